@@ -1,7 +1,36 @@
 //! Safe Rust over PJRT plugins. Knows nothing of R.
 
-pub mod dtype;
+#[macro_use]
 pub mod error;
 
+mod api;
+pub mod buffer;
+pub mod client;
+pub mod convert;
+pub mod device;
+pub mod dtype;
+pub mod event;
+pub mod executable;
+pub mod execute;
+pub mod hlo;
+pub mod host;
+mod launch;
+pub mod layout;
+pub mod memory;
+pub mod options;
+pub mod plugin;
+pub mod process;
+pub mod program;
+pub mod read;
+
+pub use api::{Api, Value};
+pub use buffer::{Buffer, Spec};
+pub use client::Client;
+pub use device::Device;
 pub use dtype::DType;
 pub use error::{Error, Kind, Result};
+pub use executable::Executable;
+pub use host::HostMemory;
+pub use memory::Memory;
+pub use plugin::Plugin;
+pub use program::Program;

@@ -1,0 +1,220 @@
+//! A plugin's table of functions, and the one macro through which every PJRT call goes.
+//!
+//! The table is only as long as the plugin says (`struct_size`): a slot past that is garbage, so each call is gated.
+
+use crate::error::{Error, Kind, Result};
+use pjrt_sys::*;
+use std::ffi::c_char;
+
+/// Minor versions and table sizes between which a missing call can be dated.
+const SIZE_AT_81: usize = 984;
+
+/// A checked view of a plugin's `PJRT_Api`.
+#[derive(Debug)]
+pub struct Api {
+    raw: *const PJRT_Api,
+    size: usize,
+    version: (i32, i32),
+}
+
+// SAFETY: the table is constant for the life of the process (plugins are never unloaded), and PJRT's functions may be
+// called from any thread.
+unsafe impl Send for Api {}
+unsafe impl Sync for Api {}
+
+impl Api {
+    /// Checks the table that `GetPjrtApi` returned.
+    ///
+    /// # Errors
+    /// `PluginInvalid` when it is null, truncated before the calls every plugin has, or of another major version.
+    ///
+    /// # Safety
+    /// `raw` must be null or point to a table that lives until the process ends.
+    pub unsafe fn new(raw: *const PJRT_Api) -> Result<Self> {
+        if raw.is_null() {
+            fail!(PluginInvalid, "The plugin's GetPjrtApi() returned no function table.");
+        }
+        let size = (*raw).struct_size;
+        if size < std::mem::offset_of!(PJRT_Api, PJRT_Plugin_Attributes) {
+            fail!(PluginInvalid, "The plugin's function table is truncated ({size} bytes).");
+        }
+        let version = ((*raw).pjrt_api_version.major_version, (*raw).pjrt_api_version.minor_version);
+        if version.0 != PJRT_API_MAJOR as i32 {
+            return Err(Error::new(
+                Kind::PluginInvalid,
+                format!("The plugin speaks PJRT API {}.{}, which is another major version.", version.0, version.1),
+            )
+            .hint(format!("This package speaks {PJRT_API_MAJOR}.{PJRT_API_MINOR}; get a plugin of the same major.")));
+        }
+        Ok(Api { raw, size, version })
+    }
+
+    /// Major and minor version of the PJRT C API that the plugin was built with.
+    pub fn version(&self) -> (i32, i32) {
+        self.version
+    }
+
+    /// The table itself; read a field only after [`Api::reaches`] said yes to it.
+    pub fn raw(&self) -> *const PJRT_Api {
+        self.raw
+    }
+
+    /// Whether the plugin's table holds the pointer-sized field at `offset`.
+    #[inline]
+    pub fn reaches(&self, offset: usize) -> bool {
+        offset + size_of::<usize>() <= self.size
+    }
+
+    /// The error for a call that the plugin lacks.
+    #[cold]
+    pub fn missing(&self, name: &'static str, offset: usize) -> Error {
+        let (major, minor) = self.version;
+        let needed = if offset >= SIZE_AT_81 {
+            format!("It came to the PJRT API between {PJRT_API_MAJOR}.82 and {PJRT_API_MAJOR}.{PJRT_API_MINOR}")
+        } else {
+            format!("It is part of PJRT API {PJRT_API_MAJOR}.{PJRT_API_MINOR}")
+        };
+        Error::new(Kind::UnsupportedCall, format!("The plugin, of PJRT API {major}.{minor}, has no {name}."))
+            .hint(format!("{needed}: use a newer plugin."))
+            .in_call(name)
+    }
+
+    /// Turns a plugin's error into ours and frees it.
+    ///
+    /// # Safety
+    /// `error` must be an error that this plugin returned and nobody freed.
+    #[cold]
+    pub unsafe fn take_error(&self, error: *mut PJRT_Error, call_name: &'static str) -> Error {
+        let mut message = PJRT_Error_Message_Args { error, ..blank_struct() };
+        message.struct_size = size_of_val(&message);
+        if let Some(function) = (*self.raw).PJRT_Error_Message {
+            function(&mut message);
+        }
+        let mut code = PJRT_Error_GetCode_Args { error, ..blank_struct() };
+        code.struct_size = size_of_val(&code);
+        code.code = PJRT_Error_Code::PJRT_Error_Code_UNKNOWN;
+        if let Some(function) = (*self.raw).PJRT_Error_GetCode {
+            // An error about the error carries nothing more.
+            self.destroy_error(function(&mut code));
+        }
+        let text = text(message.message, message.message_size);
+        self.destroy_error(error);
+        Error::new(Kind::Pjrt(code.code.0), text).in_call(call_name)
+    }
+
+    /// Frees a plugin's error; null is fine.
+    ///
+    /// # Safety
+    /// As for [`Api::take_error`].
+    pub unsafe fn destroy_error(&self, error: *mut PJRT_Error) {
+        if error.is_null() {
+            return;
+        }
+        let mut args = PJRT_Error_Destroy_Args { error, ..blank_struct() };
+        args.struct_size = size_of_val(&args);
+        if let Some(function) = (*self.raw).PJRT_Error_Destroy {
+            function(&mut args);
+        }
+    }
+}
+
+/// A C argument struct with every field zero.
+pub(crate) fn blank_struct<T: Copy>() -> T {
+    // SAFETY: used with the generated argument structs only, plain C data for which all-zero is a value.
+    unsafe { std::mem::zeroed() }
+}
+
+/// The zeroed argument struct of a slot, its type taken from the function pointer.
+pub(crate) fn blank_args<A: Copy, R>(_: unsafe extern "C" fn(*mut A) -> R) -> A {
+    blank_struct()
+}
+
+/// Copies a C string of known size, mending what is not UTF-8.
+///
+/// # Safety
+/// `data` must be null or point to `size` readable bytes.
+pub(crate) unsafe fn text(data: *const c_char, size: usize) -> String {
+    String::from_utf8_lossy(bytes(data, size)).into_owned()
+}
+
+/// Bytes that a plugin owns; null gives an empty slice.
+///
+/// # Safety
+/// `data` must be null or point to `size` bytes that stay readable and unchanged for `'a`.
+pub(crate) unsafe fn bytes<'a>(data: *const c_char, size: usize) -> &'a [u8] {
+    slice(data.cast(), size)
+}
+
+/// An array that a plugin owns; null gives an empty slice.
+///
+/// # Safety
+/// As for [`bytes`].
+pub(crate) unsafe fn slice<'a, T>(data: *const T, len: usize) -> &'a [T] {
+    if data.is_null() || len == 0 {
+        &[]
+    } else {
+        std::slice::from_raw_parts(data, len)
+    }
+}
+
+/// Calls a slot of a plugin's table: `call!(api, PJRT_Slot { field: value, … })` gives `Result` of the argument struct,
+/// outputs filled in. Checks that the plugin has the slot, sets `struct_size`, and turns an error into ours.
+macro_rules! call {
+    ($api:expr, $slot:ident { $($field:ident: $value:expr),* $(,)? }) => {{
+        let api: &$crate::api::Api = $api;
+        const OFFSET: usize = std::mem::offset_of!(pjrt_sys::PJRT_Api, $slot);
+        // SAFETY: the slot is read only when the plugin's table reaches that far.
+        let function = if api.reaches(OFFSET) { unsafe { (*api.raw()).$slot } } else { None };
+        match function {
+            None => Err(api.missing(stringify!($slot), OFFSET)),
+            Some(function) => {
+                let mut args = $crate::api::blank_args(function);
+                args.struct_size = size_of_val(&args);
+                $(args.$field = $value;)*
+                // SAFETY: the arguments are what the header asks for; the callers keep what they point to alive.
+                let error = unsafe { function(&mut args) };
+                if error.is_null() {
+                    Ok(args)
+                } else {
+                    // SAFETY: the plugin has just returned this error to us.
+                    Err(unsafe { api.take_error(error, stringify!($slot)) })
+                }
+            }
+        }
+    }};
+}
+pub(crate) use call;
+
+/// A value of an attribute, a cost property or a client option.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    String(String),
+    Int(i64),
+    IntList(Vec<i64>),
+    Float(f32),
+    Bool(bool),
+    /// A type newer than these bindings.
+    Unknown,
+}
+
+/// Copies a plugin's array of named values.
+///
+/// # Safety
+/// `values` must point to `len` named values of the plugin.
+pub(crate) unsafe fn named_values(values: *const PJRT_NamedValue, len: usize) -> Vec<(String, Value)> {
+    let one = |v: &PJRT_NamedValue| {
+        let data = &v.__bindgen_anon_1;
+        let value = match v.type_ {
+            PJRT_NamedValue_Type::PJRT_NamedValue_kString => Value::String(text(data.string_value, v.value_size)),
+            PJRT_NamedValue_Type::PJRT_NamedValue_kInt64 => Value::Int(data.int64_value),
+            PJRT_NamedValue_Type::PJRT_NamedValue_kInt64List => {
+                Value::IntList(slice(data.int64_array_value, v.value_size).to_vec())
+            }
+            PJRT_NamedValue_Type::PJRT_NamedValue_kFloat => Value::Float(data.float_value),
+            PJRT_NamedValue_Type::PJRT_NamedValue_kBool => Value::Bool(data.bool_value),
+            _ => Value::Unknown,
+        };
+        (text(v.name, v.name_size), value)
+    };
+    slice(values, len).iter().map(one).collect()
+}

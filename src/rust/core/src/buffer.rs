@@ -1,0 +1,341 @@
+//! Buffers: arrays on a device. A buffer knows its type, shape and device at once, and its content later.
+
+use crate::api::call;
+use crate::client::Client;
+use crate::device::Device;
+use crate::dtype::DType;
+use crate::error::{Error, Kind, Result};
+use crate::event::Event;
+use crate::host::HostMemory;
+use crate::launch::Launch;
+use crate::layout;
+use crate::memory::Memory;
+use pjrt_sys::*;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// Type, shape and memory order of an array.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spec {
+    pub dtype: DType,
+    pub dims: Box<[i64]>,
+    /// Dimensions from fastest to slowest varying; `None` is row-major, the default.
+    pub minor_to_major: Option<Box<[i64]>>,
+}
+
+impl Spec {
+    /// A row-major spec.
+    ///
+    /// # Errors
+    /// As [`layout::element_count`].
+    pub fn new(dtype: DType, dims: &[i64]) -> Result<Spec> {
+        layout::element_count(dtype, dims)?;
+        Ok(Spec { dtype, dims: dims.into(), minor_to_major: None })
+    }
+
+    /// Elements of the array.
+    pub fn len(&self) -> usize {
+        self.dims.iter().map(|&d| d as usize).product()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.dims.contains(&0)
+    }
+
+    /// Bytes of the dense array on the host.
+    pub fn bytes(&self) -> usize {
+        self.len() * self.dtype.host_bytes()
+    }
+
+    /// Whether both have one type and shape, in whatever memory order.
+    pub fn same_type(&self, other: &Spec) -> bool {
+        self.dtype == other.dtype && self.dims == other.dims
+    }
+
+    /// Element strides of the dense array in its memory order.
+    pub fn strides(&self) -> Vec<usize> {
+        match &self.minor_to_major {
+            None => layout::row_major(&self.dims),
+            Some(order) => layout::strides(&self.dims, order.iter().map(|&d| d as usize)),
+        }
+    }
+}
+
+impl std::fmt::Display for Spec {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&layout::format_type(self.dtype, &self.dims))
+    }
+}
+
+/// An array on a device; clones share it.
+#[derive(Debug, Clone)]
+pub struct Buffer(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    client: Client,
+    device: usize,
+    spec: Arc<Spec>,
+    /// Null while the launch that makes it has not run, and for ever when it failed.
+    handle: AtomicPtr<PJRT_Buffer>,
+    /// The launch that makes it, when that runs on the dispatch thread.
+    launch: Option<Arc<Launch>>,
+    /// Given away to an execution, or deleted: nobody may read it any more.
+    dead: AtomicBool,
+    ready: OnceLock<Event>,
+    /// Known to be complete, without error.
+    settled: AtomicBool,
+}
+
+impl Buffer {
+    /// Takes ownership of a buffer that the plugin made.
+    pub(crate) fn adopt(client: Client, device: usize, spec: Arc<Spec>, handle: *mut PJRT_Buffer) -> Buffer {
+        Buffer::make(client, device, spec, handle, None)
+    }
+
+    /// A buffer that `launch` will make.
+    pub(crate) fn pending(client: Client, device: usize, spec: Arc<Spec>, launch: Arc<Launch>) -> Buffer {
+        Buffer::make(client, device, spec, null_mut(), Some(launch))
+    }
+
+    fn make(
+        client: Client,
+        device: usize,
+        spec: Arc<Spec>,
+        handle: *mut PJRT_Buffer,
+        launch: Option<Arc<Launch>>,
+    ) -> Buffer {
+        client.count_buffer(spec.bytes());
+        Buffer(Arc::new(Inner {
+            client,
+            device,
+            spec,
+            handle: AtomicPtr::new(handle),
+            launch,
+            dead: AtomicBool::new(false),
+            ready: OnceLock::new(),
+            settled: AtomicBool::new(false),
+        }))
+    }
+
+    /// Moves an array that lies row-major in `data` to `device`. On a device that shares host memory the array stays
+    /// where it is: nobody may write to `data` any more, except the device. It is freed when both sides are done.
+    ///
+    /// # Errors
+    /// `InvalidInput` when sizes do not fit; the plugin's own errors.
+    pub fn from_host(device: &Device, spec: Spec, data: &Arc<HostMemory>) -> Result<Buffer> {
+        let client = device.client();
+        let size = spec.bytes();
+        if data.len() < size {
+            fail!(InvalidInput, "The data have {} bytes, but {spec} needs {size}.", data.len());
+        }
+        let semantics = if client.shares_host_memory() && spec.dtype.info().bits >= 8 {
+            PJRT_HostBufferSemantics::PJRT_HostBufferSemantics_kMutableZeroCopy
+        } else {
+            PJRT_HostBufferSemantics::PJRT_HostBufferSemantics_kImmutableUntilTransferCompletes
+        };
+        let made = call!(
+            client.plugin().api(),
+            PJRT_Client_BufferFromHostBuffer {
+                client: client.handle()?,
+                data: data.data().cast(),
+                type_: spec.dtype.info().code,
+                dims: spec.dims.as_ptr(),
+                num_dims: spec.dims.len(),
+                host_buffer_semantics: semantics,
+                device: device.facts().handle,
+            }
+        )
+        .map_err(|e| e.on_platform(client.platform()))?;
+        let buffer = Buffer::adopt(client.clone(), device.index(), Arc::new(spec), made.buffer);
+        if !made.done_with_host_buffer.is_null() {
+            let done = Event::new(client.plugin(), made.done_with_host_buffer);
+            let memory = data.clone();
+            if done.on_ready(move |_| drop(memory)).is_err() {
+                // Without a callback nobody tells when the plugin is done: the memory must stay for good.
+                std::mem::forget(data.clone());
+            }
+        }
+        Ok(buffer)
+    }
+
+    pub fn client(&self) -> &Client {
+        &self.0.client
+    }
+
+    pub fn device(&self) -> Device {
+        Device::new(self.0.client.clone(), self.0.device)
+    }
+
+    /// Position of its device among the client's.
+    pub fn device_index(&self) -> usize {
+        self.0.device
+    }
+
+    pub fn spec(&self) -> &Arc<Spec> {
+        &self.0.spec
+    }
+
+    pub fn dtype(&self) -> DType {
+        self.0.spec.dtype
+    }
+
+    pub fn dims(&self) -> &[i64] {
+        &self.0.spec.dims
+    }
+
+    /// Whether it was donated or deleted.
+    pub fn is_dead(&self) -> bool {
+        self.0.dead.load(Ordering::Acquire)
+    }
+
+    /// Whether both are one buffer.
+    pub fn same(&self, other: &Buffer) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// The memory space it lies in; `None` when the plugin does not say.
+    ///
+    /// # Errors
+    /// As [`Buffer::wait`].
+    pub fn memory(&self) -> Result<Option<Memory>> {
+        let client = &self.0.client;
+        let found = call!(client.plugin().api(), PJRT_Buffer_Memory { buffer: self.live()? })?.memory;
+        let position = client.memories().iter().position(|m| m.handle == found);
+        Ok(position.map(|index| Memory::new(client.clone(), index)))
+    }
+
+    /// Whether its content is complete (or its making failed). Does not block.
+    ///
+    /// # Errors
+    /// `DeletedBuffer`, `Forked`, `ClientClosed`, or the plugin's own errors.
+    pub fn is_ready(&self) -> Result<bool> {
+        self.check_alive()?;
+        if self.0.settled.load(Ordering::Relaxed) {
+            return Ok(true);
+        }
+        match &self.0.launch {
+            Some(launch) if !launch.is_done() => return Ok(false),
+            Some(launch) if launch.outcome().is_err() => return Ok(true),
+            _ => {}
+        }
+        self.ready_event()?.is_ready()
+    }
+
+    /// Waits until its content is complete.
+    ///
+    /// # Errors
+    /// The error that happened on the device while it was made; `DeletedBuffer`, `Forked`, `ClientClosed`, `Interrupted`.
+    pub fn wait(&self) -> Result<()> {
+        self.check_alive()?;
+        if self.0.settled.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        self.launched()?;
+        self.ready_event()?.wait().map_err(|e| self.named(e))?;
+        self.0.settled.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Copies the buffer to another device of any client on the same plugin; returns before the copy is done.
+    ///
+    /// # Errors
+    /// As [`Buffer::wait`], and the plugin's own.
+    pub fn copy_to(&self, device: &Device) -> Result<Buffer> {
+        let client = device.client();
+        client.handle()?;
+        let made = call!(
+            client.plugin().api(),
+            PJRT_Buffer_CopyToDevice { buffer: self.live()?, dst_device: device.facts().handle }
+        )
+        .map_err(|e| self.named(e))?;
+        let spec = Spec { minor_to_major: None, ..Spec::clone(&self.0.spec) };
+        let spec = if self.0.spec.minor_to_major.is_none() { self.0.spec.clone() } else { Arc::new(spec) };
+        Ok(Buffer::adopt(client.clone(), device.index(), spec, made.dst_buffer))
+    }
+
+    /// The error unless the buffer may be used.
+    pub(crate) fn check_alive(&self) -> Result<()> {
+        self.0.client.handle()?;
+        if self.is_dead() {
+            return Err(self.dead_error());
+        }
+        Ok(())
+    }
+
+    /// The buffer's handle, for a call that reads it. Waits for the launch that makes it.
+    pub(crate) fn live(&self) -> Result<*mut PJRT_Buffer> {
+        self.check_alive()?;
+        self.launched()?;
+        Ok(self.0.handle.load(Ordering::Acquire))
+    }
+
+    /// The handle as it is: null while its launch has not run or when that failed.
+    pub(crate) fn raw_handle(&self) -> *mut PJRT_Buffer {
+        self.0.handle.load(Ordering::Acquire)
+    }
+
+    /// The launch that makes it, unless it is already made.
+    pub(crate) fn unfinished_launch(&self) -> Option<&Arc<Launch>> {
+        if self.raw_handle().is_null() {
+            self.0.launch.as_ref()
+        } else {
+            None
+        }
+    }
+
+    /// Gives a pending buffer its handle.
+    pub(crate) fn fulfil(&self, handle: *mut PJRT_Buffer) {
+        self.0.handle.store(handle, Ordering::Release);
+    }
+
+    /// Marks it as given away.
+    pub(crate) fn mark_dead(&self) {
+        if !self.0.dead.swap(true, Ordering::AcqRel) {
+            self.0.client.uncount_buffer(self.0.spec.bytes());
+        }
+    }
+
+    /// Waits for the launch that makes it.
+    fn launched(&self) -> Result<()> {
+        match &self.0.launch {
+            Some(launch) if self.raw_handle().is_null() => launch.wait().map_err(|e| self.named(e)),
+            _ => Ok(()),
+        }
+    }
+
+    fn ready_event(&self) -> Result<&Event> {
+        if let Some(event) = self.0.ready.get() {
+            return Ok(event);
+        }
+        let plugin = self.0.client.plugin();
+        let event = call!(plugin.api(), PJRT_Buffer_ReadyEvent { buffer: self.raw_handle() })?.event;
+        Ok(self.0.ready.get_or_init(|| Event::new(plugin, event)))
+    }
+
+    fn named(&self, error: Error) -> Error {
+        error.on_platform(self.0.client.platform())
+    }
+
+    #[cold]
+    fn dead_error(&self) -> Error {
+        Error::new(Kind::DeletedBuffer, format!("Something was called on deleted or donated buffer {}.", self.0.spec))
+            .hint("A program that donates its input takes the memory: use the program's output instead.")
+            .hint("Or keep the input: pjrt_execution_options(non_donatable_input_indices = ) at the execution.")
+            .on_platform(self.0.client.platform())
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if !*self.dead.get_mut() {
+            self.client.uncount_buffer(self.spec.bytes());
+        }
+        let handle = *self.handle.get_mut();
+        if !handle.is_null() && self.client.is_usable() {
+            // Nothing can be done about a failure to free.
+            let _ = call!(self.client.plugin().api(), PJRT_Buffer_Destroy { buffer: handle });
+        }
+    }
+}

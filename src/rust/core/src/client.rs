@@ -1,0 +1,266 @@
+//! Clients: a plugin's connection to its devices. A client owns every device, memory, buffer and executable made from it.
+
+use crate::api::{call, text, Value};
+use crate::device::{Device, Facts};
+use crate::error::{Error, Kind, Result};
+use crate::launch::Dispatcher;
+use crate::memory::{self, MemoryFacts};
+use crate::plugin::Plugin;
+use crate::process;
+use pjrt_sys::*;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// A client; clones share it.
+#[derive(Debug, Clone)]
+pub struct Client(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    plugin: &'static Plugin,
+    /// Null once closed.
+    handle: AtomicPtr<PJRT_Client>,
+    generation: u32,
+    id: u64,
+    platform: String,
+    platform_version: String,
+    devices: Vec<Facts>,
+    memories: Vec<MemoryFacts>,
+    /// Bytes of buffers alive, and of those made since the owner last collected garbage.
+    live_bytes: AtomicUsize,
+    new_bytes: AtomicUsize,
+    dispatcher: Dispatcher,
+}
+
+/// Every client that is open: it lives until it is closed or the process exits, whoever holds it.
+static OPEN: Mutex<Vec<Client>> = Mutex::new(Vec::new());
+
+/// The largest device count a CPU client is asked for; the plugin answers more with no device at all.
+const MAX_CPU_DEVICES: i64 = 4096;
+
+/// How long the end of the process waits for programs that were launched and not begun.
+const LAST_WAIT: Duration = Duration::from_secs(10);
+
+impl Client {
+    /// Makes a client of `plugin`. `options` are the platform's own, such as `cpu_device_count`.
+    ///
+    /// # Errors
+    /// `InvalidInput` for an option that would make the plugin abort, and the plugin's own errors.
+    pub fn create(plugin: &'static Plugin, options: &[(String, Value)]) -> Result<Client> {
+        process::watch_forks();
+        check_options(options)?;
+        let named: Vec<PJRT_NamedValue> = options.iter().map(named_value).collect::<Result<_>>()?;
+        let made =
+            call!(plugin.api(), PJRT_Client_Create { create_options: named.as_ptr(), num_options: named.len() })?;
+        let client = Client::describe(plugin, made.client).inspect_err(|_| destroy(plugin, made.client))?;
+        OPEN.lock().unwrap_or_else(PoisonError::into_inner).push(client.clone());
+        process::watch_exit();
+        Ok(client)
+    }
+
+    fn describe(plugin: &'static Plugin, handle: *mut PJRT_Client) -> Result<Client> {
+        static NEXT_ID: AtomicU64 = AtomicU64::new(0);
+        let api = plugin.api();
+        let name = call!(api, PJRT_Client_PlatformName { client: handle })?;
+        let version = call!(api, PJRT_Client_PlatformVersion { client: handle })?;
+        // SAFETY: the plugin has just returned these strings.
+        let (platform, platform_version) = unsafe {
+            (
+                text(name.platform_name, name.platform_name_size),
+                text(version.platform_version, version.platform_version_size),
+            )
+        };
+        let memories = memory::list(api, handle)?;
+        let devices = Facts::list(api, handle, &memories)?;
+        if devices.is_empty() {
+            fail!(InvalidInput, "The {platform} client has no devices; were its options right?");
+        }
+        Ok(Client(Arc::new(Inner {
+            plugin,
+            handle: AtomicPtr::new(handle),
+            generation: process::generation(),
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            platform,
+            platform_version,
+            devices,
+            memories,
+            live_bytes: AtomicUsize::new(0),
+            new_bytes: AtomicUsize::new(0),
+            dispatcher: Dispatcher::default(),
+        })))
+    }
+
+    pub fn plugin(&self) -> &'static Plugin {
+        self.0.plugin
+    }
+
+    /// A number that no other client of this process has or had.
+    pub fn id(&self) -> u64 {
+        self.0.id
+    }
+
+    /// The plugin's name of the platform, e.g. `"cpu"` or `"cuda"`.
+    pub fn platform(&self) -> &str {
+        &self.0.platform
+    }
+
+    pub fn platform_version(&self) -> &str {
+        &self.0.platform_version
+    }
+
+    /// The devices that this process can use, in the plugin's order.
+    pub fn devices(&self) -> impl Iterator<Item = Device> + '_ {
+        (0..self.0.devices.len()).map(|index| Device::new(self.clone(), index))
+    }
+
+    /// Whether device memory is ordinary memory of this process, so that bytes can be shared with it.
+    pub fn shares_host_memory(&self) -> bool {
+        self.0.platform == "cpu"
+    }
+
+    pub(crate) fn device_facts(&self, index: usize) -> &Facts {
+        &self.0.devices[index]
+    }
+
+    pub(crate) fn memories(&self) -> &[MemoryFacts] {
+        &self.0.memories
+    }
+
+    /// Whether both are one client.
+    pub fn same(&self, other: &Client) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// The client's handle, for a call.
+    ///
+    /// # Errors
+    /// `Forked` in a child of the process that made it, `ClientClosed` after it was closed.
+    #[inline]
+    pub(crate) fn handle(&self) -> Result<*mut PJRT_Client> {
+        let handle = self.0.handle.load(Ordering::Acquire);
+        if self.0.generation != process::generation() {
+            return Err(process::forked());
+        }
+        if handle.is_null() {
+            return Err(closed(&self.0.platform));
+        }
+        Ok(handle)
+    }
+
+    /// Whether handles of objects made from this client may be passed to the plugin, for freeing.
+    #[inline]
+    pub(crate) fn is_usable(&self) -> bool {
+        self.0.generation == process::generation()
+    }
+
+    /// Counts a new buffer's bytes.
+    pub(crate) fn count_buffer(&self, bytes: usize) {
+        self.0.live_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.0.new_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Takes a dead buffer's bytes off the count.
+    pub(crate) fn uncount_buffer(&self, bytes: usize) {
+        self.0.live_bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes of the buffers that are alive.
+    pub fn live_bytes(&self) -> usize {
+        self.0.live_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of the buffers made since [`Client::reset_new_bytes`].
+    pub fn new_bytes(&self) -> usize {
+        self.0.new_bytes.load(Ordering::Relaxed)
+    }
+
+    /// To be called after a garbage collection.
+    pub fn reset_new_bytes(&self) {
+        self.0.new_bytes.store(0, Ordering::Relaxed);
+    }
+
+    /// The thread for launches that would keep their caller busy.
+    pub(crate) fn dispatcher(&self) -> &Dispatcher {
+        &self.0.dispatcher
+    }
+
+    fn close(&self) {
+        if !self.is_usable() || !self.0.dispatcher.drain(LAST_WAIT) {
+            // A program that does not end still uses the client.
+            return;
+        }
+        let handle = self.0.handle.swap(null_mut(), Ordering::AcqRel);
+        if !handle.is_null() {
+            destroy(self.0.plugin, handle);
+        }
+    }
+}
+
+/// Destroys every client in order of making, waiting for its pending work. For the end of the process.
+pub fn close_all() {
+    let clients = std::mem::take(&mut *OPEN.lock().unwrap_or_else(PoisonError::into_inner));
+    for client in &clients {
+        client.close();
+    }
+    // What still refers to these clients is never used again.
+    std::mem::forget(clients);
+}
+
+fn destroy(plugin: &'static Plugin, handle: *mut PJRT_Client) {
+    // Nothing can be done about a failure to free.
+    let _ = call!(plugin.api(), PJRT_Client_Destroy { client: handle });
+}
+
+#[cold]
+fn closed(platform: &str) -> Error {
+    Error::new(Kind::ClientClosed, format!("The {platform} client of this object is closed."))
+        .hint("Create a new client, and move the data to it.")
+        .on_platform(platform)
+}
+
+fn check_options(options: &[(String, Value)]) -> Result<()> {
+    for (name, value) in options {
+        if name == "cpu_device_count" && !matches!(value, Value::Int(1..=MAX_CPU_DEVICES)) {
+            fail!(InvalidInput, "`cpu_device_count` must be a whole number from 1 to {MAX_CPU_DEVICES}.");
+        }
+    }
+    Ok(())
+}
+
+/// The C form of an option, which borrows from it.
+fn named_value((name, value): &(String, Value)) -> Result<PJRT_NamedValue> {
+    let mut out: PJRT_NamedValue = crate::api::blank_struct();
+    out.struct_size = size_of::<PJRT_NamedValue>();
+    out.name = name.as_ptr().cast();
+    out.name_size = name.len();
+    out.value_size = 1;
+    let data = &mut out.__bindgen_anon_1;
+    out.type_ = match value {
+        Value::String(s) => {
+            data.string_value = s.as_ptr().cast();
+            out.value_size = s.len();
+            PJRT_NamedValue_Type::PJRT_NamedValue_kString
+        }
+        Value::Int(i) => {
+            data.int64_value = *i;
+            PJRT_NamedValue_Type::PJRT_NamedValue_kInt64
+        }
+        Value::IntList(list) => {
+            data.int64_array_value = list.as_ptr();
+            out.value_size = list.len();
+            PJRT_NamedValue_Type::PJRT_NamedValue_kInt64List
+        }
+        Value::Float(f) => {
+            data.float_value = *f;
+            PJRT_NamedValue_Type::PJRT_NamedValue_kFloat
+        }
+        Value::Bool(b) => {
+            data.bool_value = *b;
+            PJRT_NamedValue_Type::PJRT_NamedValue_kBool
+        }
+        Value::Unknown => fail!(InvalidInput, "Client option `{name}` has no type that a plugin understands."),
+    };
+    Ok(out)
+}

@@ -1,0 +1,210 @@
+//! Execution: every input is checked against what the executable says of it, then the plugin is called once.
+
+use crate::api::call;
+use crate::buffer::Buffer;
+use crate::error::{Error, Kind, Result};
+use crate::executable::Executable;
+use crate::launch::Launch;
+use pjrt_sys::*;
+use smallvec::SmallVec;
+use std::ptr::null_mut;
+use std::sync::Arc;
+
+/// Options of one execution.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ExecuteOptions {
+    /// Inputs, from 0, whose memory the program must not take over although it could.
+    pub non_donatable: Vec<i64>,
+    /// Tells executions of one program apart in multi-device runs.
+    pub launch_id: i32,
+}
+
+/// Where the plugin is called from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Dispatch {
+    /// From the calling thread, unless the plugin would keep it for long.
+    #[default]
+    Auto,
+    /// From the calling thread, always.
+    Inline,
+    /// From the client's dispatch thread, always.
+    Thread,
+}
+
+/// The outputs of one execution.
+pub type Outputs = SmallVec<[Buffer; 4]>;
+
+type Handles = SmallVec<[*mut PJRT_Buffer; 16]>;
+
+impl Executable {
+    /// Launches the program and returns its outputs, whose content comes later. Inputs that the program takes over are
+    /// dead afterwards.
+    ///
+    /// # Errors
+    /// `ArgumentCount`, `DtypeMismatch`, `ShapeMismatch`, `LayoutMismatch`, `DeviceMismatch`, `DeletedBuffer` for inputs
+    /// that do not fit, `Forked`, `ClientClosed`, and the plugin's own errors. The inputs then stay as they were.
+    pub fn execute(&self, inputs: &[&Buffer], options: &ExecuteOptions, dispatch: Dispatch) -> Result<Outputs> {
+        self.client().handle()?;
+        self.check(inputs, options)?;
+        let pending = inputs.iter().any(|input| input.unfinished_launch().is_some());
+        let donates = (0..inputs.len()).any(|index| self.donates(index, options));
+        let threaded = match dispatch {
+            // A waiting launch may still read what this one takes over.
+            _ if donates && self.client().dispatcher().is_busy() => true,
+            Dispatch::Auto => pending || self.runs_on_caller(),
+            Dispatch::Inline => false,
+            Dispatch::Thread => true,
+        };
+        let outputs = if threaded {
+            self.launch_on_thread(inputs, options)?
+        } else {
+            let handles = inputs.iter().map(|input| input.live()).collect::<Result<Handles>>()?;
+            let made = self.launch(&handles, options)?;
+            let adopt = |(&handle, spec): (&*mut PJRT_Buffer, &Arc<_>)| {
+                Buffer::adopt(self.client().clone(), self.device_index(), Arc::clone(spec), handle)
+            };
+            made.iter().zip(&self.signature().outputs).map(adopt).collect()
+        };
+        for (index, input) in inputs.iter().enumerate() {
+            if self.donates(index, options) {
+                input.mark_dead();
+            }
+        }
+        Ok(outputs)
+    }
+
+    /// Whether an execution takes over this input's memory.
+    pub fn donates(&self, input: usize, options: &ExecuteOptions) -> bool {
+        self.signature().inputs.get(input).is_some_and(|i| i.donated)
+            && !options.non_donatable.contains(&(input as i64))
+    }
+
+    fn check(&self, inputs: &[&Buffer], options: &ExecuteOptions) -> Result<()> {
+        let expected = &self.signature().inputs;
+        if inputs.len() != expected.len() {
+            return Err(self.count_error(inputs.len()));
+        }
+        for (index, (input, want)) in inputs.iter().zip(expected).enumerate() {
+            if input.is_dead() {
+                // Says that it is dead, and more.
+                return Err(input.check_alive().err().unwrap_or_else(|| self.input_error(index, input)));
+            }
+            let placed = input.device_index() == self.device_index() && input.client().same(self.client());
+            let fits = Arc::ptr_eq(input.spec(), &want.spec) || **input.spec() == *want.spec;
+            if !(placed && fits) {
+                return Err(self.input_error(index, input));
+            }
+            if want.donated && self.donates(index, options) {
+                self.check_sole_use(index, inputs)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_sole_use(&self, index: usize, inputs: &[&Buffer]) -> Result<()> {
+        for (other, input) in inputs.iter().enumerate() {
+            if other != index && input.same(inputs[index]) {
+                return Err(Error::new(
+                    Kind::InvalidInput,
+                    format!(
+                        "Attempt to donate the same buffer twice, or to use it beside: inputs {} and {} are one buffer.",
+                        index.min(other) + 1,
+                        index.max(other) + 1
+                    ),
+                )
+                .hint("The program takes over that input's memory: pass a copy as the other one.")
+                .hint("Or keep it: pjrt_execution_options(non_donatable_input_indices = )."));
+            }
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn count_error(&self, got: usize) -> Error {
+        let expected = self.signature().inputs.len();
+        Error::new(Kind::ArgumentCount, format!("The program takes {expected} input(s), but got {got}."))
+    }
+
+    #[cold]
+    fn input_error(&self, index: usize, input: &Buffer) -> Error {
+        let number = index + 1;
+        let want = &self.signature().inputs[index].spec;
+        let got = input.spec();
+        let (here, there) = (input.device(), self.device());
+        if here != there {
+            let message = format!(
+                "Input {number} is on device '{}', but the executable was compiled for device '{}'.",
+                here.label(),
+                there.label()
+            );
+            let hint = if input.client().same(self.client()) {
+                "Move it with copy_buffer()."
+            } else {
+                "It belongs to another client: move it with copy_buffer()."
+            };
+            return Error::new(Kind::DeviceMismatch, message).hint(hint);
+        }
+        if want.dtype != got.dtype {
+            let message = format!("Input {number} has the wrong dtype: expected {want}, got {got}.");
+            Error::new(Kind::DtypeMismatch, message).hint(format!("Create it with dtype = \"{}\".", want.dtype))
+        } else if want.dims != got.dims {
+            Error::new(Kind::ShapeMismatch, format!("Input {number} has the wrong shape: expected {want}, got {got}."))
+        } else {
+            Error::new(
+                Kind::LayoutMismatch,
+                format!("Input {number}, {got}, lies in device memory in another order than the program expects."),
+            )
+            .hint("Read it with as_array() and create a new buffer from that.")
+        }
+    }
+
+    /// Calls the plugin; gives the handles of the outputs.
+    fn launch(&self, inputs: &[*mut PJRT_Buffer], options: &ExecuteOptions) -> Result<Handles> {
+        let client = self.client();
+        let mut call_options: PJRT_ExecuteOptions = crate::api::blank_struct();
+        call_options.struct_size = size_of::<PJRT_ExecuteOptions>();
+        call_options.launch_id = options.launch_id;
+        call_options.non_donatable_input_indices = options.non_donatable.as_ptr();
+        call_options.num_non_donatable_input_indices = options.non_donatable.len();
+        let mut outputs: Handles = SmallVec::from_elem(null_mut(), self.signature().outputs.len());
+        let input_list: *const *mut PJRT_Buffer = inputs.as_ptr();
+        let output_list: *mut *mut PJRT_Buffer = outputs.as_mut_ptr();
+        call!(
+            client.plugin().api(),
+            PJRT_LoadedExecutable_Execute {
+                executable: self.handle(),
+                options: &mut call_options,
+                argument_lists: &input_list,
+                num_devices: 1,
+                num_args: inputs.len(),
+                output_lists: &output_list,
+            }
+        )
+        .map_err(|e| e.on_platform(client.platform()))?;
+        Ok(outputs)
+    }
+
+    fn launch_on_thread(&self, inputs: &[&Buffer], options: &ExecuteOptions) -> Result<Outputs> {
+        let launch = Arc::new(Launch::default());
+        let pending = |spec: &Arc<_>| {
+            Buffer::pending(self.client().clone(), self.device_index(), Arc::clone(spec), launch.clone())
+        };
+        let outputs: Outputs = self.signature().outputs.iter().map(pending).collect();
+        let (executable, options, promised) = (self.clone(), options.clone(), outputs.clone());
+        let inputs: Vec<Buffer> = inputs.iter().map(|&input| input.clone()).collect();
+        self.client().dispatcher().submit(launch.clone(), move || {
+            // Whatever makes an input was handed over earlier, so it is done by now.
+            if let Some(failed) = inputs.iter().find_map(|i| i.unfinished_launch().cloned()) {
+                failed.outcome()?;
+            }
+            let handles: Handles = inputs.iter().map(Buffer::raw_handle).collect();
+            if handles.iter().any(|handle| handle.is_null()) {
+                fail!(Internal, "An input was not made before the program that reads it.");
+            }
+            let made = executable.launch(&handles, &options)?;
+            promised.iter().zip(made).for_each(|(output, handle)| output.fulfil(handle));
+            Ok(())
+        })?;
+        Ok(outputs)
+    }
+}

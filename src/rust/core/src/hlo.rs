@@ -1,0 +1,195 @@
+//! The parts of XLA's protocol buffers that we read: what an HLO module takes, gives and aliases. Unknown fields are
+//! skipped, so a newer module decodes too.
+
+use crate::buffer::Spec;
+use crate::dtype::DType;
+use crate::layout;
+use prost::Message;
+use std::fmt::Write;
+
+#[derive(Clone, PartialEq, Message)]
+pub struct LayoutProto {
+    #[prost(int64, repeated, tag = "1")]
+    pub minor_to_major: Vec<i64>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct ShapeProto {
+    /// XLA's `PrimitiveType`.
+    #[prost(int32, tag = "2")]
+    pub element_type: i32,
+    #[prost(int64, repeated, tag = "3")]
+    pub dimensions: Vec<i64>,
+    #[prost(message, repeated, tag = "4")]
+    pub tuple_shapes: Vec<ShapeProto>,
+    #[prost(message, optional, tag = "5")]
+    pub layout: Option<LayoutProto>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct ProgramShapeProto {
+    #[prost(message, repeated, tag = "1")]
+    pub parameters: Vec<ShapeProto>,
+    #[prost(message, optional, tag = "2")]
+    pub result: Option<ShapeProto>,
+    #[prost(string, repeated, tag = "3")]
+    pub parameter_names: Vec<String>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct HloInstructionProto {
+    #[prost(string, tag = "1")]
+    pub name: String,
+    #[prost(string, tag = "2")]
+    pub opcode: String,
+    #[prost(message, optional, tag = "3")]
+    pub shape: Option<ShapeProto>,
+    #[prost(int64, tag = "9")]
+    pub parameter_number: i64,
+    #[prost(int64, tag = "35")]
+    pub id: i64,
+    #[prost(int64, repeated, tag = "36")]
+    pub operand_ids: Vec<i64>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct HloComputationProto {
+    #[prost(string, tag = "1")]
+    pub name: String,
+    #[prost(message, repeated, tag = "2")]
+    pub instructions: Vec<HloInstructionProto>,
+    #[prost(int64, tag = "5")]
+    pub id: i64,
+    #[prost(int64, tag = "6")]
+    pub root_id: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct AliasEntryProto {
+    #[prost(int64, repeated, tag = "1")]
+    pub output_shape_index: Vec<i64>,
+    #[prost(int64, tag = "2")]
+    pub parameter_number: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct InputOutputAliasProto {
+    #[prost(message, repeated, tag = "1")]
+    pub entries: Vec<AliasEntryProto>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct DonorEntryProto {
+    #[prost(int64, tag = "1")]
+    pub parameter_number: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct BufferDonorProto {
+    #[prost(message, repeated, tag = "1")]
+    pub entries: Vec<DonorEntryProto>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct HloModuleProto {
+    #[prost(string, tag = "1")]
+    pub name: String,
+    #[prost(string, tag = "2")]
+    pub entry_computation_name: String,
+    #[prost(message, repeated, tag = "3")]
+    pub computations: Vec<HloComputationProto>,
+    #[prost(message, optional, tag = "4")]
+    pub host_program_shape: Option<ProgramShapeProto>,
+    #[prost(int64, tag = "5")]
+    pub id: i64,
+    #[prost(int64, tag = "6")]
+    pub entry_computation_id: i64,
+    #[prost(message, optional, tag = "8")]
+    pub input_output_alias: Option<InputOutputAliasProto>,
+    #[prost(message, optional, tag = "18")]
+    pub buffer_donor: Option<BufferDonorProto>,
+}
+
+/// What a plugin's `OptimizedProgram` holds when its format is `hlo_with_config`.
+#[derive(Clone, PartialEq, Message)]
+pub struct HloModuleProtoWithConfig {
+    #[prost(message, optional, tag = "1")]
+    pub hlo_module: Option<HloModuleProto>,
+}
+
+impl ShapeProto {
+    /// The array that the shape describes; `None` for tuples, tokens and types unknown here.
+    pub fn spec(&self) -> Option<Spec> {
+        let dtype = DType::from_xla_code(self.element_type)?;
+        let order = self.layout.as_ref().map(|l| l.minor_to_major.as_slice()).unwrap_or_default();
+        let default = order.iter().rev().enumerate().all(|(i, &d)| d == i as i64);
+        let minor_to_major = (!default && layout::is_permutation(order, self.dimensions.len())).then(|| order.into());
+        Some(Spec { dtype, dims: self.dimensions.as_slice().into(), minor_to_major })
+    }
+
+    /// The arrays of a result: those of a tuple, or the one array.
+    pub fn specs(&self) -> Option<Vec<Spec>> {
+        const TUPLE: i32 = 13;
+        if self.element_type == TUPLE {
+            self.tuple_shapes.iter().map(ShapeProto::spec).collect()
+        } else {
+            Some(vec![self.spec()?])
+        }
+    }
+
+    fn debug_text(&self, out: &mut String, indent: usize) {
+        let pad = " ".repeat(indent);
+        let _ = writeln!(out, "{pad}element_type: {}", self.element_type);
+        for d in &self.dimensions {
+            let _ = writeln!(out, "{pad}dimensions: {d}");
+        }
+        for part in &self.tuple_shapes {
+            let _ = writeln!(out, "{pad}tuple_shapes {{");
+            part.debug_text(out, indent + 2);
+            let _ = writeln!(out, "{pad}}}");
+        }
+    }
+}
+
+impl HloModuleProto {
+    /// Whether any computation holds an instruction with this opcode.
+    pub fn has_opcode(&self, opcode: &str) -> bool {
+        self.computations.iter().flat_map(|c| &c.instructions).any(|i| i.opcode == opcode)
+    }
+
+    /// The module in the text form of protocol buffers, as far as it is read here.
+    pub fn debug_text(&self) -> String {
+        // Writing to a string cannot fail.
+        let mut out = String::new();
+        let _ = writeln!(out, "name: {:?}", self.name);
+        let _ = writeln!(out, "entry_computation_name: {:?}", self.entry_computation_name);
+        for computation in &self.computations {
+            let _ = writeln!(out, "computations {{\n  name: {:?}", computation.name);
+            for instruction in &computation.instructions {
+                instruction.debug_text(&mut out);
+            }
+            let _ = writeln!(out, "  id: {}\n  root_id: {}\n}}", computation.id, computation.root_id);
+        }
+        let _ = writeln!(out, "id: {}\nentry_computation_id: {}", self.id, self.entry_computation_id);
+        out
+    }
+}
+
+impl HloInstructionProto {
+    fn debug_text(&self, out: &mut String) {
+        let _ = writeln!(out, "  instructions {{\n    name: {:?}\n    opcode: {:?}", self.name, self.opcode);
+        if let Some(shape) = &self.shape {
+            let _ = writeln!(out, "    shape {{");
+            shape.debug_text(out, 6);
+            let _ = writeln!(out, "    }}");
+        }
+        if self.opcode == "parameter" {
+            let _ = writeln!(out, "    parameter_number: {}", self.parameter_number);
+        }
+        let _ = writeln!(out, "    id: {}", self.id);
+        for operand in &self.operand_ids {
+            let _ = writeln!(out, "    operand_ids: {operand}");
+        }
+        let _ = writeln!(out, "  }}");
+    }
+}

@@ -1,0 +1,139 @@
+//! Elements as StableHLO constants, the text that `format_buffer()` gives: what is written here, the parser reads back
+//! to the same bits. Works on host bytes; must not know of buffers, devices or R.
+
+use crate::decimal;
+use crate::dtype::DType;
+use crate::element::{Element, Reader};
+use crate::error::Result;
+use std::fmt::Write;
+
+/// Writes elements of one dtype, one at a time, into a text that it reuses.
+///
+/// Floats have the digits that bring back the same value (`%.8e` for 32 bits and less, `%.16e` for 64); NaN and the
+/// infinities are hexadecimal bit patterns of the dtype's own width, with the sign and payload they have. Integers
+/// are decimal, pred is `true` or `false`.
+#[derive(Debug, Clone)]
+pub struct Formatter {
+    reader: Reader,
+    text: String,
+}
+
+impl Formatter {
+    /// A formatter for elements of `dtype`.
+    ///
+    /// # Errors
+    /// `UnsupportedDtype` for complex numbers and for floats of eight bits and less.
+    pub fn new(dtype: DType) -> Result<Self> {
+        Ok(Formatter { reader: Reader::new(dtype)?, text: String::with_capacity(32) })
+    }
+
+    /// The constant for the element that `bytes` starts with (host width, native endian; one byte for types that are
+    /// narrower). Bytes that are missing count as zero.
+    pub fn text(&mut self, bytes: &[u8]) -> &str {
+        let element = self.reader.read(bytes);
+        self.write(element)
+    }
+
+    fn write(&mut self, element: Element) -> &str {
+        let out = &mut self.text;
+        out.clear();
+        let width = self.reader.width();
+        // Writing to a string cannot fail.
+        let _ = match element {
+            Element::Pred(value) => write!(out, "{value}"),
+            Element::Signed(value) => write!(out, "{value}"),
+            Element::Unsigned(value) => write!(out, "{value}"),
+            Element::Float { value, .. } if value.is_finite() => {
+                decimal::scientific(value, if width == 8 { 16 } else { 8 }, out);
+                Ok(())
+            }
+            Element::Float { bits, .. } => write!(out, "0x{bits:0digits$X}", digits = 2 * width),
+        };
+        out
+    }
+}
+
+/// Hands the constant of each element of `bytes` to `take`, in the order in which they lie there.
+///
+/// # Errors
+/// `UnsupportedDtype` for complex numbers and for floats of eight bits and less.
+pub fn for_each(dtype: DType, bytes: &[u8], mut take: impl FnMut(&str)) -> Result<()> {
+    let mut formatter = Formatter::new(dtype)?;
+    for element in formatter.reader.iter(bytes) {
+        take(formatter.write(element));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Kind;
+    use half::{bf16, f16};
+
+    /// The constants of values of any type that can be turned into bytes.
+    macro_rules! constants {
+        ($dtype:ident, $($value:expr),+) => {{
+            let bytes: Vec<u8> = [$($value),+].iter().flat_map(|x| x.to_ne_bytes()).collect();
+            let mut all = Vec::new();
+            for_each(DType::$dtype, &bytes, |text| all.push(text.to_string())).unwrap();
+            all
+        }};
+    }
+
+    #[test]
+    fn floats_have_the_digits_that_bring_back_the_same_value() {
+        assert_eq!(constants!(F32, 1.23f32, -0.0, 1e-45, f32::MAX), [
+            "1.23000002e+00",
+            "-0.00000000e+00",
+            "1.40129846e-45",
+            "3.40282347e+38"
+        ]);
+        assert_eq!(constants!(F64, -3.33f64, 1e300), ["-3.3300000000000001e+00", "1.0000000000000001e+300"]);
+        assert_eq!(constants!(F16, f16::from_f32(0.1), f16::MAX), ["9.99755859e-02", "6.55040000e+04"]);
+        assert_eq!(constants!(BF16, bf16::from_f32(0.1)), ["1.00097656e-01"]);
+    }
+
+    #[test]
+    fn nan_and_infinities_are_bit_patterns_of_the_dtypes_width() {
+        let (inf, nan) = (f32::INFINITY, f32::from_bits(0x7fc0_0000));
+        assert_eq!(constants!(F32, nan, inf, -inf), ["0x7FC00000", "0x7F800000", "0xFF800000"]);
+        let (inf, nan) = (f64::INFINITY, f64::from_bits(0x7ff8_0000_0000_0000));
+        assert_eq!(constants!(F64, nan, inf, -inf), ["0x7FF8000000000000", "0x7FF0000000000000", "0xFFF0000000000000"]);
+        let (inf, nan) = (f16::INFINITY, f16::from_bits(0x7e00));
+        assert_eq!(constants!(F16, nan, inf, -inf), ["0x7E00", "0x7C00", "0xFC00"]);
+        assert_eq!(constants!(BF16, bf16::from_bits(0x7fc0), bf16::NEG_INFINITY), ["0x7FC0", "0xFF80"]);
+    }
+
+    #[test]
+    fn a_signaling_nan_keeps_its_bits() {
+        assert_eq!(constants!(U32, 0x7f80_0001u32), ["2139095041"]);
+        let bytes = 0x7f80_0001u32.to_ne_bytes();
+        assert_eq!(Formatter::new(DType::F32).unwrap().text(&bytes), "0x7F800001");
+    }
+
+    #[test]
+    fn integers_reach_the_ends_of_their_range() {
+        assert_eq!(constants!(I8, i8::MIN, i8::MAX), ["-128", "127"]);
+        assert_eq!(constants!(U16, u16::MAX), ["65535"]);
+        assert_eq!(constants!(I32, i32::MIN), ["-2147483648"]);
+        assert_eq!(constants!(I64, i64::MIN, i64::MAX), ["-9223372036854775808", "9223372036854775807"]);
+        assert_eq!(constants!(U64, u64::MAX), ["18446744073709551615"]);
+        assert_eq!(constants!(I4, 0x0fu8), ["-1"]);
+    }
+
+    #[test]
+    fn pred_is_a_word() {
+        assert_eq!(constants!(Pred, 1u8, 0, 255), ["true", "false", "true"]);
+    }
+
+    #[test]
+    fn no_elements_give_no_text() {
+        for_each(DType::F32, &[], |_| panic!("called")).unwrap();
+    }
+
+    #[test]
+    fn complex_numbers_are_refused() {
+        assert_eq!(for_each(DType::C64, &[], |_| ()).unwrap_err().kind(), Kind::UnsupportedDtype);
+    }
+}

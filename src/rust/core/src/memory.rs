@@ -1,0 +1,67 @@
+//! Memory spaces: where a device's buffers can lie, e.g. `"device"` or `"pinned_host"`.
+
+use crate::api::{call, slice, text, Api};
+use crate::client::Client;
+use crate::error::Result;
+use pjrt_sys::*;
+
+/// A memory space of a client.
+#[derive(Debug, Clone)]
+pub struct Memory {
+    client: Client,
+    index: usize,
+}
+
+/// What a plugin says of one memory space.
+#[derive(Debug)]
+pub(crate) struct MemoryFacts {
+    pub handle: *mut PJRT_Memory,
+    pub id: i32,
+    pub kind: String,
+    pub label: String,
+}
+
+// SAFETY: memory handles are constant for the life of the client.
+unsafe impl Send for MemoryFacts {}
+unsafe impl Sync for MemoryFacts {}
+
+impl Memory {
+    pub(crate) fn new(client: Client, index: usize) -> Self {
+        Memory { client, index }
+    }
+
+    fn facts(&self) -> &MemoryFacts {
+        &self.client.memories()[self.index]
+    }
+
+    pub fn id(&self) -> i32 {
+        self.facts().id
+    }
+
+    /// The kind, e.g. `"device"`, `"pinned_host"`, `"unpinned_host"`.
+    pub fn kind(&self) -> &str {
+        &self.facts().kind
+    }
+
+    /// The plugin's string for it.
+    pub fn label(&self) -> &str {
+        &self.facts().label
+    }
+}
+
+/// Reads what the plugin says of each memory space of a client; a plugin without memory spaces gives none.
+pub(crate) fn list(api: &Api, client: *mut PJRT_Client) -> Result<Vec<MemoryFacts>> {
+    let Ok(found) = call!(api, PJRT_Client_AddressableMemories { client: client }) else {
+        return Ok(Vec::new());
+    };
+    // SAFETY: the plugin has just returned this array, and the strings below.
+    let handles = unsafe { slice(found.addressable_memories, found.num_addressable_memories) };
+    let read = |&handle: &*mut PJRT_Memory| {
+        let kind = call!(api, PJRT_Memory_Kind { memory: handle })?;
+        let label = call!(api, PJRT_Memory_ToString { memory: handle })?;
+        let id = call!(api, PJRT_Memory_Id { memory: handle })?.id;
+        let (kind, label) = unsafe { (text(kind.kind, kind.kind_size), text(label.to_string, label.to_string_size)) };
+        Ok(MemoryFacts { handle, id, kind, label })
+    };
+    handles.iter().map(read).collect()
+}

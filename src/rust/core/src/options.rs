@@ -1,0 +1,120 @@
+//! Compile options, as a value of ours and in the protocol buffer that plugins take.
+
+use crate::error::Result;
+use prost::Message;
+
+/// How to compile a program. Immutable: a compile reads it and never writes to it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CompileOptions {
+    pub num_replicas: i64,
+    pub num_partitions: i64,
+    /// Number of the device on this machine; -1 leaves it to the assignment.
+    pub device_ordinal: i64,
+}
+
+impl Default for CompileOptions {
+    fn default() -> Self {
+        CompileOptions { num_replicas: 1, num_partitions: 1, device_ordinal: -1 }
+    }
+}
+
+impl CompileOptions {
+    /// Checks what would make a plugin abort.
+    ///
+    /// # Errors
+    /// `InvalidInput` for counts below one or so large that no machine has them.
+    pub fn check(&self) -> Result<()> {
+        const MAX: i64 = 1 << 20;
+        for (name, value) in [("num_replicas", self.num_replicas), ("num_partitions", self.num_partitions)] {
+            if !(1..=MAX).contains(&value) {
+                fail!(InvalidInput, "`{name}` must be a whole number from 1 to {MAX}, not {value}.");
+            }
+        }
+        Ok(())
+    }
+
+    /// The serialized `CompileOptionsProto` for these devices: global ids, one row of partitions after the other for each
+    /// replica.
+    pub fn serialize(&self, device_ids: &[i32]) -> Vec<u8> {
+        let partitions = self.num_partitions as usize;
+        let computation_devices = (0..partitions)
+            .map(|p| ComputationDevice {
+                replica_device_ids: device_ids.iter().skip(p).step_by(partitions).map(|&id| i64::from(id)).collect(),
+            })
+            .collect();
+        CompileOptionsProto {
+            executable_build_options: Some(ExecutableBuildOptionsProto {
+                device_ordinal: self.device_ordinal,
+                num_replicas: self.num_replicas,
+                num_partitions: self.num_partitions,
+                use_spmd_partitioning: self.num_partitions > 1,
+                device_assignment: Some(DeviceAssignmentProto {
+                    replica_count: self.num_replicas as i32,
+                    computation_count: self.num_partitions as i32,
+                    computation_devices,
+                }),
+            }),
+        }
+        .encode_to_vec()
+    }
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct CompileOptionsProto {
+    #[prost(message, optional, tag = "3")]
+    executable_build_options: Option<ExecutableBuildOptionsProto>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct ExecutableBuildOptionsProto {
+    #[prost(int64, tag = "1")]
+    device_ordinal: i64,
+    #[prost(int64, tag = "4")]
+    num_replicas: i64,
+    #[prost(int64, tag = "5")]
+    num_partitions: i64,
+    #[prost(bool, tag = "6")]
+    use_spmd_partitioning: bool,
+    #[prost(message, optional, tag = "9")]
+    device_assignment: Option<DeviceAssignmentProto>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct DeviceAssignmentProto {
+    #[prost(int32, tag = "1")]
+    replica_count: i32,
+    #[prost(int32, tag = "2")]
+    computation_count: i32,
+    #[prost(message, repeated, tag = "3")]
+    computation_devices: Vec<ComputationDevice>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct ComputationDevice {
+    #[prost(int64, repeated, tag = "1")]
+    replica_device_ids: Vec<i64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_below_one_are_refused() {
+        for bad in [0, -1, i64::MAX] {
+            assert!(CompileOptions { num_replicas: bad, ..Default::default() }.check().is_err());
+            assert!(CompileOptions { num_partitions: bad, ..Default::default() }.check().is_err());
+        }
+        assert!(CompileOptions::default().check().is_ok());
+    }
+
+    #[test]
+    fn devices_are_assigned_by_partition_and_replica() {
+        let options = CompileOptions { num_replicas: 2, num_partitions: 2, ..Default::default() };
+        let bytes = options.serialize(&[10, 11, 20, 21]);
+        let decoded = CompileOptionsProto::decode(bytes.as_slice()).unwrap();
+        let assignment = decoded.executable_build_options.unwrap().device_assignment.unwrap();
+        let ids: Vec<_> = assignment.computation_devices.iter().map(|c| c.replica_device_ids.clone()).collect();
+        assert_eq!(ids, [[10, 20], [11, 21]]);
+    }
+}

@@ -1,0 +1,134 @@
+//! Programs: what a compiler takes, StableHLO as text or bytecode, or a serialized HLO module.
+
+use crate::error::{Error, Kind, Result};
+use crate::hlo::HloModuleProto;
+use prost::Message;
+
+/// Nesting of brackets in MLIR text from which on its parser would overrun the stack and end the process, with a margin.
+const MAX_NESTING: usize = 2000;
+
+/// First bytes of MLIR bytecode (and of StableHLO portable artifacts).
+const BYTECODE_MAGIC: &[u8] = b"ML\xefR";
+
+/// How a program is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// MLIR, as text or bytecode.
+    Mlir,
+    /// A serialized `HloModuleProto`.
+    Hlo,
+}
+
+impl Format {
+    /// The format's name in PJRT.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Mlir => "mlir",
+            Format::Hlo => "hlo",
+        }
+    }
+}
+
+/// A program, not yet compiled.
+#[derive(Debug, Clone)]
+pub struct Program {
+    code: Vec<u8>,
+    format: Format,
+}
+
+impl Program {
+    /// Takes a program's code after checks against what makes a compiler crash.
+    ///
+    /// # Errors
+    /// `InvalidInput` for empty code, text nested too deep, or an `hlo` program that is no HLO module.
+    pub fn new(code: Vec<u8>, format: Format) -> Result<Program> {
+        if code.is_empty() {
+            fail!(InvalidInput, "The program is empty.");
+        }
+        match format {
+            Format::Hlo => {
+                HloModuleProto::decode(code.as_slice()).map_err(|error| {
+                    Error::new(Kind::InvalidInput, format!("The program is not a serialized HloModuleProto: {error}."))
+                        .hint("A StableHLO program has format \"mlir\".")
+                })?;
+            }
+            Format::Mlir if !code.starts_with(BYTECODE_MAGIC) => {
+                let depth = nesting(&code);
+                if depth > MAX_NESTING {
+                    fail!(InvalidInput, "The program nests {depth} brackets deep; at most {MAX_NESTING} are possible.");
+                }
+            }
+            Format::Mlir => {}
+        }
+        Ok(Program { code, format })
+    }
+
+    pub fn code(&self) -> &[u8] {
+        &self.code
+    }
+
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// The program for a reader: MLIR text as it is, an HLO module as its proto's text form.
+    pub fn text(&self) -> String {
+        match self.format {
+            Format::Mlir if self.code.starts_with(BYTECODE_MAGIC) => {
+                format!("<MLIR bytecode, {} bytes>\n", self.code.len())
+            }
+            Format::Mlir => String::from_utf8_lossy(&self.code).into_owned(),
+            Format::Hlo => HloModuleProto::decode(self.code.as_slice()).map(|m| m.debug_text()).unwrap_or_default(),
+        }
+    }
+}
+
+/// Deepest nesting of brackets outside of strings and comments.
+fn nesting(text: &[u8]) -> usize {
+    let (mut depth, mut deepest) = (0usize, 0usize);
+    let mut bytes = text.iter().copied().peekable();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => {
+                while let Some(inner) = bytes.next() {
+                    match inner {
+                        b'\\' => drop(bytes.next()),
+                        b'"' => break,
+                        _ => {}
+                    }
+                }
+            }
+            b'/' if bytes.peek() == Some(&b'/') => {
+                bytes.by_ref().find(|&b| b == b'\n');
+            }
+            // `->` closes nothing.
+            b'-' if bytes.peek() == Some(&b'>') => drop(bytes.next()),
+            b'{' | b'(' | b'[' | b'<' => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b'}' | b')' | b']' | b'>' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nesting_ignores_strings_comments_and_arrows() {
+        assert_eq!(nesting(b"f(a) -> b { [\"((((\", 1] } // ((((\n()"), 2);
+        assert_eq!(nesting(b"((((("), 5);
+    }
+
+    #[test]
+    fn what_would_crash_a_compiler_is_refused() {
+        let deep = "(".repeat(10_000).into_bytes();
+        assert_eq!(Program::new(deep, Format::Mlir).unwrap_err().kind(), Kind::InvalidInput);
+        assert_eq!(Program::new(Vec::new(), Format::Mlir).unwrap_err().kind(), Kind::InvalidInput);
+        assert_eq!(Program::new(b"module {}".to_vec(), Format::Hlo).unwrap_err().kind(), Kind::InvalidInput);
+    }
+}

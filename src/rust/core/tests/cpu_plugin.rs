@@ -1,0 +1,323 @@
+//! The crate on the real CPU plugin, whose path `PJRT_PLUGIN_PATH_CPU` gives.
+
+use pjrt_core::execute::{Dispatch, ExecuteOptions};
+use pjrt_core::options::CompileOptions;
+use pjrt_core::program::Format;
+use pjrt_core::{Buffer, Client, DType, Device, Executable, HostMemory, Kind, Plugin, Program, Result, Spec, Value};
+use std::path::Path;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+fn plugin() -> &'static Plugin {
+    let path = std::env::var("PJRT_PLUGIN_PATH_CPU").expect("PJRT_PLUGIN_PATH_CPU names the CPU plugin's library");
+    Plugin::load(Path::new(&path)).unwrap()
+}
+
+/// One client with two devices for all tests.
+fn client() -> &'static Client {
+    static CLIENT: OnceLock<Client> = OnceLock::new();
+    CLIENT.get_or_init(|| Client::create(plugin(), &[("cpu_device_count".into(), Value::Int(2))]).unwrap())
+}
+
+fn device(index: usize) -> Device {
+    client().devices().nth(index).unwrap()
+}
+
+fn upload(dims: &[i64], values: &[f32]) -> Buffer {
+    upload_to(&device(0), dims, values)
+}
+
+fn upload_to(device: &Device, dims: &[i64], values: &[f32]) -> Buffer {
+    let spec = Spec::new(DType::F32, dims).unwrap();
+    let memory = HostMemory::new(spec.bytes(), 80).unwrap();
+    unsafe { std::ptr::copy_nonoverlapping(values.as_ptr(), memory.data().cast(), values.len()) };
+    Buffer::from_host(device, spec, &memory).unwrap()
+}
+
+fn floats(bytes: &[u8]) -> Vec<f32> {
+    bytes.chunks_exact(4).map(|b| f32::from_ne_bytes(b.try_into().unwrap())).collect()
+}
+
+fn download(buffer: &Buffer) -> Vec<f32> {
+    floats(buffer.read().unwrap().bytes())
+}
+
+fn compile(text: &str) -> Result<Executable> {
+    let program = Program::new(text.as_bytes().to_vec(), Format::Mlir)?;
+    Executable::compile(&device(0), &program, &CompileOptions::default())
+}
+
+fn run(executable: &Executable, inputs: &[&Buffer]) -> Result<Vec<Buffer>> {
+    Ok(executable.execute(inputs, &ExecuteOptions::default(), Dispatch::Auto)?.into_vec())
+}
+
+const ADD: &str = "func.func @main(%x: tensor<2x2xf32>, %y: tensor<2x2xf32>) -> tensor<2x2xf32> {
+  %0 = stablehlo.add %x, %y : tensor<2x2xf32>
+  return %0 : tensor<2x2xf32>
+}";
+
+const DONATING_ADD: &str =
+    "func.func @main(%x: tensor<4xf32> {tf.aliasing_output = 0 : i32}, %y: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = stablehlo.add %x, %y : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}";
+
+/// Adds 1 to a scalar, `n` times: few operations at compile time, many at run time.
+fn count_to(n: u64) -> String {
+    format!(
+        "func.func @main(%x: tensor<f32>) -> tensor<f32> {{
+  %zero = stablehlo.constant dense<0> : tensor<i64>
+  %one = stablehlo.constant dense<1> : tensor<i64>
+  %step = stablehlo.constant dense<1.0> : tensor<f32>
+  %n = stablehlo.constant dense<{n}> : tensor<i64>
+  %r:2 = stablehlo.while(%i = %zero, %v = %x) : tensor<i64>, tensor<f32>
+    cond {{
+      %c = stablehlo.compare LT, %i, %n : (tensor<i64>, tensor<i64>) -> tensor<i1>
+      stablehlo.return %c : tensor<i1>
+    }} do {{
+      %j = stablehlo.add %i, %one : tensor<i64>
+      %w = stablehlo.add %v, %step : tensor<f32>
+      %s = stablehlo.sine %w : tensor<f32>
+      stablehlo.return %j, %s : tensor<i64>, tensor<f32>
+    }}
+  return %r#1 : tensor<f32>
+}}"
+    )
+}
+
+#[test]
+fn the_plugin_says_what_it_is() {
+    assert_eq!(plugin().api().version().0, 0);
+    let names: Vec<_> = plugin().attributes().iter().map(|(name, _)| name.as_str()).collect();
+    assert!(names.contains(&"stablehlo_current_version"), "{names:?}");
+    assert!(plugin().extensions().contains(&pjrt_sys::PJRT_Extension_Type::PJRT_Extension_Type_FFI));
+    assert!(std::ptr::eq(plugin(), plugin()), "one plugin per library file");
+}
+
+#[test]
+fn what_is_no_plugin_is_refused() {
+    let missing = Plugin::load(Path::new("no/such/file.so")).unwrap_err();
+    assert_eq!(missing.kind(), Kind::PluginNotFound);
+    let text = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+    assert_eq!(Plugin::load(&text).unwrap_err().kind(), Kind::PluginInvalid);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    assert_eq!(Plugin::load(folder).unwrap_err().kind(), Kind::PluginNotFound);
+}
+
+#[test]
+fn a_call_that_the_plugin_lacks_is_an_error_that_names_it() {
+    let api = plugin().api();
+    let offset = std::mem::offset_of!(pjrt_sys::PJRT_Api, PJRT_Client_UpdateGlobalProcessInfo);
+    assert!(api.reaches(0));
+    assert!(!api.reaches(size_of::<pjrt_sys::PJRT_Api>()));
+    let error = api.missing("PJRT_Client_UpdateGlobalProcessInfo", offset);
+    assert_eq!(error.kind(), Kind::UnsupportedCall);
+    assert!(error.to_string().contains("PJRT_Client_UpdateGlobalProcessInfo"), "{error}");
+}
+
+#[test]
+fn client_options_that_abort_the_plugin_are_refused() {
+    for bad in [Value::Int(0), Value::Int(-1), Value::Int(1 << 33), Value::Bool(true), Value::Float(2.0)] {
+        let error = Client::create(plugin(), &[("cpu_device_count".into(), bad)]).unwrap_err();
+        assert_eq!(error.kind(), Kind::InvalidInput);
+    }
+}
+
+#[test]
+fn a_client_knows_its_devices_and_memories() {
+    assert_eq!(client().platform(), "cpu");
+    let labels: Vec<_> = client().devices().map(|d| d.label().to_owned()).collect();
+    assert_eq!(labels, ["CpuDevice(id=0)", "CpuDevice(id=1)"]);
+    let kinds: Vec<_> = device(0).memories().map(|m| m.kind().to_owned()).collect();
+    assert!(kinds.contains(&"device".to_owned()), "{kinds:?}");
+    assert_eq!(device(0).default_memory().unwrap().kind(), "device");
+    assert_eq!(upload(&[1], &[1.0]).memory().unwrap().unwrap().kind(), "device");
+}
+
+#[test]
+fn arrays_of_every_rank_come_back_as_they_went() {
+    let dims: &[&[i64]] = &[&[], &[0], &[3], &[2, 0, 3], &[2, 3, 1, 1, 2, 1, 2]];
+    for dims in dims {
+        let n = dims.iter().product::<i64>() as usize;
+        let values: Vec<f32> = (0..n).map(|i| i as f32 + 0.5).collect();
+        let buffer = upload(dims, &values);
+        assert_eq!(buffer.dims(), *dims);
+        assert_eq!(download(&buffer), values);
+        assert_eq!(floats(buffer.start_read().unwrap().wait().unwrap().bytes()), values);
+    }
+}
+
+#[test]
+fn uploads_use_the_memory_they_were_given() {
+    let spec = Spec::new(DType::F64, &[1000]).unwrap();
+    let memory = HostMemory::new(spec.bytes(), 80).unwrap();
+    unsafe { std::ptr::write_bytes(memory.data(), 0, memory.len()) };
+    let buffer = Buffer::from_host(&device(0), spec, &memory).unwrap();
+    assert_eq!(buffer.read().unwrap().bytes().as_ptr(), memory.data() as *const u8);
+    assert_eq!(std::sync::Arc::strong_count(&memory), 2);
+    drop(buffer);
+    assert_eq!(std::sync::Arc::strong_count(&memory), 1, "freed when the buffer is");
+}
+
+#[test]
+fn an_executable_says_what_it_takes_and_gives() {
+    let executable = compile(DONATING_ADD).unwrap();
+    let signature = executable.signature();
+    let inputs: Vec<_> = signature.inputs.iter().map(|i| (i.spec.to_string(), i.donated)).collect();
+    assert_eq!(inputs, [("f32[4]".to_owned(), true), ("f32[4]".to_owned(), false)]);
+    assert_eq!(signature.outputs[0].to_string(), "f32[4]");
+    assert_eq!(signature.aliases, [Some(0)]);
+}
+
+#[test]
+fn programs_run_and_chain_without_waiting() {
+    let add = compile(ADD).unwrap();
+    let x = upload(&[2, 2], &[1.0, 2.0, 3.0, 4.0]);
+    let y = upload(&[2, 2], &[10.0, 20.0, 30.0, 40.0]);
+    let mut sum = run(&add, &[&x, &y]).unwrap().remove(0);
+    for _ in 0..10 {
+        sum = run(&add, &[&sum, &y]).unwrap().remove(0);
+    }
+    assert_eq!(download(&sum), [111.0, 222.0, 333.0, 444.0]);
+}
+
+#[test]
+fn inputs_that_do_not_fit_never_reach_the_plugin() {
+    let add = compile(ADD).unwrap();
+    let x = upload(&[2, 2], &[0.0; 4]);
+    let flat = upload(&[4], &[0.0; 4]);
+    let elsewhere = upload_to(&device(1), &[2, 2], &[0.0; 4]);
+    let spec = Spec::new(DType::I32, &[2, 2]).unwrap();
+    let memory = HostMemory::new(spec.bytes(), 0).unwrap();
+    unsafe { std::ptr::write_bytes(memory.data(), 0, memory.len()) };
+    let integers = Buffer::from_host(&device(0), spec, &memory).unwrap();
+    let cases: [(&[&Buffer], Kind); 5] = [
+        (&[&x], Kind::ArgumentCount),
+        (&[&x, &x, &x], Kind::ArgumentCount),
+        (&[&x, &flat], Kind::ShapeMismatch),
+        (&[&integers, &x], Kind::DtypeMismatch),
+        (&[&x, &elsewhere], Kind::DeviceMismatch),
+    ];
+    for (inputs, kind) in cases {
+        let error = run(&add, inputs).unwrap_err();
+        assert_eq!(error.kind(), kind, "{error}");
+    }
+    let other = Client::create(plugin(), &[("cpu_device_count".into(), Value::Int(1))]).unwrap();
+    let foreign = upload_to(&other.devices().next().unwrap(), &[2, 2], &[0.0; 4]);
+    assert_eq!(run(&add, &[&x, &foreign]).unwrap_err().kind(), Kind::DeviceMismatch);
+    let moved = foreign.copy_to(&device(0)).unwrap();
+    assert_eq!(download(&run(&add, &[&x, &moved]).unwrap()[0]), [0.0; 4]);
+}
+
+#[test]
+fn a_donated_input_is_dead_and_its_memory_is_the_outputs() {
+    let add = compile(DONATING_ADD).unwrap();
+    let x = upload(&[4], &[1.0, 2.0, 3.0, 4.0]);
+    let y = upload(&[4], &[1.0; 4]);
+    let address = x.read().unwrap().bytes().as_ptr();
+    let out = run(&add, &[&x, &y]).unwrap().remove(0);
+    assert_eq!(out.read().unwrap().bytes().as_ptr(), address);
+    assert_eq!(download(&out), [2.0, 3.0, 4.0, 5.0]);
+    assert_eq!(x.read().unwrap_err().kind(), Kind::DeletedBuffer);
+    assert_eq!(x.is_ready().unwrap_err().kind(), Kind::DeletedBuffer);
+    assert_eq!(run(&add, &[&x, &y]).unwrap_err().kind(), Kind::DeletedBuffer);
+    let twice = run(&add, &[&y, &y]).unwrap_err();
+    assert!(twice.message().contains("donate the same buffer twice"), "{twice}");
+    let keep = ExecuteOptions { non_donatable: vec![0], launch_id: 0 };
+    let kept = add.execute(&[&y, &out], &keep, Dispatch::Auto).unwrap();
+    assert_eq!(download(&kept[0]), [3.0, 4.0, 5.0, 6.0]);
+    assert_eq!(download(&y), [1.0; 4]);
+}
+
+#[test]
+fn a_read_that_was_started_survives_the_donation() {
+    let add = compile(DONATING_ADD).unwrap();
+    let x = upload(&[4], &[1.0, 2.0, 3.0, 4.0]);
+    let y = upload(&[4], &[1.0; 4]);
+    let transfer = x.start_read().unwrap();
+    let out = run(&add, &[&x, &y]).unwrap().remove(0);
+    assert_eq!(floats(transfer.wait().unwrap().bytes()), [1.0, 2.0, 3.0, 4.0]);
+    assert_eq!(download(&out), [2.0, 3.0, 4.0, 5.0]);
+}
+
+#[test]
+fn a_long_loop_does_not_keep_the_caller() {
+    let count = compile(&count_to(3_000_000)).unwrap();
+    let zero = upload(&[], &[0.0]);
+    let start = Instant::now();
+    let out = run(&count, &[&zero]).unwrap().remove(0);
+    let launched = start.elapsed();
+    let unready = !out.is_ready().unwrap();
+    let next = run(&count, &[&out]).unwrap().remove(0);
+    next.wait().unwrap();
+    let total = start.elapsed();
+    assert!(unready, "the loop ended before is_ready() was asked");
+    assert!(launched < total / 4, "launched in {launched:?} of {total:?}");
+    assert!(out.is_ready().unwrap());
+}
+
+#[test]
+fn a_wait_can_be_interrupted_and_taken_up_again() {
+    let count = compile(&count_to(20_000_000)).unwrap();
+    let out = run(&count, &[&upload(&[], &[0.0])]).unwrap().remove(0);
+    let waiter = std::thread::spawn(move || {
+        pjrt_core::process::set_interrupt_poll(|| true);
+        let start = Instant::now();
+        let error = out.wait().unwrap_err();
+        (error.kind(), start.elapsed(), out)
+    });
+    let (kind, waited, out) = waiter.join().unwrap();
+    assert_eq!(kind, Kind::Interrupted);
+    assert!(waited < Duration::from_millis(500), "{waited:?}");
+    out.wait().unwrap();
+}
+
+#[test]
+fn a_malformed_program_gives_the_compilers_message_with_its_position() {
+    let error =
+        compile("func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {\n  %0 = stablehlo.oops %x\n}").unwrap_err();
+    assert!(error.code().is_some());
+    assert!(error.message().contains(":2:"), "{error}");
+    assert_eq!(error.call_name(), Some("PJRT_Client_Compile"));
+}
+
+#[test]
+fn column_major_outputs_say_so() {
+    let text = "module attributes {mhlo.layout_mode = \"default\"} {
+  func.func public @main(%x: tensor<2x3xf32>) -> (tensor<2x3xf32> {mhlo.layout_mode = \"{0,1}\"}) {
+    %0 = stablehlo.add %x, %x : tensor<2x3xf32>
+    return %0 : tensor<2x3xf32>
+  }
+}";
+    let out = run(&compile(text).unwrap(), &[&upload(&[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])]).unwrap().remove(0);
+    assert_eq!(out.spec().strides(), [1, 2]);
+    assert_eq!(download(&out), [2.0, 8.0, 4.0, 10.0, 6.0, 12.0]);
+    assert_eq!(floats(out.start_read().unwrap().wait().unwrap().bytes()), [2.0, 8.0, 4.0, 10.0, 6.0, 12.0]);
+}
+
+#[test]
+fn bytes_alive_are_counted() {
+    let other = Client::create(plugin(), &[("cpu_device_count".into(), Value::Int(1))]).unwrap();
+    let buffer = upload_to(&other.devices().next().unwrap(), &[1000], &[0.0; 1000]);
+    assert_eq!(other.live_bytes(), 4000);
+    drop(buffer);
+    assert_eq!(other.live_bytes(), 0);
+    assert_eq!(other.new_bytes(), 4000);
+}
+
+#[test]
+fn threads_share_a_client() {
+    let add = compile(ADD).unwrap();
+    std::thread::scope(|scope| {
+        for t in 0..4 {
+            let add = &add;
+            scope.spawn(move || {
+                let x = upload(&[2, 2], &[t as f32; 4]);
+                for _ in 0..200 {
+                    let sum = run(add, &[&x, &x]).unwrap().remove(0);
+                    assert_eq!(download(&sum), [2.0 * t as f32; 4]);
+                }
+            });
+        }
+    });
+}
