@@ -1,0 +1,99 @@
+//! The bridge between R and `pjrt-core`: R values to core types and back, and nothing more. One module per R file.
+//!
+//! What is called often takes and returns plain R values (`entry` functions below); everything else has typed arguments
+//! by extendr. All of it runs on R's main thread.
+
+use extendr_api::prelude::*;
+
+mod sexp;
+
+mod conditions;
+mod handle;
+
+mod r#async;
+mod buffer;
+mod client;
+mod compile;
+mod device;
+mod dtype;
+mod execute;
+mod install;
+mod memory;
+mod plugin;
+mod print;
+mod program;
+mod transfer;
+
+extendr_module! {
+    mod pjrt;
+    use client;
+    use compile;
+    use device;
+    use execute;
+    use install;
+    use memory;
+    use plugin;
+    use print;
+    use program;
+}
+
+/// The entry points that take plain R values: name in R, address, number of arguments.
+macro_rules! entries {
+    ($($path:path, $name:literal, $arguments:literal;)*) => {
+        vec![$(entry($name, $path as *const u8, $arguments)),*]
+    };
+}
+
+fn plain_entries() -> Vec<extendr_api::metadata::Func> {
+    entries! {
+        r#async::buffer_await, "buffer_await", 1;
+        r#async::buffer_is_ready, "buffer_is_ready", 1;
+        r#async::transfer_start, "transfer_start", 1;
+        r#async::transfer_is_ready, "transfer_is_ready", 1;
+        r#async::transfer_value, "transfer_value", 1;
+        buffer::buffer_new, "buffer_new", 5;
+        buffer::buffer_from_raw, "buffer_from_raw", 5;
+        buffer::buffer_empty, "buffer_empty", 3;
+        buffer::buffer_dtype, "buffer_dtype", 1;
+        buffer::buffer_shape, "buffer_shape", 1;
+        buffer::buffer_device, "buffer_device", 1;
+        buffer::buffer_platform, "buffer_platform", 1;
+        buffer::buffer_copy, "buffer_copy", 2;
+        execute::executable_execute, "executable_execute", 5;
+        transfer::buffer_array, "buffer_array", 2;
+        transfer::buffer_raw, "buffer_raw", 2;
+    }
+}
+
+fn entry(name: &'static str, address: *const u8, arguments: usize) -> extendr_api::metadata::Func {
+    let argument = || extendr_api::metadata::Arg { name: "x", arg_type: "SEXP", default: None };
+    extendr_api::metadata::Func {
+        doc: "",
+        rust_name: name,
+        mod_name: name,
+        r_name: name,
+        c_name: name,
+        args: (0..arguments).map(|_| argument()).collect(),
+        return_type: "SEXP",
+        func_ptr: address,
+        hidden: false,
+        invisible: None,
+    }
+}
+
+/// Called once by R when it loads the library: makes every function known to R by its plain name.
+///
+/// # Safety
+/// `library` is the `DllInfo` that R passes to `R_init_pjrt`.
+#[no_mangle]
+pub unsafe extern "C" fn pjrt_register(library: *mut extendr_ffi::DllInfo) {
+    let mut metadata = get_pjrt_metadata();
+    metadata.functions.retain(|function| !function.hidden);
+    for function in &mut metadata.functions {
+        function.c_name = function.rust_name;
+    }
+    metadata.functions.extend(plain_entries());
+    extendr_api::register_call_methods(library, metadata);
+    handle::measure_headroom();
+    pjrt_core::process::set_interrupt_poll(conditions::interrupt_pending);
+}

@@ -243,16 +243,35 @@ impl Buffer {
     /// # Errors
     /// As [`Buffer::wait`], and the plugin's own.
     pub fn copy_to(&self, device: &Device) -> Result<Buffer> {
+        self.check_alive()?;
         let client = device.client();
         client.handle()?;
-        let made = call!(
-            client.plugin().api(),
-            PJRT_Buffer_CopyToDevice { buffer: self.live()?, dst_device: device.facts().handle }
-        )
-        .map_err(|e| self.named(e))?;
-        let spec = Spec { minor_to_major: None, ..Spec::clone(&self.0.spec) };
-        let spec = if self.0.spec.minor_to_major.is_none() { self.0.spec.clone() } else { Arc::new(spec) };
-        Ok(Buffer::adopt(client.clone(), device.index(), spec, made.dst_buffer))
+        if client.plugin().path() != self.0.client.plugin().path() {
+            fail!(DeviceMismatch, "A buffer cannot be copied to a device of another plugin directly.");
+        }
+        let spec = match self.0.spec.minor_to_major {
+            None => self.0.spec.clone(),
+            Some(_) => Arc::new(Spec { minor_to_major: None, ..Spec::clone(&self.0.spec) }),
+        };
+        if self.unfinished_launch().is_none() {
+            return Ok(Buffer::adopt(client.clone(), device.index(), spec, self.start_copy(device)?));
+        }
+        let launch = Arc::<Launch>::default();
+        let copy = Buffer::pending(client.clone(), device.index(), spec, launch.clone());
+        let (source, target, promised) = (self.clone(), device.clone(), copy.clone());
+        self.0.client.dispatcher().submit(launch, move || {
+            promised.fulfil(source.start_copy(&target)?);
+            Ok(())
+        })?;
+        Ok(copy)
+    }
+
+    fn start_copy(&self, device: &Device) -> Result<*mut PJRT_Buffer> {
+        let copied = call!(
+            self.0.client.plugin().api(),
+            PJRT_Buffer_CopyToDevice { buffer: self.made()?, dst_device: device.facts().handle }
+        );
+        Ok(copied.map_err(|e| self.named(e))?.dst_buffer)
     }
 
     /// The error unless the buffer may be used.
@@ -269,6 +288,18 @@ impl Buffer {
         self.check_alive()?;
         self.launched()?;
         Ok(self.0.handle.load(Ordering::Acquire))
+    }
+
+    /// The handle, for the dispatch thread: whatever makes the buffer was handed over earlier, so it is done by now.
+    pub(crate) fn made(&self) -> Result<*mut PJRT_Buffer> {
+        let handle = self.raw_handle();
+        if handle.is_null() {
+            if let Some(launch) = &self.0.launch {
+                launch.outcome()?;
+            }
+            fail!(Internal, "A buffer was not made before the work that reads it.");
+        }
+        Ok(handle)
     }
 
     /// The handle as it is: null while its launch has not run or when that failed.

@@ -1,173 +1,367 @@
-//! Element conversion and reordering between two dense arrays, in one pass: convert and transpose together, in blocks that
-//! fit the cache.
+//! What the values of host vectors become in a dtype, and back: the conversions, which [`crate::reorder`] applies in its
+//! one pass over an array.
+//!
+//! Into integers, doubles are cut towards zero and saturate; NaN becomes the smallest value of a signed type (NA in R) and
+//! 0 of an unsigned one. Narrower integers wrap, as in C. Into floats, values are rounded to nearest, ties to even.
 
-use std::cmp::Reverse;
+use crate::dtype::{DType, RType};
+use crate::error::{Error, Kind, Result};
+use crate::reorder::Plan;
+use half::{bf16, f16};
 
-/// Side of a block, in elements: rows of two blocks of doubles stay in the first-level cache.
-const BLOCK: usize = 32;
+/// R's NA in integer and logical vectors.
+pub const NA_INTEGER: i32 = i32::MIN;
 
-/// One loop of a reordering: its length, and how far it moves in the source and in the destination (elements).
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Axis {
-    len: usize,
-    src: usize,
-    dst: usize,
+/// NA in vectors of class integer64.
+pub const NA_INTEGER64: i64 = i64::MIN;
+
+/// The elements of a host vector.
+#[derive(Debug, Clone, Copy)]
+pub enum HostValues<'a> {
+    Logical(&'a [i32]),
+    Integer(&'a [i32]),
+    Double(&'a [f64]),
+    Integer64(&'a [i64]),
+    /// Bytes that are elements of the dtype already.
+    Raw(&'a [u8]),
 }
 
-/// How to walk two dense arrays of one shape that lie in different orders; axes from slowest to fastest in the destination.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Plan {
-    axes: Vec<Axis>,
+/// The host vector that elements are read into.
+#[derive(Debug, Clone, Copy)]
+pub enum HostTarget {
+    Logical(*mut i32),
+    Integer(*mut i32),
+    Double(*mut f64),
+    Integer64(*mut i64),
+    /// Bytes as they are.
+    Raw(*mut u8),
 }
 
-impl Plan {
-    /// A plan for arrays of shape `dims` whose elements lie at the given strides (in elements).
-    pub fn new(dims: &[i64], src: &[usize], dst: &[usize]) -> Plan {
-        let mut axes: Vec<Axis> = dims
-            .iter()
-            .zip(src.iter().zip(dst))
-            .map(|(&len, (&src, &dst))| Axis { len: len as usize, src, dst })
-            .filter(|axis| axis.len != 1)
-            .collect();
-        axes.sort_by_key(|axis| Reverse(axis.dst));
-        // Neighbours that are one run in both arrays become one axis.
-        let mut merged: Vec<Axis> = Vec::with_capacity(axes.len());
-        for axis in axes {
-            match merged.last_mut() {
-                Some(outer) if outer.dst == axis.len * axis.dst && outer.src == axis.len * axis.src => {
-                    *outer = Axis { len: outer.len * axis.len, ..axis };
-                }
-                _ => merged.push(axis),
-            }
+/// Values that a dtype cannot hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Misfits {
+    pub missing: usize,
+    pub out_of_range: usize,
+    /// Position of the first, from 0.
+    pub first: usize,
+}
+
+/// A value that a double can be turned into.
+trait FromDouble: Copy {
+    fn from_double(x: f64) -> Self;
+}
+
+macro_rules! from_double {
+    (signed: $($t:ty),*) => {$(impl FromDouble for $t {
+        #[inline]
+        fn from_double(x: f64) -> $t {
+            if x.is_nan() { <$t>::MIN } else { x as $t }
         }
-        Plan { axes: merged }
+    })*};
+    (plain: $($t:ty),*) => {$(impl FromDouble for $t {
+        #[inline]
+        fn from_double(x: f64) -> $t {
+            x as $t
+        }
+    })*};
+}
+from_double!(signed: i8, i16, i32, i64);
+from_double!(plain: u8, u16, u32, u64, f32, f64);
+
+impl FromDouble for f16 {
+    #[inline]
+    fn from_double(x: f64) -> f16 {
+        f16::from_f64(x)
+    }
+}
+
+impl FromDouble for bf16 {
+    #[inline]
+    fn from_double(x: f64) -> bf16 {
+        bf16::from_f64(x)
+    }
+}
+
+/// Runs `$body` with `$T` as the Rust type of a numeric dtype; `$other` for all dtypes else.
+macro_rules! with_number {
+    ($dtype:expr, $T:ident => $body:expr, _ => $other:expr) => {
+        match $dtype {
+            DType::I8 => {
+                type $T = i8;
+                $body
+            }
+            DType::I16 => {
+                type $T = i16;
+                $body
+            }
+            DType::I32 => {
+                type $T = i32;
+                $body
+            }
+            DType::I64 => {
+                type $T = i64;
+                $body
+            }
+            DType::U8 => {
+                type $T = u8;
+                $body
+            }
+            DType::U16 => {
+                type $T = u16;
+                $body
+            }
+            DType::U32 => {
+                type $T = u32;
+                $body
+            }
+            DType::U64 => {
+                type $T = u64;
+                $body
+            }
+            DType::F32 => {
+                type $T = f32;
+                $body
+            }
+            DType::F64 => {
+                type $T = f64;
+                $body
+            }
+            _ => $other,
+        }
+    };
+}
+
+impl HostValues<'_> {
+    /// Elements of the vector; for bytes, elements of `dtype`.
+    pub fn len(&self, dtype: DType) -> usize {
+        match self {
+            HostValues::Logical(x) | HostValues::Integer(x) => x.len(),
+            HostValues::Double(x) => x.len(),
+            HostValues::Integer64(x) => x.len(),
+            HostValues::Raw(x) => x.len() / dtype.host_bytes(),
+        }
     }
 
-    /// Whether both arrays lie in the same order.
-    pub fn is_contiguous(&self) -> bool {
-        self.axes.iter().all(|axis| axis.src == 1 && axis.dst == 1)
+    /// Whether these values can become elements of `dtype`.
+    ///
+    /// # Errors
+    /// `UnsupportedDtype` when they cannot.
+    pub fn check_dtype(&self, dtype: DType) -> Result<()> {
+        let number = with_number!(dtype, T => size_of::<T>() > 0, _ => false);
+        let half = matches!(dtype, DType::F16 | DType::BF16);
+        let supported = match self {
+            HostValues::Logical(_) => dtype == DType::Pred,
+            HostValues::Integer(_) => number || half,
+            HostValues::Double(_) => number || half || dtype == DType::Pred,
+            HostValues::Integer64(_) => {
+                if !matches!(dtype, DType::I64 | DType::U64) {
+                    fail!(UnsupportedDtype, "integer64 input only supports i64 or ui64 dtype, got {dtype}");
+                }
+                true
+            }
+            HostValues::Raw(_) => true,
+        };
+        if !supported {
+            let source = match self {
+                HostValues::Logical(_) => "logical",
+                HostValues::Integer(_) => "integer",
+                _ => "double",
+            };
+            return Err(Error::new(Kind::UnsupportedDtype, format!("Unsupported type: {dtype} for {source} data."))
+                .hint("Convert the data in R first, or give their bytes as a raw vector."));
+        }
+        Ok(())
     }
 
-    /// Writes `convert(source element)` to every destination element.
+    /// Counts the values that `dtype` cannot hold: NA and NaN, and numbers outside an integer type's range.
+    pub fn misfits(&self, dtype: DType) -> Option<Misfits> {
+        fn count<T: Copy>(values: &[T], missing: impl Fn(T) -> bool, fits: impl Fn(T) -> bool) -> Option<Misfits> {
+            let mut found = Misfits { missing: 0, out_of_range: 0, first: usize::MAX };
+            for (i, &value) in values.iter().enumerate() {
+                let (lacks, strays) = (missing(value), !missing(value) && !fits(value));
+                if lacks || strays {
+                    found.missing += usize::from(lacks);
+                    found.out_of_range += usize::from(strays);
+                    found.first = found.first.min(i);
+                }
+            }
+            (found.first != usize::MAX).then_some(found)
+        }
+        match *self {
+            HostValues::Logical(x) => count(x, |v| v == NA_INTEGER, |_| true),
+            HostValues::Integer(x) => {
+                let (low, high) = integer_range(dtype);
+                count(x, |v| v == NA_INTEGER, |v| (low..=high).contains(&i128::from(v)))
+            }
+            HostValues::Double(x) => {
+                let (low, high) = integer_range(dtype);
+                // What is cut towards zero must lie in the range; its bounds are exact as doubles or beyond them.
+                let fits = |v: f64| v.trunc() >= low as f64 && v.trunc() < (high + 1) as f64;
+                let floating = !is_integer(dtype);
+                count(x, f64::is_nan, |v| floating || fits(v))
+            }
+            HostValues::Integer64(x) => count(x, |v| v == NA_INTEGER64, |v| dtype == DType::I64 || v >= 0),
+            HostValues::Raw(_) => None,
+        }
+    }
+
+    /// Writes the values as elements of `dtype`, in the plan's order. A single value fills the whole array.
+    ///
+    /// # Errors
+    /// `UnsupportedDtype`, as [`HostValues::check_dtype`].
     ///
     /// # Safety
-    /// Both arrays hold all elements that the plan reaches, the source's are initialized, and the arrays do not overlap.
-    pub unsafe fn run<S: Copy, D>(&self, src: *const S, dst: *mut D, convert: impl Fn(S) -> D + Copy) {
-        match self.axes.as_slice() {
-            [] => dst.write(convert(src.read())),
-            [axes @ .., last] if last.src == 1 && last.dst == 1 => {
-                outer(axes, src, dst, &mut |s, d| run_line(s, d, last.len, convert));
-            }
-            axes => {
-                let (rest, row, column) = split(axes);
-                outer(&rest, src, dst, &mut |s, d| run_blocks(s, d, row, column, convert));
-            }
-        }
-    }
-}
-
-/// The axes that are fastest in the source (`row`) and in the destination (`column`), and all others.
-fn split(axes: &[Axis]) -> (Vec<Axis>, Axis, Axis) {
-    let single = Axis { len: 1, src: 0, dst: 0 };
-    let mut rest = axes.to_vec();
-    let column = rest.pop().unwrap_or(single);
-    let fastest = rest.iter().enumerate().min_by_key(|(_, axis)| axis.src).map(|(i, _)| i);
-    let row = fastest.map_or(single, |i| rest.remove(i));
-    (rest, row, column)
-}
-
-unsafe fn outer<S, D>(axes: &[Axis], src: *const S, dst: *mut D, body: &mut impl FnMut(*const S, *mut D)) {
-    match axes {
-        [] => body(src, dst),
-        [axis, inner @ ..] => {
-            for i in 0..axis.len {
-                outer(inner, src.add(i * axis.src), dst.add(i * axis.dst), body);
-            }
-        }
-    }
-}
-
-#[inline]
-unsafe fn run_line<S: Copy, D>(src: *const S, dst: *mut D, len: usize, convert: impl Fn(S) -> D) {
-    for i in 0..len {
-        dst.add(i).write(convert(src.add(i).read()));
-    }
-}
-
-#[inline]
-unsafe fn run_blocks<S: Copy, D>(src: *const S, dst: *mut D, row: Axis, column: Axis, convert: impl Fn(S) -> D + Copy) {
-    for r0 in (0..row.len).step_by(BLOCK) {
-        let rows = BLOCK.min(row.len - r0);
-        for c0 in (0..column.len).step_by(BLOCK) {
-            let columns = BLOCK.min(column.len - c0);
-            for r in r0..r0 + rows {
-                let s = src.add(r * row.src);
-                let d = dst.add(r * row.dst);
-                for c in c0..c0 + columns {
-                    d.add(c * column.dst).write(convert(s.add(c * column.src).read()));
+    /// The vector has one value or as many as the plan reaches, and `dst` has room for as many elements of `dtype`.
+    pub unsafe fn encode(&self, dtype: DType, plan: &Plan, dst: *mut u8) -> Result<()> {
+        self.check_dtype(dtype)?;
+        match *self {
+            HostValues::Logical(x) => plan.run(x.as_ptr(), dst, |v| u8::from(v != 0)),
+            HostValues::Integer(x) => {
+                let src = x.as_ptr();
+                match dtype {
+                    DType::F16 => plan.run(src, dst.cast(), |v| f16::from_f64(f64::from(v))),
+                    DType::BF16 => plan.run(src, dst.cast(), |v| bf16::from_f64(f64::from(v))),
+                    _ => with_number!(dtype, T => plan.run(src, dst.cast(), |v| v as T), _ => {}),
                 }
             }
+            HostValues::Double(x) => {
+                let src = x.as_ptr();
+                match dtype {
+                    DType::Pred => plan.run(src, dst, |v| u8::from(v != 0.0)),
+                    DType::F16 => plan.run(src, dst.cast(), f16::from_double),
+                    DType::BF16 => plan.run(src, dst.cast(), bf16::from_double),
+                    _ => with_number!(dtype, T => plan.run(src, dst.cast(), T::from_double), _ => {}),
+                }
+            }
+            HostValues::Integer64(x) => plan.run(x.as_ptr(), dst.cast(), |v| v),
+            HostValues::Raw(x) => move_bytes(dtype, plan, x.as_ptr(), dst),
         }
+        Ok(())
+    }
+}
+
+/// Reads elements of `dtype` into a host vector, in the plan's order.
+///
+/// # Errors
+/// `UnsupportedDtype` when the dtype has no such host form.
+///
+/// # Safety
+/// `src` holds as many elements as the plan reaches, and `dst` has room for as many.
+pub unsafe fn decode(dtype: DType, plan: &Plan, src: *const u8, dst: HostTarget) -> Result<()> {
+    match dst {
+        HostTarget::Raw(dst) => move_bytes(dtype, plan, src, dst),
+        HostTarget::Logical(dst) if dtype == DType::Pred => plan.run(src, dst, |v| i32::from(v != 0)),
+        HostTarget::Integer(dst) => match dtype {
+            DType::I8 | DType::I2 | DType::I4 => plan.run(src.cast::<i8>(), dst, i32::from),
+            DType::U8 | DType::U2 | DType::U4 => plan.run(src, dst, i32::from),
+            DType::I16 => plan.run(src.cast::<i16>(), dst, i32::from),
+            DType::U16 => plan.run(src.cast::<u16>(), dst, i32::from),
+            DType::I32 => plan.run(src.cast::<i32>(), dst, |v| v),
+            _ => return Err(unreadable(dtype)),
+        },
+        HostTarget::Integer64(dst) => match dtype {
+            DType::U32 => plan.run(src.cast::<u32>(), dst, i64::from),
+            DType::I64 | DType::U64 => plan.run(src.cast::<i64>(), dst, |v| v),
+            _ => return Err(unreadable(dtype)),
+        },
+        HostTarget::Double(dst) => match dtype {
+            DType::F16 => plan.run(src.cast::<f16>(), dst, f64::from),
+            DType::BF16 => plan.run(src.cast::<bf16>(), dst, f64::from),
+            DType::F32 => plan.run(src.cast::<f32>(), dst, f64::from),
+            DType::F64 => plan.run(src.cast::<f64>(), dst, |v| v),
+            _ => return Err(unreadable(dtype)),
+        },
+        HostTarget::Logical(_) => return Err(unreadable(dtype)),
+    }
+    Ok(())
+}
+
+/// Whether [`decode`] reads the dtype into its R type.
+pub fn is_readable(dtype: DType) -> bool {
+    let info = dtype.info();
+    match info.r_type {
+        RType::Complex => false,
+        RType::Double => info.bits > 8,
+        RType::Logical | RType::Integer | RType::Integer64 => true,
+    }
+}
+
+/// The error for a dtype that no R vector is made from.
+#[cold]
+pub fn unreadable(dtype: DType) -> Error {
+    Error::new(Kind::UnsupportedDtype, format!("Elements of type {dtype} cannot be read into an R vector."))
+        .hint("Read their bytes with as_raw(), or have the program convert them.")
+}
+
+unsafe fn move_bytes(dtype: DType, plan: &Plan, src: *const u8, dst: *mut u8) {
+    match dtype.host_bytes() {
+        1 => plan.run(src, dst, |v| v),
+        // R's raw vectors are aligned for doubles, and so is a buffer's memory.
+        2 => plan.run(src.cast::<u16>(), dst.cast::<u16>(), |v| v),
+        4 => plan.run(src.cast::<u32>(), dst.cast::<u32>(), |v| v),
+        8 => plan.run(src.cast::<u64>(), dst.cast::<u64>(), |v| v),
+        _ => plan.run(src.cast::<[u64; 2]>(), dst.cast::<[u64; 2]>(), |v| v),
+    }
+}
+
+fn is_integer(dtype: DType) -> bool {
+    matches!(dtype.info().r_type, RType::Integer | RType::Integer64)
+}
+
+/// Smallest and largest value of an integer dtype; all that R's integers hold for others.
+fn integer_range(dtype: DType) -> (i128, i128) {
+    let unbounded = (i128::from(i64::MIN), i128::from(i64::MAX));
+    if is_integer(dtype) {
+        with_number!(dtype, T => (T::MIN as i128, T::MAX as i128), _ => unbounded)
+    } else {
+        unbounded
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::{column_major, row_major};
 
-    /// Walks every index in order, without blocks or merging.
-    fn reference(dims: &[i64], src: &[usize], dst: &[usize], data: &[u32]) -> Vec<u64> {
-        let mut out = vec![0; data.len()];
-        for i in 0..data.len() {
-            let (mut rest, mut s, mut d) = (i, 0, 0);
-            for k in 0..dims.len() {
-                let index = rest % dims[k] as usize;
-                rest /= dims[k] as usize;
-                s += index * src[k];
-                d += index * dst[k];
-            }
-            out[d] = u64::from(data[s]) * 2;
-        }
+    fn encode<const N: usize>(values: HostValues, dtype: DType) -> [u8; N] {
+        let n = values.len(dtype) as i64;
+        let mut out = [0u8; N];
+        unsafe { values.encode(dtype, &Plan::new(&[n], &[1], &[1]), out.as_mut_ptr()).unwrap() };
         out
     }
 
     #[test]
-    fn every_shape_is_reordered_as_index_by_index() {
-        let shapes: &[&[i64]] = &[
-            &[],
-            &[7],
-            &[1, 1],
-            &[5, 1],
-            &[33, 65],
-            &[64, 3],
-            &[2, 3, 4],
-            &[40, 1, 37],
-            &[3, 34, 2, 35],
-            &[2, 3, 1, 2, 3, 2, 2],
-            &[1, 50, 1, 41],
-        ];
-        for dims in shapes {
-            let n: i64 = dims.iter().product();
-            let data: Vec<u32> = (0..n as u32).collect();
-            for (from, to) in [
-                (column_major(dims), row_major(dims)),
-                (row_major(dims), column_major(dims)),
-                (row_major(dims), row_major(dims)),
-            ] {
-                let mut out = vec![0u64; data.len()];
-                let plan = Plan::new(dims, &from, &to);
-                unsafe { plan.run(data.as_ptr(), out.as_mut_ptr(), |x| u64::from(x) * 2) };
-                assert_eq!(out, reference(dims, &from, &to, &data), "{dims:?}");
-            }
-        }
+    fn doubles_saturate_and_nan_is_the_smallest() {
+        let x = [f64::NAN, -1e300, 1e300, 2.9, -2.9];
+        assert_eq!(encode::<5>(HostValues::Double(&x), DType::I8).map(|b| b as i8), [-128, -128, 127, 2, -2]);
+        assert_eq!(encode::<5>(HostValues::Double(&x), DType::U8), [0, 0, 255, 2, 0]);
+        let big = [9_007_199_254_740_993.0, 3e9];
+        let bytes = encode::<16>(HostValues::Double(&big), DType::I64);
+        assert_eq!(i64::from_ne_bytes(bytes[8..].try_into().unwrap()), 3_000_000_000);
     }
 
     #[test]
-    fn vectors_and_thin_matrices_need_no_reordering() {
-        for dims in [&[5i64][..], &[5, 1], &[1, 5], &[1, 1, 9, 1]] {
-            assert!(Plan::new(dims, &column_major(dims), &row_major(dims)).is_contiguous());
-        }
-        assert!(!Plan::new(&[2, 2], &column_major(&[2, 2]), &row_major(&[2, 2])).is_contiguous());
+    fn integers_wrap_and_logicals_become_bytes() {
+        assert_eq!(encode::<3>(HostValues::Integer(&[256, -1, 300]), DType::U8), [0, 255, 44]);
+        assert_eq!(encode::<3>(HostValues::Logical(&[0, 1, NA_INTEGER]), DType::Pred), [0, 1, 1]);
+    }
+
+    #[test]
+    fn misfits_are_counted_and_the_first_is_found() {
+        let x = [1.0, 127.9, f64::NAN, 128.0, -128.5, -129.0];
+        let found = HostValues::Double(&x).misfits(DType::I8);
+        assert_eq!(found, Some(Misfits { missing: 1, out_of_range: 2, first: 2 }));
+        assert_eq!(HostValues::Double(&[1e30, f64::INFINITY]).misfits(DType::F32), None);
+        assert_eq!(HostValues::Double(&[9.3e18]).misfits(DType::I64).map(|m| m.out_of_range), Some(1));
+        assert_eq!(HostValues::Integer64(&[-1]).misfits(DType::U64).map(|m| m.out_of_range), Some(1));
+        assert_eq!(HostValues::Integer(&[NA_INTEGER, 1]).misfits(DType::F32).map(|m| m.missing), Some(1));
+    }
+
+    #[test]
+    fn what_a_type_cannot_become_is_refused() {
+        assert!(HostValues::Logical(&[]).check_dtype(DType::F32).is_err());
+        assert!(HostValues::Integer(&[]).check_dtype(DType::Pred).is_err());
+        assert!(HostValues::Double(&[]).check_dtype(DType::C64).is_err());
+        let error = HostValues::Integer64(&[]).check_dtype(DType::F32).unwrap_err();
+        assert!(error.message().contains("only supports i64 or ui64"));
     }
 }

@@ -60,6 +60,14 @@ impl Event {
         call!(self.plugin.api(), PJRT_Event_Error { event: self.handle }).map(drop)
     }
 
+    /// Waits until it has happened, whatever the user does; for short work on borrowed memory.
+    ///
+    /// # Errors
+    /// The error that the event carries.
+    pub(crate) fn wait_blocking(&self) -> Result<()> {
+        call!(self.plugin.api(), PJRT_Event_Await { event: self.handle }).map(drop)
+    }
+
     /// Calls `callback` once, with the event's outcome, on whichever thread completes the event (at once on this one if
     /// it is complete). The callback must not panic.
     ///

@@ -193,14 +193,7 @@ impl Executable {
         let (executable, options, promised) = (self.clone(), options.clone(), outputs.clone());
         let inputs: Vec<Buffer> = inputs.iter().map(|&input| input.clone()).collect();
         self.client().dispatcher().submit(launch.clone(), move || {
-            // Whatever makes an input was handed over earlier, so it is done by now.
-            if let Some(failed) = inputs.iter().find_map(|i| i.unfinished_launch().cloned()) {
-                failed.outcome()?;
-            }
-            let handles: Handles = inputs.iter().map(Buffer::raw_handle).collect();
-            if handles.iter().any(|handle| handle.is_null()) {
-                fail!(Internal, "An input was not made before the program that reads it.");
-            }
+            let handles = inputs.iter().map(Buffer::made).collect::<Result<Handles>>()?;
             let made = executable.launch(&handles, &options)?;
             promised.iter().zip(made).for_each(|(output, handle)| output.fulfil(handle));
             Ok(())

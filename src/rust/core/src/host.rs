@@ -78,3 +78,11 @@ impl Drop for HostMemory {
         unsafe { std::alloc::dealloc(self.start.as_ptr(), self.layout) }
     }
 }
+
+/// Bytes of memory that this machine could give right now, where the system tells.
+pub fn available_memory() -> Option<usize> {
+    let info = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = info.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kilobytes: usize = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kilobytes.checked_mul(1024)
+}

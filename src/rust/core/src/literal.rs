@@ -44,7 +44,11 @@ impl Formatter {
             Element::Signed(value) => write!(out, "{value}"),
             Element::Unsigned(value) => write!(out, "{value}"),
             Element::Float { value, .. } if value.is_finite() => {
-                decimal::scientific(value, if width == 8 { 16 } else { 8 }, out);
+                if width == 8 {
+                    decimal::scientific::<16>(value, out);
+                } else {
+                    decimal::scientific::<8>(value, out);
+                }
                 Ok(())
             }
             Element::Float { bits, .. } => write!(out, "0x{bits:0digits$X}", digits = 2 * width),
@@ -83,12 +87,10 @@ mod tests {
 
     #[test]
     fn floats_have_the_digits_that_bring_back_the_same_value() {
-        assert_eq!(constants!(F32, 1.23f32, -0.0, 1e-45, f32::MAX), [
-            "1.23000002e+00",
-            "-0.00000000e+00",
-            "1.40129846e-45",
-            "3.40282347e+38"
-        ]);
+        assert_eq!(
+            constants!(F32, 1.23f32, -0.0, 1e-45, f32::MAX),
+            ["1.23000002e+00", "-0.00000000e+00", "1.40129846e-45", "3.40282347e+38"]
+        );
         assert_eq!(constants!(F64, -3.33f64, 1e300), ["-3.3300000000000001e+00", "1.0000000000000001e+300"]);
         assert_eq!(constants!(F16, f16::from_f32(0.1), f16::MAX), ["9.99755859e-02", "6.55040000e+04"]);
         assert_eq!(constants!(BF16, bf16::from_f32(0.1)), ["1.00097656e-01"]);

@@ -7,7 +7,6 @@ use crate::decimal;
 use crate::dtype::DType;
 use crate::element::{Element, Reader};
 use crate::error::{Error, Kind, Result};
-use crate::fail;
 use std::fmt::Write;
 
 /// How much is printed.
@@ -56,7 +55,10 @@ impl Source for HostBytes<'_> {
         let range = start.saturating_mul(self.width)..start.saturating_add(len).saturating_mul(self.width);
         self.bytes.get(range).ok_or_else(|| {
             let held = self.bytes.len() / self.width;
-            Error::new(Kind::Internal, format!("Elements from {start} on, {len} of them, are not among the {held} given."))
+            Error::new(
+                Kind::Internal,
+                format!("Elements from {start} on, {len} of them, are not among the {held} given."),
+            )
         })
     }
 }
@@ -355,7 +357,7 @@ impl Style {
                 }
                 Style::Fixed => decimal::fixed4(value, out),
                 Style::Scaled(power) => decimal::fixed4(decimal::scale_down(value, power), out),
-                Style::Integer | Style::Scientific => decimal::scientific(value, 4, out),
+                Style::Integer | Style::Scientific => decimal::scientific::<4>(value, out),
             },
         }
     }

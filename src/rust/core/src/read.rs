@@ -5,7 +5,8 @@ use crate::buffer::Buffer;
 use crate::error::{Kind, Result};
 use crate::event::Event;
 use crate::host::HostMemory;
-use std::sync::Arc;
+use crate::launch::Launch;
+use std::sync::{Arc, OnceLock};
 
 /// A buffer's bytes on the host: the dense array in the buffer's memory order, types narrower than a byte one byte each.
 #[derive(Debug)]
@@ -31,7 +32,10 @@ impl HostView {
 #[derive(Debug)]
 pub struct Transfer {
     memory: Arc<HostMemory>,
-    done: Option<Event>,
+    /// The launch that starts it, when the buffer itself is not made yet.
+    launch: Option<Arc<Launch>>,
+    /// Set once it is started; never for an array without elements.
+    done: Arc<OnceLock<Event>>,
 }
 
 impl Transfer {
@@ -40,7 +44,10 @@ impl Transfer {
     /// # Errors
     /// The plugin's, when it cannot tell.
     pub fn is_ready(&self) -> Result<bool> {
-        self.done.as_ref().map_or(Ok(true), Event::is_ready)
+        match &self.launch {
+            Some(launch) if !launch.is_done() => Ok(false),
+            _ => self.done.get().map_or(Ok(true), Event::is_ready),
+        }
     }
 
     /// Waits for the bytes.
@@ -48,23 +55,31 @@ impl Transfer {
     /// # Errors
     /// The error that happened on the device, or `Interrupted`; the transfer then goes on.
     pub fn wait(&self) -> Result<HostView> {
-        if let Some(done) = &self.done {
+        if let Some(launch) = &self.launch {
+            launch.wait()?;
+        }
+        if let Some(done) = self.done.get() {
             done.wait()?;
         }
         Ok(HostView::Copied(self.memory.clone()))
     }
 }
 
-impl Drop for Transfer {
-    fn drop(&mut self) {
-        // The plugin may still write: the memory lives until it is done.
-        if let Some(done) = &self.done {
-            let memory = self.memory.clone();
-            if done.on_ready(move |_| drop(memory)).is_err() {
-                std::mem::forget(self.memory.clone());
-            }
-        }
+/// Starts the plugin's copy to `memory`, which lives at least until that is done.
+fn start(buffer: &Buffer, memory: &Arc<HostMemory>, done: &OnceLock<Event>) -> Result<()> {
+    let plugin = buffer.client().plugin();
+    let started = call!(
+        plugin.api(),
+        PJRT_Buffer_ToHostBuffer { src: buffer.made()?, dst: memory.data().cast(), dst_size: memory.len() }
+    )
+    .map_err(|e| e.on_platform(buffer.client().platform()))?;
+    let event = done.get_or_init(|| Event::new(plugin, started.event));
+    let kept = memory.clone();
+    if event.on_ready(move |_| drop(kept)).is_err() {
+        // Without a callback nobody tells when the plugin is done: the memory must stay for good.
+        std::mem::forget(memory.clone());
     }
+    Ok(())
 }
 
 impl Buffer {
@@ -98,16 +113,44 @@ impl Buffer {
     /// # Errors
     /// As [`Buffer::wait`] for a launch that failed, and the plugin's own.
     pub fn start_read(&self) -> Result<Transfer> {
-        let handle = self.live()?;
-        let len = self.spec().bytes();
-        let memory = HostMemory::new(len, 0)?;
-        if len == 0 {
-            return Ok(Transfer { memory, done: None });
+        self.check_alive()?;
+        let memory = HostMemory::new(self.spec().bytes(), 0)?;
+        let mut transfer = Transfer { memory, launch: None, done: Arc::default() };
+        if transfer.memory.is_empty() {
+            return Ok(transfer);
+        }
+        if self.unfinished_launch().is_some() {
+            let launch = Arc::<Launch>::default();
+            let (buffer, memory, done) = (self.clone(), transfer.memory.clone(), transfer.done.clone());
+            self.client().dispatcher().submit(launch.clone(), move || start(&buffer, &memory, &done))?;
+            transfer.launch = Some(launch);
+        } else {
+            start(self, &transfer.memory, &transfer.done)?;
+        }
+        Ok(transfer)
+    }
+
+    /// Copies `out.len()` bytes from byte `offset` of the dense array on the device. The buffer's content must be
+    /// complete; not for types narrower than a byte.
+    ///
+    /// # Errors
+    /// As [`Buffer::wait`], and the plugin's own.
+    pub fn read_range(&self, offset: usize, out: &mut [u8]) -> Result<()> {
+        self.wait()?;
+        if out.is_empty() {
+            return Ok(());
         }
         let plugin = self.client().plugin();
-        let started =
-            call!(plugin.api(), PJRT_Buffer_ToHostBuffer { src: handle, dst: memory.data().cast(), dst_size: len })
-                .map_err(|e| e.on_platform(self.client().platform()))?;
-        Ok(Transfer { memory, done: Some(Event::new(plugin, started.event)) })
+        let started = call!(
+            plugin.api(),
+            PJRT_Buffer_CopyRawToHost {
+                buffer: self.live()?,
+                dst: out.as_mut_ptr().cast(),
+                offset: offset as i64,
+                transfer_size: out.len() as i64,
+            }
+        )?;
+        // The bytes are borrowed, so this wait cannot be left early.
+        Event::new(plugin, started.event).wait_blocking()
     }
 }

@@ -1,0 +1,164 @@
+//! A project's page on a package index: the list of its files, as JSON (PEP 691) or HTML (PEP 503).
+
+use super::address;
+use super::http::Answer;
+use super::Wheel;
+use reqwest::Url;
+use serde_json::Value;
+
+/// A file that a page lists.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Link {
+    pub file: String,
+    pub url: Url,
+    /// What the page says about its hash: good to recognise a file by, never to trust it.
+    pub sha256: Option<String>,
+}
+
+/// The files that a page lists. What is not a link to a file is left out.
+pub(super) fn links(page: &Answer) -> Vec<Link> {
+    if page.is_json || page.text.trim_start().starts_with('{') {
+        json_links(&page.text, &page.url)
+    } else {
+        html_links(&page.text, &page.url)
+    }
+}
+
+/// The link to `wheel`: by its file name, else by its hash, else by project, version and processor.
+pub(super) fn pick<'a>(links: &'a [Link], wheel: &Wheel) -> Option<&'a Link> {
+    let project = wheel.project.replace('-', "_");
+    let start = format!("{project}-{}-", wheel.version);
+    let end = format!("{}.whl", wheel.arch);
+    let alike = |l: &&Link| {
+        let name = l.file.to_ascii_lowercase().replace('-', "_");
+        name.starts_with(&start.replace('-', "_")) && name.ends_with(&end) && name.contains(wheel.os)
+    };
+    links
+        .iter()
+        .find(|l| l.file == wheel.file)
+        .or_else(|| links.iter().find(|l| l.sha256.as_deref() == Some(wheel.sha256)))
+        .or_else(|| links.iter().find(alike))
+}
+
+fn json_links(text: &str, base: &Url) -> Vec<Link> {
+    let Ok(page) = serde_json::from_str::<Value>(text) else { return Vec::new() };
+    let files = page.get("files").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let link = |file: &Value| {
+        let url = base.join(file.get("url")?.as_str()?).ok()?;
+        let name = file.get("filename").and_then(Value::as_str);
+        let sha256 = file.pointer("/hashes/sha256").and_then(Value::as_str).map(str::to_ascii_lowercase);
+        Some(Link { file: name.map_or_else(|| address::file_name(&url), str::to_string), url, sha256 })
+    };
+    files.iter().filter_map(link).collect()
+}
+
+fn html_links(text: &str, base: &Url) -> Vec<Link> {
+    let mut base = base.clone();
+    let mut links = Vec::new();
+    for (tag, attributes) in Tags(text) {
+        let Some(href) = attribute(attributes, "href") else { continue };
+        let Ok(mut url) = base.join(unescape(href).trim()) else { continue };
+        match tag.to_ascii_lowercase().as_str() {
+            "base" => base = url,
+            "a" => {
+                let sha256 = url.fragment().and_then(|f| f.strip_prefix("sha256=")).map(str::to_ascii_lowercase);
+                url.set_fragment(None);
+                links.push(Link { file: address::file_name(&url), url, sha256 });
+            }
+            _ => {}
+        }
+    }
+    links
+}
+
+/// The opening tags of an HTML text: name, and the text of the attributes. Knows quotes and comments, no more.
+struct Tags<'a>(&'a str);
+
+impl<'a> Iterator for Tags<'a> {
+    type Item = (&'a str, &'a str);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let text = self.0.split_once('<')?.1;
+            if let Some(comment) = text.strip_prefix("!--") {
+                self.0 = comment.split_once("-->")?.1;
+                continue;
+            }
+            let mut quote = None;
+            let end = text.find(|c| match quote {
+                Some(open) => {
+                    if c == open {
+                        quote = None;
+                    }
+                    false
+                }
+                None => {
+                    if matches!(c, '"' | '\'') {
+                        quote = Some(c);
+                    }
+                    c == '>'
+                }
+            })?;
+            self.0 = &text[end + 1..];
+            let tag = &text[..end];
+            let name_end = tag.find(|c: char| c.is_ascii_whitespace()).unwrap_or(tag.len());
+            return Some(tag.split_at(name_end));
+        }
+    }
+}
+
+/// The value of one of a tag's attributes, as it is written.
+fn attribute<'a>(mut text: &'a str, wanted: &str) -> Option<&'a str> {
+    loop {
+        text = text.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '/');
+        if text.is_empty() {
+            return None;
+        }
+        let name_end = text.find(|c: char| c.is_ascii_whitespace() || matches!(c, '=' | '/')).unwrap_or(text.len());
+        let (name, rest) = text.split_at(name_end);
+        let Some(rest) = rest.trim_start().strip_prefix('=') else {
+            // An attribute without a value. A stray `=` cannot be here, so this always moves on.
+            text = rest;
+            continue;
+        };
+        let rest = rest.trim_start();
+        let (value, rest) = match rest.chars().next() {
+            Some(quote @ ('"' | '\'')) => rest[1..].split_once(quote)?,
+            _ => rest.split_at(rest.find(|c: char| c.is_ascii_whitespace()).unwrap_or(rest.len())),
+        };
+        if name.eq_ignore_ascii_case(wanted) {
+            return Some(value);
+        }
+        text = rest;
+    }
+}
+
+/// Decodes the character references that occur in URLs.
+fn unescape(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('&') {
+        plain.push_str(before);
+        let reference = after.split_once(';').and_then(|(name, tail)| Some((decode(name)?, tail)));
+        let (c, tail) = reference.unwrap_or(('&', after));
+        plain.push(c);
+        rest = tail;
+    }
+    plain + rest
+}
+
+fn decode(reference: &str) -> Option<char> {
+    let number = |digits, radix| char::from_u32(u32::from_str_radix(digits, radix).ok()?);
+    match reference {
+        "amp" => Some('&'),
+        "lt" => Some('<'),
+        "gt" => Some('>'),
+        "quot" => Some('"'),
+        "apos" => Some('\''),
+        "plus" => Some('+'),
+        _ => match reference.strip_prefix('#')? {
+            hex if hex.starts_with(['x', 'X']) => number(&hex[1..], 16),
+            digits => number(digits, 10),
+        },
+    }
+}

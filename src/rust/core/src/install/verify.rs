@@ -1,0 +1,50 @@
+//! SHA-256: computed while a file comes in, compared before anything is done with it.
+
+use super::address::redact;
+use crate::error::{Error, Kind, Result};
+use reqwest::Url;
+use ring::digest;
+use std::fmt::Write;
+use std::path::Path;
+
+/// A hash that is being computed. `ring` uses the processor's SHA instructions where there are any.
+pub(super) struct Sha256(digest::Context);
+
+impl Sha256 {
+    pub fn new() -> Self {
+        Sha256(digest::Context::new(&digest::SHA256))
+    }
+
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// The hash in lower-case hexadecimal digits.
+    pub fn finish(self) -> String {
+        let mut text = String::with_capacity(64);
+        for byte in self.0.finish().as_ref() {
+            // Writing to a `String` cannot fail.
+            let _ = write!(text, "{byte:02x}");
+        }
+        text
+    }
+}
+
+/// Compares the hash of a file that came from `url` with the manifest's.
+///
+/// # Errors
+/// `Checksum` if they differ; then the file is removed.
+pub(super) fn check(found: &str, expected: &str, url: &Url, file: &Path) -> Result<()> {
+    if found.eq_ignore_ascii_case(expected) {
+        return Ok(());
+    }
+    // The file lies in a workspace that goes away in any case.
+    let _ = std::fs::remove_file(file);
+    let message = format!(
+        "The file from <{}> is not the expected one: its SHA-256 is {found}, expected {expected}.",
+        redact(url.as_str())
+    );
+    Err(Error::new(Kind::Checksum, message)
+        .hint("It was removed and nothing was installed.")
+        .hint("Try again; if this stays, set PJRT_INDEX_URL to another Python package index."))
+}

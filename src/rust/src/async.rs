@@ -1,0 +1,57 @@
+//! Waiting, and transfers to R that go on while R works.
+
+use crate::buffer::get;
+use crate::conditions::entry;
+use crate::handle::{self, Empty};
+use crate::sexp::{self, Protected};
+use crate::transfer;
+use extendr_ffi::SEXP;
+use pjrt_core::read::Transfer;
+use pjrt_core::Spec;
+use std::sync::Arc;
+
+/// A transfer and what it brings.
+pub struct Promise {
+    transfer: Transfer,
+    spec: Arc<Spec>,
+}
+
+/// `buffer_await(buffer)`: waits for the buffer's content.
+pub extern "C" fn buffer_await(buffer: SEXP) -> SEXP {
+    entry(|| {
+        get(buffer)?.wait()?;
+        Ok(buffer)
+    })
+}
+
+/// `buffer_is_ready(buffer)`: whether its content is complete.
+pub extern "C" fn buffer_is_ready(buffer: SEXP) -> SEXP {
+    entry(|| Ok(sexp::new_flag(get(buffer)?.is_ready()?)))
+}
+
+/// `transfer_start(buffer)`: starts a transfer to the host.
+pub extern "C" fn transfer_start(buffer: SEXP) -> SEXP {
+    entry(|| {
+        let buffer = get(buffer)?;
+        let handle = Empty::<Promise>::new();
+        let _protected = Protected::new(handle.sexp());
+        let promise = Promise { transfer: buffer.start_read()?, spec: buffer.spec().clone() };
+        Ok(handle.fill(promise))
+    })
+}
+
+/// `transfer_is_ready(transfer)`: whether it is done.
+pub extern "C" fn transfer_is_ready(transfer: SEXP) -> SEXP {
+    entry(|| Ok(sexp::new_flag(handle::get::<Promise>(transfer, "transfer")?.transfer.is_ready()?)))
+}
+
+/// `transfer_value(transfer)`: waits for it and gives the R array.
+pub extern "C" fn transfer_value(transfer: SEXP) -> SEXP {
+    entry(|| {
+        let promise: &Promise = handle::get(transfer, "transfer")?;
+        drop(promise.transfer.wait()?);
+        let array = Protected::new(transfer::new_array(&promise.spec)?);
+        transfer::fill(array.sexp(), &promise.spec, &promise.transfer.wait()?)?;
+        Ok(array.sexp())
+    })
+}

@@ -1,0 +1,45 @@
+//! Clients: making them, and what they say of themselves.
+
+use crate::conditions::Outcome;
+use crate::{device, handle};
+use extendr_api::prelude::*;
+use pjrt_core::{Client, Plugin, Value};
+
+/// Makes a client of a plugin; `names` and `values` are its whole-number options.
+#[extendr]
+fn client_create(plugin: Robj, names: Vec<String>, values: Vec<i32>) -> Outcome<Robj> {
+    let plugin = *handle::get::<&'static Plugin>(unsafe { plugin.get() }, "plugin")?;
+    let options: Vec<_> = names.into_iter().zip(values.into_iter().map(|v| Value::Int(v.into()))).collect();
+    let client = Client::create(plugin, &options)?;
+    Ok(unsafe { Robj::from_sexp(handle::wrap(client)) })
+}
+
+/// The platform's name, as the plugin gives it.
+#[extendr]
+fn client_platform(client: Robj) -> Outcome<Robj> {
+    Ok(get(&client)?.platform().into())
+}
+
+/// The client's devices: always the same R objects.
+#[extendr]
+fn client_devices(client: Robj) -> Outcome<Robj> {
+    Ok(unsafe { Robj::from_sexp(device::all(get(&client)?)) })
+}
+
+/// Bytes of the client's buffers that are alive.
+#[extendr]
+fn client_live_bytes(client: Robj) -> Outcome<Robj> {
+    Ok((get(&client)?.live_bytes() as f64).into())
+}
+
+fn get(client: &Robj) -> Outcome<&Client> {
+    handle::get(unsafe { client.get() }, "client")
+}
+
+extendr_module! {
+    mod client;
+    fn client_create;
+    fn client_platform;
+    fn client_devices;
+    fn client_live_bytes;
+}

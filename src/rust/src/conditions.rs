@@ -1,0 +1,103 @@
+//! Failures on their way to R: every one ends as a classed R condition, made by `signal_failure()` in R/conditions.R.
+
+use crate::sexp::{self, Protected};
+use extendr_api::prelude::*;
+use extendr_ffi::*;
+use pjrt_core::error::{Error, Kind};
+use std::cell::RefCell;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+
+/// What a bridge function returns instead of a value.
+#[derive(Debug)]
+pub struct Failure(pub Error);
+
+/// Result of a bridge function.
+pub type Outcome<T> = std::result::Result<T, Failure>;
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Failure(error)
+    }
+}
+
+/// For functions with typed arguments: the failure as the value of extendr's error condition, which `call_native()`
+/// in R passes on to `signal_failure()`.
+impl From<Failure> for Robj {
+    fn from(failure: Failure) -> Self {
+        let value = failure_list(&failure.0);
+        unsafe { Robj::from_sexp(value) }
+    }
+}
+
+/// Shorthand for `Err(Failure)` of a kind, with a message.
+macro_rules! refuse {
+    ($kind:ident, $($message:tt)*) => {
+        return Err($crate::conditions::Failure(pjrt_core::Error::new(pjrt_core::Kind::$kind, format!($($message)*))))
+    };
+}
+pub(crate) use refuse;
+
+thread_local! {
+    /// The failure on its way to R: kept here so that no frame owns anything when R jumps.
+    static STAGED: RefCell<Option<Error>> = const { RefCell::new(None) };
+}
+
+/// Runs the body of an entry point that R calls with plain values: a failure or a panic becomes an R condition.
+pub fn entry(body: impl FnOnce() -> Outcome<SEXP>) -> SEXP {
+    let failed = match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(Ok(value)) => return value,
+        Ok(Err(Failure(error))) => error,
+        Err(_) => Error::new(Kind::Internal, "A fault inside pjrt was caught.")
+            .hint("The session goes on; please report how to make it happen."),
+    };
+    STAGED.with(|staged| *staged.borrow_mut() = Some(failed));
+    // Nothing in this frame is left to drop: the call below leaves it by R's long jump.
+    signal()
+}
+
+fn signal() -> SEXP {
+    let arguments = STAGED.with(|staged| {
+        // SAFETY: only this thread fills the cell, and R may jump from here without leaving it borrowed.
+        let error = unsafe { (*staged.as_ptr()).as_ref() };
+        error.map_or(sexp::nil(), failure_list)
+    });
+    unsafe {
+        Rf_protect(arguments);
+        let name = Rf_protect(sexp::new_string("pjrt"));
+        let namespace = Rf_protect(sexp::R_FindNamespace(name));
+        let call = Rf_protect(sexp::Rf_lang2(Rf_install(c"signal_failure".as_ptr()), arguments));
+        let value = sexp::Rf_eval(call, namespace);
+        Rf_unprotect(4);
+        value
+    }
+}
+
+/// The fields of a failure, as `signal_failure()` takes them; not protected.
+fn failure_list(error: &Error) -> SEXP {
+    let class = Protected::new(sexp::new_string(error.kind().class()));
+    let message = Protected::new(sexp::new_string(error.message()));
+    let hints = Protected::new(sexp::vector(SEXPTYPE::STRSXP, error.hints().len()));
+    for (i, hint) in error.hints().iter().enumerate() {
+        unsafe { SET_STRING_ELT(hints.sexp(), i as R_xlen_t, sexp::new_char(hint)) };
+    }
+    let text = |value: Option<&str>| Protected::new(value.map_or(sexp::nil(), sexp::new_string));
+    let call_name = text(error.call_name());
+    let platform = text(error.platform());
+    let code = Protected::new(error.code().map_or(sexp::nil(), |code| sexp::new_whole_numbers(&[i64::from(code)])));
+    sexp::named_list(&[
+        ("class", class.sexp()),
+        ("message", message.sexp()),
+        ("hints", hints.sexp()),
+        ("call_name", call_name.sexp()),
+        ("platform", platform.sexp()),
+        ("code", code.sexp()),
+    ])
+}
+
+/// Asks R whether the user interrupts. R's own check would jump over our frames; this one only tells.
+pub fn interrupt_pending() -> bool {
+    unsafe extern "C" fn check(_: *mut std::ffi::c_void) {
+        sexp::R_CheckUserInterrupt();
+    }
+    unsafe { sexp::R_ToplevelExec(check, std::ptr::null_mut()) == Rboolean::FALSE }
+}

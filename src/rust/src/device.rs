@@ -1,0 +1,55 @@
+//! Devices: exactly one R object for each, so that they can be compared and used as keys.
+
+use crate::conditions::Outcome;
+use crate::handle;
+use crate::sexp::{self, Protected};
+use extendr_api::prelude::*;
+use extendr_ffi::{SET_VECTOR_ELT, SEXP, SEXPTYPE, VECTOR_ELT};
+use pjrt_core::{Client, Device};
+use std::cell::RefCell;
+
+thread_local! {
+    /// For each client its list of device handles, which R keeps for the session.
+    static KNOWN: RefCell<Vec<(u64, SEXP)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The list of a client's devices.
+pub fn all(client: &Client) -> SEXP {
+    let known = KNOWN.with_borrow(|known| known.iter().find(|(id, _)| *id == client.id()).map(|(_, list)| *list));
+    known.unwrap_or_else(|| {
+        let list = Protected::new(sexp::vector(SEXPTYPE::VECSXP, client.devices().count()));
+        for (i, device) in client.devices().enumerate() {
+            unsafe { SET_VECTOR_ELT(list.sexp(), i as _, handle::wrap(device)) };
+        }
+        let list = sexp::keep(list.sexp());
+        KNOWN.with_borrow_mut(|known| known.push((client.id(), list)));
+        list
+    })
+}
+
+/// The R object of a client's device.
+pub fn object(client: &Client, index: usize) -> SEXP {
+    unsafe { VECTOR_ELT(all(client), index as _) }
+}
+
+/// The plugin's string for the device.
+#[extendr]
+fn device_label(device: Robj) -> Outcome<Robj> {
+    Ok(get(&device)?.label().into())
+}
+
+/// The platform of the device's client.
+#[extendr]
+fn device_platform(device: Robj) -> Outcome<Robj> {
+    Ok(get(&device)?.client().platform().into())
+}
+
+fn get(device: &Robj) -> Outcome<&Device> {
+    handle::get(unsafe { device.get() }, "device")
+}
+
+extendr_module! {
+    mod device;
+    fn device_label;
+    fn device_platform;
+}

@@ -1,0 +1,36 @@
+//! Element types in R: a string of class `PJRTElementType`.
+
+use crate::conditions::{refuse, Outcome};
+use crate::sexp::{self, Protected};
+use extendr_ffi::*;
+use pjrt_core::{dtype, DType};
+use std::cell::RefCell;
+
+/// The dtype that a string names, or `default` for NULL.
+pub fn parse(x: SEXP, default: Option<DType>) -> Outcome<DType> {
+    match (sexp::string(x), default) {
+        (Some(name), _) => Ok(DType::parse(name)?),
+        (None, Some(default)) if sexp::is_nil(x) => Ok(default),
+        _ => refuse!(UnsupportedDtype, "`dtype` must be one string, such as \"f32\"."),
+    }
+}
+
+/// The one R object for a dtype.
+pub fn element_type(dtype: DType) -> SEXP {
+    thread_local! {
+        static MADE: RefCell<Vec<SEXP>> = const { RefCell::new(Vec::new()) };
+    }
+    let made = MADE.with_borrow(|made| made.get(dtype as usize).copied());
+    made.unwrap_or_else(|| {
+        let all = dtype::ALL.iter().map(|&dtype| new_element_type(dtype)).collect();
+        MADE.with_borrow_mut(|made| *made = all);
+        MADE.with_borrow(|made| made.get(dtype as usize).copied().unwrap_or(sexp::nil()))
+    })
+}
+
+fn new_element_type(dtype: DType) -> SEXP {
+    let value = Protected::new(sexp::new_string(dtype.name()));
+    let class = Protected::new(sexp::new_string("PJRTElementType"));
+    unsafe { Rf_setAttrib(value.sexp(), R_ClassSymbol, class.sexp()) };
+    sexp::keep(value.sexp())
+}

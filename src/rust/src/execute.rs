@@ -1,0 +1,112 @@
+//! Execution: one call from R, one call of the plugin.
+
+use crate::conditions::{entry, refuse, Outcome};
+use crate::handle::{self, Empty};
+use crate::memory;
+use crate::sexp::{self, Protected};
+use extendr_api::prelude::*;
+use extendr_ffi::{R_NamesSymbol, Rf_getAttrib, Rf_install, SET_VECTOR_ELT, SEXP, SEXPTYPE, VECTOR_ELT};
+use pjrt_core::execute::{Dispatch, ExecuteOptions};
+use pjrt_core::{Buffer, Executable};
+use std::mem::ManuallyDrop;
+
+/// Options of an execution.
+#[extendr]
+fn execute_options_new(non_donatable: Vec<i32>, launch_id: i32) -> Outcome<Robj> {
+    if let Some(bad) = non_donatable.iter().find(|&&i| i < 0) {
+        refuse!(InvalidInput, "`non_donatable_input_indices` are counted from 0; {bad} is none.");
+    }
+    let non_donatable = non_donatable.into_iter().map(i64::from).collect();
+    Ok(unsafe { Robj::from_sexp(handle::wrap(ExecuteOptions { non_donatable, launch_id })) })
+}
+
+/// `executable_execute(executable, inputs, options, simplify, check)`: launches the program on a list of buffers and gives
+/// its outputs at once: the one output itself when `simplify` is TRUE, else a list.
+pub extern "C" fn executable_execute(
+    executable: SEXP,
+    inputs: SEXP,
+    options: SEXP,
+    simplify: SEXP,
+    check: SEXP,
+) -> SEXP {
+    entry(|| {
+        let executable: &Executable = handle::get(executable, "executable")?;
+        let (Some(simplify), Some(check)) = (sexp::flag(simplify), sexp::flag(check)) else {
+            refuse!(InvalidInput, "`simplify` and `check` must be TRUE or FALSE.");
+        };
+        if check && !sexp::is_nil(unsafe { Rf_getAttrib(inputs, R_NamesSymbol) }) {
+            refuse!(InvalidInput, "Expected unnamed arguments: a program's inputs go by position.");
+        }
+        let default = ExecuteOptions::default();
+        let options = if sexp::is_nil(options) { &default } else { handle::get(options, "execution_options")? };
+        let dispatch = dispatch_option()?;
+        memory::relieve_pressure(executable.client());
+
+        let specs = &executable.signature().outputs;
+        let list = Protected::new(sexp::vector(SEXPTYPE::VECSXP, specs.len()));
+        let handles: ManuallyDrop<Outputs> = ManuallyDrop::new(
+            specs
+                .iter()
+                .enumerate()
+                .map(|(i, _)| {
+                    let handle = Empty::<Buffer>::new();
+                    unsafe { SET_VECTOR_ELT(list.sexp(), i as _, handle.sexp()) };
+                    handle
+                })
+                .collect(),
+        );
+        let handles = ManuallyDrop::into_inner(handles);
+
+        let buffers = (0..sexp::len(inputs)).map(|i| input(inputs, i)).collect::<Outcome<Inputs>>()?;
+        let outputs = memory::with_retry(executable.client(), || executable.execute(&buffers, options, dispatch))?;
+        handles.into_iter().zip(outputs).for_each(|(handle, output)| {
+            handle.fill(output);
+        });
+        keep_donated_memory(executable, inputs, options, list.sexp());
+        Ok(if simplify && specs.len() == 1 { unsafe { VECTOR_ELT(list.sexp(), 0) } } else { list.sexp() })
+    })
+}
+
+type Inputs<'a> = smallvec::SmallVec<[&'a Buffer; 16]>;
+type Outputs = smallvec::SmallVec<[Empty<Buffer>; 4]>;
+
+fn input<'a>(inputs: SEXP, index: usize) -> Outcome<&'a Buffer> {
+    let x = unsafe { VECTOR_ELT(inputs, index as _) };
+    match handle::get(x, "input") {
+        Ok(buffer) => Ok(buffer),
+        Err(_) if sexp::kind(x) == SEXPTYPE::EXTPTRSXP && sexp::inherits(x, c"PJRTBuffer") => {
+            refuse!(
+                InvalidPointer,
+                "Input {} is a null pointer: a buffer does not survive saving and loading.",
+                index + 1
+            )
+        }
+        Err(_) => refuse!(InvalidInput, "Input {} must be a `PJRTBuffer`; create it with pjrt_buffer().", index + 1),
+    }
+}
+
+/// An output that lives in a donated input's memory takes over what keeps that memory alive in R.
+fn keep_donated_memory(executable: &Executable, inputs: SEXP, options: &ExecuteOptions, outputs: SEXP) {
+    for (output, alias) in executable.signature().aliases.iter().enumerate() {
+        if let Some(input) = alias.filter(|&input| executable.donates(input, options)) {
+            unsafe { handle::move_memory(VECTOR_ELT(inputs, input as _), VECTOR_ELT(outputs, output as _)) };
+        }
+    }
+}
+
+/// Where to call the plugin from: `options(pjrt.dispatch = )`.
+fn dispatch_option() -> Outcome<Dispatch> {
+    let option = unsafe { sexp::Rf_GetOption1(Rf_install(c"pjrt.dispatch".as_ptr())) };
+    match sexp::string(option) {
+        None if sexp::is_nil(option) => Ok(Dispatch::Auto),
+        Some("auto") => Ok(Dispatch::Auto),
+        Some("inline") => Ok(Dispatch::Inline),
+        Some("thread") => Ok(Dispatch::Thread),
+        _ => refuse!(InvalidInput, "`options(pjrt.dispatch = )` must be \"auto\", \"inline\" or \"thread\"."),
+    }
+}
+
+extendr_module! {
+    mod execute;
+    fn execute_options_new;
+}

@@ -1,0 +1,7 @@
+//! Fetching plugins.
+
+use extendr_api::prelude::*;
+
+extendr_module! {
+    mod install;
+}

@@ -1,0 +1,227 @@
+//! R values at the C level: the few reads and constructions that every bridge module needs, and nothing about PJRT.
+//!
+//! Allocations may leave a function by R's long jump. The functions here keep nothing that would need to be dropped
+//! across one, and their callers allocate before they own anything.
+
+use extendr_ffi::*;
+use std::ffi::c_void;
+use std::marker::PhantomData;
+use std::os::raw::{c_char, c_int};
+
+/// The memory functions behind a vector, as in R's `R_ext/Rallocators.h`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Allocator {
+    pub alloc: unsafe extern "C" fn(*mut Allocator, usize) -> *mut c_void,
+    pub free: unsafe extern "C" fn(*mut Allocator, *mut c_void),
+    pub reserved: *mut c_void,
+    pub data: *mut c_void,
+}
+
+// Functions of R's API that extendr-ffi does not declare. Its type for R objects is opaque, hence the allowance.
+#[allow(improper_ctypes)]
+extern "C" {
+    pub fn INTEGER_RO(x: SEXP) -> *const c_int;
+    pub fn LOGICAL_RO(x: SEXP) -> *const c_int;
+    pub fn RAW_RO(x: SEXP) -> *const u8;
+    pub fn REAL_RO(x: SEXP) -> *const f64;
+    pub fn R_CheckUserInterrupt();
+    pub fn R_FindNamespace(name: SEXP) -> SEXP;
+    pub fn R_gc();
+    pub fn R_ToplevelExec(body: unsafe extern "C" fn(*mut c_void), data: *mut c_void) -> Rboolean;
+    pub fn Rf_allocVector3(kind: SEXPTYPE, len: R_xlen_t, allocator: *mut Allocator) -> SEXP;
+    pub fn Rf_eval(call: SEXP, environment: SEXP) -> SEXP;
+    pub fn Rf_GetOption1(name: SEXP) -> SEXP;
+    pub fn Rf_inherits(x: SEXP, class: *const c_char) -> Rboolean;
+    pub fn Rf_lang2(function: SEXP, argument: SEXP) -> SEXP;
+    pub fn Rf_ScalarLogical(value: c_int) -> SEXP;
+    pub fn Rf_ScalarString(value: SEXP) -> SEXP;
+    pub fn Rf_translateCharUTF8(x: SEXP) -> *const c_char;
+}
+
+/// Keeps a value from the garbage collector until dropped. Dropped in reverse order of making.
+pub struct Protected<'a>(SEXP, PhantomData<&'a ()>);
+
+impl Protected<'_> {
+    pub fn new(value: SEXP) -> Self {
+        // SAFETY: on R's main thread, as all of this crate.
+        Protected(unsafe { Rf_protect(value) }, PhantomData)
+    }
+
+    pub fn sexp(&self) -> SEXP {
+        self.0
+    }
+}
+
+impl Drop for Protected<'_> {
+    fn drop(&mut self) {
+        unsafe { Rf_unprotect(1) }
+    }
+}
+
+pub fn nil() -> SEXP {
+    unsafe { R_NilValue }
+}
+
+pub fn is_nil(x: SEXP) -> bool {
+    x == nil()
+}
+
+pub fn kind(x: SEXP) -> SEXPTYPE {
+    unsafe { TYPEOF(x) }
+}
+
+pub fn len(x: SEXP) -> usize {
+    unsafe { Rf_xlength(x) as usize }
+}
+
+/// Whether `x` has this class.
+pub fn inherits(x: SEXP, class: &std::ffi::CStr) -> bool {
+    unsafe { Rf_inherits(x, class.as_ptr()) != Rboolean::FALSE }
+}
+
+/// The string of a character vector of length one that is not NA; R's strings outlive the call that reads them.
+pub fn string<'a>(x: SEXP) -> Option<&'a str> {
+    if kind(x) != SEXPTYPE::STRSXP || len(x) != 1 {
+        return None;
+    }
+    string_at(x, 0)
+}
+
+/// One string of a character vector, if it is not NA and is valid.
+pub fn string_at<'a>(x: SEXP, index: usize) -> Option<&'a str> {
+    unsafe {
+        let element = STRING_ELT(x, index as R_xlen_t);
+        if element == R_NaString {
+            return None;
+        }
+        std::ffi::CStr::from_ptr(Rf_translateCharUTF8(element)).to_str().ok()
+    }
+}
+
+/// A logical value of length one that is not NA.
+pub fn flag(x: SEXP) -> Option<bool> {
+    if kind(x) != SEXPTYPE::LGLSXP || len(x) != 1 {
+        return None;
+    }
+    match unsafe { *LOGICAL(x) } {
+        0 => Some(false),
+        R_NA_INT => None,
+        _ => Some(true),
+    }
+}
+
+const R_NA_INT: i32 = i32::MIN;
+
+/// Whole numbers of an integer vector, or of a double vector that holds nothing else; `None` for anything else or NA.
+pub fn whole_numbers(x: SEXP) -> Option<Vec<i64>> {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    let n = len(x);
+    match kind(x) {
+        SEXPTYPE::INTSXP if !inherits(x, c"factor") => {
+            integers(x).iter().map(|&i| (i != R_NA_INT).then_some(i64::from(i))).collect()
+        }
+        SEXPTYPE::REALSXP if !inherits(x, c"integer64") => {
+            doubles(x).iter().map(|&d| (d.fract() == 0.0 && d.abs() <= EXACT).then_some(d as i64)).collect()
+        }
+        SEXPTYPE::NILSXP if n == 0 => None,
+        _ => None,
+    }
+}
+
+/// The values of an integer or logical vector.
+pub fn integers<'a>(x: SEXP) -> &'a [i32] {
+    unsafe {
+        match kind(x) {
+            SEXPTYPE::INTSXP => slice(INTEGER_RO(x), len(x)),
+            SEXPTYPE::LGLSXP => slice(LOGICAL_RO(x), len(x)),
+            _ => &[],
+        }
+    }
+}
+
+/// The values of a double vector.
+pub fn doubles<'a>(x: SEXP) -> &'a [f64] {
+    match kind(x) {
+        SEXPTYPE::REALSXP => unsafe { slice(REAL_RO(x), len(x)) },
+        _ => &[],
+    }
+}
+
+/// The bytes of a raw vector.
+pub fn raws<'a>(x: SEXP) -> &'a [u8] {
+    match kind(x) {
+        SEXPTYPE::RAWSXP => unsafe { slice(RAW_RO(x), len(x)) },
+        _ => &[],
+    }
+}
+
+unsafe fn slice<'a, T>(data: *const T, len: usize) -> &'a [T] {
+    // R gives vectors of length zero an address that must not be read.
+    if len == 0 {
+        &[]
+    } else {
+        std::slice::from_raw_parts(data, len)
+    }
+}
+
+/// A new vector; not protected.
+pub fn vector(kind: SEXPTYPE, len: usize) -> SEXP {
+    unsafe { Rf_allocVector(kind, len as R_xlen_t) }
+}
+
+/// A new character vector of length one; not protected.
+pub fn new_string(text: &str) -> SEXP {
+    unsafe { Rf_ScalarString(new_char(text)) }
+}
+
+/// A new or shared element of a character vector; not protected.
+pub fn new_char(text: &str) -> SEXP {
+    // R's strings hold no NUL and at most 2^31 - 1 bytes.
+    let text = text.split('\0').next().unwrap_or_default();
+    let size = text.len().min(c_int::MAX as usize) as c_int;
+    unsafe { Rf_mkCharLenCE(text.as_ptr().cast(), size, cetype_t::CE_UTF8) }
+}
+
+pub fn new_flag(value: bool) -> SEXP {
+    unsafe { Rf_ScalarLogical(c_int::from(value)) }
+}
+
+/// A new integer vector, or a double vector when a value does not fit; not protected.
+pub fn new_whole_numbers(values: &[i64]) -> SEXP {
+    let fits = values.iter().all(|&v| v.abs() <= i64::from(i32::MAX));
+    unsafe {
+        if fits {
+            let out = vector(SEXPTYPE::INTSXP, values.len());
+            values.iter().enumerate().for_each(|(i, &v)| *INTEGER(out).add(i) = v as i32);
+            out
+        } else {
+            let out = vector(SEXPTYPE::REALSXP, values.len());
+            values.iter().enumerate().for_each(|(i, &v)| *REAL(out).add(i) = v as f64);
+            out
+        }
+    }
+}
+
+/// Keeps a value for the rest of the session.
+pub fn keep(value: SEXP) -> SEXP {
+    unsafe {
+        R_PreserveObject(value);
+        MARK_NOT_MUTABLE(value);
+    }
+    value
+}
+
+/// A named list from values that the caller protects; not protected itself.
+pub fn named_list(items: &[(&str, SEXP)]) -> SEXP {
+    let out = Protected::new(vector(SEXPTYPE::VECSXP, items.len()));
+    let names = Protected::new(vector(SEXPTYPE::STRSXP, items.len()));
+    for (i, (name, value)) in items.iter().enumerate() {
+        unsafe {
+            SET_VECTOR_ELT(out.sexp(), i as R_xlen_t, *value);
+            SET_STRING_ELT(names.sexp(), i as R_xlen_t, new_char(name));
+        }
+    }
+    unsafe { Rf_setAttrib(out.sexp(), R_NamesSymbol, names.sexp()) };
+    out.sexp()
+}

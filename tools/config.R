@@ -1,0 +1,74 @@
+# Run by configure: finds Rust, unpacks the vendored crates when there are any, and writes src/Makevars (or
+# src/Makevars.win) from its template.
+#
+# CARGO_TARGET_DIR  build there, and keep it
+# PJRT_KEEP_TARGET  keep src/rust/target, as a git checkout and NOT_CRAN=true do, so that the next build is quick
+
+source("tools/msrv.R")
+
+is_set <- function(name) tolower(Sys.getenv(name)) %in% c("1", "true", "yes")
+windows <- .Platform$OS.type == "windows"
+
+rust_bin <- find_rust()
+# make runs in src/, so a relative folder of the user's is made absolute here
+own_target <- Sys.getenv("CARGO_TARGET_DIR")
+target_dir <- if (nzchar(own_target)) normalizePath(own_target, "/", mustWork = FALSE) else "rust/target"
+if (nzchar(own_target) && !startsWith(target_dir, "/") && !windows) {
+  target_dir <- file.path(getwd(), own_target)
+}
+developing <- file.exists(".git") || is_set("NOT_CRAN") || is_set("PJRT_KEEP_TARGET")
+
+vendored <- file.exists("src/rust/vendor.tar.xz")
+if (vendored) {
+  utils::untar("src/rust/vendor.tar.xz", exdir = "src/rust", tar = "internal")
+}
+
+cargo_flags <- c(
+  "--locked",
+  if (vendored) {
+    c(
+      "--offline",
+      "--config 'source.crates-io.replace-with=\"vendored\"'",
+      "--config 'source.vendored.directory=\"rust/vendor\"'"
+    )
+  },
+  if (!developing) "-j 2"
+)
+# a build from a source package writes nothing outside its own folder
+cargo_env <- if (vendored) "CARGO_HOME=\"`pwd`/.cargo\"" else ""
+leftovers <- c(
+  if (!developing && !nzchar(own_target)) "rust/target",
+  if (vendored) c("rust/vendor", ".cargo")
+)
+tidy <- if (length(leftovers)) paste("rm -rf", paste(leftovers, collapse = " ")) else ":"
+
+# only the entry point is exported, and the Rust library's debug information is left out
+link_flags <- switch(
+  Sys.info()[["sysname"]],
+  Linux = "-Wl,--gc-sections -Wl,--exclude-libs,ALL -Wl,--strip-debug -Wl,--discard-all -ldl -lpthread -lm",
+  Darwin = paste(
+    "-Wl,-dead_strip -Wl,-exported_symbol,_R_init_pjrt -Wl,-S -Wl,-x",
+    "-framework Security -framework SystemConfiguration -framework CoreFoundation -liconv"
+  ),
+  Windows = paste(
+    "-Wl,--gc-sections -Wl,--strip-all",
+    "-lws2_32 -ladvapi32 -luserenv -lbcrypt -lcrypt32 -lncrypt -lsecur32 -lntdll -liphlpapi"
+  ),
+  "-lm"
+)
+
+makevars <- if (windows) "src/Makevars.win" else "src/Makevars"
+lines <- readLines(paste0(makevars, ".in"))
+values <- c(
+  RUST_BIN = rust_bin,
+  TARGET_DIR = target_dir,
+  CARGO_ENV = cargo_env,
+  CARGO_FLAGS = paste(cargo_flags, collapse = " "),
+  LINK_FLAGS = link_flags,
+  TIDY = tidy
+)
+for (name in names(values)) {
+  lines <- gsub(paste0("@", name, "@"), values[[name]], lines, fixed = TRUE)
+}
+writeLines(lines, makevars)
+message("using cargo in '", rust_bin, "'", if (vendored) ", with the vendored crates")

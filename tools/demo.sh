@@ -1,0 +1,9 @@
+#!/bin/sh
+# Sets the machine up, builds the package and runs the demo: logistic regression on real data by a compiled program.
+set -eu
+cd "$(dirname "$0")/.."
+. tools/setup.sh
+install_system
+install_package
+install_plugin
+exec Rscript --vanilla tools/demo.R

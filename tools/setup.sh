@@ -1,0 +1,144 @@
+# shellcheck shell=sh
+# Sourced by demo.sh and test.sh from the top folder of the checkout: makes a Debian or Ubuntu machine ready and says what
+# it installs. What is there already is left alone, so that a second run takes seconds.
+#
+#   install_system    R and its packages, pip, pandoc and Rust
+#   install_lint      Rust's formatter and linter, where they can be had
+#   install_package   this package, into .lib/ in the checkout
+#   install_plugin    the CPU plugin, into the user's cache
+
+export LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive
+R_LIBS="$PWD/.lib${R_LIBS:+:$R_LIBS}"
+export R_LIBS
+
+say() {
+    printf '==> %s\n' "$*"
+}
+
+stop() {
+    printf 'Error: %s\n' "$*" >&2
+    exit 1
+}
+
+as_root() {
+    if [ "$(id -u)" -eq 0 ]; then
+        "$@"
+    elif command -v sudo >/dev/null; then
+        sudo --preserve-env=DEBIAN_FRONTEND "$@"
+    else
+        stop "installing packages takes root or sudo: $*"
+    fi
+}
+
+# Prints those of the named packages that are not installed.
+missing_packages() {
+    installed=$(dpkg-query --show --showformat='${Package} ${db:Status-Status}\n' "$@" 2>/dev/null |
+        awk '$2 == "installed" {print $1}')
+    for package in "$@"; do
+        printf '%s\n' "$installed" | grep -qxF "$package" || echo "$package"
+    done
+}
+
+update_index() {
+    [ -z "${index_updated:-}" ] || return 0
+    say "updating the list of packages"
+    as_root apt-get update -qq </dev/null || stop "apt-get update failed"
+    index_updated=yes
+}
+
+install_packages() {
+    update_index
+    say "installing: $*"
+    apt_log=$(mktemp)
+    if ! as_root apt-get install -y -qq --no-install-recommends "$@" </dev/null >"$apt_log" 2>&1; then
+        tail -n 20 "$apt_log" >&2
+        stop "apt-get could not install these packages"
+    fi
+    rm -f "$apt_log"
+}
+
+# Prints the ending that apt's names have for a Rust that is new enough: none, "-web" (Debian 12) or "-1.NN" (Ubuntu).
+rust_ending() {
+    minimum=$(sed -n 's/^SystemRequirements:.*rustc >= \([0-9.]*\).*/\1/p' DESCRIPTION)
+    numbered=$(apt-cache --names-only search '^rustc-1\.[0-9]+$' | sed 's/^rustc\(-[0-9.]*\) .*/\1/' | sort -V)
+    for ending in '' -web $numbered; do
+        version=$(apt-cache policy "rustc$ending" | awk '/Candidate:/ {print $2}')
+        if dpkg --compare-versions "${version:-0}" ge "$minimum"; then
+            echo "$ending"
+            return 0
+        fi
+    done
+    return 1
+}
+
+# Puts a new enough Rust on the PATH.
+use_rust() {
+    rust_bin=$(Rscript --vanilla tools/msrv.R 2>/dev/null) || return 1
+    [ "$(command -v cargo)" = "$rust_bin/cargo" ] || PATH="$rust_bin:$PATH"
+    export PATH
+}
+
+install_rust() {
+    if ! use_rust; then
+        update_index
+        ending=$(rust_ending) || stop "apt has no new enough Rust: install it with rustup (https://rustup.rs)"
+        install_packages "rustc$ending" "cargo$ending"
+        PATH="/usr/lib/rust$ending/bin:$PATH"
+        use_rust || stop "the Rust from apt does not work"
+    fi
+    say "using $(rustc --version) in $rust_bin"
+}
+
+install_system() {
+    command -v dpkg-query >/dev/null || stop "this script sets up Debian and Ubuntu only: see README.md for other systems"
+    missing=$(missing_packages ca-certificates r-base-core r-base-dev pandoc python3 python3-pip \
+        r-cran-bit64 r-cran-callr r-cran-cli r-cran-knitr r-cran-rmarkdown r-cran-testthat r-cran-waldo r-cran-withr)
+    if [ -n "$missing" ]; then
+        # shellcheck disable=SC2086
+        install_packages $missing
+    fi
+    install_rust
+}
+
+# Rust's formatter and linter, for a Rust that came from apt; rustup brings its own.
+install_lint() {
+    if cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1; then
+        return 0
+    fi
+    owner=$(dpkg-query --search "$rust_bin/cargo" 2>/dev/null | cut -d : -f 1)
+    if [ -n "$owner" ]; then
+        ending=${owner#cargo}
+        install_packages "rustfmt$ending" "rust$ending-clippy"
+    fi
+}
+
+# A checksum of all that the installed package is made from.
+package_stamp() {
+    {
+        R --version | head -n 1
+        rustc --version
+        find DESCRIPTION NAMESPACE R configure inst man src tools/config.R tools/msrv.R -type f \
+            ! -path 'src/rust/target/*' ! -path 'src/rust/vendor/*' ! -path src/Makevars ! -name '*.o' ! -name '*.so' \
+            -exec sha256sum {} + | sort
+    } | sha256sum
+}
+
+install_package() {
+    mkdir -p .lib
+    stamp=$(package_stamp)
+    if [ -d .lib/pjrt ] && [ "$stamp" = "$(cat .lib/stamp 2>/dev/null)" ]; then
+        say "pjrt in .lib is up to date"
+        return 0
+    fi
+    say "building pjrt into .lib (minutes the first time, seconds after that)"
+    if ! R CMD INSTALL --library=.lib . >.lib/install.log 2>&1 </dev/null; then
+        tail -n 60 .lib/install.log >&2
+        stop "the build failed: see .lib/install.log"
+    fi
+    echo "$stamp" >.lib/stamp
+}
+
+install_plugin() {
+    say "looking for the CPU plugin, and fetching it if need be"
+    PJRT_INSTALL=1 Rscript -e 'pjrt::install_pjrt()' </dev/null || stop "the CPU plugin could not be installed"
+}

@@ -1,0 +1,97 @@
+#!/bin/sh
+# Sets the machine up, builds the package and runs every check there is. The last line is `N passed, N failed`. With
+# CI=true a skipped test fails the run too, unless it is excused in tools/test.R.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+. tools/setup.sh
+install_system
+install_lint
+install_package
+install_plugin
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+counts=$work/counts
+: >"$counts"
+manifest=src/rust/Cargo.toml
+R_HOME=$(R RHOME)
+PJRT_PLUGIN_PATH_CPU=$(Rscript --vanilla -e 'cat(pjrt:::plugin_path("cpu"))')
+export R_HOME
+
+# Adds a check that is one of its own: count 1 0 or 0 1, by the exit status of the command.
+check() {
+    say "$1"
+    name=$1
+    shift
+    if "$@" </dev/null; then
+        echo "1 0 0" >>"$counts"
+    else
+        echo "FAILED: $name"
+        echo "0 1 0" >>"$counts"
+    fi
+}
+
+# Adds the counts that a part of tools/test.R makes; a part that dies is one failure.
+r_part() {
+    say "$2"
+    Rscript --vanilla tools/test.R "$1" "$counts" </dev/null || {
+        echo "FAILED: $2"
+        echo "0 1 0" >>"$counts"
+    }
+}
+
+# Adds the tests that cargo counts; a build or a test program that dies is one failure.
+rust_tests() {
+    say "Rust tests"
+    LD_LIBRARY_PATH="$R_HOME/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" PJRT_PLUGIN_PATH_CPU="$PJRT_PLUGIN_PATH_CPU" \
+        cargo test --workspace --no-fail-fast --locked --manifest-path "$manifest" </dev/null >"$work/rust.log" 2>&1
+    status=$?
+    totals=$(sed -n 's/^test result: .*\. \([0-9]*\) passed; \([0-9]*\) failed; \([0-9]*\) ignored.*/\1 \2 \3/p' \
+        "$work/rust.log" | awk '{p += $1; f += $2; s += $3} END {print p + 0, f + 0, s + 0}')
+    if [ "$status" -ne 0 ]; then
+        cat "$work/rust.log"
+        case $totals in *" 0 "*) echo "0 1 0" >>"$counts" ;; esac
+    fi
+    echo "$totals" | awk '{printf "%d passed, %d failed, %d ignored\n", $1, $2, $3}'
+    echo "$totals" >>"$counts"
+}
+
+# `R CMD check` of the source package, less what has been run already: no errors, no warnings.
+package_check() {
+    tar -cf - --exclude=./.git --exclude=./.lib --exclude=./src/rust/target . | (mkdir "$work/pjrt" && tar -xf - -C "$work/pjrt")
+    (
+        cd "$work" || exit 1
+        R CMD build --no-build-vignettes pjrt >build.log 2>&1 || {
+            cat build.log
+            exit 1
+        }
+        CARGO_TARGET_DIR="$target_dir" _R_CHECK_FORCE_SUGGESTS_=false _R_CHECK_SYSTEM_CLOCK_=false \
+            R CMD check --no-manual --no-tests --no-examples --ignore-vignettes pjrt_*.tar.gz
+        ! grep -q '^Status:.*\(ERROR\|WARNING\)' pjrt.Rcheck/00check.log && grep -q '^Status:' pjrt.Rcheck/00check.log
+    )
+}
+
+target_dir=${CARGO_TARGET_DIR:-$PWD/src/rust/target}
+if cargo fmt --version >/dev/null 2>&1; then
+    check "Rust format" cargo fmt --all --check --manifest-path "$manifest"
+else
+    say "no Rust format check: this Rust has no rustfmt"
+fi
+if cargo clippy --version >/dev/null 2>&1; then
+    check "Rust lint" cargo clippy --quiet --workspace --all-targets --locked --manifest-path "$manifest" -- -D warnings
+else
+    say "no Rust lint: this Rust has no clippy"
+fi
+rust_tests
+r_part tests "R tests"
+r_part examples "examples of the manual's pages"
+r_part vignettes "vignettes"
+check "demo" Rscript --vanilla tools/demo.R
+check "R CMD check" package_check
+
+skipped=$(awk '{s += $3} END {print s + 0}' "$counts")
+failed=$(awk '{f += $2} END {print f + 0}' "$counts")
+[ "$skipped" -eq 0 ] || say "$skipped skipped"
+awk '{p += $1; f += $2} END {printf "%d passed, %d failed\n", p, f}' "$counts"
+[ "$failed" -eq 0 ] || exit 1
+[ "${CI:-}" != true ] || [ "$skipped" -eq 0 ]

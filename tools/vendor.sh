@@ -1,0 +1,27 @@
+#!/bin/sh
+# Makes src/rust/vendor.tar.xz, the crates' sources that a source package carries so that it builds without a network.
+# `R CMD build` packs it when it is there; remove it to build with crates from the network again. Crates that none of
+# the systems below needs keep only their manifest, which cargo reads all the same.
+set -eu
+cd "$(dirname "$0")/../src/rust"
+systems="x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu x86_64-apple-darwin aarch64-apple-darwin x86_64-pc-windows-gnu"
+
+rm -rf vendor vendor.tar.xz
+cargo vendor --locked --quiet --versioned-dirs vendor >/dev/null
+
+needed=$(for system in $systems; do
+    cargo tree --locked --edges normal,build --target "$system" --prefix none --format '{p}'
+done | sed 's/^\([^ ]*\) v\([^ ]*\).*/\1-\2/' | sort -u)
+for crate in vendor/*; do
+    if ! echo "$needed" | grep -qxF "${crate#vendor/}"; then
+        find "$crate" -type f ! -name Cargo.toml ! -name .cargo-checksum.json -delete
+        find "$crate" -type d -empty -delete
+        mkdir -p "$crate/src"
+        : >"$crate/src/lib.rs"
+        sed -i 's/"files":{[^}]*}/"files":{}/' "$crate/.cargo-checksum.json"
+    fi
+done
+
+tar --create --xz --file vendor.tar.xz --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner vendor
+rm -rf vendor
+echo "wrote src/rust/vendor.tar.xz ($(du -h vendor.tar.xz | cut -f1))"
