@@ -1,8 +1,9 @@
 //! Clients: making them, and what they say of themselves.
 
-use crate::conditions::Outcome;
+use crate::conditions::{entry, Outcome};
 use crate::{device, handle};
 use extendr_api::prelude::*;
+use extendr_ffi::SEXP;
 use pjrt_core::{Client, Plugin, Value};
 
 /// Makes a client of a plugin; `names` and `values` are its whole-number options.
@@ -20,10 +21,9 @@ fn client_platform(client: Robj) -> Outcome<Robj> {
     Ok(get(&client)?.platform().into())
 }
 
-/// The client's devices: always the same R objects.
-#[extendr]
-fn client_devices(client: Robj) -> Outcome<Robj> {
-    Ok(unsafe { Robj::from_sexp(device::all(get(&client)?)) })
+/// `client_devices(client)`: the client's devices, always the same R objects.
+pub extern "C" fn client_devices(client: SEXP) -> SEXP {
+    entry(|| Ok(device::all(handle::get(client, "client")?)))
 }
 
 /// Bytes of the client's buffers that are alive.
@@ -40,6 +40,5 @@ extendr_module! {
     mod client;
     fn client_create;
     fn client_platform;
-    fn client_devices;
     fn client_live_bytes;
 }

@@ -1,6 +1,6 @@
 //! Element types in R: a string of class `PJRTElementType`.
 
-use crate::conditions::{refuse, Outcome};
+use crate::conditions::{entry, refuse, Outcome};
 use crate::sexp::{self, Protected};
 use extendr_ffi::*;
 use pjrt_core::{dtype, DType};
@@ -13,6 +13,11 @@ pub fn parse(x: SEXP, default: Option<DType>) -> Outcome<DType> {
         (None, Some(default)) if sexp::is_nil(x) => Ok(default),
         _ => refuse!(UnsupportedDtype, "`dtype` must be one string, such as \"f32\"."),
     }
+}
+
+/// `dtype_canonical(name)`: the `PJRTElementType` that a name or alias means.
+pub extern "C" fn dtype_canonical(name: SEXP) -> SEXP {
+    entry(|| Ok(element_type(parse(name, None)?)))
 }
 
 /// The one R object for a dtype.

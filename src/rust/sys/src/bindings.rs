@@ -44,10 +44,8 @@ const _: () = {
     ["Alignment of PJRT_Extension_Base"][::core::mem::align_of::<PJRT_Extension_Base>() - 8usize];
     ["Offset of field: PJRT_Extension_Base::struct_size"]
         [::core::mem::offset_of!(PJRT_Extension_Base, struct_size) - 0usize];
-    ["Offset of field: PJRT_Extension_Base::type_"]
-        [::core::mem::offset_of!(PJRT_Extension_Base, type_) - 8usize];
-    ["Offset of field: PJRT_Extension_Base::next"]
-        [::core::mem::offset_of!(PJRT_Extension_Base, next) - 16usize];
+    ["Offset of field: PJRT_Extension_Base::type_"][::core::mem::offset_of!(PJRT_Extension_Base, type_) - 8usize];
+    ["Offset of field: PJRT_Extension_Base::next"][::core::mem::offset_of!(PJRT_Extension_Base, next) - 16usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -61,8 +59,7 @@ pub struct PJRT_Api_Version {
 const _: () = {
     ["Size of PJRT_Api_Version"][::core::mem::size_of::<PJRT_Api_Version>() - 24usize];
     ["Alignment of PJRT_Api_Version"][::core::mem::align_of::<PJRT_Api_Version>() - 8usize];
-    ["Offset of field: PJRT_Api_Version::struct_size"]
-        [::core::mem::offset_of!(PJRT_Api_Version, struct_size) - 0usize];
+    ["Offset of field: PJRT_Api_Version::struct_size"][::core::mem::offset_of!(PJRT_Api_Version, struct_size) - 0usize];
     ["Offset of field: PJRT_Api_Version::extension_start"]
         [::core::mem::offset_of!(PJRT_Api_Version, extension_start) - 8usize];
     ["Offset of field: PJRT_Api_Version::major_version"]
@@ -84,10 +81,8 @@ pub struct PJRT_Error_Destroy_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_Error_Destroy_Args"]
-        [::core::mem::size_of::<PJRT_Error_Destroy_Args>() - 24usize];
-    ["Alignment of PJRT_Error_Destroy_Args"]
-        [::core::mem::align_of::<PJRT_Error_Destroy_Args>() - 8usize];
+    ["Size of PJRT_Error_Destroy_Args"][::core::mem::size_of::<PJRT_Error_Destroy_Args>() - 24usize];
+    ["Alignment of PJRT_Error_Destroy_Args"][::core::mem::align_of::<PJRT_Error_Destroy_Args>() - 8usize];
     ["Offset of field: PJRT_Error_Destroy_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_Error_Destroy_Args, struct_size) - 0usize];
     ["Offset of field: PJRT_Error_Destroy_Args::extension_start"]
@@ -95,8 +90,7 @@ const _: () = {
     ["Offset of field: PJRT_Error_Destroy_Args::error"]
         [::core::mem::offset_of!(PJRT_Error_Destroy_Args, error) - 16usize];
 };
-pub type PJRT_Error_Destroy =
-    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Error_Destroy_Args)>;
+pub type PJRT_Error_Destroy = ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Error_Destroy_Args)>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Error_Message_Args {
@@ -108,10 +102,8 @@ pub struct PJRT_Error_Message_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_Error_Message_Args"]
-        [::core::mem::size_of::<PJRT_Error_Message_Args>() - 40usize];
-    ["Alignment of PJRT_Error_Message_Args"]
-        [::core::mem::align_of::<PJRT_Error_Message_Args>() - 8usize];
+    ["Size of PJRT_Error_Message_Args"][::core::mem::size_of::<PJRT_Error_Message_Args>() - 40usize];
+    ["Alignment of PJRT_Error_Message_Args"][::core::mem::align_of::<PJRT_Error_Message_Args>() - 8usize];
     ["Offset of field: PJRT_Error_Message_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_Error_Message_Args, struct_size) - 0usize];
     ["Offset of field: PJRT_Error_Message_Args::extension_start"]
@@ -123,8 +115,7 @@ const _: () = {
     ["Offset of field: PJRT_Error_Message_Args::message_size"]
         [::core::mem::offset_of!(PJRT_Error_Message_Args, message_size) - 32usize];
 };
-pub type PJRT_Error_Message =
-    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Error_Message_Args)>;
+pub type PJRT_Error_Message = ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Error_Message_Args)>;
 impl PJRT_Error_Code {
     pub const PJRT_Error_Code_OK: PJRT_Error_Code = PJRT_Error_Code(0);
     pub const PJRT_Error_Code_CANCELLED: PJRT_Error_Code = PJRT_Error_Code(1);
@@ -157,10 +148,8 @@ pub struct PJRT_Error_GetCode_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_Error_GetCode_Args"]
-        [::core::mem::size_of::<PJRT_Error_GetCode_Args>() - 32usize];
-    ["Alignment of PJRT_Error_GetCode_Args"]
-        [::core::mem::align_of::<PJRT_Error_GetCode_Args>() - 8usize];
+    ["Size of PJRT_Error_GetCode_Args"][::core::mem::size_of::<PJRT_Error_GetCode_Args>() - 32usize];
+    ["Alignment of PJRT_Error_GetCode_Args"][::core::mem::align_of::<PJRT_Error_GetCode_Args>() - 8usize];
     ["Offset of field: PJRT_Error_GetCode_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_Error_GetCode_Args, struct_size) - 0usize];
     ["Offset of field: PJRT_Error_GetCode_Args::extension_start"]
@@ -170,9 +159,8 @@ const _: () = {
     ["Offset of field: PJRT_Error_GetCode_Args::code"]
         [::core::mem::offset_of!(PJRT_Error_GetCode_Args, code) - 24usize];
 };
-pub type PJRT_Error_GetCode = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Error_GetCode_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Error_GetCode =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Error_GetCode_Args) -> *mut PJRT_Error>;
 pub type PJRT_CallbackError = ::core::option::Option<
     unsafe extern "C" fn(
         code: PJRT_Error_Code,
@@ -212,10 +200,8 @@ pub union PJRT_NamedValue__bindgen_ty_1 {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_NamedValue__bindgen_ty_1"]
-        [::core::mem::size_of::<PJRT_NamedValue__bindgen_ty_1>() - 8usize];
-    ["Alignment of PJRT_NamedValue__bindgen_ty_1"]
-        [::core::mem::align_of::<PJRT_NamedValue__bindgen_ty_1>() - 8usize];
+    ["Size of PJRT_NamedValue__bindgen_ty_1"][::core::mem::size_of::<PJRT_NamedValue__bindgen_ty_1>() - 8usize];
+    ["Alignment of PJRT_NamedValue__bindgen_ty_1"][::core::mem::align_of::<PJRT_NamedValue__bindgen_ty_1>() - 8usize];
     ["Offset of field: PJRT_NamedValue__bindgen_ty_1::string_value"]
         [::core::mem::offset_of!(PJRT_NamedValue__bindgen_ty_1, string_value) - 0usize];
     ["Offset of field: PJRT_NamedValue__bindgen_ty_1::int64_value"]
@@ -231,18 +217,13 @@ const _: () = {
 const _: () = {
     ["Size of PJRT_NamedValue"][::core::mem::size_of::<PJRT_NamedValue>() - 56usize];
     ["Alignment of PJRT_NamedValue"][::core::mem::align_of::<PJRT_NamedValue>() - 8usize];
-    ["Offset of field: PJRT_NamedValue::struct_size"]
-        [::core::mem::offset_of!(PJRT_NamedValue, struct_size) - 0usize];
+    ["Offset of field: PJRT_NamedValue::struct_size"][::core::mem::offset_of!(PJRT_NamedValue, struct_size) - 0usize];
     ["Offset of field: PJRT_NamedValue::extension_start"]
         [::core::mem::offset_of!(PJRT_NamedValue, extension_start) - 8usize];
-    ["Offset of field: PJRT_NamedValue::name"]
-        [::core::mem::offset_of!(PJRT_NamedValue, name) - 16usize];
-    ["Offset of field: PJRT_NamedValue::name_size"]
-        [::core::mem::offset_of!(PJRT_NamedValue, name_size) - 24usize];
-    ["Offset of field: PJRT_NamedValue::type_"]
-        [::core::mem::offset_of!(PJRT_NamedValue, type_) - 32usize];
-    ["Offset of field: PJRT_NamedValue::value_size"]
-        [::core::mem::offset_of!(PJRT_NamedValue, value_size) - 48usize];
+    ["Offset of field: PJRT_NamedValue::name"][::core::mem::offset_of!(PJRT_NamedValue, name) - 16usize];
+    ["Offset of field: PJRT_NamedValue::name_size"][::core::mem::offset_of!(PJRT_NamedValue, name_size) - 24usize];
+    ["Offset of field: PJRT_NamedValue::type_"][::core::mem::offset_of!(PJRT_NamedValue, type_) - 32usize];
+    ["Offset of field: PJRT_NamedValue::value_size"][::core::mem::offset_of!(PJRT_NamedValue, value_size) - 48usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -252,18 +233,15 @@ pub struct PJRT_Plugin_Initialize_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_Plugin_Initialize_Args"]
-        [::core::mem::size_of::<PJRT_Plugin_Initialize_Args>() - 16usize];
-    ["Alignment of PJRT_Plugin_Initialize_Args"]
-        [::core::mem::align_of::<PJRT_Plugin_Initialize_Args>() - 8usize];
+    ["Size of PJRT_Plugin_Initialize_Args"][::core::mem::size_of::<PJRT_Plugin_Initialize_Args>() - 16usize];
+    ["Alignment of PJRT_Plugin_Initialize_Args"][::core::mem::align_of::<PJRT_Plugin_Initialize_Args>() - 8usize];
     ["Offset of field: PJRT_Plugin_Initialize_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_Plugin_Initialize_Args, struct_size) - 0usize];
     ["Offset of field: PJRT_Plugin_Initialize_Args::extension_start"]
         [::core::mem::offset_of!(PJRT_Plugin_Initialize_Args, extension_start) - 8usize];
 };
-pub type PJRT_Plugin_Initialize = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Plugin_Initialize_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Plugin_Initialize =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Plugin_Initialize_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Plugin_Attributes_Args {
@@ -274,10 +252,8 @@ pub struct PJRT_Plugin_Attributes_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_Plugin_Attributes_Args"]
-        [::core::mem::size_of::<PJRT_Plugin_Attributes_Args>() - 32usize];
-    ["Alignment of PJRT_Plugin_Attributes_Args"]
-        [::core::mem::align_of::<PJRT_Plugin_Attributes_Args>() - 8usize];
+    ["Size of PJRT_Plugin_Attributes_Args"][::core::mem::size_of::<PJRT_Plugin_Attributes_Args>() - 32usize];
+    ["Alignment of PJRT_Plugin_Attributes_Args"][::core::mem::align_of::<PJRT_Plugin_Attributes_Args>() - 8usize];
     ["Offset of field: PJRT_Plugin_Attributes_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_Plugin_Attributes_Args, struct_size) - 0usize];
     ["Offset of field: PJRT_Plugin_Attributes_Args::extension_start"]
@@ -287,9 +263,8 @@ const _: () = {
     ["Offset of field: PJRT_Plugin_Attributes_Args::num_attributes"]
         [::core::mem::offset_of!(PJRT_Plugin_Attributes_Args, num_attributes) - 24usize];
 };
-pub type PJRT_Plugin_Attributes = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Plugin_Attributes_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Plugin_Attributes =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Plugin_Attributes_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug)]
 pub struct PJRT_Event {
@@ -304,10 +279,8 @@ pub struct PJRT_Event_Destroy_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_Event_Destroy_Args"]
-        [::core::mem::size_of::<PJRT_Event_Destroy_Args>() - 24usize];
-    ["Alignment of PJRT_Event_Destroy_Args"]
-        [::core::mem::align_of::<PJRT_Event_Destroy_Args>() - 8usize];
+    ["Size of PJRT_Event_Destroy_Args"][::core::mem::size_of::<PJRT_Event_Destroy_Args>() - 24usize];
+    ["Alignment of PJRT_Event_Destroy_Args"][::core::mem::align_of::<PJRT_Event_Destroy_Args>() - 8usize];
     ["Offset of field: PJRT_Event_Destroy_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_Event_Destroy_Args, struct_size) - 0usize];
     ["Offset of field: PJRT_Event_Destroy_Args::extension_start"]
@@ -315,9 +288,8 @@ const _: () = {
     ["Offset of field: PJRT_Event_Destroy_Args::event"]
         [::core::mem::offset_of!(PJRT_Event_Destroy_Args, event) - 16usize];
 };
-pub type PJRT_Event_Destroy = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Event_Destroy_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Event_Destroy =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Event_Destroy_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Event_IsReady_Args {
@@ -328,10 +300,8 @@ pub struct PJRT_Event_IsReady_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_Event_IsReady_Args"]
-        [::core::mem::size_of::<PJRT_Event_IsReady_Args>() - 32usize];
-    ["Alignment of PJRT_Event_IsReady_Args"]
-        [::core::mem::align_of::<PJRT_Event_IsReady_Args>() - 8usize];
+    ["Size of PJRT_Event_IsReady_Args"][::core::mem::size_of::<PJRT_Event_IsReady_Args>() - 32usize];
+    ["Alignment of PJRT_Event_IsReady_Args"][::core::mem::align_of::<PJRT_Event_IsReady_Args>() - 8usize];
     ["Offset of field: PJRT_Event_IsReady_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_Event_IsReady_Args, struct_size) - 0usize];
     ["Offset of field: PJRT_Event_IsReady_Args::extension_start"]
@@ -341,9 +311,8 @@ const _: () = {
     ["Offset of field: PJRT_Event_IsReady_Args::is_ready"]
         [::core::mem::offset_of!(PJRT_Event_IsReady_Args, is_ready) - 24usize];
 };
-pub type PJRT_Event_IsReady = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Event_IsReady_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Event_IsReady =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Event_IsReady_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Event_Error_Args {
@@ -354,18 +323,15 @@ pub struct PJRT_Event_Error_Args {
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of PJRT_Event_Error_Args"][::core::mem::size_of::<PJRT_Event_Error_Args>() - 24usize];
-    ["Alignment of PJRT_Event_Error_Args"]
-        [::core::mem::align_of::<PJRT_Event_Error_Args>() - 8usize];
+    ["Alignment of PJRT_Event_Error_Args"][::core::mem::align_of::<PJRT_Event_Error_Args>() - 8usize];
     ["Offset of field: PJRT_Event_Error_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_Event_Error_Args, struct_size) - 0usize];
     ["Offset of field: PJRT_Event_Error_Args::extension_start"]
         [::core::mem::offset_of!(PJRT_Event_Error_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Event_Error_Args::event"]
-        [::core::mem::offset_of!(PJRT_Event_Error_Args, event) - 16usize];
+    ["Offset of field: PJRT_Event_Error_Args::event"][::core::mem::offset_of!(PJRT_Event_Error_Args, event) - 16usize];
 };
-pub type PJRT_Event_Error = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Event_Error_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Event_Error =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Event_Error_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Event_Await_Args {
@@ -376,21 +342,17 @@ pub struct PJRT_Event_Await_Args {
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of PJRT_Event_Await_Args"][::core::mem::size_of::<PJRT_Event_Await_Args>() - 24usize];
-    ["Alignment of PJRT_Event_Await_Args"]
-        [::core::mem::align_of::<PJRT_Event_Await_Args>() - 8usize];
+    ["Alignment of PJRT_Event_Await_Args"][::core::mem::align_of::<PJRT_Event_Await_Args>() - 8usize];
     ["Offset of field: PJRT_Event_Await_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_Event_Await_Args, struct_size) - 0usize];
     ["Offset of field: PJRT_Event_Await_Args::extension_start"]
         [::core::mem::offset_of!(PJRT_Event_Await_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Event_Await_Args::event"]
-        [::core::mem::offset_of!(PJRT_Event_Await_Args, event) - 16usize];
+    ["Offset of field: PJRT_Event_Await_Args::event"][::core::mem::offset_of!(PJRT_Event_Await_Args, event) - 16usize];
 };
-pub type PJRT_Event_Await = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Event_Await_Args) -> *mut PJRT_Error,
->;
-pub type PJRT_Event_OnReadyCallback = ::core::option::Option<
-    unsafe extern "C" fn(error: *mut PJRT_Error, user_arg: *mut ::core::ffi::c_void),
->;
+pub type PJRT_Event_Await =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Event_Await_Args) -> *mut PJRT_Error>;
+pub type PJRT_Event_OnReadyCallback =
+    ::core::option::Option<unsafe extern "C" fn(error: *mut PJRT_Error, user_arg: *mut ::core::ffi::c_void)>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Event_OnReady_Args {
@@ -402,10 +364,8 @@ pub struct PJRT_Event_OnReady_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_Event_OnReady_Args"]
-        [::core::mem::size_of::<PJRT_Event_OnReady_Args>() - 40usize];
-    ["Alignment of PJRT_Event_OnReady_Args"]
-        [::core::mem::align_of::<PJRT_Event_OnReady_Args>() - 8usize];
+    ["Size of PJRT_Event_OnReady_Args"][::core::mem::size_of::<PJRT_Event_OnReady_Args>() - 40usize];
+    ["Alignment of PJRT_Event_OnReady_Args"][::core::mem::align_of::<PJRT_Event_OnReady_Args>() - 8usize];
     ["Offset of field: PJRT_Event_OnReady_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_Event_OnReady_Args, struct_size) - 0usize];
     ["Offset of field: PJRT_Event_OnReady_Args::extension_start"]
@@ -417,9 +377,8 @@ const _: () = {
     ["Offset of field: PJRT_Event_OnReady_Args::user_arg"]
         [::core::mem::offset_of!(PJRT_Event_OnReady_Args, user_arg) - 32usize];
 };
-pub type PJRT_Event_OnReady = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Event_OnReady_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Event_OnReady =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Event_OnReady_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Event_Create_Args {
@@ -430,8 +389,7 @@ pub struct PJRT_Event_Create_Args {
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of PJRT_Event_Create_Args"][::core::mem::size_of::<PJRT_Event_Create_Args>() - 24usize];
-    ["Alignment of PJRT_Event_Create_Args"]
-        [::core::mem::align_of::<PJRT_Event_Create_Args>() - 8usize];
+    ["Alignment of PJRT_Event_Create_Args"][::core::mem::align_of::<PJRT_Event_Create_Args>() - 8usize];
     ["Offset of field: PJRT_Event_Create_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_Event_Create_Args, struct_size) - 0usize];
     ["Offset of field: PJRT_Event_Create_Args::extension_start"]
@@ -439,9 +397,8 @@ const _: () = {
     ["Offset of field: PJRT_Event_Create_Args::event"]
         [::core::mem::offset_of!(PJRT_Event_Create_Args, event) - 16usize];
 };
-pub type PJRT_Event_Create = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Event_Create_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Event_Create =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Event_Create_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Event_Set_Args {
@@ -460,8 +417,7 @@ const _: () = {
         [::core::mem::offset_of!(PJRT_Event_Set_Args, struct_size) - 0usize];
     ["Offset of field: PJRT_Event_Set_Args::extension_start"]
         [::core::mem::offset_of!(PJRT_Event_Set_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Event_Set_Args::event"]
-        [::core::mem::offset_of!(PJRT_Event_Set_Args, event) - 16usize];
+    ["Offset of field: PJRT_Event_Set_Args::event"][::core::mem::offset_of!(PJRT_Event_Set_Args, event) - 16usize];
     ["Offset of field: PJRT_Event_Set_Args::error_code"]
         [::core::mem::offset_of!(PJRT_Event_Set_Args, error_code) - 24usize];
     ["Offset of field: PJRT_Event_Set_Args::error_message"]
@@ -544,10 +500,8 @@ pub struct PJRT_KeyValueGetCallback_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_KeyValueGetCallback_Args"]
-        [::core::mem::size_of::<PJRT_KeyValueGetCallback_Args>() - 80usize];
-    ["Alignment of PJRT_KeyValueGetCallback_Args"]
-        [::core::mem::align_of::<PJRT_KeyValueGetCallback_Args>() - 8usize];
+    ["Size of PJRT_KeyValueGetCallback_Args"][::core::mem::size_of::<PJRT_KeyValueGetCallback_Args>() - 80usize];
+    ["Alignment of PJRT_KeyValueGetCallback_Args"][::core::mem::align_of::<PJRT_KeyValueGetCallback_Args>() - 8usize];
     ["Offset of field: PJRT_KeyValueGetCallback_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_KeyValueGetCallback_Args, struct_size) - 0usize];
     ["Offset of field: PJRT_KeyValueGetCallback_Args::extension_start"]
@@ -569,9 +523,8 @@ const _: () = {
     ["Offset of field: PJRT_KeyValueGetCallback_Args::value_deleter_callback"]
         [::core::mem::offset_of!(PJRT_KeyValueGetCallback_Args, value_deleter_callback) - 72usize];
 };
-pub type PJRT_KeyValueGetCallback = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_KeyValueGetCallback_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_KeyValueGetCallback =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_KeyValueGetCallback_Args) -> *mut PJRT_Error>;
 pub type PJRT_KeyValueTryGetCallback_ValueDeleter =
     ::core::option::Option<unsafe extern "C" fn(value: *mut ::core::ffi::c_char)>;
 #[repr(C)]
@@ -589,8 +542,7 @@ pub struct PJRT_KeyValueTryGetCallback_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_KeyValueTryGetCallback_Args"]
-        [::core::mem::size_of::<PJRT_KeyValueTryGetCallback_Args>() - 72usize];
+    ["Size of PJRT_KeyValueTryGetCallback_Args"][::core::mem::size_of::<PJRT_KeyValueTryGetCallback_Args>() - 72usize];
     ["Alignment of PJRT_KeyValueTryGetCallback_Args"]
         [::core::mem::align_of::<PJRT_KeyValueTryGetCallback_Args>() - 8usize];
     ["Offset of field: PJRT_KeyValueTryGetCallback_Args::struct_size"]
@@ -609,14 +561,11 @@ const _: () = {
         [::core::mem::offset_of!(PJRT_KeyValueTryGetCallback_Args, value) - 48usize];
     ["Offset of field: PJRT_KeyValueTryGetCallback_Args::value_size"]
         [::core::mem::offset_of!(PJRT_KeyValueTryGetCallback_Args, value_size) - 56usize];
-    ["Offset of field: PJRT_KeyValueTryGetCallback_Args::value_deleter_callback"][::core::mem::offset_of!(
-        PJRT_KeyValueTryGetCallback_Args,
-        value_deleter_callback
-    ) - 64usize];
+    ["Offset of field: PJRT_KeyValueTryGetCallback_Args::value_deleter_callback"]
+        [::core::mem::offset_of!(PJRT_KeyValueTryGetCallback_Args, value_deleter_callback) - 64usize];
 };
-pub type PJRT_KeyValueTryGetCallback = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_KeyValueTryGetCallback_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_KeyValueTryGetCallback =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_KeyValueTryGetCallback_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_KeyValuePutCallback_Args {
@@ -631,10 +580,8 @@ pub struct PJRT_KeyValuePutCallback_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_KeyValuePutCallback_Args"]
-        [::core::mem::size_of::<PJRT_KeyValuePutCallback_Args>() - 64usize];
-    ["Alignment of PJRT_KeyValuePutCallback_Args"]
-        [::core::mem::align_of::<PJRT_KeyValuePutCallback_Args>() - 8usize];
+    ["Size of PJRT_KeyValuePutCallback_Args"][::core::mem::size_of::<PJRT_KeyValuePutCallback_Args>() - 64usize];
+    ["Alignment of PJRT_KeyValuePutCallback_Args"][::core::mem::align_of::<PJRT_KeyValuePutCallback_Args>() - 8usize];
     ["Offset of field: PJRT_KeyValuePutCallback_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_KeyValuePutCallback_Args, struct_size) - 0usize];
     ["Offset of field: PJRT_KeyValuePutCallback_Args::extension_start"]
@@ -652,9 +599,8 @@ const _: () = {
     ["Offset of field: PJRT_KeyValuePutCallback_Args::user_arg"]
         [::core::mem::offset_of!(PJRT_KeyValuePutCallback_Args, user_arg) - 56usize];
 };
-pub type PJRT_KeyValuePutCallback = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_KeyValuePutCallback_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_KeyValuePutCallback =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_KeyValuePutCallback_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Client_Create_Args {
@@ -672,10 +618,8 @@ pub struct PJRT_Client_Create_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_Client_Create_Args"]
-        [::core::mem::size_of::<PJRT_Client_Create_Args>() - 88usize];
-    ["Alignment of PJRT_Client_Create_Args"]
-        [::core::mem::align_of::<PJRT_Client_Create_Args>() - 8usize];
+    ["Size of PJRT_Client_Create_Args"][::core::mem::size_of::<PJRT_Client_Create_Args>() - 88usize];
+    ["Alignment of PJRT_Client_Create_Args"][::core::mem::align_of::<PJRT_Client_Create_Args>() - 8usize];
     ["Offset of field: PJRT_Client_Create_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_Client_Create_Args, struct_size) - 0usize];
     ["Offset of field: PJRT_Client_Create_Args::extension_start"]
@@ -699,9 +643,8 @@ const _: () = {
     ["Offset of field: PJRT_Client_Create_Args::kv_try_get_user_arg"]
         [::core::mem::offset_of!(PJRT_Client_Create_Args, kv_try_get_user_arg) - 80usize];
 };
-pub type PJRT_Client_Create = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Client_Create_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Client_Create =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Client_Create_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Client_Destroy_Args {
@@ -711,10 +654,8 @@ pub struct PJRT_Client_Destroy_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_Client_Destroy_Args"]
-        [::core::mem::size_of::<PJRT_Client_Destroy_Args>() - 24usize];
-    ["Alignment of PJRT_Client_Destroy_Args"]
-        [::core::mem::align_of::<PJRT_Client_Destroy_Args>() - 8usize];
+    ["Size of PJRT_Client_Destroy_Args"][::core::mem::size_of::<PJRT_Client_Destroy_Args>() - 24usize];
+    ["Alignment of PJRT_Client_Destroy_Args"][::core::mem::align_of::<PJRT_Client_Destroy_Args>() - 8usize];
     ["Offset of field: PJRT_Client_Destroy_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_Client_Destroy_Args, struct_size) - 0usize];
     ["Offset of field: PJRT_Client_Destroy_Args::extension_start"]
@@ -722,9 +663,8 @@ const _: () = {
     ["Offset of field: PJRT_Client_Destroy_Args::client"]
         [::core::mem::offset_of!(PJRT_Client_Destroy_Args, client) - 16usize];
 };
-pub type PJRT_Client_Destroy = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Client_Destroy_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Client_Destroy =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Client_Destroy_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Client_PlatformName_Args {
@@ -736,10 +676,8 @@ pub struct PJRT_Client_PlatformName_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_Client_PlatformName_Args"]
-        [::core::mem::size_of::<PJRT_Client_PlatformName_Args>() - 40usize];
-    ["Alignment of PJRT_Client_PlatformName_Args"]
-        [::core::mem::align_of::<PJRT_Client_PlatformName_Args>() - 8usize];
+    ["Size of PJRT_Client_PlatformName_Args"][::core::mem::size_of::<PJRT_Client_PlatformName_Args>() - 40usize];
+    ["Alignment of PJRT_Client_PlatformName_Args"][::core::mem::align_of::<PJRT_Client_PlatformName_Args>() - 8usize];
     ["Offset of field: PJRT_Client_PlatformName_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_Client_PlatformName_Args, struct_size) - 0usize];
     ["Offset of field: PJRT_Client_PlatformName_Args::extension_start"]
@@ -751,9 +689,8 @@ const _: () = {
     ["Offset of field: PJRT_Client_PlatformName_Args::platform_name_size"]
         [::core::mem::offset_of!(PJRT_Client_PlatformName_Args, platform_name_size) - 32usize];
 };
-pub type PJRT_Client_PlatformName = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Client_PlatformName_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Client_PlatformName =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Client_PlatformName_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Client_ProcessIndex_Args {
@@ -764,10 +701,8 @@ pub struct PJRT_Client_ProcessIndex_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_Client_ProcessIndex_Args"]
-        [::core::mem::size_of::<PJRT_Client_ProcessIndex_Args>() - 32usize];
-    ["Alignment of PJRT_Client_ProcessIndex_Args"]
-        [::core::mem::align_of::<PJRT_Client_ProcessIndex_Args>() - 8usize];
+    ["Size of PJRT_Client_ProcessIndex_Args"][::core::mem::size_of::<PJRT_Client_ProcessIndex_Args>() - 32usize];
+    ["Alignment of PJRT_Client_ProcessIndex_Args"][::core::mem::align_of::<PJRT_Client_ProcessIndex_Args>() - 8usize];
     ["Offset of field: PJRT_Client_ProcessIndex_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_Client_ProcessIndex_Args, struct_size) - 0usize];
     ["Offset of field: PJRT_Client_ProcessIndex_Args::extension_start"]
@@ -777,9 +712,8 @@ const _: () = {
     ["Offset of field: PJRT_Client_ProcessIndex_Args::process_index"]
         [::core::mem::offset_of!(PJRT_Client_ProcessIndex_Args, process_index) - 24usize];
 };
-pub type PJRT_Client_ProcessIndex = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Client_ProcessIndex_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Client_ProcessIndex =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Client_ProcessIndex_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Client_PlatformVersion_Args {
@@ -791,8 +725,7 @@ pub struct PJRT_Client_PlatformVersion_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_Client_PlatformVersion_Args"]
-        [::core::mem::size_of::<PJRT_Client_PlatformVersion_Args>() - 40usize];
+    ["Size of PJRT_Client_PlatformVersion_Args"][::core::mem::size_of::<PJRT_Client_PlatformVersion_Args>() - 40usize];
     ["Alignment of PJRT_Client_PlatformVersion_Args"]
         [::core::mem::align_of::<PJRT_Client_PlatformVersion_Args>() - 8usize];
     ["Offset of field: PJRT_Client_PlatformVersion_Args::struct_size"]
@@ -803,14 +736,11 @@ const _: () = {
         [::core::mem::offset_of!(PJRT_Client_PlatformVersion_Args, client) - 16usize];
     ["Offset of field: PJRT_Client_PlatformVersion_Args::platform_version"]
         [::core::mem::offset_of!(PJRT_Client_PlatformVersion_Args, platform_version) - 24usize];
-    ["Offset of field: PJRT_Client_PlatformVersion_Args::platform_version_size"][::core::mem::offset_of!(
-        PJRT_Client_PlatformVersion_Args,
-        platform_version_size
-    ) - 32usize];
+    ["Offset of field: PJRT_Client_PlatformVersion_Args::platform_version_size"]
+        [::core::mem::offset_of!(PJRT_Client_PlatformVersion_Args, platform_version_size) - 32usize];
 };
-pub type PJRT_Client_PlatformVersion = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Client_PlatformVersion_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Client_PlatformVersion =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Client_PlatformVersion_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Client_TopologyDescription_Args {
@@ -834,9 +764,8 @@ const _: () = {
     ["Offset of field: PJRT_Client_TopologyDescription_Args::topology"]
         [::core::mem::offset_of!(PJRT_Client_TopologyDescription_Args, topology) - 24usize];
 };
-pub type PJRT_Client_TopologyDescription = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Client_TopologyDescription_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Client_TopologyDescription =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Client_TopologyDescription_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Client_Devices_Args {
@@ -848,10 +777,8 @@ pub struct PJRT_Client_Devices_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_Client_Devices_Args"]
-        [::core::mem::size_of::<PJRT_Client_Devices_Args>() - 40usize];
-    ["Alignment of PJRT_Client_Devices_Args"]
-        [::core::mem::align_of::<PJRT_Client_Devices_Args>() - 8usize];
+    ["Size of PJRT_Client_Devices_Args"][::core::mem::size_of::<PJRT_Client_Devices_Args>() - 40usize];
+    ["Alignment of PJRT_Client_Devices_Args"][::core::mem::align_of::<PJRT_Client_Devices_Args>() - 8usize];
     ["Offset of field: PJRT_Client_Devices_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_Client_Devices_Args, struct_size) - 0usize];
     ["Offset of field: PJRT_Client_Devices_Args::extension_start"]
@@ -863,9 +790,8 @@ const _: () = {
     ["Offset of field: PJRT_Client_Devices_Args::num_devices"]
         [::core::mem::offset_of!(PJRT_Client_Devices_Args, num_devices) - 32usize];
 };
-pub type PJRT_Client_Devices = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Client_Devices_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Client_Devices =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Client_Devices_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Client_AddressableDevices_Args {
@@ -887,18 +813,13 @@ const _: () = {
         [::core::mem::offset_of!(PJRT_Client_AddressableDevices_Args, extension_start) - 8usize];
     ["Offset of field: PJRT_Client_AddressableDevices_Args::client"]
         [::core::mem::offset_of!(PJRT_Client_AddressableDevices_Args, client) - 16usize];
-    ["Offset of field: PJRT_Client_AddressableDevices_Args::addressable_devices"][::core::mem::offset_of!(
-        PJRT_Client_AddressableDevices_Args,
-        addressable_devices
-    ) - 24usize];
-    ["Offset of field: PJRT_Client_AddressableDevices_Args::num_addressable_devices"][::core::mem::offset_of!(
-        PJRT_Client_AddressableDevices_Args,
-        num_addressable_devices
-    ) - 32usize];
+    ["Offset of field: PJRT_Client_AddressableDevices_Args::addressable_devices"]
+        [::core::mem::offset_of!(PJRT_Client_AddressableDevices_Args, addressable_devices) - 24usize];
+    ["Offset of field: PJRT_Client_AddressableDevices_Args::num_addressable_devices"]
+        [::core::mem::offset_of!(PJRT_Client_AddressableDevices_Args, num_addressable_devices) - 32usize];
 };
-pub type PJRT_Client_AddressableDevices = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Client_AddressableDevices_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Client_AddressableDevices =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Client_AddressableDevices_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Client_LookupDevice_Args {
@@ -910,10 +831,8 @@ pub struct PJRT_Client_LookupDevice_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_Client_LookupDevice_Args"]
-        [::core::mem::size_of::<PJRT_Client_LookupDevice_Args>() - 40usize];
-    ["Alignment of PJRT_Client_LookupDevice_Args"]
-        [::core::mem::align_of::<PJRT_Client_LookupDevice_Args>() - 8usize];
+    ["Size of PJRT_Client_LookupDevice_Args"][::core::mem::size_of::<PJRT_Client_LookupDevice_Args>() - 40usize];
+    ["Alignment of PJRT_Client_LookupDevice_Args"][::core::mem::align_of::<PJRT_Client_LookupDevice_Args>() - 8usize];
     ["Offset of field: PJRT_Client_LookupDevice_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_Client_LookupDevice_Args, struct_size) - 0usize];
     ["Offset of field: PJRT_Client_LookupDevice_Args::extension_start"]
@@ -925,9 +844,8 @@ const _: () = {
     ["Offset of field: PJRT_Client_LookupDevice_Args::device"]
         [::core::mem::offset_of!(PJRT_Client_LookupDevice_Args, device) - 32usize];
 };
-pub type PJRT_Client_LookupDevice = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Client_LookupDevice_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Client_LookupDevice =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Client_LookupDevice_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Client_LookupAddressableDevice_Args {
@@ -945,20 +863,14 @@ const _: () = {
         [::core::mem::align_of::<PJRT_Client_LookupAddressableDevice_Args>() - 8usize];
     ["Offset of field: PJRT_Client_LookupAddressableDevice_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_Client_LookupAddressableDevice_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Client_LookupAddressableDevice_Args::extension_start"][::core::mem::offset_of!(
-        PJRT_Client_LookupAddressableDevice_Args,
-        extension_start
-    ) - 8usize];
+    ["Offset of field: PJRT_Client_LookupAddressableDevice_Args::extension_start"]
+        [::core::mem::offset_of!(PJRT_Client_LookupAddressableDevice_Args, extension_start) - 8usize];
     ["Offset of field: PJRT_Client_LookupAddressableDevice_Args::client"]
         [::core::mem::offset_of!(PJRT_Client_LookupAddressableDevice_Args, client) - 16usize];
-    ["Offset of field: PJRT_Client_LookupAddressableDevice_Args::local_hardware_id"][::core::mem::offset_of!(
-        PJRT_Client_LookupAddressableDevice_Args,
-        local_hardware_id
-    ) - 24usize];
-    ["Offset of field: PJRT_Client_LookupAddressableDevice_Args::addressable_device"][::core::mem::offset_of!(
-        PJRT_Client_LookupAddressableDevice_Args,
-        addressable_device
-    ) - 32usize];
+    ["Offset of field: PJRT_Client_LookupAddressableDevice_Args::local_hardware_id"]
+        [::core::mem::offset_of!(PJRT_Client_LookupAddressableDevice_Args, local_hardware_id) - 24usize];
+    ["Offset of field: PJRT_Client_LookupAddressableDevice_Args::addressable_device"]
+        [::core::mem::offset_of!(PJRT_Client_LookupAddressableDevice_Args, addressable_device) - 32usize];
 };
 pub type PJRT_Client_LookupAddressableDevice = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Client_LookupAddressableDevice_Args) -> *mut PJRT_Error,
@@ -988,16 +900,12 @@ pub struct PJRT_ProcessInfo {
 const _: () = {
     ["Size of PJRT_ProcessInfo"][::core::mem::size_of::<PJRT_ProcessInfo>() - 48usize];
     ["Alignment of PJRT_ProcessInfo"][::core::mem::align_of::<PJRT_ProcessInfo>() - 8usize];
-    ["Offset of field: PJRT_ProcessInfo::struct_size"]
-        [::core::mem::offset_of!(PJRT_ProcessInfo, struct_size) - 0usize];
-    ["Offset of field: PJRT_ProcessInfo::task_id"]
-        [::core::mem::offset_of!(PJRT_ProcessInfo, task_id) - 8usize];
+    ["Offset of field: PJRT_ProcessInfo::struct_size"][::core::mem::offset_of!(PJRT_ProcessInfo, struct_size) - 0usize];
+    ["Offset of field: PJRT_ProcessInfo::task_id"][::core::mem::offset_of!(PJRT_ProcessInfo, task_id) - 8usize];
     ["Offset of field: PJRT_ProcessInfo::incarnation_id"]
         [::core::mem::offset_of!(PJRT_ProcessInfo, incarnation_id) - 16usize];
-    ["Offset of field: PJRT_ProcessInfo::state"]
-        [::core::mem::offset_of!(PJRT_ProcessInfo, state) - 24usize];
-    ["Offset of field: PJRT_ProcessInfo::error_code"]
-        [::core::mem::offset_of!(PJRT_ProcessInfo, error_code) - 28usize];
+    ["Offset of field: PJRT_ProcessInfo::state"][::core::mem::offset_of!(PJRT_ProcessInfo, state) - 24usize];
+    ["Offset of field: PJRT_ProcessInfo::error_code"][::core::mem::offset_of!(PJRT_ProcessInfo, error_code) - 28usize];
     ["Offset of field: PJRT_ProcessInfo::error_message"]
         [::core::mem::offset_of!(PJRT_ProcessInfo, error_message) - 32usize];
     ["Offset of field: PJRT_ProcessInfo::error_message_size"]
@@ -1020,20 +928,14 @@ const _: () = {
         [::core::mem::align_of::<PJRT_Client_UpdateGlobalProcessInfo_Args>() - 8usize];
     ["Offset of field: PJRT_Client_UpdateGlobalProcessInfo_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_Client_UpdateGlobalProcessInfo_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Client_UpdateGlobalProcessInfo_Args::extension_start"][::core::mem::offset_of!(
-        PJRT_Client_UpdateGlobalProcessInfo_Args,
-        extension_start
-    ) - 8usize];
+    ["Offset of field: PJRT_Client_UpdateGlobalProcessInfo_Args::extension_start"]
+        [::core::mem::offset_of!(PJRT_Client_UpdateGlobalProcessInfo_Args, extension_start) - 8usize];
     ["Offset of field: PJRT_Client_UpdateGlobalProcessInfo_Args::client"]
         [::core::mem::offset_of!(PJRT_Client_UpdateGlobalProcessInfo_Args, client) - 16usize];
-    ["Offset of field: PJRT_Client_UpdateGlobalProcessInfo_Args::process_infos"][::core::mem::offset_of!(
-        PJRT_Client_UpdateGlobalProcessInfo_Args,
-        process_infos
-    ) - 24usize];
-    ["Offset of field: PJRT_Client_UpdateGlobalProcessInfo_Args::num_process_infos"][::core::mem::offset_of!(
-        PJRT_Client_UpdateGlobalProcessInfo_Args,
-        num_process_infos
-    ) - 32usize];
+    ["Offset of field: PJRT_Client_UpdateGlobalProcessInfo_Args::process_infos"]
+        [::core::mem::offset_of!(PJRT_Client_UpdateGlobalProcessInfo_Args, process_infos) - 24usize];
+    ["Offset of field: PJRT_Client_UpdateGlobalProcessInfo_Args::num_process_infos"]
+        [::core::mem::offset_of!(PJRT_Client_UpdateGlobalProcessInfo_Args, num_process_infos) - 32usize];
 };
 pub type PJRT_Client_UpdateGlobalProcessInfo = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Client_UpdateGlobalProcessInfo_Args) -> *mut PJRT_Error,
@@ -1059,19 +961,13 @@ const _: () = {
         [::core::mem::offset_of!(PJRT_Client_AddressableMemories_Args, extension_start) - 8usize];
     ["Offset of field: PJRT_Client_AddressableMemories_Args::client"]
         [::core::mem::offset_of!(PJRT_Client_AddressableMemories_Args, client) - 16usize];
-    ["Offset of field: PJRT_Client_AddressableMemories_Args::addressable_memories"][::core::mem::offset_of!(
-        PJRT_Client_AddressableMemories_Args,
-        addressable_memories
-    ) - 24usize];
-    ["Offset of field: PJRT_Client_AddressableMemories_Args::num_addressable_memories"][::core::mem::offset_of!(
-        PJRT_Client_AddressableMemories_Args,
-        num_addressable_memories
-    )
-        - 32usize];
+    ["Offset of field: PJRT_Client_AddressableMemories_Args::addressable_memories"]
+        [::core::mem::offset_of!(PJRT_Client_AddressableMemories_Args, addressable_memories) - 24usize];
+    ["Offset of field: PJRT_Client_AddressableMemories_Args::num_addressable_memories"]
+        [::core::mem::offset_of!(PJRT_Client_AddressableMemories_Args, num_addressable_memories) - 32usize];
 };
-pub type PJRT_Client_AddressableMemories = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Client_AddressableMemories_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Client_AddressableMemories =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Client_AddressableMemories_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Program {
@@ -1086,17 +982,12 @@ pub struct PJRT_Program {
 const _: () = {
     ["Size of PJRT_Program"][::core::mem::size_of::<PJRT_Program>() - 48usize];
     ["Alignment of PJRT_Program"][::core::mem::align_of::<PJRT_Program>() - 8usize];
-    ["Offset of field: PJRT_Program::struct_size"]
-        [::core::mem::offset_of!(PJRT_Program, struct_size) - 0usize];
-    ["Offset of field: PJRT_Program::extension_start"]
-        [::core::mem::offset_of!(PJRT_Program, extension_start) - 8usize];
+    ["Offset of field: PJRT_Program::struct_size"][::core::mem::offset_of!(PJRT_Program, struct_size) - 0usize];
+    ["Offset of field: PJRT_Program::extension_start"][::core::mem::offset_of!(PJRT_Program, extension_start) - 8usize];
     ["Offset of field: PJRT_Program::code"][::core::mem::offset_of!(PJRT_Program, code) - 16usize];
-    ["Offset of field: PJRT_Program::code_size"]
-        [::core::mem::offset_of!(PJRT_Program, code_size) - 24usize];
-    ["Offset of field: PJRT_Program::format"]
-        [::core::mem::offset_of!(PJRT_Program, format) - 32usize];
-    ["Offset of field: PJRT_Program::format_size"]
-        [::core::mem::offset_of!(PJRT_Program, format_size) - 40usize];
+    ["Offset of field: PJRT_Program::code_size"][::core::mem::offset_of!(PJRT_Program, code_size) - 24usize];
+    ["Offset of field: PJRT_Program::format"][::core::mem::offset_of!(PJRT_Program, format) - 32usize];
+    ["Offset of field: PJRT_Program::format_size"][::core::mem::offset_of!(PJRT_Program, format_size) - 40usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -1111,10 +1002,8 @@ pub struct PJRT_Client_Compile_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_Client_Compile_Args"]
-        [::core::mem::size_of::<PJRT_Client_Compile_Args>() - 56usize];
-    ["Alignment of PJRT_Client_Compile_Args"]
-        [::core::mem::align_of::<PJRT_Client_Compile_Args>() - 8usize];
+    ["Size of PJRT_Client_Compile_Args"][::core::mem::size_of::<PJRT_Client_Compile_Args>() - 56usize];
+    ["Alignment of PJRT_Client_Compile_Args"][::core::mem::align_of::<PJRT_Client_Compile_Args>() - 8usize];
     ["Offset of field: PJRT_Client_Compile_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_Client_Compile_Args, struct_size) - 0usize];
     ["Offset of field: PJRT_Client_Compile_Args::extension_start"]
@@ -1130,9 +1019,8 @@ const _: () = {
     ["Offset of field: PJRT_Client_Compile_Args::executable"]
         [::core::mem::offset_of!(PJRT_Client_Compile_Args, executable) - 48usize];
 };
-pub type PJRT_Client_Compile = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Client_Compile_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Client_Compile =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Client_Compile_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Client_DefaultDeviceAssignment_Args {
@@ -1152,27 +1040,18 @@ const _: () = {
         [::core::mem::align_of::<PJRT_Client_DefaultDeviceAssignment_Args>() - 8usize];
     ["Offset of field: PJRT_Client_DefaultDeviceAssignment_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_Client_DefaultDeviceAssignment_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Client_DefaultDeviceAssignment_Args::extension_start"][::core::mem::offset_of!(
-        PJRT_Client_DefaultDeviceAssignment_Args,
-        extension_start
-    ) - 8usize];
+    ["Offset of field: PJRT_Client_DefaultDeviceAssignment_Args::extension_start"]
+        [::core::mem::offset_of!(PJRT_Client_DefaultDeviceAssignment_Args, extension_start) - 8usize];
     ["Offset of field: PJRT_Client_DefaultDeviceAssignment_Args::client"]
         [::core::mem::offset_of!(PJRT_Client_DefaultDeviceAssignment_Args, client) - 16usize];
     ["Offset of field: PJRT_Client_DefaultDeviceAssignment_Args::num_replicas"]
         [::core::mem::offset_of!(PJRT_Client_DefaultDeviceAssignment_Args, num_replicas) - 24usize];
-    ["Offset of field: PJRT_Client_DefaultDeviceAssignment_Args::num_partitions"][::core::mem::offset_of!(
-        PJRT_Client_DefaultDeviceAssignment_Args,
-        num_partitions
-    ) - 28usize];
-    ["Offset of field: PJRT_Client_DefaultDeviceAssignment_Args::default_assignment_size"][::core::mem::offset_of!(
-        PJRT_Client_DefaultDeviceAssignment_Args,
-        default_assignment_size
-    )
-        - 32usize];
-    ["Offset of field: PJRT_Client_DefaultDeviceAssignment_Args::default_assignment"][::core::mem::offset_of!(
-        PJRT_Client_DefaultDeviceAssignment_Args,
-        default_assignment
-    ) - 40usize];
+    ["Offset of field: PJRT_Client_DefaultDeviceAssignment_Args::num_partitions"]
+        [::core::mem::offset_of!(PJRT_Client_DefaultDeviceAssignment_Args, num_partitions) - 28usize];
+    ["Offset of field: PJRT_Client_DefaultDeviceAssignment_Args::default_assignment_size"]
+        [::core::mem::offset_of!(PJRT_Client_DefaultDeviceAssignment_Args, default_assignment_size) - 32usize];
+    ["Offset of field: PJRT_Client_DefaultDeviceAssignment_Args::default_assignment"]
+        [::core::mem::offset_of!(PJRT_Client_DefaultDeviceAssignment_Args, default_assignment) - 40usize];
 };
 pub type PJRT_Client_DefaultDeviceAssignment = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Client_DefaultDeviceAssignment_Args) -> *mut PJRT_Error,
@@ -1188,10 +1067,8 @@ pub struct PJRT_Client_DmaMap_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_Client_DmaMap_Args"]
-        [::core::mem::size_of::<PJRT_Client_DmaMap_Args>() - 40usize];
-    ["Alignment of PJRT_Client_DmaMap_Args"]
-        [::core::mem::align_of::<PJRT_Client_DmaMap_Args>() - 8usize];
+    ["Size of PJRT_Client_DmaMap_Args"][::core::mem::size_of::<PJRT_Client_DmaMap_Args>() - 40usize];
+    ["Alignment of PJRT_Client_DmaMap_Args"][::core::mem::align_of::<PJRT_Client_DmaMap_Args>() - 8usize];
     ["Offset of field: PJRT_Client_DmaMap_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_Client_DmaMap_Args, struct_size) - 0usize];
     ["Offset of field: PJRT_Client_DmaMap_Args::extension_start"]
@@ -1203,9 +1080,8 @@ const _: () = {
     ["Offset of field: PJRT_Client_DmaMap_Args::size"]
         [::core::mem::offset_of!(PJRT_Client_DmaMap_Args, size) - 32usize];
 };
-pub type PJRT_Client_DmaMap = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Client_DmaMap_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Client_DmaMap =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Client_DmaMap_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Client_DmaUnmap_Args {
@@ -1216,10 +1092,8 @@ pub struct PJRT_Client_DmaUnmap_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_Client_DmaUnmap_Args"]
-        [::core::mem::size_of::<PJRT_Client_DmaUnmap_Args>() - 32usize];
-    ["Alignment of PJRT_Client_DmaUnmap_Args"]
-        [::core::mem::align_of::<PJRT_Client_DmaUnmap_Args>() - 8usize];
+    ["Size of PJRT_Client_DmaUnmap_Args"][::core::mem::size_of::<PJRT_Client_DmaUnmap_Args>() - 32usize];
+    ["Alignment of PJRT_Client_DmaUnmap_Args"][::core::mem::align_of::<PJRT_Client_DmaUnmap_Args>() - 8usize];
     ["Offset of field: PJRT_Client_DmaUnmap_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_Client_DmaUnmap_Args, struct_size) - 0usize];
     ["Offset of field: PJRT_Client_DmaUnmap_Args::extension_start"]
@@ -1229,9 +1103,8 @@ const _: () = {
     ["Offset of field: PJRT_Client_DmaUnmap_Args::data"]
         [::core::mem::offset_of!(PJRT_Client_DmaUnmap_Args, data) - 24usize];
 };
-pub type PJRT_Client_DmaUnmap = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Client_DmaUnmap_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Client_DmaUnmap =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Client_DmaUnmap_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_AsyncHostToDeviceTransferManager_Destroy_Args {
@@ -1245,26 +1118,15 @@ const _: () = {
         [::core::mem::size_of::<PJRT_AsyncHostToDeviceTransferManager_Destroy_Args>() - 24usize];
     ["Alignment of PJRT_AsyncHostToDeviceTransferManager_Destroy_Args"]
         [::core::mem::align_of::<PJRT_AsyncHostToDeviceTransferManager_Destroy_Args>() - 8usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_Destroy_Args::struct_size"][::core::mem::offset_of!(
-        PJRT_AsyncHostToDeviceTransferManager_Destroy_Args,
-        struct_size
-    )
-        - 0usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_Destroy_Args::extension_start"][::core::mem::offset_of!(
-        PJRT_AsyncHostToDeviceTransferManager_Destroy_Args,
-        extension_start
-    )
-        - 8usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_Destroy_Args::transfer_manager"][::core::mem::offset_of!(
-        PJRT_AsyncHostToDeviceTransferManager_Destroy_Args,
-        transfer_manager
-    )
-        - 16usize];
+    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_Destroy_Args::struct_size"]
+        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_Destroy_Args, struct_size) - 0usize];
+    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_Destroy_Args::extension_start"]
+        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_Destroy_Args, extension_start) - 8usize];
+    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_Destroy_Args::transfer_manager"]
+        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_Destroy_Args, transfer_manager) - 16usize];
 };
 pub type PJRT_AsyncHostToDeviceTransferManager_Destroy = ::core::option::Option<
-    unsafe extern "C" fn(
-        args: *mut PJRT_AsyncHostToDeviceTransferManager_Destroy_Args,
-    ) -> *mut PJRT_Error,
+    unsafe extern "C" fn(args: *mut PJRT_AsyncHostToDeviceTransferManager_Destroy_Args) -> *mut PJRT_Error,
 >;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -1281,49 +1143,33 @@ pub struct PJRT_AsyncHostToDeviceTransferManager_TransferData_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_AsyncHostToDeviceTransferManager_TransferData_Args"][::core::mem::size_of::<
+    ["Size of PJRT_AsyncHostToDeviceTransferManager_TransferData_Args"]
+        [::core::mem::size_of::<PJRT_AsyncHostToDeviceTransferManager_TransferData_Args>() - 72usize];
+    ["Alignment of PJRT_AsyncHostToDeviceTransferManager_TransferData_Args"]
+        [::core::mem::align_of::<PJRT_AsyncHostToDeviceTransferManager_TransferData_Args>() - 8usize];
+    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_TransferData_Args::struct_size"]
+        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_TransferData_Args, struct_size) - 0usize];
+    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_TransferData_Args::extension_start"]
+        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_TransferData_Args, extension_start) - 8usize];
+    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_TransferData_Args::transfer_manager"]
+        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_TransferData_Args, transfer_manager) - 16usize];
+    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_TransferData_Args::buffer_index"]
+        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_TransferData_Args, buffer_index) - 24usize];
+    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_TransferData_Args::data"]
+        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_TransferData_Args, data) - 32usize];
+    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_TransferData_Args::offset"]
+        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_TransferData_Args, offset) - 40usize];
+    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_TransferData_Args::transfer_size"]
+        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_TransferData_Args, transfer_size) - 48usize];
+    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_TransferData_Args::is_last_transfer"]
+        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_TransferData_Args, is_last_transfer) - 56usize];
+    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_TransferData_Args::done_with_h2d_transfer"][::core::mem::offset_of!(
         PJRT_AsyncHostToDeviceTransferManager_TransferData_Args,
-    >() - 72usize];
-    ["Alignment of PJRT_AsyncHostToDeviceTransferManager_TransferData_Args"][::core::mem::align_of::<
-        PJRT_AsyncHostToDeviceTransferManager_TransferData_Args,
-    >() - 8usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_TransferData_Args::struct_size"][::core::mem::offset_of!(
-        PJRT_AsyncHostToDeviceTransferManager_TransferData_Args,
-        struct_size
-    )
-        - 0usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_TransferData_Args::extension_start"][::core::mem::offset_of!(
-        PJRT_AsyncHostToDeviceTransferManager_TransferData_Args,
-        extension_start
-    )
-        - 8usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_TransferData_Args::transfer_manager"] [:: core :: mem :: offset_of ! (PJRT_AsyncHostToDeviceTransferManager_TransferData_Args , transfer_manager) - 16usize] ;
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_TransferData_Args::buffer_index"][::core::mem::offset_of!(
-        PJRT_AsyncHostToDeviceTransferManager_TransferData_Args,
-        buffer_index
-    )
-        - 24usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_TransferData_Args::data"][::core::mem::offset_of!(
-        PJRT_AsyncHostToDeviceTransferManager_TransferData_Args,
-        data
-    ) - 32usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_TransferData_Args::offset"][::core::mem::offset_of!(
-        PJRT_AsyncHostToDeviceTransferManager_TransferData_Args,
-        offset
-    )
-        - 40usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_TransferData_Args::transfer_size"][::core::mem::offset_of!(
-        PJRT_AsyncHostToDeviceTransferManager_TransferData_Args,
-        transfer_size
-    )
-        - 48usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_TransferData_Args::is_last_transfer"] [:: core :: mem :: offset_of ! (PJRT_AsyncHostToDeviceTransferManager_TransferData_Args , is_last_transfer) - 56usize] ;
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_TransferData_Args::done_with_h2d_transfer"] [:: core :: mem :: offset_of ! (PJRT_AsyncHostToDeviceTransferManager_TransferData_Args , done_with_h2d_transfer) - 64usize] ;
+        done_with_h2d_transfer
+    ) - 64usize];
 };
 pub type PJRT_AsyncHostToDeviceTransferManager_TransferData = ::core::option::Option<
-    unsafe extern "C" fn(
-        args: *mut PJRT_AsyncHostToDeviceTransferManager_TransferData_Args,
-    ) -> *mut PJRT_Error,
+    unsafe extern "C" fn(args: *mut PJRT_AsyncHostToDeviceTransferManager_TransferData_Args) -> *mut PJRT_Error,
 >;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -1336,34 +1182,25 @@ pub struct PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args"][::core::mem::size_of::<
+    ["Size of PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args"]
+        [::core::mem::size_of::<PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args>() - 40usize];
+    ["Alignment of PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args"]
+        [::core::mem::align_of::<PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args>() - 8usize];
+    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args::struct_size"]
+        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args, struct_size) - 0usize];
+    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args::extension_start"]
+        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args, extension_start) - 8usize];
+    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args::transfer_manager"][::core::mem::offset_of!(
         PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args,
-    >() - 40usize];
-    ["Alignment of PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args"][::core::mem::align_of::<
-        PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args,
-    >() - 8usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args::struct_size"][::core::mem::offset_of!(
-        PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args,
-        struct_size
-    )
-        - 0usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args::extension_start"] [:: core :: mem :: offset_of ! (PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args , extension_start) - 8usize] ;
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args::transfer_manager"] [:: core :: mem :: offset_of ! (PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args , transfer_manager) - 16usize] ;
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args::buffer_index"][::core::mem::offset_of!(
-        PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args,
-        buffer_index
-    )
-        - 24usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args::buffer_out"][::core::mem::offset_of!(
-        PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args,
-        buffer_out
-    )
-        - 32usize];
+        transfer_manager
+    ) - 16usize];
+    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args::buffer_index"]
+        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args, buffer_index) - 24usize];
+    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args::buffer_out"]
+        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args, buffer_out) - 32usize];
 };
 pub type PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer = ::core::option::Option<
-    unsafe extern "C" fn(
-        args: *mut PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args,
-    ) -> *mut PJRT_Error,
+    unsafe extern "C" fn(args: *mut PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args) -> *mut PJRT_Error,
 >;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -1379,29 +1216,17 @@ const _: () = {
         [::core::mem::size_of::<PJRT_AsyncHostToDeviceTransferManager_Device_Args>() - 32usize];
     ["Alignment of PJRT_AsyncHostToDeviceTransferManager_Device_Args"]
         [::core::mem::align_of::<PJRT_AsyncHostToDeviceTransferManager_Device_Args>() - 8usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_Device_Args::struct_size"][::core::mem::offset_of!(
-        PJRT_AsyncHostToDeviceTransferManager_Device_Args,
-        struct_size
-    ) - 0usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_Device_Args::extension_start"][::core::mem::offset_of!(
-        PJRT_AsyncHostToDeviceTransferManager_Device_Args,
-        extension_start
-    )
-        - 8usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_Device_Args::transfer_manager"][::core::mem::offset_of!(
-        PJRT_AsyncHostToDeviceTransferManager_Device_Args,
-        transfer_manager
-    )
-        - 16usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_Device_Args::device_out"][::core::mem::offset_of!(
-        PJRT_AsyncHostToDeviceTransferManager_Device_Args,
-        device_out
-    ) - 24usize];
+    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_Device_Args::struct_size"]
+        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_Device_Args, struct_size) - 0usize];
+    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_Device_Args::extension_start"]
+        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_Device_Args, extension_start) - 8usize];
+    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_Device_Args::transfer_manager"]
+        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_Device_Args, transfer_manager) - 16usize];
+    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_Device_Args::device_out"]
+        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_Device_Args, device_out) - 24usize];
 };
 pub type PJRT_AsyncHostToDeviceTransferManager_Device = ::core::option::Option<
-    unsafe extern "C" fn(
-        args: *mut PJRT_AsyncHostToDeviceTransferManager_Device_Args,
-    ) -> *mut PJRT_Error,
+    unsafe extern "C" fn(args: *mut PJRT_AsyncHostToDeviceTransferManager_Device_Args) -> *mut PJRT_Error,
 >;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -1413,37 +1238,21 @@ pub struct PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args"][::core::mem::size_of::<
-        PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args,
-    >() - 32usize];
-    ["Alignment of PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args"][::core::mem::align_of::<
-        PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args,
-    >() - 8usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args::struct_size"][::core::mem::offset_of!(
-        PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args,
-        struct_size
-    )
-        - 0usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args::extension_start"][::core::mem::offset_of!(
-        PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args,
-        extension_start
-    )
-        - 8usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args::transfer_manager"][::core::mem::offset_of!(
-        PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args,
-        transfer_manager
-    )
-        - 16usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args::buffer_count"][::core::mem::offset_of!(
-        PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args,
-        buffer_count
-    )
-        - 24usize];
+    ["Size of PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args"]
+        [::core::mem::size_of::<PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args>() - 32usize];
+    ["Alignment of PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args"]
+        [::core::mem::align_of::<PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args>() - 8usize];
+    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args::struct_size"]
+        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args, struct_size) - 0usize];
+    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args::extension_start"]
+        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args, extension_start) - 8usize];
+    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args::transfer_manager"]
+        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args, transfer_manager) - 16usize];
+    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args::buffer_count"]
+        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args, buffer_count) - 24usize];
 };
 pub type PJRT_AsyncHostToDeviceTransferManager_BufferCount = ::core::option::Option<
-    unsafe extern "C" fn(
-        args: *mut PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args,
-    ) -> *mut PJRT_Error,
+    unsafe extern "C" fn(args: *mut PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args) -> *mut PJRT_Error,
 >;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -1460,36 +1269,19 @@ const _: () = {
         [::core::mem::size_of::<PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args>() - 40usize];
     ["Alignment of PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args"]
         [::core::mem::align_of::<PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args>() - 8usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args::struct_size"][::core::mem::offset_of!(
-        PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args,
-        struct_size
-    )
-        - 0usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args::extension_start"][::core::mem::offset_of!(
-        PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args,
-        extension_start
-    )
-        - 8usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args::transfer_manager"][::core::mem::offset_of!(
-        PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args,
-        transfer_manager
-    )
-        - 16usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args::buffer_index"][::core::mem::offset_of!(
-        PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args,
-        buffer_index
-    )
-        - 24usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args::buffer_size"][::core::mem::offset_of!(
-        PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args,
-        buffer_size
-    )
-        - 32usize];
+    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args::struct_size"]
+        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args, struct_size) - 0usize];
+    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args::extension_start"]
+        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args, extension_start) - 8usize];
+    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args::transfer_manager"]
+        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args, transfer_manager) - 16usize];
+    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args::buffer_index"]
+        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args, buffer_index) - 24usize];
+    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args::buffer_size"]
+        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args, buffer_size) - 32usize];
 };
 pub type PJRT_AsyncHostToDeviceTransferManager_BufferSize = ::core::option::Option<
-    unsafe extern "C" fn(
-        args: *mut PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args,
-    ) -> *mut PJRT_Error,
+    unsafe extern "C" fn(args: *mut PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args) -> *mut PJRT_Error,
 >;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -1504,40 +1296,31 @@ pub struct PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args"][::core::mem::size_of::<
+    ["Size of PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args"]
+        [::core::mem::size_of::<PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args>() - 48usize];
+    ["Alignment of PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args"]
+        [::core::mem::align_of::<PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args>() - 8usize];
+    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args::struct_size"]
+        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args, struct_size) - 0usize];
+    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args::extension_start"]
+        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args, extension_start) - 8usize];
+    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args::transfer_manager"][::core::mem::offset_of!(
         PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args,
-    >() - 48usize];
-    ["Alignment of PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args"][::core::mem::align_of::<
+        transfer_manager
+    ) - 16usize];
+    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args::buffer_index"]
+        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args, buffer_index) - 24usize];
+    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args::error_code"]
+        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args, error_code) - 28usize];
+    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args::error_message"]
+        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args, error_message) - 32usize];
+    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args::error_message_size"][::core::mem::offset_of!(
         PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args,
-    >() - 8usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args::struct_size"][::core::mem::offset_of!(
-        PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args,
-        struct_size
-    )
-        - 0usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args::extension_start"] [:: core :: mem :: offset_of ! (PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args , extension_start) - 8usize] ;
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args::transfer_manager"] [:: core :: mem :: offset_of ! (PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args , transfer_manager) - 16usize] ;
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args::buffer_index"][::core::mem::offset_of!(
-        PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args,
-        buffer_index
-    )
-        - 24usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args::error_code"][::core::mem::offset_of!(
-        PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args,
-        error_code
-    )
-        - 28usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args::error_message"][::core::mem::offset_of!(
-        PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args,
-        error_message
-    )
-        - 32usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args::error_message_size"] [:: core :: mem :: offset_of ! (PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args , error_message_size) - 40usize] ;
+        error_message_size
+    ) - 40usize];
 };
 pub type PJRT_AsyncHostToDeviceTransferManager_SetBufferError = ::core::option::Option<
-    unsafe extern "C" fn(
-        args: *mut PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args,
-    ) -> *mut PJRT_Error,
+    unsafe extern "C" fn(args: *mut PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args) -> *mut PJRT_Error,
 >;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -1550,38 +1333,23 @@ pub struct PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args"][::core::mem::size_of::<
-        PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args,
-    >() - 40usize];
-    ["Alignment of PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args"][::core::mem::align_of::<
-        PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args,
-    >() - 8usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args::struct_size"][::core::mem::offset_of!(
-        PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args,
-        struct_size
-    )
-        - 0usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args::extension_start"][::core::mem::offset_of!(
-        PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args,
-        extension_start
-    )
-        - 8usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args::transfer_manager"][::core::mem::offset_of!(
-        PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args,
-        transfer_manager
-    )
-        - 16usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args::transfer_metadata"] [:: core :: mem :: offset_of ! (PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args , transfer_metadata) - 24usize] ;
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args::num_metadata"][::core::mem::offset_of!(
-        PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args,
-        num_metadata
-    )
-        - 32usize];
+    ["Size of PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args"]
+        [::core::mem::size_of::<PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args>() - 40usize];
+    ["Alignment of PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args"]
+        [::core::mem::align_of::<PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args>() - 8usize];
+    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args::struct_size"]
+        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args, struct_size) - 0usize];
+    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args::extension_start"]
+        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args, extension_start) - 8usize];
+    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args::transfer_manager"]
+        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args, transfer_manager) - 16usize];
+    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args::transfer_metadata"]
+        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args, transfer_metadata) - 24usize];
+    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args::num_metadata"]
+        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args, num_metadata) - 32usize];
 };
 pub type PJRT_AsyncHostToDeviceTransferManager_AddMetadata = ::core::option::Option<
-    unsafe extern "C" fn(
-        args: *mut PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args,
-    ) -> *mut PJRT_Error,
+    unsafe extern "C" fn(args: *mut PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args) -> *mut PJRT_Error,
 >;
 impl PJRT_Buffer_Type {
     pub const PJRT_Buffer_Type_INVALID: PJRT_Buffer_Type = PJRT_Buffer_Type(0);
@@ -1619,23 +1387,18 @@ impl PJRT_Buffer_Type {
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct PJRT_Buffer_Type(pub ::core::ffi::c_uint);
 impl PJRT_HostBufferSemantics {
-    pub const PJRT_HostBufferSemantics_kImmutableOnlyDuringCall: PJRT_HostBufferSemantics =
-        PJRT_HostBufferSemantics(0);
+    pub const PJRT_HostBufferSemantics_kImmutableOnlyDuringCall: PJRT_HostBufferSemantics = PJRT_HostBufferSemantics(0);
     pub const PJRT_HostBufferSemantics_kImmutableUntilTransferCompletes: PJRT_HostBufferSemantics =
         PJRT_HostBufferSemantics(1);
-    pub const PJRT_HostBufferSemantics_kImmutableZeroCopy: PJRT_HostBufferSemantics =
-        PJRT_HostBufferSemantics(2);
-    pub const PJRT_HostBufferSemantics_kMutableZeroCopy: PJRT_HostBufferSemantics =
-        PJRT_HostBufferSemantics(3);
+    pub const PJRT_HostBufferSemantics_kImmutableZeroCopy: PJRT_HostBufferSemantics = PJRT_HostBufferSemantics(2);
+    pub const PJRT_HostBufferSemantics_kMutableZeroCopy: PJRT_HostBufferSemantics = PJRT_HostBufferSemantics(3);
 }
 #[repr(transparent)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct PJRT_HostBufferSemantics(pub ::core::ffi::c_uint);
 impl PJRT_Buffer_MemoryLayout_Type {
-    pub const PJRT_Buffer_MemoryLayout_Type_Tiled: PJRT_Buffer_MemoryLayout_Type =
-        PJRT_Buffer_MemoryLayout_Type(0);
-    pub const PJRT_Buffer_MemoryLayout_Type_Strides: PJRT_Buffer_MemoryLayout_Type =
-        PJRT_Buffer_MemoryLayout_Type(1);
+    pub const PJRT_Buffer_MemoryLayout_Type_Tiled: PJRT_Buffer_MemoryLayout_Type = PJRT_Buffer_MemoryLayout_Type(0);
+    pub const PJRT_Buffer_MemoryLayout_Type_Strides: PJRT_Buffer_MemoryLayout_Type = PJRT_Buffer_MemoryLayout_Type(1);
 }
 #[repr(transparent)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
@@ -1653,10 +1416,8 @@ pub struct PJRT_Buffer_MemoryLayout_Tiled {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_Buffer_MemoryLayout_Tiled"]
-        [::core::mem::size_of::<PJRT_Buffer_MemoryLayout_Tiled>() - 56usize];
-    ["Alignment of PJRT_Buffer_MemoryLayout_Tiled"]
-        [::core::mem::align_of::<PJRT_Buffer_MemoryLayout_Tiled>() - 8usize];
+    ["Size of PJRT_Buffer_MemoryLayout_Tiled"][::core::mem::size_of::<PJRT_Buffer_MemoryLayout_Tiled>() - 56usize];
+    ["Alignment of PJRT_Buffer_MemoryLayout_Tiled"][::core::mem::align_of::<PJRT_Buffer_MemoryLayout_Tiled>() - 8usize];
     ["Offset of field: PJRT_Buffer_MemoryLayout_Tiled::struct_size"]
         [::core::mem::offset_of!(PJRT_Buffer_MemoryLayout_Tiled, struct_size) - 0usize];
     ["Offset of field: PJRT_Buffer_MemoryLayout_Tiled::extension_start"]
@@ -1682,8 +1443,7 @@ pub struct PJRT_Buffer_MemoryLayout_Strides {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_Buffer_MemoryLayout_Strides"]
-        [::core::mem::size_of::<PJRT_Buffer_MemoryLayout_Strides>() - 32usize];
+    ["Size of PJRT_Buffer_MemoryLayout_Strides"][::core::mem::size_of::<PJRT_Buffer_MemoryLayout_Strides>() - 32usize];
     ["Alignment of PJRT_Buffer_MemoryLayout_Strides"]
         [::core::mem::align_of::<PJRT_Buffer_MemoryLayout_Strides>() - 8usize];
     ["Offset of field: PJRT_Buffer_MemoryLayout_Strides::struct_size"]
@@ -1722,10 +1482,8 @@ const _: () = {
 };
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_Buffer_MemoryLayout"]
-        [::core::mem::size_of::<PJRT_Buffer_MemoryLayout>() - 80usize];
-    ["Alignment of PJRT_Buffer_MemoryLayout"]
-        [::core::mem::align_of::<PJRT_Buffer_MemoryLayout>() - 8usize];
+    ["Size of PJRT_Buffer_MemoryLayout"][::core::mem::size_of::<PJRT_Buffer_MemoryLayout>() - 80usize];
+    ["Alignment of PJRT_Buffer_MemoryLayout"][::core::mem::align_of::<PJRT_Buffer_MemoryLayout>() - 8usize];
     ["Offset of field: PJRT_Buffer_MemoryLayout::struct_size"]
         [::core::mem::offset_of!(PJRT_Buffer_MemoryLayout, struct_size) - 0usize];
     ["Offset of field: PJRT_Buffer_MemoryLayout::extension_start"]
@@ -1749,47 +1507,40 @@ pub struct PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args"][::core::mem::size_of::<
-        PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args,
-    >() - 80usize];
+    ["Size of PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args"]
+        [::core::mem::size_of::<PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args>() - 80usize];
     ["Alignment of PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args"]
-        [::core::mem::align_of::<PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args>()
-            - 8usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args::struct_size"][::core::mem::offset_of!(
+        [::core::mem::align_of::<PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args>() - 8usize];
+    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args::struct_size"]
+        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args, struct_size) - 0usize];
+    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args::extension_start"]
+        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args, extension_start) - 8usize];
+    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args::transfer_manager"][::core::mem::offset_of!(
         PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args,
-        struct_size
-    )
-        - 0usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args::extension_start"] [:: core :: mem :: offset_of ! (PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args , extension_start) - 8usize] ;
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args::transfer_manager"] [:: core :: mem :: offset_of ! (PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args , transfer_manager) - 16usize] ;
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args::buffer_index"][::core::mem::offset_of!(
+        transfer_manager
+    ) - 16usize];
+    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args::buffer_index"]
+        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args, buffer_index) - 24usize];
+    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args::data"]
+        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args, data) - 32usize];
+    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args::shape_dims"]
+        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args, shape_dims) - 40usize];
+    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args::shape_num_dims"]
+        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args, shape_num_dims) - 48usize];
+    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args::shape_element_type"][::core::mem::offset_of!(
         PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args,
-        buffer_index
-    )
-        - 24usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args::data"][::core::mem::offset_of!(
+        shape_element_type
+    ) - 56usize];
+    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args::shape_layout"]
+        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args, shape_layout) - 64usize];
+    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args::done_with_h2d_transfer"][::core::mem::offset_of!(
         PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args,
-        data
+        done_with_h2d_transfer
     )
-        - 32usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args::shape_dims"][::core::mem::offset_of!(
-        PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args,
-        shape_dims
-    )
-        - 40usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args::shape_num_dims"] [:: core :: mem :: offset_of ! (PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args , shape_num_dims) - 48usize] ;
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args::shape_element_type"] [:: core :: mem :: offset_of ! (PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args , shape_element_type) - 56usize] ;
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args::shape_layout"][::core::mem::offset_of!(
-        PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args,
-        shape_layout
-    )
-        - 64usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args::done_with_h2d_transfer"] [:: core :: mem :: offset_of ! (PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args , done_with_h2d_transfer) - 72usize] ;
+        - 72usize];
 };
 pub type PJRT_AsyncHostToDeviceTransferManager_TransferLiteral = ::core::option::Option<
-    unsafe extern "C" fn(
-        args: *mut PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args,
-    ) -> *mut PJRT_Error,
+    unsafe extern "C" fn(args: *mut PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args) -> *mut PJRT_Error,
 >;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -1813,27 +1564,18 @@ const _: () = {
         [::core::mem::align_of::<PJRT_Client_CreateUninitializedBuffer_Args>() - 8usize];
     ["Offset of field: PJRT_Client_CreateUninitializedBuffer_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_Client_CreateUninitializedBuffer_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Client_CreateUninitializedBuffer_Args::extension_start"][::core::mem::offset_of!(
-        PJRT_Client_CreateUninitializedBuffer_Args,
-        extension_start
-    ) - 8usize];
+    ["Offset of field: PJRT_Client_CreateUninitializedBuffer_Args::extension_start"]
+        [::core::mem::offset_of!(PJRT_Client_CreateUninitializedBuffer_Args, extension_start) - 8usize];
     ["Offset of field: PJRT_Client_CreateUninitializedBuffer_Args::client"]
         [::core::mem::offset_of!(PJRT_Client_CreateUninitializedBuffer_Args, client) - 16usize];
     ["Offset of field: PJRT_Client_CreateUninitializedBuffer_Args::shape_dims"]
         [::core::mem::offset_of!(PJRT_Client_CreateUninitializedBuffer_Args, shape_dims) - 24usize];
-    ["Offset of field: PJRT_Client_CreateUninitializedBuffer_Args::shape_num_dims"][::core::mem::offset_of!(
-        PJRT_Client_CreateUninitializedBuffer_Args,
-        shape_num_dims
-    ) - 32usize];
-    ["Offset of field: PJRT_Client_CreateUninitializedBuffer_Args::shape_element_type"][::core::mem::offset_of!(
-        PJRT_Client_CreateUninitializedBuffer_Args,
-        shape_element_type
-    )
-        - 40usize];
-    ["Offset of field: PJRT_Client_CreateUninitializedBuffer_Args::shape_layout"][::core::mem::offset_of!(
-        PJRT_Client_CreateUninitializedBuffer_Args,
-        shape_layout
-    ) - 48usize];
+    ["Offset of field: PJRT_Client_CreateUninitializedBuffer_Args::shape_num_dims"]
+        [::core::mem::offset_of!(PJRT_Client_CreateUninitializedBuffer_Args, shape_num_dims) - 32usize];
+    ["Offset of field: PJRT_Client_CreateUninitializedBuffer_Args::shape_element_type"]
+        [::core::mem::offset_of!(PJRT_Client_CreateUninitializedBuffer_Args, shape_element_type) - 40usize];
+    ["Offset of field: PJRT_Client_CreateUninitializedBuffer_Args::shape_layout"]
+        [::core::mem::offset_of!(PJRT_Client_CreateUninitializedBuffer_Args, shape_layout) - 48usize];
     ["Offset of field: PJRT_Client_CreateUninitializedBuffer_Args::device"]
         [::core::mem::offset_of!(PJRT_Client_CreateUninitializedBuffer_Args, device) - 56usize];
     ["Offset of field: PJRT_Client_CreateUninitializedBuffer_Args::memory"]
@@ -1891,9 +1633,8 @@ const _: () = {
     ["Offset of field: PJRT_Client_CreateErrorBuffer_Args::buffer"]
         [::core::mem::offset_of!(PJRT_Client_CreateErrorBuffer_Args, buffer) - 88usize];
 };
-pub type PJRT_Client_CreateErrorBuffer = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Client_CreateErrorBuffer_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Client_CreateErrorBuffer =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Client_CreateErrorBuffer_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Client_CreateAliasBuffer_Args {
@@ -1932,14 +1673,11 @@ const _: () = {
         [::core::mem::offset_of!(PJRT_Client_CreateAliasBuffer_Args, shape_layout) - 56usize];
     ["Offset of field: PJRT_Client_CreateAliasBuffer_Args::alias_buffer"]
         [::core::mem::offset_of!(PJRT_Client_CreateAliasBuffer_Args, alias_buffer) - 64usize];
-    ["Offset of field: PJRT_Client_CreateAliasBuffer_Args::fulfill_alias_buffer_cb"][::core::mem::offset_of!(
-        PJRT_Client_CreateAliasBuffer_Args,
-        fulfill_alias_buffer_cb
-    ) - 72usize];
+    ["Offset of field: PJRT_Client_CreateAliasBuffer_Args::fulfill_alias_buffer_cb"]
+        [::core::mem::offset_of!(PJRT_Client_CreateAliasBuffer_Args, fulfill_alias_buffer_cb) - 72usize];
 };
-pub type PJRT_Client_CreateAliasBuffer = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Client_CreateAliasBuffer_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Client_CreateAliasBuffer =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Client_CreateAliasBuffer_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Client_FulfillAliasBuffer_Args {
@@ -1970,18 +1708,13 @@ const _: () = {
         [::core::mem::offset_of!(PJRT_Client_FulfillAliasBuffer_Args, status_code) - 32usize];
     ["Offset of field: PJRT_Client_FulfillAliasBuffer_Args::error_message"]
         [::core::mem::offset_of!(PJRT_Client_FulfillAliasBuffer_Args, error_message) - 40usize];
-    ["Offset of field: PJRT_Client_FulfillAliasBuffer_Args::error_message_size"][::core::mem::offset_of!(
-        PJRT_Client_FulfillAliasBuffer_Args,
-        error_message_size
-    ) - 48usize];
-    ["Offset of field: PJRT_Client_FulfillAliasBuffer_Args::fulfill_alias_buffer_cb"][::core::mem::offset_of!(
-        PJRT_Client_FulfillAliasBuffer_Args,
-        fulfill_alias_buffer_cb
-    ) - 56usize];
+    ["Offset of field: PJRT_Client_FulfillAliasBuffer_Args::error_message_size"]
+        [::core::mem::offset_of!(PJRT_Client_FulfillAliasBuffer_Args, error_message_size) - 48usize];
+    ["Offset of field: PJRT_Client_FulfillAliasBuffer_Args::fulfill_alias_buffer_cb"]
+        [::core::mem::offset_of!(PJRT_Client_FulfillAliasBuffer_Args, fulfill_alias_buffer_cb) - 56usize];
 };
-pub type PJRT_Client_FulfillAliasBuffer = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Client_FulfillAliasBuffer_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Client_FulfillAliasBuffer =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Client_FulfillAliasBuffer_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Client_BufferFromHostBuffer_Args {
@@ -2023,30 +1756,23 @@ const _: () = {
         [::core::mem::offset_of!(PJRT_Client_BufferFromHostBuffer_Args, num_dims) - 48usize];
     ["Offset of field: PJRT_Client_BufferFromHostBuffer_Args::byte_strides"]
         [::core::mem::offset_of!(PJRT_Client_BufferFromHostBuffer_Args, byte_strides) - 56usize];
-    ["Offset of field: PJRT_Client_BufferFromHostBuffer_Args::num_byte_strides"][::core::mem::offset_of!(
-        PJRT_Client_BufferFromHostBuffer_Args,
-        num_byte_strides
-    ) - 64usize];
-    ["Offset of field: PJRT_Client_BufferFromHostBuffer_Args::host_buffer_semantics"][::core::mem::offset_of!(
-        PJRT_Client_BufferFromHostBuffer_Args,
-        host_buffer_semantics
-    ) - 72usize];
+    ["Offset of field: PJRT_Client_BufferFromHostBuffer_Args::num_byte_strides"]
+        [::core::mem::offset_of!(PJRT_Client_BufferFromHostBuffer_Args, num_byte_strides) - 64usize];
+    ["Offset of field: PJRT_Client_BufferFromHostBuffer_Args::host_buffer_semantics"]
+        [::core::mem::offset_of!(PJRT_Client_BufferFromHostBuffer_Args, host_buffer_semantics) - 72usize];
     ["Offset of field: PJRT_Client_BufferFromHostBuffer_Args::device"]
         [::core::mem::offset_of!(PJRT_Client_BufferFromHostBuffer_Args, device) - 80usize];
     ["Offset of field: PJRT_Client_BufferFromHostBuffer_Args::memory"]
         [::core::mem::offset_of!(PJRT_Client_BufferFromHostBuffer_Args, memory) - 88usize];
     ["Offset of field: PJRT_Client_BufferFromHostBuffer_Args::device_layout"]
         [::core::mem::offset_of!(PJRT_Client_BufferFromHostBuffer_Args, device_layout) - 96usize];
-    ["Offset of field: PJRT_Client_BufferFromHostBuffer_Args::done_with_host_buffer"][::core::mem::offset_of!(
-        PJRT_Client_BufferFromHostBuffer_Args,
-        done_with_host_buffer
-    ) - 104usize];
+    ["Offset of field: PJRT_Client_BufferFromHostBuffer_Args::done_with_host_buffer"]
+        [::core::mem::offset_of!(PJRT_Client_BufferFromHostBuffer_Args, done_with_host_buffer) - 104usize];
     ["Offset of field: PJRT_Client_BufferFromHostBuffer_Args::buffer"]
         [::core::mem::offset_of!(PJRT_Client_BufferFromHostBuffer_Args, buffer) - 112usize];
 };
-pub type PJRT_Client_BufferFromHostBuffer = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Client_BufferFromHostBuffer_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Client_BufferFromHostBuffer =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Client_BufferFromHostBuffer_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Client_CreateViewOfDeviceBuffer_Args {
@@ -2060,10 +1786,7 @@ pub struct PJRT_Client_CreateViewOfDeviceBuffer_Args {
     pub layout: *mut PJRT_Buffer_MemoryLayout,
     pub device: *mut PJRT_Device,
     pub on_delete_callback: ::core::option::Option<
-        unsafe extern "C" fn(
-            device_buffer_ptr: *mut ::core::ffi::c_void,
-            user_arg: *mut ::core::ffi::c_void,
-        ),
+        unsafe extern "C" fn(device_buffer_ptr: *mut ::core::ffi::c_void, user_arg: *mut ::core::ffi::c_void),
     >,
     pub on_delete_callback_arg: *mut ::core::ffi::c_void,
     pub stream: isize,
@@ -2078,37 +1801,26 @@ const _: () = {
         [::core::mem::align_of::<PJRT_Client_CreateViewOfDeviceBuffer_Args>() - 8usize];
     ["Offset of field: PJRT_Client_CreateViewOfDeviceBuffer_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_Client_CreateViewOfDeviceBuffer_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Client_CreateViewOfDeviceBuffer_Args::extension_start"][::core::mem::offset_of!(
-        PJRT_Client_CreateViewOfDeviceBuffer_Args,
-        extension_start
-    ) - 8usize];
+    ["Offset of field: PJRT_Client_CreateViewOfDeviceBuffer_Args::extension_start"]
+        [::core::mem::offset_of!(PJRT_Client_CreateViewOfDeviceBuffer_Args, extension_start) - 8usize];
     ["Offset of field: PJRT_Client_CreateViewOfDeviceBuffer_Args::client"]
         [::core::mem::offset_of!(PJRT_Client_CreateViewOfDeviceBuffer_Args, client) - 16usize];
-    ["Offset of field: PJRT_Client_CreateViewOfDeviceBuffer_Args::device_buffer_ptr"][::core::mem::offset_of!(
-        PJRT_Client_CreateViewOfDeviceBuffer_Args,
-        device_buffer_ptr
-    ) - 24usize];
+    ["Offset of field: PJRT_Client_CreateViewOfDeviceBuffer_Args::device_buffer_ptr"]
+        [::core::mem::offset_of!(PJRT_Client_CreateViewOfDeviceBuffer_Args, device_buffer_ptr) - 24usize];
     ["Offset of field: PJRT_Client_CreateViewOfDeviceBuffer_Args::dims"]
         [::core::mem::offset_of!(PJRT_Client_CreateViewOfDeviceBuffer_Args, dims) - 32usize];
     ["Offset of field: PJRT_Client_CreateViewOfDeviceBuffer_Args::num_dims"]
         [::core::mem::offset_of!(PJRT_Client_CreateViewOfDeviceBuffer_Args, num_dims) - 40usize];
-    ["Offset of field: PJRT_Client_CreateViewOfDeviceBuffer_Args::element_type"][::core::mem::offset_of!(
-        PJRT_Client_CreateViewOfDeviceBuffer_Args,
-        element_type
-    ) - 48usize];
+    ["Offset of field: PJRT_Client_CreateViewOfDeviceBuffer_Args::element_type"]
+        [::core::mem::offset_of!(PJRT_Client_CreateViewOfDeviceBuffer_Args, element_type) - 48usize];
     ["Offset of field: PJRT_Client_CreateViewOfDeviceBuffer_Args::layout"]
         [::core::mem::offset_of!(PJRT_Client_CreateViewOfDeviceBuffer_Args, layout) - 56usize];
     ["Offset of field: PJRT_Client_CreateViewOfDeviceBuffer_Args::device"]
         [::core::mem::offset_of!(PJRT_Client_CreateViewOfDeviceBuffer_Args, device) - 64usize];
-    ["Offset of field: PJRT_Client_CreateViewOfDeviceBuffer_Args::on_delete_callback"][::core::mem::offset_of!(
-        PJRT_Client_CreateViewOfDeviceBuffer_Args,
-        on_delete_callback
-    ) - 72usize];
-    ["Offset of field: PJRT_Client_CreateViewOfDeviceBuffer_Args::on_delete_callback_arg"][::core::mem::offset_of!(
-        PJRT_Client_CreateViewOfDeviceBuffer_Args,
-        on_delete_callback_arg
-    )
-        - 80usize];
+    ["Offset of field: PJRT_Client_CreateViewOfDeviceBuffer_Args::on_delete_callback"]
+        [::core::mem::offset_of!(PJRT_Client_CreateViewOfDeviceBuffer_Args, on_delete_callback) - 72usize];
+    ["Offset of field: PJRT_Client_CreateViewOfDeviceBuffer_Args::on_delete_callback_arg"]
+        [::core::mem::offset_of!(PJRT_Client_CreateViewOfDeviceBuffer_Args, on_delete_callback_arg) - 80usize];
     ["Offset of field: PJRT_Client_CreateViewOfDeviceBuffer_Args::stream"]
         [::core::mem::offset_of!(PJRT_Client_CreateViewOfDeviceBuffer_Args, stream) - 88usize];
     ["Offset of field: PJRT_Client_CreateViewOfDeviceBuffer_Args::buffer"]
@@ -2132,16 +1844,12 @@ pub struct PJRT_ShapeSpec {
 const _: () = {
     ["Size of PJRT_ShapeSpec"][::core::mem::size_of::<PJRT_ShapeSpec>() - 40usize];
     ["Alignment of PJRT_ShapeSpec"][::core::mem::align_of::<PJRT_ShapeSpec>() - 8usize];
-    ["Offset of field: PJRT_ShapeSpec::struct_size"]
-        [::core::mem::offset_of!(PJRT_ShapeSpec, struct_size) - 0usize];
+    ["Offset of field: PJRT_ShapeSpec::struct_size"][::core::mem::offset_of!(PJRT_ShapeSpec, struct_size) - 0usize];
     ["Offset of field: PJRT_ShapeSpec::extension_start"]
         [::core::mem::offset_of!(PJRT_ShapeSpec, extension_start) - 8usize];
-    ["Offset of field: PJRT_ShapeSpec::dims"]
-        [::core::mem::offset_of!(PJRT_ShapeSpec, dims) - 16usize];
-    ["Offset of field: PJRT_ShapeSpec::num_dims"]
-        [::core::mem::offset_of!(PJRT_ShapeSpec, num_dims) - 24usize];
-    ["Offset of field: PJRT_ShapeSpec::element_type"]
-        [::core::mem::offset_of!(PJRT_ShapeSpec, element_type) - 32usize];
+    ["Offset of field: PJRT_ShapeSpec::dims"][::core::mem::offset_of!(PJRT_ShapeSpec, dims) - 16usize];
+    ["Offset of field: PJRT_ShapeSpec::num_dims"][::core::mem::offset_of!(PJRT_ShapeSpec, num_dims) - 24usize];
+    ["Offset of field: PJRT_ShapeSpec::element_type"][::core::mem::offset_of!(PJRT_ShapeSpec, element_type) - 32usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -2162,54 +1870,27 @@ const _: () = {
         [::core::mem::size_of::<PJRT_Client_CreateBuffersForAsyncHostToDevice_Args>() - 72usize];
     ["Alignment of PJRT_Client_CreateBuffersForAsyncHostToDevice_Args"]
         [::core::mem::align_of::<PJRT_Client_CreateBuffersForAsyncHostToDevice_Args>() - 8usize];
-    ["Offset of field: PJRT_Client_CreateBuffersForAsyncHostToDevice_Args::struct_size"][::core::mem::offset_of!(
-        PJRT_Client_CreateBuffersForAsyncHostToDevice_Args,
-        struct_size
-    )
-        - 0usize];
-    ["Offset of field: PJRT_Client_CreateBuffersForAsyncHostToDevice_Args::extension_start"][::core::mem::offset_of!(
-        PJRT_Client_CreateBuffersForAsyncHostToDevice_Args,
-        extension_start
-    )
-        - 8usize];
-    ["Offset of field: PJRT_Client_CreateBuffersForAsyncHostToDevice_Args::client"][::core::mem::offset_of!(
-        PJRT_Client_CreateBuffersForAsyncHostToDevice_Args,
-        client
-    ) - 16usize];
-    ["Offset of field: PJRT_Client_CreateBuffersForAsyncHostToDevice_Args::shape_specs"][::core::mem::offset_of!(
-        PJRT_Client_CreateBuffersForAsyncHostToDevice_Args,
-        shape_specs
-    )
-        - 24usize];
-    ["Offset of field: PJRT_Client_CreateBuffersForAsyncHostToDevice_Args::num_shape_specs"][::core::mem::offset_of!(
-        PJRT_Client_CreateBuffersForAsyncHostToDevice_Args,
-        num_shape_specs
-    )
-        - 32usize];
-    ["Offset of field: PJRT_Client_CreateBuffersForAsyncHostToDevice_Args::device_layouts"][::core::mem::offset_of!(
-        PJRT_Client_CreateBuffersForAsyncHostToDevice_Args,
-        device_layouts
-    )
-        - 40usize];
-    ["Offset of field: PJRT_Client_CreateBuffersForAsyncHostToDevice_Args::num_device_layouts"][::core::mem::offset_of!(
-        PJRT_Client_CreateBuffersForAsyncHostToDevice_Args,
-        num_device_layouts
-    )
-        - 48usize];
-    ["Offset of field: PJRT_Client_CreateBuffersForAsyncHostToDevice_Args::memory"][::core::mem::offset_of!(
-        PJRT_Client_CreateBuffersForAsyncHostToDevice_Args,
-        memory
-    ) - 56usize];
-    ["Offset of field: PJRT_Client_CreateBuffersForAsyncHostToDevice_Args::transfer_manager"][::core::mem::offset_of!(
-        PJRT_Client_CreateBuffersForAsyncHostToDevice_Args,
-        transfer_manager
-    )
-        - 64usize];
+    ["Offset of field: PJRT_Client_CreateBuffersForAsyncHostToDevice_Args::struct_size"]
+        [::core::mem::offset_of!(PJRT_Client_CreateBuffersForAsyncHostToDevice_Args, struct_size) - 0usize];
+    ["Offset of field: PJRT_Client_CreateBuffersForAsyncHostToDevice_Args::extension_start"]
+        [::core::mem::offset_of!(PJRT_Client_CreateBuffersForAsyncHostToDevice_Args, extension_start) - 8usize];
+    ["Offset of field: PJRT_Client_CreateBuffersForAsyncHostToDevice_Args::client"]
+        [::core::mem::offset_of!(PJRT_Client_CreateBuffersForAsyncHostToDevice_Args, client) - 16usize];
+    ["Offset of field: PJRT_Client_CreateBuffersForAsyncHostToDevice_Args::shape_specs"]
+        [::core::mem::offset_of!(PJRT_Client_CreateBuffersForAsyncHostToDevice_Args, shape_specs) - 24usize];
+    ["Offset of field: PJRT_Client_CreateBuffersForAsyncHostToDevice_Args::num_shape_specs"]
+        [::core::mem::offset_of!(PJRT_Client_CreateBuffersForAsyncHostToDevice_Args, num_shape_specs) - 32usize];
+    ["Offset of field: PJRT_Client_CreateBuffersForAsyncHostToDevice_Args::device_layouts"]
+        [::core::mem::offset_of!(PJRT_Client_CreateBuffersForAsyncHostToDevice_Args, device_layouts) - 40usize];
+    ["Offset of field: PJRT_Client_CreateBuffersForAsyncHostToDevice_Args::num_device_layouts"]
+        [::core::mem::offset_of!(PJRT_Client_CreateBuffersForAsyncHostToDevice_Args, num_device_layouts) - 48usize];
+    ["Offset of field: PJRT_Client_CreateBuffersForAsyncHostToDevice_Args::memory"]
+        [::core::mem::offset_of!(PJRT_Client_CreateBuffersForAsyncHostToDevice_Args, memory) - 56usize];
+    ["Offset of field: PJRT_Client_CreateBuffersForAsyncHostToDevice_Args::transfer_manager"]
+        [::core::mem::offset_of!(PJRT_Client_CreateBuffersForAsyncHostToDevice_Args, transfer_manager) - 64usize];
 };
 pub type PJRT_Client_CreateBuffersForAsyncHostToDevice = ::core::option::Option<
-    unsafe extern "C" fn(
-        args: *mut PJRT_Client_CreateBuffersForAsyncHostToDevice_Args,
-    ) -> *mut PJRT_Error,
+    unsafe extern "C" fn(args: *mut PJRT_Client_CreateBuffersForAsyncHostToDevice_Args) -> *mut PJRT_Error,
 >;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -2221,10 +1902,8 @@ pub struct PJRT_DeviceDescription_Id_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_DeviceDescription_Id_Args"]
-        [::core::mem::size_of::<PJRT_DeviceDescription_Id_Args>() - 32usize];
-    ["Alignment of PJRT_DeviceDescription_Id_Args"]
-        [::core::mem::align_of::<PJRT_DeviceDescription_Id_Args>() - 8usize];
+    ["Size of PJRT_DeviceDescription_Id_Args"][::core::mem::size_of::<PJRT_DeviceDescription_Id_Args>() - 32usize];
+    ["Alignment of PJRT_DeviceDescription_Id_Args"][::core::mem::align_of::<PJRT_DeviceDescription_Id_Args>() - 8usize];
     ["Offset of field: PJRT_DeviceDescription_Id_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_DeviceDescription_Id_Args, struct_size) - 0usize];
     ["Offset of field: PJRT_DeviceDescription_Id_Args::extension_start"]
@@ -2234,9 +1913,8 @@ const _: () = {
     ["Offset of field: PJRT_DeviceDescription_Id_Args::id"]
         [::core::mem::offset_of!(PJRT_DeviceDescription_Id_Args, id) - 24usize];
 };
-pub type PJRT_DeviceDescription_Id = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_DeviceDescription_Id_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_DeviceDescription_Id =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_DeviceDescription_Id_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_DeviceDescription_ProcessIndex_Args {
@@ -2253,18 +1931,12 @@ const _: () = {
         [::core::mem::align_of::<PJRT_DeviceDescription_ProcessIndex_Args>() - 8usize];
     ["Offset of field: PJRT_DeviceDescription_ProcessIndex_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_DeviceDescription_ProcessIndex_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_DeviceDescription_ProcessIndex_Args::extension_start"][::core::mem::offset_of!(
-        PJRT_DeviceDescription_ProcessIndex_Args,
-        extension_start
-    ) - 8usize];
-    ["Offset of field: PJRT_DeviceDescription_ProcessIndex_Args::device_description"][::core::mem::offset_of!(
-        PJRT_DeviceDescription_ProcessIndex_Args,
-        device_description
-    ) - 16usize];
-    ["Offset of field: PJRT_DeviceDescription_ProcessIndex_Args::process_index"][::core::mem::offset_of!(
-        PJRT_DeviceDescription_ProcessIndex_Args,
-        process_index
-    ) - 24usize];
+    ["Offset of field: PJRT_DeviceDescription_ProcessIndex_Args::extension_start"]
+        [::core::mem::offset_of!(PJRT_DeviceDescription_ProcessIndex_Args, extension_start) - 8usize];
+    ["Offset of field: PJRT_DeviceDescription_ProcessIndex_Args::device_description"]
+        [::core::mem::offset_of!(PJRT_DeviceDescription_ProcessIndex_Args, device_description) - 16usize];
+    ["Offset of field: PJRT_DeviceDescription_ProcessIndex_Args::process_index"]
+        [::core::mem::offset_of!(PJRT_DeviceDescription_ProcessIndex_Args, process_index) - 24usize];
 };
 pub type PJRT_DeviceDescription_ProcessIndex = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_DeviceDescription_ProcessIndex_Args) -> *mut PJRT_Error,
@@ -2288,18 +1960,15 @@ const _: () = {
         [::core::mem::offset_of!(PJRT_DeviceDescription_Attributes_Args, struct_size) - 0usize];
     ["Offset of field: PJRT_DeviceDescription_Attributes_Args::extension_start"]
         [::core::mem::offset_of!(PJRT_DeviceDescription_Attributes_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_DeviceDescription_Attributes_Args::device_description"][::core::mem::offset_of!(
-        PJRT_DeviceDescription_Attributes_Args,
-        device_description
-    ) - 16usize];
+    ["Offset of field: PJRT_DeviceDescription_Attributes_Args::device_description"]
+        [::core::mem::offset_of!(PJRT_DeviceDescription_Attributes_Args, device_description) - 16usize];
     ["Offset of field: PJRT_DeviceDescription_Attributes_Args::num_attributes"]
         [::core::mem::offset_of!(PJRT_DeviceDescription_Attributes_Args, num_attributes) - 24usize];
     ["Offset of field: PJRT_DeviceDescription_Attributes_Args::attributes"]
         [::core::mem::offset_of!(PJRT_DeviceDescription_Attributes_Args, attributes) - 32usize];
 };
-pub type PJRT_DeviceDescription_Attributes = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_DeviceDescription_Attributes_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_DeviceDescription_Attributes =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_DeviceDescription_Attributes_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_DeviceDescription_Kind_Args {
@@ -2311,8 +1980,7 @@ pub struct PJRT_DeviceDescription_Kind_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_DeviceDescription_Kind_Args"]
-        [::core::mem::size_of::<PJRT_DeviceDescription_Kind_Args>() - 40usize];
+    ["Size of PJRT_DeviceDescription_Kind_Args"][::core::mem::size_of::<PJRT_DeviceDescription_Kind_Args>() - 40usize];
     ["Alignment of PJRT_DeviceDescription_Kind_Args"]
         [::core::mem::align_of::<PJRT_DeviceDescription_Kind_Args>() - 8usize];
     ["Offset of field: PJRT_DeviceDescription_Kind_Args::struct_size"]
@@ -2326,9 +1994,8 @@ const _: () = {
     ["Offset of field: PJRT_DeviceDescription_Kind_Args::device_kind_size"]
         [::core::mem::offset_of!(PJRT_DeviceDescription_Kind_Args, device_kind_size) - 32usize];
 };
-pub type PJRT_DeviceDescription_Kind = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_DeviceDescription_Kind_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_DeviceDescription_Kind =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_DeviceDescription_Kind_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_DeviceDescription_DebugString_Args {
@@ -2346,24 +2013,17 @@ const _: () = {
         [::core::mem::align_of::<PJRT_DeviceDescription_DebugString_Args>() - 8usize];
     ["Offset of field: PJRT_DeviceDescription_DebugString_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_DeviceDescription_DebugString_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_DeviceDescription_DebugString_Args::extension_start"][::core::mem::offset_of!(
-        PJRT_DeviceDescription_DebugString_Args,
-        extension_start
-    ) - 8usize];
-    ["Offset of field: PJRT_DeviceDescription_DebugString_Args::device_description"][::core::mem::offset_of!(
-        PJRT_DeviceDescription_DebugString_Args,
-        device_description
-    ) - 16usize];
+    ["Offset of field: PJRT_DeviceDescription_DebugString_Args::extension_start"]
+        [::core::mem::offset_of!(PJRT_DeviceDescription_DebugString_Args, extension_start) - 8usize];
+    ["Offset of field: PJRT_DeviceDescription_DebugString_Args::device_description"]
+        [::core::mem::offset_of!(PJRT_DeviceDescription_DebugString_Args, device_description) - 16usize];
     ["Offset of field: PJRT_DeviceDescription_DebugString_Args::debug_string"]
         [::core::mem::offset_of!(PJRT_DeviceDescription_DebugString_Args, debug_string) - 24usize];
-    ["Offset of field: PJRT_DeviceDescription_DebugString_Args::debug_string_size"][::core::mem::offset_of!(
-        PJRT_DeviceDescription_DebugString_Args,
-        debug_string_size
-    ) - 32usize];
+    ["Offset of field: PJRT_DeviceDescription_DebugString_Args::debug_string_size"]
+        [::core::mem::offset_of!(PJRT_DeviceDescription_DebugString_Args, debug_string_size) - 32usize];
 };
-pub type PJRT_DeviceDescription_DebugString = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_DeviceDescription_DebugString_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_DeviceDescription_DebugString =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_DeviceDescription_DebugString_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_DeviceDescription_ToString_Args {
@@ -2383,18 +2043,15 @@ const _: () = {
         [::core::mem::offset_of!(PJRT_DeviceDescription_ToString_Args, struct_size) - 0usize];
     ["Offset of field: PJRT_DeviceDescription_ToString_Args::extension_start"]
         [::core::mem::offset_of!(PJRT_DeviceDescription_ToString_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_DeviceDescription_ToString_Args::device_description"][::core::mem::offset_of!(
-        PJRT_DeviceDescription_ToString_Args,
-        device_description
-    ) - 16usize];
+    ["Offset of field: PJRT_DeviceDescription_ToString_Args::device_description"]
+        [::core::mem::offset_of!(PJRT_DeviceDescription_ToString_Args, device_description) - 16usize];
     ["Offset of field: PJRT_DeviceDescription_ToString_Args::to_string"]
         [::core::mem::offset_of!(PJRT_DeviceDescription_ToString_Args, to_string) - 24usize];
     ["Offset of field: PJRT_DeviceDescription_ToString_Args::to_string_size"]
         [::core::mem::offset_of!(PJRT_DeviceDescription_ToString_Args, to_string_size) - 32usize];
 };
-pub type PJRT_DeviceDescription_ToString = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_DeviceDescription_ToString_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_DeviceDescription_ToString =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_DeviceDescription_ToString_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Device_GetDescription_Args {
@@ -2405,8 +2062,7 @@ pub struct PJRT_Device_GetDescription_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_Device_GetDescription_Args"]
-        [::core::mem::size_of::<PJRT_Device_GetDescription_Args>() - 32usize];
+    ["Size of PJRT_Device_GetDescription_Args"][::core::mem::size_of::<PJRT_Device_GetDescription_Args>() - 32usize];
     ["Alignment of PJRT_Device_GetDescription_Args"]
         [::core::mem::align_of::<PJRT_Device_GetDescription_Args>() - 8usize];
     ["Offset of field: PJRT_Device_GetDescription_Args::struct_size"]
@@ -2418,9 +2074,8 @@ const _: () = {
     ["Offset of field: PJRT_Device_GetDescription_Args::device_description"]
         [::core::mem::offset_of!(PJRT_Device_GetDescription_Args, device_description) - 24usize];
 };
-pub type PJRT_Device_GetDescription = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Device_GetDescription_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Device_GetDescription =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Device_GetDescription_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Device_IsAddressable_Args {
@@ -2431,10 +2086,8 @@ pub struct PJRT_Device_IsAddressable_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_Device_IsAddressable_Args"]
-        [::core::mem::size_of::<PJRT_Device_IsAddressable_Args>() - 32usize];
-    ["Alignment of PJRT_Device_IsAddressable_Args"]
-        [::core::mem::align_of::<PJRT_Device_IsAddressable_Args>() - 8usize];
+    ["Size of PJRT_Device_IsAddressable_Args"][::core::mem::size_of::<PJRT_Device_IsAddressable_Args>() - 32usize];
+    ["Alignment of PJRT_Device_IsAddressable_Args"][::core::mem::align_of::<PJRT_Device_IsAddressable_Args>() - 8usize];
     ["Offset of field: PJRT_Device_IsAddressable_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_Device_IsAddressable_Args, struct_size) - 0usize];
     ["Offset of field: PJRT_Device_IsAddressable_Args::extension_start"]
@@ -2444,9 +2097,8 @@ const _: () = {
     ["Offset of field: PJRT_Device_IsAddressable_Args::is_addressable"]
         [::core::mem::offset_of!(PJRT_Device_IsAddressable_Args, is_addressable) - 24usize];
 };
-pub type PJRT_Device_IsAddressable = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Device_IsAddressable_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Device_IsAddressable =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Device_IsAddressable_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Device_LocalHardwareId_Args {
@@ -2457,8 +2109,7 @@ pub struct PJRT_Device_LocalHardwareId_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_Device_LocalHardwareId_Args"]
-        [::core::mem::size_of::<PJRT_Device_LocalHardwareId_Args>() - 32usize];
+    ["Size of PJRT_Device_LocalHardwareId_Args"][::core::mem::size_of::<PJRT_Device_LocalHardwareId_Args>() - 32usize];
     ["Alignment of PJRT_Device_LocalHardwareId_Args"]
         [::core::mem::align_of::<PJRT_Device_LocalHardwareId_Args>() - 8usize];
     ["Offset of field: PJRT_Device_LocalHardwareId_Args::struct_size"]
@@ -2470,9 +2121,8 @@ const _: () = {
     ["Offset of field: PJRT_Device_LocalHardwareId_Args::local_hardware_id"]
         [::core::mem::offset_of!(PJRT_Device_LocalHardwareId_Args, local_hardware_id) - 24usize];
 };
-pub type PJRT_Device_LocalHardwareId = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Device_LocalHardwareId_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Device_LocalHardwareId =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Device_LocalHardwareId_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Device_AddressableMemories_Args {
@@ -2499,9 +2149,8 @@ const _: () = {
     ["Offset of field: PJRT_Device_AddressableMemories_Args::num_memories"]
         [::core::mem::offset_of!(PJRT_Device_AddressableMemories_Args, num_memories) - 32usize];
 };
-pub type PJRT_Device_AddressableMemories = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Device_AddressableMemories_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Device_AddressableMemories =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Device_AddressableMemories_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Device_DefaultMemory_Args {
@@ -2512,10 +2161,8 @@ pub struct PJRT_Device_DefaultMemory_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_Device_DefaultMemory_Args"]
-        [::core::mem::size_of::<PJRT_Device_DefaultMemory_Args>() - 32usize];
-    ["Alignment of PJRT_Device_DefaultMemory_Args"]
-        [::core::mem::align_of::<PJRT_Device_DefaultMemory_Args>() - 8usize];
+    ["Size of PJRT_Device_DefaultMemory_Args"][::core::mem::size_of::<PJRT_Device_DefaultMemory_Args>() - 32usize];
+    ["Alignment of PJRT_Device_DefaultMemory_Args"][::core::mem::align_of::<PJRT_Device_DefaultMemory_Args>() - 8usize];
     ["Offset of field: PJRT_Device_DefaultMemory_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_Device_DefaultMemory_Args, struct_size) - 0usize];
     ["Offset of field: PJRT_Device_DefaultMemory_Args::extension_start"]
@@ -2525,9 +2172,8 @@ const _: () = {
     ["Offset of field: PJRT_Device_DefaultMemory_Args::memory"]
         [::core::mem::offset_of!(PJRT_Device_DefaultMemory_Args, memory) - 24usize];
 };
-pub type PJRT_Device_DefaultMemory = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Device_DefaultMemory_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Device_DefaultMemory =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Device_DefaultMemory_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Device_MemoryStats_Args {
@@ -2558,10 +2204,8 @@ pub struct PJRT_Device_MemoryStats_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_Device_MemoryStats_Args"]
-        [::core::mem::size_of::<PJRT_Device_MemoryStats_Args>() - 192usize];
-    ["Alignment of PJRT_Device_MemoryStats_Args"]
-        [::core::mem::align_of::<PJRT_Device_MemoryStats_Args>() - 8usize];
+    ["Size of PJRT_Device_MemoryStats_Args"][::core::mem::size_of::<PJRT_Device_MemoryStats_Args>() - 192usize];
+    ["Alignment of PJRT_Device_MemoryStats_Args"][::core::mem::align_of::<PJRT_Device_MemoryStats_Args>() - 8usize];
     ["Offset of field: PJRT_Device_MemoryStats_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_Device_MemoryStats_Args, struct_size) - 0usize];
     ["Offset of field: PJRT_Device_MemoryStats_Args::extension_start"]
@@ -2580,10 +2224,8 @@ const _: () = {
         [::core::mem::offset_of!(PJRT_Device_MemoryStats_Args, num_allocs_is_set) - 56usize];
     ["Offset of field: PJRT_Device_MemoryStats_Args::largest_alloc_size"]
         [::core::mem::offset_of!(PJRT_Device_MemoryStats_Args, largest_alloc_size) - 64usize];
-    ["Offset of field: PJRT_Device_MemoryStats_Args::largest_alloc_size_is_set"][::core::mem::offset_of!(
-        PJRT_Device_MemoryStats_Args,
-        largest_alloc_size_is_set
-    ) - 72usize];
+    ["Offset of field: PJRT_Device_MemoryStats_Args::largest_alloc_size_is_set"]
+        [::core::mem::offset_of!(PJRT_Device_MemoryStats_Args, largest_alloc_size_is_set) - 72usize];
     ["Offset of field: PJRT_Device_MemoryStats_Args::bytes_limit"]
         [::core::mem::offset_of!(PJRT_Device_MemoryStats_Args, bytes_limit) - 80usize];
     ["Offset of field: PJRT_Device_MemoryStats_Args::bytes_limit_is_set"]
@@ -2594,25 +2236,16 @@ const _: () = {
         [::core::mem::offset_of!(PJRT_Device_MemoryStats_Args, bytes_reserved_is_set) - 104usize];
     ["Offset of field: PJRT_Device_MemoryStats_Args::peak_bytes_reserved"]
         [::core::mem::offset_of!(PJRT_Device_MemoryStats_Args, peak_bytes_reserved) - 112usize];
-    ["Offset of field: PJRT_Device_MemoryStats_Args::peak_bytes_reserved_is_set"][::core::mem::offset_of!(
-        PJRT_Device_MemoryStats_Args,
-        peak_bytes_reserved_is_set
-    ) - 120usize];
+    ["Offset of field: PJRT_Device_MemoryStats_Args::peak_bytes_reserved_is_set"]
+        [::core::mem::offset_of!(PJRT_Device_MemoryStats_Args, peak_bytes_reserved_is_set) - 120usize];
     ["Offset of field: PJRT_Device_MemoryStats_Args::bytes_reservable_limit"]
         [::core::mem::offset_of!(PJRT_Device_MemoryStats_Args, bytes_reservable_limit) - 128usize];
-    ["Offset of field: PJRT_Device_MemoryStats_Args::bytes_reservable_limit_is_set"][::core::mem::offset_of!(
-        PJRT_Device_MemoryStats_Args,
-        bytes_reservable_limit_is_set
-    ) - 136usize];
-    ["Offset of field: PJRT_Device_MemoryStats_Args::largest_free_block_bytes"][::core::mem::offset_of!(
-        PJRT_Device_MemoryStats_Args,
-        largest_free_block_bytes
-    ) - 144usize];
-    ["Offset of field: PJRT_Device_MemoryStats_Args::largest_free_block_bytes_is_set"][::core::mem::offset_of!(
-        PJRT_Device_MemoryStats_Args,
-        largest_free_block_bytes_is_set
-    )
-        - 152usize];
+    ["Offset of field: PJRT_Device_MemoryStats_Args::bytes_reservable_limit_is_set"]
+        [::core::mem::offset_of!(PJRT_Device_MemoryStats_Args, bytes_reservable_limit_is_set) - 136usize];
+    ["Offset of field: PJRT_Device_MemoryStats_Args::largest_free_block_bytes"]
+        [::core::mem::offset_of!(PJRT_Device_MemoryStats_Args, largest_free_block_bytes) - 144usize];
+    ["Offset of field: PJRT_Device_MemoryStats_Args::largest_free_block_bytes_is_set"]
+        [::core::mem::offset_of!(PJRT_Device_MemoryStats_Args, largest_free_block_bytes_is_set) - 152usize];
     ["Offset of field: PJRT_Device_MemoryStats_Args::pool_bytes"]
         [::core::mem::offset_of!(PJRT_Device_MemoryStats_Args, pool_bytes) - 160usize];
     ["Offset of field: PJRT_Device_MemoryStats_Args::pool_bytes_is_set"]
@@ -2622,9 +2255,8 @@ const _: () = {
     ["Offset of field: PJRT_Device_MemoryStats_Args::peak_pool_bytes_is_set"]
         [::core::mem::offset_of!(PJRT_Device_MemoryStats_Args, peak_pool_bytes_is_set) - 184usize];
 };
-pub type PJRT_Device_MemoryStats = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Device_MemoryStats_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Device_MemoryStats =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Device_MemoryStats_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Device_PoisonExecution_Args {
@@ -2639,8 +2271,7 @@ pub struct PJRT_Device_PoisonExecution_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_Device_PoisonExecution_Args"]
-        [::core::mem::size_of::<PJRT_Device_PoisonExecution_Args>() - 56usize];
+    ["Size of PJRT_Device_PoisonExecution_Args"][::core::mem::size_of::<PJRT_Device_PoisonExecution_Args>() - 56usize];
     ["Alignment of PJRT_Device_PoisonExecution_Args"]
         [::core::mem::align_of::<PJRT_Device_PoisonExecution_Args>() - 8usize];
     ["Offset of field: PJRT_Device_PoisonExecution_Args::struct_size"]
@@ -2660,9 +2291,8 @@ const _: () = {
     ["Offset of field: PJRT_Device_PoisonExecution_Args::poisoned"]
         [::core::mem::offset_of!(PJRT_Device_PoisonExecution_Args, poisoned) - 48usize];
 };
-pub type PJRT_Device_PoisonExecution = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Device_PoisonExecution_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Device_PoisonExecution =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Device_PoisonExecution_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug)]
 pub struct PJRT_AsyncTrackingEvent {
@@ -2686,18 +2316,14 @@ const _: () = {
         [::core::mem::align_of::<PJRT_Device_CreateAsyncTrackingEvent_Args>() - 8usize];
     ["Offset of field: PJRT_Device_CreateAsyncTrackingEvent_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_Device_CreateAsyncTrackingEvent_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Device_CreateAsyncTrackingEvent_Args::extension_start"][::core::mem::offset_of!(
-        PJRT_Device_CreateAsyncTrackingEvent_Args,
-        extension_start
-    ) - 8usize];
+    ["Offset of field: PJRT_Device_CreateAsyncTrackingEvent_Args::extension_start"]
+        [::core::mem::offset_of!(PJRT_Device_CreateAsyncTrackingEvent_Args, extension_start) - 8usize];
     ["Offset of field: PJRT_Device_CreateAsyncTrackingEvent_Args::device"]
         [::core::mem::offset_of!(PJRT_Device_CreateAsyncTrackingEvent_Args, device) - 16usize];
     ["Offset of field: PJRT_Device_CreateAsyncTrackingEvent_Args::description"]
         [::core::mem::offset_of!(PJRT_Device_CreateAsyncTrackingEvent_Args, description) - 24usize];
-    ["Offset of field: PJRT_Device_CreateAsyncTrackingEvent_Args::description_size"][::core::mem::offset_of!(
-        PJRT_Device_CreateAsyncTrackingEvent_Args,
-        description_size
-    ) - 32usize];
+    ["Offset of field: PJRT_Device_CreateAsyncTrackingEvent_Args::description_size"]
+        [::core::mem::offset_of!(PJRT_Device_CreateAsyncTrackingEvent_Args, description_size) - 32usize];
     ["Offset of field: PJRT_Device_CreateAsyncTrackingEvent_Args::event"]
         [::core::mem::offset_of!(PJRT_Device_CreateAsyncTrackingEvent_Args, event) - 40usize];
 };
@@ -2724,9 +2350,8 @@ const _: () = {
     ["Offset of field: PJRT_AsyncTrackingEvent_Destroy_Args::event"]
         [::core::mem::offset_of!(PJRT_AsyncTrackingEvent_Destroy_Args, event) - 16usize];
 };
-pub type PJRT_AsyncTrackingEvent_Destroy = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_AsyncTrackingEvent_Destroy_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_AsyncTrackingEvent_Destroy =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_AsyncTrackingEvent_Destroy_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Memory_Id_Args {
@@ -2743,10 +2368,8 @@ const _: () = {
         [::core::mem::offset_of!(PJRT_Memory_Id_Args, struct_size) - 0usize];
     ["Offset of field: PJRT_Memory_Id_Args::extension_start"]
         [::core::mem::offset_of!(PJRT_Memory_Id_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Memory_Id_Args::memory"]
-        [::core::mem::offset_of!(PJRT_Memory_Id_Args, memory) - 16usize];
-    ["Offset of field: PJRT_Memory_Id_Args::id"]
-        [::core::mem::offset_of!(PJRT_Memory_Id_Args, id) - 24usize];
+    ["Offset of field: PJRT_Memory_Id_Args::memory"][::core::mem::offset_of!(PJRT_Memory_Id_Args, memory) - 16usize];
+    ["Offset of field: PJRT_Memory_Id_Args::id"][::core::mem::offset_of!(PJRT_Memory_Id_Args, id) - 24usize];
 };
 pub type PJRT_Memory_Id =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Memory_Id_Args) -> *mut PJRT_Error>;
@@ -2762,22 +2385,19 @@ pub struct PJRT_Memory_Kind_Args {
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of PJRT_Memory_Kind_Args"][::core::mem::size_of::<PJRT_Memory_Kind_Args>() - 40usize];
-    ["Alignment of PJRT_Memory_Kind_Args"]
-        [::core::mem::align_of::<PJRT_Memory_Kind_Args>() - 8usize];
+    ["Alignment of PJRT_Memory_Kind_Args"][::core::mem::align_of::<PJRT_Memory_Kind_Args>() - 8usize];
     ["Offset of field: PJRT_Memory_Kind_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_Memory_Kind_Args, struct_size) - 0usize];
     ["Offset of field: PJRT_Memory_Kind_Args::extension_start"]
         [::core::mem::offset_of!(PJRT_Memory_Kind_Args, extension_start) - 8usize];
     ["Offset of field: PJRT_Memory_Kind_Args::memory"]
         [::core::mem::offset_of!(PJRT_Memory_Kind_Args, memory) - 16usize];
-    ["Offset of field: PJRT_Memory_Kind_Args::kind"]
-        [::core::mem::offset_of!(PJRT_Memory_Kind_Args, kind) - 24usize];
+    ["Offset of field: PJRT_Memory_Kind_Args::kind"][::core::mem::offset_of!(PJRT_Memory_Kind_Args, kind) - 24usize];
     ["Offset of field: PJRT_Memory_Kind_Args::kind_size"]
         [::core::mem::offset_of!(PJRT_Memory_Kind_Args, kind_size) - 32usize];
 };
-pub type PJRT_Memory_Kind = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Memory_Kind_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Memory_Kind =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Memory_Kind_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Memory_Kind_Id_Args {
@@ -2788,10 +2408,8 @@ pub struct PJRT_Memory_Kind_Id_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_Memory_Kind_Id_Args"]
-        [::core::mem::size_of::<PJRT_Memory_Kind_Id_Args>() - 32usize];
-    ["Alignment of PJRT_Memory_Kind_Id_Args"]
-        [::core::mem::align_of::<PJRT_Memory_Kind_Id_Args>() - 8usize];
+    ["Size of PJRT_Memory_Kind_Id_Args"][::core::mem::size_of::<PJRT_Memory_Kind_Id_Args>() - 32usize];
+    ["Alignment of PJRT_Memory_Kind_Id_Args"][::core::mem::align_of::<PJRT_Memory_Kind_Id_Args>() - 8usize];
     ["Offset of field: PJRT_Memory_Kind_Id_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_Memory_Kind_Id_Args, struct_size) - 0usize];
     ["Offset of field: PJRT_Memory_Kind_Id_Args::extension_start"]
@@ -2801,9 +2419,8 @@ const _: () = {
     ["Offset of field: PJRT_Memory_Kind_Id_Args::kind_id"]
         [::core::mem::offset_of!(PJRT_Memory_Kind_Id_Args, kind_id) - 24usize];
 };
-pub type PJRT_Memory_Kind_Id = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Memory_Kind_Id_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Memory_Kind_Id =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Memory_Kind_Id_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Memory_DebugString_Args {
@@ -2815,10 +2432,8 @@ pub struct PJRT_Memory_DebugString_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_Memory_DebugString_Args"]
-        [::core::mem::size_of::<PJRT_Memory_DebugString_Args>() - 40usize];
-    ["Alignment of PJRT_Memory_DebugString_Args"]
-        [::core::mem::align_of::<PJRT_Memory_DebugString_Args>() - 8usize];
+    ["Size of PJRT_Memory_DebugString_Args"][::core::mem::size_of::<PJRT_Memory_DebugString_Args>() - 40usize];
+    ["Alignment of PJRT_Memory_DebugString_Args"][::core::mem::align_of::<PJRT_Memory_DebugString_Args>() - 8usize];
     ["Offset of field: PJRT_Memory_DebugString_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_Memory_DebugString_Args, struct_size) - 0usize];
     ["Offset of field: PJRT_Memory_DebugString_Args::extension_start"]
@@ -2830,9 +2445,8 @@ const _: () = {
     ["Offset of field: PJRT_Memory_DebugString_Args::debug_string_size"]
         [::core::mem::offset_of!(PJRT_Memory_DebugString_Args, debug_string_size) - 32usize];
 };
-pub type PJRT_Memory_DebugString = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Memory_DebugString_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Memory_DebugString =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Memory_DebugString_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Memory_ToString_Args {
@@ -2844,10 +2458,8 @@ pub struct PJRT_Memory_ToString_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_Memory_ToString_Args"]
-        [::core::mem::size_of::<PJRT_Memory_ToString_Args>() - 40usize];
-    ["Alignment of PJRT_Memory_ToString_Args"]
-        [::core::mem::align_of::<PJRT_Memory_ToString_Args>() - 8usize];
+    ["Size of PJRT_Memory_ToString_Args"][::core::mem::size_of::<PJRT_Memory_ToString_Args>() - 40usize];
+    ["Alignment of PJRT_Memory_ToString_Args"][::core::mem::align_of::<PJRT_Memory_ToString_Args>() - 8usize];
     ["Offset of field: PJRT_Memory_ToString_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_Memory_ToString_Args, struct_size) - 0usize];
     ["Offset of field: PJRT_Memory_ToString_Args::extension_start"]
@@ -2859,9 +2471,8 @@ const _: () = {
     ["Offset of field: PJRT_Memory_ToString_Args::to_string_size"]
         [::core::mem::offset_of!(PJRT_Memory_ToString_Args, to_string_size) - 32usize];
 };
-pub type PJRT_Memory_ToString = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Memory_ToString_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Memory_ToString =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Memory_ToString_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Memory_AddressableByDevices_Args {
@@ -2888,9 +2499,8 @@ const _: () = {
     ["Offset of field: PJRT_Memory_AddressableByDevices_Args::num_devices"]
         [::core::mem::offset_of!(PJRT_Memory_AddressableByDevices_Args, num_devices) - 32usize];
 };
-pub type PJRT_Memory_AddressableByDevices = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Memory_AddressableByDevices_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Memory_AddressableByDevices =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Memory_AddressableByDevices_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug)]
 pub struct PJRT_ExecuteContext {
@@ -2905,8 +2515,7 @@ pub struct PJRT_ExecuteContext_Create_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_ExecuteContext_Create_Args"]
-        [::core::mem::size_of::<PJRT_ExecuteContext_Create_Args>() - 24usize];
+    ["Size of PJRT_ExecuteContext_Create_Args"][::core::mem::size_of::<PJRT_ExecuteContext_Create_Args>() - 24usize];
     ["Alignment of PJRT_ExecuteContext_Create_Args"]
         [::core::mem::align_of::<PJRT_ExecuteContext_Create_Args>() - 8usize];
     ["Offset of field: PJRT_ExecuteContext_Create_Args::struct_size"]
@@ -2916,9 +2525,8 @@ const _: () = {
     ["Offset of field: PJRT_ExecuteContext_Create_Args::context"]
         [::core::mem::offset_of!(PJRT_ExecuteContext_Create_Args, context) - 16usize];
 };
-pub type PJRT_ExecuteContext_Create = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_ExecuteContext_Create_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_ExecuteContext_Create =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_ExecuteContext_Create_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_ExecuteContext_Destroy_Args {
@@ -2928,8 +2536,7 @@ pub struct PJRT_ExecuteContext_Destroy_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_ExecuteContext_Destroy_Args"]
-        [::core::mem::size_of::<PJRT_ExecuteContext_Destroy_Args>() - 24usize];
+    ["Size of PJRT_ExecuteContext_Destroy_Args"][::core::mem::size_of::<PJRT_ExecuteContext_Destroy_Args>() - 24usize];
     ["Alignment of PJRT_ExecuteContext_Destroy_Args"]
         [::core::mem::align_of::<PJRT_ExecuteContext_Destroy_Args>() - 8usize];
     ["Offset of field: PJRT_ExecuteContext_Destroy_Args::struct_size"]
@@ -2939,9 +2546,8 @@ const _: () = {
     ["Offset of field: PJRT_ExecuteContext_Destroy_Args::context"]
         [::core::mem::offset_of!(PJRT_ExecuteContext_Destroy_Args, context) - 16usize];
 };
-pub type PJRT_ExecuteContext_Destroy = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_ExecuteContext_Destroy_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_ExecuteContext_Destroy =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_ExecuteContext_Destroy_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Executable_Destroy_Args {
@@ -2951,10 +2557,8 @@ pub struct PJRT_Executable_Destroy_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_Executable_Destroy_Args"]
-        [::core::mem::size_of::<PJRT_Executable_Destroy_Args>() - 24usize];
-    ["Alignment of PJRT_Executable_Destroy_Args"]
-        [::core::mem::align_of::<PJRT_Executable_Destroy_Args>() - 8usize];
+    ["Size of PJRT_Executable_Destroy_Args"][::core::mem::size_of::<PJRT_Executable_Destroy_Args>() - 24usize];
+    ["Alignment of PJRT_Executable_Destroy_Args"][::core::mem::align_of::<PJRT_Executable_Destroy_Args>() - 8usize];
     ["Offset of field: PJRT_Executable_Destroy_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_Executable_Destroy_Args, struct_size) - 0usize];
     ["Offset of field: PJRT_Executable_Destroy_Args::extension_start"]
@@ -2962,9 +2566,8 @@ const _: () = {
     ["Offset of field: PJRT_Executable_Destroy_Args::executable"]
         [::core::mem::offset_of!(PJRT_Executable_Destroy_Args, executable) - 16usize];
 };
-pub type PJRT_Executable_Destroy = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Executable_Destroy_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Executable_Destroy =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Executable_Destroy_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_LoadedExecutable_Destroy_Args {
@@ -2985,9 +2588,8 @@ const _: () = {
     ["Offset of field: PJRT_LoadedExecutable_Destroy_Args::executable"]
         [::core::mem::offset_of!(PJRT_LoadedExecutable_Destroy_Args, executable) - 16usize];
 };
-pub type PJRT_LoadedExecutable_Destroy = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_LoadedExecutable_Destroy_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_LoadedExecutable_Destroy =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_LoadedExecutable_Destroy_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_LoadedExecutable_GetExecutable_Args {
@@ -3004,14 +2606,10 @@ const _: () = {
         [::core::mem::align_of::<PJRT_LoadedExecutable_GetExecutable_Args>() - 8usize];
     ["Offset of field: PJRT_LoadedExecutable_GetExecutable_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_LoadedExecutable_GetExecutable_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_LoadedExecutable_GetExecutable_Args::extension_start"][::core::mem::offset_of!(
-        PJRT_LoadedExecutable_GetExecutable_Args,
-        extension_start
-    ) - 8usize];
-    ["Offset of field: PJRT_LoadedExecutable_GetExecutable_Args::loaded_executable"][::core::mem::offset_of!(
-        PJRT_LoadedExecutable_GetExecutable_Args,
-        loaded_executable
-    ) - 16usize];
+    ["Offset of field: PJRT_LoadedExecutable_GetExecutable_Args::extension_start"]
+        [::core::mem::offset_of!(PJRT_LoadedExecutable_GetExecutable_Args, extension_start) - 8usize];
+    ["Offset of field: PJRT_LoadedExecutable_GetExecutable_Args::loaded_executable"]
+        [::core::mem::offset_of!(PJRT_LoadedExecutable_GetExecutable_Args, loaded_executable) - 16usize];
     ["Offset of field: PJRT_LoadedExecutable_GetExecutable_Args::executable"]
         [::core::mem::offset_of!(PJRT_LoadedExecutable_GetExecutable_Args, executable) - 24usize];
 };
@@ -3041,36 +2639,28 @@ const _: () = {
         [::core::mem::size_of::<PJRT_LoadedExecutable_GetDeviceAssignment_Args>() - 56usize];
     ["Alignment of PJRT_LoadedExecutable_GetDeviceAssignment_Args"]
         [::core::mem::align_of::<PJRT_LoadedExecutable_GetDeviceAssignment_Args>() - 8usize];
-    ["Offset of field: PJRT_LoadedExecutable_GetDeviceAssignment_Args::struct_size"][::core::mem::offset_of!(
+    ["Offset of field: PJRT_LoadedExecutable_GetDeviceAssignment_Args::struct_size"]
+        [::core::mem::offset_of!(PJRT_LoadedExecutable_GetDeviceAssignment_Args, struct_size) - 0usize];
+    ["Offset of field: PJRT_LoadedExecutable_GetDeviceAssignment_Args::extension_start"]
+        [::core::mem::offset_of!(PJRT_LoadedExecutable_GetDeviceAssignment_Args, extension_start) - 8usize];
+    ["Offset of field: PJRT_LoadedExecutable_GetDeviceAssignment_Args::executable"]
+        [::core::mem::offset_of!(PJRT_LoadedExecutable_GetDeviceAssignment_Args, executable) - 16usize];
+    ["Offset of field: PJRT_LoadedExecutable_GetDeviceAssignment_Args::serialized_bytes"]
+        [::core::mem::offset_of!(PJRT_LoadedExecutable_GetDeviceAssignment_Args, serialized_bytes) - 24usize];
+    ["Offset of field: PJRT_LoadedExecutable_GetDeviceAssignment_Args::serialized_bytes_size"]
+        [::core::mem::offset_of!(PJRT_LoadedExecutable_GetDeviceAssignment_Args, serialized_bytes_size) - 32usize];
+    ["Offset of field: PJRT_LoadedExecutable_GetDeviceAssignment_Args::serialized_device_assignment"][::core::mem::offset_of!(
         PJRT_LoadedExecutable_GetDeviceAssignment_Args,
-        struct_size
-    ) - 0usize];
-    ["Offset of field: PJRT_LoadedExecutable_GetDeviceAssignment_Args::extension_start"][::core::mem::offset_of!(
+        serialized_device_assignment
+    ) - 40usize];
+    ["Offset of field: PJRT_LoadedExecutable_GetDeviceAssignment_Args::serialized_device_assignment_deleter"][::core::mem::offset_of!(
         PJRT_LoadedExecutable_GetDeviceAssignment_Args,
-        extension_start
+        serialized_device_assignment_deleter
     )
-        - 8usize];
-    ["Offset of field: PJRT_LoadedExecutable_GetDeviceAssignment_Args::executable"][::core::mem::offset_of!(
-        PJRT_LoadedExecutable_GetDeviceAssignment_Args,
-        executable
-    ) - 16usize];
-    ["Offset of field: PJRT_LoadedExecutable_GetDeviceAssignment_Args::serialized_bytes"][::core::mem::offset_of!(
-        PJRT_LoadedExecutable_GetDeviceAssignment_Args,
-        serialized_bytes
-    )
-        - 24usize];
-    ["Offset of field: PJRT_LoadedExecutable_GetDeviceAssignment_Args::serialized_bytes_size"][::core::mem::offset_of!(
-        PJRT_LoadedExecutable_GetDeviceAssignment_Args,
-        serialized_bytes_size
-    )
-        - 32usize];
-    ["Offset of field: PJRT_LoadedExecutable_GetDeviceAssignment_Args::serialized_device_assignment"] [:: core :: mem :: offset_of ! (PJRT_LoadedExecutable_GetDeviceAssignment_Args , serialized_device_assignment) - 40usize] ;
-    ["Offset of field: PJRT_LoadedExecutable_GetDeviceAssignment_Args::serialized_device_assignment_deleter"] [:: core :: mem :: offset_of ! (PJRT_LoadedExecutable_GetDeviceAssignment_Args , serialized_device_assignment_deleter) - 48usize] ;
+        - 48usize];
 };
 pub type PJRT_LoadedExecutable_GetDeviceAssignment = ::core::option::Option<
-    unsafe extern "C" fn(
-        args: *mut PJRT_LoadedExecutable_GetDeviceAssignment_Args,
-    ) -> *mut PJRT_Error,
+    unsafe extern "C" fn(args: *mut PJRT_LoadedExecutable_GetDeviceAssignment_Args) -> *mut PJRT_Error,
 >;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -3083,10 +2673,8 @@ pub struct PJRT_Executable_Name_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_Executable_Name_Args"]
-        [::core::mem::size_of::<PJRT_Executable_Name_Args>() - 40usize];
-    ["Alignment of PJRT_Executable_Name_Args"]
-        [::core::mem::align_of::<PJRT_Executable_Name_Args>() - 8usize];
+    ["Size of PJRT_Executable_Name_Args"][::core::mem::size_of::<PJRT_Executable_Name_Args>() - 40usize];
+    ["Alignment of PJRT_Executable_Name_Args"][::core::mem::align_of::<PJRT_Executable_Name_Args>() - 8usize];
     ["Offset of field: PJRT_Executable_Name_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_Executable_Name_Args, struct_size) - 0usize];
     ["Offset of field: PJRT_Executable_Name_Args::extension_start"]
@@ -3098,9 +2686,8 @@ const _: () = {
     ["Offset of field: PJRT_Executable_Name_Args::executable_name_size"]
         [::core::mem::offset_of!(PJRT_Executable_Name_Args, executable_name_size) - 32usize];
 };
-pub type PJRT_Executable_Name = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Executable_Name_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Executable_Name =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Executable_Name_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Executable_NumReplicas_Args {
@@ -3111,8 +2698,7 @@ pub struct PJRT_Executable_NumReplicas_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_Executable_NumReplicas_Args"]
-        [::core::mem::size_of::<PJRT_Executable_NumReplicas_Args>() - 32usize];
+    ["Size of PJRT_Executable_NumReplicas_Args"][::core::mem::size_of::<PJRT_Executable_NumReplicas_Args>() - 32usize];
     ["Alignment of PJRT_Executable_NumReplicas_Args"]
         [::core::mem::align_of::<PJRT_Executable_NumReplicas_Args>() - 8usize];
     ["Offset of field: PJRT_Executable_NumReplicas_Args::struct_size"]
@@ -3124,9 +2710,8 @@ const _: () = {
     ["Offset of field: PJRT_Executable_NumReplicas_Args::num_replicas"]
         [::core::mem::offset_of!(PJRT_Executable_NumReplicas_Args, num_replicas) - 24usize];
 };
-pub type PJRT_Executable_NumReplicas = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Executable_NumReplicas_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Executable_NumReplicas =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Executable_NumReplicas_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Executable_NumPartitions_Args {
@@ -3150,9 +2735,8 @@ const _: () = {
     ["Offset of field: PJRT_Executable_NumPartitions_Args::num_partitions"]
         [::core::mem::offset_of!(PJRT_Executable_NumPartitions_Args, num_partitions) - 24usize];
 };
-pub type PJRT_Executable_NumPartitions = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Executable_NumPartitions_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Executable_NumPartitions =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Executable_NumPartitions_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_LoadedExecutable_AddressableDevices_Args {
@@ -3168,33 +2752,19 @@ const _: () = {
         [::core::mem::size_of::<PJRT_LoadedExecutable_AddressableDevices_Args>() - 40usize];
     ["Alignment of PJRT_LoadedExecutable_AddressableDevices_Args"]
         [::core::mem::align_of::<PJRT_LoadedExecutable_AddressableDevices_Args>() - 8usize];
-    ["Offset of field: PJRT_LoadedExecutable_AddressableDevices_Args::struct_size"][::core::mem::offset_of!(
-        PJRT_LoadedExecutable_AddressableDevices_Args,
-        struct_size
-    ) - 0usize];
-    ["Offset of field: PJRT_LoadedExecutable_AddressableDevices_Args::extension_start"][::core::mem::offset_of!(
-        PJRT_LoadedExecutable_AddressableDevices_Args,
-        extension_start
-    ) - 8usize];
-    ["Offset of field: PJRT_LoadedExecutable_AddressableDevices_Args::executable"][::core::mem::offset_of!(
-        PJRT_LoadedExecutable_AddressableDevices_Args,
-        executable
-    ) - 16usize];
-    ["Offset of field: PJRT_LoadedExecutable_AddressableDevices_Args::addressable_devices"][::core::mem::offset_of!(
-        PJRT_LoadedExecutable_AddressableDevices_Args,
-        addressable_devices
-    )
-        - 24usize];
-    ["Offset of field: PJRT_LoadedExecutable_AddressableDevices_Args::num_addressable_devices"][::core::mem::offset_of!(
-        PJRT_LoadedExecutable_AddressableDevices_Args,
-        num_addressable_devices
-    )
-        - 32usize];
+    ["Offset of field: PJRT_LoadedExecutable_AddressableDevices_Args::struct_size"]
+        [::core::mem::offset_of!(PJRT_LoadedExecutable_AddressableDevices_Args, struct_size) - 0usize];
+    ["Offset of field: PJRT_LoadedExecutable_AddressableDevices_Args::extension_start"]
+        [::core::mem::offset_of!(PJRT_LoadedExecutable_AddressableDevices_Args, extension_start) - 8usize];
+    ["Offset of field: PJRT_LoadedExecutable_AddressableDevices_Args::executable"]
+        [::core::mem::offset_of!(PJRT_LoadedExecutable_AddressableDevices_Args, executable) - 16usize];
+    ["Offset of field: PJRT_LoadedExecutable_AddressableDevices_Args::addressable_devices"]
+        [::core::mem::offset_of!(PJRT_LoadedExecutable_AddressableDevices_Args, addressable_devices) - 24usize];
+    ["Offset of field: PJRT_LoadedExecutable_AddressableDevices_Args::num_addressable_devices"]
+        [::core::mem::offset_of!(PJRT_LoadedExecutable_AddressableDevices_Args, num_addressable_devices) - 32usize];
 };
 pub type PJRT_LoadedExecutable_AddressableDevices = ::core::option::Option<
-    unsafe extern "C" fn(
-        args: *mut PJRT_LoadedExecutable_AddressableDevices_Args,
-    ) -> *mut PJRT_Error,
+    unsafe extern "C" fn(args: *mut PJRT_LoadedExecutable_AddressableDevices_Args) -> *mut PJRT_Error,
 >;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -3219,9 +2789,8 @@ const _: () = {
     ["Offset of field: PJRT_Executable_OptimizedProgram_Args::program"]
         [::core::mem::offset_of!(PJRT_Executable_OptimizedProgram_Args, program) - 24usize];
 };
-pub type PJRT_Executable_OptimizedProgram = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Executable_OptimizedProgram_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Executable_OptimizedProgram =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Executable_OptimizedProgram_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_LoadedExecutable_Delete_Args {
@@ -3242,9 +2811,8 @@ const _: () = {
     ["Offset of field: PJRT_LoadedExecutable_Delete_Args::executable"]
         [::core::mem::offset_of!(PJRT_LoadedExecutable_Delete_Args, executable) - 16usize];
 };
-pub type PJRT_LoadedExecutable_Delete = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_LoadedExecutable_Delete_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_LoadedExecutable_Delete =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_LoadedExecutable_Delete_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_LoadedExecutable_IsDeleted_Args {
@@ -3268,9 +2836,8 @@ const _: () = {
     ["Offset of field: PJRT_LoadedExecutable_IsDeleted_Args::is_deleted"]
         [::core::mem::offset_of!(PJRT_LoadedExecutable_IsDeleted_Args, is_deleted) - 24usize];
 };
-pub type PJRT_LoadedExecutable_IsDeleted = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_LoadedExecutable_IsDeleted_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_LoadedExecutable_IsDeleted =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_LoadedExecutable_IsDeleted_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Chunk {
@@ -3287,10 +2854,8 @@ const _: () = {
     ["Alignment of PJRT_Chunk"][::core::mem::align_of::<PJRT_Chunk>() - 8usize];
     ["Offset of field: PJRT_Chunk::data"][::core::mem::offset_of!(PJRT_Chunk, data) - 0usize];
     ["Offset of field: PJRT_Chunk::size"][::core::mem::offset_of!(PJRT_Chunk, size) - 8usize];
-    ["Offset of field: PJRT_Chunk::deleter"]
-        [::core::mem::offset_of!(PJRT_Chunk, deleter) - 16usize];
-    ["Offset of field: PJRT_Chunk::deleter_arg"]
-        [::core::mem::offset_of!(PJRT_Chunk, deleter_arg) - 24usize];
+    ["Offset of field: PJRT_Chunk::deleter"][::core::mem::offset_of!(PJRT_Chunk, deleter) - 16usize];
+    ["Offset of field: PJRT_Chunk::deleter_arg"][::core::mem::offset_of!(PJRT_Chunk, deleter_arg) - 24usize];
 };
 #[repr(C)]
 #[derive(Debug)]
@@ -3324,8 +2889,7 @@ pub struct PJRT_SendCallbackInfo {
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of PJRT_SendCallbackInfo"][::core::mem::size_of::<PJRT_SendCallbackInfo>() - 24usize];
-    ["Alignment of PJRT_SendCallbackInfo"]
-        [::core::mem::align_of::<PJRT_SendCallbackInfo>() - 8usize];
+    ["Alignment of PJRT_SendCallbackInfo"][::core::mem::align_of::<PJRT_SendCallbackInfo>() - 8usize];
     ["Offset of field: PJRT_SendCallbackInfo::channel_id"]
         [::core::mem::offset_of!(PJRT_SendCallbackInfo, channel_id) - 0usize];
     ["Offset of field: PJRT_SendCallbackInfo::user_arg"]
@@ -3343,8 +2907,7 @@ pub struct PJRT_RecvCallbackInfo {
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of PJRT_RecvCallbackInfo"][::core::mem::size_of::<PJRT_RecvCallbackInfo>() - 24usize];
-    ["Alignment of PJRT_RecvCallbackInfo"]
-        [::core::mem::align_of::<PJRT_RecvCallbackInfo>() - 8usize];
+    ["Alignment of PJRT_RecvCallbackInfo"][::core::mem::align_of::<PJRT_RecvCallbackInfo>() - 8usize];
     ["Offset of field: PJRT_RecvCallbackInfo::channel_id"]
         [::core::mem::offset_of!(PJRT_RecvCallbackInfo, channel_id) - 0usize];
     ["Offset of field: PJRT_RecvCallbackInfo::user_arg"]
@@ -3392,8 +2955,7 @@ const _: () = {
         [::core::mem::offset_of!(PJRT_ExecuteOptions, non_donatable_input_indices) - 56usize];
     ["Offset of field: PJRT_ExecuteOptions::num_non_donatable_input_indices"]
         [::core::mem::offset_of!(PJRT_ExecuteOptions, num_non_donatable_input_indices) - 64usize];
-    ["Offset of field: PJRT_ExecuteOptions::context"]
-        [::core::mem::offset_of!(PJRT_ExecuteOptions, context) - 72usize];
+    ["Offset of field: PJRT_ExecuteOptions::context"][::core::mem::offset_of!(PJRT_ExecuteOptions, context) - 72usize];
     ["Offset of field: PJRT_ExecuteOptions::call_location"]
         [::core::mem::offset_of!(PJRT_ExecuteOptions, call_location) - 80usize];
     ["Offset of field: PJRT_ExecuteOptions::num_tasks"]
@@ -3439,16 +3001,13 @@ const _: () = {
         [::core::mem::offset_of!(PJRT_LoadedExecutable_Execute_Args, num_args) - 48usize];
     ["Offset of field: PJRT_LoadedExecutable_Execute_Args::output_lists"]
         [::core::mem::offset_of!(PJRT_LoadedExecutable_Execute_Args, output_lists) - 56usize];
-    ["Offset of field: PJRT_LoadedExecutable_Execute_Args::device_complete_events"][::core::mem::offset_of!(
-        PJRT_LoadedExecutable_Execute_Args,
-        device_complete_events
-    ) - 64usize];
+    ["Offset of field: PJRT_LoadedExecutable_Execute_Args::device_complete_events"]
+        [::core::mem::offset_of!(PJRT_LoadedExecutable_Execute_Args, device_complete_events) - 64usize];
     ["Offset of field: PJRT_LoadedExecutable_Execute_Args::execute_device"]
         [::core::mem::offset_of!(PJRT_LoadedExecutable_Execute_Args, execute_device) - 72usize];
 };
-pub type PJRT_LoadedExecutable_Execute = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_LoadedExecutable_Execute_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_LoadedExecutable_Execute =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_LoadedExecutable_Execute_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Executable_NumOutputs_Args {
@@ -3459,8 +3018,7 @@ pub struct PJRT_Executable_NumOutputs_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_Executable_NumOutputs_Args"]
-        [::core::mem::size_of::<PJRT_Executable_NumOutputs_Args>() - 32usize];
+    ["Size of PJRT_Executable_NumOutputs_Args"][::core::mem::size_of::<PJRT_Executable_NumOutputs_Args>() - 32usize];
     ["Alignment of PJRT_Executable_NumOutputs_Args"]
         [::core::mem::align_of::<PJRT_Executable_NumOutputs_Args>() - 8usize];
     ["Offset of field: PJRT_Executable_NumOutputs_Args::struct_size"]
@@ -3472,9 +3030,8 @@ const _: () = {
     ["Offset of field: PJRT_Executable_NumOutputs_Args::num_outputs"]
         [::core::mem::offset_of!(PJRT_Executable_NumOutputs_Args, num_outputs) - 24usize];
 };
-pub type PJRT_Executable_NumOutputs = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Executable_NumOutputs_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Executable_NumOutputs =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Executable_NumOutputs_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Executable_SizeOfGeneratedCodeInBytes_Args {
@@ -3489,29 +3046,17 @@ const _: () = {
         [::core::mem::size_of::<PJRT_Executable_SizeOfGeneratedCodeInBytes_Args>() - 32usize];
     ["Alignment of PJRT_Executable_SizeOfGeneratedCodeInBytes_Args"]
         [::core::mem::align_of::<PJRT_Executable_SizeOfGeneratedCodeInBytes_Args>() - 8usize];
-    ["Offset of field: PJRT_Executable_SizeOfGeneratedCodeInBytes_Args::struct_size"][::core::mem::offset_of!(
-        PJRT_Executable_SizeOfGeneratedCodeInBytes_Args,
-        struct_size
-    ) - 0usize];
-    ["Offset of field: PJRT_Executable_SizeOfGeneratedCodeInBytes_Args::extension_start"][::core::mem::offset_of!(
-        PJRT_Executable_SizeOfGeneratedCodeInBytes_Args,
-        extension_start
-    )
-        - 8usize];
-    ["Offset of field: PJRT_Executable_SizeOfGeneratedCodeInBytes_Args::executable"][::core::mem::offset_of!(
-        PJRT_Executable_SizeOfGeneratedCodeInBytes_Args,
-        executable
-    ) - 16usize];
-    ["Offset of field: PJRT_Executable_SizeOfGeneratedCodeInBytes_Args::size_in_bytes"][::core::mem::offset_of!(
-        PJRT_Executable_SizeOfGeneratedCodeInBytes_Args,
-        size_in_bytes
-    )
-        - 24usize];
+    ["Offset of field: PJRT_Executable_SizeOfGeneratedCodeInBytes_Args::struct_size"]
+        [::core::mem::offset_of!(PJRT_Executable_SizeOfGeneratedCodeInBytes_Args, struct_size) - 0usize];
+    ["Offset of field: PJRT_Executable_SizeOfGeneratedCodeInBytes_Args::extension_start"]
+        [::core::mem::offset_of!(PJRT_Executable_SizeOfGeneratedCodeInBytes_Args, extension_start) - 8usize];
+    ["Offset of field: PJRT_Executable_SizeOfGeneratedCodeInBytes_Args::executable"]
+        [::core::mem::offset_of!(PJRT_Executable_SizeOfGeneratedCodeInBytes_Args, executable) - 16usize];
+    ["Offset of field: PJRT_Executable_SizeOfGeneratedCodeInBytes_Args::size_in_bytes"]
+        [::core::mem::offset_of!(PJRT_Executable_SizeOfGeneratedCodeInBytes_Args, size_in_bytes) - 24usize];
 };
 pub type PJRT_Executable_SizeOfGeneratedCodeInBytes = ::core::option::Option<
-    unsafe extern "C" fn(
-        args: *mut PJRT_Executable_SizeOfGeneratedCodeInBytes_Args,
-    ) -> *mut PJRT_Error,
+    unsafe extern "C" fn(args: *mut PJRT_Executable_SizeOfGeneratedCodeInBytes_Args) -> *mut PJRT_Error,
 >;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -3524,8 +3069,7 @@ pub struct PJRT_Executable_Fingerprint_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_Executable_Fingerprint_Args"]
-        [::core::mem::size_of::<PJRT_Executable_Fingerprint_Args>() - 40usize];
+    ["Size of PJRT_Executable_Fingerprint_Args"][::core::mem::size_of::<PJRT_Executable_Fingerprint_Args>() - 40usize];
     ["Alignment of PJRT_Executable_Fingerprint_Args"]
         [::core::mem::align_of::<PJRT_Executable_Fingerprint_Args>() - 8usize];
     ["Offset of field: PJRT_Executable_Fingerprint_Args::struct_size"]
@@ -3534,18 +3078,13 @@ const _: () = {
         [::core::mem::offset_of!(PJRT_Executable_Fingerprint_Args, extension_start) - 8usize];
     ["Offset of field: PJRT_Executable_Fingerprint_Args::executable"]
         [::core::mem::offset_of!(PJRT_Executable_Fingerprint_Args, executable) - 16usize];
-    ["Offset of field: PJRT_Executable_Fingerprint_Args::executable_fingerprint"][::core::mem::offset_of!(
-        PJRT_Executable_Fingerprint_Args,
-        executable_fingerprint
-    ) - 24usize];
-    ["Offset of field: PJRT_Executable_Fingerprint_Args::executable_fingerprint_size"][::core::mem::offset_of!(
-        PJRT_Executable_Fingerprint_Args,
-        executable_fingerprint_size
-    ) - 32usize];
+    ["Offset of field: PJRT_Executable_Fingerprint_Args::executable_fingerprint"]
+        [::core::mem::offset_of!(PJRT_Executable_Fingerprint_Args, executable_fingerprint) - 24usize];
+    ["Offset of field: PJRT_Executable_Fingerprint_Args::executable_fingerprint_size"]
+        [::core::mem::offset_of!(PJRT_Executable_Fingerprint_Args, executable_fingerprint_size) - 32usize];
 };
-pub type PJRT_Executable_Fingerprint = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Executable_Fingerprint_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Executable_Fingerprint =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Executable_Fingerprint_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Executable_GetCostAnalysis_Args {
@@ -3572,9 +3111,8 @@ const _: () = {
     ["Offset of field: PJRT_Executable_GetCostAnalysis_Args::properties"]
         [::core::mem::offset_of!(PJRT_Executable_GetCostAnalysis_Args, properties) - 32usize];
 };
-pub type PJRT_Executable_GetCostAnalysis = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Executable_GetCostAnalysis_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Executable_GetCostAnalysis =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Executable_GetCostAnalysis_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Executable_GetCompiledMemoryStats_Args {
@@ -3600,70 +3138,38 @@ const _: () = {
         [::core::mem::size_of::<PJRT_Executable_GetCompiledMemoryStats_Args>() - 120usize];
     ["Alignment of PJRT_Executable_GetCompiledMemoryStats_Args"]
         [::core::mem::align_of::<PJRT_Executable_GetCompiledMemoryStats_Args>() - 8usize];
-    ["Offset of field: PJRT_Executable_GetCompiledMemoryStats_Args::struct_size"][::core::mem::offset_of!(
+    ["Offset of field: PJRT_Executable_GetCompiledMemoryStats_Args::struct_size"]
+        [::core::mem::offset_of!(PJRT_Executable_GetCompiledMemoryStats_Args, struct_size) - 0usize];
+    ["Offset of field: PJRT_Executable_GetCompiledMemoryStats_Args::extension_start"]
+        [::core::mem::offset_of!(PJRT_Executable_GetCompiledMemoryStats_Args, extension_start) - 8usize];
+    ["Offset of field: PJRT_Executable_GetCompiledMemoryStats_Args::executable"]
+        [::core::mem::offset_of!(PJRT_Executable_GetCompiledMemoryStats_Args, executable) - 16usize];
+    ["Offset of field: PJRT_Executable_GetCompiledMemoryStats_Args::generated_code_size_in_bytes"]
+        [::core::mem::offset_of!(PJRT_Executable_GetCompiledMemoryStats_Args, generated_code_size_in_bytes) - 24usize];
+    ["Offset of field: PJRT_Executable_GetCompiledMemoryStats_Args::argument_size_in_bytes"]
+        [::core::mem::offset_of!(PJRT_Executable_GetCompiledMemoryStats_Args, argument_size_in_bytes) - 32usize];
+    ["Offset of field: PJRT_Executable_GetCompiledMemoryStats_Args::output_size_in_bytes"]
+        [::core::mem::offset_of!(PJRT_Executable_GetCompiledMemoryStats_Args, output_size_in_bytes) - 40usize];
+    ["Offset of field: PJRT_Executable_GetCompiledMemoryStats_Args::alias_size_in_bytes"]
+        [::core::mem::offset_of!(PJRT_Executable_GetCompiledMemoryStats_Args, alias_size_in_bytes) - 48usize];
+    ["Offset of field: PJRT_Executable_GetCompiledMemoryStats_Args::temp_size_in_bytes"]
+        [::core::mem::offset_of!(PJRT_Executable_GetCompiledMemoryStats_Args, temp_size_in_bytes) - 56usize];
+    ["Offset of field: PJRT_Executable_GetCompiledMemoryStats_Args::host_generated_code_size_in_bytes"][::core::mem::offset_of!(
         PJRT_Executable_GetCompiledMemoryStats_Args,
-        struct_size
-    ) - 0usize];
-    ["Offset of field: PJRT_Executable_GetCompiledMemoryStats_Args::extension_start"][::core::mem::offset_of!(
-        PJRT_Executable_GetCompiledMemoryStats_Args,
-        extension_start
-    ) - 8usize];
-    ["Offset of field: PJRT_Executable_GetCompiledMemoryStats_Args::executable"][::core::mem::offset_of!(
-        PJRT_Executable_GetCompiledMemoryStats_Args,
-        executable
-    ) - 16usize];
-    ["Offset of field: PJRT_Executable_GetCompiledMemoryStats_Args::generated_code_size_in_bytes"] [:: core :: mem :: offset_of ! (PJRT_Executable_GetCompiledMemoryStats_Args , generated_code_size_in_bytes) - 24usize] ;
-    ["Offset of field: PJRT_Executable_GetCompiledMemoryStats_Args::argument_size_in_bytes"][::core::mem::offset_of!(
-        PJRT_Executable_GetCompiledMemoryStats_Args,
-        argument_size_in_bytes
-    )
-        - 32usize];
-    ["Offset of field: PJRT_Executable_GetCompiledMemoryStats_Args::output_size_in_bytes"][::core::mem::offset_of!(
-        PJRT_Executable_GetCompiledMemoryStats_Args,
-        output_size_in_bytes
-    )
-        - 40usize];
-    ["Offset of field: PJRT_Executable_GetCompiledMemoryStats_Args::alias_size_in_bytes"][::core::mem::offset_of!(
-        PJRT_Executable_GetCompiledMemoryStats_Args,
-        alias_size_in_bytes
-    )
-        - 48usize];
-    ["Offset of field: PJRT_Executable_GetCompiledMemoryStats_Args::temp_size_in_bytes"][::core::mem::offset_of!(
-        PJRT_Executable_GetCompiledMemoryStats_Args,
-        temp_size_in_bytes
-    )
-        - 56usize];
-    ["Offset of field: PJRT_Executable_GetCompiledMemoryStats_Args::host_generated_code_size_in_bytes"] [:: core :: mem :: offset_of ! (PJRT_Executable_GetCompiledMemoryStats_Args , host_generated_code_size_in_bytes) - 64usize] ;
-    ["Offset of field: PJRT_Executable_GetCompiledMemoryStats_Args::host_argument_size_in_bytes"][::core::mem::offset_of!(
-        PJRT_Executable_GetCompiledMemoryStats_Args,
-        host_argument_size_in_bytes
-    )
-        - 72usize];
-    ["Offset of field: PJRT_Executable_GetCompiledMemoryStats_Args::host_output_size_in_bytes"][::core::mem::offset_of!(
-        PJRT_Executable_GetCompiledMemoryStats_Args,
-        host_output_size_in_bytes
-    )
-        - 80usize];
-    ["Offset of field: PJRT_Executable_GetCompiledMemoryStats_Args::host_alias_size_in_bytes"][::core::mem::offset_of!(
-        PJRT_Executable_GetCompiledMemoryStats_Args,
-        host_alias_size_in_bytes
-    )
-        - 88usize];
-    ["Offset of field: PJRT_Executable_GetCompiledMemoryStats_Args::host_temp_size_in_bytes"][::core::mem::offset_of!(
-        PJRT_Executable_GetCompiledMemoryStats_Args,
-        host_temp_size_in_bytes
-    )
-        - 96usize];
-    ["Offset of field: PJRT_Executable_GetCompiledMemoryStats_Args::peak_memory_in_bytes"][::core::mem::offset_of!(
-        PJRT_Executable_GetCompiledMemoryStats_Args,
-        peak_memory_in_bytes
-    )
-        - 104usize];
-    ["Offset of field: PJRT_Executable_GetCompiledMemoryStats_Args::total_size_in_bytes"][::core::mem::offset_of!(
-        PJRT_Executable_GetCompiledMemoryStats_Args,
-        total_size_in_bytes
-    )
-        - 112usize];
+        host_generated_code_size_in_bytes
+    ) - 64usize];
+    ["Offset of field: PJRT_Executable_GetCompiledMemoryStats_Args::host_argument_size_in_bytes"]
+        [::core::mem::offset_of!(PJRT_Executable_GetCompiledMemoryStats_Args, host_argument_size_in_bytes) - 72usize];
+    ["Offset of field: PJRT_Executable_GetCompiledMemoryStats_Args::host_output_size_in_bytes"]
+        [::core::mem::offset_of!(PJRT_Executable_GetCompiledMemoryStats_Args, host_output_size_in_bytes) - 80usize];
+    ["Offset of field: PJRT_Executable_GetCompiledMemoryStats_Args::host_alias_size_in_bytes"]
+        [::core::mem::offset_of!(PJRT_Executable_GetCompiledMemoryStats_Args, host_alias_size_in_bytes) - 88usize];
+    ["Offset of field: PJRT_Executable_GetCompiledMemoryStats_Args::host_temp_size_in_bytes"]
+        [::core::mem::offset_of!(PJRT_Executable_GetCompiledMemoryStats_Args, host_temp_size_in_bytes) - 96usize];
+    ["Offset of field: PJRT_Executable_GetCompiledMemoryStats_Args::peak_memory_in_bytes"]
+        [::core::mem::offset_of!(PJRT_Executable_GetCompiledMemoryStats_Args, peak_memory_in_bytes) - 104usize];
+    ["Offset of field: PJRT_Executable_GetCompiledMemoryStats_Args::total_size_in_bytes"]
+        [::core::mem::offset_of!(PJRT_Executable_GetCompiledMemoryStats_Args, total_size_in_bytes) - 112usize];
 };
 pub type PJRT_Executable_GetCompiledMemoryStats = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Executable_GetCompiledMemoryStats_Args) -> *mut PJRT_Error,
@@ -3685,22 +3191,17 @@ const _: () = {
         [::core::mem::align_of::<PJRT_Executable_OutputElementTypes_Args>() - 8usize];
     ["Offset of field: PJRT_Executable_OutputElementTypes_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_Executable_OutputElementTypes_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Executable_OutputElementTypes_Args::extension_start"][::core::mem::offset_of!(
-        PJRT_Executable_OutputElementTypes_Args,
-        extension_start
-    ) - 8usize];
+    ["Offset of field: PJRT_Executable_OutputElementTypes_Args::extension_start"]
+        [::core::mem::offset_of!(PJRT_Executable_OutputElementTypes_Args, extension_start) - 8usize];
     ["Offset of field: PJRT_Executable_OutputElementTypes_Args::executable"]
         [::core::mem::offset_of!(PJRT_Executable_OutputElementTypes_Args, executable) - 16usize];
     ["Offset of field: PJRT_Executable_OutputElementTypes_Args::output_types"]
         [::core::mem::offset_of!(PJRT_Executable_OutputElementTypes_Args, output_types) - 24usize];
-    ["Offset of field: PJRT_Executable_OutputElementTypes_Args::num_output_types"][::core::mem::offset_of!(
-        PJRT_Executable_OutputElementTypes_Args,
-        num_output_types
-    ) - 32usize];
+    ["Offset of field: PJRT_Executable_OutputElementTypes_Args::num_output_types"]
+        [::core::mem::offset_of!(PJRT_Executable_OutputElementTypes_Args, num_output_types) - 32usize];
 };
-pub type PJRT_Executable_OutputElementTypes = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Executable_OutputElementTypes_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Executable_OutputElementTypes =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Executable_OutputElementTypes_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Executable_OutputDimensions_Args {
@@ -3730,9 +3231,8 @@ const _: () = {
     ["Offset of field: PJRT_Executable_OutputDimensions_Args::dim_sizes"]
         [::core::mem::offset_of!(PJRT_Executable_OutputDimensions_Args, dim_sizes) - 40usize];
 };
-pub type PJRT_Executable_OutputDimensions = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Executable_OutputDimensions_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Executable_OutputDimensions =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Executable_OutputDimensions_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Executable_OutputMemoryKinds_Args {
@@ -3759,14 +3259,11 @@ const _: () = {
         [::core::mem::offset_of!(PJRT_Executable_OutputMemoryKinds_Args, num_outputs) - 24usize];
     ["Offset of field: PJRT_Executable_OutputMemoryKinds_Args::memory_kinds"]
         [::core::mem::offset_of!(PJRT_Executable_OutputMemoryKinds_Args, memory_kinds) - 32usize];
-    ["Offset of field: PJRT_Executable_OutputMemoryKinds_Args::memory_kind_sizes"][::core::mem::offset_of!(
-        PJRT_Executable_OutputMemoryKinds_Args,
-        memory_kind_sizes
-    ) - 40usize];
+    ["Offset of field: PJRT_Executable_OutputMemoryKinds_Args::memory_kind_sizes"]
+        [::core::mem::offset_of!(PJRT_Executable_OutputMemoryKinds_Args, memory_kind_sizes) - 40usize];
 };
-pub type PJRT_Executable_OutputMemoryKinds = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Executable_OutputMemoryKinds_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Executable_OutputMemoryKinds =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Executable_OutputMemoryKinds_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug)]
 pub struct PJRT_SerializedExecutable {
@@ -3791,10 +3288,8 @@ pub struct PJRT_Executable_Serialize_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_Executable_Serialize_Args"]
-        [::core::mem::size_of::<PJRT_Executable_Serialize_Args>() - 56usize];
-    ["Alignment of PJRT_Executable_Serialize_Args"]
-        [::core::mem::align_of::<PJRT_Executable_Serialize_Args>() - 8usize];
+    ["Size of PJRT_Executable_Serialize_Args"][::core::mem::size_of::<PJRT_Executable_Serialize_Args>() - 56usize];
+    ["Alignment of PJRT_Executable_Serialize_Args"][::core::mem::align_of::<PJRT_Executable_Serialize_Args>() - 8usize];
     ["Offset of field: PJRT_Executable_Serialize_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_Executable_Serialize_Args, struct_size) - 0usize];
     ["Offset of field: PJRT_Executable_Serialize_Args::extension_start"]
@@ -3807,14 +3302,11 @@ const _: () = {
         [::core::mem::offset_of!(PJRT_Executable_Serialize_Args, serialized_bytes_size) - 32usize];
     ["Offset of field: PJRT_Executable_Serialize_Args::serialized_executable"]
         [::core::mem::offset_of!(PJRT_Executable_Serialize_Args, serialized_executable) - 40usize];
-    ["Offset of field: PJRT_Executable_Serialize_Args::serialized_executable_deleter"][::core::mem::offset_of!(
-        PJRT_Executable_Serialize_Args,
-        serialized_executable_deleter
-    ) - 48usize];
+    ["Offset of field: PJRT_Executable_Serialize_Args::serialized_executable_deleter"]
+        [::core::mem::offset_of!(PJRT_Executable_Serialize_Args, serialized_executable_deleter) - 48usize];
 };
-pub type PJRT_Executable_Serialize = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Executable_Serialize_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Executable_Serialize =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Executable_Serialize_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Executable_GetCompileOptions_Args {
@@ -3839,24 +3331,17 @@ const _: () = {
         [::core::mem::offset_of!(PJRT_Executable_GetCompileOptions_Args, extension_start) - 8usize];
     ["Offset of field: PJRT_Executable_GetCompileOptions_Args::executable"]
         [::core::mem::offset_of!(PJRT_Executable_GetCompileOptions_Args, executable) - 16usize];
-    ["Offset of field: PJRT_Executable_GetCompileOptions_Args::serialized_bytes"][::core::mem::offset_of!(
-        PJRT_Executable_GetCompileOptions_Args,
-        serialized_bytes
-    ) - 24usize];
-    ["Offset of field: PJRT_Executable_GetCompileOptions_Args::serialized_bytes_size"][::core::mem::offset_of!(
-        PJRT_Executable_GetCompileOptions_Args,
-        serialized_bytes_size
-    ) - 32usize];
-    ["Offset of field: PJRT_Executable_GetCompileOptions_Args::serialized_compile_options"][::core::mem::offset_of!(
-        PJRT_Executable_GetCompileOptions_Args,
-        serialized_compile_options
-    )
-        - 40usize];
-    ["Offset of field: PJRT_Executable_GetCompileOptions_Args::serialized_compile_options_deleter"] [:: core :: mem :: offset_of ! (PJRT_Executable_GetCompileOptions_Args , serialized_compile_options_deleter) - 48usize] ;
+    ["Offset of field: PJRT_Executable_GetCompileOptions_Args::serialized_bytes"]
+        [::core::mem::offset_of!(PJRT_Executable_GetCompileOptions_Args, serialized_bytes) - 24usize];
+    ["Offset of field: PJRT_Executable_GetCompileOptions_Args::serialized_bytes_size"]
+        [::core::mem::offset_of!(PJRT_Executable_GetCompileOptions_Args, serialized_bytes_size) - 32usize];
+    ["Offset of field: PJRT_Executable_GetCompileOptions_Args::serialized_compile_options"]
+        [::core::mem::offset_of!(PJRT_Executable_GetCompileOptions_Args, serialized_compile_options) - 40usize];
+    ["Offset of field: PJRT_Executable_GetCompileOptions_Args::serialized_compile_options_deleter"]
+        [::core::mem::offset_of!(PJRT_Executable_GetCompileOptions_Args, serialized_compile_options_deleter) - 48usize];
 };
-pub type PJRT_Executable_GetCompileOptions = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Executable_GetCompileOptions_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Executable_GetCompileOptions =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Executable_GetCompileOptions_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Executable_DeserializeAndLoad_Args {
@@ -3877,32 +3362,28 @@ const _: () = {
         [::core::mem::align_of::<PJRT_Executable_DeserializeAndLoad_Args>() - 8usize];
     ["Offset of field: PJRT_Executable_DeserializeAndLoad_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_Executable_DeserializeAndLoad_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Executable_DeserializeAndLoad_Args::extension_start"][::core::mem::offset_of!(
-        PJRT_Executable_DeserializeAndLoad_Args,
-        extension_start
-    ) - 8usize];
+    ["Offset of field: PJRT_Executable_DeserializeAndLoad_Args::extension_start"]
+        [::core::mem::offset_of!(PJRT_Executable_DeserializeAndLoad_Args, extension_start) - 8usize];
     ["Offset of field: PJRT_Executable_DeserializeAndLoad_Args::client"]
         [::core::mem::offset_of!(PJRT_Executable_DeserializeAndLoad_Args, client) - 16usize];
-    ["Offset of field: PJRT_Executable_DeserializeAndLoad_Args::serialized_executable"][::core::mem::offset_of!(
+    ["Offset of field: PJRT_Executable_DeserializeAndLoad_Args::serialized_executable"]
+        [::core::mem::offset_of!(PJRT_Executable_DeserializeAndLoad_Args, serialized_executable) - 24usize];
+    ["Offset of field: PJRT_Executable_DeserializeAndLoad_Args::serialized_executable_size"]
+        [::core::mem::offset_of!(PJRT_Executable_DeserializeAndLoad_Args, serialized_executable_size) - 32usize];
+    ["Offset of field: PJRT_Executable_DeserializeAndLoad_Args::loaded_executable"]
+        [::core::mem::offset_of!(PJRT_Executable_DeserializeAndLoad_Args, loaded_executable) - 40usize];
+    ["Offset of field: PJRT_Executable_DeserializeAndLoad_Args::overridden_serialized_compile_options"][::core::mem::offset_of!(
         PJRT_Executable_DeserializeAndLoad_Args,
-        serialized_executable
+        overridden_serialized_compile_options
+    ) - 48usize];
+    ["Offset of field: PJRT_Executable_DeserializeAndLoad_Args::overridden_serialized_compile_options_size"][::core::mem::offset_of!(
+        PJRT_Executable_DeserializeAndLoad_Args,
+        overridden_serialized_compile_options_size
     )
-        - 24usize];
-    ["Offset of field: PJRT_Executable_DeserializeAndLoad_Args::serialized_executable_size"][::core::mem::offset_of!(
-        PJRT_Executable_DeserializeAndLoad_Args,
-        serialized_executable_size
-    )
-        - 32usize];
-    ["Offset of field: PJRT_Executable_DeserializeAndLoad_Args::loaded_executable"][::core::mem::offset_of!(
-        PJRT_Executable_DeserializeAndLoad_Args,
-        loaded_executable
-    ) - 40usize];
-    ["Offset of field: PJRT_Executable_DeserializeAndLoad_Args::overridden_serialized_compile_options"] [:: core :: mem :: offset_of ! (PJRT_Executable_DeserializeAndLoad_Args , overridden_serialized_compile_options) - 48usize] ;
-    ["Offset of field: PJRT_Executable_DeserializeAndLoad_Args::overridden_serialized_compile_options_size"] [:: core :: mem :: offset_of ! (PJRT_Executable_DeserializeAndLoad_Args , overridden_serialized_compile_options_size) - 56usize] ;
+        - 56usize];
 };
-pub type PJRT_Executable_DeserializeAndLoad = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Executable_DeserializeAndLoad_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Executable_DeserializeAndLoad =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Executable_DeserializeAndLoad_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_LoadedExecutable_Fingerprint_Args {
@@ -3924,20 +3405,13 @@ const _: () = {
         [::core::mem::offset_of!(PJRT_LoadedExecutable_Fingerprint_Args, extension_start) - 8usize];
     ["Offset of field: PJRT_LoadedExecutable_Fingerprint_Args::executable"]
         [::core::mem::offset_of!(PJRT_LoadedExecutable_Fingerprint_Args, executable) - 16usize];
-    ["Offset of field: PJRT_LoadedExecutable_Fingerprint_Args::executable_fingerprint"][::core::mem::offset_of!(
-        PJRT_LoadedExecutable_Fingerprint_Args,
-        executable_fingerprint
-    )
-        - 24usize];
-    ["Offset of field: PJRT_LoadedExecutable_Fingerprint_Args::executable_fingerprint_size"][::core::mem::offset_of!(
-        PJRT_LoadedExecutable_Fingerprint_Args,
-        executable_fingerprint_size
-    )
-        - 32usize];
+    ["Offset of field: PJRT_LoadedExecutable_Fingerprint_Args::executable_fingerprint"]
+        [::core::mem::offset_of!(PJRT_LoadedExecutable_Fingerprint_Args, executable_fingerprint) - 24usize];
+    ["Offset of field: PJRT_LoadedExecutable_Fingerprint_Args::executable_fingerprint_size"]
+        [::core::mem::offset_of!(PJRT_LoadedExecutable_Fingerprint_Args, executable_fingerprint_size) - 32usize];
 };
-pub type PJRT_LoadedExecutable_Fingerprint = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_LoadedExecutable_Fingerprint_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_LoadedExecutable_Fingerprint =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_LoadedExecutable_Fingerprint_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Buffer_Destroy_Args {
@@ -3947,10 +3421,8 @@ pub struct PJRT_Buffer_Destroy_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_Buffer_Destroy_Args"]
-        [::core::mem::size_of::<PJRT_Buffer_Destroy_Args>() - 24usize];
-    ["Alignment of PJRT_Buffer_Destroy_Args"]
-        [::core::mem::align_of::<PJRT_Buffer_Destroy_Args>() - 8usize];
+    ["Size of PJRT_Buffer_Destroy_Args"][::core::mem::size_of::<PJRT_Buffer_Destroy_Args>() - 24usize];
+    ["Alignment of PJRT_Buffer_Destroy_Args"][::core::mem::align_of::<PJRT_Buffer_Destroy_Args>() - 8usize];
     ["Offset of field: PJRT_Buffer_Destroy_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_Buffer_Destroy_Args, struct_size) - 0usize];
     ["Offset of field: PJRT_Buffer_Destroy_Args::extension_start"]
@@ -3958,9 +3430,8 @@ const _: () = {
     ["Offset of field: PJRT_Buffer_Destroy_Args::buffer"]
         [::core::mem::offset_of!(PJRT_Buffer_Destroy_Args, buffer) - 16usize];
 };
-pub type PJRT_Buffer_Destroy = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Buffer_Destroy_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Buffer_Destroy =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_Destroy_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Buffer_ElementType_Args {
@@ -3971,10 +3442,8 @@ pub struct PJRT_Buffer_ElementType_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_Buffer_ElementType_Args"]
-        [::core::mem::size_of::<PJRT_Buffer_ElementType_Args>() - 32usize];
-    ["Alignment of PJRT_Buffer_ElementType_Args"]
-        [::core::mem::align_of::<PJRT_Buffer_ElementType_Args>() - 8usize];
+    ["Size of PJRT_Buffer_ElementType_Args"][::core::mem::size_of::<PJRT_Buffer_ElementType_Args>() - 32usize];
+    ["Alignment of PJRT_Buffer_ElementType_Args"][::core::mem::align_of::<PJRT_Buffer_ElementType_Args>() - 8usize];
     ["Offset of field: PJRT_Buffer_ElementType_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_Buffer_ElementType_Args, struct_size) - 0usize];
     ["Offset of field: PJRT_Buffer_ElementType_Args::extension_start"]
@@ -3984,9 +3453,8 @@ const _: () = {
     ["Offset of field: PJRT_Buffer_ElementType_Args::type_"]
         [::core::mem::offset_of!(PJRT_Buffer_ElementType_Args, type_) - 24usize];
 };
-pub type PJRT_Buffer_ElementType = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Buffer_ElementType_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Buffer_ElementType =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_ElementType_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Buffer_Dimensions_Args {
@@ -3998,10 +3466,8 @@ pub struct PJRT_Buffer_Dimensions_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_Buffer_Dimensions_Args"]
-        [::core::mem::size_of::<PJRT_Buffer_Dimensions_Args>() - 40usize];
-    ["Alignment of PJRT_Buffer_Dimensions_Args"]
-        [::core::mem::align_of::<PJRT_Buffer_Dimensions_Args>() - 8usize];
+    ["Size of PJRT_Buffer_Dimensions_Args"][::core::mem::size_of::<PJRT_Buffer_Dimensions_Args>() - 40usize];
+    ["Alignment of PJRT_Buffer_Dimensions_Args"][::core::mem::align_of::<PJRT_Buffer_Dimensions_Args>() - 8usize];
     ["Offset of field: PJRT_Buffer_Dimensions_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_Buffer_Dimensions_Args, struct_size) - 0usize];
     ["Offset of field: PJRT_Buffer_Dimensions_Args::extension_start"]
@@ -4013,9 +3479,8 @@ const _: () = {
     ["Offset of field: PJRT_Buffer_Dimensions_Args::num_dims"]
         [::core::mem::offset_of!(PJRT_Buffer_Dimensions_Args, num_dims) - 32usize];
 };
-pub type PJRT_Buffer_Dimensions = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Buffer_Dimensions_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Buffer_Dimensions =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_Dimensions_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Buffer_UnpaddedDimensions_Args {
@@ -4042,9 +3507,8 @@ const _: () = {
     ["Offset of field: PJRT_Buffer_UnpaddedDimensions_Args::num_dims"]
         [::core::mem::offset_of!(PJRT_Buffer_UnpaddedDimensions_Args, num_dims) - 32usize];
 };
-pub type PJRT_Buffer_UnpaddedDimensions = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Buffer_UnpaddedDimensions_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Buffer_UnpaddedDimensions =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_UnpaddedDimensions_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Buffer_DynamicDimensionIndices_Args {
@@ -4062,20 +3526,14 @@ const _: () = {
         [::core::mem::align_of::<PJRT_Buffer_DynamicDimensionIndices_Args>() - 8usize];
     ["Offset of field: PJRT_Buffer_DynamicDimensionIndices_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_Buffer_DynamicDimensionIndices_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Buffer_DynamicDimensionIndices_Args::extension_start"][::core::mem::offset_of!(
-        PJRT_Buffer_DynamicDimensionIndices_Args,
-        extension_start
-    ) - 8usize];
+    ["Offset of field: PJRT_Buffer_DynamicDimensionIndices_Args::extension_start"]
+        [::core::mem::offset_of!(PJRT_Buffer_DynamicDimensionIndices_Args, extension_start) - 8usize];
     ["Offset of field: PJRT_Buffer_DynamicDimensionIndices_Args::buffer"]
         [::core::mem::offset_of!(PJRT_Buffer_DynamicDimensionIndices_Args, buffer) - 16usize];
-    ["Offset of field: PJRT_Buffer_DynamicDimensionIndices_Args::dynamic_dim_indices"][::core::mem::offset_of!(
-        PJRT_Buffer_DynamicDimensionIndices_Args,
-        dynamic_dim_indices
-    ) - 24usize];
-    ["Offset of field: PJRT_Buffer_DynamicDimensionIndices_Args::num_dynamic_dims"][::core::mem::offset_of!(
-        PJRT_Buffer_DynamicDimensionIndices_Args,
-        num_dynamic_dims
-    ) - 32usize];
+    ["Offset of field: PJRT_Buffer_DynamicDimensionIndices_Args::dynamic_dim_indices"]
+        [::core::mem::offset_of!(PJRT_Buffer_DynamicDimensionIndices_Args, dynamic_dim_indices) - 24usize];
+    ["Offset of field: PJRT_Buffer_DynamicDimensionIndices_Args::num_dynamic_dims"]
+        [::core::mem::offset_of!(PJRT_Buffer_DynamicDimensionIndices_Args, num_dynamic_dims) - 32usize];
 };
 pub type PJRT_Buffer_DynamicDimensionIndices = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Buffer_DynamicDimensionIndices_Args) -> *mut PJRT_Error,
@@ -4090,8 +3548,7 @@ pub struct PJRT_Buffer_GetMemoryLayout_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_Buffer_GetMemoryLayout_Args"]
-        [::core::mem::size_of::<PJRT_Buffer_GetMemoryLayout_Args>() - 104usize];
+    ["Size of PJRT_Buffer_GetMemoryLayout_Args"][::core::mem::size_of::<PJRT_Buffer_GetMemoryLayout_Args>() - 104usize];
     ["Alignment of PJRT_Buffer_GetMemoryLayout_Args"]
         [::core::mem::align_of::<PJRT_Buffer_GetMemoryLayout_Args>() - 8usize];
     ["Offset of field: PJRT_Buffer_GetMemoryLayout_Args::struct_size"]
@@ -4103,9 +3560,8 @@ const _: () = {
     ["Offset of field: PJRT_Buffer_GetMemoryLayout_Args::layout"]
         [::core::mem::offset_of!(PJRT_Buffer_GetMemoryLayout_Args, layout) - 24usize];
 };
-pub type PJRT_Buffer_GetMemoryLayout = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Buffer_GetMemoryLayout_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Buffer_GetMemoryLayout =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_GetMemoryLayout_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Buffer_ToHostBuffer_Args {
@@ -4119,10 +3575,8 @@ pub struct PJRT_Buffer_ToHostBuffer_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_Buffer_ToHostBuffer_Args"]
-        [::core::mem::size_of::<PJRT_Buffer_ToHostBuffer_Args>() - 56usize];
-    ["Alignment of PJRT_Buffer_ToHostBuffer_Args"]
-        [::core::mem::align_of::<PJRT_Buffer_ToHostBuffer_Args>() - 8usize];
+    ["Size of PJRT_Buffer_ToHostBuffer_Args"][::core::mem::size_of::<PJRT_Buffer_ToHostBuffer_Args>() - 56usize];
+    ["Alignment of PJRT_Buffer_ToHostBuffer_Args"][::core::mem::align_of::<PJRT_Buffer_ToHostBuffer_Args>() - 8usize];
     ["Offset of field: PJRT_Buffer_ToHostBuffer_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_Buffer_ToHostBuffer_Args, struct_size) - 0usize];
     ["Offset of field: PJRT_Buffer_ToHostBuffer_Args::extension_start"]
@@ -4138,9 +3592,8 @@ const _: () = {
     ["Offset of field: PJRT_Buffer_ToHostBuffer_Args::event"]
         [::core::mem::offset_of!(PJRT_Buffer_ToHostBuffer_Args, event) - 48usize];
 };
-pub type PJRT_Buffer_ToHostBuffer = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Buffer_ToHostBuffer_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Buffer_ToHostBuffer =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_ToHostBuffer_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Buffer_OnDeviceSizeInBytes_Args {
@@ -4161,14 +3614,11 @@ const _: () = {
         [::core::mem::offset_of!(PJRT_Buffer_OnDeviceSizeInBytes_Args, extension_start) - 8usize];
     ["Offset of field: PJRT_Buffer_OnDeviceSizeInBytes_Args::buffer"]
         [::core::mem::offset_of!(PJRT_Buffer_OnDeviceSizeInBytes_Args, buffer) - 16usize];
-    ["Offset of field: PJRT_Buffer_OnDeviceSizeInBytes_Args::on_device_size_in_bytes"][::core::mem::offset_of!(
-        PJRT_Buffer_OnDeviceSizeInBytes_Args,
-        on_device_size_in_bytes
-    ) - 24usize];
+    ["Offset of field: PJRT_Buffer_OnDeviceSizeInBytes_Args::on_device_size_in_bytes"]
+        [::core::mem::offset_of!(PJRT_Buffer_OnDeviceSizeInBytes_Args, on_device_size_in_bytes) - 24usize];
 };
-pub type PJRT_Buffer_OnDeviceSizeInBytes = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Buffer_OnDeviceSizeInBytes_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Buffer_OnDeviceSizeInBytes =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_OnDeviceSizeInBytes_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Buffer_Delete_Args {
@@ -4178,10 +3628,8 @@ pub struct PJRT_Buffer_Delete_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_Buffer_Delete_Args"]
-        [::core::mem::size_of::<PJRT_Buffer_Delete_Args>() - 24usize];
-    ["Alignment of PJRT_Buffer_Delete_Args"]
-        [::core::mem::align_of::<PJRT_Buffer_Delete_Args>() - 8usize];
+    ["Size of PJRT_Buffer_Delete_Args"][::core::mem::size_of::<PJRT_Buffer_Delete_Args>() - 24usize];
+    ["Alignment of PJRT_Buffer_Delete_Args"][::core::mem::align_of::<PJRT_Buffer_Delete_Args>() - 8usize];
     ["Offset of field: PJRT_Buffer_Delete_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_Buffer_Delete_Args, struct_size) - 0usize];
     ["Offset of field: PJRT_Buffer_Delete_Args::extension_start"]
@@ -4189,9 +3637,8 @@ const _: () = {
     ["Offset of field: PJRT_Buffer_Delete_Args::buffer"]
         [::core::mem::offset_of!(PJRT_Buffer_Delete_Args, buffer) - 16usize];
 };
-pub type PJRT_Buffer_Delete = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Buffer_Delete_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Buffer_Delete =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_Delete_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Buffer_IsDeleted_Args {
@@ -4202,10 +3649,8 @@ pub struct PJRT_Buffer_IsDeleted_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_Buffer_IsDeleted_Args"]
-        [::core::mem::size_of::<PJRT_Buffer_IsDeleted_Args>() - 32usize];
-    ["Alignment of PJRT_Buffer_IsDeleted_Args"]
-        [::core::mem::align_of::<PJRT_Buffer_IsDeleted_Args>() - 8usize];
+    ["Size of PJRT_Buffer_IsDeleted_Args"][::core::mem::size_of::<PJRT_Buffer_IsDeleted_Args>() - 32usize];
+    ["Alignment of PJRT_Buffer_IsDeleted_Args"][::core::mem::align_of::<PJRT_Buffer_IsDeleted_Args>() - 8usize];
     ["Offset of field: PJRT_Buffer_IsDeleted_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_Buffer_IsDeleted_Args, struct_size) - 0usize];
     ["Offset of field: PJRT_Buffer_IsDeleted_Args::extension_start"]
@@ -4215,9 +3660,8 @@ const _: () = {
     ["Offset of field: PJRT_Buffer_IsDeleted_Args::is_deleted"]
         [::core::mem::offset_of!(PJRT_Buffer_IsDeleted_Args, is_deleted) - 24usize];
 };
-pub type PJRT_Buffer_IsDeleted = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Buffer_IsDeleted_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Buffer_IsDeleted =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_IsDeleted_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Buffer_CopyRawToHost_Args {
@@ -4231,10 +3675,8 @@ pub struct PJRT_Buffer_CopyRawToHost_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_Buffer_CopyRawToHost_Args"]
-        [::core::mem::size_of::<PJRT_Buffer_CopyRawToHost_Args>() - 56usize];
-    ["Alignment of PJRT_Buffer_CopyRawToHost_Args"]
-        [::core::mem::align_of::<PJRT_Buffer_CopyRawToHost_Args>() - 8usize];
+    ["Size of PJRT_Buffer_CopyRawToHost_Args"][::core::mem::size_of::<PJRT_Buffer_CopyRawToHost_Args>() - 56usize];
+    ["Alignment of PJRT_Buffer_CopyRawToHost_Args"][::core::mem::align_of::<PJRT_Buffer_CopyRawToHost_Args>() - 8usize];
     ["Offset of field: PJRT_Buffer_CopyRawToHost_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_Buffer_CopyRawToHost_Args, struct_size) - 0usize];
     ["Offset of field: PJRT_Buffer_CopyRawToHost_Args::extension_start"]
@@ -4250,9 +3692,8 @@ const _: () = {
     ["Offset of field: PJRT_Buffer_CopyRawToHost_Args::event"]
         [::core::mem::offset_of!(PJRT_Buffer_CopyRawToHost_Args, event) - 48usize];
 };
-pub type PJRT_Buffer_CopyRawToHost = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Buffer_CopyRawToHost_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Buffer_CopyRawToHost =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_CopyRawToHost_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Buffer_CopyRawToHostFuture_Callback_Args {
@@ -4269,27 +3710,16 @@ const _: () = {
         [::core::mem::size_of::<PJRT_Buffer_CopyRawToHostFuture_Callback_Args>() - 48usize];
     ["Alignment of PJRT_Buffer_CopyRawToHostFuture_Callback_Args"]
         [::core::mem::align_of::<PJRT_Buffer_CopyRawToHostFuture_Callback_Args>() - 8usize];
-    ["Offset of field: PJRT_Buffer_CopyRawToHostFuture_Callback_Args::struct_size"][::core::mem::offset_of!(
-        PJRT_Buffer_CopyRawToHostFuture_Callback_Args,
-        struct_size
-    ) - 0usize];
-    ["Offset of field: PJRT_Buffer_CopyRawToHostFuture_Callback_Args::callback_data"][::core::mem::offset_of!(
-        PJRT_Buffer_CopyRawToHostFuture_Callback_Args,
-        callback_data
-    ) - 8usize];
-    ["Offset of field: PJRT_Buffer_CopyRawToHostFuture_Callback_Args::error_code"][::core::mem::offset_of!(
-        PJRT_Buffer_CopyRawToHostFuture_Callback_Args,
-        error_code
-    ) - 16usize];
-    ["Offset of field: PJRT_Buffer_CopyRawToHostFuture_Callback_Args::error_message"][::core::mem::offset_of!(
-        PJRT_Buffer_CopyRawToHostFuture_Callback_Args,
-        error_message
-    ) - 24usize];
-    ["Offset of field: PJRT_Buffer_CopyRawToHostFuture_Callback_Args::error_message_size"][::core::mem::offset_of!(
-        PJRT_Buffer_CopyRawToHostFuture_Callback_Args,
-        error_message_size
-    )
-        - 32usize];
+    ["Offset of field: PJRT_Buffer_CopyRawToHostFuture_Callback_Args::struct_size"]
+        [::core::mem::offset_of!(PJRT_Buffer_CopyRawToHostFuture_Callback_Args, struct_size) - 0usize];
+    ["Offset of field: PJRT_Buffer_CopyRawToHostFuture_Callback_Args::callback_data"]
+        [::core::mem::offset_of!(PJRT_Buffer_CopyRawToHostFuture_Callback_Args, callback_data) - 8usize];
+    ["Offset of field: PJRT_Buffer_CopyRawToHostFuture_Callback_Args::error_code"]
+        [::core::mem::offset_of!(PJRT_Buffer_CopyRawToHostFuture_Callback_Args, error_code) - 16usize];
+    ["Offset of field: PJRT_Buffer_CopyRawToHostFuture_Callback_Args::error_message"]
+        [::core::mem::offset_of!(PJRT_Buffer_CopyRawToHostFuture_Callback_Args, error_message) - 24usize];
+    ["Offset of field: PJRT_Buffer_CopyRawToHostFuture_Callback_Args::error_message_size"]
+        [::core::mem::offset_of!(PJRT_Buffer_CopyRawToHostFuture_Callback_Args, error_message_size) - 32usize];
     ["Offset of field: PJRT_Buffer_CopyRawToHostFuture_Callback_Args::dst"]
         [::core::mem::offset_of!(PJRT_Buffer_CopyRawToHostFuture_Callback_Args, dst) - 40usize];
 };
@@ -4303,9 +3733,8 @@ pub struct PJRT_Buffer_CopyRawToHostFuture_Args {
     pub transfer_size: i64,
     pub event: *mut PJRT_Event,
     pub callback_data: *mut ::core::ffi::c_void,
-    pub future_ready_callback: ::core::option::Option<
-        unsafe extern "C" fn(args: *mut PJRT_Buffer_CopyRawToHostFuture_Callback_Args),
-    >,
+    pub future_ready_callback:
+        ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_CopyRawToHostFuture_Callback_Args)>,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -4327,14 +3756,11 @@ const _: () = {
         [::core::mem::offset_of!(PJRT_Buffer_CopyRawToHostFuture_Args, event) - 40usize];
     ["Offset of field: PJRT_Buffer_CopyRawToHostFuture_Args::callback_data"]
         [::core::mem::offset_of!(PJRT_Buffer_CopyRawToHostFuture_Args, callback_data) - 48usize];
-    ["Offset of field: PJRT_Buffer_CopyRawToHostFuture_Args::future_ready_callback"][::core::mem::offset_of!(
-        PJRT_Buffer_CopyRawToHostFuture_Args,
-        future_ready_callback
-    ) - 56usize];
+    ["Offset of field: PJRT_Buffer_CopyRawToHostFuture_Args::future_ready_callback"]
+        [::core::mem::offset_of!(PJRT_Buffer_CopyRawToHostFuture_Args, future_ready_callback) - 56usize];
 };
-pub type PJRT_Buffer_CopyRawToHostFuture = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Buffer_CopyRawToHostFuture_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Buffer_CopyRawToHostFuture =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_CopyRawToHostFuture_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Buffer_CopyToDevice_Args {
@@ -4346,10 +3772,8 @@ pub struct PJRT_Buffer_CopyToDevice_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_Buffer_CopyToDevice_Args"]
-        [::core::mem::size_of::<PJRT_Buffer_CopyToDevice_Args>() - 40usize];
-    ["Alignment of PJRT_Buffer_CopyToDevice_Args"]
-        [::core::mem::align_of::<PJRT_Buffer_CopyToDevice_Args>() - 8usize];
+    ["Size of PJRT_Buffer_CopyToDevice_Args"][::core::mem::size_of::<PJRT_Buffer_CopyToDevice_Args>() - 40usize];
+    ["Alignment of PJRT_Buffer_CopyToDevice_Args"][::core::mem::align_of::<PJRT_Buffer_CopyToDevice_Args>() - 8usize];
     ["Offset of field: PJRT_Buffer_CopyToDevice_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_Buffer_CopyToDevice_Args, struct_size) - 0usize];
     ["Offset of field: PJRT_Buffer_CopyToDevice_Args::extension_start"]
@@ -4361,9 +3785,8 @@ const _: () = {
     ["Offset of field: PJRT_Buffer_CopyToDevice_Args::dst_buffer"]
         [::core::mem::offset_of!(PJRT_Buffer_CopyToDevice_Args, dst_buffer) - 32usize];
 };
-pub type PJRT_Buffer_CopyToDevice = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Buffer_CopyToDevice_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Buffer_CopyToDevice =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_CopyToDevice_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Buffer_CopyToMemory_Args {
@@ -4375,10 +3798,8 @@ pub struct PJRT_Buffer_CopyToMemory_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_Buffer_CopyToMemory_Args"]
-        [::core::mem::size_of::<PJRT_Buffer_CopyToMemory_Args>() - 40usize];
-    ["Alignment of PJRT_Buffer_CopyToMemory_Args"]
-        [::core::mem::align_of::<PJRT_Buffer_CopyToMemory_Args>() - 8usize];
+    ["Size of PJRT_Buffer_CopyToMemory_Args"][::core::mem::size_of::<PJRT_Buffer_CopyToMemory_Args>() - 40usize];
+    ["Alignment of PJRT_Buffer_CopyToMemory_Args"][::core::mem::align_of::<PJRT_Buffer_CopyToMemory_Args>() - 8usize];
     ["Offset of field: PJRT_Buffer_CopyToMemory_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_Buffer_CopyToMemory_Args, struct_size) - 0usize];
     ["Offset of field: PJRT_Buffer_CopyToMemory_Args::extension_start"]
@@ -4390,9 +3811,8 @@ const _: () = {
     ["Offset of field: PJRT_Buffer_CopyToMemory_Args::dst_buffer"]
         [::core::mem::offset_of!(PJRT_Buffer_CopyToMemory_Args, dst_buffer) - 32usize];
 };
-pub type PJRT_Buffer_CopyToMemory = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Buffer_CopyToMemory_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Buffer_CopyToMemory =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_CopyToMemory_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Buffer_IsOnCpu_Args {
@@ -4403,10 +3823,8 @@ pub struct PJRT_Buffer_IsOnCpu_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_Buffer_IsOnCpu_Args"]
-        [::core::mem::size_of::<PJRT_Buffer_IsOnCpu_Args>() - 32usize];
-    ["Alignment of PJRT_Buffer_IsOnCpu_Args"]
-        [::core::mem::align_of::<PJRT_Buffer_IsOnCpu_Args>() - 8usize];
+    ["Size of PJRT_Buffer_IsOnCpu_Args"][::core::mem::size_of::<PJRT_Buffer_IsOnCpu_Args>() - 32usize];
+    ["Alignment of PJRT_Buffer_IsOnCpu_Args"][::core::mem::align_of::<PJRT_Buffer_IsOnCpu_Args>() - 8usize];
     ["Offset of field: PJRT_Buffer_IsOnCpu_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_Buffer_IsOnCpu_Args, struct_size) - 0usize];
     ["Offset of field: PJRT_Buffer_IsOnCpu_Args::extension_start"]
@@ -4416,9 +3834,8 @@ const _: () = {
     ["Offset of field: PJRT_Buffer_IsOnCpu_Args::is_on_cpu"]
         [::core::mem::offset_of!(PJRT_Buffer_IsOnCpu_Args, is_on_cpu) - 24usize];
 };
-pub type PJRT_Buffer_IsOnCpu = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Buffer_IsOnCpu_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Buffer_IsOnCpu =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_IsOnCpu_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Buffer_Device_Args {
@@ -4429,10 +3846,8 @@ pub struct PJRT_Buffer_Device_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_Buffer_Device_Args"]
-        [::core::mem::size_of::<PJRT_Buffer_Device_Args>() - 32usize];
-    ["Alignment of PJRT_Buffer_Device_Args"]
-        [::core::mem::align_of::<PJRT_Buffer_Device_Args>() - 8usize];
+    ["Size of PJRT_Buffer_Device_Args"][::core::mem::size_of::<PJRT_Buffer_Device_Args>() - 32usize];
+    ["Alignment of PJRT_Buffer_Device_Args"][::core::mem::align_of::<PJRT_Buffer_Device_Args>() - 8usize];
     ["Offset of field: PJRT_Buffer_Device_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_Buffer_Device_Args, struct_size) - 0usize];
     ["Offset of field: PJRT_Buffer_Device_Args::extension_start"]
@@ -4442,9 +3857,8 @@ const _: () = {
     ["Offset of field: PJRT_Buffer_Device_Args::device"]
         [::core::mem::offset_of!(PJRT_Buffer_Device_Args, device) - 24usize];
 };
-pub type PJRT_Buffer_Device = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Buffer_Device_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Buffer_Device =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_Device_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Buffer_Memory_Args {
@@ -4455,10 +3869,8 @@ pub struct PJRT_Buffer_Memory_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_Buffer_Memory_Args"]
-        [::core::mem::size_of::<PJRT_Buffer_Memory_Args>() - 32usize];
-    ["Alignment of PJRT_Buffer_Memory_Args"]
-        [::core::mem::align_of::<PJRT_Buffer_Memory_Args>() - 8usize];
+    ["Size of PJRT_Buffer_Memory_Args"][::core::mem::size_of::<PJRT_Buffer_Memory_Args>() - 32usize];
+    ["Alignment of PJRT_Buffer_Memory_Args"][::core::mem::align_of::<PJRT_Buffer_Memory_Args>() - 8usize];
     ["Offset of field: PJRT_Buffer_Memory_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_Buffer_Memory_Args, struct_size) - 0usize];
     ["Offset of field: PJRT_Buffer_Memory_Args::extension_start"]
@@ -4468,9 +3880,8 @@ const _: () = {
     ["Offset of field: PJRT_Buffer_Memory_Args::memory"]
         [::core::mem::offset_of!(PJRT_Buffer_Memory_Args, memory) - 24usize];
 };
-pub type PJRT_Buffer_Memory = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Buffer_Memory_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Buffer_Memory =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_Memory_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Buffer_ReadyEvent_Args {
@@ -4481,10 +3892,8 @@ pub struct PJRT_Buffer_ReadyEvent_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_Buffer_ReadyEvent_Args"]
-        [::core::mem::size_of::<PJRT_Buffer_ReadyEvent_Args>() - 32usize];
-    ["Alignment of PJRT_Buffer_ReadyEvent_Args"]
-        [::core::mem::align_of::<PJRT_Buffer_ReadyEvent_Args>() - 8usize];
+    ["Size of PJRT_Buffer_ReadyEvent_Args"][::core::mem::size_of::<PJRT_Buffer_ReadyEvent_Args>() - 32usize];
+    ["Alignment of PJRT_Buffer_ReadyEvent_Args"][::core::mem::align_of::<PJRT_Buffer_ReadyEvent_Args>() - 8usize];
     ["Offset of field: PJRT_Buffer_ReadyEvent_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_Buffer_ReadyEvent_Args, struct_size) - 0usize];
     ["Offset of field: PJRT_Buffer_ReadyEvent_Args::extension_start"]
@@ -4494,9 +3903,8 @@ const _: () = {
     ["Offset of field: PJRT_Buffer_ReadyEvent_Args::event"]
         [::core::mem::offset_of!(PJRT_Buffer_ReadyEvent_Args, event) - 24usize];
 };
-pub type PJRT_Buffer_ReadyEvent = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Buffer_ReadyEvent_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Buffer_ReadyEvent =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_ReadyEvent_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Buffer_UnsafePointer_Args {
@@ -4507,10 +3915,8 @@ pub struct PJRT_Buffer_UnsafePointer_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_Buffer_UnsafePointer_Args"]
-        [::core::mem::size_of::<PJRT_Buffer_UnsafePointer_Args>() - 32usize];
-    ["Alignment of PJRT_Buffer_UnsafePointer_Args"]
-        [::core::mem::align_of::<PJRT_Buffer_UnsafePointer_Args>() - 8usize];
+    ["Size of PJRT_Buffer_UnsafePointer_Args"][::core::mem::size_of::<PJRT_Buffer_UnsafePointer_Args>() - 32usize];
+    ["Alignment of PJRT_Buffer_UnsafePointer_Args"][::core::mem::align_of::<PJRT_Buffer_UnsafePointer_Args>() - 8usize];
     ["Offset of field: PJRT_Buffer_UnsafePointer_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_Buffer_UnsafePointer_Args, struct_size) - 0usize];
     ["Offset of field: PJRT_Buffer_UnsafePointer_Args::extension_start"]
@@ -4520,9 +3926,8 @@ const _: () = {
     ["Offset of field: PJRT_Buffer_UnsafePointer_Args::buffer_pointer"]
         [::core::mem::offset_of!(PJRT_Buffer_UnsafePointer_Args, buffer_pointer) - 24usize];
 };
-pub type PJRT_Buffer_UnsafePointer = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Buffer_UnsafePointer_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Buffer_UnsafePointer =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_UnsafePointer_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Buffer_IncreaseExternalReferenceCount_Args {
@@ -4536,24 +3941,15 @@ const _: () = {
         [::core::mem::size_of::<PJRT_Buffer_IncreaseExternalReferenceCount_Args>() - 24usize];
     ["Alignment of PJRT_Buffer_IncreaseExternalReferenceCount_Args"]
         [::core::mem::align_of::<PJRT_Buffer_IncreaseExternalReferenceCount_Args>() - 8usize];
-    ["Offset of field: PJRT_Buffer_IncreaseExternalReferenceCount_Args::struct_size"][::core::mem::offset_of!(
-        PJRT_Buffer_IncreaseExternalReferenceCount_Args,
-        struct_size
-    ) - 0usize];
-    ["Offset of field: PJRT_Buffer_IncreaseExternalReferenceCount_Args::extension_start"][::core::mem::offset_of!(
-        PJRT_Buffer_IncreaseExternalReferenceCount_Args,
-        extension_start
-    )
-        - 8usize];
-    ["Offset of field: PJRT_Buffer_IncreaseExternalReferenceCount_Args::buffer"][::core::mem::offset_of!(
-        PJRT_Buffer_IncreaseExternalReferenceCount_Args,
-        buffer
-    ) - 16usize];
+    ["Offset of field: PJRT_Buffer_IncreaseExternalReferenceCount_Args::struct_size"]
+        [::core::mem::offset_of!(PJRT_Buffer_IncreaseExternalReferenceCount_Args, struct_size) - 0usize];
+    ["Offset of field: PJRT_Buffer_IncreaseExternalReferenceCount_Args::extension_start"]
+        [::core::mem::offset_of!(PJRT_Buffer_IncreaseExternalReferenceCount_Args, extension_start) - 8usize];
+    ["Offset of field: PJRT_Buffer_IncreaseExternalReferenceCount_Args::buffer"]
+        [::core::mem::offset_of!(PJRT_Buffer_IncreaseExternalReferenceCount_Args, buffer) - 16usize];
 };
 pub type PJRT_Buffer_IncreaseExternalReferenceCount = ::core::option::Option<
-    unsafe extern "C" fn(
-        args: *mut PJRT_Buffer_IncreaseExternalReferenceCount_Args,
-    ) -> *mut PJRT_Error,
+    unsafe extern "C" fn(args: *mut PJRT_Buffer_IncreaseExternalReferenceCount_Args) -> *mut PJRT_Error,
 >;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -4568,24 +3964,15 @@ const _: () = {
         [::core::mem::size_of::<PJRT_Buffer_DecreaseExternalReferenceCount_Args>() - 24usize];
     ["Alignment of PJRT_Buffer_DecreaseExternalReferenceCount_Args"]
         [::core::mem::align_of::<PJRT_Buffer_DecreaseExternalReferenceCount_Args>() - 8usize];
-    ["Offset of field: PJRT_Buffer_DecreaseExternalReferenceCount_Args::struct_size"][::core::mem::offset_of!(
-        PJRT_Buffer_DecreaseExternalReferenceCount_Args,
-        struct_size
-    ) - 0usize];
-    ["Offset of field: PJRT_Buffer_DecreaseExternalReferenceCount_Args::extension_start"][::core::mem::offset_of!(
-        PJRT_Buffer_DecreaseExternalReferenceCount_Args,
-        extension_start
-    )
-        - 8usize];
-    ["Offset of field: PJRT_Buffer_DecreaseExternalReferenceCount_Args::buffer"][::core::mem::offset_of!(
-        PJRT_Buffer_DecreaseExternalReferenceCount_Args,
-        buffer
-    ) - 16usize];
+    ["Offset of field: PJRT_Buffer_DecreaseExternalReferenceCount_Args::struct_size"]
+        [::core::mem::offset_of!(PJRT_Buffer_DecreaseExternalReferenceCount_Args, struct_size) - 0usize];
+    ["Offset of field: PJRT_Buffer_DecreaseExternalReferenceCount_Args::extension_start"]
+        [::core::mem::offset_of!(PJRT_Buffer_DecreaseExternalReferenceCount_Args, extension_start) - 8usize];
+    ["Offset of field: PJRT_Buffer_DecreaseExternalReferenceCount_Args::buffer"]
+        [::core::mem::offset_of!(PJRT_Buffer_DecreaseExternalReferenceCount_Args, buffer) - 16usize];
 };
 pub type PJRT_Buffer_DecreaseExternalReferenceCount = ::core::option::Option<
-    unsafe extern "C" fn(
-        args: *mut PJRT_Buffer_DecreaseExternalReferenceCount_Args,
-    ) -> *mut PJRT_Error,
+    unsafe extern "C" fn(args: *mut PJRT_Buffer_DecreaseExternalReferenceCount_Args) -> *mut PJRT_Error,
 >;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -4601,27 +3988,17 @@ const _: () = {
         [::core::mem::size_of::<PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args>() - 32usize];
     ["Alignment of PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args"]
         [::core::mem::align_of::<PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args>() - 8usize];
-    ["Offset of field: PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args::struct_size"][::core::mem::offset_of!(
-        PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args,
-        struct_size
-    ) - 0usize];
-    ["Offset of field: PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args::extension_start"][::core::mem::offset_of!(
-        PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args,
-        extension_start
-    )
-        - 8usize];
+    ["Offset of field: PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args::struct_size"]
+        [::core::mem::offset_of!(PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args, struct_size) - 0usize];
+    ["Offset of field: PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args::extension_start"]
+        [::core::mem::offset_of!(PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args, extension_start) - 8usize];
     ["Offset of field: PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args::buffer"]
         [::core::mem::offset_of!(PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args, buffer) - 16usize];
-    ["Offset of field: PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args::device_memory_ptr"][::core::mem::offset_of!(
-        PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args,
-        device_memory_ptr
-    )
-        - 24usize];
+    ["Offset of field: PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args::device_memory_ptr"]
+        [::core::mem::offset_of!(PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args, device_memory_ptr) - 24usize];
 };
 pub type PJRT_Buffer_OpaqueDeviceMemoryDataPointer = ::core::option::Option<
-    unsafe extern "C" fn(
-        args: *mut PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args,
-    ) -> *mut PJRT_Error,
+    unsafe extern "C" fn(args: *mut PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args) -> *mut PJRT_Error,
 >;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -4638,27 +4015,16 @@ const _: () = {
         [::core::mem::size_of::<PJRT_Buffer_DonateWithControlDependency_Callback_Args>() - 40usize];
     ["Alignment of PJRT_Buffer_DonateWithControlDependency_Callback_Args"]
         [::core::mem::align_of::<PJRT_Buffer_DonateWithControlDependency_Callback_Args>() - 8usize];
-    ["Offset of field: PJRT_Buffer_DonateWithControlDependency_Callback_Args::struct_size"][::core::mem::offset_of!(
-        PJRT_Buffer_DonateWithControlDependency_Callback_Args,
-        struct_size
-    )
-        - 0usize];
-    ["Offset of field: PJRT_Buffer_DonateWithControlDependency_Callback_Args::callback_data"][::core::mem::offset_of!(
-        PJRT_Buffer_DonateWithControlDependency_Callback_Args,
-        callback_data
-    )
-        - 8usize];
-    ["Offset of field: PJRT_Buffer_DonateWithControlDependency_Callback_Args::error_code"][::core::mem::offset_of!(
-        PJRT_Buffer_DonateWithControlDependency_Callback_Args,
-        error_code
-    )
-        - 16usize];
-    ["Offset of field: PJRT_Buffer_DonateWithControlDependency_Callback_Args::error_message"][::core::mem::offset_of!(
-        PJRT_Buffer_DonateWithControlDependency_Callback_Args,
-        error_message
-    )
-        - 24usize];
-    ["Offset of field: PJRT_Buffer_DonateWithControlDependency_Callback_Args::error_message_size"] [:: core :: mem :: offset_of ! (PJRT_Buffer_DonateWithControlDependency_Callback_Args , error_message_size) - 32usize] ;
+    ["Offset of field: PJRT_Buffer_DonateWithControlDependency_Callback_Args::struct_size"]
+        [::core::mem::offset_of!(PJRT_Buffer_DonateWithControlDependency_Callback_Args, struct_size) - 0usize];
+    ["Offset of field: PJRT_Buffer_DonateWithControlDependency_Callback_Args::callback_data"]
+        [::core::mem::offset_of!(PJRT_Buffer_DonateWithControlDependency_Callback_Args, callback_data) - 8usize];
+    ["Offset of field: PJRT_Buffer_DonateWithControlDependency_Callback_Args::error_code"]
+        [::core::mem::offset_of!(PJRT_Buffer_DonateWithControlDependency_Callback_Args, error_code) - 16usize];
+    ["Offset of field: PJRT_Buffer_DonateWithControlDependency_Callback_Args::error_message"]
+        [::core::mem::offset_of!(PJRT_Buffer_DonateWithControlDependency_Callback_Args, error_message) - 24usize];
+    ["Offset of field: PJRT_Buffer_DonateWithControlDependency_Callback_Args::error_message_size"]
+        [::core::mem::offset_of!(PJRT_Buffer_DonateWithControlDependency_Callback_Args, error_message_size) - 32usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -4667,9 +4033,8 @@ pub struct PJRT_Buffer_DonateWithControlDependency_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     pub buffer: *mut PJRT_Buffer,
     pub callback_data: *mut ::core::ffi::c_void,
-    pub dependency_ready_callback: ::core::option::Option<
-        unsafe extern "C" fn(args: *mut PJRT_Buffer_DonateWithControlDependency_Callback_Args),
-    >,
+    pub dependency_ready_callback:
+        ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_DonateWithControlDependency_Callback_Args)>,
     pub out_buffer: *mut PJRT_Buffer,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
@@ -4678,34 +4043,21 @@ const _: () = {
         [::core::mem::size_of::<PJRT_Buffer_DonateWithControlDependency_Args>() - 48usize];
     ["Alignment of PJRT_Buffer_DonateWithControlDependency_Args"]
         [::core::mem::align_of::<PJRT_Buffer_DonateWithControlDependency_Args>() - 8usize];
-    ["Offset of field: PJRT_Buffer_DonateWithControlDependency_Args::struct_size"][::core::mem::offset_of!(
-        PJRT_Buffer_DonateWithControlDependency_Args,
-        struct_size
-    ) - 0usize];
-    ["Offset of field: PJRT_Buffer_DonateWithControlDependency_Args::extension_start"][::core::mem::offset_of!(
-        PJRT_Buffer_DonateWithControlDependency_Args,
-        extension_start
-    ) - 8usize];
+    ["Offset of field: PJRT_Buffer_DonateWithControlDependency_Args::struct_size"]
+        [::core::mem::offset_of!(PJRT_Buffer_DonateWithControlDependency_Args, struct_size) - 0usize];
+    ["Offset of field: PJRT_Buffer_DonateWithControlDependency_Args::extension_start"]
+        [::core::mem::offset_of!(PJRT_Buffer_DonateWithControlDependency_Args, extension_start) - 8usize];
     ["Offset of field: PJRT_Buffer_DonateWithControlDependency_Args::buffer"]
         [::core::mem::offset_of!(PJRT_Buffer_DonateWithControlDependency_Args, buffer) - 16usize];
-    ["Offset of field: PJRT_Buffer_DonateWithControlDependency_Args::callback_data"][::core::mem::offset_of!(
-        PJRT_Buffer_DonateWithControlDependency_Args,
-        callback_data
-    ) - 24usize];
-    ["Offset of field: PJRT_Buffer_DonateWithControlDependency_Args::dependency_ready_callback"][::core::mem::offset_of!(
-        PJRT_Buffer_DonateWithControlDependency_Args,
-        dependency_ready_callback
-    )
-        - 32usize];
-    ["Offset of field: PJRT_Buffer_DonateWithControlDependency_Args::out_buffer"][::core::mem::offset_of!(
-        PJRT_Buffer_DonateWithControlDependency_Args,
-        out_buffer
-    ) - 40usize];
+    ["Offset of field: PJRT_Buffer_DonateWithControlDependency_Args::callback_data"]
+        [::core::mem::offset_of!(PJRT_Buffer_DonateWithControlDependency_Args, callback_data) - 24usize];
+    ["Offset of field: PJRT_Buffer_DonateWithControlDependency_Args::dependency_ready_callback"]
+        [::core::mem::offset_of!(PJRT_Buffer_DonateWithControlDependency_Args, dependency_ready_callback) - 32usize];
+    ["Offset of field: PJRT_Buffer_DonateWithControlDependency_Args::out_buffer"]
+        [::core::mem::offset_of!(PJRT_Buffer_DonateWithControlDependency_Args, out_buffer) - 40usize];
 };
 pub type PJRT_Buffer_DonateWithControlDependency = ::core::option::Option<
-    unsafe extern "C" fn(
-        args: *mut PJRT_Buffer_DonateWithControlDependency_Args,
-    ) -> *mut PJRT_Error,
+    unsafe extern "C" fn(args: *mut PJRT_Buffer_DonateWithControlDependency_Args) -> *mut PJRT_Error,
 >;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -4727,9 +4079,8 @@ const _: () = {
     ["Offset of field: PJRT_CopyToDeviceStream_Destroy_Args::stream"]
         [::core::mem::offset_of!(PJRT_CopyToDeviceStream_Destroy_Args, stream) - 16usize];
 };
-pub type PJRT_CopyToDeviceStream_Destroy = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_CopyToDeviceStream_Destroy_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_CopyToDeviceStream_Destroy =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_CopyToDeviceStream_Destroy_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_CopyToDeviceStream_AddChunk_Args {
@@ -4753,14 +4104,11 @@ const _: () = {
         [::core::mem::offset_of!(PJRT_CopyToDeviceStream_AddChunk_Args, stream) - 16usize];
     ["Offset of field: PJRT_CopyToDeviceStream_AddChunk_Args::chunk"]
         [::core::mem::offset_of!(PJRT_CopyToDeviceStream_AddChunk_Args, chunk) - 24usize];
-    ["Offset of field: PJRT_CopyToDeviceStream_AddChunk_Args::transfer_complete"][::core::mem::offset_of!(
-        PJRT_CopyToDeviceStream_AddChunk_Args,
-        transfer_complete
-    ) - 32usize];
+    ["Offset of field: PJRT_CopyToDeviceStream_AddChunk_Args::transfer_complete"]
+        [::core::mem::offset_of!(PJRT_CopyToDeviceStream_AddChunk_Args, transfer_complete) - 32usize];
 };
-pub type PJRT_CopyToDeviceStream_AddChunk = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_CopyToDeviceStream_AddChunk_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_CopyToDeviceStream_AddChunk =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_CopyToDeviceStream_AddChunk_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_CopyToDeviceStream_TotalBytes_Args {
@@ -4777,18 +4125,15 @@ const _: () = {
         [::core::mem::align_of::<PJRT_CopyToDeviceStream_TotalBytes_Args>() - 8usize];
     ["Offset of field: PJRT_CopyToDeviceStream_TotalBytes_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_CopyToDeviceStream_TotalBytes_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_CopyToDeviceStream_TotalBytes_Args::extension_start"][::core::mem::offset_of!(
-        PJRT_CopyToDeviceStream_TotalBytes_Args,
-        extension_start
-    ) - 8usize];
+    ["Offset of field: PJRT_CopyToDeviceStream_TotalBytes_Args::extension_start"]
+        [::core::mem::offset_of!(PJRT_CopyToDeviceStream_TotalBytes_Args, extension_start) - 8usize];
     ["Offset of field: PJRT_CopyToDeviceStream_TotalBytes_Args::stream"]
         [::core::mem::offset_of!(PJRT_CopyToDeviceStream_TotalBytes_Args, stream) - 16usize];
     ["Offset of field: PJRT_CopyToDeviceStream_TotalBytes_Args::total_bytes"]
         [::core::mem::offset_of!(PJRT_CopyToDeviceStream_TotalBytes_Args, total_bytes) - 24usize];
 };
-pub type PJRT_CopyToDeviceStream_TotalBytes = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_CopyToDeviceStream_TotalBytes_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_CopyToDeviceStream_TotalBytes =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_CopyToDeviceStream_TotalBytes_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_CopyToDeviceStream_GranuleSize_Args {
@@ -4805,17 +4150,12 @@ const _: () = {
         [::core::mem::align_of::<PJRT_CopyToDeviceStream_GranuleSize_Args>() - 8usize];
     ["Offset of field: PJRT_CopyToDeviceStream_GranuleSize_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_CopyToDeviceStream_GranuleSize_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_CopyToDeviceStream_GranuleSize_Args::extension_start"][::core::mem::offset_of!(
-        PJRT_CopyToDeviceStream_GranuleSize_Args,
-        extension_start
-    ) - 8usize];
+    ["Offset of field: PJRT_CopyToDeviceStream_GranuleSize_Args::extension_start"]
+        [::core::mem::offset_of!(PJRT_CopyToDeviceStream_GranuleSize_Args, extension_start) - 8usize];
     ["Offset of field: PJRT_CopyToDeviceStream_GranuleSize_Args::stream"]
         [::core::mem::offset_of!(PJRT_CopyToDeviceStream_GranuleSize_Args, stream) - 16usize];
-    ["Offset of field: PJRT_CopyToDeviceStream_GranuleSize_Args::granule_size_in_bytes"][::core::mem::offset_of!(
-        PJRT_CopyToDeviceStream_GranuleSize_Args,
-        granule_size_in_bytes
-    )
-        - 24usize];
+    ["Offset of field: PJRT_CopyToDeviceStream_GranuleSize_Args::granule_size_in_bytes"]
+        [::core::mem::offset_of!(PJRT_CopyToDeviceStream_GranuleSize_Args, granule_size_in_bytes) - 24usize];
 };
 pub type PJRT_CopyToDeviceStream_GranuleSize = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_CopyToDeviceStream_GranuleSize_Args) -> *mut PJRT_Error,
@@ -4836,16 +4176,12 @@ const _: () = {
         [::core::mem::align_of::<PJRT_CopyToDeviceStream_CurrentBytes_Args>() - 8usize];
     ["Offset of field: PJRT_CopyToDeviceStream_CurrentBytes_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_CopyToDeviceStream_CurrentBytes_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_CopyToDeviceStream_CurrentBytes_Args::extension_start"][::core::mem::offset_of!(
-        PJRT_CopyToDeviceStream_CurrentBytes_Args,
-        extension_start
-    ) - 8usize];
+    ["Offset of field: PJRT_CopyToDeviceStream_CurrentBytes_Args::extension_start"]
+        [::core::mem::offset_of!(PJRT_CopyToDeviceStream_CurrentBytes_Args, extension_start) - 8usize];
     ["Offset of field: PJRT_CopyToDeviceStream_CurrentBytes_Args::stream"]
         [::core::mem::offset_of!(PJRT_CopyToDeviceStream_CurrentBytes_Args, stream) - 16usize];
-    ["Offset of field: PJRT_CopyToDeviceStream_CurrentBytes_Args::current_bytes"][::core::mem::offset_of!(
-        PJRT_CopyToDeviceStream_CurrentBytes_Args,
-        current_bytes
-    ) - 24usize];
+    ["Offset of field: PJRT_CopyToDeviceStream_CurrentBytes_Args::current_bytes"]
+        [::core::mem::offset_of!(PJRT_CopyToDeviceStream_CurrentBytes_Args, current_bytes) - 24usize];
 };
 pub type PJRT_CopyToDeviceStream_CurrentBytes = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_CopyToDeviceStream_CurrentBytes_Args) -> *mut PJRT_Error,
@@ -4873,10 +4209,8 @@ const _: () = {
         [::core::mem::offset_of!(PJRT_TopologyDescription_Create_Args, extension_start) - 8usize];
     ["Offset of field: PJRT_TopologyDescription_Create_Args::topology_name"]
         [::core::mem::offset_of!(PJRT_TopologyDescription_Create_Args, topology_name) - 16usize];
-    ["Offset of field: PJRT_TopologyDescription_Create_Args::topology_name_size"][::core::mem::offset_of!(
-        PJRT_TopologyDescription_Create_Args,
-        topology_name_size
-    ) - 24usize];
+    ["Offset of field: PJRT_TopologyDescription_Create_Args::topology_name_size"]
+        [::core::mem::offset_of!(PJRT_TopologyDescription_Create_Args, topology_name_size) - 24usize];
     ["Offset of field: PJRT_TopologyDescription_Create_Args::create_options"]
         [::core::mem::offset_of!(PJRT_TopologyDescription_Create_Args, create_options) - 32usize];
     ["Offset of field: PJRT_TopologyDescription_Create_Args::num_options"]
@@ -4884,9 +4218,8 @@ const _: () = {
     ["Offset of field: PJRT_TopologyDescription_Create_Args::topology"]
         [::core::mem::offset_of!(PJRT_TopologyDescription_Create_Args, topology) - 48usize];
 };
-pub type PJRT_TopologyDescription_Create = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_TopologyDescription_Create_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_TopologyDescription_Create =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_TopologyDescription_Create_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_TopologyDescription_Destroy_Args {
@@ -4907,9 +4240,8 @@ const _: () = {
     ["Offset of field: PJRT_TopologyDescription_Destroy_Args::topology"]
         [::core::mem::offset_of!(PJRT_TopologyDescription_Destroy_Args, topology) - 16usize];
 };
-pub type PJRT_TopologyDescription_Destroy = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_TopologyDescription_Destroy_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_TopologyDescription_Destroy =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_TopologyDescription_Destroy_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_TopologyDescription_PlatformVersion_Args {
@@ -4925,33 +4257,19 @@ const _: () = {
         [::core::mem::size_of::<PJRT_TopologyDescription_PlatformVersion_Args>() - 40usize];
     ["Alignment of PJRT_TopologyDescription_PlatformVersion_Args"]
         [::core::mem::align_of::<PJRT_TopologyDescription_PlatformVersion_Args>() - 8usize];
-    ["Offset of field: PJRT_TopologyDescription_PlatformVersion_Args::struct_size"][::core::mem::offset_of!(
-        PJRT_TopologyDescription_PlatformVersion_Args,
-        struct_size
-    ) - 0usize];
-    ["Offset of field: PJRT_TopologyDescription_PlatformVersion_Args::extension_start"][::core::mem::offset_of!(
-        PJRT_TopologyDescription_PlatformVersion_Args,
-        extension_start
-    ) - 8usize];
-    ["Offset of field: PJRT_TopologyDescription_PlatformVersion_Args::topology"][::core::mem::offset_of!(
-        PJRT_TopologyDescription_PlatformVersion_Args,
-        topology
-    ) - 16usize];
-    ["Offset of field: PJRT_TopologyDescription_PlatformVersion_Args::platform_version"][::core::mem::offset_of!(
-        PJRT_TopologyDescription_PlatformVersion_Args,
-        platform_version
-    )
-        - 24usize];
-    ["Offset of field: PJRT_TopologyDescription_PlatformVersion_Args::platform_version_size"][::core::mem::offset_of!(
-        PJRT_TopologyDescription_PlatformVersion_Args,
-        platform_version_size
-    )
-        - 32usize];
+    ["Offset of field: PJRT_TopologyDescription_PlatformVersion_Args::struct_size"]
+        [::core::mem::offset_of!(PJRT_TopologyDescription_PlatformVersion_Args, struct_size) - 0usize];
+    ["Offset of field: PJRT_TopologyDescription_PlatformVersion_Args::extension_start"]
+        [::core::mem::offset_of!(PJRT_TopologyDescription_PlatformVersion_Args, extension_start) - 8usize];
+    ["Offset of field: PJRT_TopologyDescription_PlatformVersion_Args::topology"]
+        [::core::mem::offset_of!(PJRT_TopologyDescription_PlatformVersion_Args, topology) - 16usize];
+    ["Offset of field: PJRT_TopologyDescription_PlatformVersion_Args::platform_version"]
+        [::core::mem::offset_of!(PJRT_TopologyDescription_PlatformVersion_Args, platform_version) - 24usize];
+    ["Offset of field: PJRT_TopologyDescription_PlatformVersion_Args::platform_version_size"]
+        [::core::mem::offset_of!(PJRT_TopologyDescription_PlatformVersion_Args, platform_version_size) - 32usize];
 };
 pub type PJRT_TopologyDescription_PlatformVersion = ::core::option::Option<
-    unsafe extern "C" fn(
-        args: *mut PJRT_TopologyDescription_PlatformVersion_Args,
-    ) -> *mut PJRT_Error,
+    unsafe extern "C" fn(args: *mut PJRT_TopologyDescription_PlatformVersion_Args) -> *mut PJRT_Error,
 >;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -4970,21 +4288,14 @@ const _: () = {
         [::core::mem::align_of::<PJRT_TopologyDescription_PlatformName_Args>() - 8usize];
     ["Offset of field: PJRT_TopologyDescription_PlatformName_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_TopologyDescription_PlatformName_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_TopologyDescription_PlatformName_Args::extension_start"][::core::mem::offset_of!(
-        PJRT_TopologyDescription_PlatformName_Args,
-        extension_start
-    ) - 8usize];
+    ["Offset of field: PJRT_TopologyDescription_PlatformName_Args::extension_start"]
+        [::core::mem::offset_of!(PJRT_TopologyDescription_PlatformName_Args, extension_start) - 8usize];
     ["Offset of field: PJRT_TopologyDescription_PlatformName_Args::topology"]
         [::core::mem::offset_of!(PJRT_TopologyDescription_PlatformName_Args, topology) - 16usize];
-    ["Offset of field: PJRT_TopologyDescription_PlatformName_Args::platform_name"][::core::mem::offset_of!(
-        PJRT_TopologyDescription_PlatformName_Args,
-        platform_name
-    ) - 24usize];
-    ["Offset of field: PJRT_TopologyDescription_PlatformName_Args::platform_name_size"][::core::mem::offset_of!(
-        PJRT_TopologyDescription_PlatformName_Args,
-        platform_name_size
-    )
-        - 32usize];
+    ["Offset of field: PJRT_TopologyDescription_PlatformName_Args::platform_name"]
+        [::core::mem::offset_of!(PJRT_TopologyDescription_PlatformName_Args, platform_name) - 24usize];
+    ["Offset of field: PJRT_TopologyDescription_PlatformName_Args::platform_name_size"]
+        [::core::mem::offset_of!(PJRT_TopologyDescription_PlatformName_Args, platform_name_size) - 32usize];
 };
 pub type PJRT_TopologyDescription_PlatformName = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_TopologyDescription_PlatformName_Args) -> *mut PJRT_Error,
@@ -5004,35 +4315,19 @@ const _: () = {
         [::core::mem::size_of::<PJRT_TopologyDescription_GetDeviceDescriptions_Args>() - 40usize];
     ["Alignment of PJRT_TopologyDescription_GetDeviceDescriptions_Args"]
         [::core::mem::align_of::<PJRT_TopologyDescription_GetDeviceDescriptions_Args>() - 8usize];
-    ["Offset of field: PJRT_TopologyDescription_GetDeviceDescriptions_Args::struct_size"][::core::mem::offset_of!(
-        PJRT_TopologyDescription_GetDeviceDescriptions_Args,
-        struct_size
-    )
-        - 0usize];
-    ["Offset of field: PJRT_TopologyDescription_GetDeviceDescriptions_Args::extension_start"][::core::mem::offset_of!(
-        PJRT_TopologyDescription_GetDeviceDescriptions_Args,
-        extension_start
-    )
-        - 8usize];
-    ["Offset of field: PJRT_TopologyDescription_GetDeviceDescriptions_Args::topology"][::core::mem::offset_of!(
-        PJRT_TopologyDescription_GetDeviceDescriptions_Args,
-        topology
-    ) - 16usize];
-    ["Offset of field: PJRT_TopologyDescription_GetDeviceDescriptions_Args::descriptions"][::core::mem::offset_of!(
-        PJRT_TopologyDescription_GetDeviceDescriptions_Args,
-        descriptions
-    )
-        - 24usize];
-    ["Offset of field: PJRT_TopologyDescription_GetDeviceDescriptions_Args::num_descriptions"][::core::mem::offset_of!(
-        PJRT_TopologyDescription_GetDeviceDescriptions_Args,
-        num_descriptions
-    )
-        - 32usize];
+    ["Offset of field: PJRT_TopologyDescription_GetDeviceDescriptions_Args::struct_size"]
+        [::core::mem::offset_of!(PJRT_TopologyDescription_GetDeviceDescriptions_Args, struct_size) - 0usize];
+    ["Offset of field: PJRT_TopologyDescription_GetDeviceDescriptions_Args::extension_start"]
+        [::core::mem::offset_of!(PJRT_TopologyDescription_GetDeviceDescriptions_Args, extension_start) - 8usize];
+    ["Offset of field: PJRT_TopologyDescription_GetDeviceDescriptions_Args::topology"]
+        [::core::mem::offset_of!(PJRT_TopologyDescription_GetDeviceDescriptions_Args, topology) - 16usize];
+    ["Offset of field: PJRT_TopologyDescription_GetDeviceDescriptions_Args::descriptions"]
+        [::core::mem::offset_of!(PJRT_TopologyDescription_GetDeviceDescriptions_Args, descriptions) - 24usize];
+    ["Offset of field: PJRT_TopologyDescription_GetDeviceDescriptions_Args::num_descriptions"]
+        [::core::mem::offset_of!(PJRT_TopologyDescription_GetDeviceDescriptions_Args, num_descriptions) - 32usize];
 };
 pub type PJRT_TopologyDescription_GetDeviceDescriptions = ::core::option::Option<
-    unsafe extern "C" fn(
-        args: *mut PJRT_TopologyDescription_GetDeviceDescriptions_Args,
-    ) -> *mut PJRT_Error,
+    unsafe extern "C" fn(args: *mut PJRT_TopologyDescription_GetDeviceDescriptions_Args) -> *mut PJRT_Error,
 >;
 #[repr(C)]
 #[derive(Debug)]
@@ -5048,9 +4343,8 @@ pub struct PJRT_TopologyDescription_Serialize_Args {
     pub serialized_bytes: *const ::core::ffi::c_char,
     pub serialized_bytes_size: usize,
     pub serialized_topology: *mut PJRT_SerializedTopology,
-    pub serialized_topology_deleter: ::core::option::Option<
-        unsafe extern "C" fn(serialized_topology: *mut PJRT_SerializedTopology),
-    >,
+    pub serialized_topology_deleter:
+        ::core::option::Option<unsafe extern "C" fn(serialized_topology: *mut PJRT_SerializedTopology)>,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -5060,34 +4354,21 @@ const _: () = {
         [::core::mem::align_of::<PJRT_TopologyDescription_Serialize_Args>() - 8usize];
     ["Offset of field: PJRT_TopologyDescription_Serialize_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_TopologyDescription_Serialize_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_TopologyDescription_Serialize_Args::extension_start"][::core::mem::offset_of!(
-        PJRT_TopologyDescription_Serialize_Args,
-        extension_start
-    ) - 8usize];
+    ["Offset of field: PJRT_TopologyDescription_Serialize_Args::extension_start"]
+        [::core::mem::offset_of!(PJRT_TopologyDescription_Serialize_Args, extension_start) - 8usize];
     ["Offset of field: PJRT_TopologyDescription_Serialize_Args::topology"]
         [::core::mem::offset_of!(PJRT_TopologyDescription_Serialize_Args, topology) - 16usize];
-    ["Offset of field: PJRT_TopologyDescription_Serialize_Args::serialized_bytes"][::core::mem::offset_of!(
-        PJRT_TopologyDescription_Serialize_Args,
-        serialized_bytes
-    ) - 24usize];
-    ["Offset of field: PJRT_TopologyDescription_Serialize_Args::serialized_bytes_size"][::core::mem::offset_of!(
-        PJRT_TopologyDescription_Serialize_Args,
-        serialized_bytes_size
-    )
-        - 32usize];
-    ["Offset of field: PJRT_TopologyDescription_Serialize_Args::serialized_topology"][::core::mem::offset_of!(
-        PJRT_TopologyDescription_Serialize_Args,
-        serialized_topology
-    ) - 40usize];
-    ["Offset of field: PJRT_TopologyDescription_Serialize_Args::serialized_topology_deleter"][::core::mem::offset_of!(
-        PJRT_TopologyDescription_Serialize_Args,
-        serialized_topology_deleter
-    )
-        - 48usize];
+    ["Offset of field: PJRT_TopologyDescription_Serialize_Args::serialized_bytes"]
+        [::core::mem::offset_of!(PJRT_TopologyDescription_Serialize_Args, serialized_bytes) - 24usize];
+    ["Offset of field: PJRT_TopologyDescription_Serialize_Args::serialized_bytes_size"]
+        [::core::mem::offset_of!(PJRT_TopologyDescription_Serialize_Args, serialized_bytes_size) - 32usize];
+    ["Offset of field: PJRT_TopologyDescription_Serialize_Args::serialized_topology"]
+        [::core::mem::offset_of!(PJRT_TopologyDescription_Serialize_Args, serialized_topology) - 40usize];
+    ["Offset of field: PJRT_TopologyDescription_Serialize_Args::serialized_topology_deleter"]
+        [::core::mem::offset_of!(PJRT_TopologyDescription_Serialize_Args, serialized_topology_deleter) - 48usize];
 };
-pub type PJRT_TopologyDescription_Serialize = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_TopologyDescription_Serialize_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_TopologyDescription_Serialize =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_TopologyDescription_Serialize_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_TopologyDescription_Deserialize_Args {
@@ -5105,20 +4386,12 @@ const _: () = {
         [::core::mem::align_of::<PJRT_TopologyDescription_Deserialize_Args>() - 8usize];
     ["Offset of field: PJRT_TopologyDescription_Deserialize_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_TopologyDescription_Deserialize_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_TopologyDescription_Deserialize_Args::extension_start"][::core::mem::offset_of!(
-        PJRT_TopologyDescription_Deserialize_Args,
-        extension_start
-    ) - 8usize];
-    ["Offset of field: PJRT_TopologyDescription_Deserialize_Args::serialized_topology"][::core::mem::offset_of!(
-        PJRT_TopologyDescription_Deserialize_Args,
-        serialized_topology
-    )
-        - 16usize];
-    ["Offset of field: PJRT_TopologyDescription_Deserialize_Args::serialized_topology_size"][::core::mem::offset_of!(
-        PJRT_TopologyDescription_Deserialize_Args,
-        serialized_topology_size
-    )
-        - 24usize];
+    ["Offset of field: PJRT_TopologyDescription_Deserialize_Args::extension_start"]
+        [::core::mem::offset_of!(PJRT_TopologyDescription_Deserialize_Args, extension_start) - 8usize];
+    ["Offset of field: PJRT_TopologyDescription_Deserialize_Args::serialized_topology"]
+        [::core::mem::offset_of!(PJRT_TopologyDescription_Deserialize_Args, serialized_topology) - 16usize];
+    ["Offset of field: PJRT_TopologyDescription_Deserialize_Args::serialized_topology_size"]
+        [::core::mem::offset_of!(PJRT_TopologyDescription_Deserialize_Args, serialized_topology_size) - 24usize];
     ["Offset of field: PJRT_TopologyDescription_Deserialize_Args::topology"]
         [::core::mem::offset_of!(PJRT_TopologyDescription_Deserialize_Args, topology) - 32usize];
 };
@@ -5142,18 +4415,14 @@ const _: () = {
         [::core::mem::align_of::<PJRT_TopologyDescription_Attributes_Args>() - 8usize];
     ["Offset of field: PJRT_TopologyDescription_Attributes_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_TopologyDescription_Attributes_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_TopologyDescription_Attributes_Args::extension_start"][::core::mem::offset_of!(
-        PJRT_TopologyDescription_Attributes_Args,
-        extension_start
-    ) - 8usize];
+    ["Offset of field: PJRT_TopologyDescription_Attributes_Args::extension_start"]
+        [::core::mem::offset_of!(PJRT_TopologyDescription_Attributes_Args, extension_start) - 8usize];
     ["Offset of field: PJRT_TopologyDescription_Attributes_Args::topology"]
         [::core::mem::offset_of!(PJRT_TopologyDescription_Attributes_Args, topology) - 16usize];
     ["Offset of field: PJRT_TopologyDescription_Attributes_Args::attributes"]
         [::core::mem::offset_of!(PJRT_TopologyDescription_Attributes_Args, attributes) - 24usize];
-    ["Offset of field: PJRT_TopologyDescription_Attributes_Args::num_attributes"][::core::mem::offset_of!(
-        PJRT_TopologyDescription_Attributes_Args,
-        num_attributes
-    ) - 32usize];
+    ["Offset of field: PJRT_TopologyDescription_Attributes_Args::num_attributes"]
+        [::core::mem::offset_of!(PJRT_TopologyDescription_Attributes_Args, num_attributes) - 32usize];
 };
 pub type PJRT_TopologyDescription_Attributes = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_TopologyDescription_Attributes_Args) -> *mut PJRT_Error,
@@ -5178,21 +4447,17 @@ const _: () = {
         [::core::mem::offset_of!(PJRT_Compile_Args, struct_size) - 0usize];
     ["Offset of field: PJRT_Compile_Args::extension_start"]
         [::core::mem::offset_of!(PJRT_Compile_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Compile_Args::topology"]
-        [::core::mem::offset_of!(PJRT_Compile_Args, topology) - 16usize];
-    ["Offset of field: PJRT_Compile_Args::program"]
-        [::core::mem::offset_of!(PJRT_Compile_Args, program) - 24usize];
+    ["Offset of field: PJRT_Compile_Args::topology"][::core::mem::offset_of!(PJRT_Compile_Args, topology) - 16usize];
+    ["Offset of field: PJRT_Compile_Args::program"][::core::mem::offset_of!(PJRT_Compile_Args, program) - 24usize];
     ["Offset of field: PJRT_Compile_Args::compile_options"]
         [::core::mem::offset_of!(PJRT_Compile_Args, compile_options) - 32usize];
     ["Offset of field: PJRT_Compile_Args::compile_options_size"]
         [::core::mem::offset_of!(PJRT_Compile_Args, compile_options_size) - 40usize];
-    ["Offset of field: PJRT_Compile_Args::client"]
-        [::core::mem::offset_of!(PJRT_Compile_Args, client) - 48usize];
+    ["Offset of field: PJRT_Compile_Args::client"][::core::mem::offset_of!(PJRT_Compile_Args, client) - 48usize];
     ["Offset of field: PJRT_Compile_Args::executable"]
         [::core::mem::offset_of!(PJRT_Compile_Args, executable) - 56usize];
 };
-pub type PJRT_Compile =
-    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Compile_Args) -> *mut PJRT_Error>;
+pub type PJRT_Compile = ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Compile_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Api {
@@ -5285,8 +4550,7 @@ pub struct PJRT_Api {
     pub PJRT_TopologyDescription_Destroy: PJRT_TopologyDescription_Destroy,
     pub PJRT_TopologyDescription_PlatformName: PJRT_TopologyDescription_PlatformName,
     pub PJRT_TopologyDescription_PlatformVersion: PJRT_TopologyDescription_PlatformVersion,
-    pub PJRT_TopologyDescription_GetDeviceDescriptions:
-        PJRT_TopologyDescription_GetDeviceDescriptions,
+    pub PJRT_TopologyDescription_GetDeviceDescriptions: PJRT_TopologyDescription_GetDeviceDescriptions,
     pub PJRT_TopologyDescription_Serialize: PJRT_TopologyDescription_Serialize,
     pub PJRT_TopologyDescription_Attributes: PJRT_TopologyDescription_Attributes,
     pub PJRT_Compile: PJRT_Compile,
@@ -5301,23 +4565,15 @@ pub struct PJRT_Api {
     pub PJRT_ExecuteContext_Create: PJRT_ExecuteContext_Create,
     pub PJRT_ExecuteContext_Destroy: PJRT_ExecuteContext_Destroy,
     pub PJRT_Buffer_CopyRawToHost: PJRT_Buffer_CopyRawToHost,
-    pub PJRT_AsyncHostToDeviceTransferManager_Destroy:
-        PJRT_AsyncHostToDeviceTransferManager_Destroy,
-    pub PJRT_AsyncHostToDeviceTransferManager_TransferData:
-        PJRT_AsyncHostToDeviceTransferManager_TransferData,
-    pub PJRT_Client_CreateBuffersForAsyncHostToDevice:
-        PJRT_Client_CreateBuffersForAsyncHostToDevice,
-    pub PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer:
-        PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer,
+    pub PJRT_AsyncHostToDeviceTransferManager_Destroy: PJRT_AsyncHostToDeviceTransferManager_Destroy,
+    pub PJRT_AsyncHostToDeviceTransferManager_TransferData: PJRT_AsyncHostToDeviceTransferManager_TransferData,
+    pub PJRT_Client_CreateBuffersForAsyncHostToDevice: PJRT_Client_CreateBuffersForAsyncHostToDevice,
+    pub PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer: PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer,
     pub PJRT_AsyncHostToDeviceTransferManager_Device: PJRT_AsyncHostToDeviceTransferManager_Device,
-    pub PJRT_AsyncHostToDeviceTransferManager_BufferCount:
-        PJRT_AsyncHostToDeviceTransferManager_BufferCount,
-    pub PJRT_AsyncHostToDeviceTransferManager_BufferSize:
-        PJRT_AsyncHostToDeviceTransferManager_BufferSize,
-    pub PJRT_AsyncHostToDeviceTransferManager_SetBufferError:
-        PJRT_AsyncHostToDeviceTransferManager_SetBufferError,
-    pub PJRT_AsyncHostToDeviceTransferManager_AddMetadata:
-        PJRT_AsyncHostToDeviceTransferManager_AddMetadata,
+    pub PJRT_AsyncHostToDeviceTransferManager_BufferCount: PJRT_AsyncHostToDeviceTransferManager_BufferCount,
+    pub PJRT_AsyncHostToDeviceTransferManager_BufferSize: PJRT_AsyncHostToDeviceTransferManager_BufferSize,
+    pub PJRT_AsyncHostToDeviceTransferManager_SetBufferError: PJRT_AsyncHostToDeviceTransferManager_SetBufferError,
+    pub PJRT_AsyncHostToDeviceTransferManager_AddMetadata: PJRT_AsyncHostToDeviceTransferManager_AddMetadata,
     pub PJRT_Client_DmaMap: PJRT_Client_DmaMap,
     pub PJRT_Client_DmaUnmap: PJRT_Client_DmaUnmap,
     pub PJRT_Client_CreateUninitializedBuffer: PJRT_Client_CreateUninitializedBuffer,
@@ -5327,8 +4583,7 @@ pub struct PJRT_Api {
     pub PJRT_Client_FulfillAliasBuffer: PJRT_Client_FulfillAliasBuffer,
     pub PJRT_LoadedExecutable_GetDeviceAssignment: PJRT_LoadedExecutable_GetDeviceAssignment,
     pub PJRT_Client_CreateErrorBuffer: PJRT_Client_CreateErrorBuffer,
-    pub PJRT_AsyncHostToDeviceTransferManager_TransferLiteral:
-        PJRT_AsyncHostToDeviceTransferManager_TransferLiteral,
+    pub PJRT_AsyncHostToDeviceTransferManager_TransferLiteral: PJRT_AsyncHostToDeviceTransferManager_TransferLiteral,
     pub PJRT_Buffer_CopyRawToHostFuture: PJRT_Buffer_CopyRawToHostFuture,
     pub PJRT_Device_PoisonExecution: PJRT_Device_PoisonExecution,
     pub PJRT_Device_CreateAsyncTrackingEvent: PJRT_Device_CreateAsyncTrackingEvent,
@@ -5342,34 +4597,22 @@ pub struct PJRT_Api {
 const _: () = {
     ["Size of PJRT_Api"][::core::mem::size_of::<PJRT_Api>() - 1064usize];
     ["Alignment of PJRT_Api"][::core::mem::align_of::<PJRT_Api>() - 8usize];
-    ["Offset of field: PJRT_Api::struct_size"]
-        [::core::mem::offset_of!(PJRT_Api, struct_size) - 0usize];
-    ["Offset of field: PJRT_Api::extension_start"]
-        [::core::mem::offset_of!(PJRT_Api, extension_start) - 8usize];
-    ["Offset of field: PJRT_Api::pjrt_api_version"]
-        [::core::mem::offset_of!(PJRT_Api, pjrt_api_version) - 16usize];
-    ["Offset of field: PJRT_Api::PJRT_Error_Destroy"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Error_Destroy) - 40usize];
-    ["Offset of field: PJRT_Api::PJRT_Error_Message"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Error_Message) - 48usize];
-    ["Offset of field: PJRT_Api::PJRT_Error_GetCode"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Error_GetCode) - 56usize];
+    ["Offset of field: PJRT_Api::struct_size"][::core::mem::offset_of!(PJRT_Api, struct_size) - 0usize];
+    ["Offset of field: PJRT_Api::extension_start"][::core::mem::offset_of!(PJRT_Api, extension_start) - 8usize];
+    ["Offset of field: PJRT_Api::pjrt_api_version"][::core::mem::offset_of!(PJRT_Api, pjrt_api_version) - 16usize];
+    ["Offset of field: PJRT_Api::PJRT_Error_Destroy"][::core::mem::offset_of!(PJRT_Api, PJRT_Error_Destroy) - 40usize];
+    ["Offset of field: PJRT_Api::PJRT_Error_Message"][::core::mem::offset_of!(PJRT_Api, PJRT_Error_Message) - 48usize];
+    ["Offset of field: PJRT_Api::PJRT_Error_GetCode"][::core::mem::offset_of!(PJRT_Api, PJRT_Error_GetCode) - 56usize];
     ["Offset of field: PJRT_Api::PJRT_Plugin_Initialize"]
         [::core::mem::offset_of!(PJRT_Api, PJRT_Plugin_Initialize) - 64usize];
     ["Offset of field: PJRT_Api::PJRT_Plugin_Attributes"]
         [::core::mem::offset_of!(PJRT_Api, PJRT_Plugin_Attributes) - 72usize];
-    ["Offset of field: PJRT_Api::PJRT_Event_Destroy"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Event_Destroy) - 80usize];
-    ["Offset of field: PJRT_Api::PJRT_Event_IsReady"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Event_IsReady) - 88usize];
-    ["Offset of field: PJRT_Api::PJRT_Event_Error"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Event_Error) - 96usize];
-    ["Offset of field: PJRT_Api::PJRT_Event_Await"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Event_Await) - 104usize];
-    ["Offset of field: PJRT_Api::PJRT_Event_OnReady"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Event_OnReady) - 112usize];
-    ["Offset of field: PJRT_Api::PJRT_Client_Create"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Client_Create) - 120usize];
+    ["Offset of field: PJRT_Api::PJRT_Event_Destroy"][::core::mem::offset_of!(PJRT_Api, PJRT_Event_Destroy) - 80usize];
+    ["Offset of field: PJRT_Api::PJRT_Event_IsReady"][::core::mem::offset_of!(PJRT_Api, PJRT_Event_IsReady) - 88usize];
+    ["Offset of field: PJRT_Api::PJRT_Event_Error"][::core::mem::offset_of!(PJRT_Api, PJRT_Event_Error) - 96usize];
+    ["Offset of field: PJRT_Api::PJRT_Event_Await"][::core::mem::offset_of!(PJRT_Api, PJRT_Event_Await) - 104usize];
+    ["Offset of field: PJRT_Api::PJRT_Event_OnReady"][::core::mem::offset_of!(PJRT_Api, PJRT_Event_OnReady) - 112usize];
+    ["Offset of field: PJRT_Api::PJRT_Client_Create"][::core::mem::offset_of!(PJRT_Api, PJRT_Client_Create) - 120usize];
     ["Offset of field: PJRT_Api::PJRT_Client_Destroy"]
         [::core::mem::offset_of!(PJRT_Api, PJRT_Client_Destroy) - 128usize];
     ["Offset of field: PJRT_Api::PJRT_Client_PlatformName"]
@@ -5418,10 +4661,8 @@ const _: () = {
         [::core::mem::offset_of!(PJRT_Api, PJRT_Device_DefaultMemory) - 304usize];
     ["Offset of field: PJRT_Api::PJRT_Device_MemoryStats"]
         [::core::mem::offset_of!(PJRT_Api, PJRT_Device_MemoryStats) - 312usize];
-    ["Offset of field: PJRT_Api::PJRT_Memory_Id"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Memory_Id) - 320usize];
-    ["Offset of field: PJRT_Api::PJRT_Memory_Kind"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Memory_Kind) - 328usize];
+    ["Offset of field: PJRT_Api::PJRT_Memory_Id"][::core::mem::offset_of!(PJRT_Api, PJRT_Memory_Id) - 320usize];
+    ["Offset of field: PJRT_Api::PJRT_Memory_Kind"][::core::mem::offset_of!(PJRT_Api, PJRT_Memory_Kind) - 328usize];
     ["Offset of field: PJRT_Api::PJRT_Memory_DebugString"]
         [::core::mem::offset_of!(PJRT_Api, PJRT_Memory_DebugString) - 336usize];
     ["Offset of field: PJRT_Api::PJRT_Memory_ToString"]
@@ -5478,12 +4719,9 @@ const _: () = {
         [::core::mem::offset_of!(PJRT_Api, PJRT_Buffer_GetMemoryLayout) - 544usize];
     ["Offset of field: PJRT_Api::PJRT_Buffer_OnDeviceSizeInBytes"]
         [::core::mem::offset_of!(PJRT_Api, PJRT_Buffer_OnDeviceSizeInBytes) - 552usize];
-    ["Offset of field: PJRT_Api::PJRT_Buffer_Device"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Buffer_Device) - 560usize];
-    ["Offset of field: PJRT_Api::PJRT_Buffer_Memory"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Buffer_Memory) - 568usize];
-    ["Offset of field: PJRT_Api::PJRT_Buffer_Delete"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Buffer_Delete) - 576usize];
+    ["Offset of field: PJRT_Api::PJRT_Buffer_Device"][::core::mem::offset_of!(PJRT_Api, PJRT_Buffer_Device) - 560usize];
+    ["Offset of field: PJRT_Api::PJRT_Buffer_Memory"][::core::mem::offset_of!(PJRT_Api, PJRT_Buffer_Memory) - 568usize];
+    ["Offset of field: PJRT_Api::PJRT_Buffer_Delete"][::core::mem::offset_of!(PJRT_Api, PJRT_Buffer_Delete) - 576usize];
     ["Offset of field: PJRT_Api::PJRT_Buffer_IsDeleted"]
         [::core::mem::offset_of!(PJRT_Api, PJRT_Buffer_IsDeleted) - 584usize];
     ["Offset of field: PJRT_Api::PJRT_Buffer_CopyToDevice"]
@@ -5520,16 +4758,13 @@ const _: () = {
         [::core::mem::offset_of!(PJRT_Api, PJRT_TopologyDescription_PlatformName) - 712usize];
     ["Offset of field: PJRT_Api::PJRT_TopologyDescription_PlatformVersion"]
         [::core::mem::offset_of!(PJRT_Api, PJRT_TopologyDescription_PlatformVersion) - 720usize];
-    ["Offset of field: PJRT_Api::PJRT_TopologyDescription_GetDeviceDescriptions"][::core::mem::offset_of!(
-        PJRT_Api,
-        PJRT_TopologyDescription_GetDeviceDescriptions
-    ) - 728usize];
+    ["Offset of field: PJRT_Api::PJRT_TopologyDescription_GetDeviceDescriptions"]
+        [::core::mem::offset_of!(PJRT_Api, PJRT_TopologyDescription_GetDeviceDescriptions) - 728usize];
     ["Offset of field: PJRT_Api::PJRT_TopologyDescription_Serialize"]
         [::core::mem::offset_of!(PJRT_Api, PJRT_TopologyDescription_Serialize) - 736usize];
     ["Offset of field: PJRT_Api::PJRT_TopologyDescription_Attributes"]
         [::core::mem::offset_of!(PJRT_Api, PJRT_TopologyDescription_Attributes) - 744usize];
-    ["Offset of field: PJRT_Api::PJRT_Compile"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Compile) - 752usize];
+    ["Offset of field: PJRT_Api::PJRT_Compile"][::core::mem::offset_of!(PJRT_Api, PJRT_Compile) - 752usize];
     ["Offset of field: PJRT_Api::PJRT_Executable_OutputElementTypes"]
         [::core::mem::offset_of!(PJRT_Api, PJRT_Executable_OutputElementTypes) - 760usize];
     ["Offset of field: PJRT_Api::PJRT_Executable_OutputDimensions"]
@@ -5552,46 +4787,25 @@ const _: () = {
         [::core::mem::offset_of!(PJRT_Api, PJRT_ExecuteContext_Destroy) - 832usize];
     ["Offset of field: PJRT_Api::PJRT_Buffer_CopyRawToHost"]
         [::core::mem::offset_of!(PJRT_Api, PJRT_Buffer_CopyRawToHost) - 840usize];
-    ["Offset of field: PJRT_Api::PJRT_AsyncHostToDeviceTransferManager_Destroy"][::core::mem::offset_of!(
-        PJRT_Api,
-        PJRT_AsyncHostToDeviceTransferManager_Destroy
-    ) - 848usize];
-    ["Offset of field: PJRT_Api::PJRT_AsyncHostToDeviceTransferManager_TransferData"][::core::mem::offset_of!(
-        PJRT_Api,
-        PJRT_AsyncHostToDeviceTransferManager_TransferData
-    ) - 856usize];
-    ["Offset of field: PJRT_Api::PJRT_Client_CreateBuffersForAsyncHostToDevice"][::core::mem::offset_of!(
-        PJRT_Api,
-        PJRT_Client_CreateBuffersForAsyncHostToDevice
-    ) - 864usize];
-    ["Offset of field: PJRT_Api::PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer"][::core::mem::offset_of!(
-        PJRT_Api,
-        PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer
-    )
-        - 872usize];
-    ["Offset of field: PJRT_Api::PJRT_AsyncHostToDeviceTransferManager_Device"][::core::mem::offset_of!(
-        PJRT_Api,
-        PJRT_AsyncHostToDeviceTransferManager_Device
-    ) - 880usize];
-    ["Offset of field: PJRT_Api::PJRT_AsyncHostToDeviceTransferManager_BufferCount"][::core::mem::offset_of!(
-        PJRT_Api,
-        PJRT_AsyncHostToDeviceTransferManager_BufferCount
-    ) - 888usize];
-    ["Offset of field: PJRT_Api::PJRT_AsyncHostToDeviceTransferManager_BufferSize"][::core::mem::offset_of!(
-        PJRT_Api,
-        PJRT_AsyncHostToDeviceTransferManager_BufferSize
-    ) - 896usize];
-    ["Offset of field: PJRT_Api::PJRT_AsyncHostToDeviceTransferManager_SetBufferError"][::core::mem::offset_of!(
-        PJRT_Api,
-        PJRT_AsyncHostToDeviceTransferManager_SetBufferError
-    )
-        - 904usize];
-    ["Offset of field: PJRT_Api::PJRT_AsyncHostToDeviceTransferManager_AddMetadata"][::core::mem::offset_of!(
-        PJRT_Api,
-        PJRT_AsyncHostToDeviceTransferManager_AddMetadata
-    ) - 912usize];
-    ["Offset of field: PJRT_Api::PJRT_Client_DmaMap"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Client_DmaMap) - 920usize];
+    ["Offset of field: PJRT_Api::PJRT_AsyncHostToDeviceTransferManager_Destroy"]
+        [::core::mem::offset_of!(PJRT_Api, PJRT_AsyncHostToDeviceTransferManager_Destroy) - 848usize];
+    ["Offset of field: PJRT_Api::PJRT_AsyncHostToDeviceTransferManager_TransferData"]
+        [::core::mem::offset_of!(PJRT_Api, PJRT_AsyncHostToDeviceTransferManager_TransferData) - 856usize];
+    ["Offset of field: PJRT_Api::PJRT_Client_CreateBuffersForAsyncHostToDevice"]
+        [::core::mem::offset_of!(PJRT_Api, PJRT_Client_CreateBuffersForAsyncHostToDevice) - 864usize];
+    ["Offset of field: PJRT_Api::PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer"]
+        [::core::mem::offset_of!(PJRT_Api, PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer) - 872usize];
+    ["Offset of field: PJRT_Api::PJRT_AsyncHostToDeviceTransferManager_Device"]
+        [::core::mem::offset_of!(PJRT_Api, PJRT_AsyncHostToDeviceTransferManager_Device) - 880usize];
+    ["Offset of field: PJRT_Api::PJRT_AsyncHostToDeviceTransferManager_BufferCount"]
+        [::core::mem::offset_of!(PJRT_Api, PJRT_AsyncHostToDeviceTransferManager_BufferCount) - 888usize];
+    ["Offset of field: PJRT_Api::PJRT_AsyncHostToDeviceTransferManager_BufferSize"]
+        [::core::mem::offset_of!(PJRT_Api, PJRT_AsyncHostToDeviceTransferManager_BufferSize) - 896usize];
+    ["Offset of field: PJRT_Api::PJRT_AsyncHostToDeviceTransferManager_SetBufferError"]
+        [::core::mem::offset_of!(PJRT_Api, PJRT_AsyncHostToDeviceTransferManager_SetBufferError) - 904usize];
+    ["Offset of field: PJRT_Api::PJRT_AsyncHostToDeviceTransferManager_AddMetadata"]
+        [::core::mem::offset_of!(PJRT_Api, PJRT_AsyncHostToDeviceTransferManager_AddMetadata) - 912usize];
+    ["Offset of field: PJRT_Api::PJRT_Client_DmaMap"][::core::mem::offset_of!(PJRT_Api, PJRT_Client_DmaMap) - 920usize];
     ["Offset of field: PJRT_Api::PJRT_Client_DmaUnmap"]
         [::core::mem::offset_of!(PJRT_Api, PJRT_Client_DmaUnmap) - 928usize];
     ["Offset of field: PJRT_Api::PJRT_Client_CreateUninitializedBuffer"]
@@ -5608,11 +4822,8 @@ const _: () = {
         [::core::mem::offset_of!(PJRT_Api, PJRT_LoadedExecutable_GetDeviceAssignment) - 976usize];
     ["Offset of field: PJRT_Api::PJRT_Client_CreateErrorBuffer"]
         [::core::mem::offset_of!(PJRT_Api, PJRT_Client_CreateErrorBuffer) - 984usize];
-    ["Offset of field: PJRT_Api::PJRT_AsyncHostToDeviceTransferManager_TransferLiteral"][::core::mem::offset_of!(
-        PJRT_Api,
-        PJRT_AsyncHostToDeviceTransferManager_TransferLiteral
-    )
-        - 992usize];
+    ["Offset of field: PJRT_Api::PJRT_AsyncHostToDeviceTransferManager_TransferLiteral"]
+        [::core::mem::offset_of!(PJRT_Api, PJRT_AsyncHostToDeviceTransferManager_TransferLiteral) - 992usize];
     ["Offset of field: PJRT_Api::PJRT_Buffer_CopyRawToHostFuture"]
         [::core::mem::offset_of!(PJRT_Api, PJRT_Buffer_CopyRawToHostFuture) - 1000usize];
     ["Offset of field: PJRT_Api::PJRT_Device_PoisonExecution"]
@@ -5625,10 +4836,8 @@ const _: () = {
         [::core::mem::offset_of!(PJRT_Api, PJRT_Executable_GetCompileOptions) - 1032usize];
     ["Offset of field: PJRT_Api::PJRT_Buffer_DonateWithControlDependency"]
         [::core::mem::offset_of!(PJRT_Api, PJRT_Buffer_DonateWithControlDependency) - 1040usize];
-    ["Offset of field: PJRT_Api::PJRT_Event_Create"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Event_Create) - 1048usize];
-    ["Offset of field: PJRT_Api::PJRT_Event_Set"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Event_Set) - 1056usize];
+    ["Offset of field: PJRT_Api::PJRT_Event_Create"][::core::mem::offset_of!(PJRT_Api, PJRT_Event_Create) - 1048usize];
+    ["Offset of field: PJRT_Api::PJRT_Event_Set"][::core::mem::offset_of!(PJRT_Api, PJRT_Event_Set) - 1056usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -5641,10 +4850,8 @@ pub struct PJRT_FFI_Type_Info {
 const _: () = {
     ["Size of PJRT_FFI_Type_Info"][::core::mem::size_of::<PJRT_FFI_Type_Info>() - 24usize];
     ["Alignment of PJRT_FFI_Type_Info"][::core::mem::align_of::<PJRT_FFI_Type_Info>() - 8usize];
-    ["Offset of field: PJRT_FFI_Type_Info::deleter"]
-        [::core::mem::offset_of!(PJRT_FFI_Type_Info, deleter) - 0usize];
-    ["Offset of field: PJRT_FFI_Type_Info::serialize"]
-        [::core::mem::offset_of!(PJRT_FFI_Type_Info, serialize) - 8usize];
+    ["Offset of field: PJRT_FFI_Type_Info::deleter"][::core::mem::offset_of!(PJRT_FFI_Type_Info, deleter) - 0usize];
+    ["Offset of field: PJRT_FFI_Type_Info::serialize"][::core::mem::offset_of!(PJRT_FFI_Type_Info, serialize) - 8usize];
     ["Offset of field: PJRT_FFI_Type_Info::deserialize"]
         [::core::mem::offset_of!(PJRT_FFI_Type_Info, deserialize) - 16usize];
 };
@@ -5660,10 +4867,8 @@ pub struct PJRT_FFI_Type_Register_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_FFI_Type_Register_Args"]
-        [::core::mem::size_of::<PJRT_FFI_Type_Register_Args>() - 48usize];
-    ["Alignment of PJRT_FFI_Type_Register_Args"]
-        [::core::mem::align_of::<PJRT_FFI_Type_Register_Args>() - 8usize];
+    ["Size of PJRT_FFI_Type_Register_Args"][::core::mem::size_of::<PJRT_FFI_Type_Register_Args>() - 48usize];
+    ["Alignment of PJRT_FFI_Type_Register_Args"][::core::mem::align_of::<PJRT_FFI_Type_Register_Args>() - 8usize];
     ["Offset of field: PJRT_FFI_Type_Register_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_FFI_Type_Register_Args, struct_size) - 0usize];
     ["Offset of field: PJRT_FFI_Type_Register_Args::extension_start"]
@@ -5677,9 +4882,8 @@ const _: () = {
     ["Offset of field: PJRT_FFI_Type_Register_Args::type_info"]
         [::core::mem::offset_of!(PJRT_FFI_Type_Register_Args, type_info) - 40usize];
 };
-pub type PJRT_FFI_Type_Register = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_FFI_Type_Register_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_FFI_Type_Register =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_FFI_Type_Register_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_FFI_UserData {
@@ -5690,10 +4894,8 @@ pub struct PJRT_FFI_UserData {
 const _: () = {
     ["Size of PJRT_FFI_UserData"][::core::mem::size_of::<PJRT_FFI_UserData>() - 16usize];
     ["Alignment of PJRT_FFI_UserData"][::core::mem::align_of::<PJRT_FFI_UserData>() - 8usize];
-    ["Offset of field: PJRT_FFI_UserData::type_id"]
-        [::core::mem::offset_of!(PJRT_FFI_UserData, type_id) - 0usize];
-    ["Offset of field: PJRT_FFI_UserData::data"]
-        [::core::mem::offset_of!(PJRT_FFI_UserData, data) - 8usize];
+    ["Offset of field: PJRT_FFI_UserData::type_id"][::core::mem::offset_of!(PJRT_FFI_UserData, type_id) - 0usize];
+    ["Offset of field: PJRT_FFI_UserData::data"][::core::mem::offset_of!(PJRT_FFI_UserData, data) - 8usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -5705,10 +4907,8 @@ pub struct PJRT_FFI_UserData_Add_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_FFI_UserData_Add_Args"]
-        [::core::mem::size_of::<PJRT_FFI_UserData_Add_Args>() - 40usize];
-    ["Alignment of PJRT_FFI_UserData_Add_Args"]
-        [::core::mem::align_of::<PJRT_FFI_UserData_Add_Args>() - 8usize];
+    ["Size of PJRT_FFI_UserData_Add_Args"][::core::mem::size_of::<PJRT_FFI_UserData_Add_Args>() - 40usize];
+    ["Alignment of PJRT_FFI_UserData_Add_Args"][::core::mem::align_of::<PJRT_FFI_UserData_Add_Args>() - 8usize];
     ["Offset of field: PJRT_FFI_UserData_Add_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_FFI_UserData_Add_Args, struct_size) - 0usize];
     ["Offset of field: PJRT_FFI_UserData_Add_Args::extension_start"]
@@ -5718,9 +4918,8 @@ const _: () = {
     ["Offset of field: PJRT_FFI_UserData_Add_Args::user_data"]
         [::core::mem::offset_of!(PJRT_FFI_UserData_Add_Args, user_data) - 24usize];
 };
-pub type PJRT_FFI_UserData_Add = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_FFI_UserData_Add_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_FFI_UserData_Add =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_FFI_UserData_Add_Args) -> *mut PJRT_Error>;
 impl PJRT_FFI_Handler_TraitsBits {
     pub const PJRT_FFI_HANDLER_TRAITS_COMMAND_BUFFER_COMPATIBLE: PJRT_FFI_Handler_TraitsBits =
         PJRT_FFI_Handler_TraitsBits(1);
@@ -5741,10 +4940,8 @@ pub struct PJRT_FFI_Register_Handler_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_FFI_Register_Handler_Args"]
-        [::core::mem::size_of::<PJRT_FFI_Register_Handler_Args>() - 56usize];
-    ["Alignment of PJRT_FFI_Register_Handler_Args"]
-        [::core::mem::align_of::<PJRT_FFI_Register_Handler_Args>() - 8usize];
+    ["Size of PJRT_FFI_Register_Handler_Args"][::core::mem::size_of::<PJRT_FFI_Register_Handler_Args>() - 56usize];
+    ["Alignment of PJRT_FFI_Register_Handler_Args"][::core::mem::align_of::<PJRT_FFI_Register_Handler_Args>() - 8usize];
     ["Offset of field: PJRT_FFI_Register_Handler_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_FFI_Register_Handler_Args, struct_size) - 0usize];
     ["Offset of field: PJRT_FFI_Register_Handler_Args::target_name"]
@@ -5760,9 +4957,8 @@ const _: () = {
     ["Offset of field: PJRT_FFI_Register_Handler_Args::traits"]
         [::core::mem::offset_of!(PJRT_FFI_Register_Handler_Args, traits) - 48usize];
 };
-pub type PJRT_FFI_Register_Handler = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_FFI_Register_Handler_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_FFI_Register_Handler =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_FFI_Register_Handler_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_FFI_Extension {
@@ -5775,8 +4971,7 @@ pub struct PJRT_FFI_Extension {
 const _: () = {
     ["Size of PJRT_FFI_Extension"][::core::mem::size_of::<PJRT_FFI_Extension>() - 48usize];
     ["Alignment of PJRT_FFI_Extension"][::core::mem::align_of::<PJRT_FFI_Extension>() - 8usize];
-    ["Offset of field: PJRT_FFI_Extension::base"]
-        [::core::mem::offset_of!(PJRT_FFI_Extension, base) - 0usize];
+    ["Offset of field: PJRT_FFI_Extension::base"][::core::mem::offset_of!(PJRT_FFI_Extension, base) - 0usize];
     ["Offset of field: PJRT_FFI_Extension::type_register"]
         [::core::mem::offset_of!(PJRT_FFI_Extension, type_register) - 24usize];
     ["Offset of field: PJRT_FFI_Extension::user_data_add"]
@@ -5815,9 +5010,8 @@ const _: () = {
     ["Offset of field: PJRT_Layouts_MemoryLayout_Destroy_Args::layout"]
         [::core::mem::offset_of!(PJRT_Layouts_MemoryLayout_Destroy_Args, layout) - 16usize];
 };
-pub type PJRT_Layouts_MemoryLayout_Destroy = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_Layouts_MemoryLayout_Destroy_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_Layouts_MemoryLayout_Destroy =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Layouts_MemoryLayout_Destroy_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Layouts_MemoryLayout_Serialize_Args {
@@ -5838,30 +5032,18 @@ const _: () = {
         [::core::mem::align_of::<PJRT_Layouts_MemoryLayout_Serialize_Args>() - 8usize];
     ["Offset of field: PJRT_Layouts_MemoryLayout_Serialize_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_Layouts_MemoryLayout_Serialize_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Layouts_MemoryLayout_Serialize_Args::extension_start"][::core::mem::offset_of!(
-        PJRT_Layouts_MemoryLayout_Serialize_Args,
-        extension_start
-    ) - 8usize];
+    ["Offset of field: PJRT_Layouts_MemoryLayout_Serialize_Args::extension_start"]
+        [::core::mem::offset_of!(PJRT_Layouts_MemoryLayout_Serialize_Args, extension_start) - 8usize];
     ["Offset of field: PJRT_Layouts_MemoryLayout_Serialize_Args::layout"]
         [::core::mem::offset_of!(PJRT_Layouts_MemoryLayout_Serialize_Args, layout) - 16usize];
-    ["Offset of field: PJRT_Layouts_MemoryLayout_Serialize_Args::serialized_bytes"][::core::mem::offset_of!(
-        PJRT_Layouts_MemoryLayout_Serialize_Args,
-        serialized_bytes
-    ) - 24usize];
-    ["Offset of field: PJRT_Layouts_MemoryLayout_Serialize_Args::serialized_bytes_size"][::core::mem::offset_of!(
-        PJRT_Layouts_MemoryLayout_Serialize_Args,
-        serialized_bytes_size
-    )
-        - 32usize];
-    ["Offset of field: PJRT_Layouts_MemoryLayout_Serialize_Args::serialized_layout"][::core::mem::offset_of!(
-        PJRT_Layouts_MemoryLayout_Serialize_Args,
-        serialized_layout
-    ) - 40usize];
-    ["Offset of field: PJRT_Layouts_MemoryLayout_Serialize_Args::serialized_layout_deleter"][::core::mem::offset_of!(
-        PJRT_Layouts_MemoryLayout_Serialize_Args,
-        serialized_layout_deleter
-    )
-        - 48usize];
+    ["Offset of field: PJRT_Layouts_MemoryLayout_Serialize_Args::serialized_bytes"]
+        [::core::mem::offset_of!(PJRT_Layouts_MemoryLayout_Serialize_Args, serialized_bytes) - 24usize];
+    ["Offset of field: PJRT_Layouts_MemoryLayout_Serialize_Args::serialized_bytes_size"]
+        [::core::mem::offset_of!(PJRT_Layouts_MemoryLayout_Serialize_Args, serialized_bytes_size) - 32usize];
+    ["Offset of field: PJRT_Layouts_MemoryLayout_Serialize_Args::serialized_layout"]
+        [::core::mem::offset_of!(PJRT_Layouts_MemoryLayout_Serialize_Args, serialized_layout) - 40usize];
+    ["Offset of field: PJRT_Layouts_MemoryLayout_Serialize_Args::serialized_layout_deleter"]
+        [::core::mem::offset_of!(PJRT_Layouts_MemoryLayout_Serialize_Args, serialized_layout_deleter) - 48usize];
 };
 pub type PJRT_Layouts_MemoryLayout_Serialize = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Layouts_MemoryLayout_Serialize_Args) -> *mut PJRT_Error,
@@ -5882,10 +5064,8 @@ const _: () = {
         [::core::mem::align_of::<PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args>() - 8usize];
     ["Offset of field: PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args::extension_start"][::core::mem::offset_of!(
-        PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args,
-        extension_start
-    ) - 8usize];
+    ["Offset of field: PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args::extension_start"]
+        [::core::mem::offset_of!(PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args, extension_start) - 8usize];
     ["Offset of field: PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args::buffer"]
         [::core::mem::offset_of!(PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args, buffer) - 16usize];
     ["Offset of field: PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args::layout"]
@@ -5911,32 +5091,23 @@ const _: () = {
         [::core::mem::size_of::<PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args>() - 56usize];
     ["Alignment of PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args"]
         [::core::mem::align_of::<PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args>() - 8usize];
-    ["Offset of field: PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args::struct_size"][::core::mem::offset_of!(
-        PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args,
-        struct_size
-    ) - 0usize];
-    ["Offset of field: PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args::extension_start"][::core::mem::offset_of!(
-        PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args,
-        extension_start
-    )
-        - 8usize];
+    ["Offset of field: PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args::struct_size"]
+        [::core::mem::offset_of!(PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args, struct_size) - 0usize];
+    ["Offset of field: PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args::extension_start"]
+        [::core::mem::offset_of!(PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args, extension_start) - 8usize];
     ["Offset of field: PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args::client"]
         [::core::mem::offset_of!(PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args, client) - 16usize];
     ["Offset of field: PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args::type_"]
         [::core::mem::offset_of!(PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args, type_) - 24usize];
     ["Offset of field: PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args::dims"]
         [::core::mem::offset_of!(PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args, dims) - 32usize];
-    ["Offset of field: PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args::num_dims"][::core::mem::offset_of!(
-        PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args,
-        num_dims
-    ) - 40usize];
+    ["Offset of field: PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args::num_dims"]
+        [::core::mem::offset_of!(PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args, num_dims) - 40usize];
     ["Offset of field: PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args::layout"]
         [::core::mem::offset_of!(PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args, layout) - 48usize];
 };
 pub type PJRT_Layouts_PJRT_Client_GetDefaultLayout = ::core::option::Option<
-    unsafe extern "C" fn(
-        args: *mut PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args,
-    ) -> *mut PJRT_Error,
+    unsafe extern "C" fn(args: *mut PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args) -> *mut PJRT_Error,
 >;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -5955,39 +5126,23 @@ const _: () = {
         [::core::mem::size_of::<PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args>() - 56usize];
     ["Alignment of PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args"]
         [::core::mem::align_of::<PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args>() - 8usize];
-    ["Offset of field: PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args::struct_size"][::core::mem::offset_of!(
-        PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args,
-        struct_size
-    ) - 0usize];
-    ["Offset of field: PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args::extension_start"][::core::mem::offset_of!(
-        PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args,
-        extension_start
-    )
-        - 8usize];
-    ["Offset of field: PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args::topology_description"][::core::mem::offset_of!(
-        PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args,
-        topology_description
-    )
-        - 16usize];
-    ["Offset of field: PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args::type_"][::core::mem::offset_of!(
-        PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args,
-        type_
-    ) - 24usize];
+    ["Offset of field: PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args::struct_size"]
+        [::core::mem::offset_of!(PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args, struct_size) - 0usize];
+    ["Offset of field: PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args::extension_start"]
+        [::core::mem::offset_of!(PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args, extension_start) - 8usize];
+    ["Offset of field: PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args::topology_description"]
+        [::core::mem::offset_of!(PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args, topology_description) - 16usize];
+    ["Offset of field: PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args::type_"]
+        [::core::mem::offset_of!(PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args, type_) - 24usize];
     ["Offset of field: PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args::dims"]
         [::core::mem::offset_of!(PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args, dims) - 32usize];
-    ["Offset of field: PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args::num_dims"][::core::mem::offset_of!(
-        PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args,
-        num_dims
-    ) - 40usize];
-    ["Offset of field: PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args::layout"][::core::mem::offset_of!(
-        PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args,
-        layout
-    ) - 48usize];
+    ["Offset of field: PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args::num_dims"]
+        [::core::mem::offset_of!(PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args, num_dims) - 40usize];
+    ["Offset of field: PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args::layout"]
+        [::core::mem::offset_of!(PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args, layout) - 48usize];
 };
 pub type PJRT_Layouts_PJRT_Topology_GetDefaultLayout = ::core::option::Option<
-    unsafe extern "C" fn(
-        args: *mut PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args,
-    ) -> *mut PJRT_Error,
+    unsafe extern "C" fn(args: *mut PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args) -> *mut PJRT_Error,
 >;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -6004,35 +5159,19 @@ const _: () = {
         [::core::mem::size_of::<PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args>() - 40usize];
     ["Alignment of PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args"]
         [::core::mem::align_of::<PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args>() - 8usize];
-    ["Offset of field: PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args::struct_size"][::core::mem::offset_of!(
-        PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args,
-        struct_size
-    )
-        - 0usize];
-    ["Offset of field: PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args::extension_start"][::core::mem::offset_of!(
-        PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args,
-        extension_start
-    )
-        - 8usize];
-    ["Offset of field: PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args::executable"][::core::mem::offset_of!(
-        PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args,
-        executable
-    )
-        - 16usize];
-    ["Offset of field: PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args::num_outputs"][::core::mem::offset_of!(
-        PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args,
-        num_outputs
-    )
-        - 24usize];
-    ["Offset of field: PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args::layouts"][::core::mem::offset_of!(
-        PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args,
-        layouts
-    ) - 32usize];
+    ["Offset of field: PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args::struct_size"]
+        [::core::mem::offset_of!(PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args, struct_size) - 0usize];
+    ["Offset of field: PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args::extension_start"]
+        [::core::mem::offset_of!(PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args, extension_start) - 8usize];
+    ["Offset of field: PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args::executable"]
+        [::core::mem::offset_of!(PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args, executable) - 16usize];
+    ["Offset of field: PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args::num_outputs"]
+        [::core::mem::offset_of!(PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args, num_outputs) - 24usize];
+    ["Offset of field: PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args::layouts"]
+        [::core::mem::offset_of!(PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args, layouts) - 32usize];
 };
 pub type PJRT_Layouts_PJRT_Executable_GetOutputLayouts = ::core::option::Option<
-    unsafe extern "C" fn(
-        args: *mut PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args,
-    ) -> *mut PJRT_Error,
+    unsafe extern "C" fn(args: *mut PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args) -> *mut PJRT_Error,
 >;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -6043,43 +5182,25 @@ pub struct PJRT_Layouts_Extension {
     pub PJRT_Layouts_PJRT_Client_GetDefaultLayout: PJRT_Layouts_PJRT_Client_GetDefaultLayout,
     pub PJRT_Layouts_PJRT_Buffer_MemoryLayout: PJRT_Layouts_PJRT_Buffer_MemoryLayout,
     pub PJRT_Layouts_PJRT_Topology_GetDefaultLayout: PJRT_Layouts_PJRT_Topology_GetDefaultLayout,
-    pub PJRT_Layouts_PJRT_Executable_GetOutputLayouts:
-        PJRT_Layouts_PJRT_Executable_GetOutputLayouts,
+    pub PJRT_Layouts_PJRT_Executable_GetOutputLayouts: PJRT_Layouts_PJRT_Executable_GetOutputLayouts,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of PJRT_Layouts_Extension"][::core::mem::size_of::<PJRT_Layouts_Extension>() - 72usize];
-    ["Alignment of PJRT_Layouts_Extension"]
-        [::core::mem::align_of::<PJRT_Layouts_Extension>() - 8usize];
-    ["Offset of field: PJRT_Layouts_Extension::base"]
-        [::core::mem::offset_of!(PJRT_Layouts_Extension, base) - 0usize];
-    ["Offset of field: PJRT_Layouts_Extension::PJRT_Layouts_MemoryLayout_Destroy"][::core::mem::offset_of!(
-        PJRT_Layouts_Extension,
-        PJRT_Layouts_MemoryLayout_Destroy
-    ) - 24usize];
-    ["Offset of field: PJRT_Layouts_Extension::PJRT_Layouts_MemoryLayout_Serialize"][::core::mem::offset_of!(
-        PJRT_Layouts_Extension,
-        PJRT_Layouts_MemoryLayout_Serialize
-    ) - 32usize];
-    ["Offset of field: PJRT_Layouts_Extension::PJRT_Layouts_PJRT_Client_GetDefaultLayout"][::core::mem::offset_of!(
-        PJRT_Layouts_Extension,
-        PJRT_Layouts_PJRT_Client_GetDefaultLayout
-    )
-        - 40usize];
-    ["Offset of field: PJRT_Layouts_Extension::PJRT_Layouts_PJRT_Buffer_MemoryLayout"][::core::mem::offset_of!(
-        PJRT_Layouts_Extension,
-        PJRT_Layouts_PJRT_Buffer_MemoryLayout
-    ) - 48usize];
-    ["Offset of field: PJRT_Layouts_Extension::PJRT_Layouts_PJRT_Topology_GetDefaultLayout"][::core::mem::offset_of!(
-        PJRT_Layouts_Extension,
-        PJRT_Layouts_PJRT_Topology_GetDefaultLayout
-    )
-        - 56usize];
-    ["Offset of field: PJRT_Layouts_Extension::PJRT_Layouts_PJRT_Executable_GetOutputLayouts"][::core::mem::offset_of!(
-        PJRT_Layouts_Extension,
-        PJRT_Layouts_PJRT_Executable_GetOutputLayouts
-    )
-        - 64usize];
+    ["Alignment of PJRT_Layouts_Extension"][::core::mem::align_of::<PJRT_Layouts_Extension>() - 8usize];
+    ["Offset of field: PJRT_Layouts_Extension::base"][::core::mem::offset_of!(PJRT_Layouts_Extension, base) - 0usize];
+    ["Offset of field: PJRT_Layouts_Extension::PJRT_Layouts_MemoryLayout_Destroy"]
+        [::core::mem::offset_of!(PJRT_Layouts_Extension, PJRT_Layouts_MemoryLayout_Destroy) - 24usize];
+    ["Offset of field: PJRT_Layouts_Extension::PJRT_Layouts_MemoryLayout_Serialize"]
+        [::core::mem::offset_of!(PJRT_Layouts_Extension, PJRT_Layouts_MemoryLayout_Serialize) - 32usize];
+    ["Offset of field: PJRT_Layouts_Extension::PJRT_Layouts_PJRT_Client_GetDefaultLayout"]
+        [::core::mem::offset_of!(PJRT_Layouts_Extension, PJRT_Layouts_PJRT_Client_GetDefaultLayout) - 40usize];
+    ["Offset of field: PJRT_Layouts_Extension::PJRT_Layouts_PJRT_Buffer_MemoryLayout"]
+        [::core::mem::offset_of!(PJRT_Layouts_Extension, PJRT_Layouts_PJRT_Buffer_MemoryLayout) - 48usize];
+    ["Offset of field: PJRT_Layouts_Extension::PJRT_Layouts_PJRT_Topology_GetDefaultLayout"]
+        [::core::mem::offset_of!(PJRT_Layouts_Extension, PJRT_Layouts_PJRT_Topology_GetDefaultLayout) - 56usize];
+    ["Offset of field: PJRT_Layouts_Extension::PJRT_Layouts_PJRT_Executable_GetOutputLayouts"]
+        [::core::mem::offset_of!(PJRT_Layouts_Extension, PJRT_Layouts_PJRT_Executable_GetOutputLayouts) - 64usize];
 };
 #[repr(C)]
 #[derive(Debug)]
@@ -6102,40 +5223,21 @@ const _: () = {
         [::core::mem::size_of::<PJRT_DeviceDescription_MemoryDescriptions_Args>() - 48usize];
     ["Alignment of PJRT_DeviceDescription_MemoryDescriptions_Args"]
         [::core::mem::align_of::<PJRT_DeviceDescription_MemoryDescriptions_Args>() - 8usize];
-    ["Offset of field: PJRT_DeviceDescription_MemoryDescriptions_Args::struct_size"][::core::mem::offset_of!(
-        PJRT_DeviceDescription_MemoryDescriptions_Args,
-        struct_size
-    ) - 0usize];
-    ["Offset of field: PJRT_DeviceDescription_MemoryDescriptions_Args::extension_start"][::core::mem::offset_of!(
-        PJRT_DeviceDescription_MemoryDescriptions_Args,
-        extension_start
-    )
-        - 8usize];
-    ["Offset of field: PJRT_DeviceDescription_MemoryDescriptions_Args::device_description"][::core::mem::offset_of!(
-        PJRT_DeviceDescription_MemoryDescriptions_Args,
-        device_description
-    )
-        - 16usize];
-    ["Offset of field: PJRT_DeviceDescription_MemoryDescriptions_Args::memory_descriptions"][::core::mem::offset_of!(
-        PJRT_DeviceDescription_MemoryDescriptions_Args,
-        memory_descriptions
-    )
-        - 24usize];
-    ["Offset of field: PJRT_DeviceDescription_MemoryDescriptions_Args::num_memory_descriptions"][::core::mem::offset_of!(
-        PJRT_DeviceDescription_MemoryDescriptions_Args,
-        num_memory_descriptions
-    )
-        - 32usize];
-    ["Offset of field: PJRT_DeviceDescription_MemoryDescriptions_Args::default_memory_index"][::core::mem::offset_of!(
-        PJRT_DeviceDescription_MemoryDescriptions_Args,
-        default_memory_index
-    )
-        - 40usize];
+    ["Offset of field: PJRT_DeviceDescription_MemoryDescriptions_Args::struct_size"]
+        [::core::mem::offset_of!(PJRT_DeviceDescription_MemoryDescriptions_Args, struct_size) - 0usize];
+    ["Offset of field: PJRT_DeviceDescription_MemoryDescriptions_Args::extension_start"]
+        [::core::mem::offset_of!(PJRT_DeviceDescription_MemoryDescriptions_Args, extension_start) - 8usize];
+    ["Offset of field: PJRT_DeviceDescription_MemoryDescriptions_Args::device_description"]
+        [::core::mem::offset_of!(PJRT_DeviceDescription_MemoryDescriptions_Args, device_description) - 16usize];
+    ["Offset of field: PJRT_DeviceDescription_MemoryDescriptions_Args::memory_descriptions"]
+        [::core::mem::offset_of!(PJRT_DeviceDescription_MemoryDescriptions_Args, memory_descriptions) - 24usize];
+    ["Offset of field: PJRT_DeviceDescription_MemoryDescriptions_Args::num_memory_descriptions"]
+        [::core::mem::offset_of!(PJRT_DeviceDescription_MemoryDescriptions_Args, num_memory_descriptions) - 32usize];
+    ["Offset of field: PJRT_DeviceDescription_MemoryDescriptions_Args::default_memory_index"]
+        [::core::mem::offset_of!(PJRT_DeviceDescription_MemoryDescriptions_Args, default_memory_index) - 40usize];
 };
 pub type PJRT_DeviceDescription_MemoryDescriptions = ::core::option::Option<
-    unsafe extern "C" fn(
-        args: *mut PJRT_DeviceDescription_MemoryDescriptions_Args,
-    ) -> *mut PJRT_Error,
+    unsafe extern "C" fn(args: *mut PJRT_DeviceDescription_MemoryDescriptions_Args) -> *mut PJRT_Error,
 >;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -6149,8 +5251,7 @@ pub struct PJRT_MemoryDescription_Kind_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_MemoryDescription_Kind_Args"]
-        [::core::mem::size_of::<PJRT_MemoryDescription_Kind_Args>() - 48usize];
+    ["Size of PJRT_MemoryDescription_Kind_Args"][::core::mem::size_of::<PJRT_MemoryDescription_Kind_Args>() - 48usize];
     ["Alignment of PJRT_MemoryDescription_Kind_Args"]
         [::core::mem::align_of::<PJRT_MemoryDescription_Kind_Args>() - 8usize];
     ["Offset of field: PJRT_MemoryDescription_Kind_Args::struct_size"]
@@ -6166,9 +5267,8 @@ const _: () = {
     ["Offset of field: PJRT_MemoryDescription_Kind_Args::kind_id"]
         [::core::mem::offset_of!(PJRT_MemoryDescription_Kind_Args, kind_id) - 40usize];
 };
-pub type PJRT_MemoryDescription_Kind = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_MemoryDescription_Kind_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_MemoryDescription_Kind =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_MemoryDescription_Kind_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_MemoryDescriptions_Extension {
@@ -6184,12 +5284,12 @@ const _: () = {
         [::core::mem::align_of::<PJRT_MemoryDescriptions_Extension>() - 8usize];
     ["Offset of field: PJRT_MemoryDescriptions_Extension::base"]
         [::core::mem::offset_of!(PJRT_MemoryDescriptions_Extension, base) - 0usize];
-    ["Offset of field: PJRT_MemoryDescriptions_Extension::PJRT_DeviceDescription_MemoryDescriptions"] [:: core :: mem :: offset_of ! (PJRT_MemoryDescriptions_Extension , PJRT_DeviceDescription_MemoryDescriptions) - 24usize] ;
-    ["Offset of field: PJRT_MemoryDescriptions_Extension::PJRT_MemoryDescription_Kind"][::core::mem::offset_of!(
+    ["Offset of field: PJRT_MemoryDescriptions_Extension::PJRT_DeviceDescription_MemoryDescriptions"][::core::mem::offset_of!(
         PJRT_MemoryDescriptions_Extension,
-        PJRT_MemoryDescription_Kind
-    )
-        - 32usize];
+        PJRT_DeviceDescription_MemoryDescriptions
+    ) - 24usize];
+    ["Offset of field: PJRT_MemoryDescriptions_Extension::PJRT_MemoryDescription_Kind"]
+        [::core::mem::offset_of!(PJRT_MemoryDescriptions_Extension, PJRT_MemoryDescription_Kind) - 32usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -6211,9 +5311,8 @@ const _: () = {
     ["Offset of field: PJRT_PhaseCompile_Get_Compiler_Args::phase_compiler"]
         [::core::mem::offset_of!(PJRT_PhaseCompile_Get_Compiler_Args, phase_compiler) - 16usize];
 };
-pub type PJRT_PhaseCompile_Get_Compiler = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_PhaseCompile_Get_Compiler_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_PhaseCompile_Get_Compiler =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_PhaseCompile_Get_Compiler_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_PhaseCompile_Destroy_Compiler_Args {
@@ -6229,18 +5328,13 @@ const _: () = {
         [::core::mem::align_of::<PJRT_PhaseCompile_Destroy_Compiler_Args>() - 8usize];
     ["Offset of field: PJRT_PhaseCompile_Destroy_Compiler_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_PhaseCompile_Destroy_Compiler_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_PhaseCompile_Destroy_Compiler_Args::extension_start"][::core::mem::offset_of!(
-        PJRT_PhaseCompile_Destroy_Compiler_Args,
-        extension_start
-    ) - 8usize];
-    ["Offset of field: PJRT_PhaseCompile_Destroy_Compiler_Args::phase_compiler"][::core::mem::offset_of!(
-        PJRT_PhaseCompile_Destroy_Compiler_Args,
-        phase_compiler
-    ) - 16usize];
+    ["Offset of field: PJRT_PhaseCompile_Destroy_Compiler_Args::extension_start"]
+        [::core::mem::offset_of!(PJRT_PhaseCompile_Destroy_Compiler_Args, extension_start) - 8usize];
+    ["Offset of field: PJRT_PhaseCompile_Destroy_Compiler_Args::phase_compiler"]
+        [::core::mem::offset_of!(PJRT_PhaseCompile_Destroy_Compiler_Args, phase_compiler) - 16usize];
 };
-pub type PJRT_PhaseCompile_Destroy_Compiler = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_PhaseCompile_Destroy_Compiler_Args),
->;
+pub type PJRT_PhaseCompile_Destroy_Compiler =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_PhaseCompile_Destroy_Compiler_Args)>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_PhaseCompile_Run_Phase_Args {
@@ -6262,8 +5356,7 @@ pub struct PJRT_PhaseCompile_Run_Phase_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_PhaseCompile_Run_Phase_Args"]
-        [::core::mem::size_of::<PJRT_PhaseCompile_Run_Phase_Args>() - 120usize];
+    ["Size of PJRT_PhaseCompile_Run_Phase_Args"][::core::mem::size_of::<PJRT_PhaseCompile_Run_Phase_Args>() - 120usize];
     ["Alignment of PJRT_PhaseCompile_Run_Phase_Args"]
         [::core::mem::align_of::<PJRT_PhaseCompile_Run_Phase_Args>() - 8usize];
     ["Offset of field: PJRT_PhaseCompile_Run_Phase_Args::struct_size"]
@@ -6292,16 +5385,13 @@ const _: () = {
         [::core::mem::offset_of!(PJRT_PhaseCompile_Run_Phase_Args, topology) - 88usize];
     ["Offset of field: PJRT_PhaseCompile_Run_Phase_Args::output_programs"]
         [::core::mem::offset_of!(PJRT_PhaseCompile_Run_Phase_Args, output_programs) - 96usize];
-    ["Offset of field: PJRT_PhaseCompile_Run_Phase_Args::output_programs_sizes"][::core::mem::offset_of!(
-        PJRT_PhaseCompile_Run_Phase_Args,
-        output_programs_sizes
-    ) - 104usize];
+    ["Offset of field: PJRT_PhaseCompile_Run_Phase_Args::output_programs_sizes"]
+        [::core::mem::offset_of!(PJRT_PhaseCompile_Run_Phase_Args, output_programs_sizes) - 104usize];
     ["Offset of field: PJRT_PhaseCompile_Run_Phase_Args::num_output_programs"]
         [::core::mem::offset_of!(PJRT_PhaseCompile_Run_Phase_Args, num_output_programs) - 112usize];
 };
-pub type PJRT_PhaseCompile_Run_Phase = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_PhaseCompile_Run_Phase_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_PhaseCompile_Run_Phase =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_PhaseCompile_Run_Phase_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_PhaseCompile_Get_PhaseNames_Args {
@@ -6326,16 +5416,13 @@ const _: () = {
         [::core::mem::offset_of!(PJRT_PhaseCompile_Get_PhaseNames_Args, phase_compiler) - 16usize];
     ["Offset of field: PJRT_PhaseCompile_Get_PhaseNames_Args::phase_names"]
         [::core::mem::offset_of!(PJRT_PhaseCompile_Get_PhaseNames_Args, phase_names) - 24usize];
-    ["Offset of field: PJRT_PhaseCompile_Get_PhaseNames_Args::phase_names_sizes"][::core::mem::offset_of!(
-        PJRT_PhaseCompile_Get_PhaseNames_Args,
-        phase_names_sizes
-    ) - 32usize];
+    ["Offset of field: PJRT_PhaseCompile_Get_PhaseNames_Args::phase_names_sizes"]
+        [::core::mem::offset_of!(PJRT_PhaseCompile_Get_PhaseNames_Args, phase_names_sizes) - 32usize];
     ["Offset of field: PJRT_PhaseCompile_Get_PhaseNames_Args::num_phase_names"]
         [::core::mem::offset_of!(PJRT_PhaseCompile_Get_PhaseNames_Args, num_phase_names) - 40usize];
 };
-pub type PJRT_PhaseCompile_Get_PhaseNames = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_PhaseCompile_Get_PhaseNames_Args) -> *mut PJRT_Error,
->;
+pub type PJRT_PhaseCompile_Get_PhaseNames =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_PhaseCompile_Get_PhaseNames_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_PhaseCompile_C_Buffers_Destroy_Args {
@@ -6353,24 +5440,17 @@ const _: () = {
         [::core::mem::align_of::<PJRT_PhaseCompile_C_Buffers_Destroy_Args>() - 8usize];
     ["Offset of field: PJRT_PhaseCompile_C_Buffers_Destroy_Args::struct_size"]
         [::core::mem::offset_of!(PJRT_PhaseCompile_C_Buffers_Destroy_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_PhaseCompile_C_Buffers_Destroy_Args::extension_start"][::core::mem::offset_of!(
-        PJRT_PhaseCompile_C_Buffers_Destroy_Args,
-        extension_start
-    ) - 8usize];
+    ["Offset of field: PJRT_PhaseCompile_C_Buffers_Destroy_Args::extension_start"]
+        [::core::mem::offset_of!(PJRT_PhaseCompile_C_Buffers_Destroy_Args, extension_start) - 8usize];
     ["Offset of field: PJRT_PhaseCompile_C_Buffers_Destroy_Args::char_buffers"]
         [::core::mem::offset_of!(PJRT_PhaseCompile_C_Buffers_Destroy_Args, char_buffers) - 16usize];
-    ["Offset of field: PJRT_PhaseCompile_C_Buffers_Destroy_Args::char_buffer_sizes"][::core::mem::offset_of!(
-        PJRT_PhaseCompile_C_Buffers_Destroy_Args,
-        char_buffer_sizes
-    ) - 24usize];
-    ["Offset of field: PJRT_PhaseCompile_C_Buffers_Destroy_Args::num_char_buffers"][::core::mem::offset_of!(
-        PJRT_PhaseCompile_C_Buffers_Destroy_Args,
-        num_char_buffers
-    ) - 32usize];
+    ["Offset of field: PJRT_PhaseCompile_C_Buffers_Destroy_Args::char_buffer_sizes"]
+        [::core::mem::offset_of!(PJRT_PhaseCompile_C_Buffers_Destroy_Args, char_buffer_sizes) - 24usize];
+    ["Offset of field: PJRT_PhaseCompile_C_Buffers_Destroy_Args::num_char_buffers"]
+        [::core::mem::offset_of!(PJRT_PhaseCompile_C_Buffers_Destroy_Args, num_char_buffers) - 32usize];
 };
-pub type PJRT_PhaseCompile_C_Buffers_Destroy = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut PJRT_PhaseCompile_C_Buffers_Destroy_Args),
->;
+pub type PJRT_PhaseCompile_C_Buffers_Destroy =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_PhaseCompile_C_Buffers_Destroy_Args)>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_PhaseCompile_Extension {
@@ -6383,30 +5463,20 @@ pub struct PJRT_PhaseCompile_Extension {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_PhaseCompile_Extension"]
-        [::core::mem::size_of::<PJRT_PhaseCompile_Extension>() - 64usize];
-    ["Alignment of PJRT_PhaseCompile_Extension"]
-        [::core::mem::align_of::<PJRT_PhaseCompile_Extension>() - 8usize];
+    ["Size of PJRT_PhaseCompile_Extension"][::core::mem::size_of::<PJRT_PhaseCompile_Extension>() - 64usize];
+    ["Alignment of PJRT_PhaseCompile_Extension"][::core::mem::align_of::<PJRT_PhaseCompile_Extension>() - 8usize];
     ["Offset of field: PJRT_PhaseCompile_Extension::base"]
         [::core::mem::offset_of!(PJRT_PhaseCompile_Extension, base) - 0usize];
-    ["Offset of field: PJRT_PhaseCompile_Extension::phase_compile_get_compiler"][::core::mem::offset_of!(
-        PJRT_PhaseCompile_Extension,
-        phase_compile_get_compiler
-    ) - 24usize];
-    ["Offset of field: PJRT_PhaseCompile_Extension::phase_compile_destroy_compiler"][::core::mem::offset_of!(
-        PJRT_PhaseCompile_Extension,
-        phase_compile_destroy_compiler
-    ) - 32usize];
+    ["Offset of field: PJRT_PhaseCompile_Extension::phase_compile_get_compiler"]
+        [::core::mem::offset_of!(PJRT_PhaseCompile_Extension, phase_compile_get_compiler) - 24usize];
+    ["Offset of field: PJRT_PhaseCompile_Extension::phase_compile_destroy_compiler"]
+        [::core::mem::offset_of!(PJRT_PhaseCompile_Extension, phase_compile_destroy_compiler) - 32usize];
     ["Offset of field: PJRT_PhaseCompile_Extension::phase_compile_run_phases"]
         [::core::mem::offset_of!(PJRT_PhaseCompile_Extension, phase_compile_run_phases) - 40usize];
-    ["Offset of field: PJRT_PhaseCompile_Extension::phase_compile_get_phase_names"][::core::mem::offset_of!(
-        PJRT_PhaseCompile_Extension,
-        phase_compile_get_phase_names
-    ) - 48usize];
-    ["Offset of field: PJRT_PhaseCompile_Extension::phase_compile_c_buffers_destroy"][::core::mem::offset_of!(
-        PJRT_PhaseCompile_Extension,
-        phase_compile_c_buffers_destroy
-    ) - 56usize];
+    ["Offset of field: PJRT_PhaseCompile_Extension::phase_compile_get_phase_names"]
+        [::core::mem::offset_of!(PJRT_PhaseCompile_Extension, phase_compile_get_phase_names) - 48usize];
+    ["Offset of field: PJRT_PhaseCompile_Extension::phase_compile_c_buffers_destroy"]
+        [::core::mem::offset_of!(PJRT_PhaseCompile_Extension, phase_compile_c_buffers_destroy) - 56usize];
 };
 #[repr(C)]
 #[derive(Debug)]
@@ -6422,12 +5492,9 @@ pub struct PJRT_Profiler_Extension {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of PJRT_Profiler_Extension"]
-        [::core::mem::size_of::<PJRT_Profiler_Extension>() - 40usize];
-    ["Alignment of PJRT_Profiler_Extension"]
-        [::core::mem::align_of::<PJRT_Profiler_Extension>() - 8usize];
-    ["Offset of field: PJRT_Profiler_Extension::base"]
-        [::core::mem::offset_of!(PJRT_Profiler_Extension, base) - 0usize];
+    ["Size of PJRT_Profiler_Extension"][::core::mem::size_of::<PJRT_Profiler_Extension>() - 40usize];
+    ["Alignment of PJRT_Profiler_Extension"][::core::mem::align_of::<PJRT_Profiler_Extension>() - 8usize];
+    ["Offset of field: PJRT_Profiler_Extension::base"][::core::mem::offset_of!(PJRT_Profiler_Extension, base) - 0usize];
     ["Offset of field: PJRT_Profiler_Extension::profiler_api"]
         [::core::mem::offset_of!(PJRT_Profiler_Extension, profiler_api) - 24usize];
     ["Offset of field: PJRT_Profiler_Extension::traceme_context_id"]
@@ -6446,19 +5513,15 @@ const _: () = {
         [::core::mem::size_of::<PJRT_Get_Stream_For_External_Ready_Events_Args>() - 24usize];
     ["Alignment of PJRT_Get_Stream_For_External_Ready_Events_Args"]
         [::core::mem::align_of::<PJRT_Get_Stream_For_External_Ready_Events_Args>() - 8usize];
-    ["Offset of field: PJRT_Get_Stream_For_External_Ready_Events_Args::struct_size"][::core::mem::offset_of!(
-        PJRT_Get_Stream_For_External_Ready_Events_Args,
-        struct_size
-    ) - 0usize];
+    ["Offset of field: PJRT_Get_Stream_For_External_Ready_Events_Args::struct_size"]
+        [::core::mem::offset_of!(PJRT_Get_Stream_For_External_Ready_Events_Args, struct_size) - 0usize];
     ["Offset of field: PJRT_Get_Stream_For_External_Ready_Events_Args::device"]
         [::core::mem::offset_of!(PJRT_Get_Stream_For_External_Ready_Events_Args, device) - 8usize];
     ["Offset of field: PJRT_Get_Stream_For_External_Ready_Events_Args::stream"]
         [::core::mem::offset_of!(PJRT_Get_Stream_For_External_Ready_Events_Args, stream) - 16usize];
 };
 pub type PJRT_Get_Stream_For_External_Ready_Events = ::core::option::Option<
-    unsafe extern "C" fn(
-        args: *mut PJRT_Get_Stream_For_External_Ready_Events_Args,
-    ) -> *mut PJRT_Error,
+    unsafe extern "C" fn(args: *mut PJRT_Get_Stream_For_External_Ready_Events_Args) -> *mut PJRT_Error,
 >;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -6473,10 +5536,8 @@ const _: () = {
         [::core::mem::size_of::<PJRT_Wait_Until_Buffer_Ready_On_Stream_Args>() - 24usize];
     ["Alignment of PJRT_Wait_Until_Buffer_Ready_On_Stream_Args"]
         [::core::mem::align_of::<PJRT_Wait_Until_Buffer_Ready_On_Stream_Args>() - 8usize];
-    ["Offset of field: PJRT_Wait_Until_Buffer_Ready_On_Stream_Args::struct_size"][::core::mem::offset_of!(
-        PJRT_Wait_Until_Buffer_Ready_On_Stream_Args,
-        struct_size
-    ) - 0usize];
+    ["Offset of field: PJRT_Wait_Until_Buffer_Ready_On_Stream_Args::struct_size"]
+        [::core::mem::offset_of!(PJRT_Wait_Until_Buffer_Ready_On_Stream_Args, struct_size) - 0usize];
     ["Offset of field: PJRT_Wait_Until_Buffer_Ready_On_Stream_Args::stream"]
         [::core::mem::offset_of!(PJRT_Wait_Until_Buffer_Ready_On_Stream_Args, stream) - 8usize];
     ["Offset of field: PJRT_Wait_Until_Buffer_Ready_On_Stream_Args::buffer"]
@@ -6495,10 +5556,8 @@ pub struct PJRT_Stream_Extension {
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of PJRT_Stream_Extension"][::core::mem::size_of::<PJRT_Stream_Extension>() - 40usize];
-    ["Alignment of PJRT_Stream_Extension"]
-        [::core::mem::align_of::<PJRT_Stream_Extension>() - 8usize];
-    ["Offset of field: PJRT_Stream_Extension::base"]
-        [::core::mem::offset_of!(PJRT_Stream_Extension, base) - 0usize];
+    ["Alignment of PJRT_Stream_Extension"][::core::mem::align_of::<PJRT_Stream_Extension>() - 8usize];
+    ["Offset of field: PJRT_Stream_Extension::base"][::core::mem::offset_of!(PJRT_Stream_Extension, base) - 0usize];
     ["Offset of field: PJRT_Stream_Extension::get_stream"]
         [::core::mem::offset_of!(PJRT_Stream_Extension, get_stream) - 24usize];
     ["Offset of field: PJRT_Stream_Extension::wait_stream"]
@@ -6525,14 +5584,11 @@ pub struct XLA_FFI_Extension_Base {
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of XLA_FFI_Extension_Base"][::core::mem::size_of::<XLA_FFI_Extension_Base>() - 24usize];
-    ["Alignment of XLA_FFI_Extension_Base"]
-        [::core::mem::align_of::<XLA_FFI_Extension_Base>() - 8usize];
+    ["Alignment of XLA_FFI_Extension_Base"][::core::mem::align_of::<XLA_FFI_Extension_Base>() - 8usize];
     ["Offset of field: XLA_FFI_Extension_Base::struct_size"]
         [::core::mem::offset_of!(XLA_FFI_Extension_Base, struct_size) - 0usize];
-    ["Offset of field: XLA_FFI_Extension_Base::type_"]
-        [::core::mem::offset_of!(XLA_FFI_Extension_Base, type_) - 8usize];
-    ["Offset of field: XLA_FFI_Extension_Base::next"]
-        [::core::mem::offset_of!(XLA_FFI_Extension_Base, next) - 16usize];
+    ["Offset of field: XLA_FFI_Extension_Base::type_"][::core::mem::offset_of!(XLA_FFI_Extension_Base, type_) - 8usize];
+    ["Offset of field: XLA_FFI_Extension_Base::next"][::core::mem::offset_of!(XLA_FFI_Extension_Base, next) - 16usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -6592,10 +5648,8 @@ pub struct XLA_FFI_Error_Create_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of XLA_FFI_Error_Create_Args"]
-        [::core::mem::size_of::<XLA_FFI_Error_Create_Args>() - 32usize];
-    ["Alignment of XLA_FFI_Error_Create_Args"]
-        [::core::mem::align_of::<XLA_FFI_Error_Create_Args>() - 8usize];
+    ["Size of XLA_FFI_Error_Create_Args"][::core::mem::size_of::<XLA_FFI_Error_Create_Args>() - 32usize];
+    ["Alignment of XLA_FFI_Error_Create_Args"][::core::mem::align_of::<XLA_FFI_Error_Create_Args>() - 8usize];
     ["Offset of field: XLA_FFI_Error_Create_Args::struct_size"]
         [::core::mem::offset_of!(XLA_FFI_Error_Create_Args, struct_size) - 0usize];
     ["Offset of field: XLA_FFI_Error_Create_Args::extension_start"]
@@ -6605,9 +5659,8 @@ const _: () = {
     ["Offset of field: XLA_FFI_Error_Create_Args::errc"]
         [::core::mem::offset_of!(XLA_FFI_Error_Create_Args, errc) - 24usize];
 };
-pub type XLA_FFI_Error_Create = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut XLA_FFI_Error_Create_Args) -> *mut XLA_FFI_Error,
->;
+pub type XLA_FFI_Error_Create =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut XLA_FFI_Error_Create_Args) -> *mut XLA_FFI_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct XLA_FFI_Error_GetMessage_Args {
@@ -6618,10 +5671,8 @@ pub struct XLA_FFI_Error_GetMessage_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of XLA_FFI_Error_GetMessage_Args"]
-        [::core::mem::size_of::<XLA_FFI_Error_GetMessage_Args>() - 32usize];
-    ["Alignment of XLA_FFI_Error_GetMessage_Args"]
-        [::core::mem::align_of::<XLA_FFI_Error_GetMessage_Args>() - 8usize];
+    ["Size of XLA_FFI_Error_GetMessage_Args"][::core::mem::size_of::<XLA_FFI_Error_GetMessage_Args>() - 32usize];
+    ["Alignment of XLA_FFI_Error_GetMessage_Args"][::core::mem::align_of::<XLA_FFI_Error_GetMessage_Args>() - 8usize];
     ["Offset of field: XLA_FFI_Error_GetMessage_Args::struct_size"]
         [::core::mem::offset_of!(XLA_FFI_Error_GetMessage_Args, struct_size) - 0usize];
     ["Offset of field: XLA_FFI_Error_GetMessage_Args::extension_start"]
@@ -6642,10 +5693,8 @@ pub struct XLA_FFI_Error_Destroy_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of XLA_FFI_Error_Destroy_Args"]
-        [::core::mem::size_of::<XLA_FFI_Error_Destroy_Args>() - 24usize];
-    ["Alignment of XLA_FFI_Error_Destroy_Args"]
-        [::core::mem::align_of::<XLA_FFI_Error_Destroy_Args>() - 8usize];
+    ["Size of XLA_FFI_Error_Destroy_Args"][::core::mem::size_of::<XLA_FFI_Error_Destroy_Args>() - 24usize];
+    ["Alignment of XLA_FFI_Error_Destroy_Args"][::core::mem::align_of::<XLA_FFI_Error_Destroy_Args>() - 8usize];
     ["Offset of field: XLA_FFI_Error_Destroy_Args::struct_size"]
         [::core::mem::offset_of!(XLA_FFI_Error_Destroy_Args, struct_size) - 0usize];
     ["Offset of field: XLA_FFI_Error_Destroy_Args::extension_start"]
@@ -6653,8 +5702,7 @@ const _: () = {
     ["Offset of field: XLA_FFI_Error_Destroy_Args::error"]
         [::core::mem::offset_of!(XLA_FFI_Error_Destroy_Args, error) - 16usize];
 };
-pub type XLA_FFI_Error_Destroy =
-    ::core::option::Option<unsafe extern "C" fn(args: *mut XLA_FFI_Error_Destroy_Args)>;
+pub type XLA_FFI_Error_Destroy = ::core::option::Option<unsafe extern "C" fn(args: *mut XLA_FFI_Error_Destroy_Args)>;
 impl XLA_FFI_DataType {
     pub const XLA_FFI_DataType_INVALID: XLA_FFI_DataType = XLA_FFI_DataType(0);
     pub const XLA_FFI_DataType_PRED: XLA_FFI_DataType = XLA_FFI_DataType(1);
@@ -6706,18 +5754,13 @@ pub struct XLA_FFI_Buffer {
 const _: () = {
     ["Size of XLA_FFI_Buffer"][::core::mem::size_of::<XLA_FFI_Buffer>() - 48usize];
     ["Alignment of XLA_FFI_Buffer"][::core::mem::align_of::<XLA_FFI_Buffer>() - 8usize];
-    ["Offset of field: XLA_FFI_Buffer::struct_size"]
-        [::core::mem::offset_of!(XLA_FFI_Buffer, struct_size) - 0usize];
+    ["Offset of field: XLA_FFI_Buffer::struct_size"][::core::mem::offset_of!(XLA_FFI_Buffer, struct_size) - 0usize];
     ["Offset of field: XLA_FFI_Buffer::extension_start"]
         [::core::mem::offset_of!(XLA_FFI_Buffer, extension_start) - 8usize];
-    ["Offset of field: XLA_FFI_Buffer::dtype"]
-        [::core::mem::offset_of!(XLA_FFI_Buffer, dtype) - 16usize];
-    ["Offset of field: XLA_FFI_Buffer::data"]
-        [::core::mem::offset_of!(XLA_FFI_Buffer, data) - 24usize];
-    ["Offset of field: XLA_FFI_Buffer::rank"]
-        [::core::mem::offset_of!(XLA_FFI_Buffer, rank) - 32usize];
-    ["Offset of field: XLA_FFI_Buffer::dims"]
-        [::core::mem::offset_of!(XLA_FFI_Buffer, dims) - 40usize];
+    ["Offset of field: XLA_FFI_Buffer::dtype"][::core::mem::offset_of!(XLA_FFI_Buffer, dtype) - 16usize];
+    ["Offset of field: XLA_FFI_Buffer::data"][::core::mem::offset_of!(XLA_FFI_Buffer, data) - 24usize];
+    ["Offset of field: XLA_FFI_Buffer::rank"][::core::mem::offset_of!(XLA_FFI_Buffer, rank) - 32usize];
+    ["Offset of field: XLA_FFI_Buffer::dims"][::core::mem::offset_of!(XLA_FFI_Buffer, dims) - 40usize];
 };
 impl XLA_FFI_ArgType {
     pub const XLA_FFI_ArgType_BUFFER: XLA_FFI_ArgType = XLA_FFI_ArgType(1);
@@ -6755,10 +5798,8 @@ pub struct XLA_FFI_ByteSpan {
 const _: () = {
     ["Size of XLA_FFI_ByteSpan"][::core::mem::size_of::<XLA_FFI_ByteSpan>() - 16usize];
     ["Alignment of XLA_FFI_ByteSpan"][::core::mem::align_of::<XLA_FFI_ByteSpan>() - 8usize];
-    ["Offset of field: XLA_FFI_ByteSpan::ptr"]
-        [::core::mem::offset_of!(XLA_FFI_ByteSpan, ptr) - 0usize];
-    ["Offset of field: XLA_FFI_ByteSpan::len"]
-        [::core::mem::offset_of!(XLA_FFI_ByteSpan, len) - 8usize];
+    ["Offset of field: XLA_FFI_ByteSpan::ptr"][::core::mem::offset_of!(XLA_FFI_ByteSpan, ptr) - 0usize];
+    ["Offset of field: XLA_FFI_ByteSpan::len"][::core::mem::offset_of!(XLA_FFI_ByteSpan, len) - 8usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -6770,10 +5811,8 @@ pub struct XLA_FFI_Scalar {
 const _: () = {
     ["Size of XLA_FFI_Scalar"][::core::mem::size_of::<XLA_FFI_Scalar>() - 16usize];
     ["Alignment of XLA_FFI_Scalar"][::core::mem::align_of::<XLA_FFI_Scalar>() - 8usize];
-    ["Offset of field: XLA_FFI_Scalar::dtype"]
-        [::core::mem::offset_of!(XLA_FFI_Scalar, dtype) - 0usize];
-    ["Offset of field: XLA_FFI_Scalar::value"]
-        [::core::mem::offset_of!(XLA_FFI_Scalar, value) - 8usize];
+    ["Offset of field: XLA_FFI_Scalar::dtype"][::core::mem::offset_of!(XLA_FFI_Scalar, dtype) - 0usize];
+    ["Offset of field: XLA_FFI_Scalar::value"][::core::mem::offset_of!(XLA_FFI_Scalar, value) - 8usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -6786,11 +5825,9 @@ pub struct XLA_FFI_Array {
 const _: () = {
     ["Size of XLA_FFI_Array"][::core::mem::size_of::<XLA_FFI_Array>() - 24usize];
     ["Alignment of XLA_FFI_Array"][::core::mem::align_of::<XLA_FFI_Array>() - 8usize];
-    ["Offset of field: XLA_FFI_Array::dtype"]
-        [::core::mem::offset_of!(XLA_FFI_Array, dtype) - 0usize];
+    ["Offset of field: XLA_FFI_Array::dtype"][::core::mem::offset_of!(XLA_FFI_Array, dtype) - 0usize];
     ["Offset of field: XLA_FFI_Array::size"][::core::mem::offset_of!(XLA_FFI_Array, size) - 8usize];
-    ["Offset of field: XLA_FFI_Array::data"]
-        [::core::mem::offset_of!(XLA_FFI_Array, data) - 16usize];
+    ["Offset of field: XLA_FFI_Array::data"][::core::mem::offset_of!(XLA_FFI_Array, data) - 16usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -6801,8 +5838,7 @@ pub struct XLA_FFI_TypeId {
 const _: () = {
     ["Size of XLA_FFI_TypeId"][::core::mem::size_of::<XLA_FFI_TypeId>() - 8usize];
     ["Alignment of XLA_FFI_TypeId"][::core::mem::align_of::<XLA_FFI_TypeId>() - 8usize];
-    ["Offset of field: XLA_FFI_TypeId::type_id"]
-        [::core::mem::offset_of!(XLA_FFI_TypeId, type_id) - 0usize];
+    ["Offset of field: XLA_FFI_TypeId::type_id"][::core::mem::offset_of!(XLA_FFI_TypeId, type_id) - 0usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -6815,12 +5851,10 @@ pub struct XLA_FFI_TypeInfo {
 const _: () = {
     ["Size of XLA_FFI_TypeInfo"][::core::mem::size_of::<XLA_FFI_TypeInfo>() - 24usize];
     ["Alignment of XLA_FFI_TypeInfo"][::core::mem::align_of::<XLA_FFI_TypeInfo>() - 8usize];
-    ["Offset of field: XLA_FFI_TypeInfo::struct_size"]
-        [::core::mem::offset_of!(XLA_FFI_TypeInfo, struct_size) - 0usize];
+    ["Offset of field: XLA_FFI_TypeInfo::struct_size"][::core::mem::offset_of!(XLA_FFI_TypeInfo, struct_size) - 0usize];
     ["Offset of field: XLA_FFI_TypeInfo::extension_start"]
         [::core::mem::offset_of!(XLA_FFI_TypeInfo, extension_start) - 8usize];
-    ["Offset of field: XLA_FFI_TypeInfo::deleter"]
-        [::core::mem::offset_of!(XLA_FFI_TypeInfo, deleter) - 16usize];
+    ["Offset of field: XLA_FFI_TypeInfo::deleter"][::core::mem::offset_of!(XLA_FFI_TypeInfo, deleter) - 16usize];
 };
 #[repr(C)]
 #[derive(Debug)]
@@ -6836,10 +5870,8 @@ pub struct XLA_FFI_Future_Create_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of XLA_FFI_Future_Create_Args"]
-        [::core::mem::size_of::<XLA_FFI_Future_Create_Args>() - 24usize];
-    ["Alignment of XLA_FFI_Future_Create_Args"]
-        [::core::mem::align_of::<XLA_FFI_Future_Create_Args>() - 8usize];
+    ["Size of XLA_FFI_Future_Create_Args"][::core::mem::size_of::<XLA_FFI_Future_Create_Args>() - 24usize];
+    ["Alignment of XLA_FFI_Future_Create_Args"][::core::mem::align_of::<XLA_FFI_Future_Create_Args>() - 8usize];
     ["Offset of field: XLA_FFI_Future_Create_Args::struct_size"]
         [::core::mem::offset_of!(XLA_FFI_Future_Create_Args, struct_size) - 0usize];
     ["Offset of field: XLA_FFI_Future_Create_Args::extension_start"]
@@ -6847,9 +5879,8 @@ const _: () = {
     ["Offset of field: XLA_FFI_Future_Create_Args::future"]
         [::core::mem::offset_of!(XLA_FFI_Future_Create_Args, future) - 16usize];
 };
-pub type XLA_FFI_Future_Create = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut XLA_FFI_Future_Create_Args) -> *mut XLA_FFI_Error,
->;
+pub type XLA_FFI_Future_Create =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut XLA_FFI_Future_Create_Args) -> *mut XLA_FFI_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct XLA_FFI_Future_SetAvailable_Args {
@@ -6859,8 +5890,7 @@ pub struct XLA_FFI_Future_SetAvailable_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of XLA_FFI_Future_SetAvailable_Args"]
-        [::core::mem::size_of::<XLA_FFI_Future_SetAvailable_Args>() - 24usize];
+    ["Size of XLA_FFI_Future_SetAvailable_Args"][::core::mem::size_of::<XLA_FFI_Future_SetAvailable_Args>() - 24usize];
     ["Alignment of XLA_FFI_Future_SetAvailable_Args"]
         [::core::mem::align_of::<XLA_FFI_Future_SetAvailable_Args>() - 8usize];
     ["Offset of field: XLA_FFI_Future_SetAvailable_Args::struct_size"]
@@ -6870,9 +5900,8 @@ const _: () = {
     ["Offset of field: XLA_FFI_Future_SetAvailable_Args::future"]
         [::core::mem::offset_of!(XLA_FFI_Future_SetAvailable_Args, future) - 16usize];
 };
-pub type XLA_FFI_Future_SetAvailable = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut XLA_FFI_Future_SetAvailable_Args) -> *mut XLA_FFI_Error,
->;
+pub type XLA_FFI_Future_SetAvailable =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut XLA_FFI_Future_SetAvailable_Args) -> *mut XLA_FFI_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct XLA_FFI_Future_SetError_Args {
@@ -6883,10 +5912,8 @@ pub struct XLA_FFI_Future_SetError_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of XLA_FFI_Future_SetError_Args"]
-        [::core::mem::size_of::<XLA_FFI_Future_SetError_Args>() - 32usize];
-    ["Alignment of XLA_FFI_Future_SetError_Args"]
-        [::core::mem::align_of::<XLA_FFI_Future_SetError_Args>() - 8usize];
+    ["Size of XLA_FFI_Future_SetError_Args"][::core::mem::size_of::<XLA_FFI_Future_SetError_Args>() - 32usize];
+    ["Alignment of XLA_FFI_Future_SetError_Args"][::core::mem::align_of::<XLA_FFI_Future_SetError_Args>() - 8usize];
     ["Offset of field: XLA_FFI_Future_SetError_Args::struct_size"]
         [::core::mem::offset_of!(XLA_FFI_Future_SetError_Args, struct_size) - 0usize];
     ["Offset of field: XLA_FFI_Future_SetError_Args::extension_start"]
@@ -6896,12 +5923,10 @@ const _: () = {
     ["Offset of field: XLA_FFI_Future_SetError_Args::error"]
         [::core::mem::offset_of!(XLA_FFI_Future_SetError_Args, error) - 24usize];
 };
-pub type XLA_FFI_Future_SetError = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut XLA_FFI_Future_SetError_Args) -> *mut XLA_FFI_Error,
->;
+pub type XLA_FFI_Future_SetError =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut XLA_FFI_Future_SetError_Args) -> *mut XLA_FFI_Error>;
 impl XLA_FFI_ExecutionStage {
-    pub const XLA_FFI_ExecutionStage_INSTANTIATE: XLA_FFI_ExecutionStage =
-        XLA_FFI_ExecutionStage(0);
+    pub const XLA_FFI_ExecutionStage_INSTANTIATE: XLA_FFI_ExecutionStage = XLA_FFI_ExecutionStage(0);
     pub const XLA_FFI_ExecutionStage_PREPARE: XLA_FFI_ExecutionStage = XLA_FFI_ExecutionStage(1);
     pub const XLA_FFI_ExecutionStage_INITIALIZE: XLA_FFI_ExecutionStage = XLA_FFI_ExecutionStage(2);
     pub const XLA_FFI_ExecutionStage_EXECUTE: XLA_FFI_ExecutionStage = XLA_FFI_ExecutionStage(3);
@@ -6922,13 +5947,10 @@ pub struct XLA_FFI_Args {
 const _: () = {
     ["Size of XLA_FFI_Args"][::core::mem::size_of::<XLA_FFI_Args>() - 40usize];
     ["Alignment of XLA_FFI_Args"][::core::mem::align_of::<XLA_FFI_Args>() - 8usize];
-    ["Offset of field: XLA_FFI_Args::struct_size"]
-        [::core::mem::offset_of!(XLA_FFI_Args, struct_size) - 0usize];
-    ["Offset of field: XLA_FFI_Args::extension_start"]
-        [::core::mem::offset_of!(XLA_FFI_Args, extension_start) - 8usize];
+    ["Offset of field: XLA_FFI_Args::struct_size"][::core::mem::offset_of!(XLA_FFI_Args, struct_size) - 0usize];
+    ["Offset of field: XLA_FFI_Args::extension_start"][::core::mem::offset_of!(XLA_FFI_Args, extension_start) - 8usize];
     ["Offset of field: XLA_FFI_Args::size"][::core::mem::offset_of!(XLA_FFI_Args, size) - 16usize];
-    ["Offset of field: XLA_FFI_Args::types"]
-        [::core::mem::offset_of!(XLA_FFI_Args, types) - 24usize];
+    ["Offset of field: XLA_FFI_Args::types"][::core::mem::offset_of!(XLA_FFI_Args, types) - 24usize];
     ["Offset of field: XLA_FFI_Args::args"][::core::mem::offset_of!(XLA_FFI_Args, args) - 32usize];
 };
 #[repr(C)]
@@ -6944,13 +5966,10 @@ pub struct XLA_FFI_Rets {
 const _: () = {
     ["Size of XLA_FFI_Rets"][::core::mem::size_of::<XLA_FFI_Rets>() - 40usize];
     ["Alignment of XLA_FFI_Rets"][::core::mem::align_of::<XLA_FFI_Rets>() - 8usize];
-    ["Offset of field: XLA_FFI_Rets::struct_size"]
-        [::core::mem::offset_of!(XLA_FFI_Rets, struct_size) - 0usize];
-    ["Offset of field: XLA_FFI_Rets::extension_start"]
-        [::core::mem::offset_of!(XLA_FFI_Rets, extension_start) - 8usize];
+    ["Offset of field: XLA_FFI_Rets::struct_size"][::core::mem::offset_of!(XLA_FFI_Rets, struct_size) - 0usize];
+    ["Offset of field: XLA_FFI_Rets::extension_start"][::core::mem::offset_of!(XLA_FFI_Rets, extension_start) - 8usize];
     ["Offset of field: XLA_FFI_Rets::size"][::core::mem::offset_of!(XLA_FFI_Rets, size) - 16usize];
-    ["Offset of field: XLA_FFI_Rets::types"]
-        [::core::mem::offset_of!(XLA_FFI_Rets, types) - 24usize];
+    ["Offset of field: XLA_FFI_Rets::types"][::core::mem::offset_of!(XLA_FFI_Rets, types) - 24usize];
     ["Offset of field: XLA_FFI_Rets::rets"][::core::mem::offset_of!(XLA_FFI_Rets, rets) - 32usize];
 };
 #[repr(C)]
@@ -6967,18 +5986,13 @@ pub struct XLA_FFI_Attrs {
 const _: () = {
     ["Size of XLA_FFI_Attrs"][::core::mem::size_of::<XLA_FFI_Attrs>() - 48usize];
     ["Alignment of XLA_FFI_Attrs"][::core::mem::align_of::<XLA_FFI_Attrs>() - 8usize];
-    ["Offset of field: XLA_FFI_Attrs::struct_size"]
-        [::core::mem::offset_of!(XLA_FFI_Attrs, struct_size) - 0usize];
+    ["Offset of field: XLA_FFI_Attrs::struct_size"][::core::mem::offset_of!(XLA_FFI_Attrs, struct_size) - 0usize];
     ["Offset of field: XLA_FFI_Attrs::extension_start"]
         [::core::mem::offset_of!(XLA_FFI_Attrs, extension_start) - 8usize];
-    ["Offset of field: XLA_FFI_Attrs::size"]
-        [::core::mem::offset_of!(XLA_FFI_Attrs, size) - 16usize];
-    ["Offset of field: XLA_FFI_Attrs::types"]
-        [::core::mem::offset_of!(XLA_FFI_Attrs, types) - 24usize];
-    ["Offset of field: XLA_FFI_Attrs::names"]
-        [::core::mem::offset_of!(XLA_FFI_Attrs, names) - 32usize];
-    ["Offset of field: XLA_FFI_Attrs::attrs"]
-        [::core::mem::offset_of!(XLA_FFI_Attrs, attrs) - 40usize];
+    ["Offset of field: XLA_FFI_Attrs::size"][::core::mem::offset_of!(XLA_FFI_Attrs, size) - 16usize];
+    ["Offset of field: XLA_FFI_Attrs::types"][::core::mem::offset_of!(XLA_FFI_Attrs, types) - 24usize];
+    ["Offset of field: XLA_FFI_Attrs::names"][::core::mem::offset_of!(XLA_FFI_Attrs, names) - 32usize];
+    ["Offset of field: XLA_FFI_Attrs::attrs"][::core::mem::offset_of!(XLA_FFI_Attrs, attrs) - 40usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -7001,24 +6015,16 @@ const _: () = {
         [::core::mem::offset_of!(XLA_FFI_CallFrame, struct_size) - 0usize];
     ["Offset of field: XLA_FFI_CallFrame::extension_start"]
         [::core::mem::offset_of!(XLA_FFI_CallFrame, extension_start) - 8usize];
-    ["Offset of field: XLA_FFI_CallFrame::api"]
-        [::core::mem::offset_of!(XLA_FFI_CallFrame, api) - 16usize];
-    ["Offset of field: XLA_FFI_CallFrame::ctx"]
-        [::core::mem::offset_of!(XLA_FFI_CallFrame, ctx) - 24usize];
-    ["Offset of field: XLA_FFI_CallFrame::stage"]
-        [::core::mem::offset_of!(XLA_FFI_CallFrame, stage) - 32usize];
-    ["Offset of field: XLA_FFI_CallFrame::args"]
-        [::core::mem::offset_of!(XLA_FFI_CallFrame, args) - 40usize];
-    ["Offset of field: XLA_FFI_CallFrame::rets"]
-        [::core::mem::offset_of!(XLA_FFI_CallFrame, rets) - 80usize];
-    ["Offset of field: XLA_FFI_CallFrame::attrs"]
-        [::core::mem::offset_of!(XLA_FFI_CallFrame, attrs) - 120usize];
-    ["Offset of field: XLA_FFI_CallFrame::future"]
-        [::core::mem::offset_of!(XLA_FFI_CallFrame, future) - 168usize];
+    ["Offset of field: XLA_FFI_CallFrame::api"][::core::mem::offset_of!(XLA_FFI_CallFrame, api) - 16usize];
+    ["Offset of field: XLA_FFI_CallFrame::ctx"][::core::mem::offset_of!(XLA_FFI_CallFrame, ctx) - 24usize];
+    ["Offset of field: XLA_FFI_CallFrame::stage"][::core::mem::offset_of!(XLA_FFI_CallFrame, stage) - 32usize];
+    ["Offset of field: XLA_FFI_CallFrame::args"][::core::mem::offset_of!(XLA_FFI_CallFrame, args) - 40usize];
+    ["Offset of field: XLA_FFI_CallFrame::rets"][::core::mem::offset_of!(XLA_FFI_CallFrame, rets) - 80usize];
+    ["Offset of field: XLA_FFI_CallFrame::attrs"][::core::mem::offset_of!(XLA_FFI_CallFrame, attrs) - 120usize];
+    ["Offset of field: XLA_FFI_CallFrame::future"][::core::mem::offset_of!(XLA_FFI_CallFrame, future) - 168usize];
 };
-pub type XLA_FFI_Handler = ::core::option::Option<
-    unsafe extern "C" fn(call_frame: *mut XLA_FFI_CallFrame) -> *mut XLA_FFI_Error,
->;
+pub type XLA_FFI_Handler =
+    ::core::option::Option<unsafe extern "C" fn(call_frame: *mut XLA_FFI_CallFrame) -> *mut XLA_FFI_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct XLA_FFI_Handler_Bundle {
@@ -7030,8 +6036,7 @@ pub struct XLA_FFI_Handler_Bundle {
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of XLA_FFI_Handler_Bundle"][::core::mem::size_of::<XLA_FFI_Handler_Bundle>() - 32usize];
-    ["Alignment of XLA_FFI_Handler_Bundle"]
-        [::core::mem::align_of::<XLA_FFI_Handler_Bundle>() - 8usize];
+    ["Alignment of XLA_FFI_Handler_Bundle"][::core::mem::align_of::<XLA_FFI_Handler_Bundle>() - 8usize];
     ["Offset of field: XLA_FFI_Handler_Bundle::instantiate"]
         [::core::mem::offset_of!(XLA_FFI_Handler_Bundle, instantiate) - 0usize];
     ["Offset of field: XLA_FFI_Handler_Bundle::prepare"]
@@ -7061,10 +6066,8 @@ pub struct XLA_FFI_Handler_Register_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of XLA_FFI_Handler_Register_Args"]
-        [::core::mem::size_of::<XLA_FFI_Handler_Register_Args>() - 88usize];
-    ["Alignment of XLA_FFI_Handler_Register_Args"]
-        [::core::mem::align_of::<XLA_FFI_Handler_Register_Args>() - 8usize];
+    ["Size of XLA_FFI_Handler_Register_Args"][::core::mem::size_of::<XLA_FFI_Handler_Register_Args>() - 88usize];
+    ["Alignment of XLA_FFI_Handler_Register_Args"][::core::mem::align_of::<XLA_FFI_Handler_Register_Args>() - 8usize];
     ["Offset of field: XLA_FFI_Handler_Register_Args::struct_size"]
         [::core::mem::offset_of!(XLA_FFI_Handler_Register_Args, struct_size) - 0usize];
     ["Offset of field: XLA_FFI_Handler_Register_Args::extension_start"]
@@ -7078,9 +6081,8 @@ const _: () = {
     ["Offset of field: XLA_FFI_Handler_Register_Args::traits"]
         [::core::mem::offset_of!(XLA_FFI_Handler_Register_Args, traits) - 80usize];
 };
-pub type XLA_FFI_Handler_Register = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut XLA_FFI_Handler_Register_Args) -> *mut XLA_FFI_Error,
->;
+pub type XLA_FFI_Handler_Register =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut XLA_FFI_Handler_Register_Args) -> *mut XLA_FFI_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct XLA_FFI_Type_Register_Args {
@@ -7092,10 +6094,8 @@ pub struct XLA_FFI_Type_Register_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of XLA_FFI_Type_Register_Args"]
-        [::core::mem::size_of::<XLA_FFI_Type_Register_Args>() - 48usize];
-    ["Alignment of XLA_FFI_Type_Register_Args"]
-        [::core::mem::align_of::<XLA_FFI_Type_Register_Args>() - 8usize];
+    ["Size of XLA_FFI_Type_Register_Args"][::core::mem::size_of::<XLA_FFI_Type_Register_Args>() - 48usize];
+    ["Alignment of XLA_FFI_Type_Register_Args"][::core::mem::align_of::<XLA_FFI_Type_Register_Args>() - 8usize];
     ["Offset of field: XLA_FFI_Type_Register_Args::struct_size"]
         [::core::mem::offset_of!(XLA_FFI_Type_Register_Args, struct_size) - 0usize];
     ["Offset of field: XLA_FFI_Type_Register_Args::extension_start"]
@@ -7107,9 +6107,8 @@ const _: () = {
     ["Offset of field: XLA_FFI_Type_Register_Args::type_info"]
         [::core::mem::offset_of!(XLA_FFI_Type_Register_Args, type_info) - 40usize];
 };
-pub type XLA_FFI_Type_Register = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut XLA_FFI_Type_Register_Args) -> *mut XLA_FFI_Error,
->;
+pub type XLA_FFI_Type_Register =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut XLA_FFI_Type_Register_Args) -> *mut XLA_FFI_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct XLA_FFI_ExecutionContext_Get_Args {
@@ -7136,9 +6135,8 @@ const _: () = {
     ["Offset of field: XLA_FFI_ExecutionContext_Get_Args::data"]
         [::core::mem::offset_of!(XLA_FFI_ExecutionContext_Get_Args, data) - 32usize];
 };
-pub type XLA_FFI_ExecutionContext_Get = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut XLA_FFI_ExecutionContext_Get_Args) -> *mut XLA_FFI_Error,
->;
+pub type XLA_FFI_ExecutionContext_Get =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut XLA_FFI_ExecutionContext_Get_Args) -> *mut XLA_FFI_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct XLA_FFI_State_Set_Args {
@@ -7152,14 +6150,12 @@ pub struct XLA_FFI_State_Set_Args {
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of XLA_FFI_State_Set_Args"][::core::mem::size_of::<XLA_FFI_State_Set_Args>() - 48usize];
-    ["Alignment of XLA_FFI_State_Set_Args"]
-        [::core::mem::align_of::<XLA_FFI_State_Set_Args>() - 8usize];
+    ["Alignment of XLA_FFI_State_Set_Args"][::core::mem::align_of::<XLA_FFI_State_Set_Args>() - 8usize];
     ["Offset of field: XLA_FFI_State_Set_Args::struct_size"]
         [::core::mem::offset_of!(XLA_FFI_State_Set_Args, struct_size) - 0usize];
     ["Offset of field: XLA_FFI_State_Set_Args::extension_start"]
         [::core::mem::offset_of!(XLA_FFI_State_Set_Args, extension_start) - 8usize];
-    ["Offset of field: XLA_FFI_State_Set_Args::ctx"]
-        [::core::mem::offset_of!(XLA_FFI_State_Set_Args, ctx) - 16usize];
+    ["Offset of field: XLA_FFI_State_Set_Args::ctx"][::core::mem::offset_of!(XLA_FFI_State_Set_Args, ctx) - 16usize];
     ["Offset of field: XLA_FFI_State_Set_Args::stage"]
         [::core::mem::offset_of!(XLA_FFI_State_Set_Args, stage) - 24usize];
     ["Offset of field: XLA_FFI_State_Set_Args::type_id"]
@@ -7167,9 +6163,8 @@ const _: () = {
     ["Offset of field: XLA_FFI_State_Set_Args::state"]
         [::core::mem::offset_of!(XLA_FFI_State_Set_Args, state) - 40usize];
 };
-pub type XLA_FFI_State_Set = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut XLA_FFI_State_Set_Args) -> *mut XLA_FFI_Error,
->;
+pub type XLA_FFI_State_Set =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut XLA_FFI_State_Set_Args) -> *mut XLA_FFI_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct XLA_FFI_State_Get_Args {
@@ -7183,14 +6178,12 @@ pub struct XLA_FFI_State_Get_Args {
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of XLA_FFI_State_Get_Args"][::core::mem::size_of::<XLA_FFI_State_Get_Args>() - 48usize];
-    ["Alignment of XLA_FFI_State_Get_Args"]
-        [::core::mem::align_of::<XLA_FFI_State_Get_Args>() - 8usize];
+    ["Alignment of XLA_FFI_State_Get_Args"][::core::mem::align_of::<XLA_FFI_State_Get_Args>() - 8usize];
     ["Offset of field: XLA_FFI_State_Get_Args::struct_size"]
         [::core::mem::offset_of!(XLA_FFI_State_Get_Args, struct_size) - 0usize];
     ["Offset of field: XLA_FFI_State_Get_Args::extension_start"]
         [::core::mem::offset_of!(XLA_FFI_State_Get_Args, extension_start) - 8usize];
-    ["Offset of field: XLA_FFI_State_Get_Args::ctx"]
-        [::core::mem::offset_of!(XLA_FFI_State_Get_Args, ctx) - 16usize];
+    ["Offset of field: XLA_FFI_State_Get_Args::ctx"][::core::mem::offset_of!(XLA_FFI_State_Get_Args, ctx) - 16usize];
     ["Offset of field: XLA_FFI_State_Get_Args::stage"]
         [::core::mem::offset_of!(XLA_FFI_State_Get_Args, stage) - 24usize];
     ["Offset of field: XLA_FFI_State_Get_Args::type_id"]
@@ -7198,9 +6191,8 @@ const _: () = {
     ["Offset of field: XLA_FFI_State_Get_Args::state"]
         [::core::mem::offset_of!(XLA_FFI_State_Get_Args, state) - 40usize];
 };
-pub type XLA_FFI_State_Get = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut XLA_FFI_State_Get_Args) -> *mut XLA_FFI_Error,
->;
+pub type XLA_FFI_State_Get =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut XLA_FFI_State_Get_Args) -> *mut XLA_FFI_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct XLA_FFI_Stream_Get_Args {
@@ -7211,22 +6203,18 @@ pub struct XLA_FFI_Stream_Get_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of XLA_FFI_Stream_Get_Args"]
-        [::core::mem::size_of::<XLA_FFI_Stream_Get_Args>() - 32usize];
-    ["Alignment of XLA_FFI_Stream_Get_Args"]
-        [::core::mem::align_of::<XLA_FFI_Stream_Get_Args>() - 8usize];
+    ["Size of XLA_FFI_Stream_Get_Args"][::core::mem::size_of::<XLA_FFI_Stream_Get_Args>() - 32usize];
+    ["Alignment of XLA_FFI_Stream_Get_Args"][::core::mem::align_of::<XLA_FFI_Stream_Get_Args>() - 8usize];
     ["Offset of field: XLA_FFI_Stream_Get_Args::struct_size"]
         [::core::mem::offset_of!(XLA_FFI_Stream_Get_Args, struct_size) - 0usize];
     ["Offset of field: XLA_FFI_Stream_Get_Args::extension_start"]
         [::core::mem::offset_of!(XLA_FFI_Stream_Get_Args, extension_start) - 8usize];
-    ["Offset of field: XLA_FFI_Stream_Get_Args::ctx"]
-        [::core::mem::offset_of!(XLA_FFI_Stream_Get_Args, ctx) - 16usize];
+    ["Offset of field: XLA_FFI_Stream_Get_Args::ctx"][::core::mem::offset_of!(XLA_FFI_Stream_Get_Args, ctx) - 16usize];
     ["Offset of field: XLA_FFI_Stream_Get_Args::stream"]
         [::core::mem::offset_of!(XLA_FFI_Stream_Get_Args, stream) - 24usize];
 };
-pub type XLA_FFI_Stream_Get = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut XLA_FFI_Stream_Get_Args) -> *mut XLA_FFI_Error,
->;
+pub type XLA_FFI_Stream_Get =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut XLA_FFI_Stream_Get_Args) -> *mut XLA_FFI_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct XLA_FFI_DeviceMemory_Allocate_Args {
@@ -7256,9 +6244,8 @@ const _: () = {
     ["Offset of field: XLA_FFI_DeviceMemory_Allocate_Args::data"]
         [::core::mem::offset_of!(XLA_FFI_DeviceMemory_Allocate_Args, data) - 40usize];
 };
-pub type XLA_FFI_DeviceMemory_Allocate = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut XLA_FFI_DeviceMemory_Allocate_Args) -> *mut XLA_FFI_Error,
->;
+pub type XLA_FFI_DeviceMemory_Allocate =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut XLA_FFI_DeviceMemory_Allocate_Args) -> *mut XLA_FFI_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct XLA_FFI_DeviceMemory_Free_Args {
@@ -7270,10 +6257,8 @@ pub struct XLA_FFI_DeviceMemory_Free_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of XLA_FFI_DeviceMemory_Free_Args"]
-        [::core::mem::size_of::<XLA_FFI_DeviceMemory_Free_Args>() - 40usize];
-    ["Alignment of XLA_FFI_DeviceMemory_Free_Args"]
-        [::core::mem::align_of::<XLA_FFI_DeviceMemory_Free_Args>() - 8usize];
+    ["Size of XLA_FFI_DeviceMemory_Free_Args"][::core::mem::size_of::<XLA_FFI_DeviceMemory_Free_Args>() - 40usize];
+    ["Alignment of XLA_FFI_DeviceMemory_Free_Args"][::core::mem::align_of::<XLA_FFI_DeviceMemory_Free_Args>() - 8usize];
     ["Offset of field: XLA_FFI_DeviceMemory_Free_Args::struct_size"]
         [::core::mem::offset_of!(XLA_FFI_DeviceMemory_Free_Args, struct_size) - 0usize];
     ["Offset of field: XLA_FFI_DeviceMemory_Free_Args::extension_start"]
@@ -7285,11 +6270,9 @@ const _: () = {
     ["Offset of field: XLA_FFI_DeviceMemory_Free_Args::data"]
         [::core::mem::offset_of!(XLA_FFI_DeviceMemory_Free_Args, data) - 32usize];
 };
-pub type XLA_FFI_DeviceMemory_Free = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut XLA_FFI_DeviceMemory_Free_Args) -> *mut XLA_FFI_Error,
->;
-pub type XLA_FFI_Task =
-    ::core::option::Option<unsafe extern "C" fn(data: *mut ::core::ffi::c_void)>;
+pub type XLA_FFI_DeviceMemory_Free =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut XLA_FFI_DeviceMemory_Free_Args) -> *mut XLA_FFI_Error>;
+pub type XLA_FFI_Task = ::core::option::Option<unsafe extern "C" fn(data: *mut ::core::ffi::c_void)>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct XLA_FFI_ThreadPool_Schedule_Args {
@@ -7301,8 +6284,7 @@ pub struct XLA_FFI_ThreadPool_Schedule_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of XLA_FFI_ThreadPool_Schedule_Args"]
-        [::core::mem::size_of::<XLA_FFI_ThreadPool_Schedule_Args>() - 40usize];
+    ["Size of XLA_FFI_ThreadPool_Schedule_Args"][::core::mem::size_of::<XLA_FFI_ThreadPool_Schedule_Args>() - 40usize];
     ["Alignment of XLA_FFI_ThreadPool_Schedule_Args"]
         [::core::mem::align_of::<XLA_FFI_ThreadPool_Schedule_Args>() - 8usize];
     ["Offset of field: XLA_FFI_ThreadPool_Schedule_Args::struct_size"]
@@ -7316,9 +6298,8 @@ const _: () = {
     ["Offset of field: XLA_FFI_ThreadPool_Schedule_Args::data"]
         [::core::mem::offset_of!(XLA_FFI_ThreadPool_Schedule_Args, data) - 32usize];
 };
-pub type XLA_FFI_ThreadPool_Schedule = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut XLA_FFI_ThreadPool_Schedule_Args) -> *mut XLA_FFI_Error,
->;
+pub type XLA_FFI_ThreadPool_Schedule =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut XLA_FFI_ThreadPool_Schedule_Args) -> *mut XLA_FFI_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct XLA_FFI_ThreadPool_NumThreads_Args {
@@ -7342,9 +6323,8 @@ const _: () = {
     ["Offset of field: XLA_FFI_ThreadPool_NumThreads_Args::num_threads"]
         [::core::mem::offset_of!(XLA_FFI_ThreadPool_NumThreads_Args, num_threads) - 24usize];
 };
-pub type XLA_FFI_ThreadPool_NumThreads = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut XLA_FFI_ThreadPool_NumThreads_Args) -> *mut XLA_FFI_Error,
->;
+pub type XLA_FFI_ThreadPool_NumThreads =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut XLA_FFI_ThreadPool_NumThreads_Args) -> *mut XLA_FFI_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct XLA_FFI_RunId_Get_Args {
@@ -7356,20 +6336,17 @@ pub struct XLA_FFI_RunId_Get_Args {
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of XLA_FFI_RunId_Get_Args"][::core::mem::size_of::<XLA_FFI_RunId_Get_Args>() - 32usize];
-    ["Alignment of XLA_FFI_RunId_Get_Args"]
-        [::core::mem::align_of::<XLA_FFI_RunId_Get_Args>() - 8usize];
+    ["Alignment of XLA_FFI_RunId_Get_Args"][::core::mem::align_of::<XLA_FFI_RunId_Get_Args>() - 8usize];
     ["Offset of field: XLA_FFI_RunId_Get_Args::struct_size"]
         [::core::mem::offset_of!(XLA_FFI_RunId_Get_Args, struct_size) - 0usize];
     ["Offset of field: XLA_FFI_RunId_Get_Args::extension_start"]
         [::core::mem::offset_of!(XLA_FFI_RunId_Get_Args, extension_start) - 8usize];
-    ["Offset of field: XLA_FFI_RunId_Get_Args::ctx"]
-        [::core::mem::offset_of!(XLA_FFI_RunId_Get_Args, ctx) - 16usize];
+    ["Offset of field: XLA_FFI_RunId_Get_Args::ctx"][::core::mem::offset_of!(XLA_FFI_RunId_Get_Args, ctx) - 16usize];
     ["Offset of field: XLA_FFI_RunId_Get_Args::run_id"]
         [::core::mem::offset_of!(XLA_FFI_RunId_Get_Args, run_id) - 24usize];
 };
-pub type XLA_FFI_RunId_Get = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut XLA_FFI_RunId_Get_Args) -> *mut XLA_FFI_Error,
->;
+pub type XLA_FFI_RunId_Get =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut XLA_FFI_RunId_Get_Args) -> *mut XLA_FFI_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct XLA_FFI_DeviceOrdinal_Get_Args {
@@ -7380,10 +6357,8 @@ pub struct XLA_FFI_DeviceOrdinal_Get_Args {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of XLA_FFI_DeviceOrdinal_Get_Args"]
-        [::core::mem::size_of::<XLA_FFI_DeviceOrdinal_Get_Args>() - 32usize];
-    ["Alignment of XLA_FFI_DeviceOrdinal_Get_Args"]
-        [::core::mem::align_of::<XLA_FFI_DeviceOrdinal_Get_Args>() - 8usize];
+    ["Size of XLA_FFI_DeviceOrdinal_Get_Args"][::core::mem::size_of::<XLA_FFI_DeviceOrdinal_Get_Args>() - 32usize];
+    ["Alignment of XLA_FFI_DeviceOrdinal_Get_Args"][::core::mem::align_of::<XLA_FFI_DeviceOrdinal_Get_Args>() - 8usize];
     ["Offset of field: XLA_FFI_DeviceOrdinal_Get_Args::struct_size"]
         [::core::mem::offset_of!(XLA_FFI_DeviceOrdinal_Get_Args, struct_size) - 0usize];
     ["Offset of field: XLA_FFI_DeviceOrdinal_Get_Args::extension_start"]
@@ -7393,9 +6368,8 @@ const _: () = {
     ["Offset of field: XLA_FFI_DeviceOrdinal_Get_Args::device_ordinal"]
         [::core::mem::offset_of!(XLA_FFI_DeviceOrdinal_Get_Args, device_ordinal) - 24usize];
 };
-pub type XLA_FFI_DeviceOrdinal_Get = ::core::option::Option<
-    unsafe extern "C" fn(args: *mut XLA_FFI_DeviceOrdinal_Get_Args) -> *mut XLA_FFI_Error,
->;
+pub type XLA_FFI_DeviceOrdinal_Get =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut XLA_FFI_DeviceOrdinal_Get_Args) -> *mut XLA_FFI_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct XLA_FFI_Metadata {
@@ -7408,12 +6382,9 @@ pub struct XLA_FFI_Metadata {
 const _: () = {
     ["Size of XLA_FFI_Metadata"][::core::mem::size_of::<XLA_FFI_Metadata>() - 48usize];
     ["Alignment of XLA_FFI_Metadata"][::core::mem::align_of::<XLA_FFI_Metadata>() - 8usize];
-    ["Offset of field: XLA_FFI_Metadata::struct_size"]
-        [::core::mem::offset_of!(XLA_FFI_Metadata, struct_size) - 0usize];
-    ["Offset of field: XLA_FFI_Metadata::api_version"]
-        [::core::mem::offset_of!(XLA_FFI_Metadata, api_version) - 8usize];
-    ["Offset of field: XLA_FFI_Metadata::traits"]
-        [::core::mem::offset_of!(XLA_FFI_Metadata, traits) - 32usize];
+    ["Offset of field: XLA_FFI_Metadata::struct_size"][::core::mem::offset_of!(XLA_FFI_Metadata, struct_size) - 0usize];
+    ["Offset of field: XLA_FFI_Metadata::api_version"][::core::mem::offset_of!(XLA_FFI_Metadata, api_version) - 8usize];
+    ["Offset of field: XLA_FFI_Metadata::traits"][::core::mem::offset_of!(XLA_FFI_Metadata, traits) - 32usize];
     ["Offset of field: XLA_FFI_Metadata::state_type_id"]
         [::core::mem::offset_of!(XLA_FFI_Metadata, state_type_id) - 40usize];
 };
@@ -7425,10 +6396,8 @@ pub struct XLA_FFI_Metadata_Extension {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of XLA_FFI_Metadata_Extension"]
-        [::core::mem::size_of::<XLA_FFI_Metadata_Extension>() - 32usize];
-    ["Alignment of XLA_FFI_Metadata_Extension"]
-        [::core::mem::align_of::<XLA_FFI_Metadata_Extension>() - 8usize];
+    ["Size of XLA_FFI_Metadata_Extension"][::core::mem::size_of::<XLA_FFI_Metadata_Extension>() - 32usize];
+    ["Alignment of XLA_FFI_Metadata_Extension"][::core::mem::align_of::<XLA_FFI_Metadata_Extension>() - 8usize];
     ["Offset of field: XLA_FFI_Metadata_Extension::extension_base"]
         [::core::mem::offset_of!(XLA_FFI_Metadata_Extension, extension_base) - 0usize];
     ["Offset of field: XLA_FFI_Metadata_Extension::metadata"]
@@ -7464,14 +6433,10 @@ pub struct XLA_FFI_Api {
 const _: () = {
     ["Size of XLA_FFI_Api"][::core::mem::size_of::<XLA_FFI_Api>() - 192usize];
     ["Alignment of XLA_FFI_Api"][::core::mem::align_of::<XLA_FFI_Api>() - 8usize];
-    ["Offset of field: XLA_FFI_Api::struct_size"]
-        [::core::mem::offset_of!(XLA_FFI_Api, struct_size) - 0usize];
-    ["Offset of field: XLA_FFI_Api::extension_start"]
-        [::core::mem::offset_of!(XLA_FFI_Api, extension_start) - 8usize];
-    ["Offset of field: XLA_FFI_Api::api_version"]
-        [::core::mem::offset_of!(XLA_FFI_Api, api_version) - 16usize];
-    ["Offset of field: XLA_FFI_Api::internal_api"]
-        [::core::mem::offset_of!(XLA_FFI_Api, internal_api) - 40usize];
+    ["Offset of field: XLA_FFI_Api::struct_size"][::core::mem::offset_of!(XLA_FFI_Api, struct_size) - 0usize];
+    ["Offset of field: XLA_FFI_Api::extension_start"][::core::mem::offset_of!(XLA_FFI_Api, extension_start) - 8usize];
+    ["Offset of field: XLA_FFI_Api::api_version"][::core::mem::offset_of!(XLA_FFI_Api, api_version) - 16usize];
+    ["Offset of field: XLA_FFI_Api::internal_api"][::core::mem::offset_of!(XLA_FFI_Api, internal_api) - 40usize];
     ["Offset of field: XLA_FFI_Api::XLA_FFI_Error_Create"]
         [::core::mem::offset_of!(XLA_FFI_Api, XLA_FFI_Error_Create) - 48usize];
     ["Offset of field: XLA_FFI_Api::XLA_FFI_Error_GetMessage"]

@@ -2,13 +2,7 @@
 //! Every struct's size and field offsets are asserted at compile time in the generated file.
 #![no_std]
 
-#[allow(
-    non_camel_case_types,
-    non_snake_case,
-    non_upper_case_globals,
-    clippy::all,
-    missing_docs
-)]
+#[allow(non_camel_case_types, non_snake_case, non_upper_case_globals, clippy::all, missing_docs)]
 mod bindings;
 
 pub use bindings::*;

@@ -1,0 +1,113 @@
+#' Wait for a buffer, or look whether it is there
+#'
+#' Buffers are returned before their content is computed. `await()` waits for it, `is_ready()` tells whether it is there.
+#' Neither is needed for correctness: whatever reads a buffer waits by itself, and a buffer that is not ready can be passed
+#' on to other programs.
+#'
+#' Ctrl-C ends the wait, not the work; everything can be used afterwards.
+#'
+#' @param x A `PJRTBuffer`; for `is_ready()` also a `PJRTArrayPromise`.
+#' @param ... For methods.
+#' @return `await()`: `x`, invisibly. `is_ready()`: `TRUE` or `FALSE`, at once.
+#' @section Errors:
+#' `await()` raises the error that happened on the device, if one did, as a condition of class `pjrt_error`.
+#' @examplesIf pjrt::plugins_downloaded("cpu")
+#' x <- pjrt_buffer(rnorm(10))
+#' await(x)
+#' is_ready(x)
+#' @export
+await <- function(x, ...) {
+  UseMethod("await")
+}
+
+#' @export
+await.PJRTBuffer <- function(x, ...) {
+  .Call(ffi_buffer_await, x)
+  invisible(x)
+}
+
+#' @rdname await
+#' @export
+is_ready <- function(x, ...) {
+  UseMethod("is_ready")
+}
+
+#' @export
+is_ready.PJRTBuffer <- function(x, ...) {
+  .Call(ffi_buffer_is_ready, x)
+}
+
+#' Read a buffer while R works on
+#'
+#' `as_array_async()` starts the transfer to R and returns at once; `value()` waits for it and gives the array. The
+#' promise holds what the buffer held when it was made, even when the buffer is donated or dropped meanwhile.
+#'
+#' @param x A `PJRTBuffer` for `as_array_async()`, a `PJRTArrayPromise` for `value()`.
+#' @param ... For methods.
+#' @return `as_array_async()`: a `PJRTArrayPromise`. `value()`: what [as_array()] would have given; the same object on every
+#'   call.
+#' @section Errors:
+#' `value()` raises the error that happened on the device, if one did.
+#' @examplesIf pjrt::plugins_downloaded("cpu")
+#' promise <- as_array_async(pjrt_buffer(1:3))
+#' promise
+#' value(promise)
+#' promise
+#' @export
+as_array_async <- function(x, ...) {
+  UseMethod("as_array_async")
+}
+
+#' @export
+as_array_async.PJRTBuffer <- function(x, ...) {
+  promise <- new.env(parent = emptyenv())
+  promise$data <- .Call(ffi_transfer_start, x)
+  promise$dtype <- elt_type(x)
+  promise$shape <- shape(x)
+  promise$materialized <- FALSE
+  promise$value <- NULL
+  class(promise) <- "PJRTArrayPromise"
+  promise
+}
+
+#' @rdname as_array_async
+#' @export
+value <- function(x, ...) {
+  UseMethod("value")
+}
+
+#' @export
+value.PJRTArrayPromise <- function(x, ...) {
+  if (!x$materialized) {
+    x$value <- with_bit64(.Call(ffi_transfer_value, x$data))
+    x$materialized <- TRUE
+    # the copy on the host is not needed any more
+    x$data <- NULL
+  }
+  x$value
+}
+
+#' @export
+as_array.PJRTArrayPromise <- function(x, ...) {
+  value(x)
+}
+
+#' @export
+is_ready.PJRTArrayPromise <- function(x, ...) {
+  x$materialized || .Call(ffi_transfer_is_ready, x$data)
+}
+
+#' @export
+print.PJRTArrayPromise <- function(x, ...) {
+  cat("<PJRTArrayPromise>\n")
+  if (x$materialized) {
+    cat("Status: Materialized\nValue:\n")
+    print(value(x))
+  } else {
+    cat("Status: Not materialized\n")
+    cat("dtype: ", as.character(x$dtype), "\n", sep = "")
+    cat("shape: ", paste(x$shape, collapse = " x "), "\n", sep = "")
+    cat("(Call value() to materialize the array)\n")
+  }
+  invisible(x)
+}

@@ -1,0 +1,89 @@
+# All conditions of the package are made here: class `pjrt_error_<kind>` below `pjrt_error`.
+
+# Raises an error of a kind. `message` says what is wrong and what was expected, each of `hints` what to do.
+pjrt_abort <- function(message, class, hints = character(), call = user_call(), code = NULL, call_name = NULL,
+                       platform = NULL) {
+  if (!is.null(code)) {
+    hints <- c(hints, sprintf("From %s: error code %d (%s).", call_name, code, class))
+  }
+  stop(structure(
+    class = c(paste0("pjrt_error_", class), "pjrt_error", "error", "condition"),
+    list(
+      message = paste(c(message, sprintf("i %s", hints)), collapse = "\n"),
+      call = call, code = code, call_name = call_name, platform = platform
+    )
+  ))
+}
+
+abort_input <- function(..., hints = character()) {
+  pjrt_abort(paste0(...), "invalid_input", hints = hints, call = user_call())
+}
+
+# Raises what the native side found; the entry points there call this by name.
+signal_failure <- function(failure) {
+  if (failure$class == "interrupted") {
+    signal_interrupt()
+  }
+  pjrt_abort(
+    failure$message, failure$class,
+    hints = failure$hints, call = user_call(), code = failure$code, call_name = failure$call_name,
+    platform = failure$platform
+  )
+}
+
+# Calls a native function with typed arguments, whose failures come back as values.
+call_native <- function(symbol, ...) {
+  result <- .Call(symbol, ...)
+  if (inherits(result, "extendr_error")) {
+    signal_failure(result$value)
+  }
+  result
+}
+
+# What R does on Ctrl-C: handlers for interrupts first, then back to the prompt.
+signal_interrupt <- function() {
+  signalCondition(structure(class = c("interrupt", "condition"), list(message = "", call = NULL)))
+  invokeRestart("abort")
+}
+
+# The call that the user made: the outermost of the functions of this package that lead here.
+user_call <- function() {
+  namespace <- topenv()
+  found <- NULL
+  for (n in rev(seq_len(sys.nframe() - 1L))) {
+    if (!identical(topenv(environment(sys.function(n)) %||% baseenv()), namespace)) {
+      break
+    }
+    found <- sys.call(n)
+  }
+  found
+}
+
+`%||%` <- function(x, y) if (is.null(x)) y else x
+
+# Says what the package does, when the user asked for that by PJRT_DEBUG.
+debug_message <- function(...) {
+  if (nzchar(Sys.getenv("PJRT_DEBUG"))) {
+    message("pjrt: ", ...)
+  }
+}
+
+check_string <- function(x, name) {
+  if (!is.character(x) || length(x) != 1L || is.na(x) || !nzchar(x)) {
+    abort_input("`", name, "` must be one string that is not empty.")
+  }
+}
+
+check_flag <- function(x, name) {
+  if (!is.logical(x) || length(x) != 1L || is.na(x)) {
+    abort_input("`", name, "` must be TRUE or FALSE.")
+  }
+}
+
+check_unused <- function(...) {
+  if (...length() > 0L) {
+    given <- ...names() %||% rep("", ...length())
+    given[!nzchar(given)] <- "<unnamed>"
+    abort_input("Unused arguments: ", paste(given, collapse = ", "), ".")
+  }
+}

@@ -1,0 +1,89 @@
+#' The element type of a buffer
+#'
+#' `elt_type()` gives PJRT's name of the type. `dtype()` gives the type as package tengen knows it when that is installed,
+#' and else a string of the same class that prints and compares the same; there `"pred"` is called `"bool"`.
+#'
+#' @param x A `PJRTBuffer`.
+#' @param ... For methods.
+#' @return `elt_type()`: a string of class `PJRTElementType`, such as `"f32"`; compare it with strings by `==`. `dtype()`: a
+#'   string of class `DataType`.
+#' @examplesIf pjrt::plugins_downloaded("cpu")
+#' x <- pjrt_buffer(c(TRUE, FALSE))
+#' elt_type(x)
+#' elt_type(x) == "pred"
+#' dtype(x)
+#' @export
+elt_type <- function(x) {
+  .Call(ffi_buffer_dtype, x)
+}
+
+#' @rdname elt_type
+#' @export
+dtype <- function(x, ...) {
+  UseMethod("dtype")
+}
+
+#' @export
+dtype.PJRTBuffer <- function(x, ...) {
+  name <- as.character(elt_type(x))
+  if (name == "pred") {
+    name <- "bool"
+  }
+  if (requireNamespace("tengen", quietly = TRUE)) {
+    tengen::as_dtype(name)
+  } else {
+    structure(name, class = "DataType")
+  }
+}
+
+# A dtype argument as a plain string for the native side, which knows all names; NULL stays NULL.
+dtype_name <- function(x) {
+  if (is.null(x) || is.character(x)) x else as.character(x)
+}
+
+#' @export
+as.character.PJRTElementType <- function(x, ...) {
+  as.character(unclass(x))
+}
+
+#' @export
+format.PJRTElementType <- function(x, ...) {
+  as.character(x)
+}
+
+#' @export
+print.PJRTElementType <- function(x, ...) {
+  cat("<", as.character(x), ">\n", sep = "")
+  invisible(x)
+}
+
+#' @export
+`==.PJRTElementType` <- function(e1, e2) {
+  as.character(e1) == as.character(e2)
+}
+
+#' @export
+`!=.PJRTElementType` <- function(e1, e2) {
+  !(e1 == e2)
+}
+
+#' @export
+as.character.DataType <- function(x, ...) {
+  as.character(unclass(x))
+}
+
+#' @export
+format.DataType <- function(x, ...) {
+  as.character(x)
+}
+
+#' @export
+print.DataType <- function(x, ...) {
+  cat("<", as.character(x), ">\n", sep = "")
+  invisible(x)
+}
+
+#' @export
+`==.DataType` <- function(e1, e2) {
+  as.character(e1) == as.character(e2)
+}

@@ -1,0 +1,14 @@
+# For testthat's expect_equal() and expect_identical(), which compare through waldo: buffers by what they hold.
+
+#' @exportS3Method waldo::compare_proxy
+compare_proxy.PJRTBuffer <- function(x, path = "x") {
+  proxy <- list(
+    x = as_array(x), dim = shape(x), dtype = as.character(elt_type(x)), attr = attributes(x)
+  )
+  list(object = proxy, path = paste0("pjrt_proxy(", path, ")"))
+}
+
+#' @exportS3Method waldo::compare_proxy
+compare_proxy.PJRTArrayPromise <- function(x, path = "x") {
+  list(object = value(x), path = paste0("value(", path, ")"))
+}

@@ -1,0 +1,75 @@
+#' Print a buffer
+#'
+#' Shows the elements as aligned columns, matrices slice by slice for three dimensions and more. Only what is shown is read
+#' from the device.
+#'
+#' @param x A `PJRTBuffer`.
+#' @param max_rows The number of rows shown in all, those of every slice and column chunk counted; -1 for no limit.
+#' @param max_width The width of a line in characters; negative for no limit.
+#' @param max_rows_slice The number of rows shown of one slice; -1 for no limit.
+#' @param header Whether the first line names the class.
+#' @param footer The last line: by default platform, dtype and shape; `""` for none.
+#' @param ... For methods.
+#' @return `x`, invisibly.
+#' @examplesIf pjrt::plugins_downloaded("cpu")
+#' print(pjrt_buffer(matrix(1:100, 2)), max_width = 40)
+#' print(pjrt_buffer(1:3), header = FALSE, footer = "")
+#' @export
+print.PJRTBuffer <- function(x, max_rows = getOption("pjrt.print_max_rows", 30L),
+                             max_width = getOption("pjrt.print_max_width", 85L),
+                             max_rows_slice = getOption("pjrt.print_max_rows_slice", max_rows), header = TRUE,
+                             footer = NULL, ...) {
+  check_limit(max_rows, "max_rows")
+  check_limit(max_rows_slice, "max_rows_slice")
+  if (!is_whole_number(max_width) || max_width %in% c(0, 1)) {
+    abort_input("`max_width` must be a whole number above 1, or negative for no limit.")
+  }
+  check_flag(header, "header")
+  if (!is.null(footer) && !(is.character(footer) && length(footer) == 1L && !is.na(footer))) {
+    abort_input("`footer` must be NULL or one string.")
+  }
+  lines <- call_native(ffi_buffer_lines, x, as.double(max_rows), as.double(max_width), as.double(max_rows_slice))
+  if (header) {
+    cat("PJRTBuffer \n")
+  }
+  cat(lines)
+  footer <- footer %||% buffer_footer(x)
+  if (nzchar(footer)) {
+    cat(footer, "\n")
+  }
+  invisible(x)
+}
+
+buffer_footer <- function(x) {
+  name <- as.character(elt_type(x))
+  if (name == "pred") {
+    name <- "bool"
+  }
+  sprintf("[ %s%s{%s} ]", toupper(platform(x)), name, paste(shape(x), collapse = "x"))
+}
+
+is_whole_number <- function(x) {
+  is.numeric(x) && length(x) == 1L && isTRUE(x == trunc(x))
+}
+
+check_limit <- function(x, name) {
+  if (!is_whole_number(x) || (x < 1 && x != -1)) {
+    abort_input("`", name, "` must be a whole number of at least 1, or -1 for no limit.")
+  }
+}
+
+#' The elements of a buffer as constants of StableHLO
+#'
+#' @param buffer A `PJRTBuffer`.
+#' @return A character vector with the buffer's dimensions: floats with all their digits (`"1.23000002e+00"`), or as their
+#'   bits in hexadecimal where they are not finite, whole numbers in decimal, `"true"` and `"false"`.
+#' @examplesIf pjrt::plugins_downloaded("cpu")
+#' format_buffer(pjrt_buffer(c(1.23, NaN)))
+#' format_buffer(pjrt_scalar(TRUE))
+#' @export
+format_buffer <- function(buffer) {
+  if (!inherits(buffer, "PJRTBuffer")) {
+    abort_input("`buffer` must be a `PJRTBuffer`.")
+  }
+  call_native(ffi_buffer_literals, buffer)
+}

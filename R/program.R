@@ -1,0 +1,82 @@
+#' A program
+#'
+#' Takes a program for [pjrt_compile()], as text or from a file.
+#'
+#' @param src The program's text, one string or one for each line, or its bytes as a raw vector.
+#' @param path A file with the program, instead of `src`.
+#' @param format `"mlir"` for StableHLO, as text, as MLIR bytecode or as a portable artifact; `"hlo"` for a serialized
+#'   `HloModuleProto`.
+#' @return A `PJRTProgram`.
+#' @section Errors:
+#' `pjrt_error_invalid_input` when not exactly one of `src` and `path` is given, or the program is empty, nested too deep
+#' for a compiler, or no HLO module although `format` says so. Other mistakes are found by [pjrt_compile()].
+#' @examplesIf pjrt::plugins_downloaded("cpu")
+#' program <- pjrt_program("
+#' func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+#'   %0 = stablehlo.multiply %x, %x : tensor<2xf32>
+#'   return %0 : tensor<2xf32>
+#' }")
+#' program
+#' square <- pjrt_compile(program)
+#' pjrt_execute(square, pjrt_buffer(c(3, 4)))
+#'
+#' pjrt_program(path = system.file("programs", "add-2x2.mlir", package = "pjrt"))
+#' @export
+pjrt_program <- function(src = NULL, path = NULL, format = c("mlir", "hlo")) {
+  format <- match_format(format)
+  if (is.null(src) == is.null(path)) {
+    abort_input("Either src or path must be provided, and not both.")
+  }
+  code <- if (!is.null(path)) {
+    read_program(path)
+  } else if (is.raw(src)) {
+    src
+  } else if (is.character(src) && !anyNA(src)) {
+    charToRaw(enc2utf8(paste0(paste(src, collapse = "\n"), "\n")))
+  } else {
+    abort_input("`src` must be the program's text or a raw vector.")
+  }
+  call_native(ffi_program_new, code, format)
+}
+
+match_format <- function(format) {
+  formats <- c("mlir", "hlo")
+  if (identical(format, formats)) {
+    return("mlir")
+  }
+  if (!is.character(format) || length(format) != 1L || !format %in% formats) {
+    abort_input("`format` must be \"mlir\" or \"hlo\".")
+  }
+  format
+}
+
+read_program <- function(path) {
+  check_string(path, "path")
+  if (!file.exists(path) || dir.exists(path)) {
+    pjrt_abort(paste0("There is no program file '", path, "'."), "io", call = user_call())
+  }
+  tryCatch(
+    readBin(path, "raw", n = file.size(path)),
+    error = function(e) {
+      pjrt_abort(paste0("'", path, "' cannot be read: ", conditionMessage(e)), "io", call = user_call())
+    }
+  )
+}
+
+#' @export
+format.PJRTProgram <- function(x, ..., n = 10) {
+  described <- call_native(ffi_program_describe, x)
+  lines <- strsplit(described$text, "\n", fixed = TRUE)[[1L]]
+  shown <- utils::head(lines, n)
+  paste0(
+    sprintf("PJRTProgram(format=%s, code_size=%.0f)\n", described$format, described$code_size),
+    paste0(shown, "\n", collapse = ""),
+    if (length(shown) < length(lines)) "..."
+  )
+}
+
+#' @export
+print.PJRTProgram <- function(x, ..., n = 5) {
+  cat(format(x, n = n), "\n")
+  invisible(x)
+}

@@ -1,0 +1,53 @@
+#' Read a buffer into R
+#'
+#' `as_array()` gives an R vector or array, `as_raw()` the bytes of the elements. Both wait until the buffer's content is
+#' there. [as_array_async()] does not.
+#'
+#' @param x A `PJRTBuffer`, or for `as_array()` a `PJRTArrayPromise`.
+#' @param check Whether it is an error when R would take a value for another: the smallest `i32` or `i64`, which R takes for
+#'   `NA`, or a `ui64` above 2^63 - 1, which [bit64::integer64] cannot hold.
+#' @param row_major The order of the bytes: row-major (last index fastest) or R's order.
+#' @param ... For methods.
+#' @return `as_array()`: a vector of length one for a scalar, and an array with `dim` for all else. Floats give doubles,
+#'   `pred` logical values, `i8`, `i16`, `i32`, `ui8` and `ui16` integers, `i64`, `ui64` and `ui32` [bit64::integer64].
+#'   `as_raw()`: a raw vector.
+#' @section Errors:
+#' `pjrt_error_deleted_buffer` for a buffer that was donated, `pjrt_error_unsupported_dtype` for a dtype that no R vector
+#' holds, and whatever went wrong on the device while the content was computed.
+#' @examplesIf pjrt::plugins_downloaded("cpu")
+#' x <- pjrt_buffer(matrix(c(1.5, 2, 3, 4), 2))
+#' as_array(x)
+#' as_raw(pjrt_buffer(1:2), row_major = TRUE)
+#' @export
+as_array <- function(x, ...) {
+  UseMethod("as_array")
+}
+
+#' @rdname as_array
+#' @export
+as_array.PJRTBuffer <- function(x, check = FALSE, ...) {
+  with_bit64(.Call(ffi_buffer_array, x, check))
+}
+
+# R shows integer64 right only when its package is loaded.
+with_bit64 <- function(array) {
+  if (inherits(array, "integer64")) {
+    loadNamespace("bit64")
+  }
+  array
+}
+
+#' @rdname as_array
+#' @export
+as_raw <- function(x, ...) {
+  UseMethod("as_raw")
+}
+
+#' @rdname as_array
+#' @export
+as_raw.PJRTBuffer <- function(x, row_major, ...) {
+  if (missing(row_major)) {
+    abort_input("`row_major` must be TRUE or FALSE: TRUE for bytes whose last index varies fastest.")
+  }
+  .Call(ffi_buffer_raw, x, row_major)
+}
