@@ -3,13 +3,14 @@
 # Raises an error of a kind. `message` says what is wrong and what was expected, each of `hints` what to do.
 pjrt_abort <- function(message, class, hints = character(), call = user_call(), code = NULL, call_name = NULL,
                        platform = NULL) {
+  force(call)
   if (!is.null(code)) {
     hints <- c(hints, sprintf("From %s: error code %d (%s).", call_name, code, class))
   }
   stop(structure(
     class = c(paste0("pjrt_error_", class), "pjrt_error", "error", "condition"),
     list(
-      message = paste(c(message, sprintf("i %s", hints)), collapse = "\n"),
+      message = paste(c(trimws(message, "right"), sprintf("i %s", hints)), collapse = "\n"),
       call = call, code = code, call_name = call_name, platform = platform
     )
   ))
