@@ -14,4 +14,6 @@ the$default_execution_options <- NULL
   if (!nzchar(Sys.getenv("TF_CPP_MIN_LOG_LEVEL"))) {
     Sys.setenv(TF_CPP_MIN_LOG_LEVEL = "1")
   }
+  # Clients are closed before the process begins to exit: while they work, nothing may be torn down under them.
+  reg.finalizer(the, function(e) .Call(ffi_client_close_all), onexit = TRUE)
 }

@@ -1,7 +1,7 @@
 //! Clients: making them, and what they say of themselves.
 
 use crate::conditions::{entry, Outcome};
-use crate::{device, handle};
+use crate::{device, handle, sexp};
 use extendr_api::prelude::*;
 use extendr_ffi::SEXP;
 use pjrt_core::{Client, Plugin, Value};
@@ -24,6 +24,14 @@ fn client_platform(client: Robj) -> Outcome<Robj> {
 /// `client_devices(client)`: the client's devices, always the same R objects.
 pub extern "C" fn client_devices(client: SEXP) -> SEXP {
     entry(|| Ok(device::all(handle::get(client, "client")?)))
+}
+
+/// `client_close_all()`: closes every client, waiting for its pending work. For the end of the session.
+pub extern "C" fn client_close_all() -> SEXP {
+    entry(|| {
+        pjrt_core::client::close_all();
+        Ok(sexp::nil())
+    })
 }
 
 /// Bytes of the client's buffers that are alive.

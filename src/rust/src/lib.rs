@@ -59,6 +59,7 @@ fn plain_entries() -> Vec<extendr_api::metadata::Func> {
         buffer::buffer_device, "buffer_device", 1;
         buffer::buffer_platform, "buffer_platform", 1;
         buffer::buffer_copy, "buffer_copy", 2;
+        client::client_close_all, "client_close_all", 0;
         client::client_devices, "client_devices", 1;
         dtype::dtype_canonical, "dtype_canonical", 1;
         execute::executable_execute, "executable_execute", 5;

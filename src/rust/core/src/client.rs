@@ -198,7 +198,8 @@ impl Client {
     }
 }
 
-/// Destroys every client in order of making, waiting for its pending work. For the end of the process.
+/// Destroys every client in order of making, waiting for its pending work. For the end of the process, best before it
+/// begins to exit: static objects that a plugin makes late are torn down before any handler of ours runs.
 pub fn close_all() {
     let clients = std::mem::take(&mut *OPEN.lock().unwrap_or_else(PoisonError::into_inner));
     for client in &clients {
