@@ -3,7 +3,8 @@
 # Raises an error of a kind. `message` says what is wrong and what was expected, each of `hints` what to do.
 pjrt_abort <- function(message, class, hints = character(), call = user_call(), code = NULL, call_name = NULL,
                        platform = NULL) {
-  force(call)
+  # evaluated here, not in force(), whose frame would end user_call()'s search
+  call <- call
   if (!is.null(code)) {
     hints <- c(hints, sprintf("From %s: error code %d (%s).", call_name, code, class))
   }

@@ -126,18 +126,16 @@ pub fn get<'a>(buffer: SEXP) -> Outcome<&'a Buffer> {
 /// Makes a buffer of `spec` on `device`, its bytes written by `write`.
 fn upload(device: &Device, spec: Spec, write: impl Fn(&Spec, *mut u8) -> pjrt_core::Result<()>) -> Outcome<SEXP> {
     memory::relieve_pressure(device.client());
+    let client = device.client();
+    let in_place = client.shares_host_memory();
+    let memory = memory::with_retry(client, || handle::backing(spec.bytes()))?;
     // R may leave the allocations by a long jump: nothing may wait to be dropped meanwhile.
-    let (spec, write) = (ManuallyDrop::new(spec), ManuallyDrop::new(write));
-    let in_place = device.client().shares_host_memory();
-    let handle = if in_place { Empty::backed(spec.bytes()) } else { Empty::new() };
-    let (spec, write) = (ManuallyDrop::into_inner(spec), ManuallyDrop::into_inner(write));
+    let owned = ManuallyDrop::new((spec, write, memory));
+    let handle = if in_place { Empty::backed(owned.2.clone()) } else { Empty::new() };
+    let (spec, write, memory) = ManuallyDrop::into_inner(owned);
     let _protected = Protected::new(handle.sexp());
-    let memory = match handle.memory() {
-        Some(memory) => memory.clone(),
-        None => HostMemory::new(spec.bytes(), 0)?,
-    };
     write(&spec, memory.data())?;
-    let buffer = memory::with_retry(device.client(), || Buffer::from_host(device, spec.clone(), &memory))?;
+    let buffer = memory::with_retry(client, || Buffer::from_host(device, spec.clone(), &memory))?;
     Ok(handle.fill(buffer))
 }
 

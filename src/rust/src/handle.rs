@@ -51,8 +51,10 @@ struct Owner<T> {
     value: Option<T>,
     /// The memory of the raw vector, where the value uses it.
     memory: Option<Arc<HostMemory>>,
-    wants_memory: bool,
 }
+
+/// Bytes after a buffer's own that R may use: it rounds up to whole doubles, and never makes an empty vector.
+const SLACK: usize = 16;
 
 /// Bytes before the data of a vector with an allocator: the allocator and R's header.
 static HEADROOM: AtomicUsize = AtomicUsize::new(0);
@@ -66,16 +68,17 @@ pub struct Empty<T: Owned> {
 impl<T: Owned> Empty<T> {
     /// Makes the R objects of a handle; not protected.
     pub fn new() -> Self {
-        Self::with_memory(None)
+        Self::over(None)
     }
 
-    /// The same, with `bytes` of aligned memory that [`Empty::memory`] gives.
-    fn with_memory(bytes: Option<usize>) -> Self {
-        let owner = Box::into_raw(Box::new(Owner::<T> { value: None, memory: None, wants_memory: bytes.is_some() }));
+    /// The same, with the raw vector lying in `memory`.
+    fn over(memory: Option<Arc<HostMemory>>) -> Self {
+        let len = memory.as_ref().map_or(0, |memory| memory.len() - SLACK);
+        let owner = Box::into_raw(Box::new(Owner::<T> { value: None, memory }));
         let mut allocator =
             Allocator { alloc: allocate::<T>, free: release::<T>, reserved: std::ptr::null_mut(), data: owner.cast() };
         unsafe {
-            let len = bytes.unwrap_or(0).max(1) as R_xlen_t;
+            let len = len.max(1) as R_xlen_t;
             let vector = Rf_protect(sexp::Rf_allocVector3(SEXPTYPE::RAWSXP, len, &mut allocator));
             let pointer = Rf_protect(R_MakeExternalPtr(owner.cast(), tag::<T>(), vector));
             Rf_setAttrib(pointer, R_ClassSymbol, class::<T>());
@@ -98,15 +101,18 @@ impl<T: Owned> Empty<T> {
 }
 
 impl Empty<Buffer> {
-    /// A handle with memory for a buffer's bytes, which the device can use in place.
-    pub fn backed(bytes: usize) -> Self {
-        Self::with_memory(Some(bytes))
+    /// A handle whose raw vector is a buffer's memory, made by [`backing`]; not protected.
+    pub fn backed(memory: Arc<HostMemory>) -> Self {
+        Self::over(Some(memory))
     }
+}
 
-    pub fn memory(&self) -> Option<&Arc<HostMemory>> {
-        // SAFETY: as in fill().
-        unsafe { (*self.owner).memory.as_ref() }
-    }
+/// Memory for a buffer of `bytes` that a handle can put R's header into.
+///
+/// # Errors
+/// The code of `RESOURCE_EXHAUSTED` when there is no memory.
+pub fn backing(bytes: usize) -> pjrt_core::Result<Arc<HostMemory>> {
+    HostMemory::new(bytes.saturating_add(SLACK), HEADROOM.load(Ordering::Relaxed))
 }
 
 /// A handle for `value`; not protected.
@@ -174,18 +180,13 @@ fn class<T: Owned>() -> SEXP {
 
 unsafe extern "C" fn allocate<T>(allocator: *mut Allocator, size: usize) -> *mut c_void {
     let owner = (*allocator).data.cast::<Owner<T>>();
-    if !(*owner).wants_memory {
-        return libc_malloc(size);
-    }
-    let headroom = HEADROOM.load(Ordering::Relaxed);
-    // A null pointer makes R collect garbage and try again.
-    match HostMemory::new(size.saturating_sub(headroom), headroom) {
-        Ok(memory) => {
-            let start = memory.data().sub(headroom);
-            (*owner).memory = Some(memory);
-            start.cast()
+    match &(*owner).memory {
+        None => malloc(size),
+        Some(memory) => {
+            let headroom = HEADROOM.load(Ordering::Relaxed);
+            debug_assert!(size <= headroom + memory.len());
+            memory.data().sub(headroom).cast()
         }
-        Err(_) => std::ptr::null_mut(),
     }
 }
 
@@ -193,7 +194,7 @@ unsafe extern "C" fn allocate<T>(allocator: *mut Allocator, size: usize) -> *mut
 unsafe extern "C" fn release<T>(allocator: *mut Allocator, start: *mut c_void) {
     // The allocator lies in the memory that is freed here.
     let owner = Box::from_raw((*allocator).data.cast::<Owner<T>>());
-    if !owner.wants_memory {
+    if owner.memory.is_none() {
         free(start);
     }
     // A panic must not reach R.
@@ -203,10 +204,6 @@ unsafe extern "C" fn release<T>(allocator: *mut Allocator, start: *mut c_void) {
 extern "C" {
     fn malloc(size: usize) -> *mut c_void;
     fn free(start: *mut c_void);
-}
-
-unsafe fn libc_malloc(size: usize) -> *mut c_void {
-    malloc(size)
 }
 
 /// Finds out how many bytes R puts before the data of a vector with an allocator. Once, when the package is loaded.

@@ -10,7 +10,7 @@ use crate::process;
 use pjrt_sys::*;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// A client; clones share it.
@@ -50,6 +50,7 @@ impl Client {
     /// `InvalidInput` for an option that would make the plugin abort, and the plugin's own errors.
     pub fn create(plugin: &'static Plugin, options: &[(String, Value)]) -> Result<Client> {
         process::watch_forks();
+        check_generation()?;
         check_options(options)?;
         let named: Vec<PJRT_NamedValue> = options.iter().map(named_value).collect::<Result<_>>()?;
         let made =
@@ -219,6 +220,15 @@ fn closed(platform: &str) -> Error {
     Error::new(Kind::ClientClosed, format!("The {platform} client of this object is closed."))
         .hint("Create a new client, and move the data to it.")
         .on_platform(platform)
+}
+
+/// XLA aborts in a child of a process that used a client, so no client is made there.
+fn check_generation() -> Result<()> {
+    static FIRST: OnceLock<u32> = OnceLock::new();
+    if *FIRST.get_or_init(process::generation) != process::generation() {
+        return Err(process::forked());
+    }
+    Ok(())
 }
 
 fn check_options(options: &[(String, Value)]) -> Result<()> {

@@ -2,10 +2,8 @@
 
 use crate::error::{Error, Kind, Result};
 use crate::hlo::HloModuleProto;
+use crate::mlir;
 use prost::Message;
-
-/// Nesting of brackets in MLIR text from which on its parser would overrun the stack and end the process, with a margin.
-const MAX_NESTING: usize = 2000;
 
 /// First bytes of MLIR bytecode (and of StableHLO portable artifacts).
 const BYTECODE_MAGIC: &[u8] = b"ML\xefR";
@@ -40,7 +38,7 @@ impl Program {
     /// Takes a program's code after checks against what makes a compiler crash.
     ///
     /// # Errors
-    /// `InvalidInput` for empty code, text nested too deep, or an `hlo` program that is no HLO module.
+    /// `InvalidInput` for empty code, text that [`mlir::check`] refuses, or an `hlo` program that is no HLO module.
     pub fn new(code: Vec<u8>, format: Format) -> Result<Program> {
         if code.is_empty() {
             fail!(InvalidInput, "The program is empty.");
@@ -52,12 +50,7 @@ impl Program {
                         .hint("A StableHLO program has format \"mlir\".")
                 })?;
             }
-            Format::Mlir if !code.starts_with(BYTECODE_MAGIC) => {
-                let depth = nesting(&code);
-                if depth > MAX_NESTING {
-                    fail!(InvalidInput, "The program nests {depth} brackets deep; at most {MAX_NESTING} are possible.");
-                }
-            }
+            Format::Mlir if !code.starts_with(BYTECODE_MAGIC) => mlir::check(&code)?,
             Format::Mlir => {}
         }
         Ok(Program { code, format })
@@ -83,46 +76,9 @@ impl Program {
     }
 }
 
-/// Deepest nesting of brackets outside of strings and comments.
-fn nesting(text: &[u8]) -> usize {
-    let (mut depth, mut deepest) = (0usize, 0usize);
-    let mut bytes = text.iter().copied().peekable();
-    while let Some(byte) = bytes.next() {
-        match byte {
-            b'"' => {
-                while let Some(inner) = bytes.next() {
-                    match inner {
-                        b'\\' => drop(bytes.next()),
-                        b'"' => break,
-                        _ => {}
-                    }
-                }
-            }
-            b'/' if bytes.peek() == Some(&b'/') => {
-                bytes.by_ref().find(|&b| b == b'\n');
-            }
-            // `->` closes nothing.
-            b'-' if bytes.peek() == Some(&b'>') => drop(bytes.next()),
-            b'{' | b'(' | b'[' | b'<' => {
-                depth += 1;
-                deepest = deepest.max(depth);
-            }
-            b'}' | b')' | b']' | b'>' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-    }
-    deepest
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn nesting_ignores_strings_comments_and_arrows() {
-        assert_eq!(nesting(b"f(a) -> b { [\"((((\", 1] } // ((((\n()"), 2);
-        assert_eq!(nesting(b"((((("), 5);
-    }
 
     #[test]
     fn what_would_crash_a_compiler_is_refused() {

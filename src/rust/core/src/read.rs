@@ -2,6 +2,7 @@
 
 use crate::api::call;
 use crate::buffer::Buffer;
+use crate::client::Client;
 use crate::error::{Kind, Result};
 use crate::event::Event;
 use crate::host::HostMemory;
@@ -31,6 +32,7 @@ impl HostView {
 /// A transfer to the host that is under way.
 #[derive(Debug)]
 pub struct Transfer {
+    client: Client,
     memory: Arc<HostMemory>,
     /// The launch that starts it, when the buffer itself is not made yet.
     launch: Option<Arc<Launch>>,
@@ -44,6 +46,7 @@ impl Transfer {
     /// # Errors
     /// The plugin's, when it cannot tell.
     pub fn is_ready(&self) -> Result<bool> {
+        self.client.handle()?;
         match &self.launch {
             Some(launch) if !launch.is_done() => Ok(false),
             _ => self.done.get().map_or(Ok(true), Event::is_ready),
@@ -55,6 +58,7 @@ impl Transfer {
     /// # Errors
     /// The error that happened on the device, or `Interrupted`; the transfer then goes on.
     pub fn wait(&self) -> Result<HostView> {
+        self.client.handle()?;
         if let Some(launch) = &self.launch {
             launch.wait()?;
         }
@@ -115,7 +119,7 @@ impl Buffer {
     pub fn start_read(&self) -> Result<Transfer> {
         self.check_alive()?;
         let memory = HostMemory::new(self.spec().bytes(), 0)?;
-        let mut transfer = Transfer { memory, launch: None, done: Arc::default() };
+        let mut transfer = Transfer { client: self.client().clone(), memory, launch: None, done: Arc::default() };
         if transfer.memory.is_empty() {
             return Ok(transfer);
         }

@@ -1,0 +1,206 @@
+//! What is looked for in MLIR text before a compiler sees it: only what makes XLA's compiler crash instead of complain.
+
+use crate::error::Result;
+
+/// Nesting of brackets from which on the parser would overrun the stack, with a margin.
+const MAX_NESTING: usize = 2000;
+
+/// Checks a program's text.
+///
+/// # Errors
+/// `InvalidInput` for text nested too deep, and for functions without a body.
+pub fn check(text: &[u8]) -> Result<()> {
+    let code = blank_strings_and_comments(text);
+    let depth = nesting(&code);
+    if depth > MAX_NESTING {
+        fail!(InvalidInput, "The program nests {depth} brackets deep; at most {MAX_NESTING} are possible.");
+    }
+    if let Some(line) = function_without_body(&code) {
+        fail!(InvalidInput, "The function in line {line} of the program has no body; XLA cannot compile declarations.");
+    }
+    Ok(())
+}
+
+/// The text with every byte of a string made `_`, and of a comment made a space; line ends stay.
+fn blank_strings_and_comments(text: &[u8]) -> Vec<u8> {
+    let mut code = text.to_vec();
+    let mut i = 0;
+    while i < code.len() {
+        match code[i] {
+            b'"' => {
+                let mut escaped = false;
+                code[i] = b'_';
+                i += 1;
+                while i < code.len() {
+                    let byte = std::mem::replace(&mut code[i], b'_');
+                    if byte == b'"' && !escaped {
+                        break;
+                    }
+                    escaped = byte == b'\\' && !escaped;
+                    i += 1;
+                }
+            }
+            b'/' if code.get(i + 1) == Some(&b'/') => {
+                while i < code.len() && code[i] != b'\n' {
+                    code[i] = b' ';
+                    i += 1;
+                }
+            }
+            _ => {}
+        }
+        i += 1;
+    }
+    code
+}
+
+/// Deepest nesting of brackets.
+fn nesting(code: &[u8]) -> usize {
+    let (mut depth, mut deepest) = (0usize, 0usize);
+    let mut previous = b' ';
+    for &byte in code {
+        match byte {
+            b'{' | b'(' | b'[' | b'<' => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            // `->` closes nothing.
+            b'>' if previous == b'-' => {}
+            b'}' | b')' | b']' | b'>' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        previous = byte;
+    }
+    deepest
+}
+
+/// The line of the first `func.func` that declares a function and does not define it. Text that is no proper function
+/// is left to the compiler, which complains.
+fn function_without_body(code: &[u8]) -> Option<usize> {
+    const KEYWORD: &[u8] = b"func.func";
+    let starts = (0..code.len()).filter(|&i| code[i] == b'f' && code[i..].starts_with(KEYWORD));
+    for start in starts {
+        let mut rest = Rest(&code[start + KEYWORD.len()..]);
+        if rest.skip_signature() == Some(false) {
+            return Some(1 + code[..start].iter().filter(|&&b| b == b'\n').count());
+        }
+    }
+    None
+}
+
+/// What is still to be read of a function.
+struct Rest<'a>(&'a [u8]);
+
+impl Rest<'_> {
+    /// Reads name, arguments, results and attributes, and tells whether a body follows; `None` for anything else.
+    fn skip_signature(&mut self) -> Option<bool> {
+        for visibility in [&b"public "[..], b"private ", b"nested "] {
+            self.skip(visibility);
+        }
+        if !self.skip(b"@") {
+            return None;
+        }
+        self.skip_name();
+        self.skip_brackets(b'(')?;
+        if self.skip(b"->") && self.skip_brackets(b'(').is_none() {
+            self.skip_type();
+        }
+        if self.skip(b"attributes") {
+            self.skip_brackets(b'{')?;
+        }
+        Some(self.trimmed().first() == Some(&b'{'))
+    }
+
+    fn trimmed(&mut self) -> &[u8] {
+        self.0 = self.0.trim_ascii_start();
+        self.0
+    }
+
+    /// Passes `word` if it comes next.
+    fn skip(&mut self, word: &[u8]) -> bool {
+        match self.trimmed().strip_prefix(word) {
+            Some(_) => {
+                self.0 = &self.0[word.len()..];
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn skip_name(&mut self) {
+        let end = self.0.iter().position(|b| !b.is_ascii_alphanumeric() && !b"_.$-".contains(b));
+        self.0 = &self.0[end.unwrap_or(self.0.len())..];
+    }
+
+    /// Passes everything up to the bracket that closes the one that comes next.
+    fn skip_brackets(&mut self, open: u8) -> Option<()> {
+        let close = if open == b'(' { b')' } else { b'}' };
+        if self.trimmed().first() != Some(&open) {
+            return None;
+        }
+        let mut depth = 0usize;
+        for (i, &byte) in self.0.iter().enumerate() {
+            depth += usize::from(byte == open);
+            depth -= usize::from(byte == close);
+            if depth == 0 {
+                self.0 = &self.0[i + 1..];
+                return Some(());
+            }
+        }
+        None
+    }
+
+    /// Passes one type such as `tensor<2xf32>` or `i32`.
+    fn skip_type(&mut self) {
+        let mut depth = 0usize;
+        let end = self.trimmed().iter().position(|&byte| {
+            match byte {
+                b'<' => depth += 1,
+                b'>' => depth = depth.saturating_sub(1),
+                _ => return depth == 0 && (byte.is_ascii_whitespace() || byte == b'{'),
+            }
+            false
+        });
+        self.0 = &self.0[end.unwrap_or(self.0.len())..];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn body_missing(text: &str) -> Option<usize> {
+        function_without_body(&blank_strings_and_comments(text.as_bytes()))
+    }
+
+    #[test]
+    fn nesting_ignores_strings_comments_and_arrows() {
+        let depth = |text: &str| nesting(&blank_strings_and_comments(text.as_bytes()));
+        assert_eq!(depth("f(a) -> b { [\"((((\", 1] } // ((((\n()"), 2);
+        assert_eq!(depth("\"a\\\"(((\" ("), 1);
+        assert_eq!(depth("((((("), 5);
+        assert!(check("(".repeat(3000).as_bytes()).is_err());
+    }
+
+    #[test]
+    fn functions_without_a_body_are_found() {
+        assert_eq!(body_missing("func.func private @f(i32)"), Some(1));
+        assert_eq!(body_missing("module {\n func.func private @\"a b\"(tensor<2xf32>) -> tensor<2xf32>\n}"), Some(2));
+        assert_eq!(body_missing("func.func @g() -> (i32, i32) attributes {a = {}}\nfunc.func @h() { }"), Some(1));
+        assert_eq!(body_missing("func.func @f() -> "), Some(1));
+    }
+
+    #[test]
+    fn functions_with_a_body_and_what_is_no_function_pass() {
+        for text in [
+            "func.func @main() { return }",
+            "func.func public @main(%x: tensor<2xf32> {a = \"(\"}) -> tensor<2xf32>{ return %x }",
+            "func.func @f() -> (tensor<f32> {b = 1}, i32) attributes {c} {\n}",
+            "// func.func @f()",
+            "func.func",
+            "func.func @",
+            "func.func @f(",
+        ] {
+            assert_eq!(body_missing(text), None, "{text}");
+        }
+    }
+}
