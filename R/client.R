@@ -8,6 +8,9 @@
 #'   `cpu_device_count`, the number of devices the CPU is divided into (default: `PJRT_CPU_DEVICE_COUNT`, or 1).
 #' @param x A `PJRTClient`, a platform's name, or `NULL` for the default platform.
 #' @return A `PJRTClient`.
+#' @section XLA_FLAGS:
+#' XLA reads the environment variable `XLA_FLAGS` when the first client is created, and ends the process when it finds a
+#' flag in it that it does not know. Nothing can stop it from that.
 #' @section Errors:
 #' `pjrt_error_invalid_input` for options that are no whole numbers, or that come when the client exists already.
 #' @seealso [devices()], [platform()]

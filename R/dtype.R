@@ -67,23 +67,19 @@ print.PJRTElementType <- function(x, ...) {
   !(e1 == e2)
 }
 
-#' @export
-as.character.DataType <- function(x, ...) {
-  as.character(unclass(x))
-}
+# The string class that stands in for tengen's.
 
 #' @export
-format.DataType <- function(x, ...) {
-  as.character(x)
-}
+as.character.DataType <- as.character.PJRTElementType
 
 #' @export
-print.DataType <- function(x, ...) {
-  cat("<", as.character(x), ">\n", sep = "")
-  invisible(x)
-}
+format.DataType <- format.PJRTElementType
 
 #' @export
-`==.DataType` <- function(e1, e2) {
-  as.character(e1) == as.character(e2)
-}
+print.DataType <- print.PJRTElementType
+
+#' @export
+`==.DataType` <- `==.PJRTElementType`
+
+#' @export
+`!=.DataType` <- `!=.PJRTElementType`

@@ -1,0 +1,81 @@
+//! What the plugin itself costs: the floor that bench/dispatch.R compares with. Prints `name microseconds`, medians.
+//! `PJRT_PLUGIN_PATH_CPU` names the plugin.
+
+use pjrt_core::execute::{Dispatch, ExecuteOptions};
+use pjrt_core::options::CompileOptions;
+use pjrt_core::program::Format;
+use pjrt_core::{Buffer, Client, DType, Executable, HostMemory, Plugin, Program, Spec, Value};
+use std::path::Path;
+use std::time::Instant;
+
+type Failure = Box<dyn std::error::Error>;
+
+/// Median time of one call in microseconds, over five rounds of `n` calls.
+fn time(n: u32, mut call: impl FnMut() -> Result<(), Failure>) -> Result<f64, Failure> {
+    let mut rounds = Vec::new();
+    for round in 0..6 {
+        let start = Instant::now();
+        for _ in 0..n {
+            call()?;
+        }
+        if round > 0 {
+            rounds.push(start.elapsed().as_secs_f64() * 1e6 / f64::from(n));
+        }
+    }
+    rounds.sort_by(f64::total_cmp);
+    Ok(rounds[rounds.len() / 2])
+}
+
+fn program(text: String) -> Result<Program, Failure> {
+    Ok(Program::new(text.into_bytes(), Format::Mlir)?)
+}
+
+fn main() -> Result<(), Failure> {
+    let plugin = Plugin::load(Path::new(&std::env::var("PJRT_PLUGIN_PATH_CPU")?))?;
+    let client = Client::create(plugin, &[("cpu_device_count".into(), Value::Int(1))])?;
+    let device = client.devices().next().ok_or("no device")?;
+    let upload = |dims: &[i64]| -> Result<Buffer, Failure> {
+        let spec = Spec::new(DType::F32, dims)?;
+        let memory = HostMemory::new(spec.bytes(), 0)?;
+        unsafe { std::ptr::write_bytes(memory.data(), 0, memory.len()) };
+        Ok(Buffer::from_host(&device, spec, &memory)?)
+    };
+    let compile = |op: &str, size: u32| -> Result<Executable, Failure> {
+        let t = format!("tensor<{size}x{size}xf32>");
+        let text = format!("func.func @main(%x: {t}, %y: {t}) -> {t} {{\n{op}\n return %r : {t}\n}}").replace("T", &t);
+        Ok(Executable::compile(&device, &program(text)?, &CompileOptions::default())?)
+    };
+    let options = ExecuteOptions::default();
+
+    let add = compile(" %r = stablehlo.add %x, %y : T", 2)?;
+    let x = upload(&[2, 2])?;
+    let execute = time(20_000, || {
+        add.execute(&[&x, &x], &options, Dispatch::Auto)?;
+        Ok(())
+    })?;
+    println!("execute {execute:.3}");
+
+    let read = time(20_000, || {
+        let out = add.execute(&[&x, &x], &options, Dispatch::Auto)?;
+        let view = out[0].read()?;
+        std::hint::black_box(view.bytes()[0]);
+        Ok(())
+    })?;
+    println!("execute_read {read:.3}");
+
+    let scalar = time(20_000, || upload(&[]).map(drop))?;
+    println!("scalar {scalar:.3}");
+
+    let step = compile(" %p = stablehlo.multiply %x, %y : T\n %r = stablehlo.add %p, %x : T", 100)?;
+    let (a, b) = (upload(&[100, 100])?, upload(&[100, 100])?);
+    let chain = time(1, || {
+        let mut value = a.clone();
+        for _ in 0..1000 {
+            value = step.execute(&[&value, &b], &options, Dispatch::Auto)?.remove(0);
+        }
+        Ok(value.wait()?)
+    })?;
+    println!("chain_1000 {chain:.1}");
+    pjrt_core::client::close_all();
+    Ok(())
+}
