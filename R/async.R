@@ -111,3 +111,23 @@ print.PJRTArrayPromise <- function(x, ...) {
   }
   invisible(x)
 }
+
+#' @export
+await.default <- function(x, ...) {
+  abort_class(x, "PJRTBuffer")
+}
+
+#' @export
+is_ready.default <- function(x, ...) {
+  abort_class(x, c("PJRTBuffer", "PJRTArrayPromise"))
+}
+
+#' @export
+as_array_async.default <- function(x, ...) {
+  abort_class(x, "PJRTBuffer")
+}
+
+#' @export
+value.default <- function(x, ...) {
+  abort_class(x, "PJRTArrayPromise")
+}

@@ -195,6 +195,11 @@ shape.PJRTBuffer <- function(x, ...) {
 }
 
 #' @export
+shape.default <- function(x, ...) {
+  abort_class(x, "PJRTBuffer")
+}
+
+#' @export
 platform.PJRTBuffer <- function(x, ...) {
   .Call(ffi_buffer_platform, x)
 }

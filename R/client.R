@@ -70,10 +70,10 @@ plugin_client_create <- function(plugin, platform, options = list()) {
 
 # A client of its own, not kept under any name.
 new_client <- function(plugin, options = list()) {
-  whole <- vapply(options, function(x) is.numeric(x) && length(x) == 1L && isTRUE(x == trunc(x)), logical(1L))
-  in_range <- whole & vapply(options, function(x) isTRUE(abs(x[[1L]]) <= .Machine$integer.max), logical(1L))
+  is_integer <- function(x) is_whole_number(x) && abs(x) <= .Machine$integer.max
+  whole <- vapply(options, is_integer, logical(1L))
   named <- length(options) == 0L || (!is.null(names(options)) && all(nzchar(names(options))))
-  if (!all(in_range) || !named) {
+  if (!all(whole) || !named) {
     abort_input("Client options must be integers of length 1, each with a name.")
   }
   call_native(ffi_client_create, plugin, as.character(names(options)), as.integer(unlist(options)))
@@ -136,4 +136,9 @@ format.PJRTClient <- function(x, ...) {
 print.PJRTClient <- function(x, ...) {
   cat("<PJRTClient:", platform(x), ">\n", sep = "")
   invisible(x)
+}
+
+#' @export
+platform.default <- function(x, ...) {
+  abort_class(x, c("PJRTClient", "PJRTDevice", "PJRTBuffer"))
 }

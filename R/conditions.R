@@ -21,6 +21,13 @@ abort_input <- function(..., hints = character()) {
   pjrt_abort(paste0(...), "invalid_input", hints = hints, call = user_call())
 }
 
+# Raises the error for an object that a generic has no method for.
+abort_class <- function(x, classes) {
+  abort_input(
+    "`x` must be a `", paste(classes, collapse = "` or `"), "`, not an object of class <", paste(class(x), collapse = "/"), ">."
+  )
+}
+
 # Raises what the native side found; the entry points there call this by name.
 signal_failure <- function(failure) {
   if (failure$class == "interrupted") {

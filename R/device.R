@@ -139,3 +139,8 @@ print.PJRTDevice <- function(x, ...) {
 `!=.PJRTDevice` <- function(e1, e2) {
   !(e1 == e2)
 }
+
+#' @export
+device.default <- function(x, ...) {
+  abort_class(x, c("PJRTBuffer", "PJRTLoadedExecutable"))
+}

@@ -36,6 +36,11 @@ dtype.PJRTBuffer <- function(x, ...) {
   }
 }
 
+#' @export
+dtype.default <- function(x, ...) {
+  abort_class(x, "PJRTBuffer")
+}
+
 # A dtype argument as a plain string for the native side, which knows all names; NULL stays NULL.
 dtype_name <- function(x) {
   if (is.null(x) || is.character(x)) x else as.character(x)

@@ -29,10 +29,15 @@ as_array.PJRTBuffer <- function(x, check = FALSE, ...) {
   with_bit64(.Call(ffi_buffer_array, x, check))
 }
 
-# R shows integer64 right only when its package is loaded.
+#' @export
+as_array.default <- function(x, ...) {
+  abort_class(x, c("PJRTBuffer", "PJRTArrayPromise"))
+}
+
+# R shows integer64 right only when its package is loaded, which looking up a name there does.
 with_bit64 <- function(array) {
   if (inherits(array, "integer64")) {
-    loadNamespace("bit64")
+    bit64::is.integer64
   }
   array
 }
@@ -50,4 +55,9 @@ as_raw.PJRTBuffer <- function(x, row_major, ...) {
     abort_input("`row_major` must be TRUE or FALSE: TRUE for bytes whose last index varies fastest.")
   }
   .Call(ffi_buffer_raw, x, row_major)
+}
+
+#' @export
+as_raw.default <- function(x, ...) {
+  abort_class(x, "PJRTBuffer")
 }

@@ -50,7 +50,7 @@ fn value_to_r(value: &Value) -> Robj {
         Value::IntList(list) => list.iter().map(|&i| i as f64).collect::<Vec<_>>().into(),
         Value::Float(f) => f64::from(*f).into(),
         Value::Bool(b) => (*b).into(),
-        Value::Unknown => ().into(),
+        Value::Unknown => Rbool::na().into(),
     }
 }
 
