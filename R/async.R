@@ -1,8 +1,8 @@
 #' Wait for a buffer, or look whether it is there
 #'
-#' Buffers are returned before their content is computed. `await()` waits for it, `is_ready()` tells whether it is there.
-#' Neither is needed for correctness: whatever reads a buffer waits by itself, and a buffer that is not ready can be passed
-#' on to other programs.
+#' Buffers are returned before their content is computed. `await()` waits for it, `is_ready()` tells whether it is
+#' there. Neither is needed for correctness: whatever reads a buffer waits by itself, and a buffer that is not ready
+#' can be passed on to other programs.
 #'
 #' Ctrl-C ends the wait, not the work; everything can be used afterwards.
 #'
@@ -44,8 +44,8 @@ is_ready.PJRTBuffer <- function(x, ...) {
 #'
 #' @param x A `PJRTBuffer` for `as_array_async()`, a `PJRTArrayPromise` for `value()`.
 #' @param ... For methods.
-#' @return `as_array_async()`: a `PJRTArrayPromise`. `value()`: what [as_array()] would have given; the same object on every
-#'   call.
+#' @return `as_array_async()`: a `PJRTArrayPromise`. `value()`: what [as_array()] would have given; the same object on
+#'   every call.
 #' @section Errors:
 #' `value()` raises the error that happened on the device, if one did.
 #' @examplesIf pjrt::plugins_downloaded("cpu")

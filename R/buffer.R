@@ -1,10 +1,11 @@
 #' Create a buffer
 #'
-#' A buffer is an array on a device. `pjrt_buffer()` moves an R vector or array there, `pjrt_scalar()` a single value, and
-#' `pjrt_empty()` makes an array of zeros. They return before the device has the data; the buffer can be used at once.
+#' A buffer is an array on a device. `pjrt_buffer()` moves an R vector or array there, `pjrt_scalar()` a single value,
+#' and `pjrt_empty()` makes an array of zeros. They return before the device has the data; the buffer can be used at
+#' once.
 #'
-#' R's arrays have their first index vary fastest, programs see the same array by the same indices. The buffer has a copy of
-#' the data: changing the R object later does not change it. Names and dimnames are not kept.
+#' R's arrays have their first index vary fastest, programs see the same array by the same indices. The buffer has a
+#' copy of the data: changing the R object later does not change it. Names and dimnames are not kept.
 #'
 #' | R data | default dtype | other dtypes |
 #' |---|---|---|
@@ -14,26 +15,27 @@
 #' | `bit64::integer64` | `i64` | `ui64` |
 #' | raw | must be given | all |
 #'
-#' What a dtype cannot hold: integers wrap into narrower integers, as in C. Doubles are cut towards zero and take the nearest
-#' value of an integer type; `NA` and `NaN` become its smallest value (which is `NA` again for `i32` and `i64`) or 0 for
-#' unsigned types. `NA` is `TRUE` as a `pred`. `NA_real_` stays itself in `f64` and becomes NaN in narrower floats.
-#' With `check = TRUE` all of that is an error instead.
+#' What a dtype cannot hold: integers wrap into narrower integers, as in C. Doubles are cut towards zero and take the
+#' nearest value of an integer type; `NA` and `NaN` become its smallest value (which is `NA` again for `i32` and `i64`)
+#' or 0 for unsigned types. `NA` is `TRUE` as a `pred`. `NA_real_` stays itself in `f64` and becomes NaN in narrower
+#' floats. With `check = TRUE` all of that is an error instead.
 #'
 #' @param data A logical, integer, double, [bit64::integer64] or raw vector or array. A `PJRTBuffer` is returned as it
 #'   is, if it has the dtype, device and shape asked for.
 #' @param dtype The element type: `"pred"`, `"i8"`, `"i16"`, `"i32"`, `"i64"`, `"ui8"`, `"ui16"`, `"ui32"`, `"ui64"`,
 #'   `"f16"`, `"bf16"`, `"f32"`, `"f64"`, or another name of it such as `"bool"`, `"int32"` or `"float64"`.
 #' @param device The device: anything that [as_pjrt_device()] takes.
-#' @param shape The dimensions, whole numbers; `integer()` is a scalar. By default those of `data`, or its length. A single
-#'   value fills any shape.
+#' @param shape The dimensions, whole numbers; `integer()` is a scalar. By default those of `data`, or its length. A
+#'   single value fills any shape.
 #' @param check Whether values that the dtype cannot hold are an error: `NA` and `NaN`, and numbers outside an integer
 #'   type's range.
 #' @param row_major For raw data: whether the bytes are in row-major order (last index fastest) or in R's order.
 #' @param ... For methods; anything else here is an error.
 #' @return A `PJRTBuffer`.
 #' @section Errors:
-#' `pjrt_error_unsupported_dtype` when the data cannot become the dtype, `pjrt_error_shape_mismatch` when data and shape do
-#' not fit, `pjrt_error_invalid_input` for any other bad argument, `pjrt_error_resource_exhausted` when memory is full.
+#' `pjrt_error_unsupported_dtype` when the data cannot become the dtype, `pjrt_error_shape_mismatch` when data and
+#' shape do not fit, `pjrt_error_invalid_input` for any other bad argument, `pjrt_error_resource_exhausted` when memory
+#' is full.
 #' @seealso [as_array()], [pjrt_execute()], [shape()], [elt_type()], [device()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' x <- pjrt_buffer(matrix(1:6, nrow = 2))

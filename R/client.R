@@ -1,7 +1,7 @@
 #' Create a client, or get the one there is
 #'
-#' A client is a session's connection to the devices of one platform. There is one client for each platform: the first call
-#' creates it, later calls return it.
+#' A client is a session's connection to the devices of one platform. There is one client for each platform: the first
+#' call creates it, later calls return it.
 #'
 #' @param platform The platform's name; by default that of the environment variable `PJRT_PLATFORM`, or `"cpu"`.
 #' @param ... Options of the client as named whole numbers, possible only when it is created. For `"cpu"`:
@@ -63,7 +63,8 @@ plugin_client_create <- function(plugin, platform, options = list()) {
     }
     return(known)
   }
-  client <- new_client(plugin, utils::modifyList(default_client_options(platform), as.list(options)))
+  defaults <- default_client_options(platform)
+  client <- new_client(plugin, c(options, defaults[setdiff(names(defaults), names(options))]))
   debug_message("created the client for ", platform)
   register_client(client, platform)
 }

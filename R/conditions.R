@@ -24,7 +24,8 @@ abort_input <- function(..., hints = character()) {
 # Raises the error for an object that a generic has no method for.
 abort_class <- function(x, classes) {
   abort_input(
-    "`x` must be a `", paste(classes, collapse = "` or `"), "`, not an object of class <", paste(class(x), collapse = "/"), ">."
+    "`x` must be a `", paste(classes, collapse = "` or `"), "`, not an object of class <",
+    paste(class(x), collapse = "/"), ">."
   )
 }
 

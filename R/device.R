@@ -1,15 +1,15 @@
 #' Devices
 #'
-#' `devices()` lists the devices of a client, `as_pjrt_device()` and `pjrt_device()` find one by name, and `device()` tells
-#' where a buffer lies or for which device a program was compiled.
+#' `devices()` lists the devices of a client, `as_pjrt_device()` and `pjrt_device()` find one by name, and `device()`
+#' tells where a buffer lies or for which device a program was compiled.
 #'
 #' There is exactly one R object for each device, so `identical()` tells devices apart, and a device can be a key of
 #' [utils::hashtab()] where R has that. `==` compares devices as well.
 #'
 #' @param x
 #' * `devices()`: a `PJRTClient`, a platform's name, an executable, or `NULL` for the default platform.
-#' * `as_pjrt_device()`: a `PJRTDevice`, a `PJRTClient` or a platform's name for its first device, a platform's name with
-#'   an index from 0 such as `"cpu:1"`, or `NULL` for the first device of the default platform.
+#' * `as_pjrt_device()`: a `PJRTDevice`, a `PJRTClient` or a platform's name for its first device, a platform's name
+#'   with an index from 0 such as `"cpu:1"`, or `NULL` for the first device of the default platform.
 #' * `device()`: a `PJRTBuffer` or `PJRTLoadedExecutable`.
 #' @param device A `PJRTDevice` or a name, as for `as_pjrt_device()`.
 #' @param ... For methods.

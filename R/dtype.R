@@ -1,12 +1,12 @@
 #' The element type of a buffer
 #'
-#' `elt_type()` gives PJRT's name of the type. `dtype()` gives the type as package tengen knows it when that is installed,
-#' and else a string of the same class that prints and compares the same; there `"pred"` is called `"bool"`.
+#' `elt_type()` gives PJRT's name of the type. `dtype()` gives the type as package tengen knows it when that is
+#' installed, and else a string of the same class that prints and compares the same; there `"pred"` is called `"bool"`.
 #'
 #' @param x A `PJRTBuffer`.
 #' @param ... For methods.
-#' @return `elt_type()`: a string of class `PJRTElementType`, such as `"f32"`; compare it with strings by `==`. `dtype()`: a
-#'   string of class `DataType`.
+#' @return `elt_type()`: a string of class `PJRTElementType`, such as `"f32"`; compare it with strings by `==`.
+#'   `dtype()`: a string of class `DataType`.
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' x <- pjrt_buffer(c(TRUE, FALSE))
 #' elt_type(x)

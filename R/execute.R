@@ -1,7 +1,7 @@
 #' Run a compiled program
 #'
-#' Returns at once with the output buffers, whose content the device computes meanwhile. Outputs can be passed on to other
-#' programs right away, and reading one waits for it.
+#' Returns at once with the output buffers, whose content the device computes meanwhile. Outputs can be passed on to
+#' other programs right away, and reading one waits for it.
 #'
 #' Every input is checked before the device sees it: that it is alive, on the executable's device, and of the dtype and
 #' shape that the program takes.
@@ -17,8 +17,8 @@
 #' @return A `PJRTBuffer`, or a list of those when there are several outputs, none, or `simplify` is `FALSE`.
 #' @section Errors:
 #' `pjrt_error_argument_count`, `pjrt_error_dtype_mismatch`, `pjrt_error_shape_mismatch`, `pjrt_error_device_mismatch`,
-#' `pjrt_error_deleted_buffer`, `pjrt_error_invalid_pointer` and `pjrt_error_invalid_input` for inputs that do not fit; they
-#' name the input. What goes wrong on the device later is raised by whatever reads an output, or by [await()].
+#' `pjrt_error_deleted_buffer`, `pjrt_error_invalid_pointer` and `pjrt_error_invalid_input` for inputs that do not fit;
+#' they name the input. What goes wrong on the device later is raised by whatever reads an output, or by [await()].
 #' @seealso [as_array()], [as_array_async()], [await()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' program <- pjrt_program(path = system.file("programs", "add-2x2.mlir", package = "pjrt"))
@@ -35,7 +35,8 @@ pjrt_execute <- function(executable, ..., execution_options = NULL, simplify = T
 #'
 #' @param non_donatable_input_indices Inputs, counted from 0, that keep their memory although the program would take it
 #'   over. An integer vector.
-#' @param launch_id A number that tells executions of one program apart when several processes run it together. An integer.
+#' @param launch_id A number that tells executions of one program apart when several processes run it together. An
+#'   integer.
 #' @return A `PJRTExecuteOptions` for [pjrt_execute()].
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' program <- pjrt_program("

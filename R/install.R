@@ -1,22 +1,23 @@
 #' Fetch plugins
 #'
-#' Fetches the CPU plugin, Linux on x86_64 and aarch64, into the package's cache (`tools::R_user_dir("pjrt", "cache")`). Does
-#' nothing when it is there already. The first use of a platform does the same, as far as the environment variable
-#' `PJRT_INSTALL` allows: `1` always, `0` never; when it is unset, interactive sessions ask and others raise an error.
+#' Fetches the CPU plugin, Linux on x86_64 and aarch64, into the package's cache (`tools::R_user_dir("pjrt",
+#' "cache")`). Does nothing when it is there already. The first use of a platform does the same, as far as the
+#' environment variable `PJRT_INSTALL` allows: `1` always, `0` never; when it is unset, interactive sessions ask and
+#' others raise an error.
 #'
 #' The plugin comes as a wheel from the Python package index that `options(pjrt.index_url = )`, `PJRT_INDEX_URL`,
 #' `PIP_INDEX_URL`, `UV_DEFAULT_INDEX` or pip's configuration names, and else from the one that the machine's own pip
-#' uses. Its SHA-256 must be the one this package knows, before anything is unpacked or loaded. Proxies are taken from the
-#' usual environment variables.
+#' uses. Its SHA-256 must be the one this package knows, before anything is unpacked or loaded. Proxies are taken from
+#' the usual environment variables.
 #'
 #' Plugins for other platforms are used from wherever they are: set `PJRT_PLUGIN_PATH_<PLATFORM>`.
 #'
-#' @param cuda Whether to fetch the CUDA plugin as well. It cannot be fetched yet: `TRUE` is an error that says how to use
-#'   one that is on the machine.
+#' @param cuda Whether to fetch the CUDA plugin as well. It cannot be fetched yet: `TRUE` is an error that says how to
+#'   use one that is on the machine.
 #' @return The platforms whose plugins are installed, invisibly.
 #' @section Errors:
-#' `pjrt_error_download` when no index is known or the download fails, `pjrt_error_checksum` when what came is not what was
-#' expected, `pjrt_error_plugin_not_found` where there is no such plugin for this machine. They say what to do.
+#' `pjrt_error_download` when no index is known or the download fails, `pjrt_error_checksum` when what came is not what
+#' was expected, `pjrt_error_plugin_not_found` where there is no such plugin for this machine. They say what to do.
 #' @seealso [pjrt_plugin()], [plugins_downloaded()]
 #' @examples
 #' \dontrun{
@@ -41,8 +42,8 @@ install_pjrt <- function(cuda = NULL) {
 #' Whether plugins are on this machine
 #'
 #' @param platforms Platforms' names; by default that of `PJRT_PLATFORM`, or `"cpu"`.
-#' @return `TRUE` when a plugin for each of them is in the cache or named by `PJRT_PLUGIN_PATH_<PLATFORM>`, else `FALSE`.
-#'   Nothing is loaded or fetched.
+#' @return `TRUE` when a plugin for each of them is in the cache or named by `PJRT_PLUGIN_PATH_<PLATFORM>`, else
+#'   `FALSE`. Nothing is loaded or fetched.
 #' @examples
 #' plugins_downloaded("cpu")
 #' @export

@@ -1,5 +1,5 @@
-# The memory space that a buffer lies in: an object of class `PJRTMemory` with `id`, `kind` and `label`, or NULL when the
-# plugin does not say.
+# The memory space that a buffer lies in: an object of class `PJRTMemory` with `id`, `kind` and `label`, or NULL when
+# the plugin does not say.
 pjrt_memory <- function(buffer) {
   space <- call_native(ffi_buffer_memory, buffer)
   if (!is.null(space)) {

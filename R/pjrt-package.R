@@ -1,19 +1,20 @@
 #' pjrt: run compiled array programs on CPUs, GPUs and other accelerators
 #'
 #' Loads PJRT plugins, moves R arrays to their devices, compiles StableHLO programs, runs them asynchronously and brings
-#' results back as R arrays. Start with [pjrt_buffer()], [pjrt_program()], [pjrt_compile()] and [pjrt_execute()], or with
-#' `vignette("pjrt")`.
+#' results back as R arrays. Start with [pjrt_buffer()], [pjrt_program()], [pjrt_compile()] and [pjrt_execute()], or
+#' with `vignette("pjrt")`.
 #'
 #' @section Environment variables:
 #' * `PJRT_PLATFORM`: the default platform, `"cpu"` when unset.
 #' * `PJRT_CPU_DEVICE_COUNT`: the number of devices of the CPU client, 1 when unset.
 #' * `PJRT_PLUGIN_PATH_<PLATFORM>`: the plugin's library, e.g. `PJRT_PLUGIN_PATH_CPU`. Wins over everything else.
-#' * `PJRT_INSTALL`: `1` fetches a missing plugin without asking, `0` never does. When unset, interactive sessions ask and
-#'   others fail. See [install_pjrt()].
+#' * `PJRT_INSTALL`: `1` fetches a missing plugin without asking, `0` never does. When unset, interactive sessions ask
+#'   and others fail. See [install_pjrt()].
 #' * `PJRT_DEBUG`: when not empty, messages tell what is loaded and created.
 #'
 #' @section Options:
-#' * `pjrt.print_max_rows` (30), `pjrt.print_max_width` (85), `pjrt.print_max_rows_slice`: how much of a buffer is printed.
+#' * `pjrt.print_max_rows` (30), `pjrt.print_max_width` (85), `pjrt.print_max_rows_slice`: how much of a buffer is
+#'   printed.
 #' * `pjrt.dispatch`: `"auto"` (the default) launches a program from R's own thread unless the plugin would keep that
 #'   thread busy until the program ends; such programs are launched by a thread of their own. `"inline"` and `"thread"`
 #'   choose one way for all.
@@ -22,8 +23,8 @@
 #' @section Errors:
 #' Every error is a condition of class `pjrt_error`, and of a class for its kind: `pjrt_error_shape_mismatch`,
 #' `pjrt_error_dtype_mismatch`, `pjrt_error_device_mismatch`, `pjrt_error_argument_count`, `pjrt_error_deleted_buffer`,
-#' `pjrt_error_invalid_input`, `pjrt_error_invalid_pointer`, `pjrt_error_plugin_not_found`, `pjrt_error_forked` and more,
-#' and for errors of the plugin one for each PJRT error code, such as `pjrt_error_invalid_argument` or
+#' `pjrt_error_invalid_input`, `pjrt_error_invalid_pointer`, `pjrt_error_plugin_not_found`, `pjrt_error_forked` and
+#' more, and for errors of the plugin one for each PJRT error code, such as `pjrt_error_invalid_argument` or
 #' `pjrt_error_resource_exhausted`. The fields `code`, `call_name` and `platform` tell the plugin's error code, the PJRT
 #' function and the platform, where there are such.
 #'

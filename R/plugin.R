@@ -3,8 +3,8 @@
 #' A plugin is the library that drives one kind of device. It is loaded once per session and stays loaded.
 #'
 #' The library is looked for in this order: the file that the environment variable `PJRT_PLUGIN_PATH_<PLATFORM>` names
-#' (e.g. `PJRT_PLUGIN_PATH_CPU`), the package's cache, and, for platforms that [install_pjrt()] knows, the Python package
-#' index, as far as `PJRT_INSTALL` allows.
+#' (e.g. `PJRT_PLUGIN_PATH_CPU`), the package's cache, and, for platforms that [install_pjrt()] knows, the Python
+#' package index, as far as `PJRT_INSTALL` allows.
 #'
 #' @param platform The platform's name, e.g. `"cpu"` or `"cuda"`.
 #' @param x A platform's name or a `PJRTPlugin`.

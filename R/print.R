@@ -1,7 +1,7 @@
 #' Print a buffer
 #'
-#' Shows the elements as aligned columns, matrices slice by slice for three dimensions and more. Only what is shown is read
-#' from the device.
+#' Shows the elements as aligned columns, matrices slice by slice for three dimensions and more. Only what is shown is
+#' read from the device.
 #'
 #' @param x A `PJRTBuffer`.
 #' @param max_rows The number of rows shown in all, those of every slice and column chunk counted; -1 for no limit.
@@ -61,8 +61,8 @@ check_limit <- function(x, name) {
 #' The elements of a buffer as constants of StableHLO
 #'
 #' @param buffer A `PJRTBuffer`.
-#' @return A character vector with the buffer's dimensions: floats with all their digits (`"1.23000002e+00"`), or as their
-#'   bits in hexadecimal where they are not finite, whole numbers in decimal, `"true"` and `"false"`.
+#' @return A character vector with the buffer's dimensions: floats with all their digits (`"1.23000002e+00"`), or as
+#'   their bits in hexadecimal where they are not finite, whole numbers in decimal, `"true"` and `"false"`.
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' format_buffer(pjrt_buffer(c(1.23, NaN)))
 #' format_buffer(pjrt_scalar(TRUE))

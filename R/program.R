@@ -8,8 +8,8 @@
 #'   `HloModuleProto`.
 #' @return A `PJRTProgram`.
 #' @section Errors:
-#' `pjrt_error_invalid_input` when not exactly one of `src` and `path` is given, or the program is empty, nested too deep
-#' for a compiler, or no HLO module although `format` says so. Other mistakes are found by [pjrt_compile()].
+#' `pjrt_error_invalid_input` when not exactly one of `src` and `path` is given, or the program is empty, nested too
+#' deep for a compiler, or no HLO module although `format` says so. Other mistakes are found by [pjrt_compile()].
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' program <- pjrt_program("
 #' func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {

@@ -1,19 +1,19 @@
 #' Read a buffer into R
 #'
-#' `as_array()` gives an R vector or array, `as_raw()` the bytes of the elements. Both wait until the buffer's content is
-#' there. [as_array_async()] does not.
+#' `as_array()` gives an R vector or array, `as_raw()` the bytes of the elements. Both wait until the buffer's content
+#' is there. [as_array_async()] does not.
 #'
 #' @param x A `PJRTBuffer`, or for `as_array()` a `PJRTArrayPromise`.
-#' @param check Whether it is an error when R would take a value for another: the smallest `i32` or `i64`, which R takes for
-#'   `NA`, or a `ui64` above 2^63 - 1, which [bit64::integer64] cannot hold.
+#' @param check Whether it is an error when R would take a value for another: the smallest `i32` or `i64`, which R
+#'   takes for `NA`, or a `ui64` above 2^63 - 1, which [bit64::integer64] cannot hold.
 #' @param row_major The order of the bytes: row-major (last index fastest) or R's order.
 #' @param ... For methods.
 #' @return `as_array()`: a vector of length one for a scalar, and an array with `dim` for all else. Floats give doubles,
 #'   `pred` logical values, `i8`, `i16`, `i32`, `ui8` and `ui16` integers, `i64`, `ui64` and `ui32` [bit64::integer64].
 #'   `as_raw()`: a raw vector.
 #' @section Errors:
-#' `pjrt_error_deleted_buffer` for a buffer that was donated, `pjrt_error_unsupported_dtype` for a dtype that no R vector
-#' holds, and whatever went wrong on the device while the content was computed.
+#' `pjrt_error_deleted_buffer` for a buffer that was donated, `pjrt_error_unsupported_dtype` for a dtype that no R
+#' vector holds, and whatever went wrong on the device while the content was computed.
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' x <- pjrt_buffer(matrix(c(1.5, 2, 3, 4), 2))
 #' as_array(x)
