@@ -15,10 +15,11 @@
 #' | `bit64::integer64` | `i64` | `ui64` |
 #' | raw | must be given | all |
 #'
-#' What a dtype cannot hold: integers wrap into narrower integers, as in C. Doubles are cut towards zero and take the
-#' nearest value of an integer type; `NA` and `NaN` become its smallest value (which is `NA` again for `i32` and `i64`)
-#' or 0 for unsigned types. `NA` is `TRUE` as a `pred`. `NA_real_` stays itself in `f64` and becomes NaN in narrower
-#' floats. With `check = TRUE` all of that is an error instead.
+#' What a dtype cannot hold: integers wrap into narrower integers, as in C, and `NA_integer_` counts as the number
+#' -2147483648 that R stores for it, in every dtype. Doubles are cut towards zero and take the nearest value of an
+#' integer type; `NA` and `NaN` become its smallest value (which is `NA` again for `i32` and `i64`) or 0 for unsigned
+#' types. `NA` is `TRUE` as a `pred`. `NA_real_` stays itself in `f64` and becomes NaN in narrower floats.
+#' With `check = TRUE`, `NA`, `NaN` and numbers outside the dtype's range are errors instead; cutting a fraction is not.
 #'
 #' @param data A logical, integer, double, [bit64::integer64] or raw vector or array. A `PJRTBuffer` is returned as it
 #'   is, if it has the dtype, device and shape asked for.

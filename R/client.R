@@ -100,8 +100,8 @@ default_client_options <- function(platform) {
   if (!nzchar(count)) {
     return(list(cpu_device_count = the$config$cpu_device_count))
   }
-  if (!grepl("^[0-9]{1,9}$", count)) {
-    abort_input("The environment variable PJRT_CPU_DEVICE_COUNT must be a whole number, not '", count, "'.")
+  if (!grepl("^[1-9][0-9]{0,8}$", count)) {
+    abort_input("The environment variable PJRT_CPU_DEVICE_COUNT must be a whole number above 0, not '", count, "'.")
   }
   list(cpu_device_count = as.integer(count))
 }

@@ -29,6 +29,17 @@ abort_class <- function(x, classes) {
   )
 }
 
+# What to do about failures that the native side finds, in terms of this package's functions.
+advice <- list(
+  deleted_buffer = c(
+    "A program that donates its input takes the memory: use the program's output instead.",
+    "Or keep the input: pjrt_execution_options(non_donatable_input_indices = ) at the execution."
+  ),
+  device_mismatch = "Move it with copy_buffer().",
+  forked = "Use a PSOCK cluster (parallel::makePSOCKcluster()), or fork before the first client is made.",
+  layout_mismatch = "Read it with as_array() and create a new buffer from that."
+)
+
 # Raises what the native side found; the entry points there call this by name.
 signal_failure <- function(failure) {
   if (failure$class == "interrupted") {
@@ -36,7 +47,7 @@ signal_failure <- function(failure) {
   }
   pjrt_abort(
     failure$message, failure$class,
-    hints = failure$hints, call = user_call(), code = failure$code, call_name = failure$call_name,
+    hints = c(failure$hints, advice[[failure$class]]), call = user_call(), code = failure$code, call_name = failure$call_name,
     platform = failure$platform
   )
 }
@@ -56,17 +67,34 @@ signal_interrupt <- function() {
   invokeRestart("abort")
 }
 
-# The call that the user made: the outermost of the functions of this package that lead here.
+# The call that the user made: from here outwards, the last function of this package before one that is not. Frames are
+# followed by who called whom, since arguments are evaluated inside the functions that they are given to.
 user_call <- function() {
   namespace <- topenv()
-  found <- NULL
-  for (n in rev(seq_len(sys.nframe() - 1L))) {
-    if (!identical(topenv(environment(sys.function(n)) %||% baseenv()), namespace)) {
+  parents <- sys.parents()
+  is_ours <- function(n) {
+    n > 0L && identical(topenv(environment(sys.function(n)) %||% baseenv()), namespace)
+  }
+  n <- sys.nframe() - 1L
+  repeat {
+    # a function that native code calls has itself for a caller: it was called for the function in the frame before
+    caller <- if (parents[n] >= n) n - 1L else parents[n]
+    if (!is_ours(caller)) {
       break
     }
-    found <- sys.call(n)
+    n <- caller
   }
-  found
+  if (n > 1L && is_ours(n - 1L) && is_method_of(sys.call(n), sys.call(n - 1L))) sys.call(n - 1L) else sys.call(n)
+}
+
+# Whether a call is to a method of the generic that another call is to.
+is_method_of <- function(method, generic) {
+  name <- function(call) {
+    f <- call[[1L]]
+    if (is.call(f)) f <- f[[length(f)]]
+    if (is.symbol(f)) as.character(f) else ""
+  }
+  nzchar(name(generic)) && startsWith(name(method), paste0(name(generic), "."))
 }
 
 `%||%` <- function(x, y) if (is.null(x)) y else x

@@ -2,9 +2,10 @@
 
 #' @exportS3Method waldo::compare_proxy
 compare_proxy.PJRTBuffer <- function(x, path = "x") {
-  proxy <- list(
-    x = as_array(x), dim = shape(x), dtype = as.character(elt_type(x)), attr = attributes(x)
-  )
+  values <- as_array(x)
+  # dimensions are compared on their own: waldo fails on arrays whose dimensions differ
+  dim(values) <- NULL
+  proxy <- list(x = values, dim = shape(x), dtype = as.character(elt_type(x)), attr = attributes(x))
   list(object = proxy, path = paste0("pjrt_proxy(", path, ")"))
 }
 

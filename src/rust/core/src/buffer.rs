@@ -259,7 +259,7 @@ impl Buffer {
         let launch = Arc::<Launch>::default();
         let copy = Buffer::pending(client.clone(), device.index(), spec, launch.clone());
         let (source, target, promised) = (self.clone(), device.clone(), copy.clone());
-        self.0.client.dispatcher().submit(launch, move || {
+        self.0.client.dispatcher(self.0.device).submit(launch, move || {
             promised.fulfil(source.start_copy(&target)?);
             Ok(())
         })?;
@@ -290,16 +290,13 @@ impl Buffer {
         Ok(self.0.handle.load(Ordering::Acquire))
     }
 
-    /// The handle, for the dispatch thread: whatever makes the buffer was handed over earlier, so it is done by now.
+    /// The handle, for a dispatch thread. Whatever makes the buffer was handed over earlier, to this thread or to another
+    /// device's, so waiting for it ends.
     pub(crate) fn made(&self) -> Result<*mut PJRT_Buffer> {
-        let handle = self.raw_handle();
-        if handle.is_null() {
-            if let Some(launch) = &self.0.launch {
-                launch.outcome()?;
-            }
-            fail!(Internal, "A buffer was not made before the work that reads it.");
+        if let Some(launch) = self.unfinished_launch() {
+            launch.wait()?;
         }
-        Ok(handle)
+        Ok(self.raw_handle())
     }
 
     /// The handle as it is: null while its launch has not run or when that failed.
@@ -351,10 +348,8 @@ impl Buffer {
 
     #[cold]
     fn dead_error(&self) -> Error {
-        Error::new(Kind::DeletedBuffer, format!("Something was called on deleted or donated buffer {}.", self.0.spec))
-            .hint("A program that donates its input takes the memory: use the program's output instead.")
-            .hint("Or keep the input: pjrt_execution_options(non_donatable_input_indices = ) at the execution.")
-            .on_platform(self.0.client.platform())
+        let message = format!("The function was called on deleted or donated buffer {}.", self.0.spec);
+        Error::new(Kind::DeletedBuffer, message).on_platform(self.0.client.platform())
     }
 }
 

@@ -31,7 +31,8 @@ struct Inner {
     /// Bytes of buffers alive, and of those made since the owner last collected garbage.
     live_bytes: AtomicUsize,
     new_bytes: AtomicUsize,
-    dispatcher: Dispatcher,
+    /// One for each device, so that devices work side by side.
+    dispatchers: Vec<Dispatcher>,
 }
 
 /// Every client that is open: it lives until it is closed or the process exits, whoever holds it.
@@ -78,6 +79,7 @@ impl Client {
         if devices.is_empty() {
             fail!(InvalidInput, "The {platform} client has no devices; were its options right?");
         }
+        let dispatchers = devices.iter().map(|_| Dispatcher::default()).collect();
         Ok(Client(Arc::new(Inner {
             plugin,
             handle: AtomicPtr::new(handle),
@@ -89,7 +91,7 @@ impl Client {
             memories,
             live_bytes: AtomicUsize::new(0),
             new_bytes: AtomicUsize::new(0),
-            dispatcher: Dispatcher::default(),
+            dispatchers,
         })))
     }
 
@@ -182,13 +184,13 @@ impl Client {
         self.0.new_bytes.store(0, Ordering::Relaxed);
     }
 
-    /// The thread for launches that would keep their caller busy.
-    pub(crate) fn dispatcher(&self) -> &Dispatcher {
-        &self.0.dispatcher
+    /// The thread for launches on a device that would keep their caller busy.
+    pub(crate) fn dispatcher(&self, device: usize) -> &Dispatcher {
+        &self.0.dispatchers[device]
     }
 
     fn close(&self) {
-        if !self.is_usable() || !self.0.dispatcher.drain(LAST_WAIT) {
+        if !self.is_usable() || !self.0.dispatchers.iter().all(|dispatcher| dispatcher.drain(LAST_WAIT)) {
             // A program that does not end still uses the client.
             return;
         }

@@ -261,7 +261,7 @@ pub fn is_readable(dtype: DType) -> bool {
 #[cold]
 pub fn unreadable(dtype: DType) -> Error {
     Error::new(Kind::UnsupportedDtype, format!("Elements of type {dtype} cannot be read into an R vector."))
-        .hint("Read their bytes with as_raw(), or have the program convert them.")
+        .hint("Read their raw bytes, or have the program convert them.")
 }
 
 unsafe fn move_bytes(dtype: DType, plan: &Plan, src: *const u8, dst: *mut u8) {

@@ -50,7 +50,7 @@ impl Executable {
         let donates = (0..inputs.len()).any(|index| self.donates(index, options));
         let threaded = match dispatch {
             // A waiting launch may still read what this one takes over.
-            _ if donates && self.client().dispatcher().is_busy() => true,
+            _ if donates && self.client().dispatcher(self.device_index()).is_busy() => true,
             Dispatch::Auto => pending || self.runs_on_caller(),
             Dispatch::Inline => false,
             Dispatch::Thread => true,
@@ -86,8 +86,7 @@ impl Executable {
         }
         for (index, (input, want)) in inputs.iter().zip(expected).enumerate() {
             if input.is_dead() {
-                // Says that it is dead, and more.
-                return Err(input.check_alive().err().unwrap_or_else(|| self.input_error(index, input)));
+                return Err(self.dead_input_error(index, input));
             }
             let placed = input.device_index() == self.device_index() && input.client().same(self.client());
             let fits = Arc::ptr_eq(input.spec(), &want.spec) || **input.spec() == *want.spec;
@@ -112,8 +111,7 @@ impl Executable {
                         index.max(other) + 1
                     ),
                 )
-                .hint("The program takes over that input's memory: pass a copy as the other one.")
-                .hint("Or keep it: pjrt_execution_options(non_donatable_input_indices = )."));
+                .hint("The program takes over that input's memory: pass a copy as the other one.").hint("Or name it among the inputs that are not donated, in the options of the execution."));
             }
         }
         Ok(())
@@ -123,6 +121,13 @@ impl Executable {
     fn count_error(&self, got: usize) -> Error {
         let expected = self.signature().inputs.len();
         Error::new(Kind::ArgumentCount, format!("The program takes {expected} input(s), but got {got}."))
+    }
+
+    #[cold]
+    fn dead_input_error(&self, index: usize, input: &Buffer) -> Error {
+        let message =
+            format!("Input {}: the program was called on deleted or donated buffer {}.", index + 1, input.spec());
+        Error::new(Kind::DeletedBuffer, message).on_platform(self.client().platform())
     }
 
     #[cold]
@@ -137,16 +142,16 @@ impl Executable {
                 here.label(),
                 there.label()
             );
-            let hint = if input.client().same(self.client()) {
-                "Move it with copy_buffer()."
+            let error = Error::new(Kind::DeviceMismatch, message);
+            return if input.client().same(self.client()) {
+                error
             } else {
-                "It belongs to another client: move it with copy_buffer()."
+                error.hint("The two belong to different clients.")
             };
-            return Error::new(Kind::DeviceMismatch, message).hint(hint);
         }
         if want.dtype != got.dtype {
             let message = format!("Input {number} has the wrong dtype: expected {want}, got {got}.");
-            Error::new(Kind::DtypeMismatch, message).hint(format!("Create it with dtype = \"{}\".", want.dtype))
+            Error::new(Kind::DtypeMismatch, message).hint(format!("Create the buffer with dtype \"{}\".", want.dtype))
         } else if want.dims != got.dims {
             Error::new(Kind::ShapeMismatch, format!("Input {number} has the wrong shape: expected {want}, got {got}."))
         } else {
@@ -154,7 +159,6 @@ impl Executable {
                 Kind::LayoutMismatch,
                 format!("Input {number}, {got}, lies in device memory in another order than the program expects."),
             )
-            .hint("Read it with as_array() and create a new buffer from that.")
         }
     }
 
@@ -192,7 +196,7 @@ impl Executable {
         let outputs: Outputs = self.signature().outputs.iter().map(pending).collect();
         let (executable, options, promised) = (self.clone(), options.clone(), outputs.clone());
         let inputs: Vec<Buffer> = inputs.iter().map(|&input| input.clone()).collect();
-        self.client().dispatcher().submit(launch.clone(), move || {
+        self.client().dispatcher(self.device_index()).submit(launch.clone(), move || {
             let handles = inputs.iter().map(Buffer::made).collect::<Result<Handles>>()?;
             let made = executable.launch(&handles, &options)?;
             promised.iter().zip(made).for_each(|(output, handle)| output.fulfil(handle));

@@ -22,8 +22,10 @@ pub fn generation() -> u32 {
 /// The error for an object that was made before a fork.
 #[cold]
 pub fn forked() -> Error {
-    Error::new(Kind::Forked, "This object was made in the parent process; the device runtime does not survive fork().")
-        .hint("Create clients and buffers in the child process, or use a PSOCK cluster (parallel::makePSOCKcluster()).")
+    Error::new(
+        Kind::Forked,
+        "This process is a fork of one that used a client; the device runtime does not survive fork().",
+    )
 }
 
 /// Lets waits on this thread end early: `poll` is asked about every 50 ms and returns true when the user interrupts.

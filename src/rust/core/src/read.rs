@@ -33,11 +33,17 @@ impl HostView {
 #[derive(Debug)]
 pub struct Transfer {
     client: Client,
-    memory: Arc<HostMemory>,
     /// The launch that starts it, when the buffer itself is not made yet.
     launch: Option<Arc<Launch>>,
-    /// Set once it is started; never for an array without elements.
-    done: Arc<OnceLock<Event>>,
+    /// Set once it is started.
+    copy: Arc<OnceLock<HostCopy>>,
+}
+
+/// The plugin's copy to host memory; no event when there is nothing to copy.
+#[derive(Debug)]
+struct HostCopy {
+    memory: Arc<HostMemory>,
+    done: Option<Event>,
 }
 
 impl Transfer {
@@ -49,7 +55,7 @@ impl Transfer {
         self.client.handle()?;
         match &self.launch {
             Some(launch) if !launch.is_done() => Ok(false),
-            _ => self.done.get().map_or(Ok(true), Event::is_ready),
+            _ => self.copy.get().and_then(|copy| copy.done.as_ref()).map_or(Ok(true), Event::is_ready),
         }
     }
 
@@ -62,28 +68,34 @@ impl Transfer {
         if let Some(launch) = &self.launch {
             launch.wait()?;
         }
-        if let Some(done) = self.done.get() {
+        let Some(copy) = self.copy.get() else { fail!(Internal, "A transfer was not started.") };
+        if let Some(done) = &copy.done {
             done.wait()?;
         }
-        Ok(HostView::Copied(self.memory.clone()))
+        Ok(HostView::Copied(copy.memory.clone()))
     }
 }
 
-/// Starts the plugin's copy to `memory`, which lives at least until that is done.
-fn start(buffer: &Buffer, memory: &Arc<HostMemory>, done: &OnceLock<Event>) -> Result<()> {
+/// Starts the plugin's copy of a buffer to memory that lives at least until it is done.
+fn start(buffer: &Buffer) -> Result<HostCopy> {
+    let handle = buffer.made()?;
+    let memory = HostMemory::new(buffer.spec().bytes(), 0)?;
+    if memory.is_empty() {
+        return Ok(HostCopy { memory, done: None });
+    }
     let plugin = buffer.client().plugin();
     let started = call!(
         plugin.api(),
-        PJRT_Buffer_ToHostBuffer { src: buffer.made()?, dst: memory.data().cast(), dst_size: memory.len() }
+        PJRT_Buffer_ToHostBuffer { src: handle, dst: memory.data().cast(), dst_size: memory.len() }
     )
     .map_err(|e| e.on_platform(buffer.client().platform()))?;
-    let event = done.get_or_init(|| Event::new(plugin, started.event));
+    let done = Event::new(plugin, started.event);
     let kept = memory.clone();
-    if event.on_ready(move |_| drop(kept)).is_err() {
+    if done.on_ready(move |_| drop(kept)).is_err() {
         // Without a callback nobody tells when the plugin is done: the memory must stay for good.
         std::mem::forget(memory.clone());
     }
-    Ok(())
+    Ok(HostCopy { memory, done: Some(done) })
 }
 
 impl Buffer {
@@ -115,21 +127,22 @@ impl Buffer {
     /// Starts a transfer to the host and returns at once; the buffer may be donated or dropped meanwhile.
     ///
     /// # Errors
-    /// As [`Buffer::wait`] for a launch that failed, and the plugin's own.
+    /// `DeletedBuffer`, `Forked`, `ClientClosed`, and the plugin's own. What went wrong while the buffer was made is the
+    /// error of [`Transfer::wait`].
     pub fn start_read(&self) -> Result<Transfer> {
         self.check_alive()?;
-        let memory = HostMemory::new(self.spec().bytes(), 0)?;
-        let mut transfer = Transfer { client: self.client().clone(), memory, launch: None, done: Arc::default() };
-        if transfer.memory.is_empty() {
-            return Ok(transfer);
-        }
+        let mut transfer = Transfer { client: self.client().clone(), launch: None, copy: Arc::default() };
         if self.unfinished_launch().is_some() {
             let launch = Arc::<Launch>::default();
-            let (buffer, memory, done) = (self.clone(), transfer.memory.clone(), transfer.done.clone());
-            self.client().dispatcher().submit(launch.clone(), move || start(&buffer, &memory, &done))?;
+            let (buffer, copy) = (self.clone(), transfer.copy.clone());
+            self.client().dispatcher(self.device_index()).submit(launch.clone(), move || {
+                // Nobody else sets it.
+                let _ = copy.set(start(&buffer)?);
+                Ok(())
+            })?;
             transfer.launch = Some(launch);
         } else {
-            start(self, &transfer.memory, &transfer.done)?;
+            transfer.copy = Arc::new(start(self)?.into());
         }
         Ok(transfer)
     }

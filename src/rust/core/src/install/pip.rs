@@ -16,9 +16,12 @@ const LIMIT: Duration = Duration::from_secs(30);
 /// # Errors
 /// `Interrupted` if the caller said so.
 pub(super) fn default_index(watch: &mut Watch<'_>) -> Result<Option<String>> {
-    for command in COMMANDS {
-        if let Some(url) = help(command, watch)?.as_deref().and_then(parse_help) {
-            return Ok(Some(url));
+    // R sets the path of shared libraries for its own sake, with which another Python than meant may come up.
+    for keep_library_path in [false, true] {
+        for command in COMMANDS {
+            if let Some(url) = help(command, keep_library_path, watch)?.as_deref().and_then(parse_help) {
+                return Ok(Some(url));
+            }
         }
     }
     Ok(None)
@@ -34,9 +37,13 @@ pub(super) fn parse_help(help: &str) -> Option<String> {
 }
 
 /// What `pip download --help` prints, if it can be run.
-fn help(command: &[&str], watch: &mut Watch<'_>) -> Result<Option<String>> {
+fn help(command: &[&str], keep_library_path: bool, watch: &mut Watch<'_>) -> Result<Option<String>> {
     let (program, arguments) = command.split_first().unwrap_or((&"pip", &[]));
-    let started = Command::new(program)
+    let mut call = Command::new(program);
+    if !keep_library_path {
+        call.env_remove("LD_LIBRARY_PATH");
+    }
+    let started = call
         .args(arguments)
         .args(["download", "--help"])
         // A file `pip.py` in the working folder would be run in pip's place.
