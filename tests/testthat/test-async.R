@@ -1,0 +1,201 @@
+test_that("executions are chained without waiting for any", {
+  double <- compile(unary_program("2x2xf32"))
+  x <- pjrt_buffer(matrix(1:4 + 0, 2))
+  y <- pjrt_execute(double, pjrt_execute(double, x))
+  expect_identical(as_array(y), 4 * matrix(1:4, 2))
+  for (i in 1:50) x <- pjrt_execute(double, x)
+  expect_identical(as_array(x), 2^50 * matrix(1:4, 2))
+})
+
+test_that("a long program is launched in the background", {
+  loop <- compile(loop_program(2e7))
+  x <- pjrt_scalar(1, "f64")
+  launch <- system.time({
+    y <- pjrt_execute(loop, x)
+    ready <- is_ready(y)
+    promise <- as_array_async(y)
+    promise_ready <- is_ready(promise)
+    z <- pjrt_execute(loop, y)
+  })[["elapsed"]]
+  run <- system.time(await(z))[["elapsed"]]
+  expect_identical(ready, FALSE)
+  expect_identical(promise_ready, FALSE)
+  expect_lt(launch, run / 4)
+  expect_identical(is_ready(z), TRUE)
+  expect_identical(is_ready(y), TRUE)
+  expect_identical(as_array(z), 3)
+  expect_identical(value(promise), 2)
+})
+
+test_that("a buffer knows what it is before its content is computed", {
+  y <- pjrt_execute(compile(loop_program(2e7)), pjrt_scalar(1, "f64"))
+  expect_identical(shape(y), integer())
+  expect_true(elt_type(y) == "f64")
+  expect_identical(device(y), devices("cpu")[[1L]])
+  expect_identical(platform(y), "cpu")
+  expect_false(is_ready(y))
+  await(y)
+})
+
+test_that("a short program launched behind a long one runs after it", {
+  y <- pjrt_execute(compile(loop_program(5e6)), pjrt_scalar(1, "f64"))
+  double <- compile(unary_program("f64"))
+  z <- pjrt_execute(double, y)
+  other <- pjrt_execute(double, pjrt_scalar(21, "f64"))
+  expect_identical(as_array(other), 42)
+  expect_identical(as_array(z), 4)
+})
+
+test_that("await() waits and returns its buffer invisibly", {
+  x <- pjrt_buffer(1:3)
+  expect_invisible(await(x))
+  expect_identical(await(x), x)
+  expect_identical(is_ready(x), TRUE)
+  expect_refused(await(1), "invalid_input", "`x` must be a `PJRTBuffer`")
+  expect_refused(await(as_array_async(x)), "invalid_input", "`x` must be a `PJRTBuffer`")
+  expect_refused(value(x), "invalid_input", "`x` must be a `PJRTArrayPromise`")
+  expect_refused(is_ready(1), "invalid_input", "`x` must be a `PJRTBuffer`")
+})
+
+test_that("a promise gives one array, always the same object", {
+  promise <- as_array_async(pjrt_buffer(matrix(1:4, 2)))
+  expect_identical(class(promise), "PJRTArrayPromise")
+  expect_type(promise, "environment")
+  expect_true(all(c("data", "dtype", "shape", "materialized") %in% ls(promise)))
+  expect_false(promise$materialized)
+  first <- value(promise)
+  expect_identical(first, matrix(1:4, 2))
+  expect_true(promise$materialized)
+  address <- function(x) sub(" .*", "", utils::capture.output(.Internal(inspect(x)))[[1L]])
+  expect_identical(address(value(promise)), address(first))
+  expect_identical(address(as_array(promise)), address(first))
+  expect_identical(is_ready(promise), TRUE)
+})
+
+test_that("promises carry every type", {
+  values <- list(
+    pred = c(TRUE, FALSE), i8 = c(1L, -1L), i16 = c(300L, -1L), i32 = c(1e5L, -1L), ui8 = c(200L, 1L),
+    ui16 = c(6e4L, 1L), f16 = c(1.5, -2), bf16 = c(1.5, -2), f32 = c(1.5, -2), f64 = c(1 / 3, NA)
+  )
+  for (dtype in names(values)) {
+    x <- pjrt_buffer(values[[dtype]], dtype)
+    expect_bits(value(as_array_async(x)), array(values[[dtype]]))
+  }
+  for (dtype in c("i64", "ui64", "ui32")) {
+    expect_bits(value(as_array_async(pjrt_buffer(c(3e9, 1), dtype))), int64(c(3e9, 1)))
+  }
+  expect_identical(value(as_array_async(pjrt_scalar(2))), 2)
+  expect_identical(value(as_array_async(pjrt_empty("f32", c(2, 0)))), matrix(double(), 2, 0))
+  expect_identical(value(as_array_async(pjrt_buffer(array(1:24, 2:4)))), array(1:24, 2:4))
+})
+
+test_that("a promise prints what it is, and its value once that is there", {
+  promise <- as_array_async(pjrt_buffer(matrix(c(1, 2, 3, 4), 2)))
+  expect_snapshot(promise, cran = TRUE)
+  utils::capture.output(expect_invisible(print(promise)))
+  expect_false(promise$materialized)
+  invisible(value(promise))
+  expect_snapshot(promise, cran = TRUE)
+  expect_snapshot(as_array_async(pjrt_scalar(TRUE)), cran = TRUE)
+})
+
+test_that("a promise keeps what the buffer held when it was made", {
+  add <- compile(add_program("4xf32", donates))
+  x <- pjrt_buffer(c(1, 2, 3, 4))
+  promise <- as_array_async(x)
+  out <- pjrt_execute(add, x, pjrt_buffer(c(10, 20, 30, 40)))
+  rm(x)
+  gc()
+  expect_identical(as_array(out), array(c(11, 22, 33, 44)))
+  expect_identical(value(promise), array(c(1, 2, 3, 4)))
+})
+
+test_that("a promise outlives its buffer", {
+  promises <- lapply(1:20, function(i) as_array_async(pjrt_buffer(rep(i, 1e4), "f64")))
+  gc()
+  for (i in 1:20) expect_identical(range(value(promises[[i]])), c(i, i) + 0)
+})
+
+test_that("promises and results that nobody waits for do no harm", {
+  double <- compile(unary_program("1000xf32"))
+  x <- pjrt_buffer(as.double(1:1000))
+  for (i in 1:100) as_array_async(pjrt_execute(double, x))
+  gc()
+  expect_identical(as_array(pjrt_execute(double, x)), array(2 * (1:1000)))
+})
+
+test_that("only buffers are promised", {
+  expect_refused(as_array_async(1), "invalid_input", "`x` must be a `PJRTBuffer`")
+})
+
+test_that("every way of dispatch gives the same results", {
+  double <- compile(unary_program("f64"))
+  loop <- compile(loop_program(1e6))
+  add <- compile(add_program("f64", donates))
+  for (mode in c("auto", "inline", "thread")) {
+    withr::local_options(pjrt.dispatch = mode)
+    x <- pjrt_scalar(1, "f64")
+    for (i in 1:10) x <- pjrt_execute(double, x)
+    expect_identical(as_array(x), 1024)
+    y <- pjrt_execute(loop, x)
+    z <- pjrt_execute(double, y)
+    sum <- pjrt_execute(add, z, y)
+    expect_identical(as_array(sum), 3 * 1025)
+    expect_identical(as_array(y), 1025)
+    expect_refused(as_array(z), "deleted_buffer", "called on deleted or donated buffer")
+  }
+})
+
+test_that("dispatch is one of three ways", {
+  double <- compile(unary_program("f64"))
+  for (bad in list("later", NA_character_, 1, TRUE)) {
+    withr::local_options(pjrt.dispatch = bad)
+    expect_refused(pjrt_execute(double, pjrt_scalar(1, "f64")), "invalid_input", "pjrt.dispatch")
+  }
+})
+
+test_that("a donation does not overtake programs that still read the input", {
+  long <- compile(loop_program(5e6))
+  reader <- compile("func.func @main(%x: tensor<1000xf64>, %t: tensor<f64>) -> tensor<1000xf64> {
+    %0 = stablehlo.broadcast_in_dim %t, dims = [] : (tensor<f64>) -> tensor<1000xf64>
+    %1 = stablehlo.add %x, %0 : tensor<1000xf64>
+    return %1 : tensor<1000xf64>
+  }")
+  donating <- compile("func.func @main(%x: tensor<1000xf64> {tf.aliasing_output = 0 : i32}) -> tensor<1000xf64> {
+    %0 = stablehlo.add %x, %x : tensor<1000xf64>
+    return %0 : tensor<1000xf64>
+  }")
+  for (mode in c("auto", "inline", "thread")) {
+    withr::local_options(pjrt.dispatch = mode)
+    x <- pjrt_buffer(1, "f64", shape = 1000)
+    y <- pjrt_execute(long, pjrt_scalar(1, "f64"))
+    late <- pjrt_execute(reader, x, y)
+    promise <- as_array_async(x)
+    doubled <- pjrt_execute(donating, x)
+    expect_refused(await(x), "deleted_buffer")
+    rm(x)
+    gc()
+    expect_identical(range(as_array(late)), c(3, 3))
+    expect_identical(range(value(promise)), c(1, 1))
+    expect_identical(range(as_array(doubled)), c(2, 2))
+  }
+})
+
+test_that("an output can be donated before it is computed", {
+  long <- compile(loop_program(5e6))
+  donating <- compile(add_program("f64", donates))
+  for (mode in c("auto", "inline", "thread")) {
+    withr::local_options(pjrt.dispatch = mode)
+    y <- pjrt_execute(long, pjrt_scalar(1, "f64"))
+    z <- pjrt_execute(donating, y, pjrt_scalar(10, "f64"))
+    expect_refused(is_ready(y), "deleted_buffer")
+    expect_identical(as_array(z), 12)
+  }
+})
+
+test_that("a donated loop keeps its result where the input was", {
+  loop <- compile(loop_program(2e6, donates))
+  x <- pjrt_scalar(1, "f64")
+  for (i in 1:3) x <- pjrt_execute(loop, x)
+  expect_identical(as_array(x), 4)
+})

@@ -1,0 +1,108 @@
+test_that("a platform's devices are listed in order", {
+  found <- devices("cpu")
+  expect_type(found, "list")
+  expect_identical(vapply(found, as.character, ""), c("CpuDevice(id=0)", "CpuDevice(id=1)"))
+  for (device in found) expect_identical(class(device), "PJRTDevice")
+  expect_identical(devices(), found)
+  expect_identical(devices(NULL), found)
+  expect_identical(devices(pjrt_client("cpu")), found)
+  expect_refused(devices(1), "invalid_input", "Must be a PJRTClient or a platform name")
+})
+
+test_that("there is one R object for each device", {
+  first <- pjrt_device("cpu:0")
+  expect_identical(pjrt_device("cpu:0"), first)
+  expect_identical(pjrt_device("cpu"), first)
+  expect_identical(devices("cpu")[[1L]], first)
+  expect_identical(device(pjrt_scalar(1)), first)
+  expect_identical(device(compile(unary_program("f32"))), first)
+  gc()
+  expect_identical(pjrt_device("cpu:0"), first)
+  second <- devices("cpu")[[2L]]
+  expect_false(identical(first, second))
+  expect_identical(device(pjrt_scalar(1, device = "cpu:1")), second)
+  # identical() on external pointers compares where they point to
+  expect_identical(typeof(first), "externalptr")
+})
+
+test_that("a device is a key of hash tables", {
+  skip_if_not(exists("hashtab", asNamespace("utils")), "this R has no utils::hashtab()")
+  table <- utils::hashtab("identical")
+  utils::sethash(table, pjrt_device("cpu:0"), "first")
+  utils::sethash(table, pjrt_device("cpu:1"), "second")
+  expect_identical(utils::gethash(table, device(pjrt_scalar(1))), "first")
+  expect_identical(utils::gethash(table, devices("cpu")[[2L]]), "second")
+})
+
+test_that("devices are found by platform, index, client, and by themselves", {
+  found <- devices("cpu")
+  expect_identical(as_pjrt_device(found[[2L]]), found[[2L]])
+  expect_identical(pjrt_device(found[[2L]]), found[[2L]])
+  expect_identical(as_pjrt_device("cpu"), found[[1L]])
+  expect_identical(as_pjrt_device("cpu:1"), found[[2L]])
+  expect_identical(as_pjrt_device(NULL), found[[1L]])
+  expect_identical(as_pjrt_device(pjrt_client("cpu")), found[[1L]])
+})
+
+test_that("the default device is on the platform of PJRT_PLATFORM", {
+  withr::local_envvar(PJRT_PLATFORM = "cpu")
+  expect_identical(as_pjrt_device(NULL), devices("cpu")[[1L]])
+  withr::local_envvar(PJRT_PLATFORM = "abc")
+  expect_refused(as_pjrt_device(NULL), "plugin_not_found", "Invalid platform 'abc'")
+})
+
+test_that("what names no device is refused", {
+  for (bad in list("cpu:-1", "cpu:", "cpu:x", "cpu:1.5", "cpu: 1", ":0", "cpu:0:1", "cpu:99999999999")) {
+    expect_refused(as_pjrt_device(bad), "invalid_input", "names no device")
+  }
+  message <- "Must be a PJRTDevice, a PJRTClient, a platform name, or NULL"
+  for (bad in list(1, "", NA_character_, c("cpu", "cpu"), TRUE, list())) {
+    expect_refused(as_pjrt_device(bad), "invalid_input", message)
+  }
+  for (bad in list(1, NULL, pjrt_client("cpu"))) {
+    expect_refused(pjrt_device(bad), "invalid_input", "Must be a PJRTDevice or a platform name")
+  }
+  expect_refused(as_pjrt_device("cpu:99"), "invalid_input", "Device index 99 out of range for platform cpu")
+  expect_refused(as_pjrt_device("cpu:2"), "invalid_input", "Device index 2 out of range for platform cpu")
+})
+
+test_that("devices compare by ==, and unequal to what is none", {
+  first <- pjrt_device("cpu:0")
+  second <- pjrt_device("cpu:1")
+  expect_true(first == first)
+  expect_true(first == device(pjrt_scalar(1)))
+  expect_false(first == second)
+  expect_false(first != first)
+  expect_true(first != second)
+  expect_false(first == "CpuDevice(id=0)")
+  expect_false("cpu" == first)
+  expect_false(first == 1L)
+  expect_true(first != "cpu")
+})
+
+test_that("a device of another client is equal by name", {
+  other <- devices(new_client(pjrt_plugin("cpu"), list(cpu_device_count = 1L)))[[1L]]
+  expect_false(identical(other, pjrt_device("cpu:0")))
+  expect_true(other == pjrt_device("cpu:0"))
+})
+
+test_that("a device shows its name", {
+  first <- pjrt_device("cpu:0")
+  expect_identical(as.character(first), "CpuDevice(id=0)")
+  expect_identical(format(first), "CpuDevice(id=0)")
+  expect_identical(platform(first), "cpu")
+  expect_snapshot(first, cran = TRUE)
+  utils::capture.output(expect_invisible(print(first)))
+})
+
+test_that("an executable's devices are those it was compiled for", {
+  second <- devices("cpu")[[2L]]
+  executable <- compile(unary_program("f32"), device = second)
+  expect_identical(device(executable), second)
+  expect_identical(devices(executable), list(second))
+})
+
+test_that("what has no device is refused", {
+  expect_refused(device(1), "invalid_input", "`x` must be a")
+  expect_refused(platform(1), "invalid_input", "`x` must be a")
+})

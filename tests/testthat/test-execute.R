@@ -1,0 +1,410 @@
+two_outputs <- "func.func @main(%x: tensor<2xf32>, %y: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xi32>) {
+  %0 = stablehlo.add %x, %y : tensor<2xf32>
+  %1 = stablehlo.constant dense<[7, 8]> : tensor<2xi32>
+  return %0, %1 : tensor<2xf32>, tensor<2xi32>
+}"
+
+test_that("one output comes as it is, unless it should not be simplified", {
+  double <- compile(unary_program("2xf32"))
+  x <- pjrt_buffer(c(1, 2))
+  out <- pjrt_execute(double, x)
+  expect_identical(class(out), "PJRTBuffer")
+  expect_identical(as_array(out), array(c(2, 4)))
+  listed <- pjrt_execute(double, x, simplify = FALSE)
+  expect_type(listed, "list")
+  expect_length(listed, 1L)
+  expect_null(names(listed))
+  expect_identical(as_array(listed[[1L]]), array(c(2, 4)))
+})
+
+test_that("several outputs are a list without names", {
+  executable <- compile(two_outputs)
+  for (simplify in c(TRUE, FALSE)) {
+    out <- pjrt_execute(executable, pjrt_buffer(c(1, 2)), pjrt_buffer(c(10, 20)), simplify = simplify)
+    expect_type(out, "list")
+    expect_null(attributes(out))
+    expect_identical(lapply(out, as_array), list(array(c(11, 22)), array(c(7L, 8L))))
+  }
+})
+
+test_that("a program without outputs gives an empty list", {
+  nothing <- compile("func.func @main(%x: tensor<f32>) { return }")
+  expect_identical(pjrt_execute(nothing, pjrt_scalar(1)), list())
+})
+
+test_that("programs without inputs run", {
+  constant <- compile("func.func @main() -> tensor<2x2xf64> {
+    %0 = stablehlo.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf64>
+    return %0 : tensor<2x2xf64>
+  }")
+  expect_identical(as_array(pjrt_execute(constant)), matrix(c(1, 3, 2, 4), 2))
+  expect_refused(pjrt_execute(constant, pjrt_scalar(1)), "argument_count", "takes 0 input(s), but got 1")
+})
+
+test_that("constants and inputs without elements work", {
+  empty <- compile("func.func @main() -> tensor<0x3xf32> {
+    %0 = stablehlo.constant dense<> : tensor<0x3xf32>
+    return %0 : tensor<0x3xf32>
+  }")
+  expect_identical(as_array(pjrt_execute(empty)), matrix(double(), 0, 3))
+  same <- compile(unary_program("2x0xi32"))
+  expect_identical(as_array(pjrt_execute(same, pjrt_empty("i32", c(2, 0)))), matrix(integer(), 2, 0))
+})
+
+test_that("every dtype passes through a program", {
+  values <- list(
+    pred = c(TRUE, FALSE), i8 = c(1L, -1L), i16 = c(1L, -1L), i32 = c(1L, -1L), i64 = c(1, -2^60), ui8 = c(1L, 255L),
+    ui16 = c(1L, 65535L), ui32 = c(1, 2^32 - 1), ui64 = c(1, 2^63), f16 = c(1.5, -2), bf16 = c(1.5, -2),
+    f32 = c(1.5, -2), f64 = c(1 / 3, NA)
+  )
+  for (dtype in names(values)) {
+    type <- paste0("2x", if (dtype == "pred") "i1" else dtype)
+    x <- pjrt_buffer(values[[dtype]], dtype)
+    out <- pjrt_execute(compile(identity_program(type)), x)
+    expect_identical(elt_type(out), elt_type(x))
+    expect_identical(as_raw(out, TRUE), as_raw(x, TRUE))
+  }
+  for (dtype in c("c64", "c128", "f8e5m2", "f8e4m3fn", "i4", "ui4")) {
+    mlir <- c(
+      c64 = "complex<f32>", c128 = "complex<f64>", f8e5m2 = "f8E5M2", f8e4m3fn = "f8E4M3FN", i4 = "i4", ui4 = "ui4"
+    )[[dtype]]
+    data <- as.raw(rep_len(1:7, length(as_raw(pjrt_empty(dtype, 2), TRUE))))
+    x <- pjrt_buffer(data, dtype = dtype, shape = 2, row_major = TRUE)
+    out <- pjrt_execute(compile(identity_program(paste0("2x", mlir))), x)
+    expect_identical(as.character(elt_type(out)), dtype)
+    expect_identical(as_raw(out, TRUE), data)
+  }
+})
+
+test_that("inputs go by position and have no names", {
+  add <- compile(add_program("f32"))
+  x <- pjrt_scalar(1)
+  expect_refused(pjrt_execute(add, x, y = x), "invalid_input", "Expected unnamed arguments")
+  expect_refused(pjrt_execute(add, x = x, y = x), "invalid_input", "Expected unnamed arguments")
+  expect_identical(as_array(pjrt_execute(add, x, y = x, check = FALSE)), 2)
+})
+
+test_that("inputs of the wrong class are refused by number, checked or not", {
+  add <- compile(add_program("f32"))
+  x <- pjrt_scalar(1)
+  for (bad in list(1, NULL, "x", list(x), devices("cpu")[[1L]], add, pjrt_client("cpu"), globalenv())) {
+    for (check in c(TRUE, FALSE)) {
+      expect_refused(pjrt_execute(add, x, bad, check = check), "invalid_input", "Input 2 must be a `PJRTBuffer`")
+    }
+  }
+})
+
+test_that("pointers that are not ours, or no longer, are refused", {
+  add <- compile(add_program("f32"))
+  x <- pjrt_scalar(1)
+  path <- withr::local_tempfile()
+  saveRDS(list(buffer = x, executable = add, program = pjrt_program("module {}"), device = device(x)), path)
+  dead <- readRDS(path)
+  expect_refused(pjrt_execute(add, dead$buffer, x), "invalid_pointer", "Input 1 is a null pointer")
+  expect_refused(pjrt_execute(dead$executable, x, x), "invalid_pointer", "saving and loading")
+  expect_refused(as_array(dead$buffer), "invalid_pointer", "saving and loading")
+  expect_refused(as_raw(dead$buffer, TRUE), "invalid_pointer", "saving and loading")
+  expect_refused(as_array_async(dead$buffer), "invalid_pointer", "saving and loading")
+  expect_refused(shape(dead$buffer), "invalid_pointer", "saving and loading")
+  expect_refused(elt_type(dead$buffer), "invalid_pointer", "saving and loading")
+  expect_refused(device(dead$buffer), "invalid_pointer", "saving and loading")
+  expect_refused(await(dead$buffer), "invalid_pointer", "saving and loading")
+  expect_refused(is_ready(dead$buffer), "invalid_pointer", "saving and loading")
+  expect_refused(print(dead$buffer), "invalid_pointer", "saving and loading")
+  expect_refused(format_buffer(dead$buffer), "invalid_pointer", "saving and loading")
+  expect_refused(copy_buffer(dead$buffer, "cpu:1"), "invalid_pointer", "saving and loading")
+  expect_refused(pjrt_compile(dead$program), "invalid_pointer", "saving and loading")
+  expect_refused(format(dead$program), "invalid_pointer", "saving and loading")
+  expect_refused(pjrt_buffer(1, device = dead$device), "invalid_pointer", "saving and loading")
+  foreign <- structure(getNativeSymbolInfo("R_addTaskCallback")$address, class = "PJRTBuffer")
+  expect_identical(typeof(foreign), "externalptr")
+  expect_refused(pjrt_execute(add, x, foreign), "invalid_pointer", "Input 2")
+  expect_refused(as_array(foreign), "invalid_pointer", "must be a `PJRTBuffer`")
+  # a device's pointer in a buffer's clothes: not a class name, but the pointer itself decides
+  disguised <- pjrt_program("module {}")
+  class(disguised) <- "PJRTBuffer"
+  expect_refused(as_array(disguised), "invalid_pointer", "must be a `PJRTBuffer`")
+})
+
+test_that("only executables are executed", {
+  for (bad in list(1, NULL, "add", pjrt_scalar(1), pjrt_program("module {}"))) {
+    expect_refused(
+      pjrt_execute(bad, pjrt_scalar(1)), "invalid_pointer", "`executable` must be a `PJRTLoadedExecutable`"
+    )
+  }
+})
+
+test_that("the number of inputs must be right", {
+  add <- compile(add_program("f32"))
+  x <- pjrt_scalar(1)
+  expect_refused(pjrt_execute(add), "argument_count", "takes 2 input(s), but got 0")
+  expect_refused(pjrt_execute(add, x), "argument_count", "takes 2 input(s), but got 1")
+  expect_refused(pjrt_execute(add, x, x, x), "argument_count", "takes 2 input(s), but got 3")
+})
+
+test_that("an input of another dtype is refused, even when its size fits", {
+  add <- compile(add_program("2xf32"))
+  x <- pjrt_buffer(c(1, 2))
+  error <- expect_refused(pjrt_execute(add, x, pjrt_buffer(1:2)), "dtype_mismatch", "Input 2 has the wrong dtype")
+  expect_match(conditionMessage(error), "expected f32[2], got i32[2]", fixed = TRUE)
+  expect_refused(pjrt_execute(add, pjrt_buffer(c(1, 2), "f64"), x), "dtype_mismatch", "Input 1")
+})
+
+test_that("an input of another shape is refused, even when its size fits", {
+  add <- compile(add_program("2x3xf32"))
+  x <- pjrt_empty("f32", c(2, 3))
+  for (shape in list(6, c(3, 2), c(2, 3, 1), integer(), c(2, 4))) {
+    other <- pjrt_empty("f32", shape)
+    error <- expect_refused(pjrt_execute(add, x, other), "shape_mismatch", "Input 2 has the wrong shape")
+    expect_match(conditionMessage(error), "expected f32[2x3]", fixed = TRUE)
+    expect_match(conditionMessage(error), "size|shape")
+  }
+})
+
+test_that("an input on another device is refused", {
+  add <- compile(add_program("f32"))
+  x <- pjrt_scalar(1)
+  error <- expect_refused(
+    pjrt_execute(add, pjrt_scalar(1, device = "cpu:1"), x), "device_mismatch",
+    "Input 1 is on device 'CpuDevice(id=1)', but the executable was compiled for device 'CpuDevice(id=0)'."
+  )
+  expect_match(conditionMessage(error), "copy_buffer()", fixed = TRUE)
+  there <- compile(add_program("f32"), device = "cpu:1")
+  expect_refused(pjrt_execute(there, x, x), "device_mismatch", "compiled for device 'CpuDevice(id=1)'")
+})
+
+test_that("an input of another client is refused", {
+  client <- new_client(pjrt_plugin("cpu"), list(cpu_device_count = 1L))
+  x <- pjrt_scalar(1, device = devices(client)[[1L]])
+  expect_refused(pjrt_execute(compile(unary_program("f32")), x), "device_mismatch", "different clients")
+})
+
+test_that("after refused inputs the executable and the inputs still work", {
+  add <- compile(add_program("2xf32", donates))
+  x <- pjrt_buffer(c(1, 2))
+  try(pjrt_execute(add, x, pjrt_buffer(1:2)), silent = TRUE)
+  try(pjrt_execute(add, x), silent = TRUE)
+  try(pjrt_execute(add, x, y = x), silent = TRUE)
+  expect_identical(as_array(x), array(c(1, 2)))
+  expect_identical(as_array(pjrt_execute(add, x, pjrt_buffer(c(1, 1)))), array(c(2, 3)))
+})
+
+test_that("flags must be flags", {
+  double <- compile(unary_program("f32"))
+  for (bad in list(NA, 1, NULL, "yes", c(TRUE, FALSE))) {
+    expect_refused(pjrt_execute(double, pjrt_scalar(1), simplify = bad), "invalid_input", "must be TRUE or FALSE")
+    expect_refused(pjrt_execute(double, pjrt_scalar(1), check = bad), "invalid_input", "must be TRUE or FALSE")
+  }
+})
+
+test_that("execution options are integers", {
+  options <- pjrt_execution_options()
+  expect_identical(class(options), "PJRTExecuteOptions")
+  expect_s3_class(pjrt_execution_options(c(0L, 2L), 7L), "PJRTExecuteOptions")
+  for (bad in list(0, "0", NULL, TRUE, NA_integer_, c(0L, NA))) {
+    expect_refused(
+      pjrt_execution_options(bad), "invalid_input", "`non_donatable_input_indices` must be an integer vector"
+    )
+  }
+  expect_refused(pjrt_execution_options(-1L), "invalid_input", "counted from 0")
+  for (bad in list(0, "0", NULL, NA_integer_, 1:2, integer())) {
+    expect_refused(pjrt_execution_options(launch_id = bad), "invalid_input", "`launch_id` must be one integer")
+  }
+  double <- compile(unary_program("f32"))
+  expect_identical(as_array(pjrt_execute(double, pjrt_scalar(1), execution_options = options)), 2)
+  for (bad in list(1, list(), "none", pjrt_scalar(1))) {
+    expect_refused(
+      pjrt_execute(double, pjrt_scalar(1), execution_options = bad), "invalid_pointer",
+      "`execution_options` must be a `PJRTExecuteOptions`"
+    )
+  }
+})
+
+# Every function that reads a buffer's content or passes it on.
+readers <- function(x) {
+  list(
+    as_array = quote(as_array(x)), as_raw = quote(as_raw(x, TRUE)), print = quote(print(x)),
+    format_buffer = quote(format_buffer(x)), await = quote(await(x)), is_ready = quote(is_ready(x)),
+    as_array_async = quote(as_array_async(x)), copy_buffer = quote(copy_buffer(x, "cpu:1")),
+    pjrt_memory = quote(pjrt_memory(x))
+  )
+}
+
+test_that("a donated buffer is refused by every reader", {
+  for (type in c("4xf32", "2x2xf32")) {
+    add <- compile(add_program(type, donates))
+    dims <- if (type == "4xf32") 4L else c(2L, 2L)
+    x <- pjrt_buffer(c(1, 2, 3, 4), shape = dims)
+    y <- pjrt_buffer(c(10, 20, 30, 40), shape = dims)
+    out <- pjrt_execute(add, x, y)
+    for (call in readers(x)) {
+      error <- expect_refused(eval(call), "deleted_buffer", "called on deleted or donated buffer")
+      expect_match(conditionMessage(error), "non_donatable_input_indices", fixed = TRUE)
+    }
+    expect_refused(pjrt_execute(add, x, y), "deleted_buffer", "called on deleted or donated buffer")
+    expect_refused(pjrt_execute(add, y, x), "deleted_buffer", "called on deleted or donated buffer")
+    # what it was stays known
+    expect_identical(shape(x), dims)
+    expect_true(elt_type(x) == "f32")
+    expect_identical(device(x), devices("cpu")[[1L]])
+    expect_identical(as_array(out), array(c(11, 22, 33, 44), dims))
+    expect_identical(as_array(y), array(c(10, 20, 30, 40), dims))
+  }
+})
+
+test_that("donation puts the output where the input was", {
+  address <- function(x) {
+    # the vector in the pointer's protected slot, which holds the bytes
+    lines <- utils::capture.output(.Internal(inspect(x)))
+    sub("^.*@([0-9a-f]+) .*$", "\\1", grep("RAWSXP", lines, value = TRUE)[[1L]])
+  }
+  for (type in c("1000xf64", "20x50xf64")) {
+    dims <- if (type == "1000xf64") 1000L else c(20L, 50L)
+    x <- pjrt_buffer(as.double(1:1000), "f64", shape = dims)
+    where <- address(x)
+    out <- pjrt_execute(compile(add_program(type, donates)), x, pjrt_buffer(1, "f64", shape = dims))
+    expect_identical(address(out), where)
+    expect_identical(as_array(out), array(2:1001 + 0, dims))
+  }
+})
+
+test_that("an index listed as not donatable keeps its buffer", {
+  add <- compile(add_program("4xf32", donates))
+  x <- pjrt_buffer(c(1, 2, 3, 4))
+  keep <- pjrt_execution_options(0L)
+  out <- pjrt_execute(add, x, x, execution_options = keep)
+  again <- pjrt_execute(add, x, out, execution_options = keep)
+  expect_identical(as_array(x), array(c(1, 2, 3, 4)))
+  expect_identical(as_array(out), array(c(2, 4, 6, 8)))
+  expect_identical(as_array(again), array(c(3, 6, 9, 12)))
+  # another index keeps nothing
+  pjrt_execute(add, x, out, execution_options = pjrt_execution_options(1L))
+  expect_refused(as_array(x), "deleted_buffer")
+})
+
+test_that("a buffer cannot be donated twice, nor beside another use, and stays usable", {
+  add <- compile(add_program("4xf32", donates))
+  x <- pjrt_buffer(c(1, 2, 3, 4))
+  error <- expect_refused(pjrt_execute(add, x, x), "invalid_input", "donate the same buffer twice")
+  expect_match(conditionMessage(error), "inputs 1 and 2", fixed = TRUE)
+  expect_identical(as_array(x), array(c(1, 2, 3, 4)))
+  both <- compile("func.func @main(%x: tensor<2xf32> {tf.aliasing_output = 0 : i32},
+      %y: tensor<2xf32> {tf.aliasing_output = 1 : i32}) -> (tensor<2xf32>, tensor<2xf32>) {
+    %0 = stablehlo.add %x, %y : tensor<2xf32>
+    %1 = stablehlo.multiply %x, %y : tensor<2xf32>
+    return %0, %1 : tensor<2xf32>, tensor<2xf32>
+  }")
+  y <- pjrt_buffer(c(3, 4))
+  expect_refused(pjrt_execute(both, y, y), "invalid_input", "donate the same buffer twice")
+  out <- pjrt_execute(both, y, pjrt_buffer(c(5, 6)))
+  expect_identical(lapply(out, as_array), list(array(c(8, 10)), array(c(15, 24))))
+})
+
+test_that("inputs may take each other's outputs", {
+  swapped <- compile("func.func @main(%x: tensor<2xf32> {tf.aliasing_output = 1 : i32},
+      %y: tensor<2xf32> {tf.aliasing_output=0:i32}) -> (tensor<2xf32>, tensor<2xf32>) {
+    %0 = stablehlo.add %x, %y : tensor<2xf32>
+    %1 = stablehlo.multiply %x, %y : tensor<2xf32>
+    return %0, %1 : tensor<2xf32>, tensor<2xf32>
+  }")
+  expect_identical(.Call(ffi_executable_aliases, swapped), c(1L, 0L))
+  x <- pjrt_buffer(c(3, 4))
+  y <- pjrt_buffer(c(5, 6))
+  out <- pjrt_execute(swapped, x, y)
+  expect_identical(lapply(out, as_array), list(array(c(8, 10)), array(c(15, 24))))
+  expect_refused(as_array(x), "deleted_buffer")
+  expect_refused(as_array(y), "deleted_buffer")
+})
+
+test_that("output indices of two digits are understood", {
+  n <- 12L
+  arguments <- sprintf("%%a%d: tensor<2xf32> {tf.aliasing_output = %d : i32}", 0:11, 11:0)
+  sums <- sprintf("  %%r%d = stablehlo.add %%a%d, %%a%d : tensor<2xf32>", 0:11, 11:0, 11:0)
+  types <- paste(rep("tensor<2xf32>", n), collapse = ", ")
+  executable <- compile(c(
+    sprintf("func.func @main(%s) -> (%s) {", paste(arguments, collapse = ", "), types), sums,
+    sprintf("  return %s : %s", paste0("%r", 0:11, collapse = ", "), types), "}"
+  ))
+  expect_identical(.Call(ffi_executable_aliases, executable), 11:0)
+  inputs <- lapply(1:12, function(i) pjrt_buffer(c(i, -i) + 0))
+  out <- do.call(pjrt_execute, c(list(executable), inputs))
+  expect_identical(lapply(out, function(x) as_array(x)[[1L]]), as.list(2 * (12:1)))
+  for (x in inputs) expect_refused(as_array(x), "deleted_buffer")
+})
+
+test_that("attributes of other functions and text elsewhere donate nothing", {
+  executable <- compile("// tf.aliasing_output = 0 : i32
+  func.func private @main2(%x: tensor<2xf32> {tf.aliasing_output = 0 : i32}) -> tensor<2xf32> {
+    %0 = stablehlo.add %x, %x : tensor<2xf32>
+    return %0 : tensor<2xf32>
+  }
+  func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+    %0 = call @main2(%x) : (tensor<2xf32>) -> tensor<2xf32>
+    return %0 : tensor<2xf32>
+  }")
+  expect_identical(.Call(ffi_executable_aliases, executable), NA_integer_)
+  x <- pjrt_buffer(c(1, 2))
+  expect_identical(as_array(pjrt_execute(executable, x)), array(c(2, 4)))
+  expect_identical(as_array(x), array(c(1, 2)))
+})
+
+test_that("jax.buffer_donor donates, too", {
+  executable <- compile(add_program("1000xf32", " {jax.buffer_donor = true}"))
+  x <- pjrt_buffer(1, shape = 1000)
+  out <- pjrt_execute(executable, x, pjrt_buffer(2, shape = 1000))
+  expect_refused(as_array(x), "deleted_buffer", "called on deleted or donated buffer")
+  rm(x)
+  gc()
+  expect_identical(range(as_array(out)), c(3, 3))
+})
+
+test_that("aliases of an HLO module donate like those of a StableHLO program", {
+  executable <- pjrt_compile(pjrt_program(path = fixture("donating.hlo.pb"), format = "hlo"))
+  expect_identical(.Call(ffi_executable_aliases, executable), c(1L, NA))
+  x <- pjrt_buffer(c(1, 2, 3, 4))
+  y <- pjrt_buffer(c(10, 20, 30, 40))
+  out <- pjrt_execute(executable, x, y)
+  expect_identical(lapply(out, as_array), list(array(c(11, 22, 33, 44)), array(c(10, 40, 90, 160))))
+  expect_identical(as_array(x), array(c(1, 2, 3, 4)))
+  expect_refused(as_array(y), "deleted_buffer")
+  expect_refused(pjrt_execute(executable, x, x), "invalid_input", "donate the same buffer twice")
+})
+
+column_major <- "module attributes {mhlo.layout_mode = \"default\"} {
+  func.func public @main(%x: tensor<2x3xf32>) -> (tensor<2x3xf32> {mhlo.layout_mode = \"{0,1}\"}) {
+    %0 = stablehlo.add %x, %x : tensor<2x3xf32>
+    return %0 : tensor<2x3xf32>
+  }
+}"
+
+test_that("column-major outputs are read right by every reader", {
+  x <- matrix(c(1, 2, 3, 4, 5, 6), 2)
+  out <- pjrt_execute(compile(column_major), pjrt_buffer(x))
+  expect_identical(as_array(out), 2 * x)
+  expect_identical(value(as_array_async(out)), 2 * x)
+  expect_identical(as_raw(out, row_major = FALSE), bytes(as.vector(2 * x), 4L))
+  expect_identical(as_raw(out, row_major = TRUE), bytes(as.vector(t(2 * x)), 4L))
+  expect_identical(utils::capture.output(print(out))[2:3], c("  2  6 10", "  4  8 12"))
+  expect_identical(format_buffer(out)[2, 1], "4.00000000e+00")
+  expect_identical(as_array(copy_buffer(out, "cpu:1")), 2 * x)
+})
+
+test_that("an input whose layout is not the program's is refused", {
+  out <- pjrt_execute(compile(column_major), pjrt_buffer(matrix(1, 2, 3)))
+  error <- expect_refused(pjrt_execute(compile(unary_program("2x3xf32")), out), "layout_mismatch", "Input 1")
+  expect_match(conditionMessage(error), "another order", fixed = TRUE)
+})
+
+test_that("a launch that the plugin refuses in the background is an error where its output is read", {
+  withr::local_options(pjrt.dispatch = "thread")
+  too_big <- compile("func.func @main() -> tensor<4000000000000xf64> {
+    %0 = stablehlo.constant dense<1.0> : tensor<f64>
+    %1 = stablehlo.broadcast_in_dim %0, dims = [] : (tensor<f64>) -> tensor<4000000000000xf64>
+    return %1 : tensor<4000000000000xf64>
+  }")
+  out <- pjrt_execute(too_big)
+  expect_error(await(out), class = "pjrt_error")
+  expect_error(as_array(out), class = "pjrt_error")
+  expect_identical(is_ready(out), TRUE)
+  expect_identical(as_array(pjrt_scalar(1)), 1)
+})

@@ -1,0 +1,88 @@
+test_that("a plugin is one object for its platform", {
+  plugin <- pjrt_plugin("cpu")
+  expect_identical(class(plugin), "PJRTPlugin")
+  expect_identical(typeof(plugin), "externalptr")
+  expect_identical(attr(plugin, "platform"), "cpu")
+  expect_identical(pjrt_plugin("cpu"), plugin)
+  expect_identical(the$plugins[["cpu"]], plugin)
+})
+
+test_that("a plugin prints its platform and is returned invisibly", {
+  plugin <- pjrt_plugin("cpu")
+  expect_snapshot(plugin, cran = TRUE)
+  utils::capture.output(expect_invisible(print(plugin)))
+})
+
+test_that("as_pjrt_plugin() takes names and plugins and nothing else", {
+  plugin <- pjrt_plugin("cpu")
+  expect_identical(as_pjrt_plugin("cpu"), plugin)
+  expect_identical(as_pjrt_plugin(plugin), plugin)
+  expect_refused(as_pjrt_plugin(1), "invalid_input", "Invalid plugin: <numeric>")
+  expect_refused(as_pjrt_plugin(NULL), "invalid_input", "Invalid plugin: <NULL>")
+  expect_refused(as_pjrt_plugin(pjrt_client("cpu")), "invalid_input", "Invalid plugin: <PJRTClient>")
+})
+
+test_that("a platform is named by one string", {
+  for (bad in list("", NA_character_, c("cpu", "cpu"), character(), 1, NULL)) {
+    expect_refused(pjrt_plugin(bad), "invalid_input", "`platform` must be one string")
+  }
+})
+
+test_that("an unknown platform is refused before any folder is made", {
+  cache <- withr::local_tempdir()
+  withr::local_envvar(R_USER_CACHE_DIR = cache)
+  error <- expect_refused(pjrt_plugin("abc"), "plugin_not_found")
+  expect_match(conditionMessage(error), "^Invalid platform")
+  expect_match(conditionMessage(error), "PJRT_PLUGIN_PATH_ABC", fixed = TRUE)
+  expect_identical(error$platform, "abc")
+  expect_refused(pjrt_client("abc"), "plugin_not_found", "Invalid platform")
+  expect_refused(devices("abc"), "plugin_not_found", "Invalid platform")
+  expect_refused(pjrt_device("abc:1"), "plugin_not_found", "Invalid platform")
+  expect_identical(list.files(cache, all.files = TRUE, no.. = TRUE), character())
+})
+
+test_that("a platform that cannot be fetched says which variable to set", {
+  withr::local_envvar(R_USER_CACHE_DIR = withr::local_tempdir(), PJRT_PLUGIN_PATH_TPU = NA)
+  expect_refused(pjrt_plugin("tpu"), "plugin_not_found", "Set PJRT_PLUGIN_PATH_TPU")
+})
+
+test_that("any name serves for a platform whose plugin is given by path", {
+  withr::local_envvar(PJRT_PLUGIN_PATH_MINE = plugin_path("cpu"))
+  plugin <- pjrt_plugin("mine")
+  withr::defer(rm("mine", envir = the$plugins))
+  expect_identical(attr(plugin, "platform"), "mine")
+  expect_true(plugins_downloaded("mine"))
+  expect_identical(plugin_attributes("mine"), plugin_attributes("cpu"))
+})
+
+test_that("what is no plugin is refused", {
+  text <- withr::local_tempfile(lines = "no library")
+  withr::local_envvar(PJRT_PLUGIN_PATH_TEXT = text, PJRT_PLUGIN_PATH_GONE = file.path(tempdir(), "gone.so"))
+  expect_refused(pjrt_plugin("text"), "plugin_invalid", text)
+  expect_refused(pjrt_plugin("gone"), "plugin_not_found", "gone.so")
+  library <- file.path(R.home("modules"), paste0("lapack", .Platform$dynlib.ext))
+  withr::local_envvar(PJRT_PLUGIN_PATH_OTHER = library)
+  expect_refused(pjrt_plugin("other"), "plugin_invalid", "GetPjrtApi")
+})
+
+test_that("a plugin says what it is", {
+  attributes <- plugin_attributes("cpu")
+  expect_type(attributes, "list")
+  expect_true(all(
+    c("xla_version", "stablehlo_current_version", "stablehlo_minimum_version") %in% names(attributes)
+  ))
+  expect_type(attributes$xla_version, "integer")
+  expect_length(attributes$xla_version, 1L)
+  expect_type(attributes$stablehlo_current_version, "integer")
+  expect_length(attributes$stablehlo_current_version, 3L)
+  expect_gte(attributes$stablehlo_current_version[[1L]], 1L)
+  expect_identical(plugin_attributes(pjrt_plugin("cpu")), attributes)
+  expect_refused(plugin_attributes(1), "invalid_input", "Invalid plugin")
+})
+
+test_that("a plugin's API version is known", {
+  version <- pjrt_api_version("cpu")
+  expect_named(version, c("major", "minor"))
+  expect_identical(version$major, 0L)
+  expect_gt(version$minor, 50L)
+})

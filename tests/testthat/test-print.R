@@ -1,0 +1,269 @@
+# The lines that print() shows of a buffer's elements.
+shown <- function(x, ...) utils::capture.output(print(x, ..., header = FALSE, footer = ""))
+
+cut_line <- " ... [output was truncated, set max_rows = -1 to see all]"
+
+test_that("a print begins with the class and ends with platform, dtype and shape", {
+  x <- pjrt_buffer(matrix(1:10, 2))
+  expect_snapshot(x, cran = TRUE)
+  lines <- utils::capture.output(expect_invisible(print(x)))
+  expect_identical(lines, c("PJRTBuffer ", "  1  3  5  7  9", "  2  4  6  8 10", "[ CPUi32{2x5} ] "))
+  utils::capture.output(expect_identical(print(x), x))
+  footer <- function(x) utils::tail(utils::capture.output(print(x)), 1L)
+  expect_identical(footer(pjrt_scalar(-10.1213, "f64")), "[ CPUf64{} ] ")
+  expect_identical(footer(pjrt_buffer(TRUE)), "[ CPUbool{1} ] ")
+  expect_identical(footer(pjrt_empty("ui8", c(2, 0, 3))), "[ CPUui8{2x0x3} ] ")
+})
+
+test_that("header and footer can be left out or replaced", {
+  x <- pjrt_buffer(1:2)
+  expect_snapshot(cran = TRUE, {
+    print(x, header = FALSE)
+    print(x, footer = "")
+    print(x, header = FALSE, footer = "")
+    print(x, header = FALSE, footer = "[ f32{4} ]")
+  })
+  expect_identical(shown(x), c(" 1", " 2"))
+  expect_identical(utils::capture.output(print(x, header = FALSE, footer = "mine"))[[3L]], "mine ")
+})
+
+test_that("the samples of old print alike", {
+  expect_snapshot(cran = TRUE, {
+    pjrt_buffer(matrix(1:10, 2))
+    pjrt_buffer(c(1e7, 2e7, 3e7, 1L), shape = c(2, 2))
+    pjrt_buffer(matrix(c(1e7, 2e7, 3e7, 1L), 2))
+    pjrt_buffer(c(Inf, Inf, NA, 100011.234567))
+    pjrt_buffer(c(Inf, -Inf, NaN, 1))
+    pjrt_buffer(c(1, 2.5))
+    pjrt_scalar(-10.1213, "f64")
+    pjrt_scalar(1e6)
+    pjrt_scalar(1e5)
+    pjrt_buffer(c(TRUE, FALSE, TRUE))
+    pjrt_scalar(TRUE)
+    pjrt_buffer(c(1e-7, 1e-7))
+    pjrt_buffer(c(1e-9, 1e-9))
+    pjrt_buffer(array(1:12, c(2, 3, 2)))
+    pjrt_buffer(integer(), shape = 0)
+    pjrt_empty("f32", c(3, 0))
+  })
+})
+
+test_that("integers are plain up to six digits and scientific beyond", {
+  expect_identical(shown(pjrt_buffer(c(999999L, -999999L, 1000000L))), c("     999999", "    -999999", " 1.0000e+06"))
+  expect_identical(shown(pjrt_buffer(c(-1L, 20L, 300L))), c("  -1", "  20", " 300"))
+  expect_identical(shown(pjrt_scalar(bit64::as.integer64("-9223372036854775807"))), " -9.2234e+18")
+  expect_identical(shown(pjrt_buffer(-1L, "ui64")), " 1.8447e+19")
+  expect_identical(shown(pjrt_buffer(-1L, "ui8")), " 255")
+})
+
+test_that("floats that are whole numbers are written like integers", {
+  expect_identical(shown(pjrt_buffer(c(1, -2, 999999))), c("      1", "     -2", " 999999"))
+  expect_identical(shown(pjrt_buffer(c(1e7, 1))), c(" 1.0000e+07", "          1"))
+  expect_identical(shown(pjrt_buffer(c(NaN, 1, Inf))), c(" nan", "   1", " inf"))
+})
+
+test_that("other floats have four decimals as long as they are neither large nor small", {
+  expect_identical(shown(pjrt_buffer(c(1, 2.5))), c(" 1.0000", " 2.5000"))
+  expect_identical(shown(pjrt_buffer(c(0, 0.00011), "f64")), c(" 0.0000", " 0.0001"))
+  expect_identical(shown(pjrt_buffer(c(-999999.5, 0.5), "f64")), c(" -999999.5000", "       0.5000"))
+  expect_identical(shown(pjrt_scalar(-10.1213, "f64")), " -10.1213")
+  expect_identical(shown(pjrt_buffer(c(1.5, -0.25), "f16")), c("  1.5000", " -0.2500"))
+  expect_identical(shown(pjrt_buffer(c(1.5, -0.25), "bf16")), c("  1.5000", " -0.2500"))
+})
+
+test_that("floats of one magnitude have it in front, with its sign", {
+  expect_identical(shown(pjrt_buffer(c(1e-7, 2.5e-7), "f64")), c("1e-07 *", " 1.0000", " 2.5000"))
+  expect_identical(shown(pjrt_buffer(c(12345678.5, -98765432.25), "f64")), c("1e+07 *", "  1.2346", " -9.8765"))
+  expect_identical(shown(pjrt_buffer(c(0, NaN, 3e-5), "f64")), c("1e-05 *", " 0.0000", "    nan", " 3.0000"))
+})
+
+test_that("floats of different magnitude, and single ones, are scientific", {
+  expect_identical(shown(pjrt_buffer(c(1e-7, 1.5), "f64")), c(" 1.0000e-07", " 1.5000e+00"))
+  expect_identical(shown(pjrt_buffer(c(-1.25e-7, 1e10), "f64")), c(" -1.2500e-07", "  1.0000e+10"))
+  expect_identical(shown(pjrt_scalar(1e-7, "f64")), " 1.0000e-07")
+  expect_identical(shown(pjrt_scalar(12345678.5, "f64")), " 1.2346e+07")
+})
+
+test_that("logical values are 1 and 0", {
+  expect_identical(shown(pjrt_buffer(matrix(c(TRUE, FALSE, NA, FALSE), 2))), c(" 1 1", " 0 0"))
+})
+
+test_that("columns fill the width, and chunks of them are headed", {
+  expect_snapshot(pjrt_buffer(matrix(1:100, 2)), cran = TRUE)
+  heads <- grep("^Columns", shown(pjrt_buffer(matrix(1:100, 2))), value = TRUE)
+  expect_identical(heads, c("Columns 1 to 28", "Columns 29 to 49", "Columns 50 to 50"))
+  x <- pjrt_buffer(matrix(1:2, 1))
+  expect_identical(shown(x, max_width = 4), " 1 2")
+  expect_identical(shown(x, max_width = 3), c("Columns 1 to 1", " 1", "Columns 2 to 2", " 2"))
+  expect_identical(
+    shown(pjrt_buffer(matrix(c(12345L, 1L), 1)), max_width = 2), c("Columns 1 to 1", " 12345", "Columns 2 to 2", " 1")
+  )
+  expect_length(shown(pjrt_buffer(matrix(1:1000, 2)), max_width = -1), 2L)
+  expect_true(all(nchar(shown(pjrt_buffer(matrix(1:1000, 10)))) <= 85))
+})
+
+test_that("columns of one chunk are as wide as its widest printed token", {
+  x <- pjrt_buffer(matrix(c(1L, 2L, 3L, 100000L), 2))
+  expect_identical(shown(x), c("      1      3", "      2 100000"))
+  expect_identical(shown(x, max_rows = 1), c(" 1 3", cut_line))
+})
+
+test_that("arrays of three dimensions and more are shown slice by slice", {
+  expect_identical(
+    shown(pjrt_buffer(array(1:8, c(2, 2, 2)))), c("(1,.,.) =", " 1 5", " 3 7", "", "(2,.,.) =", " 2 6", " 4 8")
+  )
+  expect_identical(
+    grep("=", shown(pjrt_buffer(array(1:12, c(2, 1, 3, 1, 2)))), value = TRUE),
+    c("(1,1,1,.,.) =", "(1,1,2,.,.) =", "(1,1,3,.,.) =", "(2,1,1,.,.) =", "(2,1,2,.,.) =", "(2,1,3,.,.) =")
+  )
+  # every slice has its own style
+  x <- pjrt_buffer(array(c(1, 1e-7, 2, 2e-7), c(2, 1, 2)), "f64")
+  expect_identical(shown(x), c("(1,.,.) =", " 1 2", "", "(2,.,.) =", "1e-07 *", " 1.0000 2.0000"))
+})
+
+test_that("no elements are no lines", {
+  for (shape in list(0, c(0, 3), c(3, 0), c(2, 0, 2))) {
+    x <- pjrt_empty("f32", shape)
+    expect_identical(shown(x), character())
+    expect_length(utils::capture.output(print(x)), 2L)
+  }
+})
+
+test_that("rows beyond the limit are cut, and the last line says so", {
+  expect_snapshot(pjrt_buffer(1:100), cran = TRUE)
+  expect_identical(shown(pjrt_buffer(1:100)), c(format(c("", 1:30), width = 3L, justify = "right")[-1L], cut_line))
+  expect_identical(shown(pjrt_buffer(1:4), max_rows = 3), c(" 1", " 2", " 3", cut_line))
+  expect_identical(shown(pjrt_buffer(1:3), max_rows = 3), c(" 1", " 2", " 3"))
+  expect_identical(shown(pjrt_buffer(1:4), max_rows = 3L), c(" 1", " 2", " 3", cut_line))
+})
+
+test_that("max_rows = -1 shows everything, as the advice says", {
+  expect_length(shown(pjrt_buffer(1:100), max_rows = -1), 100L)
+  expect_length(shown(pjrt_buffer(array(1:400, c(2, 100, 2))), max_rows = -1L), 203L)
+  expect_false(cut_line %in% shown(pjrt_buffer(1:1000), max_rows = -1))
+})
+
+test_that("one budget of rows covers slices and chunks of columns", {
+  x <- pjrt_buffer(array(1:4, c(2, 2, 1)))
+  expect_identical(shown(x, max_rows = 4), c("(1,.,.) =", " 1", " 3", "", "(2,.,.) =", " 2", " 4"))
+  expect_identical(shown(x, max_rows = 3), c("(1,.,.) =", " 1", " 3", "", "(2,.,.) =", " 2", cut_line))
+  expect_identical(shown(x, max_rows = 2), c("(1,.,.) =", " 1", " 3", cut_line))
+  y <- pjrt_buffer(matrix(1:6, 2))
+  expect_identical(
+    shown(y, max_rows = 3, max_width = 4), c("Columns 1 to 2", " 1 3", " 2 4", "Columns 3 to 3", " 5", cut_line)
+  )
+})
+
+test_that("max_rows_slice limits each slice", {
+  x <- pjrt_buffer(array(1:4, c(2, 2, 1)))
+  expect_identical(shown(x, max_rows_slice = 1), c("(1,.,.) =", " 1", "", "(2,.,.) =", " 2", cut_line))
+  expect_identical(shown(x, max_rows_slice = -1), shown(x))
+  # what was cut in an early slice is said, too
+  y <- pjrt_buffer(array(1:3, c(1, 3, 1)))
+  expect_identical(shown(y, max_rows_slice = 2), c("(1,.,.) =", " 1", " 2", cut_line))
+})
+
+test_that("options set the limits", {
+  x <- pjrt_buffer(matrix(1:40, 20))
+  withr::local_options(pjrt.print_max_rows = 2L)
+  expect_identical(shown(x), c("  1 21", "  2 22", cut_line))
+  expect_length(shown(x, max_rows = 5), 6L)
+  withr::local_options(pjrt.print_max_rows = 30L, pjrt.print_max_rows_slice = 1L)
+  expect_identical(shown(x), c("  1 21", cut_line))
+  withr::local_options(pjrt.print_max_rows_slice = NULL, pjrt.print_max_width = 4L)
+  expect_identical(shown(x)[[1L]], "Columns 1 to 1")
+  withr::local_options(pjrt.print_max_width = -1L)
+  expect_length(shown(pjrt_buffer(matrix(1:1000, 1))), 1L)
+})
+
+test_that("limits that show nothing are refused", {
+  x <- pjrt_scalar(1)
+  for (bad in list(0, -2, 1.5, "3", NA, NULL, c(1, 2))) {
+    expect_refused(print(x, max_rows = bad), "invalid_input", "`max_rows` must be")
+    expect_refused(print(x, max_rows_slice = bad), "invalid_input", "`max_rows_slice` must be")
+  }
+  for (bad in list(0, 1, 2.5, "80", NA)) {
+    expect_refused(print(x, max_width = bad), "invalid_input", "`max_width` must be")
+  }
+  expect_refused(print(x, header = NA), "invalid_input", "`header` must be TRUE or FALSE")
+  for (bad in list(NA_character_, 1, c("a", "b"))) {
+    expect_refused(print(x, footer = bad), "invalid_input", "`footer` must be NULL or one string")
+  }
+  withr::local_options(pjrt.print_max_rows = 0L)
+  expect_refused(print(x), "invalid_input", "`max_rows` must be")
+})
+
+test_that("a print that fails prints nothing", {
+  x <- pjrt_buffer(c(1, 2))
+  pjrt_execute(compile(add_program("2xf32", donates)), x, pjrt_buffer(c(1, 2)))
+  expect_output(try(print(x), silent = TRUE), NA)
+  expect_output(try(print(pjrt_scalar(1), max_rows = 0), silent = TRUE), NA)
+})
+
+test_that("elements of a type that cannot be shown leave header, footer and a note", {
+  lines <- utils::capture.output(print(pjrt_empty("c64", c(2, 3))))
+  expect_identical(lines[c(1, 3)], c("PJRTBuffer ", "[ CPUc64{2x3} ] "))
+  expect_match(lines[[2L]], "as_raw()", fixed = TRUE)
+  expect_refused(format_buffer(pjrt_empty("c64", 1)), "unsupported_dtype", "c64")
+})
+
+test_that("a buffer that is still computed is printed when it is there", {
+  x <- pjrt_execute(compile(loop_program(2e6)), pjrt_scalar(1, "f64"))
+  expect_identical(shown(x), " 2")
+})
+
+test_that("constants have all digits of their type", {
+  expect_identical(format_buffer(pjrt_scalar(1.23)), "1.23000002e+00")
+  expect_identical(format_buffer(pjrt_scalar(-3.33, "f64")), "-3.3300000000000001e+00")
+  expect_identical(format_buffer(pjrt_buffer(c(0, -0, 1e-45, 3e38))), array(c(
+    "0.00000000e+00", "-0.00000000e+00", "1.40129846e-45", "3.00000001e+38"
+  )))
+  expect_identical(format_buffer(pjrt_scalar(5e-324, "f64")), "4.9406564584124654e-324")
+  expect_identical(format_buffer(pjrt_buffer(c(TRUE, FALSE))), array(c("true", "false")))
+  expect_identical(format_buffer(pjrt_scalar(TRUE)), "true")
+  expect_identical(format_buffer(pjrt_buffer(c(-5L, 0L, 7L))), array(c("-5", "0", "7")))
+  expect_identical(format_buffer(pjrt_buffer(-1L, "ui64")), array("18446744073709551615"))
+  expect_identical(format_buffer(pjrt_buffer(-1e300, "i64")), array("-9223372036854775808"))
+  expect_identical(format_buffer(pjrt_scalar(-1L, "ui8")), "255")
+})
+
+test_that("constants that are not finite are bit patterns", {
+  x <- c(NaN, Inf, -Inf)
+  expect_identical(format_buffer(pjrt_buffer(x)), array(c("0x7FC00000", "0x7F800000", "0xFF800000")))
+  expect_identical(
+    format_buffer(pjrt_buffer(x, "f64")), array(c("0x7FF8000000000000", "0x7FF0000000000000", "0xFFF0000000000000"))
+  )
+  expect_identical(format_buffer(pjrt_buffer(x, "f16")), array(c("0x7E00", "0x7C00", "0xFC00")))
+})
+
+test_that("constants keep the dimensions", {
+  expect_identical(format_buffer(pjrt_buffer(matrix(1:6, 2))), matrix(as.character(1:6), 2))
+  expect_identical(format_buffer(pjrt_buffer(1L)), array("1"))
+  expect_null(dim(format_buffer(pjrt_scalar(1L))))
+  expect_identical(format_buffer(pjrt_empty("f32", c(2, 0))), matrix(character(), 2, 0))
+  expect_identical(format_buffer(pjrt_empty("f32", 0)), array(character(), 0L))
+})
+
+test_that("small types are constants with their sign", {
+  x <- pjrt_buffer(as.raw(c(255, 248, 7)), dtype = "i4", shape = 3, row_major = TRUE)
+  expect_identical(format_buffer(x), array(c("-1", "-8", "7")))
+  expect_identical(shown(x), c(" -1", " -8", "  7"))
+})
+
+test_that("a program with a constant written so gives the same bits back", {
+  values <- list(f32 = c(1 / 3, NaN, Inf, -1e-30), f64 = c(1 / 3, NaN, -Inf, 5e-300), i64 = c(-2^60, 7, 0, 1))
+  for (dtype in names(values)) {
+    x <- pjrt_buffer(values[[dtype]], dtype)
+    constant <- compile(sprintf("func.func @main() -> tensor<4x%s> {
+      %%0 = stablehlo.constant dense<[%s]> : tensor<4x%s>
+      return %%0 : tensor<4x%s>
+    }", dtype, paste(format_buffer(x), collapse = ", "), dtype, dtype))
+    expect_identical(as_raw(pjrt_execute(constant), TRUE), as_raw(x, TRUE))
+  }
+})
+
+test_that("only buffers are formatted", {
+  for (bad in list(1, "a", NULL, pjrt_client("cpu"))) {
+    expect_refused(format_buffer(bad), "invalid_input", "`buffer` must be a `PJRTBuffer`")
+  }
+})

@@ -1,0 +1,107 @@
+text <- "func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = stablehlo.multiply %x, %x : tensor<2xf32>
+  return %0 : tensor<2xf32>
+}"
+
+squares <- function(program, x = c(3, 4), expected = array(x^2)) {
+  expect_identical(as_array(pjrt_execute(pjrt_compile(program), pjrt_buffer(x))), expected)
+}
+
+test_that("a program comes as text, lines, bytes or a file", {
+  program <- pjrt_program(text)
+  expect_identical(class(program), "PJRTProgram")
+  squares(program)
+  lines <- strsplit(text, "\n")[[1L]]
+  squares(pjrt_program(lines))
+  squares(pjrt_program(charToRaw(text)))
+  squares(pjrt_program(src = text, format = "mlir"))
+  path <- withr::local_tempfile(lines = lines)
+  squares(pjrt_program(path = path))
+  shown <- c(format(pjrt_program(text)), format(pjrt_program(lines)), format(pjrt_program(path = path)))
+  expect_identical(unique(shown), shown[[1L]])
+})
+
+test_that("the size counts the newline that text gets", {
+  size <- function(x) as.integer(sub(".*code_size=([0-9]+).*", "\\1", format(x)))
+  expect_identical(size(pjrt_program(text)), nchar(text) + 1L)
+  expect_identical(size(pjrt_program(strsplit(text, "\n")[[1L]])), nchar(text) + 1L)
+  expect_identical(size(pjrt_program(charToRaw(text))), nchar(text))
+})
+
+test_that("exactly one source is given", {
+  message <- "Either src or path must be provided"
+  expect_refused(pjrt_program(), "invalid_input", message)
+  expect_refused(pjrt_program(text, "a-file"), "invalid_input", message)
+  expect_refused(pjrt_program(NULL), "invalid_input", message)
+})
+
+test_that("what is no program is refused", {
+  for (bad in list(1, NA_character_, list(text), TRUE)) {
+    expect_refused(pjrt_program(bad), "invalid_input", "`src` must be the program's text or a raw vector")
+  }
+  expect_refused(pjrt_program(raw()), "invalid_input", "The program is empty")
+  expect_refused(pjrt_program(text, format = "hlo"), "invalid_input", "HloModuleProto")
+  expect_refused(pjrt_program(path = file.path(tempdir(), "none.mlir")), "io", "none.mlir")
+  expect_refused(pjrt_program(path = tempdir()), "io", "There is no program file")
+  expect_refused(pjrt_program(path = 1), "invalid_input", "`path`")
+  for (bad in list("text", 1, NA, c("hlo", "mlir"), NULL)) {
+    expect_refused(pjrt_program(text, format = bad), "invalid_input", "`format` must be \"mlir\" or \"hlo\"")
+  }
+})
+
+test_that("a program nested so deep that compilers crash is refused", {
+  expect_refused(pjrt_program(strrep("(", 1e5)), "invalid_input", "brackets deep")
+})
+
+test_that("a program formats as one string: what it is, and its first lines", {
+  program <- pjrt_program(text)
+  expect_identical(
+    format(program), paste0("PJRTProgram(format=mlir, code_size=", nchar(text) + 1L, ")\n", text, "\n")
+  )
+  expect_identical(
+    format(program, n = 2),
+    paste0(
+      "PJRTProgram(format=mlir, code_size=", nchar(text) + 1L, ")\n",
+      paste0(strsplit(text, "\n")[[1L]][1:2], "\n", collapse = ""), "..."
+    )
+  )
+  long <- pjrt_program(c(strsplit(text, "\n")[[1L]], rep("// a comment", 10)))
+  expect_match(format(long), "\n...$")
+  expect_length(strsplit(format(long), "\n")[[1L]], 12L)
+})
+
+test_that("a program prints its first lines", {
+  program <- pjrt_program(c(strsplit(text, "\n")[[1L]], "// one", "// two"))
+  expect_snapshot(program, cran = TRUE)
+  expect_snapshot(print(program, n = 2), cran = TRUE)
+  expect_snapshot(print(program, n = 100), cran = TRUE)
+  lines <- utils::capture.output(expect_invisible(print(program)))
+  expect_identical(utils::tail(lines, 1L), "... ")
+})
+
+test_that("HLO modules run, and are shown as text of their proto", {
+  program <- pjrt_program(path = fixture("square.hlo.pb"), format = "hlo")
+  squares(program, matrix(3), NULL) |> expect_error(class = "pjrt_error_shape_mismatch")
+  expect_identical(as_array(pjrt_execute(pjrt_compile(program), pjrt_scalar(3))), 9)
+  expect_match(format(program, n = 100), "x\\*x\\.3")
+  expect_match(format(program), "^PJRTProgram\\(format=hlo, code_size=164\\)\n")
+  expect_snapshot(program, cran = TRUE)
+  bytes <- readBin(fixture("square.hlo.pb"), "raw", 1e4)
+  expect_identical(format(pjrt_program(bytes, format = "hlo")), format(program))
+})
+
+test_that("MLIR bytecode and portable artifacts run", {
+  x <- matrix(c(1, 2, 3, 4), 2)
+  for (name in c("square.mlirbc", "square.artifact")) {
+    program <- pjrt_program(path = fixture(name))
+    squares(program, x, x^2)
+    squares(pjrt_program(readBin(fixture(name), "raw", 1e4)), x, x^2)
+    expect_match(format(program), sprintf("code_size=%d)", file.size(fixture(name))), fixed = TRUE)
+    expect_output(print(program), "PJRTProgram")
+  }
+})
+
+test_that("cut bytecode is an error of the compiler", {
+  bytes <- readBin(fixture("square.mlirbc"), "raw", 100)
+  expect_error(pjrt_compile(pjrt_program(bytes)), class = "pjrt_error")
+})

@@ -1,0 +1,155 @@
+test_that("a dtype decides the R type", {
+  read <- function(dtype) as_array(pjrt_empty(dtype, 2L))
+  expect_identical(read("pred"), array(c(FALSE, FALSE)))
+  for (dtype in c("i8", "i16", "i32", "ui8", "ui16", "i2", "i4", "ui2", "ui4")) {
+    expect_identical(read(dtype), array(c(0L, 0L)))
+  }
+  for (dtype in c("i64", "ui64", "ui32")) expect_bits(read(dtype), int64(c(0, 0)))
+  for (dtype in c("f16", "bf16", "f32", "f64")) expect_identical(read(dtype), array(c(0, 0)))
+})
+
+test_that("a scalar is a bare value, everything else an array", {
+  expect_null(attributes(as_array(pjrt_scalar(1))))
+  expect_null(attributes(as_array(pjrt_scalar(TRUE))))
+  expect_identical(attributes(as_array(pjrt_scalar(bit64::as.integer64(1)))), list(class = "integer64"))
+  expect_identical(attributes(as_array(pjrt_buffer(1))), list(dim = 1L))
+  expect_identical(attributes(as_array(pjrt_buffer(1:3))), list(dim = 3L))
+  expect_setequal(names(attributes(as_array(pjrt_buffer(bit64::as.integer64(1:2))))), c("dim", "class"))
+})
+
+test_that("narrow types come back with their sign", {
+  raw_buffer <- function(bytes, dtype) {
+    pjrt_buffer(as.raw(bytes), dtype = dtype, shape = length(bytes), row_major = TRUE)
+  }
+  # compared by bits: waldo cannot show how arrays of one dimension differ
+  expect_bits(as_array(raw_buffer(c(255, 128, 127), "i8")), array(c(-1L, -128L, 127L)))
+  expect_bits(as_array(raw_buffer(c(255, 128, 127), "ui8")), array(c(255L, 128L, 127L)))
+  expect_bits(as_array(raw_buffer(c(255, 248, 7), "i4")), array(c(-1L, -8L, 7L)))
+  expect_bits(as_array(raw_buffer(c(15, 8, 7), "ui4")), array(c(15L, 8L, 7L)))
+  expect_bits(as_array(raw_buffer(c(255, 254, 1), "i2")), array(c(-1L, -2L, 1L)))
+  expect_bits(as_array(raw_buffer(c(3, 2, 0), "ui2")), array(c(3L, 2L, 0L)))
+})
+
+test_that("unsigned 32-bit values are positive", {
+  x <- pjrt_buffer(as.raw(rep(255, 4)), dtype = "ui32", shape = 1, row_major = TRUE)
+  expect_bits(as_array(x), int64(4294967295))
+})
+
+test_that("types without an R type can be read as bytes only", {
+  for (dtype in c("c64", "c128", "f8e5m2", "f8e4m3fn", "f4e2m1fn")) {
+    x <- pjrt_empty(dtype, 2L)
+    expect_refused(as_array(x), "unsupported_dtype", dtype)
+    expect_refused(value(as_array_async(x)), "unsupported_dtype", dtype)
+  }
+  complex <- bytes(c(1 + 2i, -3i))
+  x <- pjrt_buffer(complex, dtype = "c128", shape = 2, row_major = TRUE)
+  expect_identical(as_raw(x, row_major = TRUE), complex)
+  eight <- as.raw(c(0x3c, 0xbc, 0x7c))
+  expect_identical(as_raw(pjrt_buffer(eight, dtype = "f8e5m2", shape = 3, row_major = FALSE), row_major = FALSE), eight)
+})
+
+# The element whose bits R takes for NA.
+planted <- function(dtype, size) {
+  pjrt_buffer(as.raw(c(rep(0, size - 1), 0x80)), dtype = dtype, shape = 1, row_major = TRUE)
+}
+
+test_that("check = TRUE tells values that R takes for others", {
+  expect_refused(as_array(planted("i32", 4), check = TRUE), "invalid_input", "cannot distinguish from NA")
+  expect_refused(as_array(planted("i64", 8), check = TRUE), "invalid_input", "cannot distinguish from NA")
+  wrapped <- "wrapped through R's signed integer64"
+  expect_refused(as_array(planted("ui64", 8), check = TRUE), "invalid_input", wrapped)
+  ones <- pjrt_buffer(as.raw(rep(255, 8)), dtype = "ui64", shape = 1, row_major = TRUE)
+  expect_refused(as_array(ones, check = TRUE), "invalid_input", wrapped)
+  expect_identical(as_array(planted("i32", 4)), array(NA_integer_))
+  expect_bits(as_array(planted("i64", 8)), int64(NA))
+})
+
+test_that("check = TRUE changes nothing else", {
+  expect_identical(as_array(pjrt_buffer(1:3), check = TRUE), array(1:3))
+  expect_bits(as_array(pjrt_buffer(bit64::as.integer64(1:3)), check = TRUE), int64(1:3))
+  expect_identical(as_array(pjrt_buffer(c(NaN, 1)), check = TRUE), array(c(NaN, 1)))
+  expect_identical(as_array(planted("i8", 1), check = TRUE), array(-128L))
+  expect_identical(as_array(planted("i16", 2), check = TRUE), array(-32768L))
+  expect_bits(as_array(planted("ui32", 4), check = TRUE), int64(2^31))
+  expect_refused(as_array(pjrt_scalar(1), check = NA), "invalid_input", "`check` must be TRUE or FALSE")
+})
+
+test_that("bytes come in the order asked for and go back to the same array", {
+  for (dims in list(c(2L, 3L), c(2L, 3L, 4L))) {
+    x <- array(seq_len(prod(dims)), dims)
+    for (case in list(
+      list(dtype = "i32", data = x, size = 4L), list(dtype = "f32", data = x + 0.5, size = 4L),
+      list(dtype = "f64", data = x / 3, size = 8L), list(dtype = "i8", data = x, size = 1L)
+    )) {
+      buffer <- pjrt_buffer(case$data, case$dtype)
+      by_column <- bytes(as.vector(case$data), case$size)
+      by_row <- bytes(as.vector(aperm(case$data)), case$size)
+      expect_identical(as_raw(buffer, row_major = FALSE), by_column)
+      expect_identical(as_raw(buffer, row_major = TRUE), by_row)
+      for (row_major in c(TRUE, FALSE)) {
+        again <- pjrt_buffer(as_raw(buffer, row_major), dtype = case$dtype, shape = dims, row_major = row_major)
+        expect_equal(again, buffer)
+      }
+    }
+  }
+})
+
+test_that("bytes of scalars, logical values and empty arrays", {
+  expect_identical(as_raw(pjrt_scalar(258L), row_major = TRUE), as.raw(c(2, 1, 0, 0)))
+  expect_identical(as_raw(pjrt_buffer(c(TRUE, FALSE)), row_major = FALSE), as.raw(c(1, 0)))
+  expect_identical(as_raw(pjrt_empty("f32", c(0, 3)), row_major = TRUE), raw())
+})
+
+test_that("as_raw() must be told the order", {
+  x <- pjrt_scalar(1)
+  expect_refused(as_raw(x), "invalid_input", "`row_major` must be TRUE or FALSE")
+  for (bad in list(NA, 1, NULL, c(TRUE, TRUE))) {
+    expect_refused(as_raw(x, row_major = bad), "invalid_input", "`row_major` must be TRUE or FALSE")
+  }
+})
+
+test_that("only buffers are read", {
+  expect_refused(as_array(1), "invalid_input", "`x` must be a `PJRTBuffer`")
+  expect_refused(as_raw(1, TRUE), "invalid_input", "`x` must be a `PJRTBuffer`")
+})
+
+test_that("a copy to where a buffer lies is the buffer itself", {
+  x <- pjrt_buffer(1:3)
+  expect_identical(copy_buffer(x, "cpu:0"), x)
+  expect_identical(copy_buffer(x, device(x)), x)
+})
+
+test_that("a copy lies on the other device and outlives its source", {
+  x <- pjrt_buffer(matrix(1:6, 2))
+  copy <- copy_buffer(x, "cpu:1")
+  expect_false(identical(copy, x))
+  expect_identical(device(copy), devices("cpu")[[2L]])
+  rm(x)
+  gc()
+  expect_identical(as_array(copy), matrix(1:6, 2))
+  expect_identical(as.character(elt_type(copy)), "i32")
+  back <- copy_buffer(copy, devices("cpu")[[1L]])
+  expect_identical(device(back), devices("cpu")[[1L]])
+  expect_identical(as_array(back), matrix(1:6, 2))
+})
+
+test_that("a copy reaches the devices of another client", {
+  other <- devices(new_client(pjrt_plugin("cpu"), list(cpu_device_count = 1L)))[[1L]]
+  x <- pjrt_buffer(matrix(1:6, 2))
+  copy <- copy_buffer(x, other)
+  expect_identical(device(copy), other)
+  expect_identical(as_array(copy), matrix(1:6, 2))
+  expect_identical(as_array(copy_buffer(copy, "cpu:0")), matrix(1:6, 2))
+})
+
+test_that("a copy of what is still computed waits its turn", {
+  x <- pjrt_execute(compile(loop_program(2e6)), pjrt_scalar(1, "f64"))
+  copy <- copy_buffer(x, "cpu:1")
+  expect_identical(as_array(copy), 2)
+})
+
+test_that("only buffers are copied, and only to devices", {
+  expect_refused(copy_buffer(1, "cpu:1"), "invalid_pointer", "`buffer` must be a `PJRTBuffer`")
+  expect_refused(copy_buffer(pjrt_scalar(1), "cpu:7"), "invalid_input", "out of range")
+  expect_refused(copy_buffer(pjrt_scalar(1), 1), "invalid_input", "Must be a PJRTDevice")
+})
