@@ -1,5 +1,9 @@
-# Megabytes that R counts as used by vectors.
-vector_megabytes <- function() gc()["Vcells", 2L]
+# Megabytes that R counts as used by vectors. The first collection finds the buffers that nobody holds, the second the
+# memory that their device is done with.
+vector_megabytes <- function() {
+  gc()
+  gc()["Vcells", 2L]
+}
 
 test_that("R counts a buffer's bytes, and little more", {
   holds <- function(x, payload) {
@@ -116,4 +120,16 @@ test_that("a buffer's memory space is known", {
   expect_identical(space$kind, "device")
   expect_snapshot(space, cran = TRUE)
   expect_refused(pjrt_memory(1), "invalid_pointer", "PJRTBuffer")
+})
+
+test_that("memory is kept only while a device uses it", {
+  pins <- function() {
+    vector_megabytes()
+    .Call(ffi_pin_count)
+  }
+  before <- pins()
+  buffers <- lapply(1:100, pjrt_scalar)
+  expect_identical(pins(), before + 100L)
+  rm(buffers)
+  expect_identical(pins(), before)
 })

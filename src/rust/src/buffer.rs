@@ -3,7 +3,7 @@
 use crate::conditions::{entry, refuse, Outcome};
 use crate::handle::{self, Empty};
 use crate::sexp::{self, Protected};
-use crate::{device, dtype, memory};
+use crate::{device, dtype, memory, pins};
 use extendr_ffi::*;
 use pjrt_core::convert::HostValues;
 use pjrt_core::reorder::Plan;
@@ -109,7 +109,7 @@ pub extern "C" fn buffer_copy(buffer: SEXP, device: SEXP) -> SEXP {
         }
         let view = source.read()?;
         let spec = Spec::clone(source.spec());
-        let memory = HostMemory::new(spec.bytes(), 0)?;
+        let memory = HostMemory::new(spec.bytes())?;
         let plan = Plan::new(&spec.dims, &spec.strides(), &layout::row_major(&spec.dims));
         // SAFETY: view and memory both hold the spec's elements.
         unsafe { HostValues::Raw(view.bytes()).encode(spec.dtype, &plan, memory.data())? };
@@ -127,13 +127,18 @@ pub fn get<'a>(buffer: SEXP) -> Outcome<&'a Buffer> {
 fn upload(device: &Device, spec: Spec, write: impl Fn(&Spec, *mut u8) -> pjrt_core::Result<()>) -> Outcome<SEXP> {
     memory::relieve_pressure(device.client());
     let client = device.client();
-    let in_place = client.shares_host_memory();
-    let memory = memory::with_retry(client, || handle::backing(spec.bytes()))?;
-    // R may leave the allocations by a long jump: nothing may wait to be dropped meanwhile.
-    let owned = ManuallyDrop::new((spec, write, memory));
-    let handle = if in_place { Empty::backed(owned.2.clone()) } else { Empty::new() };
-    let (spec, write, memory) = ManuallyDrop::into_inner(owned);
+    let size = spec.bytes();
+    // R may leave its allocations by a long jump: nothing may wait to be dropped meanwhile.
+    let owned = ManuallyDrop::new((spec, write));
+    let vector = Protected::new(if client.shares_host_memory() { memory::vector(client, size)? } else { sexp::nil() });
+    pins::reserve();
+    let handle = Empty::over(vector.sexp());
     let _protected = Protected::new(handle.sexp());
+    let (spec, write) = ManuallyDrop::into_inner(owned);
+    let memory = match memory::of_vector(vector.sexp(), size) {
+        Some(memory) => memory,
+        None => memory::with_retry(client, || HostMemory::new(size))?,
+    };
     write(&spec, memory.data())?;
     let buffer = memory::with_retry(client, || Buffer::from_host(device, spec.clone(), &memory))?;
     Ok(handle.fill(buffer))

@@ -1,5 +1,6 @@
 //! Failures on their way to R: every one ends as a classed R condition, made by `signal_failure()` in R/conditions.R.
 
+use crate::pins;
 use crate::sexp::{self, Protected};
 use extendr_api::prelude::*;
 use extendr_ffi::*;
@@ -44,6 +45,7 @@ thread_local! {
 
 /// Runs the body of an entry point that R calls with plain values: a failure or a panic becomes an R condition.
 pub fn entry(body: impl FnOnce() -> Outcome<SEXP>) -> SEXP {
+    pins::drain();
     let failed = match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(value)) => return value,
         Ok(Err(Failure(error))) => error,

@@ -89,7 +89,7 @@ fn input<'a>(inputs: SEXP, index: usize) -> Outcome<&'a Buffer> {
 fn keep_donated_memory(executable: &Executable, inputs: SEXP, options: &ExecuteOptions, outputs: SEXP) {
     for (output, alias) in executable.signature().aliases.iter().enumerate() {
         if let Some(input) = alias.filter(|&input| executable.donates(input, options)) {
-            unsafe { handle::move_memory(VECTOR_ELT(inputs, input as _), VECTOR_ELT(outputs, output as _)) };
+            unsafe { handle::move_object(VECTOR_ELT(inputs, input as _), VECTOR_ELT(outputs, output as _)) };
         }
     }
 }

@@ -19,6 +19,7 @@ mod dtype;
 mod execute;
 mod install;
 mod memory;
+mod pins;
 mod plugin;
 mod print;
 mod program;
@@ -97,6 +98,5 @@ pub unsafe extern "C" fn pjrt_register(library: *mut extendr_ffi::DllInfo) {
     }
     metadata.functions.extend(plain_entries());
     extendr_api::register_call_methods(library, metadata);
-    handle::measure_headroom();
     pjrt_core::process::set_interrupt_poll(conditions::interrupt_pending);
 }

@@ -1,10 +1,13 @@
 //! Memory: which space a buffer lies in, and garbage collection when device memory fills that R cannot see.
 
 use crate::conditions::Outcome;
-use crate::{handle, sexp};
+use crate::{handle, pins, sexp};
 use extendr_api::prelude::*;
+use extendr_ffi::{RAW, SEXP, SEXPTYPE};
 use pjrt_core::error::RESOURCE_EXHAUSTED;
-use pjrt_core::{host, Buffer, Client, Kind};
+use pjrt_core::{host, Buffer, Client, HostMemory, Kind};
+use std::ptr::NonNull;
+use std::sync::Arc;
 
 /// New bytes below which nobody asks how much memory is free.
 const FEW_BYTES: usize = 64 << 20;
@@ -46,7 +49,35 @@ pub fn with_retry<T>(client: &Client, make: impl Fn() -> pjrt_core::Result<T>) -
     }
 }
 
+/// A raw vector with room for `bytes` aligned ones, so that R knows of the memory and counts it. Not protected.
+pub fn vector(client: &Client, bytes: usize) -> Outcome<SEXP> {
+    let size = HostMemory::lent_size(bytes);
+    if size >= FEW_BYTES {
+        // R's own error would be of no class: see first whether there is as much, which touches none of it.
+        drop(with_retry(client, || HostMemory::new(size))?);
+    }
+    Ok(sexp::vector(SEXPTYPE::RAWSXP, size))
+}
+
+/// The memory of a raw vector made by [`vector`], which R keeps until nobody uses it; there must be room among the pins.
+pub fn of_vector(vector: SEXP, bytes: usize) -> Option<Arc<HostMemory>> {
+    if sexp::is_nil(vector) {
+        return None;
+    }
+    let place = pins::pin(vector)?;
+    // SAFETY: the vector was made for this many bytes and is kept until the release.
+    let start = unsafe { NonNull::new_unchecked(RAW(vector)) };
+    Some(unsafe { HostMemory::lent(start, bytes, move || pins::release(place)) })
+}
+
+/// How many R vectors are kept because a device uses them.
+#[extendr]
+fn pin_count() -> i32 {
+    pins::count() as i32
+}
+
 extendr_module! {
     mod memory;
     fn buffer_memory;
+    fn pin_count;
 }

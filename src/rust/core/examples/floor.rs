@@ -36,7 +36,7 @@ fn main() -> Result<(), Failure> {
     let device = client.devices().next().ok_or("no device")?;
     let upload = |dims: &[i64]| -> Result<Buffer, Failure> {
         let spec = Spec::new(DType::F32, dims)?;
-        let memory = HostMemory::new(spec.bytes(), 0)?;
+        let memory = HostMemory::new(spec.bytes())?;
         unsafe { std::ptr::write_bytes(memory.data(), 0, memory.len()) };
         Ok(Buffer::from_host(&device, spec, &memory)?)
     };

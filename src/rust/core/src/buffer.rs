@@ -249,10 +249,8 @@ impl Buffer {
         if client.plugin().path() != self.0.client.plugin().path() {
             fail!(DeviceMismatch, "A buffer cannot be copied to a device of another plugin directly.");
         }
-        let spec = match self.0.spec.minor_to_major {
-            None => self.0.spec.clone(),
-            Some(_) => Arc::new(Spec { minor_to_major: None, ..Spec::clone(&self.0.spec) }),
-        };
+        // A copy within a plugin keeps the memory order.
+        let spec = self.0.spec.clone();
         if self.unfinished_launch().is_none() {
             return Ok(Buffer::adopt(client.clone(), device.index(), spec, self.start_copy(device)?));
         }

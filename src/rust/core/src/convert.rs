@@ -223,8 +223,13 @@ pub unsafe fn decode(dtype: DType, plan: &Plan, src: *const u8, dst: HostTarget)
         HostTarget::Raw(dst) => move_bytes(dtype, plan, src, dst),
         HostTarget::Logical(dst) if dtype == DType::Pred => plan.run(src, dst, |v| i32::from(v != 0)),
         HostTarget::Integer(dst) => match dtype {
-            DType::I8 | DType::I2 | DType::I4 => plan.run(src.cast::<i8>(), dst, i32::from),
-            DType::U8 | DType::U2 | DType::U4 => plan.run(src, dst, i32::from),
+            DType::I8 => plan.run(src.cast::<i8>(), dst, i32::from),
+            DType::U8 => plan.run(src, dst, i32::from),
+            // Of narrower types, only the low bits of a byte count.
+            DType::I4 => plan.run(src.cast::<i8>(), dst, |v| i32::from(v << 4 >> 4)),
+            DType::I2 => plan.run(src.cast::<i8>(), dst, |v| i32::from(v << 6 >> 6)),
+            DType::U4 => plan.run(src, dst, |v| i32::from(v & 0x0f)),
+            DType::U2 => plan.run(src, dst, |v| i32::from(v & 0x03)),
             DType::I16 => plan.run(src.cast::<i16>(), dst, i32::from),
             DType::U16 => plan.run(src.cast::<u16>(), dst, i32::from),
             DType::I32 => plan.run(src.cast::<i32>(), dst, |v| v),

@@ -12,13 +12,18 @@ const ALIGNMENT: usize = 64;
 const HUGE: usize = 4 << 20;
 const HUGE_PAGE: usize = 2 << 20;
 
-/// A block of memory: `headroom` bytes for the owner's own use, then the aligned data.
-#[derive(Debug)]
+/// A block of memory, aligned as devices want it.
 pub struct HostMemory {
-    start: NonNull<u8>,
-    layout: Layout,
-    offset: usize,
+    data: NonNull<u8>,
     len: usize,
+    origin: Origin,
+}
+
+/// Whose memory it is.
+enum Origin {
+    Allocated(Layout),
+    /// Somebody else's, who is told when nobody uses it any more.
+    Lent(Option<Box<dyn FnOnce() + Send>>),
 }
 
 // SAFETY: a plain block of bytes; who may write when is up to the owners.
@@ -26,32 +31,39 @@ unsafe impl Send for HostMemory {}
 unsafe impl Sync for HostMemory {}
 
 impl HostMemory {
-    /// Allocates `len` bytes of data, not initialized, with at least `headroom` bytes before them.
+    /// Allocates `len` bytes, not initialized.
     ///
     /// # Errors
     /// The code of `RESOURCE_EXHAUSTED` when there is no memory.
-    pub fn new(len: usize, headroom: usize) -> Result<Arc<Self>> {
-        let offset = headroom.next_multiple_of(ALIGNMENT);
+    pub fn new(len: usize) -> Result<Arc<Self>> {
         let align = if len >= HUGE { HUGE_PAGE } else { ALIGNMENT };
-        let exhausted =
-            || Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), format!("There is no host memory for {len} bytes."));
         // Never empty, so that the address is real.
-        let size = len.checked_add(offset).ok_or_else(exhausted)?.max(ALIGNMENT);
-        let layout = Layout::from_size_align(size, align).map_err(|_| exhausted())?;
+        let layout = Layout::from_size_align(len.max(ALIGNMENT), align).map_err(|_| exhausted(len))?;
         // SAFETY: the size is not zero.
-        let start = NonNull::new(unsafe { std::alloc::alloc(layout) }).ok_or_else(exhausted)?;
-        #[cfg(target_os = "linux")]
-        if len >= HUGE {
-            // SAFETY: advice on a block that is ours; refusal changes nothing.
-            unsafe { libc::madvise(start.as_ptr().cast(), layout.size(), libc::MADV_HUGEPAGE) };
-        }
-        Ok(Arc::new(HostMemory { start, layout, offset, len }))
+        let data = NonNull::new(unsafe { std::alloc::alloc(layout) }).ok_or_else(|| exhausted(len))?;
+        advise_huge_pages(data.as_ptr(), len);
+        Ok(Arc::new(HostMemory { data, len, origin: Origin::Allocated(layout) }))
     }
 
-    /// The first byte of data.
+    /// Uses `len` bytes from the first aligned one of memory that is lent; `release` is called, on whichever thread, when
+    /// nobody uses it any more.
+    ///
+    /// # Safety
+    /// [`HostMemory::lent_size`] bytes from `start` on stay valid until `release` is called.
+    pub unsafe fn lent(start: NonNull<u8>, len: usize, release: impl FnOnce() + Send + 'static) -> Arc<Self> {
+        let data = start.add(start.as_ptr().align_offset(ALIGNMENT));
+        advise_huge_pages(data.as_ptr(), len);
+        Arc::new(HostMemory { data, len, origin: Origin::Lent(Some(Box::new(release))) })
+    }
+
+    /// Bytes to lend so that `len` aligned ones are among them.
+    pub fn lent_size(len: usize) -> usize {
+        len.saturating_add(ALIGNMENT - 1)
+    }
+
+    /// The first byte.
     pub fn data(&self) -> *mut u8 {
-        // SAFETY: the offset lies within the block.
-        unsafe { self.start.as_ptr().add(self.offset) }
+        self.data.as_ptr()
     }
 
     /// Bytes of data.
@@ -74,9 +86,39 @@ impl HostMemory {
 
 impl Drop for HostMemory {
     fn drop(&mut self) {
-        // SAFETY: allocated with this layout, freed once.
-        unsafe { std::alloc::dealloc(self.start.as_ptr(), self.layout) }
+        match &mut self.origin {
+            // SAFETY: allocated with this layout, freed once.
+            Origin::Allocated(layout) => unsafe { std::alloc::dealloc(self.data.as_ptr(), *layout) },
+            Origin::Lent(release) => {
+                if let Some(release) = release.take() {
+                    release();
+                }
+            }
+        }
     }
+}
+
+impl std::fmt::Debug for HostMemory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HostMemory").field("data", &self.data).field("len", &self.len).finish_non_exhaustive()
+    }
+}
+
+#[cold]
+fn exhausted(len: usize) -> Error {
+    Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), format!("There is no host memory for {len} bytes."))
+}
+
+/// Asks for huge pages behind a large block, where the system has them.
+fn advise_huge_pages(data: *mut u8, len: usize) {
+    #[cfg(target_os = "linux")]
+    if len >= HUGE {
+        let skipped = data.align_offset(HUGE_PAGE);
+        // SAFETY: advice on whole pages within the block; refusal changes nothing.
+        unsafe { libc::madvise(data.add(skipped).cast(), len - skipped, libc::MADV_HUGEPAGE) };
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = (data, len);
 }
 
 /// Bytes of memory that this machine could give right now, where the system tells.

@@ -79,7 +79,7 @@ impl Transfer {
 /// Starts the plugin's copy of a buffer to memory that lives at least until it is done.
 fn start(buffer: &Buffer) -> Result<HostCopy> {
     let handle = buffer.made()?;
-    let memory = HostMemory::new(buffer.spec().bytes(), 0)?;
+    let memory = HostMemory::new(buffer.spec().bytes())?;
     if memory.is_empty() {
         return Ok(HostCopy { memory, done: None });
     }
@@ -107,7 +107,7 @@ impl Buffer {
         self.wait()?;
         let len = self.spec().bytes();
         if len == 0 {
-            return Ok(HostView::Copied(HostMemory::new(0, 0)?));
+            return Ok(HostView::Copied(HostMemory::new(0)?));
         }
         if self.client().shares_host_memory() && self.dtype().info().bits >= 8 {
             let api = self.client().plugin().api();

@@ -29,7 +29,7 @@ fn upload(dims: &[i64], values: &[f32]) -> Buffer {
 
 fn upload_to(device: &Device, dims: &[i64], values: &[f32]) -> Buffer {
     let spec = Spec::new(DType::F32, dims).unwrap();
-    let memory = HostMemory::new(spec.bytes(), 80).unwrap();
+    let memory = HostMemory::new(spec.bytes()).unwrap();
     unsafe { std::ptr::copy_nonoverlapping(values.as_ptr(), memory.data().cast(), values.len()) };
     Buffer::from_host(device, spec, &memory).unwrap()
 }
@@ -150,7 +150,7 @@ fn arrays_of_every_rank_come_back_as_they_went() {
 #[test]
 fn uploads_use_the_memory_they_were_given() {
     let spec = Spec::new(DType::F64, &[1000]).unwrap();
-    let memory = HostMemory::new(spec.bytes(), 80).unwrap();
+    let memory = HostMemory::new(spec.bytes()).unwrap();
     unsafe { std::ptr::write_bytes(memory.data(), 0, memory.len()) };
     let buffer = Buffer::from_host(&device(0), spec, &memory).unwrap();
     assert_eq!(buffer.read().unwrap().bytes().as_ptr(), memory.data() as *const u8);
@@ -188,7 +188,7 @@ fn inputs_that_do_not_fit_never_reach_the_plugin() {
     let flat = upload(&[4], &[0.0; 4]);
     let elsewhere = upload_to(&device(1), &[2, 2], &[0.0; 4]);
     let spec = Spec::new(DType::I32, &[2, 2]).unwrap();
-    let memory = HostMemory::new(spec.bytes(), 0).unwrap();
+    let memory = HostMemory::new(spec.bytes()).unwrap();
     unsafe { std::ptr::write_bytes(memory.data(), 0, memory.len()) };
     let integers = Buffer::from_host(&device(0), spec, &memory).unwrap();
     let cases: [(&[&Buffer], Kind); 5] = [

@@ -1,0 +1,94 @@
+//! R vectors whose memory a device uses: kept from R's garbage collector until the device is done with them.
+//!
+//! A device may be done on any thread, at any time. Only R's main thread lets go of the vector: at once when the device
+//! says so there, as it does when a buffer is collected, and at the next call otherwise.
+
+use crate::sexp::{self, Protected};
+use extendr_ffi::*;
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Places in the table that devices are done with and that are not free yet.
+static RELEASED: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+static ANY_RELEASED: AtomicBool = AtomicBool::new(false);
+
+/// The vectors in use: an R list that R keeps, and the places in it that are free.
+struct Table {
+    list: SEXP,
+    len: usize,
+    free: Vec<usize>,
+}
+
+thread_local! {
+    /// Filled on R's main thread only.
+    static TABLE: RefCell<Table> = const { RefCell::new(Table { list: std::ptr::null_mut(), len: 0, free: Vec::new() }) };
+}
+
+/// Makes room for one more vector. R may leave this by a long jump, so it comes before anything is owned.
+pub fn reserve() {
+    let (list, len, full) = TABLE.with_borrow(|t| (t.list, t.len, t.free.is_empty()));
+    if !full {
+        return;
+    }
+    let grown = Protected::new(sexp::vector(SEXPTYPE::VECSXP, (2 * len).max(64)));
+    unsafe {
+        R_PreserveObject(grown.sexp());
+        for i in 0..len {
+            SET_VECTOR_ELT(grown.sexp(), i as _, VECTOR_ELT(list, i as _));
+        }
+        if !list.is_null() {
+            R_ReleaseObject(list);
+        }
+    }
+    TABLE.with_borrow_mut(|t| {
+        t.list = grown.sexp();
+        t.len = sexp::len(grown.sexp());
+        t.free.extend(len..t.len);
+    });
+}
+
+/// Keeps a vector; returns its place, for [`release`]. There must be room.
+pub fn pin(vector: SEXP) -> Option<usize> {
+    TABLE.with_borrow_mut(|t| {
+        let place = t.free.pop()?;
+        unsafe { SET_VECTOR_ELT(t.list, place as _, vector) };
+        Some(place)
+    })
+}
+
+impl Table {
+    fn let_go(&mut self, place: usize) {
+        // Allocates nothing, so it may happen while R collects garbage.
+        unsafe { SET_VECTOR_ELT(self.list, place as _, sexp::nil()) };
+        self.free.push(place);
+    }
+}
+
+/// Notes that a device is done with the vector at this place. From any thread, also while R collects garbage.
+pub fn release(place: usize) {
+    let done = TABLE.try_with(|table| match table.try_borrow_mut() {
+        Ok(mut table) if !table.list.is_null() => {
+            table.let_go(place);
+            true
+        }
+        _ => false,
+    });
+    if done != Ok(true) {
+        RELEASED.lock().unwrap_or_else(PoisonError::into_inner).push(place);
+        ANY_RELEASED.store(true, Ordering::Release);
+    }
+}
+
+/// Lets go of the vectors that devices were done with on other threads. On the main thread.
+pub fn drain() {
+    if ANY_RELEASED.swap(false, Ordering::AcqRel) {
+        let released = std::mem::take(&mut *RELEASED.lock().unwrap_or_else(PoisonError::into_inner));
+        TABLE.with_borrow_mut(|table| released.into_iter().for_each(|place| table.let_go(place)));
+    }
+}
+
+/// How many vectors are kept.
+pub fn count() -> usize {
+    TABLE.with_borrow(|t| t.len - t.free.len())
+}
