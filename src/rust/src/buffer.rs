@@ -176,7 +176,7 @@ fn own_shape(data: SEXP) -> Vec<i64> {
 fn given_shape(shape: SEXP) -> Outcome<Vec<i64>> {
     match sexp::whole_numbers(shape) {
         Some(dims) if dims.iter().all(|&d| d >= 0) => Ok(dims),
-        _ => refuse!(InvalidInput, "`shape` must be a vector of whole numbers, none negative or NA."),
+        _ => refuse!(InvalidInput, "`shape` must be a vector of whole numbers from 0 to 2^53, without NA."),
     }
 }
 
