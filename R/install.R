@@ -19,11 +19,9 @@
 #' `pjrt_error_download` when no index is known or the download fails, `pjrt_error_checksum` when what came is not what
 #' was expected, `pjrt_error_plugin_not_found` where there is no such plugin for this machine. They say what to do.
 #' @seealso [pjrt_plugin()], [plugins_downloaded()]
-#' @examples
-#' \dontrun{
-#' install_pjrt()
-#' }
-#' plugins_downloaded("cpu")
+#' @examplesIf pjrt::plugins_downloaded("cpu") && !nzchar(Sys.getenv("PJRT_PLUGIN_PATH_CPU"))
+#' # the plugin is there, so this fetches nothing
+#' print(install_pjrt())
 #' @export
 install_pjrt <- function(cuda = NULL) {
   if (!is.null(cuda)) {
