@@ -13,7 +13,7 @@ use crate::memory::Memory;
 use pjrt_sys::*;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// Type, shape and memory order of an array.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,7 +83,6 @@ struct Inner {
     launch: Option<Arc<Launch>>,
     /// Given away to an execution, or deleted: nobody may read it any more.
     dead: AtomicBool,
-    ready: OnceLock<Event>,
     /// Known to be complete, without error.
     settled: AtomicBool,
 }
@@ -114,7 +113,6 @@ impl Buffer {
             handle: AtomicPtr::new(handle),
             launch,
             dead: AtomicBool::new(false),
-            ready: OnceLock::new(),
             settled: AtomicBool::new(false),
         }))
     }
@@ -331,13 +329,11 @@ impl Buffer {
         }
     }
 
-    fn ready_event(&self) -> Result<&Event> {
-        if let Some(event) = self.0.ready.get() {
-            return Ok(event);
-        }
+    /// The event of its completion, made anew: kept for as long as the buffer, it would cost more memory than time.
+    fn ready_event(&self) -> Result<Event> {
         let plugin = self.0.client.plugin();
-        let event = call!(plugin.api(), PJRT_Buffer_ReadyEvent { buffer: self.raw_handle() })?.event;
-        Ok(self.0.ready.get_or_init(|| Event::new(plugin, event)))
+        let made = call!(plugin.api(), PJRT_Buffer_ReadyEvent { buffer: self.raw_handle() })?;
+        Ok(Event::new(plugin, made.event))
     }
 
     fn named(&self, error: Error) -> Error {
