@@ -10,7 +10,7 @@ use extendr_ffi::*;
 use pjrt_core::execute::ExecuteOptions;
 use pjrt_core::{Buffer, Client, Device, Executable, Plugin, Program};
 use std::ffi::{c_void, CStr};
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 /// A type that R can hold.
 pub trait Owned: Sized + 'static {
@@ -46,7 +46,14 @@ owned! {
 /// What an external pointer points to; `None` between the making of the R objects and the filling of the handle.
 type Owner<T> = Option<T>;
 
-/// What stands in a handle's tag: proof that the pointer is one of ours, of this type, and of this session.
+/// The content of a handle's tag: a seal and, right behind it, what the pointer points to.
+#[repr(C)]
+struct Body<T> {
+    seal: Seal,
+    owner: Owner<T>,
+}
+
+/// Proof that a pointer is one of ours, of its type, and of this session.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq)]
 struct Seal {
@@ -59,6 +66,9 @@ impl Seal {
         Seal { kind: T::class_attribute(), owner }
     }
 }
+
+/// Bytes that R puts before the data of a vector with an allocator; the same for all, known after the first.
+static HEADROOM: AtomicUsize = AtomicUsize::new(0);
 
 /// A handle that is made, but owns nothing yet: R has allocated all it needs, so filling it cannot fail.
 pub struct Empty<T: Owned> {
@@ -74,13 +84,18 @@ impl<T: Owned> Empty<T> {
 
     /// The same, with an R object in the pointer's protected slot; the caller protects that.
     pub fn over(object: SEXP) -> Self {
-        let owner = Box::into_raw(Box::new(Owner::<T>::None));
+        const { assert!(align_of::<Body<T>>() <= 8, "R aligns vectors for doubles") };
+        let mut start: *mut c_void = std::ptr::null_mut();
+        let note_start: *mut *mut c_void = &mut start;
         let mut allocator =
-            Allocator { alloc: allocate, free: release::<T>, reserved: std::ptr::null_mut(), data: owner.cast() };
+            Allocator { alloc: allocate, free: release::<T>, reserved: std::ptr::null_mut(), data: note_start.cast() };
         unsafe {
-            let len = size_of::<Seal>() as R_xlen_t;
+            let len = size_of::<Body<T>>() as R_xlen_t;
             let tag = Rf_protect(sexp::Rf_allocVector3(SEXPTYPE::RAWSXP, len, &mut allocator));
-            RAW(tag).cast::<Seal>().write_unaligned(Seal::new::<T>(owner.cast()));
+            let body = RAW(tag).cast::<Body<T>>();
+            HEADROOM.store(body as usize - start as usize, Ordering::Relaxed);
+            let owner = &raw mut (*body).owner;
+            body.write(Body { seal: Seal::new::<T>(owner.cast()), owner: None });
             let pointer = Rf_protect(R_MakeExternalPtr(owner.cast(), tag, object));
             Rf_setAttrib(pointer, R_ClassSymbol, class::<T>());
             Rf_unprotect(2);
@@ -119,8 +134,8 @@ pub fn get<'a, T: Owned>(x: SEXP, argument: &str) -> Outcome<&'a T> {
     }
     let address = unsafe { R_ExternalPtrAddr(x) };
     let tag = sexp::raws(unsafe { R_ExternalPtrTag(x) });
-    let sealed = tag.len() == size_of::<Seal>()
-        // SAFETY: the vector has the seal's size.
+    let sealed = tag.len() == size_of::<Body<T>>()
+        // SAFETY: the vector is as long as a body, which begins with the seal.
         && unsafe { tag.as_ptr().cast::<Seal>().read_unaligned() } == Seal::new::<T>(address);
     if !address.is_null() && !sealed {
         refuse!(
@@ -159,14 +174,16 @@ fn class<T: Owned>() -> SEXP {
     attribute.sexp()
 }
 
-unsafe extern "C" fn allocate(_: *mut Allocator, size: usize) -> *mut c_void {
-    malloc(size)
+unsafe extern "C" fn allocate(allocator: *mut Allocator, size: usize) -> *mut c_void {
+    let start = malloc(size);
+    *(*allocator).data.cast::<*mut c_void>() = start;
+    start
 }
 
 /// Called by R's garbage collector: must not call R.
-unsafe extern "C" fn release<T>(allocator: *mut Allocator, start: *mut c_void) {
-    let owner = Box::from_raw((*allocator).data.cast::<Owner<T>>());
-    // The allocator lies in this memory.
+unsafe extern "C" fn release<T>(_: *mut Allocator, start: *mut c_void) {
+    let body = start.add(HEADROOM.load(Ordering::Relaxed)).cast::<Body<T>>();
+    let owner = (*body).owner.take();
     free(start);
     // A panic must not reach R.
     let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(owner)));
