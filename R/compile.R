@@ -23,8 +23,7 @@ pjrt_compile <- function(program, compile_options = new_compile_options(), devic
   }
   build <- compile_options$build_options
   call_native(
-    ffi_executable_compile, program, as_pjrt_device(device), build$num_replicas, build$num_partitions,
-    build$device_ordinal
+    ffi_executable_compile, program, as_pjrt_device(device), build$num_replicas, build$num_partitions
   )
 }
 
@@ -32,6 +31,7 @@ new_compile_options <- function(build_options = new_build_options()) {
   structure(list(build_options = build_options), class = "PJRTCompileOptions")
 }
 
+# `device_ordinal` is taken for compatibility: the device that a program is compiled for says its number itself.
 new_build_options <- function(num_replicas = 1L, num_partitions = 1L, device_ordinal = -1) {
   for (x in list(num_replicas, num_partitions, device_ordinal)) {
     if (!is_whole_number(x) || abs(x) > .Machine$integer.max) {

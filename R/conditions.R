@@ -18,7 +18,7 @@ pjrt_abort <- function(message, class, hints = character(), call = user_call(), 
 }
 
 abort_input <- function(..., hints = character()) {
-  pjrt_abort(paste0(...), "invalid_input", hints = hints, call = user_call())
+  pjrt_abort(paste0(...), "invalid_input", hints = hints)
 }
 
 # Raises the error for an object that a generic has no method for.
@@ -47,7 +47,7 @@ signal_failure <- function(failure) {
   }
   pjrt_abort(
     failure$message, failure$class,
-    hints = c(failure$hints, advice[[failure$class]]), call = user_call(), code = failure$code, call_name = failure$call_name,
+    hints = c(failure$hints, advice[[failure$class]]), code = failure$code, call_name = failure$call_name,
     platform = failure$platform
   )
 }

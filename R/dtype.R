@@ -25,10 +25,7 @@ dtype <- function(x, ...) {
 
 #' @export
 dtype.PJRTBuffer <- function(x, ...) {
-  name <- as.character(elt_type(x))
-  if (name == "pred") {
-    name <- "bool"
-  }
+  name <- data_type_name(x)
   if (requireNamespace("tengen", quietly = TRUE)) {
     tengen::as_dtype(name)
   } else {
@@ -39,6 +36,12 @@ dtype.PJRTBuffer <- function(x, ...) {
 #' @export
 dtype.default <- function(x, ...) {
   abort_class(x, "PJRTBuffer")
+}
+
+# The name of a buffer's dtype outside of PJRT, where "pred" is "bool".
+data_type_name <- function(x) {
+  name <- as.character(elt_type(x))
+  if (name == "pred") "bool" else name
 }
 
 # A dtype argument as a plain string for the native side, which knows all names; NULL stays NULL.

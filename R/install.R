@@ -30,7 +30,7 @@ install_pjrt <- function(cuda = NULL) {
   if (isTRUE(cuda)) {
     pjrt_abort(
       "The CUDA plugin cannot be fetched.", "plugin_not_found",
-      hints = "Set PJRT_PLUGIN_PATH_CUDA to the library of one that is on this machine.", call = user_call()
+      hints = "Set PJRT_PLUGIN_PATH_CUDA to the library of one that is on this machine."
     )
   }
   fetch_plugin("cpu")

@@ -44,11 +44,7 @@ print.PJRTBuffer <- function(x, max_rows = getOption("pjrt.print_max_rows", 30L)
 }
 
 buffer_footer <- function(x) {
-  name <- as.character(elt_type(x))
-  if (name == "pred") {
-    name <- "bool"
-  }
-  sprintf("[ %s%s{%s} ]", toupper(platform(x)), name, paste(shape(x), collapse = "x"))
+  sprintf("[ %s%s{%s} ]", toupper(platform(x)), data_type_name(x), paste(shape(x), collapse = "x"))
 }
 
 is_whole_number <- function(x) {

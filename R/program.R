@@ -53,14 +53,13 @@ match_format <- function(format) {
 read_program <- function(path) {
   check_string(path, "path")
   if (!file.exists(path) || dir.exists(path)) {
-    pjrt_abort(paste0("There is no program file '", path, "'."), "io", call = user_call())
+    pjrt_abort(paste0("There is no program file '", path, "'."), "io")
   }
-  tryCatch(
-    readBin(path, "raw", n = file.size(path)),
-    error = function(e) {
-      pjrt_abort(paste0("'", path, "' cannot be read: ", conditionMessage(e)), "io", call = user_call())
-    }
-  )
+  code <- tryCatch(readBin(path, "raw", n = file.size(path)), error = identity)
+  if (inherits(code, "error")) {
+    pjrt_abort(paste0("'", path, "' cannot be read: ", conditionMessage(code)), "io")
+  }
+  code
 }
 
 #' @export

@@ -1,11 +1,12 @@
 //! Buffers: from R vectors to a device, and what a buffer says of itself.
 
-use crate::conditions::{entry, refuse, Outcome};
+use crate::conditions::{entry, flag, refuse, Outcome};
 use crate::handle::{self, Empty};
 use crate::sexp::{self, Protected};
+use crate::transfer::reordered;
 use crate::{device, dtype, memory, pins};
 use extendr_ffi::*;
-use pjrt_core::convert::HostValues;
+use pjrt_core::convert::{self, HostValues};
 use pjrt_core::reorder::Plan;
 use pjrt_core::{layout, Buffer, DType, Device, HostMemory, Spec};
 use std::mem::ManuallyDrop;
@@ -13,7 +14,7 @@ use std::mem::ManuallyDrop;
 /// `buffer_new(data, dtype, device, shape, check)`: a buffer from a logical, integer, double or integer64 vector.
 pub extern "C" fn buffer_new(data: SEXP, dtype: SEXP, device: SEXP, shape: SEXP, check: SEXP) -> SEXP {
     entry(|| {
-        let Some(check) = sexp::flag(check) else { refuse!(InvalidInput, "`check` must be TRUE or FALSE.") };
+        let check = flag(check, "check")?;
         let (values, default) = values(data)?;
         let dtype = dtype::parse(dtype, Some(default))?;
         values.check_dtype(dtype)?;
@@ -34,9 +35,7 @@ pub extern "C" fn buffer_new(data: SEXP, dtype: SEXP, device: SEXP, shape: SEXP,
 /// `buffer_from_raw(data, dtype, device, shape, row_major)`: a buffer from the bytes of its elements.
 pub extern "C" fn buffer_from_raw(data: SEXP, dtype: SEXP, device: SEXP, shape: SEXP, row_major: SEXP) -> SEXP {
     entry(|| {
-        let Some(row_major) = sexp::flag(row_major) else {
-            refuse!(InvalidInput, "`row_major` must be TRUE or FALSE.")
-        };
+        let row_major = flag(row_major, "row_major")?;
         let spec = Spec::new(dtype::parse(dtype, None)?, &given_shape(shape)?)?;
         let bytes = sexp::raws(data);
         if bytes.len() != spec.bytes() {
@@ -50,10 +49,11 @@ pub extern "C" fn buffer_from_raw(data: SEXP, dtype: SEXP, device: SEXP, shape: 
                 spec.bytes()
             );
         }
-        let order = if row_major { layout::row_major(&spec.dims) } else { layout::column_major(&spec.dims) };
+        let order = order(row_major, &spec);
         upload(handle::get(device, "device")?, spec, |spec, target| unsafe {
             let plan = Plan::new(&spec.dims, &order, &layout::row_major(&spec.dims));
-            HostValues::Raw(bytes).encode(spec.dtype, &plan, target)
+            convert::copy(spec.dtype, &plan, bytes.as_ptr(), target);
+            Ok(())
         })
     })
 }
@@ -107,15 +107,20 @@ pub extern "C" fn buffer_copy(buffer: SEXP, device: SEXP) -> SEXP {
             let copy = memory::with_retry(target.client(), || source.copy_to(target))?;
             return Ok(handle.fill(copy));
         }
-        let view = source.read()?;
-        let spec = Spec::clone(source.spec());
-        let memory = HostMemory::new(spec.bytes())?;
-        let plan = Plan::new(&spec.dims, &spec.strides(), &layout::row_major(&spec.dims));
-        // SAFETY: view and memory both hold the spec's elements.
-        unsafe { HostValues::Raw(view.bytes()).encode(spec.dtype, &plan, memory.data())? };
-        let copy = Buffer::from_host(target, Spec { minor_to_major: None, ..spec }, &memory)?;
+        let spec = source.spec();
+        let elements = reordered(spec, &source.read()?, &layout::row_major(&spec.dims))?;
+        let copy = Buffer::from_host(target, Spec::new(spec.dtype, &spec.dims)?, &elements)?;
         Ok(handle.fill(copy))
     })
+}
+
+/// Strides of the order that a flag asks for: row-major, or R's.
+pub fn order(row_major: bool, spec: &Spec) -> Vec<usize> {
+    if row_major {
+        layout::row_major(&spec.dims)
+    } else {
+        layout::column_major(&spec.dims)
+    }
 }
 
 /// The buffer of a handle.

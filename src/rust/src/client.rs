@@ -12,7 +12,7 @@ fn client_create(plugin: Robj, names: Vec<String>, values: Vec<i32>) -> Outcome<
     let plugin = *handle::get::<&'static Plugin>(unsafe { plugin.get() }, "plugin")?;
     let options: Vec<_> = names.into_iter().zip(values.into_iter().map(|v| Value::Int(v.into()))).collect();
     let client = Client::create(plugin, &options)?;
-    Ok(unsafe { Robj::from_sexp(handle::wrap(client)) })
+    Ok(handle::object(client))
 }
 
 /// The platform's name, as the plugin gives it.
@@ -34,12 +34,6 @@ pub extern "C" fn client_close_all() -> SEXP {
     })
 }
 
-/// Bytes of the client's buffers that are alive.
-#[extendr]
-fn client_live_bytes(client: Robj) -> Outcome<Robj> {
-    Ok((get(&client)?.live_bytes() as f64).into())
-}
-
 fn get(client: &Robj) -> Outcome<&Client> {
     handle::get(unsafe { client.get() }, "client")
 }
@@ -48,5 +42,4 @@ extendr_module! {
     mod client;
     fn client_create;
     fn client_platform;
-    fn client_live_bytes;
 }

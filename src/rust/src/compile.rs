@@ -8,21 +8,11 @@ use pjrt_core::{Device, Executable};
 
 /// Compiles a program for a device.
 #[extendr]
-fn executable_compile(
-    program: Robj,
-    device: Robj,
-    num_replicas: i32,
-    num_partitions: i32,
-    device_ordinal: i32,
-) -> Outcome<Robj> {
-    let options = CompileOptions {
-        num_replicas: num_replicas.into(),
-        num_partitions: num_partitions.into(),
-        device_ordinal: device_ordinal.into(),
-    };
+fn executable_compile(program: Robj, device: Robj, num_replicas: i32, num_partitions: i32) -> Outcome<Robj> {
+    let options = CompileOptions { num_replicas: num_replicas.into(), num_partitions: num_partitions.into() };
     let device: &Device = handle::get(unsafe { device.get() }, "device")?;
     let executable = Executable::compile(device, program::get(&program)?, &options)?;
-    Ok(unsafe { Robj::from_sexp(handle::wrap(executable)) })
+    Ok(handle::object(executable))
 }
 
 /// The one R object of the device that an executable was compiled for.

@@ -38,6 +38,14 @@ macro_rules! refuse {
 }
 pub(crate) use refuse;
 
+/// The value of an argument that must be TRUE or FALSE.
+pub fn flag(x: SEXP, argument: &str) -> Outcome<bool> {
+    match sexp::flag(x) {
+        Some(value) => Ok(value),
+        None => refuse!(InvalidInput, "`{argument}` must be TRUE or FALSE."),
+    }
+}
+
 thread_local! {
     /// The failure on its way to R: kept here so that no frame owns anything when R jumps.
     static STAGED: RefCell<Option<Error>> = const { RefCell::new(None) };

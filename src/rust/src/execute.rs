@@ -1,6 +1,6 @@
 //! Execution: one call from R, one call of the plugin.
 
-use crate::conditions::{entry, refuse, Outcome};
+use crate::conditions::{entry, flag, refuse, Outcome};
 use crate::handle::{self, Empty};
 use crate::memory;
 use crate::sexp::{self, Protected};
@@ -17,7 +17,7 @@ fn execute_options_new(non_donatable: Vec<i32>, launch_id: i32) -> Outcome<Robj>
         refuse!(InvalidInput, "`non_donatable_input_indices` are counted from 0; {bad} is none.");
     }
     let non_donatable = non_donatable.into_iter().map(i64::from).collect();
-    Ok(unsafe { Robj::from_sexp(handle::wrap(ExecuteOptions { non_donatable, launch_id })) })
+    Ok(handle::object(ExecuteOptions { non_donatable, launch_id }))
 }
 
 /// `executable_execute(executable, inputs, options, simplify, check)`: launches the program on a list of buffers and gives
@@ -31,9 +31,7 @@ pub extern "C" fn executable_execute(
 ) -> SEXP {
     entry(|| {
         let executable: &Executable = handle::get(executable, "executable")?;
-        let (Some(simplify), Some(check)) = (sexp::flag(simplify), sexp::flag(check)) else {
-            refuse!(InvalidInput, "`simplify` and `check` must be TRUE or FALSE.");
-        };
+        let (simplify, check) = (flag(simplify, "simplify")?, flag(check, "check")?);
         if check && !sexp::is_nil(unsafe { Rf_getAttrib(inputs, R_NamesSymbol) }) {
             refuse!(InvalidInput, "Expected unnamed arguments: a program's inputs go by position.");
         }

@@ -6,6 +6,7 @@
 use crate::conditions::{refuse, Outcome};
 use crate::r#async::Promise;
 use crate::sexp::{self, Allocator, Protected};
+use extendr_api::Robj;
 use extendr_ffi::*;
 use pjrt_core::execute::ExecuteOptions;
 use pjrt_core::{Buffer, Client, Device, Executable, Plugin, Program};
@@ -122,6 +123,11 @@ pub fn wrap<T: Owned>(value: T) -> SEXP {
     let value = std::mem::ManuallyDrop::new(value);
     let empty = Empty::<T>::new();
     empty.fill(std::mem::ManuallyDrop::into_inner(value))
+}
+
+/// The same, for functions with typed arguments.
+pub fn object<T: Owned>(value: T) -> Robj {
+    unsafe { Robj::from_sexp(wrap(value)) }
 }
 
 /// The value of a handle.

@@ -9,8 +9,7 @@ use std::path::Path;
 /// Loads the plugin library at `path`.
 #[extendr]
 fn plugin_load(path: &str) -> Outcome<Robj> {
-    let plugin = Plugin::load(Path::new(path))?;
-    Ok(unsafe { Robj::from_sexp(handle::wrap(plugin)) })
+    Ok(handle::object(Plugin::load(Path::new(path))?))
 }
 
 /// Major and minor version of the plugin's C API.
@@ -18,12 +17,6 @@ fn plugin_load(path: &str) -> Outcome<Robj> {
 fn plugin_version(plugin: Robj) -> Outcome<Robj> {
     let (major, minor) = get(&plugin)?.api().version();
     Ok(list!(major = major, minor = minor).into())
-}
-
-/// The plugin's library file.
-#[extendr]
-fn plugin_file(plugin: Robj) -> Outcome<Robj> {
-    Ok(get(&plugin)?.path().to_string_lossy().as_ref().into())
 }
 
 /// What the plugin says of itself, as a named list.
@@ -58,6 +51,5 @@ extendr_module! {
     mod plugin;
     fn plugin_load;
     fn plugin_version;
-    fn plugin_file;
     fn plugin_attributes;
 }

@@ -3,12 +3,11 @@
 use crate::buffer;
 use crate::conditions::Outcome;
 use crate::sexp::{self, Protected};
+use crate::transfer::{reordered, set_dim};
 use extendr_api::prelude::*;
-use extendr_ffi::{R_DimSymbol, Rf_setAttrib, SET_STRING_ELT, SEXPTYPE};
-use pjrt_core::convert::{self, HostTarget};
+use extendr_ffi::{SET_STRING_ELT, SEXPTYPE};
 use pjrt_core::literal;
 use pjrt_core::print::{render, HostBytes, Options, Source};
-use pjrt_core::reorder::Plan;
 use pjrt_core::{layout, Buffer};
 
 /// The lines that show a buffer's elements. Negative limits mean none.
@@ -24,17 +23,20 @@ fn buffer_lines(buffer: Robj, max_rows: f64, max_width: f64, max_rows_slice: f64
     let dims: Vec<usize> = buffer.dims().iter().map(|&d| d as usize).collect();
     buffer.wait()?;
     let spec = buffer.spec();
-    let text = if spec.minor_to_major.is_none() && !buffer.client().shares_host_memory() && spec.dtype.info().bits >= 8
-    {
+    let in_order = spec.minor_to_major.is_none();
+    let text = if in_order && !buffer.client().shares_host_memory() && !spec.dtype.is_packed() {
         render(spec.dtype, &dims, &mut DeviceBytes { buffer, read: Vec::new() }, &options)?
     } else {
         let view = buffer.read()?;
-        if spec.minor_to_major.is_none() {
-            render(spec.dtype, &dims, &mut HostBytes::new(spec.dtype, view.bytes()), &options)?
+        let moved;
+        let bytes = if in_order {
+            view.bytes()
         } else {
-            let bytes = reordered(buffer, view.bytes(), &layout::row_major(&spec.dims))?;
-            render(spec.dtype, &dims, &mut HostBytes::new(spec.dtype, &bytes), &options)?
-        }
+            moved = reordered(spec, &view, &layout::row_major(&spec.dims))?;
+            // SAFETY: written just now, by us alone.
+            unsafe { moved.bytes() }
+        };
+        render(spec.dtype, &dims, &mut HostBytes::new(spec.dtype, bytes), &options)?
     };
     Ok(text.into())
 }
@@ -46,29 +48,15 @@ fn buffer_literals(buffer: Robj) -> Outcome<Robj> {
     buffer.wait()?;
     let spec = buffer.spec();
     let out = Protected::new(sexp::vector(SEXPTYPE::STRSXP, spec.len()));
-    if !spec.dims.is_empty() {
-        let dims = Protected::new(sexp::new_whole_numbers(&spec.dims));
-        unsafe { Rf_setAttrib(out.sexp(), R_DimSymbol, dims.sexp()) };
-    }
-    let bytes = reordered(buffer, buffer.read()?.bytes(), &layout::column_major(&spec.dims))?;
+    set_dim(out.sexp(), spec);
+    let elements = reordered(spec, &buffer.read()?, &layout::column_major(&spec.dims))?;
     let mut index = 0;
-    literal::for_each(spec.dtype, &bytes, |text| {
+    // SAFETY: written just now, by us alone.
+    literal::for_each(spec.dtype, unsafe { elements.bytes() }, |text| {
         unsafe { SET_STRING_ELT(out.sexp(), index, sexp::new_char(text)) };
         index += 1;
     })?;
     Ok(unsafe { Robj::from_sexp(out.sexp()) })
-}
-
-/// The bytes of a buffer's elements in another order.
-fn reordered(buffer: &Buffer, bytes: &[u8], order: &[usize]) -> Outcome<Vec<u8>> {
-    let spec = buffer.spec();
-    let mut out = vec![0u8; spec.bytes()];
-    if !spec.is_empty() {
-        let plan = Plan::new(&spec.dims, &spec.strides(), order);
-        // SAFETY: both hold the spec's elements.
-        unsafe { convert::decode(spec.dtype, &plan, bytes.as_ptr(), HostTarget::Raw(out.as_mut_ptr()))? };
-    }
-    Ok(out)
 }
 
 /// Reads only the elements that are asked for from a device with memory of its own.

@@ -14,7 +14,7 @@ fn program_new(code: &[u8], format: &str) -> Outcome<Robj> {
         _ => refuse!(InvalidInput, "`format` must be \"mlir\" or \"hlo\"."),
     };
     let program = Program::new(code.to_vec(), format)?;
-    Ok(unsafe { Robj::from_sexp(handle::wrap(program)) })
+    Ok(handle::object(program))
 }
 
 /// Format, size and readable text of a program.

@@ -1,9 +1,10 @@
-//! R values at the C level: the few reads and constructions that every bridge module needs, and nothing about PJRT.
+//! R values at the C level: the few reads and constructions that every bridge module needs, and nothing of what they mean.
 //!
 //! Allocations may leave a function by R's long jump. The functions here keep nothing that would need to be dropped
 //! across one, and their callers allocate before they own anything.
 
 use extendr_ffi::*;
+use pjrt_core::convert::NA_INTEGER;
 use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::os::raw::{c_char, c_int};
@@ -85,13 +86,8 @@ pub fn string<'a>(x: SEXP) -> Option<&'a str> {
     if kind(x) != SEXPTYPE::STRSXP || len(x) != 1 {
         return None;
     }
-    string_at(x, 0)
-}
-
-/// One string of a character vector, if it is not NA and is valid.
-pub fn string_at<'a>(x: SEXP, index: usize) -> Option<&'a str> {
     unsafe {
-        let element = STRING_ELT(x, index as R_xlen_t);
+        let element = STRING_ELT(x, 0);
         if element == R_NaString {
             return None;
         }
@@ -106,25 +102,21 @@ pub fn flag(x: SEXP) -> Option<bool> {
     }
     match unsafe { *LOGICAL(x) } {
         0 => Some(false),
-        R_NA_INT => None,
+        NA_INTEGER => None,
         _ => Some(true),
     }
 }
 
-const R_NA_INT: i32 = i32::MIN;
-
 /// Whole numbers of an integer vector, or of a double vector that holds nothing else; `None` for anything else or NA.
 pub fn whole_numbers(x: SEXP) -> Option<Vec<i64>> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
-    let n = len(x);
     match kind(x) {
         SEXPTYPE::INTSXP if !inherits(x, c"factor") => {
-            integers(x).iter().map(|&i| (i != R_NA_INT).then_some(i64::from(i))).collect()
+            integers(x).iter().map(|&i| (i != NA_INTEGER).then_some(i64::from(i))).collect()
         }
         SEXPTYPE::REALSXP if !inherits(x, c"integer64") => {
             doubles(x).iter().map(|&d| (d.fract() == 0.0 && d.abs() <= EXACT).then_some(d as i64)).collect()
         }
-        SEXPTYPE::NILSXP if n == 0 => None,
         _ => None,
     }
 }

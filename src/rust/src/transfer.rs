@@ -1,20 +1,21 @@
 //! Transfers back: buffers as R arrays and as raw bytes.
 
-use crate::buffer::get;
-use crate::conditions::{entry, refuse, Outcome};
+use crate::buffer::{get, order};
+use crate::conditions::{entry, flag, refuse, Outcome};
 use crate::sexp::{self, Protected};
 use extendr_ffi::*;
 use pjrt_core::convert::{self, HostTarget, NA_INTEGER, NA_INTEGER64};
 use pjrt_core::dtype::RType;
 use pjrt_core::read::HostView;
 use pjrt_core::reorder::Plan;
-use pjrt_core::{layout, DType, Spec};
+use pjrt_core::{layout, DType, HostMemory, Spec};
+use std::sync::Arc;
 
 /// `buffer_array(buffer, check)`: the buffer as an R vector or array. Waits for its content.
 pub extern "C" fn buffer_array(buffer: SEXP, check: SEXP) -> SEXP {
     entry(|| {
         let buffer = get(buffer)?;
-        let Some(check) = sexp::flag(check) else { refuse!(InvalidInput, "`check` must be TRUE or FALSE.") };
+        let check = flag(check, "check")?;
         buffer.wait()?;
         let array = Protected::new(new_array(buffer.spec())?);
         fill(array.sexp(), buffer.spec(), &buffer.read()?)?;
@@ -29,19 +30,12 @@ pub extern "C" fn buffer_array(buffer: SEXP, check: SEXP) -> SEXP {
 pub extern "C" fn buffer_raw(buffer: SEXP, row_major: SEXP) -> SEXP {
     entry(|| {
         let buffer = get(buffer)?;
-        let Some(row_major) = sexp::flag(row_major) else {
-            refuse!(InvalidInput, "`row_major` must be TRUE or FALSE.")
-        };
+        let row_major = flag(row_major, "row_major")?;
         buffer.wait()?;
         let spec = buffer.spec();
         let raw = Protected::new(sexp::vector(SEXPTYPE::RAWSXP, spec.bytes()));
-        let view = buffer.read()?;
-        let order = if row_major { layout::row_major(&spec.dims) } else { layout::column_major(&spec.dims) };
-        if !spec.is_empty() {
-            let plan = Plan::new(&spec.dims, &spec.strides(), &order);
-            // SAFETY: the vector was made for the spec's bytes, which the view holds.
-            unsafe { convert::decode(spec.dtype, &plan, view.bytes().as_ptr(), HostTarget::Raw(RAW(raw.sexp())))? };
-        }
+        // SAFETY: the vector was made for the spec's bytes.
+        unsafe { copy_out(spec, &buffer.read()?, &order(row_major, spec), RAW(raw.sexp())) };
         Ok(raw.sexp())
     })
 }
@@ -60,18 +54,40 @@ pub fn new_array(spec: &Spec) -> Outcome<SEXP> {
         _ => SEXPTYPE::REALSXP,
     };
     let array = Protected::new(sexp::vector(kind, spec.len()));
-    if !spec.dims.is_empty() {
-        // The attribute is made of R integers, which nothing but a long vector's length can exceed.
-        let dims = Protected::new(sexp::new_whole_numbers(&spec.dims));
-        if sexp::kind(dims.sexp()) == SEXPTYPE::INTSXP {
-            unsafe { Rf_setAttrib(array.sexp(), R_DimSymbol, dims.sexp()) };
-        }
-    }
+    set_dim(array.sexp(), spec);
     if spec.dtype.info().r_type == RType::Integer64 {
         let class = Protected::new(sexp::new_string("integer64"));
         unsafe { Rf_setAttrib(array.sexp(), R_ClassSymbol, class.sexp()) };
     }
     Ok(array.sexp())
+}
+
+/// Gives a vector the spec's dimensions, unless that is a scalar. R wants integers there, which nothing but the length of a
+/// long vector exceeds; that stays without.
+pub fn set_dim(array: SEXP, spec: &Spec) {
+    let dims = Protected::new(sexp::new_whole_numbers(&spec.dims));
+    if !spec.dims.is_empty() && sexp::kind(dims.sexp()) == SEXPTYPE::INTSXP {
+        unsafe { Rf_setAttrib(array, R_DimSymbol, dims.sexp()) };
+    }
+}
+
+/// Copies a buffer's elements as they are, in the order of `strides`.
+///
+/// # Safety
+/// `target` has room for the spec's bytes, and is aligned for doubles.
+unsafe fn copy_out(spec: &Spec, view: &HostView, strides: &[usize], target: *mut u8) {
+    if !spec.is_empty() {
+        let plan = Plan::new(&spec.dims, &spec.strides(), strides);
+        convert::copy(spec.dtype, &plan, view.bytes().as_ptr(), target);
+    }
+}
+
+/// A buffer's elements as they are, on the host, in the order of `strides`.
+pub fn reordered(spec: &Spec, view: &HostView, strides: &[usize]) -> Outcome<Arc<HostMemory>> {
+    let memory = HostMemory::new(spec.bytes())?;
+    // SAFETY: the memory was made for the spec's bytes.
+    unsafe { copy_out(spec, view, strides, memory.data()) };
+    Ok(memory)
 }
 
 /// Fills an array made by [`new_array`].

@@ -28,9 +28,9 @@ impl Spec {
     /// A row-major spec.
     ///
     /// # Errors
-    /// As [`layout::element_count`].
+    /// As [`layout::check_dims`].
     pub fn new(dtype: DType, dims: &[i64]) -> Result<Spec> {
-        layout::element_count(dtype, dims)?;
+        layout::check_dims(dtype, dims)?;
         Ok(Spec { dtype, dims: dims.into(), minor_to_major: None })
     }
 
@@ -46,11 +46,6 @@ impl Spec {
     /// Bytes of the dense array on the host.
     pub fn bytes(&self) -> usize {
         self.len() * self.dtype.host_bytes()
-    }
-
-    /// Whether both have one type and shape, in whatever memory order.
-    pub fn same_type(&self, other: &Spec) -> bool {
-        self.dtype == other.dtype && self.dims == other.dims
     }
 
     /// Element strides of the dense array in its memory order.
@@ -128,7 +123,7 @@ impl Buffer {
         if data.len() < size {
             fail!(InvalidInput, "The data have {} bytes, but {spec} needs {size}.", data.len());
         }
-        let semantics = if client.shares_host_memory() && spec.dtype.info().bits >= 8 {
+        let semantics = if client.shares_host_memory() && !spec.dtype.is_packed() {
             PJRT_HostBufferSemantics::PJRT_HostBufferSemantics_kMutableZeroCopy
         } else {
             PJRT_HostBufferSemantics::PJRT_HostBufferSemantics_kImmutableUntilTransferCompletes
@@ -148,12 +143,7 @@ impl Buffer {
         .map_err(|e| e.on_platform(client.platform()))?;
         let buffer = Buffer::adopt(client.clone(), device.index(), Arc::new(spec), made.buffer);
         if !made.done_with_host_buffer.is_null() {
-            let done = Event::new(client.plugin(), made.done_with_host_buffer);
-            let memory = data.clone();
-            if done.on_ready(move |_| drop(memory)).is_err() {
-                // Without a callback nobody tells when the plugin is done: the memory must stay for good.
-                std::mem::forget(data.clone());
-            }
+            data.keep_until(&Event::new(client.plugin(), made.done_with_host_buffer));
         }
         Ok(buffer)
     }
@@ -230,7 +220,7 @@ impl Buffer {
         if self.0.settled.load(Ordering::Relaxed) {
             return Ok(());
         }
-        self.launched()?;
+        self.made()?;
         self.ready_event()?.wait().map_err(|e| self.named(e))?;
         self.0.settled.store(true, Ordering::Relaxed);
         Ok(())
@@ -282,15 +272,14 @@ impl Buffer {
     /// The buffer's handle, for a call that reads it. Waits for the launch that makes it.
     pub(crate) fn live(&self) -> Result<*mut PJRT_Buffer> {
         self.check_alive()?;
-        self.launched()?;
-        Ok(self.0.handle.load(Ordering::Acquire))
+        self.made()
     }
 
-    /// The handle, for a dispatch thread. Whatever makes the buffer was handed over earlier, to this thread or to another
-    /// device's, so waiting for it ends.
+    /// The handle, once the launch that makes it is made. On a dispatch thread, too: such a launch was handed over earlier,
+    /// to this thread or to another device's, so the wait for it ends.
     pub(crate) fn made(&self) -> Result<*mut PJRT_Buffer> {
         if let Some(launch) = self.unfinished_launch() {
-            launch.wait()?;
+            launch.wait().map_err(|e| self.named(e))?;
         }
         Ok(self.raw_handle())
     }
@@ -318,14 +307,6 @@ impl Buffer {
     pub(crate) fn mark_dead(&self) {
         if !self.0.dead.swap(true, Ordering::AcqRel) {
             self.0.client.uncount_buffer(self.0.spec.bytes());
-        }
-    }
-
-    /// Waits for the launch that makes it.
-    fn launched(&self) -> Result<()> {
-        match &self.0.launch {
-            Some(launch) if self.raw_handle().is_null() => launch.wait().map_err(|e| self.named(e)),
-            _ => Ok(()),
         }
     }
 

@@ -22,8 +22,6 @@ pub enum HostValues<'a> {
     Integer(&'a [i32]),
     Double(&'a [f64]),
     Integer64(&'a [i64]),
-    /// Bytes that are elements of the dtype already.
-    Raw(&'a [u8]),
 }
 
 /// The host vector that elements are read into.
@@ -33,8 +31,6 @@ pub enum HostTarget {
     Integer(*mut i32),
     Double(*mut f64),
     Integer64(*mut i64),
-    /// Bytes as they are.
-    Raw(*mut u8),
 }
 
 /// Values that a dtype cannot hold.
@@ -103,13 +99,13 @@ macro_rules! with_number {
 }
 
 impl HostValues<'_> {
-    /// Elements of the vector; for bytes, elements of `dtype`.
-    pub fn len(&self, dtype: DType) -> usize {
+    /// Elements of the vector.
+    #[cfg(test)]
+    fn len(&self) -> usize {
         match self {
             HostValues::Logical(x) | HostValues::Integer(x) => x.len(),
             HostValues::Double(x) => x.len(),
             HostValues::Integer64(x) => x.len(),
-            HostValues::Raw(x) => x.len() / dtype.host_bytes(),
         }
     }
 
@@ -130,7 +126,6 @@ impl HostValues<'_> {
                 }
                 true
             }
-            HostValues::Raw(_) => true,
         };
         if !supported {
             let source = match self {
@@ -172,7 +167,6 @@ impl HostValues<'_> {
                 count(x, f64::is_nan, |v| floating || fits(v))
             }
             HostValues::Integer64(x) => count(x, |v| v == NA_INTEGER64, |v| dtype == DType::I64 || v >= 0),
-            HostValues::Raw(_) => None,
         }
     }
 
@@ -205,7 +199,6 @@ impl HostValues<'_> {
                 }
             }
             HostValues::Integer64(x) => plan.run(x.as_ptr(), dst.cast(), |v| v),
-            HostValues::Raw(x) => move_bytes(dtype, plan, x.as_ptr(), dst),
         }
         Ok(())
     }
@@ -220,7 +213,6 @@ impl HostValues<'_> {
 /// `src` holds as many elements as the plan reaches, and `dst` has room for as many.
 pub unsafe fn decode(dtype: DType, plan: &Plan, src: *const u8, dst: HostTarget) -> Result<()> {
     match dst {
-        HostTarget::Raw(dst) => move_bytes(dtype, plan, src, dst),
         HostTarget::Logical(dst) if dtype == DType::Pred => plan.run(src, dst, |v| i32::from(v != 0)),
         HostTarget::Integer(dst) => match dtype {
             DType::I8 => plan.run(src.cast::<i8>(), dst, i32::from),
@@ -269,10 +261,13 @@ pub fn unreadable(dtype: DType) -> Error {
         .hint("Read their raw bytes, or have the program convert them.")
 }
 
-unsafe fn move_bytes(dtype: DType, plan: &Plan, src: *const u8, dst: *mut u8) {
+/// Copies elements of `dtype` as they are, in the plan's order.
+///
+/// # Safety
+/// `src` holds as many elements as the plan reaches, `dst` has room for as many, and both are aligned for doubles.
+pub unsafe fn copy(dtype: DType, plan: &Plan, src: *const u8, dst: *mut u8) {
     match dtype.host_bytes() {
         1 => plan.run(src, dst, |v| v),
-        // R's raw vectors are aligned for doubles, and so is a buffer's memory.
         2 => plan.run(src.cast::<u16>(), dst.cast::<u16>(), |v| v),
         4 => plan.run(src.cast::<u32>(), dst.cast::<u32>(), |v| v),
         8 => plan.run(src.cast::<u64>(), dst.cast::<u64>(), |v| v),
@@ -299,7 +294,7 @@ mod tests {
     use super::*;
 
     fn encode<const N: usize>(values: HostValues, dtype: DType) -> [u8; N] {
-        let n = values.len(dtype) as i64;
+        let n = values.len() as i64;
         let mut out = [0u8; N];
         unsafe { values.encode(dtype, &Plan::new(&[n], &[1], &[1]), out.as_mut_ptr()).unwrap() };
         out

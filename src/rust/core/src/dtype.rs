@@ -126,6 +126,11 @@ impl DType {
         ALL.iter().copied().find(|d| d.info().xla_code == code)
     }
 
+    /// Whether elements are narrower than a byte: several share one on the device, and each takes one on the host.
+    pub fn is_packed(self) -> bool {
+        self.info().bits < 8
+    }
+
     /// Bytes of one element on the host; types narrower than a byte take one.
     pub fn host_bytes(self) -> usize {
         (self.info().bits as usize).div_ceil(8)

@@ -13,7 +13,7 @@ use crate::program::Program;
 use pjrt_sys::*;
 use prost::Message;
 use std::ffi::c_char;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 /// A compiled program on its devices; clones share it.
 #[derive(Debug, Clone)]
@@ -21,16 +21,22 @@ pub struct Executable(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    client: Client,
-    handle: *mut PJRT_LoadedExecutable,
+    loaded: Loaded,
     device: usize,
     signature: Signature,
     runs_on_caller: bool,
 }
 
+/// The plugin's loaded executable, freed when dropped.
+#[derive(Debug)]
+struct Loaded {
+    client: Client,
+    handle: *mut PJRT_LoadedExecutable,
+}
+
 // SAFETY: PJRT's functions on executables may be called from any thread.
-unsafe impl Send for Inner {}
-unsafe impl Sync for Inner {}
+unsafe impl Send for Loaded {}
+unsafe impl Sync for Loaded {}
 
 /// One input of an executable.
 #[derive(Debug, Clone)]
@@ -64,9 +70,7 @@ impl Executable {
         }
         let client = device.client();
         let api = client.plugin().api();
-        let ordinal = device.local_hardware_id();
-        let serialized =
-            CompileOptions { device_ordinal: i64::from(ordinal), ..options.clone() }.serialize(&[device.id()]);
+        let serialized = options.serialize(&[device.id()], device.local_hardware_id());
         let format = program.format().name();
         let mut source: PJRT_Program = crate::api::blank_struct();
         source.struct_size = size_of::<PJRT_Program>();
@@ -84,29 +88,24 @@ impl Executable {
             }
         )
         .map_err(|e| e.on_platform(client.platform()))?;
-        process::watch_exit();
-        // From here on dropping `executable` frees what the plugin made.
-        let mut executable = Inner {
-            client: client.clone(),
-            handle: compiled.executable,
-            device: device.index(),
-            signature: Signature { name: String::new(), inputs: vec![], outputs: vec![], aliases: vec![] },
-            runs_on_caller: false,
-        };
-        let description = Description::new(client, compiled.executable)?;
+        static FIRST: Once = Once::new();
+        FIRST.call_once(process::watch_exit);
+        let loaded = Loaded { client: client.clone(), handle: compiled.executable };
+        let description = Description::new(&loaded)?;
         let module = description.optimized_module()?;
-        executable.signature = description.signature(&module)?;
-        executable.runs_on_caller = client.shares_host_memory() && description.runs_on_caller(&module);
-        Ok(Executable(Arc::new(executable)))
+        let signature = description.signature(&module)?;
+        let runs_on_caller = client.shares_host_memory() && description.runs_on_caller(&module);
+        drop(description);
+        Ok(Executable(Arc::new(Inner { loaded, device: device.index(), signature, runs_on_caller })))
     }
 
     pub fn client(&self) -> &Client {
-        &self.0.client
+        &self.0.loaded.client
     }
 
     /// The device it was compiled for.
     pub fn device(&self) -> Device {
-        Device::new(self.0.client.clone(), self.0.device)
+        Device::new(self.0.loaded.client.clone(), self.0.device)
     }
 
     /// Position of its device among the client's.
@@ -124,11 +123,11 @@ impl Executable {
     }
 
     pub(crate) fn handle(&self) -> *mut PJRT_LoadedExecutable {
-        self.0.handle
+        self.0.loaded.handle
     }
 }
 
-impl Drop for Inner {
+impl Drop for Loaded {
     fn drop(&mut self) {
         if self.client.is_usable() {
             // Nothing can be done about a failure to free.
@@ -144,9 +143,10 @@ struct Description<'a> {
 }
 
 impl<'a> Description<'a> {
-    fn new(client: &'a Client, loaded: *mut PJRT_LoadedExecutable) -> Result<Self> {
-        let found = call!(client.plugin().api(), PJRT_LoadedExecutable_GetExecutable { loaded_executable: loaded })?;
-        Ok(Description { client, handle: found.executable })
+    fn new(loaded: &'a Loaded) -> Result<Self> {
+        let api = loaded.client.plugin().api();
+        let found = call!(api, PJRT_LoadedExecutable_GetExecutable { loaded_executable: loaded.handle })?;
+        Ok(Description { client: &loaded.client, handle: found.executable })
     }
 
     /// The compiled HLO module, which says what the program takes, gives and aliases.

@@ -25,9 +25,9 @@ pub enum Dispatch {
     /// From the calling thread, unless the plugin would keep it for long.
     #[default]
     Auto,
-    /// From the calling thread, always.
+    /// From the calling thread, unless it takes over memory that a waiting launch may still read.
     Inline,
-    /// From the client's dispatch thread, always.
+    /// From the device's dispatch thread, always.
     Thread,
 }
 

@@ -1,6 +1,7 @@
 //! Blocks of host memory that a plugin can use in place: 64-byte aligned, shared between this process and the plugin.
 
 use crate::error::{Error, Kind, Result, RESOURCE_EXHAUSTED};
+use crate::event::Event;
 use std::alloc::Layout;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -59,6 +60,15 @@ impl HostMemory {
     /// Bytes to lend so that `len` aligned ones are among them.
     pub fn lent_size(len: usize) -> usize {
         len.saturating_add(ALIGNMENT - 1)
+    }
+
+    /// Keeps the memory until `done` has happened, whoever else lets go of it.
+    pub(crate) fn keep_until(self: &Arc<Self>, done: &Event) {
+        let kept = self.clone();
+        if done.on_ready(move |_| drop(kept)).is_err() {
+            // Without a callback nobody tells when the plugin is done: the memory must stay for good.
+            std::mem::forget(self.clone());
+        }
     }
 
     /// The first byte.

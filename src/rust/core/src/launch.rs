@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Kind, Result};
 use crate::event::Signal;
+use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{channel, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -54,22 +55,23 @@ impl Dispatcher {
     /// `Internal` when the system gives no thread.
     pub(crate) fn submit(&self, launch: Arc<Launch>, work: impl FnOnce() -> Result<()> + Send + 'static) -> Result<()> {
         let mut sender = self.sender.lock().unwrap_or_else(PoisonError::into_inner);
-        let unfinished = self.unfinished.clone();
-        unfinished.fetch_add(1, Ordering::AcqRel);
-        let job: Job = Box::new(move || {
-            launch.finish(work());
-            unfinished.fetch_sub(1, Ordering::AcqRel);
-        });
-        let job = match sender.as_ref() {
-            Some(open) => match open.send(job) {
-                Ok(()) => return Ok(()),
-                Err(returned) => returned.0,
-            },
-            None => job,
+        let open = match sender.as_ref() {
+            Some(open) => open,
+            None => sender.insert(start()?),
         };
-        let opened = sender.insert(start()?);
-        if opened.send(job).is_err() {
-            fail!(Internal, "The dispatch thread ended at once.");
+        let unfinished = self.unfinished.clone();
+        let job = move || {
+            // Whatever happens to the work, somebody may wait for it.
+            let outcome = catch_unwind(AssertUnwindSafe(work));
+            launch.finish(
+                outcome.unwrap_or_else(|_| Err(Error::new(Kind::Internal, "A launch was cut short by a fault."))),
+            );
+            unfinished.fetch_sub(1, Ordering::AcqRel);
+        };
+        self.unfinished.fetch_add(1, Ordering::AcqRel);
+        if open.send(Box::new(job)).is_err() {
+            self.unfinished.fetch_sub(1, Ordering::AcqRel);
+            fail!(Internal, "The dispatch thread has ended.");
         }
         Ok(())
     }
@@ -102,4 +104,21 @@ fn start() -> Result<Sender<Job>> {
         .spawn(run)
         .map_err(|error| Error::new(Kind::Internal, format!("The system gives no thread for dispatch: {error}.")))?;
     Ok(sender)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_in_a_launch_reaches_its_waiter_and_the_next_launch_runs() {
+        let dispatcher = Dispatcher::default();
+        let (broken, sound) = (Arc::<Launch>::default(), Arc::<Launch>::default());
+        dispatcher.submit(broken.clone(), || panic!("on purpose")).unwrap();
+        dispatcher.submit(sound.clone(), || Ok(())).unwrap();
+        assert_eq!(broken.wait().unwrap_err().kind(), Kind::Internal);
+        assert!(sound.wait().is_ok());
+        assert!(dispatcher.drain(Duration::from_secs(10)));
+        assert!(!dispatcher.is_busy());
+    }
 }

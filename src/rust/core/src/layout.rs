@@ -6,11 +6,11 @@ use crate::error::Result;
 /// Highest rank that the plugins' compilers take without trouble.
 pub const MAX_RANK: usize = 64;
 
-/// Checks a shape's dimensions and returns the number of elements.
+/// Checks a shape's dimensions.
 ///
 /// # Errors
 /// `InvalidInput` for a negative dimension, a rank above [`MAX_RANK`], or more bytes than an address can hold.
-pub fn element_count(dtype: DType, dims: &[i64]) -> Result<usize> {
+pub fn check_dims(dtype: DType, dims: &[i64]) -> Result<()> {
     if dims.len() > MAX_RANK {
         fail!(InvalidInput, "A shape of rank {} is too deep; the highest rank is {MAX_RANK}.", dims.len());
     }
@@ -18,11 +18,11 @@ pub fn element_count(dtype: DType, dims: &[i64]) -> Result<usize> {
         fail!(InvalidInput, "A shape cannot have a negative dimension, here {bad}.");
     }
     if dims.contains(&0) {
-        return Ok(0);
+        return Ok(());
     }
     let count = dims.iter().try_fold(1i64, |n, &d| n.checked_mul(d));
     match count {
-        Some(n) if n.checked_mul(dtype.host_bytes() as i64).is_some() => Ok(n as usize),
+        Some(n) if n.checked_mul(dtype.host_bytes() as i64).is_some() => Ok(()),
         _ => fail!(InvalidInput, "An array {dtype}[{}] is too large for any memory.", format_dims(dims)),
     }
 }

@@ -8,13 +8,11 @@ use prost::Message;
 pub struct CompileOptions {
     pub num_replicas: i64,
     pub num_partitions: i64,
-    /// Number of the device on this machine; -1 leaves it to the assignment.
-    pub device_ordinal: i64,
 }
 
 impl Default for CompileOptions {
     fn default() -> Self {
-        CompileOptions { num_replicas: 1, num_partitions: 1, device_ordinal: -1 }
+        CompileOptions { num_replicas: 1, num_partitions: 1 }
     }
 }
 
@@ -34,8 +32,8 @@ impl CompileOptions {
     }
 
     /// The serialized `CompileOptionsProto` for these devices: global ids, one row of partitions after the other for each
-    /// replica.
-    pub fn serialize(&self, device_ids: &[i32]) -> Vec<u8> {
+    /// replica. `device_ordinal` is the number of the first on this machine, -1 when unknown.
+    pub fn serialize(&self, device_ids: &[i32], device_ordinal: i32) -> Vec<u8> {
         let partitions = self.num_partitions as usize;
         let computation_devices = (0..partitions)
             .map(|p| ComputationDevice {
@@ -44,7 +42,7 @@ impl CompileOptions {
             .collect();
         CompileOptionsProto {
             executable_build_options: Some(ExecutableBuildOptionsProto {
-                device_ordinal: self.device_ordinal,
+                device_ordinal: device_ordinal.into(),
                 num_replicas: self.num_replicas,
                 num_partitions: self.num_partitions,
                 use_spmd_partitioning: self.num_partitions > 1,
@@ -110,8 +108,8 @@ mod tests {
 
     #[test]
     fn devices_are_assigned_by_partition_and_replica() {
-        let options = CompileOptions { num_replicas: 2, num_partitions: 2, ..Default::default() };
-        let bytes = options.serialize(&[10, 11, 20, 21]);
+        let options = CompileOptions { num_replicas: 2, num_partitions: 2 };
+        let bytes = options.serialize(&[10, 11, 20, 21], 0);
         let decoded = CompileOptionsProto::decode(bytes.as_slice()).unwrap();
         let assignment = decoded.executable_build_options.unwrap().device_assignment.unwrap();
         let ids: Vec<_> = assignment.computation_devices.iter().map(|c| c.replica_device_ids.clone()).collect();

@@ -90,11 +90,7 @@ fn start(buffer: &Buffer) -> Result<HostCopy> {
     )
     .map_err(|e| e.on_platform(buffer.client().platform()))?;
     let done = Event::new(plugin, started.event);
-    let kept = memory.clone();
-    if done.on_ready(move |_| drop(kept)).is_err() {
-        // Without a callback nobody tells when the plugin is done: the memory must stay for good.
-        std::mem::forget(memory.clone());
-    }
+    memory.keep_until(&done);
     Ok(HostCopy { memory, done: Some(done) })
 }
 
@@ -109,7 +105,7 @@ impl Buffer {
         if len == 0 {
             return Ok(HostView::Copied(HostMemory::new(0)?));
         }
-        if self.client().shares_host_memory() && self.dtype().info().bits >= 8 {
+        if self.client().shares_host_memory() && !self.dtype().is_packed() {
             let api = self.client().plugin().api();
             let found = call!(api, PJRT_Buffer_UnsafePointer { buffer: self.live()? });
             match found {
