@@ -21,6 +21,7 @@ mod launch;
 pub mod layout;
 pub mod literal;
 pub mod memory;
+pub mod minifloat;
 pub mod mlir;
 pub mod options;
 pub mod plugin;
