@@ -55,7 +55,7 @@ fn buffer_literals(buffer: Robj) -> Outcome<Robj> {
     literal::for_each(spec.dtype, unsafe { elements.bytes() }, |text| {
         unsafe { SET_STRING_ELT(out.sexp(), index, sexp::new_char(text)) };
         index += 1;
-    })?;
+    });
     Ok(unsafe { Robj::from_sexp(out.sexp()) })
 }
 

@@ -3,15 +3,14 @@
 
 use crate::decimal;
 use crate::dtype::DType;
-use crate::element::{Element, Reader};
-use crate::error::Result;
+use crate::element::{Element, Float, Reader};
 use std::fmt::Write;
 
 /// Writes elements of one dtype, one at a time, into a text that it reuses.
 ///
 /// Floats have the digits that bring back the same value (`%.8e` for 32 bits and less, `%.16e` for 64); NaN and the
-/// infinities are hexadecimal bit patterns of the dtype's own width, with the sign and payload they have. Integers
-/// are decimal, pred is `true` or `false`.
+/// infinities are hexadecimal bit patterns of the dtype's own width, with the sign and payload they have. Complex numbers
+/// are pairs of such floats, as in `(1.00000000e+00, 0x7F800000)`. Integers are decimal, pred is `true` or `false`.
 #[derive(Debug, Clone)]
 pub struct Formatter {
     reader: Reader,
@@ -20,11 +19,8 @@ pub struct Formatter {
 
 impl Formatter {
     /// A formatter for elements of `dtype`.
-    ///
-    /// # Errors
-    /// `UnsupportedDtype` for complex numbers and for floats of eight bits and less.
-    pub fn new(dtype: DType) -> Result<Self> {
-        Ok(Formatter { reader: Reader::new(dtype)?, text: String::with_capacity(32) })
+    pub fn new(dtype: DType) -> Self {
+        Formatter { reader: Reader::new(dtype), text: String::with_capacity(64) }
     }
 
     /// The constant for the element that `bytes` starts with (host width, native endian; one byte for types that are
@@ -38,41 +34,50 @@ impl Formatter {
         let out = &mut self.text;
         out.clear();
         let width = self.reader.width();
-        // Writing to a string cannot fail.
-        let _ = match element {
-            Element::Pred(value) => write!(out, "{value}"),
-            Element::Signed(value) => write!(out, "{value}"),
-            Element::Unsigned(value) => write!(out, "{value}"),
-            Element::Float { value, .. } if value.is_finite() => {
-                if width == 8 {
-                    decimal::scientific::<16>(value, out);
-                } else {
-                    decimal::scientific::<8>(value, out);
-                }
-                Ok(())
+        match element {
+            Element::Pred(value) => out.push_str(if value { "true" } else { "false" }),
+            Element::Signed(value) => push(format_args!("{value}"), out),
+            Element::Unsigned(value) => push(format_args!("{value}"), out),
+            Element::Float(x) => float(x, width, out),
+            Element::Complex { re, im } => {
+                out.push('(');
+                float(re, width / 2, out);
+                out.push_str(", ");
+                float(im, width / 2, out);
+                out.push(')');
             }
-            Element::Float { bits, .. } => write!(out, "0x{bits:0digits$X}", digits = 2 * width),
-        };
+        }
         out
     }
 }
 
+/// A float of `width` bytes.
+fn float(x: Float, width: usize, out: &mut String) {
+    if !x.value.is_finite() {
+        push(format_args!("0x{:0digits$X}", x.bits, digits = 2 * width), out);
+    } else if width == 8 {
+        decimal::scientific::<16>(x.value, out);
+    } else {
+        decimal::scientific::<8>(x.value, out);
+    }
+}
+
+fn push(text: std::fmt::Arguments, out: &mut String) {
+    // Writing to a string cannot fail.
+    let _ = out.write_fmt(text);
+}
+
 /// Hands the constant of each element of `bytes` to `take`, in the order in which they lie there.
-///
-/// # Errors
-/// `UnsupportedDtype` for complex numbers and for floats of eight bits and less.
-pub fn for_each(dtype: DType, bytes: &[u8], mut take: impl FnMut(&str)) -> Result<()> {
-    let mut formatter = Formatter::new(dtype)?;
+pub fn for_each(dtype: DType, bytes: &[u8], mut take: impl FnMut(&str)) {
+    let mut formatter = Formatter::new(dtype);
     for element in formatter.reader.iter(bytes) {
         take(formatter.write(element));
     }
-    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Kind;
     use half::{bf16, f16};
 
     /// The constants of values of any type that can be turned into bytes.
@@ -80,7 +85,7 @@ mod tests {
         ($dtype:ident, $($value:expr),+) => {{
             let bytes: Vec<u8> = [$($value),+].iter().flat_map(|x| x.to_ne_bytes()).collect();
             let mut all = Vec::new();
-            for_each(DType::$dtype, &bytes, |text| all.push(text.to_string())).unwrap();
+            for_each(DType::$dtype, &bytes, |text| all.push(text.to_string()));
             all
         }};
     }
@@ -111,7 +116,7 @@ mod tests {
     fn a_signaling_nan_keeps_its_bits() {
         assert_eq!(constants!(U32, 0x7f80_0001u32), ["2139095041"]);
         let bytes = 0x7f80_0001u32.to_ne_bytes();
-        assert_eq!(Formatter::new(DType::F32).unwrap().text(&bytes), "0x7F800001");
+        assert_eq!(Formatter::new(DType::F32).text(&bytes), "0x7F800001");
     }
 
     #[test]
@@ -131,11 +136,24 @@ mod tests {
 
     #[test]
     fn no_elements_give_no_text() {
-        for_each(DType::F32, &[], |_| panic!("called")).unwrap();
+        for_each(DType::F32, &[], |_| panic!("called"));
     }
 
     #[test]
-    fn complex_numbers_are_refused() {
-        assert_eq!(for_each(DType::C64, &[], |_| ()).unwrap_err().kind(), Kind::UnsupportedDtype);
+    fn floats_of_eight_bits_and_less_are_written_like_wider_ones() {
+        assert_eq!(constants!(F8E5M2, 0x3du8, 0x80), ["1.25000000e+00", "-0.00000000e+00"]);
+        assert_eq!(constants!(F8E5M2, 0x7cu8, 0xfe), ["0x7C", "0xFE"]);
+        assert_eq!(constants!(F8E4M3FNUZ, 0x01u8, 0x80), ["9.76562500e-04", "0x80"]);
+        assert_eq!(constants!(F8E8M0FNU, 0x00u8, 0xff), ["5.87747175e-39", "0xFF"]);
+        assert_eq!(constants!(F4E2M1FN, 0x07u8, 0x0f), ["6.00000000e+00", "-6.00000000e+00"]);
+    }
+
+    #[test]
+    fn complex_numbers_are_pairs_of_floats() {
+        assert_eq!(
+            constants!(C64, 1f32, -2.5f32, f32::NEG_INFINITY, f32::from_bits(0x7fc0_0000)),
+            ["(1.00000000e+00, -2.50000000e+00)", "(0xFF800000, 0x7FC00000)"]
+        );
+        assert_eq!(constants!(C128, -3.33f64, f64::INFINITY), ["(-3.3300000000000001e+00, 0x7FF0000000000000)"]);
     }
 }

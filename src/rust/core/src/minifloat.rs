@@ -20,7 +20,6 @@ enum Zero {
 /// A float format of eight bits and less.
 #[derive(Debug)]
 pub struct Format {
-    dtype: DType,
     bits: u32,
     mantissa: u32,
     /// The power of two from which on downwards steps are of one size.
@@ -43,17 +42,30 @@ const ANYTHING: f64 = power_of_two(200);
 macro_rules! formats {
     ($($dtype:ident: $bits:literal bits, $mantissa:literal of mantissa, lowest 2^$lowest:literal,
        zero $zero:ident, max $max:literal, limit $limit:expr, nan $nan:literal;)*) => {
-        static FORMATS: &[Format] = &[$(Format {
-            dtype: DType::$dtype,
-            bits: $bits,
-            mantissa: $mantissa,
-            lowest: power_of_two($lowest),
-            limit: $limit,
-            zero: Zero::$zero,
-            max: $max,
-            nan: $nan,
-            table: [0.0; 256],
-        }.tabulated()),*];
+        $(
+            #[doc = concat!("The format of `DType::", stringify!($dtype), "`.")]
+            pub static $dtype: Format = Format {
+                bits: $bits,
+                mantissa: $mantissa,
+                lowest: power_of_two($lowest),
+                limit: $limit,
+                zero: Zero::$zero,
+                max: $max,
+                nan: $nan,
+                table: [0.0; 256],
+            }
+            .tabulated();
+        )*
+
+        impl Format {
+            /// The format of a dtype that is a float of eight bits and less.
+            pub fn of(dtype: DType) -> Option<&'static Format> {
+                match dtype {
+                    $(DType::$dtype => Some(&$dtype),)*
+                    _ => None,
+                }
+            }
+        }
     };
 }
 
@@ -71,11 +83,6 @@ formats! {
 }
 
 impl Format {
-    /// The format of a dtype that is a float of eight bits and less.
-    pub fn of(dtype: DType) -> Option<&'static Format> {
-        FORMATS.iter().find(|format| format.dtype == dtype)
-    }
-
     /// The values of all bytes. Of types narrower than a byte, only the low bits count.
     pub fn table(&self) -> &[f64; 256] {
         &self.table

@@ -5,7 +5,7 @@
 
 use crate::decimal;
 use crate::dtype::DType;
-use crate::element::{Element, Reader};
+use crate::element::{Element, Float, Reader};
 use crate::error::{Error, Kind, Result};
 use std::fmt::Write;
 
@@ -69,11 +69,10 @@ impl Source for HostBytes<'_> {
 /// one for each index of the leading dimensions. An array without elements has no lines.
 ///
 /// The number style of a matrix of floats is chosen from the elements that are candidates for printing: the rows that
-/// its limits admit, in as many columns as would fit at a width of one character.
+/// its limits admit, in as many columns as would fit at a width of one character. Of complex numbers, both parts count.
 ///
 /// # Errors
-/// `InvalidInput` for a limit of zero rows or a width below 2, `UnsupportedDtype` for complex numbers and for floats
-/// of eight bits and less, and any error of `source`.
+/// `InvalidInput` for a limit of zero rows or a width below 2, and any error of `source`.
 pub fn render(dtype: DType, dims: &[usize], source: &mut dyn Source, options: &Options) -> Result<String> {
     check(options)?;
     if dims.contains(&0) {
@@ -88,7 +87,7 @@ pub fn render(dtype: DType, dims: &[usize], source: &mut dyn Source, options: &O
         [ref leading @ .., rows, columns] => (leading, rows, columns),
     };
     let mut page = Page {
-        reader: Reader::new(dtype)?,
+        reader: Reader::new(dtype),
         source,
         limit: options.max_width.map_or(usize::MAX, |width| width - 1),
         rows_left: options.max_rows.unwrap_or(u64::MAX),
@@ -322,13 +321,22 @@ impl Style {
     fn of(elements: impl Iterator<Item = Element>) -> Self {
         let (mut count, mut integers) = (0usize, true);
         let (mut smallest, mut largest) = (f64::INFINITY, 0f64);
-        for element in elements {
-            let Element::Float { value, .. } = element else { return Style::Integer };
+        let mut consider = |Float { value, .. }| {
             if value.is_finite() {
                 count += 1;
                 integers = integers && value == value.trunc();
                 largest = largest.max(value.abs());
                 smallest = smallest.min(if value == 0.0 { f64::INFINITY } else { value.abs() });
+            }
+        };
+        for element in elements {
+            match element {
+                Element::Float(x) => consider(x),
+                Element::Complex { re, im } => {
+                    consider(re);
+                    consider(im);
+                }
+                Element::Pred(_) | Element::Signed(_) | Element::Unsigned(_) => return Style::Integer,
             }
         }
         if integers {
@@ -347,18 +355,35 @@ impl Style {
             Element::Pred(value) => out.push(if value { '1' } else { '0' }),
             Element::Signed(value) => integer(value < 0, value.unsigned_abs(), out),
             Element::Unsigned(value) => integer(false, value, out),
-            Element::Float { value, .. } if value.is_nan() => out.push_str("nan"),
-            Element::Float { value, .. } if value.is_infinite() => {
-                out.push_str(if value < 0.0 { "-inf" } else { "inf" });
-            }
-            Element::Float { value, .. } => match self {
-                Style::Integer if value.abs() < SEVEN_DIGITS => {
-                    integer(value.is_sign_negative(), value.abs() as u64, out);
+            Element::Float(x) => self.write_float(x.value, out),
+            Element::Complex { re, im } => {
+                self.write_float(re.value, out);
+                let middle = out.len();
+                self.write_float(im.value, out);
+                if !out[middle..].starts_with('-') {
+                    out.insert(middle, '+');
                 }
-                Style::Fixed => decimal::fixed4(value, out),
-                Style::Scaled(power) => decimal::fixed4(decimal::scale_down(value, power), out),
-                Style::Integer | Style::Scientific => decimal::scientific::<4>(value, out),
-            },
+                out.push('i');
+            }
+        }
+    }
+
+    fn write_float(self, value: f64, out: &mut String) {
+        if value.is_nan() {
+            out.push_str("nan");
+            return;
+        }
+        if value.is_infinite() {
+            out.push_str(if value < 0.0 { "-inf" } else { "inf" });
+            return;
+        }
+        match self {
+            Style::Integer if value.abs() < SEVEN_DIGITS => {
+                integer(value.is_sign_negative(), value.abs() as u64, out);
+            }
+            Style::Fixed => decimal::fixed4(value, out),
+            Style::Scaled(power) => decimal::fixed4(decimal::scale_down(value, power), out),
+            Style::Integer | Style::Scientific => decimal::scientific::<4>(value, out),
         }
     }
 }

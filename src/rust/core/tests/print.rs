@@ -111,10 +111,32 @@ fn every_readable_dtype_prints() {
 }
 
 #[test]
-fn complex_numbers_are_refused_unless_there_are_none() {
-    let print = |dims: &[usize]| render(DType::C64, dims, &mut Counting::default(), &ALL);
-    assert_eq!(print(&[1]).unwrap_err().kind(), Kind::UnsupportedDtype);
-    assert_eq!(print(&[0]).unwrap(), "");
+fn floats_of_eight_bits_and_less_print_like_wider_ones() {
+    let bytes = |dtype, bytes: &[u8]| text(dtype, &[bytes.len()], bytes, &ALL);
+    assert_eq!(bytes(DType::F8E5M2, &[0x3c, 0xc0, 0x7c, 0xfc, 0x7e]), "    1\n   -2\n  inf\n -inf\n  nan\n");
+    assert_eq!(bytes(DType::F8E4M3FN, &[0x7e, 0x01]), " 448.0000\n   0.0020\n");
+    assert_eq!(bytes(DType::F8E8M0FNU, &[0xfe, 0xff]), " 1.7014e+38\n        nan\n");
+    assert_eq!(bytes(DType::F8E8M0FNU, &[0x00, 0x7f]), " 5.8775e-39\n 1.0000e+00\n");
+    assert_eq!(bytes(DType::F4E2M1FN, &[0x07, 0x09]), "  6.0000\n -0.5000\n");
+}
+
+#[test]
+fn complex_numbers_have_a_sign_between_their_parts_and_one_style() {
+    let c64 = |values: &[(f32, f32)]| {
+        let bytes: Vec<_> = values.iter().flat_map(|(re, im)| [re.to_ne_bytes(), im.to_ne_bytes()].concat()).collect();
+        text(DType::C64, &[values.len()], &bytes, &ALL)
+    };
+    assert_eq!(c64(&[(1.0, 2.0), (-10.0, -0.0)]), "   1+2i\n -10-0i\n");
+    assert_eq!(c64(&[(1.0, 2.5), (-10.0, -2.0)]), "   1.0000+2.5000i\n -10.0000-2.0000i\n");
+    assert_eq!(c64(&[(1e-7, 2.5e-7), (0.0, -1e-7)]), "1e-07 *\n 1.0000+2.5000i\n 0.0000-1.0000i\n");
+    assert_eq!(c64(&[(1e-7, 1.5)]), " 1.0000e-07+1.5000e+00i\n");
+    assert_eq!(c64(&[(1e7, 1.0)]), " 1.0000e+07+1i\n");
+    assert_eq!(
+        c64(&[(f32::NAN, f32::NAN), (f32::INFINITY, f32::NEG_INFINITY), (0.5, f32::INFINITY)]),
+        "    nan+nani\n    inf-infi\n 0.5000+infi\n"
+    );
+    let wide: Vec<_> = [0.1f64, -1.25].iter().flat_map(|x| x.to_ne_bytes()).collect();
+    assert_eq!(text(DType::C128, &[], &wide, &ALL), " 0.1000-1.2500i\n");
 }
 
 #[test]
