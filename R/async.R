@@ -59,9 +59,9 @@ as_array_async <- function(x, ...) {
 }
 
 #' @export
-as_array_async.PJRTBuffer <- function(x, ...) {
+as_array_async.PJRTBuffer <- function(x, int64 = c("integer64", "double", "integer"), ...) {
   promise <- new.env(parent = emptyenv())
-  promise$data <- .Call(ffi_transfer_start, x)
+  promise$data <- .Call(ffi_transfer_start, x, int64)
   promise$dtype <- elt_type(x)
   promise$shape <- shape(x)
   promise$materialized <- FALSE

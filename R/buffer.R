@@ -51,24 +51,28 @@ pjrt_buffer <- function(data, dtype = NULL, device = NULL, shape = NULL, check =
   UseMethod("pjrt_buffer")
 }
 
-upload <- function(data, dtype, device, shape, check) {
-  .Call(ffi_buffer_new, data, dtype_name(dtype), as_pjrt_device(device), shape, check)
+# The methods are written out, and hand everything on as it is: each further R function would cost as much as the rest.
+
+#' @export
+pjrt_buffer.numeric <- function(data, dtype = NULL, device = NULL, shape = NULL, check = FALSE, ...) {
+  if (...length() > 0L) check_unused(...)
+  .Call(ffi_buffer_new, data, dtype, device, shape, check)
 }
 
 #' @export
-pjrt_buffer.logical <- function(data, dtype = NULL, device = NULL, shape = NULL, check = FALSE, ...) {
-  check_unused(...)
-  upload(data, dtype, device, shape, check)
-}
+pjrt_buffer.double <- pjrt_buffer.numeric
 
 #' @export
-pjrt_buffer.integer <- pjrt_buffer.logical
+pjrt_buffer.integer <- pjrt_buffer.numeric
 
 #' @export
-pjrt_buffer.numeric <- pjrt_buffer.logical
+pjrt_buffer.logical <- pjrt_buffer.numeric
 
 #' @export
-pjrt_buffer.integer64 <- pjrt_buffer.logical
+pjrt_buffer.complex <- pjrt_buffer.numeric
+
+#' @export
+pjrt_buffer.integer64 <- pjrt_buffer.numeric
 
 #' @rdname pjrt_buffer
 #' @export
@@ -83,13 +87,13 @@ pjrt_buffer.raw <- function(data, ..., dtype = NULL, device = NULL, shape = NULL
   if (missing(row_major)) {
     abort_input("row_major must be provided for raw data: TRUE when the last index varies fastest, else FALSE.")
   }
-  .Call(ffi_buffer_from_raw, data, dtype_name(dtype), as_pjrt_device(device), shape, row_major)
+  .Call(ffi_buffer_from_raw, data, dtype, device, shape, row_major)
 }
 
 #' @export
 pjrt_buffer.PJRTBuffer <- function(data, dtype = NULL, device = NULL, shape = NULL, check = FALSE, ...) {
   check_unused(...)
-  if (!is.null(dtype) && !identical(.Call(ffi_dtype_canonical, dtype_name(dtype)), elt_type(data))) {
+  if (!is.null(dtype) && !identical(.Call(ffi_dtype_canonical, dtype), elt_type(data))) {
     abort_input("Must use the same data type as the data.")
   }
   if (!is.null(device) && as_pjrt_device(device) != device(data)) {
@@ -119,7 +123,7 @@ abort_no_data <- function(data) {
     "Convert it to numbers first."
   }
   abort_input(
-    "`data` must be a logical, integer, double, integer64 or raw vector, not an object of class <",
+    "`data` must be a logical, integer, double, complex, integer64 or raw vector, not an object of class <",
     paste(class(data), collapse = "/"), ">.",
     hints = hints
   )
@@ -131,27 +135,26 @@ pjrt_scalar <- function(data, dtype = NULL, device = NULL, check = FALSE, ...) {
   UseMethod("pjrt_scalar")
 }
 
-check_single <- function(data) {
-  if (length(data) != 1L) {
-    abort_input("data must have length 1, not ", length(data), ".")
-  }
+#' @export
+pjrt_scalar.numeric <- function(data, dtype = NULL, device = NULL, check = FALSE, ...) {
+  if (...length() > 0L) check_unused(...)
+  .Call(ffi_buffer_scalar, data, dtype, device, check)
 }
 
 #' @export
-pjrt_scalar.logical <- function(data, dtype = NULL, device = NULL, check = FALSE, ...) {
-  check_unused(...)
-  check_single(data)
-  upload(data, dtype, device, integer(), check)
-}
+pjrt_scalar.double <- pjrt_scalar.numeric
 
 #' @export
-pjrt_scalar.integer <- pjrt_scalar.logical
+pjrt_scalar.integer <- pjrt_scalar.numeric
 
 #' @export
-pjrt_scalar.numeric <- pjrt_scalar.logical
+pjrt_scalar.logical <- pjrt_scalar.numeric
 
 #' @export
-pjrt_scalar.integer64 <- pjrt_scalar.logical
+pjrt_scalar.complex <- pjrt_scalar.numeric
+
+#' @export
+pjrt_scalar.integer64 <- pjrt_scalar.numeric
 
 #' @rdname pjrt_buffer
 #' @export
@@ -160,7 +163,7 @@ pjrt_scalar.raw <- function(data, ..., dtype = NULL, device = NULL) {
   if (is.null(dtype)) {
     abort_input("dtype must be provided for raw data.")
   }
-  .Call(ffi_buffer_from_raw, data, dtype_name(dtype), as_pjrt_device(device), integer(), TRUE)
+  .Call(ffi_buffer_from_raw, data, dtype, device, integer(), TRUE)
 }
 
 #' @export
@@ -176,7 +179,7 @@ pjrt_scalar.default <- function(data, dtype = NULL, device = NULL, check = FALSE
 #' @rdname pjrt_buffer
 #' @export
 pjrt_empty <- function(dtype, shape, device = NULL) {
-  .Call(ffi_buffer_empty, dtype_name(dtype), shape, as_pjrt_device(device))
+  .Call(ffi_buffer_empty, dtype, shape, device)
 }
 
 #' The shape of a buffer

@@ -44,11 +44,6 @@ data_type_name <- function(x) {
   if (name == "pred") "bool" else name
 }
 
-# A dtype argument as a plain string for the native side, which knows all names; NULL stays NULL.
-dtype_name <- function(x) {
-  if (is.null(x) || is.character(x)) x else as.character(x)
-}
-
 #' @export
 as.character.PJRTElementType <- function(x, ...) {
   as.character(unclass(x))

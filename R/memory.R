@@ -12,3 +12,35 @@ print.PJRTMemory <- function(x, ...) {
   cat("<PJRTMemory:", x$kind, ">\n", sep = "")
   invisible(x)
 }
+
+#' Memory in use
+#'
+#' Tells how much memory buffers take, and how much host memory is in use or kept for the way between R and devices.
+#'
+#' Large arrays on their way to R or to a device, and large arrays that came to R by [as_array()], lie in blocks of
+#' memory that the package keeps for the next one when they are free: to touch fresh memory costs more than the work.
+#' `options(pjrt.staging_max = )` is the number of bytes that it keeps at most, 256 MB unless you set it; 0 keeps none.
+#'
+#' R's garbage collector counts the memory of buffers on the CPU that were made from R data, with the handle that holds
+#' them. Memory that it cannot see (results of programs, other devices) makes it run when much of it is new.
+#'
+#' @return A list:
+#' * `clients`: a data frame with one row for each client: `platform`, `live_buffers` (neither dropped nor donated) and
+#'   their `live_bytes`.
+#' * `staging`: bytes of host memory `in_use`, `kept` for the next use, and the `max` that is kept.
+#' * `pinned`: the number of R vectors that are kept because a device uses their memory, or is about to read it.
+#' @examplesIf pjrt::plugins_downloaded("cpu")
+#' x <- pjrt_buffer(rnorm(1e5))
+#' pjrt_memory_stats()
+#' @export
+pjrt_memory_stats <- function() {
+  stats <- call_native(ffi_memory_stats)
+  list(
+    clients = data.frame(
+      platform = as.character(stats$platform), live_buffers = as.numeric(stats$live_buffers),
+      live_bytes = as.numeric(stats$live_bytes)
+    ),
+    staging = c(in_use = stats$staging_in_use, kept = stats$staging_kept, max = stats$staging_max),
+    pinned = stats$pinned
+  )
+}

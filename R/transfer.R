@@ -25,8 +25,9 @@ as_array <- function(x, ...) {
 
 #' @rdname as_array
 #' @export
-as_array.PJRTBuffer <- function(x, check = FALSE, ...) {
-  with_bit64(.Call(ffi_buffer_array, x, check))
+as_array.PJRTBuffer <- function(x, check = FALSE, int64 = c("integer64", "double", "integer"), ...) {
+  array <- .Call(ffi_buffer_array, x, check, int64)
+  if (is.object(array)) with_bit64(array) else array
 }
 
 #' @export
@@ -50,10 +51,7 @@ as_raw <- function(x, ...) {
 
 #' @rdname as_array
 #' @export
-as_raw.PJRTBuffer <- function(x, row_major, ...) {
-  if (missing(row_major)) {
-    abort_input("`row_major` must be TRUE or FALSE: TRUE for bytes whose last index varies fastest.")
-  }
+as_raw.PJRTBuffer <- function(x, row_major = TRUE, ...) {
   .Call(ffi_buffer_raw, x, row_major)
 }
 

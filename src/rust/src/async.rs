@@ -6,6 +6,7 @@ use crate::handle::{self, Empty};
 use crate::sexp::{self, Protected};
 use crate::transfer;
 use extendr_ffi::SEXP;
+use pjrt_core::dtype::RType;
 use pjrt_core::read::Transfer;
 use pjrt_core::Spec;
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 pub struct Promise {
     transfer: Transfer,
     spec: Arc<Spec>,
+    r_type: RType,
 }
 
 /// `buffer_await(buffer)`: waits for the buffer's content.
@@ -29,13 +31,14 @@ pub extern "C" fn buffer_is_ready(buffer: SEXP) -> SEXP {
     entry(|| Ok(sexp::new_flag(get(buffer)?.is_ready()?)))
 }
 
-/// `transfer_start(buffer)`: starts a transfer to the host.
-pub extern "C" fn transfer_start(buffer: SEXP) -> SEXP {
+/// `transfer_start(buffer, int64)`: starts a transfer to the host.
+pub extern "C" fn transfer_start(buffer: SEXP, int64: SEXP) -> SEXP {
     entry(|| {
         let buffer = get(buffer)?;
+        let r_type = transfer::r_type(buffer.dtype(), int64)?;
         let handle = Empty::<Promise>::new();
         let _protected = Protected::new(handle.sexp());
-        let promise = Promise { transfer: buffer.start_read()?, spec: buffer.spec().clone() };
+        let promise = Promise { transfer: buffer.start_read()?, spec: buffer.spec().clone(), r_type };
         Ok(handle.fill(promise))
     })
 }
@@ -50,8 +53,8 @@ pub extern "C" fn transfer_value(transfer: SEXP) -> SEXP {
     entry(|| {
         let promise: &Promise = handle::get(transfer, "transfer")?;
         drop(promise.transfer.wait()?);
-        let array = Protected::new(transfer::new_array(&promise.spec)?);
-        transfer::fill(array.sexp(), &promise.spec, &promise.transfer.wait()?)?;
+        let array = Protected::new(transfer::new_array(&promise.spec, promise.r_type)?);
+        transfer::fill(array.sexp(), &promise.spec, promise.r_type, false, &promise.transfer.wait()?)?;
         Ok(array.sexp())
     })
 }

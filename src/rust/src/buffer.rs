@@ -2,39 +2,73 @@
 
 use crate::conditions::{entry, flag, refuse, Outcome};
 use crate::handle::{self, Empty};
+use crate::pins::{self, Pin};
 use crate::sexp::{self, Protected};
 use crate::transfer::reordered;
-use crate::{device, dtype, memory, pins};
+use crate::{device, dtype, memory};
 use extendr_ffi::*;
-use pjrt_core::convert::{self, HostValues};
+use pjrt_core::convert::{self, HostValues, Misfits};
 use pjrt_core::reorder::Plan;
 use pjrt_core::{layout, Buffer, DType, Device, HostMemory, Spec};
 use std::mem::ManuallyDrop;
+use std::ptr::NonNull;
 
-/// `buffer_new(data, dtype, device, shape, check)`: a buffer from a logical, integer, double or integer64 vector.
+/// Up to this size, the plugin copies an array while it is called: to share memory costs more.
+const SMALL: usize = 2048;
+
+/// From this size on, R's own memory is used in place where that is possible: below, a copy is cheap, and the R object can
+/// still be changed in place.
+const SHARED: usize = 16 << 10;
+
+/// From this size on, an array is converted while R goes on.
+const BACKGROUND: usize = 8 << 20;
+
+/// `buffer_new(data, dtype, device, shape, check)`: a buffer from a logical, integer, double, complex or integer64 vector.
 pub extern "C" fn buffer_new(data: SEXP, dtype: SEXP, device: SEXP, shape: SEXP, check: SEXP) -> SEXP {
     entry(|| {
-        let check = flag(check, "check")?;
-        let (values, default) = values(data)?;
-        let dtype = dtype::parse(dtype, Some(default))?;
-        values.check_dtype(dtype)?;
+        let device = device::resolve(device)?;
         let dims = if sexp::is_nil(shape) { own_shape(data) } else { given_shape(shape)? };
-        let spec = Spec::new(dtype, &dims)?;
-        check_length(sexp::len(data), &spec)?;
-        if check {
-            check_values(&values, dtype)?;
-        }
-        let single = sexp::len(data) == 1;
-        let source = if single { vec![0; dims.len()] } else { layout::column_major(&dims) };
-        upload(handle::get(device, "device")?, spec, |spec, target| unsafe {
-            values.encode(spec.dtype, &Plan::new(&spec.dims, &source, &layout::row_major(&spec.dims)), target)
-        })
+        from_vector(data, dtype, device, &dims, check)
     })
+}
+
+/// `buffer_scalar(data, dtype, device, check)`: a buffer of rank 0 from such a vector, which has one value.
+pub extern "C" fn buffer_scalar(data: SEXP, dtype: SEXP, device: SEXP, check: SEXP) -> SEXP {
+    entry(|| {
+        if sexp::len(data) != 1 {
+            refuse!(InvalidInput, "data must have length 1, not {}.", sexp::len(data));
+        }
+        from_vector(data, dtype, device::resolve(device)?, &[], check)
+    })
+}
+
+fn from_vector(data: SEXP, dtype: SEXP, device: &Device, dims: &[i64], check: SEXP) -> Outcome<SEXP> {
+    let check = flag(check, "check")?;
+    let kind = Kind::of(data)?;
+    let dtype = dtype::parse(dtype, Some(kind.default_dtype()))?;
+    kind.values(&[]).check_dtype(dtype)?;
+    let spec = Spec::new(dtype, dims)?;
+    let len = sexp::len(data);
+    check_length(len, &spec)?;
+    let plan = Plan::new(dims, &layout::column_major(dims), &layout::row_major(dims));
+    let total = spec.len();
+    let numeric = matches!(sexp::kind(data), SEXPTYPE::INTSXP | SEXPTYPE::REALSXP);
+    if numeric && sexp::is_compact(data) && (plan.is_contiguous() || len == 1) {
+        let source = Source { vector: data, in_place: None, now: true };
+        let compact = Compact(data);
+        return upload(device, spec, source, move |target| compact.encode(kind, dtype, total, target, check));
+    }
+    let values = kind.values(kind.bytes(data));
+    let in_place = len == total && plan.is_contiguous() && values.are_elements(dtype) && !check;
+    let source = Source { vector: data, in_place: in_place.then(|| values.data()), now: check };
+    // SAFETY: the vector has one value or as many as the shape, for whose bytes there is room.
+    upload(device, spec, source, move |target| unsafe { values.encode(dtype, &plan, total, target, check) })
 }
 
 /// `buffer_from_raw(data, dtype, device, shape, row_major)`: a buffer from the bytes of its elements.
 pub extern "C" fn buffer_from_raw(data: SEXP, dtype: SEXP, device: SEXP, shape: SEXP, row_major: SEXP) -> SEXP {
     entry(|| {
+        let device = device::resolve(device)?;
         let row_major = flag(row_major, "row_major")?;
         let spec = Spec::new(dtype::parse(dtype, None)?, &given_shape(shape)?)?;
         let bytes = sexp::raws(data);
@@ -49,11 +83,15 @@ pub extern "C" fn buffer_from_raw(data: SEXP, dtype: SEXP, device: SEXP, shape: 
                 spec.bytes()
             );
         }
-        let order = order(row_major, &spec);
-        upload(handle::get(device, "device")?, spec, |spec, target| unsafe {
-            let plan = Plan::new(&spec.dims, &order, &layout::row_major(&spec.dims));
-            convert::copy(spec.dtype, &plan, bytes.as_ptr(), target);
-            Ok(())
+        let plan = Plan::new(&spec.dims, &order(row_major, &spec), &layout::row_major(&spec.dims));
+        let in_place = plan.is_contiguous().then_some(bytes.as_ptr());
+        let (dtype, empty) = (spec.dtype, spec.is_empty());
+        upload(device, spec, Source { vector: data, in_place, now: false }, move |target| {
+            if !empty {
+                // SAFETY: both sides have the spec's bytes.
+                unsafe { convert::copy(dtype, &plan, bytes.as_ptr(), target) };
+            }
+            Ok(None)
         })
     })
 }
@@ -61,11 +99,13 @@ pub extern "C" fn buffer_from_raw(data: SEXP, dtype: SEXP, device: SEXP, shape: 
 /// `buffer_empty(dtype, shape, device)`: a buffer whose elements are all zero.
 pub extern "C" fn buffer_empty(dtype: SEXP, shape: SEXP, device: SEXP) -> SEXP {
     entry(|| {
+        let device = device::resolve(device)?;
         let spec = Spec::new(dtype::parse(dtype, None)?, &given_shape(shape)?)?;
-        upload(handle::get(device, "device")?, spec, |spec, target| {
+        let size = spec.bytes();
+        upload(device, spec, Source { vector: sexp::nil(), in_place: None, now: false }, move |target| {
             // SAFETY: the memory has room for the spec's bytes.
-            unsafe { std::ptr::write_bytes(target, 0, spec.bytes()) };
-            Ok(())
+            unsafe { std::ptr::write_bytes(target, 0, size) };
+            Ok(None)
         })
     })
 }
@@ -128,43 +168,220 @@ pub fn get<'a>(buffer: SEXP) -> Outcome<&'a Buffer> {
     handle::get(buffer, "buffer")
 }
 
-/// Makes a buffer of `spec` on `device`, its bytes written by `write`.
-fn upload(device: &Device, spec: Spec, write: impl Fn(&Spec, *mut u8) -> pjrt_core::Result<()>) -> Outcome<SEXP> {
-    memory::relieve_pressure(device.client());
+/// Where the content of a new buffer comes from.
+struct Source {
+    /// The R vector that is read, or nil.
+    vector: SEXP,
+    /// Where its elements lie in the very form and order of the buffer's, if they do.
+    in_place: Option<*const u8>,
+    /// Whether it must be read before the call ends.
+    now: bool,
+}
+
+/// How the content gets to the device.
+#[derive(Clone, Copy, PartialEq)]
+enum Route {
+    /// Written to the stack, and copied by the plugin.
+    Small,
+    /// The device uses R's memory.
+    Shared,
+    /// Written to new memory while R goes on.
+    Background,
+    /// Written to new memory.
+    Now,
+}
+
+impl Route {
+    fn of(device: &Device, spec: &Spec, source: &Source) -> Route {
+        let size = spec.bytes();
+        let shares = device.client().shares_host_memory() && !spec.dtype.is_packed();
+        if size <= SMALL {
+            Route::Small
+        } else if shares && size >= SHARED && source.in_place.is_some_and(HostMemory::is_aligned) {
+            Route::Shared
+        } else if size >= BACKGROUND && !source.now {
+            Route::Background
+        } else {
+            Route::Now
+        }
+    }
+}
+
+/// Makes a buffer of `spec` on `device`, its bytes written by `write`, which tells what the dtype cannot hold.
+fn upload(
+    device: &Device,
+    spec: Spec,
+    source: Source,
+    write: impl FnOnce(*mut u8) -> pjrt_core::Result<Option<Misfits>> + Send + 'static,
+) -> Outcome<SEXP> {
     let client = device.client();
-    let size = spec.bytes();
+    let (size, dtype) = (spec.bytes(), spec.dtype);
+    let route = Route::of(device, &spec, &source);
+    memory::relieve_pressure(client);
     // R may leave its allocations by a long jump: nothing may wait to be dropped meanwhile.
     let owned = ManuallyDrop::new((spec, write));
-    let vector = Protected::new(if client.shares_host_memory() { memory::vector(client, size)? } else { sexp::nil() });
-    pins::reserve();
-    let handle = Empty::over(vector.sexp());
+    if matches!(route, Route::Shared | Route::Background) {
+        pins::reserve();
+    }
+    // R weighs the buffer by what its handle holds. Arrays in the background are too large for that: such a vector would
+    // have R collect all its garbage first.
+    let companion = match route {
+        Route::Shared => source.vector,
+        Route::Small | Route::Now if client.shares_host_memory() => memory::weight(size),
+        _ => sexp::nil(),
+    };
+    let companion = Protected::new(companion);
+    let handle = Empty::over(companion.sexp());
     let _protected = Protected::new(handle.sexp());
     let (spec, write) = ManuallyDrop::into_inner(owned);
-    let memory = match memory::of_vector(vector.sexp(), size) {
-        Some(memory) => memory,
-        None => memory::with_retry(client, || HostMemory::new(size))?,
+
+    let buffer = match route {
+        Route::Small => {
+            let mut bytes = [0u64; SMALL / 8];
+            check_misfits(write(bytes.as_mut_ptr().cast())?, dtype)?;
+            // SAFETY: as many bytes as the array has.
+            let bytes = unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), size) };
+            memory::with_retry(client, || Buffer::from_bytes(device, spec.clone(), bytes))?
+        }
+        Route::Shared => {
+            let Some(pin) = pins::pin(source.vector) else { refuse!(Internal, "There is no room to keep a vector.") };
+            let data = source.in_place.and_then(|data| NonNull::new(data.cast_mut())).unwrap_or(NonNull::dangling());
+            // SAFETY: the vector is kept, and not changed, until the pin is dropped.
+            let memory = unsafe { HostMemory::lent(data, size, move || drop(pin)) };
+            memory::with_retry(client, || Buffer::from_host(device, spec.clone(), &memory))?
+        }
+        Route::Background => {
+            let memory = memory::with_retry(client, || HostMemory::new(size))?;
+            let pin: Option<Pin> = if sexp::is_nil(source.vector) { None } else { pins::pin(source.vector) };
+            Buffer::from_host_later(device, spec, memory, move |target| {
+                let _pin = pin;
+                write(target).map(drop)
+            })?
+        }
+        Route::Now => {
+            let memory = memory::with_retry(client, || HostMemory::new(size))?;
+            check_misfits(write(memory.data())?, dtype)?;
+            memory::with_retry(client, || Buffer::from_host(device, spec.clone(), &memory))?
+        }
     };
-    write(&spec, memory.data())?;
-    let buffer = memory::with_retry(client, || Buffer::from_host(device, spec.clone(), &memory))?;
+    if !sexp::is_nil(companion.sexp()) {
+        client.forget_new_bytes(size);
+    }
     Ok(handle.fill(buffer))
 }
 
-/// The values of an R vector and the dtype that they take by default.
-fn values<'a>(data: SEXP) -> Outcome<(HostValues<'a>, DType)> {
-    match sexp::kind(data) {
-        SEXPTYPE::LGLSXP => Ok((HostValues::Logical(sexp::integers(data)), DType::Pred)),
-        SEXPTYPE::INTSXP => Ok((HostValues::Integer(sexp::integers(data)), DType::I32)),
-        SEXPTYPE::REALSXP => {
-            let doubles = sexp::doubles(data);
-            if sexp::inherits(data, c"integer64") {
-                // SAFETY: integer64 vectors are 64-bit integers in the memory of doubles.
-                let integers = unsafe { std::slice::from_raw_parts(doubles.as_ptr().cast(), doubles.len()) };
-                Ok((HostValues::Integer64(integers), DType::I64))
-            } else {
-                Ok((HostValues::Double(doubles), DType::F32))
+/// The types of R vectors that buffers are made from.
+#[derive(Clone, Copy)]
+enum Kind {
+    Logical,
+    Integer,
+    Double,
+    Integer64,
+    Complex,
+}
+
+impl Kind {
+    fn of(data: SEXP) -> Outcome<Kind> {
+        match sexp::kind(data) {
+            SEXPTYPE::LGLSXP => Ok(Kind::Logical),
+            SEXPTYPE::INTSXP => Ok(Kind::Integer),
+            SEXPTYPE::REALSXP if sexp::inherits(data, c"integer64") => Ok(Kind::Integer64),
+            SEXPTYPE::REALSXP => Ok(Kind::Double),
+            SEXPTYPE::CPLXSXP => Ok(Kind::Complex),
+            _ => refuse!(InvalidInput, "`data` must be a logical, integer, double, complex, integer64 or raw vector."),
+        }
+    }
+
+    fn default_dtype(self) -> DType {
+        match self {
+            Kind::Logical => DType::Pred,
+            Kind::Integer => DType::I32,
+            Kind::Double => DType::F32,
+            Kind::Integer64 => DType::I64,
+            Kind::Complex => DType::C64,
+        }
+    }
+
+    /// The memory of a vector of this kind.
+    fn bytes(self, data: SEXP) -> &'static [u8] {
+        unsafe fn bytes<T>(values: &[T]) -> &'static [u8] {
+            std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values))
+        }
+        // SAFETY: what outlives the call is kept by a pin.
+        unsafe {
+            match self {
+                Kind::Logical | Kind::Integer => bytes(sexp::integers(data)),
+                Kind::Double | Kind::Integer64 => bytes(sexp::doubles(data)),
+                Kind::Complex => bytes(sexp::complexes(data)),
             }
         }
-        _ => refuse!(InvalidInput, "`data` must be a logical, integer, double, integer64 or raw vector."),
+    }
+
+    /// The values that lie in the memory of such a vector.
+    fn values(self, bytes: &'static [u8]) -> HostValues<'static> {
+        fn slice<T>(bytes: &'static [u8]) -> &'static [T] {
+            if bytes.is_empty() {
+                return &[];
+            }
+            // SAFETY: vectors of this kind have values of this type in their memory.
+            unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len() / size_of::<T>()) }
+        }
+        match self {
+            Kind::Logical => HostValues::Logical(slice(bytes)),
+            Kind::Integer => HostValues::Integer(slice(bytes)),
+            Kind::Double => HostValues::Double(slice(bytes)),
+            Kind::Integer64 => HostValues::Integer64(slice(bytes)),
+            Kind::Complex => HostValues::Complex(slice(bytes)),
+        }
+    }
+}
+
+/// A vector that R only describes, and who reads it on R's thread.
+#[derive(Clone, Copy)]
+struct Compact(SEXP);
+
+// SAFETY: read before the call that brought it ends.
+unsafe impl Send for Compact {}
+
+impl Compact {
+    /// Encodes the vector piece by piece, so that it is never whole in memory.
+    fn encode(
+        self,
+        kind: Kind,
+        dtype: DType,
+        total: usize,
+        target: *mut u8,
+        check: bool,
+    ) -> pjrt_core::Result<Option<Misfits>> {
+        const PIECE: usize = 8192;
+        let len = sexp::len(self.0);
+        let mut piece = [0u64; PIECE];
+        let mut all: Option<Misfits> = None;
+        for start in (0..len).step_by(PIECE) {
+            let count = PIECE.min(len - start);
+            let (from, size) = (start as R_xlen_t, count as R_xlen_t);
+            let width = unsafe {
+                if sexp::kind(self.0) == SEXPTYPE::INTSXP {
+                    sexp::INTEGER_GET_REGION(self.0, from, size, piece.as_mut_ptr().cast());
+                    4
+                } else {
+                    sexp::REAL_GET_REGION(self.0, from, size, piece.as_mut_ptr().cast());
+                    8
+                }
+            };
+            // SAFETY: the piece is filled, and used before it is filled again.
+            let bytes = unsafe { std::slice::from_raw_parts(piece.as_ptr().cast(), count * width) };
+            let (plan, reach) = (Plan::contiguous(count), if len == 1 { total } else { count });
+            let to = target.wrapping_add(start * dtype.host_bytes());
+            // SAFETY: the target has room for all elements.
+            let found = unsafe { kind.values(bytes).encode(dtype, &plan, reach, to, check)? };
+            if let Some(found) = found {
+                let sum = all.get_or_insert(Misfits { missing: 0, out_of_range: 0, first: start + found.first });
+                sum.missing += found.missing;
+                sum.out_of_range += found.out_of_range;
+            }
+        }
+        Ok(all)
     }
 }
 
@@ -195,8 +412,8 @@ fn check_length(len: usize, spec: &Spec) -> Outcome<()> {
     Ok(())
 }
 
-fn check_values(values: &HostValues, dtype: DType) -> Outcome<()> {
-    let Some(found) = values.misfits(dtype) else { return Ok(()) };
+fn check_misfits(found: Option<Misfits>, dtype: DType) -> Outcome<()> {
+    let Some(found) = found else { return Ok(()) };
     let mut problems = Vec::new();
     if found.missing > 0 {
         problems.push(format!("{} NA value(s), which have no representation at the XLA level", found.missing));

@@ -73,11 +73,8 @@ fn signal() -> SEXP {
     });
     unsafe {
         Rf_protect(arguments);
-        let name = Rf_protect(sexp::new_string("pjrt"));
-        let namespace = Rf_protect(sexp::R_FindNamespace(name));
-        let call = Rf_protect(sexp::Rf_lang2(Rf_install(c"signal_failure".as_ptr()), arguments));
-        let value = sexp::Rf_eval(call, namespace);
-        Rf_unprotect(4);
+        let value = sexp::call_ours(c"signal_failure", arguments);
+        Rf_unprotect(1);
         value
     }
 }

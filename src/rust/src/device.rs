@@ -7,6 +7,7 @@ use extendr_api::prelude::*;
 use extendr_ffi::{SET_VECTOR_ELT, SEXP, SEXPTYPE, VECTOR_ELT};
 use pjrt_core::{Client, Device};
 use std::cell::RefCell;
+use std::ffi::CString;
 
 thread_local! {
     /// For each client its list of device handles, which R keeps for the session.
@@ -30,6 +31,29 @@ pub fn all(client: &Client) -> SEXP {
 /// The R object of a client's device.
 pub fn object(client: &Client, index: usize) -> SEXP {
     unsafe { VECTOR_ELT(all(client), index as _) }
+}
+
+/// The device of an argument: a `PJRTDevice`, or whatever `as_pjrt_device()` in R takes. R may leave this by a long jump,
+/// so it comes before anything is owned.
+pub fn resolve<'a>(x: SEXP) -> Outcome<&'a Device> {
+    if sexp::kind(x) == SEXPTYPE::EXTPTRSXP && sexp::inherits(x, c"PJRTDevice") {
+        return handle::get(x, "device");
+    }
+    if sexp::is_nil(x) {
+        if let Some(client) = default_client() {
+            return handle::get(object(client, 0), "device");
+        }
+    }
+    // A device's object is kept for the session.
+    handle::get(sexp::call_ours(c"as_pjrt_device", x), "device")
+}
+
+/// The client of the default platform, if there is one: what `the$clients` in R has under the platform's name.
+fn default_client<'a>() -> Option<&'a Client> {
+    let platform = std::env::var("PJRT_PLATFORM").ok().filter(|name| !name.is_empty());
+    let name = CString::new(platform.as_deref().unwrap_or("cpu")).ok()?;
+    let clients = sexp::variable(sexp::variable(sexp::namespace(), c"the")?, c"clients")?;
+    handle::get(sexp::variable(clients, &name)?, "client").ok()
 }
 
 /// The plugin's string for the device.

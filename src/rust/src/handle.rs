@@ -3,13 +3,13 @@
 //! The pointer's tag is a small raw vector with an allocator of ours; when R collects it, the value is dropped. That costs
 //! a fraction of a finalizer. The pointer's protected slot is free for what the value uses: a buffer's memory.
 
-use crate::conditions::{refuse, Outcome};
+use crate::conditions::{Failure, Outcome};
 use crate::r#async::Promise;
 use crate::sexp::{self, Allocator, Protected};
 use extendr_api::Robj;
 use extendr_ffi::*;
 use pjrt_core::execute::ExecuteOptions;
-use pjrt_core::{Buffer, Client, Device, Executable, Plugin, Program};
+use pjrt_core::{Buffer, Client, Device, Error, Executable, Kind, Plugin, Program};
 use std::ffi::{c_void, CStr};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
@@ -135,30 +135,34 @@ pub fn object<T: Owned>(value: T) -> Robj {
 /// # Errors
 /// `InvalidPointer` when `x` is no handle of this type, or one that was saved and loaded.
 pub fn get<'a, T: Owned>(x: SEXP, argument: &str) -> Outcome<&'a T> {
-    if sexp::kind(x) != SEXPTYPE::EXTPTRSXP || !sexp::inherits(x, T::CLASS) {
-        refuse!(InvalidPointer, "`{argument}` must be a `{}`.", T::CLASS.to_string_lossy());
+    if sexp::kind(x) == SEXPTYPE::EXTPTRSXP {
+        let address = unsafe { R_ExternalPtrAddr(x) };
+        let tag = sexp::raws(unsafe { R_ExternalPtrTag(x) });
+        let sealed = tag.len() == size_of::<Body<T>>()
+            // SAFETY: the vector is as long as a body, which begins with the seal.
+            && unsafe { tag.as_ptr().cast::<Seal>().read_unaligned() } == Seal::new::<T>(address);
+        if sealed {
+            // SAFETY: pointers with our seal point to an owner.
+            if let Some(value) = unsafe { address.cast::<Owner<T>>().as_ref() }.and_then(Option::as_ref) {
+                return Ok(value);
+            }
+        }
     }
-    let address = unsafe { R_ExternalPtrAddr(x) };
-    let tag = sexp::raws(unsafe { R_ExternalPtrTag(x) });
-    let sealed = tag.len() == size_of::<Body<T>>()
-        // SAFETY: the vector is as long as a body, which begins with the seal.
-        && unsafe { tag.as_ptr().cast::<Seal>().read_unaligned() } == Seal::new::<T>(address);
-    if !address.is_null() && !sealed {
-        refuse!(
-            InvalidPointer,
-            "`{argument}` must be a `{}`: this pointer has the class, but this package did not make it.",
-            T::CLASS.to_string_lossy()
-        );
-    }
-    // SAFETY: pointers with our seal point to an owner, or nowhere once they were saved and loaded.
-    match unsafe { address.cast::<Owner<T>>().as_ref() }.and_then(Option::as_ref) {
-        Some(value) => Ok(value),
-        None => refuse!(
-            InvalidPointer,
-            "`{argument}` is a null pointer: a `{}` does not survive saving and loading, create it anew.",
-            T::CLASS.to_string_lossy()
-        ),
-    }
+    Err(no_handle::<T>(x, argument))
+}
+
+/// What is wrong with something that is no handle of this type.
+#[cold]
+fn no_handle<T: Owned>(x: SEXP, argument: &str) -> Failure {
+    let class = T::CLASS.to_string_lossy();
+    let message = if sexp::kind(x) != SEXPTYPE::EXTPTRSXP || !sexp::inherits(x, T::CLASS) {
+        format!("`{argument}` must be a `{class}`.")
+    } else if unsafe { R_ExternalPtrAddr(x) }.is_null() {
+        format!("`{argument}` is a null pointer: a `{class}` does not survive saving and loading, create it anew.")
+    } else {
+        format!("`{argument}` must be a `{class}`: this pointer has the class, but this package did not make it.")
+    };
+    Failure(Error::new(Kind::InvalidPointer, message))
 }
 
 /// Moves the R object in one handle's protected slot to another's: the memory of a donated buffer to the output that lives

@@ -49,10 +49,12 @@ fn plain_entries() -> Vec<extendr_api::metadata::Func> {
     entries! {
         r#async::buffer_await, "buffer_await", 1;
         r#async::buffer_is_ready, "buffer_is_ready", 1;
-        r#async::transfer_start, "transfer_start", 1;
+        r#async::transfer_start, "transfer_start", 2;
         r#async::transfer_is_ready, "transfer_is_ready", 1;
         r#async::transfer_value, "transfer_value", 1;
+        loaded, "loaded", 1;
         buffer::buffer_new, "buffer_new", 5;
+        buffer::buffer_scalar, "buffer_scalar", 4;
         buffer::buffer_from_raw, "buffer_from_raw", 5;
         buffer::buffer_empty, "buffer_empty", 3;
         buffer::buffer_dtype, "buffer_dtype", 1;
@@ -64,7 +66,7 @@ fn plain_entries() -> Vec<extendr_api::metadata::Func> {
         client::client_devices, "client_devices", 1;
         dtype::dtype_canonical, "dtype_canonical", 1;
         execute::executable_execute, "executable_execute", 5;
-        transfer::buffer_array, "buffer_array", 2;
+        transfer::buffer_array, "buffer_array", 3;
         transfer::buffer_raw, "buffer_raw", 2;
     }
 }
@@ -83,6 +85,12 @@ fn entry(name: &'static str, address: *const u8, arguments: usize) -> extendr_ap
         hidden: false,
         invisible: None,
     }
+}
+
+/// `loaded(namespace)`: called by the package whenever its namespace is loaded.
+extern "C" fn loaded(namespace: extendr_ffi::SEXP) -> extendr_ffi::SEXP {
+    sexp::set_namespace(namespace);
+    sexp::nil()
 }
 
 /// Called once by R when it loads the library: makes every function known to R by its plain name.

@@ -1,19 +1,25 @@
-//! Memory: which space a buffer lies in, and garbage collection when device memory fills that R cannot see.
+//! Memory: which space a buffer lies in, what R is told of memory that it does not see, and how much there is of it.
 
-use crate::conditions::Outcome;
-use crate::{handle, pins, sexp};
+use crate::conditions::{refuse, Outcome};
+use crate::sexp::{self, Allocator};
+use crate::{handle, pins};
 use extendr_api::prelude::*;
-use extendr_ffi::{RAW, SEXP, SEXPTYPE};
+use extendr_ffi::{R_xlen_t, Rf_install, SEXP, SEXPTYPE};
 use pjrt_core::error::RESOURCE_EXHAUSTED;
-use pjrt_core::{host, Buffer, Client, HostMemory, Kind};
-use std::ptr::NonNull;
-use std::sync::Arc;
+use pjrt_core::pool::{self, Block};
+use pjrt_core::{client, host, Buffer, Client, Kind};
+use std::ffi::c_void;
+use std::mem::ManuallyDrop;
+use std::ptr::null_mut;
 
 /// New bytes below which nobody asks how much memory is free.
 const FEW_BYTES: usize = 64 << 20;
 
 /// New bytes above which garbage is collected in any case.
 const MANY_BYTES: usize = 512 << 20;
+
+/// As little as a handle's own R objects take.
+const WEIGHTLESS: usize = 64;
 
 /// The kind of memory space that a buffer lies in, and the plugin's string for it.
 #[extendr]
@@ -37,11 +43,13 @@ pub fn relieve_pressure(client: &Client) {
     }
 }
 
-/// Runs `make`; when memory is exhausted, collects garbage, finalizers included, and tries once more.
+/// Runs `make`; when memory is exhausted, collects garbage, finalizers included, frees what is kept for later use, and
+/// tries once more.
 pub fn with_retry<T>(client: &Client, make: impl Fn() -> pjrt_core::Result<T>) -> pjrt_core::Result<T> {
     match make() {
         Err(error) if error.kind() == Kind::Pjrt(RESOURCE_EXHAUSTED) => {
             unsafe { sexp::R_gc() };
+            pool::clear();
             client.reset_new_bytes();
             make()
         }
@@ -49,25 +57,93 @@ pub fn with_retry<T>(client: &Client, make: impl Fn() -> pjrt_core::Result<T>) -
     }
 }
 
-/// A raw vector with room for `bytes` aligned ones, so that R knows of the memory and counts it. Not protected.
-pub fn vector(client: &Client, bytes: usize) -> Outcome<SEXP> {
-    let size = HostMemory::lent_size(bytes);
-    if size >= FEW_BYTES {
-        // R's own error would be of no class: see first whether there is as much, which touches none of it.
-        drop(with_retry(client, || HostMemory::new(size))?);
+/// What stands for `bytes` of memory that R does not see: a vector as long, in which nobody ever writes, so that it takes
+/// addresses and no memory. R's garbage collector counts it, and comes as often as for vectors of its own. Nil where
+/// that would be too little to matter. Not protected.
+pub fn weight(bytes: usize) -> SEXP {
+    if bytes <= WEIGHTLESS {
+        return sexp::nil();
     }
-    Ok(sexp::vector(SEXPTYPE::RAWSXP, size))
+    sexp::vector(SEXPTYPE::RAWSXP, bytes)
 }
 
-/// The memory of a raw vector made by [`vector`], which R keeps until nobody uses it; there must be room among the pins.
-pub fn of_vector(vector: SEXP, bytes: usize) -> Option<Arc<HostMemory>> {
-    if sexp::is_nil(vector) {
-        return None;
+/// A vector in memory from the pool, with room for `len` values of `width` bytes each, which the caller writes; small ones
+/// lie in R's own memory. Not protected.
+pub fn pooled_vector(kind: SEXPTYPE, len: usize, width: usize) -> Outcome<SEXP> {
+    let bytes = len * width;
+    if bytes < pool::LARGE {
+        return Ok(sexp::vector(kind, len));
     }
-    let place = pins::pin(vector)?;
-    // SAFETY: the vector was made for this many bytes and is kept until the release.
-    let start = unsafe { NonNull::new_unchecked(RAW(vector)) };
-    Some(unsafe { HostMemory::lent(start, bytes, move || pins::release(place)) })
+    apply_limit()?;
+    // Taken before R is asked, so that too large a vector is an error of ours.
+    let block = Block::new(bytes + ROOM).or_else(|_| {
+        unsafe { sexp::R_gc() };
+        pool::clear();
+        Block::new(bytes + ROOM)
+    })?;
+    let mut gift = ManuallyDrop::new(Gift { block, bytes });
+    // Garbage at once: what counts is that R hears of the bytes.
+    weight(bytes);
+    let mut allocator =
+        Allocator { alloc: start_in_block, free: free_block, reserved: null_mut(), data: (&raw mut gift).cast() };
+    Ok(unsafe { sexp::Rf_allocVector3(kind, len as R_xlen_t, &mut allocator) })
+}
+
+/// A block on its way to R's allocator, and the bytes of values that it is for.
+struct Gift {
+    block: Block,
+    bytes: usize,
+}
+
+/// Room in a block for what lies before the values.
+const ROOM: usize = 4 * pool::ALIGNMENT;
+
+/// Where in the block R's vector begins: its values are aligned as devices want them. The block's owner lies right before.
+unsafe extern "C" fn start_in_block(allocator: *mut Allocator, size: usize) -> *mut c_void {
+    // SAFETY: the giver does not drop it.
+    let Gift { block, bytes } = (*allocator).data.cast::<Gift>().read();
+    let header = size - bytes.next_multiple_of(8);
+    let values = block.data().as_ptr().add(ROOM - pool::ALIGNMENT);
+    let start = values.sub(header);
+    start.cast::<Block>().sub(1).write_unaligned(block);
+    start.cast()
+}
+
+/// Called by R's garbage collector: must not call R.
+unsafe extern "C" fn free_block(_: *mut Allocator, start: *mut c_void) {
+    let block = start.cast::<Block>().sub(1).read_unaligned();
+    // A panic must not reach R.
+    let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(block)));
+}
+
+/// Bounds the pool by `options(pjrt.staging_max = )`.
+pub fn apply_limit() -> Outcome<()> {
+    let option = unsafe { sexp::Rf_GetOption1(Rf_install(c"pjrt.staging_max".as_ptr())) };
+    let limit = match sexp::number(option) {
+        None if sexp::is_nil(option) => pool::DEFAULT_LIMIT,
+        Some(bytes) if bytes >= 0.0 => bytes as usize,
+        _ => refuse!(InvalidInput, "`options(pjrt.staging_max = )` must be a number of bytes, 0 or more."),
+    };
+    pool::set_limit(limit);
+    Ok(())
+}
+
+/// What the clients and the pool hold, in bytes: `clients` is one list for each.
+#[extendr]
+fn memory_stats() -> Outcome<Robj> {
+    apply_limit()?;
+    let clients = client::all();
+    let column = |value: fn(&Client) -> f64| clients.iter().map(value).collect::<Vec<_>>();
+    Ok(list!(
+        platform = clients.iter().map(Client::platform).collect::<Vec<_>>(),
+        live_buffers = column(|c| c.live_buffers() as f64),
+        live_bytes = column(|c| c.live_bytes() as f64),
+        staging_in_use = pool::in_use() as f64,
+        staging_kept = pool::kept() as f64,
+        staging_max = pool::limit() as f64,
+        pinned = pins::count() as f64
+    )
+    .into())
 }
 
 /// How many R vectors are kept because a device uses them.
@@ -79,5 +155,6 @@ fn pin_count() -> i32 {
 extendr_module! {
     mod memory;
     fn buffer_memory;
+    fn memory_stats;
     fn pin_count;
 }

@@ -48,12 +48,24 @@ pub fn reserve() {
     });
 }
 
-/// Keeps a vector; returns its place, for [`release`]. There must be room.
-pub fn pin(vector: SEXP) -> Option<usize> {
+/// A vector that is kept; dropped, on any thread, also while R collects garbage, when a device is done with it.
+pub struct Pin(usize);
+
+impl Drop for Pin {
+    fn drop(&mut self) {
+        release(self.0);
+    }
+}
+
+/// Keeps a vector, which R then never changes in place. There must be room, made by [`reserve`].
+pub fn pin(vector: SEXP) -> Option<Pin> {
     TABLE.with_borrow_mut(|t| {
         let place = t.free.pop()?;
-        unsafe { SET_VECTOR_ELT(t.list, place as _, vector) };
-        Some(place)
+        unsafe {
+            MARK_NOT_MUTABLE(vector);
+            SET_VECTOR_ELT(t.list, place as _, vector);
+        }
+        Some(Pin(place))
     })
 }
 
@@ -65,8 +77,7 @@ impl Table {
     }
 }
 
-/// Notes that a device is done with the vector at this place. From any thread, also while R collects garbage.
-pub fn release(place: usize) {
+fn release(place: usize) {
     let done = TABLE.try_with(|table| match table.try_borrow_mut() {
         Ok(mut table) if !table.list.is_null() => {
             table.let_go(place);

@@ -8,6 +8,7 @@ use pjrt_core::convert::NA_INTEGER;
 use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::os::raw::{c_char, c_int};
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// The memory functions behind a vector, as in R's `R_ext/Rallocators.h`.
 #[repr(C)]
@@ -22,15 +23,18 @@ pub struct Allocator {
 // Functions of R's API that extendr-ffi does not declare. Its type for R objects is opaque, hence the allowance.
 #[allow(improper_ctypes)]
 extern "C" {
+    pub fn COMPLEX_RO(x: SEXP) -> *const [f64; 2];
+    pub fn INTEGER_GET_REGION(x: SEXP, start: R_xlen_t, len: R_xlen_t, out: *mut c_int) -> R_xlen_t;
     pub fn INTEGER_RO(x: SEXP) -> *const c_int;
     pub fn LOGICAL_RO(x: SEXP) -> *const c_int;
     pub fn RAW_RO(x: SEXP) -> *const u8;
+    pub fn REAL_GET_REGION(x: SEXP, start: R_xlen_t, len: R_xlen_t, out: *mut f64) -> R_xlen_t;
     pub fn REAL_RO(x: SEXP) -> *const f64;
     pub fn R_CheckUserInterrupt();
-    pub fn R_FindNamespace(name: SEXP) -> SEXP;
     pub fn R_gc();
     pub fn R_ToplevelExec(body: unsafe extern "C" fn(*mut c_void), data: *mut c_void) -> Rboolean;
     pub fn Rf_allocVector3(kind: SEXPTYPE, len: R_xlen_t, allocator: *mut Allocator) -> SEXP;
+    pub fn Rf_findVarInFrame(environment: SEXP, name: SEXP) -> SEXP;
     pub fn Rf_eval(call: SEXP, environment: SEXP) -> SEXP;
     pub fn Rf_GetOption1(name: SEXP) -> SEXP;
     pub fn Rf_inherits(x: SEXP, class: *const c_char) -> Rboolean;
@@ -95,6 +99,15 @@ pub fn string<'a>(x: SEXP) -> Option<&'a str> {
     }
 }
 
+/// A number of length one that is not NA.
+pub fn number(x: SEXP) -> Option<f64> {
+    match kind(x) {
+        SEXPTYPE::REALSXP if len(x) == 1 => doubles(x).first().copied().filter(|value| !value.is_nan()),
+        SEXPTYPE::INTSXP if len(x) == 1 => integers(x).first().filter(|&&value| value != NA_INTEGER).map(|&v| v.into()),
+        _ => None,
+    }
+}
+
 /// A logical value of length one that is not NA.
 pub fn flag(x: SEXP) -> Option<bool> {
     if kind(x) != SEXPTYPE::LGLSXP || len(x) != 1 {
@@ -138,6 +151,19 @@ pub fn doubles<'a>(x: SEXP) -> &'a [f64] {
         SEXPTYPE::REALSXP => unsafe { slice(REAL_RO(x), len(x)) },
         _ => &[],
     }
+}
+
+/// Real and imaginary parts of a complex vector.
+pub fn complexes<'a>(x: SEXP) -> &'a [[f64; 2]] {
+    match kind(x) {
+        SEXPTYPE::CPLXSXP => unsafe { slice(COMPLEX_RO(x), len(x)) },
+        _ => &[],
+    }
+}
+
+/// Whether a vector only describes its values, as `1:10` does: reading them as a whole would make a copy.
+pub fn is_compact(x: SEXP) -> bool {
+    unsafe { ALTREP(x) != 0 && DATAPTR_OR_NULL(x).is_null() }
 }
 
 /// The bytes of a raw vector.
@@ -192,6 +218,35 @@ pub fn new_whole_numbers(values: &[i64]) -> SEXP {
             values.iter().enumerate().for_each(|(i, &v)| *REAL(out).add(i) = v as f64);
             out
         }
+    }
+}
+
+static NAMESPACE: AtomicPtr<SEXPREC> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Notes the package's namespace, each time that it is loaded.
+pub fn set_namespace(namespace: SEXP) {
+    NAMESPACE.store(keep(namespace), Ordering::Relaxed);
+}
+
+/// The package's namespace.
+pub fn namespace() -> SEXP {
+    NAMESPACE.load(Ordering::Relaxed)
+}
+
+/// The value of a variable in an environment, if that has it.
+pub fn variable(environment: SEXP, name: &std::ffi::CStr) -> Option<SEXP> {
+    unsafe {
+        let value = Rf_findVarInFrame(environment, Rf_install(name.as_ptr()));
+        (value != R_UnboundValue).then_some(value)
+    }
+}
+
+/// What a function of this package gives for `argument`; not protected. R may leave it by a long jump.
+pub fn call_ours(function: &std::ffi::CStr, argument: SEXP) -> SEXP {
+    unsafe {
+        let quoted = Protected::new(Rf_lang2(Rf_install(c"quote".as_ptr()), argument));
+        let call = Protected::new(Rf_lang2(Rf_install(function.as_ptr()), quoted.sexp()));
+        Rf_eval(call.sexp(), namespace())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::buffer::{get, order};
 use crate::conditions::{entry, flag, refuse, Outcome};
+use crate::memory;
 use crate::sexp::{self, Protected};
 use extendr_ffi::*;
 use pjrt_core::convert::{self, HostTarget, NA_INTEGER, NA_INTEGER64};
@@ -11,17 +12,15 @@ use pjrt_core::reorder::Plan;
 use pjrt_core::{layout, DType, HostMemory, Spec};
 use std::sync::Arc;
 
-/// `buffer_array(buffer, check)`: the buffer as an R vector or array. Waits for its content.
-pub extern "C" fn buffer_array(buffer: SEXP, check: SEXP) -> SEXP {
+/// `buffer_array(buffer, check, int64)`: the buffer as an R vector or array. Waits for its content.
+pub extern "C" fn buffer_array(buffer: SEXP, check: SEXP, int64: SEXP) -> SEXP {
     entry(|| {
         let buffer = get(buffer)?;
         let check = flag(check, "check")?;
+        let target = r_type(buffer.dtype(), int64)?;
         buffer.wait()?;
-        let array = Protected::new(new_array(buffer.spec())?);
-        fill(array.sexp(), buffer.spec(), &buffer.read()?)?;
-        if check {
-            check_values(array.sexp(), buffer.dtype())?;
-        }
+        let array = Protected::new(new_array(buffer.spec(), target)?);
+        fill(array.sexp(), buffer.spec(), target, check, &buffer.read()?)?;
         Ok(array.sexp())
     })
 }
@@ -33,29 +32,45 @@ pub extern "C" fn buffer_raw(buffer: SEXP, row_major: SEXP) -> SEXP {
         let row_major = flag(row_major, "row_major")?;
         buffer.wait()?;
         let spec = buffer.spec();
-        let raw = Protected::new(sexp::vector(SEXPTYPE::RAWSXP, spec.bytes()));
+        let raw = Protected::new(memory::pooled_vector(SEXPTYPE::RAWSXP, spec.bytes(), 1)?);
         // SAFETY: the vector was made for the spec's bytes.
         unsafe { copy_out(spec, &buffer.read()?, &order(row_major, spec), RAW(raw.sexp())) };
         Ok(raw.sexp())
     })
 }
 
-/// An R vector with room for an array of this spec: bare for rank 0, with `dim` otherwise. Not protected.
-pub fn new_array(spec: &Spec) -> Outcome<SEXP> {
-    if !convert::is_readable(spec.dtype) {
-        return Err(convert::unreadable(spec.dtype).into());
+/// The R type that elements of a dtype are read into, where `int64` says what becomes of integers that R's own do not
+/// hold.
+pub fn r_type(dtype: DType, int64: SEXP) -> Outcome<RType> {
+    let own = dtype.info().r_type;
+    if sexp::kind(int64) == SEXPTYPE::STRSXP && sexp::len(int64) == CHOICES.len() {
+        // The default of the R functions, which names all choices.
+        return Ok(own);
     }
-    if spec.dims.iter().any(|&d| d > i64::from(i32::MAX)) && spec.dims.len() > 1 {
+    let chosen = sexp::string(int64).and_then(|name| CHOICES.iter().find(|(choice, _)| *choice == name));
+    match chosen {
+        Some((_, r_type)) => Ok(if own == RType::Integer64 { *r_type } else { own }),
+        None => refuse!(InvalidInput, "`int64` must be \"integer64\", \"double\" or \"integer\"."),
+    }
+}
+
+const CHOICES: [(&str, RType); 3] =
+    [("integer64", RType::Integer64), ("double", RType::Double), ("integer", RType::Integer)];
+
+/// An R vector with room for an array of this spec: bare for rank 0, with `dim` otherwise. Not protected.
+pub fn new_array(spec: &Spec, r_type: RType) -> Outcome<SEXP> {
+    if spec.dims.len() > 1 && spec.dims.iter().any(|&d| d > i64::from(i32::MAX)) {
         refuse!(InvalidInput, "An R array cannot have a dimension as large as in {spec}.");
     }
-    let kind = match spec.dtype.info().r_type {
-        RType::Logical => SEXPTYPE::LGLSXP,
-        RType::Integer => SEXPTYPE::INTSXP,
-        _ => SEXPTYPE::REALSXP,
+    let (kind, width) = match r_type {
+        RType::Logical => (SEXPTYPE::LGLSXP, 4),
+        RType::Integer => (SEXPTYPE::INTSXP, 4),
+        RType::Double | RType::Integer64 => (SEXPTYPE::REALSXP, 8),
+        RType::Complex => (SEXPTYPE::CPLXSXP, 16),
     };
-    let array = Protected::new(sexp::vector(kind, spec.len()));
+    let array = Protected::new(memory::pooled_vector(kind, spec.len(), width)?);
     set_dim(array.sexp(), spec);
-    if spec.dtype.info().r_type == RType::Integer64 {
+    if r_type == RType::Integer64 {
         let class = Protected::new(sexp::new_string("integer64"));
         unsafe { Rf_setAttrib(array.sexp(), R_ClassSymbol, class.sexp()) };
     }
@@ -90,39 +105,45 @@ pub fn reordered(spec: &Spec, view: &HostView, strides: &[usize]) -> Outcome<Arc
     Ok(memory)
 }
 
-/// Fills an array made by [`new_array`].
-pub fn fill(array: SEXP, spec: &Spec, view: &HostView) -> Outcome<()> {
+/// Fills an array made by [`new_array`]; when `check` is set, refuses values that R would take for others.
+pub fn fill(array: SEXP, spec: &Spec, r_type: RType, check: bool, view: &HostView) -> Outcome<()> {
     if spec.is_empty() {
         return Ok(());
     }
     let target = unsafe {
-        match spec.dtype.info().r_type {
+        match r_type {
             RType::Logical => HostTarget::Logical(LOGICAL(array)),
             RType::Integer => HostTarget::Integer(INTEGER(array)),
             RType::Integer64 => HostTarget::Integer64(REAL(array).cast()),
-            _ => HostTarget::Double(REAL(array)),
+            RType::Double => HostTarget::Double(REAL(array)),
+            RType::Complex => HostTarget::Complex(COMPLEX(array).cast()),
         }
     };
+    // Who asks for another type than the dtype's own gets the same numbers, or none.
+    let converts = r_type != spec.dtype.info().r_type;
     let plan = Plan::new(&spec.dims, &spec.strides(), &layout::column_major(&spec.dims));
+    let src = view.bytes().as_ptr();
     // SAFETY: the array was made for this spec, whose bytes the view holds.
-    unsafe { convert::decode(spec.dtype, &plan, view.bytes().as_ptr(), target)? };
-    Ok(())
-}
-
-/// Refuses an array in which R would take a value for another.
-fn check_values(array: SEXP, dtype: DType) -> Outcome<()> {
-    // SAFETY: integer64 vectors are 64-bit integers in the memory of doubles.
-    let wide = || sexp::doubles(array).iter().map(|&x| x.to_bits() as i64);
-    match dtype {
-        DType::I32 if sexp::integers(array).contains(&NA_INTEGER) => {
-            refuse!(InvalidInput, "The buffer holds {NA_INTEGER}, which R cannot distinguish from NA.")
-        }
-        DType::I64 if wide().any(|x| x == NA_INTEGER64) => {
+    let lost = unsafe { convert::decode_counting(spec.dtype, &plan, src, target, check || converts)? };
+    if lost == 0 {
+        return Ok(());
+    }
+    match (spec.dtype, r_type) {
+        (DType::I32, _) => refuse!(InvalidInput, "The buffer holds {NA_INTEGER}, which R cannot distinguish from NA."),
+        (DType::I64, RType::Integer64) => {
             refuse!(InvalidInput, "The buffer holds {NA_INTEGER64}, which R cannot distinguish from NA.")
         }
-        DType::U64 if wide().any(|x| x < 0) => {
+        (_, RType::Integer64) => {
             refuse!(InvalidInput, "The buffer holds values above 2^63 - 1, wrapped through R's signed integer64.")
         }
-        _ => Ok(()),
+        (_, RType::Double) => {
+            refuse!(
+                InvalidInput,
+                "The buffer holds {lost} value(s) that a double cannot hold exactly; use int64 = \"integer64\"."
+            )
+        }
+        _ => {
+            refuse!(InvalidInput, "The buffer holds {lost} value(s) that an R integer cannot hold; use int64 = \"integer64\" or \"double\".")
+        }
     }
 }

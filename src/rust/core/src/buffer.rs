@@ -113,39 +113,56 @@ impl Buffer {
     }
 
     /// Moves an array that lies row-major in `data` to `device`. On a device that shares host memory the array stays
-    /// where it is: nobody may write to `data` any more, except the device. It is freed when both sides are done.
+    /// where it is, if that is aligned: nobody may write to `data` any more, except the device where they are not lent. They
+    /// are let go of when both sides are done.
     ///
     /// # Errors
     /// `InvalidInput` when sizes do not fit; the plugin's own errors.
     pub fn from_host(device: &Device, spec: Spec, data: &Arc<HostMemory>) -> Result<Buffer> {
+        let handle = start_upload(device, &spec, data)?;
+        Ok(Buffer::adopt(device.client().clone(), device.index(), Arc::new(spec), handle))
+    }
+
+    /// The same with data that `write` has yet to write, on another thread. The buffer can be used at once; what goes wrong
+    /// is the error of its use.
+    ///
+    /// # Errors
+    /// `InvalidInput` when sizes do not fit, `Internal` when the system gives no thread.
+    pub fn from_host_later(
+        device: &Device,
+        spec: Spec,
+        data: Arc<HostMemory>,
+        write: impl FnOnce(*mut u8) -> Result<()> + Send + 'static,
+    ) -> Result<Buffer> {
         let client = device.client();
-        let size = spec.bytes();
-        if data.len() < size {
-            fail!(InvalidInput, "The data have {} bytes, but {spec} needs {size}.", data.len());
-        }
-        let semantics = if client.shares_host_memory() && !spec.dtype.is_packed() {
-            PJRT_HostBufferSemantics::PJRT_HostBufferSemantics_kMutableZeroCopy
-        } else {
-            PJRT_HostBufferSemantics::PJRT_HostBufferSemantics_kImmutableUntilTransferCompletes
-        };
-        let made = call!(
-            client.plugin().api(),
-            PJRT_Client_BufferFromHostBuffer {
-                client: client.handle()?,
-                data: data.data().cast(),
-                type_: spec.dtype.info().code,
-                dims: spec.dims.as_ptr(),
-                num_dims: spec.dims.len(),
-                host_buffer_semantics: semantics,
-                device: device.facts().handle,
+        client.handle()?;
+        check_size(&spec, &data)?;
+        let launch = Arc::<Launch>::default();
+        let buffer = Buffer::pending(client.clone(), device.index(), Arc::new(spec), launch.clone());
+        let (device, promised) = (device.clone(), buffer.clone());
+        client.uploader().submit(launch, move || {
+            // Nothing is to be done when nobody holds the buffer any more.
+            if Arc::strong_count(&promised.0) > 1 {
+                write(data.data())?;
+                promised.fulfil(start_upload(&device, promised.spec(), &data)?);
             }
-        )
-        .map_err(|e| e.on_platform(client.platform()))?;
-        let buffer = Buffer::adopt(client.clone(), device.index(), Arc::new(spec), made.buffer);
-        if !made.done_with_host_buffer.is_null() {
-            data.keep_until(&Event::new(client.plugin(), made.done_with_host_buffer));
-        }
+            Ok(())
+        })?;
         Ok(buffer)
+    }
+
+    /// Copies a small array that lies row-major in `data` to `device`, during the call.
+    ///
+    /// # Errors
+    /// `InvalidInput` when sizes do not fit; the plugin's own errors.
+    pub fn from_bytes(device: &Device, spec: Spec, data: &[u8]) -> Result<Buffer> {
+        if data.len() < spec.bytes() {
+            return Err(too_short(&spec, data.len()));
+        }
+        let semantics = PJRT_HostBufferSemantics::PJRT_HostBufferSemantics_kImmutableOnlyDuringCall;
+        let (handle, done) = hand_over(device, &spec, data.as_ptr(), semantics)?;
+        drop(done);
+        Ok(Buffer::adopt(device.client().clone(), device.index(), Arc::new(spec), handle))
     }
 
     pub fn client(&self) -> &Client {
@@ -326,6 +343,60 @@ impl Buffer {
         let message = format!("The function was called on deleted or donated buffer {}.", self.0.spec);
         Error::new(Kind::DeletedBuffer, message).on_platform(self.0.client.platform())
     }
+}
+
+/// Hands memory over to the plugin, which keeps it as long as it needs it.
+fn start_upload(device: &Device, spec: &Spec, data: &Arc<HostMemory>) -> Result<*mut PJRT_Buffer> {
+    check_size(spec, data)?;
+    let semantics = if !device.client().shares_host_memory() || spec.dtype.is_packed() {
+        PJRT_HostBufferSemantics::PJRT_HostBufferSemantics_kImmutableUntilTransferCompletes
+    } else if data.is_writable() {
+        PJRT_HostBufferSemantics::PJRT_HostBufferSemantics_kMutableZeroCopy
+    } else {
+        PJRT_HostBufferSemantics::PJRT_HostBufferSemantics_kImmutableZeroCopy
+    };
+    let (handle, done) = hand_over(device, spec, data.data(), semantics)?;
+    if let Some(done) = done {
+        data.keep_until(&done);
+    }
+    Ok(handle)
+}
+
+/// The plugin's buffer of an array in host memory, and the event that tells when it needs that memory no more.
+fn hand_over(
+    device: &Device,
+    spec: &Spec,
+    data: *const u8,
+    semantics: PJRT_HostBufferSemantics,
+) -> Result<(*mut PJRT_Buffer, Option<Event>)> {
+    let client = device.client();
+    let made = call!(
+        client.plugin().api(),
+        PJRT_Client_BufferFromHostBuffer {
+            client: client.handle()?,
+            data: data.cast(),
+            type_: spec.dtype.info().code,
+            dims: spec.dims.as_ptr(),
+            num_dims: spec.dims.len(),
+            host_buffer_semantics: semantics,
+            device: device.facts().handle,
+        }
+    )
+    .map_err(|e| e.on_platform(client.platform()))?;
+    let done = made.done_with_host_buffer;
+    Ok((made.buffer, (!done.is_null()).then(|| Event::new(client.plugin(), done))))
+}
+
+fn check_size(spec: &Spec, data: &HostMemory) -> Result<()> {
+    if data.len() < spec.bytes() {
+        return Err(too_short(spec, data.len()));
+    }
+    Ok(())
+}
+
+#[cold]
+fn too_short(spec: &Spec, len: usize) -> Error {
+    Error::new(Kind::InvalidInput, format!("The data have {len} bytes, but {spec} needs {}.", spec.bytes()))
 }
 
 impl Drop for Inner {

@@ -28,11 +28,13 @@ struct Inner {
     platform_version: String,
     devices: Vec<Facts>,
     memories: Vec<MemoryFacts>,
-    /// Bytes of buffers alive, and of those made since the owner last collected garbage.
+    live_buffers: AtomicUsize,
     live_bytes: AtomicUsize,
+    /// Bytes of buffers made since the owner last collected garbage.
     new_bytes: AtomicUsize,
     /// One for each device, so that devices work side by side.
     dispatchers: Vec<Dispatcher>,
+    uploader: Dispatcher,
 }
 
 /// Every client that is open: it lives until it is closed or the process exits, whoever holds it.
@@ -89,9 +91,11 @@ impl Client {
             platform_version,
             devices,
             memories,
+            live_buffers: AtomicUsize::new(0),
             live_bytes: AtomicUsize::new(0),
             new_bytes: AtomicUsize::new(0),
             dispatchers,
+            uploader: Dispatcher::default(),
         })))
     }
 
@@ -160,18 +164,32 @@ impl Client {
 
     /// Counts a new buffer's bytes.
     pub(crate) fn count_buffer(&self, bytes: usize) {
+        self.0.live_buffers.fetch_add(1, Ordering::Relaxed);
         self.0.live_bytes.fetch_add(bytes, Ordering::Relaxed);
         self.0.new_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// Takes a dead buffer's bytes off the count.
     pub(crate) fn uncount_buffer(&self, bytes: usize) {
+        self.0.live_buffers.fetch_sub(1, Ordering::Relaxed);
         self.0.live_bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// The buffers that are alive: neither dropped nor donated.
+    pub fn live_buffers(&self) -> usize {
+        self.0.live_buffers.load(Ordering::Relaxed)
     }
 
     /// Bytes of the buffers that are alive.
     pub fn live_bytes(&self) -> usize {
         self.0.live_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Takes the bytes of a new buffer off those that the owner does not know of.
+    pub fn forget_new_bytes(&self, bytes: usize) {
+        let less = |new: usize| Some(new.saturating_sub(bytes));
+        // The closure always gives a value.
+        let _ = self.0.new_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 
     /// Bytes of the buffers made since [`Client::reset_new_bytes`].
@@ -189,8 +207,15 @@ impl Client {
         &self.0.dispatchers[device]
     }
 
+    /// The thread that writes arrays for devices while the caller goes on.
+    pub(crate) fn uploader(&self) -> &Dispatcher {
+        &self.0.uploader
+    }
+
     fn close(&self) {
-        if !self.is_usable() || !self.0.dispatchers.iter().all(|dispatcher| dispatcher.drain(LAST_WAIT)) {
+        // Launches wait for uploads, never the other way round.
+        let mut threads = std::iter::once(&self.0.uploader).chain(&self.0.dispatchers);
+        if !self.is_usable() || !threads.all(|thread| thread.drain(LAST_WAIT)) {
             // A program that does not end still uses the client.
             return;
         }
@@ -199,6 +224,11 @@ impl Client {
             destroy(self.0.plugin, handle);
         }
     }
+}
+
+/// Every client that is open, in order of making.
+pub fn all() -> Vec<Client> {
+    OPEN.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
 /// Destroys every client in order of making, waiting for its pending work. For the end of the process, best before it

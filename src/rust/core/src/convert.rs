@@ -1,13 +1,18 @@
 //! What the values of host vectors become in a dtype, and back: the conversions, which [`crate::reorder`] applies in its
-//! one pass over an array.
+//! one pass over an array. How single values convert stands in `values`.
 //!
 //! Into integers, doubles are cut towards zero and saturate; NaN becomes the smallest value of a signed type (NA in R) and
 //! 0 of an unsigned one. Narrower integers wrap, as in C. Into floats, values are rounded to nearest, ties to even.
 
+mod lines;
+mod values;
+
 use crate::dtype::{DType, RType};
 use crate::error::{Error, Kind, Result};
 use crate::reorder::Plan;
-use half::{bf16, f16};
+use lines::{Conversion, Tally};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use values::*;
 
 /// R's NA in integer and logical vectors.
 pub const NA_INTEGER: i32 = i32::MIN;
@@ -22,6 +27,8 @@ pub enum HostValues<'a> {
     Integer(&'a [i32]),
     Double(&'a [f64]),
     Integer64(&'a [i64]),
+    /// Real and imaginary part.
+    Complex(&'a [[f64; 2]]),
 }
 
 /// The host vector that elements are read into.
@@ -31,6 +38,8 @@ pub enum HostTarget {
     Integer(*mut i32),
     Double(*mut f64),
     Integer64(*mut i64),
+    /// Real and imaginary part.
+    Complex(*mut [f64; 2]),
 }
 
 /// Values that a dtype cannot hold.
@@ -42,70 +51,96 @@ pub struct Misfits {
     pub first: usize,
 }
 
-/// A value that a double can be turned into.
-trait FromDouble: Copy {
-    fn from_double(x: f64) -> Self;
-}
-
-macro_rules! from_double {
-    (signed: $($t:ty),*) => {$(impl FromDouble for $t {
-        #[inline]
-        fn from_double(x: f64) -> $t {
-            if x.is_nan() { <$t>::MIN } else { x as $t }
-        }
-    })*};
-    (plain: $($t:ty),*) => {$(impl FromDouble for $t {
-        #[inline]
-        fn from_double(x: f64) -> $t {
-            x as $t
-        }
-    })*};
-}
-from_double!(signed: i8, i16, i32, i64);
-from_double!(plain: u8, u16, u32, u64, f32, f64);
-
-impl FromDouble for f16 {
-    #[inline]
-    fn from_double(x: f64) -> f16 {
-        f16::from_f64(x)
-    }
-}
-
-impl FromDouble for bf16 {
-    #[inline]
-    fn from_double(x: f64) -> bf16 {
-        bf16::from_f64(x)
-    }
-}
-
-/// Runs `$body` with `$T` as the Rust type of a numeric dtype; `$other` for all dtypes else.
+/// Runs `$body` with `$T` as the type of a real number's element; `$other` for all dtypes else.
 #[rustfmt::skip]
-macro_rules! with_number {
+macro_rules! with_real {
     ($dtype:expr, $T:ident => $body:expr, _ => $other:expr) => {
         match $dtype {
+            DType::I2 => { type $T = I2; $body }
+            DType::I4 => { type $T = I4; $body }
             DType::I8 => { type $T = i8; $body }
             DType::I16 => { type $T = i16; $body }
             DType::I32 => { type $T = i32; $body }
             DType::I64 => { type $T = i64; $body }
+            DType::U2 => { type $T = U2; $body }
+            DType::U4 => { type $T = U4; $body }
             DType::U8 => { type $T = u8; $body }
             DType::U16 => { type $T = u16; $body }
             DType::U32 => { type $T = u32; $body }
             DType::U64 => { type $T = u64; $body }
+            DType::F16 => { type $T = F16; $body }
+            DType::BF16 => { type $T = BF16; $body }
             DType::F32 => { type $T = f32; $body }
             DType::F64 => { type $T = f64; $body }
-            _ => $other,
+            DType::F8E5M2 => { type $T = F8E5M2; $body }
+            DType::F8E4M3FN => { type $T = F8E4M3FN; $body }
+            DType::F8E4M3B11FNUZ => { type $T = F8E4M3B11FNUZ; $body }
+            DType::F8E5M2FNUZ => { type $T = F8E5M2FNUZ; $body }
+            DType::F8E4M3FNUZ => { type $T = F8E4M3FNUZ; $body }
+            DType::F8E4M3 => { type $T = F8E4M3; $body }
+            DType::F8E3M4 => { type $T = F8E3M4; $body }
+            DType::F8E8M0FNU => { type $T = F8E8M0FNU; $body }
+            DType::F4E2M1FN => { type $T = F4E2M1FN; $body }
+            DType::Pred | DType::C64 | DType::C128 => $other,
         }
     };
 }
 
 impl HostValues<'_> {
     /// Elements of the vector.
-    #[cfg(test)]
-    fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         match self {
             HostValues::Logical(x) | HostValues::Integer(x) => x.len(),
             HostValues::Double(x) => x.len(),
             HostValues::Integer64(x) => x.len(),
+            HostValues::Complex(x) => x.len(),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Where the values lie.
+    pub fn data(&self) -> *const u8 {
+        match self {
+            HostValues::Logical(x) | HostValues::Integer(x) => x.as_ptr().cast(),
+            HostValues::Double(x) => x.as_ptr().cast(),
+            HostValues::Integer64(x) => x.as_ptr().cast(),
+            HostValues::Complex(x) => x.as_ptr().cast(),
+        }
+    }
+
+    /// Whether the values lie in memory as elements of `dtype` do.
+    pub fn are_elements(&self, dtype: DType) -> bool {
+        matches!(
+            (self, dtype),
+            (HostValues::Integer(_), DType::I32)
+                | (HostValues::Double(_), DType::F64)
+                | (HostValues::Integer64(_), DType::I64 | DType::U64)
+                | (HostValues::Complex(_), DType::C128)
+        )
+    }
+
+    fn conversion(&self, dtype: DType) -> Option<Conversion> {
+        match self {
+            HostValues::Logical(_) => (dtype == DType::Pred).then(Conversion::encoding::<Logical, Pred>),
+            HostValues::Integer(_) => with_real!(dtype, T => Some(Conversion::encoding::<i32, T>()), _ => None),
+            HostValues::Double(_) => match dtype {
+                DType::Pred => Some(Conversion::encoding::<f64, Pred>()),
+                _ => with_real!(dtype, T => Some(Conversion::encoding::<f64, T>()), _ => None),
+            },
+            HostValues::Integer64(_) => match dtype {
+                DType::I64 => Some(Conversion::encoding::<i64, i64>()),
+                DType::U64 => Some(Conversion::encoding::<i64, u64>()),
+                DType::U32 => Some(Conversion::encoding::<i64, u32>()),
+                _ => None,
+            },
+            HostValues::Complex(_) => match dtype {
+                DType::C64 => Some(Conversion::encoding::<[f64; 2], C64>()),
+                DType::C128 => Some(Conversion::encoding::<[f64; 2], C128>()),
+                _ => None,
+            },
         }
     }
 
@@ -114,94 +149,118 @@ impl HostValues<'_> {
     /// # Errors
     /// `UnsupportedDtype` when they cannot.
     pub fn check_dtype(&self, dtype: DType) -> Result<()> {
-        let number = with_number!(dtype, T => size_of::<T>() > 0, _ => false);
-        let half = matches!(dtype, DType::F16 | DType::BF16);
-        let supported = match self {
-            HostValues::Logical(_) => dtype == DType::Pred,
-            HostValues::Integer(_) => number || half,
-            HostValues::Double(_) => number || half || dtype == DType::Pred,
+        self.conversion(dtype).map(drop).ok_or_else(|| self.unsupported(dtype))
+    }
+
+    #[cold]
+    fn unsupported(&self, dtype: DType) -> Error {
+        let (source, advice) = match self {
             HostValues::Integer64(_) => {
-                if !matches!(dtype, DType::I64 | DType::U64) {
-                    fail!(UnsupportedDtype, "integer64 input only supports i64 or ui64 dtype, got {dtype}");
-                }
-                true
+                let message = format!("integer64 input only supports i64 or ui64 dtype, got {dtype}");
+                return Error::new(Kind::UnsupportedDtype, message + " (and ui32).")
+                    .hint("Convert the data in R first: as.double() is exact up to 2^53.");
             }
+            HostValues::Logical(_) => ("logical", "Convert the data in R first: as.integer() or as.double()."),
+            HostValues::Integer(_) | HostValues::Double(_) if dtype == DType::Pred => {
+                ("integer", "Convert the data in R first: as.logical().")
+            }
+            HostValues::Integer(_) => ("integer", "Convert the data in R first: as.complex()."),
+            HostValues::Double(_) => ("double", "Convert the data in R first: as.complex()."),
+            HostValues::Complex(_) => ("complex", "Its parts are Re() and Im(); c64 and c128 hold both."),
         };
-        if !supported {
-            let source = match self {
-                HostValues::Logical(_) => "logical",
-                HostValues::Integer(_) => "integer",
-                _ => "double",
-            };
-            return Err(Error::new(Kind::UnsupportedDtype, format!("Unsupported type: {dtype} for {source} data."))
-                .hint("Convert the data in R first, or give their bytes as a raw vector."));
-        }
-        Ok(())
+        Error::new(Kind::UnsupportedDtype, format!("Unsupported type: {dtype} for {source} data.")).hint(advice)
     }
 
-    /// Counts the values that `dtype` cannot hold: NA and NaN, and numbers outside an integer type's range.
-    pub fn misfits(&self, dtype: DType) -> Option<Misfits> {
-        fn count<T: Copy>(values: &[T], missing: impl Fn(T) -> bool, fits: impl Fn(T) -> bool) -> Option<Misfits> {
-            let mut found = Misfits { missing: 0, out_of_range: 0, first: usize::MAX };
-            for (i, &value) in values.iter().enumerate() {
-                let (lacks, strays) = (missing(value), !missing(value) && !fits(value));
-                if lacks || strays {
-                    found.missing += usize::from(lacks);
-                    found.out_of_range += usize::from(strays);
-                    found.first = found.first.min(i);
-                }
-            }
-            (found.first != usize::MAX).then_some(found)
-        }
-        match *self {
-            HostValues::Logical(x) => count(x, |v| v == NA_INTEGER, |_| true),
-            HostValues::Integer(x) => {
-                let (low, high) = integer_range(dtype);
-                count(x, |v| v == NA_INTEGER, |v| (low..=high).contains(&i128::from(v)))
-            }
-            HostValues::Double(x) => {
-                let (low, high) = integer_range(dtype);
-                // What is cut towards zero must lie in the range; its bounds are exact as doubles or beyond them.
-                let fits = |v: f64| v.trunc() >= low as f64 && v.trunc() < (high + 1) as f64;
-                let floating = !is_integer(dtype);
-                count(x, f64::is_nan, |v| floating || fits(v))
-            }
-            HostValues::Integer64(x) => count(x, |v| v == NA_INTEGER64, |v| dtype == DType::I64 || v >= 0),
-        }
-    }
-
-    /// Writes the values as elements of `dtype`, in the plan's order. A single value fills the whole array.
+    /// Writes the values as elements of `dtype`, in the plan's order. A single value fills the whole array of `len`
+    /// elements. When `check` is set, tells the values that the dtype cannot hold: NA, and numbers outside its range.
     ///
     /// # Errors
     /// `UnsupportedDtype`, as [`HostValues::check_dtype`].
     ///
     /// # Safety
-    /// The vector has one value or as many as the plan reaches, and `dst` has room for as many elements of `dtype`.
-    pub unsafe fn encode(&self, dtype: DType, plan: &Plan, dst: *mut u8) -> Result<()> {
-        self.check_dtype(dtype)?;
-        match *self {
-            HostValues::Logical(x) => plan.run(x.as_ptr(), dst, |v| u8::from(v != 0)),
-            HostValues::Integer(x) => {
-                let src = x.as_ptr();
-                match dtype {
-                    DType::F16 => plan.run(src, dst.cast(), |v| f16::from_f64(f64::from(v))),
-                    DType::BF16 => plan.run(src, dst.cast(), |v| bf16::from_f64(f64::from(v))),
-                    _ => with_number!(dtype, T => plan.run(src, dst.cast(), |v| v as T), _ => {}),
-                }
-            }
-            HostValues::Double(x) => {
-                let src = x.as_ptr();
-                match dtype {
-                    DType::Pred => plan.run(src, dst, |v| u8::from(v != 0.0)),
-                    DType::F16 => plan.run(src, dst.cast(), f16::from_double),
-                    DType::BF16 => plan.run(src, dst.cast(), bf16::from_double),
-                    _ => with_number!(dtype, T => plan.run(src, dst.cast(), T::from_double), _ => {}),
-                }
-            }
-            HostValues::Integer64(x) => plan.run(x.as_ptr(), dst.cast(), |v| v),
+    /// The vector has one value or `len`, which is what the plan reaches, and `dst` has room for as many elements of
+    /// `dtype`.
+    pub unsafe fn encode(
+        &self,
+        dtype: DType,
+        plan: &Plan,
+        len: usize,
+        dst: *mut u8,
+        check: bool,
+    ) -> Result<Option<Misfits>> {
+        let conversion = self.conversion(dtype).ok_or_else(|| self.unsupported(dtype))?;
+        let src = self.data();
+        let one = Plan::contiguous(1);
+        let fills = self.len() == 1 && len > 1;
+        let tally = conversion.run(if fills { &one } else { plan }, src, dst, check);
+        if fills {
+            fill(dst, conversion.dst_width, len);
         }
-        Ok(())
+        Ok((tally != Tally::default()).then(|| Misfits {
+            missing: tally.missing,
+            out_of_range: tally.out_of_range,
+            first: conversion.first_misfit(src, self.len()),
+        }))
     }
+}
+
+/// Repeats the first of `len` elements in all others.
+unsafe fn fill(dst: *mut u8, width: usize, len: usize) {
+    let total = len * width;
+    let mut filled = width;
+    while filled < total {
+        // No more at once than a cache holds.
+        let next = filled.min(total - filled).min(1 << 14);
+        std::ptr::copy_nonoverlapping(dst, dst.add(filled), next);
+        filled += next;
+    }
+}
+
+impl HostTarget {
+    fn data(self) -> *mut u8 {
+        match self {
+            HostTarget::Logical(x) | HostTarget::Integer(x) => x.cast(),
+            HostTarget::Double(x) => x.cast(),
+            HostTarget::Integer64(x) => x.cast(),
+            HostTarget::Complex(x) => x.cast(),
+        }
+    }
+
+    fn r_type(self) -> RType {
+        match self {
+            HostTarget::Logical(_) => RType::Logical,
+            HostTarget::Integer(_) => RType::Integer,
+            HostTarget::Double(_) => RType::Double,
+            HostTarget::Integer64(_) => RType::Integer64,
+            HostTarget::Complex(_) => RType::Complex,
+        }
+    }
+}
+
+/// How elements of a dtype become values of an R type.
+fn decoding(dtype: DType, r_type: RType) -> Option<Conversion> {
+    Some(match (r_type, dtype) {
+        (RType::Logical, DType::Pred) => Conversion::decoding::<Pred, Logical>(),
+        (RType::Complex, DType::C64) => Conversion::decoding::<C64, [f64; 2]>(),
+        (RType::Complex, DType::C128) => Conversion::decoding::<C128, [f64; 2]>(),
+        (RType::Integer64, DType::U32) => Conversion::decoding::<u32, i64>(),
+        (RType::Integer64, DType::I64) => Conversion::decoding::<i64, i64>(),
+        (RType::Integer64, DType::U64) => Conversion::decoding::<u64, i64>(),
+        (RType::Integer, DType::I2) => Conversion::decoding::<I2, i32>(),
+        (RType::Integer, DType::I4) => Conversion::decoding::<I4, i32>(),
+        (RType::Integer, DType::I8) => Conversion::decoding::<i8, i32>(),
+        (RType::Integer, DType::I16) => Conversion::decoding::<i16, i32>(),
+        (RType::Integer, DType::I32) => Conversion::decoding::<i32, i32>(),
+        (RType::Integer, DType::I64) => Conversion::decoding::<i64, i32>(),
+        (RType::Integer, DType::U2) => Conversion::decoding::<U2, i32>(),
+        (RType::Integer, DType::U4) => Conversion::decoding::<U4, i32>(),
+        (RType::Integer, DType::U8) => Conversion::decoding::<u8, i32>(),
+        (RType::Integer, DType::U16) => Conversion::decoding::<u16, i32>(),
+        (RType::Integer, DType::U32) => Conversion::decoding::<u32, i32>(),
+        (RType::Integer, DType::U64) => Conversion::decoding::<u64, i32>(),
+        (RType::Double, _) => with_real!(dtype, T => Conversion::decoding::<T, f64>(), _ => return None),
+        _ => return None,
+    })
 }
 
 /// Reads elements of `dtype` into a host vector, in the plan's order.
@@ -212,127 +271,74 @@ impl HostValues<'_> {
 /// # Safety
 /// `src` holds as many elements as the plan reaches, and `dst` has room for as many.
 pub unsafe fn decode(dtype: DType, plan: &Plan, src: *const u8, dst: HostTarget) -> Result<()> {
-    match dst {
-        HostTarget::Logical(dst) if dtype == DType::Pred => plan.run(src, dst, |v| i32::from(v != 0)),
-        HostTarget::Integer(dst) => match dtype {
-            DType::I8 => plan.run(src.cast::<i8>(), dst, i32::from),
-            DType::U8 => plan.run(src, dst, i32::from),
-            // Of narrower types, only the low bits of a byte count.
-            DType::I4 => plan.run(src.cast::<i8>(), dst, |v| i32::from(v << 4 >> 4)),
-            DType::I2 => plan.run(src.cast::<i8>(), dst, |v| i32::from(v << 6 >> 6)),
-            DType::U4 => plan.run(src, dst, |v| i32::from(v & 0x0f)),
-            DType::U2 => plan.run(src, dst, |v| i32::from(v & 0x03)),
-            DType::I16 => plan.run(src.cast::<i16>(), dst, i32::from),
-            DType::U16 => plan.run(src.cast::<u16>(), dst, i32::from),
-            DType::I32 => plan.run(src.cast::<i32>(), dst, |v| v),
-            _ => return Err(unreadable(dtype)),
-        },
-        HostTarget::Integer64(dst) => match dtype {
-            DType::U32 => plan.run(src.cast::<u32>(), dst, i64::from),
-            DType::I64 | DType::U64 => plan.run(src.cast::<i64>(), dst, |v| v),
-            _ => return Err(unreadable(dtype)),
-        },
-        HostTarget::Double(dst) => match dtype {
-            DType::F16 => plan.run(src.cast::<f16>(), dst, f64::from),
-            DType::BF16 => plan.run(src.cast::<bf16>(), dst, f64::from),
-            DType::F32 => plan.run(src.cast::<f32>(), dst, f64::from),
-            DType::F64 => plan.run(src.cast::<f64>(), dst, |v| v),
-            _ => return Err(unreadable(dtype)),
-        },
-        HostTarget::Logical(_) => return Err(unreadable(dtype)),
-    }
-    Ok(())
+    decode_counting(dtype, plan, src, dst, false).map(drop)
 }
 
-/// Whether [`decode`] reads the dtype into its R type.
-pub fn is_readable(dtype: DType) -> bool {
-    let info = dtype.info();
-    match info.r_type {
-        RType::Complex => false,
-        RType::Double => info.bits > 8,
-        RType::Logical | RType::Integer | RType::Integer64 => true,
+/// The same. When `check` is set, gives the number of elements that the host vector's type takes for another value:
+/// those that it cannot hold, and those that mean NA there.
+///
+/// # Errors
+/// As [`decode`].
+///
+/// # Safety
+/// As [`decode`].
+pub unsafe fn decode_counting(
+    dtype: DType,
+    plan: &Plan,
+    src: *const u8,
+    dst: HostTarget,
+    check: bool,
+) -> Result<usize> {
+    match decoding(dtype, dst.r_type()) {
+        Some(conversion) => Ok(conversion.run(plan, src, dst.data(), check).out_of_range),
+        None => fail!(
+            UnsupportedDtype,
+            "Elements of type {dtype} cannot be read into an R vector of type {:?}.",
+            dst.r_type()
+        ),
     }
-}
-
-/// The error for a dtype that no R vector is made from.
-#[cold]
-pub fn unreadable(dtype: DType) -> Error {
-    Error::new(Kind::UnsupportedDtype, format!("Elements of type {dtype} cannot be read into an R vector."))
-        .hint("Read their raw bytes, or have the program convert them.")
 }
 
 /// Copies elements of `dtype` as they are, in the plan's order.
 ///
 /// # Safety
-/// `src` holds as many elements as the plan reaches, `dst` has room for as many, and both are aligned for doubles.
+/// `src` holds as many elements as the plan reaches, and `dst` has room for as many.
 pub unsafe fn copy(dtype: DType, plan: &Plan, src: *const u8, dst: *mut u8) {
-    match dtype.host_bytes() {
-        1 => plan.run(src, dst, |v| v),
-        2 => plan.run(src.cast::<u16>(), dst.cast::<u16>(), |v| v),
-        4 => plan.run(src.cast::<u32>(), dst.cast::<u32>(), |v| v),
-        8 => plan.run(src.cast::<u64>(), dst.cast::<u64>(), |v| v),
-        _ => plan.run(src.cast::<[u64; 2]>(), dst.cast::<[u64; 2]>(), |v| v),
+    let width = dtype.host_bytes();
+    plan.run(src, width, dst, width, &|src, dst, len| unsafe {
+        std::ptr::copy_nonoverlapping(src, dst, len * width);
+    });
+}
+
+impl Conversion {
+    unsafe fn run(&self, plan: &Plan, src: *const u8, dst: *mut u8, check: bool) -> Tally {
+        if !check {
+            let plain = self.plain;
+            plan.run(src, self.src_width, dst, self.dst_width, &|src, dst, len| unsafe { plain(src, dst, len) });
+            return Tally::default();
+        }
+        let (missing, out_of_range) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        plan.run(src, self.src_width, dst, self.dst_width, &|src, dst, len| {
+            let found = unsafe { (self.counting)(src, dst, len) };
+            if found != Tally::default() {
+                missing.fetch_add(found.missing, Ordering::Relaxed);
+                out_of_range.fetch_add(found.out_of_range, Ordering::Relaxed);
+            }
+        });
+        Tally { missing: missing.into_inner(), out_of_range: out_of_range.into_inner() }
     }
-}
 
-fn is_integer(dtype: DType) -> bool {
-    matches!(dtype.info().r_type, RType::Integer | RType::Integer64)
-}
-
-/// Smallest and largest value of an integer dtype; all that R's integers hold for others.
-fn integer_range(dtype: DType) -> (i128, i128) {
-    let unbounded = (i128::from(i64::MIN), i128::from(i64::MAX));
-    if is_integer(dtype) {
-        with_number!(dtype, T => (T::MIN as i128, T::MAX as i128), _ => unbounded)
-    } else {
-        unbounded
+    /// Position of the first value that does not fit; there is one.
+    unsafe fn first_misfit(&self, src: *const u8, len: usize) -> usize {
+        let mut scratch = [0u64; 2];
+        let fits = |i: usize| {
+            let found = (self.counting)(src.add(i * self.src_width), scratch.as_mut_ptr().cast(), 1);
+            found == Tally::default()
+        };
+        let mut fits = fits;
+        (0..len).find(|&i| !fits(i)).unwrap_or(len)
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn encode<const N: usize>(values: HostValues, dtype: DType) -> [u8; N] {
-        let n = values.len() as i64;
-        let mut out = [0u8; N];
-        unsafe { values.encode(dtype, &Plan::new(&[n], &[1], &[1]), out.as_mut_ptr()).unwrap() };
-        out
-    }
-
-    #[test]
-    fn doubles_saturate_and_nan_is_the_smallest() {
-        let x = [f64::NAN, -1e300, 1e300, 2.9, -2.9];
-        assert_eq!(encode::<5>(HostValues::Double(&x), DType::I8).map(|b| b as i8), [-128, -128, 127, 2, -2]);
-        assert_eq!(encode::<5>(HostValues::Double(&x), DType::U8), [0, 0, 255, 2, 0]);
-        let big = [9_007_199_254_740_993.0, 3e9];
-        let bytes = encode::<16>(HostValues::Double(&big), DType::I64);
-        assert_eq!(i64::from_ne_bytes(bytes[8..].try_into().unwrap()), 3_000_000_000);
-    }
-
-    #[test]
-    fn integers_wrap_and_logicals_become_bytes() {
-        assert_eq!(encode::<3>(HostValues::Integer(&[256, -1, 300]), DType::U8), [0, 255, 44]);
-        assert_eq!(encode::<3>(HostValues::Logical(&[0, 1, NA_INTEGER]), DType::Pred), [0, 1, 1]);
-    }
-
-    #[test]
-    fn misfits_are_counted_and_the_first_is_found() {
-        let x = [1.0, 127.9, f64::NAN, 128.0, -128.5, -129.0];
-        let found = HostValues::Double(&x).misfits(DType::I8);
-        assert_eq!(found, Some(Misfits { missing: 1, out_of_range: 2, first: 2 }));
-        assert_eq!(HostValues::Double(&[1e30, f64::INFINITY]).misfits(DType::F32), None);
-        assert_eq!(HostValues::Double(&[9.3e18]).misfits(DType::I64).map(|m| m.out_of_range), Some(1));
-        assert_eq!(HostValues::Integer64(&[-1]).misfits(DType::U64).map(|m| m.out_of_range), Some(1));
-        assert_eq!(HostValues::Integer(&[NA_INTEGER, 1]).misfits(DType::F32).map(|m| m.missing), Some(1));
-    }
-
-    #[test]
-    fn what_a_type_cannot_become_is_refused() {
-        assert!(HostValues::Logical(&[]).check_dtype(DType::F32).is_err());
-        assert!(HostValues::Integer(&[]).check_dtype(DType::Pred).is_err());
-        assert!(HostValues::Double(&[]).check_dtype(DType::C64).is_err());
-        let error = HostValues::Integer64(&[]).check_dtype(DType::F32).unwrap_err();
-        assert!(error.message().contains("only supports i64 or ui64"));
-    }
-}
+mod tests;

@@ -1,28 +1,23 @@
 //! Blocks of host memory that a plugin can use in place: 64-byte aligned, shared between this process and the plugin.
 
-use crate::error::{Error, Kind, Result, RESOURCE_EXHAUSTED};
+use crate::error::Result;
 use crate::event::Event;
-use std::alloc::Layout;
+use crate::pool::{Block, ALIGNMENT};
 use std::ptr::NonNull;
 use std::sync::Arc;
-
-/// What XLA's CPU client asks of memory that it uses in place.
-const ALIGNMENT: usize = 64;
-
-/// From this size on, memory comes in huge pages where the system has them: touching small ones costs more than the work.
-const HUGE: usize = 4 << 20;
-const HUGE_PAGE: usize = 2 << 20;
 
 /// A block of memory, aligned as devices want it.
 pub struct HostMemory {
     data: NonNull<u8>,
     len: usize,
-    origin: Origin,
+    owner: Owner,
 }
 
 /// Whose memory it is.
-enum Origin {
-    Allocated(Layout),
+enum Owner {
+    Own {
+        _block: Block,
+    },
     /// Somebody else's, who is told when nobody uses it any more.
     Lent(Option<Box<dyn FnOnce() + Send>>),
 }
@@ -32,34 +27,32 @@ unsafe impl Send for HostMemory {}
 unsafe impl Sync for HostMemory {}
 
 impl HostMemory {
-    /// Allocates `len` bytes, not initialized.
+    /// Memory for `len` bytes, not initialized.
     ///
     /// # Errors
     /// The code of `RESOURCE_EXHAUSTED` when there is no memory.
     pub fn new(len: usize) -> Result<Arc<Self>> {
-        let align = if len >= HUGE { HUGE_PAGE } else { ALIGNMENT };
-        // Never empty, so that the address is real.
-        let layout = Layout::from_size_align(len.max(ALIGNMENT), align).map_err(|_| exhausted(len))?;
-        // SAFETY: the size is not zero.
-        let data = NonNull::new(unsafe { std::alloc::alloc(layout) }).ok_or_else(|| exhausted(len))?;
-        advise_huge_pages(data.as_ptr(), len);
-        Ok(Arc::new(HostMemory { data, len, origin: Origin::Allocated(layout) }))
+        let block = Block::new(len)?;
+        Ok(Arc::new(HostMemory { data: block.data(), len, owner: Owner::Own { _block: block } }))
     }
 
-    /// Uses `len` bytes from the first aligned one of memory that is lent; `release` is called, on whichever thread, when
-    /// nobody uses it any more.
+    /// `len` bytes that are lent, and that nobody writes to; `release` is called, on whichever thread, when nobody uses
+    /// them any more. Devices use them in place if [`HostMemory::is_aligned`].
     ///
     /// # Safety
-    /// [`HostMemory::lent_size`] bytes from `start` on stay valid until `release` is called.
-    pub unsafe fn lent(start: NonNull<u8>, len: usize, release: impl FnOnce() + Send + 'static) -> Arc<Self> {
-        let data = start.add(start.as_ptr().align_offset(ALIGNMENT));
-        advise_huge_pages(data.as_ptr(), len);
-        Arc::new(HostMemory { data, len, origin: Origin::Lent(Some(Box::new(release))) })
+    /// The bytes stay valid and unchanged until `release` is called.
+    pub unsafe fn lent(data: NonNull<u8>, len: usize, release: impl FnOnce() + Send + 'static) -> Arc<Self> {
+        Arc::new(HostMemory { data, len, owner: Owner::Lent(Some(Box::new(release))) })
     }
 
-    /// Bytes to lend so that `len` aligned ones are among them.
-    pub fn lent_size(len: usize) -> usize {
-        len.saturating_add(ALIGNMENT - 1)
+    /// Whether a device can use memory at this address in place.
+    pub fn is_aligned(data: *const u8) -> bool {
+        data as usize % ALIGNMENT == 0
+    }
+
+    /// Whether a device may write to it.
+    pub(crate) fn is_writable(&self) -> bool {
+        matches!(self.owner, Owner::Own { .. })
     }
 
     /// Keeps the memory until `done` has happened, whoever else lets go of it.
@@ -96,14 +89,8 @@ impl HostMemory {
 
 impl Drop for HostMemory {
     fn drop(&mut self) {
-        match &mut self.origin {
-            // SAFETY: allocated with this layout, freed once.
-            Origin::Allocated(layout) => unsafe { std::alloc::dealloc(self.data.as_ptr(), *layout) },
-            Origin::Lent(release) => {
-                if let Some(release) = release.take() {
-                    release();
-                }
-            }
+        if let Owner::Lent(Some(release)) = std::mem::replace(&mut self.owner, Owner::Lent(None)) {
+            release();
         }
     }
 }
@@ -112,23 +99,6 @@ impl std::fmt::Debug for HostMemory {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("HostMemory").field("data", &self.data).field("len", &self.len).finish_non_exhaustive()
     }
-}
-
-#[cold]
-fn exhausted(len: usize) -> Error {
-    Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), format!("There is no host memory for {len} bytes."))
-}
-
-/// Asks for huge pages behind a large block, where the system has them.
-fn advise_huge_pages(data: *mut u8, len: usize) {
-    #[cfg(target_os = "linux")]
-    if len >= HUGE {
-        let skipped = data.align_offset(HUGE_PAGE);
-        // SAFETY: advice on whole pages within the block; refusal changes nothing.
-        unsafe { libc::madvise(data.add(skipped).cast(), len - skipped, libc::MADV_HUGEPAGE) };
-    }
-    #[cfg(not(target_os = "linux"))]
-    let _ = (data, len);
 }
 
 /// Bytes of memory that this machine could give right now, where the system tells.

@@ -25,6 +25,7 @@ pub mod minifloat;
 pub mod mlir;
 pub mod options;
 pub mod plugin;
+pub mod pool;
 pub mod print;
 pub mod process;
 pub mod program;

@@ -121,6 +121,13 @@ impl Format {
         }
     }
 
+    /// Whether `x` is a number of this format's range, none of those that round into it; quicker to tell than
+    /// [`Format::fits`].
+    #[inline(always)]
+    pub fn is_in_range(&self, x: f64) -> bool {
+        (x.abs() <= self.table[usize::from(self.max)]) & (self.zero != Zero::Absent || x > 0.0)
+    }
+
     /// The bits of `|x|`, cut off at `limit`.
     #[inline(always)]
     fn magnitude(&self, x: f64, limit: f64) -> u64 {

@@ -1,0 +1,134 @@
+use super::*;
+
+fn encode_checked<const N: usize>(values: HostValues, dtype: DType, check: bool) -> ([u8; N], Option<Misfits>) {
+    let mut out = [0u8; N];
+    let len = values.len();
+    let found = unsafe { values.encode(dtype, &Plan::contiguous(len), len, out.as_mut_ptr(), check).unwrap() };
+    (out, found)
+}
+
+fn encode<const N: usize>(values: HostValues, dtype: DType) -> [u8; N] {
+    let (out, found) = encode_checked(values, dtype, false);
+    assert_eq!(found, None);
+    out
+}
+
+fn misfits(values: HostValues, dtype: DType) -> Option<Misfits> {
+    encode_checked::<256>(values, dtype, true).1
+}
+
+const NA_REAL: f64 = f64::from_bits(0x7ff0_0000_0000_07a2);
+
+#[test]
+fn doubles_saturate_and_nan_is_the_smallest() {
+    let x = [f64::NAN, -1e300, 1e300, 2.9, -2.9];
+    assert_eq!(encode::<5>(HostValues::Double(&x), DType::I8).map(|b| b as i8), [-128, -128, 127, 2, -2]);
+    assert_eq!(encode::<5>(HostValues::Double(&x), DType::U8), [0, 0, 255, 2, 0]);
+    assert_eq!(encode::<5>(HostValues::Double(&x), DType::I4), [8, 8, 7, 2, 14]);
+    assert_eq!(encode::<5>(HostValues::Double(&x), DType::U2), [0, 0, 3, 2, 0]);
+    let words = encode::<20>(HostValues::Double(&x), DType::I32);
+    let words: Vec<i32> = words.chunks(4).map(|b| i32::from_ne_bytes(b.try_into().unwrap())).collect();
+    assert_eq!(words, [i32::MIN, i32::MIN, i32::MAX, 2, -2]);
+    let big = [9_007_199_254_740_993.0, 3e9];
+    let bytes = encode::<16>(HostValues::Double(&big), DType::I64);
+    assert_eq!(i64::from_ne_bytes(bytes[8..].try_into().unwrap()), 3_000_000_000);
+}
+
+#[test]
+fn integers_wrap_and_logicals_become_bytes() {
+    assert_eq!(encode::<3>(HostValues::Integer(&[256, -1, 300]), DType::U8), [0, 255, 44]);
+    assert_eq!(encode::<3>(HostValues::Integer(&[16, -1, 9]), DType::I4), [0, 15, 9]);
+    assert_eq!(encode::<3>(HostValues::Logical(&[0, 1, NA_INTEGER]), DType::Pred), [0, 1, 1]);
+}
+
+#[test]
+fn one_value_fills_an_array() {
+    for len in [2usize, 5, 1000, 100_000] {
+        let mut out = vec![0u32; len];
+        let values = HostValues::Double(&[7.0]);
+        let plan = Plan::contiguous(len);
+        unsafe { values.encode(DType::I32, &plan, len, out.as_mut_ptr().cast(), false).unwrap() };
+        assert!(out.iter().all(|&x| x == 7));
+    }
+}
+
+#[test]
+fn misfits_are_counted_and_the_first_is_found() {
+    let x = [1.0, 127.9, f64::NAN, 128.0, -128.5, -129.0];
+    let found = misfits(HostValues::Double(&x), DType::I8);
+    assert_eq!(found, Some(Misfits { missing: 1, out_of_range: 2, first: 2 }));
+    assert_eq!(misfits(HostValues::Double(&[9.3e18]), DType::I64).map(|m| m.out_of_range), Some(1));
+    assert_eq!(misfits(HostValues::Double(&[-0.9, i64::MIN as f64, 2.9]), DType::I64), None);
+    assert_eq!(misfits(HostValues::Double(&[-0.9, 1.8e19]), DType::U64), None);
+    assert_eq!(misfits(HostValues::Double(&[-1.0]), DType::U64).map(|m| m.out_of_range), Some(1));
+    assert_eq!(misfits(HostValues::Integer64(&[-1]), DType::U64).map(|m| m.out_of_range), Some(1));
+    assert_eq!(
+        misfits(HostValues::Integer64(&[1 << 32, 5, NA_INTEGER64]), DType::U32),
+        Some(Misfits { missing: 1, out_of_range: 1, first: 0 })
+    );
+    assert_eq!(misfits(HostValues::Integer(&[NA_INTEGER, 1]), DType::F32).map(|m| m.missing), Some(1));
+    assert_eq!(misfits(HostValues::Integer(&[5, -1]), DType::U64).map(|m| m.first), Some(1));
+    assert_eq!(misfits(HostValues::Integer(&[7, -8, 8]), DType::I4).map(|m| m.first), Some(2));
+    assert_eq!(misfits(HostValues::Logical(&[1, NA_INTEGER]), DType::Pred).map(|m| m.first), Some(1));
+}
+
+#[test]
+fn in_floats_na_and_what_becomes_infinite_are_misfits_but_nan_is_none() {
+    let plain = [f64::INFINITY, f64::NAN, 1.0, -0.0];
+    for dtype in [DType::F64, DType::F32, DType::F16, DType::BF16, DType::F8E5M2] {
+        assert_eq!(misfits(HostValues::Double(&plain), dtype), None, "{dtype}");
+        assert_eq!(misfits(HostValues::Double(&[1.0, NA_REAL]), dtype).map(|m| (m.missing, m.first)), Some((1, 1)));
+    }
+    for dtype in [DType::F32, DType::F16, DType::BF16, DType::F8E5M2, DType::F8E4M3FN] {
+        assert_eq!(misfits(HostValues::Double(&[1e300]), dtype).map(|m| m.out_of_range), Some(1), "{dtype}");
+    }
+    assert_eq!(
+        misfits(HostValues::Double(&[f64::INFINITY, f64::NAN]), DType::F4E2M1FN).map(|m| m.out_of_range),
+        Some(2)
+    );
+    assert_eq!(
+        misfits(HostValues::Complex(&[[1.0, NA_REAL], [1e300, 0.0]]), DType::C64),
+        Some(Misfits { missing: 1, out_of_range: 1, first: 0 })
+    );
+}
+
+#[test]
+fn what_a_type_cannot_become_is_refused() {
+    assert!(HostValues::Logical(&[]).check_dtype(DType::F32).is_err());
+    assert!(HostValues::Integer(&[]).check_dtype(DType::Pred).is_err());
+    assert!(HostValues::Double(&[]).check_dtype(DType::C64).is_err());
+    assert!(HostValues::Complex(&[]).check_dtype(DType::F64).is_err());
+    let error = HostValues::Integer64(&[]).check_dtype(DType::F32).unwrap_err();
+    assert!(error.message().contains("only supports i64 or ui64"));
+}
+
+#[test]
+fn long_integers_tell_what_doubles_and_integers_cannot_hold() {
+    let count = |x: &[i64], dtype, double: bool| {
+        let mut out = vec![0f64; x.len()];
+        let target =
+            if double { HostTarget::Double(out.as_mut_ptr()) } else { HostTarget::Integer(out.as_mut_ptr().cast()) };
+        unsafe { decode_counting(dtype, &Plan::contiguous(x.len()), x.as_ptr().cast(), target, true).unwrap() }
+    };
+    let x = [1, -1, 1 << 53, (1 << 53) + 1, 1 << 62, i64::MAX, i64::MIN];
+    assert_eq!(count(&x, DType::I64, true), 2);
+    assert_eq!(count(&x, DType::I64, false), 5);
+    assert_eq!(count(&[-1, i64::MIN], DType::U64, true), 1);
+    assert_eq!(count(&[i64::from(i32::MAX), i64::from(i32::MIN), 1 << 31], DType::I64, false), 2);
+}
+
+#[test]
+fn every_dtype_is_read_into_its_r_type() {
+    for &dtype in crate::dtype::ALL {
+        assert!(decoding(dtype, dtype.info().r_type).is_some(), "{dtype}");
+    }
+}
+
+#[test]
+fn sixteen_bit_floats_are_worth_what_the_reference_says() {
+    for bits in 0..=u16::MAX {
+        let f16: f64 = F16::decode(unsafe { std::mem::transmute::<u16, F16>(bits) });
+        let expected = half::f16::from_bits(bits).to_f64();
+        assert!(f16.to_bits() == expected.to_bits() || (f16.is_nan() && expected.is_nan()), "{bits:x}");
+    }
+}

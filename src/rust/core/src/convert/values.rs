@@ -1,0 +1,468 @@
+//! Single values: what a value of a host vector becomes as an element, and back.
+
+use super::{NA_INTEGER, NA_INTEGER64};
+use crate::minifloat::{self, bf16_from_f64, f16_from_f64};
+
+/// An element of a dtype, as it lies on the host, that can be made from a value of type `S`.
+pub trait Encode<S>: Copy {
+    fn encode(x: S) -> Self;
+
+    /// Whether `x` is, at a first look, neither missing nor out of range. A look at the others tells more.
+    fn is_plain(x: S) -> bool;
+
+    /// Whether `x` means that there is no value.
+    fn is_missing(x: S) -> bool;
+
+    /// Whether the element, made from `x`, which is not missing, is `x` up to rounding.
+    fn stands_for(self, x: S) -> bool;
+}
+
+/// An element of a dtype that can be read as a value of type `T`.
+pub trait Decode<T>: Copy {
+    fn decode(self) -> T;
+
+    /// Whether the value is taken for another: out of the range of `T`, or NA there.
+    #[inline(always)]
+    fn is_lost(self) -> bool {
+        false
+    }
+}
+
+/// R's logical value: 0, NA, or anything else for TRUE.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub struct Logical(i32);
+
+/// NA of doubles is the NaN with this number in its low half.
+#[inline(always)]
+fn is_na(x: f64) -> bool {
+    const NA_PAYLOAD: u32 = 1954;
+    x.is_nan() & (x.to_bits() as u32 == NA_PAYLOAD)
+}
+
+// Pred
+
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub struct Pred(u8);
+
+impl Encode<Logical> for Pred {
+    #[inline(always)]
+    fn encode(x: Logical) -> Self {
+        Pred(u8::from(x.0 != 0))
+    }
+    #[inline(always)]
+    fn is_plain(x: Logical) -> bool {
+        x.0 != NA_INTEGER
+    }
+    #[inline(always)]
+    fn is_missing(x: Logical) -> bool {
+        x.0 == NA_INTEGER
+    }
+    #[inline(always)]
+    fn stands_for(self, _: Logical) -> bool {
+        true
+    }
+}
+
+impl Encode<f64> for Pred {
+    #[inline(always)]
+    fn encode(x: f64) -> Self {
+        Pred(u8::from(x != 0.0))
+    }
+    #[inline(always)]
+    fn is_plain(x: f64) -> bool {
+        !x.is_nan()
+    }
+    #[inline(always)]
+    fn is_missing(x: f64) -> bool {
+        x.is_nan()
+    }
+    #[inline(always)]
+    fn stands_for(self, _: f64) -> bool {
+        true
+    }
+}
+
+impl Decode<Logical> for Pred {
+    #[inline(always)]
+    fn decode(self) -> Logical {
+        Logical(i32::from(self.0 != 0))
+    }
+}
+
+// Integers
+
+/// Integers narrower than a byte: the low bits of one.
+macro_rules! narrow {
+    ($($name:ident($byte:ty), $bits:literal;)*) => {$(
+        #[derive(Clone, Copy)]
+        #[repr(transparent)]
+        pub struct $name(u8);
+
+        impl $name {
+            const SPARE: u32 = 8 - $bits;
+            const LOW: i32 = (<$byte>::MIN >> Self::SPARE) as i32;
+            const HIGH: i32 = (<$byte>::MAX >> Self::SPARE) as i32;
+
+            #[inline(always)]
+            fn of(x: i32) -> Self {
+                $name(x as u8 & (u8::MAX >> Self::SPARE))
+            }
+            #[inline(always)]
+            fn value(self) -> i32 {
+                i32::from((self.0 << Self::SPARE) as $byte >> Self::SPARE)
+            }
+        }
+
+        impl Encode<f64> for $name {
+            #[inline(always)]
+            fn encode(x: f64) -> Self {
+                Self::of(clamped(x, Self::LOW.into(), Self::HIGH.into()) as i32)
+            }
+            #[inline(always)]
+            fn is_plain(x: f64) -> bool {
+                (x > f64::from(Self::LOW) - 1.0) & (x < f64::from(Self::HIGH) + 1.0)
+            }
+            #[inline(always)]
+            fn is_missing(x: f64) -> bool {
+                x.is_nan()
+            }
+            #[inline(always)]
+            fn stands_for(self, x: f64) -> bool {
+                <Self as Encode<f64>>::is_plain(x)
+            }
+        }
+
+        impl Encode<i32> for $name {
+            #[inline(always)]
+            fn encode(x: i32) -> Self {
+                Self::of(x)
+            }
+            #[inline(always)]
+            fn is_plain(x: i32) -> bool {
+                (Self::LOW..=Self::HIGH).contains(&x)
+            }
+            #[inline(always)]
+            fn is_missing(x: i32) -> bool {
+                x == NA_INTEGER
+            }
+            #[inline(always)]
+            fn stands_for(self, x: i32) -> bool {
+                self.value() == x
+            }
+        }
+
+        impl Decode<i32> for $name {
+            #[inline(always)]
+            fn decode(self) -> i32 {
+                self.value()
+            }
+        }
+
+        impl Decode<f64> for $name {
+            #[inline(always)]
+            fn decode(self) -> f64 {
+                self.value().into()
+            }
+        }
+    )*};
+}
+narrow! {
+    I2(i8), 2;
+    I4(i8), 4;
+    U2(u8), 2;
+    U4(u8), 4;
+}
+
+/// `x` brought into a range; NaN becomes the lower end.
+#[inline(always)]
+fn clamped(x: f64, low: f64, high: f64) -> f64 {
+    let above = if x > low { x } else { low };
+    if above < high {
+        above
+    } else {
+        high
+    }
+}
+
+/// What all integers of whole bytes share; `$through` is the integer by way of which doubles come.
+macro_rules! integer {
+    ($($t:ty, through $through:ty;)*) => {$(
+        impl Encode<f64> for $t {
+            #[inline(always)]
+            fn encode(x: f64) -> Self {
+                // SAFETY: the number is in the range of the type, and not NaN.
+                unsafe { clamped(x, <$t>::MIN as f64, <$t>::MAX as f64).to_int_unchecked::<$through>() as $t }
+            }
+            #[inline(always)]
+            fn is_plain(x: f64) -> bool {
+                (x > <$t>::MIN as f64 - 1.0) & (x < <$t>::MAX as f64 + 1.0)
+            }
+            #[inline(always)]
+            fn is_missing(x: f64) -> bool {
+                x.is_nan()
+            }
+            #[inline(always)]
+            fn stands_for(self, x: f64) -> bool {
+                <Self as Encode<f64>>::is_plain(x)
+            }
+        }
+    )*};
+}
+integer! {
+    i8, through i32;
+    i16, through i32;
+    i32, through i32;
+    u8, through i32;
+    u16, through i32;
+    u32, through i64;
+}
+
+/// The same for those whose ends are no doubles.
+macro_rules! long_integer {
+    ($($t:ty, $low:literal, $beyond:literal;)*) => {$(
+        impl Encode<f64> for $t {
+            #[inline(always)]
+            fn encode(x: f64) -> Self {
+                if x.is_nan() { <$t>::MIN } else { x as $t }
+            }
+            #[inline(always)]
+            fn is_plain(x: f64) -> bool {
+                ((x >= $low) | (x > -1.0)) & (x < $beyond)
+            }
+            #[inline(always)]
+            fn is_missing(x: f64) -> bool {
+                x.is_nan()
+            }
+            #[inline(always)]
+            fn stands_for(self, x: f64) -> bool {
+                <Self as Encode<f64>>::is_plain(x)
+            }
+        }
+    )*};
+}
+long_integer! {
+    i64, -9_223_372_036_854_775_808.0, 9_223_372_036_854_775_808.0;
+    u64, 0.0, 18_446_744_073_709_551_616.0;
+}
+
+/// From integers to integers: what does not fit wraps.
+macro_rules! from_integer {
+    ($source:ty, $na:expr => $($t:ty),*) => {$(
+        impl Encode<$source> for $t {
+            #[inline(always)]
+            fn encode(x: $source) -> Self {
+                x as $t
+            }
+            #[inline(always)]
+            fn is_plain(x: $source) -> bool {
+                // Equal after wrapping back, and of one sign.
+                (x != $na) & ((x as $t) as $source == x) & ((x < 0) == ((x as $t as i128) < 0))
+            }
+            #[inline(always)]
+            fn is_missing(x: $source) -> bool {
+                x == $na
+            }
+            #[inline(always)]
+            fn stands_for(self, x: $source) -> bool {
+                <Self as Encode<$source>>::is_plain(x)
+            }
+        }
+    )*};
+}
+from_integer!(i32, NA_INTEGER => i8, i16, i32, i64, u8, u16, u32, u64);
+from_integer!(i64, NA_INTEGER64 => i64, u32, u64);
+
+macro_rules! widening {
+    ($($from:ty => $to:ty),*) => {$(
+        impl Decode<$to> for $from {
+            #[inline(always)]
+            fn decode(self) -> $to {
+                self.into()
+            }
+        }
+    )*};
+}
+widening!(i8 => i32, i16 => i32, u8 => i32, u16 => i32, u32 => i64);
+widening!(i8 => f64, i16 => f64, i32 => f64, u8 => f64, u16 => f64, u32 => f64, f32 => f64, f64 => f64);
+
+/// Where not every value arrives as itself.
+macro_rules! narrowing {
+    ($($from:ty => $to:ty, lost $x:ident if $lost:expr;)*) => {$(
+        impl Decode<$to> for $from {
+            #[inline(always)]
+            fn decode(self) -> $to {
+                self as $to
+            }
+            #[inline(always)]
+            fn is_lost(self) -> bool {
+                let $x = self;
+                $lost
+            }
+        }
+    )*};
+}
+narrowing! {
+    i32 => i32, lost x if x == NA_INTEGER;
+    i64 => i64, lost x if x == NA_INTEGER64;
+    u64 => i64, lost x if x > i64::MAX as u64;
+    i64 => i32, lost x if (x <= i64::from(NA_INTEGER)) | (x > i64::from(i32::MAX));
+    u32 => i32, lost x if x > i32::MAX as u32;
+    u64 => i32, lost x if x > i32::MAX as u64;
+    i64 => f64, lost x if !is_whole_double(x.unsigned_abs());
+    u64 => f64, lost x if !is_whole_double(x);
+}
+
+/// Whether a double holds this whole number: at most 53 digits from its first to its last one.
+#[inline(always)]
+fn is_whole_double(x: u64) -> bool {
+    x.leading_zeros() + x.trailing_zeros() >= 64 - f64::MANTISSA_DIGITS
+}
+
+// Floats
+
+/// What all floats share, apart from how doubles convert, which ones are certainly in range (at a first look), and which
+/// ones are no more than rounded.
+macro_rules! float {
+    ($($t:ty, $x:ident => $encode:expr, plain $plain:expr, $element:ident fits $fits:expr;)*) => {$(
+        impl Encode<f64> for $t {
+            #[inline(always)]
+            fn encode($x: f64) -> Self {
+                $encode
+            }
+            #[inline(always)]
+            fn is_plain($x: f64) -> bool {
+                $plain
+            }
+            #[inline(always)]
+            fn is_missing(x: f64) -> bool {
+                is_na(x)
+            }
+            #[inline(always)]
+            #[allow(unused_variables)]
+            fn stands_for(self, $x: f64) -> bool {
+                let $element = self;
+                $fits
+            }
+        }
+
+        impl Encode<i32> for $t {
+            #[inline(always)]
+            fn encode(x: i32) -> Self {
+                <$t as Encode<f64>>::encode(x.into())
+            }
+            #[inline(always)]
+            fn is_plain(x: i32) -> bool {
+                (x != NA_INTEGER) & <$t as Encode<f64>>::is_plain(x.into())
+            }
+            #[inline(always)]
+            fn is_missing(x: i32) -> bool {
+                x == NA_INTEGER
+            }
+            #[inline(always)]
+            fn stands_for(self, x: i32) -> bool {
+                <$t as Encode<f64>>::stands_for(self, x.into())
+            }
+        }
+    )*};
+}
+
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub struct F16(u16);
+
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub struct BF16(u16);
+
+float! {
+    f64, x => x, plain !x.is_nan(), _element fits true;
+    f32, x => x as f32, plain x.abs() <= f32::MAX.into(), y fits !x.is_finite() | y.is_finite();
+    F16, x => F16(f16_from_f64(x)), plain x.abs() <= 65504.0, y fits !x.is_finite() | (y.0 & 0x7c00 != 0x7c00);
+    BF16, x => BF16(bf16_from_f64(x)), plain x.abs() <= 3e38, y fits !x.is_finite() | (y.0 & 0x7f80 != 0x7f80);
+}
+
+impl Decode<f64> for F16 {
+    #[inline(always)]
+    fn decode(self) -> f64 {
+        const SMALLEST: f64 = 1.0 / 16_777_216.0;
+        let (exponent, mantissa) = (u64::from(self.0 >> 10 & 0x1f), u64::from(self.0 & 0x3ff));
+        let normal = f64::from_bits((exponent + 1008) << 52 | mantissa << 42);
+        let beyond = f64::from_bits(0x7ff << 52 | mantissa << 42);
+        let size = match exponent {
+            0 => mantissa as f64 * SMALLEST,
+            0x1f => beyond,
+            _ => normal,
+        };
+        f64::from_bits(size.to_bits() | u64::from(self.0 & 0x8000) << 48)
+    }
+}
+
+impl Decode<f64> for BF16 {
+    #[inline(always)]
+    fn decode(self) -> f64 {
+        f32::from_bits(u32::from(self.0) << 16).into()
+    }
+}
+
+macro_rules! minifloats {
+    ($($name:ident),*) => {$(
+        #[derive(Clone, Copy)]
+        #[repr(transparent)]
+        pub struct $name(u8);
+
+        float! {
+            $name, x => $name(minifloat::$name.encode(x)), plain minifloat::$name.is_in_range(x),
+            _element fits minifloat::$name.fits(x);
+        }
+
+        impl Decode<f64> for $name {
+            #[inline(always)]
+            fn decode(self) -> f64 {
+                minifloat::$name.table()[usize::from(self.0)]
+            }
+        }
+    )*};
+}
+minifloats!(F8E5M2, F8E4M3FN, F8E4M3B11FNUZ, F8E5M2FNUZ, F8E4M3FNUZ, F8E4M3, F8E3M4, F8E8M0FNU, F4E2M1FN);
+
+// Complex numbers
+
+macro_rules! complex {
+    ($($name:ident($part:ty);)*) => {$(
+        #[derive(Clone, Copy)]
+        #[repr(transparent)]
+        pub struct $name([$part; 2]);
+
+        impl Encode<[f64; 2]> for $name {
+            #[inline(always)]
+            fn encode(x: [f64; 2]) -> Self {
+                $name([x[0] as $part, x[1] as $part])
+            }
+            #[inline(always)]
+            fn is_plain(x: [f64; 2]) -> bool {
+                <$part as Encode<f64>>::is_plain(x[0]) & <$part as Encode<f64>>::is_plain(x[1])
+            }
+            #[inline(always)]
+            fn is_missing(x: [f64; 2]) -> bool {
+                is_na(x[0]) | is_na(x[1])
+            }
+            #[inline(always)]
+            fn stands_for(self, x: [f64; 2]) -> bool {
+                <$part as Encode<f64>>::stands_for(self.0[0], x[0]) & <$part as Encode<f64>>::stands_for(self.0[1], x[1])
+            }
+        }
+
+        impl Decode<[f64; 2]> for $name {
+            #[inline(always)]
+            fn decode(self) -> [f64; 2] {
+                [self.0[0].into(), self.0[1].into()]
+            }
+        }
+    )*};
+}
+complex! {
+    C64(f32);
+    C128(f64);
+}

@@ -1,0 +1,224 @@
+//! Large blocks of host memory, kept for the next user when one is done: touching fresh pages costs more than the work
+//! that is done in them.
+//!
+//! A block of this kind is aligned for huge pages, and comes in them where the system has them. How many bytes are kept
+//! is bounded by [`set_limit`].
+
+use crate::error::{Error, Kind, Result, RESOURCE_EXHAUSTED};
+use std::alloc::Layout;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, TryLockError};
+
+/// What XLA's CPU client asks of memory that it uses in place.
+pub const ALIGNMENT: usize = 64;
+
+/// Blocks below this size are left to the system's allocator, which keeps such memory itself.
+pub const LARGE: usize = 256 << 10;
+
+/// From this size on, memory comes in huge pages where the system has them.
+const HUGE: usize = 2 << 20;
+
+/// Bytes kept unless [`set_limit`] says otherwise.
+pub const DEFAULT_LIMIT: usize = 256 << 20;
+
+static LIMIT: AtomicUsize = AtomicUsize::new(DEFAULT_LIMIT);
+static IN_USE: AtomicUsize = AtomicUsize::new(0);
+static KEPT: Mutex<Kept> = Mutex::new(Kept { blocks: Vec::new(), bytes: 0 });
+
+/// Blocks that nobody uses, the one that waits longest first.
+struct Kept {
+    blocks: Vec<Memory>,
+    bytes: usize,
+}
+
+/// Memory and how it was allocated. Not freed by itself.
+struct Memory {
+    data: NonNull<u8>,
+    layout: Layout,
+}
+
+// SAFETY: a plain block of bytes that one owner at a time has.
+unsafe impl Send for Memory {}
+
+/// A block of memory, not initialized. Dropped, it is kept for the next [`Block::new`].
+pub struct Block(Memory);
+
+// SAFETY: a plain block of bytes; who may write when is up to the owners.
+unsafe impl Sync for Block {}
+
+impl Block {
+    /// A block of at least `len` bytes, aligned to [`ALIGNMENT`].
+    ///
+    /// # Errors
+    /// The code of `RESOURCE_EXHAUSTED` when there is no memory.
+    pub fn new(len: usize) -> Result<Block> {
+        let memory = match take(len) {
+            Some(kept) => kept,
+            None => allocate(len).ok_or_else(|| exhausted(len))?,
+        };
+        IN_USE.fetch_add(memory.layout.size(), Ordering::Relaxed);
+        Ok(Block(memory))
+    }
+
+    /// The first byte.
+    pub fn data(&self) -> NonNull<u8> {
+        self.0.data
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        let Memory { data, layout } = self.0;
+        IN_USE.fetch_sub(layout.size(), Ordering::Relaxed);
+        keep(Memory { data, layout });
+    }
+}
+
+/// Bytes of the blocks that are in use.
+pub fn in_use() -> usize {
+    IN_USE.load(Ordering::Relaxed)
+}
+
+/// Bytes kept for the next users.
+pub fn kept() -> usize {
+    table().map_or(0, |kept| kept.bytes)
+}
+
+/// Bytes that may be kept.
+pub fn limit() -> usize {
+    LIMIT.load(Ordering::Relaxed)
+}
+
+/// Sets how many bytes may be kept, and frees what is beyond.
+pub fn set_limit(bytes: usize) {
+    if LIMIT.swap(bytes, Ordering::Relaxed) > bytes {
+        shrink(bytes);
+    }
+}
+
+/// Frees all that is kept.
+pub fn clear() {
+    shrink(0);
+}
+
+/// The size of the block for `len` bytes: steps of an eighth, so that blocks serve for similar sizes.
+fn rounded(len: usize) -> Option<usize> {
+    if len < LARGE {
+        return Some(len.max(ALIGNMENT));
+    }
+    let step = (len.next_power_of_two() / 16).max(4096);
+    len.checked_next_multiple_of(step)
+}
+
+fn take(len: usize) -> Option<Memory> {
+    if len < LARGE {
+        return None;
+    }
+    let size = rounded(len)?;
+    let mut kept = table()?;
+    let place = kept.blocks.iter().rposition(|memory| memory.layout.size() == size)?;
+    kept.bytes -= size;
+    Some(kept.blocks.remove(place))
+}
+
+fn keep(memory: Memory) {
+    let size = memory.layout.size();
+    let limit = limit();
+    if size < LARGE || size > limit {
+        return free(memory);
+    }
+    match table() {
+        Some(mut kept) => {
+            kept.bytes += size;
+            kept.blocks.push(memory);
+        }
+        None => return free(memory),
+    }
+    shrink(limit);
+}
+
+fn shrink(limit: usize) {
+    while let Some(memory) = table().and_then(|mut kept| oldest_beyond(&mut kept, limit)) {
+        free(memory);
+    }
+}
+
+fn oldest_beyond(kept: &mut Kept, limit: usize) -> Option<Memory> {
+    if kept.bytes <= limit || kept.blocks.is_empty() {
+        return None;
+    }
+    let memory = kept.blocks.remove(0);
+    kept.bytes -= memory.layout.size();
+    Some(memory)
+}
+
+/// The blocks that are kept; `None` where waiting for them might never end: in the child of a fork that happened while
+/// another thread had them.
+fn table() -> Option<MutexGuard<'static, Kept>> {
+    for _ in 0..1000 {
+        match KEPT.try_lock() {
+            Ok(kept) => return Some(kept),
+            Err(TryLockError::Poisoned(kept)) => return Some(kept.into_inner()),
+            Err(TryLockError::WouldBlock) => std::thread::yield_now(),
+        }
+    }
+    None
+}
+
+fn allocate(len: usize) -> Option<Memory> {
+    let size = rounded(len)?;
+    let align = if len >= HUGE { HUGE } else { ALIGNMENT };
+    let layout = Layout::from_size_align(size, align).ok()?;
+    // SAFETY: the size is not zero.
+    let data = NonNull::new(unsafe { std::alloc::alloc(layout) })?;
+    #[cfg(target_os = "linux")]
+    if len >= HUGE {
+        // The rest beyond the last whole huge page stays in small ones, so that no more is taken than asked for.
+        // SAFETY: advice on whole pages within the block; refusal changes nothing.
+        unsafe { libc::madvise(data.as_ptr().cast(), len / HUGE * HUGE, libc::MADV_HUGEPAGE) };
+    }
+    Some(Memory { data, layout })
+}
+
+fn free(memory: Memory) {
+    // SAFETY: allocated with this layout, freed once.
+    unsafe { std::alloc::dealloc(memory.data.as_ptr(), memory.layout) };
+}
+
+#[cold]
+fn exhausted(len: usize) -> Error {
+    Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), format!("There is no host memory for {len} bytes."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_go_in_steps_that_waste_little() {
+        for len in [LARGE, LARGE + 1, 4_000_063, 40_000_000, 1 << 30] {
+            let size = rounded(len).unwrap();
+            assert!(size >= len && size - len <= len / 8 + 4096, "{len} -> {size}");
+        }
+        assert_eq!(rounded(0), Some(ALIGNMENT));
+        assert_eq!(rounded(usize::MAX), None);
+    }
+
+    #[test]
+    fn a_large_block_is_aligned_and_used_again() {
+        // A size that no other test asks for.
+        let len = 3_333_333;
+        let first = Block::new(len).unwrap();
+        assert_eq!(first.data().as_ptr() as usize % ALIGNMENT, 0);
+        let address = first.data();
+        drop(first);
+        assert!(kept() >= len);
+        assert_eq!(Block::new(len).unwrap().data(), address);
+    }
+
+    #[test]
+    fn what_no_memory_can_hold_is_an_error() {
+        assert_eq!(Block::new(usize::MAX / 2).err().map(|e| e.kind()), Some(Kind::Pjrt(RESOURCE_EXHAUSTED)));
+    }
+}

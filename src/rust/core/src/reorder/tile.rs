@@ -1,0 +1,164 @@
+//! A tile: lines of elements as they come from one array, and their transposition into another.
+
+use std::mem::MaybeUninit;
+
+/// Elements of a line: what is read at once from the source.
+pub const ROWS: usize = 64;
+
+/// Lines of a tile: what is written at once to a row of the destination.
+pub const COLUMNS: usize = 32;
+
+/// Widest element in bytes.
+const WIDEST: usize = 16;
+
+/// Room for [`COLUMNS`] lines of [`ROWS`] elements of any width.
+#[repr(C, align(64))]
+pub struct Tile([MaybeUninit<u8>; ROWS * COLUMNS * WIDEST]);
+
+impl Tile {
+    pub fn new() -> Tile {
+        Tile([MaybeUninit::uninit(); ROWS * COLUMNS * WIDEST])
+    }
+
+    /// Where line number `column` begins, for elements of `width` bytes and lines that are `pitch` elements apart.
+    #[inline(always)]
+    pub fn line(&mut self, column: usize, pitch: usize, width: usize) -> *mut u8 {
+        debug_assert!(column < COLUMNS && pitch <= ROWS && width <= WIDEST);
+        self.0[column * pitch * width..].as_mut_ptr().cast()
+    }
+
+    /// Writes the first elements of all lines to byte `row_places[0]` of `dst`, the second ones to `row_places[1]`, and so
+    /// on.
+    ///
+    /// # Safety
+    /// `columns` lines of as many elements as there are places are filled, and `dst` has room for each row of them.
+    #[inline(always)]
+    pub unsafe fn transpose_into(
+        &self,
+        dst: *mut u8,
+        row_places: &[usize],
+        columns: usize,
+        pitch: usize,
+        width: usize,
+    ) {
+        let start = self.0.as_ptr().cast();
+        // Two copies of the code: with the usual pitch, places in the tile are known when it is compiled.
+        if pitch == ROWS {
+            transpose(Lines { start, pitch: ROWS }, dst, row_places, columns, width);
+        } else {
+            transpose(Lines { start, pitch }, dst, row_places, columns, width);
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn transpose(lines: Lines, dst: *mut u8, row_places: &[usize], columns: usize, width: usize) {
+    match width {
+        1 => by_squares::<u8, 16>(lines, dst, row_places, columns, square_of_bytes),
+        2 => by_squares::<u16, 8>(lines, dst, row_places, columns, square_of_words),
+        4 => by_squares::<u32, 4>(lines, dst, row_places, columns, square_of_doublewords),
+        8 => by_squares::<u64, 2>(lines, dst, row_places, columns, square_of_quadwords),
+        _ => one_by_one::<[u64; 2]>(lines, dst, row_places, 0..columns),
+    }
+}
+
+/// Lines of elements, `pitch` of them apart.
+#[derive(Clone, Copy)]
+struct Lines {
+    start: *const u8,
+    pitch: usize,
+}
+
+impl Lines {
+    /// The element at a place of a line.
+    #[inline(always)]
+    unsafe fn at<T>(self, line: usize, place: usize) -> *const T {
+        self.start.cast::<T>().add(line * self.pitch + place)
+    }
+}
+
+/// Transposes `N` lines, from `column` on, at place `row` of each, into rows at byte places of a destination.
+type Square = unsafe fn(lines: Lines, column: usize, row: usize, dst: *mut u8, row_places: &[usize]);
+
+#[inline(always)]
+unsafe fn by_squares<T: Copy, const N: usize>(
+    lines: Lines,
+    dst: *mut u8,
+    row_places: &[usize],
+    columns: usize,
+    square: Square,
+) {
+    let whole = if cfg!(target_arch = "x86_64") { columns / N * N } else { 0 };
+    let (squares, rest) = row_places.split_at(row_places.len() / N * N);
+    for (i, places) in squares.chunks_exact(N).enumerate() {
+        for column in (0..whole).step_by(N) {
+            square(lines, column, i * N, dst.cast::<T>().add(column).cast(), places);
+        }
+    }
+    one_by_one::<T>(lines, dst, squares, whole..columns);
+    let below = Lines { start: lines.at::<T>(0, squares.len()).cast(), ..lines };
+    one_by_one::<T>(below, dst, rest, 0..columns);
+}
+
+#[inline(always)]
+unsafe fn one_by_one<T: Copy>(lines: Lines, dst: *mut u8, row_places: &[usize], columns: std::ops::Range<usize>) {
+    for (row, &place) in row_places.iter().enumerate() {
+        let to = dst.add(place).cast::<T>();
+        for column in columns.clone() {
+            to.add(column).write_unaligned(lines.at::<T>(column, row).read_unaligned());
+        }
+    }
+}
+
+/// Defines the transposition of a square that fills registers of 16 bytes: interleaving the upper half of the lines with
+/// the lower half, once for each bit of the line's number, brings every element to its place.
+macro_rules! square {
+    ($name:ident, $type:ty, $n:literal, $low:ident, $high:ident) => {
+        #[cfg(target_arch = "x86_64")]
+        #[inline(always)]
+        unsafe fn $name(lines: Lines, column: usize, row: usize, dst: *mut u8, row_places: &[usize]) {
+            use std::arch::x86_64::*;
+            let mut square: [__m128i; $n] =
+                std::array::from_fn(|i| _mm_loadu_si128(lines.at::<$type>(column + i, row).cast()));
+            for _ in 0..$n.ilog2() {
+                square = std::array::from_fn(|i| {
+                    let (a, b) = (square[i / 2], square[i / 2 + $n / 2]);
+                    if i % 2 == 0 {
+                        $low(a, b)
+                    } else {
+                        $high(a, b)
+                    }
+                });
+            }
+            for (line, &place) in square.iter().zip(row_places) {
+                _mm_storeu_si128(dst.add(place).cast(), *line);
+            }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        unsafe fn $name(_: Lines, _: usize, _: usize, _: *mut u8, _: &[usize]) {}
+    };
+}
+
+square!(square_of_bytes, u8, 16usize, _mm_unpacklo_epi8, _mm_unpackhi_epi8);
+square!(square_of_words, u16, 8usize, _mm_unpacklo_epi16, _mm_unpackhi_epi16);
+square!(square_of_doublewords, u32, 4usize, _mm_unpacklo_epi32, _mm_unpackhi_epi32);
+square!(square_of_quadwords, u64, 2usize, _mm_unpacklo_epi64, _mm_unpackhi_epi64);
+
+/// Tells the processor that bytes are soon read, or written to.
+#[inline(always)]
+pub fn prefetch<const WRITE: bool>(start: *const u8, len: usize) {
+    #[cfg(target_arch = "x86_64")]
+    for offset in (0..len).step_by(64) {
+        use std::arch::x86_64::{_mm_prefetch, _MM_HINT_ET0, _MM_HINT_T0};
+        // SAFETY: no more than a hint.
+        unsafe {
+            if WRITE {
+                _mm_prefetch::<_MM_HINT_ET0>(start.wrapping_add(offset).cast());
+            } else {
+                _mm_prefetch::<_MM_HINT_T0>(start.wrapping_add(offset).cast());
+            }
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (start, len);
+}
