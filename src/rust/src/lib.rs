@@ -19,6 +19,7 @@ mod dtype;
 mod execute;
 mod install;
 mod memory;
+mod part;
 mod pins;
 mod plugin;
 mod print;
@@ -64,6 +65,7 @@ fn plain_entries() -> Vec<extendr_api::metadata::Func> {
         client::client_devices, "client_devices", 1;
         dtype::dtype_canonical, "dtype_canonical", 1;
         execute::executable_execute, "executable_execute", 5;
+        part::buffer_part, "buffer_part", 2;
         transfer::buffer_array, "buffer_array", 2;
         transfer::buffer_raw, "buffer_raw", 2;
     }

@@ -23,6 +23,7 @@ pub mod literal;
 pub mod memory;
 pub mod mlir;
 pub mod options;
+pub mod part;
 pub mod plugin;
 pub mod print;
 pub mod process;
