@@ -19,6 +19,7 @@ mod dtype;
 mod execute;
 mod install;
 mod memory;
+mod part;
 mod pins;
 mod plugin;
 mod print;
@@ -67,6 +68,8 @@ fn plain_entries() -> Vec<extendr_api::metadata::Func> {
         dtype::dtype_canonical, "dtype_canonical", 1;
         execute::executable_execute, "executable_execute", 5;
         transfer::buffer_array, "buffer_array", 3;
+        part::buffer_part, "buffer_part", 2;
+        transfer::buffer_array, "buffer_array", 2;
         transfer::buffer_raw, "buffer_raw", 2;
     }
 }

@@ -24,6 +24,7 @@ pub mod memory;
 pub mod minifloat;
 pub mod mlir;
 pub mod options;
+pub mod part;
 pub mod plugin;
 pub mod pool;
 pub mod print;

@@ -2,6 +2,7 @@
 
 use pjrt_core::execute::{Dispatch, ExecuteOptions};
 use pjrt_core::options::CompileOptions;
+use pjrt_core::part::{Axis, Part};
 use pjrt_core::program::Format;
 use pjrt_core::{Buffer, Client, DType, Device, Executable, HostMemory, Kind, Plugin, Program, Result, Spec, Value};
 use std::path::Path;
@@ -320,4 +321,21 @@ fn threads_share_a_client() {
             });
         }
     });
+}
+
+#[test]
+fn a_part_is_the_same_read_in_place_and_by_a_transfer_of_its_range() {
+    let dims = [40usize, 30];
+    let values: Vec<f32> = (0..1200).map(|i| i as f32).collect();
+    let buffer = upload(&[40, 30], &values);
+    let chosen: [(&[usize], &[usize]); 4] =
+        [(&[5, 6, 7], &[0, 1, 2]), (&[39, 0], &[29]), (&[3], &[7, 1, 7]), (&[20], &[])];
+    for (rows, columns) in chosen {
+        let part =
+            Part::new(vec![Axis::new(rows.len(), |i| rows[i] * dims[1]), Axis::new(columns.len(), |i| columns[i])]);
+        let expected: Vec<f32> = columns.iter().flat_map(|c| rows.iter().map(move |r| (r * 30 + c) as f32)).collect();
+        for found in [buffer.read_part(&part).unwrap(), buffer.transfer_part(&part).unwrap()] {
+            assert_eq!(floats(unsafe { found.bytes() }), expected);
+        }
+    }
 }

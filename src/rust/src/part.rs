@@ -1,0 +1,124 @@
+//! Reading a part of a buffer, which R's subscripts choose.
+
+use crate::buffer::get;
+use crate::conditions::{entry, refuse, Outcome};
+use crate::sexp::{self, Protected};
+use crate::transfer::{fill, new_array};
+use extendr_ffi::*;
+use pjrt_core::part::{Axis, Part};
+use pjrt_core::read::HostView;
+use pjrt_core::Spec;
+use std::mem::ManuallyDrop;
+
+/// `buffer_part(buffer, subscripts)`: some elements of the buffer as an R array. `subscripts` is a list with the positions
+/// along each dimension, NULL for all, or a vector of positions in the whole array in R's order; these give an array of
+/// one dimension. Positions count from 1. Waits for the buffer's content.
+pub extern "C" fn buffer_part(buffer: SEXP, subscripts: SEXP) -> SEXP {
+    entry(|| {
+        let buffer = get(buffer)?;
+        buffer.wait()?;
+        expand(subscripts);
+        // R may leave its allocations by a long jump: nothing may wait to be dropped meanwhile.
+        let owned = ManuallyDrop::new(locate(buffer.spec(), subscripts)?);
+        let made = new_array(&owned.1);
+        let (part, spec) = ManuallyDrop::into_inner(owned);
+        let array = Protected::new(made?);
+        fill(array.sexp(), &spec, &HostView::Copied(buffer.read_part(&part)?))?;
+        Ok(array.sexp())
+    })
+}
+
+/// Has R write out the sequences that it keeps in a compact form, which needs memory, before anything is owned here.
+fn expand(subscripts: SEXP) {
+    for x in items(subscripts) {
+        sexp::integers(x);
+        sexp::doubles(x);
+    }
+}
+
+/// The items of a list; anything else is the one item.
+fn items(subscripts: SEXP) -> impl Iterator<Item = SEXP> {
+    let list = sexp::kind(subscripts) == SEXPTYPE::VECSXP;
+    let count = if list { sexp::len(subscripts) } else { 1 };
+    (0..count).map(move |i| if list { unsafe { VECTOR_ELT(subscripts, i as R_xlen_t) } } else { subscripts })
+}
+
+/// Where the part lies, and what it is as an array in R's order.
+fn locate(spec: &Spec, subscripts: SEXP) -> Outcome<(Part, Spec)> {
+    let axes = if sexp::kind(subscripts) == SEXPTYPE::VECSXP {
+        if sexp::len(subscripts) != spec.dims.len() {
+            refuse!(InvalidInput, "There must be a subscript for each of the {} dimensions.", spec.dims.len());
+        }
+        let along = items(subscripts).zip(spec.dims.iter().zip(spec.strides()));
+        along
+            .enumerate()
+            .map(|(i, (x, (&dim, stride)))| {
+                let positions = Positions::new(x, dim as usize, || format!("dimension {} has", i + 1))?;
+                Ok(Axis::new(positions.len(), |i| positions.at(i) * stride))
+            })
+            .collect::<Outcome<Vec<_>>>()?
+    } else {
+        let positions = Positions::new(subscripts, spec.len(), || "the buffer has".into())?;
+        let strides = spec.strides();
+        let offset = |i| {
+            let mut rest = positions.at(i);
+            spec.dims.iter().zip(&strides).fold(0, |offset, (&dim, stride)| {
+                let along = rest % dim as usize;
+                rest /= dim as usize;
+                offset + along * stride
+            })
+        };
+        vec![Axis::new(positions.len(), offset)]
+    };
+    let part = Part::new(axes);
+    let mut shape = Spec::new(spec.dtype, &part.dims())?;
+    shape.minor_to_major = Some((0..shape.dims.len() as i64).collect());
+    Ok((part, shape))
+}
+
+/// Positions in a range, checked: all of it, or those that an R vector tells.
+enum Positions<'a> {
+    All(usize),
+    Integer(&'a [i32]),
+    Double(&'a [f64]),
+}
+
+impl<'a> Positions<'a> {
+    /// `x` as positions in `extent`; `owner` says whose extent that is.
+    fn new(x: SEXP, extent: usize, owner: impl Fn() -> String) -> Outcome<Self> {
+        let (positions, stray) = match sexp::kind(x) {
+            SEXPTYPE::NILSXP => (Positions::All(extent), None),
+            SEXPTYPE::INTSXP => {
+                let x = sexp::integers(x);
+                (Positions::Integer(x), x.iter().find(|&&p| p < 1 || p as usize > extent).map(|&p| f64::from(p)))
+            }
+            SEXPTYPE::REALSXP => {
+                let x = sexp::doubles(x);
+                // Fractions are cut off, and NaN is in no range.
+                (Positions::Double(x), x.iter().copied().find(|&p| !(p >= 1.0 && p < extent as f64 + 1.0)))
+            }
+            _ => refuse!(InvalidInput, "Positions must be numbers."),
+        };
+        match stray {
+            Some(p) => refuse!(InvalidInput, "Subscript out of bounds: {p}, where {} {extent} position(s).", owner()),
+            None => Ok(positions),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Positions::All(len) => *len,
+            Positions::Integer(x) => x.len(),
+            Positions::Double(x) => x.len(),
+        }
+    }
+
+    /// A position, counted from 0.
+    fn at(&self, i: usize) -> usize {
+        match self {
+            Positions::All(_) => i,
+            Positions::Integer(x) => x[i] as usize - 1,
+            Positions::Double(x) => x[i] as usize - 1,
+        }
+    }
+}

@@ -1,0 +1,219 @@
+test_that("a buffer tells its dimensions and its length as an array does", {
+  x <- pjrt_buffer(matrix(1:6, 2))
+  expect_identical(dim(x), c(2L, 3L))
+  expect_identical(c(nrow(x), ncol(x), length(x)), c(2L, 3L, 6L))
+  expect_null(dim(pjrt_scalar(1)))
+  expect_identical(length(pjrt_scalar(1)), 1L)
+  expect_identical(dim(pjrt_empty("f32", c(0, 3))), c(0L, 3L))
+  expect_identical(length(pjrt_empty("f32", c(0, 3))), 0L)
+  expect_null(dimnames(pjrt_buffer(matrix(1:2, 1, dimnames = list("a", c("b", "c"))))))
+})
+
+test_that("a buffer becomes an array, a matrix and a vector as its array does", {
+  for (dims in list(6, c(2, 3), c(1, 2, 3))) {
+    x <- pjrt_buffer(1:6, shape = dims)
+    array <- as_array(x)
+    expect_identical(as.array(x), as.array(array))
+    expect_identical(as.matrix(x), as.matrix(array))
+    expect_identical(as.vector(x), as.vector(array))
+    expect_identical(lapply(x, identity), lapply(array, identity))
+  }
+  expect_identical(as.array(pjrt_scalar(5)), array(5))
+  expect_identical(as.matrix(pjrt_scalar(5)), matrix(5))
+  expect_identical(apply(pjrt_buffer(matrix(1:6, 2)), 1, sum), c(9L, 12L))
+  expect_identical(head(pjrt_buffer(matrix(1:6, 2)), 1), matrix(c(1L, 3L, 5L), 1))
+  expect_identical(as.vector(tail(pjrt_buffer(1:5), 2)), 4:5)
+})
+
+test_that("a buffer becomes a vector of every type", {
+  for (dtype in c("i8", "ui16", "i32", "f16", "f32", "f64")) {
+    x <- pjrt_buffer(c(0, 1.5, 2), dtype)
+    values <- as.vector(as_array(x))
+    for (mode in c("logical", "integer", "numeric", "double", "complex", "character", "list")) {
+      expect_identical(as.vector(x, mode), as.vector(values, mode))
+    }
+    expect_identical(as.numeric(x), as.numeric(values))
+    expect_identical(as.double(x), as.double(values))
+    expect_identical(as.integer(x), as.integer(values))
+    expect_identical(as.logical(x), as.logical(values))
+    expect_identical(as.complex(x), as.complex(values))
+  }
+  pred <- pjrt_buffer(c(TRUE, FALSE))
+  expect_identical(as.vector(pred), c(TRUE, FALSE))
+  expect_identical(as.integer(pred), 1:0)
+  expect_refused(as.vector(pred, "nonsense"), "invalid_input", "`mode` must be one of")
+  expect_refused(as.vector(pred, NULL), "invalid_input", "`mode` must be one of")
+})
+
+test_that("integer64 values are numbers in every conversion", {
+  values <- c(3, -2, NA, 0)
+  x <- pjrt_buffer(bit64::as.integer64(values))
+  expect_bits(as.vector(x), bit64::as.integer64(values))
+  expect_bits(as.array(pjrt_scalar(bit64::as.integer64(3))), int64(3))
+  expect_bits(as.matrix(x), int64(values, c(4, 1)))
+  expect_identical(as.double(x), values)
+  expect_identical(as.numeric(x), values)
+  expect_identical(as.integer(x), as.integer(values))
+  expect_identical(as.logical(x), as.logical(values))
+  expect_identical(as.complex(x), as.complex(values))
+  expect_identical(as.vector(x, "character"), as.character(values))
+  expect_bits(as.list(x)[[2]], bit64::as.integer64(-2))
+  expect_bits(lapply(x, identity)[[3]], bit64::as.integer64(NA))
+  expect_identical(as.double(pjrt_buffer(2^32 - 1, "ui32")), 2^32 - 1)
+  expect_warning(as.double(pjrt_buffer(bit64::as.integer64("9007199254740993"))), "precision")
+  expect_warning(as.integer(pjrt_buffer(2^40, "i64")), "overflow")
+  expect_identical(suppressWarnings(as.integer(pjrt_buffer(2^40, "i64"))), NA_integer_)
+})
+
+test_that("integers and floats are numeric", {
+  for (dtype in c("i2", "i4", "ui4", "i8", "i64", "ui32", "bf16", "f16", "f32", "f64", "f8e5m2", "f4e2m1fn")) {
+    expect_true(is.numeric(pjrt_empty(dtype, 1L)))
+  }
+  for (dtype in c("pred", "c64", "c128")) {
+    expect_false(is.numeric(pjrt_empty(dtype, 1L)))
+  }
+})
+
+test_that("missing and infinite values are found where they are", {
+  values <- matrix(c(NA, NaN, Inf, -Inf, 1, 0), 2)
+  x <- pjrt_buffer(values, "f64")
+  for (test in list(is.na, is.nan, is.finite, is.infinite)) {
+    expect_identical(test(x), test(values))
+  }
+  expect_true(anyNA(x))
+  expect_false(anyNA(pjrt_buffer(1)))
+  expect_identical(is.na(pjrt_scalar(NA_integer_)), TRUE)
+  wide <- pjrt_buffer(int64(c(1, NA, -3, 4), c(2, 2)))
+  expect_identical(is.na(wide), matrix(c(FALSE, TRUE, FALSE, FALSE), 2))
+  expect_identical(is.finite(wide), matrix(c(TRUE, FALSE, TRUE, TRUE), 2))
+  expect_identical(is.nan(wide), matrix(FALSE, 2, 2))
+  expect_identical(is.infinite(wide), matrix(FALSE, 2, 2))
+  expect_true(anyNA(wide))
+  expect_false(anyNA(pjrt_buffer(bit64::as.integer64(c(-1, -3)))))
+})
+
+test_that("a line describes a buffer", {
+  x <- pjrt_buffer(matrix(0, 2, 3))
+  expect_identical(format(x), "<PJRTBuffer f32[2x3] on CpuDevice(id=0)>")
+  expect_identical(format(pjrt_scalar(TRUE)), "<PJRTBuffer pred[] on CpuDevice(id=0)>")
+  line <- "PJRTBuffer f32[2x3] on CpuDevice(id=0)"
+  expect_identical(capture.output(str(x)), paste0(" ", line))
+  expect_identical(capture.output(str(list(a = x, b = 1))), c("List of 2", paste(" $ a:", line), " $ b: num 1"))
+  env <- list2env(list(buffer = x))
+  expect_identical(capture.output(utils::ls.str(env)), paste("buffer : ", line))
+  restored <- unserialize(serialize(x, NULL))
+  expect_identical(format(restored), "<PJRTBuffer of another session>")
+  expect_identical(capture.output(str(restored)), " PJRTBuffer of another session")
+})
+
+test_that("what a buffer knows of itself outlives a donation, and does not wait", {
+  x <- pjrt_buffer(c(1, 2))
+  pjrt_execute(compile(add_program("2xf32", donates)), x, pjrt_buffer(c(3, 4)))
+  expect_identical(format(x), "<PJRTBuffer f32[2] on CpuDevice(id=0)>")
+  expect_identical(list(dim(x), length(x), is.numeric(x)), list(2L, 2L, TRUE))
+  expect_refused(as.vector(x), "deleted_buffer")
+  expect_refused(summary(x), "deleted_buffer")
+  busy <- pjrt_execute(compile(loop_program(2e7)), pjrt_scalar(1, "f64"))
+  capture.output(str(busy))
+  described <- list(format(busy), length(busy), dim(busy), is.numeric(busy))
+  expect_false(is_ready(busy))
+  expect_length(described, 4L)
+})
+
+test_that("a summary is that of the values", {
+  values <- c(1, 2, 4, 9)
+  found <- summary(pjrt_buffer(values))
+  expect_identical(found[["Mean"]], 4)
+  expect_identical(as.vector(found), as.vector(summary(values)))
+  shown <- capture.output(print(found))
+  expect_identical(shown, c("<PJRTBuffer f32[4] on CpuDevice(id=0)>", capture.output(print(summary(values)))))
+  capture.output(expect_invisible(print(found)))
+  expect_output(print(summary(pjrt_buffer(c(TRUE, FALSE)))), "logical")
+  wide <- summary(pjrt_buffer(bit64::as.integer64(1:5)))
+  expect_identical(as.double(wide)[[4]], 3)
+  expect_output(print(wide), "i64[5]", fixed = TRUE)
+})
+
+test_that("all.equal() compares dtype, shape and values", {
+  m <- matrix(c(1, 2, 3, 4, 5, 6), 2)
+  x <- pjrt_buffer(m)
+  expect_true(all.equal(x, x))
+  expect_true(all.equal(x, pjrt_buffer(m)))
+  expect_true(all.equal(x, m))
+  expect_identical(all.equal(x, pjrt_buffer(m, "f64")), "Data types: f32, f64")
+  expect_identical(all.equal(x, t(m)), "Shapes: [2x3], [3x2]")
+  expect_length(all.equal(x, pjrt_buffer(t(m), "f64")), 2L)
+  expect_match(all.equal(x, pjrt_buffer(m + 1e-3)), "relative difference")
+  expect_true(all.equal(x, pjrt_buffer(m + 1e-3), tolerance = 0.1))
+  expect_true(all.equal(x, m + 1e-3, tolerance = 0.1))
+  expect_true(isTRUE(all.equal(pjrt_buffer(1:3), c(a = 1L, b = 2L, c = 3L))))
+  expect_true(all.equal(pjrt_scalar(1), 1))
+  expect_true(all.equal(pjrt_buffer(1), 1))
+  expect_match(all.equal(pjrt_scalar(1), pjrt_buffer(1)), "Shapes: [], [1]", fixed = TRUE)
+  expect_true(all.equal(pjrt_buffer(c(TRUE, FALSE)), c(TRUE, FALSE)))
+  expect_match(all.equal(x, mean), "current is of type closure")
+  expect_match(all.equal(x, list(1)), "current is of type list")
+  expect_false(isTRUE(all.equal(x, NULL)))
+  expect_false(isTRUE(all.equal(m, x)))
+  wide <- int64(c(1, 2, 2^60, 4), c(2, 2))
+  expect_true(all.equal(pjrt_buffer(wide), wide))
+  expect_true(all.equal(pjrt_buffer(wide), pjrt_buffer(wide)))
+  expect_false(isTRUE(all.equal(pjrt_buffer(wide), pjrt_buffer(wide + 1L), tolerance = 0)))
+  expect_true(all.equal(list(a = x), list(a = pjrt_buffer(m))))
+})
+
+test_that("assignments are refused with what to do instead", {
+  x <- pjrt_buffer(matrix(1:6, 2))
+  for (assignment in expression(
+    x[1] <- 0L, x[1, ] <- 0L, x[] <- 0L, x[[1]] <- 0L, x$a <- 1, dim(x) <- 6L, names(x) <- letters[1:6],
+    dimnames(x) <- NULL, length(x) <- 2L, is.na(x) <- 1
+  )) {
+    error <- expect_refused(eval(assignment), "invalid_input", "A buffer does not change.")
+    expect_match(conditionMessage(error), "as_array()", fixed = TRUE)
+  }
+  expect_identical(as_array(x), matrix(1:6, 2))
+  expect_identical(attributes(x), list(class = "PJRTBuffer"))
+  expect_refused(x$shape, "invalid_input", "A buffer has no components, such as `shape`.")
+})
+
+test_that("lists of buffers are handled as lists of anything", {
+  x <- pjrt_buffer(matrix(1:6, 2))
+  y <- pjrt_scalar(1)
+  both <- list(x, y)
+  expect_identical(lapply(both, identity), both)
+  expect_identical(sapply(both, identity), both)
+  expect_identical(sapply(list(x, x), identity), list(x, x))
+  expect_identical(mapply(function(a, b) a, both, 1:2), both)
+  expect_identical(Map(function(a) a, both), both)
+  expect_identical(vapply(both, length, 1L), c(6L, 1L))
+  expect_identical(vapply(both, function(b) as.character(elt_type(b)), ""), c("i32", "f32"))
+  expect_identical(lengths(both), c(6L, 1L))
+  expect_identical(Filter(function(b) length(b) > 1L, both), list(x))
+  expect_identical(Reduce(function(a, b) b, both), y)
+  expect_identical(do.call(list, both), both)
+  expect_identical(c(x, y), both)
+  expect_identical(unlist(both), both)
+  expect_identical(rapply(both, function(b) 1, how = "unlist"), c(1, 1))
+  expect_equal(both, list(pjrt_buffer(matrix(1:6, 2)), pjrt_scalar(1)))
+  expect_failure(expect_equal(both, list(x, pjrt_scalar(2))))
+  expect_true(identical(both, list(x, y)))
+  expect_length(capture.output(print(both)), 11L)
+  expect_silent(stopifnot(identical(x, x), is.numeric(x)))
+  names <- stats::setNames(both, c("a", "b"))
+  expect_identical(modifyList(names, list(b = x)), list(a = x, b = x))
+  expect_identical(attributes(x), list(class = "PJRTBuffer"))
+})
+
+test_that("buffers survive environments, saving and removal as before", {
+  x <- pjrt_buffer(1:3)
+  env <- list2env(list(x = x))
+  expect_identical(mget("x", env), list(x = x))
+  expect_identical(as.list(env), list(x = x))
+  expect_length(capture.output(utils::ls.str(env)), 1L)
+  file <- withr::local_tempfile()
+  saveRDS(list(x, 1), file)
+  expect_identical(readRDS(file)[[2]], 1)
+  expect_refused(dim(readRDS(file)[[1]]), "invalid_pointer")
+  rm("x", envir = env)
+  expect_length(ls(env), 0L)
+})

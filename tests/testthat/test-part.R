@@ -1,0 +1,209 @@
+# Stands for a subscript that is left out.
+all_of_it <- "all of it"
+
+# That x[...] is what the array gives, to the last bit.
+expect_part <- function(x, arguments, array = as_array(x)) {
+  arguments[vapply(arguments, identical, NA, all_of_it)] <- list(quote(expr = ))
+  # without its class: bit64 fails on matrices of subscripts
+  expected <- do.call("[", c(list(unclass(array)), arguments))
+  oldClass(expected) <- oldClass(array)
+  expect_bits(do.call("[", c(list(x), arguments)), expected)
+}
+
+# A subscript of some kind for `n` positions, at random.
+random_subscript <- function(n) {
+  some <- function(replace) sample.int(n, sample.int(n, 1L), replace = replace)
+  run <- sort(sample.int(n, 2L, replace = TRUE))
+  switch(sample.int(9L, 1L),
+    all_of_it, some(FALSE), some(TRUE), as.double(some(FALSE)) + 0.5, -some(FALSE), c(0, some(TRUE)),
+    sample(c(TRUE, FALSE), n, replace = TRUE), run[[1L]]:run[[2L]], TRUE
+  )
+}
+
+# A buffer of these dimensions with elements that all differ where the dtype allows.
+numbered <- function(dtype, dims) {
+  n <- prod(dims)
+  size <- c(pred = 1L, i4 = 1L, ui2 = 1L, i8 = 1L, ui8 = 1L, i16 = 2L, ui16 = 2L, f16 = 2L, bf16 = 2L)[dtype]
+  size <- if (is.na(size)) if (grepl("64", dtype)) 8L else 4L else size
+  raw <- switch(dtype,
+    pred = as.raw(seq_len(n) %% 3L == 0L),
+    f32 = bytes(seq_len(n) / 8, 4L),
+    f64 = bytes(seq_len(n) / 3),
+    bytes(as.integer(seq_len(n * size) %% 119L), 1L)
+  )
+  pjrt_buffer(raw, dtype = dtype, shape = dims, row_major = TRUE)
+}
+
+every_dtype <- c(
+  "pred", "i4", "ui2", "i8", "ui8", "i16", "ui16", "i32", "ui32", "i64", "ui64", "f16", "bf16", "f32", "f64"
+)
+
+test_that("a part is what the array's part is, for every dtype", {
+  for (dtype in every_dtype) {
+    x <- numbered(dtype, c(3, 4, 2))
+    for (arguments in list(
+      list(2, all_of_it, 1), list(all_of_it, 2:3, all_of_it), list(c(3, 1), -2, c(TRUE, FALSE)), list(1:5), list(24),
+      list(c(2, 7, 7)), list(cbind(1:3, 2, 1)), list(2, 3, 1, drop = FALSE), list(0, 1, 1), list(all_of_it)
+    )) {
+      expect_part(x, arguments)
+    }
+    expect_bits(x[[2, 3, 1]], as_array(x)[[2, 3, 1]])
+    expect_bits(x[[17]], as_array(x)[[17]])
+  }
+})
+
+test_that("any subscripts choose what they choose of an array, at every rank", {
+  withr::local_seed(1)
+  for (dims in list(7, 1, c(4, 5), c(1, 6), c(3, 1, 4), c(2, 3, 2, 3), c(2, 1, 3, 2, 2))) {
+    x <- numbered("i32", dims)
+    array <- as_array(x)
+    for (round in 1:60) {
+      arguments <- lapply(dims, random_subscript)
+      expect_part(x, c(arguments, list(drop = sample(c(TRUE, FALSE), 1L))), array)
+      expect_part(x, list(random_subscript(prod(dims))), array)
+      if (length(dims) > 1L) {
+        cells <- vapply(dims, function(n) sample(0:n, 5L, replace = TRUE), double(5))
+        expect_part(x, list(cells), array)
+      }
+    }
+  }
+})
+
+test_that("a scalar has one element", {
+  x <- pjrt_scalar(3.5)
+  expect_identical(x[], 3.5)
+  expect_identical(x[1], 3.5)
+  expect_identical(x[c(1, 1)], c(3.5, 3.5))
+  expect_identical(x[-1], numeric())
+  expect_identical(x[TRUE], 3.5)
+  expect_identical(x[[1]], 3.5)
+  expect_refused(x[2], "invalid_input", "out of bounds")
+  expect_refused(x[1, 1], "invalid_input", "0 dimension(s), but there are 2 subscripts")
+})
+
+test_that("arrays without elements have parts", {
+  x <- pjrt_empty("f32", c(0, 3))
+  for (arguments in list(
+    list(all_of_it), list(all_of_it, 2), list(all_of_it, 1:2), list(integer(), 2), list(NULL, all_of_it),
+    list(integer()), list(all_of_it, 2, drop = FALSE), list(-1, all_of_it)
+  )) {
+    expect_part(x, arguments)
+  }
+  expect_identical(pjrt_empty("i32", 0L)[], array(integer()))
+  expect_refused(x[1, 1], "invalid_input", "out of bounds")
+  expect_refused(x[4, integer()], "invalid_input", "out of bounds")
+})
+
+test_that("a vector's part has a dimension as a vector's array has", {
+  x <- pjrt_buffer(c(5L, 6L, 7L))
+  for (arguments in list(list(2:3), list(2), list(integer()), list(2, drop = FALSE), list(cbind(2:3)), list(-1:-2))) {
+    expect_part(x, arguments)
+  }
+  expect_part(pjrt_buffer(1L), list(all_of_it))
+})
+
+test_that("buffers whose memory is in another order have the same parts", {
+  program <- "module attributes {mhlo.layout_mode = \"default\"} {
+    func.func public @main(%x: tensor<2x3x4xf32>) -> (tensor<2x3x4xf32> {mhlo.layout_mode = \"{1,0,2}\"}) {
+      %0 = stablehlo.add %x, %x : tensor<2x3x4xf32>
+      return %0 : tensor<2x3x4xf32>
+    }
+  }"
+  array <- array(as.double(1:24), c(2, 3, 4))
+  x <- pjrt_execute(compile(program), pjrt_buffer(array))
+  withr::local_seed(2)
+  for (round in 1:60) {
+    expect_part(x, lapply(dim(array), random_subscript), 2 * array)
+    expect_part(x, list(random_subscript(24)), 2 * array)
+  }
+  expect_identical(x[[2, 1, 3]], 2 * array[[2, 1, 3]])
+})
+
+test_that("integer64 keeps its class and its bits in every form of part", {
+  values <- bit64::as.integer64(c("9007199254740993", "-1", "9223372036854775807", NA, "0", "5"))
+  x <- pjrt_buffer(int64(values, c(2, 3)))
+  expect_bits(x[1, ], values[c(1, 3, 5)])
+  expect_bits(x[1, , drop = FALSE], int64(values[c(1, 3, 5)], c(1, 3)))
+  expect_bits(x[4:2], values[4:2])
+  expect_bits(x[[2, 2]], values[[4]])
+  expect_bits(x[bit64::as.integer64(2)], values[2])
+  expect_bits(x[int64(c(1, 2, 2, 3), c(2, 2))], values[c(3, 6)])
+  expect_bits(x[integer()], values[integer()])
+})
+
+test_that("functions may pass on subscripts that were left out", {
+  x <- pjrt_buffer(matrix(1:6, 2))
+  pick <- function(i, j) x[i, j]
+  expect_identical(pick(2), c(2L, 4L, 6L))
+  expect_identical(pick(, 3), 5:6)
+  expect_identical(x[i = 1, j = 2], 3L)
+  expect_identical(do.call("[", list(x, 1, 2)), 3L)
+})
+
+test_that("what would be missing is an error", {
+  x <- pjrt_buffer(matrix(1:6, 2))
+  for (bad in list(7, 7L, c(1, 1e300), Inf, rep(TRUE, 7), c(1, NaN), NA, NA_integer_, c(TRUE, NA))) {
+    expect_refused(x[bad], "invalid_input", if (anyNA(bad)) "cannot be NA" else "out of bounds")
+  }
+  expect_refused(x[3, 1], "invalid_input", "Subscript out of bounds: 3, where dimension 1 has 2 position(s).")
+  expect_refused(x[1, 1:4], "invalid_input", "dimension 2 has 3 position(s)")
+  expect_refused(x[c(TRUE, TRUE, FALSE), 1], "invalid_input", "out of bounds")
+  expect_refused(x[cbind(c(1, 3), 1)], "invalid_input", "row 2 of a matrix of subscripts")
+  expect_refused(x[cbind(NA, 1)], "invalid_input", "cannot be NA")
+  expect_refused(x[[7]], "invalid_input", "out of bounds")
+  expect_refused(x[[1, 4]], "invalid_input", "out of bounds")
+})
+
+test_that("what is no subscript is refused", {
+  x <- pjrt_buffer(matrix(1:6, 2))
+  error <- expect_refused(x["a"], "invalid_input", "not of type <character>")
+  expect_match(conditionMessage(error), "A buffer has no names", fixed = TRUE)
+  expect_refused(x["a", ], "invalid_input", "not of type <character>")
+  expect_refused(x[cbind("a", "b")], "invalid_input", "not of type <character>")
+  for (bad in list(list(1), 1i, sum, x, globalenv(), as.raw(1))) {
+    expect_refused(x[bad], "invalid_input", "must be numbers or logical values")
+    expect_refused(x[[bad]], "invalid_input", "must be numbers or logical values")
+  }
+  expect_refused(x[c(-1, 1)], "invalid_input", "both negative and positive")
+  expect_refused(x[cbind(-1, 1)], "invalid_input", "cannot have negative numbers")
+  expect_refused(x[1, 1, 1], "invalid_input", "2 dimension(s), but there are 3 subscripts")
+  expect_refused(pjrt_buffer(1:3)[1, 1], "invalid_input", "1 dimension(s), but there are 2 subscripts")
+  expect_refused(x[1, drop = NA], "invalid_input", "`drop` must be TRUE or FALSE")
+  for (bad in list(1:2, 0, -1, integer(), NULL, TRUE)) {
+    expect_refused(x[[bad]], "invalid_input", "must be one positive number")
+  }
+  expect_refused(x[[]], "invalid_input", "must be one positive number")
+  expect_refused(x[[1, ]], "invalid_input", "must be one positive number")
+  expect_refused(x[[1, 1, 1]], "invalid_input", "there are 3 subscripts")
+})
+
+test_that("the error is that of the user's call", {
+  x <- pjrt_buffer(matrix(1:6, 2))
+  for (error in list(expect_error(x[NA, 1]), expect_error(x[3, 1]))) {
+    expect_identical(as.character(conditionCall(error)[[1L]]), "[.PJRTBuffer")
+  }
+  expect_identical(as.character(conditionCall(expect_error(x[["a"]]))[[1L]]), "[[.PJRTBuffer")
+})
+
+test_that("parts of what cannot be read are refused as the whole is", {
+  x <- pjrt_buffer(1)
+  pjrt_execute(compile(add_program("1xf32", donates)), x, pjrt_buffer(2))
+  expect_refused(x[1], "deleted_buffer", "deleted or donated buffer")
+  expect_refused(unserialize(serialize(x, NULL))[1], "invalid_pointer")
+})
+
+test_that("a part waits for the content", {
+  x <- pjrt_execute(compile(loop_program(1e6)), pjrt_scalar(1, "f64"))
+  expect_identical(x[1], 2)
+})
+
+test_that("a part of a large buffer takes no more memory than the part", {
+  x <- pjrt_empty("ui8", 1e8)
+  await(x)
+  parts <- function() list(x[1:2], x[c(1e8, 5)], x[[7e7]], x[1e8:(1e8 - 1)])
+  parts()
+  before <- gc(reset = TRUE)
+  parts()
+  after <- gc()
+  expect_lt(after["Vcells", 6L] - before["Vcells", 2L], 5)
+})
