@@ -23,6 +23,7 @@ mod pins;
 mod plugin;
 mod print;
 mod program;
+mod strings;
 mod transfer;
 
 extendr_module! {
