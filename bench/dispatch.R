@@ -4,30 +4,7 @@
 #   Rscript bench/dispatch.R [file for the table]
 
 library(pjrt)
-
-median_time <- function(n, call) {
-  call <- compiler::cmpfun(call)
-  rounds <- replicate(6L, {
-    start <- proc.time()[["elapsed"]]
-    for (i in seq_len(n)) call()
-    (proc.time()[["elapsed"]] - start) * 1e6 / n
-  })
-  median(rounds[-1L])
-}
-
-# Lines `name value` that a command prints, as a named vector; none when the command is missing.
-others <- function(command, args) {
-  if (!nzchar(Sys.which(command))) {
-    return(numeric())
-  }
-  lines <- strsplit(system2(command, args, stdout = TRUE, stderr = FALSE), " ")
-  stats::setNames(as.numeric(vapply(lines, `[`, "", 2L)), vapply(lines, `[`, "", 1L))
-}
-
-fresh_session <- function(code) {
-  rscript <- file.path(R.home("bin"), "Rscript")
-  median(replicate(5L, as.numeric(system2(rscript, c("-e", shQuote(code)), stdout = TRUE))))
-}
+source("bench/measure.R")
 
 program <- function(body, size) {
   type <- sprintf("tensor<%dx%dxf32>", size, size)
@@ -73,24 +50,4 @@ reach <- c(
   upload_1e6_f32 = 300, download_1e6_f32 = 500, library = 40000, first_result = 90000
 )
 
-Sys.setenv(PJRT_PLUGIN_PATH_CPU = pjrt:::plugin_path("cpu"))
-floor <- others("cargo", c("run --quiet --release --manifest-path src/rust/Cargo.toml -p pjrt-core --example floor"))
-rival <- others(Sys.getenv("PJRT_BENCH_PYTHON"), "bench/jax_rival.py")
-
-table <- data.frame(
-  pjrt_us = ours, floor_us = floor[names(ours)], jax_us = rival[names(ours)], reach_us = reach[names(ours)],
-  row.names = names(ours)
-)
-table$over_floor <- table$pjrt_us / table$floor_us
-table$over_jax <- table$pjrt_us / table$jax_us
-lines <- c(
-  sprintf("%s, R %s, plugin API %s", Sys.Date(), getRversion(), paste(pjrt:::pjrt_api_version("cpu"), collapse = ".")),
-  sprintf("%d CPU cores; medians, microseconds", parallel::detectCores()),
-  "",
-  utils::capture.output(print(format(table, digits = 3), quote = FALSE))
-)
-writeLines(lines)
-output <- commandArgs(trailingOnly = TRUE)
-if (length(output) > 0L) {
-  writeLines(lines, output[[1L]])
-}
+report(compare(ours, floor_of("floor"), rival_of("bench/jax_rival.py"), reach, "us"))

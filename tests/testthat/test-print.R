@@ -212,6 +212,13 @@ test_that("a buffer that is still computed is printed when it is there", {
   expect_identical(shown(x), " 2")
 })
 
+test_that("the constants of many elements are those of each", {
+  x <- c(rnorm(69990), NaN, Inf, -Inf, rep(1.5, 7))
+  few <- unlist(lapply(split(x, (seq_along(x) - 1) %/% 1000), function(part) format_buffer(pjrt_buffer(part))))
+  expect_identical(c(format_buffer(pjrt_buffer(x))), unname(few))
+  expect_identical(c(format_buffer(pjrt_buffer(matrix(x, 700)))), unname(few))
+})
+
 test_that("constants have all digits of their type", {
   expect_identical(format_buffer(pjrt_scalar(1.23)), "1.23000002e+00")
   expect_identical(format_buffer(pjrt_scalar(-3.33, "f64")), "-3.3300000000000001e+00")

@@ -24,6 +24,7 @@ mod pins;
 mod plugin;
 mod print;
 mod program;
+mod strings;
 mod transfer;
 
 extendr_module! {
@@ -69,7 +70,6 @@ fn plain_entries() -> Vec<extendr_api::metadata::Func> {
         execute::executable_execute, "executable_execute", 5;
         transfer::buffer_array, "buffer_array", 3;
         part::buffer_part, "buffer_part", 2;
-        transfer::buffer_array, "buffer_array", 2;
         transfer::buffer_raw, "buffer_raw", 2;
     }
 }

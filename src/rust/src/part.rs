@@ -20,10 +20,11 @@ pub extern "C" fn buffer_part(buffer: SEXP, subscripts: SEXP) -> SEXP {
         expand(subscripts);
         // R may leave its allocations by a long jump: nothing may wait to be dropped meanwhile.
         let owned = ManuallyDrop::new(locate(buffer.spec(), subscripts)?);
-        let made = new_array(&owned.1);
+        let r_type = buffer.dtype().info().r_type;
+        let made = new_array(&owned.1, r_type);
         let (part, spec) = ManuallyDrop::into_inner(owned);
         let array = Protected::new(made?);
-        fill(array.sexp(), &spec, &HostView::Copied(buffer.read_part(&part)?))?;
+        fill(array.sexp(), &spec, r_type, false, &HostView::Copied(buffer.read_part(&part)?))?;
         Ok(array.sexp())
     })
 }

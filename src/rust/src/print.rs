@@ -3,12 +3,14 @@
 use crate::buffer;
 use crate::conditions::Outcome;
 use crate::sexp::{self, Protected};
+use crate::strings;
 use crate::transfer::{reordered, set_dim};
 use extendr_api::prelude::*;
-use extendr_ffi::{SET_STRING_ELT, SEXPTYPE};
-use pjrt_core::literal;
+use extendr_ffi::SEXPTYPE;
+use pjrt_core::error::RESOURCE_EXHAUSTED;
+use pjrt_core::literal::Formatter;
 use pjrt_core::print::{render, HostBytes, Options, Source};
-use pjrt_core::{layout, Buffer};
+use pjrt_core::{layout, Buffer, Error, Kind};
 
 /// The lines that show a buffer's elements. Negative limits mean none.
 #[extendr]
@@ -50,12 +52,14 @@ fn buffer_literals(buffer: Robj) -> Outcome<Robj> {
     let out = Protected::new(sexp::vector(SEXPTYPE::STRSXP, spec.len()));
     set_dim(out.sexp(), spec);
     let elements = reordered(spec, &buffer.read()?, &layout::column_major(&spec.dims))?;
-    let mut index = 0;
     // SAFETY: written just now, by us alone.
-    literal::for_each(spec.dtype, unsafe { elements.bytes() }, |text| {
-        unsafe { SET_STRING_ELT(out.sexp(), index, sexp::new_char(text)) };
-        index += 1;
-    });
+    let (bytes, width) = (unsafe { elements.bytes() }, spec.dtype.host_bytes());
+    let formatter = Formatter::new(spec.dtype);
+    let written = strings::fill(out.sexp(), &formatter, bytes, width);
+    if !written {
+        let message = format!("R has no memory for the text of {} elements.", spec.len());
+        return Err(Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), message).into());
+    }
     Ok(unsafe { Robj::from_sexp(out.sexp()) })
 }
 

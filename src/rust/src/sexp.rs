@@ -205,6 +205,15 @@ pub fn new_flag(value: bool) -> SEXP {
     unsafe { Rf_ScalarLogical(c_int::from(value)) }
 }
 
+/// Runs `body`, whose allocations may fail: R's jump ends here then, so that the caller may own things. False if it did.
+/// `body` itself owns nothing that would need to be dropped.
+pub fn guarded<F: FnMut()>(mut body: F) -> bool {
+    unsafe extern "C" fn run<F: FnMut()>(body: *mut c_void) {
+        (*body.cast::<F>())();
+    }
+    unsafe { R_ToplevelExec(run::<F>, (&raw mut body).cast()) != Rboolean::FALSE }
+}
+
 /// A new integer vector, or a double vector when a value does not fit; not protected.
 pub fn new_whole_numbers(values: &[i64]) -> SEXP {
     let fits = values.iter().all(|&v| v.abs() <= i64::from(i32::MAX));

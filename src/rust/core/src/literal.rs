@@ -67,18 +67,17 @@ fn push(text: std::fmt::Arguments, out: &mut String) {
     let _ = out.write_fmt(text);
 }
 
-/// Hands the constant of each element of `bytes` to `take`, in the order in which they lie there.
-pub fn for_each(dtype: DType, bytes: &[u8], mut take: impl FnMut(&str)) {
-    let mut formatter = Formatter::new(dtype);
-    for element in formatter.reader.iter(bytes) {
-        take(formatter.write(element));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use half::{bf16, f16};
+
+    fn for_each(dtype: DType, bytes: &[u8], mut take: impl FnMut(&str)) {
+        let mut formatter = Formatter::new(dtype);
+        for element in bytes.chunks_exact(dtype.host_bytes()) {
+            take(formatter.text(element));
+        }
+    }
 
     /// The constants of values of any type that can be turned into bytes.
     macro_rules! constants {

@@ -1,0 +1,82 @@
+# What the benchmarks share: timing, the programs they compare with, and the table. Run them from the package's root.
+
+now <- function() as.numeric(Sys.time()) * 1e6
+
+# Median time of one call in microseconds, over `rounds` rounds of `n` calls; one more goes before, unmeasured.
+median_time <- function(n, call, rounds = 5L) {
+  call <- compiler::cmpfun(call)
+  times <- replicate(rounds + 1L, {
+    start <- now()
+    for (i in seq_len(n)) call()
+    (now() - start) / n
+  })
+  median(times[-1L])
+}
+
+# The same for calls whose results all stay alive, so that each has memory that was never touched.
+fresh_time <- function(call, rounds = 5L) {
+  kept <- vector("list", rounds)
+  times <- numeric(rounds)
+  gc()
+  for (i in seq_len(rounds)) {
+    start <- now()
+    kept[[i]] <- call()
+    times[[i]] <- now() - start
+  }
+  median(times)
+}
+
+# Lines `name value` that a command prints, as a named vector; none when the command is missing.
+others <- function(command, args) {
+  if (!nzchar(Sys.which(command))) {
+    return(numeric())
+  }
+  lines <- strsplit(system2(command, args, stdout = TRUE, stderr = FALSE), " ")
+  stats::setNames(as.numeric(vapply(lines, `[`, "", 2L)), vapply(lines, `[`, "", 1L))
+}
+
+# The plugin driven from Rust: an example of src/rust/core.
+floor_of <- function(example) {
+  Sys.setenv(PJRT_PLUGIN_PATH_CPU = pjrt:::plugin_path("cpu"))
+  others("cargo", c("run --quiet --release --manifest-path src/rust/Cargo.toml -p pjrt-core --example", example))
+}
+
+rival_of <- function(script) {
+  others(Sys.getenv("PJRT_BENCH_PYTHON"), script)
+}
+
+# The numbers that code prints in a session of its own: medians over several sessions.
+fresh_session <- function(code, sessions = 5L) {
+  rscript <- file.path(R.home("bin"), "Rscript")
+  run <- function(i) scan(text = system2(rscript, c("-e", shQuote(code)), stdout = TRUE), quiet = TRUE)
+  apply(do.call(rbind, lapply(seq_len(sessions), run)), 2L, median)
+}
+
+# Lines of a table: ours beside what is known of the same rows.
+compare <- function(ours, floor, rival, reach, unit) {
+  rows <- names(ours)
+  table <- data.frame(ours, floor[rows], rival[rows], reach[rows], row.names = rows)
+  names(table) <- paste0(c("pjrt", "floor", "jax", "reach"), "_", unit)
+  table$over_floor <- ours / floor[rows]
+  table$over_jax <- ours / rival[rows]
+  table$over_reach <- ours / reach[rows]
+  cell <- function(x) ifelse(is.na(x), "", formatC(signif(x, 3), digits = 3, format = "fg", big.mark = ","))
+  width <- options(width = 120L)
+  on.exit(options(width))
+  utils::capture.output(print(as.data.frame(lapply(table, cell), row.names = rows)))
+}
+
+# Prints the lines below where and when they were measured, and writes them to the file that the command line names.
+report <- function(...) {
+  lines <- c(
+    sprintf("%s, R %s, plugin API %s", Sys.Date(), getRversion(), paste(pjrt:::pjrt_api_version("cpu"), collapse = ".")),
+    sprintf("%d CPU cores; medians", parallel::detectCores()),
+    "",
+    ...
+  )
+  writeLines(lines)
+  output <- commandArgs(trailingOnly = TRUE)
+  if (length(output) > 0L) {
+    writeLines(lines, output[[1L]])
+  }
+}

@@ -1,0 +1,119 @@
+//! Character vectors of many elements.
+//!
+//! R keeps the strings of a session in one hash table, and looks each new one up there. With a million strings, each
+//! look-up waits for memory, and so does every garbage collection at each string. Made part by part of that table, they
+//! find it and each other in the cache. Where the table has a string is a guess at R's insides, on which nothing but
+//! time depends.
+
+use crate::sexp;
+use extendr_ffi::*;
+use pjrt_core::literal::Formatter;
+use std::thread;
+
+/// Elements whose strings are made together; their text lies in memory meanwhile.
+const BATCH: usize = 1 << 20;
+
+/// Elements that are worth a thread.
+const SHARE: usize = 1 << 15;
+
+/// Parts of R's table: each fits the cache together with its strings.
+const PARTS: usize = 256;
+
+/// Neighbouring places of the table that are in one part, in runs short enough for tables of any size.
+const RUN: usize = 1 << 10;
+
+/// How many strings ahead their place in the vector is fetched into the cache.
+const AHEAD: usize = 8;
+
+/// The texts for one part of the table.
+struct Part {
+    text: String,
+    /// For each text the position of its element and its end in `text`.
+    ends: Vec<(u32, u32)>,
+}
+
+impl Part {
+    fn with_capacity(texts: usize) -> Self {
+        Part { text: String::with_capacity(16 * texts), ends: Vec::with_capacity(texts) }
+    }
+}
+
+/// Fills a character vector with the texts of `elements`, which are `width` bytes each; several threads write them.
+/// False when R has not enough memory.
+pub fn fill(out: SEXP, formatter: &Formatter, elements: &[u8], width: usize) -> bool {
+    let mut first = 0;
+    elements.chunks(BATCH * width).all(|batch| {
+        let shares = write(formatter, batch, width);
+        let made = sexp::guarded(|| {
+            for part in 0..PARTS {
+                // SAFETY: the vector is as long as there are elements.
+                shares.iter().filter_map(|share| share.get(part)).for_each(|part| unsafe { make(out, first, part) });
+            }
+        });
+        first += BATCH;
+        made
+    })
+}
+
+/// The texts of a batch by part of the table, from each thread that wrote some.
+fn write(formatter: &Formatter, batch: &[u8], width: usize) -> Vec<Vec<Part>> {
+    let len = batch.len() / width;
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(len.div_ceil(SHARE));
+    let share = len.div_ceil(threads);
+    let work = |thread: usize| {
+        let mut formatter = formatter.clone();
+        let count = if len < SHARE { 1 } else { PARTS };
+        let mut parts: Vec<Part> = (0..count).map(|_| Part::with_capacity(share * 5 / 4 / count)).collect();
+        let elements = batch.chunks_exact(width).enumerate().skip(thread * share).take(share);
+        for (position, element) in elements {
+            let text = formatter.text(element);
+            let part = &mut parts[slot(text) / RUN % count];
+            part.text.push_str(text);
+            part.ends.push((position as u32, part.text.len() as u32));
+        }
+        parts
+    };
+    thread::scope(|scope| {
+        let spawn = |thread| thread::Builder::new().spawn_scoped(scope, move || work(thread));
+        let helpers: Vec<_> = (1..threads).map(spawn).collect();
+        let mut shares = vec![work(0)];
+        for (thread, helper) in (1..).zip(helpers) {
+            let written = helper.ok().and_then(|helper| helper.join().ok());
+            shares.push(written.unwrap_or_else(|| work(thread)));
+        }
+        shares
+    })
+}
+
+/// Where R's table has a string, but for the table's size: R's own hash.
+fn slot(text: &str) -> usize {
+    text.bytes().fold(5381, |hash: usize, byte| hash.wrapping_mul(33).wrapping_add(byte.into()))
+}
+
+/// Makes the strings of a part of the batch that begins at position `first`.
+///
+/// # Safety
+/// `out` is a character vector that holds the batch.
+unsafe fn make(out: SEXP, first: usize, part: &Part) {
+    let mut start = 0;
+    for (i, &(position, end)) in part.ends.iter().enumerate() {
+        if let Some(&(later, _)) = part.ends.get(i + AHEAD) {
+            prefetch(STRING_PTR_RO(out).wrapping_add(first + later as usize));
+        }
+        // Digits, signs and letters: nothing in them that R would have to be asked about.
+        let text = part.text.get(start..end as usize).unwrap_or_default();
+        let string = Rf_mkCharLenCE(text.as_ptr().cast(), text.len() as i32, cetype_t::CE_UTF8);
+        SET_STRING_ELT(out, (first + position as usize) as R_xlen_t, string);
+        start = end as usize;
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn prefetch<T>(address: *const T) {
+    use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
+    // SAFETY: has an effect on time only, whatever the address.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) };
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn prefetch<T>(_: *const T) {}
