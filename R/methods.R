@@ -91,11 +91,20 @@ as.vector.PJRTBuffer <- function(x, mode = "any") {
   # as.vector() itself would take the bits of integer64 for doubles
   switch(mode,
     logical = as.logical(values),
-    integer = as.integer(values),
     character = as.character(values),
     list = lapply(seq_along(values), function(i) values[[i]]),
-    as.vector(as.double(values), mode)
+    as.vector(rounded(values, elt_type(x)), mode)
   )
+}
+
+# The doubles nearest to 64-bit integers; the upper half of unsigned ones is negative as integer64.
+rounded <- function(values, dtype) {
+  doubles <- as.double(values)
+  if (dtype == "ui64") {
+    doubles[is.na(values)] <- 2^63
+    doubles <- ifelse(doubles < 0, doubles + 2^64, doubles)
+  }
+  doubles
 }
 
 #' @rdname buffer-methods

@@ -47,8 +47,8 @@ fn constants_come_back_from_the_compiler_with_the_same_bits() {
         let mut bytes = elements(dtype);
         let width = dtype.host_bytes();
         bytes.truncate(bytes.len() / width * width);
-        let mut texts = Vec::new();
-        literal::for_each(dtype, &bytes, |text| texts.push(text.to_owned()));
+        let mut formatter = literal::Formatter::new(dtype);
+        let texts: Vec<_> = bytes.chunks_exact(width).map(|element| formatter.text(element).to_owned()).collect();
         let tensor = format!("tensor<{}x{}>", texts.len(), dtype.info().mlir);
         let text = format!(
             "func.func @main() -> {tensor} {{
