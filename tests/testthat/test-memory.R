@@ -31,7 +31,7 @@ test_that("R's garbage collector sees buffers come and go", {
 })
 
 test_that("uploaded buffers come and go, too", {
-  data <- as.double(1:5e5)
+  data <- matrix(as.double(1:5e5), 1000)
   before <- vector_megabytes()
   buffers <- lapply(1:20, function(i) pjrt_buffer(data, "f64"))
   expect_gt(vector_megabytes() - before, 70)
@@ -122,14 +122,18 @@ test_that("a buffer's memory space is known", {
   expect_refused(pjrt_memory(1), "invalid_pointer", "PJRTBuffer")
 })
 
-test_that("memory is kept only while a device uses it", {
+test_that("an R vector is kept only while a device uses it", {
   pins <- function() {
     vector_megabytes()
-    .Call(ffi_pin_count)
+    pjrt_memory_stats()$pinned
   }
   before <- pins()
-  buffers <- lapply(1:100, pjrt_scalar)
-  expect_identical(pins(), before + 100L)
+  vectors <- lapply(1:20, function(i) rep(as.double(i), 1e5))
+  buffers <- lapply(vectors, pjrt_buffer, dtype = "f64")
+  # as many as lie where devices can use them
+  expect_gt(pins() - before, 0)
+  rm(vectors)
+  for (i in 1:20) expect_true(all(as_array(buffers[[i]]) == i))
   rm(buffers)
   expect_identical(pins(), before)
 })

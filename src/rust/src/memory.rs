@@ -146,15 +146,8 @@ fn memory_stats() -> Outcome<Robj> {
     .into())
 }
 
-/// How many R vectors are kept because a device uses them.
-#[extendr]
-fn pin_count() -> i32 {
-    pins::count() as i32
-}
-
 extendr_module! {
     mod memory;
     fn buffer_memory;
     fn memory_stats;
-    fn pin_count;
 }

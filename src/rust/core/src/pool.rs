@@ -107,7 +107,7 @@ fn rounded(len: usize) -> Option<usize> {
     if len < LARGE {
         return Some(len.max(ALIGNMENT));
     }
-    let step = (len.next_power_of_two() / 16).max(4096);
+    let step = (len.checked_next_power_of_two()? / 16).max(4096);
     len.checked_next_multiple_of(step)
 }
 
