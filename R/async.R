@@ -43,6 +43,7 @@ is_ready.PJRTBuffer <- function(x, ...) {
 #' promise holds what the buffer held when it was made, even when the buffer is donated or dropped meanwhile.
 #'
 #' @param x A `PJRTBuffer` for `as_array_async()`, a `PJRTArrayPromise` for `value()`.
+#' @param int64 As for [as_array()].
 #' @param ... For methods.
 #' @return `as_array_async()`: a `PJRTArrayPromise`. `value()`: what [as_array()] would have given; the same object on
 #'   every call.
@@ -58,6 +59,7 @@ as_array_async <- function(x, ...) {
   UseMethod("as_array_async")
 }
 
+#' @rdname as_array_async
 #' @export
 as_array_async.PJRTBuffer <- function(x, int64 = c("integer64", "double", "integer"), ...) {
   promise <- new.env(parent = emptyenv())

@@ -4,32 +4,60 @@
 #' and `pjrt_empty()` makes an array of zeros. They return before the device has the data; the buffer can be used at
 #' once.
 #'
-#' R's arrays have their first index vary fastest, programs see the same array by the same indices. The buffer has a
-#' copy of the data: changing the R object later does not change it. Names and dimnames are not kept.
+#' R's arrays have their first index vary fastest, programs see the same array by the same indices. The buffer has the
+#' data as they are at the call: changing the R object later does not change it. Names, dimnames and other attributes
+#' are not kept.
 #'
+#' @section Element types:
 #' | R data | default dtype | other dtypes |
 #' |---|---|---|
 #' | logical | `pred` | none |
-#' | integer | `i32` | `i8` `i16` `i64` `ui8` `ui16` `ui32` `ui64` `f16` `bf16` `f32` `f64` |
-#' | double | `f32` | `f64` `f16` `bf16`, all integer types, `pred` |
-#' | `bit64::integer64` | `i64` | `ui64` |
-#' | raw | must be given | all |
+#' | integer | `i32` | all integer types and all floats |
+#' | double | `f32` | all floats, all integer types, `pred` |
+#' | [bit64::integer64] | `i64` | `ui64`, `ui32` |
+#' | complex | `c64` | `c128` |
+#' | raw | must be given | all: the bytes of the elements |
 #'
-#' What a dtype cannot hold: integers wrap into narrower integers, as in C, and `NA_integer_` counts as the number
-#' -2147483648 that R stores for it, in every dtype. Doubles are cut towards zero and take the nearest value of an
-#' integer type; `NA` and `NaN` become its smallest value (which is `NA` again for `i32` and `i64`) or 0 for unsigned
-#' types. `NA` is `TRUE` as a `pred`. `NA_real_` stays itself in `f64` and becomes NaN in narrower floats.
-#' With `check = TRUE`, `NA`, `NaN` and numbers outside the dtype's range are errors instead; cutting a fraction is not.
+#' Integer types are `i2`, `i4`, `i8`, `i16`, `i32`, `i64` and, unsigned, `ui2`, `ui4`, `ui8`, `ui16`, `ui32`, `ui64`.
+#' Floats are `f64`, `f32`, `f16`, `bf16`, `f8e5m2`, `f8e4m3`, `f8e4m3fn`, `f8e3m4`, `f8e5m2fnuz`, `f8e4m3fnuz`,
+#' `f8e4m3b11fnuz`, `f8e8m0fnu` and `f4e2m1fn`. As raw data, elements narrower than a byte have one each.
+#' Names from elsewhere are understood, too: `"bool"`, `"int32"`, `"s32"`, `"uint8"`, `"float32"`, `"double"`, `"half"`,
+#' `"bfloat16"`, `"float8_e4m3fn"`, `"complex64"` and so on.
 #'
-#' @param data A logical, integer, double, [bit64::integer64] or raw vector or array. A `PJRTBuffer` is returned as it
-#'   is, if it has the dtype, device and shape asked for.
-#' @param dtype The element type: `"pred"`, `"i8"`, `"i16"`, `"i32"`, `"i64"`, `"ui8"`, `"ui16"`, `"ui32"`, `"ui64"`,
-#'   `"f16"`, `"bf16"`, `"f32"`, `"f64"`, or another name of it such as `"bool"`, `"int32"` or `"float64"`.
+#' Factors, dates, data frames, lists and strings are errors that say how to make numbers of them.
+#'
+#' @section What a dtype cannot hold:
+#' * Integers wrap into narrower integers, as in C. `NA_integer_` counts as the number -2147483648 that R stores for
+#'   it, in every dtype.
+#' * Doubles are cut towards zero and take the nearest value of an integer type. `NA` and `NaN` become its smallest
+#'   value (which is `NA` again for `i32` and `i64`), or 0 in unsigned types.
+#' * Values of [bit64::integer64] wrap into `ui64` and `ui32`.
+#' * Into floats, numbers are rounded once, to nearest, ties to even. Numbers too large become infinite or, in formats
+#'   without infinity (`fn`, `fnuz`), NaN; `f4e2m1fn`, which has neither, takes its largest value, and a zero for NaN.
+#'   `f8e8m0fnu` has only powers of two: zero and negative numbers become NaN.
+#' * `NA_real_` stays itself in `f64` and `c128`, and becomes NaN in narrower floats. NaN stays NaN.
+#' * `NA` is `TRUE` as a `pred`.
+#'
+#' With `check = TRUE`, all this is an error that tells how many values are missing or do not fit, and which one is the
+#' first. NaN is no missing value of a float, and neither a fraction that is cut off nor one that is rounded is an error.
+#'
+#' @section Time and memory:
+#' Small arrays are copied at once. Large ones are converted and put into the order of the device in one pass, on several
+#' threads, from about 8 MB on while R works on: the call returns at once, and what needs the buffer waits for it. On a
+#' device that shares R's memory, as the CPU does, a large vector that needs no conversion (double to `f64`, integer to
+#' `i32`, [bit64::integer64] to `i64` or `ui64`, complex to `c128`, raw) and no reordering (a vector, a matrix of one row
+#' or column, raw data in row-major order) is not copied at all, if it lies at an address that suits the device. R then
+#' keeps the vector as long as the device needs it, and copies it when you change it, as R does with a vector that has
+#' two names. Functions that change vectors by reference, past R's rules (as `data.table::set()`), must not be used on it.
+#' See [pjrt_memory_stats()].
+#'
+#' @param data A logical, integer, double, complex, [bit64::integer64] or raw vector or array. A `PJRTBuffer` is
+#'   returned as it is, if it has the dtype, device and shape asked for.
+#' @param dtype The element type, one of those below. An error for an unknown one lists all.
 #' @param device The device: anything that [as_pjrt_device()] takes.
 #' @param shape The dimensions, whole numbers; `integer()` is a scalar. By default those of `data`, or its length. A
 #'   single value fills any shape.
-#' @param check Whether values that the dtype cannot hold are an error: `NA` and `NaN`, and numbers outside an integer
-#'   type's range.
+#' @param check Whether missing values, and values that the dtype cannot hold, are an error.
 #' @param row_major For raw data: whether the bytes are in row-major order (last index fastest) or in R's order.
 #' @param ... For methods; anything else here is an error.
 #' @return A `PJRTBuffer`.
@@ -43,6 +71,7 @@
 #' x
 #' as_array(x)
 #' pjrt_buffer(0, shape = c(2, 2), dtype = "f64")
+#' pjrt_buffer(c(0.1, 448, 1e6), dtype = "f8e4m3fn")
 #' pjrt_scalar(3L)
 #' pjrt_empty("i32", shape = c(2, 3))
 #' pjrt_buffer(as.raw(1:4), dtype = "ui8", shape = 4, row_major = TRUE)

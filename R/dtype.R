@@ -26,7 +26,8 @@ dtype <- function(x, ...) {
 #' @export
 dtype.PJRTBuffer <- function(x, ...) {
   name <- data_type_name(x)
-  if (requireNamespace("tengen", quietly = TRUE)) {
+  # tengen has no floats of eight bits and less, and no integers of less than eight
+  if (!grepl("^(f[48]e|u?i[24]$)", name) && requireNamespace("tengen", quietly = TRUE)) {
     tengen::as_dtype(name)
   } else {
     structure(name, class = "DataType")

@@ -315,6 +315,13 @@ test_that("what is no vector of numbers is refused, with advice", {
   }
   expect_refused(pjrt_buffer(factor("a")), "invalid_input", "as.integer()")
   expect_refused(pjrt_buffer(data.frame(x = 1)), "invalid_input", "as.matrix()")
+  expect_refused(pjrt_buffer(Sys.Date()), "invalid_input", "as.numeric()")
+  expect_refused(pjrt_buffer(list(1, 2)), "invalid_input", "unlist()")
+  thing <- methods::setClass("PjrtTestThing", representation(x = "numeric"), where = environment())
+  expect_refused(pjrt_buffer(thing(x = 1)), "invalid_input", "PjrtTestThing")
+  # an S4 object that is a number is one
+  number <- methods::setClass("PjrtTestNumber", contains = "numeric", where = environment())
+  expect_identical(as_array(pjrt_buffer(number(c(1, 2)))), array(c(1, 2)))
 })
 
 test_that("raw data need dtype, shape and order", {

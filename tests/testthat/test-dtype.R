@@ -33,6 +33,16 @@ test_that("without tengen a data type prints like an element type", {
   expect_true(dtype(pjrt_scalar(1)) != "f64")
 })
 
+test_that("NumPy's and JAX's names of dtypes are understood", {
+  canonical <- function(name) as.character(elt_type(pjrt_empty(name, 2L)))
+  names <- c(
+    bool = "pred", int8 = "i8", s32 = "i32", int64 = "i64", uint8 = "ui8", u16 = "ui16", float16 = "f16", half = "f16",
+    bfloat16 = "bf16", float32 = "f32", float = "f32", double = "f64", complex64 = "c64", complex128 = "c128",
+    int4 = "i4", uint2 = "ui2", float8_e5m2 = "f8e5m2", float8_e4m3fn = "f8e4m3fn", float4_e2m1fn = "f4e2m1fn"
+  )
+  for (name in names(names)) expect_identical(canonical(name), names[[name]])
+})
+
 test_that("every dtype goes by its names", {
   canonical <- function(name) as.character(elt_type(pjrt_empty(name, 2L)))
   for (name in c("pred", "i1", "bool")) expect_identical(canonical(name), "pred")
