@@ -1,7 +1,7 @@
 #' Create a buffer
 #'
 #' A buffer is an array on a device. `pjrt_buffer()` moves an R vector or array there, `pjrt_scalar()` a single value,
-#' and `pjrt_empty()` makes an array of zeros. They return before the device has the data; the buffer can be used at
+#' and `pjrt_empty()` makes an array of zeros (of 2^-127 in `f8e8m0fnu`, which has no zero). They return before the device has the data; the buffer can be used at
 #' once.
 #'
 #' R's arrays have their first index vary fastest, programs see the same array by the same indices. The buffer has the

@@ -9,6 +9,7 @@ use crate::{device, dtype, memory};
 use extendr_ffi::*;
 use pjrt_core::convert::{self, HostValues, Misfits};
 use pjrt_core::layout::{self, Strides};
+use pjrt_core::pool;
 use pjrt_core::reorder::Plan;
 use pjrt_core::{Buffer, DType, Device, HostMemory, Spec};
 use std::mem::ManuallyDrop;
@@ -218,6 +219,9 @@ fn upload(
     let client = device.client();
     let (size, dtype) = (spec.bytes(), spec.dtype);
     let route = Route::of(device, &spec, &source);
+    if size >= pool::LARGE {
+        memory::apply_limit()?;
+    }
     if route == Route::Background {
         memory::relieve_scarcity(client);
     } else {

@@ -4,8 +4,8 @@
 //! a fraction of a finalizer. The pointer's protected slot is free for what the value uses: a buffer's memory.
 
 use crate::conditions::{Failure, Outcome};
-use crate::r#async::Promise;
 use crate::memory;
+use crate::r#async::Promise;
 use crate::sexp::{self, Allocator, Protected};
 use extendr_api::Robj;
 use extendr_ffi::*;

@@ -13,7 +13,7 @@ use std::mem::ManuallyDrop;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// New bytes below which nobody asks how much memory is free.
+/// New bytes that are never too many.
 const FEW_BYTES: usize = 64 << 20;
 
 /// New bytes above which garbage is collected in any case.
@@ -57,16 +57,24 @@ pub fn relieve_scarcity(client: &Client) {
     }
 }
 
+/// The number of new bytes at which somebody next asks how much memory is free, which takes longer than a small program.
+static NEXT_LOOK: AtomicUsize = AtomicUsize::new(FEW_BYTES);
+
 /// Whether new buffers have taken `many` bytes or a quarter of what is free.
 fn is_scarce(client: &Client, many: usize) -> bool {
     let new = client.new_bytes();
-    new >= FEW_BYTES && new >= host::available_memory().map_or(MANY_BYTES, |free| (free / 4).min(many))
+    if new < NEXT_LOOK.load(Ordering::Relaxed) {
+        return false;
+    }
+    NEXT_LOOK.store(new + FEW_BYTES / 2, Ordering::Relaxed);
+    new >= host::available_memory().map_or(MANY_BYTES, |free| (free / 4).min(many))
 }
 
 fn collect(client: &Client) {
     unsafe { sexp::R_gc() };
     client.reset_new_bytes();
     pool::reset_fresh();
+    NEXT_LOOK.store(FEW_BYTES, Ordering::Relaxed);
 }
 
 /// Runs `make`; when memory is exhausted, collects garbage, finalizers included, frees what is kept for later use, and

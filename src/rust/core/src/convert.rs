@@ -156,9 +156,10 @@ impl HostValues<'_> {
     fn unsupported(&self, dtype: DType) -> Error {
         let (source, advice) = match self {
             HostValues::Integer64(_) => {
-                let message = format!("integer64 input only supports i64 or ui64 dtype, got {dtype}");
-                return Error::new(Kind::UnsupportedDtype, message + " (and ui32).")
-                    .hint("Convert the data in R first: as.double() is exact up to 2^53.");
+                let message = format!("integer64 input only supports i64 or ui64 dtype, got {dtype}.");
+                return Error::new(Kind::UnsupportedDtype, message).hint(
+                    "ui32 takes it, too. For others convert the data in R first: as.double() is exact up to 2^53.",
+                );
             }
             HostValues::Logical(_) => ("logical", "Convert the data in R first: as.integer() or as.double()."),
             HostValues::Integer(_) | HostValues::Double(_) if dtype == DType::Pred => {
