@@ -131,6 +131,7 @@ pub fn apply_limit() -> Outcome<()> {
 /// What the clients and the pool hold, in bytes: `clients` is one list for each.
 #[extendr]
 fn memory_stats() -> Outcome<Robj> {
+    pins::drain();
     apply_limit()?;
     let clients = client::all();
     let column = |value: fn(&Client) -> f64| clients.iter().map(value).collect::<Vec<_>>();
@@ -149,6 +150,7 @@ fn memory_stats() -> Outcome<Robj> {
 /// How many R vectors are kept because a device uses them.
 #[extendr]
 fn pin_count() -> i32 {
+    pins::drain();
     pins::count() as i32
 }
 
