@@ -144,7 +144,7 @@ test_that("arrays that are written by several threads, and while R goes on, arri
     list("double", "f32", c(1500L, 1400L)), list("double", "f64", c(130L, 90L, 100L)),
     list("double", "f16", c(4L, 1100L, 1000L)), list("integer", "i8", c(3000L, 2800L)),
     list("integer64", "ui64", c(1100L, 1000L)), list("complex", "c64", c(1000L, 1100L)),
-    list("logical", "pred", c(2900L, 2900L))
+    list("logical", "pred", c(2900L, 2900L)), list("integer", "i4", c(3000L, 2800L))
   )
   for (case in cases) {
     dims <- case[[3L]]

@@ -230,6 +230,21 @@ test_that("buffers of one vector, and arrays read back from them, are apart", {
   expect_identical(y[2], 2)
 })
 
+test_that("a copy on another device keeps the content of a vector that changes", {
+  for (type in aligned_types) {
+    x <- aligned(type)
+    expected <- in_r_order(x)
+    y <- in_place(x)
+    copy <- copy_buffer(y, "cpu:1")
+    back <- copy_buffer(copy, "cpu:0")
+    rm(y)
+    x[] <- x[3]
+    gc()
+    expect(identical(as_raw(copy, TRUE), expected), type)
+    expect(identical(as_raw(back, TRUE), expected), type)
+  }
+})
+
 test_that("memory that no device can use in place is copied", {
   for (shift in 0:8) {
     # the vectors begin at many different addresses
@@ -344,6 +359,18 @@ test_that("an array on its way can be donated, and is gone then", {
   gc()
   expect_identical(as.vector(as_array(out))[1:2], c(1, 3))
   expect_later(y, 0)
+})
+
+test_that("programs on any thread wait for an array on its way", {
+  double <- compile(unary_program("2300000xf32"))
+  both <- compile(add_program("2300000xf32", donates))
+  for (mode in c("auto", "thread", "inline")) {
+    withr::local_options(pjrt.dispatch = mode)
+    twice <- pjrt_execute(double, later(2))
+    sum <- pjrt_execute(both, pjrt_execute(both, later(1), later(1)), later(-1))
+    expect_identical(as.vector(twice[c(1, 2)]), c(4, 6), label = mode)
+    expect_identical(as.vector(sum[c(1, 2, later_length)]), c(1, 4, 3 * later_length - 2), label = mode)
+  }
 })
 
 test_that("await() waits until an array is there", {
