@@ -28,10 +28,7 @@ print.PJRTBuffer <- function(x, max_rows = getOption("pjrt.print_max_rows", 30L)
   if (!is.null(footer) && !(is.character(footer) && length(footer) == 1L && !is.na(footer))) {
     abort_input("`footer` must be NULL or one string.")
   }
-  lines <- tryCatch(
-    call_native(ffi_buffer_lines, x, as.double(max_rows), as.double(max_width), as.double(max_rows_slice)),
-    pjrt_error_unsupported_dtype = function(e) " (elements of this type are not shown; see as_raw())\n"
-  )
+  lines <- call_native(ffi_buffer_lines, x, as.double(max_rows), as.double(max_width), as.double(max_rows_slice))
   if (header) {
     cat("PJRTBuffer \n")
   }

@@ -132,7 +132,7 @@ whole_bytes <- function(x, size) {
   rbind(word_bytes(x - high * 2^32), word_bytes(high %% 2^32))
 }
 
-# The bytes of numbers that a float type of at most 16 bits holds: its exponents and significands count on as one number.
+# The bits, as a number, of what a float type of at most 16 bits holds: exponents and significands count on as one.
 float_bits <- function(x, dtype) {
   format <- float_types[[dtype]]
   size <- abs(x)
@@ -227,9 +227,10 @@ expect_values <- function(object, expected, label) {
   difference <- if (!same) {
     wrong <- which(!mapply(identical, c(unclass(object)), c(unclass(expected)), MoreArgs = list(num.eq = FALSE)))
     first <- utils::head(wrong, 5L)
+    shown <- function(x) toString(format(c(x)[first], digits = 17))
     sprintf(
       "%s: %d of %d elements differ: number %s, %s instead of %s", label, length(wrong), length(expected),
-      toString(first), toString(format(c(object)[first], digits = 17)), toString(format(c(expected)[first], digits = 17))
+      toString(first), shown(object), shown(expected)
     )
   }
   expect(same, as.character(difference))

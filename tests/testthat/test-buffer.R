@@ -4,6 +4,7 @@ test_that("R types have a default dtype", {
   expect_identical(type(pjrt_buffer(1L)), "i32")
   expect_identical(type(pjrt_buffer(1)), "f32")
   expect_identical(type(pjrt_buffer(bit64::as.integer64(1))), "i64")
+  expect_identical(type(pjrt_buffer(1i)), "c64")
   expect_identical(type(pjrt_scalar(TRUE)), "pred")
   expect_identical(type(pjrt_scalar(1L)), "i32")
   expect_identical(type(pjrt_scalar(1)), "f32")
@@ -115,6 +116,29 @@ test_that("integer64 values keep all their bits", {
   expect_identical(format_buffer(pjrt_buffer(m))[1, 2], "9223372036854775807")
 })
 
+test_that("integer64 values wrap into 32 bits", {
+  x <- bit64::as.integer64(c("1", "4294967295", "4294967297", "-1"))
+  expect_bits(as_array(pjrt_buffer(x, "ui32")), int64(c(1, 4294967295, 1, 4294967295)))
+})
+
+test_that("complex numbers keep both parts, rounded in c64", {
+  x <- complex(real = c(1, NA, Inf, -0), imaginary = c(1 / 3, 2, NaN, 0))
+  expect_bits(as_array(pjrt_buffer(x, "c128")), array(x))
+  y <- as_array(pjrt_buffer(c(1 / 3 + 2i, 1e300 - 1i)))
+  nearest <- readBin(bytes(1 / 3, 4L), "double", size = 4L)
+  expect_identical(y, array(complex(real = c(nearest, Inf), imaginary = c(2, -1))))
+  m <- matrix(1:6 + 6:1 * 1i, 2)
+  expect_identical(as_array(pjrt_buffer(m)), m)
+  expect_identical(as_array(pjrt_scalar(2i)), 2i)
+})
+
+test_that("whole numbers narrower than a byte saturate from doubles and wrap from integers", {
+  expect_identical(as_array(pjrt_buffer(c(-9, 9, NaN, 2.7), "i4")), array(c(-8L, 7L, -8L, 2L)))
+  expect_identical(as_array(pjrt_buffer(c(-9, 9, NaN, 2.7), "ui2")), array(c(0L, 3L, 0L, 2L)))
+  expect_identical(as_array(pjrt_buffer(c(9L, 16L, -1L), "i4")), array(c(-7L, 0L, -1L)))
+  expect_identical(as_array(pjrt_buffer(c(5L, -1L), "ui2")), array(c(1L, 3L)))
+})
+
 test_that("types that R data cannot become are refused by name", {
   expect_refused(pjrt_buffer(TRUE, "f32"), "unsupported_dtype", "Unsupported type: f32")
   expect_refused(pjrt_buffer(TRUE, "i32"), "unsupported_dtype", "Unsupported type: i32")
@@ -122,6 +146,7 @@ test_that("types that R data cannot become are refused by name", {
   expect_refused(pjrt_buffer(1, "c64"), "unsupported_dtype", "Unsupported type: c64")
   expect_refused(pjrt_scalar(TRUE, "f64"), "unsupported_dtype", "Unsupported type: f64")
   x <- bit64::as.integer64(1)
+  expect_refused(pjrt_buffer(1i, "f64"), "unsupported_dtype", "Unsupported type: f64")
   for (dtype in c("i32", "f32", "f64", "pred")) {
     message <- paste("input only supports i64 or ui64 dtype, got", dtype)
     expect_refused(pjrt_buffer(x, dtype), "unsupported_dtype", message)
@@ -134,21 +159,27 @@ test_that("a missing logical is TRUE", {
 })
 
 test_that("check = TRUE counts what the dtype cannot hold", {
-  for (x in list(c(1L, NA), c(1, NA), c(1, NaN), c(TRUE, NA))) {
+  for (x in list(c(1L, NA), c(1, NA), c(TRUE, NA), c(1i, NA), bit64::as.integer64(c(1, NA)))) {
     error <- expect_refused(pjrt_buffer(x, check = TRUE), "invalid_input", "no representation at the XLA level")
-    expect_match(conditionMessage(error), "1 NA", fixed = TRUE)
-    expect_refused(pjrt_scalar(x[[2L]], check = TRUE), "invalid_input", "no representation at the XLA level")
+    expect_match(conditionMessage(error), "1 NA.*element 2")
+    expect_refused(pjrt_scalar(x[2L], check = TRUE), "invalid_input", "no representation at the XLA level")
   }
   error <- expect_refused(pjrt_buffer(c(NA, 1, NaN, NA), "f64", check = TRUE), "invalid_input")
-  expect_match(conditionMessage(error), "3 NA", fixed = TRUE)
+  expect_match(conditionMessage(error), "2 NA.*element 1")
+  expect_refused(pjrt_buffer(c(1, NaN), "i32", check = TRUE), "invalid_input", "no representation at the XLA level")
   expect_refused(pjrt_buffer(c(1, 128), "i8", check = TRUE), "invalid_input", "1 value(s) that i8 cannot hold")
   expect_refused(pjrt_buffer(c(1L, -1L), "ui8", check = TRUE), "invalid_input", "element 2")
   expect_refused(pjrt_buffer(2^63, "i64", check = TRUE), "invalid_input", "i64 cannot hold")
-  expect_refused(pjrt_buffer(bit64::as.integer64(c(1, NA)), check = TRUE), "invalid_input", "no representation")
+  expect_refused(pjrt_buffer(c(1, 1e300), check = TRUE), "invalid_input", "1 value(s) that f32 cannot hold")
+  expect_refused(pjrt_buffer(70000L, "f16", check = TRUE), "invalid_input", "f16 cannot hold")
+  expect_refused(pjrt_buffer(c(1, Inf), "f8e4m3fn", check = TRUE), "invalid_input", "element 2")
 })
 
 test_that("check = TRUE lets everything else through", {
   expect_identical(as_array(pjrt_buffer(c(1, Inf, -Inf), check = TRUE)), array(c(1, Inf, -Inf)))
+  # NaN is a float like others, other than NA
+  expect_identical(as_array(pjrt_buffer(c(1, NaN), check = TRUE)), array(c(1, NaN)))
+  expect_identical(as_array(pjrt_buffer(1:3 + 1i, check = TRUE)), array(1:3 + 1i))
   expect_identical(as_array(pjrt_buffer(c(127.9, -128.9), "i8", check = TRUE)), array(c(127L, -128L)))
   expect_identical(as_array(pjrt_buffer(c(TRUE, FALSE), check = TRUE)), array(c(TRUE, FALSE)))
   expect_identical(as_array(pjrt_scalar(5L, check = TRUE)), 5L)
@@ -277,7 +308,7 @@ test_that("arguments that no method has are refused", {
 })
 
 test_that("what is no vector of numbers is refused, with advice", {
-  bad <- list("1", list(1), NULL, 1i, factor("a"), data.frame(x = 1), Sys.Date(), quote(x), sum)
+  bad <- list("1", list(1), NULL, factor("a"), data.frame(x = 1), Sys.Date(), quote(x), sum)
   for (x in bad) {
     expect_refused(pjrt_buffer(x), "invalid_input", "`data` must be")
     expect_refused(pjrt_scalar(x), "invalid_input", "`data` must be")

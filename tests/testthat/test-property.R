@@ -1,5 +1,5 @@
-# Random data through every route against the reference in plain R (helper-reference.R): what becomes of the values, where
-# they lie, and what a check says of them. The seeds are fixed.
+# Random data through every route against the reference in plain R (helper-reference.R): what becomes of the values,
+# where they lie, and what a check says of them. The seeds are fixed.
 
 # Numbers of all sizes, halves and ties among them, and all that is special.
 random_doubles <- function(n) {
@@ -64,7 +64,7 @@ becomes_nan <- function(x, dtype) {
   if (dtype %in% c("pred", whole_types)) logical(length(x)) else is.na(as_float(as.double(x), dtype))
 }
 
-# That data arrive as the reference says, as an array and as bytes in both orders, and that such bytes are the same array.
+# That data arrive as the reference says, as an array and as bytes in both orders, and that such bytes are that array.
 expect_arrival <- function(x, dtype, dims, label) {
   if (length(dims) > 0L && length(x) > 1L) dim(x) <- dims
   buffer <- if (length(dims) == 0L) pjrt_scalar(x, dtype) else pjrt_buffer(x, dtype, shape = dims)
@@ -359,7 +359,7 @@ test_that("long integers are read as doubles or integers, or refused when one of
   expect_refused(as_array(odd, int64 = "double"), "invalid_input", "holds 2 value(s) that a double cannot hold exactly")
   unsigned <- pjrt_buffer(as.raw(rep(255, 8)), dtype = "ui64", shape = 1L, row_major = TRUE)
   expect_refused(as_array(unsigned, int64 = "double"), "invalid_input", "holds 1 value(s) that a double cannot hold")
-  expect_refused(as_array(unsigned, int64 = "integer"), "invalid_input", "holds 1 value(s) that an R integer cannot hold")
+  expect_refused(as_array(unsigned, int64 = "integer"), "invalid_input", "holds 1 value(s) that an R integer cannot")
   # where R's own types do, the choice changes nothing
   expect_identical(as_array(pjrt_buffer(1:3), int64 = "double"), array(1:3))
   expect_identical(as_array(pjrt_buffer(1.5), int64 = "integer"), array(1.5))

@@ -35,17 +35,41 @@ test_that("unsigned 32-bit values are positive", {
   expect_bits(as_array(x), int64(4294967295))
 })
 
-test_that("types without an R type can be read as bytes only", {
-  for (dtype in c("c64", "c128", "f8e5m2", "f8e4m3fn", "f4e2m1fn")) {
-    x <- pjrt_empty(dtype, 2L)
-    expect_refused(as_array(x), "unsupported_dtype", dtype)
-    expect_refused(value(as_array_async(x)), "unsupported_dtype", dtype)
-  }
+test_that("complex and small floats are read as what they are worth", {
   complex <- bytes(c(1 + 2i, -3i))
   x <- pjrt_buffer(complex, dtype = "c128", shape = 2, row_major = TRUE)
-  expect_identical(as_raw(x, row_major = TRUE), complex)
+  expect_identical(as_raw(x), complex)
+  expect_identical(as_array(x), array(c(1 + 2i, -3i)))
+  expect_identical(value(as_array_async(x)), array(c(1 + 2i, -3i)))
   eight <- as.raw(c(0x3c, 0xbc, 0x7c))
-  expect_identical(as_raw(pjrt_buffer(eight, dtype = "f8e5m2", shape = 3, row_major = FALSE), row_major = FALSE), eight)
+  x <- pjrt_buffer(eight, dtype = "f8e5m2", shape = 3, row_major = FALSE)
+  expect_identical(as_raw(x, row_major = FALSE), eight)
+  expect_identical(as_array(x), array(c(1, -1, Inf)))
+  for (dtype in c("f8e4m3", "f8e4m3fn", "f8e4m3fnuz", "f8e4m3b11fnuz", "f8e5m2fnuz", "f8e3m4", "f4e2m1fn")) {
+    expect_identical(as_array(pjrt_buffer(c(0, 1, -1.5, 2), dtype)), array(c(0, 1, -1.5, 2)))
+  }
+  expect_identical(as_array(pjrt_buffer(c(0.5, 1, 3), "f8e8m0fnu")), array(c(0.5, 1, 4)))
+})
+
+test_that("64-bit integers are read as plain numbers when asked", {
+  x <- bit64::as.integer64(c("1", "-5", "9007199254740992"))
+  expect_bits(as_array(pjrt_buffer(x), int64 = "double"), array(c(1, -5, 2^53)))
+  expect_bits(as_array(pjrt_buffer(x[1:2]), int64 = "integer"), array(c(1L, -5L)))
+  expect_bits(as_array(pjrt_buffer(c(7, 2^32 - 1), "ui32"), int64 = "double"), array(c(7, 2^32 - 1)))
+  expect_bits(as_array(pjrt_scalar(2^63, "ui64"), int64 = "double"), 2^63)
+  expect_bits(value(as_array_async(pjrt_buffer(x), int64 = "double")), array(c(1, -5, 2^53)))
+  expect_bits(as_array(pjrt_buffer(1:2), int64 = "double"), array(1:2))
+})
+
+test_that("a value that the type asked for cannot hold is an error", {
+  large <- pjrt_buffer(bit64::as.integer64(c("1", "9007199254740993")))
+  expect_refused(as_array(large, int64 = "double"), "invalid_input", "1 value(s) that a double cannot hold")
+  expect_refused(as_array(large, int64 = "integer"), "invalid_input", "1 value(s) that an R integer cannot hold")
+  expect_refused(value(as_array_async(large, int64 = "integer")), "invalid_input", "an R integer cannot hold")
+  expect_refused(as_array(pjrt_scalar(-2^31, "i64"), int64 = "integer"), "invalid_input", "cannot hold")
+  for (bad in list("int", NA_character_, 1, NULL, c("double", "integer"))) {
+    expect_refused(as_array(large, int64 = bad), "invalid_input", "`int64` must be")
+  }
 })
 
 # The element whose bits R takes for NA.
@@ -100,9 +124,10 @@ test_that("bytes of scalars, logical values and empty arrays", {
   expect_identical(as_raw(pjrt_empty("f32", c(0, 3)), row_major = TRUE), raw())
 })
 
-test_that("as_raw() must be told the order", {
-  x <- pjrt_scalar(1)
-  expect_refused(as_raw(x), "invalid_input", "`row_major` must be TRUE or FALSE")
+test_that("as_raw() gives row-major bytes unless told otherwise", {
+  x <- pjrt_buffer(matrix(1:6, 2))
+  expect_identical(as_raw(x), bytes(c(1L, 3L, 5L, 2L, 4L, 6L)))
+  expect_identical(as_raw(x, row_major = FALSE), bytes(1:6))
   for (bad in list(NA, 1, NULL, c(TRUE, TRUE))) {
     expect_refused(as_raw(x, row_major = bad), "invalid_input", "`row_major` must be TRUE or FALSE")
   }

@@ -3,6 +3,7 @@
 use crate::buffer::get;
 use crate::conditions::entry;
 use crate::handle::{self, Empty};
+use crate::memory;
 use crate::sexp::{self, Protected};
 use crate::transfer;
 use extendr_ffi::SEXP;
@@ -21,7 +22,9 @@ pub struct Promise {
 /// `buffer_await(buffer)`: waits for the buffer's content.
 pub extern "C" fn buffer_await(buffer: SEXP) -> SEXP {
     entry(|| {
-        get(buffer)?.wait()?;
+        let awaited = get(buffer)?;
+        awaited.wait()?;
+        memory::relieve_pressure(awaited.client());
         Ok(buffer)
     })
 }

@@ -217,7 +217,11 @@ fn upload(
     let client = device.client();
     let (size, dtype) = (spec.bytes(), spec.dtype);
     let route = Route::of(device, &spec, &source);
-    memory::relieve_pressure(client);
+    if route == Route::Background {
+        memory::relieve_scarcity(client);
+    } else {
+        memory::relieve_pressure(client);
+    }
     // R may leave its allocations by a long jump: nothing may wait to be dropped meanwhile.
     let owned = ManuallyDrop::new((spec, write));
     if matches!(route, Route::Shared | Route::Background) {

@@ -11,12 +11,16 @@ use pjrt_core::{client, host, Buffer, Client, Kind};
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
 use std::ptr::null_mut;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// New bytes below which nobody asks how much memory is free.
 const FEW_BYTES: usize = 64 << 20;
 
 /// New bytes above which garbage is collected in any case.
 const MANY_BYTES: usize = 512 << 20;
+
+/// Bytes of fresh host memory after which garbage is collected: to touch as much costs more than that.
+const FRESH_BYTES: usize = 128 << 20;
 
 /// As little as a handle's own R objects take.
 const WEIGHTLESS: usize = 64;
@@ -30,17 +34,39 @@ fn buffer_memory(buffer: Robj) -> Outcome<Robj> {
 }
 
 /// Collects garbage when the client's new buffers have taken a quarter of the free memory, so that a loop which drops
-/// its results runs in bounded memory although R does not see their size.
+/// its results runs in bounded memory although R does not see their size; and when much memory was fresh, so that such
+/// a loop finds the memory of the buffers that it dropped.
 pub fn relieve_pressure(client: &Client) {
+    static ENOUGH: AtomicUsize = AtomicUsize::new(FRESH_BYTES);
+    let fresh = pool::fresh();
+    if is_scarce(client, MANY_BYTES) {
+        collect(client);
+    } else if fresh >= ENOUGH.load(Ordering::Relaxed) {
+        collect(client);
+        // Memory that is still in use was no garbage: it pays to wait longer.
+        let useful = pool::kept() >= fresh.min(pool::limit()) / 2;
+        let next = if useful { FRESH_BYTES } else { (2 * ENOUGH.load(Ordering::Relaxed)).min(1 << 40) };
+        ENOUGH.store(next, Ordering::Relaxed);
+    }
+}
+
+/// The same for calls that should return at once: only when memory is scarce.
+pub fn relieve_scarcity(client: &Client) {
+    if is_scarce(client, usize::MAX) {
+        collect(client);
+    }
+}
+
+/// Whether new buffers have taken `many` bytes or a quarter of what is free.
+fn is_scarce(client: &Client, many: usize) -> bool {
     let new = client.new_bytes();
-    if new < FEW_BYTES {
-        return;
-    }
-    let quarter = host::available_memory().map_or(MANY_BYTES, |free| (free / 4).min(MANY_BYTES));
-    if new >= quarter {
-        unsafe { sexp::R_gc() };
-        client.reset_new_bytes();
-    }
+    new >= FEW_BYTES && new >= host::available_memory().map_or(MANY_BYTES, |free| (free / 4).min(many))
+}
+
+fn collect(client: &Client) {
+    unsafe { sexp::R_gc() };
+    client.reset_new_bytes();
+    pool::reset_fresh();
 }
 
 /// Runs `make`; when memory is exhausted, collects garbage, finalizers included, frees what is kept for later use, and
@@ -48,9 +74,8 @@ pub fn relieve_pressure(client: &Client) {
 pub fn with_retry<T>(client: &Client, make: impl Fn() -> pjrt_core::Result<T>) -> pjrt_core::Result<T> {
     match make() {
         Err(error) if error.kind() == Kind::Pjrt(RESOURCE_EXHAUSTED) => {
-            unsafe { sexp::R_gc() };
+            collect(client);
             pool::clear();
-            client.reset_new_bytes();
             make()
         }
         made => made,
@@ -147,16 +172,8 @@ fn memory_stats() -> Outcome<Robj> {
     .into())
 }
 
-/// How many R vectors are kept because a device uses them.
-#[extendr]
-fn pin_count() -> i32 {
-    pins::drain();
-    pins::count() as i32
-}
-
 extendr_module! {
     mod memory;
     fn buffer_memory;
     fn memory_stats;
-    fn pin_count;
 }

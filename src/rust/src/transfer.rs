@@ -19,6 +19,7 @@ pub extern "C" fn buffer_array(buffer: SEXP, check: SEXP, int64: SEXP) -> SEXP {
         let check = flag(check, "check")?;
         let target = r_type(buffer.dtype(), int64)?;
         buffer.wait()?;
+        memory::relieve_pressure(buffer.client());
         let array = Protected::new(new_array(buffer.spec(), target)?);
         fill(array.sexp(), buffer.spec(), target, check, &buffer.read()?)?;
         Ok(array.sexp())

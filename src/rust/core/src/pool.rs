@@ -23,6 +23,7 @@ const HUGE: usize = 2 << 20;
 pub const DEFAULT_LIMIT: usize = 256 << 20;
 
 static LIMIT: AtomicUsize = AtomicUsize::new(DEFAULT_LIMIT);
+static FRESH: AtomicUsize = AtomicUsize::new(0);
 static IN_USE: AtomicUsize = AtomicUsize::new(0);
 static KEPT: Mutex<Kept> = Mutex::new(Kept { blocks: Vec::new(), bytes: 0 });
 
@@ -55,7 +56,13 @@ impl Block {
     pub fn new(len: usize) -> Result<Block> {
         let memory = match take(len) {
             Some(kept) => kept,
-            None => allocate(len).ok_or_else(|| exhausted(len))?,
+            None => {
+                let memory = allocate(len).ok_or_else(|| exhausted(len))?;
+                if len >= LARGE {
+                    FRESH.fetch_add(memory.layout.size(), Ordering::Relaxed);
+                }
+                memory
+            }
         };
         IN_USE.fetch_add(memory.layout.size(), Ordering::Relaxed);
         Ok(Block(memory))
@@ -78,6 +85,16 @@ impl Drop for Block {
 /// Bytes of the blocks that are in use.
 pub fn in_use() -> usize {
     IN_USE.load(Ordering::Relaxed)
+}
+
+/// Bytes of large blocks that came from the system since the last [`reset_fresh`].
+pub fn fresh() -> usize {
+    FRESH.load(Ordering::Relaxed)
+}
+
+/// To be called after a garbage collection.
+pub fn reset_fresh() {
+    FRESH.store(0, Ordering::Relaxed);
 }
 
 /// Bytes kept for the next users.
@@ -107,7 +124,7 @@ fn rounded(len: usize) -> Option<usize> {
     if len < LARGE {
         return Some(len.max(ALIGNMENT));
     }
-    let step = (len.next_power_of_two() / 16).max(4096);
+    let step = (len.checked_next_power_of_two()? / 16).max(4096);
     len.checked_next_multiple_of(step)
 }
 
