@@ -79,7 +79,7 @@ value <- function(x, ...) {
 #' @export
 value.PJRTArrayPromise <- function(x, ...) {
   if (!x$materialized) {
-    x$value <- with_bit64(.Call(ffi_transfer_value, x$data))
+    x$value <- .Call(ffi_transfer_value, x$data)
     x$materialized <- TRUE
     # the copy on the host is not needed any more
     x$data <- NULL

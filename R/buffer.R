@@ -48,19 +48,19 @@
 #' pjrt_buffer(as.raw(1:4), dtype = "ui8", shape = 4, row_major = TRUE)
 #' @export
 pjrt_buffer <- function(data, dtype = NULL, device = NULL, shape = NULL, check = FALSE, ...) {
-  UseMethod("pjrt_buffer")
+  # plain numbers go straight on: to find their method takes as long as all the rest
+  if (!is.object(data) && is.numeric(data) && ...length() == 0L) {
+    .Call(ffi_buffer_new, data, dtype, device, shape, check)
+  } else {
+    UseMethod("pjrt_buffer")
+  }
 }
-
-# The methods are written out, and hand everything on as it is: each further R function would cost as much as the rest.
 
 #' @export
 pjrt_buffer.numeric <- function(data, dtype = NULL, device = NULL, shape = NULL, check = FALSE, ...) {
-  if (...length() > 0L) check_unused(...)
+  check_unused(...)
   .Call(ffi_buffer_new, data, dtype, device, shape, check)
 }
-
-#' @export
-pjrt_buffer.double <- pjrt_buffer.numeric
 
 #' @export
 pjrt_buffer.integer <- pjrt_buffer.numeric
@@ -132,17 +132,18 @@ abort_no_data <- function(data) {
 #' @rdname pjrt_buffer
 #' @export
 pjrt_scalar <- function(data, dtype = NULL, device = NULL, check = FALSE, ...) {
-  UseMethod("pjrt_scalar")
+  if (!is.object(data) && is.numeric(data) && ...length() == 0L) {
+    .Call(ffi_buffer_scalar, data, dtype, device, check)
+  } else {
+    UseMethod("pjrt_scalar")
+  }
 }
 
 #' @export
 pjrt_scalar.numeric <- function(data, dtype = NULL, device = NULL, check = FALSE, ...) {
-  if (...length() > 0L) check_unused(...)
+  check_unused(...)
   .Call(ffi_buffer_scalar, data, dtype, device, check)
 }
-
-#' @export
-pjrt_scalar.double <- pjrt_scalar.numeric
 
 #' @export
 pjrt_scalar.integer <- pjrt_scalar.numeric

@@ -51,7 +51,7 @@ NULL
   } else {
     positions(given[[1L]], prod(dims))
   }
-  values <- with_bit64(.Call(ffi_buffer_part, x, chosen))
+  values <- .Call(ffi_buffer_part, x, chosen)
   if (count != rank || (drop && rank == 1L && length(values) < 2L)) {
     dim(values) <- NULL
   }
@@ -68,7 +68,7 @@ NULL
   for (i in seq_along(chosen)) {
     chosen[[i]] <- single_position(chosen[[i]])
   }
-  values <- with_bit64(.Call(ffi_buffer_part, x, if (length(chosen) == length(dims)) chosen else chosen[[1L]]))
+  values <- .Call(ffi_buffer_part, x, if (length(chosen) == length(dims)) chosen else chosen[[1L]])
   dim(values) <- NULL
   values
 }

@@ -26,8 +26,7 @@ as_array <- function(x, ...) {
 #' @rdname as_array
 #' @export
 as_array.PJRTBuffer <- function(x, check = FALSE, int64 = c("integer64", "double", "integer"), ...) {
-  array <- .Call(ffi_buffer_array, x, check, int64)
-  if (is.object(array)) with_bit64(array) else array
+  .Call(ffi_buffer_array, x, check, int64)
 }
 
 #' @export
@@ -35,12 +34,9 @@ as_array.default <- function(x, ...) {
   abort_class(x, c("PJRTBuffer", "PJRTArrayPromise"))
 }
 
-# R shows integer64 right only when its package is loaded, which looking up a name there does.
-with_bit64 <- function(array) {
-  if (inherits(array, "integer64")) {
-    bit64::is.integer64
-  }
-  array
+# Called by the native side, when it makes the first integer64 vector.
+load_bit64 <- function(...) {
+  bit64::is.integer64
 }
 
 #' @rdname as_array

@@ -10,7 +10,7 @@ the$config <- list(cpu_device_count = 1L)
 the$default_execution_options <- NULL
 
 .onLoad <- function(libname, pkgname) {
-  .Call(ffi_loaded, topenv())
+  .Call(ffi_loaded, topenv(), the)
   # XLA reads this when its library is loaded, and otherwise prints a line for every client.
   if (!nzchar(Sys.getenv("TF_CPP_MIN_LOG_LEVEL"))) {
     Sys.setenv(TF_CPP_MIN_LOG_LEVEL = "1")

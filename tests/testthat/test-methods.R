@@ -61,7 +61,8 @@ test_that("integer64 values are numbers in every conversion", {
   expect_bits(lapply(x, identity)[[3]], bit64::as.integer64(NA))
   expect_identical(as.double(pjrt_buffer(2^32 - 1, "ui32")), 2^32 - 1)
   expect_warning(as.double(pjrt_buffer(bit64::as.integer64("9007199254740993"))), "precision")
-  expect_warning(as.integer(pjrt_buffer(2^40, "i64")), "overflow")
+  expect_warning(as.integer(pjrt_buffer(2^40, "i64")), "integer range")
+  expect_identical(as.double(pjrt_buffer(c(1, 2^63, 2^64 - 2048), "ui64")), c(1, 2^63, 2^64 - 2048))
   expect_identical(suppressWarnings(as.integer(pjrt_buffer(2^40, "i64"))), NA_integer_)
 })
 

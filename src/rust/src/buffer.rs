@@ -8,8 +8,9 @@ use crate::transfer::reordered;
 use crate::{device, dtype, memory};
 use extendr_ffi::*;
 use pjrt_core::convert::{self, HostValues, Misfits};
+use pjrt_core::layout::{self, Strides};
 use pjrt_core::reorder::Plan;
-use pjrt_core::{layout, Buffer, DType, Device, HostMemory, Spec};
+use pjrt_core::{Buffer, DType, Device, HostMemory, Spec};
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 
@@ -155,7 +156,7 @@ pub extern "C" fn buffer_copy(buffer: SEXP, device: SEXP) -> SEXP {
 }
 
 /// Strides of the order that a flag asks for: row-major, or R's.
-pub fn order(row_major: bool, spec: &Spec) -> Vec<usize> {
+pub fn order(row_major: bool, spec: &Spec) -> Strides {
     if row_major {
         layout::row_major(&spec.dims)
     } else {

@@ -7,7 +7,7 @@ use extendr_api::prelude::*;
 use extendr_ffi::{SET_VECTOR_ELT, SEXP, SEXPTYPE, VECTOR_ELT};
 use pjrt_core::{Client, Device};
 use std::cell::RefCell;
-use std::ffi::CString;
+use std::ffi::{c_char, CStr};
 
 thread_local! {
     /// For each client its list of device handles, which R keeps for the session.
@@ -50,10 +50,15 @@ pub fn resolve<'a>(x: SEXP) -> Outcome<&'a Device> {
 
 /// The client of the default platform, if there is one: what `the$clients` in R has under the platform's name.
 fn default_client<'a>() -> Option<&'a Client> {
-    let platform = std::env::var("PJRT_PLATFORM").ok().filter(|name| !name.is_empty());
-    let name = CString::new(platform.as_deref().unwrap_or("cpu")).ok()?;
-    let clients = sexp::variable(sexp::variable(sexp::namespace(), c"the")?, c"clients")?;
-    handle::get(sexp::variable(clients, &name)?, "client").ok()
+    // SAFETY: on R's main thread, which alone changes the environment.
+    let platform = unsafe { getenv(c"PJRT_PLATFORM".as_ptr()).as_ref().map(|name| CStr::from_ptr(name)) };
+    let platform = platform.filter(|name| !name.is_empty()).unwrap_or(c"cpu");
+    let clients = sexp::variable(sexp::state(), c"clients")?;
+    handle::get(sexp::variable(clients, platform)?, "client").ok()
+}
+
+extern "C" {
+    fn getenv(name: *const c_char) -> *const c_char;
 }
 
 /// The plugin's string for the device.

@@ -5,12 +5,14 @@
 
 use crate::conditions::{Failure, Outcome};
 use crate::r#async::Promise;
+use crate::memory;
 use crate::sexp::{self, Allocator, Protected};
 use extendr_api::Robj;
 use extendr_ffi::*;
 use pjrt_core::execute::ExecuteOptions;
 use pjrt_core::{Buffer, Client, Device, Error, Executable, Kind, Plugin, Program};
 use std::ffi::{c_void, CStr};
+use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 /// A type that R can hold.
@@ -19,11 +21,15 @@ pub trait Owned: Sized + 'static {
     const CLASS: &'static CStr;
     /// The class attribute, made once.
     fn class_attribute() -> &'static AtomicPtr<SEXPREC>;
+
+    /// Called before a new handle is made; R may leave it by a long jump.
+    fn announce() {}
 }
 
 macro_rules! owned {
-    ($($type:ty => $class:literal),* $(,)?) => {$(
+    ($($type:ty => $class:literal $({ $($methods:item)* })?),* $(,)?) => {$(
         impl Owned for $type {
+            $($($methods)*)?
             const CLASS: &'static CStr = $class;
             fn class_attribute() -> &'static AtomicPtr<SEXPREC> {
                 static ATTRIBUTE: AtomicPtr<SEXPREC> = AtomicPtr::new(std::ptr::null_mut());
@@ -37,7 +43,11 @@ owned! {
     &'static Plugin => c"PJRTPlugin",
     Client => c"PJRTClient",
     Device => c"PJRTDevice",
-    Buffer => c"PJRTBuffer",
+    Buffer => c"PJRTBuffer" {
+        fn announce() {
+            memory::count_buffer();
+        }
+    },
     Program => c"PJRTProgram",
     Executable => c"PJRTLoadedExecutable",
     ExecuteOptions => c"PJRTExecuteOptions",
@@ -86,6 +96,7 @@ impl<T: Owned> Empty<T> {
     /// The same, with an R object in the pointer's protected slot; the caller protects that.
     pub fn over(object: SEXP) -> Self {
         const { assert!(align_of::<Body<T>>() <= 8, "R aligns vectors for doubles") };
+        T::announce();
         let mut start: *mut c_void = std::ptr::null_mut();
         let note_start: *mut *mut c_void = &mut start;
         let mut allocator =
@@ -196,7 +207,7 @@ unsafe extern "C" fn release<T>(_: *mut Allocator, start: *mut c_void) {
     let owner = (*body).owner.take();
     free(start);
     // A panic must not reach R.
-    let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(owner)));
+    let _ = catch_unwind(AssertUnwindSafe(|| drop(owner)));
 }
 
 extern "C" {

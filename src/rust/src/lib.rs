@@ -54,7 +54,7 @@ fn plain_entries() -> Vec<extendr_api::metadata::Func> {
         r#async::transfer_start, "transfer_start", 2;
         r#async::transfer_is_ready, "transfer_is_ready", 1;
         r#async::transfer_value, "transfer_value", 1;
-        loaded, "loaded", 1;
+        loaded, "loaded", 2;
         buffer::buffer_new, "buffer_new", 5;
         buffer::buffer_scalar, "buffer_scalar", 4;
         buffer::buffer_from_raw, "buffer_from_raw", 5;
@@ -90,9 +90,9 @@ fn entry(name: &'static str, address: *const u8, arguments: usize) -> extendr_ap
     }
 }
 
-/// `loaded(namespace)`: called by the package whenever its namespace is loaded.
-extern "C" fn loaded(namespace: extendr_ffi::SEXP) -> extendr_ffi::SEXP {
-    sexp::set_namespace(namespace);
+/// `loaded(namespace, the)`: called by the package whenever its namespace is loaded.
+extern "C" fn loaded(namespace: extendr_ffi::SEXP, the: extendr_ffi::SEXP) -> extendr_ffi::SEXP {
+    sexp::set_namespace(namespace, the);
     sexp::nil()
 }
 

@@ -92,6 +92,16 @@ pub fn weight(bytes: usize) -> SEXP {
     sexp::vector(SEXPTYPE::RAWSXP, bytes)
 }
 
+/// Counts a new buffer for R, in batches: what a plugin keeps for each takes more memory than its elements, if these are
+/// few. Garbage that comes back while a cache still holds it is memory that the next buffers get fast.
+pub fn count_buffer() {
+    static NEW: AtomicUsize = AtomicUsize::new(0);
+    const BATCH: usize = 256;
+    if NEW.fetch_add(1, Ordering::Relaxed) % BATCH == BATCH - 1 {
+        weight(4 << 20);
+    }
+}
+
 /// A vector in memory from the pool, with room for `len` values of `width` bytes each, which the caller writes; small ones
 /// lie in R's own memory. Not protected.
 pub fn pooled_vector(kind: SEXPTYPE, len: usize, width: usize) -> Outcome<SEXP> {

@@ -231,19 +231,29 @@ pub fn new_whole_numbers(values: &[i64]) -> SEXP {
 }
 
 static NAMESPACE: AtomicPtr<SEXPREC> = AtomicPtr::new(std::ptr::null_mut());
+static STATE: AtomicPtr<SEXPREC> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Notes the package's namespace, each time that it is loaded.
-pub fn set_namespace(namespace: SEXP) {
+/// Notes the package's namespace and its environment `the`, each time that it is loaded.
+pub fn set_namespace(namespace: SEXP, the: SEXP) {
     NAMESPACE.store(keep(namespace), Ordering::Relaxed);
+    STATE.store(keep(the), Ordering::Relaxed);
 }
 
 /// The package's namespace.
-pub fn namespace() -> SEXP {
+fn namespace() -> SEXP {
     NAMESPACE.load(Ordering::Relaxed)
 }
 
-/// The value of a variable in an environment, if that has it.
+/// The package's environment `the`.
+pub fn state() -> SEXP {
+    STATE.load(Ordering::Relaxed)
+}
+
+/// The value of a variable in an environment, if both are there.
 pub fn variable(environment: SEXP, name: &std::ffi::CStr) -> Option<SEXP> {
+    if kind(environment) != SEXPTYPE::ENVSXP {
+        return None;
+    }
     unsafe {
         let value = Rf_findVarInFrame(environment, Rf_install(name.as_ptr()));
         (value != R_UnboundValue).then_some(value)

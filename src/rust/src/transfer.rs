@@ -10,6 +10,7 @@ use pjrt_core::dtype::RType;
 use pjrt_core::read::HostView;
 use pjrt_core::reorder::Plan;
 use pjrt_core::{layout, DType, HostMemory, Spec};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 /// `buffer_array(buffer, check, int64)`: the buffer as an R vector or array. Waits for its content.
@@ -74,8 +75,18 @@ pub fn new_array(spec: &Spec, r_type: RType) -> Outcome<SEXP> {
     if r_type == RType::Integer64 {
         let class = Protected::new(sexp::new_string("integer64"));
         unsafe { Rf_setAttrib(array.sexp(), R_ClassSymbol, class.sexp()) };
+        load_bit64();
     }
     Ok(array.sexp())
+}
+
+/// Has R load package bit64, without which it shows integer64 wrongly. R may leave this by a long jump.
+fn load_bit64() {
+    static LOADED: AtomicBool = AtomicBool::new(false);
+    if !LOADED.load(Ordering::Relaxed) {
+        sexp::call_ours(c"load_bit64", sexp::nil());
+        LOADED.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Gives a vector the spec's dimensions, unless that is a scalar. R wants integers there, which nothing but the length of a

@@ -8,7 +8,7 @@ use crate::error::{Error, Kind, Result};
 use crate::event::Event;
 use crate::host::HostMemory;
 use crate::launch::Launch;
-use crate::layout;
+use crate::layout::{self, Strides};
 use crate::memory::Memory;
 use pjrt_sys::*;
 use std::ptr::null_mut;
@@ -49,7 +49,7 @@ impl Spec {
     }
 
     /// Element strides of the dense array in its memory order.
-    pub fn strides(&self) -> Vec<usize> {
+    pub fn strides(&self) -> Strides {
         match &self.minor_to_major {
             None => layout::row_major(&self.dims),
             Some(order) => layout::strides(&self.dims, order.iter().map(|&d| d as usize)),

@@ -2,6 +2,10 @@
 
 use crate::dtype::DType;
 use crate::error::Result;
+use smallvec::{smallvec, SmallVec};
+
+/// Distances between neighbours along each dimension, in elements.
+pub type Strides = SmallVec<[usize; 8]>;
 
 /// Highest rank that the plugins' compilers take without trouble.
 pub const MAX_RANK: usize = 64;
@@ -38,8 +42,8 @@ pub fn format_type(dtype: DType, dims: &[i64]) -> String {
 }
 
 /// Strides, in elements, of a dense array whose dimensions vary from fastest to slowest in the order `minor_to_major`.
-pub fn strides(dims: &[i64], minor_to_major: impl Iterator<Item = usize>) -> Vec<usize> {
-    let mut strides = vec![0; dims.len()];
+pub fn strides(dims: &[i64], minor_to_major: impl Iterator<Item = usize>) -> Strides {
+    let mut strides: Strides = smallvec![0; dims.len()];
     let mut step = 1usize;
     for dim in minor_to_major {
         strides[dim] = step;
@@ -49,12 +53,12 @@ pub fn strides(dims: &[i64], minor_to_major: impl Iterator<Item = usize>) -> Vec
 }
 
 /// Strides of the order in which the last index varies fastest.
-pub fn row_major(dims: &[i64]) -> Vec<usize> {
+pub fn row_major(dims: &[i64]) -> Strides {
     strides(dims, (0..dims.len()).rev())
 }
 
 /// Strides of R's order, in which the first index varies fastest.
-pub fn column_major(dims: &[i64]) -> Vec<usize> {
+pub fn column_major(dims: &[i64]) -> Strides {
     strides(dims, 0..dims.len())
 }
 

@@ -6,7 +6,7 @@
 
 mod tile;
 
-use smallvec::SmallVec;
+use smallvec::{smallvec, SmallVec};
 use std::cmp::Reverse;
 use std::num::NonZeroUsize;
 use std::sync::OnceLock;
@@ -18,6 +18,9 @@ pub type Line<'a> = &'a (dyn Fn(*const u8, *mut u8, usize) + Sync);
 
 /// Bytes moved, in and out, for which it pays to start another thread.
 const BYTES_PER_THREAD: usize = 2 << 20;
+
+/// So few elements are moved one by one.
+const FEW: usize = 32;
 
 /// More threads than this wait for memory, not for work.
 const MAX_THREADS: usize = 8;
@@ -33,8 +36,10 @@ struct Axis {
 /// How to walk two dense arrays of one shape that lie in different orders; axes from slowest to fastest in the destination.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    axes: Vec<Axis>,
+    axes: Axes,
 }
+
+type Axes = SmallVec<[Axis; 4]>;
 
 /// Where both arrays begin, and the bytes of their elements.
 #[derive(Clone, Copy)]
@@ -59,7 +64,7 @@ impl Ends {
 impl Plan {
     /// A plan for arrays of shape `dims` whose elements lie at the given strides (in elements).
     pub fn new(dims: &[i64], src: &[usize], dst: &[usize]) -> Plan {
-        let mut axes: Vec<Axis> = dims
+        let mut axes: Axes = dims
             .iter()
             .zip(src.iter().zip(dst))
             .map(|(&len, (&src, &dst))| Axis { len: len as usize, src, dst })
@@ -67,7 +72,7 @@ impl Plan {
             .collect();
         axes.sort_by_key(|axis| Reverse(axis.dst));
         // Neighbours that are one run in both arrays become one axis.
-        let mut merged: Vec<Axis> = Vec::with_capacity(axes.len());
+        let mut merged = Axes::new();
         for axis in axes {
             match merged.last_mut() {
                 Some(outer) if outer.dst == axis.len * axis.dst && outer.src == axis.len * axis.src => {
@@ -81,7 +86,7 @@ impl Plan {
 
     /// A plan for `len` elements that lie one after the other in both arrays.
     pub fn contiguous(len: usize) -> Plan {
-        Plan { axes: vec![Axis { len, src: 1, dst: 1 }] }
+        Plan { axes: smallvec![Axis { len, src: 1, dst: 1 }] }
     }
 
     /// Whether both arrays lie in the same order.
@@ -101,7 +106,14 @@ impl Plan {
     /// `line` stays within what it is given.
     pub unsafe fn run(&self, src: *const u8, src_width: usize, dst: *mut u8, dst_width: usize, line: Line) {
         let ends = Ends { src, src_width, dst, dst_width };
-        let bytes = self.len().saturating_mul(src_width + dst_width);
+        let len = self.len();
+        if len <= FEW {
+            return outer(&self.axes, ends, &mut |ends| line(ends.src, ends.dst, 1));
+        }
+        let bytes = len.saturating_mul(src_width + dst_width);
+        if bytes < 2 * BYTES_PER_THREAD {
+            return self.walk(ends, line);
+        }
         let parts = self.split((bytes / BYTES_PER_THREAD).min(threads()));
         let [first, others @ ..] = parts.as_slice() else { return };
         std::thread::scope(|scope| {

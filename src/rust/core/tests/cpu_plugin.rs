@@ -291,7 +291,7 @@ fn column_major_outputs_say_so() {
   }
 }";
     let out = run(&compile(text).unwrap(), &[&upload(&[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])]).unwrap().remove(0);
-    assert_eq!(out.spec().strides(), [1, 2]);
+    assert_eq!(out.spec().strides().as_slice(), [1, 2]);
     assert_eq!(download(&out), [2.0, 8.0, 4.0, 10.0, 6.0, 12.0]);
     assert_eq!(floats(out.start_read().unwrap().wait().unwrap().bytes()), [2.0, 8.0, 4.0, 10.0, 6.0, 12.0]);
 }
