@@ -122,18 +122,190 @@ test_that("a buffer's memory space is known", {
   expect_refused(pjrt_memory(1), "invalid_pointer", "PJRTBuffer")
 })
 
-test_that("an R vector is kept only while a device uses it", {
-  pins <- function() {
-    vector_megabytes()
-    pjrt_memory_stats()$pinned
-  }
-  before <- pins()
-  vectors <- lapply(1:20, function(i) rep(as.double(i), 1e5))
-  buffers <- lapply(vectors, pjrt_buffer, dtype = "f64")
-  # as many as lie where devices can use them
-  expect_gt(pins() - before, 0)
-  rm(vectors)
-  for (i in 1:20) expect_true(all(as_array(buffers[[i]]) == i))
+# The numbers of the CPU's clients.
+cpu_stats <- function() {
+  gc()
+  gc()
+  stats <- pjrt_memory_stats()
+  c(colSums(stats$clients[stats$clients$platform == "cpu", c("live_buffers", "live_bytes")]), pinned = stats$pinned)
+}
+
+test_that("buffers are counted from when they are made until they are dropped or donated", {
+  before <- cpu_stats()
+  x <- aligned("double", 1e5)
+  buffers <- list(
+    pjrt_scalar(1), pjrt_buffer(matrix(0, 100, 50)), pjrt_empty("i8", 3e6), pjrt_buffer(x, "f64"),
+    pjrt_empty("i4", 10L), pjrt_buffer(1, shape = 3e6)
+  )
+  expect_identical(
+    cpu_stats() - before, c(live_buffers = 6, live_bytes = 4 + 2e4 + 3e6 + 8e5 + 10 + 12e6, pinned = 1)
+  )
+  # who writes an array for a device holds it, too
+  lapply(buffers, await)
   rm(buffers)
-  expect_identical(pins(), before)
+  expect_identical(cpu_stats(), before)
+
+  x <- pjrt_empty("f64", 1e5)
+  y <- pjrt_empty("f64", 1e5)
+  out <- pjrt_execute(compile(add_program("100000xf64", donates)), x, y)
+  expect_identical(cpu_stats() - before, c(live_buffers = 2, live_bytes = 1.6e6, pinned = 0))
+  rm(x, y, out)
+  expect_identical(cpu_stats(), before)
+})
+
+test_that("a session that has no client yet has nothing in use", {
+  child <- run_child(quote({
+    stats <- pjrt_memory_stats()
+    cat(dim(stats$clients), stats$staging[c("in_use", "kept")], stats$pinned, "\n")
+    cat(length(ls(pjrt:::the$clients)), "\n")
+  }))
+  expect_clean(child, c("0 3 0 0 0 ", "0 "))
+})
+
+test_that("an R vector is kept only while a device uses it", {
+  before <- pinned_at_rest()
+  x <- aligned("double")
+  buffers <- lapply(1:100, function(i) pjrt_buffer(x, "f64"))
+  expect_identical(pinned_at_rest(), before + 100)
+  rm(buffers)
+  expect_identical(pinned_at_rest(), before)
+})
+
+test_that("vectors that wait to be read are let go of when they are read", {
+  before <- pinned_at_rest()
+  buffers <- lapply(1:3, function(i) pjrt_buffer(matrix(i + 0, 1500, 1500)))
+  lapply(buffers, await)
+  expect_identical(pjrt_memory_stats()$pinned, before)
+  for (i in 1:3) expect_identical(range(as_array(buffers[[i]])), c(i, i) + 0)
+})
+
+test_that("memory that is free is kept up to the limit, and none above", {
+  withr::defer(pjrt_memory_stats())
+  x <- pjrt_empty("f64", 1e6)
+  for (limit in c(0, 2e7, 256e6)) {
+    withr::local_options(pjrt.staging_max = limit)
+    expect_identical(pjrt_memory_stats()$staging[["max"]], limit)
+    for (i in 1:6) {
+      arrays <- lapply(1:i, function(j) as_array(x))
+      gc()
+      staging <- pjrt_memory_stats()$staging
+      expect_gte(staging[["in_use"]], i * 8e6)
+      expect_lte(staging[["kept"]], limit)
+      rm(arrays)
+      gc()
+      expect_lte(pjrt_memory_stats()$staging[["kept"]], limit)
+    }
+    # of the six that are free now, as many as there is room for
+    expect_gte(pjrt_memory_stats()$staging[["kept"]], min(limit %/% 9e6, 6) * 8e6)
+  }
+  options(pjrt.staging_max = NULL)
+  expect_identical(pjrt_memory_stats()$staging[["max"]], 256 * 2^20)
+})
+
+test_that("a limit that is set later frees what is kept above it", {
+  withr::defer(pjrt_memory_stats())
+  x <- as_array(pjrt_empty("f64", 2e6))
+  rm(x)
+  gc()
+  expect_gte(pjrt_memory_stats()$staging[["kept"]], 1.6e7)
+  withr::local_options(pjrt.staging_max = 0)
+  expect_identical(pjrt_memory_stats()$staging[["kept"]], 0)
+})
+
+test_that("a limit that is no number of bytes is refused by all that keep memory", {
+  x <- pjrt_empty("f64", 1e5)
+  for (bad in list(-1, NA_real_, "1", NaN, c(1, 2), TRUE, list(1))) {
+    withr::local_options(pjrt.staging_max = bad)
+    for (use in list(pjrt_memory_stats, function() as_array(x), function() as_raw(x))) {
+      expect_refused(use(), "invalid_input", "`options(pjrt.staging_max = )` must be a number of bytes, 0 or more.")
+    }
+  }
+  withr::local_options(pjrt.staging_max = NULL)
+  expect_identical(range(as_array(x)), c(0, 0))
+})
+
+# A large array that came to R, in memory that is kept when it is dropped.
+arrived <- function(from = 1, n = 1e5) as_array(pjrt_buffer(seq(from, by = 1, length.out = n), "f64"))
+
+test_that("R does with an array that came from a device what it does with its own", {
+  for (limit in list(NULL, 0)) {
+    withr::local_options(pjrt.staging_max = limit)
+    x <- arrived()
+    own <- array(as.double(1:1e5))
+    expect_identical(x, own)
+    y <- x
+    y[3] <- 0
+    expect_identical(x, own)
+    expect_identical(as.vector(y[1:4]), c(1, 2, 0, 4))
+    x[5] <- -1
+    own[5] <- -1
+    attr(x, "note") <- "mine"
+    attr(own, "note") <- "mine"
+    expect_identical(x, own)
+    dim(x) <- c(100L, 1000L)
+    dim(own) <- c(100L, 1000L)
+    expect_identical(x, own)
+    expect_identical(unserialize(serialize(x, NULL)), own)
+    file <- withr::local_tempfile()
+    saveRDS(x, file)
+    expect_identical(readRDS(file), own)
+    expect_identical(t(x) %*% x, t(own) %*% own)
+    expect_identical(c(x, 1), c(own, 1))
+    expect_identical(sort(x, decreasing = TRUE), sort(own, decreasing = TRUE))
+    dim(x) <- NULL
+    length(x) <- 10L
+    expect_identical(x, c(1, 2, 3, 4, -1, 6, 7, 8, 9, 10))
+    x[11] <- 5
+    expect_identical(x[9:11], c(9, 10, 5))
+  }
+})
+
+test_that("arrays of every R type are the same in memory of both kinds", {
+  for (limit in list(NULL, 0)) {
+    withr::local_options(pjrt.staging_max = limit)
+    n <- 3e5
+    expect_identical(as_array(pjrt_buffer(seq_len(n))), array(seq_len(n)))
+    expect_identical(as_array(pjrt_buffer(seq_len(n) %% 3 == 0)), array(seq_len(n) %% 3 == 0))
+    expect_identical(as_array(pjrt_buffer(complex(real = 1:n), "c128")), array(complex(real = 1:n)))
+    expect_bits(as_array(pjrt_buffer(bit64::as.integer64(1:n))), int64(1:n))
+    expect_identical(as_raw(pjrt_buffer(rep(1:250, 2000), "ui8"), TRUE), rep(as.raw(1:250), 2000))
+  }
+})
+
+test_that("many arrays that come, change and go do not touch each other", {
+  withr::local_seed(21)
+  kept <- list()
+  for (i in 1:150) {
+    # of few sizes, so that memory is used again
+    n <- sample(c(4e4, 4e4 + 1, 1e5, 3e5), 1L)
+    place <- paste(sample.int(12L, 1L))
+    x <- arrived(i, n)
+    x[1] <- -i
+    kept[[place]] <- list(i, n, x)
+    if (i %% 10 == 0) {
+      gc()
+      for (one in kept) {
+        expected <- array(c(-one[[1L]], seq(one[[1L]] + 1, by = 1, length.out = one[[2L]] - 1)))
+        expect(identical(one[[3L]], expected), paste("the array of step", one[[1L]], "changed"))
+      }
+    }
+  }
+})
+
+test_that("an array that came from a device, went back to it and was dropped stays what it is there", {
+  for (limit in list(NULL, 0)) {
+    withr::local_options(pjrt.staging_max = limit)
+    x <- arrived()
+    y <- pjrt_buffer(x, "f64")
+    z <- pjrt_buffer(arrived(7), "f64")
+    rm(x)
+    gc()
+    # all memory that is free is written
+    for (i in 1:10) {
+      other <- arrived(-i)
+      other[] <- 0
+    }
+    expect(identical(as_array(y), array(as.double(1:1e5))), "the array that was dropped changed")
+    expect(identical(as_array(z), array(as.double(7:(1e5 + 6)))), "the array that never had a name changed")
+  }
 })

@@ -94,3 +94,100 @@ test_that("many buffers, executables and clients come and go", {
   }))
   expect_clean(child, "alive 1 ")
 })
+
+test_that("every way of data to a device and back works while R collects garbage at every allocation", {
+  # in several children: each collection goes through all that R has
+  child <- run_child(quote({
+    long <- bit64::as.integer64(1:4)
+    m <- matrix(c(1i, 2i, 3i, 4 + 5i), 2)
+    pjrt_scalar(1)
+    gctorture(TRUE)
+    z <- pjrt_buffer(m, "c64")
+    l <- pjrt_buffer(long, shape = c(2, 2))
+    b <- pjrt_buffer(c(TRUE, FALSE, NA))
+    r <- pjrt_buffer(as.raw(1:4), dtype = "ui8", shape = c(2, 2), row_major = FALSE)
+    i <- pjrt_buffer(1:6, "i4", shape = c(2, 3))
+    f <- pjrt_buffer(c(1, 1.1, 1e9), "f8e4m3fn")
+    e <- pjrt_empty("bf16", c(1, 2))
+    s <- pjrt_scalar(1i)
+    q <- pjrt_buffer(1:2000, "i16")
+    a <- list(as_array(z), as_array(b), as_array(r), as_array(i), as_array(f), as_array(e), as_array(s))
+    d <- as_array(l, int64 = "double")
+    j <- as_array(l)
+    w <- c(as_raw(r, row_major = TRUE), as_raw(i, row_major = FALSE))
+    p <- as_array_async(l)
+    v <- value(p)
+    x <- list(z[2, 2], i[1, c(3, 1)], r[[3]], f[-1])
+    gctorture(FALSE)
+    for (one in c(a, x)) cat(format(as.vector(one)), "\n")
+    cat(d, identical(j, v), as.integer(w), sum(as_array(q)), "\n")
+  }))
+  expect_clean(child, c(
+    "0+1i 0+2i 0+3i 4+5i ", " TRUE FALSE  TRUE ", "1 2 3 4 ", "1 2 3 4 5 6 ", "1.000 1.125   NaN ", "0 0 ", "0+1i ",
+    "4+5i ", "5 1 ", "3 ", "1.125   NaN ", "1 2 3 4 TRUE 1 3 2 4 1 2 3 4 5 6 2001000 "
+  ))
+})
+
+test_that("text, checks and numbers of memory work while R collects garbage at every allocation", {
+  child <- run_child(quote({
+    z <- pjrt_buffer(c(1i, 4 + 5i), "c64")
+    f <- pjrt_buffer(c(1, 1.1), "f8e4m3fn")
+    invisible(pjrt_memory_stats())
+    x <- c(1, NA, 300)
+    gctorture(TRUE)
+    t <- c(format_buffer(z), format_buffer(f))
+    m <- pjrt_memory_stats()
+    bad <- tryCatch(pjrt_buffer(x, "i8", check = TRUE), error = conditionMessage)
+    print(z, header = FALSE)
+    gctorture(FALSE)
+    cat(t, sep = "\n")
+    cat(m$staging[["max"]], m$clients$platform, "\n")
+    cat(bad, "\n")
+  }))
+  expect_clean(child, c(
+    " 0+1i", " 4+5i", "[ CPUc64{2} ] ", "(0.00000000e+00, 1.00000000e+00)", "(4.00000000e+00, 5.00000000e+00)",
+    "1.00000000e+00", "1.12500000e+00", "268435456 cpu ", paste(
+      "`data` has 1 NA value(s), which have no representation at the XLA level and 1 value(s) that i8 cannot hold;",
+      "the first is element 2. "
+    )
+  ))
+})
+
+test_that("large arrays come and go while R collects garbage often", {
+  child <- run_child(quote({
+    n <- 4e4
+    x <- as.double(1:n)
+    same <- logical()
+    invisible(as_array(pjrt_buffer(bit64::as.integer64(1))))
+    gctorture2(20)
+    for (i in 1:8) {
+      x[i] <- -i
+      y <- pjrt_buffer(x, "f64")
+      expected <- sum(x)
+      back <- as_array(y)
+      dim(back) <- c(n / 10, 10)
+      z <- pjrt_buffer(back)
+      rm(y)
+      promise <- as_array_async(z)
+      raw <- as_raw(pjrt_buffer(back, "f64"), row_major = FALSE)
+      long <- as_array(pjrt_buffer(back, "i64"))
+      complex <- as_array(pjrt_buffer(as.complex(x), "c128"))
+      x <- as_array(pjrt_buffer(x, "f64"))
+      same <- c(
+        same, sum(back) == expected, sum(value(promise)) == expected, sum(readBin(raw, "double", n)) == expected,
+        all(as.double(long) == back), sum(Re(complex)) == expected, sum(x) == expected
+      )
+    }
+    # written while R goes on
+    large <- matrix(as.double(1:1.2e6), 1000)
+    for (i in 1:2) {
+      large[1, 1] <- i
+      y <- pjrt_buffer(large, "f64")
+      large[1, 1] <- 0
+      same <- c(same, y[[1, 1]] == i, y[[1000, 1200]] == 1.2e6)
+    }
+    gctorture(FALSE)
+    cat(all(same), length(same), "\n")
+  }))
+  expect_clean(child, "TRUE 52 ")
+})

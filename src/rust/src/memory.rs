@@ -174,6 +174,7 @@ pub fn apply_limit() -> Outcome<()> {
 /// What the clients and the pool hold, in bytes: `clients` is one list for each.
 #[extendr]
 fn memory_stats() -> Outcome<Robj> {
+    pins::drain();
     apply_limit()?;
     let clients = client::all();
     let column = |value: fn(&Client) -> f64| clients.iter().map(value).collect::<Vec<_>>();

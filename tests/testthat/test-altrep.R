@@ -1,0 +1,112 @@
+# Vectors that R only describes: sequences, which are read piece by piece and never become whole in memory, and wrappers
+# around other vectors.
+
+# Whether R still only describes a sequence.
+is_compact <- function(x) {
+  any(grepl("(compact)", utils::capture.output(.Internal(inspect(x))), fixed = TRUE))
+}
+
+# Megabytes that R's vectors take more, at most, while `code` runs. Buffers made meanwhile count as R counts them.
+most_megabytes <- function(code) {
+  before <- gc(reset = TRUE)["Vcells", 2L]
+  force(code)
+  after <- gc()
+  # the last column, of which there are more where R's memory has a limit
+  after["Vcells", ncol(after)] - before
+}
+
+test_that("sequences become every dtype that their values become", {
+  n <- 20000L
+  integers <- 1:n
+  doubles <- seq(3, by = 1, length.out = n)
+  backwards <- n:1
+  big <- 3e9:(3e9 + 19999)
+  for (x in list(integers, backwards)) {
+    whole <- c(x, 0L)[seq_len(n)]
+    for (dtype in setdiff(names(mlir_types), c("pred", "c64", "c128"))) {
+      expect_identical(as_raw(pjrt_buffer(x, dtype), TRUE), as_raw(pjrt_buffer(whole, dtype), TRUE), label = dtype)
+    }
+  }
+  for (x in list(as.double(integers), big)) {
+    whole <- c(x, 0)[seq_len(n)]
+    for (dtype in setdiff(names(mlir_types), c("c64", "c128"))) {
+      expect_identical(as_raw(pjrt_buffer(x, dtype), TRUE), as_raw(pjrt_buffer(whole, dtype), TRUE), label = dtype)
+    }
+  }
+  expect_identical(as_array(pjrt_buffer(1:1e6)), array(c(1:1e6, 0L)[1:1e6]))
+  expect_identical(as_array(pjrt_buffer(seq(1, 1e6), "f64")), array(c(seq(1, 1e6), 0)[1:1e6]))
+  expect_identical(as_array(pjrt_buffer(big, "f64")), array(3e9 + 0:19999))
+})
+
+test_that("a sequence is not written out in R's memory", {
+  n <- 1e7
+  sources <- list(integer = function() 1:n, backwards = function() n:1, double = function() 1e10:(1e10 + n - 1))
+  expect_true(is_compact(sources$integer()))
+  for (source in names(sources)) {
+    for (dtype in c("i32", "f32", "i8", "f64")) {
+      x <- sources[[source]]()
+      taken <- most_megabytes({
+        await(pjrt_buffer(x, dtype))
+        # the buffer's own bytes are counted by R, 80 MB at most, until the collector comes
+        gc()
+      })
+      expect_true(is_compact(x), label = paste(source, dtype))
+      expect_lt(taken, if (dtype == "f64") 85 else if (dtype == "i8") 15 else 45)
+    }
+    expect_identical(as.vector(pjrt_buffer(x, "f64")[c(1, n)]), as.double(c(x[1], x[n])))
+  }
+})
+
+test_that("a check reads a sequence piece by piece, too", {
+  n <- 1e7
+  x <- 1:n
+  expect_refused(
+    pjrt_buffer(x, "i8", check = TRUE), "invalid_input",
+    "`data` has 9999873 value(s) that i8 cannot hold; the first is element 128."
+  )
+  expect_refused(
+    pjrt_buffer(x, "f16", check = TRUE), "invalid_input",
+    "`data` has 9934481 value(s) that f16 cannot hold; the first is element 65520."
+  )
+  expect_identical(as.vector(pjrt_buffer(x, "i32", check = TRUE)[c(1, n)]), c(1L, as.integer(n)))
+  expect_identical(as.vector(pjrt_buffer(x, "f32", check = TRUE)[c(1, n)]), c(1, n))
+  expect_true(is_compact(x))
+  # the first misfit is not in the first piece
+  y <- -100:1e6
+  expect_refused(pjrt_buffer(y, "i16", check = TRUE), "invalid_input", "the first is element 32869.")
+  z <- -5000000:5000000
+  expect_refused(
+    pjrt_buffer(z, "ui32", check = TRUE), "invalid_input",
+    "`data` has 5000000 value(s) that ui32 cannot hold; the first is element 1."
+  )
+  expect_true(is_compact(y) && is_compact(z))
+})
+
+test_that("sequences take a shape, and fill one", {
+  for (dims in list(c(1L, 1000L), c(1000L, 1L), c(10L, 100L), c(10L, 10L, 10L))) {
+    x <- 1:1000
+    expect_identical(as_array(pjrt_buffer(x, shape = dims)), array(c(x), dims))
+    expect_identical(as_array(pjrt_buffer(seq(1, 1000), "f64", shape = dims)), array(as.double(1:1000), dims))
+  }
+  expect_identical(as_array(pjrt_scalar((5:6)[2])), 6L)
+  expect_identical(as_array(pjrt_buffer(7:7, shape = c(2, 5000))), matrix(7L, 2, 5000))
+  expect_refused(pjrt_buffer(1:3, shape = 4), "shape_mismatch")
+})
+
+test_that("a sequence that R wrote out is used like any other vector", {
+  x <- 1:1e5
+  y <- pjrt_buffer(x)
+  x[2] <- 0L
+  z <- pjrt_buffer(x)
+  expect_identical(as.vector(y[1:3]), 1:3)
+  expect_identical(as.vector(z[1:3]), c(1L, 0L, 3L))
+})
+
+test_that("vectors that stand for others are read as these", {
+  x <- aligned("double", 1e5)
+  wrapped <- x
+  attr(wrapped, "note") <- "changed"
+  expect_identical(as_array(pjrt_buffer(wrapped, "f64")), as_array(pjrt_buffer(x, "f64")))
+  expect_identical(as_array(pjrt_buffer(sort(c(3, 1, 2)[rep(1:3, 1e4)]), "f64")), array(rep(c(1, 2, 3), each = 1e4)))
+  expect_identical(as_array(pjrt_buffer(rev(1:1e4))), array(1e4:1 + 0L))
+})
