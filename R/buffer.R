@@ -1,8 +1,8 @@
 #' Create a buffer
 #'
 #' A buffer is an array on a device. `pjrt_buffer()` moves an R vector or array there, `pjrt_scalar()` a single value,
-#' and `pjrt_empty()` makes an array of zeros (of 2^-127 in `f8e8m0fnu`, which has no zero). They return before the device has the data; the buffer can be used at
-#' once.
+#' and `pjrt_empty()` makes an array of zeros (of 2^-127 in `f8e8m0fnu`, which has no zero). They return before the
+#' device has the data; the buffer can be used at once.
 #'
 #' R's arrays have their first index vary fastest, programs see the same array by the same indices. The buffer has the
 #' data as they are at the call: changing the R object later does not change it. Names, dimnames and other attributes
