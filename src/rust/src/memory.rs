@@ -125,8 +125,8 @@ pub fn pooled_vector(kind: SEXPTYPE, len: usize, width: usize) -> Outcome<SEXP> 
         Block::new(bytes + ROOM)
     })?;
     let mut gift = ManuallyDrop::new(Gift { block, bytes });
-    // Garbage at once: what counts is that R hears of the bytes.
-    weight(bytes);
+    // Garbage at once: what counts is that R hears of the bytes; of half of them, since the pool has them again.
+    weight(bytes / 2);
     let mut allocator =
         Allocator { alloc: start_in_block, free: free_block, reserved: null_mut(), data: (&raw mut gift).cast() };
     Ok(unsafe { sexp::Rf_allocVector3(kind, len as R_xlen_t, &mut allocator) })

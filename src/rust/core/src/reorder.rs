@@ -19,6 +19,9 @@ pub type Line<'a> = &'a (dyn Fn(*const u8, *mut u8, usize) + Sync);
 /// Bytes moved, in and out, for which it pays to start another thread.
 const BYTES_PER_THREAD: usize = 2 << 20;
 
+/// Bytes that a processor's own cache holds.
+const CACHE: usize = 2 << 20;
+
 /// So few elements are moved one by one.
 const FEW: usize = 32;
 
@@ -48,6 +51,8 @@ struct Ends {
     src_width: usize,
     dst: *mut u8,
     dst_width: usize,
+    /// Whether the destination is too large for a cache to hold, so that to write past it is faster.
+    stream: bool,
 }
 
 // SAFETY: threads that share them read one array and write distinct elements of the other.
@@ -105,8 +110,9 @@ impl Plan {
     /// Both arrays hold all elements that the plan reaches, the source's are initialized, and the arrays do not overlap.
     /// `line` stays within what it is given.
     pub unsafe fn run(&self, src: *const u8, src_width: usize, dst: *mut u8, dst_width: usize, line: Line) {
-        let ends = Ends { src, src_width, dst, dst_width };
         let len = self.len();
+        let stream = len.saturating_mul(dst_width) >= CACHE;
+        let ends = Ends { src, src_width, dst, dst_width, stream };
         if len <= FEW {
             return outer(&self.axes, ends, &mut |ends| line(ends.src, ends.dst, 1));
         }
@@ -149,10 +155,31 @@ impl Plan {
         match self.axes.as_slice() {
             [] => line(ends.src, ends.dst, 1),
             [axes @ .., last] if last.src == 1 && last.dst == 1 => {
-                outer(axes, ends, &mut |ends| line(ends.src, ends.dst, last.len));
+                let mut tile = Tile::new();
+                outer(axes, ends, &mut |ends| {
+                    if ends.stream {
+                        stream_line(ends, last.len, line, &mut tile);
+                    } else {
+                        line(ends.src, ends.dst, last.len);
+                    }
+                });
             }
             axes => Blocks::new(axes).walk(ends, line),
         }
+        if ends.stream {
+            tile::fence();
+        }
+    }
+}
+
+/// Converts a line piece by piece, and writes the pieces past the caches.
+unsafe fn stream_line(ends: Ends, len: usize, line: Line, tile: &mut Tile) {
+    const PIECE: usize = 512;
+    for start in (0..len).step_by(PIECE) {
+        let (piece, ends) = (PIECE.min(len - start), ends.at(start, start));
+        let converted = tile.line(0, 0, ends.dst_width);
+        line(ends.src, converted, piece);
+        tile::stream(converted, ends.dst, piece * ends.dst_width);
     }
 }
 
@@ -228,8 +255,10 @@ impl Blocks {
                 std::mem::swap(&mut column_places, &mut next_places);
                 let next = COLUMNS.min(column_count - column - columns);
                 places(&self.columns, column + columns, &mut next_places[..next], |a| a.src * ends.src_width);
-                for place in &row_places[..rows] {
-                    tile::prefetch::<true>(to.add(*place), columns * ends.dst_width);
+                if !ends.stream {
+                    for place in &row_places[..rows] {
+                        tile::prefetch::<true>(to.add(*place), columns * ends.dst_width);
+                    }
                 }
                 let pitch = if is_run(&column_places[..columns], rows * ends.src_width) {
                     line(from.add(column_places[0]), tile.line(0, rows, ends.dst_width), rows * columns);
@@ -243,7 +272,7 @@ impl Blocks {
                     }
                     ROWS
                 };
-                tile.transpose_into(to, &row_places[..rows], columns, pitch, ends.dst_width);
+                tile.transpose_into(to, &row_places[..rows], columns, pitch, ends.dst_width, ends.stream);
             }
         }
     }
@@ -339,6 +368,8 @@ mod tests {
             &[2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2],
             &[1, 50, 1, 41],
             &[1000, 700],
+            &[1001, 703],
+            &[700_001],
             &[2000, 10],
             &[10, 2000],
         ];

@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 pub const ROWS: usize = 64;
 
 /// Lines of a tile: what is written at once to a row of the destination.
-pub const COLUMNS: usize = 32;
+pub const COLUMNS: usize = 64;
 
 /// Widest element in bytes.
 const WIDEST: usize = 16;
@@ -28,7 +28,7 @@ impl Tile {
     }
 
     /// Writes the first elements of all lines to byte `row_places[0]` of `dst`, the second ones to `row_places[1]`, and so
-    /// on.
+    /// on; past the caches if `stream` is set, which a [`fence`] has to follow.
     ///
     /// # Safety
     /// `columns` lines of as many elements as there are places are filled, and `dst` has room for each row of them.
@@ -40,24 +40,25 @@ impl Tile {
         columns: usize,
         pitch: usize,
         width: usize,
+        stream: bool,
     ) {
         let start = self.0.as_ptr().cast();
         // Two copies of the code: with the usual pitch, places in the tile are known when it is compiled.
         if pitch == ROWS {
-            transpose(Lines { start, pitch: ROWS }, dst, row_places, columns, width);
+            transpose(Lines { start, pitch: ROWS }, dst, row_places, columns, width, stream);
         } else {
-            transpose(Lines { start, pitch }, dst, row_places, columns, width);
+            transpose(Lines { start, pitch }, dst, row_places, columns, width, stream);
         }
     }
 }
 
 #[inline(always)]
-unsafe fn transpose(lines: Lines, dst: *mut u8, row_places: &[usize], columns: usize, width: usize) {
+unsafe fn transpose(lines: Lines, dst: *mut u8, row_places: &[usize], columns: usize, width: usize, stream: bool) {
     match width {
-        1 => by_squares::<u8, 16>(lines, dst, row_places, columns, square_of_bytes),
-        2 => by_squares::<u16, 8>(lines, dst, row_places, columns, square_of_words),
-        4 => by_squares::<u32, 4>(lines, dst, row_places, columns, square_of_doublewords),
-        8 => by_squares::<u64, 2>(lines, dst, row_places, columns, square_of_quadwords),
+        1 => by_squares::<u8, 16>(lines, dst, row_places, columns, stream, square_of_bytes),
+        2 => by_squares::<u16, 8>(lines, dst, row_places, columns, stream, square_of_words),
+        4 => by_squares::<u32, 4>(lines, dst, row_places, columns, stream, square_of_doublewords),
+        8 => by_squares::<u64, 2>(lines, dst, row_places, columns, stream, square_of_quadwords),
         _ => one_by_one::<[u64; 2]>(lines, dst, row_places, 0..columns),
     }
 }
@@ -78,7 +79,7 @@ impl Lines {
 }
 
 /// Transposes `N` lines, from `column` on, at place `row` of each, into rows at byte places of a destination.
-type Square = unsafe fn(lines: Lines, column: usize, row: usize, dst: *mut u8, row_places: &[usize]);
+type Square = unsafe fn(lines: Lines, column: usize, row: usize, dst: *mut u8, row_places: &[usize], stream: bool);
 
 #[inline(always)]
 unsafe fn by_squares<T: Copy, const N: usize>(
@@ -86,13 +87,14 @@ unsafe fn by_squares<T: Copy, const N: usize>(
     dst: *mut u8,
     row_places: &[usize],
     columns: usize,
+    stream: bool,
     square: Square,
 ) {
     let whole = if cfg!(target_arch = "x86_64") { columns / N * N } else { 0 };
     let (squares, rest) = row_places.split_at(row_places.len() / N * N);
     for (i, places) in squares.chunks_exact(N).enumerate() {
         for column in (0..whole).step_by(N) {
-            square(lines, column, i * N, dst.cast::<T>().add(column).cast(), places);
+            square(lines, column, i * N, dst.cast::<T>().add(column).cast(), places, stream);
         }
     }
     one_by_one::<T>(lines, dst, squares, whole..columns);
@@ -116,7 +118,7 @@ macro_rules! square {
     ($name:ident, $type:ty, $n:literal, $low:ident, $high:ident) => {
         #[cfg(target_arch = "x86_64")]
         #[inline(always)]
-        unsafe fn $name(lines: Lines, column: usize, row: usize, dst: *mut u8, row_places: &[usize]) {
+        unsafe fn $name(lines: Lines, column: usize, row: usize, dst: *mut u8, row_places: &[usize], stream: bool) {
             use std::arch::x86_64::*;
             let mut square: [__m128i; $n] =
                 std::array::from_fn(|i| _mm_loadu_si128(lines.at::<$type>(column + i, row).cast()));
@@ -131,11 +133,16 @@ macro_rules! square {
                 });
             }
             for (line, &place) in square.iter().zip(row_places) {
-                _mm_storeu_si128(dst.add(place).cast(), *line);
+                let to: *mut __m128i = dst.add(place).cast();
+                if stream && to.is_aligned() {
+                    _mm_stream_si128(to, *line);
+                } else {
+                    _mm_storeu_si128(to, *line);
+                }
             }
         }
         #[cfg(not(target_arch = "x86_64"))]
-        unsafe fn $name(_: Lines, _: usize, _: usize, _: *mut u8, _: &[usize]) {}
+        unsafe fn $name(_: Lines, _: usize, _: usize, _: *mut u8, _: &[usize], _: bool) {}
     };
 }
 
@@ -161,4 +168,35 @@ pub fn prefetch<const WRITE: bool>(start: *const u8, len: usize) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (start, len);
+}
+
+/// Copies bytes past the caches where that is possible; a [`fence`] has to follow.
+///
+/// # Safety
+/// As of [`std::ptr::copy_nonoverlapping`].
+#[inline(always)]
+pub unsafe fn stream(src: *const u8, dst: *mut u8, len: usize) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
+        let head = dst.align_offset(size_of::<__m128i>()).min(len);
+        let whole = (len - head) / 16 * 16;
+        std::ptr::copy_nonoverlapping(src, dst, head);
+        for offset in (head..head + whole).step_by(16) {
+            _mm_stream_si128(dst.add(offset).cast(), _mm_loadu_si128(src.add(offset).cast()));
+        }
+        let done = head + whole;
+        std::ptr::copy_nonoverlapping(src.add(done), dst.add(done), len - done);
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    std::ptr::copy_nonoverlapping(src, dst, len);
+}
+
+/// Makes what was streamed visible to all threads.
+pub fn fence() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: of all x86-64 processors.
+    unsafe {
+        std::arch::x86_64::_mm_sfence();
+    }
 }
