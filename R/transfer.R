@@ -30,7 +30,8 @@ as_array <- function(x, ...) {
 #' @rdname as_array
 #' @export
 as_array.PJRTBuffer <- function(x, check = FALSE, int64 = c("integer64", "double", "integer"), ...) {
-  .Call(ffi_buffer_array, x, check, int64)
+  # the default is not even made: that would take as long as reading a small array
+  .Call(ffi_buffer_array, x, check, if (missing(int64)) "integer64" else int64)
 }
 
 #' @export

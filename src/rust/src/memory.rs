@@ -12,6 +12,7 @@ use std::ffi::c_void;
 use std::mem::ManuallyDrop;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
 
 /// New bytes that are never too many.
 const FEW_BYTES: usize = 64 << 20;
@@ -19,8 +20,12 @@ const FEW_BYTES: usize = 64 << 20;
 /// New bytes above which garbage is collected in any case.
 const MANY_BYTES: usize = 512 << 20;
 
-/// Bytes of fresh host memory after which garbage is collected: to touch as much costs more than that.
-const FRESH_BYTES: usize = 128 << 20;
+/// Fresh host memory, in bytes for each microsecond of a collection, after which garbage is collected: to touch as much
+/// takes about as long.
+const FRESH_BYTES: usize = 8 << 10;
+
+/// The least and the most that this makes.
+const FRESH_RANGE: (usize, usize) = (32 << 20, 2 << 30);
 
 /// As little as a handle's own R objects take.
 const WEIGHTLESS: usize = 64;
@@ -37,16 +42,17 @@ fn buffer_memory(buffer: Robj) -> Outcome<Robj> {
 /// its results runs in bounded memory although R does not see their size; and when much memory was fresh, so that such
 /// a loop finds the memory of the buffers that it dropped.
 pub fn relieve_pressure(client: &Client) {
-    static ENOUGH: AtomicUsize = AtomicUsize::new(FRESH_BYTES);
-    let fresh = pool::fresh();
+    static ENOUGH: AtomicUsize = AtomicUsize::new(FRESH_RANGE.0);
+    let (fresh, enough) = (pool::fresh(), ENOUGH.load(Ordering::Relaxed));
     if is_scarce(client, MANY_BYTES) {
         collect(client);
-    } else if fresh >= ENOUGH.load(Ordering::Relaxed) {
+    } else if fresh >= enough {
+        let start = Instant::now();
         collect(client);
         // Memory that is still in use was no garbage: it pays to wait longer.
         let useful = pool::kept() >= fresh.min(pool::limit()) / 2;
-        let next = if useful { FRESH_BYTES } else { (2 * ENOUGH.load(Ordering::Relaxed)).min(1 << 40) };
-        ENOUGH.store(next, Ordering::Relaxed);
+        let next = if useful { FRESH_BYTES * start.elapsed().as_micros() as usize } else { 2 * enough };
+        ENOUGH.store(next.clamp(FRESH_RANGE.0, FRESH_RANGE.1), Ordering::Relaxed);
     }
 }
 
