@@ -190,6 +190,19 @@ test_that("a vector that only the buffer still uses keeps its content", {
   }
 })
 
+test_that("the output of a donated buffer does not keep the R vector, of which that was made", {
+  add <- compile(add_program("400000xf64", donates))
+  before <- pinned_at_rest()
+  x <- in_place(aligned("double"))
+  expect_gte(as.numeric(object.size(x)), 3.2e6)
+  out <- pjrt_execute(add, x, pjrt_buffer(1, "f64", shape = 4e5))
+  await(out)
+  expect_lt(as.numeric(object.size(out)), 1024)
+  expect_lt(as.numeric(object.size(x)), 1024)
+  expect_identical(pinned_at_rest(), before)
+  expect_identical(as_array(out)[4e5], 4e5 + 1)
+})
+
 test_that("a donated buffer leaves the R vector alone, of which it was made", {
   add <- compile(add_program("400000xf64", donates))
   x <- aligned("double")

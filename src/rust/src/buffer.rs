@@ -235,7 +235,7 @@ fn upload(
     // R weighs the buffer by what its handle holds. Arrays in the background are too large for that: such a vector would
     // have R collect all its garbage first.
     let companion = match route {
-        Route::Shared => source.vector,
+        Route::Shared => sexp::list_of(source.vector),
         Route::Small | Route::Now if client.shares_host_memory() => memory::weight(size),
         _ => sexp::nil(),
     };

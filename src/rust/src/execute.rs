@@ -60,7 +60,7 @@ pub extern "C" fn executable_execute(
         handles.into_iter().zip(outputs).for_each(|(handle, output)| {
             handle.fill(output);
         });
-        keep_donated_memory(executable, inputs, options, list.sexp());
+        move_weights(executable, inputs, options, list.sexp());
         Ok(if simplify && specs.len() == 1 { unsafe { VECTOR_ELT(list.sexp(), 0) } } else { list.sexp() })
     })
 }
@@ -83,11 +83,11 @@ fn input<'a>(inputs: SEXP, index: usize) -> Outcome<&'a Buffer> {
     }
 }
 
-/// An output that lives in a donated input's memory takes over what keeps that memory alive in R.
-fn keep_donated_memory(executable: &Executable, inputs: SEXP, options: &ExecuteOptions, outputs: SEXP) {
+/// An output that lives in a donated input's memory takes over what weighs that memory in R.
+fn move_weights(executable: &Executable, inputs: SEXP, options: &ExecuteOptions, outputs: SEXP) {
     for (output, alias) in executable.signature().aliases.iter().enumerate() {
         if let Some(input) = alias.filter(|&input| executable.donates(input, options)) {
-            unsafe { handle::move_object(VECTOR_ELT(inputs, input as _), VECTOR_ELT(outputs, output as _)) };
+            unsafe { handle::move_weight(VECTOR_ELT(inputs, input as _), VECTOR_ELT(outputs, output as _)) };
         }
     }
 }

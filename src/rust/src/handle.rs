@@ -1,7 +1,7 @@
 //! Handles: R external pointers that own a value of ours.
 //!
 //! The pointer's tag is a small raw vector with an allocator of ours; when R collects it, the value is dropped. That costs
-//! a fraction of a finalizer. The pointer's protected slot is free for what the value uses: a buffer's memory.
+//! a fraction of a finalizer. The pointer's protected slot holds what R counts for the value: see `memory::weight`.
 
 use crate::conditions::{Failure, Outcome};
 use crate::memory;
@@ -176,11 +176,14 @@ fn no_handle<T: Owned>(x: SEXP, argument: &str) -> Failure {
     Failure(Error::new(Kind::InvalidPointer, message))
 }
 
-/// Moves the R object in one handle's protected slot to another's: the memory of a donated buffer to the output that lives
-/// in it, so that R counts it there.
-pub fn move_object(from: SEXP, to: SEXP) {
+/// Moves the weight in one handle's protected slot to another's: that of a donated buffer to the output that lives in its
+/// memory, so that R counts it there. R's own vectors, which a list holds there, are not taken over.
+pub fn move_weight(from: SEXP, to: SEXP) {
     unsafe {
-        R_SetExternalPtrProtected(to, R_ExternalPtrProtected(from));
+        let object = R_ExternalPtrProtected(from);
+        if sexp::kind(object) == SEXPTYPE::RAWSXP {
+            R_SetExternalPtrProtected(to, object);
+        }
         R_SetExternalPtrProtected(from, sexp::nil());
     }
 }

@@ -278,6 +278,13 @@ pub fn keep(value: SEXP) -> SEXP {
     value
 }
 
+/// A list of one value, which the caller protects; not protected itself.
+pub fn list_of(value: SEXP) -> SEXP {
+    let out = vector(SEXPTYPE::VECSXP, 1);
+    unsafe { SET_VECTOR_ELT(out, 0, value) };
+    out
+}
+
 /// A named list from values that the caller protects; not protected itself.
 pub fn named_list(items: &[(&str, SEXP)]) -> SEXP {
     let out = Protected::new(vector(SEXPTYPE::VECSXP, items.len()));
