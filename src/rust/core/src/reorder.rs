@@ -10,7 +10,7 @@ use smallvec::{smallvec, SmallVec};
 use std::cmp::Reverse;
 use std::num::NonZeroUsize;
 use std::sync::OnceLock;
-use tile::{Tile, COLUMNS, ROWS};
+use tile::{columns_for, Tile, COLUMNS, ROWS};
 
 /// Converts a number of elements that lie one after the other: source, destination, how many. The destination has room
 /// for them.
@@ -19,8 +19,8 @@ pub type Line<'a> = &'a (dyn Fn(*const u8, *mut u8, usize) + Sync);
 /// Bytes moved, in and out, for which it pays to start another thread.
 const BYTES_PER_THREAD: usize = 2 << 20;
 
-/// Bytes that a processor's own cache holds.
-const CACHE: usize = 2 << 20;
+/// From so many bytes on, a destination is taken not to be in any cache: it was last used long ago, if ever.
+const CACHE: usize = 256 << 10;
 
 /// So few elements are moved one by one.
 const FEW: usize = 32;
@@ -51,7 +51,7 @@ struct Ends {
     src_width: usize,
     dst: *mut u8,
     dst_width: usize,
-    /// Whether the destination is too large for a cache to hold, so that to write past it is faster.
+    /// Whether the destination is in no cache, so that to write past it is faster.
     stream: bool,
 }
 
@@ -241,22 +241,23 @@ impl Blocks {
     #[inline(always)]
     unsafe fn panel(&self, ends: Ends, line: Line, tile: &mut Tile) {
         let (row_count, column_count) = (total(&self.rows), total(&self.columns));
+        let most = columns_for(ends.dst_width);
         let mut row_places = [0; ROWS];
         let (mut column_places, mut next_places) = ([0; COLUMNS], [0; COLUMNS]);
         for row in (0..row_count).step_by(ROWS) {
             let rows = ROWS.min(row_count - row);
             places(&self.rows, row, &mut row_places[..rows], |axis| axis.dst * ends.dst_width);
             let from = ends.src.add(row * ends.src_width);
-            places(&self.columns, 0, &mut next_places[..COLUMNS.min(column_count)], |a| a.src * ends.src_width);
-            for column in (0..column_count).step_by(COLUMNS) {
+            places(&self.columns, 0, &mut next_places[..most.min(column_count)], |a| a.src * ends.src_width);
+            for column in (0..column_count).step_by(most) {
                 // The rows are contiguous in the source, the columns in the destination.
                 let to = ends.dst.add(column * ends.dst_width);
-                let columns = COLUMNS.min(column_count - column);
+                let columns = most.min(column_count - column);
                 std::mem::swap(&mut column_places, &mut next_places);
-                let next = COLUMNS.min(column_count - column - columns);
+                let next = most.min(column_count - column - columns);
                 places(&self.columns, column + columns, &mut next_places[..next], |a| a.src * ends.src_width);
-                if !ends.stream {
-                    for place in &row_places[..rows] {
+                for place in &row_places[..rows] {
+                    if !(ends.stream && tile::can_stream(to.add(*place))) {
                         tile::prefetch::<true>(to.add(*place), columns * ends.dst_width);
                     }
                 }

@@ -5,25 +5,30 @@ use std::mem::MaybeUninit;
 /// Elements of a line: what is read at once from the source.
 pub const ROWS: usize = 64;
 
-/// Lines of a tile: what is written at once to a row of the destination.
-pub const COLUMNS: usize = 64;
+/// Most lines of a tile.
+pub const COLUMNS: usize = 256;
 
-/// Widest element in bytes.
-const WIDEST: usize = 16;
+/// Bytes that are written at once to a row of the destination, about: some cache lines, of which few are written in part.
+const ROW_BYTES: usize = 512;
 
-/// Room for [`COLUMNS`] lines of [`ROWS`] elements of any width.
+/// Lines of a tile of elements of `width` bytes.
+pub fn columns_for(width: usize) -> usize {
+    (ROW_BYTES / width).min(COLUMNS)
+}
+
+/// Room for a tile of elements of any width.
 #[repr(C, align(64))]
-pub struct Tile([MaybeUninit<u8>; ROWS * COLUMNS * WIDEST]);
+pub struct Tile([MaybeUninit<u8>; ROWS * ROW_BYTES]);
 
 impl Tile {
     pub fn new() -> Tile {
-        Tile([MaybeUninit::uninit(); ROWS * COLUMNS * WIDEST])
+        Tile([MaybeUninit::uninit(); ROWS * ROW_BYTES])
     }
 
     /// Where line number `column` begins, for elements of `width` bytes and lines that are `pitch` elements apart.
     #[inline(always)]
     pub fn line(&mut self, column: usize, pitch: usize, width: usize) -> *mut u8 {
-        debug_assert!(column < COLUMNS && pitch <= ROWS && width <= WIDEST);
+        debug_assert!(column < columns_for(width) && pitch <= ROWS);
         self.0[column * pitch * width..].as_mut_ptr().cast()
     }
 
@@ -134,7 +139,7 @@ macro_rules! square {
             }
             for (line, &place) in square.iter().zip(row_places) {
                 let to: *mut __m128i = dst.add(place).cast();
-                if stream && to.is_aligned() {
+                if stream && can_stream(to.cast()) {
                     _mm_stream_si128(to, *line);
                 } else {
                     _mm_storeu_si128(to, *line);
@@ -168,6 +173,12 @@ pub fn prefetch<const WRITE: bool>(start: *const u8, len: usize) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (start, len);
+}
+
+/// Whether stores to this address can go past the caches.
+#[inline(always)]
+pub fn can_stream(to: *const u8) -> bool {
+    to as usize % 16 == 0
 }
 
 /// Copies bytes past the caches where that is possible; a [`fence`] has to follow.
