@@ -9,7 +9,6 @@ use crate::{device, dtype, memory};
 use extendr_ffi::*;
 use pjrt_core::convert::{self, HostValues, Misfits};
 use pjrt_core::layout::{self, Strides};
-use pjrt_core::pool;
 use pjrt_core::reorder::Plan;
 use pjrt_core::{Buffer, DType, Device, HostMemory, Spec};
 use std::mem::ManuallyDrop;
@@ -24,6 +23,9 @@ const SHARED: usize = 16 << 10;
 
 /// From this size on, an array is converted while R goes on.
 const BACKGROUND: usize = 8 << 20;
+
+/// From this size on, nothing may keep the call from returning at once, not even a search for memory.
+const IMMEDIATE: usize = 64 << 20;
 
 /// `buffer_new(data, dtype, device, shape, check)`: a buffer from a logical, integer, double, complex or integer64 vector.
 pub extern "C" fn buffer_new(data: SEXP, dtype: SEXP, device: SEXP, shape: SEXP, check: SEXP) -> SEXP {
@@ -146,7 +148,7 @@ pub extern "C" fn buffer_copy(buffer: SEXP, device: SEXP) -> SEXP {
         let handle = Empty::<Buffer>::new();
         let _protected = Protected::new(handle.sexp());
         if source.client().plugin().path() == target.client().plugin().path() {
-            let copy = memory::with_retry(target.client(), || source.copy_to(target))?;
+            let copy = memory::with_retry(|| source.copy_to(target))?;
             return Ok(handle.fill(copy));
         }
         let spec = source.spec();
@@ -219,8 +221,8 @@ fn upload(
     let client = device.client();
     let (size, dtype) = (spec.bytes(), spec.dtype);
     let route = Route::of(device, &spec, &source);
-    if size >= pool::LARGE {
-        memory::apply_limit()?;
+    if matches!(route, Route::Now | Route::Background) && size < IMMEDIATE {
+        memory::find_memory(size)?;
     }
     if route == Route::Background {
         memory::relieve_scarcity(client);
@@ -250,17 +252,17 @@ fn upload(
             check_misfits(write(bytes.as_mut_ptr().cast())?, dtype)?;
             // SAFETY: as many bytes as the array has.
             let bytes = unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), size) };
-            memory::with_retry(client, || Buffer::from_bytes(device, spec.clone(), bytes))?
+            memory::with_retry(|| Buffer::from_bytes(device, spec.clone(), bytes))?
         }
         Route::Shared => {
             let Some(pin) = pins::pin(source.vector) else { refuse!(Internal, "There is no room to keep a vector.") };
             let data = source.in_place.and_then(|data| NonNull::new(data.cast_mut())).unwrap_or(NonNull::dangling());
             // SAFETY: the vector is kept, and not changed, until the pin is dropped.
             let memory = unsafe { HostMemory::lent(data, size, move || drop(pin)) };
-            memory::with_retry(client, || Buffer::from_host(device, spec.clone(), &memory))?
+            memory::with_retry(|| Buffer::from_host(device, spec.clone(), &memory))?
         }
         Route::Background => {
-            let memory = memory::with_retry(client, || HostMemory::new(size))?;
+            let memory = memory::with_retry(|| HostMemory::new(size))?;
             let pin: Option<Pin> = if sexp::is_nil(source.vector) { None } else { pins::pin(source.vector) };
             Buffer::from_host_later(device, spec, memory, move |target| {
                 let _pin = pin;
@@ -268,9 +270,9 @@ fn upload(
             })?
         }
         Route::Now => {
-            let memory = memory::with_retry(client, || HostMemory::new(size))?;
+            let memory = memory::with_retry(|| HostMemory::new(size))?;
             check_misfits(write(memory.data())?, dtype)?;
-            memory::with_retry(client, || Buffer::from_host(device, spec.clone(), &memory))?
+            memory::with_retry(|| Buffer::from_host(device, spec.clone(), &memory))?
         }
     };
     if !sexp::is_nil(companion.sexp()) {

@@ -56,7 +56,7 @@ pub extern "C" fn executable_execute(
         let handles = ManuallyDrop::into_inner(handles);
 
         let buffers = (0..sexp::len(inputs)).map(|i| input(inputs, i)).collect::<Outcome<Inputs>>()?;
-        let outputs = memory::with_retry(executable.client(), || executable.execute(&buffers, options, dispatch))?;
+        let outputs = memory::with_retry(|| executable.execute(&buffers, options, dispatch))?;
         handles.into_iter().zip(outputs).for_each(|(handle, output)| {
             handle.fill(output);
         });

@@ -11,7 +11,7 @@ use pjrt_core::{client, host, Buffer, Client, Kind};
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
 /// New bytes that are never too many.
@@ -20,12 +20,13 @@ const FEW_BYTES: usize = 64 << 20;
 /// New bytes above which garbage is collected in any case.
 const MANY_BYTES: usize = 512 << 20;
 
-/// Fresh host memory, in bytes for each microsecond of a collection, after which garbage is collected: to touch as much
-/// takes about as long.
-const FRESH_BYTES: usize = 8 << 10;
+/// Bytes of fresh host memory, at least, before garbage is collected; and how many for each microsecond that a collection
+/// takes: to touch as much takes longer.
+const FRESH_BYTES: usize = 64 << 20;
+const FRESH_BYTES_PER_MICROSECOND: usize = 2 << 10;
 
-/// The least and the most that this makes.
-const FRESH_RANGE: (usize, usize) = (32 << 20, 2 << 30);
+/// A collection that brings little back makes the next one wait, but not for more than this.
+const FRESH_BYTES_AT_MOST: usize = 2 << 30;
 
 /// As little as a handle's own R objects take.
 const WEIGHTLESS: usize = 64;
@@ -39,28 +40,43 @@ fn buffer_memory(buffer: Robj) -> Outcome<Robj> {
 }
 
 /// Collects garbage when the client's new buffers have taken a quarter of the free memory, so that a loop which drops
-/// its results runs in bounded memory although R does not see their size; and when much memory was fresh, so that such
-/// a loop finds the memory of the buffers that it dropped.
+/// its results runs in bounded memory although R does not see their size.
 pub fn relieve_pressure(client: &Client) {
-    static ENOUGH: AtomicUsize = AtomicUsize::new(FRESH_RANGE.0);
-    let (fresh, enough) = (pool::fresh(), ENOUGH.load(Ordering::Relaxed));
     if is_scarce(client, MANY_BYTES) {
-        collect(client);
-    } else if fresh >= enough {
-        let start = Instant::now();
-        collect(client);
-        // Memory that is still in use was no garbage: it pays to wait longer.
-        let useful = pool::kept() >= fresh.min(pool::limit()) / 2;
-        let next = if useful { FRESH_BYTES * start.elapsed().as_micros() as usize } else { 2 * enough };
-        ENOUGH.store(next.clamp(FRESH_RANGE.0, FRESH_RANGE.1), Ordering::Relaxed);
+        collect();
     }
 }
 
 /// The same for calls that should return at once: only when memory is scarce.
 pub fn relieve_scarcity(client: &Client) {
     if is_scarce(client, usize::MAX) {
-        collect(client);
+        collect();
     }
+}
+
+/// Collects garbage before much host memory is taken from the system afresh, so that a loop which drops its results finds
+/// the memory of those again.
+pub fn find_memory(bytes: usize) -> Outcome<()> {
+    static ENOUGH: AtomicUsize = AtomicUsize::new(FRESH_BYTES);
+    static WAS_USEFUL: AtomicBool = AtomicBool::new(true);
+    if bytes < pool::LARGE {
+        return Ok(());
+    }
+    apply_limit()?;
+    let (fresh, limit, enough) = (pool::fresh(), pool::limit(), ENOUGH.load(Ordering::Relaxed));
+    let all_handed_out = pool::handed_out() >= limit && WAS_USEFUL.load(Ordering::Relaxed);
+    if limit < bytes || pool::has(bytes) || !(fresh >= enough || all_handed_out) {
+        return Ok(());
+    }
+    let start = Instant::now();
+    collect();
+    // Memory that is still in use was no garbage: the next collection waits longer.
+    let useful = pool::kept() >= limit.min(fresh) / 2;
+    let by_time = FRESH_BYTES_PER_MICROSECOND * start.elapsed().as_micros() as usize;
+    let next = if useful { by_time.max(FRESH_BYTES) } else { 2 * enough };
+    ENOUGH.store(next.min(FRESH_BYTES_AT_MOST), Ordering::Relaxed);
+    WAS_USEFUL.store(useful, Ordering::Relaxed);
+    Ok(())
 }
 
 /// The number of new bytes at which somebody next asks how much memory is free, which takes longer than a small program.
@@ -76,19 +92,19 @@ fn is_scarce(client: &Client, many: usize) -> bool {
     new >= host::available_memory().map_or(MANY_BYTES, |free| (free / 4).min(many))
 }
 
-fn collect(client: &Client) {
+fn collect() {
     unsafe { sexp::R_gc() };
-    client.reset_new_bytes();
-    pool::reset_fresh();
+    client::all().iter().for_each(Client::reset_new_bytes);
+    pool::reset_counts();
     NEXT_LOOK.store(FEW_BYTES, Ordering::Relaxed);
 }
 
 /// Runs `make`; when memory is exhausted, collects garbage, finalizers included, frees what is kept for later use, and
 /// tries once more.
-pub fn with_retry<T>(client: &Client, make: impl Fn() -> pjrt_core::Result<T>) -> pjrt_core::Result<T> {
+pub fn with_retry<T>(make: impl Fn() -> pjrt_core::Result<T>) -> pjrt_core::Result<T> {
     match make() {
         Err(error) if error.kind() == Kind::Pjrt(RESOURCE_EXHAUSTED) => {
-            collect(client);
+            collect();
             pool::clear();
             make()
         }
@@ -123,13 +139,9 @@ pub fn pooled_vector(kind: SEXPTYPE, len: usize, width: usize) -> Outcome<SEXP> 
     if bytes < pool::LARGE {
         return Ok(sexp::vector(kind, len));
     }
-    apply_limit()?;
+    find_memory(bytes + ROOM)?;
     // Taken before R is asked, so that too large a vector is an error of ours.
-    let block = Block::new(bytes + ROOM).or_else(|_| {
-        unsafe { sexp::R_gc() };
-        pool::clear();
-        Block::new(bytes + ROOM)
-    })?;
+    let block = with_retry(|| Block::new(bytes + ROOM))?;
     let mut gift = ManuallyDrop::new(Gift { block, bytes });
     // Garbage at once: what counts is that R hears of the bytes; of half of them, since the pool has them again.
     weight(bytes / 2);
@@ -166,7 +178,7 @@ unsafe extern "C" fn free_block(_: *mut Allocator, start: *mut c_void) {
 }
 
 /// Bounds the pool by `options(pjrt.staging_max = )`.
-pub fn apply_limit() -> Outcome<()> {
+fn apply_limit() -> Outcome<()> {
     let option = unsafe { sexp::Rf_GetOption1(Rf_install(c"pjrt.staging_max".as_ptr())) };
     let limit = match sexp::number(option) {
         None if sexp::is_nil(option) => pool::DEFAULT_LIMIT,

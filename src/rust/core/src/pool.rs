@@ -24,6 +24,7 @@ pub const DEFAULT_LIMIT: usize = 256 << 20;
 
 static LIMIT: AtomicUsize = AtomicUsize::new(DEFAULT_LIMIT);
 static FRESH: AtomicUsize = AtomicUsize::new(0);
+static HANDED_OUT: AtomicUsize = AtomicUsize::new(0);
 static IN_USE: AtomicUsize = AtomicUsize::new(0);
 static KEPT: Mutex<Kept> = Mutex::new(Kept { blocks: Vec::new(), bytes: 0 });
 
@@ -54,17 +55,15 @@ impl Block {
     /// # Errors
     /// The code of `RESOURCE_EXHAUSTED` when there is no memory.
     pub fn new(len: usize) -> Result<Block> {
-        let memory = match take(len) {
-            Some(kept) => kept,
-            None => {
-                let memory = allocate(len).ok_or_else(|| exhausted(len))?;
-                if len >= LARGE {
-                    FRESH.fetch_add(memory.layout.size(), Ordering::Relaxed);
-                }
-                memory
-            }
-        };
-        IN_USE.fetch_add(memory.layout.size(), Ordering::Relaxed);
+        let kept = take(len);
+        let fresh = kept.is_none();
+        let memory = kept.or_else(|| allocate(len)).ok_or_else(|| exhausted(len))?;
+        let size = memory.layout.size();
+        IN_USE.fetch_add(size, Ordering::Relaxed);
+        if len >= LARGE {
+            HANDED_OUT.fetch_add(size, Ordering::Relaxed);
+            FRESH.fetch_add(if fresh { size } else { 0 }, Ordering::Relaxed);
+        }
         Ok(Block(memory))
     }
 
@@ -87,14 +86,26 @@ pub fn in_use() -> usize {
     IN_USE.load(Ordering::Relaxed)
 }
 
-/// Bytes of large blocks that came from the system since the last [`reset_fresh`].
+/// Bytes of large blocks that came from the system since the last [`reset_counts`].
 pub fn fresh() -> usize {
     FRESH.load(Ordering::Relaxed)
 }
 
+/// Bytes of all large blocks that were taken since then.
+pub fn handed_out() -> usize {
+    HANDED_OUT.load(Ordering::Relaxed)
+}
+
 /// To be called after a garbage collection.
-pub fn reset_fresh() {
+pub fn reset_counts() {
     FRESH.store(0, Ordering::Relaxed);
+    HANDED_OUT.store(0, Ordering::Relaxed);
+}
+
+/// Whether a large block for `len` bytes is kept.
+pub fn has(len: usize) -> bool {
+    let size = rounded(len);
+    table().is_some_and(|kept| kept.blocks.iter().any(|memory| Some(memory.layout.size()) == size))
 }
 
 /// Bytes kept for the next users.
