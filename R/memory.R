@@ -44,3 +44,8 @@ pjrt_memory_stats <- function() {
     pinned = stats$pinned
   )
 }
+
+# Called by the native side: a quick search for garbage among what is new.
+collect_young <- function(...) {
+  gc(verbose = FALSE, full = FALSE)
+}

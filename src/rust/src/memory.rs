@@ -11,7 +11,7 @@ use pjrt_core::{client, host, Buffer, Client, Kind};
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 /// New bytes that are never too many.
@@ -20,12 +20,15 @@ const FEW_BYTES: usize = 64 << 20;
 /// New bytes above which garbage is collected in any case.
 const MANY_BYTES: usize = 512 << 20;
 
-/// Bytes of fresh host memory, at least, before garbage is collected; and how many for each microsecond that a collection
-/// takes: to touch as much takes longer.
-const FRESH_BYTES: usize = 64 << 20;
-const FRESH_BYTES_PER_MICROSECOND: usize = 2 << 10;
+/// Bytes of host memory, taken from the pool or afresh, after which R looks for young garbage: a quick search.
+const YOUNG_BYTES: usize = 64 << 20;
 
-/// A collection that brings little back makes the next one wait, but not for more than this.
+/// Bytes of fresh host memory, at least, before R looks for all garbage; and how many for each microsecond that a full
+/// search takes: to touch as much takes longer.
+const FRESH_BYTES: usize = 64 << 20;
+const FRESH_BYTES_PER_MICROSECOND: usize = 4 << 10;
+
+/// A full search that finds little makes the next one wait, but not for more than this.
 const FRESH_BYTES_AT_MOST: usize = 2 << 30;
 
 /// As little as a handle's own R objects take.
@@ -54,28 +57,35 @@ pub fn relieve_scarcity(client: &Client) {
     }
 }
 
-/// Collects garbage before much host memory is taken from the system afresh, so that a loop which drops its results finds
-/// the memory of those again.
+/// Has R collect garbage before much host memory is taken from the system afresh, so that a loop which drops its results
+/// finds the memory of those again. R may leave this by a long jump.
 pub fn find_memory(bytes: usize) -> Outcome<()> {
     static ENOUGH: AtomicUsize = AtomicUsize::new(FRESH_BYTES);
-    static WAS_USEFUL: AtomicBool = AtomicBool::new(true);
     if bytes < pool::LARGE {
         return Ok(());
     }
     apply_limit()?;
-    let (fresh, limit, enough) = (pool::fresh(), pool::limit(), ENOUGH.load(Ordering::Relaxed));
-    let all_handed_out = pool::handed_out() >= limit && WAS_USEFUL.load(Ordering::Relaxed);
-    if limit < bytes || pool::has(bytes) || !(fresh >= enough || all_handed_out) {
+    let limit = pool::limit();
+    if limit < bytes || pool::has(bytes) {
         return Ok(());
     }
-    let start = Instant::now();
-    collect();
-    // Memory that is still in use was no garbage: the next collection waits longer.
-    let useful = pool::kept() >= limit.min(fresh) / 2;
-    let by_time = FRESH_BYTES_PER_MICROSECOND * start.elapsed().as_micros() as usize;
-    let next = if useful { by_time.max(FRESH_BYTES) } else { 2 * enough };
-    ENOUGH.store(next.min(FRESH_BYTES_AT_MOST), Ordering::Relaxed);
-    WAS_USEFUL.store(useful, Ordering::Relaxed);
+    if pool::handed_out() >= YOUNG_BYTES.min(limit) {
+        pool::reset_handed_out();
+        sexp::call_ours(c"collect_young", sexp::nil());
+        if pool::has(bytes) {
+            return Ok(());
+        }
+    }
+    let (fresh, enough) = (pool::fresh(), ENOUGH.load(Ordering::Relaxed));
+    if fresh >= enough {
+        let start = Instant::now();
+        collect();
+        // Memory that is still in use was no garbage: the next search waits longer.
+        let useful = pool::kept() >= limit.min(fresh) / 2;
+        let by_time = FRESH_BYTES_PER_MICROSECOND * start.elapsed().as_micros() as usize;
+        let next = if useful { by_time.max(FRESH_BYTES) } else { 2 * enough };
+        ENOUGH.store(next.min(FRESH_BYTES_AT_MOST), Ordering::Relaxed);
+    }
     Ok(())
 }
 
@@ -95,7 +105,8 @@ fn is_scarce(client: &Client, many: usize) -> bool {
 fn collect() {
     unsafe { sexp::R_gc() };
     client::all().iter().for_each(Client::reset_new_bytes);
-    pool::reset_counts();
+    pool::reset_fresh();
+    pool::reset_handed_out();
     NEXT_LOOK.store(FEW_BYTES, Ordering::Relaxed);
 }
 

@@ -86,19 +86,23 @@ pub fn in_use() -> usize {
     IN_USE.load(Ordering::Relaxed)
 }
 
-/// Bytes of large blocks that came from the system since the last [`reset_counts`].
+/// Bytes of large blocks that came from the system since the last [`reset_fresh`].
 pub fn fresh() -> usize {
     FRESH.load(Ordering::Relaxed)
 }
 
-/// Bytes of all large blocks that were taken since then.
+/// Bytes of all large blocks that were taken since the last [`reset_handed_out`].
 pub fn handed_out() -> usize {
     HANDED_OUT.load(Ordering::Relaxed)
 }
 
 /// To be called after a garbage collection.
-pub fn reset_counts() {
+pub fn reset_fresh() {
     FRESH.store(0, Ordering::Relaxed);
+}
+
+/// To be called after a garbage collection, also one of young garbage only.
+pub fn reset_handed_out() {
     HANDED_OUT.store(0, Ordering::Relaxed);
 }
 
