@@ -1,14 +1,14 @@
 //! Large blocks of host memory, kept for the next user when one is done: touching fresh pages costs more than the work
 //! that is done in them.
 //!
-//! A block of this kind is aligned for huge pages, and comes in them where the system has them. How many bytes are kept
+//! Such blocks come in huge pages where the system has them, and they are worth it. How many bytes are kept
 //! is bounded by [`set_limit`].
 
 use crate::error::{Error, Kind, Result, RESOURCE_EXHAUSTED};
 use std::alloc::Layout;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::sync::{Mutex, MutexGuard, OnceLock, TryLockError};
 
 /// What XLA's CPU client asks of memory that it uses in place.
 pub const ALIGNMENT: usize = 64;
@@ -200,17 +200,30 @@ fn table() -> Option<MutexGuard<'static, Kept>> {
 
 fn allocate(len: usize) -> Option<Memory> {
     let size = rounded(len)?;
-    let align = if len >= HUGE { HUGE } else { ALIGNMENT };
+    let huge = len >= HUGE && huge_pages_pay();
+    let align = if huge { HUGE } else { ALIGNMENT };
     let layout = Layout::from_size_align(size, align).ok()?;
     // SAFETY: the size is not zero.
     let data = NonNull::new(unsafe { std::alloc::alloc(layout) })?;
     #[cfg(target_os = "linux")]
-    if len >= HUGE {
+    if huge {
         // The rest beyond the last whole huge page stays in small ones, so that no more is taken than asked for.
         // SAFETY: advice on whole pages within the block; refusal changes nothing.
         unsafe { libc::madvise(data.as_ptr().cast(), len / HUGE * HUGE, libc::MADV_HUGEPAGE) };
     }
     Some(Memory { data, layout })
+}
+
+/// Whether huge pages are fast to come by: not where a hypervisor takes back what is free, which is whole huge pages, and
+/// has to find other memory for each when it is used again.
+fn huge_pages_pay() -> bool {
+    const REPORTS_FREE_PAGES: usize = 5;
+    static PAY: OnceLock<bool> = OnceLock::new();
+    *PAY.get_or_init(|| {
+        let Ok(balloons) = std::fs::read_dir("/sys/bus/virtio/drivers/virtio_balloon") else { return true };
+        let features = balloons.flatten().filter_map(|entry| std::fs::read(entry.path().join("features")).ok());
+        !features.into_iter().any(|bits| bits.get(REPORTS_FREE_PAGES) == Some(&b'1'))
+    })
 }
 
 fn free(memory: Memory) {

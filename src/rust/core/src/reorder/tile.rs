@@ -64,7 +64,7 @@ unsafe fn transpose(lines: Lines, dst: *mut u8, row_places: &[usize], columns: u
         2 => by_squares::<u16, 8>(lines, dst, row_places, columns, stream, square_of_words),
         4 => by_squares::<u32, 4>(lines, dst, row_places, columns, stream, square_of_doublewords),
         8 => by_squares::<u64, 2>(lines, dst, row_places, columns, stream, square_of_quadwords),
-        _ => one_by_one::<[u64; 2]>(lines, dst, row_places, 0..columns),
+        _ => by_squares::<[u64; 2], 1>(lines, dst, row_places, columns, stream, square_of_pairs),
     }
 }
 
@@ -155,6 +155,7 @@ square!(square_of_bytes, u8, 16usize, _mm_unpacklo_epi8, _mm_unpackhi_epi8);
 square!(square_of_words, u16, 8usize, _mm_unpacklo_epi16, _mm_unpackhi_epi16);
 square!(square_of_doublewords, u32, 4usize, _mm_unpacklo_epi32, _mm_unpackhi_epi32);
 square!(square_of_quadwords, u64, 2usize, _mm_unpacklo_epi64, _mm_unpackhi_epi64);
+square!(square_of_pairs, [u64; 2], 1usize, _mm_unpacklo_epi64, _mm_unpackhi_epi64);
 
 /// Tells the processor that bytes are soon read, or written to.
 #[inline(always)]
