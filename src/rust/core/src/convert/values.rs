@@ -14,7 +14,10 @@ pub trait Encode<S>: Copy {
     fn is_missing(x: S) -> bool;
 
     /// Whether the element, made from `x`, which is not missing, is `x` up to rounding.
-    fn stands_for(self, x: S) -> bool;
+    #[inline(always)]
+    fn stands_for(self, x: S) -> bool {
+        Self::is_plain(x)
+    }
 }
 
 /// An element of a dtype that can be read as a value of type `T`.
@@ -59,10 +62,6 @@ impl Encode<Logical> for Pred {
     fn is_missing(x: Logical) -> bool {
         x.0 == NA_INTEGER
     }
-    #[inline(always)]
-    fn stands_for(self, _: Logical) -> bool {
-        true
-    }
 }
 
 impl Encode<f64> for Pred {
@@ -77,10 +76,6 @@ impl Encode<f64> for Pred {
     #[inline(always)]
     fn is_missing(x: f64) -> bool {
         x.is_nan()
-    }
-    #[inline(always)]
-    fn stands_for(self, _: f64) -> bool {
-        true
     }
 }
 
@@ -128,10 +123,6 @@ macro_rules! narrow {
             fn is_missing(x: f64) -> bool {
                 x.is_nan()
             }
-            #[inline(always)]
-            fn stands_for(self, x: f64) -> bool {
-                <Self as Encode<f64>>::is_plain(x)
-            }
         }
 
         impl Encode<i32> for $name {
@@ -146,10 +137,6 @@ macro_rules! narrow {
             #[inline(always)]
             fn is_missing(x: i32) -> bool {
                 x == NA_INTEGER
-            }
-            #[inline(always)]
-            fn stands_for(self, x: i32) -> bool {
-                self.value() == x
             }
         }
 
@@ -203,10 +190,6 @@ macro_rules! integer {
             fn is_missing(x: f64) -> bool {
                 x.is_nan()
             }
-            #[inline(always)]
-            fn stands_for(self, x: f64) -> bool {
-                <Self as Encode<f64>>::is_plain(x)
-            }
         }
     )*};
 }
@@ -235,10 +218,6 @@ macro_rules! long_integer {
             fn is_missing(x: f64) -> bool {
                 x.is_nan()
             }
-            #[inline(always)]
-            fn stands_for(self, x: f64) -> bool {
-                <Self as Encode<f64>>::is_plain(x)
-            }
         }
     )*};
 }
@@ -263,10 +242,6 @@ macro_rules! from_integer {
             #[inline(always)]
             fn is_missing(x: $source) -> bool {
                 x == $na
-            }
-            #[inline(always)]
-            fn stands_for(self, x: $source) -> bool {
-                <Self as Encode<$source>>::is_plain(x)
             }
         }
     )*};
