@@ -103,8 +103,6 @@ fn failure_list(error: &Error) -> SEXP {
 
 /// Asks R whether the user interrupts. R's own check would jump over our frames; this one only tells.
 pub fn interrupt_pending() -> bool {
-    unsafe extern "C" fn check(_: *mut std::ffi::c_void) {
-        sexp::R_CheckUserInterrupt();
-    }
-    unsafe { sexp::R_ToplevelExec(check, std::ptr::null_mut()) == Rboolean::FALSE }
+    // SAFETY: on R's main thread, as all of this crate.
+    !sexp::guarded(|| unsafe { sexp::R_CheckUserInterrupt() })
 }
