@@ -3,12 +3,11 @@
 use crate::conditions::{entry, flag, refuse, Outcome};
 use crate::handle::{self, Empty};
 use crate::memory;
-use crate::sexp::{self, Protected};
+use crate::sexp::{self, Protected, Symbol};
 use extendr_api::prelude::*;
-use extendr_ffi::{R_NamesSymbol, Rf_getAttrib, Rf_install, SET_VECTOR_ELT, SEXP, SEXPTYPE, VECTOR_ELT};
-use pjrt_core::execute::{Dispatch, ExecuteOptions};
+use extendr_ffi::{SET_VECTOR_ELT, SEXP, SEXPTYPE, VECTOR_ELT};
+use pjrt_core::execute::{Dispatch, ExecuteOptions, Outputs};
 use pjrt_core::{Buffer, Executable};
-use std::mem::ManuallyDrop;
 
 /// Options of an execution.
 #[extendr]
@@ -20,81 +19,107 @@ fn execute_options_new(non_donatable: Vec<i32>, launch_id: i32) -> Outcome<Robj>
     Ok(handle::object(ExecuteOptions { non_donatable, launch_id }))
 }
 
-/// `executable_execute(executable, inputs, options, simplify, check)`: launches the program on a list of buffers and gives
-/// its outputs at once: the one output itself when `simplify` is TRUE, else a list.
-pub extern "C" fn executable_execute(
-    executable: SEXP,
-    inputs: SEXP,
-    options: SEXP,
-    simplify: SEXP,
-    check: SEXP,
-) -> SEXP {
+/// `.External2(executable_execute)` in `pjrt_execute()`: launches the program and gives its outputs at once. The
+/// function's arguments are read where R keeps them, which costs less than to hand them over.
+pub extern "C" fn executable_execute(_call: SEXP, _op: SEXP, _args: SEXP, frame: SEXP) -> SEXP {
+    static EXECUTABLE: Symbol = Symbol::new(c"executable");
+    static OPTIONS: Symbol = Symbol::new(c"execution_options");
+    static SIMPLIFY: Symbol = Symbol::new(c"simplify");
+    static CHECK: Symbol = Symbol::new(c"check");
     entry(|| {
-        let executable: &Executable = handle::get(executable, "executable")?;
-        let (simplify, check) = (flag(simplify, "simplify")?, flag(check, "check")?);
-        if check && !sexp::is_nil(unsafe { Rf_getAttrib(inputs, R_NamesSymbol) }) {
+        // All that R may leave by a jump comes first: nothing is owned yet.
+        let executable: &Executable = handle::get(sexp::argument(frame, &EXECUTABLE), "executable")?;
+        let given = sexp::dots(frame);
+        given.evaluate();
+        let options = sexp::argument(frame, &OPTIONS);
+        let simplify = flag(sexp::argument(frame, &SIMPLIFY), "simplify")?;
+        let check = flag(sexp::argument(frame, &CHECK), "check")?;
+        memory::relieve_pressure(executable.client());
+        let outputs = NewOutputs::new(executable.signature().outputs.len(), simplify);
+
+        if check && given.clone().any(|argument| argument.is_named()) {
             refuse!(InvalidInput, "Expected unnamed arguments: a program's inputs go by position.");
         }
         let default = ExecuteOptions::default();
         let options = if sexp::is_nil(options) { &default } else { handle::get(options, "execution_options")? };
+        let inputs: Values = given.map(|argument| argument.value()).collect();
+        let buffers = inputs.iter().enumerate().map(|(i, &x)| input(x, i)).collect::<Outcome<Inputs>>()?;
         let dispatch = dispatch_option()?;
-        memory::relieve_pressure(executable.client());
-
-        let specs = &executable.signature().outputs;
-        let list = Protected::new(sexp::vector(SEXPTYPE::VECSXP, specs.len()));
-        let handles: ManuallyDrop<Outputs> = ManuallyDrop::new(
-            specs
-                .iter()
-                .enumerate()
-                .map(|(i, _)| {
-                    let handle = Empty::<Buffer>::new();
-                    unsafe { SET_VECTOR_ELT(list.sexp(), i as _, handle.sexp()) };
-                    handle
-                })
-                .collect(),
-        );
-        let handles = ManuallyDrop::into_inner(handles);
-
-        let buffers = (0..sexp::len(inputs)).map(|i| input(inputs, i)).collect::<Outcome<Inputs>>()?;
-        let outputs = memory::with_retry(|| executable.execute(&buffers, options, dispatch))?;
-        handles.into_iter().zip(outputs).for_each(|(handle, output)| {
-            handle.fill(output);
-        });
-        move_weights(executable, inputs, options, list.sexp());
-        Ok(if simplify && specs.len() == 1 { unsafe { VECTOR_ELT(list.sexp(), 0) } } else { list.sexp() })
+        let made = memory::with_retry(|| executable.execute(&buffers, options, dispatch))?;
+        outputs.fill(made);
+        move_weights(executable, &inputs, options, &outputs);
+        Ok(outputs.value())
     })
 }
 
+type Values = smallvec::SmallVec<[SEXP; 16]>;
 type Inputs<'a> = smallvec::SmallVec<[&'a Buffer; 16]>;
-type Outputs = smallvec::SmallVec<[Empty<Buffer>; 4]>;
 
-fn input<'a>(inputs: SEXP, index: usize) -> Outcome<&'a Buffer> {
-    let x = unsafe { VECTOR_ELT(inputs, index as _) };
+fn input<'a>(x: SEXP, index: usize) -> Outcome<&'a Buffer> {
     match handle::get(x, "input") {
         Ok(buffer) => Ok(buffer),
         Err(_) if sexp::kind(x) == SEXPTYPE::EXTPTRSXP && sexp::inherits(x, c"PJRTBuffer") => {
             refuse!(
                 InvalidPointer,
-                "Input {} is a null pointer: a buffer does not survive saving and loading.",
+                "Argument {} is a null pointer: a buffer does not survive saving and loading.",
                 index + 1
             )
         }
-        Err(_) => refuse!(InvalidInput, "Input {} must be a `PJRTBuffer`; create it with pjrt_buffer().", index + 1),
+        Err(_) => refuse!(InvalidInput, "Argument {} must be a `PJRTBuffer`; create it with pjrt_buffer().", index + 1),
+    }
+}
+
+/// The R objects of an execution's outputs, made before there is anything to put into them.
+struct NewOutputs<'a> {
+    /// The handle itself, or a list of handles.
+    value: Protected<'a>,
+    is_list: bool,
+}
+
+impl NewOutputs<'_> {
+    fn new(count: usize, simplify: bool) -> Self {
+        if simplify && count == 1 {
+            return NewOutputs { value: Protected::new(Empty::<Buffer>::new().sexp()), is_list: false };
+        }
+        let list = Protected::new(sexp::vector(SEXPTYPE::VECSXP, count));
+        for i in 0..count {
+            unsafe { SET_VECTOR_ELT(list.sexp(), i as _, Empty::<Buffer>::new().sexp()) };
+        }
+        NewOutputs { value: list, is_list: true }
+    }
+
+    fn value(&self) -> SEXP {
+        self.value.sexp()
+    }
+
+    fn handle(&self, index: usize) -> SEXP {
+        if self.is_list {
+            unsafe { VECTOR_ELT(self.value(), index as _) }
+        } else {
+            self.value()
+        }
+    }
+
+    fn fill(&self, outputs: Outputs) {
+        outputs.into_iter().enumerate().for_each(|(i, output)| {
+            Empty::again(self.handle(i)).fill(output);
+        });
     }
 }
 
 /// An output that lives in a donated input's memory takes over what weighs that memory in R.
-fn move_weights(executable: &Executable, inputs: SEXP, options: &ExecuteOptions, outputs: SEXP) {
+fn move_weights(executable: &Executable, inputs: &[SEXP], options: &ExecuteOptions, outputs: &NewOutputs) {
     for (output, alias) in executable.signature().aliases.iter().enumerate() {
         if let Some(input) = alias.filter(|&input| executable.donates(input, options)) {
-            unsafe { handle::move_weight(VECTOR_ELT(inputs, input as _), VECTOR_ELT(outputs, output as _)) };
+            handle::move_weight(inputs[input], outputs.handle(output));
         }
     }
 }
 
 /// Where to call the plugin from: `options(pjrt.dispatch = )`.
 fn dispatch_option() -> Outcome<Dispatch> {
-    let option = unsafe { sexp::Rf_GetOption1(Rf_install(c"pjrt.dispatch".as_ptr())) };
+    static DISPATCH: Symbol = Symbol::new(c"pjrt.dispatch");
+    let option = unsafe { sexp::Rf_GetOption1(DISPATCH.get()) };
     match sexp::string(option) {
         None if sexp::is_nil(option) => Ok(Dispatch::Auto),
         Some("auto") => Ok(Dispatch::Auto),

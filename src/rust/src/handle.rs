@@ -115,6 +115,11 @@ impl<T: Owned> Empty<T> {
         }
     }
 
+    /// The empty handle that this R object is.
+    pub fn again(pointer: SEXP) -> Self {
+        Empty { pointer, owner: unsafe { R_ExternalPtrAddr(pointer) }.cast() }
+    }
+
     /// The R object.
     pub fn sexp(&self) -> SEXP {
         self.pointer

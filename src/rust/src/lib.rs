@@ -4,6 +4,9 @@
 //! by extendr. All of it runs on R's main thread.
 
 use extendr_api::prelude::*;
+use extendr_ffi::SEXP;
+use std::ffi::{c_void, CStr};
+use std::ptr::null;
 
 mod sexp;
 
@@ -67,7 +70,6 @@ fn plain_entries() -> Vec<extendr_api::metadata::Func> {
         client::client_close_all, "client_close_all", 0;
         client::client_devices, "client_devices", 1;
         dtype::dtype_canonical, "dtype_canonical", 1;
-        execute::executable_execute, "executable_execute", 5;
         transfer::buffer_array, "buffer_array", 3;
         part::buffer_part, "buffer_part", 2;
         transfer::buffer_raw, "buffer_raw", 2;
@@ -90,8 +92,24 @@ fn entry(name: &'static str, address: *const u8, arguments: usize) -> extendr_ap
     }
 }
 
+/// Makes the functions known that `.External2()` calls: they get the frame of the R function that calls them.
+unsafe fn register_frame_entries(library: *mut extendr_ffi::DllInfo) {
+    use extendr_ffi::R_ExternalMethodDef;
+    type FrameEntry = extern "C" fn(SEXP, SEXP, SEXP, SEXP) -> SEXP;
+    let execute: FrameEntry = execute::executable_execute;
+    let known = |name: &'static CStr, function: FrameEntry| R_ExternalMethodDef {
+        name: name.as_ptr(),
+        // SAFETY: R casts it back to what `.External2()` calls.
+        fun: Some(std::mem::transmute::<FrameEntry, unsafe extern "C" fn() -> *mut c_void>(function)),
+        numArgs: 0,
+    };
+    let end = R_ExternalMethodDef { name: null(), fun: None, numArgs: 0 };
+    let entries = [known(c"executable_execute", execute), end];
+    extendr_ffi::R_registerRoutines(library, null(), null(), null(), entries.as_ptr());
+}
+
 /// `loaded(namespace, the)`: called by the package whenever its namespace is loaded.
-extern "C" fn loaded(namespace: extendr_ffi::SEXP, the: extendr_ffi::SEXP) -> extendr_ffi::SEXP {
+extern "C" fn loaded(namespace: SEXP, the: SEXP) -> SEXP {
     sexp::set_namespace(namespace, the);
     sexp::nil()
 }
@@ -109,5 +127,6 @@ pub unsafe extern "C" fn pjrt_register(library: *mut extendr_ffi::DllInfo) {
     }
     metadata.functions.extend(plain_entries());
     extendr_api::register_call_methods(library, metadata);
+    register_frame_entries(library);
     pjrt_core::process::set_interrupt_poll(conditions::interrupt_pending);
 }

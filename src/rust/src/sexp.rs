@@ -5,7 +5,7 @@
 
 use extendr_ffi::*;
 use pjrt_core::convert::NA_INTEGER;
-use std::ffi::c_void;
+use std::ffi::{c_void, CStr};
 use std::marker::PhantomData;
 use std::os::raw::{c_char, c_int};
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -80,8 +80,89 @@ pub fn len(x: SEXP) -> usize {
     unsafe { Rf_xlength(x) as usize }
 }
 
+/// A symbol of R's, looked up once: R keeps symbols for ever.
+pub struct Symbol {
+    name: &'static CStr,
+    found: AtomicPtr<SEXPREC>,
+}
+
+impl Symbol {
+    pub const fn new(name: &'static CStr) -> Self {
+        Symbol { name, found: AtomicPtr::new(std::ptr::null_mut()) }
+    }
+
+    pub fn get(&self) -> SEXP {
+        let mut found = self.found.load(Ordering::Relaxed);
+        if found.is_null() {
+            found = unsafe { Rf_install(self.name.as_ptr()) };
+            self.found.store(found, Ordering::Relaxed);
+        }
+        found
+    }
+}
+
+/// An argument of the R function whose frame this is. R may evaluate it now, and leave by a long jump; not the second
+/// time.
+pub fn argument(frame: SEXP, name: &Symbol) -> SEXP {
+    value(unsafe { Rf_findVarInFrame(frame, name.get()) })
+}
+
+/// The arguments in `...` of the R function whose frame this is.
+pub fn dots(frame: SEXP) -> Dots {
+    let cell = unsafe { Rf_findVarInFrame(frame, R_DotsSymbol) };
+    Dots(if kind(cell) == SEXPTYPE::DOTSXP { cell } else { nil() })
+}
+
+#[derive(Clone)]
+pub struct Dots(SEXP);
+
+impl Dots {
+    /// Has R evaluate them all now; R may leave this by a long jump, and not the later reads.
+    pub fn evaluate(&self) {
+        for dot in self.clone() {
+            dot.value();
+        }
+    }
+}
+
+/// One argument in `...`.
+pub struct Dot(SEXP);
+
+impl Iterator for Dots {
+    type Item = Dot;
+
+    fn next(&mut self) -> Option<Dot> {
+        let cell = self.0;
+        if is_nil(cell) {
+            return None;
+        }
+        self.0 = unsafe { CDR(cell) };
+        Some(Dot(cell))
+    }
+}
+
+impl Dot {
+    /// Its value, as [`argument`].
+    pub fn value(&self) -> SEXP {
+        value(unsafe { CAR(self.0) })
+    }
+
+    pub fn is_named(&self) -> bool {
+        !is_nil(unsafe { TAG(self.0) })
+    }
+}
+
+/// What a promise stands for, or the value that is none.
+fn value(x: SEXP) -> SEXP {
+    if kind(x) == SEXPTYPE::PROMSXP {
+        unsafe { Rf_eval(x, R_EmptyEnv) }
+    } else {
+        x
+    }
+}
+
 /// Whether `x` has this class.
-pub fn inherits(x: SEXP, class: &std::ffi::CStr) -> bool {
+pub fn inherits(x: SEXP, class: &CStr) -> bool {
     unsafe { Rf_inherits(x, class.as_ptr()) != Rboolean::FALSE }
 }
 
@@ -95,7 +176,7 @@ pub fn string<'a>(x: SEXP) -> Option<&'a str> {
         if element == R_NaString {
             return None;
         }
-        std::ffi::CStr::from_ptr(Rf_translateCharUTF8(element)).to_str().ok()
+        CStr::from_ptr(Rf_translateCharUTF8(element)).to_str().ok()
     }
 }
 
@@ -250,7 +331,7 @@ pub fn state() -> SEXP {
 }
 
 /// The value of a variable in an environment, if both are there.
-pub fn variable(environment: SEXP, name: &std::ffi::CStr) -> Option<SEXP> {
+pub fn variable(environment: SEXP, name: &CStr) -> Option<SEXP> {
     if kind(environment) != SEXPTYPE::ENVSXP {
         return None;
     }
@@ -261,7 +342,7 @@ pub fn variable(environment: SEXP, name: &std::ffi::CStr) -> Option<SEXP> {
 }
 
 /// What a function of this package gives for `argument`; not protected. R may leave it by a long jump.
-pub fn call_ours(function: &std::ffi::CStr, argument: SEXP) -> SEXP {
+pub fn call_ours(function: &CStr, argument: SEXP) -> SEXP {
     unsafe {
         let quoted = Protected::new(Rf_lang2(Rf_install(c"quote".as_ptr()), argument));
         let call = Protected::new(Rf_lang2(Rf_install(function.as_ptr()), quoted.sexp()));
