@@ -10,7 +10,7 @@ use crate::sexp::{self, Allocator, Protected};
 use extendr_api::Robj;
 use extendr_ffi::*;
 use pjrt_core::execute::ExecuteOptions;
-use pjrt_core::{Buffer, Client, Device, Error, Executable, Kind, Plugin, Program};
+use pjrt_core::{Buffer, Client, Device, Error, Executable, Kind, Memory, Plugin, Program};
 use std::ffi::{c_void, CStr};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
@@ -43,6 +43,7 @@ owned! {
     &'static Plugin => c"PJRTPlugin",
     Client => c"PJRTClient",
     Device => c"PJRTDevice",
+    Memory => c"PJRTMemory",
     Buffer => c"PJRTBuffer" {
         fn announce() {
             memory::count_buffer();

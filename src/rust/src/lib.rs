@@ -25,6 +25,7 @@ mod plugin;
 mod print;
 mod program;
 mod strings;
+mod topology;
 mod transfer;
 
 extendr_module! {
@@ -38,6 +39,7 @@ extendr_module! {
     use plugin;
     use print;
     use program;
+    use topology;
 }
 
 /// The entry points that take plain R values: name in R, address, number of arguments.
@@ -64,6 +66,8 @@ fn plain_entries() -> Vec<extendr_api::metadata::Func> {
         buffer::buffer_device, "buffer_device", 1;
         buffer::buffer_platform, "buffer_platform", 1;
         buffer::buffer_copy, "buffer_copy", 2;
+        buffer::buffer_copy_to_memory, "buffer_copy_to_memory", 2;
+        client::client_all_devices, "client_all_devices", 1;
         client::client_close_all, "client_close_all", 0;
         client::client_devices, "client_devices", 1;
         dtype::dtype_canonical, "dtype_canonical", 1;
