@@ -1,33 +1,26 @@
 //! Devices: exactly one R object for each, so that they can be compared and used as keys.
 
 use crate::conditions::Outcome;
-use crate::handle;
+use crate::handle::{self, Kept};
 use crate::plugin::attributes_to_r;
 use crate::sexp::{self, Protected};
 use extendr_api::prelude::*;
 use extendr_ffi::{SET_VECTOR_ELT, SEXP, SEXPTYPE, VECTOR_ELT};
 use pjrt_core::device::Description;
 use pjrt_core::{Client, Device};
-use std::cell::RefCell;
 use std::ffi::{c_char, CStr};
 
 thread_local! {
-    /// For each client its list of device handles by position, which R keeps for the session.
-    static KNOWN: RefCell<Vec<(u64, SEXP)>> = const { RefCell::new(Vec::new()) };
+    static DEVICES: Kept = const { Kept::new(Vec::new()) };
 }
 
 /// The list of all devices of a client by position: those that this process can use come first.
 fn known(client: &Client) -> SEXP {
-    let known = KNOWN.with_borrow(|known| known.iter().find(|(id, _)| *id == client.id()).map(|(_, list)| *list));
-    known.unwrap_or_else(|| {
-        let list = Protected::new(sexp::vector(SEXPTYPE::VECSXP, client.all_devices().count()));
+    handle::kept(&DEVICES, client, client.all_devices().count(), |list| {
         for device in client.all_devices() {
             let position = device.index();
-            unsafe { SET_VECTOR_ELT(list.sexp(), position as _, handle::wrap(device)) };
+            unsafe { SET_VECTOR_ELT(list, position as _, handle::wrap(device)) };
         }
-        let list = sexp::keep(list.sexp());
-        KNOWN.with_borrow_mut(|known| known.push((client.id(), list)));
-        list
     })
 }
 

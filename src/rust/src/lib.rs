@@ -19,6 +19,7 @@ mod dtype;
 mod execute;
 mod install;
 mod memory;
+mod memory_space;
 mod part;
 mod pins;
 mod plugin;
@@ -36,6 +37,7 @@ extendr_module! {
     use execute;
     use install;
     use memory;
+    use memory_space;
     use plugin;
     use print;
     use program;

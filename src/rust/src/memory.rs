@@ -1,14 +1,13 @@
-//! Memory: the spaces that buffers lie in, what R is told of memory that it does not see, and how much there is of it.
+//! Memory: what R is told of memory that it does not see, and how much there is of it.
 
 use crate::conditions::{refuse, Outcome};
-use crate::sexp::{self, Allocator, Protected};
-use crate::{device, handle, pins};
+use crate::pins;
+use crate::sexp::{self, Allocator};
 use extendr_api::prelude::*;
-use extendr_ffi::{R_xlen_t, Rf_install, SET_VECTOR_ELT, SEXP, SEXPTYPE, VECTOR_ELT};
-use pjrt_core::error::{RESOURCE_EXHAUSTED, UNIMPLEMENTED};
+use extendr_ffi::{R_xlen_t, Rf_install, SEXP, SEXPTYPE};
+use pjrt_core::error::RESOURCE_EXHAUSTED;
 use pjrt_core::pool::{self, Block};
-use pjrt_core::{client, host, Buffer, Client, Device, Kind, Memory};
-use std::cell::RefCell;
+use pjrt_core::{client, host, Client, Kind};
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
 use std::ptr::null_mut;
@@ -34,87 +33,6 @@ const FRESH_BYTES_AT_MOST: usize = 2 << 30;
 
 /// As little as a handle's own R objects take.
 const WEIGHTLESS: usize = 64;
-
-thread_local! {
-    /// For each client its list of memory spaces, which R keeps for the session.
-    static KNOWN: RefCell<Vec<(u64, SEXP)>> = const { RefCell::new(Vec::new()) };
-}
-
-/// The list of a client's memory spaces: always the same R objects.
-fn all(client: &Client) -> SEXP {
-    let known = KNOWN.with_borrow(|known| known.iter().find(|(id, _)| *id == client.id()).map(|(_, list)| *list));
-    known.unwrap_or_else(|| {
-        let list = Protected::new(sexp::vector(SEXPTYPE::VECSXP, client.memories().count()));
-        for (i, memory) in client.memories().enumerate() {
-            unsafe { SET_VECTOR_ELT(list.sexp(), i as _, handle::wrap(memory)) };
-        }
-        let list = sexp::keep(list.sexp());
-        KNOWN.with_borrow_mut(|known| known.push((client.id(), list)));
-        list
-    })
-}
-
-/// The one R object of a memory space, or NULL for none.
-pub fn object(memory: Option<Memory>) -> Robj {
-    memory.map_or(().into(), |m| unsafe { Robj::from_sexp(VECTOR_ELT(all(m.client()), m.index() as _)) })
-}
-
-/// The memory space that a buffer lies in, or NULL when the plugin does not say.
-#[extendr]
-fn buffer_memory(buffer: Robj) -> Outcome<Robj> {
-    let buffer: &Buffer = handle::get(unsafe { buffer.get() }, "x")?;
-    Ok(object(buffer.memory()?))
-}
-
-/// The memory spaces of a client.
-#[extendr]
-fn client_memories(client: Robj) -> Outcome<Robj> {
-    let client: &Client = handle::get(unsafe { client.get() }, "client")?;
-    Ok(unsafe { Robj::from_sexp(all(client)) })
-}
-
-/// The memory spaces that a device can use.
-#[extendr]
-fn device_memories(device: Robj) -> Outcome<Robj> {
-    let device: &Device = handle::get(unsafe { device.get() }, "device")?;
-    let memories: Vec<_> = device.memories().map(|memory| object(Some(memory))).collect();
-    Ok(List::from_values(memories).into())
-}
-
-/// The memory space that a device's buffers go to, or NULL.
-#[extendr]
-fn device_default_memory(device: Robj) -> Outcome<Robj> {
-    let device: &Device = handle::get(unsafe { device.get() }, "device")?;
-    Ok(object(device.default_memory()))
-}
-
-/// What is known of a memory space.
-#[extendr]
-fn memory_info(memory: Robj) -> Outcome<Robj> {
-    let memory: &Memory = handle::get(unsafe { memory.get() }, "memory")?;
-    let object = |d: Device| unsafe { Robj::from_sexp(device::object(d.client(), d.index())) };
-    let devices: Vec<_> = memory.devices().map(object).collect();
-    Ok(list!(
-        id = memory.id(),
-        kind = memory.kind(),
-        label = memory.label(),
-        debug = memory.debug_label(),
-        devices = List::from_values(devices)
-    )
-    .into())
-}
-
-/// What the allocator of a device's memory counts.
-#[extendr]
-fn device_memory_stats(device: Robj) -> Outcome<Robj> {
-    let device: &Device = handle::get(unsafe { device.get() }, "device")?;
-    let stats = device.memory_stats().map_err(|error| match error.code() {
-        Some(UNIMPLEMENTED) => error.hint("pjrt_memory_stats() tells how much memory your buffers take."),
-        _ => error,
-    })?;
-    let values = stats.iter().map(|&(_, value)| value as f64).collect::<Vec<_>>();
-    Ok(list!(names = stats.iter().map(|&(name, _)| name).collect::<Vec<_>>(), values = values).into())
-}
 
 /// Collects garbage when the client's new buffers have taken a quarter of the free memory, so that a loop which drops
 /// its results runs in bounded memory although R does not see their size.
@@ -295,11 +213,5 @@ fn memory_stats() -> Outcome<Robj> {
 
 extendr_module! {
     mod memory;
-    fn buffer_memory;
-    fn client_memories;
-    fn device_default_memory;
-    fn device_memories;
-    fn device_memory_stats;
-    fn memory_info;
     fn memory_stats;
 }
