@@ -120,8 +120,9 @@ count_variable <- function(name) {
   as.integer(value)
 }
 
-# Runs `code`, in which a CPU client made has this many threads; NULL leaves the number to XLA. XLA takes it from NPROC,
-# and else counts the processors that the process may use. Like any Sys.setenv(), this is on R's main thread.
+# Runs `code`, in which a CPU client made has this many threads; NULL leaves the number to XLA. XLA takes it from NPROC
+# when it makes a client, and else counts the processors that the process may use. R sets the variable on its main thread,
+# as any Sys.setenv() does, and threads of this package read none.
 with_threads <- function(threads, code) {
   if (is.null(threads)) {
     return(code)

@@ -16,12 +16,17 @@ thread_local! {
 
 /// The list of all devices of a client by position: those that this process can use come first.
 fn known(client: &Client) -> SEXP {
-    handle::kept(&DEVICES, client, client.all_devices().count(), |list| {
-        for device in client.all_devices() {
-            let position = device.index();
-            unsafe { SET_VECTOR_ELT(list, position as _, handle::wrap(device)) };
-        }
-    })
+    handle::kept(
+        &DEVICES,
+        client,
+        || client.all_devices().count(),
+        |list| {
+            for device in client.all_devices() {
+                let position = device.index();
+                unsafe { SET_VECTOR_ELT(list, position as _, handle::wrap(device)) };
+            }
+        },
+    )
 }
 
 /// The list of the devices that this process can use; not protected.

@@ -168,11 +168,16 @@ pub fn get<'a, T: Owned>(x: SEXP, argument: &str) -> Outcome<&'a T> {
 /// Lists of handles that R keeps for the session, by the id of the client that they belong to.
 pub type Kept = RefCell<Vec<(u64, SEXP)>>;
 
-/// A client's list, so that its members are always the same R objects: made once, of this length, and filled.
-pub fn kept(lists: &'static LocalKey<Kept>, client: &Client, len: usize, fill: impl FnOnce(SEXP)) -> SEXP {
+/// A client's list, so that its members are always the same R objects: made by the first call, of this length, and filled.
+pub fn kept(
+    lists: &'static LocalKey<Kept>,
+    client: &Client,
+    len: impl FnOnce() -> usize,
+    fill: impl FnOnce(SEXP),
+) -> SEXP {
     let known = lists.with_borrow(|lists| lists.iter().find(|(id, _)| *id == client.id()).map(|(_, list)| *list));
     known.unwrap_or_else(|| {
-        let list = Protected::new(sexp::vector(SEXPTYPE::VECSXP, len));
+        let list = Protected::new(sexp::vector(SEXPTYPE::VECSXP, len()));
         fill(list.sexp());
         let list = sexp::keep(list.sexp());
         lists.with_borrow_mut(|lists| lists.push((client.id(), list)));

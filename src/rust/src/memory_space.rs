@@ -14,11 +14,16 @@ thread_local! {
 
 /// The list of a client's memory spaces.
 fn all(client: &Client) -> SEXP {
-    handle::kept(&MEMORIES, client, client.memories().count(), |list| {
-        for (i, memory) in client.memories().enumerate() {
-            unsafe { SET_VECTOR_ELT(list, i as _, handle::wrap(memory)) };
-        }
-    })
+    handle::kept(
+        &MEMORIES,
+        client,
+        || client.memories().count(),
+        |list| {
+            for (i, memory) in client.memories().enumerate() {
+                unsafe { SET_VECTOR_ELT(list, i as _, handle::wrap(memory)) };
+            }
+        },
+    )
 }
 
 /// The one R object of a memory space, or NULL for none.
