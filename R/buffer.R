@@ -240,18 +240,24 @@ platform.PJRTBuffer <- function(x, ...) {
   .Call(ffi_buffer_platform, x)
 }
 
-#' Copy a buffer to a device
+#' Copy a buffer to a device or a memory space
 #'
 #' Returns at once; the copy goes on while R works. Between clients of different plugins the data go through the host,
 #' which takes until the buffer's content is there.
 #'
 #' @param buffer A `PJRTBuffer`.
-#' @param device The device: anything that [as_pjrt_device()] takes.
-#' @return A `PJRTBuffer` on `device`: `buffer` itself when that is where it lies.
+#' @param device The device: anything that [as_pjrt_device()] takes. Or a memory space, of [memories()].
+#' @return A `PJRTBuffer` on `device` or in the memory space: `buffer` itself when that is where it lies.
+#' @seealso [memory_space()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' x <- pjrt_buffer(1:3)
 #' identical(copy_buffer(x, "cpu:0"), x)
+#' copy_buffer(x, memories(device(x))[[2]])
 #' @export
 copy_buffer <- function(buffer, device) {
-  .Call(ffi_buffer_copy, buffer, as_pjrt_device(device))
+  if (inherits(device, "PJRTMemory")) {
+    .Call(ffi_buffer_copy_to_memory, buffer, device)
+  } else {
+    .Call(ffi_buffer_copy, buffer, as_pjrt_device(device))
+  }
 }

@@ -4,16 +4,34 @@
 #' call creates it, later calls return it.
 #'
 #' @param platform The platform's name; by default that of the environment variable `PJRT_PLATFORM`, or `"cpu"`.
-#' @param ... Options of the client as named whole numbers, possible only when it is created. For `"cpu"`:
-#'   `cpu_device_count`, the number of devices the CPU is divided into (default: `PJRT_CPU_DEVICE_COUNT`, or 1).
+#' @param ... Options of the client by name, possible only when it is created; see below.
 #' @param x A `PJRTClient`, a platform's name, or `NULL` for the default platform.
 #' @return A `PJRTClient`.
+#' @section Options:
+#' For `"cpu"`:
+#' * `cpu_device_count`: the number of devices the CPU is divided into, 1 to 4096. Default: the environment variable
+#'   `PJRT_CPU_DEVICE_COUNT`, or 1.
+#' * `threads`: the number of threads that run programs, 1 to 4096. Default: the environment variable
+#'   `PJRT_CPU_THREADS`, or as many as there are processors that the process may use. All devices share them, and there
+#'   is never less than one for each device. More threads than processors are made when you ask for them. The threads
+#'   may run on any processor. The compiler has threads of its own, idle while programs run.
+#'
+#' For `"cuda"` and `"rocm"`: `allocator` (`"default"`, `"bfc"`, `"cuda_async"`, `"platform"`, ...), `memory_fraction`,
+#' `preallocate`, `collective_memory_size`, `visible_devices`, `platform_name`, `node_id`, `num_nodes`,
+#' `partition_index`, `should_stage_host_to_device_transfers`, `abort_collectives_on_failure`, `use_tfrt_gpu_client`,
+#' `enable_mock_nccl` and `mock_gpu_topology`, as XLA has them. Other platforms take what their plugin knows.
+#'
+#' A string, `TRUE` or `FALSE` is passed to the plugin as such, one whole number (integer, double or
+#' [bit64::integer64]) as 64-bit integer, several as a list of them, a number with a fraction as 32-bit float. Where the
+#' platform's options are known, so are their types: `memory_fraction = 1` is a float, and `visible_devices = 0` is a
+#' list. Elsewhere, a list of one number is `list(0)` or `I(0)`.
 #' @section XLA_FLAGS:
 #' XLA reads the environment variable `XLA_FLAGS` when the first client is created, and ends the process when it finds a
 #' flag in it that it does not know. Nothing can stop it from that.
 #' @section Errors:
-#' `pjrt_error_invalid_input` for options that are no whole numbers, or that come when the client exists already.
-#' @seealso [devices()], [platform()]
+#' `pjrt_error_invalid_input` for options that the platform does not have, or not of this type, or that come when the
+#' client exists already.
+#' @seealso [devices()], [client_info()], [platform()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' client <- pjrt_client("cpu")
 #' client
@@ -48,7 +66,7 @@ as_pjrt_client <- function(x) {
 #'
 #' @param plugin A `PJRTPlugin`.
 #' @param platform The name under which the client is kept, e.g. `"cpu"`.
-#' @param options Options of the client: a named list of whole numbers, which win over the defaults.
+#' @param options Options of the client: a named list as for [pjrt_client()], which win over the defaults.
 #' @return The `PJRTClient` of that name, created if there is none.
 #' @inheritSection pjrt_client Errors
 #' @examplesIf pjrt::plugins_downloaded("cpu")
@@ -71,13 +89,13 @@ plugin_client_create <- function(plugin, platform, options = list()) {
 
 # A client of its own, not kept under any name.
 new_client <- function(plugin, options = list()) {
-  is_integer <- function(x) is_whole_number(x) && abs(x) <= .Machine$integer.max
-  whole <- vapply(options, is_integer, logical(1L))
-  named <- length(options) == 0L || (!is.null(names(options)) && all(nzchar(names(options))))
-  if (!all(whole) || !named) {
-    abort_input("Client options must be integers of length 1, each with a name.")
-  }
-  call_native(ffi_client_create, plugin, as.character(names(options)), as.integer(unlist(options)))
+  platform <- attr(plugin, "platform") %||% ""
+  given <- typed_client_options(options, platform)
+  for_xla <- given$names != "threads" | platform != "cpu"
+  with_threads(
+    if (!all(for_xla)) options$threads,
+    call_native(ffi_client_create, plugin, given$names[for_xla], given$types[for_xla], given$values[for_xla])
+  )
 }
 
 register_client <- function(client, platform) {
@@ -86,24 +104,48 @@ register_client <- function(client, platform) {
   the$devices[[platform]] <- found
   for (device in found) {
     label <- as.character(device)
-    the$canonical_devices[[label]] <- device
-    the$platforms[[label]] <- platform
+    owner <- the$platforms[[label]] %||% platform
+    # a second client of a plugin has devices of the same names: they stay the first one's
+    if (owner == platform || is.null(the$clients[[owner]])) {
+      the$canonical_devices[[label]] <- device
+      the$platforms[[label]] <- platform
+    }
   }
   client
 }
 
-default_client_options <- function(platform) {
-  if (platform != "cpu") {
-    return(list())
-  }
-  count <- Sys.getenv("PJRT_CPU_DEVICE_COUNT")
-  if (!nzchar(count)) {
-    return(list(cpu_device_count = the$config$cpu_device_count))
-  }
-  if (!grepl("^[1-9][0-9]{0,8}$", count)) {
-    abort_input("The environment variable PJRT_CPU_DEVICE_COUNT must be a whole number above 0, not '", count, "'.")
-  }
-  list(cpu_device_count = as.integer(count))
+#' What is known of a client
+#'
+#' `client_info()` tells all of it; `platform_version()` the version of what drives the devices.
+#'
+#' @param x A `PJRTClient`, a platform's name, or `NULL` for the default platform.
+#' @return `platform_version()`: a string, such as the version of CUDA. `client_info()`: a list of class
+#' `PJRTClientInfo`:
+#' * `platform`, `platform_version`.
+#' * `api_version`: the version of the PJRT C API that the plugin speaks.
+#' * `process_index`: the number of this process among those that share the devices; 0 if there is no other.
+#' * `devices`: those that this process can use; `devices_in_all`: how many there are in all processes.
+#' * `memories`: the memory spaces of these devices.
+#' * `attributes`: those of [plugin_attributes()].
+#' @seealso [platform()], [devices()], [device_info()], [topology()]
+#' @examplesIf pjrt::plugins_downloaded("cpu")
+#' client_info("cpu")
+#' platform_version("cpu")
+#' @export
+client_info <- function(x = NULL) {
+  client <- as_pjrt_client(x)
+  facts <- call_native(ffi_client_info, client)
+  members <- list(
+    devices = devices(client), devices_in_all = length(devices(client, addressable = FALSE)),
+    memories = memories(client)
+  )
+  new_info(c(facts[names(facts) != "attributes"], members, facts["attributes"]), "PJRTClientInfo")
+}
+
+#' @rdname client_info
+#' @export
+platform_version <- function(x = NULL) {
+  call_native(ffi_client_info, as_pjrt_client(x))$platform_version
 }
 
 #' The platform of something

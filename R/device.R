@@ -12,10 +12,13 @@
 #'   with an index from 0 such as `"cpu:1"`, or `NULL` for the first device of the default platform.
 #' * `device()`: a `PJRTBuffer` or `PJRTLoadedExecutable`.
 #' @param device A `PJRTDevice` or a name, as for `as_pjrt_device()`.
+#' @param addressable `TRUE` for the devices that this process can use, `FALSE` for those of all processes. They differ
+#'   only where several processes share the devices of several machines.
 #' @param ... For methods.
-#' @return A `PJRTDevice`; `devices()` a list of those that this process can use.
+#' @return A `PJRTDevice`; `devices()` a list of them.
 #' @section Errors:
 #' `pjrt_error_invalid_input` for an index beyond the number of devices, or anything that names no device.
+#' @seealso [device_info()] for what is known of a device, [memories()] for where its buffers can lie.
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' devices("cpu")
 #' first <- pjrt_device("cpu:0")
@@ -30,14 +33,17 @@ devices <- function(x = NULL, ...) {
   UseMethod("devices")
 }
 
+#' @rdname devices
 #' @export
-devices.default <- function(x = NULL, ...) {
-  .Call(ffi_client_devices, as_pjrt_client(x))
+devices.default <- function(x = NULL, ..., addressable = TRUE) {
+  devices(as_pjrt_client(x), addressable = addressable)
 }
 
+#' @rdname devices
 #' @export
-devices.PJRTClient <- function(x, ...) {
-  .Call(ffi_client_devices, x)
+devices.PJRTClient <- function(x, ..., addressable = TRUE) {
+  check_flag(addressable, "addressable")
+  if (addressable) .Call(ffi_client_devices, x) else .Call(ffi_client_all_devices, x)
 }
 
 #' @export
@@ -106,6 +112,31 @@ device.PJRTBuffer <- function(x, ...) {
 #' @export
 device.PJRTLoadedExecutable <- function(x, ...) {
   call_native(ffi_executable_device, x)
+}
+
+#' What is known of a device
+#'
+#' @param device A device: anything that [as_pjrt_device()] takes.
+#' @return A list of class `PJRTDeviceInfo`:
+#' * `platform`, `id` (unique over all processes), `kind` (the vendor's name of it), `label` (as the device prints) and
+#'   `debug` (the plugin's longer string).
+#' * `process_index`: the process that the device belongs to; `addressable`: whether that is this one.
+#' * `local_hardware_id`: the device's number on this machine, `NA` when the plugin does not say.
+#' * `default_memory`: the memory space that buffers go to, and `memories`: all that the device can use.
+#' * `attributes`: what else the plugin tells, a named list.
+#' @seealso [devices()], [memories()], [device_memory_stats()]
+#' @examplesIf pjrt::plugins_downloaded("cpu")
+#' device_info("cpu:0")
+#' device_info("cpu:0")$kind
+#' @export
+device_info <- function(device = NULL) {
+  device <- as_pjrt_device(device)
+  facts <- call_native(ffi_device_info, device)
+  if (facts$local_hardware_id < 0L) {
+    facts$local_hardware_id <- NA_integer_
+  }
+  spaces <- list(default_memory = default_memory(device), memories = memories(device))
+  new_info(c(facts[names(facts) != "attributes"], spaces, facts["attributes"]), "PJRTDeviceInfo")
 }
 
 #' @export

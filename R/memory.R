@@ -1,18 +1,3 @@
-# The memory space that a buffer lies in: an object of class `PJRTMemory` with `id`, `kind` and `label`, or NULL when
-# the plugin does not say.
-pjrt_memory <- function(buffer) {
-  space <- call_native(ffi_buffer_memory, buffer)
-  if (!is.null(space)) {
-    structure(space, class = "PJRTMemory")
-  }
-}
-
-#' @export
-print.PJRTMemory <- function(x, ...) {
-  cat("<PJRTMemory:", x$kind, ">\n", sep = "")
-  invisible(x)
-}
-
 #' Memory in use
 #'
 #' Tells how much memory buffers take, and how much host memory is in use or kept for the way between R and devices.

@@ -7,6 +7,7 @@
 #' @section Environment variables:
 #' * `PJRT_PLATFORM`: the default platform, `"cpu"` when unset.
 #' * `PJRT_CPU_DEVICE_COUNT`: the number of devices of the CPU client, 1 when unset.
+#' * `PJRT_CPU_THREADS`: the number of threads that run programs on the CPU, one for each processor when unset.
 #' * `PJRT_PLUGIN_PATH_<PLATFORM>`: the plugin's library, e.g. `PJRT_PLUGIN_PATH_CPU`. Wins over everything else.
 #' * `PJRT_INSTALL`: `1` fetches a missing plugin without asking, `0` never does. When unset, interactive sessions ask
 #'   and others fail. See [install_pjrt()].

@@ -41,19 +41,18 @@ test_that("options come with the first call for a platform or not at all", {
   expect_refused(plugin_client_create(pjrt_plugin("cpu"), "cpu", list(cpu_device_count = 3L)), "invalid_input", message)
 })
 
-test_that("options must be named whole numbers", {
-  message <- "Client options must be integers of length 1"
+test_that("options of the wrong type are refused, and no client is made", {
   create <- function(...) plugin_client_create(pjrt_plugin("cpu"), "unused", list(...))
   withr::defer(suppressWarnings(rm("unused", envir = the$clients)))
-  for (bad in list("1", 1:2, integer(), NA_integer_, 1.5, TRUE, NULL, Inf, 2^40)) {
-    expect_refused(create(cpu_device_count = bad), "invalid_input", message)
+  for (bad in list("1", 1:2, integer(), NA_integer_, 1.5, TRUE, NULL, Inf, 2^60)) {
+    expect_refused(create(cpu_device_count = bad), "invalid_input", "Client options must be integers of length 1")
   }
-  expect_refused(create(1L), "invalid_input", message)
+  expect_refused(create(1L), "invalid_input", "Client options must have names")
   expect_null(the$clients[["unused"]])
 })
 
 test_that("a number of devices that no client can have is refused", {
-  for (bad in c(0L, -1L, 100000L)) {
+  for (bad in c(0, -1, 100000, 2^40)) {
     expect_refused(new_client(pjrt_plugin("cpu"), list(cpu_device_count = bad)), "invalid_input", "cpu_device_count")
   }
 })
@@ -71,18 +70,50 @@ test_that("a plugin can have a second client beside the first", {
   expect_equal(as_array(pjrt_execute(add, x, x)), array(c(2, 4)))
 })
 
-test_that("the number of CPU devices is that of PJRT_CPU_DEVICE_COUNT, and an option wins over it", {
-  withr::local_envvar(PJRT_CPU_DEVICE_COUNT = "4")
-  expect_identical(default_client_options("cpu"), list(cpu_device_count = 4L))
-  withr::local_envvar(PJRT_CPU_DEVICE_COUNT = NA)
-  expect_identical(default_client_options("cpu"), list(cpu_device_count = 1L))
-  expect_identical(default_client_options("cuda"), list())
-  withr::local_envvar(PJRT_CPU_DEVICE_COUNT = "many")
-  expect_refused(default_client_options("cpu"), "invalid_input", "PJRT_CPU_DEVICE_COUNT must be a whole number")
-  withr::local_envvar(PJRT_CPU_DEVICE_COUNT = "4")
-  client <- plugin_client_create(pjrt_plugin("cpu"), "three", list(cpu_device_count = 3))
-  withr::defer(rm("three", envir = the$clients))
-  expect_length(devices(client), 3L)
+test_that("a second client leaves the first one's devices where they are known", {
+  first <- devices("cpu")
+  pjrt_client("cpu")
+  second <- plugin_client_create(pjrt_plugin("cpu"), "second", list(cpu_device_count = 4L))
+  withr::defer({
+    rm("second", envir = the$clients)
+    rm("CpuDevice(id=2)", "CpuDevice(id=3)", envir = the$platforms)
+    rm("CpuDevice(id=2)", "CpuDevice(id=3)", envir = the$canonical_devices)
+  })
+  expect_identical(the$canonical_devices[["CpuDevice(id=0)"]], first[[1L]])
+  expect_identical(the$canonical_devices[["CpuDevice(id=1)"]], first[[2L]])
+  expect_identical(the$canonical_devices[["CpuDevice(id=3)"]], devices(second)[[4L]])
+  expect_identical(the$platforms[["CpuDevice(id=0)"]], "cpu")
+  expect_identical(the$platforms[["CpuDevice(id=3)"]], "second")
+  expect_identical(the$devices[["second"]], devices(second))
+})
+
+test_that("a client tells what is known of it", {
+  for (n in c(1L, 2L, 4L)) {
+    client <- new_client(pjrt_plugin("cpu"), list(cpu_device_count = n))
+    info <- client_info(client)
+    expect_s3_class(info, "PJRTClientInfo")
+    expect_identical(info$platform, "cpu")
+    expect_identical(info$platform_version, platform_version(client))
+    expect_identical(info$api_version, paste(pjrt_api_version("cpu"), collapse = "."))
+    expect_identical(info$process_index, 0L)
+    expect_identical(info$devices, devices(client))
+    expect_identical(info$devices_in_all, n)
+    expect_identical(info$memories, memories(client))
+    expect_identical(info$attributes, plugin_attributes("cpu"))
+  }
+  expect_identical(client_info(), client_info("cpu"))
+  expect_identical(platform_version(), "cpu")
+  expect_refused(client_info(1), "invalid_input", "Must be a PJRTClient or a platform name")
+  expect_refused(platform_version(1), "invalid_input", "Must be a PJRTClient or a platform name")
+})
+
+test_that("what is known of a client prints a fact a line", {
+  info <- client_info(new_client(pjrt_plugin("cpu"), list(cpu_device_count = 4L)))
+  # versions are those of the plugin at hand
+  info$api_version <- "0.81"
+  info$attributes <- list(xla_version = 2L, stablehlo_current_version = c(1L, 13L, 3L))
+  expect_snapshot(info, cran = TRUE)
+  utils::capture.output(expect_invisible(print(info)))
 })
 
 test_that("a client runs MLIR and HLO programs", {

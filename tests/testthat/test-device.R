@@ -106,3 +106,45 @@ test_that("what has no device is refused", {
   expect_refused(device(1), "invalid_input", "`x` must be a")
   expect_refused(platform(1), "invalid_input", "`x` must be a")
 })
+
+test_that("there are as many devices as asked for, all of this process", {
+  for (n in c(1L, 2L, 4L)) {
+    client <- new_client(pjrt_plugin("cpu"), list(cpu_device_count = n))
+    found <- devices(client)
+    expect_length(found, n)
+    expect_identical(devices(client, addressable = FALSE), found)
+    expect_identical(devices(client), found)
+    expect_identical(length(unique(lapply(found, as.character))), n)
+  }
+  expect_identical(devices("cpu", addressable = FALSE), devices("cpu"))
+  expect_identical(devices(addressable = TRUE), devices("cpu"))
+  for (bad in list(NA, 1, "a", NULL, c(TRUE, TRUE))) {
+    expect_refused(devices("cpu", addressable = bad), "invalid_input", "`addressable` must be TRUE or FALSE")
+  }
+})
+
+test_that("a device tells what is known of it", {
+  for (n in c(1L, 2L, 4L)) {
+    client <- new_client(pjrt_plugin("cpu"), list(cpu_device_count = n))
+    for (i in seq_len(n)) {
+      device <- devices(client)[[i]]
+      info <- device_info(device)
+      expect_s3_class(info, "PJRTDeviceInfo")
+      expect_identical(info$platform, "cpu")
+      expect_identical(info$id, i - 1L)
+      expect_identical(info$local_hardware_id, i - 1L)
+      expect_identical(info$process_index, 0L)
+      expect_true(info$addressable)
+      expect_identical(info$label, as.character(device))
+      expect_match(info$debug, "CPU", fixed = TRUE)
+      expect_identical(info$kind, "cpu")
+      expect_identical(info$default_memory, default_memory(device))
+      expect_identical(info$memories, memories(device))
+      expect_type(info$attributes, "list")
+    }
+  }
+  expect_identical(device_info("cpu:1"), device_info(devices("cpu")[[2L]]))
+  expect_identical(device_info(), device_info("cpu:0"))
+  expect_snapshot(device_info("cpu:1"), cran = TRUE)
+  expect_refused(device_info(1), "invalid_input", "Must be a PJRTDevice")
+})

@@ -114,14 +114,6 @@ test_that("dropping results does not fill memory that R cannot see", {
   expect_lt(most, 1100)
 })
 
-test_that("a buffer's memory space is known", {
-  space <- pjrt_memory(pjrt_scalar(1))
-  expect_s3_class(space, "PJRTMemory")
-  expect_identical(space$kind, "device")
-  expect_snapshot(space, cran = TRUE)
-  expect_refused(pjrt_memory(1), "invalid_pointer", "PJRTBuffer")
-})
-
 # The numbers of the CPU's clients.
 cpu_stats <- function() {
   gc()

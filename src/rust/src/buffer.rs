@@ -10,7 +10,7 @@ use extendr_ffi::*;
 use pjrt_core::convert::{self, HostValues, Misfits};
 use pjrt_core::layout::{self, Strides};
 use pjrt_core::reorder::Plan;
-use pjrt_core::{Buffer, DType, Device, HostMemory, Spec};
+use pjrt_core::{Buffer, DType, Device, HostMemory, Memory, Spec};
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 
@@ -147,15 +147,44 @@ pub extern "C" fn buffer_copy(buffer: SEXP, device: SEXP) -> SEXP {
         }
         let handle = Empty::<Buffer>::new();
         let _protected = Protected::new(handle.sexp());
-        if source.client().plugin().path() == target.client().plugin().path() {
-            let copy = memory::with_retry(|| source.copy_to(target))?;
+        Ok(handle.fill(copy_to(source, target)?))
+    })
+}
+
+/// `buffer_copy_to_memory(buffer, memory)`: the same for a memory space.
+pub extern "C" fn buffer_copy_to_memory(buffer: SEXP, memory: SEXP) -> SEXP {
+    entry(|| {
+        let source = get(buffer)?;
+        let target: &Memory = handle::get(memory, "memory")?;
+        if source.memory()?.as_ref() == Some(target) {
+            return Ok(buffer);
+        }
+        let handle = Empty::<Buffer>::new();
+        let _protected = Protected::new(handle.sexp());
+        if source.client().same(target.client()) {
+            let copy = memory::with_retry(|| source.copy_to_memory(target))?;
             return Ok(handle.fill(copy));
         }
-        let spec = source.spec();
-        let elements = reordered(spec, &source.read()?, &layout::row_major(&spec.dims))?;
-        let copy = Buffer::from_host(target, Spec::new(spec.dtype, &spec.dims)?, &elements)?;
+        let Some(device) = target.devices().next() else {
+            refuse!(DeviceMismatch, "No device of this process can use memory space {}.", target.label());
+        };
+        let near = copy_to(source, &device)?;
+        if near.memory()?.as_ref() == Some(target) {
+            return Ok(handle.fill(near));
+        }
+        let copy = memory::with_retry(|| near.copy_to_memory(target))?;
         Ok(handle.fill(copy))
     })
+}
+
+/// A copy on another device: through the host when that is another plugin's.
+fn copy_to(source: &Buffer, target: &Device) -> Outcome<Buffer> {
+    if source.client().plugin().path() == target.client().plugin().path() {
+        return Ok(memory::with_retry(|| source.copy_to(target))?);
+    }
+    let spec = source.spec();
+    let elements = reordered(spec, &source.read()?, &layout::row_major(&spec.dims))?;
+    Ok(Buffer::from_host(target, Spec::new(spec.dtype, &spec.dims)?, &elements)?)
 }
 
 /// Strides of the order that a flag asks for: row-major, or R's.

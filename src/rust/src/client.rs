@@ -1,18 +1,38 @@
 //! Clients: making them, and what they say of themselves.
 
-use crate::conditions::{entry, Outcome};
+use crate::conditions::{entry, refuse, Outcome};
+use crate::plugin::attributes_to_r;
 use crate::{device, handle, sexp};
 use extendr_api::prelude::*;
 use extendr_ffi::SEXP;
 use pjrt_core::{Client, Plugin, Value};
 
-/// Makes a client of a plugin; `names` and `values` are its whole-number options.
+/// Makes a client of a plugin, with options of these names, types and values.
 #[extendr]
-fn client_create(plugin: Robj, names: Vec<String>, values: Vec<i32>) -> Outcome<Robj> {
+fn client_create(plugin: Robj, names: Vec<String>, types: Vec<String>, values: List) -> Outcome<Robj> {
     let plugin = *handle::get::<&'static Plugin>(unsafe { plugin.get() }, "plugin")?;
-    let options: Vec<_> = names.into_iter().zip(values.into_iter().map(|v| Value::Int(v.into()))).collect();
-    let client = Client::create(plugin, &options)?;
-    Ok(handle::object(client))
+    let mut options = Vec::with_capacity(names.len());
+    for ((name, kind), (_, value)) in names.into_iter().zip(&types).zip(values.iter()) {
+        let Some(value) = option_value(kind, &value) else {
+            refuse!(InvalidInput, "Client option `{name}` has a value that is no {kind}.");
+        };
+        options.push((name, value));
+    }
+    Ok(handle::object(Client::create(plugin, &options)?))
+}
+
+/// The value of an option. Whole numbers come as text: R has none of 64 bits.
+fn option_value(kind: &str, value: &Robj) -> Option<Value> {
+    let whole =
+        |value: &Robj| value.as_str_vector()?.iter().map(|text| text.parse().ok()).collect::<Option<Vec<i64>>>();
+    match kind {
+        "string" => value.as_str().map(|text| Value::String(text.to_owned())),
+        "int64" => whole(value)?.first().map(|&number| Value::Int(number)),
+        "int64 list" => whole(value).map(Value::IntList),
+        "float" => value.as_real().map(|number| Value::Float(number as f32)),
+        "bool" => value.as_bool().map(Value::Bool),
+        _ => None,
+    }
 }
 
 /// The platform's name, as the plugin gives it.
@@ -21,8 +41,28 @@ fn client_platform(client: Robj) -> Outcome<Robj> {
     Ok(get(&client)?.platform().into())
 }
 
-/// `client_devices(client)`: the client's devices, always the same R objects.
+/// What the client says of itself.
+#[extendr]
+fn client_info(client: Robj) -> Outcome<Robj> {
+    let client = get(&client)?;
+    let (major, minor) = client.plugin().api().version();
+    Ok(list!(
+        platform = client.platform(),
+        platform_version = client.platform_version(),
+        api_version = format!("{major}.{minor}"),
+        process_index = client.process_index(),
+        attributes = attributes_to_r(client.plugin().attributes())
+    )
+    .into())
+}
+
+/// `client_devices(client)`: the devices that this process can use, always the same R objects.
 pub extern "C" fn client_devices(client: SEXP) -> SEXP {
+    entry(|| Ok(device::addressable(handle::get(client, "client")?)))
+}
+
+/// `client_all_devices(client)`: the devices of all processes.
+pub extern "C" fn client_all_devices(client: SEXP) -> SEXP {
     entry(|| Ok(device::all(handle::get(client, "client")?)))
 }
 
@@ -34,12 +74,14 @@ pub extern "C" fn client_close_all() -> SEXP {
     })
 }
 
-fn get(client: &Robj) -> Outcome<&Client> {
+/// The client of a handle.
+pub fn get(client: &Robj) -> Outcome<&Client> {
     handle::get(unsafe { client.get() }, "client")
 }
 
 extendr_module! {
     mod client;
     fn client_create;
+    fn client_info;
     fn client_platform;
 }

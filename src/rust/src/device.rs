@@ -1,51 +1,76 @@
 //! Devices: exactly one R object for each, so that they can be compared and used as keys.
 
 use crate::conditions::Outcome;
-use crate::handle;
+use crate::handle::{self, Kept};
+use crate::plugin::attributes_to_r;
 use crate::sexp::{self, Protected};
 use extendr_api::prelude::*;
 use extendr_ffi::{SET_VECTOR_ELT, SEXP, SEXPTYPE, VECTOR_ELT};
+use pjrt_core::device::Description;
 use pjrt_core::{Client, Device};
-use std::cell::RefCell;
 use std::ffi::{c_char, CStr};
 
 thread_local! {
-    /// For each client its list of device handles, which R keeps for the session.
-    static KNOWN: RefCell<Vec<(u64, SEXP)>> = const { RefCell::new(Vec::new()) };
+    static DEVICES: Kept = const { Kept::new(Vec::new()) };
 }
 
-/// The list of a client's devices.
+/// The list of all devices of a client by position: those that this process can use come first.
+fn known(client: &Client) -> SEXP {
+    handle::kept(
+        &DEVICES,
+        client,
+        || client.all_devices().count(),
+        |list| {
+            for device in client.all_devices() {
+                let position = device.index();
+                unsafe { SET_VECTOR_ELT(list, position as _, handle::wrap(device)) };
+            }
+        },
+    )
+}
+
+/// The list of the devices that this process can use; not protected.
+pub fn addressable(client: &Client) -> SEXP {
+    let known = known(client);
+    let count = client.addressable_devices();
+    if sexp::len(known) == count {
+        return known;
+    }
+    select(known, 0..count)
+}
+
+/// The list of the devices of all processes, in the plugin's order; not protected.
 pub fn all(client: &Client) -> SEXP {
-    let known = KNOWN.with_borrow(|known| known.iter().find(|(id, _)| *id == client.id()).map(|(_, list)| *list));
-    known.unwrap_or_else(|| {
-        let list = Protected::new(sexp::vector(SEXPTYPE::VECSXP, client.devices().count()));
-        for (i, device) in client.devices().enumerate() {
-            unsafe { SET_VECTOR_ELT(list.sexp(), i as _, handle::wrap(device)) };
-        }
-        let list = sexp::keep(list.sexp());
-        KNOWN.with_borrow_mut(|known| known.push((client.id(), list)));
-        list
-    })
+    select(known(client), client.all_devices().map(|device| device.index()))
+}
+
+fn select(known: SEXP, positions: impl Iterator<Item = usize>) -> SEXP {
+    let list = Protected::new(sexp::vector(SEXPTYPE::VECSXP, positions.size_hint().0));
+    for (i, position) in positions.enumerate() {
+        unsafe { SET_VECTOR_ELT(list.sexp(), i as _, VECTOR_ELT(known, position as _)) };
+    }
+    list.sexp()
 }
 
 /// The R object of a client's device.
 pub fn object(client: &Client, index: usize) -> SEXP {
-    unsafe { VECTOR_ELT(all(client), index as _) }
+    unsafe { VECTOR_ELT(known(client), index as _) }
 }
 
 /// The device of an argument: a `PJRTDevice`, or whatever `as_pjrt_device()` in R takes. R may leave this by a long jump,
 /// so it comes before anything is owned.
 pub fn resolve<'a>(x: SEXP) -> Outcome<&'a Device> {
-    if sexp::kind(x) == SEXPTYPE::EXTPTRSXP && sexp::inherits(x, c"PJRTDevice") {
-        return handle::get(x, "device");
-    }
-    if sexp::is_nil(x) {
-        if let Some(client) = default_client() {
-            return handle::get(object(client, 0), "device");
+    let device: &Device = if sexp::kind(x) == SEXPTYPE::EXTPTRSXP && sexp::inherits(x, c"PJRTDevice") {
+        handle::get(x, "device")?
+    } else {
+        match sexp::is_nil(x).then(default_client).flatten() {
+            Some(client) => handle::get(object(client, 0), "device")?,
+            // A device's object is kept for the session.
+            None => handle::get(sexp::call_ours(c"as_pjrt_device", x), "device")?,
         }
-    }
-    // A device's object is kept for the session.
-    handle::get(sexp::call_ours(c"as_pjrt_device", x), "device")
+    };
+    device.check_addressable()?;
+    Ok(device)
 }
 
 /// The client of the default platform, if there is one: what `the$clients` in R has under the platform's name.
@@ -73,12 +98,32 @@ fn device_platform(device: Robj) -> Outcome<Robj> {
     Ok(get(&device)?.client().platform().into())
 }
 
+/// What is known of the device.
+#[extendr]
+fn device_info(device: Robj) -> Outcome<Robj> {
+    let device = get(&device)?;
+    let Description { id, process_index, kind, label, debug_label, attributes } = device.description();
+    Ok(list!(
+        platform = device.client().platform(),
+        id = *id,
+        kind = kind.as_str(),
+        label = label.as_str(),
+        debug = debug_label.as_str(),
+        process_index = *process_index,
+        local_hardware_id = device.local_hardware_id(),
+        addressable = device.is_addressable(),
+        attributes = attributes_to_r(attributes)
+    )
+    .into())
+}
+
 fn get(device: &Robj) -> Outcome<&Device> {
     handle::get(unsafe { device.get() }, "device")
 }
 
 extendr_module! {
     mod device;
+    fn device_info;
     fn device_label;
     fn device_platform;
 }

@@ -10,10 +10,12 @@ use crate::sexp::{self, Allocator, Protected};
 use extendr_api::Robj;
 use extendr_ffi::*;
 use pjrt_core::execute::ExecuteOptions;
-use pjrt_core::{Buffer, Client, Device, Error, Executable, Kind, Plugin, Program};
+use pjrt_core::{Buffer, Client, Device, Error, Executable, Kind, Memory, Plugin, Program};
+use std::cell::RefCell;
 use std::ffi::{c_void, CStr};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::thread::LocalKey;
 
 /// A type that R can hold.
 pub trait Owned: Sized + 'static {
@@ -43,6 +45,7 @@ owned! {
     &'static Plugin => c"PJRTPlugin",
     Client => c"PJRTClient",
     Device => c"PJRTDevice",
+    Memory => c"PJRTMemory",
     Buffer => c"PJRTBuffer" {
         fn announce() {
             memory::count_buffer();
@@ -165,6 +168,26 @@ pub fn get<'a, T: Owned>(x: SEXP, argument: &str) -> Outcome<&'a T> {
         }
     }
     Err(no_handle::<T>(x, argument))
+}
+
+/// Lists of handles that R keeps for the session, by the id of the client that they belong to.
+pub type Kept = RefCell<Vec<(u64, SEXP)>>;
+
+/// A client's list, so that its members are always the same R objects: made by the first call, of this length, and filled.
+pub fn kept(
+    lists: &'static LocalKey<Kept>,
+    client: &Client,
+    len: impl FnOnce() -> usize,
+    fill: impl FnOnce(SEXP),
+) -> SEXP {
+    let known = lists.with_borrow(|lists| lists.iter().find(|(id, _)| *id == client.id()).map(|(_, list)| *list));
+    known.unwrap_or_else(|| {
+        let list = Protected::new(sexp::vector(SEXPTYPE::VECSXP, len()));
+        fill(list.sexp());
+        let list = sexp::keep(list.sexp());
+        lists.with_borrow_mut(|lists| lists.push((client.id(), list)));
+        list
+    })
 }
 
 /// What is wrong with something that is no handle of this type.

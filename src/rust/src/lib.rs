@@ -22,12 +22,14 @@ mod dtype;
 mod execute;
 mod install;
 mod memory;
+mod memory_space;
 mod part;
 mod pins;
 mod plugin;
 mod print;
 mod program;
 mod strings;
+mod topology;
 mod transfer;
 
 extendr_module! {
@@ -38,9 +40,11 @@ extendr_module! {
     use execute;
     use install;
     use memory;
+    use memory_space;
     use plugin;
     use print;
     use program;
+    use topology;
 }
 
 /// The entry points that take plain R values: name in R, address, number of arguments.
@@ -67,6 +71,8 @@ fn plain_entries() -> Vec<extendr_api::metadata::Func> {
         buffer::buffer_device, "buffer_device", 1;
         buffer::buffer_platform, "buffer_platform", 1;
         buffer::buffer_copy, "buffer_copy", 2;
+        buffer::buffer_copy_to_memory, "buffer_copy_to_memory", 2;
+        client::client_all_devices, "client_all_devices", 1;
         client::client_close_all, "client_close_all", 0;
         client::client_devices, "client_devices", 1;
         dtype::dtype_canonical, "dtype_canonical", 1;

@@ -1,13 +1,13 @@
-//! Memory: which space a buffer lies in, what R is told of memory that it does not see, and how much there is of it.
+//! Memory: what R is told of memory that it does not see, and how much there is of it.
 
 use crate::conditions::{refuse, Outcome};
+use crate::pins;
 use crate::sexp::{self, Allocator};
-use crate::{handle, pins};
 use extendr_api::prelude::*;
 use extendr_ffi::{R_xlen_t, Rf_install, SEXP, SEXPTYPE};
 use pjrt_core::error::RESOURCE_EXHAUSTED;
 use pjrt_core::pool::{self, Block};
-use pjrt_core::{client, host, Buffer, Client, Kind};
+use pjrt_core::{client, host, Client, Kind};
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
 use std::ptr::null_mut;
@@ -33,14 +33,6 @@ const FRESH_BYTES_AT_MOST: usize = 2 << 30;
 
 /// As little as a handle's own R objects take.
 const WEIGHTLESS: usize = 64;
-
-/// The kind of memory space that a buffer lies in, and the plugin's string for it.
-#[extendr]
-fn buffer_memory(buffer: Robj) -> Outcome<Robj> {
-    let buffer: &Buffer = handle::get(unsafe { buffer.get() }, "buffer")?;
-    let memory = buffer.memory()?;
-    Ok(memory.map_or(().into(), |m| list!(id = m.id(), kind = m.kind(), label = m.label()).into()))
-}
 
 /// Collects garbage when the client's new buffers have taken a quarter of the free memory, so that a loop which drops
 /// its results runs in bounded memory although R does not see their size.
@@ -221,6 +213,5 @@ fn memory_stats() -> Outcome<Robj> {
 
 extendr_module! {
     mod memory;
-    fn buffer_memory;
     fn memory_stats;
 }

@@ -22,10 +22,14 @@ fn plugin_version(plugin: Robj) -> Outcome<Robj> {
 /// What the plugin says of itself, as a named list.
 #[extendr]
 fn plugin_attributes(plugin: Robj) -> Outcome<Robj> {
-    let attributes = get(&plugin)?.attributes();
+    Ok(attributes_to_r(get(&plugin)?.attributes()))
+}
+
+/// Attributes as a named list.
+pub fn attributes_to_r(attributes: &[(String, Value)]) -> Robj {
     let names = attributes.iter().map(|(name, _)| name.as_str());
     let values = attributes.iter().map(|(_, value)| value_to_r(value));
-    Ok(List::from_names_and_values(names, values).map_or(().into(), Robj::from))
+    List::from_names_and_values(names, values).map_or(().into(), Robj::from)
 }
 
 fn get(plugin: &Robj) -> Outcome<&'static Plugin> {

@@ -71,6 +71,8 @@ pub struct Buffer(Arc<Inner>);
 struct Inner {
     client: Client,
     device: usize,
+    /// Position among the client's memory spaces of the one it lies in, where that was asked for.
+    memory: Option<usize>,
     spec: Arc<Spec>,
     /// Null while the launch that makes it has not run, and for ever when it failed.
     handle: AtomicPtr<PJRT_Buffer>,
@@ -85,17 +87,18 @@ struct Inner {
 impl Buffer {
     /// Takes ownership of a buffer that the plugin made.
     pub(crate) fn adopt(client: Client, device: usize, spec: Arc<Spec>, handle: *mut PJRT_Buffer) -> Buffer {
-        Buffer::make(client, device, spec, handle, None)
+        Buffer::make(client, device, None, spec, handle, None)
     }
 
     /// A buffer that `launch` will make.
     pub(crate) fn pending(client: Client, device: usize, spec: Arc<Spec>, launch: Arc<Launch>) -> Buffer {
-        Buffer::make(client, device, spec, null_mut(), Some(launch))
+        Buffer::make(client, device, None, spec, null_mut(), Some(launch))
     }
 
     fn make(
         client: Client,
         device: usize,
+        memory: Option<usize>,
         spec: Arc<Spec>,
         handle: *mut PJRT_Buffer,
         launch: Option<Arc<Launch>>,
@@ -104,6 +107,7 @@ impl Buffer {
         Buffer(Arc::new(Inner {
             client,
             device,
+            memory,
             spec,
             handle: AtomicPtr::new(handle),
             launch,
@@ -205,10 +209,17 @@ impl Buffer {
     /// # Errors
     /// As [`Buffer::wait`].
     pub fn memory(&self) -> Result<Option<Memory>> {
+        self.check_alive()?;
         let client = &self.0.client;
-        let found = call!(client.plugin().api(), PJRT_Buffer_Memory { buffer: self.live()? })?.memory;
-        let position = client.memories().iter().position(|m| m.handle == found);
-        Ok(position.map(|index| Memory::new(client.clone(), index)))
+        if let Some(index) = self.0.memory {
+            return Ok(Some(Memory::new(client.clone(), index)));
+        }
+        if self.unfinished_launch().is_some() && client.shares_host_memory() {
+            // Where all memory is the host's, programs know no other.
+            return Ok(self.device().default_memory());
+        }
+        let found = call!(client.plugin().api(), PJRT_Buffer_Memory { buffer: self.made()? })?.memory;
+        Ok(client.memories().find(|memory| memory.facts().handle == found))
     }
 
     /// Whether its content is complete (or its making failed). Does not block.
@@ -248,33 +259,60 @@ impl Buffer {
     /// # Errors
     /// As [`Buffer::wait`], and the plugin's own.
     pub fn copy_to(&self, device: &Device) -> Result<Buffer> {
+        device.check_addressable()?;
+        if device.client().plugin().path() != self.0.client.plugin().path() {
+            fail!(DeviceMismatch, "A buffer cannot be copied to a device of another plugin directly.");
+        }
+        self.copy(device.clone(), None)
+    }
+
+    /// Copies the buffer to another memory space of its client; returns before the copy is done. The copy belongs to the
+    /// buffer's device if that can use the memory space.
+    ///
+    /// # Errors
+    /// As [`Buffer::wait`], and the plugin's own.
+    pub fn copy_to_memory(&self, memory: &Memory) -> Result<Buffer> {
+        if !memory.client().same(&self.0.client) {
+            fail!(DeviceMismatch, "A buffer cannot be copied to a memory space of another client directly.");
+        }
+        let own = memory.devices().find(|device| device.index() == self.0.device);
+        let Some(device) = own.or_else(|| memory.devices().next()) else {
+            fail!(DeviceMismatch, "No device of this process can use memory space {}.", memory.label());
+        };
+        self.copy(device, Some(memory.clone()))
+    }
+
+    /// Starts a copy, now or, when the buffer is not made yet, after that.
+    fn copy(&self, device: Device, memory: Option<Memory>) -> Result<Buffer> {
         self.check_alive()?;
         let client = device.client();
         client.handle()?;
-        if client.plugin().path() != self.0.client.plugin().path() {
-            fail!(DeviceMismatch, "A buffer cannot be copied to a device of another plugin directly.");
-        }
+        let index = memory.as_ref().map(Memory::index);
         // A copy within a plugin keeps the memory order.
         let spec = self.0.spec.clone();
         if self.unfinished_launch().is_none() {
-            return Ok(Buffer::adopt(client.clone(), device.index(), spec, self.start_copy(device)?));
+            let handle = self.start_copy(&device, memory.as_ref())?;
+            return Ok(Buffer::make(client.clone(), device.index(), index, spec, handle, None));
         }
         let launch = Arc::<Launch>::default();
-        let copy = Buffer::pending(client.clone(), device.index(), spec, launch.clone());
-        let (source, target, promised) = (self.clone(), device.clone(), copy.clone());
+        let copy = Buffer::make(client.clone(), device.index(), index, spec, null_mut(), Some(launch.clone()));
+        let (source, promised) = (self.clone(), copy.clone());
         self.0.client.dispatcher(self.0.device).submit(launch, move || {
-            promised.fulfil(source.start_copy(&target)?);
+            promised.fulfil(source.start_copy(&device, memory.as_ref())?);
             Ok(())
         })?;
         Ok(copy)
     }
 
-    fn start_copy(&self, device: &Device) -> Result<*mut PJRT_Buffer> {
-        let copied = call!(
-            self.0.client.plugin().api(),
-            PJRT_Buffer_CopyToDevice { buffer: self.made()?, dst_device: device.facts().handle }
-        );
-        Ok(copied.map_err(|e| self.named(e))?.dst_buffer)
+    fn start_copy(&self, device: &Device, memory: Option<&Memory>) -> Result<*mut PJRT_Buffer> {
+        let (api, buffer) = (self.0.client.plugin().api(), self.made()?);
+        let copied = match memory {
+            Some(memory) => call!(api, PJRT_Buffer_CopyToMemory { buffer: buffer, dst_memory: memory.facts().handle })
+                .map(|args| args.dst_buffer),
+            None => call!(api, PJRT_Buffer_CopyToDevice { buffer: buffer, dst_device: device.facts().handle })
+                .map(|args| args.dst_buffer),
+        };
+        copied.map_err(|e| self.named(e))
     }
 
     /// The error unless the buffer may be used.
@@ -369,6 +407,7 @@ fn hand_over(
     data: *const u8,
     semantics: PJRT_HostBufferSemantics,
 ) -> Result<(*mut PJRT_Buffer, Option<Event>)> {
+    device.check_addressable()?;
     let client = device.client();
     let made = call!(
         client.plugin().api(),

@@ -1,10 +1,10 @@
 //! Clients: a plugin's connection to its devices. A client owns every device, memory, buffer and executable made from it.
 
 use crate::api::{call, text, Value};
-use crate::device::{Device, Facts};
+use crate::device::{AllFacts, Device, Facts};
 use crate::error::{Error, Kind, Result};
 use crate::launch::Dispatcher;
-use crate::memory::{self, MemoryFacts};
+use crate::memory::{self, Memory, MemoryFacts};
 use crate::plugin::Plugin;
 use crate::process;
 use pjrt_sys::*;
@@ -26,7 +26,8 @@ struct Inner {
     id: u64,
     platform: String,
     platform_version: String,
-    devices: Vec<Facts>,
+    process_index: i32,
+    devices: AllFacts,
     memories: Vec<MemoryFacts>,
     live_buffers: AtomicUsize,
     live_bytes: AtomicUsize,
@@ -76,12 +77,13 @@ impl Client {
                 text(version.platform_version, version.platform_version_size),
             )
         };
+        let process_index = call!(api, PJRT_Client_ProcessIndex { client: handle })?.process_index;
         let memories = memory::list(api, handle)?;
-        let devices = Facts::list(api, handle, &memories)?;
-        if devices.is_empty() {
+        let devices = AllFacts::read(api, handle, &memories)?;
+        if devices.addressable == 0 {
             fail!(InvalidInput, "The {platform} client has no devices; were its options right?");
         }
-        let dispatchers = devices.iter().map(|_| Dispatcher::default()).collect();
+        let dispatchers = devices.devices.iter().map(|_| Dispatcher::default()).collect();
         Ok(Client(Arc::new(Inner {
             plugin,
             handle: AtomicPtr::new(handle),
@@ -89,6 +91,7 @@ impl Client {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             platform,
             platform_version,
+            process_index,
             devices,
             memories,
             live_buffers: AtomicUsize::new(0),
@@ -117,9 +120,30 @@ impl Client {
         &self.0.platform_version
     }
 
+    /// The number of this process among those that share the devices.
+    pub fn process_index(&self) -> i32 {
+        self.0.process_index
+    }
+
     /// The devices that this process can use, in the plugin's order.
     pub fn devices(&self) -> impl Iterator<Item = Device> + '_ {
-        (0..self.0.devices.len()).map(|index| Device::new(self.clone(), index))
+        (0..self.addressable_devices()).map(|index| Device::new(self.clone(), index))
+    }
+
+    /// How many devices this process can use.
+    #[inline]
+    pub fn addressable_devices(&self) -> usize {
+        self.0.devices.addressable
+    }
+
+    /// The devices of all processes, in the plugin's order.
+    pub fn all_devices(&self) -> impl Iterator<Item = Device> + '_ {
+        self.0.devices.order.iter().map(|&index| Device::new(self.clone(), index))
+    }
+
+    /// The memory spaces that this process can use.
+    pub fn memories(&self) -> impl Iterator<Item = Memory> + '_ {
+        (0..self.0.memories.len()).map(|index| Memory::new(self.clone(), index))
     }
 
     /// Whether device memory is ordinary memory of this process, so that bytes can be shared with it.
@@ -128,11 +152,11 @@ impl Client {
     }
 
     pub(crate) fn device_facts(&self, index: usize) -> &Facts {
-        &self.0.devices[index]
+        &self.0.devices.devices[index]
     }
 
-    pub(crate) fn memories(&self) -> &[MemoryFacts] {
-        &self.0.memories
+    pub(crate) fn memory_facts(&self, index: usize) -> &MemoryFacts {
+        &self.0.memories[index]
     }
 
     /// Whether both are one client.

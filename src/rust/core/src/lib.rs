@@ -32,6 +32,7 @@ pub mod process;
 pub mod program;
 pub mod read;
 pub mod reorder;
+pub mod topology;
 
 pub use api::{Api, Value};
 pub use buffer::{Buffer, Spec};

@@ -2,6 +2,7 @@
 
 use crate::api::{call, slice, text, Api};
 use crate::client::Client;
+use crate::device::Device;
 use crate::error::Result;
 use pjrt_sys::*;
 
@@ -19,6 +20,7 @@ pub(crate) struct MemoryFacts {
     pub id: i32,
     pub kind: String,
     pub label: String,
+    pub debug_label: String,
 }
 
 // SAFETY: memory handles are constant for the life of the client.
@@ -30,8 +32,17 @@ impl Memory {
         Memory { client, index }
     }
 
-    fn facts(&self) -> &MemoryFacts {
-        &self.client.memories()[self.index]
+    pub(crate) fn facts(&self) -> &MemoryFacts {
+        self.client.memory_facts(self.index)
+    }
+
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Position among the client's memory spaces, from 0.
+    pub fn index(&self) -> usize {
+        self.index
     }
 
     pub fn id(&self) -> i32 {
@@ -47,6 +58,22 @@ impl Memory {
     pub fn label(&self) -> &str {
         &self.facts().label
     }
+
+    /// The plugin's longer string, for logs.
+    pub fn debug_label(&self) -> &str {
+        &self.facts().debug_label
+    }
+
+    /// The devices of this process that can use it.
+    pub fn devices(&self) -> impl Iterator<Item = Device> + '_ {
+        self.client.devices().filter(|device| device.facts().memories.contains(&self.index))
+    }
+}
+
+impl PartialEq for Memory {
+    fn eq(&self, other: &Self) -> bool {
+        self.index == other.index && self.client.same(&other.client)
+    }
 }
 
 /// Reads what the plugin says of each memory space of a client; a plugin without memory spaces gives none.
@@ -59,9 +86,17 @@ pub(crate) fn list(api: &Api, client: *mut PJRT_Client) -> Result<Vec<MemoryFact
     let read = |&handle: &*mut PJRT_Memory| {
         let kind = call!(api, PJRT_Memory_Kind { memory: handle })?;
         let label = call!(api, PJRT_Memory_ToString { memory: handle })?;
+        let debug = call!(api, PJRT_Memory_DebugString { memory: handle })?;
         let id = call!(api, PJRT_Memory_Id { memory: handle })?.id;
-        let (kind, label) = unsafe { (text(kind.kind, kind.kind_size), text(label.to_string, label.to_string_size)) };
-        Ok(MemoryFacts { handle, id, kind, label })
+        unsafe {
+            Ok(MemoryFacts {
+                handle,
+                id,
+                kind: text(kind.kind, kind.kind_size),
+                label: text(label.to_string, label.to_string_size),
+                debug_label: text(debug.debug_string, debug.debug_string_size),
+            })
+        }
     };
     handles.iter().map(read).collect()
 }

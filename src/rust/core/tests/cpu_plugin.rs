@@ -136,6 +136,58 @@ fn a_client_knows_its_devices_and_memories() {
 }
 
 #[test]
+fn facts_of_clients_and_devices_hold_for_any_number_of_devices() {
+    for count in [1, 2, 4] {
+        let client = Client::create(plugin(), &[("cpu_device_count".into(), Value::Int(count as i64))]).unwrap();
+        assert_eq!((client.process_index(), client.addressable_devices()), (0, count));
+        assert!(client.all_devices().eq(client.devices()));
+        for (i, device) in client.devices().enumerate() {
+            let description = device.description();
+            assert_eq!((device.index(), description.id, device.local_hardware_id()), (i, i as i32, i as i32));
+            assert_eq!(description.process_index, 0);
+            assert!(device.is_addressable() && device.check_addressable().is_ok());
+            assert!(device.memories().all(|memory| memory.devices().eq([device.clone()])));
+        }
+        let own = client.devices().flat_map(|device| device.memories().collect::<Vec<_>>()).collect::<Vec<_>>();
+        assert_eq!(client.memories().collect::<Vec<_>>(), own);
+
+        let topology = client.topology().unwrap();
+        assert_eq!((topology.platform.as_str(), topology.devices.len()), ("cpu", count));
+        let labels = client.devices().map(|device| device.label().to_owned()).collect::<Vec<_>>();
+        assert_eq!(topology.devices.iter().map(|device| device.label.clone()).collect::<Vec<_>>(), labels);
+        assert_eq!(topology.serialized, client.topology().unwrap().serialized);
+    }
+}
+
+#[test]
+fn what_the_plugin_does_not_count_is_an_error_that_says_so() {
+    let error = device(0).memory_stats().unwrap_err();
+    assert_eq!(error.kind(), Kind::Pjrt(12));
+    assert!(error.message().contains("not supported by this plugin"), "{error}");
+}
+
+#[test]
+fn buffers_are_copied_to_memory_spaces_also_before_they_are_made() {
+    let slow = compile(&count_to(3_000_000)).unwrap();
+    let made = upload(&[2], &[1.0, 2.0]);
+    let coming = run(&slow, &[&upload(&[], &[0.5])]).unwrap().remove(0);
+    assert_eq!(coming.memory().unwrap(), device(0).default_memory());
+    for memory in client().memories() {
+        for source in [&made, &coming] {
+            let copy = source.copy_to_memory(&memory).unwrap();
+            assert_eq!(copy.memory().unwrap(), Some(memory.clone()));
+            assert!(memory.devices().eq([copy.device()]));
+        }
+    }
+    assert!(!coming.is_ready().unwrap(), "the program must outlast the calls");
+    let far = coming.copy_to_memory(&client().memories().last().unwrap()).unwrap();
+    assert_eq!(download(&far), download(&coming));
+    let other = Client::create(plugin(), &[("cpu_device_count".into(), Value::Int(1))]).unwrap();
+    let error = made.copy_to_memory(&other.memories().next().unwrap()).unwrap_err();
+    assert_eq!(error.kind(), Kind::DeviceMismatch);
+}
+
+#[test]
 fn arrays_of_every_rank_come_back_as_they_went() {
     let dims: &[&[i64]] = &[&[], &[0], &[3], &[2, 0, 3], &[2, 3, 1, 1, 2, 1, 2]];
     for dims in dims {

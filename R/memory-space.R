@@ -1,0 +1,108 @@
+#' Memory spaces
+#'
+#' A device's buffers can lie in different memory spaces: its own memory (`"device"` for most plugins), or memory of the
+#' host that it can reach (`"pinned_host"`, `"unpinned_host"`), which is larger and slower. [copy_buffer()] moves buffers
+#' between them.
+#'
+#' There is exactly one R object for each memory space. `as.character()` gives its kind.
+#'
+#' @param x
+#' * `memories()`: a `PJRTClient` for the memory spaces of all devices that this process can use, or a device: anything
+#'   that [as_pjrt_device()] takes.
+#' * `memory_space()`: a `PJRTBuffer`.
+#' @param device A device: anything that [as_pjrt_device()] takes.
+#' @param memory A `PJRTMemory`.
+#' @return `memories()`: a list of `PJRTMemory`, empty when the plugin knows no memory spaces. `default_memory()`, the
+#'   space that buffers go to, and `memory_space()`, the one where a buffer lies: a `PJRTMemory`, or `NULL` when the plugin
+#'   does not say. `memory_info()`: a list of class `PJRTMemoryInfo` with `id`, `kind`, `label` and `debug` (the plugin's
+#'   short and long string) and `devices`, those of this process that can use it.
+#' @section Errors:
+#' `pjrt_error_invalid_input` for what is no device, `pjrt_error_deleted_buffer` for a buffer that was donated.
+#' @seealso [copy_buffer()], [device_memory_stats()]
+#' @examplesIf pjrt::plugins_downloaded("cpu")
+#' memories("cpu:0")
+#' x <- pjrt_buffer(1:3)
+#' identical(memory_space(x), default_memory(device(x)))
+#' host <- copy_buffer(x, memories("cpu:0")[[2]])
+#' memory_space(host)
+#' memory_info(memory_space(host))
+#' @name memories
+NULL
+
+#' @rdname memories
+#' @export
+memories <- function(x = NULL) {
+  if (inherits(x, "PJRTClient")) {
+    call_native(ffi_client_memories, x)
+  } else {
+    call_native(ffi_device_memories, as_pjrt_device(x))
+  }
+}
+
+#' @rdname memories
+#' @export
+default_memory <- function(device = NULL) {
+  call_native(ffi_device_default_memory, as_pjrt_device(device))
+}
+
+#' @rdname memories
+#' @export
+memory_space <- function(x) {
+  call_native(ffi_buffer_memory, x)
+}
+
+#' @rdname memories
+#' @export
+memory_info <- function(memory) {
+  new_info(call_native(ffi_memory_info, memory), "PJRTMemoryInfo")
+}
+
+# The same under the name that other packages' tests know.
+pjrt_memory <- function(buffer) {
+  memory_space(buffer)
+}
+
+#' @export
+as.character.PJRTMemory <- function(x, ...) {
+  memory_info(x)$kind
+}
+
+#' @export
+format.PJRTMemory <- function(x, ...) {
+  as.character(x)
+}
+
+#' @export
+print.PJRTMemory <- function(x, ...) {
+  cat("<PJRTMemory:", as.character(x), ">\n", sep = "")
+  invisible(x)
+}
+
+#' @export
+`==.PJRTMemory` <- function(e1, e2) {
+  identical(e1, e2)
+}
+
+#' @export
+`!=.PJRTMemory` <- function(e1, e2) {
+  !(e1 == e2)
+}
+
+#' What a device counts of its memory
+#'
+#' The statistics of the device's allocator, as far as its plugin keeps any: GPUs and TPUs do, the CPU does not.
+#' [pjrt_memory_stats()] tells for every platform how much memory your buffers take.
+#'
+#' @param device A device: anything that [as_pjrt_device()] takes.
+#' @return A named vector of those that the plugin tells: `bytes_in_use`, `peak_bytes_in_use`, `num_allocs` (a number of
+#'   allocations), `largest_alloc_size`, `bytes_limit`, `bytes_reserved`, `peak_bytes_reserved`,
+#'   `bytes_reservable_limit`, `largest_free_block_bytes`, `pool_bytes` and `peak_pool_bytes`.
+#' @section Errors:
+#' `pjrt_error_unimplemented` when the plugin keeps no statistics.
+#' @examplesIf pjrt::plugins_downloaded("cpu")
+#' try(device_memory_stats("cpu:0"))
+#' @export
+device_memory_stats <- function(device = NULL) {
+  stats <- call_native(ffi_device_memory_stats, as_pjrt_device(device))
+  structure(stats$values, names = stats$names)
+}

@@ -1,0 +1,21 @@
+#' The system that a client is part of
+#'
+#' Describes the devices of all processes together, as the compiler sees them.
+#'
+#' @param x A `PJRTClient`, a platform's name, or `NULL` for the default platform.
+#' @return A list of class `PJRTTopology`:
+#' * `platform`, `platform_version`.
+#' * `devices`: for each device a list with its `id`, `kind`, `label`, `debug` string, `process_index` and `attributes`.
+#' * `attributes`: what else the plugin tells, a named list.
+#' * `serialized`: the plugin's own form as a raw vector, good for telling topologies apart; `NULL` when it has none.
+#' @section Errors:
+#' `pjrt_error_unsupported_call` or `pjrt_error_unimplemented` when the plugin describes no topology.
+#' @seealso [client_info()], [device_info()]
+#' @examplesIf pjrt::plugins_downloaded("cpu")
+#' topology("cpu")
+#' @export
+topology <- function(x = NULL) {
+  facts <- call_native(ffi_client_topology, as_pjrt_client(x))
+  facts$devices <- lapply(facts$devices, new_info, class = "PJRTDeviceDescription")
+  new_info(facts, "PJRTTopology")
+}

@@ -1,0 +1,99 @@
+//! Memory spaces: exactly one R object for each, as for devices.
+
+use crate::conditions::Outcome;
+use crate::device;
+use crate::handle::{self, Kept};
+use extendr_api::prelude::*;
+use extendr_ffi::{SET_VECTOR_ELT, SEXP, VECTOR_ELT};
+use pjrt_core::error::UNIMPLEMENTED;
+use pjrt_core::{Buffer, Client, Device, Memory};
+
+thread_local! {
+    static MEMORIES: Kept = const { Kept::new(Vec::new()) };
+}
+
+/// The list of a client's memory spaces.
+fn all(client: &Client) -> SEXP {
+    handle::kept(
+        &MEMORIES,
+        client,
+        || client.memories().count(),
+        |list| {
+            for (i, memory) in client.memories().enumerate() {
+                unsafe { SET_VECTOR_ELT(list, i as _, handle::wrap(memory)) };
+            }
+        },
+    )
+}
+
+/// The one R object of a memory space, or NULL for none.
+fn object(memory: Option<Memory>) -> Robj {
+    memory.map_or(().into(), |m| unsafe { Robj::from_sexp(VECTOR_ELT(all(m.client()), m.index() as _)) })
+}
+
+/// The memory space that a buffer lies in, or NULL when the plugin does not say.
+#[extendr]
+fn buffer_memory(buffer: Robj) -> Outcome<Robj> {
+    let buffer: &Buffer = handle::get(unsafe { buffer.get() }, "x")?;
+    Ok(object(buffer.memory()?))
+}
+
+/// The memory spaces of a client.
+#[extendr]
+fn client_memories(client: Robj) -> Outcome<Robj> {
+    let client: &Client = handle::get(unsafe { client.get() }, "client")?;
+    Ok(unsafe { Robj::from_sexp(all(client)) })
+}
+
+/// The memory spaces that a device can use.
+#[extendr]
+fn device_memories(device: Robj) -> Outcome<Robj> {
+    let device: &Device = handle::get(unsafe { device.get() }, "device")?;
+    let memories: Vec<_> = device.memories().map(|memory| object(Some(memory))).collect();
+    Ok(List::from_values(memories).into())
+}
+
+/// The memory space that a device's buffers go to, or NULL.
+#[extendr]
+fn device_default_memory(device: Robj) -> Outcome<Robj> {
+    let device: &Device = handle::get(unsafe { device.get() }, "device")?;
+    Ok(object(device.default_memory()))
+}
+
+/// What is known of a memory space.
+#[extendr]
+fn memory_info(memory: Robj) -> Outcome<Robj> {
+    let memory: &Memory = handle::get(unsafe { memory.get() }, "memory")?;
+    let object = |d: Device| unsafe { Robj::from_sexp(device::object(d.client(), d.index())) };
+    let devices: Vec<_> = memory.devices().map(object).collect();
+    Ok(list!(
+        id = memory.id(),
+        kind = memory.kind(),
+        label = memory.label(),
+        debug = memory.debug_label(),
+        devices = List::from_values(devices)
+    )
+    .into())
+}
+
+/// What the allocator of a device's memory counts.
+#[extendr]
+fn device_memory_stats(device: Robj) -> Outcome<Robj> {
+    let device: &Device = handle::get(unsafe { device.get() }, "device")?;
+    let stats = device.memory_stats().map_err(|error| match error.code() {
+        Some(UNIMPLEMENTED) => error.hint("pjrt_memory_stats() tells how much memory your buffers take."),
+        _ => error,
+    })?;
+    let values = stats.iter().map(|&(_, value)| value as f64).collect::<Vec<_>>();
+    Ok(list!(names = stats.iter().map(|&(name, _)| name).collect::<Vec<_>>(), values = values).into())
+}
+
+extendr_module! {
+    mod memory_space;
+    fn buffer_memory;
+    fn client_memories;
+    fn device_default_memory;
+    fn device_memories;
+    fn device_memory_stats;
+    fn memory_info;
+}
