@@ -8,6 +8,7 @@ pub mod buffer;
 pub mod client;
 pub mod convert;
 mod decimal;
+mod description;
 pub mod device;
 pub mod dtype;
 mod element;
