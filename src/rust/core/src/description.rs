@@ -48,7 +48,8 @@ impl<'a> Description<'a> {
         }
     }
 
-    pub fn signature(&self, module: &HloModuleProto) -> Result<Signature> {
+    /// What the program takes and gives; `names` are those of its inputs in the source.
+    pub fn signature(&self, module: &HloModuleProto, names: Vec<String>) -> Result<Signature> {
         let api = self.client.plugin().api();
         let name = call!(api, PJRT_Executable_Name { executable: self.handle })?;
         let shape = module.host_program_shape.clone().unwrap_or_default();
@@ -59,8 +60,9 @@ impl<'a> Description<'a> {
             fail!(UnsupportedDtype, "The program takes or gives something that is no array (a tuple or a token).");
         };
         self.check_outputs(&outputs)?;
+        let names = if names.len() == parameters.len() { names } else { module.input_names() };
         let inputs = parameters.into_iter().enumerate().map(|(i, spec)| Input {
-            name: shape.parameter_names.get(i).cloned().unwrap_or_default(),
+            name: names.get(i).cloned().unwrap_or_default(),
             spec: Arc::new(spec),
             donated: false,
         });

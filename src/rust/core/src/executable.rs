@@ -39,6 +39,7 @@ unsafe impl Sync for Loaded {}
 /// One input of an executable.
 #[derive(Debug, Clone)]
 pub struct Input {
+    /// As in the program's source where that tells, `%x` in MLIR text; empty when unknown.
     pub name: String,
     pub spec: Arc<Spec>,
     /// The program may take over the input's memory.
@@ -91,7 +92,7 @@ impl Executable {
         let loaded = Loaded { client: client.clone(), handle: compiled.executable };
         let description = Description::new(&loaded.client, loaded.handle)?;
         let module = description.optimized_module()?;
-        let signature = description.signature(&module)?;
+        let signature = description.signature(&module, program.input_names())?;
         let runs_on_caller = client.shares_host_memory() && description.runs_on_caller(&module);
         drop(description);
         Ok(Executable(Arc::new(Inner { loaded, device: device.index(), signature, runs_on_caller })))

@@ -36,6 +36,13 @@ pub struct ProgramShapeProto {
     pub parameter_names: Vec<String>,
 }
 
+/// Where an instruction comes from.
+#[derive(Clone, PartialEq, Message)]
+pub struct OpMetadata {
+    #[prost(string, tag = "2")]
+    pub op_name: String,
+}
+
 #[derive(Clone, PartialEq, Message)]
 pub struct HloInstructionProto {
     #[prost(string, tag = "1")]
@@ -44,6 +51,8 @@ pub struct HloInstructionProto {
     pub opcode: String,
     #[prost(message, optional, tag = "3")]
     pub shape: Option<ShapeProto>,
+    #[prost(message, optional, tag = "7")]
+    pub metadata: Option<OpMetadata>,
     #[prost(int64, tag = "9")]
     pub parameter_number: i64,
     #[prost(int64, tag = "35")]
@@ -155,6 +164,24 @@ impl HloModuleProto {
     /// Whether any computation holds an instruction with this opcode.
     pub fn has_opcode(&self, opcode: &str) -> bool {
         self.computations.iter().flat_map(|c| &c.instructions).any(|i| i.opcode == opcode)
+    }
+
+    /// The computation that is run.
+    pub fn entry(&self) -> Option<&HloComputationProto> {
+        self.computations.iter().find(|c| c.id == self.entry_computation_id)
+    }
+
+    /// The names of the inputs: those of the source, where a compiler noted them, else the parameters' own.
+    pub fn input_names(&self) -> Vec<String> {
+        let mut names = self.host_program_shape.as_ref().map(|s| s.parameter_names.clone()).unwrap_or_default();
+        let parameters = self.entry().into_iter().flat_map(|c| &c.instructions).filter(|i| i.opcode == "parameter");
+        for parameter in parameters {
+            let noted = parameter.metadata.as_ref().map(|m| &m.op_name).filter(|name| !name.is_empty());
+            if let (Some(name), Some(noted)) = (names.get_mut(parameter.parameter_number as usize), noted) {
+                name.clone_from(noted);
+            }
+        }
+        names
     }
 
     /// The module in the text form of protocol buffers, as far as it is read here.

@@ -64,6 +64,14 @@ impl Program {
         self.format
     }
 
+    /// The names that the program's text gives its inputs, such as `%x`; empty for programs that are no text.
+    pub fn input_names(&self) -> Vec<String> {
+        match self.format {
+            Format::Mlir if !self.code.starts_with(BYTECODE_MAGIC) => mlir::argument_names(&self.code),
+            _ => Vec::new(),
+        }
+    }
+
     /// The program for a reader: MLIR text as it is, an HLO module as its proto's text form.
     pub fn text(&self) -> String {
         match self.format {
