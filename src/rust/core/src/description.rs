@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 /// The plugin's description of a loaded executable, freed when dropped.
 pub(crate) struct Description<'a> {
-    client: &'a Client,
-    handle: *mut PJRT_Executable,
+    pub client: &'a Client,
+    pub handle: *mut PJRT_Executable,
 }
 
 impl<'a> Description<'a> {
@@ -26,6 +26,11 @@ impl<'a> Description<'a> {
 
     /// The compiled HLO module, which says what the program takes, gives and aliases.
     pub fn optimized_module(&self) -> Result<HloModuleProto> {
+        readable(HloModuleProto::decode(self.optimized_bytes()?.as_slice()))
+    }
+
+    /// The same as a serialized `HloModuleProto`.
+    pub fn optimized_bytes(&self) -> Result<Vec<u8>> {
         let api = self.client.plugin().api();
         let mut program: PJRT_Program = crate::api::blank_struct();
         program.struct_size = size_of::<PJRT_Program>();
@@ -35,23 +40,20 @@ impl<'a> Description<'a> {
         program.code = code.as_mut_ptr().cast();
         call!(api, PJRT_Executable_OptimizedProgram { executable: self.handle, program: &mut program })?;
         // SAFETY: the plugin has just set the format.
-        let format = unsafe { bytes(program.format, program.format_size) };
-        let module = match format {
-            b"hlo_with_config" => {
-                HloModuleProtoWithConfig::decode(code.as_slice()).map(|m| m.hlo_module.unwrap_or_default())
-            }
-            _ => HloModuleProto::decode(code.as_slice()),
-        };
-        match module {
-            Ok(module) => Ok(module),
-            Err(error) => fail!(Internal, "The plugin's description of the compiled program cannot be read: {error}."),
+        match unsafe { bytes(program.format, program.format_size) } {
+            b"hlo_with_config" => readable(HloModuleProtoWithConfig::decode(code.as_slice())).map(|m| m.hlo_module),
+            _ => Ok(code),
         }
+    }
+
+    pub fn name(&self) -> Result<String> {
+        let name = call!(self.client.plugin().api(), PJRT_Executable_Name { executable: self.handle })?;
+        // SAFETY: the plugin has just returned this string.
+        Ok(unsafe { text(name.executable_name, name.executable_name_size) })
     }
 
     /// What the program takes and gives; `names` are those of its inputs in the source.
     pub fn signature(&self, module: &HloModuleProto, names: Vec<String>) -> Result<Signature> {
-        let api = self.client.plugin().api();
-        let name = call!(api, PJRT_Executable_Name { executable: self.handle })?;
         let shape = module.host_program_shape.clone().unwrap_or_default();
         let result = shape.result.unwrap_or_default();
         let (Some(parameters), Some(outputs)) =
@@ -67,8 +69,7 @@ impl<'a> Description<'a> {
             donated: false,
         });
         let mut signature = Signature {
-            // SAFETY: the plugin has just returned this string.
-            name: unsafe { text(name.executable_name, name.executable_name_size) },
+            name: self.name()?,
             inputs: inputs.collect(),
             aliases: vec![None; outputs.len()],
             outputs: outputs.into_iter().map(Arc::new).collect(),
@@ -106,18 +107,21 @@ impl<'a> Description<'a> {
         Ok(())
     }
 
+    /// What the compiler reckons that a run costs.
+    pub fn costs(&self) -> Result<Vec<(String, Value)>> {
+        let api = self.client.plugin().api();
+        let found = call!(api, PJRT_Executable_GetCostAnalysis { executable: self.handle })?;
+        // SAFETY: the plugin has just returned this array.
+        Ok(unsafe { named_values(found.properties, found.num_properties) })
+    }
+
     /// XLA's CPU client runs programs of few floating point operations on the calling thread; transcendental functions,
     /// copies and loops do not count as such, however long they take.
     pub fn runs_on_caller(&self, module: &HloModuleProto) -> bool {
         const FEW_FLOPS: f32 = 1000.0;
         const FEW_TRANSCENDENTALS: f32 = 1000.0;
         const FEW_BYTES: f32 = 1e6;
-        let Ok(found) = call!(self.client.plugin().api(), PJRT_Executable_GetCostAnalysis { executable: self.handle })
-        else {
-            return true;
-        };
-        // SAFETY: the plugin has just returned this array.
-        let properties = unsafe { named_values(found.properties, found.num_properties) };
+        let Ok(properties) = self.costs() else { return true };
         let cost = |name: &str| {
             properties.iter().find(|(n, _)| n == name).map_or(0.0, |(_, value)| match value {
                 Value::Float(f) => *f,
@@ -130,6 +134,14 @@ impl<'a> Description<'a> {
             || cost("bytes accessed") > FEW_BYTES
             || ["sort", "custom-call", "conditional"].iter().any(|opcode| module.has_opcode(opcode));
         loops || (takes_long && !has_many_flops)
+    }
+}
+
+/// A message that could be read, or what was wrong with it.
+fn readable<T>(decoded: std::result::Result<T, prost::DecodeError>) -> Result<T> {
+    match decoded {
+        Ok(message) => Ok(message),
+        Err(error) => fail!(Internal, "The plugin's description of the compiled program cannot be read: {error}."),
     }
 }
 

@@ -56,6 +56,9 @@ const CODES: [&str; 17] = [
 /// `PJRT_Error_Code_RESOURCE_EXHAUSTED`: the device or the host is out of memory.
 pub const RESOURCE_EXHAUSTED: u32 = 8;
 
+/// `PJRT_Error_Code_UNIMPLEMENTED`: the plugin has the call and does not do it.
+pub const UNIMPLEMENTED: u32 = 12;
+
 impl Kind {
     /// The kind as a word, the suffix of the condition class in R: `pjrt_error_<class>`.
     pub fn class(self) -> &'static str {

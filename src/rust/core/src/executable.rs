@@ -121,6 +121,12 @@ impl Executable {
         self.0.runs_on_caller
     }
 
+    /// What the plugin says of it, asked anew.
+    pub(crate) fn describe(&self) -> Result<Description<'_>> {
+        self.client().handle()?;
+        Description::new(self.client(), self.0.loaded.handle)
+    }
+
     pub(crate) fn handle(&self) -> *mut PJRT_LoadedExecutable {
         self.0.loaded.handle
     }

@@ -17,6 +17,7 @@ pub mod executable;
 pub mod execute;
 pub mod hlo;
 pub mod host;
+pub mod inspect;
 pub mod install;
 mod launch;
 pub mod layout;
