@@ -5,7 +5,7 @@
 #' @param src The program's text, one string or one for each line, or its bytes as a raw vector.
 #' @param path A file with the program, instead of `src`.
 #' @param format `"mlir"` for StableHLO, as text, as MLIR bytecode or as a portable artifact; `"hlo"` for a serialized
-#'   `HloModuleProto`.
+#'   `HloModuleProto`, in which an order of execution is left out: the compiler finds its own.
 #' @return A `PJRTProgram`.
 #' @section Errors:
 #' `pjrt_error_invalid_input` when not exactly one of `src` and `path` is given, or the program is empty, nested too

@@ -3,6 +3,7 @@
 use crate::buffer::Spec;
 use crate::dtype::DType;
 use crate::layout;
+use prost::encoding::{decode_key, skip_field, DecodeContext};
 use std::fmt::Write;
 
 mod attributes;
@@ -11,6 +12,24 @@ mod proto;
 mod text;
 
 pub use proto::*;
+
+/// A serialized `HloModuleProto` without its schedule; all else stays, whether it is known here or not.
+pub(crate) fn without_schedule(module: &[u8]) -> Vec<u8> {
+    const SCHEDULE: u32 = 7;
+    let mut rest = module;
+    let mut kept = Vec::with_capacity(module.len());
+    while !rest.is_empty() {
+        let field = rest;
+        let Ok((tag, wire_type)) = decode_key(&mut rest) else { break };
+        if skip_field(wire_type, tag, &mut rest, DecodeContext::default()).is_err() {
+            break;
+        }
+        if tag != SCHEDULE {
+            kept.extend_from_slice(&field[..field.len() - rest.len()]);
+        }
+    }
+    kept
+}
 
 impl ShapeProto {
     /// The array that the shape describes; `None` for tuples, tokens and types unknown here.
@@ -58,15 +77,11 @@ impl HloModuleProto {
 
     /// The names of the inputs: those of the source, where a compiler noted them, else the parameters' own.
     pub fn input_names(&self) -> Vec<String> {
-        let mut names = self.host_program_shape.as_ref().map(|s| s.parameter_names.clone()).unwrap_or_default();
-        let parameters = self.entry().into_iter().flat_map(|c| &c.instructions).filter(|i| i.opcode == "parameter");
-        for parameter in parameters {
-            let noted = parameter.metadata.as_ref().map(|m| &m.op_name).filter(|name| !name.is_empty());
-            if let (Some(name), Some(noted)) = (names.get_mut(parameter.parameter_number as usize), noted) {
-                name.clone_from(noted);
-            }
-        }
-        names
+        let instructions = self.entry().map(|c| c.instructions.as_slice()).unwrap_or_default();
+        let mut parameters: Vec<_> = instructions.iter().filter(|i| i.opcode == "parameter").collect();
+        parameters.sort_by_key(|p| p.parameter_number);
+        let noted = |p: &HloInstructionProto| p.metadata.as_ref().map(|m| m.op_name.clone()).filter(|n| !n.is_empty());
+        parameters.into_iter().map(|p| noted(p).unwrap_or_else(|| p.name.clone())).collect()
     }
 
     /// The module in the text form of protocol buffers, as far as it is read here.

@@ -36,14 +36,17 @@ impl Executable {
         let told = self.describe()?;
         let api = self.client().plugin().api();
         let found = call!(api, PJRT_Executable_Fingerprint { executable: told.handle })
-            .map_err(|e| self.unsupported("The fingerprint of an executable", e))?;
+            .map_err(|e| unsupported(self.client().platform(), "The fingerprint of an executable", e))?;
         // SAFETY: the plugin has just returned this string.
         Ok(unsafe { text(found.executable_fingerprint, found.executable_fingerprint_size) })
     }
 
-    /// What the compiler reckons that a run costs: `flops`, `bytes accessed` and more.
+    /// What the compiler reckons that a run costs: `flops`, `bytes accessed` and more, sorted by name.
     pub fn costs(&self) -> Result<Vec<(String, Value)>> {
-        self.describe()?.costs().map_err(|e| self.unsupported("Cost analysis", e))
+        let mut costs =
+            self.describe()?.costs().map_err(|e| unsupported(self.client().platform(), "Cost analysis", e))?;
+        costs.sort_by(|a, b| a.0.cmp(&b.0));
+        Ok(costs)
     }
 
     /// Bytes of the machine code; 0 where a plugin does not count them.
@@ -51,7 +54,7 @@ impl Executable {
         let told = self.describe()?;
         let api = self.client().plugin().api();
         let found = call!(api, PJRT_Executable_SizeOfGeneratedCodeInBytes { executable: told.handle })
-            .map_err(|e| self.unsupported("The size of an executable's code", e))?;
+            .map_err(|e| unsupported(self.client().platform(), "The size of an executable's code", e))?;
         Ok(found.size_in_bytes)
     }
 
@@ -67,7 +70,7 @@ impl Executable {
                 total_size_in_bytes: UNTOLD,
             }
         )
-        .map_err(|e| self.unsupported("Memory statistics of an executable", e))?;
+        .map_err(|e| unsupported(self.client().platform(), "Memory statistics of an executable", e))?;
         macro_rules! named {
             ($($field:ident),*) => { vec![$((stringify!($field), Some(stats.$field).filter(|&n| n != UNTOLD))),*] };
         }
@@ -89,12 +92,16 @@ impl Executable {
 
     /// The program as the compiler made it.
     pub fn optimized_module(&self) -> Result<HloModuleProto> {
-        self.describe()?.optimized_module().map_err(|e| self.unsupported("The optimized program", e))
+        self.describe()?
+            .optimized_module()
+            .map_err(|e| unsupported(self.client().platform(), "The optimized program", e))
     }
 
     /// The same as a serialized `HloModuleProto`, with all that is not read here.
     pub fn optimized_bytes(&self) -> Result<Vec<u8>> {
-        self.describe()?.optimized_bytes().map_err(|e| self.unsupported("The optimized program", e))
+        self.describe()?
+            .optimized_bytes()
+            .map_err(|e| unsupported(self.client().platform(), "The optimized program", e))
     }
 
     /// Where inputs and outputs lie: what the plugin says of the outputs if it does, and else the compiled program.
@@ -129,19 +136,34 @@ impl Executable {
             _ => None,
         }
     }
+}
 
-    /// Says what a plugin does not do; other errors stay as they are.
-    #[cold]
-    fn unsupported(&self, what: &str, error: Error) -> Error {
-        let platform = self.client().platform();
-        if error.code() != Some(UNIMPLEMENTED) {
-            return error.on_platform(platform);
-        }
-        let message = format!("{what} is not supported by this plugin ({platform}): {}", error.message());
-        let plain = Error::new(error.kind(), message).on_platform(platform);
-        match error.call_name() {
-            Some(name) => plain.in_call(name),
-            None => plain,
-        }
+/// Says what a plugin does not do; other errors stay as they are.
+#[cold]
+fn unsupported(platform: &str, what: &str, error: Error) -> Error {
+    if error.code() != Some(UNIMPLEMENTED) {
+        return error.on_platform(platform);
+    }
+    let message = format!("{what} is not supported by this plugin ({platform}): {}", error.message());
+    let plain = Error::new(error.kind(), message).on_platform(platform);
+    match error.call_name() {
+        Some(name) => plain.in_call(name),
+        None => plain,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Kind;
+
+    #[test]
+    fn what_a_plugin_does_not_do_is_said_plainly() {
+        let error = Error::new(Kind::Pjrt(UNIMPLEMENTED), "Not here.").in_call("PJRT_Call");
+        let plain = unsupported("cpu", "Cost analysis", error);
+        assert_eq!(plain.message(), "Cost analysis is not supported by this plugin (cpu): Not here.");
+        assert_eq!((plain.code(), plain.call_name()), (Some(UNIMPLEMENTED), Some("PJRT_Call")));
+        let other = unsupported("cpu", "Cost analysis", Error::new(Kind::Forked, "Forked."));
+        assert_eq!((other.message(), other.platform()), ("Forked.", Some("cpu")));
     }
 }

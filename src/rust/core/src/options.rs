@@ -144,4 +144,18 @@ mod tests {
         let ids: Vec<_> = assignment.computation_devices.iter().map(|c| c.replica_device_ids.clone()).collect();
         assert_eq!(ids, [[10, 20], [11, 21]]);
     }
+
+    #[test]
+    fn options_of_the_compiler_go_with_their_types() {
+        let value = |value| OptionOverrideProto { value: Some(value) };
+        let given = [
+            ("xla_a".to_owned(), OptionValue::String("x".into())),
+            ("xla_b".to_owned(), OptionValue::Bool(false)),
+            ("xla_c".to_owned(), OptionValue::Int(-1)),
+            ("xla_d".to_owned(), OptionValue::Float(0.5)),
+        ];
+        let options = CompileOptions { debug_options: given.clone().into(), ..Default::default() };
+        let decoded = CompileOptionsProto::decode(options.serialize(&[0], 0).as_slice()).unwrap();
+        assert_eq!(decoded.env_option_overrides, given.map(|(name, v)| (name, value(v))).into());
+    }
 }

@@ -1,7 +1,7 @@
 //! Programs: what a compiler takes, StableHLO as text or bytecode, or a serialized HLO module.
 
 use crate::error::{Error, Kind, Result};
-use crate::hlo::HloModuleProto;
+use crate::hlo::{self, HloModuleProto};
 use crate::mlir;
 use prost::Message;
 
@@ -39,16 +39,20 @@ impl Program {
     ///
     /// # Errors
     /// `InvalidInput` for empty code, text that [`mlir::check`] refuses, or an `hlo` program that is no HLO module.
-    pub fn new(code: Vec<u8>, format: Format) -> Result<Program> {
+    pub fn new(mut code: Vec<u8>, format: Format) -> Result<Program> {
         if code.is_empty() {
             fail!(InvalidInput, "The program is empty.");
         }
         match format {
             Format::Hlo => {
-                HloModuleProto::decode(code.as_slice()).map_err(|error| {
+                let module = HloModuleProto::decode(code.as_slice()).map_err(|error| {
                     Error::new(Kind::InvalidInput, format!("The program is not a serialized HloModuleProto: {error}."))
                         .hint("A StableHLO program has format \"mlir\".")
                 })?;
+                // XLA's compiler finds an order of its own, and may abort when there is one already.
+                if module.schedule.is_some() {
+                    code = hlo::without_schedule(&code);
+                }
             }
             Format::Mlir if !code.starts_with(BYTECODE_MAGIC) => mlir::check(&code)?,
             Format::Mlir => {}
@@ -64,11 +68,12 @@ impl Program {
         self.format
     }
 
-    /// The names that the program's text gives its inputs, such as `%x`; empty for programs that are no text.
+    /// The names that the program gives its inputs, `%x` in MLIR text; none where they cannot be read.
     pub fn input_names(&self) -> Vec<String> {
         match self.format {
-            Format::Mlir if !self.code.starts_with(BYTECODE_MAGIC) => mlir::argument_names(&self.code),
-            _ => Vec::new(),
+            Format::Mlir if self.code.starts_with(BYTECODE_MAGIC) => Vec::new(),
+            Format::Mlir => mlir::argument_names(&self.code),
+            Format::Hlo => HloModuleProto::decode(self.code.as_slice()).map(|m| m.input_names()).unwrap_or_default(),
         }
     }
 
@@ -94,5 +99,18 @@ mod tests {
         assert_eq!(Program::new(deep, Format::Mlir).unwrap_err().kind(), Kind::InvalidInput);
         assert_eq!(Program::new(Vec::new(), Format::Mlir).unwrap_err().kind(), Kind::InvalidInput);
         assert_eq!(Program::new(b"module {}".to_vec(), Format::Hlo).unwrap_err().kind(), Kind::InvalidInput);
+    }
+
+    #[test]
+    fn an_order_of_execution_is_left_out_and_nothing_else() {
+        let mut module = HloModuleProto { name: "m".into(), entry_computation_id: 3, ..Default::default() };
+        let plain = module.encode_to_vec();
+        module.schedule = Some(Default::default());
+        let unknown = [0xfa, 0x3f, 0x01, 0x07];
+        let program = |module: &HloModuleProto| {
+            let code = [module.encode_to_vec().as_slice(), &unknown].concat();
+            Program::new(code, Format::Hlo).unwrap().code().to_vec()
+        };
+        assert_eq!(program(&module), [plain.as_slice(), &unknown].concat());
     }
 }

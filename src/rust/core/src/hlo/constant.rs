@@ -9,34 +9,35 @@ const MANY: i64 = 11;
 
 /// The value of a constant of this shape; `{...}` when it is long or of a type that has no text here.
 pub(super) fn text(literal: &LiteralProto, shape: &ShapeProto) -> String {
-    let few = shape.dimensions.iter().product::<i64>() < MANY;
-    let elements =
-        few.then(|| DType::from_xla_code(shape.element_type)).flatten().map(|dtype| elements(literal, dtype));
-    let count = shape.dimensions.iter().product::<i64>() as usize;
-    match elements {
-        Some(elements) if elements.len() == count => nested(&elements, &shape.dimensions),
-        _ => "{...}".into(),
+    let dims = &shape.dimensions;
+    let count = dims.iter().fold(1i64, |n, &d| n.saturating_mul(d));
+    let dtype = DType::from_xla_code(shape.element_type).filter(|_| count < MANY);
+    let elements = dtype.map(|dtype| elements(literal, dtype, dims.is_empty()));
+    match elements.filter(|e| e.len() as i64 == count) {
+        None => "{...}".into(),
+        Some(elements) if dims.len() == 1 => format!("{{{}}}", elements.join(", ")),
+        Some(elements) => nested(&elements, dims),
     }
 }
 
-fn elements(literal: &LiteralProto, dtype: DType) -> Vec<String> {
+fn elements(literal: &LiteralProto, dtype: DType, is_scalar: bool) -> Vec<String> {
     fn all<T: ToString>(values: &[T]) -> Vec<String> {
         values.iter().map(T::to_string).collect()
     }
-    fn pairs<T: Copy + Into<f64>>(values: &[T], digits: usize) -> Vec<String> {
-        let part = |x: T| float(x.into(), digits);
+    fn pairs<T: Copy>(values: &[T], part: fn(T) -> String) -> Vec<String> {
         values.chunks_exact(2).map(|pair| format!("({}, {})", part(pair[0]), part(pair[1]))).collect()
     }
     match dtype {
-        DType::Pred => all(&literal.preds),
+        DType::Pred if is_scalar => all(&literal.preds),
+        DType::Pred => literal.preds.iter().map(|&yes| u8::from(yes).to_string()).collect(),
         DType::I32 => all(&literal.s32s),
         DType::I64 => all(&literal.s64s),
         DType::U32 => all(&literal.u32s),
         DType::U64 => all(&literal.u64s),
-        DType::F32 => literal.f32s.iter().map(|&x| float(x.into(), digits_of_single(x))).collect(),
-        DType::F64 => literal.f64s.iter().map(|&x| float(x, if has_few_digits(x) { 6 } else { 17 })).collect(),
-        DType::C64 => pairs(&literal.c64s, 9),
-        DType::C128 => pairs(&literal.c128s, 17),
+        DType::F32 => literal.f32s.iter().copied().map(single).collect(),
+        DType::F64 => literal.f64s.iter().copied().map(double).collect(),
+        DType::C64 => pairs(&literal.c64s, single),
+        DType::C128 => pairs(&literal.c128s, double),
         DType::I8 => from_bytes(&literal.s8s, dtype, 0),
         DType::U8 => from_bytes(&literal.u8s, dtype, 0),
         DType::I16 => from_bytes(&literal.s16s, dtype, 0),
@@ -58,16 +59,13 @@ fn from_bytes(bytes: &[u8], dtype: DType, digits: usize) -> Vec<String> {
     bytes.chunks_exact(reader.width()).map(one).collect()
 }
 
-fn digits_of_single(x: f32) -> usize {
-    if format!("{x:.5e}").parse() == Ok(x) {
-        6
-    } else {
-        9
-    }
+/// Six digits where they are exact, else as many as any number needs.
+fn single(x: f32) -> String {
+    float(x.into(), if format!("{x:.5e}").parse() == Ok(x) { 6 } else { 9 })
 }
 
-fn has_few_digits(x: f64) -> bool {
-    format!("{x:.5e}").parse() == Ok(x)
+fn double(x: f64) -> String {
+    float(x, if format!("{x:.5e}").parse() == Ok(x) { 6 } else { 17 })
 }
 
 /// C's `%g`: so many significant digits, without zeros at the end, with an exponent where that is shorter.
@@ -98,7 +96,7 @@ fn without_zeros(number: &str) -> &str {
 fn nested(elements: &[String], dims: &[i64]) -> String {
     match dims {
         [] => elements.concat(),
-        [_] => format!("{{{}}}", elements.join(", ")),
+        [_] => format!("{{ {} }}", elements.join(", ")),
         [first, rest @ ..] => {
             let each = elements.len() / (*first).max(1) as usize;
             let parts: Vec<_> = elements.chunks(each.max(1)).map(|part| nested(part, rest)).collect();
@@ -124,8 +122,8 @@ mod tests {
         ] {
             assert_eq!(float(x, digits), text);
         }
-        assert_eq!(digits_of_single(0.1), 6);
-        assert_eq!(digits_of_single(1.0 / 3.0), 9);
+        assert_eq!(single(0.1), "0.1");
+        assert_eq!(single(1.0 / 3.0), "0.333333343");
     }
 
     #[test]
@@ -133,7 +131,7 @@ mod tests {
         let shape = |dims: &[i64]| ShapeProto { element_type: 4, dimensions: dims.into(), ..Default::default() };
         let literal = |n: i32| LiteralProto { s32s: (1..=n).collect(), ..Default::default() };
         assert_eq!(text(&literal(1), &shape(&[])), "1");
-        assert_eq!(text(&literal(4), &shape(&[2, 2])), "{ {1, 2}, {3, 4} }");
+        assert_eq!(text(&literal(4), &shape(&[2, 2])), "{ { 1, 2 }, { 3, 4 } }");
         assert_eq!(text(&literal(0), &shape(&[0])), "{}");
         assert_eq!(text(&literal(12), &shape(&[12])), "{...}");
         assert_eq!(text(&literal(1), &shape(&[2])), "{...}", "a literal that lacks elements");
