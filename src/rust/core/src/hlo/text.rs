@@ -201,3 +201,170 @@ pub(super) fn numbered(items: impl Iterator<Item = String>) -> String {
     let with_number = |(i, item)| if i > 0 && i % 5 == 0 { format!("/*index={i}*/{item}") } else { item };
     items.enumerate().map(with_number).collect::<Vec<_>>().join(", ")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const F32: i32 = 11;
+
+    fn array(dims: &[i64]) -> ShapeProto {
+        let minor_to_major = (0..dims.len() as i64).rev().collect();
+        let layout = Some(LayoutProto { minor_to_major, ..Default::default() });
+        ShapeProto { element_type: F32, dimensions: dims.into(), layout, ..Default::default() }
+    }
+
+    fn instruction(id: i64, opcode: &str, dims: &[i64], operands: &[i64]) -> HloInstructionProto {
+        HloInstructionProto {
+            name: format!("{opcode}.{id}"),
+            opcode: opcode.into(),
+            shape: Some(array(dims)),
+            id,
+            operand_ids: operands.into(),
+            ..Default::default()
+        }
+    }
+
+    fn module() -> HloModuleProto {
+        let ids = InstructionSequence { instruction_ids: vec![1, 2] };
+        HloModuleProto {
+            name: "m".into(),
+            computations: vec![HloComputationProto {
+                name: "main".into(),
+                instructions: vec![instruction(2, "negate", &[2, 3], &[1]), instruction(1, "parameter", &[2, 3], &[])],
+                id: 7,
+                root_id: 2,
+                ..Default::default()
+            }],
+            host_program_shape: Some(ProgramShapeProto {
+                parameters: vec![array(&[2, 3])],
+                result: Some(array(&[2, 3])),
+                ..Default::default()
+            }),
+            entry_computation_id: 7,
+            schedule: Some(HloScheduleProto { sequences: [(7, ids)].into() }),
+            input_output_alias: Some(InputOutputAliasProto { entries: vec![AliasEntryProto::default()] }),
+            buffer_donor: Some(BufferDonorProto { entries: vec![DonorEntryProto::default()] }),
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn a_module_is_written_in_the_order_of_its_schedule() {
+        assert_eq!(
+            module().text(),
+            "HloModule m, is_scheduled=true, input_output_alias={ {}: (0, {}, may-alias) }, buffer_donor={ (0, {}) }, \
+             entry_computation_layout={(f32[2,3]{1,0})->f32[2,3]{1,0}}\n\n\
+             ENTRY %main (parameter.1: f32[2,3]) -> f32[2,3] {\n  \
+               %parameter.1 = f32[2,3]{1,0} parameter(0)\n  \
+               ROOT %negate.2 = f32[2,3]{1,0} negate(%parameter.1)\n}\n"
+        );
+    }
+
+    #[test]
+    fn a_module_that_refers_to_nothing_is_written_all_the_same() {
+        let mut module = module();
+        let main = &mut module.computations[0];
+        main.instructions[0].operand_ids = vec![99];
+        main.instructions[0].called_computation_ids = vec![98];
+        main.instructions[0].metadata = Some(OpMetadata { stack_frame_id: -3, ..Default::default() });
+        main.root_id = 97;
+        module.stack_frame_index = Some(StackFrameIndex::default());
+        module.schedule = None;
+        assert!(module.text().contains("%negate.2 = f32[2,3]{1,0} negate(%?), to_apply=%?\n"), "{}", module.text());
+        assert_eq!(HloModuleProto::default().text(), "HloModule \n");
+    }
+
+    #[test]
+    fn shapes_tell_tiles_memory_spaces_and_dynamic_dimensions() {
+        let mut shape = array(&[2, 3]);
+        shape.is_dynamic_dimension = vec![true, false];
+        let layout = shape.layout.as_mut().unwrap();
+        layout.tiles = vec![TileProto { dimensions: vec![8, 128] }, TileProto { dimensions: vec![2] }];
+        layout.memory_space = 5;
+        assert_eq!(shape.text(true), "f32[<=2,3]{1,0:T(8,128)(2)S(5)}");
+        let tuple = ShapeProto { element_type: TUPLE, tuple_shapes: vec![array(&[]); 6], ..Default::default() };
+        assert_eq!(tuple.text(true), "(f32[], f32[], f32[], f32[], f32[], /*index=5*/f32[])");
+    }
+
+    /// The attributes of an instruction in a computation that calls `%c1` and `%c2` by these numbers.
+    fn attributes(instruction: &HloInstructionProto) -> String {
+        let computations = [(1, "c1"), (2, "c2")].into();
+        let frames = StackFrameIndex {
+            file_names: vec!["f.py".into()],
+            file_locations: vec![FileLocation { file_name_id: 1, line: 7 }],
+            stack_frames: vec![StackFrame { file_location_id: 1 }],
+        };
+        let context = Context {
+            instructions: [(instruction.id, instruction)].into(),
+            computations: &computations,
+            source: Some(&frames),
+        };
+        instruction.attributes(&context).join(", ")
+    }
+
+    #[test]
+    fn collectives_tell_their_groups() {
+        let groups = [vec![0, 2], vec![1, 3]].map(|replica_ids| ReplicaGroup { replica_ids });
+        let mut collective = instruction(5, "all-reduce", &[4], &[]);
+        collective.channel_id = 1;
+        collective.replica_groups = groups.into();
+        collective.use_global_device_ids = true;
+        collective.called_computation_ids = vec![1];
+        assert_eq!(
+            attributes(&collective),
+            "channel_id=1, replica_groups={{0,2},{1,3}}, use_global_device_ids=true, to_apply=%c1"
+        );
+        collective.iota_collective_device_list = Some(IotaReplicaGroupList {
+            num_replica_groups: 2,
+            num_devices_per_group: 2,
+            iota_reshape_dims: vec![2, 2],
+            iota_transpose_perm: vec![1, 0],
+        });
+        assert!(attributes(&collective).contains("replica_groups=[2,2]<=[2,2]T(1,0), "));
+        let mut permute = instruction(5, "collective-permute", &[4], &[]);
+        permute.source_target_pairs =
+            vec![SourceTarget { source: 0, target: 1 }, SourceTarget { source: 1, target: 0 }];
+        assert_eq!(attributes(&permute), "source_target_pairs={{0,1},{1,0}}");
+    }
+
+    #[test]
+    fn shardings_tell_tiles_and_devices() {
+        let mut parameter = instruction(5, "parameter", &[4], &[]);
+        let mut sharding = OpSharding { kind: 3, tile_dims: vec![2, 1], ..Default::default() };
+        sharding.tile_devices = vec![0, 1];
+        let mut text = |sharding: &OpSharding| {
+            parameter.sharding = Some(sharding.clone());
+            attributes(&parameter)
+        };
+        assert_eq!(text(&sharding), "sharding={devices=[2,1]0,1}");
+        sharding.iota_reshape_dims = vec![2];
+        sharding.replicate_on_last_tile_dim = true;
+        assert_eq!(text(&sharding), "sharding={devices=[2,1]<=[2] last_tile_dim_replicate}");
+        let tuple = OpSharding { kind: 2, tuple_shardings: vec![OpSharding::default(); 2], ..Default::default() };
+        assert_eq!(text(&tuple), "sharding={{replicated}, {replicated}}");
+    }
+
+    #[test]
+    fn calls_tell_target_and_computations() {
+        let mut call = instruction(5, "custom-call", &[4], &[]);
+        call.custom_call_target = "a\"b".into();
+        call.custom_call_api_version = 4;
+        call.output_operand_aliasing = vec![OutputOperandAliasing { operand_index: 1, ..Default::default() }];
+        call.called_computation_ids = vec![1, 2];
+        call.backend_config = b"{uplo = 76 : ui8}".to_vec();
+        call.metadata = Some(OpMetadata { op_name: "f".into(), stack_frame_id: 1, ..Default::default() });
+        assert_eq!(
+            attributes(&call),
+            "custom_call_target=\"a\\\"b\", output_to_operand_aliasing={{}: (1, {})}, \
+             api_version=API_VERSION_TYPED_FFI, called_computations={%c1, %c2}, \
+             metadata={op_name=\"f\" source_file=\"f.py\" source_line=7}, backend_config={uplo = 76 : ui8}"
+        );
+        let mut choice = instruction(5, "conditional", &[4], &[6]);
+        choice.called_computation_ids = vec![1, 2];
+        assert_eq!(attributes(&choice), "branch_computations={%c1, %c2}");
+        let mut repeat = instruction(5, "while", &[4], &[6]);
+        repeat.called_computation_ids = vec![1, 2];
+        assert_eq!(attributes(&repeat), "condition=%c2, body=%c1");
+    }
+}
