@@ -14,8 +14,8 @@
 #'   - `layout`: the dimensions from fastest to slowest varying, counted from 0, as in HLO; `"{1,0}"` is row-major.
 #'   - `donated`: whether an execution takes over the input's memory.
 #'   - `alias`: the output that then lives there, counted from 1; `NA` for none.
-#'   - `memory_kind`: the memory space that the program asks for, such as `"device"`; `NA` when unknown. A CPU takes every
-#'     space for the same.
+#'   - `memory_kind`: the memory space that the program asks for, such as `"device"`; `NA` when unknown. A CPU takes
+#'     every space for the same.
 #' * `executable_outputs()`: a data frame like it, without names, whose `alias` is the input in whose memory the output
 #'   lives.
 #' * `executable_cost()`: what the compiler reckons that one execution costs, a named numeric vector. `flops` are
@@ -145,17 +145,20 @@ print.summary.PJRTLoadedExecutable <- function(x, ...) {
 
 # `main(%x: f32[2x2] donated, %y: f32[2x2]) -> f32[2x2]`, with an ellipsis for most of many.
 signature_line <- function(described) {
-  type <- function(table) {
-    sprintf("%s[%s]", table$dtype, vapply(table$shape, paste, "", collapse = "x"))
-  }
   inputs <- described$inputs
   names <- ifelse(nzchar(inputs$name), paste0(inputs$name, ": "), "")
-  inputs <- paste0(names, type(inputs), ifelse(inputs$donated, " donated", ""), recycle0 = TRUE)
-  outputs <- type(described$outputs)
+  inputs <- paste0(names, types(inputs), ifelse(inputs$donated, " donated", ""), recycle0 = TRUE)
+  outputs <- types(described$outputs)
   result <- toString(some_of(outputs))
-  sprintf("%s(%s) -> %s", described$name, toString(some_of(inputs)), if (length(outputs) == 1L) result else {
-    paste0("(", result, ")")
-  })
+  if (length(outputs) != 1L) {
+    result <- paste0("(", result, ")")
+  }
+  sprintf("%s(%s) -> %s", described$name, toString(some_of(inputs)), result)
+}
+
+# `f32[2x2]` for each row.
+types <- function(table) {
+  sprintf("%s[%s]", table$dtype, vapply(table$shape, paste, "", collapse = "x"))
 }
 
 some_of <- function(x, most = 8L) {
@@ -190,8 +193,10 @@ print_table <- function(title, table) {
   if (nrow(table) == 0L) {
     cat("none\n")
   } else {
-    table$shape <- vapply(table$shape, paste, "", collapse = "x")
-    print(as.data.frame(table), right = FALSE)
+    table$dtype <- types(table)
+    table$shape <- NULL
+    names(table)[names(table) == "dtype"] <- "type"
+    print(table, right = FALSE)
   }
 }
 

@@ -10,9 +10,9 @@
 #'
 #' @param program A `PJRTProgram`.
 #' @param device The device to compile for: anything that [as_pjrt_device()] takes.
-#' @return A `PJRTHloModuleSrcs`: a list of `before_optimizations` and `after_optimizations`, each one string that prints as
-#'   text, or `NULL` when the compiler did not tell. The attribute `module` is the module's name, `dir` the folder with the
-#'   files.
+#' @return A `PJRTHloModuleSrcs`: a list of `before_optimizations` and `after_optimizations`, each one string that
+#'   prints as text, or `NULL` when the compiler did not tell. The attribute `module` is the module's name, `dir` the
+#'   folder with the files.
 #' @section Errors:
 #' What [pjrt_compile()] raises, and `pjrt_error_unsupported_call` when the plugin tells neither stage.
 #' @seealso [optimized_program()] for a program that is compiled already

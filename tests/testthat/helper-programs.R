@@ -50,7 +50,7 @@ loop_program <- function(steps, x = "") {
 }
 
 # One program each for the kinds of instructions that HLO text writes in a way of its own.
-list_programs <- function() {
+kinds_of_programs <- function() {
   main <- function(arguments, results, ...) {
     names <- paste0("%r", seq_along(results), collapse = ", ")
     types <- paste(results, collapse = ", ")
@@ -58,7 +58,8 @@ list_programs <- function() {
   }
   list(
     elementwise = main(
-      "%x: tensor<8x16xf32>, %y: tensor<8x16xf32> {tf.aliasing_output = 0 : i32}", c("tensor<8x16xf32>", "tensor<8x16xi1>"),
+      "%x: tensor<8x16xf32>, %y: tensor<8x16xf32> {tf.aliasing_output = 0 : i32}",
+      c("tensor<8x16xf32>", "tensor<8x16xi1>"),
       "%0 = stablehlo.exponential %x : tensor<8x16xf32>",
       "%r1 = stablehlo.add %0, %y : tensor<8x16xf32>",
       "%r2 = stablehlo.compare GT, %0, %y, TOTALORDER : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xi1>"
@@ -77,7 +78,8 @@ list_programs <- function() {
     convolution = main(
       "%x: tensor<1x8x8x3xf32>, %k: tensor<3x3x3x4xf32>", "tensor<1x4x4x4xf32>",
       "%r1 = stablehlo.convolution(%x, %k) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],",
-      "  window = {stride = [2, 2], pad = [[0, 1], [0, 1]]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64}",
+      "  window = {stride = [2, 2], pad = [[0, 1], [0, 1]]}",
+      "  {batch_group_count = 1 : i64, feature_group_count = 1 : i64}",
       "  : (tensor<1x8x8x3xf32>, tensor<3x3x3x4xf32>) -> tensor<1x4x4x4xf32>"
     ),
     sort = main(
@@ -89,7 +91,8 @@ list_programs <- function() {
       "}) : (tensor<4x7xi32>) -> tensor<4x7xi32>"
     ),
     parts = main(
-      "%x: tensor<8x16xf32>, %i: tensor<i32>", c("tensor<2x16xf32>", "tensor<9x19xf32>", "tensor<2x2xf32>", "tensor<16x8xf32>"),
+      "%x: tensor<8x16xf32>, %i: tensor<i32>",
+      c("tensor<2x16xf32>", "tensor<9x19xf32>", "tensor<2x2xf32>", "tensor<16x8xf32>"),
       "%c = stablehlo.constant dense<1.0e-01> : tensor<f32>",
       "%r1 = stablehlo.slice %x [1:5:2, 0:16] : (tensor<8x16xf32>) -> tensor<2x16xf32>",
       "%r2 = stablehlo.pad %x, %c, low = [0, 1], high = [1, 2], interior = [0, 0]",
@@ -100,7 +103,8 @@ list_programs <- function() {
     ),
     constants = main(
       "%x: tensor<f32>", c(
-        "tensor<2x2xf64>", "tensor<2x2x2xi16>", "tensor<1x2xcomplex<f32>>", "tensor<2xi1>", "tensor<f16>", "tensor<12xi8>"
+        "tensor<2x2xf64>", "tensor<2x2x2xi16>", "tensor<1x2xcomplex<f32>>", "tensor<2xi1>", "tensor<f16>",
+        "tensor<12xi8>"
       ),
       "%r1 = stablehlo.constant dense<[[1.0e300, -0.1], [0.33333333333333333, -0.0]]> : tensor<2x2xf64>",
       "%r2 = stablehlo.constant dense<[[[1, 2], [3, 4]], [[5, 6], [7, 8]]]> : tensor<2x2x2xi16>",

@@ -123,7 +123,7 @@ hlo_blocks <- function(text) {
 }
 
 test_that("the optimized program's text is what XLA itself writes", {
-  for (program in list_programs()) {
+  for (program in kinds_of_programs()) {
     program <- pjrt_program(program)
     text <- optimized_program(pjrt_compile(program))
     expect_identical(hlo_blocks(text), hlo_blocks(inspect_hlo(program)$after_optimizations))

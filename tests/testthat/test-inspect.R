@@ -33,8 +33,11 @@ test_that("a program is inspected for the device that is asked for, in any form"
 })
 
 test_that("programs in every format can be inspected", {
-  expect_match(inspect_hlo(pjrt_program(path = fixture("square.mlirbc")))$before_optimizations, "multiply")
-  expect_match(inspect_hlo(pjrt_program(path = fixture("square.hlo.pb"), format = "hlo"))$before_optimizations, "multiply")
+  bytecode <- pjrt_program(path = fixture("square.mlirbc"))
+  hlo <- pjrt_program(path = fixture("square.hlo.pb"), format = "hlo")
+  for (program in list(bytecode, hlo)) {
+    expect_match(inspect_hlo(program)$before_optimizations, "multiply")
+  }
 })
 
 test_that("two programs do not mix, and one may be inspected twice", {
@@ -59,7 +62,7 @@ inspect_two <- quote({
   add <- inspect_hlo(pjrt_program(add_program("3xf32")))
   warm <- compile(unary_program("7xf32"))
   multiply <- inspect_hlo(pjrt_program(unary_program("5xf32", "multiply")))
-  text <- c(add$before_optimizations, add$after_optimizations, multiply$before_optimizations, multiply$after_optimizations)
+  text <- c(unlist(add), unlist(multiply))
   cat(grepl("f32[3]", text, fixed = TRUE), "\n")
   cat(grepl("f32[5]", text, fixed = TRUE), "\n")
   cat(attr(add, "dir") == Sys.getenv("DUMP_DIR"), length(list.files(Sys.getenv("DUMP_DIR"))) > 0L, "\n")

@@ -7,8 +7,8 @@ use pjrt_core::options::{CompileOptions, OptionValue};
 use pjrt_core::{Device, Executable};
 use std::collections::BTreeMap;
 
-/// Compiles a program for a device and gives the optimized HLO text, NULL where the plugin does not tell it. When `folder` is
-/// a string, the compiler writes the stages into that folder.
+/// Compiles a program for a device and gives the optimized HLO text, NULL where the plugin does not tell it. When `folder`
+/// is a string, the compiler writes the stages into that folder.
 #[extendr]
 fn hlo_inspect(program: Robj, device: Robj, folder: Nullable<String>) -> Outcome<Robj> {
     let debug_options = match folder {

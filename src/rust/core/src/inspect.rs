@@ -31,7 +31,8 @@ impl Executable {
     /// Equal for equal programs, compiled in the same way.
     ///
     /// # Errors
-    /// `UnsupportedCall` or code 12 (unimplemented) when the plugin has none; `Forked`, `ClientClosed`. So for all below.
+    /// `UnsupportedCall` or code 12 (unimplemented) when the plugin has none; `Forked`, `ClientClosed`. So it is for all
+    /// below.
     pub fn fingerprint(&self) -> Result<String> {
         let told = self.describe()?;
         let api = self.client().plugin().api();
