@@ -26,7 +26,8 @@
 #'   results. `NA` stands for what the plugin is too old to tell.
 #' * `executable_fingerprint()`: a string, equal for programs that were compiled to the same.
 #' * `optimized_program()`: the program after the compiler's optimizations, for one device: a string that prints as it
-#'   is, or a raw vector. [inspect_hlo()] shows it next to the program before that.
+#'   is, or a raw vector, for other tools: it cannot be compiled once more. [inspect_hlo()] shows it next to the program
+#'   before that.
 #' * `format()`: the program's signature in a line.
 #' * `summary()`: a list with everything: `name`, `inputs`, `outputs`, `num_replicas`, `num_partitions`, `devices`,
 #'   `fingerprint`, `cost`, `memory` and `code_size`, the bytes of machine code. What the plugin does not tell is `NA`

@@ -3,7 +3,6 @@
 use crate::buffer::Spec;
 use crate::dtype::DType;
 use crate::layout;
-use prost::encoding::{decode_key, skip_field, DecodeContext};
 use std::fmt::Write;
 
 mod attributes;
@@ -12,24 +11,6 @@ mod proto;
 mod text;
 
 pub use proto::*;
-
-/// A serialized `HloModuleProto` without its schedule; all else stays, whether it is known here or not.
-pub(crate) fn without_schedule(module: &[u8]) -> Vec<u8> {
-    const SCHEDULE: u32 = 7;
-    let mut rest = module;
-    let mut kept = Vec::with_capacity(module.len());
-    while !rest.is_empty() {
-        let field = rest;
-        let Ok((tag, wire_type)) = decode_key(&mut rest) else { break };
-        if skip_field(wire_type, tag, &mut rest, DecodeContext::default()).is_err() {
-            break;
-        }
-        if tag != SCHEDULE {
-            kept.extend_from_slice(&field[..field.len() - rest.len()]);
-        }
-    }
-    kept
-}
 
 impl ShapeProto {
     /// The array that the shape describes; `None` for tuples, tokens and types unknown here.

@@ -1,7 +1,7 @@
 //! Programs: what a compiler takes, StableHLO as text or bytecode, or a serialized HLO module.
 
 use crate::error::{Error, Kind, Result};
-use crate::hlo::{self, HloModuleProto};
+use crate::hlo::HloModuleProto;
 use crate::mlir;
 use prost::Message;
 
@@ -38,8 +38,9 @@ impl Program {
     /// Takes a program's code after checks against what makes a compiler crash.
     ///
     /// # Errors
-    /// `InvalidInput` for empty code, text that [`mlir::check`] refuses, or an `hlo` program that is no HLO module.
-    pub fn new(mut code: Vec<u8>, format: Format) -> Result<Program> {
+    /// `InvalidInput` for empty code, text that [`mlir::check`] refuses, or an `hlo` program that is no HLO module, or
+    /// an optimized one.
+    pub fn new(code: Vec<u8>, format: Format) -> Result<Program> {
         if code.is_empty() {
             fail!(InvalidInput, "The program is empty.");
         }
@@ -49,9 +50,13 @@ impl Program {
                     Error::new(Kind::InvalidInput, format!("The program is not a serialized HloModuleProto: {error}."))
                         .hint("A StableHLO program has format \"mlir\".")
                 })?;
-                // XLA's compiler finds an order of its own, and may abort when there is one already.
-                if module.schedule.is_some() {
-                    code = hlo::without_schedule(&code);
+                // XLA may abort on what its compiler has made.
+                if module.schedule.is_some() || module.has_opcode("fusion") {
+                    return Err(Error::new(
+                        Kind::InvalidInput,
+                        "The HLO module has been optimized by a compiler already.",
+                    )
+                    .hint("Programs can be optimized once only: take the one from before."));
                 }
             }
             Format::Mlir if !code.starts_with(BYTECODE_MAGIC) => mlir::check(&code)?,
@@ -92,6 +97,7 @@ impl Program {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hlo::{HloComputationProto, HloInstructionProto};
 
     #[test]
     fn what_would_crash_a_compiler_is_refused() {
@@ -102,15 +108,17 @@ mod tests {
     }
 
     #[test]
-    fn an_order_of_execution_is_left_out_and_nothing_else() {
-        let mut module = HloModuleProto { name: "m".into(), entry_computation_id: 3, ..Default::default() };
-        let plain = module.encode_to_vec();
-        module.schedule = Some(Default::default());
-        let unknown = [0xfa, 0x3f, 0x01, 0x07];
-        let program = |module: &HloModuleProto| {
-            let code = [module.encode_to_vec().as_slice(), &unknown].concat();
-            Program::new(code, Format::Hlo).unwrap().code().to_vec()
-        };
-        assert_eq!(program(&module), [plain.as_slice(), &unknown].concat());
+    fn modules_that_a_compiler_has_made_are_refused() {
+        let fusion = HloInstructionProto { opcode: "fusion".into(), ..Default::default() };
+        let computation = HloComputationProto { instructions: vec![fusion], ..Default::default() };
+        let fused = HloModuleProto { computations: vec![computation], ..Default::default() };
+        let scheduled = HloModuleProto { schedule: Some(Default::default()), ..Default::default() };
+        for module in [fused, scheduled] {
+            let error = Program::new(module.encode_to_vec(), Format::Hlo).unwrap_err();
+            assert_eq!(error.kind(), Kind::InvalidInput);
+            assert!(error.message().contains("optimized"), "{error}");
+        }
+        let plain = HloModuleProto { name: "m".into(), ..Default::default() };
+        assert!(Program::new(plain.encode_to_vec(), Format::Hlo).is_ok());
     }
 }
