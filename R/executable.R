@@ -1,7 +1,8 @@
 #' Know your program
 #'
 #' What an executable takes and gives, what it costs, what memory it needs, and what the compiler made of the program.
-#' `summary()` tells all of it at once.
+#' `summary()` tells all of it at once. Of a program that is cut into partitions, shapes, costs and memory are those of
+#' one part.
 #'
 #' @param executable A `PJRTLoadedExecutable`, from [pjrt_compile()].
 #' @param format `"text"` for HLO text, `"bytes"` for a serialized `HloModuleProto`.
