@@ -46,9 +46,3 @@ new_build_options <- function(num_replicas = 1L, num_partitions = 1L, device_ord
     class = "PJRTBuildOptions"
   )
 }
-
-#' @export
-print.PJRTLoadedExecutable <- function(x, ...) {
-  cat("<PJRTLoadedExecutable>\n")
-  invisible(x)
-}

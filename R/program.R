@@ -5,11 +5,12 @@
 #' @param src The program's text, one string or one for each line, or its bytes as a raw vector.
 #' @param path A file with the program, instead of `src`.
 #' @param format `"mlir"` for StableHLO, as text, as MLIR bytecode or as a portable artifact; `"hlo"` for a serialized
-#'   `HloModuleProto`.
+#'   `HloModuleProto` that no compiler has optimized.
 #' @return A `PJRTProgram`.
 #' @section Errors:
 #' `pjrt_error_invalid_input` when not exactly one of `src` and `path` is given, or the program is empty, nested too
-#' deep for a compiler, or no HLO module although `format` says so. Other mistakes are found by [pjrt_compile()].
+#' deep for a compiler, or no HLO module although `format` says so, or one that a compiler has optimized, which makes
+#' XLA crash. Other mistakes are found by [pjrt_compile()].
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' program <- pjrt_program("
 #' func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {

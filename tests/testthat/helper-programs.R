@@ -48,3 +48,71 @@ loop_program <- function(steps, x = "") {
   return %%f : tensor<f64>
 }", x, if (is.finite(steps)) format(steps, scientific = FALSE) else "4611686018427387904")
 }
+
+# One program each for the kinds of instructions that HLO text writes in a way of its own.
+kinds_of_programs <- function() {
+  main <- function(arguments, results, ...) {
+    names <- paste0("%r", seq_along(results), collapse = ", ")
+    types <- paste(results, collapse = ", ")
+    c(sprintf("func.func @main(%s) -> (%s) {", arguments, types), ..., sprintf("  return %s : %s", names, types), "}")
+  }
+  list(
+    elementwise = main(
+      "%x: tensor<8x16xf32>, %y: tensor<8x16xf32> {tf.aliasing_output = 0 : i32}",
+      c("tensor<8x16xf32>", "tensor<8x16xi1>"),
+      "%0 = stablehlo.exponential %x : tensor<8x16xf32>",
+      "%r1 = stablehlo.add %0, %y : tensor<8x16xf32>",
+      "%r2 = stablehlo.compare GT, %0, %y, TOTALORDER : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xi1>"
+    ),
+    dot = main(
+      "%x: tensor<3x4x5xf32>, %y: tensor<3x5x6xf32>", "tensor<3x4x6xf32>",
+      "%r1 = stablehlo.dot_general %x, %y, batching_dims = [0] x [0], contracting_dims = [2] x [1],",
+      "  precision = [HIGHEST, HIGHEST] : (tensor<3x4x5xf32>, tensor<3x5x6xf32>) -> tensor<3x4x6xf32>"
+    ),
+    reduce = main(
+      "%x: tensor<8x16xf32>", "tensor<8xf32>",
+      "%c = stablehlo.constant dense<0xFF800000> : tensor<f32>",
+      "%r1 = stablehlo.reduce(%x init: %c) applies stablehlo.maximum across dimensions = [1]",
+      "  : (tensor<8x16xf32>, tensor<f32>) -> tensor<8xf32>"
+    ),
+    convolution = main(
+      "%x: tensor<1x8x8x3xf32>, %k: tensor<3x3x3x4xf32>", "tensor<1x4x4x4xf32>",
+      "%r1 = stablehlo.convolution(%x, %k) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],",
+      "  window = {stride = [2, 2], pad = [[0, 1], [0, 1]]}",
+      "  {batch_group_count = 1 : i64, feature_group_count = 1 : i64}",
+      "  : (tensor<1x8x8x3xf32>, tensor<3x3x3x4xf32>) -> tensor<1x4x4x4xf32>"
+    ),
+    sort = main(
+      "%x: tensor<4x7xi32>", "tensor<4x7xi32>",
+      "%r1 = \"stablehlo.sort\"(%x) <{dimension = 1 : i64, is_stable = true}> ({",
+      "  ^bb0(%a: tensor<i32>, %b: tensor<i32>):",
+      "  %0 = stablehlo.compare LT, %a, %b, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>",
+      "  stablehlo.return %0 : tensor<i1>",
+      "}) : (tensor<4x7xi32>) -> tensor<4x7xi32>"
+    ),
+    parts = main(
+      "%x: tensor<8x16xf32>, %i: tensor<i32>",
+      c("tensor<2x16xf32>", "tensor<9x19xf32>", "tensor<2x2xf32>", "tensor<16x8xf32>"),
+      "%c = stablehlo.constant dense<1.0e-01> : tensor<f32>",
+      "%r1 = stablehlo.slice %x [1:5:2, 0:16] : (tensor<8x16xf32>) -> tensor<2x16xf32>",
+      "%r2 = stablehlo.pad %x, %c, low = [0, 1], high = [1, 2], interior = [0, 0]",
+      "  : (tensor<8x16xf32>, tensor<f32>) -> tensor<9x19xf32>",
+      "%r3 = stablehlo.dynamic_slice %x, %i, %i, sizes = [2, 2]",
+      "  : (tensor<8x16xf32>, tensor<i32>, tensor<i32>) -> tensor<2x2xf32>",
+      "%r4 = stablehlo.transpose %x, dims = [1, 0] : (tensor<8x16xf32>) -> tensor<16x8xf32>"
+    ),
+    constants = main(
+      "%x: tensor<f32>", c(
+        "tensor<2x2xf64>", "tensor<2x2x2xi16>", "tensor<1x2xcomplex<f32>>", "tensor<2xi1>", "tensor<f16>",
+        "tensor<12xi8>"
+      ),
+      "%r1 = stablehlo.constant dense<[[1.0e300, -0.1], [0.33333333333333333, -0.0]]> : tensor<2x2xf64>",
+      "%r2 = stablehlo.constant dense<[[[1, 2], [3, 4]], [[5, 6], [7, 8]]]> : tensor<2x2x2xi16>",
+      "%r3 = stablehlo.constant dense<[[(1.0, -2.0), (0.1, 1.0e20)]]> : tensor<1x2xcomplex<f32>>",
+      "%r4 = stablehlo.constant dense<[true, false]> : tensor<2xi1>",
+      "%r5 = stablehlo.constant dense<0.1> : tensor<f16>",
+      "%r6 = stablehlo.constant dense<[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]> : tensor<12xi8>"
+    ),
+    loop = loop_program(10)
+  )
+}

@@ -112,7 +112,9 @@ test_that("children that use the parent's objects get an error at once, and the 
       scalar = function() pjrt_scalar(1L), compile = function() compile(unary_program("f32")),
       print = function() print(x), promise = function() as_array_async(x),
       value = function() value(promise), copy = function() copy_buffer(x, "cpu:1"), raw = function() as_raw(x, TRUE),
-      format = function() format_buffer(x), empty = function() pjrt_empty("f32", 2)
+      format = function() format_buffer(x), empty = function() pjrt_empty("f32", 2),
+      summary = function() summary(double), optimized = function() optimized_program(double),
+      inspect = function() inspect_hlo(pjrt_program(unary_program("f32")))
     )
     began <- Sys.time()
     kinds <- parallel::mclapply(uses, kind, mc.cores = 2)

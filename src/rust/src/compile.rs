@@ -9,7 +9,11 @@ use pjrt_core::{Device, Executable};
 /// Compiles a program for a device.
 #[extendr]
 fn executable_compile(program: Robj, device: Robj, num_replicas: i32, num_partitions: i32) -> Outcome<Robj> {
-    let options = CompileOptions { num_replicas: num_replicas.into(), num_partitions: num_partitions.into() };
+    let options = CompileOptions {
+        num_replicas: num_replicas.into(),
+        num_partitions: num_partitions.into(),
+        ..Default::default()
+    };
     let device: &Device = handle::get(unsafe { device.get() }, "device")?;
     let executable = Executable::compile(device, program::get(&program)?, &options)?;
     Ok(handle::object(executable))

@@ -1,121 +1,16 @@
-//! The parts of XLA's protocol buffers that we read: what an HLO module takes, gives and aliases. Unknown fields are
-//! skipped, so a newer module decodes too.
+//! HLO modules, XLA's form of a program: what they take, give and alias, and their text.
 
 use crate::buffer::Spec;
 use crate::dtype::DType;
 use crate::layout;
-use prost::Message;
 use std::fmt::Write;
 
-#[derive(Clone, PartialEq, Message)]
-pub struct LayoutProto {
-    #[prost(int64, repeated, tag = "1")]
-    pub minor_to_major: Vec<i64>,
-}
+mod attributes;
+mod constant;
+mod proto;
+mod text;
 
-#[derive(Clone, PartialEq, Message)]
-pub struct ShapeProto {
-    /// XLA's `PrimitiveType`.
-    #[prost(int32, tag = "2")]
-    pub element_type: i32,
-    #[prost(int64, repeated, tag = "3")]
-    pub dimensions: Vec<i64>,
-    #[prost(message, repeated, tag = "4")]
-    pub tuple_shapes: Vec<ShapeProto>,
-    #[prost(message, optional, tag = "5")]
-    pub layout: Option<LayoutProto>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub struct ProgramShapeProto {
-    #[prost(message, repeated, tag = "1")]
-    pub parameters: Vec<ShapeProto>,
-    #[prost(message, optional, tag = "2")]
-    pub result: Option<ShapeProto>,
-    #[prost(string, repeated, tag = "3")]
-    pub parameter_names: Vec<String>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub struct HloInstructionProto {
-    #[prost(string, tag = "1")]
-    pub name: String,
-    #[prost(string, tag = "2")]
-    pub opcode: String,
-    #[prost(message, optional, tag = "3")]
-    pub shape: Option<ShapeProto>,
-    #[prost(int64, tag = "9")]
-    pub parameter_number: i64,
-    #[prost(int64, tag = "35")]
-    pub id: i64,
-    #[prost(int64, repeated, tag = "36")]
-    pub operand_ids: Vec<i64>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub struct HloComputationProto {
-    #[prost(string, tag = "1")]
-    pub name: String,
-    #[prost(message, repeated, tag = "2")]
-    pub instructions: Vec<HloInstructionProto>,
-    #[prost(int64, tag = "5")]
-    pub id: i64,
-    #[prost(int64, tag = "6")]
-    pub root_id: i64,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub struct AliasEntryProto {
-    #[prost(int64, repeated, tag = "1")]
-    pub output_shape_index: Vec<i64>,
-    #[prost(int64, tag = "2")]
-    pub parameter_number: i64,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub struct InputOutputAliasProto {
-    #[prost(message, repeated, tag = "1")]
-    pub entries: Vec<AliasEntryProto>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub struct DonorEntryProto {
-    #[prost(int64, tag = "1")]
-    pub parameter_number: i64,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub struct BufferDonorProto {
-    #[prost(message, repeated, tag = "1")]
-    pub entries: Vec<DonorEntryProto>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub struct HloModuleProto {
-    #[prost(string, tag = "1")]
-    pub name: String,
-    #[prost(string, tag = "2")]
-    pub entry_computation_name: String,
-    #[prost(message, repeated, tag = "3")]
-    pub computations: Vec<HloComputationProto>,
-    #[prost(message, optional, tag = "4")]
-    pub host_program_shape: Option<ProgramShapeProto>,
-    #[prost(int64, tag = "5")]
-    pub id: i64,
-    #[prost(int64, tag = "6")]
-    pub entry_computation_id: i64,
-    #[prost(message, optional, tag = "8")]
-    pub input_output_alias: Option<InputOutputAliasProto>,
-    #[prost(message, optional, tag = "18")]
-    pub buffer_donor: Option<BufferDonorProto>,
-}
-
-/// What a plugin's `OptimizedProgram` holds when its format is `hlo_with_config`.
-#[derive(Clone, PartialEq, Message)]
-pub struct HloModuleProtoWithConfig {
-    #[prost(message, optional, tag = "1")]
-    pub hlo_module: Option<HloModuleProto>,
-}
+pub use proto::*;
 
 impl ShapeProto {
     /// The array that the shape describes; `None` for tuples, tokens and types unknown here.
@@ -129,7 +24,6 @@ impl ShapeProto {
 
     /// The arrays of a result: those of a tuple, or the one array.
     pub fn specs(&self) -> Option<Vec<Spec>> {
-        const TUPLE: i32 = 13;
         if self.element_type == TUPLE {
             self.tuple_shapes.iter().map(ShapeProto::spec).collect()
         } else {
@@ -155,6 +49,20 @@ impl HloModuleProto {
     /// Whether any computation holds an instruction with this opcode.
     pub fn has_opcode(&self, opcode: &str) -> bool {
         self.computations.iter().flat_map(|c| &c.instructions).any(|i| i.opcode == opcode)
+    }
+
+    /// The computation that is run.
+    pub fn entry(&self) -> Option<&HloComputationProto> {
+        self.computations.iter().find(|c| c.id == self.entry_computation_id)
+    }
+
+    /// The names of the inputs: those of the source, where a compiler noted them, else the parameters' own.
+    pub fn input_names(&self) -> Vec<String> {
+        let instructions = self.entry().map(|c| c.instructions.as_slice()).unwrap_or_default();
+        let mut parameters: Vec<_> = instructions.iter().filter(|i| i.opcode == "parameter").collect();
+        parameters.sort_by_key(|p| p.parameter_number);
+        let noted = |p: &HloInstructionProto| p.metadata.as_ref().map(|m| m.op_name.clone()).filter(|n| !n.is_empty());
+        parameters.into_iter().map(|p| noted(p).unwrap_or_else(|| p.name.clone())).collect()
     }
 
     /// The module in the text form of protocol buffers, as far as it is read here.

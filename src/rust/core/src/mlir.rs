@@ -1,4 +1,4 @@
-//! What is looked for in MLIR text before a compiler sees it: only what makes XLA's compiler crash instead of complain.
+//! What is looked for in MLIR text: what makes XLA's compiler crash instead of complain, and the names of the inputs.
 
 use crate::error::Result;
 
@@ -19,6 +19,21 @@ pub fn check(text: &[u8]) -> Result<()> {
         fail!(InvalidInput, "The function in line {line} of the program has no body; XLA cannot compile declarations.");
     }
     Ok(())
+}
+
+/// The names of the arguments of the function `main` as the text has them, such as `%x`; empty where there are none.
+pub fn argument_names(text: &[u8]) -> Vec<String> {
+    let code = blank_strings_and_comments(text);
+    let main = functions(&code).find_map(|(_, mut rest)| {
+        rest.skip_visibility();
+        let symbol = code.len() - rest.0.len();
+        let is_main = [&b"@main"[..], b"@\"main\""].iter().any(|name| {
+            let end = symbol + name.len();
+            text[symbol..].starts_with(name) && !code.get(end).is_some_and(|&byte| is_in_name(byte))
+        });
+        is_main.then_some(rest)
+    });
+    main.and_then(|mut rest| rest.argument_names()).unwrap_or_default()
 }
 
 /// The text with every byte of a string made `_`, and of a comment made a space; line ends stay.
@@ -76,15 +91,19 @@ fn nesting(code: &[u8]) -> usize {
 /// The line of the first `func.func` that declares a function and does not define it. Text that is no proper function
 /// is left to the compiler, which complains.
 fn function_without_body(code: &[u8]) -> Option<usize> {
+    let (start, _) = functions(code).find(|(_, rest)| Rest(rest.0).skip_signature() == Some(false))?;
+    Some(1 + code[..start].iter().filter(|&&b| b == b'\n').count())
+}
+
+/// Every function: where its keyword stands, and what follows that.
+fn functions(code: &[u8]) -> impl Iterator<Item = (usize, Rest<'_>)> {
     const KEYWORD: &[u8] = b"func.func";
     let starts = (0..code.len()).filter(|&i| code[i] == b'f' && code[i..].starts_with(KEYWORD));
-    for start in starts {
-        let mut rest = Rest(&code[start + KEYWORD.len()..]);
-        if rest.skip_signature() == Some(false) {
-            return Some(1 + code[..start].iter().filter(|&&b| b == b'\n').count());
-        }
-    }
-    None
+    starts.map(|start| (start, Rest(&code[start + KEYWORD.len()..])))
+}
+
+fn is_in_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"_.$-".contains(&byte)
 }
 
 /// What is still to be read of a function.
@@ -93,9 +112,7 @@ struct Rest<'a>(&'a [u8]);
 impl Rest<'_> {
     /// Reads name, arguments, results and attributes, and tells whether a body follows; `None` for anything else.
     fn skip_signature(&mut self) -> Option<bool> {
-        for visibility in [&b"public "[..], b"private ", b"nested "] {
-            self.skip(visibility);
-        }
+        self.skip_visibility();
         if !self.skip(b"@") {
             return None;
         }
@@ -108,6 +125,33 @@ impl Rest<'_> {
             self.skip_brackets(b'{')?;
         }
         Some(self.trimmed().first() == Some(&b'{'))
+    }
+
+    /// The names in the argument list that comes after the function's own name.
+    fn argument_names(&mut self) -> Option<Vec<String>> {
+        self.skip(b"@");
+        self.skip_name();
+        let start = self.trimmed().len();
+        let list = self.0;
+        self.skip_brackets(b'(')?;
+        let list = &list[1..start - self.0.len() - 1];
+        let mut names = Vec::new();
+        let (mut depth, mut is_next) = (0usize, true);
+        for (i, &byte) in list.iter().enumerate() {
+            match byte {
+                b'%' if is_next && depth == 0 => {
+                    let len = list[i + 1..].iter().take_while(|&&b| is_in_name(b)).count();
+                    names.push(String::from_utf8_lossy(&list[i..=i + len]).into_owned());
+                    is_next = false;
+                }
+                b',' if depth == 0 => is_next = true,
+                b'{' | b'(' | b'[' | b'<' => depth += 1,
+                b'>' if list[..i].ends_with(b"-") => {}
+                b'}' | b')' | b']' | b'>' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+        }
+        Some(names)
     }
 
     fn trimmed(&mut self) -> &[u8] {
@@ -126,8 +170,15 @@ impl Rest<'_> {
         }
     }
 
+    fn skip_visibility(&mut self) {
+        for visibility in [&b"public "[..], b"private ", b"nested "] {
+            self.skip(visibility);
+        }
+        self.trimmed();
+    }
+
     fn skip_name(&mut self) {
-        let end = self.0.iter().position(|b| !b.is_ascii_alphanumeric() && !b"_.$-".contains(b));
+        let end = self.0.iter().position(|&byte| !is_in_name(byte));
         self.0 = &self.0[end.unwrap_or(self.0.len())..];
     }
 
@@ -201,6 +252,24 @@ mod tests {
             "func.func @f(",
         ] {
             assert_eq!(body_missing(text), None, "{text}");
+        }
+    }
+    #[test]
+    fn the_arguments_of_main_are_found_by_name() {
+        let names = |text: &str| argument_names(text.as_bytes());
+        assert_eq!(names("func.func @main(%x: tensor<2xf32>, %y.1: tensor<f32>) -> tensor<f32> {"), ["%x", "%y.1"]);
+        assert_eq!(
+            names(
+                "func.func private @f(%a: i32) { }\nfunc.func public @\"main\" (%x: tensor<2xf32, #a<[0, 1]>> \
+                 {a = \", %no\", b = {c = 1, d}} loc(\"(%z\"(#loc)), // %w\n  %0: !f<(i32) -> i32, i8>)"
+            ),
+            ["%x", "%0"]
+        );
+        assert_eq!(names("func.func @mains(%a: i32) {} func.func @main () {"), [""; 0]);
+        for text in
+            ["", "func.func @main", "func.func @main(%x", "func.func", "func.func @f(%x: i32)", "@main(%x: i32)"]
+        {
+            assert_eq!(names(text), [""; 0], "{text}");
         }
     }
 }

@@ -1,18 +1,34 @@
 //! Compile options, as a value of ours and in the protocol buffer that plugins take.
 
 use crate::error::Result;
-use prost::Message;
+use prost::{Message, Oneof};
+use std::collections::BTreeMap;
 
 /// How to compile a program. Immutable: a compile reads it and never writes to it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompileOptions {
     pub num_replicas: i64,
     pub num_partitions: i64,
+    /// XLA's own options, by their names.
+    pub debug_options: BTreeMap<String, OptionValue>,
+}
+
+/// The value of one of XLA's own options.
+#[derive(Clone, PartialEq, Oneof)]
+pub enum OptionValue {
+    #[prost(string, tag = "1")]
+    String(String),
+    #[prost(bool, tag = "2")]
+    Bool(bool),
+    #[prost(int64, tag = "3")]
+    Int(i64),
+    #[prost(double, tag = "4")]
+    Float(f64),
 }
 
 impl Default for CompileOptions {
     fn default() -> Self {
-        CompileOptions { num_replicas: 1, num_partitions: 1 }
+        CompileOptions { num_replicas: 1, num_partitions: 1, debug_options: BTreeMap::new() }
     }
 }
 
@@ -52,6 +68,11 @@ impl CompileOptions {
                     computation_devices,
                 }),
             }),
+            env_option_overrides: self
+                .debug_options
+                .iter()
+                .map(|(name, value)| (name.clone(), OptionOverrideProto { value: Some(value.clone()) }))
+                .collect(),
         }
         .encode_to_vec()
     }
@@ -61,6 +82,14 @@ impl CompileOptions {
 struct CompileOptionsProto {
     #[prost(message, optional, tag = "3")]
     executable_build_options: Option<ExecutableBuildOptionsProto>,
+    #[prost(btree_map = "string, message", tag = "7")]
+    env_option_overrides: BTreeMap<String, OptionOverrideProto>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct OptionOverrideProto {
+    #[prost(oneof = "OptionValue", tags = "1, 2, 3, 4")]
+    value: Option<OptionValue>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -108,11 +137,25 @@ mod tests {
 
     #[test]
     fn devices_are_assigned_by_partition_and_replica() {
-        let options = CompileOptions { num_replicas: 2, num_partitions: 2 };
+        let options = CompileOptions { num_replicas: 2, num_partitions: 2, ..Default::default() };
         let bytes = options.serialize(&[10, 11, 20, 21], 0);
         let decoded = CompileOptionsProto::decode(bytes.as_slice()).unwrap();
         let assignment = decoded.executable_build_options.unwrap().device_assignment.unwrap();
         let ids: Vec<_> = assignment.computation_devices.iter().map(|c| c.replica_device_ids.clone()).collect();
         assert_eq!(ids, [[10, 20], [11, 21]]);
+    }
+
+    #[test]
+    fn options_of_the_compiler_go_with_their_types() {
+        let value = |value| OptionOverrideProto { value: Some(value) };
+        let given = [
+            ("xla_a".to_owned(), OptionValue::String("x".into())),
+            ("xla_b".to_owned(), OptionValue::Bool(false)),
+            ("xla_c".to_owned(), OptionValue::Int(-1)),
+            ("xla_d".to_owned(), OptionValue::Float(0.5)),
+        ];
+        let options = CompileOptions { debug_options: given.clone().into(), ..Default::default() };
+        let decoded = CompileOptionsProto::decode(options.serialize(&[0], 0).as_slice()).unwrap();
+        assert_eq!(decoded.env_option_overrides, given.map(|(name, v)| (name, value(v))).into());
     }
 }

@@ -38,17 +38,26 @@ impl Program {
     /// Takes a program's code after checks against what makes a compiler crash.
     ///
     /// # Errors
-    /// `InvalidInput` for empty code, text that [`mlir::check`] refuses, or an `hlo` program that is no HLO module.
+    /// `InvalidInput` for empty code, text that [`mlir::check`] refuses, or an `hlo` program that is no HLO module, or
+    /// an optimized one.
     pub fn new(code: Vec<u8>, format: Format) -> Result<Program> {
         if code.is_empty() {
             fail!(InvalidInput, "The program is empty.");
         }
         match format {
             Format::Hlo => {
-                HloModuleProto::decode(code.as_slice()).map_err(|error| {
+                let module = HloModuleProto::decode(code.as_slice()).map_err(|error| {
                     Error::new(Kind::InvalidInput, format!("The program is not a serialized HloModuleProto: {error}."))
                         .hint("A StableHLO program has format \"mlir\".")
                 })?;
+                // XLA may abort on what its compiler has made.
+                if module.schedule.is_some() || module.has_opcode("fusion") {
+                    return Err(Error::new(
+                        Kind::InvalidInput,
+                        "The HLO module has been optimized by a compiler already.",
+                    )
+                    .hint("Programs can be optimized once only: take the one from before."));
+                }
             }
             Format::Mlir if !code.starts_with(BYTECODE_MAGIC) => mlir::check(&code)?,
             Format::Mlir => {}
@@ -62,6 +71,15 @@ impl Program {
 
     pub fn format(&self) -> Format {
         self.format
+    }
+
+    /// The names that the program gives its inputs, `%x` in MLIR text; none where they cannot be read.
+    pub fn input_names(&self) -> Vec<String> {
+        match self.format {
+            Format::Mlir if self.code.starts_with(BYTECODE_MAGIC) => Vec::new(),
+            Format::Mlir => mlir::argument_names(&self.code),
+            Format::Hlo => HloModuleProto::decode(self.code.as_slice()).map(|m| m.input_names()).unwrap_or_default(),
+        }
     }
 
     /// The program for a reader: MLIR text as it is, an HLO module as its proto's text form.
@@ -79,6 +97,7 @@ impl Program {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hlo::{HloComputationProto, HloInstructionProto};
 
     #[test]
     fn what_would_crash_a_compiler_is_refused() {
@@ -86,5 +105,20 @@ mod tests {
         assert_eq!(Program::new(deep, Format::Mlir).unwrap_err().kind(), Kind::InvalidInput);
         assert_eq!(Program::new(Vec::new(), Format::Mlir).unwrap_err().kind(), Kind::InvalidInput);
         assert_eq!(Program::new(b"module {}".to_vec(), Format::Hlo).unwrap_err().kind(), Kind::InvalidInput);
+    }
+
+    #[test]
+    fn modules_that_a_compiler_has_made_are_refused() {
+        let fusion = HloInstructionProto { opcode: "fusion".into(), ..Default::default() };
+        let computation = HloComputationProto { instructions: vec![fusion], ..Default::default() };
+        let fused = HloModuleProto { computations: vec![computation], ..Default::default() };
+        let scheduled = HloModuleProto { schedule: Some(Default::default()), ..Default::default() };
+        for module in [fused, scheduled] {
+            let error = Program::new(module.encode_to_vec(), Format::Hlo).unwrap_err();
+            assert_eq!(error.kind(), Kind::InvalidInput);
+            assert!(error.message().contains("optimized"), "{error}");
+        }
+        let plain = HloModuleProto { name: "m".into(), ..Default::default() };
+        assert!(Program::new(plain.encode_to_vec(), Format::Hlo).is_ok());
     }
 }

@@ -1,0 +1,402 @@
+//! What HLO text says of an instruction beyond its operands.
+
+use super::text::{braces, join, numbered, Context};
+use super::*;
+
+impl HloInstructionProto {
+    /// The attributes in XLA's order: those of the operation, the computations it calls, and what all may have.
+    pub(super) fn attributes(&self, context: &Context) -> Vec<String> {
+        let mut all = Attributes(Vec::new());
+        self.add_own(&mut all);
+        self.add_computations(context, &mut all);
+        self.add_common(context, &mut all);
+        all.0
+    }
+
+    fn add_own(&self, all: &mut Attributes) {
+        match self.opcode.as_str() {
+            "broadcast" | "reduce" | "reverse" | "transpose" | "concatenate" | "map" => {
+                all.list("dimensions", &self.dimensions);
+            }
+            "sort" => {
+                all.list("dimensions", &self.dimensions);
+                all.flag("is_stable", self.is_stable);
+            }
+            "iota" => all.add("iota_dimension", join(&self.dimensions)),
+            "get-dimension-size" | "set-dimension-size" => all.list("dimensions", &self.dimensions),
+            "get-tuple-element" => all.add("index", self.tuple_index),
+            "slice" => all.add("slice", slice(&self.slice_dimensions)),
+            "dynamic-slice" => all.list("dynamic_slice_sizes", &self.dynamic_slice_sizes),
+            "pad" => all.some("padding", self.padding_config.as_ref().map(padding)),
+            "compare" => {
+                all.add("direction", &self.comparison_direction);
+                all.some("type", Some("TOTALORDER").filter(|&t| t == self.comparison_type));
+            }
+            "fusion" => all.add("kind", &self.fusion_kind),
+            "reduce-window" | "select-and-scatter" => self.add_window(all),
+            "convolution" => self.add_convolution(all),
+            "dot" => self.add_dot(all),
+            "gather" => self.add_gather(all),
+            "scatter" => self.add_scatter(all),
+            "custom-call" => self.add_custom_call(all),
+            "rng" => all.add("distribution", ["rng_invalid", "rng_uniform", "rng_normal"].nth(self.distribution)),
+            "rng-bit-generator" => {
+                all.add("algorithm", ["rng_default", "rng_three_fry", "rng_philox"].nth(self.rng_algorithm));
+            }
+            "rng-get-and-update-state" => all.add("delta", self.delta),
+            "cholesky" => all.flag("lower", self.cholesky_options.as_ref().is_some_and(|o| o.lower)),
+            "triangular-solve" => self.add_triangular_solve(all),
+            "fft" => {
+                all.add("fft_type", ["FFT", "IFFT", "RFFT", "IRFFT"].nth(self.fft_type));
+                all.list("fft_length", &self.fft_length);
+            }
+            "reduce-precision" => {
+                all.add("exponent_bits", self.exponent_bits);
+                all.add("mantissa_bits", self.mantissa_bits);
+            }
+            "batch-norm-training" | "batch-norm-inference" | "batch-norm-grad" => {
+                all.add("epsilon", self.epsilon);
+                all.add("feature_index", self.feature_index);
+            }
+            "topk" => {
+                all.add("k", self.k);
+                all.add("largest", self.largest);
+            }
+            opcode => self.add_collective(opcode.strip_suffix("-start").unwrap_or(opcode), all),
+        }
+    }
+
+    fn add_window(&self, all: &mut Attributes) {
+        all.some("window", self.window.as_ref().filter(|w| !w.dimensions.is_empty()).map(window));
+    }
+
+    fn add_convolution(&self, all: &mut Attributes) {
+        self.add_window(all);
+        all.some("dim_labels", self.convolution_dimension_numbers.as_ref().map(dim_labels));
+        for (name, count) in
+            [("feature_group_count", self.feature_group_count), ("batch_group_count", self.batch_group_count)]
+        {
+            all.some(name, Some(count).filter(|&n| n > 1));
+        }
+        self.add_precision(all);
+    }
+
+    fn add_dot(&self, all: &mut Attributes) {
+        if let Some(dims) = &self.dot_dimension_numbers {
+            all.list_if_any("lhs_batch_dims", &dims.lhs_batch);
+            all.list("lhs_contracting_dims", &dims.lhs_contracting);
+            all.list_if_any("rhs_batch_dims", &dims.rhs_batch);
+            all.list("rhs_contracting_dims", &dims.rhs_contracting);
+        }
+        self.add_precision(all);
+    }
+
+    fn add_precision(&self, all: &mut Attributes) {
+        let precision = self.precision_config.as_ref().map(|p| p.operand_precision.as_slice()).unwrap_or_default();
+        if precision.iter().any(|&p| p != 0) {
+            let names: Vec<_> = precision.iter().map(|&p| ["default", "high", "highest"].nth(p)).collect();
+            all.list("operand_precision", &names);
+        }
+    }
+
+    fn add_gather(&self, all: &mut Attributes) {
+        if let Some(dims) = &self.gather_dimension_numbers {
+            all.list("offset_dims", &dims.offset_dims);
+            all.list("collapsed_slice_dims", &dims.collapsed_slice_dims);
+            all.list("start_index_map", &dims.start_index_map);
+            all.list_if_any("operand_batching_dims", &dims.operand_batching_dims);
+            all.list_if_any("start_indices_batching_dims", &dims.start_indices_batching_dims);
+            all.add("index_vector_dim", dims.index_vector_dim);
+        }
+        all.list("slice_sizes", &self.gather_slice_sizes);
+        all.flag("indices_are_sorted", self.indices_are_sorted);
+    }
+
+    fn add_scatter(&self, all: &mut Attributes) {
+        if let Some(dims) = &self.scatter_dimension_numbers {
+            all.list("update_window_dims", &dims.update_window_dims);
+            all.list("inserted_window_dims", &dims.inserted_window_dims);
+            all.list("scatter_dims_to_operand_dims", &dims.scatter_dims_to_operand_dims);
+            all.list_if_any("input_batching_dims", &dims.input_batching_dims);
+            all.list_if_any("scatter_indices_batching_dims", &dims.scatter_indices_batching_dims);
+            all.add("index_vector_dim", dims.index_vector_dim);
+        }
+        all.flag("indices_are_sorted", self.indices_are_sorted);
+        all.flag("unique_indices", self.unique_indices);
+    }
+
+    fn add_custom_call(&self, all: &mut Attributes) {
+        all.add("custom_call_target", quoted(&self.custom_call_target));
+        self.add_window(all);
+        if self.constrain_layout {
+            let shapes = numbered(self.operand_shapes_with_layout.iter().map(|s| s.text(true)));
+            all.add("operand_layout_constraints", format!("{{{shapes}}}"));
+        }
+        all.flag("custom_call_has_side_effect", self.custom_call_has_side_effect);
+        let aliases: Vec<_> = self
+            .output_operand_aliasing
+            .iter()
+            .map(|a| {
+                let (output, operand) = (braces(&a.output_shape_index), braces(&a.operand_shape_index));
+                format!("{output}: ({}, {operand})", a.operand_index)
+            })
+            .collect();
+        if !aliases.is_empty() {
+            all.add("output_to_operand_aliasing", format!("{{{}}}", aliases.join(", ")));
+        }
+        let versions = ["", "", "STATUS_RETURNING", "STATUS_RETURNING_UNIFIED", "TYPED_FFI"];
+        let version = Some(versions.nth(self.custom_call_api_version)).filter(|v| !v.is_empty());
+        all.some("api_version", version.map(|v| format!("API_VERSION_{v}")));
+    }
+
+    fn add_triangular_solve(&self, all: &mut Attributes) {
+        if let Some(options) = &self.triangular_solve_options {
+            all.flag("left_side", options.left_side);
+            all.flag("lower", options.lower);
+            all.flag("unit_diagonal", options.unit_diagonal);
+            let transposed = ["TRANSPOSE_INVALID", "NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"].nth(options.transpose_a);
+            all.add("transpose_a", transposed);
+        }
+    }
+
+    fn add_collective(&self, opcode: &str, all: &mut Attributes) {
+        let is_collective = opcode.starts_with("all-") || opcode.starts_with("collective-");
+        if !is_collective && !matches!(opcode, "reduce-scatter" | "send" | "recv" | "send-done" | "recv-done") {
+            return;
+        }
+        all.some("channel_id", Some(self.channel_id).filter(|&id| id > 0));
+        if opcode == "collective-permute" {
+            let pairs: Vec<_> =
+                self.source_target_pairs.iter().map(|p| format!("{{{},{}}}", p.source, p.target)).collect();
+            all.list("source_target_pairs", &pairs);
+        } else if is_collective || opcode == "reduce-scatter" {
+            all.add("replica_groups", self.replica_groups());
+        }
+        let dimensions_first = opcode == "all-gather";
+        if dimensions_first {
+            all.list("dimensions", &self.dimensions);
+        }
+        all.flag("use_global_device_ids", self.use_global_device_ids);
+        if !dimensions_first {
+            all.list_if_any("dimensions", &self.dimensions);
+        }
+        all.flag("is_host_transfer", self.is_host_transfer);
+    }
+
+    fn replica_groups(&self) -> String {
+        let devices = self.collective_device_list.as_ref();
+        let iota = self.iota_collective_device_list.as_ref().or(devices.and_then(|d| d.iota.as_ref()));
+        if let Some(iota) = iota {
+            let range = iota_tiles(&iota.iota_reshape_dims, &iota.iota_transpose_perm);
+            return format!("[{},{}]{range}", iota.num_replica_groups, iota.num_devices_per_group);
+        }
+        let groups = devices.map_or(&self.replica_groups, |d| &d.replica_groups);
+        braces(&groups.iter().map(|g| braces(&g.replica_ids)).collect::<Vec<_>>())
+    }
+
+    fn add_computations(&self, context: &Context, all: &mut Attributes) {
+        let called: Vec<_> = self.called_computation_ids.iter().map(|&id| context.computation(id)).collect();
+        match (self.opcode.as_str(), called.as_slice()) {
+            (_, []) => {}
+            ("while", [body, condition]) => {
+                all.add("condition", condition);
+                all.add("body", body);
+            }
+            ("select-and-scatter", [select, scatter]) => {
+                all.add("select", select);
+                all.add("scatter", scatter);
+            }
+            ("conditional", [yes, no]) if self.chooses_by_truth(context) => {
+                all.add("true_computation", yes);
+                all.add("false_computation", no);
+            }
+            ("conditional", _) => all.add("branch_computations", format!("{{{}}}", called.join(", "))),
+            ("custom-call", _) => all.add("called_computations", format!("{{{}}}", called.join(", "))),
+            ("fusion" | "async-start" | "async-update" | "async-done", [one]) => all.add("calls", one),
+            (_, [one]) => all.add("to_apply", one),
+            _ => all.add("called_computations", format!("{{{}}}", called.join(", "))),
+        }
+    }
+
+    fn chooses_by_truth(&self, context: &Context) -> bool {
+        let chooser = self.operand_ids.first().and_then(|id| context.instructions.get(id));
+        let shape = chooser.and_then(|c| c.shape.as_ref());
+        shape.is_some_and(|s| DType::from_xla_code(s.element_type) == Some(DType::Pred))
+    }
+
+    fn add_common(&self, context: &Context, all: &mut Attributes) {
+        all.some("sharding", self.sharding.as_ref().map(|s| format!("{{{}}}", s.text())));
+        let attributes = self.frontend_attributes.iter().flat_map(|a| &a.map);
+        let attributes: Vec<_> = attributes.map(|(name, value)| format!("{name}={}", quoted(value))).collect();
+        all.list_if_any("frontend_attributes", &attributes);
+        let predecessors: Vec<_> = self.control_predecessor_ids.iter().map(|&id| context.instruction(id)).collect();
+        if !predecessors.is_empty() {
+            all.add("control-predecessors", format!("{{{}}}", predecessors.join(", ")));
+        }
+        let origin = self.metadata.as_ref().map(|m| m.text(context)).filter(|text| !text.is_empty());
+        all.some("metadata", origin.map(|text| format!("{{{text}}}")));
+        let config = Some(String::from_utf8_lossy(&self.backend_config)).filter(|c| !c.is_empty());
+        all.some("backend_config", config.map(|c| if c.starts_with('{') { c.into_owned() } else { quoted(&c) }));
+    }
+}
+
+/// `name=value` each.
+struct Attributes(Vec<String>);
+
+impl Attributes {
+    fn add(&mut self, name: &str, value: impl std::fmt::Display) {
+        self.0.push(format!("{name}={value}"));
+    }
+
+    fn some(&mut self, name: &str, value: Option<impl std::fmt::Display>) {
+        if let Some(value) = value {
+            self.add(name, value);
+        }
+    }
+
+    fn flag(&mut self, name: &str, value: bool) {
+        self.some(name, Some(true).filter(|_| value));
+    }
+
+    fn list<T: std::fmt::Display>(&mut self, name: &str, items: &[T]) {
+        self.add(name, braces(items));
+    }
+
+    fn list_if_any<T: std::fmt::Display>(&mut self, name: &str, items: &[T]) {
+        if !items.is_empty() {
+            self.list(name, items);
+        }
+    }
+}
+
+/// The word for a number of an enumeration, empty for one unknown.
+trait Nth {
+    fn nth(&self, number: i32) -> &'static str;
+}
+
+impl<const N: usize> Nth for [&'static str; N] {
+    fn nth(&self, number: i32) -> &'static str {
+        usize::try_from(number).ok().and_then(|i| self.get(i)).copied().unwrap_or_default()
+    }
+}
+
+impl OpMetadata {
+    fn text(&self, context: &Context) -> String {
+        let place = context.place(self.stack_frame_id).unwrap_or((&self.source_file, self.source_line));
+        let mut parts = Vec::new();
+        for (name, value) in [("op_type", self.op_type.as_str()), ("op_name", &self.op_name), ("source_file", place.0)]
+        {
+            if !value.is_empty() {
+                parts.push(format!("{name}={}", quoted(value)));
+            }
+        }
+        for (name, number) in [
+            ("source_line", place.1),
+            ("source_end_line", self.source_end_line),
+            ("source_column", self.source_column),
+            ("source_end_column", self.source_end_column),
+        ] {
+            if number > 0 {
+                parts.push(format!("{name}={number}"));
+            }
+        }
+        parts.join(" ")
+    }
+}
+
+impl OpSharding {
+    fn text(&self) -> String {
+        const OTHER: i32 = 3;
+        match self.kind {
+            0 => "replicated".into(),
+            1 => format!("maximal device={}", join(&self.tile_devices)),
+            2 => {
+                let parts: Vec<_> = self.tuple_shardings.iter().map(|s| format!("{{{}}}", s.text())).collect();
+                parts.join(", ")
+            }
+            OTHER => {
+                let devices = if self.iota_reshape_dims.is_empty() {
+                    join(&self.tile_devices)
+                } else {
+                    iota_tiles(&self.iota_reshape_dims, &self.iota_transpose_perm)
+                };
+                let last = if self.replicate_on_last_tile_dim { " last_tile_dim_replicate" } else { "" };
+                format!("devices=[{}]{devices}{last}{}", join(&self.tile_dims), self.last_tiles())
+            }
+            4 => "manual".into(),
+            6 => "unreduced".into(),
+            _ => "unknown".into(),
+        }
+    }
+
+    fn last_tiles(&self) -> String {
+        if self.last_tile_dims.is_empty() {
+            return String::new();
+        }
+        let names = ["replicated", "maximal", "tuple", "other", "manual", "unknown", "unreduced"];
+        let names: Vec<_> = self.last_tile_dims.iter().map(|&kind| names.nth(kind)).collect();
+        format!(" last_tile_dims={{{}}}", names.join(", "))
+    }
+}
+
+/// A range of numbers, reshaped and transposed.
+fn iota_tiles(dims: &[i64], order: &[i32]) -> String {
+    let plain = order.iter().enumerate().all(|(i, &dim)| dim as usize == i);
+    let order = if plain { String::new() } else { format!("T({})", join(order)) };
+    format!("<=[{}]{order}", join(dims))
+}
+
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
+}
+
+fn slice(dims: &[SliceDimensions]) -> String {
+    let strided = dims.iter().any(|d| d.stride > 1);
+    let one = |d: &SliceDimensions| {
+        let stride = if strided { format!(":{}", d.stride) } else { String::new() };
+        format!("[{}:{}{stride}]", d.start, d.limit)
+    };
+    format!("{{{}}}", dims.iter().map(one).collect::<Vec<_>>().join(", "))
+}
+
+fn padding(config: &PaddingConfig) -> String {
+    let inside = config.dimensions.iter().any(|d| d.interior != 0);
+    let one = |d: &PaddingConfigDimension| {
+        let interior = if inside { format!("_{}", d.interior) } else { String::new() };
+        format!("{}_{}{interior}", d.low, d.high)
+    };
+    config.dimensions.iter().map(one).collect::<Vec<_>>().join("x")
+}
+
+fn window(window: &Window) -> String {
+    let dims = &window.dimensions;
+    let by_x = |value: fn(&WindowDimension) -> String| dims.iter().map(value).collect::<Vec<_>>().join("x");
+    let mut parts = vec![format!("size={}", by_x(|d| d.size.to_string()))];
+    let mut add = |name: &str, differs: fn(&WindowDimension) -> bool, value: fn(&WindowDimension) -> String| {
+        if dims.iter().any(differs) {
+            parts.push(format!("{name}={}", by_x(value)));
+        }
+    };
+    add("stride", |d| d.stride != 1, |d| d.stride.to_string());
+    add("pad", |d| d.padding_low != 0 || d.padding_high != 0, |d| format!("{}_{}", d.padding_low, d.padding_high));
+    add("lhs_dilate", |d| d.base_dilation != 1, |d| d.base_dilation.to_string());
+    add("rhs_dilate", |d| d.window_dilation != 1, |d| d.window_dilation.to_string());
+    add("rhs_reversal", |d| d.window_reversal, |d| i32::from(d.window_reversal).to_string());
+    format!("{{{}}}", parts.join(" "))
+}
+
+/// What the dimensions of a convolution mean, as in `b01f_01io->b01f`.
+fn dim_labels(dims: &ConvolutionDimensionNumbers) -> String {
+    let labels = |first: (i64, char), second: (i64, char), spatial: &[i64]| {
+        let mut all = vec![(first.0, first.1.to_string()), (second.0, second.1.to_string())];
+        all.extend(spatial.iter().enumerate().map(|(i, &dim)| (dim, i.to_string())));
+        all.sort();
+        all.into_iter().map(|(_, label)| label).collect::<String>()
+    };
+    format!(
+        "{}_{}->{}",
+        labels((dims.input_batch, 'b'), (dims.input_feature, 'f'), &dims.input_spatial),
+        labels((dims.kernel_input_feature, 'i'), (dims.kernel_output_feature, 'o'), &dims.kernel_spatial),
+        labels((dims.output_batch, 'b'), (dims.output_feature, 'f'), &dims.output_spatial)
+    )
+}

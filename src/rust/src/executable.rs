@@ -1,0 +1,137 @@
+//! What an executable says of itself.
+
+use crate::conditions::Outcome;
+use crate::handle;
+use crate::sexp;
+use extendr_api::prelude::*;
+use pjrt_core::{Executable, Spec, Value};
+
+/// Name, inputs and outputs, numbers of replicas and partitions. Inputs and outputs are counted from 1.
+#[extendr]
+fn executable_describe(executable: Robj) -> Outcome<Robj> {
+    let executable = get(&executable)?;
+    let (signature, kinds) = (executable.signature(), executable.memory_kinds()?);
+    let input_specs: Vec<_> = signature.inputs.iter().map(|input| &*input.spec).collect();
+    let output_specs: Vec<_> = signature.outputs.iter().map(|spec| &**spec).collect();
+    let output_of = |input| signature.aliases.iter().position(|&alias| alias == Some(input));
+    let names = signature.inputs.iter().map(|input| input.name.as_str()).collect::<Strings>();
+    let donated = signature.inputs.iter().map(|input| input.donated).collect::<Logicals>();
+    Ok(list!(
+        name = signature.name.as_str(),
+        num_replicas = executable.num_replicas()? as i32,
+        num_partitions = executable.num_partitions()? as i32,
+        inputs = list!(
+            name = names,
+            dtype = dtypes(&input_specs),
+            shape = shapes(&input_specs),
+            layout = layouts(&input_specs),
+            donated = donated,
+            alias = positions((0..input_specs.len()).map(output_of)),
+            memory_kind = strings(&kinds.inputs)
+        ),
+        outputs = list!(
+            dtype = dtypes(&output_specs),
+            shape = shapes(&output_specs),
+            layout = layouts(&output_specs),
+            alias = positions(signature.aliases.iter().copied()),
+            memory_kind = strings(&kinds.outputs)
+        )
+    )
+    .into())
+}
+
+/// What a run costs by the compiler's reckoning, as named numbers.
+#[extendr]
+fn executable_costs(executable: Robj) -> Outcome<Robj> {
+    let costs = get(&executable)?.costs()?;
+    let number = |value: &Value| match value {
+        Value::Float(f) => Rfloat::from(f64::from(*f)),
+        Value::Int(i) => Rfloat::from(*i as f64),
+        _ => Rfloat::na(),
+    };
+    named_numbers(costs.iter().map(|(name, value)| (name.as_str(), number(value))))
+}
+
+/// What a run needs of memory, as named numbers of bytes.
+#[extendr]
+fn executable_memory_stats(executable: Robj) -> Outcome<Robj> {
+    let stats = get(&executable)?.memory_stats()?;
+    let number = |bytes: Option<i64>| bytes.map_or(Rfloat::na(), |n| Rfloat::from(n as f64));
+    named_numbers(stats.into_iter().map(|(name, bytes)| (name, number(bytes))))
+}
+
+/// The plugin's fingerprint of the executable.
+#[extendr]
+fn executable_fingerprint(executable: Robj) -> Outcome<Robj> {
+    Ok(get(&executable)?.fingerprint()?.into())
+}
+
+/// Bytes of machine code.
+#[extendr]
+fn executable_code_bytes(executable: Robj) -> Outcome<Robj> {
+    Ok((get(&executable)?.code_bytes()? as f64).into())
+}
+
+/// The optimized program as HLO text.
+#[extendr]
+fn executable_optimized_text(executable: Robj) -> Outcome<Robj> {
+    Ok(get(&executable)?.optimized_module()?.text().into())
+}
+
+/// The optimized program as a serialized `HloModuleProto`.
+#[extendr]
+fn executable_optimized_bytes(executable: Robj) -> Outcome<Robj> {
+    Ok(Raw::from_bytes(&get(&executable)?.optimized_bytes()?).into())
+}
+
+fn get(executable: &Robj) -> Outcome<&Executable> {
+    handle::get(unsafe { executable.get() }, "executable")
+}
+
+fn dtypes(specs: &[&Spec]) -> Strings {
+    specs.iter().map(|spec| spec.dtype.name()).collect()
+}
+
+fn shapes(specs: &[&Spec]) -> List {
+    let shape = |spec: &&Spec| unsafe { Robj::from_sexp(sexp::new_whole_numbers(&spec.dims)) };
+    List::from_values(specs.iter().map(shape))
+}
+
+/// Dimensions from fastest to slowest varying, counted from 0, as HLO text has them.
+fn layouts(specs: &[&Spec]) -> Strings {
+    let layout = |spec: &&Spec| {
+        let row_major = || (0..spec.dims.len() as i64).rev().collect();
+        let order: Vec<i64> = spec.minor_to_major.as_ref().map_or_else(row_major, |order| order.to_vec());
+        format!("{{{}}}", order.iter().map(i64::to_string).collect::<Vec<_>>().join(","))
+    };
+    specs.iter().map(layout).collect()
+}
+
+/// Positions counted from 0 as R counts them, NA for none.
+fn positions(found: impl Iterator<Item = Option<usize>>) -> Robj {
+    let positions: Vec<_> = found.map(|i| i.map_or(Rint::na(), |i| Rint::from(i as i32 + 1))).collect();
+    Integers::from_values(positions).into()
+}
+
+fn strings(values: &[Option<String>]) -> Strings {
+    values.iter().map(|value| value.as_deref().map_or(Rstr::na(), Rstr::from)).collect()
+}
+
+fn named_numbers<'a>(values: impl Iterator<Item = (&'a str, Rfloat)>) -> Outcome<Robj> {
+    let (names, numbers): (Vec<_>, Vec<_>) = values.unzip();
+    let mut numbers: Robj = Doubles::from_values(numbers).into();
+    // Fails for another number of names only.
+    let _ = numbers.set_names(names);
+    Ok(numbers)
+}
+
+extendr_module! {
+    mod executable;
+    fn executable_describe;
+    fn executable_costs;
+    fn executable_memory_stats;
+    fn executable_fingerprint;
+    fn executable_code_bytes;
+    fn executable_optimized_text;
+    fn executable_optimized_bytes;
+}

@@ -1,0 +1,30 @@
+//! What a compiler makes of a program, stage by stage.
+
+use crate::conditions::Outcome;
+use crate::{handle, program};
+use extendr_api::prelude::*;
+use pjrt_core::options::{CompileOptions, OptionValue};
+use pjrt_core::{Device, Executable};
+use std::collections::BTreeMap;
+
+/// Compiles a program for a device and gives the optimized HLO text, NULL where the plugin does not tell it. When `folder`
+/// is a string, the compiler writes the stages into that folder.
+#[extendr]
+fn hlo_inspect(program: Robj, device: Robj, folder: Nullable<String>) -> Outcome<Robj> {
+    let debug_options = match folder {
+        Nullable::NotNull(folder) => BTreeMap::from([
+            ("xla_dump_to".into(), OptionValue::String(folder)),
+            ("xla_dump_hlo_as_text".into(), OptionValue::Bool(true)),
+        ]),
+        Nullable::Null => BTreeMap::new(),
+    };
+    let options = CompileOptions { debug_options, ..Default::default() };
+    let device: &Device = handle::get(unsafe { device.get() }, "device")?;
+    let executable = Executable::compile(device, program::get(&program)?, &options)?;
+    Ok(executable.optimized_module().map_or_else(|_| ().into(), |module| module.text().into()))
+}
+
+extendr_module! {
+    mod inspect;
+    fn hlo_inspect;
+}

@@ -1,0 +1,198 @@
+donating_step <- function(...) compile(add_program("2x3xf32", donates), ...)
+
+test_that("an executable tells its inputs by the names of the source", {
+  executable <- compile("func.func @main(%weights: tensor<2x3xf32>, %n : tensor<i64>, %0: tensor<3xi1>) ->
+    (tensor<2x3xf32>, tensor<i64>) { return %weights, %n : tensor<2x3xf32>, tensor<i64> }")
+  inputs <- executable_inputs(executable)
+  expect_s3_class(inputs, "data.frame", exact = TRUE)
+  expect_identical(inputs$name, c("%weights", "%n", "%0"))
+  expect_identical(inputs$dtype, c("f32", "i64", "pred"))
+  expect_identical(inputs$shape, list(c(2L, 3L), integer(), 3L))
+  expect_identical(inputs$layout, c("{1,0}", "{}", "{0}"))
+  expect_identical(inputs$memory_kind, rep("device", 3))
+  expect_identical(inputs$donated, logical(3))
+})
+
+test_that("inputs of programs that are no text have the names that these hold", {
+  hlo <- pjrt_compile(pjrt_program(path = fixture("donating.hlo.pb"), format = "hlo"))
+  expect_identical(executable_inputs(hlo)$name, c("x", "y"))
+  bytecode <- pjrt_compile(pjrt_program(path = fixture("square.mlirbc")))
+  expect_match(executable_inputs(bytecode)$name, "^[[:alpha:]]")
+})
+
+test_that("donations and aliases are counted as R counts", {
+  executable <- compile("func.func @main(%x: tensor<2xf32> {tf.aliasing_output = 1 : i32},
+      %y: tensor<2xf32>, %z: tensor<2xf32> {jax.buffer_donor = true}) -> (tensor<f32>, tensor<2xf32>) {
+    %0 = stablehlo.add %x, %y : tensor<2xf32>
+    %1 = stablehlo.add %0, %z : tensor<2xf32>
+    %2 = stablehlo.constant dense<1.0> : tensor<f32>
+    return %2, %1 : tensor<f32>, tensor<2xf32>
+  }")
+  inputs <- executable_inputs(executable)
+  expect_identical(inputs$donated, c(TRUE, FALSE, TRUE))
+  expect_identical(inputs$alias, c(2L, NA, NA))
+  expect_identical(executable_outputs(executable)$alias, c(NA, 1L))
+})
+
+test_that("outputs tell dtype, shape and layout", {
+  executable <- compile("module attributes {mhlo.layout_mode = \"default\"} {
+    func.func @main(%x: tensor<2x3xf32>) -> (tensor<2x3xf32> {mhlo.layout_mode = \"{0,1}\"}, tensor<bf16>) {
+      %0 = stablehlo.constant dense<1.0> : tensor<bf16>
+      return %x, %0 : tensor<2x3xf32>, tensor<bf16>
+    }
+  }")
+  outputs <- executable_outputs(executable)
+  expect_identical(outputs$dtype, c("f32", "bf16"))
+  expect_identical(outputs$shape, list(c(2L, 3L), integer()))
+  expect_identical(outputs$layout, c("{0,1}", "{}"))
+})
+
+test_that("a program without inputs, or of many, is described", {
+  none <- compile("func.func @main() -> tensor<f32> {
+    %0 = stablehlo.constant dense<1.0> : tensor<f32>
+    return %0 : tensor<f32>
+  }")
+  expect_identical(nrow(executable_inputs(none)), 0L)
+  expect_identical(format(none), "main() -> f32[]")
+  expect_output(print(summary(none)), "Inputs:\nnone", fixed = TRUE)
+  arguments <- paste0("%a", 1:20, ": tensor<f32>", collapse = ", ")
+  many <- compile(sprintf("func.func @main(%s) -> tensor<f32> { return %%a20 : tensor<f32> }", arguments))
+  expect_identical(executable_inputs(many)$name, paste0("%a", 1:20))
+  expect_match(format(many), "%a6: f32[], ... 14 more) -> f32[]", fixed = TRUE)
+})
+
+test_that("memory kinds that a program asks for are told", {
+  executable <- compile("func.func @main(%x: tensor<2xf32> {mhlo.memory_kind = \"pinned_host\"}, %y: tensor<2xf32>)
+      -> (tensor<2xf32> {mhlo.memory_kind = \"pinned_host\"}) {
+    %0 = stablehlo.add %x, %y : tensor<2xf32>
+    return %0 : tensor<2xf32>
+  }")
+  expect_identical(executable_inputs(executable)$memory_kind, c("pinned_host", "device"))
+  expect_identical(executable_outputs(executable)$memory_kind, "pinned_host")
+})
+
+test_that("costs and memory are named numbers that fit the program", {
+  dot <- compile("func.func @main(%x: tensor<8x16xf32>, %y: tensor<16x4xf32>) -> tensor<8x4xf32> {
+    %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0] : (tensor<8x16xf32>, tensor<16x4xf32>) ->
+      tensor<8x4xf32>
+    return %0 : tensor<8x4xf32>
+  }")
+  cost <- executable_cost(dot)
+  expect_type(cost, "double")
+  expect_identical(cost[["flops"]], 2 * 8 * 16 * 4)
+  expect_identical(cost[["bytes accessed"]], 4 * (8 * 16 + 16 * 4 + 8 * 4))
+  expect_false(is.unsorted(names(cost)[startsWith(names(cost), "bytes")]))
+  memory <- executable_memory(dot)
+  expect_type(memory, "double")
+  expect_identical(memory[["argument_size_in_bytes"]], 4 * (8 * 16 + 16 * 4))
+  expect_identical(memory[["output_size_in_bytes"]], 4 * 8 * 4)
+  expect_identical(memory[["alias_size_in_bytes"]], 0)
+  expect_identical(executable_memory(donating_step())[["alias_size_in_bytes"]], 4 * 6)
+})
+
+test_that("what the plugin is too old to tell is NA", {
+  version <- pjrt:::pjrt_api_version(pjrt_plugin("cpu"))
+  skip_if(version$major > 0L || version$minor > 81L)
+  memory <- executable_memory(donating_step())
+  expect_true(is.na(memory[["total_size_in_bytes"]]))
+  expect_false(anyNA(memory[names(memory) != "total_size_in_bytes"]))
+})
+
+test_that("the fingerprint tells programs apart, and their comments not", {
+  program <- add_program("2x3xf32")
+  fingerprint <- executable_fingerprint(compile(program))
+  expect_match(fingerprint, "^.+$")
+  expect_identical(executable_fingerprint(compile(paste0(program, "// a comment"))), fingerprint)
+  expect_false(executable_fingerprint(compile(add_program("3x2xf32"))) == fingerprint)
+})
+
+test_that("the optimized program as bytes is an HLO module, and no program for another compile", {
+  executable <- compile(add_program("2xf32", donates))
+  bytes <- optimized_program(executable, "bytes")
+  expect_type(bytes, "raw")
+  # field 1, the name, in 4 bytes
+  expect_identical(bytes[1:6], c(as.raw(c(0x0a, 0x04)), charToRaw("main")))
+  # XLA aborts on some of those
+  expect_refused(pjrt_program(bytes, format = "hlo"), "invalid_input", "has been optimized by a compiler already")
+})
+
+# The blocks of HLO text, whose order is of no meaning, without what only the compiler knows.
+hlo_blocks <- function(text) {
+  sort(trimws(strsplit(paste0(text, "\n"), "\n(?=%|ENTRY)", perl = TRUE)[[1L]]))
+}
+
+test_that("the optimized program's text is what XLA itself writes", {
+  for (program in kinds_of_programs()) {
+    program <- pjrt_program(program)
+    text <- optimized_program(pjrt_compile(program))
+    expect_identical(hlo_blocks(text), hlo_blocks(inspect_hlo(program)$after_optimizations))
+  }
+  expect_s3_class(text, c("PJRTHloAfterOptimizations", "PJRTHloModuleSrc"), exact = TRUE)
+  expect_output(print(text), "HloModule main, is_scheduled=true", fixed = TRUE)
+})
+
+test_that("format is one line with the signature, print the class alone", {
+  executable <- donating_step()
+  expect_identical(format(executable), "main(%x: f32[2x3] donated, %y: f32[2x3]) -> f32[2x3]")
+  expect_identical(utils::capture.output(print(executable)), "<PJRTLoadedExecutable>")
+  two <- compile("func.func @main(%x: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>) {
+    return %x, %x : tensor<2xf32>, tensor<2xf32>
+  }")
+  expect_identical(format(two), "main(%x: f32[2]) -> (f32[2], f32[2])")
+})
+
+test_that("summary has all there is to tell", {
+  executable <- donating_step(device = "cpu:1")
+  all <- summary(executable)
+  expect_identical(names(all), c(
+    "name", "inputs", "outputs", "num_replicas", "num_partitions", "devices", "fingerprint", "cost", "memory",
+    "code_size"
+  ))
+  expect_identical(all$name, "main")
+  expect_identical(all$inputs, executable_inputs(executable))
+  expect_identical(all$outputs, executable_outputs(executable))
+  expect_identical(c(all$num_replicas, all$num_partitions), c(1L, 1L))
+  expect_identical(all$devices, list(pjrt_device("cpu:1")))
+  expect_identical(all$fingerprint, executable_fingerprint(executable))
+  expect_identical(all$cost, executable_cost(executable))
+  expect_identical(all$memory, executable_memory(executable))
+  expect_type(all$code_size, "double")
+  # what depends on the plugin
+  all$fingerprint <- "1234"
+  all$cost <- c(flops = 1234567, `bytes accessed` = 72, `utilization0{}` = 1)
+  all$memory[] <- seq_along(all$memory) * 1e4
+  expect_snapshot(all, cran = TRUE)
+})
+
+test_that("a summary stands what a plugin does not tell", {
+  all <- summary(donating_step())
+  all$fingerprint <- NA_character_
+  all["cost"] <- list(NULL)
+  all["memory"] <- list(NULL)
+  all$inputs$memory_kind <- NA_character_
+  lines <- utils::capture.output(print(all))
+  expect_true("Fingerprint: not told by this plugin" %in% lines)
+  expect_false(any(grepl("Cost|Memory:", lines)))
+  for (kind in c("unimplemented", "unsupported_call")) {
+    expect_identical(pjrt:::if_supported(pjrt:::pjrt_abort("no", kind), NA_real_), NA_real_)
+  }
+  expect_refused(pjrt:::if_supported(pjrt:::pjrt_abort("no", "internal"), NA_real_), "internal")
+})
+
+test_that("what is no executable is refused", {
+  askers <- list(
+    executable_inputs, executable_outputs, executable_cost, executable_memory, executable_fingerprint,
+    optimized_program
+  )
+  for (ask in askers) {
+    expect_refused(ask(1), "invalid_input", "`executable` must be a `PJRTLoadedExecutable`")
+    expect_refused(ask(pjrt_scalar(1)), "invalid_input", "`executable` must be a `PJRTLoadedExecutable`")
+    loaded <- unserialize(serialize(donating_step(), NULL))
+    expect_refused(ask(loaded), "invalid_pointer", "does not survive saving and loading")
+  }
+  expect_identical(format(loaded), "PJRTLoadedExecutable of another session")
+  expect_output(print(loaded), "<PJRTLoadedExecutable>", fixed = TRUE)
+  for (bad in list("hlo", c("bytes", "text"), NULL, NA, 1)) {
+    expect_refused(optimized_program(donating_step(), bad), "invalid_input", "`format` must be")
+  }
+})
