@@ -35,7 +35,7 @@ pub extern "C" fn executable_execute(_call: SEXP, _op: SEXP, _args: SEXP, frame:
         let simplify = flag(sexp::argument(frame, &SIMPLIFY), "simplify")?;
         let check = flag(sexp::argument(frame, &CHECK), "check")?;
         memory::relieve_pressure(executable.client());
-        let outputs = NewOutputs::new(executable.signature().outputs.len(), simplify);
+        let outputs = NewOutputs::new(executable, simplify);
 
         if check && given.clone().any(|argument| argument.is_named()) {
             refuse!(InvalidInput, "Expected unnamed arguments: a program's inputs go by position.");
@@ -77,7 +77,12 @@ struct NewOutputs<'a> {
 }
 
 impl NewOutputs<'_> {
-    fn new(count: usize, simplify: bool) -> Self {
+    fn new(executable: &Executable, simplify: bool) -> Self {
+        let specs = &executable.signature().outputs;
+        let count = specs.len();
+        if executable.client().shares_host_memory() {
+            specs.iter().for_each(|spec| memory::count_result(spec.bytes()));
+        }
         if simplify && count == 1 {
             return NewOutputs { value: Protected::new(Empty::<Buffer>::new().sexp()), is_list: false };
         }

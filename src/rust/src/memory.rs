@@ -125,13 +125,29 @@ pub fn weight(bytes: usize) -> SEXP {
     sexp::vector(SEXPTYPE::RAWSXP, bytes)
 }
 
+/// Bytes of new buffers that R has not heard of.
+static UNHEARD: AtomicUsize = AtomicUsize::new(0);
+
 /// Counts a new buffer for R, in batches: what a plugin keeps for each takes more memory than its elements, if these are
 /// few. Garbage that comes back while a cache still holds it is memory that the next buffers get fast.
 pub fn count_buffer() {
-    static NEW: AtomicUsize = AtomicUsize::new(0);
-    const BATCH: usize = 256;
-    if NEW.fetch_add(1, Ordering::Relaxed) % BATCH == BATCH - 1 {
-        weight(4 << 20);
+    const EACH: usize = 16 << 10;
+    count(EACH);
+}
+
+/// Counts the content of a program's result, too, which lies in host memory. For large ones R would look for garbage at every
+/// turn, so they count as less; there is [`relieve_pressure`] for them.
+pub fn count_result(bytes: usize) {
+    const AT_MOST: usize = 1 << 20;
+    count(bytes.min(AT_MOST));
+}
+
+fn count(bytes: usize) {
+    const BATCH: usize = 4 << 20;
+    let unheard = UNHEARD.fetch_add(bytes, Ordering::Relaxed) + bytes;
+    if unheard >= BATCH {
+        UNHEARD.store(0, Ordering::Relaxed);
+        weight(unheard);
     }
 }
 
