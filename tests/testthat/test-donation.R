@@ -1,0 +1,227 @@
+# Every function that reads a buffer's content or passes it on.
+readers <- list(
+  as_array = quote(as_array(x)), as_raw = quote(as_raw(x, TRUE)), print = quote(print(x)),
+  format_buffer = quote(format_buffer(x)), await = quote(await(x)), is_ready = quote(is_ready(x)),
+  as_array_async = quote(as_array_async(x)), copy_buffer = quote(copy_buffer(x, "cpu:1")),
+  to_memory = quote(copy_buffer(x, memories(device(x))[[2L]])), memory_space = quote(memory_space(x)),
+  pjrt_memory = quote(pjrt_memory(x)), part = quote(x[1]), element = quote(x[[1]]), as.vector = quote(as.vector(x)),
+  summary = quote(summary(x)), all.equal = quote(all.equal(x, 1:24)), is.na = quote(is.na(x)),
+  unshard = quote(pjrt_unshard(list(x, x))),
+  first = quote(pjrt_execute(add, x, y)), second = quote(pjrt_execute(add, y, x)),
+  sharded = quote(pjrt_execute_sharded(add, list(list(x, y))))
+)
+
+# A program x + y that donates x, in every form that programs have and by both attributes.
+donating_programs <- function(type) {
+  text <- function(attribute) pjrt_program(add_program(type, sprintf(" {%s}", attribute)))
+  file <- function(name, format = "mlir") pjrt_program(path = fixture(name), format = format)
+  programs <- list(
+    `tf.aliasing_output` = text("tf.aliasing_output = 0 : i32"), jax.buffer_donor = text("jax.buffer_donor = true")
+  )
+  if (type != "2x3x4xf64") {
+    return(programs)
+  }
+  c(programs, list(
+    bytecode = file("donating.mlirbc"), `bytecode, donor` = file("donor.mlirbc"), `HLO, donor` = file("donor.hlo.pb", "hlo")
+  ))
+}
+
+test_that("a donated buffer of any rank, given to a program in any form, is dead at once for every function", {
+  for (type in c("f64", "24xf64", "4x6xf64", "2x3x4xf64", "1x2x3x2x2xf64")) {
+    dims <- as.integer(strsplit(sub("x?f64", "", type), "x")[[1L]])
+    programs <- donating_programs(type)
+    for (form in names(programs)) {
+      add <- pjrt_compile(programs[[form]])
+      expect_identical(executable_inputs(add)$donated, c(TRUE, FALSE), label = form)
+      x <- pjrt_buffer(1, "f64", shape = dims)
+      y <- pjrt_buffer(2, "f64", shape = dims)
+      out <- pjrt_execute(add, x, y)
+      for (reader in readers) {
+        error <- expect_refused(eval(reader), "deleted_buffer", "called on deleted or donated buffer")
+        expect_match(conditionMessage(error), "non_donatable_input_indices", fixed = TRUE)
+      }
+      # what it was stays known
+      expect_identical(shape(x), dims)
+      expect_true(elt_type(x) == "f64")
+      expect_identical(device(x), devices("cpu")[[1L]])
+      expect_output(str(x), "f64", fixed = TRUE)
+      rm(x)
+      gc()
+      expect_identical(as.vector(out), rep(3, prod(dims)))
+      expect_identical(as.vector(y), rep(2, prod(dims)))
+    }
+  }
+})
+
+test_that("donation puts the output where the input was", {
+  address <- function(x) {
+    # the vector in the pointer's protected slot, which holds the bytes
+    lines <- utils::capture.output(.Internal(inspect(x)))
+    sub("^.*@([0-9a-f]+) .*$", "\\1", grep("RAWSXP", lines, value = TRUE)[[1L]])
+  }
+  for (type in c("1000xf64", "20x50xf64")) {
+    dims <- if (type == "1000xf64") 1000L else c(20L, 50L)
+    x <- pjrt_buffer(as.double(1:1000), "f64", shape = dims)
+    where <- address(x)
+    out <- pjrt_execute(compile(add_program(type, donates)), x, pjrt_buffer(1, "f64", shape = dims))
+    expect_identical(address(out), where)
+    expect_identical(as_array(out), array(2:1001 + 0, dims))
+  }
+})
+
+test_that("an index listed as not donatable keeps its buffer", {
+  add <- compile(add_program("4xf32", donates))
+  x <- pjrt_buffer(c(1, 2, 3, 4))
+  keep <- pjrt_execution_options(0L)
+  out <- pjrt_execute(add, x, x, execution_options = keep)
+  again <- pjrt_execute(add, x, out, execution_options = keep)
+  expect_identical(as_array(x), array(c(1, 2, 3, 4)))
+  expect_identical(as_array(out), array(c(2, 4, 6, 8)))
+  expect_identical(as_array(again), array(c(3, 6, 9, 12)))
+  # another index keeps nothing
+  pjrt_execute(add, x, out, execution_options = pjrt_execution_options(1L))
+  expect_refused(as_array(x), "deleted_buffer")
+})
+
+test_that("a buffer cannot be donated twice, nor beside another use, and stays usable", {
+  add <- compile(add_program("4xf32", donates))
+  x <- pjrt_buffer(c(1, 2, 3, 4))
+  error <- expect_refused(pjrt_execute(add, x, x), "invalid_input", "donate the same buffer twice")
+  expect_match(conditionMessage(error), "inputs 1 and 2", fixed = TRUE)
+  expect_identical(as_array(x), array(c(1, 2, 3, 4)))
+  both <- compile("func.func @main(%x: tensor<2xf32> {tf.aliasing_output = 0 : i32},
+      %y: tensor<2xf32> {tf.aliasing_output = 1 : i32}) -> (tensor<2xf32>, tensor<2xf32>) {
+    %0 = stablehlo.add %x, %y : tensor<2xf32>
+    %1 = stablehlo.multiply %x, %y : tensor<2xf32>
+    return %0, %1 : tensor<2xf32>, tensor<2xf32>
+  }")
+  y <- pjrt_buffer(c(3, 4))
+  expect_refused(pjrt_execute(both, y, y), "invalid_input", "donate the same buffer twice")
+  out <- pjrt_execute(both, y, pjrt_buffer(c(5, 6)))
+  expect_identical(lapply(out, as_array), list(array(c(8, 10)), array(c(15, 24))))
+})
+
+test_that("inputs may take each other's outputs", {
+  swapped <- compile("func.func @main(%x: tensor<2xf32> {tf.aliasing_output = 1 : i32},
+      %y: tensor<2xf32> {tf.aliasing_output=0:i32}) -> (tensor<2xf32>, tensor<2xf32>) {
+    %0 = stablehlo.add %x, %y : tensor<2xf32>
+    %1 = stablehlo.multiply %x, %y : tensor<2xf32>
+    return %0, %1 : tensor<2xf32>, tensor<2xf32>
+  }")
+  expect_identical(.Call(ffi_executable_aliases, swapped), c(1L, 0L))
+  x <- pjrt_buffer(c(3, 4))
+  y <- pjrt_buffer(c(5, 6))
+  out <- pjrt_execute(swapped, x, y)
+  expect_identical(lapply(out, as_array), list(array(c(8, 10)), array(c(15, 24))))
+  expect_refused(as_array(x), "deleted_buffer")
+  expect_refused(as_array(y), "deleted_buffer")
+})
+
+test_that("output indices of two digits are understood", {
+  n <- 12L
+  arguments <- sprintf("%%a%d: tensor<2xf32> {tf.aliasing_output = %d : i32}", 0:11, 11:0)
+  sums <- sprintf("  %%r%d = stablehlo.add %%a%d, %%a%d : tensor<2xf32>", 0:11, 11:0, 11:0)
+  types <- paste(rep("tensor<2xf32>", n), collapse = ", ")
+  executable <- compile(c(
+    sprintf("func.func @main(%s) -> (%s) {", paste(arguments, collapse = ", "), types), sums,
+    sprintf("  return %s : %s", paste0("%r", 0:11, collapse = ", "), types), "}"
+  ))
+  expect_identical(.Call(ffi_executable_aliases, executable), 11:0)
+  inputs <- lapply(1:12, function(i) pjrt_buffer(c(i, -i) + 0))
+  out <- do.call(pjrt_execute, c(list(executable), inputs))
+  expect_identical(lapply(out, function(x) as_array(x)[[1L]]), as.list(2 * (12:1)))
+  for (x in inputs) expect_refused(as_array(x), "deleted_buffer")
+})
+
+test_that("attributes of other functions and text elsewhere donate nothing", {
+  executable <- compile("// tf.aliasing_output = 0 : i32
+  func.func private @main2(%x: tensor<2xf32> {tf.aliasing_output = 0 : i32}) -> tensor<2xf32> {
+    %0 = stablehlo.add %x, %x : tensor<2xf32>
+    return %0 : tensor<2xf32>
+  }
+  func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+    %0 = call @main2(%x) : (tensor<2xf32>) -> tensor<2xf32>
+    return %0 : tensor<2xf32>
+  }")
+  expect_identical(.Call(ffi_executable_aliases, executable), NA_integer_)
+  x <- pjrt_buffer(c(1, 2))
+  expect_identical(as_array(pjrt_execute(executable, x)), array(c(2, 4)))
+  expect_identical(as_array(x), array(c(1, 2)))
+})
+
+test_that("aliases of an HLO module donate like those of a StableHLO program", {
+  executable <- pjrt_compile(pjrt_program(path = fixture("donating.hlo.pb"), format = "hlo"))
+  expect_identical(.Call(ffi_executable_aliases, executable), c(1L, NA))
+  x <- pjrt_buffer(c(1, 2, 3, 4))
+  y <- pjrt_buffer(c(10, 20, 30, 40))
+  out <- pjrt_execute(executable, x, y)
+  expect_identical(lapply(out, as_array), list(array(c(11, 22, 33, 44)), array(c(10, 40, 90, 160))))
+  expect_identical(as_array(x), array(c(1, 2, 3, 4)))
+  expect_refused(as_array(y), "deleted_buffer")
+  expect_refused(pjrt_execute(executable, x, x), "invalid_input", "donate the same buffer twice")
+})
+
+test_that("every form of program keeps an input that is listed as not donatable", {
+  keep <- pjrt_execution_options(0L)
+  for (program in donating_programs("2x3x4xf64")) {
+    add <- pjrt_compile(program)
+    x <- pjrt_buffer(array(1:24 + 0, 2:4), "f64")
+    out <- pjrt_execute(add, x, x, execution_options = keep)
+    expect_identical(as_array(x), array(1:24 + 0, 2:4))
+    expect_identical(as_array(out), array(2 * 1:24, 2:4))
+    expect_refused(pjrt_execute(add, x, x), "invalid_input", "donate the same buffer twice")
+  }
+})
+
+test_that("memory that a donated buffer shared with R lives as long as an output in it", {
+  increase <- compile("func.func @main(%x: tensor<100000xf64> {tf.aliasing_output = 0 : i32}) -> tensor<100000xf64> {
+    %one = stablehlo.constant dense<1.0> : tensor<100000xf64>
+    %0 = stablehlo.add %x, %one : tensor<100000xf64>
+    return %0 : tensor<100000xf64>
+  }")
+  for (memory in c("its own", "an R vector's", "an array's that was read")) {
+    values <- as.double(seq_len(1e5))
+    if (memory != "its own") values <- values + 0
+    x <- pjrt_buffer(values, "f64")
+    if (memory == "an array's that was read") {
+      values <- as_array(x)
+      x <- pjrt_buffer(values, "f64", shape = 1e5)
+    }
+    for (i in 1:5) {
+      x <- pjrt_execute(increase, x)
+      gc()
+      rubbish <- lapply(1:20, function(i) rep(-1, 1e5))
+    }
+    expect_identical(as.vector(values), as.double(seq_len(1e5)), label = memory)
+    rm(values, rubbish)
+    gc()
+    rubbish <- lapply(1:20, function(i) rep(-1, 1e5))
+    expect_identical(as.vector(x), as.double(seq_len(1e5)) + 5, label = memory)
+  }
+})
+
+test_that("a donated training loop runs in constant memory", {
+  child <- run_child(quote({
+    step <- compile("func.func @main(%w: tensor<1000000xf64> {tf.aliasing_output = 0 : i32}, %g: tensor<1000000xf64>)
+        -> tensor<1000000xf64> {
+      %0 = stablehlo.subtract %w, %g : tensor<1000000xf64>
+      return %0 : tensor<1000000xf64>
+    }")
+    resident <- function() {
+      line <- grep("^VmRSS", readLines("/proc/self/status"), value = TRUE)
+      as.numeric(gsub("[^0-9]", "", line)) / 1024
+    }
+    live <- function() pjrt_memory_stats()$clients$live_bytes
+    w <- pjrt_buffer(0, "f64", shape = 1e6)
+    g <- pjrt_buffer(1, "f64", shape = 1e6)
+    train <- function(steps) for (i in seq_len(steps)) w <<- pjrt_execute(step, w, g)
+    train(50)
+    await(w)
+    before <- c(resident(), live())
+    train(1000)
+    await(w)
+    after <- c(resident(), live())
+    cat(after[[1L]] - before[[1L]] < 100, after[[2L]] == before[[2L]], as.vector(w[c(1, 1e6)]), "\n")
+  }))
+  expect_clean(child, "TRUE TRUE -1050 -1050 ")
+})
