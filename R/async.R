@@ -29,7 +29,8 @@ await.PJRTBuffer <- function(x, ...) {
 #' @rdname await
 #' @export
 is_ready <- function(x, ...) {
-  UseMethod("is_ready")
+  found <- .Call(ffi_quick_is_ready, x)
+  if (is.null(found)) UseMethod("is_ready") else found
 }
 
 #' @export

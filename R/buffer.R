@@ -222,7 +222,8 @@ pjrt_empty <- function(dtype, shape, device = NULL) {
 #' shape(pjrt_scalar(1))
 #' @export
 shape <- function(x, ...) {
-  UseMethod("shape")
+  found <- .Call(ffi_quick_shape, x)
+  if (is.null(found)) UseMethod("shape") else found
 }
 
 #' @export

@@ -101,7 +101,8 @@ nth_device <- function(client, index, platform) {
 #' @rdname devices
 #' @export
 device <- function(x, ...) {
-  UseMethod("device")
+  found <- .Call(ffi_quick_device, x)
+  if (is.null(found)) UseMethod("device") else found
 }
 
 #' @export

@@ -190,6 +190,12 @@ pub fn kept(
     })
 }
 
+/// Whether `x` has the class of this type's handles and no other, so that no method for another class is passed over.
+pub fn is_plain<T: Owned>(x: SEXP) -> bool {
+    let class = T::class_attribute().load(Ordering::Relaxed);
+    sexp::kind(x) == SEXPTYPE::EXTPTRSXP && !class.is_null() && unsafe { Rf_getAttrib(x, R_ClassSymbol) } == class
+}
+
 /// What is wrong with something that is no handle of this type.
 #[cold]
 fn no_handle<T: Owned>(x: SEXP, argument: &str) -> Failure {

@@ -30,6 +30,7 @@ mod pins;
 mod plugin;
 mod print;
 mod program;
+mod quick;
 mod strings;
 mod topology;
 mod transfer;
@@ -80,6 +81,10 @@ fn plain_entries() -> Vec<extendr_api::metadata::Func> {
         client::client_close_all, "client_close_all", 0;
         client::client_devices, "client_devices", 1;
         dtype::dtype_canonical, "dtype_canonical", 1;
+        quick::quick_array, "quick_array", 1;
+        quick::quick_device, "quick_device", 1;
+        quick::quick_is_ready, "quick_is_ready", 1;
+        quick::quick_shape, "quick_shape", 1;
         transfer::buffer_array, "buffer_array", 3;
         part::buffer_part, "buffer_part", 2;
         transfer::buffer_raw, "buffer_raw", 2;

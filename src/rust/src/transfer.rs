@@ -9,7 +9,7 @@ use pjrt_core::convert::{self, HostTarget, NA_INTEGER, NA_INTEGER64};
 use pjrt_core::dtype::RType;
 use pjrt_core::read::HostView;
 use pjrt_core::reorder::Plan;
-use pjrt_core::{layout, DType, HostMemory, Spec};
+use pjrt_core::{layout, Buffer, DType, HostMemory, Spec};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
@@ -18,13 +18,24 @@ pub extern "C" fn buffer_array(buffer: SEXP, check: SEXP, int64: SEXP) -> SEXP {
     entry(|| {
         let buffer = get(buffer)?;
         let check = flag(check, "check")?;
-        let target = r_type(buffer.dtype(), int64)?;
-        buffer.wait()?;
-        memory::relieve_pressure(buffer.client());
-        let array = Protected::new(new_array(buffer.spec(), target)?);
-        fill(array.sexp(), buffer.spec(), target, check, &buffer.read()?)?;
-        Ok(array.sexp())
+        array(buffer, check, r_type(buffer.dtype(), int64)?)
     })
+}
+
+/// The same without a check, in the dtype's own R type.
+pub fn default_array(buffer: SEXP) -> SEXP {
+    entry(|| {
+        let buffer = get(buffer)?;
+        array(buffer, false, buffer.dtype().info().r_type)
+    })
+}
+
+fn array(buffer: &Buffer, check: bool, r_type: RType) -> Outcome<SEXP> {
+    buffer.wait()?;
+    memory::relieve_pressure(buffer.client());
+    let array = Protected::new(new_array(buffer.spec(), r_type)?);
+    fill(array.sexp(), buffer.spec(), r_type, check, &buffer.read()?)?;
+    Ok(array.sexp())
 }
 
 /// `buffer_raw(buffer, row_major)`: the bytes of the buffer's elements in the order asked for. Waits for its content.

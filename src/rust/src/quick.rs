@@ -1,0 +1,36 @@
+//! Quick answers for R's generics: to find the method for a buffer takes R longer than the answer itself.
+
+use crate::handle;
+use crate::sexp;
+use crate::{buffer, r#async, transfer};
+use extendr_ffi::SEXP;
+use pjrt_core::Buffer;
+
+/// What `answer` says of a buffer that has no other class; nil for what R must find a method for.
+fn quick(x: SEXP, answer: impl FnOnce(SEXP) -> SEXP) -> SEXP {
+    if handle::is_plain::<Buffer>(x) {
+        answer(x)
+    } else {
+        sexp::nil()
+    }
+}
+
+/// `quick_shape(x)`: see `buffer_shape()`.
+pub extern "C" fn quick_shape(x: SEXP) -> SEXP {
+    quick(x, |x| buffer::buffer_shape(x))
+}
+
+/// `quick_device(x)`: see `buffer_device()`.
+pub extern "C" fn quick_device(x: SEXP) -> SEXP {
+    quick(x, |x| buffer::buffer_device(x))
+}
+
+/// `quick_is_ready(x)`: see `buffer_is_ready()`.
+pub extern "C" fn quick_is_ready(x: SEXP) -> SEXP {
+    quick(x, |x| r#async::buffer_is_ready(x))
+}
+
+/// `quick_array(x)`: see `buffer_array()`, with R's defaults.
+pub extern "C" fn quick_array(x: SEXP) -> SEXP {
+    quick(x, transfer::default_array)
+}
