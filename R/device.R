@@ -1,6 +1,6 @@
 #' Devices
 #'
-#' `devices()` lists the devices of a client, `as_pjrt_device()` and `pjrt_device()` find one by name, and `device()`
+#' `devices()` lists the devices of a client or an executable, `as_pjrt_device()` and `pjrt_device()` find one by name, and `device()`
 #' tells where a buffer lies or for which device a program was compiled.
 #'
 #' There is exactly one R object for each device, so `identical()` tells devices apart, and a device can be a key of
@@ -13,7 +13,9 @@
 #' * `device()`: a `PJRTBuffer` or `PJRTLoadedExecutable`.
 #' @param device A `PJRTDevice` or a name, as for `as_pjrt_device()`.
 #' @param ... For methods.
-#' @return A `PJRTDevice`; `devices()` a list of those that this process can use.
+#' @return A `PJRTDevice`; `devices()` a list of those that this process can use. An executable's are those it runs on, all
+#'   partitions of the first replica first, and `device()` gives the first; a portable one can run on all of its client's,
+#'   and has no `device()`.
 #' @section Errors:
 #' `pjrt_error_invalid_input` for an index beyond the number of devices, or anything that names no device.
 #' @examplesIf pjrt::plugins_downloaded("cpu")
@@ -42,7 +44,7 @@ devices.PJRTClient <- function(x, ...) {
 
 #' @export
 devices.PJRTLoadedExecutable <- function(x, ...) {
-  list(device(x))
+  call_native(ffi_executable_devices, x)
 }
 
 #' @rdname devices

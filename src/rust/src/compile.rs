@@ -1,25 +1,57 @@
 //! Compiling, and what an executable says of itself.
 
-use crate::conditions::Outcome;
-use crate::{device, handle, program};
+use crate::conditions::{refuse, Outcome};
+use crate::{device, handle, options, program, sexp};
 use extendr_api::prelude::*;
-use pjrt_core::options::CompileOptions;
+use extendr_ffi::{SET_VECTOR_ELT, SEXPTYPE, VECTOR_ELT};
+use pjrt_core::executable::Placement;
 use pjrt_core::{Device, Executable};
 
-/// Compiles a program for a device.
+/// Compiles a program for a list of devices; for those that the options assign, of the default device's client, when it
+/// is empty.
 #[extendr]
-fn executable_compile(program: Robj, device: Robj, num_replicas: i32, num_partitions: i32) -> Outcome<Robj> {
-    let options = CompileOptions { num_replicas: num_replicas.into(), num_partitions: num_partitions.into() };
-    let device: &Device = handle::get(unsafe { device.get() }, "device")?;
-    let executable = Executable::compile(device, program::get(&program)?, &options)?;
-    Ok(handle::object(executable))
+fn executable_compile(program: Robj, options: Robj, devices: Robj, default: Robj) -> Outcome<Robj> {
+    let options = options::get(unsafe { options.get() })?;
+    let devices = unsafe { devices.get() };
+    let named =
+        (0..sexp::len(devices)).map(|i| handle::get(unsafe { VECTOR_ELT(devices, i as _) }, "devices").cloned());
+    let mut devices = named.collect::<Outcome<Vec<Device>>>()?;
+    if devices.is_empty() {
+        let default: &Device = handle::get(unsafe { default.get() }, "device")?;
+        devices = options.assigned_devices(default.client())?;
+    }
+    Ok(handle::object(Executable::compile(&devices, program::get(&program)?, &options)?))
 }
 
-/// The one R object of the device that an executable was compiled for.
+/// The one R object of the first device that an executable was compiled for.
 #[extendr]
 fn executable_device(executable: Robj) -> Outcome<Robj> {
     let executable = get(&executable)?;
-    Ok(unsafe { Robj::from_sexp(device::object(executable.client(), executable.device_index())) })
+    match executable.placement() {
+        Placement::Fixed(devices) => {
+            Ok(unsafe { Robj::from_sexp(device::object(executable.client(), devices[0])) })
+        }
+        Placement::Portable => refuse!(
+            InvalidInput,
+            "A portable executable has no device of its own: it runs where its inputs are. devices() gives all it can run on."
+        ),
+    }
+}
+
+/// The R objects of all devices that an executable runs on; of those that it can run on when it is portable.
+#[extendr]
+fn executable_devices(executable: Robj) -> Outcome<Robj> {
+    let executable = get(&executable)?;
+    let all = device::all(executable.client());
+    let Placement::Fixed(devices) = executable.placement() else {
+        return Ok(unsafe { Robj::from_sexp(all) });
+    };
+    let list = sexp::vector(SEXPTYPE::VECSXP, devices.len());
+    for (i, &device) in devices.iter().enumerate() {
+        // The clients' lists of devices are kept for the session.
+        unsafe { SET_VECTOR_ELT(list, i as _, VECTOR_ELT(all, device as _)) };
+    }
+    Ok(unsafe { Robj::from_sexp(list) })
 }
 
 /// For each output the input, from 0, whose memory it takes over; NA for none.
@@ -37,5 +69,6 @@ extendr_module! {
     mod compile;
     fn executable_compile;
     fn executable_device;
+    fn executable_devices;
     fn executable_aliases;
 }

@@ -12,12 +12,13 @@ use std::mem::ManuallyDrop;
 
 /// Options of an execution.
 #[extendr]
-fn execute_options_new(non_donatable: Vec<i32>, launch_id: i32) -> Outcome<Robj> {
+fn execute_options_new(non_donatable: Vec<i32>, launch_id: i32, device: Robj) -> Outcome<Robj> {
+    let device = if device.is_null() { None } else { Some(handle::get(unsafe { device.get() }, "device")?) };
     if let Some(bad) = non_donatable.iter().find(|&&i| i < 0) {
         refuse!(InvalidInput, "`non_donatable_input_indices` are counted from 0; {bad} is none.");
     }
     let non_donatable = non_donatable.into_iter().map(i64::from).collect();
-    Ok(handle::object(ExecuteOptions { non_donatable, launch_id }))
+    Ok(handle::object(ExecuteOptions { non_donatable, launch_id, device: device.cloned() }))
 }
 
 /// `executable_execute(executable, inputs, options, simplify, check)`: launches the program on a list of buffers and gives
@@ -42,20 +43,9 @@ pub extern "C" fn executable_execute(
 
         let specs = &executable.signature().outputs;
         let list = Protected::new(sexp::vector(SEXPTYPE::VECSXP, specs.len()));
-        let handles: ManuallyDrop<Outputs> = ManuallyDrop::new(
-            specs
-                .iter()
-                .enumerate()
-                .map(|(i, _)| {
-                    let handle = Empty::<Buffer>::new();
-                    unsafe { SET_VECTOR_ELT(list.sexp(), i as _, handle.sexp()) };
-                    handle
-                })
-                .collect(),
-        );
-        let handles = ManuallyDrop::into_inner(handles);
+        let handles = ManuallyDrop::into_inner(empty_outputs(list.sexp()));
 
-        let buffers = (0..sexp::len(inputs)).map(|i| input(inputs, i)).collect::<Outcome<Inputs>>()?;
+        let buffers = input_buffers(inputs)?;
         let outputs = memory::with_retry(|| executable.execute(&buffers, options, dispatch))?;
         handles.into_iter().zip(outputs).for_each(|(handle, output)| {
             handle.fill(output);
@@ -65,8 +55,23 @@ pub extern "C" fn executable_execute(
     })
 }
 
-type Inputs<'a> = smallvec::SmallVec<[&'a Buffer; 16]>;
-type Outputs = smallvec::SmallVec<[Empty<Buffer>; 4]>;
+pub type Inputs<'a> = smallvec::SmallVec<[&'a Buffer; 16]>;
+pub type EmptyOutputs = smallvec::SmallVec<[Empty<Buffer>; 4]>;
+
+/// Fills a list, which the caller protects, with handles of outputs to come. R may leave this by a long jump.
+pub fn empty_outputs(list: SEXP) -> ManuallyDrop<EmptyOutputs> {
+    let output = |i: usize| {
+        let handle = Empty::<Buffer>::new();
+        unsafe { SET_VECTOR_ELT(list, i as _, handle.sexp()) };
+        handle
+    };
+    ManuallyDrop::new((0..sexp::len(list)).map(output).collect())
+}
+
+/// The buffers in a list of inputs.
+pub fn input_buffers<'a>(inputs: SEXP) -> Outcome<Inputs<'a>> {
+    (0..sexp::len(inputs)).map(|i| input(inputs, i)).collect()
+}
 
 fn input<'a>(inputs: SEXP, index: usize) -> Outcome<&'a Buffer> {
     let x = unsafe { VECTOR_ELT(inputs, index as _) };
@@ -84,7 +89,7 @@ fn input<'a>(inputs: SEXP, index: usize) -> Outcome<&'a Buffer> {
 }
 
 /// An output that lives in a donated input's memory takes over what weighs that memory in R.
-fn move_weights(executable: &Executable, inputs: SEXP, options: &ExecuteOptions, outputs: SEXP) {
+pub fn move_weights(executable: &Executable, inputs: SEXP, options: &ExecuteOptions, outputs: SEXP) {
     for (output, alias) in executable.signature().aliases.iter().enumerate() {
         if let Some(input) = alias.filter(|&input| executable.donates(input, options)) {
             unsafe { handle::move_weight(VECTOR_ELT(inputs, input as _), VECTOR_ELT(outputs, output as _)) };
@@ -93,7 +98,7 @@ fn move_weights(executable: &Executable, inputs: SEXP, options: &ExecuteOptions,
 }
 
 /// Where to call the plugin from: `options(pjrt.dispatch = )`.
-fn dispatch_option() -> Outcome<Dispatch> {
+pub fn dispatch_option() -> Outcome<Dispatch> {
     let option = unsafe { sexp::Rf_GetOption1(Rf_install(c"pjrt.dispatch".as_ptr())) };
     match sexp::string(option) {
         None if sexp::is_nil(option) => Ok(Dispatch::Auto),

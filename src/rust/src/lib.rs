@@ -19,11 +19,13 @@ mod dtype;
 mod execute;
 mod install;
 mod memory;
+mod options;
 mod part;
 mod pins;
 mod plugin;
 mod print;
 mod program;
+mod sharded;
 mod strings;
 mod transfer;
 
@@ -35,6 +37,7 @@ extendr_module! {
     use execute;
     use install;
     use memory;
+    use options;
     use plugin;
     use print;
     use program;
@@ -68,6 +71,7 @@ fn plain_entries() -> Vec<extendr_api::metadata::Func> {
         client::client_devices, "client_devices", 1;
         dtype::dtype_canonical, "dtype_canonical", 1;
         execute::executable_execute, "executable_execute", 5;
+        sharded::executable_execute_sharded, "executable_execute_sharded", 4;
         transfer::buffer_array, "buffer_array", 3;
         part::buffer_part, "buffer_part", 2;
         transfer::buffer_raw, "buffer_raw", 2;

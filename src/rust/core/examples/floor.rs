@@ -43,7 +43,7 @@ fn main() -> Result<(), Failure> {
     let compile = |op: &str, size: u32| -> Result<Executable, Failure> {
         let t = format!("tensor<{size}x{size}xf32>");
         let text = format!("func.func @main(%x: {t}, %y: {t}) -> {t} {{\n{op}\n return %r : {t}\n}}").replace("T", &t);
-        Ok(Executable::compile(&device, &program(text)?, &CompileOptions::default())?)
+        Ok(Executable::compile(std::slice::from_ref(&device), &program(text)?, &CompileOptions::default())?)
     };
     let options = ExecuteOptions::default();
 

@@ -35,6 +35,8 @@ struct Inner {
     /// One for each device, so that devices work side by side.
     dispatchers: Vec<Dispatcher>,
     uploader: Dispatcher,
+    /// Held while a launch is handed to the threads of several devices.
+    launch_order: Mutex<()>,
 }
 
 /// Every client that is open: it lives until it is closed or the process exits, whoever holds it.
@@ -96,6 +98,7 @@ impl Client {
             new_bytes: AtomicUsize::new(0),
             dispatchers,
             uploader: Dispatcher::default(),
+            launch_order: Mutex::new(()),
         })))
     }
 
@@ -205,6 +208,11 @@ impl Client {
     /// The thread for launches on a device that would keep their caller busy.
     pub(crate) fn dispatcher(&self, device: usize) -> &Dispatcher {
         &self.0.dispatchers[device]
+    }
+
+    /// To be held while a launch is handed to the threads of several devices, lest two wait for each other.
+    pub(crate) fn launch_order(&self) -> &Mutex<()> {
+        &self.0.launch_order
     }
 
     /// The thread that writes arrays for devices while the caller goes on.

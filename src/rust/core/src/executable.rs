@@ -22,9 +22,18 @@ pub struct Executable(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     loaded: Loaded,
-    device: usize,
+    placement: Placement,
     signature: Signature,
     runs_on_caller: bool,
+}
+
+/// Where an executable runs.
+#[derive(Debug)]
+pub enum Placement {
+    /// On these devices, by position among the client's: all partitions of the first replica first.
+    Fixed(Vec<usize>),
+    /// On one device, chosen at each execution.
+    Portable,
 }
 
 /// The plugin's loaded executable, freed when dropped.
@@ -58,19 +67,18 @@ pub struct Signature {
 }
 
 impl Executable {
-    /// Compiles `program` for one device.
+    /// Compiles `program` for these devices, all partitions of the first replica first. A portable executable is compiled
+    /// for any device of the client of the one given.
     ///
     /// # Errors
-    /// The compiler's, with its position in the program; `InvalidInput` for options that would make a plugin abort;
-    /// `UnsupportedCall` where a plugin cannot tell what a program takes.
-    pub fn compile(device: &Device, program: &Program, options: &CompileOptions) -> Result<Executable> {
+    /// The compiler's, with its position in the program; `InvalidInput` for options that would make a plugin abort, and for
+    /// devices that do not fit them; `UnsupportedCall` where a plugin cannot tell what a program takes.
+    pub fn compile(devices: &[Device], program: &Program, options: &CompileOptions) -> Result<Executable> {
         options.check()?;
-        if options.num_replicas * options.num_partitions != 1 {
-            fail!(InvalidInput, "A program is compiled for one device: `num_replicas` and `num_partitions` must be 1.");
-        }
-        let client = device.client();
+        options.check_devices(devices)?;
+        let client = devices[0].client();
         let api = client.plugin().api();
-        let serialized = options.serialize(&[device.id()], device.local_hardware_id());
+        let serialized = options.serialize(devices, program.is_for_shardy());
         let format = program.format().name();
         let mut source: PJRT_Program = crate::api::blank_struct();
         source.struct_size = size_of::<PJRT_Program>();
@@ -96,21 +104,20 @@ impl Executable {
         let signature = description.signature(&module)?;
         let runs_on_caller = client.shares_host_memory() && description.runs_on_caller(&module);
         drop(description);
-        Ok(Executable(Arc::new(Inner { loaded, device: device.index(), signature, runs_on_caller })))
+        let placement = if options.compile_portable_executable {
+            Placement::Portable
+        } else {
+            Placement::Fixed(devices.iter().map(Device::index).collect())
+        };
+        Ok(Executable(Arc::new(Inner { loaded, placement, signature, runs_on_caller })))
     }
 
     pub fn client(&self) -> &Client {
         &self.0.loaded.client
     }
 
-    /// The device it was compiled for.
-    pub fn device(&self) -> Device {
-        Device::new(self.0.loaded.client.clone(), self.0.device)
-    }
-
-    /// Position of its device among the client's.
-    pub fn device_index(&self) -> usize {
-        self.0.device
+    pub fn placement(&self) -> &Placement {
+        &self.0.placement
     }
 
     pub fn signature(&self) -> &Signature {

@@ -32,6 +32,7 @@ pub mod process;
 pub mod program;
 pub mod read;
 pub mod reorder;
+pub mod sharded;
 
 pub use api::{Api, Value};
 pub use buffer::{Buffer, Spec};

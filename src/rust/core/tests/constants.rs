@@ -58,7 +58,8 @@ fn constants_come_back_from_the_compiler_with_the_same_bits() {
             texts.join(", ")
         );
         let program = Program::new(text.into_bytes(), Format::Mlir).unwrap();
-        let executable = Executable::compile(&device, &program, &CompileOptions::default()).unwrap();
+        let executable =
+            Executable::compile(std::slice::from_ref(&device), &program, &CompileOptions::default()).unwrap();
         let outputs = executable.execute(&[], &ExecuteOptions::default(), Dispatch::Auto).unwrap();
         let read = outputs[0].read().unwrap();
         assert_eq!(read.bytes().len(), bytes.len(), "{dtype}");

@@ -45,7 +45,7 @@ fn download(buffer: &Buffer) -> Vec<f32> {
 
 fn compile(text: &str) -> Result<Executable> {
     let program = Program::new(text.as_bytes().to_vec(), Format::Mlir)?;
-    Executable::compile(&device(0), &program, &CompileOptions::default())
+    Executable::compile(&[device(0)], &program, &CompileOptions::default())
 }
 
 fn run(executable: &Executable, inputs: &[&Buffer]) -> Result<Vec<Buffer>> {
@@ -224,7 +224,7 @@ fn a_donated_input_is_dead_and_its_memory_is_the_outputs() {
     assert_eq!(run(&add, &[&x, &y]).unwrap_err().kind(), Kind::DeletedBuffer);
     let twice = run(&add, &[&y, &y]).unwrap_err();
     assert!(twice.message().contains("donate the same buffer twice"), "{twice}");
-    let keep = ExecuteOptions { non_donatable: vec![0], launch_id: 0 };
+    let keep = ExecuteOptions { non_donatable: vec![0], ..Default::default() };
     let kept = add.execute(&[&y, &out], &keep, Dispatch::Auto).unwrap();
     assert_eq!(download(&kept[0]), [3.0, 4.0, 5.0, 6.0]);
     assert_eq!(download(&y), [1.0; 4]);

@@ -1,0 +1,130 @@
+//! Execution on several devices at once: replicas of a program, or its partitions, each with inputs of its own.
+
+use crate::buffer::Buffer;
+use crate::error::{Error, Kind, Result};
+use crate::event::Signal;
+use crate::executable::{Executable, Placement};
+use crate::execute::{Dispatch, ExecuteOptions, Handles, Outputs};
+use crate::launch::Launch;
+use smallvec::SmallVec;
+use std::ptr::null_mut;
+use std::sync::{Arc, PoisonError};
+
+impl Executable {
+    /// Launches the program on all of its devices, with one list of inputs for each in the order of its placement, and
+    /// returns the outputs of each, whose content comes later. Inputs that the program takes over are dead afterwards.
+    ///
+    /// Always by the dispatch threads when there are several devices: XLA's CPU client blocks the caller of a second launch
+    /// until the first is done.
+    ///
+    /// # Errors
+    /// As [`Executable::execute`]; messages on inputs say for which device they were.
+    pub fn execute_sharded(
+        &self,
+        inputs: &[&[&Buffer]],
+        options: &ExecuteOptions,
+        dispatch: Dispatch,
+    ) -> Result<Vec<Outputs>> {
+        self.client().handle()?;
+        let devices = match self.placement() {
+            Placement::Fixed(devices) if devices.len() > 1 => devices,
+            _ => {
+                check_lists(1, inputs.len())?;
+                return Ok(vec![self.execute(inputs[0], options, dispatch)?]);
+            }
+        };
+        if options.device.is_some() {
+            fail!(InvalidInput, "The program was compiled for its devices: the execution's cannot be chosen.");
+        }
+        check_lists(devices.len(), inputs.len())?;
+        for (number, (&device, inputs)) in devices.iter().zip(inputs).enumerate() {
+            self.check(device, inputs, options).map_err(|error| self.for_device(number, error))?;
+        }
+        let outputs = self.launch_on_threads(devices, inputs, options)?;
+        inputs.iter().for_each(|inputs| self.mark_donated(inputs, options));
+        Ok(outputs)
+    }
+
+    /// The error on an input, with the device that it was for: the number of its list of inputs, from 0.
+    #[cold]
+    #[must_use]
+    pub fn for_device(&self, number: usize, error: Error) -> Error {
+        let label = match self.placement() {
+            Placement::Fixed(devices) => devices.get(number).map(|&device| &*self.client().device_facts(device).label),
+            Placement::Portable => None,
+        };
+        error.within(&format!("Device {} ({})", number + 1, label.unwrap_or("any")))
+    }
+
+    /// Launches from the first device's dispatch thread, while those of the others stand by: what was handed to any of them
+    /// before comes before, and what comes later waits.
+    fn launch_on_threads(
+        &self,
+        devices: &[usize],
+        inputs: &[&[&Buffer]],
+        options: &ExecuteOptions,
+    ) -> Result<Vec<Outputs>> {
+        let client = self.client();
+        let launch = Arc::<Launch>::default();
+        let pending = |&device: &usize| -> Outputs {
+            let specs = self.signature().outputs.iter();
+            specs.map(|spec| Buffer::pending(client.clone(), device, spec.clone(), launch.clone())).collect()
+        };
+        let outputs: Vec<Outputs> = devices.iter().map(pending).collect();
+        let (executable, options, promised) = (self.clone(), options.clone(), outputs.clone());
+        let inputs: Vec<Vec<Buffer>> =
+            inputs.iter().map(|list| list.iter().map(|&input| input.clone()).collect()).collect();
+
+        let _order = client.launch_order().lock().unwrap_or_else(PoisonError::into_inner);
+        let mut standing_by = Vec::with_capacity(devices.len() - 1);
+        for &device in &devices[1..] {
+            let stands_by = Arc::<Signal>::default();
+            standing_by.push(stands_by.clone());
+            let launch = launch.clone();
+            client.dispatcher(device).submit(Arc::default(), move || {
+                stands_by.raise();
+                launch.wait()
+            })?;
+        }
+        client.dispatcher(devices[0]).submit(launch, move || {
+            standing_by.iter().try_for_each(|other| other.wait())?;
+            let made = executable.launch_all(&inputs, &options)?;
+            for (promised, made) in promised.iter().zip(made) {
+                promised.iter().zip(made).for_each(|(output, handle)| output.fulfil(handle));
+            }
+            Ok(())
+        })?;
+        Ok(outputs)
+    }
+
+    /// Calls the plugin; gives the handles of the outputs of each device. On a dispatch thread, which may wait.
+    fn launch_all(&self, inputs: &[Vec<Buffer>], options: &ExecuteOptions) -> Result<Vec<Handles>> {
+        let handle = |input: &Buffer| {
+            // Devices that have their inputs wait for one whose input is late or has failed, and XLA's CPU client ends the
+            // process after a minute of that.
+            if self.client().shares_host_memory() {
+                input.settle()?;
+            }
+            input.made()
+        };
+        let list = |inputs: &Vec<Buffer>| inputs.iter().map(handle).collect::<Result<Handles>>();
+        let inputs: Vec<Handles> = inputs.iter().map(list).collect::<Result<_>>()?;
+        let mut outputs: Vec<Handles> =
+            inputs.iter().map(|_| SmallVec::from_elem(null_mut(), self.signature().outputs.len())).collect();
+        let input_lists: Vec<_> = inputs.iter().map(|list| list.as_ptr()).collect();
+        let output_lists: Vec<_> = outputs.iter_mut().map(|list| list.as_mut_ptr()).collect();
+        self.call(&input_lists, &output_lists, null_mut(), options)?;
+        Ok(outputs)
+    }
+}
+
+fn check_lists(devices: usize, lists: usize) -> Result<()> {
+    if devices != lists {
+        return Err(Error::new(
+            Kind::ArgumentCount,
+            format!("The program runs on {devices} device(s), but got the inputs of {lists}."),
+        )
+        .hint("The inputs are a list with one list of buffers for each device, in the order of devices(executable)."));
+    }
+    Ok(())
+}
