@@ -45,7 +45,11 @@ device_list <- function(devices, name = "devices") {
   if (!(is.list(devices) || is.character(devices)) || length(devices) == 0L) {
     abort_input("`", name, "` must be a list of devices, or their names as in c(\"cpu:0\", \"cpu:1\").")
   }
-  unname(lapply(devices, pjrt_device))
+  found <- vector("list", length(devices))
+  for (i in seq_along(devices)) {
+    found[[i]] <- pjrt_device(devices[[i]])
+  }
+  found
 }
 
 #' @export

@@ -45,6 +45,9 @@ pjrt_compile_options <- function(num_replicas = 1L, num_partitions = 1L, device_
                                  use_spmd_partitioning = NULL, use_shardy_partitioner = NULL,
                                  compile_portable_executable = FALSE, optimization_level = NULL,
                                  debug_options = list()) {
+  if (!is_whole_number(num_replicas) || !is_whole_number(num_partitions)) {
+    abort_input("`num_replicas` and `num_partitions` must be whole numbers.")
+  }
   check_flag(compile_portable_executable, "compile_portable_executable")
   check_assignment(device_assignment, num_replicas, num_partitions)
   options <- list(

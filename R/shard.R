@@ -33,13 +33,18 @@ pjrt_shard <- function(x, devices, dim = 1L, dtype = NULL, ...) {
   }
   executable <- inherits(devices, "PJRTLoadedExecutable")
   targets <- if (executable) devices(devices) else device_list(devices)
+  count <- length(targets)
+  shards <- vector("list", count)
+  # a loop, not lapply(), so that errors are those of the user's call
   if (is.null(dim)) {
-    return(lapply(targets, function(target) pjrt_buffer(x, dtype, device = target, ...)))
+    for (i in seq_len(count)) {
+      shards[[i]] <- pjrt_buffer(x, dtype = dtype, device = targets[[i]], ...)
+    }
+    return(shards)
   }
   dims <- dim(x) %||% length(x)
   check_dimension(dim, dims)
   size <- dims[[dim]]
-  count <- length(targets)
   if (size %% count != 0) {
     below <- size - size %% count
     pjrt_abort(
@@ -52,11 +57,12 @@ pjrt_shard <- function(x, devices, dim = 1L, dtype = NULL, ...) {
   inner <- prod(dims[seq_len(dim)]) / count
   rows <- as_rows(x, inner * count)
   part_dims <- replace(dims, dim, size / count)
-  lapply(seq_len(count), function(i) {
+  for (i in seq_len(count)) {
     part <- rows[seq_len(inner) + (i - 1) * inner, , drop = FALSE]
     dim(part) <- part_dims
-    pjrt_buffer(restore_class(part, x), dtype, device = targets[[i]], ...)
-  })
+    shards[[i]] <- pjrt_buffer(restore_class(part, x), dtype = dtype, device = targets[[i]], ...)
+  }
+  shards
 }
 
 #' @rdname pjrt_shard
@@ -88,7 +94,13 @@ pjrt_unshard <- function(buffers, dim = 1L) {
   if (is.null(dim)) {
     return(as_array(buffers[[1L]]))
   }
-  parts <- lapply(lapply(buffers, as_array_async), value)
+  parts <- vector("list", length(buffers))
+  for (i in seq_along(buffers)) {
+    parts[[i]] <- as_array_async(buffers[[i]])
+  }
+  for (i in seq_along(parts)) {
+    parts[[i]] <- value(parts[[i]])
+  }
   whole <- do.call(rbind, lapply(parts, function(part) as_rows(part, prod(dim(part)[seq_len(dim)]))))
   dim(whole) <- replace(dims, dim, sum(vapply(shapes, `[[`, 0, dim)))
   restore_class(whole, parts[[1L]])

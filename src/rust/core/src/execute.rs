@@ -216,16 +216,18 @@ impl Executable {
             Placement::Fixed(_) => null_mut(),
             Placement::Portable => self.client().device_facts(device).handle,
         };
-        self.call(&[inputs.as_ptr()], &[outputs.as_mut_ptr()], device, options)?;
+        self.call(&[inputs.as_ptr()], &[outputs.as_mut_ptr()], device, null_mut(), options)?;
         Ok(outputs)
     }
 
-    /// Calls the plugin with a list of inputs and one for outputs for each device, as long as the signature says.
+    /// Calls the plugin with a list of inputs and one for outputs for each device, as long as the signature says. Where
+    /// `complete` is not null, it gets an event for each device.
     pub(crate) fn call(
         &self,
         inputs: &[*const *mut PJRT_Buffer],
         outputs: &[*mut *mut PJRT_Buffer],
         execute_device: *mut PJRT_Device,
+        complete: *mut *mut PJRT_Event,
         options: &ExecuteOptions,
     ) -> Result<()> {
         let client = self.client();
@@ -244,6 +246,7 @@ impl Executable {
                 num_args: self.signature().inputs.len(),
                 output_lists: outputs.as_ptr(),
                 execute_device: execute_device,
+                device_complete_events: complete,
             }
         )
         .map_err(|e| e.on_platform(client.platform()))?;

@@ -126,7 +126,7 @@ impl CompileOptions {
             None if self.num_devices() <= count => Ok(client.devices().take(self.num_devices()).collect()),
             None => Err(Error::new(
                 Kind::InvalidInput,
-                format!("{} need {} devices, but the client has {count}.", self.describe_counts(), self.num_devices()),
+                format!("{} needs {} devices, but the client has {count}.", self.describe(), self.num_devices()),
             )
             .hint("A CPU is divided into more when its client is made: pjrt_client(\"cpu\", cpu_device_count = 4L).")),
         }
@@ -151,15 +151,13 @@ impl CompileOptions {
 
     fn check_count(&self, devices: usize) -> Result<()> {
         if devices != self.num_devices() {
-            let one = if self.num_devices() == 1 { "device" } else { "devices" };
-            fail!(InvalidInput, "{} need {} {one}, not {devices}.", self.describe_counts(), self.num_devices());
+            fail!(InvalidInput, "{} needs {} device(s), not {devices}.", self.describe(), self.num_devices());
         }
         Ok(())
     }
 
-    fn describe_counts(&self) -> String {
-        let count = |n: i64, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
-        format!("{} of {}", count(self.num_replicas, "replica"), count(self.num_partitions, "partition"))
+    fn describe(&self) -> String {
+        format!("A program of {} replica(s) and {} partition(s)", self.num_replicas, self.num_partitions)
     }
 
     /// The serialized `CompileOptionsProto` for these devices, all partitions of the first replica first. `for_shardy`:

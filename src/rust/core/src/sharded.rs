@@ -2,7 +2,7 @@
 
 use crate::buffer::Buffer;
 use crate::error::{Error, Kind, Result};
-use crate::event::Signal;
+use crate::event::{Event, Signal};
 use crate::executable::{Executable, Placement};
 use crate::execute::{Dispatch, ExecuteOptions, Handles, Outputs};
 use crate::launch::Launch;
@@ -14,8 +14,7 @@ impl Executable {
     /// Launches the program on all of its devices, with one list of inputs for each in the order of its placement, and
     /// returns the outputs of each, whose content comes later. Inputs that the program takes over are dead afterwards.
     ///
-    /// Always by the dispatch threads when there are several devices: XLA's CPU client blocks the caller of a second launch
-    /// until the first is done.
+    /// Always by the dispatch threads when there are several devices: a launch may have to wait for another.
     ///
     /// # Errors
     /// As [`Executable::execute`]; messages on inputs say for which device they were.
@@ -88,33 +87,43 @@ impl Executable {
         }
         client.dispatcher(devices[0]).submit(launch, move || {
             standing_by.iter().try_for_each(|other| other.wait())?;
-            let made = executable.launch_all(&inputs, &options)?;
+            let (made, complete) = executable.launch_all(&inputs, &options)?;
             for (promised, made) in promised.iter().zip(made) {
                 promised.iter().zip(made).for_each(|(output, handle)| output.fulfil(handle));
             }
+            // The outputs carry the errors.
+            complete.iter().for_each(|event| drop(event.wait_blocking()));
             Ok(())
         })?;
         Ok(outputs)
     }
 
-    /// Calls the plugin; gives the handles of the outputs of each device. On a dispatch thread, which may wait.
-    fn launch_all(&self, inputs: &[Vec<Buffer>], options: &ExecuteOptions) -> Result<Vec<Handles>> {
+    /// Calls the plugin; gives the handles of the outputs of each device, and events to wait for before the next launch. On
+    /// a dispatch thread, which may wait.
+    ///
+    /// XLA's CPU client needs that waiting. It runs all devices on one pool of threads, where parts of a second launch can
+    /// take the place of parts of the first, which the others then wait for at a collective operation. So they do for a
+    /// device whose input is late or has failed. After a minute of that it ends the process.
+    fn launch_all(&self, inputs: &[Vec<Buffer>], options: &ExecuteOptions) -> Result<(Vec<Handles>, Vec<Event>)> {
+        let client = self.client();
+        let one_by_one = client.shares_host_memory();
         let handle = |input: &Buffer| {
-            // Devices that have their inputs wait for one whose input is late or has failed, and XLA's CPU client ends the
-            // process after a minute of that.
-            if self.client().shares_host_memory() {
+            if one_by_one {
                 input.settle()?;
             }
             input.made()
         };
         let list = |inputs: &Vec<Buffer>| inputs.iter().map(handle).collect::<Result<Handles>>();
         let inputs: Vec<Handles> = inputs.iter().map(list).collect::<Result<_>>()?;
-        let mut outputs: Vec<Handles> =
-            inputs.iter().map(|_| SmallVec::from_elem(null_mut(), self.signature().outputs.len())).collect();
+        let none = SmallVec::from_elem(null_mut(), self.signature().outputs.len());
+        let mut outputs: Vec<Handles> = vec![none; inputs.len()];
         let input_lists: Vec<_> = inputs.iter().map(|list| list.as_ptr()).collect();
         let output_lists: Vec<_> = outputs.iter_mut().map(|list| list.as_mut_ptr()).collect();
-        self.call(&input_lists, &output_lists, null_mut(), options)?;
-        Ok(outputs)
+        let mut complete = vec![null_mut(); if one_by_one { inputs.len() } else { 0 }];
+        let events = if one_by_one { complete.as_mut_ptr() } else { null_mut() };
+        self.call(&input_lists, &output_lists, null_mut(), events, options)?;
+        let complete = complete.into_iter().filter(|event| !event.is_null());
+        Ok((outputs, complete.map(|event| Event::new(client.plugin(), event)).collect()))
     }
 }
 
