@@ -121,7 +121,6 @@ test_that("a program is compiled for the devices asked for, in their order", {
 
 test_that("devices must fit the options", {
   text <- all_reduce_program("f32", 2L)
-  program <- pjrt_program(text)
   expect_refused(compile(text, two_replicas, device = "cpu:0"), "invalid_input", "needs 2 device(s), not 1")
   expect_refused(compile(text, devices = both), "invalid_input", "needs 1 device(s), not 2")
   expect_refused(compile(text, two_replicas, devices = c("cpu:1", "cpu:1")), "invalid_input", "device 1 comes twice")
@@ -129,8 +128,8 @@ test_that("devices must fit the options", {
   expect_refused(compile(text, pjrt_compile_options(8L)), "invalid_input", "needs 8 devices, but the client has 2")
   mixed <- list(devices("cpu")[[1L]], four_devices()[[2L]])
   expect_refused(compile(text, two_replicas, devices = mixed), "device_mismatch", "must be of one client")
-  for (bad in list(list(), 1, NULL[0], list(1))) {
-    if (!is.null(bad)) expect_refused(compile(text, two_replicas, devices = bad), "invalid_input")
+  for (bad in list(list(), 1, list(1), character())) {
+    expect_refused(compile(text, two_replicas, devices = bad), "invalid_input")
   }
 })
 
@@ -163,7 +162,7 @@ test_that("a program for one device runs, too", {
 test_that("a program for several devices is refused by pjrt_execute()", {
   executable <- compile(all_reduce_program("f32", 2L), two_replicas)
   expect_refused(pjrt_execute(executable, pjrt_scalar(1)), "invalid_input", "pjrt_execute_sharded()")
-  error <- expect_refused(
+  expect_refused(
     pjrt_execute_sharded(
       executable, scalars(c(1, 2), both), execution_options = pjrt_execution_options(device = "cpu:0")
     ), "invalid_input", "cannot be chosen"
@@ -224,7 +223,6 @@ test_that("launches on several devices do not wait, and keep their order", {
     slow <- compile(loop_program(2e7), four)
     sum <- compile(all_reduce_program("f64", 4L), four)
     double <- lapply(devices(), function(d) compile(unary_program("f64"), device = d))
-    x <- pjrt_shard(c(1, 2, 3, 4), slow, dtype = "f64")
     x <- lapply(1:4, function(i) pjrt_scalar(i + 0, "f64", device = devices()[[i]]))
     start <- proc.time()[["elapsed"]]
     a <- pjrt_execute_sharded(slow, x)
@@ -305,6 +303,33 @@ test_that("thousands of launches whose results are dropped do no harm", {
   }), timeout = 120)
   expect_identical(child$status, 0L)
   expect_identical(child$out, "4 4 4 4 ")
+})
+
+test_that("launches on some of the devices, on all, and on single ones go on beside each other", {
+  child <- run_child(quote({
+    pjrt_client("cpu", cpu_device_count = 4L)
+    found <- devices()
+    pair <- function(which) {
+      compile(all_reduce_program("100xf32", 2L), pjrt_compile_options(2L), devices = found[which])
+    }
+    pairs <- list(pair(1:2), pair(3:4), pair(2:3))
+    all <- compile(all_reduce_program("100xf32", 4L), pjrt_compile_options(4L))
+    square <- "func.func @main(%x: tensor<100x100xf32>) -> tensor<100x100xf32> {
+      %0 = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0] : (tensor<100x100xf32>, tensor<100x100xf32>) -> tensor<100x100xf32>
+      return %0 : tensor<100x100xf32>
+    }"
+    single <- lapply(found, function(d) compile(square, device = d))
+    x <- pjrt_shard(rep(1, 400), found)
+    m <- lapply(found, function(d) pjrt_buffer(diag(100), device = d))
+    for (i in 1:300) {
+      sums <- Map(pjrt_execute_sharded, pairs, list(x[1:2], x[3:4], x[2:3]))
+      squares <- Map(pjrt_execute, single, m)
+      total <- pjrt_execute_sharded(all, x)
+    }
+    cat(vapply(c(sums, list(total)), function(out) as_array(out[[2L]])[[1L]], 0), "\n")
+  }), timeout = 120)
+  expect_identical(child$status, 0L)
+  expect_identical(child$out, "2 2 2 4 ")
 })
 
 test_that("launches on several devices work while R collects garbage at every allocation", {
