@@ -4,6 +4,7 @@ use crate::api::call;
 use crate::buffer::Buffer;
 use crate::device::Device;
 use crate::error::{Error, Kind, Result};
+use crate::event::Event;
 use crate::executable::{Executable, Placement};
 use crate::launch::Launch;
 use pjrt_sys::*;
@@ -28,7 +29,7 @@ pub enum Dispatch {
     /// From the calling thread, unless the plugin would keep it for long.
     #[default]
     Auto,
-    /// From the calling thread, unless it takes over memory that a waiting launch may still read.
+    /// From the calling thread, unless it must come after a waiting launch.
     Inline,
     /// From the device's dispatch thread, always.
     Thread,
@@ -53,8 +54,10 @@ impl Executable {
         let pending = inputs.iter().any(|input| input.unfinished_launch().is_some());
         let donates = (0..inputs.len()).any(|index| self.donates(index, options));
         let threaded = match dispatch {
-            // A waiting launch may still read what this one takes over.
-            _ if donates && self.client().dispatcher(device).is_busy() => true,
+            // A waiting launch may still read what this one takes over, or be one on several devices.
+            _ if (donates || self.client().running(device).is_some()) && self.client().dispatcher(device).is_busy() => {
+                true
+            }
             Dispatch::Auto => pending || self.runs_on_caller(),
             Dispatch::Inline => false,
             Dispatch::Thread => true,
@@ -212,11 +215,17 @@ impl Executable {
     /// Calls the plugin for one device; gives the handles of the outputs.
     fn launch(&self, device: usize, inputs: &[*mut PJRT_Buffer], options: &ExecuteOptions) -> Result<Handles> {
         let mut outputs: Handles = SmallVec::from_elem(null_mut(), self.signature().outputs.len());
-        let device = match self.placement() {
+        let execute_device = match self.placement() {
             Placement::Fixed(_) => null_mut(),
             Placement::Portable => self.client().device_facts(device).handle,
         };
-        self.call(&[inputs.as_ptr()], &[outputs.as_mut_ptr()], device, null_mut(), options)?;
+        let running = self.client().running(device);
+        let mut complete: *mut PJRT_Event = null_mut();
+        let events: *mut *mut PJRT_Event = if running.is_some() { &mut complete } else { null_mut() };
+        self.call(&[inputs.as_ptr()], &[outputs.as_mut_ptr()], execute_device, events, options)?;
+        if let Some(running) = running.filter(|_| !complete.is_null()) {
+            running.add(Event::new(self.client().plugin(), complete));
+        }
         Ok(outputs)
     }
 

@@ -1,7 +1,7 @@
 //! The dispatch thread: launches that would keep the caller busy happen here, one after the other, in order.
 
 use crate::error::{Error, Kind, Result};
-use crate::event::Signal;
+use crate::event::{Event, Signal};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{channel, RecvTimeoutError, Sender};
@@ -93,6 +93,31 @@ impl Dispatcher {
             }
             None => true,
         }
+    }
+}
+
+/// What a device still computes, as far as it was launched there alone: a launch on several devices comes after.
+#[derive(Debug, Default)]
+pub(crate) struct Running(Mutex<Vec<Event>>);
+
+impl Running {
+    /// Notes the completion of a program.
+    pub(crate) fn add(&self, complete: Event) {
+        const MANY: usize = 32;
+        let unfinished = |event: &Event| event.is_ready().is_ok_and(|ready| !ready);
+        if unfinished(&complete) {
+            let mut events = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            if events.len() >= MANY {
+                events.retain(unfinished);
+            }
+            events.push(complete);
+        }
+    }
+
+    /// Waits until nothing runs, however it ends.
+    pub(crate) fn wait(&self) {
+        let events = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        events.iter().for_each(|event| drop(event.wait_blocking()));
     }
 }
 

@@ -5,7 +5,7 @@ use crate::error::{Error, Kind, Result};
 use crate::event::{Event, Signal};
 use crate::executable::{Executable, Placement};
 use crate::execute::{Dispatch, ExecuteOptions, Handles, Outputs};
-use crate::launch::Launch;
+use crate::launch::{Launch, Running};
 use smallvec::SmallVec;
 use std::ptr::null_mut;
 use std::sync::{Arc, PoisonError};
@@ -74,6 +74,8 @@ impl Executable {
         let inputs: Vec<Vec<Buffer>> =
             inputs.iter().map(|list| list.iter().map(|&input| input.clone()).collect()).collect();
 
+        let running = devices.to_vec();
+
         let _order = client.launch_order().lock().unwrap_or_else(PoisonError::into_inner);
         let mut standing_by = Vec::with_capacity(devices.len() - 1);
         for &device in &devices[1..] {
@@ -87,6 +89,7 @@ impl Executable {
         }
         client.dispatcher(devices[0]).submit(launch, move || {
             standing_by.iter().try_for_each(|other| other.wait())?;
+            running.iter().filter_map(|&device| executable.client().running(device)).for_each(Running::wait);
             let (made, complete) = executable.launch_all(&inputs, &options)?;
             for (promised, made) in promised.iter().zip(made) {
                 promised.iter().zip(made).for_each(|(output, handle)| output.fulfil(handle));
