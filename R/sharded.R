@@ -9,10 +9,11 @@
 #' Donation works as for one device: each device's input is given to that device's output.
 #'
 #' @section Devices that wait for each other:
-#' A launch begins when all inputs of all devices are there and the devices have done what they were given before; on the
-#' CPU, it also ends before the next one begins. At a collective operation every device waits for all others. XLA's CPU
-#' client ends the process when a program is more than a minute late there on one of its devices. The flag `--xla_cpu_collective_call_terminate_timeout_seconds=` in the environment
-#' variable `XLA_FLAGS`, set before the client is created, gives them more time.
+#' A launch begins when all inputs of all devices are there and the devices have done what they were given before; on
+#' the CPU, it also ends before the next one begins. At a collective operation every device waits for all others. XLA's
+#' CPU client ends the process when a program is more than a minute late there on one of its devices. The flag
+#' `--xla_cpu_collective_call_terminate_timeout_seconds=` in the environment variable `XLA_FLAGS`, set before the client
+#' is created, gives it more time.
 #'
 #' @param executable A `PJRTLoadedExecutable`, compiled with several `num_replicas` or `num_partitions` in
 #'   [pjrt_compile_options()].

@@ -60,6 +60,16 @@ test_that("GSPMD and Shardy programs are divided into partitions without being t
   }
 })
 
+test_that("Shardy's dialect is seen in bytecode, too", {
+  program <- pjrt_program(path = fixture("sharded.mlirbc"))
+  executable <- pjrt_compile(program, pjrt_compile_options(num_partitions = 2L))
+  x <- matrix(1:12 + 0, 4)
+  expect_identical(pjrt_unshard(pjrt_execute_sharded(executable, pjrt_shard(x, executable))), 2 * x)
+  # the partitioner that the program is not written for cannot divide it
+  gspmd <- pjrt_compile_options(num_partitions = 2L, use_shardy_partitioner = FALSE)
+  expect_error(pjrt_compile(program, gspmd), class = "pjrt_error")
+})
+
 test_that("Shardy's manual computations run", {
   found <- four_devices()
   executable <- compile("module {

@@ -41,8 +41,8 @@ pub type Outputs = SmallVec<[Buffer; 4]>;
 pub(crate) type Handles = SmallVec<[*mut PJRT_Buffer; 16]>;
 
 impl Executable {
-    /// Launches the program on one device and returns its outputs, whose content comes later. Inputs that the program takes over are
-    /// dead afterwards.
+    /// Launches the program on one device and returns its outputs, whose content comes later. Inputs that the program
+    /// takes over are dead afterwards.
     ///
     /// # Errors
     /// `ArgumentCount`, `DtypeMismatch`, `ShapeMismatch`, `LayoutMismatch`, `DeviceMismatch`, `DeletedBuffer` for inputs

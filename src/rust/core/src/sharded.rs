@@ -2,12 +2,13 @@
 
 use crate::buffer::Buffer;
 use crate::error::{Error, Kind, Result};
-use crate::event::{Event, Signal};
+use crate::event::Event;
 use crate::executable::{Executable, Placement};
 use crate::execute::{Dispatch, ExecuteOptions, Handles, Outputs};
 use crate::launch::{Launch, Running};
 use smallvec::SmallVec;
 use std::ptr::null_mut;
+use std::sync::mpsc::channel;
 use std::sync::{Arc, PoisonError};
 
 impl Executable {
@@ -73,22 +74,16 @@ impl Executable {
         let (executable, options, promised) = (self.clone(), options.clone(), outputs.clone());
         let inputs: Vec<Vec<Buffer>> =
             inputs.iter().map(|list| list.iter().map(|&input| input.clone()).collect()).collect();
-
         let running = devices.to_vec();
+        let (arrived, arrivals) = channel::<()>();
 
         let _order = client.launch_order().lock().unwrap_or_else(PoisonError::into_inner);
-        let mut standing_by = Vec::with_capacity(devices.len() - 1);
-        for &device in &devices[1..] {
-            let stands_by = Arc::<Signal>::default();
-            standing_by.push(stands_by.clone());
-            let launch = launch.clone();
-            client.dispatcher(device).submit(Arc::default(), move || {
-                stands_by.raise();
-                launch.wait()
-            })?;
-        }
-        client.dispatcher(devices[0]).submit(launch, move || {
-            standing_by.iter().try_for_each(|other| other.wait())?;
+        client.dispatcher(devices[0]).submit(launch.clone(), move || {
+            for _ in 1..running.len() {
+                if arrivals.recv().is_err() {
+                    fail!(Internal, "A device's dispatch thread cannot be reached.");
+                }
+            }
             running.iter().filter_map(|&device| executable.client().running(device)).for_each(Running::wait);
             let (made, complete) = executable.launch_all(&inputs, &options)?;
             for (promised, made) in promised.iter().zip(made) {
@@ -98,6 +93,14 @@ impl Executable {
             complete.iter().for_each(|event| drop(event.wait_blocking()));
             Ok(())
         })?;
+        for &device in &devices[1..] {
+            let (arrived, launch) = (arrived.clone(), launch.clone());
+            client.dispatcher(device).submit(Arc::default(), move || {
+                // The launch has ended already when another device could not be reached.
+                let _ = arrived.send(());
+                launch.wait()
+            })?;
+        }
         Ok(outputs)
     }
 
