@@ -1,12 +1,17 @@
 #' Compile a program
 #'
 #' @param program A `PJRTProgram`.
-#' @param compile_options Options of the compiler; the default suits programs for one device.
+#' @param compile_options Options of the compiler, made by [pjrt_compile_options()]; the default suits programs for one
+#'   device.
 #' @param device The device to compile for: anything that [as_pjrt_device()] takes.
-#' @return A `PJRTLoadedExecutable` for [pjrt_execute()].
+#' @param devices The devices to compile for, when there are several: a list of devices, or of names as in
+#'   `c("cpu:0", "cpu:1")`. One for each replica and partition of `compile_options`, all partitions of the first replica
+#'   first. By default the first devices of the default platform, or those of the options' `device_assignment`.
+#' @return A `PJRTLoadedExecutable` for [pjrt_execute()], or for [pjrt_execute_sharded()] when there are several devices.
 #' @section Errors:
 #' What the compiler says, with line and column in the program, as a condition of class `pjrt_error` with the compiler's
-#' error code.
+#' error code. `pjrt_error_invalid_input` for devices that do not fit the options.
+#' @seealso [pjrt_compile_options()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' program <- pjrt_program(path = system.file("programs", "add-2x2.mlir", package = "pjrt"))
 #' add <- pjrt_compile(program)
@@ -14,35 +19,35 @@
 #' device(add)
 #' try(pjrt_compile(pjrt_program("func.func @main() { nonsense }")))
 #' @export
-pjrt_compile <- function(program, compile_options = new_compile_options(), device = NULL) {
+pjrt_compile <- function(program, compile_options = new_compile_options(), device = NULL, devices = NULL) {
   if (!inherits(program, "PJRTProgram")) {
     abort_input("`program` must be a `PJRTProgram`; make one with pjrt_program().")
   }
   if (!inherits(compile_options, "PJRTCompileOptions")) {
     abort_input("`compile_options` must be a `PJRTCompileOptions`.")
   }
-  build <- compile_options$build_options
-  call_native(
-    ffi_executable_compile, program, as_pjrt_device(device), build$num_replicas, build$num_partitions
-  )
-}
-
-new_compile_options <- function(build_options = new_build_options()) {
-  structure(list(build_options = build_options), class = "PJRTCompileOptions")
-}
-
-# `device_ordinal` is taken for compatibility: the device that a program is compiled for says its number itself.
-new_build_options <- function(num_replicas = 1L, num_partitions = 1L, device_ordinal = -1) {
-  for (x in list(num_replicas, num_partitions, device_ordinal)) {
-    if (!is_whole_number(x) || abs(x) > .Machine$integer.max) {
-      abort_input("Build options must be whole numbers.")
-    }
+  if (!is.null(device) && !is.null(devices)) {
+    abort_input("Only one of `device` and `devices` can be given.")
   }
-  structure(
-    list(
-      num_replicas = as.integer(num_replicas), num_partitions = as.integer(num_partitions),
-      device_ordinal = as.integer(device_ordinal)
-    ),
-    class = "PJRTBuildOptions"
-  )
+  chosen <- if (!is.null(devices)) device_list(devices) else if (!is.null(device)) list(as_pjrt_device(device))
+  if (!is.null(chosen) && !is.null(compile_options$device_assignment)) {
+    abort_input("The compile options have a `device_assignment`, so devices cannot be chosen once more.")
+  }
+  first <- if (is.null(chosen)) as_pjrt_device(NULL)
+  call_native(ffi_executable_compile, program, compile_options, as.list(chosen), first)
+}
+
+# The devices that an argument names: a device, a list of devices or names, or a character vector of names.
+device_list <- function(devices, name = "devices") {
+  if (inherits(devices, "PJRTDevice")) {
+    devices <- list(devices)
+  }
+  if (!(is.list(devices) || is.character(devices)) || length(devices) == 0L) {
+    abort_input("`", name, "` must be a list of devices, or their names as in c(\"cpu:0\", \"cpu:1\").")
+  }
+  found <- vector("list", length(devices))
+  for (i in seq_along(devices)) {
+    found[[i]] <- pjrt_device(devices[[i]])
+  }
+  found
 }

@@ -1,6 +1,6 @@
 #' Devices
 #'
-#' `devices()` lists the devices of a client, `as_pjrt_device()` and `pjrt_device()` find one by name, and `device()`
+#' `devices()` lists the devices of a client or an executable, `as_pjrt_device()` and `pjrt_device()` find one by name, and `device()`
 #' tells where a buffer lies or for which device a program was compiled.
 #'
 #' There is exactly one R object for each device, so `identical()` tells devices apart, and a device can be a key of
@@ -15,7 +15,8 @@
 #' @param addressable `TRUE` for the devices that this process can use, `FALSE` for those of all processes. They differ
 #'   only where several processes share the devices of several machines.
 #' @param ... For methods.
-#' @return A `PJRTDevice`; `devices()` a list of them.
+#' @return A `PJRTDevice`; `devices()` a list of them. An executable's are those it runs on, all partitions of the first
+#'   replica first, and `device()` gives the first; a portable one can run on all of its client's, and has no `device()`.
 #' @section Errors:
 #' `pjrt_error_invalid_input` for an index beyond the number of devices, or anything that names no device.
 #' @seealso [device_info()] for what is known of a device, [memories()] for where its buffers can lie.
@@ -48,7 +49,7 @@ devices.PJRTClient <- function(x, ..., addressable = TRUE) {
 
 #' @export
 devices.PJRTLoadedExecutable <- function(x, ...) {
-  list(device(x))
+  call_native(ffi_executable_devices, x)
 }
 
 #' @rdname devices

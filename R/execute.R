@@ -4,7 +4,7 @@
 #' other programs right away, and reading one waits for it.
 #'
 #' Every input is checked before the device sees it: that it is alive, on the executable's device, and of the dtype and
-#' shape that the program takes.
+#' shape that the program takes. Programs for several devices are run by [pjrt_execute_sharded()].
 #'
 #' A program can take over the memory of an input for an output (its argument has the attribute `tf.aliasing_output` or
 #' `jax.buffer_donor`). Such an input is donated: after the call it is gone, and using it is an error.
@@ -38,7 +38,9 @@ pjrt_execute <- function(executable, ..., execution_options = NULL, simplify = T
 #'   over. An integer vector.
 #' @param launch_id A number that tells executions of one program apart when several processes run it together. An
 #'   integer.
-#' @return A `PJRTExecuteOptions` for [pjrt_execute()].
+#' @param device Where a portable executable runs, by default where its inputs are: anything that [as_pjrt_device()]
+#'   takes. See [pjrt_compile_options()].
+#' @return A `PJRTExecuteOptions` for [pjrt_execute()] and [pjrt_execute_sharded()].
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' program <- pjrt_program("
 #' func.func @main(%x: tensor<2xf32> {tf.aliasing_output = 0 : i32}) -> tensor<2xf32> {
@@ -50,12 +52,13 @@ pjrt_execute <- function(executable, ..., execution_options = NULL, simplify = T
 #' pjrt_execute(double, x, execution_options = pjrt_execution_options(0L))
 #' x
 #' @export
-pjrt_execution_options <- function(non_donatable_input_indices = integer(), launch_id = 0L) {
+pjrt_execution_options <- function(non_donatable_input_indices = integer(), launch_id = 0L, device = NULL) {
   if (!is.integer(non_donatable_input_indices) || anyNA(non_donatable_input_indices)) {
     abort_input("`non_donatable_input_indices` must be an integer vector without NA, such as `0L`.")
   }
   if (!is.integer(launch_id) || length(launch_id) != 1L || is.na(launch_id)) {
     abort_input("`launch_id` must be one integer, such as `0L`.")
   }
-  call_native(ffi_execute_options_new, non_donatable_input_indices, launch_id)
+  device <- if (!is.null(device)) as_pjrt_device(device)
+  call_native(ffi_execute_options_new, non_donatable_input_indices, launch_id, device)
 }

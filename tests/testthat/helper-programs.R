@@ -116,3 +116,53 @@ kinds_of_programs <- function() {
     loop = loop_program(10)
   )
 }
+# A StableHLO collective on `x` among `n` replicas, as in collective("all_reduce", "f32", "f32", 2).
+collective <- function(operation, from, to, n, attributes = "", reduces = FALSE) {
+  element <- sub("^.*x", "", from)
+  sum <- sprintf("({
+    ^bb0(%%a: tensor<%s>, %%b: tensor<%s>):
+      %%c = stablehlo.add %%a, %%b : tensor<%s>
+      stablehlo.return %%c : tensor<%s>
+  })", element, element, element, element)
+  groups <- sprintf("replica_groups = dense<[[%s]]> : tensor<1x%dxi64>", paste(seq_len(n) - 1L, collapse = ", "), n)
+  if (operation == "collective_permute") groups <- NULL
+  sprintf("\"stablehlo.%s\"(%%x) <{%s}> %s : (tensor<%s>) -> tensor<%s>",
+    operation, paste(c(groups, attributes[nzchar(attributes)]), collapse = ", "), if (reduces) sum else "", from, to
+  )
+}
+
+# The sum of x over `n` replicas, where x has these attributes.
+all_reduce_program <- function(type, n, x = "") {
+  sprintf("func.func @main(%%x: tensor<%s>%s) -> tensor<%s> {
+  %%0 = %s
+  return %%0 : tensor<%s>
+}", type, x, type, collective("all_reduce", type, type, n, reduces = TRUE), type)
+}
+
+# Where the cut is made in a program of partitions, in the words of GSPMD or of Shardy.
+sharded_by <- function(partitioner, n, rank) {
+  if (partitioner == "gspmd") {
+    tiles <- paste(c(n, rep(1, rank - 1L)), collapse = ",")
+    list(rows = sprintf("{mhlo.sharding = \"{devices=[%s]<=[%d]}\"}", tiles, n), all = "{mhlo.sharding = \"{replicated}\"}", mesh = "")
+  } else {
+    axes <- paste(c("{\"d\"}", rep("{}", rank - 1L)), collapse = ", ")
+    list(
+      rows = sprintf("{sdy.sharding = #sdy.sharding<@mesh, [%s]>}", axes), all = "",
+      mesh = sprintf("sdy.mesh @mesh = <[\"d\"=%d]>", n)
+    )
+  }
+}
+
+# x %*% w and sum(x), for an 8x3 matrix whose rows are divided.
+partitioned_program <- function(partitioner, n) {
+  where <- sharded_by(partitioner, n, 2L)
+  sprintf("module {
+  %s
+  func.func public @main(%%x: tensor<8x3xf32> %s, %%w: tensor<3x2xf32> %s) -> (tensor<8x2xf32> %s, tensor<f32> %s) {
+    %%0 = stablehlo.dot_general %%x, %%w, contracting_dims = [1] x [0] : (tensor<8x3xf32>, tensor<3x2xf32>) -> tensor<8x2xf32>
+    %%zero = stablehlo.constant dense<0.0> : tensor<f32>
+    %%1 = stablehlo.reduce(%%x init: %%zero) applies stablehlo.add across dimensions = [0, 1] : (tensor<8x3xf32>, tensor<f32>) -> tensor<f32>
+    return %%0, %%1 : tensor<8x2xf32>, tensor<f32>
+  }
+}", where$mesh, where$rows, where$all, where$rows, where$all)
+}

@@ -1,22 +1,23 @@
 //! Execution: one call from R, one call of the plugin.
 
-use crate::conditions::{entry, flag, refuse, Outcome};
+use crate::conditions::{entry, flag, refuse, Failure, Outcome};
 use crate::handle::{self, Empty};
 use crate::memory;
 use crate::sexp::{self, Protected, Symbol};
 use extendr_api::prelude::*;
 use extendr_ffi::{SET_VECTOR_ELT, SEXP, SEXPTYPE, VECTOR_ELT};
-use pjrt_core::execute::{Dispatch, ExecuteOptions, Outputs};
-use pjrt_core::{Buffer, Executable};
+use pjrt_core::execute::{ExecuteOptions, Outputs};
+use pjrt_core::{Buffer, Error, Executable, Kind};
 
 /// Options of an execution.
 #[extendr]
-fn execute_options_new(non_donatable: Vec<i32>, launch_id: i32) -> Outcome<Robj> {
+fn execute_options_new(non_donatable: Vec<i32>, launch_id: i32, device: Robj) -> Outcome<Robj> {
+    let device = if device.is_null() { None } else { Some(handle::get(unsafe { device.get() }, "device")?) };
     if let Some(bad) = non_donatable.iter().find(|&&i| i < 0) {
         refuse!(InvalidInput, "`non_donatable_input_indices` are counted from 0; {bad} is none.");
     }
     let non_donatable = non_donatable.into_iter().map(i64::from).collect();
-    Ok(handle::object(ExecuteOptions { non_donatable, launch_id }))
+    Ok(handle::object(ExecuteOptions { non_donatable, launch_id, device: device.cloned() }))
 }
 
 /// `.External2(executable_execute)` in `pjrt_execute()`: launches the program and gives its outputs at once. The
@@ -36,76 +37,87 @@ pub extern "C" fn executable_execute(_call: SEXP, _op: SEXP, _args: SEXP, frame:
         let check = flag(sexp::argument(frame, &CHECK), "check")?;
         memory::relieve_pressure(executable.client());
         let outputs = NewOutputs::new(executable, simplify);
+        let _protected = Protected::new(outputs.value());
 
         if check && given.clone().any(|argument| argument.is_named()) {
             refuse!(InvalidInput, "Expected unnamed arguments: a program's inputs go by position.");
         }
         let default = ExecuteOptions::default();
         let options = if sexp::is_nil(options) { &default } else { handle::get(options, "execution_options")? };
-        let inputs: Values = given.map(|argument| argument.value()).collect();
-        let buffers = inputs.iter().enumerate().map(|(i, &x)| input(x, i)).collect::<Outcome<Inputs>>()?;
-        let dispatch = dispatch_option()?;
-        let made = memory::with_retry(|| executable.execute(&buffers, options, dispatch))?;
+        let values: Values = given.map(|argument| argument.value()).collect();
+        let inputs = buffers(executable, &values)?;
+        let made = memory::with_retry(|| executable.execute(&inputs, options))?;
         outputs.fill(made);
-        move_weights(executable, &inputs, options, &outputs);
+        move_weights(executable, &values, options, outputs);
         Ok(outputs.value())
     })
 }
 
-type Values = smallvec::SmallVec<[SEXP; 16]>;
-type Inputs<'a> = smallvec::SmallVec<[&'a Buffer; 16]>;
+/// R objects that are given as inputs.
+pub type Values = smallvec::SmallVec<[SEXP; 16]>;
+pub type Inputs<'a> = smallvec::SmallVec<[&'a Buffer; 16]>;
 
-fn input<'a>(x: SEXP, index: usize) -> Outcome<&'a Buffer> {
-    match handle::get(x, "input") {
-        Ok(buffer) => Ok(buffer),
-        Err(_) if sexp::kind(x) == SEXPTYPE::EXTPTRSXP && sexp::inherits(x, c"PJRTBuffer") => {
-            refuse!(
-                InvalidPointer,
-                "Argument {} is a null pointer: a buffer does not survive saving and loading.",
-                index + 1
-            )
-        }
-        Err(_) => refuse!(InvalidInput, "Argument {} must be a `PJRTBuffer`; create it with pjrt_buffer().", index + 1),
-    }
+/// The buffers that these R objects are.
+pub fn buffers<'a>(executable: &Executable, values: &[SEXP]) -> Outcome<Inputs<'a>> {
+    let buffer = |(i, &x): (usize, &SEXP)| handle::get(x, "input").map_err(|_| no_buffer(executable, x, i));
+    values.iter().enumerate().map(buffer).collect()
 }
 
-/// The R objects of an execution's outputs, made before there is anything to put into them.
-struct NewOutputs<'a> {
-    /// The handle itself, or a list of handles.
-    value: Protected<'a>,
+#[cold]
+fn no_buffer(executable: &Executable, x: SEXP, index: usize) -> Failure {
+    let argument = executable.signature().argument(index);
+    Failure(if sexp::kind(x) == SEXPTYPE::EXTPTRSXP && sexp::inherits(x, c"PJRTBuffer") {
+        let message = format!("{argument} is a null pointer: a buffer does not survive saving and loading.");
+        Error::new(Kind::InvalidPointer, message)
+    } else {
+        let message = format!("{argument} must be a `PJRTBuffer`; create it with pjrt_buffer().");
+        Error::new(Kind::InvalidInput, message)
+    })
+}
+
+/// The R objects of an execution's outputs, made before there is anything to put into them: the handle itself, or a list
+/// of handles.
+#[derive(Clone, Copy)]
+pub struct NewOutputs {
+    value: SEXP,
     is_list: bool,
 }
 
-impl NewOutputs<'_> {
-    fn new(executable: &Executable, simplify: bool) -> Self {
+impl NewOutputs {
+    /// Not protected. R may leave this by a long jump.
+    pub fn new(executable: &Executable, simplify: bool) -> Self {
         let specs = &executable.signature().outputs;
-        let count = specs.len();
         if executable.client().shares_host_memory() {
             specs.iter().for_each(|spec| memory::count_result(spec.bytes()));
         }
-        if simplify && count == 1 {
-            return NewOutputs { value: Protected::new(Empty::<Buffer>::new().sexp()), is_list: false };
+        if simplify && specs.len() == 1 {
+            return Self::of(Empty::<Buffer>::new().sexp());
         }
-        let list = Protected::new(sexp::vector(SEXPTYPE::VECSXP, count));
-        for i in 0..count {
+        let list = Protected::new(sexp::vector(SEXPTYPE::VECSXP, specs.len()));
+        for i in 0..specs.len() {
             unsafe { SET_VECTOR_ELT(list.sexp(), i as _, Empty::<Buffer>::new().sexp()) };
         }
-        NewOutputs { value: list, is_list: true }
+        Self::of(list.sexp())
     }
 
-    fn value(&self) -> SEXP {
-        self.value.sexp()
+    /// Those that were made before.
+    pub fn of(value: SEXP) -> Self {
+        NewOutputs { value, is_list: sexp::kind(value) == SEXPTYPE::VECSXP }
     }
 
-    fn handle(&self, index: usize) -> SEXP {
+    pub fn value(self) -> SEXP {
+        self.value
+    }
+
+    fn handle(self, index: usize) -> SEXP {
         if self.is_list {
-            unsafe { VECTOR_ELT(self.value(), index as _) }
+            unsafe { VECTOR_ELT(self.value, index as _) }
         } else {
-            self.value()
+            self.value
         }
     }
 
-    fn fill(&self, outputs: Outputs) {
+    pub fn fill(self, outputs: Outputs) {
         outputs.into_iter().enumerate().for_each(|(i, output)| {
             Empty::again(self.handle(i)).fill(output);
         });
@@ -113,24 +125,11 @@ impl NewOutputs<'_> {
 }
 
 /// An output that lives in a donated input's memory takes over what weighs that memory in R.
-fn move_weights(executable: &Executable, inputs: &[SEXP], options: &ExecuteOptions, outputs: &NewOutputs) {
+pub fn move_weights(executable: &Executable, inputs: &[SEXP], options: &ExecuteOptions, outputs: NewOutputs) {
     for (output, alias) in executable.signature().aliases.iter().enumerate() {
         if let Some(input) = alias.filter(|&input| executable.donates(input, options)) {
             handle::move_weight(inputs[input], outputs.handle(output));
         }
-    }
-}
-
-/// Where to call the plugin from: `options(pjrt.dispatch = )`.
-fn dispatch_option() -> Outcome<Dispatch> {
-    static DISPATCH: Symbol = Symbol::new(c"pjrt.dispatch");
-    let option = unsafe { sexp::Rf_GetOption1(DISPATCH.get()) };
-    match sexp::string(option) {
-        None if sexp::is_nil(option) => Ok(Dispatch::Auto),
-        Some("auto") => Ok(Dispatch::Auto),
-        Some("inline") => Ok(Dispatch::Inline),
-        Some("thread") => Ok(Dispatch::Thread),
-        _ => refuse!(InvalidInput, "`options(pjrt.dispatch = )` must be \"auto\", \"inline\" or \"thread\"."),
     }
 }
 

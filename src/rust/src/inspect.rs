@@ -20,7 +20,7 @@ fn hlo_inspect(program: Robj, device: Robj, folder: Nullable<String>) -> Outcome
     };
     let options = CompileOptions { debug_options, ..Default::default() };
     let device: &Device = handle::get(unsafe { device.get() }, "device")?;
-    let executable = Executable::compile(device, program::get(&program)?, &options)?;
+    let executable = Executable::compile(std::slice::from_ref(device), program::get(&program)?, &options)?;
     Ok(executable.optimized_module().map_or_else(|_| ().into(), |module| module.text().into()))
 }
 

@@ -171,13 +171,33 @@ pub fn string<'a>(x: SEXP) -> Option<&'a str> {
     if kind(x) != SEXPTYPE::STRSXP || len(x) != 1 {
         return None;
     }
+    text(unsafe { STRING_ELT(x, 0) })
+}
+
+/// An element of a character vector that is not NA.
+pub fn text<'a>(element: SEXP) -> Option<&'a str> {
     unsafe {
-        let element = STRING_ELT(x, 0);
         if element == R_NaString {
             return None;
         }
         CStr::from_ptr(Rf_translateCharUTF8(element)).to_str().ok()
     }
+}
+
+/// The element of a list under this name.
+pub fn element(list: SEXP, name: &str) -> Option<SEXP> {
+    if kind(list) != SEXPTYPE::VECSXP {
+        return None;
+    }
+    let names = unsafe { Rf_getAttrib(list, R_NamesSymbol) };
+    let len = if kind(names) == SEXPTYPE::STRSXP { self::len(names) } else { 0 };
+    let place = (0..len).find(|&i| text(unsafe { STRING_ELT(names, i as _) }) == Some(name))?;
+    Some(unsafe { VECTOR_ELT(list, place as _) })
+}
+
+/// The dimensions of an array; none of anything else.
+pub fn dim<'a>(x: SEXP) -> &'a [i32] {
+    integers(unsafe { Rf_getAttrib(x, R_DimSymbol) })
 }
 
 /// A number of length one that is not NA.
@@ -262,6 +282,11 @@ unsafe fn slice<'a, T>(data: *const T, len: usize) -> &'a [T] {
     } else {
         std::slice::from_raw_parts(data, len)
     }
+}
+
+/// The elements of a list, which the caller protects.
+pub fn elements(list: SEXP) -> impl Iterator<Item = SEXP> {
+    (0..len(list)).map(move |i| unsafe { VECTOR_ELT(list, i as R_xlen_t) })
 }
 
 /// A new vector; not protected.

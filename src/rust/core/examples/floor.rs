@@ -1,7 +1,7 @@
 //! What the plugin itself costs: the floor that bench/dispatch.R compares with. Prints `name microseconds`, medians.
 //! `PJRT_PLUGIN_PATH_CPU` names the plugin.
 
-use pjrt_core::execute::{Dispatch, ExecuteOptions};
+use pjrt_core::execute::ExecuteOptions;
 use pjrt_core::options::CompileOptions;
 use pjrt_core::program::Format;
 use pjrt_core::{Buffer, Client, DType, Executable, HostMemory, Plugin, Program, Spec, Value};
@@ -43,20 +43,20 @@ fn main() -> Result<(), Failure> {
     let compile = |op: &str, size: u32| -> Result<Executable, Failure> {
         let t = format!("tensor<{size}x{size}xf32>");
         let text = format!("func.func @main(%x: {t}, %y: {t}) -> {t} {{\n{op}\n return %r : {t}\n}}").replace("T", &t);
-        Ok(Executable::compile(&device, &program(text)?, &CompileOptions::default())?)
+        Ok(Executable::compile(std::slice::from_ref(&device), &program(text)?, &CompileOptions::default())?)
     };
     let options = ExecuteOptions::default();
 
     let add = compile(" %r = stablehlo.add %x, %y : T", 2)?;
     let x = upload(&[2, 2])?;
     let execute = time(20_000, || {
-        add.execute(&[&x, &x], &options, Dispatch::Auto)?;
+        add.execute(&[&x, &x], &options)?;
         Ok(())
     })?;
     println!("execute {execute:.3}");
 
     let read = time(20_000, || {
-        let out = add.execute(&[&x, &x], &options, Dispatch::Auto)?;
+        let out = add.execute(&[&x, &x], &options)?;
         let view = out[0].read()?;
         std::hint::black_box(view.bytes()[0]);
         Ok(())
@@ -71,7 +71,7 @@ fn main() -> Result<(), Failure> {
     let chain = time(1, || {
         let mut value = a.clone();
         for _ in 0..1000 {
-            value = step.execute(&[&value, &b], &options, Dispatch::Auto)?.remove(0);
+            value = step.execute(&[&value, &b], &options)?.remove(0);
         }
         Ok(value.wait()?)
     })?;

@@ -245,6 +245,11 @@ impl Buffer {
     /// The error that happened on the device while it was made; `DeletedBuffer`, `Forked`, `ClientClosed`, `Interrupted`.
     pub fn wait(&self) -> Result<()> {
         self.check_alive()?;
+        self.settle()
+    }
+
+    /// The same for a buffer that may have been given away, to the launch that waits.
+    pub(crate) fn settle(&self) -> Result<()> {
         if self.0.settled.load(Ordering::Relaxed) {
             return Ok(());
         }

@@ -4,7 +4,7 @@ use crate::api::{call, text, Value};
 use crate::device::{AllFacts, Device, Facts};
 use crate::error::{Error, Kind, Result};
 use crate::host;
-use crate::launch::Dispatcher;
+use crate::launch::{Dispatcher, InFlight, Running};
 use crate::memory::{self, Memory, MemoryFacts};
 use crate::plugin::Plugin;
 use crate::process;
@@ -37,6 +37,12 @@ struct Inner {
     /// One for each device, so that devices work side by side.
     dispatchers: Vec<Dispatcher>,
     uploader: Dispatcher,
+    /// For each device what it was given and has not done.
+    in_flight: Vec<InFlight>,
+    /// One for each device where XLA's CPU client has several, see [`Client::running`].
+    running: Vec<Running>,
+    /// Held while a launch is handed to the threads of several devices.
+    launch_order: Mutex<()>,
 }
 
 /// Every client that is open: it lives until it is closed or the process exits, whoever holds it.
@@ -47,6 +53,9 @@ const MAX_CPU_DEVICES: i64 = 4096;
 
 /// How long the end of the process waits for programs that were launched and not begun.
 const LAST_WAIT: Duration = Duration::from_secs(10);
+
+/// XLA's name of the platform.
+const CPU: &str = "cpu";
 
 impl Client {
     /// Makes a client of `plugin`. `options` are the platform's own, such as `cpu_device_count`.
@@ -88,6 +97,8 @@ impl Client {
             fail!(InvalidInput, "The {platform} client has no devices; were its options right?");
         }
         let dispatchers = devices.devices.iter().map(|_| Dispatcher::default()).collect();
+        let in_flight = devices.devices.iter().map(|_| InFlight::default()).collect();
+        let tracked = if platform == CPU && devices.addressable > 1 { devices.devices.len() } else { 0 };
         Ok(Client(Arc::new(Inner {
             plugin,
             handle: AtomicPtr::new(handle),
@@ -103,6 +114,9 @@ impl Client {
             new_bytes: AtomicUsize::new(0),
             dispatchers,
             uploader: Dispatcher::default(),
+            in_flight,
+            running: (0..tracked).map(|_| Running::default()).collect(),
+            launch_order: Mutex::new(()),
         })))
     }
 
@@ -152,7 +166,7 @@ impl Client {
 
     /// Whether device memory is ordinary memory of this process, so that bytes can be shared with it.
     pub fn shares_host_memory(&self) -> bool {
-        self.0.platform == "cpu"
+        self.0.platform == CPU
     }
 
     pub(crate) fn device_facts(&self, index: usize) -> &Facts {
@@ -233,6 +247,23 @@ impl Client {
     /// The thread for launches on a device that would keep their caller busy.
     pub(crate) fn dispatcher(&self, device: usize) -> &Dispatcher {
         &self.0.dispatchers[device]
+    }
+
+    /// What a device was given and has not done.
+    pub(crate) fn in_flight(&self, device: usize) -> &InFlight {
+        &self.0.in_flight[device]
+    }
+
+    /// To be held while a launch is handed to the threads of several devices, lest two wait for each other.
+    pub(crate) fn launch_order(&self) -> &Mutex<()> {
+        &self.0.launch_order
+    }
+
+    /// What a device computes, when launches on several devices must not come in between: on XLA's CPU client all devices
+    /// share one pool of threads. A device there takes 32 programs at a time. One part of a launch that waits for its turn
+    /// keeps a thread, and the other parts wait on theirs for it, so that no thread may be left for the programs before.
+    pub(crate) fn running(&self, device: usize) -> Option<&Running> {
+        self.0.running.get(device)
     }
 
     /// The thread that writes arrays for devices while the caller goes on.

@@ -115,13 +115,16 @@ impl<'a> Description<'a> {
         Ok(unsafe { named_values(found.properties, found.num_properties) })
     }
 
-    /// XLA's CPU client runs programs of few floating point operations on the calling thread; transcendental functions,
-    /// copies and loops do not count as such, however long they take.
-    pub fn runs_on_caller(&self, module: &HloModuleProto) -> bool {
+    /// How long a run keeps whom, as far as that can be told beforehand.
+    pub fn pace(&self, module: &HloModuleProto) -> Pace {
         const FEW_FLOPS: f32 = 1000.0;
+        const MANY_FLOPS: f32 = 1e6;
         const FEW_TRANSCENDENTALS: f32 = 1000.0;
         const FEW_BYTES: f32 = 1e6;
-        let Ok(properties) = self.costs() else { return true };
+        if !self.client.shares_host_memory() {
+            return Pace::default();
+        }
+        let Ok(properties) = self.costs() else { return Pace { runs_on_caller: true, is_long: true } };
         let cost = |name: &str| {
             properties.iter().find(|(n, _)| n == name).map_or(0.0, |(_, value)| match value {
                 Value::Float(f) => *f,
@@ -133,8 +136,21 @@ impl<'a> Description<'a> {
         let takes_long = cost("transcendentals") > FEW_TRANSCENDENTALS
             || cost("bytes accessed") > FEW_BYTES
             || ["sort", "custom-call", "conditional"].iter().any(|opcode| module.has_opcode(opcode));
-        loops || (takes_long && !has_many_flops)
+        Pace {
+            runs_on_caller: loops || (takes_long && !has_many_flops),
+            is_long: loops || takes_long || cost("flops") > MANY_FLOPS,
+        }
     }
+}
+
+/// How a program runs on XLA's CPU client. That runs programs of few floating point operations on the thread that launches
+/// them; transcendental functions, copies and loops do not count as such, however long they take.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Pace {
+    /// It runs on the thread that launches it, for long enough to matter.
+    pub runs_on_caller: bool,
+    /// A device that was given many of these is busy for long enough to matter.
+    pub is_long: bool,
 }
 
 /// A message that could be read, or what was wrong with it.

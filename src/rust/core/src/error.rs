@@ -114,6 +114,13 @@ impl Error {
         self
     }
 
+    /// Puts before the message what it is about.
+    #[must_use]
+    pub(crate) fn within(mut self, place: &str) -> Self {
+        self.0.message = format!("{place}: {}", self.0.message);
+        self
+    }
+
     /// Adds the name of the PJRT call that failed.
     #[must_use]
     pub fn in_call(mut self, name: &'static str) -> Self {

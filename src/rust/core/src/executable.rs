@@ -3,9 +3,10 @@
 use crate::api::call;
 use crate::buffer::Spec;
 use crate::client::Client;
-use crate::description::Description;
+use crate::description::{Description, Pace};
 use crate::device::Device;
 use crate::error::Result;
+use crate::execute::Dispatch;
 use crate::options::CompileOptions;
 use crate::process;
 use crate::program::Program;
@@ -20,9 +21,19 @@ pub struct Executable(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     loaded: Loaded,
-    device: usize,
+    placement: Placement,
     signature: Signature,
-    runs_on_caller: bool,
+    pace: Pace,
+    dispatch: Dispatch,
+}
+
+/// Where an executable runs.
+#[derive(Debug)]
+pub enum Placement {
+    /// On these devices, by position among the client's: all partitions of the first replica first.
+    Fixed(Vec<usize>),
+    /// On one device, chosen at each execution.
+    Portable,
 }
 
 /// The plugin's loaded executable, freed when dropped.
@@ -56,20 +67,30 @@ pub struct Signature {
     pub aliases: Vec<Option<usize>>,
 }
 
+impl Signature {
+    /// An input in words, from its position: "Argument 2 (`%y`)".
+    pub fn argument(&self, index: usize) -> String {
+        match self.inputs.get(index) {
+            Some(input) if !input.name.is_empty() => format!("Argument {} (`{}`)", index + 1, input.name),
+            _ => format!("Argument {}", index + 1),
+        }
+    }
+}
+
 impl Executable {
-    /// Compiles `program` for one device.
+    /// Compiles `program` for these devices, all partitions of the first replica first. A portable executable is compiled
+    /// for any device of the client of the one given.
     ///
     /// # Errors
-    /// The compiler's, with its position in the program; `InvalidInput` for options that would make a plugin abort;
-    /// `UnsupportedCall` where a plugin cannot tell what a program takes.
-    pub fn compile(device: &Device, program: &Program, options: &CompileOptions) -> Result<Executable> {
+    /// The compiler's, with its position in the program; `InvalidInput` for options that would make a plugin abort, and for
+    /// devices that do not fit them; `UnsupportedCall` where a plugin cannot tell what a program takes.
+    pub fn compile(devices: &[Device], program: &Program, options: &CompileOptions) -> Result<Executable> {
         options.check()?;
-        if options.num_replicas * options.num_partitions != 1 {
-            fail!(InvalidInput, "A program is compiled for one device: `num_replicas` and `num_partitions` must be 1.");
-        }
-        let client = device.client();
+        options.check_devices(devices)?;
+        devices.iter().try_for_each(Device::check_addressable)?;
+        let client = devices[0].client();
         let api = client.plugin().api();
-        let serialized = options.serialize(&[device.id()], device.local_hardware_id());
+        let serialized = options.serialize(devices, program.is_for_shardy());
         let format = program.format().name();
         let mut source: PJRT_Program = crate::api::blank_struct();
         source.struct_size = size_of::<PJRT_Program>();
@@ -93,32 +114,35 @@ impl Executable {
         let description = Description::new(&loaded.client, loaded.handle)?;
         let module = description.optimized_module()?;
         let signature = description.signature(&module, program.input_names())?;
-        let runs_on_caller = client.shares_host_memory() && description.runs_on_caller(&module);
+        let pace = description.pace(&module);
         drop(description);
-        Ok(Executable(Arc::new(Inner { loaded, device: device.index(), signature, runs_on_caller })))
+        let placement = if options.compile_portable_executable {
+            Placement::Portable
+        } else {
+            Placement::Fixed(devices.iter().map(Device::index).collect())
+        };
+        Ok(Executable(Arc::new(Inner { loaded, placement, signature, pace, dispatch: options.dispatch })))
     }
 
     pub fn client(&self) -> &Client {
         &self.0.loaded.client
     }
 
-    /// The device it was compiled for.
-    pub fn device(&self) -> Device {
-        Device::new(self.0.loaded.client.clone(), self.0.device)
-    }
-
-    /// Position of its device among the client's.
-    pub fn device_index(&self) -> usize {
-        self.0.device
+    pub fn placement(&self) -> &Placement {
+        &self.0.placement
     }
 
     pub fn signature(&self) -> &Signature {
         &self.0.signature
     }
 
-    /// Whether the plugin would run it on the thread that launches it, for long enough to matter.
-    pub(crate) fn runs_on_caller(&self) -> bool {
-        self.0.runs_on_caller
+    pub(crate) fn pace(&self) -> Pace {
+        self.0.pace
+    }
+
+    /// Where the plugin is called from for its launches.
+    pub(crate) fn dispatch(&self) -> Dispatch {
+        self.0.dispatch
     }
 
     /// What the plugin says of it, asked anew.

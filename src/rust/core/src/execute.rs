@@ -2,8 +2,10 @@
 
 use crate::api::call;
 use crate::buffer::Buffer;
+use crate::device::Device;
 use crate::error::{Error, Kind, Result};
-use crate::executable::Executable;
+use crate::event::Event;
+use crate::executable::{Executable, Input, Placement};
 use crate::launch::Launch;
 use pjrt_sys::*;
 use smallvec::SmallVec;
@@ -17,6 +19,8 @@ pub struct ExecuteOptions {
     pub non_donatable: Vec<i64>,
     /// Tells executions of one program apart in multi-device runs.
     pub launch_id: i32,
+    /// Where a portable executable runs; unless told, where its inputs are.
+    pub device: Option<Device>,
 }
 
 /// Where the plugin is called from.
@@ -25,7 +29,7 @@ pub enum Dispatch {
     /// From the calling thread, unless the plugin would keep it for long.
     #[default]
     Auto,
-    /// From the calling thread, unless it takes over memory that a waiting launch may still read.
+    /// From the calling thread, unless it must come after a waiting launch.
     Inline,
     /// From the device's dispatch thread, always.
     Thread,
@@ -34,43 +38,98 @@ pub enum Dispatch {
 /// The outputs of one execution.
 pub type Outputs = SmallVec<[Buffer; 4]>;
 
-type Handles = SmallVec<[*mut PJRT_Buffer; 16]>;
+pub(crate) type Handles = SmallVec<[*mut PJRT_Buffer; 16]>;
 
 impl Executable {
-    /// Launches the program and returns its outputs, whose content comes later. Inputs that the program takes over are
-    /// dead afterwards.
+    /// Launches the program on one device and returns its outputs, whose content comes later. Inputs that the program
+    /// takes over are dead afterwards.
     ///
     /// # Errors
     /// `ArgumentCount`, `DtypeMismatch`, `ShapeMismatch`, `LayoutMismatch`, `DeviceMismatch`, `DeletedBuffer` for inputs
     /// that do not fit, `Forked`, `ClientClosed`, and the plugin's own errors. The inputs then stay as they were.
-    pub fn execute(&self, inputs: &[&Buffer], options: &ExecuteOptions, dispatch: Dispatch) -> Result<Outputs> {
+    pub fn execute(&self, inputs: &[&Buffer], options: &ExecuteOptions) -> Result<Outputs> {
         self.client().handle()?;
-        self.check(inputs, options)?;
-        let pending = inputs.iter().any(|input| input.unfinished_launch().is_some());
-        let donates = (0..inputs.len()).any(|index| self.donates(index, options));
-        let threaded = match dispatch {
-            // A waiting launch may still read what this one takes over.
-            _ if donates && self.client().dispatcher(self.device_index()).is_busy() => true,
-            Dispatch::Auto => pending || self.runs_on_caller(),
-            Dispatch::Inline => false,
-            Dispatch::Thread => true,
-        };
-        let outputs = if threaded {
-            self.launch_on_thread(inputs, options)?
+        let device = self.place(inputs, options)?;
+        self.check(device, inputs, options)?;
+        let outputs = if self.goes_by_thread(device, inputs, options) {
+            self.launch_on_thread(device, inputs, options)?
         } else {
             let handles = inputs.iter().map(|input| input.live()).collect::<Result<Handles>>()?;
-            let made = self.launch(&handles, options)?;
+            let made = self.launch(device, &handles, options)?;
             let adopt = |(&handle, spec): (&*mut PJRT_Buffer, &Arc<_>)| {
-                Buffer::adopt(self.client().clone(), self.device_index(), Arc::clone(spec), handle)
+                Buffer::adopt(self.client().clone(), device, Arc::clone(spec), handle)
             };
             made.iter().zip(&self.signature().outputs).map(adopt).collect()
         };
+        self.mark_donated(inputs, options);
+        Ok(outputs)
+    }
+
+    /// Whether a launch goes by the device's dispatch thread.
+    fn goes_by_thread(&self, device: usize, inputs: &[&Buffer], options: &ExecuteOptions) -> bool {
+        let client = self.client();
+        // A waiting launch may still read what this one takes over, or be one on several devices.
+        let must_wait =
+            (client.running(device).is_some() || self.donates_any(options)) && client.dispatcher(device).is_busy();
+        must_wait
+            || match self.dispatch() {
+                Dispatch::Auto => {
+                    self.pace().runs_on_caller
+                        || client.in_flight(device).is_full()
+                        || inputs.iter().any(|input| input.unfinished_launch().is_some())
+                }
+                Dispatch::Inline => false,
+                Dispatch::Thread => true,
+            }
+    }
+
+    fn donates_any(&self, options: &ExecuteOptions) -> bool {
+        (0..self.signature().inputs.len()).any(|index| self.donates(index, options))
+    }
+
+    /// The position of the device that one execution on one device runs on.
+    fn place(&self, inputs: &[&Buffer], options: &ExecuteOptions) -> Result<usize> {
+        match (self.placement(), &options.device) {
+            (Placement::Fixed(devices), None) if devices.len() == 1 => Ok(devices[0]),
+            (Placement::Portable, Some(device)) if device.client().same(self.client()) => Ok(device.index()),
+            // An input of another client is refused by the check of the inputs.
+            (Placement::Portable, None) if !inputs.is_empty() => {
+                Ok(if inputs[0].client().same(self.client()) { inputs[0].device_index() } else { 0 })
+            }
+            _ => Err(self.place_error(options)),
+        }
+    }
+
+    #[cold]
+    fn place_error(&self, options: &ExecuteOptions) -> Error {
+        let error = |message: String| Error::new(Kind::InvalidInput, message);
+        match (self.placement(), &options.device) {
+            (Placement::Fixed(devices), _) if devices.len() > 1 => {
+                error(format!("The program was compiled for {} devices.", devices.len()))
+                    .hint("Run it with pjrt_execute_sharded(), which takes a list of inputs for each device.")
+            }
+            (Placement::Fixed(_), _) => error(
+                "Only for a portable executable can the device be chosen; this one was compiled for a device.".into(),
+            )
+            .hint("pjrt_compile_options(compile_portable_executable = TRUE) makes it portable."),
+            (Placement::Portable, Some(device)) => Error::new(
+                Kind::DeviceMismatch,
+                format!("Device '{}' belongs to another client than the executable.", device.label()),
+            ),
+            (Placement::Portable, None) => {
+                error("A portable executable runs where its inputs are, but this one takes none.".into())
+                    .hint("Say where: execution_options = pjrt_execution_options(device = \"cpu:0\").")
+            }
+        }
+    }
+
+    /// Marks the inputs that an execution has taken over.
+    pub(crate) fn mark_donated(&self, inputs: &[&Buffer], options: &ExecuteOptions) {
         for (index, input) in inputs.iter().enumerate() {
             if self.donates(index, options) {
                 input.mark_dead();
             }
         }
-        Ok(outputs)
     }
 
     /// Whether an execution takes over this input's memory.
@@ -79,7 +138,8 @@ impl Executable {
             && !options.non_donatable.contains(&(input as i64))
     }
 
-    fn check(&self, inputs: &[&Buffer], options: &ExecuteOptions) -> Result<()> {
+    /// Checks the inputs of one device, given by its position.
+    pub(crate) fn check(&self, device: usize, inputs: &[&Buffer], options: &ExecuteOptions) -> Result<()> {
         let expected = &self.signature().inputs;
         if inputs.len() != expected.len() {
             return Err(self.count_error(inputs.len()));
@@ -88,10 +148,10 @@ impl Executable {
             if input.is_dead() {
                 return Err(self.dead_input_error(index, input));
             }
-            let placed = input.device_index() == self.device_index() && input.client().same(self.client());
+            let placed = input.device_index() == device && input.client().same(self.client());
             let fits = Arc::ptr_eq(input.spec(), &want.spec) || **input.spec() == *want.spec;
             if !(placed && fits) {
-                return Err(self.input_error(index, input));
+                return Err(self.input_error(device, index, input));
             }
             if want.donated && self.donates(index, options) {
                 self.check_sole_use(index, inputs)?;
@@ -106,12 +166,13 @@ impl Executable {
                 return Err(Error::new(
                     Kind::InvalidInput,
                     format!(
-                        "Attempt to donate the same buffer twice, or to use it beside: inputs {} and {} are one buffer.",
-                        index.min(other) + 1,
-                        index.max(other) + 1
+                        "Attempt to donate the same buffer twice, or to use it beside: {} and {} are one buffer.",
+                        lower(self.signature().argument(index.min(other))),
+                        lower(self.signature().argument(index.max(other)))
                     ),
                 )
-                .hint("The program takes over that input's memory: pass a copy as the other one.").hint("Or name it among the inputs that are not donated, in the options of the execution."));
+                .hint("The program takes over that input's memory: pass a copy as the other one.")
+                .hint("Or name it among the inputs that are not donated, in the options of the execution."));
             }
         }
         Ok(())
@@ -119,29 +180,32 @@ impl Executable {
 
     #[cold]
     fn count_error(&self, got: usize) -> Error {
-        let expected = self.signature().inputs.len();
-        Error::new(Kind::ArgumentCount, format!("The program takes {expected} input(s), but got {got}."))
+        let input = |input: &Input| format!("{} {}", input.name, input.spec).trim_start().to_owned();
+        let inputs: Vec<_> = self.signature().inputs.iter().map(input).collect();
+        let message = format!("The program takes {} argument(s) ({}), but got {got}.", inputs.len(), inputs.join(", "));
+        Error::new(Kind::ArgumentCount, message)
     }
 
     #[cold]
     fn dead_input_error(&self, index: usize, input: &Buffer) -> Error {
-        let message =
-            format!("Input {}: the program was called on deleted or donated buffer {}.", index + 1, input.spec());
+        let argument = self.signature().argument(index);
+        let message = format!("{argument}: the program was called on deleted or donated buffer {}.", input.spec());
         Error::new(Kind::DeletedBuffer, message).on_platform(self.client().platform())
     }
 
     #[cold]
-    fn input_error(&self, index: usize, input: &Buffer) -> Error {
-        let number = index + 1;
+    fn input_error(&self, device: usize, index: usize, input: &Buffer) -> Error {
+        let argument = self.signature().argument(index);
         let want = &self.signature().inputs[index].spec;
         let got = input.spec();
-        let (here, there) = (input.device(), self.device());
+        let (here, there) = (input.device(), Device::new(self.client().clone(), device));
         if here != there {
-            let message = format!(
-                "Input {number} is on device '{}', but the executable was compiled for device '{}'.",
-                here.label(),
-                there.label()
-            );
+            let reason = match self.placement() {
+                Placement::Fixed(_) => "executable was compiled for",
+                Placement::Portable => "execution is on",
+            };
+            let message =
+                format!("{argument} is on device '{}', but the {reason} device '{}'.", here.label(), there.label());
             let error = Error::new(Kind::DeviceMismatch, message);
             return if input.client().same(self.client()) {
                 error
@@ -149,59 +213,95 @@ impl Executable {
                 error.hint("The two belong to different clients.")
             };
         }
+        let wrong = |what: &str| format!("Wrong {what} of {}: expected {want}, got {got}.", lower(argument.clone()));
         if want.dtype != got.dtype {
-            let message = format!("Input {number} has the wrong dtype: expected {want}, got {got}.");
-            Error::new(Kind::DtypeMismatch, message).hint(format!("Create the buffer with dtype \"{}\".", want.dtype))
+            Error::new(Kind::DtypeMismatch, wrong("dtype"))
+                .hint(format!("Create the buffer with dtype \"{}\".", want.dtype))
         } else if want.dims != got.dims {
-            Error::new(Kind::ShapeMismatch, format!("Input {number} has the wrong shape: expected {want}, got {got}."))
+            Error::new(Kind::ShapeMismatch, wrong("shape"))
         } else {
             Error::new(
                 Kind::LayoutMismatch,
-                format!("Input {number}, {got}, lies in device memory in another order than the program expects."),
+                format!("{argument}, {got}, lies in device memory in another order than the program expects."),
             )
         }
     }
 
-    /// Calls the plugin; gives the handles of the outputs.
-    fn launch(&self, inputs: &[*mut PJRT_Buffer], options: &ExecuteOptions) -> Result<Handles> {
+    /// Calls the plugin for one device; gives the handles of the outputs.
+    fn launch(&self, device: usize, inputs: &[*mut PJRT_Buffer], options: &ExecuteOptions) -> Result<Handles> {
+        let mut outputs: Handles = SmallVec::from_elem(null_mut(), self.signature().outputs.len());
+        let execute_device = match self.placement() {
+            Placement::Fixed(_) => null_mut(),
+            Placement::Portable => self.client().device_facts(device).handle,
+        };
+        let client = self.client();
+        let (running, in_flight) = (client.running(device), client.in_flight(device));
+        let is_counted = self.pace().is_long || !in_flight.is_empty();
+        let mut complete: *mut PJRT_Event = null_mut();
+        let events: *mut *mut PJRT_Event = if running.is_some() || is_counted { &mut complete } else { null_mut() };
+        self.call(&[inputs.as_ptr()], &[outputs.as_mut_ptr()], execute_device, events, options)?;
+        if !complete.is_null() {
+            let complete = Event::new(client.plugin(), complete);
+            if is_counted {
+                in_flight.count(&complete);
+            }
+            if let Some(running) = running {
+                running.add(complete);
+            }
+        }
+        Ok(outputs)
+    }
+
+    /// Calls the plugin with a list of inputs and one for outputs for each device, as long as the signature says. Where
+    /// `complete` is not null, it gets an event for each device.
+    pub(crate) fn call(
+        &self,
+        inputs: &[*const *mut PJRT_Buffer],
+        outputs: &[*mut *mut PJRT_Buffer],
+        execute_device: *mut PJRT_Device,
+        complete: *mut *mut PJRT_Event,
+        options: &ExecuteOptions,
+    ) -> Result<()> {
         let client = self.client();
         let mut call_options: PJRT_ExecuteOptions = crate::api::blank_struct();
         call_options.struct_size = size_of::<PJRT_ExecuteOptions>();
         call_options.launch_id = options.launch_id;
         call_options.non_donatable_input_indices = options.non_donatable.as_ptr();
         call_options.num_non_donatable_input_indices = options.non_donatable.len();
-        let mut outputs: Handles = SmallVec::from_elem(null_mut(), self.signature().outputs.len());
-        let input_list: *const *mut PJRT_Buffer = inputs.as_ptr();
-        let output_list: *mut *mut PJRT_Buffer = outputs.as_mut_ptr();
         call!(
             client.plugin().api(),
             PJRT_LoadedExecutable_Execute {
                 executable: self.handle(),
                 options: &mut call_options,
-                argument_lists: &input_list,
-                num_devices: 1,
-                num_args: inputs.len(),
-                output_lists: &output_list,
+                argument_lists: inputs.as_ptr(),
+                num_devices: inputs.len(),
+                num_args: self.signature().inputs.len(),
+                output_lists: outputs.as_ptr(),
+                execute_device: execute_device,
+                device_complete_events: complete,
             }
         )
         .map_err(|e| e.on_platform(client.platform()))?;
-        Ok(outputs)
+        Ok(())
     }
 
-    fn launch_on_thread(&self, inputs: &[&Buffer], options: &ExecuteOptions) -> Result<Outputs> {
+    fn launch_on_thread(&self, device: usize, inputs: &[&Buffer], options: &ExecuteOptions) -> Result<Outputs> {
         let launch = Arc::new(Launch::default());
-        let pending = |spec: &Arc<_>| {
-            Buffer::pending(self.client().clone(), self.device_index(), Arc::clone(spec), launch.clone())
-        };
+        let pending = |spec: &Arc<_>| Buffer::pending(self.client().clone(), device, Arc::clone(spec), launch.clone());
         let outputs: Outputs = self.signature().outputs.iter().map(pending).collect();
         let (executable, options, promised) = (self.clone(), options.clone(), outputs.clone());
         let inputs: Vec<Buffer> = inputs.iter().map(|&input| input.clone()).collect();
-        self.client().dispatcher(self.device_index()).submit(launch.clone(), move || {
+        self.client().dispatcher(device).submit(launch.clone(), move || {
             let handles = inputs.iter().map(Buffer::made).collect::<Result<Handles>>()?;
-            let made = executable.launch(&handles, &options)?;
+            let made = executable.launch(device, &handles, &options)?;
             promised.iter().zip(made).for_each(|(output, handle)| output.fulfil(handle));
             Ok(())
         })?;
         Ok(outputs)
     }
+}
+
+/// Words that begin a sentence, for its middle.
+fn lower(words: String) -> String {
+    words.replacen("Argument", "argument", 1)
 }

@@ -1,7 +1,7 @@
 //! The dispatch thread: launches that would keep the caller busy happen here, one after the other, in order.
 
 use crate::error::{Error, Kind, Result};
-use crate::event::Signal;
+use crate::event::{Event, Signal};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{channel, RecvTimeoutError, Sender};
@@ -93,6 +93,60 @@ impl Dispatcher {
             }
             None => true,
         }
+    }
+}
+
+/// How many programs a device was given and has not done: long ones, and others while there are any. XLA's CPU client takes
+/// 32 for each device and has the thread wait that launches one more.
+#[derive(Debug, Default)]
+pub(crate) struct InFlight(Arc<AtomicUsize>);
+
+impl InFlight {
+    /// Counts a program until it is complete.
+    pub(crate) fn count(&self, complete: &Event) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        let count = self.0.clone();
+        let done = complete.on_ready(move |_| {
+            count.fetch_sub(1, Ordering::Relaxed);
+        });
+        if done.is_err() {
+            self.0.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == 0
+    }
+
+    /// Whether the next launch may have to wait.
+    pub(crate) fn is_full(&self) -> bool {
+        const NEARLY_ALL: usize = 30;
+        self.0.load(Ordering::Relaxed) >= NEARLY_ALL
+    }
+}
+
+/// What a device still computes, as far as it was launched there alone: a launch on several devices comes after.
+#[derive(Debug, Default)]
+pub(crate) struct Running(Mutex<Vec<Event>>);
+
+impl Running {
+    /// Notes the completion of a program.
+    pub(crate) fn add(&self, complete: Event) {
+        const MANY: usize = 32;
+        let unfinished = |event: &Event| event.is_ready().is_ok_and(|ready| !ready);
+        if unfinished(&complete) {
+            let mut events = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            if events.len() >= MANY {
+                events.retain(unfinished);
+            }
+            events.push(complete);
+        }
+    }
+
+    /// Waits until nothing runs, however it ends.
+    pub(crate) fn wait(&self) {
+        let events = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        events.iter().for_each(|event| drop(event.wait_blocking()));
     }
 }
 

@@ -34,6 +34,7 @@ pub mod process;
 pub mod program;
 pub mod read;
 pub mod reorder;
+pub mod sharded;
 pub mod topology;
 
 pub use api::{Api, Value};

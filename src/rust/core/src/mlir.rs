@@ -36,6 +36,20 @@ pub fn argument_names(text: &[u8]) -> Vec<String> {
     main.and_then(|mut rest| rest.argument_names()).unwrap_or_default()
 }
 
+/// Whether a program names this dialect: in text before a dot, outside strings and comments; in bytecode also alone.
+pub fn names_dialect(code: &[u8], dialect: &str, is_text: bool) -> bool {
+    let found = |code: &[u8]| {
+        let mut places = code.windows(dialect.len() + 1).enumerate();
+        places.any(|(i, word)| {
+            let starts = i == 0 || !(code[i - 1].is_ascii_alphanumeric() || b"_$@%".contains(&code[i - 1]));
+            let (name, end) = word.split_at(dialect.len());
+            starts && name == dialect.as_bytes() && (end == b"." || (end == b"\0" && !is_text))
+        })
+    };
+    // Most programs do not, and need no copy.
+    found(code) && (!is_text || found(&blank_strings_and_comments(code)))
+}
+
 /// The text with every byte of a string made `_`, and of a comment made a space; line ends stay.
 fn blank_strings_and_comments(text: &[u8]) -> Vec<u8> {
     let mut code = text.to_vec();
@@ -230,6 +244,21 @@ mod tests {
         assert_eq!(depth("\"a\\\"(((\" ("), 1);
         assert_eq!(depth("((((("), 5);
         assert!(check("(".repeat(3000).as_bytes()).is_err());
+    }
+
+    #[test]
+    fn a_dialect_is_found_where_it_is_used() {
+        for text in
+            ["sdy.mesh @mesh = <[\"a\"=2]>", "%x: i1 {sdy.sharding = #sdy.sharding<@m, []>}", "{xla.sdy.meshes = 1}"]
+        {
+            assert!(names_dialect(text.as_bytes(), "sdy", true), "{text}");
+        }
+        for text in ["// sdy.mesh", "{a = \"sdy.mesh\"}", "%sdy.1", "@sdy.f", "the_sdy.x", "sdy", "asdy.", ""] {
+            assert!(!names_dialect(text.as_bytes(), "sdy", true), "{text}");
+        }
+        assert!(names_dialect(b"ML\xefR\0stablehlo\0sdy\0", "sdy", false));
+        assert!(names_dialect(b"ML\xefR\0sdy.sharding\0", "sdy", false));
+        assert!(!names_dialect(b"ML\xefR\0stablehlo\0", "sdy", false));
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! Compile options, as a value of ours and in the protocol buffer that plugins take.
 
-use crate::error::Result;
+use crate::client::Client;
+use crate::device::Device;
+use crate::error::{Error, Kind, Result};
+use crate::execute::Dispatch;
 use prost::{Message, Oneof};
 use std::collections::BTreeMap;
 
@@ -9,8 +12,20 @@ use std::collections::BTreeMap;
 pub struct CompileOptions {
     pub num_replicas: i64,
     pub num_partitions: i64,
+    /// Ids of the devices to run on, all partitions of the first replica first.
+    pub device_assignment: Option<Vec<i32>>,
+    /// Whether the compiler cuts the program into partitions; unless told, when there are several.
+    pub use_spmd_partitioning: Option<bool>,
+    /// Whether Shardy does that; unless told, when the program is written for it.
+    pub use_shardy_partitioner: Option<bool>,
+    /// The device is chosen at each execution.
+    pub compile_portable_executable: bool,
+    /// From 0, quick to compile, to 3, quick to run.
+    pub optimization_level: Option<i64>,
     /// XLA's own options, by their names.
     pub debug_options: BTreeMap<String, OptionValue>,
+    /// Where launches call the plugin from; no matter to the compiler.
+    pub dispatch: Dispatch,
 }
 
 /// The value of one of XLA's own options.
@@ -26,17 +41,30 @@ pub enum OptionValue {
     Float(f64),
 }
 
+/// XLA's name for the optimization level.
+const LEVEL: &str = "xla_backend_optimization_level";
+
 impl Default for CompileOptions {
     fn default() -> Self {
-        CompileOptions { num_replicas: 1, num_partitions: 1, debug_options: BTreeMap::new() }
+        CompileOptions {
+            num_replicas: 1,
+            num_partitions: 1,
+            device_assignment: None,
+            use_spmd_partitioning: None,
+            use_shardy_partitioner: None,
+            compile_portable_executable: false,
+            optimization_level: None,
+            debug_options: BTreeMap::new(),
+            dispatch: Dispatch::Auto,
+        }
     }
 }
 
 impl CompileOptions {
-    /// Checks what would make a plugin abort.
+    /// Checks what would make a plugin abort, and what makes no sense together.
     ///
     /// # Errors
-    /// `InvalidInput` for counts below one or so large that no machine has them.
+    /// `InvalidInput`, with the name of the option.
     pub fn check(&self) -> Result<()> {
         const MAX: i64 = 1 << 20;
         for (name, value) in [("num_replicas", self.num_replicas), ("num_partitions", self.num_partitions)] {
@@ -44,44 +72,174 @@ impl CompileOptions {
                 fail!(InvalidInput, "`{name}` must be a whole number from 1 to {MAX}, not {value}.");
             }
         }
+        if self.num_partitions > 1 && self.use_spmd_partitioning == Some(false) {
+            fail!(
+                InvalidInput,
+                "`use_spmd_partitioning` must be TRUE: nothing else makes {} partitions of a program.",
+                self.num_partitions
+            );
+        }
+        if self.compile_portable_executable && (self.num_devices() > 1 || self.device_assignment.is_some()) {
+            return Err(Error::new(
+                Kind::InvalidInput,
+                "A portable executable runs on one device, which is chosen at its execution.",
+            )
+            .hint("Leave `num_replicas` and `num_partitions` at 1, and `device_assignment` out."));
+        }
+        if let Some(ids) = &self.device_assignment {
+            self.check_count(ids.len())?;
+            check_distinct(ids)?;
+        }
+        self.check_debug_options()
+    }
+
+    fn check_debug_options(&self) -> Result<()> {
+        if let Some(level) = self.optimization_level {
+            if !(0..=3).contains(&level) {
+                fail!(InvalidInput, "`optimization_level` must be 0, 1, 2 or 3, not {level}.");
+            }
+            if self.debug_options.contains_key(LEVEL) {
+                fail!(InvalidInput, "`optimization_level` and the debug option `{LEVEL}` are one: give only one.");
+            }
+        }
+        for name in self.debug_options.keys() {
+            if !name.starts_with("xla_") {
+                fail!(InvalidInput, "Debug options have names that start with \"xla_\"; `{name}` has not.");
+            }
+            if self.debug_options.get(name).is_some_and(|value| ends_process(name, value)) {
+                fail!(InvalidInput, "The debug option `{name}` with this value would end the process.");
+            }
+        }
         Ok(())
     }
 
-    /// The serialized `CompileOptionsProto` for these devices: global ids, one row of partitions after the other for each
-    /// replica. `device_ordinal` is the number of the first on this machine, -1 when unknown.
-    pub fn serialize(&self, device_ids: &[i32], device_ordinal: i32) -> Vec<u8> {
+    /// How many devices a program runs on.
+    pub fn num_devices(&self) -> usize {
+        (self.num_replicas * self.num_partitions) as usize
+    }
+
+    /// The devices of a client to compile for when nobody names them: those of the assignment, or the first ones.
+    ///
+    /// # Errors
+    /// `InvalidInput` when the client has no such devices, or too few.
+    pub fn assigned_devices(&self, client: &Client) -> Result<Vec<Device>> {
+        self.check()?;
+        let count = client.devices().count();
+        match &self.device_assignment {
+            Some(ids) => ids.iter().map(|&id| device_of_id(client, id)).collect(),
+            None if self.num_devices() <= count => Ok(client.devices().take(self.num_devices()).collect()),
+            None => Err(Error::new(
+                Kind::InvalidInput,
+                format!("{} needs {} devices, but the client has {count}.", self.describe(), self.num_devices()),
+            )
+            .hint("A CPU is divided into more when its client is made: pjrt_client(\"cpu\", cpu_device_count = 4L).")),
+        }
+    }
+
+    /// Checks that there is a device for each part of the program, and none twice.
+    pub(crate) fn check_devices(&self, devices: &[Device]) -> Result<()> {
+        self.check_count(devices.len())?;
+        let Some(first) = devices.first() else {
+            fail!(InvalidInput, "There is no device to compile for.");
+        };
+        if let Some(other) = devices.iter().find(|d| !d.client().same(first.client())) {
+            fail!(
+                DeviceMismatch,
+                "The devices must be of one client; '{}' and '{}' are not.",
+                first.label(),
+                other.label()
+            );
+        }
+        check_distinct(&devices.iter().map(Device::id).collect::<Vec<_>>())
+    }
+
+    fn check_count(&self, devices: usize) -> Result<()> {
+        if devices != self.num_devices() {
+            fail!(InvalidInput, "{} needs {} device(s), not {devices}.", self.describe(), self.num_devices());
+        }
+        Ok(())
+    }
+
+    fn describe(&self) -> String {
+        format!("A program of {} replica(s) and {} partition(s)", self.num_replicas, self.num_partitions)
+    }
+
+    /// The serialized `CompileOptionsProto` for these devices, all partitions of the first replica first. `for_shardy`:
+    /// whether the program is written for that.
+    pub(crate) fn serialize(&self, devices: &[Device], for_shardy: bool) -> Vec<u8> {
+        let ids: Vec<_> = devices.iter().map(|device| i64::from(device.id())).collect();
+        let ordinal = devices.first().map_or(-1, |device| i64::from(device.local_hardware_id()));
+        self.encode(&ids, ordinal, for_shardy)
+    }
+
+    fn encode(&self, device_ids: &[i64], device_ordinal: i64, for_shardy: bool) -> Vec<u8> {
         let partitions = self.num_partitions as usize;
         let computation_devices = (0..partitions)
             .map(|p| ComputationDevice {
-                replica_device_ids: device_ids.iter().skip(p).step_by(partitions).map(|&id| i64::from(id)).collect(),
+                replica_device_ids: device_ids.iter().skip(p).step_by(partitions).copied().collect(),
             })
             .collect();
+        let assignment = DeviceAssignmentProto {
+            replica_count: self.num_replicas as i32,
+            computation_count: self.num_partitions as i32,
+            computation_devices,
+        };
+        let level = self.optimization_level.map(|level| (LEVEL.to_owned(), OptionValue::Int(level)));
+        let overrides = self.debug_options.clone().into_iter().chain(level);
+        let portable = self.compile_portable_executable;
         CompileOptionsProto {
             executable_build_options: Some(ExecutableBuildOptionsProto {
-                device_ordinal: device_ordinal.into(),
+                device_ordinal: if portable { -1 } else { device_ordinal },
                 num_replicas: self.num_replicas,
                 num_partitions: self.num_partitions,
-                use_spmd_partitioning: self.num_partitions > 1,
-                device_assignment: Some(DeviceAssignmentProto {
-                    replica_count: self.num_replicas as i32,
-                    computation_count: self.num_partitions as i32,
-                    computation_devices,
-                }),
+                use_spmd_partitioning: self.use_spmd_partitioning.unwrap_or(self.num_partitions > 1),
+                device_assignment: (!portable).then_some(assignment),
+                use_shardy_partitioner: self.use_shardy_partitioner.unwrap_or(for_shardy),
             }),
-            env_option_overrides: self
-                .debug_options
-                .iter()
-                .map(|(name, value)| (name.clone(), OptionOverrideProto { value: Some(value.clone()) }))
+            compile_portable_executable: portable,
+            env_option_overrides: overrides
+                .map(|(name, value)| (name, OptionOverrideProto { value: Some(value) }))
                 .collect(),
         }
         .encode_to_vec()
     }
 }
 
+/// The options at which XLA's CPU compiler aborts, or takes all memory, instead of complaining. It does complain about
+/// unknown names and wrong types.
+fn ends_process(name: &str, value: &OptionValue) -> bool {
+    match name {
+        "xla_unsupported_crash_on_hlo_pass_noop_change" => *value != OptionValue::Bool(false),
+        "xla_cpu_parallel_codegen_split_count" => !matches!(value, OptionValue::Int(1..=1024)),
+        _ => false,
+    }
+}
+
+fn device_of_id(client: &Client, id: i32) -> Result<Device> {
+    match client.devices().find(|device| device.id() == id) {
+        Some(device) => Ok(device),
+        None => {
+            let ids: Vec<_> = client.devices().map(|device| device.id().to_string()).collect();
+            fail!(InvalidInput, "`device_assignment`: no device has the id {id}; there are {}.", ids.join(", "))
+        }
+    }
+}
+
+fn check_distinct(ids: &[i32]) -> Result<()> {
+    for (i, id) in ids.iter().enumerate() {
+        if ids[..i].contains(id) {
+            fail!(InvalidInput, "Each part of a program needs a device of its own, but device {id} comes twice.");
+        }
+    }
+    Ok(())
+}
+
 #[derive(Clone, PartialEq, Message)]
 struct CompileOptionsProto {
     #[prost(message, optional, tag = "3")]
     executable_build_options: Option<ExecutableBuildOptionsProto>,
+    #[prost(bool, tag = "4")]
+    compile_portable_executable: bool,
     #[prost(btree_map = "string, message", tag = "7")]
     env_option_overrides: BTreeMap<String, OptionOverrideProto>,
 }
@@ -104,6 +262,8 @@ struct ExecutableBuildOptionsProto {
     use_spmd_partitioning: bool,
     #[prost(message, optional, tag = "9")]
     device_assignment: Option<DeviceAssignmentProto>,
+    #[prost(bool, tag = "19")]
+    use_shardy_partitioner: bool,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -126,36 +286,110 @@ struct ComputationDevice {
 mod tests {
     use super::*;
 
+    fn decoded(options: &CompileOptions, ids: &[i64], for_shardy: bool) -> CompileOptionsProto {
+        CompileOptionsProto::decode(options.encode(ids, 7, for_shardy).as_slice()).unwrap()
+    }
+
+    fn build(options: &CompileOptions, ids: &[i64], for_shardy: bool) -> ExecutableBuildOptionsProto {
+        decoded(options, ids, for_shardy).executable_build_options.unwrap()
+    }
+
+    fn counts(num_replicas: i64, num_partitions: i64) -> CompileOptions {
+        CompileOptions { num_replicas, num_partitions, ..Default::default() }
+    }
+
     #[test]
     fn counts_below_one_are_refused() {
         for bad in [0, -1, i64::MAX] {
-            assert!(CompileOptions { num_replicas: bad, ..Default::default() }.check().is_err());
-            assert!(CompileOptions { num_partitions: bad, ..Default::default() }.check().is_err());
+            assert!(counts(bad, 1).check().is_err());
+            assert!(counts(1, bad).check().is_err());
         }
         assert!(CompileOptions::default().check().is_ok());
     }
 
     #[test]
     fn devices_are_assigned_by_partition_and_replica() {
-        let options = CompileOptions { num_replicas: 2, num_partitions: 2, ..Default::default() };
-        let bytes = options.serialize(&[10, 11, 20, 21], 0);
-        let decoded = CompileOptionsProto::decode(bytes.as_slice()).unwrap();
-        let assignment = decoded.executable_build_options.unwrap().device_assignment.unwrap();
+        let assignment = build(&counts(2, 2), &[10, 11, 20, 21], false).device_assignment.unwrap();
+        assert_eq!((assignment.replica_count, assignment.computation_count), (2, 2));
         let ids: Vec<_> = assignment.computation_devices.iter().map(|c| c.replica_device_ids.clone()).collect();
         assert_eq!(ids, [[10, 20], [11, 21]]);
     }
 
     #[test]
-    fn options_of_the_compiler_go_with_their_types() {
-        let value = |value| OptionOverrideProto { value: Some(value) };
-        let given = [
-            ("xla_a".to_owned(), OptionValue::String("x".into())),
-            ("xla_b".to_owned(), OptionValue::Bool(false)),
-            ("xla_c".to_owned(), OptionValue::Int(-1)),
-            ("xla_d".to_owned(), OptionValue::Float(0.5)),
+    fn an_assignment_must_fit() {
+        let with = |ids: &[i32]| CompileOptions { device_assignment: Some(ids.into()), ..counts(1, 2) };
+        assert!(with(&[0, 1]).check().is_ok());
+        for bad in [&[0, 0][..], &[0], &[], &[0, 1, 2]] {
+            assert_eq!(with(bad).check().unwrap_err().kind(), Kind::InvalidInput, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn partitioners_are_chosen_unless_told() {
+        let partitioners = |options: &CompileOptions, for_shardy| {
+            let build = build(options, &[0, 1], for_shardy);
+            (build.use_spmd_partitioning, build.use_shardy_partitioner)
+        };
+        assert_eq!(partitioners(&counts(2, 1), false), (false, false));
+        assert_eq!(partitioners(&counts(1, 2), false), (true, false));
+        assert_eq!(partitioners(&counts(1, 2), true), (true, true));
+        let told = CompileOptions {
+            use_spmd_partitioning: Some(true),
+            use_shardy_partitioner: Some(false),
+            ..Default::default()
+        };
+        assert_eq!(partitioners(&told, true), (true, false));
+        let refused = CompileOptions { use_spmd_partitioning: Some(false), ..counts(1, 2) };
+        assert!(refused.check().is_err());
+    }
+
+    #[test]
+    fn portable_executables_have_no_devices() {
+        let portable = CompileOptions { compile_portable_executable: true, ..Default::default() };
+        assert!(portable.check().is_ok());
+        let proto = decoded(&portable, &[0], false);
+        assert!(proto.compile_portable_executable);
+        assert_eq!(proto.executable_build_options.unwrap().device_assignment, None);
+        assert!(CompileOptions { num_replicas: 2, ..portable.clone() }.check().is_err());
+        assert!(CompileOptions { device_assignment: Some(vec![0]), ..portable }.check().is_err());
+    }
+
+    #[test]
+    fn debug_options_go_by_name_with_their_type() {
+        let values = [
+            ("xla_b", OptionValue::Bool(true)),
+            ("xla_d", OptionValue::Float(0.5)),
+            ("xla_i", OptionValue::Int(-3)),
+            ("xla_s", OptionValue::String("x".into())),
         ];
-        let options = CompileOptions { debug_options: given.clone().into(), ..Default::default() };
-        let decoded = CompileOptionsProto::decode(options.serialize(&[0], 0).as_slice()).unwrap();
-        assert_eq!(decoded.env_option_overrides, given.map(|(name, v)| (name, value(v))).into());
+        let options = CompileOptions {
+            debug_options: values.clone().map(|(name, value)| (name.to_owned(), value)).into(),
+            optimization_level: Some(1),
+            ..Default::default()
+        };
+        assert!(options.check().is_ok());
+        let overrides = decoded(&options, &[0], false).env_option_overrides;
+        assert_eq!(overrides.len(), 5);
+        for (name, value) in values {
+            assert_eq!(overrides[name].value, Some(value));
+        }
+        assert_eq!(overrides[LEVEL].value, Some(OptionValue::Int(1)));
+    }
+
+    #[test]
+    fn debug_options_are_checked() {
+        let with = |name: &str| CompileOptions {
+            debug_options: [(name.to_owned(), OptionValue::Int(1))].into(),
+            ..Default::default()
+        };
+        assert!(with("dump_to").check().is_err());
+        assert!(with("").check().is_err());
+        assert!(with(LEVEL).check().is_ok());
+        assert!(CompileOptions { optimization_level: Some(1), ..with(LEVEL) }.check().is_err());
+        assert!(with("xla_cpu_parallel_codegen_split_count").check().is_ok());
+        assert!(with("xla_unsupported_crash_on_hlo_pass_noop_change").check().is_err());
+        for level in [-1, 4] {
+            assert!(CompileOptions { optimization_level: Some(level), ..Default::default() }.check().is_err());
+        }
     }
 }

@@ -82,6 +82,12 @@ impl Program {
         }
     }
 
+    /// Whether it says how to divide its arrays in the terms of Shardy, not of the older GSPMD.
+    pub(crate) fn is_for_shardy(&self) -> bool {
+        let is_text = self.format == Format::Mlir && !self.code.starts_with(BYTECODE_MAGIC);
+        mlir::names_dialect(&self.code, "sdy", is_text)
+    }
+
     /// The program for a reader: MLIR text as it is, an HLO module as its proto's text form.
     pub fn text(&self) -> String {
         match self.format {

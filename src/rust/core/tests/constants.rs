@@ -1,7 +1,7 @@
 //! What [`pjrt_core::literal`] writes, read back by the real CPU plugin's compiler, whose path `PJRT_PLUGIN_PATH_CPU` gives.
 
 use pjrt_core::dtype::{self, DType};
-use pjrt_core::execute::{Dispatch, ExecuteOptions};
+use pjrt_core::execute::ExecuteOptions;
 use pjrt_core::options::CompileOptions;
 use pjrt_core::program::Format;
 use pjrt_core::{literal, Client, Device, Executable, Plugin, Program};
@@ -58,8 +58,9 @@ fn constants_come_back_from_the_compiler_with_the_same_bits() {
             texts.join(", ")
         );
         let program = Program::new(text.into_bytes(), Format::Mlir).unwrap();
-        let executable = Executable::compile(&device, &program, &CompileOptions::default()).unwrap();
-        let outputs = executable.execute(&[], &ExecuteOptions::default(), Dispatch::Auto).unwrap();
+        let executable =
+            Executable::compile(std::slice::from_ref(&device), &program, &CompileOptions::default()).unwrap();
+        let outputs = executable.execute(&[], &ExecuteOptions::default()).unwrap();
         let read = outputs[0].read().unwrap();
         assert_eq!(read.bytes().len(), bytes.len(), "{dtype}");
         for ((got, given), text) in read.bytes().chunks(width).zip(bytes.chunks(width)).zip(&texts) {

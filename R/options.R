@@ -1,0 +1,132 @@
+#' Options of the compiler
+#'
+#' Tells [pjrt_compile()] how to compile a program: for how many devices, and what XLA should do differently.
+#'
+#' A program for several devices is of one of two kinds, or of both at once:
+#'
+#' * *Replicas* run the same program on data of their own. The program is written for one of them, and collective
+#'   operations such as `stablehlo.all_reduce` exchange data between them.
+#' * *Partitions* share one program on large arrays. It is written as if for one device, with annotations that say how the
+#'   arrays are divided, and the compiler makes one part of it for each device. Annotations are those of GSPMD (attributes
+#'   `mhlo.sharding`) or of Shardy (dialect `sdy`). Inputs and outputs of each device are its parts of the arrays.
+#'
+#' Options are checked when they are made. They are values that do not change: make new ones instead.
+#'
+#' @param num_replicas,num_partitions How many replicas run, and into how many partitions each is divided. The program
+#'   needs as many devices as their product.
+#' @param device_assignment Which devices run it: a matrix of the ids of devices, with a row for each replica and a
+#'   column for each partition. By default those that [pjrt_compile()] is told, or the first ones of the client.
+#' @param use_spmd_partitioning Whether the compiler divides the program. `NULL`: when there are several partitions.
+#' @param use_shardy_partitioner Whether Shardy does that, instead of GSPMD. `NULL`: when the program uses the dialect of
+#'   Shardy.
+#' @param compile_portable_executable Whether the device is chosen at each execution: that of the inputs, or for a
+#'   program without inputs `pjrt_execution_options(device = )`.
+#' @param optimization_level From 0, quick to compile, to 3, quick to run; `NULL` leaves it to the plugin.
+#' @param debug_options XLA's own options: a named list of strings, flags and numbers, such as
+#'   `list(xla_cpu_enable_fast_math = TRUE)`. Names start with `xla_`. Which there are depends on the plugin, which
+#'   refuses those it does not know and values of a wrong type. A value of XLA's enumerations is given by its name.
+#' @return A `PJRTCompileOptions`.
+#' @section Errors:
+#' `pjrt_error_invalid_input` for options that make no sense, alone or together, and for debug options that would end the
+#' process. [pjrt_compile()] raises what the plugin refuses, as `pjrt_error_invalid_argument`.
+#' @examplesIf pjrt::plugins_downloaded("cpu")
+#' quick <- pjrt_compile_options(optimization_level = 0)
+#' quick
+#' program <- pjrt_program(path = system.file("programs", "add-2x2.mlir", package = "pjrt"))
+#' add <- pjrt_compile(program, quick)
+#'
+#' # runs where its inputs are
+#' portable <- pjrt_compile(program, pjrt_compile_options(compile_portable_executable = TRUE))
+#' device(pjrt_execute(portable, pjrt_buffer(diag(2)), pjrt_buffer(diag(2))))
+#'
+#' try(pjrt_compile_options(num_partitions = 2L, use_spmd_partitioning = FALSE))
+#' @export
+pjrt_compile_options <- function(num_replicas = 1L, num_partitions = 1L, device_assignment = NULL,
+                                 use_spmd_partitioning = NULL, use_shardy_partitioner = NULL,
+                                 compile_portable_executable = FALSE, optimization_level = NULL,
+                                 debug_options = list()) {
+  if (!is_whole_number(num_replicas) || !is_whole_number(num_partitions)) {
+    abort_input("`num_replicas` and `num_partitions` must be whole numbers.")
+  }
+  check_flag(compile_portable_executable, "compile_portable_executable")
+  check_assignment(device_assignment, num_replicas, num_partitions)
+  options <- list(
+    num_replicas = num_replicas, num_partitions = num_partitions, device_assignment = device_assignment,
+    use_spmd_partitioning = use_spmd_partitioning, use_shardy_partitioner = use_shardy_partitioner,
+    compile_portable_executable = compile_portable_executable, optimization_level = optimization_level,
+    debug_options = as.list(debug_options)
+  )
+  call_native(ffi_compile_options_check, options)
+  structure(options, class = "PJRTCompileOptions")
+}
+
+check_assignment <- function(assignment, num_replicas, num_partitions) {
+  if (is.matrix(assignment) && !identical(as.double(dim(assignment)), as.double(c(num_replicas, num_partitions)))) {
+    abort_input(
+      "`device_assignment` must have a row for each of the ", num_replicas, " replicas and a column for each of the ",
+      num_partitions, " partitions; it is a matrix of ", paste(dim(assignment), collapse = " x "), "."
+    )
+  }
+  if (length(assignment) > 0L && !is.matrix(assignment) && num_replicas != 1 && num_partitions != 1) {
+    abort_input("`device_assignment` must be a matrix, with a row for each replica and a column for each partition.")
+  }
+}
+
+# The builders of options that came before pjrt_compile_options().
+new_compile_options <- function(build_options = new_build_options()) {
+  pjrt_compile_options(build_options$num_replicas, build_options$num_partitions)
+}
+
+# `device_ordinal` is taken for compatibility: the device that a program is compiled for says its number itself.
+new_build_options <- function(num_replicas = 1L, num_partitions = 1L, device_ordinal = -1) {
+  for (x in list(num_replicas, num_partitions, device_ordinal)) {
+    if (!is_whole_number(x) || abs(x) > .Machine$integer.max) {
+      abort_input("Build options must be whole numbers.")
+    }
+  }
+  structure(
+    list(
+      num_replicas = as.integer(num_replicas), num_partitions = as.integer(num_partitions),
+      device_ordinal = as.integer(device_ordinal)
+    ),
+    class = "PJRTBuildOptions"
+  )
+}
+
+#' @export
+format.PJRTCompileOptions <- function(x, ...) {
+  x <- unclass(x)
+  count <- function(n, what) sprintf("%.0f %s%s", n, what, if (n == 1) "" else "s")
+  default <- list(compile_portable_executable = FALSE, debug_options = list())
+  told <- x[!vapply(names(x), function(name) identical(x[[name]], default[[name]]), NA)]
+  told <- told[setdiff(names(told), c("num_replicas", "num_partitions", "debug_options"))]
+  if (is.matrix(told$device_assignment)) {
+    rows <- apply(told$device_assignment, 1L, paste, collapse = ", ")
+    told$device_assignment <- paste0("[", rows, "]", collapse = " ")
+  }
+  told <- c(told, x$debug_options)
+  values <- vapply(told, function(value) paste(format(value, trim = TRUE), collapse = ", "), "")
+  c(
+    sprintf(
+      "<PJRTCompileOptions: %s, %s>", count(x$num_replicas, "replica"), count(x$num_partitions, "partition")
+    ),
+    if (length(told) > 0L) sprintf("  %s = %s", names(told), values)
+  )
+}
+
+#' @export
+print.PJRTCompileOptions <- function(x, ...) {
+  cat(format(x), sep = "\n")
+  invisible(x)
+}
+
+#' @export
+`$<-.PJRTCompileOptions` <- function(x, name, value) {
+  abort_input("Compile options do not change.", hints = "Make new ones with pjrt_compile_options().")
+}
+
+#' @export
+`[[<-.PJRTCompileOptions` <- `$<-.PJRTCompileOptions`
+
+#' @export
+`[<-.PJRTCompileOptions` <- `$<-.PJRTCompileOptions`

@@ -1,0 +1,128 @@
+#' Divide an array over devices, and gather it
+#'
+#' `pjrt_shard()` cuts an R array into equal parts along a dimension and moves one to each device. `pjrt_unshard()` makes
+#' one R array of them again.
+#'
+#' The parts are in order of the devices: the first one has the first rows, or whatever the dimension counts. The lists of
+#' several arguments are put together for [pjrt_execute_sharded()] by `Map(list, xs, ys)`.
+#'
+#' @param x A vector, matrix or array. A vector has one dimension.
+#' @param devices A list of devices or of their names, as for [pjrt_compile()], or an executable, for its devices.
+#' @param dim The dimension that is divided, or along which the parts are put together, counted from 1. `NULL`: every
+#'   device has all of `x`, and `pjrt_unshard()` takes the array of the first.
+#' @param dtype,... The element type and further arguments of [pjrt_buffer()].
+#' @param buffers A list with the buffers of the devices, in order.
+#' @return `pjrt_shard()`: a list of `PJRTBuffer`s, one for each device. `pjrt_unshard()`: what [as_array()] gives for the
+#'   whole array.
+#' @section Errors:
+#' `pjrt_error_shape_mismatch` when a dimension cannot be divided into equal parts, or the parts do not fit together;
+#' `pjrt_error_dtype_mismatch` for parts of several types; `pjrt_error_invalid_input` for a dimension that is not there.
+#' @seealso [pjrt_execute_sharded()]
+#' @examplesIf pjrt::plugins_downloaded("cpu")
+#' x <- matrix(1:6, nrow = 2)
+#' # two parts on one device, for want of more
+#' shards <- pjrt_shard(x, c("cpu:0", "cpu:0"))
+#' shards
+#' pjrt_unshard(shards)
+#' pjrt_shard(c(0.5, 1.5), "cpu:0", dim = NULL)
+#' try(pjrt_shard(x, c("cpu:0", "cpu:0"), dim = 2L))
+#' @export
+pjrt_shard <- function(x, devices, dim = 1L, dtype = NULL, ...) {
+  if (!is.atomic(x) || is.null(x)) {
+    abort_input("`x` must be an R vector, matrix or array; read a buffer with as_array().")
+  }
+  executable <- inherits(devices, "PJRTLoadedExecutable")
+  targets <- if (executable) devices(devices) else device_list(devices)
+  count <- length(targets)
+  shards <- vector("list", count)
+  # a loop, not lapply(), so that errors are those of the user's call
+  if (is.null(dim)) {
+    for (i in seq_len(count)) {
+      shards[[i]] <- pjrt_buffer(x, dtype = dtype, device = targets[[i]], ...)
+    }
+    return(shards)
+  }
+  dims <- dim(x) %||% length(x)
+  check_dimension(dim, dims)
+  size <- dims[[dim]]
+  if (size %% count != 0) {
+    below <- size - size %% count
+    pjrt_abort(
+      sprintf("Dimension %d of `x` has %.0f elements, which are not divided equally by %d devices.", dim, size, count),
+      "shape_mismatch",
+      hints = sprintf("Leave elements out or add some, to have %.0f or %.0f, or use fewer devices.", below, below + count)
+    )
+  }
+  # a block of rows for each device, when all dimensions up to `dim` are taken for one
+  inner <- prod(dims[seq_len(dim)]) / count
+  rows <- as_rows(x, inner * count)
+  part_dims <- replace(dims, dim, size / count)
+  for (i in seq_len(count)) {
+    part <- rows[seq_len(inner) + (i - 1) * inner, , drop = FALSE]
+    dim(part) <- part_dims
+    shards[[i]] <- pjrt_buffer(restore_class(part, x), dtype = dtype, device = targets[[i]], ...)
+  }
+  shards
+}
+
+#' @rdname pjrt_shard
+#' @export
+pjrt_unshard <- function(buffers, dim = 1L) {
+  are_buffers <- is.list(buffers) && all(vapply(buffers, inherits, NA, "PJRTBuffer"))
+  if (!are_buffers || length(buffers) == 0L) {
+    abort_input(
+      "`buffers` must be a list of `PJRTBuffer`s, one for each device.",
+      hints = "Of several outputs, take one: lapply(outputs, `[[`, 1)."
+    )
+  }
+  shapes <- lapply(buffers, shape)
+  types <- unique(vapply(buffers, function(buffer) as.character(elt_type(buffer)), ""))
+  if (length(types) > 1L) {
+    pjrt_abort(paste0("The parts have different dtypes: ", paste(types, collapse = ", "), "."), "dtype_mismatch")
+  }
+  dims <- shapes[[1L]]
+  others <- if (is.null(dim)) {
+    shapes
+  } else {
+    check_dimension(dim, dims, "Scalars are no parts of an array: take the first by `dim = NULL`.")
+    lapply(shapes, function(shape) if (length(shape) == length(dims)) replace(shape, dim, 0) else shape)
+  }
+  if (length(unique(others)) > 1L) {
+    shown <- vapply(shapes, function(shape) sprintf("[%s]", paste(shape, collapse = "x")), "")
+    pjrt_abort(paste0("The parts do not fit together: ", paste(shown, collapse = ", "), "."), "shape_mismatch")
+  }
+  if (is.null(dim)) {
+    return(as_array(buffers[[1L]]))
+  }
+  parts <- vector("list", length(buffers))
+  for (i in seq_along(buffers)) {
+    parts[[i]] <- as_array_async(buffers[[i]])
+  }
+  for (i in seq_along(parts)) {
+    parts[[i]] <- value(parts[[i]])
+  }
+  whole <- do.call(rbind, lapply(parts, function(part) as_rows(part, prod(dim(part)[seq_len(dim)]))))
+  dim(whole) <- replace(dims, dim, sum(vapply(shapes, `[[`, 0, dim)))
+  restore_class(whole, parts[[1L]])
+}
+
+check_dimension <- function(dim, dims, hints = character()) {
+  if (!is_whole_number(dim) || dim < 1 || dim > length(dims)) {
+    abort_input(
+      "`dim` must be NULL or one of the ", length(dims), " dimension(s), counted from 1.", hints = hints
+    )
+  }
+}
+
+# The values as a matrix of so many rows, without their class, whose methods would get in the way.
+as_rows <- function(x, rows) {
+  values <- unclass(x)
+  attributes(values) <- NULL
+  dim(values) <- c(rows, length(values) / max(rows, 1))
+  values
+}
+
+restore_class <- function(x, like) {
+  class(x) <- oldClass(like)
+  x
+}

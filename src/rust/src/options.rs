@@ -1,0 +1,98 @@
+//! Options of the compiler: from the list that R's `pjrt_compile_options()` makes.
+
+use crate::conditions::{refuse, Outcome};
+use crate::sexp;
+use extendr_api::prelude::*;
+use extendr_ffi::{R_NamesSymbol, Rf_getAttrib, SEXP, SEXPTYPE, STRING_ELT, VECTOR_ELT};
+use pjrt_core::options::{CompileOptions, OptionValue};
+
+/// Checks options as a compile would.
+#[extendr]
+fn compile_options_check(options: Robj) -> Outcome<Robj> {
+    get(unsafe { options.get() })?;
+    Ok(().into())
+}
+
+/// The options in an R list.
+pub fn get(options: SEXP) -> Outcome<CompileOptions> {
+    let field = |name: &str| sexp::element(options, name).unwrap_or_else(sexp::nil);
+    let optional = |name: &str| Some(field(name)).filter(|x| !sexp::is_nil(*x));
+    let flag = |name: &str| optional(name).map(|x| checked_flag(x, name)).transpose();
+    let options = CompileOptions {
+        num_replicas: whole(field("num_replicas"), "num_replicas")?,
+        num_partitions: whole(field("num_partitions"), "num_partitions")?,
+        device_assignment: optional("device_assignment").map(device_ids).transpose()?,
+        use_spmd_partitioning: flag("use_spmd_partitioning")?,
+        use_shardy_partitioner: flag("use_shardy_partitioner")?,
+        compile_portable_executable: flag("compile_portable_executable")?.unwrap_or(false),
+        optimization_level: optional("optimization_level").map(|x| whole(x, "optimization_level")).transpose()?,
+        debug_options: debug_options(field("debug_options"))?.into_iter().collect(),
+        ..Default::default()
+    };
+    options.check()?;
+    Ok(options)
+}
+
+fn checked_flag(x: SEXP, name: &str) -> Outcome<bool> {
+    match sexp::flag(x) {
+        Some(flag) => Ok(flag),
+        None => refuse!(InvalidInput, "`{name}` must be TRUE, FALSE or NULL."),
+    }
+}
+
+fn whole(x: SEXP, name: &str) -> Outcome<i64> {
+    match sexp::whole_numbers(x).as_deref() {
+        Some(&[value]) => Ok(value),
+        _ => refuse!(InvalidInput, "`{name}` must be a whole number."),
+    }
+}
+
+/// The ids in a matrix of replicas by partitions, row by row.
+fn device_ids(x: SEXP) -> Outcome<Vec<i32>> {
+    let ids = sexp::whole_numbers(x).and_then(|ids| ids.into_iter().map(|id| i32::try_from(id).ok()).collect());
+    let Some(ids): Option<Vec<i32>> = ids else {
+        refuse!(InvalidInput, "`device_assignment` must hold ids of devices: whole numbers.");
+    };
+    let rows = sexp::dim(x).first().map_or(ids.len(), |&rows| rows as usize).max(1);
+    Ok((0..rows).flat_map(|row| ids.iter().skip(row).step_by(rows).copied()).collect())
+}
+
+fn debug_options(list: SEXP) -> Outcome<Vec<(String, OptionValue)>> {
+    if sexp::kind(list) != SEXPTYPE::VECSXP {
+        refuse!(InvalidInput, "`debug_options` must be a named list.");
+    }
+    let names = unsafe { Rf_getAttrib(list, R_NamesSymbol) };
+    let mut options: Vec<(String, OptionValue)> = Vec::with_capacity(sexp::len(list));
+    for i in 0..sexp::len(list) {
+        let name = if sexp::is_nil(names) { None } else { sexp::text(unsafe { STRING_ELT(names, i as _) }) };
+        let Some(name) = name.filter(|name| !name.is_empty()) else {
+            refuse!(InvalidInput, "Every debug option needs a name, as in list(xla_cpu_enable_fast_math = TRUE).");
+        };
+        if options.iter().any(|(known, _)| known == name) {
+            refuse!(InvalidInput, "The debug option `{name}` is given twice.");
+        }
+        let Some(value) = option_value(unsafe { VECTOR_ELT(list, i as _) }) else {
+            refuse!(InvalidInput, "The debug option `{name}` must be one string, TRUE, FALSE, or one finite number.");
+        };
+        options.push((name.to_owned(), value));
+    }
+    Ok(options)
+}
+
+fn option_value(x: SEXP) -> Option<OptionValue> {
+    if let Some(flag) = sexp::flag(x) {
+        return Some(OptionValue::Bool(flag));
+    }
+    if let Some(text) = sexp::string(x) {
+        return Some(OptionValue::String(text.to_owned()));
+    }
+    match sexp::whole_numbers(x).as_deref() {
+        Some(&[whole]) => Some(OptionValue::Int(whole)),
+        _ => sexp::number(x).filter(|number| number.is_finite()).map(OptionValue::Float),
+    }
+}
+
+extendr_module! {
+    mod options;
+    fn compile_options_check;
+}

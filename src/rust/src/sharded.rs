@@ -1,0 +1,66 @@
+//! Execution on several devices at once: one call from R, one launch of the plugin.
+
+use crate::conditions::{entry, flag, refuse, Failure, Outcome};
+use crate::execute::{buffers, move_weights, Inputs, NewOutputs, Values};
+use crate::handle;
+use crate::memory;
+use crate::sexp::{self, Protected};
+use extendr_ffi::{R_NamesSymbol, Rf_getAttrib, SET_VECTOR_ELT, SEXP, SEXPTYPE, VECTOR_ELT};
+use pjrt_core::execute::ExecuteOptions;
+use pjrt_core::Executable;
+
+/// `executable_execute_sharded(executable, inputs, options, simplify)`: launches the program on the buffers of each device
+/// and gives its outputs at once, a list with one element for each device: the one output itself when `simplify` is TRUE,
+/// else a list.
+pub extern "C" fn executable_execute_sharded(executable: SEXP, inputs: SEXP, options: SEXP, simplify: SEXP) -> SEXP {
+    entry(|| {
+        let executable: &Executable = handle::get(executable, "executable")?;
+        let simplify = flag(simplify, "simplify")?;
+        let default = ExecuteOptions::default();
+        let options = if sexp::is_nil(options) { &default } else { handle::get(options, "execution_options")? };
+        memory::relieve_pressure(executable.client());
+        let lists = Protected::new(input_lists(inputs)?);
+        let devices = sexp::len(lists.sexp());
+        let results = Protected::new(sexp::vector(SEXPTYPE::VECSXP, devices));
+        for device in 0..devices {
+            unsafe { SET_VECTOR_ELT(results.sexp(), device as _, NewOutputs::new(executable, simplify).value()) };
+        }
+
+        let of_device = |device| unsafe { VECTOR_ELT(lists.sexp(), device as _) };
+        let values: Vec<Values> = (0..devices).map(|device| sexp::elements(of_device(device)).collect()).collect();
+        let checked = |(device, values): (usize, &Values)| {
+            let buffers = checked_inputs(executable, of_device(device), values);
+            buffers.map_err(|Failure(error)| Failure(executable.for_device(device, error)))
+        };
+        let inputs = values.iter().enumerate().map(checked).collect::<Outcome<Vec<Inputs>>>()?;
+        let inputs: Vec<_> = inputs.iter().map(|inputs| inputs.as_slice()).collect();
+        let made = memory::with_retry(|| executable.execute_sharded(&inputs, options))?;
+        for (device, (values, made)) in values.iter().zip(made).enumerate() {
+            let outputs = NewOutputs::of(unsafe { VECTOR_ELT(results.sexp(), device as _) });
+            outputs.fill(made);
+            move_weights(executable, values, options, outputs);
+        }
+        Ok(results.sexp())
+    })
+}
+
+/// The inputs as a list of lists: what is no list stands for a list of one. Not protected.
+fn input_lists(inputs: SEXP) -> Outcome<SEXP> {
+    if sexp::kind(inputs) != SEXPTYPE::VECSXP {
+        refuse!(InvalidInput, "`inputs` must be a list with one list of buffers for each device.");
+    }
+    let lists = Protected::new(sexp::vector(SEXPTYPE::VECSXP, sexp::len(inputs)));
+    for i in 0..sexp::len(inputs) {
+        let list = unsafe { VECTOR_ELT(inputs, i as _) };
+        let list = if sexp::kind(list) == SEXPTYPE::VECSXP { list } else { sexp::list_of(list) };
+        unsafe { SET_VECTOR_ELT(lists.sexp(), i as _, list) };
+    }
+    Ok(lists.sexp())
+}
+
+fn checked_inputs<'a>(executable: &Executable, list: SEXP, values: &[SEXP]) -> Outcome<Inputs<'a>> {
+    if !sexp::is_nil(unsafe { Rf_getAttrib(list, R_NamesSymbol) }) {
+        refuse!(InvalidInput, "Expected unnamed inputs: a program's inputs go by position.");
+    }
+    buffers(executable, values)
+}

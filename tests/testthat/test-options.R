@@ -1,0 +1,180 @@
+test_that("options show what differs from the usual", {
+  expect_snapshot(pjrt_compile_options(), cran = TRUE)
+  expect_snapshot(
+    pjrt_compile_options(
+      2L, 2L, device_assignment = matrix(c(3L, 1L, 2L, 0L), 2), use_shardy_partitioner = TRUE, optimization_level = 1,
+      debug_options = list(xla_cpu_enable_fast_math = TRUE, xla_dump_to = "folder")
+    ),
+    cran = TRUE
+  )
+  expect_snapshot(pjrt_compile_options(compile_portable_executable = TRUE), cran = TRUE)
+  utils::capture.output(expect_invisible(print(pjrt_compile_options())))
+})
+
+test_that("options are values that do not change", {
+  options <- pjrt_compile_options()
+  expect_refused(options$num_replicas <- 2L, "invalid_input", "Compile options do not change")
+  expect_refused(options[["num_replicas"]] <- 2L, "invalid_input", "pjrt_compile_options()")
+  expect_refused(options["num_replicas"] <- 2L, "invalid_input", "Compile options do not change")
+  expect_identical(options, pjrt_compile_options())
+  before <- serialize(options, NULL)
+  pjrt_compile(pjrt_program(unary_program("f32")), options, "cpu:1")
+  expect_identical(serialize(options, NULL), before)
+})
+
+test_that("counts are whole numbers above zero", {
+  for (bad in list("1", 1.5, NA, 1:2, NULL)) {
+    expect_refused(pjrt_compile_options(bad), "invalid_input", "must be whole numbers")
+    expect_refused(pjrt_compile_options(1L, bad), "invalid_input", "must be whole numbers")
+  }
+  # these would end the process
+  for (bad in list(0L, -1L, 1e15)) {
+    expect_refused(pjrt_compile_options(bad), "invalid_input", "`num_replicas` must be a whole number from 1")
+    expect_refused(pjrt_compile_options(1L, bad), "invalid_input", "`num_partitions` must be a whole number from 1")
+  }
+})
+
+test_that("flags are flags", {
+  for (bad in list(NA, 1, "TRUE", c(TRUE, TRUE))) {
+    expect_refused(pjrt_compile_options(use_spmd_partitioning = bad), "invalid_input", "must be TRUE, FALSE or NULL")
+    expect_refused(pjrt_compile_options(use_shardy_partitioner = bad), "invalid_input", "must be TRUE, FALSE or NULL")
+    expect_refused(pjrt_compile_options(compile_portable_executable = bad), "invalid_input", "must be TRUE or FALSE")
+  }
+})
+
+test_that("options that make no sense together are refused", {
+  expect_refused(pjrt_compile_options(1L, 2L, use_spmd_partitioning = FALSE), "invalid_input", "must be TRUE")
+  expect_refused(pjrt_compile_options(2L, compile_portable_executable = TRUE), "invalid_input", "runs on one device")
+  expect_refused(
+    pjrt_compile_options(device_assignment = 0L, compile_portable_executable = TRUE), "invalid_input",
+    "runs on one device"
+  )
+  level <- list(xla_backend_optimization_level = 1L)
+  expect_refused(pjrt_compile_options(optimization_level = 1, debug_options = level), "invalid_input", "give only one")
+})
+
+test_that("a device assignment has a device for each part of the program", {
+  for (bad in list(0L, 0:2, c(0L, 0L))) {
+    expect_refused(pjrt_compile_options(2L, device_assignment = bad), "invalid_input")
+  }
+  for (bad in list("cpu:0", c(0.5, 1), c(0L, NA), TRUE)) {
+    expect_refused(pjrt_compile_options(2L, device_assignment = bad), "invalid_input", "whole numbers")
+  }
+  expect_refused(pjrt_compile_options(2L, 2L, device_assignment = 0:3), "invalid_input", "must be a matrix")
+  expect_refused(
+    pjrt_compile_options(2L, 1L, device_assignment = matrix(0:1, 1)), "invalid_input", "a row for each of the 2 replicas"
+  )
+  options <- pjrt_compile_options(device_assignment = 7L)
+  expect_refused(compile(unary_program("f32"), options), "invalid_input", "no device has the id 7; there are 0, 1.")
+  options <- pjrt_compile_options(device_assignment = 1L)
+  expect_identical(devices(compile(unary_program("f32"), options)), devices("cpu")[2L])
+  expect_refused(compile(unary_program("f32"), options, "cpu:0"), "invalid_input", "cannot be chosen once more")
+})
+
+test_that("optimization levels go from 0 to 3", {
+  for (level in 0:3) {
+    executable <- compile(unary_program("f32"), pjrt_compile_options(optimization_level = level))
+    expect_identical(as_array(pjrt_execute(executable, pjrt_scalar(2))), 4)
+  }
+  for (bad in list(-1, 4, 1.5, "1", NA)) {
+    expect_refused(pjrt_compile_options(optimization_level = bad), "invalid_input", "`optimization_level` must be")
+  }
+})
+
+test_that("debug options reach the compiler", {
+  folder <- withr::local_tempdir()
+  options <- pjrt_compile_options(debug_options = list(xla_dump_to = folder, xla_dump_hlo_as_text = TRUE))
+  compile(unary_program("f32"), options)
+  expect_gt(length(list.files(folder, pattern = "before_optimizations[.]txt$")), 0)
+})
+
+test_that("debug options have a name and one value", {
+  refused <- function(options, message) {
+    expect_refused(pjrt_compile_options(debug_options = options), "invalid_input", message)
+  }
+  refused(list(1), "needs a name")
+  refused(list(xla_dump_to = "a", TRUE), "needs a name")
+  refused(5, "needs a name")
+  refused(list(dump_to = "folder"), "start with \"xla_\"")
+  refused(list(xla_a = 1, xla_a = 2), "given twice")
+  for (bad in list(NULL, NA, 1:2, list(1), Inf, NaN, NA_character_, character())) {
+    refused(list(xla_a = bad), "must be one string, TRUE, FALSE, or one finite number")
+  }
+})
+
+test_that("what the compiler says of debug options is an error, and what would end it is refused before", {
+  compile_with <- function(...) compile(unary_program("f32"), pjrt_compile_options(debug_options = list(...)))
+  expect_refused(compile_with(xla_no_such_option = 1), "invalid_argument", "xla_no_such_option")
+  expect_refused(compile_with(xla_cpu_enable_fast_math = 1), "invalid_argument", "not a valid bool value")
+  expect_refused(compile_with(xla_partitioning_algorithm = "abc"), "invalid_argument", "not a valid enum value")
+  expect_refused(compile_with(xla_cpu_parallel_codegen_split_count = -1), "invalid_input", "would end the process")
+  expect_refused(
+    compile_with(xla_unsupported_crash_on_hlo_pass_noop_change = TRUE), "invalid_input", "would end the process"
+  )
+  expect_identical(as_array(pjrt_execute(compile_with(xla_cpu_enable_fast_math = TRUE), pjrt_scalar(2))), 4)
+})
+
+test_that("a forged object is checked again before a plugin sees it", {
+  forged <- structure(list(num_replicas = 0L, num_partitions = 1L), class = "PJRTCompileOptions")
+  expect_refused(compile(unary_program("f32"), forged), "invalid_input")
+  expect_refused(compile(unary_program("f32"), structure(list(), class = "PJRTCompileOptions")), "invalid_input")
+})
+
+test_that("a portable executable runs where its inputs are", {
+  portable <- pjrt_compile_options(compile_portable_executable = TRUE)
+  double <- compile(unary_program("2xf32", "add"), portable)
+  for (device in devices("cpu")) {
+    out <- pjrt_execute(double, pjrt_buffer(c(1, 2), device = device))
+    expect_identical(device(out), device)
+    expect_identical(as_array(out), array(c(2, 4)))
+  }
+  expect_identical(devices(double), devices("cpu"))
+  expect_refused(device(double), "invalid_input", "runs where its inputs are")
+  add <- compile(add_program("f32"), portable)
+  x <- pjrt_scalar(1)
+  y <- pjrt_scalar(1, device = "cpu:1")
+  expect_refused(
+    pjrt_execute(add, x, y), "device_mismatch",
+    "Input 2 is on device 'CpuDevice(id=1)', but the execution is on device 'CpuDevice(id=0)'"
+  )
+  on_second <- pjrt_execution_options(device = "cpu:1")
+  expect_identical(as_array(pjrt_execute(add, y, y, execution_options = on_second)), 2)
+  expect_refused(pjrt_execute(add, x, x, execution_options = on_second), "device_mismatch", "execution is on device")
+  elsewhere <- devices(new_client(pjrt_plugin("cpu"), list(cpu_device_count = 4L)))[[4L]]
+  expect_refused(
+    pjrt_execute(double, pjrt_buffer(c(1, 2), device = elsewhere)), "device_mismatch", "different clients"
+  )
+  expect_refused(
+    pjrt_execute(add, x, x, execution_options = pjrt_execution_options(device = elsewhere)), "device_mismatch",
+    "another client"
+  )
+})
+
+test_that("a portable executable without inputs is told where to run", {
+  constant <- compile("func.func @main() -> tensor<f32> {
+    %0 = stablehlo.constant dense<2.5> : tensor<f32>
+    return %0 : tensor<f32>
+  }", pjrt_compile_options(compile_portable_executable = TRUE))
+  expect_refused(pjrt_execute(constant), "invalid_input", "pjrt_execution_options(device = \"cpu:0\")")
+  for (device in devices("cpu")) {
+    out <- pjrt_execute(constant, execution_options = pjrt_execution_options(device = device))
+    expect_identical(device(out), device)
+    expect_identical(as_array(out), 2.5)
+  }
+  fixed <- compile(unary_program("f32"))
+  expect_refused(
+    pjrt_execute(fixed, pjrt_scalar(1), execution_options = pjrt_execution_options(device = "cpu:0")), "invalid_input",
+    "Only for a portable executable can the device be chosen"
+  )
+})
+
+test_that("a portable executable works from the dispatch thread, and donates", {
+  withr::local_options(pjrt.dispatch = "thread")
+  add <- compile(add_program("4xf32", donates), pjrt_compile_options(compile_portable_executable = TRUE))
+  for (device in devices("cpu")) {
+    x <- pjrt_buffer(c(1, 2, 3, 4), device = device)
+    out <- pjrt_execute(add, x, pjrt_buffer(c(1, 1, 1, 1), device = device))
+    expect_identical(as_array(out), array(c(2, 3, 4, 5)))
+    expect_refused(as_array(x), "deleted_buffer")
+  }
+})

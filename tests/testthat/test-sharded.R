@@ -1,0 +1,380 @@
+# The session has two CPU devices; what needs four has a client of its own.
+four_devices <- function() devices(new_client(pjrt_plugin("cpu"), list(cpu_device_count = 4L)))
+
+two_replicas <- pjrt_compile_options(num_replicas = 2L)
+both <- c("cpu:0", "cpu:1")
+
+# One scalar for each device.
+scalars <- function(values, devices, ...) unname(Map(function(x, d) pjrt_scalar(x, device = d, ...), values, devices))
+
+test_that("replicas exchange data by every collective operation", {
+  clients <- list(devices("cpu"), four_devices())
+  for (found in clients) {
+    n <- length(found)
+    x <- matrix(seq_len(n * n) + 0, n)
+    run <- function(operation, size, attributes = "", reduces = FALSE) {
+      from <- sprintf("%dxf32", n)
+      to <- sprintf("%dxf32", size)
+      text <- sprintf("func.func @main(%%x: tensor<%s>) -> tensor<%s> {
+        %%0 = %s
+        return %%0 : tensor<%s>
+      }", from, to, collective(operation, from, to, n, attributes, reduces), to)
+      executable <- compile(text, pjrt_compile_options(n), devices = found)
+      # row i is the input of device i
+      out <- pjrt_execute_sharded(executable, pjrt_shard(as.vector(t(x)), found))
+      expect_identical(lapply(out, device), found)
+      t(vapply(out, function(x) as.vector(as_array(x)), numeric(size)))
+    }
+    expect_identical(run("all_reduce", n, reduces = TRUE), matrix(colSums(x), n, n, byrow = TRUE))
+    gathered <- run("all_gather", n * n, "all_gather_dim = 0 : i64")
+    expect_identical(gathered, matrix(as.vector(t(x)), n, n * n, byrow = TRUE))
+    scattered <- run("reduce_scatter", 1L, "scatter_dimension = 0 : i64", reduces = TRUE)
+    expect_identical(as.vector(scattered), colSums(x))
+    axes <- sprintf("split_dimension = 0 : i64, concat_dimension = 0 : i64, split_count = %d : i64", n)
+    expect_identical(run("all_to_all", n, axes), t(x))
+    pairs <- paste(sprintf("[%d, %d]", seq_len(n) - 1L, seq_len(n) %% n), collapse = ", ")
+    ring <- sprintf("source_target_pairs = dense<[%s]> : tensor<%dx2xi64>", pairs, n)
+    expect_identical(run("collective_permute", n, ring), x[c(n, seq_len(n - 1L)), ])
+  }
+})
+
+test_that("GSPMD and Shardy programs are divided into partitions without being told how", {
+  x <- matrix(seq(-2, 2, length.out = 24), 8)
+  w <- matrix(c(1, 0.5, -1, 2, 3, 0.25), 3)
+  clients <- list(devices("cpu"), four_devices())
+  for (found in clients) {
+    n <- length(found)
+    for (partitioner in c("gspmd", "shardy")) {
+      executable <- compile(partitioned_program(partitioner, n), pjrt_compile_options(1L, n), devices = found)
+      inputs <- Map(list, pjrt_shard(x, executable), pjrt_shard(w, executable, dim = NULL))
+      out <- pjrt_execute_sharded(executable, inputs)
+      expect_identical(shape(out[[2L]][[1L]]), c(8L %/% n, 2L))
+      expect_equal(pjrt_unshard(lapply(out, `[[`, 1L)), x %*% w, tolerance = 1e-6)
+      for (part in out) expect_equal(as_array(part[[2L]]), sum(x), tolerance = 1e-6)
+    }
+  }
+  # on one device it is a program like any other
+  for (partitioner in c("gspmd", "shardy")) {
+    out <- pjrt_execute(compile(partitioned_program(partitioner, 2L)), pjrt_buffer(x), pjrt_buffer(w))
+    expect_equal(as_array(out[[1L]]), x %*% w, tolerance = 1e-6)
+  }
+})
+
+test_that("Shardy's dialect is seen in bytecode, too", {
+  program <- pjrt_program(path = fixture("sharded.mlirbc"))
+  executable <- pjrt_compile(program, pjrt_compile_options(num_partitions = 2L))
+  x <- matrix(1:12 + 0, 4)
+  expect_identical(pjrt_unshard(pjrt_execute_sharded(executable, pjrt_shard(x, executable))), 2 * x)
+  # the partitioner that the program is not written for cannot divide it
+  gspmd <- pjrt_compile_options(num_partitions = 2L, use_shardy_partitioner = FALSE)
+  expect_error(pjrt_compile(program, gspmd), class = "pjrt_error")
+})
+
+test_that("Shardy's manual computations run", {
+  found <- four_devices()
+  executable <- compile("module {
+    sdy.mesh @mesh = <[\"d\"=4]>
+    func.func public @main(%x: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{\"d\"}]>}) -> (tensor<2xf32>, tensor<8xf32>) {
+      %0:2 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{\"d\"}]>]
+          out_shardings=[<@mesh, [{}]>, <@mesh, [{\"d\"}]>] manual_axes={\"d\"} (%y: tensor<2xf32>) {
+        %1 = \"stablehlo.all_reduce\"(%y) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>,
+            replica_groups = dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>, use_global_device_ids}> ({
+          ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+            %c = stablehlo.add %a, %b : tensor<f32>
+            stablehlo.return %c : tensor<f32>
+        }) : (tensor<2xf32>) -> tensor<2xf32>
+        %2 = stablehlo.add %y, %y : tensor<2xf32>
+        sdy.return %1, %2 : tensor<2xf32>, tensor<2xf32>
+      } : (tensor<8xf32>) -> (tensor<2xf32>, tensor<8xf32>)
+      return %0#0, %0#1 : tensor<2xf32>, tensor<8xf32>
+    }
+  }", pjrt_compile_options(num_partitions = 4L), devices = found)
+  out <- pjrt_execute_sharded(executable, pjrt_shard(1:8 + 0, found))
+  for (part in out) expect_identical(as_array(part[[1L]]), array(c(16, 20)))
+  expect_identical(pjrt_unshard(lapply(out, `[[`, 2L)), array(2 * (1:8)))
+})
+
+test_that("replicas of partitions run on the devices that they are assigned to", {
+  text <- "module {
+    sdy.mesh @mesh = <[\"d\"=2]>
+    func.func public @main(%x: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{\"d\"}]>}) -> tensor<f32> {
+      %zero = stablehlo.constant dense<0.0> : tensor<f32>
+      %0 = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
+      return %0 : tensor<f32>
+    }
+  }"
+  child <- run_child(bquote({
+    pjrt_client("cpu", cpu_device_count = 4L)
+    ids <- matrix(c(2L, 0L, 3L, 1L), 2)
+    for (options in list(pjrt_compile_options(2L, 2L), pjrt_compile_options(2L, 2L, device_assignment = ids))) {
+      executable <- compile(.(text), options)
+      out <- pjrt_execute_sharded(executable, pjrt_shard(c(1, 2, 3, 4, 10, 20, 30, 40), executable))
+      cat(vapply(devices(executable), format, ""), vapply(out, as_array, 0), "\n")
+      stopifnot(identical(device(executable), devices(executable)[[1L]]))
+    }
+  }))
+  expect_identical(child$status, 0L)
+  expect_identical(child$out, c(
+    "CpuDevice(id=0) CpuDevice(id=1) CpuDevice(id=2) CpuDevice(id=3) 10 10 100 100 ",
+    "CpuDevice(id=2) CpuDevice(id=3) CpuDevice(id=0) CpuDevice(id=1) 10 10 100 100 "
+  ))
+})
+
+test_that("a program is compiled for the devices asked for, in their order", {
+  for (given in list(c("cpu:1", "cpu:0"), rev(devices("cpu")), list("cpu:1", devices("cpu")[[1L]]))) {
+    executable <- compile(all_reduce_program("f32", 2L), two_replicas, devices = given)
+    expect_identical(devices(executable), rev(devices("cpu")))
+    expect_identical(device(executable), devices("cpu")[[2L]])
+  }
+  expect_identical(devices(compile(all_reduce_program("f32", 2L), two_replicas)), devices("cpu"))
+})
+
+test_that("devices must fit the options", {
+  text <- all_reduce_program("f32", 2L)
+  expect_refused(compile(text, two_replicas, device = "cpu:0"), "invalid_input", "needs 2 device(s), not 1")
+  expect_refused(compile(text, devices = both), "invalid_input", "needs 1 device(s), not 2")
+  expect_refused(compile(text, two_replicas, devices = c("cpu:1", "cpu:1")), "invalid_input", "device 1 comes twice")
+  expect_refused(compile(text, two_replicas, device = "cpu:0", devices = both), "invalid_input", "Only one of")
+  expect_refused(compile(text, pjrt_compile_options(8L)), "invalid_input", "needs 8 devices, but the client has 2")
+  mixed <- list(devices("cpu")[[1L]], four_devices()[[2L]])
+  expect_refused(compile(text, two_replicas, devices = mixed), "device_mismatch", "must be of one client")
+  for (bad in list(list(), 1, list(1), character())) {
+    expect_refused(compile(text, two_replicas, devices = bad), "invalid_input")
+  }
+})
+
+test_that("outputs know what they are at once", {
+  executable <- compile(all_reduce_program("2x3xf32", 2L), two_replicas)
+  x <- pjrt_shard(matrix(c(1, 2, 3, 4, 5, 6), 2), executable, dim = NULL)
+  out <- pjrt_execute_sharded(executable, x)
+  expect_identical(lapply(out, device), devices("cpu"))
+  expect_identical(lapply(out, shape), list(c(2L, 3L), c(2L, 3L)))
+  expect_identical(class(out[[1L]]), "PJRTBuffer")
+  listed <- pjrt_execute_sharded(executable, lapply(x, list), simplify = FALSE)
+  expect_null(attributes(listed))
+  expect_identical(as_array(listed[[2L]][[1L]]), 2 * as_array(x[[1L]]))
+  nothing <- compile("func.func @main(%x: tensor<f32>) { return }", two_replicas)
+  expect_identical(pjrt_execute_sharded(nothing, scalars(1:2 + 0, both)), list(list(), list()))
+})
+
+test_that("a program for one device runs, too", {
+  add <- compile(add_program("f32"))
+  x <- pjrt_scalar(2)
+  out <- pjrt_execute_sharded(add, list(list(x, x)))
+  expect_identical(lapply(out, as_array), list(4))
+  portable <- compile(add_program("f32"), pjrt_compile_options(compile_portable_executable = TRUE))
+  y <- pjrt_scalar(3, device = "cpu:1")
+  expect_identical(as_array(pjrt_execute_sharded(portable, list(list(y, y)))[[1L]]), 6)
+  expect_refused(pjrt_execute_sharded(add, list()), "argument_count", "got the inputs of 0")
+  expect_refused(pjrt_execute_sharded(add, list(list(x), list(x))), "argument_count", "got the inputs of 2")
+})
+
+test_that("a program for several devices is refused by pjrt_execute()", {
+  executable <- compile(all_reduce_program("f32", 2L), two_replicas)
+  expect_refused(pjrt_execute(executable, pjrt_scalar(1)), "invalid_input", "pjrt_execute_sharded()")
+  expect_refused(
+    pjrt_execute_sharded(
+      executable, scalars(c(1, 2), both), execution_options = pjrt_execution_options(device = "cpu:0")
+    ), "invalid_input", "cannot be chosen"
+  )
+})
+
+test_that("every input of every device is checked, by device and number", {
+  executable <- compile(add_program("2xf32"), two_replicas)
+  x <- pjrt_shard(c(1, 2), executable, dim = NULL)
+  run <- function(first = list(x[[1L]], x[[1L]]), second = list(x[[2L]], x[[2L]])) {
+    pjrt_execute_sharded(executable, list(first, second))
+  }
+  expect_identical(as_array(run()[[2L]]), array(c(2, 4)))
+  second <- "Device 2 (CpuDevice(id=1)): "
+  expect_refused(run(second = list(x[[2L]])), "argument_count", paste0(second, "The program takes 2 input(s), but got 1"))
+  expect_refused(run(second = list(x[[2L]], 1)), "invalid_input", paste0(second, "Input 2 must be a `PJRTBuffer`"))
+  expect_refused(run(first = list(x[[1L]], NULL)), "invalid_input", "Device 1 (CpuDevice(id=0)): Input 2")
+  error <- expect_refused(run(second = list(x[[2L]], x[[1L]])), "device_mismatch", paste0(second, "Input 2 is on device"))
+  expect_match(conditionMessage(error), "copy_buffer()", fixed = TRUE)
+  wrong <- pjrt_buffer(1:2, device = "cpu:1")
+  expect_refused(run(second = list(wrong, x[[2L]])), "dtype_mismatch", second)
+  expect_refused(run(second = list(x[[2L]], pjrt_buffer(1, device = "cpu:1"))), "shape_mismatch", second)
+  expect_refused(run(second = list(x = x[[2L]], y = x[[2L]])), "invalid_input", paste0(second, "Expected unnamed inputs"))
+  expect_refused(pjrt_execute_sharded(executable, list(list(x[[1L]], x[[1L]]))), "argument_count", "got the inputs of 1")
+  for (bad in list(NULL, 1, x[[1L]], "x")) {
+    expect_refused(pjrt_execute_sharded(executable, bad), "invalid_input", "one list of buffers for each device")
+  }
+  for (bad in list(NA, 1, NULL)) {
+    expect_refused(pjrt_execute_sharded(executable, list(), simplify = bad), "invalid_input", "must be TRUE or FALSE")
+  }
+  expect_refused(pjrt_execute_sharded(1, list()), "invalid_pointer", "`executable` must be a `PJRTLoadedExecutable`")
+  expect_refused(pjrt_execute_sharded(executable, list(), execution_options = 1), "invalid_pointer")
+  # all is as it was
+  expect_identical(as_array(run()[[1L]]), array(c(2, 4)))
+})
+
+test_that("inputs are donated on every device", {
+  executable <- compile(all_reduce_program("1000xf64", 2L, donates), two_replicas)
+  x <- pjrt_shard(1:2000 + 0, executable, dtype = "f64")
+  out <- pjrt_execute_sharded(executable, x)
+  for (input in x) expect_refused(as_array(input), "deleted_buffer", "called on deleted or donated buffer")
+  expect_refused(pjrt_execute_sharded(executable, x), "deleted_buffer", "Device 1 (CpuDevice(id=0)): Input 1")
+  expect_identical(as_array(out[[2L]]), array(1:1000 + 1001:2000 + 0))
+  kept <- pjrt_execute_sharded(executable, out, execution_options = pjrt_execution_options(0L))
+  expect_identical(as_array(kept[[1L]]), 2 * as_array(out[[1L]]))
+  add <- compile(add_program("4xf32", donates), two_replicas)
+  y <- pjrt_shard(c(1, 2, 3, 4), add, dim = NULL)
+  expect_refused(
+    pjrt_execute_sharded(add, Map(list, y, y)), "invalid_input", "Device 1 (CpuDevice(id=0)): Attempt to donate"
+  )
+  expect_identical(as_array(y[[2L]]), array(c(1, 2, 3, 4)))
+})
+
+test_that("launches on several devices do not wait, and keep their order", {
+  child <- run_child(quote({
+    pjrt_client("cpu", cpu_device_count = 4L)
+    four <- pjrt_compile_options(num_replicas = 4L)
+    slow <- compile(loop_program(2e7), four)
+    sum <- compile(all_reduce_program("f64", 4L), four)
+    double <- lapply(devices(), function(d) compile(unary_program("f64"), device = d))
+    x <- lapply(1:4, function(i) pjrt_scalar(i + 0, "f64", device = devices()[[i]]))
+    start <- proc.time()[["elapsed"]]
+    a <- pjrt_execute_sharded(slow, x)
+    b <- pjrt_execute_sharded(slow, a)
+    c <- pjrt_execute_sharded(sum, b)
+    d <- Map(pjrt_execute, double, c)
+    other <- pjrt_execute_sharded(sum, x)
+    took <- proc.time()[["elapsed"]] - start
+    cat(took < 0.1, is_ready(a[[1L]]), is_ready(d[[4L]]), "\n")
+    cat(vapply(d, as_array, 0), vapply(other, as_array, 0), "\n")
+  }), timeout = 120)
+  expect_identical(child$status, 0L)
+  expect_identical(child$out, c("TRUE FALSE FALSE ", "36 36 36 36 10 10 10 10 "))
+})
+
+test_that("donations of single and of several devices keep out of each other's way", {
+  child <- run_child(quote({
+    pjrt_client("cpu", cpu_device_count = 4L)
+    add_all <- compile(add_program("1000xf64", donates), pjrt_compile_options(num_replicas = 4L))
+    add_one <- lapply(devices(), function(d) compile(add_program("1000xf64", donates), device = d))
+    for (mode in c("auto", "thread", "inline")) {
+      options(pjrt.dispatch = mode)
+      one <- pjrt_shard(rep(1, 1000), devices(), dim = NULL, dtype = "f64")
+      x <- pjrt_shard(rep(0, 1000), devices(), dim = NULL, dtype = "f64")
+      for (i in 1:200) {
+        x <- pjrt_execute_sharded(add_all, Map(list, x, one))
+        x <- Map(pjrt_execute, add_one, x, one)
+        if (i %% 50 == 0) gc()
+      }
+      cat(vapply(x, function(x) range(as_array(x)), c(0, 0)), "\n")
+    }
+  }), timeout = 120)
+  expect_identical(child$status, 0L)
+  expect_identical(child$out, rep("400 400 400 400 400 400 400 400 ", 3))
+})
+
+# Fails on both devices while it runs: there is only one replica.
+failing_program <- all_reduce_program("f32", 2L)
+
+test_that("what fails on the devices is an error where any output is read, and further on", {
+  child <- run_child(bquote({
+    pjrt_client("cpu", cpu_device_count = 2L)
+    bad <- compile(.(failing_program), pjrt_compile_options(num_partitions = 2L))
+    out <- pjrt_execute_sharded(bad, list(pjrt_scalar(1), pjrt_scalar(2, device = "cpu:1")))
+    error_of <- function(expr) tryCatch({ expr; "none" }, pjrt_error = function(e) class(e)[[1L]])
+    cat(error_of(as_array(out[[1L]])), error_of(await(out[[2L]])), "\n")
+    # the other device would wait for ever
+    sum <- compile(all_reduce_program("f32", 2L), pjrt_compile_options(num_replicas = 2L))
+    further <- pjrt_execute_sharded(sum, list(pjrt_scalar(1), out[[2L]]))
+    cat(error_of(as_array(further[[1L]])), error_of(as_array(further[[2L]])), "\n")
+    fine <- pjrt_execute_sharded(sum, list(pjrt_scalar(1), pjrt_scalar(2, device = "cpu:1")))
+    cat(as_array(fine[[1L]]), "\n")
+  }))
+  expect_identical(child$status, 0L)
+  expect_identical(child$out, c(
+    "pjrt_error_internal pjrt_error_internal ", "pjrt_error_internal pjrt_error_internal ", "3 "
+  ))
+})
+
+test_that("a launch that the plugin refuses is an error at every output", {
+  executable <- compile("func.func @main(%x: tensor<f64>) -> tensor<4000000000000xf64> {
+    %1 = stablehlo.broadcast_in_dim %x, dims = [] : (tensor<f64>) -> tensor<4000000000000xf64>
+    return %1 : tensor<4000000000000xf64>
+  }", two_replicas)
+  out <- pjrt_execute_sharded(executable, scalars(c(1, 2), both, dtype = "f64"))
+  for (buffer in out) expect_error(await(buffer), class = "pjrt_error")
+})
+
+test_that("thousands of launches whose results are dropped do no harm", {
+  child <- run_child(quote({
+    pjrt_client("cpu", cpu_device_count = 4L)
+    sum <- compile(all_reduce_program("100xf32", 4L), pjrt_compile_options(num_replicas = 4L))
+    x <- pjrt_shard(rep(1, 400), sum)
+    for (i in 1:2000) pjrt_execute_sharded(sum, x)
+    for (i in 1:100) pjrt_execute_sharded(sum, pjrt_execute_sharded(sum, x))
+    cat(vapply(pjrt_execute_sharded(sum, x), function(x) as_array(x)[[1L]], 0), "\n")
+    for (i in 1:50) pjrt_execute_sharded(sum, x)
+  }), timeout = 120)
+  expect_identical(child$status, 0L)
+  expect_identical(child$out, "4 4 4 4 ")
+})
+
+test_that("launches on some of the devices, on all, and on single ones go on beside each other", {
+  child <- run_child(quote({
+    pjrt_client("cpu", cpu_device_count = 4L)
+    found <- devices()
+    pair <- function(which) {
+      compile(all_reduce_program("100xf32", 2L), pjrt_compile_options(2L), devices = found[which])
+    }
+    pairs <- list(pair(1:2), pair(3:4), pair(2:3))
+    all <- compile(all_reduce_program("100xf32", 4L), pjrt_compile_options(4L))
+    square <- "func.func @main(%x: tensor<100x100xf32>) -> tensor<100x100xf32> {
+      %0 = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0] : (tensor<100x100xf32>, tensor<100x100xf32>) -> tensor<100x100xf32>
+      return %0 : tensor<100x100xf32>
+    }"
+    single <- lapply(found, function(d) compile(square, device = d))
+    x <- pjrt_shard(rep(1, 400), found)
+    m <- lapply(found, function(d) pjrt_buffer(diag(100), device = d))
+    for (i in 1:300) {
+      sums <- Map(pjrt_execute_sharded, pairs, list(x[1:2], x[3:4], x[2:3]))
+      squares <- Map(pjrt_execute, single, m)
+      total <- pjrt_execute_sharded(all, x)
+    }
+    cat(vapply(c(sums, list(total)), function(out) as_array(out[[2L]])[[1L]], 0), "\n")
+  }), timeout = 120)
+  expect_identical(child$status, 0L)
+  expect_identical(child$out, "2 2 2 4 ")
+})
+
+test_that("launches on several devices work while R collects garbage at every allocation", {
+  child <- run_child(quote({
+    pjrt_client("cpu", cpu_device_count = 2L)
+    sum <- compile(all_reduce_program("2xf64", 2L, donates), pjrt_compile_options(num_replicas = 2L))
+    both <- devices()
+    x <- pjrt_shard(c(1, 2, 10, 20), both, dtype = "f64")
+    gctorture(TRUE)
+    out <- pjrt_execute_sharded(sum, x)
+    listed <- pjrt_execute_sharded(sum, out, simplify = FALSE)
+    e <- tryCatch(pjrt_execute_sharded(sum, x), error = function(e) class(e)[[1L]])
+    options <- pjrt_compile_options(num_replicas = 2L, debug_options = list(xla_cpu_enable_fast_math = TRUE))
+    a <- as_array(listed[[2L]][[1L]])
+    gctorture(FALSE)
+    cat(a, e, format(options), "\n")
+  }), timeout = 120)
+  expect_identical(child$status, 0L)
+  expect_identical(child$out, paste(
+    "22 44 pjrt_error_deleted_buffer <PJRTCompileOptions: 2 replicas, 1 partition>   xla_cpu_enable_fast_math = TRUE "
+  ))
+})
+
+test_that("buffers are copied between all devices of a client", {
+  found <- four_devices()
+  x <- matrix(c(1, 2, 3, 4, 5, 6), 2)
+  buffer <- pjrt_buffer(x, device = found[[1L]])
+  for (device in found[c(2:4, 1L)]) {
+    buffer <- copy_buffer(buffer, device)
+    expect_identical(device(buffer), device)
+    expect_identical(as_array(buffer), x)
+  }
+  # also results that are not there yet
+  slow <- compile(loop_program(1e6), pjrt_compile_options(4L), devices = found)
+  out <- pjrt_execute_sharded(slow, scalars(1:4 + 0, found, dtype = "f64"))
+  copies <- lapply(out, copy_buffer, found[[2L]])
+  expect_identical(vapply(copies, as_array, 0), 2:5 + 0)
+})
