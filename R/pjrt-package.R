@@ -18,7 +18,7 @@
 #'   printed.
 #' * `pjrt.dispatch`: `"auto"` (the default) launches a program from R's own thread unless the plugin would keep that
 #'   thread busy until the program ends; such programs are launched by a thread of their own. `"inline"` and `"thread"`
-#'   choose one way for all. [pjrt_execute_sharded()] always uses other threads.
+#'   choose one way for all. It counts when a program is compiled. [pjrt_execute_sharded()] always uses other threads.
 #' * `pjrt.staging_max`: bytes of host memory that are kept for the next large array, 256 MB when unset; see
 #'   [pjrt_memory_stats()].
 #' * `pjrt.index_url`: the Python package index to fetch plugins from.

@@ -129,11 +129,11 @@ test_that("only buffers are promised", {
 })
 
 test_that("every way of dispatch gives the same results", {
-  double <- compile(unary_program("f64"))
-  loop <- compile(loop_program(1e6))
-  add <- compile(add_program("f64", donates))
   for (mode in c("auto", "inline", "thread")) {
     withr::local_options(pjrt.dispatch = mode)
+    double <- compile(unary_program("f64"))
+    loop <- compile(loop_program(1e6))
+    add <- compile(add_program("f64", donates))
     x <- pjrt_scalar(1, "f64")
     for (i in 1:10) x <- pjrt_execute(double, x)
     expect_identical(as_array(x), 1024)
@@ -147,26 +147,25 @@ test_that("every way of dispatch gives the same results", {
 })
 
 test_that("dispatch is one of three ways", {
-  double <- compile(unary_program("f64"))
   for (bad in list("later", NA_character_, 1, TRUE)) {
     withr::local_options(pjrt.dispatch = bad)
-    expect_refused(pjrt_execute(double, pjrt_scalar(1, "f64")), "invalid_input", "pjrt.dispatch")
+    expect_refused(compile(unary_program("f64")), "invalid_input", "pjrt.dispatch")
   }
 })
 
 test_that("a donation does not overtake programs that still read the input", {
-  long <- compile(loop_program(5e6))
-  reader <- compile("func.func @main(%x: tensor<1000xf64>, %t: tensor<f64>) -> tensor<1000xf64> {
-    %0 = stablehlo.broadcast_in_dim %t, dims = [] : (tensor<f64>) -> tensor<1000xf64>
-    %1 = stablehlo.add %x, %0 : tensor<1000xf64>
-    return %1 : tensor<1000xf64>
-  }")
-  donating <- compile("func.func @main(%x: tensor<1000xf64> {tf.aliasing_output = 0 : i32}) -> tensor<1000xf64> {
-    %0 = stablehlo.add %x, %x : tensor<1000xf64>
-    return %0 : tensor<1000xf64>
-  }")
   for (mode in c("auto", "inline", "thread")) {
     withr::local_options(pjrt.dispatch = mode)
+    long <- compile(loop_program(5e6))
+    reader <- compile("func.func @main(%x: tensor<1000xf64>, %t: tensor<f64>) -> tensor<1000xf64> {
+      %0 = stablehlo.broadcast_in_dim %t, dims = [] : (tensor<f64>) -> tensor<1000xf64>
+      %1 = stablehlo.add %x, %0 : tensor<1000xf64>
+      return %1 : tensor<1000xf64>
+    }")
+    donating <- compile("func.func @main(%x: tensor<1000xf64> {tf.aliasing_output = 0 : i32}) -> tensor<1000xf64> {
+      %0 = stablehlo.add %x, %x : tensor<1000xf64>
+      return %0 : tensor<1000xf64>
+    }")
     x <- pjrt_buffer(1, "f64", shape = 1000)
     y <- pjrt_execute(long, pjrt_scalar(1, "f64"))
     late <- pjrt_execute(reader, x, y)
@@ -182,10 +181,10 @@ test_that("a donation does not overtake programs that still read the input", {
 })
 
 test_that("an output can be donated before it is computed", {
-  long <- compile(loop_program(5e6))
-  donating <- compile(add_program("f64", donates))
   for (mode in c("auto", "inline", "thread")) {
     withr::local_options(pjrt.dispatch = mode)
+    long <- compile(loop_program(5e6))
+    donating <- compile(add_program("f64", donates))
     y <- pjrt_execute(long, pjrt_scalar(1, "f64"))
     z <- pjrt_execute(donating, y, pjrt_scalar(10, "f64"))
     expect_refused(is_ready(y), "deleted_buffer")

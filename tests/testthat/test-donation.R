@@ -5,8 +5,8 @@ readers <- list(
   as_array_async = quote(as_array_async(x)), copy_buffer = quote(copy_buffer(x, "cpu:1")),
   to_memory = quote(copy_buffer(x, memories(device(x))[[2L]])), memory_space = quote(memory_space(x)),
   pjrt_memory = quote(pjrt_memory(x)), part = quote(x[1]), element = quote(x[[1]]), as.vector = quote(as.vector(x)),
-  summary = quote(summary(x)), all.equal = quote(all.equal(x, 1:24)), is.na = quote(is.na(x)),
-  unshard = quote(pjrt_unshard(list(x, x))),
+  summary = quote(summary(x)), all.equal = quote(all.equal(x, y)), is.na = quote(is.na(x)),
+  unshard = quote(pjrt_unshard(list(x, x), dim = NULL)),
   first = quote(pjrt_execute(add, x, y)), second = quote(pjrt_execute(add, y, x)),
   sharded = quote(pjrt_execute_sharded(add, list(list(x, y))))
 )
@@ -87,7 +87,7 @@ test_that("a buffer cannot be donated twice, nor beside another use, and stays u
   add <- compile(add_program("4xf32", donates))
   x <- pjrt_buffer(c(1, 2, 3, 4))
   error <- expect_refused(pjrt_execute(add, x, x), "invalid_input", "donate the same buffer twice")
-  expect_match(conditionMessage(error), "inputs 1 and 2", fixed = TRUE)
+  expect_match(conditionMessage(error), "argument 1 (`%x`) and argument 2 (`%y`)", fixed = TRUE)
   expect_identical(as_array(x), array(c(1, 2, 3, 4)))
   both <- compile("func.func @main(%x: tensor<2xf32> {tf.aliasing_output = 0 : i32},
       %y: tensor<2xf32> {tf.aliasing_output = 1 : i32}) -> (tensor<2xf32>, tensor<2xf32>) {

@@ -38,7 +38,7 @@ test_that("programs without inputs run", {
     return %0 : tensor<2x2xf64>
   }")
   expect_identical(as_array(pjrt_execute(constant)), matrix(c(1, 3, 2, 4), 2))
-  expect_refused(pjrt_execute(constant, pjrt_scalar(1)), "argument_count", "takes 0 input(s), but got 1")
+  expect_refused(pjrt_execute(constant, pjrt_scalar(1)), "argument_count", "takes no arguments, but got 1")
 })
 
 test_that("constants and inputs without elements work", {
@@ -89,7 +89,7 @@ test_that("inputs of the wrong class are refused by number, checked or not", {
   x <- pjrt_scalar(1)
   for (bad in list(1, NULL, "x", list(x), devices("cpu")[[1L]], add, pjrt_client("cpu"), globalenv())) {
     for (check in c(TRUE, FALSE)) {
-      expect_refused(pjrt_execute(add, x, bad, check = check), "invalid_input", "Input 2 must be a `PJRTBuffer`")
+      expect_refused(pjrt_execute(add, x, bad, check = check), "invalid_input", "Argument 2 (`%y`) must be a `PJRTBuffer`")
     }
   }
 })
@@ -100,7 +100,7 @@ test_that("pointers that are not ours, or no longer, are refused", {
   path <- withr::local_tempfile()
   saveRDS(list(buffer = x, executable = add, program = pjrt_program("module {}"), device = device(x)), path)
   dead <- readRDS(path)
-  expect_refused(pjrt_execute(add, dead$buffer, x), "invalid_pointer", "Input 1 is a null pointer")
+  expect_refused(pjrt_execute(add, dead$buffer, x), "invalid_pointer", "Argument 1 (`%x`) is a null pointer")
   expect_refused(pjrt_execute(dead$executable, x, x), "invalid_pointer", "saving and loading")
   expect_refused(as_array(dead$buffer), "invalid_pointer", "saving and loading")
   expect_refused(as_raw(dead$buffer, TRUE), "invalid_pointer", "saving and loading")
@@ -118,7 +118,7 @@ test_that("pointers that are not ours, or no longer, are refused", {
   expect_refused(pjrt_buffer(1, device = dead$device), "invalid_pointer", "saving and loading")
   foreign <- structure(getNativeSymbolInfo("R_addTaskCallback")$address, class = "PJRTBuffer")
   expect_identical(typeof(foreign), "externalptr")
-  expect_refused(pjrt_execute(add, x, foreign), "invalid_pointer", "Input 2")
+  expect_refused(pjrt_execute(add, x, foreign), "invalid_pointer", "Argument 2 (`%y`)")
   expect_refused(as_array(foreign), "invalid_pointer", "must be a `PJRTBuffer`")
   # a device's pointer in a buffer's clothes: not a class name, but the pointer itself decides
   disguised <- pjrt_program("module {}")
@@ -137,17 +137,17 @@ test_that("only executables are executed", {
 test_that("the number of inputs must be right", {
   add <- compile(add_program("f32"))
   x <- pjrt_scalar(1)
-  expect_refused(pjrt_execute(add), "argument_count", "takes 2 input(s), but got 0")
-  expect_refused(pjrt_execute(add, x), "argument_count", "takes 2 input(s), but got 1")
-  expect_refused(pjrt_execute(add, x, x, x), "argument_count", "takes 2 input(s), but got 3")
+  expect_refused(pjrt_execute(add), "argument_count", "takes 2 arguments (`%x`: f32[], `%y`: f32[]), but got 0")
+  expect_refused(pjrt_execute(add, x), "argument_count", "takes 2 arguments (`%x`: f32[], `%y`: f32[]), but got 1")
+  expect_refused(pjrt_execute(add, x, x, x), "argument_count", "takes 2 arguments (`%x`: f32[], `%y`: f32[]), but got 3")
 })
 
 test_that("an input of another dtype is refused, even when its size fits", {
   add <- compile(add_program("2xf32"))
   x <- pjrt_buffer(c(1, 2))
-  error <- expect_refused(pjrt_execute(add, x, pjrt_buffer(1:2)), "dtype_mismatch", "Input 2 has the wrong dtype")
+  error <- expect_refused(pjrt_execute(add, x, pjrt_buffer(1:2)), "dtype_mismatch", "Wrong dtype of argument 2 (`%y`): expected f32[2], got i32[2].")
   expect_match(conditionMessage(error), "expected f32[2], got i32[2]", fixed = TRUE)
-  expect_refused(pjrt_execute(add, pjrt_buffer(c(1, 2), "f64"), x), "dtype_mismatch", "Input 1")
+  expect_refused(pjrt_execute(add, pjrt_buffer(c(1, 2), "f64"), x), "dtype_mismatch", "argument 1 (`%x`): expected f32[2], got f64[2]")
 })
 
 test_that("an input of another shape is refused, even when its size fits", {
@@ -155,7 +155,7 @@ test_that("an input of another shape is refused, even when its size fits", {
   x <- pjrt_empty("f32", c(2, 3))
   for (shape in list(6, c(3, 2), c(2, 3, 1), integer(), c(2, 4))) {
     other <- pjrt_empty("f32", shape)
-    error <- expect_refused(pjrt_execute(add, x, other), "shape_mismatch", "Input 2 has the wrong shape")
+    error <- expect_refused(pjrt_execute(add, x, other), "shape_mismatch", "argument 2 (`%y`): expected f32[2x3], got f32")
     expect_match(conditionMessage(error), "expected f32[2x3]", fixed = TRUE)
     expect_match(conditionMessage(error), "size|shape")
   }
@@ -166,7 +166,7 @@ test_that("an input on another device is refused", {
   x <- pjrt_scalar(1)
   error <- expect_refused(
     pjrt_execute(add, pjrt_scalar(1, device = "cpu:1"), x), "device_mismatch",
-    "Input 1 is on device 'CpuDevice(id=1)', but the executable was compiled for device 'CpuDevice(id=0)'."
+    "Argument 1 (`%x`) is on device 'CpuDevice(id=1)', but the executable was compiled for device 'CpuDevice(id=0)'."
   )
   expect_match(conditionMessage(error), "copy_buffer()", fixed = TRUE)
   there <- compile(add_program("f32"), device = "cpu:1")
@@ -241,7 +241,7 @@ test_that("column-major outputs are read right by every reader", {
 
 test_that("an input whose layout is not the program's is refused", {
   out <- pjrt_execute(compile(column_major), pjrt_buffer(matrix(1, 2, 3)))
-  error <- expect_refused(pjrt_execute(compile(unary_program("2x3xf32")), out), "layout_mismatch", "Input 1")
+  error <- expect_refused(pjrt_execute(compile(unary_program("2x3xf32")), out), "layout_mismatch", "Argument 1 (`%x`)")
   expect_match(conditionMessage(error), "another order", fixed = TRUE)
 })
 

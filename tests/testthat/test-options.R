@@ -135,7 +135,7 @@ test_that("a portable executable runs where its inputs are", {
   y <- pjrt_scalar(1, device = "cpu:1")
   expect_refused(
     pjrt_execute(add, x, y), "device_mismatch",
-    "Input 2 is on device 'CpuDevice(id=1)', but the execution is on device 'CpuDevice(id=0)'"
+    "Argument 2 (`%y`) is on device 'CpuDevice(id=1)', but the execution is on device 'CpuDevice(id=0)'"
   )
   on_second <- pjrt_execution_options(device = "cpu:1")
   expect_identical(as_array(pjrt_execute(add, y, y, execution_options = on_second)), 2)

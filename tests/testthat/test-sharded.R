@@ -187,10 +187,10 @@ test_that("every input of every device is checked, by device and number", {
   }
   expect_identical(as_array(run()[[2L]]), array(c(2, 4)))
   second <- "Device 2 (CpuDevice(id=1)): "
-  expect_refused(run(second = list(x[[2L]])), "argument_count", paste0(second, "The program takes 2 input(s), but got 1"))
-  expect_refused(run(second = list(x[[2L]], 1)), "invalid_input", paste0(second, "Input 2 must be a `PJRTBuffer`"))
-  expect_refused(run(first = list(x[[1L]], NULL)), "invalid_input", "Device 1 (CpuDevice(id=0)): Input 2")
-  error <- expect_refused(run(second = list(x[[2L]], x[[1L]])), "device_mismatch", paste0(second, "Input 2 is on device"))
+  expect_refused(run(second = list(x[[2L]])), "argument_count", paste0(second, "The program takes 2 arguments ("))
+  expect_refused(run(second = list(x[[2L]], 1)), "invalid_input", paste0(second, "Argument 2 (`%y`) must be a `PJRTBuffer`"))
+  expect_refused(run(first = list(x[[1L]], NULL)), "invalid_input", "Device 1 (CpuDevice(id=0)): Argument 2")
+  error <- expect_refused(run(second = list(x[[2L]], x[[1L]])), "device_mismatch", paste0(second, "Argument 2 (`%y`) is on device"))
   expect_match(conditionMessage(error), "copy_buffer()", fixed = TRUE)
   wrong <- pjrt_buffer(1:2, device = "cpu:1")
   expect_refused(run(second = list(wrong, x[[2L]])), "dtype_mismatch", second)
@@ -214,7 +214,7 @@ test_that("inputs are donated on every device", {
   x <- pjrt_shard(1:2000 + 0, executable, dtype = "f64")
   out <- pjrt_execute_sharded(executable, x)
   for (input in x) expect_refused(as_array(input), "deleted_buffer", "called on deleted or donated buffer")
-  expect_refused(pjrt_execute_sharded(executable, x), "deleted_buffer", "Device 1 (CpuDevice(id=0)): Input 1")
+  expect_refused(pjrt_execute_sharded(executable, x), "deleted_buffer", "Device 1 (CpuDevice(id=0)): Argument 1")
   expect_identical(as_array(out[[2L]]), array(1:1000 + 1001:2000 + 0))
   kept <- pjrt_execute_sharded(executable, out, execution_options = pjrt_execution_options(0L))
   expect_identical(as_array(kept[[1L]]), 2 * as_array(out[[1L]]))

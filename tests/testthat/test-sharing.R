@@ -375,10 +375,10 @@ test_that("an array on its way can be donated, and is gone then", {
 })
 
 test_that("programs on any thread wait for an array on its way", {
-  double <- compile(unary_program("2300000xf32"))
-  both <- compile(add_program("2300000xf32", donates))
   for (mode in c("auto", "thread", "inline")) {
     withr::local_options(pjrt.dispatch = mode)
+    double <- compile(unary_program("2300000xf32"))
+    both <- compile(add_program("2300000xf32", donates))
     twice <- pjrt_execute(double, later(2))
     sum <- pjrt_execute(both, pjrt_execute(both, later(1), later(1)), later(-1))
     expect_identical(as.vector(twice[c(1, 2)]), c(4, 6), label = mode)

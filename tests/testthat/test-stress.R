@@ -49,10 +49,10 @@ test_that("compiling, printing and failing work while R collects garbage at ever
 
 test_that("a loop of donated steps keeps its sum", {
   child <- run_child(quote({
-    add <- compile(add_program("1000xf64", donates))
     one <- pjrt_buffer(1, "f64", shape = 1000)
     for (mode in c("auto", "thread")) {
       options(pjrt.dispatch = mode)
+      add <- compile(add_program("1000xf64", donates))
       x <- pjrt_empty("f64", 1000)
       for (i in 1:2000) {
         x <- pjrt_execute(add, x, one)
@@ -66,10 +66,10 @@ test_that("a loop of donated steps keeps its sum", {
 
 test_that("results that are dropped without waiting do no harm", {
   child <- run_child(quote({
-    add <- compile(add_program("100x100xf64", donates))
-    double <- compile(unary_program("100x100xf64"))
     for (mode in c("auto", "thread", "inline")) {
       options(pjrt.dispatch = mode)
+      add <- compile(add_program("100x100xf64", donates))
+      double <- compile(unary_program("100x100xf64"))
       x <- pjrt_buffer(1, "f64", shape = c(100, 100))
       for (i in 1:2000) pjrt_execute(double, x)
       for (i in 1:2000) pjrt_execute(add, pjrt_buffer(2, "f64", shape = c(100, 100)), x)
@@ -78,6 +78,23 @@ test_that("results that are dropped without waiting do no harm", {
     }
   }))
   expect_clean(child, rep("2 2 ", 3))
+})
+
+test_that("100,000 results that are dropped without waiting leave a session that ends well", {
+  child <- run_child(timeout = 300, code = quote({
+    add <- compile(add_program("2x2xf32"))
+    large <- compile(unary_program("100x100xf32", "multiply"))
+    loop <- compile(loop_program(1000))
+    x <- pjrt_buffer(1, shape = c(2, 2))
+    y <- pjrt_buffer(1, shape = c(100, 100))
+    z <- pjrt_scalar(1, "f64")
+    for (i in 1:100000) {
+      switch(i %% 10, pjrt_execute(large, y), pjrt_execute(loop, z), pjrt_execute(add, x, x))
+      pjrt_execute(add, x, x)
+    }
+    cat(as_array(pjrt_execute(add, x, x)), "\n")
+  }))
+  expect_clean(child, "2 2 2 2 ")
 })
 
 test_that("many buffers, executables and clients come and go", {

@@ -180,9 +180,16 @@ impl Executable {
 
     #[cold]
     fn count_error(&self, got: usize) -> Error {
-        let input = |input: &Input| format!("{} {}", input.name, input.spec).trim_start().to_owned();
+        let input = |input: &Input| match input.name.as_str() {
+            "" => input.spec.to_string(),
+            name => format!("`{name}`: {}", input.spec),
+        };
         let inputs: Vec<_> = self.signature().inputs.iter().map(input).collect();
-        let message = format!("The program takes {} argument(s) ({}), but got {got}.", inputs.len(), inputs.join(", "));
+        let message = match inputs.len() {
+            0 => format!("The program takes no arguments, but got {got}."),
+            1 => format!("The program takes 1 argument ({}), but got {got}.", inputs[0]),
+            n => format!("The program takes {n} arguments ({}), but got {got}.", inputs.join(", ")),
+        };
         Error::new(Kind::ArgumentCount, message)
     }
 
