@@ -3,7 +3,6 @@
 use crate::api::{call, text, Value};
 use crate::device::{AllFacts, Device, Facts};
 use crate::error::{Error, Kind, Result};
-use crate::host;
 use crate::launch::{Dispatcher, InFlight, Running};
 use crate::memory::{self, Memory, MemoryFacts};
 use crate::plugin::Plugin;
@@ -72,9 +71,6 @@ impl Client {
         let client = Client::describe(plugin, made.client).inspect_err(|_| destroy(plugin, made.client))?;
         OPEN.lock().unwrap_or_else(PoisonError::into_inner).push(client.clone());
         process::watch_exit();
-        if client.shares_host_memory() {
-            host::keep_heap();
-        }
         Ok(client)
     }
 

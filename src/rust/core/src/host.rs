@@ -108,23 +108,3 @@ pub fn available_memory() -> Option<usize> {
     let kilobytes: usize = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     kilobytes.checked_mul(1024)
 }
-
-/// Keeps room in the C library's heap for results of programs, which plugins allocate there one by one. Without it the
-/// memory of freed results goes back to the system, and every page of the next ones is a fault again.
-#[cfg(target_env = "gnu")]
-pub(crate) fn keep_heap() {
-    // Below the size from which the C library takes memory from the system for each block.
-    const BLOCK: usize = 100 << 10;
-    const BLOCKS: usize = 640;
-    static ONCE: std::sync::Once = std::sync::Once::new();
-    ONCE.call_once(|| {
-        let block = |_| std::hint::black_box(Vec::<u8>::with_capacity(BLOCK));
-        let blocks: Vec<_> = (0..BLOCKS).map(block).collect();
-        // Only free memory at the heap's end is given back: this one stays behind it.
-        std::mem::forget(block(BLOCKS));
-        drop(blocks);
-    });
-}
-
-#[cfg(not(target_env = "gnu"))]
-pub(crate) fn keep_heap() {}
