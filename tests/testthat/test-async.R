@@ -198,3 +198,25 @@ test_that("a donated loop keeps its result where the input was", {
   for (i in 1:3) x <- pjrt_execute(loop, x)
   expect_identical(as_array(x), 4)
 })
+
+test_that("R goes on when a device has more programs to run than it takes at a time", {
+  program <- pjrt_program("func.func @main(%x: tensor<700x700xf32>) -> tensor<700x700xf32> {
+    %0 = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0]
+      : (tensor<700x700xf32>, tensor<700x700xf32>) -> tensor<700x700xf32>
+    return %0 : tensor<700x700xf32>
+  }")
+  for (count in 1:2) {
+    client <- new_client(pjrt_plugin("cpu"), list(cpu_device_count = count))
+    device <- devices(client)[[count]]
+    multiply <- pjrt_compile(program, device = device)
+    double <- compile(unary_program("2xf32"), device = device)
+    x <- pjrt_buffer(1, shape = c(700, 700), device = device)
+    y <- pjrt_buffer(c(1, 2), device = device)
+    products <- lapply(1:100, function(i) pjrt_execute(multiply, x))
+    for (i in 1:3) y <- pjrt_execute(double, y)
+    # a launch that waited for a free place would have seen most of them end
+    expect_lt(sum(vapply(products, is_ready, NA)), 50)
+    expect_identical(as_array(y), array(c(8, 16)))
+    expect_identical(range(as_array(products[[100L]])), c(700, 700))
+  }
+})

@@ -131,7 +131,7 @@ static UNHEARD: AtomicUsize = AtomicUsize::new(0);
 /// Counts a new buffer for R, in batches: what a plugin keeps for each takes more memory than its elements, if these are
 /// few. Garbage that comes back while a cache still holds it is memory that the next buffers get fast.
 pub fn count_buffer() {
-    const EACH: usize = 16 << 10;
+    const EACH: usize = 32 << 10;
     count(EACH);
 }
 
@@ -145,6 +145,8 @@ pub fn count_result(bytes: usize) {
 }
 
 fn count(bytes: usize) {
+    // Also what the C library takes from the system as one block: once such a block was freed, it keeps more of what is
+    // free at the end of its heap, instead of giving back what the next results need.
     const BATCH: usize = 4 << 20;
     let unheard = UNHEARD.fetch_add(bytes, Ordering::Relaxed) + bytes;
     if unheard >= BATCH {
