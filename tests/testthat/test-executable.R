@@ -196,3 +196,23 @@ test_that("what is no executable is refused", {
     expect_refused(optimized_program(donating_step(), bad), "invalid_input", "`format` must be")
   }
 })
+
+test_that("an executable for several devices tells of its parts", {
+  sum <- compile(all_reduce_program("4xf32", 2L), pjrt_compile_options(num_replicas = 2L))
+  all <- summary(sum)
+  expect_identical(c(all$num_replicas, all$num_partitions), c(2L, 1L))
+  expect_identical(all$devices, devices("cpu")[1:2])
+  expect_match(optimized_program(sum), "all-reduce(", fixed = TRUE)
+  expect_match(optimized_program(sum), "replica_groups={{0,1}}", fixed = TRUE)
+
+  cut <- compile(partitioned_program("shardy", 2L), pjrt_compile_options(num_partitions = 2L))
+  all <- summary(cut)
+  expect_identical(c(all$num_replicas, all$num_partitions), c(1L, 2L))
+  # of the 8 rows a partition has 4
+  expect_identical(executable_inputs(cut)$shape, list(c(4L, 3L), c(3L, 2L)))
+  expect_identical(executable_outputs(cut)$shape, list(c(4L, 2L), integer()))
+  expect_output(print(all), "1 replica(s), 2 partition(s)", fixed = TRUE)
+
+  anywhere <- compile(add_program("f32"), pjrt_compile_options(compile_portable_executable = TRUE))
+  expect_identical(summary(anywhere)$devices, devices("cpu"))
+})

@@ -218,3 +218,14 @@ test_that("buffers survive environments, saving and removal as before", {
   rm("x", envir = env)
   expect_length(ls(env), 0L)
 })
+
+test_that("methods for a class of one's own come before those for buffers", {
+  x <- pjrt_buffer(1:3)
+  class(x) <- c("pjrt_test_own", "PJRTBuffer")
+  expect_identical(list(shape(x), as_array(x), is_ready(x), device(x)), list(3L, array(1:3), TRUE, devices("cpu")[[1L]]))
+  for (generic in c("shape", "as_array", "is_ready", "device")) {
+    registerS3method(generic, "pjrt_test_own", function(x, ...) "own")
+    expect_identical(do.call(generic, list(x)), "own")
+  }
+  expect_identical(shape(pjrt_buffer(1:2)), 2L)
+})
