@@ -62,3 +62,15 @@ pjrt_execution_options <- function(non_donatable_input_indices = integer(), laun
   device <- if (!is.null(device)) as_pjrt_device(device)
   call_native(ffi_execute_options_new, non_donatable_input_indices, launch_id, device)
 }
+
+#' @export
+print.PJRTExecuteOptions <- function(x, ...) {
+  said <- call_native(ffi_execute_options_describe, x)
+  cat(sep = "", "<PJRTExecuteOptions: launch ", said$launch_id, ">\n", c(
+    if (length(said$non_donatable) > 0L) {
+      paste0("  non_donatable_input_indices = ", paste(said$non_donatable, collapse = ", "), "\n")
+    },
+    if (!is.na(said$device)) paste0("  device = ", said$device, "\n")
+  ))
+  invisible(x)
+}

@@ -239,6 +239,15 @@ test_that("column-major outputs are read right by every reader", {
   expect_identical(as_array(copy_buffer(out, "cpu:1")), 2 * x)
 })
 
+test_that("execution options print what they say", {
+  expect_output(print(pjrt_execution_options()), "^<PJRTExecuteOptions: launch 0>$")
+  options <- pjrt_execution_options(c(0L, 2L), 7L, "cpu:1")
+  lines <- utils::capture.output(print(options))
+  expect_identical(lines, c(
+    "<PJRTExecuteOptions: launch 7>", "  non_donatable_input_indices = 0, 2", "  device = CpuDevice(id=1)"
+  ))
+})
+
 test_that("an input whose layout is not the program's is refused", {
   out <- pjrt_execute(compile(column_major), pjrt_buffer(matrix(1, 2, 3)))
   error <- expect_refused(pjrt_execute(compile(unary_program("2x3xf32")), out), "layout_mismatch", "Argument 1 (`%x`)")

@@ -20,6 +20,18 @@ fn execute_options_new(non_donatable: Vec<i32>, launch_id: i32, device: Robj) ->
     Ok(handle::object(ExecuteOptions { non_donatable, launch_id, device: device.cloned() }))
 }
 
+/// What options of an execution say.
+#[extendr]
+fn execute_options_describe(options: Robj) -> Outcome<Robj> {
+    let options: &ExecuteOptions = handle::get(unsafe { options.get() }, "options")?;
+    Ok(list!(
+        non_donatable = options.non_donatable.iter().map(|&i| i as i32).collect::<Vec<_>>(),
+        launch_id = options.launch_id,
+        device = options.device.as_ref().map(|device| device.label().to_owned())
+    )
+    .into())
+}
+
 /// `.External2(executable_execute)` in `pjrt_execute()`: launches the program and gives its outputs at once. The
 /// function's arguments are read where R keeps them, which costs less than to hand them over.
 pub extern "C" fn executable_execute(_call: SEXP, _op: SEXP, _args: SEXP, frame: SEXP) -> SEXP {
@@ -136,4 +148,5 @@ pub fn move_weights(executable: &Executable, inputs: &[SEXP], options: &ExecuteO
 extendr_module! {
     mod execute;
     fn execute_options_new;
+    fn execute_options_describe;
 }
