@@ -249,7 +249,10 @@ platform.PJRTBuffer <- function(x, ...) {
 #' @param buffer A `PJRTBuffer`.
 #' @param device The device: anything that [as_pjrt_device()] takes. Or a memory space, of [memories()].
 #' @return A `PJRTBuffer` on `device` or in the memory space: `buffer` itself when that is where it lies.
-#' @seealso [memory_space()]
+#' @section Errors:
+#' `pjrt_error_invalid_input` for what is no device, `pjrt_error_invalid_pointer` for what is no buffer,
+#' `pjrt_error_deleted_buffer` for a buffer that was donated.
+#' @seealso [devices()], [memory_space()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' x <- pjrt_buffer(1:3)
 #' identical(copy_buffer(x, "cpu:0"), x)

@@ -13,7 +13,7 @@
 #'   `PJRT_CPU_DEVICE_COUNT`, or 1.
 #' * `threads`: the number of threads that run programs, 1 to 4096. Default: the environment variable
 #'   `PJRT_CPU_THREADS`, or as many as there are processors that the process may use. All devices share them, and there
-#'   is never less than one for each device. More threads than processors are made when you ask for them. The threads
+#'   are never fewer than devices. More threads than processors are made when you ask for them. The threads
 #'   may run on any processor. The compiler has threads of its own, idle while programs run.
 #'
 #' For `"cuda"` and `"rocm"`: `allocator` (`"default"`, `"bfc"`, `"cuda_async"`, `"platform"`, ...), `memory_fraction`,
@@ -77,7 +77,10 @@ plugin_client_create <- function(plugin, platform, options = list()) {
   known <- the$clients[[platform]]
   if (!is.null(known)) {
     if (length(options) > 0L) {
-      abort_input("Can only specify client options the first time you create a client.")
+      abort_input(
+        "Can only specify client options the first time you create a client.",
+        hints = paste0("The client for ", platform, " is there already. Restart R, and call pjrt_client() first of all.")
+      )
     }
     return(known)
   }
@@ -127,6 +130,8 @@ register_client <- function(client, platform) {
 #' * `devices`: those that this process can use; `devices_in_all`: how many there are in all processes.
 #' * `memories`: the memory spaces of these devices.
 #' * `attributes`: those of [plugin_attributes()].
+#' @section Errors:
+#' `pjrt_error_invalid_input` for what is neither a client nor a platform's name.
 #' @seealso [platform()], [devices()], [device_info()], [topology()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' client_info("cpu")

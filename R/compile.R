@@ -24,14 +24,17 @@ pjrt_compile <- function(program, compile_options = new_compile_options(), devic
     abort_input("`program` must be a `PJRTProgram`; make one with pjrt_program().")
   }
   if (!inherits(compile_options, "PJRTCompileOptions")) {
-    abort_input("`compile_options` must be a `PJRTCompileOptions`.")
+    abort_input("`compile_options` must be a `PJRTCompileOptions`; make it with pjrt_compile_options().")
   }
   if (!is.null(device) && !is.null(devices)) {
     abort_input("Only one of `device` and `devices` can be given.")
   }
   chosen <- if (!is.null(devices)) device_list(devices) else if (!is.null(device)) list(as_pjrt_device(device))
   if (!is.null(chosen) && !is.null(compile_options$device_assignment)) {
-    abort_input("The compile options have a `device_assignment`, so devices cannot be chosen once more.")
+    abort_input(
+      "The compile options have a `device_assignment`, so devices cannot be chosen once more.",
+      hints = "Leave out `device` and `devices`, or the `device_assignment`."
+    )
   }
   first <- if (is.null(chosen)) as_pjrt_device(NULL)
   call_native(ffi_executable_compile, program, compile_options, as.list(chosen), first)

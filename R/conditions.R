@@ -23,10 +23,12 @@ abort_input <- function(..., hints = character()) {
 
 # Raises the error for an object that a generic has no method for.
 abort_class <- function(x, classes) {
-  abort_input(
-    "`x` must be a `", paste(classes, collapse = "` or `"), "`, not an object of class <",
-    paste(class(x), collapse = "/"), ">."
-  )
+  names <- paste0("`", classes, "`")
+  last <- length(names)
+  if (last > 1L) {
+    names <- paste(paste(names[-last], collapse = ", "), "or", names[[last]])
+  }
+  abort_input("`x` must be a ", names, ", not an object of class <", paste(class(x), collapse = "/"), ">.")
 }
 
 # What to do about failures that the native side finds, in terms of this package's functions.

@@ -1,7 +1,7 @@
 #' Devices
 #'
-#' `devices()` lists the devices of a client or an executable, `as_pjrt_device()` and `pjrt_device()` find one by name, and `device()`
-#' tells where a buffer lies or for which device a program was compiled.
+#' `devices()` lists the devices of a client or an executable, `as_pjrt_device()` and `pjrt_device()` find one by name, and
+#' `device()` tells where a buffer lies or for which device a program was compiled.
 #'
 #' There is exactly one R object for each device, so `identical()` tells devices apart, and a device can be a key of
 #' [utils::hashtab()] where R has that. `==` compares devices as well.
@@ -18,7 +18,8 @@
 #' @return A `PJRTDevice`; `devices()` a list of them. An executable's are those it runs on, all partitions of the first
 #'   replica first, and `device()` gives the first; a portable one can run on all of its client's, and has no `device()`.
 #' @section Errors:
-#' `pjrt_error_invalid_input` for an index beyond the number of devices, or anything that names no device.
+#' `pjrt_error_invalid_input` for an index beyond the number of devices, for anything that names no device, and for
+#' `device()` of a portable executable.
 #' @seealso [device_info()] for what is known of a device, [memories()] for where its buffers can lie.
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' devices("cpu")
@@ -126,6 +127,8 @@ device.PJRTLoadedExecutable <- function(x, ...) {
 #' * `local_hardware_id`: the device's number on this machine, `NA` when the plugin does not say.
 #' * `default_memory`: the memory space that buffers go to, and `memories`: all that the device can use.
 #' * `attributes`: what else the plugin tells, a named list.
+#' @section Errors:
+#' `pjrt_error_invalid_input` for anything that names no device.
 #' @seealso [devices()], [memories()], [device_memory_stats()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' device_info("cpu:0")

@@ -3,11 +3,12 @@
 #' Returns at once with the output buffers, whose content the device computes meanwhile. Outputs can be passed on to
 #' other programs right away, and reading one waits for it.
 #'
-#' Every input is checked before the device sees it: that it is alive, on the executable's device, and of the dtype and
-#' shape that the program takes. Programs for several devices are run by [pjrt_execute_sharded()].
+#' Every input is checked before the device sees it: that it is alive, on the executable's device, and of the dtype,
+#' shape and layout that the program takes. Programs for several devices are run by [pjrt_execute_sharded()].
 #'
 #' A program can take over the memory of an input for an output (its argument has the attribute `tf.aliasing_output` or
-#' `jax.buffer_donor`). Such an input is donated: after the call it is gone, and using it is an error.
+#' `jax.buffer_donor`). Such an input is donated: after the call it is gone, and using it is an error. A buffer that is
+#' donated cannot be a second input of the same call. [executable_inputs()] tells which inputs are donated.
 #'
 #' @param executable A `PJRTLoadedExecutable`.
 #' @param ... The inputs, `PJRTBuffer`s in the program's order, without names.
@@ -17,9 +18,11 @@
 #' @return A `PJRTBuffer`, or a list of those when there are several outputs, none, or `simplify` is `FALSE`.
 #' @section Errors:
 #' `pjrt_error_argument_count`, `pjrt_error_dtype_mismatch`, `pjrt_error_shape_mismatch`, `pjrt_error_device_mismatch`,
-#' `pjrt_error_deleted_buffer`, `pjrt_error_invalid_pointer` and `pjrt_error_invalid_input` for inputs that do not fit;
-#' they name the input. What goes wrong on the device later is raised by whatever reads an output, or by [await()].
-#' @seealso [as_array()], [as_array_async()], [await()]
+#' `pjrt_error_layout_mismatch`, `pjrt_error_deleted_buffer`, `pjrt_error_invalid_pointer` and
+#' `pjrt_error_invalid_input` for inputs that do not fit. Messages say which argument it is, as in
+#' ``argument 2 (`%y`)``: by its place, counted from 1, and by its name in the program. What goes wrong on the device
+#' later is raised by whatever reads an output, or by [await()].
+#' @seealso [as_array()], [as_array_async()], [await()], [pjrt_execution_options()], [executable_inputs()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' program <- pjrt_program(path = system.file("programs", "add-2x2.mlir", package = "pjrt"))
 #' add <- pjrt_compile(program)
@@ -41,6 +44,9 @@ pjrt_execute <- function(executable, ..., execution_options = NULL, simplify = T
 #' @param device Where a portable executable runs, by default where its inputs are: anything that [as_pjrt_device()]
 #'   takes. See [pjrt_compile_options()].
 #' @return A `PJRTExecuteOptions` for [pjrt_execute()] and [pjrt_execute_sharded()].
+#' @section Errors:
+#' `pjrt_error_invalid_input` for numbers that are no integers, indices below 0, and what is no device. An execution
+#' raises it for a `device` when its executable is not portable.
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' program <- pjrt_program("
 #' func.func @main(%x: tensor<2xf32> {tf.aliasing_output = 0 : i32}) -> tensor<2xf32> {

@@ -14,6 +14,7 @@
 #'   their `live_bytes`.
 #' * `staging`: bytes of host memory `in_use`, `kept` for the next use, and the `max` that is kept.
 #' * `pinned`: the number of R vectors that are kept because a device uses their memory, or is about to read it.
+#' @seealso [device_memory_stats()] for what a device counts, [executable_memory()] for what a program needs
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' x <- pjrt_buffer(rnorm(1e5))
 #' pjrt_memory_stats()

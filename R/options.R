@@ -29,6 +29,7 @@
 #' @section Errors:
 #' `pjrt_error_invalid_input` for options that make no sense, alone or together, and for debug options that would end the
 #' process. [pjrt_compile()] raises what the plugin refuses, as `pjrt_error_invalid_argument`.
+#' @seealso [pjrt_compile()], [pjrt_execute_sharded()], `vignette("several-devices")`
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' quick <- pjrt_compile_options(optimization_level = 0)
 #' quick
@@ -64,7 +65,7 @@ check_assignment <- function(assignment, num_replicas, num_partitions) {
   if (is.matrix(assignment) && !identical(as.double(dim(assignment)), as.double(c(num_replicas, num_partitions)))) {
     abort_input(
       "`device_assignment` must have a row for each of the ", num_replicas, " replicas and a column for each of the ",
-      num_partitions, " partitions; it is a matrix of ", paste(dim(assignment), collapse = " x "), "."
+      num_partitions, " partitions, not ", nrow(assignment), " row(s) and ", ncol(assignment), " column(s)."
     )
   }
   if (length(assignment) > 0L && !is.matrix(assignment) && num_replicas != 1 && num_partitions != 1) {

@@ -12,13 +12,17 @@
 #' * `PJRT_INSTALL`: `1` fetches a missing plugin without asking, `0` never does. When unset, interactive sessions ask
 #'   and others fail. See [install_pjrt()].
 #' * `PJRT_DEBUG`: when not empty, messages tell what is loaded and created.
+#' * `XLA_FLAGS`: options of XLA itself, read when the first client is created; see [pjrt_client()].
+#'   [pjrt_compile_options()] sets options for a single program.
 #'
 #' @section Options:
 #' * `pjrt.print_max_rows` (30), `pjrt.print_max_width` (85), `pjrt.print_max_rows_slice`: how much of a buffer is
 #'   printed.
-#' * `pjrt.dispatch`: `"auto"` (the default) launches a program from R's own thread unless the plugin would keep that
-#'   thread busy until the program ends; such programs are launched by a thread of their own. `"inline"` and `"thread"`
-#'   choose one way for all. It counts when a program is compiled. [pjrt_execute_sharded()] always uses other threads.
+#' * `pjrt.dispatch`: `"auto"` (the default) launches a program from R's own thread unless R would have to wait: for the
+#'   end of the program, when the plugin runs it on the thread that launches it; for the device, when that has taken as
+#'   many programs as it can (32 on the CPU); or for a launch before this one. Then a thread of the device launches it.
+#'   `"thread"` has that thread launch all, `"inline"` none but those that would overtake a launch they must come after.
+#'   It counts when a program is compiled. [pjrt_execute_sharded()] always uses other threads for several devices.
 #' * `pjrt.staging_max`: bytes of host memory that are kept for the next large array, 256 MB when unset; see
 #'   [pjrt_memory_stats()].
 #' * `pjrt.index_url`: the Python package index to fetch plugins from.

@@ -17,7 +17,7 @@
 #' @section Errors:
 #' `pjrt_error_shape_mismatch` when a dimension cannot be divided into equal parts, or the parts do not fit together;
 #' `pjrt_error_dtype_mismatch` for parts of several types; `pjrt_error_invalid_input` for a dimension that is not there.
-#' @seealso [pjrt_execute_sharded()]
+#' @seealso [pjrt_execute_sharded()], `vignette("several-devices")`
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' x <- matrix(1:6, nrow = 2)
 #' # two parts on one device, for want of more
@@ -84,7 +84,8 @@ pjrt_unshard <- function(buffers, dim = 1L) {
   others <- if (is.null(dim)) {
     shapes
   } else {
-    check_dimension(dim, dims, "Scalars are no parts of an array: take the first by `dim = NULL`.")
+    scalars <- "Scalars are no parts of an array: take the first by `dim = NULL`."
+    check_dimension(dim, dims, if (length(dims) == 0L) scalars)
     lapply(shapes, function(shape) if (length(shape) == length(dims)) replace(shape, dim, 0) else shape)
   }
   if (length(unique(others)) > 1L) {
@@ -106,7 +107,7 @@ pjrt_unshard <- function(buffers, dim = 1L) {
   restore_class(whole, parts[[1L]])
 }
 
-check_dimension <- function(dim, dims, hints = character()) {
+check_dimension <- function(dim, dims, hints = NULL) {
   if (!is_whole_number(dim) || dim < 1 || dim > length(dims)) {
     abort_input(
       "`dim` must be NULL or one of the ", length(dims), " dimension(s), counted from 1.", hints = hints
