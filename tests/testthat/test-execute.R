@@ -239,6 +239,15 @@ test_that("column-major outputs are read right by every reader", {
   expect_identical(as_array(copy_buffer(out, "cpu:1")), 2 * x)
 })
 
+test_that("inputs that a program does not have cannot be kept", {
+  double <- compile(unary_program("f32"))
+  for (bad in list(1L, c(0L, 7L))) {
+    options <- pjrt_execution_options(bad)
+    message <- sprintf("`non_donatable_input_indices` names %d, but the program takes 1 argument(s)", max(bad))
+    expect_refused(pjrt_execute(double, pjrt_scalar(1), execution_options = options), "invalid_input", message)
+  }
+})
+
 test_that("execution options print what they say", {
   expect_output(print(pjrt_execution_options()), "^<PJRTExecuteOptions: launch 0>$")
   options <- pjrt_execution_options(c(0L, 2L), 7L, "cpu:1")

@@ -144,6 +144,7 @@ impl Executable {
         if inputs.len() != expected.len() {
             return Err(self.count_error(inputs.len()));
         }
+        self.check_non_donatable(options)?;
         for (index, (input, want)) in inputs.iter().zip(expected).enumerate() {
             if input.is_dead() {
                 return Err(self.dead_input_error(index, input));
@@ -161,21 +162,37 @@ impl Executable {
     }
 
     fn check_sole_use(&self, index: usize, inputs: &[&Buffer]) -> Result<()> {
-        for (other, input) in inputs.iter().enumerate() {
-            if other != index && input.same(inputs[index]) {
-                return Err(Error::new(
-                    Kind::InvalidInput,
-                    format!(
-                        "Attempt to donate the same buffer twice, or to use it beside: {} and {} are one buffer.",
-                        lower(self.signature().argument(index.min(other))),
-                        lower(self.signature().argument(index.max(other)))
-                    ),
-                )
-                .hint("The program takes over that input's memory: pass a copy as the other one.")
-                .hint("Or name it among the inputs that are not donated, in the options of the execution."));
-            }
+        let is_same = |&(other, input): &(usize, &&Buffer)| other != index && input.same(inputs[index]);
+        match inputs.iter().enumerate().find(is_same) {
+            Some((other, _)) => Err(self.shared_donation_error(index.min(other), index.max(other))),
+            None => Ok(()),
         }
-        Ok(())
+    }
+
+    #[cold]
+    fn shared_donation_error(&self, first: usize, second: usize) -> Error {
+        let [first, second] = [first, second].map(|index| lower(self.signature().argument(index)));
+        let message = format!(
+            "Attempt to donate the same buffer twice, or to use it beside: {first} and {second} are one buffer."
+        );
+        Error::new(Kind::InvalidInput, message)
+            .hint(
+                "The program takes over that input's memory: pass another buffer of the same content for one of them.",
+            )
+            .hint("Or keep it: pjrt_execution_options(non_donatable_input_indices = ) at the execution.")
+    }
+
+    fn check_non_donatable(&self, options: &ExecuteOptions) -> Result<()> {
+        let count = self.signature().inputs.len();
+        match options.non_donatable.iter().find(|&&index| !(0..count as i64).contains(&index)) {
+            Some(index) => {
+                fail!(
+                    InvalidInput,
+                    "`non_donatable_input_indices` names {index}, but the program takes {count} argument(s), counted from 0."
+                )
+            }
+            None => Ok(()),
+        }
     }
 
     #[cold]
