@@ -112,6 +112,14 @@ check_string <- function(x, name) {
   }
 }
 
+# Also that it can be looked up under this name, and in the environment.
+check_platform <- function(x) {
+  check_string(x, "platform")
+  if (!validUTF8(x) || nchar(x, "bytes") > 100L) {
+    abort_input("`platform` must be the name of a platform, such as \"cpu\".")
+  }
+}
+
 check_flag <- function(x, name) {
   if (!is.logical(x) || length(x) != 1L || is.na(x)) {
     abort_input("`", name, "` must be TRUE or FALSE.")

@@ -60,7 +60,7 @@ test_that("an option that a platform does not have is refused, and those that it
 })
 
 test_that("what no option can be is refused on any platform", {
-  bad <- list(NULL, NA, NA_character_, c("a", "b"), c(TRUE, FALSE), 1i, sum, factor("a"), Sys.Date(), list(sum), NaN)
+  bad <- list(NULL, NA, NA_character_, c("a", "b"), c(TRUE, FALSE), 1i, sum, factor("a"), Sys.Date(), list(sum), NaN, pjrt_buffer(1:2))
   for (value in bad) {
     options <- list(1)
     options[1] <- list(value)

@@ -23,7 +23,7 @@ test_that("options are values that do not change", {
 })
 
 test_that("counts are whole numbers above zero", {
-  for (bad in list("1", 1.5, NA, 1:2, NULL)) {
+  for (bad in list("1", 1.5, NA, 1:2, NULL, factor("a"))) {
     expect_refused(pjrt_compile_options(bad), "invalid_input", "must be whole numbers")
     expect_refused(pjrt_compile_options(1L, bad), "invalid_input", "must be whole numbers")
   }
@@ -93,6 +93,7 @@ test_that("debug options have a name and one value", {
     expect_refused(pjrt_compile_options(debug_options = options), "invalid_input", message)
   }
   refused(list(1), "needs a name")
+  refused(pjrt_client("cpu"), "must be a named list")
   refused(list(xla_dump_to = "a", TRUE), "needs a name")
   refused(5, "needs a name")
   refused(list(dump_to = "folder"), "start with \"xla_\"")
