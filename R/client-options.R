@@ -114,7 +114,7 @@ count_variable <- function(name) {
   if (!nzchar(value)) {
     return(NULL)
   }
-  if (!grepl("^[1-9][0-9]{0,8}$", value)) {
+  if (!grepl("^[1-9][0-9]{0,8}$", value, useBytes = TRUE)) {
     abort_input("The environment variable ", name, " must be a whole number above 0, not '", value, "'.")
   }
   as.integer(value)

@@ -106,7 +106,7 @@ test_that("the number of threads is that of PJRT_CPU_THREADS, and an option wins
   expect_identical(default_client_options("cuda"), list())
   withr::local_envvar(PJRT_CPU_THREADS = NA)
   expect_identical(default_client_options("cpu"), list(cpu_device_count = 2L))
-  for (bad in c("many", "0", "-1", "1.5", " 2")) {
+  for (bad in c("many", "0", "-1", "1.5", " 2", "\xff")) {
     withr::local_envvar(PJRT_CPU_THREADS = bad)
     expect_refused(default_client_options("cpu"), "invalid_input", "PJRT_CPU_THREADS must be a whole number above 0")
   }

@@ -98,7 +98,7 @@ test_that("debug options have a name and one value", {
   refused(5, "needs a name")
   refused(list(dump_to = "folder"), "start with \"xla_\"")
   refused(list(xla_a = 1, xla_a = 2), "given twice")
-  for (bad in list(NULL, NA, 1:2, list(1), Inf, NaN, NA_character_, character())) {
+  for (bad in list(NULL, NA, 1:2, list(1), Inf, NaN, NA_character_, character(), int64(1), factor("a"))) {
     refused(list(xla_a = bad), "must be one string, TRUE, FALSE, or one finite number")
   }
 })
