@@ -81,7 +81,7 @@ option_value <- function(value, type) {
     } else if (length(value) == 0L) {
       character()
     } else if (all(vapply(value, is.atomic, NA))) {
-      whole_text(do.call(c, unname(value)))
+      whole_text(do.call(c, unname(as.list(value))))
     }
   )
 }
@@ -92,7 +92,7 @@ whole_text <- function(x) {
     load_bit64()
     return(if (!anyNA(x)) as.character(x))
   }
-  if (is.numeric(x) && all(is.finite(x)) && all(x == trunc(x)) && all(abs(x) <= largest_exact_double)) {
+  if (is.atomic(x) && is.numeric(x) && all(is.finite(x)) && all(x == trunc(x)) && all(abs(x) <= largest_exact_double)) {
     sprintf("%.0f", x)
   }
 }
@@ -114,7 +114,7 @@ count_variable <- function(name) {
   if (!nzchar(value)) {
     return(NULL)
   }
-  if (!grepl("^[1-9][0-9]{0,8}$", value)) {
+  if (!grepl("^[1-9][0-9]{0,8}$", value, useBytes = TRUE)) {
     abort_input("The environment variable ", name, " must be a whole number above 0, not '", value, "'.")
   }
   as.integer(value)

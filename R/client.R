@@ -40,7 +40,7 @@
 #' @export
 pjrt_client <- function(platform = NULL, ...) {
   platform <- platform %||% default_platform()
-  check_string(platform, "platform")
+  check_platform(platform)
   known <- the$clients[[platform]]
   if (!is.null(known) && ...length() == 0L) {
     return(known)
@@ -73,7 +73,7 @@ as_pjrt_client <- function(x) {
 #' plugin_client_create(pjrt_plugin("cpu"), "cpu")
 #' @export
 plugin_client_create <- function(plugin, platform, options = list()) {
-  check_string(platform, "platform")
+  check_platform(platform)
   known <- the$clients[[platform]]
   if (!is.null(known)) {
     if (length(options) > 0L) {

@@ -11,10 +11,15 @@ pjrt_abort <- function(message, class, hints = character(), call = user_call(), 
   stop(structure(
     class = c(paste0("pjrt_error_", class), "pjrt_error", "error", "condition"),
     list(
-      message = paste(c(trimws(message, "right"), sprintf("i %s", hints)), collapse = "\n"),
+      message = paste(c(trimws(readable(message), "right"), sprintf("i %s", hints)), collapse = "\n"),
       call = call, code = code, call_name = call_name, platform = platform
     )
   ))
+}
+
+# What is no valid text, such as what a message quotes of the user's, with its bytes as "<ff>".
+readable <- function(text) {
+  if (validUTF8(text)) text else iconv(text, "UTF-8", "UTF-8", sub = "byte")
 }
 
 abort_input <- function(..., hints = character()) {
@@ -111,6 +116,14 @@ debug_message <- function(...) {
 check_string <- function(x, name) {
   if (!is.character(x) || length(x) != 1L || is.na(x) || !nzchar(x)) {
     abort_input("`", name, "` must be one string that is not empty.")
+  }
+}
+
+# Also that it can be looked up under this name, and in the environment.
+check_platform <- function(x) {
+  check_string(x, "platform")
+  if (!validUTF8(x) || nchar(x, "bytes") > 100L) {
+    abort_input("`platform` must be the name of a platform, such as \"cpu\".")
   }
 }
 

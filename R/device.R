@@ -75,7 +75,7 @@ as_pjrt_device <- function(x) {
   if (inherits(x, "PJRTClient")) {
     return(nth_device(x, 0, platform(x)))
   }
-  if (!is.character(x) || length(x) != 1L || is.na(x) || !nzchar(x)) {
+  if (!is.character(x) || length(x) != 1L || is.na(x) || !nzchar(x) || !validUTF8(x)) {
     abort_input("Must be a PJRTDevice, a PJRTClient, a platform name, or NULL.")
   }
   name <- sub(":.*$", "", x)

@@ -47,7 +47,7 @@ install_pjrt <- function(cuda = NULL) {
 #' @export
 plugins_downloaded <- function(platforms = NULL) {
   platforms <- platforms %||% default_platform()
-  if (!is.character(platforms) || anyNA(platforms)) {
+  if (!is.character(platforms) || anyNA(platforms) || !all(validUTF8(platforms))) {
     abort_input("`platforms` must be a character vector without NA.")
   }
   has_plugin <- function(platform) {

@@ -49,6 +49,9 @@ pjrt_compile_options <- function(num_replicas = 1L, num_partitions = 1L, device_
   if (!is_whole_number(num_replicas) || !is_whole_number(num_partitions)) {
     abort_input("`num_replicas` and `num_partitions` must be whole numbers.")
   }
+  if (!is.list(debug_options) && !is.atomic(debug_options)) {
+    abort_input("`debug_options` must be a named list.")
+  }
   check_flag(compile_portable_executable, "compile_portable_executable")
   check_assignment(device_assignment, num_replicas, num_partitions)
   options <- list(

@@ -19,7 +19,7 @@
 #' plugin_attributes(plugin)$stablehlo_current_version
 #' @export
 pjrt_plugin <- function(platform) {
-  check_string(platform, "platform")
+  check_platform(platform)
   known <- the$plugins[[platform]]
   if (!is.null(known)) {
     return(known)

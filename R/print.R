@@ -45,7 +45,7 @@ buffer_footer <- function(x) {
 }
 
 is_whole_number <- function(x) {
-  typeof(x) %in% c("integer", "double") && length(x) == 1L && isTRUE(x == trunc(x))
+  typeof(x) %in% c("integer", "double") && !is.factor(x) && length(x) == 1L && isTRUE(x == trunc(x))
 }
 
 check_limit <- function(x, name) {

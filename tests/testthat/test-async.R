@@ -220,3 +220,23 @@ test_that("R goes on when a device has more programs to run than it takes at a t
     expect_identical(range(as_array(products[[100L]])), c(700, 700))
   }
 })
+
+test_that("R goes on when many programs wait for a copy from another device", {
+  multiply <- compile("func.func @main(%x: tensor<700x700xf32>) -> tensor<700x700xf32> {
+    %0 = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0]
+      : (tensor<700x700xf32>, tensor<700x700xf32>) -> tensor<700x700xf32>
+    return %0 : tensor<700x700xf32>
+  }", device = "cpu:1")
+  corner <- compile("func.func @main(%x: tensor<700x700xf32>) -> tensor<f32> {
+    %0 = stablehlo.slice %x [0:1, 0:1] : (tensor<700x700xf32>) -> tensor<1x1xf32>
+    %1 = stablehlo.reshape %0 : (tensor<1x1xf32>) -> tensor<f32>
+    return %1 : tensor<f32>
+  }", device = "cpu:0")
+  x <- pjrt_buffer(diag(700), "f32", device = "cpu:1")
+  for (i in 1:20) x <- pjrt_execute(multiply, x)
+  copy <- copy_buffer(x, device = "cpu:0")
+  corners <- lapply(1:100, function(i) pjrt_execute(corner, copy))
+  # a launch that waited for a free place would have waited for the copy
+  expect_false(is_ready(copy))
+  expect_identical(unique(lapply(corners, as_array)), list(1))
+})

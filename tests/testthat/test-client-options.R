@@ -60,7 +60,7 @@ test_that("an option that a platform does not have is refused, and those that it
 })
 
 test_that("what no option can be is refused on any platform", {
-  bad <- list(NULL, NA, NA_character_, c("a", "b"), c(TRUE, FALSE), 1i, sum, factor("a"), Sys.Date(), list(sum), NaN)
+  bad <- list(NULL, NA, NA_character_, c("a", "b"), c(TRUE, FALSE), 1i, sum, factor("a"), Sys.Date(), list(sum), NaN, pjrt_buffer(1:2))
   for (value in bad) {
     options <- list(1)
     options[1] <- list(value)
@@ -106,7 +106,7 @@ test_that("the number of threads is that of PJRT_CPU_THREADS, and an option wins
   expect_identical(default_client_options("cuda"), list())
   withr::local_envvar(PJRT_CPU_THREADS = NA)
   expect_identical(default_client_options("cpu"), list(cpu_device_count = 2L))
-  for (bad in c("many", "0", "-1", "1.5", " 2")) {
+  for (bad in c("many", "0", "-1", "1.5", " 2", "\xff")) {
     withr::local_envvar(PJRT_CPU_THREADS = bad)
     expect_refused(default_client_options("cpu"), "invalid_input", "PJRT_CPU_THREADS must be a whole number above 0")
   }

@@ -56,12 +56,14 @@ test_that("what names no device is refused", {
     expect_refused(as_pjrt_device(bad), "invalid_input", "names no device")
   }
   message <- "Must be a PJRTDevice, a PJRTClient, a platform name, or NULL"
-  for (bad in list(1, "", NA_character_, c("cpu", "cpu"), TRUE, list())) {
+  for (bad in list(1, "", NA_character_, c("cpu", "cpu"), TRUE, list(), "cpu:\xff")) {
     expect_refused(as_pjrt_device(bad), "invalid_input", message)
   }
   for (bad in list(1, NULL, pjrt_client("cpu"))) {
     expect_refused(pjrt_device(bad), "invalid_input", "Must be a PJRTDevice or a platform name")
   }
+  expect_refused(as_pjrt_device(strrep("a", 1e5)), "invalid_input", "must be the name of a platform")
+  expect_refused(pjrt_client("\xff"), "invalid_input", "must be the name of a platform")
   expect_refused(as_pjrt_device("cpu:99"), "invalid_input", "Device index 99 out of range for platform cpu")
   expect_refused(as_pjrt_device("cpu:2"), "invalid_input", "Device index 2 out of range for platform cpu")
 })

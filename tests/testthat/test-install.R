@@ -15,6 +15,7 @@ test_that("plugins_downloaded() is TRUE only when all platforms are there", {
   expect_false(plugins_downloaded(c("cpu", "cuda")))
   expect_false(plugins_downloaded("abc"))
   expect_refused(plugins_downloaded(NA_character_), "invalid_input", "`platforms`")
+  expect_refused(plugins_downloaded("\xff"), "invalid_input", "`platforms`")
   expect_refused(plugins_downloaded(1), "invalid_input", "`platforms`")
 })
 

@@ -23,7 +23,7 @@ test_that("options are values that do not change", {
 })
 
 test_that("counts are whole numbers above zero", {
-  for (bad in list("1", 1.5, NA, 1:2, NULL)) {
+  for (bad in list("1", 1.5, NA, 1:2, NULL, factor("a"))) {
     expect_refused(pjrt_compile_options(bad), "invalid_input", "must be whole numbers")
     expect_refused(pjrt_compile_options(1L, bad), "invalid_input", "must be whole numbers")
   }
@@ -93,11 +93,12 @@ test_that("debug options have a name and one value", {
     expect_refused(pjrt_compile_options(debug_options = options), "invalid_input", message)
   }
   refused(list(1), "needs a name")
+  refused(pjrt_client("cpu"), "must be a named list")
   refused(list(xla_dump_to = "a", TRUE), "needs a name")
   refused(5, "needs a name")
   refused(list(dump_to = "folder"), "start with \"xla_\"")
   refused(list(xla_a = 1, xla_a = 2), "given twice")
-  for (bad in list(NULL, NA, 1:2, list(1), Inf, NaN, NA_character_, character())) {
+  for (bad in list(NULL, NA, 1:2, list(1), Inf, NaN, NA_character_, character(), int64(1), factor("a"))) {
     refused(list(xla_a = bad), "must be one string, TRUE, FALSE, or one finite number")
   }
 })

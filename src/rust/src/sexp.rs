@@ -200,9 +200,10 @@ pub fn dim<'a>(x: SEXP) -> &'a [i32] {
     integers(unsafe { Rf_getAttrib(x, R_DimSymbol) })
 }
 
-/// A number of length one that is not NA.
+/// A number of length one that is not NA; `None` for what is no number although it is stored as one.
 pub fn number(x: SEXP) -> Option<f64> {
     match kind(x) {
+        _ if inherits(x, c"factor") || inherits(x, c"integer64") => None,
         SEXPTYPE::REALSXP if len(x) == 1 => doubles(x).first().copied().filter(|value| !value.is_nan()),
         SEXPTYPE::INTSXP if len(x) == 1 => integers(x).first().filter(|&&value| value != NA_INTEGER).map(|&v| v.into()),
         _ => None,

@@ -297,16 +297,24 @@ impl Buffer {
         let spec = self.0.spec.clone();
         if self.unfinished_launch().is_none() {
             let handle = self.start_copy(&device, memory.as_ref())?;
-            return Ok(Buffer::make(client.clone(), device.index(), index, spec, handle, None));
+            let copy = Buffer::make(client.clone(), device.index(), index, spec, handle, None);
+            copy.count_in_flight()?;
+            return Ok(copy);
         }
         let launch = Arc::<Launch>::default();
         let copy = Buffer::make(client.clone(), device.index(), index, spec, null_mut(), Some(launch.clone()));
         let (source, promised) = (self.clone(), copy.clone());
         self.0.client.dispatcher(self.0.device).submit(launch, move || {
             promised.fulfil(source.start_copy(&device, memory.as_ref())?);
-            Ok(())
+            promised.count_in_flight()
         })?;
         Ok(copy)
+    }
+
+    /// Has its device know of it until it is complete: programs that wait for it fill the device's queue.
+    fn count_in_flight(&self) -> Result<()> {
+        self.0.client.in_flight(self.0.device).count(&self.ready_event()?);
+        Ok(())
     }
 
     fn start_copy(&self, device: &Device, memory: Option<&Memory>) -> Result<*mut PJRT_Buffer> {

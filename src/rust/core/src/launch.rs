@@ -96,8 +96,8 @@ impl Dispatcher {
     }
 }
 
-/// How many programs a device was given and has not done: long ones, and others while there are any. XLA's CPU client takes
-/// 32 for each device and has the thread wait that launches one more.
+/// How many programs a device was given and has not done: long ones, copies from elsewhere, and others while there are any.
+/// XLA's CPU client takes 32 for each device and has the thread wait that launches one more.
 #[derive(Debug, Default)]
 pub(crate) struct InFlight(Arc<AtomicUsize>);
 
