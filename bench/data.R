@@ -18,10 +18,10 @@ vector_1e7 <- rep_len(c(matrix_1e6), 1e7)
 integer_1e7 <- rep_len(1:1000, 1e7)
 
 upload <- function(...) await(pjrt_buffer(...))
-upload_time <- function(...) median_time(20L, function() upload(...))
+upload_time <- function(...) median_time(20L, upload(...))
 download_time <- function(...) {
   buffer <- upload(...)
-  median_time(20L, function() as_array(buffer))
+  median_time(20L, as_array(buffer))
 }
 # No row for a dtype that R's values cannot become.
 where_supported <- function(time) tryCatch(time, pjrt_error = function(e) NA_real_)
@@ -32,25 +32,25 @@ large <- upload(matrix_1e7)
 lines <- function() utils::capture.output(print(big))
 
 ours <- c(
-  scalar = median_time(5000L, function() pjrt_scalar(1)),
-  buffer_1 = median_time(5000L, function() pjrt_buffer(1)),
-  shape = median_time(20000L, function() shape(tiny)),
-  elt_type = median_time(20000L, function() elt_type(tiny)),
-  device = median_time(20000L, function() device(tiny)),
-  is_ready = median_time(20000L, function() is_ready(tiny)),
-  as_array_2x2 = median_time(20000L, function() as_array(tiny)),
+  scalar = median_time(5000L, pjrt_scalar(1)),
+  buffer_1 = median_time(5000L, pjrt_buffer(1)),
+  shape = median_time(20000L, shape(tiny)),
+  elt_type = median_time(20000L, elt_type(tiny)),
+  device = median_time(20000L, device(tiny)),
+  is_ready = median_time(20000L, is_ready(tiny)),
+  as_array_2x2 = median_time(20000L, as_array(tiny)),
   upload_1e6_f32 = upload_time(matrix_1e6),
-  upload_1e6_f32_returns = median_time(20L, function() pjrt_buffer(matrix_1e6)),
+  upload_1e6_f32_returns = median_time(20L, pjrt_buffer(matrix_1e6)),
   upload_1e6_f64 = upload_time(matrix_1e6, "f64"),
   upload_1e7_f32_fresh = fresh_time(function() upload(matrix_1e7)),
   upload_1e7_f64_fresh = fresh_time(function() upload(matrix_1e7, "f64")),
-  upload_1e7_f32_warm = median_time(2L, function() upload(matrix_1e7)),
-  upload_1e7_f64_warm = median_time(2L, function() upload(matrix_1e7, "f64")),
-  alias_1e7_f64 = median_time(2L, function() upload(vector_1e7, "f64")),
-  alias_1e7_i32 = median_time(2L, function() upload(integer_1e7)),
+  upload_1e7_f32_warm = median_time(2L, upload(matrix_1e7)),
+  upload_1e7_f64_warm = median_time(2L, upload(matrix_1e7, "f64")),
+  alias_1e7_f64 = median_time(2L, upload(vector_1e7, "f64")),
+  alias_1e7_i32 = median_time(2L, upload(integer_1e7)),
   download_1e6_f32 = download_time(matrix_1e6),
   download_1e6_f64 = download_time(matrix_1e6, "f64"),
-  download_1e7_f32_warm = median_time(2L, function() as_array(large)),
+  download_1e7_f32_warm = median_time(2L, as_array(large)),
   download_1e7_f32_fresh = fresh_time(function() as_array(large)),
   upload_4d_f32 = upload_time(array_1e6),
   download_4d_f32 = download_time(array_1e6),
@@ -62,8 +62,8 @@ ours <- c(
   download_1e6_f8e4m3fn = where_supported(download_time(matrix_1e6, "f8e4m3fn")),
   upload_1e6_c64 = where_supported(upload_time(complex_1e6, "c64")),
   download_1e6_c64 = where_supported(download_time(complex_1e6, "c64")),
-  print_1e6 = median_time(200L, lines),
-  format_1e6 = median_time(1L, function() format_buffer(big), rounds = 9L)
+  print_1e6 = median_time(200L, lines()),
+  format_1e6 = median_time(1L, format_buffer(big), rounds = 9L)
 )
 
 ours <- ours[!is.na(ours)]
