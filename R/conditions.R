@@ -42,7 +42,6 @@ advice <- list(
     "A program that donates its input takes the memory: use the program's output instead.",
     "Or keep the input: pjrt_execution_options(non_donatable_input_indices = ) at the execution."
   ),
-  device_mismatch = "Move it with copy_buffer().",
   forked = "Use a PSOCK cluster (parallel::makePSOCKcluster()), or fork before the first client is made.",
   layout_mismatch = "Read it with as_array() and create a new buffer from that."
 )

@@ -230,7 +230,7 @@ impl Executable {
             };
             let message =
                 format!("{argument} is on device '{}', but the {reason} device '{}'.", here.label(), there.label());
-            let error = Error::new(Kind::DeviceMismatch, message);
+            let error = Error::new(Kind::DeviceMismatch, message).hint("Move it with copy_buffer().");
             return if input.client().same(self.client()) {
                 error
             } else {
