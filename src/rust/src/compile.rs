@@ -1,10 +1,9 @@
-//! Compiling, and what an executable says of itself.
+//! Compiling.
 
 use crate::conditions::{refuse, Outcome};
-use crate::{device, handle, options, program, sexp};
+use crate::{handle, options, program, sexp};
 use extendr_api::prelude::*;
-use extendr_ffi::{Rf_install, SET_VECTOR_ELT, SEXPTYPE, VECTOR_ELT};
-use pjrt_core::executable::Placement;
+use extendr_ffi::{Rf_install, VECTOR_ELT};
 use pjrt_core::execute::Dispatch;
 use pjrt_core::options::CompileOptions;
 use pjrt_core::{Device, Executable};
@@ -38,52 +37,7 @@ fn dispatch_option() -> Outcome<Dispatch> {
     }
 }
 
-/// The one R object of the first device that an executable was compiled for.
-#[extendr]
-fn executable_device(executable: Robj) -> Outcome<Robj> {
-    let executable = get(&executable)?;
-    match executable.placement() {
-        Placement::Fixed(devices) => {
-            Ok(unsafe { Robj::from_sexp(device::object(executable.client(), devices[0])) })
-        }
-        Placement::Portable => refuse!(
-            InvalidInput,
-            "A portable executable has no device of its own: it runs where its inputs are. devices() gives all it can run on."
-        ),
-    }
-}
-
-/// The R objects of all devices that an executable runs on; of those that it can run on when it is portable.
-#[extendr]
-fn executable_devices(executable: Robj) -> Outcome<Robj> {
-    let executable = get(&executable)?;
-    let all = device::all(executable.client());
-    let Placement::Fixed(devices) = executable.placement() else {
-        return Ok(unsafe { Robj::from_sexp(all) });
-    };
-    let list = sexp::vector(SEXPTYPE::VECSXP, devices.len());
-    for (i, &device) in devices.iter().enumerate() {
-        // The clients' lists of devices are kept for the session.
-        unsafe { SET_VECTOR_ELT(list, i as _, VECTOR_ELT(all, device as _)) };
-    }
-    Ok(unsafe { Robj::from_sexp(list) })
-}
-
-/// For each output the input, from 0, whose memory it takes over; NA for none.
-#[extendr]
-fn executable_aliases(executable: Robj) -> Outcome<Robj> {
-    let aliases = &get(&executable)?.signature().aliases;
-    Ok(aliases.iter().map(|alias| alias.map_or(Rint::na(), |i| Rint::from(i as i32))).collect::<Integers>().into())
-}
-
-fn get(executable: &Robj) -> Outcome<&Executable> {
-    handle::get(unsafe { executable.get() }, "executable")
-}
-
 extendr_module! {
     mod compile;
     fn executable_compile;
-    fn executable_device;
-    fn executable_devices;
-    fn executable_aliases;
 }

@@ -1,9 +1,10 @@
 //! What an executable says of itself.
 
-use crate::conditions::Outcome;
-use crate::handle;
-use crate::sexp;
+use crate::conditions::{refuse, Outcome};
+use crate::{device, handle, sexp};
 use extendr_api::prelude::*;
+use extendr_ffi::{SET_VECTOR_ELT, SEXPTYPE, VECTOR_ELT};
+use pjrt_core::executable::Placement;
 use pjrt_core::{Executable, Spec, Value};
 
 /// Name, inputs and outputs, numbers of replicas and partitions. Inputs and outputs are counted from 1.
@@ -84,6 +85,44 @@ fn executable_optimized_bytes(executable: Robj) -> Outcome<Robj> {
     Ok(Raw::from_bytes(&get(&executable)?.optimized_bytes()?).into())
 }
 
+/// The one R object of the first device that an executable was compiled for.
+#[extendr]
+fn executable_device(executable: Robj) -> Outcome<Robj> {
+    let executable = get(&executable)?;
+    match executable.placement() {
+        Placement::Fixed(devices) => {
+            Ok(unsafe { Robj::from_sexp(device::object(executable.client(), devices[0])) })
+        }
+        Placement::Portable => refuse!(
+            InvalidInput,
+            "A portable executable has no device of its own: it runs where its inputs are. devices() gives all it can run on."
+        ),
+    }
+}
+
+/// The R objects of all devices that an executable runs on; of those that it can run on when it is portable.
+#[extendr]
+fn executable_devices(executable: Robj) -> Outcome<Robj> {
+    let executable = get(&executable)?;
+    let all = device::all(executable.client());
+    let Placement::Fixed(devices) = executable.placement() else {
+        return Ok(unsafe { Robj::from_sexp(all) });
+    };
+    let list = sexp::vector(SEXPTYPE::VECSXP, devices.len());
+    for (i, &device) in devices.iter().enumerate() {
+        // The clients' lists of devices are kept for the session.
+        unsafe { SET_VECTOR_ELT(list, i as _, VECTOR_ELT(all, device as _)) };
+    }
+    Ok(unsafe { Robj::from_sexp(list) })
+}
+
+/// For each output the input, from 0, whose memory it takes over; NA for none.
+#[extendr]
+fn executable_aliases(executable: Robj) -> Outcome<Robj> {
+    let aliases = &get(&executable)?.signature().aliases;
+    Ok(aliases.iter().map(|alias| alias.map_or(Rint::na(), |i| Rint::from(i as i32))).collect::<Integers>().into())
+}
+
 fn get(executable: &Robj) -> Outcome<&Executable> {
     handle::get(unsafe { executable.get() }, "executable")
 }
@@ -127,7 +166,10 @@ fn named_numbers<'a>(values: impl Iterator<Item = (&'a str, Rfloat)>) -> Outcome
 
 extendr_module! {
     mod executable;
+    fn executable_aliases;
     fn executable_describe;
+    fn executable_device;
+    fn executable_devices;
     fn executable_costs;
     fn executable_memory_stats;
     fn executable_fingerprint;

@@ -2,7 +2,7 @@
 
 use crate::api::{call, named_values, slice, text, Api, Value};
 use crate::client::Client;
-use crate::error::{Error, Result, UNIMPLEMENTED};
+use crate::error::Result;
 use crate::memory::{Memory, MemoryFacts};
 use pjrt_sys::*;
 
@@ -135,15 +135,7 @@ impl Device {
         self.check_addressable()?;
         let platform = self.client.platform();
         let stats = call!(self.client.plugin().api(), PJRT_Device_MemoryStats { device: self.facts().handle });
-        let stats = stats.map_err(|error| match error.code() {
-            Some(UNIMPLEMENTED) => Error::new(
-                error.kind(),
-                format!("Statistics of a device's memory are not supported by this plugin ({platform})."),
-            )
-            .in_call("PJRT_Device_MemoryStats")
-            .on_platform(platform),
-            _ => error.on_platform(platform),
-        })?;
+        let stats = stats.map_err(|e| e.unsupported(platform, "Statistics of a device's memory are"))?;
         let all = [
             ("bytes_in_use", stats.bytes_in_use, true),
             ("peak_bytes_in_use", stats.peak_bytes_in_use, stats.peak_bytes_in_use_is_set),

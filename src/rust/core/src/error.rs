@@ -135,6 +135,16 @@ impl Error {
         self
     }
 
+    /// Says plainly what the plugin does not do, as in "Cost analysis is"; other errors keep their message.
+    #[cold]
+    #[must_use]
+    pub(crate) fn unsupported(mut self, platform: &str, what: &str) -> Self {
+        if self.code() == Some(UNIMPLEMENTED) {
+            self.0.message = format!("{what} not supported by this plugin ({platform}): {}", self.0.message);
+        }
+        self.on_platform(platform)
+    }
+
     pub fn kind(&self) -> Kind {
         self.0.kind
     }
@@ -188,4 +198,19 @@ macro_rules! fail {
     ($kind:ident, $($message:tt)*) => {
         return Err($crate::error::Error::new($crate::error::Kind::$kind, format!($($message)*)))
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_plugin_does_not_do_is_said_plainly() {
+        let error = Error::new(Kind::Pjrt(UNIMPLEMENTED), "Not here.").in_call("PJRT_Call");
+        let plain = error.unsupported("cpu", "Cost analysis is");
+        assert_eq!(plain.message(), "Cost analysis is not supported by this plugin (cpu): Not here.");
+        assert_eq!((plain.code(), plain.call_name()), (Some(UNIMPLEMENTED), Some("PJRT_Call")));
+        let other = Error::new(Kind::Forked, "Forked.").unsupported("cpu", "Cost analysis is");
+        assert_eq!((other.message(), other.platform()), ("Forked.", Some("cpu")));
+    }
 }

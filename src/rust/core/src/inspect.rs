@@ -1,7 +1,7 @@
 //! What an executable tells of itself to those who ask: costs, memory, code.
 
 use crate::api::{call, slice, text, Value};
-use crate::error::{Error, Result, UNIMPLEMENTED};
+use crate::error::Result;
 use crate::executable::Executable;
 use crate::hlo::{HloModuleProto, ShapeProto, TUPLE};
 
@@ -37,7 +37,7 @@ impl Executable {
         let told = self.describe()?;
         let api = self.client().plugin().api();
         let found = call!(api, PJRT_Executable_Fingerprint { executable: told.handle })
-            .map_err(|e| unsupported(self.client().platform(), "The fingerprint of an executable", e))?;
+            .map_err(|e| e.unsupported(self.client().platform(), "The fingerprint of an executable is"))?;
         // SAFETY: the plugin has just returned this string.
         Ok(unsafe { text(found.executable_fingerprint, found.executable_fingerprint_size) })
     }
@@ -45,7 +45,7 @@ impl Executable {
     /// What the compiler reckons that a run costs: `flops`, `bytes accessed` and more, sorted by name.
     pub fn costs(&self) -> Result<Vec<(String, Value)>> {
         let mut costs =
-            self.describe()?.costs().map_err(|e| unsupported(self.client().platform(), "Cost analysis", e))?;
+            self.describe()?.costs().map_err(|e| e.unsupported(self.client().platform(), "Cost analysis is"))?;
         costs.sort_by(|a, b| a.0.cmp(&b.0));
         Ok(costs)
     }
@@ -55,7 +55,7 @@ impl Executable {
         let told = self.describe()?;
         let api = self.client().plugin().api();
         let found = call!(api, PJRT_Executable_SizeOfGeneratedCodeInBytes { executable: told.handle })
-            .map_err(|e| unsupported(self.client().platform(), "The size of an executable's code", e))?;
+            .map_err(|e| e.unsupported(self.client().platform(), "The size of an executable's code is"))?;
         Ok(found.size_in_bytes)
     }
 
@@ -71,7 +71,7 @@ impl Executable {
                 total_size_in_bytes: UNTOLD,
             }
         )
-        .map_err(|e| unsupported(self.client().platform(), "Memory statistics of an executable", e))?;
+        .map_err(|e| e.unsupported(self.client().platform(), "Memory statistics of an executable are"))?;
         macro_rules! named {
             ($($field:ident),*) => { vec![$((stringify!($field), Some(stats.$field).filter(|&n| n != UNTOLD))),*] };
         }
@@ -95,14 +95,14 @@ impl Executable {
     pub fn optimized_module(&self) -> Result<HloModuleProto> {
         self.describe()?
             .optimized_module()
-            .map_err(|e| unsupported(self.client().platform(), "The optimized program", e))
+            .map_err(|e| e.unsupported(self.client().platform(), "The optimized program is"))
     }
 
     /// The same as a serialized `HloModuleProto`, with all that is not read here.
     pub fn optimized_bytes(&self) -> Result<Vec<u8>> {
         self.describe()?
             .optimized_bytes()
-            .map_err(|e| unsupported(self.client().platform(), "The optimized program", e))
+            .map_err(|e| e.unsupported(self.client().platform(), "The optimized program is"))
     }
 
     /// Where inputs and outputs lie: what the plugin says of the outputs if it does, and else the compiled program.
@@ -136,35 +136,5 @@ impl Executable {
             HOST => Some("pinned_host".into()),
             _ => None,
         }
-    }
-}
-
-/// Says what a plugin does not do; other errors stay as they are.
-#[cold]
-fn unsupported(platform: &str, what: &str, error: Error) -> Error {
-    if error.code() != Some(UNIMPLEMENTED) {
-        return error.on_platform(platform);
-    }
-    let message = format!("{what} is not supported by this plugin ({platform}): {}", error.message());
-    let plain = Error::new(error.kind(), message).on_platform(platform);
-    match error.call_name() {
-        Some(name) => plain.in_call(name),
-        None => plain,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::error::Kind;
-
-    #[test]
-    fn what_a_plugin_does_not_do_is_said_plainly() {
-        let error = Error::new(Kind::Pjrt(UNIMPLEMENTED), "Not here.").in_call("PJRT_Call");
-        let plain = unsupported("cpu", "Cost analysis", error);
-        assert_eq!(plain.message(), "Cost analysis is not supported by this plugin (cpu): Not here.");
-        assert_eq!((plain.code(), plain.call_name()), (Some(UNIMPLEMENTED), Some("PJRT_Call")));
-        let other = unsupported("cpu", "Cost analysis", Error::new(Kind::Forked, "Forked."));
-        assert_eq!((other.message(), other.platform()), ("Forked.", Some("cpu")));
     }
 }
