@@ -126,6 +126,23 @@ check_platform <- function(x) {
   }
 }
 
+check_string_or_null <- function(x, name) {
+  if (!is.null(x)) {
+    check_string(x, name)
+  }
+}
+
+# One of several strings; all of them, as a function's default has them, is the first.
+check_choice <- function(x, choices, name) {
+  if (identical(x, choices)) {
+    return(choices[[1L]])
+  }
+  if (!is.character(x) || length(x) != 1L || !x %in% choices) {
+    abort_input("`", name, "` must be one of ", paste0("\"", choices, "\"", collapse = ", "), ".")
+  }
+  x
+}
+
 check_flag <- function(x, name) {
   if (!is.logical(x) || length(x) != 1L || is.na(x)) {
     abort_input("`", name, "` must be TRUE or FALSE.")

@@ -1,40 +1,111 @@
 #' Fetch plugins
 #'
-#' Fetches the CPU plugin, Linux on x86_64 and aarch64, into the package's cache (`tools::R_user_dir("pjrt",
-#' "cache")`). Does nothing when it is there already. The first use of a platform does the same, as far as the
+#' Fetches plugins into the package's cache (`tools::R_user_dir("pjrt", "cache")`), and with them the libraries that they
+#' need. What is there already is not fetched again. The first use of a platform does the same, as far as the
 #' environment variable `PJRT_INSTALL` allows: `1` always, `0` never; when it is unset, interactive sessions ask and
 #' others raise an error.
 #'
-#' The plugin comes as a wheel from the Python package index that `options(pjrt.index_url = )`, `PJRT_INDEX_URL`,
-#' `PIP_INDEX_URL`, `UV_DEFAULT_INDEX` or pip's configuration names, and else from the one that the machine's own pip
-#' uses. Its SHA-256 must be the one this package knows, before anything is unpacked or loaded. Proxies are taken from
-#' the usual environment variables.
+#' A progress bar tells how far a download is. What came before it broke or was interrupted is kept, and the next call goes
+#' on from there.
 #'
-#' Plugins for other platforms are used from wherever they are: set `PJRT_PLUGIN_PATH_<PLATFORM>`.
-#'
-#' @param cuda Whether to fetch the CUDA plugin as well. It cannot be fetched yet: `TRUE` is an error that says how to
-#'   use one that is on the machine.
+#' @param platforms Names of platforms: `"cpu"` (Linux on x86_64 and aarch64), `"cuda"` (NVIDIA GPUs, Linux on x86_64 and
+#'   aarch64; the machine's driver decides between `"cuda13"` and `"cuda12"`, which can be named, too, for another machine),
+#'   `"rocm"` (AMD GPUs) and `"intel"` (Intel GPUs, both Linux on x86_64, and their own system libraries must be there),
+#'   `"tpu"` (Linux on x86_64), `"metal"` (macOS). `NULL` is `"cpu"`, and `"cuda"` as far as `cuda` says.
+#' @param version A version of the plugin other than the one that this package knows, as the index has it. It is used from
+#'   then on, until `install_pjrt(platforms)` returns to the known one.
+#' @param source Where the plugin comes from:
+#'   * `"auto"`: the URL that `PJRT_PLUGIN_URL_<PLATFORM>` names, or else an index.
+#'   * `"index"`: a Python package index.
+#'   * `"release"`: an archive that its authors published, whose checksum this package does not know. This is the only
+#'     source for the CPU plugin on macOS and Windows.
+#'   * `"file"`: what `path` names.
+#' @param path For `source = "file"`: a wheel, a zip or tar.gz archive, a library, or a folder with wheels, for machines
+#'   without a network.
+#' @param force Whether to fetch again what is there.
+#' @param cuda Whether to fetch the CUDA plugin as well. `NULL` does when there is a driver for it and no `platforms` are
+#'   given.
 #' @return The platforms whose plugins are installed, invisibly.
+#' @section Where it looks:
+#' The index is that of `options(pjrt.index_url = )`, `PJRT_INDEX_URL`, `PIP_INDEX_URL`, `UV_DEFAULT_INDEX` or pip's
+#' configuration, and else the one that the machine's own pip uses. It may be a local folder. `PJRT_PLUGIN_URL_<PLATFORM>`
+#' (`http`, `https` or `file`) names a wheel, an archive or a library instead; `#sha256=<digits>` behind it says what it
+#' must be.
+#'
+#' Proxies are taken from the usual variables (`HTTPS_PROXY`, `NO_PROXY`, ...). Trusted are the system's certificates and
+#' those in the files that `SSL_CERT_FILE`, `PIP_CERT`, `REQUESTS_CA_BUNDLE` and `CURL_CA_BUNDLE` name. Logins in URLs are
+#' never shown or stored.
+#' @section What it trusts:
+#' A file must have the SHA-256 that this package knows for it, before anything is unpacked or loaded. Where you name
+#' another `version`, it must have the one that the index tells; `source = "release"` and `"file"` and a URL without
+#' `#sha256=` are taken at your word. Nobody else may write to what is installed; otherwise it is not used.
 #' @section Errors:
 #' `pjrt_error_download` when no index is known or the download fails, `pjrt_error_checksum` when what came is not what
-#' was expected, `pjrt_error_plugin_not_found` where there is no such plugin for this machine. They say what to do.
-#' @seealso [pjrt_plugin()], [plugins_downloaded()]
+#' was expected, `pjrt_error_plugin_not_found` where there is no such plugin for this machine, `pjrt_error_plugin_invalid`
+#' when there is no plugin in it, `pjrt_error_driver_missing` and `pjrt_error_driver_too_old` when the choice takes a
+#' driver, `pjrt_error_io` when the cache cannot be written or is too small. They say what to do.
+#' @seealso [pjrt_plugins()], [pjrt_sitrep()], [pjrt_plugin()], [plugins_downloaded()]
 #' @examplesIf pjrt::plugins_downloaded("cpu") && !nzchar(Sys.getenv("PJRT_PLUGIN_PATH_CPU"))
 #' # the plugin is there, so this fetches nothing
-#' print(install_pjrt())
+#' print(install_pjrt("cpu"))
 #' @export
-install_pjrt <- function(cuda = NULL) {
+install_pjrt <- function(platforms = NULL, version = NULL, source = c("auto", "index", "release", "file"), path = NULL,
+                         force = FALSE, cuda = NULL) {
+  source <- check_choice(source, c("auto", "index", "release", "file"), "source")
+  check_string_or_null(version, "version")
+  check_string_or_null(path, "path")
+  check_flag(force, "force")
   if (!is.null(cuda)) {
     check_flag(cuda, "cuda")
   }
-  if (isTRUE(cuda)) {
-    pjrt_abort(
-      "The CUDA plugin cannot be fetched.", "plugin_not_found",
-      hints = "Set PJRT_PLUGIN_PATH_CUDA to the library of one that is on this machine."
-    )
+  platforms <- platforms_to_install(platforms, cuda, alone = !is.null(version) || source != "auto")
+  if (length(platforms) != 1L && !(is.null(version) && is.null(path))) {
+    abort_input("`version` and `path` belong to one platform: name it in `platforms`.")
   }
-  fetch_plugin("cpu")
-  invisible("cpu")
+  for (platform in platforms) {
+    library <- fetch_plugin(platform, version %||% "", source, path %||% "", force)
+    message("The plugin for ", platform, " is ", library)
+  }
+  invisible(unique(sub("^cuda[0-9]+$", "cuda", platforms)))
+}
+
+# What install_pjrt() is asked for. `alone` keeps it to one platform.
+platforms_to_install <- function(platforms, cuda, alone) {
+  if (!is.null(platforms)) {
+    check_platforms(platforms)
+  } else {
+    platforms <- "cpu"
+    if (is.null(cuda) && !alone) {
+      cuda <- "cuda" %in% names(fetchable_plugins()) && FALSE
+    }
+  }
+  unique(c(platforms, if (isTRUE(cuda)) "cuda"))
+}
+
+#' Remove plugins
+#'
+#' Removes plugins from the package's cache. A session that has loaded one keeps it.
+#'
+#' @param platforms Names of platforms; `NULL` removes all that [install_pjrt()] installed.
+#' @param version Only this version; `NULL` removes all.
+#' @return The folders that are gone, invisibly.
+#' @section Errors:
+#' `pjrt_error_io` when a folder cannot be removed.
+#' @seealso [install_pjrt()], [pjrt_plugins()]
+#' @examples
+#' # nothing is installed for this platform
+#' print(uninstall_pjrt("abacus"))
+#' @export
+uninstall_pjrt <- function(platforms = NULL, version = NULL) {
+  check_string_or_null(version, "version")
+  if (is.null(platforms)) {
+    platforms <- list.files(cache_dir(), no.. = TRUE)
+  }
+  check_platforms(platforms)
+  gone <- lapply(platforms, function(platform) {
+    call_native(ffi_plugin_uninstall, platform, version %||% "", cache_dir())
+  })
+  invisible(as.character(unlist(gone)))
 }
 
 #' Whether plugins are on this machine
@@ -47,9 +118,7 @@ install_pjrt <- function(cuda = NULL) {
 #' @export
 plugins_downloaded <- function(platforms = NULL) {
   platforms <- platforms %||% default_platform()
-  if (!is.character(platforms) || anyNA(platforms) || !all(validUTF8(platforms))) {
-    abort_input("`platforms` must be a character vector without NA.")
-  }
+  check_platforms(platforms)
   has_plugin <- function(platform) {
     given <- given_plugin_path(platform)
     if (nzchar(given)) file.exists(given) else !is.null(cached_plugin_path(platform))
@@ -64,7 +133,7 @@ plugin_path <- function(platform) {
     return(given)
   }
   cached_plugin_path(platform) %||% {
-    if (!platform %in% names(fetchable)) {
+    if (!can_fetch(platform)) {
       abort_no_plugin(platform)
     }
     ask_to_fetch(platform)
@@ -72,14 +141,37 @@ plugin_path <- function(platform) {
   }
 }
 
-# Platforms whose plugins can be fetched, with the size of the download.
-fetchable <- c(cpu = "60 MB")
+# Names of what can be fetched for this machine, with the bytes of the download; NA where that is not known.
+fetchable_plugins <- function() {
+  found <- call_native(ffi_plugins_fetchable, manifest_path())
+  structure(found$bytes, names = found$name)
+}
+
+# What the package knows of plugins that can be fetched.
+manifest_path <- function() {
+  given <- getOption("pjrt.manifest", "")
+  if (!is.character(given) || length(given) != 1L || is.na(given)) {
+    abort_input("`options(pjrt.manifest = )` must be one string.")
+  }
+  if (nzchar(given)) path.expand(given) else system.file("plugins.toml", package = "pjrt", mustWork = TRUE)
+}
 
 # Platforms for which plugins exist elsewhere.
 known_platforms <- c("cpu", "cuda", "rocm", "tpu", "metal", "intel", "neuron")
 
 plugin_path_variable <- function(platform) {
-  paste0("PJRT_PLUGIN_PATH_", toupper(platform))
+  plugin_variable("PATH", platform)
+}
+
+plugin_variable <- function(what, platform) {
+  paste0("PJRT_PLUGIN_", what, "_", toupper(gsub("[^A-Za-z0-9]", "_", platform)))
+}
+
+check_platforms <- function(platforms) {
+  if (!is.character(platforms) || anyNA(platforms) || !all(validUTF8(platforms)) || !all(nzchar(platforms)) ||
+        any(grepl("[/\\\\]|^[.]", platforms))) {
+    abort_input("`platforms` must be a character vector of platforms' names, without NA.")
+  }
 }
 
 given_plugin_path <- function(platform) {
@@ -91,18 +183,30 @@ cache_dir <- function() {
 }
 
 cached_plugin_path <- function(platform) {
-  if (platform %in% names(fetchable)) {
-    .Call(ffi_plugin_installed, platform, cache_dir())
-  }
+  call_native(ffi_plugin_installed, platform, cache_dir(), manifest_path())
 }
 
-fetch_plugin <- function(platform) {
+fetch_plugin <- function(platform, version = "", source = "auto", path = "", force = FALSE) {
   index_url <- getOption("pjrt.index_url", "")
   if (!is.character(index_url) || length(index_url) != 1L || is.na(index_url)) {
     abort_input("`options(pjrt.index_url = )` must be one string.")
   }
   debug_message("fetching the plugin for ", platform)
-  call_native(ffi_plugin_install, platform, cache_dir(), index_url, FALSE, interactive())
+  call_native(
+    ffi_plugin_install, platform, cache_dir(), manifest_path(), version, source, path.expand(path), index_url, force,
+    interactive() || isatty(stderr())
+  )
+}
+
+# Whether there is a place to fetch a platform's plugin from.
+can_fetch <- function(platform) {
+  nzchar(Sys.getenv(plugin_variable("URL", platform))) || platform %in% names(fetchable_plugins())
+}
+
+# The size of a download in words, where it is known.
+download_size <- function(platform) {
+  bytes <- fetchable_plugins()[platform]
+  if (is.na(bytes)) "" else sprintf(" (%.0f MB)", bytes / 1e6)
 }
 
 ask_to_fetch <- function(platform) {
@@ -111,7 +215,7 @@ ask_to_fetch <- function(platform) {
     "0" = NULL,
     if (interactive()) {
       question <- sprintf(
-        "The %s plugin (%s) is not on this machine. Fetch it into %s?", platform, fetchable[[platform]], cache_dir()
+        "The %s plugin%s is not on this machine. Fetch it into %s?", platform, download_size(platform), cache_dir()
       )
       if (isTRUE(utils::askYesNo(question))) {
         return(invisible())

@@ -1,40 +1,100 @@
 //! Fetching plugins.
 
-use crate::conditions::{interrupt_pending, Outcome};
+use crate::conditions::{interrupt_pending, refuse, Outcome};
+use crate::progress::Bar;
 use extendr_api::prelude::*;
-use pjrt_core::install::{install, installed, Request};
+use pjrt_core::install::{all_installed, install, installed, uninstall, Manifest, Request, Source};
 use std::path::Path;
 
 /// The library of a platform's plugin in the cache, or NULL.
 #[extendr]
-fn plugin_installed(platform: &str, cache_dir: &str) -> Robj {
-    installed(platform, Path::new(cache_dir)).map_or(().into(), |path| path.to_string_lossy().as_ref().into())
+fn plugin_installed(name: &str, cache_dir: &str, manifest: &str) -> Outcome<Robj> {
+    let manifest = Manifest::read(Path::new(manifest))?;
+    let found = installed(name, Path::new(cache_dir), &manifest);
+    Ok(found.map_or(().into(), |found| text(found.library())))
 }
 
-/// Fetches a platform's plugin into the cache; shows the progress when asked to. An empty `index_url` means none is given.
+/// Fetches a platform's plugin into the cache; shows the progress when asked to. `""` stands for what is not given.
 #[extendr]
-fn plugin_install(platform: &str, cache_dir: &str, index_url: &str, force: bool, show: bool) -> Outcome<Robj> {
+#[allow(clippy::too_many_arguments)]
+fn plugin_install(
+    name: &str,
+    cache_dir: &str,
+    manifest: &str,
+    version: &str,
+    source: &str,
+    path: &str,
+    index_url: &str,
+    force: bool,
+    show: bool,
+) -> Outcome<Robj> {
+    let given = |text| Some(text).filter(|text: &&str| !text.is_empty());
     let request = Request {
-        platform,
+        name,
         cache_dir: Path::new(cache_dir),
-        index_url: (!index_url.is_empty()).then_some(index_url),
+        version: given(version),
+        source: match source {
+            "auto" => Source::Auto,
+            "index" => Source::Index,
+            "release" => Source::Release,
+            "file" => Source::File,
+            other => refuse!(InvalidInput, "There is no source \"{other}\" of plugins."),
+        },
+        path: given(path).map(Path::new),
+        index_url: given(index_url),
         force,
     };
-    let mut shown = 0;
-    let mut progress = |done: u64, total: Option<u64>| {
-        let percent = total.map_or(0, |total| (100 * done).checked_div(total).unwrap_or(0));
-        if show && percent > shown {
-            shown = percent;
-            reprint!("\rFetching the {platform} plugin: {percent}%{}", if percent < 100 { "" } else { "\n" });
-        }
+    let mut bar = Bar::new(name, show);
+    let mut progress = |done, total| {
+        bar.show(done, total);
         !interrupt_pending()
     };
-    let path = install(&request, &mut progress)?;
-    Ok(path.to_string_lossy().as_ref().into())
+    let result = install(&request, &Manifest::read(Path::new(manifest))?, &mut progress);
+    bar.finish();
+    Ok(text(result?.library()))
+}
+
+/// The plugins in the cache, as columns.
+#[extendr]
+fn plugins_cached(cache_dir: &str) -> Robj {
+    let all = all_installed(Path::new(cache_dir));
+    let column = |of: &dyn Fn(&pjrt_core::install::Installed) -> Option<String>| all.iter().map(of).collect::<Vec<_>>();
+    list!(
+        platform = column(&|one| Some(one.platform().to_string())),
+        path = column(&|one| Some(one.library().to_string_lossy().into_owned())),
+        source = column(&|one| Some(one.source().to_string())),
+        version = column(&|one| Some(one.version().to_string()).filter(|version| !version.is_empty())),
+        api_version = column(&|one| one.api().map(str::to_string)),
+        size = all.iter().map(|one| one.bytes() as f64).collect::<Vec<_>>()
+    )
+    .into()
+}
+
+/// Removes a platform's plugins from the cache, of all versions when `version` is `""`, and returns their folders.
+#[extendr]
+fn plugin_uninstall(platform: &str, version: &str, cache_dir: &str) -> Outcome<Robj> {
+    let version = Some(version).filter(|version| !version.is_empty());
+    let gone = uninstall(platform, version, Path::new(cache_dir), &mut |_, _| !interrupt_pending())?;
+    Ok(gone.iter().map(|path| path.to_string_lossy().into_owned()).collect::<Vec<_>>().into())
+}
+
+/// What can be fetched for this machine: names, and the bytes of the download.
+#[extendr]
+fn plugins_fetchable(manifest: &str) -> Outcome<Robj> {
+    let (names, bytes): (Vec<_>, Vec<_>) = Manifest::read(Path::new(manifest))?.fetchable().into_iter().unzip();
+    let bytes: Vec<_> = bytes.into_iter().map(|bytes| bytes.map(|bytes| bytes as f64)).collect();
+    Ok(list!(name = names, bytes = bytes).into())
+}
+
+fn text(path: &Path) -> Robj {
+    path.to_string_lossy().as_ref().into()
 }
 
 extendr_module! {
     mod install;
     fn plugin_installed;
     fn plugin_install;
+    fn plugins_cached;
+    fn plugin_uninstall;
+    fn plugins_fetchable;
 }

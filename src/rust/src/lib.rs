@@ -31,6 +31,7 @@ mod pins;
 mod plugin;
 mod print;
 mod program;
+mod progress;
 mod quick;
 mod sharded;
 mod strings;

@@ -20,8 +20,8 @@ pub(super) fn redact(text: &str) -> String {
     }
 }
 
-/// Reads a URL (`http`, `https` or `file`) or an absolute path. `origin` says in messages where it comes from.
-pub(super) fn parse(text: &str, origin: &str) -> Result<Url> {
+/// Reads the URL (`http`, `https` or `file`) of `what`, or an absolute path. `origin` says in messages where it comes from.
+pub(super) fn parse(text: &str, origin: &str, what: &str) -> Result<Url> {
     let text = text.trim();
     let path = Path::new(text);
     let parsed = if path.is_absolute() {
@@ -34,7 +34,7 @@ pub(super) fn parse(text: &str, origin: &str) -> Result<Url> {
         Url::parse(text).ok()
     };
     parsed.filter(|url| matches!(url.scheme(), "http" | "https" | "file")).ok_or_else(|| {
-        let message = format!("{origin} is \"{}\", which is not the URL of a Python package index.", redact(text));
+        let message = format!("{origin} is \"{}\", which is not the URL of {what}.", redact(text));
         Error::new(Kind::Download, message)
             .hint("Expected a URL that starts with https://, http:// or file://, or an absolute path.")
     })
@@ -44,6 +44,12 @@ pub(super) fn parse(text: &str, origin: &str) -> Result<Url> {
 pub(super) fn file_name(url: &Url) -> String {
     let last = url.path().rsplit('/').next().unwrap_or_default();
     percent_encoding::percent_decode_str(last).decode_utf8_lossy().into_owned()
+}
+
+/// The version in a wheel's file name: `<project>-<version>-<tags>.whl`.
+pub(super) fn wheel_version(file: &str) -> Option<String> {
+    let version = file.strip_suffix(".whl")?.split('-').nth(1)?;
+    Some(version.to_string())
 }
 
 /// The URL of `parts` below `base`; a part `""` ends it with a slash.

@@ -1,7 +1,7 @@
 //! Bringing a file: streamed to disk and hashed on the way; after a broken connection it goes on where it stopped.
 
 use super::http::{download_error, Failure, Http, INDEX_HINT};
-use super::place::{create_file, io_error};
+use super::place::{io_error, open_file};
 use super::verify::Sha256;
 use super::watch::Watch;
 use crate::error::Result;
@@ -15,15 +15,29 @@ use std::path::Path;
 const MAX_BYTES: u64 = 4 << 30;
 const BLOCK: usize = 256 << 10;
 
-/// Brings the file at `url` (`http`, `https` or `file`) to the new file `to`, and returns its SHA-256.
+/// Brings the file at `url` (`http`, `https` or `file`) to `to`, and returns its SHA-256. When it is known what the file
+/// must be, a part that an earlier attempt left at `to` is kept and continued.
 ///
 /// # Errors
 /// `Download` if it cannot be had, `Io` if `to` cannot be written, `Interrupted` if the caller said so.
-pub(super) fn fetch(http: &Http, url: &Url, to: &Path, watch: &mut Watch<'_>) -> Result<String> {
-    let mut part = Part { file: create_file(to)?, path: to, hash: Sha256::new(), done: 0, version: None };
-    match url.to_file_path() {
-        Ok(source) if url.scheme() == "file" => part.copy(&source, watch)?,
-        _ => http.retrying(url, watch, |watch| part.attempt(http, url, watch))?,
+pub(super) fn fetch(
+    http: &Http,
+    url: &Url,
+    to: &Path,
+    expected: Option<&str>,
+    watch: &mut Watch<'_>,
+) -> Result<String> {
+    let mut part = Part { file: open_file(to)?, path: to, hash: Sha256::new(), done: 0, furthest: 0, version: None };
+    match expected {
+        Some(_) => part.take_up(watch)?,
+        None => part.restart()?,
+    }
+    let is_there = |part: &Part<'_>| expected.is_some_and(|e| part.hash.clone().finish().eq_ignore_ascii_case(e));
+    if !is_there(&part) {
+        match url.to_file_path() {
+            Ok(source) if url.scheme() == "file" => part.copy(&source, watch)?,
+            _ => http.retrying(url, watch, |watch| part.attempt(http, url, watch))?,
+        }
     }
     watch.tell()?;
     Ok(part.hash.finish())
@@ -35,6 +49,8 @@ struct Part<'a> {
     path: &'a Path,
     hash: Sha256,
     done: u64,
+    /// The most that was ever there.
+    furthest: u64,
     /// What the server calls this version of the file.
     version: Option<HeaderValue>,
 }
@@ -47,6 +63,21 @@ impl Part<'_> {
         Ok(())
     }
 
+    /// Reads what is there already.
+    fn take_up(&mut self, watch: &mut Watch<'_>) -> Result<()> {
+        let mut block = vec![0; BLOCK];
+        loop {
+            match self.file.read(&mut block).map_err(|e| io_error("read", self.path, &e))? {
+                0 => return Ok(()),
+                n => {
+                    self.hash.update(&block[..n]);
+                    self.done += n as u64;
+                }
+            }
+            watch.reach(self.done, None)?;
+        }
+    }
+
     fn restart(&mut self) -> Result<()> {
         let emptied = self.file.set_len(0).and_then(|()| self.file.rewind());
         emptied.map_err(|e| io_error("write", self.path, &e))?;
@@ -56,6 +87,7 @@ impl Part<'_> {
 
     fn copy(&mut self, source: &Path, watch: &mut Watch<'_>) -> Result<()> {
         let unreadable = |e| io_error("read", source, &e);
+        self.restart()?;
         let mut from = File::open(source).map_err(unreadable)?;
         let total = from.metadata().map_err(unreadable)?.len();
         let mut block = vec![0; BLOCK];
@@ -83,7 +115,13 @@ impl Part<'_> {
         }
         self.version = version(&response);
         let total = response.content_length().map(|length| self.done + length);
-        while let Some(chunk) = http.chunk(&mut response, watch)? {
+        loop {
+            let chunk = match http.chunk(&mut response, watch) {
+                Ok(Some(chunk)) => chunk,
+                Ok(None) => break,
+                Err(Failure::Retry(reason)) => return Err(self.broken(reason)),
+                Err(other) => return Err(other),
+            };
             self.append(chunk.as_ref())?;
             if self.done > MAX_BYTES {
                 return Err(download_error(url, "the file is larger than any plugin", INDEX_HINT).into());
@@ -92,10 +130,19 @@ impl Part<'_> {
         }
         match total {
             Some(total) if total != self.done => {
-                Err(Failure::Retry(format!("it ended after {} of {total} bytes", self.done)))
+                Err(self.broken(format!("it ended after {} of {total} bytes", self.done)))
             }
             _ => Ok(()),
         }
+    }
+
+    /// The connection broke. One that brought the file further than any before is worth another, however often it breaks.
+    fn broken(&mut self, reason: String) -> Failure {
+        if self.done <= self.furthest {
+            return Failure::Retry(reason);
+        }
+        self.furthest = self.done;
+        Failure::Broken(reason)
     }
 
     /// Headers that ask for the rest, if the file on the server is still the same.

@@ -50,6 +50,8 @@ impl Default for Limits {
 pub(super) enum Failure {
     /// Another attempt may succeed. Says what happened, as part of a sentence.
     Retry(String),
+    /// The same, after this one brought something new: attempts are counted from here.
+    Broken(String),
     /// It will not.
     Stop(Error),
 }
@@ -162,15 +164,20 @@ impl Http {
     ) -> Result<T> {
         let mut pauses = self.limits.pauses.iter();
         loop {
-            match (attempt(watch), pauses.next()) {
-                (Ok(value), _) => return Ok(value),
-                (Err(Failure::Stop(error)), _) => return Err(error),
-                (Err(Failure::Retry(_)), Some(pause)) => watch.pause(*pause)?,
-                (Err(Failure::Retry(reason)), None) => {
-                    let reason = format!("{reason}, in {} attempts", self.limits.pauses.len() + 1);
-                    return Err(download_error(url, &reason, CONNECTION_HINT));
+            let reason = match attempt(watch) {
+                Ok(value) => return Ok(value),
+                Err(Failure::Stop(error)) => return Err(error),
+                Err(Failure::Retry(reason)) => reason,
+                Err(Failure::Broken(reason)) => {
+                    pauses = self.limits.pauses.iter();
+                    reason
                 }
-            }
+            };
+            let Some(pause) = pauses.next() else {
+                let reason = format!("{reason}, in {} attempts", self.limits.pauses.len() + 1);
+                return Err(download_error(url, &reason, CONNECTION_HINT));
+            };
+            watch.pause(*pause)?;
         }
     }
 

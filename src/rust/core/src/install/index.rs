@@ -3,11 +3,16 @@
 
 use super::address;
 use super::http::{download_error, Http, INDEX_HINT};
+use super::manifest::Target;
+use super::plan::Piece;
 use super::watch::Watch;
-use super::{page, pip, Wheel};
+use super::{page, pip};
 use crate::error::{Error, Kind, Result};
 use reqwest::Url;
 use std::path::{Path, PathBuf};
+
+/// What an index's URL is called in messages.
+const INDEX: &str = "a Python package index";
 
 /// What is asked of the machine. Tests have machines of their own.
 pub(super) trait Machine {
@@ -17,6 +22,8 @@ pub(super) trait Machine {
     fn read(&self, path: &Path) -> Option<String>;
     /// The index that the machine's pip uses.
     fn pip_index(&self, watch: &mut Watch<'_>) -> Result<Option<String>>;
+    /// The version of CUDA that the machine's driver runs; `None` without a driver.
+    fn cuda_driver(&self) -> Option<(u32, u32)>;
 }
 
 /// The machine this runs on.
@@ -35,6 +42,10 @@ impl Machine for ThisMachine {
     fn pip_index(&self, watch: &mut Watch<'_>) -> Result<Option<String>> {
         pip::default_index(watch)
     }
+
+    fn cuda_driver(&self) -> Option<(u32, u32)> {
+        None
+    }
 }
 
 /// The index to use. The first that is set counts: the argument, `PJRT_INDEX_URL`, `PIP_INDEX_URL`, `UV_DEFAULT_INDEX`,
@@ -44,19 +55,19 @@ impl Machine for ThisMachine {
 /// `Download` if there is none, or it is not a URL.
 pub(super) fn find(argument: Option<&str>, machine: &dyn Machine, watch: &mut Watch<'_>) -> Result<Url> {
     if let Some(text) = argument.filter(|text| !text.trim().is_empty()) {
-        return address::parse(text, "The index URL");
+        return address::parse(text, "The index URL", INDEX);
     }
     for name in ["PJRT_INDEX_URL", "PIP_INDEX_URL", "UV_DEFAULT_INDEX"] {
         if let Some(text) = machine.variable(name) {
             let url = if name == "UV_DEFAULT_INDEX" { without_name(&text) } else { &text };
-            return address::parse(url, name);
+            return address::parse(url, name, INDEX);
         }
     }
     if let Some(text) = pip_setting(machine, "index-url") {
-        return address::parse(&text, "`index-url` in pip's configuration");
+        return address::parse(&text, "`index-url` in pip's configuration", INDEX);
     }
     if let Some(text) = machine.pip_index(watch)? {
-        return address::parse(&text, "pip's index");
+        return address::parse(&text, "pip's index", INDEX);
     }
     Err(Error::new(
         Kind::Download,
@@ -67,36 +78,61 @@ pub(super) fn find(argument: Option<&str>, machine: &dyn Machine, watch: &mut Wa
     ))
 }
 
-/// Where `wheel` is, on the index at `index`. An index may also be the wheel itself, or a local folder with the wheel
-/// or with pages in it.
+/// Where a wheel is, and its SHA-256 if it need not be the manifest's.
+pub(super) struct Found {
+    pub url: Url,
+    pub sha256: Option<String>,
+}
+
+/// Where `wheel` is, on the index at `index`. An index may also be the wheel itself, or a local folder with wheels or with
+/// pages in it.
 ///
 /// # Errors
-/// `Download` if the index cannot be reached or does not have the wheel.
-pub(super) fn locate(http: &Http, index: &Url, wheel: &Wheel, watch: &mut Watch<'_>) -> Result<Url> {
+/// `Download` if the index cannot be reached, does not have the wheel, or does not say what it must be.
+pub(super) fn locate(http: &Http, index: &Url, wheel: &Piece, target: Target, watch: &mut Watch<'_>) -> Result<Found> {
     if index.path().ends_with(".whl") {
-        return Ok(index.clone());
+        return Ok(Found { url: index.clone(), sha256: wheel.sha256.clone() });
     }
-    let folder = address::below(index, &[wheel.project, ""]);
-    let page = if index.scheme() == "file" {
-        for candidate in [address::below(index, &[wheel.file]), address::below(&folder, &[wheel.file])] {
-            if candidate.to_file_path().is_ok_and(|path| path.is_file()) {
-                return Ok(candidate);
-            }
+    let folder = address::below(index, &[&wheel.project, ""]);
+    let local = index.scheme() == "file";
+    let mut links = if local { page::files(index, &folder) } else { Vec::new() };
+    if page::pick(&links, wheel, target).is_none() {
+        let page =
+            if local { local_page(&address::below(&folder, &["index.html"])) } else { http.page(&folder, watch) };
+        // A page from the network has no say in which local file is read.
+        let allowed = |link: &page::Link| matches!(link.url.scheme(), "http" | "https") || local;
+        match page {
+            Ok(page) => links.extend(page::links(&page).into_iter().filter(allowed)),
+            Err(error) if links.is_empty() => return Err(error),
+            Err(_) => {}
         }
-        local_page(&address::below(&folder, &["index.html"]))?
-    } else {
-        http.page(&folder, watch)?
-    };
-    let mut links = page::links(&page);
-    // A page from the network has no say in which local file is read.
-    links.retain(|link| matches!(link.url.scheme(), "http" | "https") || link.url.scheme() == index.scheme());
-    let Some(link) = page::pick(&links, wheel) else {
-        let reason = format!("it lists {} files, but not {}", links.len(), wheel.file);
-        return Err(download_error(&folder, &reason, INDEX_HINT));
-    };
+    }
+    let Some(link) = page::pick(&links, wheel, target) else { return Err(not_listed(&folder, &links, wheel, target)) };
     let mut url = link.url.clone();
     address::lend_login(index, &mut url);
-    Ok(url)
+    let sha256 = wheel.sha256.clone().or_else(|| link.sha256.clone());
+    if sha256.is_none() && url.scheme() != "file" {
+        let reason = format!("the index does not tell the SHA-256 of {}, and this package does not know it", link.file);
+        return Err(download_error(&folder, &reason, INDEX_HINT));
+    }
+    Ok(Found { url, sha256 })
+}
+
+/// The error for a page without the wheel, with the versions that it has.
+#[cold]
+fn not_listed(folder: &Url, links: &[page::Link], wheel: &Piece, target: Target) -> Error {
+    let what = wheel
+        .file
+        .clone()
+        .unwrap_or_else(|| format!("{} {} for {} on {}", wheel.project, wheel.version, target.os, target.arch));
+    let reason = format!("it lists {} files, but not {what}", links.len());
+    let mut versions: Vec<_> = links.iter().filter_map(|link| address::wheel_version(&link.file)).collect();
+    versions.dedup();
+    let error = download_error(folder, &reason, INDEX_HINT);
+    match versions.len() {
+        0 => error,
+        n => error.hint(format!("It has versions {}.", versions[n.saturating_sub(8)..].join(", "))),
+    }
 }
 
 fn local_page(url: &Url) -> Result<super::http::Answer> {

@@ -1,16 +1,19 @@
-//! Getting a plugin: finds its wheel on the machine's Python package index, downloads it, checks its hash and unpacks
-//! the one library in it into a cache folder. Loads nothing and knows nothing of PJRT.
+//! Getting a plugin: finds its files on the machine's Python package index or elsewhere, downloads them, checks their
+//! hashes and unpacks them into a cache folder. Loads nothing and knows nothing of PJRT.
 //!
-//! `index` (with `pip` and `page`) finds the index and the wheel on it, `download` (over `http`) brings the file,
-//! `verify` compares hashes, `unpack` takes the library out, and `place` puts it where [`installed`] looks.
+//! `manifest` says what there is, `plan` what a request takes of it. `index` (with `pip` and `page`) finds the index and a
+//! wheel on it, `download` (over `http`) brings a file, `verify` compares hashes, `unpack` takes the files out, and `place`
+//! puts them where [`installed`] looks.
 
 mod address;
 mod download;
 mod http;
 mod index;
+mod manifest;
 mod page;
 mod pip;
 mod place;
+mod plan;
 #[cfg(test)]
 mod tests;
 mod unpack;
@@ -18,9 +21,13 @@ mod verify;
 mod watch;
 
 use crate::error::{Error, Kind, Result};
+use crate::library;
 use http::{Http, Limits};
 use index::{Machine, ThisMachine};
-use place::Place;
+pub use manifest::Manifest;
+use manifest::Target;
+use place::{Place, Record};
+use plan::{Piece, Plan};
 use std::path::{Path, PathBuf};
 use watch::Watch;
 
@@ -28,148 +35,288 @@ use watch::Watch;
 /// caller's thread, at least every 100 ms, also while the server is silent.
 pub type Progress<'a> = dyn FnMut(u64, Option<u64>) -> bool + 'a;
 
+/// Where a plugin is taken from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// What `PJRT_PLUGIN_URL_<PLATFORM>` names, or else what the manifest knows the hash of.
+    Auto,
+    /// A Python package index.
+    Index,
+    /// An archive that the manifest names by its URL, whether or not its hash is known.
+    Release,
+    /// What is on this machine: `Request::path`.
+    File,
+}
+
 /// What to install, and where.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
-    /// Platform of the plugin, e.g. `"cpu"`.
-    pub platform: &'a str,
+    /// Platform of the plugin, e.g. `"cpu"`, or one CUDA version's, e.g. `"cuda12"`.
+    pub name: &'a str,
     /// Folder that keeps the plugins of all platforms. It is made when there is something to put in it.
     pub cache_dir: &'a Path,
+    /// Another version than the manifest's.
+    pub version: Option<&'a str>,
+    pub source: Source,
+    /// A wheel, an archive, a library, or a folder of wheels: for `Source::File`.
+    pub path: Option<&'a Path>,
     /// Python package index (a URL, a local folder, or the wheel itself); `None` finds the machine's own.
     pub index_url: Option<&'a str>,
-    /// Download again, and replace what is there.
+    /// Install again, and replace what is there.
     pub force: bool,
 }
 
-/// One line of the manifest: the wheel that holds a platform's plugin for an operating system and a processor.
-#[derive(Debug, Clone, Copy)]
-struct Wheel {
-    platform: &'static str,
-    os: &'static str,
-    arch: &'static str,
-    /// Name of the project on the index, in its normalised form.
-    project: &'static str,
-    version: &'static str,
-    file: &'static str,
-    /// Path of the library inside the wheel.
-    member: &'static str,
-    /// SHA-256 of the wheel, in lower-case hexadecimal digits.
-    sha256: &'static str,
+/// A plugin in the cache.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Installed {
+    /// Name of its folder.
+    folder: String,
+    library: PathBuf,
+    record: Record,
 }
 
-const CPU: Wheel = Wheel {
-    platform: "cpu",
-    os: "linux",
-    arch: "x86_64",
-    project: "xla-cpu-pjrt",
-    version: "0.0.1",
-    file: "xla_cpu_pjrt-0.0.1-py3-none-manylinux_2_27_x86_64.whl",
-    member: "xla_plugins/xla_cpu_pjrt/xla_cpu_pjrt.so",
-    sha256: "55837b6b7b47daa717f2d9a5a03563ea0ceaa338d06a81a1e2d3f060d960decc",
-};
+impl Installed {
+    pub fn platform(&self) -> &str {
+        &self.record.platform
+    }
 
-static WHEELS: [Wheel; 2] = [
-    CPU,
-    Wheel {
-        arch: "aarch64",
-        file: "xla_cpu_pjrt-0.0.1-py3-none-manylinux_2_27_aarch64.whl",
-        sha256: "8f613be6e891858f40d64f9799319502fff42689661944fc18a6ffd8210b30c9",
-        ..CPU
-    },
-];
+    pub fn library(&self) -> &Path {
+        &self.library
+    }
 
-impl Wheel {
-    /// The wheel for `platform` on a machine of this system and processor.
-    fn find(platform: &str, os: &str, arch: &str) -> Result<&'static Wheel> {
-        let found = WHEELS.iter().find(|w| w.platform == platform && w.os == os && w.arch == arch);
-        found.ok_or_else(|| {
-            let message = format!("No plugin for platform \"{platform}\" can be downloaded for {os} on {arch}.");
-            Error::new(Kind::PluginNotFound, message).on_platform(platform).hint(own_plugin_hint(platform))
+    pub fn version(&self) -> &str {
+        &self.record.version
+    }
+
+    /// The version of the PJRT C API that it speaks, if the manifest knows it.
+    pub fn api(&self) -> Option<&str> {
+        self.record.api.as_deref()
+    }
+
+    /// How it came here: `"index"`, `"release"`, `"url"` or `"file"`.
+    pub fn source(&self) -> &str {
+        &self.record.source
+    }
+
+    /// Length of all its files.
+    pub fn bytes(&self) -> u64 {
+        self.record.bytes
+    }
+}
+
+/// The plugin in `cache_dir` that is used for a platform, if it is there and complete: the one that
+/// `PJRT_PLUGIN_URL_<PLATFORM>` names, else the one that was installed by the user's own choice, else the manifest's.
+pub fn installed(name: &str, cache_dir: &Path, manifest: &Manifest) -> Option<Installed> {
+    installed_on(name, cache_dir, manifest, &ThisMachine, Target::HERE)
+}
+
+fn installed_on(
+    name: &str,
+    cache_dir: &Path,
+    manifest: &Manifest,
+    machine: &dyn Machine,
+    target: Target,
+) -> Option<Installed> {
+    let platform = manifest.platform(name);
+    let place = Place::new(cache_dir, platform);
+    if let Some(folder) = plan::given_folder(name, manifest, machine) {
+        return place.installed(&folder.ok()?);
+    }
+    let selected = || place.selected().filter(|_| name == platform).and_then(|folder| place.installed(&folder));
+    let expected = || {
+        manifest.plugins(name, target).find_map(|entry| {
+            let found = place.installed(&entry.folder())?;
+            entry.sha256.as_ref().is_none_or(|sha256| *sha256 == found.record.sha256).then_some(found)
         })
-    }
-
-    /// The wheel for `platform` on the machine this runs on.
-    fn here(platform: &str) -> Result<&'static Wheel> {
-        Wheel::find(platform, std::env::consts::OS, std::env::consts::ARCH)
-    }
-
-    /// File name of the library.
-    fn library(&self) -> &'static str {
-        self.member.rsplit('/').next().unwrap_or(self.member)
-    }
+    };
+    selected().or_else(expected)
 }
 
-/// How to do without a download.
-fn own_plugin_hint(platform: &str) -> String {
-    let upper = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
-    let name: String = platform.chars().map(upper).collect();
-    format!("To use a plugin of your own, set PJRT_PLUGIN_PATH_{name} to the path of its library.")
+/// All plugins in `cache_dir`, complete ones only; of each platform, the one that the user chose comes first.
+pub fn all_installed(cache_dir: &Path) -> Vec<Installed> {
+    let names = std::fs::read_dir(cache_dir).into_iter().flatten().flatten();
+    let mut names: Vec<_> = names.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort_unstable();
+    names.iter().flat_map(|platform| Place::new(cache_dir, platform).all()).collect()
 }
 
-/// The library that [`install`] put into `cache_dir`, if it is there, complete, and of the manifest's version.
-pub fn installed(platform: &str, cache_dir: &Path) -> Option<PathBuf> {
-    let wheel = Wheel::here(platform).ok()?;
-    Place::new(cache_dir, wheel).library()
+/// Removes a platform's plugins from `cache_dir`, all or those of one version, and returns the folders that are gone.
+/// Blocks while another process installs one.
+///
+/// # Errors
+/// `Io` if they cannot be removed, `Interrupted` if `progress` said stop.
+pub fn uninstall(
+    platform: &str,
+    version: Option<&str>,
+    cache_dir: &Path,
+    progress: &mut Progress<'_>,
+) -> Result<Vec<PathBuf>> {
+    Place::new(cache_dir, platform).remove(version, &mut Watch::new(progress))
 }
 
-/// Installs a platform's plugin and returns the path of its library; what is installed already is not downloaded
-/// again unless `request.force`. Several processes may do this at once: one downloads, the others wait for it.
+/// Installs a platform's plugin; what is installed already is not downloaded again unless `request.force`. Several
+/// processes may do this at once: one downloads, the others wait for it.
 ///
 /// Blocks; must not be called from asynchronous code.
 ///
 /// # Errors
-/// `PluginNotFound` if the manifest has no wheel for the platform on this machine; `Download` if no index is known, or
-/// it cannot be reached or lacks the wheel; `Checksum` if the file is not the manifest's; `PluginInvalid` if the wheel
-/// has no library; `Io` if the cache folder cannot be written; `Interrupted` if `progress` said stop. Whatever
-/// happens, nothing half-done is left where [`installed`] looks.
-pub fn install(request: &Request<'_>, progress: &mut Progress<'_>) -> Result<PathBuf> {
-    let wheel = Wheel::here(request.platform)?;
-    install_wheel(wheel, request, &ThisMachine, Limits::default(), progress)
+/// `PluginNotFound` if the manifest has no plugin for the request on this machine; `DriverMissing` or `DriverTooOld` if the
+/// choice takes a driver; `Download` if no index is known, or it cannot be reached or lacks the file; `Checksum` if a
+/// file is not the expected one; `PluginInvalid` if there is no usable library in it; `Io` if the cache folder cannot be
+/// written or is too full; `Interrupted` if `progress` said stop. Whatever happens, nothing half-done is left where
+/// [`installed`] looks.
+pub fn install(request: &Request<'_>, manifest: &Manifest, progress: &mut Progress<'_>) -> Result<Installed> {
+    let plan = Plan::make(request, manifest, &ThisMachine, Target::HERE)?;
+    carry_out(&plan, request, &ThisMachine, Target::HERE, Limits::default(), progress)
 }
 
-fn install_wheel(
-    wheel: &Wheel,
+fn carry_out(
+    plan: &Plan,
     request: &Request<'_>,
     machine: &dyn Machine,
+    target: Target,
     limits: Limits,
     progress: &mut Progress<'_>,
-) -> Result<PathBuf> {
-    bring(wheel, request, machine, limits, &mut Watch::new(progress)).map_err(|error| {
-        let error = error.on_platform(wheel.platform);
+) -> Result<Installed> {
+    let place = Place::new(request.cache_dir, &plan.platform);
+    let watch = &mut Watch::new(progress);
+    let work = Work { plan, request, machine, target, limits, place: &place };
+    work.run(watch).map_err(|error| {
+        let error = error.on_platform(&plan.platform);
         if error.kind() == Kind::Download {
-            error.hint(own_plugin_hint(wheel.platform))
+            error.hint(plan::offline_hint(plan)).hint(plan::own_plugin_hint(&plan.platform))
         } else {
             error
         }
     })
 }
 
-fn bring(
-    wheel: &Wheel,
-    request: &Request<'_>,
-    machine: &dyn Machine,
+/// An installation at work.
+struct Work<'a> {
+    plan: &'a Plan,
+    request: &'a Request<'a>,
+    machine: &'a dyn Machine,
+    target: Target,
     limits: Limits,
-    watch: &mut Watch<'_>,
-) -> Result<PathBuf> {
-    let place = Place::new(request.cache_dir, wheel);
-    let present = || if request.force { None } else { place.library() };
-    if let Some(library) = present() {
-        return Ok(library);
-    }
-    let http = Http::new(machine, limits)?;
-    let index = index::find(request.index_url, machine, watch)?;
-    let url = index::locate(&http, &index, wheel, watch)?;
+    place: &'a Place,
+}
 
-    let _lock = place.lock(watch)?;
-    // Another process may have been at work while this one waited.
-    if let Some(library) = present() {
-        return Ok(library);
+impl Work<'_> {
+    fn run(&self, watch: &mut Watch<'_>) -> Result<Installed> {
+        let plan = self.plan;
+        let chosen = plan.select.then_some(plan.folder.as_str());
+        let (place, expected) = (self.place, plan.pieces.first().and_then(|piece| piece.sha256.as_deref()));
+        let present = || {
+            let found = place.installed(&plan.folder).filter(|_| !plan.force)?;
+            expected.is_none_or(|sha256| sha256 == found.record.sha256).then_some(found)
+        };
+        if let Some(found) = present() {
+            if place.selected().as_deref() != chosen {
+                let _lock = place.lock(watch)?;
+                place.select(chosen)?;
+            }
+            return Ok(found);
+        }
+        let http = Http::new(self.machine, self.limits.clone())?;
+        let found = self.locate(&http, watch)?;
+
+        let _lock = place.lock(watch)?;
+        // Another process may have been at work while this one waited.
+        let done = present().map_or_else(|| self.bring(&http, &found, watch), Ok);
+        let done = done.inspect_err(|_| place.leave_if_empty())?;
+        place.select(chosen)?;
+        place.drop_downloads();
+        Ok(done)
     }
-    let work = place.workspace()?;
-    let file = work.path().join("download.whl");
-    let sha256 = download::fetch(&http, &url, &file, watch)?;
-    verify::check(&sha256, wheel.sha256, &url, &file)?;
-    let bytes = unpack::extract(&file, wheel.member, &work.path().join(wheel.library()), watch)?;
-    place::remove_file(&file)?;
-    work.publish(bytes, &address::redact(url.as_str()), request.force)
+
+    /// Where each piece is.
+    fn locate(&self, http: &Http, watch: &mut Watch<'_>) -> Result<Vec<index::Found>> {
+        let mut index = None;
+        let mut locate = |piece: &Piece| {
+            if let Some(url) = &piece.url {
+                return Ok(index::Found { url: url.clone(), sha256: piece.sha256.clone() });
+            }
+            let index = match &index {
+                Some(index) => index,
+                None => {
+                    let argument = self.plan.index.as_deref().or(self.request.index_url);
+                    index.insert(index::find(argument, self.machine, watch)?)
+                }
+            };
+            index::locate(http, index, piece, self.target, watch)
+        };
+        self.plan.pieces.iter().map(&mut locate).collect()
+    }
+
+    /// Downloads and unpacks all pieces, and puts them in their place.
+    fn bring(&self, http: &Http, found: &[index::Found], watch: &mut Watch<'_>) -> Result<Installed> {
+        let plan = self.plan;
+        let pieces = &plan.pieces;
+        let whole = pieces.iter().map(|piece| piece.bytes).sum::<Option<u64>>();
+        self.place.check_room(pieces.iter().filter_map(|p| Some(p.bytes.unwrap_or(0) + p.unpacked?)).sum())?;
+        let (downloads, work) = (self.place.downloads()?, self.place.workspace()?);
+        let (mut before, mut bytes, mut first) = (0, 0, None);
+        for (piece, found) in pieces.iter().zip(found) {
+            watch.begin(before, whole);
+            let file = downloads.join(found.sha256.as_deref().unwrap_or("plugin"));
+            let sha256 = download::fetch(http, &found.url, &file, found.sha256.as_deref(), watch)?;
+            if let Some(expected) = &found.sha256 {
+                verify::check(&sha256, expected, &found.url).inspect_err(|_| {
+                    let _ = std::fs::remove_file(&file);
+                })?;
+            }
+            before += piece.bytes.unwrap_or(0);
+            let name = address::file_name(&found.url);
+            bytes += unpack::unpack(&file, &name, &piece.members, work.path(), watch)?;
+            first.get_or_insert((sha256, address::redact(found.url.as_str())));
+        }
+        let library = match &plan.library {
+            Some(library) => library.clone(),
+            None => find_library(work.path())?,
+        };
+        let path = work.path().join(&library);
+        if !library::inspect(&path)?.is_plugin {
+            fail!(PluginInvalid, "\"{library}\" has no GetPjrtApi(), so it is no PJRT plugin.");
+        }
+        let library_bytes = path.metadata().map_err(|e| place::io_error("read", &path, &e))?.len();
+        let (sha256, url) = first.unwrap_or_default();
+        let record = Record {
+            platform: plan.platform.clone(),
+            version: plan.version.clone(),
+            api: plan.api.clone(),
+            source: plan.source.to_string(),
+            url,
+            sha256,
+            library,
+            library_bytes,
+            bytes,
+        };
+        work.publish(&plan.folder, &record, plan.force)
+    }
+}
+
+/// The one plugin's library among unpacked files, as a path below `root`.
+fn find_library(root: &Path) -> Result<String> {
+    let mut folders = vec![root.to_path_buf()];
+    let mut plugins = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).map_err(|e| place::io_error("read", &folder, &e))?.flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if library::inspect(&path).is_ok_and(|library| library.is_plugin) {
+                plugins.extend(path.strip_prefix(root).ok().map(|p| p.to_string_lossy().replace('\\', "/")));
+            }
+        }
+    }
+    plugins.sort_unstable();
+    match &plugins[..] {
+        [one] => Ok(one.clone()),
+        [] => Err(Error::new(Kind::PluginInvalid, "There is no PJRT plugin for this machine in it.")
+            .hint("A plugin is a shared library with a function GetPjrtApi().")),
+        many => {
+            Err(Error::new(Kind::PluginInvalid, format!("There is more than one plugin in it: {}.", many.join(", ")))
+                .hint("Unpack it, and set PJRT_PLUGIN_PATH_<PLATFORM> to the one that you mean."))
+        }
+    }
 }

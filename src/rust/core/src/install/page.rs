@@ -2,7 +2,8 @@
 
 use super::address;
 use super::http::Answer;
-use super::Wheel;
+use super::manifest::Target;
+use super::plan::Piece;
 use reqwest::Url;
 use serde_json::Value;
 
@@ -24,20 +25,44 @@ pub(super) fn links(page: &Answer) -> Vec<Link> {
     }
 }
 
-/// The link to `wheel`: by its file name, else by its hash, else by project, version and processor.
-pub(super) fn pick<'a>(links: &'a [Link], wheel: &Wheel) -> Option<&'a Link> {
-    let project = wheel.project.replace('-', "_");
-    let start = format!("{project}-{}-", wheel.version);
-    let end = format!("{}.whl", wheel.arch);
-    let alike = |l: &&Link| {
-        let name = l.file.to_ascii_lowercase().replace('-', "_");
-        name.starts_with(&start.replace('-', "_")) && name.ends_with(&end) && name.contains(wheel.os)
+/// The link to `wheel`: by its file name, else by its hash, else by project, version and what it runs on.
+pub(super) fn pick<'a>(links: &'a [Link], wheel: &Piece, target: Target) -> Option<&'a Link> {
+    let plain = |text: &str| text.to_ascii_lowercase().replace('-', "_");
+    let start = format!("{}_{}_", plain(&wheel.project), plain(&wheel.version));
+    let os = match target.os {
+        "macos" => "macosx",
+        "windows" => "win",
+        other => other,
     };
+    let ends = match target.arch {
+        "x86_64" => ["x86_64", "amd64"],
+        "aarch64" => ["aarch64", "arm64"],
+        other => [other, other],
+    };
+    let alike = |l: &&Link| {
+        let name = plain(&l.file);
+        let Some(name) = name.strip_suffix(".whl") else { return false };
+        name.starts_with(&start) && name.contains(os) && ends.iter().any(|end| name.ends_with(end))
+    };
+    let hashed = |l: &&Link| l.sha256.is_some() && l.sha256 == wheel.sha256;
     links
         .iter()
-        .find(|l| l.file == wheel.file)
-        .or_else(|| links.iter().find(|l| l.sha256.as_deref() == Some(wheel.sha256)))
-        .or_else(|| links.iter().find(alike))
+        .find(|l| wheel.file.as_ref() == Some(&l.file))
+        .or_else(|| links.iter().find(hashed))
+        // Of several, the one for the newest Python: the library in it is the same.
+        .or_else(|| links.iter().filter(alike).max_by(|a, b| a.file.cmp(&b.file)))
+}
+
+/// The wheels in a local folder of them, which may have one folder for each project.
+pub(super) fn files(index: &Url, folder: &Url) -> Vec<Link> {
+    let paths = [index, folder].into_iter().filter_map(|url| url.to_file_path().ok());
+    let entries = paths.filter_map(|path| std::fs::read_dir(path).ok()).flatten().flatten();
+    let link = |path: std::path::PathBuf| {
+        let file = path.file_name()?.to_str()?.to_string();
+        let url = Url::from_file_path(&path).ok().filter(|_| file.ends_with(".whl") && path.is_file())?;
+        Some(Link { file, url, sha256: None })
+    };
+    entries.filter_map(|entry| link(entry.path())).collect()
 }
 
 fn json_links(text: &str, base: &Url) -> Vec<Link> {

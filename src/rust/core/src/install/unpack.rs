@@ -1,60 +1,160 @@
-//! Taking one file out of a wheel, which is a zip archive. Only the member asked for is read, and only the path asked
-//! for is written, so no name inside the archive can lead anywhere else.
+//! Taking files out of a wheel or another zip archive, or out of a compressed tar archive. Nothing is written outside the
+//! given folder whatever an archive says: names that lead out of it are refused, links are left out, and there are limits
+//! on number and size.
 
-use super::place::{create_file, io_error};
+use super::place::{create_file, create_folder, create_program, io_error, is_below};
 use super::watch::Watch;
 use crate::error::{Error, Kind, Result};
 use std::fs::File;
-use std::io::{BufReader, Read, Write};
+use std::io::{BufReader, Read, Seek, Write};
 use std::path::Path;
 use zip::result::ZipError;
 
-/// No library is larger than this; an archive that says so, or goes on for longer, is refused.
-const MAX_BYTES: u64 = 4 << 30;
+/// What no archive goes beyond.
+#[derive(Clone, Copy)]
+pub(super) struct Limits {
+    /// Bytes of a file in it.
+    pub file: u64,
+    /// Bytes of all files.
+    pub all: u64,
+    pub files: usize,
+}
+
+const LIMITS: Limits = Limits { file: 4 << 30, all: 16 << 30, files: 100_000 };
 const BLOCK: usize = 256 << 10;
 
-/// Writes `member` of the archive `wheel` to the new file `to`, checks its CRC and waits until it is on disk. Returns
-/// its length in bytes.
+/// Writes the files of the archive `from` below the folder `to`: those in `members`, or all that a plugin needs at run time
+/// when `members` is empty. A file that is no archive is taken for a library itself, called `name`. Waits until all is on
+/// disk. Returns the number of bytes written.
 ///
 /// # Errors
-/// `PluginInvalid` if the archive is broken or has no such member, `Io` if `to` cannot be written.
-pub(super) fn extract(wheel: &Path, member: &str, to: &Path, watch: &mut Watch<'_>) -> Result<u64> {
-    let file = File::open(wheel).map_err(|e| io_error("read", wheel, &e))?;
-    let mut archive = zip::ZipArchive::new(BufReader::with_capacity(BLOCK, file)).map_err(|e| broken(member, &e))?;
-    let mut source = archive.by_name(member).map_err(|e| broken(member, &e))?;
-    if source.size() > MAX_BYTES {
-        return Err(too_large(member));
+/// `PluginInvalid` if the archive is broken, unsafe, or lacks one of `members`; `Io` if `to` cannot be written.
+pub(super) fn unpack(from: &Path, name: &str, members: &[String], to: &Path, watch: &mut Watch<'_>) -> Result<u64> {
+    unpack_within(LIMITS, from, name, members, to, watch)
+}
+
+pub(super) fn unpack_within(
+    limits: Limits,
+    from: &Path,
+    name: &str,
+    members: &[String],
+    to: &Path,
+    watch: &mut Watch<'_>,
+) -> Result<u64> {
+    let mut file = File::open(from).map_err(|e| io_error("read", from, &e))?;
+    let mut magic = [0; 4];
+    // A file of fewer bytes is no archive.
+    let _ = file.read(&mut magic);
+    file.rewind().map_err(|e| io_error("read", from, &e))?;
+    let mut target = Target { limits, to, name, written: 0, files: 0, watch };
+    match magic {
+        [b'P', b'K', ..] => from_zip(file, members, &mut target)?,
+        [0x1f, 0x8b, ..] => from_tar(file, &mut target)?,
+        _ if is_below(name) => target.write(name, file, false)?,
+        _ => return Err(broken(name, &"it has no name that can be used")),
     }
-    let mut target = create_file(to)?;
-    let mut block = vec![0; BLOCK];
-    let mut length = 0;
-    loop {
-        let n = source.read(&mut block).map_err(|e| broken(member, &ZipError::Io(e)))?;
-        if n == 0 {
-            break;
+    Ok(target.written)
+}
+
+fn from_zip(file: File, members: &[String], target: &mut Target<'_, '_>) -> Result<()> {
+    let name = target.name;
+    let mut archive = zip::ZipArchive::new(BufReader::with_capacity(BLOCK, file)).map_err(|e| broken(name, &e))?;
+    if !members.is_empty() {
+        for member in members {
+            let source = archive.by_name(member).map_err(|e| match e {
+                ZipError::FileNotFound => broken(name, &format!("it holds no \"{member}\"")),
+                other => broken(name, &other),
+            })?;
+            let runs = can_run(source.unix_mode());
+            target.write(member, source, runs)?;
         }
-        length += n as u64;
-        if length > MAX_BYTES {
-            return Err(too_large(member));
-        }
-        target.write_all(&block[..n]).map_err(|e| io_error("write", to, &e))?;
-        watch.tick()?;
+        return Ok(());
     }
-    target.sync_all().map_err(|e| io_error("write", to, &e))?;
-    Ok(length)
+    for index in 0..archive.len() {
+        let source = archive.by_index(index).map_err(|e| broken(name, &e))?;
+        let member = source.name().to_string();
+        if source.is_file() && !source.is_symlink() && wanted(&member) {
+            let runs = can_run(source.unix_mode());
+            target.write(&member, source, runs)?;
+        }
+    }
+    Ok(())
+}
+
+fn from_tar(file: File, target: &mut Target<'_, '_>) -> Result<()> {
+    let name = target.name;
+    let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(BufReader::with_capacity(BLOCK, file)));
+    for entry in archive.entries().map_err(|e| broken(name, &e))? {
+        let entry = entry.map_err(|e| broken(name, &e))?;
+        let path = entry.path().map_err(|e| broken(name, &e))?;
+        let member = path.to_string_lossy().trim_start_matches("./").to_string();
+        if entry.header().entry_type().is_file() && wanted(&member) {
+            let runs = can_run(entry.header().mode().ok());
+            target.write(&member, entry, runs)?;
+        }
+    }
+    Ok(())
+}
+
+fn can_run(mode: Option<u32>) -> bool {
+    mode.is_some_and(|mode| mode & 0o111 != 0)
+}
+
+/// Whether a file serves a plugin at run time: not Python's, nor what only compilers and linkers read.
+fn wanted(member: &str) -> bool {
+    let of_no_use = [".py", ".pyi", ".pyc", ".h", ".hpp", ".hh", ".cuh", ".inl", ".a", ".lib", ".cmake", ".pc"];
+    let folder = |part: &str| part == "include" || part.ends_with(".dist-info");
+    !of_no_use.iter().any(|end| member.ends_with(end)) && !member.split('/').rev().skip(1).any(folder)
+}
+
+/// Where files go, and what has gone there.
+struct Target<'a, 'b> {
+    limits: Limits,
+    to: &'a Path,
+    /// The archive's name, for messages.
+    name: &'a str,
+    written: u64,
+    files: usize,
+    watch: &'a mut Watch<'b>,
+}
+
+impl Target<'_, '_> {
+    /// Writes one file.
+    fn write(&mut self, member: &str, mut from: impl Read, runs: bool) -> Result<()> {
+        if !is_below(member) {
+            return Err(broken(self.name, &format!("it holds \"{member}\", which would lie outside its folder")));
+        }
+        self.files += 1;
+        if self.files > self.limits.files {
+            return Err(broken(self.name, &format!("it holds more than {} files", self.limits.files)));
+        }
+        let path = self.to.join(member);
+        if let Some(folder) = path.parent() {
+            create_folder(folder)?;
+        }
+        let mut file = if runs { create_program(&path)? } else { create_file(&path)? };
+        let mut block = vec![0; BLOCK];
+        let mut length = 0;
+        loop {
+            let n = from.read(&mut block).map_err(|e| broken(self.name, &format!("at \"{member}\": {e}")))?;
+            if n == 0 {
+                break;
+            }
+            length += n as u64;
+            if length > self.limits.file || self.written + length > self.limits.all {
+                return Err(broken(self.name, &format!("\"{member}\" is larger than any library")));
+            }
+            file.write_all(&block[..n]).map_err(|e| io_error("write", &path, &e))?;
+            self.watch.tick()?;
+        }
+        file.sync_all().map_err(|e| io_error("write", &path, &e))?;
+        self.written += length;
+        Ok(())
+    }
 }
 
 #[cold]
-fn broken(member: &str, error: &ZipError) -> Error {
-    let message = match error {
-        ZipError::FileNotFound => format!("The wheel holds no file \"{member}\"."),
-        other => format!("The wheel cannot be unpacked, at \"{member}\": {other}."),
-    };
-    Error::new(Kind::PluginInvalid, message).hint("Nothing was installed.")
-}
-
-#[cold]
-fn too_large(member: &str) -> Error {
-    let message = format!("\"{member}\" in the wheel is larger than {} GiB.", MAX_BYTES >> 30);
-    Error::new(Kind::PluginInvalid, message).hint("Nothing was installed.")
+fn broken(archive: &str, reason: &dyn std::fmt::Display) -> Error {
+    Error::new(Kind::PluginInvalid, format!("\"{archive}\" cannot be unpacked: {reason}."))
+        .hint("Nothing was installed.")
 }

@@ -5,9 +5,9 @@ use crate::error::{Error, Kind, Result};
 use reqwest::Url;
 use ring::digest;
 use std::fmt::Write;
-use std::path::Path;
 
 /// A hash that is being computed. `ring` uses the processor's SHA instructions where there are any.
+#[derive(Clone)]
 pub(super) struct Sha256(digest::Context);
 
 impl Sha256 {
@@ -28,18 +28,23 @@ impl Sha256 {
         }
         text
     }
+
+    /// The hash of `bytes`.
+    pub fn of(bytes: &[u8]) -> String {
+        let mut hash = Sha256::new();
+        hash.update(bytes);
+        hash.finish()
+    }
 }
 
-/// Compares the hash of a file that came from `url` with the manifest's.
+/// Compares the hash of a file that came from `url` with the expected one.
 ///
 /// # Errors
-/// `Checksum` if they differ; then the file is removed.
-pub(super) fn check(found: &str, expected: &str, url: &Url, file: &Path) -> Result<()> {
+/// `Checksum` if they differ.
+pub(super) fn check(found: &str, expected: &str, url: &Url) -> Result<()> {
     if found.eq_ignore_ascii_case(expected) {
         return Ok(());
     }
-    // The file lies in a workspace that goes away in any case.
-    let _ = std::fs::remove_file(file);
     let message = format!(
         "The file from <{}> is not the expected one: its SHA-256 is {found}, expected {expected}.",
         redact(url.as_str())

@@ -12,6 +12,9 @@ const STEP: u64 = 1 << 20;
 /// Tells the caller how far the work is, neither too often nor too rarely, and hears whether to go on.
 pub(super) struct Watch<'a> {
     progress: &'a mut Progress<'a>,
+    /// What earlier steps brought, and what all will bring.
+    before: u64,
+    whole: Option<u64>,
     done: u64,
     total: Option<u64>,
     told_at: Instant,
@@ -20,7 +23,12 @@ pub(super) struct Watch<'a> {
 
 impl<'a> Watch<'a> {
     pub fn new(progress: &'a mut Progress<'_>) -> Self {
-        Watch { progress, done: 0, total: None, told_at: Instant::now(), told_done: 0 }
+        Watch { progress, before: 0, whole: None, done: 0, total: None, told_at: Instant::now(), told_done: 0 }
+    }
+
+    /// Begins a step: so much was brought before it, and so much will be brought in all.
+    pub fn begin(&mut self, before: u64, whole: Option<u64>) {
+        (self.before, self.whole, self.done, self.total) = (before, whole, before, whole);
     }
 
     /// Tells the caller where the work stands.
@@ -34,7 +42,7 @@ impl<'a> Watch<'a> {
             return Ok(());
         }
         Err(Error::new(Kind::Interrupted, "The installation of the plugin was interrupted.")
-            .hint("Nothing was installed."))
+            .hint("Nothing was installed. What was downloaded is kept for the next attempt."))
     }
 
     /// Tells the caller where the work stands, if that is due.
@@ -45,9 +53,10 @@ impl<'a> Watch<'a> {
         Ok(())
     }
 
-    /// Notes that `done` bytes are there, of `total`.
+    /// Notes that `done` bytes of this step are there, of `total`.
     pub fn reach(&mut self, done: u64, total: Option<u64>) -> Result<()> {
-        (self.done, self.total) = (done, total);
+        self.done = self.before + done;
+        self.total = self.whole.or(total.map(|total| self.before + total));
         self.tick()
     }
 

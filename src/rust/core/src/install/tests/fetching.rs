@@ -16,7 +16,7 @@ fn fetch_with(url: &str, http: &Http, progress: &mut super::super::Progress<'_>)
     let folder = Folder::new();
     let to = folder.join("f.whl");
     let url = Url::parse(&format!("{url}/f.whl")).unwrap();
-    let hash = download::fetch(http, &url, &to, &mut Watch::new(progress))?;
+    let hash = download::fetch(http, &url, &to, None, &mut Watch::new(progress))?;
     Ok((hash, std::fs::read(to).unwrap()))
 }
 
@@ -197,6 +197,20 @@ fn the_caller_can_stop_while_the_server_is_silent() {
 }
 
 #[test]
+fn a_slow_server_is_waited_for_as_long_as_something_comes() {
+    let server = Server::start(|_, _, stream| {
+        head(stream, "200 OK", "", 8);
+        for byte in b"slowness" {
+            std::thread::sleep(Duration::from_millis(60));
+            let _ = stream.write_all(&[*byte]);
+        }
+    });
+    let http = Http::new(&Invented::default(), Limits { silence: Duration::from_millis(300), ..limits() }).unwrap();
+    assert_eq!(fetch_with(&server.url, &http, &mut |_, _| true).unwrap().1, b"slowness");
+    assert_eq!(server.asked().len(), 1);
+}
+
+#[test]
 fn silence_is_given_up() {
     let server = Server::start(|_, _, stream| {
         head(stream, "200 OK", "", 1000);
@@ -209,17 +223,65 @@ fn silence_is_given_up() {
 }
 
 #[test]
-fn a_wrong_hash_is_an_error_with_both_hashes_and_removes_the_file() {
-    let folder = Folder::new();
-    let path = folder.join("f.whl");
-    std::fs::write(&path, b"x").unwrap();
-    let url = address::parse("https://user:secret@host.test/f.whl", "").unwrap();
-    verify::check("ab", "AB", &url, &path).unwrap();
-    let error = verify::check("ab", "cd", &url, &path).unwrap_err();
+fn a_wrong_hash_is_an_error_with_both_hashes() {
+    let url = address::parse("https://user:secret@host.test/f.whl", "", "").unwrap();
+    verify::check("ab", "AB", &url).unwrap();
+    let error = verify::check("ab", "cd", &url).unwrap_err();
     assert_eq!(error.kind(), Kind::Checksum);
     assert!(error.message().contains("is ab, expected cd"), "{error}");
     assert!(!error.to_string().contains("secret"));
-    assert!(!path.exists());
+}
+
+/// Fetches a file whose hash is known to where `left` is already.
+fn continue_from(left: &[u8], server: &Server, bytes: &[u8]) {
+    let folder = Folder::new();
+    let to = folder.join("f.whl");
+    std::fs::write(&to, left).unwrap();
+    let url = Url::parse(&format!("{}/f.whl", server.url)).unwrap();
+    let expected = sha256(bytes);
+    let hash = download::fetch(&http(), &url, &to, Some(&expected), &mut Watch::new(&mut |_, _| true)).unwrap();
+    assert_eq!(hash, expected);
+    assert!(std::fs::read(&to).unwrap() == bytes);
+}
+
+#[test]
+fn what_an_earlier_attempt_left_is_kept_and_continued() {
+    let bytes = wheel_bytes();
+    let served = bytes.clone();
+    let server = Server::start(move |_, asked, stream| file(asked, stream, &served));
+    continue_from(&bytes[..700_000], &server, &bytes);
+    assert_eq!(server.asked()[0].range(), Some(700_000));
+    continue_from(&bytes, &server, &bytes);
+    assert_eq!(server.asked().len(), 1, "what is complete is not asked for");
+}
+
+#[test]
+fn a_connection_may_break_any_number_of_times_as_long_as_something_comes() {
+    let bytes = wheel_bytes();
+    let served = bytes.clone();
+    let server = Server::start(move |_, asked, stream| {
+        let start = asked.range().unwrap_or(0);
+        let end = served.len().min(start + 100_000);
+        let range = format!("Content-Range: bytes {start}-{}/{}\r\n", served.len() - 1, served.len());
+        let status = if start == 0 { "200 OK" } else { "206 Partial Content" };
+        head(stream, status, &range, served.len() - start);
+        let _ = stream.write_all(&served[start..end]);
+    });
+    let requests = bytes.len().div_ceil(100_000);
+    assert!(requests > limits().pauses.len() + 2);
+    assert_whole(&server, &bytes, requests);
+}
+
+#[test]
+fn a_server_that_never_gets_further_is_given_up() {
+    let bytes = wheel_bytes();
+    let server = Server::start(move |_, _, stream| {
+        head(stream, "200 OK", "", bytes.len());
+        let _ = stream.write_all(&bytes[..100_000]);
+    });
+    assert_eq!(fetch(&server).unwrap_err().kind(), Kind::Download);
+    // The first attempt brought something, and those after it did not.
+    assert_eq!(server.asked().len(), limits().pauses.len() + 1);
 }
 
 #[test]

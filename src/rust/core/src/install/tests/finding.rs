@@ -2,8 +2,8 @@
 
 use super::super::address::{self, redact};
 use super::super::http::Answer;
-use super::super::page::{links, pick};
-use super::super::{index, pip, Wheel, CPU};
+use super::super::page::{self, links};
+use super::super::{index, pip};
 use super::*;
 use crate::error::Kind;
 use reqwest::Url;
@@ -140,7 +140,9 @@ fn page(text: &str, is_json: bool) -> Answer {
     Answer { url: Url::parse("https://host.test/simple/tiny-plugin/").unwrap(), is_json, text: text.to_string() }
 }
 
-const FILE: &str = "tiny_plugin-1.2+3-py3-none-manylinux_2_27_x86_64.whl";
+fn pick<'a>(links: &'a [page::Link], sha256: &str) -> Option<&'a page::Link> {
+    page::pick(links, &piece(sha256), TARGET)
+}
 
 #[test]
 fn a_json_page_is_read() {
@@ -156,7 +158,7 @@ fn a_json_page_is_read() {
         assert_eq!(all[1].file, FILE);
         assert_eq!(all[1].url.as_str(), "https://host.test/packages/x.whl?a=b");
         assert_eq!(all[1].sha256.as_deref(), Some("ab"));
-        assert_eq!(pick(&all, &manifest(b"")), Some(&all[1]));
+        assert_eq!(pick(&all, ""), Some(&all[1]));
     }
 }
 
@@ -175,7 +177,7 @@ fn an_html_page_is_read() {
     );
     assert_eq!(all[1].sha256.as_deref(), Some("abcd"));
     assert_eq!(all[0].url.as_str(), "https://host.test/simple/tiny-plugin/other.whl");
-    assert_eq!(pick(&all, &manifest(b"")), Some(&all[1]));
+    assert_eq!(pick(&all, ""), Some(&all[1]));
 }
 
 #[test]
@@ -207,34 +209,33 @@ fn a_page_that_is_broken_lists_nothing_and_ends() {
 }
 
 #[test]
-fn a_wheel_under_another_name_is_known_by_its_hash_or_by_project_version_and_processor() {
-    let wheel = manifest(b"x");
+fn a_wheel_under_another_name_is_known_by_its_hash_or_by_project_version_and_machine() {
     let choose = |files: &[&str]| {
         let text: String = files.iter().map(|file| format!("<a href='{file}'>x</a>")).collect();
-        pick(&links(&page(&text, false)), &wheel).map(|link| link.file.clone())
+        pick(&links(&page(&text, false)), "abc").map(|link| link.file.clone())
     };
     let like = "Tiny-Plugin-1.2+3-py3-none-linux_x86_64.whl";
-    let hashed = format!("renamed.whl#sha256={}", wheel.sha256);
-    assert_eq!(choose(&[like, &hashed, FILE]).unwrap(), FILE);
-    assert_eq!(choose(&[like, &hashed]).unwrap(), "renamed.whl");
+    assert_eq!(choose(&[like, "renamed.whl#sha256=ABC", FILE]).unwrap(), FILE);
+    assert_eq!(choose(&[like, "renamed.whl#sha256=ABC"]).unwrap(), "renamed.whl");
     assert_eq!(choose(&[like]).unwrap(), like);
-    for other in ["tiny_plugin-1.2+3-py3-none-macosx_x86_64.whl", "tiny_plugin-1.2+31-py3-none-linux_x86_64.whl"] {
-        assert_eq!(choose(&[other]), None);
+    for other in [
+        "tiny_plugin-1.2+3-py3-none-macosx_x86_64.whl",
+        "tiny_plugin-1.2+31-py3-none-linux_x86_64.whl",
+        "tiny_plugin-1.2+3.1-py3-none-linux_x86_64.whl",
+        "tiny_plugin-1.2+3-py3-none-linux_aarch64.whl",
+        "tiny_plugin-1.2+3-py3-none-linux_x86_64.tar.gz",
+    ] {
+        assert_eq!(choose(&[other]), None, "{other}");
     }
 }
 
 #[test]
-fn the_manifest_has_the_cpu_plugin_for_linux_and_says_what_to_do_elsewhere() {
-    assert_eq!(Wheel::find("cpu", "linux", "x86_64").unwrap().sha256, CPU.sha256);
-    let arm = Wheel::find("cpu", "linux", "aarch64").unwrap();
-    assert!(arm.file.contains("aarch64") && arm.library() == "xla_cpu_pjrt.so");
-    for (platform, os, arch) in [("cpu", "macos", "aarch64"), ("abc-d", "linux", "x86_64")] {
-        let error = Wheel::find(platform, os, arch).unwrap_err();
-        assert_eq!(error.kind(), Kind::PluginNotFound);
-        let variable = if platform == "cpu" { "PJRT_PLUGIN_PATH_CPU" } else { "PJRT_PLUGIN_PATH_ABC_D" };
-        assert!(error.hints()[0].contains(variable), "{error}");
-    }
-    for wheel in &super::super::WHEELS {
-        assert!(wheel.sha256.len() == 64 && wheel.file.ends_with(&format!("{}.whl", wheel.arch)));
-    }
+fn of_several_wheels_of_a_version_the_one_for_the_newest_python_is_taken() {
+    let files = ["libtpu-0.0.1-cp311-cp311-win_amd64.whl", "libtpu-0.0.1-cp312-cp312-win_amd64.whl"];
+    let text: String = files.iter().map(|file| format!("<a href='{file}'>x</a>")).collect();
+    let piece = Piece { project: "libtpu".to_string(), version: "0.0.1".to_string(), ..Piece::default() };
+    let all = links(&page(&text, false));
+    let windows = Target { os: "windows", arch: "x86_64" };
+    assert_eq!(page::pick(&all, &piece, windows).unwrap().file, files[1]);
+    assert_eq!(page::pick(&all, &piece, TARGET), None);
 }

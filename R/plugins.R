@@ -1,0 +1,68 @@
+#' The plugins on this machine
+#'
+#' Lists the plugins that [pjrt_plugin()] can use without a download, in the order in which it takes them: the first row of
+#' a platform is the one that is used. Nothing is loaded or fetched.
+#'
+#' @return A data frame with a row for each plugin:
+#' * `platform`: the name to use it by.
+#' * `path`: its library.
+#' * `source`: what names it: an environment variable, [pjrt_register_plugin()], this package's cache (and where what is
+#'   there came from), or where it was found.
+#' * `version`: its version, `NA` where that is not known.
+#' * `api_version`: the version of the PJRT C API that it speaks, `NA` where only loading it would tell.
+#' * `size`: bytes of its files; of a plugin outside the cache, of its library.
+#' * `loaded`: whether this session has loaded it.
+#' @seealso [install_pjrt()], [uninstall_pjrt()], [pjrt_sitrep()]
+#' @examples
+#' pjrt_plugins()
+#' @export
+pjrt_plugins <- function() {
+  all <- rbind(given_plugins(), registered_plugins(), cached_plugins(), found_plugins())
+  all <- all[!duplicated(all[c("platform", "path")]), , drop = FALSE]
+  files <- normalizePath(all$path, mustWork = FALSE)
+  loaded <- loaded_plugins()
+  which <- match(paste(all$platform, files), paste(loaded$platform, loaded$path))
+  known <- is.na(all$api_version)
+  all$api_version[known] <- loaded$api_version[which][known]
+  all$size[is.na(all$size)] <- file.size(all$path[is.na(all$size)])
+  all$loaded <- !is.na(which)
+  all <- all[c("platform", "path", "source", "version", "api_version", "size", "loaded")]
+  all <- all[order(match(all$platform, known_platforms), all$platform), , drop = FALSE]
+  row.names(all) <- NULL
+  all
+}
+
+# A data frame of plugins, as each way to find them gives it.
+plugin_table <- function(platform = character(), path = character(), source = character(), version = NA_character_,
+                         api_version = NA_character_, size = NA_real_) {
+  n <- length(platform)
+  data.frame(
+    platform = platform, path = path, source = rep_len(source, n), version = rep_len(version, n),
+    api_version = rep_len(api_version, n), size = rep_len(size, n)
+  )
+}
+
+# The plugins that environment variables name.
+given_plugins <- function() {
+  variables <- Sys.getenv()
+  given <- variables[startsWith(names(variables), "PJRT_PLUGIN_PATH_") & nzchar(variables)]
+  plugin_table(tolower(sub("^PJRT_PLUGIN_PATH_", "", names(given))), unname(as.character(given)), names(given))
+}
+
+cached_plugins <- function() {
+  all <- call_native(ffi_plugins_cached, cache_dir())
+  plugin_table(all$platform, all$path, sprintf("cache (from %s)", all$source), all$version, all$api_version, all$size)
+}
+
+# The plugins that this session has loaded.
+loaded_plugins <- function() {
+  platforms <- sort(names(the$plugins))
+  describe <- function(platform) {
+    plugin <- the$plugins[[platform]]
+    plugin_table(
+      platform, call_native(ffi_plugin_file, plugin), "loaded",
+      api_version = paste(unlist(pjrt_api_version(plugin)), collapse = ".")
+    )
+  }
+  do.call(rbind, c(list(plugin_table()), lapply(platforms, describe)))
+}

@@ -1,0 +1,103 @@
+//! A line on the console that tells how far a download is.
+
+use extendr_api::prelude::*;
+use std::time::{Duration, Instant};
+
+/// Shortest time between two lines.
+const PAUSE: Duration = Duration::from_millis(100);
+const WIDTH: usize = 24;
+
+/// A progress bar, drawn over itself. It draws nothing when it is not to be shown.
+pub struct Bar<'a> {
+    name: &'a str,
+    visible: bool,
+    /// When the first byte came, and how many were there before.
+    start: Option<(Instant, u64)>,
+    drawn_at: Option<Instant>,
+    /// What the line on the console says, and its length.
+    drawn_done: u64,
+    drawn: usize,
+}
+
+impl<'a> Bar<'a> {
+    pub fn new(name: &'a str, visible: bool) -> Self {
+        Bar { name, visible, start: None, drawn_at: None, drawn_done: 0, drawn: 0 }
+    }
+
+    /// Draws the bar, unless it has just been drawn.
+    pub fn show(&mut self, done: u64, total: Option<u64>) {
+        let due = self.drawn_at.is_none_or(|at| at.elapsed() >= PAUSE) || total == Some(done);
+        if !self.visible || done == 0 || done == self.drawn_done || !due {
+            return;
+        }
+        let (start, before) = *self.start.get_or_insert((Instant::now(), done));
+        let line = line(self.name, done, total, done.saturating_sub(before), start.elapsed());
+        // Blanks cover what is left of a longer line before.
+        let blanks = self.drawn.saturating_sub(line.len());
+        reprint!("\r{line}{:blanks$}", "");
+        (self.drawn_at, self.drawn_done, self.drawn) = (Some(Instant::now()), done, line.len());
+    }
+
+    /// Ends the line.
+    pub fn finish(&mut self) {
+        if self.drawn > 0 {
+            reprint!("\n");
+        }
+    }
+}
+
+/// The line: `arrived` are the bytes that came in `time`.
+fn line(name: &str, done: u64, total: Option<u64>, arrived: u64, time: Duration) -> String {
+    let rate = arrived as f64 / time.as_secs_f64().max(0.001);
+    let speed = if arrived > 0 && time > PAUSE { format!(", {}/s", size(rate)) } else { String::new() };
+    let Some(total) = total.filter(|total| *total >= done) else {
+        return format!("{name} plugin: {}{speed}", size(done as f64));
+    };
+    let share = done as f64 / total.max(1) as f64;
+    let filled = (share * WIDTH as f64) as usize;
+    let left = if speed.is_empty() || done == total {
+        String::new()
+    } else {
+        format!(", {} left", duration((total - done) as f64 / rate))
+    };
+    format!(
+        "{name} plugin [{:=<filled$}{:empty$}] {:3.0}% of {}{speed}{left}",
+        "",
+        "",
+        (share * 100.0).floor(),
+        size(total as f64),
+        empty = WIDTH - filled
+    )
+}
+
+fn size(bytes: f64) -> String {
+    match bytes {
+        b if b < 1e6 => format!("{:.0} kB", b / 1e3),
+        b if b < 1e9 => format!("{:.0} MB", b / 1e6),
+        b => format!("{:.1} GB", b / 1e9),
+    }
+}
+
+fn duration(seconds: f64) -> String {
+    match seconds {
+        s if s < 60.0 => format!("{s:.0} s"),
+        s if s < 3600.0 => format!("{:.0} min", s / 60.0),
+        s => format!("{:.1} h", s / 3600.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_tells_how_far_the_work_is_and_how_long_it_takes() {
+        let second = Duration::from_secs(1);
+        let half = line("cuda", 1_000_000_000, Some(2_000_000_000), 100_000_000, second * 10);
+        assert_eq!(half, "cuda plugin [============            ]  50% of 2.0 GB, 10 MB/s, 2 min left");
+        let end = line("cpu", 63_000_000, Some(63_000_000), 63_000_000, second);
+        assert_eq!(end, "cpu plugin [========================] 100% of 63 MB, 63 MB/s");
+        assert_eq!(line("cpu", 500_000, None, 0, Duration::ZERO), "cpu plugin: 500 kB");
+        assert_eq!(line("cpu", 5, Some(3), 0, Duration::ZERO), "cpu plugin: 0 kB");
+    }
+}
