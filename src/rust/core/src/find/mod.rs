@@ -143,20 +143,18 @@ impl Search {
         if !self.seen.insert(file.clone()) {
             return self.findings.found.iter().any(|found| found.path == file);
         }
-        let needed = match library::inspect(&file) {
-            Ok(library) if library.is_plugin => library.needed,
-            Ok(_) => return false,
-            Err(error) => {
-                self.skip(&file, error.message(), Some(claim));
-                return false;
-            }
-        };
-        if file.to_str().is_none() {
-            self.skip(&file, "its path is no UTF-8 text", Some(claim));
+        let inspected = library::inspect(&file);
+        if inspected.as_ref().is_ok_and(|library| !library.is_plugin) {
             return false;
         }
-        let platform = claim.platform.clone().unwrap_or_else(|| names::of_library(&file, &needed));
-        if let Some(reason) = trust::objection(&file, claim.named) {
+        let needed = inspected.as_ref().map_or(&[][..], |library| &library.needed);
+        let platform = claim.platform.clone().unwrap_or_else(|| names::of_library(&file, needed));
+        let reason = match inspected {
+            Err(error) => Some(error.message().to_string()),
+            Ok(_) if file.to_str().is_none() => Some("its path is no UTF-8 text".to_string()),
+            Ok(_) => trust::objection(&file, claim.named),
+        };
+        if let Some(reason) = reason {
             self.findings.skipped.push(Skipped { path: file, platform: Some(platform), reason });
             return false;
         }

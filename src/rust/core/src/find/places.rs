@@ -35,7 +35,7 @@ pub(super) fn all(machine: &Machine) -> (Vec<Place>, Vec<(PathBuf, &'static str)
     for path in machine.paths("PJRT_PLUGIN_PATH") {
         match machine.absolute(&path) {
             Some(path) => places.add("PJRT_PLUGIN_PATH", Kind::Plugins, [path]),
-            None => places.refused.push((path, "the entry of PJRT_PLUGIN_PATH is no absolute path")),
+            None => places.refused.push((path, "entries of PJRT_PLUGIN_PATH must be absolute paths")),
         }
     }
     places.add("TPU_LIBRARY_PATH", Kind::Tpu, machine.path("TPU_LIBRARY_PATH"));

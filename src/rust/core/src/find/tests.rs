@@ -350,7 +350,7 @@ fn folders_of_plugins_hold_them_by_name() {
     let paths = format!("~/none:relative:{}:{}:", machine.path("plugins").display(), file.display());
     let machine = machine.with_text("PJRT_PLUGIN_PATH", &paths);
     assert_eq!(machine.platforms(), ["metal", "tt", "cpu", "abc", "tpu", "intel"]);
-    assert_eq!(machine.reasons(), ["the entry of PJRT_PLUGIN_PATH is no absolute path", "nothing is there"]);
+    assert_eq!(machine.reasons(), ["entries of PJRT_PLUGIN_PATH must be absolute paths", "nothing is there"]);
     machine.plugin("home/mine/libpjrt_cuda.so");
     let machine = machine.with_text("PJRT_PLUGIN_PATH", "~/mine");
     assert_eq!(machine.platforms(), ["cuda"]);
