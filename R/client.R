@@ -84,7 +84,8 @@ plugin_client_create <- function(plugin, platform, options = list()) {
     }
     return(known)
   }
-  defaults <- default_client_options(platform)
+  defaults <- c(registered_options(platform), default_client_options(platform))
+  defaults <- defaults[!duplicated(names(defaults))]
   client <- new_client(plugin, c(options, defaults[setdiff(names(defaults), names(options))]))
   debug_message("created the client for ", platform)
   register_client(client, platform)

@@ -119,10 +119,10 @@ check_string <- function(x, name) {
 }
 
 # Also that it can be looked up under this name, and in the environment.
-check_platform <- function(x) {
-  check_string(x, "platform")
+check_platform <- function(x, name = "platform") {
+  check_string(x, name)
   if (!validUTF8(x) || nchar(x, "bytes") > 100L) {
-    abort_input("`platform` must be the name of a platform, such as \"cpu\".")
+    abort_input("`", name, "` must be the name of a platform, such as \"cpu\".")
   }
 }
 

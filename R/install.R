@@ -111,8 +111,9 @@ uninstall_pjrt <- function(platforms = NULL, version = NULL) {
 #' Whether plugins are on this machine
 #'
 #' @param platforms Platforms' names; by default that of `PJRT_PLATFORM`, or `"cpu"`.
-#' @return `TRUE` when a plugin for each of them is in the cache or named by `PJRT_PLUGIN_PATH_<PLATFORM>`, else
-#'   `FALSE`. Nothing is loaded or fetched.
+#' @return `TRUE` when [pjrt_plugin()] finds a plugin for each of them without a download: named by
+#'   `PJRT_PLUGIN_PATH_<PLATFORM>` or [pjrt_register_plugin()], in the cache, or elsewhere on the machine. Else `FALSE`.
+#'   Nothing is loaded or fetched.
 #' @examples
 #' plugins_downloaded("cpu")
 #' @export
@@ -121,18 +122,18 @@ plugins_downloaded <- function(platforms = NULL) {
   check_platforms(platforms)
   has_plugin <- function(platform) {
     given <- given_plugin_path(platform)
-    if (nzchar(given)) file.exists(given) else !is.null(cached_plugin_path(platform))
+    if (nzchar(given)) file.exists(given) else !is.null(local_plugin_path(platform))
   }
   all(vapply(platforms, has_plugin, logical(1L)))
 }
 
-# The library of a platform's plugin: the file that the user names, the one in the cache, or one fetched now.
+# The library of a platform's plugin: the file that the user names, one that is on the machine, or one fetched now.
 plugin_path <- function(platform) {
   given <- given_plugin_path(platform)
   if (nzchar(given)) {
     return(given)
   }
-  cached_plugin_path(platform) %||% {
+  local_plugin_path(platform) %||% {
     if (!can_fetch(platform)) {
       abort_no_plugin(platform)
     }
@@ -226,7 +227,8 @@ ask_to_fetch <- function(platform) {
     sprintf("There is no plugin for platform '%s' on this machine.", platform), "plugin_not_found",
     hints = c(
       "Fetch it with pjrt::install_pjrt(), or set PJRT_INSTALL=1 to have that done on first use.",
-      sprintf("Or set %s to the library of a plugin that you have.", plugin_path_variable(platform))
+      sprintf("Or set %s to the library of a plugin that you have.", plugin_path_variable(platform)),
+      where_looked(platform)
     ),
     platform = platform
   )
@@ -240,6 +242,9 @@ abort_no_plugin <- function(platform) {
   }
   pjrt_abort(
     message, "plugin_not_found",
-    hints = sprintf("Set %s to the library of a plugin for it.", plugin_path_variable(platform)), platform = platform
+    hints = c(
+      sprintf("Set %s to the library of a plugin for it.", plugin_path_variable(platform)), where_looked(platform)
+    ),
+    platform = platform
   )
 }

@@ -9,6 +9,9 @@
 #' * `PJRT_CPU_DEVICE_COUNT`: the number of devices of the CPU client, 1 when unset.
 #' * `PJRT_CPU_THREADS`: the number of threads that run programs on the CPU, one for each processor when unset.
 #' * `PJRT_PLUGIN_PATH_<PLATFORM>`: the plugin's library, e.g. `PJRT_PLUGIN_PATH_CPU`. Wins over everything else.
+#' * `PJRT_PLUGIN_PATH`: folders with plugins, separated as in `PATH`.
+#' * `PJRT_DISCOVER`: `0` looks for no other plugins on this machine than those that variables and
+#'   [pjrt_register_plugin()] name; see [pjrt_plugin()].
 #' * `PJRT_INSTALL`: `1` fetches a missing plugin without asking, `0` never does. When unset, interactive sessions ask
 #'   and others fail. See [install_pjrt()].
 #' * `PJRT_DEBUG`: when not empty, messages tell what is loaded and created.

@@ -2,9 +2,31 @@
 #'
 #' A plugin is the library that drives one kind of device. It is loaded once per session and stays loaded.
 #'
-#' The library is looked for in this order: the file that the environment variable `PJRT_PLUGIN_PATH_<PLATFORM>` names
-#' (e.g. `PJRT_PLUGIN_PATH_CPU`), the package's cache, and, for platforms that [install_pjrt()] knows, the Python
-#' package index, as far as `PJRT_INSTALL` allows.
+#' The library is looked for in this order:
+#' 1. The file that the environment variable `PJRT_PLUGIN_PATH_<PLATFORM>` names, e.g. `PJRT_PLUGIN_PATH_CPU`.
+#' 2. The one that [pjrt_register_plugin()] named.
+#' 3. The package's cache.
+#' 4. What is on the machine already, see below.
+#' 5. For platforms that [install_pjrt()] knows, the Python package index, as far as `PJRT_INSTALL` allows.
+#'
+#' @section Plugins on the machine:
+#' These places count, the first one first:
+#' * The folders that `PJRT_PLUGIN_PATH` lists, separated as in `PATH`: the plugins in them and in the folders in
+#'   them. The platform is taken from the name of the file, such as `pjrt_c_api_cpu_plugin.so`, `libpjrt_metal.dylib` or
+#'   `pjrt-plugin-<platform>.so`.
+#' * The library that `TPU_LIBRARY_PATH` names.
+#' * Python's packages: those of the active virtual environment (`VIRTUAL_ENV`), of the interpreter that
+#'   `RETICULATE_PYTHON` names, of `RETICULATE_PYTHON_ENV`, of the active conda environment (`CONDA_PREFIX`), of `python3`
+#'   on the `PATH`, of the user, and of reticulate's default environments. Plugins are what packages announce as
+#'   entry points `jax_plugins` and `xla_plugins`, what lies in the packages of these names, and the libraries of
+#'   `libtpu` and `libneuronxla`. Of two packages for a platform the newer counts. No Python is run or needed.
+#' * The system's Python packages and libraries, and those of AWS Neuron.
+#'
+#' A platform of whose name nothing is known is used by the name of its entry point, in lower case: one called `MyAccel`
+#' is `pjrt_plugin("myaccel")`. Libraries are looked into, and only the one to be used is loaded. A library is not taken
+#' when every user of the machine can write to it or to its folder, or when it belongs to a user who is neither you
+#' nor root, unless `PJRT_PLUGIN_PATH` lists its folder. `PJRT_DISCOVER=0` keeps to what `PJRT_PLUGIN_PATH` and
+#' `TPU_LIBRARY_PATH` name.
 #'
 #' @param platform The platform's name, e.g. `"cpu"` or `"cuda"`.
 #' @param x A platform's name or a `PJRTPlugin`.
@@ -12,7 +34,7 @@
 #' @section Errors:
 #' `pjrt_error_plugin_not_found` when no plugin can be found for the platform, `pjrt_error_plugin_invalid` when the file
 #' found is no plugin that can be used.
-#' @seealso [plugin_attributes()], [pjrt_client()], [install_pjrt()]
+#' @seealso [pjrt_register_plugin()], [plugin_attributes()], [pjrt_client()], [install_pjrt()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' plugin <- pjrt_plugin("cpu")
 #' plugin

@@ -17,7 +17,7 @@
 #' pjrt_plugins()
 #' @export
 pjrt_plugins <- function() {
-  all <- rbind(given_plugins(), registered_plugins(), cached_plugins(), found_plugins())
+  all <- rbind(given_plugins(), as_plugin_table(registered_plugins()), cached_plugins(), as_plugin_table(found_plugins()))
   all <- all[!duplicated(all[c("platform", "path")]), , drop = FALSE]
   files <- normalizePath(all$path, mustWork = FALSE)
   loaded <- loaded_plugins()
@@ -40,6 +40,10 @@ plugin_table <- function(platform = character(), path = character(), source = ch
     platform = platform, path = path, source = rep_len(source, n), version = rep_len(version, n),
     api_version = rep_len(api_version, n), size = rep_len(size, n)
   )
+}
+
+as_plugin_table <- function(found) {
+  plugin_table(found$platform, found$path, found$source, found$version)
 }
 
 # The plugins that environment variables name.

@@ -1,6 +1,7 @@
 # What lives as long as the session: the plugins and clients in use, by platform.
 the <- new.env(parent = emptyenv())
 the$plugins <- new.env(parent = emptyenv())
+the$registered <- list()
 the$clients <- new.env(parent = emptyenv())
 the$devices <- new.env(parent = emptyenv())
 the$platforms <- new.env(parent = emptyenv())

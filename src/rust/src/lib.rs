@@ -21,6 +21,7 @@ mod device;
 mod dtype;
 mod executable;
 mod execute;
+mod find;
 mod inspect;
 mod install;
 mod memory;
@@ -44,6 +45,7 @@ extendr_module! {
     use compile;
     use device;
     use executable;
+    use find;
     use execute;
     use inspect;
     use install;

@@ -12,6 +12,12 @@ fn plugin_load(path: &str) -> Outcome<Robj> {
     Ok(handle::object(Plugin::load(Path::new(path))?))
 }
 
+/// The file that the plugin was loaded from.
+#[extendr]
+fn plugin_file(plugin: Robj) -> Outcome<Robj> {
+    Ok(get(&plugin)?.path().to_string_lossy().as_ref().into())
+}
+
 /// Major and minor version of the plugin's C API.
 #[extendr]
 fn plugin_version(plugin: Robj) -> Outcome<Robj> {
@@ -54,6 +60,7 @@ fn value_to_r(value: &Value) -> Robj {
 extendr_module! {
     mod plugin;
     fn plugin_load;
+    fn plugin_file;
     fn plugin_version;
     fn plugin_attributes;
 }

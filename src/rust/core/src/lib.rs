@@ -15,6 +15,7 @@ mod element;
 pub mod event;
 pub mod executable;
 pub mod execute;
+pub mod find;
 pub mod hlo;
 pub mod host;
 pub mod inspect;

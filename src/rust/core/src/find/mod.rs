@@ -1,0 +1,175 @@
+//! Finding the plugins that are on the machine already: in folders that the user names, in Python packages, and among the
+//! system's libraries. Nothing is loaded or run, and nothing that others can write to is taken.
+//!
+//! `places` knows where to look and in what order, `python` where a Python has its packages, `packages` which of them
+//! hold plugins, `names` what platform a plugin is for, and `trust` whom a library may come from.
+
+mod machine;
+mod names;
+mod packages;
+mod places;
+mod python;
+#[cfg(all(test, unix))]
+mod tests;
+mod trust;
+
+use crate::library;
+use machine::{list, name, Machine};
+use places::Kind;
+pub use places::Place;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+/// Most libraries in one folder that are opened.
+const MOST_LIBRARIES: usize = 1000;
+
+/// A plugin on this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    pub platform: String,
+    /// The library, with no links in its path.
+    pub path: PathBuf,
+    /// Where it comes from, for people: "Python package jax-cuda13-pjrt".
+    pub source: String,
+    /// The folder that was looked at; for a Python package the one that all packages are in.
+    pub folder: PathBuf,
+    /// The version of the package that brought it.
+    pub version: Option<String>,
+}
+
+/// Something that is not taken for a plugin, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skipped {
+    pub path: PathBuf,
+    pub platform: Option<String>,
+    pub reason: String,
+}
+
+/// What came of looking.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Findings {
+    /// The plugins; of those for one platform, the first is the one to use.
+    pub found: Vec<Found>,
+    pub skipped: Vec<Skipped>,
+    /// Where was looked.
+    pub places: Vec<Place>,
+}
+
+/// Looks for plugins on this machine.
+pub fn find() -> Findings {
+    look(&Machine::this())
+}
+
+fn look(machine: &Machine) -> Findings {
+    let (places, refused) = places::all(machine);
+    let mut search = Search::default();
+    for (path, reason) in refused {
+        search.skip(&path, reason, None);
+    }
+    for place in places {
+        search.look_at(place);
+    }
+    search.findings
+}
+
+/// What is known of a library before it is opened.
+struct Claim {
+    /// `None` leaves it to the library's name.
+    platform: Option<String>,
+    source: String,
+    folder: PathBuf,
+    version: Option<String>,
+    /// The user named the place for plugins.
+    named: bool,
+}
+
+#[derive(Default)]
+struct Search {
+    findings: Findings,
+    /// Folders and libraries seen, so that none is looked at twice.
+    seen: HashSet<PathBuf>,
+}
+
+impl Search {
+    fn look_at(&mut self, place: Place) {
+        let named = matches!(place.kind, Kind::Plugins | Kind::Tpu);
+        let (path, kind) = (place.path.clone(), place.kind);
+        let claim = Claim {
+            platform: (kind == Kind::Tpu).then(|| "tpu".to_string()),
+            source: place.source.clone(),
+            folder: path.clone(),
+            version: None,
+            named,
+        };
+        let Ok(real) = path.canonicalize() else {
+            if named {
+                self.skip(&path, "nothing is there", Some(&claim));
+            }
+            return;
+        };
+        if real.is_dir() {
+            if !self.seen.insert(real) {
+                return;
+            }
+            self.findings.places.push(place);
+        }
+        match kind {
+            Kind::Site => packages::search(&path, self),
+            Kind::Libraries => self.offer_all(list(&path).iter().filter(|file| names::is_plugins(name(file))), &claim),
+            Kind::Plugins if path.is_dir() => {
+                let entries = list(&path);
+                let inner: Vec<_> = entries.iter().filter(|path| path.is_dir()).flat_map(|path| list(path)).collect();
+                self.offer_all(entries.iter().chain(&inner), &claim);
+            }
+            Kind::Plugins | Kind::Tpu => {
+                self.offer(&path, &claim);
+            }
+        }
+    }
+
+    fn offer_all<'a>(&mut self, files: impl Iterator<Item = &'a PathBuf>, claim: &Claim) {
+        let libraries = files.filter(|file| names::is_library(file));
+        libraries.take(MOST_LIBRARIES).for_each(|file| {
+            self.offer(file, claim);
+        });
+    }
+
+    /// Takes the library if it is a plugin and may be trusted; tells whether it is one that is known.
+    fn offer(&mut self, path: &Path, claim: &Claim) -> bool {
+        let Ok(file) = path.canonicalize() else { return false };
+        if !file.is_file() {
+            return false;
+        }
+        if !self.seen.insert(file.clone()) {
+            return self.findings.found.iter().any(|found| found.path == file);
+        }
+        let inspected = library::inspect(&file);
+        if inspected.as_ref().is_ok_and(|library| !library.is_plugin) {
+            return false;
+        }
+        let needed = inspected.as_ref().map_or(&[][..], |library| &library.needed);
+        let platform = claim.platform.clone().unwrap_or_else(|| names::of_library(&file, needed));
+        let reason = match inspected {
+            Err(error) => Some(error.message().to_string()),
+            Ok(_) if file.to_str().is_none() => Some("its path is no UTF-8 text".to_string()),
+            Ok(_) => trust::objection(&file, claim.named),
+        };
+        if let Some(reason) = reason {
+            self.findings.skipped.push(Skipped { path: file, platform: Some(platform), reason });
+            return false;
+        }
+        self.findings.found.push(Found {
+            platform,
+            path: file,
+            source: claim.source.clone(),
+            folder: claim.folder.clone(),
+            version: claim.version.clone(),
+        });
+        true
+    }
+
+    fn skip(&mut self, path: &Path, reason: &str, claim: Option<&Claim>) {
+        let platform = claim.and_then(|claim| claim.platform.clone());
+        self.findings.skipped.push(Skipped { path: path.to_path_buf(), platform, reason: reason.to_string() });
+    }
+}

@@ -1,0 +1,192 @@
+//! Plugins in a folder with Python packages: those that entry points name, those in the namespaces of plugins, and
+//! packages known to hold one. No Python is run.
+
+use super::machine::{list, name, numbers, read};
+use super::names;
+use super::{Claim, Search};
+use std::cmp::Reverse;
+use std::path::{Path, PathBuf};
+
+/// The groups of entry points that name plugins; the namespaces have the same names.
+const GROUPS: [&str; 2] = ["jax_plugins", "xla_plugins"];
+/// Packages with a plugin that no entry point names.
+const KNOWN: [(&str, &str); 2] = [("libtpu", "libtpu.so"), ("libneuronxla", "libneuronpjrt.so")];
+/// Most folders that the `.pth` files of one add.
+const MOST_ADDED: usize = 100;
+/// Most libraries of one package that are opened.
+const MOST_LIBRARIES: usize = 100;
+
+/// An installed package, by the folder that describes it.
+struct Distribution {
+    folder: PathBuf,
+    name: String,
+    version: String,
+}
+
+/// A name, and the module it stands for.
+struct Entry<'a> {
+    name: String,
+    module: String,
+    distribution: Option<&'a Distribution>,
+}
+
+/// Looks at the packages in `site`.
+pub(super) fn search(site: &Path, search: &mut Search) {
+    let mut folders = vec![site.to_path_buf()];
+    folders.extend(added(site));
+    let distributions: Vec<_> = folders.iter().flat_map(|folder| distributions(folder)).collect();
+    for entry in entries(&folders, &distributions) {
+        offer_entry(&entry, &folders, site, search);
+    }
+    for (package, library) in KNOWN {
+        let owner = owner(package, &distributions);
+        let claim = claim(names::of_entry_point(package), package, owner, site);
+        folders.iter().any(|folder| search.offer(&folder.join(package).join(library), &claim));
+    }
+}
+
+/// Offers the first plugin of the entry's module, or else of all its package.
+fn offer_entry(entry: &Entry<'_>, folders: &[PathBuf], site: &Path, search: &mut Search) {
+    let claim = claim(names::of_entry_point(&entry.name), &entry.module, entry.distribution, site);
+    let modules = folders.iter().filter_map(|folder| module_folder(folder, &entry.module));
+    let mut libraries: Vec<PathBuf> = modules.flat_map(|folder| libraries(&folder)).collect();
+    libraries.extend(entry.distribution.map(recorded).unwrap_or_default());
+    let found = libraries.iter().take(MOST_LIBRARIES).any(|library| search.offer(library, &claim));
+    if !found && entry.distribution.is_some() && libraries.is_empty() {
+        search.skip(&site.join(entry.module.replace('.', "/")), "no library is there", Some(&claim));
+    }
+}
+
+fn claim(platform: String, module: &str, distribution: Option<&Distribution>, site: &Path) -> Claim {
+    let package = distribution.map_or(module, |distribution| &distribution.name);
+    Claim {
+        platform: Some(platform),
+        source: format!("Python package {package}"),
+        folder: site.to_path_buf(),
+        version: distribution.map(|distribution| distribution.version.clone()),
+        named: false,
+    }
+}
+
+/// The plugins that packages speak of, newest first where they are of one kind.
+fn entries<'a>(folders: &[PathBuf], distributions: &'a [Distribution]) -> Vec<Entry<'a>> {
+    let mut entries = Vec::new();
+    for distribution in distributions {
+        let text = read(&distribution.folder.join("entry_points.txt")).unwrap_or_default();
+        for (name, module) in entry_points(&text) {
+            entries.push(Entry { name, module, distribution: Some(distribution) });
+        }
+    }
+    for group in GROUPS {
+        for folder in folders.iter().flat_map(|folder| list(&folder.join(group))).filter(|path| path.is_dir()) {
+            let module = format!("{group}.{}", name(&folder));
+            if !entries.iter().any(|entry| entry.module == module) {
+                let distribution = owner(name(&folder), distributions);
+                entries.push(Entry { name: name(&folder).to_string(), module, distribution });
+            }
+        }
+    }
+    entries.sort_by_cached_key(|entry| {
+        let version = entry.distribution.map(|distribution| numbers(&distribution.version));
+        Reverse((numbers(&entry.name), version))
+    });
+    entries
+}
+
+/// Names and modules of the entry points for plugins, in a file of Python's INI format.
+fn entry_points(text: &str) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let mut inside = false;
+    for line in text.lines().map(str::trim).filter(|line| !line.starts_with(['#', ';'])) {
+        if let Some(section) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+            inside = GROUPS.contains(&section.trim());
+        } else if let Some((name, object)) = line.split_once('=').filter(|_| inside) {
+            // "module:function [extra]"
+            let module = object.split([':', '[']).next().unwrap_or_default().trim();
+            if is_module(module) {
+                found.push((name.trim().to_string(), module.to_string()));
+            }
+        }
+    }
+    found
+}
+
+/// Whether this is a module's name; no part of it can lead out of the folder.
+fn is_module(text: &str) -> bool {
+    text.split('.').all(|part| !part.is_empty() && part.chars().all(|c| c.is_alphanumeric() || c == '_'))
+}
+
+/// The folder of a module, or of the package that a module of one file is in.
+fn module_folder(site: &Path, module: &str) -> Option<PathBuf> {
+    let path = site.join(module.replace('.', "/"));
+    if path.is_dir() {
+        return Some(path);
+    }
+    path.parent().filter(|parent| *parent != site && path.with_extension("py").is_file()).map(Path::to_path_buf)
+}
+
+/// The libraries in a folder and, after those, in the folders in it.
+fn libraries(folder: &Path) -> Vec<PathBuf> {
+    let entries = list(folder);
+    let inner = entries.iter().filter(|path| path.is_dir()).flat_map(|path| list(path));
+    entries.iter().cloned().chain(inner).filter(|path| names::is_library(path)).collect()
+}
+
+/// The libraries that a package says it brought.
+fn recorded(distribution: &Distribution) -> Vec<PathBuf> {
+    let Some(site) = distribution.folder.parent() else { return Vec::new() };
+    let record = read(&distribution.folder.join("RECORD")).unwrap_or_default();
+    let files = record.lines().filter_map(|line| line.split(',').next()).map(Path::new);
+    let inside = |path: &&Path| {
+        let mut parts = path.components();
+        names::is_library(path) && parts.all(|part| matches!(part, std::path::Component::Normal(_)))
+    };
+    files.filter(inside).map(|path| site.join(path)).collect()
+}
+
+/// The packages installed in a folder.
+fn distributions(site: &Path) -> Vec<Distribution> {
+    let describe = |folder: PathBuf| {
+        let name = name(&folder).strip_suffix(".dist-info").or_else(|| name(&folder).strip_suffix(".egg-info"))?;
+        let mut parts = name.split('-');
+        let project = parts.next()?.replace('_', "-").to_lowercase();
+        let version = parts.next().unwrap_or_default().to_string();
+        Some(Distribution { name: project, version, folder })
+    };
+    list(site).into_iter().filter_map(describe).collect()
+}
+
+/// The package that a module's folder belongs to, by their names.
+fn owner<'a>(module: &str, distributions: &'a [Distribution]) -> Option<&'a Distribution> {
+    let module = module.replace('_', "-").to_lowercase();
+    let variant = format!("{module}-");
+    let named = |wanted: &dyn Fn(&str) -> bool| distributions.iter().find(|distribution| wanted(&distribution.name));
+    named(&|name| name == module).or_else(|| named(&|name| name.starts_with(&variant)))
+}
+
+/// The folders that `.pth` files add, as editable installs do. Lines of code in them are not run.
+fn added(site: &Path) -> Vec<PathBuf> {
+    let files = list(site).into_iter().filter(|path| path.extension().is_some_and(|end| end == "pth"));
+    let texts = files.filter_map(|path| read(&path));
+    let mut folders = Vec::new();
+    for text in texts {
+        let lines = text.lines().map(str::trim);
+        let paths = lines.filter(|line| !line.is_empty() && !line.starts_with('#') && !line.starts_with("import"));
+        folders.extend(paths.map(|line| site.join(line)).filter(|path| path.is_dir()));
+    }
+    folders.truncate(MOST_ADDED);
+    folders
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entry_points_of_plugins_are_read_and_no_others() {
+        let text = "[console_scripts]\nrun = a.b:main\n\n# none\n[ jax_plugins ]\nxla_cuda13 = jax_plugins.xla_cuda13\n\
+                    mine=my.module:start [extra]\nbad = ../../etc\nworse = \nno\n[xla_plugins]\nx = y\n[other]\nz = z\n";
+        let pairs = [("xla_cuda13", "jax_plugins.xla_cuda13"), ("mine", "my.module"), ("x", "y")];
+        assert_eq!(entry_points(text), pairs.map(|(name, module)| (name.to_string(), module.to_string())));
+    }
+}

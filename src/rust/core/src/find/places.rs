@@ -1,0 +1,102 @@
+//! Where plugins are looked for, in the order in which the places count.
+
+use super::machine::{list, name, Machine};
+use super::python;
+use std::path::{Path, PathBuf};
+
+/// Folders of the system with libraries.
+const LIBRARIES: [&str; 6] =
+    ["usr/local/lib", "usr/lib", "usr/lib64", "usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "lib"];
+
+/// A place where plugins may be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    pub path: PathBuf,
+    /// What made it a place, for people: "PJRT_PLUGIN_PATH".
+    pub source: String,
+    pub(super) kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A folder of plugins, or a plugin; the user's own choice.
+    Plugins,
+    /// The library for TPUs.
+    Tpu,
+    /// A folder with Python packages.
+    Site,
+    /// A folder of libraries of all kinds: only files named as plugins count.
+    Libraries,
+}
+
+/// All places of a machine, and entries of variables that make none, with the reason.
+pub(super) fn all(machine: &Machine) -> (Vec<Place>, Vec<(PathBuf, &'static str)>) {
+    let mut places = Places::default();
+    for path in machine.paths("PJRT_PLUGIN_PATH") {
+        match machine.absolute(&path) {
+            Some(path) => places.add("PJRT_PLUGIN_PATH", Kind::Plugins, [path]),
+            None => places.refused.push((path, "entries of PJRT_PLUGIN_PATH must be absolute paths")),
+        }
+    }
+    places.add("TPU_LIBRARY_PATH", Kind::Tpu, machine.path("TPU_LIBRARY_PATH"));
+    if may_discover(machine) {
+        places.add_pythons(machine);
+        places.add_system(machine);
+    }
+    (places.all, places.refused)
+}
+
+/// Whether anything is looked at that the user did not name for plugins.
+fn may_discover(machine: &Machine) -> bool {
+    machine.variable("PJRT_DISCOVER").is_none_or(|value| value != "0")
+}
+
+#[derive(Default)]
+struct Places {
+    all: Vec<Place>,
+    refused: Vec<(PathBuf, &'static str)>,
+}
+
+impl Places {
+    fn add(&mut self, source: &str, kind: Kind, paths: impl IntoIterator<Item = PathBuf>) {
+        self.all.extend(paths.into_iter().map(|path| Place { path, source: source.to_string(), kind }));
+    }
+
+    fn add_pythons(&mut self, machine: &Machine) {
+        let environment = |path: PathBuf| python::environment(&path);
+        let of_reticulate = |path: PathBuf| {
+            if path.is_dir() {
+                python::environment(&path)
+            } else {
+                python::interpreter(&path)
+            }
+        };
+        let mut add =
+            |source: &str, sites: Option<Vec<PathBuf>>| self.add(source, Kind::Site, sites.unwrap_or_default());
+        add("VIRTUAL_ENV", machine.path("VIRTUAL_ENV").map(environment));
+        add("RETICULATE_PYTHON", machine.path("RETICULATE_PYTHON").map(of_reticulate));
+        add("RETICULATE_PYTHON_ENV", python::reticulate_environment(machine).map(environment));
+        add("CONDA_PREFIX", machine.path("CONDA_PREFIX").map(environment));
+        add("python3", python::on_path(machine).map(|path| python::interpreter(&path)));
+        add("user site", Some(python::user_sites(machine)));
+        for path in python::reticulate_environments(machine) {
+            add("r-reticulate", Some(environment(path)));
+        }
+    }
+
+    fn add_system(&mut self, machine: &Machine) {
+        self.add("system", Kind::Site, python::environment(&machine.system("usr")));
+        let neuron = machine.system("opt/aws/neuron/lib");
+        self.add("AWS Neuron", Kind::Libraries, Some(neuron).filter(|path| path.is_dir()));
+        for environment in list(&machine.system("opt")).iter().filter(|path| is_neuron_environment(path)) {
+            self.add("AWS Neuron", Kind::Site, python::environment(environment));
+        }
+        let libraries = LIBRARIES.iter().map(|path| machine.system(path)).filter(|path| path.is_dir());
+        self.add("system", Kind::Libraries, libraries);
+    }
+}
+
+/// Amazon's images have `/opt/aws_neuronx_venv_pytorch_2_8`, one for each framework.
+fn is_neuron_environment(path: &Path) -> bool {
+    name(path).starts_with("aws_neuron")
+}

@@ -1,0 +1,54 @@
+//! Finding plugins on the machine, and looking into their libraries before they are loaded.
+
+use crate::conditions::{refuse, Outcome};
+use extendr_api::prelude::*;
+use pjrt_core::error::{Error, Kind};
+use pjrt_core::find::find;
+use pjrt_core::library::inspect;
+use std::path::Path;
+
+/// The plugins on this machine, what was skipped, and where was looked: three lists of columns.
+#[extendr]
+fn plugins_find() -> Robj {
+    let findings = find();
+    let shown = |path: &Path| path.to_string_lossy().into_owned();
+    let found = &findings.found;
+    let skipped = &findings.skipped;
+    let places = &findings.places;
+    list!(
+        found = list!(
+            platform = found.iter().map(|plugin| plugin.platform.as_str()).collect::<Vec<_>>(),
+            path = found.iter().map(|plugin| shown(&plugin.path)).collect::<Vec<_>>(),
+            source = found.iter().map(|plugin| plugin.source.as_str()).collect::<Vec<_>>(),
+            version = found.iter().map(|plugin| plugin.version.clone()).collect::<Vec<_>>(),
+            folder = found.iter().map(|plugin| shown(&plugin.folder)).collect::<Vec<_>>()
+        ),
+        skipped = list!(
+            platform = skipped.iter().map(|skipped| skipped.platform.clone()).collect::<Vec<_>>(),
+            path = skipped.iter().map(|skipped| shown(&skipped.path)).collect::<Vec<_>>(),
+            reason = skipped.iter().map(|skipped| skipped.reason.as_str()).collect::<Vec<_>>()
+        ),
+        places = list!(
+            path = places.iter().map(|place| shown(&place.path)).collect::<Vec<_>>(),
+            source = places.iter().map(|place| place.source.as_str()).collect::<Vec<_>>()
+        )
+    )
+    .into()
+}
+
+/// Checks that the library at `path` is a plugin, without loading it, and gives the path without links.
+#[extendr]
+fn plugin_check(path: &str) -> Outcome<Robj> {
+    let path = Path::new(path);
+    if !inspect(path)?.is_plugin {
+        refuse!(PluginInvalid, "'{}' is no PJRT plugin: it does not offer GetPjrtApi.", path.display());
+    }
+    let real = path.canonicalize().map_err(|error| Error::new(Kind::Io, format!("'{}': {error}.", path.display())))?;
+    Ok(real.to_string_lossy().as_ref().into())
+}
+
+extendr_module! {
+    mod find;
+    fn plugins_find;
+    fn plugin_check;
+}
