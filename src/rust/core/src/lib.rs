@@ -15,6 +15,7 @@ mod element;
 pub mod event;
 pub mod executable;
 pub mod execute;
+pub mod extension;
 pub mod hlo;
 pub mod host;
 pub mod inspect;
@@ -36,6 +37,7 @@ pub mod program;
 pub mod read;
 pub mod reorder;
 pub mod sharded;
+pub mod stablehlo;
 pub mod topology;
 
 pub use api::{Api, Value};
