@@ -82,13 +82,15 @@ impl Api {
     #[cold]
     pub fn missing(&self, name: &'static str, offset: usize) -> Error {
         let (major, minor) = self.version;
-        let needed = if offset >= SIZE_AT_81 {
-            format!("It came to the PJRT API between {PJRT_API_MAJOR}.82 and {PJRT_API_MAJOR}.{PJRT_API_MINOR}")
+        let hint = if minor >= PJRT_API_MINOR as i32 {
+            "The plugin leaves it out; another version of it may have it.".into()
+        } else if offset >= SIZE_AT_81 {
+            format!("It came to the PJRT API between {PJRT_API_MAJOR}.82 and {PJRT_API_MAJOR}.{PJRT_API_MINOR}: use a newer plugin.")
         } else {
-            format!("It is part of PJRT API {PJRT_API_MAJOR}.{PJRT_API_MINOR}")
+            format!("It is part of PJRT API {PJRT_API_MAJOR}.{PJRT_API_MINOR}: use a newer plugin.")
         };
         Error::new(Kind::UnsupportedCall, format!("The plugin, of PJRT API {major}.{minor}, has no {name}."))
-            .hint(format!("{needed}: use a newer plugin."))
+            .hint(hint)
             .in_call(name)
     }
 
@@ -117,7 +119,16 @@ impl Api {
             text = "The plugin failed and does not say why.".into();
         }
         self.destroy_error(error);
-        Error::new(Kind::Pjrt(code.fields.code.0), text).in_call(call_name)
+        let is_refused_size = self.room > 0 && text.starts_with("Unexpected ") && text.contains(" size");
+        let error = Error::new(Kind::Pjrt(code.fields.code.0), text).in_call(call_name);
+        if is_refused_size {
+            let (major, minor) = self.version;
+            return error.hint(format!(
+                "The plugin's PJRT API, {major}.{minor}, is too new for this package, which speaks \
+                 {PJRT_API_MAJOR}.{PJRT_API_MINOR}: update the package, or use an older plugin."
+            ));
+        }
+        error
     }
 
     /// Frees a plugin's error; null is fine.

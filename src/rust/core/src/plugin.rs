@@ -42,12 +42,7 @@ impl Plugin {
             .hint("Give the path of the plugin itself; in Python's packages it lies in a folder jax_plugins/*."));
         }
         let api = open(&file, &library).map_err(|error| error.about(&file))?;
-        where_there(call!(&api, PJRT_Plugin_Initialize {})).map_err(|error| error.about(&file))?;
-        let attributes = match where_there(call!(&api, PJRT_Plugin_Attributes {}))? {
-            // SAFETY: the plugin has just returned this array, which lives as long as the process.
-            Some(found) => unsafe { named_values(found.attributes, found.num_attributes) },
-            None => Vec::new(),
-        };
+        let attributes = set_up(&api).map_err(|error| error.about(&file))?;
         let plugin: &'static Plugin = Box::leak(Box::new(Plugin { api, path: file, attributes }));
         loaded.push(plugin);
         Ok(plugin)
@@ -66,6 +61,16 @@ impl Plugin {
     /// What the plugin says of itself, e.g. `stablehlo_current_version`.
     pub fn attributes(&self) -> &[(String, Value)] {
         &self.attributes
+    }
+}
+
+/// Has the plugin set itself up, and asks what it says of itself.
+fn set_up(api: &Api) -> Result<Vec<(String, Value)>> {
+    where_there(call!(api, PJRT_Plugin_Initialize {}))?;
+    match where_there(call!(api, PJRT_Plugin_Attributes {}))? {
+        // SAFETY: the plugin has just returned this array, which lives as long as the process.
+        Some(found) => Ok(unsafe { named_values(found.attributes, found.num_attributes) }),
+        None => Ok(Vec::new()),
     }
 }
 
