@@ -6,8 +6,11 @@ use crate::error::{Error, Kind, Result};
 use pjrt_sys::*;
 use std::ffi::c_char;
 
-/// Minor versions and table sizes between which a missing call can be dated.
+/// Table size from which on a missing call can be dated.
 const SIZE_AT_81: usize = 984;
+
+/// Largest table believed; today's are about 1,100 bytes long.
+const MAX_SIZE: usize = 1 << 16;
 
 /// A checked view of a plugin's `PJRT_Api`.
 #[derive(Debug)]
@@ -15,6 +18,7 @@ pub struct Api {
     raw: *const PJRT_Api,
     size: usize,
     version: (i32, i32),
+    room: usize,
 }
 
 // SAFETY: the table is constant for the life of the process (plugins are never unloaded), and PJRT's functions may be
@@ -26,7 +30,8 @@ impl Api {
     /// Checks the table that `GetPjrtApi` returned.
     ///
     /// # Errors
-    /// `PluginInvalid` when it is null, truncated before the calls every plugin has, or of another major version.
+    /// `PluginInvalid` when it is null, truncated before the calls every plugin has, of a size that no table has, or of
+    /// another major version.
     ///
     /// # Safety
     /// `raw` must be null or point to a table that lives until the process ends.
@@ -34,9 +39,15 @@ impl Api {
         if raw.is_null() {
             fail!(PluginInvalid, "The plugin's GetPjrtApi() returned no function table.");
         }
+        if !raw.is_aligned() {
+            fail!(PluginInvalid, "The plugin's GetPjrtApi() returned something that is no function table.");
+        }
         let size = (*raw).struct_size;
         if size < std::mem::offset_of!(PJRT_Api, PJRT_Plugin_Attributes) {
             fail!(PluginInvalid, "The plugin's function table is truncated ({size} bytes).");
+        }
+        if size > MAX_SIZE {
+            fail!(PluginInvalid, "The plugin says that its function table has {size} bytes, which no table has.");
         }
         let version = ((*raw).pjrt_api_version.major_version, (*raw).pjrt_api_version.minor_version);
         if version.0 != PJRT_API_MAJOR as i32 {
@@ -46,7 +57,9 @@ impl Api {
             )
             .hint(format!("This package speaks {PJRT_API_MAJOR}.{PJRT_API_MINOR}; get a plugin of the same major.")));
         }
-        Ok(Api { raw, size, version })
+        // A newer plugin refuses argument structs that have grown since, so it gets zeros for the fields unknown here.
+        let room = if version.1 > PJRT_API_MINOR as i32 { ROOM } else { 0 };
+        Ok(Api { raw, size, version, room })
     }
 
     /// Major and minor version of the PJRT C API that the plugin was built with.
@@ -69,13 +82,15 @@ impl Api {
     #[cold]
     pub fn missing(&self, name: &'static str, offset: usize) -> Error {
         let (major, minor) = self.version;
-        let needed = if offset >= SIZE_AT_81 {
-            format!("It came to the PJRT API between {PJRT_API_MAJOR}.82 and {PJRT_API_MAJOR}.{PJRT_API_MINOR}")
+        let hint = if minor >= PJRT_API_MINOR as i32 {
+            "The plugin leaves it out; another version of it may have it.".into()
+        } else if offset >= SIZE_AT_81 {
+            format!("It came to the PJRT API between {PJRT_API_MAJOR}.82 and {PJRT_API_MAJOR}.{PJRT_API_MINOR}: use a newer plugin.")
         } else {
-            format!("It is part of PJRT API {PJRT_API_MAJOR}.{PJRT_API_MINOR}")
+            format!("It is part of PJRT API {PJRT_API_MAJOR}.{PJRT_API_MINOR}: use a newer plugin.")
         };
         Error::new(Kind::UnsupportedCall, format!("The plugin, of PJRT API {major}.{minor}, has no {name}."))
-            .hint(format!("{needed}: use a newer plugin."))
+            .hint(hint)
             .in_call(name)
     }
 
@@ -85,21 +100,35 @@ impl Api {
     /// `error` must be an error that this plugin returned and nobody freed.
     #[cold]
     pub unsafe fn take_error(&self, error: *mut PJRT_Error, call_name: &'static str) -> Error {
-        let mut message = PJRT_Error_Message_Args { error, ..blank_struct() };
-        message.struct_size = size_of_val(&message);
+        let mut message = Args::<PJRT_Error_Message_Args>::blank();
+        message.fields.struct_size = self.size_of(&message);
+        message.fields.error = error;
         if let Some(function) = (*self.raw).PJRT_Error_Message {
-            function(&mut message);
+            function((&raw mut message).cast());
         }
-        let mut code = PJRT_Error_GetCode_Args { error, ..blank_struct() };
-        code.struct_size = size_of_val(&code);
-        code.code = PJRT_Error_Code::PJRT_Error_Code_UNKNOWN;
+        let mut code = Args::<PJRT_Error_GetCode_Args>::blank();
+        code.fields.struct_size = self.size_of(&code);
+        code.fields.error = error;
+        code.fields.code = PJRT_Error_Code::PJRT_Error_Code_UNKNOWN;
         if let Some(function) = (*self.raw).PJRT_Error_GetCode {
             // An error about the error carries nothing more.
-            self.destroy_error(function(&mut code));
+            self.destroy_error(function((&raw mut code).cast()));
         }
-        let text = text(message.message, message.message_size);
+        let mut text = text(message.fields.message, message.fields.message_size);
+        if text.is_empty() {
+            text = "The plugin failed and does not say why.".into();
+        }
         self.destroy_error(error);
-        Error::new(Kind::Pjrt(code.code.0), text).in_call(call_name)
+        let is_refused_size = self.room > 0 && text.starts_with("Unexpected ") && text.contains(" size");
+        let error = Error::new(Kind::Pjrt(code.fields.code.0), text).in_call(call_name);
+        if is_refused_size {
+            let (major, minor) = self.version;
+            return error.hint(format!(
+                "The plugin's PJRT API, {major}.{minor}, is too new for this package, which speaks \
+                 {PJRT_API_MAJOR}.{PJRT_API_MINOR}: update the package, or use an older plugin."
+            ));
+        }
+        error
     }
 
     /// Frees a plugin's error; null is fine.
@@ -110,11 +139,41 @@ impl Api {
         if error.is_null() {
             return;
         }
-        let mut args = PJRT_Error_Destroy_Args { error, ..blank_struct() };
-        args.struct_size = size_of_val(&args);
+        let mut args = Args::<PJRT_Error_Destroy_Args>::blank();
+        args.fields.struct_size = self.size_of(&args);
+        args.fields.error = error;
         if let Some(function) = (*self.raw).PJRT_Error_Destroy {
-            function(&mut args);
+            function((&raw mut args).cast());
         }
+    }
+
+    /// The size that this plugin is told an argument struct has.
+    #[inline]
+    pub(crate) fn size_of<A>(&self, _: &Args<A>) -> usize {
+        size_of::<A>() + self.room
+    }
+}
+
+/// Bytes kept behind an argument struct: the most that one has grown by in the 25 minor versions after ours is 32.
+const ROOM: usize = 128;
+
+/// A zeroed C argument struct, and room for the fields that newer plugins know.
+#[repr(C)]
+pub(crate) struct Args<A> {
+    pub fields: A,
+    room: [u64; ROOM / 8],
+}
+
+impl<A: Copy> Args<A> {
+    #[inline]
+    pub fn blank() -> Self {
+        Args { fields: blank_struct(), room: [0; ROOM / 8] }
+    }
+
+    /// The same for a slot, its type taken from the function pointer.
+    #[inline]
+    pub fn of<R>(_: unsafe extern "C" fn(*mut A) -> R) -> Self {
+        Self::blank()
     }
 }
 
@@ -122,11 +181,6 @@ impl Api {
 pub(crate) fn blank_struct<T: Copy>() -> T {
     // SAFETY: used with the generated argument structs only, plain C data for which all-zero is a value.
     unsafe { std::mem::zeroed() }
-}
-
-/// The zeroed argument struct of a slot, its type taken from the function pointer.
-pub(crate) fn blank_args<A: Copy, R>(_: unsafe extern "C" fn(*mut A) -> R) -> A {
-    blank_struct()
 }
 
 /// Copies a C string of known size, mending what is not UTF-8.
@@ -168,13 +222,13 @@ macro_rules! call {
         match function {
             None => Err(api.missing(stringify!($slot), OFFSET)),
             Some(function) => {
-                let mut args = $crate::api::blank_args(function);
-                args.struct_size = size_of_val(&args);
-                $(args.$field = $value;)*
+                let mut args = $crate::api::Args::of(function);
+                args.fields.struct_size = api.size_of(&args);
+                $(args.fields.$field = $value;)*
                 // SAFETY: the arguments are what the header asks for; the callers keep what they point to alive.
-                let error = unsafe { function(&mut args) };
+                let error = unsafe { function((&raw mut args).cast()) };
                 if error.is_null() {
-                    Ok(args)
+                    Ok(args.fields)
                 } else {
                     // SAFETY: the plugin has just returned this error to us.
                     Err(unsafe { api.take_error(error, stringify!($slot)) })
@@ -211,7 +265,10 @@ pub(crate) unsafe fn named_values(values: *const PJRT_NamedValue, len: usize) ->
                 Value::IntList(slice(data.int64_array_value, v.value_size).to_vec())
             }
             PJRT_NamedValue_Type::PJRT_NamedValue_kFloat => Value::Float(data.float_value),
-            PJRT_NamedValue_Type::PJRT_NamedValue_kBool => Value::Bool(data.bool_value),
+            // The byte may hold anything.
+            PJRT_NamedValue_Type::PJRT_NamedValue_kBool => {
+                Value::Bool((&raw const data.bool_value).cast::<u8>().read() != 0)
+            }
             _ => Value::Unknown,
         };
         (text(v.name, v.name_size), value)

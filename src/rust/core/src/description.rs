@@ -1,6 +1,6 @@
 //! What a plugin says of a compiled program.
 
-use crate::api::{bytes, call, named_values, slice, text, Value};
+use crate::api::{bytes, call, named_values, slice, text, Args, Value};
 use crate::buffer::Spec;
 use crate::client::Client;
 use crate::dtype::DType;
@@ -32,15 +32,15 @@ impl<'a> Description<'a> {
     /// The same as a serialized `HloModuleProto`.
     pub fn optimized_bytes(&self) -> Result<Vec<u8>> {
         let api = self.client.plugin().api();
-        let mut program: PJRT_Program = crate::api::blank_struct();
-        program.struct_size = size_of::<PJRT_Program>();
+        let mut program = Args::<PJRT_Program>::blank();
+        program.fields.struct_size = api.size_of(&program);
         // Asked twice: for the size, then for the bytes.
-        call!(api, PJRT_Executable_OptimizedProgram { executable: self.handle, program: &mut program })?;
-        let mut code = vec![0u8; program.code_size];
-        program.code = code.as_mut_ptr().cast();
-        call!(api, PJRT_Executable_OptimizedProgram { executable: self.handle, program: &mut program })?;
+        call!(api, PJRT_Executable_OptimizedProgram { executable: self.handle, program: (&raw mut program).cast() })?;
+        let mut code = vec![0u8; program.fields.code_size];
+        program.fields.code = code.as_mut_ptr().cast();
+        call!(api, PJRT_Executable_OptimizedProgram { executable: self.handle, program: (&raw mut program).cast() })?;
         // SAFETY: the plugin has just set the format.
-        match unsafe { bytes(program.format, program.format_size) } {
+        match unsafe { bytes(program.fields.format, program.fields.format_size) } {
             b"hlo_with_config" => readable(HloModuleProtoWithConfig::decode(code.as_slice())).map(|m| m.hlo_module),
             _ => Ok(code),
         }

@@ -29,6 +29,7 @@ pub enum Kind {
     LayoutMismatch,
     PluginInvalid,
     PluginNotFound,
+    ProgramVersion,
     ShapeMismatch,
     UnsupportedCall,
     UnsupportedDtype,
@@ -84,6 +85,7 @@ impl Kind {
             Kind::LayoutMismatch => "layout_mismatch",
             Kind::PluginInvalid => "plugin_invalid",
             Kind::PluginNotFound => "plugin_not_found",
+            Kind::ProgramVersion => "program_version",
             Kind::ShapeMismatch => "shape_mismatch",
             Kind::UnsupportedCall => "unsupported_call",
             Kind::UnsupportedDtype => "unsupported_dtype",
@@ -123,6 +125,12 @@ impl Error {
     pub(crate) fn within(mut self, place: &str) -> Self {
         self.0.message = format!("{place}: {}", self.0.message);
         self
+    }
+
+    /// Says first which library file it is about.
+    #[must_use]
+    pub(crate) fn about(self, library: &std::path::Path) -> Self {
+        self.within(&format!("'{}'", library.display()))
     }
 
     /// Adds the name of the PJRT call that failed.

@@ -1,6 +1,6 @@
 //! Executables: compiled programs, and what they say of their inputs and outputs, read once after the compile.
 
-use crate::api::call;
+use crate::api::{call, Args};
 use crate::buffer::Spec;
 use crate::client::Client;
 use crate::description::{Description, Pace};
@@ -83,7 +83,8 @@ impl Executable {
     ///
     /// # Errors
     /// The compiler's, with its position in the program; `InvalidInput` for options that would make a plugin abort, and for
-    /// devices that do not fit them; `UnsupportedCall` where a plugin cannot tell what a program takes.
+    /// devices that do not fit them; `ProgramVersion` for a portable program that is too new for the plugin; `UnsupportedCall` where
+    /// a plugin cannot tell what a program takes.
     pub fn compile(devices: &[Device], program: &Program, options: &CompileOptions) -> Result<Executable> {
         options.check()?;
         options.check_devices(devices)?;
@@ -92,22 +93,22 @@ impl Executable {
         let api = client.plugin().api();
         let serialized = options.serialize(devices, program.is_for_shardy());
         let format = program.format().name();
-        let mut source: PJRT_Program = crate::api::blank_struct();
-        source.struct_size = size_of::<PJRT_Program>();
-        source.code = program.code().as_ptr() as *mut c_char;
-        source.code_size = program.code().len();
-        source.format = format.as_ptr().cast();
-        source.format_size = format.len();
+        let mut source = Args::<PJRT_Program>::blank();
+        source.fields.struct_size = api.size_of(&source);
+        source.fields.code = program.code().as_ptr() as *mut c_char;
+        source.fields.code_size = program.code().len();
+        source.fields.format = format.as_ptr().cast();
+        source.fields.format_size = format.len();
         let compiled = call!(
             api,
             PJRT_Client_Compile {
                 client: client.handle()?,
-                program: &source,
+                program: (&raw const source).cast(),
                 compile_options: serialized.as_ptr().cast(),
                 compile_options_size: serialized.len(),
             }
         )
-        .map_err(|e| e.on_platform(client.platform()))?;
+        .map_err(|e| program.explain(e, client.plugin()).on_platform(client.platform()))?;
         static FIRST: Once = Once::new();
         FIRST.call_once(process::watch_exit);
         let loaded = Loaded { client: client.clone(), handle: compiled.executable };

@@ -1,6 +1,6 @@
 //! Execution: every input is checked against what the executable says of it, then the plugin is called once.
 
-use crate::api::call;
+use crate::api::{call, Args};
 use crate::buffer::Buffer;
 use crate::device::Device;
 use crate::error::{Error, Kind, Result};
@@ -287,16 +287,17 @@ impl Executable {
         options: &ExecuteOptions,
     ) -> Result<()> {
         let client = self.client();
-        let mut call_options: PJRT_ExecuteOptions = crate::api::blank_struct();
-        call_options.struct_size = size_of::<PJRT_ExecuteOptions>();
-        call_options.launch_id = options.launch_id;
-        call_options.non_donatable_input_indices = options.non_donatable.as_ptr();
-        call_options.num_non_donatable_input_indices = options.non_donatable.len();
+        let api = client.plugin().api();
+        let mut call_options = Args::<PJRT_ExecuteOptions>::blank();
+        call_options.fields.struct_size = api.size_of(&call_options);
+        call_options.fields.launch_id = options.launch_id;
+        call_options.fields.non_donatable_input_indices = options.non_donatable.as_ptr();
+        call_options.fields.num_non_donatable_input_indices = options.non_donatable.len();
         call!(
-            client.plugin().api(),
+            api,
             PJRT_LoadedExecutable_Execute {
                 executable: self.handle(),
-                options: &mut call_options,
+                options: (&raw mut call_options).cast(),
                 argument_lists: inputs.as_ptr(),
                 num_devices: inputs.len(),
                 num_args: self.signature().inputs.len(),

@@ -15,6 +15,7 @@ mod element;
 pub mod event;
 pub mod executable;
 pub mod execute;
+pub mod extension;
 pub mod find;
 pub mod hlo;
 pub mod host;
@@ -37,6 +38,7 @@ pub mod program;
 pub mod read;
 pub mod reorder;
 pub mod sharded;
+pub mod stablehlo;
 pub mod topology;
 
 pub use api::{Api, Value};

@@ -1,7 +1,8 @@
-//! Plugins: loading the library once per process, its version, attributes and extensions. A plugin is never unloaded.
+//! Plugins: loading the library once per process, its version and attributes. A plugin is never unloaded.
 
 use crate::api::{call, named_values, Api, Value};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Kind, Result, UNIMPLEMENTED};
+use crate::library::{self, Library};
 use pjrt_sys::*;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -17,9 +18,6 @@ pub struct Plugin {
 /// Every plugin loaded so far; the lock is held while one loads, so that two threads do not load the same.
 static LOADED: Mutex<Vec<&'static Plugin>> = Mutex::new(Vec::new());
 
-/// Longest extension chain believed; a longer one is a plugin's mistake.
-const MAX_EXTENSIONS: usize = 1000;
-
 impl Plugin {
     /// Loads the plugin library at `path`, or returns the one already loaded from there.
     ///
@@ -30,18 +28,21 @@ impl Plugin {
         let file = path.canonicalize().map_err(|error| {
             Error::new(Kind::PluginNotFound, format!("There is no plugin at '{}': {error}.", path.display()))
         })?;
-        if !file.is_file() {
-            fail!(PluginNotFound, "'{}' is not a file, so it cannot be a plugin.", path.display());
-        }
         let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(plugin) = loaded.iter().find(|p| p.path == file) {
             return Ok(plugin);
         }
-        let api = open(&file)?;
-        call!(&api, PJRT_Plugin_Initialize {})?;
-        let found = call!(&api, PJRT_Plugin_Attributes {})?;
-        // SAFETY: the plugin has just returned this array, which lives as long as the process.
-        let attributes = unsafe { named_values(found.attributes, found.num_attributes) };
+        // Before its code runs, and before a truncated file is mapped, which would end the process.
+        let library = library::inspect(&file)?;
+        if !library.is_plugin {
+            return Err(Error::new(
+                Kind::PluginInvalid,
+                format!("'{}' is a shared library, but no PJRT plugin: it has no GetPjrtApi().", file.display()),
+            )
+            .hint("Give the path of the plugin itself; in Python's packages it lies in a folder jax_plugins/*."));
+        }
+        let api = open(&file, &library).map_err(|error| error.about(&file))?;
+        let attributes = set_up(&api).map_err(|error| error.about(&file))?;
         let plugin: &'static Plugin = Box::leak(Box::new(Plugin { api, path: file, attributes }));
         loaded.push(plugin);
         Ok(plugin)
@@ -61,43 +62,87 @@ impl Plugin {
     pub fn attributes(&self) -> &[(String, Value)] {
         &self.attributes
     }
+}
 
-    /// The types of the plugin's extensions, in the order of its chain; types unknown here are listed too.
-    pub fn extensions(&self) -> Vec<PJRT_Extension_Type> {
-        // SAFETY: the links lie in the plugin's constant data.
-        self.chain().map(|extension| unsafe { (*extension).type_ }).collect()
+/// Has the plugin set itself up, and asks what it says of itself.
+fn set_up(api: &Api) -> Result<Vec<(String, Value)>> {
+    where_there(call!(api, PJRT_Plugin_Initialize {}))?;
+    match where_there(call!(api, PJRT_Plugin_Attributes {}))? {
+        // SAFETY: the plugin has just returned this array, which lives as long as the process.
+        Some(found) => Ok(unsafe { named_values(found.attributes, found.num_attributes) }),
+        None => Ok(Vec::new()),
     }
+}
 
-    /// The extension of this type, as the struct `T` that belongs to it.
-    ///
-    /// The plugin's struct may be shorter than `T`: read a field only when the extension's own `struct_size` reaches it.
-    pub fn extension<T>(&self, kind: PJRT_Extension_Type) -> Option<*const T> {
-        // SAFETY: as above.
-        self.chain().find(|extension| unsafe { (**extension).type_ == kind }).map(|e| e.cast())
-    }
-
-    fn chain(&self) -> impl Iterator<Item = *const PJRT_Extension_Base> {
-        // SAFETY: the table reaches beyond its first fields (checked in Api::new); each link is null or an extension.
-        let first: *const PJRT_Extension_Base = unsafe { (*self.api.raw()).extension_start };
-        std::iter::successors(Some(first), |e| if e.is_null() { None } else { Some(unsafe { (**e).next }) })
-            .take_while(|e| !e.is_null())
-            .take(MAX_EXTENSIONS)
+/// What a call gives, or nothing where the plugin lacks a call that it may lack.
+fn where_there<T>(outcome: Result<T>) -> Result<Option<T>> {
+    match outcome {
+        Err(error) if error.kind() == Kind::UnsupportedCall || error.code() == Some(UNIMPLEMENTED) => Ok(None),
+        outcome => outcome.map(Some),
     }
 }
 
 /// Loads the library and checks its function table.
-fn open(file: &Path) -> Result<Api> {
-    let invalid = |error: libloading::Error| {
-        Error::new(Kind::PluginInvalid, format!("'{}' cannot be loaded as a plugin: {error}.", file.display()))
-            .hint("Is it a PJRT plugin for this operating system and processor, and complete?")
-    };
+fn open(file: &Path, library: &Library) -> Result<Api> {
     // SAFETY: loading runs the library's initializers; that is what the user asked for by naming this plugin.
-    let library = unsafe { libloading::Library::new(file) }.map_err(invalid)?;
+    let loaded = unsafe { libloading::Library::new(file) }.map_err(|error| load_error(&error.to_string(), library))?;
     type GetPjrtApi = unsafe extern "C" fn() -> *const PJRT_Api;
     // SAFETY: the symbol has this type in every plugin; it is called once and its table outlives the process' use.
-    let raw = unsafe { library.get::<GetPjrtApi>(b"GetPjrtApi\0").map_err(invalid)?() };
+    let raw = match unsafe { loaded.get::<GetPjrtApi>(b"GetPjrtApi\0") } {
+        Ok(function) => unsafe { function() },
+        Err(error) => return Err(load_error(&error.to_string(), library)),
+    };
     // Unloading a plugin crashes at exit: its threads and static objects live on.
-    std::mem::forget(library);
+    std::mem::forget(loaded);
     // SAFETY: the library is never unloaded, so the table stays.
     unsafe { Api::new(raw) }
+}
+
+/// What the system's loader says, in plain words where they are known.
+#[cold]
+fn load_error(said: &str, library: &Library) -> Error {
+    let error = |message: String| Error::new(Kind::PluginInvalid, message);
+    if let Some(name) = missing_library(said) {
+        let by = if library.needed.iter().any(|needed| needed == name) { "" } else { " in turn" };
+        return error(format!("The library '{name}' was not found, which the plugin needs{by}."))
+            .hint("Install it, or add its folder to the loader's search path before R starts.");
+    }
+    let error = error(format!("The library cannot be loaded: {said}."));
+    if said.contains("GLIBC") {
+        return error
+            .hint("The plugin was built for a newer system than this: take an older one, or update the system.");
+    }
+    error.hint("The libraries it needs may be of the wrong version; those loaded before it may be, too.")
+}
+
+/// The library that the loader did not find, out of what glibc, musl or macOS say.
+fn missing_library(said: &str) -> Option<&str> {
+    if let Some((name, _)) = said.split_once(": cannot open shared object file: No such file") {
+        return Some(name);
+    }
+    let rest = ["Error loading shared library ", "Library not loaded: "].iter().find_map(|start| {
+        let (_, rest) = said.split_once(start)?;
+        Some(rest)
+    })?;
+    rest.split([':', '\n']).next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_library_that_is_missing_is_named() {
+        let glibc = "libcudnn.so.9: cannot open shared object file: No such file or directory";
+        let musl = "Error loading shared library libcudnn.so.9: No such file or directory (needed by /a/b.so)";
+        let macos = "dlopen(a.dylib, 0x0005): Library not loaded: libcudnn.so.9\n  Referenced from: a.dylib";
+        for said in [glibc, musl, macos] {
+            assert_eq!(missing_library(said), Some("libcudnn.so.9"), "{said}");
+        }
+        assert_eq!(missing_library("undefined symbol: f"), None);
+        let library = Library { needed: vec!["libcudnn.so.9".into()], ..Library::default() };
+        assert!(load_error(glibc, &library).message().ends_with("which the plugin needs."));
+        assert!(load_error(glibc, &Library::default()).message().ends_with("which the plugin needs in turn."));
+        assert!(load_error("version `GLIBC_2.99' not found", &library).hints()[0].contains("newer system"));
+    }
 }

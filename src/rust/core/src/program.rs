@@ -5,6 +5,9 @@ use crate::hlo::HloModuleProto;
 use crate::mlir;
 use prost::Message;
 
+/// What MLIR bytecode begins with.
+const BYTECODE: &[u8] = b"ML\xefR";
+
 /// How a program is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
@@ -56,7 +59,7 @@ impl Program {
                     .hint("Programs can be optimized once only: take the one from before."));
                 }
             }
-            Format::Mlir if !is_bytecode(&code) => mlir::check(&code)?,
+            Format::Mlir if !code.starts_with(BYTECODE) => mlir::check(&code)?,
             Format::Mlir => {}
         }
         Ok(Program { code, format })
@@ -70,10 +73,19 @@ impl Program {
         self.format
     }
 
+    /// What follows the mark of MLIR bytecode, the form of StableHLO's portable artifacts; none for text.
+    pub(crate) fn bytecode(&self) -> Option<&[u8]> {
+        if self.format == Format::Mlir {
+            self.code.strip_prefix(BYTECODE)
+        } else {
+            None
+        }
+    }
+
     /// The names that the program gives its inputs, `%x` in MLIR text; none where they cannot be read.
     pub fn input_names(&self) -> Vec<String> {
         match self.format {
-            Format::Mlir if is_bytecode(&self.code) => Vec::new(),
+            Format::Mlir if self.bytecode().is_some() => Vec::new(),
             Format::Mlir => mlir::argument_names(&self.code),
             Format::Hlo => HloModuleProto::decode(self.code.as_slice()).map(|m| m.input_names()).unwrap_or_default(),
         }
@@ -81,25 +93,20 @@ impl Program {
 
     /// Whether it says how to divide its arrays in the terms of Shardy, not of the older GSPMD.
     pub(crate) fn is_for_shardy(&self) -> bool {
-        let is_text = self.format == Format::Mlir && !is_bytecode(&self.code);
+        let is_text = self.format == Format::Mlir && self.bytecode().is_none();
         mlir::names_dialect(&self.code, "sdy", is_text)
     }
 
     /// The program for a reader: MLIR text as it is, an HLO module as its proto's text form.
     pub fn text(&self) -> String {
         match self.format {
-            Format::Mlir if is_bytecode(&self.code) => {
+            Format::Mlir if self.bytecode().is_some() => {
                 format!("<MLIR bytecode, {} bytes>\n", self.code.len())
             }
             Format::Mlir => String::from_utf8_lossy(&self.code).into_owned(),
             Format::Hlo => HloModuleProto::decode(self.code.as_slice()).map(|m| m.debug_text()).unwrap_or_default(),
         }
     }
-}
-
-/// Whether MLIR is bytecode, as StableHLO's portable artifacts are, and no text.
-fn is_bytecode(code: &[u8]) -> bool {
-    code.starts_with(b"ML\xefR")
 }
 
 #[cfg(test)]

@@ -92,7 +92,7 @@ fn the_plugin_says_what_it_is() {
     assert_eq!(plugin().api().version().0, 0);
     let names: Vec<_> = plugin().attributes().iter().map(|(name, _)| name.as_str()).collect();
     assert!(names.contains(&"stablehlo_current_version"), "{names:?}");
-    assert!(plugin().extensions().contains(&pjrt_sys::PJRT_Extension_Type::PJRT_Extension_Type_FFI));
+    assert!(plugin().extensions().iter().any(|extension| extension.name() == Some("FFI")));
     assert!(std::ptr::eq(plugin(), plugin()), "one plugin per library file");
 }
 
@@ -103,7 +103,7 @@ fn what_is_no_plugin_is_refused() {
     let text = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
     assert_eq!(Plugin::load(&text).unwrap_err().kind(), Kind::PluginInvalid);
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
-    assert_eq!(Plugin::load(folder).unwrap_err().kind(), Kind::PluginNotFound);
+    assert_eq!(Plugin::load(folder).unwrap_err().kind(), Kind::PluginInvalid);
 }
 
 #[test]

@@ -1,0 +1,117 @@
+//! Versions of StableHLO: those that a plugin reads, and the one that a portable program is written in.
+
+use crate::api::Value;
+use crate::error::{Error, Kind};
+use crate::{Plugin, Program};
+use std::fmt;
+
+/// A version of StableHLO.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version(pub [i64; 3]);
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [major, minor, patch] = self.0;
+        write!(f, "{major}.{minor}.{patch}")
+    }
+}
+
+/// The versions of portable programs that a plugin reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Versions {
+    pub minimum: Version,
+    pub current: Version,
+}
+
+impl Plugin {
+    /// The versions of StableHLO that the plugin reads, where it tells them.
+    pub fn stablehlo_versions(&self) -> Option<Versions> {
+        let version = |name: &str| match self.attributes().iter().find(|(key, _)| key == name)? {
+            (_, Value::IntList(numbers)) => <[i64; 3]>::try_from(numbers.as_slice()).ok().map(Version),
+            _ => None,
+        };
+        let (minimum, current) = (version("stablehlo_minimum_version")?, version("stablehlo_current_version")?);
+        Some(Versions { minimum, current })
+    }
+}
+
+impl Program {
+    /// The version of StableHLO that a portable program is written in: what wrote the bytecode is named at its start.
+    pub fn stablehlo_version(&self) -> Option<Version> {
+        // The version of MLIR's encoding is one byte.
+        let producer = self.bytecode()?.get(1..)?.strip_prefix(b"StableHLO_v")?;
+        let end = producer.iter().position(|&byte| byte == 0)?;
+        let numbers = std::str::from_utf8(&producer[..end]).ok()?.split('.').map(|part| part.parse().ok());
+        let numbers: Vec<i64> = numbers.collect::<Option<_>>()?;
+        numbers.try_into().ok().map(Version)
+    }
+
+    /// A compiler's error, which says so when the program is of a version that the plugin does not claim to read.
+    ///
+    /// Found out afterwards, since a plugin reads newer programs too as long as they use nothing new.
+    #[cold]
+    pub(crate) fn explain(&self, error: Error, plugin: &Plugin) -> Error {
+        match (self.stablehlo_version(), plugin.stablehlo_versions()) {
+            (Some(version), Some(versions)) => versions.explain(version, error),
+            _ => error,
+        }
+    }
+}
+
+impl Versions {
+    fn explain(&self, version: Version, error: Error) -> Error {
+        let Versions { minimum, current } = self;
+        let (problem, advice) = if version > *current {
+            ("newer than the plugin", format!("Export it for StableHLO {current} or older, or use a newer plugin."))
+        } else if version < *minimum {
+            ("too old for the plugin", "Export it again, or use an older plugin.".into())
+        } else {
+            return error;
+        };
+        let message = format!(
+            "The program, in StableHLO {version}, is {problem}, which reads versions {minimum} to {current}, and does not \
+             compile."
+        );
+        Error::new(Kind::ProgramVersion, message).hint(advice).hint(format!("The compiler said: {}", error.message()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::program::Format;
+
+    fn version_of(code: &[u8]) -> Option<Version> {
+        Program::new(code.to_vec(), Format::Mlir).unwrap().stablehlo_version()
+    }
+
+    #[test]
+    fn a_portable_program_tells_its_version() {
+        assert_eq!(version_of(b"ML\xefR\x0dStableHLO_v1.13.3\0rest"), Some(Version([1, 13, 3])));
+        for other in [
+            &b"ML\xefR\x0dMLIR22.0.0git\0"[..],
+            b"ML\xefR",
+            b"ML\xefR\x0dStableHLO_v1.13.3",
+            b"ML\xefR\x0dStableHLO_v1.13\0",
+            b"ML\xefR\x0dStableHLO_v1.13.x\0",
+            b"module { } // StableHLO_v1.2.3",
+        ] {
+            assert_eq!(version_of(other), None);
+        }
+    }
+
+    #[test]
+    fn versions_are_compared_by_number() {
+        let versions = Versions { minimum: Version([0, 9, 0]), current: Version([1, 13, 3]) };
+        let explain = |numbers| versions.explain(Version(numbers), Error::new(Kind::Pjrt(2), "Unknown type code 42."));
+        for good in [[0, 9, 0], [0, 20, 1], [1, 0, 0], [1, 13, 3]] {
+            assert_eq!(explain(good).kind(), Kind::Pjrt(2), "{good:?}");
+        }
+        for (bad, what) in [([1, 13, 4], "newer"), ([1, 20, 0], "newer"), ([2, 0, 0], "newer"), ([0, 8, 9], "old")] {
+            let error = explain(bad);
+            assert_eq!(error.kind(), Kind::ProgramVersion);
+            assert!(error.message().contains(what), "{error}");
+            assert!(error.hints()[1].ends_with("Unknown type code 42."), "{error}");
+        }
+    }
+}
