@@ -226,7 +226,9 @@ ask_to_fetch <- function(platform) {
   pjrt_abort(
     sprintf("There is no plugin for platform '%s' on this machine.", platform), "plugin_not_found",
     hints = c(
-      "Fetch it with pjrt::install_pjrt(), or set PJRT_INSTALL=1 to have that done on first use.",
+      sprintf(
+        "Fetch it with pjrt::install_pjrt(\"%s\"), or set PJRT_INSTALL=1 to have that done on first use.", platform
+      ),
       sprintf("Or set %s to the library of a plugin that you have.", plugin_path_variable(platform)),
       where_looked(platform)
     ),

@@ -10,19 +10,6 @@ local_wheel <- function(name, env = parent.frame()) {
   normalizePath(prefix)
 }
 
-real_plugin <- function() normalizePath(plugin_path("cpu"))
-
-# What a session finds when nothing but these variables tells it of plugins.
-local_machine <- function(..., env = parent.frame()) {
-  unset <- c(
-    VIRTUAL_ENV = NA, RETICULATE_PYTHON = NA, RETICULATE_PYTHON_ENV = NA, CONDA_PREFIX = NA, PJRT_PLUGIN_PATH = NA,
-    PJRT_PLUGIN_PATH_CPU = NA, TPU_LIBRARY_PATH = NA, PJRT_DISCOVER = NA, PYTHONNOUSERSITE = "1", PJRT_INSTALL = "0"
-  )
-  given <- c(...)
-  all <- c(given, unset[setdiff(names(unset), names(given))], R_USER_CACHE_DIR = withr::local_tempdir(.local_envir = env))
-  withr::local_envvar(all, .local_envir = env)
-}
-
 local_registration <- function(env = parent.frame()) {
   before <- the$registered
   withr::defer(the[["registered"]] <- before, envir = env)

@@ -10,7 +10,9 @@ test_that("plugins that a variable names are there when their file is", {
 })
 
 test_that("plugins_downloaded() is TRUE only when all platforms are there", {
-  withr::local_envvar(PJRT_PLUGIN_PATH_CUDA = NA, PJRT_PLUGIN_PATH_CPU = plugin_path("cpu"))
+  cpu <- real_plugin()
+  local_empty_cache()
+  withr::local_envvar(PJRT_PLUGIN_PATH_CUDA = NA, PJRT_PLUGIN_PATH_CPU = cpu)
   expect_true(plugins_downloaded(c("cpu", "cpu")))
   expect_false(plugins_downloaded(c("cpu", "cuda")))
   expect_false(plugins_downloaded("abc"))
@@ -20,7 +22,9 @@ test_that("plugins_downloaded() is TRUE only when all platforms are there", {
 })
 
 test_that("plugins_downloaded() asks for the default platform when none is named", {
-  withr::local_envvar(PJRT_PLUGIN_PATH_CPU = plugin_path("cpu"), PJRT_PLUGIN_PATH_CUDA = NA, PJRT_PLATFORM = "cpu")
+  cpu <- real_plugin()
+  local_empty_cache()
+  withr::local_envvar(PJRT_PLUGIN_PATH_CPU = cpu, PJRT_PLUGIN_PATH_CUDA = NA, PJRT_PLATFORM = "cpu")
   expect_true(plugins_downloaded())
   withr::local_envvar(PJRT_PLATFORM = "cuda")
   expect_false(plugins_downloaded())
@@ -36,7 +40,7 @@ test_that("looking for plugins makes no folder", {
 test_that("nothing is fetched when PJRT_INSTALL forbids it, and the error says what to do", {
   cache <- withr::local_tempdir()
   withr::local_envvar(R_USER_CACHE_DIR = cache, PJRT_PLUGIN_PATH_CPU = NA, PJRT_INSTALL = "0")
-  error <- expect_refused(plugin_path("cpu"), "plugin_not_found", "pjrt::install_pjrt()")
+  error <- expect_refused(plugin_path("cpu"), "plugin_not_found", "pjrt::install_pjrt(\"cpu\")")
   expect_match(conditionMessage(error), "PJRT_INSTALL=1", fixed = TRUE)
   expect_match(conditionMessage(error), "PJRT_PLUGIN_PATH_CPU", fixed = TRUE)
   expect_identical(list.files(cache, all.files = TRUE, no.. = TRUE), character())
@@ -45,21 +49,146 @@ test_that("nothing is fetched when PJRT_INSTALL forbids it, and the error says w
 test_that("a session that is not interactive does not fetch unasked", {
   skip_if(interactive(), "the question would be asked")
   withr::local_envvar(R_USER_CACHE_DIR = withr::local_tempdir(), PJRT_PLUGIN_PATH_CPU = NA, PJRT_INSTALL = NA)
-  expect_refused(plugin_path("cpu"), "plugin_not_found", "pjrt::install_pjrt()")
+  expect_refused(plugin_path("cpu"), "plugin_not_found", "pjrt::install_pjrt(\"cpu\")")
 })
 
 test_that("arguments of install_pjrt() are checked before anything is fetched", {
+  cache <- local_empty_cache()
   expect_refused(install_pjrt(cuda = NA), "invalid_input", "`cuda` must be TRUE or FALSE")
-  expect_refused(install_pjrt(cuda = TRUE), "plugin_not_found", "PJRT_PLUGIN_PATH_CUDA")
+  expect_refused(install_pjrt(1), "invalid_input", "`platforms` must be")
+  expect_refused(install_pjrt("../x"), "invalid_input", "`platforms` must be")
+  expect_refused(install_pjrt("cpu", version = 1), "invalid_input", "`version` must be one string")
+  expect_refused(install_pjrt("cpu", source = "web"), "invalid_input", "`source` must be one of \"auto\"")
+  expect_refused(install_pjrt("cpu", source = NULL), "invalid_input", "`source` must be one of \"auto\"")
+  expect_refused(install_pjrt("cpu", path = 1), "invalid_input", "`path` must be one string")
+  expect_refused(install_pjrt("cpu", path = "x"), "invalid_input", "for `source = \"file\"` only")
+  expect_refused(install_pjrt("cpu", source = "file"), "invalid_input", "`path` must say")
+  expect_refused(install_pjrt(c("cpu", "tpu"), version = "1"), "invalid_input", "belong to one platform")
+  expect_refused(install_pjrt("cpu", force = 1), "invalid_input", "`force` must be TRUE or FALSE")
+  expect_refused(install_pjrt("abacus"), "plugin_not_found", "PJRT_PLUGIN_PATH_ABACUS")
   withr::local_options(pjrt.index_url = 1)
-  expect_refused(install_pjrt(), "invalid_input", "pjrt.index_url")
+  expect_refused(install_pjrt("cpu"), "invalid_input", "pjrt.index_url")
+  withr::local_options(pjrt.index_url = NULL, pjrt.manifest = 1)
+  expect_refused(install_pjrt("cpu"), "invalid_input", "pjrt.manifest")
+  withr::local_options(pjrt.manifest = tempfile("gone"))
+  expect_refused(install_pjrt("cpu"), "io", "gone")
+  expect_identical(list.files(cache, all.files = TRUE, no.. = TRUE), character())
 })
 
-test_that("an index that cannot be reached is a download error that leaves nothing behind", {
-  cache <- withr::local_tempdir()
-  withr::local_envvar(R_USER_CACHE_DIR = cache)
-  withr::local_options(pjrt.index_url = "http://127.0.0.1:9/simple")
-  expect_refused(install_pjrt(), "download")
-  left <- list.files(cache, recursive = TRUE, all.files = TRUE, no.. = TRUE)
-  expect_identical(left[file.size(file.path(cache, left)) > 0], character())
+test_that("an index that cannot be reached is a download error that says what to do and leaves nothing behind", {
+  cache <- local_empty_cache()
+  withr::local_options(pjrt.index_url = "http://me:secret@127.0.0.1:9/simple")
+  error <- expect_refused(install_pjrt("cpu"), "download", "Without a network")
+  expect_match(conditionMessage(error), "pip download --no-deps --dest wheels xla-cpu-pjrt==0.0.1", fixed = TRUE)
+  expect_match(conditionMessage(error), "PJRT_PLUGIN_PATH_CPU", fixed = TRUE)
+  expect_no_match(conditionMessage(error), "secret")
+  expect_identical(list.files(cache, all.files = TRUE, no.. = TRUE), character())
+})
+
+test_that("the manifest that comes with the package is used", {
+  known <- fetchable_plugins()
+  skip_on_os(c("mac", "windows"))
+  expect_identical(names(known)[[1L]], "cpu")
+  expect_gt(known[["cpu"]], 4e7)
+})
+
+test_that("an archive that the manifest knows is fetched, listed and removed", {
+  cache <- local_empty_cache()
+  folder <- idle_archive()
+  local_manifest(folder, sha256(file.path(folder, "idle.tar.gz")))
+  expect_message(result <- withVisible(install_pjrt("idle")), "libpjrt_idle.so", fixed = TRUE)
+  expect_identical(result, list(value = "idle", visible = FALSE))
+  expect_true(plugins_downloaded("idle"))
+  row <- pjrt_plugins()
+  row <- row[row$platform == "idle", ]
+  path <- file.path(cache, "idle", paste0("1.0-", R.version$arch), "libpjrt_idle.so")
+  expect_identical(normalizePath(row$path), normalizePath(path))
+  expect_identical(row$source, "cache (from release)")
+  expect_identical(c(row$version, row$api_version), c("1.0", "0.90"))
+  expect_identical(row$size, file.size(path))
+  expect_false(row$loaded)
+  expect_identical(bitwAnd(as.integer(file.mode(path)), strtoi("022", 8L)), 0L)
+  expect_identical(uninstall_pjrt("idle", version = "2.0"), character())
+  expect_identical(normalizePath(uninstall_pjrt(), mustWork = FALSE), normalizePath(dirname(path), mustWork = FALSE))
+  expect_false(plugins_downloaded("idle"))
+  expect_identical(list.files(cache, all.files = TRUE, no.. = TRUE), character())
+})
+
+test_that("an archive that is not the manifest's is refused", {
+  cache <- local_empty_cache()
+  local_manifest(idle_archive(), strrep("ab", 32L))
+  expect_refused(install_pjrt("idle"), "checksum", strrep("ab", 32L))
+  expect_identical(list.files(cache, all.files = TRUE, no.. = TRUE), character())
+})
+
+test_that("an archive of unknown checksum is taken only when the user says so", {
+  local_empty_cache()
+  local_manifest(idle_archive())
+  expect_refused(install_pjrt("idle"), "plugin_not_found", "source = \"release\"")
+  suppressMessages(install_pjrt("idle", source = "release"))
+  expect_true(plugins_downloaded("idle"))
+})
+
+test_that("a file of the user's is installed, and used until the known plugin is installed again", {
+  local_empty_cache()
+  mine <- idle_plugin(name = "mine.so")
+  suppressMessages(install_pjrt("cpu", source = "file", path = mine))
+  expect_identical(basename(plugin_path("cpu")), "mine.so")
+  expect_identical(pjrt_plugins()$source, "cache (from file)")
+  text <- withr::local_tempfile(lines = "no library")
+  expect_refused(install_pjrt("cpu", source = "file", path = text), "plugin_invalid")
+  expect_identical(basename(plugin_path("cpu")), "mine.so")
+  expect_refused(install_pjrt("cpu", source = "file", path = tempfile("gone")), "io", "gone")
+  expect_refused(install_pjrt("cpu", source = "file", path = tempdir()), "download", "Cannot download")
+  expect_length(uninstall_pjrt("cpu"), 1L)
+  expect_refused(plugin_path("cpu"), "plugin_not_found")
+})
+
+test_that("what PJRT_PLUGIN_URL_<P> names is fetched on first use, for any platform", {
+  local_empty_cache()
+  library <- idle_plugin()
+  withr::local_envvar(PJRT_PLUGIN_URL_MY_OWN = paste0("file://", library, "#sha256=", sha256(library)))
+  expect_refused(plugin_path("my-own"), "plugin_not_found", "install_pjrt(\"my-own\")")
+  expect_false(plugins_downloaded("my-own"))
+  withr::local_envvar(PJRT_INSTALL = "1")
+  expect_identical(basename(plugin_path("my-own")), "libpjrt_idle.so")
+  expect_true(plugins_downloaded("my-own"))
+  expect_identical(pjrt_plugins()$source, "cache (from url)")
+  withr::local_envvar(PJRT_PLUGIN_URL_MY_OWN = "ftp://me:secret@127.0.0.1/x")
+  error <- expect_refused(install_pjrt("my-own"), "download", "PJRT_PLUGIN_URL_MY_OWN is")
+  expect_no_match(conditionMessage(error), "secret")
+})
+
+test_that("many processes may install at once", {
+  local_empty_cache()
+  folder <- idle_archive()
+  local_manifest(folder, sha256(file.path(folder, "idle.tar.gz")))
+  code <- bquote({
+    options(pjrt.manifest = .(getOption("pjrt.manifest")))
+    for (i in 1:5) {
+      suppressMessages(install_pjrt("idle", force = TRUE))
+      stopifnot(plugins_downloaded("idle"))
+    }
+  })
+  children <- lapply(1:3, function(i) start_child(code))
+  for (child in children) {
+    child$wait(60000)
+    expect_identical(child$read_all_error_lines(), character())
+    expect_identical(child$get_exit_status(), 0L)
+  }
+  expect_identical(dir(file.path(cache_dir(), "idle")), paste0("1.0-", R.version$arch))
+})
+
+test_that("the plugins on the machine are listed in the order of their use", {
+  cpu <- real_plugin()
+  local_empty_cache()
+  withr::local_envvar(PJRT_PLUGIN_PATH_CPU = cpu, PJRT_PLUGIN_PATH_IDLE = idle_plugin())
+  suppressMessages(install_pjrt("cpu", source = "file", path = idle_plugin()))
+  pjrt_plugin("cpu")
+  all <- pjrt_plugins()
+  expect_identical(all$platform, c("cpu", "cpu", "idle"))
+  expect_identical(all$source, c("PJRT_PLUGIN_PATH_CPU", "cache (from file)", "PJRT_PLUGIN_PATH_IDLE"))
+  expect_identical(all$loaded, c(TRUE, FALSE, FALSE))
+  expect_identical(all$api_version[[1L]], paste(unlist(pjrt_api_version("cpu")), collapse = "."))
+  expect_identical(all$size[[1L]], file.size(cpu))
 })

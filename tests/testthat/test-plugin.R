@@ -42,8 +42,9 @@ test_that("an unknown platform is refused before any folder is made", {
 })
 
 test_that("a platform that cannot be fetched says which variable to set", {
-  withr::local_envvar(R_USER_CACHE_DIR = withr::local_tempdir(), PJRT_PLUGIN_PATH_TPU = NA)
-  expect_refused(pjrt_plugin("tpu"), "plugin_not_found", "Set PJRT_PLUGIN_PATH_TPU")
+  local_empty_cache()
+  withr::local_envvar(PJRT_PLUGIN_PATH_NEURON = NA)
+  expect_refused(pjrt_plugin("neuron"), "plugin_not_found", "Set PJRT_PLUGIN_PATH_NEURON")
 })
 
 test_that("any name serves for a platform whose plugin is given by path", {

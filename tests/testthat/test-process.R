@@ -29,7 +29,7 @@ test_that("a session without a plugin says how to get one", {
     child <- run_child(code, c(env, PJRT_INSTALL = install))
     expect_clean(child)
     expect_identical(child$out[1:2], c("FALSE ", "pjrt_error_plugin_not_found "))
-    expect_match(child$out, "pjrt::install_pjrt()", fixed = TRUE, all = FALSE)
+    expect_match(child$out, "pjrt::install_pjrt(\"cpu\")", fixed = TRUE, all = FALSE)
     expect_match(child$out, "PJRT_PLUGIN_PATH_CPU", fixed = TRUE, all = FALSE)
   }
 })

@@ -1,0 +1,53 @@
+# The library of the CPU plugin that the tests run on.
+real_plugin <- function() normalizePath(plugin_path("cpu"))
+
+# What a session finds when nothing but these variables tells it of plugins.
+local_machine <- function(..., env = parent.frame()) {
+  unset <- c(
+    VIRTUAL_ENV = NA, RETICULATE_PYTHON = NA, RETICULATE_PYTHON_ENV = NA, CONDA_PREFIX = NA, PJRT_PLUGIN_PATH = NA,
+    PJRT_PLUGIN_PATH_CPU = NA, TPU_LIBRARY_PATH = NA, PJRT_DISCOVER = NA, PYTHONNOUSERSITE = "1", PJRT_INSTALL = "0"
+  )
+  given <- c(...)
+  all <- c(given, unset[setdiff(names(unset), names(given))], R_USER_CACHE_DIR = withr::local_tempdir(.local_envir = env))
+  withr::local_envvar(all, .local_envir = env)
+}
+
+# An empty cache on a machine without other plugins than the cache's; its folder.
+local_empty_cache <- function(env = parent.frame()) {
+  local_machine(PJRT_DISCOVER = "0", env = env)
+  cache_dir()
+}
+
+# A library that is a plugin by its looks: it is never loaded.
+idle_plugin <- function(folder = withr::local_tempdir(.local_envir = env), name = "libpjrt_idle.so", env = parent.frame()) {
+  code <- file.path(folder, "idle.c")
+  writeLines("void *GetPjrtApi(void) { return 0; }", code)
+  library <- file.path(folder, name)
+  status <- system2("cc", c("-shared", "-fPIC", "-o", shQuote(library), shQuote(code)))
+  unlink(code)
+  if (status != 0L) stop("the C compiler does not work")
+  library
+}
+
+# A manifest in which platform "idle" is an archive in `folder`, of this SHA-256.
+local_manifest <- function(folder, sha256 = NULL, env = parent.frame()) {
+  here <- c(os = switch(Sys.info()[["sysname"]], Darwin = "macos", tolower(Sys.info()[["sysname"]])), arch = R.version$arch)
+  file <- withr::local_tempfile(.local_envir = env, lines = c(
+    "[[plugin]]", "platform = 'idle'", sprintf("os = '%s'", here[["os"]]), sprintf("arch = '%s'", here[["arch"]]),
+    "version = '1.0'", "api = '0.90'", sprintf("url = 'file://%s'", file.path(folder, "idle.tar.gz")),
+    if (!is.null(sha256)) sprintf("sha256 = '%s'", sha256)
+  ))
+  withr::local_options(pjrt.manifest = file, .local_envir = env)
+}
+
+# A folder with the archive of which local_manifest() speaks.
+idle_archive <- function(env = parent.frame()) {
+  folder <- withr::local_tempdir(.local_envir = env)
+  idle_plugin(folder)
+  withr::with_dir(folder, utils::tar("idle.tar.gz", "libpjrt_idle.so", compression = "gzip", tar = "internal"))
+  folder
+}
+
+sha256 <- function(file) {
+  sub(" .*", "", system2("sha256sum", shQuote(file), stdout = TRUE))
+}
