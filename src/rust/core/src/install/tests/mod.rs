@@ -5,6 +5,7 @@ mod choosing;
 mod fetching;
 mod finding;
 mod installing;
+mod reaching;
 mod server;
 mod unpacking;
 
