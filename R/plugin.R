@@ -13,7 +13,7 @@
 #' These places count, the first one first:
 #' * The folders that `PJRT_PLUGIN_PATH` lists, separated as in `PATH`: the plugins in them and in the folders in
 #'   them. The platform is taken from the name of the file, such as `pjrt_c_api_cpu_plugin.so`, `libpjrt_metal.dylib` or
-#'   `pjrt-plugin-<platform>.so`.
+#'   `pjrt-plugin-<platform>.so`. A folder may also be one that `pip install --target` has put packages into.
 #' * The library that `TPU_LIBRARY_PATH` names.
 #' * Python's packages: those of the active virtual environment (`VIRTUAL_ENV`), of the interpreter that
 #'   `RETICULATE_PYTHON` names, of `RETICULATE_PYTHON_ENV`, of the active conda environment (`CONDA_PREFIX`), of `python3`

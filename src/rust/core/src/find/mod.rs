@@ -86,8 +86,9 @@ struct Claim {
 #[derive(Default)]
 struct Search {
     findings: Findings,
-    /// Folders and libraries seen, so that none is looked at twice.
+    /// Libraries and places seen, so that none is looked at twice.
     seen: HashSet<PathBuf>,
+    places: HashSet<(PathBuf, Kind)>,
 }
 
 impl Search {
@@ -108,15 +109,17 @@ impl Search {
             return;
         };
         if real.is_dir() {
-            if !self.seen.insert(real) {
+            if !self.places.insert((real, kind)) {
                 return;
             }
             self.findings.places.push(place);
         }
         match kind {
-            Kind::Site => packages::search(&path, self),
+            Kind::Site => packages::search(&claim, self),
             Kind::Libraries => self.offer_all(list(&path).iter().filter(|file| names::is_plugins(name(file))), &claim),
             Kind::Plugins if path.is_dir() => {
+                // pip can install into any folder.
+                packages::search(&claim, self);
                 let entries = list(&path);
                 let inner: Vec<_> = entries.iter().filter(|path| path.is_dir()).flat_map(|path| list(path)).collect();
                 self.offer_all(entries.iter().chain(&inner), &claim);

@@ -30,41 +30,42 @@ struct Entry<'a> {
     distribution: Option<&'a Distribution>,
 }
 
-/// Looks at the packages in `site`.
-pub(super) fn search(site: &Path, search: &mut Search) {
+/// Looks at the packages in the place.
+pub(super) fn search(place: &Claim, search: &mut Search) {
+    let site = place.folder.as_path();
     let mut folders = vec![site.to_path_buf()];
     folders.extend(added(site));
     let distributions: Vec<_> = folders.iter().flat_map(|folder| distributions(folder)).collect();
     for entry in entries(&folders, &distributions) {
-        offer_entry(&entry, &folders, site, search);
+        offer_entry(&entry, &folders, place, search);
     }
     for (package, library) in KNOWN {
         let owner = owner(package, &distributions);
-        let claim = claim(names::of_entry_point(package), package, owner, site);
+        let claim = claim(names::of_entry_point(package), package, owner, place);
         folders.iter().any(|folder| search.offer(&folder.join(package).join(library), &claim));
     }
 }
 
 /// Offers the first plugin of the entry's module, or else of all its package.
-fn offer_entry(entry: &Entry<'_>, folders: &[PathBuf], site: &Path, search: &mut Search) {
-    let claim = claim(names::of_entry_point(&entry.name), &entry.module, entry.distribution, site);
+fn offer_entry(entry: &Entry<'_>, folders: &[PathBuf], place: &Claim, search: &mut Search) {
+    let claim = claim(names::of_entry_point(&entry.name), &entry.module, entry.distribution, place);
     let modules = folders.iter().filter_map(|folder| module_folder(folder, &entry.module));
     let mut libraries: Vec<PathBuf> = modules.flat_map(|folder| libraries(&folder)).collect();
     libraries.extend(entry.distribution.map(recorded).unwrap_or_default());
     let found = libraries.iter().take(MOST_LIBRARIES).any(|library| search.offer(library, &claim));
     if !found && entry.distribution.is_some() && libraries.is_empty() {
-        search.skip(&site.join(entry.module.replace('.', "/")), "no library is there", Some(&claim));
+        search.skip(&place.folder.join(entry.module.replace('.', "/")), "no library is there", Some(&claim));
     }
 }
 
-fn claim(platform: String, module: &str, distribution: Option<&Distribution>, site: &Path) -> Claim {
+fn claim(platform: String, module: &str, distribution: Option<&Distribution>, place: &Claim) -> Claim {
     let package = distribution.map_or(module, |distribution| &distribution.name);
     Claim {
         platform: Some(platform),
         source: format!("Python package {package}"),
-        folder: site.to_path_buf(),
+        folder: place.folder.clone(),
         version: distribution.map(|distribution| distribution.version.clone()),
-        named: false,
+        named: place.named,
     }
 }
 

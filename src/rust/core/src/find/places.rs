@@ -17,9 +17,9 @@ pub struct Place {
     pub(super) kind: Kind,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Kind {
-    /// A folder of plugins, or a plugin; the user's own choice.
+    /// A folder of plugins or of Python packages, or a plugin; the user's own choice.
     Plugins,
     /// The library for TPUs.
     Tpu,

@@ -357,6 +357,14 @@ fn folders_of_plugins_hold_them_by_name() {
 }
 
 #[test]
+fn folders_of_plugins_may_hold_python_packages() {
+    let machine = Invented::new().with("PJRT_PLUGIN_PATH", "shared").with_text("PJRT_DISCOVER", "0");
+    machine.wheel("shared", "jax_rocm7_pjrt-0.9.2", "xla_rocm7");
+    assert_eq!(machine.platforms(), ["rocm"]);
+    assert_eq!(machine.sources(), ["jax-rocm7-pjrt"]);
+}
+
+#[test]
 fn what_others_can_write_is_not_taken() {
     let machine = Invented::new().with("VIRTUAL_ENV", "venv");
     let site = "venv/lib/python3.11/site-packages";
