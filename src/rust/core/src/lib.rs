@@ -21,6 +21,7 @@ pub mod inspect;
 pub mod install;
 mod launch;
 pub mod layout;
+pub mod library;
 pub mod literal;
 pub mod memory;
 pub mod minifloat;
