@@ -1,6 +1,7 @@
 //! Clients: a plugin's connection to its devices. A client owns every device, memory, buffer and executable made from it.
 
 use crate::api::{call, text, Value};
+use crate::cuda;
 use crate::device::{AllFacts, Device, Facts};
 use crate::error::{Error, Kind, Result};
 use crate::launch::{Dispatcher, InFlight, Running};
@@ -60,14 +61,16 @@ impl Client {
     /// Makes a client of `plugin`. `options` are the platform's own, such as `cpu_device_count`.
     ///
     /// # Errors
-    /// `InvalidInput` for an option that would make the plugin abort, and the plugin's own errors.
+    /// `InvalidInput` for an option that would make the plugin abort, `DriverMissing`, `DriverTooOld` and `LibraryMissing`
+    /// where CUDA lacks something, and the plugin's own errors.
     pub fn create(plugin: &'static Plugin, options: &[(String, Value)]) -> Result<Client> {
         process::watch_forks();
         check_generation()?;
         check_options(options)?;
         let named: Vec<PJRT_NamedValue> = options.iter().map(named_value).collect::<Result<_>>()?;
-        let made =
-            call!(plugin.api(), PJRT_Client_Create { create_options: named.as_ptr(), num_options: named.len() })?;
+        let made = cuda::with_libraries(plugin, || {
+            call!(plugin.api(), PJRT_Client_Create { create_options: named.as_ptr(), num_options: named.len() })
+        })?;
         let client = Client::describe(plugin, made.client).inspect_err(|_| destroy(plugin, made.client))?;
         OPEN.lock().unwrap_or_else(PoisonError::into_inner).push(client.clone());
         process::watch_exit();

@@ -1,6 +1,7 @@
 //! Plugins: loading the library once per process, its version, attributes and extensions. A plugin is never unloaded.
 
 use crate::api::{call, named_values, Api, Value};
+use crate::cuda;
 use crate::error::{Error, Kind, Result};
 use pjrt_sys::*;
 use std::path::{Path, PathBuf};
@@ -37,6 +38,7 @@ impl Plugin {
         if let Some(plugin) = loaded.iter().find(|p| p.path == file) {
             return Ok(plugin);
         }
+        cuda::before_load(&file);
         let api = open(&file)?;
         call!(&api, PJRT_Plugin_Initialize {})?;
         let found = call!(&api, PJRT_Plugin_Attributes {})?;
