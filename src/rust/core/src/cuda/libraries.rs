@@ -210,3 +210,46 @@ fn configurations(folder: &Path) -> Vec<PathBuf> {
     files.sort();
     files
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_toolkit_of_the_version_comes_first() {
+        let folder = std::env::temp_dir().join(format!("pjrt-toolkits-{}", std::process::id()));
+        for name in ["cuda-13.0", "cuda-13.10", "cuda-12.9", "cuda-13", "cuda", "cuda-13.x"] {
+            std::fs::create_dir_all(folder.join(name)).unwrap();
+        }
+        let found = installed_toolkits(&folder, 13);
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(found[..2], [folder.join("cuda-13.10"), folder.join("cuda-13.x")]);
+        assert_eq!(found.len(), 4);
+    }
+
+    #[test]
+    fn the_loaders_folders_are_read() {
+        let folder = std::env::temp_dir().join(format!("pjrt-loader-{}", std::process::id()));
+        let included = folder.join("ld.so.conf.d");
+        std::fs::create_dir_all(&included).unwrap();
+        std::fs::write(folder.join("ld.so.conf"), "include ld.so.conf.d/*.conf\n/last # a comment\n").unwrap();
+        std::fs::write(included.join("b.conf"), "# none\n/b\n/c\n").unwrap();
+        std::fs::write(included.join("a.conf"), "/a\ninclude more/*.conf\nno folder\n").unwrap();
+        std::fs::write(included.join("c.txt"), "/d\n").unwrap();
+        let found = of_loader(&folder.join("ld.so.conf"), 0);
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(found, ["/a", "/b", "/c", "/last"].map(PathBuf::from));
+    }
+
+    #[test]
+    fn every_version_has_its_libraries_once() {
+        for major in [12, 13] {
+            let mut names: Vec<&str> = wanted(major).iter().map(|wanted| wanted.name).collect();
+            assert!(names.contains(&format!("libcudart.so.{major}").as_str()) && oldest_driver(major).is_some());
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(names.len(), wanted(major).len());
+        }
+        assert!(wanted(11).is_empty());
+    }
+}

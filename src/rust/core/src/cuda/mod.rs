@@ -130,7 +130,7 @@ fn libraries_missing(missing: &[(&Wanted, Option<String>)], major: Option<u32>) 
     error
         .hint(format!("Fetch the plugin with all that it needs: install_pjrt(\"{platform}\")."))
         .hint(format!("Or install them for Python: python3 -m pip install {}", packages.join(" ")))
-        .hint("Or, where they are on this machine, set LD_LIBRARY_PATH to their folder before R starts.")
+        .hint("Or, where they are on this machine, set LD_LIBRARY_PATH to their folder. Then restart R.")
 }
 
 /// Adds what may be behind a failure of the plugin's own.
@@ -169,5 +169,5 @@ pub fn report(plugin: Option<&Path>) -> Report {
     Report { driver: driver(), needs: target.needs(), libraries }
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests;

@@ -90,11 +90,12 @@ fn named(path: &Path) -> Name {
     Name::Other
 }
 
-/// The two digits that follow `word`, as in `cuda13`.
+/// The version that follows `word`, as in `cuda13`: two digits.
 fn number_after(text: &str, word: &str) -> Option<u32> {
     text.match_indices(word).find_map(|(at, _)| {
-        let digits = text.get(at + word.len()..)?.trim_start_matches(['-', '_']);
-        digits.get(..2)?.parse().ok().filter(|major| (10..100).contains(major))
+        let rest = text[at + word.len()..].trim_start_matches(['-', '_']);
+        let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        (end == 2).then(|| rest[..end].parse().ok())?
     })
 }
 
@@ -151,6 +152,7 @@ mod tests {
             ("/opt/libpjrt_cuda.so", Name::SomeCuda),
             ("/opt/cuda.so", Name::SomeCuda),
             ("/opt/cuda-1/plugin.so", Name::SomeCuda),
+            ("/opt/cuda-2024/plugin.so", Name::SomeCuda),
             ("/opt/pjrt_c_api_gpu_plugin.so", Name::Gpu),
             ("/home/cuda13/a/b/c/plugin.so", Name::Other),
             ("/a/xla_plugins/xla_cpu_pjrt/xla_cpu_pjrt.so", Name::Other),
