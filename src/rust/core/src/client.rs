@@ -30,6 +30,8 @@ struct Inner {
     process_index: i32,
     devices: AllFacts,
     memories: Vec<MemoryFacts>,
+    /// The CUDA toolkit to name to the compiler.
+    cuda_data_dir: Option<String>,
     live_buffers: AtomicUsize,
     live_bytes: AtomicUsize,
     /// Bytes of buffers made since the owner last collected garbage.
@@ -108,6 +110,7 @@ impl Client {
             process_index,
             devices,
             memories,
+            cuda_data_dir: cuda::tools::data_dir(plugin).map(|folder| folder.to_string_lossy().into_owned()),
             live_buffers: AtomicUsize::new(0),
             live_bytes: AtomicUsize::new(0),
             new_bytes: AtomicUsize::new(0),
@@ -135,6 +138,11 @@ impl Client {
 
     pub fn platform_version(&self) -> &str {
         &self.0.platform_version
+    }
+
+    /// The CUDA toolkit to name to the compiler, where it would not find one itself.
+    pub(crate) fn cuda_data_dir(&self) -> Option<&str> {
+        self.0.cuda_data_dir.as_deref()
     }
 
     /// The number of this process among those that share the devices.

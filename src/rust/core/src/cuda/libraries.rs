@@ -89,6 +89,25 @@ pub fn look_in(packages: Vec<PathBuf>) {
     *PACKAGES.lock().unwrap_or_else(PoisonError::into_inner) = packages;
 }
 
+pub(super) fn packages() -> Vec<PathBuf> {
+    PACKAGES.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// The toolkits that variables name, and those of this version in the usual place.
+pub(super) fn toolkits(major: Option<u32>) -> Vec<PathBuf> {
+    let mut toolkits = named_toolkits();
+    toolkits.extend(major.into_iter().flat_map(|major| installed_toolkits(Path::new("/usr/local"), major)));
+    toolkits
+}
+
+fn named_toolkits() -> Vec<PathBuf> {
+    ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(variable).map(PathBuf::from).collect()
+}
+
+fn variable(name: &str) -> Option<std::ffi::OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
 /// Where libraries are looked for.
 pub struct Search {
     /// The folders, in order.
@@ -100,9 +119,7 @@ impl Search {
     /// the system has them.
     pub fn of(plugin: &Path, runpath: &[String], major: Option<u32>) -> Search {
         let mut folders = beside(plugin, runpath);
-        for packages in PACKAGES.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-            folders.extend(of_packages(packages));
-        }
+        folders.extend(packages().iter().flat_map(|packages| of_packages(packages)));
         folders.extend(of_system(major));
         let mut seen = HashSet::new();
         let existing = folders.iter().filter_map(|folder| folder.canonicalize().ok());
@@ -143,18 +160,13 @@ fn of_packages(packages: &Path) -> Vec<PathBuf> {
 /// Where the system has libraries: the toolkit that variables name, the loader's variable, toolkits in the usual
 /// place, and the loader's own folders.
 fn of_system(major: Option<u32>) -> Vec<PathBuf> {
-    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
-    let toolkits = ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(variable).map(PathBuf::from);
-    let mut folders: Vec<PathBuf> = toolkits.flat_map(|toolkit| of_toolkit(&toolkit)).collect();
+    let mut folders: Vec<PathBuf> = named_toolkits().iter().flat_map(|toolkit| of_toolkit(toolkit)).collect();
     if let Some(path) = variable("LD_LIBRARY_PATH") {
         folders.extend(std::env::split_paths(&path).filter(|folder| folder.is_absolute()));
     }
     folders.extend(of_toolkit(Path::new("/usr/local/cuda")));
-    if let Some(major) = major {
-        for toolkit in installed_toolkits(Path::new("/usr/local"), major) {
-            folders.extend(of_toolkit(&toolkit));
-        }
-    }
+    let installed = major.into_iter().flat_map(|major| installed_toolkits(Path::new("/usr/local"), major));
+    folders.extend(installed.flat_map(|toolkit| of_toolkit(&toolkit)));
     folders.extend(of_loader(Path::new("/etc/ld.so.conf"), 0));
     let usual = ["lib", "usr/lib", "lib64", "usr/lib64"];
     let arch = std::env::consts::ARCH;

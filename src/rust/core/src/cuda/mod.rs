@@ -5,6 +5,7 @@ pub mod driver;
 pub mod libraries;
 mod preload;
 mod target;
+pub(crate) mod tools;
 
 pub use driver::{driver, Driver, Version};
 pub use preload::Place;

@@ -231,3 +231,33 @@ fn the_report_loads_nothing() {
     assert!(!preload::is_loaded("libnvJitLink.so.13"));
     assert_eq!(report.libraries.len(), libraries::wanted(13).len());
 }
+
+#[test]
+fn a_toolkit_is_named_where_the_compiler_would_not_find_one() {
+    let folder = Folder::new();
+    let toolkit = |name: &str| {
+        let root = folder.sub(name);
+        for file in ["bin/ptxas", "nvvm/libdevice/libdevice.10.bc"] {
+            fs::create_dir_all(root.join(file).parent().unwrap()).unwrap();
+            fs::write(root.join(file), "").unwrap();
+        }
+        root
+    };
+    let elsewhere = toolkit("cuda-13.0");
+    let plugin = folder.sub("site/jax_plugins/xla_cuda13").join("plugin.so");
+    let half = folder.sub("site/nvidia/cu13/bin");
+    fs::write(half.join("ptxas"), "").unwrap();
+    // A machine that has the system's toolkit is in no need of another.
+    let none_needed = Path::new("/usr/local/cuda/bin/ptxas").exists();
+    let chosen = tools::choose(&plugin, vec![half, elsewhere.clone()]);
+    assert_eq!(chosen, (!none_needed).then_some(elsewhere.clone()));
+    toolkit("site/nvidia/cu13");
+    assert_eq!(tools::choose(&plugin, vec![elsewhere]), None);
+}
+
+#[test]
+fn an_error_of_the_compiler_for_want_of_a_tool_says_where_to_get_it() {
+    let lacking = tools::explained(Error::new(Kind::Pjrt(14), "No PTX provider: ptxas not found"));
+    assert!(lacking.hints().iter().any(|hint| hint.contains("install_pjrt(\"cuda\")")), "{lacking}");
+    assert!(tools::explained(Error::new(Kind::Pjrt(3), "Malformed program")).hints().is_empty());
+}
