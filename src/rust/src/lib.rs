@@ -17,6 +17,7 @@ mod r#async;
 mod buffer;
 mod client;
 mod compile;
+mod cuda;
 mod device;
 mod dtype;
 mod executable;
@@ -43,6 +44,7 @@ extendr_module! {
     mod pjrt;
     use client;
     use compile;
+    use cuda;
     use device;
     use executable;
     use find;

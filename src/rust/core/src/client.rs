@@ -1,6 +1,7 @@
 //! Clients: a plugin's connection to its devices. A client owns every device, memory, buffer and executable made from it.
 
 use crate::api::{call, text, Value};
+use crate::cuda;
 use crate::device::{AllFacts, Device, Facts};
 use crate::error::{Error, Kind, Result};
 use crate::launch::{Dispatcher, InFlight, Running};
@@ -29,6 +30,8 @@ struct Inner {
     process_index: i32,
     devices: AllFacts,
     memories: Vec<MemoryFacts>,
+    /// The CUDA toolkit to name to the compiler.
+    cuda_data_dir: Option<String>,
     live_buffers: AtomicUsize,
     live_bytes: AtomicUsize,
     /// Bytes of buffers made since the owner last collected garbage.
@@ -60,14 +63,16 @@ impl Client {
     /// Makes a client of `plugin`. `options` are the platform's own, such as `cpu_device_count`.
     ///
     /// # Errors
-    /// `InvalidInput` for an option that would make the plugin abort, and the plugin's own errors.
+    /// `InvalidInput` for an option that would make the plugin abort, `DriverMissing`, `DriverTooOld` and `LibraryMissing`
+    /// where CUDA lacks something, and the plugin's own errors.
     pub fn create(plugin: &'static Plugin, options: &[(String, Value)]) -> Result<Client> {
         process::watch_forks();
         check_generation()?;
         check_options(options)?;
         let named: Vec<PJRT_NamedValue> = options.iter().map(named_value).collect::<Result<_>>()?;
-        let made =
-            call!(plugin.api(), PJRT_Client_Create { create_options: named.as_ptr(), num_options: named.len() })?;
+        let made = cuda::with_libraries(plugin, || {
+            call!(plugin.api(), PJRT_Client_Create { create_options: named.as_ptr(), num_options: named.len() })
+        })?;
         let client = Client::describe(plugin, made.client).inspect_err(|_| destroy(plugin, made.client))?;
         OPEN.lock().unwrap_or_else(PoisonError::into_inner).push(client.clone());
         process::watch_exit();
@@ -105,6 +110,7 @@ impl Client {
             process_index,
             devices,
             memories,
+            cuda_data_dir: cuda::tools::data_dir(plugin).map(|folder| folder.to_string_lossy().into_owned()),
             live_buffers: AtomicUsize::new(0),
             live_bytes: AtomicUsize::new(0),
             new_bytes: AtomicUsize::new(0),
@@ -132,6 +138,11 @@ impl Client {
 
     pub fn platform_version(&self) -> &str {
         &self.0.platform_version
+    }
+
+    /// The CUDA toolkit to name to the compiler, where it would not find one itself.
+    pub(crate) fn cuda_data_dir(&self) -> Option<&str> {
+        self.0.cuda_data_dir.as_deref()
     }
 
     /// The number of this process among those that share the devices.

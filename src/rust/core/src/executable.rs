@@ -3,6 +3,7 @@
 use crate::api::{call, Args};
 use crate::buffer::Spec;
 use crate::client::Client;
+use crate::cuda;
 use crate::description::{Description, Pace};
 use crate::device::Device;
 use crate::error::Result;
@@ -108,7 +109,7 @@ impl Executable {
                 compile_options_size: serialized.len(),
             }
         )
-        .map_err(|e| program.explain(e, client.plugin()).on_platform(client.platform()))?;
+        .map_err(|e| program.explain(cuda::tools::explained(e), client.plugin()).on_platform(client.platform()))?;
         static FIRST: Once = Once::new();
         FIRST.call_once(process::watch_exit);
         let loaded = Loaded { client: client.clone(), handle: compiled.executable };

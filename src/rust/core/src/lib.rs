@@ -7,6 +7,7 @@ mod api;
 pub mod buffer;
 pub mod client;
 pub mod convert;
+pub mod cuda;
 mod decimal;
 mod description;
 pub mod device;

@@ -44,6 +44,9 @@ pub enum OptionValue {
 /// XLA's name for the optimization level.
 const LEVEL: &str = "xla_backend_optimization_level";
 
+/// Where XLA looks for the CUDA toolkit.
+const TOOLKIT: &str = "xla_gpu_cuda_data_dir";
+
 impl Default for CompileOptions {
     fn default() -> Self {
         CompileOptions {
@@ -169,10 +172,11 @@ impl CompileOptions {
     pub(crate) fn serialize(&self, devices: &[Device], for_shardy: bool) -> Vec<u8> {
         let ids: Vec<_> = devices.iter().map(|device| i64::from(device.id())).collect();
         let ordinal = devices.first().map_or(-1, |device| i64::from(device.local_hardware_id()));
-        self.encode(&ids, ordinal, for_shardy)
+        let toolkit = devices.first().and_then(|device| device.client().cuda_data_dir());
+        self.encode(&ids, ordinal, for_shardy, toolkit)
     }
 
-    fn encode(&self, device_ids: &[i64], device_ordinal: i64, for_shardy: bool) -> Vec<u8> {
+    fn encode(&self, device_ids: &[i64], device_ordinal: i64, for_shardy: bool, toolkit: Option<&str>) -> Vec<u8> {
         let partitions = self.num_partitions as usize;
         let computation_devices = (0..partitions)
             .map(|p| ComputationDevice {
@@ -185,7 +189,9 @@ impl CompileOptions {
             computation_devices,
         };
         let level = self.optimization_level.map(|level| (LEVEL.to_owned(), OptionValue::Int(level)));
-        let overrides = self.debug_options.clone().into_iter().chain(level);
+        let toolkit = toolkit.map(|folder| (TOOLKIT.to_owned(), OptionValue::String(folder.to_owned())));
+        // The last of a name counts, and that is the caller's.
+        let overrides = toolkit.into_iter().chain(self.debug_options.clone()).chain(level);
         let portable = self.compile_portable_executable;
         CompileOptionsProto {
             executable_build_options: Some(ExecutableBuildOptionsProto {
@@ -287,7 +293,7 @@ mod tests {
     use super::*;
 
     fn decoded(options: &CompileOptions, ids: &[i64], for_shardy: bool) -> CompileOptionsProto {
-        CompileOptionsProto::decode(options.encode(ids, 7, for_shardy).as_slice()).unwrap()
+        CompileOptionsProto::decode(options.encode(ids, 7, for_shardy, None).as_slice()).unwrap()
     }
 
     fn build(options: &CompileOptions, ids: &[i64], for_shardy: bool) -> ExecutableBuildOptionsProto {
@@ -374,6 +380,18 @@ mod tests {
             assert_eq!(overrides[name].value, Some(value));
         }
         assert_eq!(overrides[LEVEL].value, Some(OptionValue::Int(1)));
+    }
+
+    #[test]
+    fn a_toolkit_is_named_to_the_compiler_unless_the_caller_names_one() {
+        let named = |options: &CompileOptions| {
+            let bytes = options.encode(&[0], 7, false, Some("/toolkit"));
+            CompileOptionsProto::decode(bytes.as_slice()).unwrap().env_option_overrides[TOOLKIT].value.clone()
+        };
+        let text = |folder: &str| OptionValue::String(folder.to_owned());
+        assert_eq!(named(&CompileOptions::default()), Some(text("/toolkit")));
+        let own = [(TOOLKIT.to_owned(), text("/own"))].into();
+        assert_eq!(named(&CompileOptions { debug_options: own, ..Default::default() }), Some(text("/own")));
     }
 
     #[test]

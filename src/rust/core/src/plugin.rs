@@ -1,6 +1,7 @@
 //! Plugins: loading the library once per process, its version and attributes. A plugin is never unloaded.
 
 use crate::api::{call, named_values, Api, Value};
+use crate::cuda;
 use crate::error::{Error, Kind, Result, UNIMPLEMENTED};
 use crate::library::{self, Library};
 use pjrt_sys::*;
@@ -41,6 +42,7 @@ impl Plugin {
             )
             .hint("Give the path of the plugin itself; in Python's packages it lies in a folder jax_plugins/*."));
         }
+        cuda::before_load(&file);
         let api = open(&file, &library).map_err(|error| error.about(&file))?;
         let attributes = set_up(&api).map_err(|error| error.about(&file))?;
         let plugin: &'static Plugin = Box::leak(Box::new(Plugin { api, path: file, attributes }));

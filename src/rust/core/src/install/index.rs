@@ -7,6 +7,7 @@ use super::manifest::Target;
 use super::plan::Piece;
 use super::watch::Watch;
 use super::{page, pip};
+use crate::cuda::{self, Driver, Version};
 use crate::error::{Error, Kind, Result};
 use reqwest::Url;
 use std::path::{Path, PathBuf};
@@ -44,7 +45,10 @@ impl Machine for ThisMachine {
     }
 
     fn cuda_driver(&self) -> Option<(u32, u32)> {
-        None
+        match cuda::driver() {
+            Driver::Present { cuda: Version(major, minor), .. } => Some((major, minor)),
+            Driver::Absent { .. } => None,
+        }
     }
 }
 

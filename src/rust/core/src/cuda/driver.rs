@@ -1,0 +1,118 @@
+//! The NVIDIA driver: whether there is one, and which. CUDA is not initialized, and no GPU is touched.
+
+use std::ffi::c_int;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// A version of CUDA: major and minor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version(pub u32, pub u32);
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.0, self.1)
+    }
+}
+
+/// The driver of this machine. It has two parts: the library through which programs use it, and the kernel's module.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Driver {
+    /// There is no library. There may be a module all the same: containers see the host's.
+    Absent { module: Option<String> },
+    /// The newest CUDA that the library has, and the module's version, such as `"580.65.06"`, where the system tells it.
+    Present { cuda: Version, module: Option<String> },
+}
+
+/// The library's name.
+#[cfg(windows)]
+pub const LIBRARY: &str = "nvcuda.dll";
+#[cfg(not(windows))]
+pub const LIBRARY: &str = "libcuda.so.1";
+
+/// Where the driver is looked for.
+pub struct Search {
+    /// Whether the loader looks for the library first.
+    pub by_name: bool,
+    /// Folders that may have it and be unknown to the loader.
+    pub folders: Vec<PathBuf>,
+    /// The file in which the kernel's module tells its version.
+    pub module: PathBuf,
+}
+
+impl Search {
+    /// All of this machine.
+    pub fn machine() -> Search {
+        // Windows' subsystem for Linux, cloud machines, and containers mount it there.
+        let folders = ["/usr/lib/wsl/lib", "/usr/lib64-nvidia", "/usr/local/nvidia/lib64", "/usr/local/nvidia/lib"];
+        Search {
+            by_name: true,
+            folders: folders.map(PathBuf::from).into(),
+            module: "/proc/driver/nvidia/version".into(),
+        }
+    }
+
+    /// Looks for the driver. The library stays loaded, so that a plugin finds it by its name.
+    pub fn run(&self) -> Driver {
+        let module = std::fs::read_to_string(&self.module).ok().and_then(|text| module_version(&text));
+        let by_name = self.by_name.then(|| PathBuf::from(LIBRARY));
+        let files = self.folders.iter().map(|folder| folder.join(LIBRARY)).filter(|file| file.is_file());
+        match by_name.into_iter().chain(files).find_map(|library| cuda_version(&library)) {
+            Some(cuda) => Driver::Present { cuda, module },
+            None => Driver::Absent { module },
+        }
+    }
+}
+
+/// The driver of this machine. Once found it is remembered.
+pub fn driver() -> Driver {
+    static FOUND: OnceLock<Driver> = OnceLock::new();
+    if let Some(found) = FOUND.get() {
+        return found.clone();
+    }
+    let driver = Search::machine().run();
+    if matches!(driver, Driver::Present { .. }) {
+        return FOUND.get_or_init(|| driver).clone();
+    }
+    driver
+}
+
+/// The version of CUDA that the driver's library has.
+fn cuda_version(library: &Path) -> Option<Version> {
+    // The platform's own calling convention.
+    type DriverGetVersion = unsafe extern "system" fn(*mut c_int) -> c_int;
+    // SAFETY: loading the driver's library runs its initializers, as every program on the GPU does.
+    let library = unsafe { libloading::Library::new(library) }.ok()?;
+    let mut version = 0;
+    // SAFETY: the function has this type in every driver, and works without CUDA's initialization.
+    let status = unsafe { library.get::<DriverGetVersion>(b"cuDriverGetVersion\0").ok()?(&mut version) };
+    // A plugin is to find it loaded.
+    std::mem::forget(library);
+    let version = u32::try_from(version).ok().filter(|&version| status == 0 && version >= 1000)?;
+    Some(Version(version / 1000, version % 1000 / 10))
+}
+
+/// The version in what the kernel's module says of itself: the first word of the first line that is one.
+fn module_version(text: &str) -> Option<String> {
+    let is_version = |word: &&str| {
+        word.contains('.') && word.split('.').all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
+    };
+    text.lines().next()?.split_whitespace().find(is_version).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_modules_version_is_read() {
+        let closed =
+            "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.14  Thu Feb 22 01:44:30 UTC 2024\nGCC 12.2.0";
+        let open = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.65.06  Release Build  (root)\n";
+        assert_eq!(module_version(closed).as_deref(), Some("550.54.14"));
+        assert_eq!(module_version(open).as_deref(), Some("580.65.06"));
+        for nothing in ["", "NVRM version: none\n1.2", "NVRM 12 1..2 .3 v1.2"] {
+            assert_eq!(module_version(nothing), None, "{nothing}");
+        }
+    }
+}

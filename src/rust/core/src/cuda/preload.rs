@@ -1,0 +1,119 @@
+//! Loading NVIDIA's libraries before the plugin opens them by name, so that it gets these and no others.
+
+use super::libraries::{Search, Wanted};
+use crate::library;
+use std::path::{Path, PathBuf};
+
+/// Where a library is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// It is in this process already.
+    Loaded,
+    File(PathBuf),
+    Missing,
+}
+
+/// A library, where it is, and for a file what it needs or why it cannot be loaded.
+pub(super) struct Found {
+    pub wanted: &'static Wanted,
+    pub place: Place,
+    pub needs: Result<Vec<String>, String>,
+}
+
+/// Finds each library; none is loaded.
+pub(super) fn find(wanted: &'static [Wanted], search: &Search) -> Vec<Found> {
+    wanted.iter().map(|wanted| find_one(wanted, search)).collect()
+}
+
+fn find_one(wanted: &'static Wanted, search: &Search) -> Found {
+    let known = |place| Found { wanted, place, needs: Ok(Vec::new()) };
+    if is_loaded(wanted.name) {
+        return known(Place::Loaded);
+    }
+    let Some(file) = search.find(wanted.name) else {
+        return known(Place::Missing);
+    };
+    let needs = library::inspect(&file).map(|library| library.needed).map_err(|error| error.to_string());
+    Found { wanted, place: Place::File(file), needs }
+}
+
+/// Loads what is found, each library after those that it needs. Returns those that could not be loaded, and why.
+pub(super) fn load(found: &[Found]) -> Vec<(&'static Wanted, String)> {
+    let mut failed = Vec::new();
+    for index in in_order(found) {
+        let Found { wanted, place: Place::File(file), needs } = &found[index] else {
+            continue;
+        };
+        let loaded = needs.clone().and_then(|_| open(file));
+        if let Err(why) = loaded {
+            failed.push((*wanted, why));
+            continue;
+        }
+        for companion in companions(file) {
+            // The library itself is there: what it lacks without this one, it will say.
+            let _ = open(&companion);
+        }
+    }
+    failed
+}
+
+/// The libraries by number, in an order in which each comes after those that it needs.
+pub(super) fn in_order(found: &[Found]) -> Vec<usize> {
+    fn visit(index: usize, found: &[Found], seen: &mut [bool], order: &mut Vec<usize>) {
+        if std::mem::replace(&mut seen[index], true) {
+            return;
+        }
+        for name in found[index].needs.iter().flatten() {
+            if let Some(other) = found.iter().position(|other| other.wanted.name == name) {
+                visit(other, found, seen, order);
+            }
+        }
+        order.push(index);
+    }
+    let (mut seen, mut order) = (vec![false; found.len()], Vec::new());
+    (0..found.len()).for_each(|index| visit(index, found, &mut seen, &mut order));
+    order
+}
+
+/// NVRTC opens a second library by a name with its minor version, and does not look beside itself.
+fn companions(file: &Path) -> Vec<PathBuf> {
+    let is_nvrtc = file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("libnvrtc.so."));
+    let (true, Some(folder)) = (is_nvrtc, file.parent()) else {
+        return Vec::new();
+    };
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with("libnvrtc-builtins.so."))
+        .map(|entry| entry.path())
+        .collect()
+}
+
+/// Whether this process has a library of this name.
+#[cfg(target_os = "linux")]
+pub(super) fn is_loaded(name: &str) -> bool {
+    use libloading::os::unix::Library;
+    // SAFETY: nothing is loaded, so nothing runs.
+    let loaded = unsafe { Library::open(Some(name), libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
+    // Never closed: others use it.
+    loaded.map(std::mem::forget).is_ok()
+}
+
+/// Loads a library for good. It is found by its name from then on, while its symbols stay its own: other packages may
+/// bring another version.
+#[cfg(target_os = "linux")]
+fn open(file: &Path) -> Result<(), String> {
+    use libloading::os::unix::Library;
+    // SAFETY: loading runs the library's initializers, as when the plugin opens it.
+    let library = unsafe { Library::open(Some(file), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+    library.map(std::mem::forget).map_err(|error| error.to_string())
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn is_loaded(_name: &str) -> bool {
+    false
+}
+
+#[cfg(not(target_os = "linux"))]
+fn open(_file: &Path) -> Result<(), String> {
+    Ok(())
+}

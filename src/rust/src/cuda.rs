@@ -1,0 +1,47 @@
+//! What the machine has for CUDA plugins.
+
+use extendr_api::prelude::*;
+use pjrt_core::cuda::{self, Driver, Place, Report};
+use std::path::{Path, PathBuf};
+
+/// The driver, and the libraries for the plugin at `plugin`; of the driver alone when that is empty.
+#[extendr]
+fn cuda_report(plugin: &str) -> Robj {
+    let Report { driver, needs, libraries } = cuda::report((!plugin.is_empty()).then(|| Path::new(plugin)));
+    let (version, module) = match driver {
+        Driver::Absent { module } => (None, module),
+        Driver::Present { cuda, module } => (Some(cuda.to_string()), module),
+    };
+    let path = |place: &Place| match place {
+        Place::File(file) => Some(file.to_string_lossy().into_owned()),
+        Place::Loaded | Place::Missing => None,
+    };
+    let kind = |place: &Place| match place {
+        Place::Loaded => "loaded",
+        Place::File(_) => "file",
+        Place::Missing => "missing",
+    };
+    list!(
+        cuda = version,
+        module = module,
+        needs = needs.map(|needs| needs.to_string()),
+        name = libraries.iter().map(|(wanted, ..)| wanted.name).collect::<Vec<_>>(),
+        place = libraries.iter().map(|(_, place, _)| kind(place)).collect::<Vec<_>>(),
+        path = libraries.iter().map(|(_, place, _)| path(place)).collect::<Vec<_>>(),
+        only_for = libraries.iter().map(|(wanted, ..)| wanted.only_for.map(str::to_owned)).collect::<Vec<_>>(),
+        problem = libraries.iter().map(|(.., problem)| problem.clone()).collect::<Vec<_>>()
+    )
+    .into()
+}
+
+/// Names folders of Python packages in which CUDA's libraries are looked for, too.
+#[extendr]
+fn cuda_look_in(folders: Vec<String>) {
+    cuda::libraries::look_in(folders.into_iter().map(PathBuf::from).collect());
+}
+
+extendr_module! {
+    mod cuda;
+    fn cuda_report;
+    fn cuda_look_in;
+}
