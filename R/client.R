@@ -30,7 +30,7 @@
 #' flag in it that it does not know. Nothing can stop it from that.
 #' @section Errors:
 #' `pjrt_error_invalid_input` for options that the platform does not have, or not of this type, or that come when the
-#' client exists already.
+#' client exists already. Where an NVIDIA GPU lacks something: see [cuda].
 #' @seealso [devices()], [client_info()], [platform()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' client <- pjrt_client("cpu")

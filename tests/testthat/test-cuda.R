@@ -89,7 +89,7 @@ test_that("a driver that is too old is an error, and the plugin loads all the sa
 
 test_that("no driver is an error that says what to do, and the plugin loads all the same", {
   skip_without_compiler()
-  skip_if_not(is.na(cuda_report()$cuda), "this machine has a driver")
+  skip_if_not(is.na(cuda_report()$cuda), "this machine has a CUDA driver")
   site <- fake_site(character())
   child <- expect_clean(cuda_child(site, site$root, try_client))
   expect_identical(child$out[[1L]], "pjrt_error_driver_missing")
@@ -99,7 +99,7 @@ test_that("no driver is an error that says what to do, and the plugin loads all 
 test_that("a library that is not there is named with the ways to get it", {
   skip_without_compiler()
   site <- fake_site(setdiff(cuda_libraries, "libcudnn.so.9"))
-  skip_if_not(has_no_library(site, "libcudnn.so.9"), "this machine has the library")
+  skip_if_not(has_no_library(site, "libcudnn.so.9"), "this machine has this CUDA library")
   driver <- fake_driver(file.path(site$root, "driver"), 13000L)
   child <- expect_clean(cuda_child(site, dirname(driver), try_client))
   expect_identical(child$out[1:2], c(

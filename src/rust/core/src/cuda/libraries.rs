@@ -138,8 +138,20 @@ fn beside(plugin: &Path, runpath: &[String]) -> Vec<PathBuf> {
         return Vec::new();
     };
     let named = runpath.iter().map(|folder| PathBuf::from(with_origin(folder, origin)));
-    let around = origin.ancestors().take(3).flat_map(of_packages);
+    let around = origin.ancestors().take(3).filter(|folder| !anyone_writes(folder)).flat_map(of_packages);
     named.chain(around).collect()
+}
+
+/// Whether any user may put files into a folder, as into `/tmp`.
+#[cfg(unix)]
+fn anyone_writes(folder: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    folder.metadata().is_ok_and(|metadata| metadata.permissions().mode() & 0o002 != 0)
+}
+
+#[cfg(not(unix))]
+fn anyone_writes(_folder: &Path) -> bool {
+    false
 }
 
 fn with_origin(folder: &str, origin: &Path) -> String {

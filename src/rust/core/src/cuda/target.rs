@@ -127,16 +127,17 @@ fn scan(path: &Path) -> Option<u32> {
     }
 }
 
+/// The texts that tell the version, how many digits follow, and what of them is the major version.
+const TEXTS: [(&[u8], usize, u32); 3] = [(b"cuda ", 5, 1000), (b"libcublas.so.", 2, 1), (b"libcudart.so.", 2, 1)];
+
 fn major_in(block: &[u8]) -> Option<u32> {
-    let after = |word: &[u8], digits: usize| {
-        let mut places = block.windows(word.len()).enumerate().filter(|(_, window)| *window == word);
-        places.find_map(|(at, _)| {
-            let number = block.get(at + word.len()..at + word.len() + digits)?;
-            std::str::from_utf8(number).ok()?.parse::<u32>().ok()
-        })
-    };
-    let platform = after(b"cuda 1", 4).map(|rest| 10 + rest / 1000);
-    platform.or_else(|| after(b"libcublas.so.", 2)).or_else(|| after(b"libcudart.so.", 2))
+    let starts = block.iter().enumerate().filter(|(_, byte)| matches!(byte, b'c' | b'l'));
+    starts.map(|(at, _)| &block[at..]).find_map(|rest| {
+        let (word, digits, unit) = TEXTS.iter().find(|(word, ..)| rest.starts_with(word))?;
+        let number = std::str::from_utf8(rest.get(word.len()..word.len() + digits)?).ok()?;
+        let major = number.parse::<u32>().ok()? / unit;
+        (10..100).contains(&major).then_some(major)
+    })
 }
 
 #[cfg(test)]
@@ -171,5 +172,6 @@ mod tests {
         assert_eq!(major_in(b"..cuda 1x..cuda 12090"), Some(12));
         assert_eq!(major_in(b"..libcublas.so.12\0"), Some(12));
         assert_eq!(major_in(b"..cuda 130"), None);
+        assert_eq!(major_in(b"..cuda 00013.."), None);
     }
 }

@@ -194,6 +194,11 @@ fn libraries_are_looked_for_beside_the_plugin_before_all_else() {
     fs::write(wheels[1].join("libpjrt-somewhere.so"), "").unwrap();
     assert_eq!(search.find("libpjrt-somewhere.so"), Some(wheels[1].join("libpjrt-somewhere.so")));
     assert_eq!(search.find("libpjrt-nowhere.so"), None);
+    // Nothing is taken from where anyone may have put it.
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(folder.0.join("site"), fs::Permissions::from_mode(0o777)).unwrap();
+    let search = Search::of(&origin.join("plugin.so"), &[], Some(13));
+    assert!(!search.folders.contains(&wheels[0]));
 }
 
 #[test]
