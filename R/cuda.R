@@ -52,3 +52,9 @@ cuda_report <- function(plugin = "") {
 cuda_look_in <- function(folders) {
   call_native(ffi_cuda_look_in, enc2utf8(folders))
 }
+
+# Whether a plugin takes a newer CUDA than the machine's driver has.
+needs_newer_driver <- function(plugin) {
+  report <- cuda_report(plugin)
+  !is.na(report$cuda) && !is.na(report$needs) && numeric_version(report$needs) > numeric_version(report$cuda)
+}

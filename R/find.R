@@ -82,6 +82,9 @@ look_for_plugins <- function(platform = NULL) {
 local_plugin_path <- function(platform) {
   the$registered[[platform]]$path %||% cached_plugin_path(platform) %||% {
     found <- found_plugins(platform)$path
+    if (platform == "cuda") {
+      found <- found[order(vapply(found, needs_newer_driver, NA))]
+    }
     if (length(found) > 0L) found[[1L]]
   }
 }

@@ -76,7 +76,7 @@ platforms_to_install <- function(platforms, cuda, alone) {
   } else {
     platforms <- "cpu"
     if (is.null(cuda) && !alone) {
-      cuda <- "cuda" %in% names(fetchable_plugins()) && FALSE
+      cuda <- "cuda" %in% names(fetchable_plugins()) && !is.na(cuda_report()$cuda)
     }
   }
   unique(c(platforms, if (isTRUE(cuda)) "cuda"))
@@ -148,12 +148,22 @@ fetchable_plugins <- function() {
   structure(found$bytes, names = found$name)
 }
 
+index_option <- function() {
+  string_option("pjrt.index_url")
+}
+
+# An option that is one string; "" when it is not set.
+string_option <- function(name) {
+  value <- getOption(name, "")
+  if (!is.character(value) || length(value) != 1L || is.na(value)) {
+    abort_input("`options(", name, " = )` must be one string.")
+  }
+  value
+}
+
 # What the package knows of plugins that can be fetched.
 manifest_path <- function() {
-  given <- getOption("pjrt.manifest", "")
-  if (!is.character(given) || length(given) != 1L || is.na(given)) {
-    abort_input("`options(pjrt.manifest = )` must be one string.")
-  }
+  given <- string_option("pjrt.manifest")
   if (nzchar(given)) path.expand(given) else system.file("plugins.toml", package = "pjrt", mustWork = TRUE)
 }
 
@@ -188,13 +198,9 @@ cached_plugin_path <- function(platform) {
 }
 
 fetch_plugin <- function(platform, version = "", source = "auto", path = "", force = FALSE) {
-  index_url <- getOption("pjrt.index_url", "")
-  if (!is.character(index_url) || length(index_url) != 1L || is.na(index_url)) {
-    abort_input("`options(pjrt.index_url = )` must be one string.")
-  }
   debug_message("fetching the plugin for ", platform)
   call_native(
-    ffi_plugin_install, platform, cache_dir(), manifest_path(), version, source, path.expand(path), index_url, force,
+    ffi_plugin_install, platform, cache_dir(), manifest_path(), version, source, path.expand(path), index_option(), force,
     interactive() || isatty(stderr())
   )
 }
@@ -207,7 +213,7 @@ can_fetch <- function(platform) {
 # The size of a download in words, where it is known.
 download_size <- function(platform) {
   bytes <- fetchable_plugins()[platform]
-  if (is.na(bytes)) "" else sprintf(" (%.0f MB)", bytes / 1e6)
+  if (is.na(bytes)) "" else sprintf(" (%s)", format_size(bytes))
 }
 
 ask_to_fetch <- function(platform) {

@@ -7,7 +7,7 @@
 #' 2. The one that [pjrt_register_plugin()] named.
 #' 3. The package's cache.
 #' 4. What is on the machine already, see below.
-#' 5. For platforms that [install_pjrt()] knows, the Python package index, as far as `PJRT_INSTALL` allows.
+#' 5. For platforms that [install_pjrt()] knows, a download, as far as `PJRT_INSTALL` allows.
 #'
 #' @section Plugins on the machine:
 #' These places count, the first one first:
@@ -53,6 +53,9 @@ pjrt_plugin <- function(platform) {
 
 load_plugin <- function(path, platform) {
   debug_message("loading the plugin for ", platform, " from ", path)
+  if (platform %in% c("cuda", "gpu")) {
+    cuda_look_in(unique(look_for_plugins()$places$path))
+  }
   plugin <- call_native(ffi_plugin_load, enc2utf8(path))
   attr(plugin, "platform") <- platform
   plugin

@@ -36,6 +36,7 @@ mod program;
 mod progress;
 mod quick;
 mod sharded;
+mod sitrep;
 mod strings;
 mod topology;
 mod transfer;
@@ -57,6 +58,7 @@ extendr_module! {
     use plugin;
     use print;
     use program;
+    use sitrep;
     use topology;
 }
 

@@ -53,3 +53,6 @@ pub use host::HostMemory;
 pub use memory::Memory;
 pub use plugin::Plugin;
 pub use program::Program;
+
+/// The version of the PJRT C API that this crate was made for, major and minor.
+pub const API_VERSION: (u32, u32) = (pjrt_sys::PJRT_API_MAJOR, pjrt_sys::PJRT_API_MINOR);

@@ -52,26 +52,30 @@ impl Machine for ThisMachine {
     }
 }
 
-/// The index to use. The first that is set counts: the argument, `PJRT_INDEX_URL`, `PIP_INDEX_URL`, `UV_DEFAULT_INDEX`,
-/// pip's configuration files, and last what pip itself says.
+/// The index to use, and what names it. The first that is set counts: the argument, `PJRT_INDEX_URL`, `PIP_INDEX_URL`,
+/// `UV_DEFAULT_INDEX`, pip's configuration files, and last what pip itself says.
 ///
 /// # Errors
 /// `Download` if there is none, or it is not a URL.
-pub(super) fn find(argument: Option<&str>, machine: &dyn Machine, watch: &mut Watch<'_>) -> Result<Url> {
+pub(super) fn find(
+    argument: Option<&str>,
+    machine: &dyn Machine,
+    watch: &mut Watch<'_>,
+) -> Result<(Url, &'static str)> {
+    let read = |text: &str, origin| Ok((address::parse(text, origin, INDEX)?, origin));
     if let Some(text) = argument.filter(|text| !text.trim().is_empty()) {
-        return address::parse(text, "The index URL", INDEX);
+        return read(text, "The index URL");
     }
     for name in ["PJRT_INDEX_URL", "PIP_INDEX_URL", "UV_DEFAULT_INDEX"] {
         if let Some(text) = machine.variable(name) {
-            let url = if name == "UV_DEFAULT_INDEX" { without_name(&text) } else { &text };
-            return address::parse(url, name, INDEX);
+            return read(if name == "UV_DEFAULT_INDEX" { without_name(&text) } else { &text }, name);
         }
     }
     if let Some(text) = pip_setting(machine, "index-url") {
-        return address::parse(&text, "`index-url` in pip's configuration", INDEX);
+        return read(&text, "`index-url` in pip's configuration");
     }
     if let Some(text) = machine.pip_index(watch)? {
-        return address::parse(&text, "pip's index", INDEX);
+        return read(&text, "pip's index");
     }
     Err(Error::new(
         Kind::Download,

@@ -123,13 +123,33 @@ fn installed_on(
         return place.installed(&folder.ok()?);
     }
     let selected = || place.selected().filter(|_| name == platform).and_then(|folder| place.installed(&folder));
-    let expected = || {
-        manifest.plugins(name, target).find_map(|entry| {
-            let found = place.installed(&entry.folder())?;
-            entry.sha256.as_ref().is_none_or(|sha256| *sha256 == found.record.sha256).then_some(found)
-        })
+    let complete = |entry: &manifest::Entry| {
+        let found = place.installed(&entry.folder())?;
+        let is_known = entry.sha256.as_ref().is_none_or(|sha256| *sha256 == found.record.sha256);
+        is_known.then_some((entry.cuda, found))
     };
-    selected().or_else(expected)
+    selected().or_else(|| {
+        let mut found: Vec<_> = manifest.plugins(name, target).filter_map(complete).collect();
+        // Of several, one that the driver can run.
+        if let (true, Some(driver)) = (found.len() > 1, machine.cuda_driver()) {
+            found.sort_by_key(|(cuda, _)| cuda.is_some_and(|major| major > driver.0));
+        }
+        found.into_iter().next().map(|(_, found)| found)
+    })
+}
+
+/// The Python package index in use, without its secrets, and what names it. Asks pip where nothing else does.
+///
+/// # Errors
+/// As for [`install`].
+pub fn index_in_use(index_url: Option<&str>, progress: &mut Progress<'_>) -> Result<(String, &'static str)> {
+    let (url, origin) = index::find(index_url, &ThisMachine, &mut Watch::new(progress))?;
+    Ok((address::redact(url.as_str()), origin))
+}
+
+/// A URL, or any text that may be one, as it may be shown: without what may be secret in it.
+pub fn redacted(text: &str) -> String {
+    address::redact(text)
 }
 
 /// All plugins in `cache_dir`, complete ones only; of each platform, the one that the user chose comes first.
@@ -240,7 +260,7 @@ impl Work<'_> {
                 Some(index) => index,
                 None => {
                     let argument = self.plan.index.as_deref().or(self.request.index_url);
-                    index.insert(index::find(argument, self.machine, watch)?)
+                    index.insert(index::find(argument, self.machine, watch)?.0)
                 }
             };
             index::locate(http, index, piece, self.target, watch)

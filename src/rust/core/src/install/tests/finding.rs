@@ -10,7 +10,7 @@ use reqwest::Url;
 
 fn find(argument: Option<&str>, machine: &Invented) -> Result<String> {
     let mut go_on = |_, _| true;
-    index::find(argument, machine, &mut Watch::new(&mut go_on)).map(|url| url.to_string())
+    index::find(argument, machine, &mut Watch::new(&mut go_on)).map(|(url, _)| url.to_string())
 }
 
 fn found(machine: &Invented) -> String {

@@ -1,0 +1,190 @@
+#' A report of the situation
+#'
+#' Tells all that matters when something does not work: the system, R and this package, the plugins and what is wrong with
+#' them, CUDA's driver and libraries, the clients of this session, the environment variables and options that count, the
+#' cache, and the Python package index in use. Logins in URLs are left out, so that the report can be shown to others.
+#'
+#' Nothing is loaded, fetched or changed. To find the index, pip may be asked, which takes about a second.
+#'
+#' @return An object of class `PJRTSitrep`: a list of the report's parts, which prints as text.
+#' @seealso [pjrt_plugins()], [install_pjrt()]
+#' @examples
+#' \donttest{
+#' pjrt_sitrep()
+#' }
+#' @export
+pjrt_sitrep <- function() {
+  parts <- list(
+    system = system_facts, package = package_facts, plugins = plugin_facts, skipped = function() look_for_plugins()$skipped,
+    cuda = cuda_facts, clients = client_facts, variables = variable_facts, options = option_facts, cache = cache_facts,
+    index = index_facts
+  )
+  # A report must come, whatever is broken.
+  structure(lapply(parts, function(part) tryCatch(part(), pjrt_error = identity, error = identity)), class = "PJRTSitrep")
+}
+
+system_facts <- function() {
+  c(
+    OS = utils::osVersion %||% Sys.info()[["sysname"]], machine = paste(Sys.info()[["sysname"]], Sys.info()[["machine"]]),
+    R = paste0(R.version$major, ".", R.version$minor, " (", R.version$platform, ")"),
+    session = if (interactive()) "interactive" else "not interactive"
+  )
+}
+
+package_facts <- function() {
+  c(
+    version = as.character(utils::packageVersion("pjrt")), folder = system.file(package = "pjrt"),
+    `PJRT C API` = call_native(ffi_api_version_bound), `default platform` = default_platform()
+  )
+}
+
+# The plugins, each with what is wrong with it.
+plugin_facts <- function() {
+  all <- pjrt_plugins()
+  all$problem <- vapply(all$path, plugin_problem, "", USE.NAMES = FALSE)
+  all
+}
+
+plugin_problem <- function(path) {
+  tryCatch(
+    {
+      call_native(ffi_plugin_check, enc2utf8(path.expand(path)))
+      NA_character_
+    },
+    pjrt_error = function(e) sub("\n.*", "", conditionMessage(e))
+  )
+}
+
+# CUDA's driver, and the libraries for the plugin that is used.
+cuda_facts <- function() {
+  plugins <- pjrt_plugins()
+  path <- plugins$path[plugins$platform == "cuda"]
+  cuda_report(if (length(path) > 0L) path[[1L]] else "")
+}
+
+client_facts <- function() {
+  platforms <- sort(names(the$clients))
+  describe <- function(platform) {
+    found <- vapply(the$devices[[platform]], as.character, "")
+    shorten <- if (length(found) > 4L) sprintf("and %d more", length(found) - 4L)
+    paste(c(utils::head(found, 4L), shorten), collapse = ", ")
+  }
+  vapply(platforms, describe, "")
+}
+
+# Variables that tell this package, XLA, the loader, Python or the network something.
+variable_facts <- function() {
+  of_interest <- paste0(
+    "^(PJRT_.*|XLA_FLAGS|TF_CPP_.*|NPROC|CUDA_.*|NVIDIA_.*|ROCR?_.*|HIP_.*|TPU_.*|NEURON_.*|JAX_PLATFORMS|LD_LIBRARY_PATH|",
+    "DYLD_LIBRARY_PATH|VIRTUAL_ENV|CONDA_PREFIX|RETICULATE_.*|PYTHONUSERBASE|PYTHONNOUSERSITE|PIP_.*|UV_.*INDEX.*|",
+    "R_USER_CACHE_DIR|XDG_CACHE_HOME|SSL_CERT_.*|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|(https?|all|no)_proxy)$"
+  )
+  all <- Sys.getenv()
+  all <- all[grepl(of_interest, names(all), ignore.case = TRUE) & nzchar(all)]
+  secret <- grepl("token|secret|password|key", names(all), ignore.case = TRUE)
+  shown <- vapply(strsplit(as.character(all), " ", fixed = TRUE), hide_secrets, "")
+  structure(ifelse(secret, "***", shown), names = names(all))
+}
+
+# Words that may be URLs, without what may be secret in them.
+hide_secrets <- function(words) {
+  may_be <- grepl("@|://", words)
+  words[may_be] <- call_native(ffi_redact, words[may_be])
+  paste(words, collapse = " ")
+}
+
+option_facts <- function() {
+  all <- options()
+  all <- all[startsWith(names(all), "pjrt.") & !vapply(all, is.null, NA)]
+  vapply(all, function(value) hide_secrets(strsplit(toString(value), " ", fixed = TRUE)[[1L]]), "")
+}
+
+# The cache's folder, and how much each platform takes in it.
+cache_facts <- function() {
+  folder <- cache_dir()
+  platforms <- list.files(folder, no.. = TRUE)
+  size <- function(platform) {
+    sum(file.size(list.files(file.path(folder, platform), recursive = TRUE, all.files = TRUE, full.names = TRUE)), na.rm = TRUE)
+  }
+  list(folder = folder, size = vapply(platforms, size, 0))
+}
+
+index_facts <- function() {
+  unlist(call_native(ffi_index_found, index_option()))
+}
+
+#' @export
+format.PJRTSitrep <- function(x, ...) {
+  c(
+    "pjrt: report of the situation",
+    report_part("System", x$system, labelled),
+    report_part("Package", x$package, labelled),
+    report_part("Plugins", x$plugins, format_plugins),
+    report_part("Not taken for plugins", x$skipped, function(s) sprintf("%s: %s", s$path, s$reason), optional = TRUE),
+    report_part("CUDA", x$cuda, format_cuda),
+    report_part("Clients of this session", x$clients, labelled),
+    report_part("Environment variables", x$variables, labelled),
+    report_part("Options", x$options, labelled, optional = TRUE),
+    report_part("Cache", x$cache, function(cache) {
+      labelled(c(folder = cache$folder, structure(format_size(cache$size), names = names(cache$size))))
+    }),
+    report_part("Python package index", x$index, function(index) sprintf("%s (%s)", index[["url"]], index[["origin"]]))
+  )
+}
+
+#' @export
+print.PJRTSitrep <- function(x, ...) {
+  writeLines(format(x))
+  invisible(x)
+}
+
+# A part of the report, with a title; of a part that failed, why.
+report_part <- function(title, facts, format, optional = FALSE) {
+  lines <- if (inherits(facts, "error")) {
+    strsplit(conditionMessage(facts), "\n", fixed = TRUE)[[1L]]
+  } else {
+    format(facts)
+  }
+  if (length(lines) == 0L && optional) {
+    return(character())
+  }
+  c("", title, paste0("  ", if (length(lines) > 0L) lines else "none"))
+}
+
+labelled <- function(x) {
+  if (length(x) == 0L) character() else paste0(format(paste0(names(x), ":")), " ", x)
+}
+
+format_plugins <- function(x) {
+  describe <- function(i) {
+    plugin <- x[i, ]
+    facts <- c(
+      if (!is.na(plugin$version)) paste("version", plugin$version),
+      if (!is.na(plugin$api_version)) sprintf("API %s (this package: %s)", plugin$api_version, call_native(ffi_api_version_bound)),
+      if (!is.na(plugin$size)) format_size(plugin$size), if (plugin$loaded) "loaded", plugin$source
+    )
+    problem <- if (!is.na(plugin$problem)) paste("  !", plugin$problem)
+    c(paste0(plugin$platform, ": ", paste(facts, collapse = ", ")), paste0("  ", plugin$path), problem)
+  }
+  unlist(lapply(seq_len(nrow(x)), describe))
+}
+
+format_cuda <- function(x) {
+  driver <- if (is.na(x$cuda)) {
+    c("no driver found", if (!is.na(x$module)) sprintf("(the system has %s, without its library)", x$module))
+  } else {
+    c(paste("CUDA", x$cuda), if (!is.na(x$module)) sprintf("(driver %s)", x$module))
+  }
+  libraries <- x$libraries
+  where <- ifelse(libraries$place == "file", libraries$path, libraries$place)
+  optional <- ifelse(is.na(libraries$only_for), "", sprintf(" (needed for %s)", libraries$only_for))
+  problem <- ifelse(is.na(libraries$problem), "", paste0(" ! ", libraries$problem))
+  c(
+    paste("driver:", paste(driver, collapse = " ")), if (!is.na(x$needs)) paste("the plugin needs: CUDA", x$needs),
+    if (nrow(libraries) > 0L) paste0(format(paste0(libraries$name, ":")), " ", where, optional, problem)
+  )
+}
+
+format_size <- function(bytes) {
+  ifelse(bytes < 1e6, sprintf("%.0f kB", bytes / 1e3), ifelse(bytes < 1e9, sprintf("%.0f MB", bytes / 1e6), sprintf("%.1f GB", bytes / 1e9)))
+}

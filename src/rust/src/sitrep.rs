@@ -1,0 +1,33 @@
+//! What a report of the situation needs beside the rest of the package.
+
+use crate::conditions::{interrupt_pending, Outcome};
+use extendr_api::prelude::*;
+use pjrt_core::install::{index_in_use, redacted};
+
+/// The version of the PJRT C API that this package was made for.
+#[extendr]
+fn api_version_bound() -> String {
+    let (major, minor) = pjrt_core::API_VERSION;
+    format!("{major}.{minor}")
+}
+
+/// The Python package index in use, without login, and what names it.
+#[extendr]
+fn index_found(index_url: &str) -> Outcome<Robj> {
+    let given = Some(index_url).filter(|url| !url.is_empty());
+    let (url, origin) = index_in_use(given, &mut |_, _| !interrupt_pending())?;
+    Ok(list!(url = url, origin = origin).into())
+}
+
+/// Texts without what may be secret in them if they are URLs.
+#[extendr]
+fn redact(texts: Vec<String>) -> Vec<String> {
+    texts.iter().map(|text| redacted(text)).collect()
+}
+
+extendr_module! {
+    mod sitrep;
+    fn api_version_bound;
+    fn index_found;
+    fn redact;
+}
