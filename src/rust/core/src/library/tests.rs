@@ -95,3 +95,33 @@ fn what_is_for_another_machine_is_named() {
     elf[4] = 1;
     assert_eq!(machines(&elf), [format!("Linux on 32-bit {name}")]);
 }
+
+#[test]
+fn a_real_plugin_cut_anywhere_is_refused() {
+    let path = std::env::var("PJRT_PLUGIN_PATH_CPU").expect("PJRT_PLUGIN_PATH_CPU names the CPU plugin's library");
+    let file = File::open(path).unwrap();
+    let len = file.metadata().unwrap().len();
+    let cache = ReadCache::new(file);
+    let here = Machine::here();
+    assert!(read(cache.range(0, len), &here).unwrap().is_plugin);
+    // Near both ends at every byte, and at many in between.
+    let cuts = (0..5000).chain((5000..len).step_by(50_021)).chain(len - 5000..len);
+    for cut in cuts {
+        assert!(read(cache.range(0, cut), &here).is_err(), "{cut} bytes of {len}");
+    }
+}
+
+#[test]
+fn only_regular_files_are_opened() {
+    let what = |path: &Path| inspect(path).unwrap_err();
+    assert_eq!(what(Path::new("no/such/file")).kind(), Kind::PluginNotFound);
+    for (path, message) in [(std::env::temp_dir(), "a folder"), ("/dev/zero".into(), "no regular file")] {
+        let error = what(&path);
+        assert_eq!(error.kind(), Kind::PluginInvalid);
+        assert!(error.message().contains(message), "{error}");
+    }
+    let pipe = std::env::temp_dir().join(format!("pjrt-pipe-{}", std::process::id()));
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    assert!(what(&pipe).message().contains("no regular file"));
+    std::fs::remove_file(pipe).unwrap();
+}
