@@ -10,7 +10,9 @@
 #' @return A `PJRTLoadedExecutable` for [pjrt_execute()], or for [pjrt_execute_sharded()] when there are several devices.
 #' @section Errors:
 #' What the compiler says, with line and column in the program, as a condition of class `pjrt_error` with the compiler's
-#' error code. `pjrt_error_invalid_input` for devices that do not fit the options.
+#' error code. `pjrt_error_program_version` when the program does not compile, and is a portable one in a version of StableHLO
+#' that the plugin does not claim to read: see [plugin_stablehlo_versions()]. `pjrt_error_invalid_input` for devices that do not
+#' fit the options.
 #' @seealso [pjrt_compile_options()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' program <- pjrt_program(path = system.file("programs", "add-2x2.mlir", package = "pjrt"))

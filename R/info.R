@@ -1,6 +1,7 @@
 # Facts about clients, devices, memory spaces and topologies: lists that print one fact a line.
 
 new_info <- function(facts, class) {
+  with_bit64(facts$attributes)
   structure(facts, class = c(class, "PJRTInfo"))
 }
 

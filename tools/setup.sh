@@ -140,5 +140,5 @@ install_package() {
 
 install_plugin() {
     say "looking for the CPU plugin, and fetching it if need be"
-    PJRT_INSTALL=1 Rscript -e 'pjrt::install_pjrt()' </dev/null || stop "the CPU plugin could not be installed"
+    PJRT_INSTALL=1 Rscript -e 'pjrt::install_pjrt("cpu")' </dev/null || stop "the CPU plugin could not be installed"
 }

@@ -80,10 +80,3 @@ test_that("a plugin says what it is", {
   expect_identical(plugin_attributes(pjrt_plugin("cpu")), attributes)
   expect_refused(plugin_attributes(1), "invalid_input", "Invalid plugin")
 })
-
-test_that("a plugin's API version is known", {
-  version <- pjrt_api_version("cpu")
-  expect_named(version, c("major", "minor"))
-  expect_identical(version$major, 0L)
-  expect_gt(version$minor, 50L)
-})

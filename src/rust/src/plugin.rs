@@ -1,4 +1,4 @@
-//! Plugins: loading, version, attributes.
+//! Plugins: loading, version, attributes, extensions.
 
 use crate::conditions::Outcome;
 use crate::handle;
@@ -31,6 +31,23 @@ fn plugin_attributes(plugin: Robj) -> Outcome<Robj> {
     Ok(attributes_to_r(get(&plugin)?.attributes()))
 }
 
+/// The plugin's extensions: the number, the name and the size of each.
+#[extendr]
+fn plugin_extensions(plugin: Robj) -> Outcome<Robj> {
+    let extensions = get(&plugin)?.extensions();
+    let numbers: Vec<f64> = extensions.iter().map(|e| e.number.into()).collect();
+    let names: Strings = extensions.iter().map(|e| e.name().map_or_else(Rstr::na, Rstr::from)).collect();
+    let sizes: Vec<f64> = extensions.iter().map(|e| e.size as f64).collect();
+    Ok(list!(name = names, number = numbers, size = sizes).into())
+}
+
+/// The oldest and the newest version of StableHLO that the plugin reads, or nothing.
+#[extendr]
+fn plugin_stablehlo_versions(plugin: Robj) -> Outcome<Robj> {
+    let versions = get(&plugin)?.stablehlo_versions();
+    Ok(versions.map_or(().into(), |v| list!(minimum = v.minimum.to_string(), current = v.current.to_string()).into()))
+}
+
 /// Attributes as a named list.
 pub fn attributes_to_r(attributes: &[(String, Value)]) -> Robj {
     let names = attributes.iter().map(|(name, _)| name.as_str());
@@ -42,19 +59,29 @@ fn get(plugin: &Robj) -> Outcome<&'static Plugin> {
     Ok(handle::get::<&'static Plugin>(unsafe { plugin.get() }, "plugin")?)
 }
 
-/// Whole numbers that an R integer cannot hold become doubles.
 fn value_to_r(value: &Value) -> Robj {
-    let fits = |i: &i64| i.unsigned_abs() <= i32::MAX as u64;
     match value {
         Value::String(text) => text.as_str().into(),
-        Value::Int(i) if fits(i) => (*i as i32).into(),
-        Value::Int(i) => (*i as f64).into(),
-        Value::IntList(list) if list.iter().all(fits) => list.iter().map(|&i| i as i32).collect::<Vec<_>>().into(),
-        Value::IntList(list) => list.iter().map(|&i| i as f64).collect::<Vec<_>>().into(),
+        Value::Int(number) => whole_numbers_to_r(&[*number]),
+        Value::IntList(numbers) => whole_numbers_to_r(numbers),
         Value::Float(f) => f64::from(*f).into(),
         Value::Bool(b) => (*b).into(),
         Value::Unknown => Rbool::na().into(),
     }
+}
+
+/// Integers, doubles where one of them is too large for that, or else what bit64 calls `integer64`: always exact.
+fn whole_numbers_to_r(numbers: &[i64]) -> Robj {
+    if numbers.iter().all(|i| i.unsigned_abs() <= i32::MAX as u64) {
+        return numbers.iter().map(|&i| i as i32).collect::<Vec<_>>().into();
+    }
+    if numbers.iter().all(|&i| i as f64 as i128 == i.into()) {
+        return numbers.iter().map(|&i| i as f64).collect::<Vec<_>>().into();
+    }
+    let mut bits: Robj = numbers.iter().map(|&i| f64::from_bits(i as u64)).collect::<Vec<_>>().into();
+    // Only an invalid name of a class could fail.
+    let _ = bits.set_class(["integer64"]);
+    bits
 }
 
 extendr_module! {
@@ -63,4 +90,6 @@ extendr_module! {
     fn plugin_file;
     fn plugin_version;
     fn plugin_attributes;
+    fn plugin_extensions;
+    fn plugin_stablehlo_versions;
 }

@@ -5,6 +5,7 @@
 use crate::error::{Error, Kind, Result};
 use pjrt_sys::*;
 use std::ffi::c_char;
+use std::mem::MaybeUninit;
 
 /// Table size from which on a missing call can be dated.
 const SIZE_AT_81: usize = 984;
@@ -100,13 +101,13 @@ impl Api {
     /// `error` must be an error that this plugin returned and nobody freed.
     #[cold]
     pub unsafe fn take_error(&self, error: *mut PJRT_Error, call_name: &'static str) -> Error {
-        let mut message = Args::<PJRT_Error_Message_Args>::blank();
+        let mut message = Args::<PJRT_Error_Message_Args>::new(self);
         message.fields.struct_size = self.size_of(&message);
         message.fields.error = error;
         if let Some(function) = (*self.raw).PJRT_Error_Message {
             function((&raw mut message).cast());
         }
-        let mut code = Args::<PJRT_Error_GetCode_Args>::blank();
+        let mut code = Args::<PJRT_Error_GetCode_Args>::new(self);
         code.fields.struct_size = self.size_of(&code);
         code.fields.error = error;
         code.fields.code = PJRT_Error_Code::PJRT_Error_Code_UNKNOWN;
@@ -139,7 +140,7 @@ impl Api {
         if error.is_null() {
             return;
         }
-        let mut args = Args::<PJRT_Error_Destroy_Args>::blank();
+        let mut args = Args::<PJRT_Error_Destroy_Args>::new(self);
         args.fields.struct_size = self.size_of(&args);
         args.fields.error = error;
         if let Some(function) = (*self.raw).PJRT_Error_Destroy {
@@ -157,23 +158,24 @@ impl Api {
 /// Bytes kept behind an argument struct: the most that one has grown by in the 25 minor versions after ours is 32.
 const ROOM: usize = 128;
 
-/// A zeroed C argument struct, and room for the fields that newer plugins know.
+/// A zeroed C argument struct, and room for the fields that newer plugins know, zeroed where the plugin sees it.
 #[repr(C)]
 pub(crate) struct Args<A> {
     pub fields: A,
-    room: [u64; ROOM / 8],
+    room: MaybeUninit<[u64; ROOM / 8]>,
 }
 
 impl<A: Copy> Args<A> {
     #[inline]
-    pub fn blank() -> Self {
-        Args { fields: blank_struct(), room: [0; ROOM / 8] }
+    pub fn new(api: &Api) -> Self {
+        let room = if api.room > 0 { MaybeUninit::zeroed() } else { MaybeUninit::uninit() };
+        Args { fields: blank_struct(), room }
     }
 
     /// The same for a slot, its type taken from the function pointer.
     #[inline]
-    pub fn of<R>(_: unsafe extern "C" fn(*mut A) -> R) -> Self {
-        Self::blank()
+    pub fn of<R>(api: &Api, _: unsafe extern "C" fn(*mut A) -> R) -> Self {
+        Self::new(api)
     }
 }
 
@@ -222,7 +224,7 @@ macro_rules! call {
         match function {
             None => Err(api.missing(stringify!($slot), OFFSET)),
             Some(function) => {
-                let mut args = $crate::api::Args::of(function);
+                let mut args = $crate::api::Args::of(api, function);
                 args.fields.struct_size = api.size_of(&args);
                 $(args.fields.$field = $value;)*
                 // SAFETY: the arguments are what the header asks for; the callers keep what they point to alive.

@@ -32,7 +32,7 @@ impl<'a> Description<'a> {
     /// The same as a serialized `HloModuleProto`.
     pub fn optimized_bytes(&self) -> Result<Vec<u8>> {
         let api = self.client.plugin().api();
-        let mut program = Args::<PJRT_Program>::blank();
+        let mut program = Args::<PJRT_Program>::new(api);
         program.fields.struct_size = api.size_of(&program);
         // Asked twice: for the size, then for the bytes.
         call!(api, PJRT_Executable_OptimizedProgram { executable: self.handle, program: (&raw mut program).cast() })?;

@@ -94,7 +94,7 @@ impl Executable {
         let api = client.plugin().api();
         let serialized = options.serialize(devices, program.is_for_shardy());
         let format = program.format().name();
-        let mut source = Args::<PJRT_Program>::blank();
+        let mut source = Args::<PJRT_Program>::new(api);
         source.fields.struct_size = api.size_of(&source);
         source.fields.code = program.code().as_ptr() as *mut c_char;
         source.fields.code_size = program.code().len();

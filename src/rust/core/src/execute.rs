@@ -288,7 +288,7 @@ impl Executable {
     ) -> Result<()> {
         let client = self.client();
         let api = client.plugin().api();
-        let mut call_options = Args::<PJRT_ExecuteOptions>::blank();
+        let mut call_options = Args::<PJRT_ExecuteOptions>::new(api);
         call_options.fields.struct_size = api.size_of(&call_options);
         call_options.fields.launch_id = options.launch_id;
         call_options.fields.non_donatable_input_indices = options.non_donatable.as_ptr();

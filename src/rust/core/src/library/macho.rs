@@ -21,17 +21,13 @@ pub(super) fn read_universal<'d, R: ReadRef<'d>>(data: R, here: &Machine) -> Fou
 
 fn read_one_of<'d, Fat: FatArch, R: ReadRef<'d>>(data: R, count: u32, here: &Machine) -> Found<Library> {
     let parts: &[Fat] = many(data, size_of::<FatHeader>() as u64, count.into())?;
-    let mut machines = Vec::new();
-    for part in parts {
-        let (offset, size) = part.file_range();
-        check_range(data, offset, size)?;
-        let machine = Machine::new(SYSTEM, processor(part.cputype()));
-        if machine == *here {
-            return read_at(data, offset, size, here);
-        }
-        machines.push(machine);
+    // All of them first: what is cut short is so wherever it is.
+    parts.iter().try_for_each(|part| check_range(data, part.offset().into(), part.size().into()))?;
+    let machine = |part: &Fat| Machine::new(SYSTEM, processor(part.cputype()));
+    match parts.iter().find(|part| machine(part) == *here) {
+        Some(part) => read_at(data, part.offset().into(), part.size().into(), here),
+        None => Err(Defect::Foreign(parts.iter().map(machine).collect())),
     }
-    Err(Defect::Foreign(machines))
 }
 
 pub(super) fn read<'d, R: ReadRef<'d>>(data: R, here: &Machine) -> Found<Library> {

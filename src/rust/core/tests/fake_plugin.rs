@@ -1,0 +1,167 @@
+//! What is agreed upon with a plugin before any device is used, on a fake one that the C compiler makes.
+
+use pjrt_core::{Client, Error, Kind, Plugin, Value};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../tests/testthat/fixtures/fake-plugin.c");
+
+/// A folder for libraries.
+const FOLDER: &str = env!("CARGO_TARGET_TMPDIR");
+
+fn build(source: &Path, name: &str, flags: &[&str]) -> PathBuf {
+    let library = Path::new(FOLDER).join(name);
+    let mut cc = Command::new("cc");
+    cc.args(["-shared", "-fPIC", "-o"]).arg(&library).arg(source).args(flags);
+    assert!(cc.status().unwrap().success());
+    library
+}
+
+fn build_text(source: &str, name: &str, flags: &[&str]) -> PathBuf {
+    let file = Path::new(FOLDER).join(format!("{name}.c"));
+    std::fs::write(&file, source).unwrap();
+    build(&file, name, flags)
+}
+
+/// Loads a copy of the fake plugin that has this oddity.
+fn load(oddity: &str) -> Result<&'static Plugin, Error> {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    static ODDITY: Mutex<()> = Mutex::new(());
+    let built = BUILT.get_or_init(|| build(Path::new(SOURCE), "fake.so", &[]));
+    let copy = Path::new(FOLDER).join(format!("fake-{oddity}.so"));
+    std::fs::copy(built, &copy).unwrap();
+    let _alone = ODDITY.lock().unwrap_or_else(PoisonError::into_inner);
+    // Only the fake plugin reads this, under the lock.
+    std::env::set_var("PJRT_FAKE", oddity);
+    let plugin = Plugin::load(&copy);
+    let _ = std::fs::remove_file(copy);
+    plugin
+}
+
+fn attribute(plugin: &Plugin, name: &str) -> Value {
+    plugin.attributes().iter().find(|(key, _)| key == name).unwrap().1.clone()
+}
+
+fn numbers(plugin: &Plugin) -> Vec<u32> {
+    plugin.extensions().iter().map(|extension| extension.number).collect()
+}
+
+#[test]
+fn attributes_of_every_type_are_read() {
+    let plugin = load("none").unwrap();
+    assert_eq!(plugin.api().version(), (0, 90));
+    assert_eq!(attribute(plugin, "text"), Value::String("a text".into()));
+    assert_eq!(attribute(plugin, "no_text"), Value::String(String::new()));
+    assert_eq!(attribute(plugin, "exact"), Value::Int(9_007_199_254_740_993));
+    assert_eq!(attribute(plugin, "integers"), Value::IntList(vec![1, -2, 3]));
+    assert_eq!(attribute(plugin, "no_integers"), Value::IntList(Vec::new()));
+    assert_eq!(attribute(plugin, "number"), Value::Float(0.25));
+    assert_eq!(attribute(plugin, "flag"), Value::Bool(true));
+    assert_eq!(attribute(plugin, "unknown"), Value::Unknown);
+    assert_eq!(plugin.stablehlo_versions(), None);
+}
+
+#[test]
+fn older_and_newer_plugins_work_as_far_as_they_go() {
+    let create = |plugin| Client::create(plugin, &[]).unwrap_err();
+    let older = load("older").unwrap();
+    assert_eq!(older.api().version(), (0, 40));
+    let error = create(older);
+    assert_eq!((error.kind(), error.call_name()), (Kind::UnsupportedCall, Some("PJRT_Client_Create")));
+    assert!(error.message().contains("0.40") && error.hints()[0].contains("newer plugin"), "{error}");
+    // It refuses argument structs without its newest fields, and finds zeros there.
+    let newer = load("newer").unwrap();
+    assert_eq!(attribute(newer, "integer"), Value::Int(-7));
+    assert_eq!(create(newer).code(), Some(9));
+    let error = load("much-newer").unwrap_err();
+    assert_eq!(error.code(), Some(3));
+    assert!(error.hints()[0].contains("0.200"), "{error}");
+    let error = create(load("no-client-create").unwrap());
+    assert_eq!(error.kind(), Kind::UnsupportedCall);
+    assert!(error.hints()[0].contains("leaves it out"), "{error}");
+}
+
+#[test]
+fn a_table_that_makes_no_sense_is_refused() {
+    for (oddity, message) in [
+        ("null", "returned no function table"),
+        ("major", "PJRT API 1.90"),
+        ("truncated", "truncated (56 bytes)"),
+        ("empty", "truncated (0 bytes)"),
+        ("only-size", "truncated (8 bytes)"),
+        ("huge", "which no table has"),
+        ("crooked", "is no function table"),
+    ] {
+        let error = load(oddity).unwrap_err();
+        assert_eq!(error.kind(), Kind::PluginInvalid, "{oddity}");
+        assert!(error.message().contains(message), "{error}");
+        assert!(error.message().contains(&format!("fake-{oddity}.so")), "{error}");
+    }
+}
+
+#[test]
+fn a_setup_that_fails_says_what_the_plugin_says() {
+    for (oddity, code, message) in [
+        ("initialize-fails", 14, "The device sleeps."),
+        ("silent", 13, "does not say why"),
+        ("strange-code", 4711, "What is this?"),
+        ("error-in-error", 2, "The device sleeps."),
+        ("no-error-calls", 2, "does not say why"),
+    ] {
+        let error = load(oddity).unwrap_err();
+        assert_eq!((error.code(), error.call_name()), (Some(code), Some("PJRT_Plugin_Initialize")), "{oddity}");
+        assert!(error.message().contains(message), "{error}");
+    }
+    for oddity in ["no-setup", "attributes-fail", "null-attributes"] {
+        assert!(load(oddity).unwrap().attributes().is_empty(), "{oddity}");
+    }
+}
+
+#[test]
+fn a_chain_of_extensions_is_followed_as_far_as_it_leads() {
+    let plugin = load("plain").unwrap();
+    let found: Vec<_> = plugin.extensions().iter().map(|e| (e.number, e.name(), e.size)).collect();
+    assert_eq!(found, [(5, Some("FFI"), 64), (777, None, 24)]);
+    for oddity in ["cyclic-extensions", "short-extension", "crooked-extensions"] {
+        assert_eq!(numbers(load(oddity).unwrap()), [5, 777], "{oddity}");
+    }
+    assert_eq!(numbers(load("no-extensions").unwrap()), [0; 0]);
+}
+
+#[test]
+fn no_code_of_what_is_no_plugin_runs() {
+    let mark = Path::new(FOLDER).join("mark");
+    let _ = std::fs::remove_file(&mark);
+    let source = format!(
+        "#include <stdio.h>\n__attribute__((constructor)) static void f(void) {{ fclose(fopen(\"{}\", \"w\")); }}",
+        mark.display()
+    );
+    let library = build_text(&source, "other.so", &[]);
+    let error = Plugin::load(&library).unwrap_err();
+    assert_eq!(error.kind(), Kind::PluginInvalid);
+    assert!(error.message().contains("GetPjrtApi"), "{error}");
+    assert!(!mark.exists());
+}
+
+#[test]
+fn a_library_that_the_plugin_needs_and_that_is_missing_is_named() {
+    let needed = build_text("int f(void) { return 1; }", "libpjrt-needed.so", &["-Wl,-soname,libpjrt-needed.so"]);
+    let path = needed.to_str().unwrap();
+    let source = "int f(void); void *GetPjrtApi(void) { static int table; return f() ? &table : 0; }";
+    let plugin = build_text(source, "needing.so", &["-Wl,--no-as-needed", path]);
+    std::fs::remove_file(&needed).unwrap();
+    let error = Plugin::load(&plugin).unwrap_err();
+    assert_eq!(error.kind(), Kind::PluginInvalid);
+    assert!(error.message().contains("'libpjrt-needed.so' was not found"), "{error}");
+}
+
+#[test]
+fn a_plugin_cut_short_is_refused() {
+    let whole = std::fs::read(build(Path::new(SOURCE), "whole.so", &[])).unwrap();
+    let cut = Path::new(FOLDER).join("cut.so");
+    for len in (0..whole.len()).step_by(997) {
+        std::fs::write(&cut, &whole[..len]).unwrap();
+        assert_eq!(Plugin::load(&cut).unwrap_err().kind(), Kind::PluginInvalid, "{len} bytes");
+    }
+}

@@ -1,0 +1,148 @@
+test_that("attributes of every type are read exactly", {
+  attributes <- plugin_attributes(fake_plugin())
+  expect_identical(attributes$text, "a text")
+  expect_identical(attributes$no_text, "")
+  expect_identical(attributes$integer, -7L)
+  expect_identical(attributes$large, 5e9)
+  expect_bits(attributes$exact, int64("9007199254740993", NULL))
+  expect_identical(attributes$least, -2^63)
+  expect_identical(attributes$integers, c(1L, -2L, 3L))
+  expect_identical(attributes$many, c(5e9, -1))
+  expect_bits(attributes$exact_ones, int64(c("9007199254740993", "1"), NULL))
+  expect_identical(attributes$no_integers, integer())
+  expect_identical(attributes$number, 0.25)
+  expect_identical(attributes$flag, TRUE)
+  expect_identical(attributes$unknown, NA)
+})
+
+test_that("large attributes print right", {
+  child <- run_child(
+    quote(print(plugin_attributes("fake")$exact)),
+    env = c(PJRT_PLUGIN_PATH_FAKE = fake_library())
+  )
+  expect_clean(child, c("integer64", "[1] 9007199254740993"))
+})
+
+test_that("a plugin's API version is known", {
+  version <- pjrt_api_version("cpu")
+  expect_named(version, c("major", "minor"))
+  expect_identical(version$major, 0L)
+  expect_gt(version$minor, 50L)
+  expect_identical(pjrt_api_version(fake_plugin("newer")), list(major = 0L, minor = 200L))
+  expect_refused(pjrt_api_version(1), "invalid_input", "Invalid plugin")
+})
+
+test_that("extensions are listed with names where these are known", {
+  extensions <- plugin_extensions(fake_plugin())
+  expect_identical(extensions, data.frame(name = c("FFI", NA), type = c(5, 777), size = c(64, 24)))
+  expect_identical(nrow(plugin_extensions(fake_plugin("no-extensions"))), 0L)
+  for (oddity in c("cyclic-extensions", "short-extension", "crooked-extensions")) {
+    expect_identical(plugin_extensions(fake_plugin(oddity)), extensions)
+  }
+  expect_true(all(c("FFI", "Layouts") %in% plugin_extensions("cpu")$name))
+})
+
+test_that("the versions of StableHLO that a plugin reads can be compared", {
+  versions <- plugin_stablehlo_versions("cpu")
+  expect_named(versions, c("minimum", "current"))
+  expect_identical(format(versions$current), paste(plugin_attributes("cpu")$stablehlo_current_version, collapse = "."))
+  expect_true(versions$minimum < "1.0.0" && versions$current > "1.0.0")
+  expect_null(plugin_stablehlo_versions(fake_plugin()))
+})
+
+test_that("older and newer plugins work as far as they go", {
+  create <- function(oddity) plugin_client_create(fake_plugin(oddity), "fake")
+  expect_refused(create("older"), "unsupported_call", "of PJRT API 0.40, has no PJRT_Client_Create")
+  expect_refused(create("no-client-create"), "unsupported_call", "leaves it out")
+  expect_refused(create("none"), "failed_precondition", "There is no device.")
+  # It wants argument structs that have grown.
+  expect_refused(create("newer"), "failed_precondition", "There is no device.")
+  expect_refused(fake_plugin("much-newer"), "invalid_argument", "0.200, is too new for this package")
+})
+
+test_that("a table of functions that makes no sense is refused", {
+  cases <- c(
+    null = "returned no function table", major = "PJRT API 1.90", truncated = "truncated (56 bytes)",
+    empty = "truncated (0 bytes)", "only-size" = "truncated (8 bytes)", huge = "which no table has",
+    crooked = "is no function table"
+  )
+  for (oddity in names(cases)) {
+    expect_refused(fake_plugin(oddity), "plugin_invalid", cases[[oddity]])
+  }
+})
+
+test_that("a plugin that fails to set itself up gives its own error", {
+  error <- expect_refused(fake_plugin("initialize-fails"), "unavailable", "The device sleeps.")
+  expect_identical(error$code, 14L)
+  expect_identical(error$call_name, "PJRT_Plugin_Initialize")
+  expect_refused(fake_plugin("silent"), "internal", "does not say why")
+  expect_refused(fake_plugin("strange-code"), "unknown", "What is this?")
+  expect_refused(fake_plugin("error-in-error"), "unknown", "The device sleeps.")
+  expect_refused(fake_plugin("no-error-calls"), "unknown", "does not say why")
+  for (oddity in c("no-setup", "attributes-fail", "null-attributes")) {
+    expect_length(plugin_attributes(fake_plugin(oddity)), 0L)
+  }
+})
+
+test_that("no oddity ends the session", {
+  oddities <- c(
+    "older", "newer", "much-newer", "null", "major", "truncated", "empty", "only-size", "huge", "crooked", "no-setup",
+    "no-client-create", "no-error-calls", "error-in-error", "cyclic-extensions", "short-extension", "crooked-extensions"
+  )
+  code <- quote({
+    for (i in seq_along(oddities)) {
+      do.call(Sys.setenv, stats::setNames(list(oddities[[i]], libraries[[i]]), c("PJRT_FAKE", "PJRT_PLUGIN_PATH_FAKE")))
+      try(pjrt_client("fake"), silent = TRUE)
+      try(plugin_extensions("fake"), silent = TRUE)
+      rm(list = intersect("fake", names(pjrt:::the$plugins)), envir = pjrt:::the$plugins)
+    }
+    cat("done\n")
+  })
+  libraries <- vapply(oddities, function(oddity) fake_library(), "")
+  code <- bquote({
+    oddities <- .(oddities)
+    libraries <- .(unname(libraries))
+    .(code)
+  })
+  expect_clean(run_child(code), "done")
+})
+
+test_that("files that are no library for this machine are refused", {
+  load <- function(bytes) {
+    file <- withr::local_tempfile(fileext = ".so")
+    writeBin(bytes, file)
+    load_plugin(file, "fake")
+  }
+  library <- fake_library()
+  whole <- readBin(library, raw(), file.size(library))
+  for (length in c(1, 20, 100, 5000, length(whole) - 1)) {
+    expect_refused(load(whole[seq_len(length)]), "plugin_invalid")
+  }
+  expect_refused(load(whole[seq_len(5000)]), "plugin_invalid", "Get it again")
+  expect_refused(load(raw()), "plugin_invalid", "it is empty")
+  expect_refused(load(charToRaw("<html>404</html>")), "plugin_invalid", "it is a text file")
+  expect_refused(load_plugin(tempdir(), "fake"), "plugin_invalid", "it is a folder")
+  skip_if_not(identical(whole[1:4], as.raw(c(0x7f, 0x45, 0x4c, 0x46))), "the library is an ELF file")
+  other <- whole
+  other[19:20] <- as.raw(c(8, 0))
+  expect_refused(load(other), "plugin_invalid", "processor number 8, this is")
+  whole[[17]] <- as.raw(1)
+  expect_refused(load(whole), "plugin_invalid", "not linked")
+})
+
+test_that("a portable program that is too new says so", {
+  current <- plugin_stablehlo_versions("cpu")$current
+  skip_if(current >= "1.15.0", "the plugin reads what this program needs")
+  newer <- pjrt_program(path = test_path("fixtures", "newer.artifact"))
+  error <- expect_refused(pjrt_compile(newer), "program_version", "in StableHLO 1.17.0, is newer than the plugin")
+  expect_match(conditionMessage(error), paste("Export it for StableHLO", format(current)), fixed = TRUE)
+  expect_match(conditionMessage(error), "The compiler said: ", fixed = TRUE)
+})
+
+test_that("a newer program that uses nothing new compiles", {
+  code <- readBin(test_path("fixtures", "square.artifact"), raw(), 10000)
+  # "StableHLO_v1.0.0", whose first digit is at 18
+  code[[18]] <- charToRaw("9")
+  square <- pjrt_compile(pjrt_program(code))
+  expect_equal(as_array(pjrt_execute(square, pjrt_buffer(matrix(3, 2, 2), "f32"))), matrix(9, 2, 2))
+})
