@@ -27,9 +27,7 @@ pub(crate) fn before_load(plugin: &Path) {
     let is_wanted = |wanted: &Wanted| {
         wanted.name.starts_with("libcudart.so.") || target.library.needed.iter().any(|name| name == wanted.name)
     };
-    let mut found = preload::find(target.wanted(), &search);
-    found.retain(|library| is_wanted(library.wanted));
-    preload::load(&found);
+    preload::load(&preload::find(target.wanted().iter().filter(|wanted| is_wanted(wanted)), &search));
 }
 
 /// Makes a client of the plugin. For a CUDA plugin, checks the driver and loads the libraries before, and tells what else

@@ -21,8 +21,8 @@ pub(super) struct Found {
 }
 
 /// Finds each library; none is loaded.
-pub(super) fn find(wanted: &'static [Wanted], search: &Search) -> Vec<Found> {
-    wanted.iter().map(|wanted| find_one(wanted, search)).collect()
+pub(super) fn find(wanted: impl IntoIterator<Item = &'static Wanted>, search: &Search) -> Vec<Found> {
+    wanted.into_iter().map(|wanted| find_one(wanted, search)).collect()
 }
 
 fn find_one(wanted: &'static Wanted, search: &Search) -> Found {
