@@ -16,7 +16,10 @@ test_that("functions take the arguments that callers rely on", {
     pjrt_compile = "program, compile_options = new_compile_options(), device = NULL, devices = NULL",
     pjrt_execute = "executable, ..., execution_options = NULL, simplify = TRUE, check = TRUE",
     pjrt_execution_options = "non_donatable_input_indices = integer(), launch_id = 0L, device = NULL",
-    install_pjrt = "cuda = NULL"
+    install_pjrt = paste0(
+      "platforms = NULL, version = NULL, source = c(\"auto\", \"index\", \"release\", \"file\"), path = NULL, ",
+      "force = FALSE, cuda = NULL"
+    )
   )
   arguments <- function(f) {
     defaults <- vapply(formals(f), function(x) paste(deparse(x), collapse = " "), "")
