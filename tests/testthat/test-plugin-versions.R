@@ -1,6 +1,7 @@
 test_that("attributes of every type are read exactly", {
   attributes <- plugin_attributes(fake_plugin())
   expect_identical(attributes$text, "a text")
+  expect_identical(attributes$counted_end, "text")
   expect_identical(attributes$no_text, "")
   expect_identical(attributes$integer, -7L)
   expect_identical(attributes$large, 5e9)

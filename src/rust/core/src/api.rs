@@ -185,12 +185,14 @@ pub(crate) fn blank_struct<T: Copy>() -> T {
     unsafe { std::mem::zeroed() }
 }
 
-/// Copies a C string of known size, mending what is not UTF-8.
+/// Copies a C string of known size, mending what is not UTF-8. A plugin may count the zero at its end.
 ///
 /// # Safety
 /// `data` must be null or point to `size` readable bytes.
 pub(crate) unsafe fn text(data: *const c_char, size: usize) -> String {
-    String::from_utf8_lossy(bytes(data, size)).into_owned()
+    let bytes = bytes(data, size);
+    let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
 
 /// Bytes that a plugin owns; null gives an empty slice.

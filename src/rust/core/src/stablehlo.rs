@@ -3,7 +3,12 @@
 use crate::api::Value;
 use crate::error::{Error, Kind};
 use crate::{Plugin, Program};
+use pjrt_sys::PJRT_Error_Code;
 use std::fmt;
+
+/// Codes with which compilers refuse what they cannot read.
+const UNKNOWN: u32 = PJRT_Error_Code::PJRT_Error_Code_UNKNOWN.0;
+const INVALID_ARGUMENT: u32 = PJRT_Error_Code::PJRT_Error_Code_INVALID_ARGUMENT.0;
 
 /// A version of StableHLO.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,6 +65,9 @@ impl Program {
 
 impl Versions {
     fn explain(&self, version: Version, error: Error) -> Error {
+        if !matches!(error.code(), Some(UNKNOWN | INVALID_ARGUMENT)) {
+            return error;
+        }
         let Versions { minimum, current } = self;
         let (problem, advice) = if version > *current {
             ("newer than the plugin", format!("Export it for StableHLO {current} or older, or use a newer plugin."))
@@ -113,5 +121,7 @@ mod tests {
             assert!(error.message().contains(what), "{error}");
             assert!(error.hints()[1].ends_with("Unknown type code 42."), "{error}");
         }
+        let exhausted = versions.explain(Version([2, 0, 0]), Error::new(Kind::Pjrt(8), "Out of memory."));
+        assert_eq!(exhausted.code(), Some(8));
     }
 }

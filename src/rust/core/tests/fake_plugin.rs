@@ -52,6 +52,7 @@ fn attributes_of_every_type_are_read() {
     let plugin = load("none").unwrap();
     assert_eq!(plugin.api().version(), (0, 90));
     assert_eq!(attribute(plugin, "text"), Value::String("a text".into()));
+    assert_eq!(attribute(plugin, "counted_end"), Value::String("text".into()));
     assert_eq!(attribute(plugin, "no_text"), Value::String(String::new()));
     assert_eq!(attribute(plugin, "exact"), Value::Int(9_007_199_254_740_993));
     assert_eq!(attribute(plugin, "integers"), Value::IntList(vec![1, -2, 3]));
