@@ -30,6 +30,8 @@ pub(super) struct Plan {
     pub select: bool,
     /// Install it even if it is there.
     pub force: bool,
+    /// What else the user could do when the download fails.
+    pub instead: Option<String>,
 }
 
 /// A file to fetch.
@@ -121,6 +123,7 @@ fn from_url(mut url: Url, name: &str, manifest: &Manifest, source: &'static str)
         index: None,
         select: source == "file",
         force: source == "file",
+        instead: None,
     })
 }
 
@@ -204,6 +207,7 @@ fn from_entries(
         index: None,
         select: version.is_some() || named || request.source == Source::Release,
         force: request.force,
+        instead: archive_hint(request, manifest, target).filter(|_| !entry.is_release()),
     })
 }
 
@@ -258,14 +262,20 @@ fn nothing_fits(request: &Request<'_>, manifest: &Manifest, target: Target) -> E
         target.os, target.arch
     );
     let error = Error::new(Kind::PluginNotFound, message).on_platform(platform);
-    match manifest.plugins(name, target).find(|e| e.is_release()).and_then(|e| e.url.as_deref()) {
-        Some(url) if request.source != Source::Release => error.hint(format!(
+    let archive = archive_hint(request, manifest, target);
+    archive.into_iter().fold(error, Error::hint).hint(own_plugin_hint(platform))
+}
+
+/// How to take the archive of which this package knows no hash, if there is one and the user has not asked for it.
+fn archive_hint(request: &Request<'_>, manifest: &Manifest, target: Target) -> Option<String> {
+    let archive = manifest.plugins(request.name, target).find(|e| e.is_release() && e.sha256.is_none())?;
+    let (name, url) = (request.name, archive.url.as_deref()?);
+    (request.source != Source::Release).then(|| {
+        format!(
             "There is an archive at <{url}>, whose SHA-256 this package does not know: install_pjrt(\"{name}\", source = \
              \"release\") takes it as it is."
-        )),
-        _ => error,
-    }
-    .hint(own_plugin_hint(platform))
+        )
+    })
 }
 
 /// How to do without a download.
