@@ -1,7 +1,7 @@
 #' The plugins on this machine
 #'
 #' Lists the plugins that [pjrt_plugin()] can use without a download, in the order in which it takes them: the first row of
-#' a platform is the one that is used. Nothing is loaded or fetched.
+#' a platform is the one that is used, unless its source says that it is not. Nothing is loaded or fetched.
 #'
 #' @return A data frame with a row for each plugin:
 #' * `platform`: the name to use it by.
@@ -17,13 +17,17 @@
 #' pjrt_plugins()
 #' @export
 pjrt_plugins <- function() {
-  all <- rbind(given_plugins(), as_plugin_table(registered_plugins()), cached_plugins(), as_plugin_table(found_plugins()))
+  cached <- cached_plugins()
+  idle <- endsWith(cached$source, "not in use")
+  all <- rbind(
+    given_plugins(), as_plugin_table(registered_plugins()), cached[!idle, ], as_plugin_table(found_plugins()), cached[idle, ]
+  )
   all <- all[!duplicated(all[c("platform", "path")]), , drop = FALSE]
   files <- normalizePath(all$path, mustWork = FALSE)
   loaded <- loaded_plugins()
   which <- match(paste(all$platform, files), paste(loaded$platform, loaded$path))
-  known <- is.na(all$api_version)
-  all$api_version[known] <- loaded$api_version[which][known]
+  unknown <- is.na(all$api_version)
+  all$api_version[unknown] <- loaded$api_version[which][unknown]
   all$size[is.na(all$size)] <- file.size(all$path[is.na(all$size)])
   all$loaded <- !is.na(which)
   all <- all[c("platform", "path", "source", "version", "api_version", "size", "loaded")]
@@ -53,9 +57,13 @@ given_plugins <- function() {
   plugin_table(tolower(sub("^PJRT_PLUGIN_PATH_", "", names(given))), unname(as.character(given)), names(given))
 }
 
+# The plugins in the cache. One of a platform is used at most: the last that the user chose, or the one that this package
+# knows.
 cached_plugins <- function() {
   all <- call_native(ffi_plugins_cached, cache_dir())
-  plugin_table(all$platform, all$path, sprintf("cache (from %s)", all$source), all$version, all$api_version, all$size)
+  used <- vapply(all$platform, function(platform) cached_plugin_path(platform) %||% "", "")
+  source <- sprintf("cache (from %s)%s", all$source, ifelse(all$path == used, "", ", not in use"))
+  plugin_table(all$platform, all$path, source, all$version, all$api_version, all$size)
 }
 
 # The plugins that this session has loaded.

@@ -144,6 +144,18 @@ test_that("a file of the user's is installed, and used until the known plugin is
   expect_refused(plugin_path("cpu"), "plugin_not_found")
 })
 
+test_that("of several plugins in the cache the one in use is listed first", {
+  local_empty_cache()
+  folder <- idle_archive()
+  local_manifest(folder, sha256(file.path(folder, "idle.tar.gz")))
+  suppressMessages(install_pjrt("idle"))
+  suppressMessages(install_pjrt("idle", source = "file", path = idle_plugin(name = "mine.so")))
+  expect_identical(pjrt_plugins()$source, c("cache (from file)", "cache (from release), not in use"))
+  suppressMessages(install_pjrt("idle"))
+  expect_identical(pjrt_plugins()$source, c("cache (from release)", "cache (from file), not in use"))
+  expect_identical(pjrt_plugins()$path[[1L]], plugin_path("idle"))
+})
+
 test_that("what PJRT_PLUGIN_URL_<P> names is fetched on first use, for any platform", {
   local_empty_cache()
   library <- idle_plugin()
