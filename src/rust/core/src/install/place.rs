@@ -45,11 +45,12 @@ pub(super) struct Record {
 /// The place of one platform's plugins in a cache folder.
 pub(super) struct Place {
     root: PathBuf,
+    keeper: Option<u32>,
 }
 
 impl Place {
     pub fn new(cache_dir: &Path, platform: &str) -> Self {
-        Place { root: cache_dir.join(platform) }
+        Place { root: cache_dir.join(platform), keeper: keeper(cache_dir) }
     }
 
     /// The plugin in a folder, if it is complete and nobody else could have changed it.
@@ -60,7 +61,8 @@ impl Place {
         let library = path.join(&record.library);
         let bytes = fs::symlink_metadata(&library).ok().filter(fs::Metadata::is_file)?.len();
         let whole = bytes == record.library_bytes && is_below(&record.library);
-        let safe = whole && library.ancestors().take_while(|p| p.starts_with(&self.root)).all(is_safe);
+        let safe =
+            whole && library.ancestors().take_while(|p| p.starts_with(&self.root)).all(|p| is_safe(p, self.keeper));
         safe.then(|| Installed { folder: folder.to_string(), library, record })
     }
 
@@ -76,7 +78,9 @@ impl Place {
     /// The folder that the user chose.
     pub fn selected(&self) -> Option<String> {
         let path = self.root.join(SELECTED);
-        let name = fs::read_to_string(&path).ok().filter(|_| is_safe(&path) && is_safe(&self.root))?;
+        let name = fs::read_to_string(&path)
+            .ok()
+            .filter(|_| is_safe(&path, self.keeper) && is_safe(&self.root, self.keeper))?;
         Some(name.trim().to_string()).filter(|name| is_below(name))
     }
 
@@ -287,19 +291,36 @@ pub(super) fn is_below(path: &str) -> bool {
     path.split('/').all(is_name)
 }
 
-/// Whether a file or folder belongs to this user or the system, and nobody else may write to it.
+/// Whether a file or folder belongs to this user, the system or the cache's keeper, and nobody else may write to it.
 #[cfg(unix)]
-fn is_safe(path: &Path) -> bool {
+fn is_safe(path: &Path, keeper: Option<u32>) -> bool {
     use std::os::unix::fs::MetadataExt;
     // SAFETY: asks for a number.
-    let me = unsafe { libc::geteuid() };
-    fs::symlink_metadata(path).is_ok_and(|m| m.mode() & 0o022 == 0 && (m.uid() == me || m.uid() == 0))
+    let trusted = [Some(unsafe { libc::geteuid() }), Some(0), keeper];
+    let is_ours = |m: &fs::Metadata| trusted.contains(&Some(m.uid()));
+    // A link is its owner's, and everything else is a matter of what it leads to.
+    fs::symlink_metadata(path).is_ok_and(|link| is_ours(&link))
+        && fs::metadata(path).is_ok_and(|m| is_ours(&m) && m.mode() & 0o022 == 0)
+}
+
+/// Who keeps a cache folder that many users share: its owner, unless anybody could have made it where it is.
+#[cfg(unix)]
+fn keeper(cache_dir: &Path) -> Option<u32> {
+    use std::os::unix::fs::MetadataExt;
+    let cache_dir = cache_dir.canonicalize().ok()?;
+    let closed = |path: &Path| fs::metadata(path).is_ok_and(|m| m.mode() & 0o002 == 0);
+    cache_dir.ancestors().all(closed).then(|| fs::metadata(&cache_dir).ok().map(|m| m.uid()))?
 }
 
 /// Who may write is a matter of the user's profile folder here.
 #[cfg(not(unix))]
-fn is_safe(_: &Path) -> bool {
+fn is_safe(_: &Path, _: Option<u32>) -> bool {
     true
+}
+
+#[cfg(not(unix))]
+fn keeper(_: &Path) -> Option<u32> {
+    None
 }
 
 /// Makes a folder and those above it, which others may read but not write.
@@ -310,7 +331,7 @@ pub(super) fn create_folder(path: &Path) -> Result<()> {
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o755);
     builder.create(path).map_err(|e| io_error("create", path, &e))?;
     #[cfg(unix)]
-    if !is_safe(path) {
+    if !is_safe(path, None) {
         // One that was here before, or that an inherited rule opened; where it is not ours, this fails, and the check of
         // what is installed says so.
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);

@@ -96,6 +96,46 @@ fn nobody_else_may_write_what_is_installed() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn a_cache_may_lie_behind_links() {
+    let (manifest, folder, (_server, url)) = (manifest(&wheel_bytes()), Folder::new(), index());
+    let (disk, cache) = (folder.join("disk"), folder.join("cache"));
+    std::fs::create_dir_all(disk.join("tiny")).unwrap();
+    std::fs::create_dir(&cache).unwrap();
+    std::os::unix::fs::symlink(disk.join("tiny"), cache.join("tiny")).unwrap();
+    std::os::unix::fs::symlink(&cache, folder.join("link")).unwrap();
+    let library = install(&manifest, &folder.join("link"), &url, false).unwrap();
+    assert_eq!(found(&folder.join("link"), &manifest, &Invented::default()), Some(library));
+    assert!(disk.join(INSTALLED).exists());
+}
+
+/// Only root can give files away, so elsewhere this ends early.
+#[cfg(unix)]
+#[test]
+fn a_cache_of_another_users_is_used_where_not_everybody_could_have_made_it() {
+    // SAFETY: asks for a number.
+    if unsafe { libc::geteuid() } != 0 {
+        return;
+    }
+    let (manifest, (_server, url)) = (manifest(&wheel_bytes()), index());
+    let give = |path: &Path| {
+        assert!(std::process::Command::new("chown").arg("-R").arg("12345").arg(path).status().unwrap().success());
+    };
+    let look = |cache: &Path| found(cache, &manifest, &Invented::default());
+    // Below the folder for temporary files, anybody could have made it.
+    let open = Folder::new();
+    install(&manifest, &open.0, &url, false).unwrap();
+    assert!(look(&open.0).is_some());
+    give(&open.0);
+    assert_eq!(look(&open.0), None);
+    let closed = Folder(PathBuf::from(format!("/var/lib/pjrt-install-test-{}", std::process::id())));
+    std::fs::create_dir(&closed.0).unwrap();
+    install(&manifest, &closed.0, &url, false).unwrap();
+    give(&closed.0);
+    assert!(look(&closed.0).is_some());
+}
+
 #[test]
 fn an_incomplete_folder_is_not_taken_for_a_plugin_and_is_replaced() {
     let (manifest, folder, (_server, url)) = (manifest(&wheel_bytes()), Folder::new(), index());
