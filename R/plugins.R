@@ -50,12 +50,15 @@ as_plugin_table <- function(found) {
 given_plugins <- function() {
   variables <- Sys.getenv()
   given <- variables[startsWith(names(variables), "PJRT_PLUGIN_PATH_") & nzchar(variables)]
-  plugin_table(tolower(sub("^PJRT_PLUGIN_PATH_", "", names(given))), unname(as.character(given)), names(given))
+  plugin_table(tolower(sub("^PJRT_PLUGIN_PATH_", "", names(given))), path.expand(unname(as.character(given))), names(given))
 }
 
+# The plugins in the cache, first those that are used.
 cached_plugins <- function() {
   all <- call_native(ffi_plugins_cached, cache_dir())
-  plugin_table(all$platform, all$path, sprintf("cache (from %s)", all$source), all$version, all$api_version, all$size)
+  used <- unlist(lapply(unique(all$platform), cached_plugin_path))
+  all <- plugin_table(all$platform, all$path, sprintf("cache (from %s)", all$source), all$version, all$api_version, all$size)
+  all[order(!all$path %in% used), , drop = FALSE]
 }
 
 # The plugins that this session has loaded.
