@@ -15,6 +15,9 @@ use std::path::{Path, PathBuf};
 /// What an index's URL is called in messages.
 const INDEX: &str = "a Python package index";
 
+/// What to do when a local folder, which serves as an index, lacks a wheel.
+const FOLDER_HINT: &str = "Put the wheel into the folder.";
+
 /// What is asked of the machine. Tests have machines of their own.
 pub(super) trait Machine {
     /// An environment variable; `None` if it is unset or empty.
@@ -138,7 +141,7 @@ fn not_listed(folder: &Url, links: &[page::Link], wheel: &Piece, target: Target)
             let count = links.len();
             let reason = format!("it lists {count} file{}, but not {file}", if count == 1 { "" } else { "s" });
             let is_local = folder.scheme() == "file";
-            download_error(folder, &reason, if is_local { "Put that wheel into the folder." } else { INDEX_HINT })
+            download_error(folder, &reason, if is_local { FOLDER_HINT } else { INDEX_HINT })
         }
         // The user's own choice, which no other way to get it helps.
         None => Error::new(
@@ -167,7 +170,7 @@ fn numbers(version: &str) -> Vec<u64> {
 
 fn local_page(url: &Url) -> Result<super::http::Answer> {
     let text = url.to_file_path().ok().and_then(|path| std::fs::read_to_string(path).ok());
-    let text = text.ok_or_else(|| download_error(url, "there is no such file", INDEX_HINT))?;
+    let text = text.ok_or_else(|| download_error(url, "there is no such file", FOLDER_HINT))?;
     Ok(super::http::Answer { url: url.clone(), is_json: false, text })
 }
 
