@@ -49,6 +49,9 @@ advice <- list(
 # Raises what the native side found; the entry points there call this by name.
 signal_failure <- function(failure) {
   if (failure$class == "interrupted") {
+    if (length(failure$hints) > 0L) {
+      message(paste(failure$hints, collapse = "\n"))
+    }
     signal_interrupt()
   }
   pjrt_abort(

@@ -41,8 +41,8 @@
 #' `#sha256=` are taken at your word. Nobody else may write to what is installed; otherwise it is not used.
 #' @section Errors:
 #' `pjrt_error_download` when no index is known or the download fails, `pjrt_error_checksum` when what came is not what
-#' was expected, `pjrt_error_plugin_not_found` where there is no such plugin for this machine, `pjrt_error_plugin_invalid`
-#' when there is no plugin in it, `pjrt_error_driver_missing` and `pjrt_error_driver_too_old` when the choice takes a
+#' was expected, `pjrt_error_plugin_not_found` where there is no such plugin or version for this machine,
+#' `pjrt_error_plugin_invalid` when there is no plugin in it, `pjrt_error_driver_missing` and `pjrt_error_driver_too_old` when the choice takes a
 #' driver, `pjrt_error_io` when the cache cannot be written or is too small. They say what to do.
 #' @seealso [pjrt_plugins()], [pjrt_sitrep()], [pjrt_plugin()], [plugins_downloaded()]
 #' @examplesIf pjrt::plugins_downloaded("cpu") && !nzchar(Sys.getenv("PJRT_PLUGIN_PATH_CPU"))
@@ -84,9 +84,11 @@ platforms_to_install <- function(platforms, cuda, alone) {
 
 #' Remove plugins
 #'
-#' Removes plugins from the package's cache. A session that has loaded one keeps it.
+#' Removes plugins from the package's cache. A session that has loaded one keeps it. Plugins that are elsewhere on the
+#' machine stay.
 #'
-#' @param platforms Names of platforms; `NULL` removes all that [install_pjrt()] installed.
+#' @param platforms Names of platforms; `NULL` removes all that [install_pjrt()] installed. `"cuda"` is those for CUDA 12 and
+#'   for CUDA 13.
 #' @param version Only this version; `NULL` removes all.
 #' @return The folders that are gone, invisibly.
 #' @section Errors:
@@ -105,7 +107,9 @@ uninstall_pjrt <- function(platforms = NULL, version = NULL) {
   gone <- lapply(platforms, function(platform) {
     call_native(ffi_plugin_uninstall, platform, version %||% "", cache_dir())
   })
-  invisible(as.character(unlist(gone)))
+  gone <- as.character(unlist(gone))
+  message(if (length(gone) > 0L) paste0("Removed ", gone, collapse = "\n") else "There was nothing to remove.")
+  invisible(gone)
 }
 
 #' Whether plugins are on this machine
@@ -131,6 +135,9 @@ plugins_downloaded <- function(platforms = NULL) {
 plugin_path <- function(platform) {
   given <- given_plugin_path(platform)
   if (nzchar(given)) {
+    if (!file.exists(given)) {
+      abort_no_file(platform, given)
+    }
     return(given)
   }
   local_plugin_path(platform) %||% {
@@ -186,7 +193,7 @@ check_platforms <- function(platforms) {
 }
 
 given_plugin_path <- function(platform) {
-  Sys.getenv(plugin_path_variable(platform))
+  path.expand(Sys.getenv(plugin_path_variable(platform)))
 }
 
 cache_dir <- function() {
@@ -201,8 +208,14 @@ fetch_plugin <- function(platform, version = "", source = "auto", path = "", for
   debug_message("fetching the plugin for ", platform)
   call_native(
     ffi_plugin_install, platform, cache_dir(), manifest_path(), version, source, path.expand(path), index_option(), force,
-    interactive() || isatty(stderr())
+    interactive() || isatty(stderr()), console_columns()
   )
+}
+
+# What fits into a line of the console. A terminal's own number is in COLUMNS, which may be less than R's.
+console_columns <- function() {
+  columns <- suppressWarnings(as.integer(Sys.getenv("COLUMNS")))
+  min(as.integer(getOption("width")), columns, na.rm = TRUE)
 }
 
 # Whether there is a place to fetch a platform's plugin from.
@@ -242,16 +255,28 @@ ask_to_fetch <- function(platform) {
   )
 }
 
+abort_no_file <- function(platform, path) {
+  variable <- plugin_path_variable(platform)
+  pjrt_abort(
+    sprintf("There is no plugin at '%s', which the environment variable %s names.", path, variable), "plugin_not_found",
+    hints = "Set it to the library of a plugin, or unset it to have the plugin looked for elsewhere.", platform = platform
+  )
+}
+
 abort_no_plugin <- function(platform) {
   message <- if (platform %in% known_platforms) {
-    sprintf("There is no plugin for platform '%s' on this machine, and it cannot be fetched.", platform)
+    sprintf("There is no plugin for platform '%s' on this machine, and none that can be fetched for it.", platform)
   } else {
     sprintf("Invalid platform '%s': no plugin is known for it.", platform)
   }
   pjrt_abort(
     message, "plugin_not_found",
     hints = c(
-      sprintf("Set %s to the library of a plugin for it.", plugin_path_variable(platform)), where_looked(platform)
+      sprintf(
+        "Set %s to the library of a plugin for it, or name that with pjrt_register_plugin().",
+        plugin_path_variable(platform)
+      ),
+      where_looked(platform)
     ),
     platform = platform
   )

@@ -14,6 +14,8 @@
 #'   [pjrt_register_plugin()] name; see [pjrt_plugin()].
 #' * `PJRT_INSTALL`: `1` fetches a missing plugin without asking, `0` never does. When unset, interactive sessions ask
 #'   and others fail. See [install_pjrt()].
+#' * `PJRT_PLUGIN_URL_<PLATFORM>`: what to fetch as the plugin; `PJRT_INDEX_URL`: the Python package index to fetch from. For
+#'   these, proxies and certificates see [install_pjrt()], too.
 #' * `PJRT_DEBUG`: when not empty, messages tell what is loaded and created.
 #' * `XLA_FLAGS`: options of XLA itself, read when the first client is created; see [pjrt_client()].
 #'   [pjrt_compile_options()] sets options for a single program.
@@ -28,7 +30,10 @@
 #'   It counts when a program is compiled. [pjrt_execute_sharded()] always uses other threads for several devices.
 #' * `pjrt.staging_max`: bytes of host memory that are kept for the next large array, 256 MB when unset; see
 #'   [pjrt_memory_stats()].
-#' * `pjrt.index_url`: the Python package index to fetch plugins from.
+#' * `pjrt.index_url`: the Python package index to fetch plugins from, before all others that [install_pjrt()] knows.
+#' * `pjrt.manifest`: a file of your own in place of the package's list of the plugins that can be fetched, for instance with
+#'   the versions and SHA-256 that your site has approved. It must say all: nothing is added from the package's list,
+#'   `system.file("plugins.toml", package = "pjrt")`, whose first lines explain the format.
 #'
 #' @section Errors:
 #' Every error is a condition of class `pjrt_error`, and of a class for its kind: `pjrt_error_shape_mismatch`,

@@ -28,6 +28,11 @@
 #' nor root, unless `PJRT_PLUGIN_PATH` lists its folder. `PJRT_DISCOVER=0` keeps to what `PJRT_PLUGIN_PATH` and
 #' `TPU_LIBRARY_PATH` name.
 #'
+#' @section TPUs:
+#' While Google's plugin for TPUs is loaded, it asks the cloud that it expects to run in what machine this is. On a machine
+#' without a TPU this package sets the environment variable `TPU_SKIP_MDS_QUERY` to `1`, unless it is set: else that takes
+#' minutes, which Ctrl-C cannot end.
+#'
 #' @param platform The platform's name, e.g. `"cpu"` or `"cuda"`.
 #' @param x A platform's name or a `PJRTPlugin`.
 #' @return A `PJRTPlugin`; always the same object for a platform.
@@ -58,9 +63,21 @@ load_plugin <- function(path, platform) {
   if (platform %in% c("cuda", "gpu")) {
     cuda_look_in(unique(look_for_plugins()$places$path))
   }
+  if (platform == "tpu") {
+    skip_tpu_metadata()
+  }
   plugin <- call_native(ffi_plugin_load, enc2utf8(path))
   attr(plugin, "platform") <- platform
   plugin
+}
+
+# Without a TPU, libtpu asks Google's cloud what machine this is while it is loaded, for minutes where nothing answers.
+skip_tpu_metadata <- function() {
+  devices <- Sys.glob(c("/dev/accel*", "/dev/vfio/[0-9]*"))
+  if (length(devices) == 0L && !nzchar(Sys.getenv("TPU_SKIP_MDS_QUERY"))) {
+    debug_message("no TPU is here, so TPU_SKIP_MDS_QUERY is set to 1")
+    Sys.setenv(TPU_SKIP_MDS_QUERY = "1")
+  }
 }
 
 #' @rdname pjrt_plugin

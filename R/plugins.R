@@ -54,15 +54,15 @@ as_plugin_table <- function(found) {
 given_plugins <- function() {
   variables <- Sys.getenv()
   given <- variables[startsWith(names(variables), "PJRT_PLUGIN_PATH_") & nzchar(variables)]
-  plugin_table(tolower(sub("^PJRT_PLUGIN_PATH_", "", names(given))), unname(as.character(given)), names(given))
+  plugin_table(tolower(sub("^PJRT_PLUGIN_PATH_", "", names(given))), path.expand(unname(as.character(given))), names(given))
 }
 
 # The plugins in the cache. One of a platform is used at most: the last that the user chose, or the one that this package
 # knows.
 cached_plugins <- function() {
   all <- call_native(ffi_plugins_cached, cache_dir())
-  used <- vapply(all$platform, function(platform) cached_plugin_path(platform) %||% "", "")
-  source <- sprintf("cache (from %s)%s", all$source, ifelse(all$path == used, "", ", not in use"))
+  used <- unlist(lapply(unique(all$platform), cached_plugin_path))
+  source <- sprintf("cache (from %s)%s", all$source, ifelse(all$path %in% used, "", ", not in use"))
   plugin_table(all$platform, all$path, source, all$version, all$api_version, all$size)
 }
 

@@ -110,7 +110,11 @@ cache_facts <- function() {
 }
 
 index_facts <- function() {
-  unlist(call_native(ffi_index_found, index_option()))
+  found <- unlist(call_native(ffi_index_found, index_option()))
+  if (nzchar(index_option())) {
+    found[["origin"]] <- "options(pjrt.index_url = )"
+  }
+  found
 }
 
 #' @export

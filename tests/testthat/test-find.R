@@ -105,8 +105,8 @@ test_that("a registered plugin is used before one that is found", {
   expect_identical(pjrt_register_plugin("mine", plugin), "mine")
   expect_identical(registered_plugins()$platform, "mine")
   expect_identical(registered_plugins()$path, plugin)
-  withr::local_envvar(PJRT_PLUGIN_PATH_MINE = "/elsewhere")
-  expect_identical(plugin_path("mine"), "/elsewhere")
+  withr::local_envvar(PJRT_PLUGIN_PATH_MINE = copy)
+  expect_identical(plugin_path("mine"), copy)
 })
 
 test_that("what is no plugin cannot be registered", {

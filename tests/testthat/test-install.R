@@ -108,10 +108,42 @@ test_that("an archive that the manifest knows is fetched, listed and removed", {
   expect_identical(row$size, file.size(path))
   expect_false(row$loaded)
   expect_identical(bitwAnd(as.integer(file.mode(path)), strtoi("022", 8L)), 0L)
-  expect_identical(uninstall_pjrt("idle", version = "2.0"), character())
-  expect_identical(normalizePath(uninstall_pjrt(), mustWork = FALSE), normalizePath(dirname(path), mustWork = FALSE))
+  expect_message(none <- uninstall_pjrt("idle", version = "2.0"), "nothing to remove")
+  expect_identical(none, character())
+  expect_message(gone <- uninstall_pjrt(), "Removed .*idle")
+  expect_identical(normalizePath(gone, mustWork = FALSE), normalizePath(dirname(path), mustWork = FALSE))
   expect_false(plugins_downloaded("idle"))
   expect_identical(list.files(cache, all.files = TRUE, no.. = TRUE), character())
+})
+
+test_that("the plugin that is used is listed before others in the cache", {
+  local_empty_cache()
+  first <- idle_plugin(name = "first.so")
+  second <- idle_plugin(name = "second.so")
+  suppressMessages(install_pjrt("idle", source = "file", path = first))
+  withr::local_envvar(PJRT_PLUGIN_URL_IDLE = paste0("file://", second))
+  suppressMessages(install_pjrt("idle"))
+  expect_identical(basename(plugin_path("idle")), "second.so")
+  expect_identical(basename(pjrt_plugins()$path), c("second.so", "first.so"))
+  withr::local_envvar(PJRT_PLUGIN_URL_IDLE = NA)
+  suppressMessages(install_pjrt("idle", source = "file", path = first))
+  expect_identical(basename(plugin_path("idle")), "first.so")
+  expect_identical(basename(pjrt_plugins()$path), c("first.so", "second.so"))
+})
+
+test_that("a variable that names no file is an error that names the variable", {
+  withr::local_envvar(PJRT_PLUGIN_PATH_ABACUS = "/no/such/file.so")
+  expect_refused(pjrt_plugin("abacus"), "plugin_not_found", "PJRT_PLUGIN_PATH_ABACUS names")
+})
+
+test_that("the progress fits into the terminal, or else into what R prints in a line", {
+  withr::local_options(width = 70L)
+  withr::local_envvar(COLUMNS = NA)
+  expect_identical(console_columns(), 70L)
+  withr::local_envvar(COLUMNS = "50")
+  expect_identical(console_columns(), 50L)
+  withr::local_envvar(COLUMNS = "many")
+  expect_identical(console_columns(), 70L)
 })
 
 test_that("an archive that is not the manifest's is refused", {
@@ -140,7 +172,7 @@ test_that("a file of the user's is installed, and used until the known plugin is
   expect_identical(basename(plugin_path("cpu")), "mine.so")
   expect_refused(install_pjrt("cpu", source = "file", path = tempfile("gone")), "io", "gone")
   expect_refused(install_pjrt("cpu", source = "file", path = tempdir()), "download", "Cannot download")
-  expect_length(uninstall_pjrt("cpu"), 1L)
+  expect_length(suppressMessages(uninstall_pjrt("cpu")), 1L)
   expect_refused(plugin_path("cpu"), "plugin_not_found")
 })
 

@@ -80,3 +80,13 @@ test_that("a plugin says what it is", {
   expect_identical(plugin_attributes(pjrt_plugin("cpu")), attributes)
   expect_refused(plugin_attributes(1), "invalid_input", "Invalid plugin")
 })
+
+test_that("without a TPU its plugin is told not to ask the cloud for one", {
+  skip_if(length(Sys.glob(c("/dev/accel*", "/dev/vfio/[0-9]*"))) > 0L, "there may be a TPU")
+  withr::local_envvar(TPU_SKIP_MDS_QUERY = NA)
+  skip_tpu_metadata()
+  expect_identical(Sys.getenv("TPU_SKIP_MDS_QUERY"), "1")
+  withr::local_envvar(TPU_SKIP_MDS_QUERY = "0")
+  skip_tpu_metadata()
+  expect_identical(Sys.getenv("TPU_SKIP_MDS_QUERY"), "0")
+})

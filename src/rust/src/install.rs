@@ -14,7 +14,8 @@ fn plugin_installed(name: &str, cache_dir: &str, manifest: &str) -> Outcome<Robj
     Ok(found.map_or(().into(), |found| text(found.library())))
 }
 
-/// Fetches a platform's plugin into the cache; shows the progress when asked to. `""` stands for what is not given.
+/// Fetches a platform's plugin into the cache; shows the progress on a console of `columns` when asked to. `""` stands for
+/// what is not given.
 #[extendr]
 #[allow(clippy::too_many_arguments)]
 fn plugin_install(
@@ -27,6 +28,7 @@ fn plugin_install(
     index_url: &str,
     force: bool,
     show: bool,
+    columns: i32,
 ) -> Outcome<Robj> {
     let given = |text| Some(text).filter(|text: &&str| !text.is_empty());
     let request = Request {
@@ -44,7 +46,7 @@ fn plugin_install(
         index_url: given(index_url),
         force,
     };
-    let mut bar = Bar::new(name, show);
+    let mut bar = Bar::new(name, show, usize::try_from(columns).unwrap_or(0));
     let mut progress = |done, total| {
         bar.show(done, total);
         !interrupt_pending()

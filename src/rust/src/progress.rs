@@ -5,12 +5,15 @@ use std::time::{Duration, Instant};
 
 /// Shortest time between two lines.
 const PAUSE: Duration = Duration::from_millis(100);
+/// Columns of the bar where there is room for it.
 const WIDTH: usize = 24;
 
 /// A progress bar, drawn over itself. It draws nothing when it is not to be shown.
 pub struct Bar<'a> {
     name: &'a str,
     visible: bool,
+    /// Columns of the console.
+    columns: usize,
     /// When the first byte came, and how many were there before.
     start: Option<(Instant, u64)>,
     drawn_at: Option<Instant>,
@@ -20,8 +23,8 @@ pub struct Bar<'a> {
 }
 
 impl<'a> Bar<'a> {
-    pub fn new(name: &'a str, visible: bool) -> Self {
-        Bar { name, visible, start: None, drawn_at: None, drawn_done: 0, drawn: 0 }
+    pub fn new(name: &'a str, visible: bool, columns: usize) -> Self {
+        Bar { name, visible, columns, start: None, drawn_at: None, drawn_done: 0, drawn: 0 }
     }
 
     /// Draws the bar, unless it has just been drawn.
@@ -31,7 +34,7 @@ impl<'a> Bar<'a> {
             return;
         }
         let (start, before) = *self.start.get_or_insert((Instant::now(), done));
-        let line = line(self.name, done, total, done.saturating_sub(before), start.elapsed());
+        let line = line(self.name, done, total, done.saturating_sub(before), start.elapsed(), self.columns);
         // Blanks cover what is left of a longer line before.
         let blanks = self.drawn.saturating_sub(line.len());
         reprint!("\r{line}{:blanks$}", "");
@@ -46,28 +49,27 @@ impl<'a> Bar<'a> {
     }
 }
 
-/// The line: `arrived` are the bytes that came in `time`.
-fn line(name: &str, done: u64, total: Option<u64>, arrived: u64, time: Duration) -> String {
+/// The line: `arrived` are the bytes that came in `time`. The bar gives way where there are few columns, since a line
+/// that wraps cannot be drawn over.
+fn line(name: &str, done: u64, total: Option<u64>, arrived: u64, time: Duration, columns: usize) -> String {
     let rate = arrived as f64 / time.as_secs_f64().max(0.001);
     let speed = if arrived > 0 && time > PAUSE { format!(", {}/s", size(rate)) } else { String::new() };
     let Some(total) = total.filter(|total| *total >= done) else {
         return format!("{name} plugin: {}{speed}", size(done as f64));
     };
     let share = done as f64 / total.max(1) as f64;
-    let filled = (share * WIDTH as f64) as usize;
     let left = if speed.is_empty() || done == total {
         String::new()
     } else {
         format!(", {} left", duration((total - done) as f64 / rate))
     };
-    format!(
-        "{name} plugin [{:=<filled$}{:empty$}] {:3.0}% of {}{speed}{left}",
-        "",
-        "",
-        (share * 100.0).floor(),
-        size(total as f64),
-        empty = WIDTH - filled
-    )
+    let text = format!("{:3.0}% of {}{speed}{left}", (share * 100.0).floor(), size(total as f64));
+    let room = columns.saturating_sub(format!("{name} plugin [] {text} ").len()).min(WIDTH);
+    if room < 4 {
+        return format!("{name} plugin {text}");
+    }
+    let filled = (share * room as f64) as usize;
+    format!("{name} plugin [{:=<filled$}{:empty$}] {text}", "", "", empty = room - filled)
 }
 
 fn size(bytes: f64) -> String {
@@ -93,11 +95,15 @@ mod tests {
     #[test]
     fn the_line_tells_how_far_the_work_is_and_how_long_it_takes() {
         let second = Duration::from_secs(1);
-        let half = line("cuda", 1_000_000_000, Some(2_000_000_000), 100_000_000, second * 10);
+        let half = line("cuda", 1_000_000_000, Some(2_000_000_000), 100_000_000, second * 10, 80);
         assert_eq!(half, "cuda plugin [============            ]  50% of 2.0 GB, 10 MB/s, 2 min left");
-        let end = line("cpu", 63_000_000, Some(63_000_000), 63_000_000, second);
+        let end = line("cpu", 63_000_000, Some(63_000_000), 63_000_000, second, 80);
         assert_eq!(end, "cpu plugin [========================] 100% of 63 MB, 63 MB/s");
-        assert_eq!(line("cpu", 500_000, None, 0, Duration::ZERO), "cpu plugin: 500 kB");
-        assert_eq!(line("cpu", 5, Some(3), 0, Duration::ZERO), "cpu plugin: 0 kB");
+        let narrow = line("cuda", 1_000_000_000, Some(2_000_000_000), 100_000_000, second * 10, 60);
+        assert_eq!(narrow, "cuda plugin [=====      ]  50% of 2.0 GB, 10 MB/s, 2 min left");
+        let narrowest = line("cuda", 1_000_000_000, Some(2_000_000_000), 100_000_000, second * 10, 30);
+        assert_eq!(narrowest, "cuda plugin  50% of 2.0 GB, 10 MB/s, 2 min left");
+        assert_eq!(line("cpu", 500_000, None, 0, Duration::ZERO, 80), "cpu plugin: 500 kB");
+        assert_eq!(line("cpu", 5, Some(3), 0, Duration::ZERO, 80), "cpu plugin: 0 kB");
     }
 }

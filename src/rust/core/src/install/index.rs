@@ -15,6 +15,9 @@ use std::path::{Path, PathBuf};
 /// What an index's URL is called in messages.
 const INDEX: &str = "a Python package index";
 
+/// What to do when a local folder, which serves as an index, lacks a wheel.
+const FOLDER_HINT: &str = "Put the wheel into the folder.";
+
 /// What is asked of the machine. Tests have machines of their own.
 pub(super) trait Machine {
     /// An environment variable; `None` if it is unset or empty.
@@ -126,26 +129,48 @@ pub(super) fn locate(http: &Http, index: &Url, wheel: &Piece, target: Target, wa
     Ok(Found { url, sha256 })
 }
 
-/// The error for a page without the wheel, with the versions that it has.
+/// The error for a page without the wheel, with the newest versions that it has.
 #[cold]
 fn not_listed(folder: &Url, links: &[page::Link], wheel: &Piece, target: Target) -> Error {
-    let what = wheel
-        .file
-        .clone()
-        .unwrap_or_else(|| format!("{} {} for {} on {}", wheel.project, wheel.version, target.os, target.arch));
-    let reason = format!("it lists {} files, but not {what}", links.len());
     let mut versions: Vec<_> = links.iter().filter_map(|link| address::wheel_version(&link.file)).collect();
+    versions.sort_by_cached_key(|version| numbers(version));
     versions.dedup();
-    let error = download_error(folder, &reason, INDEX_HINT);
-    match versions.len() {
-        0 => error,
-        n => error.hint(format!("It has versions {}.", versions[n.saturating_sub(8)..].join(", "))),
+    let newest = versions[versions.len().saturating_sub(8)..].join(", ");
+    let error = match &wheel.file {
+        Some(file) => {
+            let count = links.len();
+            let reason = format!("it lists {count} file{}, but not {file}", if count == 1 { "" } else { "s" });
+            let is_local = folder.scheme() == "file";
+            download_error(folder, &reason, if is_local { FOLDER_HINT } else { INDEX_HINT })
+        }
+        // The user's own choice, which no other way to get it helps.
+        None => Error::new(
+            Kind::PluginNotFound,
+            format!(
+                "<{}> has no version {} of {} for {} on {}.",
+                address::redact(folder.as_str()),
+                wheel.version,
+                wheel.project,
+                target.os,
+                target.arch
+            ),
+        ),
+    };
+    if newest.is_empty() {
+        error
+    } else {
+        error.hint(format!("It has versions {newest}."))
     }
+}
+
+/// The numbers in a version, by which versions are in order.
+fn numbers(version: &str) -> Vec<u64> {
+    version.split(|c: char| !c.is_ascii_digit()).filter_map(|part| part.parse().ok()).collect()
 }
 
 fn local_page(url: &Url) -> Result<super::http::Answer> {
     let text = url.to_file_path().ok().and_then(|path| std::fs::read_to_string(path).ok());
-    let text = text.ok_or_else(|| download_error(url, "there is no such file", INDEX_HINT))?;
+    let text = text.ok_or_else(|| download_error(url, "there is no such file", FOLDER_HINT))?;
     Ok(super::http::Answer { url: url.clone(), is_json: false, text })
 }
 

@@ -293,7 +293,7 @@ impl Work<'_> {
         }
         let library = match &plan.library {
             Some(library) => library.clone(),
-            None => find_library(work.path())?,
+            None => find_library(work.path(), &first_name(found))?,
         };
         let path = work.path().join(&library);
         if !library::inspect(&path)?.is_plugin {
@@ -316,8 +316,13 @@ impl Work<'_> {
     }
 }
 
-/// The one plugin's library among unpacked files, as a path below `root`.
-fn find_library(root: &Path) -> Result<String> {
+/// The name of the plugin's own file.
+fn first_name(found: &[index::Found]) -> String {
+    found.first().map(|found| address::file_name(&found.url)).unwrap_or_default()
+}
+
+/// The one plugin's library among the files unpacked from `what`, as a path below `root`.
+fn find_library(root: &Path, what: &str) -> Result<String> {
     let mut folders = vec![root.to_path_buf()];
     let mut plugins = Vec::new();
     while let Some(folder) = folders.pop() {
@@ -333,11 +338,12 @@ fn find_library(root: &Path) -> Result<String> {
     plugins.sort_unstable();
     match &plugins[..] {
         [one] => Ok(one.clone()),
-        [] => Err(Error::new(Kind::PluginInvalid, "There is no PJRT plugin for this machine in it.")
+        [] => Err(Error::new(Kind::PluginInvalid, format!("There is no PJRT plugin for this machine in \"{what}\"."))
             .hint("A plugin is a shared library with a function GetPjrtApi().")),
-        many => {
-            Err(Error::new(Kind::PluginInvalid, format!("There is more than one plugin in it: {}.", many.join(", ")))
-                .hint("Unpack it, and set PJRT_PLUGIN_PATH_<PLATFORM> to the one that you mean."))
-        }
+        many => Err(Error::new(
+            Kind::PluginInvalid,
+            format!("There is more than one plugin in \"{what}\": {}.", many.join(", ")),
+        )
+        .hint("Unpack it, and set PJRT_PLUGIN_PATH_<PLATFORM> to the one that you mean.")),
     }
 }

@@ -135,7 +135,8 @@ fn from_path(
     target: Target,
 ) -> Result<Plan> {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
-    let found = path.metadata().map_err(|e| super::place::io_error("read", &path, &e))?;
+    let hint = "`path` must be that of a wheel, an archive, a library, or a folder with wheels.";
+    let found = path.metadata().map_err(|e| super::place::io_error("read", &path, &e).hint(hint))?;
     let folder = if found.is_dir() { Some(path.as_path()) } else { path.parent() };
     let file = path.file_name().unwrap_or_default().to_string_lossy();
     let known = |e: &Entry| e.file.as_deref() == Some(&*file);
@@ -262,8 +263,12 @@ fn nothing_fits(request: &Request<'_>, manifest: &Manifest, target: Target) -> E
         target.os, target.arch
     );
     let error = Error::new(Kind::PluginNotFound, message).on_platform(platform);
-    let archive = archive_hint(request, manifest, target);
-    archive.into_iter().fold(error, Error::hint).hint(own_plugin_hint(platform))
+    let instead = archive_hint(request, manifest, target).or_else(|| {
+        let names: Vec<_> = manifest.fetchable().into_iter().map(|(name, _)| format!("\"{name}\"")).collect();
+        (request.source == Source::Auto)
+            .then(|| format!("Those that can be downloaded for this machine: {}.", names.join(", ")))
+    });
+    instead.into_iter().fold(error, Error::hint).hint(own_plugin_hint(platform))
 }
 
 /// How to take the archive of which this package knows no hash, if there is one and the user has not asked for it.
@@ -287,7 +292,11 @@ pub(super) fn own_plugin_hint(platform: &str) -> String {
 pub(super) fn offline_hint(plan: &Plan) -> String {
     let wheels: Vec<_> = plan.pieces.iter().filter(|p| p.url.is_none()).collect();
     if wheels.is_empty() {
-        return own_plugin_hint(&plan.platform);
+        return format!(
+            "Without a network: fetch the file elsewhere, bring it here, and call install_pjrt(\"{}\", source = \"file\", \
+             path = ), with its path.",
+            plan.name
+        );
     }
     let wheels: Vec<_> = wheels.iter().map(|piece| format!("{}=={}", piece.project, piece.version)).collect();
     format!(

@@ -50,6 +50,6 @@ pub(super) fn check(found: &str, expected: &str, url: &Url) -> Result<()> {
         redact(url.as_str())
     );
     Err(Error::new(Kind::Checksum, message)
-        .hint("It was removed and nothing was installed.")
-        .hint("Try again; if this stays, set PJRT_INDEX_URL to another Python package index."))
+        .hint("What was downloaded is removed, and nothing is installed.")
+        .hint("Try again. If this stays, ask another Python package index by PJRT_INDEX_URL, or check the SHA-256 that you gave."))
 }

@@ -555,3 +555,20 @@ fn the_index_is_found_only_when_something_is_to_be_fetched() {
     let error = index::find(None, &Invented::default(), &mut Watch::new(&mut |_, _| true)).unwrap_err();
     assert_eq!(error.kind(), Kind::Download);
 }
+
+#[test]
+fn a_version_that_is_not_there_is_told_with_the_newest_ones() {
+    let (manifest, folder) = (manifest(&wheel_bytes()), Folder::new());
+    let local = folder.join("wheels");
+    std::fs::create_dir_all(&local).unwrap();
+    for version in ["0.9", "0.10", "0.2.1"] {
+        std::fs::write(local.join(format!("tiny_plugin-{version}-py3-none-any.whl")), "").unwrap();
+    }
+    let cache = folder.join("cache");
+    let request = Request { version: Some("7"), ..request(&cache, local.to_str().unwrap()) };
+    let error = carry_out_on(&request, &manifest, &Invented::default()).unwrap_err();
+    assert_eq!(error.kind(), Kind::PluginNotFound, "{error}");
+    let text = error.to_string();
+    assert!(text.contains("no version 7 of tiny-plugin") && text.contains("versions 0.2.1, 0.9, 0.10."), "{error}");
+    assert!(!text.contains("PJRT_INDEX_URL") && !text.contains("pip download"), "{error}");
+}
