@@ -88,8 +88,13 @@ impl Part<'_> {
     fn copy(&mut self, source: &Path, watch: &mut Watch<'_>) -> Result<()> {
         let unreadable = |e| io_error("read", source, &e);
         self.restart()?;
+        let found = std::fs::metadata(source).map_err(unreadable)?;
+        // Opening a pipe would wait for its other end, and a device may have no end.
+        if !found.is_file() {
+            fail!(Io, "\"{}\" is not a file.", source.display());
+        }
+        let total = found.len();
         let mut from = File::open(source).map_err(unreadable)?;
-        let total = from.metadata().map_err(unreadable)?.len();
         let mut block = vec![0; BLOCK];
         loop {
             match from.read(&mut block).map_err(unreadable)? {

@@ -204,7 +204,8 @@ fn carry_out(
     work.run(watch).map_err(|error| {
         let error = error.on_platform(&plan.platform);
         if error.kind() == Kind::Download {
-            error.hint(plan::offline_hint(plan)).hint(plan::own_plugin_hint(&plan.platform))
+            let hints = plan::offline_hint(plan).into_iter().chain([plan::own_plugin_hint(&plan.platform)]);
+            hints.fold(error, Error::hint)
         } else {
             error
         }

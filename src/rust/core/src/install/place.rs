@@ -68,7 +68,10 @@ impl Place {
     pub fn all(&self) -> Vec<Installed> {
         let selected = self.selected();
         let names = fs::read_dir(&self.root).into_iter().flatten().flatten();
-        let mut all: Vec<_> = names.filter_map(|entry| self.installed(entry.file_name().to_str()?)).collect();
+        let names = names.filter_map(|entry| entry.file_name().into_string().ok());
+        // What begins with a dot is on its way in or out.
+        let mut all: Vec<_> =
+            names.filter(|name| !name.starts_with('.')).filter_map(|name| self.installed(&name)).collect();
         all.sort_by_key(|one| (selected.as_deref() != Some(&one.folder), one.folder.clone()));
         all
     }
@@ -102,7 +105,14 @@ impl Place {
         let path = self.root.join(LOCK);
         let file = loop {
             create_folder(&self.root)?;
-            let file = open_file(&path)?;
+            let file = match open(&path) {
+                // Another process has just removed the empty folder.
+                Err(error) if error.kind() == io::ErrorKind::NotFound && fs::symlink_metadata(&path).is_err() => {
+                    watch.tick()?;
+                    continue;
+                }
+                file => file.map_err(|e| io_error("open", &path, &e))?,
+            };
             match FileExt::try_lock(&file) {
                 Ok(()) if is_at(&file, &path) => break file,
                 // Its last holder removed it.
@@ -293,7 +303,10 @@ fn is_safe(path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     // SAFETY: asks for a number.
     let me = unsafe { libc::geteuid() };
-    fs::symlink_metadata(path).is_ok_and(|m| m.mode() & 0o022 == 0 && (m.uid() == me || m.uid() == 0))
+    let is_ours = |m: &fs::Metadata| m.uid() == me || m.uid() == 0;
+    // The mode of a link itself means nothing.
+    fs::symlink_metadata(path).is_ok_and(|link| is_ours(&link))
+        && fs::metadata(path).is_ok_and(|m| is_ours(&m) && m.mode() & 0o022 == 0)
 }
 
 /// Who may write is a matter of the user's profile folder here.
@@ -341,11 +354,15 @@ fn new_file(path: &Path, mode: u32) -> Result<File> {
 
 /// Opens a file to read and write, which is made if it is not there.
 pub(super) fn open_file(path: &Path) -> Result<File> {
+    open(path).map_err(|e| io_error("open", path, &e))
+}
+
+fn open(path: &Path) -> io::Result<File> {
     let mut options = fs::OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o644);
-    options.open(path).map_err(|e| io_error("open", path, &e))
+    options.open(path)
 }
 
 fn remove(path: &Path) -> io::Result<()> {

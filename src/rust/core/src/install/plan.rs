@@ -3,7 +3,7 @@
 use super::address::{self, redact};
 use super::index::Machine;
 use super::manifest::{Entry, Manifest, Target};
-use super::verify::Sha256;
+use super::verify::{self, Sha256};
 use super::{Request, Source};
 use crate::error::{Error, Kind, Result};
 use reqwest::Url;
@@ -105,7 +105,13 @@ fn folder_of(source: &str, url: &Url) -> String {
 /// A plan for what the user names by its URL. A SHA-256 may stand behind it, as `#sha256=...`.
 fn from_url(mut url: Url, name: &str, manifest: &Manifest, source: &'static str) -> Result<Plan> {
     let folder = folder_of(source, &url);
-    let sha256 = url.fragment().and_then(|f| f.strip_prefix("sha256=")).map(str::to_ascii_lowercase);
+    let told = url.fragment().and_then(|f| f.strip_prefix("sha256="));
+    let sha256 = told.map(|told| {
+        let message = format!("\"{told}\", behind the URL of the plugin, is no SHA-256.");
+        verify::sha256(told)
+            .ok_or_else(|| Error::new(Kind::InvalidInput, message).hint("It has 64 hexadecimal digits."))
+    });
+    let sha256 = sha256.transpose()?;
     url.set_fragment(None);
     let platform = manifest.platform(name).to_string();
     let version = address::wheel_version(&address::file_name(&url)).unwrap_or_default();
@@ -273,17 +279,15 @@ pub(super) fn own_plugin_hint(platform: &str) -> String {
     format!("To use a plugin of your own, set {} to the path of its library.", path_variable(platform))
 }
 
-/// What to do on a machine without a network.
-pub(super) fn offline_hint(plan: &Plan) -> String {
-    let wheels: Vec<_> = plan.pieces.iter().filter(|p| p.url.is_none()).collect();
-    if wheels.is_empty() {
-        return own_plugin_hint(&plan.platform);
-    }
-    let wheels: Vec<_> = wheels.iter().map(|piece| format!("{}=={}", piece.project, piece.version)).collect();
-    format!(
+/// What to do on a machine without a network, for wheels from an index.
+pub(super) fn offline_hint(plan: &Plan) -> Option<String> {
+    let wheels = plan.pieces.iter().filter(|piece| piece.url.is_none());
+    let wheels: Vec<_> = wheels.map(|piece| format!("{}=={}", piece.project, piece.version)).collect();
+    let hint = format!(
         "Without a network: on a machine like this one, run `python3 -m pip download --no-deps --dest wheels {}`, bring \
          the folder here, and call install_pjrt(\"{}\", source = \"file\", path = \"wheels\").",
         wheels.join(" "),
         plan.name
-    )
+    );
+    (!wheels.is_empty()).then_some(hint)
 }
