@@ -107,7 +107,7 @@ impl Place {
             create_folder(&self.root)?;
             let file = match open(&path) {
                 // Another process has just removed the empty folder.
-                Err(error) if error.kind() == io::ErrorKind::NotFound && fs::symlink_metadata(&path).is_err() => {
+                Err(error) if error.kind() == io::ErrorKind::NotFound && !path.is_symlink() => {
                     watch.tick()?;
                     continue;
                 }
