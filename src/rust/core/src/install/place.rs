@@ -19,6 +19,8 @@ const TEMPORARY: &str = ".tmp-";
 /// Holds the name of the folder that the user chose rather than the manifest's.
 const SELECTED: &str = "selected";
 const LOCK: &str = ".lock";
+/// How often the folder is made again for the lock, when others remove it.
+const TRIES: u32 = 100;
 /// Keeps what was downloaded of an installation that did not end.
 const DOWNLOADS: &str = ".downloads";
 
@@ -103,15 +105,12 @@ impl Place {
     /// processes may both download, and the first to finish wins.
     pub fn lock(&self, watch: &mut Watch<'_>) -> Result<Option<File>> {
         let path = self.root.join(LOCK);
+        let mut tries = 0..TRIES;
         let file = loop {
-            create_folder(&self.root)?;
-            let file = match open(&path) {
-                // Another process has just removed the empty folder.
-                Err(error) if error.kind() == io::ErrorKind::NotFound && !path.is_symlink() => {
-                    watch.tick()?;
-                    continue;
-                }
-                file => file.map_err(|e| io_error("open", &path, &e))?,
+            // Another process may have just removed the empty folder.
+            let file = match create_folder(&self.root).and_then(|()| open_file(&path)) {
+                Err(_) if tries.next().is_some() => continue,
+                file => file?,
             };
             match FileExt::try_lock(&file) {
                 Ok(()) if is_at(&file, &path) => break file,
@@ -354,15 +353,11 @@ fn new_file(path: &Path, mode: u32) -> Result<File> {
 
 /// Opens a file to read and write, which is made if it is not there.
 pub(super) fn open_file(path: &Path) -> Result<File> {
-    open(path).map_err(|e| io_error("open", path, &e))
-}
-
-fn open(path: &Path) -> io::Result<File> {
     let mut options = fs::OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o644);
-    options.open(path)
+    options.open(path).map_err(|e| io_error("open", path, &e))
 }
 
 fn remove(path: &Path) -> io::Result<()> {
