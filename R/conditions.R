@@ -60,6 +60,12 @@ signal_failure <- function(failure) {
 
 # Calls a native function with typed arguments, whose failures come back as values.
 call_native <- function(symbol, ...) {
+  for (argument in list(...)) {
+    # there, all text is taken for UTF-8
+    if (is.character(argument) && !all(validUTF8(argument))) {
+      abort_input("'", argument[!validUTF8(argument)][[1L]], "' is no text in UTF-8.")
+    }
+  }
   result <- .Call(symbol, ...)
   if (inherits(result, "extendr_error")) {
     signal_failure(result$value)
@@ -113,17 +119,21 @@ debug_message <- function(...) {
 }
 
 check_string <- function(x, name) {
-  if (!is.character(x) || length(x) != 1L || is.na(x) || !nzchar(x)) {
+  if (!is.character(x) || length(x) != 1L || is.na(x) || !nzchar(x) || Encoding(x) == "bytes") {
     abort_input("`", name, "` must be one string that is not empty.")
   }
 }
 
-# Also that it can be looked up under this name, and in the environment.
 check_platform <- function(x, name = "platform") {
   check_string(x, name)
-  if (!validUTF8(x) || nchar(x, "bytes") > 100L) {
+  if (!is_platform_name(x)) {
     abort_input("`", name, "` must be the name of a platform, such as \"cpu\".")
   }
+}
+
+# Whether something can be looked up under these names: in the session, in the environment, and in folders.
+is_platform_name <- function(x) {
+  validUTF8(x) & nzchar(x) & nchar(x, "bytes") <= 100L & !grepl("[/\\\\]|^[.]", x, useBytes = TRUE)
 }
 
 check_string_or_null <- function(x, name) {

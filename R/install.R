@@ -99,7 +99,9 @@ platforms_to_install <- function(platforms, cuda, alone) {
 uninstall_pjrt <- function(platforms = NULL, version = NULL) {
   check_string_or_null(version, "version")
   if (is.null(platforms)) {
+    # others may keep something there, too
     platforms <- list.files(cache_dir(), no.. = TRUE)
+    platforms <- platforms[file.exists(file.path(cache_dir(), platforms, ".lock"))]
   }
   check_platforms(platforms)
   gone <- lapply(platforms, function(platform) {
@@ -155,10 +157,10 @@ index_option <- function() {
 # An option that is one string; "" when it is not set.
 string_option <- function(name) {
   value <- getOption(name, "")
-  if (!is.character(value) || length(value) != 1L || is.na(value)) {
+  if (!is.character(value) || length(value) != 1L || is.na(value) || Encoding(value) == "bytes") {
     abort_input("`options(", name, " = )` must be one string.")
   }
-  value
+  enc2utf8(value)
 }
 
 # What the package knows of plugins that can be fetched.
@@ -179,8 +181,7 @@ plugin_variable <- function(what, platform) {
 }
 
 check_platforms <- function(platforms) {
-  if (!is.character(platforms) || anyNA(platforms) || !all(validUTF8(platforms)) || !all(nzchar(platforms)) ||
-        any(grepl("[/\\\\]|^[.]", platforms))) {
+  if (!is.character(platforms) || anyNA(platforms) || !all(is_platform_name(platforms))) {
     abort_input("`platforms` must be a character vector of platforms' names, without NA.")
   }
 }
@@ -190,7 +191,7 @@ given_plugin_path <- function(platform) {
 }
 
 cache_dir <- function() {
-  path.expand(tools::R_user_dir("pjrt", "cache"))
+  enc2utf8(path.expand(tools::R_user_dir("pjrt", "cache")))
 }
 
 cached_plugin_path <- function(platform) {
@@ -200,8 +201,8 @@ cached_plugin_path <- function(platform) {
 fetch_plugin <- function(platform, version = "", source = "auto", path = "", force = FALSE) {
   debug_message("fetching the plugin for ", platform)
   call_native(
-    ffi_plugin_install, platform, cache_dir(), manifest_path(), version, source, path.expand(path), index_option(), force,
-    interactive() || isatty(stderr())
+    ffi_plugin_install, platform, cache_dir(), manifest_path(), enc2utf8(version), source, enc2utf8(path.expand(path)),
+    index_option(), force, interactive() || isatty(stderr())
   )
 }
 

@@ -48,9 +48,16 @@ as_plugin_table <- function(found) {
 
 # The plugins that environment variables name.
 given_plugins <- function() {
-  variables <- Sys.getenv()
+  variables <- environment_variables()
   given <- variables[startsWith(names(variables), "PJRT_PLUGIN_PATH_") & nzchar(variables)]
-  plugin_table(tolower(sub("^PJRT_PLUGIN_PATH_", "", names(given))), unname(as.character(given)), names(given))
+  plugin_table(tolower(sub("^PJRT_PLUGIN_PATH_", "", names(given))), unname(given), names(given))
+}
+
+# All of them, by name. Sys.getenv() fails when one, whichever, is no valid text; here its bytes are mended.
+environment_variables <- function() {
+  all <- call_native(ffi_variables)
+  by_name <- order(all$name)
+  structure(all$value[by_name], names = all$name[by_name])
 }
 
 cached_plugins <- function() {

@@ -79,10 +79,10 @@ variable_facts <- function() {
     "DYLD_LIBRARY_PATH|VIRTUAL_ENV|CONDA_PREFIX|RETICULATE_.*|PYTHONUSERBASE|PYTHONNOUSERSITE|PIP_.*|UV_.*INDEX.*|",
     "R_USER_CACHE_DIR|XDG_CACHE_HOME|SSL_CERT_.*|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|(https?|all|no)_proxy)$"
   )
-  all <- Sys.getenv()
+  all <- environment_variables()
   all <- all[grepl(of_interest, names(all), ignore.case = TRUE) & nzchar(all)]
   secret <- grepl("token|secret|password|key", names(all), ignore.case = TRUE)
-  shown <- vapply(strsplit(as.character(all), " ", fixed = TRUE), hide_secrets, "")
+  shown <- vapply(strsplit(all, " ", fixed = TRUE), hide_secrets, "")
   structure(ifelse(secret, "***", shown), names = names(all))
 }
 
@@ -96,7 +96,7 @@ hide_secrets <- function(words) {
 option_facts <- function() {
   all <- options()
   all <- all[startsWith(names(all), "pjrt.") & !vapply(all, is.null, NA)]
-  vapply(all, function(value) hide_secrets(strsplit(toString(value), " ", fixed = TRUE)[[1L]]), "")
+  vapply(all, function(value) hide_secrets(strsplit(readable(toString(value)), " ", fixed = TRUE)[[1L]]), "")
 }
 
 # The cache's folder, and how much each platform takes in it.
