@@ -60,17 +60,21 @@ signal_failure <- function(failure) {
 
 # Calls a native function with typed arguments, whose failures come back as values.
 call_native <- function(symbol, ...) {
-  for (argument in list(...)) {
-    # there, all text is taken for UTF-8
-    if (is.character(argument) && !all(validUTF8(argument))) {
-      abort_input("'", argument[!validUTF8(argument)][[1L]], "' is no text in UTF-8.")
-    }
-  }
   result <- .Call(symbol, ...)
   if (inherits(result, "extendr_error")) {
     signal_failure(result$value)
   }
   result
+}
+
+# The same with texts from outside: native code takes every text for UTF-8.
+call_with_text <- function(symbol, ...) {
+  for (argument in list(...)) {
+    if (is.character(argument) && !all(validUTF8(argument))) {
+      abort_input("'", argument[!validUTF8(argument)][[1L]], "' is no text in UTF-8.")
+    }
+  }
+  call_native(symbol, ...)
 }
 
 # What R does on Ctrl-C: handlers for interrupts first, then back to the prompt.

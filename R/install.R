@@ -105,7 +105,7 @@ uninstall_pjrt <- function(platforms = NULL, version = NULL) {
   }
   check_platforms(platforms)
   gone <- lapply(platforms, function(platform) {
-    call_native(ffi_plugin_uninstall, platform, version %||% "", cache_dir())
+    call_with_text(ffi_plugin_uninstall, platform, version %||% "", cache_dir())
   })
   invisible(as.character(unlist(gone)))
 }
@@ -146,7 +146,7 @@ plugin_path <- function(platform) {
 
 # Names of what can be fetched for this machine, with the bytes of the download; NA where that is not known.
 fetchable_plugins <- function() {
-  found <- call_native(ffi_plugins_fetchable, manifest_path())
+  found <- call_with_text(ffi_plugins_fetchable, manifest_path())
   structure(found$bytes, names = found$name)
 }
 
@@ -195,12 +195,12 @@ cache_dir <- function() {
 }
 
 cached_plugin_path <- function(platform) {
-  call_native(ffi_plugin_installed, platform, cache_dir(), manifest_path())
+  call_with_text(ffi_plugin_installed, platform, cache_dir(), manifest_path())
 }
 
 fetch_plugin <- function(platform, version = "", source = "auto", path = "", force = FALSE) {
   debug_message("fetching the plugin for ", platform)
-  call_native(
+  call_with_text(
     ffi_plugin_install, platform, cache_dir(), manifest_path(), enc2utf8(version), source, enc2utf8(path.expand(path)),
     index_option(), force, interactive() || isatty(stderr())
   )

@@ -58,7 +58,7 @@ load_plugin <- function(path, platform) {
   if (platform %in% c("cuda", "gpu")) {
     cuda_look_in(unique(look_for_plugins()$places$path))
   }
-  plugin <- call_native(ffi_plugin_load, enc2utf8(path))
+  plugin <- call_with_text(ffi_plugin_load, enc2utf8(path))
   attr(plugin, "platform") <- platform
   plugin
 }

@@ -61,7 +61,7 @@ environment_variables <- function() {
 }
 
 cached_plugins <- function() {
-  all <- call_native(ffi_plugins_cached, cache_dir())
+  all <- call_with_text(ffi_plugins_cached, cache_dir())
   plugin_table(all$platform, all$path, sprintf("cache (from %s)", all$source), all$version, all$api_version, all$size)
 }
 

@@ -48,7 +48,7 @@ plugin_facts <- function() {
 plugin_problem <- function(path) {
   tryCatch(
     {
-      call_native(ffi_plugin_check, enc2utf8(path.expand(path)))
+      call_with_text(ffi_plugin_check, enc2utf8(path.expand(path)))
       NA_character_
     },
     pjrt_error = function(e) sub("\n.*", "", conditionMessage(e))
@@ -89,7 +89,7 @@ variable_facts <- function() {
 # Words that may be URLs, without what may be secret in them.
 hide_secrets <- function(words) {
   may_be <- grepl("@|://", words)
-  words[may_be] <- call_native(ffi_redact, words[may_be])
+  words[may_be] <- call_with_text(ffi_redact, words[may_be])
   paste(words, collapse = " ")
 }
 
@@ -110,7 +110,7 @@ cache_facts <- function() {
 }
 
 index_facts <- function() {
-  unlist(call_native(ffi_index_found, index_option()))
+  unlist(call_with_text(ffi_index_found, index_option()))
 }
 
 #' @export

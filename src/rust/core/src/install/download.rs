@@ -34,10 +34,15 @@ pub(super) fn fetch(
     }
     let is_there = |part: &Part<'_>| expected.is_some_and(|e| part.hash.clone().finish().eq_ignore_ascii_case(e));
     if !is_there(&part) {
-        match url.to_file_path() {
-            Ok(source) if url.scheme() == "file" => part.copy(&source, watch)?,
-            _ => http.retrying(url, watch, |watch| part.attempt(http, url, watch))?,
+        let brought = match url.to_file_path() {
+            Ok(source) if url.scheme() == "file" => part.copy(&source, watch),
+            _ => http.retrying(url, watch, |watch| part.attempt(http, url, watch)),
+        };
+        if brought.is_err() && (expected.is_none() || part.done == 0) {
+            // No later attempt could continue it.
+            let _ = std::fs::remove_file(to);
         }
+        brought?;
     }
     watch.tell()?;
     Ok(part.hash.finish())

@@ -328,6 +328,22 @@ fn a_page_cannot_choose_where_the_download_is_written() {
 }
 
 #[test]
+fn a_part_that_nothing_can_continue_does_not_stay() {
+    let server = Server::start(|_, asked, stream| match asked.path.as_str() {
+        "/half.so" => super::server::head(stream, "200 OK", "", 10),
+        _ => reply(stream, "404 Not Found", "", b""),
+    });
+    for name in ["half.so", "gone.so", "gone.so#sha256=ab"] {
+        let folder = Folder::new();
+        let mut machine = Invented::default();
+        machine.variables.insert("PJRT_PLUGIN_URL_TINY", format!("{}/{name}", server.url).leak());
+        let error = carry_out_on(&request(&folder.0, ""), &manifest(b"x"), &machine).unwrap_err();
+        assert_eq!(error.kind(), Kind::Download);
+        assert_eq!(contents(&folder.0), "", "{name}");
+    }
+}
+
+#[test]
 fn only_files_are_read() {
     let folder = Folder::new();
     let mut machine = Invented::default();
