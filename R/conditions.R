@@ -70,6 +70,16 @@ call_native <- function(symbol, ...) {
   result
 }
 
+# The same with texts from outside: native code takes every text for UTF-8.
+call_with_text <- function(symbol, ...) {
+  for (argument in list(...)) {
+    if (is.character(argument) && !all(validUTF8(argument))) {
+      abort_input("'", argument[!validUTF8(argument)][[1L]], "' is no text in UTF-8.")
+    }
+  }
+  call_native(symbol, ...)
+}
+
 # What R does on Ctrl-C: handlers for interrupts first, then back to the prompt.
 signal_interrupt <- function() {
   signalCondition(structure(class = c("interrupt", "condition"), list(message = "", call = NULL)))
@@ -116,17 +126,21 @@ debug_message <- function(...) {
 }
 
 check_string <- function(x, name) {
-  if (!is.character(x) || length(x) != 1L || is.na(x) || !nzchar(x)) {
+  if (!is.character(x) || length(x) != 1L || is.na(x) || !nzchar(x) || Encoding(x) == "bytes") {
     abort_input("`", name, "` must be one string that is not empty.")
   }
 }
 
-# Also that it can be looked up under this name, and in the environment.
 check_platform <- function(x, name = "platform") {
   check_string(x, name)
-  if (!validUTF8(x) || nchar(x, "bytes") > 100L) {
+  if (!is_platform_name(x)) {
     abort_input("`", name, "` must be the name of a platform, such as \"cpu\".")
   }
+}
+
+# Whether something can be looked up under these names: in the session, in the environment, and in folders.
+is_platform_name <- function(x) {
+  validUTF8(x) & nzchar(x) & nchar(x, "bytes") <= 100L & !grepl("[/\\\\]|^[.]", x, useBytes = TRUE)
 }
 
 check_string_or_null <- function(x, name) {

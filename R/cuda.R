@@ -42,7 +42,7 @@ NULL
 #   that a file has.
 # Without `plugin`, the path of a plugin's library, of the driver alone. Nothing is loaded but the driver's library.
 cuda_report <- function(plugin = "") {
-  report <- call_native(ffi_cuda_report, enc2utf8(plugin))
+  report <- call_with_text(ffi_cuda_report, enc2utf8(plugin))
   of_driver <- lapply(report[c("cuda", "module", "needs")], function(x) x %||% NA_character_)
   libraries <- as.data.frame(report[c("name", "place", "path", "only_for", "problem")], stringsAsFactors = FALSE)
   c(of_driver, list(libraries = libraries))
@@ -50,7 +50,7 @@ cuda_report <- function(plugin = "") {
 
 # Names folders of Python packages in which CUDA's libraries are looked for besides the plugin's own.
 cuda_look_in <- function(folders) {
-  call_native(ffi_cuda_look_in, enc2utf8(folders))
+  call_with_text(ffi_cuda_look_in, enc2utf8(folders))
 }
 
 # Whether a plugin takes a newer CUDA than the machine's driver has.

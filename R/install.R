@@ -101,11 +101,13 @@ platforms_to_install <- function(platforms, cuda, alone) {
 uninstall_pjrt <- function(platforms = NULL, version = NULL) {
   check_string_or_null(version, "version")
   if (is.null(platforms)) {
+    # others may keep something there, too
     platforms <- list.files(cache_dir(), no.. = TRUE)
+    platforms <- platforms[file.exists(file.path(cache_dir(), platforms, ".lock"))]
   }
   check_platforms(platforms)
   gone <- lapply(platforms, function(platform) {
-    call_native(ffi_plugin_uninstall, platform, version %||% "", cache_dir())
+    call_with_text(ffi_plugin_uninstall, platform, version %||% "", cache_dir())
   })
   gone <- as.character(unlist(gone))
   message(if (length(gone) > 0L) paste0("Removed ", gone, collapse = "\n") else "There was nothing to remove.")
@@ -151,7 +153,7 @@ plugin_path <- function(platform) {
 
 # Names of what can be fetched for this machine, with the bytes of the download; NA where that is not known.
 fetchable_plugins <- function() {
-  found <- call_native(ffi_plugins_fetchable, manifest_path())
+  found <- call_with_text(ffi_plugins_fetchable, manifest_path())
   structure(found$bytes, names = found$name)
 }
 
@@ -162,10 +164,10 @@ index_option <- function() {
 # An option that is one string; "" when it is not set.
 string_option <- function(name) {
   value <- getOption(name, "")
-  if (!is.character(value) || length(value) != 1L || is.na(value)) {
+  if (!is.character(value) || length(value) != 1L || is.na(value) || Encoding(value) == "bytes") {
     abort_input("`options(", name, " = )` must be one string.")
   }
-  value
+  enc2utf8(value)
 }
 
 # What the package knows of plugins that can be fetched.
@@ -186,8 +188,7 @@ plugin_variable <- function(what, platform) {
 }
 
 check_platforms <- function(platforms) {
-  if (!is.character(platforms) || anyNA(platforms) || !all(validUTF8(platforms)) || !all(nzchar(platforms)) ||
-        any(grepl("[/\\\\]|^[.]", platforms))) {
+  if (!is.character(platforms) || anyNA(platforms) || !all(is_platform_name(platforms))) {
     abort_input("`platforms` must be a character vector of platforms' names, without NA.")
   }
 }
@@ -197,18 +198,18 @@ given_plugin_path <- function(platform) {
 }
 
 cache_dir <- function() {
-  path.expand(tools::R_user_dir("pjrt", "cache"))
+  enc2utf8(path.expand(tools::R_user_dir("pjrt", "cache")))
 }
 
 cached_plugin_path <- function(platform) {
-  call_native(ffi_plugin_installed, platform, cache_dir(), manifest_path())
+  call_with_text(ffi_plugin_installed, platform, cache_dir(), manifest_path())
 }
 
 fetch_plugin <- function(platform, version = "", source = "auto", path = "", force = FALSE) {
   debug_message("fetching the plugin for ", platform)
-  call_native(
-    ffi_plugin_install, platform, cache_dir(), manifest_path(), version, source, path.expand(path), index_option(), force,
-    interactive() || isatty(stderr()), console_columns()
+  call_with_text(
+    ffi_plugin_install, platform, cache_dir(), manifest_path(), enc2utf8(version), source, enc2utf8(path.expand(path)),
+    index_option(), force, interactive() || isatty(stderr()), console_columns()
   )
 }
 

@@ -66,7 +66,7 @@ load_plugin <- function(path, platform) {
   if (platform == "tpu") {
     skip_tpu_metadata()
   }
-  plugin <- call_native(ffi_plugin_load, enc2utf8(path))
+  plugin <- call_with_text(ffi_plugin_load, enc2utf8(path))
   attr(plugin, "platform") <- platform
   plugin
 }

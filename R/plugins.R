@@ -52,15 +52,22 @@ as_plugin_table <- function(found) {
 
 # The plugins that environment variables name.
 given_plugins <- function() {
-  variables <- Sys.getenv()
+  variables <- environment_variables()
   given <- variables[startsWith(names(variables), "PJRT_PLUGIN_PATH_") & nzchar(variables)]
-  plugin_table(tolower(sub("^PJRT_PLUGIN_PATH_", "", names(given))), path.expand(unname(as.character(given))), names(given))
+  plugin_table(tolower(sub("^PJRT_PLUGIN_PATH_", "", names(given))), path.expand(unname(given)), names(given))
+}
+
+# All of them, by name. Sys.getenv() fails when one, whichever, is no valid text; here its bytes are mended.
+environment_variables <- function() {
+  all <- call_native(ffi_variables)
+  by_name <- order(all$name)
+  structure(all$value[by_name], names = all$name[by_name])
 }
 
 # The plugins in the cache. One of a platform is used at most: the last that the user chose, or the one that this package
 # knows.
 cached_plugins <- function() {
-  all <- call_native(ffi_plugins_cached, cache_dir())
+  all <- call_with_text(ffi_plugins_cached, cache_dir())
   used <- unlist(lapply(unique(all$platform), cached_plugin_path))
   source <- sprintf("cache (from %s)%s", all$source, ifelse(all$path %in% used, "", ", not in use"))
   plugin_table(all$platform, all$path, source, all$version, all$api_version, all$size)

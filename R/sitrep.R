@@ -48,7 +48,7 @@ plugin_facts <- function() {
 plugin_problem <- function(path) {
   tryCatch(
     {
-      call_native(ffi_plugin_check, enc2utf8(path.expand(path)))
+      call_with_text(ffi_plugin_check, enc2utf8(path.expand(path)))
       NA_character_
     },
     pjrt_error = function(e) sub("\n.*", "", conditionMessage(e))
@@ -79,24 +79,24 @@ variable_facts <- function() {
     "DYLD_LIBRARY_PATH|VIRTUAL_ENV|CONDA_PREFIX|RETICULATE_.*|PYTHONUSERBASE|PYTHONNOUSERSITE|PIP_.*|UV_.*INDEX.*|",
     "R_USER_CACHE_DIR|XDG_CACHE_HOME|SSL_CERT_.*|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|(https?|all|no)_proxy)$"
   )
-  all <- Sys.getenv()
+  all <- environment_variables()
   all <- all[grepl(of_interest, names(all), ignore.case = TRUE) & nzchar(all)]
   secret <- grepl("token|secret|password|key", names(all), ignore.case = TRUE)
-  shown <- vapply(strsplit(as.character(all), " ", fixed = TRUE), hide_secrets, "")
+  shown <- vapply(strsplit(all, " ", fixed = TRUE), hide_secrets, "")
   structure(ifelse(secret, "***", shown), names = names(all))
 }
 
 # Words that may be URLs, without what may be secret in them.
 hide_secrets <- function(words) {
   may_be <- grepl("@|://", words)
-  words[may_be] <- call_native(ffi_redact, words[may_be])
+  words[may_be] <- call_with_text(ffi_redact, words[may_be])
   paste(words, collapse = " ")
 }
 
 option_facts <- function() {
   all <- options()
   all <- all[startsWith(names(all), "pjrt.") & !vapply(all, is.null, NA)]
-  vapply(all, function(value) hide_secrets(strsplit(toString(value), " ", fixed = TRUE)[[1L]]), "")
+  vapply(all, function(value) hide_secrets(strsplit(readable(toString(value)), " ", fixed = TRUE)[[1L]]), "")
 }
 
 # The cache's folder, and how much each platform takes in it.
@@ -110,7 +110,7 @@ cache_facts <- function() {
 }
 
 index_facts <- function() {
-  found <- unlist(call_native(ffi_index_found, index_option()))
+  found <- unlist(call_with_text(ffi_index_found, index_option()))
   if (nzchar(index_option())) {
     found[["origin"]] <- "options(pjrt.index_url = )"
   }

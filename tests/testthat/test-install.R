@@ -75,6 +75,31 @@ test_that("arguments of install_pjrt() are checked before anything is fetched", 
   expect_identical(list.files(cache, all.files = TRUE, no.. = TRUE), character())
 })
 
+test_that("what is no text in UTF-8 is refused, and other encodings are understood", {
+  cache <- local_empty_cache()
+  invalid <- bytes <- "x\xff"
+  Encoding(invalid) <- "UTF-8"
+  expect_refused(install_pjrt("cpu", version = invalid), "invalid_input", "'x<ff>' is no text in UTF-8")
+  expect_refused(install_pjrt("cpu", source = "file", path = invalid), "invalid_input", "no text in UTF-8")
+  Encoding(bytes) <- "bytes"
+  expect_refused(install_pjrt("cpu", version = bytes), "invalid_input", "`version` must be one string")
+  withr::local_options(pjrt.index_url = bytes)
+  expect_refused(install_pjrt("cpu"), "invalid_input", "pjrt.index_url")
+  withr::local_options(pjrt.index_url = NULL)
+  expect_identical(list.files(cache, all.files = TRUE, no.. = TRUE), character())
+  mine <- idle_plugin(name = "caf\u00e9.so")
+  suppressMessages(install_pjrt("idle", source = "file", path = iconv(mine, "UTF-8", "latin1")))
+  expect_identical(basename(plugin_path("idle")), "caf\u00e9.so")
+})
+
+test_that("uninstall_pjrt() leaves what others keep in the cache", {
+  cache <- local_empty_cache()
+  suppressMessages(install_pjrt("idle", source = "file", path = idle_plugin()))
+  dir.create(file.path(cache, "other", "data"), recursive = TRUE)
+  expect_length(uninstall_pjrt(), 1L)
+  expect_identical(list.files(cache, recursive = TRUE, include.dirs = TRUE), c("other", "other/data"))
+})
+
 test_that("an index that cannot be reached is a download error that says what to do and leaves nothing behind", {
   cache <- local_empty_cache()
   withr::local_options(pjrt.index_url = "http://me:secret@127.0.0.1:9/simple")

@@ -28,6 +28,17 @@ test_that("a platform is named by one string", {
   }
 })
 
+test_that("a platform's name leads to no other folder", {
+  cache <- local_empty_cache()
+  withr::local_envvar(PJRT_INSTALL = "1", PJRT_PLUGIN_URL____X = paste0("file://", idle_plugin()))
+  for (bad in c("../x", "/x", "..", ".x", "a/b", "a\\b", "\xff", strrep("x", 101L))) {
+    expect_refused(pjrt_plugin(bad), "invalid_input", "`platform` must be the name of a platform")
+    expect_refused(install_pjrt(bad), "invalid_input", "`platforms` must be")
+    expect_refused(uninstall_pjrt(bad), "invalid_input", "`platforms` must be")
+  }
+  expect_identical(list.files(dirname(cache), all.files = TRUE, no.. = TRUE), character())
+})
+
 test_that("an unknown platform is refused before any folder is made", {
   cache <- withr::local_tempdir()
   withr::local_envvar(R_USER_CACHE_DIR = cache)

@@ -50,6 +50,15 @@ test_that("no secret is in the report", {
   expect_match(text, "https://***@b.test https://***@c.test", fixed = TRUE)
 })
 
+test_that("a variable that is no valid text breaks nothing", {
+  local_empty_cache()
+  withr::local_envvar(SOME_VARIABLE = "\xff", PJRT_PLUGIN_PATH_IDLE = "/tmp/\xff.so", PJRT_DEBUG = "\xff")
+  expect_identical(pjrt_plugins()$platform, "idle")
+  expect_match(report_text(), "PJRT_DEBUG: +\ufffd")
+  withr::local_options(pjrt.index_url = "http://127.0.0.1/\xff")
+  expect_match(report_text(), "pjrt.index_url: +http://127.0.0.1/<ff>")
+})
+
 test_that("a report comes whatever is broken", {
   local_empty_cache()
   withr::local_options(pjrt.index_url = 1)

@@ -47,8 +47,17 @@ fn plugin_check(path: &str) -> Outcome<Robj> {
     Ok(real.to_string_lossy().as_ref().into())
 }
 
+/// The environment's variables, as two columns; what is no valid text is mended.
+#[extendr]
+fn variables() -> Robj {
+    let all = std::env::vars_os().map(|(name, value)| [name, value].map(|text| text.to_string_lossy().into_owned()));
+    let (names, values): (Vec<_>, Vec<_>) = all.map(|[name, value]| (name, value)).unzip();
+    list!(name = names, value = values).into()
+}
+
 extendr_module! {
     mod find;
+    fn variables;
     fn plugins_find;
     fn plugin_check;
 }

@@ -89,8 +89,11 @@ pub fn look_in(packages: Vec<PathBuf>) {
     *PACKAGES.lock().unwrap_or_else(PoisonError::into_inner) = packages;
 }
 
+/// The folders named by [`look_in`], except where any user may put files.
 pub(super) fn packages() -> Vec<PathBuf> {
-    PACKAGES.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    let mut named = PACKAGES.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    named.retain(|folder| !anyone_writes(folder));
+    named
 }
 
 /// The toolkits that variables name, and those of this version in the usual place.
@@ -138,7 +141,7 @@ fn beside(plugin: &Path, runpath: &[String]) -> Vec<PathBuf> {
         return Vec::new();
     };
     let named = runpath.iter().map(|folder| PathBuf::from(with_origin(folder, origin)));
-    let around = origin.ancestors().take(3).filter(|folder| !anyone_writes(folder)).flat_map(of_packages);
+    let around = origin.ancestors().take(3).flat_map(of_packages);
     named.chain(around).collect()
 }
 
@@ -159,12 +162,13 @@ fn with_origin(folder: &str, origin: &Path) -> String {
     folder.replace("${ORIGIN}", &origin).replace("$ORIGIN", &origin)
 }
 
-/// `nvidia/*/lib` of a folder of packages.
+/// `nvidia/*/lib` of a folder of packages, except where any user may put files.
 fn of_packages(packages: &Path) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(packages.join("nvidia")) else {
         return Vec::new();
     };
     let mut folders: Vec<PathBuf> = entries.flatten().map(|entry| entry.path().join("lib")).collect();
+    folders.retain(|folder| !folder.ancestors().take(4).any(anyone_writes));
     folders.sort();
     folders
 }

@@ -196,7 +196,12 @@ fn libraries_are_looked_for_beside_the_plugin_before_all_else() {
     assert_eq!(search.find("libpjrt-nowhere.so"), None);
     // Nothing is taken from where anyone may have put it.
     use std::os::unix::fs::PermissionsExt;
+    libraries::look_in(vec![folder.0.join("site")]);
+    assert!(Search::of(Path::new("/plugin.so"), &[], Some(13)).folders.iter().any(|it| it.starts_with(&folder.0)));
     fs::set_permissions(folder.0.join("site"), fs::Permissions::from_mode(0o777)).unwrap();
+    assert!(!Search::of(Path::new("/plugin.so"), &[], Some(13)).folders.iter().any(|it| it.starts_with(&folder.0)));
+    assert_eq!(libraries::packages(), Vec::<PathBuf>::new());
+    libraries::look_in(Vec::new());
     let search = Search::of(&origin.join("plugin.so"), &[], Some(13));
     assert!(!search.folders.contains(&wheels[0]));
 }

@@ -34,10 +34,15 @@ pub(super) fn fetch(
     }
     let is_there = |part: &Part<'_>| expected.is_some_and(|e| part.hash.clone().finish().eq_ignore_ascii_case(e));
     if !is_there(&part) {
-        match url.to_file_path() {
-            Ok(source) if url.scheme() == "file" => part.copy(&source, watch)?,
-            _ => http.retrying(url, watch, |watch| part.attempt(http, url, watch))?,
+        let brought = match url.to_file_path() {
+            Ok(source) if url.scheme() == "file" => part.copy(&source, watch),
+            _ => http.retrying(url, watch, |watch| part.attempt(http, url, watch)),
+        };
+        if brought.is_err() && (expected.is_none() || part.done == 0) {
+            // No later attempt could continue it.
+            let _ = std::fs::remove_file(to);
         }
+        brought?;
     }
     watch.tell()?;
     Ok(part.hash.finish())
@@ -88,8 +93,13 @@ impl Part<'_> {
     fn copy(&mut self, source: &Path, watch: &mut Watch<'_>) -> Result<()> {
         let unreadable = |e| io_error("read", source, &e);
         self.restart()?;
+        let found = std::fs::metadata(source).map_err(unreadable)?;
+        // Opening a pipe would wait for its other end, and a device may have no end.
+        if !found.is_file() {
+            fail!(Io, "\"{}\" is not a file.", source.display());
+        }
+        let total = found.len();
         let mut from = File::open(source).map_err(unreadable)?;
-        let total = from.metadata().map_err(unreadable)?.len();
         let mut block = vec![0; BLOCK];
         loop {
             match from.read(&mut block).map_err(unreadable)? {

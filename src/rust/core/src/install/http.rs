@@ -7,6 +7,7 @@ use super::index::{self, Machine};
 use super::watch::{Watch, SLICE};
 use crate::error::{Error, Kind, Result};
 use reqwest::header::{HeaderMap, ACCEPT};
+use reqwest::redirect::{Attempt, Policy};
 use reqwest::{Certificate, Response, StatusCode, Url};
 use rustls::pki_types::{pem::PemObject, CertificateDer};
 use std::future::Future;
@@ -92,6 +93,7 @@ impl Http {
             let builder = reqwest::Client::builder()
                 .user_agent(concat!("pjrt/", env!("CARGO_PKG_VERSION")))
                 .connect_timeout(limits.connect)
+                .redirect(Policy::custom(redirect))
                 .referer(false);
             if limits.proxies {
                 builder
@@ -211,6 +213,15 @@ impl Drop for Http {
             runtime.shutdown_background();
         }
     }
+}
+
+/// Follows a server elsewhere, but not out of an encrypted connection: what comes by another may be anybody's.
+fn redirect(attempt: Attempt<'_>) -> reqwest::redirect::Action {
+    let was_encrypted = attempt.previous().last().is_some_and(|url| url.scheme() == "https");
+    if was_encrypted && attempt.url().scheme() != "https" {
+        return attempt.error("it redirects from https to an address without encryption");
+    }
+    Policy::default().redirect(attempt)
 }
 
 /// The certificates that the machine's variables and pip's settings name. What cannot be read is left out: a

@@ -204,8 +204,8 @@ fn carry_out(
     work.run(watch).map_err(|error| {
         let error = error.on_platform(&plan.platform);
         if error.kind() == Kind::Download {
-            let error = error.hint(plan::offline_hint(plan));
-            plan.instead.iter().fold(error, Error::hint).hint(plan::own_plugin_hint(&plan.platform))
+            let offline = error.hint(plan::offline_hint(plan));
+            plan.instead.iter().fold(offline, Error::hint).hint(plan::own_plugin_hint(&plan.platform))
         } else {
             error
         }

@@ -4,6 +4,7 @@ use super::address;
 use super::http::Answer;
 use super::manifest::Target;
 use super::plan::Piece;
+use super::verify;
 use reqwest::Url;
 use serde_json::Value;
 
@@ -71,7 +72,7 @@ fn json_links(text: &str, base: &Url) -> Vec<Link> {
     let link = |file: &Value| {
         let url = base.join(file.get("url")?.as_str()?).ok()?;
         let name = file.get("filename").and_then(Value::as_str);
-        let sha256 = file.pointer("/hashes/sha256").and_then(Value::as_str).map(str::to_ascii_lowercase);
+        let sha256 = file.pointer("/hashes/sha256").and_then(Value::as_str).and_then(verify::sha256);
         Some(Link { file: name.map_or_else(|| address::file_name(&url), str::to_string), url, sha256 })
     };
     files.iter().filter_map(link).collect()
@@ -86,7 +87,7 @@ fn html_links(text: &str, base: &Url) -> Vec<Link> {
         match tag.to_ascii_lowercase().as_str() {
             "base" => base = url,
             "a" => {
-                let sha256 = url.fragment().and_then(|f| f.strip_prefix("sha256=")).map(str::to_ascii_lowercase);
+                let sha256 = url.fragment().and_then(|f| f.strip_prefix("sha256=")).and_then(verify::sha256);
                 url.set_fragment(None);
                 links.push(Link { file: address::file_name(&url), url, sha256 });
             }

@@ -19,6 +19,8 @@ const TEMPORARY: &str = ".tmp-";
 /// Holds the name of the folder that the user chose rather than the manifest's.
 const SELECTED: &str = "selected";
 const LOCK: &str = ".lock";
+/// How often the folder is made again for the lock, when others remove it.
+const TRIES: u32 = 100;
 /// Keeps what was downloaded of an installation that did not end.
 const DOWNLOADS: &str = ".downloads";
 
@@ -70,7 +72,10 @@ impl Place {
     pub fn all(&self) -> Vec<Installed> {
         let selected = self.selected();
         let names = fs::read_dir(&self.root).into_iter().flatten().flatten();
-        let mut all: Vec<_> = names.filter_map(|entry| self.installed(entry.file_name().to_str()?)).collect();
+        let names = names.filter_map(|entry| entry.file_name().into_string().ok());
+        // What begins with a dot is on its way in or out.
+        let mut all: Vec<_> =
+            names.filter(|name| !name.starts_with('.')).filter_map(|name| self.installed(&name)).collect();
         all.sort_by_key(|one| (selected.as_deref() != Some(&one.folder), one.folder.clone()));
         all
     }
@@ -104,9 +109,13 @@ impl Place {
     /// processes may both download, and the first to finish wins.
     pub fn lock(&self, watch: &mut Watch<'_>) -> Result<Option<File>> {
         let path = self.root.join(LOCK);
+        let mut tries = 0..TRIES;
         let file = loop {
-            create_folder(&self.root)?;
-            let file = open_file(&path)?;
+            // Another process may have just removed the empty folder.
+            let file = match create_folder(&self.root).and_then(|()| open_file(&path)) {
+                Err(_) if tries.next().is_some() => continue,
+                file => file?,
+            };
             match FileExt::try_lock(&file) {
                 Ok(()) if is_at(&file, &path) => break file,
                 // Its last holder removed it.
@@ -298,7 +307,7 @@ fn is_safe(path: &Path, keeper: Option<u32>) -> bool {
     // SAFETY: asks for a number.
     let trusted = [Some(unsafe { libc::geteuid() }), Some(0), keeper];
     let is_ours = |m: &fs::Metadata| trusted.contains(&Some(m.uid()));
-    // A link is its owner's, and everything else is a matter of what it leads to.
+    // The mode of a link itself means nothing.
     fs::symlink_metadata(path).is_ok_and(|link| is_ours(&link))
         && fs::metadata(path).is_ok_and(|m| is_ours(&m) && m.mode() & 0o022 == 0)
 }

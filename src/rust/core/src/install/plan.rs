@@ -3,7 +3,7 @@
 use super::address::{self, redact};
 use super::index::Machine;
 use super::manifest::{Entry, Manifest, Target};
-use super::verify::Sha256;
+use super::verify::{self, Sha256};
 use super::{Request, Source};
 use crate::error::{Error, Kind, Result};
 use reqwest::Url;
@@ -107,7 +107,13 @@ fn folder_of(source: &str, url: &Url) -> String {
 /// A plan for what the user names by its URL. A SHA-256 may stand behind it, as `#sha256=...`.
 fn from_url(mut url: Url, name: &str, manifest: &Manifest, source: &'static str) -> Result<Plan> {
     let folder = folder_of(source, &url);
-    let sha256 = url.fragment().and_then(|f| f.strip_prefix("sha256=")).map(str::to_ascii_lowercase);
+    let told = url.fragment().and_then(|f| f.strip_prefix("sha256="));
+    let sha256 = told.map(|told| {
+        let message = format!("\"{told}\", behind the URL of the plugin, is no SHA-256.");
+        verify::sha256(told)
+            .ok_or_else(|| Error::new(Kind::InvalidInput, message).hint("It has 64 hexadecimal digits."))
+    });
+    let sha256 = sha256.transpose()?;
     url.set_fragment(None);
     let platform = manifest.platform(name).to_string();
     let version = address::wheel_version(&address::file_name(&url)).unwrap_or_default();

@@ -5,8 +5,9 @@
 use super::place::{create_file, create_folder, create_program, io_error, is_below};
 use super::watch::Watch;
 use crate::error::{Error, Kind, Result};
+use std::cell::Cell;
 use std::fs::File;
-use std::io::{BufReader, Read, Seek, Write};
+use std::io::{self, BufReader, Read, Seek, Write};
 use std::path::Path;
 use zip::result::ZipError;
 
@@ -83,17 +84,46 @@ fn from_zip(file: File, members: &[String], target: &mut Target<'_, '_>) -> Resu
 
 fn from_tar(file: File, target: &mut Target<'_, '_>) -> Result<()> {
     let name = target.name;
-    let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(BufReader::with_capacity(BLOCK, file)));
-    for entry in archive.entries().map_err(|e| broken(name, &e))? {
+    let left = Cell::new(0);
+    let unpacked = flate2::read::GzDecoder::new(BufReader::with_capacity(BLOCK, file));
+    let mut archive = tar::Archive::new(Rationed { from: unpacked, left: &left });
+    let mut entries = archive.entries().map_err(|e| broken(name, &e))?;
+    loop {
+        // Names may be of any length, and are read as a whole.
+        left.set(MAX_HEADERS);
+        let Some(entry) = entries.next() else { return Ok(()) };
         let entry = entry.map_err(|e| broken(name, &e))?;
+        left.set(u64::MAX);
         let path = entry.path().map_err(|e| broken(name, &e))?;
         let member = path.to_string_lossy().trim_start_matches("./").to_string();
         if entry.header().entry_type().is_file() && wanted(&member) {
             let runs = can_run(entry.header().mode().ok());
             target.write(&member, entry, runs)?;
+        } else {
+            target.pass(&member, entry)?;
         }
     }
-    Ok(())
+}
+
+/// Most bytes of a tar archive between the contents of two files.
+const MAX_HEADERS: u64 = 1 << 20;
+
+/// A reader that gives no more than is left.
+struct Rationed<'a, R> {
+    from: R,
+    left: &'a Cell<u64>,
+}
+
+impl<R: Read> Read for Rationed<'_, R> {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        if self.left.get() == 0 {
+            return Err(io::Error::other("a name in it is too long"));
+        }
+        let most = to.len().min(usize::try_from(self.left.get()).unwrap_or(usize::MAX));
+        let n = self.from.read(&mut to[..most])?;
+        self.left.set(self.left.get() - n as u64);
+        Ok(n)
+    }
 }
 
 fn can_run(mode: Option<u32>) -> bool {
@@ -120,7 +150,7 @@ struct Target<'a, 'b> {
 
 impl Target<'_, '_> {
     /// Writes one file.
-    fn write(&mut self, member: &str, mut from: impl Read, runs: bool) -> Result<()> {
+    fn write(&mut self, member: &str, from: impl Read, runs: bool) -> Result<()> {
         if !is_below(member) {
             return Err(broken(self.name, &format!("it holds \"{member}\", which would lie outside its folder")));
         }
@@ -133,23 +163,32 @@ impl Target<'_, '_> {
             create_folder(folder)?;
         }
         let mut file = if runs { create_program(&path)? } else { create_file(&path)? };
+        self.written +=
+            self.copy(member, from, |block| file.write_all(block).map_err(|e| io_error("write", &path, &e)))?;
+        file.sync_all().map_err(|e| io_error("write", &path, &e))
+    }
+
+    /// Reads past one file.
+    fn pass(&mut self, member: &str, from: impl Read) -> Result<()> {
+        self.copy(member, from, |_| Ok(())).map(|_| ())
+    }
+
+    /// Hands over one file's bytes, and tells how many there are.
+    fn copy(&mut self, member: &str, mut from: impl Read, mut to: impl FnMut(&[u8]) -> Result<()>) -> Result<u64> {
         let mut block = vec![0; BLOCK];
         let mut length = 0;
         loop {
+            self.watch.tick()?;
             let n = from.read(&mut block).map_err(|e| broken(self.name, &format!("at \"{member}\": {e}")))?;
             if n == 0 {
-                break;
+                return Ok(length);
             }
             length += n as u64;
             if length > self.limits.file || self.written + length > self.limits.all {
                 return Err(broken(self.name, &format!("\"{member}\" is larger than any library")));
             }
-            file.write_all(&block[..n]).map_err(|e| io_error("write", &path, &e))?;
-            self.watch.tick()?;
+            to(&block[..n])?;
         }
-        file.sync_all().map_err(|e| io_error("write", &path, &e))?;
-        self.written += length;
-        Ok(())
     }
 }
 

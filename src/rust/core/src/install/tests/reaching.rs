@@ -20,6 +20,11 @@ const AUTHORITY: &str = include_str!("tls/authority.pem");
 
 /// A server whose certificate only the test's own authority vouches for; its URL.
 fn https_server() -> String {
+    https_server_with("200 OK".into())
+}
+
+/// The same, which answers with this status and more headers.
+fn https_server_with(status: String) -> String {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let chain = vec![CertificateDer::from_pem_slice(include_bytes!("tls/server.pem")).unwrap()];
     let key = PrivateKeyDer::from_pem_slice(include_bytes!("tls/server.key")).unwrap();
@@ -34,7 +39,7 @@ fn https_server() -> String {
             // One that does not trust the certificate hangs up.
             let mut request = [0; 4096];
             if stream.read(&mut request).is_ok_and(|n| n > 0) {
-                let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nConnection: close\r\n\r\nsafe");
+                let _ = write!(stream, "HTTP/1.1 {status}\r\nContent-Length: 4\r\nConnection: close\r\n\r\nsafe");
                 stream.conn.send_close_notify();
                 let _ = stream.flush();
             }
@@ -62,6 +67,18 @@ fn a_certificate_that_nobody_vouches_for_is_an_error_that_says_what_to_set() {
     let error = get(&http(), &https_server()).unwrap_err();
     assert_eq!(error.kind(), Kind::Download);
     assert!(error.message().contains("certificate") && error.to_string().contains("SSL_CERT_FILE"), "{error}");
+}
+
+#[test]
+fn an_encrypted_connection_is_not_left_for_one_that_is_not() {
+    let plain = Server::start(|_, _, stream| reply(stream, "200 OK", "", b"anybody's"));
+    let url = https_server_with(format!("302 Found\r\nLocation: {}/f.whl", plain.url));
+    let mut machine = Invented::default();
+    machine.variables.insert("SSL_CERT_FILE", "/authority.pem");
+    machine.files.insert("/authority.pem", AUTHORITY);
+    let error = get(&Http::new(&machine, limits()).unwrap(), &url).unwrap_err();
+    assert!(error.kind() == Kind::Download && error.message().contains("without encryption"), "{error}");
+    assert_eq!(plain.asked().len(), 0);
 }
 
 /// The proxy's variables are the process' own, so this test runs itself once more in a process that has them.

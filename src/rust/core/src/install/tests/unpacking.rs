@@ -105,6 +105,37 @@ fn no_name_leads_out_of_the_folder() {
 }
 
 #[test]
+fn a_name_without_end_is_not_read() {
+    let mut tar = tar::Builder::new(flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast()));
+    let mut header = tar::Header::new_gnu();
+    header.set_entry_type(tar::EntryType::GNULongName);
+    header.set_size(2 << 20);
+    header.set_cksum();
+    tar.append(&header, vec![b'x'; 2 << 20].as_slice()).unwrap();
+    let mut header = tar::Header::new_gnu();
+    header.set_size(1);
+    tar.append_data(&mut header, "a.so", &b"x"[..]).unwrap();
+    let error = unpack_bytes(&tar.into_inner().unwrap().finish().unwrap(), &[]).1.unwrap_err();
+    assert!(error.kind() == Kind::PluginInvalid && error.message().contains("a name in it is too long"), "{error}");
+}
+
+#[test]
+fn reading_past_what_is_not_wanted_can_be_stopped() {
+    let folder = Folder::new();
+    std::fs::write(folder.join("x"), tar(&[("a.py", "x"), ("a.so", "x")])).unwrap();
+    let mut calls = 0;
+    let mut stop = |_, _| {
+        calls += 1;
+        false
+    };
+    let mut watch = Watch::new(&mut stop);
+    std::thread::sleep(super::super::watch::SLICE);
+    let error = unpack::unpack(&folder.join("x"), "x", &[], &folder.join("out"), &mut watch).unwrap_err();
+    assert_eq!(error.kind(), Kind::Interrupted);
+    assert!(!folder.join("out").exists());
+}
+
+#[test]
 fn only_the_named_members_are_written() {
     let (folder, result) = unpack_bytes(&wheel_bytes(), &[LIBRARY]);
     assert_eq!(result.unwrap(), library_bytes().len() as u64);
