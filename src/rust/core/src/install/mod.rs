@@ -274,6 +274,7 @@ impl Work<'_> {
         let plan = self.plan;
         let pieces = &plan.pieces;
         let whole = pieces.iter().map(|piece| piece.bytes).sum::<Option<u64>>();
+        self.place.check_owner()?;
         self.place.check_room(pieces.iter().filter_map(|p| Some(p.bytes.unwrap_or(0) + p.unpacked?)).sum())?;
         let (downloads, work) = (self.place.downloads()?, self.place.workspace()?);
         let (mut before, mut bytes, mut first) = (0, 0, None);

@@ -140,6 +140,19 @@ impl Place {
         let _ = fs::remove_dir_all(self.root.join(DOWNLOADS));
     }
 
+    /// Checks that what is installed here could be used.
+    ///
+    /// # Errors
+    /// `Io` if others may write here, which is so on some file systems whatever one does, or if it is somebody else's.
+    pub fn check_owner(&self) -> Result<()> {
+        if is_safe(&self.root) {
+            return Ok(());
+        }
+        let message =
+            format!("The folder \"{}\" belongs to another user, or others may write to it.", self.root.display());
+        Err(Error::new(Kind::Io, message).hint(OWN_FOLDER_HINT))
+    }
+
     /// Checks that there is room for `needed` more bytes.
     ///
     /// # Errors
@@ -251,7 +264,7 @@ impl Workspace<'_> {
         sync_folder(&self.place.root);
         self.place.installed(folder).ok_or_else(|| {
             Error::new(Kind::Io, format!("What was installed in \"{}\" is not as it was written.", path.display()))
-                .hint("Is the folder writable for others, or does it belong to somebody else?")
+                .hint(OWN_FOLDER_HINT)
         })
     }
 
@@ -384,6 +397,7 @@ fn size(bytes: u64) -> String {
     }
 }
 
+const OWN_FOLDER_HINT: &str = "Set R_USER_CACHE_DIR to a folder of your own, to which nobody else may write.";
 const ROOM_HINT: &str = "Free some space there, or set R_USER_CACHE_DIR to a folder on another disk.";
 
 /// An error of the file system at `path`, with what to do about it.
