@@ -64,7 +64,10 @@ registered_options <- function(platform) {
 # The plugins that are on this machine without this package's doing, for one platform or for all. The first of those
 # for a platform is the one to use.
 found_plugins <- function(platform = NULL) {
-  look_for_plugins(platform)$found
+  found <- look_for_plugins(platform)$found
+  too_new <- found$platform == "cuda"
+  too_new[too_new] <- vapply(found$path[too_new], needs_newer_driver, NA)
+  found[order(too_new), , drop = FALSE]
 }
 
 # Looks for plugins, without loading any. Three data frames: `found`; `skipped`, what is not taken for a plugin and why;
@@ -82,9 +85,6 @@ look_for_plugins <- function(platform = NULL) {
 local_plugin_path <- function(platform) {
   the$registered[[platform]]$path %||% cached_plugin_path(platform) %||% {
     found <- found_plugins(platform)$path
-    if (platform == "cuda") {
-      found <- found[order(vapply(found, needs_newer_driver, NA))]
-    }
     if (length(found) > 0L) found[[1L]]
   }
 }

@@ -87,8 +87,8 @@ platforms_to_install <- function(platforms, cuda, alone) {
 #' Removes plugins from the package's cache. A session that has loaded one keeps it. Plugins that are elsewhere on the
 #' machine stay.
 #'
-#' @param platforms Names of platforms; `NULL` removes all that [install_pjrt()] installed. `"cuda"` is those for CUDA 12 and
-#'   for CUDA 13.
+#' @param platforms Names of platforms, as for [install_pjrt()]: `"cuda"` is those for CUDA 12 and for CUDA 13, `"cuda12"` the
+#'   former. `NULL` removes all that [install_pjrt()] installed.
 #' @param version Only this version; `NULL` removes all.
 #' @return The folders that are gone, invisibly.
 #' @section Errors:
@@ -107,7 +107,7 @@ uninstall_pjrt <- function(platforms = NULL, version = NULL) {
   }
   check_platforms(platforms)
   gone <- lapply(platforms, function(platform) {
-    call_with_text(ffi_plugin_uninstall, platform, version %||% "", cache_dir())
+    call_with_text(ffi_plugin_uninstall, platform, version %||% "", cache_dir(), manifest_path())
   })
   gone <- as.character(unlist(gone))
   message(if (length(gone) > 0L) paste0("Removed ", gone, collapse = "\n") else "There was nothing to remove.")
@@ -246,6 +246,9 @@ ask_to_fetch <- function(platform) {
   pjrt_abort(
     sprintf("There is no plugin for platform '%s' on this machine.", platform), "plugin_not_found",
     hints = c(
+      if (platform == "cuda" && is.na(cuda_report()$cuda)) {
+        "There is no NVIDIA driver either, and no GPU can be used without."
+      },
       sprintf(
         "Fetch it with pjrt::install_pjrt(\"%s\"), or set PJRT_INSTALL=1 to have that done on first use.", platform
       ),

@@ -74,9 +74,11 @@ fn plugins_cached(cache_dir: &str) -> Robj {
 
 /// Removes a platform's plugins from the cache, of all versions when `version` is `""`, and returns their folders.
 #[extendr]
-fn plugin_uninstall(platform: &str, version: &str, cache_dir: &str) -> Outcome<Robj> {
+fn plugin_uninstall(name: &str, version: &str, cache_dir: &str, manifest: &str) -> Outcome<Robj> {
     let version = Some(version).filter(|version| !version.is_empty());
-    let gone = uninstall(platform, version, Path::new(cache_dir), &mut |_, _| !interrupt_pending())?;
+    let gone = uninstall(name, version, Path::new(cache_dir), &Manifest::read(Path::new(manifest))?, &mut |_, _| {
+        !interrupt_pending()
+    })?;
     Ok(gone.iter().map(|path| path.to_string_lossy().into_owned()).collect::<Vec<_>>().into())
 }
 

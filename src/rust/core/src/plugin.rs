@@ -103,18 +103,29 @@ fn open(file: &Path, library: &Library) -> Result<Api> {
 /// What the system's loader says, in plain words where they are known.
 #[cold]
 fn load_error(said: &str, library: &Library) -> Error {
-    let error = |message: String| Error::new(Kind::PluginInvalid, message);
     if let Some(name) = missing_library(said) {
         let by = if library.needed.iter().any(|needed| needed == name) { "" } else { " in turn" };
-        return error(format!("The library '{name}' was not found, which the plugin needs{by}."))
-            .hint("Install it, or add its folder to the loader's search path before R starts.");
+        let message = format!("The library '{name}' was not found, which the plugin needs{by}.");
+        return Error::new(Kind::LibraryMissing, message).hint(advice(name));
     }
-    let error = error(format!("The library cannot be loaded: {said}."));
+    let error = Error::new(Kind::PluginInvalid, format!("The library cannot be loaded: {said}."));
     if said.contains("GLIBC") {
         return error
             .hint("The plugin was built for a newer system than this: take an older one, or update the system.");
     }
     error.hint("The libraries it needs may be of the wrong version; those loaded before it may be, too.")
+}
+
+/// How to get a library: a part of a vendor's system, or any other.
+fn advice(name: &str) -> &'static str {
+    let is_of = |words: &[&str]| words.iter().any(|word| name.contains(word));
+    if is_of(&["roc", "hip", "rccl", "hsa", "MIOpen", "amd"]) {
+        "It belongs to ROCm: install ROCm 7, and add its folder to LD_LIBRARY_PATH before R starts if it is not in /opt/rocm."
+    } else if is_of(&["sycl", "ccl", "mkl", "ze_loader", "OpenCL"]) {
+        "It belongs to Intel's oneAPI runtime: install that, and source its setvars.sh before R starts."
+    } else {
+        "Install it, or add its folder to the loader's search path before R starts."
+    }
 }
 
 /// The library that the loader did not find, out of what glibc, musl or macOS say.
@@ -145,6 +156,10 @@ mod tests {
         let library = Library { needed: vec!["libcudnn.so.9".into()], ..Library::default() };
         assert!(load_error(glibc, &library).message().ends_with("which the plugin needs."));
         assert!(load_error(glibc, &Library::default()).message().ends_with("which the plugin needs in turn."));
+        let of = |name| load_error(&format!("{name}: cannot open shared object file: No such file"), &library);
+        assert_eq!(of("librocprofiler-sdk.so.1").kind(), Kind::LibraryMissing);
+        assert!(of("librccl.so.1").hints()[0].contains("ROCm") && of("libccl.so.1").hints()[0].contains("oneAPI"));
+        assert!(of("libother.so").hints()[0].contains("Install it"));
         assert!(load_error("version `GLIBC_2.99' not found", &library).hints()[0].contains("newer system"));
     }
 }

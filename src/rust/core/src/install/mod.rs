@@ -119,8 +119,9 @@ fn installed_on(
 ) -> Option<Installed> {
     let platform = manifest.platform(name);
     let place = Place::new(cache_dir, platform);
-    if let Some(folder) = plan::given_folder(name, manifest, machine) {
-        return place.installed(&folder.ok()?);
+    if let Some(given) = plan::given(name, manifest, machine) {
+        let (folder, sha256) = given.ok()?;
+        return place.installed(&folder).filter(|found| sha256.is_none_or(|sha256| sha256 == found.record.sha256));
     }
     let selected = || place.selected().filter(|_| name == platform).and_then(|folder| place.installed(&folder));
     let complete = |entry: &manifest::Entry| {
@@ -160,18 +161,22 @@ pub fn all_installed(cache_dir: &Path) -> Vec<Installed> {
     names.iter().flat_map(|platform| Place::new(cache_dir, platform).all()).collect()
 }
 
-/// Removes a platform's plugins from `cache_dir`, all or those of one version, and returns the folders that are gone.
+/// Removes a platform's plugins from `cache_dir`, all or those of one version, and returns the folders that are gone. `name`
+/// may be one CUDA version's, as for [`Request`].
 /// Blocks while another process installs one.
 ///
 /// # Errors
 /// `Io` if they cannot be removed, `Interrupted` if `progress` said stop.
 pub fn uninstall(
-    platform: &str,
+    name: &str,
     version: Option<&str>,
     cache_dir: &Path,
+    manifest: &Manifest,
     progress: &mut Progress<'_>,
 ) -> Result<Vec<PathBuf>> {
-    Place::new(cache_dir, platform).remove(version, &mut Watch::new(progress))
+    let platform = manifest.platform(name);
+    let variant = Some(name).filter(|name| *name != platform);
+    Place::new(cache_dir, platform).remove(version, variant, &mut Watch::new(progress))
 }
 
 /// Installs a platform's plugin; what is installed already is not downloaded again unless `request.force`. Several
@@ -274,6 +279,7 @@ impl Work<'_> {
         let plan = self.plan;
         let pieces = &plan.pieces;
         let whole = pieces.iter().map(|piece| piece.bytes).sum::<Option<u64>>();
+        self.place.check_owner()?;
         self.place.check_room(pieces.iter().filter_map(|p| Some(p.bytes.unwrap_or(0) + p.unpacked?)).sum())?;
         let (downloads, work) = (self.place.downloads()?, self.place.workspace()?);
         let (mut before, mut bytes, mut first) = (0, 0, None);

@@ -144,6 +144,19 @@ impl Place {
         let _ = fs::remove_dir_all(self.root.join(DOWNLOADS));
     }
 
+    /// Checks that what is installed here could be used.
+    ///
+    /// # Errors
+    /// `Io` if others may write here, which is so on some file systems whatever one does, or if it is somebody else's.
+    pub fn check_owner(&self) -> Result<()> {
+        if is_safe(&self.root, self.keeper) {
+            return Ok(());
+        }
+        let message =
+            format!("The folder \"{}\" belongs to another user, or others may write to it.", self.root.display());
+        Err(Error::new(Kind::Io, message).hint(OWN_FOLDER_HINT))
+    }
+
     /// Checks that there is room for `needed` more bytes.
     ///
     /// # Errors
@@ -163,8 +176,8 @@ impl Place {
         Err(Error::new(Kind::Io, message).hint(ROOM_HINT))
     }
 
-    /// Removes all of this platform's plugins, or those of one version, and returns their folders.
-    pub fn remove(&self, version: Option<&str>, watch: &mut Watch<'_>) -> Result<Vec<PathBuf>> {
+    /// Removes this platform's plugins, all or those of one version or one variant (as "cuda12"), and returns their folders.
+    pub fn remove(&self, version: Option<&str>, variant: Option<&str>, watch: &mut Watch<'_>) -> Result<Vec<PathBuf>> {
         if !self.root.is_dir() {
             return Ok(Vec::new());
         }
@@ -176,7 +189,8 @@ impl Place {
             let is_plugin = !name.starts_with('.') && name != SELECTED;
             let wanted =
                 version.is_none_or(|version| self.installed(&name).is_some_and(|one| one.record.version == version));
-            if is_plugin && wanted {
+            let is_variant = variant.is_none_or(|variant| name.contains(&format!("-{variant}-")));
+            if is_plugin && wanted && is_variant {
                 // Renamed first, so that nobody finds half of it. A process that has loaded it keeps it.
                 let old = self.temporary();
                 fs::rename(entry.path(), &old).map_err(|e| io_error("remove", &entry.path(), &e))?;
@@ -187,11 +201,11 @@ impl Place {
                 gone.push(entry.path());
             }
         }
-        if version.is_none() {
+        if version.is_none() && variant.is_none() {
             self.drop_downloads();
             self.select(None)?;
-            self.leave_if_empty();
         }
+        self.leave_if_empty();
         drop(lock);
         Ok(gone)
     }
@@ -255,7 +269,7 @@ impl Workspace<'_> {
         sync_folder(&self.place.root);
         self.place.installed(folder).ok_or_else(|| {
             Error::new(Kind::Io, format!("What was installed in \"{}\" is not as it was written.", path.display()))
-                .hint("Is the folder writable for others, or does it belong to somebody else?")
+                .hint(OWN_FOLDER_HINT)
         })
     }
 
@@ -402,6 +416,7 @@ fn size(bytes: u64) -> String {
     }
 }
 
+const OWN_FOLDER_HINT: &str = "Set R_USER_CACHE_DIR to a folder of your own, to which nobody else may write.";
 const ROOM_HINT: &str = "Free some space there, or set R_USER_CACHE_DIR to a folder on another disk.";
 
 /// An error of the file system at `path`, with what to do about it.

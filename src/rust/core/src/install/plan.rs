@@ -81,9 +81,22 @@ fn given_url(name: &str, manifest: &Manifest, machine: &dyn Machine) -> Result<O
     machine.variable(&variable).map(|text| address::parse(&text, &variable, "a plugin")).transpose()
 }
 
-/// The folder of the plugin that `PJRT_PLUGIN_URL_<PLATFORM>` names, if it is set.
-pub(super) fn given_folder(name: &str, manifest: &Manifest, machine: &dyn Machine) -> Option<Result<String>> {
-    given_url(name, manifest, machine).map(|url| url.map(|url| folder_of("url", &url))).transpose()
+/// The folder of the plugin that `PJRT_PLUGIN_URL_<PLATFORM>` names, if it is set, and the SHA-256 that it must have.
+pub(super) fn given(
+    name: &str,
+    manifest: &Manifest,
+    machine: &dyn Machine,
+) -> Option<Result<(String, Option<String>)>> {
+    let url = given_url(name, manifest, machine).transpose()?;
+    Some(url.and_then(|url| Ok((folder_of("url", &url), told_sha256(&url)?))))
+}
+
+/// The SHA-256 that stands behind a URL, as `#sha256=...`.
+fn told_sha256(url: &Url) -> Result<Option<String>> {
+    let Some(told) = url.fragment().and_then(|f| f.strip_prefix("sha256=")) else { return Ok(None) };
+    let message = format!("\"{told}\", behind the URL of the plugin, is no SHA-256.");
+    let invalid = || Error::new(Kind::InvalidInput, message).hint("It has 64 hexadecimal digits.");
+    verify::sha256(told).ok_or_else(invalid).map(Some)
 }
 
 pub(super) fn url_variable(platform: &str) -> String {
@@ -104,16 +117,10 @@ fn folder_of(source: &str, url: &Url) -> String {
     format!("{source}-{}", &Sha256::of(redact(url.as_str()).as_bytes())[..12])
 }
 
-/// A plan for what the user names by its URL. A SHA-256 may stand behind it, as `#sha256=...`.
+/// A plan for what the user names by its URL.
 fn from_url(mut url: Url, name: &str, manifest: &Manifest, source: &'static str) -> Result<Plan> {
     let folder = folder_of(source, &url);
-    let told = url.fragment().and_then(|f| f.strip_prefix("sha256="));
-    let sha256 = told.map(|told| {
-        let message = format!("\"{told}\", behind the URL of the plugin, is no SHA-256.");
-        verify::sha256(told)
-            .ok_or_else(|| Error::new(Kind::InvalidInput, message).hint("It has 64 hexadecimal digits."))
-    });
-    let sha256 = sha256.transpose()?;
+    let sha256 = told_sha256(&url)?;
     url.set_fragment(None);
     let platform = manifest.platform(name).to_string();
     let version = address::wheel_version(&address::file_name(&url)).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! What a request takes of a manifest.
 
-use super::super::plan::given_folder;
+use super::super::plan::given;
 use super::*;
 use crate::error::{Error, Kind};
 
@@ -131,7 +131,7 @@ fn a_url_of_the_users_comes_before_the_manifest() {
     let piece = &plan.pieces[0];
     assert_eq!(piece.url.as_ref().unwrap().as_str(), "https://me:secret@host.test/p/a-1.5-x.whl?t=1");
     assert_eq!((piece.sha256.as_deref(), plan.version.as_str(), plan.source), (Some("abcd"), "1.5", "url"));
-    assert_eq!(given_folder("cpu", &real(), &machine).unwrap().unwrap(), plan.folder);
+    assert_eq!(given("cpu", &real(), &machine).unwrap().unwrap().0, plan.folder);
     machine.variables.insert("PJRT_PLUGIN_URL_CPU", "https://other:word@host.test/p/a-1.5-x.whl");
     assert_eq!(plan_for("cpu", TARGET, &machine, |_| ()).unwrap().folder, plan.folder, "whatever the login");
     assert_eq!(plan_for("cpu", TARGET, &machine, |r| r.source = Source::Index).unwrap().source, "index");

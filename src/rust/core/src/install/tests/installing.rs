@@ -1,7 +1,7 @@
 //! From the index to the library in the cache, with all that can go wrong on the way.
 
 use super::super::place::{Place, Record};
-use super::super::{all_installed, index, index::ThisMachine, uninstall};
+use super::super::{all_installed, index, uninstall};
 use super::server::{file, head, reply, Server};
 use super::*;
 use crate::error::Kind;
@@ -22,13 +22,13 @@ fn index_with(name: &'static str, bytes: Vec<u8>) -> Server {
 }
 
 /// The index that has what the manifest knows.
-fn index() -> (Server, String) {
+pub(super) fn index() -> (Server, String) {
     let server = index_with(FILE, wheel_bytes());
     let url = format!("{}/simple", server.url);
     (server, url)
 }
 
-fn install(manifest: &Manifest, cache: &Path, index: &str, force: bool) -> Result<PathBuf> {
+pub(super) fn install(manifest: &Manifest, cache: &Path, index: &str, force: bool) -> Result<PathBuf> {
     let request = Request { force, ..request(cache, index) };
     carry_out_on(&request, manifest, &Invented::default()).map(|installed| installed.library().to_path_buf())
 }
@@ -357,93 +357,6 @@ fn a_page_from_the_network_cannot_point_at_a_local_file() {
 }
 
 #[test]
-fn a_page_cannot_choose_where_the_download_is_written() {
-    let folder = Folder::new();
-    let (victim, cache) = (folder.join("victim"), folder.join("cache"));
-    std::fs::write(&victim, b"mine").unwrap();
-    let name = "tiny_plugin-2.0-py3-none-manylinux_2_27_x86_64.whl";
-    let hash = victim.display().to_string();
-    for page in [
-        format!("<a href='/files/{name}#sha256={hash}'>x</a>"),
-        format!("{{\"files\": [{{\"filename\": \"{name}\", \"url\": \"/files/x\", \"hashes\": {{\"sha256\": \"{hash}\"}}}}]}}"),
-    ] {
-        let server = Server::start(move |_, asked, stream| match asked.path.as_str() {
-            path if path.starts_with("/files/") => reply(stream, "200 OK", "", b"evil"),
-            _ => reply(stream, "200 OK", "", page.as_bytes()),
-        });
-        let request = Request { version: Some("2.0"), ..request(&cache, &server.url) };
-        let error = carry_out_on(&request, &manifest(b"x"), &Invented::default()).unwrap_err();
-        assert!(error.message().contains("does not tell the SHA-256"), "{error}");
-        assert_eq!(std::fs::read(&victim).unwrap(), b"mine");
-    }
-}
-
-#[test]
-fn a_part_that_nothing_can_continue_does_not_stay() {
-    let server = Server::start(|_, asked, stream| match asked.path.as_str() {
-        "/half.so" => super::server::head(stream, "200 OK", "", 10),
-        _ => reply(stream, "404 Not Found", "", b""),
-    });
-    for name in ["half.so", "gone.so", "gone.so#sha256=ab"] {
-        let folder = Folder::new();
-        let mut machine = Invented::default();
-        machine.variables.insert("PJRT_PLUGIN_URL_TINY", format!("{}/{name}", server.url).leak());
-        let error = carry_out_on(&request(&folder.0, ""), &manifest(b"x"), &machine).unwrap_err();
-        assert_eq!(error.kind(), Kind::Download);
-        assert_eq!(contents(&folder.0), "", "{name}");
-    }
-}
-
-#[test]
-fn only_files_are_read() {
-    let folder = Folder::new();
-    let mut machine = Invented::default();
-    machine.variables.insert("PJRT_PLUGIN_URL_TINY", "file:///dev/zero");
-    let error = carry_out_on(&request(&folder.join("cache"), ""), &manifest(b"x"), &machine).unwrap_err();
-    assert!(error.kind() == Kind::Io && error.message().contains("is not a file"), "{error}");
-    assert_eq!(ThisMachine.read(Path::new("/dev/zero")), None);
-}
-
-#[test]
-fn what_is_on_its_way_in_or_out_is_not_listed() {
-    let (manifest, folder, (_server, url)) = (manifest(&wheel_bytes()), Folder::new(), index());
-    install(&manifest, &folder.0, &url, false).unwrap();
-    assert_eq!(all_installed(&folder.0).len(), 1);
-    std::fs::rename(folder.join("tiny/1.2+3-x86_64"), folder.join("tiny/.tmp-1")).unwrap();
-    assert_eq!(all_installed(&folder.0), []);
-}
-
-#[cfg(unix)]
-#[test]
-fn the_platforms_folder_may_be_a_link() {
-    let (manifest, folder, (server, url)) = (manifest(&wheel_bytes()), Folder::new(), index());
-    std::fs::create_dir(folder.join("elsewhere")).unwrap();
-    std::os::unix::fs::symlink("elsewhere", folder.join("tiny")).unwrap();
-    let library = install(&manifest, &folder.0, &url, false).unwrap();
-    assert_eq!(found(&folder.0, &manifest, &Invented::default()), Some(library));
-    assert_eq!(server.asked().len(), 2);
-    let open = std::os::unix::fs::PermissionsExt::from_mode(0o777);
-    std::fs::set_permissions(folder.join("elsewhere"), open).unwrap();
-    assert_eq!(found(&folder.0, &manifest, &Invented::default()), None, "others may write to where it leads");
-}
-
-#[test]
-fn a_lock_is_had_while_others_remove_the_folder() {
-    let folder = Folder::new();
-    std::thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| {
-                let place = Place::new(&folder.0, "tiny");
-                for _ in 0..1000 {
-                    let _lock = place.lock(&mut Watch::new(&mut |_, _| true)).unwrap();
-                    place.leave_if_empty();
-                }
-            });
-        }
-    });
-}
-
-#[test]
 fn a_file_of_the_users_is_installed_as_it_is_and_used_from_then_on() {
     let (manifest, folder, (_server, url)) = (manifest(&wheel_bytes()), Folder::new(), index());
     let cache = folder.join("cache");
@@ -552,6 +465,7 @@ fn what_a_variable_names_by_its_url_is_installed_and_used_as_long_as_it_is_set()
     let text = contents(&folder.0);
     assert!(!text.contains("secret") && text.contains("***@"), "{text}");
     let wrong = machine(format!("{url}#sha256={}", "ab".repeat(32)));
+    assert_eq!(found(&folder.0, &manifest, &wrong), None, "what is there is not what the variable says now");
     let error = get(&wrong).unwrap_err();
     assert!(error.kind() == Kind::Checksum && !error.to_string().contains("secret"), "{error}");
     let error = get(&machine(format!("{}/gone.so", server.url))).unwrap_err();
@@ -562,7 +476,7 @@ fn what_a_variable_names_by_its_url_is_installed_and_used_as_long_as_it_is_set()
 }
 
 /// The names of all files below a folder, and what is in the small ones.
-fn contents(root: &Path) -> String {
+pub(super) fn contents(root: &Path) -> String {
     let mut text = String::new();
     for entry in std::fs::read_dir(root).unwrap().flatten() {
         text += &format!("{}\n", entry.path().display());
@@ -584,7 +498,7 @@ fn what_is_uninstalled_is_gone() {
     let ours = install(&manifest, &cache, &url, false).unwrap();
     let own = Request { source: Source::File, path: Some(&mine), ..request(&cache, &url) };
     let own = carry_out_on(&own, &manifest, &Invented::default()).unwrap();
-    let remove = |version| uninstall("tiny", version, &cache, &mut |_, _| true).unwrap();
+    let remove = |version| uninstall("tiny", version, &cache, &manifest, &mut |_, _| true).unwrap();
     assert_eq!(remove(Some("9")), [] as [PathBuf; 0]);
     assert_eq!(remove(Some("")), [cache.join("tiny").join(own.library().parent().unwrap().file_name().unwrap())]);
     assert_eq!(found(&cache, &manifest, &Invented::default()), Some(ours), "the choice went with it");
@@ -630,6 +544,10 @@ fn libraries_that_a_plugin_needs_are_unpacked_beside_it_in_their_wheels_layout()
     assert_eq!(std::fs::read(root.join("nvidia/cu13/lib/libcublas.so.13")).unwrap(), b"library");
     assert!(!root.join("nvidia/cu13/include").exists());
     assert_eq!(installed.bytes(), library_bytes().len() as u64 + 7);
+    let remove = |name| uninstall(name, None, &folder.0, &manifest, &mut |_, _| true).unwrap();
+    assert_eq!(remove("tiny12"), [] as [PathBuf; 0]);
+    assert_eq!(remove("tiny13"), std::slice::from_ref(&root));
+    assert!(!folder.join("tiny").exists());
     let whole = (bytes.len() + needed.len()) as u64;
     assert!(told.iter().all(|(done, total)| *done <= whole && *total == Some(whole)), "{told:?}");
     assert_eq!(told.last().unwrap().0, whole);

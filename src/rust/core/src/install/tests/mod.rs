@@ -4,6 +4,7 @@
 mod choosing;
 mod fetching;
 mod finding;
+mod guarding;
 mod installing;
 mod reaching;
 mod server;
