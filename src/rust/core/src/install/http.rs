@@ -270,7 +270,7 @@ fn failure(error: reqwest::Error) -> Failure {
 }
 
 pub(super) const INDEX_HINT: &str =
-    "Set PJRT_INDEX_URL to the URL of a Python package index that this machine can reach.";
+    "Check the URL. PJRT_INDEX_URL names another Python package index, PJRT_PLUGIN_URL_<PLATFORM> another file.";
 const CONNECTION_HINT: &str = "Check the network connection. Behind a proxy, set HTTPS_PROXY; to use another Python \
                                package index, set PJRT_INDEX_URL to its URL.";
 const CERTIFICATE_HINT: &str = "Install the system's certificates (package ca-certificates), or set SSL_CERT_FILE to \

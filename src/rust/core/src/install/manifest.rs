@@ -135,8 +135,10 @@ impl Entry {
 
     /// Name of the folder in which it is installed.
     pub fn folder(&self) -> String {
-        let variant = self.cuda.map_or_else(String::new, |major| format!("-cuda{major}"));
-        format!("{}{variant}-{}", self.version, self.arch)
+        match self.cuda {
+            Some(_) => format!("{}-{}-{}", self.version, self.name(), self.arch),
+            None => format!("{}-{}", self.version, self.arch),
+        }
     }
 
     pub fn is_release(&self) -> bool {

@@ -417,7 +417,9 @@ fn size(bytes: u64) -> String {
 }
 
 const OWN_FOLDER_HINT: &str = "Set R_USER_CACHE_DIR to a folder of your own, to which nobody else may write.";
-const ROOM_HINT: &str = "Free some space there, or set R_USER_CACHE_DIR to a folder on another disk.";
+const ROOM_HINT: &str =
+    "Free some space there (uninstall_pjrt() removes plugins and what is left of downloads), or set \
+                         R_USER_CACHE_DIR to a folder on another disk.";
 
 /// An error of the file system at `path`, with what to do about it.
 #[cold]

@@ -539,7 +539,7 @@ fn libraries_that_a_plugin_needs_are_unpacked_beside_it_in_their_wheels_layout()
         true
     };
     let installed = carry_out(&plan, &request, &Invented::default(), TARGET, limits(), &mut listen).unwrap();
-    let root = folder.join("tiny/1.2+3-cuda13-x86_64");
+    let root = folder.join("tiny/1.2+3-tiny13-x86_64");
     assert_eq!(installed.library(), root.join(LIBRARY));
     assert_eq!(std::fs::read(root.join("nvidia/cu13/lib/libcublas.so.13")).unwrap(), b"library");
     assert!(!root.join("nvidia/cu13/include").exists());
