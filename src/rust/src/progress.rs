@@ -100,7 +100,8 @@ mod tests {
         let end = line("cpu", 63_000_000, Some(63_000_000), 63_000_000, second, 80);
         assert_eq!(end, "cpu plugin [========================] 100% of 63 MB, 63 MB/s");
         let narrow = line("cuda", 1_000_000_000, Some(2_000_000_000), 100_000_000, second * 10, 60);
-        assert_eq!(narrow, "cuda plugin [=====      ]  50% of 2.0 GB, 10 MB/s, 2 min left");
+        assert_eq!(narrow, "cuda plugin [====     ]  50% of 2.0 GB, 10 MB/s, 2 min left");
+        assert_eq!(narrow.len(), 59, "the last column is left free");
         let narrowest = line("cuda", 1_000_000_000, Some(2_000_000_000), 100_000_000, second * 10, 30);
         assert_eq!(narrowest, "cuda plugin  50% of 2.0 GB, 10 MB/s, 2 min left");
         assert_eq!(line("cpu", 500_000, None, 0, Duration::ZERO, 80), "cpu plugin: 500 kB");

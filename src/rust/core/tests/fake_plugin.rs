@@ -153,7 +153,7 @@ fn a_library_that_the_plugin_needs_and_that_is_missing_is_named() {
     let plugin = build_text(source, "needing.so", &["-Wl,--no-as-needed", path]);
     std::fs::remove_file(&needed).unwrap();
     let error = Plugin::load(&plugin).unwrap_err();
-    assert_eq!(error.kind(), Kind::PluginInvalid);
+    assert_eq!(error.kind(), Kind::LibraryMissing);
     assert!(error.message().contains("'libpjrt-needed.so' was not found"), "{error}");
 }
 
