@@ -65,6 +65,17 @@ impl HloModuleProto {
         parameters.into_iter().map(|p| noted(p).unwrap_or_else(|| p.name.clone())).collect()
     }
 
+    /// As much of the module as tells what it takes, gives and aliases.
+    pub fn interface(&self) -> HloModuleProto {
+        HloModuleProto {
+            name: self.name.clone(),
+            host_program_shape: self.host_program_shape.clone(),
+            input_output_alias: self.input_output_alias.clone(),
+            buffer_donor: self.buffer_donor.clone(),
+            ..Default::default()
+        }
+    }
+
     /// The module in the text form of protocol buffers, as far as it is read here.
     pub fn debug_text(&self) -> String {
         // Writing to a string cannot fail.

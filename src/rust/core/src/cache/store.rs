@@ -1,0 +1,246 @@
+//! Entries on disk: one file for each, in one folder. Many processes use it at once, without locks: files come and go
+//! as a whole. When a file was last used is its time of modification, which only ever grows from use to use.
+
+use super::file;
+use super::key::Key;
+use crate::error::{Error, Kind, Result};
+use crate::identity;
+use crate::serialized::{self, Header};
+use std::fs::{self, File, FileTimes};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+/// The time of the last use of any entry is that of this file: the clock may go backwards, the order of uses may not.
+const LAST_USE: &str = "last-use";
+const EXTENSION: &str = "pjrtx";
+
+/// A draft that is this old, or this far in the future, is nobody's any more.
+const ABANDONED: Duration = Duration::from_secs(3600);
+
+/// Most bytes of an entry that are read for a list.
+const HEADER_MAX: u64 = 1 << 20;
+
+#[derive(Debug)]
+pub(crate) struct Store {
+    root: PathBuf,
+    max_bytes: u64,
+    /// Bytes written since the entries were last counted; more than any share of the limit before that.
+    uncounted: AtomicU64,
+}
+
+/// An entry as a file.
+#[derive(Debug, Clone)]
+struct Stored {
+    path: PathBuf,
+    bytes: u64,
+    used: SystemTime,
+}
+
+/// An entry as a list shows it.
+#[derive(Debug)]
+pub struct Entry {
+    /// The key in hexadecimal digits.
+    pub key: String,
+    pub bytes: u64,
+    pub used: SystemTime,
+    /// What the file says of itself; none where it cannot be read.
+    pub header: Option<Header>,
+}
+
+/// What was removed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Removed {
+    pub entries: u64,
+    pub bytes: u64,
+}
+
+impl Store {
+    pub fn new(root: &Path, max_bytes: u64) -> Store {
+        Store { root: root.into(), max_bytes, uncounted: AtomicU64::new(u64::MAX) }
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub fn max_bytes(&self) -> u64 {
+        self.max_bytes
+    }
+
+    /// An entry's content, if there is one; it becomes the last used.
+    pub fn get(&self, key: &Key) -> io::Result<Option<Vec<u8>>> {
+        let mut file = match file::open(&self.path(key)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            opened => opened?,
+        };
+        let mut content = Vec::new();
+        file.read_to_end(&mut content)?;
+        // One that cannot be marked goes earlier than it should.
+        let _ = self.touch(&file);
+        Ok(Some(content))
+    }
+
+    /// Writes an entry, and removes those that were not used for the longest time if there is too much of them. One that
+    /// exceeds the limit by itself is not written.
+    pub fn put(&self, key: &Key, content: &[u8]) -> io::Result<Removed> {
+        let bytes = content.len() as u64;
+        if bytes > self.max_bytes {
+            return Ok(Removed::default());
+        }
+        file::create_folder(&self.root)?;
+        let path = self.path(key);
+        file::write(&path, content)?;
+        self.touch(&file::open(&path)?)?;
+        // Counting takes time, so that some may be too much for a while.
+        let slack = self.max_bytes / 16;
+        let uncounted = self.uncounted.load(Ordering::Relaxed).saturating_add(bytes);
+        self.uncounted.store(uncounted, Ordering::Relaxed);
+        if uncounted <= slack {
+            return Ok(Removed::default());
+        }
+        self.sweep();
+        let (removed, left) = shrink(self.stored(), self.max_bytes);
+        // As if written after the count, so that what there is may not grow beyond the limit.
+        self.uncounted.store((left + slack).saturating_sub(self.max_bytes), Ordering::Relaxed);
+        Ok(removed)
+    }
+
+    /// Removes an entry that is no good.
+    pub fn remove(&self, key: &Key) {
+        // Where that fails, it is found to be no good once more.
+        let _ = fs::remove_file(self.path(key));
+    }
+
+    /// The entries, the last used first.
+    pub fn list(&self) -> Vec<Entry> {
+        let mut all = self.stored();
+        all.sort_by_key(|stored| std::cmp::Reverse(stored.used));
+        let entry = |stored: Stored| Entry {
+            key: stored.path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+            bytes: stored.bytes,
+            used: stored.used,
+            header: header(&stored.path),
+        };
+        all.into_iter().map(entry).collect()
+    }
+
+    /// How many entries there are, and their bytes.
+    pub fn size(&self) -> (u64, u64) {
+        self.stored().iter().fold((0, 0), |(entries, bytes), stored| (entries + 1, bytes + stored.bytes))
+    }
+
+    /// Removes the entries that were not used for `max_age`, and then those used the longest ago until the others have no
+    /// more than `max_bytes`.
+    pub fn prune(&self, max_bytes: u64, max_age: Option<Duration>) -> Removed {
+        self.sweep();
+        let now = SystemTime::now();
+        let is_old =
+            |stored: &Stored| max_age.is_some_and(|max| now.duration_since(stored.used).is_ok_and(|age| age > max));
+        let (old, rest): (Vec<_>, Vec<_>) = self.stored().into_iter().partition(is_old);
+        let (old, _) = shrink(old, 0);
+        let (more, _) = shrink(rest, max_bytes);
+        Removed { entries: old.entries + more.entries, bytes: old.bytes + more.bytes }
+    }
+
+    /// Removes everything in the folder that is the cache's, and the folder when nothing else is left.
+    ///
+    /// # Errors
+    /// `Io` when entries are left.
+    pub fn clear(&self) -> Result<Removed> {
+        let removed = self.prune(0, None);
+        let own =
+            |name: &str| name == LAST_USE || name.starts_with(file::TEMPORARY) || name.starts_with(identity::PREFIX);
+        self.files().filter(|(name, _)| own(name)).for_each(|(_, path)| drop(fs::remove_file(path)));
+        // Fails when there is something else in it.
+        let _ = fs::remove_dir(&self.root);
+        match self.size().0 {
+            0 => Ok(removed),
+            left => Err(Error::new(
+                Kind::Io,
+                format!("{left} compiled program(s) cannot be removed from '{}'.", self.root.display()),
+            )
+            .hint("Make the folder writable, or remove it yourself.")),
+        }
+    }
+
+    fn path(&self, key: &Key) -> PathBuf {
+        self.root.join(format!("{key}.{EXTENSION}"))
+    }
+
+    /// Makes a file the last used of all.
+    fn touch(&self, file: &File) -> io::Result<()> {
+        let path = self.root.join(LAST_USE);
+        let last = match file::open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                file::write(&path, b"")?;
+                // The entries that are there may be of a time to come.
+                let latest = self.stored().iter().map(|stored| stored.used).max();
+                let last = file::open(&path)?;
+                if let Some(latest) = latest {
+                    last.set_times(FileTimes::new().set_modified(latest))?;
+                }
+                last
+            }
+            opened => opened?,
+        };
+        let next = last.metadata()?.modified()? + Duration::from_micros(1);
+        let times = FileTimes::new().set_modified(next.max(SystemTime::now()));
+        last.set_times(times)?;
+        file.set_times(times)
+    }
+
+    /// All files in the folder, by name.
+    fn files(&self) -> impl Iterator<Item = (String, PathBuf)> {
+        let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();
+        entries.map(|entry| (entry.file_name().to_string_lossy().into_owned(), entry.path()))
+    }
+
+    fn stored(&self) -> Vec<Stored> {
+        let is_entry = |path: &Path| path.extension().is_some_and(|extension| extension == EXTENSION);
+        let stored = |path: PathBuf| {
+            let metadata = fs::symlink_metadata(&path).ok().filter(fs::Metadata::is_file)?;
+            Some(Stored { bytes: metadata.len(), used: metadata.modified().ok()?, path })
+        };
+        self.files().map(|(_, path)| path).filter(|path| is_entry(path)).filter_map(stored).collect()
+    }
+
+    /// Removes what processes left that were killed while they wrote.
+    fn sweep(&self) {
+        for (_, path) in self.files().filter(|(name, _)| name.starts_with(file::TEMPORARY)) {
+            let Ok(written) = fs::symlink_metadata(&path).and_then(|metadata| metadata.modified()) else { continue };
+            let now = SystemTime::now();
+            let age = now.duration_since(written).or_else(|_| written.duration_since(now)).unwrap_or_default();
+            if age > ABANDONED {
+                let _ = fs::remove_file(path);
+            }
+        }
+    }
+}
+
+/// Removes those used the longest ago until the others have no more than `max_bytes`; also tells what they have.
+fn shrink(mut all: Vec<Stored>, max_bytes: u64) -> (Removed, u64) {
+    all.sort_by_key(|stored| stored.used);
+    let mut left: u64 = all.iter().map(|stored| stored.bytes).sum();
+    let mut removed = Removed::default();
+    for stored in all {
+        if left <= max_bytes {
+            break;
+        }
+        // Another process may have been faster; what cannot be removed stays.
+        if fs::remove_file(&stored.path).is_ok() {
+            removed.entries += 1;
+            removed.bytes += stored.bytes;
+        }
+        left -= stored.bytes;
+    }
+    (removed, left)
+}
+
+/// The header of an entry's file.
+fn header(path: &Path) -> Option<Header> {
+    let mut start = Vec::new();
+    file::open(path).ok()?.take(HEADER_MAX).read_to_end(&mut start).ok()?;
+    serialized::peek(&start)
+}
