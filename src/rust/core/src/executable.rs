@@ -54,6 +54,9 @@ pub(crate) struct Making {
     pub options: Vec<u8>,
     /// How long the compiler took, whenever that was.
     pub compile_time: Duration,
+    /// The serialized form that it was read from. XLA's CPU plugin cannot make it twice: what it has read it writes without
+    /// the machine code.
+    pub payload: Option<Box<[u8]>>,
 }
 
 /// Where an executable comes from.
@@ -162,7 +165,7 @@ impl Executable {
         } else {
             Placement::Fixed(devices.iter().map(Device::index).collect())
         };
-        let making = Making { origin: Origin::Compiled, options: serialized, compile_time };
+        let making = Making { origin: Origin::Compiled, options: serialized, compile_time, payload: None };
         Ok(Executable(Arc::new(Inner { loaded, placement, signature, pace, dispatch: options.dispatch, making })))
     }
 

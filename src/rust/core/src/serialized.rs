@@ -106,8 +106,11 @@ impl Executable {
         self.with_payload(|payload| contain(&header, payload))
     }
 
-    /// Has the plugin serialize the executable, and frees that when `read` is done with it.
+    /// Calls `read` with what the plugin makes of the executable to load it from.
     fn with_payload<T>(&self, read: impl FnOnce(&[u8]) -> T) -> Result<T> {
+        if let Some(payload) = &self.making().payload {
+            return Ok(read(payload));
+        }
         let told = self.describe()?;
         let api = self.client().plugin().api();
         let made = call!(api, PJRT_Executable_Serialize { executable: told.handle })
@@ -301,15 +304,15 @@ impl<'a> Serialized<'a> {
                 placement,
                 pace: Pace { runs_on_caller: header.runs_on_caller, is_long: header.is_long },
                 dispatch: target.dispatch,
-                making: Making { origin, options, compile_time: seconds(header.compile_seconds) },
+                making: Making {
+                    origin,
+                    options,
+                    compile_time: Duration::try_from_secs_f64(header.compile_seconds).unwrap_or_default(),
+                    payload: Some(self.payload.into()),
+                },
             },
         )
     }
-}
-
-/// A time that is one.
-pub(crate) fn seconds(seconds: f64) -> Duration {
-    Duration::try_from_secs_f64(seconds).unwrap_or_default()
 }
 
 #[cfg(test)]

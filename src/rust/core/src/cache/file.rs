@@ -16,7 +16,12 @@ pub fn create_folder(path: &Path) -> io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o755);
     builder.create(path)?;
-    check_owner(&fs::symlink_metadata(path)?)
+    check_folder(path)
+}
+
+/// An error unless only this user or the system may write to a folder.
+pub fn check_folder(path: &Path) -> io::Result<()> {
+    check_owner(&fs::metadata(path)?)
 }
 
 /// Opens a file to read it.

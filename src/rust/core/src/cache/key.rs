@@ -60,11 +60,17 @@ impl Key {
             threads: if is_cpu { client.settings().threads } else { 0 },
             all_devices: if is_cpu { 0 } else { client.all_devices().count() as u64 },
         };
-        Some(Key(digest::of(&[&parts.encode_length_delimited_to_vec(), program.code()])))
+        Some(digest::of(&[&parts.encode_length_delimited_to_vec(), program.code()]).into())
     }
 
     pub fn bytes(&self) -> &[u8] {
         &self.0
+    }
+}
+
+impl From<Digest> for Key {
+    fn from(digest: Digest) -> Key {
+        Key(digest)
     }
 }
 

@@ -265,3 +265,26 @@ fn is_alive(executable: &Executable) -> bool {
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hlo::{HloComputationProto, HloInstructionProto};
+
+    #[test]
+    fn programs_that_call_what_a_user_registers_are_not_kept() {
+        let module = |target: &str| {
+            let opcode = if target.is_empty() { "add" } else { "custom-call" };
+            let call =
+                HloInstructionProto { opcode: opcode.into(), custom_call_target: target.into(), ..Default::default() };
+            let computation = HloComputationProto { instructions: vec![call], ..Default::default() };
+            HloModuleProto { computations: vec![computation], ..Default::default() }
+        };
+        for target in ["", "TopK", "__onednn$matmul", "__cublas$gemm", "xla.sdy.FuncResultSharding"] {
+            assert!(calls_only_known_functions(&module(target)), "{target}");
+        }
+        for target in ["print_tensor", "my_kernel", "TopK2"] {
+            assert!(!calls_only_known_functions(&module(target)), "{target}");
+        }
+    }
+}

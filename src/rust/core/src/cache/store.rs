@@ -75,6 +75,7 @@ impl Store {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             opened => opened?,
         };
+        file::check_folder(&self.root)?;
         let mut content = Vec::new();
         file.read_to_end(&mut content)?;
         // One that cannot be marked goes earlier than it should.
@@ -93,7 +94,7 @@ impl Store {
         let path = self.path(key);
         file::write(&path, content)?;
         self.touch(&file::open(&path)?)?;
-        // Counting takes time, so that some may be too much for a while.
+        // Counting takes time, so that it is not done each time, and more than must is removed at once.
         let slack = self.max_bytes / 16;
         let uncounted = self.uncounted.load(Ordering::Relaxed).saturating_add(bytes);
         self.uncounted.store(uncounted, Ordering::Relaxed);
@@ -101,8 +102,10 @@ impl Store {
             return Ok(Removed::default());
         }
         self.sweep();
-        let (removed, left) = shrink(self.stored(), self.max_bytes);
-        // As if written after the count, so that what there is may not grow beyond the limit.
+        let all = self.stored();
+        let fits = total(&all) <= self.max_bytes;
+        let (removed, left) = shrink(all, if fits { self.max_bytes } else { self.max_bytes - slack });
+        // What is near the limit is counted again before it can exceed it.
         self.uncounted.store((left + slack).saturating_sub(self.max_bytes), Ordering::Relaxed);
         Ok(removed)
     }
@@ -128,7 +131,8 @@ impl Store {
 
     /// How many entries there are, and their bytes.
     pub fn size(&self) -> (u64, u64) {
-        self.stored().iter().fold((0, 0), |(entries, bytes), stored| (entries + 1, bytes + stored.bytes))
+        let all = self.stored();
+        (all.len() as u64, total(&all))
     }
 
     /// Removes the entries that were not used for `max_age`, and then those used the longest ago until the others have no
@@ -219,10 +223,14 @@ impl Store {
     }
 }
 
+fn total(all: &[Stored]) -> u64 {
+    all.iter().map(|stored| stored.bytes).sum()
+}
+
 /// Removes those used the longest ago until the others have no more than `max_bytes`; also tells what they have.
 fn shrink(mut all: Vec<Stored>, max_bytes: u64) -> (Removed, u64) {
     all.sort_by_key(|stored| stored.used);
-    let mut left: u64 = all.iter().map(|stored| stored.bytes).sum();
+    let mut left = total(&all);
     let mut removed = Removed::default();
     for stored in all {
         if left <= max_bytes {
@@ -243,4 +251,159 @@ fn header(path: &Path) -> Option<Header> {
     let mut start = Vec::new();
     file::open(path).ok()?.take(HEADER_MAX).read_to_end(&mut start).ok()?;
     serialized::peek(&start)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::digest;
+
+    /// A folder that is removed in the end.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Folder {
+            Folder(std::env::temp_dir().join(format!("pjrt-store-{name}-{}", std::process::id())))
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn key(i: u8) -> Key {
+        Key::from(digest::of(&[&[i]]))
+    }
+
+    /// Entries of 100 bytes each.
+    fn fill(store: &Store, n: u8) {
+        for i in 0..n {
+            assert_eq!(store.put(&key(i), &[0; 100]).unwrap(), Removed::default());
+        }
+    }
+
+    fn there(store: &Store) -> Vec<u8> {
+        let names: Vec<_> = store.list().into_iter().map(|entry| entry.key).collect();
+        (0..=9).filter(|&i| names.contains(&key(i).to_string())).collect()
+    }
+
+    fn age(path: &Path, time: SystemTime) {
+        File::open(path).unwrap().set_times(FileTimes::new().set_modified(time)).unwrap();
+    }
+
+    #[test]
+    fn what_was_put_there_is_found() {
+        let folder = Folder::new("found");
+        let store = Store::new(&folder.0, 1000);
+        assert_eq!(store.get(&key(1)).unwrap(), None);
+        store.put(&key(1), b"one").unwrap();
+        assert_eq!(store.get(&key(1)).unwrap().unwrap(), b"one");
+        assert_eq!(store.size(), (1, 3));
+        store.remove(&key(1));
+        assert_eq!(store.get(&key(1)).unwrap(), None);
+        store.put(&key(2), b"two").unwrap();
+        assert_eq!(store.clear().unwrap(), Removed { entries: 1, bytes: 3 });
+        assert!(!folder.0.exists());
+    }
+
+    #[test]
+    fn those_used_the_longest_ago_go_first() {
+        let folder = Folder::new("order");
+        let store = Store::new(&folder.0, 320);
+        fill(&store, 3);
+        store.get(&key(0)).unwrap();
+        assert_eq!(store.put(&key(3), &[0; 100]).unwrap(), Removed { entries: 1, bytes: 100 });
+        assert_eq!(there(&store), [0, 2, 3]);
+        assert_eq!(store.put(&key(4), &[0; 150]).unwrap().entries, 2);
+        assert_eq!(there(&store), [3, 4]);
+        store.put(&key(5), &[0; 321]).unwrap();
+        assert_eq!(there(&store), [3, 4], "what exceeds the limit by itself is not kept");
+    }
+
+    #[test]
+    fn the_limit_holds_over_many_small_entries_and_for_another_store_on_the_same_folder() {
+        let folder = Folder::new("limit");
+        let (first, second) = (Store::new(&folder.0, 1000), Store::new(&folder.0, 1000));
+        for i in 0..=255 {
+            let store = if i % 3 == 0 { &second } else { &first };
+            store.put(&key(i), &[0; 20]).unwrap();
+            assert!(store.size().1 <= 1000 + 1000 / 16, "{i}");
+        }
+        let one = Store::new(&folder.0, 500);
+        for i in 0..=255 {
+            one.put(&key(i), &[0; 20]).unwrap();
+            assert!(one.size().1 <= 500, "{i}");
+        }
+    }
+
+    #[test]
+    fn the_order_of_uses_holds_when_the_clock_goes_backwards() {
+        let folder = Folder::new("clock");
+        let store = Store::new(&folder.0, 320);
+        fill(&store, 3);
+        // As if all of it had happened in a year to come.
+        let future = SystemTime::now() + Duration::from_secs(400 * 86_400);
+        (0..3).for_each(|i| age(&store.path(&key(i)), future + Duration::from_secs(u64::from(i))));
+        age(&folder.0.join(LAST_USE), future + Duration::from_secs(2));
+        store.get(&key(0)).unwrap();
+        store.put(&key(3), &[0; 100]).unwrap();
+        assert_eq!(there(&store), [0, 2, 3]);
+        // The same without the note of the last use.
+        fs::remove_file(folder.0.join(LAST_USE)).unwrap();
+        store.get(&key(2)).unwrap();
+        store.put(&key(4), &[0; 100]).unwrap();
+        assert_eq!(there(&store), [2, 3, 4]);
+    }
+
+    #[test]
+    fn pruning_goes_by_age_and_size() {
+        let folder = Folder::new("prune");
+        let store = Store::new(&folder.0, 1000);
+        fill(&store, 4);
+        age(&store.path(&key(2)), SystemTime::now() - Duration::from_secs(1000));
+        assert_eq!(store.prune(1000, Some(Duration::from_secs(2000))), Removed::default());
+        assert_eq!(store.prune(1000, Some(Duration::from_secs(500))), Removed { entries: 1, bytes: 100 });
+        assert_eq!(there(&store), [0, 1, 3]);
+        assert_eq!(store.prune(150, None), Removed { entries: 2, bytes: 200 });
+        assert_eq!(there(&store), [3]);
+    }
+
+    #[test]
+    fn what_killed_processes_left_is_swept_up() {
+        let folder = Folder::new("sweep");
+        let store = Store::new(&folder.0, 1000);
+        store.put(&key(0), b"x").unwrap();
+        let (old, new) = (folder.0.join(".tmp-1-0-0"), folder.0.join(".tmp-2-0-0"));
+        for path in [&old, &new] {
+            fs::write(path, b"half").unwrap();
+        }
+        age(&old, SystemTime::now() - Duration::from_secs(2 * 3600));
+        store.prune(1000, None);
+        assert!(!old.exists() && new.exists());
+        assert_eq!(store.size().0, 1, "a draft is no entry");
+        store.clear().unwrap();
+        assert!(!folder.0.exists());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_others_could_have_written_is_not_used() {
+        use std::os::unix::fs::{symlink, PermissionsExt};
+        let folder = Folder::new("others");
+        let store = Store::new(&folder.0, 1000);
+        store.put(&key(0), b"x").unwrap();
+        let mode = |path: &Path, mode| fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+        mode(&store.path(&key(0)), 0o666);
+        assert_eq!(store.get(&key(0)).unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+        mode(&store.path(&key(0)), 0o644);
+        symlink(store.path(&key(0)), store.path(&key(1))).unwrap();
+        assert!(store.get(&key(1)).is_err());
+        mode(&folder.0, 0o777);
+        assert!(store.put(&key(2), b"y").is_err());
+        assert!(store.get(&key(0)).is_err());
+        mode(&folder.0, 0o755);
+        assert_eq!(store.get(&key(0)).unwrap().unwrap(), b"x");
+    }
 }
