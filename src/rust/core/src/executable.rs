@@ -36,9 +36,7 @@ struct Inner {
 }
 
 /// What a serialized executable tells of itself, so that the plugin need not be asked for its module.
-pub(crate) struct Restored<'a> {
-    /// As much of the module as tells what it takes, gives and aliases.
-    pub interface: &'a HloModuleProto,
+pub(crate) struct Restored {
     pub names: Vec<String>,
     pub placement: Placement,
     pub pace: Pace,
@@ -54,6 +52,10 @@ pub(crate) struct Making {
     pub options: Vec<u8>,
     /// How long the compiler took, whenever that was.
     pub compile_time: Duration,
+    /// As much of the compiled module as tells what it takes, gives and aliases.
+    pub interface: HloModuleProto,
+    /// Every function that it calls by name comes with the plugin.
+    pub is_self_contained: bool,
     /// The serialized form that it was read from. XLA's CPU plugin cannot make it twice: what it has read it writes without
     /// the machine code.
     pub payload: Option<Box<[u8]>>,
@@ -165,19 +167,22 @@ impl Executable {
         } else {
             Placement::Fixed(devices.iter().map(Device::index).collect())
         };
-        let making = Making { origin: Origin::Compiled, options: serialized, compile_time, payload: None };
+        let making = Making {
+            origin: Origin::Compiled,
+            options: serialized,
+            compile_time,
+            interface: module.interface(),
+            is_self_contained: module.calls_only_known_functions(),
+            payload: None,
+        };
         Ok(Executable(Arc::new(Inner { loaded, placement, signature, pace, dispatch: options.dispatch, making })))
     }
 
     /// Takes ownership of an executable that a plugin has read from its serialized form.
-    pub(crate) fn restore(
-        client: &Client,
-        handle: *mut PJRT_LoadedExecutable,
-        as_was: Restored<'_>,
-    ) -> Result<Executable> {
+    pub(crate) fn restore(client: &Client, handle: *mut PJRT_LoadedExecutable, as_was: Restored) -> Result<Executable> {
         let loaded = Loaded::new(client, handle);
-        let Restored { interface, names, placement, pace, dispatch, making } = as_was;
-        let signature = Description::new(client, loaded.handle)?.signature(interface, names)?;
+        let Restored { names, placement, pace, dispatch, making } = as_was;
+        let signature = Description::new(client, loaded.handle)?.signature(&making.interface, names)?;
         Ok(Executable(Arc::new(Inner { loaded, placement, signature, pace, dispatch, making })))
     }
 

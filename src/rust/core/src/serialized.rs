@@ -80,13 +80,12 @@ impl Executable {
     /// Code 12 (unimplemented) or `UnsupportedCall` when the plugin cannot do it; `Io` when the plugin's file cannot be
     /// read; `Forked`, `ClientClosed`.
     pub fn serialize(&self, kept: Option<&Path>) -> Result<Vec<u8>> {
-        let told = self.describe()?;
-        let module = told.optimized_module()?;
-        self.serialize_as(&[], &module, kept)
+        self.serialize_as(&[], kept)
     }
 
     /// The same under a key of the cache.
-    pub(crate) fn serialize_as(&self, key: &[u8], module: &HloModuleProto, kept: Option<&Path>) -> Result<Vec<u8>> {
+    pub(crate) fn serialize_as(&self, key: &[u8], kept: Option<&Path>) -> Result<Vec<u8>> {
+        self.client().handle()?;
         let Some(device) = self.client().devices().nth(self.first_device()) else {
             fail!(Internal, "The executable has no device.");
         };
@@ -96,7 +95,7 @@ impl Executable {
             options: making.options.clone(),
             name: signature.name.clone(),
             input_names: signature.inputs.iter().map(|input| input.name.clone()).collect(),
-            interface: module.interface(),
+            interface: making.interface.clone(),
             runs_on_caller: self.pace().runs_on_caller,
             is_long: self.pace().is_long,
             compile_seconds: making.compile_time.as_secs_f64(),
@@ -299,7 +298,6 @@ impl<'a> Serialized<'a> {
             client,
             loaded.loaded_executable,
             Restored {
-                interface: &header.interface,
                 names: header.input_names.clone(),
                 placement,
                 pace: Pace { runs_on_caller: header.runs_on_caller, is_long: header.is_long },
@@ -308,6 +306,8 @@ impl<'a> Serialized<'a> {
                     origin,
                     options,
                     compile_time: Duration::try_from_secs_f64(header.compile_seconds).unwrap_or_default(),
+                    interface: header.interface.clone(),
+                    is_self_contained: true,
                     payload: Some(self.payload.into()),
                 },
             },

@@ -7,7 +7,6 @@ use crate::environment::Environment;
 use crate::error::{Error, Kind, Result};
 use crate::executable::{Executable, Origin, WeakExecutable};
 use crate::execute::Dispatch;
-use crate::hlo::HloModuleProto;
 use crate::options::CompileOptions;
 use crate::program::Program;
 use crate::serialized::{Serialized, Target};
@@ -188,11 +187,10 @@ impl Cache {
     }
 
     fn try_save(&self, key: &Key, executable: &Executable) -> Result<Removed> {
-        let module = executable.optimized_module()?;
-        if !calls_only_known_functions(&module) {
+        if !executable.making().is_self_contained {
             return Ok(Removed::default());
         }
-        let content = executable.serialize_as(key.bytes(), &module, Some(self.root()))?;
+        let content = executable.serialize_as(key.bytes(), Some(self.root()))?;
         self.store.put(key, &content).map_err(|error| Error::new(Kind::Io, error.to_string()))
     }
 }
@@ -205,16 +203,6 @@ fn load(content: &[u8], key: &Key, target: &Target<'_>) -> Result<Executable> {
         fail!(SerializedMismatch, "It is of another program.");
     }
     serialized.hand_over(target, target.devices, Origin::Cache)
-}
-
-/// Whether every function that the program calls by name comes with the plugin: others may not be there in the session that
-/// loads it.
-fn calls_only_known_functions(module: &HloModuleProto) -> bool {
-    const PREFIXES: [&str; 2] = ["__", "xla."];
-    const NAMES: [&str; 5] = ["MoveToDevice", "MoveToHost", "Sharding", "TopK", "annotate_device_placement"];
-    let instructions = module.computations.iter().flat_map(|computation| &computation.instructions);
-    let is_known = |name: &str| NAMES.contains(&name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix));
-    instructions.filter(|i| i.opcode == "custom-call").all(|call| is_known(&call.custom_call_target))
 }
 
 impl Session {
@@ -264,27 +252,4 @@ fn is_alive(executable: &Executable) -> bool {
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::hlo::{HloComputationProto, HloInstructionProto};
-
-    #[test]
-    fn programs_that_call_what_a_user_registers_are_not_kept() {
-        let module = |target: &str| {
-            let opcode = if target.is_empty() { "add" } else { "custom-call" };
-            let call =
-                HloInstructionProto { opcode: opcode.into(), custom_call_target: target.into(), ..Default::default() };
-            let computation = HloComputationProto { instructions: vec![call], ..Default::default() };
-            HloModuleProto { computations: vec![computation], ..Default::default() }
-        };
-        for target in ["", "TopK", "__onednn$matmul", "__cublas$gemm", "xla.sdy.FuncResultSharding"] {
-            assert!(calls_only_known_functions(&module(target)), "{target}");
-        }
-        for target in ["print_tensor", "my_kernel", "TopK2"] {
-            assert!(!calls_only_known_functions(&module(target)), "{target}");
-        }
-    }
 }
