@@ -6,12 +6,37 @@ use extendr_api::prelude::*;
 use extendr_ffi::{Rf_install, VECTOR_ELT};
 use pjrt_core::execute::Dispatch;
 use pjrt_core::options::CompileOptions;
-use pjrt_core::{Device, Executable};
+use pjrt_core::{Compiling, Device};
 
 /// Compiles a program for a list of devices; for those that the options assign, of the default device's client, when it
-/// is empty.
+/// is empty. Waits on R's thread, which looks whether the user interrupts, while another compiles.
 #[extendr]
 fn executable_compile(program: Robj, options: Robj, devices: Robj, default: Robj) -> Outcome<Robj> {
+    let (options, devices) = arguments(&options, &devices, &default)?;
+    Ok(handle::object(Compiling::start(&devices, program::get(&program)?, &options)?.wait()?))
+}
+
+/// The same without waiting.
+#[extendr]
+fn compiling_start(program: Robj, options: Robj, devices: Robj, default: Robj) -> Outcome<Robj> {
+    let (options, devices) = arguments(&options, &devices, &default)?;
+    Ok(handle::object(Compiling::enqueue(&devices, program::get(&program)?, &options)?))
+}
+
+/// Whether a compile has ended.
+#[extendr]
+fn compiling_is_ready(compiling: Robj) -> Outcome<Robj> {
+    Ok(get(&compiling)?.is_ready()?.into())
+}
+
+/// Waits for an executable.
+#[extendr]
+fn compiling_value(compiling: Robj) -> Outcome<Robj> {
+    Ok(handle::object(get(&compiling)?.wait()?))
+}
+
+/// Options and devices as the compiler takes them.
+fn arguments(options: &Robj, devices: &Robj, default: &Robj) -> Outcome<(CompileOptions, Vec<Device>)> {
     let options = CompileOptions { dispatch: dispatch_option()?, ..options::get(unsafe { options.get() })? };
     let devices = unsafe { devices.get() };
     let named =
@@ -21,7 +46,11 @@ fn executable_compile(program: Robj, options: Robj, devices: Robj, default: Robj
         let default: &Device = handle::get(unsafe { default.get() }, "device")?;
         devices = options.assigned_devices(default.client())?;
     }
-    Ok(handle::object(Executable::compile(&devices, program::get(&program)?, &options)?))
+    Ok((options, devices))
+}
+
+fn get(compiling: &Robj) -> Outcome<&Compiling> {
+    handle::get(unsafe { compiling.get() }, "promise")
 }
 
 /// How programs compiled now are launched: `options(pjrt.dispatch = )`. Not looked up at each launch, since R searches all
@@ -40,4 +69,7 @@ fn dispatch_option() -> Outcome<Dispatch> {
 extendr_module! {
     mod compile;
     fn executable_compile;
+    fn compiling_start;
+    fn compiling_is_ready;
+    fn compiling_value;
 }
