@@ -31,7 +31,8 @@ pjrt_compile <- function(program, compile_options = new_compile_options(), devic
 #' Compile programs while R works on
 #'
 #' `pjrt_compile_async()` starts a compile on another thread and returns at once; `value()` waits for the executable. As many
-#' programs are compiled at once as there are processors, the others after them, in order.
+#' programs are compiled at once as there are processors, the others after them, in order; a [pjrt_compile()] never has to wait for
+#' these.
 #'
 #' Ctrl-C ends a wait, not the compile: a later `value()` still gives the executable. When the promise is dropped, so is what
 #' the compiler makes. The end of the session waits for the compiles that run, for at most 10 seconds.
@@ -63,6 +64,7 @@ pjrt_compile_async <- function(program, compile_options = new_compile_options(),
 value.PJRTExecutablePromise <- function(x, ...) {
   if (is.null(x$executable)) {
     x$executable <- call_native(ffi_compiling_value, x$data)
+    x$data <- NULL
   }
   x$executable
 }
@@ -80,8 +82,11 @@ is_ready.PJRTExecutablePromise <- function(x, ...) {
 
 #' @export
 format.PJRTExecutablePromise <- function(x, ...) {
-  status <- if (!is_ready(x)) "compiling" else if (inherits(try(value(x), silent = TRUE), "try-error")) "failed" else "ready"
-  sprintf("<PJRTExecutablePromise: %s>", status)
+  outcome <- function() tryCatch({
+    value(x)
+    "ready"
+  }, pjrt_error = function(e) "failed")
+  sprintf("<PJRTExecutablePromise: %s>", if (is_ready(x)) outcome() else "compiling")
 }
 
 #' @export

@@ -64,7 +64,7 @@ impl Compiling {
     /// Whether the compile has ended, successfully or not. Does not block.
     ///
     /// # Errors
-    /// `Forked` in a child of the process that started it.
+    /// `Forked` in a child of the process that started it, `ClientClosed` at the end of the process.
     pub fn is_ready(&self) -> Result<bool> {
         self.client.handle()?;
         Ok(self.result.ended.is_raised())
