@@ -2,6 +2,7 @@
 
 use crate::api::{call, text, Value};
 use crate::cache::key::Settings;
+use crate::compiling;
 use crate::cuda;
 use crate::device::{AllFacts, Device, Facts};
 use crate::error::{Error, Kind, Result};
@@ -55,7 +56,7 @@ static OPEN: Mutex<Vec<Client>> = Mutex::new(Vec::new());
 /// The largest device count a CPU client is asked for; the plugin answers more with no device at all.
 const MAX_CPU_DEVICES: i64 = 4096;
 
-/// How long the end of the process waits for programs that were launched and not begun.
+/// How long the end of the process waits for compiles, and for programs that were launched and not begun.
 const LAST_WAIT: Duration = Duration::from_secs(10);
 
 /// XLA's name of the platform.
@@ -310,8 +311,11 @@ pub fn all() -> Vec<Client> {
 /// begins to exit: static objects that a plugin makes late are torn down before any handler of ours runs.
 pub fn close_all() {
     let clients = std::mem::take(&mut *OPEN.lock().unwrap_or_else(PoisonError::into_inner));
-    for client in &clients {
-        client.close();
+    // In a fork there are no threads to wait for.
+    if clients.iter().any(Client::is_usable) && !compiling::finish(LAST_WAIT) {
+        process::skip_exit_handlers();
+    } else {
+        clients.iter().for_each(Client::close);
     }
     // What still refers to these clients is never used again.
     std::mem::forget(clients);

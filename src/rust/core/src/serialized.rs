@@ -5,6 +5,7 @@
 //! all other bytes (32), header (a protocol buffer), payload (the plugin's own bytes, up to the end).
 
 use crate::api::{bytes, call};
+use crate::cache::file;
 use crate::client::Client;
 use crate::description::Pace;
 use crate::device::Device;
@@ -16,6 +17,8 @@ use crate::execute::Dispatch;
 use crate::hlo::HloModuleProto;
 use crate::options::{CompileOptions, UsedOptions};
 use prost::Message;
+use std::fs;
+use std::io;
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -130,6 +133,26 @@ impl Executable {
             Placement::Portable => 0,
         }
     }
+}
+
+/// Writes a container to a file, which is there as a whole or not at all.
+///
+/// # Errors
+/// `Io`.
+pub fn write(path: &Path, container: &[u8]) -> Result<()> {
+    file::write(path, container).map_err(|error| io_error("write", path, &error))
+}
+
+/// Reads a file.
+///
+/// # Errors
+/// `Io`.
+pub fn read(path: &Path) -> Result<Vec<u8>> {
+    fs::read(path).map_err(|error| io_error("read", path, &error))
+}
+
+fn io_error(verb: &str, path: &Path, error: &io::Error) -> Error {
+    Error::new(Kind::Io, format!("Cannot {verb} '{}': {error}.", path.display()))
 }
 
 fn contain(header: &Header, payload: &[u8]) -> Vec<u8> {
