@@ -144,7 +144,9 @@ print.summary.PJRTLoadedExecutable <- function(x, ...) {
   cat("Name:        ", x$name, "\n", sep = "")
   cat("Devices:     ", toString(vapply(x$devices, as.character, "")), "\n", sep = "")
   cat("Parts:       ", x$num_replicas, " replica(s), ", x$num_partitions, " partition(s)\n", sep = "")
-  cat("Origin:      ", origin_line(x$origin), "\n", sep = "")
+  if (x$origin$origin != "compiled") {
+    cat("Origin:      ", origin_line(x$origin), "\n", sep = "")
+  }
   cat("Fingerprint: ", if (is.na(x$fingerprint)) "not told by this plugin" else x$fingerprint, "\n", sep = "")
   print_figures("Cost", x$cost[c("flops", "transcendentals", "bytes accessed")], format_count)
   print_figures("Memory", memory_figures(x$memory), format_bytes)

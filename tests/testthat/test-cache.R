@@ -28,8 +28,11 @@ times_program <- function(n) {
 }", as.integer(n))
 }
 
-# As long as nothing holds an executable, the next compile does not find it in memory.
-forget <- function() invisible(gc())
+# Executables that nobody holds are gone afterwards: R looks at weak references in one collection, and frees in the next.
+forget <- function() {
+  gc()
+  invisible(gc())
+}
 
 test_that("a program is the same executable as long as it is there", {
   local_cache()
@@ -56,7 +59,7 @@ test_that("an executable that only its promise holds is shared", {
 test_that("another session loads what one has compiled", {
   dir <- local_cache()
   child <- function() {
-    expect_clean(run_child({
+    expect_clean(run_child(quote({
       add <- compile("func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
         %0 = stablehlo.add %x, %x : tensor<2xf32>
         return %0 : tensor<2xf32>
@@ -65,7 +68,7 @@ test_that("another session loads what one has compiled", {
       cat(as_array(pjrt_execute(add, pjrt_buffer(c(1, 2)))), "\n")
       info <- pjrt_cache_info()
       cat(info$hits, info$misses, info$errors, info$saved_seconds > 0, "\n")
-    }))$out
+    })))$out
   }
   expect_identical(child(), c("<PJRTLoadedExecutable>", "2 4 ", "0 1 0 FALSE "))
   second <- child()
@@ -152,6 +155,7 @@ test_that("no flipped byte of an entry crashes, or gives a wrong program", {
       times <- compile(.(times_program(6)))
       stopifnot(identical(as_array(pjrt_execute(times, pjrt_buffer(c(1, 2)))), array(c(6, 12))))
       rm(times)
+      gc()
       gc()
     }
     info <- pjrt_cache_info()
@@ -280,7 +284,8 @@ test_that("a folder that cannot be used fails no compile, and PJRT_DEBUG has it 
   expect_identical(as_array(pjrt_execute(times, pjrt_buffer(c(1, 2)))), array(c(17, 34)))
   .Call(getFromNamespace("ffi_cache_messages", "pjrt"))
   withr::local_envvar(PJRT_DEBUG = "1")
-  expect_message(compile(times_program(18)), "pjrt: cache: cannot keep", fixed = TRUE)
+  messages <- testthat::capture_messages(compile(times_program(18)))
+  expect_match(messages, "pjrt: cache: cannot keep", fixed = TRUE, all = FALSE)
   expect_identical(pjrt_cache_info()$entries, 0)
 })
 
@@ -317,4 +322,25 @@ test_that("the cache shows itself", {
   expect_match(report, "from disk")
   withr::local_envvar(PJRT_CACHE = "0")
   expect_match(capture.output(print(pjrt_cache_info()))[[3L]], "off", fixed = TRUE)
+})
+
+test_that("a plugin whose file was replaced is not taken for the new one", {
+  skip_if_not(Sys.info()[["sysname"]] == "Linux")
+  dir <- local_cache()
+  plugin <- withr::local_tempfile(fileext = ".so")
+  file.copy(real_plugin(), plugin)
+  child <- run_child(bquote({
+    pjrt_client("cpu")
+    copy <- paste0(.(plugin), ".new")
+    file.copy(.(plugin), copy)
+    invisible(file.rename(copy, .(plugin)))
+    times <- compile(.(times_program(22)))
+    cat(as_array(pjrt_execute(times, pjrt_buffer(c(1, 2)))), "\n")
+    info <- pjrt_cache_info()
+    cat(info$entries, info$misses, info$errors, "\n")
+    cat(sub("\n", " ", conditionMessage(tryCatch(pjrt_serialize(times), error = identity))), "\n")
+  }), c(PJRT_PLUGIN_PATH_CPU = plugin))
+  expect_clean(child)
+  expect_identical(child$out[1:2], c("22 44 ", "0 0 1 "))
+  expect_match(child$out[[3L]], "was replaced while this session uses it.*Restart R")
 })

@@ -82,7 +82,7 @@ fn cache_clear(settings: Robj) -> Outcome<Robj> {
 #[extendr]
 fn cache_prune(settings: Robj, max_age: f64) -> Outcome<Robj> {
     let max_age = Duration::try_from_secs_f64(max_age).ok();
-    Ok(removed(get(&settings)?.map_or_else(Removed::default, |cache| cache.prune(None, max_age))))
+    Ok(removed(get(&settings)?.map_or_else(Removed::default, |cache| cache.prune(max_age))))
 }
 
 /// What went wrong since the last time, a line each.

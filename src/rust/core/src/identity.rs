@@ -26,7 +26,7 @@ pub(crate) fn of_plugin(plugin: &Plugin, kept: Option<&Path>) -> Result<String> 
     if let Some((_, hash)) = known.iter().find(|(other, _)| other == path) {
         return Ok(hash.clone());
     }
-    if !is_mapped(path) {
+    if is_replaced(path) {
         return Err(failure(path, "it was replaced while this session uses it").hint("Restart R to use the new one."));
     }
     let hash = of_file(path, kept)?;
@@ -80,18 +80,18 @@ fn name(path: &Path) -> &[u8] {
     path.as_os_str().as_encoded_bytes()
 }
 
-/// Whether the file at `path` is the one that this process has loaded from there: the system marks those that are gone.
+/// Whether another file is at `path` now than the one that this process has loaded from there: the system marks those that
+/// are gone.
 #[cfg(target_os = "linux")]
-fn is_mapped(path: &Path) -> bool {
-    let Ok(maps) = fs::read("/proc/self/maps") else { return true };
-    // The path is the last of six columns. Special characters in it are escaped: then it cannot be told.
-    let ends = |line: &[u8]| line.strip_suffix(name(path)).is_some_and(|rest| rest.ends_with(b" "));
-    name(path).iter().any(|&byte| byte == b'\n' || byte == b'\\') || maps.split(|&byte| byte == b'\n').any(ends)
+fn is_replaced(path: &Path) -> bool {
+    let gone = [name(path), b" (deleted)"].concat();
+    let maps = fs::read("/proc/self/maps").unwrap_or_default();
+    maps.split(|&byte| byte == b'\n').any(|line| line.ends_with(&gone))
 }
 
 #[cfg(not(target_os = "linux"))]
-fn is_mapped(_: &Path) -> bool {
-    true
+fn is_replaced(_: &Path) -> bool {
+    false
 }
 
 fn failure(path: &Path, why: &str) -> Error {

@@ -223,6 +223,7 @@ impl<'a> Serialized<'a> {
     /// `SerializedMismatch` when it was made for another plugin, processor or kind of device; `InvalidInput` for options and
     /// devices that do not fit it; the plugin's own.
     pub fn load(&self, target: &Target<'_>, kept: Option<&Path>) -> Result<Executable> {
+        target.client.handle()?;
         let devices = self.devices(target)?;
         for device in &devices {
             device.check_addressable()?;

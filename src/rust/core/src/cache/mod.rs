@@ -4,7 +4,7 @@
 use crate::client::Client;
 use crate::device::Device;
 use crate::environment::Environment;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Kind, Result, UNIMPLEMENTED};
 use crate::executable::{Executable, Origin, WeakExecutable};
 use crate::execute::Dispatch;
 use crate::options::CompileOptions;
@@ -102,10 +102,10 @@ impl Cache {
         self.store.list()
     }
 
-    /// Removes entries, see [`Cache::size`]: those unused for `max_age`, then those used the longest ago until the others have
-    /// no more than `max_bytes`, which is the cache's limit by default.
-    pub fn prune(&self, max_bytes: Option<u64>, max_age: Option<Duration>) -> Removed {
-        self.store.prune(max_bytes.unwrap_or(self.max_bytes()), max_age)
+    /// Removes the entries that were not used for `max_age`, and then those used the longest ago until the others have no
+    /// more than the cache's limit.
+    pub fn prune(&self, max_age: Option<Duration>) -> Removed {
+        self.store.prune(max_age)
     }
 
     /// Removes all of it; executables that somebody has stay as they are, but are not given out once more.
@@ -122,6 +122,7 @@ impl Cache {
         // What a compiler would refuse must not be looked up.
         options.check()?;
         options.check_devices(devices)?;
+        devices.iter().try_for_each(Device::check_addressable)?;
         let client = devices[0].client();
         if key::is_dumped(client, options) {
             return afresh();
@@ -182,6 +183,8 @@ impl Cache {
     fn save(&self, key: &Key, executable: &Executable) {
         match self.try_save(key, executable) {
             Ok(removed) => self.session.count(|counts| counts.evictions += removed.entries),
+            // The plugin cannot save programs, which is nobody's fault.
+            Err(error) if error.code() == Some(UNIMPLEMENTED) || error.kind() == Kind::UnsupportedCall => {}
             Err(error) => self.session.complain(&format!("cannot keep {key}: {}", error.message())),
         }
     }

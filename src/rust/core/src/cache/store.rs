@@ -93,7 +93,7 @@ impl Store {
         file::create_folder(&self.root)?;
         let path = self.path(key);
         file::write(&path, content)?;
-        self.touch(&file::open(&path)?)?;
+        let _ = self.touch(&file::open(&path)?);
         // Counting takes time, so that it is not done each time, and more than must is removed at once.
         let slack = self.max_bytes / 16;
         let uncounted = self.uncounted.load(Ordering::Relaxed).saturating_add(bytes);
@@ -135,16 +135,15 @@ impl Store {
         (all.len() as u64, total(&all))
     }
 
-    /// Removes the entries that were not used for `max_age`, and then those used the longest ago until the others have no
-    /// more than `max_bytes`.
-    pub fn prune(&self, max_bytes: u64, max_age: Option<Duration>) -> Removed {
+    /// Removes the entries that were not used for `max_age`, and then those used the longest ago until the others fit.
+    pub fn prune(&self, max_age: Option<Duration>) -> Removed {
         self.sweep();
         let now = SystemTime::now();
         let is_old =
             |stored: &Stored| max_age.is_some_and(|max| now.duration_since(stored.used).is_ok_and(|age| age > max));
         let (old, rest): (Vec<_>, Vec<_>) = self.stored().into_iter().partition(is_old);
         let (old, _) = shrink(old, 0);
-        let (more, _) = shrink(rest, max_bytes);
+        let (more, _) = shrink(rest, self.max_bytes);
         Removed { entries: old.entries + more.entries, bytes: old.bytes + more.bytes }
     }
 
@@ -153,7 +152,7 @@ impl Store {
     /// # Errors
     /// `Io` when entries are left.
     pub fn clear(&self) -> Result<Removed> {
-        let removed = self.prune(0, None);
+        let (removed, _) = shrink(self.stored(), 0);
         let own =
             |name: &str| name == LAST_USE || name.starts_with(file::TEMPORARY) || name.starts_with(identity::PREFIX);
         self.files().filter(|(name, _)| own(name)).for_each(|(_, path)| drop(fs::remove_file(path)));
@@ -363,10 +362,10 @@ mod tests {
         let store = Store::new(&folder.0, 1000);
         fill(&store, 4);
         age(&store.path(&key(2)), SystemTime::now() - Duration::from_secs(1000));
-        assert_eq!(store.prune(1000, Some(Duration::from_secs(2000))), Removed::default());
-        assert_eq!(store.prune(1000, Some(Duration::from_secs(500))), Removed { entries: 1, bytes: 100 });
+        assert_eq!(store.prune(Some(Duration::from_secs(2000))), Removed::default());
+        assert_eq!(store.prune(Some(Duration::from_secs(500))), Removed { entries: 1, bytes: 100 });
         assert_eq!(there(&store), [0, 1, 3]);
-        assert_eq!(store.prune(150, None), Removed { entries: 2, bytes: 200 });
+        assert_eq!(Store::new(&folder.0, 150).prune(None), Removed { entries: 2, bytes: 200 });
         assert_eq!(there(&store), [3]);
     }
 
@@ -380,7 +379,7 @@ mod tests {
             fs::write(path, b"half").unwrap();
         }
         age(&old, SystemTime::now() - Duration::from_secs(2 * 3600));
-        store.prune(1000, None);
+        store.prune(None);
         assert!(!old.exists() && new.exists());
         assert_eq!(store.size().0, 1, "a draft is no entry");
         store.clear().unwrap();
