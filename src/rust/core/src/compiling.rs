@@ -2,7 +2,7 @@
 //!
 //! Each thread takes one program after the other, and ends when no more are waiting.
 
-use crate::cache::{self, Cache};
+use crate::cache::{self, Cache, Found};
 use crate::client::Client;
 use crate::device::Device;
 use crate::error::{Error, Kind, Result};
@@ -27,7 +27,8 @@ pub struct Compiling {
 }
 
 impl Compiling {
-    /// Compiles a program as [`cache::compile`] does, on another thread and at once: for a caller who waits.
+    /// Compiles a program as [`cache::compile`] does, on another thread and at once: for a caller who waits, and for whom the
+    /// cache is asked before.
     ///
     /// # Errors
     /// `InvalidInput` for options that make no sense and devices that do not fit them, `Forked` and `ClientClosed` for such
@@ -38,7 +39,24 @@ impl Compiling {
         program: &Program,
         options: &CompileOptions,
     ) -> Result<Compiling> {
-        Self::submit(cache, devices, program, options, usize::MAX)
+        let client = usable_client(devices, options)?;
+        let mut place = None;
+        if let Some(cache) = cache {
+            match cache.find(devices, program, options)? {
+                Found::Executable(executable) => return Ok(Compiling::done(client, executable)),
+                Found::Nothing(found) => place = found,
+            }
+        }
+        let (cache, devices) = (cache.cloned(), devices.to_vec());
+        let (program, options) = (program.clone(), options.clone());
+        let compile = move || {
+            let executable = Executable::compile(&devices, &program, &options)?;
+            Ok(match cache {
+                Some(cache) => cache.keep(place, executable),
+                None => executable,
+            })
+        };
+        Self::submit(client, Box::new(compile), usize::MAX)
     }
 
     /// The same for a caller who goes on: not more programs are compiled at once than there are processors, the others
@@ -52,31 +70,26 @@ impl Compiling {
         program: &Program,
         options: &CompileOptions,
     ) -> Result<Compiling> {
-        Self::submit(cache, devices, program, options, processors())
+        let client = usable_client(devices, options)?;
+        let (cache, devices) = (cache.cloned(), devices.to_vec());
+        let (program, options) = (program.clone(), options.clone());
+        let compile = move || cache::compile(cache.as_ref(), &devices, &program, &options);
+        Self::submit(client, Box::new(compile), processors())
     }
 
-    fn submit(
-        cache: Option<&Cache>,
-        devices: &[Device],
-        program: &Program,
-        options: &CompileOptions,
-        most: usize,
-    ) -> Result<Compiling> {
-        options.check()?;
-        options.check_devices(devices)?;
-        let client = devices[0].client().clone();
-        // In a fork the queue may be locked for ever.
-        client.handle()?;
+    fn submit(client: Client, compile: Compile, most: usize) -> Result<Compiling> {
         let result = Arc::<Pending>::default();
-        let job = Job {
-            cache: cache.cloned(),
-            devices: devices.to_vec(),
-            program: program.clone(),
-            options: options.clone(),
-            result: result.clone(),
-        };
-        Queue::lock().add(job, most)?;
+        Queue::lock().add(Job { compile: Some(compile), result: result.clone() }, most)?;
         Ok(Compiling { client, result })
+    }
+
+    /// One that has ended already.
+    fn done(client: Client, executable: Executable) -> Compiling {
+        let result = Arc::<Pending>::default();
+        // The first to set it.
+        let _ = result.outcome.set(Ok(executable));
+        result.ended.raise();
+        Compiling { client, result }
     }
 
     /// Whether the compile has ended, successfully or not. Does not block.
@@ -106,23 +119,33 @@ struct Pending {
     outcome: OnceLock<Result<Executable>>,
 }
 
+/// What a thread is to do.
+type Compile = Box<dyn FnOnce() -> Result<Executable> + Send>;
+
 /// A program to compile.
 struct Job {
-    cache: Option<Cache>,
-    devices: Vec<Device>,
-    program: Program,
-    options: CompileOptions,
+    compile: Option<Compile>,
     result: Arc<Pending>,
 }
 
 impl Job {
-    fn run(self) {
-        let compile = || cache::compile(self.cache.as_ref(), &self.devices, &self.program, &self.options);
+    fn run(mut self) {
+        let Some(compile) = self.compile.take() else { return };
         // Whatever happens, somebody may wait for it.
         let outcome = catch_unwind(AssertUnwindSafe(compile)).unwrap_or_else(|_| Err(cut_short()));
         // Run once, so this is the first outcome.
         let _ = self.result.outcome.set(outcome);
     }
+}
+
+/// The client to compile with, once options and devices make sense.
+fn usable_client(devices: &[Device], options: &CompileOptions) -> Result<Client> {
+    options.check()?;
+    options.check_devices(devices)?;
+    let client = devices[0].client().clone();
+    // In a fork the queue may be locked for ever.
+    client.handle()?;
+    Ok(client)
 }
 
 impl Drop for Job {

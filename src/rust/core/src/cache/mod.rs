@@ -56,7 +56,7 @@ pub struct Counts {
 
 /// What makes an executable one that may be given out once more.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Place {
+pub(crate) struct Place {
     key: Key,
     client: u64,
     dispatch: Dispatch,
@@ -72,10 +72,19 @@ pub fn compile(
     program: &Program,
     options: &CompileOptions,
 ) -> Result<Executable> {
-    match cache {
-        Some(cache) => cache.compile(devices, program, options),
-        None => Executable::compile(devices, program, options),
+    let compiled = || Executable::compile(devices, program, options);
+    let Some(cache) = cache else { return compiled() };
+    match cache.find(devices, program, options)? {
+        Found::Executable(executable) => Ok(executable),
+        Found::Nothing(place) => Ok(cache.keep(place, compiled()?)),
     }
+}
+
+/// What a cache has of a program.
+pub(crate) enum Found {
+    Executable(Executable),
+    /// Where the program belongs once it is compiled; one that is not to be kept has no place.
+    Nothing(Option<Place>),
 }
 
 impl Cache {
@@ -117,29 +126,37 @@ impl Cache {
         self.store.clear()
     }
 
-    fn compile(&self, devices: &[Device], program: &Program, options: &CompileOptions) -> Result<Executable> {
-        let afresh = || Executable::compile(devices, program, options);
-        // What a compiler would refuse must not be looked up.
+    /// Looks for a program.
+    ///
+    /// # Errors
+    /// Those of [`Executable::compile`] about options and devices.
+    pub(crate) fn find(&self, devices: &[Device], program: &Program, options: &CompileOptions) -> Result<Found> {
         options.check()?;
         options.check_devices(devices)?;
         devices.iter().try_for_each(Device::check_addressable)?;
         let client = devices[0].client();
+        client.handle()?;
         if key::is_dumped(client, options) {
-            return afresh();
+            return Ok(Found::Nothing(None));
         }
-        let Some(key) = self.key(devices, program, options) else { return afresh() };
+        let Some(key) = self.key(devices, program, options) else { return Ok(Found::Nothing(None)) };
         let place = Place { key, client: client.id(), dispatch: options.dispatch };
         if let Some(executable) = self.session.find(&place) {
             self.session.count(|counts| counts.shared += 1);
-            return Ok(executable);
+            return Ok(Found::Executable(executable));
         }
-        if let Some(executable) = self.load(&key, devices, options) {
-            return Ok(self.session.share(place, executable));
-        }
-        let executable = afresh()?;
+        Ok(match self.load(&key, devices, options) {
+            Some(executable) => Found::Executable(self.session.share(place, executable)),
+            None => Found::Nothing(Some(place)),
+        })
+    }
+
+    /// Keeps a program that was not there; gives the one of another thread that was faster.
+    pub(crate) fn keep(&self, place: Option<Place>, executable: Executable) -> Executable {
+        let Some(place) = place else { return executable };
         self.session.count(|counts| counts.misses += 1);
-        self.save(&key, &executable);
-        Ok(self.session.share(place, executable))
+        self.save(&place.key, &executable);
+        self.session.share(place, executable)
     }
 
     fn key(&self, devices: &[Device], program: &Program, options: &CompileOptions) -> Option<Key> {
