@@ -178,16 +178,18 @@ test_that("options and flags that matter change the key, and others do not", {
   for (options in all) {
     expect_identical(counted(compile(times_program(7), options)), counts(hits = 1))
   }
-  child <- function(flags) {
+  child <- function(...) {
     expect_clean(run_child(bquote({
       compile(.(times_program(7)))
       info <- pjrt_cache_info()
       cat(info$hits, info$misses, "\n")
-    }), c(XLA_FLAGS = flags)))$out
+    }), c(...)))$out
   }
-  expect_identical(child(""), "1 0 ")
-  expect_identical(child("--xla_cpu_enable_fast_math=true"), "0 1 ")
-  expect_identical(child("--xla_cpu_enable_fast_math=true"), "1 0 ")
+  expect_identical(child(XLA_FLAGS = ""), "1 0 ")
+  expect_identical(child(XLA_FLAGS = "--xla_cpu_enable_fast_math=true"), "0 1 ")
+  expect_identical(child(XLA_FLAGS = "  --xla_cpu_enable_fast_math=true "), "1 0 ")
+  expect_identical(child(PJRT_CPU_THREADS = "77"), "0 1 ")
+  expect_identical(child(PJRT_CPU_THREADS = "77"), "1 0 ")
 })
 
 test_that("the limit holds, and those go that were not used for the longest time", {
