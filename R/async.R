@@ -6,7 +6,7 @@
 #'
 #' Ctrl-C ends the wait, not the work; everything can be used afterwards.
 #'
-#' @param x A `PJRTBuffer`; for `is_ready()` also a `PJRTArrayPromise`.
+#' @param x A `PJRTBuffer`, or a promise of [as_array_async()] (for `is_ready()`) or [pjrt_compile_async()].
 #' @param ... For methods.
 #' @return `await()`: `x`, invisibly. `is_ready()`: `TRUE` or `FALSE`, at once.
 #' @section Errors:
@@ -43,7 +43,8 @@ is_ready.PJRTBuffer <- function(x, ...) {
 #' `as_array_async()` starts the transfer to R and returns at once; `value()` waits for it and gives the array. The
 #' promise holds what the buffer held when it was made, even when the buffer is donated or dropped meanwhile.
 #'
-#' @param x A `PJRTBuffer` for `as_array_async()`, a `PJRTArrayPromise` for `value()`.
+#' @param x A `PJRTBuffer` for `as_array_async()`, a `PJRTArrayPromise` for `value()`, which also takes promises of
+#'   [pjrt_compile_async()].
 #' @param int64 As for [as_array()].
 #' @param ... For methods.
 #' @return `as_array_async()`: a `PJRTArrayPromise`. `value()`: what [as_array()] would have given; the same object on
@@ -117,12 +118,12 @@ print.PJRTArrayPromise <- function(x, ...) {
 
 #' @export
 await.default <- function(x, ...) {
-  abort_class(x, "PJRTBuffer")
+  abort_class(x, c("PJRTBuffer", "PJRTExecutablePromise"))
 }
 
 #' @export
 is_ready.default <- function(x, ...) {
-  abort_class(x, c("PJRTBuffer", "PJRTArrayPromise"))
+  abort_class(x, c("PJRTBuffer", "PJRTArrayPromise", "PJRTExecutablePromise"))
 }
 
 #' @export
@@ -132,5 +133,5 @@ as_array_async.default <- function(x, ...) {
 
 #' @export
 value.default <- function(x, ...) {
-  abort_class(x, "PJRTArrayPromise")
+  abort_class(x, c("PJRTArrayPromise", "PJRTExecutablePromise"))
 }

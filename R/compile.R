@@ -1,5 +1,11 @@
 #' Compile a program
 #'
+#' R waits for the compiler, which cannot be stopped: Ctrl-C ends the wait only. The compiler then goes on until it is done,
+#' what it makes is dropped, and everything can be used meanwhile. [pjrt_compile_async()] does not wait.
+#'
+#' A program that was compiled before, in this session or another, is not compiled once more: see [pjrt_cache]. As long as this
+#' session has its executable, that very object is returned.
+#'
 #' @param program A `PJRTProgram`.
 #' @param compile_options Options of the compiler, made by [pjrt_compile_options()]; the default suits programs for one
 #'   device.
@@ -13,7 +19,7 @@
 #' error code. `pjrt_error_program_version` when the program does not compile, and is a portable one in a version of StableHLO
 #' that the plugin does not claim to read: see [plugin_stablehlo_versions()]. `pjrt_error_invalid_input` for devices that do not
 #' fit the options.
-#' @seealso [pjrt_compile_options()]
+#' @seealso [pjrt_compile_options()], [pjrt_cache], [pjrt_save_executable()], and [pjrt_compile_async()] to compile several programs at once
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' program <- pjrt_program(path = system.file("programs", "add-2x2.mlir", package = "pjrt"))
 #' add <- pjrt_compile(program)
@@ -22,6 +28,78 @@
 #' try(pjrt_compile(pjrt_program("func.func @main() { nonsense }")))
 #' @export
 pjrt_compile <- function(program, compile_options = new_compile_options(), device = NULL, devices = NULL) {
+  start_compile(ffi_executable_compile, program, compile_options, device, devices)
+}
+
+#' Compile programs while R works on
+#'
+#' `pjrt_compile_async()` starts a compile on another thread and returns at once; `value()` waits for the executable. As many
+#' programs are compiled at once as there are processors, the others after them, in order; a [pjrt_compile()] never has to wait for
+#' these.
+#'
+#' Ctrl-C ends a wait, not the compile: a later `value()` still gives the executable. When the promise is dropped, so is what
+#' the compiler makes. The end of the session waits for the compiles that run, for at most 10 seconds.
+#'
+#' @inheritParams pjrt_compile
+#' @return A `PJRTExecutablePromise`. `value()` gives the `PJRTLoadedExecutable` that [pjrt_compile()] would have given, the same
+#'   object on every call. `await()` waits for it and returns the promise, invisibly. `is_ready()` tells whether the compiler is
+#'   done, whatever came of it.
+#' @section Errors:
+#' What the compiler says is raised by `value()` and `await()`, on every call, as [pjrt_compile()] would have raised it. What is
+#' wrong with the arguments is raised at once.
+#' @seealso [pjrt_compile()]
+#' @examplesIf pjrt::plugins_downloaded("cpu")
+#' paths <- system.file("programs", c("add-2x2.mlir", "square.mlir"), package = "pjrt")
+#' promises <- lapply(paths, function(path) pjrt_compile_async(pjrt_program(path = path)))
+#' is_ready(promises[[1]])
+#' lapply(promises, value)
+#' promises[[1]]
+#' @export
+pjrt_compile_async <- function(program, compile_options = new_compile_options(), device = NULL, devices = NULL) {
+  promise <- new.env(parent = emptyenv())
+  promise$data <- start_compile(ffi_compiling_start, program, compile_options, device, devices)
+  promise$executable <- NULL
+  class(promise) <- "PJRTExecutablePromise"
+  promise
+}
+
+#' @export
+value.PJRTExecutablePromise <- function(x, ...) {
+  if (is.null(x$executable)) {
+    x$executable <- call_native(ffi_compiling_value, x$data)
+    x$data <- NULL
+  }
+  x$executable
+}
+
+#' @export
+await.PJRTExecutablePromise <- function(x, ...) {
+  value(x)
+  invisible(x)
+}
+
+#' @export
+is_ready.PJRTExecutablePromise <- function(x, ...) {
+  !is.null(x$executable) || call_native(ffi_compiling_is_ready, x$data)
+}
+
+#' @export
+format.PJRTExecutablePromise <- function(x, ...) {
+  outcome <- function() tryCatch({
+    value(x)
+    "ready"
+  }, pjrt_error = function(e) "failed")
+  sprintf("<PJRTExecutablePromise: %s>", if (is_ready(x)) outcome() else "compiling")
+}
+
+#' @export
+print.PJRTExecutablePromise <- function(x, ...) {
+  cat(format(x), "\n", sep = "")
+  invisible(x)
+}
+
+# Checks what there is to compile, for which devices, and has it done.
+start_compile <- function(symbol, program, compile_options, device, devices) {
   if (!inherits(program, "PJRTProgram")) {
     abort_input("`program` must be a `PJRTProgram`; make one with pjrt_program().")
   }
@@ -39,7 +117,9 @@ pjrt_compile <- function(program, compile_options = new_compile_options(), devic
     )
   }
   first <- if (is.null(chosen)) as_pjrt_device(NULL)
-  call_native(ffi_executable_compile, program, compile_options, as.list(chosen), first)
+  made <- call_native(symbol, program, compile_options, as.list(chosen), first, cache_settings())
+  tell_cache_messages()
+  made
 }
 
 # The devices that an argument names: a device, a list of devices or names, or a character vector of names.

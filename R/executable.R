@@ -30,9 +30,10 @@
 #'   is, or a raw vector, for other tools: it cannot be compiled once more. [inspect_hlo()] shows it next to the program
 #'   before that.
 #' * `format()`: the program's signature in a line.
-#' * `summary()`: a list with everything: `name`, `inputs`, `outputs`, `num_replicas`, `num_partitions`, `devices`,
-#'   `fingerprint`, `cost`, `memory` and `code_size`, the bytes of machine code. What the plugin does not tell is `NA`
-#'   or `NULL`.
+#' * `summary()`: a list with everything: `name`, `inputs`, `outputs`, `num_replicas`, `num_partitions`, `origin`,
+#'   `devices`, `fingerprint`, `cost`, `memory` and `code_size`, the bytes of machine code. `origin` tells whether it was
+#'   `"compiled"` now, or came from the `"cache"` or was `"saved"`, and how long the compiler took. What the plugin does
+#'   not tell is `NA` or `NULL`.
 #' @section Errors:
 #' `pjrt_error_unimplemented` or `pjrt_error_unsupported_call` for what is not supported by the plugin.
 #' @seealso [device()] and [devices()] for where it runs, [inspect_hlo()]
@@ -107,6 +108,11 @@ format.PJRTLoadedExecutable <- function(x, ...) {
 #' @export
 print.PJRTLoadedExecutable <- function(x, ...) {
   cat("<PJRTLoadedExecutable>\n")
+  made <- tryCatch(call_native(ffi_executable_origin, x), pjrt_error_invalid_pointer = function(e) NULL)
+  # what is compiled now prints as it always has
+  if (!is.null(made) && made$origin != "compiled") {
+    cat("  ", origin_line(made), "\n", sep = "")
+  }
   invisible(x)
 }
 
@@ -121,6 +127,7 @@ summary.PJRTLoadedExecutable <- function(object, ...) {
       outputs = as_table(described$outputs),
       num_replicas = described$num_replicas,
       num_partitions = described$num_partitions,
+      origin = call_native(ffi_executable_origin, object),
       devices = devices(object),
       fingerprint = if_supported(executable_fingerprint(object), NA_character_),
       cost = if_supported(executable_cost(object), NULL),
@@ -137,6 +144,9 @@ print.summary.PJRTLoadedExecutable <- function(x, ...) {
   cat("Name:        ", x$name, "\n", sep = "")
   cat("Devices:     ", toString(vapply(x$devices, as.character, "")), "\n", sep = "")
   cat("Parts:       ", x$num_replicas, " replica(s), ", x$num_partitions, " partition(s)\n", sep = "")
+  if (x$origin$origin != "compiled") {
+    cat("Origin:      ", origin_line(x$origin), "\n", sep = "")
+  }
   cat("Fingerprint: ", if (is.na(x$fingerprint)) "not told by this plugin" else x$fingerprint, "\n", sep = "")
   print_figures("Cost", x$cost[c("flops", "transcendentals", "bytes accessed")], format_count)
   print_figures("Memory", memory_figures(x$memory), format_bytes)
@@ -156,6 +166,12 @@ signature_line <- function(described) {
     result <- paste0("(", result, ")")
   }
   sprintf("%s(%s) -> %s", described$name, toString(some_of(inputs)), result)
+}
+
+# Where an executable comes from, in words.
+origin_line <- function(made) {
+  words <- c(compiled = "compiled", cache = "from the cache, compiled", saved = "loaded, compiled")
+  sprintf("%s in %s s", words[[made$origin]], format(made$compile_seconds, digits = 2L))
 }
 
 # `f32[2x2]` for each row.

@@ -16,6 +16,8 @@
 #'   and others fail. See [install_pjrt()].
 #' * `PJRT_PLUGIN_URL_<PLATFORM>`: what to fetch as the plugin; `PJRT_INDEX_URL`: the Python package index to fetch from. For
 #'   these, proxies and certificates see [install_pjrt()], too.
+#' * `PJRT_CACHE`: `0` keeps no compiled programs; `PJRT_CACHE_MAX_SIZE`: how much of them is kept on disk, such as `2GiB`.
+#'   See [pjrt_cache].
 #' * `PJRT_DEBUG`: when not empty, messages tell what is loaded and created.
 #' * `XLA_FLAGS`: options of XLA itself, read when the first client is created; see [pjrt_client()].
 #'   [pjrt_compile_options()] sets options for a single program.
@@ -30,6 +32,8 @@
 #'   It counts when a program is compiled. [pjrt_execute_sharded()] always uses other threads for several devices.
 #' * `pjrt.staging_max`: bytes of host memory that are kept for the next large array, 256 MB when unset; see
 #'   [pjrt_memory_stats()].
+#' * `pjrt.cache`, `pjrt.cache_max_size`: as the variables `PJRT_CACHE` and `PJRT_CACHE_MAX_SIZE`, which they win over; see
+#'   [pjrt_cache].
 #' * `pjrt.index_url`: the Python package index to fetch plugins from, before all others that [install_pjrt()] knows.
 #' * `pjrt.manifest`: a file of your own in place of the package's list of the plugins that can be fetched, for instance with
 #'   the versions and SHA-256 that your site has approved. It must say all: nothing is added from the package's list,

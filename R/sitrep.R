@@ -99,14 +99,14 @@ option_facts <- function() {
   vapply(all, function(value) hide_secrets(strsplit(readable(toString(value)), " ", fixed = TRUE)[[1L]]), "")
 }
 
-# The cache's folder, and how much each platform takes in it.
+# The cache's folder, how much each platform takes in it, and the programs that are kept.
 cache_facts <- function() {
   folder <- cache_dir()
   platforms <- list.files(folder, no.. = TRUE)
   size <- function(platform) {
     sum(file.size(list.files(file.path(folder, platform), recursive = TRUE, all.files = TRUE, full.names = TRUE)), na.rm = TRUE)
   }
-  list(folder = folder, size = vapply(platforms, size, 0))
+  list(folder = folder, size = vapply(setdiff(platforms, "executables"), size, 0), programs = pjrt_cache_info())
 }
 
 index_facts <- function() {
@@ -130,7 +130,11 @@ format.PJRTSitrep <- function(x, ...) {
     report_part("Environment variables", x$variables, labelled),
     report_part("Options", x$options, labelled, optional = TRUE),
     report_part("Cache", x$cache, function(cache) {
-      labelled(c(folder = cache$folder, structure(format_size(cache$size), names = names(cache$size))))
+      programs <- cache$programs
+      labelled(c(
+        folder = cache$folder, structure(format_size(cache$size), names = names(cache$size)),
+        programs = paste0(if (!programs$enabled) "off; ", disk_line(programs)), `this session` = session_line(programs)
+      ))
     }),
     report_part("Python package index", x$index, function(index) sprintf("%s (%s)", index[["url"]], index[["origin"]]))
   )

@@ -24,6 +24,15 @@ add_program <- function(type, x = "") {
 
 donates <- " {tf.aliasing_output = 0 : i32}"
 
+# A chain of so many operations on four numbers, each on the two results before it; 10,000 take the compiler about a second.
+chain_program <- function(operations) {
+  n <- seq_len(operations)
+  sprintf("func.func @main(%%0: tensor<4xf32>) -> tensor<4xf32> {\n%s\nreturn %%%d : tensor<4xf32>\n}", paste0(
+    "%", n, " = stablehlo.", rep_len(c("add", "multiply"), operations), " %", n - 1L, ", %", pmax(n - 2L, 0L),
+    " : tensor<4xf32>", collapse = "\n"
+  ), operations)
+}
+
 # x + 1 without any rounding that would matter, in a loop of `steps`, which the plugin runs on the thread that launches
 # it. Never ends when `steps` is Inf.
 loop_program <- function(steps, x = "") {

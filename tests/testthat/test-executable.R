@@ -145,7 +145,7 @@ test_that("summary has all there is to tell", {
   executable <- donating_step(device = "cpu:1")
   all <- summary(executable)
   expect_identical(names(all), c(
-    "name", "inputs", "outputs", "num_replicas", "num_partitions", "devices", "fingerprint", "cost", "memory",
+    "name", "inputs", "outputs", "num_replicas", "num_partitions", "origin", "devices", "fingerprint", "cost", "memory",
     "code_size"
   ))
   expect_identical(all$name, "main")

@@ -1,32 +1,66 @@
 //! Compiling.
 
 use crate::conditions::{refuse, Outcome};
-use crate::{handle, options, program, sexp};
+use crate::{cache, executable, handle, options, program, sexp};
 use extendr_api::prelude::*;
 use extendr_ffi::{Rf_install, VECTOR_ELT};
 use pjrt_core::execute::Dispatch;
 use pjrt_core::options::CompileOptions;
-use pjrt_core::{Device, Executable};
+use pjrt_core::{Compiling, Device};
 
 /// Compiles a program for a list of devices; for those that the options assign, of the default device's client, when it
-/// is empty.
+/// is empty. Waits on R's thread, which looks whether the user interrupts, while another compiles.
 #[extendr]
-fn executable_compile(program: Robj, options: Robj, devices: Robj, default: Robj) -> Outcome<Robj> {
+fn executable_compile(program: Robj, options: Robj, devices: Robj, default: Robj, cache: Robj) -> Outcome<Robj> {
+    let (options, devices) = arguments(&options, &devices, &default)?;
+    let cache = cache::get(&cache)?;
+    Ok(executable::object(Compiling::start(cache.as_ref(), &devices, program::get(&program)?, &options)?.wait()?))
+}
+
+/// The same without waiting.
+#[extendr]
+fn compiling_start(program: Robj, options: Robj, devices: Robj, default: Robj, cache: Robj) -> Outcome<Robj> {
+    let (options, devices) = arguments(&options, &devices, &default)?;
+    let cache = cache::get(&cache)?;
+    Ok(handle::object(Compiling::enqueue(cache.as_ref(), &devices, program::get(&program)?, &options)?))
+}
+
+/// Whether a compile has ended.
+#[extendr]
+fn compiling_is_ready(compiling: Robj) -> Outcome<Robj> {
+    Ok(get(&compiling)?.is_ready()?.into())
+}
+
+/// Waits for an executable.
+#[extendr]
+fn compiling_value(compiling: Robj) -> Outcome<Robj> {
+    Ok(executable::object(get(&compiling)?.wait()?))
+}
+
+/// Options and devices as the compiler takes them.
+fn arguments(options: &Robj, devices: &Robj, default: &Robj) -> Outcome<(CompileOptions, Vec<Device>)> {
     let options = CompileOptions { dispatch: dispatch_option()?, ..options::get(unsafe { options.get() })? };
-    let devices = unsafe { devices.get() };
-    let named =
-        (0..sexp::len(devices)).map(|i| handle::get(unsafe { VECTOR_ELT(devices, i as _) }, "devices").cloned());
-    let mut devices = named.collect::<Outcome<Vec<Device>>>()?;
+    let mut devices = device_list(devices)?;
     if devices.is_empty() {
         let default: &Device = handle::get(unsafe { default.get() }, "device")?;
         devices = options.assigned_devices(default.client())?;
     }
-    Ok(handle::object(Executable::compile(&devices, program::get(&program)?, &options)?))
+    Ok((options, devices))
+}
+
+/// The devices in an R list.
+pub fn device_list(devices: &Robj) -> Outcome<Vec<Device>> {
+    let devices = unsafe { devices.get() };
+    (0..sexp::len(devices)).map(|i| handle::get(unsafe { VECTOR_ELT(devices, i as _) }, "devices").cloned()).collect()
+}
+
+fn get(compiling: &Robj) -> Outcome<&Compiling> {
+    handle::get(unsafe { compiling.get() }, "promise")
 }
 
 /// How programs compiled now are launched: `options(pjrt.dispatch = )`. Not looked up at each launch, since R searches all
 /// of its options for it.
-fn dispatch_option() -> Outcome<Dispatch> {
+pub fn dispatch_option() -> Outcome<Dispatch> {
     let option = unsafe { sexp::Rf_GetOption1(Rf_install(c"pjrt.dispatch".as_ptr())) };
     match sexp::string(option) {
         None if sexp::is_nil(option) => Ok(Dispatch::Auto),
@@ -40,4 +74,7 @@ fn dispatch_option() -> Outcome<Dispatch> {
 extendr_module! {
     mod compile;
     fn executable_compile;
+    fn compiling_start;
+    fn compiling_is_ready;
+    fn compiling_value;
 }

@@ -1,11 +1,44 @@
 //! What an executable says of itself.
 
 use crate::conditions::{refuse, Outcome};
+use crate::sexp::Protected;
 use crate::{device, handle, sexp};
 use extendr_api::prelude::*;
-use extendr_ffi::{SET_VECTOR_ELT, SEXPTYPE, VECTOR_ELT};
-use pjrt_core::executable::Placement;
+use extendr_ffi::{R_PreserveObject, R_ReleaseObject, Rboolean, SET_VECTOR_ELT, SEXP, SEXPTYPE, VECTOR_ELT};
+use pjrt_core::executable::{Origin, Placement, WeakExecutable};
 use pjrt_core::{Executable, Spec, Value};
+use std::cell::RefCell;
+
+thread_local! {
+    /// The R objects of executables that R still has, as weak references.
+    static OBJECTS: RefCell<Vec<(WeakExecutable, SEXP)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The one R object of an executable, for as long as R has it.
+pub fn object(executable: Executable) -> Robj {
+    let found = OBJECTS.with_borrow_mut(|objects| {
+        let key = |reference: SEXP| unsafe { sexp::R_WeakRefKey(reference) };
+        objects.retain(|&(_, reference)| {
+            let is_there = !sexp::is_nil(key(reference));
+            if !is_there {
+                unsafe { R_ReleaseObject(reference) };
+            }
+            is_there
+        });
+        let weak = executable.downgrade();
+        objects.iter().find(|(other, _)| *other == weak).map(|&(_, reference)| key(reference))
+    });
+    if let Some(object) = found {
+        return unsafe { Robj::from_sexp(object) };
+    }
+    let made = Protected::new(handle::wrap(executable));
+    let reference = unsafe { sexp::R_MakeWeakRef(made.sexp(), sexp::nil(), sexp::nil(), Rboolean::FALSE) };
+    unsafe { R_PreserveObject(reference) };
+    if let Ok(executable) = handle::get::<Executable>(made.sexp(), "executable") {
+        OBJECTS.with_borrow_mut(|objects| objects.push((executable.downgrade(), reference)));
+    }
+    unsafe { Robj::from_sexp(made.sexp()) }
+}
 
 /// Name, inputs and outputs, numbers of replicas and partitions. Inputs and outputs are counted from 1.
 #[extendr]
@@ -39,6 +72,18 @@ fn executable_describe(executable: Robj) -> Outcome<Robj> {
         )
     )
     .into())
+}
+
+/// Where it comes from, and the seconds that the compiler took for it.
+#[extendr]
+fn executable_origin(executable: Robj) -> Outcome<Robj> {
+    let executable = get(&executable)?;
+    let origin = match executable.origin() {
+        Origin::Compiled => "compiled",
+        Origin::Cache => "cache",
+        Origin::Saved => "saved",
+    };
+    Ok(list!(origin = origin, compile_seconds = executable.compile_time().as_secs_f64()).into())
 }
 
 /// What a run costs by the compiler's reckoning, as named numbers.
@@ -123,7 +168,7 @@ fn executable_aliases(executable: Robj) -> Outcome<Robj> {
     Ok(aliases.iter().map(|alias| alias.map_or(Rint::na(), |i| Rint::from(i as i32))).collect::<Integers>().into())
 }
 
-fn get(executable: &Robj) -> Outcome<&Executable> {
+pub fn get(executable: &Robj) -> Outcome<&Executable> {
     handle::get(unsafe { executable.get() }, "executable")
 }
 
@@ -170,6 +215,7 @@ extendr_module! {
     fn executable_describe;
     fn executable_device;
     fn executable_devices;
+    fn executable_origin;
     fn executable_costs;
     fn executable_memory_stats;
     fn executable_fingerprint;

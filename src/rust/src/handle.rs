@@ -10,7 +10,7 @@ use crate::sexp::{self, Allocator, Protected};
 use extendr_api::Robj;
 use extendr_ffi::*;
 use pjrt_core::execute::ExecuteOptions;
-use pjrt_core::{Buffer, Client, Device, Error, Executable, Kind, Memory, Plugin, Program};
+use pjrt_core::{Buffer, Client, Compiling, Device, Error, Executable, Kind, Memory, Plugin, Program};
 use std::cell::RefCell;
 use std::ffi::{c_void, CStr};
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -55,6 +55,7 @@ owned! {
     Executable => c"PJRTLoadedExecutable",
     ExecuteOptions => c"PJRTExecuteOptions",
     Promise => c"PJRTTransfer",
+    Compiling => c"PJRTCompiling",
 }
 
 /// What an external pointer points to; `None` between the making of the R objects and the filling of the handle.

@@ -15,6 +15,7 @@ mod handle;
 
 mod r#async;
 mod buffer;
+mod cache;
 mod client;
 mod compile;
 mod cuda;
@@ -35,6 +36,7 @@ mod print;
 mod program;
 mod progress;
 mod quick;
+mod serialize;
 mod sharded;
 mod sitrep;
 mod strings;
@@ -43,6 +45,7 @@ mod transfer;
 
 extendr_module! {
     mod pjrt;
+    use cache;
     use client;
     use compile;
     use cuda;
@@ -58,6 +61,7 @@ extendr_module! {
     use plugin;
     use print;
     use program;
+    use serialize;
     use sitrep;
     use topology;
 }

@@ -32,7 +32,9 @@ extern "C" {
     pub fn REAL_RO(x: SEXP) -> *const f64;
     pub fn R_CheckUserInterrupt();
     pub fn R_gc();
+    pub fn R_MakeWeakRef(key: SEXP, value: SEXP, finalizer: SEXP, on_exit: Rboolean) -> SEXP;
     pub fn R_ToplevelExec(body: unsafe extern "C" fn(*mut c_void), data: *mut c_void) -> Rboolean;
+    pub fn R_WeakRefKey(reference: SEXP) -> SEXP;
     pub fn Rf_allocVector3(kind: SEXPTYPE, len: R_xlen_t, allocator: *mut Allocator) -> SEXP;
     pub fn Rf_findVarInFrame(environment: SEXP, name: SEXP) -> SEXP;
     pub fn Rf_eval(call: SEXP, environment: SEXP) -> SEXP;

@@ -1,6 +1,8 @@
 //! Clients: a plugin's connection to its devices. A client owns every device, memory, buffer and executable made from it.
 
 use crate::api::{call, text, Value};
+use crate::cache::key::Settings;
+use crate::compiling;
 use crate::cuda;
 use crate::device::{AllFacts, Device, Facts};
 use crate::error::{Error, Kind, Result};
@@ -30,6 +32,7 @@ struct Inner {
     process_index: i32,
     devices: AllFacts,
     memories: Vec<MemoryFacts>,
+    settings: Settings,
     /// The CUDA toolkit to name to the compiler.
     cuda_data_dir: Option<String>,
     live_buffers: AtomicUsize,
@@ -53,7 +56,7 @@ static OPEN: Mutex<Vec<Client>> = Mutex::new(Vec::new());
 /// The largest device count a CPU client is asked for; the plugin answers more with no device at all.
 const MAX_CPU_DEVICES: i64 = 4096;
 
-/// How long the end of the process waits for programs that were launched and not begun.
+/// How long the end of the process waits for compiles, and for programs that were launched and not begun.
 const LAST_WAIT: Duration = Duration::from_secs(10);
 
 /// XLA's name of the platform.
@@ -69,17 +72,18 @@ impl Client {
         process::watch_forks();
         check_generation()?;
         check_options(options)?;
+        let settings = Settings::read(plugin);
         let named: Vec<PJRT_NamedValue> = options.iter().map(named_value).collect::<Result<_>>()?;
         let made = cuda::with_libraries(plugin, || {
             call!(plugin.api(), PJRT_Client_Create { create_options: named.as_ptr(), num_options: named.len() })
         })?;
-        let client = Client::describe(plugin, made.client).inspect_err(|_| destroy(plugin, made.client))?;
+        let client = Client::describe(plugin, made.client, settings).inspect_err(|_| destroy(plugin, made.client))?;
         OPEN.lock().unwrap_or_else(PoisonError::into_inner).push(client.clone());
         process::watch_exit();
         Ok(client)
     }
 
-    fn describe(plugin: &'static Plugin, handle: *mut PJRT_Client) -> Result<Client> {
+    fn describe(plugin: &'static Plugin, handle: *mut PJRT_Client, settings: Settings) -> Result<Client> {
         static NEXT_ID: AtomicU64 = AtomicU64::new(0);
         let api = plugin.api();
         let name = call!(api, PJRT_Client_PlatformName { client: handle })?;
@@ -110,6 +114,7 @@ impl Client {
             process_index,
             devices,
             memories,
+            settings,
             cuda_data_dir: cuda::tools::data_dir(plugin).map(|folder| folder.to_string_lossy().into_owned()),
             live_buffers: AtomicUsize::new(0),
             live_bytes: AtomicUsize::new(0),
@@ -138,6 +143,11 @@ impl Client {
 
     pub fn platform_version(&self) -> &str {
         &self.0.platform_version
+    }
+
+    /// What its compiler was told by variables of the environment.
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.0.settings
     }
 
     /// The CUDA toolkit to name to the compiler, where it would not find one itself.
@@ -301,8 +311,11 @@ pub fn all() -> Vec<Client> {
 /// begins to exit: static objects that a plugin makes late are torn down before any handler of ours runs.
 pub fn close_all() {
     let clients = std::mem::take(&mut *OPEN.lock().unwrap_or_else(PoisonError::into_inner));
-    for client in &clients {
-        client.close();
+    // In a fork there are no threads to wait for.
+    if clients.iter().any(Client::is_usable) && !compiling::finish(LAST_WAIT) {
+        process::skip_exit_handlers();
+    } else {
+        clients.iter().for_each(Client::close);
     }
     // What still refers to these clients is never used again.
     std::mem::forget(clients);

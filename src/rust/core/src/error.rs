@@ -31,6 +31,10 @@ pub enum Kind {
     PluginInvalid,
     PluginNotFound,
     ProgramVersion,
+    /// Serialized data that are damaged, or no executable at all.
+    SerializedInvalid,
+    /// An executable that was serialized for another plugin, processor or kind of device, or in another format.
+    SerializedMismatch,
     ShapeMismatch,
     UnsupportedCall,
     UnsupportedDtype,
@@ -88,6 +92,8 @@ impl Kind {
             Kind::PluginInvalid => "plugin_invalid",
             Kind::PluginNotFound => "plugin_not_found",
             Kind::ProgramVersion => "program_version",
+            Kind::SerializedInvalid => "serialized_invalid",
+            Kind::SerializedMismatch => "serialized_mismatch",
             Kind::ShapeMismatch => "shape_mismatch",
             Kind::UnsupportedCall => "unsupported_call",
             Kind::UnsupportedDtype => "unsupported_dtype",

@@ -8,16 +8,22 @@ use crate::description::{Description, Pace};
 use crate::device::Device;
 use crate::error::Result;
 use crate::execute::Dispatch;
+use crate::hlo::HloModuleProto;
 use crate::options::CompileOptions;
 use crate::process;
 use crate::program::Program;
 use pjrt_sys::*;
 use std::ffi::c_char;
-use std::sync::{Arc, Once};
+use std::sync::{Arc, Once, Weak};
+use std::time::{Duration, Instant};
 
 /// A compiled program on its devices; clones share it.
 #[derive(Debug, Clone)]
 pub struct Executable(Arc<Inner>);
+
+/// A reference to an executable that does not keep it.
+#[derive(Debug, Clone)]
+pub struct WeakExecutable(Weak<Inner>);
 
 #[derive(Debug)]
 struct Inner {
@@ -26,6 +32,44 @@ struct Inner {
     signature: Signature,
     pace: Pace,
     dispatch: Dispatch,
+    making: Making,
+}
+
+/// What a serialized executable tells of itself, so that the plugin need not be asked for its module.
+pub(crate) struct Restored {
+    pub names: Vec<String>,
+    pub placement: Placement,
+    pub pace: Pace,
+    pub dispatch: Dispatch,
+    pub making: Making,
+}
+
+/// How an executable came to be.
+#[derive(Debug)]
+pub(crate) struct Making {
+    pub origin: Origin,
+    /// The serialized compile options.
+    pub options: Vec<u8>,
+    /// How long the compiler took, whenever that was.
+    pub compile_time: Duration,
+    /// As much of the compiled module as tells what it takes, gives and aliases.
+    pub interface: HloModuleProto,
+    /// Every function that it calls by name comes with the plugin.
+    pub is_self_contained: bool,
+    /// The serialized form that it was read from. XLA's CPU plugin cannot make it twice: what it has read it writes without
+    /// the machine code.
+    pub payload: Option<Box<[u8]>>,
+}
+
+/// Where an executable comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// The compiler has made it now.
+    Compiled,
+    /// It was compiled before, and kept on disk.
+    Cache,
+    /// It was saved by the user.
+    Saved,
 }
 
 /// Where an executable runs.
@@ -100,6 +144,7 @@ impl Executable {
         source.fields.code_size = program.code().len();
         source.fields.format = format.as_ptr().cast();
         source.fields.format_size = format.len();
+        let start = Instant::now();
         let compiled = call!(
             api,
             PJRT_Client_Compile {
@@ -110,10 +155,9 @@ impl Executable {
             }
         )
         .map_err(|e| program.explain(cuda::tools::explained(e), client.plugin()).on_platform(client.platform()))?;
-        static FIRST: Once = Once::new();
-        FIRST.call_once(process::watch_exit);
-        let loaded = Loaded { client: client.clone(), handle: compiled.executable };
-        let description = Description::new(&loaded.client, loaded.handle)?;
+        let compile_time = start.elapsed();
+        let loaded = Loaded::new(client, compiled.executable);
+        let description = Description::new(client, loaded.handle)?;
         let module = description.optimized_module()?;
         let signature = description.signature(&module, program.input_names())?;
         let pace = description.pace(&module);
@@ -123,7 +167,42 @@ impl Executable {
         } else {
             Placement::Fixed(devices.iter().map(Device::index).collect())
         };
-        Ok(Executable(Arc::new(Inner { loaded, placement, signature, pace, dispatch: options.dispatch })))
+        let making = Making {
+            origin: Origin::Compiled,
+            options: serialized,
+            compile_time,
+            interface: module.interface(),
+            is_self_contained: module.calls_only_known_functions(),
+            payload: None,
+        };
+        Ok(Executable(Arc::new(Inner { loaded, placement, signature, pace, dispatch: options.dispatch, making })))
+    }
+
+    /// Takes ownership of an executable that a plugin has read from its serialized form.
+    pub(crate) fn restore(client: &Client, handle: *mut PJRT_LoadedExecutable, as_was: Restored) -> Result<Executable> {
+        let loaded = Loaded::new(client, handle);
+        let Restored { names, placement, pace, dispatch, making } = as_was;
+        let signature = Description::new(client, loaded.handle)?.signature(&making.interface, names)?;
+        Ok(Executable(Arc::new(Inner { loaded, placement, signature, pace, dispatch, making })))
+    }
+
+    /// Where it comes from.
+    pub fn origin(&self) -> Origin {
+        self.0.making.origin
+    }
+
+    /// How long the compiler took to make it, be that now or in another session.
+    pub fn compile_time(&self) -> Duration {
+        self.0.making.compile_time
+    }
+
+    pub(crate) fn making(&self) -> &Making {
+        &self.0.making
+    }
+
+    /// A reference that does not keep it.
+    pub fn downgrade(&self) -> WeakExecutable {
+        WeakExecutable(Arc::downgrade(&self.0))
     }
 
     pub fn client(&self) -> &Client {
@@ -155,6 +234,34 @@ impl Executable {
 
     pub(crate) fn handle(&self) -> *mut PJRT_LoadedExecutable {
         self.0.loaded.handle
+    }
+}
+
+impl WeakExecutable {
+    /// The executable, if somebody still has it.
+    pub fn upgrade(&self) -> Option<Executable> {
+        self.0.upgrade().map(Executable)
+    }
+
+    /// Whether nobody has the executable any more.
+    pub fn is_dead(&self) -> bool {
+        self.0.strong_count() == 0
+    }
+}
+
+impl PartialEq for WeakExecutable {
+    /// Whether both are one executable.
+    fn eq(&self, other: &Self) -> bool {
+        self.0.ptr_eq(&other.0)
+    }
+}
+
+impl Loaded {
+    /// Takes ownership of what the plugin has loaded.
+    fn new(client: &Client, handle: *mut PJRT_LoadedExecutable) -> Loaded {
+        static FIRST: Once = Once::new();
+        FIRST.call_once(process::watch_exit);
+        Loaded { client: client.clone(), handle }
     }
 }
 

@@ -51,6 +51,16 @@ impl HloModuleProto {
         self.computations.iter().flat_map(|c| &c.instructions).any(|i| i.opcode == opcode)
     }
 
+    /// Whether every function that the program calls by name comes with XLA's plugins, as far as names tell: others may not
+    /// be there in another session.
+    pub fn calls_only_known_functions(&self) -> bool {
+        const PREFIXES: [&str; 2] = ["__", "xla."];
+        const NAMES: [&str; 5] = ["MoveToDevice", "MoveToHost", "Sharding", "TopK", "annotate_device_placement"];
+        let is_known = |name: &str| NAMES.contains(&name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+        let mut instructions = self.computations.iter().flat_map(|computation| &computation.instructions);
+        instructions.all(|i| i.opcode != "custom-call" || is_known(&i.custom_call_target))
+    }
+
     /// The computation that is run.
     pub fn entry(&self) -> Option<&HloComputationProto> {
         self.computations.iter().find(|c| c.id == self.entry_computation_id)
@@ -63,6 +73,17 @@ impl HloModuleProto {
         parameters.sort_by_key(|p| p.parameter_number);
         let noted = |p: &HloInstructionProto| p.metadata.as_ref().map(|m| m.op_name.clone()).filter(|n| !n.is_empty());
         parameters.into_iter().map(|p| noted(p).unwrap_or_else(|| p.name.clone())).collect()
+    }
+
+    /// As much of the module as tells what it takes, gives and aliases.
+    pub fn interface(&self) -> HloModuleProto {
+        HloModuleProto {
+            name: self.name.clone(),
+            host_program_shape: self.host_program_shape.clone(),
+            input_output_alias: self.input_output_alias.clone(),
+            buffer_donor: self.buffer_donor.clone(),
+            ..Default::default()
+        }
     }
 
     /// The module in the text form of protocol buffers, as far as it is read here.
@@ -99,5 +120,27 @@ impl HloInstructionProto {
             let _ = writeln!(out, "    operand_ids: {operand}");
         }
         let _ = writeln!(out, "  }}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_that_a_user_registers_are_told_from_those_of_xla() {
+        let calls = |target: &str| {
+            let opcode = if target.is_empty() { "add" } else { "custom-call" };
+            let call =
+                HloInstructionProto { opcode: opcode.into(), custom_call_target: target.into(), ..Default::default() };
+            let computation = HloComputationProto { instructions: vec![call], ..Default::default() };
+            HloModuleProto { computations: vec![computation], ..Default::default() }.calls_only_known_functions()
+        };
+        for target in ["", "TopK", "__onednn$matmul", "__cublas$gemm", "xla.sdy.FuncResultSharding"] {
+            assert!(calls(target), "{target}");
+        }
+        for target in ["print_tensor", "my_kernel", "TopK2"] {
+            assert!(!calls(target), "{target}");
+        }
     }
 }

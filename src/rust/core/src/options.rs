@@ -177,17 +177,6 @@ impl CompileOptions {
     }
 
     fn encode(&self, device_ids: &[i64], device_ordinal: i64, for_shardy: bool, toolkit: Option<&str>) -> Vec<u8> {
-        let partitions = self.num_partitions as usize;
-        let computation_devices = (0..partitions)
-            .map(|p| ComputationDevice {
-                replica_device_ids: device_ids.iter().skip(p).step_by(partitions).copied().collect(),
-            })
-            .collect();
-        let assignment = DeviceAssignmentProto {
-            replica_count: self.num_replicas as i32,
-            computation_count: self.num_partitions as i32,
-            computation_devices,
-        };
         let level = self.optimization_level.map(|level| (LEVEL.to_owned(), OptionValue::Int(level)));
         let toolkit = toolkit.map(|folder| (TOOLKIT.to_owned(), OptionValue::String(folder.to_owned())));
         // The last of a name counts, and that is the caller's.
@@ -199,7 +188,7 @@ impl CompileOptions {
                 num_replicas: self.num_replicas,
                 num_partitions: self.num_partitions,
                 use_spmd_partitioning: self.use_spmd_partitioning.unwrap_or(self.num_partitions > 1),
-                device_assignment: (!portable).then_some(assignment),
+                device_assignment: (!portable).then(|| assignment(device_ids, self.num_replicas, self.num_partitions)),
                 use_shardy_partitioner: self.use_shardy_partitioner.unwrap_or(for_shardy),
             }),
             compile_portable_executable: portable,
@@ -208,6 +197,85 @@ impl CompileOptions {
                 .collect(),
         }
         .encode_to_vec()
+    }
+}
+
+/// Serialized options of a program that has been compiled.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct UsedOptions {
+    proto: CompileOptionsProto,
+}
+
+impl UsedOptions {
+    /// Reads what [`CompileOptions::serialize`] has written; `None` if it has not.
+    pub fn decode(bytes: &[u8]) -> Option<UsedOptions> {
+        let proto = CompileOptionsProto::decode(bytes).ok()?;
+        let build = proto.executable_build_options.as_ref()?;
+        let counts = CompileOptions {
+            num_replicas: build.num_replicas,
+            num_partitions: build.num_partitions,
+            ..Default::default()
+        };
+        let used = UsedOptions { proto };
+        let is_whole =
+            counts.check().is_ok() && (used.is_portable() || used.device_ids().len() == counts.num_devices());
+        is_whole.then_some(used)
+    }
+
+    fn build(&self) -> &ExecutableBuildOptionsProto {
+        static NONE: ExecutableBuildOptionsProto = ExecutableBuildOptionsProto {
+            device_ordinal: -1,
+            num_replicas: 1,
+            num_partitions: 1,
+            use_spmd_partitioning: false,
+            device_assignment: None,
+            use_shardy_partitioner: false,
+        };
+        self.proto.executable_build_options.as_ref().unwrap_or(&NONE)
+    }
+
+    pub fn is_portable(&self) -> bool {
+        self.proto.compile_portable_executable
+    }
+
+    pub fn is_for_shardy(&self) -> bool {
+        self.build().use_shardy_partitioner
+    }
+
+    /// Numbers of replicas and of partitions.
+    pub fn counts(&self) -> (i64, i64) {
+        (self.build().num_replicas, self.build().num_partitions)
+    }
+
+    /// The ids of the devices that it was compiled for, all partitions of the first replica first; none of a portable one.
+    pub fn device_ids(&self) -> Vec<i64> {
+        let partitions = self.build().device_assignment.iter().flat_map(|a| &a.computation_devices);
+        let partitions: Vec<_> = partitions.map(|partition| partition.replica_device_ids.as_slice()).collect();
+        let replicas = partitions.iter().map(|ids| ids.len()).max().unwrap_or(0);
+        (0..replicas).flat_map(|r| partitions.iter().filter_map(move |ids| ids.get(r).copied())).collect()
+    }
+
+    /// The same options for other devices, as many as these, serialized.
+    pub fn moved_to(&self, devices: &[Device]) -> Vec<u8> {
+        let mut proto = self.proto.clone();
+        if let Some(build) = proto.executable_build_options.as_mut().filter(|build| build.device_assignment.is_some()) {
+            let ids = devices.iter().map(|device| i64::from(device.id())).collect::<Vec<_>>();
+            build.device_ordinal = devices.first().map_or(-1, |device| i64::from(device.local_hardware_id()));
+            build.device_assignment = Some(assignment(&ids, build.num_replicas, build.num_partitions));
+        }
+        proto.encode_to_vec()
+    }
+}
+
+/// Which devices run what; `ids` are in order of replicas, all partitions of the first one first.
+fn assignment(ids: &[i64], replicas: i64, partitions: i64) -> DeviceAssignmentProto {
+    let of_partition = |p: i64| ids.iter().skip(p as usize).step_by(partitions as usize).copied().collect();
+    DeviceAssignmentProto {
+        replica_count: replicas as i32,
+        computation_count: partitions as i32,
+        computation_devices: (0..partitions)
+            .map(|p| ComputationDevice { replica_device_ids: of_partition(p) })
+            .collect(),
     }
 }
 
@@ -289,8 +357,13 @@ struct ComputationDevice {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    /// The serialized options for devices of these ids.
+    pub(crate) fn encoded(options: &CompileOptions, ids: &[i64]) -> Vec<u8> {
+        options.encode(ids, 7, false, None)
+    }
 
     fn decoded(options: &CompileOptions, ids: &[i64], for_shardy: bool) -> CompileOptionsProto {
         CompileOptionsProto::decode(options.encode(ids, 7, for_shardy, None).as_slice()).unwrap()
@@ -347,6 +420,19 @@ mod tests {
         assert_eq!(partitioners(&told, true), (true, false));
         let refused = CompileOptions { use_spmd_partitioning: Some(false), ..counts(1, 2) };
         assert!(refused.check().is_err());
+    }
+
+    #[test]
+    fn used_options_tell_their_devices_in_order() {
+        let used = |options: &CompileOptions, ids: &[i64]| UsedOptions::decode(&encoded(options, ids)).unwrap();
+        let parts = used(&counts(2, 3), &[10, 11, 12, 20, 21, 22]);
+        assert_eq!((parts.counts(), parts.is_portable()), ((2, 3), false));
+        assert_eq!(parts.device_ids(), [10, 11, 12, 20, 21, 22]);
+        let portable = CompileOptions { compile_portable_executable: true, ..Default::default() };
+        assert!(used(&portable, &[0]).is_portable());
+        assert!(used(&portable, &[0]).device_ids().is_empty());
+        assert_eq!(UsedOptions::decode(b"\xff"), None);
+        assert_eq!(UsedOptions::decode(&encoded(&counts(2, 1), &[0])), None, "a device is missing");
     }
 
     #[test]

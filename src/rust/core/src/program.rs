@@ -4,6 +4,7 @@ use crate::error::{Error, Kind, Result};
 use crate::hlo::HloModuleProto;
 use crate::mlir;
 use prost::Message;
+use std::sync::Arc;
 
 /// What MLIR bytecode begins with.
 const BYTECODE: &[u8] = b"ML\xefR";
@@ -27,10 +28,10 @@ impl Format {
     }
 }
 
-/// A program, not yet compiled.
+/// A program, not yet compiled; clones share its code.
 #[derive(Debug, Clone)]
 pub struct Program {
-    code: Vec<u8>,
+    code: Arc<Vec<u8>>,
     format: Format,
 }
 
@@ -62,7 +63,7 @@ impl Program {
             Format::Mlir if !code.starts_with(BYTECODE) => mlir::check(&code)?,
             Format::Mlir => {}
         }
-        Ok(Program { code, format })
+        Ok(Program { code: Arc::new(code), format })
     }
 
     pub fn code(&self) -> &[u8] {

@@ -5,7 +5,9 @@ use pjrt_core::execute::{Dispatch, ExecuteOptions};
 use pjrt_core::options::CompileOptions;
 use pjrt_core::part::{Axis, Part};
 use pjrt_core::program::Format;
-use pjrt_core::{Buffer, Client, DType, Device, Executable, HostMemory, Kind, Plugin, Program, Result, Spec, Value};
+use pjrt_core::{
+    Buffer, Client, Compiling, DType, Device, Executable, HostMemory, Kind, Plugin, Program, Result, Spec, Value,
+};
 use std::path::Path;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -333,6 +335,61 @@ fn a_malformed_program_gives_the_compilers_message_with_its_position() {
     assert!(error.code().is_some());
     assert!(error.message().contains(":2:"), "{error}");
     assert_eq!(error.call_name(), Some("PJRT_Client_Compile"));
+}
+
+/// A chain of so many operations on a scalar: ten thousand take the compiler a second or more.
+fn chain(operations: usize) -> Program {
+    let mut text = "func.func @main(%0: tensor<f32>) -> tensor<f32> {\n".to_owned();
+    for i in 0..operations {
+        let name = if i % 2 == 0 { "add" } else { "multiply" };
+        text += &format!("%{} = stablehlo.{name} %{i}, %{} : tensor<f32>\n", i + 1, i.saturating_sub(1));
+    }
+    text += &format!("return %{operations} : tensor<f32>\n}}");
+    Program::new(text.into_bytes(), Format::Mlir).unwrap()
+}
+
+#[test]
+fn compiles_in_the_background_wait_for_a_processor_and_for_nothing_else() {
+    let processors = std::thread::available_parallelism().unwrap().get();
+    let counts: Vec<usize> = (1..=processors + 4).map(|i| 300 + 2 * i).collect();
+    let options = CompileOptions::default();
+    let enqueue = |&n: &usize| Compiling::enqueue(None, &[device(0)], &chain(n), &options).unwrap();
+    let pending: Vec<Compiling> = counts.iter().map(enqueue).collect();
+    assert!(!pending[counts.len() - 1].is_ready().unwrap());
+    #[cfg(target_os = "linux")]
+    {
+        let names = std::fs::read_dir("/proc/self/task").unwrap().map(|t| t.unwrap().path().join("comm"));
+        let threads =
+            names.filter(|name| std::fs::read_to_string(name).is_ok_and(|name| name.trim() == "pjrt-compile"));
+        // One more may belong to another test.
+        assert!((1..=processors + 1).contains(&threads.count()));
+    }
+    // What somebody waits for does not queue, and the last can be asked for first.
+    assert!(Compiling::start(None, &[device(0)], &chain(2), &options).unwrap().wait().is_ok());
+    for compiling in pending.iter().rev() {
+        let executable = compiling.wait().unwrap();
+        assert!(compiling.is_ready().unwrap());
+        let zero = upload(&[], &[0.0]);
+        assert_eq!(download(&run(&executable, &[&zero]).unwrap()[0]), [0.0]);
+    }
+    let error = Compiling::enqueue(None, &[], &chain(2), &options).unwrap_err();
+    assert_eq!(error.kind(), Kind::InvalidInput);
+}
+
+#[test]
+fn an_interrupted_wait_for_a_compiler_can_be_taken_up_again() {
+    let compiling = Compiling::start(None, &[device(0)], &chain(10_000), &CompileOptions::default()).unwrap();
+    let waited = compiling.clone();
+    let waiter = std::thread::spawn(move || {
+        pjrt_core::process::set_interrupt_poll(|| true);
+        let start = Instant::now();
+        (waited.wait().unwrap_err().kind(), start.elapsed())
+    });
+    let (kind, time) = waiter.join().unwrap();
+    assert_eq!(kind, Kind::Interrupted);
+    assert!(time < Duration::from_millis(500), "{time:?}");
+    assert!(!compiling.is_ready().unwrap());
+    assert_eq!(compiling.wait().unwrap().signature().inputs.len(), 1);
 }
 
 #[test]

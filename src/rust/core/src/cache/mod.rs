@@ -1,0 +1,275 @@
+//! Compiled programs that are kept, in memory while somebody has them and on disk from session to session. Nothing that
+//! goes wrong here fails a compile.
+
+use crate::client::Client;
+use crate::device::Device;
+use crate::environment::Environment;
+use crate::error::{Error, Kind, Result, UNIMPLEMENTED};
+use crate::executable::{Executable, Origin, WeakExecutable};
+use crate::execute::Dispatch;
+use crate::options::CompileOptions;
+use crate::program::Program;
+use crate::serialized::{Serialized, Target};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+pub(crate) mod file;
+pub(crate) mod key;
+mod store;
+
+pub use key::Key;
+use store::Store;
+pub use store::{Entry, Removed};
+
+/// A cache; clones share it.
+#[derive(Debug, Clone)]
+pub struct Cache {
+    store: Arc<Store>,
+    session: Arc<Session>,
+}
+
+/// What a session has of the cache in memory, whatever folder it uses.
+#[derive(Debug, Default)]
+pub struct Session {
+    counts: Mutex<Counts>,
+    /// Those that somebody may still have.
+    known: Mutex<Vec<(Place, WeakExecutable)>>,
+    messages: Mutex<Vec<String>>,
+}
+
+/// What a session has had of the cache.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Counts {
+    /// Programs that were on disk.
+    pub hits: u64,
+    /// Programs that somebody had already.
+    pub shared: u64,
+    pub misses: u64,
+    /// Entries that had to go for others.
+    pub evictions: u64,
+    /// What could not be read, or not be written.
+    pub errors: u64,
+    /// The time that the compiler would have taken, less that of loading.
+    pub saved: Duration,
+}
+
+/// What makes an executable one that may be given out once more.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Place {
+    key: Key,
+    client: u64,
+    dispatch: Dispatch,
+}
+
+/// Compiles a program, or takes it from the cache if there is one and it has it.
+///
+/// # Errors
+/// As [`Executable::compile`].
+pub fn compile(
+    cache: Option<&Cache>,
+    devices: &[Device],
+    program: &Program,
+    options: &CompileOptions,
+) -> Result<Executable> {
+    let compiled = || Executable::compile(devices, program, options);
+    let Some(cache) = cache else { return compiled() };
+    match cache.find(devices, program, options)? {
+        Found::Executable(executable) => Ok(executable),
+        Found::Nothing(place) => Ok(cache.keep(place, compiled()?)),
+    }
+}
+
+/// What a cache has of a program.
+pub(crate) enum Found {
+    Executable(Executable),
+    /// Where the program belongs once it is compiled; one that is not to be kept has no place.
+    Nothing(Option<Place>),
+}
+
+impl Cache {
+    /// The cache in the folder `root`, which is made when there is something to put there.
+    pub fn new(root: &Path, max_bytes: u64, session: Arc<Session>) -> Cache {
+        Cache { store: Arc::new(Store::new(root, max_bytes)), session }
+    }
+
+    pub fn root(&self) -> &Path {
+        self.store.root()
+    }
+
+    pub fn max_bytes(&self) -> u64 {
+        self.store.max_bytes()
+    }
+
+    /// How many entries there are, and their bytes.
+    pub fn size(&self) -> (u64, u64) {
+        self.store.size()
+    }
+
+    /// The entries, the last used first.
+    pub fn list(&self) -> Vec<Entry> {
+        self.store.list()
+    }
+
+    /// Removes the entries that were not used for `max_age`, and then those used the longest ago until the others have no
+    /// more than the cache's limit.
+    pub fn prune(&self, max_age: Option<Duration>) -> Removed {
+        self.store.prune(max_age)
+    }
+
+    /// Removes all of it; executables that somebody has stay as they are, but are not given out once more.
+    ///
+    /// # Errors
+    /// `Io` when entries are left.
+    pub fn clear(&self) -> Result<Removed> {
+        locked(&self.session.known).clear();
+        self.store.clear()
+    }
+
+    /// Looks for a program.
+    ///
+    /// # Errors
+    /// Those of [`Executable::compile`] about options and devices.
+    pub(crate) fn find(&self, devices: &[Device], program: &Program, options: &CompileOptions) -> Result<Found> {
+        options.check()?;
+        options.check_devices(devices)?;
+        devices.iter().try_for_each(Device::check_addressable)?;
+        let client = devices[0].client();
+        client.handle()?;
+        if key::is_dumped(client, options) {
+            return Ok(Found::Nothing(None));
+        }
+        let Some(key) = self.key(devices, program, options) else { return Ok(Found::Nothing(None)) };
+        let place = Place { key, client: client.id(), dispatch: options.dispatch };
+        if let Some(executable) = self.session.find(&place) {
+            self.session.count(|counts| counts.shared += 1);
+            return Ok(Found::Executable(executable));
+        }
+        Ok(match self.load(&key, devices, options) {
+            Some(executable) => Found::Executable(self.session.share(place, executable)),
+            None => Found::Nothing(Some(place)),
+        })
+    }
+
+    /// Keeps a program that was not there; gives the one of another thread that was faster.
+    pub(crate) fn keep(&self, place: Option<Place>, executable: Executable) -> Executable {
+        let Some(place) = place else { return executable };
+        self.session.count(|counts| counts.misses += 1);
+        self.save(&place.key, &executable);
+        self.session.share(place, executable)
+    }
+
+    fn key(&self, devices: &[Device], program: &Program, options: &CompileOptions) -> Option<Key> {
+        match Environment::of(&devices[0], Some(self.root())) {
+            Ok(environment) => Key::new(environment, devices, program, options),
+            Err(error) => {
+                self.session.complain(error.message());
+                None
+            }
+        }
+    }
+
+    /// The entry of this key, loaded.
+    fn load(&self, key: &Key, devices: &[Device], options: &CompileOptions) -> Option<Executable> {
+        let start = Instant::now();
+        let content = match self.store.get(key) {
+            Ok(content) => content?,
+            Err(error) => {
+                self.session.complain(&format!("cannot read {key}: {error}"));
+                return None;
+            }
+        };
+        let target = Target { client: devices[0].client(), devices, options: None, dispatch: options.dispatch };
+        match load(&content, key, &target) {
+            Ok(executable) => {
+                let saved = executable.compile_time().saturating_sub(start.elapsed());
+                self.session.count(|counts| {
+                    counts.hits += 1;
+                    counts.saved += saved;
+                });
+                Some(executable)
+            }
+            Err(error) => {
+                self.session.complain(&format!("dropped {key}: {}", error.message()));
+                self.store.remove(key);
+                None
+            }
+        }
+    }
+
+    fn save(&self, key: &Key, executable: &Executable) {
+        match self.try_save(key, executable) {
+            Ok(removed) => self.session.count(|counts| counts.evictions += removed.entries),
+            // The plugin cannot save programs, which is nobody's fault.
+            Err(error) if error.code() == Some(UNIMPLEMENTED) || error.kind() == Kind::UnsupportedCall => {}
+            Err(error) => self.session.complain(&format!("cannot keep {key}: {}", error.message())),
+        }
+    }
+
+    fn try_save(&self, key: &Key, executable: &Executable) -> Result<Removed> {
+        if !executable.making().is_self_contained {
+            return Ok(Removed::default());
+        }
+        let content = executable.serialize_as(key.bytes(), Some(self.root()))?;
+        self.store.put(key, &content).map_err(|error| Error::new(Kind::Io, error.to_string()))
+    }
+}
+
+/// Reads an entry and has the plugin load it.
+fn load(content: &[u8], key: &Key, target: &Target<'_>) -> Result<Executable> {
+    let serialized = Serialized::read(content)?;
+    // The key says all of the environment, and a file may have been given another name.
+    if serialized.header.key != key.bytes() {
+        fail!(SerializedMismatch, "It is of another program.");
+    }
+    serialized.hand_over(target, target.devices, Origin::Cache)
+}
+
+impl Session {
+    pub fn counts(&self) -> Counts {
+        *locked(&self.counts)
+    }
+
+    /// What went wrong since this was asked last, a line each.
+    pub fn take_messages(&self) -> Vec<String> {
+        std::mem::take(&mut *locked(&self.messages))
+    }
+
+    fn count(&self, change: impl FnOnce(&mut Counts)) {
+        change(&mut locked(&self.counts));
+    }
+
+    fn complain(&self, message: &str) {
+        const MOST: usize = 100;
+        self.count(|counts| counts.errors += 1);
+        let mut messages = locked(&self.messages);
+        if messages.len() < MOST {
+            messages.push(format!("cache: {message}"));
+        }
+    }
+
+    fn find(&self, place: &Place) -> Option<Executable> {
+        locked(&self.known).iter().find(|(other, _)| other == place)?.1.upgrade().filter(is_alive)
+    }
+
+    /// Notes an executable, and gives the one that is known already if another thread was faster.
+    fn share(&self, place: Place, executable: Executable) -> Executable {
+        let mut known = locked(&self.known);
+        known.retain(|(_, weak)| !weak.is_dead());
+        let other = known.iter().find(|(other, _)| *other == place).and_then(|(_, weak)| weak.upgrade());
+        other.filter(is_alive).unwrap_or_else(|| {
+            known.push((place, executable.downgrade()));
+            executable
+        })
+    }
+}
+
+/// Whether an executable's client is still one that can be used.
+fn is_alive(executable: &Executable) -> bool {
+    let client: &Client = executable.client();
+    client.handle().is_ok()
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

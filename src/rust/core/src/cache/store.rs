@@ -1,0 +1,408 @@
+//! Entries on disk: one file for each, in one folder. Many processes use it at once, without locks: files come and go
+//! as a whole. When a file was last used is its time of modification, which only ever grows from use to use.
+
+use super::file;
+use super::key::Key;
+use crate::error::{Error, Kind, Result};
+use crate::identity;
+use crate::serialized::{self, Header};
+use std::fs::{self, File, FileTimes};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+/// The time of the last use of any entry is that of this file: the clock may go backwards, the order of uses may not.
+const LAST_USE: &str = "last-use";
+const EXTENSION: &str = "pjrtx";
+
+/// A draft that is this old, or this far in the future, is nobody's any more.
+const ABANDONED: Duration = Duration::from_secs(3600);
+
+/// Most bytes of an entry that are read for a list.
+const HEADER_MAX: u64 = 1 << 20;
+
+#[derive(Debug)]
+pub(crate) struct Store {
+    root: PathBuf,
+    max_bytes: u64,
+    /// Bytes written since the entries were last counted; more than any share of the limit before that.
+    uncounted: AtomicU64,
+}
+
+/// An entry as a file.
+#[derive(Debug, Clone)]
+struct Stored {
+    path: PathBuf,
+    bytes: u64,
+    used: SystemTime,
+}
+
+/// An entry as a list shows it.
+#[derive(Debug)]
+pub struct Entry {
+    /// The key in hexadecimal digits.
+    pub key: String,
+    pub bytes: u64,
+    pub used: SystemTime,
+    /// What the file says of itself; none where it cannot be read.
+    pub header: Option<Header>,
+}
+
+/// What was removed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Removed {
+    pub entries: u64,
+    pub bytes: u64,
+}
+
+impl Store {
+    pub fn new(root: &Path, max_bytes: u64) -> Store {
+        Store { root: root.into(), max_bytes, uncounted: AtomicU64::new(u64::MAX) }
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub fn max_bytes(&self) -> u64 {
+        self.max_bytes
+    }
+
+    /// An entry's content, if there is one; it becomes the last used.
+    pub fn get(&self, key: &Key) -> io::Result<Option<Vec<u8>>> {
+        let mut file = match file::open(&self.path(key)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            opened => opened?,
+        };
+        file::check_folder(&self.root)?;
+        let mut content = Vec::new();
+        file.read_to_end(&mut content)?;
+        // One that cannot be marked goes earlier than it should.
+        let _ = self.touch(&file);
+        Ok(Some(content))
+    }
+
+    /// Writes an entry, and removes those that were not used for the longest time if there is too much of them. One that
+    /// exceeds the limit by itself is not written.
+    pub fn put(&self, key: &Key, content: &[u8]) -> io::Result<Removed> {
+        let bytes = content.len() as u64;
+        if bytes > self.max_bytes {
+            return Ok(Removed::default());
+        }
+        file::create_folder(&self.root)?;
+        let path = self.path(key);
+        file::write(&path, content)?;
+        let _ = self.touch(&file::open(&path)?);
+        // Counting takes time, so that it is not done each time, and more than must is removed at once.
+        let slack = self.max_bytes / 16;
+        let uncounted = self.uncounted.load(Ordering::Relaxed).saturating_add(bytes);
+        self.uncounted.store(uncounted, Ordering::Relaxed);
+        if uncounted <= slack {
+            return Ok(Removed::default());
+        }
+        self.sweep();
+        let all = self.stored();
+        let fits = total(&all) <= self.max_bytes;
+        let (removed, left) = shrink(all, if fits { self.max_bytes } else { self.max_bytes - slack });
+        // What is near the limit is counted again before it can exceed it.
+        self.uncounted.store((left + slack).saturating_sub(self.max_bytes), Ordering::Relaxed);
+        Ok(removed)
+    }
+
+    /// Removes an entry that is no good.
+    pub fn remove(&self, key: &Key) {
+        // Where that fails, it is found to be no good once more.
+        let _ = fs::remove_file(self.path(key));
+    }
+
+    /// The entries, the last used first.
+    pub fn list(&self) -> Vec<Entry> {
+        let mut all = self.stored();
+        all.sort_by_key(|stored| std::cmp::Reverse(stored.used));
+        let entry = |stored: Stored| Entry {
+            key: stored.path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+            bytes: stored.bytes,
+            used: stored.used,
+            header: header(&stored.path),
+        };
+        all.into_iter().map(entry).collect()
+    }
+
+    /// How many entries there are, and their bytes.
+    pub fn size(&self) -> (u64, u64) {
+        let all = self.stored();
+        (all.len() as u64, total(&all))
+    }
+
+    /// Removes the entries that were not used for `max_age`, and then those used the longest ago until the others fit.
+    pub fn prune(&self, max_age: Option<Duration>) -> Removed {
+        self.sweep();
+        let now = SystemTime::now();
+        let is_old =
+            |stored: &Stored| max_age.is_some_and(|max| now.duration_since(stored.used).is_ok_and(|age| age > max));
+        let (old, rest): (Vec<_>, Vec<_>) = self.stored().into_iter().partition(is_old);
+        let (old, _) = shrink(old, 0);
+        let (more, _) = shrink(rest, self.max_bytes);
+        Removed { entries: old.entries + more.entries, bytes: old.bytes + more.bytes }
+    }
+
+    /// Removes everything in the folder that is the cache's, and the folder when nothing else is left.
+    ///
+    /// # Errors
+    /// `Io` when entries are left.
+    pub fn clear(&self) -> Result<Removed> {
+        let (removed, _) = shrink(self.stored(), 0);
+        let own =
+            |name: &str| name == LAST_USE || name.starts_with(file::TEMPORARY) || name.starts_with(identity::PREFIX);
+        self.files().filter(|(name, _)| own(name)).for_each(|(_, path)| drop(fs::remove_file(path)));
+        // Fails when there is something else in it.
+        let _ = fs::remove_dir(&self.root);
+        match self.size().0 {
+            0 => Ok(removed),
+            left => Err(Error::new(
+                Kind::Io,
+                format!("{left} compiled program(s) cannot be removed from '{}'.", self.root.display()),
+            )
+            .hint("Make the folder writable, or remove it yourself.")),
+        }
+    }
+
+    fn path(&self, key: &Key) -> PathBuf {
+        self.root.join(format!("{key}.{EXTENSION}"))
+    }
+
+    /// Makes a file the last used of all.
+    fn touch(&self, file: &File) -> io::Result<()> {
+        let path = self.root.join(LAST_USE);
+        let last = match file::open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                file::write(&path, b"")?;
+                // The entries that are there may be of a time to come.
+                let latest = self.stored().iter().map(|stored| stored.used).max();
+                let last = file::open(&path)?;
+                if let Some(latest) = latest {
+                    last.set_times(FileTimes::new().set_modified(latest))?;
+                }
+                last
+            }
+            opened => opened?,
+        };
+        let next = last.metadata()?.modified()? + Duration::from_micros(1);
+        let times = FileTimes::new().set_modified(next.max(SystemTime::now()));
+        last.set_times(times)?;
+        file.set_times(times)
+    }
+
+    /// All files in the folder, by name.
+    fn files(&self) -> impl Iterator<Item = (String, PathBuf)> {
+        let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();
+        entries.map(|entry| (entry.file_name().to_string_lossy().into_owned(), entry.path()))
+    }
+
+    fn stored(&self) -> Vec<Stored> {
+        let is_entry = |path: &Path| path.extension().is_some_and(|extension| extension == EXTENSION);
+        let stored = |path: PathBuf| {
+            let metadata = fs::symlink_metadata(&path).ok().filter(fs::Metadata::is_file)?;
+            Some(Stored { bytes: metadata.len(), used: metadata.modified().ok()?, path })
+        };
+        self.files().map(|(_, path)| path).filter(|path| is_entry(path)).filter_map(stored).collect()
+    }
+
+    /// Removes what processes left that were killed while they wrote.
+    fn sweep(&self) {
+        for (_, path) in self.files().filter(|(name, _)| name.starts_with(file::TEMPORARY)) {
+            let Ok(written) = fs::symlink_metadata(&path).and_then(|metadata| metadata.modified()) else { continue };
+            let now = SystemTime::now();
+            let age = now.duration_since(written).or_else(|_| written.duration_since(now)).unwrap_or_default();
+            if age > ABANDONED {
+                let _ = fs::remove_file(path);
+            }
+        }
+    }
+}
+
+fn total(all: &[Stored]) -> u64 {
+    all.iter().map(|stored| stored.bytes).sum()
+}
+
+/// Removes those used the longest ago until the others have no more than `max_bytes`; also tells what they have.
+fn shrink(mut all: Vec<Stored>, max_bytes: u64) -> (Removed, u64) {
+    all.sort_by_key(|stored| stored.used);
+    let mut left = total(&all);
+    let mut removed = Removed::default();
+    for stored in all {
+        if left <= max_bytes {
+            break;
+        }
+        // Another process may have been faster; what cannot be removed stays.
+        if fs::remove_file(&stored.path).is_ok() {
+            removed.entries += 1;
+            removed.bytes += stored.bytes;
+        }
+        left -= stored.bytes;
+    }
+    (removed, left)
+}
+
+/// The header of an entry's file.
+fn header(path: &Path) -> Option<Header> {
+    let mut start = Vec::new();
+    file::open(path).ok()?.take(HEADER_MAX).read_to_end(&mut start).ok()?;
+    serialized::peek(&start)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::digest;
+
+    /// A folder that is removed in the end.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Folder {
+            Folder(std::env::temp_dir().join(format!("pjrt-store-{name}-{}", std::process::id())))
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn key(i: u8) -> Key {
+        Key::from(digest::of(&[&[i]]))
+    }
+
+    /// Entries of 100 bytes each.
+    fn fill(store: &Store, n: u8) {
+        for i in 0..n {
+            assert_eq!(store.put(&key(i), &[0; 100]).unwrap(), Removed::default());
+        }
+    }
+
+    fn there(store: &Store) -> Vec<u8> {
+        let names: Vec<_> = store.list().into_iter().map(|entry| entry.key).collect();
+        (0..=9).filter(|&i| names.contains(&key(i).to_string())).collect()
+    }
+
+    fn age(path: &Path, time: SystemTime) {
+        File::open(path).unwrap().set_times(FileTimes::new().set_modified(time)).unwrap();
+    }
+
+    #[test]
+    fn what_was_put_there_is_found() {
+        let folder = Folder::new("found");
+        let store = Store::new(&folder.0, 1000);
+        assert_eq!(store.get(&key(1)).unwrap(), None);
+        store.put(&key(1), b"one").unwrap();
+        assert_eq!(store.get(&key(1)).unwrap().unwrap(), b"one");
+        assert_eq!(store.size(), (1, 3));
+        store.remove(&key(1));
+        assert_eq!(store.get(&key(1)).unwrap(), None);
+        store.put(&key(2), b"two").unwrap();
+        assert_eq!(store.clear().unwrap(), Removed { entries: 1, bytes: 3 });
+        assert!(!folder.0.exists());
+    }
+
+    #[test]
+    fn those_used_the_longest_ago_go_first() {
+        let folder = Folder::new("order");
+        let store = Store::new(&folder.0, 320);
+        fill(&store, 3);
+        store.get(&key(0)).unwrap();
+        assert_eq!(store.put(&key(3), &[0; 100]).unwrap(), Removed { entries: 1, bytes: 100 });
+        assert_eq!(there(&store), [0, 2, 3]);
+        assert_eq!(store.put(&key(4), &[0; 150]).unwrap().entries, 2);
+        assert_eq!(there(&store), [3, 4]);
+        store.put(&key(5), &[0; 321]).unwrap();
+        assert_eq!(there(&store), [3, 4], "what exceeds the limit by itself is not kept");
+    }
+
+    #[test]
+    fn the_limit_holds_over_many_small_entries_and_for_another_store_on_the_same_folder() {
+        let folder = Folder::new("limit");
+        let (first, second) = (Store::new(&folder.0, 1000), Store::new(&folder.0, 1000));
+        for i in 0..=255 {
+            let store = if i % 3 == 0 { &second } else { &first };
+            store.put(&key(i), &[0; 20]).unwrap();
+            assert!(store.size().1 <= 1000 + 1000 / 16, "{i}");
+        }
+        let one = Store::new(&folder.0, 500);
+        for i in 0..=255 {
+            one.put(&key(i), &[0; 20]).unwrap();
+            assert!(one.size().1 <= 500, "{i}");
+        }
+    }
+
+    #[test]
+    fn the_order_of_uses_holds_when_the_clock_goes_backwards() {
+        let folder = Folder::new("clock");
+        let store = Store::new(&folder.0, 320);
+        fill(&store, 3);
+        // As if all of it had happened in a year to come.
+        let future = SystemTime::now() + Duration::from_secs(400 * 86_400);
+        (0..3).for_each(|i| age(&store.path(&key(i)), future + Duration::from_secs(u64::from(i))));
+        age(&folder.0.join(LAST_USE), future + Duration::from_secs(2));
+        store.get(&key(0)).unwrap();
+        store.put(&key(3), &[0; 100]).unwrap();
+        assert_eq!(there(&store), [0, 2, 3]);
+        // The same without the note of the last use.
+        fs::remove_file(folder.0.join(LAST_USE)).unwrap();
+        store.get(&key(2)).unwrap();
+        store.put(&key(4), &[0; 100]).unwrap();
+        assert_eq!(there(&store), [2, 3, 4]);
+    }
+
+    #[test]
+    fn pruning_goes_by_age_and_size() {
+        let folder = Folder::new("prune");
+        let store = Store::new(&folder.0, 1000);
+        fill(&store, 4);
+        age(&store.path(&key(2)), SystemTime::now() - Duration::from_secs(1000));
+        assert_eq!(store.prune(Some(Duration::from_secs(2000))), Removed::default());
+        assert_eq!(store.prune(Some(Duration::from_secs(500))), Removed { entries: 1, bytes: 100 });
+        assert_eq!(there(&store), [0, 1, 3]);
+        assert_eq!(Store::new(&folder.0, 150).prune(None), Removed { entries: 2, bytes: 200 });
+        assert_eq!(there(&store), [3]);
+    }
+
+    #[test]
+    fn what_killed_processes_left_is_swept_up() {
+        let folder = Folder::new("sweep");
+        let store = Store::new(&folder.0, 1000);
+        store.put(&key(0), b"x").unwrap();
+        let (old, new) = (folder.0.join(".tmp-1-0-0"), folder.0.join(".tmp-2-0-0"));
+        for path in [&old, &new] {
+            fs::write(path, b"half").unwrap();
+        }
+        age(&old, SystemTime::now() - Duration::from_secs(2 * 3600));
+        store.prune(None);
+        assert!(!old.exists() && new.exists());
+        assert_eq!(store.size().0, 1, "a draft is no entry");
+        store.clear().unwrap();
+        assert!(!folder.0.exists());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_others_could_have_written_is_not_used() {
+        use std::os::unix::fs::{symlink, PermissionsExt};
+        let folder = Folder::new("others");
+        let store = Store::new(&folder.0, 1000);
+        store.put(&key(0), b"x").unwrap();
+        let mode = |path: &Path, mode| fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+        mode(&store.path(&key(0)), 0o666);
+        assert_eq!(store.get(&key(0)).unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+        mode(&store.path(&key(0)), 0o644);
+        symlink(store.path(&key(0)), store.path(&key(1))).unwrap();
+        assert!(store.get(&key(1)).is_err());
+        mode(&folder.0, 0o777);
+        assert!(store.put(&key(2), b"y").is_err());
+        assert!(store.get(&key(0)).is_err());
+        mode(&folder.0, 0o755);
+        assert_eq!(store.get(&key(0)).unwrap().unwrap(), b"x");
+    }
+}

@@ -1,0 +1,240 @@
+//! Compiling on other threads, so that the caller can go on, or stop waiting: a compiler cannot be stopped.
+//!
+//! Each thread takes one program after the other, and ends when no more are waiting.
+
+use crate::cache::{self, Cache, Found};
+use crate::client::Client;
+use crate::device::Device;
+use crate::error::{Error, Kind, Result};
+use crate::event::Signal;
+use crate::executable::Executable;
+use crate::options::CompileOptions;
+use crate::program::Program;
+use std::collections::VecDeque;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::{available_parallelism, Builder, JoinHandle};
+use std::time::Duration;
+
+/// Stack for the recursion of compilers, several times what a main thread has; only what is used takes memory.
+const STACK: usize = 64 << 20;
+
+/// A program that is being compiled. When nobody holds this any more, the compile goes on, and its executable is dropped.
+#[derive(Debug, Clone)]
+pub struct Compiling {
+    client: Client,
+    result: Arc<Pending>,
+}
+
+impl Compiling {
+    /// Compiles a program as [`cache::compile`] does, on another thread and at once: for a caller who waits, and for whom the
+    /// cache is asked before.
+    ///
+    /// # Errors
+    /// `InvalidInput` for options that make no sense and devices that do not fit them, `Forked` and `ClientClosed` for such
+    /// devices, and `Internal` when the system gives no thread. What the compiler says comes from [`Compiling::wait`].
+    pub fn start(
+        cache: Option<&Cache>,
+        devices: &[Device],
+        program: &Program,
+        options: &CompileOptions,
+    ) -> Result<Compiling> {
+        let client = usable_client(devices, options)?;
+        let mut place = None;
+        if let Some(cache) = cache {
+            match cache.find(devices, program, options)? {
+                Found::Executable(executable) => return Ok(Compiling::done(client, executable)),
+                Found::Nothing(found) => place = found,
+            }
+        }
+        let (cache, devices) = (cache.cloned(), devices.to_vec());
+        let (program, options) = (program.clone(), options.clone());
+        let compile = move || {
+            let executable = Executable::compile(&devices, &program, &options)?;
+            Ok(match cache {
+                Some(cache) => cache.keep(place, executable),
+                None => executable,
+            })
+        };
+        Self::submit(client, Box::new(compile), usize::MAX)
+    }
+
+    /// The same for a caller who goes on: not more programs are compiled at once than there are processors, the others
+    /// in the order of their coming.
+    ///
+    /// # Errors
+    /// Those of [`Compiling::start`].
+    pub fn enqueue(
+        cache: Option<&Cache>,
+        devices: &[Device],
+        program: &Program,
+        options: &CompileOptions,
+    ) -> Result<Compiling> {
+        let client = usable_client(devices, options)?;
+        let (cache, devices) = (cache.cloned(), devices.to_vec());
+        let (program, options) = (program.clone(), options.clone());
+        let compile = move || cache::compile(cache.as_ref(), &devices, &program, &options);
+        Self::submit(client, Box::new(compile), processors())
+    }
+
+    fn submit(client: Client, compile: Compile, most: usize) -> Result<Compiling> {
+        let result = Arc::<Pending>::default();
+        Queue::lock().add(Job { compile: Some(compile), result: result.clone() }, most)?;
+        Ok(Compiling { client, result })
+    }
+
+    /// One that has ended already.
+    fn done(client: Client, executable: Executable) -> Compiling {
+        let result = Arc::<Pending>::default();
+        // The first to set it.
+        let _ = result.outcome.set(Ok(executable));
+        result.ended.raise();
+        Compiling { client, result }
+    }
+
+    /// Whether the compile has ended, successfully or not. Does not block.
+    ///
+    /// # Errors
+    /// `Forked` in a child of the process that started it, `ClientClosed` at the end of the process.
+    pub fn is_ready(&self) -> Result<bool> {
+        self.client.handle()?;
+        Ok(self.result.ended.is_raised())
+    }
+
+    /// Waits for the executable; a user's interrupt ends the wait, not the compile.
+    ///
+    /// # Errors
+    /// Those of [`Executable::compile`], or `Interrupted`.
+    pub fn wait(&self) -> Result<Executable> {
+        self.client.handle()?;
+        self.result.ended.wait()?;
+        self.result.outcome.get().cloned().unwrap_or_else(|| Err(cut_short()))
+    }
+}
+
+/// What will come of a compile.
+#[derive(Debug, Default)]
+struct Pending {
+    ended: Signal,
+    outcome: OnceLock<Result<Executable>>,
+}
+
+/// What a thread is to do.
+type Compile = Box<dyn FnOnce() -> Result<Executable> + Send>;
+
+/// A program to compile.
+struct Job {
+    compile: Option<Compile>,
+    result: Arc<Pending>,
+}
+
+impl Job {
+    fn run(mut self) {
+        let Some(compile) = self.compile.take() else { return };
+        // Whatever happens, somebody may wait for it.
+        let outcome = catch_unwind(AssertUnwindSafe(compile)).unwrap_or_else(|_| Err(cut_short()));
+        // Run once, so this is the first outcome.
+        let _ = self.result.outcome.set(outcome);
+    }
+}
+
+/// The client to compile with, once options and devices make sense.
+fn usable_client(devices: &[Device], options: &CompileOptions) -> Result<Client> {
+    options.check()?;
+    options.check_devices(devices)?;
+    let client = devices[0].client().clone();
+    // In a fork the queue may be locked for ever.
+    client.handle()?;
+    Ok(client)
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        self.result.ended.raise();
+    }
+}
+
+#[cold]
+fn cut_short() -> Error {
+    Error::new(Kind::Internal, "A compile was cut short by a fault, or by the end of the process.")
+}
+
+/// The programs that wait for a thread, and the threads.
+struct Queue {
+    waiting: VecDeque<Job>,
+    running: usize,
+    /// Joined when they have ended, so that none is in the middle of that when the process ends.
+    threads: Vec<JoinHandle<()>>,
+}
+
+static QUEUE: Mutex<Queue> = Mutex::new(Queue { waiting: VecDeque::new(), running: 0, threads: Vec::new() });
+static THREAD_ENDS: Condvar = Condvar::new();
+
+impl Queue {
+    fn lock() -> MutexGuard<'static, Queue> {
+        QUEUE.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts a thread for `job` unless there are `most` already.
+    fn add(&mut self, job: Job, most: usize) -> Result<()> {
+        while let Some(ended) = self.threads.iter().position(JoinHandle::is_finished) {
+            join(self.threads.swap_remove(ended));
+        }
+        if self.running >= most {
+            self.waiting.push_back(job);
+            return Ok(());
+        }
+        let thread =
+            Builder::new().name("pjrt-compile".into()).stack_size(STACK).spawn(|| work(job)).map_err(|error| {
+                Error::new(Kind::Internal, format!("The system gives no thread for a compile: {error}."))
+            })?;
+        self.running += 1;
+        self.threads.push(thread);
+        Ok(())
+    }
+
+    /// The next program for a thread, which ends without one.
+    fn next(&mut self) -> Option<Job> {
+        let next = if self.running <= processors() { self.waiting.pop_front() } else { None };
+        if next.is_none() {
+            self.running -= 1;
+            THREAD_ENDS.notify_all();
+        }
+        next
+    }
+}
+
+/// Drops the programs that wait for a thread, and waits for the others, at most for `limit`; tells whether they have ended.
+/// For the end of the process: a compiler that works while the plugin's library is torn down may crash.
+pub(crate) fn finish(limit: Duration) -> bool {
+    let mut queue = Queue::lock();
+    queue.waiting.clear();
+    let waited = THREAD_ENDS.wait_timeout_while(queue, limit, |queue| queue.running > 0);
+    let (mut queue, _) = waited.unwrap_or_else(PoisonError::into_inner);
+    if queue.running > 0 {
+        return false;
+    }
+    let threads = std::mem::take(&mut queue.threads);
+    drop(queue);
+    threads.into_iter().for_each(join);
+    true
+}
+
+/// What a thread does.
+fn work(first: Job) {
+    let mut next = Some(first);
+    while let Some(job) = next {
+        job.run();
+        next = Queue::lock().next();
+    }
+}
+
+fn join(thread: JoinHandle<()>) {
+    // Faults are caught where they happen.
+    let _ = thread.join();
+}
+
+fn processors() -> usize {
+    static COUNT: OnceLock<usize> = OnceLock::new();
+    *COUNT.get_or_init(|| available_parallelism().map_or(1, usize::from))
+}

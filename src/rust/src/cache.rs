@@ -1,0 +1,105 @@
+//! The cache of compiled programs.
+
+use crate::conditions::{refuse, Outcome};
+use crate::sexp;
+use extendr_api::prelude::*;
+use pjrt_core::cache::{Cache, Removed, Session};
+use std::path::Path;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// What this session has of the cache, whatever folder it uses.
+fn session() -> &'static Arc<Session> {
+    static SESSION: OnceLock<Arc<Session>> = OnceLock::new();
+    SESSION.get_or_init(Arc::default)
+}
+
+/// The cache in the R list that `cache_settings()` makes; none in NULL.
+pub fn get(settings: &Robj) -> Outcome<Option<Cache>> {
+    /// The last used, which knows how much it has written.
+    static LAST: Mutex<Option<Cache>> = Mutex::new(None);
+    if settings.is_null() {
+        return Ok(None);
+    }
+    let settings = unsafe { settings.get() };
+    let dir = sexp::element(settings, "dir").and_then(sexp::string);
+    let max_size = sexp::element(settings, "max_size").and_then(sexp::number);
+    let (Some(dir), Some(max_size)) = (dir, max_size) else {
+        refuse!(InvalidInput, "The cache's settings are a folder and a size.");
+    };
+    let (root, max_bytes) = (Path::new(dir), max_size as u64);
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    if last.as_ref().is_none_or(|cache| cache.root() != root || cache.max_bytes() != max_bytes) {
+        *last = Some(Cache::new(root, max_bytes, session().clone()));
+    }
+    Ok(last.clone())
+}
+
+/// The cache's size on disk, and what this session has had of it.
+#[extendr]
+fn cache_info(settings: Robj) -> Outcome<Robj> {
+    let (entries, bytes) = get(&settings)?.map_or((0, 0), |cache| cache.size());
+    let counts = session().counts();
+    Ok(list!(
+        entries = entries as f64,
+        bytes = bytes as f64,
+        hits = counts.hits as f64,
+        shared = counts.shared as f64,
+        misses = counts.misses as f64,
+        evictions = counts.evictions as f64,
+        errors = counts.errors as f64,
+        saved_seconds = counts.saved.as_secs_f64()
+    )
+    .into())
+}
+
+/// The entries, as columns.
+#[extendr]
+fn cache_list(settings: Robj) -> Outcome<Robj> {
+    let entries = get(&settings)?.map_or_else(Vec::new, |cache| cache.list());
+    let headers = || entries.iter().map(|entry| entry.header.as_ref());
+    let seconds = |time: SystemTime| time.duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64());
+    let number = |value: Option<f64>| value.map_or(Rfloat::na(), Rfloat::from);
+    Ok(list!(
+        key = entries.iter().map(|entry| entry.key.clone()).collect::<Vec<_>>(),
+        name = headers().map(|header| Some(header?.name.clone())).collect::<Vec<_>>(),
+        platform = headers().map(|header| Some(header?.environment.platform.clone())).collect::<Vec<_>>(),
+        bytes = entries.iter().map(|entry| entry.bytes as f64).collect::<Vec<_>>(),
+        created = headers().map(|header| number(header.map(|h| h.created as f64))).collect::<Doubles>(),
+        last_used = entries.iter().map(|entry| seconds(entry.used)).collect::<Vec<_>>(),
+        compile_seconds = headers().map(|header| number(header.map(|h| h.compile_seconds))).collect::<Doubles>()
+    )
+    .into())
+}
+
+/// Removes everything; how many entries and bytes.
+#[extendr]
+fn cache_clear(settings: Robj) -> Outcome<Robj> {
+    Ok(removed(get(&settings)?.map_or_else(|| Ok(Removed::default()), |cache| cache.clear())?))
+}
+
+/// Removes what is unused for `max_age` seconds, or too much.
+#[extendr]
+fn cache_prune(settings: Robj, max_age: f64) -> Outcome<Robj> {
+    let max_age = Duration::try_from_secs_f64(max_age).ok();
+    Ok(removed(get(&settings)?.map_or_else(Removed::default, |cache| cache.prune(max_age))))
+}
+
+/// What went wrong since the last time, a line each.
+#[extendr]
+fn cache_messages() -> Vec<String> {
+    session().take_messages()
+}
+
+fn removed(removed: Removed) -> Robj {
+    list!(entries = removed.entries as f64, bytes = removed.bytes as f64).into()
+}
+
+extendr_module! {
+    mod cache;
+    fn cache_info;
+    fn cache_list;
+    fn cache_clear;
+    fn cache_prune;
+    fn cache_messages;
+}

@@ -1,0 +1,63 @@
+//! Executables as bytes and in files.
+
+use crate::compile::{device_list, dispatch_option};
+use crate::conditions::Outcome;
+use crate::{executable, handle, options};
+use extendr_api::prelude::*;
+use pjrt_core::options::CompileOptions;
+use pjrt_core::serialized::{self, Serialized, Target};
+use pjrt_core::{Client, Device};
+use std::path::Path;
+
+/// The bytes of an executable. `kept` is the folder that keeps what plugins' files hash to, or "".
+#[extendr]
+fn executable_serialize(executable: Robj, kept: &str) -> Outcome<Robj> {
+    Ok(Raw::from_bytes(&executable::get(&executable)?.serialize(folder(kept))?).into())
+}
+
+/// Writes the bytes of an executable to a file.
+#[extendr]
+fn executable_save(executable: Robj, path: &str, kept: &str) -> Outcome<Robj> {
+    let content = executable::get(&executable)?.serialize(folder(kept))?;
+    serialized::write(Path::new(path), &content)?;
+    Ok(().into())
+}
+
+/// An executable from bytes, for these devices; for those that it was made for, of the default device's client, when the
+/// list is empty.
+#[extendr]
+fn executable_deserialize(content: &[u8], devices: Robj, default: Robj, options: Robj, kept: &str) -> Outcome<Robj> {
+    load(content, &devices, &default, &options, kept)
+}
+
+/// The same from a file.
+#[extendr]
+fn executable_load(path: &str, devices: Robj, default: Robj, options: Robj, kept: &str) -> Outcome<Robj> {
+    load(&serialized::read(Path::new(path))?, &devices, &default, &options, kept)
+}
+
+fn load(content: &[u8], devices: &Robj, default: &Robj, options: &Robj, kept: &str) -> Outcome<Robj> {
+    // What is damaged is said before what does not fit.
+    let serialized = Serialized::read(content)?;
+    let devices = device_list(devices)?;
+    let client: &Client = match devices.first() {
+        Some(device) => device.client(),
+        None => handle::get::<Device>(unsafe { default.get() }, "device")?.client(),
+    };
+    let options: Option<CompileOptions> =
+        if options.is_null() { None } else { Some(options::get(unsafe { options.get() })?) };
+    let target = Target { client, devices: &devices, options: options.as_ref(), dispatch: dispatch_option()? };
+    Ok(executable::object(serialized.load(&target, folder(kept))?))
+}
+
+fn folder(kept: &str) -> Option<&Path> {
+    Some(Path::new(kept)).filter(|path| !path.as_os_str().is_empty())
+}
+
+extendr_module! {
+    mod serialize;
+    fn executable_serialize;
+    fn executable_save;
+    fn executable_deserialize;
+    fn executable_load;
+}
