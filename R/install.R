@@ -227,7 +227,7 @@ can_fetch <- function(platform) {
 # The size of a download in words, where it is known.
 download_size <- function(platform) {
   bytes <- fetchable_plugins()[platform]
-  if (is.na(bytes)) "" else sprintf(" (%s)", format_size(bytes))
+  if (is.na(bytes)) "" else sprintf(" (%s)", format_bytes(bytes))
 }
 
 ask_to_fetch <- function(platform) {

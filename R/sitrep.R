@@ -132,7 +132,7 @@ format.PJRTSitrep <- function(x, ...) {
     report_part("Cache", x$cache, function(cache) {
       programs <- cache$programs
       labelled(c(
-        folder = cache$folder, structure(format_size(cache$size), names = names(cache$size)),
+        folder = cache$folder, vapply(cache$size, format_bytes, ""),
         programs = paste0(if (!programs$enabled) "off; ", disk_line(programs)), `this session` = session_line(programs)
       ))
     }),
@@ -169,7 +169,7 @@ format_plugins <- function(x) {
     facts <- c(
       if (!is.na(plugin$version)) paste("version", plugin$version),
       if (!is.na(plugin$api_version)) sprintf("API %s (this package: %s)", plugin$api_version, call_native(ffi_api_version_bound)),
-      if (!is.na(plugin$size)) format_size(plugin$size), if (plugin$loaded) "loaded", plugin$source
+      if (!is.na(plugin$size)) format_bytes(plugin$size), if (plugin$loaded) "loaded", plugin$source
     )
     problem <- if (!is.na(plugin$problem)) paste("  !", plugin$problem)
     c(paste0(plugin$platform, ": ", paste(facts, collapse = ", ")), paste0("  ", plugin$path), problem)
@@ -191,8 +191,4 @@ format_cuda <- function(x) {
     paste("driver:", paste(driver, collapse = " ")), if (!is.na(x$needs)) paste("the plugin needs: CUDA", x$needs),
     if (nrow(libraries) > 0L) paste0(format(paste0(libraries$name, ":")), " ", where, optional, problem)
   )
-}
-
-format_size <- function(bytes) {
-  ifelse(bytes < 1e6, sprintf("%.0f kB", bytes / 1e3), ifelse(bytes < 1e9, sprintf("%.0f MB", bytes / 1e6), sprintf("%.1f GB", bytes / 1e9)))
 }

@@ -1,18 +1,18 @@
 //! SHA-256: computed while a file comes in, compared before anything is done with it.
 
 use super::address::redact;
+use crate::digest::hex;
 use crate::error::{Error, Kind, Result};
 use reqwest::Url;
-use ring::digest;
-use std::fmt::Write;
+use ring::digest::{Context, SHA256};
 
 /// A hash that is being computed. `ring` uses the processor's SHA instructions where there are any.
 #[derive(Clone)]
-pub(super) struct Sha256(digest::Context);
+pub(super) struct Sha256(Context);
 
 impl Sha256 {
     pub fn new() -> Self {
-        Sha256(digest::Context::new(&digest::SHA256))
+        Sha256(Context::new(&SHA256))
     }
 
     pub fn update(&mut self, bytes: &[u8]) {
@@ -21,19 +21,12 @@ impl Sha256 {
 
     /// The hash in lower-case hexadecimal digits.
     pub fn finish(self) -> String {
-        let mut text = String::with_capacity(64);
-        for byte in self.0.finish().as_ref() {
-            // Writing to a `String` cannot fail.
-            let _ = write!(text, "{byte:02x}");
-        }
-        text
+        hex(self.0.finish().as_ref())
     }
 
     /// The hash of `bytes`.
     pub fn of(bytes: &[u8]) -> String {
-        let mut hash = Sha256::new();
-        hash.update(bytes);
-        hash.finish()
+        hex(&crate::digest::of(&[bytes]))
     }
 }
 
