@@ -1,7 +1,9 @@
 # The cache, on, in a folder of its own.
 local_cache <- function(..., env = parent.frame()) {
   folder <- withr::local_tempdir(.local_envir = env)
-  withr::local_envvar(c(PJRT_CACHE = "1", R_USER_CACHE_DIR = folder, ...), .local_envir = env)
+  # the plugin itself stays where it is
+  all <- c(PJRT_CACHE = "1", R_USER_CACHE_DIR = folder, PJRT_PLUGIN_PATH_CPU = real_plugin(), ...)
+  withr::local_envvar(all, .local_envir = env)
   pjrt_cache_info()$dir
 }
 
