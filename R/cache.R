@@ -117,9 +117,10 @@ print.PJRTCacheInfo <- function(x, ...) {
   invisible(x)
 }
 
-# The cache for a compile, NULL when it is off.
+# The cache for a compile, NULL when it is off, or its folder has no name in this locale.
 cache_settings <- function() {
-  if (cache_enabled()) cache_place()
+  place <- if (cache_enabled()) cache_place()
+  if (!is.null(place) && validUTF8(place$dir)) place
 }
 
 cache_place <- function() {

@@ -224,6 +224,17 @@ test_that("the list tells what is there, the last used first", {
   expect_true(all(list$compile_seconds > 0) && all(list$bytes > 1000) && list$last_used[[1L]] >= list$last_used[[2L]])
 })
 
+test_that("a damaged entry is in the list, without what it says of itself", {
+  dir <- local_cache()
+  compile(times_program(21))
+  content <- readBin(entry_files(dir), "raw", 1e6)
+  # the name "main" is a field of its own, with its number and length before it
+  name <- grepRaw(as.raw(c(0x1a, 4, charToRaw("main"))), content, fixed = TRUE)
+  content[name + 2L] <- as.raw(0)
+  writeBin(content, entry_files(dir))
+  expect_identical(pjrt_cache_list()$name, NA_character_)
+})
+
 test_that("entries are removed by age, by size, and all of them", {
   dir <- local_cache()
   for (n in 13:15) compile(times_program(n))
@@ -291,6 +302,13 @@ test_that("a folder that cannot be used fails no compile, and PJRT_DEBUG has it 
   messages <- testthat::capture_messages(compile(times_program(18)))
   expect_match(messages, "pjrt: cache: cannot keep", fixed = TRUE, all = FALSE)
   expect_identical(pjrt_cache_info()$entries, 0)
+})
+
+test_that("a folder whose name cannot be read fails no compile", {
+  skip_on_os("windows")
+  withr::local_envvar(PJRT_CACHE = "1", R_USER_CACHE_DIR = "no/such/caf\xe9")
+  times <- compile(times_program(22))
+  expect_identical(as_array(pjrt_execute(times, pjrt_buffer(c(1, 2)))), array(c(22, 44)))
 })
 
 test_that("what others could have written is not used", {

@@ -119,6 +119,11 @@ test_that("files that are not there, and arguments that make no sense, are refus
   expect_refused(pjrt_load_executable("no/such/file"), "io", "no/such/file")
   expect_refused(pjrt_save_executable(add2(), "no/such/folder/file"), "io", "no/such/folder/file")
   expect_refused(pjrt_save_executable(add2(), 1), "invalid_input", "`path`")
+  if (.Platform$OS.type == "unix") {
+    pipe <- withr::local_tempfile()
+    system2("mkfifo", pipe)
+    expect_refused(pjrt_save_executable(add2(), pipe), "io", "it is not a file")
+  }
   data <- pjrt_serialize(add2())
   expect_refused(pjrt_deserialize(data, compile_options = list()), "invalid_input", "`compile_options`")
   assigned <- pjrt_compile_options(device_assignment = 0L)

@@ -140,7 +140,14 @@ impl Executable {
 /// # Errors
 /// `Io`.
 pub fn write(path: &Path, container: &[u8]) -> Result<()> {
-    file::write(path, container).map_err(|error| io_error("write", path, &error))
+    // A device or a pipe would be replaced by the file.
+    let is_other = fs::metadata(path).is_ok_and(|metadata| !metadata.is_file());
+    let written = if is_other {
+        Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a file"))
+    } else {
+        file::write(path, container)
+    };
+    written.map_err(|error| io_error("write", path, &error))
 }
 
 /// Reads a file.
@@ -196,7 +203,18 @@ const AGAIN: &str = "Compile the program here, and save it anew.";
 
 /// What a container says of itself, from its first bytes, and not checked: for lists. `None` when it is not all there.
 pub(crate) fn peek(start: &[u8]) -> Option<Header> {
-    Header::decode(start.get(HEADER_AT..header_end(start).ok()?)?).ok()
+    Header::read(start.get(HEADER_AT..header_end(start).ok()?)?)
+}
+
+impl Header {
+    /// `None` for what no container has. Text ends at a null character in C and R.
+    fn read(bytes: &[u8]) -> Option<Header> {
+        let header = Header::decode(bytes).ok()?;
+        let is_text = |text: &String| !text.contains('\0');
+        let is_whole =
+            is_text(&header.name) && is_text(&header.environment.platform) && header.input_names.iter().all(is_text);
+        is_whole.then_some(header)
+    }
 }
 
 impl<'a> Serialized<'a> {
@@ -212,7 +230,7 @@ impl<'a> Serialized<'a> {
             return Err(damaged());
         }
         let (header, payload) = container[HEADER_AT..].split_at(end - HEADER_AT);
-        let header = Header::decode(header).map_err(|_| damaged())?;
+        let header = Header::read(header).ok_or_else(damaged)?;
         let used = UsedOptions::decode(&header.options).ok_or_else(damaged)?;
         Ok(Serialized { header, used, payload })
     }
@@ -369,6 +387,17 @@ mod tests {
         }
         let longer = [whole.as_slice(), b"x"].concat();
         assert_eq!(Serialized::read(&longer).unwrap_err().kind(), Kind::SerializedInvalid);
+    }
+
+    #[test]
+    fn a_null_character_in_a_name_is_damage() {
+        let mut whole = container();
+        let name = whole.windows(4).position(|bytes| bytes == b"main").unwrap();
+        whole[name] = 0;
+        let digest = digest_of(&whole);
+        whole[DIGEST_AT..HEADER_AT].copy_from_slice(&digest);
+        assert_eq!(Serialized::read(&whole).unwrap_err().kind(), Kind::SerializedInvalid);
+        assert_eq!(peek(&whole), None);
     }
 
     #[test]

@@ -93,7 +93,8 @@ impl Store {
         file::create_folder(&self.root)?;
         let path = self.path(key);
         file::write(&path, content)?;
-        let _ = self.touch(&file::open(&path)?);
+        // Another process may have removed it already.
+        let _ = file::open(&path).and_then(|file| self.touch(&file));
         // Counting takes time, so that it is not done each time, and more than must is removed at once.
         let slack = self.max_bytes / 16;
         let uncounted = self.uncounted.load(Ordering::Relaxed).saturating_add(bytes);
@@ -152,13 +153,15 @@ impl Store {
     /// # Errors
     /// `Io` when entries are left.
     pub fn clear(&self) -> Result<Removed> {
-        let (removed, _) = shrink(self.stored(), 0);
+        let all = self.stored();
+        let (removed, _) = shrink(all.clone(), 0);
         let own =
             |name: &str| name == LAST_USE || name.starts_with(file::TEMPORARY) || name.starts_with(identity::PREFIX);
         self.files().filter(|(name, _)| own(name)).for_each(|(_, path)| drop(fs::remove_file(path)));
         // Fails when there is something else in it.
         let _ = fs::remove_dir(&self.root);
-        match self.size().0 {
+        // What other processes have put there since is none of them.
+        match all.iter().filter(|stored| stored.path.exists()).count() {
             0 => Ok(removed),
             left => Err(Error::new(
                 Kind::Io,
@@ -367,6 +370,24 @@ mod tests {
         assert_eq!(there(&store), [0, 1, 3]);
         assert_eq!(Store::new(&folder.0, 150).prune(None), Removed { entries: 2, bytes: 200 });
         assert_eq!(there(&store), [3]);
+    }
+
+    #[test]
+    fn everything_can_be_removed_while_others_write() {
+        let folder = Folder::new("clear");
+        let store = Store::new(&folder.0, 1000);
+        let done = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for i in (0u64..).take_while(|_| !done.load(Ordering::Relaxed)) {
+                    // Fails when the folder goes in between.
+                    let _ = store.put(&Key::from(digest::of(&[&i.to_le_bytes()])), b"x");
+                }
+            });
+            let failed = (0..3000).filter(|_| store.clear().is_err()).count();
+            done.store(true, Ordering::Relaxed);
+            assert_eq!(failed, 0);
+        });
     }
 
     #[test]
