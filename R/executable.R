@@ -32,8 +32,9 @@
 #' * `format()`: the program's signature in a line.
 #' * `summary()`: a list with everything: `name`, `inputs`, `outputs`, `num_replicas`, `num_partitions`, `origin`,
 #'   `devices`, `fingerprint`, `cost`, `memory` and `code_size`, the bytes of machine code. `origin` tells whether it was
-#'   `"compiled"` now, or came from the `"cache"` or was `"saved"`, and how long the compiler took. What the plugin does
-#'   not tell is `NA` or `NULL`.
+#'   `"compiled"` now without a cache, was `"missed"` by the cache and compiled, came from the `"cache"`, or was `"saved"`, and
+#'   how long the compiler took. What the plugin does not tell is `NA` or `NULL`.
+#' * `print()`: whether the cache had it, where it was asked.
 #' @section Errors:
 #' `pjrt_error_unimplemented` or `pjrt_error_unsupported_call` for what is not supported by the plugin.
 #' @seealso [device()] and [devices()] for where it runs, [inspect_hlo()]
@@ -109,7 +110,7 @@ format.PJRTLoadedExecutable <- function(x, ...) {
 print.PJRTLoadedExecutable <- function(x, ...) {
   cat("<PJRTLoadedExecutable>\n")
   made <- tryCatch(call_native(ffi_executable_origin, x), pjrt_error_invalid_pointer = function(e) NULL)
-  # what is compiled now prints as it always has
+  # what is compiled without a cache prints no more than that
   if (!is.null(made) && made$origin != "compiled") {
     cat("  ", origin_line(made), "\n", sep = "")
   }
@@ -170,7 +171,10 @@ signature_line <- function(described) {
 
 # Where an executable comes from, in words.
 origin_line <- function(made) {
-  words <- c(compiled = "compiled", cache = "from the cache, compiled", saved = "loaded, compiled")
+  words <- c(
+    compiled = "compiled", missed = "not in the cache, compiled", cache = "from the cache, compiled",
+    saved = "loaded, compiled"
+  )
   sprintf("%s in %s s", words[[made$origin]], format(made$compile_seconds, digits = 2L))
 }
 

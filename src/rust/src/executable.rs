@@ -80,6 +80,7 @@ fn executable_origin(executable: Robj) -> Outcome<Robj> {
     let executable = get(&executable)?;
     let origin = match executable.origin() {
         Origin::Compiled => "compiled",
+        Origin::Missed => "missed",
         Origin::Cache => "cache",
         Origin::Saved => "saved",
     };

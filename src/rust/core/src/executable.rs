@@ -66,6 +66,8 @@ pub(crate) struct Making {
 pub enum Origin {
     /// The compiler has made it now.
     Compiled,
+    /// The compiler, now, since the cache did not have it.
+    Missed,
     /// It was compiled before, and kept on disk.
     Cache,
     /// It was saved by the user.
@@ -194,6 +196,13 @@ impl Executable {
     /// How long the compiler took to make it, be that now or in another session.
     pub fn compile_time(&self) -> Duration {
         self.0.making.compile_time
+    }
+
+    /// Notes that the cache did not have it, on one that nobody else has yet.
+    pub(crate) fn note_miss(&mut self) {
+        if let Some(inner) = Arc::get_mut(&mut self.0) {
+            inner.making.origin = Origin::Missed;
+        }
     }
 
     pub(crate) fn making(&self) -> &Making {

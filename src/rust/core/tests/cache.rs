@@ -231,7 +231,7 @@ fn a_program_is_compiled_once() {
     let (cache, session) = folder.session();
     let options = CompileOptions::default();
     let first = compile(&cache, &add(1), &options);
-    assert_eq!((first.origin(), counts(&session)), (Origin::Compiled, (0, 0, 1, 0)));
+    assert_eq!((first.origin(), counts(&session)), (Origin::Missed, (0, 0, 1, 0)));
     let same = compile(&cache, &add(1), &options);
     assert!(same.downgrade() == first.downgrade(), "somebody has it");
     assert_eq!(counts(&session), (0, 1, 1, 0));
@@ -311,7 +311,7 @@ fn a_bad_entry_is_dropped_and_compiled_afresh() {
         fs::write(&path, bad).unwrap();
         let (cache, session) = folder.session();
         let executable = compile(&cache, &add(1), &options);
-        assert_eq!((executable.origin(), counts(&session)), (Origin::Compiled, (0, 0, 1, 1)));
+        assert_eq!((executable.origin(), counts(&session)), (Origin::Missed, (0, 0, 1, 1)));
         assert_eq!(run(&executable, &[&x, &x]), [2.0, 4.0]);
         let messages = session.take_messages();
         assert!(messages.len() == 1 && messages[0].contains("dropped"), "{messages:?}");
@@ -326,7 +326,7 @@ fn a_folder_that_cannot_be_used_fails_no_compile() {
     let session = Arc::new(Session::default());
     let cache = Cache::new(&folder.0.join("executables"), 1 << 30, session.clone());
     let executable = compile(&cache, &add(1), &CompileOptions::default());
-    assert_eq!(executable.origin(), Origin::Compiled);
+    assert_eq!(executable.origin(), Origin::Missed);
     assert_eq!(session.counts().misses, 1);
     assert!(session.take_messages().iter().any(|message| message.contains("cannot keep")));
     fs::remove_file(&folder.0).unwrap();

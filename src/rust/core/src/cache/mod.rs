@@ -152,8 +152,9 @@ impl Cache {
     }
 
     /// Keeps a program that was not there; gives the one of another thread that was faster.
-    pub(crate) fn keep(&self, place: Option<Place>, executable: Executable) -> Executable {
+    pub(crate) fn keep(&self, place: Option<Place>, mut executable: Executable) -> Executable {
         let Some(place) = place else { return executable };
+        executable.note_miss();
         self.session.count(|counts| counts.misses += 1);
         self.save(&place.key, &executable);
         self.session.share(place, executable)

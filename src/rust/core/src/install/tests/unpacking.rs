@@ -91,9 +91,7 @@ fn what_can_be_run_stays_so_and_nobody_else_may_write_it() {
 
 #[test]
 fn no_name_leads_out_of_the_folder() {
-    for name in
-        ["../evil.so", "a/../../evil.so", "/evil.so", "a//evil.so", "a/./evil.so", "C:evil.so", "a\\evil.so"]
-    {
+    for name in ["../evil.so", "a/../../evil.so", "/evil.so", "a//evil.so", "a/./evil.so", "C:evil.so", "a\\evil.so"] {
         for bytes in [zip(&[(name, "x")]), tar(&[(name, "x")])] {
             let (folder, result) = unpack_bytes(&bytes, &[]);
             let error = result.unwrap_err();
