@@ -20,7 +20,7 @@ pjrt_sitrep <- function() {
     index = index_facts
   )
   # A report must come, whatever is broken.
-  structure(lapply(parts, function(part) tryCatch(part(), pjrt_error = identity, error = identity)), class = "PJRTSitrep")
+  structure(lapply(parts, function(part) tryCatch(part(), error = identity)), class = "PJRTSitrep")
 }
 
 system_facts <- function() {
@@ -65,9 +65,7 @@ cuda_facts <- function() {
 client_facts <- function() {
   platforms <- sort(names(the$clients))
   describe <- function(platform) {
-    found <- vapply(the$devices[[platform]], as.character, "")
-    shorten <- if (length(found) > 4L) sprintf("and %d more", length(found) - 4L)
-    paste(c(utils::head(found, 4L), shorten), collapse = ", ")
+    toString(shorten_list(vapply(the$devices[[platform]], as.character, ""), 4L))
   }
   vapply(platforms, describe, "")
 }

@@ -39,6 +39,7 @@ pub mod part;
 pub mod plugin;
 pub mod pool;
 pub mod print;
+mod private;
 pub mod process;
 mod processor;
 pub mod program;

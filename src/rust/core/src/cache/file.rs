@@ -1,21 +1,14 @@
 //! Files of the cache: written as a whole or not at all, and read only if nobody but this user or the system could have
 //! written them.
 
-use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
+use crate::private::{self, temporary};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
-
-/// What the names of unfinished files start with.
-pub const TEMPORARY: &str = ".tmp-";
+use std::path::Path;
 
 /// Makes a folder and those above it. Others may read it, but not write there.
 pub fn create_folder(path: &Path) -> io::Result<()> {
-    let mut builder = DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o755);
-    builder.create(path)?;
+    private::create_folder(path)?;
     check_folder(path)
 }
 
@@ -55,11 +48,7 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
 pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let draft = temporary(folder);
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o644);
-    let mut file = options.open(&draft)?;
+    let mut file = private::create_file(&draft, false)?;
     let written = file.write_all(content).and_then(|()| fs::rename(&draft, path));
     if written.is_err() {
         // What cannot be removed either is swept up later.
@@ -68,28 +57,10 @@ pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     written
 }
 
-/// A name that no other process and no other thread has.
-fn temporary(folder: &Path) -> PathBuf {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    let time = std::time::UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos();
-    folder.join(format!("{TEMPORARY}{}-{count}-{time}", std::process::id()))
-}
-
 /// An error unless this user or the system owns it, and nobody else may write to it.
-#[cfg(unix)]
 fn check_owner(metadata: &Metadata) -> io::Result<()> {
-    use std::os::unix::fs::MetadataExt;
-    // SAFETY: asks for a number.
-    let me = unsafe { libc::geteuid() };
-    if metadata.mode() & 0o022 == 0 && [me, 0].contains(&metadata.uid()) {
+    if private::is_closed(metadata) && private::is_owned(metadata, None) {
         return Ok(());
     }
     Err(io::Error::new(io::ErrorKind::PermissionDenied, "other users could have written to it"))
-}
-
-/// Who may write is a matter of the user's profile folder here.
-#[cfg(not(unix))]
-fn check_owner(_: &Metadata) -> io::Result<()> {
-    Ok(())
 }

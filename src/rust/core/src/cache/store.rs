@@ -5,6 +5,7 @@ use super::file;
 use super::key::Key;
 use crate::error::{Error, Kind, Result};
 use crate::identity;
+use crate::private::TEMPORARY;
 use crate::serialized::{self, Header};
 use std::fs::{self, File, FileTimes};
 use std::io::{self, Read};
@@ -155,8 +156,7 @@ impl Store {
     pub fn clear(&self) -> Result<Removed> {
         let all = self.stored();
         let (removed, _) = shrink(all.clone(), 0);
-        let own =
-            |name: &str| name == LAST_USE || name.starts_with(file::TEMPORARY) || name.starts_with(identity::PREFIX);
+        let own = |name: &str| name == LAST_USE || name.starts_with(TEMPORARY) || name.starts_with(identity::PREFIX);
         self.files().filter(|(name, _)| own(name)).for_each(|(_, path)| drop(fs::remove_file(path)));
         // Fails when there is something else in it.
         let _ = fs::remove_dir(&self.root);
@@ -214,7 +214,7 @@ impl Store {
 
     /// Removes what processes left that were killed while they wrote.
     fn sweep(&self) {
-        for (_, path) in self.files().filter(|(name, _)| name.starts_with(file::TEMPORARY)) {
+        for (_, path) in self.files().filter(|(name, _)| name.starts_with(TEMPORARY)) {
             let Ok(written) = fs::symlink_metadata(&path).and_then(|metadata| metadata.modified()) else { continue };
             let now = SystemTime::now();
             let age = now.duration_since(written).or_else(|_| written.duration_since(now)).unwrap_or_default();

@@ -5,17 +5,15 @@
 use super::watch::{Watch, SLICE};
 use super::Installed;
 use crate::error::{Error, Kind, Result};
+use crate::private::{self, TEMPORARY};
 use fs4::FileExt;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Name of the record in a complete folder.
 const RECORD: &str = "source.toml";
-/// What the names of unfinished and discarded folders start with.
-const TEMPORARY: &str = ".tmp-";
 /// Holds the name of the folder that the user chose rather than the manifest's.
 const SELECTED: &str = "selected";
 const LOCK: &str = ".lock";
@@ -218,10 +216,7 @@ impl Place {
     }
 
     fn temporary(&self) -> PathBuf {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let time = std::time::UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos();
-        self.root.join(format!("{TEMPORARY}{}-{count}-{time}", std::process::id()))
+        private::temporary(&self.root)
     }
 
     /// Removes the folder if there is nothing in it: only an attempt that failed made it. Only for the holder of the lock.
@@ -315,15 +310,10 @@ pub(super) fn is_below(path: &str) -> bool {
 }
 
 /// Whether a file or folder belongs to this user, the system or the cache's keeper, and nobody else may write to it.
-#[cfg(unix)]
 fn is_safe(path: &Path, keeper: Option<u32>) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    // SAFETY: asks for a number.
-    let trusted = [Some(unsafe { libc::geteuid() }), Some(0), keeper];
-    let is_ours = |m: &fs::Metadata| trusted.contains(&Some(m.uid()));
     // The mode of a link itself means nothing.
-    fs::symlink_metadata(path).is_ok_and(|link| is_ours(&link))
-        && fs::metadata(path).is_ok_and(|m| is_ours(&m) && m.mode() & 0o022 == 0)
+    fs::symlink_metadata(path).is_ok_and(|link| private::is_owned(&link, keeper))
+        && fs::metadata(path).is_ok_and(|m| private::is_owned(&m, keeper) && private::is_closed(&m))
 }
 
 /// Who keeps a cache folder that many users share: its owner, unless anybody could have made it where it is.
@@ -335,12 +325,6 @@ fn keeper(cache_dir: &Path) -> Option<u32> {
     cache_dir.ancestors().all(closed).then(|| fs::metadata(&cache_dir).ok().map(|m| m.uid()))?
 }
 
-/// Who may write is a matter of the user's profile folder here.
-#[cfg(not(unix))]
-fn is_safe(_: &Path, _: Option<u32>) -> bool {
-    true
-}
-
 #[cfg(not(unix))]
 fn keeper(_: &Path) -> Option<u32> {
     None
@@ -348,11 +332,7 @@ fn keeper(_: &Path) -> Option<u32> {
 
 /// Makes a folder and those above it, which others may read but not write.
 pub(super) fn create_folder(path: &Path) -> Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o755);
-    builder.create(path).map_err(|e| io_error("create", path, &e))?;
+    private::create_folder(path).map_err(|e| io_error("create", path, &e))?;
     #[cfg(unix)]
     if !is_safe(path, None) {
         // One that was here before, or that an inherited rule opened; where it is not ours, this fails, and the check of
@@ -365,22 +345,12 @@ pub(super) fn create_folder(path: &Path) -> Result<()> {
 
 /// Makes a new file, which others may read but not write.
 pub(super) fn create_file(path: &Path) -> Result<File> {
-    new_file(path, 0o644)
+    private::create_file(path, false).map_err(|e| io_error("create", path, &e))
 }
 
 /// Makes a new file that can be run.
 pub(super) fn create_program(path: &Path) -> Result<File> {
-    new_file(path, 0o755)
-}
-
-fn new_file(path: &Path, mode: u32) -> Result<File> {
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, mode);
-    #[cfg(not(unix))]
-    let _ = mode;
-    options.open(path).map_err(|e| io_error("create", path, &e))
+    private::create_file(path, true).map_err(|e| io_error("create", path, &e))
 }
 
 /// Opens a file to read and write, which is made if it is not there.
