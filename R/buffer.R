@@ -251,7 +251,7 @@ platform.PJRTBuffer <- function(x, ...) {
 #' @return A `PJRTBuffer` on `device` or in the memory space: `buffer` itself when that is where it lies.
 #' @section Errors:
 #' `pjrt_error_invalid_input` for what is no device, `pjrt_error_invalid_pointer` for what is no buffer,
-#' `pjrt_error_deleted_buffer` for a buffer that was donated.
+#' `pjrt_error_deleted_buffer` for a buffer that was donated or deleted.
 #' @seealso [devices()], [memory_space()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' x <- pjrt_buffer(1:3)

@@ -167,7 +167,7 @@ parse_bytes <- function(x, name) {
 
 # What the cache could not do, when the user asked to be told.
 tell_cache_messages <- function() {
-  if (nzchar(Sys.getenv("PJRT_DEBUG"))) {
+  if (is_verbose()) {
     for (message in .Call(ffi_cache_messages)) debug_message(message)
   }
 }

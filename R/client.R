@@ -1,7 +1,7 @@
 #' Create a client, or get the one there is
 #'
 #' A client is a session's connection to the devices of one platform. There is one client for each platform: the first
-#' call creates it, later calls return it.
+#' call creates it, later calls return it, until [close()][pjrt_delete] ends it.
 #'
 #' @param platform The platform's name; by default that of the environment variable `PJRT_PLATFORM`, or `"cpu"`.
 #' @param ... Options of the client by name, possible only when it is created; see below.
@@ -31,7 +31,7 @@
 #' @section Errors:
 #' `pjrt_error_invalid_input` for options that the platform does not have, or not of this type, or that come when the
 #' client exists already. Where an NVIDIA GPU lacks something: see [cuda].
-#' @seealso [devices()], [client_info()], [platform()]
+#' @seealso [devices()], [client_info()], [platform()], [close()][pjrt_delete]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' client <- pjrt_client("cpu")
 #' client
@@ -79,7 +79,7 @@ plugin_client_create <- function(plugin, platform, options = list()) {
     if (length(options) > 0L) {
       abort_input(
         "Can only specify client options the first time you create a client.",
-        hints = paste0("The client for ", platform, " is there already. Restart R, and call pjrt_client() first of all.")
+        hints = paste0("The client for ", platform, " is there already: close() it first, or restart R.")
       )
     }
     return(known)
@@ -104,9 +104,14 @@ new_client <- function(plugin, options = list()) {
 
 register_client <- function(client, platform) {
   the$clients[[platform]] <- client
-  found <- .Call(ffi_client_devices, client)
-  the$devices[[platform]] <- found
-  for (device in found) {
+  the$devices[[platform]] <- .Call(ffi_client_devices, client)
+  name_devices(platform)
+  client
+}
+
+# Notes a client's devices under their names.
+name_devices <- function(platform) {
+  for (device in the$devices[[platform]]) {
     label <- as.character(device)
     owner <- the$platforms[[label]] %||% platform
     # a second client of a plugin has devices of the same names: they stay the first one's
@@ -115,7 +120,22 @@ register_client <- function(client, platform) {
       the$platforms[[label]] <- platform
     }
   }
-  client
+}
+
+# Takes a client that is closed out of all that is known by name.
+forget_client <- function(client) {
+  platforms <- names(the$clients)
+  its <- platforms[vapply(platforms, function(platform) identical(the$clients[[platform]], client), NA)]
+  labels <- names(the$platforms)
+  labels <- labels[vapply(labels, function(label) the$platforms[[label]] %in% its, NA)]
+  rm(list = its, envir = the$clients)
+  rm(list = its, envir = the$devices)
+  rm(list = labels, envir = the$platforms)
+  rm(list = labels, envir = the$canonical_devices)
+  # names that another client's devices have as well are theirs now
+  for (platform in names(the$clients)) {
+    name_devices(platform)
+  }
 }
 
 #' What is known of a client

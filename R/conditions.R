@@ -38,10 +38,6 @@ abort_class <- function(x, classes) {
 
 # What to do about failures that the native side finds, in terms of this package's functions.
 advice <- list(
-  deleted_buffer = c(
-    "A program that donates its input takes the memory: use the program's output instead.",
-    "Or keep the input: pjrt_execution_options(non_donatable_input_indices = ) at the execution."
-  ),
   forked = "Use a PSOCK cluster (parallel::makePSOCKcluster()), or fork before the first client is made.",
   layout_mismatch = "Read it with as_array() and create a new buffer from that."
 )
@@ -50,9 +46,13 @@ advice <- list(
 signal_failure <- function(failure) {
   if (failure$class == "interrupted") {
     if (length(failure$hints) > 0L) {
-      message(paste(failure$hints, collapse = "\n"))
+      say(paste(failure$hints, collapse = "\n"))
     }
-    signal_interrupt()
+    # such as a limit of time
+    if (!is.null(failure$condition)) {
+      stop(failure$condition)
+    }
+    return(signal_interrupt())
   }
   pjrt_abort(
     failure$message, failure$class,
@@ -63,11 +63,13 @@ signal_failure <- function(failure) {
 
 # Calls a native function with typed arguments, whose failures come back as values.
 call_native <- function(symbol, ...) {
-  result <- .Call(symbol, ...)
-  if (inherits(result, "extendr_error")) {
+  repeat {
+    result <- .Call(symbol, ...)
+    if (!inherits(result, "extendr_error")) {
+      return(result)
+    }
     signal_failure(result$value)
   }
-  result
 }
 
 # The same with texts from outside: native code takes every text for UTF-8.
@@ -80,10 +82,17 @@ call_with_text <- function(symbol, ...) {
   call_native(symbol, ...)
 }
 
-# What R does on Ctrl-C: handlers for interrupts first, then back to the prompt.
+# What R does on Ctrl-C: handlers for interrupts first, then back to the prompt, be it a browser's. Returns when a handler
+# resumes what was interrupted.
 signal_interrupt <- function() {
-  signalCondition(structure(class = c("interrupt", "condition"), list(message = "", call = NULL)))
-  invokeRestart("abort")
+  withRestarts(
+    {
+      signalCondition(structure(class = c("interrupt", "condition"), list(message = "", call = NULL)))
+      prompts <- Filter(function(restart) restart[[1L]] %in% c("browser", "abort"), computeRestarts())
+      invokeRestart(prompts[[1L]])
+    },
+    resume = function() NULL
+  )
 }
 
 # The call that the user made: from here outwards, the last function of this package before one that is not. Frames are
@@ -118,11 +127,30 @@ is_method_of <- function(method, generic) {
 
 `%||%` <- function(x, y) if (is.null(x)) y else x
 
-# Says what the package does, when the user asked for that by PJRT_DEBUG.
+# Tells the user something.
+say <- function(...) {
+  message(structure(
+    class = c("pjrt_message", "message", "condition"), list(message = paste0(..., "\n"), call = NULL)
+  ))
+}
+
+# Says what the package does, when the user asked for that.
 debug_message <- function(...) {
-  if (nzchar(Sys.getenv("PJRT_DEBUG"))) {
-    message("pjrt: ", ...)
+  if (is_verbose()) {
+    say("pjrt: ", ...)
   }
+}
+
+# Whether the user asked to be told, by `options(pjrt.verbose = )` or PJRT_DEBUG.
+is_verbose <- function() {
+  option <- getOption("pjrt.verbose")
+  if (is.null(option)) {
+    return(!Sys.getenv("PJRT_DEBUG") %in% c("", "0"))
+  }
+  if (!isTRUE(option) && !isFALSE(option)) {
+    abort_input("`options(pjrt.verbose = )` must be TRUE or FALSE.")
+  }
+  option
 }
 
 check_string <- function(x, name) {

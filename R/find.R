@@ -41,7 +41,7 @@ pjrt_register_plugin <- function(name, path, options = list()) {
   if (!is.null(the$clients[[name]]) && !identical(options, registered_options(name))) {
     abort_input(
       "Options count when a client is created, and platform '", name, "' has one already.",
-      hints = "Restart R, and register the plugin before the platform is used."
+      hints = "Register the plugin before the platform is used, or after close() of its client."
     )
   }
   the$registered[[name]] <- list(path = file, options = options)

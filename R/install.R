@@ -64,7 +64,7 @@ install_pjrt <- function(platforms = NULL, version = NULL, source = c("auto", "i
   }
   for (platform in platforms) {
     library <- fetch_plugin(platform, version %||% "", source, path %||% "", force)
-    message("The plugin for ", platform, " is ", library)
+    say("The plugin for ", platform, " is ", library)
   }
   invisible(unique(sub("^cuda[0-9]+$", "cuda", platforms)))
 }
@@ -110,7 +110,7 @@ uninstall_pjrt <- function(platforms = NULL, version = NULL) {
     call_with_text(ffi_plugin_uninstall, platform, version %||% "", cache_dir(), manifest_path())
   })
   gone <- as.character(unlist(gone))
-  message(if (length(gone) > 0L) paste0("Removed ", gone, collapse = "\n") else "There was nothing to remove.")
+  say(if (length(gone) > 0L) paste0("Removed ", gone, collapse = "\n") else "There was nothing to remove.")
   invisible(gone)
 }
 

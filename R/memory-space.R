@@ -18,7 +18,7 @@
 #'   short and long string) and `devices`, those of this process that can use it.
 #' @section Errors:
 #' `pjrt_error_invalid_input` for what is no device, `pjrt_error_invalid_pointer` for what is no buffer or memory space,
-#' `pjrt_error_deleted_buffer` for a buffer that was donated.
+#' `pjrt_error_deleted_buffer` for a buffer that was donated or deleted.
 #' @seealso [copy_buffer()], [device_memory_stats()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' memories("cpu:0")

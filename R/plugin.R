@@ -66,9 +66,20 @@ load_plugin <- function(path, platform) {
   if (platform == "tpu") {
     skip_tpu_metadata()
   }
+  set_log_level()
   plugin <- call_with_text(ffi_plugin_load, enc2utf8(path))
   attr(plugin, "platform") <- platform
   plugin
+}
+
+# XLA reads what it is to print when its library is loaded: nothing but why it ends the process, unless the user wants more.
+set_log_level <- function() {
+  given <- Sys.getenv("TF_CPP_MIN_LOG_LEVEL")
+  level <- if (is_verbose()) "0" else "3"
+  if ((!nzchar(given) || identical(given, the$log_level)) && given != level) {
+    the$log_level <- level
+    Sys.setenv(TF_CPP_MIN_LOG_LEVEL = level)
+  }
 }
 
 # Without a TPU, libtpu asks Google's cloud what machine this is while it is loaded, for minutes where nothing answers.

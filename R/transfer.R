@@ -15,7 +15,7 @@
 #'   unsigned ones of up to 16 integers, `i64`, `ui64` and `ui32` what `int64` says.
 #'   `as_raw()`: a raw vector; elements narrower than a byte take one each.
 #' @section Errors:
-#' `pjrt_error_deleted_buffer` for a buffer that was donated, `pjrt_error_invalid_input` for values that `check` or
+#' `pjrt_error_deleted_buffer` for a buffer that was donated or deleted, `pjrt_error_invalid_input` for values that `check` or
 #' `int64` refuse, and whatever went wrong on the device while the content was computed.
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' x <- pjrt_buffer(matrix(c(1.5, 2, 3, 4), 2))

@@ -9,13 +9,13 @@ the$canonical_devices <- new.env(parent = emptyenv())
 the$custom_calls <- list()
 the$config <- list(cpu_device_count = 1L)
 the$default_execution_options <- NULL
+the$log_level <- NULL
 
 .onLoad <- function(libname, pkgname) {
   .Call(ffi_loaded, topenv(), the)
-  # XLA reads this when its library is loaded, and otherwise prints a line for every client.
-  if (!nzchar(Sys.getenv("TF_CPP_MIN_LOG_LEVEL"))) {
-    Sys.setenv(TF_CPP_MIN_LOG_LEVEL = "1")
-  }
-  # Clients are closed before the process begins to exit: while they work, nothing may be torn down under them.
-  reg.finalizer(the, function(e) .Call(ffi_client_close_all), onexit = TRUE)
+  offer_safetensors()
+}
+
+.onUnload <- function(libpath) {
+  withdraw_safetensors()
 }

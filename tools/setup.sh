@@ -6,6 +6,7 @@
 #   install_lint      Rust's formatter and linter, where they can be had
 #   install_package   this package, into .lib/ in the checkout
 #   install_plugin    the CPU plugin, into the user's cache
+#   install_python    the Python packages that tests use, into .python/ in the checkout
 
 export LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive
 R_LIBS="$PWD/.lib${R_LIBS:+:$R_LIBS}"
@@ -92,7 +93,7 @@ install_rust() {
 install_system() {
     command -v dpkg-query >/dev/null || stop "this script sets up Debian and Ubuntu only: see README.md for other systems"
     missing=$(missing_packages ca-certificates r-base-core r-base-dev pandoc python3 python3-pip \
-        r-cran-bit64 r-cran-callr r-cran-cli r-cran-knitr r-cran-rmarkdown r-cran-testthat r-cran-waldo r-cran-withr)
+        r-cran-bit64 r-cran-callr r-cran-cli r-cran-future r-cran-knitr r-cran-rmarkdown r-cran-testthat r-cran-waldo r-cran-withr)
     if [ -n "$missing" ]; then
         # shellcheck disable=SC2086
         install_packages $missing
@@ -141,4 +142,28 @@ install_package() {
 install_plugin() {
     say "looking for the CPU plugin, and fetching it if need be"
     PJRT_INSTALL=1 Rscript -e 'pjrt::install_pjrt("cpu")' </dev/null || stop "the CPU plugin could not be installed"
+}
+
+# Python packages in a folder of their own, and there, too, a Python that sees them: PJRT_TEST_PYTHON. One that the
+# variable names already is taken as it is.
+install_python() {
+    [ -z "${PJRT_TEST_PYTHON:-}" ] || return 0
+    PJRT_TEST_PYTHON=$PWD/.python/python
+    export PJRT_TEST_PYTHON
+    python_stamp=$({ python3 --version && cat tools/python.txt; } | sha256sum)
+    if [ "$python_stamp" = "$(cat .python/stamp 2>/dev/null)" ]; then
+        say "the Python packages in .python are up to date"
+        return 0
+    fi
+    say "fetching the Python packages that tests use into .python"
+    rm -rf .python
+    mkdir .python
+    if ! python3 -m pip install --target .python/packages --requirement tools/python.txt --only-binary :all: \
+        --disable-pip-version-check --no-warn-conflicts >.python/install.log 2>&1 </dev/null; then
+        tail -n 20 .python/install.log >&2
+        stop "pip could not install them: see .python/install.log"
+    fi
+    printf '#!/bin/sh\nPYTHONPATH="$(dirname "$0")/packages" exec python3 "$@"\n' >.python/python
+    chmod +x .python/python
+    echo "$python_stamp" >.python/stamp
 }

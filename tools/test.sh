@@ -8,6 +8,7 @@ install_system
 install_lint
 install_package
 install_plugin
+install_python
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -58,7 +59,7 @@ rust_tests() {
 
 # `R CMD check` of the source package, less what has been run already: no errors, no warnings.
 package_check() {
-    tar -cf - --exclude=./.git --exclude=./.lib --exclude=./src/rust/target . | (mkdir "$work/pjrt" && tar -xf - -C "$work/pjrt")
+    tar -cf - --exclude=./.git --exclude=./.lib --exclude=./.python --exclude=./src/rust/target . | (mkdir "$work/pjrt" && tar -xf - -C "$work/pjrt")
     (
         cd "$work" || exit 1
         R CMD build --no-build-vignettes pjrt >build.log 2>&1 || {

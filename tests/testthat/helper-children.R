@@ -1,22 +1,24 @@
 # Runs code in an R process of its own, which ends by itself or, after `timeout` seconds, by us. `code` is quoted; it
-# sees the helpers for programs. Returns what it printed, line by line.
-run_child <- function(code, env = character(), timeout = 60) {
-  child <- start_child(code, env)
-  child$wait(timeout * 1000)
-  hangs <- child$is_alive()
-  if (hangs) child$kill()
-  list(
-    status = if (hangs) "hangs" else child$get_exit_status(), out = child$read_all_output_lines(),
-    err = child$read_all_error_lines()
-  )
+# sees the helpers of these names. Returns what it printed, line by line.
+run_child <- function(code, env = character(), timeout = 60, helpers = "programs") {
+  end_child(start_child(code, env, helpers), timeout)
 }
 
-start_child <- function(code, env = character()) {
+# What a child printed, once it has ended.
+end_child <- function(child, timeout = 60) {
+  child$wait(timeout * 1000)
+  if (child$is_alive()) {
+    # a killed child can tell nothing
+    withr::defer(child$kill())
+    return(list(status = "hangs", out = child$read_output_lines(), err = child$read_error_lines()))
+  }
+  list(status = child$get_exit_status(), out = child$read_all_output_lines(), err = child$read_all_error_lines())
+}
+
+start_child <- function(code, env = character(), helpers = "programs") {
   file <- tempfile("child", fileext = ".R")
-  lines <- c(
-    "library(pjrt)", sprintf("source(%s)", encodeString(normalizePath(test_path("helper-programs.R")), quote = "\"")),
-    deparse(code)
-  )
+  sourced <- normalizePath(test_path(sprintf("helper-%s.R", helpers)))
+  lines <- c("library(pjrt)", sprintf("source(%s)", encodeString(sourced, quote = "\"")), deparse(code))
   writeLines(lines, file)
   withr::local_envvar(c(R_LIBS = paste(.libPaths(), collapse = .Platform$path.sep), R_TESTS = "", env))
   processx::process$new(rscript(), c("--vanilla", file), stdout = "|", stderr = "|")

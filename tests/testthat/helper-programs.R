@@ -175,3 +175,46 @@ partitioned_program <- function(partitioner, n) {
   }
 }", where$mesh, where$rows, where$all, where$rows, where$all)
 }
+
+# The network of inst/models/iris.py for so many flowers.
+classifier_program <- function(rows) {
+  text <- "
+func.func @main(%x: tensor<ROWSx4xf32>, %mean: tensor<4xf32>, %scale: tensor<4xf32>, %w1: tensor<4x8xf32>,
+                %b1: tensor<8xf32>, %w2: tensor<8x3xf32>, %b2: tensor<3xf32>) -> tensor<ROWSx3xf32> {
+  %means = stablehlo.broadcast_in_dim %mean, dims = [1] : (tensor<4xf32>) -> tensor<ROWSx4xf32>
+  %scales = stablehlo.broadcast_in_dim %scale, dims = [1] : (tensor<4xf32>) -> tensor<ROWSx4xf32>
+  %centred = stablehlo.subtract %x, %means : tensor<ROWSx4xf32>
+  %scaled = stablehlo.divide %centred, %scales : tensor<ROWSx4xf32>
+  %p1 = stablehlo.dot_general %scaled, %w1, contracting_dims = [1] x [0]
+    : (tensor<ROWSx4xf32>, tensor<4x8xf32>) -> tensor<ROWSx8xf32>
+  %q1 = stablehlo.broadcast_in_dim %b1, dims = [1] : (tensor<8xf32>) -> tensor<ROWSx8xf32>
+  %s1 = stablehlo.add %p1, %q1 : tensor<ROWSx8xf32>
+  %zeros = stablehlo.constant dense<0.0> : tensor<ROWSx8xf32>
+  %hidden = stablehlo.maximum %s1, %zeros : tensor<ROWSx8xf32>
+  %p2 = stablehlo.dot_general %hidden, %w2, contracting_dims = [1] x [0]
+    : (tensor<ROWSx8xf32>, tensor<8x3xf32>) -> tensor<ROWSx3xf32>
+  %q2 = stablehlo.broadcast_in_dim %b2, dims = [1] : (tensor<3xf32>) -> tensor<ROWSx3xf32>
+  %scores = stablehlo.add %p2, %q2 : tensor<ROWSx3xf32>
+  %odds = stablehlo.exponential %scores : tensor<ROWSx3xf32>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %total = stablehlo.reduce(%odds init: %zero) applies stablehlo.add across dimensions = [1]
+    : (tensor<ROWSx3xf32>, tensor<f32>) -> tensor<ROWSxf32>
+  %totals = stablehlo.broadcast_in_dim %total, dims = [0] : (tensor<ROWSxf32>) -> tensor<ROWSx3xf32>
+  %y = stablehlo.divide %odds, %totals : tensor<ROWSx3xf32>
+  return %y : tensor<ROWSx3xf32>
+}"
+  gsub("ROWS", rows, text, fixed = TRUE)
+}
+
+# Every function that reads the content of a buffer `x` or passes it on, beside another `y` and a program `add`.
+readers <- list(
+  as_array = quote(as_array(x)), as_raw = quote(as_raw(x, TRUE)), print = quote(print(x)),
+  format_buffer = quote(format_buffer(x)), await = quote(await(x)), is_ready = quote(is_ready(x)),
+  as_array_async = quote(as_array_async(x)), copy_buffer = quote(copy_buffer(x, "cpu:1")),
+  to_memory = quote(copy_buffer(x, memories(device(x))[[2L]])), memory_space = quote(memory_space(x)),
+  pjrt_memory = quote(pjrt_memory(x)), part = quote(x[1]), element = quote(x[[1]]), as.vector = quote(as.vector(x)),
+  summary = quote(summary(x)), all.equal = quote(all.equal(x, y)), is.na = quote(is.na(x)),
+  unshard = quote(pjrt_unshard(list(x, x), dim = NULL)),
+  first = quote(pjrt_execute(add, x, y)), second = quote(pjrt_execute(add, y, x)),
+  sharded = quote(pjrt_execute_sharded(add, list(list(x, y))))
+)

@@ -1,10 +1,13 @@
 # A session of their own for the tests: no client or plugin of an earlier use, two CPU devices, no plugin that happens to be
-# on the machine, and no program that was compiled before.
+# on the machine, no program that was compiled before, and a plugin that is quiet.
 local({
   the <- getFromNamespace("the", "pjrt")
   the[["clients"]] <- new.env(parent = emptyenv())
   the[["plugins"]] <- new.env(parent = emptyenv())
-  withr::local_envvar(PJRT_CPU_DEVICE_COUNT = "2", PJRT_DISCOVER = "0", PJRT_CACHE = "0", .local_envir = teardown_env())
+  withr::local_envvar(
+    PJRT_CPU_DEVICE_COUNT = "2", PJRT_DISCOVER = "0", PJRT_CACHE = "0", TF_CPP_MIN_LOG_LEVEL = "3",
+    .local_envir = teardown_env()
+  )
   withr::local_options(
     warnPartialMatchArgs = TRUE, warnPartialMatchAttr = TRUE, warnPartialMatchDollar = TRUE,
     .local_envir = teardown_env()

@@ -36,6 +36,17 @@ forget <- function() {
   invisible(gc())
 }
 
+test_that("a program that takes long to load comes from the cache, too", {
+  dir <- local_cache()
+  large <- pjrt_program(chain_program(6000))
+  expect_identical(counted(pjrt_compile(large)), counts(misses = 1))
+  expect_gt(file.size(entry_files(dir)), 3e5)
+  forget()
+  expect_identical(counted(found <- pjrt_compile(large)), counts(hits = 1))
+  expect_identical(as_array(pjrt_execute(found, pjrt_empty("f32", 4))), array(rep(0, 4)))
+  expect_identical(counted(pjrt_compile(large)), counts(shared = 1))
+})
+
 test_that("a program is the same executable as long as it is there", {
   local_cache()
   expect_identical(counted(first <- compile(times_program(3))), counts(misses = 1))

@@ -93,14 +93,15 @@ test_that("memory goes along a chain of donations and is given back at its end",
   expect_lt(vector_megabytes() - before, 1)
 })
 
+# Megabytes of memory that this process has.
+resident <- function() {
+  skip_if_not(file.exists("/proc/self/statm"), "this system does not tell")
+  as.numeric(strsplit(readLines("/proc/self/statm"), " ", fixed = TRUE)[[1L]][[2L]]) * 4096 / 2^20
+}
+
 test_that("dropping results does not fill memory that R cannot see", {
   executable <- compile(unary_program("1000000xf64"))
   x <- pjrt_empty("f64", 1e6)
-  resident <- function() {
-    status <- readLines("/proc/self/status")
-    as.numeric(gsub("[^0-9]", "", grep("^VmRSS", status, value = TRUE))) / 1024
-  }
-  skip_if_not(file.exists("/proc/self/status"), "this system does not tell")
   before <- resident()
   most <- 0
   for (i in 1:300) {
@@ -112,6 +113,28 @@ test_that("dropping results does not fill memory that R cannot see", {
   }
   # 2400 MB were made
   expect_lt(most, 1100)
+})
+
+test_that("dropping promises of arrays does not fill memory that R cannot see", {
+  # 3000 MB each
+  for (n in c(4e4, 1e6)) {
+    x <- await(pjrt_buffer(rep(1, n), "f64"))
+    before <- resident()
+    most <- 0
+    for (i in seq_len(3e9 / (8 * n))) {
+      as_array_async(x)
+      if (i %% 50 == 0) most <- max(most, resident() - before)
+    }
+    expect_lt(most, 1100)
+  }
+})
+
+test_that("dropping executables does not fill memory that R cannot see", {
+  # 3 MB each
+  serialized <- pjrt_serialize(compile(chain_program(1000)))
+  before <- resident()
+  for (i in 1:600) pjrt_deserialize(serialized)
+  expect_lt(resident() - before, 1100)
 })
 
 # The numbers of the CPU's clients.
@@ -145,13 +168,118 @@ test_that("buffers are counted from when they are made until they are dropped or
   expect_identical(cpu_stats(), before)
 })
 
+# How many objects of these classes R holds, after it has collected garbage; executables are gone at the second time.
+held <- function(classes) {
+  for (i in 1:3) gc()
+  pjrt_memory_stats()$objects[classes]
+}
+
+# That the code makes so many objects of a class, which are gone with its value.
+expect_held <- function(class, count, code) {
+  before <- held(class)
+  # not by the argument itself, which would keep it
+  made <- eval.parent(substitute(code))
+  expect_identical(held(class) - before, structure(count, names = class))
+  rm(made)
+  expect_identical(held(class), before)
+}
+
+test_that("objects of each class are counted from when they are made until they are garbage", {
+  x <- pjrt_buffer(c(1, 2), "f64")
+  program <- pjrt_program(add_program("2xf64", donates))
+  add <- pjrt_compile(program)
+  expect_held("PJRTPlugin", 1, load_plugin(real_plugin(), "cpu"))
+  expect_held("PJRTBuffer", 3, list(pjrt_scalar(1), pjrt_empty("i4", 3), pjrt_buffer(aligned("double"), "f64")))
+  expect_held("PJRTBuffer", 1, pjrt_execute(add, pjrt_buffer(c(1, 2), "f64"), x))
+  expect_held("PJRTBuffer", 1, copy_buffer(x, devices()[[2L]]))
+  expect_held("PJRTProgram", 2, list(pjrt_program(add_program("f32")), pjrt_program("func.func @f() { return }")))
+  expect_held("PJRTLoadedExecutable", 2, list(pjrt_compile(program), pjrt_deserialize(pjrt_serialize(add))))
+  expect_held("PJRTExecuteOptions", 1, pjrt_execution_options(0L))
+  expect_held("PJRTTransfer", 2, list(as_array_async(x), as_array_async(pjrt_empty("i4", 3))))
+  expect_held("PJRTTransfer", 0, value(as_array_async(x)))
+  expect_held("PJRTCompiling", 1, pjrt_compile_async(program))
+  expect_held("PJRTCompiling", 0, value(pjrt_compile_async(program)))
+  path <- withr::local_tempfile()
+  pjrt_save_safetensors(list(x = x), path)
+  expect_held("PJRTSafetensors", 1, safetensors_open(path))
+  expect_held("PJRTSafetensors", 0, pjrt_load_safetensors(path))
+  # one object for each, however often they are asked for
+  kept <- c("PJRTClient", "PJRTDevice", "PJRTMemory")
+  lapply(devices(), memories)
+  before <- held(kept)
+  for (i in 1:3) list(pjrt_client("cpu"), devices(), lapply(devices(), memories), device(x), memory_space(x))
+  expect_identical(held(kept), before)
+})
+
+test_that("every class of objects has a count", {
+  classes <- names(pjrt_memory_stats()$objects)
+  counted <- c(
+    "PJRTPlugin", "PJRTClient", "PJRTDevice", "PJRTMemory", "PJRTBuffer", "PJRTProgram", "PJRTLoadedExecutable",
+    "PJRTExecuteOptions", "PJRTTransfer", "PJRTCompiling", "PJRTSafetensors"
+  )
+  # what is missing here has no test above
+  expect_setequal(classes, counted)
+})
+
+test_that("nothing is left of what failed while it was made", {
+  x <- pjrt_buffer(c(1, 2), "f64")
+  add <- compile(add_program("2xf64", donates))
+  bad <- pjrt_program("func.func @main(%x: tensor<2xf64>) -> tensor<2xf64> { return %y : tensor<2xf64> }")
+  serialized <- pjrt_serialize(add)
+  failures <- expression(
+    pjrt_buffer(c(1, NA), "i8", check = TRUE), pjrt_buffer(rep(NA, 1e4), "i8", check = TRUE),
+    pjrt_empty("f64", c(2^31, 2^31)), pjrt_buffer(1:3, shape = 4L), pjrt_execute(add, x), pjrt_execute(add, x, x, x),
+    pjrt_execute(add, pjrt_buffer(c(1, 2), "f64"), pjrt_scalar(1)), pjrt_execute(add, x, stop("no input")),
+    pjrt_compile(bad), value(pjrt_compile_async(bad)), pjrt_deserialize(serialized[-20]), pjrt_program("x", format = "y"),
+    as_array(copy_buffer(x, "cpu:9")), new_client(pjrt_plugin("cpu"), list(cpu_device_count = 0L)),
+    pjrt_execute_sharded(add, list(list(x, x), list(x, x)))
+  )
+  live <- function() c(held(TRUE), cpu_stats())
+  fail <- function() for (failure in failures) try(eval(failure), silent = TRUE)
+  fail()
+  before <- live()
+  fail()
+  expect_identical(live(), before)
+  for (failure in failures) expect_error(eval(failure), class = "error")
+})
+
+test_that("nothing is left of what an interrupt ended", {
+  skip_on_os("windows")
+  child <- run_child(quote({
+    interrupted <- function(code) {
+      system(sprintf("(sleep 0.2; kill -INT %d) &", Sys.getpid()))
+      tryCatch({ code; FALSE }, interrupt = function(e) TRUE)
+    }
+    long <- compile(loop_program(4e7))
+    x <- pjrt_scalar(1, "f64")
+    live <- function() {
+      for (i in 1:3) gc()
+      stats <- pjrt_memory_stats()
+      c(stats$objects, colSums(stats$clients[-1L]))
+    }
+    tries <- expression(
+      as_array(pjrt_execute(long, x)), await(pjrt_execute(long, x)), value(as_array_async(pjrt_execute(long, x))),
+      print(pjrt_execute(long, x)), pjrt_compile(pjrt_program(chain_program(5000)))
+    )
+    before <- live()
+    for (code in tries) cat(interrupted(eval(code)), "")
+    # what goes on is counted until it ends
+    await(pjrt_execute(long, x))
+    value(pjrt_compile_async(pjrt_program(add_program("2xf64"))))
+    Sys.sleep(0.2)
+    cat(identical(live(), before), "\n")
+  }))
+  # R ends the line when it is interrupted
+  expect_identical(child[c("status", "out")], list(status = 0L, out = "TRUE TRUE TRUE TRUE TRUE TRUE "))
+})
+
 test_that("a session that has no client yet has nothing in use", {
   child <- run_child(quote({
     stats <- pjrt_memory_stats()
     cat(dim(stats$clients), stats$staging[c("in_use", "kept")], stats$pinned, "\n")
     cat(length(ls(pjrt:::the$clients)), "\n")
   }))
-  expect_clean(child, c("0 3 0 0 0 ", "0 "))
+  expect_clean(child, c("0 4 0 0 0 ", "0 "))
 })
 
 test_that("an R vector is kept only while a device uses it", {

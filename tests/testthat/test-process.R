@@ -1,4 +1,4 @@
-# What the process does around the package: its environment, its end, forks and interrupts. All of it in children.
+# What the process does around the package: its environment, its end, and interrupts. All of it in children.
 
 test_that("a fresh session has its platform and device count from the environment", {
   child <- run_child(quote({
@@ -45,39 +45,47 @@ test_that("a plugin path without a file is an error that names the file", {
 
 test_that("loading the package starts nothing", {
   child <- run_child(quote({
-    cat(length(ls(pjrt:::the$clients)), length(ls(pjrt:::the$plugins)), Sys.getenv("TF_CPP_MIN_LOG_LEVEL"), "\n")
-  }), c(TF_CPP_MIN_LOG_LEVEL = NA))
-  expect_clean(child, "0 0 1 ")
-  child <- run_child(quote(cat(Sys.getenv("TF_CPP_MIN_LOG_LEVEL"))), c(TF_CPP_MIN_LOG_LEVEL = "0"))
-  expect_identical(child$out, "0")
+    cat(length(ls(pjrt:::the$clients)), length(ls(pjrt:::the$plugins)), "\n")
+  }))
+  expect_clean(child, "0 0 ")
 })
 
-test_that("a session ends well while programs and transfers are under way", {
-  code <- quote({
-    options(pjrt.dispatch = Sys.getenv("DISPATCH"))
-    x <- pjrt_buffer(1, shape = c(500, 500))
-    multiply <- compile("func.func @main(%x: tensor<500x500xf32>) -> tensor<500x500xf32> {
-      %0 = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0]
-        : (tensor<500x500xf32>, tensor<500x500xf32>) -> tensor<500x500xf32>
-      return %0 : tensor<500x500xf32>
-    }")
-    loop <- compile(loop_program(if (Sys.getenv("DISPATCH") == "inline") 10 else 1e7))
-    y <- pjrt_execute(loop, pjrt_scalar(1, "f64"))
-    z <- pjrt_execute(loop, y)
-    products <- lapply(1:10, function(i) pjrt_execute(multiply, x))
-    promises <- lapply(products, as_array_async)
-    promise <- as_array_async(z)
-    invisible(pjrt_buffer(1, shape = 1e6))
-    copies <- lapply(products, copy_buffer, device = "cpu:1")
-    rm(y)
-    cat("leaving\n")
-    if (Sys.getenv("QUIT") == "yes") quit("no")
-  })
-  for (dispatch in c("auto", "auto", "thread", "inline")) {
-    for (quit in c("yes", "no")) {
-      expect_clean(run_child(code, c(DISPATCH = dispatch, QUIT = quit, PJRT_CPU_DEVICE_COUNT = "2")), "leaving")
+test_that("200 sessions end well in every way that there is, with work of every kind under way", {
+  expect_identical(bad_endings(200, seed = 8), character())
+})
+
+test_that("the package can be unloaded and loaded again, and what it made stays whole", {
+  child <- run_child(quote({
+    folder <- find.package("pjrt")
+    make <- function() {
+      list(
+        buffer = pjrt_buffer(c(1, 2)), double = compile(unary_program("2xf32")), large = as_array(pjrt_buffer(1:1e6 + 0)),
+        raw = as_raw(pjrt_buffer(1:1e6), TRUE), pending = as_array_async(pjrt_execute(compile(loop_program(1e6)), pjrt_scalar(1, "f64"))),
+        compiling = pjrt_compile_async(pjrt_program(unary_program("f32"))), shared = pjrt_buffer(as.double(1:1e6), "f64"),
+        device = devices()[[1L]], options = pjrt_execution_options()
+      )
     }
-  }
+    kept <- make()
+    for (way in c("unloaded", "taken from memory")) {
+      dropped <- make()
+      sums <- c(sum(dropped$large), sum(as.integer(dropped$raw)))
+      if (way == "unloaded") detach("package:pjrt", unload = TRUE) else unloadNamespace("pjrt")
+      if (way == "taken from memory") library.dynam.unload("pjrt", folder)
+      # the memory of the package, with nobody there who knows it
+      cat("pjrt" %in% loadedNamespaces(), identical(sums, c(sum(dropped$large), sum(as.integer(dropped$raw)))), "")
+      rm(dropped)
+      gc()
+      gc()
+      library(pjrt)
+      x <- pjrt_execute(compile(unary_program("2xf32")), pjrt_buffer(c(1, 2)))
+      cat(as_array(x), as_array(kept$buffer), as_array(pjrt_execute(kept$double, kept$buffer)), value(kept$pending), "")
+      cat(as_array(pjrt_execute(value(kept$compiling), pjrt_scalar(4, device = kept$device))), sum(as_array(kept$shared)), "\n")
+    }
+    rm(kept)
+    gc()
+    cat(as_array(pjrt_scalar(3)), "\n")
+  }))
+  expect_clean(child, c(rep("FALSE TRUE 2 4 1 2 2 4 2 8 500000500000 ", 2), "3 "))
 })
 
 test_that("a session that fails while programs run has R's own exit status", {
@@ -87,68 +95,6 @@ test_that("a session that fails while programs run has R's own exit status", {
   }))
   expect_identical(child$status, 1L)
   expect_identical(child$err, c("Error: for a reason", "Execution halted"))
-})
-
-test_that("children that leave pjrt alone are as if it were not there", {
-  child <- run_child(quote({
-    x <- pjrt_buffer(1:3)
-    y <- pjrt_execute(compile(loop_program(1e6)), pjrt_scalar(1, "f64"))
-    squares <- parallel::mclapply(1:4, function(i) { gc(); i^2 }, mc.cores = 2)
-    cat(unlist(squares), as_array(x), as_array(y), "\n")
-  }))
-  expect_clean(child, "1 4 9 16 1 2 3 2 ")
-})
-
-test_that("children that use the parent's objects get an error at once, and the parent stays healthy", {
-  child <- run_child(quote({
-    x <- pjrt_buffer(c(1, 2))
-    y <- pjrt_execute(compile(unary_program("2xf32")), x)
-    double <- compile(unary_program("2xf32"))
-    promise <- as_array_async(x)
-    kind <- function(f) tryCatch({ f(); "nothing" }, error = function(e) class(e)[[1L]])
-    uses <- list(
-      as_array = function() as_array(x), await = function() await(y), is_ready = function() is_ready(x),
-      execute = function() pjrt_execute(double, x), create = function() pjrt_buffer(1),
-      scalar = function() pjrt_scalar(1L), compile = function() compile(unary_program("f32")),
-      print = function() print(x), promise = function() as_array_async(x),
-      value = function() value(promise), copy = function() copy_buffer(x, "cpu:1"), raw = function() as_raw(x, TRUE),
-      format = function() format_buffer(x), empty = function() pjrt_empty("f32", 2),
-      summary = function() summary(double), optimized = function() optimized_program(double),
-      inspect = function() inspect_hlo(pjrt_program(unary_program("f32")))
-    )
-    began <- Sys.time()
-    kinds <- parallel::mclapply(uses, kind, mc.cores = 2)
-    took <- as.numeric(Sys.time() - began, units = "secs")
-    wrong <- kinds[kinds != "pjrt_error_forked"]
-    cat("wrong:", paste(names(wrong), unlist(wrong)), "\n")
-    cat("quick:", took < 10, "\n")
-    cat("parent:", as_array(pjrt_execute(double, y)), value(promise), as_array(pjrt_scalar(5)), "\n")
-  }), c(PJRT_CPU_DEVICE_COUNT = "2"))
-  expect_clean(child, c("wrong:  ", "quick: TRUE ", "parent: 4 8 1 2 5 "))
-})
-
-test_that("a child can say what a buffer is, and how to go on", {
-  child <- run_child(quote({
-    x <- pjrt_buffer(c(1, 2))
-    told <- parallel::mclapply(1:2, function(i) {
-      list(shape(x), as.character(elt_type(x)), conditionMessage(tryCatch(as_array(x), error = identity)))
-    }, mc.cores = 2)
-    cat(told[[1L]][[1L]], told[[1L]][[2L]], "\n")
-    cat(told[[2L]][[3L]], "\n")
-  }))
-  expect_clean(child)
-  expect_identical(child$out[[1L]], "2 f32 ")
-  expect_match(child$out, "PSOCK", fixed = TRUE, all = FALSE)
-})
-
-test_that("children of a parent that has no client can have their own", {
-  child <- run_child(quote({
-    sums <- parallel::mclapply(1:2, function(i) {
-      as_array(pjrt_execute(compile(unary_program("2xf32")), pjrt_buffer(c(i, 10))))
-    }, mc.cores = 2)
-    cat(unlist(sums), "\n")
-  }))
-  expect_clean(child, "2 20 4 20 ")
 })
 
 test_that("Ctrl-C ends every kind of wait, and everything can be used afterwards", {
@@ -188,8 +134,13 @@ test_that("Ctrl-C ends every kind of wait, and everything can be used afterwards
 test_that("a wait that was interrupted can be taken up again", {
   child <- start_child(quote({
     y <- pjrt_execute(compile(loop_program(5e7)), pjrt_scalar(1, "f64"))
-    cat("waiting\n")
-    tryCatch(await(y), interrupt = function(e) cat("interrupted\n"))
+    tryCatch(
+      {
+        cat("waiting\n")
+        await(y)
+      },
+      interrupt = function(e) cat("interrupted\n")
+    )
     cat(is_ready(y), as_array(y), "\n")
   }))
   withr::defer(child$kill())
@@ -202,35 +153,19 @@ test_that("a wait that was interrupted can be taken up again", {
   expect_identical(child$get_exit_status(), 0L)
 })
 
-test_that("Ctrl-C at the prompt of an interactive session gives the prompt back", {
-  terminal <- tryCatch(
-    processx::process$new(
-      file.path(R.home("bin"), "R"), c("--interactive", "--quiet", "--vanilla", "--no-readline"), pty = TRUE
-    ),
-    error = function(e) skip("this system gives no pseudo-terminal")
-  )
-  withr::defer(terminal$kill())
-  shown <- ""
-  see <- function(pattern, timeout = 20) {
-    end <- Sys.time() + timeout
-    while (!grepl(pattern, shown) && Sys.time() < end && terminal$is_alive()) {
-      terminal$poll_io(50)
-      shown <<- paste0(shown, terminal$read_output())
-    }
-    grepl(pattern, shown)
-  }
-  type <- function(line) terminal$write_input(paste0(line, "\n"))
-  type("library(pjrt)")
-  type(sprintf("source('%s')", normalizePath(test_path("helper-programs.R"))))
-  type("y <- pjrt_execute(compile(loop_program(Inf)), pjrt_scalar(1, 'f64'))")
-  type("cat('go', 'ing\\n', sep = ''); await(y); cat('not', 'reached\\n')")
-  expect_true(see("going"))
-  Sys.sleep(0.2)
-  terminal$write_input("\003")
-  type("cat('alive', as_array(pjrt_scalar(6 * 7)), is_ready(y), '\\n')")
-  expect_true(see("alive 42 FALSE"), info = shown)
-  expect_false(grepl("not reached", shown))
-  expect_false(grepl("Error", shown), info = shown)
+test_that("a session whose user did not want to wait ends without waiting", {
+  child <- start_child(quote({
+    y <- pjrt_execute(compile(loop_program(Inf)), pjrt_scalar(1, "f64"))
+    promise <- pjrt_compile_async(pjrt_program(chain_program(60000)))
+    cat("waiting\n")
+    await(y)
+  }))
+  withr::defer(child$kill())
+  expect_identical(line_reader(child)(), "waiting")
+  child$interrupt()
+  child$wait(5000)
+  expect_identical(child$get_exit_status(), 1L)
+  expect_identical(child$read_all_error(), "\nExecution halted\n")
 })
 
 test_that("a session can end although a program never does", {

@@ -39,7 +39,8 @@ pub extern "C" fn transfer_start(buffer: SEXP, int64: SEXP) -> SEXP {
     entry(|| {
         let buffer = get(buffer)?;
         let r_type = transfer::r_type(buffer.dtype(), int64)?;
-        let handle = Empty::<Promise>::new();
+        let weight = Protected::new(memory::room_for_copy(buffer.client(), buffer.spec().bytes())?);
+        let handle = Empty::<Promise>::over(weight.sexp());
         let _protected = Protected::new(handle.sexp());
         let promise = Promise { transfer: buffer.start_read()?, spec: buffer.spec().clone(), r_type };
         Ok(handle.fill(promise))

@@ -2,6 +2,7 @@
 
 use crate::conditions::{entry, flag, refuse, Outcome};
 use crate::handle::{self, Empty};
+use crate::memory::{BACKGROUND, IMMEDIATE};
 use crate::pins::{self, Pin};
 use crate::sexp::{self, Protected};
 use crate::transfer::reordered;
@@ -9,8 +10,9 @@ use crate::{device, dtype, memory};
 use extendr_ffi::*;
 use pjrt_core::convert::{self, HostValues, Misfits};
 use pjrt_core::layout::{self, Strides};
+use pjrt_core::process::check_interrupt_now_and_then;
 use pjrt_core::reorder::Plan;
-use pjrt_core::{Buffer, DType, Device, HostMemory, Memory, Spec};
+use pjrt_core::{exhausted, Buffer, DType, Device, HostMemory, Memory, Spec};
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 
@@ -20,12 +22,6 @@ const SMALL: usize = 2048;
 /// From this size on, R's own memory is used in place where that is possible: below, a copy is cheap, and the R object can
 /// still be changed in place.
 const SHARED: usize = 16 << 10;
-
-/// From this size on, an array is converted while R goes on.
-const BACKGROUND: usize = 8 << 20;
-
-/// From this size on, nothing may keep the call from returning at once, not even a search for memory.
-const IMMEDIATE: usize = 64 << 20;
 
 /// `buffer_new(data, dtype, device, shape, check)`: a buffer from a logical, integer, double, complex or integer64 vector.
 pub extern "C" fn buffer_new(data: SEXP, dtype: SEXP, device: SEXP, shape: SEXP, check: SEXP) -> SEXP {
@@ -93,7 +89,7 @@ pub extern "C" fn buffer_from_raw(data: SEXP, dtype: SEXP, device: SEXP, shape: 
         upload(device, spec, Source { vector: data, in_place, now: false }, move |target| {
             if !empty {
                 // SAFETY: both sides have the spec's bytes.
-                unsafe { convert::copy(dtype, &plan, bytes.as_ptr(), target) };
+                unsafe { convert::copy(dtype, &plan, bytes.as_ptr(), target)? };
             }
             Ok(None)
         })
@@ -162,7 +158,7 @@ pub extern "C" fn buffer_copy_to_memory(buffer: SEXP, memory: SEXP) -> SEXP {
         let handle = Empty::<Buffer>::new();
         let _protected = Protected::new(handle.sexp());
         if source.client().same(target.client()) {
-            let copy = memory::with_retry(|| source.copy_to_memory(target))?;
+            let copy = memory::with_retry(|| needs(source.spec()), || source.copy_to_memory(target))?;
             return Ok(handle.fill(copy));
         }
         let Some(device) = target.devices().next() else {
@@ -172,7 +168,7 @@ pub extern "C" fn buffer_copy_to_memory(buffer: SEXP, memory: SEXP) -> SEXP {
         if near.memory()?.as_ref() == Some(target) {
             return Ok(handle.fill(near));
         }
-        let copy = memory::with_retry(|| near.copy_to_memory(target))?;
+        let copy = memory::with_retry(|| needs(near.spec()), || near.copy_to_memory(target))?;
         Ok(handle.fill(copy))
     })
 }
@@ -180,11 +176,16 @@ pub extern "C" fn buffer_copy_to_memory(buffer: SEXP, memory: SEXP) -> SEXP {
 /// A copy on another device: through the host when that is another plugin's.
 fn copy_to(source: &Buffer, target: &Device) -> Outcome<Buffer> {
     if source.client().plugin().path() == target.client().plugin().path() {
-        return Ok(memory::with_retry(|| source.copy_to(target))?);
+        return Ok(memory::with_retry(|| needs(source.spec()), || source.copy_to(target))?);
     }
     let spec = source.spec();
     let elements = reordered(spec, &source.read()?, &layout::row_major(&spec.dims))?;
     Ok(Buffer::from_host(target, Spec::new(spec.dtype, &spec.dims)?, &elements)?)
+}
+
+/// What a buffer takes of memory, in words.
+fn needs(spec: &Spec) -> String {
+    exhausted::arrays([spec])
 }
 
 /// Strides of the order that a flag asks for: row-major, or R's.
@@ -258,6 +259,9 @@ fn upload(
     } else {
         memory::relieve_pressure(client);
     }
+    if route == Route::Now {
+        memory::find_room(size, || needs(&spec))?;
+    }
     // R may leave its allocations by a long jump: nothing may wait to be dropped meanwhile.
     let owned = ManuallyDrop::new((spec, write));
     if matches!(route, Route::Shared | Route::Background) {
@@ -281,17 +285,17 @@ fn upload(
             check_misfits(write(bytes.as_mut_ptr().cast())?, dtype)?;
             // SAFETY: as many bytes as the array has.
             let bytes = unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), size) };
-            memory::with_retry(|| Buffer::from_bytes(device, spec.clone(), bytes))?
+            memory::with_retry(|| needs(&spec), || Buffer::from_bytes(device, spec.clone(), bytes))?
         }
         Route::Shared => {
             let Some(pin) = pins::pin(source.vector) else { refuse!(Internal, "There is no room to keep a vector.") };
             let data = source.in_place.and_then(|data| NonNull::new(data.cast_mut())).unwrap_or(NonNull::dangling());
             // SAFETY: the vector is kept, and not changed, until the pin is dropped.
             let memory = unsafe { HostMemory::lent(data, size, move || drop(pin)) };
-            memory::with_retry(|| Buffer::from_host(device, spec.clone(), &memory))?
+            memory::with_retry(|| needs(&spec), || Buffer::from_host(device, spec.clone(), &memory))?
         }
         Route::Background => {
-            let memory = memory::with_retry(|| HostMemory::new(size))?;
+            let memory = memory::with_retry(|| needs(&spec), || HostMemory::new(size))?;
             let pin: Option<Pin> = if sexp::is_nil(source.vector) { None } else { pins::pin(source.vector) };
             Buffer::from_host_later(device, spec, memory, move |target| {
                 let _pin = pin;
@@ -299,9 +303,9 @@ fn upload(
             })?
         }
         Route::Now => {
-            let memory = memory::with_retry(|| HostMemory::new(size))?;
+            let memory = memory::with_retry(|| needs(&spec), || HostMemory::new(size))?;
             check_misfits(write(memory.data())?, dtype)?;
-            memory::with_retry(|| Buffer::from_host(device, spec.clone(), &memory))?
+            memory::with_retry(|| needs(&spec), || Buffer::from_host(device, spec.clone(), &memory))?
         }
     };
     if !sexp::is_nil(companion.sexp()) {
@@ -398,6 +402,7 @@ impl Compact {
         let mut piece = [0u64; PIECE];
         let mut all: Option<Misfits> = None;
         for start in (0..len).step_by(PIECE) {
+            check_interrupt_now_and_then()?;
             let count = PIECE.min(len - start);
             let (from, size) = (start as R_xlen_t, count as R_xlen_t);
             let width = unsafe {

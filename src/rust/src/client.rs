@@ -2,14 +2,15 @@
 
 use crate::conditions::{entry, refuse, Outcome};
 use crate::plugin::attributes_to_r;
-use crate::{device, handle, sexp};
+use crate::{device, handle, memory};
 use extendr_api::prelude::*;
-use extendr_ffi::SEXP;
+use extendr_ffi::{R_RegisterCFinalizerEx, Rboolean, SEXP};
 use pjrt_core::{Client, Plugin, Value};
 
 /// Makes a client of a plugin, with options of these names, types and values.
 #[extendr]
 fn client_create(plugin: Robj, names: Vec<String>, types: Vec<String>, values: List) -> Outcome<Robj> {
+    handle::release_forgotten();
     let plugin = *handle::get::<&'static Plugin>(unsafe { plugin.get() }, "plugin")?;
     let mut options = Vec::with_capacity(names.len());
     for ((name, kind), (_, value)) in names.into_iter().zip(&types).zip(values.iter()) {
@@ -18,7 +19,8 @@ fn client_create(plugin: Robj, names: Vec<String>, types: Vec<String>, values: L
         };
         options.push((name, value));
     }
-    Ok(handle::object(Client::create(plugin, &options)?))
+    let client = memory::with_retry(|| "a client's threads".into(), || Client::create(plugin, &options))?;
+    Ok(handle::object(client))
 }
 
 /// The value of an option. Whole numbers come as text: R has none of 64 bits.
@@ -66,12 +68,14 @@ pub extern "C" fn client_all_devices(client: SEXP) -> SEXP {
     entry(|| Ok(device::all(handle::get(client, "client")?)))
 }
 
-/// `client_close_all()`: closes every client, waiting for its pending work. For the end of the session.
-pub extern "C" fn client_close_all() -> SEXP {
-    entry(|| {
-        pjrt_core::client::close_all();
-        Ok(sexp::nil())
-    })
+/// Has R close every client when the session ends, before the process begins to exit: while they work, nothing may be torn
+/// down under them. `the` lives as long as the session.
+pub fn close_at_end(the: SEXP) {
+    unsafe extern "C" fn close(_: SEXP) {
+        // A panic must not reach R.
+        let _ = std::panic::catch_unwind(pjrt_core::client::close_all);
+    }
+    unsafe { R_RegisterCFinalizerEx(the, Some(close), Rboolean::TRUE) };
 }
 
 /// The client of a handle.

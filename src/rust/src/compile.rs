@@ -1,28 +1,31 @@
 //! Compiling.
 
 use crate::conditions::{refuse, Outcome};
-use crate::{cache, executable, handle, options, program, sexp};
+use crate::{cache, executable, handle, memory, options, program, sexp};
 use extendr_api::prelude::*;
 use extendr_ffi::{Rf_install, VECTOR_ELT};
 use pjrt_core::execute::Dispatch;
 use pjrt_core::options::CompileOptions;
-use pjrt_core::{Compiling, Device};
+use pjrt_core::{exhausted, Compiling, Device};
 
 /// Compiles a program for a list of devices; for those that the options assign, of the default device's client, when it
 /// is empty. Waits on R's thread, which looks whether the user interrupts, while another compiles.
 #[extendr]
 fn executable_compile(program: Robj, options: Robj, devices: Robj, default: Robj, cache: Robj) -> Outcome<Robj> {
     let (options, devices) = arguments(&options, &devices, &default)?;
-    let cache = cache::get(&cache)?;
-    Ok(executable::object(Compiling::start(cache.as_ref(), &devices, program::get(&program)?, &options)?.wait()?))
+    let (cache, program) = (cache::get(&cache)?, program::get(&program)?);
+    let start = || Compiling::start(cache.as_ref(), &devices, program, &options);
+    let compiled = memory::with_retry(needs, start)?.wait();
+    Ok(executable::object(compiled.map_err(|error| exhausted::explain(error, needs))?))
 }
 
 /// The same without waiting.
 #[extendr]
 fn compiling_start(program: Robj, options: Robj, devices: Robj, default: Robj, cache: Robj) -> Outcome<Robj> {
     let (options, devices) = arguments(&options, &devices, &default)?;
-    let cache = cache::get(&cache)?;
-    Ok(handle::object(Compiling::enqueue(cache.as_ref(), &devices, program::get(&program)?, &options)?))
+    let (cache, program) = (cache::get(&cache)?, program::get(&program)?);
+    let start = || Compiling::enqueue(cache.as_ref(), &devices, program, &options);
+    Ok(handle::object(memory::with_retry(needs, start)?))
 }
 
 /// Whether a compile has ended.
@@ -34,7 +37,13 @@ fn compiling_is_ready(compiling: Robj) -> Outcome<Robj> {
 /// Waits for an executable.
 #[extendr]
 fn compiling_value(compiling: Robj) -> Outcome<Robj> {
-    Ok(executable::object(get(&compiling)?.wait()?))
+    let compiled = get(&compiling)?.wait();
+    Ok(executable::object(compiled.map_err(|error| exhausted::explain(error, needs))?))
+}
+
+/// What a compile takes of memory, in words.
+fn needs() -> String {
+    "the compiler's work".into()
 }
 
 /// Options and devices as the compiler takes them.

@@ -1,12 +1,13 @@
 //! Failures on their way to R: every one ends as a classed R condition, made by `signal_failure()` in R/conditions.R.
 
-use crate::pins;
 use crate::sexp::{self, Protected};
+use crate::{memory, pins};
 use extendr_api::prelude::*;
 use extendr_ffi::*;
 use pjrt_core::error::{Error, Kind};
 use std::cell::RefCell;
 use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// What a bridge function returns instead of a value.
 #[derive(Debug)]
@@ -51,21 +52,26 @@ thread_local! {
     static STAGED: RefCell<Option<Error>> = const { RefCell::new(None) };
 }
 
-/// Runs the body of an entry point that R calls with plain values: a failure or a panic becomes an R condition.
-pub fn entry(body: impl FnOnce() -> Outcome<SEXP>) -> SEXP {
+/// Runs the body of an entry point that R calls with plain values: a failure or a panic becomes an R condition. Runs it
+/// once more when a user interrupts it and then resumes.
+pub fn entry(body: impl Fn() -> Outcome<SEXP>) -> SEXP {
     pins::drain();
-    let failed = match catch_unwind(AssertUnwindSafe(body)) {
-        Ok(Ok(value)) => return value,
-        Ok(Err(Failure(error))) => error,
-        Err(_) => Error::new(Kind::Internal, "A fault inside pjrt was caught.")
-            .hint("The session goes on; please report how to make it happen."),
-    };
-    STAGED.with(|staged| *staged.borrow_mut() = Some(failed));
-    // Nothing in this frame is left to drop: the call below leaves it by R's long jump.
-    signal()
+    memory::help_others();
+    loop {
+        let failed = match catch_unwind(AssertUnwindSafe(&body)) {
+            Ok(Ok(value)) => return value,
+            Ok(Err(Failure(error))) => error,
+            Err(_) => Error::new(Kind::Internal, "A fault inside pjrt was caught.")
+                .hint("The session goes on; please report how to make it happen."),
+        };
+        STAGED.with(|staged| *staged.borrow_mut() = Some(failed));
+        // Nothing in this frame is left to drop: the call below leaves it by R's long jump.
+        signal();
+    }
 }
 
-fn signal() -> SEXP {
+/// Raises what is staged; comes back only from an interrupt that the user resumes.
+fn signal() {
     let arguments = STAGED.with(|staged| {
         // SAFETY: only this thread fills the cell, and R may jump from here without leaving it borrowed.
         let error = unsafe { (*staged.as_ptr()).as_ref() };
@@ -73,9 +79,8 @@ fn signal() -> SEXP {
     });
     unsafe {
         Rf_protect(arguments);
-        let value = sexp::call_ours(c"signal_failure", arguments);
+        sexp::call_ours(c"signal_failure", arguments);
         Rf_unprotect(1);
-        value
     }
 }
 
@@ -90,6 +95,7 @@ fn failure_list(error: &Error) -> SEXP {
     let text = |value: Option<&str>| Protected::new(value.map_or(sexp::nil(), sexp::new_string));
     let call_name = text(error.call_name());
     let platform = text(error.platform());
+    let raised = Protected::new(if error.kind() == Kind::Interrupted { take_raised() } else { sexp::nil() });
     let code = Protected::new(error.code().map_or(sexp::nil(), |code| sexp::new_whole_numbers(&[i64::from(code)])));
     sexp::named_list(&[
         ("class", class.sexp()),
@@ -98,11 +104,40 @@ fn failure_list(error: &Error) -> SEXP {
         ("call_name", call_name.sexp()),
         ("platform", platform.sexp()),
         ("code", code.sexp()),
+        ("condition", raised.sexp()),
     ])
 }
 
-/// Asks R whether the user interrupts. R's own check would jump over our frames; this one only tells.
+/// The error that ended a wait, as R raised it; nil when that was the user.
+static RAISED: AtomicPtr<SEXPREC> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Asks R whether the user interrupts, or a limit of time is reached. R's own check would jump over our frames; this one
+/// only tells.
 pub fn interrupt_pending() -> bool {
+    sexp::guarded(memory::help_others);
+    let mut error = sexp::nil();
     // SAFETY: on R's main thread, as all of this crate.
-    !sexp::guarded(|| unsafe { sexp::R_CheckUserInterrupt() })
+    let went_on = sexp::guarded(|| error = sexp::caught(|| unsafe { sexp::R_CheckUserInterrupt() }));
+    if !sexp::is_nil(error) {
+        unsafe { R_PreserveObject(error) };
+        drop_raised(RAISED.swap(error, Ordering::Relaxed));
+    }
+    !went_on || !sexp::is_nil(error)
+}
+
+/// That error, which is R's alone from now on; not protected.
+fn take_raised() -> SEXP {
+    let raised = RAISED.swap(std::ptr::null_mut(), Ordering::Relaxed);
+    drop_raised(raised);
+    if raised.is_null() {
+        sexp::nil()
+    } else {
+        raised
+    }
+}
+
+fn drop_raised(raised: SEXP) {
+    if !raised.is_null() {
+        unsafe { R_ReleaseObject(raised) };
+    }
 }

@@ -31,17 +31,23 @@ fn known(client: &Client) -> SEXP {
 
 /// The list of the devices that this process can use; not protected.
 pub fn addressable(client: &Client) -> SEXP {
-    let known = known(client);
+    let known = Protected::new(known(client));
     let count = client.addressable_devices();
-    if sexp::len(known) == count {
-        return known;
+    if sexp::len(known.sexp()) == count {
+        return known.sexp();
     }
-    select(known, 0..count)
+    select(known.sexp(), 0..count)
 }
 
 /// The list of the devices of all processes, in the plugin's order; not protected.
 pub fn all(client: &Client) -> SEXP {
-    select(known(client), client.all_devices().map(|device| device.index()))
+    let known = Protected::new(known(client));
+    select(known.sexp(), client.all_devices().map(|device| device.index()))
+}
+
+/// Lets go of the objects of a client that is closed.
+pub fn forget(client: &Client) {
+    handle::forget(&DEVICES, client);
 }
 
 fn select(known: SEXP, positions: impl Iterator<Item = usize>) -> SEXP {
@@ -52,7 +58,7 @@ fn select(known: SEXP, positions: impl Iterator<Item = usize>) -> SEXP {
     list.sexp()
 }
 
-/// The R object of a client's device.
+/// The R object of a client's device; not protected.
 pub fn object(client: &Client, index: usize) -> SEXP {
     unsafe { VECTOR_ELT(known(client), index as _) }
 }
@@ -65,7 +71,7 @@ pub fn resolve<'a>(x: SEXP) -> Outcome<&'a Device> {
     } else {
         match sexp::is_nil(x).then(default_client).flatten() {
             Some(client) => handle::get(object(client, 0), "device")?,
-            // A device's object is kept for the session.
+            // A device's object is kept while its client is open.
             None => handle::get(sexp::call_ours(c"as_pjrt_device", x), "device")?,
         }
     };

@@ -20,6 +20,38 @@ pub extern "C" fn dtype_canonical(name: SEXP) -> SEXP {
     entry(|| Ok(element_type(parse(name, None)?)))
 }
 
+/// `dtype_safetensors(name)`: what the safetensors format calls the dtype that a name or alias means.
+pub extern "C" fn dtype_safetensors(name: SEXP) -> SEXP {
+    entry(|| {
+        let dtype = parse(name, None)?;
+        match dtype.info().safetensors {
+            Some(name) => Ok(sexp::new_string(name)),
+            None => refuse!(UnsupportedDtype, "The safetensors format has no type for {dtype}; it has {}.", formats()),
+        }
+    })
+}
+
+/// `dtype_from_safetensors(name)`: the `PJRTElementType` of a type of the safetensors format.
+pub extern "C" fn dtype_from_safetensors(name: SEXP) -> SEXP {
+    entry(|| {
+        let Some(name) = sexp::string(name) else {
+            refuse!(UnsupportedDtype, "The type of a tensor must be one string, such as \"F32\".");
+        };
+        match DType::from_safetensors(name) {
+            Some(dtype) => Ok(element_type(dtype)),
+            None => {
+                refuse!(UnsupportedDtype, "Unsupported type of a safetensors file: {name}; known are {}.", formats())
+            }
+        }
+    })
+}
+
+/// The names of the safetensors format's types, for messages.
+fn formats() -> String {
+    let names: Vec<_> = dtype::ALL.iter().filter_map(|dtype| dtype.info().safetensors).collect();
+    names.join(", ")
+}
+
 /// The one R object for a dtype.
 pub fn element_type(dtype: DType) -> SEXP {
     thread_local! {

@@ -31,7 +31,8 @@ pub fn object(executable: Executable) -> Robj {
     if let Some(object) = found {
         return unsafe { Robj::from_sexp(object) };
     }
-    let made = Protected::new(handle::wrap(executable));
+    let bytes = executable.host_bytes();
+    let made = Protected::new(handle::wrap_weighing(executable, bytes));
     let reference = unsafe { sexp::R_MakeWeakRef(made.sexp(), sexp::nil(), sexp::nil(), Rboolean::FALSE) };
     unsafe { R_PreserveObject(reference) };
     if let Ok(executable) = handle::get::<Executable>(made.sexp(), "executable") {
@@ -44,7 +45,8 @@ pub fn object(executable: Executable) -> Robj {
 #[extendr]
 fn executable_describe(executable: Robj) -> Outcome<Robj> {
     let executable = get(&executable)?;
-    let (signature, kinds) = (executable.signature(), executable.memory_kinds()?);
+    let (signature, kinds) = (executable.signature(), executable.memory_kinds());
+    let (replicas, partitions) = executable.counts();
     let input_specs: Vec<_> = signature.inputs.iter().map(|input| &*input.spec).collect();
     let output_specs: Vec<_> = signature.outputs.iter().map(|spec| &**spec).collect();
     let output_of = |input| signature.aliases.iter().position(|&alias| alias == Some(input));
@@ -52,8 +54,8 @@ fn executable_describe(executable: Robj) -> Outcome<Robj> {
     let donated = signature.inputs.iter().map(|input| input.donated).collect::<Logicals>();
     Ok(list!(
         name = signature.name.as_str(),
-        num_replicas = executable.num_replicas()? as i32,
-        num_partitions = executable.num_partitions()? as i32,
+        num_replicas = replicas as i32,
+        num_partitions = partitions as i32,
         inputs = list!(
             name = names,
             dtype = dtypes(&input_specs),
@@ -150,14 +152,13 @@ fn executable_device(executable: Robj) -> Outcome<Robj> {
 #[extendr]
 fn executable_devices(executable: Robj) -> Outcome<Robj> {
     let executable = get(&executable)?;
-    let all = device::all(executable.client());
+    let all = Protected::new(device::all(executable.client()));
     let Placement::Fixed(devices) = executable.placement() else {
-        return Ok(unsafe { Robj::from_sexp(all) });
+        return Ok(unsafe { Robj::from_sexp(all.sexp()) });
     };
     let list = sexp::vector(SEXPTYPE::VECSXP, devices.len());
     for (i, &device) in devices.iter().enumerate() {
-        // The clients' lists of devices are kept for the session.
-        unsafe { SET_VECTOR_ELT(list, i as _, VECTOR_ELT(all, device as _)) };
+        unsafe { SET_VECTOR_ELT(list, i as _, VECTOR_ELT(all.sexp(), device as _)) };
     }
     Ok(unsafe { Robj::from_sexp(list) })
 }

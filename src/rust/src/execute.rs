@@ -58,7 +58,7 @@ pub extern "C" fn executable_execute(_call: SEXP, _op: SEXP, _args: SEXP, frame:
         let options = if sexp::is_nil(options) { &default } else { handle::get(options, "execution_options")? };
         let values: Values = given.map(|argument| argument.value()).collect();
         let inputs = buffers(executable, &values)?;
-        let made = memory::with_retry(|| executable.execute(&inputs, options))?;
+        let made = memory::with_retry(|| executable.needs(), || executable.execute(&inputs, options))?;
         outputs.fill(made);
         move_weights(executable, &values, options, outputs);
         Ok(outputs.value())

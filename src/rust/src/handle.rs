@@ -6,6 +6,7 @@
 use crate::conditions::{Failure, Outcome};
 use crate::memory;
 use crate::r#async::Promise;
+use crate::safetensors::Open;
 use crate::sexp::{self, Allocator, Protected};
 use extendr_api::Robj;
 use extendr_ffi::*;
@@ -13,6 +14,7 @@ use pjrt_core::execute::ExecuteOptions;
 use pjrt_core::{Buffer, Client, Compiling, Device, Error, Executable, Kind, Memory, Plugin, Program};
 use std::cell::RefCell;
 use std::ffi::{c_void, CStr};
+use std::mem::ManuallyDrop;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::thread::LocalKey;
@@ -23,13 +25,16 @@ pub trait Owned: Sized + 'static {
     const CLASS: &'static CStr;
     /// The class attribute, made once.
     fn class_attribute() -> &'static AtomicPtr<SEXPREC>;
+    /// How many of them R holds.
+    fn live() -> &'static AtomicUsize;
 
     /// Called before a new handle is made; R may leave it by a long jump.
     fn announce() {}
 }
 
 macro_rules! owned {
-    ($($type:ty => $class:literal $({ $($methods:item)* })?),* $(,)?) => {$(
+    ($($type:ty => $class:literal $({ $($methods:item)* })?),* $(,)?) => {
+    $(
         impl Owned for $type {
             $($($methods)*)?
             const CLASS: &'static CStr = $class;
@@ -37,8 +42,18 @@ macro_rules! owned {
                 static ATTRIBUTE: AtomicPtr<SEXPREC> = AtomicPtr::new(std::ptr::null_mut());
                 &ATTRIBUTE
             }
+            fn live() -> &'static AtomicUsize {
+                static LIVE: AtomicUsize = AtomicUsize::new(0);
+                &LIVE
+            }
         }
-    )*};
+    )*
+
+    /// For each type the class and how many of them R holds.
+    pub fn live() -> Vec<(&'static CStr, usize)> {
+        vec![$(($class, <$type>::live().load(Ordering::Relaxed))),*]
+    }
+    };
 }
 
 owned! {
@@ -56,6 +71,7 @@ owned! {
     ExecuteOptions => c"PJRTExecuteOptions",
     Promise => c"PJRTTransfer",
     Compiling => c"PJRTCompiling",
+    Open => c"PJRTSafetensors",
 }
 
 /// What an external pointer points to; `None` between the making of the R objects and the filling of the handle.
@@ -133,16 +149,23 @@ impl<T: Owned> Empty<T> {
     pub fn fill(self, value: T) -> SEXP {
         // SAFETY: the owner lives as long as the pointer, which the caller protects.
         unsafe { *self.owner = Some(value) };
+        T::live().fetch_add(1, Ordering::Relaxed);
         self.pointer
     }
 }
 
 /// A handle for `value`; not protected.
 pub fn wrap<T: Owned>(value: T) -> SEXP {
+    wrap_weighing(value, 0)
+}
+
+/// The same for a value that takes so many bytes of host memory.
+pub fn wrap_weighing<T: Owned>(value: T, bytes: usize) -> SEXP {
     // The value must not be owned by a frame that R may jump over.
-    let value = std::mem::ManuallyDrop::new(value);
-    let empty = Empty::<T>::new();
-    empty.fill(std::mem::ManuallyDrop::into_inner(value))
+    let value = ManuallyDrop::new(value);
+    let weight = Protected::new(memory::weight(bytes));
+    let empty = Empty::<T>::over(weight.sexp());
+    empty.fill(ManuallyDrop::into_inner(value))
 }
 
 /// The same, for functions with typed arguments.
@@ -171,10 +194,11 @@ pub fn get<'a, T: Owned>(x: SEXP, argument: &str) -> Outcome<&'a T> {
     Err(no_handle::<T>(x, argument))
 }
 
-/// Lists of handles that R keeps for the session, by the id of the client that they belong to.
+/// Lists of handles that R keeps until their client is closed, by its id.
 pub type Kept = RefCell<Vec<(u64, SEXP)>>;
 
 /// A client's list, so that its members are always the same R objects: made by the first call, of this length, and filled.
+/// That of a closed client is made anew by every call. Not protected.
 pub fn kept(
     lists: &'static LocalKey<Kept>,
     client: &Client,
@@ -185,10 +209,32 @@ pub fn kept(
     known.unwrap_or_else(|| {
         let list = Protected::new(sexp::vector(SEXPTYPE::VECSXP, len()));
         fill(list.sexp());
-        let list = sexp::keep(list.sexp());
-        lists.with_borrow_mut(|lists| lists.push((client.id(), list)));
-        list
+        if !client.is_closed() {
+            sexp::keep(list.sexp());
+            lists.with_borrow_mut(|lists| lists.push((client.id(), list.sexp())));
+        }
+        list.sexp()
     })
+}
+
+thread_local! {
+    static FORGOTTEN: RefCell<Vec<SEXP>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Lets go of a client's list. Its members stay until [`release_forgotten`]: a finalizer may have closed the client in the
+/// middle of a call that uses them.
+pub fn forget(lists: &'static LocalKey<Kept>, client: &Client) {
+    lists.with_borrow_mut(|lists| {
+        let place = lists.iter().position(|(id, _)| *id == client.id());
+        let list = place.map(|place| lists.swap_remove(place).1);
+        FORGOTTEN.with_borrow_mut(|forgotten| forgotten.extend(list));
+    });
+}
+
+/// To be called where nothing of a closed client can be in use.
+pub fn release_forgotten() {
+    let forgotten = FORGOTTEN.take();
+    forgotten.into_iter().for_each(|list| unsafe { R_ReleaseObject(list) });
 }
 
 /// Whether `x` has the class of this type's handles and no other, so that no method for another class is passed over.
@@ -223,6 +269,11 @@ pub fn move_weight(from: SEXP, to: SEXP) {
     }
 }
 
+/// Takes what weighs a handle's memory in R off it.
+pub fn drop_weight(pointer: SEXP) {
+    unsafe { R_SetExternalPtrProtected(pointer, sexp::nil()) };
+}
+
 fn class<T: Owned>() -> SEXP {
     let made = T::class_attribute().load(Ordering::Relaxed);
     if !made.is_null() {
@@ -240,10 +291,13 @@ unsafe extern "C" fn allocate(allocator: *mut Allocator, size: usize) -> *mut c_
 }
 
 /// Called by R's garbage collector: must not call R.
-unsafe extern "C" fn release<T>(_: *mut Allocator, start: *mut c_void) {
+unsafe extern "C" fn release<T: Owned>(_: *mut Allocator, start: *mut c_void) {
     let body = start.add(HEADROOM.load(Ordering::Relaxed)).cast::<Body<T>>();
     let owner = (*body).owner.take();
     free(start);
+    if owner.is_some() {
+        T::live().fetch_sub(1, Ordering::Relaxed);
+    }
     // A panic must not reach R.
     let _ = catch_unwind(AssertUnwindSafe(|| drop(owner)));
 }

@@ -4,7 +4,7 @@ use crate::conditions::Outcome;
 use crate::{handle, program};
 use extendr_api::prelude::*;
 use pjrt_core::options::{CompileOptions, OptionValue};
-use pjrt_core::{Device, Executable};
+use pjrt_core::{Compiling, Device};
 use std::collections::BTreeMap;
 
 /// Compiles a program for a device and gives the optimized HLO text, NULL where the plugin does not tell it. When `folder`
@@ -20,7 +20,7 @@ fn hlo_inspect(program: Robj, device: Robj, folder: Nullable<String>) -> Outcome
     };
     let options = CompileOptions { debug_options, ..Default::default() };
     let device: &Device = handle::get(unsafe { device.get() }, "device")?;
-    let executable = Executable::compile(std::slice::from_ref(device), program::get(&program)?, &options)?;
+    let executable = Compiling::start(None, std::slice::from_ref(device), program::get(&program)?, &options)?.wait()?;
     Ok(executable.optimized_module().map_or_else(|_| ().into(), |module| module.text().into()))
 }
 

@@ -46,7 +46,8 @@ fn plugin_install(
         index_url: given(index_url),
         force,
     };
-    let mut bar = Bar::new(name, show, usize::try_from(columns).unwrap_or(0));
+    let label = format!("{name} plugin");
+    let mut bar = Bar::new(&label, show, usize::try_from(columns).unwrap_or(0));
     let mut progress = |done, total| {
         bar.show(done, total);
         !interrupt_pending()

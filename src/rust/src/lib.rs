@@ -5,6 +5,7 @@
 
 use extendr_api::prelude::*;
 use extendr_ffi::SEXP;
+use pjrt_core::exception::Guard;
 use std::ffi::{c_void, CStr};
 use std::ptr::null;
 
@@ -26,6 +27,7 @@ mod execute;
 mod find;
 mod inspect;
 mod install;
+mod lifetime;
 mod memory;
 mod memory_space;
 mod options;
@@ -36,6 +38,7 @@ mod print;
 mod program;
 mod progress;
 mod quick;
+mod safetensors;
 mod serialize;
 mod sharded;
 mod sitrep;
@@ -55,12 +58,14 @@ extendr_module! {
     use execute;
     use inspect;
     use install;
+    use lifetime;
     use memory;
     use memory_space;
     use options;
     use plugin;
     use print;
     use program;
+    use safetensors;
     use serialize;
     use sitrep;
     use topology;
@@ -92,13 +97,17 @@ fn plain_entries() -> Vec<extendr_api::metadata::Func> {
         buffer::buffer_copy, "buffer_copy", 2;
         buffer::buffer_copy_to_memory, "buffer_copy_to_memory", 2;
         client::client_all_devices, "client_all_devices", 1;
-        client::client_close_all, "client_close_all", 0;
         client::client_devices, "client_devices", 1;
+        lifetime::buffer_delete, "buffer_delete", 1;
+        lifetime::buffer_is_deleted, "buffer_is_deleted", 1;
         dtype::dtype_canonical, "dtype_canonical", 1;
+        dtype::dtype_from_safetensors, "dtype_from_safetensors", 1;
+        dtype::dtype_safetensors, "dtype_safetensors", 1;
         quick::quick_array, "quick_array", 1;
         quick::quick_device, "quick_device", 1;
         quick::quick_is_ready, "quick_is_ready", 1;
         quick::quick_shape, "quick_shape", 1;
+        safetensors::safetensors_load, "safetensors_load", 4;
         sharded::executable_execute_sharded, "executable_execute_sharded", 4;
         transfer::buffer_array, "buffer_array", 3;
         part::buffer_part, "buffer_part", 2;
@@ -140,16 +149,21 @@ unsafe fn register_frame_entries(library: *mut extendr_ffi::DllInfo) {
 
 /// `loaded(namespace, the)`: called by the package whenever its namespace is loaded.
 extern "C" fn loaded(namespace: SEXP, the: SEXP) -> SEXP {
-    sexp::set_namespace(namespace, the);
+    if sexp::set_namespace(namespace, the) {
+        client::close_at_end(the);
+    }
     sexp::nil()
 }
 
 /// Called once by R when it loads the library: makes every function known to R by its plain name.
 ///
 /// # Safety
-/// `library` is the `DllInfo` that R passes to `R_init_pjrt`.
+/// `library` is the `DllInfo` that R passes to `R_init_pjrt`, and `guard` catches what plugins throw.
 #[no_mangle]
-pub unsafe extern "C" fn pjrt_register(library: *mut extendr_ffi::DllInfo) {
+pub unsafe extern "C" fn pjrt_register(library: *mut extendr_ffi::DllInfo, guard: Guard) {
+    pjrt_core::exception::set_guard(guard);
+    // Threads, callbacks and R's garbage collector come back here, whatever R does with the package.
+    pjrt_core::process::keep_library_of(pjrt_register as *const () as usize);
     let mut metadata = get_pjrt_metadata();
     metadata.functions.retain(|function| !function.hidden);
     for function in &mut metadata.functions {
@@ -159,4 +173,32 @@ pub unsafe extern "C" fn pjrt_register(library: *mut extendr_ffi::DllInfo) {
     extendr_api::register_call_methods(library, metadata);
     register_frame_entries(library);
     pjrt_core::process::set_interrupt_poll(conditions::interrupt_pending);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    /// R's objects are pointers, which the compiler keeps on their thread, unless somebody vouches for a type that has them;
+    /// and only core has threads and callbacks on them, which knows no R.
+    #[test]
+    fn r_is_left_alone_by_other_threads() {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let mut vouched = Vec::new();
+        for entry in fs::read_dir(here.join("src")).unwrap() {
+            let file = entry.unwrap().path();
+            let code = fs::read_to_string(&file).unwrap();
+            let code = code.split("#[cfg(test)]").next().unwrap();
+            let name = file.file_name().unwrap().to_string_lossy().into_owned();
+            vouched
+                .extend(code.lines().filter(|line| line.contains("unsafe impl")).map(|line| format!("{name}: {line}")));
+            // The text of numbers is written on threads that get bytes and give text.
+            assert!(name == "strings.rs" || !code.contains("spawn"), "{name} starts threads");
+        }
+        // A vector that is read before the call that brought it ends.
+        assert_eq!(vouched, ["buffer.rs: unsafe impl Send for Compact {}"]);
+        let core = fs::read_to_string(here.join("core/Cargo.toml")).unwrap();
+        assert!(!core.contains("extendr"), "core knows no R");
+    }
 }

@@ -1,13 +1,12 @@
 //! Memory: what R is told of memory that it does not see, and how much there is of it.
 
 use crate::conditions::{refuse, Outcome};
-use crate::pins;
 use crate::sexp::{self, Allocator};
+use crate::{handle, pins};
 use extendr_api::prelude::*;
 use extendr_ffi::{R_xlen_t, Rf_install, SEXP, SEXPTYPE};
-use pjrt_core::error::RESOURCE_EXHAUSTED;
 use pjrt_core::pool::{self, Block};
-use pjrt_core::{client, host, Client, Kind};
+use pjrt_core::{client, exhausted, host, Client};
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
 use std::ptr::null_mut;
@@ -30,6 +29,12 @@ const FRESH_BYTES_PER_MICROSECOND: usize = 4 << 10;
 
 /// A full search that finds little makes the next one wait, but not for more than this.
 const FRESH_BYTES_AT_MOST: usize = 2 << 30;
+
+/// From this size on, an array is converted while R goes on.
+pub const BACKGROUND: usize = 8 << 20;
+
+/// From this size on, nothing may keep a call from returning at once, not even a search for memory.
+pub const IMMEDIATE: usize = 64 << 20;
 
 /// As little as a handle's own R objects take.
 const WEIGHTLESS: usize = 64;
@@ -103,15 +108,37 @@ fn collect() {
 }
 
 /// Runs `make`; when memory is exhausted, collects garbage, finalizers included, frees what is kept for later use, and
-/// tries once more.
-pub fn with_retry<T>(make: impl Fn() -> pjrt_core::Result<T>) -> pjrt_core::Result<T> {
+/// tries once more. `asked` says what the memory is for.
+pub fn with_retry<T>(
+    asked: impl FnOnce() -> String,
+    mut make: impl FnMut() -> pjrt_core::Result<T>,
+) -> pjrt_core::Result<T> {
     match make() {
-        Err(error) if error.kind() == Kind::Pjrt(RESOURCE_EXHAUSTED) => {
+        Err(error) if exhausted::is_exhausted(&error) => {
             collect();
             pool::clear();
-            make()
+            make().map_err(|error| exhausted::explain(error, asked))
         }
         made => made,
+    }
+}
+
+/// That there is host memory for so many bytes. Comes before R is asked for a vector as large, so that what is too large is an
+/// error of ours.
+pub fn find_room(bytes: usize, asked: impl FnOnce() -> String) -> Outcome<()> {
+    if bytes >= pool::LARGE && !pool::has(bytes) {
+        with_retry(asked, || host::check_room(bytes, "An array"))?;
+    }
+    Ok(())
+}
+
+/// Collects garbage when another thread waits for memory. R may leave this by a long jump.
+#[inline]
+pub fn help_others() {
+    if exhausted::is_collection_wanted() {
+        collect();
+        pool::clear();
+        exhausted::collected();
     }
 }
 
@@ -123,6 +150,21 @@ pub fn weight(bytes: usize) -> SEXP {
         return sexp::nil();
     }
     sexp::vector(SEXPTYPE::RAWSXP, bytes)
+}
+
+/// Makes room for a copy of a buffer in host memory, and gives what stands for it in R: nil where that is too large, and
+/// would have R collect all its garbage first. Such copies are counted with the client's buffers. Not protected.
+pub fn room_for_copy(client: &Client, bytes: usize) -> Outcome<SEXP> {
+    if bytes < IMMEDIATE {
+        find_memory(bytes)?;
+    }
+    if bytes < BACKGROUND {
+        relieve_pressure(client);
+        return Ok(weight(bytes));
+    }
+    relieve_scarcity(client);
+    client.note_new_bytes(bytes);
+    Ok(sexp::nil())
 }
 
 /// Bytes of new buffers that R has not heard of.
@@ -163,11 +205,13 @@ pub fn pooled_vector(kind: SEXPTYPE, len: usize, width: usize) -> Outcome<SEXP> 
         return Ok(sexp::vector(kind, len));
     }
     find_memory(bytes + ROOM)?;
-    // Taken before R is asked, so that too large a vector is an error of ours.
-    let block = with_retry(|| Block::new(bytes + ROOM))?;
-    let mut gift = ManuallyDrop::new(Gift { block, bytes });
-    // Garbage at once: what counts is that R hears of the bytes; of half of them, since the pool has them again.
+    let (taken, asked) = (bytes + ROOM, || format!("an R vector of {}", exhausted::size(bytes)));
+    find_room(taken, asked)?;
+    // Garbage at once: what counts is that R hears of the bytes; of half of them, since the pool has them again. R may leave
+    // this by a long jump.
     weight(bytes / 2);
+    let block = with_retry(asked, || Block::new(taken))?;
+    let mut gift = ManuallyDrop::new(Gift { block, bytes });
     let mut allocator =
         Allocator { alloc: start_in_block, free: free_block, reserved: null_mut(), data: (&raw mut gift).cast() };
     Ok(unsafe { sexp::Rf_allocVector3(kind, len as R_xlen_t, &mut allocator) })
@@ -212,17 +256,22 @@ fn apply_limit() -> Outcome<()> {
     Ok(())
 }
 
-/// What the clients and the pool hold, in bytes: `clients` is one list for each.
+/// What the clients and the pool hold, in bytes, and how many objects R holds.
 #[extendr]
 fn memory_stats() -> Outcome<Robj> {
     pins::drain();
     apply_limit()?;
     let clients = client::all();
     let column = |value: fn(&Client) -> f64| clients.iter().map(value).collect::<Vec<_>>();
+    let (classes, counts): (Vec<_>, Vec<_>) =
+        handle::live().into_iter().map(|(class, count)| (class.to_str().unwrap_or_default(), count as f64)).unzip();
     Ok(list!(
         platform = clients.iter().map(Client::platform).collect::<Vec<_>>(),
         live_buffers = column(|c| c.live_buffers() as f64),
         live_bytes = column(|c| c.live_bytes() as f64),
+        live_executables = column(|c| c.live_executables() as f64),
+        classes = classes,
+        objects = counts,
         staging_in_use = pool::in_use() as f64,
         staging_kept = pool::kept() as f64,
         staging_max = pool::limit() as f64,

@@ -26,6 +26,11 @@ fn all(client: &Client) -> SEXP {
     )
 }
 
+/// Lets go of the objects of a client that is closed.
+pub fn forget(client: &Client) {
+    handle::forget(&MEMORIES, client);
+}
+
 /// The one R object of a memory space, or NULL for none.
 fn object(memory: Option<Memory>) -> Robj {
     memory.map_or(().into(), |m| unsafe { Robj::from_sexp(VECTOR_ELT(all(m.client()), m.index() as _)) })

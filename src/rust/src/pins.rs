@@ -5,6 +5,7 @@
 
 use crate::sexp::{self, Protected};
 use extendr_ffi::*;
+use pjrt_core::process;
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -94,7 +95,7 @@ fn release(place: usize) {
 /// Lets go of the vectors that devices were done with on other threads. On the main thread.
 pub fn drain() {
     if ANY_RELEASED.swap(false, Ordering::AcqRel) {
-        let released = std::mem::take(&mut *RELEASED.lock().unwrap_or_else(PoisonError::into_inner));
+        let released = process::lock(&RELEASED).map(|mut released| std::mem::take(&mut *released)).unwrap_or_default();
         TABLE.with_borrow_mut(|table| released.into_iter().for_each(|place| table.let_go(place)));
     }
 }

@@ -38,7 +38,9 @@ fn buffer_lines(buffer: Robj, max_rows: f64, max_width: f64, max_rows_slice: f64
             // SAFETY: written just now, by us alone.
             unsafe { moved.bytes() }
         };
-        render(spec.dtype, &dims, &mut HostBytes::new(spec.dtype, bytes), &options)?
+        let text = render(spec.dtype, &dims, &mut HostBytes::new(spec.dtype, bytes), &options)?;
+        view.check()?;
+        text
     };
     Ok(text.into())
 }
@@ -55,7 +57,7 @@ fn buffer_literals(buffer: Robj) -> Outcome<Robj> {
     // SAFETY: written just now, by us alone.
     let (bytes, width) = (unsafe { elements.bytes() }, spec.dtype.host_bytes());
     let formatter = Formatter::new(spec.dtype);
-    let written = strings::fill(out.sexp(), &formatter, bytes, width);
+    let written = strings::fill(out.sexp(), &formatter, bytes, width)?;
     if !written {
         let message = format!("R has no memory for the text of {} elements.", spec.len());
         return Err(Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), message).into());

@@ -1,4 +1,4 @@
-//! A line on the console that tells how far a download is.
+//! A line on the console that tells how far a long piece of work is.
 
 use extendr_api::prelude::*;
 use std::time::{Duration, Instant};
@@ -10,11 +10,12 @@ const WIDTH: usize = 24;
 
 /// A progress bar, drawn over itself. It draws nothing when it is not to be shown.
 pub struct Bar<'a> {
-    name: &'a str,
+    /// What is done.
+    label: &'a str,
     visible: bool,
     /// Columns of the console.
     columns: usize,
-    /// When the first byte came, and how many were there before.
+    /// When the first byte was done, and how many were before.
     start: Option<(Instant, u64)>,
     drawn_at: Option<Instant>,
     /// What the line on the console says, and its length.
@@ -23,8 +24,8 @@ pub struct Bar<'a> {
 }
 
 impl<'a> Bar<'a> {
-    pub fn new(name: &'a str, visible: bool, columns: usize) -> Self {
-        Bar { name, visible, columns, start: None, drawn_at: None, drawn_done: 0, drawn: 0 }
+    pub fn new(label: &'a str, visible: bool, columns: usize) -> Self {
+        Bar { label, visible, columns, start: None, drawn_at: None, drawn_done: 0, drawn: 0 }
     }
 
     /// Draws the bar, unless it has just been drawn.
@@ -34,7 +35,7 @@ impl<'a> Bar<'a> {
             return;
         }
         let (start, before) = *self.start.get_or_insert((Instant::now(), done));
-        let line = line(self.name, done, total, done.saturating_sub(before), start.elapsed(), self.columns);
+        let line = line(self.label, done, total, done.saturating_sub(before), start.elapsed(), self.columns);
         // Blanks cover what is left of a longer line before.
         let blanks = self.drawn.saturating_sub(line.len());
         reprint!("\r{line}{:blanks$}", "");
@@ -49,13 +50,13 @@ impl<'a> Bar<'a> {
     }
 }
 
-/// The line: `arrived` are the bytes that came in `time`. The bar gives way where there are few columns, since a line
+/// The line: `arrived` are the bytes that were done in `time`. The bar gives way where there are few columns, since a line
 /// that wraps cannot be drawn over.
-fn line(name: &str, done: u64, total: Option<u64>, arrived: u64, time: Duration, columns: usize) -> String {
+fn line(label: &str, done: u64, total: Option<u64>, arrived: u64, time: Duration, columns: usize) -> String {
     let rate = arrived as f64 / time.as_secs_f64().max(0.001);
     let speed = if arrived > 0 && time > PAUSE { format!(", {}/s", size(rate)) } else { String::new() };
     let Some(total) = total.filter(|total| *total >= done) else {
-        return format!("{name} plugin: {}{speed}", size(done as f64));
+        return format!("{label}: {}{speed}", size(done as f64));
     };
     let share = done as f64 / total.max(1) as f64;
     let left = if speed.is_empty() || done == total {
@@ -64,12 +65,12 @@ fn line(name: &str, done: u64, total: Option<u64>, arrived: u64, time: Duration,
         format!(", {} left", duration((total - done) as f64 / rate))
     };
     let text = format!("{:3.0}% of {}{speed}{left}", (share * 100.0).floor(), size(total as f64));
-    let room = columns.saturating_sub(format!("{name} plugin [] {text} ").len()).min(WIDTH);
+    let room = columns.saturating_sub(format!("{label} [] {text} ").len()).min(WIDTH);
     if room < 4 {
-        return format!("{name} plugin {text}");
+        return format!("{label} {text}");
     }
     let filled = (share * room as f64) as usize;
-    format!("{name} plugin [{:=<filled$}{:empty$}] {text}", "", "", empty = room - filled)
+    format!("{label} [{:=<filled$}{:empty$}] {text}", "", "", empty = room - filled)
 }
 
 fn size(bytes: f64) -> String {
@@ -95,16 +96,16 @@ mod tests {
     #[test]
     fn the_line_tells_how_far_the_work_is_and_how_long_it_takes() {
         let second = Duration::from_secs(1);
-        let half = line("cuda", 1_000_000_000, Some(2_000_000_000), 100_000_000, second * 10, 80);
+        let half = line("cuda plugin", 1_000_000_000, Some(2_000_000_000), 100_000_000, second * 10, 80);
         assert_eq!(half, "cuda plugin [============            ]  50% of 2.0 GB, 10 MB/s, 2 min left");
-        let end = line("cpu", 63_000_000, Some(63_000_000), 63_000_000, second, 80);
+        let end = line("cpu plugin", 63_000_000, Some(63_000_000), 63_000_000, second, 80);
         assert_eq!(end, "cpu plugin [========================] 100% of 63 MB, 63 MB/s");
-        let narrow = line("cuda", 1_000_000_000, Some(2_000_000_000), 100_000_000, second * 10, 60);
+        let narrow = line("cuda plugin", 1_000_000_000, Some(2_000_000_000), 100_000_000, second * 10, 60);
         assert_eq!(narrow, "cuda plugin [====     ]  50% of 2.0 GB, 10 MB/s, 2 min left");
         assert_eq!(narrow.len(), 59, "the last column is left free");
-        let narrowest = line("cuda", 1_000_000_000, Some(2_000_000_000), 100_000_000, second * 10, 30);
+        let narrowest = line("cuda plugin", 1_000_000_000, Some(2_000_000_000), 100_000_000, second * 10, 30);
         assert_eq!(narrowest, "cuda plugin  50% of 2.0 GB, 10 MB/s, 2 min left");
-        assert_eq!(line("cpu", 500_000, None, 0, Duration::ZERO, 80), "cpu plugin: 500 kB");
-        assert_eq!(line("cpu", 5, Some(3), 0, Duration::ZERO, 80), "cpu plugin: 0 kB");
+        assert_eq!(line("cpu plugin", 500_000, None, 0, Duration::ZERO, 80), "cpu plugin: 500 kB");
+        assert_eq!(line("cpu plugin", 5, Some(3), 0, Duration::ZERO, 80), "cpu plugin: 0 kB");
     }
 }

@@ -32,6 +32,12 @@ extern "C" {
     pub fn REAL_RO(x: SEXP) -> *const f64;
     pub fn R_CheckUserInterrupt();
     pub fn R_gc();
+    pub fn R_tryCatchError(
+        body: unsafe extern "C" fn(*mut c_void) -> SEXP,
+        body_data: *mut c_void,
+        handler: unsafe extern "C" fn(SEXP, *mut c_void) -> SEXP,
+        handler_data: *mut c_void,
+    ) -> SEXP;
     pub fn R_MakeWeakRef(key: SEXP, value: SEXP, finalizer: SEXP, on_exit: Rboolean) -> SEXP;
     pub fn R_ToplevelExec(body: unsafe extern "C" fn(*mut c_void), data: *mut c_void) -> Rboolean;
     pub fn R_WeakRefKey(reference: SEXP) -> SEXP;
@@ -323,6 +329,18 @@ pub fn guarded<F: FnMut()>(mut body: F) -> bool {
     unsafe { R_ToplevelExec(run::<F>, (&raw mut body).cast()) != Rboolean::FALSE }
 }
 
+/// Runs `body`, and gives the error that R raises in it; nil for none. Not protected. Interrupts are not caught.
+pub fn caught<F: FnMut()>(mut body: F) -> SEXP {
+    unsafe extern "C" fn run<F: FnMut()>(body: *mut c_void) -> SEXP {
+        (*body.cast::<F>())();
+        nil()
+    }
+    unsafe extern "C" fn give(error: SEXP, _: *mut c_void) -> SEXP {
+        error
+    }
+    unsafe { R_tryCatchError(run::<F>, (&raw mut body).cast(), give, std::ptr::null_mut()) }
+}
+
 /// A new integer vector, or a double vector when a value does not fit; not protected.
 pub fn new_whole_numbers(values: &[i64]) -> SEXP {
     let fits = values.iter().all(|&v| v.abs() <= i64::from(i32::MAX));
@@ -342,10 +360,17 @@ pub fn new_whole_numbers(values: &[i64]) -> SEXP {
 static NAMESPACE: AtomicPtr<SEXPREC> = AtomicPtr::new(std::ptr::null_mut());
 static STATE: AtomicPtr<SEXPREC> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Notes the package's namespace and its environment `the`, each time that it is loaded.
-pub fn set_namespace(namespace: SEXP, the: SEXP) {
-    NAMESPACE.store(keep(namespace), Ordering::Relaxed);
-    STATE.store(keep(the), Ordering::Relaxed);
+/// Notes the package's namespace and its environment `the`, each time that it is loaded; tells whether `the` is another one.
+pub fn set_namespace(namespace: SEXP, the: SEXP) -> bool {
+    let replace = |place: &AtomicPtr<SEXPREC>, value: SEXP| {
+        let before = place.swap(keep(value), Ordering::Relaxed);
+        if !before.is_null() {
+            unsafe { R_ReleaseObject(before) };
+        }
+        before != value
+    };
+    replace(&NAMESPACE, namespace);
+    replace(&STATE, the)
 }
 
 /// The package's namespace.

@@ -34,7 +34,7 @@ pub extern "C" fn executable_execute_sharded(executable: SEXP, inputs: SEXP, opt
         };
         let inputs = values.iter().enumerate().map(checked).collect::<Outcome<Vec<Inputs>>>()?;
         let inputs: Vec<_> = inputs.iter().map(|inputs| inputs.as_slice()).collect();
-        let made = memory::with_retry(|| executable.execute_sharded(&inputs, options))?;
+        let made = memory::with_retry(|| executable.needs(), || executable.execute_sharded(&inputs, options))?;
         for (device, (values, made)) in values.iter().zip(made).enumerate() {
             let outputs = NewOutputs::of(unsafe { VECTOR_ELT(results.sexp(), device as _) });
             outputs.fill(made);

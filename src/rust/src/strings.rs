@@ -7,11 +7,16 @@
 
 use crate::sexp;
 use extendr_ffi::*;
+use pjrt_core::host;
 use pjrt_core::literal::Formatter;
+use pjrt_core::process::check_interrupt_now_and_then;
 use std::thread;
 
 /// Elements whose strings are made together; their text lies in memory meanwhile.
 const BATCH: usize = 1 << 20;
+
+/// Bytes that the text of an element takes at most, and what is noted of it, with room to grow.
+const TEXT: usize = 128;
 
 /// Elements that are worth a thread.
 const SHARE: usize = 1 << 15;
@@ -39,20 +44,30 @@ impl Part {
 }
 
 /// Fills a character vector with the texts of `elements`, which are `width` bytes each; several threads write them.
-/// False when R has not enough memory.
-pub fn fill(out: SEXP, formatter: &Formatter, elements: &[u8], width: usize) -> bool {
+/// False when there is not enough memory.
+///
+/// # Errors
+/// `Interrupted` when the user wants no more.
+pub fn fill(out: SEXP, formatter: &Formatter, elements: &[u8], width: usize) -> pjrt_core::Result<bool> {
     let mut first = 0;
-    elements.chunks(BATCH * width).all(|batch| {
+    for batch in elements.chunks(BATCH * width) {
+        if host::check_room(TEXT * batch.len() / width, "").is_err() {
+            return Ok(false);
+        }
         let shares = write(formatter, batch, width);
-        let made = sexp::guarded(|| {
-            for part in 0..PARTS {
+        for part in 0..shares.iter().map(Vec::len).max().unwrap_or(0) {
+            check_interrupt_now_and_then()?;
+            let made = sexp::guarded(|| {
                 // SAFETY: the vector is as long as there are elements.
                 shares.iter().filter_map(|share| share.get(part)).for_each(|part| unsafe { make(out, first, part) });
+            });
+            if !made {
+                return Ok(false);
             }
-        });
+        }
         first += BATCH;
-        made
-    })
+    }
+    Ok(true)
 }
 
 /// The texts of a batch by part of the table, from each thread that wrote some.

@@ -47,7 +47,7 @@ pub extern "C" fn buffer_raw(buffer: SEXP, row_major: SEXP) -> SEXP {
         let spec = buffer.spec();
         let raw = Protected::new(memory::pooled_vector(SEXPTYPE::RAWSXP, spec.bytes(), 1)?);
         // SAFETY: the vector was made for the spec's bytes.
-        unsafe { copy_out(spec, &buffer.read()?, &order(row_major, spec), RAW(raw.sexp())) };
+        unsafe { copy_out(spec, &buffer.read()?, &order(row_major, spec), RAW(raw.sexp()))? };
         Ok(raw.sexp())
     })
 }
@@ -113,18 +113,19 @@ pub fn set_dim(array: SEXP, spec: &Spec) {
 ///
 /// # Safety
 /// `target` has room for the spec's bytes, and is aligned for doubles.
-unsafe fn copy_out(spec: &Spec, view: &HostView, strides: &[usize], target: *mut u8) {
+unsafe fn copy_out(spec: &Spec, view: &HostView, strides: &[usize], target: *mut u8) -> pjrt_core::Result<()> {
     if !spec.is_empty() {
         let plan = Plan::new(&spec.dims, &spec.strides(), strides);
-        convert::copy(spec.dtype, &plan, view.bytes().as_ptr(), target);
+        convert::copy(spec.dtype, &plan, view.bytes().as_ptr(), target)?;
     }
+    view.check()
 }
 
 /// A buffer's elements as they are, on the host, in the order of `strides`.
 pub fn reordered(spec: &Spec, view: &HostView, strides: &[usize]) -> Outcome<Arc<HostMemory>> {
     let memory = HostMemory::new(spec.bytes())?;
     // SAFETY: the memory was made for the spec's bytes.
-    unsafe { copy_out(spec, view, strides, memory.data()) };
+    unsafe { copy_out(spec, view, strides, memory.data())? };
     Ok(memory)
 }
 
@@ -148,6 +149,7 @@ pub fn fill(array: SEXP, spec: &Spec, r_type: RType, check: bool, view: &HostVie
     let src = view.bytes().as_ptr();
     // SAFETY: the array was made for this spec, whose bytes the view holds.
     let lost = unsafe { convert::decode_counting(spec.dtype, &plan, src, target, check || converts)? };
+    view.check()?;
     if lost == 0 {
         return Ok(());
     }

@@ -229,13 +229,13 @@ macro_rules! call {
                 let mut args = $crate::api::Args::of(api, function);
                 args.fields.struct_size = api.size_of(&args);
                 $(args.fields.$field = $value;)*
+                let arguments = (&raw mut args).cast();
                 // SAFETY: the arguments are what the header asks for; the callers keep what they point to alive.
-                let error = unsafe { function((&raw mut args).cast()) };
-                if error.is_null() {
-                    Ok(args.fields)
-                } else {
+                match unsafe { $crate::exception::guarded(function, arguments, stringify!($slot)) } {
+                    Ok(error) if error.is_null() => Ok(args.fields),
                     // SAFETY: the plugin has just returned this error to us.
-                    Err(unsafe { api.take_error(error, stringify!($slot)) })
+                    Ok(error) => Err(unsafe { api.take_error(error, stringify!($slot)) }),
+                    Err(thrown) => Err(thrown),
                 }
             }
         }

@@ -1,18 +1,21 @@
 //! Buffers: arrays on a device. A buffer knows its type, shape and device at once, and its content later.
 
 use crate::api::call;
+use crate::backing::Backing;
 use crate::client::Client;
 use crate::device::Device;
 use crate::dtype::DType;
 use crate::error::{Error, Kind, Result};
 use crate::event::Event;
+use crate::exhausted;
 use crate::host::HostMemory;
 use crate::launch::Launch;
 use crate::layout::{self, Strides};
 use crate::memory::Memory;
+use crate::registry::Place;
 use pjrt_sys::*;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, Ordering};
 use std::sync::Arc;
 
 /// Type, shape and memory order of an array.
@@ -68,8 +71,10 @@ impl std::fmt::Display for Spec {
 pub struct Buffer(Arc<Inner>);
 
 #[derive(Debug)]
-struct Inner {
+pub(crate) struct Inner {
     client: Client,
+    /// Where it stands among the client's buffers.
+    place: Place,
     device: usize,
     /// Position among the client's memory spaces of the one it lies in, where that was asked for.
     memory: Option<usize>,
@@ -78,21 +83,42 @@ struct Inner {
     handle: AtomicPtr<PJRT_Buffer>,
     /// The launch that makes it, when that runs on the dispatch thread.
     launch: Option<Arc<Launch>>,
-    /// Given away to an execution, or deleted: nobody may read it any more.
-    dead: AtomicBool,
+    /// [`ALIVE`], or why nobody may read it any more.
+    state: AtomicU8,
     /// Known to be complete, without error.
     settled: AtomicBool,
+    /// The files that its content depends on; for most, there are none.
+    backing: Option<Arc<Backing>>,
 }
+
+const ALIVE: u8 = 0;
+/// Given away to an execution.
+const DONATED: u8 = 1;
+const DELETED: u8 = 2;
+/// Never made, which is the error of its use.
+const FAILED: u8 = 3;
 
 impl Buffer {
     /// Takes ownership of a buffer that the plugin made.
-    pub(crate) fn adopt(client: Client, device: usize, spec: Arc<Spec>, handle: *mut PJRT_Buffer) -> Buffer {
-        Buffer::make(client, device, None, spec, handle, None)
+    pub(crate) fn adopt(
+        client: Client,
+        device: usize,
+        spec: Arc<Spec>,
+        handle: *mut PJRT_Buffer,
+        backing: Option<Arc<Backing>>,
+    ) -> Buffer {
+        Buffer::make(client, device, None, spec, handle, None, backing)
     }
 
     /// A buffer that `launch` will make.
-    pub(crate) fn pending(client: Client, device: usize, spec: Arc<Spec>, launch: Arc<Launch>) -> Buffer {
-        Buffer::make(client, device, None, spec, null_mut(), Some(launch))
+    pub(crate) fn pending(
+        client: Client,
+        device: usize,
+        spec: Arc<Spec>,
+        launch: Arc<Launch>,
+        backing: Option<Arc<Backing>>,
+    ) -> Buffer {
+        Buffer::make(client, device, None, spec, null_mut(), Some(launch), backing)
     }
 
     fn make(
@@ -102,18 +128,27 @@ impl Buffer {
         spec: Arc<Spec>,
         handle: *mut PJRT_Buffer,
         launch: Option<Arc<Launch>>,
+        backing: Option<Arc<Backing>>,
     ) -> Buffer {
         client.count_buffer(spec.bytes());
-        Buffer(Arc::new(Inner {
+        let buffer = Arc::new(Inner {
             client,
+            place: Place::default(),
             device,
             memory,
             spec,
             handle: AtomicPtr::new(handle),
             launch,
-            dead: AtomicBool::new(false),
+            state: AtomicU8::new(ALIVE),
             settled: AtomicBool::new(false),
-        }))
+            backing,
+        });
+        buffer.client.buffers().enter(&buffer, &buffer.place);
+        let buffer = Buffer(buffer);
+        if !handle.is_null() {
+            buffer.watch_files();
+        }
+        buffer
     }
 
     /// Moves an array that lies row-major in `data` to `device`. On a device that shares host memory the array stays
@@ -124,7 +159,18 @@ impl Buffer {
     /// `InvalidInput` when sizes do not fit; the plugin's own errors.
     pub fn from_host(device: &Device, spec: Spec, data: &Arc<HostMemory>) -> Result<Buffer> {
         let handle = start_upload(device, &spec, data)?;
-        Ok(Buffer::adopt(device.client().clone(), device.index(), Arc::new(spec), handle))
+        Ok(Buffer::adopt(device.client().clone(), device.index(), Arc::new(spec), handle, None))
+    }
+
+    /// The same for data in the memory of a mapped file, which `backing` tells.
+    pub(crate) fn from_file(
+        device: &Device,
+        spec: Spec,
+        data: &Arc<HostMemory>,
+        backing: Arc<Backing>,
+    ) -> Result<Buffer> {
+        let handle = start_upload(device, &spec, data)?;
+        Ok(Buffer::adopt(device.client().clone(), device.index(), Arc::new(spec), handle, Some(backing)))
     }
 
     /// The same with data that `write` has yet to write, on another thread. The buffer can be used at once; what goes wrong
@@ -142,13 +188,14 @@ impl Buffer {
         client.handle()?;
         check_size(&spec, &data)?;
         let launch = Arc::<Launch>::default();
-        let buffer = Buffer::pending(client.clone(), device.index(), Arc::new(spec), launch.clone());
+        let buffer = Buffer::pending(client.clone(), device.index(), Arc::new(spec), launch.clone(), None);
         let (device, promised) = (device.clone(), buffer.clone());
         client.uploader().submit(launch, move || {
             // Nothing is to be done when nobody holds the buffer any more.
             if Arc::strong_count(&promised.0) > 1 {
                 write(data.data())?;
-                promised.fulfil(start_upload(&device, promised.spec(), &data)?);
+                let started = exhausted::with_retry(|| start_upload(&device, promised.spec(), &data));
+                promised.fulfil(started.map_err(|error| promised.failed(error))?);
             }
             Ok(())
         })?;
@@ -166,7 +213,7 @@ impl Buffer {
         let semantics = PJRT_HostBufferSemantics::PJRT_HostBufferSemantics_kImmutableOnlyDuringCall;
         let (handle, done) = hand_over(device, &spec, data.as_ptr(), semantics)?;
         drop(done);
-        Ok(Buffer::adopt(device.client().clone(), device.index(), Arc::new(spec), handle))
+        Ok(Buffer::adopt(device.client().clone(), device.index(), Arc::new(spec), handle, None))
     }
 
     pub fn client(&self) -> &Client {
@@ -196,7 +243,40 @@ impl Buffer {
 
     /// Whether it was donated or deleted.
     pub fn is_dead(&self) -> bool {
-        self.0.dead.load(Ordering::Acquire)
+        matches!(self.0.state.load(Ordering::Acquire), DONATED | DELETED)
+    }
+
+    /// Frees its memory on the device, now or, where launches that were handed over before still need it, after those. From
+    /// now on it only tells what it was. One that is dead, or whose client is closed, stays as it is.
+    ///
+    /// # Errors
+    /// `Forked`, the plugin's own, and `Internal` when the system gives no thread.
+    pub fn delete(&self) -> Result<()> {
+        if self.0.client.is_closed() {
+            return Ok(());
+        }
+        self.0.client.handle()?;
+        if !self.end_as(DELETED) {
+            return Ok(());
+        }
+        // Launches that wait hold the buffer, as views of its memory do.
+        if Arc::strong_count(&self.0) == 1 {
+            return self.free();
+        }
+        let buffer = self.clone();
+        self.0.client.dispatcher(self.0.device).submit(Arc::default(), move || {
+            buffer.made()?;
+            buffer.free()
+        })
+    }
+
+    /// Has the plugin free the memory, as soon as nothing on the device needs it.
+    fn free(&self) -> Result<()> {
+        let handle = self.raw_handle();
+        if !handle.is_null() {
+            call!(self.0.client.plugin().api(), PJRT_Buffer_Delete { buffer: handle }).map_err(|e| self.named(e))?;
+        }
+        Ok(())
     }
 
     /// Whether both are one buffer.
@@ -242,10 +322,27 @@ impl Buffer {
     /// Waits until its content is complete.
     ///
     /// # Errors
-    /// The error that happened on the device while it was made; `DeletedBuffer`, `Forked`, `ClientClosed`, `Interrupted`.
+    /// The error that happened on the device while it was made; `DeletedBuffer`, `Forked`, `ClientClosed`, `Interrupted`;
+    /// `FileChanged` for what depends on a file that was changed.
     pub fn wait(&self) -> Result<()> {
         self.check_alive()?;
-        self.settle()
+        self.settle()?;
+        self.check_in_place()
+    }
+
+    /// An error if it lies in the memory of a file that was changed: to be asked after that memory was read.
+    pub(crate) fn check_in_place(&self) -> Result<()> {
+        match &self.0.backing {
+            Some(backing) if backing.is_in_place() => backing.check(),
+            _ => Ok(()),
+        }
+    }
+
+    /// The files that its content depends on, for all that is known yet.
+    #[inline]
+    pub(crate) fn backing(&self) -> Option<&Arc<Backing>> {
+        let backing = self.0.backing.as_ref()?;
+        (backing.is_in_place() || !self.0.settled.load(Ordering::Relaxed)).then_some(backing)
     }
 
     /// The same for a buffer that may have been given away, to the launch that waits.
@@ -255,6 +352,9 @@ impl Buffer {
         }
         self.made()?;
         self.ready_event()?.wait().map_err(|e| self.named(e))?;
+        if let Some(backing) = &self.0.backing {
+            backing.settle()?;
+        }
         self.0.settled.store(true, Ordering::Relaxed);
         Ok(())
     }
@@ -295,17 +395,19 @@ impl Buffer {
         let index = memory.as_ref().map(Memory::index);
         // A copy within a plugin keeps the memory order.
         let spec = self.0.spec.clone();
+        let backing = Backing::of(&[self])?.map(Arc::new);
         if self.unfinished_launch().is_none() {
             let handle = self.start_copy(&device, memory.as_ref())?;
-            let copy = Buffer::make(client.clone(), device.index(), index, spec, handle, None);
+            let copy = Buffer::make(client.clone(), device.index(), index, spec, handle, None, backing);
             copy.count_in_flight()?;
             return Ok(copy);
         }
         let launch = Arc::<Launch>::default();
-        let copy = Buffer::make(client.clone(), device.index(), index, spec, null_mut(), Some(launch.clone()));
+        let copy = Buffer::make(client.clone(), device.index(), index, spec, null_mut(), Some(launch.clone()), backing);
         let (source, promised) = (self.clone(), copy.clone());
         self.0.client.dispatcher(self.0.device).submit(launch, move || {
-            promised.fulfil(source.start_copy(&device, memory.as_ref())?);
+            let started = exhausted::with_retry(|| source.start_copy(&device, memory.as_ref()));
+            promised.fulfil(started.map_err(|error| promised.failed(error))?);
             promised.count_in_flight()
         })?;
         Ok(copy)
@@ -369,13 +471,36 @@ impl Buffer {
     /// Gives a pending buffer its handle.
     pub(crate) fn fulfil(&self, handle: *mut PJRT_Buffer) {
         self.0.handle.store(handle, Ordering::Release);
+        self.watch_files();
+    }
+
+    /// Has the files asked once the content is complete: it depends on them no longer than that.
+    fn watch_files(&self) {
+        let Some(backing) = self.0.backing.as_ref().filter(|backing| !backing.is_in_place()) else { return };
+        let backing = backing.clone();
+        let watched = self.ready_event().and_then(|event| event.on_ready(move |_| drop(backing.settle())));
+        // Without this, they are asked when somebody waits for the content.
+        drop(watched);
     }
 
     /// Marks it as given away.
-    pub(crate) fn mark_dead(&self) {
-        if !self.0.dead.swap(true, Ordering::AcqRel) {
+    pub(crate) fn mark_donated(&self) {
+        self.end_as(DONATED);
+    }
+
+    /// Notes that it was not made after all, and takes no memory.
+    pub(crate) fn mark_failed(&self) {
+        self.end_as(FAILED);
+    }
+
+    /// Ends its life unless that has ended before; tells whether it has not.
+    fn end_as(&self, state: u8) -> bool {
+        let next = |now: u8| matches!(now, ALIVE | FAILED).then_some(state);
+        let before = self.0.state.fetch_update(Ordering::AcqRel, Ordering::Acquire, next);
+        if before == Ok(ALIVE) {
             self.0.client.uncount_buffer(self.0.spec.bytes());
         }
+        before.is_ok()
     }
 
     /// The event of its completion, made anew: kept for as long as the buffer, it would cost more memory than time.
@@ -386,13 +511,57 @@ impl Buffer {
     }
 
     fn named(&self, error: Error) -> Error {
-        error.on_platform(self.0.client.platform())
+        exhausted::explain(error.on_platform(self.0.client.platform()), || exhausted::arrays([&**self.spec()]))
+    }
+
+    /// The error why it was not made.
+    #[cold]
+    fn failed(&self, error: Error) -> Error {
+        self.mark_failed();
+        self.named(error)
     }
 
     #[cold]
     fn dead_error(&self) -> Error {
-        let message = format!("The function was called on deleted or donated buffer {}.", self.0.spec);
-        Error::new(Kind::DeletedBuffer, message).on_platform(self.0.client.platform())
+        self.explain_death(format!("The function was called on deleted or donated buffer {}.", self.0.spec))
+    }
+
+    /// The error for a use of a dead buffer, which says how it came to its end.
+    #[cold]
+    pub(crate) fn explain_death(&self, message: String) -> Error {
+        let error = Error::new(Kind::DeletedBuffer, message).on_platform(self.0.client.platform());
+        if self.0.state.load(Ordering::Acquire) == DELETED {
+            error.hint("pjrt_delete() has freed its memory: create it anew, or delete it after its last use.")
+        } else {
+            error
+                .hint("A program that donates its input takes the memory: use the program's output instead.")
+                .hint("Or keep the input: pjrt_execution_options(non_donatable_input_indices = ) at the execution.")
+        }
+    }
+}
+
+impl Inner {
+    /// What it is, if it takes memory.
+    pub(crate) fn living(&self) -> Option<Arc<Spec>> {
+        let is_made = !self.handle.load(Ordering::Acquire).is_null();
+        (is_made && self.state.load(Ordering::Acquire) == ALIVE).then(|| self.spec.clone())
+    }
+
+    /// Waits until it is made and complete, or failed; for a client that ends.
+    pub(crate) fn rest(self: Arc<Self>) -> Result<()> {
+        let buffer = Buffer(self);
+        let outcome = if buffer.is_dead() { buffer.made().map(drop) } else { buffer.settle() };
+        // What went wrong with it is of no interest any more.
+        outcome.or_else(|error| if error.kind() == Kind::Interrupted { Err(error) } else { Ok(()) })
+    }
+
+    /// Gives the plugin's part back.
+    pub(crate) fn release(&self) {
+        let handle = self.handle.swap(null_mut(), Ordering::AcqRel);
+        if !handle.is_null() {
+            // Nothing can be done about a failure to free.
+            let _ = call!(self.client.plugin().api(), PJRT_Buffer_Destroy { buffer: handle });
+        }
     }
 }
 
@@ -453,13 +622,13 @@ fn too_short(spec: &Spec, len: usize) -> Error {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        if !*self.dead.get_mut() {
+        if *self.state.get_mut() == ALIVE {
             self.client.uncount_buffer(self.spec.bytes());
         }
-        let handle = *self.handle.get_mut();
-        if !handle.is_null() && self.client.is_usable() {
-            // Nothing can be done about a failure to free.
-            let _ = call!(self.client.plugin().api(), PJRT_Buffer_Destroy { buffer: handle });
+        // In the child of a fork, another thread may have had the registry.
+        if self.client.is_usable() {
+            self.client.buffers().leave(&self.place);
+            self.release();
         }
     }
 }

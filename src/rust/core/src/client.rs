@@ -1,20 +1,23 @@
 //! Clients: a plugin's connection to its devices. A client owns every device, memory, buffer and executable made from it.
 
 use crate::api::{call, text, Value};
+use crate::buffer;
 use crate::cache::key::Settings;
-use crate::compiling;
+use crate::compiling::{self, Pending};
 use crate::cuda;
 use crate::device::{AllFacts, Device, Facts};
 use crate::error::{Error, Kind, Result};
+use crate::executable;
+use crate::host;
 use crate::launch::{Dispatcher, InFlight, Running};
 use crate::memory::{self, Memory, MemoryFacts};
 use crate::plugin::Plugin;
-use crate::process;
+use crate::process::{self, LastWait};
+use crate::registry::Registry;
 use pjrt_sys::*;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 /// A client; clones share it.
 #[derive(Debug, Clone)]
@@ -37,11 +40,19 @@ struct Inner {
     cuda_data_dir: Option<String>,
     live_buffers: AtomicUsize,
     live_bytes: AtomicUsize,
+    live_executables: AtomicUsize,
     /// Bytes of buffers made since the owner last collected garbage.
     new_bytes: AtomicUsize,
     /// One for each device, so that devices work side by side.
     dispatchers: Vec<Dispatcher>,
     uploader: Dispatcher,
+    /// What was made of it and is still held.
+    buffers: Registry<buffer::Inner>,
+    executables: Registry<executable::Inner>,
+    /// Those that may not have ended.
+    compiles: Mutex<Vec<Weak<Pending>>>,
+    /// Copies on their way to the host.
+    transfers: InFlight,
     /// For each device what it was given and has not done.
     in_flight: Vec<InFlight>,
     /// One for each device where XLA's CPU client has several, see [`Client::running`].
@@ -56,8 +67,8 @@ static OPEN: Mutex<Vec<Client>> = Mutex::new(Vec::new());
 /// The largest device count a CPU client is asked for; the plugin answers more with no device at all.
 const MAX_CPU_DEVICES: i64 = 4096;
 
-/// How long the end of the process waits for compiles, and for programs that were launched and not begun.
-const LAST_WAIT: Duration = Duration::from_secs(10);
+/// What XLA's client takes for its threads, without which it ends the process.
+const ADDRESS_SPACE: usize = 128 << 20;
 
 /// XLA's name of the platform.
 const CPU: &str = "cpu";
@@ -72,6 +83,7 @@ impl Client {
         process::watch_forks();
         check_generation()?;
         check_options(options)?;
+        host::check_address_space(ADDRESS_SPACE, "To make a client")?;
         let settings = Settings::read(plugin);
         let named: Vec<PJRT_NamedValue> = options.iter().map(named_value).collect::<Result<_>>()?;
         let made = cuda::with_libraries(plugin, || {
@@ -118,9 +130,14 @@ impl Client {
             cuda_data_dir: cuda::tools::data_dir(plugin).map(|folder| folder.to_string_lossy().into_owned()),
             live_buffers: AtomicUsize::new(0),
             live_bytes: AtomicUsize::new(0),
+            live_executables: AtomicUsize::new(0),
             new_bytes: AtomicUsize::new(0),
             dispatchers,
             uploader: Dispatcher::default(),
+            buffers: Registry::default(),
+            executables: Registry::default(),
+            compiles: Mutex::default(),
+            transfers: InFlight::default(),
             in_flight,
             running: (0..tracked).map(|_| Running::default()).collect(),
             launch_order: Mutex::new(()),
@@ -221,10 +238,35 @@ impl Client {
         self.0.generation == process::generation()
     }
 
+    /// Whether it was closed. Also in the child of a fork.
+    pub fn is_closed(&self) -> bool {
+        self.0.handle.load(Ordering::Acquire).is_null()
+    }
+
+    pub(crate) fn buffers(&self) -> &Registry<buffer::Inner> {
+        &self.0.buffers
+    }
+
+    pub(crate) fn executables(&self) -> &Registry<executable::Inner> {
+        &self.0.executables
+    }
+
+    /// Notes a compile, which the client must not end before.
+    pub(crate) fn note_compile(&self, compile: &Arc<Pending>) {
+        let mut compiles = self.0.compiles.lock().unwrap_or_else(PoisonError::into_inner);
+        compiles.retain(|compile| compile.strong_count() > 0);
+        compiles.push(Arc::downgrade(compile));
+    }
+
     /// Counts a new buffer's bytes.
     pub(crate) fn count_buffer(&self, bytes: usize) {
         self.0.live_buffers.fetch_add(1, Ordering::Relaxed);
         self.0.live_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.note_new_bytes(bytes);
+    }
+
+    /// Adds to the bytes that the owner does not know of.
+    pub fn note_new_bytes(&self, bytes: usize) {
         self.0.new_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
@@ -244,6 +286,21 @@ impl Client {
         self.0.live_bytes.load(Ordering::Relaxed)
     }
 
+    /// Counts a new executable.
+    pub(crate) fn count_executable(&self) {
+        self.0.live_executables.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Takes a dropped executable off the count.
+    pub(crate) fn uncount_executable(&self) {
+        self.0.live_executables.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// The executables that are loaded.
+    pub fn live_executables(&self) -> usize {
+        self.0.live_executables.load(Ordering::Relaxed)
+    }
+
     /// Takes the bytes of a new buffer off those that the owner does not know of.
     pub fn forget_new_bytes(&self, bytes: usize) {
         let less = |new: usize| Some(new.saturating_sub(bytes));
@@ -251,7 +308,7 @@ impl Client {
         let _ = self.0.new_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 
-    /// Bytes of the buffers made since [`Client::reset_new_bytes`].
+    /// Bytes of the buffers, and of copies of them, made since [`Client::reset_new_bytes`].
     pub fn new_bytes(&self) -> usize {
         self.0.new_bytes.load(Ordering::Relaxed)
     }
@@ -288,17 +345,64 @@ impl Client {
         &self.0.uploader
     }
 
-    fn close(&self) {
-        // Launches wait for uploads, never the other way round.
-        let mut threads = std::iter::once(&self.0.uploader).chain(&self.0.dispatchers);
-        if !self.is_usable() || !threads.all(|thread| thread.drain(LAST_WAIT)) {
-            // A program that does not end still uses the client.
-            return;
+    /// Copies on their way to the host.
+    pub(crate) fn transfers(&self) -> &InFlight {
+        &self.0.transfers
+    }
+
+    /// Its threads; launches wait for uploads, never the other way round.
+    fn threads(&self) -> impl Iterator<Item = &Dispatcher> {
+        std::iter::once(&self.0.uploader).chain(&self.0.dispatchers)
+    }
+
+    /// Waits for its pending work, and frees all that was made of it, however many still hold it: from then on that only
+    /// tells what it was. A user's interrupt ends the wait and leaves the client as it is. Closing it twice is fine.
+    ///
+    /// # Errors
+    /// `Forked`, `Interrupted`, and `Internal` when the system gives no thread.
+    ///
+    /// # Safety
+    /// No other thread uses the client, or anything made of it, during the call.
+    pub unsafe fn close(&self) -> Result<()> {
+        if self.is_closed() {
+            return Ok(());
+        }
+        self.handle()?;
+        self.rest()?;
+        OPEN.lock().unwrap_or_else(PoisonError::into_inner).retain(|client| !client.same(self));
+        let handle = self.0.handle.swap(null_mut(), Ordering::AcqRel);
+        let patience = LastWait::new();
+        self.threads().for_each(|thread| {
+            thread.drain(&patience);
+        });
+        self.0.running.iter().for_each(Running::forget);
+        self.0.buffers.all().iter().for_each(|buffer| buffer.release());
+        self.0.executables.all().iter().for_each(|executable| executable.release());
+        destroy(self.0.plugin, handle);
+        Ok(())
+    }
+
+    /// Waits until nothing is pending.
+    fn rest(&self) -> Result<()> {
+        let compiles: Vec<_> =
+            self.0.compiles.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(Weak::upgrade).collect();
+        compiles.iter().try_for_each(|compile| compile.rest())?;
+        self.threads().try_for_each(Dispatcher::rest)?;
+        self.0.buffers.all().into_iter().try_for_each(buffer::Inner::rest)?;
+        self.0.in_flight.iter().chain([&self.0.transfers]).try_for_each(InFlight::rest)
+    }
+
+    /// Ends it at the end of the process, once its work is done, and without the plugin's part of what was made of it; tells
+    /// whether that was in time.
+    fn end(&self, patience: &LastWait) -> bool {
+        if !self.threads().all(|thread| thread.drain(patience)) {
+            return false;
         }
         let handle = self.0.handle.swap(null_mut(), Ordering::AcqRel);
         if !handle.is_null() {
             destroy(self.0.plugin, handle);
         }
+        true
     }
 }
 
@@ -307,15 +411,17 @@ pub fn all() -> Vec<Client> {
     OPEN.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-/// Destroys every client in order of making, waiting for its pending work. For the end of the process, best before it
-/// begins to exit: static objects that a plugin makes late are torn down before any handler of ours runs.
+/// Destroys every client in order of making, waiting for its pending work as long as [`LastWait`] says. For the end of the
+/// process, best before it begins to exit: static objects that a plugin makes late are torn down before any handler of ours
+/// runs.
 pub fn close_all() {
     let clients = std::mem::take(&mut *OPEN.lock().unwrap_or_else(PoisonError::into_inner));
+    let patience = LastWait::new();
     // In a fork there are no threads to wait for.
-    if clients.iter().any(Client::is_usable) && !compiling::finish(LAST_WAIT) {
+    let mut usable = clients.iter().filter(|client| client.is_usable()).peekable();
+    if usable.peek().is_some() && !(compiling::finish(&patience) && usable.all(|client| client.end(&patience))) {
+        // Something goes on that cannot be stopped.
         process::skip_exit_handlers();
-    } else {
-        clients.iter().for_each(Client::close);
     }
     // What still refers to these clients is never used again.
     std::mem::forget(clients);
@@ -328,9 +434,12 @@ fn destroy(plugin: &'static Plugin, handle: *mut PJRT_Client) {
 
 #[cold]
 fn closed(platform: &str) -> Error {
-    Error::new(Kind::ClientClosed, format!("The {platform} client of this object is closed."))
-        .hint("Create a new client, and move the data to it.")
-        .on_platform(platform)
+    Error::new(
+        Kind::ClientClosed,
+        format!("The {platform} client is closed, and nothing that was made of it can be used."),
+    )
+    .hint(format!("pjrt_client(\"{platform}\") gives a new one: make buffers and executables anew there."))
+    .on_platform(platform)
 }
 
 /// XLA aborts in a child of a process that used a client, so no client is made there.

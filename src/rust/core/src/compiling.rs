@@ -5,19 +5,30 @@
 use crate::cache::{self, Cache, Found};
 use crate::client::Client;
 use crate::device::Device;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Kind, Result, RESOURCE_EXHAUSTED};
 use crate::event::Signal;
 use crate::executable::Executable;
+use crate::host;
 use crate::options::CompileOptions;
+use crate::process::LastWait;
 use crate::program::Program;
 use std::collections::VecDeque;
 use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{available_parallelism, Builder, JoinHandle};
-use std::time::Duration;
 
 /// Stack for the recursion of compilers, several times what a main thread has; only what is used takes memory.
 const STACK: usize = 64 << 20;
+
+/// Bytes of a compiled program that is loaded before a user could want to interrupt that.
+const QUICKLY_LOADED: u64 = 256 << 10;
+
+/// Address space without which a compiler crashes: what its threads reserve for themselves, and what it works with.
+const COMPILE: usize = 320 << 20;
+const FIRST_COMPILE: usize = 448 << 20;
+
+static HAS_COMPILED: AtomicBool = AtomicBool::new(false);
 
 /// A program that is being compiled. When nobody holds this any more, the compile goes on, and its executable is dropped.
 #[derive(Debug, Clone)]
@@ -32,7 +43,7 @@ impl Compiling {
     ///
     /// # Errors
     /// `InvalidInput` for options that make no sense and devices that do not fit them, `Forked` and `ClientClosed` for such
-    /// devices, and `Internal` when the system gives no thread. What the compiler says comes from [`Compiling::wait`].
+    /// devices, and the code of `RESOURCE_EXHAUSTED` when the system gives no thread or not enough memory. What the compiler says comes from [`Compiling::wait`].
     pub fn start(
         cache: Option<&Cache>,
         devices: &[Device],
@@ -42,9 +53,10 @@ impl Compiling {
         let client = usable_client(devices, options)?;
         let mut place = None;
         if let Some(cache) = cache {
-            match cache.find(devices, program, options)? {
+            match cache.find(devices, program, options, QUICKLY_LOADED)? {
                 Found::Executable(executable) => return Ok(Compiling::done(client, executable)),
                 Found::Nothing(found) => place = found,
+                Found::Large => return Self::enter(Some(cache), client, devices, program, options, usize::MAX),
             }
         }
         let (cache, devices) = (cache.cloned(), devices.to_vec());
@@ -71,14 +83,29 @@ impl Compiling {
         options: &CompileOptions,
     ) -> Result<Compiling> {
         let client = usable_client(devices, options)?;
+        Self::enter(cache, client, devices, program, options, processors())
+    }
+
+    fn enter(
+        cache: Option<&Cache>,
+        client: Client,
+        devices: &[Device],
+        program: &Program,
+        options: &CompileOptions,
+        most: usize,
+    ) -> Result<Compiling> {
         let (cache, devices) = (cache.cloned(), devices.to_vec());
         let (program, options) = (program.clone(), options.clone());
         let compile = move || cache::compile(cache.as_ref(), &devices, &program, &options);
-        Self::submit(client, Box::new(compile), processors())
+        Self::submit(client, Box::new(compile), most)
     }
 
     fn submit(client: Client, compile: Compile, most: usize) -> Result<Compiling> {
         let result = Arc::<Pending>::default();
+        let is_first = !HAS_COMPILED.load(Ordering::Relaxed);
+        host::check_address_space(if is_first { FIRST_COMPILE } else { COMPILE }, "To compile")?;
+        HAS_COMPILED.store(true, Ordering::Relaxed);
+        client.note_compile(&result);
         Queue::lock().add(Job { compile: Some(compile), result: result.clone() }, most)?;
         Ok(Compiling { client, result })
     }
@@ -114,9 +141,16 @@ impl Compiling {
 
 /// What will come of a compile.
 #[derive(Debug, Default)]
-struct Pending {
+pub(crate) struct Pending {
     ended: Signal,
     outcome: OnceLock<Result<Executable>>,
+}
+
+impl Pending {
+    /// Waits until the compile has ended, however it ends.
+    pub(crate) fn rest(&self) -> Result<()> {
+        self.ended.wait()
+    }
 }
 
 /// What a thread is to do.
@@ -186,7 +220,10 @@ impl Queue {
         }
         let thread =
             Builder::new().name("pjrt-compile".into()).stack_size(STACK).spawn(|| work(job)).map_err(|error| {
-                Error::new(Kind::Internal, format!("The system gives no thread for a compile: {error}."))
+                Error::new(
+                    Kind::Pjrt(RESOURCE_EXHAUSTED),
+                    format!("The system gives no thread for a compile: {error}."),
+                )
             })?;
         self.running += 1;
         self.threads.push(thread);
@@ -204,20 +241,19 @@ impl Queue {
     }
 }
 
-/// Drops the programs that wait for a thread, and waits for the others, at most for `limit`; tells whether they have ended.
-/// For the end of the process: a compiler that works while the plugin's library is torn down may crash.
-pub(crate) fn finish(limit: Duration) -> bool {
-    let mut queue = Queue::lock();
-    queue.waiting.clear();
-    let waited = THREAD_ENDS.wait_timeout_while(queue, limit, |queue| queue.running > 0);
-    let (mut queue, _) = waited.unwrap_or_else(PoisonError::into_inner);
-    if queue.running > 0 {
-        return false;
+/// Drops the programs that wait for a thread, and waits for the others; tells whether they have ended in time. For the end
+/// of the process: a compiler that works while the plugin's library is torn down may crash.
+pub(crate) fn finish(patience: &LastWait) -> bool {
+    Queue::lock().waiting.clear();
+    let ended = patience.until(|slice| {
+        let waited = THREAD_ENDS.wait_timeout_while(Queue::lock(), slice, |queue| queue.running > 0);
+        waited.unwrap_or_else(PoisonError::into_inner).0.running == 0
+    });
+    if ended {
+        let threads = std::mem::take(&mut Queue::lock().threads);
+        threads.into_iter().for_each(join);
     }
-    let threads = std::mem::take(&mut queue.threads);
-    drop(queue);
-    threads.into_iter().for_each(join);
-    true
+    ended
 }
 
 /// What a thread does.

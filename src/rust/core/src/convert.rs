@@ -176,7 +176,7 @@ impl HostValues<'_> {
     /// elements. When `check` is set, tells the values that the dtype cannot hold: NA, and numbers outside its range.
     ///
     /// # Errors
-    /// `UnsupportedDtype`, as [`HostValues::check_dtype`].
+    /// `UnsupportedDtype`, as [`HostValues::check_dtype`]; `Interrupted`, as [`Plan::run`].
     ///
     /// # Safety
     /// The vector has one value or `len`, which is what the plan reaches, and `dst` has room for as many elements of
@@ -193,7 +193,7 @@ impl HostValues<'_> {
         let src = self.data();
         let one = Plan::contiguous(1);
         let fills = self.len() == 1 && len > 1;
-        let tally = conversion.run(if fills { &one } else { plan }, src, dst, check);
+        let tally = conversion.run(if fills { &one } else { plan }, src, dst, check)?;
         if fills {
             fill(dst, conversion.dst_width, len);
         }
@@ -267,7 +267,7 @@ fn decoding(dtype: DType, r_type: RType) -> Option<Conversion> {
 /// Reads elements of `dtype` into a host vector, in the plan's order.
 ///
 /// # Errors
-/// `UnsupportedDtype` when the dtype has no such host form.
+/// `UnsupportedDtype` when the dtype has no such host form; `Interrupted`, as [`Plan::run`].
 ///
 /// # Safety
 /// `src` holds as many elements as the plan reaches, and `dst` has room for as many.
@@ -291,7 +291,7 @@ pub unsafe fn decode_counting(
     check: bool,
 ) -> Result<usize> {
     match decoding(dtype, dst.r_type()) {
-        Some(conversion) => Ok(conversion.run(plan, src, dst.data(), check).out_of_range),
+        Some(conversion) => Ok(conversion.run(plan, src, dst.data(), check)?.out_of_range),
         None => fail!(
             UnsupportedDtype,
             "Elements of type {dtype} cannot be read into an R vector of type {:?}.",
@@ -302,21 +302,24 @@ pub unsafe fn decode_counting(
 
 /// Copies elements of `dtype` as they are, in the plan's order.
 ///
+/// # Errors
+/// As [`Plan::run`].
+///
 /// # Safety
 /// `src` holds as many elements as the plan reaches, and `dst` has room for as many.
-pub unsafe fn copy(dtype: DType, plan: &Plan, src: *const u8, dst: *mut u8) {
+pub unsafe fn copy(dtype: DType, plan: &Plan, src: *const u8, dst: *mut u8) -> Result<()> {
     let width = dtype.host_bytes();
     plan.run(src, width, dst, width, &|src, dst, len| unsafe {
         std::ptr::copy_nonoverlapping(src, dst, len * width);
-    });
+    })
 }
 
 impl Conversion {
-    unsafe fn run(&self, plan: &Plan, src: *const u8, dst: *mut u8, check: bool) -> Tally {
+    unsafe fn run(&self, plan: &Plan, src: *const u8, dst: *mut u8, check: bool) -> Result<Tally> {
         if !check {
             let plain = self.plain;
-            plan.run(src, self.src_width, dst, self.dst_width, &|src, dst, len| unsafe { plain(src, dst, len) });
-            return Tally::default();
+            plan.run(src, self.src_width, dst, self.dst_width, &|src, dst, len| unsafe { plain(src, dst, len) })?;
+            return Ok(Tally::default());
         }
         let (missing, out_of_range) = (AtomicUsize::new(0), AtomicUsize::new(0));
         plan.run(src, self.src_width, dst, self.dst_width, &|src, dst, len| {
@@ -325,8 +328,8 @@ impl Conversion {
                 missing.fetch_add(found.missing, Ordering::Relaxed);
                 out_of_range.fetch_add(found.out_of_range, Ordering::Relaxed);
             }
-        });
-        Tally { missing: missing.into_inner(), out_of_range: out_of_range.into_inner() }
+        })?;
+        Ok(Tally { missing: missing.into_inner(), out_of_range: out_of_range.into_inner() })
     }
 
     /// Position of the first value that does not fit; there is one.

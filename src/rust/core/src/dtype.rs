@@ -72,12 +72,12 @@ dtypes! {
     F8E5M2, "f8e5m2", ["float8_e5m2"], PJRT_Buffer_Type_F8E5M2, 19, 8, Double, Some("F8_E5M2"), "f8E5M2";
     F8E4M3FN, "f8e4m3fn", ["float8_e4m3fn"], PJRT_Buffer_Type_F8E4M3FN, 20, 8, Double, Some("F8_E4M3"), "f8E4M3FN";
     F8E4M3B11FNUZ, "f8e4m3b11fnuz", ["float8_e4m3b11fnuz"], PJRT_Buffer_Type_F8E4M3B11FNUZ, 23, 8, Double, None, "f8E4M3B11FNUZ";
-    F8E5M2FNUZ, "f8e5m2fnuz", ["float8_e5m2fnuz"], PJRT_Buffer_Type_F8E5M2FNUZ, 24, 8, Double, None, "f8E5M2FNUZ";
-    F8E4M3FNUZ, "f8e4m3fnuz", ["float8_e4m3fnuz"], PJRT_Buffer_Type_F8E4M3FNUZ, 25, 8, Double, None, "f8E4M3FNUZ";
+    F8E5M2FNUZ, "f8e5m2fnuz", ["float8_e5m2fnuz"], PJRT_Buffer_Type_F8E5M2FNUZ, 24, 8, Double, Some("F8_E5M2FNUZ"), "f8E5M2FNUZ";
+    F8E4M3FNUZ, "f8e4m3fnuz", ["float8_e4m3fnuz"], PJRT_Buffer_Type_F8E4M3FNUZ, 25, 8, Double, Some("F8_E4M3FNUZ"), "f8E4M3FNUZ";
     F8E4M3, "f8e4m3", ["float8_e4m3"], PJRT_Buffer_Type_F8E4M3, 28, 8, Double, None, "f8E4M3";
     F8E3M4, "f8e3m4", ["float8_e3m4"], PJRT_Buffer_Type_F8E3M4, 29, 8, Double, None, "f8E3M4";
     F8E8M0FNU, "f8e8m0fnu", ["float8_e8m0fnu"], PJRT_Buffer_Type_F8E8M0FNU, 33, 8, Double, Some("F8_E8M0"), "f8E8M0FNU";
-    F4E2M1FN, "f4e2m1fn", ["float4_e2m1fn"], PJRT_Buffer_Type_F4E2M1FN, 32, 4, Double, None, "f4E2M1FN";
+    F4E2M1FN, "f4e2m1fn", ["float4_e2m1fn"], PJRT_Buffer_Type_F4E2M1FN, 32, 4, Double, Some("F4"), "f4E2M1FN";
     I2, "i2", ["s2", "int2"], PJRT_Buffer_Type_S2, 26, 2, Integer, None, "i2";
     I4, "i4", ["s4", "int4"], PJRT_Buffer_Type_S4, 21, 4, Integer, None, "i4";
     U2, "ui2", ["u2", "uint2"], PJRT_Buffer_Type_U2, 27, 2, Integer, None, "ui2";
@@ -124,6 +124,11 @@ impl DType {
     /// The dtype with this code in XLA's `PrimitiveType`, if it is one of arrays.
     pub fn from_xla_code(code: i32) -> Option<Self> {
         ALL.iter().copied().find(|d| d.info().xla_code == code)
+    }
+
+    /// The dtype with this name in a safetensors header, if there is one.
+    pub fn from_safetensors(name: &str) -> Option<Self> {
+        ALL.iter().copied().find(|d| d.info().safetensors == Some(name))
     }
 
     /// Whether elements are narrower than a byte: several share one on the device, and each takes one on the host.

@@ -20,6 +20,8 @@ pub enum Kind {
     DriverMissing,
     DriverTooOld,
     DtypeMismatch,
+    /// A file that was mapped into memory is no longer what it was.
+    FileChanged,
     Forked,
     Internal,
     Interrupted,
@@ -31,6 +33,8 @@ pub enum Kind {
     PluginInvalid,
     PluginNotFound,
     ProgramVersion,
+    /// A file that is no safetensors file, or a damaged one.
+    SafetensorsInvalid,
     /// Serialized data that are damaged, or no executable at all.
     SerializedInvalid,
     /// An executable that was serialized for another plugin, processor or kind of device, or in another format.
@@ -81,6 +85,7 @@ impl Kind {
             Kind::DriverMissing => "driver_missing",
             Kind::DriverTooOld => "driver_too_old",
             Kind::DtypeMismatch => "dtype_mismatch",
+            Kind::FileChanged => "file_changed",
             Kind::Forked => "forked",
             Kind::Internal => "internal",
             Kind::Interrupted => "interrupted",
@@ -92,6 +97,7 @@ impl Kind {
             Kind::PluginInvalid => "plugin_invalid",
             Kind::PluginNotFound => "plugin_not_found",
             Kind::ProgramVersion => "program_version",
+            Kind::SafetensorsInvalid => "safetensors_invalid",
             Kind::SerializedInvalid => "serialized_invalid",
             Kind::SerializedMismatch => "serialized_mismatch",
             Kind::ShapeMismatch => "shape_mismatch",
@@ -135,10 +141,10 @@ impl Error {
         self
     }
 
-    /// Says first which library file it is about.
+    /// Says first which file it is about.
     #[must_use]
-    pub(crate) fn about(self, library: &std::path::Path) -> Self {
-        self.within(&format!("'{}'", library.display()))
+    pub(crate) fn about(self, file: &std::path::Path) -> Self {
+        self.within(&format!("'{}'", file.display()))
     }
 
     /// Adds the name of the PJRT call that failed.

@@ -124,6 +124,7 @@ impl Signal {
     }
 
     pub(crate) fn wait(&self) -> Result<()> {
+        process::check_interrupt_now_and_then()?;
         let mut raised = self.raised.lock().unwrap_or_else(PoisonError::into_inner);
         while !*raised {
             raised = self.changed.wait_timeout(raised, SLICE).unwrap_or_else(PoisonError::into_inner).0;

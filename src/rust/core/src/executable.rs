@@ -12,8 +12,11 @@ use crate::hlo::HloModuleProto;
 use crate::options::CompileOptions;
 use crate::process;
 use crate::program::Program;
+use crate::registry::Place;
 use pjrt_sys::*;
 use std::ffi::c_char;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::sync::{Arc, Once, Weak};
 use std::time::{Duration, Instant};
 
@@ -26,13 +29,15 @@ pub struct Executable(Arc<Inner>);
 pub struct WeakExecutable(Weak<Inner>);
 
 #[derive(Debug)]
-struct Inner {
+pub(crate) struct Inner {
     loaded: Loaded,
     placement: Placement,
     signature: Signature,
     pace: Pace,
     dispatch: Dispatch,
     making: Making,
+    /// The cache was asked for it, and did not have it.
+    missed: AtomicBool,
 }
 
 /// What a serialized executable tells of itself, so that the plugin need not be asked for its module.
@@ -54,6 +59,8 @@ pub(crate) struct Making {
     pub compile_time: Duration,
     /// As much of the compiled module as tells what it takes, gives and aliases.
     pub interface: HloModuleProto,
+    /// Bytes of what it was made from: the program, or the serialized form.
+    pub source_bytes: usize,
     /// Every function that it calls by name comes with the plugin.
     pub is_self_contained: bool,
     /// The serialized form that it was read from. XLA's CPU plugin cannot make it twice: what it has read it writes without
@@ -87,12 +94,11 @@ pub enum Placement {
 #[derive(Debug)]
 struct Loaded {
     client: Client,
-    handle: *mut PJRT_LoadedExecutable,
+    /// Where it stands among the client's executables.
+    place: Place,
+    /// Null once the client is closed.
+    handle: AtomicPtr<PJRT_LoadedExecutable>,
 }
-
-// SAFETY: PJRT's functions on executables may be called from any thread.
-unsafe impl Send for Loaded {}
-unsafe impl Sync for Loaded {}
 
 /// One input of an executable.
 #[derive(Debug, Clone)]
@@ -159,7 +165,7 @@ impl Executable {
         .map_err(|e| program.explain(cuda::tools::explained(e), client.plugin()).on_platform(client.platform()))?;
         let compile_time = start.elapsed();
         let loaded = Loaded::new(client, compiled.executable);
-        let description = Description::new(client, loaded.handle)?;
+        let description = Description::new(client, loaded.handle())?;
         let module = description.optimized_module()?;
         let signature = description.signature(&module, program.input_names())?;
         let pace = description.pace(&module);
@@ -174,23 +180,44 @@ impl Executable {
             options: serialized,
             compile_time,
             interface: module.interface(),
+            source_bytes: program.code().len(),
             is_self_contained: module.calls_only_known_functions(),
             payload: None,
         };
-        Ok(Executable(Arc::new(Inner { loaded, placement, signature, pace, dispatch: options.dispatch, making })))
+        Ok(Executable::new(Inner {
+            loaded,
+            placement,
+            signature,
+            pace,
+            dispatch: options.dispatch,
+            making,
+            missed: AtomicBool::new(false),
+        }))
     }
 
     /// Takes ownership of an executable that a plugin has read from its serialized form.
     pub(crate) fn restore(client: &Client, handle: *mut PJRT_LoadedExecutable, as_was: Restored) -> Result<Executable> {
         let loaded = Loaded::new(client, handle);
         let Restored { names, placement, pace, dispatch, making } = as_was;
-        let signature = Description::new(client, loaded.handle)?.signature(&making.interface, names)?;
-        Ok(Executable(Arc::new(Inner { loaded, placement, signature, pace, dispatch, making })))
+        let signature = Description::new(client, loaded.handle())?.signature(&making.interface, names)?;
+        let missed = AtomicBool::new(false);
+        Ok(Executable::new(Inner { loaded, placement, signature, pace, dispatch, making, missed }))
+    }
+
+    fn new(inner: Inner) -> Executable {
+        let inner = Arc::new(inner);
+        let Loaded { client, place, .. } = &inner.loaded;
+        client.executables().enter(&inner, place);
+        Executable(inner)
     }
 
     /// Where it comes from.
     pub fn origin(&self) -> Origin {
-        self.0.making.origin
+        if self.0.missed.load(Ordering::Relaxed) {
+            Origin::Missed
+        } else {
+            self.0.making.origin
+        }
     }
 
     /// How long the compiler took to make it, be that now or in another session.
@@ -198,11 +225,18 @@ impl Executable {
         self.0.making.compile_time
     }
 
-    /// Notes that the cache did not have it, on one that nobody else has yet.
-    pub(crate) fn note_miss(&mut self) {
-        if let Some(inner) = Arc::get_mut(&mut self.0) {
-            inner.making.origin = Origin::Missed;
-        }
+    /// Notes that the cache did not have it.
+    pub(crate) fn note_miss(&self) {
+        self.0.missed.store(true, Ordering::Relaxed);
+    }
+
+    /// About how much host memory it takes. No plugin tells; XLA's CPU plugin was seen to take as much for what it had
+    /// compiled and for what it had read.
+    pub fn host_bytes(&self) -> usize {
+        const AT_LEAST: usize = 64 << 10;
+        const FOR_EACH_BYTE: usize = 32;
+        const AT_MOST: usize = 256 << 20;
+        (AT_LEAST + FOR_EACH_BYTE * self.0.making.source_bytes).min(AT_MOST)
     }
 
     pub(crate) fn making(&self) -> &Making {
@@ -238,11 +272,11 @@ impl Executable {
     /// What the plugin says of it, asked anew.
     pub(crate) fn describe(&self) -> Result<Description<'_>> {
         self.client().handle()?;
-        Description::new(self.client(), self.0.loaded.handle)
+        Description::new(self.client(), self.handle())
     }
 
     pub(crate) fn handle(&self) -> *mut PJRT_LoadedExecutable {
-        self.0.loaded.handle
+        self.0.loaded.handle()
     }
 }
 
@@ -270,15 +304,37 @@ impl Loaded {
     fn new(client: &Client, handle: *mut PJRT_LoadedExecutable) -> Loaded {
         static FIRST: Once = Once::new();
         FIRST.call_once(process::watch_exit);
-        Loaded { client: client.clone(), handle }
+        client.count_executable();
+        Loaded { client: client.clone(), place: Place::default(), handle: AtomicPtr::new(handle) }
+    }
+
+    fn handle(&self) -> *mut PJRT_LoadedExecutable {
+        self.handle.load(Ordering::Acquire)
+    }
+
+    fn release(&self) {
+        let handle = self.handle.swap(null_mut(), Ordering::AcqRel);
+        if !handle.is_null() {
+            // Nothing can be done about a failure to free.
+            let _ = call!(self.client.plugin().api(), PJRT_LoadedExecutable_Destroy { executable: handle });
+        }
+    }
+}
+
+impl Inner {
+    /// Gives the plugin's part back.
+    pub(crate) fn release(&self) {
+        self.loaded.release();
     }
 }
 
 impl Drop for Loaded {
     fn drop(&mut self) {
+        self.client.uncount_executable();
+        // In the child of a fork, another thread may have had the registry.
         if self.client.is_usable() {
-            // Nothing can be done about a failure to free.
-            let _ = call!(self.client.plugin().api(), PJRT_LoadedExecutable_Destroy { executable: self.handle });
+            self.client.executables().leave(&self.place);
+            self.release();
         }
     }
 }

@@ -1,11 +1,13 @@
 //! Execution: every input is checked against what the executable says of it, then the plugin is called once.
 
 use crate::api::{call, Args};
+use crate::backing::Backing;
 use crate::buffer::Buffer;
 use crate::device::Device;
 use crate::error::{Error, Kind, Result};
 use crate::event::Event;
-use crate::executable::{Executable, Input, Placement};
+use crate::executable::{Executable, Input, Placement, Signature};
+use crate::exhausted;
 use crate::launch::Launch;
 use pjrt_sys::*;
 use smallvec::SmallVec;
@@ -46,18 +48,20 @@ impl Executable {
     ///
     /// # Errors
     /// `ArgumentCount`, `DtypeMismatch`, `ShapeMismatch`, `LayoutMismatch`, `DeviceMismatch`, `DeletedBuffer` for inputs
-    /// that do not fit, `Forked`, `ClientClosed`, and the plugin's own errors. The inputs then stay as they were.
+    /// that do not fit, `FileChanged`, `Forked`, `ClientClosed`, and the plugin's own errors. The inputs then stay as they were.
     pub fn execute(&self, inputs: &[&Buffer], options: &ExecuteOptions) -> Result<Outputs> {
         self.client().handle()?;
         let device = self.place(inputs, options)?;
         self.check(device, inputs, options)?;
+        let backing = Backing::of(inputs)?;
         let outputs = if self.goes_by_thread(device, inputs, options) {
-            self.launch_on_thread(device, inputs, options)?
+            self.launch_on_thread(device, inputs, options, backing)?
         } else {
             let handles = inputs.iter().map(|input| input.live()).collect::<Result<Handles>>()?;
             let made = self.launch(device, &handles, options)?;
             let adopt = |(&handle, spec): (&*mut PJRT_Buffer, &Arc<_>)| {
-                Buffer::adopt(self.client().clone(), device, Arc::clone(spec), handle)
+                let backing = backing.as_ref().map(Backing::again);
+                Buffer::adopt(self.client().clone(), device, Arc::clone(spec), handle, backing)
             };
             made.iter().zip(&self.signature().outputs).map(adopt).collect()
         };
@@ -123,11 +127,29 @@ impl Executable {
         }
     }
 
+    /// What an execution takes of memory, in words.
+    #[cold]
+    pub fn needs(&self) -> String {
+        let Signature { name, outputs, .. } = self.signature();
+        let outputs = exhausted::arrays(outputs.iter().map(|spec| &**spec));
+        let stats = self.memory_stats().unwrap_or_default();
+        let temporary = stats.iter().find(|(name, _)| *name == "temp_size_in_bytes").and_then(|&(_, bytes)| bytes);
+        match temporary.filter(|&bytes| bytes > 0) {
+            Some(bytes) => {
+                format!(
+                    "what `{name}` gives, {outputs}, and {} of intermediate results",
+                    exhausted::size(bytes as usize)
+                )
+            }
+            None => format!("what `{name}` gives, {outputs}"),
+        }
+    }
+
     /// Marks the inputs that an execution has taken over.
     pub(crate) fn mark_donated(&self, inputs: &[&Buffer], options: &ExecuteOptions) {
         for (index, input) in inputs.iter().enumerate() {
             if self.donates(index, options) {
-                input.mark_dead();
+                input.mark_donated();
             }
         }
     }
@@ -213,8 +235,8 @@ impl Executable {
     #[cold]
     fn dead_input_error(&self, index: usize, input: &Buffer) -> Error {
         let argument = self.signature().argument(index);
-        let message = format!("{argument}: the program was called on deleted or donated buffer {}.", input.spec());
-        Error::new(Kind::DeletedBuffer, message).on_platform(self.client().platform())
+        input
+            .explain_death(format!("{argument}: the program was called on deleted or donated buffer {}.", input.spec()))
     }
 
     #[cold]
@@ -310,15 +332,29 @@ impl Executable {
         Ok(())
     }
 
-    fn launch_on_thread(&self, device: usize, inputs: &[&Buffer], options: &ExecuteOptions) -> Result<Outputs> {
+    fn launch_on_thread(
+        &self,
+        device: usize,
+        inputs: &[&Buffer],
+        options: &ExecuteOptions,
+        backing: Option<Backing>,
+    ) -> Result<Outputs> {
         let launch = Arc::new(Launch::default());
-        let pending = |spec: &Arc<_>| Buffer::pending(self.client().clone(), device, Arc::clone(spec), launch.clone());
+        let pending = |spec: &Arc<_>| {
+            let backing = backing.as_ref().map(Backing::again);
+            Buffer::pending(self.client().clone(), device, Arc::clone(spec), launch.clone(), backing)
+        };
         let outputs: Outputs = self.signature().outputs.iter().map(pending).collect();
         let (executable, options, promised) = (self.clone(), options.clone(), outputs.clone());
         let inputs: Vec<Buffer> = inputs.iter().map(|&input| input.clone()).collect();
         self.client().dispatcher(device).submit(launch.clone(), move || {
-            let handles = inputs.iter().map(Buffer::made).collect::<Result<Handles>>()?;
-            let made = executable.launch(device, &handles, &options)?;
+            let launched = inputs.iter().map(Buffer::made).collect::<Result<Handles>>();
+            let launched =
+                launched.and_then(|handles| exhausted::with_retry(|| executable.launch(device, &handles, &options)));
+            let made = launched.map_err(|error| {
+                promised.iter().for_each(Buffer::mark_failed);
+                exhausted::explain(error, || executable.needs())
+            })?;
             promised.iter().zip(made).for_each(|(output, handle)| output.fulfil(handle));
             Ok(())
         })?;

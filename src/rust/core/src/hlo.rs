@@ -31,6 +31,14 @@ impl ShapeProto {
         }
     }
 
+    /// Whether both are arrays, or tuples of as many parts of which that is true.
+    fn is_structured_as(&self, other: &ShapeProto) -> bool {
+        let is_tuple = |shape: &ShapeProto| shape.element_type == TUPLE;
+        is_tuple(self) == is_tuple(other)
+            && self.tuple_shapes.len() == other.tuple_shapes.len()
+            && self.tuple_shapes.iter().zip(&other.tuple_shapes).all(|(part, other)| part.is_structured_as(other))
+    }
+
     fn debug_text(&self, out: &mut String, indent: usize) {
         let pad = " ".repeat(indent);
         let _ = writeln!(out, "{pad}element_type: {}", self.element_type);
@@ -64,6 +72,21 @@ impl HloModuleProto {
     /// The computation that is run.
     pub fn entry(&self) -> Option<&HloComputationProto> {
         self.computations.iter().find(|c| c.id == self.entry_computation_id)
+    }
+
+    /// Whether the module says of its inputs and outputs what the computation that is run says: XLA relies on it.
+    pub fn is_of_one_mind(&self) -> bool {
+        let (Some(entry), Some(program)) = (self.entry(), &self.host_program_shape) else { return true };
+        let agree = |told: Option<&ShapeProto>, own: &Option<ShapeProto>| match (told, own) {
+            (Some(told), Some(own)) => told.is_structured_as(own),
+            _ => false,
+        };
+        let parameters = || entry.instructions.iter().filter(|instruction| instruction.opcode == "parameter");
+        let root = entry.instructions.iter().find(|instruction| instruction.id == entry.root_id);
+        let told = |number: i64| program.parameters.get(usize::try_from(number).ok()?);
+        parameters().count() == program.parameters.len()
+            && parameters().all(|parameter| agree(told(parameter.parameter_number), &parameter.shape))
+            && root.is_some_and(|root| agree(program.result.as_ref(), &root.shape))
     }
 
     /// The names of the inputs: those of the source, where a compiler noted them, else the parameters' own.

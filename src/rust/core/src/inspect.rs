@@ -4,6 +4,7 @@ use crate::api::{call, slice, text, Value};
 use crate::error::Result;
 use crate::executable::Executable;
 use crate::hlo::{HloModuleProto, ShapeProto, TUPLE};
+use crate::options::UsedOptions;
 
 /// Where the inputs and outputs of an executable lie: kinds of memory spaces, `None` where unknown.
 #[derive(Debug)]
@@ -16,16 +17,9 @@ pub struct MemoryKinds {
 const UNTOLD: i64 = i64::MIN;
 
 impl Executable {
-    pub fn num_replicas(&self) -> Result<usize> {
-        let told = self.describe()?;
-        let api = self.client().plugin().api();
-        Ok(call!(api, PJRT_Executable_NumReplicas { executable: told.handle })?.num_replicas)
-    }
-
-    pub fn num_partitions(&self) -> Result<usize> {
-        let told = self.describe()?;
-        let api = self.client().plugin().api();
-        Ok(call!(api, PJRT_Executable_NumPartitions { executable: told.handle })?.num_partitions)
+    /// Numbers of replicas and of partitions.
+    pub fn counts(&self) -> (i64, i64) {
+        UsedOptions::decode(&self.making().options).map_or((1, 1), |used| used.counts())
     }
 
     /// Equal for equal programs, compiled in the same way.
@@ -106,13 +100,13 @@ impl Executable {
     }
 
     /// Where inputs and outputs lie: what the plugin says of the outputs if it does, and else the compiled program.
-    pub fn memory_kinds(&self) -> Result<MemoryKinds> {
-        let shape = self.optimized_module()?.host_program_shape.unwrap_or_default();
+    pub fn memory_kinds(&self) -> MemoryKinds {
+        let shape = self.making().interface.host_program_shape.clone().unwrap_or_default();
         let result = shape.result.unwrap_or_default();
         let results = if result.element_type == TUPLE { result.tuple_shapes } else { vec![result] };
         let kinds = |shapes: &[ShapeProto]| shapes.iter().map(|shape| self.memory_kind(shape)).collect();
         let outputs = self.told_output_kinds().unwrap_or_else(|| kinds(&results));
-        Ok(MemoryKinds { inputs: kinds(&shape.parameters), outputs })
+        MemoryKinds { inputs: kinds(&shape.parameters), outputs }
     }
 
     fn told_output_kinds(&self) -> Option<Vec<Option<String>>> {

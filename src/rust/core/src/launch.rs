@@ -1,7 +1,8 @@
 //! The dispatch thread: launches that would keep the caller busy happen here, one after the other, in order.
 
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Kind, Result, RESOURCE_EXHAUSTED};
 use crate::event::{Event, Signal};
+use crate::process::{self, LastWait};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{channel, RecvTimeoutError, Sender};
@@ -52,7 +53,7 @@ impl Dispatcher {
     /// Hands `work` over; `launch` tells when it is done.
     ///
     /// # Errors
-    /// `Internal` when the system gives no thread.
+    /// The code of `RESOURCE_EXHAUSTED` when the system gives no thread.
     pub(crate) fn submit(&self, launch: Arc<Launch>, work: impl FnOnce() -> Result<()> + Send + 'static) -> Result<()> {
         let mut sender = self.sender.lock().unwrap_or_else(PoisonError::into_inner);
         let open = match sender.as_ref() {
@@ -81,15 +82,25 @@ impl Dispatcher {
         self.unfinished.load(Ordering::Acquire) > 0
     }
 
-    /// Waits until all jobs are done, at most for `limit`; tells whether they are.
-    pub(crate) fn drain(&self, limit: Duration) -> bool {
+    /// Waits until all jobs are done; a user's interrupt ends the wait.
+    pub(crate) fn rest(&self) -> Result<()> {
+        while self.is_busy() {
+            let last = Arc::<Launch>::default();
+            self.submit(last.clone(), || Ok(()))?;
+            last.wait()?;
+        }
+        Ok(())
+    }
+
+    /// Waits until all jobs are done; tells whether they are in time.
+    pub(crate) fn drain(&self, patience: &LastWait) -> bool {
         let (done, all_done) = channel::<()>();
         let mut sender = self.sender.lock().unwrap_or_else(PoisonError::into_inner);
         match sender.take() {
             // Dropping the sender ends the thread after this last job.
             Some(open) => {
                 open.send(Box::new(move || drop(done))).is_err()
-                    || all_done.recv_timeout(limit) != Err(RecvTimeoutError::Timeout)
+                    || patience.until(|slice| all_done.recv_timeout(slice) != Err(RecvTimeoutError::Timeout))
             }
             None => true,
         }
@@ -118,6 +129,16 @@ impl InFlight {
         self.0.load(Ordering::Relaxed) == 0
     }
 
+    /// Waits until it is empty; a user's interrupt ends the wait.
+    pub(crate) fn rest(&self) -> Result<()> {
+        const SLICE: Duration = Duration::from_millis(1);
+        while !self.is_empty() {
+            process::check_interrupt()?;
+            std::thread::sleep(SLICE);
+        }
+        Ok(())
+    }
+
     /// Whether the next launch may have to wait.
     pub(crate) fn is_full(&self) -> bool {
         const NEARLY_ALL: usize = 30;
@@ -143,6 +164,11 @@ impl Running {
         }
     }
 
+    /// Gives the events back, which were waited for otherwise.
+    pub(crate) fn forget(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     /// Waits until nothing runs, however it ends.
     pub(crate) fn wait(&self) {
         let events = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
@@ -153,10 +179,9 @@ impl Running {
 fn start() -> Result<Sender<Job>> {
     let (sender, receiver) = channel::<Job>();
     let run = move || receiver.into_iter().for_each(|job| job());
-    std::thread::Builder::new()
-        .name("pjrt-dispatch".into())
-        .spawn(run)
-        .map_err(|error| Error::new(Kind::Internal, format!("The system gives no thread for dispatch: {error}.")))?;
+    std::thread::Builder::new().name("pjrt-dispatch".into()).spawn(run).map_err(|error| {
+        Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), format!("The system gives no thread for dispatch: {error}."))
+    })?;
     Ok(sender)
 }
 
@@ -172,7 +197,7 @@ mod tests {
         dispatcher.submit(sound.clone(), || Ok(())).unwrap();
         assert_eq!(broken.wait().unwrap_err().kind(), Kind::Internal);
         assert!(sound.wait().is_ok());
-        assert!(dispatcher.drain(Duration::from_secs(10)));
+        assert!(dispatcher.drain(&LastWait::new()));
         assert!(!dispatcher.is_busy());
     }
 }

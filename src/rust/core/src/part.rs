@@ -7,9 +7,13 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::host::HostMemory;
 use crate::layout;
+use crate::process::check_interrupt_now_and_then;
 use crate::reorder::Plan;
 use std::ops::Range;
 use std::sync::Arc;
+
+/// Elements or runs that are copied before it is time to look at the clock.
+const TURNS: usize = 1024;
 
 /// Where the elements lie that differ in one subscript only, as offsets in elements.
 #[derive(Debug, Clone, PartialEq)]
@@ -92,12 +96,15 @@ impl Part {
     /// Copies the elements, as they are, into a dense block whose first axis varies fastest. `src` is where the elements
     /// at the start of [`Part::range`] lie.
     ///
+    /// # Errors
+    /// `Interrupted` when the user wants no more.
+    ///
     /// # Safety
     /// From `src` on, the elements of the range are initialized; `dst` has room for the part; both are aligned for the
     /// dtype's elements and do not overlap.
-    pub unsafe fn gather(&self, dtype: DType, src: *const u8, dst: *mut u8) {
+    pub unsafe fn gather(&self, dtype: DType, src: *const u8, dst: *mut u8) -> Result<()> {
         if self.is_empty() {
-            return;
+            return Ok(());
         }
         // Runs are left to a plan, which is made once; the lists loop around it.
         let (mut dims, mut from, mut to) = (Vec::new(), Vec::new(), Vec::new());
@@ -118,20 +125,28 @@ impl Part {
         let width = dtype.host_bytes();
         // Offsets count from the array's start, which lies before what was read.
         let skipped = self.range().start - lowest;
+        let mut turn = 0usize;
         for_each(&lists, 0, 0, &mut |offset, position| {
-            convert::copy(dtype, &plan, src.add((offset - skipped) * width), dst.add(position * width));
-        });
+            turn += 1;
+            if turn % TURNS == 0 {
+                check_interrupt_now_and_then()?;
+            }
+            convert::copy(dtype, &plan, src.add((offset - skipped) * width), dst.add(position * width))
+        })
     }
 }
 
 /// Calls `body` with the sum of offsets and the position of every combination of the lists' elements.
-fn for_each(lists: &[(&[usize], usize)], offset: usize, position: usize, body: &mut impl FnMut(usize, usize)) {
+fn for_each(
+    lists: &[(&[usize], usize)],
+    offset: usize,
+    position: usize,
+    body: &mut impl FnMut(usize, usize) -> Result<()>,
+) -> Result<()> {
     match lists {
         [] => body(offset, position),
         [rest @ .., (offsets, target)] => {
-            for (i, o) in offsets.iter().enumerate() {
-                for_each(rest, offset + o, position + i * target, body);
-            }
+            offsets.iter().enumerate().try_for_each(|(i, o)| for_each(rest, offset + o, position + i * target, body))
         }
     }
 }
@@ -153,7 +168,8 @@ impl Buffer {
         let view = self.read()?;
         let source = &view.bytes()[range.start * width..range.end * width];
         // SAFETY: the slice is the part's range, and the memory was made for the part.
-        unsafe { part.gather(spec.dtype, source.as_ptr(), elements.data()) };
+        unsafe { part.gather(spec.dtype, source.as_ptr(), elements.data())? };
+        view.check()?;
         Ok(elements)
     }
 
@@ -169,7 +185,7 @@ impl Buffer {
         // SAFETY: ours alone, and only written before the transfer is done.
         self.read_range(range.start * width, unsafe { std::slice::from_raw_parts_mut(held.data(), held.len()) })?;
         // SAFETY: the range has been read, and the memory was made for the part.
-        unsafe { part.gather(dtype, held.data(), elements.data()) };
+        unsafe { part.gather(dtype, held.data(), elements.data())? };
         Ok(elements)
     }
 }
@@ -245,7 +261,7 @@ mod tests {
                     let out = HostMemory::new(part.len() * width).unwrap();
                     let found = unsafe {
                         std::ptr::copy_nonoverlapping(range.as_ptr(), held.data(), range.len());
-                        part.gather(dtype, held.data(), out.data());
+                        part.gather(dtype, held.data(), out.data()).unwrap();
                         out.bytes()
                     };
                     assert_eq!(

@@ -5,10 +5,11 @@
 //! is bounded by [`set_limit`].
 
 use crate::error::{Error, Kind, Result, RESOURCE_EXHAUSTED};
+use crate::process;
 use std::alloc::Layout;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, TryLockError};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 
 /// What XLA's CPU client asks of memory that it uses in place.
 pub const ALIGNMENT: usize = 64;
@@ -185,17 +186,9 @@ fn oldest_beyond(kept: &mut Kept, limit: usize) -> Option<Memory> {
     Some(memory)
 }
 
-/// The blocks that are kept; `None` where waiting for them might never end: in the child of a fork that happened while
-/// another thread had them.
+/// The blocks that are kept.
 fn table() -> Option<MutexGuard<'static, Kept>> {
-    for _ in 0..1000 {
-        match KEPT.try_lock() {
-            Ok(kept) => return Some(kept),
-            Err(TryLockError::Poisoned(kept)) => return Some(kept.into_inner()),
-            Err(TryLockError::WouldBlock) => std::thread::yield_now(),
-        }
-    }
-    None
+    process::lock(&KEPT)
 }
 
 fn allocate(len: usize) -> Option<Memory> {

@@ -7,6 +7,8 @@ use crate::decimal;
 use crate::dtype::DType;
 use crate::element::{Element, Float, Reader};
 use crate::error::{Error, Kind, Result};
+use crate::host;
+use crate::process::check_interrupt_now_and_then;
 use std::fmt::Write;
 
 /// How much is printed.
@@ -25,6 +27,9 @@ impl Default for Options {
         Options { max_rows: Some(30), max_width: Some(85), max_rows_slice: Some(30) }
     }
 }
+
+/// Rows that are written before it is time to look at the clock.
+const ROWS_PER_LOOK: usize = 1024;
 
 /// Where the elements come from.
 pub trait Source {
@@ -72,7 +77,8 @@ impl Source for HostBytes<'_> {
 /// its limits admit, in as many columns as would fit at a width of one character. Of complex numbers, both parts count.
 ///
 /// # Errors
-/// `InvalidInput` for a limit of zero rows or a width below 2, and any error of `source`.
+/// `InvalidInput` for a limit of zero rows or a width below 2, `Interrupted` when the user wants no more, and any error of
+/// `source`.
 pub fn render(dtype: DType, dims: &[usize], source: &mut dyn Source, options: &Options) -> Result<String> {
     check(options)?;
     if dims.contains(&0) {
@@ -134,6 +140,9 @@ fn rows_within(rows: usize, limit: u64) -> usize {
     usize::try_from(limit).map_or(rows, |limit| rows.min(limit))
 }
 
+/// Bytes that an element takes on its way to the text, and in it.
+const TEXT: usize = 64;
+
 /// A print in progress: what is left of the budget, the text so far, and scratch space that all matrices share.
 struct Page<'a> {
     reader: Reader,
@@ -169,6 +178,7 @@ impl Page<'_> {
         let chunks = usize::try_from(self.rows_left.div_ceil(rows as u64)).unwrap_or(usize::MAX);
         let widest_chunk = (self.limit.saturating_add(1) / 2).max(1);
         let candidates = columns.min(chunks.saturating_mul(widest_chunk));
+        host::check_room(shown.saturating_mul(candidates).saturating_mul(TEXT), "To print")?;
         self.cells.fetch(self.source, self.reader.width(), start, columns, shown, candidates)?;
 
         let style = Style::of(self.reader.iter(&self.cells.bytes));
@@ -184,11 +194,11 @@ impl Page<'_> {
             }
             let shown = rows_within(rows, self.rows_left);
             self.cut |= shown < rows;
-            let (end, width) = self.fill_chunk(style, first, shown);
+            let (end, width) = self.fill_chunk(style, first, shown)?;
             if end - first < columns {
                 let _ = writeln!(self.out, "Columns {} to {end}", first + 1);
             }
-            self.tokens.write_rows(shown, width, &mut self.out);
+            self.tokens.write_rows(shown, width, &mut self.out)?;
             self.rows_left -= shown as u64;
             first = end;
         }
@@ -197,24 +207,27 @@ impl Page<'_> {
 
     /// Formats as many columns from `first` on as fit into a line, at least one, and gives the end of their range and
     /// the width of each.
-    fn fill_chunk(&mut self, style: Style, first: usize, rows: usize) -> (usize, usize) {
+    fn fill_chunk(&mut self, style: Style, first: usize, rows: usize) -> Result<(usize, usize)> {
         self.tokens.clear();
         let mut width = 0;
         for column in first..self.cells.columns {
             let before = self.tokens.ends.len();
             let mut widest = width;
             for row in 0..rows {
+                if row % ROWS_PER_LOOK == 0 {
+                    check_interrupt_now_and_then()?;
+                }
                 let element = self.reader.read(self.cells.at(self.reader.width(), row, column));
                 widest = widest.max(self.tokens.push(|out| style.write(element, out)));
             }
             let count = column - first + 1;
             if count > 1 && count * widest + (count - 1) > self.limit {
                 self.tokens.truncate(before);
-                return (column, width);
+                return Ok((column, width));
             }
             width = widest;
         }
-        (self.cells.columns, width)
+        Ok((self.cells.columns, width))
     }
 }
 
@@ -287,9 +300,12 @@ impl Tokens {
     }
 
     /// Appends the tokens as `rows` lines, right-aligned in columns of `width`.
-    fn write_rows(&self, rows: usize, width: usize, out: &mut String) {
+    fn write_rows(&self, rows: usize, width: usize, out: &mut String) -> Result<()> {
         out.reserve(self.ends.len() * (width + 1) + rows);
         for row in 0..rows {
+            if row % ROWS_PER_LOOK == 0 {
+                check_interrupt_now_and_then()?;
+            }
             for index in (row..self.ends.len()).step_by(rows) {
                 let token = self.get(index);
                 out.extend(std::iter::repeat_n(' ', 1 + width - token.len()));
@@ -297,6 +313,7 @@ impl Tokens {
             }
             out.push('\n');
         }
+        Ok(())
     }
 }
 

@@ -1,7 +1,9 @@
 //! Programs: what a compiler takes, StableHLO as text or bytecode, or a serialized HLO module.
 
+use crate::bytecode;
 use crate::error::{Error, Kind, Result};
 use crate::hlo::HloModuleProto;
+use crate::host;
 use crate::mlir;
 use prost::Message;
 use std::sync::Arc;
@@ -39,12 +41,15 @@ impl Program {
     /// Takes a program's code after checks against what makes a compiler crash.
     ///
     /// # Errors
-    /// `InvalidInput` for empty code, text that [`mlir::check`] refuses, or an `hlo` program that is no HLO module, or
+    /// `InvalidInput` for empty code, text that [`mlir::check`] and bytecode that [`bytecode::check`] refuses, or an `hlo` program that is no HLO module, or
     /// an optimized one.
     pub fn new(code: Vec<u8>, format: Format) -> Result<Program> {
         if code.is_empty() {
             fail!(InvalidInput, "The program is empty.");
         }
+        // A copy of text without its comments; a module as its parts, most of them small.
+        let copies = if format == Format::Hlo { 8 } else { 1 };
+        host::check_room(copies * code.len(), "To read the program")?;
         match format {
             Format::Hlo => {
                 let module = HloModuleProto::decode(code.as_slice()).map_err(|error| {
@@ -59,9 +64,18 @@ impl Program {
                     )
                     .hint("Programs can be optimized once only: take the one from before."));
                 }
+                if !module.is_of_one_mind() {
+                    return Err(Error::new(
+                        Kind::InvalidInput,
+                        "The HLO module is damaged: inputs and result are not those of the computation that it runs.",
+                    )
+                    .hint("Export or copy it again."));
+                }
             }
-            Format::Mlir if !code.starts_with(BYTECODE) => mlir::check(&code)?,
-            Format::Mlir => {}
+            Format::Mlir => match code.strip_prefix(BYTECODE) {
+                Some(bytecode) => bytecode::check(bytecode)?,
+                None => mlir::check(&code)?,
+            },
         }
         Ok(Program { code: Arc::new(code), format })
     }

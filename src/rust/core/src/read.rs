@@ -1,10 +1,12 @@
 //! Reading buffers back to the host: in place where the device shares host memory, else by a transfer.
 
 use crate::api::call;
+use crate::backing::Backing;
 use crate::buffer::Buffer;
 use crate::client::Client;
-use crate::error::{Kind, Result};
+use crate::error::{Error, Kind, Result};
 use crate::event::Event;
+use crate::exhausted;
 use crate::host::HostMemory;
 use crate::launch::Launch;
 use std::sync::{Arc, OnceLock};
@@ -19,12 +21,24 @@ pub enum HostView {
 }
 
 impl HostView {
+    /// What lies there; see [`HostView::check`].
     pub fn bytes(&self) -> &[u8] {
         match self {
             // SAFETY: the buffer was complete when the view was made and lives as long as the view.
             HostView::Shared { data, len, .. } => unsafe { crate::api::slice(*data, *len) },
             // SAFETY: the transfer was complete when the view was made.
             HostView::Copied(memory) => unsafe { memory.bytes() },
+        }
+    }
+
+    /// To be asked after the bytes were read.
+    ///
+    /// # Errors
+    /// `FileChanged` when they lay in the memory of a file that somebody changed meanwhile.
+    pub fn check(&self) -> Result<()> {
+        match self {
+            HostView::Shared { buffer, .. } => buffer.check_in_place(),
+            HostView::Copied(_) => Ok(()),
         }
     }
 }
@@ -37,6 +51,8 @@ pub struct Transfer {
     launch: Option<Arc<Launch>>,
     /// Set once it is started.
     copy: Arc<OnceLock<HostCopy>>,
+    /// Files that the content depends on.
+    backing: Option<Backing>,
 }
 
 /// The plugin's copy to host memory; no event when there is nothing to copy.
@@ -72,6 +88,9 @@ impl Transfer {
         if let Some(done) = &copy.done {
             done.wait()?;
         }
+        if let Some(backing) = &self.backing {
+            backing.settle()?;
+        }
         Ok(HostView::Copied(copy.memory.clone()))
     }
 }
@@ -91,7 +110,13 @@ fn start(buffer: &Buffer) -> Result<HostCopy> {
     .map_err(|e| e.on_platform(buffer.client().platform()))?;
     let done = Event::new(plugin, started.event);
     memory.keep_until(&done);
+    buffer.client().transfers().count(&done);
     Ok(HostCopy { memory, done: Some(done) })
+}
+
+#[cold]
+fn explained(error: Error, buffer: &Buffer) -> Error {
+    exhausted::explain(error, || format!("a copy of {}", exhausted::arrays([&**buffer.spec()])))
 }
 
 impl Buffer {
@@ -127,18 +152,19 @@ impl Buffer {
     /// error of [`Transfer::wait`].
     pub fn start_read(&self) -> Result<Transfer> {
         self.check_alive()?;
-        let mut transfer = Transfer { client: self.client().clone(), launch: None, copy: Arc::default() };
+        let backing = Backing::of(&[self])?;
+        let mut transfer = Transfer { client: self.client().clone(), launch: None, copy: Arc::default(), backing };
         if self.unfinished_launch().is_some() {
             let launch = Arc::<Launch>::default();
             let (buffer, copy) = (self.clone(), transfer.copy.clone());
             self.client().dispatcher(self.device_index()).submit(launch.clone(), move || {
                 // Nobody else sets it.
-                let _ = copy.set(start(&buffer)?);
+                let _ = copy.set(exhausted::with_retry(|| start(&buffer)).map_err(|e| explained(e, &buffer))?);
                 Ok(())
             })?;
             transfer.launch = Some(launch);
         } else {
-            transfer.copy = Arc::new(start(self)?.into());
+            transfer.copy = Arc::new(start(self).map_err(|e| explained(e, self))?.into());
         }
         Ok(transfer)
     }
@@ -164,6 +190,7 @@ impl Buffer {
             }
         )?;
         // The bytes are borrowed, so this wait cannot be left early.
-        Event::new(plugin, started.event).wait_blocking()
+        Event::new(plugin, started.event).wait_blocking()?;
+        self.check_in_place()
     }
 }

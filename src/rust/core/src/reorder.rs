@@ -6,6 +6,8 @@
 
 mod tile;
 
+use crate::error::Result;
+use crate::process::check_interrupt_now_and_then;
 use smallvec::{smallvec, SmallVec};
 use std::cmp::Reverse;
 use std::num::NonZeroUsize;
@@ -18,6 +20,9 @@ pub type Line<'a> = &'a (dyn Fn(*const u8, *mut u8, usize) + Sync);
 
 /// Bytes moved, in and out, for which it pays to start another thread.
 const BYTES_PER_THREAD: usize = 2 << 20;
+
+/// Bytes moved, in and out, before it is time to ask whether the user interrupts.
+const BYTES_PER_TURN: usize = 16 << 20;
 
 /// From so many bytes on, a destination is taken not to be in any cache: it was last used long ago, if ever.
 const CACHE: usize = 256 << 10;
@@ -106,20 +111,41 @@ impl Plan {
     /// Converts every element of the source, of `src_width` bytes each, to its place in the destination, where elements
     /// have `dst_width` bytes.
     ///
+    /// # Errors
+    /// `Interrupted` when the user, who is asked on the calling thread, wants no more.
+    ///
     /// # Safety
     /// Both arrays hold all elements that the plan reaches, the source's are initialized, and the arrays do not overlap.
     /// `line` stays within what it is given.
-    pub unsafe fn run(&self, src: *const u8, src_width: usize, dst: *mut u8, dst_width: usize, line: Line) {
+    pub unsafe fn run(
+        &self,
+        src: *const u8,
+        src_width: usize,
+        dst: *mut u8,
+        dst_width: usize,
+        line: Line,
+    ) -> Result<()> {
         let len = self.len();
         let stream = len.saturating_mul(dst_width) >= CACHE;
         let ends = Ends { src, src_width, dst, dst_width, stream };
         if len <= FEW {
-            return outer(&self.axes, ends, &mut |ends| line(ends.src, ends.dst, 1));
+            outer(&self.axes, ends, &mut |ends| line(ends.src, ends.dst, 1));
+            return Ok(());
         }
         let bytes = len.saturating_mul(src_width + dst_width);
         if bytes < 2 * BYTES_PER_THREAD {
-            return self.walk(ends, line);
+            self.walk(ends, line);
+            return Ok(());
         }
+        for (turn, src, dst) in self.split(bytes / BYTES_PER_TURN) {
+            check_interrupt_now_and_then()?;
+            turn.run_on_threads(ends.at(src, dst), line);
+        }
+        Ok(())
+    }
+
+    unsafe fn run_on_threads(&self, ends: Ends, line: Line) {
+        let bytes = self.len().saturating_mul(ends.src_width + ends.dst_width);
         let parts = self.split((bytes / BYTES_PER_THREAD).min(threads()));
         let [first, others @ ..] = parts.as_slice() else { return };
         std::thread::scope(|scope| {
@@ -387,7 +413,7 @@ mod tests {
             ] {
                 let mut out = vec![0u64; data.len()];
                 let plan = Plan::new(dims, &from, &to);
-                unsafe { plan.run(data.as_ptr().cast(), 4, out.as_mut_ptr().cast(), 8, &double) };
+                unsafe { plan.run(data.as_ptr().cast(), 4, out.as_mut_ptr().cast(), 8, &double).unwrap() };
                 assert!(out == reference(dims, &from, &to, &data), "{dims:?}");
             }
         }
@@ -404,7 +430,7 @@ mod tests {
             };
             let mut out = vec![0u128; n];
             let plan = Plan::new(&dims, &column_major(&dims), &row_major(&dims));
-            unsafe { plan.run(data.as_ptr(), width, out.as_mut_ptr().cast(), width, &copy) };
+            unsafe { plan.run(data.as_ptr(), width, out.as_mut_ptr().cast(), width, &copy).unwrap() };
             let out: &[u8] = unsafe { std::slice::from_raw_parts(out.as_ptr().cast(), n * width) };
             for i in 0..67 {
                 for j in 0..41 {

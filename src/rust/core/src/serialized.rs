@@ -15,6 +15,7 @@ use crate::error::{Error, Kind, Result};
 use crate::executable::{Executable, Making, Origin, Placement, Restored};
 use crate::execute::Dispatch;
 use crate::hlo::HloModuleProto;
+use crate::host;
 use crate::options::{CompileOptions, UsedOptions};
 use prost::Message;
 use std::fs;
@@ -105,7 +106,10 @@ impl Executable {
             created: UNIX_EPOCH.elapsed().unwrap_or_default().as_secs() as i64,
             key: key.into(),
         };
-        self.with_payload(|payload| contain(&header, payload))
+        self.with_payload(|payload| {
+            host::check_room(payload.len(), "To save the executable")?;
+            Ok(contain(&header, payload))
+        })?
     }
 
     /// Calls `read` with what the plugin makes of the executable to load it from.
@@ -349,6 +353,7 @@ impl<'a> Serialized<'a> {
                     options,
                     compile_time: Duration::try_from_secs_f64(header.compile_seconds).unwrap_or_default(),
                     interface: header.interface.clone(),
+                    source_bytes: self.payload.len(),
                     is_self_contained: true,
                     payload: Some(self.payload.into()),
                 },

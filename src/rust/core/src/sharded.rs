@@ -1,10 +1,12 @@
 //! Execution on several devices at once: replicas of a program, or its partitions, each with inputs of its own.
 
+use crate::backing::Backing;
 use crate::buffer::Buffer;
 use crate::error::{Error, Kind, Result};
 use crate::event::Event;
 use crate::executable::{Executable, Placement};
 use crate::execute::{ExecuteOptions, Handles, Outputs};
+use crate::exhausted;
 use crate::launch::{Launch, Running};
 use smallvec::SmallVec;
 use std::ptr::null_mut;
@@ -63,9 +65,14 @@ impl Executable {
     ) -> Result<Vec<Outputs>> {
         let client = self.client();
         let launch = Arc::<Launch>::default();
+        let backing = Backing::of(&inputs.concat())?;
         let pending = |&device: &usize| -> Outputs {
             let specs = self.signature().outputs.iter();
-            specs.map(|spec| Buffer::pending(client.clone(), device, spec.clone(), launch.clone())).collect()
+            let make = |spec: &Arc<_>| {
+                let backing = backing.as_ref().map(Backing::again);
+                Buffer::pending(client.clone(), device, Arc::clone(spec), launch.clone(), backing)
+            };
+            specs.map(make).collect()
         };
         let outputs: Vec<Outputs> = devices.iter().map(pending).collect();
         let (executable, options, promised) = (self.clone(), options.clone(), outputs.clone());
@@ -82,7 +89,11 @@ impl Executable {
                 }
             }
             running.iter().filter_map(|&device| executable.client().running(device)).for_each(Running::wait);
-            let (made, complete) = executable.launch_all(&inputs, &options)?;
+            let launched = exhausted::with_retry(|| executable.launch_all(&inputs, &options));
+            let (made, complete) = launched.map_err(|error| {
+                promised.iter().flatten().for_each(Buffer::mark_failed);
+                exhausted::explain(error, || executable.needs())
+            })?;
             for (promised, made) in promised.iter().zip(made) {
                 promised.iter().zip(made).for_each(|(output, handle)| output.fulfil(handle));
             }

@@ -14,6 +14,18 @@ const INVALID_ARGUMENT: u32 = PJRT_Error_Code::PJRT_Error_Code_INVALID_ARGUMENT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version(pub [i64; 3]);
 
+impl Version {
+    /// The version that bytecode, without the mark that it begins with, says it is written in.
+    fn of_bytecode(code: &[u8]) -> Option<Version> {
+        // The version of MLIR's encoding is one byte.
+        let producer = code.get(1..)?.strip_prefix(b"StableHLO_v")?;
+        let end = producer.iter().position(|&byte| byte == 0)?;
+        let numbers = std::str::from_utf8(&producer[..end]).ok()?.split('.').map(|part| part.parse().ok());
+        let numbers: Vec<i64> = numbers.collect::<Option<_>>()?;
+        numbers.try_into().ok().map(Version)
+    }
+}
+
 impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [major, minor, patch] = self.0;
@@ -43,12 +55,7 @@ impl Plugin {
 impl Program {
     /// The version of StableHLO that a portable program is written in: what wrote the bytecode is named at its start.
     pub fn stablehlo_version(&self) -> Option<Version> {
-        // The version of MLIR's encoding is one byte.
-        let producer = self.bytecode()?.get(1..)?.strip_prefix(b"StableHLO_v")?;
-        let end = producer.iter().position(|&byte| byte == 0)?;
-        let numbers = std::str::from_utf8(&producer[..end]).ok()?.split('.').map(|part| part.parse().ok());
-        let numbers: Vec<i64> = numbers.collect::<Option<_>>()?;
-        numbers.try_into().ok().map(Version)
+        Version::of_bytecode(self.bytecode()?)
     }
 
     /// A compiler's error, which says so when the program is of a version that the plugin does not claim to read.
@@ -89,23 +96,20 @@ mod tests {
     use super::*;
     use crate::program::Format;
 
-    fn version_of(code: &[u8]) -> Option<Version> {
-        Program::new(code.to_vec(), Format::Mlir).unwrap().stablehlo_version()
-    }
-
     #[test]
     fn a_portable_program_tells_its_version() {
-        assert_eq!(version_of(b"ML\xefR\x0dStableHLO_v1.13.3\0rest"), Some(Version([1, 13, 3])));
+        assert_eq!(Version::of_bytecode(b"\x0dStableHLO_v1.13.3\0rest"), Some(Version([1, 13, 3])));
         for other in [
-            &b"ML\xefR\x0dMLIR22.0.0git\0"[..],
-            b"ML\xefR",
-            b"ML\xefR\x0dStableHLO_v1.13.3",
-            b"ML\xefR\x0dStableHLO_v1.13\0",
-            b"ML\xefR\x0dStableHLO_v1.13.x\0",
-            b"module { } // StableHLO_v1.2.3",
+            &b"\x0dMLIR22.0.0git\0"[..],
+            b"",
+            b"\x0dStableHLO_v1.13.3",
+            b"\x0dStableHLO_v1.13\0",
+            b"\x0dStableHLO_v1.13.x\0",
         ] {
-            assert_eq!(version_of(other), None);
+            assert_eq!(Version::of_bytecode(other), None);
         }
+        let text = Program::new(b"module { } // StableHLO_v1.2.3".to_vec(), Format::Mlir).unwrap();
+        assert_eq!(text.stablehlo_version(), None);
     }
 
     #[test]

@@ -123,7 +123,7 @@ fn a_loaded_executable_is_as_good_as_a_compiled_one() {
     assert_eq!(loaded.memory_stats().unwrap(), compiled.memory_stats().unwrap());
     assert_eq!(loaded.fingerprint().unwrap(), compiled.fingerprint().unwrap());
     assert_eq!(loaded.optimized_module().unwrap().text(), compiled.optimized_module().unwrap().text());
-    assert_eq!((loaded.num_replicas().unwrap(), loaded.num_partitions().unwrap()), (1, 1));
+    assert_eq!(loaded.counts(), (1, 1));
     assert_eq!(loaded.compile_time(), compiled.compile_time());
     let (x, y) = (upload(&device(0), &[2, 3], &[1.0; 6]), upload(&device(0), &[2, 3], &[2.0; 6]));
     assert_eq!(run(&loaded, &[&x, &y]), [3.0; 6]);

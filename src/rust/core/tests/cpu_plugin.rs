@@ -297,6 +297,57 @@ fn a_read_that_was_started_survives_the_donation() {
 }
 
 #[test]
+fn a_deleted_buffer_serves_what_was_given_it_before() {
+    let add = compile(ADD).unwrap();
+    let x = upload(&[2, 2], &[1.0, 2.0, 3.0, 4.0]);
+    let outputs = run(&add, &[&x, &x]).unwrap();
+    let transfer = x.start_read().unwrap();
+    x.delete().unwrap();
+    x.delete().unwrap();
+    assert!(x.is_dead());
+    assert_eq!(x.read().unwrap_err().kind(), Kind::DeletedBuffer);
+    assert_eq!(run(&add, &[&x, &x]).unwrap_err().kind(), Kind::DeletedBuffer);
+    assert_eq!(download(&outputs[0]), [2.0, 4.0, 6.0, 8.0]);
+    assert_eq!(floats(transfer.wait().unwrap().bytes()), [1.0, 2.0, 3.0, 4.0]);
+}
+
+#[test]
+fn nothing_of_a_closed_client_can_be_used() {
+    let mine = Client::create(plugin(), &[("cpu_device_count".into(), Value::Int(2))]).unwrap();
+    let here = mine.devices().nth(1).unwrap();
+    let x = upload_to(&here, &[2, 2], &[1.0, 2.0, 3.0, 4.0]);
+    let program = Program::new(ADD.as_bytes().to_vec(), Format::Mlir).unwrap();
+    let add = Executable::compile(std::slice::from_ref(&here), &program, &CompileOptions::default()).unwrap();
+    let transfer = x.start_read().unwrap();
+    let compiling =
+        Compiling::enqueue(None, std::slice::from_ref(&here), &program, &CompileOptions::default()).unwrap();
+    // SAFETY: no other thread has anything of this client.
+    unsafe { mine.close() }.unwrap();
+    unsafe { mine.close() }.unwrap();
+    let errors = [
+        x.wait().unwrap_err(),
+        x.read().unwrap_err(),
+        x.copy_to(&device(0)).unwrap_err(),
+        upload(&[1], &[1.0]).copy_to(&here).unwrap_err(),
+        run(&add, &[&x, &x]).unwrap_err(),
+        add.fingerprint().unwrap_err(),
+        add.serialize(None).unwrap_err(),
+        transfer.wait().unwrap_err(),
+        compiling.wait().unwrap_err(),
+        Executable::compile(std::slice::from_ref(&here), &program, &CompileOptions::default()).unwrap_err(),
+        Buffer::from_bytes(&here, Spec::new(DType::F32, &[]).unwrap(), &[0; 4]).unwrap_err(),
+        mine.topology().unwrap_err(),
+    ];
+    errors.iter().for_each(|error| assert_eq!(error.kind(), Kind::ClientClosed, "{error}"));
+    x.delete().unwrap();
+    assert!(mine.is_closed());
+    assert_eq!((x.dims(), here.label(), add.signature().inputs.len()), (&[2, 2][..], "CpuDevice(id=1)", 2));
+    assert!(!pjrt_core::client::all().iter().any(|client| client.same(&mine)));
+    drop((x, add, transfer, compiling));
+    assert_eq!(download(&upload(&[1], &[7.0])), [7.0]);
+}
+
+#[test]
 fn a_long_loop_does_not_keep_the_caller() {
     let count = compile(&count_to(3_000_000)).unwrap();
     let zero = upload(&[], &[0.0]);

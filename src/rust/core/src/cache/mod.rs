@@ -8,10 +8,11 @@ use crate::error::{Error, Kind, Result, UNIMPLEMENTED};
 use crate::executable::{Executable, Origin, WeakExecutable};
 use crate::execute::Dispatch;
 use crate::options::CompileOptions;
+use crate::process;
 use crate::program::Program;
 use crate::serialized::{Serialized, Target};
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 pub(crate) mod file;
@@ -74,9 +75,10 @@ pub fn compile(
 ) -> Result<Executable> {
     let compiled = || Executable::compile(devices, program, options);
     let Some(cache) = cache else { return compiled() };
-    match cache.find(devices, program, options)? {
+    match cache.find(devices, program, options, u64::MAX)? {
         Found::Executable(executable) => Ok(executable),
         Found::Nothing(place) => Ok(cache.keep(place, compiled()?)),
+        Found::Large => compiled(),
     }
 }
 
@@ -85,6 +87,8 @@ pub(crate) enum Found {
     Executable(Executable),
     /// Where the program belongs once it is compiled; one that is not to be kept has no place.
     Nothing(Option<Place>),
+    /// More than was to be loaded.
+    Large,
 }
 
 impl Cache {
@@ -122,15 +126,23 @@ impl Cache {
     /// # Errors
     /// `Io` when entries are left.
     pub fn clear(&self) -> Result<Removed> {
-        locked(&self.session.known).clear();
+        if let Some(mut known) = process::lock(&self.session.known) {
+            known.clear();
+        }
         self.store.clear()
     }
 
-    /// Looks for a program.
+    /// Looks for a program, and loads it if it has no more than so many bytes.
     ///
     /// # Errors
     /// Those of [`Executable::compile`] about options and devices.
-    pub(crate) fn find(&self, devices: &[Device], program: &Program, options: &CompileOptions) -> Result<Found> {
+    pub(crate) fn find(
+        &self,
+        devices: &[Device],
+        program: &Program,
+        options: &CompileOptions,
+        most_bytes: u64,
+    ) -> Result<Found> {
         options.check()?;
         options.check_devices(devices)?;
         devices.iter().try_for_each(Device::check_addressable)?;
@@ -145,6 +157,9 @@ impl Cache {
             self.session.count(|counts| counts.shared += 1);
             return Ok(Found::Executable(executable));
         }
+        if most_bytes < u64::MAX && self.store.bytes(&key) > most_bytes {
+            return Ok(Found::Large);
+        }
         Ok(match self.load(&key, devices, options) {
             Some(executable) => Found::Executable(self.session.share(place, executable)),
             None => Found::Nothing(Some(place)),
@@ -152,7 +167,7 @@ impl Cache {
     }
 
     /// Keeps a program that was not there; gives the one of another thread that was faster.
-    pub(crate) fn keep(&self, place: Option<Place>, mut executable: Executable) -> Executable {
+    pub(crate) fn keep(&self, place: Option<Place>, executable: Executable) -> Executable {
         let Some(place) = place else { return executable };
         executable.note_miss();
         self.session.count(|counts| counts.misses += 1);
@@ -228,34 +243,36 @@ fn load(content: &[u8], key: &Key, target: &Target<'_>) -> Result<Executable> {
 
 impl Session {
     pub fn counts(&self) -> Counts {
-        *locked(&self.counts)
+        process::lock(&self.counts).map_or_else(Counts::default, |counts| *counts)
     }
 
     /// What went wrong since this was asked last, a line each.
     pub fn take_messages(&self) -> Vec<String> {
-        std::mem::take(&mut *locked(&self.messages))
+        process::lock(&self.messages).map(|mut messages| std::mem::take(&mut *messages)).unwrap_or_default()
     }
 
     fn count(&self, change: impl FnOnce(&mut Counts)) {
-        change(&mut locked(&self.counts));
+        if let Some(mut counts) = process::lock(&self.counts) {
+            change(&mut counts);
+        }
     }
 
     fn complain(&self, message: &str) {
         const MOST: usize = 100;
         self.count(|counts| counts.errors += 1);
-        let mut messages = locked(&self.messages);
+        let Some(mut messages) = process::lock(&self.messages) else { return };
         if messages.len() < MOST {
             messages.push(format!("cache: {message}"));
         }
     }
 
     fn find(&self, place: &Place) -> Option<Executable> {
-        locked(&self.known).iter().find(|(other, _)| other == place)?.1.upgrade().filter(is_alive)
+        process::lock(&self.known)?.iter().find(|(other, _)| other == place)?.1.upgrade().filter(is_alive)
     }
 
     /// Notes an executable, and gives the one that is known already if another thread was faster.
     fn share(&self, place: Place, executable: Executable) -> Executable {
-        let mut known = locked(&self.known);
+        let Some(mut known) = process::lock(&self.known) else { return executable };
         known.retain(|(_, weak)| !weak.is_dead());
         let other = known.iter().find(|(other, _)| *other == place).and_then(|(_, weak)| weak.upgrade());
         other.filter(is_alive).unwrap_or_else(|| {
@@ -269,8 +286,4 @@ impl Session {
 fn is_alive(executable: &Executable) -> bool {
     let client: &Client = executable.client();
     client.handle().is_ok()
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

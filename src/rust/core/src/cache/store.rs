@@ -112,6 +112,11 @@ impl Store {
         Ok(removed)
     }
 
+    /// Bytes of the entry of this key; 0 for none.
+    pub fn bytes(&self, key: &Key) -> u64 {
+        fs::metadata(self.path(key)).map_or(0, |entry| entry.len())
+    }
+
     /// Removes an entry that is no good.
     pub fn remove(&self, key: &Key) {
         // Where that fails, it is found to be no good once more.

@@ -1,0 +1,87 @@
+# Package safetensors reads and writes the headers of its format itself, and leaves the tensors to frameworks. This package
+# is one, "pjrt".
+
+# Makes the framework known as soon as the package is there.
+offer_safetensors <- function() {
+  setHook(packageEvent("safetensors", "onLoad"), add_framework)
+  if (isNamespaceLoaded("safetensors")) {
+    add_framework()
+  }
+}
+
+# Undoes that, so that nothing of a namespace that was unloaded is called.
+withdraw_safetensors <- function() {
+  event <- packageEvent("safetensors", "onLoad")
+  setHook(event, Filter(function(hook) !identical(hook, add_framework), getHook(event)), "replace")
+  if (isNamespaceLoaded("safetensors")) {
+    frameworks <- safetensors_frameworks()
+    if (identical(frameworks[["pjrt"]]$constructor, pjrt_tensor_from_raw)) {
+      rm("pjrt", envir = frameworks)
+    }
+  }
+}
+
+add_framework <- function(...) {
+  frameworks <- safetensors_frameworks()
+  if (is.environment(frameworks)) {
+    frameworks[["pjrt"]] <- list(constructor = pjrt_tensor_from_raw, packages = "pjrt")
+  }
+}
+
+# Where package safetensors looks frameworks up; NULL in a version of it that has no such place.
+safetensors_frameworks <- function() {
+  get0("safetensors_frameworks", asNamespace("safetensors"), mode = "environment", inherits = FALSE)
+}
+
+# A tensor of a file: `raw` are its bytes, and `meta` is what the header says of it.
+pjrt_tensor_from_raw <- function(raw, meta, device = NULL) {
+  if (!is.raw(raw)) {
+    abort_input("`raw` must be a raw vector: the bytes of the tensor.")
+  }
+  if (!is.list(meta) || !is_shape(meta$shape)) {
+    abort_input("`meta` must be a list with `shape` and `dtype`, as the header of a safetensors file has them.")
+  }
+  shape <- as.double(unlist(meta$shape))
+  dtype <- .Call(ffi_dtype_from_safetensors, meta$dtype)
+  if (is_packed(meta$dtype)) {
+    raw <- unpack_nibbles(raw, shape)
+  }
+  pjrt_buffer(raw, dtype = dtype, device = device, shape = shape, row_major = TRUE)
+}
+
+is_shape <- function(x) {
+  is.numeric(x) || (is.list(x) && all(vapply(x, is.numeric, NA)))
+}
+
+#' @exportS3Method safetensors::safe_tensor_buffer
+safe_tensor_buffer.PJRTBuffer <- function(x, ...) {
+  bytes <- as_raw(x, row_major = TRUE)
+  if (is_packed(.Call(ffi_dtype_safetensors, elt_type(x)))) pack_nibbles(bytes) else bytes
+}
+
+#' @exportS3Method safetensors::safe_tensor_meta
+safe_tensor_meta.PJRTBuffer <- function(x, ...) {
+  list(shape = as.list(shape(x)), dtype = .Call(ffi_dtype_safetensors, elt_type(x)))
+}
+
+# The one type of the format that is narrower than a byte and that PJRT has: two elements share a byte, the first in its
+# lower half.
+is_packed <- function(type) type == "F4"
+
+unpack_nibbles <- function(bytes, shape) {
+  if (2 * length(bytes) != prod(shape)) {
+    needed <- prod(shape) / 2
+    abort_input(
+      sprintf("Raw data has %.15g bytes, but dtype F4 with shape (%s) requires %.15g.", length(bytes), toString(shape), needed)
+    )
+  }
+  c(rbind(bytes & as.raw(15L), rawShift(bytes, -4L)))
+}
+
+pack_nibbles <- function(elements) {
+  if (length(elements) %% 2L == 1L) {
+    abort_input("An odd number of f4e2m1fn elements does not fill whole bytes, as the safetensors format wants them.")
+  }
+  first <- seq_along(elements) %% 2L == 1L
+  elements[first] | rawShift(elements[!first], 4L)
+}

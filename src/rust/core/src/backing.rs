@@ -1,0 +1,89 @@
+//! The mapped files that the content of a buffer depends on. What somebody does to such a file must not go unnoticed.
+
+use crate::buffer::Buffer;
+use crate::error::Result;
+use crate::mapping::MappedFile;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Files on which the content of a buffer depends: as long as the buffer lives where it lies in their memory, until it is
+/// complete where it was computed or copied from such.
+#[derive(Debug)]
+pub(crate) struct Backing {
+    /// None once the content is known to depend on them no longer.
+    files: Mutex<Vec<Arc<MappedFile>>>,
+    is_in_place: bool,
+}
+
+impl Backing {
+    /// For buffers that are the memory of a file.
+    pub(crate) fn in_place(file: &Arc<MappedFile>) -> Backing {
+        Backing { files: vec![file.clone()].into(), is_in_place: true }
+    }
+
+    /// For buffers that are read from a file's memory while they are made.
+    pub(crate) fn passing(file: &Arc<MappedFile>) -> Backing {
+        Backing::of_files(vec![file.clone()])
+    }
+
+    fn of_files(files: Vec<Arc<MappedFile>>) -> Backing {
+        Backing { files: files.into(), is_in_place: false }
+    }
+
+    /// Whether the buffer lies in the memory of the file.
+    #[inline]
+    pub(crate) fn is_in_place(&self) -> bool {
+        self.is_in_place
+    }
+
+    fn files(&self) -> Vec<Arc<MappedFile>> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// An error if a file is no longer what it was.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.files().iter().try_for_each(|file| file.check())
+    }
+
+    /// The same for content that is complete, which needs no asking again then.
+    pub(crate) fn settle(&self) -> Result<()> {
+        self.check()?;
+        if !self.is_in_place {
+            let files = std::mem::take(&mut *self.files.lock().unwrap_or_else(PoisonError::into_inner));
+            // What unmaps a file does not need the lock.
+            drop(files);
+        }
+        Ok(())
+    }
+
+    /// The same for another buffer that comes of the same.
+    pub(crate) fn again(&self) -> Arc<Backing> {
+        Arc::new(Backing { files: self.files().into(), is_in_place: self.is_in_place })
+    }
+
+    /// What the results depend on of something that is about to read these buffers. Nothing, most times.
+    ///
+    /// # Errors
+    /// `FileChanged` for a buffer in the memory of a file that was changed.
+    pub(crate) fn of(inputs: &[&Buffer]) -> Result<Option<Backing>> {
+        if inputs.iter().all(|input| input.backing().is_none()) {
+            return Ok(None);
+        }
+        Backing::merge(inputs)
+    }
+
+    #[cold]
+    fn merge(inputs: &[&Buffer]) -> Result<Option<Backing>> {
+        let mut files: Vec<(Arc<MappedFile>, bool)> = Vec::new();
+        for backing in inputs.iter().filter_map(|input| input.backing()) {
+            for file in backing.files() {
+                match files.iter_mut().find(|(known, _)| Arc::ptr_eq(known, &file)) {
+                    Some((_, is_in_place)) => *is_in_place |= backing.is_in_place,
+                    None => files.push((file, backing.is_in_place)),
+                }
+            }
+        }
+        files.iter().filter(|(_, is_in_place)| *is_in_place).try_for_each(|(file, _)| file.check())?;
+        let files: Vec<_> = files.into_iter().map(|(file, _)| file).collect();
+        Ok((!files.is_empty()).then(|| Backing::of_files(files)))
+    }
+}

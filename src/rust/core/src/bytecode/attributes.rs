@@ -1,0 +1,216 @@
+//! The attributes and types of a program in bytecode: a table of entries that refer to each other.
+
+use super::kinds::{self, Element, Field};
+use super::reader::Reader;
+use super::{damaged, too_deep, MAX_NESTING};
+use crate::error::Result;
+
+/// The entries: attributes first, then types.
+pub(super) struct Entries<'a> {
+    entries: Vec<Entry<'a>>,
+    attributes: usize,
+}
+
+struct Entry<'a> {
+    dialect: &'a [u8],
+    /// Written in the dialect's own way, and else as text.
+    is_custom: bool,
+    content: Reader<'a>,
+}
+
+impl<'a> Entries<'a> {
+    /// Reads where each entry lies.
+    pub fn read(mut offsets: Reader<'_>, mut contents: Reader<'a>, dialects: &[&'a [u8]]) -> Result<Self> {
+        let attributes = offsets.count()?;
+        let types = offsets.count()?;
+        let mut entries = Vec::new();
+        for end in [attributes, attributes + types] {
+            while entries.len() < end {
+                let dialect = dialects[offsets.index(dialects.len())?];
+                let count = offsets.count()?;
+                // MLIR does not look how many there are.
+                if count > end - entries.len() {
+                    return Err(damaged("it has more attributes or types than it says"));
+                }
+                for _ in 0..count {
+                    let (size, is_custom) = offsets.flagged()?;
+                    let size = contents.bounded(size)?;
+                    entries.push(Entry { dialect, is_custom, content: Reader::new(contents.bytes(size)?) });
+                }
+            }
+        }
+        if !offsets.is_empty() {
+            return Err(damaged("it has more attributes or types than it says"));
+        }
+        Ok(Entries { entries, attributes })
+    }
+
+    /// How many attributes and types there are.
+    pub fn counts(&self) -> (usize, usize) {
+        (self.attributes, self.entries.len() - self.attributes)
+    }
+
+    /// That no entry contains itself or nests too deep, since MLIR reads what one refers to before the entry itself, and that
+    /// constants have as many bytes as their type needs.
+    pub fn check(&self, strings: usize) -> Result<()> {
+        let mut depths = vec![Depth::Unknown; self.entries.len()];
+        for start in 0..self.entries.len() {
+            self.measure(start, strings, &mut depths)?;
+        }
+        self.entries[..self.attributes].iter().try_for_each(|entry| self.check_constant(entry))
+    }
+
+    /// Finds how deep an entry nests, without recursion.
+    fn measure(&self, start: usize, strings: usize, depths: &mut [Depth]) -> Result<()> {
+        let mut open: Vec<(usize, Vec<usize>, usize)> = Vec::new();
+        let mut next = Some(start);
+        loop {
+            if let Some(entry) = next.take() {
+                match depths[entry] {
+                    Depth::Open => return Err(damaged("an attribute or a type contains itself")),
+                    Depth::Known(depth) => Self::note(&mut open, depth),
+                    Depth::Unknown => {
+                        depths[entry] = Depth::Open;
+                        open.push((entry, self.references(entry, strings)?, 0));
+                    }
+                }
+            }
+            let Some((entry, references, deepest)) = open.last_mut() else { return Ok(()) };
+            match references.pop() {
+                Some(reference) => next = Some(reference),
+                None => {
+                    let (entry, depth) = (*entry, *deepest + 1);
+                    if depth > MAX_NESTING {
+                        return Err(too_deep());
+                    }
+                    depths[entry] = Depth::Known(depth);
+                    open.pop();
+                    Self::note(&mut open, depth);
+                }
+            }
+        }
+    }
+
+    fn note(open: &mut [(usize, Vec<usize>, usize)], depth: usize) {
+        if let Some((_, _, deepest)) = open.last_mut() {
+            *deepest = depth.max(*deepest);
+        }
+    }
+
+    /// The entries that one refers to, as far as its dialect's way of writing is known here.
+    fn references(&self, entry: usize, strings: usize) -> Result<Vec<usize>> {
+        let is_attribute = entry < self.attributes;
+        let mut found = Vec::new();
+        let Some((kind, mut reader)) = self.entries[entry].kind()? else { return Ok(found) };
+        for field in kinds::fields(self.entries[entry].dialect, is_attribute, kind) {
+            self.follow(*field, &mut reader, strings, &mut found)?;
+        }
+        Ok(found)
+    }
+
+    fn follow(&self, field: Field, reader: &mut Reader<'_>, strings: usize, found: &mut Vec<usize>) -> Result<()> {
+        let types = self.entries.len() - self.attributes;
+        match field {
+            Field::Attribute => found.push(reader.index(self.attributes)?),
+            Field::Type => found.push(self.attributes + reader.index(types)?),
+            Field::Attributes(each) => {
+                for _ in 0..reader.count()? {
+                    for _ in 0..each {
+                        found.push(reader.index(self.attributes)?);
+                    }
+                }
+            }
+            Field::Types => {
+                for _ in 0..reader.count()? {
+                    found.push(self.attributes + reader.index(types)?);
+                }
+            }
+            Field::String => {
+                reader.index(strings)?;
+            }
+            Field::Numbers => {
+                for _ in 0..reader.count()? {
+                    reader.number()?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Entries<'_> {
+    /// That a constant has the bytes of all of its elements, or of the one that stands for all.
+    fn check_constant(&self, attribute: &Entry<'_>) -> Result<()> {
+        let Some((kind, mut reader)) = attribute.kind()? else { return Ok(()) };
+        if !kinds::is_constant(attribute.dialect, kind) {
+            return Ok(());
+        }
+        let shape = self.type_at(&mut reader)?;
+        let bytes = reader.count()?;
+        let content = reader.bytes(bytes)?;
+        let Some((kind, mut fields)) = shape.kind()? else { return Ok(()) };
+        let Some(has_encoding) = kinds::array(shape.dialect, kind) else {
+            return Err(damaged("a constant is no array"));
+        };
+        if has_encoding {
+            fields.index(self.attributes)?;
+        }
+        let mut elements = Some(1u64);
+        for _ in 0..fields.count()? {
+            // Signed numbers have their sign in the last bit.
+            let (dim, is_negative) = fields.flagged()?;
+            elements = elements.filter(|_| !is_negative).and_then(|elements| elements.checked_mul(dim));
+        }
+        let element = self.type_at(&mut fields)?;
+        if element.kind()?.is_some_and(|(kind, _)| kinds::is_no_number(element.dialect, kind)) {
+            return Err(damaged("a constant is not of numbers"));
+        }
+        let Some(width) = self.width(element)? else { return Ok(()) };
+        let fits = elements.is_some_and(|elements| match width {
+            Element::Bit => {
+                bytes as u64 == elements.div_ceil(8) || bytes as u64 == elements || matches!(content, [0] | [0xff])
+            }
+            Element::Bytes(width) => bytes as u64 == width || Some(bytes as u64) == elements.checked_mul(width),
+        });
+        if fits {
+            Ok(())
+        } else {
+            Err(damaged("a constant is not of the size of its type"))
+        }
+    }
+
+    /// What an element of this type takes in a constant, where that is known here.
+    fn width(&self, element: &Entry<'_>) -> Result<Option<Element>> {
+        let Some((kind, mut fields)) = element.kind()? else { return Ok(None) };
+        if kinds::is_complex(element.dialect, kind) {
+            let part = self.type_at(&mut fields)?;
+            let Some((kind, fields)) = part.kind()? else { return Ok(None) };
+            return Ok(match kinds::element(part.dialect, kind, fields)? {
+                Some(Element::Bytes(width)) => Some(Element::Bytes(2 * width)),
+                _ => None,
+            });
+        }
+        kinds::element(element.dialect, kind, fields)
+    }
+
+    /// The type that comes next.
+    fn type_at(&self, reader: &mut Reader<'_>) -> Result<&Entry<'_>> {
+        Ok(&self.entries[self.attributes + reader.index(self.entries.len() - self.attributes)?])
+    }
+}
+
+impl<'a> Entry<'a> {
+    /// The number of its kind, and what comes after that; none of one in text.
+    fn kind(&self) -> Result<Option<(u64, Reader<'a>)>> {
+        let mut reader = self.content;
+        Ok(if self.is_custom { Some((reader.number()?, reader)) } else { None })
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Depth {
+    Unknown,
+    /// It is being measured.
+    Open,
+    Known(usize),
+}

@@ -1,0 +1,101 @@
+//! C++ exceptions that plugins throw. Rust cannot catch them, so the owner of this crate brings a function that does; without,
+//! they end the process.
+
+use crate::error::{Error, Kind, Result, RESOURCE_EXHAUSTED};
+use pjrt_sys::PJRT_Error;
+use std::ffi::{c_char, c_int, c_void, CStr};
+use std::mem::MaybeUninit;
+use std::sync::OnceLock;
+
+/// A function of a plugin.
+pub type Function = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
+
+/// Calls the function with the argument, and says what it threw, in which case the result means nothing.
+pub type Guard = unsafe extern "C" fn(Function, *mut c_void, *mut Thrown) -> *mut c_void;
+
+/// What a function threw.
+#[repr(C)]
+pub struct Thrown {
+    kind: c_int,
+    what: [c_char; 252],
+}
+
+const NOTHING: c_int = 0;
+const NO_MEMORY: c_int = 1;
+
+static GUARD: OnceLock<Guard> = OnceLock::new();
+
+/// Has every call of a plugin go through `guard` from now on.
+///
+/// # Safety
+/// It does what [`Guard`] says.
+pub unsafe fn set_guard(guard: Guard) {
+    // The first one stays.
+    let _ = GUARD.set(guard);
+}
+
+/// Calls a plugin's function, and turns what it throws into an error.
+///
+/// # Safety
+/// As for the function.
+#[inline]
+pub(crate) unsafe fn guarded<A>(
+    function: unsafe extern "C" fn(*mut A) -> *mut PJRT_Error,
+    argument: *mut A,
+    call_name: &'static str,
+) -> Result<*mut PJRT_Error> {
+    let Some(guard) = GUARD.get() else { return Ok(function(argument)) };
+    let mut thrown = MaybeUninit::<Thrown>::uninit();
+    // SAFETY: only the types that the pointers point to differ.
+    let function = std::mem::transmute::<unsafe extern "C" fn(*mut A) -> *mut PJRT_Error, Function>(function);
+    let returned = guard(function, argument.cast(), thrown.as_mut_ptr());
+    if (*thrown.as_ptr()).kind == NOTHING {
+        Ok(returned.cast())
+    } else {
+        Err(Thrown::error(thrown.as_ptr(), call_name))
+    }
+}
+
+impl Thrown {
+    #[cold]
+    unsafe fn error(thrown: *const Thrown, call_name: &'static str) -> Error {
+        if (*thrown).kind == NO_MEMORY {
+            return Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), "The plugin got no host memory (std::bad_alloc).")
+                .in_call(call_name);
+        }
+        let what = CStr::from_ptr((&raw const (*thrown).what).cast()).to_string_lossy();
+        let what = if what.is_empty() { "of no known kind".into() } else { format!("\"{what}\"") };
+        Error::new(Kind::Internal, format!("The plugin threw a C++ exception, {what}."))
+            .hint("The session goes on. If the plugin acts strangely from now on, restart R.")
+            .in_call(call_name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    unsafe extern "C" fn call(function: Function, argument: *mut c_void, thrown: *mut Thrown) -> *mut c_void {
+        let kind = *argument.cast::<c_int>();
+        (*thrown).kind = kind;
+        let what = &mut (*thrown).what;
+        what[..2].copy_from_slice(&[if kind == 3 { b'!' as c_char } else { 0 }, 0]);
+        function(argument)
+    }
+
+    unsafe extern "C" fn nothing(_: *mut c_int) -> *mut PJRT_Error {
+        std::ptr::null_mut()
+    }
+
+    #[test]
+    fn what_a_guard_catches_is_an_error() {
+        unsafe { set_guard(call) };
+        let outcome = |mut kind: c_int| unsafe { guarded(nothing, &mut kind, "PJRT_Call") };
+        assert!(outcome(0).is_ok_and(|error| error.is_null()));
+        let error = outcome(1).unwrap_err();
+        assert_eq!((error.kind(), error.call_name()), (Kind::Pjrt(RESOURCE_EXHAUSTED), Some("PJRT_Call")));
+        assert!(outcome(2).unwrap_err().message().contains("of no known kind"));
+        let error = outcome(3).unwrap_err();
+        assert_eq!((error.kind(), error.message()), (Kind::Internal, "The plugin threw a C++ exception, \"!\"."));
+    }
+}

@@ -1,0 +1,189 @@
+//! What happens when a program reads memory of a mapped file that the file no longer has, because it has shrunk or its disk
+//! failed. The system sends SIGBUS then, to whichever thread reads. Here it gets zeros to read instead, and the mapping is
+//! marked. Signals that come of anything else go where they went before.
+
+/// Watches the memory of a mapping until it is dropped, which must be before the memory is unmapped.
+#[derive(Debug)]
+pub(super) struct Guard(Watch);
+
+impl Guard {
+    pub(super) fn new(memory: &[u8]) -> Guard {
+        Guard(Watch::new(memory.as_ptr() as usize, memory.len()))
+    }
+
+    /// Whether something was read that the file did not have.
+    pub(super) fn is_damaged(&self) -> bool {
+        self.0.is_damaged()
+    }
+}
+
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+use watched::Watch;
+
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
+use unwatched::Watch;
+
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+mod watched {
+    use libc::{c_int, c_void, sigaction, siginfo_t};
+    use std::mem::{transmute, zeroed};
+    use std::ptr::null_mut;
+    use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+    use std::sync::OnceLock;
+
+    /// Addresses of one mapping. The handler may look at any time, so that regions are never freed, but used again.
+    #[derive(Debug)]
+    struct Region {
+        /// Odd while the others are changed.
+        version: AtomicUsize,
+        start: AtomicUsize,
+        end: AtomicUsize,
+        is_used: AtomicBool,
+        is_damaged: AtomicBool,
+        next: AtomicPtr<Region>,
+    }
+
+    static FIRST: AtomicPtr<Region> = AtomicPtr::new(null_mut());
+    static PREVIOUS: OnceLock<sigaction> = OnceLock::new();
+    static PAGE: AtomicUsize = AtomicUsize::new(4096);
+
+    /// The region of a mapping.
+    #[derive(Debug)]
+    pub(super) struct Watch(&'static Region);
+
+    impl Watch {
+        pub(super) fn new(start: usize, len: usize) -> Watch {
+            install();
+            let region = regions().find(|region| region.claim()).unwrap_or_else(add);
+            region.is_damaged.store(false, Ordering::Relaxed);
+            region.set(start, start + len.next_multiple_of(PAGE.load(Ordering::Relaxed)));
+            Watch(region)
+        }
+
+        pub(super) fn is_damaged(&self) -> bool {
+            self.0.is_damaged.load(Ordering::Acquire)
+        }
+    }
+
+    impl Drop for Watch {
+        fn drop(&mut self) {
+            self.0.set(0, 0);
+            self.0.is_used.store(false, Ordering::Release);
+        }
+    }
+
+    impl Region {
+        fn claim(&self) -> bool {
+            !self.is_used.swap(true, Ordering::AcqRel)
+        }
+
+        fn set(&self, start: usize, end: usize) {
+            self.version.fetch_add(1, Ordering::SeqCst);
+            self.start.store(start, Ordering::SeqCst);
+            self.end.store(end, Ordering::SeqCst);
+            self.version.fetch_add(1, Ordering::SeqCst);
+        }
+
+        /// Where the region ends, if it holds this address.
+        fn end_after(&self, address: usize) -> Option<usize> {
+            let version = self.version.load(Ordering::SeqCst);
+            let (start, end) = (self.start.load(Ordering::SeqCst), self.end.load(Ordering::SeqCst));
+            let is_stable = version % 2 == 0 && version == self.version.load(Ordering::SeqCst);
+            // One that is just changed belongs to nobody who could read there.
+            (is_stable && (start..end).contains(&address)).then_some(end)
+        }
+    }
+
+    fn regions() -> impl Iterator<Item = &'static Region> {
+        let at = |region: *mut Region| {
+            // SAFETY: regions are never freed.
+            unsafe { region.as_ref() }
+        };
+        std::iter::successors(at(FIRST.load(Ordering::Acquire)), move |region| at(region.next.load(Ordering::Acquire)))
+    }
+
+    /// One more region, in use.
+    fn add() -> &'static Region {
+        let region = Box::leak(Box::new(Region {
+            version: AtomicUsize::new(0),
+            start: AtomicUsize::new(0),
+            end: AtomicUsize::new(0),
+            is_used: AtomicBool::new(true),
+            is_damaged: AtomicBool::new(false),
+            next: AtomicPtr::new(FIRST.load(Ordering::Acquire)),
+        }));
+        let add = |first| {
+            region.next.store(first, Ordering::Release);
+            Some(&raw const *region as *mut Region)
+        };
+        // The closure always gives a value.
+        let _ = FIRST.fetch_update(Ordering::AcqRel, Ordering::Acquire, add);
+        region
+    }
+
+    /// Sets the handler, once.
+    fn install() {
+        PREVIOUS.get_or_init(|| {
+            // SAFETY: the handler keeps to what a handler may do, and passes on what is not for it.
+            unsafe {
+                PAGE.store(libc::sysconf(libc::_SC_PAGESIZE).max(4096) as usize, Ordering::Relaxed);
+                let mut ours: sigaction = zeroed();
+                ours.sa_sigaction = on_bus_error as *const () as usize;
+                ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+                let mut previous: sigaction = zeroed();
+                sigaction(libc::SIGBUS, &ours, &mut previous);
+                previous
+            }
+        });
+    }
+
+    unsafe extern "C" fn on_bus_error(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
+        // A signal that a process sent has no address.
+        if (*info).si_code > 0 && replace((*info).si_addr() as usize) {
+            return;
+        }
+        pass_on(signal, info, context);
+    }
+
+    /// Puts zeros from the page of this address up to the end of its mapping: a file that has shrunk has nothing there.
+    unsafe fn replace(address: usize) -> bool {
+        let holds = |region: &'static Region| region.end_after(address).map(|end| (region, end));
+        let Some((region, end)) = regions().find_map(holds) else { return false };
+        region.is_damaged.store(true, Ordering::Release);
+        let page = address & !(PAGE.load(Ordering::Relaxed) - 1);
+        let flags = libc::MAP_FIXED | libc::MAP_PRIVATE | libc::MAP_ANON;
+        libc::mmap(page as *mut c_void, end - page, libc::PROT_READ, flags, -1, 0) != libc::MAP_FAILED
+    }
+
+    unsafe fn pass_on(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
+        let (action, flags) = PREVIOUS.get().map_or((libc::SIG_DFL, 0), |old| (old.sa_sigaction, old.sa_flags));
+        if action == libc::SIG_IGN && (*info).si_code <= 0 {
+            return;
+        }
+        if action == libc::SIG_DFL || action == libc::SIG_IGN {
+            libc::signal(signal, libc::SIG_DFL);
+            libc::raise(signal);
+        } else if flags & libc::SA_SIGINFO != 0 {
+            transmute::<usize, extern "C" fn(c_int, *mut siginfo_t, *mut c_void)>(action)(signal, info, context);
+        } else {
+            transmute::<usize, extern "C" fn(c_int)>(action)(signal);
+        }
+    }
+}
+
+/// Where files that are mapped cannot shrink, or nobody tells.
+#[cfg(not(any(target_os = "linux", target_os = "macos")))]
+mod unwatched {
+    #[derive(Debug)]
+    pub(super) struct Watch;
+
+    impl Watch {
+        pub(super) fn new(_: usize, _: usize) -> Watch {
+            Watch
+        }
+
+        pub(super) fn is_damaged(&self) -> bool {
+            false
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! The header of a file: its tensors and its metadata, in the order in which they stand there.
+
+use super::Metadata;
+use crate::buffer::Spec;
+use crate::dtype::DType;
+use crate::error::{Error, Kind, Result};
+use crate::mapping::MappedFile;
+use ::safetensors::tensor::{Metadata as Validated, TensorInfo};
+use ::safetensors::{Dtype, SafeTensorError};
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use std::collections::HashSet;
+use std::fmt;
+use std::path::Path;
+
+/// Bytes of the header's length, which comes first.
+const LENGTH: u64 = 8;
+
+/// Bytes of the longest header that the format's own library reads.
+const LONGEST: u64 = 100_000_000;
+
+/// The name that stands for the metadata.
+pub(super) const METADATA: &str = "__metadata__";
+
+/// What a header says of one tensor.
+#[derive(Debug, Clone)]
+pub struct Tensor {
+    pub name: String,
+    pub(super) dtype: Dtype,
+    pub dims: Box<[i64]>,
+    /// Position of its first byte in the file.
+    pub start: u64,
+    /// Bytes in the file, where several elements narrower than a byte share one.
+    pub bytes: usize,
+}
+
+impl Tensor {
+    /// Its dtype, if it is one of PJRT's.
+    pub fn dtype(&self) -> Option<DType> {
+        DType::from_safetensors(&self.dtype.to_string())
+    }
+
+    /// The dtype's name: the one of this crate, or the format's own where it is not one of PJRT's.
+    pub fn dtype_name(&self) -> String {
+        self.dtype().map_or_else(|| self.dtype.to_string(), |dtype| dtype.name().into())
+    }
+
+    /// Its dtype and shape as those of a buffer.
+    ///
+    /// # Errors
+    /// `UnsupportedDtype` for one that is not PJRT's; `InvalidInput` for a shape that no buffer can have.
+    pub fn spec(&self) -> Result<Spec> {
+        match self.dtype() {
+            Some(dtype) => Spec::new(dtype, &self.dims).map_err(|error| self.about(error)),
+            None => fail!(UnsupportedDtype, "Tensor \"{}\" is of type {}, which PJRT lacks.", self.name, self.dtype),
+        }
+    }
+
+    /// The error with the tensor's name.
+    pub(super) fn about(&self, error: Error) -> Error {
+        error.within(&format!("Tensor \"{}\"", self.name))
+    }
+}
+
+/// What the header of a file says.
+#[derive(Debug, Default)]
+pub struct Header {
+    pub metadata: Option<Metadata>,
+    pub tensors: Vec<Tensor>,
+}
+
+impl Header {
+    /// Reads the header of a file, and nothing else of it.
+    ///
+    /// # Errors
+    /// `SafetensorsInvalid` for what is no header, or does not fit the file; `Io`.
+    pub fn read(file: &MappedFile) -> Result<Header> {
+        let mut length = [0; LENGTH as usize];
+        if file.len() < LENGTH {
+            return Err(invalid(file.path(), &format!("it has {} byte(s), too few for a header", file.len())));
+        }
+        file.read(0, &mut length)?;
+        let length = u64::from_le_bytes(length);
+        if length > LONGEST || length > file.len() - LENGTH {
+            let limit = LONGEST.min(file.len() - LENGTH);
+            let message = format!("its header claims {length} bytes, where at most {limit} are possible");
+            return Err(invalid(file.path(), &message));
+        }
+        // Not longer than the file.
+        let mut text = vec![0; length as usize];
+        file.read(LENGTH, &mut text)?;
+        Header::parse(&text, file.len() - LENGTH - length).map_err(|what| invalid(file.path(), &what))
+    }
+
+    /// A header from its text, for a file with this many bytes of data behind it; otherwise what is wrong.
+    pub(super) fn parse(text: &[u8], data: u64) -> std::result::Result<Header, String> {
+        let Entries { metadata, tensors } = serde_json::from_slice(text).map_err(|error| {
+            let what = if error.is_data() { "its header is wrong" } else { "its header is no JSON" };
+            format!("{what}: {}", shortened(&error.to_string()))
+        })?;
+        check(&tensors, data)?;
+        let first = LENGTH + text.len() as u64;
+        let tensor = |(name, info): (String, TensorInfo)| {
+            let dim = |&dim: &usize| i64::try_from(dim);
+            let Ok(dims) = info.shape.iter().map(dim).collect() else {
+                return Err(format!("tensor \"{}\" has a shape that no array can have", shortened(&name)));
+            };
+            let (start, end) = info.data_offsets;
+            Ok(Tensor { name, dtype: info.dtype, dims, start: first + start as u64, bytes: end - start })
+        };
+        Ok(Header { metadata, tensors: tensors.into_iter().map(tensor).collect::<std::result::Result<_, _>>()? })
+    }
+}
+
+/// An error unless the tensors lie one after the other, as long as their types and shapes say, and fill the file.
+fn check(tensors: &[(String, TensorInfo)], data: u64) -> std::result::Result<(), String> {
+    let mut sorted = tensors.to_vec();
+    sorted.sort_by_key(|(_, info)| info.data_offsets);
+    if let Some((name, info)) = sorted.iter().find(|(_, info)| info.data_offsets.0 > info.data_offsets.1) {
+        let (start, end) = info.data_offsets;
+        return Err(format!("tensor \"{}\" ends at {end}, before its start at {start}", shortened(name)));
+    }
+    let checked = Validated::new(None, sorted).map_err(|error| explained(&error, tensors))?;
+    let end = checked.data_len() as u64;
+    if end > data {
+        return Err(format!("its header tells of {end} bytes of data, but it has {data}: it is cut short"));
+    }
+    if end < data {
+        return Err(format!("its header tells of {end} bytes of data, but it has {data}"));
+    }
+    Ok(())
+}
+
+/// What is wrong with the tensors, and with which.
+#[cold]
+fn explained(error: &SafeTensorError, tensors: &[(String, TensorInfo)]) -> String {
+    if let SafeTensorError::InvalidOffset(name) = error {
+        let name = shortened(name);
+        return format!("tensor \"{name}\" does not begin where the one before it ends: they overlap or leave a hole");
+    }
+    let alone = |(name, info): &(String, TensorInfo)| {
+        let (start, end) = info.data_offsets;
+        let moved = TensorInfo { data_offsets: (0, end.checked_sub(start)?), ..info.clone() };
+        Validated::new(None, vec![(String::new(), moved)]).err().map(|error| (name.clone(), info.clone(), error))
+    };
+    let Some((name, info, error)) = tensors.iter().find_map(alone) else { return error.to_string() };
+    let what = match error {
+        SafeTensorError::ValidationOverflow => "is larger than any memory".to_string(),
+        SafeTensorError::MisalignedSlice => "has a number of elements that fill no whole bytes".into(),
+        _ => format!("has {} bytes, which does not fit its type and shape", info.data_offsets.1 - info.data_offsets.0),
+    };
+    let shape = shortened(&format!("{:?}", info.shape));
+    format!("tensor \"{}\" of type {} and shape {shape} {what}", shortened(&name), info.dtype)
+}
+
+#[cold]
+pub(super) fn invalid(path: &Path, what: &str) -> Error {
+    Error::new(Kind::SafetensorsInvalid, format!("'{}' is no valid safetensors file: {what}.", path.display()))
+}
+
+/// A text that a file holds, not at any length.
+pub(super) fn shortened(text: &str) -> String {
+    const ENOUGH: usize = 200;
+    match text.char_indices().nth(ENOUGH) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.into(),
+    }
+}
+
+/// What stands in the text of a header.
+#[derive(Default)]
+struct Entries {
+    metadata: Option<Metadata>,
+    tensors: Vec<(String, TensorInfo)>,
+}
+
+impl<'de> Deserialize<'de> for Entries {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        struct InOrder;
+        impl<'de> Visitor<'de> for InOrder {
+            type Value = Entries;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object with the tensors")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Entries, A::Error> {
+                let mut entries = Entries::default();
+                let mut seen = HashSet::new();
+                while let Some(name) = map.next_key::<String>()? {
+                    if !seen.insert(name.clone()) {
+                        return Err(A::Error::custom(format!("there are two tensors \"{}\"", shortened(&name))));
+                    }
+                    check_text::<A::Error>(&name)?;
+                    if name == METADATA {
+                        entries.metadata = map.next_value::<Option<Unique<Text>>>()?.map(Unique::into_texts);
+                    } else {
+                        entries.tensors.push((name, map.next_value()?));
+                    }
+                }
+                Ok(entries)
+            }
+        }
+        deserializer.deserialize_map(InOrder)
+    }
+}
+
+/// An error for text with a NUL character, which ends it elsewhere: two names could be taken for one.
+fn check_text<E: serde::de::Error>(text: &str) -> std::result::Result<(), E> {
+    if text.contains('\0') {
+        return Err(E::custom(format!("there is a NUL character in \"{}\"", shortened(text))));
+    }
+    Ok(())
+}
+
+/// A string without NUL characters.
+pub(super) struct Text(pub(super) String);
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        check_text::<D::Error>(&text)?;
+        Ok(Text(text))
+    }
+}
+
+/// An object's members in their order, no name twice.
+pub(super) struct Unique<T>(pub(super) Vec<(String, T)>);
+
+impl Unique<Text> {
+    pub(super) fn into_texts(self) -> Metadata {
+        self.0.into_iter().map(|(name, Text(text))| (name, text)).collect()
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Unique<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        struct InOrder<T>(std::marker::PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for InOrder<T> {
+            type Value = Unique<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Unique<T>, A::Error> {
+                let mut members = Vec::new();
+                let mut seen = HashSet::new();
+                while let Some(name) = map.next_key::<String>()? {
+                    if !seen.insert(name.clone()) {
+                        return Err(A::Error::custom(format!("there are two entries \"{}\"", shortened(&name))));
+                    }
+                    check_text::<A::Error>(&name)?;
+                    members.push((name, map.next_value()?));
+                }
+                Ok(Unique(members))
+            }
+        }
+        deserializer.deserialize_map(InOrder(std::marker::PhantomData))
+    }
+}
+
+/// A header to be written.
+pub(super) struct NewHeader<'a> {
+    pub(super) metadata: &'a [(String, String)],
+    pub(super) tensors: Vec<(&'a str, TensorInfo)>,
+}
+
+impl NewHeader<'_> {
+    /// The bytes that the file begins with, blanks included so that the data begin at a multiple of `alignment`.
+    ///
+    /// # Errors
+    /// `InvalidInput` when there is more of it than the format allows.
+    pub(super) fn bytes(&self, alignment: usize) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; LENGTH as usize];
+        serde_json::to_writer(&mut bytes, self)
+            .map_err(|error| Error::new(Kind::Internal, format!("The header cannot be written: {error}.")))?;
+        bytes.resize(bytes.len().next_multiple_of(alignment), b' ');
+        let length = bytes.len() as u64 - LENGTH;
+        if length > LONGEST {
+            fail!(InvalidInput, "Names and metadata take {length} bytes, but the format allows {LONGEST}.");
+        }
+        bytes[..LENGTH as usize].copy_from_slice(&length.to_le_bytes());
+        Ok(bytes)
+    }
+}
+
+impl Serialize for NewHeader<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        if !self.metadata.is_empty() {
+            map.serialize_entry(METADATA, &Texts(self.metadata))?;
+        }
+        for (name, info) in &self.tensors {
+            map.serialize_entry(name, info)?;
+        }
+        map.end()
+    }
+}
+
+/// Texts as an object, in their order.
+pub(super) struct Texts<'a>(pub(super) &'a [(String, String)]);
+
+impl Serialize for Texts<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, text)| (name, text)))
+    }
+}

@@ -1,0 +1,194 @@
+//! The index of a model that is divided into several files: a file of JSON that says which tensor is in which.
+
+use super::header::{invalid, shortened, Text, Unique};
+use super::Metadata;
+use crate::error::{Error, Kind, Result};
+use crate::mapping::MappedFile;
+use serde::de::{Deserialize, Deserializer};
+use serde::ser::{SerializeMap, Serializer};
+use std::collections::HashMap;
+use std::path::{Component, Path, PathBuf};
+
+/// What the name of an index has more than that of a file.
+pub(super) const INDEX: &str = ".index.json";
+
+/// What names of files end in.
+pub(super) const FILE: &str = ".safetensors";
+
+/// Bytes of the longest index.
+const LONGEST: u64 = 100_000_000;
+
+/// The entry of an index's metadata that says how many bytes all tensors have.
+pub(super) const TOTAL_SIZE: &str = "total_size";
+
+/// What an index says.
+#[derive(Debug)]
+pub(super) struct Index {
+    /// Without the total size.
+    pub(super) metadata: Option<Metadata>,
+    /// Names of files, relative to the index, in the order in which they come.
+    pub(super) files: Vec<String>,
+    /// Tensors and the positions of their files.
+    pub(super) tensors: Vec<(String, usize)>,
+}
+
+#[derive(serde::Deserialize)]
+struct Entries {
+    metadata: Option<Unique<Value>>,
+    weight_map: Unique<Text>,
+}
+
+/// Any value, as text: a string itself, anything else as it stands there.
+struct Value(String);
+
+impl<'de> Deserialize<'de> for Value {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        Ok(Value(match serde_json::Value::deserialize(deserializer)? {
+            serde_json::Value::String(text) => text.replace('\0', "\u{fffd}"),
+            other => other.to_string(),
+        }))
+    }
+}
+
+impl Index {
+    /// Reads an index.
+    ///
+    /// # Errors
+    /// `SafetensorsInvalid`, `Io`.
+    pub(super) fn read(path: &Path) -> Result<Index> {
+        let file = MappedFile::open(path)?;
+        if file.len() > LONGEST {
+            return Err(invalid(path, &format!("an index of {} bytes is too long", file.len())));
+        }
+        let mut text = vec![0; file.len() as usize];
+        file.read(0, &mut text)?;
+        Index::parse(&text).map_err(|what| invalid(path, &what))
+    }
+
+    /// An index from its text; otherwise what is wrong.
+    pub(super) fn parse(text: &[u8]) -> std::result::Result<Index, String> {
+        let Entries { metadata, weight_map } = serde_json::from_slice(text)
+            .map_err(|error| format!("the index is wrong: {}", shortened(&error.to_string())))?;
+        let mut index = Index { metadata: None, files: Vec::new(), tensors: Vec::new() };
+        let mut known = HashMap::new();
+        for (tensor, Text(file)) in weight_map.0 {
+            check_name(&file)?;
+            let place = *known.entry(file.clone()).or_insert_with(|| {
+                index.files.push(file);
+                index.files.len() - 1
+            });
+            index.tensors.push((tensor, place));
+        }
+        let texts = metadata.map(|all| all.0.into_iter().map(|(name, Value(text))| (name, text)));
+        index.metadata = texts.map(|all| all.filter(|(name, _)| name != TOTAL_SIZE).collect::<Metadata>());
+        index.metadata.take_if(|all| all.is_empty());
+        Ok(index)
+    }
+}
+
+/// An error for a file that is not in the index's folder or below.
+fn check_name(name: &str) -> std::result::Result<(), String> {
+    let stays = Path::new(name).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+    if name.is_empty() || !stays {
+        return Err(format!("the index names the file '{}', which is not in its folder", shortened(name)));
+    }
+    Ok(())
+}
+
+/// The text of an index.
+pub(super) fn written(metadata: &[(String, String)], total: u64, tensors: &[(&str, &str)]) -> Result<Vec<u8>> {
+    struct Metadata<'a>(&'a [(String, String)], u64);
+    impl serde::Serialize for Metadata<'_> {
+        fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+            let mut map = serializer.serialize_map(None)?;
+            map.serialize_entry(TOTAL_SIZE, &self.1)?;
+            self.0.iter().try_for_each(|(name, text)| map.serialize_entry(name, text))?;
+            map.end()
+        }
+    }
+    struct Members<'a>(Metadata<'a>, &'a [(&'a str, &'a str)]);
+    impl serde::Serialize for Members<'_> {
+        fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+            let mut map = serializer.serialize_map(None)?;
+            map.serialize_entry("metadata", &self.0)?;
+            map.serialize_entry("weight_map", &WeightMap(self.1))?;
+            map.end()
+        }
+    }
+    struct WeightMap<'a>(&'a [(&'a str, &'a str)]);
+    impl serde::Serialize for WeightMap<'_> {
+        fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+            serializer.collect_map(self.0.iter().copied())
+        }
+    }
+    let mut text = serde_json::to_vec_pretty(&Members(Metadata(metadata, total), tensors))
+        .map_err(|error| Error::new(Kind::Internal, format!("The index cannot be written: {error}.")))?;
+    text.push(b'\n');
+    Ok(text)
+}
+
+/// The file to load from where `path` says: a file, an index, or a folder with one of them.
+///
+/// # Errors
+/// `Io` where there is none, or several.
+pub(super) fn locate(path: &Path) -> Result<PathBuf> {
+    if path.is_dir() {
+        return in_folder(path);
+    }
+    let index = with_suffix(path, INDEX);
+    if !path.exists() && index.exists() {
+        return Ok(index);
+    }
+    Ok(path.into())
+}
+
+fn in_folder(folder: &Path) -> Result<PathBuf> {
+    for usual in ["model.safetensors", "model.safetensors.index.json"] {
+        let path = folder.join(usual);
+        if path.exists() {
+            return Ok(path);
+        }
+    }
+    let entries = folder.read_dir().map_err(|error| Error::new(Kind::Io, error.to_string()).about(folder))?;
+    let mut names: Vec<String> =
+        entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    let is_model = |name: &&String| is_index(name) || (name.ends_with(FILE) && shard_stem(name).is_none());
+    let is_file = |name: &&String| name.ends_with(FILE);
+    let models: Vec<_> = names.iter().filter(is_model).collect();
+    let files: Vec<_> = names.iter().filter(is_file).collect();
+    match (&models[..], &files[..]) {
+        ([only], _) | ([], [only]) => Ok(folder.join(only)),
+        ([], _) => Err(no_model(folder, "has no safetensors file", &names)),
+        _ => Err(no_model(folder, "has several safetensors files; name one", &names)),
+    }
+}
+
+#[cold]
+fn no_model(folder: &Path, what: &str, names: &[String]) -> Error {
+    const ENOUGH: usize = 10;
+    let more = if names.len() > ENOUGH { format!(", ... ({} in all)", names.len()) } else { String::new() };
+    let there = names.iter().take(ENOUGH).map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ");
+    let there = if names.is_empty() { "It is empty.".into() } else { format!("There is: {there}{more}.") };
+    Error::new(Kind::Io, format!("The folder '{}' {what}.", folder.display())).hint(there)
+}
+
+/// Whether this is the name of an index.
+pub(super) fn is_index(name: &str) -> bool {
+    name.ends_with(".json")
+}
+
+/// What a shard's name begins with, as in `<stem>-00001-of-00002.safetensors`.
+pub(super) fn shard_stem(name: &str) -> Option<&str> {
+    let is_number = |text: &str| text.len() >= 5 && text.bytes().all(|b| b.is_ascii_digit());
+    let (rest, count) = name.strip_suffix(FILE)?.rsplit_once("-of-")?;
+    let (stem, number) = rest.rsplit_once('-')?;
+    (is_number(count) && is_number(number)).then_some(stem)
+}
+
+/// The path with more at its end.
+pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}

@@ -1,0 +1,141 @@
+//! A model: the tensors of one file, or of several that an index holds together.
+
+use super::header::{invalid, Header, Tensor};
+use super::index::{is_index, locate, Index};
+use super::Metadata;
+use crate::error::Result;
+use crate::mapping::MappedFile;
+use std::cell::OnceCell;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The tensors of a file or of the files of an index. Headers are read when something is asked that they say.
+#[derive(Debug)]
+pub struct Model {
+    path: PathBuf,
+    is_index: bool,
+    metadata: Option<Metadata>,
+    /// Names of tensors and the positions of their files.
+    tensors: Vec<(String, usize)>,
+    files: Vec<ModelFile>,
+}
+
+#[derive(Debug)]
+struct ModelFile {
+    path: PathBuf,
+    /// As the index has it.
+    name: String,
+    opened: OnceCell<Opened>,
+}
+
+/// A file and its header.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub(super) file: Arc<MappedFile>,
+    tensors: Vec<Tensor>,
+    positions: HashMap<String, usize>,
+}
+
+impl Opened {
+    fn new(path: &Path) -> Result<(Opened, Option<Metadata>)> {
+        let file = MappedFile::open(path)?;
+        let Header { metadata, tensors } = Header::read(&file)?;
+        let positions = tensors.iter().enumerate().map(|(i, tensor)| (tensor.name.clone(), i)).collect();
+        Ok((Opened { file, tensors, positions }, metadata))
+    }
+}
+
+impl Model {
+    /// Opens a file, an index, or what a folder has of them.
+    ///
+    /// # Errors
+    /// `SafetensorsInvalid`, `Io`.
+    pub fn open(path: &Path) -> Result<Model> {
+        let path = locate(path)?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if is_index(&name) {
+            let index = Index::read(&path)?;
+            let folder = path.parent().unwrap_or(Path::new(""));
+            let file = |name: String| ModelFile { path: folder.join(&name), name, opened: OnceCell::new() };
+            let files = index.files.into_iter().map(file).collect();
+            return Ok(Model { path, is_index: true, metadata: index.metadata, tensors: index.tensors, files });
+        }
+        let (opened, metadata) = Opened::new(&path)?;
+        let tensors = opened.tensors.iter().map(|tensor| (tensor.name.clone(), 0)).collect();
+        let files = vec![ModelFile { path: path.clone(), name, opened: opened.into() }];
+        Ok(Model { path, is_index: false, metadata, tensors, files })
+    }
+
+    /// The file that was opened.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether it is an index.
+    pub fn is_index(&self) -> bool {
+        self.is_index
+    }
+
+    pub fn metadata(&self) -> Option<&Metadata> {
+        self.metadata.as_ref()
+    }
+
+    /// How many tensors there are.
+    pub fn len(&self) -> usize {
+        self.tensors.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.tensors.is_empty()
+    }
+
+    /// How many files there are.
+    pub fn files(&self) -> usize {
+        self.files.len()
+    }
+
+    /// The names of the tensors.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.tensors.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// The name of a tensor's file, as the index has it.
+    pub fn file_name(&self, tensor: usize) -> &str {
+        &self.files[self.tensors[tensor].1].name
+    }
+
+    /// What the header says of a tensor.
+    ///
+    /// # Errors
+    /// `SafetensorsInvalid`, also when the index is wrong about it; `Io`.
+    pub fn tensor(&self, tensor: usize) -> Result<&Tensor> {
+        Ok(self.find(tensor)?.1)
+    }
+
+    /// A tensor and its file.
+    pub(super) fn find(&self, tensor: usize) -> Result<(&Opened, &Tensor)> {
+        let (name, file) = &self.tensors[tensor];
+        let opened = self.files[*file].open()?;
+        // A header names the tensors of its file in the very order of the model, unless that has several.
+        let position = if self.is_index { opened.positions.get(name).copied() } else { Some(tensor) };
+        let found = position.and_then(|position| opened.tensors.get(position));
+        match found {
+            Some(found) => Ok((opened, found)),
+            None => {
+                let file = &self.files[*file].name;
+                Err(invalid(&self.path, &format!("it says that tensor \"{name}\" is in '{file}', where there is none")))
+            }
+        }
+    }
+}
+
+impl ModelFile {
+    fn open(&self) -> Result<&Opened> {
+        if let Some(opened) = self.opened.get() {
+            return Ok(opened);
+        }
+        let (opened, _) = Opened::new(&self.path)?;
+        Ok(self.opened.get_or_init(|| opened))
+    }
+}

@@ -1,0 +1,396 @@
+//! Tensors on their way from a device to files: written under other names, which are changed when all is there.
+
+use super::header::{NewHeader, METADATA};
+use super::index::{self, shard_stem, with_suffix, Index, FILE, INDEX, TOTAL_SIZE};
+use super::packed::pack;
+use super::Progress;
+use crate::buffer::{Buffer, Spec};
+use crate::convert;
+use crate::error::{Error, Kind, Result};
+use crate::host::HostMemory;
+use crate::layout;
+use crate::pieces::Lookout;
+use crate::pool::ALIGNMENT;
+use crate::private::temporary;
+use crate::process;
+use crate::read::{HostView, Transfer};
+use crate::reorder::Plan;
+use ::safetensors::tensor::TensorInfo;
+use ::safetensors::Dtype;
+use serde::de::value::{Error as NoSuchName, StrDeserializer};
+use serde::de::{Deserialize, IntoDeserializer};
+use std::cmp::Reverse;
+use std::collections::HashSet;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// Bytes that are written at once.
+const PIECE: usize = 4 << 20;
+
+/// Where and how tensors are saved.
+#[derive(Debug)]
+pub struct Saving<'a> {
+    /// The file; its name's beginning for several.
+    pub path: &'a Path,
+    pub metadata: &'a [(String, String)],
+    /// Bytes of tensors that one file holds at most, unless a single tensor has more.
+    pub max_shard_size: Option<u64>,
+}
+
+/// Saves tensors by name, and returns the path to load them from: the file, or the index of several. Files of these names
+/// are replaced as a whole or, when something goes wrong, not at all.
+///
+/// # Errors
+/// `InvalidInput` for names that the format does not allow, `UnsupportedDtype`, `Io`, `Interrupted`; and what is wrong with a
+/// buffer.
+pub fn save(tensors: &[(String, Buffer)], how: &Saving, progress: &mut Progress) -> Result<PathBuf> {
+    let path = file_path(how.path);
+    check_target(&path)?;
+    check_names(tensors)?;
+    let items = tensors.iter().map(|(name, buffer)| Item::new(name, buffer)).collect::<Result<Vec<_>>>()?;
+    items.iter().try_for_each(Item::wait)?;
+    let shards = divide(&items, how.max_shard_size);
+    let earlier = earlier_files(&path);
+    let mut writer = Writer { progress, done: 0, lookout: Lookout::new() };
+    let mut drafts = Drafts(Vec::new());
+    let main = if let [only] = shards[..] {
+        drafts.add(&path, |file| writer.write(file, only, how.metadata))?;
+        path
+    } else {
+        write_shards(&path, &shards, how.metadata, &mut writer, &mut drafts)?
+    };
+    (writer.progress)(writer.done);
+    let written = drafts.publish()?;
+    remove(earlier.iter().filter(|path| !written.contains(path)))?;
+    Ok(main)
+}
+
+/// Writes several files and their index, and returns the path of that.
+fn write_shards(
+    path: &Path,
+    shards: &[&[Item]],
+    metadata: &[(String, String)],
+    writer: &mut Writer,
+    drafts: &mut Drafts,
+) -> Result<PathBuf> {
+    if metadata.iter().any(|(name, _)| name == TOTAL_SIZE) {
+        fail!(InvalidInput, "Metadata of several files cannot have an entry \"{TOTAL_SIZE}\": their index has one.");
+    }
+    let (stem, count) = (stem(path), shards.len());
+    let names: Vec<_> = (1..=count).map(|number| format!("{stem}-{number:05}-of-{count:05}{FILE}")).collect();
+    let mut places = Vec::new();
+    for (&shard, name) in shards.iter().zip(&names) {
+        drafts.add(&path.with_file_name(name), |file| writer.write(file, shard, metadata))?;
+        places.extend(shard.iter().map(|item| (item.name, name.as_str())));
+    }
+    let total = shards.iter().flat_map(|shard| shard.iter()).map(|item| item.bytes as u64).sum();
+    let text = index::written(metadata, total, &places)?;
+    let index = with_suffix(path, INDEX);
+    drafts.add(&index, |file| Ok(file.write_all(&text)?))?;
+    Ok(index)
+}
+
+/// A tensor that is saved.
+struct Item<'a> {
+    name: &'a str,
+    buffer: &'a Buffer,
+    dtype: Dtype,
+    /// In the file, where several elements narrower than a byte share one.
+    bytes: usize,
+}
+
+impl<'a> Item<'a> {
+    fn new(name: &'a str, buffer: &'a Buffer) -> Result<Self> {
+        let spec = buffer.spec();
+        let known: Option<StrDeserializer<NoSuchName>> =
+            spec.dtype.info().safetensors.map(|name| name.into_deserializer());
+        let Some(dtype) = known.and_then(|name| Dtype::deserialize(name).ok()) else {
+            fail!(UnsupportedDtype, "Tensor \"{name}\": the safetensors format has no type for {}.", spec.dtype)
+        };
+        let bits = spec.len() * spec.dtype.info().bits as usize;
+        if bits % 8 != 0 {
+            fail!(InvalidInput, "Tensor \"{name}\": the safetensors format takes an even number of {}.", spec.dtype);
+        }
+        Ok(Item { name, buffer, dtype, bytes: bits / 8 })
+    }
+
+    /// Waits for the content.
+    fn wait(&self) -> Result<()> {
+        self.buffer.wait().map_err(|error| self.about(error))
+    }
+
+    fn about(&self, error: Error) -> Error {
+        error.within(&format!("Tensor \"{}\"", self.name))
+    }
+
+    fn info(&self, start: usize) -> TensorInfo {
+        let shape = self.buffer.dims().iter().map(|&dim| dim as usize).collect();
+        TensorInfo { dtype: self.dtype, shape, data_offsets: (start, start + self.bytes) }
+    }
+
+    /// Starts to fetch the content, where that is not there already.
+    fn fetch(&self) -> Result<Fetched> {
+        let fetched = if self.buffer.client().shares_host_memory() && !self.buffer.dtype().is_packed() {
+            self.buffer.read().map(Fetched::Here)
+        } else {
+            self.buffer.start_read().map(Fetched::Coming)
+        };
+        fetched.map_err(|error| self.about(error))
+    }
+}
+
+/// The content of a tensor, or the promise of it.
+enum Fetched {
+    Here(HostView),
+    Coming(Transfer),
+}
+
+impl Fetched {
+    fn wait(self) -> Result<HostView> {
+        match self {
+            Fetched::Here(view) => Ok(view),
+            Fetched::Coming(transfer) => transfer.wait(),
+        }
+    }
+}
+
+/// Divides the tensors, in their order, into parts of at most so many bytes.
+fn divide<'a, 'b>(items: &'b [Item<'a>], most: Option<u64>) -> Vec<&'b [Item<'a>]> {
+    let most = most.unwrap_or(u64::MAX);
+    let mut shards = Vec::new();
+    let (mut first, mut bytes) = (0, 0u64);
+    for (i, item) in items.iter().enumerate() {
+        if i > first && bytes + item.bytes as u64 > most {
+            shards.push(&items[first..i]);
+            (first, bytes) = (i, 0);
+        }
+        bytes += item.bytes as u64;
+    }
+    shards.push(&items[first..]);
+    shards
+}
+
+/// Writes files, and tells how far it is.
+struct Writer<'a, 'b> {
+    progress: &'a mut Progress<'b>,
+    done: u64,
+    lookout: Lookout,
+}
+
+impl Writer<'_, '_> {
+    /// Writes a whole file. The data begin at a multiple of what devices ask of memory that they use in place, and so does
+    /// every tensor with a multiple of as many bytes, since these come first. The others are in order of their elements'
+    /// width, so that each begins at a multiple of that.
+    fn write(&mut self, file: &mut File, items: &[Item], metadata: &[(String, String)]) -> Failing<()> {
+        let mut order: Vec<usize> = (0..items.len()).collect();
+        let width = |item: &Item| Reverse(item.buffer.dtype().info().bits);
+        order.sort_by_key(|&i| {
+            let item = &items[i];
+            let fills = item.bytes % ALIGNMENT == 0;
+            (!fills, (!fills).then(|| (width(item), Reverse(item.bytes))))
+        });
+        let mut starts = vec![0; items.len()];
+        let mut end = 0;
+        for &i in &order {
+            starts[i] = end;
+            end += items[i].bytes;
+        }
+        let tensors = items.iter().zip(&starts).map(|(item, &start)| (item.name, item.info(start))).collect();
+        file.write_all(&NewHeader { metadata, tensors }.bytes(ALIGNMENT)?)?;
+        // While one is written, the next is fetched.
+        let mut coming = order.first().map(|&i| items[i].fetch()).transpose()?;
+        for (i, next) in order.iter().zip(order.iter().skip(1).map(Some).chain([None])) {
+            let Some(fetched) = coming.take() else { break };
+            coming = next.map(|&next| items[next].fetch()).transpose()?;
+            self.write_tensor(file, &items[*i], fetched)?;
+        }
+        Ok(())
+    }
+
+    fn write_tensor(&mut self, file: &mut File, item: &Item, fetched: Fetched) -> Failing<()> {
+        let view = fetched.wait().map_err(|error| item.about(error))?;
+        let elements = in_order(item.buffer.spec(), view).map_err(|error| item.about(error))?;
+        let written = if item.buffer.dtype().is_packed() {
+            let mut packed = vec![0; item.bytes];
+            pack(elements.bytes(), &mut packed);
+            self.write_bytes(file, &packed)
+        } else {
+            self.write_bytes(file, elements.bytes())
+        };
+        // Memory of a file that has shrunk cannot be written from, which is the better reason.
+        elements.check().map_err(|error| item.about(error))?;
+        written
+    }
+
+    fn write_bytes(&mut self, file: &mut File, bytes: &[u8]) -> Failing<()> {
+        for piece in bytes.chunks(PIECE) {
+            file.write_all(piece)?;
+            self.done += piece.len() as u64;
+            if self.lookout.is_due() {
+                process::check_interrupt()?;
+                (self.progress)(self.done);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The elements in row-major order.
+fn in_order(spec: &Spec, view: HostView) -> Result<HostView> {
+    let plan = Plan::new(&spec.dims, &spec.strides(), &layout::row_major(&spec.dims));
+    if spec.is_empty() || plan.is_contiguous() {
+        return Ok(view);
+    }
+    let ordered = HostMemory::new(spec.bytes())?;
+    // SAFETY: both sides have the spec's bytes.
+    unsafe { convert::copy(spec.dtype, &plan, view.bytes().as_ptr(), ordered.data())? };
+    view.check()?;
+    Ok(HostView::Copied(ordered))
+}
+
+/// Result of writing, where the system's own errors lack the file's name.
+type Failing<T> = std::result::Result<T, Failure>;
+
+enum Failure {
+    System(io::Error),
+    Ours(Error),
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Failure::System(error)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Failure::Ours(error)
+    }
+}
+
+impl Failure {
+    fn about(self, path: &Path) -> Error {
+        match self {
+            Failure::System(error) => Error::new(Kind::Io, format!("Cannot write '{}': {error}.", path.display())),
+            Failure::Ours(error) => error,
+        }
+    }
+}
+
+/// Files that are written under other names, which are removed unless they are published.
+struct Drafts(Vec<Draft>);
+
+struct Draft {
+    path: PathBuf,
+    draft: PathBuf,
+}
+
+impl Drafts {
+    /// Writes one more file.
+    fn add(&mut self, path: &Path, write: impl FnOnce(&mut File) -> Failing<()>) -> Result<()> {
+        let draft = temporary(path.parent().unwrap_or(Path::new("")));
+        let written = OpenOptions::new().write(true).create_new(true).open(&draft).map_err(Failure::from);
+        let written = written.and_then(|mut file| {
+            self.0.push(Draft { path: path.into(), draft });
+            write(&mut file)?;
+            Ok(close(file)?)
+        });
+        written.map_err(|failure| failure.about(path))
+    }
+
+    /// Gives the files their names, one after the other, and returns these.
+    fn publish(mut self) -> Result<Vec<PathBuf>> {
+        let mut published = Vec::new();
+        while !self.0.is_empty() {
+            let Draft { path, draft } = &self.0[0];
+            fs::rename(draft, path).map_err(|error| Failure::from(error).about(path))?;
+            published.push(self.0.remove(0).path);
+        }
+        Ok(published)
+    }
+}
+
+impl Drop for Drafts {
+    fn drop(&mut self) {
+        for Draft { draft, .. } in &self.0 {
+            // Nothing can be done about what cannot be removed.
+            let _ = fs::remove_file(draft);
+        }
+    }
+}
+
+/// Closes a file; some systems tell only then that their disk is full.
+fn close(file: File) -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        // SAFETY: the descriptor is ours, and closed once.
+        if unsafe { libc::close(std::os::fd::IntoRawFd::into_raw_fd(file)) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    #[cfg(not(unix))]
+    drop(file);
+    Ok(())
+}
+
+/// The file that a path means, which may be that of its index.
+fn file_path(path: &Path) -> PathBuf {
+    match path.to_str().and_then(|text| text.strip_suffix(INDEX)) {
+        Some(file) => file.into(),
+        None => path.into(),
+    }
+}
+
+/// An error for what is there already and is no file: a folder, or a device, which a file would take the place of.
+fn check_target(path: &Path) -> Result<()> {
+    match fs::metadata(path) {
+        Ok(there) if !there.is_file() => fail!(Io, "Cannot write '{}': it is not a file.", path.display()),
+        _ => Ok(()),
+    }
+}
+
+fn check_names(tensors: &[(String, Buffer)]) -> Result<()> {
+    let mut seen = HashSet::new();
+    for (name, _) in tensors {
+        if name.is_empty() {
+            fail!(InvalidInput, "Every tensor must have a name.");
+        }
+        if name == METADATA {
+            fail!(InvalidInput, "No tensor can have the name \"{METADATA}\", under which the format keeps metadata.");
+        }
+        if !seen.insert(name) {
+            fail!(InvalidInput, "There are two tensors \"{name}\".");
+        }
+    }
+    Ok(())
+}
+
+/// What the names of a model's files begin with.
+fn stem(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.strip_suffix(FILE).unwrap_or(&name).into()
+}
+
+/// What an earlier save to this path has left: a file, or an index and the files of its own that it names.
+fn earlier_files(path: &Path) -> Vec<PathBuf> {
+    let (index, stem) = (with_suffix(path, INDEX), stem(path));
+    // What is no index of ours names no files of ours.
+    let named = Index::read(&index).map_or(Vec::new(), |index| index.files);
+    let shards = named.iter().filter(|name| shard_stem(name) == Some(&stem)).map(|name| path.with_file_name(name));
+    let shards: Vec<_> = shards.collect();
+    [path.into(), index].into_iter().chain(shards).collect()
+}
+
+fn remove<'a>(paths: impl Iterator<Item = &'a PathBuf>) -> Result<()> {
+    for path in paths {
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                let message = format!("The tensors are saved, but an earlier '{}' stays: {error}.", path.display());
+                return Err(Error::new(Kind::Io, message));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,154 @@
+//! What may be shared between threads, and threads that do everything at once, on the real CPU plugin, whose path
+//! `PJRT_PLUGIN_PATH_CPU` gives.
+
+use pjrt_core::cache::{Cache, Session};
+use pjrt_core::event::Event;
+use pjrt_core::execute::{ExecuteOptions, Outputs};
+use pjrt_core::options::CompileOptions;
+use pjrt_core::part::{Axis, Part};
+use pjrt_core::pool::Block;
+use pjrt_core::program::Format;
+use pjrt_core::read::{HostView, Transfer};
+use pjrt_core::{
+    Buffer, Client, Compiling, DType, Device, Error, Executable, HostMemory, Kind, Memory, Plugin, Program, Spec, Value,
+};
+use std::path::Path;
+use std::sync::Mutex;
+
+/// Everything that the crate's users hold may go to other threads and be used on several at once; so says the compiler.
+#[test]
+fn what_users_hold_is_shared_between_threads() {
+    fn shared<T: Send + Sync>() {}
+    shared::<Block>();
+    shared::<Buffer>();
+    shared::<Cache>();
+    shared::<Client>();
+    shared::<CompileOptions>();
+    shared::<Compiling>();
+    shared::<Device>();
+    shared::<Error>();
+    shared::<Event>();
+    shared::<Executable>();
+    shared::<ExecuteOptions>();
+    shared::<HostMemory>();
+    shared::<Memory>();
+    shared::<Outputs>();
+    shared::<Part>();
+    shared::<Plugin>();
+    shared::<Program>();
+    shared::<Session>();
+    shared::<Spec>();
+    shared::<Transfer>();
+    shared::<Value>();
+}
+
+const N: i64 = 1000;
+
+fn program(donates: bool) -> Program {
+    let donated = if donates { " {tf.aliasing_output = 0 : i32}" } else { "" };
+    let text = format!(
+        "func.func @main(%x: tensor<{N}xf32>{donated}, %y: tensor<{N}xf32>) -> tensor<{N}xf32> {{
+  %0 = stablehlo.add %x, %y : tensor<{N}xf32>
+  return %0 : tensor<{N}xf32>
+}}"
+    );
+    Program::new(text.into_bytes(), Format::Mlir).unwrap()
+}
+
+fn upload(device: &Device, value: f32) -> Buffer {
+    let spec = Spec::new(DType::F32, &[N]).unwrap();
+    let memory = HostMemory::new(spec.bytes()).unwrap();
+    // SAFETY: the memory was made for as many floats.
+    unsafe { std::slice::from_raw_parts_mut(memory.data().cast::<f32>(), N as usize) }.fill(value);
+    Buffer::from_host(device, spec, &memory).unwrap()
+}
+
+fn check(bytes: &[u8], value: f32) {
+    assert!(bytes.chunks_exact(4).all(|b| f32::from_ne_bytes(b.try_into().unwrap()) == value), "all are {value}");
+}
+
+/// Numbers that differ from thread to thread and are the same in each run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % n
+    }
+}
+
+#[test]
+fn threads_that_do_everything_at_once_on_one_client_get_what_is_theirs() {
+    const THREADS: u64 = 6;
+    const STEPS: usize = 400;
+    let path = std::env::var("PJRT_PLUGIN_PATH_CPU").expect("PJRT_PLUGIN_PATH_CPU names the CPU plugin's library");
+    let plugin = Plugin::load(Path::new(&path)).unwrap();
+    let client = Client::create(plugin, &[("cpu_device_count".into(), Value::Int(2))]).unwrap();
+    let devices: Vec<Device> = client.devices().collect();
+    let compile = |device: &Device, donates| {
+        Executable::compile(std::slice::from_ref(device), &program(donates), &CompileOptions::default()).unwrap()
+    };
+    let add: Vec<Executable> = devices.iter().map(|device| compile(device, false)).collect();
+    let add_into: Vec<Executable> = devices.iter().map(|device| compile(device, true)).collect();
+    // Buffers that all threads read, replace and drop.
+    let common = Mutex::new(vec![(0usize, 1.0f32, upload(&devices[0], 1.0)); 8]);
+
+    std::thread::scope(|scope| {
+        for thread in 1..=THREADS {
+            let (devices, add, add_into, common) = (&devices, &add, &add_into, &common);
+            scope.spawn(move || {
+                let mut random = Random(thread.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+                let mut transfers: Vec<(f32, Transfer)> = Vec::new();
+                for step in 0..STEPS {
+                    let place = random.below(8) as usize;
+                    let (on, value, x) = common.lock().unwrap()[place].clone();
+                    let device = &devices[on];
+                    let one = upload(device, 1.0);
+                    let sum = |with: &Executable, x: &Buffer| {
+                        with.execute(&[x, &one], &ExecuteOptions::default()).unwrap().into_vec().remove(0)
+                    };
+                    match random.below(8) {
+                        0 => check(x.read().unwrap().bytes(), value),
+                        1 => check(sum(&add[on], &x).read().unwrap().bytes(), value + 1.0),
+                        2 => {
+                            let own = sum(&add[on], &x);
+                            let result = sum(&add_into[on], &own);
+                            assert_eq!(own.read().map(drop).unwrap_err().kind(), Kind::DeletedBuffer);
+                            check(result.read().unwrap().bytes(), value + 2.0);
+                        }
+                        3 => transfers.push((value, x.start_read().unwrap())),
+                        4 => {
+                            let other = 1 - on;
+                            let copy = x.copy_to(&devices[other]).unwrap();
+                            common.lock().unwrap()[place] = (other, value, copy);
+                        }
+                        5 => {
+                            let value = (step % 1000) as f32;
+                            common.lock().unwrap()[place] = (on, value, upload(device, value));
+                        }
+                        6 => {
+                            let part = Part::new(vec![Axis::new(3, |i| 7 * i)]);
+                            check(unsafe { x.read_part(&part).unwrap().bytes() }, value);
+                        }
+                        _ if step % 40 == 0 => {
+                            let place = std::slice::from_ref(device);
+                            let compiling =
+                                Compiling::enqueue(None, place, &program(false), &CompileOptions::default());
+                            check(sum(&compiling.unwrap().wait().unwrap(), &x).read().unwrap().bytes(), value + 1.0);
+                        }
+                        _ => drop(sum(&add[on], &x)),
+                    }
+                    if transfers.len() > 5 {
+                        let (value, transfer) = transfers.swap_remove(random.below(6) as usize);
+                        let view: HostView = transfer.wait().unwrap();
+                        check(view.bytes(), value);
+                    }
+                }
+            });
+        }
+    });
+    drop(common);
+    assert_eq!((client.live_buffers(), client.live_bytes()), (0, 0));
+}

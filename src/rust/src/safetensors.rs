@@ -1,0 +1,204 @@
+//! Model files: their tensors as buffers, and buffers as files.
+
+use crate::buffer;
+use crate::conditions::{entry, flag, refuse, Outcome};
+use crate::handle::{self, Empty};
+use crate::memory;
+use crate::progress::Bar;
+use crate::sexp::{self, Protected};
+use extendr_api::prelude::*;
+use extendr_ffi::{SET_VECTOR_ELT, SEXP, SEXPTYPE, VECTOR_ELT};
+use pjrt_core::error::RESOURCE_EXHAUSTED;
+use pjrt_core::exhausted;
+use pjrt_core::safetensors::{save, Loading, Metadata, Model, Saving};
+use pjrt_core::{Buffer, Device, Error, Kind};
+use std::cell::RefCell;
+use std::path::Path;
+use std::rc::Rc;
+
+/// Bytes of work from which on a bar tells how far it is.
+const LONG: u64 = 1_000_000_000;
+
+/// Buffers above this size are not announced to R by a vector as large, which would have it collect all its garbage first.
+const WEIGHED: usize = 8 << 20;
+
+/// A model that is open, and the device that its tensors go to.
+pub struct Open {
+    /// `None` once it is closed.
+    model: RefCell<Option<Rc<Model>>>,
+    device: Option<Device>,
+}
+
+impl Open {
+    fn model(&self) -> Outcome<Rc<Model>> {
+        match &*self.model.borrow() {
+            Some(model) => Ok(model.clone()),
+            None => refuse!(InvalidInput, "The safetensors file is closed."),
+        }
+    }
+}
+
+fn get(file: &Robj) -> Outcome<&Open> {
+    handle::get(unsafe { file.get() }, "x")
+}
+
+/// Opens a model for a device, or for none.
+#[extendr]
+fn safetensors_open(path: &str, device: Robj) -> Outcome<Robj> {
+    let device: Option<&Device> =
+        if device.is_null() { None } else { Some(handle::get(unsafe { device.get() }, "device")?) };
+    let model = Model::open(Path::new(path))?;
+    Ok(handle::object(Open { model: RefCell::new(Some(Rc::new(model))), device: device.cloned() }))
+}
+
+/// Closes it. What was loaded stays.
+#[extendr]
+fn safetensors_close(file: Robj) -> Outcome<Robj> {
+    drop(get(&file)?.model.take());
+    Ok(().into())
+}
+
+/// The names of its tensors.
+#[extendr]
+fn safetensors_names(file: Robj) -> Outcome<Robj> {
+    Ok(get(&file)?.model()?.names().collect::<Vec<_>>().into())
+}
+
+/// Its metadata as names and values, or NULL.
+#[extendr]
+fn safetensors_metadata(file: Robj) -> Outcome<Robj> {
+    let model = get(&file)?.model()?;
+    let Some(metadata) = model.metadata() else { return Ok(().into()) };
+    let (names, values): (Vec<_>, Vec<_>) =
+        metadata.iter().map(|(name, value)| (name.as_str(), value.as_str())).unzip();
+    Ok(list!(names = names, values = values).into())
+}
+
+/// What it is, as a list; NULL when it is closed.
+#[extendr]
+fn safetensors_summary(file: Robj) -> Outcome<Robj> {
+    let open = get(&file)?;
+    let Ok(model) = open.model() else { return Ok(().into()) };
+    Ok(list!(
+        path = model.path().to_string_lossy().as_ref(),
+        tensors = model.len() as f64,
+        files = if model.is_index() { model.files() as f64 } else { f64::NAN },
+        device = open.device.as_ref().map(|device| device.label().to_owned())
+    )
+    .into())
+}
+
+/// What its headers say, as columns; `file` is NULL unless there is an index.
+#[extendr]
+fn safetensors_describe(file: Robj) -> Outcome<Robj> {
+    let model = get(&file)?.model()?;
+    let tensors = (0..model.len()).map(|i| Ok(model.tensor(i)?)).collect::<Outcome<Vec<_>>>()?;
+    let shape = |dims: &[i64]| unsafe { Robj::from_sexp(sexp::new_whole_numbers(dims)) };
+    let files = || (0..model.len()).map(|i| model.file_name(i)).collect::<Vec<_>>();
+    Ok(list!(
+        name = model.names().collect::<Vec<_>>(),
+        dtype = tensors.iter().map(|tensor| tensor.dtype_name()).collect::<Vec<_>>(),
+        shape = List::from_values(tensors.iter().map(|tensor| shape(&tensor.dims))),
+        bytes = tensors.iter().map(|tensor| tensor.bytes as f64).collect::<Vec<_>>(),
+        offset = tensors.iter().map(|tensor| tensor.start as f64).collect::<Vec<_>>(),
+        file = if model.is_index() { Robj::from(files()) } else { ().into() }
+    )
+    .into())
+}
+
+/// `safetensors_load(file, positions, show, columns)`: tensors, given by their positions from 1, as a list of buffers. Long
+/// work is shown on a console of `columns` when asked to.
+pub extern "C" fn safetensors_load(file: SEXP, positions: SEXP, show: SEXP, columns: SEXP) -> SEXP {
+    entry(|| {
+        let open: &Open = handle::get(file, "x")?;
+        let Some(device) = &open.device else { refuse!(Internal, "The file was opened for no device.") };
+        let show = flag(show, "show")?;
+        let columns = sexp::number(columns).unwrap_or(0.0) as usize;
+        memory::relieve_pressure(device.client());
+        let list = Protected::new(sexp::vector(SEXPTYPE::VECSXP, sexp::len(positions)));
+
+        let model = open.model()?;
+        let tensors: Vec<usize> = sexp::integers(positions).iter().map(|&position| position as usize - 1).collect();
+        let loading = Loading::new(&model, device, &tensors)?;
+        make_handles(list.sexp(), &loading, device)?;
+        let total = loading.moved_bytes();
+        let mut bar = Bar::new("loading", show && total >= LONG, columns);
+        let asked = || format!("{} tensor(s), {}", tensors.len(), exhausted::size(total as usize));
+        let loaded = memory::with_retry(asked, || loading.run(&mut |done| bar.show(done, Some(total))));
+        bar.finish();
+        for (i, buffer) in loaded?.into_iter().enumerate() {
+            if is_known_to_r(&loading, i, device) {
+                device.client().forget_new_bytes(loading.bytes(i));
+            }
+            Empty::<Buffer>::again(unsafe { VECTOR_ELT(list.sexp(), i as _) }).fill(buffer);
+        }
+        Ok(list.sexp())
+    })
+}
+
+/// Whether R counts the memory of a tensor's buffer, or need not.
+fn is_known_to_r(loading: &Loading, tensor: usize, device: &Device) -> bool {
+    device.client().shares_host_memory() && loading.own_bytes(tensor) <= WEIGHED
+}
+
+/// Puts handles for the tensors into a list.
+fn make_handles(list: SEXP, loading: &Loading, device: &Device) -> Outcome<()> {
+    let largest = (0..sexp::len(list)).map(|i| loading.own_bytes(i)).max().unwrap_or(0);
+    let mut found = Ok(());
+    let made = sexp::guarded(|| {
+        found = memory::find_memory(largest);
+        for i in 0..sexp::len(list) {
+            let weighed = is_known_to_r(loading, i, device);
+            let weight = Protected::new(memory::weight(if weighed { loading.own_bytes(i) } else { 0 }));
+            unsafe { SET_VECTOR_ELT(list, i as _, Empty::<Buffer>::over(weight.sexp()).sexp()) };
+        }
+    });
+    found?;
+    if !made {
+        let message = format!("R has no memory for {} buffers.", sexp::len(list));
+        return Err(Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), message).into());
+    }
+    Ok(())
+}
+
+/// Saves buffers by name, and returns the path to load them from. No limit on a file's size is a negative one.
+#[extendr]
+#[allow(clippy::too_many_arguments)]
+fn safetensors_save(
+    tensors: List,
+    names: Vec<String>,
+    path: &str,
+    metadata_names: Vec<String>,
+    metadata_values: Vec<String>,
+    max_shard_size: f64,
+    show: bool,
+    columns: i32,
+) -> Outcome<Robj> {
+    let mut buffers = Vec::with_capacity(names.len());
+    for (name, tensor) in names.into_iter().zip(tensors.values()) {
+        buffers.push((name, buffer::get(unsafe { tensor.get() })?.clone()));
+    }
+    let metadata: Metadata = metadata_names.into_iter().zip(metadata_values).collect();
+    let bits = |buffer: &Buffer| buffer.spec().len() * buffer.dtype().info().bits as usize;
+    let total = buffers.iter().map(|(_, buffer)| bits(buffer) / 8).sum::<usize>() as u64;
+    let saving = Saving {
+        path: Path::new(path),
+        metadata: &metadata,
+        max_shard_size: (max_shard_size >= 0.0).then_some(max_shard_size as u64),
+    };
+    let mut bar = Bar::new("saving", show && total >= LONG, usize::try_from(columns).unwrap_or(0));
+    let saved = save(&buffers, &saving, &mut |done| bar.show(done, Some(total)));
+    bar.finish();
+    Ok(saved?.to_string_lossy().as_ref().into())
+}
+
+extendr_module! {
+    mod safetensors;
+    fn safetensors_open;
+    fn safetensors_close;
+    fn safetensors_names;
+    fn safetensors_metadata;
+    fn safetensors_summary;
+    fn safetensors_describe;
+    fn safetensors_save;
+}

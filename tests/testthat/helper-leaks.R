@@ -1,0 +1,299 @@
+# Whether memory stays bounded however often a thing is done. Each kind of object is made, used and dropped in batches;
+# between them R collects its garbage, and what is in use then must not grow.
+
+# What is done besides the uses of single routines, see helper-routines.R.
+leak_uses <- function() {
+  alist(
+    # buffers by each way to a device
+    small = pjrt_buffer(c(1, 2, 3, 4), "f32"),
+    now = pjrt_buffer(matrix_64, "f32"),
+    now_in_place = pjrt_buffer(matrix_64, "f64"),
+    shared = pjrt_buffer(long, "f64"),
+    shared_raw = pjrt_buffer(long_raw, dtype = "ui8", shape = length(long_raw), row_major = TRUE),
+    background = pjrt_buffer(large, "f64"),
+    background_read = as_array(pjrt_buffer(large, "f32")),
+    compact = pjrt_buffer(1:10000, "i32"),
+    recycled = pjrt_buffer(1, shape = c(50, 50)),
+    checked = pjrt_buffer(c(1, 2), "f16", check = TRUE),
+    raw_column_major = pjrt_buffer(as.raw(1:8), dtype = "ui8", shape = c(2, 4), row_major = FALSE),
+    empty = pjrt_empty("f32", c(0, 3)),
+    empty_packed = pjrt_empty("i4", 10),
+    there = pjrt_scalar(1, device = there),
+    dtypes = lapply(names(examples), function(dtype) as_array(pjrt_buffer(examples[[dtype]], dtype))),
+    dtypes_raw = lapply(names(examples), function(dtype) as_raw(pjrt_scalar(examples[[dtype]][[1L]], dtype))),
+
+    # copies and parts
+    copy_of_copy = copy_buffer(copy_buffer(x, there), here),
+    copy_pending = copy_buffer(pjrt_execute(on_thread, x, x), there),
+    copy_to_memory_pending = copy_buffer(pjrt_execute(on_thread, x, x), memory),
+    part_one = on_device[[2, 3]],
+    part_rows = on_device[2:3, ],
+    part_cells = on_device[cbind(1:2, 2:3)],
+    part_left_out = on_device[-1, c(TRUE, FALSE)],
+
+    # executions
+    inline = pjrt_execute(inline, x, x),
+    thread = pjrt_execute(on_thread, x, x),
+    thread_chain = as_array(pjrt_execute(on_thread, pjrt_execute(on_thread, x, x), pjrt_execute(add, x, x))),
+    long_dropped = pjrt_execute(loop, scalar),
+    result_read = as_array(pjrt_execute(add, x, x)),
+    result_large = pjrt_execute(square, on_device),
+    donated = pjrt_execute(give, pjrt_buffer(c(1, 2), "f64"), x),
+    donated_thread = pjrt_execute(give_on_thread, pjrt_buffer(c(1, 2), "f64"), x),
+    donated_shared = pjrt_execute(give_long, pjrt_buffer(long, "f64")),
+    not_donated = pjrt_execute(give, x, x, execution_options = keeps),
+    several_outputs = pjrt_execute(several, x),
+    several_outputs_thread = pjrt_execute(several_on_thread, x),
+    no_simplify = pjrt_execute(add, x, x, simplify = FALSE),
+    portable = pjrt_execute(portable, z, z, execution_options = pjrt_execution_options(device = there)),
+    sharded_read = lapply(pjrt_execute_sharded(both, list(x, z)), as_array),
+    shard = pjrt_unshard(pjrt_shard(matrix_64, devices(client))),
+
+    # promises
+    array_value = value(as_array_async(x)),
+    array_large = value(as_array_async(on_device_long)),
+    array_large_dropped = as_array_async(on_device_long),
+    array_of_pending = as_array_async(pjrt_execute(on_thread, x, x)),
+    compiling_start = value(pjrt_compile_async(program)),
+    compiling_is_ready = {
+      promise <- pjrt_compile_async(program)
+      is_ready(promise)
+      value(promise)
+    },
+    compiling_dropped = {
+      pjrt_compile_async(program)
+      value(pjrt_compile_async(program))
+    },
+    compiling_failed = tryCatch(value(pjrt_compile_async(bad_program)), pjrt_error = identity),
+
+    # programs and executables
+    program_bytes = pjrt_program(charToRaw(text)),
+    compile_options = pjrt_compile_options(2L, device_assignment = c(0L, 1L), debug_options = list(xla_a = 1, xla_b = "x")),
+    compile_shared = with_cache(pjrt_compile(program)),
+    compile_from_disk = {
+      with_cache(pjrt_compile(program))
+      gc()
+    },
+    compile_sharded = pjrt_compile(reduce, pjrt_compile_options(num_replicas = 2L), devices = devices(client)),
+    executed_and_dropped = pjrt_execute(pjrt_deserialize(serialized), x, x),
+
+    # what is shown
+    print_matrix = utils::capture.output(print(on_device)),
+    print_large = utils::capture.output(print(on_device_long)),
+    literals = format_buffer(on_device),
+    print_promise = utils::capture.output(print(array)),
+    print_options = utils::capture.output(print(pjrt_compile_options())),
+    summary = utils::capture.output(print(summary(add))),
+    client_info = utils::capture.output(print(client_info(client))),
+    topology = utils::capture.output(print(topology(client))),
+    methods = list(dim(on_device), length(x), as.numeric(x), t(as.matrix(on_device))),
+
+    # errors: input that is refused, what the plugin refuses, files, pointers
+    error_data = refused(pjrt_buffer("a")),
+    error_dtype = refused(pjrt_buffer(1, "f31")),
+    error_shape = refused(pjrt_buffer(1:3, shape = 4)),
+    error_check = refused(pjrt_buffer(c(1, NA), "i8", check = TRUE)),
+    error_raw = refused(pjrt_buffer(as.raw(1), dtype = "i32", shape = 1, row_major = TRUE)),
+    error_too_large = refused(pjrt_empty("f64", c(2^31, 2^31))),
+    error_device = refused(pjrt_scalar(1, device = "cpu:7")),
+    error_part = refused(on_device[65, 1]),
+    error_int64 = refused(as_array(x, int64 = "x")),
+    error_argument_count = refused(pjrt_execute(add, x)),
+    error_argument_dtype = refused(pjrt_execute(add, x, scalar)),
+    error_argument_device = refused(pjrt_execute(add, x, z)),
+    error_argument_name = refused(pjrt_execute(add, x, y = x)),
+    error_no_buffer = refused(pjrt_execute(add, x, 1)),
+    error_sharded = refused(pjrt_execute_sharded(both, list(x, x))),
+    error_deleted = refused(as_array(deleted)),
+    error_deleted_input = refused(pjrt_execute(add, deleted, x)),
+    error_pointer = refused(as_array(restored)),
+    error_pointer_typed = refused(format_buffer(restored)),
+    error_class = refused(pjrt:::call_native(pjrt:::ffi_buffer_literals, client)),
+    error_program = refused(pjrt_compile(bad_program)),
+    error_program_hlo = refused(pjrt_compile(pjrt_program(as.raw(1:9), format = "hlo"))),
+    error_options = refused(pjrt_compile_options(num_replicas = 0L)),
+    error_debug_option = refused(pjrt_compile(program, pjrt_compile_options(debug_options = list(xla_no_such = 1)))),
+    error_serialized = refused(pjrt_deserialize(serialized[-1])),
+    error_serialized_cut = refused(pjrt_deserialize(utils::head(serialized, -9L))),
+    error_file = refused(pjrt_load_executable(file.path(folder, "none"))),
+    error_plugin = refused(pjrt:::load_plugin(file, "none")),
+    device_memory_stats = refused(device_memory_stats(here)),
+    error_client = refused(pjrt:::new_client(plugin, list(cpu_device_count = 0L)))
+  )
+}
+
+# Uses that cannot be repeated, and why.
+unrepeatable <- c(
+  client_create = "a client stays open until it is closed"
+)
+
+# The objects that the uses are of, besides those of the routines.
+leak_objects <- function() {
+  o <- routine_objects()
+  local(envir = o, {
+    refused <- function(code) {
+      error <- tryCatch({
+        code
+        NULL
+      }, pjrt_error = identity)
+      if (is.null(error)) stop("not refused: ", deparse(substitute(code)))
+    }
+    with_cache <- function(code) {
+      old <- options(pjrt.cache = TRUE)
+      on.exit(options(old))
+      code
+    }
+    with_dispatch <- function(dispatch, code) {
+      old <- options(pjrt.dispatch = dispatch)
+      on.exit(options(old))
+      code
+    }
+    matrix_64 <- matrix(as.double(1:4096), 64)
+    long <- aligned("double", 4e4)
+    long_raw <- aligned("raw", 3e5)
+    large <- matrix(1, 1050, 1000)
+    on_device <- pjrt_buffer(matrix_64, "f64")
+    on_device_long <- pjrt_buffer(long, "f64")
+    scalar <- pjrt_scalar(1, "f64")
+    examples <- c(
+      list(pred = c(TRUE, FALSE)),
+      lapply(c(i8 = 1, i16 = 2, i32 = 3, ui8 = 4, ui16 = 5, i4 = 1, ui4 = 2, i2 = 1, ui2 = 2), function(i) c(0L, as.integer(i))),
+      lapply(c(i64 = 1, ui64 = 2, ui32 = 3), bit64::as.integer64),
+      lapply(c(f64 = 1, f32 = 2, f16 = 3, bf16 = 4, f8e4m3fn = 1, f8e5m2 = 2, f4e2m1fn = 1), function(x) c(0, x)),
+      list(c64 = 1i, c128 = c(2i, 3))
+    )
+    inline <- with_dispatch("inline", compile(text))
+    on_thread <- with_dispatch("thread", compile(text))
+    square <- compile(unary_program("64x64xf64", "multiply"))
+    loop <- compile(loop_program(1000))
+    give <- compile(add_program("2xf64", donates))
+    give_on_thread <- with_dispatch("thread", compile(add_program("2xf64", donates)))
+    give_long <- compile(sprintf(
+      "func.func @main(%%x: tensor<40000xf64>%s) -> tensor<40000xf64> {
+      %%0 = stablehlo.add %%x, %%x : tensor<40000xf64>
+      return %%0 : tensor<40000xf64>
+    }", donates))
+    keeps <- pjrt_execution_options(non_donatable_input_indices = 0L)
+    two <- "func.func @main(%x: tensor<2xf64>) -> (tensor<2xf64>, tensor<2xf64>) {
+      %0 = stablehlo.add %x, %x : tensor<2xf64>
+      return %x, %0 : tensor<2xf64>, tensor<2xf64>
+    }"
+    several <- compile(two)
+    several_on_thread <- with_dispatch("thread", compile(two))
+    portable <- compile(text, pjrt_compile_options(compile_portable_executable = TRUE))
+    reduce <- pjrt_program(all_reduce_program("2xf64", 2))
+    bad_program <- pjrt_program("func.func @main(%x: tensor<2xf64>) -> tensor<2xf64> { return %y : tensor<2xf64> }")
+    deleted <- pjrt_buffer(c(1, 2), "f64")
+    pjrt_execute(give, deleted, x)
+    restored <- unserialize(serialize(x, NULL))
+    executables <- pjrt_memory_stats()$objects[["PJRTLoadedExecutable"]]
+    # Waits for all that the devices were given.
+    settle <- function() {
+      await(pjrt_execute(on_thread, x, x))
+      await(copy_buffer(pjrt_execute(on_thread, x, x), there))
+    }
+  })
+  o
+}
+
+# All that is repeated: the uses of single routines and the others.
+repeated_uses <- function() {
+  uses <- c(leak_uses(), routine_uses())
+  uses[!duplicated(names(uses)) & !names(uses) %in% names(unrepeatable)]
+}
+
+# Loads what tells how much memory the C library has given out.
+load_heap <- function(library) {
+  dyn.load(library)
+  function() .C("heap_bytes", 0)[[1L]]
+}
+
+# How much is in use once garbage is gone: bytes of the C library's heap, which has R's memory, too; of R's objects; of the
+# process.
+memory_now <- function(heap, objects) {
+  objects$settle()
+  # at the second, R gives back the pages that the first has emptied
+  for (i in 1:2) counts <- gc()
+  if (pjrt_memory_stats()$objects[["PJRTLoadedExecutable"]] > objects$executables) {
+    # there was a weak reference to each, which takes R one more
+    counts <- gc()
+  }
+  heap <- heap()
+  pages <- as.numeric(strsplit(readLines("/proc/self/statm"), " ", fixed = TRUE)[[1L]][[2L]])
+  c(heap = heap, objects = sum(counts[, 1L] * c(56, 8)), process = pages * 4096)
+}
+
+# What is alive of what this package makes; R's own objects of devices and memory spaces come with a client and stay.
+live_now <- function() {
+  stats <- pjrt_memory_stats()
+  c(stats$objects, colSums(stats$clients[-1L]), pinned = stats$pinned)
+}
+
+# The median of the slopes between all pairs of points: one that jumps out says little.
+typical_slope <- function(y) {
+  pairs <- utils::combn(length(y), 2L)
+  stats::median((y[pairs[2L, ]] - y[pairs[1L, ]]) / (pairs[2L, ] - pairs[1L, ]))
+}
+
+# Repeats a use: `batches` of as many iterations each as there are in `seconds`, at most `most`. Gives the growth in bytes
+# for each iteration, and what is alive afterwards that was not before.
+measure_growth <- function(use, objects, heap, most, seconds, batches) {
+  run <- compiler::cmpfun(eval(bquote(function(n) for (i in seq_len(n)) .(use)), objects))
+  # memory is taken for good by the first: caches, threads, symbols, pools
+  run(2L)
+  first <- 20L
+  each <- max(1e-6, system.time(run(first), gcFirst = FALSE)[["elapsed"]] / first)
+  # quick ones often enough for a single small block to tell
+  n <- as.integer(max(2, min(most, max(seconds / each, if (each < 1e-3) 400))))
+  run(n)
+  memory_now(heap, objects)
+  before <- live_now()
+  start <- proc.time()[["elapsed"]]
+  used <- vapply(seq_len(batches), FUN.VALUE = numeric(3L), function(batch) {
+    run(n)
+    memory_now(heap, objects)
+  })
+  took <- proc.time()[["elapsed"]] - start
+  growth <- apply(used, 1L, typical_slope)
+  after <- live_now()
+  left <- after - before
+  list(
+    iterations = n * batches, microseconds = 1e6 * took / (n * batches), growth = growth / n, total = growth * (batches - 1L),
+    left = left[left > 0]
+  )
+}
+
+# Whether memory grows: by more than half of the smallest block that is not freed, and by more than R's own memory sways.
+# The process as a whole is judged by more: it has pages that are free in part.
+grows <- function(measured) {
+  limit <- c(heap = 12, objects = 12, process = 100)
+  sway <- c(heap = 32e3, objects = 32e3, process = 16e6)
+  any(measured$growth > limit & measured$total > sway) || length(measured$left) > 0L
+}
+
+# Repeats each of these uses and gives what is found of each; one whose memory seems to grow is given two more chances, with
+# `again` times the iterations: a leak grows every time. `report` is told of each at once.
+find_leaks <- function(heap, uses = repeated_uses(), most = 1000L, seconds = 0.02, batches = 5L, again = 10L, report = NULL) {
+  objects <- leak_objects()
+  lapply(stats::setNames(nm = names(uses)), function(name) {
+    measured <- measure_growth(uses[[name]], objects, heap, most, seconds, batches)
+    for (chance in 1:2) {
+      if (!grows(measured)) break
+      measured <- measure_growth(uses[[name]], objects, heap, again * most, again * seconds, 2L * batches)
+    }
+    if (!is.null(report)) report(name, measured)
+    measured
+  })
+}
+
+# A line for each that leaks.
+leaking <- function(found) {
+  leaks <- Filter(grows, found)
+  describe <- function(name) {
+    one <- leaks[[name]]
+    growth <- paste(sprintf("%.1f", one$growth), names(one$growth), collapse = ", ")
+    left <- if (length(one$left) > 0L) c("; left:", paste(one$left, names(one$left)))
+    paste(c(sprintf("%s: bytes for each of %d: %s", name, one$iterations, growth), left), collapse = " ")
+  }
+  vapply(names(leaks), describe, "", USE.NAMES = FALSE)
+}

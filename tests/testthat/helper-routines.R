@@ -1,0 +1,245 @@
+# What the library registers, and one use of each routine: small, quick, and with the same value each time. The tests of
+# memory go through all of them. A routine that comes new needs a row here.
+
+# The names of the routines, of all kinds.
+routine_names <- function() {
+  kinds <- getDLLRegisteredRoutines(getNamespaceInfo("pjrt", "DLLs")$pjrt)
+  sort(unlist(lapply(kinds, names), use.names = FALSE))
+}
+
+# What a session is told that finds no more than the plugin, and keeps nothing.
+lone_session <- function() {
+  folder <- tempfile("cache")
+  c(
+    PJRT_PLUGIN_PATH_CPU = real_plugin(), R_USER_CACHE_DIR = folder, PJRT_CPU_DEVICE_COUNT = "2", PJRT_DISCOVER = "0",
+    PJRT_CACHE = "0"
+  )
+}
+
+# The helpers that the uses need.
+routine_helpers <- c("programs", "plugins", "sharing", "routines")
+
+# The objects that the uses are of, in an environment for them.
+routine_objects <- function() {
+  folder <- tempfile("routines")
+  dir.create(folder)
+  o <- list2env(list(folder = folder), parent = environment(routine_objects))
+  local(envir = o, {
+    plugin <- pjrt_plugin("cpu")
+    client <- pjrt_client("cpu")
+    here <- devices(client)[[1L]]
+    there <- devices(client)[[2L]]
+    memory <- memories(here)[[2L]]
+    text <- add_program("2xf64")
+    program <- pjrt_program(text)
+    add <- pjrt_compile(program)
+    both <- pjrt_compile(
+      pjrt_program(all_reduce_program("2xf64", 2)), pjrt_compile_options(num_replicas = 2L), devices = devices(client)
+    )
+    x <- pjrt_buffer(c(1, 2), "f64")
+    z <- pjrt_buffer(c(3, 4), "f64", device = there)
+    options <- pjrt_execution_options()
+    array <- as_array_async(x)
+    compiled <- pjrt_compile_async(program)
+    await(compiled)
+    serialized <- pjrt_serialize(add)
+    file <- file.path(folder, "add")
+    pjrt_save_executable(add, file)
+    model <- file.path(folder, "model.safetensors")
+    pjrt_save_safetensors(list(x = x, y = pjrt_scalar(2L)), model, c(from = "here"))
+    opened <- safetensors_open(model)
+    idle <- idle_plugin(folder)
+    library <- pjrt:::call_native(pjrt:::ffi_plugin_file, plugin)
+    cache <- list(dir = file.path(folder, "cache"), max_size = 1e6)
+    manifest <- pjrt:::manifest_path()
+    # a promise that has not been asked for its value
+    fresh <- function(promise) {
+      promise$executable <- NULL
+      promise$data <- pjrt:::start_compile(pjrt:::ffi_compiling_start, program, pjrt_compile_options(), NULL, NULL)
+      promise
+    }
+  })
+  o
+}
+
+routine_uses <- function() {
+  alist(
+    # plugins
+    plugin_load = pjrt:::load_plugin(library, "cpu"),
+    plugin_file = basename(pjrt:::loaded_plugins()$path),
+    plugin_version = pjrt_api_version(plugin),
+    plugin_attributes = plugin_attributes(plugin),
+    plugin_extensions = plugin_extensions(plugin),
+    plugin_stablehlo_versions = plugin_stablehlo_versions(plugin),
+    plugin_check = pjrt:::plugin_problem(library),
+    plugins_find = pjrt:::look_for_plugins("cpu"),
+    plugins_cached = pjrt:::cached_plugins(),
+    plugins_fetchable = pjrt:::fetchable_plugins(),
+    plugin_installed = pjrt:::cached_plugin_path("abacus"),
+    plugin_install = basename(pjrt:::fetch_plugin("idle", source = "file", path = idle)),
+    plugin_uninstall = is.character(suppressMessages(uninstall_pjrt("idle"))),
+    variables = pjrt:::environment_variables()[["R_HOME"]],
+    api_version_bound = pjrt:::call_native(pjrt:::ffi_api_version_bound),
+    index_found = pjrt:::call_native(pjrt:::ffi_index_found, "https://example.org/simple"),
+    redact = pjrt:::hide_secrets("https://me:secret@example.org/simple"),
+    cuda_report = pjrt:::cuda_report(),
+    cuda_look_in = pjrt:::cuda_look_in(folder),
+    loaded = .Call(pjrt:::ffi_loaded, asNamespace("pjrt"), pjrt:::the),
+
+    # clients, devices, memory spaces
+    client_create = pjrt:::new_client(plugin, list(cpu_device_count = 1L)),
+    client_close = close(pjrt:::new_client(plugin, list(cpu_device_count = 1L))),
+    client_info = platform_version(client),
+    client_platform = platform(client),
+    client_devices = devices(client),
+    client_all_devices = devices(client, addressable = FALSE),
+    client_memories = memories(client),
+    client_topology = topology(client),
+    device_info = device_info(here),
+    device_label = as.character(here),
+    device_platform = platform(here),
+    device_memories = memories(here),
+    device_default_memory = default_memory(here),
+    device_memory_stats = device_memory_stats(here),
+    memory_info = memory_info(memory),
+    memory_stats = names(pjrt_memory_stats()),
+
+    # buffers
+    buffer_new = pjrt_buffer(c(1, 2, 3)),
+    buffer_scalar = pjrt_scalar(1L),
+    buffer_from_raw = pjrt_buffer(as.raw(1:4), dtype = "i16", shape = 2, row_major = TRUE),
+    buffer_empty = pjrt_empty("bf16", c(2, 1)),
+    buffer_dtype = elt_type(x),
+    dtype_canonical = pjrt_buffer(x, "f64"),
+    buffer_shape = pjrt:::shape.PJRTBuffer(x),
+    buffer_device = pjrt:::device.PJRTBuffer(x),
+    buffer_platform = platform(x),
+    buffer_memory = memory_space(x),
+    buffer_copy = copy_buffer(x, there),
+    buffer_copy_to_memory = copy_buffer(x, memory),
+    buffer_await = await(x),
+    buffer_is_ready = pjrt:::is_ready.PJRTBuffer(x),
+    buffer_array = as_array(x, check = TRUE),
+    buffer_raw = as_raw(x),
+    buffer_part = x[2],
+    buffer_lines = utils::capture.output(print(x)),
+    buffer_literals = format_buffer(x),
+    quick_array = as_array(x),
+    quick_device = device(x),
+    quick_is_ready = is_ready(x),
+    quick_shape = shape(x),
+    buffer_delete = is_deleted(pjrt_delete(pjrt_scalar(1))),
+    buffer_is_deleted = is_deleted(x),
+    dtype_safetensors = pjrt:::safe_tensor_meta.PJRTBuffer(x),
+    dtype_from_safetensors = pjrt:::pjrt_tensor_from_raw(as.raw(1:4), list(shape = list(2L), dtype = "F16")),
+    transfer_start = as_array_async(x),
+    transfer_is_ready = is.logical(is_ready(array)),
+    transfer_value = .Call(pjrt:::ffi_transfer_value, array$data),
+
+    # programs and executables
+    program_new = pjrt_program(text),
+    program_describe = format(program),
+    compile_options_check = pjrt_compile_options(debug_options = list(xla_cpu_enable_fast_math = FALSE)),
+    executable_compile = pjrt_compile(program),
+    compiling_start = pjrt_compile_async(program),
+    compiling_is_ready = is.logical(is_ready(fresh(compiled))),
+    compiling_value = value(fresh(compiled)),
+    executable_describe = executable_inputs(add),
+    executable_device = device(add),
+    executable_devices = devices(add),
+    executable_aliases = pjrt:::call_native(pjrt:::ffi_executable_aliases, add),
+    executable_origin = utils::capture.output(print(add)),
+    executable_costs = executable_cost(add),
+    executable_memory_stats = executable_memory(add),
+    executable_fingerprint = executable_fingerprint(add),
+    executable_code_bytes = summary(add)$code_size,
+    executable_optimized_text = optimized_program(add),
+    executable_optimized_bytes = optimized_program(add, "bytes"),
+    executable_serialize = length(pjrt_serialize(add)),
+    executable_deserialize = pjrt_deserialize(serialized),
+    executable_save = basename(pjrt_save_executable(add, file)),
+    executable_load = pjrt_load_executable(file),
+    hlo_inspect = names(inspect_hlo(program)),
+
+    # executions
+    execute_options_new = pjrt_execution_options(0L, 1L, here),
+    execute_options_describe = utils::capture.output(print(options)),
+    executable_execute = pjrt_execute(add, x, x, execution_options = options),
+    executable_execute_sharded = pjrt_execute_sharded(both, list(x, z)),
+
+    # model files
+    safetensors_save = basename(pjrt_save_safetensors(list(x = x), file.path(folder, "saved.safetensors"))),
+    safetensors_open = class(safetensors_open(model)),
+    safetensors_describe = safetensors_info(model),
+    safetensors_load = pjrt_load_safetensors(model),
+    safetensors_metadata = attributes(pjrt_load_safetensors(model)),
+    safetensors_names = names(opened),
+    safetensors_summary = format(opened),
+    safetensors_close = close(safetensors_open(model)),
+
+    # the cache of executables
+    cache_info = pjrt:::call_native(pjrt:::ffi_cache_info, cache)$entries,
+    cache_list = pjrt:::call_native(pjrt:::ffi_cache_list, cache),
+    cache_clear = pjrt:::call_native(pjrt:::ffi_cache_clear, cache),
+    cache_prune = pjrt:::call_native(pjrt:::ffi_cache_prune, cache, 1),
+    cache_messages = .Call(pjrt:::ffi_cache_messages)
+  )
+}
+
+# What the uses give, without what is another object each time; of an error its class.
+plain <- function(x) {
+  if (inherits(x, "PJRTBuffer")) {
+    as_array(x)
+  } else if (is.environment(x)) {
+    plain(value(x))
+  } else if (typeof(x) == "externalptr") {
+    class(x)
+  } else if (is.list(x)) {
+    lapply(unclass(x), plain)
+  } else {
+    x
+  }
+}
+
+# The value of a use; the class of its error, if it has one: some routines have nothing to do here but to refuse.
+used <- function(use, objects) {
+  tryCatch(eval(use, objects), pjrt_error = function(e) class(e)[[1L]])
+}
+
+# The names of the uses whose value is another when R collects garbage at every `step`th allocation.
+changed_by_torture <- function(uses = routine_uses(), step = 1L) {
+  # R would compile its functions meanwhile, which takes longer than all the rest
+  jit <- compiler::enableJIT(0)
+  on.exit(compiler::enableJIT(jit))
+  objects <- routine_objects()
+  on.exit(gctorture(FALSE), add = TRUE)
+  changed <- vapply(names(uses), FUN.VALUE = NA, function(name) {
+    expected <- plain(used(uses[[name]], objects))
+    gctorture2(step)
+    value <- used(uses[[name]], objects)
+    gctorture(FALSE)
+    !identical(plain(value), expected)
+  })
+  names(uses)[changed]
+}
+
+# The names of the uses that do not come to their routine: those that miss nothing when it is not there.
+missing_their_routine <- function(uses = routine_uses()) {
+  objects <- routine_objects()
+  namespace <- asNamespace("pjrt")
+  misses <- vapply(names(uses), FUN.VALUE = NA, function(name) {
+    symbol <- paste0("ffi_", name)
+    routine <- get(symbol, namespace)
+    unlockBinding(symbol, namespace)
+    on.exit(assign(symbol, routine, namespace))
+    assign(symbol, NULL, namespace)
+    tryCatch(
+      {
+        plain(used(uses[[name]], objects))
+        TRUE
+      },
+      error = function(e) FALSE
+    )
+  })
+  names(uses)[misses]
+}

@@ -1,0 +1,44 @@
+# An interactive R session in a terminal. `type()` sends a line, `press_ctrl_c()` and `interrupt()` end what it does (by
+# the terminal's key, or by a signal alone), `see()` waits for a pattern in what it shows and was not asked for yet, and
+# says how many seconds that took, or NA.
+start_terminal <- function(env = character(), options = "--no-readline") {
+  withr::local_envvar(c(R_LIBS = paste(.libPaths(), collapse = .Platform$path.sep), R_TESTS = "", env))
+  r <- tryCatch(
+    processx::process$new(
+      file.path(R.home("bin"), "R"), c("--interactive", "--quiet", "--vanilla", options), pty = TRUE
+    ),
+    error = function(e) skip("this system gives no pseudo-terminal")
+  )
+  shown <- all <- ""
+  see <- function(pattern, timeout = 30) {
+    start <- proc.time()[["elapsed"]]
+    repeat {
+      found <- regexpr(pattern, shown, perl = TRUE)
+      took <- proc.time()[["elapsed"]] - start
+      if (found > 0L) {
+        shown <<- substring(shown, found + attr(found, "match.length"))
+        return(took)
+      }
+      if (took > timeout || !r$is_alive()) {
+        return(NA_real_)
+      }
+      r$poll_io(50)
+      new <- r$read_output()
+      shown <<- paste0(shown, new)
+      all <<- paste0(all, new)
+    }
+  }
+  list(
+    type = function(line) r$write_input(paste0(line, "\n")),
+    press = function(key) r$write_input(key),
+    press_ctrl_c = function() r$write_input("\003"),
+    interrupt = function() r$interrupt(),
+    see = see,
+    shown = function() shown,
+    all = function() all,
+    wait = function(seconds) r$wait(1000 * seconds),
+    status = function() r$get_exit_status(),
+    is_alive = function() r$is_alive(),
+    kill = function() r$kill()
+  )
+}

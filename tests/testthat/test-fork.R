@@ -1,0 +1,240 @@
+# Processes that R forks while a client is alive. All of it in children, which fork in turn.
+
+# What a fork may do with what it got from its parent, in the names of fork_setup(): each exported function, and methods.
+fork_uses <- list(
+  as_array = quote(as_array(x)),
+  as_array_async = quote(as_array_async(x)),
+  as_pjrt_client = quote(as_pjrt_client("cpu")),
+  as_pjrt_device = quote(as_pjrt_device("cpu:0")),
+  as_pjrt_plugin = quote(as_pjrt_plugin("cpu")),
+  as_raw = quote(as_raw(x, TRUE)),
+  await = quote(await(endless)),
+  client_info = quote(client_info(client)),
+  copy_buffer = quote(copy_buffer(x, "cpu:1")),
+  default_memory = quote(default_memory(device)),
+  device = quote(pjrt::device(x)),
+  device_info = quote(device_info(device)),
+  device_memory_stats = quote(device_memory_stats(device)),
+  devices = quote(devices(client)),
+  dtype = quote(dtype(x)),
+  elt_type = quote(elt_type(x)),
+  executable_cost = quote(executable_cost(double)),
+  executable_fingerprint = quote(executable_fingerprint(double)),
+  executable_inputs = quote(executable_inputs(double)),
+  executable_memory = quote(executable_memory(double)),
+  executable_outputs = quote(executable_outputs(double)),
+  format_buffer = quote(format_buffer(x)),
+  inspect_hlo = quote(inspect_hlo(program)),
+  install_pjrt = quote(try(install_pjrt("abacus"), silent = TRUE)),
+  is_deleted = quote(is_deleted(x)),
+  is_ready = quote(is_ready(endless)),
+  memories = quote(memories(device)),
+  memory_info = quote(memory_info(memory)),
+  memory_space = quote(memory_space(x)),
+  optimized_program = quote(optimized_program(double)),
+  pjrt_api_version = quote(pjrt_api_version(plugin)),
+  pjrt_buffer = quote(pjrt_buffer(1:3)),
+  pjrt_cache_clear = quote(pjrt_cache_clear()),
+  pjrt_cache_info = quote(pjrt_cache_info()),
+  pjrt_cache_list = quote(pjrt_cache_list()),
+  pjrt_cache_prune = quote(pjrt_cache_prune()),
+  pjrt_client = quote(pjrt_client("cpu")),
+  pjrt_compile = quote(pjrt_compile(program)),
+  pjrt_compile_async = quote(pjrt_compile_async(program)),
+  pjrt_compile_options = quote(pjrt_compile_options()),
+  pjrt_delete = quote(pjrt_delete(x)),
+  pjrt_deserialize = quote(pjrt_deserialize(bytes)),
+  pjrt_device = quote(pjrt_device("cpu:1")),
+  pjrt_empty = quote(pjrt_empty("f32", 2)),
+  pjrt_execute = quote(pjrt_execute(double, x)),
+  pjrt_execute_sharded = quote(pjrt_execute_sharded(double, list(x))),
+  pjrt_execution_options = quote(pjrt_execution_options()),
+  pjrt_load_executable = quote(pjrt_load_executable(file)),
+  pjrt_load_safetensors = quote(pjrt_load_safetensors(model)),
+  pjrt_memory_stats = quote(pjrt_memory_stats()),
+  pjrt_plugin = quote(pjrt_plugin("cpu")),
+  pjrt_plugins = quote(pjrt_plugins()),
+  pjrt_program = quote(pjrt_program(unary_program("f32"))),
+  pjrt_register_plugin = quote(pjrt_register_plugin("abacus", Sys.getenv("PJRT_PLUGIN_PATH_CPU"))),
+  pjrt_save_executable = quote(pjrt_save_executable(double, tempfile())),
+  pjrt_save_safetensors = quote(pjrt_save_safetensors(list(x = x), tempfile())),
+  pjrt_scalar = quote(pjrt_scalar(1)),
+  pjrt_serialize = quote(pjrt_serialize(double)),
+  pjrt_shard = quote(pjrt_shard(1:4, devices("cpu"))),
+  pjrt_sitrep = quote(pjrt_sitrep()),
+  pjrt_unshard = quote(pjrt_unshard(list(x))),
+  platform = quote(platform(x)),
+  platform_version = quote(platform_version(client)),
+  plugin_attributes = quote(plugin_attributes("cpu")),
+  plugin_client_create = quote(plugin_client_create(plugin, "abacus")),
+  plugin_extensions = quote(plugin_extensions("cpu")),
+  plugin_stablehlo_versions = quote(plugin_stablehlo_versions("cpu")),
+  plugins_downloaded = quote(plugins_downloaded("cpu")),
+  safetensors_info = quote(safetensors_info(model)),
+  safetensors_open = quote(safetensors_open(model)),
+  shape = quote(shape(x)),
+  topology = quote(topology(client)),
+  uninstall_pjrt = quote(uninstall_pjrt("abacus")),
+  value = quote(value(compiling)),
+
+  "value of an array" = quote(value(promise)),
+  "is_ready of a compile" = quote(is_ready(compiling)),
+  "print of a buffer" = quote(print(x)),
+  "summary of a buffer" = quote(summary(x)),
+  "part of a buffer" = quote(x[1]),
+  "all.equal of buffers" = quote(all.equal(x, x)),
+  "is.na of a buffer" = quote(is.na(x)),
+  "as.vector of a buffer" = quote(as.vector(x)),
+  "format of an executable" = quote(format(double)),
+  "summary of an executable" = quote(summary(double)),
+  "str of a buffer" = quote(str(x)),
+  "dim of a buffer" = quote(dim(x)),
+  "print of a promise" = quote(print(promise)),
+  "print of a client" = quote(print(client)),
+  "print of devices" = quote(print(devices(client)))
+)
+
+# What they may know without asking the device runtime.
+known_in_forks <- c(
+  "as_pjrt_client", "as_pjrt_device", "as_pjrt_plugin", "client_info", "default_memory", "device", "device_info",
+  "devices", "dtype", "elt_type", "executable_inputs", "executable_outputs", "install_pjrt", "is_deleted",
+  "memories", "memory_info", "pjrt_api_version", "pjrt_cache_clear", "pjrt_cache_info", "pjrt_cache_list",
+  "pjrt_cache_prune", "pjrt_client", "pjrt_compile_options", "pjrt_device", "pjrt_execution_options",
+  "pjrt_memory_stats", "pjrt_plugin", "pjrt_plugins", "pjrt_program", "pjrt_register_plugin", "pjrt_sitrep",
+  "platform", "platform_version", "plugin_attributes", "plugin_extensions", "plugin_stablehlo_versions",
+  "plugins_downloaded", "safetensors_info", "safetensors_open", "shape", "uninstall_pjrt", "str of a buffer",
+  "format of an executable", "dim of a buffer", "print of a promise", "print of a client", "print of devices"
+)
+
+# A parent with one of everything, some of it unfinished.
+fork_setup <- quote({
+  x <- pjrt_buffer(c(1, 2))
+  client <- pjrt_client()
+  device <- devices(client)[[1L]]
+  memory <- default_memory(device)
+  plugin <- pjrt_plugin("cpu")
+  endless <- pjrt_execute(compile(loop_program(Inf), device = "cpu:1"), pjrt_scalar(1, "f64", device = "cpu:1"))
+  program <- pjrt_program(unary_program("2xf32"))
+  double <- pjrt_compile(program)
+  promise <- as_array_async(x)
+  compiling <- pjrt_compile_async(pjrt_program(chain_program(5000)))
+  bytes <- pjrt_serialize(double)
+  file <- tempfile()
+  pjrt_save_executable(double, file)
+  model <- tempfile()
+  pjrt_save_safetensors(list(x = x), model)
+  # that the parent is healthy
+  check <- function() cat(as_array(pjrt_execute(double, x)), value(promise), class(value(compiling)), is_ready(endless), "\n")
+  # as an endless program would keep the end of the session
+  leave <- function() {
+    flush(stdout())
+    tools::pskill(Sys.getpid(), 9L)
+  }
+})
+healthy <- "2 4 1 2 PJRTLoadedExecutable FALSE "
+
+run_parent <- function(code) {
+  env <- c(
+    PJRT_CPU_DEVICE_COUNT = "2", PJRT_PLUGIN_PATH_CPU = real_plugin(), PJRT_INSTALL = "0",
+    R_USER_CACHE_DIR = withr::local_tempdir()
+  )
+  run_child(bquote({
+    .(fork_setup)
+    .(code)
+    check()
+    leave()
+  }), env)
+}
+
+test_that("every exported function gives forks an error at once, or what they may know", {
+  expect_setequal(intersect(names(fork_uses), getNamespaceExports("pjrt")), getNamespaceExports("pjrt"))
+  table <- withr::local_tempfile()
+  saveRDS(fork_uses, table)
+  child <- run_parent(bquote({
+    kind <- function(use) {
+      took <- system.time(
+        kind <- tryCatch({ capture.output(eval(use, globalenv())); "known" }, error = function(e) class(e)[[1L]])
+      )
+      if (took[["elapsed"]] < 10) kind else "slow"
+    }
+    uses <- readRDS(.(table))
+    kinds <- suppressMessages(unlist(parallel::mclapply(uses, kind, mc.cores = 2)))
+    cat(sprintf("%s: %s\n", names(uses), kinds), sep = "")
+  }))
+  expect_identical(child$err, character())
+  expected <- ifelse(names(fork_uses) %in% known_in_forks, "known", "pjrt_error_forked")
+  expect_identical(child$out, c(sprintf("%s: %s", names(fork_uses), expected), healthy))
+})
+
+test_that("forks that leave pjrt alone are as if it were not there, however they end", {
+  child <- run_parent(quote({
+    for (i in 1:6) {
+      squares <- parallel::mclapply(1:2, function(i) { gc(); i^2 }, mc.cores = 2)
+      stopifnot(identical(squares, list(1, 4)))
+    }
+    job <- parallel::mcparallel({ rm(list = ls(globalenv()), pos = globalenv()); gc(); gc(); "dropped all" })
+    cat(parallel::mccollect(job)[[1L]], "\n")
+    # the exit status that the shell sees is beyond mccollect()
+    ends <- list(quote(quit("no", 3)), quote(tools::pskill(Sys.getpid(), 15L)), quote(stop("for a reason")))
+    for (end in ends) {
+      began <- Sys.time()
+      suppressWarnings(parallel::mccollect(parallel::mcparallel(eval(end), silent = TRUE)))
+      cat(Sys.time() - began < 5, "")
+    }
+    cat(system("true"), "\n")
+  }))
+  expect_identical(child$err, character())
+  expect_identical(child$out, c("dropped all ", "TRUE TRUE TRUE 0 ", healthy))
+})
+
+test_that("futures in forks behave as forks do", {
+  skip_if_not_installed("future")
+  child <- run_parent(quote({
+    future::plan("multicore", workers = 2)
+    f <- future::future(sum(1:10))
+    g <- future::future(as_array(x))
+    cat(future::value(f), class(tryCatch(future::value(g), error = identity))[[1L]], "\n")
+  }))
+  expect_identical(child$err, character())
+  expect_identical(child$out, c("55 pjrt_error_forked ", healthy))
+})
+
+test_that("sessions of their own, by a cluster or callr, have clients of their own", {
+  child <- run_parent(quote({
+    text <- unary_program("2xf32")
+    double_of <- function(x, text) {
+      double <- pjrt::pjrt_compile(pjrt::pjrt_program(text))
+      pjrt::as_array(pjrt::pjrt_execute(double, pjrt::pjrt_buffer(x)))
+    }
+    cluster <- parallel::makePSOCKcluster(2)
+    cat(unlist(parallel::parLapply(cluster, list(c(1, 2), c(3, 4)), double_of, text)), "\n")
+    parallel::stopCluster(cluster)
+    cat(callr::r(double_of, list(c(5, 6), text)), "\n")
+  }))
+  expect_identical(child$err, character())
+  expect_identical(child$out, c("2 4 6 8 ", "10 12 ", healthy))
+})
+
+test_that("a child can say what a buffer is, and how to go on", {
+  child <- run_child(quote({
+    x <- pjrt_buffer(c(1, 2))
+    told <- parallel::mclapply(1:2, function(i) {
+      list(shape(x), as.character(elt_type(x)), conditionMessage(tryCatch(as_array(x), error = identity)))
+    }, mc.cores = 2)
+    cat(told[[1L]][[1L]], told[[1L]][[2L]], "\n")
+    cat(told[[2L]][[3L]], "\n")
+  }))
+  expect_clean(child)
+  expect_identical(child$out[[1L]], "2 f32 ")
+  expect_match(child$out, "PSOCK", fixed = TRUE, all = FALSE)
+})
+
+test_that("children of a parent that has no client can have their own", {
+  child <- run_child(quote({
+    sums <- parallel::mclapply(1:2, function(i) {
+      as_array(pjrt_execute(compile(unary_program("2xf32")), pjrt_buffer(c(i, 10))))
+    }, mc.cores = 2)
+    cat(unlist(sums), "\n")
+  }))
+  expect_clean(child, "2 20 4 20 ")
+})

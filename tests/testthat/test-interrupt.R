@@ -1,0 +1,186 @@
+# Ctrl-C in a terminal, and wherever else R may be told to stop.
+
+# What keeps R waiting, in a session that had interrupt_setup(): a name for each.
+waits <- list(
+  await = quote(await(endless)),
+  value = quote(value(promise)),
+  as_array = quote(as_array(endless)),
+  as_raw = quote(as_raw(endless, TRUE)),
+  print = quote(print(endless)),
+  format_buffer = quote(format_buffer(endless)),
+  part = quote(endless[1]),
+  copy = quote(as_array(copy_buffer(endless, "cpu:0"))),
+  compile = quote(pjrt_compile(long)),
+  "value of a compile" = quote(value(compiling <<- pjrt_compile_async(long))),
+  "await of a compile" = quote(await(compiling)),
+  inspect = quote(inspect_hlo(long)),
+  "a silent server" = quote(install_from("silent")),
+  "a slow server" = quote(install_from("slow")),
+  "many executions" = quote(repeat as_array(pjrt_execute(double, pjrt_scalar(1, "f64")))),
+  "large array" = quote(repeat as_array(large)),
+  "large text" = quote(repeat format_buffer(numbers)),
+  "large print" = quote(repeat capture.output(print(large, max_rows = -1, max_width = -1))),
+  "large upload" = quote(repeat pjrt_buffer(1:3e7 + 0L, check = TRUE))
+)
+
+# Begins one of them, and says so.
+interrupt_setup <- quote({
+  endless <- pjrt_execute(compile(loop_program(Inf), device = "cpu:1"), pjrt_scalar(1, "f64", device = "cpu:1"))
+  promise <- as_array_async(endless)
+  double <- compile(unary_program("f64"))
+  long <- pjrt_program(chain_program(12000))
+  large <- pjrt_buffer(0.5, shape = c(3000, 4000))
+  numbers <- pjrt_buffer(as.double(1:1e6))
+  install_from <- function(how) {
+    Sys.setenv(PJRT_PLUGIN_URL_CPU = sprintf("http://127.0.0.1:%s/%s/cpu.whl", Sys.getenv("PORT"), how))
+    install_pjrt("cpu", force = TRUE)
+  }
+  begin <- function(wait) {
+    cat("begin", "ning\n", sep = "")
+    eval(wait)
+    cat("not", "reached\n")
+  }
+  # that what was there before can be used
+  check <- function() {
+    cat("usable", as_array(pjrt_execute(double, pjrt_scalar(21, "f64"))), is_ready(endless), is_ready(promise), "\n")
+  }
+})
+
+local_slow_server <- function(env = parent.frame()) {
+  server <- processx::process$new("python3", test_path("fixtures", "slow-server.py"), stdout = "|")
+  withr::defer(server$kill(), envir = env)
+  line_reader(server)()
+}
+
+# The R code of a session that can begin to wait, as a file.
+waiting_script <- function(..., env = parent.frame()) {
+  helper <- encodeString(normalizePath(test_path("helper-programs.R")), quote = "\"")
+  withr::local_tempfile(fileext = ".R", .local_envir = env, lines = c(
+    "library(pjrt)", sprintf("source(%s)", helper), deparse(interrupt_setup),
+    "waits <-", deparse(waits, control = c("keepInteger", "niceNames", "quoteExpressions")), vapply(list(...), function(code) paste(deparse(code), collapse = "\n"), "")
+  ))
+}
+
+waiting_env <- function(...) {
+  c(PJRT_CPU_DEVICE_COUNT = "2", PJRT_CACHE = "0", PJRT_PLUGIN_PATH_CPU = real_plugin(), ...)
+}
+
+# A terminal in which such a session is ready.
+local_waiting_terminal <- function(..., env = parent.frame()) {
+  env_vars <- waiting_env(..., R_USER_CACHE_DIR = withr::local_tempdir(.local_envir = env))
+  terminal <- start_terminal(env_vars)
+  withr::defer(terminal$kill(), envir = env)
+  terminal$type(sprintf("source('%s')", waiting_script(quote(options(prompt = "ready> ")), env = env)))
+  expect_shows(terminal, "ready> ")
+  terminal
+}
+
+expect_shows <- function(terminal, pattern, timeout = 30, info = pattern) {
+  took <- terminal$see(pattern, timeout)
+  if (is.na(took)) {
+    terminal$kill()
+    stop(info, ": the terminal does not show \"", pattern, "\", but:\n", terminal$shown())
+  }
+  expect_lt(took, timeout)
+}
+
+test_that("Ctrl-C in a terminal gives the prompt back, whatever R waits for, and everything can be used", {
+  terminal <- local_waiting_terminal(PORT = local_slow_server())
+  for (name in names(waits)) {
+    terminal$type(sprintf("begin(waits[['%s']])", name))
+    expect_shows(terminal, "beginning", info = name)
+    Sys.sleep(0.15)
+    if (match(name, names(waits)) %% 2 == 0) terminal$press_ctrl_c() else terminal$interrupt()
+    expect_shows(terminal, "ready> ", 10, info = name)
+    terminal$type("check()")
+    expect_shows(terminal, "usable 42 FALSE FALSE", info = name)
+    expect_shows(terminal, "ready> ")
+  }
+  terminal$type("class(value(compiling))")
+  expect_shows(terminal, "PJRTLoadedExecutable")
+  expect_no_match(terminal$all(), "not reached|Error|Warning")
+})
+
+test_that("Ctrl-C in a terminal does what it does to R's own waits, whatever is around the wait", {
+  terminal <- local_waiting_terminal()
+  around <- list(
+    "tryCatch" = c("tryCatch(go(), interrupt = function(e) cat('caught', class(e), '\\n'))", "caught interrupt condition"),
+    "calling handler" = c("withCallingHandlers(go(), interrupt = function(e) cat('see', 'n\\n'))", "see n"),
+    "resume" = c(
+      "withCallingHandlers(go(finite), interrupt = function(e) tryInvokeRestart('resume')); cat('go', 'ne on\\n')", "go ne on"
+    ),
+    "finally" = c("tryCatch(go(), finally = cat('final', 'ly\\n'))", "final ly"),
+    "try" = c("try(go())", ""),
+    "suppressed messages" = c("suppressMessages(go())", ""),
+    "knitr" = c("knitr::knit(text = c('```{r}', 'go()', '```'), quiet = TRUE)", ""),
+    "source" = c("source(textConnection('go()'))", ""),
+    "prompt" = c("cat('go', 'ing\\n', sep = '', file = stderr())", "")
+  )
+  terminal$type("go <- function(x = endless) { cat('go', 'ing\\n', sep = '', file = stderr()); await(x) }")
+  terminal$type("finite <- pjrt_execute(compile(loop_program(3e7)), pjrt_scalar(1, 'f64'))")
+  for (name in names(around)) {
+    terminal$type(around[[name]][[1L]])
+    expect_shows(terminal, "going", info = name)
+    Sys.sleep(0.15)
+    terminal$press_ctrl_c()
+    expect_shows(terminal, paste0(around[[name]][[2L]], "[^!]*ready> "), 10, info = name)
+    terminal$type("check()")
+    expect_shows(terminal, "usable 42 FALSE FALSE", info = name)
+    expect_shows(terminal, "ready> ")
+  }
+  # in the browser, the prompt is the browser's
+  terminal$type("local({ browser(); 1 })")
+  expect_shows(terminal, "Browse.*> ")
+  terminal$type("go()")
+  expect_shows(terminal, "going")
+  terminal$press_ctrl_c()
+  expect_shows(terminal, "Browse.*> ", 10)
+  terminal$type("Q")
+  expect_shows(terminal, "ready> ")
+  expect_no_match(terminal$all(), "Error|Warning")
+})
+
+test_that("a script that is interrupted ends as it does in R's own waits", {
+  # what it says after "waiting", and its exit status
+  ends <- function(program, arguments) {
+    env <- waiting_env(R_LIBS = paste(.libPaths(), collapse = .Platform$path.sep), R_TESTS = "")
+    child <- withr::with_envvar(env, processx::process$new(program, arguments, stdout = "|", stderr = "|"))
+    withr::defer(child$kill())
+    next_line <- line_reader(child)
+    while (child$is_alive() && !identical(next_line(), "waiting")) {}
+    Sys.sleep(0.1)
+    child$interrupt()
+    child$wait(20000)
+    list(child$get_exit_status(), child$read_all_output(), child$read_all_error())
+  }
+  waiting <- withr::local_tempfile(fileext = ".R", lines = c("cat('waiting\\n')", "Sys.sleep(100)", "cat('not reached\\n')"))
+  for (wait in list(quote(await(endless)), quote(pjrt_compile(long)))) {
+    script <- waiting_script(quote(cat("waiting\n")), wait, quote(cat("not reached\n")))
+    for (how in list(c("R", "--vanilla", "--no-echo", "-f"), c("Rscript", "--vanilla"))) {
+      program <- file.path(R.home("bin"), how[[1L]])
+      as_r_does <- ends(program, c(how[-1L], waiting))
+      expect_identical(as_r_does[[1L]], 1L)
+      expect_identical(ends(program, c(how[-1L], script)), as_r_does)
+    }
+  }
+})
+
+test_that("a limit of time ends a wait with the error that R has for it", {
+  child <- run_child(quote({
+    y <- pjrt_execute(compile(loop_program(2e7)), pjrt_scalar(1, "f64"))
+    promise <- pjrt_compile_async(pjrt_program(chain_program(9000)))
+    for (wait in list(quote(await(y)), quote(value(promise)))) {
+      error <- tryCatch(
+        {
+          setTimeLimit(elapsed = 0.1)
+          eval(wait)
+        },
+        error = identity, interrupt = function(e) stop("no interrupt")
+      )
+      setTimeLimit()
+      cat(conditionMessage(error), "\n")
+    }
+    cat(as_array(y), class(value(promise)), "\n")
+  }))
+  expect_clean(child, c(rep("reached elapsed time limit ", 2), "2 PJRTLoadedExecutable "))
+})

@@ -1,0 +1,29 @@
+# tools/leaks.R does the same with 100,000 iterations of each use.
+
+test_that("memory stays bounded however often anything is done", {
+  skip_on_os(c("mac", "windows"))
+  library <- build_library(test_path("fixtures", "heap.c"))
+  # two sessions side by side, each with half of the uses
+  look <- function(half) {
+    code <- bquote({
+      mine <- seq_along(repeated_uses()) %% 2L == .(half)
+      writeLines(c("all but", leaking(find_leaks(load_heap(.(library)), repeated_uses()[mine]))))
+    })
+    start_child(code, lone_session(), helpers = c(routine_helpers, "leaks"))
+  }
+  children <- lapply(0:1, look)
+  for (child in children) expect_clean(end_child(child, timeout = 300), "all but")
+})
+
+test_that("a block that is never given back is found", {
+  skip_on_os(c("mac", "windows"))
+  heap <- load_heap(build_library(test_path("fixtures", "heap.c")))
+  objects <- leak_objects()
+  objects$kept <- list()
+  leaks <- alist(
+    native = .C("leak", 24), object = kept <<- c(kept, list(as.numeric(1:3))), buffer = kept <<- c(kept, pjrt_scalar(1)),
+    none = pjrt_scalar(1)
+  )
+  found <- lapply(leaks, measure_growth, objects, heap, 1000L, 0.2, 5L)
+  expect_identical(vapply(found, grows, NA), c(native = TRUE, object = TRUE, buffer = TRUE, none = FALSE))
+})

@@ -1,0 +1,117 @@
+# What the package and the plugin print, and what they do not.
+
+# A session that loads the plugin, with its log level left to us.
+run_quiet <- function(code = quote(NULL), ...) {
+  run_child(
+    bquote({
+      .(code)
+      cat(as_array(pjrt_scalar(2)), "\n")
+    }),
+    c(TF_CPP_MIN_LOG_LEVEL = NA, PJRT_DEBUG = NA, XLA_FLAGS = NA, ...)
+  )
+}
+
+# An operation on a constant that the compiler carries out itself, for seconds; it complains after the first.
+folding_program <- function(n = 6000L, window = 800L) {
+  bytes <- sprintf("%02X%02X803F", seq_len(n) %% 256L, seq_len(n) %/% 256L)
+  out <- n - window + 1L
+  sprintf("func.func @main() -> tensor<%dxf32> {
+    %%c = stablehlo.constant dense<\"0x%s\"> : tensor<%dxf32>
+    %%z = stablehlo.constant dense<0.0> : tensor<f32>
+    %%r = \"stablehlo.reduce_window\"(%%c, %%z) <{window_dimensions = array<i64: %d>}> ({
+      ^bb0(%%a: tensor<f32>, %%b: tensor<f32>):
+        %%s = stablehlo.add %%a, %%b : tensor<f32>
+        stablehlo.return %%s : tensor<f32>
+    }) : (tensor<%dxf32>, tensor<f32>) -> tensor<%dxf32>
+    return %%r : tensor<%dxf32>
+  }", out, paste(bytes, collapse = ""), n, window, n, out, out)
+}
+
+test_that("the plugin prints nothing by default, however it would like to", {
+  complain <- bquote(invisible(pjrt_compile(pjrt_program(.(folding_program())))))
+  expect_clean(run_quiet(complain), "2 ")
+  verbose <- run_quiet(complain, PJRT_DEBUG = "1")
+  expect_match(verbose$err, "Constant folding an instruction is taking", all = FALSE)
+})
+
+test_that("a user who asks is told, by us and by the plugin", {
+  for (child in list(run_quiet(quote(options(pjrt.verbose = TRUE))), run_quiet(PJRT_DEBUG = "1"))) {
+    expect_identical(child$out, "2 ")
+    expect_match(child$err, "^pjrt: loading the plugin for cpu from", all = FALSE)
+    expect_match(child$err, "^pjrt: created the client for cpu$", all = FALSE)
+    expect_match(child$err, "^I0000 ", all = FALSE)
+  }
+  expect_clean(run_quiet(PJRT_DEBUG = "0"), "2 ")
+  expect_clean(run_quiet(quote(options(pjrt.verbose = FALSE)), PJRT_DEBUG = "1"), "2 ")
+})
+
+test_that("a level that the user has set stays, and other plugins get one by what is asked for then", {
+  levels <- function(code, ...) {
+    child <- run_quiet(bquote({
+      .(code)
+      plugin_attributes("cpu")
+      cat(Sys.getenv("TF_CPP_MIN_LOG_LEVEL"), "")
+      options(pjrt.verbose = TRUE)
+      suppressMessages(pjrt:::load_plugin(pjrt:::plugin_path("cpu"), "cpu"))
+      cat(Sys.getenv("TF_CPP_MIN_LOG_LEVEL"), "")
+    }), ...)
+    child$out
+  }
+  expect_identical(levels(quote(NULL)), "3 0 2 ")
+  expect_identical(levels(quote(Sys.setenv(TF_CPP_MIN_LOG_LEVEL = "2"))), "2 2 2 ")
+  expect_identical(levels(quote(NULL), TF_CPP_MIN_LOG_LEVEL = "1"), "1 1 2 ")
+})
+
+test_that("why a plugin ends the process is told in any case", {
+  child <- run_quiet(XLA_FLAGS = "--no_such_flag_of_xla")
+  expect_false(child$status == 0L)
+  expect_match(child$err, "no_such_flag_of_xla", all = FALSE)
+})
+
+test_that("messages have a class of their own, and can be muffled", {
+  withr::local_options(pjrt.verbose = TRUE)
+  expect_message(load_plugin(plugin_path("cpu"), "cpu"), "pjrt: loading", class = "pjrt_message")
+  expect_silent(suppressMessages(load_plugin(plugin_path("cpu"), "cpu")))
+  expect_message(uninstall_pjrt("abacus"), "There was nothing to remove", class = "pjrt_message")
+  withr::local_options(pjrt.verbose = "yes")
+  expect_refused(load_plugin(plugin_path("cpu"), "cpu"), "invalid_input", "pjrt.verbose")
+})
+
+test_that("only methods for showing something write to the console", {
+  namespace <- asNamespace("pjrt")
+  functions <- Filter(is.function, mget(ls(namespace, all.names = TRUE), namespace))
+  called <- function(code) {
+    if (is.call(code)) c(if (is.symbol(code[[1L]])) as.character(code[[1L]]), unlist(lapply(as.list(code), called)))
+  }
+  calls <- lapply(functions, function(f) called(body(f)))
+  with_call <- function(names) names(Filter(function(found) any(names %in% found), calls))
+  expect_match(with_call(c("cat", "writeLines", "print", "write")), "^(print|str)[.]|^print_")
+  expect_identical(with_call(c("message", "packageStartupMessage")), "say")
+})
+
+test_that("?pjrt_options tells of every option and variable that the code asks for", {
+  root <- test_path("..", "..")
+  files <- c(
+    list.files(file.path(root, "R"), full.names = TRUE),
+    list.files(file.path(root, "src", "rust", c("src", "core/src")), "[.]rs$", recursive = TRUE, full.names = TRUE)
+  )
+  files <- files[!grepl("/hlo/|tests?(/|[.]rs$)|pjrt-options.R$", files)]
+  lines <- unlist(lapply(files, function(file) {
+    code <- readLines(file, encoding = "UTF-8")
+    # tests in a file come last in it
+    end <- grep("^#\\[cfg\\(.*test", code)
+    grep("^ *(#|//)", if (length(end) > 0L) code[seq_len(end[[1L]] - 1L)] else code, value = TRUE, invert = TRUE)
+  }))
+  found <- function(pattern) unique(unlist(regmatches(lines, gregexpr(pattern, lines, perl = TRUE))))
+  page <- paste(readLines(file.path(root, "man", "pjrt_options.Rd")), collapse = "\n")
+  is_told <- function(names) vapply(names, function(name) grepl(name, page, fixed = TRUE), NA)
+
+  options <- found("(?<=\")pjrt[.][a-z_]+(?=\")")
+  expect_true(all(c("pjrt.verbose", "pjrt.staging_max", "pjrt.manifest") %in% options))
+  expect_identical(names(which(!is_told(options))), character())
+
+  no_variables <- c("CARGO_PKG_VERSION", "PIP_DISABLE_PIP_VERSION_CHECK")
+  variables <- setdiff(found("(?<=\")[A-Z]+_[A-Z_]{2,}(?=\")"), no_variables)
+  expect_true(all(c("PJRT_DEBUG", "PJRT_CACHE", "PJRT_DISCOVER", "TF_CPP_MIN_LOG_LEVEL") %in% variables))
+  expect_identical(names(which(!is_told(variables))), character())
+})
