@@ -117,7 +117,7 @@ pub fn interrupt_pending() -> bool {
     sexp::guarded(memory::help_others);
     let mut error = sexp::nil();
     // SAFETY: on R's main thread, as all of this crate.
-    let went_on = sexp::guarded(|| error = sexp::caught(|| unsafe { sexp::R_CheckUserInterrupt() }));
+    let went_on = sexp::guarded_from_interrupts(|| error = sexp::caught(|| unsafe { sexp::R_CheckUserInterrupt() }));
     if !sexp::is_nil(error) {
         unsafe { R_PreserveObject(error) };
         drop_raised(RAISED.swap(error, Ordering::Relaxed));

@@ -100,7 +100,7 @@ fn is_scarce(client: &Client, many: usize) -> bool {
 }
 
 fn collect() {
-    unsafe { sexp::R_gc() };
+    sexp::uninterrupted(|| unsafe { sexp::R_gc() });
     client::all().iter().for_each(Client::reset_new_bytes);
     pool::reset_fresh();
     pool::reset_handed_out();
@@ -214,7 +214,7 @@ pub fn pooled_vector(kind: SEXPTYPE, len: usize, width: usize) -> Outcome<SEXP> 
     let mut gift = ManuallyDrop::new(Gift { block, bytes });
     let mut allocator =
         Allocator { alloc: start_in_block, free: free_block, reserved: null_mut(), data: (&raw mut gift).cast() };
-    Ok(unsafe { sexp::Rf_allocVector3(kind, len as R_xlen_t, &mut allocator) })
+    Ok(sexp::uninterrupted(|| unsafe { sexp::Rf_allocVector3(kind, len as R_xlen_t, &mut allocator) }))
 }
 
 /// A block on its way to R's allocator, and the bytes of values that it is for.

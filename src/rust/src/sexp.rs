@@ -23,6 +23,7 @@ pub struct Allocator {
 // Functions of R's API that extendr-ffi does not declare. Its type for R objects is opaque, hence the allowance.
 #[allow(improper_ctypes)]
 extern "C" {
+    static mut R_interrupts_suspended: Rboolean;
     pub fn COMPLEX_RO(x: SEXP) -> *const [f64; 2];
     pub fn INTEGER_GET_REGION(x: SEXP, start: R_xlen_t, len: R_xlen_t, out: *mut c_int) -> R_xlen_t;
     pub fn INTEGER_RO(x: SEXP) -> *const c_int;
@@ -300,7 +301,7 @@ pub fn elements(list: SEXP) -> impl Iterator<Item = SEXP> {
 
 /// A new vector; not protected.
 pub fn vector(kind: SEXPTYPE, len: usize) -> SEXP {
-    unsafe { Rf_allocVector(kind, len as R_xlen_t) }
+    uninterrupted(|| unsafe { Rf_allocVector(kind, len as R_xlen_t) })
 }
 
 /// A new character vector of length one; not protected.
@@ -322,11 +323,29 @@ pub fn new_flag(value: bool) -> SEXP {
 
 /// Runs `body`, whose allocations may fail: R's jump ends here then, so that the caller may own things. False if it did.
 /// `body` itself owns nothing that would need to be dropped.
-pub fn guarded<F: FnMut()>(mut body: F) -> bool {
+pub fn guarded<F: FnMut()>(body: F) -> bool {
+    uninterrupted(|| guarded_from_interrupts(body))
+}
+
+/// The same, but an interrupt is such a jump, too.
+pub fn guarded_from_interrupts<F: FnMut()>(mut body: F) -> bool {
     unsafe extern "C" fn run<F: FnMut()>(body: *mut c_void) {
         (*body.cast::<F>())();
     }
     unsafe { R_ToplevelExec(run::<F>, (&raw mut body).cast()) != Rboolean::FALSE }
+}
+
+/// Runs `body`, at whose end an interrupt is still pending: R's garbage collector would jump for one. Where R jumps all the
+/// same, for lack of memory, it lets interrupts in again itself.
+pub fn uninterrupted<T>(body: impl FnOnce() -> T) -> T {
+    // SAFETY: R's own variable, used on R's thread, as R's headers do.
+    unsafe {
+        let before = R_interrupts_suspended;
+        R_interrupts_suspended = Rboolean::TRUE;
+        let out = body();
+        R_interrupts_suspended = before;
+        out
+    }
 }
 
 /// Runs `body`, and gives the error that R raises in it; nil for none. Not protected. Interrupts are not caught.
