@@ -28,16 +28,22 @@ pjrt_program <- function(src = NULL, path = NULL, format = c("mlir", "hlo")) {
   if (is.null(src) == is.null(path)) {
     abort_input("Either src or path must be provided, and not both.")
   }
-  code <- if (!is.null(path)) {
-    read_program(path)
-  } else if (is.raw(src)) {
-    src
-  } else if (is.character(src) && !anyNA(src)) {
-    charToRaw(enc2utf8(paste0(paste(src, collapse = "\n"), "\n")))
-  } else {
+  if (!is.null(path)) {
+    check_string(path, "path")
+    return(call_with_text(ffi_program_read, as_utf8(path.expand(path)), format))
+  }
+  if (!is.raw(src)) {
+    src <- program_bytes(src)
+  }
+  call_native(ffi_program_new, src, format)
+}
+
+# The bytes of a program's text, of one string or of a vector of lines.
+program_bytes <- function(src) {
+  if (!is.character(src) || anyNA(src)) {
     abort_input("`src` must be the program's text or a raw vector.")
   }
-  call_native(ffi_program_new, code, format)
+  charToRaw(enc2utf8(paste0(paste(src, collapse = "\n"), "\n")))
 }
 
 match_format <- function(format) {
@@ -49,18 +55,6 @@ match_format <- function(format) {
     abort_input("`format` must be \"mlir\" or \"hlo\".")
   }
   format
-}
-
-read_program <- function(path) {
-  check_string(path, "path")
-  if (!file.exists(path) || dir.exists(path)) {
-    pjrt_abort(paste0("There is no program file '", path, "'."), "io")
-  }
-  code <- tryCatch(readBin(path, "raw", n = file.size(path)), error = identity)
-  if (inherits(code, "error")) {
-    pjrt_abort(paste0("'", path, "' cannot be read: ", conditionMessage(code)), "io")
-  }
-  code
 }
 
 #' @export
