@@ -30,7 +30,7 @@ pjrt_program <- function(src = NULL, path = NULL, format = c("mlir", "hlo")) {
   }
   if (!is.null(path)) {
     check_string(path, "path")
-    return(call_with_text(ffi_program_read, as_utf8(path.expand(path)), format))
+    return(call_with_text(ffi_program_read, full_path(path), format))
   }
   if (!is.raw(src)) {
     src <- program_bytes(src)
@@ -41,9 +41,15 @@ pjrt_program <- function(src = NULL, path = NULL, format = c("mlir", "hlo")) {
 # The bytes of a program's text, of one string or of a vector of lines.
 program_bytes <- function(src) {
   if (!is.character(src) || anyNA(src)) {
-    abort_input("`src` must be the program's text or a raw vector.")
+    abort_input("`src` must be the program's text or a raw vector, not ", given(src), ".")
   }
   charToRaw(enc2utf8(paste0(paste(src, collapse = "\n"), "\n")))
+}
+
+check_program <- function(program) {
+  if (!inherits(program, "PJRTProgram")) {
+    abort_input("`program` must be a `PJRTProgram`, not ", given(program), "; make one with pjrt_program().")
+  }
 }
 
 match_format <- function(format) {
@@ -52,13 +58,16 @@ match_format <- function(format) {
     return("mlir")
   }
   if (!is.character(format) || length(format) != 1L || !format %in% formats) {
-    abort_input("`format` must be \"mlir\" or \"hlo\".")
+    abort_input("`format` must be \"mlir\" or \"hlo\", not ", given(format), ".")
   }
   format
 }
 
 #' @export
 format.PJRTProgram <- function(x, ..., n = 10) {
+  if (!is_whole_number(n) || n < 0) {
+    abort_input("`n` must be a number of lines, such as 10 or Inf, not ", given(n), ".")
+  }
   described <- call_native(ffi_program_describe, x)
   lines <- strsplit(described$text, "\n", fixed = TRUE)[[1L]]
   shown <- utils::head(lines, n)

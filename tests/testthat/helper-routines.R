@@ -84,6 +84,7 @@ routine_uses <- function() {
     api_version_bound = pjrt:::call_native(pjrt:::ffi_api_version_bound),
     index_found = pjrt:::call_native(pjrt:::ffi_index_found, "https://example.org/simple"),
     redact = pjrt:::hide_secrets("https://me:secret@example.org/simple"),
+    given = pjrt:::given("a"),
     cuda_report = pjrt:::cuda_report(),
     cuda_look_in = pjrt:::cuda_look_in(folder),
     loaded = .Call(pjrt:::ffi_loaded, asNamespace("pjrt"), pjrt:::the),
