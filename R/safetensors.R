@@ -239,8 +239,8 @@ safetensors_metadata <- function(file) {
 # Positions of the tensors that names, or numbers, mean.
 tensor_positions <- function(chosen, known) {
   if (is.character(chosen)) {
-    if (anyNA(chosen) || anyDuplicated(chosen) > 0L) {
-      abort_input("Names of tensors must not be NA, and none may come twice.")
+    if (anyNA(chosen) || !all(validEnc(chosen) & Encoding(chosen) != "bytes") || anyDuplicated(chosen) > 0L) {
+      abort_input("Names of tensors must be text and not NA, and none may come twice.")
     }
     positions <- match(chosen, known)
     if (anyNA(positions)) {

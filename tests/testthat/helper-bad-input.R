@@ -30,7 +30,7 @@ plainly <- function(test) function(v, label) !is.object(v) && isTRUE(test(v))
 or_null <- function(accepts) function(v, label) is.null(v) || accepts(v, label)
 
 is_flag <- function(v) is.logical(v) && length(v) == 1L && !is.na(v)
-is_text <- function(v) is.character(v) && length(v) == 1L && !is.na(v) && validUTF8(v) && Encoding(v) != "bytes"
+is_text <- function(v) is.character(v) && length(v) == 1L && !is.na(v) && validEnc(v) && Encoding(v) != "bytes"
 
 # Labels that are right together in several places.
 whole <- c("1L", "2^31", "2^53", "1e18", "1e300", "Inf")
@@ -54,7 +54,7 @@ input_kinds <- function() {
     any = kind(x, anything),
     # what R itself does not take for two objects with different methods
     compared = kind(x, anything, spared = with_operators),
-    compared_dtype = kind("f32", function(v, label) is.atomic(v) || is.list(v), spared = with_operators),
+    compared_dtype = kind("f32", function(v, label) (is.atomic(v) || is.list(v)) && !inherits(v, "PJRTBuffer"), spared = with_operators),
     compared_array = kind(x, function(v, label) !inherits(v, "PJRTBuffer") || label == "a buffer"),
     none = kind(x),
     flag = kind(FALSE, plainly(is_flag)),
@@ -86,8 +86,9 @@ input_kinds <- function() {
       NULL, only("a deleted buffer", "a donated buffer", "a closed buffer"), c("PJRTBuffer", "PJRTClient"),
       spared = c("a buffer", "a client", "a model file")
     ),
-    # an R object with a class of ours
+    # R objects with a class of ours: what is in it is looked at where the method could not go on
     printed = kind(NULL),
+    dtype_name = kind(NULL, function(v, label) grepl("^a (list|number|string) as ", label)),
     # numbers, texts and data
     data = kind(c(1, 2), plainly(function(v) is.numeric(v) && length(v) %in% 1:2)),
     number = kind(1, plainly(function(v) is.numeric(v) && length(v) == 1L)),
@@ -100,6 +101,10 @@ input_kinds <- function() {
     path = kind(file, paths = TRUE),
     list = kind(list()),
     choice = kind("a"),
+    # R evaluates what as.vector() is given once more
+    mode = kind("any", spared = c("a call", "a symbol")),
+    # what would be installed, which takes a second each time
+    installed = kind("idle", spared = c("NULL", "\"a\"", "c(n = \"a\")", "a line end", "\"cpu:9\"", "\"%s\"")),
     size = kind(NULL, only(sizes)),
     subscript = kind(1)
   )
@@ -140,7 +145,7 @@ input_rows <- function() {
     pjrt_buffer.raw = row(
       data = of("none", as.raw(1:4)), dtype = of("dtype", "f16", "!NULL"), device = "device", shape = of("shape", 2L, "!NULL"), row_major = "flag"
     ),
-    pjrt_delete = row(buffer = of("ended", pjrt_scalar(1))),
+    pjrt_delete = row(buffer = of("ended", pjrt_scalar(1), "list()")),
     pjrt_empty = row(
       dtype = of("dtype", "f32", "!NULL"), device = "device",
       shape = of("shape", 2L, "!NULL", "integer()", "double()", "0L", "1L", "a matrix")
@@ -162,7 +167,7 @@ input_rows <- function() {
     value.PJRTExecutablePromise = row(x = "compiling"),
 
     # buffers as arrays
-    `$.PJRTBuffer` = row(x = "buffer", name = "ignored", refuses = TRUE),
+    `$.PJRTBuffer` = row(x = "buffer", name = of("ignored", "x"), refuses = TRUE),
     `$<-.PJRTBuffer` = row(x = "buffer", of("string", "a"), value = "any", refuses = TRUE),
     `[.PJRTBuffer` = row(
       x = "buffer", drop = "flag", of(
@@ -185,7 +190,7 @@ input_rows <- function() {
     as.integer.PJRTBuffer = row(x = "buffer"),
     as.logical.PJRTBuffer = row(x = "buffer"),
     as.matrix.PJRTBuffer = row(x = "buffer"),
-    as.vector.PJRTBuffer = row(x = "buffer", mode = of("choice", "any")),
+    as.vector.PJRTBuffer = row(x = "buffer", mode = of("mode", "any")),
     compare_proxy.PJRTBuffer = row(x = "buffer", path = "ignored"),
     compare_proxy.PJRTArrayPromise = row(x = "promise", path = "ignored"),
     dim.PJRTBuffer = row(x = "known_buffer"),
@@ -205,7 +210,7 @@ input_rows <- function() {
     str.PJRTBuffer = row(object = "any"),
     summary.PJRTBuffer = row(object = "buffer"),
     print.summary.PJRTBuffer = row(x = of("printed", summary(x))),
-    print.PJRTArrayPromise = row(x = "promise"),
+    print.PJRTArrayPromise = row(x = of("promise", array, "a closed promise", "one from a file as PJRTArrayPromise")),
 
     # plugins, clients, devices, memory spaces
     as.character.PJRTClient = row(x = "client"),
@@ -218,13 +223,13 @@ input_rows <- function() {
     close.PJRTClient = row(con = of("ended", pjrt:::new_client(plugin, list(cpu_device_count = 1L)), "a closed client")),
     default_memory = row(device = "known_device"),
     device_info = row(device = "known_device"),
-    device_memory_stats = row(device = "known_device"),
+    device_memory_stats = row(device = "device"),
     devices = row(x = of("client", client, "an executable", "a closed executable")),
     devices.PJRTClient = row(x = "client", addressable = "flag"),
     devices.PJRTLoadedExecutable = row(x = "known_executable"),
     format.PJRTClient = row(x = "client"),
     format.PJRTDevice = row(x = "one_device"),
-    format.PJRTInfo = row(x = of("printed", device_info(here))),
+    format.PJRTInfo = row(x = of("printed", device_info(here), "a list as PJRTInfo")),
     format.PJRTMemory = row(x = "memory"),
     memories = row(x = of("client", client, "a device", "a closed device")),
     memory_info = row(memory = "memory"),
@@ -235,7 +240,7 @@ input_rows <- function() {
     pjrt_plugin = row(platform = "name"),
     pjrt_plugins = row(),
     pjrt_register_plugin = row(
-      name = of("name", "idle2", "\"a\"", "c(n = \"a\")"), path = of("path", library), options = of("list", list(), "list()"),
+      name = of("name", "idle2", "\"a\"", "c(n = \"a\")"), path = of("path", library), options = of("list", list(), "list()", "a pairlist", "a data frame"),
       after = forget_registered()
     ),
     platform = row(x = of("client", client, "!NULL", "a device", "a closed device", "a buffer", used_buffers)),
@@ -249,26 +254,26 @@ input_rows <- function() {
     plugin_stablehlo_versions = row(plugin = "plugin"),
     print.PJRTClient = row(x = "client"),
     print.PJRTDevice = row(x = "one_device"),
-    print.PJRTInfo = row(x = of("printed", device_info(here))),
+    print.PJRTInfo = row(x = of("printed", device_info(here), "a list as PJRTInfo")),
     print.PJRTMemory = row(x = "memory"),
     print.PJRTPlugin = row(x = of("any", plugin)),
-    topology = row(x = "client"),
+    topology = row(x = of("client", client, "!a closed client")),
     `==.PJRTDevice` = row(e1 = "one_device", e2 = of("compared", there)),
     `!=.PJRTDevice` = row(e1 = "one_device", e2 = of("compared", there)),
     `==.PJRTMemory` = row(e1 = of("any", memory), e2 = of("compared", memory)),
     `!=.PJRTMemory` = row(e1 = of("any", memory), e2 = of("compared", memory)),
 
     # names of types
-    as.character.DataType = row(x = of("printed", data_type)),
-    as.character.PJRTElementType = row(x = of("printed", element_type)),
-    format.DataType = row(x = of("printed", data_type)),
-    format.PJRTElementType = row(x = of("printed", element_type)),
-    print.DataType = row(x = of("printed", data_type)),
-    print.PJRTElementType = row(x = of("printed", element_type)),
-    `==.DataType` = row(e1 = of("printed", data_type), e2 = "compared_dtype"),
-    `!=.DataType` = row(e1 = of("printed", data_type), e2 = "compared_dtype"),
-    `==.PJRTElementType` = row(e1 = of("printed", element_type), e2 = "compared_dtype"),
-    `!=.PJRTElementType` = row(e1 = of("printed", element_type), e2 = "compared_dtype"),
+    as.character.DataType = row(x = of("dtype_name", data_type)),
+    as.character.PJRTElementType = row(x = of("dtype_name", element_type)),
+    format.DataType = row(x = of("dtype_name", data_type)),
+    format.PJRTElementType = row(x = of("dtype_name", element_type)),
+    print.DataType = row(x = of("dtype_name", data_type)),
+    print.PJRTElementType = row(x = of("dtype_name", element_type)),
+    `==.DataType` = row(e1 = of("dtype_name", data_type), e2 = "compared_dtype"),
+    `!=.DataType` = row(e1 = of("dtype_name", data_type), e2 = "compared_dtype"),
+    `==.PJRTElementType` = row(e1 = of("dtype_name", element_type), e2 = "compared_dtype"),
+    `!=.PJRTElementType` = row(e1 = of("dtype_name", element_type), e2 = "compared_dtype"),
 
     # programs and executables
     executable_cost = row(executable = "executable"),
@@ -277,7 +282,7 @@ input_rows <- function() {
     executable_memory = row(executable = "executable"),
     executable_outputs = row(executable = "known_executable"),
     format.PJRTExecutablePromise = row(x = "compiling"),
-    format.PJRTHloModuleSrc = row(x = of("printed", stages[[1L]])),
+    format.PJRTHloModuleSrc = row(x = of("printed", stages[[1L]], "a string as PJRTHloModuleSrc")),
     format.PJRTHloModuleSrcs = row(x = of("printed", stages)),
     format.PJRTLoadedExecutable = row(x = of("any", add)),
     format.PJRTProgram = row(x = "program", n = of("index", 3, whole, "0L")),
@@ -318,7 +323,7 @@ input_rows <- function() {
     `[[<-.PJRTCompileOptions` = row(x = "compile_options", name = "index", value = "any", refuses = TRUE),
     print.PJRTExecutablePromise = row(x = "compiling"),
     print.PJRTExecuteOptions = row(x = "execution_options"),
-    print.PJRTHloModuleSrc = row(x = of("printed", stages[[1L]])),
+    print.PJRTHloModuleSrc = row(x = of("printed", stages[[1L]], "a string as PJRTHloModuleSrc")),
     print.PJRTHloModuleSrcs = row(x = of("printed", stages)),
     print.PJRTLoadedExecutable = row(x = of("any", add)),
     print.PJRTProgram = row(x = "program", n = of("index", 3, whole, "0L")),
@@ -332,8 +337,8 @@ input_rows <- function() {
       after = renew_paths()
     ),
     safetensors_info = row(path = of("path", model)),
-    safetensors_open = row(path = of("path", model), device = "device", after = close(made)),
-    `$.PJRTSafetensors` = row(x = "model", name = "ignored"),
+    safetensors_open = row(path = of("path", model), device = "known_device", after = close(made)),
+    `$.PJRTSafetensors` = row(x = "model", name = of("ignored", "x")),
     `[.PJRTSafetensors` = row(x = "model", i = of("subscript", 1, "integer()", "double()", "character()", "1L", "1.5", "1:2")),
     `[[.PJRTSafetensors` = row(x = "model", i = of("subscript", 1, "1L", "1.5"), exact = "any"),
     `$<-.PJRTSafetensors` = row(x = "model", of("string", "a"), value = "any", refuses = TRUE),
@@ -356,8 +361,7 @@ input_rows <- function() {
     pjrt_cache_list = row(),
     pjrt_cache_prune = row(max_size = of("size", NULL), max_age = of("index", 1, ages)),
     install_pjrt = row(
-      platforms = of("name", "idle", "NULL", "\"a\"", "c(n = \"a\")", "a line end", "\"cpu:9\"", "\"%s\""),
-      version = of("choice", NULL, "NULL"), source = of("choice", "file"), path = of("path", library), force = "flag",
+      platforms = "installed", version = of("choice", NULL, "NULL"), source = of("choice", "file"), path = of("path", library), force = "flag",
       cuda = of("flag_or_null", NULL, "!TRUE"), after = uninstall_pjrt(made)
     ),
     plugins_downloaded = row(
@@ -386,7 +390,7 @@ input_uses <- function() {
     `pjrt_compile(devices = list(.))` = use(pjrt_compile(program, devices = list(bad)), of("devices", NULL, "a device")),
     `pjrt_compile_options(debug_options = list(xla_a = .))` = use(
       pjrt_compile_options(debug_options = list(xla_a = bad)), of(
-        "string", NULL, "\"\"", "TRUE", "1L", "0L", "1.5", "2^31", "2^53", "1e18", "1e300", "1e-300", setdiff(below_zero, "-Inf")
+        "string", NULL, "\"\"", "TRUE", "1L", "0L", "1.5", "2^31", "2^53", "1e18", "1e300", "1e-300", "a string as PJRTBuffer", setdiff(below_zero, "-Inf")
       )
     ),
     `pjrt_delete(list(.))` = use(pjrt_delete(list(bad)), of("ended", NULL, "list()")),

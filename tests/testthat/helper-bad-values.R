@@ -8,7 +8,11 @@ input_objects <- function() {
     on.exit(options(old))
     code
   }
-  o$renew_paths <- function() path_values(o$folder)
+  # as they were before something was saved there
+  o$renew_paths <- function() {
+    unlink(c(list.files(), "../a"))
+    path_values(o$folder)
+  }
   o$forget_registered <- function() {
     session <- getFromNamespace("the", "pjrt")
     session[["registered"]] <- list()
@@ -235,8 +239,10 @@ outcome <- function(case, env, folder) {
 # A message without the value that it quotes, and without the names of folders.
 masked <- function(message, value, folder) {
   message <- gsub(folder, "<folder>", message, fixed = TRUE)
-  words <- c(pjrt:::given(value), if (!is.object(value) && is.character(value)) c(sprintf("'%s'", value), sprintf("\"%s\"", value)))
-  for (word in unique(words[!is.na(words)])) message <- gsub(word, "<given>", message, fixed = TRUE, useBytes = TRUE)
+  words <- c(pjrt:::given(value), if (!is.object(value) && is.character(value) && all(Encoding(value) != "bytes")) {
+    c(sprintf("'%s'", value), sprintf("\"%s\"", value))
+  })
+  for (word in words) message <- gsub(word, "<given>", message, fixed = TRUE, useBytes = TRUE)
   message <- gsub("an object of class <[^>]*>", "<given>", message)
   message <- gsub("(/a){100,}|a{100,}", "<long>", message)
   gsub("\n", "\n    ", message, fixed = TRUE)
@@ -250,7 +256,11 @@ refusals <- function(tried) {
   said <- sprintf("* %s: %s", tried$class, tried$message)
   blocks <- vapply(split(seq_along(said), factor(where, unique(where))), FUN.VALUE = "", function(rows) {
     values <- split(tried$value[rows], factor(said[rows], unique(said[rows])))
-    paste0(names(values), "\n", vapply(values, function(x) paste(strwrap(toString(x), 120, indent = 6, exdent = 6), collapse = "\n"), ""), collapse = "\n")
+    # those of which most is true
+    most <- which.max(lengths(values))
+    if (length(values[[most]]) > 30L) values[[most]] <- sprintf("all the other %d", length(values[[most]]))
+    shown <- vapply(values, function(x) paste(strwrap(toString(x), 120, indent = 6, exdent = 6), collapse = "\n"), "")
+    paste0(names(values), "\n", shown, collapse = "\n")
   })
   heads <- tapply(names(blocks), factor(blocks, unique(blocks)), function(x) paste(strwrap(toString(x), 120), collapse = "\n"))
   paste0(heads, "\n", names(heads), collapse = "\n\n")

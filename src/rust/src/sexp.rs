@@ -196,7 +196,7 @@ pub fn string<'a>(x: SEXP) -> Option<&'a str> {
 }
 
 /// The encoding of strings that are no text, in R's `cetype_t`.
-const BYTES: c_int = 2;
+const BYTES: c_int = 3;
 
 /// An element of a character vector that is not NA, and text.
 pub fn text<'a>(element: SEXP) -> Option<&'a str> {
