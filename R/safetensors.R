@@ -249,7 +249,7 @@ tensor_positions <- function(chosen, known) {
     return(positions)
   }
   if (!is.numeric(chosen) || is.object(chosen)) {
-    abort_input("Tensors are chosen by their names or by numbers.")
+    abort_input("Tensors are chosen by their names or by numbers, not by ", given(chosen), ".")
   }
   outside <- is.na(chosen) | chosen < 1 | chosen >= length(known) + 1
   if (any(outside)) {

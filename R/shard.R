@@ -29,7 +29,7 @@
 #' @export
 pjrt_shard <- function(x, devices, dim = 1L, dtype = NULL, ...) {
   if (!is.atomic(x) || is.null(x)) {
-    abort_input("`x` must be an R vector, matrix or array; not ", given(x), "; read a buffer with as_array().")
+    abort_input("`x` must be an R vector, matrix or array, not ", given(x), "; read a buffer with as_array().")
   }
   executable <- inherits(devices, "PJRTLoadedExecutable")
   targets <- if (executable) devices(devices) else device_list(devices)

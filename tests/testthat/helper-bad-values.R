@@ -103,7 +103,7 @@ path_values <- function(folder) {
     `a file as folder` = at("empty/a"), `a dangling link` = at("dangling"), `a link to itself` = at("loop"),
     `an empty file` = at("empty"), `a file of bytes` = at("bytes"), `a long name` = at(strrep("a", 300)),
     `a long path` = paste0(folder, strrep("/a", 3000)), `/proc/self/mem` = "/proc/self/mem", `/dev/full` = "/dev/full",
-    `/dev/null` = "/dev/null", `a URL` = "http://127.0.0.1:9/a", `~nobody` = "~nobody/a"
+    `/dev/null` = "/dev/null", `a URL` = "http://127.0.0.1:9/a"
   )
 }
 
@@ -236,14 +236,24 @@ outcome <- function(case, env, folder) {
   c(told, warning = warning)
 }
 
-# A message without the value that it quotes, and without the names of folders.
+# A message without the value that it quotes, the names of folders, and what is in memory.
 masked <- function(message, value, folder) {
   message <- gsub(folder, "<folder>", message, fixed = TRUE)
-  words <- c(pjrt:::given(value), if (!is.object(value) && is.character(value) && all(Encoding(value) != "bytes")) {
-    c(sprintf("'%s'", value), sprintf("\"%s\"", value))
-  })
-  for (word in words) message <- gsub(word, "<given>", message, fixed = TRUE, useBytes = TRUE)
+  message <- gsub(normalizePath("../.."), "<folder>", message, fixed = TRUE)
+  message <- gsub("The cpu client has [^\n]*", "The cpu client has <buffers>.", message)
+  one <- !is.object(value) && is.atomic(value) && length(value) == 1L && !is.na(value)
+  if (one && is.character(value) && Encoding(value) != "bytes") {
+    quoted <- c(sprintf("'%s'", value), sprintf("\"%s\"", value), if (nchar(value, "bytes") > 1L) value)
+    for (word in quoted) message <- gsub(word, "<given>", message, fixed = TRUE, useBytes = TRUE)
+  }
+  words <- c(pjrt:::given(value), if (one && is.numeric(value)) c(sprintf("%.0f", value), value))
+  for (before in c(", not ", "; it is ", "not with ", "not by ", "bounds: ", "no tensor ")) {
+    for (word in unique(words)) {
+      message <- gsub(paste0(before, word), paste0(before, "<given>"), message, fixed = TRUE, useBytes = TRUE)
+    }
+  }
   message <- gsub("an object of class <[^>]*>", "<given>", message)
+  message <- gsub("not of type <[^>]*>", "not of type <its type>", message)
   message <- gsub("(/a){100,}|a{100,}", "<long>", message)
   gsub("\n", "\n    ", message, fixed = TRUE)
 }

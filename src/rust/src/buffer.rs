@@ -457,12 +457,20 @@ fn given_shape(shape: SEXP) -> Outcome<Vec<i64>> {
     }
 }
 
+fn shown(dims: &[i64]) -> String {
+    if dims.is_empty() {
+        "that of a scalar".into()
+    } else {
+        layout::format_dims(dims)
+    }
+}
+
 fn check_length(len: usize, spec: &Spec) -> Outcome<()> {
     if len == 0 && !spec.is_empty() {
         refuse!(InvalidInput, "Empty buffers must have at least one dimension equal to 0.");
     }
     if len > 1 && len != spec.len() {
-        refuse!(ShapeMismatch, "Data has length {len}, but specified shape is {}.", layout::format_dims(&spec.dims));
+        refuse!(ShapeMismatch, "Data has length {len}, but specified shape is {}.", shown(&spec.dims));
     }
     Ok(())
 }

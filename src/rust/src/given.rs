@@ -74,7 +74,8 @@ fn single(x: SEXP) -> Option<String> {
     }
 }
 
-fn number(value: f64) -> String {
+/// A number as R would write it, more or less.
+pub fn number(value: f64) -> String {
     let size = value.abs();
     if value.is_infinite() {
         if value > 0.0 {
