@@ -42,6 +42,13 @@ file_names <- c(
 )
 sizes <- c("NULL", "integer64", "1L", "0L", "1.5", "2^31", "2^53", "1e-300")
 ages <- c("integer64", "1L", "0L", "1.5", "2^31", "2^53", "1e18", "1e300", "Inf", "1e-300")
+single_names <- c("\"a\"", "c(n = \"a\")")
+platforms <- c(single_names, "a line end", "\"cpu:9\"", "\"%s\"")
+subscripts <- c(
+  "NULL", "a factor", "a time", "integer64", "logical()", "integer()", "double()", "TRUE", "c(TRUE, FALSE)", "1L", "0L", "1.5",
+  "1:2", "1e-300", below_zero
+)
+tensors <- c("integer()", "double()", "character()", "1L", "1.5", "1:2")
 closed_devices <- c("a closed device", "a closed client")
 used_buffers <- c("a donated buffer", "a deleted buffer", "a closed buffer")
 
@@ -54,7 +61,9 @@ input_kinds <- function() {
     any = kind(x, anything),
     # what R itself does not take for two objects with different methods
     compared = kind(x, anything, spared = with_operators),
-    compared_dtype = kind("f32", function(v, label) (is.atomic(v) || is.list(v)) && !inherits(v, "PJRTBuffer"), spared = with_operators),
+    compared_dtype = kind(
+      "f32", function(v, label) (is.atomic(v) || is.list(v)) && !inherits(v, "PJRTBuffer"), spared = with_operators
+    ),
     compared_array = kind(x, function(v, label) !inherits(v, "PJRTBuffer") || label == "a buffer"),
     none = kind(x),
     flag = kind(FALSE, plainly(is_flag)),
@@ -78,7 +87,8 @@ input_kinds <- function() {
     ),
     promise = kind(array, only("an array promise"), c("PJRTArrayPromise", "PJRTExecutablePromise")),
     compiling = kind(
-      compiled, only("a compiling promise", "one from a file as PJRTExecutablePromise"), c("PJRTArrayPromise", "PJRTExecutablePromise")
+      compiled, only("a compiling promise", "one from a file as PJRTExecutablePromise"),
+      c("PJRTArrayPromise", "PJRTExecutablePromise")
     ),
     model = kind(opened, only("a model file"), "PJRTSafetensors"),
     # those that the call puts an end to
@@ -104,7 +114,7 @@ input_kinds <- function() {
     # R evaluates what as.vector() is given once more
     mode = kind("any", spared = c("a call", "a symbol")),
     # what would be installed, which takes a second each time
-    installed = kind("idle", spared = c("NULL", "\"a\"", "c(n = \"a\")", "a line end", "\"cpu:9\"", "\"%s\"")),
+    installed = kind("idle", spared = c("NULL", platforms)),
     size = kind(NULL, only(sizes)),
     subscript = kind(1)
   )
@@ -140,10 +150,12 @@ input_rows <- function() {
     memory_space = row(x = "buffer"),
     pjrt_buffer = row(data = "data", dtype = "dtype", device = "device", shape = "shape", check = "flag"),
     pjrt_buffer.PJRTBuffer = row(
-      data = "known_buffer", dtype = of("dtype", "f64"), device = "known_device", shape = of("shape", 2L, "!1:2"), check = "flag"
+      data = "known_buffer", dtype = of("dtype", "f64"), device = "known_device", shape = of("shape", 2L, "!1:2"),
+      check = "flag"
     ),
     pjrt_buffer.raw = row(
-      data = of("none", as.raw(1:4)), dtype = of("dtype", "f16", "!NULL"), device = "device", shape = of("shape", 2L, "!NULL"), row_major = "flag"
+      data = of("none", as.raw(1:4)), dtype = of("dtype", "f16", "!NULL"), device = "device",
+      shape = of("shape", 2L, "!NULL"), row_major = "flag"
     ),
     pjrt_delete = row(buffer = of("ended", pjrt_scalar(1), "list()")),
     pjrt_empty = row(
@@ -156,8 +168,8 @@ input_rows <- function() {
     ),
     pjrt_scalar.raw = row(data = of("number", as.raw(1)), dtype = of("dtype", "ui8", "!NULL"), device = "device"),
     pjrt_shard = row(
-      x = of("data", c(1, 2), "integer()", "double()", "1:1000", "a matrix"), devices = of("devices", here, "a device", "an executable"),
-      dim = of("index", 1, "NULL", "1L"), dtype = "dtype"
+      x = of("data", c(1, 2), "integer()", "double()", "1:1000", "a matrix"),
+      devices = of("devices", here, "a device", "an executable"), dim = of("index", 1, "NULL", "1L"), dtype = "dtype"
     ),
     pjrt_unshard = row(buffers = of("list", list(x, x)), dim = of("index", 1, "NULL", "1L")),
     shape = row(x = "known_buffer"),
@@ -169,12 +181,7 @@ input_rows <- function() {
     # buffers as arrays
     `$.PJRTBuffer` = row(x = "buffer", name = of("ignored", "x"), refuses = TRUE),
     `$<-.PJRTBuffer` = row(x = "buffer", of("string", "a"), value = "any", refuses = TRUE),
-    `[.PJRTBuffer` = row(
-      x = "buffer", drop = "flag", of(
-        "subscript", 1, "NULL", "a factor", "a time", "integer64", "logical()", "integer()", "double()", "TRUE", "c(TRUE, FALSE)",
-        "1L", "0L", "1.5", "1:2", "1e-300", below_zero
-      )
-    ),
+    `[.PJRTBuffer` = row(x = "buffer", drop = "flag", of("subscript", 1, subscripts)),
     `[[.PJRTBuffer` = row(x = "buffer", of("subscript", 1, "a factor", "integer64", "1L", "1.5"), exact = "any"),
     `[<-.PJRTBuffer` = row(x = "buffer", of("index", 1), value = "any", refuses = TRUE),
     `[[<-.PJRTBuffer` = row(x = "buffer", of("index", 1), value = "any", refuses = TRUE),
@@ -202,7 +209,8 @@ input_rows <- function() {
     is.numeric.PJRTBuffer = row(x = "known_buffer"),
     length.PJRTBuffer = row(x = "known_buffer"),
     print.PJRTBuffer = row(
-      x = "buffer", max_rows = of("index", 5, whole, "-1L", "-1"), header = "flag", footer = of("string", "a", "NULL", "bytes", "invalid UTF-8"),
+      x = "buffer", max_rows = of("index", 5, whole, "-1L", "-1"), header = "flag",
+      footer = of("string", "a", "NULL", "bytes", "invalid UTF-8"),
       max_rows_slice = of("index", 5, whole, "-1L", "-1"), max_width = of("index", 5, setdiff(whole, "1L"), below_zero)
     ),
     safe_tensor_buffer.PJRTBuffer = row(x = "buffer"),
@@ -240,8 +248,8 @@ input_rows <- function() {
     pjrt_plugin = row(platform = "name"),
     pjrt_plugins = row(),
     pjrt_register_plugin = row(
-      name = of("name", "idle2", "\"a\"", "c(n = \"a\")"), path = of("path", library), options = of("list", list(), "list()", "a pairlist", "a data frame"),
-      after = forget_registered()
+      name = of("name", "idle2", single_names), path = of("path", library),
+      options = of("list", list(), "list()", "a pairlist", "a data frame"), after = forget_registered()
     ),
     platform = row(x = of("client", client, "!NULL", "a device", "a closed device", "a buffer", used_buffers)),
     platform.PJRTBuffer = row(x = "known_buffer"),
@@ -249,7 +257,10 @@ input_rows <- function() {
     platform.PJRTDevice = row(x = "one_device"),
     platform_version = row(x = "client"),
     plugin_attributes = row(plugin = "plugin"),
-    plugin_client_create = row(plugin = "plugin", platform = of("name", "fresh", "\"a\"", "c(n = \"a\")", "a line end", "\"cpu:9\"", "\"%s\""), options = of("list", list(), "NULL", "list()"), after = close(made)),
+    plugin_client_create = row(
+      plugin = "plugin", platform = of("name", "fresh", platforms), options = of("list", list(), "NULL", "list()"),
+      after = close(made)
+    ),
     plugin_extensions = row(plugin = "plugin"),
     plugin_stablehlo_versions = row(plugin = "plugin"),
     print.PJRTClient = row(x = "client"),
@@ -288,7 +299,9 @@ input_rows <- function() {
     format.PJRTProgram = row(x = "program", n = of("index", 3, whole, "0L")),
     inspect_hlo = row(program = "program", device = "device"),
     optimized_program = row(executable = "executable", format = of("choice", "text")),
-    pjrt_compile = row(program = "program", compile_options = "compile_options", device = "device", devices = of("devices", NULL, "NULL")),
+    pjrt_compile = row(
+      program = "program", compile_options = "compile_options", device = "device", devices = of("devices", NULL, "NULL")
+    ),
     pjrt_compile_async = row(
       program = "program", compile_options = "compile_options", device = "device", devices = of("devices", NULL, "NULL"),
       after = await(made)
@@ -299,21 +312,26 @@ input_rows <- function() {
       use_spmd_partitioning = "flag_or_null", use_shardy_partitioner = "flag_or_null", compile_portable_executable = "flag",
       optimization_level = of("index", NULL, "NULL", "1L", "0L"), debug_options = of("list", list(), "NULL", "list()", vectors)
     ),
-    pjrt_deserialize = row(data = of("none", serialized), device = "device", compile_options = of("compile_options", NULL, "NULL")),
+    pjrt_deserialize = row(
+      data = of("none", serialized), device = "device", compile_options = of("compile_options", NULL, "NULL")
+    ),
     pjrt_execute = row(
       executable = "executable", of("buffer", x), of("buffer", x), execution_options = "execution_options", simplify = "flag",
       check = "flag"
     ),
     pjrt_execute_sharded = row(
-      executable = of("executable", both, "!an executable"), inputs = of("list", list(x, z)), execution_options = of("execution_options", NULL),
-      simplify = "flag"
+      executable = of("executable", both, "!an executable"), inputs = of("list", list(x, z)),
+      execution_options = of("execution_options", NULL), simplify = "flag"
     ),
     pjrt_execution_options = row(
       non_donatable_input_indices = of("index", 0L, "integer()", "0L", "1L", "1:2", "1:1000", "a matrix"),
       launch_id = of("index", 0L, "0L", "1L", "-1L"), device = "known_device"
     ),
     pjrt_load_executable = row(path = "path", device = "device", compile_options = of("compile_options", NULL, "NULL")),
-    pjrt_program = row(src = of("string", text, "as.raw(0:2)", "character()", "c(\"a\", \"b\")", "\"\"", "bytes", "invalid UTF-8"), path = of("path", NULL, "NULL"), format = of("choice", "mlir")),
+    pjrt_program = row(
+      src = of("string", text, "as.raw(0:2)", "character()", "c(\"a\", \"b\")", "\"\"", "bytes", "invalid UTF-8"),
+      path = of("path", NULL, "NULL"), format = of("choice", "mlir")
+    ),
     pjrt_save_executable = row(executable = "executable", path = of("path", saved, file_names), after = renew_paths()),
     pjrt_serialize = row(executable = "executable"),
     print.PJRTCompileOptions = row(x = "compile_options"),
@@ -331,15 +349,18 @@ input_rows <- function() {
     print.summary.PJRTLoadedExecutable = row(x = of("printed", summary(add))),
 
     # model files
-    pjrt_load_safetensors = row(path = of("path", model), device = "device", names = of("choice", "x", "NULL", "integer()", "double()", "character()", "1L", "1.5", "1:2")),
+    pjrt_load_safetensors = row(
+      path = of("path", model), device = "device", names = of("choice", "x", "NULL", tensors)
+    ),
     pjrt_save_safetensors = row(
-      tensors = of("list", list(x = x), "list()"), path = of("path", saved, file_names), metadata = of("list", NULL, "NULL", "list()", "character()", "c(n = \"a\")"), max_shard_size = of("size", NULL, "!0L", "!1e-300"),
+      tensors = of("list", list(x = x), "list()"), path = of("path", saved, file_names),
+      metadata = of("list", NULL, "NULL", "list()", "character()", "c(n = \"a\")"), max_shard_size = of("size", NULL, "!0L", "!1e-300"),
       after = renew_paths()
     ),
     safetensors_info = row(path = of("path", model)),
     safetensors_open = row(path = of("path", model), device = "known_device", after = close(made)),
     `$.PJRTSafetensors` = row(x = "model", name = of("ignored", "x")),
-    `[.PJRTSafetensors` = row(x = "model", i = of("subscript", 1, "integer()", "double()", "character()", "1L", "1.5", "1:2")),
+    `[.PJRTSafetensors` = row(x = "model", i = of("subscript", 1, tensors)),
     `[[.PJRTSafetensors` = row(x = "model", i = of("subscript", 1, "1L", "1.5"), exact = "any"),
     `$<-.PJRTSafetensors` = row(x = "model", of("string", "a"), value = "any", refuses = TRUE),
     `[<-.PJRTSafetensors` = row(x = "model", of("index", 1), value = "any", refuses = TRUE),
@@ -361,8 +382,8 @@ input_rows <- function() {
     pjrt_cache_list = row(),
     pjrt_cache_prune = row(max_size = of("size", NULL), max_age = of("index", 1, ages)),
     install_pjrt = row(
-      platforms = "installed", version = of("choice", NULL, "NULL"), source = of("choice", "file"), path = of("path", library), force = "flag",
-      cuda = of("flag_or_null", NULL, "!TRUE"), after = uninstall_pjrt(made)
+      platforms = "installed", version = of("choice", NULL, "NULL"), source = of("choice", "file"), path = of("path", library),
+      force = "flag", cuda = of("flag_or_null", NULL, "!TRUE"), after = uninstall_pjrt(made)
     ),
     plugins_downloaded = row(
       platforms = of("name", "cpu", "NULL", "character()", "\"a\"", "c(\"a\", \"b\")", "c(n = \"a\")", "a line end", "\"cpu:9\"", "\"%s\"")
@@ -390,7 +411,8 @@ input_uses <- function() {
     `pjrt_compile(devices = list(.))` = use(pjrt_compile(program, devices = list(bad)), of("devices", NULL, "a device")),
     `pjrt_compile_options(debug_options = list(xla_a = .))` = use(
       pjrt_compile_options(debug_options = list(xla_a = bad)), of(
-        "string", NULL, "\"\"", "TRUE", "1L", "0L", "1.5", "2^31", "2^53", "1e18", "1e300", "1e-300", "a string as PJRTBuffer", setdiff(below_zero, "-Inf")
+        "string", NULL, "\"\"", "TRUE", "0L", "1.5", "1e-300", "a string as PJRTBuffer",
+        setdiff(c(whole, below_zero), c("Inf", "-Inf"))
       )
     ),
     `pjrt_delete(list(.))` = use(pjrt_delete(list(bad)), of("ended", NULL, "list()")),
@@ -401,10 +423,7 @@ input_uses <- function() {
     ),
     `pjrt_shard(devices = list(.))` = use(pjrt_shard(c(1, 2), list(bad)), of("devices", NULL, "a device")),
     `pjrt_unshard(list(x, .))` = use(pjrt_unshard(list(x, bad)), "buffer"),
-    `x[., 1]` = use(square[bad, 1], of(
-      "subscript", NULL, "NULL", "a factor", "a time", "integer64", "logical()", "integer()", "double()", "TRUE", "c(TRUE, FALSE)",
-      "1L", "0L", "1.5", "1:2", "1e-300", below_zero
-    )),
+    `x[., 1]` = use(square[bad, 1], of("subscript", NULL, subscripts)),
     `x[[., 1]]` = use(square[[bad, 1]], of("subscript", NULL, "a factor", "integer64", "1L", "1.5")),
     `options(pjrt.cache = .)` = use(with_option("pjrt.cache", bad, pjrt_cache_info()), "flag_or_null"),
     `options(pjrt.cache_max_size = .)` = use(with_option("pjrt.cache_max_size", bad, pjrt_cache_info()), "size"),

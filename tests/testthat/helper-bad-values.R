@@ -54,7 +54,8 @@ plain_values <- function() {
     `1:2` = 1:2, `1:1000` = 1:1000, `c(1, NA)` = c(1, NA), `NaN` = NaN, `Inf` = Inf, `-Inf` = -Inf, `1e300` = 1e300,
     `-1e300` = -1e300, `2^31` = 2^31, `-2^31` = -2^31, `2^53` = 2^53, `1e18` = 1e18, `1e-300` = 1e-300,
     `""` = "", `"a"` = "a", `c("a", "b")` = c("a", "b"), `c("a", NA)` = c("a", NA), `c(n = "a")` = c(n = "a"),
-    `a long string` = strrep("a", 1e5), `invalid UTF-8` = `Encoding<-`("\xff\xfe", "UTF-8"), `latin1` = `Encoding<-`("\xe9", "latin1"),
+    `a long string` = strrep("a", 1e5), `invalid UTF-8` = `Encoding<-`("\xff\xfe", "UTF-8"),
+    `latin1` = `Encoding<-`("\xe9", "latin1"),
     `bytes` = `Encoding<-`("\xe9", "bytes"), `a line end` = "a\nb", `"../a"` = "../a", `"cpu:9"` = "cpu:9",
     `"%s"` = "%s", `a null pointer` = null_pointer()
   )
@@ -224,7 +225,9 @@ outcome <- function(case, env, folder) {
         list(class = "accepted", message = "")
       },
       pjrt_error_unimplemented = function(e) list(class = "accepted", message = ""),
-      pjrt_error = function(e) list(class = sub("pjrt_error_", "", class(e)[[1L]]), message = masked(conditionMessage(e), env$bad, folder)),
+      pjrt_error = function(e) {
+        list(class = sub("pjrt_error_", "", class(e)[[1L]]), message = masked(conditionMessage(e), env$bad, folder))
+      },
       error = function(e) list(class = "foreign", message = conditionMessage(e))
     ),
     warning = function(w) {
@@ -243,7 +246,7 @@ masked <- function(message, value, folder) {
   message <- gsub("The cpu client has [^\n]*", "The cpu client has <buffers>.", message)
   one <- !is.object(value) && is.atomic(value) && length(value) == 1L && !is.na(value)
   if (one && is.character(value) && Encoding(value) != "bytes") {
-    quoted <- c(sprintf("'%s'", value), sprintf("\"%s\"", value), if (nchar(value, "bytes") > 1L) value)
+    quoted <- c(sprintf("'%s'", value), sprintf("\"%s\"", value), if (nchar(enc2utf8(value), "bytes") > 1L) enc2utf8(value))
     for (word in quoted) message <- gsub(word, "<given>", message, fixed = TRUE, useBytes = TRUE)
   }
   words <- c(pjrt:::given(value), if (one && is.numeric(value)) c(sprintf("%.0f", value), value))
@@ -252,6 +255,7 @@ masked <- function(message, value, folder) {
       message <- gsub(paste0(before, word), paste0(before, "<given>"), message, fixed = TRUE, useBytes = TRUE)
     }
   }
+  message <- gsub("Known types: [^\n]*", "Known types: <types>.", message)
   message <- gsub("an object of class <[^>]*>", "<given>", message)
   message <- gsub("not of type <[^>]*>", "not of type <its type>", message)
   message <- gsub("(/a){100,}|a{100,}", "<long>", message)

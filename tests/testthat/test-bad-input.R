@@ -48,3 +48,27 @@ test_that("bad input ends as an error of ours, and nowhere else", {
   expect_identical(names(o$opened), c("x", "y"))
   expect_snapshot(cat(refusals(tried)))
 })
+
+test_that("nobody waits for a pipe", {
+  pipe <- withr::local_tempfile()
+  expect_identical(system2("mkfifo", shQuote(pipe)), 0L)
+  child <- run_child(env = c(PJRT_PLUGIN_PATH_CPU = real_plugin(), PJRT_DISCOVER = "0", PJRT_CACHE = "0", PIPE = pipe), quote({
+    pipe <- Sys.getenv("PIPE")
+    x <- pjrt_scalar(1)
+    same <- pjrt_compile(pjrt_program("func.func @main(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> }"))
+    uses <- alist(
+      pjrt_program(path = pipe), pjrt_load_executable(pipe), pjrt_save_executable(same, pipe), pjrt_load_safetensors(pipe),
+      safetensors_info(pipe), pjrt_save_safetensors(list(x = x), pipe), pjrt_register_plugin("a", pipe),
+      install_pjrt("a", source = "file", path = pipe)
+    )
+    for (use in uses) cat(class(tryCatch(eval(use), error = identity))[[1L]], "\n")
+    options(pjrt.manifest = pipe)
+    cat(class(tryCatch(install_pjrt("a", source = "release"), error = identity))[[1L]], "\n")
+  }))
+  expect_clean(child, paste0("pjrt_error_", c(rep("io", 6L), "plugin_invalid", "io", "io"), " "))
+})
+
+test_that("what was given is told in a few words", {
+  values <- c(plain_values(), list(`a buffer` = pjrt_scalar(1), `"a \\"b\\""` = "a \"b\""))
+  expect_snapshot(for (name in names(values)) cat(name, ": ", pjrt:::given(values[[name]]), "\n", sep = ""))
+})
