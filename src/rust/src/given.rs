@@ -70,7 +70,7 @@ fn single(x: SEXP) -> Option<String> {
         SEXPTYPE::CPLXSXP => Some("a complex number".into()),
         SEXPTYPE::REALSXP if sexp::is_na(*sexp::doubles(x).first()?) => None,
         SEXPTYPE::REALSXP => sexp::doubles(x).first().map(|&value| number(value)),
-        _ => sexp::number(x).map(number),
+        _ => sexp::number(x).map(|value| format!("{value}L")),
     }
 }
 
