@@ -8,7 +8,7 @@ const MAX_NESTING: usize = 2000;
 /// Checks a program's text.
 ///
 /// # Errors
-/// `InvalidInput` for text nested too deep, and for functions without a body.
+/// `InvalidInput` for text nested too deep, functions without a body, and convolutions of dimensions that no array has.
 pub fn check(text: &[u8]) -> Result<()> {
     let code = blank_strings_and_comments(text);
     let depth = nesting(&code);
@@ -17,6 +17,9 @@ pub fn check(text: &[u8]) -> Result<()> {
     }
     if let Some(line) = function_without_body(&code) {
         fail!(InvalidInput, "The function in line {line} of the program has no body; XLA cannot compile declarations.");
+    }
+    if let Some(dim) = far_dimension(&code) {
+        fail!(InvalidInput, "A convolution of the program has a dimension {dim}; so many are not possible.");
     }
     Ok(())
 }
@@ -100,6 +103,18 @@ fn nesting(code: &[u8]) -> usize {
         previous = byte;
     }
     deepest
+}
+
+/// A dimension of a convolution that no array has: the parser makes room for all before it.
+fn far_dimension(code: &[u8]) -> Option<&str> {
+    const DIGITS: usize = 3;
+    const LISTS: usize = 3;
+    let starts = (0..code.len()).filter(|&i| code[i..].starts_with(b"dim_numbers") || code[i..].starts_with(b"conv<"));
+    // Those of input, kernel and result.
+    let lists = starts.flat_map(|start| code[start..].split(|&byte| byte == b']').take(LISTS));
+    let lists = lists.filter_map(|list| list.rsplit(|&byte| byte == b'[').next());
+    let mut numbers = lists.flat_map(|list| list.split(|byte| !byte.is_ascii_digit()));
+    numbers.find(|number| number.len() > DIGITS).and_then(|number| std::str::from_utf8(number).ok())
 }
 
 /// The line of the first `func.func` that declares a function and does not define it. Text that is no proper function
@@ -244,6 +259,18 @@ mod tests {
         assert_eq!(depth("\"a\\\"(((\" ("), 1);
         assert_eq!(depth("((((("), 5);
         assert!(check("(".repeat(3000).as_bytes()).is_err());
+    }
+
+    #[test]
+    fn convolutions_have_as_many_dimensions_as_arrays() {
+        let far = |text: &str| far_dimension(text.as_bytes()).map(str::to_string);
+        let of = |dim: &str| format!("dim_numbers = [b, 0, 1, f]x[0, {dim}, i, o]->[b, 0, 1, f], window = [1000]");
+        assert_eq!(far(&of("1")), None);
+        assert_eq!(far(&of("2147483648")), Some("2147483648".into()));
+        let generic = "#stablehlo.conv<[b, 0, f]x[0, i, o]->[b, 0, f]>, feature_group_count = 1024 : i64";
+        assert_eq!(far(generic), None);
+        assert_eq!(far(&generic.replace("[0,", "[4000,")), Some("4000".into()));
+        assert!(check(of("65536").as_bytes()).is_err());
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::kinds::{self, Element, Field};
 use super::reader::Reader;
 use super::{damaged, too_deep, MAX_NESTING};
 use crate::error::Result;
+use crate::mlir;
 
 /// The entries: attributes first, then types.
 pub(super) struct Entries<'a> {
@@ -11,7 +12,7 @@ pub(super) struct Entries<'a> {
     attributes: usize,
 }
 
-struct Entry<'a> {
+pub(super) struct Entry<'a> {
     dialect: &'a [u8],
     /// Written in the dialect's own way, and else as text.
     is_custom: bool,
@@ -51,13 +52,16 @@ impl<'a> Entries<'a> {
     }
 
     /// That no entry contains itself or nests too deep, since MLIR reads what one refers to before the entry itself, and that
-    /// constants have as many bytes as their type needs.
+    /// numbers and constants are what their types say.
     pub fn check(&self, strings: usize) -> Result<()> {
         let mut depths = vec![Depth::Unknown; self.entries.len()];
         for start in 0..self.entries.len() {
             self.measure(start, strings, &mut depths)?;
         }
-        self.entries[..self.attributes].iter().try_for_each(|entry| self.check_constant(entry))
+        self.entries[..self.attributes].iter().try_for_each(|entry| {
+            self.check_number(entry)?;
+            self.check_constant(entry)
+        })
     }
 
     /// Finds how deep an entry nests, without recursion.
@@ -101,7 +105,10 @@ impl<'a> Entries<'a> {
     fn references(&self, entry: usize, strings: usize) -> Result<Vec<usize>> {
         let is_attribute = entry < self.attributes;
         let mut found = Vec::new();
-        let Some((kind, mut reader)) = self.entries[entry].kind()? else { return Ok(found) };
+        let Some((kind, mut reader)) = self.entries[entry].kind()? else {
+            mlir::check(self.entries[entry].content.rest())?;
+            return Ok(found);
+        };
         for field in kinds::fields(self.entries[entry].dialect, is_attribute, kind) {
             self.follow(*field, &mut reader, strings, &mut found)?;
         }
@@ -112,6 +119,12 @@ impl<'a> Entries<'a> {
         let types = self.entries.len() - self.attributes;
         match field {
             Field::Attribute => found.push(reader.index(self.attributes)?),
+            Field::OptionalAttribute => {
+                let (index, is_there) = reader.flagged()?;
+                if is_there {
+                    found.push(Reader::within(index, self.attributes)?);
+                }
+            }
             Field::Type => found.push(self.attributes + reader.index(types)?),
             Field::Attributes(each) => {
                 for _ in 0..reader.count()? {
@@ -139,6 +152,45 @@ impl<'a> Entries<'a> {
 }
 
 impl Entries<'_> {
+    /// The attribute that comes next.
+    pub fn attribute(&self, reader: &mut Reader<'_>) -> Result<&Entry<'_>> {
+        Ok(&self.entries[reader.index(self.attributes)?])
+    }
+
+    /// Whether the elements of a constant, as it follows the number of its kind, are of this kind of the portable form.
+    pub fn has_elements(&self, mut constant: Reader<'_>, element: u64) -> Result<bool> {
+        let shape = self.type_at(&mut constant)?;
+        let Some((kind, mut fields)) = shape.kind()? else { return Ok(false) };
+        match kinds::array(shape.dialect, kind) {
+            Some(has_encoding) => self.element_of(&mut fields, has_encoding)?.0.is_one_of(b"vhlo", &[element]),
+            None => Ok(false),
+        }
+    }
+
+    /// That a number is of a type that has such numbers.
+    fn check_number(&self, attribute: &Entry<'_>) -> Result<()> {
+        let Some((kind, mut reader)) = attribute.kind()? else { return Ok(()) };
+        let Some(others) = kinds::not_of_number(attribute.dialect, kind) else { return Ok(()) };
+        if self.type_at(&mut reader)?.kind()?.is_some_and(|(kind, _)| others(kind)) {
+            return Err(damaged("a number is not of its type"));
+        }
+        Ok(())
+    }
+
+    /// The type of an array's elements, and how many there are; none for what has no size.
+    fn element_of(&self, fields: &mut Reader<'_>, has_encoding: bool) -> Result<(&Entry<'_>, Option<u64>)> {
+        if has_encoding {
+            fields.index(self.attributes)?;
+        }
+        let mut elements = Some(1u64);
+        for _ in 0..fields.count()? {
+            // Signed numbers have their sign in the last bit.
+            let (dim, is_negative) = fields.flagged()?;
+            elements = elements.filter(|_| !is_negative).and_then(|elements| elements.checked_mul(dim));
+        }
+        Ok((self.type_at(fields)?, elements))
+    }
+
     /// That a constant has the bytes of all of its elements, or of the one that stands for all.
     fn check_constant(&self, attribute: &Entry<'_>) -> Result<()> {
         let Some((kind, mut reader)) = attribute.kind()? else { return Ok(()) };
@@ -152,16 +204,7 @@ impl Entries<'_> {
         let Some(has_encoding) = kinds::array(shape.dialect, kind) else {
             return Err(damaged("a constant is no array"));
         };
-        if has_encoding {
-            fields.index(self.attributes)?;
-        }
-        let mut elements = Some(1u64);
-        for _ in 0..fields.count()? {
-            // Signed numbers have their sign in the last bit.
-            let (dim, is_negative) = fields.flagged()?;
-            elements = elements.filter(|_| !is_negative).and_then(|elements| elements.checked_mul(dim));
-        }
-        let element = self.type_at(&mut fields)?;
+        let (element, elements) = self.element_of(&mut fields, has_encoding)?;
         if element.kind()?.is_some_and(|(kind, _)| kinds::is_no_number(element.dialect, kind)) {
             return Err(damaged("a constant is not of numbers"));
         }
@@ -200,8 +243,13 @@ impl Entries<'_> {
 }
 
 impl<'a> Entry<'a> {
+    /// Whether it is of this dialect and one of these kinds.
+    pub fn is_one_of(&self, dialect: &[u8], kinds: &[u64]) -> Result<bool> {
+        Ok(self.dialect == dialect && self.kind()?.is_some_and(|(kind, _)| kinds.contains(&kind)))
+    }
+
     /// The number of its kind, and what comes after that; none of one in text.
-    fn kind(&self) -> Result<Option<(u64, Reader<'a>)>> {
+    pub fn kind(&self) -> Result<Option<(u64, Reader<'a>)>> {
         let mut reader = self.content;
         Ok(if self.is_custom { Some((reader.number()?, reader)) } else { None })
     }
