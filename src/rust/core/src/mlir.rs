@@ -1,19 +1,35 @@
 //! What is looked for in MLIR text: what makes XLA's compiler crash instead of complain, and the names of the inputs.
 
+use crate::depth::Cycle;
 use crate::error::Result;
 
-/// Nesting of brackets from which on the parser would overrun the stack, with a margin.
+mod calls;
+mod nesting;
+
+/// Nesting from which on the compiler would overrun the stack, with a margin; and dimensions that it takes seconds for.
 const MAX_NESTING: usize = 2000;
 
 /// Checks a program's text.
 ///
 /// # Errors
-/// `InvalidInput` for text nested too deep, functions without a body, and convolutions of dimensions that no array has.
+/// `InvalidInput` for text nested too deep, functions without a body or that call themselves, and arrays of more dimensions
+/// than are possible.
 pub fn check(text: &[u8]) -> Result<()> {
     let code = blank_strings_and_comments(text);
-    let depth = nesting(&code);
+    let depth = nesting::depth(&code);
     if depth > MAX_NESTING {
-        fail!(InvalidInput, "The program nests {depth} brackets deep; at most {MAX_NESTING} are possible.");
+        fail!(InvalidInput, "The program nests {depth} levels deep; at most {MAX_NESTING} are possible.");
+    }
+    let rank = rank(&code);
+    if rank > MAX_NESTING {
+        fail!(InvalidInput, "An array of the program has {rank} dimensions; at most {MAX_NESTING} are possible.");
+    }
+    match calls::depth(text, &code) {
+        Ok(depth) if depth > MAX_NESTING => {
+            fail!(InvalidInput, "Calls in the program nest {depth} deep; at most {MAX_NESTING} are possible.");
+        }
+        Ok(_) => {}
+        Err(Cycle) => fail!(InvalidInput, "A function of the program calls itself; XLA cannot compile recursion."),
     }
     if let Some(line) = function_without_body(&code) {
         fail!(InvalidInput, "The function in line {line} of the program has no body; XLA cannot compile declarations.");
@@ -85,24 +101,19 @@ fn blank_strings_and_comments(text: &[u8]) -> Vec<u8> {
     code
 }
 
-/// Deepest nesting of brackets.
-fn nesting(code: &[u8]) -> usize {
-    let (mut depth, mut deepest) = (0usize, 0usize);
-    let mut previous = b' ';
-    for &byte in code {
-        match byte {
-            b'{' | b'(' | b'[' | b'<' => {
-                depth += 1;
-                deepest = deepest.max(depth);
-            }
-            // `->` closes nothing.
-            b'>' if previous == b'-' => {}
-            b'}' | b')' | b']' | b'>' => depth = depth.saturating_sub(1),
-            _ => {}
+/// Most dimensions in a row, as in `2x3x`.
+fn rank(code: &[u8]) -> usize {
+    let mut most = 0;
+    let mut rank = 0;
+    for pair in code.windows(2) {
+        match pair {
+            [b'0'..=b'9' | b'?', b'x'] => rank += 1,
+            [b'0'..=b'9' | b'?' | b'x', b'0'..=b'9' | b'?'] => {}
+            _ => rank = 0,
         }
-        previous = byte;
+        most = most.max(rank);
     }
-    deepest
+    most
 }
 
 /// A dimension of a convolution that no array has: the parser makes room for all before it.
@@ -253,12 +264,20 @@ mod tests {
     }
 
     #[test]
-    fn nesting_ignores_strings_comments_and_arrows() {
-        let depth = |text: &str| nesting(&blank_strings_and_comments(text.as_bytes()));
-        assert_eq!(depth("f(a) -> b { [\"((((\", 1] } // ((((\n()"), 2);
-        assert_eq!(depth("\"a\\\"(((\" ("), 1);
-        assert_eq!(depth("((((("), 5);
-        assert!(check("(".repeat(3000).as_bytes()).is_err());
+    fn what_nests_too_deep_is_refused() {
+        let message = |text: &str| check(text.as_bytes()).map_err(|error| error.message().to_string());
+        for text in ["(", "module {", "tuple<", "[", "-"] {
+            assert!(message(&text.repeat(3000)).is_err_and(|message| message.contains("nests 3000")), "{text}");
+            assert_eq!(message(&text.repeat(1000)), Ok(()), "{text}");
+            assert_eq!(message(&format!("// {0}\n\"\\\"{0}\"", text.repeat(3000))), Ok(()), "{text}");
+        }
+        assert!(message(&"1x".repeat(3000)).is_err_and(|message| message.contains("3000 dimensions")));
+        assert_eq!(rank(b"tensor<2x3x?xf32>, tensor<4xf32>"), 3);
+        let calls =
+            |n: i32| -> String { (0..n).map(|i| format!("func.func @f{i}() {{ call @f{} }}", i + 1)).collect() };
+        assert_eq!(message(&calls(1000)), Ok(()));
+        assert!(message(&calls(3000)).is_err_and(|message| message.contains("nest 3000 deep")));
+        assert!(message("func.func @f() { call @f() }").is_err_and(|message| message.contains("recursion")));
     }
 
     #[test]

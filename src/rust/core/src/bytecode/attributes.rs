@@ -3,7 +3,8 @@
 use super::kinds::{self, Element, Field};
 use super::reader::Reader;
 use super::{damaged, too_deep, MAX_NESTING};
-use crate::error::Result;
+use crate::depth::{self, Cycle};
+use crate::error::{Error, Result};
 use crate::mlir;
 
 /// The entries: attributes first, then types.
@@ -54,51 +55,14 @@ impl<'a> Entries<'a> {
     /// That no entry contains itself or nests too deep, since MLIR reads what one refers to before the entry itself, and that
     /// numbers and constants are what their types say.
     pub fn check(&self, strings: usize) -> Result<()> {
-        let mut depths = vec![Depth::Unknown; self.entries.len()];
-        for start in 0..self.entries.len() {
-            self.measure(start, strings, &mut depths)?;
+        let depth = depth::deepest(self.entries.len(), |entry| self.references(entry, strings))?;
+        if depth > MAX_NESTING {
+            return Err(too_deep());
         }
         self.entries[..self.attributes].iter().try_for_each(|entry| {
             self.check_number(entry)?;
             self.check_constant(entry)
         })
-    }
-
-    /// Finds how deep an entry nests, without recursion.
-    fn measure(&self, start: usize, strings: usize, depths: &mut [Depth]) -> Result<()> {
-        let mut open: Vec<(usize, Vec<usize>, usize)> = Vec::new();
-        let mut next = Some(start);
-        loop {
-            if let Some(entry) = next.take() {
-                match depths[entry] {
-                    Depth::Open => return Err(damaged("an attribute or a type contains itself")),
-                    Depth::Known(depth) => Self::note(&mut open, depth),
-                    Depth::Unknown => {
-                        depths[entry] = Depth::Open;
-                        open.push((entry, self.references(entry, strings)?, 0));
-                    }
-                }
-            }
-            let Some((entry, references, deepest)) = open.last_mut() else { return Ok(()) };
-            match references.pop() {
-                Some(reference) => next = Some(reference),
-                None => {
-                    let (entry, depth) = (*entry, *deepest + 1);
-                    if depth > MAX_NESTING {
-                        return Err(too_deep());
-                    }
-                    depths[entry] = Depth::Known(depth);
-                    open.pop();
-                    Self::note(&mut open, depth);
-                }
-            }
-        }
-    }
-
-    fn note(open: &mut [(usize, Vec<usize>, usize)], depth: usize) {
-        if let Some((_, _, deepest)) = open.last_mut() {
-            *deepest = depth.max(*deepest);
-        }
     }
 
     /// The entries that one refers to, as far as its dialect's way of writing is known here.
@@ -141,8 +105,15 @@ impl<'a> Entries<'a> {
             Field::String => {
                 reader.index(strings)?;
             }
+            Field::Number => {
+                reader.number()?;
+            }
             Field::Numbers => {
-                for _ in 0..reader.count()? {
+                let numbers = reader.count()?;
+                if numbers > MAX_NESTING {
+                    return Err(damaged("an array has more dimensions than are possible"));
+                }
+                for _ in 0..numbers {
                     reader.number()?;
                 }
             }
@@ -255,10 +226,8 @@ impl<'a> Entry<'a> {
     }
 }
 
-#[derive(Clone, Copy)]
-enum Depth {
-    Unknown,
-    /// It is being measured.
-    Open,
-    Known(usize),
+impl From<Cycle> for Error {
+    fn from(_: Cycle) -> Error {
+        damaged("an attribute or a type contains itself")
+    }
 }

@@ -14,6 +14,7 @@ pub(super) enum Field {
     Attributes(usize),
     Types,
     String,
+    Number,
     Numbers,
 }
 
@@ -24,7 +25,7 @@ pub(super) enum Element {
     Bytes(u64),
 }
 
-use Field::{Attribute, Attributes, Numbers, OptionalAttribute, String, Type, Types};
+use Field::{Attribute, Attributes, Number, Numbers, OptionalAttribute, String, Type, Types};
 
 /// The parts of an entry of a kind, up to the last that refers to another; none for a kind that is not known.
 pub(super) fn fields(dialect: &[u8], is_attribute: bool, kind: u64) -> &'static [Field] {
@@ -105,6 +106,11 @@ fn portable_type(kind: u64) -> &'static [Field] {
         20 => &[Numbers, Type],
         21 => &[Attribute, Numbers, Type],
         25 => &[Type],
+        // Quantized numbers, by array and by axis.
+        24 | 30 => &[Number, Type, Type],
+        // Memory, and what is still to come.
+        41 => &[Numbers, Type],
+        42 => &[Types],
         _ => &[],
     }
 }
