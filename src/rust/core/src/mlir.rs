@@ -69,7 +69,8 @@ pub fn names_dialect(code: &[u8], dialect: &str, is_text: bool) -> bool {
     found(code) && (!is_text || found(&blank_strings_and_comments(code)))
 }
 
-/// The text with every byte of a string made `_`, and of a comment made a space; line ends stay.
+/// The text with every byte of a string made `_`, and of a comment a space, and so zeros, as the parser takes them; line ends
+/// stay.
 fn blank_strings_and_comments(text: &[u8]) -> Vec<u8> {
     let mut code = text.to_vec();
     let mut i = 0;
@@ -94,6 +95,7 @@ fn blank_strings_and_comments(text: &[u8]) -> Vec<u8> {
                     i += 1;
                 }
             }
+            0 => code[i] = b' ',
             _ => {}
         }
         i += 1;
@@ -313,6 +315,11 @@ mod tests {
         assert_eq!(body_missing("module {\n func.func private @\"a b\"(tensor<2xf32>) -> tensor<2xf32>\n}"), Some(2));
         assert_eq!(body_missing("func.func @g() -> (i32, i32) attributes {a = {}}\nfunc.func @h() { }"), Some(1));
         assert_eq!(body_missing("func.func @f() -> "), Some(1));
+    }
+
+    #[test]
+    fn zeros_are_space() {
+        assert_eq!(body_missing("func.func\0private\0@f()"), Some(1));
     }
 
     #[test]

@@ -231,3 +231,20 @@ impl From<Cycle> for Error {
         damaged("an attribute or a type contains itself")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attributes_in_text_do_not_nest_deep() {
+        let check = |text: &str| {
+            // One attribute and no type; of the first dialect, one of this length.
+            let len = (text.len() as u16) << 3 | 0b10;
+            let offsets = [&[0b11, 0b1, 0b1, 0b11][..], &len.to_le_bytes()].concat();
+            Entries::read(Reader::new(&offsets), Reader::new(text.as_bytes()), &[b"sdy"])?.check(0)
+        };
+        assert!(check(&"[".repeat(1500)).is_ok());
+        assert!(check(&"[".repeat(2500)).is_err_and(|error| error.message().contains("2500 levels deep")));
+    }
+}

@@ -205,6 +205,26 @@ mod tests {
     }
 
     #[test]
+    fn what_an_entry_refers_to_is_of_the_kind_that_it_should_be() {
+        for (name, at, byte, reason) in [
+            // A division of an array by itself, and a quantized number of itself.
+            ("sharded.mlirbc", 132, 0x0b, "contains itself"),
+            ("square.artifact", 96, 0x31, "contains itself"),
+            // A type is made a float of a type that is none, and an integer.
+            ("newer.artifact", 115, 0x11, "a number is not of its type"),
+            ("square.artifact", 83, 0x13, "a number is not of its type"),
+            // Of a function's arguments, there is a truth value; its type is a word.
+            ("square.artifact", 83, 0x05, "an operation is not told"),
+            ("square.artifact", 85, 0x1d, "an operation is not told"),
+        ] {
+            let mut code = fixture(name);
+            code[at - 4] = byte;
+            let error = check(&code).unwrap_err();
+            assert!(error.message().contains(reason), "{name}, {at}: {error}");
+        }
+    }
+
+    #[test]
     fn no_change_of_a_byte_makes_the_check_fail_itself() {
         for name in ALL {
             let code = fixture(name);
