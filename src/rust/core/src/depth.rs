@@ -1,9 +1,5 @@
 //! How deep things nest that refer to each other by number.
 
-/// A thing contains itself.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Cycle;
-
 #[derive(Clone, Copy)]
 enum Depth {
     Unknown,
@@ -15,10 +11,11 @@ enum Depth {
 /// How deep the deepest of `count` things nests, where `references` tells what one contains. Without recursion.
 ///
 /// # Errors
-/// Those of `references`, and what becomes of [`Cycle`].
-pub fn deepest<E: From<Cycle>>(
+/// Those of `references`, and `cycle` when a thing contains itself.
+pub fn deepest<E>(
     count: usize,
     mut references: impl FnMut(usize) -> Result<Vec<usize>, E>,
+    cycle: impl FnOnce() -> E,
 ) -> Result<usize, E> {
     let mut depths = vec![Depth::Unknown; count];
     let mut deepest = 0;
@@ -29,7 +26,7 @@ pub fn deepest<E: From<Cycle>>(
         loop {
             if let Some(thing) = next.take() {
                 match depths[thing] {
-                    Depth::Open => return Err(Cycle.into()),
+                    Depth::Open => return Err(cycle()),
                     Depth::Known(depth) => note(&mut open, depth),
                     Depth::Unknown => {
                         depths[thing] = Depth::Open;
@@ -61,8 +58,11 @@ fn note(open: &mut [(usize, Vec<usize>, usize)], depth: usize) {
 mod tests {
     use super::*;
 
+    #[derive(Debug, PartialEq)]
+    struct Cycle;
+
     fn of(things: &[&[usize]]) -> Result<usize, Cycle> {
-        deepest(things.len(), |thing| Ok(things[thing].to_vec()))
+        deepest(things.len(), |thing| Ok(things[thing].to_vec()), || Cycle)
     }
 
     #[test]
@@ -70,7 +70,8 @@ mod tests {
         assert_eq!(of(&[]), Ok(0));
         assert_eq!(of(&[&[], &[]]), Ok(1));
         assert_eq!(of(&[&[1, 2], &[2, 2], &[3], &[]]), Ok(4));
-        assert_eq!(deepest::<Cycle>(100_000, |i| Ok(if i > 0 { vec![i - 1] } else { Vec::new() })), Ok(100_000));
+        let chain = |i| Ok(if i > 0 { vec![i - 1] } else { Vec::new() });
+        assert_eq!(deepest(100_000, chain, || Cycle), Ok(100_000));
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! What is looked for in MLIR text: what makes XLA's compiler crash instead of complain, and the names of the inputs.
 
-use crate::depth::Cycle;
 use crate::error::Result;
 
 mod calls;
@@ -29,7 +28,9 @@ pub fn check(text: &[u8]) -> Result<()> {
             fail!(InvalidInput, "Calls in the program nest {depth} deep; at most {MAX_NESTING} are possible.");
         }
         Ok(_) => {}
-        Err(Cycle) => fail!(InvalidInput, "A function of the program calls itself; XLA cannot compile recursion."),
+        Err(calls::Recursion) => {
+            fail!(InvalidInput, "A function of the program calls itself; XLA cannot compile recursion.")
+        }
     }
     if let Some(line) = function_without_body(&code) {
         fail!(InvalidInput, "The function in line {line} of the program has no body; XLA cannot compile declarations.");

@@ -3,8 +3,8 @@
 use super::kinds::{self, Element, Field};
 use super::reader::Reader;
 use super::{damaged, too_deep, MAX_NESTING};
-use crate::depth::{self, Cycle};
-use crate::error::{Error, Result};
+use crate::depth;
+use crate::error::Result;
 use crate::mlir;
 
 /// The entries: attributes first, then types.
@@ -55,7 +55,8 @@ impl<'a> Entries<'a> {
     /// That no entry contains itself or nests too deep, since MLIR reads what one refers to before the entry itself, and that
     /// numbers and constants are what their types say.
     pub fn check(&self, strings: usize) -> Result<()> {
-        let depth = depth::deepest(self.entries.len(), |entry| self.references(entry, strings))?;
+        let cycle = || damaged("an attribute or a type contains itself");
+        let depth = depth::deepest(self.entries.len(), |entry| self.references(entry, strings), cycle)?;
         if depth > MAX_NESTING {
             return Err(too_deep());
         }
@@ -223,12 +224,6 @@ impl<'a> Entry<'a> {
     pub fn kind(&self) -> Result<Option<(u64, Reader<'a>)>> {
         let mut reader = self.content;
         Ok(if self.is_custom { Some((reader.number()?, reader)) } else { None })
-    }
-}
-
-impl From<Cycle> for Error {
-    fn from(_: Cycle) -> Error {
-        damaged("an attribute or a type contains itself")
     }
 }
 

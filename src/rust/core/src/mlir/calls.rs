@@ -1,14 +1,18 @@
 //! Which functions call which: a compiler goes from one to the next, and does not come back from one that calls itself.
 
 use super::{functions, is_in_name};
-use crate::depth::{self, Cycle};
+use crate::depth;
 use std::collections::HashMap;
+
+/// A function calls itself, maybe by way of others.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Recursion;
 
 /// How deep calls nest.
 ///
 /// # Errors
-/// For functions that call themselves, maybe by way of others.
-pub(super) fn depth(text: &[u8], code: &[u8]) -> Result<usize, Cycle> {
+/// For recursion.
+pub(super) fn depth(text: &[u8], code: &[u8]) -> Result<usize, Recursion> {
     // From a function's name up to the next function.
     let starts: Vec<usize> = functions(code).map(|(_, rest)| code.len() - rest.0.len()).chain([code.len()]).collect();
     let bodies: Vec<_> = starts.windows(2).map(|part| symbols(text, code, part[0]..part[1])).collect();
@@ -18,9 +22,8 @@ pub(super) fn depth(text: &[u8], code: &[u8]) -> Result<usize, Cycle> {
             numbers.entry(*name).or_insert(number);
         }
     }
-    depth::deepest(bodies.len(), |number| {
-        Ok(bodies[number].iter().skip(1).filter_map(|name| numbers.get(name).copied()).collect())
-    })
+    let called = |name: &&[u8]| numbers.get(name).copied();
+    depth::deepest(bodies.len(), |number| Ok(bodies[number].iter().skip(1).filter_map(called).collect()), || Recursion)
 }
 
 /// The symbols in a part of a program, such as `f` in `@f`, but for those of other libraries' functions.
@@ -39,7 +42,7 @@ mod tests {
     use super::*;
     use crate::mlir::blank_strings_and_comments;
 
-    fn of(text: &str) -> Result<usize, Cycle> {
+    fn of(text: &str) -> Result<usize, Recursion> {
         depth(text.as_bytes(), &blank_strings_and_comments(text.as_bytes()))
     }
 
@@ -53,10 +56,10 @@ mod tests {
 
     #[test]
     fn recursion_is_found() {
-        assert_eq!(of("func.func @main() { call @main() }"), Err(Cycle));
+        assert_eq!(of("func.func @main() { call @main() }"), Err(Recursion));
         assert_eq!(
             of("func.func @main() { \"func.call\"() {callee = @f} } func.func @f() { call @main() }"),
-            Err(Cycle)
+            Err(Recursion)
         );
     }
 }
