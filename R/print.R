@@ -28,11 +28,16 @@ print.PJRTBuffer <- function(x, max_rows = getOption("pjrt.print_max_rows", 30L)
   if (!is.null(footer) && !(is.character(footer) && length(footer) == 1L && !is.na(footer))) {
     abort_input("`footer` must be NULL or one string, not ", given(footer), ".")
   }
-  lines <- call_native(ffi_buffer_lines, x, as.double(max_rows), as.double(max_width), as.double(max_rows_slice))
+  pieces <- call_native(ffi_buffer_lines, x, as.double(max_rows), as.double(max_width), as.double(max_rows_slice))
   if (header) {
     cat("PJRTBuffer \n")
   }
-  cat(lines)
+  cat(pieces[[1L]])
+  for (piece in pieces[-1L]) {
+    # nothing else asks whether the user wants no more
+    Sys.sleep(0)
+    cat(piece)
+  }
   footer <- footer %||% buffer_footer(x)
   if (nzchar(footer)) {
     cat(footer, "\n")

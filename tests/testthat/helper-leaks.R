@@ -77,6 +77,25 @@ leak_uses <- function() {
     compile_sharded = pjrt_compile(reduce, pjrt_compile_options(num_replicas = 2L), devices = devices(client)),
     executed_and_dropped = pjrt_execute(pjrt_deserialize(serialized), x, x),
 
+    # models in files
+    safetensors_in_place = lapply(pjrt_load_safetensors(model), as_array),
+    safetensors_copied = pjrt_load_safetensors(system.file("models", "iris.safetensors", package = "pjrt")),
+    safetensors_used = pjrt_execute(add, pjrt_load_safetensors(model)$x, x),
+    safetensors_donated = pjrt_execute(give, pjrt_load_safetensors(model)$x, x),
+    safetensors_some = pjrt_load_safetensors(model, names = "y"),
+    safetensors_lazy = safetensors_open(model)[["x"]],
+    safetensors_closed = {
+      handle <- safetensors_open(model)
+      close(handle)
+    },
+    safetensors_shards = pjrt_load_safetensors(pjrt_save_safetensors(
+      list(x = x, y = scalar), file.path(folder, "shards.safetensors"), max_shard_size = 16
+    )),
+    error_safetensors = refused(pjrt_load_safetensors(file)),
+    error_safetensors_name = refused(pjrt_load_safetensors(model, names = "none")),
+    error_safetensors_closed = refused(closed_model[["x"]]),
+    error_safetensors_saved = refused(pjrt_save_safetensors(list(x = deleted), model)),
+
     # what is shown
     print_matrix = utils::capture.output(print(on_device)),
     print_large = utils::capture.output(print(on_device_long)),
@@ -186,6 +205,8 @@ leak_objects <- function() {
     deleted <- pjrt_buffer(c(1, 2), "f64")
     pjrt_execute(give, deleted, x)
     restored <- unserialize(serialize(x, NULL))
+    closed_model <- safetensors_open(model)
+    close(closed_model)
     executables <- pjrt_memory_stats()$objects[["PJRTLoadedExecutable"]]
     # Waits for all that the devices were given.
     settle <- function() {

@@ -9,8 +9,9 @@ start_terminal <- function(env = character(), options = "--no-readline") {
     ),
     error = function(e) skip("this system gives no pseudo-terminal")
   )
-  shown <- all <- ""
-  see <- function(pattern, timeout = 30) {
+  shown <- ""
+  all <- list()
+  see <- function(pattern, timeout = 30, poll = 50) {
     start <- proc.time()[["elapsed"]]
     repeat {
       found <- regexpr(pattern, shown, perl = TRUE)
@@ -22,10 +23,11 @@ start_terminal <- function(env = character(), options = "--no-readline") {
       if (took > timeout || !r$is_alive()) {
         return(NA_real_)
       }
-      r$poll_io(50)
+      r$poll_io(poll)
       new <- r$read_output()
-      shown <<- paste0(shown, new)
-      all <<- paste0(all, new)
+      # much may be shown before the pattern is, which is short
+      shown <<- paste0(substring(shown, nchar(shown) - 1e4), new)
+      all[[length(all) + 1L]] <<- new
     }
   }
   list(
@@ -35,7 +37,7 @@ start_terminal <- function(env = character(), options = "--no-readline") {
     interrupt = function() r$interrupt(),
     see = see,
     shown = function() shown,
-    all = function() all,
+    all = function() paste(all, collapse = ""),
     wait = function(seconds) r$wait(1000 * seconds),
     status = function() r$get_exit_status(),
     is_alive = function() r$is_alive(),

@@ -1,89 +1,5 @@
 # Ctrl-C in a terminal, and wherever else R may be told to stop.
 
-# What keeps R waiting, in a session that had interrupt_setup(): a name for each.
-waits <- list(
-  await = quote(await(endless)),
-  value = quote(value(promise)),
-  as_array = quote(as_array(endless)),
-  as_raw = quote(as_raw(endless, TRUE)),
-  print = quote(print(endless)),
-  format_buffer = quote(format_buffer(endless)),
-  part = quote(endless[1]),
-  copy = quote(as_array(copy_buffer(endless, "cpu:0"))),
-  compile = quote(pjrt_compile(long)),
-  "value of a compile" = quote(value(compiling <<- pjrt_compile_async(long))),
-  "await of a compile" = quote(await(compiling)),
-  inspect = quote(inspect_hlo(long)),
-  "a silent server" = quote(install_from("silent")),
-  "a slow server" = quote(install_from("slow")),
-  "many executions" = quote(repeat as_array(pjrt_execute(double, pjrt_scalar(1, "f64")))),
-  "large array" = quote(repeat as_array(large)),
-  "large text" = quote(repeat format_buffer(numbers)),
-  "large print" = quote(repeat capture.output(print(large, max_rows = -1, max_width = -1))),
-  "large upload" = quote(repeat pjrt_buffer(1:3e7 + 0L, check = TRUE))
-)
-
-# Begins one of them, and says so.
-interrupt_setup <- quote({
-  endless <- pjrt_execute(compile(loop_program(Inf), device = "cpu:1"), pjrt_scalar(1, "f64", device = "cpu:1"))
-  promise <- as_array_async(endless)
-  double <- compile(unary_program("f64"))
-  long <- pjrt_program(chain_program(12000))
-  large <- pjrt_buffer(0.5, shape = c(3000, 4000))
-  numbers <- pjrt_buffer(as.double(1:1e6))
-  install_from <- function(how) {
-    Sys.setenv(PJRT_PLUGIN_URL_CPU = sprintf("http://127.0.0.1:%s/%s/cpu.whl", Sys.getenv("PORT"), how))
-    install_pjrt("cpu", force = TRUE)
-  }
-  begin <- function(wait) {
-    cat("begin", "ning\n", sep = "")
-    eval(wait)
-    cat("not", "reached\n")
-  }
-  # that what was there before can be used
-  check <- function() {
-    cat("usable", as_array(pjrt_execute(double, pjrt_scalar(21, "f64"))), is_ready(endless), is_ready(promise), "\n")
-  }
-})
-
-local_slow_server <- function(env = parent.frame()) {
-  server <- processx::process$new("python3", test_path("fixtures", "slow-server.py"), stdout = "|")
-  withr::defer(server$kill(), envir = env)
-  line_reader(server)()
-}
-
-# The R code of a session that can begin to wait, as a file.
-waiting_script <- function(..., env = parent.frame()) {
-  helper <- encodeString(normalizePath(test_path("helper-programs.R")), quote = "\"")
-  withr::local_tempfile(fileext = ".R", .local_envir = env, lines = c(
-    "library(pjrt)", sprintf("source(%s)", helper), deparse(interrupt_setup),
-    "waits <-", deparse(waits, control = c("keepInteger", "niceNames", "quoteExpressions")), vapply(list(...), function(code) paste(deparse(code), collapse = "\n"), "")
-  ))
-}
-
-waiting_env <- function(...) {
-  c(PJRT_CPU_DEVICE_COUNT = "2", PJRT_CACHE = "0", PJRT_PLUGIN_PATH_CPU = real_plugin(), ...)
-}
-
-# A terminal in which such a session is ready.
-local_waiting_terminal <- function(..., env = parent.frame()) {
-  env_vars <- waiting_env(..., R_USER_CACHE_DIR = withr::local_tempdir(.local_envir = env))
-  terminal <- start_terminal(env_vars)
-  withr::defer(terminal$kill(), envir = env)
-  terminal$type(sprintf("source('%s')", waiting_script(quote(options(prompt = "ready> ")), env = env)))
-  expect_shows(terminal, "ready> ")
-  terminal
-}
-
-expect_shows <- function(terminal, pattern, timeout = 30, info = pattern) {
-  took <- terminal$see(pattern, timeout)
-  if (is.na(took)) {
-    terminal$kill()
-    stop(info, ": the terminal does not show \"", pattern, "\", but:\n", terminal$shown())
-  }
-  expect_lt(took, timeout)
-}
-
 test_that("Ctrl-C in a terminal gives the prompt back, whatever R waits for, and everything can be used", {
   terminal <- local_waiting_terminal(PORT = local_slow_server())
   for (name in names(waits)) {
@@ -96,6 +12,11 @@ test_that("Ctrl-C in a terminal gives the prompt back, whatever R waits for, and
     expect_shows(terminal, "usable 42 FALSE FALSE", info = name)
     expect_shows(terminal, "ready> ")
   }
+  # a file is saved whole or not at all
+  terminal$type("cat('saved', !file.exists(saved) || identical(as_array(pjrt_load_safetensors(saved)$x), as_array(large)), '\\n')")
+  expect_shows(terminal, "saved TRUE")
+  terminal$type("cat('files', setdiff(list.files(dirname(saved), 'safetensors'), basename(c(model, saved))), '\\n')")
+  expect_shows(terminal, "files  ?\\r")
   terminal$type("class(value(compiling))")
   expect_shows(terminal, "PJRTLoadedExecutable")
   expect_no_match(terminal$all(), "not reached|Error|Warning")

@@ -1,18 +1,19 @@
 //! Showing a buffer's elements: for people, and as constants in a program.
 
 use crate::buffer;
-use crate::conditions::Outcome;
+use crate::conditions::{Failure, Outcome};
 use crate::sexp::{self, Protected};
 use crate::strings;
 use crate::transfer::{reordered, set_dim};
 use extendr_api::prelude::*;
-use extendr_ffi::SEXPTYPE;
+use extendr_ffi::{R_xlen_t, SET_STRING_ELT, SEXPTYPE};
 use pjrt_core::error::RESOURCE_EXHAUSTED;
 use pjrt_core::literal::Formatter;
 use pjrt_core::print::{render, HostBytes, Options, Source};
-use pjrt_core::{layout, Buffer, Error, Kind};
+use pjrt_core::process::check_interrupt_now_and_then;
+use pjrt_core::{layout, Buffer, Error, Kind, Spec};
 
-/// The lines that show a buffer's elements. Negative limits mean none.
+/// The lines that show a buffer's elements, in pieces of some lines each. Negative limits mean none.
 #[extendr]
 fn buffer_lines(buffer: Robj, max_rows: f64, max_width: f64, max_rows_slice: f64) -> Outcome<Robj> {
     let buffer = buffer::get(unsafe { buffer.get() })?;
@@ -42,7 +43,34 @@ fn buffer_lines(buffer: Robj, max_rows: f64, max_width: f64, max_rows_slice: f64
         view.check()?;
         text
     };
-    Ok(text.into())
+    let pieces = pieces(&text);
+    let out = Protected::new(sexp::vector(SEXPTYPE::STRSXP, pieces.len()));
+    for (i, piece) in pieces.iter().enumerate() {
+        check_interrupt_now_and_then()?;
+        // SAFETY: the vector is as long as there are pieces.
+        if !sexp::guarded(|| unsafe { SET_STRING_ELT(out.sexp(), i as R_xlen_t, sexp::new_char(piece)) }) {
+            return Err(no_memory(spec));
+        }
+    }
+    Ok(unsafe { Robj::from_sexp(out.sexp()) })
+}
+
+fn no_memory(spec: &Spec) -> Failure {
+    let message = format!("R has no memory for the text of {} elements.", spec.len());
+    Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), message).into()
+}
+
+/// Text cut at ends of lines, into pieces that R writes in no time, however much there is.
+fn pieces(text: &str) -> Vec<&str> {
+    const PIECE: usize = 1 << 13;
+    let (mut pieces, mut rest) = (Vec::new(), text);
+    while let Some(end) = rest.bytes().skip(PIECE).position(|byte| byte == b'\n') {
+        let (piece, more) = rest.split_at(PIECE + end + 1);
+        pieces.push(piece);
+        rest = more;
+    }
+    pieces.push(rest);
+    pieces
 }
 
 /// The elements as constants of StableHLO: a character vector with the buffer's dimensions.
@@ -59,8 +87,7 @@ fn buffer_literals(buffer: Robj) -> Outcome<Robj> {
     let formatter = Formatter::new(spec.dtype);
     let written = strings::fill(out.sexp(), &formatter, bytes, width)?;
     if !written {
-        let message = format!("R has no memory for the text of {} elements.", spec.len());
-        return Err(Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), message).into());
+        return Err(no_memory(spec));
     }
     Ok(unsafe { Robj::from_sexp(out.sexp()) })
 }

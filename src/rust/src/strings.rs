@@ -10,6 +10,7 @@ use extendr_ffi::*;
 use pjrt_core::host;
 use pjrt_core::literal::Formatter;
 use pjrt_core::process::check_interrupt_now_and_then;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 /// Elements whose strings are made together; their text lies in memory meanwhile.
@@ -26,6 +27,9 @@ const PARTS: usize = 256;
 
 /// Neighbouring places of the table that are in one part, in runs short enough for tables of any size.
 const RUN: usize = 1 << 10;
+
+/// Elements that are written before somebody asks whether they are still wanted.
+const ELEMENTS_PER_LOOK: usize = 1024;
 
 /// How many strings ahead their place in the vector is fetched into the cache.
 const AHEAD: usize = 8;
@@ -54,7 +58,7 @@ pub fn fill(out: SEXP, formatter: &Formatter, elements: &[u8], width: usize) -> 
         if host::check_room(TEXT * batch.len() / width, "").is_err() {
             return Ok(false);
         }
-        let shares = write(formatter, batch, width);
+        let shares = write(formatter, batch, width)?;
         for part in 0..shares.iter().map(Vec::len).max().unwrap_or(0) {
             check_interrupt_now_and_then()?;
             let made = sexp::guarded(|| {
@@ -71,32 +75,43 @@ pub fn fill(out: SEXP, formatter: &Formatter, elements: &[u8], width: usize) -> 
 }
 
 /// The texts of a batch by part of the table, from each thread that wrote some.
-fn write(formatter: &Formatter, batch: &[u8], width: usize) -> Vec<Vec<Part>> {
+///
+/// # Errors
+/// `Interrupted` when the user wants no more.
+fn write(formatter: &Formatter, batch: &[u8], width: usize) -> pjrt_core::Result<Vec<Vec<Part>>> {
     let len = batch.len() / width;
     let threads = thread::available_parallelism().map_or(1, usize::from).min(len.div_ceil(SHARE));
     let share = len.div_ceil(threads);
+    let is_unwanted = &AtomicBool::new(false);
     let work = |thread: usize| {
         let mut formatter = formatter.clone();
         let count = if len < SHARE { 1 } else { PARTS };
         let mut parts: Vec<Part> = (0..count).map(|_| Part::with_capacity(share * 5 / 4 / count)).collect();
         let elements = batch.chunks_exact(width).enumerate().skip(thread * share).take(share);
         for (position, element) in elements {
+            if position % ELEMENTS_PER_LOOK == 0 {
+                if is_unwanted.load(Ordering::Relaxed) {
+                    break;
+                }
+                // Only R's thread has somebody to ask.
+                check_interrupt_now_and_then().inspect_err(|_| is_unwanted.store(true, Ordering::Relaxed))?;
+            }
             let text = formatter.text(element);
             let part = &mut parts[slot(text) / RUN % count];
             part.text.push_str(text);
             part.ends.push((position as u32, part.text.len() as u32));
         }
-        parts
+        Ok(parts)
     };
     thread::scope(|scope| {
         let spawn = |thread| thread::Builder::new().spawn_scoped(scope, move || work(thread));
         let helpers: Vec<_> = (1..threads).map(spawn).collect();
-        let mut shares = vec![work(0)];
+        let mut shares = vec![work(0)?];
         for (thread, helper) in (1..).zip(helpers) {
             let written = helper.ok().and_then(|helper| helper.join().ok());
-            shares.push(written.unwrap_or_else(|| work(thread)));
+            shares.push(written.unwrap_or_else(|| work(thread))?);
         }
-        shares
+        Ok(shares)
     })
 }
 

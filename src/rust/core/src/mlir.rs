@@ -2,21 +2,41 @@
 
 use crate::error::Result;
 
-/// Nesting of brackets from which on the parser would overrun the stack, with a margin.
+mod calls;
+mod nesting;
+
+/// Nesting from which on the compiler would overrun the stack, with a margin; and dimensions that it takes seconds for.
 const MAX_NESTING: usize = 2000;
 
 /// Checks a program's text.
 ///
 /// # Errors
-/// `InvalidInput` for text nested too deep, and for functions without a body.
+/// `InvalidInput` for text nested too deep, functions without a body or that call themselves, and arrays of more dimensions
+/// than are possible.
 pub fn check(text: &[u8]) -> Result<()> {
     let code = blank_strings_and_comments(text);
-    let depth = nesting(&code);
+    let depth = nesting::depth(&code);
     if depth > MAX_NESTING {
-        fail!(InvalidInput, "The program nests {depth} brackets deep; at most {MAX_NESTING} are possible.");
+        fail!(InvalidInput, "The program nests {depth} levels deep; at most {MAX_NESTING} are possible.");
+    }
+    let rank = rank(&code);
+    if rank > MAX_NESTING {
+        fail!(InvalidInput, "An array of the program has {rank} dimensions; at most {MAX_NESTING} are possible.");
+    }
+    match calls::depth(text, &code) {
+        Ok(depth) if depth > MAX_NESTING => {
+            fail!(InvalidInput, "Calls in the program nest {depth} deep; at most {MAX_NESTING} are possible.");
+        }
+        Ok(_) => {}
+        Err(calls::Recursion) => {
+            fail!(InvalidInput, "A function of the program calls itself; XLA cannot compile recursion.")
+        }
     }
     if let Some(line) = function_without_body(&code) {
         fail!(InvalidInput, "The function in line {line} of the program has no body; XLA cannot compile declarations.");
+    }
+    if let Some(dim) = far_dimension(&code) {
+        fail!(InvalidInput, "A convolution of the program has a dimension {dim}; so many are not possible.");
     }
     Ok(())
 }
@@ -50,7 +70,8 @@ pub fn names_dialect(code: &[u8], dialect: &str, is_text: bool) -> bool {
     found(code) && (!is_text || found(&blank_strings_and_comments(code)))
 }
 
-/// The text with every byte of a string made `_`, and of a comment made a space; line ends stay.
+/// The text with every byte of a string made `_`, and of a comment a space, and so zeros, as the parser takes them; line ends
+/// stay.
 fn blank_strings_and_comments(text: &[u8]) -> Vec<u8> {
     let mut code = text.to_vec();
     let mut i = 0;
@@ -75,6 +96,7 @@ fn blank_strings_and_comments(text: &[u8]) -> Vec<u8> {
                     i += 1;
                 }
             }
+            0 => code[i] = b' ',
             _ => {}
         }
         i += 1;
@@ -82,24 +104,31 @@ fn blank_strings_and_comments(text: &[u8]) -> Vec<u8> {
     code
 }
 
-/// Deepest nesting of brackets.
-fn nesting(code: &[u8]) -> usize {
-    let (mut depth, mut deepest) = (0usize, 0usize);
-    let mut previous = b' ';
-    for &byte in code {
-        match byte {
-            b'{' | b'(' | b'[' | b'<' => {
-                depth += 1;
-                deepest = deepest.max(depth);
-            }
-            // `->` closes nothing.
-            b'>' if previous == b'-' => {}
-            b'}' | b')' | b']' | b'>' => depth = depth.saturating_sub(1),
-            _ => {}
+/// Most dimensions in a row, as in `2x3x`.
+fn rank(code: &[u8]) -> usize {
+    let mut most = 0;
+    let mut rank = 0;
+    for pair in code.windows(2) {
+        match pair {
+            [b'0'..=b'9' | b'?', b'x'] => rank += 1,
+            [b'0'..=b'9' | b'?' | b'x', b'0'..=b'9' | b'?'] => {}
+            _ => rank = 0,
         }
-        previous = byte;
+        most = most.max(rank);
     }
-    deepest
+    most
+}
+
+/// A dimension of a convolution that no array has: the parser makes room for all before it.
+fn far_dimension(code: &[u8]) -> Option<&str> {
+    const DIGITS: usize = 3;
+    const LISTS: usize = 3;
+    let starts = (0..code.len()).filter(|&i| code[i..].starts_with(b"dim_numbers") || code[i..].starts_with(b"conv<"));
+    // Those of input, kernel and result.
+    let lists = starts.flat_map(|start| code[start..].split(|&byte| byte == b']').take(LISTS));
+    let lists = lists.filter_map(|list| list.rsplit(|&byte| byte == b'[').next());
+    let mut numbers = lists.flat_map(|list| list.split(|byte| !byte.is_ascii_digit()));
+    numbers.find(|number| number.len() > DIGITS).and_then(|number| std::str::from_utf8(number).ok())
 }
 
 /// The line of the first `func.func` that declares a function and does not define it. Text that is no proper function
@@ -238,12 +267,32 @@ mod tests {
     }
 
     #[test]
-    fn nesting_ignores_strings_comments_and_arrows() {
-        let depth = |text: &str| nesting(&blank_strings_and_comments(text.as_bytes()));
-        assert_eq!(depth("f(a) -> b { [\"((((\", 1] } // ((((\n()"), 2);
-        assert_eq!(depth("\"a\\\"(((\" ("), 1);
-        assert_eq!(depth("((((("), 5);
-        assert!(check("(".repeat(3000).as_bytes()).is_err());
+    fn what_nests_too_deep_is_refused() {
+        let message = |text: &str| check(text.as_bytes()).map_err(|error| error.message().to_string());
+        for text in ["(", "module {", "tuple<", "[", "-"] {
+            assert!(message(&text.repeat(3000)).is_err_and(|message| message.contains("nests 3000")), "{text}");
+            assert_eq!(message(&text.repeat(1000)), Ok(()), "{text}");
+            assert_eq!(message(&format!("// {0}\n\"\\\"{0}\"", text.repeat(3000))), Ok(()), "{text}");
+        }
+        assert!(message(&"1x".repeat(3000)).is_err_and(|message| message.contains("3000 dimensions")));
+        assert_eq!(rank(b"tensor<2x3x?xf32>, tensor<4xf32>"), 3);
+        let calls =
+            |n: i32| -> String { (0..n).map(|i| format!("func.func @f{i}() {{ call @f{} }}", i + 1)).collect() };
+        assert_eq!(message(&calls(1000)), Ok(()));
+        assert!(message(&calls(3000)).is_err_and(|message| message.contains("nest 3000 deep")));
+        assert!(message("func.func @f() { call @f() }").is_err_and(|message| message.contains("recursion")));
+    }
+
+    #[test]
+    fn convolutions_have_as_many_dimensions_as_arrays() {
+        let far = |text: &str| far_dimension(text.as_bytes()).map(str::to_string);
+        let of = |dim: &str| format!("dim_numbers = [b, 0, 1, f]x[0, {dim}, i, o]->[b, 0, 1, f], window = [1000]");
+        assert_eq!(far(&of("1")), None);
+        assert_eq!(far(&of("2147483648")), Some("2147483648".into()));
+        let generic = "#stablehlo.conv<[b, 0, f]x[0, i, o]->[b, 0, f]>, feature_group_count = 1024 : i64";
+        assert_eq!(far(generic), None);
+        assert_eq!(far(&generic.replace("[0,", "[4000,")), Some("4000".into()));
+        assert!(check(of("65536").as_bytes()).is_err());
     }
 
     #[test]
@@ -267,6 +316,11 @@ mod tests {
         assert_eq!(body_missing("module {\n func.func private @\"a b\"(tensor<2xf32>) -> tensor<2xf32>\n}"), Some(2));
         assert_eq!(body_missing("func.func @g() -> (i32, i32) attributes {a = {}}\nfunc.func @h() { }"), Some(1));
         assert_eq!(body_missing("func.func @f() -> "), Some(1));
+    }
+
+    #[test]
+    fn zeros_are_space() {
+        assert_eq!(body_missing("func.func\0private\0@f()"), Some(1));
     }
 
     #[test]

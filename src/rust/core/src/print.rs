@@ -28,8 +28,8 @@ impl Default for Options {
     }
 }
 
-/// Rows that are written before it is time to look at the clock.
-const ROWS_PER_LOOK: usize = 1024;
+/// Elements that are written before it is time to look at the clock.
+const ELEMENTS_PER_LOOK: usize = 1024;
 
 /// Where the elements come from.
 pub trait Source {
@@ -214,7 +214,7 @@ impl Page<'_> {
             let before = self.tokens.ends.len();
             let mut widest = width;
             for row in 0..rows {
-                if row % ROWS_PER_LOOK == 0 {
+                if row % ELEMENTS_PER_LOOK == 0 {
                     check_interrupt_now_and_then()?;
                 }
                 let element = self.reader.read(self.cells.at(self.reader.width(), row, column));
@@ -302,8 +302,9 @@ impl Tokens {
     /// Appends the tokens as `rows` lines, right-aligned in columns of `width`.
     fn write_rows(&self, rows: usize, width: usize, out: &mut String) -> Result<()> {
         out.reserve(self.ends.len() * (width + 1) + rows);
+        let columns = self.ends.len() / rows.max(1);
         for row in 0..rows {
-            if row % ROWS_PER_LOOK == 0 {
+            if row % (ELEMENTS_PER_LOOK / columns.max(1)).max(1) == 0 {
                 check_interrupt_now_and_then()?;
             }
             for index in (row..self.ends.len()).step_by(rows) {

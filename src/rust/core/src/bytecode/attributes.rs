@@ -3,7 +3,9 @@
 use super::kinds::{self, Element, Field};
 use super::reader::Reader;
 use super::{damaged, too_deep, MAX_NESTING};
+use crate::depth;
 use crate::error::Result;
+use crate::mlir;
 
 /// The entries: attributes first, then types.
 pub(super) struct Entries<'a> {
@@ -11,7 +13,7 @@ pub(super) struct Entries<'a> {
     attributes: usize,
 }
 
-struct Entry<'a> {
+pub(super) struct Entry<'a> {
     dialect: &'a [u8],
     /// Written in the dialect's own way, and else as text.
     is_custom: bool,
@@ -51,57 +53,27 @@ impl<'a> Entries<'a> {
     }
 
     /// That no entry contains itself or nests too deep, since MLIR reads what one refers to before the entry itself, and that
-    /// constants have as many bytes as their type needs.
+    /// numbers and constants are what their types say.
     pub fn check(&self, strings: usize) -> Result<()> {
-        let mut depths = vec![Depth::Unknown; self.entries.len()];
-        for start in 0..self.entries.len() {
-            self.measure(start, strings, &mut depths)?;
+        let cycle = || damaged("an attribute or a type contains itself");
+        let depth = depth::deepest(self.entries.len(), |entry| self.references(entry, strings), cycle)?;
+        if depth > MAX_NESTING {
+            return Err(too_deep());
         }
-        self.entries[..self.attributes].iter().try_for_each(|entry| self.check_constant(entry))
-    }
-
-    /// Finds how deep an entry nests, without recursion.
-    fn measure(&self, start: usize, strings: usize, depths: &mut [Depth]) -> Result<()> {
-        let mut open: Vec<(usize, Vec<usize>, usize)> = Vec::new();
-        let mut next = Some(start);
-        loop {
-            if let Some(entry) = next.take() {
-                match depths[entry] {
-                    Depth::Open => return Err(damaged("an attribute or a type contains itself")),
-                    Depth::Known(depth) => Self::note(&mut open, depth),
-                    Depth::Unknown => {
-                        depths[entry] = Depth::Open;
-                        open.push((entry, self.references(entry, strings)?, 0));
-                    }
-                }
-            }
-            let Some((entry, references, deepest)) = open.last_mut() else { return Ok(()) };
-            match references.pop() {
-                Some(reference) => next = Some(reference),
-                None => {
-                    let (entry, depth) = (*entry, *deepest + 1);
-                    if depth > MAX_NESTING {
-                        return Err(too_deep());
-                    }
-                    depths[entry] = Depth::Known(depth);
-                    open.pop();
-                    Self::note(&mut open, depth);
-                }
-            }
-        }
-    }
-
-    fn note(open: &mut [(usize, Vec<usize>, usize)], depth: usize) {
-        if let Some((_, _, deepest)) = open.last_mut() {
-            *deepest = depth.max(*deepest);
-        }
+        self.entries[..self.attributes].iter().try_for_each(|entry| {
+            self.check_number(entry)?;
+            self.check_constant(entry)
+        })
     }
 
     /// The entries that one refers to, as far as its dialect's way of writing is known here.
     fn references(&self, entry: usize, strings: usize) -> Result<Vec<usize>> {
         let is_attribute = entry < self.attributes;
         let mut found = Vec::new();
-        let Some((kind, mut reader)) = self.entries[entry].kind()? else { return Ok(found) };
+        let Some((kind, mut reader)) = self.entries[entry].kind()? else {
+            mlir::check(self.entries[entry].content.rest())?;
+            return Ok(found);
+        };
         for field in kinds::fields(self.entries[entry].dialect, is_attribute, kind) {
             self.follow(*field, &mut reader, strings, &mut found)?;
         }
@@ -112,6 +84,12 @@ impl<'a> Entries<'a> {
         let types = self.entries.len() - self.attributes;
         match field {
             Field::Attribute => found.push(reader.index(self.attributes)?),
+            Field::OptionalAttribute => {
+                let (index, is_there) = reader.flagged()?;
+                if is_there {
+                    found.push(Reader::within(index, self.attributes)?);
+                }
+            }
             Field::Type => found.push(self.attributes + reader.index(types)?),
             Field::Attributes(each) => {
                 for _ in 0..reader.count()? {
@@ -128,8 +106,15 @@ impl<'a> Entries<'a> {
             Field::String => {
                 reader.index(strings)?;
             }
+            Field::Number => {
+                reader.number()?;
+            }
             Field::Numbers => {
-                for _ in 0..reader.count()? {
+                let numbers = reader.count()?;
+                if numbers > MAX_NESTING {
+                    return Err(damaged("an array has more dimensions than are possible"));
+                }
+                for _ in 0..numbers {
                     reader.number()?;
                 }
             }
@@ -139,6 +124,45 @@ impl<'a> Entries<'a> {
 }
 
 impl Entries<'_> {
+    /// The attribute that comes next.
+    pub fn attribute(&self, reader: &mut Reader<'_>) -> Result<&Entry<'_>> {
+        Ok(&self.entries[reader.index(self.attributes)?])
+    }
+
+    /// Whether the elements of a constant, as it follows the number of its kind, are of this kind of the portable form.
+    pub fn has_elements(&self, mut constant: Reader<'_>, element: u64) -> Result<bool> {
+        let shape = self.type_at(&mut constant)?;
+        let Some((kind, mut fields)) = shape.kind()? else { return Ok(false) };
+        match kinds::array(shape.dialect, kind) {
+            Some(has_encoding) => self.element_of(&mut fields, has_encoding)?.0.is_one_of(b"vhlo", &[element]),
+            None => Ok(false),
+        }
+    }
+
+    /// That a number is of a type that has such numbers.
+    fn check_number(&self, attribute: &Entry<'_>) -> Result<()> {
+        let Some((kind, mut reader)) = attribute.kind()? else { return Ok(()) };
+        let Some(others) = kinds::not_of_number(attribute.dialect, kind) else { return Ok(()) };
+        if self.type_at(&mut reader)?.kind()?.is_some_and(|(kind, _)| others(kind)) {
+            return Err(damaged("a number is not of its type"));
+        }
+        Ok(())
+    }
+
+    /// The type of an array's elements, and how many there are; none for what has no size.
+    fn element_of(&self, fields: &mut Reader<'_>, has_encoding: bool) -> Result<(&Entry<'_>, Option<u64>)> {
+        if has_encoding {
+            fields.index(self.attributes)?;
+        }
+        let mut elements = Some(1u64);
+        for _ in 0..fields.count()? {
+            // Signed numbers have their sign in the last bit.
+            let (dim, is_negative) = fields.flagged()?;
+            elements = elements.filter(|_| !is_negative).and_then(|elements| elements.checked_mul(dim));
+        }
+        Ok((self.type_at(fields)?, elements))
+    }
+
     /// That a constant has the bytes of all of its elements, or of the one that stands for all.
     fn check_constant(&self, attribute: &Entry<'_>) -> Result<()> {
         let Some((kind, mut reader)) = attribute.kind()? else { return Ok(()) };
@@ -152,16 +176,7 @@ impl Entries<'_> {
         let Some(has_encoding) = kinds::array(shape.dialect, kind) else {
             return Err(damaged("a constant is no array"));
         };
-        if has_encoding {
-            fields.index(self.attributes)?;
-        }
-        let mut elements = Some(1u64);
-        for _ in 0..fields.count()? {
-            // Signed numbers have their sign in the last bit.
-            let (dim, is_negative) = fields.flagged()?;
-            elements = elements.filter(|_| !is_negative).and_then(|elements| elements.checked_mul(dim));
-        }
-        let element = self.type_at(&mut fields)?;
+        let (element, elements) = self.element_of(&mut fields, has_encoding)?;
         if element.kind()?.is_some_and(|(kind, _)| kinds::is_no_number(element.dialect, kind)) {
             return Err(damaged("a constant is not of numbers"));
         }
@@ -200,17 +215,31 @@ impl Entries<'_> {
 }
 
 impl<'a> Entry<'a> {
+    /// Whether it is of this dialect and one of these kinds.
+    pub fn is_one_of(&self, dialect: &[u8], kinds: &[u64]) -> Result<bool> {
+        Ok(self.dialect == dialect && self.kind()?.is_some_and(|(kind, _)| kinds.contains(&kind)))
+    }
+
     /// The number of its kind, and what comes after that; none of one in text.
-    fn kind(&self) -> Result<Option<(u64, Reader<'a>)>> {
+    pub fn kind(&self) -> Result<Option<(u64, Reader<'a>)>> {
         let mut reader = self.content;
         Ok(if self.is_custom { Some((reader.number()?, reader)) } else { None })
     }
 }
 
-#[derive(Clone, Copy)]
-enum Depth {
-    Unknown,
-    /// It is being measured.
-    Open,
-    Known(usize),
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attributes_in_text_do_not_nest_deep() {
+        let check = |text: &str| {
+            // One attribute and no type; of the first dialect, one of this length.
+            let len = (text.len() as u16) << 3 | 0b10;
+            let offsets = [&[0b11, 0b1, 0b1, 0b11][..], &len.to_le_bytes()].concat();
+            Entries::read(Reader::new(&offsets), Reader::new(text.as_bytes()), &[b"sdy"])?.check(0)
+        };
+        assert!(check(&"[".repeat(1500)).is_ok());
+        assert!(check(&"[".repeat(2500)).is_err_and(|error| error.message().contains("2500 levels deep")));
+    }
 }

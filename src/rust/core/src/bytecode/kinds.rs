@@ -1,4 +1,5 @@
-//! How attributes and types of MLIR itself (`builtin`) and of StableHLO's portable form (`vhlo`) are written in bytecode.
+//! How attributes and types of MLIR itself (`builtin`), of StableHLO's portable form (`vhlo`) and of Shardy (`sdy`) are written
+//! in bytecode. Those of other dialects refer to nothing.
 
 use super::reader::Reader;
 use crate::error::Result;
@@ -7,11 +8,13 @@ use crate::error::Result;
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Field {
     Attribute,
+    OptionalAttribute,
     Type,
     /// A list of attributes, so many for each element.
     Attributes(usize),
     Types,
     String,
+    Number,
     Numbers,
 }
 
@@ -22,7 +25,7 @@ pub(super) enum Element {
     Bytes(u64),
 }
 
-use Field::{Attribute, Attributes, Numbers, String, Type, Types};
+use Field::{Attribute, Attributes, Number, Numbers, OptionalAttribute, String, Type, Types};
 
 /// The parts of an entry of a kind, up to the last that refers to another; none for a kind that is not known.
 pub(super) fn fields(dialect: &[u8], is_attribute: bool, kind: u64) -> &'static [Field] {
@@ -31,6 +34,7 @@ pub(super) fn fields(dialect: &[u8], is_attribute: bool, kind: u64) -> &'static 
         (b"builtin", false) => builtin_type(kind),
         (b"vhlo", true) => portable_attribute(kind),
         (b"vhlo", false) => portable_type(kind),
+        (b"sdy", true) => shardy_attribute(kind),
         _ => &[],
     }
 }
@@ -102,7 +106,43 @@ fn portable_type(kind: u64) -> &'static [Field] {
         20 => &[Numbers, Type],
         21 => &[Attribute, Numbers, Type],
         25 => &[Type],
+        // Quantized numbers, by array and by axis.
+        24 | 30 => &[Number, Type, Type],
+        // Memory, and what is still to come.
+        41 => &[Numbers, Type],
+        42 => &[Types],
         _ => &[],
+    }
+}
+
+fn shardy_attribute(kind: u64) -> &'static [Field] {
+    match kind {
+        // Names of axes.
+        0 => &[Attributes(1)],
+        // Axes of a mesh, and meshes.
+        1 => &[String],
+        2 => &[Attributes(1)],
+        // References to an axis or to part of it.
+        4 => &[String, OptionalAttribute],
+        // How a dimension, an array and several are divided; 15 is a newer form.
+        5 | 7 => &[Attributes(1)],
+        6 => &[Attribute, Attributes(1), Attributes(1)],
+        15 => &[Attribute, Attributes(1), Attributes(1), Attributes(1)],
+        // Rules for operations.
+        9 => &[Attributes(1)],
+        10 => &[Numbers, Attributes(1), Attributes(1)],
+        // Lists of axes, and what moves between them.
+        11..=14 => &[Attributes(1)],
+        _ => &[],
+    }
+}
+
+/// For a number, which kinds of types have no such numbers.
+pub(super) fn not_of_number(dialect: &[u8], kind: u64) -> Option<fn(u64) -> bool> {
+    match (dialect, kind) {
+        (b"vhlo", 8) => Some(|kind| matches!(kind, 0..=1 | 8..=26 | 30..=33)),
+        (b"vhlo", 9) => Some(|kind| matches!(kind, 1..=8 | 20..=30 | 33..=40)),
+        _ => None,
     }
 }
 

@@ -4,6 +4,7 @@
 mod attributes;
 mod kinds;
 mod operations;
+mod portable;
 mod reader;
 
 use crate::error::{Error, Kind, Result};
@@ -43,14 +44,12 @@ impl Section {
 /// What the sections before the operations say.
 struct Tables<'a> {
     version: u64,
-    strings: Vec<&'a [u8]>,
     /// The name of each dialect.
     dialects: Vec<&'a [u8]>,
     /// Dialect and name of each kind of operation.
     operations: Vec<(usize, &'a [u8])>,
-    attributes: usize,
-    types: usize,
-    properties: usize,
+    entries: Entries<'a>,
+    properties: Vec<Reader<'a>>,
 }
 
 /// Checks bytecode, without the mark that it begins with.
@@ -77,14 +76,13 @@ pub fn check(code: &[u8]) -> Result<()> {
 
     let strings = strings(section(Section::STRINGS)?)?;
     let (dialects, operations) = dialects(section(Section::DIALECTS)?, version, &strings)?;
-    let properties = optional(Section::PROPERTIES).map_or(Ok(0), properties)?;
+    let properties = optional(Section::PROPERTIES).map_or(Ok(Vec::new()), properties)?;
     if let (Some(offsets), Some(resources)) = (optional(Section::RESOURCE_OFFSETS), optional(Section::RESOURCES)) {
         check_resources(offsets, resources, strings.len())?;
     }
-    let mut tables = Tables { version, strings, dialects, operations, attributes: 0, types: 0, properties };
-    let entries = Entries::read(section(Section::OFFSETS)?, section(Section::ENTRIES)?, &tables.dialects)?;
-    entries.check(tables.strings.len())?;
-    (tables.attributes, tables.types) = entries.counts();
+    let entries = Entries::read(section(Section::OFFSETS)?, section(Section::ENTRIES)?, &dialects)?;
+    entries.check(strings.len())?;
+    let tables = Tables { version, dialects, operations, entries, properties };
     operations::check(section(Section::OPERATIONS)?, &tables)
 }
 
@@ -138,14 +136,14 @@ fn dialects<'a>(mut reader: Reader<'_>, version: u64, strings: &[&'a [u8]]) -> R
     Ok((dialects, operations))
 }
 
-/// How many properties of operations there are.
-fn properties(mut reader: Reader<'_>) -> Result<usize> {
+/// What operations say of themselves.
+fn properties(mut reader: Reader<'_>) -> Result<Vec<Reader<'_>>> {
     let count = reader.count()?;
-    for _ in 0..count {
+    let one = |_| {
         let size = reader.count()?;
-        reader.bytes(size)?;
-    }
-    Ok(count)
+        Ok(Reader::new(reader.bytes(size)?))
+    };
+    (0..count).map(one).collect()
 }
 
 /// Resources are groups of named pieces of their section.
@@ -204,6 +202,26 @@ mod tests {
         }
         // Version 7, by which the rest means something else.
         assert!(check(&[0b1111, 0]).is_ok());
+    }
+
+    #[test]
+    fn what_an_entry_refers_to_is_of_the_kind_that_it_should_be() {
+        for (name, at, byte, reason) in [
+            // A division of an array by itself, and a quantized number of itself.
+            ("sharded.mlirbc", 132, 0x0b, "contains itself"),
+            ("square.artifact", 96, 0x31, "contains itself"),
+            // A type is made a float of a type that is none, and an integer.
+            ("newer.artifact", 115, 0x11, "a number is not of its type"),
+            ("square.artifact", 83, 0x13, "a number is not of its type"),
+            // Of a function's arguments, there is a truth value; its type is a word.
+            ("square.artifact", 83, 0x05, "an operation is not told"),
+            ("square.artifact", 85, 0x1d, "an operation is not told"),
+        ] {
+            let mut code = fixture(name);
+            code[at - 4] = byte;
+            let error = check(&code).unwrap_err();
+            assert!(error.message().contains(reason), "{name}, {at}: {error}");
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The operations of a program in bytecode, and the regions in them.
 
+use super::portable;
 use super::reader::Reader;
 use super::{damaged, too_deep, Section, Tables, ISOLATED_SECTIONS, MAX_NESTING, OPTIONAL_LOCATIONS, USE_LIST_ORDERS};
 use crate::error::{Error, Kind, Result};
@@ -67,20 +68,24 @@ pub(super) fn check(mut reader: Reader<'_>, tables: &Tables<'_>) -> Result<()> {
 
 /// Reads an operation up to its regions, if it has some.
 fn operation<'a>(reader: &mut Reader<'a>, tables: &Tables<'_>) -> Result<Option<Open<'a>>> {
+    let (attributes, types) = tables.entries.counts();
     let (dialect, name) = tables.operations[reader.index(tables.operations.len())?];
     let parts = reader.byte()?;
-    reader.index(tables.attributes)?;
+    reader.index(attributes)?;
     if parts & ATTRIBUTES != 0 {
-        reader.index(tables.attributes)?;
+        reader.index(attributes)?;
     }
     if parts & OWN_PROPERTIES != 0 {
-        reader.index(tables.properties)?;
+        let properties = tables.properties[reader.index(tables.properties.len())?];
+        if tables.dialects[dialect] == b"vhlo" {
+            portable::check(name, properties, &tables.entries)?;
+        }
     }
     let mut results = 0;
     if parts & RESULTS != 0 {
         results = reader.count()?;
         for _ in 0..results {
-            reader.index(tables.types)?;
+            reader.index(types)?;
         }
     }
     if parts & OPERANDS != 0 {
@@ -133,15 +138,16 @@ fn region(reader: &mut Reader<'_>) -> Result<usize> {
 
 /// Reads a block's arguments, and how many operations it has.
 fn block(reader: &mut Reader<'_>, tables: &Tables<'_>) -> Result<usize> {
+    let (attributes, types) = tables.entries.counts();
     let (operations, has_arguments) = reader.flagged()?;
     if has_arguments {
         let count = reader.count()?;
         for _ in 0..count {
             let (kind, has_location) =
                 if tables.version >= OPTIONAL_LOCATIONS { reader.flagged()? } else { (reader.number()?, true) };
-            Reader::within(kind, tables.types)?;
+            Reader::within(kind, types)?;
             if has_location {
-                reader.index(tables.attributes)?;
+                reader.index(attributes)?;
             }
         }
         if tables.version >= USE_LIST_ORDERS && reader.byte()? != 0 {

@@ -19,6 +19,10 @@ impl<'a> Reader<'a> {
         self.whole.len() - self.at
     }
 
+    pub fn rest(&self) -> &'a [u8] {
+        &self.whole[self.at..]
+    }
+
     pub fn is_empty(&self) -> bool {
         self.left() == 0
     }
@@ -28,7 +32,7 @@ impl<'a> Reader<'a> {
     }
 
     pub fn bytes(&mut self, len: usize) -> Result<&'a [u8]> {
-        let Some(bytes) = self.whole[self.at..].get(..len) else { return Err(damaged("it ends too early")) };
+        let Some(bytes) = self.rest().get(..len) else { return Err(damaged("it ends too early")) };
         self.at += len;
         Ok(bytes)
     }
@@ -82,7 +86,7 @@ impl<'a> Reader<'a> {
 
     /// Bytes up to a zero, which is passed as well.
     pub fn text(&mut self) -> Result<&'a [u8]> {
-        let rest = &self.whole[self.at..];
+        let rest = self.rest();
         let Some(end) = rest.iter().position(|&byte| byte == 0) else { return Err(damaged("a text has no end")) };
         self.at += end + 1;
         Ok(&rest[..end])

@@ -1,0 +1,82 @@
+//! How deep things nest that refer to each other by number.
+
+#[derive(Clone, Copy)]
+enum Depth {
+    Unknown,
+    /// It is being measured.
+    Open,
+    Known(usize),
+}
+
+/// How deep the deepest of `count` things nests, where `references` tells what one contains. Without recursion.
+///
+/// # Errors
+/// Those of `references`, and `cycle` when a thing contains itself.
+pub fn deepest<E>(
+    count: usize,
+    mut references: impl FnMut(usize) -> Result<Vec<usize>, E>,
+    cycle: impl FnOnce() -> E,
+) -> Result<usize, E> {
+    let mut depths = vec![Depth::Unknown; count];
+    let mut deepest = 0;
+    // What is being measured, what of it is still to be looked at, and how deep that nests.
+    let mut open: Vec<(usize, Vec<usize>, usize)> = Vec::new();
+    for start in 0..count {
+        let mut next = Some(start);
+        loop {
+            if let Some(thing) = next.take() {
+                match depths[thing] {
+                    Depth::Open => return Err(cycle()),
+                    Depth::Known(depth) => note(&mut open, depth),
+                    Depth::Unknown => {
+                        depths[thing] = Depth::Open;
+                        open.push((thing, references(thing)?, 0));
+                    }
+                }
+            }
+            let Some((thing, left, below)) = open.last_mut() else { break };
+            next = left.pop();
+            if next.is_none() {
+                let depth = *below + 1;
+                depths[*thing] = Depth::Known(depth);
+                deepest = deepest.max(depth);
+                open.pop();
+                note(&mut open, depth);
+            }
+        }
+    }
+    Ok(deepest)
+}
+
+fn note(open: &mut [(usize, Vec<usize>, usize)], depth: usize) {
+    if let Some((_, _, below)) = open.last_mut() {
+        *below = depth.max(*below);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, PartialEq)]
+    struct Cycle;
+
+    fn of(things: &[&[usize]]) -> Result<usize, Cycle> {
+        deepest(things.len(), |thing| Ok(things[thing].to_vec()), || Cycle)
+    }
+
+    #[test]
+    fn the_longest_way_counts() {
+        assert_eq!(of(&[]), Ok(0));
+        assert_eq!(of(&[&[], &[]]), Ok(1));
+        assert_eq!(of(&[&[1, 2], &[2, 2], &[3], &[]]), Ok(4));
+        let chain = |i| Ok(if i > 0 { vec![i - 1] } else { Vec::new() });
+        assert_eq!(deepest(100_000, chain, || Cycle), Ok(100_000));
+    }
+
+    #[test]
+    fn what_contains_itself_is_found() {
+        assert_eq!(of(&[&[0]]), Err(Cycle));
+        assert_eq!(of(&[&[1], &[2], &[1]]), Err(Cycle));
+    }
+}

@@ -1,0 +1,144 @@
+# Programs that are damaged, too deep or too large end in an error, never in the end of the session. All that a compiler sees
+# happens in children.
+
+mutations <- local({
+  fixture <- new.env()
+  sys.source(test_path("fixtures", "mutate-programs.R"), fixture)
+  fixture
+})
+
+test_that("a session survives 10,000 damaged programs", {
+  found <- mutations$run_mutations(10000L, seed = 1L)
+  expect_identical(unique(grep("^(died|hung|not ours)", found$outcome, value = TRUE)), character())
+  expect_false(anyNA(found$outcome))
+  # Else nothing would have been tried.
+  kinds <- table(found$kind, found$outcome == "accepted")
+  expect_identical(dimnames(kinds), list(c("bytecode", "executable", "hlo", "text"), c("FALSE", "TRUE")), ignore_attr = TRUE)
+  expect_true(all(kinds > 0L), label = paste(capture.output(kinds), collapse = "\n"))
+})
+
+# What becomes of programs in a child: their classes of errors, or "accepted". `programs` makes a list of raw vectors; its names
+# are formats.
+outcomes <- function(programs) {
+  child <- run_child(substitute({
+    options(pjrt.cache = FALSE)
+    programs <- PROGRAMS
+    for (i in seq_along(programs)) {
+      format <- names(programs)[[i]]
+      cat(tryCatch(
+        {
+          if (format == "executable") pjrt_deserialize(programs[[i]]) else pjrt_compile(pjrt_program(programs[[i]], format = format))
+          "accepted"
+        },
+        pjrt_error = function(e) sub("pjrt_error_", "", class(e)[[1L]])
+      ), "\n")
+    }
+  }, list(PROGRAMS = substitute(programs))), timeout = 120)
+  expect_clean(child)
+  trimws(child$out)
+}
+
+test_that("text that nests 100,000 levels deep is refused", {
+  expect_identical(outcomes({
+    n <- 1e5L
+    i <- seq_len(n)
+    main <- "func.func @main(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> }"
+    times <- function(text) strrep(text, n)
+    texts <- c(
+      times("("), times("module {"),
+      paste0(times("module {"), main, times("}")),
+      sprintf("func.func @main(%%x: %stensor<f32>%s) { return }", times("tuple<"), times(">")),
+      sprintf("module attributes {mhlo.a = %s%s} { %s }", times("["), times("]"), main),
+      sprintf("module attributes {mhlo.a = %s1%s} { %s }", times("{a = "), times("}"), main),
+      sprintf("module attributes {mhlo.a = affine_map<(d) -> (%sd)>} { %s }", times("-"), main),
+      sprintf("!t0 = tensor<f32>\n%s\nfunc.func @main(%%x: !t%d) { return }", paste0("!t", i, " = tuple<!t", i - 1L, ">", collapse = "\n"), n),
+      sprintf("func.func @main(%%x: tensor<%sf32>) { return }", times("1x")),
+      paste0("func.func @main() { call @f1() : () -> () return }\n", paste0(
+        "func.func @f", i, "() { call @f", i + 1L, "() : () -> () return }", collapse = "\n"
+      )),
+      "func.func @main() { call @main() : () -> () return }"
+    )
+    stats::setNames(lapply(texts, charToRaw), rep("mlir", length(texts)))
+  }), rep("invalid_input", 11L))
+})
+
+test_that("bytecode and HLO modules that nest 100,000 levels deep are refused", {
+  expect_identical(outcomes({
+    n <- 1e5L
+    # Numbers have as many zero bits at their end as bytes follow.
+    number <- function(x) {
+      bytes <- if (x < 2^7) 1L else if (x < 2^14) 2L else 3L
+      as.raw((2^bytes * x + 2^(bytes - 1L)) %/% 256^(seq_len(bytes) - 1L) %% 256)
+    }
+    all_of <- function(...) unlist(list(...))
+    section <- function(id, ...) {
+      content <- all_of(...)
+      # The number of bytes in eight more.
+      c(as.raw(c(id, 0)), as.raw(length(content) %/% 256^(0:7) %% 256), content)
+    }
+    strings <- c("builtin", "module")
+    bytecode <- function(attributes, operations) {
+      c(
+        charToRaw("ML"), as.raw(0xef), charToRaw("R"), number(6), charToRaw("x"), as.raw(0),
+        section(0L, number(2), lapply(rev(nchar(strings)) + 1L, number), lapply(strings, function(s) c(charToRaw(s), as.raw(0)))),
+        section(1L, number(1), number(0), number(1), number(0), number(1), number(2)),
+        section(2L, attributes),
+        section(3L, number(length(attributes)), number(0), number(0), number(length(attributes)), lapply(attributes, function(a) number(2 * length(a) + 1))),
+        section(4L, operations)
+      )
+    }
+    unknown <- number(15)
+    # A module with a location, and one region of one block of one operation.
+    nested <- all_of(number(2), lapply(seq_len(n), function(i) c(number(0), as.raw(0x10), number(0), number(2), number(1), number(0), number(2))))
+    arrays <- c(list(unknown), lapply(seq_len(n), function(i) c(number(0), number(1), number(i - 1L))))
+
+    # The same for fields of protocol buffers: 4 is a tuple's part, 3.8.2.3 the shape of an instruction.
+    varint <- function(x) {
+      bytes <- max(1L, ceiling(log2(x + 1) / 7))
+      as.raw(x %/% 128^(seq_len(bytes) - 1L) %% 128 + 128 * (seq_len(bytes) < bytes))
+    }
+    field <- function(number, content) c(varint(8 * number + 2), varint(length(content)), content)
+    size <- 2
+    starts <- vector("list", n)
+    for (i in seq_len(n)) {
+      starts[[n + 1L - i]] <- c(varint(8 * 4 + 2), varint(size))
+      size <- size + length(starts[[n + 1L - i]])
+    }
+    shape <- c(unlist(starts), as.raw(c(0x10, 13)))
+    instruction <- c(field(2L, charToRaw("parameter")), field(3L, shape))
+    list(
+      mlir = bytecode(list(unknown), nested), mlir = bytecode(arrays, all_of(number(2), number(0), as.raw(0), number(n))),
+      hlo = field(3L, field(2L, instruction)), hlo = field(4L, field(2L, shape))
+    )
+  }), rep("invalid_input", 4L))
+})
+
+test_that("empty programs are refused", {
+  expect_identical(
+    outcomes(list(mlir = raw(), hlo = raw(), executable = raw(), mlir = charToRaw(" "), mlir = c(charToRaw("ML"), as.raw(0xef), charToRaw("R")))),
+    c("invalid_input", "invalid_input", "serialized_invalid", "unknown", "invalid_input")
+  )
+  expect_error(compile(""), class = "pjrt_error_unknown")
+})
+
+test_that("100 MB of what is no program are refused", {
+  expect_identical(outcomes({
+    set.seed(1)
+    garbage <- rep(as.raw(sample(0:255, 1e6, replace = TRUE)), 100L)
+    main <- charToRaw("func.func @main(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> }\n")
+    bytecode <- c(charToRaw("ML"), as.raw(0xef), charToRaw("R"))
+    spaces <- rep(charToRaw(" "), 1e8)
+    list(
+      mlir = garbage, mlir = c(main, garbage), mlir = c(bytecode, garbage), mlir = c(bytecode, as.raw(13), garbage), hlo = garbage, executable = garbage, mlir = spaces,
+      mlir = c(main, spaces)
+    )
+  }), c("invalid_input", "invalid_input", "unknown", "invalid_input", "invalid_input", "serialized_invalid", "unknown", "accepted"))
+})
+
+test_that("zeros in text are an error, or space", {
+  expect_identical(outcomes({
+    main <- charToRaw("func.func @main(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> }\n")
+    with_zeros <- function(at) append(main, as.raw(c(0, 0)), at)
+    list(mlir = with_zeros(0L), mlir = with_zeros(12L), mlir = with_zeros(20L), mlir = raw(1000L), hlo = raw(1000L), executable = raw(1000L))
+  }), c("accepted", "unknown", "accepted", "unknown", "invalid_input", "serialized_invalid"))
+})

@@ -1,0 +1,42 @@
+# Measures how long Ctrl-C takes to bring the prompt back, in a real terminal, from everything that R waits for or works at.
+#
+#   Rscript tools/interrupts.R [TIMES]
+#
+# prints for each the milliseconds of the median and of the slowest of so many times, 20 unless given, from sending the signal
+# to the prompt being shown. From the package's sources, with the package installed.
+
+times <- c(as.integer(commandArgs(trailingOnly = TRUE)), 20L)[[1L]]
+
+library(pjrt)
+library(testthat)
+for (helper in c("children", "plugins", "terminal", "interrupts")) source(sprintf("tests/testthat/helper-%s.R", helper))
+real_plugin <- function() normalizePath(pjrt:::plugin_path("cpu"))
+
+measure <- function(terminal, name) {
+  vapply(seq_len(times), FUN.VALUE = 0, function(i) {
+    terminal$type(sprintf("begin(waits[['%s']])", name))
+    expect_shows(terminal, "beginning", info = name)
+    # at different moments of what is done again and again
+    Sys.sleep(stats::runif(1L, 0.1, 0.4))
+    sent <- proc.time()[["elapsed"]]
+    terminal$interrupt()
+    if (is.na(terminal$see("ready> ", 10, poll = 1))) stop(name, ": no prompt, but: ", terminal$shown())
+    1000 * (proc.time()[["elapsed"]] - sent)
+  })
+}
+
+main <- function() {
+  terminal <- local_waiting_terminal(PORT = local_slow_server())
+  cat(sprintf("%-24s %7s %7s\n", "milliseconds", "median", "slowest"))
+  all <- lapply(stats::setNames(nm = names(waits)), function(name) {
+    took <- measure(terminal, name)
+    cat(sprintf("%-24s %7.0f %7.0f\n", name, stats::median(took), max(took)))
+    took
+  })
+  all <- unlist(all)
+  cat(sprintf(
+    "\n%d interrupts: median %.0f ms, 90%% within %.0f, 99%% within %.0f, slowest %.0f\n", length(all), stats::median(all),
+    stats::quantile(all, 0.9), stats::quantile(all, 0.99), max(all)
+  ))
+}
+main()
