@@ -24,8 +24,8 @@ test_that("options are values that do not change", {
 
 test_that("counts are whole numbers above zero", {
   for (bad in list("1", 1.5, NA, 1:2, NULL, factor("a"))) {
-    expect_refused(pjrt_compile_options(bad), "invalid_input", "must be whole numbers")
-    expect_refused(pjrt_compile_options(1L, bad), "invalid_input", "must be whole numbers")
+    expect_refused(pjrt_compile_options(bad), "invalid_input", "must be a whole number")
+    expect_refused(pjrt_compile_options(1L, bad), "invalid_input", "must be a whole number")
   }
   # these would end the process
   for (bad in list(0L, -1L, 1e15)) {
