@@ -82,6 +82,7 @@ value <- function(x, ...) {
 
 #' @export
 value.PJRTArrayPromise <- function(x, ...) {
+  check_array_promise(x)
   if (!x$materialized) {
     x$value <- .Call(ffi_transfer_value, x$data)
     x$materialized <- TRUE
@@ -98,11 +99,13 @@ as_array.PJRTArrayPromise <- function(x, ...) {
 
 #' @export
 is_ready.PJRTArrayPromise <- function(x, ...) {
+  check_array_promise(x)
   x$materialized || .Call(ffi_transfer_is_ready, x$data)
 }
 
 #' @export
 print.PJRTArrayPromise <- function(x, ...) {
+  check_array_promise(x)
   cat("<PJRTArrayPromise>\n")
   if (x$materialized) {
     cat("Status: Materialized\nValue:\n")
@@ -114,6 +117,10 @@ print.PJRTArrayPromise <- function(x, ...) {
     cat("(Call value() to materialize the array)\n")
   }
   invisible(x)
+}
+
+check_array_promise <- function(x) {
+  check_made(x, "PJRTArrayPromise", "environment", c("materialized", "value"))
 }
 
 #' @export

@@ -122,6 +122,7 @@ pjrt_buffer.raw <- function(data, ..., dtype = NULL, device = NULL, shape = NULL
 #' @export
 pjrt_buffer.PJRTBuffer <- function(data, dtype = NULL, device = NULL, shape = NULL, check = FALSE, ...) {
   check_unused(...)
+  check_flag(check, "check")
   if (!is.null(dtype) && !identical(.Call(ffi_dtype_canonical, dtype), elt_type(data))) {
     abort_input("Must use the same data type as the data.")
   }
@@ -144,7 +145,7 @@ abort_no_data <- function(data) {
     "Use as.integer() for a factor's codes."
   } else if (is.data.frame(data)) {
     "Use as.matrix() on columns of one type."
-  } else if (is.object(data) && is.numeric(unclass(data))) {
+  } else if (is.object(data) && typeof(data) %in% c("integer", "double")) {
     "Use as.numeric() or as.integer() for the numbers behind it."
   } else if (is.list(data)) {
     "Use unlist(), or create one buffer for each element."
@@ -152,8 +153,7 @@ abort_no_data <- function(data) {
     "Convert it to numbers first."
   }
   abort_input(
-    "`data` must be a logical, integer, double, complex, integer64 or raw vector, not an object of class <",
-    paste(class(data), collapse = "/"), ">.",
+    "`data` must be a logical, integer, double, complex, integer64 or raw vector, not ", given(data), ".",
     hints = hints
   )
 }

@@ -83,7 +83,7 @@ pjrt_cache_clear <- function() {
 #' @export
 pjrt_cache_prune <- function(max_size = NULL, max_age = Inf) {
   if (!is.numeric(max_age) || length(max_age) != 1L || is.na(max_age) || max_age < 0) {
-    abort_input("`max_age` must be a number of days.")
+    abort_input("`max_age` must be a number of days, 0 or more, not ", given(max_age), ".")
   }
   place <- cache_place()
   if (!is.null(max_size)) {
@@ -94,6 +94,7 @@ pjrt_cache_prune <- function(max_size = NULL, max_age = Inf) {
 
 #' @export
 format.PJRTCacheInfo <- function(x, ...) {
+  check_made(x, "PJRTCacheInfo", parts = c("dir", "enabled", "max_size"))
   c(
     "<PJRTCacheInfo>",
     labelled(c(folder = x$dir, state = if (x$enabled) "on" else "off", `on disk` = disk_line(x), `this session` = session_line(x)))
@@ -131,7 +132,7 @@ cache_enabled <- function() {
   option <- getOption("pjrt.cache")
   if (!is.null(option)) {
     if (!isTRUE(option) && !isFALSE(option)) {
-      abort_input("`options(pjrt.cache = )` must be TRUE or FALSE.")
+      abort_input("`options(pjrt.cache = )` must be TRUE or FALSE, not ", given(option), ".")
     }
     return(option)
   }
@@ -160,7 +161,7 @@ parse_bytes <- function(x, name) {
     bytes <- as.double(gsub("[^0-9.]", "", x)) * if (nzchar(unit)) units[unit] else 1
   }
   if (is.na(bytes) || bytes < 0 || bytes > 2^53) {
-    abort_input(name, " must be a number of bytes, or a size such as \"500MB\" or \"2GiB\".")
+    abort_input(name, " must be a number of bytes, or a size such as \"500MB\" or \"2GiB\", not ", given(x), ".")
   }
   unname(bytes)
 }

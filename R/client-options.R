@@ -41,9 +41,8 @@ typed_client_options <- function(options, platform) {
   if (length(wrong) > 0L) {
     first <- wrong[[1L]]
     abort_input(
-      "Client options must be ", option_types[[types[[first]]]], " for `", names[[first]], "`, not <",
-      paste(class(options[[first]]), collapse = "/"), "> of length ", length(options[[first]]),
-      if (is.atomic(options[[first]]) && length(options[[first]]) == 1L) paste0(" (", options[[first]], ")"), ".",
+      "Client options must be ", option_types[[types[[first]]]], " for `", names[[first]], "`, not ",
+      given(options[[first]]), ".",
       hints = hints
     )
   }
@@ -128,7 +127,7 @@ with_threads <- function(threads, code) {
     return(code)
   }
   if (threads < 1 || threads > most_threads) {
-    abort_input("`threads` must be a whole number from 1 to ", most_threads, ".")
+    abort_input("`threads` must be a whole number from 1 to ", most_threads, ", not ", given(threads), ".")
   }
   before <- Sys.getenv("NPROC", NA)
   Sys.setenv(NPROC = threads)

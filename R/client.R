@@ -52,11 +52,12 @@ pjrt_client <- function(platform = NULL, ...) {
 #' @export
 as_pjrt_client <- function(x) {
   if (inherits(x, "PJRTClient")) {
+    call_native(ffi_client_platform, x)
     x
   } else if (is.null(x) || (is.character(x) && length(x) == 1L && !is.na(x) && nzchar(x))) {
     pjrt_client(x)
   } else {
-    abort_input("Must be a PJRTClient or a platform name.")
+    abort_input("Must be a PJRTClient or a platform name, not ", given(x), ".")
   }
 }
 
@@ -74,6 +75,10 @@ as_pjrt_client <- function(x) {
 #' @export
 plugin_client_create <- function(plugin, platform, options = list()) {
   check_platform(platform)
+  plugin <- as_pjrt_plugin(plugin)
+  if (!is.null(options) && (!is.list(options) || is.object(options))) {
+    abort_input("`options` must be a named list, not ", given(options), ".")
+  }
   known <- the$clients[[platform]]
   if (!is.null(known)) {
     if (length(options) > 0L) {

@@ -65,6 +65,7 @@ pjrt_compile_async <- function(program, compile_options = new_compile_options(),
 
 #' @export
 value.PJRTExecutablePromise <- function(x, ...) {
+  check_executable_promise(x)
   if (is.null(x$executable)) {
     x$executable <- call_native(ffi_compiling_value, x$data)
     x$data <- NULL
@@ -80,6 +81,7 @@ await.PJRTExecutablePromise <- function(x, ...) {
 
 #' @export
 is_ready.PJRTExecutablePromise <- function(x, ...) {
+  check_executable_promise(x)
   !is.null(x$executable) || call_native(ffi_compiling_is_ready, x$data)
 }
 
@@ -98,14 +100,14 @@ print.PJRTExecutablePromise <- function(x, ...) {
   invisible(x)
 }
 
+check_executable_promise <- function(x) {
+  check_made(x, "PJRTExecutablePromise", "environment", "executable")
+}
+
 # Checks what there is to compile, for which devices, and has it done.
 start_compile <- function(symbol, program, compile_options, device, devices) {
-  if (!inherits(program, "PJRTProgram")) {
-    abort_input("`program` must be a `PJRTProgram`; make one with pjrt_program().")
-  }
-  if (!inherits(compile_options, "PJRTCompileOptions")) {
-    abort_input("`compile_options` must be a `PJRTCompileOptions`; make it with pjrt_compile_options().")
-  }
+  check_program(program)
+  check_compile_options(compile_options)
   if (!is.null(device) && !is.null(devices)) {
     abort_input("Only one of `device` and `devices` can be given.")
   }
@@ -127,8 +129,10 @@ device_list <- function(devices, name = "devices") {
   if (inherits(devices, "PJRTDevice")) {
     devices <- list(devices)
   }
-  if (!(is.list(devices) || is.character(devices)) || length(devices) == 0L) {
-    abort_input("`", name, "` must be a list of devices, or their names as in c(\"cpu:0\", \"cpu:1\").")
+  if (!(is.list(devices) || is.character(devices)) || is.object(devices) || length(devices) == 0L) {
+    abort_input(
+      "`", name, "` must be a list of devices, or their names as in c(\"cpu:0\", \"cpu:1\"), not ", given(devices), "."
+    )
   }
   found <- vector("list", length(devices))
   for (i in seq_along(devices)) {

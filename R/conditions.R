@@ -26,6 +26,18 @@ abort_input <- function(..., hints = character()) {
   pjrt_abort(paste0(...), "invalid_input", hints = hints)
 }
 
+# What the user gave, in a few words.
+given <- function(x) {
+  .Call(ffi_given, x)
+}
+
+# Refuses what has a class of ours without being what this package gives that class to: of this type, and with these names.
+check_made <- function(x, class, type = "list", parts = character(), name = "x") {
+  if (typeof(x) != type || !all(parts %in% names(x))) {
+    abort_input("`", name, "` must be a `", class, "`: it has the class, but this package did not make it.")
+  }
+}
+
 # Raises the error for an object that a generic has no method for.
 abort_class <- function(x, classes) {
   names <- paste0("`", classes, "`")
@@ -148,21 +160,21 @@ is_verbose <- function() {
     return(!Sys.getenv("PJRT_DEBUG") %in% c("", "0"))
   }
   if (!isTRUE(option) && !isFALSE(option)) {
-    abort_input("`options(pjrt.verbose = )` must be TRUE or FALSE.")
+    abort_input("`options(pjrt.verbose = )` must be TRUE or FALSE, not ", given(option), ".")
   }
   option
 }
 
 check_string <- function(x, name) {
   if (!is.character(x) || length(x) != 1L || is.na(x) || !nzchar(x) || Encoding(x) == "bytes") {
-    abort_input("`", name, "` must be one string that is not empty.")
+    abort_input("`", name, "` must be one string that is not empty, not ", given(x), ".")
   }
 }
 
 check_platform <- function(x, name = "platform") {
   check_string(x, name)
   if (!is_platform_name(x)) {
-    abort_input("`", name, "` must be the name of a platform, such as \"cpu\".")
+    abort_input("`", name, "` must be the name of a platform, such as \"cpu\", not ", given(x), ".")
   }
 }
 
@@ -183,14 +195,14 @@ check_choice <- function(x, choices, name) {
     return(choices[[1L]])
   }
   if (!is.character(x) || length(x) != 1L || !x %in% choices) {
-    abort_input("`", name, "` must be one of ", paste0("\"", choices, "\"", collapse = ", "), ".")
+    abort_input("`", name, "` must be one of ", paste0("\"", choices, "\"", collapse = ", "), ", not ", given(x), ".")
   }
   x
 }
 
 check_flag <- function(x, name) {
   if (!is.logical(x) || length(x) != 1L || is.na(x)) {
-    abort_input("`", name, "` must be TRUE or FALSE.")
+    abort_input("`", name, "` must be TRUE or FALSE, not ", given(x), ".")
   }
 }
 
@@ -200,4 +212,21 @@ check_unused <- function(...) {
     given[!nzchar(given)] <- "<unnamed>"
     abort_input("Unused arguments: ", paste(given, collapse = ", "), ".")
   }
+}
+
+# A path as native code takes it. R warns of a long one when it looks for "~".
+full_path <- function(path) {
+  as_utf8(if (startsWith(path, "~") && nchar(path, "bytes") < 4096L) path.expand(path) else path)
+}
+
+# Texts in UTF-8. What is no text in its encoding stays as it is, to be refused: enc2utf8() makes another text of it.
+as_utf8 <- function(x) {
+  x <- as.character(x)
+  valid <- validEnc(x)
+  x[valid] <- enc2utf8(x[valid])
+  x
+}
+
+is_whole_number <- function(x) {
+  typeof(x) %in% c("integer", "double") && !is.object(x) && length(x) == 1L && isTRUE(x == trunc(x))
 }

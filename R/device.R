@@ -57,7 +57,7 @@ devices.PJRTLoadedExecutable <- function(x, ...) {
 #' @export
 pjrt_device <- function(device) {
   if (!inherits(device, "PJRTDevice") && !is.character(device)) {
-    abort_input("Must be a PJRTDevice or a platform name.")
+    abort_input("Must be a PJRTDevice or a platform name, not ", given(device), ".")
   }
   as_pjrt_device(device)
 }
@@ -66,6 +66,7 @@ pjrt_device <- function(device) {
 #' @export
 as_pjrt_device <- function(x) {
   if (inherits(x, "PJRTDevice")) {
+    call_native(ffi_device_label, x)
     return(x)
   }
   if (is.null(x)) {
@@ -76,7 +77,7 @@ as_pjrt_device <- function(x) {
     return(nth_device(x, 0, platform(x)))
   }
   if (!is.character(x) || length(x) != 1L || is.na(x) || !nzchar(x) || !validUTF8(x)) {
-    abort_input("Must be a PJRTDevice, a PJRTClient, a platform name, or NULL.")
+    abort_input("Must be a PJRTDevice, a PJRTClient, a platform name, or NULL, not ", given(x), ".")
   }
   name <- sub(":.*$", "", x)
   index <- if (grepl(":", x, fixed = TRUE)) sub("^[^:]*:", "", x) else "0"

@@ -47,6 +47,9 @@ data_type_name <- function(x) {
 
 #' @export
 as.character.PJRTElementType <- function(x, ...) {
+  if (!is.atomic(x) && !is.list(x)) {
+    abort_input("`x` must be a `", class(x)[[1L]], "`: it has the class, but this package did not make it.")
+  }
   as.character(unclass(x))
 }
 
@@ -63,7 +66,14 @@ print.PJRTElementType <- function(x, ...) {
 
 #' @export
 `==.PJRTElementType` <- function(e1, e2) {
-  as.character(e1) == as.character(e2)
+  dtype_text(e1) == dtype_text(e2)
+}
+
+dtype_text <- function(x) {
+  if (!is.atomic(x) && !is.list(x)) {
+    abort_input("A dtype can be compared with another one or with a string, not with ", given(x), ".")
+  }
+  as.character(x)
 }
 
 #' @export

@@ -86,16 +86,11 @@ executable_fingerprint <- function(executable) {
 #' @export
 optimized_program <- function(executable, format = c("text", "bytes")) {
   check_executable(executable)
-  if (identical(format, c("text", "bytes"))) {
-    format <- "text"
+  if (check_choice(format, c("text", "bytes"), "format") == "text") {
+    hlo_source(call_native(ffi_executable_optimized_text, executable), "after_optimizations")
+  } else {
+    call_native(ffi_executable_optimized_bytes, executable)
   }
-  if (identical(format, "text")) {
-    return(hlo_source(call_native(ffi_executable_optimized_text, executable), "after_optimizations"))
-  }
-  if (identical(format, "bytes")) {
-    return(call_native(ffi_executable_optimized_bytes, executable))
-  }
-  abort_input("`format` must be \"text\" or \"bytes\".")
 }
 
 #' @rdname executable
@@ -141,6 +136,7 @@ summary.PJRTLoadedExecutable <- function(object, ...) {
 
 #' @export
 print.summary.PJRTLoadedExecutable <- function(x, ...) {
+  check_made(x, "summary.PJRTLoadedExecutable", parts = c("name", "devices", "inputs", "outputs"))
   cat("<PJRTLoadedExecutable>\n")
   cat("Name:        ", x$name, "\n", sep = "")
   cat("Devices:     ", toString(vapply(x$devices, as.character, "")), "\n", sep = "")
@@ -229,7 +225,7 @@ describe_executable <- function(executable) {
 
 check_executable <- function(executable) {
   if (!inherits(executable, "PJRTLoadedExecutable")) {
-    abort_input("`executable` must be a `PJRTLoadedExecutable`; make one with pjrt_compile().")
+    abort_input("`executable` must be a `PJRTLoadedExecutable`, not ", given(executable), "; make one with pjrt_compile().")
   }
 }
 

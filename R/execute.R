@@ -60,10 +60,10 @@ pjrt_execute <- function(executable, ..., execution_options = NULL, simplify = T
 #' @export
 pjrt_execution_options <- function(non_donatable_input_indices = integer(), launch_id = 0L, device = NULL) {
   if (!is.integer(non_donatable_input_indices) || anyNA(non_donatable_input_indices)) {
-    abort_input("`non_donatable_input_indices` must be an integer vector without NA, such as `0L`.")
+    abort_input("`non_donatable_input_indices` must be an integer vector without NA, such as `0L`; it is ", given(non_donatable_input_indices), ".")
   }
   if (!is.integer(launch_id) || length(launch_id) != 1L || is.na(launch_id)) {
-    abort_input("`launch_id` must be one integer, such as `0L`.")
+    abort_input("`launch_id` must be one integer, such as `0L`, not ", given(launch_id), ".")
   }
   device <- if (!is.null(device)) as_pjrt_device(device)
   call_native(ffi_execute_options_new, non_donatable_input_indices, launch_id, device)

@@ -27,10 +27,10 @@ pjrt_register_plugin <- function(name, path, options = list()) {
   }
   check_string(path, "path")
   if (!is.list(options)) {
-    abort_input("`options` must be a named list, not an object of class <", paste(class(options), collapse = "/"), ">.")
+    abort_input("`options` must be a named list, not ", given(options), ".")
   }
   typed_client_options(options, name)
-  file <- call_with_text(ffi_plugin_check, enc2utf8(path.expand(path)))
+  file <- call_with_text(ffi_plugin_check, full_path(path))
   loaded <- the$plugins[[name]]
   if (!is.null(loaded) && !identical(call_native(ffi_plugin_file, loaded), file)) {
     abort_input(

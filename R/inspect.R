@@ -23,9 +23,7 @@
 #' stages$after_optimizations
 #' @export
 inspect_hlo <- function(program, device = NULL) {
-  if (!inherits(program, "PJRTProgram")) {
-    abort_input("`program` must be a `PJRTProgram`; make one with pjrt_program().")
-  }
+  check_program(program)
   device <- as_pjrt_device(device)
   dumped <- dump_to_session_folder(program, device)
   if (length(dumped$files) == 0L) {
@@ -119,6 +117,7 @@ hlo_source <- function(text, stage) {
 
 #' @export
 format.PJRTHloModuleSrcs <- function(x, ...) {
+  check_made(x, "PJRTHloModuleSrcs", parts = c("before_optimizations", "after_optimizations"))
   told <- Filter(Negate(is.null), unclass(x))
   lines <- vapply(told, function(text) length(strsplit(text, "\n", fixed = TRUE)[[1L]]), 1L)
   paste(c(
@@ -135,6 +134,7 @@ print.PJRTHloModuleSrcs <- function(x, ...) {
 
 #' @export
 format.PJRTHloModuleSrc <- function(x, ...) {
+  check_made(x, "PJRTHloModuleSrc", "character")
   as.vector(unclass(x))
 }
 

@@ -165,7 +165,7 @@ index_option <- function() {
 string_option <- function(name) {
   value <- getOption(name, "")
   if (!is.character(value) || length(value) != 1L || is.na(value) || Encoding(value) == "bytes") {
-    abort_input("`options(", name, " = )` must be one string.")
+    abort_input("`options(", name, " = )` must be one string, not ", given(value), ".")
   }
   enc2utf8(value)
 }
@@ -173,7 +173,7 @@ string_option <- function(name) {
 # What the package knows of plugins that can be fetched.
 manifest_path <- function() {
   given <- string_option("pjrt.manifest")
-  if (nzchar(given)) path.expand(given) else system.file("plugins.toml", package = "pjrt", mustWork = TRUE)
+  if (nzchar(given)) full_path(given) else system.file("plugins.toml", package = "pjrt", mustWork = TRUE)
 }
 
 # Platforms for which plugins exist elsewhere.
@@ -189,7 +189,7 @@ plugin_variable <- function(what, platform) {
 
 check_platforms <- function(platforms) {
   if (!is.character(platforms) || anyNA(platforms) || !all(is_platform_name(platforms))) {
-    abort_input("`platforms` must be a character vector of platforms' names, without NA.")
+    abort_input("`platforms` must be a character vector of platforms' names, without NA; it is ", given(platforms), ".")
   }
 }
 
@@ -208,7 +208,7 @@ cached_plugin_path <- function(platform) {
 fetch_plugin <- function(platform, version = "", source = "auto", path = "", force = FALSE) {
   debug_message("fetching the plugin for ", platform)
   call_with_text(
-    ffi_plugin_install, platform, cache_dir(), manifest_path(), enc2utf8(version), source, enc2utf8(path.expand(path)),
+    ffi_plugin_install, platform, cache_dir(), manifest_path(), enc2utf8(version), source, full_path(path),
     index_option(), force, interactive() || isatty(stderr()), console_columns()
   )
 }

@@ -36,7 +36,7 @@ safetensors_frameworks <- function() {
 # A tensor of a file: `raw` are its bytes, and `meta` is what the header says of it.
 pjrt_tensor_from_raw <- function(raw, meta, device = NULL) {
   if (!is.raw(raw)) {
-    abort_input("`raw` must be a raw vector: the bytes of the tensor.")
+    abort_input("`raw` must be a raw vector, the bytes of the tensor, not ", given(raw), ".")
   }
   if (!is.list(meta) || !is_shape(meta$shape)) {
     abort_input("`meta` must be a list with `shape` and `dtype`, as the header of a safetensors file has them.")

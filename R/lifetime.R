@@ -76,5 +76,5 @@ close.PJRTClient <- function(con, ...) {
 
 # The elements of a list and of the lists in it; anything else is the one element.
 flat_list <- function(x) {
-  if (is.list(x)) do.call(c, lapply(unname(x), flat_list)) else list(x)
+  if (is.list(x) && !is.object(x)) do.call(c, lapply(unname(x), flat_list)) else list(x)
 }

@@ -78,9 +78,7 @@ as.matrix.PJRTBuffer <- function(x, ...) {
 #' @export
 as.vector.PJRTBuffer <- function(x, mode = "any") {
   modes <- c("any", "logical", "integer", "numeric", "double", "complex", "character", "raw", "list")
-  if (!is.character(mode) || length(mode) != 1L || !mode %in% modes) {
-    abort_input("`mode` must be one of: ", paste(modes, collapse = ", "), ".")
-  }
+  check_choice(mode, modes, "mode")
   values <- bare_values(x)
   if (mode == "any") {
     return(values)
@@ -213,6 +211,9 @@ summary.PJRTBuffer <- function(object, ...) {
 
 #' @export
 print.summary.PJRTBuffer <- function(x, ...) {
+  if (!is.character(attr(x, "buffer")) || !is.atomic(x)) {
+    abort_input("`x` must be a `summary.PJRTBuffer`: it has the class, but this package did not make it.")
+  }
   cat(attr(x, "buffer"), "\n", sep = "")
   values <- structure(x, class = setdiff(class(x), "summary.PJRTBuffer"), buffer = NULL)
   print(values, ...)

@@ -46,11 +46,10 @@ pjrt_compile_options <- function(num_replicas = 1L, num_partitions = 1L, device_
                                  use_spmd_partitioning = NULL, use_shardy_partitioner = NULL,
                                  compile_portable_executable = FALSE, optimization_level = NULL,
                                  debug_options = list()) {
-  if (!is_whole_number(num_replicas) || !is_whole_number(num_partitions)) {
-    abort_input("`num_replicas` and `num_partitions` must be whole numbers.")
-  }
-  if (!is.list(debug_options) && !is.atomic(debug_options)) {
-    abort_input("`debug_options` must be a named list.")
+  check_whole_number(num_replicas, "num_replicas")
+  check_whole_number(num_partitions, "num_partitions")
+  if (is.object(debug_options) || !(is.list(debug_options) || is.atomic(debug_options))) {
+    abort_input("`debug_options` must be a named list, not ", given(debug_options), ".")
   }
   check_flag(compile_portable_executable, "compile_portable_executable")
   check_assignment(device_assignment, num_replicas, num_partitions)
@@ -62,6 +61,19 @@ pjrt_compile_options <- function(num_replicas = 1L, num_partitions = 1L, device_
   )
   call_native(ffi_compile_options_check, options)
   structure(options, class = "PJRTCompileOptions")
+}
+
+check_whole_number <- function(x, name) {
+  if (!is_whole_number(x)) {
+    abort_input("`", name, "` must be a whole number, not ", given(x), ".")
+  }
+}
+
+check_compile_options <- function(x, name = "compile_options") {
+  if (!inherits(x, "PJRTCompileOptions")) {
+    abort_input("`", name, "` must be a `PJRTCompileOptions`, not ", given(x), "; make it with pjrt_compile_options().")
+  }
+  check_made(x, "PJRTCompileOptions", parts = c("num_replicas", "num_partitions", "debug_options"), name = name)
 }
 
 check_assignment <- function(assignment, num_replicas, num_partitions) {
@@ -99,6 +111,7 @@ new_build_options <- function(num_replicas = 1L, num_partitions = 1L, device_ord
 
 #' @export
 format.PJRTCompileOptions <- function(x, ...) {
+  check_compile_options(x, "x")
   x <- unclass(x)
   count <- function(n, what) sprintf("%.0f %s%s", n, what, if (n == 1) "" else "s")
   default <- list(compile_portable_executable = FALSE, debug_options = list())

@@ -121,7 +121,8 @@ positions <- function(subscript, extent) {
   if (any(subscript > 0)) {
     abort_input("A subscript cannot have both negative and positive numbers: negative ones leave positions out.")
   }
-  seq_len(extent)[subscript]
+  # beyond the last there is nothing to leave out, however far
+  seq_len(extent)[pmax(subscript, -extent - 1)]
 }
 
 # A subscript of `[[`, which means one position.

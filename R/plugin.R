@@ -95,11 +95,12 @@ skip_tpu_metadata <- function() {
 #' @export
 as_pjrt_plugin <- function(x) {
   if (inherits(x, "PJRTPlugin")) {
+    call_native(ffi_plugin_file, x)
     x
   } else if (is.character(x)) {
     pjrt_plugin(x)
   } else {
-    abort_input("Invalid plugin: <", paste(class(x), collapse = "/"), ">; give a platform's name or a `PJRTPlugin`.")
+    abort_input("Invalid plugin: ", given(x), "; give a platform's name or a `PJRTPlugin`.")
   }
 }
 

@@ -22,11 +22,11 @@ print.PJRTBuffer <- function(x, max_rows = getOption("pjrt.print_max_rows", 30L)
   check_limit(max_rows, "max_rows")
   check_limit(max_rows_slice, "max_rows_slice")
   if (!is_whole_number(max_width) || max_width %in% c(0, 1)) {
-    abort_input("`max_width` must be a whole number above 1, or negative for no limit.")
+    abort_input("`max_width` must be a whole number above 1, or negative for no limit, not ", given(max_width), ".")
   }
   check_flag(header, "header")
   if (!is.null(footer) && !(is.character(footer) && length(footer) == 1L && !is.na(footer))) {
-    abort_input("`footer` must be NULL or one string.")
+    abort_input("`footer` must be NULL or one string, not ", given(footer), ".")
   }
   pieces <- call_native(ffi_buffer_lines, x, as.double(max_rows), as.double(max_width), as.double(max_rows_slice))
   if (header) {
@@ -49,13 +49,9 @@ buffer_footer <- function(x) {
   sprintf("[ %s%s{%s} ]", toupper(platform(x)), data_type_name(x), paste(shape(x), collapse = "x"))
 }
 
-is_whole_number <- function(x) {
-  typeof(x) %in% c("integer", "double") && !is.factor(x) && length(x) == 1L && isTRUE(x == trunc(x))
-}
-
 check_limit <- function(x, name) {
   if (!is_whole_number(x) || (x < 1 && x != -1)) {
-    abort_input("`", name, "` must be a whole number of at least 1, or -1 for no limit.")
+    abort_input("`", name, "` must be a whole number of at least 1, or -1 for no limit, not ", given(x), ".")
   }
 }
 
@@ -70,7 +66,7 @@ check_limit <- function(x, name) {
 #' @export
 format_buffer <- function(buffer) {
   if (!inherits(buffer, "PJRTBuffer")) {
-    abort_input("`buffer` must be a `PJRTBuffer`.")
+    abort_input("`buffer` must be a `PJRTBuffer`, not ", given(buffer), ".")
   }
   call_native(ffi_buffer_literals, buffer)
 }

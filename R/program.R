@@ -28,16 +28,28 @@ pjrt_program <- function(src = NULL, path = NULL, format = c("mlir", "hlo")) {
   if (is.null(src) == is.null(path)) {
     abort_input("Either src or path must be provided, and not both.")
   }
-  code <- if (!is.null(path)) {
-    read_program(path)
-  } else if (is.raw(src)) {
-    src
-  } else if (is.character(src) && !anyNA(src)) {
-    charToRaw(enc2utf8(paste0(paste(src, collapse = "\n"), "\n")))
-  } else {
-    abort_input("`src` must be the program's text or a raw vector.")
+  if (!is.null(path)) {
+    check_string(path, "path")
+    return(call_with_text(ffi_program_read, full_path(path), format))
   }
-  call_native(ffi_program_new, code, format)
+  if (!is.raw(src)) {
+    src <- program_bytes(src)
+  }
+  call_native(ffi_program_new, src, format)
+}
+
+# The bytes of a program's text, of one string or of a vector of lines.
+program_bytes <- function(src) {
+  if (!is.character(src) || anyNA(src)) {
+    abort_input("`src` must be the program's text or a raw vector, not ", given(src), ".")
+  }
+  charToRaw(enc2utf8(paste0(paste(src, collapse = "\n"), "\n")))
+}
+
+check_program <- function(program) {
+  if (!inherits(program, "PJRTProgram")) {
+    abort_input("`program` must be a `PJRTProgram`, not ", given(program), "; make one with pjrt_program().")
+  }
 }
 
 match_format <- function(format) {
@@ -46,25 +58,16 @@ match_format <- function(format) {
     return("mlir")
   }
   if (!is.character(format) || length(format) != 1L || !format %in% formats) {
-    abort_input("`format` must be \"mlir\" or \"hlo\".")
+    abort_input("`format` must be \"mlir\" or \"hlo\", not ", given(format), ".")
   }
   format
 }
 
-read_program <- function(path) {
-  check_string(path, "path")
-  if (!file.exists(path) || dir.exists(path)) {
-    pjrt_abort(paste0("There is no program file '", path, "'."), "io")
-  }
-  code <- tryCatch(readBin(path, "raw", n = file.size(path)), error = identity)
-  if (inherits(code, "error")) {
-    pjrt_abort(paste0("'", path, "' cannot be read: ", conditionMessage(code)), "io")
-  }
-  code
-}
-
 #' @export
 format.PJRTProgram <- function(x, ..., n = 10) {
+  if (!is_whole_number(n) || n < 0) {
+    abort_input("`n` must be a number of lines, such as 10 or Inf, not ", given(n), ".")
+  }
   described <- call_native(ffi_program_describe, x)
   lines <- strsplit(described$text, "\n", fixed = TRUE)[[1L]]
   shown <- utils::head(lines, n)

@@ -63,7 +63,7 @@
 pjrt_load_safetensors <- function(path, device = NULL, names = NULL) {
   file <- open_safetensors(path, as_pjrt_device(device))
   on.exit(close(file))
-  known <- names(file)
+  known <- call_native(ffi_safetensors_names, file)
   chosen <- if (is.null(names)) seq_along(known) else tensor_positions(names, known)
   tensors <- load_tensors(file, chosen, known)
   attr(tensors, "metadata") <- safetensors_metadata(file)
@@ -77,7 +77,7 @@ pjrt_save_safetensors <- function(tensors, path, metadata = NULL, max_shard_size
   check_tensors(tensors)
   metadata <- check_metadata(metadata %||% attr(tensors, "metadata"))
   saved <- call_with_text(
-    ffi_safetensors_save, unname(as.list(tensors)), as_utf8(names(tensors)), as_utf8(path.expand(path)),
+    ffi_safetensors_save, unname(as.list(tensors)), as_utf8(names(tensors)), full_path(path),
     as_utf8(names(metadata)), as_utf8(metadata), shard_limit(max_shard_size), interactive(), console_columns()
   )
   invisible(saved)
@@ -221,7 +221,7 @@ print.PJRTSafetensors <- function(x, ...) {
 
 open_safetensors <- function(path, device) {
   check_string(path, "path")
-  call_with_text(ffi_safetensors_open, as_utf8(path.expand(path)), device)
+  call_with_text(ffi_safetensors_open, full_path(path), device)
 }
 
 load_tensors <- function(file, positions, names) {
@@ -239,8 +239,8 @@ safetensors_metadata <- function(file) {
 # Positions of the tensors that names, or numbers, mean.
 tensor_positions <- function(chosen, known) {
   if (is.character(chosen)) {
-    if (anyNA(chosen) || anyDuplicated(chosen) > 0L) {
-      abort_input("Names of tensors must not be NA, and none may come twice.")
+    if (anyNA(chosen) || !all(validEnc(chosen) & Encoding(chosen) != "bytes") || anyDuplicated(chosen) > 0L) {
+      abort_input("Names of tensors must be text and not NA, and none may come twice.")
     }
     positions <- match(chosen, known)
     if (anyNA(positions)) {
@@ -249,7 +249,7 @@ tensor_positions <- function(chosen, known) {
     return(positions)
   }
   if (!is.numeric(chosen) || is.object(chosen)) {
-    abort_input("Tensors are chosen by their names or by numbers.")
+    abort_input("Tensors are chosen by their names or by numbers, not by ", given(chosen), ".")
   }
   outside <- is.na(chosen) | chosen < 1 | chosen >= length(known) + 1
   if (any(outside)) {
@@ -274,7 +274,7 @@ abort_unknown <- function(unknown, known) {
 
 check_tensors <- function(tensors) {
   if (!is.list(tensors) || is.object(tensors)) {
-    abort_input("`tensors` must be a named list of buffers.")
+    abort_input("`tensors` must be a named list of buffers, not ", given(tensors), ".")
   }
   names <- names(tensors)
   if (length(tensors) > 0L && (is.null(names) || anyNA(names) || !all(nzchar(names)))) {
@@ -283,7 +283,7 @@ check_tensors <- function(tensors) {
   is_buffer <- vapply(tensors, inherits, NA, "PJRTBuffer")
   if (!all(is_buffer)) {
     abort_input(
-      "Tensor \"", names[!is_buffer][[1L]], "\" must be a `PJRTBuffer`.", hints = "pjrt_buffer() makes one of R data."
+      "Tensor \"", names[!is_buffer][[1L]], "\" must be a `PJRTBuffer`, not ", given(tensors[!is_buffer][[1L]]), ".", hints = "pjrt_buffer() makes one of R data."
     )
   }
 }
@@ -299,14 +299,6 @@ check_metadata <- function(metadata) {
     abort_input("`metadata` must be a character vector, or a list of strings, with names of which none comes twice.")
   }
   structure(as.character(metadata), names = names)
-}
-
-# Texts in UTF-8. What is no text in its encoding stays as it is, to be refused: enc2utf8() makes another text of it.
-as_utf8 <- function(x) {
-  x <- as.character(x)
-  valid <- validEnc(x)
-  x[valid] <- enc2utf8(x[valid])
-  x
 }
 
 shard_limit <- function(max_shard_size) {

@@ -49,7 +49,7 @@ pjrt_serialize <- function(executable) {
 #' @export
 pjrt_deserialize <- function(data, device = NULL, compile_options = NULL) {
   if (!is.raw(data)) {
-    abort_input("`data` must be a raw vector, as pjrt_serialize() makes it.")
+    abort_input("`data` must be a raw vector, as pjrt_serialize() makes it, not ", given(data), ".")
   }
   load_executable(ffi_executable_deserialize, data, device, compile_options)
 }
@@ -59,7 +59,7 @@ pjrt_deserialize <- function(data, device = NULL, compile_options = NULL) {
 pjrt_save_executable <- function(executable, path) {
   check_executable(executable)
   check_string(path, "path")
-  call_native(ffi_executable_save, executable, enc2utf8(path.expand(path)), hash_folder())
+  call_with_text(ffi_executable_save, executable, full_path(path), hash_folder())
   invisible(path)
 }
 
@@ -67,12 +67,12 @@ pjrt_save_executable <- function(executable, path) {
 #' @export
 pjrt_load_executable <- function(path, device = NULL, compile_options = NULL) {
   check_string(path, "path")
-  load_executable(ffi_executable_load, enc2utf8(path.expand(path)), device, compile_options)
+  load_executable(ffi_executable_load, full_path(path), device, compile_options)
 }
 
 load_executable <- function(symbol, from, device, compile_options) {
-  if (!is.null(compile_options) && !inherits(compile_options, "PJRTCompileOptions")) {
-    abort_input("`compile_options` must be a `PJRTCompileOptions`; make it with pjrt_compile_options().")
+  if (!is.null(compile_options)) {
+    check_compile_options(compile_options)
   }
   if (!is.null(device) && !is.null(compile_options$device_assignment)) {
     abort_input("The compile options have a `device_assignment`, so that `device` cannot be given, too.")
@@ -80,7 +80,7 @@ load_executable <- function(symbol, from, device, compile_options) {
   several <- is.list(device) || (is.character(device) && length(device) > 1L)
   chosen <- if (several) device_list(device, "device") else if (!is.null(device)) list(as_pjrt_device(device))
   first <- if (is.null(chosen)) as_pjrt_device(NULL)
-  call_native(symbol, from, as.list(chosen), first, compile_options, hash_folder())
+  call_with_text(symbol, from, as.list(chosen), first, compile_options, hash_folder())
 }
 
 # The folder that keeps what the files of plugins hash to.

@@ -29,7 +29,7 @@
 #' @export
 pjrt_shard <- function(x, devices, dim = 1L, dtype = NULL, ...) {
   if (!is.atomic(x) || is.null(x)) {
-    abort_input("`x` must be an R vector, matrix or array; read a buffer with as_array().")
+    abort_input("`x` must be an R vector, matrix or array, not ", given(x), "; read a buffer with as_array().")
   }
   executable <- inherits(devices, "PJRTLoadedExecutable")
   targets <- if (executable) devices(devices) else device_list(devices)
@@ -42,7 +42,7 @@ pjrt_shard <- function(x, devices, dim = 1L, dtype = NULL, ...) {
     }
     return(shards)
   }
-  dims <- dim(x) %||% length(x)
+  dims <- base::dim(x) %||% length(x)
   check_dimension(dim, dims)
   size <- dims[[dim]]
   if (size %% count != 0) {
@@ -71,7 +71,7 @@ pjrt_unshard <- function(buffers, dim = 1L) {
   are_buffers <- is.list(buffers) && all(vapply(buffers, inherits, NA, "PJRTBuffer"))
   if (!are_buffers || length(buffers) == 0L) {
     abort_input(
-      "`buffers` must be a list of `PJRTBuffer`s, one for each device.",
+      "`buffers` must be a list of `PJRTBuffer`s, one for each device, not ", given(buffers), ".",
       hints = "Of several outputs, take one: lapply(outputs, `[[`, 1)."
     )
   }
@@ -110,7 +110,7 @@ pjrt_unshard <- function(buffers, dim = 1L) {
 check_dimension <- function(dim, dims, hints = NULL) {
   if (!is_whole_number(dim) || dim < 1 || dim > length(dims)) {
     abort_input(
-      "`dim` must be NULL or one of the ", length(dims), " dimension(s), counted from 1.", hints = hints
+      "`dim` must be NULL or one of the ", length(dims), " dimension(s), counted from 1, not ", given(dim), ".", hints = hints
     )
   }
 }

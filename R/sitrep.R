@@ -117,6 +117,7 @@ index_facts <- function() {
 
 #' @export
 format.PJRTSitrep <- function(x, ...) {
+  check_made(x, "PJRTSitrep", parts = c("system", "package", "plugins", "cache"))
   c(
     "pjrt: report of the situation",
     report_part("System", x$system, labelled),

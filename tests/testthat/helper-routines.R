@@ -32,6 +32,8 @@ routine_objects <- function() {
     memory <- memories(here)[[2L]]
     text <- add_program("2xf64")
     program <- pjrt_program(text)
+    source <- file.path(folder, "add.mlir")
+    writeLines(text, source)
     add <- pjrt_compile(program)
     both <- pjrt_compile(
       pjrt_program(all_reduce_program("2xf64", 2)), pjrt_compile_options(num_replicas = 2L), devices = devices(client)
@@ -82,6 +84,7 @@ routine_uses <- function() {
     api_version_bound = pjrt:::call_native(pjrt:::ffi_api_version_bound),
     index_found = pjrt:::call_native(pjrt:::ffi_index_found, "https://example.org/simple"),
     redact = pjrt:::hide_secrets("https://me:secret@example.org/simple"),
+    given = pjrt:::given("a"),
     cuda_report = pjrt:::cuda_report(),
     cuda_look_in = pjrt:::cuda_look_in(folder),
     loaded = .Call(pjrt:::ffi_loaded, asNamespace("pjrt"), pjrt:::the),
@@ -138,6 +141,7 @@ routine_uses <- function() {
 
     # programs and executables
     program_new = pjrt_program(text),
+    program_read = pjrt_program(path = source),
     program_describe = format(program),
     compile_options_check = pjrt_compile_options(debug_options = list(xla_cpu_enable_fast_math = FALSE)),
     executable_compile = pjrt_compile(program),

@@ -42,13 +42,13 @@ test_that("where a platform's options are known, so are their types", {
   refused <- function(..., what) {
     expect_refused(typed(..., platform = "cuda"), "invalid_input", paste("Client options must be", what))
   }
-  refused(allocator = 1, what = "strings of length 1 for `allocator`, not <numeric> of length 1 (1)")
+  refused(allocator = 1, what = "strings of length 1 for `allocator`, not 1.")
   refused(preallocate = 1L, what = "TRUE or FALSE for `preallocate`")
   refused(preallocate = NA, what = "TRUE or FALSE for `preallocate`")
   refused(memory_fraction = "half", what = "numbers of length 1 for `memory_fraction`")
   refused(memory_fraction = Inf, what = "numbers of length 1 for `memory_fraction`")
   refused(node_id = 1.5, what = "integers of length 1 for `node_id`")
-  refused(visible_devices = c(0.5, 1), what = "vectors of integers for `visible_devices`, not <numeric> of length 2")
+  refused(visible_devices = c(0.5, 1), what = "vectors of integers for `visible_devices`, not a double vector of length 2.")
   refused(visible_devices = list("0"), what = "vectors of integers for `visible_devices`")
 })
 

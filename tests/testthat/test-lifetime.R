@@ -60,7 +60,7 @@ test_that("deleting is possible twice, in lists, and after a donation", {
 test_that("what is no buffer is refused before any is deleted", {
   x <- pjrt_scalar(1)
   for (bad in list(1, NULL, "x", list(x, 1), list(x, list(NULL)), pjrt_client("cpu"))) {
-    expect_refused(pjrt_delete(bad), "invalid_pointer", "`buffer` must be a `PJRTBuffer`.")
+    expect_refused(pjrt_delete(bad), "invalid_pointer", "`buffer` must be a `PJRTBuffer`")
   }
   expect_false(is_deleted(x))
   expect_refused(is_deleted(list(x)), "invalid_pointer")

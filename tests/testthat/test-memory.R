@@ -337,7 +337,7 @@ test_that("a limit that is no number of bytes is refused by all that keep memory
   for (bad in list(-1, NA_real_, "1", NaN, c(1, 2), TRUE, list(1))) {
     withr::local_options(pjrt.staging_max = bad)
     for (use in list(pjrt_memory_stats, function() as_array(x), function() as_raw(x))) {
-      expect_refused(use(), "invalid_input", "`options(pjrt.staging_max = )` must be a number of bytes, 0 or more.")
+      expect_refused(use(), "invalid_input", "`options(pjrt.staging_max = )` must be a number of bytes, 0 or more, not")
     }
   }
   withr::local_options(pjrt.staging_max = NULL)

@@ -42,7 +42,7 @@ test_that("what is no program is refused", {
   expect_refused(pjrt_program(raw()), "invalid_input", "The program is empty")
   expect_refused(pjrt_program(text, format = "hlo"), "invalid_input", "HloModuleProto")
   expect_refused(pjrt_program(path = file.path(tempdir(), "none.mlir")), "io", "none.mlir")
-  expect_refused(pjrt_program(path = tempdir()), "io", "There is no program file")
+  expect_refused(pjrt_program(path = tempdir()), "io", "it is not a file")
   expect_refused(pjrt_program(path = 1), "invalid_input", "`path`")
   for (bad in list("text", 1, NA, c("hlo", "mlir"), NULL)) {
     expect_refused(pjrt_program(text, format = bad), "invalid_input", "`format` must be \"mlir\" or \"hlo\"")

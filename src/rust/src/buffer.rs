@@ -1,6 +1,7 @@
 //! Buffers: from R vectors to a device, and what a buffer says of itself.
 
 use crate::conditions::{entry, flag, refuse, Outcome};
+use crate::given::given;
 use crate::handle::{self, Empty};
 use crate::memory::{BACKGROUND, IMMEDIATE};
 use crate::pins::{self, Pin};
@@ -139,6 +140,7 @@ pub extern "C" fn buffer_copy(buffer: SEXP, device: SEXP) -> SEXP {
         let source = get(buffer)?;
         let target: &Device = handle::get(device, "device")?;
         if source.device() == *target {
+            source.check_alive()?;
             return Ok(buffer);
         }
         let handle = Empty::<Buffer>::new();
@@ -332,7 +334,11 @@ impl Kind {
             SEXPTYPE::REALSXP if sexp::inherits(data, c"integer64") => Ok(Kind::Integer64),
             SEXPTYPE::REALSXP => Ok(Kind::Double),
             SEXPTYPE::CPLXSXP => Ok(Kind::Complex),
-            _ => refuse!(InvalidInput, "`data` must be a logical, integer, double, complex, integer64 or raw vector."),
+            _ => refuse!(
+                InvalidInput,
+                "`data` must be a logical, integer, double, complex, integer64 or raw vector, not {}.",
+                given(data)
+            ),
         }
     }
 
@@ -443,7 +449,19 @@ fn own_shape(data: SEXP) -> Vec<i64> {
 fn given_shape(shape: SEXP) -> Outcome<Vec<i64>> {
     match sexp::whole_numbers(shape) {
         Some(dims) if dims.iter().all(|&d| d >= 0) => Ok(dims),
-        _ => refuse!(InvalidInput, "`shape` must be a vector of whole numbers from 0 to 2^53, without NA."),
+        _ => refuse!(
+            InvalidInput,
+            "`shape` must be a vector of whole numbers from 0 to 2^53, without NA; it is {}.",
+            given(shape)
+        ),
+    }
+}
+
+fn shown(dims: &[i64]) -> String {
+    if dims.is_empty() {
+        "that of a scalar".into()
+    } else {
+        layout::format_dims(dims)
     }
 }
 
@@ -452,7 +470,7 @@ fn check_length(len: usize, spec: &Spec) -> Outcome<()> {
         refuse!(InvalidInput, "Empty buffers must have at least one dimension equal to 0.");
     }
     if len > 1 && len != spec.len() {
-        refuse!(ShapeMismatch, "Data has length {len}, but specified shape is {}.", layout::format_dims(&spec.dims));
+        refuse!(ShapeMismatch, "Data has length {len}, but specified shape is {}.", shown(&spec.dims));
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Compiling.
 
 use crate::conditions::{refuse, Outcome};
+use crate::given::given;
 use crate::{cache, executable, handle, memory, options, program, sexp};
 use extendr_api::prelude::*;
 use extendr_ffi::{Rf_install, VECTOR_ELT};
@@ -76,7 +77,11 @@ pub fn dispatch_option() -> Outcome<Dispatch> {
         Some("auto") => Ok(Dispatch::Auto),
         Some("inline") => Ok(Dispatch::Inline),
         Some("thread") => Ok(Dispatch::Thread),
-        _ => refuse!(InvalidInput, "`options(pjrt.dispatch = )` must be \"auto\", \"inline\" or \"thread\"."),
+        _ => refuse!(
+            InvalidInput,
+            "`options(pjrt.dispatch = )` must be \"auto\", \"inline\" or \"thread\", not {}.",
+            given(option)
+        ),
     }
 }
 

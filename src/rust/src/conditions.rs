@@ -1,5 +1,6 @@
 //! Failures on their way to R: every one ends as a classed R condition, made by `signal_failure()` in R/conditions.R.
 
+use crate::given::given;
 use crate::sexp::{self, Protected};
 use crate::{memory, pins};
 use extendr_api::prelude::*;
@@ -43,7 +44,7 @@ pub(crate) use refuse;
 pub fn flag(x: SEXP, argument: &str) -> Outcome<bool> {
     match sexp::flag(x) {
         Some(value) => Ok(value),
-        None => refuse!(InvalidInput, "`{argument}` must be TRUE or FALSE."),
+        None => refuse!(InvalidInput, "`{argument}` must be TRUE or FALSE, not {}.", given(x)),
     }
 }
 

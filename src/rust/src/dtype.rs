@@ -1,6 +1,7 @@
 //! Element types in R: a string of class `PJRTElementType`.
 
 use crate::conditions::{entry, refuse, Outcome};
+use crate::given::given;
 use crate::sexp::{self, Protected};
 use extendr_ffi::*;
 use pjrt_core::{dtype, DType};
@@ -11,7 +12,7 @@ pub fn parse(x: SEXP, default: Option<DType>) -> Outcome<DType> {
     match (sexp::string(x), default) {
         (Some(name), _) => Ok(DType::parse(name)?),
         (None, Some(default)) if sexp::is_nil(x) => Ok(default),
-        _ => refuse!(UnsupportedDtype, "`dtype` must be one string, such as \"f32\"."),
+        _ => refuse!(UnsupportedDtype, "`dtype` must be one string, such as \"f32\", not {}.", given(x)),
     }
 }
 

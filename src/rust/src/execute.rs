@@ -1,6 +1,7 @@
 //! Execution: one call from R, one call of the plugin.
 
 use crate::conditions::{entry, flag, refuse, Failure, Outcome};
+use crate::given::given;
 use crate::handle::{self, Empty};
 use crate::memory;
 use crate::sexp::{self, Protected, Symbol};
@@ -78,13 +79,11 @@ pub fn buffers<'a>(executable: &Executable, values: &[SEXP]) -> Outcome<Inputs<'
 #[cold]
 fn no_buffer(executable: &Executable, x: SEXP, index: usize) -> Failure {
     let argument = executable.signature().argument(index);
-    Failure(if sexp::kind(x) == SEXPTYPE::EXTPTRSXP && sexp::inherits(x, c"PJRTBuffer") {
-        let message = format!("{argument} is a null pointer: a buffer does not survive saving and loading.");
-        Error::new(Kind::InvalidPointer, message)
-    } else {
-        let message = format!("{argument} must be a `PJRTBuffer`; create it with pjrt_buffer().");
-        Error::new(Kind::InvalidInput, message)
-    })
+    if sexp::kind(x) == SEXPTYPE::EXTPTRSXP && sexp::inherits(x, c"PJRTBuffer") {
+        return handle::no_handle::<Buffer>(x, &argument);
+    }
+    let message = format!("{argument} must be a `PJRTBuffer`, not {}; create it with pjrt_buffer().", given(x));
+    Failure(Error::new(Kind::InvalidInput, message))
 }
 
 /// The R objects of an execution's outputs, made before there is anything to put into them: the handle itself, or a list

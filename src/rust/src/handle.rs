@@ -4,6 +4,7 @@
 //! a fraction of a finalizer. The pointer's protected slot holds what R counts for the value: see `memory::weight`.
 
 use crate::conditions::{Failure, Outcome};
+use crate::given::given;
 use crate::memory;
 use crate::r#async::Promise;
 use crate::safetensors::Open;
@@ -191,7 +192,7 @@ pub fn get<'a, T: Owned>(x: SEXP, argument: &str) -> Outcome<&'a T> {
             }
         }
     }
-    Err(no_handle::<T>(x, argument))
+    Err(no_handle::<T>(x, &format!("`{argument}`")))
 }
 
 /// Lists of handles that R keeps until their client is closed, by its id.
@@ -243,16 +244,16 @@ pub fn is_plain<T: Owned>(x: SEXP) -> bool {
     sexp::kind(x) == SEXPTYPE::EXTPTRSXP && !class.is_null() && unsafe { Rf_getAttrib(x, R_ClassSymbol) } == class
 }
 
-/// What is wrong with something that is no handle of this type.
+/// What is wrong with an argument that is no handle of this type.
 #[cold]
-fn no_handle<T: Owned>(x: SEXP, argument: &str) -> Failure {
+pub fn no_handle<T: Owned>(x: SEXP, argument: &str) -> Failure {
     let class = T::CLASS.to_string_lossy();
     let message = if sexp::kind(x) != SEXPTYPE::EXTPTRSXP || !sexp::inherits(x, T::CLASS) {
-        format!("`{argument}` must be a `{class}`.")
+        format!("{argument} must be a `{class}`, not {}.", given(x))
     } else if unsafe { R_ExternalPtrAddr(x) }.is_null() {
-        format!("`{argument}` is a null pointer: a `{class}` does not survive saving and loading, create it anew.")
+        format!("{argument} is a null pointer: a `{class}` does not survive saving and loading, create it anew.")
     } else {
-        format!("`{argument}` must be a `{class}`: this pointer has the class, but this package did not make it.")
+        format!("{argument} must be a `{class}`: this pointer has the class, but this package did not make it.")
     };
     Failure(Error::new(Kind::InvalidPointer, message))
 }

@@ -12,6 +12,7 @@ use std::ptr::null;
 mod sexp;
 
 mod conditions;
+mod given;
 mod handle;
 
 mod r#async;
@@ -103,6 +104,7 @@ fn plain_entries() -> Vec<extendr_api::metadata::Func> {
         dtype::dtype_canonical, "dtype_canonical", 1;
         dtype::dtype_from_safetensors, "dtype_from_safetensors", 1;
         dtype::dtype_safetensors, "dtype_safetensors", 1;
+        given::given_words, "given", 1;
         quick::quick_array, "quick_array", 1;
         quick::quick_device, "quick_device", 1;
         quick::quick_is_ready, "quick_is_ready", 1;

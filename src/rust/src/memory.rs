@@ -1,6 +1,7 @@
 //! Memory: what R is told of memory that it does not see, and how much there is of it.
 
 use crate::conditions::{refuse, Outcome};
+use crate::given::given;
 use crate::sexp::{self, Allocator};
 use crate::{handle, pins};
 use extendr_api::prelude::*;
@@ -250,7 +251,11 @@ fn apply_limit() -> Outcome<()> {
     let limit = match sexp::number(option) {
         None if sexp::is_nil(option) => pool::DEFAULT_LIMIT,
         Some(bytes) if bytes >= 0.0 => bytes as usize,
-        _ => refuse!(InvalidInput, "`options(pjrt.staging_max = )` must be a number of bytes, 0 or more."),
+        _ => refuse!(
+            InvalidInput,
+            "`options(pjrt.staging_max = )` must be a number of bytes, 0 or more, not {}.",
+            given(option)
+        ),
     };
     pool::set_limit(limit);
     Ok(())

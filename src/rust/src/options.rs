@@ -1,6 +1,7 @@
 //! Options of the compiler: from the list that R's `pjrt_compile_options()` makes.
 
 use crate::conditions::{refuse, Outcome};
+use crate::given::given;
 use crate::sexp;
 use extendr_api::prelude::*;
 use extendr_ffi::{R_NamesSymbol, Rf_getAttrib, SEXP, SEXPTYPE, STRING_ELT, VECTOR_ELT};
@@ -36,14 +37,14 @@ pub fn get(options: SEXP) -> Outcome<CompileOptions> {
 fn checked_flag(x: SEXP, name: &str) -> Outcome<bool> {
     match sexp::flag(x) {
         Some(flag) => Ok(flag),
-        None => refuse!(InvalidInput, "`{name}` must be TRUE, FALSE or NULL."),
+        None => refuse!(InvalidInput, "`{name}` must be TRUE, FALSE or NULL, not {}.", given(x)),
     }
 }
 
 fn whole(x: SEXP, name: &str) -> Outcome<i64> {
     match sexp::whole_numbers(x).as_deref() {
         Some(&[value]) => Ok(value),
-        _ => refuse!(InvalidInput, "`{name}` must be a whole number."),
+        _ => refuse!(InvalidInput, "`{name}` must be a whole number, not {}.", given(x)),
     }
 }
 
@@ -51,7 +52,7 @@ fn whole(x: SEXP, name: &str) -> Outcome<i64> {
 fn device_ids(x: SEXP) -> Outcome<Vec<i32>> {
     let ids = sexp::whole_numbers(x).and_then(|ids| ids.into_iter().map(|id| i32::try_from(id).ok()).collect());
     let Some(ids): Option<Vec<i32>> = ids else {
-        refuse!(InvalidInput, "`device_assignment` must hold ids of devices: whole numbers.");
+        refuse!(InvalidInput, "`device_assignment` must hold ids of devices, whole numbers; it is {}.", given(x));
     };
     let rows = sexp::dim(x).first().map_or(ids.len(), |&rows| rows as usize).max(1);
     Ok((0..rows).flat_map(|row| ids.iter().skip(row).step_by(rows).copied()).collect())

@@ -2,6 +2,7 @@
 
 use crate::buffer::get;
 use crate::conditions::{entry, refuse, Outcome};
+use crate::given::number;
 use crate::sexp::{self, Protected};
 use crate::transfer::{fill, new_array};
 use extendr_ffi::*;
@@ -103,7 +104,9 @@ impl<'a> Positions<'a> {
             _ => refuse!(InvalidInput, "Positions must be numbers."),
         };
         match stray {
-            Some(p) => refuse!(InvalidInput, "Subscript out of bounds: {p}, where {} {extent} position(s).", owner()),
+            Some(p) => {
+                refuse!(InvalidInput, "Subscript out of bounds: {}, where {} {extent} position(s).", number(p), owner())
+            }
             None => Ok(positions),
         }
     }

@@ -4,19 +4,33 @@ use crate::conditions::{refuse, Outcome};
 use crate::handle;
 use extendr_api::prelude::*;
 use pjrt_core::host;
+use pjrt_core::mapping::{self, MappedFile};
 use pjrt_core::program::{Format, Program};
+use std::path::Path;
 
 /// A program from the bytes of its code; `format` is "mlir" or "hlo".
 #[extendr]
 fn program_new(code: &[u8], format: &str) -> Outcome<Robj> {
-    let format = match format {
-        "mlir" => Format::Mlir,
-        "hlo" => Format::Hlo,
-        _ => refuse!(InvalidInput, "`format` must be \"mlir\" or \"hlo\"."),
-    };
+    let format = named(format)?;
     host::check_room(code.len(), "To keep the program")?;
-    let program = Program::new(code.to_vec(), format)?;
-    Ok(handle::object(program))
+    Ok(handle::object(Program::new(code.to_vec(), format)?))
+}
+
+/// The same from a file.
+#[extendr]
+fn program_read(path: &str, format: &str) -> Outcome<Robj> {
+    let format = named(format)?;
+    let file = MappedFile::open(Path::new(path))?;
+    host::check_room(file.len() as usize, "To keep the program")?;
+    Ok(handle::object(Program::new(mapping::read(file.path())?, format)?))
+}
+
+fn named(format: &str) -> Outcome<Format> {
+    match format {
+        "mlir" => Ok(Format::Mlir),
+        "hlo" => Ok(Format::Hlo),
+        _ => refuse!(InvalidInput, "`format` must be \"mlir\" or \"hlo\"."),
+    }
 }
 
 /// Format, size and readable text of a program.
@@ -35,5 +49,6 @@ pub fn get(program: &Robj) -> Outcome<&Program> {
 extendr_module! {
     mod program;
     fn program_new;
+    fn program_read;
     fn program_describe;
 }

@@ -46,6 +46,8 @@ extern "C" {
     pub fn Rf_findVarInFrame(environment: SEXP, name: SEXP) -> SEXP;
     pub fn Rf_eval(call: SEXP, environment: SEXP) -> SEXP;
     pub fn Rf_GetOption1(name: SEXP) -> SEXP;
+    fn Rf_getCharCE(x: SEXP) -> c_int;
+    fn R_IsNA(x: f64) -> c_int;
     pub fn Rf_inherits(x: SEXP, class: *const c_char) -> Rboolean;
     pub fn Rf_lang2(function: SEXP, argument: SEXP) -> SEXP;
     pub fn Rf_ScalarLogical(value: c_int) -> SEXP;
@@ -170,6 +172,16 @@ fn value(x: SEXP) -> SEXP {
     }
 }
 
+/// Whether `x` has a class attribute.
+pub fn is_object(x: SEXP) -> bool {
+    unsafe { Rf_isObject(x) != Rboolean::FALSE }
+}
+
+/// Whether a number is R's NA, which is one of many NaN.
+pub fn is_na(x: f64) -> bool {
+    unsafe { R_IsNA(x) != 0 }
+}
+
 /// Whether `x` has this class.
 pub fn inherits(x: SEXP, class: &CStr) -> bool {
     unsafe { Rf_inherits(x, class.as_ptr()) != Rboolean::FALSE }
@@ -183,10 +195,14 @@ pub fn string<'a>(x: SEXP) -> Option<&'a str> {
     text(unsafe { STRING_ELT(x, 0) })
 }
 
-/// An element of a character vector that is not NA.
+/// The encoding of strings that are no text, in R's `cetype_t`.
+const BYTES: c_int = 3;
+
+/// An element of a character vector that is not NA, and text.
 pub fn text<'a>(element: SEXP) -> Option<&'a str> {
     unsafe {
-        if element == R_NaString {
+        // R cannot translate bytes, and says so by an error.
+        if element == R_NaString || Rf_getCharCE(element) == BYTES {
             return None;
         }
         CStr::from_ptr(Rf_translateCharUTF8(element)).to_str().ok()
@@ -209,10 +225,11 @@ pub fn dim<'a>(x: SEXP) -> &'a [i32] {
     integers(unsafe { Rf_getAttrib(x, R_DimSymbol) })
 }
 
-/// A number of length one that is not NA; `None` for what is no number although it is stored as one.
+/// A number of length one that is not NA; `None` for what has a class, such as a date, which is no number although it is
+/// stored as one.
 pub fn number(x: SEXP) -> Option<f64> {
     match kind(x) {
-        _ if inherits(x, c"factor") || inherits(x, c"integer64") => None,
+        _ if is_object(x) => None,
         SEXPTYPE::REALSXP if len(x) == 1 => doubles(x).first().copied().filter(|value| !value.is_nan()),
         SEXPTYPE::INTSXP if len(x) == 1 => integers(x).first().filter(|&&value| value != NA_INTEGER).map(|&v| v.into()),
         _ => None,
@@ -231,14 +248,14 @@ pub fn flag(x: SEXP) -> Option<bool> {
     }
 }
 
-/// Whole numbers of an integer vector, or of a double vector that holds nothing else; `None` for anything else or NA.
+/// Whole numbers of an integer vector, or of a double vector that holds nothing else; `None` for anything else, for NA, and
+/// for what has a class.
 pub fn whole_numbers(x: SEXP) -> Option<Vec<i64>> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     match kind(x) {
-        SEXPTYPE::INTSXP if !inherits(x, c"factor") => {
-            integers(x).iter().map(|&i| (i != NA_INTEGER).then_some(i64::from(i))).collect()
-        }
-        SEXPTYPE::REALSXP if !inherits(x, c"integer64") => {
+        _ if is_object(x) => None,
+        SEXPTYPE::INTSXP => integers(x).iter().map(|&i| (i != NA_INTEGER).then_some(i64::from(i))).collect(),
+        SEXPTYPE::REALSXP => {
             doubles(x).iter().map(|&d| (d.fract() == 0.0 && d.abs() <= EXACT).then_some(d as i64)).collect()
         }
         _ => None,

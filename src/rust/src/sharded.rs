@@ -2,6 +2,7 @@
 
 use crate::conditions::{entry, flag, refuse, Failure, Outcome};
 use crate::execute::{buffers, move_weights, Inputs, NewOutputs, Values};
+use crate::given::given;
 use crate::handle;
 use crate::memory;
 use crate::sexp::{self, Protected};
@@ -47,7 +48,11 @@ pub extern "C" fn executable_execute_sharded(executable: SEXP, inputs: SEXP, opt
 /// The inputs as a list of lists: what is no list stands for a list of one. Not protected.
 fn input_lists(inputs: SEXP) -> Outcome<SEXP> {
     if sexp::kind(inputs) != SEXPTYPE::VECSXP {
-        refuse!(InvalidInput, "`inputs` must be a list with one list of buffers for each device.");
+        refuse!(
+            InvalidInput,
+            "`inputs` must be a list with one list of buffers for each device, not {}.",
+            given(inputs)
+        );
     }
     let lists = Protected::new(sexp::vector(SEXPTYPE::VECSXP, sexp::len(inputs)));
     for i in 0..sexp::len(inputs) {

@@ -2,6 +2,7 @@
 
 use crate::buffer::{get, order};
 use crate::conditions::{entry, flag, refuse, Outcome};
+use crate::given::given;
 use crate::memory;
 use crate::sexp::{self, Protected};
 use extendr_ffi::*;
@@ -56,15 +57,22 @@ pub extern "C" fn buffer_raw(buffer: SEXP, row_major: SEXP) -> SEXP {
 /// hold.
 pub fn r_type(dtype: DType, int64: SEXP) -> Outcome<RType> {
     let own = dtype.info().r_type;
-    if sexp::kind(int64) == SEXPTYPE::STRSXP && sexp::len(int64) == CHOICES.len() {
-        // The default of the R functions, which names all choices.
+    if is_default(int64) {
         return Ok(own);
     }
     let chosen = sexp::string(int64).and_then(|name| CHOICES.iter().find(|(choice, _)| *choice == name));
     match chosen {
         Some((_, r_type)) => Ok(if own == RType::Integer64 { *r_type } else { own }),
-        None => refuse!(InvalidInput, "`int64` must be \"integer64\", \"double\" or \"integer\"."),
+        None => {
+            refuse!(InvalidInput, "`int64` must be \"integer64\", \"double\" or \"integer\", not {}.", given(int64))
+        }
     }
+}
+
+/// Whether it is the default of the R functions, which names all choices.
+fn is_default(int64: SEXP) -> bool {
+    let named = |i: usize| sexp::text(unsafe { STRING_ELT(int64, i as _) }) == Some(CHOICES[i].0);
+    sexp::kind(int64) == SEXPTYPE::STRSXP && sexp::len(int64) == CHOICES.len() && (0..CHOICES.len()).all(named)
 }
 
 const CHOICES: [(&str, RType); 3] =

@@ -430,8 +430,11 @@ impl Buffer {
         copied.map_err(|e| self.named(e))
     }
 
-    /// The error unless the buffer may be used.
-    pub(crate) fn check_alive(&self) -> Result<()> {
+    /// That the buffer may be used.
+    ///
+    /// # Errors
+    /// `DeletedBuffer`, `ClientClosed` and `Forked`.
+    pub fn check_alive(&self) -> Result<()> {
         self.0.client.handle()?;
         if self.is_dead() {
             return Err(self.dead_error());

@@ -6,7 +6,7 @@ use crate::error::{Error, Kind, Result};
 use guard::Guard;
 use memmap2::Mmap;
 use std::fs::{File, Metadata, OpenOptions};
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
@@ -46,15 +46,9 @@ impl MappedFile {
     /// # Errors
     /// `Io` for what the system refuses, and for what is no file.
     pub fn open(path: &Path) -> Result<Arc<MappedFile>> {
-        let opened = open(path).and_then(|file| {
-            let metadata = file.metadata()?;
-            if !metadata.is_file() {
-                return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a file"));
-            }
-            let state = State::of(&metadata);
-            Ok(MappedFile { path: path.into(), file, state, mapped: OnceLock::new() })
-        });
-        opened.map(Arc::new).map_err(|error| unreadable(path, &error))
+        let (file, metadata) = open(path)?;
+        let state = State::of(&metadata);
+        Ok(Arc::new(MappedFile { path: path.into(), file, state, mapped: OnceLock::new() }))
     }
 
     pub fn path(&self) -> &Path {
@@ -114,13 +108,32 @@ impl MappedFile {
     }
 }
 
-fn open(path: &Path) -> io::Result<File> {
+/// The content of a file; of what is none, such as a pipe or a device, there may be no end.
+///
+/// # Errors
+/// `Io` for what the system refuses, and for what is no file.
+pub fn read(path: &Path) -> Result<Vec<u8>> {
+    let (mut file, _) = open(path)?;
+    let mut content = Vec::new();
+    file.read_to_end(&mut content).map_err(|error| unreadable(path, &error))?;
+    Ok(content)
+}
+
+fn open(path: &Path) -> Result<(File, Metadata)> {
     let mut options = OpenOptions::new();
     options.read(true);
     #[cfg(unix)]
     // A pipe would be waited for.
     std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK);
-    options.open(path)
+    let opened = options.open(path).and_then(|file| {
+        let metadata = file.metadata()?;
+        if metadata.is_file() {
+            Ok((file, metadata))
+        } else {
+            Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a file"))
+        }
+    });
+    opened.map_err(|error| unreadable(path, &error))
 }
 
 #[cfg(unix)]

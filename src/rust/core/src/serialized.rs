@@ -151,19 +151,7 @@ pub fn write(path: &Path, container: &[u8]) -> Result<()> {
     } else {
         file::write(path, container)
     };
-    written.map_err(|error| io_error("write", path, &error))
-}
-
-/// Reads a file.
-///
-/// # Errors
-/// `Io`.
-pub fn read(path: &Path) -> Result<Vec<u8>> {
-    fs::read(path).map_err(|error| io_error("read", path, &error))
-}
-
-fn io_error(verb: &str, path: &Path, error: &io::Error) -> Error {
-    Error::new(Kind::Io, format!("Cannot {verb} '{}': {error}.", path.display()))
+    written.map_err(|error| Error::new(Kind::Io, format!("Cannot write '{}': {error}.", path.display())))
 }
 
 fn contain(header: &Header, payload: &[u8]) -> Vec<u8> {

@@ -1,8 +1,8 @@
 //! The manifest: which plugins can be fetched, from where, and what their files must be. Its schema is documented in
 //! the file itself, `inst/plugins.toml`.
 
-use super::place::io_error;
 use crate::error::{Error, Kind, Result};
+use crate::mapping;
 use serde::Deserialize;
 use std::path::Path;
 
@@ -70,8 +70,8 @@ impl Manifest {
     /// # Errors
     /// `Io` if it cannot be read, `InvalidInput` if it is not one.
     pub fn read(path: &Path) -> Result<Manifest> {
-        let text = std::fs::read_to_string(path).map_err(|e| io_error("read", path, &e))?;
-        Manifest::parse(&text).map_err(|e| e.within(&path.display().to_string()))
+        Manifest::parse(&String::from_utf8_lossy(&mapping::read(path)?))
+            .map_err(|e| e.within(&path.display().to_string()))
     }
 
     pub(super) fn parse(text: &str) -> Result<Manifest> {

@@ -1,0 +1,98 @@
+//! What the user gave, in a few words: for messages that say what an argument must be.
+
+use crate::conditions::entry;
+use crate::sexp;
+use extendr_ffi::*;
+
+/// A longer text is cut there.
+const LONGEST: usize = 40;
+
+/// `given(x)`: the words for `x`.
+pub extern "C" fn given_words(x: SEXP) -> SEXP {
+    entry(|| Ok(sexp::new_string(&given(x))))
+}
+
+/// The words for an R value: itself, when it is short, or what it is.
+pub fn given(x: SEXP) -> String {
+    if sexp::is_object(x) {
+        return format!("an object of class <{}>", class(x));
+    }
+    let len = sexp::len(x);
+    match sexp::kind(x) {
+        SEXPTYPE::NILSXP => "NULL".into(),
+        SEXPTYPE::LGLSXP | SEXPTYPE::INTSXP | SEXPTYPE::REALSXP | SEXPTYPE::CPLXSXP | SEXPTYPE::STRSXP if len == 1 => {
+            single(x).unwrap_or_else(|| "NA".into())
+        }
+        SEXPTYPE::LGLSXP => vector("logical", len),
+        SEXPTYPE::INTSXP => vector("integer", len),
+        SEXPTYPE::REALSXP => vector("double", len),
+        SEXPTYPE::CPLXSXP => vector("complex", len),
+        SEXPTYPE::STRSXP => vector("character", len),
+        SEXPTYPE::RAWSXP => vector("raw", len),
+        SEXPTYPE::VECSXP => format!("a list of length {len}"),
+        SEXPTYPE::CLOSXP | SEXPTYPE::BUILTINSXP | SEXPTYPE::SPECIALSXP => "a function".into(),
+        SEXPTYPE::ENVSXP => "an environment".into(),
+        SEXPTYPE::EXTPTRSXP => "an external pointer".into(),
+        SEXPTYPE::SYMSXP => "a symbol".into(),
+        SEXPTYPE::LANGSXP => "a call".into(),
+        SEXPTYPE::EXPRSXP => "an expression".into(),
+        SEXPTYPE::LISTSXP => "a pairlist".into(),
+        _ => "another kind of R object".into(),
+    }
+}
+
+fn class(x: SEXP) -> String {
+    let classes = unsafe { Rf_getAttrib(x, R_ClassSymbol) };
+    let names: Vec<_> =
+        (0..sexp::len(classes)).filter_map(|i| sexp::text(unsafe { STRING_ELT(classes, i as _) })).collect();
+    short(&names.join("/"))
+}
+
+fn vector(of: &str, len: usize) -> String {
+    let article = if of == "integer" { "an" } else { "a" };
+    format!("{article} {of} vector of length {len}")
+}
+
+/// The one value of a vector; `None` when it is missing.
+fn single(x: SEXP) -> Option<String> {
+    match sexp::kind(x) {
+        SEXPTYPE::LGLSXP => sexp::flag(x).map(|flag| if flag { "TRUE".into() } else { "FALSE".into() }),
+        SEXPTYPE::STRSXP => {
+            let element = unsafe { STRING_ELT(x, 0) };
+            if element == unsafe { R_NaString } {
+                return None;
+            }
+            Some(
+                sexp::text(element)
+                    .map_or_else(|| "a string that is no text".into(), |text| format!("{:?}", short(text))),
+            )
+        }
+        SEXPTYPE::CPLXSXP => Some("a complex number".into()),
+        SEXPTYPE::REALSXP if sexp::is_na(*sexp::doubles(x).first()?) => None,
+        SEXPTYPE::REALSXP => sexp::doubles(x).first().map(|&value| number(value)),
+        _ => sexp::number(x).map(|value| format!("{value}L")),
+    }
+}
+
+/// A number as R would write it, more or less.
+pub fn number(value: f64) -> String {
+    let size = value.abs();
+    if value.is_infinite() {
+        if value > 0.0 {
+            "Inf".into()
+        } else {
+            "-Inf".into()
+        }
+    } else if size >= 1e15 || (size < 1e-5 && size > 0.0) {
+        format!("{value:e}")
+    } else {
+        value.to_string()
+    }
+}
+
+fn short(text: &str) -> String {
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.into(),
+    }
+}
