@@ -50,7 +50,7 @@ test_that("what is no program is refused", {
 })
 
 test_that("a program nested so deep that compilers crash is refused", {
-  expect_refused(pjrt_program(strrep("(", 1e5)), "invalid_input", "brackets deep")
+  expect_refused(pjrt_program(strrep("(", 1e5)), "invalid_input", "levels deep")
 })
 
 test_that("a program formats as one string: what it is, and its first lines", {
