@@ -54,7 +54,7 @@ impl<'a> Entries<'a> {
 
     /// That no entry contains itself or nests too deep, since MLIR reads what one refers to before the entry itself, and that
     /// numbers and constants are what their types say.
-    pub fn check(&self, strings: usize) -> Result<()> {
+    pub fn check(&self, strings: &[&[u8]]) -> Result<()> {
         let cycle = || damaged("an attribute or a type contains itself");
         let depth = depth::deepest(self.entries.len(), |entry| self.references(entry, strings), cycle)?;
         if depth > MAX_NESTING {
@@ -67,7 +67,7 @@ impl<'a> Entries<'a> {
     }
 
     /// The entries that one refers to, as far as its dialect's way of writing is known here.
-    fn references(&self, entry: usize, strings: usize) -> Result<Vec<usize>> {
+    fn references(&self, entry: usize, strings: &[&[u8]]) -> Result<Vec<usize>> {
         let is_attribute = entry < self.attributes;
         let mut found = Vec::new();
         let Some((kind, mut reader)) = self.entries[entry].kind()? else {
@@ -80,7 +80,7 @@ impl<'a> Entries<'a> {
         Ok(found)
     }
 
-    fn follow(&self, field: Field, reader: &mut Reader<'_>, strings: usize, found: &mut Vec<usize>) -> Result<()> {
+    fn follow(&self, field: Field, reader: &mut Reader<'_>, strings: &[&[u8]], found: &mut Vec<usize>) -> Result<()> {
         let types = self.entries.len() - self.attributes;
         match field {
             Field::Attribute => found.push(reader.index(self.attributes)?),
@@ -104,7 +104,18 @@ impl<'a> Entries<'a> {
                 }
             }
             Field::String => {
-                reader.index(strings)?;
+                reader.index(strings.len())?;
+            }
+            Field::Name => {
+                let name = strings[reader.index(strings.len())?];
+                if !name.iter().all(|&byte| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\') {
+                    return Err(damaged("the name of an axis has characters that are not possible"));
+                }
+            }
+            Field::Size => {
+                if !matches!(reader.flagged()?, (1.., false)) {
+                    return Err(damaged("an axis has no size"));
+                }
             }
             Field::Number => {
                 reader.number()?;
@@ -237,7 +248,7 @@ mod tests {
             // One attribute and no type; of the first dialect, one of this length.
             let len = (text.len() as u16) << 3 | 0b10;
             let offsets = [&[0b11, 0b1, 0b1, 0b11][..], &len.to_le_bytes()].concat();
-            Entries::read(Reader::new(&offsets), Reader::new(text.as_bytes()), &[b"sdy"])?.check(0)
+            Entries::read(Reader::new(&offsets), Reader::new(text.as_bytes()), &[b"sdy"])?.check(&[])
         };
         assert!(check(&"[".repeat(1500)).is_ok());
         assert!(check(&"[".repeat(2500)).is_err_and(|error| error.message().contains("2500 levels deep")));

@@ -14,6 +14,10 @@ pub(super) enum Field {
     Attributes(usize),
     Types,
     String,
+    /// A string that Shardy writes into its own text, and does not read back when it has escapes in it.
+    Name,
+    /// A number above zero, with a sign.
+    Size,
     Number,
     Numbers,
 }
@@ -25,7 +29,7 @@ pub(super) enum Element {
     Bytes(u64),
 }
 
-use Field::{Attribute, Attributes, Number, Numbers, OptionalAttribute, String, Type, Types};
+use Field::{Attribute, Attributes, Name, Number, Numbers, OptionalAttribute, Size, String, Type, Types};
 
 /// The parts of an entry of a kind, up to the last that refers to another; none for a kind that is not known.
 pub(super) fn fields(dialect: &[u8], is_attribute: bool, kind: u64) -> &'static [Field] {
@@ -120,10 +124,10 @@ fn shardy_attribute(kind: u64) -> &'static [Field] {
         // Names of axes.
         0 => &[Attributes(1)],
         // Axes of a mesh, and meshes.
-        1 => &[String],
+        1 => &[Name, Size],
         2 => &[Attributes(1)],
         // References to an axis or to part of it.
-        4 => &[String, OptionalAttribute],
+        4 => &[Name, OptionalAttribute],
         // How a dimension, an array and several are divided; 15 is a newer form.
         5 | 7 => &[Attributes(1)],
         6 => &[Attribute, Attributes(1), Attributes(1)],

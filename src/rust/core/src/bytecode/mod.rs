@@ -81,7 +81,7 @@ pub fn check(code: &[u8]) -> Result<()> {
         check_resources(offsets, resources, strings.len())?;
     }
     let entries = Entries::read(section(Section::OFFSETS)?, section(Section::ENTRIES)?, &dialects)?;
-    entries.check(strings.len())?;
+    entries.check(&strings)?;
     let tables = Tables { version, dialects, operations, entries, properties };
     operations::check(section(Section::OPERATIONS)?, &tables)
 }
@@ -210,6 +210,9 @@ mod tests {
             // A division of an array by itself, and a quantized number of itself.
             ("sharded.mlirbc", 132, 0x0b, "contains itself"),
             ("square.artifact", 96, 0x31, "contains itself"),
+            // An axis of size zero, and one with a name that is no text.
+            ("sharded.mlirbc", 127, 0x01, "an axis has no size"),
+            ("sharded.mlirbc", 299, 0xe4, "the name of an axis"),
             // A type is made a float of a type that is none, and an integer.
             ("newer.artifact", 115, 0x11, "a number is not of its type"),
             ("square.artifact", 83, 0x13, "a number is not of its type"),
