@@ -91,7 +91,7 @@ impl Client {
         })?;
         let client = Client::describe(plugin, made.client, settings).inspect_err(|_| destroy(plugin, made.client))?;
         OPEN.lock().unwrap_or_else(PoisonError::into_inner).push(client.clone());
-        process::watch_exit();
+        plugin.first_client.call_once(process::watch_exit);
         Ok(client)
     }
 

@@ -17,7 +17,7 @@ use pjrt_sys::*;
 use std::ffi::c_char;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
-use std::sync::{Arc, Once, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 /// A compiled program on its devices; clones share it.
@@ -302,8 +302,7 @@ impl PartialEq for WeakExecutable {
 impl Loaded {
     /// Takes ownership of what the plugin has loaded.
     fn new(client: &Client, handle: *mut PJRT_LoadedExecutable) -> Loaded {
-        static FIRST: Once = Once::new();
-        FIRST.call_once(process::watch_exit);
+        client.plugin().first_executable.call_once(process::watch_exit);
         client.count_executable();
         Loaded { client: client.clone(), place: Place::default(), handle: AtomicPtr::new(handle) }
     }

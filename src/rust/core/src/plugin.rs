@@ -6,7 +6,7 @@ use crate::error::{Error, Kind, Result, UNIMPLEMENTED};
 use crate::library::{self, Library};
 use pjrt_sys::*;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, Once, PoisonError};
 
 /// A loaded plugin. One exists per library file and lives until the process ends.
 #[derive(Debug)]
@@ -14,6 +14,9 @@ pub struct Plugin {
     api: Api,
     path: PathBuf,
     attributes: Vec<(String, Value)>,
+    /// Steps that may have it register what runs at the process's exit.
+    pub(crate) first_client: Once,
+    pub(crate) first_executable: Once,
 }
 
 /// Every plugin loaded so far; the lock is held while one loads, so that two threads do not load the same.
@@ -45,7 +48,13 @@ impl Plugin {
         cuda::before_load(&file);
         let api = open(&file, &library).map_err(|error| error.about(&file))?;
         let attributes = set_up(&api).map_err(|error| error.about(&file))?;
-        let plugin: &'static Plugin = Box::leak(Box::new(Plugin { api, path: file, attributes }));
+        let plugin: &'static Plugin = Box::leak(Box::new(Plugin {
+            api,
+            path: file,
+            attributes,
+            first_client: Once::new(),
+            first_executable: Once::new(),
+        }));
         loaded.push(plugin);
         Ok(plugin)
     }

@@ -154,7 +154,7 @@ pub(crate) fn watch_forks() {
 /// Has the clients destroyed when the process exits, before the plugin's own exit handlers run.
 ///
 /// Handlers run last-registered first, and a plugin registers its own while it works, so this is called after each
-/// step that may have made it do so; running twice is harmless.
+/// step that may have made it do so; running twice is harmless. The C library keeps some bytes for each call for good.
 pub(crate) fn watch_exit() {
     extern "C" fn at_exit() {
         // Whom to ask may be gone.
