@@ -100,7 +100,7 @@ as_pjrt_plugin <- function(x) {
   } else if (is.character(x)) {
     pjrt_plugin(x)
   } else {
-    abort_input("Invalid plugin: ", given(x), "; give a platform's name or a `PJRTPlugin`.")
+    abort_input("Invalid plugin: <", paste(class(x), collapse = "/"), ">; give a platform's name or a `PJRTPlugin`.")
   }
 }
 

@@ -243,7 +243,8 @@ outcome <- function(case, env, folder) {
 masked <- function(message, value, folder) {
   message <- gsub(folder, "<folder>", message, fixed = TRUE)
   message <- gsub(normalizePath("../.."), "<folder>", message, fixed = TRUE)
-  message <- gsub("The cpu client has [^\n]*", "The cpu client has <buffers>.", message)
+  # one line for each client of the session
+  message <- gsub("i The cpu client has [^\n]*(\ni The cpu client has [^\n]*)*", "i The cpu client has <buffers>.", message)
   one <- !is.object(value) && is.atomic(value) && length(value) == 1L && !is.na(value)
   if (one && is.character(value) && Encoding(value) != "bytes") {
     quoted <- c(sprintf("'%s'", value), sprintf("\"%s\"", value), if (nchar(enc2utf8(value), "bytes") > 1L) enc2utf8(value))
@@ -257,6 +258,7 @@ masked <- function(message, value, folder) {
   }
   message <- gsub("Known types: [^\n]*", "Known types: <types>.", message)
   message <- gsub("an object of class <[^>]*>", "<given>", message)
+  message <- gsub("Invalid plugin: <[^>]*>", "Invalid plugin: <class>", message)
   message <- gsub("not of type <[^>]*>", "not of type <its type>", message)
   message <- gsub("(/a){100,}|a{100,}", "<long>", message)
   gsub("\n", "\n    ", message, fixed = TRUE)
