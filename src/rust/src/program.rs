@@ -4,7 +4,7 @@ use crate::conditions::{refuse, Outcome};
 use crate::handle;
 use extendr_api::prelude::*;
 use pjrt_core::host;
-use pjrt_core::mapping::{self, MappedFile};
+use pjrt_core::mapping;
 use pjrt_core::program::{Format, Program};
 use std::path::Path;
 
@@ -20,9 +20,7 @@ fn program_new(code: &[u8], format: &str) -> Outcome<Robj> {
 #[extendr]
 fn program_read(path: &str, format: &str) -> Outcome<Robj> {
     let format = named(format)?;
-    let file = MappedFile::open(Path::new(path))?;
-    host::check_room(file.len() as usize, "To keep the program")?;
-    Ok(handle::object(Program::new(mapping::read(file.path())?, format)?))
+    Ok(handle::object(Program::new(mapping::read(Path::new(path))?, format)?))
 }
 
 fn named(format: &str) -> Outcome<Format> {

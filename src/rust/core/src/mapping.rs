@@ -3,6 +3,7 @@
 mod guard;
 
 use crate::error::{Error, Kind, Result};
+use crate::host;
 use guard::Guard;
 use memmap2::Mmap;
 use std::fs::{File, Metadata, OpenOptions};
@@ -111,9 +112,10 @@ impl MappedFile {
 /// The content of a file; of what is none, such as a pipe or a device, there may be no end.
 ///
 /// # Errors
-/// `Io` for what the system refuses, and for what is no file.
+/// `Io` for what the system refuses, and for what is no file; the code of `RESOURCE_EXHAUSTED` for want of memory.
 pub fn read(path: &Path) -> Result<Vec<u8>> {
-    let (mut file, _) = open(path)?;
+    let (mut file, metadata) = open(path)?;
+    host::check_room(metadata.len() as usize, &format!("To read '{}'", path.display()))?;
     let mut content = Vec::new();
     file.read_to_end(&mut content).map_err(|error| unreadable(path, &error))?;
     Ok(content)

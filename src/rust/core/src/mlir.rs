@@ -122,13 +122,29 @@ fn rank(code: &[u8]) -> usize {
 /// A dimension of a convolution that no array has: the parser makes room for all before it.
 fn far_dimension(code: &[u8]) -> Option<&str> {
     const DIGITS: usize = 3;
-    const LISTS: usize = 3;
-    let starts = (0..code.len()).filter(|&i| code[i..].starts_with(b"dim_numbers") || code[i..].starts_with(b"conv<"));
     // Those of input, kernel and result.
-    let lists = starts.flat_map(|start| code[start..].split(|&byte| byte == b']').take(LISTS));
-    let lists = lists.filter_map(|list| list.rsplit(|&byte| byte == b'[').next());
-    let mut numbers = lists.flat_map(|list| list.split(|byte| !byte.is_ascii_digit()));
-    numbers.find(|number| number.len() > DIGITS).and_then(|number| std::str::from_utf8(number).ok())
+    const LISTS: usize = 3;
+    let far = |from: usize, to: usize| {
+        let mut numbers = code[from..to].split(|byte| !byte.is_ascii_digit());
+        numbers.find(|number| number.len() > DIGITS).and_then(|number| std::str::from_utf8(number).ok())
+    };
+    let (mut left, mut list) = (0, 0);
+    for (i, &byte) in code.iter().enumerate() {
+        if code[i..].starts_with(b"dim_numbers") || code[i..].starts_with(b"conv<") {
+            left = LISTS;
+        }
+        if byte == b']' && left > 0 {
+            if let Some(dim) = far(list, i) {
+                return Some(dim);
+            }
+            left -= 1;
+        }
+        if matches!(byte, b'[' | b']') {
+            list = i + 1;
+        }
+    }
+    // One that is not closed.
+    (left > 0).then(|| far(list, code.len())).flatten()
 }
 
 /// The line of the first `func.func` that declares a function and does not define it. Text that is no proper function
@@ -293,6 +309,9 @@ mod tests {
         assert_eq!(far(generic), None);
         assert_eq!(far(&generic.replace("[0,", "[4000,")), Some("4000".into()));
         assert!(check(of("65536").as_bytes()).is_err());
+        assert_eq!(far("conv<[b, 4000"), Some("4000".into()));
+        // Were all that follows read for each, this would take minutes.
+        assert_eq!(far(&"dim_numbers ".repeat(1_000_000)), None);
     }
 
     #[test]
