@@ -24,6 +24,8 @@ pub struct Allocator {
 #[allow(improper_ctypes)]
 extern "C" {
     static mut R_interrupts_suspended: Rboolean;
+    /// In extendr-ffi only up to R 4.4.
+    static R_UnboundValue: SEXP;
     pub fn COMPLEX_RO(x: SEXP) -> *const [f64; 2];
     pub fn INTEGER_GET_REGION(x: SEXP, start: R_xlen_t, len: R_xlen_t, out: *mut c_int) -> R_xlen_t;
     pub fn INTEGER_RO(x: SEXP) -> *const c_int;
