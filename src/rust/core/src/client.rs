@@ -5,6 +5,7 @@ use crate::buffer;
 use crate::cache::key::Settings;
 use crate::compiling::{self, Pending};
 use crate::cuda;
+use crate::defaults::KnownFlags;
 use crate::device::{AllFacts, Device, Facts};
 use crate::error::{Error, Kind, Result};
 use crate::executable;
@@ -38,6 +39,7 @@ struct Inner {
     settings: Settings,
     /// The CUDA toolkit to name to the compiler.
     cuda_data_dir: Option<String>,
+    known_flags: KnownFlags,
     live_buffers: AtomicUsize,
     live_bytes: AtomicUsize,
     live_executables: AtomicUsize,
@@ -128,6 +130,7 @@ impl Client {
             memories,
             settings,
             cuda_data_dir: cuda::tools::data_dir(plugin).map(|folder| folder.to_string_lossy().into_owned()),
+            known_flags: KnownFlags::new(),
             live_buffers: AtomicUsize::new(0),
             live_bytes: AtomicUsize::new(0),
             live_executables: AtomicUsize::new(0),
@@ -170,6 +173,11 @@ impl Client {
     /// The CUDA toolkit to name to the compiler, where it would not find one itself.
     pub(crate) fn cuda_data_dir(&self) -> Option<&str> {
         self.0.cuda_data_dir.as_deref()
+    }
+
+    /// Which of the flags that this package sets its compiler knows.
+    pub(crate) fn known_flags(&self) -> &KnownFlags {
+        &self.0.known_flags
     }
 
     /// The number of this process among those that share the devices.

@@ -65,6 +65,9 @@ const CODES: [&str; 17] = [
     "unauthenticated",
 ];
 
+/// `PJRT_Error_Code_INVALID_ARGUMENT`: the plugin refuses what it was given.
+pub const INVALID_ARGUMENT: u32 = 3;
+
 /// `PJRT_Error_Code_RESOURCE_EXHAUSTED`: the device or the host is out of memory.
 pub const RESOURCE_EXHAUSTED: u32 = 8;
 

@@ -4,6 +4,7 @@ use crate::api::{call, Args};
 use crate::buffer::Spec;
 use crate::client::Client;
 use crate::cuda;
+use crate::defaults;
 use crate::description::{Description, Pace};
 use crate::device::Device;
 use crate::error::Result;
@@ -144,7 +145,6 @@ impl Executable {
         devices.iter().try_for_each(Device::check_addressable)?;
         let client = devices[0].client();
         let api = client.plugin().api();
-        let serialized = options.serialize(devices, program.is_for_shardy());
         let format = program.format().name();
         let mut source = Args::<PJRT_Program>::new(api);
         source.fields.struct_size = api.size_of(&source);
@@ -153,15 +153,19 @@ impl Executable {
         source.fields.format = format.as_ptr().cast();
         source.fields.format_size = format.len();
         let start = Instant::now();
-        let compiled = call!(
-            api,
-            PJRT_Client_Compile {
-                client: client.handle()?,
-                program: (&raw const source).cast(),
-                compile_options: serialized.as_ptr().cast(),
-                compile_options_size: serialized.len(),
-            }
-        )
+        let (compiled, serialized) = defaults::with_flags(client, |flags| {
+            let serialized = options.serialize_with(flags, devices, program.is_for_shardy());
+            let compiled = call!(
+                api,
+                PJRT_Client_Compile {
+                    client: client.handle()?,
+                    program: (&raw const source).cast(),
+                    compile_options: serialized.as_ptr().cast(),
+                    compile_options_size: serialized.len(),
+                }
+            )?;
+            Ok((compiled, serialized))
+        })
         .map_err(|e| program.explain(cuda::tools::explained(e), client.plugin()).on_platform(client.platform()))?;
         let compile_time = start.elapsed();
         let loaded = Loaded::new(client, compiled.executable);

@@ -13,6 +13,7 @@ pub mod compiling;
 pub mod convert;
 pub mod cuda;
 mod decimal;
+mod defaults;
 mod depth;
 mod description;
 pub mod device;

@@ -1,6 +1,7 @@
 //! Compile options, as a value of ours and in the protocol buffer that plugins take.
 
 use crate::client::Client;
+use crate::defaults::FLAGS;
 use crate::device::Device;
 use crate::error::{Error, Kind, Result};
 use crate::execute::Dispatch;
@@ -167,20 +168,35 @@ impl CompileOptions {
         format!("A program of {} replica(s) and {} partition(s)", self.num_replicas, self.num_partitions)
     }
 
-    /// The serialized `CompileOptionsProto` for these devices, all partitions of the first replica first. `for_shardy`:
-    /// whether the program is written for that.
+    /// The serialized `CompileOptionsProto` for these devices, all partitions of the first replica first, for a compiler
+    /// that knows all flags. `for_shardy`: whether the program is written for that.
     pub(crate) fn serialize(&self, devices: &[Device], for_shardy: bool) -> Vec<u8> {
-        let ids: Vec<_> = devices.iter().map(|device| i64::from(device.id())).collect();
-        let ordinal = devices.first().map_or(-1, |device| i64::from(device.local_hardware_id()));
-        let toolkit = devices.first().and_then(|device| device.client().cuda_data_dir());
-        self.encode(&ids, ordinal, for_shardy, toolkit)
+        self.serialize_with(&FLAGS, devices, for_shardy)
     }
 
-    fn encode(&self, device_ids: &[i64], device_ordinal: i64, for_shardy: bool, toolkit: Option<&str>) -> Vec<u8> {
-        let level = self.optimization_level.map(|level| (LEVEL.to_owned(), OptionValue::Int(level)));
+    /// The same for a compiler that knows these flags. Those that the environment sets are as it says.
+    pub(crate) fn serialize_with(&self, flags: &[(&str, bool)], devices: &[Device], for_shardy: bool) -> Vec<u8> {
+        let ids: Vec<_> = devices.iter().map(|device| i64::from(device.id())).collect();
+        let ordinal = devices.first().map_or(-1, |device| i64::from(device.local_hardware_id()));
+        let client = devices.first().map(Device::client);
+        let is_free = |name: &str| client.is_none_or(|client| !client.settings().mentions(name));
+        let flags = flags.iter().filter(|(name, _)| is_free(name));
+        let flags = flags.map(|&(name, value)| (name.to_owned(), OptionValue::Bool(value)));
+        let toolkit = client.and_then(|client| client.cuda_data_dir());
         let toolkit = toolkit.map(|folder| (TOOLKIT.to_owned(), OptionValue::String(folder.to_owned())));
+        self.encode(&ids, ordinal, for_shardy, flags.chain(toolkit).collect())
+    }
+
+    fn encode(
+        &self,
+        device_ids: &[i64],
+        device_ordinal: i64,
+        for_shardy: bool,
+        defaults: BTreeMap<String, OptionValue>,
+    ) -> Vec<u8> {
+        let level = self.optimization_level.map(|level| (LEVEL.to_owned(), OptionValue::Int(level)));
         // The last of a name counts, and that is the caller's.
-        let overrides = toolkit.into_iter().chain(self.debug_options.clone()).chain(level);
+        let overrides = defaults.into_iter().chain(self.debug_options.clone()).chain(level);
         let portable = self.compile_portable_executable;
         CompileOptionsProto {
             executable_build_options: Some(ExecutableBuildOptionsProto {
@@ -362,11 +378,11 @@ pub(crate) mod tests {
 
     /// The serialized options for devices of these ids.
     pub(crate) fn encoded(options: &CompileOptions, ids: &[i64]) -> Vec<u8> {
-        options.encode(ids, 7, false, None)
+        options.encode(ids, 7, false, BTreeMap::new())
     }
 
     fn decoded(options: &CompileOptions, ids: &[i64], for_shardy: bool) -> CompileOptionsProto {
-        CompileOptionsProto::decode(options.encode(ids, 7, for_shardy, None).as_slice()).unwrap()
+        CompileOptionsProto::decode(options.encode(ids, 7, for_shardy, BTreeMap::new()).as_slice()).unwrap()
     }
 
     fn build(options: &CompileOptions, ids: &[i64], for_shardy: bool) -> ExecutableBuildOptionsProto {
@@ -469,12 +485,12 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_toolkit_is_named_to_the_compiler_unless_the_caller_names_one() {
+    fn the_callers_options_win_over_defaults() {
+        let text = |folder: &str| OptionValue::String(folder.to_owned());
         let named = |options: &CompileOptions| {
-            let bytes = options.encode(&[0], 7, false, Some("/toolkit"));
+            let bytes = options.encode(&[0], 7, false, [(TOOLKIT.to_owned(), text("/toolkit"))].into());
             CompileOptionsProto::decode(bytes.as_slice()).unwrap().env_option_overrides[TOOLKIT].value.clone()
         };
-        let text = |folder: &str| OptionValue::String(folder.to_owned());
         assert_eq!(named(&CompileOptions::default()), Some(text("/toolkit")));
         let own = [(TOOLKIT.to_owned(), text("/own"))].into();
         assert_eq!(named(&CompileOptions { debug_options: own, ..Default::default() }), Some(text("/own")));

@@ -308,7 +308,8 @@ impl<'a> Serialized<'a> {
     pub(crate) fn hand_over(&self, target: &Target<'_>, devices: &[Device], origin: Origin) -> Result<Executable> {
         let client = target.client;
         let options = match target.options {
-            Some(options) => options.serialize(devices, self.used.is_for_shardy()),
+            // The code is there already, so that flags of the compiler change nothing.
+            Some(options) => options.serialize_with(&[], devices, self.used.is_for_shardy()),
             None => self.used.moved_to(devices),
         };
         let loaded = call!(

@@ -112,6 +112,11 @@ impl Settings {
         let threads = count.unwrap_or_else(|| std::thread::available_parallelism().map_or(0, |n| n.get() as u64));
         Settings { words, threads }
     }
+
+    /// Whether a variable sets the flag of this name.
+    pub fn mentions(&self, flag: &str) -> bool {
+        self.words.iter().any(|word| word.contains(flag))
+    }
 }
 
 /// The words of a variable, each with the variable's name. One that does not begin with a flag names a file with them.

@@ -1,0 +1,87 @@
+//! XLA's options that this package sets by itself because XLA's own values make results wrong, and which of them a client's
+//! compiler knows.
+
+use crate::client::Client;
+use crate::error::{Error, Result, INVALID_ARGUMENT, UNIMPLEMENTED};
+use std::sync::OnceLock;
+
+/// A flag of XLA, and the value that this package gives it.
+type Flag = (&'static str, bool);
+
+/// With fast minima and maxima, the result of NaN and a number may be the number. JAX turns them off, too.
+pub(crate) const FLAGS: [Flag; 2] = [("xla_cpu_enable_fast_min_max", false), ("xla_gpu_enable_fast_min_max", false)];
+
+/// The flags that a client's compiler knows; empty until it has compiled a program.
+pub(crate) type KnownFlags = OnceLock<Vec<Flag>>;
+
+/// An attribute that plugins made of XLA have; their compilers name the option that they do not know.
+const XLA: &str = "xla_version";
+
+/// Calls `attempt` with the flags to set. Until the client's compiler is known, an attempt that fails because of a flag is
+/// followed by one without.
+///
+/// # Errors
+/// Those of the last attempt.
+pub(crate) fn with_flags<T>(client: &Client, mut attempt: impl FnMut(&[Flag]) -> Result<T>) -> Result<T> {
+    if let Some(known) = client.known_flags().get() {
+        return attempt(known);
+    }
+    let is_xla = client.plugin().attributes().iter().any(|(name, _)| name == XLA);
+    let mut flags = FLAGS.to_vec();
+    loop {
+        match attempt(&flags) {
+            Ok(result) => {
+                // Another thread may have found the same.
+                let _ = client.known_flags().set(flags);
+                return Ok(result);
+            }
+            Err(error) => flags = fewer(&flags, &error, is_xla).ok_or(error)?,
+        }
+    }
+}
+
+/// The flags without those to which a compiler may have objected, `None` when they had no part in the failure.
+fn fewer(flags: &[Flag], error: &Error, is_xla: bool) -> Option<Vec<Flag>> {
+    if flags.is_empty() || !matches!(error.code(), Some(INVALID_ARGUMENT | UNIMPLEMENTED)) {
+        return None;
+    }
+    let mut others = flags.to_vec();
+    others.retain(|(name, _)| !error.message().contains(name));
+    let is_named = others.len() < flags.len();
+    match is_named {
+        true => Some(others),
+        // A compiler that does not say which option it refuses may refuse every one.
+        false if !is_xla => Some(Vec::new()),
+        false => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::{Kind, RESOURCE_EXHAUSTED};
+
+    fn error(code: u32, message: &str) -> Error {
+        Error::new(Kind::Pjrt(code), message)
+    }
+
+    #[test]
+    fn a_flag_that_is_named_is_left_out() {
+        let named = error(INVALID_ARGUMENT, "No such compile option: 'xla_gpu_enable_fast_min_max'");
+        for is_xla in [false, true] {
+            assert_eq!(fewer(&FLAGS, &named, is_xla), Some(vec![FLAGS[0]]));
+            assert_eq!(fewer(&[], &named, is_xla), None);
+        }
+        assert_eq!(fewer(&FLAGS[..1], &named, true), None);
+    }
+
+    #[test]
+    fn only_a_compiler_that_names_no_options_is_asked_again_about_other_errors() {
+        for code in [INVALID_ARGUMENT, UNIMPLEMENTED] {
+            assert_eq!(fewer(&FLAGS, &error(code, "Not supported."), false), Some(Vec::new()));
+            assert_eq!(fewer(&FLAGS, &error(code, "No such compile option: 'xla_own'"), true), None);
+        }
+        assert_eq!(fewer(&FLAGS, &error(RESOURCE_EXHAUSTED, "No memory."), false), None);
+        assert_eq!(fewer(&FLAGS, &Error::new(Kind::Internal, "An exception."), false), None);
+    }
+}
