@@ -64,6 +64,47 @@ test_that("operations on two floats are right at the edges", {
   }
 })
 
+# What the compiler makes other operations of, and what is wrong with them: x + 0 is x also for -0, and x / 3 is rounded
+# twice, being x times a third.
+simplified <- list("x + 0" = float_types_of_r, "x / 3" = c("f64", "f32", "f16"))
+
+test_that("operations with constants and with themselves are right at the edges", {
+  for (dtype in float_types_of_r) {
+    x <- Filter(function(x) !is_subnormal(x, dtype), edges(dtype))
+    type <- tensor(dtype, length(x))
+    constants <- c(zero = 0, one = 1, two = 2, three = 3, half = 0.5, minus_one = -1)
+    zero <- 0 * replace(x, !is.finite(x), 1)^0
+    cases <- list(
+      "x + 0" = list("add %x, %zero", x + 0), "x - 0" = list("subtract %x, %zero", x - 0),
+      "0 - x" = list("subtract %zero, %x", 0 - x), "x * 1" = list("multiply %x, %one", x),
+      "x * 0" = list("multiply %x, %zero", x * 0), "x * -1" = list("multiply %x, %minus_one", -x),
+      "x / 1" = list("divide %x, %one", x), "x / 2" = list("divide %x, %two", x / 2),
+      "x / 3" = list("divide %x, %three", x / 3), "0 / x" = list("divide %zero, %x", 0 / x),
+      "x - x" = list("subtract %x, %x", x - x), "x / x" = list("divide %x, %x", x / x),
+      "max(x, x)" = list("maximum %x, %x", x), "max(x, 0)" = list("maximum %x, %zero", maximum(x, zero)),
+      "min(x, 0)" = list("minimum %x, %zero", minimum(x, zero)), "x^0" = list("power %x, %zero", power(x, 0)),
+      "x^1" = list("power %x, %one", x), "x^2" = list("power %x, %two", x * x),
+      "x^0.5" = list("power %x, %half", power(x, 0.5)), "x^-1" = list("power %x, %minus_one", power(x, -1)),
+      "1^x" = list("power %one, %x", rep(1, length(x)))
+    )
+    code <- sprintf("stablehlo.%s : %s", vapply(cases, `[[`, "", 1L), type)
+    before <- sprintf("%%%s = stablehlo.constant dense<%.1f> : %s", names(constants), constants, type)
+    results <- results_of(list(x = pjrt_buffer(x, dtype)), type, stats::setNames(code, rep(type, length(code))), before)
+    for (i in seq_along(cases)) {
+      name <- names(cases)[[i]]
+      wanted <- as_float(cases[[i]][[2L]], dtype)
+      got <- c(as_array(results[[i]]))
+      is_small <- is_subnormal(wanted, dtype) & dtype != "f16"
+      wanted[is_small] <- flushed(wanted[is_small], dtype)
+      if (dtype %in% simplified[[name]]) {
+        expect_true(any(ulps_apart(got, wanted, dtype) > 0), label = paste(dtype, name, "is wrong"))
+        wanted <- if (name == "x + 0") x else ifelse(ulps_apart(got, wanted, dtype) <= 1, got, wanted)
+      }
+      expect_numbers(got, wanted, dtype, if (grepl("^", name, fixed = TRUE)) 4 else 0, name, x)
+    }
+  }
+})
+
 test_that("floats are compared as IEEE 754 has it, and in its total order", {
   for (dtype in float_types_of_r) {
     # subnormal numbers, which compare as zeros, come below

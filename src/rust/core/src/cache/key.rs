@@ -147,4 +147,11 @@ mod tests {
         fs::remove_file(&file).unwrap();
         assert_eq!(flags("F", "no/such/file"), ["F no/such/file"]);
     }
+
+    #[test]
+    fn a_flag_is_mentioned_by_its_name() {
+        let settings = Settings { words: flags("XLA_FLAGS", "--xla_a=1 --xla_b"), threads: 1 };
+        assert!(settings.mentions("xla_a") && settings.mentions("xla_b"));
+        assert!(!settings.mentions("xla_c") && !Settings::default().mentions("xla_a"));
+    }
 }
