@@ -26,6 +26,26 @@
 #'   `list(xla_cpu_enable_fast_math = TRUE)`. Names start with `xla_`. Which there are depends on the plugin, which
 #'   refuses those it does not know and values of a wrong type. A value of XLA's enumerations is given by its name.
 #' @return A `PJRTCompileOptions`.
+#' @section Right numbers:
+#' The package sets two of XLA's options in every compile, as JAX does: `xla_cpu_enable_fast_min_max` and
+#' `xla_gpu_enable_fast_min_max` are `FALSE`. With XLA's own default for CPUs, maxima and minima drop `NaN`, and so do
+#' max-pooling, softmax, logsumexp and cumulative maxima. What `debug_options` or the environment variable `XLA_FLAGS` says
+#' about them counts instead. A plugin that does not know the options compiles without them. An executable that was saved
+#' keeps what it was compiled with.
+#'
+#' On the CPU, reductions by maximum take up to six times as long as with XLA's default, softmax twice as long, a layer of a
+#' transformer a tenth longer, and a dense layer with relu as long as before. A reduction by `select(x > y | x != x, x, y)`
+#' keeps `NaN` as well and is as fast as XLA's default whatever the options are, but takes the zeros -0 and 0 for equal.
+#'
+#' All other options have XLA's defaults, which are JAX's as well:
+#'
+#' * `xla_cpu_enable_fast_math` is `FALSE`. The options `xla_cpu_fast_math_honor_*` only matter with it.
+#' * `xla_allow_excess_precision` is `TRUE`: compilers may keep intermediate results of f16 and bf16 in more precision. The
+#'   CPU plugin was not seen to do so.
+#' * `xla_cpu_enable_platform_dependent_math` and `xla_cpu_use_xnnpack` are `TRUE`: last digits may depend on the processor.
+#' * `xla_gpu_ftz` is `FALSE`. On the CPU, subnormal numbers are taken for zero, and no option changes that.
+#'
+#' The article "It never takes the session down" of the package's website lists what the CPU plugin still gets wrong.
 #' @section Errors:
 #' `pjrt_error_invalid_input` for options that make no sense, alone or together, and for debug options that would end the
 #' process. [pjrt_compile()] raises what the plugin refuses, as `pjrt_error_invalid_argument`.

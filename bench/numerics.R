@@ -1,6 +1,6 @@
 # What right minima and maxima cost: programs with the flags that pjrt sets ("kept": NaN is kept), with XLA's own default
-# ("dropped"), and with other words for the maximum that keep NaN: with XLA's default ("written": select(y != y, y, max(x, y)))
-# and with any flags ("compared": select(x > y | x != x, x, y)).
+# ("dropped"), and with other words for the maximum that keep NaN: with XLA's default ("written":
+# select(y != y, y, max(x, y))) and with any flags ("compared": select(x > y | x != x, x, y)).
 #
 #   Rscript bench/numerics.R [file for the table]
 #
@@ -9,7 +9,7 @@
 library(pjrt)
 source("bench/measure.R")
 
-# A program `text` in which MAX(r, x, y, type, bits) makes %r of %x and %y, and "FINITE" stands for minus infinity.
+# A program `text`, in which MAX(r, x, y, type, bits) makes %r of %x and %y.
 expanded <- function(text, way) {
   pattern <- "(MAX|MIN)\\(([a-z0-9_]+), ([a-z0-9_#%]+), ([a-z0-9_#%]+), (tensor<[^>]*>), (tensor<[^>]*>)\\)"
   plain <- "%\\2 = stablehlo.\\1imum %\\3, %\\4 : \\5"
@@ -35,6 +35,12 @@ reduced <- function(x, from, to, dim, type = "f32", how = "MAX") {
       %s(c, a, b, tensor<%s>, tensor<i1>)
       stablehlo.return %%c : tensor<%s>
     }", x, if (how == "MAX") "low" else "high", dim, from, type, type, to, type, type, type, how, type, type)
+}
+
+# The sums of rows.
+summed <- function(x, from, to) {
+  sprintf("%%sum = stablehlo.reduce(%%%s init: %%zero) applies stablehlo.add across dimensions = [1]
+    : (tensor<%sxf32>, tensor<f32>) -> tensor<%sxf32>", x, from, to)
 }
 
 window <- function(x, from, to, size, stride, padding, type = "f32") {
@@ -65,7 +71,10 @@ main <- function(arguments, result, ..., type = "f32") {
 }
 
 spread <- function(to, from, shape, dims = "", type = "f32", element = "") {
-  sprintf("%%%s = stablehlo.broadcast_in_dim %%%s, dims = [%s] : (tensor<%s%s>) -> tensor<%sx%s>", to, from, dims, element, type, shape, type)
+  sprintf(
+    "%%%s = stablehlo.broadcast_in_dim %%%s, dims = [%s] : (tensor<%s%s>) -> tensor<%sx%s>", to, from, dims, element,
+    type, shape, type
+  )
 }
 
 relu <- function(shape, type = "f32") {
@@ -75,7 +84,7 @@ relu <- function(shape, type = "f32") {
 }
 
 all_of <- function(from, type = "f32") {
-  main(c(x = from), sprintf("tensor<%s>", type), paste("%r =", reduced("x", from, "", paste(seq_along(strsplit(from, "x")[[1L]]) - 1L, collapse = ", "), type)), type = type)
+  main(c(x = from), sprintf("tensor<%s>", type), paste("%r =", reduced("x", from, "", "0", type)), type = type)
 }
 
 over <- function(what) {
@@ -83,7 +92,7 @@ over <- function(what) {
     paste("%top =", reduced("x", "1024x1024", "1024x", "1")), spread("tops", "top", "1024x1024", "0", element = "1024x"),
     "%less = stablehlo.subtract %x, %tops : tensor<1024x1024xf32>",
     "%odds = stablehlo.exponential %less : tensor<1024x1024xf32>",
-    "%sum = stablehlo.reduce(%odds init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<1024x1024xf32>, tensor<f32>) -> tensor<1024xf32>"
+    summed("odds", "1024x1024", "1024")
   )
   if (what == "softmax") {
     main(c(x = "1024x1024"), "tensor<1024x1024xf32>", softmax, spread("sums", "sum", "1024x1024", "0", element = "1024x"),
@@ -98,7 +107,8 @@ over <- function(what) {
 cummax <- function() {
   step <- function(i, by) {
     c(
-      sprintf("%%p%d = stablehlo.pad %%s%d, %%low, low = [0, %d], high = [0, -%d], interior = [0, 0] : (tensor<64x16384xf32>, tensor<f32>) -> tensor<64x16384xf32>", i, i - 1L, by, by),
+      sprintf("%%p%d = stablehlo.pad %%s%d, %%low, low = [0, %d], high = [0, -%d], interior = [0, 0]
+        : (tensor<64x16384xf32>, tensor<f32>) -> tensor<64x16384xf32>", i, i - 1L, by, by),
       sprintf("MAX(s%d, s%d, p%d, tensor<64x16384xf32>, tensor<64x16384xi1>)", i, i - 1L, i)
     )
   }
@@ -109,7 +119,8 @@ cummax <- function() {
 # The same few numbers again and again, so that nothing but the maxima counts.
 max_loop <- function(type = "f32") {
   full <- sprintf("tensor<4096x%s>", type)
-  steps <- paste(sprintf("%%m%d = stablehlo.multiply %%s%d, %%w : %s\nMAX(s%d, m%d, y, %s, tensor<4096xi1>)", 1:8, 0:7, full, 1:8, 1:8, full), collapse = "\n")
+  step <- "%%m%d = stablehlo.multiply %%s%d, %%w : %s\nMAX(s%d, m%d, y, %s, tensor<4096xi1>)"
+  steps <- paste(sprintf(step, 1:8, 0:7, full, 1:8, 1:8, full), collapse = "\n")
   main(c(x = "4096", y = "4096", w = "4096"), full,
     "%start = stablehlo.constant dense<0> : tensor<i32>", "%one = stablehlo.constant dense<1> : tensor<i32>",
     "%last = stablehlo.constant dense<1000> : tensor<i32>",
@@ -129,14 +140,16 @@ pairs <- function(combine, how) {
   shape <- "256x256x128"
   main(c(x = "256x128", y = "256x128"), "tensor<256x256xf32>",
     spread("xs", "x", shape, "0, 2", element = "256x128x"), spread("ys", "y", shape, "1, 2", element = "256x128x"),
-    sprintf("%%d = stablehlo.%s %%xs, %%ys : tensor<%sxf32>", combine, shape), sprintf("%%e = stablehlo.abs %%d : tensor<%sxf32>", shape),
+    sprintf("%%d = stablehlo.%s %%xs, %%ys : tensor<%sxf32>", combine, shape),
+    sprintf("%%e = stablehlo.abs %%d : tensor<%sxf32>", shape),
     paste("%r =", reduced("e", shape, "256x256x", "2", how = how)))
 }
 
 dense <- function(n, inner, outer) {
   full <- sprintf("%dx%d", n, outer)
   main(c(x = sprintf("%dx%d", n, inner), w = sprintf("%dx%d", inner, outer)), sprintf("tensor<%sxf32>", full),
-    sprintf("%%p = stablehlo.dot_general %%x, %%w, contracting_dims = [1] x [0] : (tensor<%dx%dxf32>, tensor<%dx%dxf32>) -> tensor<%sxf32>", n, inner, inner, outer, full),
+    sprintf("%%p = stablehlo.dot_general %%x, %%w, contracting_dims = [1] x [0]
+      : (tensor<%dx%dxf32>, tensor<%dx%dxf32>) -> tensor<%sxf32>", n, inner, inner, outer, full),
     spread("zeros", "zero", full), sprintf("MAX(r, p, zeros, tensor<%sxf32>, tensor<%sxi1>)", full, full))
 }
 
@@ -144,15 +157,22 @@ dense <- function(n, inner, outer) {
 transformer <- function() {
   t <- function(shape) sprintf("tensor<%sxf32>", shape)
   dot <- function(r, a, b, from, with, to, dims) {
-    sprintf("%%%s = stablehlo.dot_general %%%s, %%%s, contracting_dims = [1] x [%d] : (%s, %s) -> %s", r, a, b, dims, t(from), t(with), t(to))
+    sprintf(
+      "%%%s = stablehlo.dot_general %%%s, %%%s, contracting_dims = [1] x [%d] : (%s, %s) -> %s", r, a, b, dims, t(from),
+      t(with), t(to)
+    )
   }
   main(c(x = "512x256", q = "256x256", k = "256x256", v = "256x256", u = "256x1024", d = "1024x256"), t("512x256"),
-    dot("xq", "x", "q", "512x256", "256x256", "512x256", 0L), dot("xk", "x", "k", "512x256", "256x256", "512x256", 0L),
-    dot("xv", "x", "v", "512x256", "256x256", "512x256", 0L), dot("s", "xq", "xk", "512x256", "512x256", "512x512", 1L),
+    dot("xq", "x", "q", "512x256", "256x256", "512x256", 0L),
+    dot("xk", "x", "k", "512x256", "256x256", "512x256", 0L),
+    dot("xv", "x", "v", "512x256", "256x256", "512x256", 0L),
+    dot("s", "xq", "xk", "512x256", "512x256", "512x512", 1L),
     paste("%top =", reduced("s", "512x512", "512x", "1")), spread("tops", "top", "512x512", "0", element = "512x"),
-    "%less = stablehlo.subtract %s, %tops : tensor<512x512xf32>", "%odds = stablehlo.exponential %less : tensor<512x512xf32>",
-    "%sum = stablehlo.reduce(%odds init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<512x512xf32>, tensor<f32>) -> tensor<512xf32>",
-    spread("sums", "sum", "512x512", "0", element = "512x"), "%p = stablehlo.divide %odds, %sums : tensor<512x512xf32>",
+    "%less = stablehlo.subtract %s, %tops : tensor<512x512xf32>",
+    "%odds = stablehlo.exponential %less : tensor<512x512xf32>",
+    summed("odds", "512x512", "512"),
+    spread("sums", "sum", "512x512", "0", element = "512x"),
+    "%p = stablehlo.divide %odds, %sums : tensor<512x512xf32>",
     dot("a", "p", "xv", "512x512", "512x256", "512x256", 0L), "%h = stablehlo.add %a, %x : tensor<512x256xf32>",
     dot("up", "h", "u", "512x256", "256x1024", "512x1024", 0L), spread("zeros", "zero", "512x1024"),
     "MAX(act, up, zeros, tensor<512x1024xf32>, tensor<512x1024xi1>)",
@@ -162,11 +182,17 @@ transformer <- function() {
 programs <- list(
   "loop of maxima" = max_loop(), "loop of maxima, f64" = max_loop("f64"),
   "relu, 4 MB" = relu("1024x1024"), "relu, 4 MB, bf16" = relu("1024x2048", "bf16"), "relu, 64 kB" = relu("128x128"),
-  "max of all, 4 MB" = all_of("1048576"), "max of all, f64" = all_of("524288", "f64"), "max of all, f16" = all_of("2097152", "f16"),
+  "max of all, 4 MB" = all_of("1048576"), "max of all, f64" = all_of("524288", "f64"),
+  "max of all, f16" = all_of("2097152", "f16"),
   "max of rows" = main(c(x = "1024x1024"), "tensor<1024xf32>", paste("%r =", reduced("x", "1024x1024", "1024x", "1"))),
   "max of columns" = main(c(x = "1024x1024"), "tensor<1024xf32>", paste("%r =", reduced("x", "1024x1024", "1024x", "0"))),
-  "max-pooling 2x2" = main(c(x = "8x64x64x64"), "tensor<8x32x32x64xf32>", paste("%r =", window("x", "8x64x64x64", "8x32x32x64", 2, 2, 0))),
-  "dilation 5x5" = main(c(x = "1x128x128x16"), "tensor<1x128x128x16xf32>", paste("%r =", window("x", "1x128x128x16", "1x128x128x16", 5, 1, 2))),
+  "max-pooling 2x2" = main(
+    c(x = "8x64x64x64"), "tensor<8x32x32x64xf32>", paste("%r =", window("x", "8x64x64x64", "8x32x32x64", 2, 2, 0))
+  ),
+  "dilation 5x5" = main(
+    c(x = "1x128x128x16"), "tensor<1x128x128x16xf32>",
+    paste("%r =", window("x", "1x128x128x16", "1x128x128x16", 5, 1, 2))
+  ),
   "softmax" = over("softmax"), "logsumexp" = over("logsumexp"), "cumulative maximum" = cummax(),
   "distances by maximum" = pairs("subtract", "MAX"), "shortest of sums" = pairs("add", "MIN"),
   "dense layer with relu" = dense(256, 512, 512), "transformer layer" = transformer()
@@ -201,11 +227,14 @@ ratios <- times[, -2L] / times[, 2L]
 colnames(ratios) <- paste0(ways[-2L], "_ratio")
 table <- data.frame(times, ratios)
 middle <- exp(colMeans(log(ratios)))
-shown <- as.data.frame(lapply(table, function(x) formatC(signif(x, 3), digits = 3, format = "fg")), row.names = rownames(table))
+cell <- function(x) formatC(signif(x, 3), digits = 3, format = "fg")
+shown <- as.data.frame(lapply(table, cell), row.names = rownames(table))
 width <- options(width = 120L)
 report(
   utils::capture.output(print(shown)), "",
-  sprintf("Geometric means of the %d ratios over dropped: %s.", nrow(table), toString(sprintf("%s %.2f", ways[-2L], middle))),
+  sprintf(
+    "Geometric means of the %d ratios over dropped: %s.", nrow(table), toString(sprintf("%s %.2f", ways[-2L], middle))
+  ),
   "Each time is the fastest run of many that take turns. Only 'kept' also has the order of -0 and 0."
 )
 options(width)

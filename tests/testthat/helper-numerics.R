@@ -11,14 +11,15 @@ float_format <- function(dtype) {
 # NaN whose sign bit is not set, on every processor.
 positive_nan <- readBin(as.raw(c(0, 0, 0, 0, 0, 0, 0xf8, 0x7f)), "double", endian = "little")
 
-# Numbers at which operations may go wrong, all of the type: NaN, infinities, zeros, subnormal and normal limits, halves.
+# Numbers at which operations may go wrong, all of the type: NaN, infinities, zeros, subnormal and normal limits,
+# halves, and numbers whose exponentials are subnormal.
 edges <- function(dtype) {
   format <- float_format(dtype)
   least <- 2^(format$low - format$digits)
   normal <- 2^format$low
   positive <- c(
     Inf, 0, least, normal - least, normal, 2^-format$digits, 0.25, 0.5 - 2^-(format$digits + 2), 0.5, 1,
-    1 + 2^-format$digits, 1.5, 2, 2.5, 3, 100, 2^format$digits - 0.5, 2^format$digits + 1, 3e4, format$max
+    1 + 2^-format$digits, 1.5, 2, 2.5, 3, 14, 88, 100, 740, 2^format$digits - 0.5, 2^format$digits + 1, 3e4, format$max
   )
   as_float(c(positive_nan, positive, -positive), dtype)
 }

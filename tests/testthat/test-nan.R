@@ -119,7 +119,8 @@ test_that("a compiler that does not know the flags compiles without them, and is
 
 test_that("errors of such a compiler are about the user's program and options", {
   code <- quote({
-    say <- function(code) cat(tryCatch(code, pjrt_error = function(e) strsplit(conditionMessage(e), "\n")[[1L]][[1L]]), "\n")
+    first_line <- function(e) strsplit(conditionMessage(e), "\n")[[1L]][[1L]]
+    say <- function(code) cat(tryCatch(code, pjrt_error = first_line), "\n")
     say(compile("func.func @main() -> tensor<f32> { return }"))
     own <- function(...) pjrt_compile_options(debug_options = list(...))
     say(compile(add_program("f32"), own(xla_no_such = TRUE)))
