@@ -3,6 +3,7 @@
 //! The table is only as long as the plugin says (`struct_size`): a slot past that is garbage, so each call is gated.
 
 use crate::error::{Error, Kind, Result};
+use crate::poison::Poison;
 use pjrt_sys::*;
 use std::ffi::c_char;
 use std::mem::MaybeUninit;
@@ -20,6 +21,7 @@ pub struct Api {
     size: usize,
     version: (i32, i32),
     room: usize,
+    poison: &'static Poison,
 }
 
 // SAFETY: the table is constant for the life of the process (plugins are never unloaded), and PJRT's functions may be
@@ -60,7 +62,7 @@ impl Api {
         }
         // A newer plugin refuses argument structs that have grown since, so it gets zeros for the fields unknown here.
         let room = if version.1 > PJRT_API_MINOR as i32 { ROOM } else { 0 };
-        Ok(Api { raw, size, version, room })
+        Ok(Api { raw, size, version, room, poison: Poison::leaked() })
     }
 
     /// Major and minor version of the PJRT C API that the plugin was built with.
@@ -71,6 +73,12 @@ impl Api {
     /// The table itself; read a field only after [`Api::reaches`] said yes to it.
     pub fn raw(&self) -> *const PJRT_Api {
         self.raw
+    }
+
+    /// Whether the plugin may be called.
+    #[inline]
+    pub(crate) fn poison(&self) -> &'static Poison {
+        self.poison
     }
 
     /// Whether the plugin's table holds the pointer-sized field at `offset`.
@@ -101,6 +109,10 @@ impl Api {
     /// `error` must be an error that this plugin returned and nobody freed.
     #[cold]
     pub unsafe fn take_error(&self, error: *mut PJRT_Error, call_name: &'static str) -> Error {
+        // Another thread may have found out in the meantime; the plugin is not asked, and keeps the error.
+        if let Err(poisoned) = self.poison.check() {
+            return poisoned.in_call(call_name);
+        }
         let mut message = Args::<PJRT_Error_Message_Args>::new(self);
         message.fields.struct_size = self.size_of(&message);
         message.fields.error = error;
@@ -137,7 +149,7 @@ impl Api {
     /// # Safety
     /// As for [`Api::take_error`].
     pub unsafe fn destroy_error(&self, error: *mut PJRT_Error) {
-        if error.is_null() {
+        if error.is_null() || self.poison.is_noted() {
             return;
         }
         let mut args = Args::<PJRT_Error_Destroy_Args>::new(self);
@@ -231,7 +243,7 @@ macro_rules! call {
                 $(args.fields.$field = $value;)*
                 let arguments = (&raw mut args).cast();
                 // SAFETY: the arguments are what the header asks for; the callers keep what they point to alive.
-                match unsafe { $crate::exception::guarded(function, arguments, stringify!($slot)) } {
+                match unsafe { $crate::exception::guarded(api.poison(), function, arguments, stringify!($slot)) } {
                     Ok(error) if error.is_null() => Ok(args.fields),
                     // SAFETY: the plugin has just returned this error to us.
                     Ok(error) => Err(unsafe { api.take_error(error, stringify!($slot)) }),

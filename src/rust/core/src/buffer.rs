@@ -187,7 +187,7 @@ impl Buffer {
         let client = device.client();
         client.handle()?;
         check_size(&spec, &data)?;
-        let launch = Arc::<Launch>::default();
+        let launch = client.new_launch();
         let buffer = Buffer::pending(client.clone(), device.index(), Arc::new(spec), launch.clone(), None);
         let (device, promised) = (device.clone(), buffer.clone());
         client.uploader().submit(launch, move || {
@@ -264,7 +264,7 @@ impl Buffer {
             return self.free();
         }
         let buffer = self.clone();
-        self.0.client.dispatcher(self.0.device).submit(Arc::default(), move || {
+        self.0.client.dispatcher(self.0.device).submit(self.0.client.new_launch(), move || {
             buffer.made()?;
             buffer.free()
         })
@@ -402,7 +402,7 @@ impl Buffer {
             copy.count_in_flight()?;
             return Ok(copy);
         }
-        let launch = Arc::<Launch>::default();
+        let launch = client.new_launch();
         let copy = Buffer::make(client.clone(), device.index(), index, spec, null_mut(), Some(launch.clone()), backing);
         let (source, promised) = (self.clone(), copy.clone());
         self.0.client.dispatcher(self.0.device).submit(launch, move || {

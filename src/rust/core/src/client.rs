@@ -10,9 +10,10 @@ use crate::device::{AllFacts, Device, Facts};
 use crate::error::{Error, Kind, Result};
 use crate::executable;
 use crate::host;
-use crate::launch::{Dispatcher, InFlight, Running};
+use crate::launch::{Dispatcher, InFlight, Launch, Running};
 use crate::memory::{self, Memory, MemoryFacts};
 use crate::plugin::Plugin;
+use crate::poison;
 use crate::process::{self, LastWait};
 use crate::registry::Registry;
 use pjrt_sys::*;
@@ -115,8 +116,9 @@ impl Client {
         if devices.addressable == 0 {
             fail!(InvalidInput, "The {platform} client has no devices; were its options right?");
         }
-        let dispatchers = devices.devices.iter().map(|_| Dispatcher::default()).collect();
-        let in_flight = devices.devices.iter().map(|_| InFlight::default()).collect();
+        let poison = api.poison();
+        let dispatchers = devices.devices.iter().map(|_| Dispatcher::new(poison)).collect();
+        let in_flight = devices.devices.iter().map(|_| InFlight::new(poison)).collect();
         let tracked = if platform == CPU && devices.addressable > 1 { devices.devices.len() } else { 0 };
         Ok(Client(Arc::new(Inner {
             plugin,
@@ -136,11 +138,11 @@ impl Client {
             live_executables: AtomicUsize::new(0),
             new_bytes: AtomicUsize::new(0),
             dispatchers,
-            uploader: Dispatcher::default(),
+            uploader: Dispatcher::new(poison),
             buffers: Registry::default(),
             executables: Registry::default(),
             compiles: Mutex::default(),
-            transfers: InFlight::default(),
+            transfers: InFlight::new(poison),
             in_flight,
             running: (0..tracked).map(|_| Running::default()).collect(),
             launch_order: Mutex::new(()),
@@ -227,17 +229,27 @@ impl Client {
     /// The client's handle, for a call.
     ///
     /// # Errors
-    /// `Forked` in a child of the process that made it, `ClientClosed` after it was closed.
+    /// `Forked` in a child of the process that made it, `ClientClosed` after it was closed, `PluginPoisoned`.
     #[inline]
     pub(crate) fn handle(&self) -> Result<*mut PJRT_Client> {
-        let handle = self.0.handle.load(Ordering::Acquire);
+        self.check_open()?;
+        self.0.plugin.api().poison().check().map_err(|error| error.on_platform(self.platform()))?;
+        Ok(self.0.handle.load(Ordering::Acquire))
+    }
+
+    /// That it is of this process, and was not closed.
+    ///
+    /// # Errors
+    /// `Forked`, `ClientClosed`.
+    #[inline]
+    pub(crate) fn check_open(&self) -> Result<()> {
         if self.0.generation != process::generation() {
             return Err(process::forked());
         }
-        if handle.is_null() {
+        if self.is_closed() {
             return Err(closed(&self.0.platform));
         }
-        Ok(handle)
+        Ok(())
     }
 
     /// Whether handles of objects made from this client may be passed to the plugin, for freeing.
@@ -326,6 +338,16 @@ impl Client {
         self.0.new_bytes.store(0, Ordering::Relaxed);
     }
 
+    /// A launch for one of the threads below.
+    pub(crate) fn new_launch(&self) -> Arc<Launch> {
+        Launch::new(self.0.plugin.api().poison())
+    }
+
+    /// Whether its plugin threw a C++ exception, and is not called any more.
+    pub fn is_poisoned(&self) -> bool {
+        self.0.plugin.api().poison().is_noted()
+    }
+
     /// The thread for launches on a device that would keep their caller busy.
     pub(crate) fn dispatcher(&self, device: usize) -> &Dispatcher {
         &self.0.dispatchers[device]
@@ -364,7 +386,8 @@ impl Client {
     }
 
     /// Waits for its pending work, and frees all that was made of it, however many still hold it: from then on that only
-    /// tells what it was. A user's interrupt ends the wait and leaves the client as it is. Closing it twice is fine.
+    /// tells what it was. A user's interrupt ends the wait and leaves the client as it is. Closing it twice is fine. Of one
+    /// whose plugin is poisoned, nothing is awaited and freed.
     ///
     /// # Errors
     /// `Forked`, `Interrupted`, and `Internal` when the system gives no thread.
@@ -375,10 +398,16 @@ impl Client {
         if self.is_closed() {
             return Ok(());
         }
-        self.handle()?;
-        self.rest()?;
+        self.check_open()?;
+        match self.rest() {
+            Err(error) if error.kind() == Kind::PluginPoisoned => {}
+            rested => rested?,
+        }
         OPEN.lock().unwrap_or_else(PoisonError::into_inner).retain(|client| !client.same(self));
         let handle = self.0.handle.swap(null_mut(), Ordering::AcqRel);
+        if self.is_poisoned() {
+            return Ok(());
+        }
         let patience = LastWait::new();
         self.threads().for_each(|thread| {
             thread.drain(&patience);
@@ -392,6 +421,7 @@ impl Client {
 
     /// Waits until nothing is pending.
     fn rest(&self) -> Result<()> {
+        self.handle()?;
         let compiles: Vec<_> =
             self.0.compiles.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(Weak::upgrade).collect();
         compiles.iter().try_for_each(|compile| compile.rest())?;
@@ -421,14 +451,16 @@ pub fn all() -> Vec<Client> {
 
 /// Destroys every client in order of making, waiting for its pending work as long as [`LastWait`] says. For the end of the
 /// process, best before it begins to exit: static objects that a plugin makes late are torn down before any handler of ours
-/// runs.
+/// runs. A poisoned plugin's clients stay as they are.
 pub fn close_all() {
     let clients = std::mem::take(&mut *OPEN.lock().unwrap_or_else(PoisonError::into_inner));
     let patience = LastWait::new();
     // In a fork there are no threads to wait for.
-    let mut usable = clients.iter().filter(|client| client.is_usable()).peekable();
-    if usable.peek().is_some() && !(compiling::finish(&patience) && usable.all(|client| client.end(&patience))) {
-        // Something goes on that cannot be stopped.
+    let mut usable = clients.iter().filter(|client| client.is_usable() && !client.is_poisoned()).peekable();
+    let ended = usable.peek().is_none()
+        || (compiling::finish(&patience) && usable.all(|client| client.end(&patience) || client.is_poisoned()));
+    // Something goes on that cannot be stopped, or a plugin's handlers might never end.
+    if !ended || poison::is_any() {
         process::skip_exit_handlers();
     }
     // What still refers to these clients is never used again.

@@ -10,6 +10,7 @@ use crate::event::Signal;
 use crate::executable::Executable;
 use crate::host;
 use crate::options::CompileOptions;
+use crate::poison::{self, Poison};
 use crate::process::LastWait;
 use crate::program::Program;
 use std::collections::VecDeque;
@@ -101,18 +102,19 @@ impl Compiling {
     }
 
     fn submit(client: Client, compile: Compile, most: usize) -> Result<Compiling> {
-        let result = Arc::<Pending>::default();
+        let poison = client.plugin().api().poison();
+        let result = Pending::new(poison);
         let is_first = !HAS_COMPILED.load(Ordering::Relaxed);
         host::check_address_space(if is_first { FIRST_COMPILE } else { COMPILE }, "To compile")?;
         HAS_COMPILED.store(true, Ordering::Relaxed);
         client.note_compile(&result);
-        Queue::lock().add(Job { compile: Some(compile), result: result.clone() }, most)?;
+        Queue::lock().add(Job { compile: Some(compile), result: result.clone(), poison }, most)?;
         Ok(Compiling { client, result })
     }
 
     /// One that has ended already.
     fn done(client: Client, executable: Executable) -> Compiling {
-        let result = Arc::<Pending>::default();
+        let result = Pending::new(client.plugin().api().poison());
         // The first to set it.
         let _ = result.outcome.set(Ok(executable));
         result.ended.raise();
@@ -133,20 +135,24 @@ impl Compiling {
     /// # Errors
     /// Those of [`Executable::compile`], or `Interrupted`.
     pub fn wait(&self) -> Result<Executable> {
-        self.client.handle()?;
-        self.result.ended.wait()?;
+        self.client.check_open()?;
+        self.result.ended.wait().map_err(|error| error.on_platform(self.client.platform()))?;
         self.result.outcome.get().cloned().unwrap_or_else(|| Err(cut_short()))
     }
 }
 
 /// What will come of a compile.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Pending {
     ended: Signal,
     outcome: OnceLock<Result<Executable>>,
 }
 
 impl Pending {
+    fn new(poison: &'static Poison) -> Arc<Pending> {
+        Arc::new(Pending { ended: Signal::new(poison), outcome: OnceLock::new() })
+    }
+
     /// Waits until the compile has ended, however it ends.
     pub(crate) fn rest(&self) -> Result<()> {
         self.ended.wait()
@@ -160,6 +166,8 @@ type Compile = Box<dyn FnOnce() -> Result<Executable> + Send>;
 struct Job {
     compile: Option<Compile>,
     result: Arc<Pending>,
+    /// Of the plugin that compiles it.
+    poison: &'static Poison,
 }
 
 impl Job {
@@ -196,12 +204,13 @@ fn cut_short() -> Error {
 /// The programs that wait for a thread, and the threads.
 struct Queue {
     waiting: VecDeque<Job>,
-    running: usize,
+    /// One for each thread that works: the plugin that it is in. One that is poisoned may keep it for ever.
+    running: Vec<&'static Poison>,
     /// Joined when they have ended, so that none is in the middle of that when the process ends.
     threads: Vec<JoinHandle<()>>,
 }
 
-static QUEUE: Mutex<Queue> = Mutex::new(Queue { waiting: VecDeque::new(), running: 0, threads: Vec::new() });
+static QUEUE: Mutex<Queue> = Mutex::new(Queue { waiting: VecDeque::new(), running: Vec::new(), threads: Vec::new() });
 static THREAD_ENDS: Condvar = Condvar::new();
 
 impl Queue {
@@ -214,10 +223,11 @@ impl Queue {
         while let Some(ended) = self.threads.iter().position(JoinHandle::is_finished) {
             join(self.threads.swap_remove(ended));
         }
-        if self.running >= most {
+        if self.working() >= most {
             self.waiting.push_back(job);
             return Ok(());
         }
+        let poison = job.poison;
         let thread =
             Builder::new().name("pjrt-compile".into()).stack_size(STACK).spawn(|| work(job)).map_err(|error| {
                 Error::new(
@@ -225,19 +235,42 @@ impl Queue {
                     format!("The system gives no thread for a compile: {error}."),
                 )
             })?;
-        self.running += 1;
+        self.running.push(poison);
         self.threads.push(thread);
         Ok(())
     }
 
-    /// The next program for a thread, which ends without one.
-    fn next(&mut self) -> Option<Job> {
-        let next = if self.running <= processors() { self.waiting.pop_front() } else { None };
-        if next.is_none() {
-            self.running -= 1;
-            THREAD_ENDS.notify_all();
+    /// The threads that will end.
+    fn working(&self) -> usize {
+        self.running.iter().filter(|poison| !poison.is_noted()).count()
+    }
+
+    /// The next program for a thread that has done one for the plugin of `done`; it ends without one.
+    fn next(&mut self, done: &'static Poison) -> Option<Job> {
+        let next = if self.working() <= processors() { self.waiting.pop_front() } else { None };
+        if let Some(at) = self.running.iter().position(|running| std::ptr::eq(*running, done)) {
+            self.running.swap_remove(at);
+        }
+        match &next {
+            Some(job) => self.running.push(job.poison),
+            None => THREAD_ENDS.notify_all(),
         }
         next
+    }
+
+    /// Takes a thread out that is kept, and has another do what is left to do.
+    fn leave(&mut self, done: &'static Poison) {
+        let here = std::thread::current().id();
+        self.threads.retain(|thread| thread.thread().id() != here);
+        if let Some(job) = self.next(done) {
+            // What `next` has noted is noted again.
+            self.running.pop();
+            let result = job.result.clone();
+            if let Err(error) = self.add(job, usize::MAX) {
+                // Dropping the job has raised the signal.
+                let _ = result.outcome.set(Err(error));
+            }
+        }
     }
 }
 
@@ -246,10 +279,11 @@ impl Queue {
 pub(crate) fn finish(patience: &LastWait) -> bool {
     Queue::lock().waiting.clear();
     let ended = patience.until(|slice| {
-        let waited = THREAD_ENDS.wait_timeout_while(Queue::lock(), slice, |queue| queue.running > 0);
-        waited.unwrap_or_else(PoisonError::into_inner).0.running == 0
+        let waited = THREAD_ENDS.wait_timeout_while(Queue::lock(), slice, |queue| queue.working() > 0);
+        waited.unwrap_or_else(PoisonError::into_inner).0.working() == 0
     });
-    if ended {
+    // Some threads of a poisoned plugin never end.
+    if ended && !poison::is_any() {
         let threads = std::mem::take(&mut Queue::lock().threads);
         threads.into_iter().for_each(join);
     }
@@ -260,8 +294,13 @@ pub(crate) fn finish(patience: &LastWait) -> bool {
 fn work(first: Job) {
     let mut next = Some(first);
     while let Some(job) = next {
+        let poison = job.poison;
         job.run();
-        next = Queue::lock().next();
+        if poison::has_thrown_here() {
+            Queue::lock().leave(poison);
+            poison::park_for_good();
+        }
+        next = Queue::lock().next(poison);
     }
 }
 

@@ -32,6 +32,8 @@ pub enum Kind {
     LibraryMissing,
     PluginInvalid,
     PluginNotFound,
+    /// A plugin that threw a C++ exception before, and is not called any more.
+    PluginPoisoned,
     ProgramVersion,
     /// A file that is no safetensors file, or a damaged one.
     SafetensorsInvalid,
@@ -99,6 +101,7 @@ impl Kind {
             Kind::LibraryMissing => "library_missing",
             Kind::PluginInvalid => "plugin_invalid",
             Kind::PluginNotFound => "plugin_not_found",
+            Kind::PluginPoisoned => "plugin_poisoned",
             Kind::ProgramVersion => "program_version",
             Kind::SafetensorsInvalid => "safetensors_invalid",
             Kind::SerializedInvalid => "serialized_invalid",

@@ -3,10 +3,11 @@
 use crate::api::call;
 use crate::error::Result;
 use crate::plugin::Plugin;
+use crate::poison::Poison;
 use crate::process;
 use pjrt_sys::*;
 use std::ffi::c_void;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long a waiter polls before it sleeps: most short programs end within it, and waking a thread costs more.
@@ -49,10 +50,7 @@ impl Event {
         let start = Instant::now();
         while !self.is_ready()? {
             if start.elapsed() > SPIN {
-                let signal = Arc::new(Signal::default());
-                let raised = signal.clone();
-                self.on_ready(move |_| raised.raise())?;
-                signal.wait()?;
+                self.signal()?.wait()?;
                 break;
             }
             std::hint::spin_loop();
@@ -60,12 +58,23 @@ impl Event {
         call!(self.plugin.api(), PJRT_Event_Error { event: self.handle }).map(drop)
     }
 
-    /// Waits until it has happened, whatever the user does; for short work on borrowed memory.
+    /// Waits until it has happened, whatever the user does. Not in the plugin, where the wait might never end.
     ///
     /// # Errors
-    /// The error that the event carries.
-    pub(crate) fn wait_blocking(&self) -> Result<()> {
-        call!(self.plugin.api(), PJRT_Event_Await { event: self.handle }).map(drop)
+    /// The error that the event carries, or `PluginPoisoned`: what the event stands for may then go on.
+    pub(crate) fn wait_through(&self) -> Result<()> {
+        if !self.is_ready()? {
+            self.signal()?.wait_through()?;
+        }
+        call!(self.plugin.api(), PJRT_Event_Error { event: self.handle }).map(drop)
+    }
+
+    /// A signal that is raised when it has happened.
+    fn signal(&self) -> Result<Arc<Signal>> {
+        let signal = Arc::new(Signal::new(self.plugin.api().poison()));
+        let raised = signal.clone();
+        self.on_ready(move |_| raised.raise())?;
+        Ok(signal)
     }
 
     /// Calls `callback` once, with the event's outcome, on whichever thread completes the event (at once on this one if
@@ -106,34 +115,58 @@ impl Drop for Event {
     }
 }
 
-/// A flag that one thread raises and another waits for, interruptibly.
-#[derive(Debug, Default)]
+/// A flag that one thread raises and another waits for, interruptibly. The wait ends also when a plugin is lost, which the one
+/// that raises it may be waiting for.
+#[derive(Debug)]
 pub(crate) struct Signal {
     raised: Mutex<bool>,
     changed: Condvar,
+    poison: &'static Poison,
 }
 
 impl Signal {
+    pub(crate) fn new(poison: &'static Poison) -> Signal {
+        Signal { raised: Mutex::default(), changed: Condvar::new(), poison }
+    }
+
     pub(crate) fn raise(&self) {
-        *self.raised.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        *self.lock() = true;
         self.changed.notify_all();
     }
 
     pub(crate) fn is_raised(&self) -> bool {
-        *self.raised.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.lock()
     }
 
+    /// Waits until it is raised.
+    ///
+    /// # Errors
+    /// `Interrupted`, `PluginPoisoned`.
     pub(crate) fn wait(&self) -> Result<()> {
         process::check_interrupt_now_and_then()?;
-        let mut raised = self.raised.lock().unwrap_or_else(PoisonError::into_inner);
+        self.wait_with(process::check_interrupt)
+    }
+
+    /// The same, whatever the user does.
+    fn wait_through(&self) -> Result<()> {
+        self.wait_with(|| Ok(()))
+    }
+
+    fn wait_with(&self, goes_on: impl Fn() -> Result<()>) -> Result<()> {
+        let mut raised = self.lock();
         while !*raised {
             raised = self.changed.wait_timeout(raised, SLICE).unwrap_or_else(PoisonError::into_inner).0;
             if !*raised {
                 drop(raised);
-                process::check_interrupt()?;
-                raised = self.raised.lock().unwrap_or_else(PoisonError::into_inner);
+                goes_on()?;
+                self.poison.check_wait()?;
+                raised = self.lock();
             }
         }
         Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, bool> {
+        self.raised.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

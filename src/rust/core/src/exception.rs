@@ -2,6 +2,7 @@
 //! they end the process.
 
 use crate::error::{Error, Kind, Result, RESOURCE_EXHAUSTED};
+use crate::poison::{Poison, ADVICE};
 use pjrt_sys::PJRT_Error;
 use std::ffi::{c_char, c_int, c_void, CStr};
 use std::mem::MaybeUninit;
@@ -34,16 +35,18 @@ pub unsafe fn set_guard(guard: Guard) {
     let _ = GUARD.set(guard);
 }
 
-/// Calls a plugin's function, and turns what it throws into an error.
+/// Calls a plugin's function, and turns what it throws into an error. After that, the plugin is not called any more.
 ///
 /// # Safety
 /// As for the function.
 #[inline]
 pub(crate) unsafe fn guarded<A>(
+    poison: &Poison,
     function: unsafe extern "C" fn(*mut A) -> *mut PJRT_Error,
     argument: *mut A,
     call_name: &'static str,
 ) -> Result<*mut PJRT_Error> {
+    poison.check().map_err(|poisoned| poisoned.in_call(call_name))?;
     let Some(guard) = GUARD.get() else { return Ok(function(argument)) };
     let mut thrown = MaybeUninit::<Thrown>::uninit();
     // SAFETY: only the types that the pointers point to differ.
@@ -52,21 +55,24 @@ pub(crate) unsafe fn guarded<A>(
     if (*thrown.as_ptr()).kind == NOTHING {
         Ok(returned.cast())
     } else {
-        Err(Thrown::error(thrown.as_ptr(), call_name))
+        Err(Thrown::error(thrown.as_ptr(), poison, call_name))
     }
 }
 
 impl Thrown {
     #[cold]
-    unsafe fn error(thrown: *const Thrown, call_name: &'static str) -> Error {
+    unsafe fn error(thrown: *const Thrown, poison: &Poison, call_name: &'static str) -> Error {
         if (*thrown).kind == NO_MEMORY {
+            poison.note(call_name, "std::bad_alloc");
             return Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), "The plugin got no host memory (std::bad_alloc).")
+                .hint(format!("The plugin cannot be used any more. {ADVICE}"))
                 .in_call(call_name);
         }
         let what = CStr::from_ptr((&raw const (*thrown).what).cast()).to_string_lossy();
-        let what = if what.is_empty() { "of no known kind".into() } else { format!("\"{what}\"") };
+        let what = if what.is_empty() { "of unknown kind".into() } else { format!("\"{what}\"") };
+        poison.note(call_name, &what);
         Error::new(Kind::Internal, format!("The plugin threw a C++ exception, {what}."))
-            .hint("The session goes on. If the plugin acts strangely from now on, restart R.")
+            .hint(format!("The plugin cannot be used any more. {ADVICE}"))
             .in_call(call_name)
     }
 }

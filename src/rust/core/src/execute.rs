@@ -8,7 +8,6 @@ use crate::error::{Error, Kind, Result};
 use crate::event::Event;
 use crate::executable::{Executable, Input, Placement, Signature};
 use crate::exhausted;
-use crate::launch::Launch;
 use pjrt_sys::*;
 use smallvec::SmallVec;
 use std::ptr::null_mut;
@@ -339,7 +338,7 @@ impl Executable {
         options: &ExecuteOptions,
         backing: Option<Backing>,
     ) -> Result<Outputs> {
-        let launch = Arc::new(Launch::default());
+        let launch = self.client().new_launch();
         let pending = |spec: &Arc<_>| {
             let backing = backing.as_ref().map(Backing::again);
             Buffer::pending(self.client().clone(), device, Arc::clone(spec), launch.clone(), backing)

@@ -2,21 +2,26 @@
 
 use crate::error::{Error, Kind, Result, RESOURCE_EXHAUSTED};
 use crate::event::{Event, Signal};
+use crate::poison::{self, Poison};
 use crate::process::{self, LastWait};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{channel, RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// A launch that was handed to the dispatch thread.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Launch {
     done: Signal,
     outcome: OnceLock<Result<()>>,
 }
 
 impl Launch {
+    pub(crate) fn new(poison: &'static Poison) -> Arc<Launch> {
+        Arc::new(Launch { done: Signal::new(poison), outcome: OnceLock::new() })
+    }
+
     /// Whether it has been made, successfully or not.
     pub(crate) fn is_done(&self) -> bool {
         self.done.is_raised()
@@ -43,13 +48,19 @@ impl Launch {
 type Job = Box<dyn FnOnce() + Send>;
 
 /// A thread that runs jobs in the order of their coming; started by the first, gone with the process.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Dispatcher {
     sender: Mutex<Option<Sender<Job>>>,
     unfinished: Arc<AtomicUsize>,
+    poison: &'static Poison,
 }
 
 impl Dispatcher {
+    /// One for calls of the plugin that this tells of.
+    pub(crate) fn new(poison: &'static Poison) -> Dispatcher {
+        Dispatcher { sender: Mutex::default(), unfinished: Arc::default(), poison }
+    }
+
     /// Hands `work` over; `launch` tells when it is done.
     ///
     /// # Errors
@@ -85,7 +96,7 @@ impl Dispatcher {
     /// Waits until all jobs are done; a user's interrupt ends the wait.
     pub(crate) fn rest(&self) -> Result<()> {
         while self.is_busy() {
-            let last = Arc::<Launch>::default();
+            let last = Launch::new(self.poison);
             self.submit(last.clone(), || Ok(()))?;
             last.wait()?;
         }
@@ -109,24 +120,32 @@ impl Dispatcher {
 
 /// How many programs a device was given and has not done: long ones, copies from elsewhere, and others while there are any.
 /// XLA's CPU client takes 32 for each device and has the thread wait that launches one more.
-#[derive(Debug, Default)]
-pub(crate) struct InFlight(Arc<AtomicUsize>);
+#[derive(Debug)]
+pub(crate) struct InFlight {
+    count: Arc<AtomicUsize>,
+    poison: &'static Poison,
+}
 
 impl InFlight {
+    /// For what the plugin does that this tells of.
+    pub(crate) fn new(poison: &'static Poison) -> InFlight {
+        InFlight { count: Arc::default(), poison }
+    }
+
     /// Counts a program until it is complete.
     pub(crate) fn count(&self, complete: &Event) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-        let count = self.0.clone();
+        self.count.fetch_add(1, Ordering::Relaxed);
+        let count = self.count.clone();
         let done = complete.on_ready(move |_| {
             count.fetch_sub(1, Ordering::Relaxed);
         });
         if done.is_err() {
-            self.0.fetch_sub(1, Ordering::Relaxed);
+            self.count.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.load(Ordering::Relaxed) == 0
+        self.count.load(Ordering::Relaxed) == 0
     }
 
     /// Waits until it is empty; a user's interrupt ends the wait.
@@ -134,6 +153,7 @@ impl InFlight {
         const SLICE: Duration = Duration::from_millis(1);
         while !self.is_empty() {
             process::check_interrupt()?;
+            self.poison.check()?;
             std::thread::sleep(SLICE);
         }
         Ok(())
@@ -142,7 +162,7 @@ impl InFlight {
     /// Whether the next launch may have to wait.
     pub(crate) fn is_full(&self) -> bool {
         const NEARLY_ALL: usize = 30;
-        self.0.load(Ordering::Relaxed) >= NEARLY_ALL
+        self.count.load(Ordering::Relaxed) >= NEARLY_ALL
     }
 }
 
@@ -156,29 +176,48 @@ impl Running {
         const MANY: usize = 32;
         let unfinished = |event: &Event| event.is_ready().is_ok_and(|ready| !ready);
         if unfinished(&complete) {
-            let mut events = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            if events.len() >= MANY {
-                events.retain(unfinished);
-            }
+            let mut events = self.take_if(|events| events.len() >= MANY);
+            events.retain(unfinished);
             events.push(complete);
+            self.lock().append(&mut events);
         }
     }
 
     /// Gives the events back, which were waited for otherwise.
     pub(crate) fn forget(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        drop(self.take_if(|_| true));
     }
 
     /// Waits until nothing runs, however it ends.
     pub(crate) fn wait(&self) {
-        let events = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        events.iter().for_each(|event| drop(event.wait_blocking()));
+        self.take_if(|_| true).iter().for_each(|event| drop(event.wait_through()));
+    }
+
+    /// The events, for calls of the plugin: not under the lock, lest one that never returns keep it.
+    fn take_if(&self, is_wanted: impl Fn(&[Event]) -> bool) -> Vec<Event> {
+        let mut events = self.lock();
+        if is_wanted(&events) {
+            std::mem::take(&mut *events)
+        } else {
+            Vec::new()
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Event>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 fn start() -> Result<Sender<Job>> {
     let (sender, receiver) = channel::<Job>();
-    let run = move || receiver.into_iter().for_each(|job| job());
+    let run = move || {
+        for job in receiver {
+            job();
+            if poison::has_thrown_here() {
+                poison::park_for_good();
+            }
+        }
+    };
     std::thread::Builder::new().name("pjrt-dispatch".into()).spawn(run).map_err(|error| {
         Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), format!("The system gives no thread for dispatch: {error}."))
     })?;
@@ -191,8 +230,9 @@ mod tests {
 
     #[test]
     fn a_fault_in_a_launch_reaches_its_waiter_and_the_next_launch_runs() {
-        let dispatcher = Dispatcher::default();
-        let (broken, sound) = (Arc::<Launch>::default(), Arc::<Launch>::default());
+        let poison = Poison::leaked();
+        let dispatcher = Dispatcher::new(poison);
+        let (broken, sound) = (Launch::new(poison), Launch::new(poison));
         dispatcher.submit(broken.clone(), || panic!("on purpose")).unwrap();
         dispatcher.submit(sound.clone(), || Ok(())).unwrap();
         assert_eq!(broken.wait().unwrap_err().kind(), Kind::Internal);

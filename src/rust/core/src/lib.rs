@@ -45,6 +45,7 @@ pub mod options;
 pub mod part;
 mod pieces;
 pub mod plugin;
+mod poison;
 pub mod pool;
 pub mod print;
 mod private;

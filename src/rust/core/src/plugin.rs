@@ -4,9 +4,10 @@ use crate::api::{call, named_values, Api, Value};
 use crate::cuda;
 use crate::error::{Error, Kind, Result, UNIMPLEMENTED};
 use crate::library::{self, Library};
+use crate::poison::Poison;
 use pjrt_sys::*;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, Once, PoisonError};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 /// A loaded plugin. One exists per library file and lives until the process ends.
 #[derive(Debug)]
@@ -22,6 +23,9 @@ pub struct Plugin {
 /// Every plugin loaded so far; the lock is held while one loads, so that two threads do not load the same.
 static LOADED: Mutex<Vec<&'static Plugin>> = Mutex::new(Vec::new());
 
+/// Those that threw a C++ exception while they were loaded.
+static LOST: Mutex<Vec<(PathBuf, &'static Poison)>> = Mutex::new(Vec::new());
+
 impl Plugin {
     /// Loads the plugin library at `path`, or returns the one already loaded from there.
     ///
@@ -36,6 +40,9 @@ impl Plugin {
         if let Some(plugin) = loaded.iter().find(|p| p.path == file) {
             return Ok(plugin);
         }
+        if let Some((_, poison)) = lost().iter().find(|(path, _)| *path == file) {
+            poison.check().map_err(|error| error.about(&file))?;
+        }
         // Before its code runs, and before a truncated file is mapped, which would end the process.
         let library = library::inspect(&file)?;
         if !library.is_plugin {
@@ -47,7 +54,12 @@ impl Plugin {
         }
         cuda::before_load(&file);
         let api = open(&file, &library).map_err(|error| error.about(&file))?;
-        let attributes = set_up(&api).map_err(|error| error.about(&file))?;
+        let attributes = set_up(&api).map_err(|error| {
+            if api.poison().is_noted() {
+                lost().push((file.clone(), api.poison()));
+            }
+            error.about(&file)
+        })?;
         let plugin: &'static Plugin = Box::leak(Box::new(Plugin {
             api,
             path: file,
@@ -69,10 +81,27 @@ impl Plugin {
         &self.path
     }
 
+    /// That the plugin at `path` did not throw a C++ exception in this process.
+    ///
+    /// # Errors
+    /// `PluginPoisoned`.
+    pub fn check_sound(path: &Path) -> Result<()> {
+        let Ok(file) = path.canonicalize() else { return Ok(()) };
+        let loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+        let loaded = loaded.iter().map(|plugin| (&plugin.path, plugin.api.poison()));
+        let lost = lost();
+        let lost = lost.iter().map(|(path, poison)| (path, *poison));
+        loaded.chain(lost).filter(|(path, _)| **path == file).try_for_each(|(_, poison)| poison.check())
+    }
+
     /// What the plugin says of itself, e.g. `stablehlo_current_version`.
     pub fn attributes(&self) -> &[(String, Value)] {
         &self.attributes
     }
+}
+
+fn lost() -> MutexGuard<'static, Vec<(PathBuf, &'static Poison)>> {
+    LOST.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Has the plugin set itself up, and asks what it says of itself.

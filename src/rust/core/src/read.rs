@@ -155,7 +155,7 @@ impl Buffer {
         let backing = Backing::of(&[self])?;
         let mut transfer = Transfer { client: self.client().clone(), launch: None, copy: Arc::default(), backing };
         if self.unfinished_launch().is_some() {
-            let launch = Arc::<Launch>::default();
+            let launch = self.client().new_launch();
             let (buffer, copy) = (self.clone(), transfer.copy.clone());
             self.client().dispatcher(self.device_index()).submit(launch.clone(), move || {
                 // Nobody else sets it.
@@ -180,17 +180,22 @@ impl Buffer {
             return Ok(());
         }
         let plugin = self.client().plugin();
+        // Not into borrowed memory: if the plugin is lost meanwhile, it may still write there.
+        let memory = HostMemory::new(out.len())?;
         let started = call!(
             plugin.api(),
             PJRT_Buffer_CopyRawToHost {
                 buffer: self.live()?,
-                dst: out.as_mut_ptr().cast(),
+                dst: memory.data().cast(),
                 offset: offset as i64,
                 transfer_size: out.len() as i64,
             }
         )?;
-        // The bytes are borrowed, so this wait cannot be left early.
-        Event::new(plugin, started.event).wait_blocking()?;
+        let done = Event::new(plugin, started.event);
+        memory.keep_until(&done);
+        done.wait_through()?;
+        // SAFETY: the transfer is complete.
+        out.copy_from_slice(unsafe { memory.bytes() });
         self.check_in_place()
     }
 }

@@ -123,7 +123,7 @@ impl Executable {
             .map_err(|error| error.unsupported(self.client().platform(), "Saving an executable is"))?;
         // SAFETY: the plugin has just returned these bytes, which live until they are freed below.
         let result = read(unsafe { bytes(made.serialized_bytes, made.serialized_bytes_size) });
-        if let Some(free) = made.serialized_executable_deleter {
+        if let Some(free) = made.serialized_executable_deleter.filter(|_| !api.poison().is_noted()) {
             // SAFETY: as the plugin asks, once.
             unsafe { free(made.serialized_executable) };
         }

@@ -7,7 +7,7 @@ use crate::event::Event;
 use crate::executable::{Executable, Placement};
 use crate::execute::{ExecuteOptions, Handles, Outputs};
 use crate::exhausted;
-use crate::launch::{Launch, Running};
+use crate::launch::Running;
 use smallvec::SmallVec;
 use std::ptr::null_mut;
 use std::sync::mpsc::channel;
@@ -64,7 +64,7 @@ impl Executable {
         options: &ExecuteOptions,
     ) -> Result<Vec<Outputs>> {
         let client = self.client();
-        let launch = Arc::<Launch>::default();
+        let launch = client.new_launch();
         let backing = Backing::of(&inputs.concat())?;
         let pending = |&device: &usize| -> Outputs {
             let specs = self.signature().outputs.iter();
@@ -98,12 +98,12 @@ impl Executable {
                 promised.iter().zip(made).for_each(|(output, handle)| output.fulfil(handle));
             }
             // The outputs carry the errors.
-            complete.iter().for_each(|event| drop(event.wait_blocking()));
+            complete.iter().for_each(|event| drop(event.wait_through()));
             Ok(())
         })?;
         for &device in &devices[1..] {
             let (arrived, launch) = (arrived.clone(), launch.clone());
-            client.dispatcher(device).submit(Arc::default(), move || {
+            client.dispatcher(device).submit(client.new_launch(), move || {
                 // The launch has ended already when another device could not be reached.
                 let _ = arrived.send(());
                 launch.wait()

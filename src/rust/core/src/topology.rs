@@ -59,7 +59,7 @@ fn serialize(api: &Api, topology: *mut PJRT_TopologyDescription) -> Result<Vec<u
     // SAFETY: the bytes live until they are given back, which happens once.
     unsafe {
         let copy = bytes(made.serialized_bytes, made.serialized_bytes_size).to_vec();
-        if let Some(give_back) = made.serialized_topology_deleter {
+        if let Some(give_back) = made.serialized_topology_deleter.filter(|_| !api.poison().is_noted()) {
             give_back(made.serialized_topology);
         }
         Ok(copy)

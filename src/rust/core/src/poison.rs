@@ -1,0 +1,109 @@
+//! Plugins that cannot be called any more: they threw a C++ exception, which went through frames that are not made for it.
+//! What these held stays as it was in the middle of their work: locks are taken, and threads wait for what never comes.
+
+use crate::error::{Error, Kind, Result};
+use crate::process;
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// What to do once a plugin is lost.
+pub(crate) const ADVICE: &str = "What lies on its devices is lost; R itself, its own objects and other plugins are not \
+                                 affected. Save your work and restart R.";
+
+/// How long a wait goes on for what may still come of the call that threw.
+const GRACE: Duration = Duration::from_secs(1);
+
+static IS_ANY: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    static HAS_THROWN: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether a plugin may be called.
+#[derive(Debug, Default)]
+pub(crate) struct Poison(OnceLock<Incident>);
+
+/// What happened.
+#[derive(Debug)]
+struct Incident {
+    call_name: &'static str,
+    what: String,
+    when: Instant,
+}
+
+impl Poison {
+    /// One that lives as long as the plugin: until the process ends.
+    pub(crate) fn leaked() -> &'static Poison {
+        Box::leak(Box::default())
+    }
+
+    /// Notes that the plugin threw something in a call on this thread.
+    #[cold]
+    pub(crate) fn note(&self, call_name: &'static str, what: &str) {
+        // The first incident is the one to tell of.
+        let _ = self.0.set(Incident { call_name, what: what.to_owned(), when: Instant::now() });
+        HAS_THROWN.set(true);
+        if !IS_ANY.swap(true, Ordering::AcqRel) {
+            process::skip_exit_handlers();
+        }
+    }
+
+    #[inline]
+    pub(crate) fn is_noted(&self) -> bool {
+        self.0.get().is_some()
+    }
+
+    /// That the plugin may be called.
+    ///
+    /// # Errors
+    /// `PluginPoisoned`.
+    #[inline]
+    pub(crate) fn check(&self) -> Result<()> {
+        match self.0.get() {
+            None => Ok(()),
+            Some(incident) => Err(incident.error()),
+        }
+    }
+
+    /// That there is something to wait for: for a while after an exception, its own error may still come.
+    ///
+    /// # Errors
+    /// `PluginPoisoned`.
+    pub(crate) fn check_wait(&self) -> Result<()> {
+        match self.0.get() {
+            Some(incident) if incident.when.elapsed() >= GRACE => Err(incident.error()),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Incident {
+    #[cold]
+    fn error(&self) -> Error {
+        let message = format!(
+            "The plugin cannot be used any more: it threw a C++ exception in {}, {}.",
+            self.call_name, self.what
+        );
+        Error::new(Kind::PluginPoisoned, message).hint(ADVICE)
+    }
+}
+
+/// Whether any plugin of this process is poisoned, so that plugins' exit handlers must not run.
+pub(crate) fn is_any() -> bool {
+    IS_ANY.load(Ordering::Acquire)
+}
+
+/// Whether a plugin threw something on this thread. The thread must not end then, nor go on: threads of the plugin may still
+/// use what lay on its stack.
+pub(crate) fn has_thrown_here() -> bool {
+    HAS_THROWN.get()
+}
+
+/// Keeps this thread, and its stack, until the process ends.
+pub(crate) fn park_for_good() -> ! {
+    loop {
+        std::thread::park();
+    }
+}
