@@ -9,11 +9,18 @@
 #' @section Errors:
 #' Every error is a condition of class `pjrt_error`, and of a class for its kind: `pjrt_error_shape_mismatch`,
 #' `pjrt_error_dtype_mismatch`, `pjrt_error_device_mismatch`, `pjrt_error_argument_count`, `pjrt_error_deleted_buffer`,
-#' `pjrt_error_invalid_input`, `pjrt_error_invalid_pointer`, `pjrt_error_plugin_not_found`, `pjrt_error_forked`,
-#' `pjrt_error_client_closed` and
+#' `pjrt_error_invalid_input`, `pjrt_error_invalid_pointer`, `pjrt_error_plugin_not_found`, `pjrt_error_plugin_poisoned`,
+#' `pjrt_error_forked`, `pjrt_error_client_closed` and
 #' more, and for errors of the plugin one for each PJRT error code, such as `pjrt_error_invalid_argument` or
 #' `pjrt_error_resource_exhausted`. The fields `code`, `call_name` and `platform` tell the plugin's error code, the PJRT
 #' function and the platform, where there are such.
+#'
+#' @section Poisoned plugins:
+#' A plugin that throws a C++ exception may be left with locks that nobody gives back and with threads that wait for ever.
+#' The call that threw raises `pjrt_error_internal`, or `pjrt_error_resource_exhausted` when the plugin got no memory. From
+#' then on the plugin is not called any more, not even at the end of the session: everything that would need it raises
+#' `pjrt_error_plugin_poisoned` at once, and what lies on its devices is lost. R, its own objects and other plugins are not
+#' affected. Save your work and restart R.
 #'
 #' @keywords internal
 #' @useDynLib pjrt, .registration = TRUE, .fixes = "ffi_"

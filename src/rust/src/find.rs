@@ -5,6 +5,7 @@ use extendr_api::prelude::*;
 use pjrt_core::error::{Error, Kind};
 use pjrt_core::find::find;
 use pjrt_core::library::inspect;
+use pjrt_core::Plugin;
 use std::path::Path;
 
 /// The plugins on this machine, what was skipped, and where was looked: three lists of columns.
@@ -43,6 +44,7 @@ fn plugin_check(path: &str) -> Outcome<Robj> {
     if !inspect(path)?.is_plugin {
         refuse!(PluginInvalid, "'{}' is no PJRT plugin: it does not offer GetPjrtApi.", path.display());
     }
+    Plugin::check_sound(path)?;
     let real = path.canonicalize().map_err(|error| Error::new(Kind::Io, format!("'{}': {error}.", path.display())))?;
     Ok(real.to_string_lossy().as_ref().into())
 }

@@ -118,7 +118,7 @@ pub fn with_retry<T>(
         Err(error) if exhausted::is_exhausted(&error) => {
             collect();
             pool::clear();
-            make().map_err(|error| exhausted::explain(error, asked))
+            make().map_err(|again| exhausted::explain(exhausted::telling(error, again), asked))
         }
         made => made,
     }

@@ -170,3 +170,25 @@ impl Signal {
         self.raised.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Kind;
+
+    #[test]
+    fn a_wait_for_what_never_comes_ends_when_the_plugin_is_lost() {
+        let poison = Poison::leaked();
+        let signal = Signal::new(poison);
+        std::thread::scope(|scope| {
+            let waits = [scope.spawn(|| signal.wait()), scope.spawn(|| signal.wait_through())];
+            poison.note("PJRT_Call", "of unknown kind");
+            for wait in waits {
+                assert_eq!(wait.join().unwrap().unwrap_err().kind(), Kind::PluginPoisoned);
+            }
+        });
+        // What has come before counts.
+        signal.raise();
+        assert!(signal.wait().is_ok());
+    }
+}

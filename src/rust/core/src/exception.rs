@@ -93,15 +93,34 @@ mod tests {
         std::ptr::null_mut()
     }
 
+    /// What the first call of a plugin gives that throws this, and what the next one gives that would not.
+    fn outcomes(mut kind: c_int) -> [Result<*mut PJRT_Error>; 2] {
+        unsafe { set_guard(call) };
+        let poison = Poison::leaked();
+        [&mut kind, &mut 0].map(|kind: &mut c_int| unsafe { guarded(poison, nothing, kind, "PJRT_Call") })
+    }
+
     #[test]
     fn what_a_guard_catches_is_an_error() {
-        unsafe { set_guard(call) };
-        let outcome = |mut kind: c_int| unsafe { guarded(nothing, &mut kind, "PJRT_Call") };
-        assert!(outcome(0).is_ok_and(|error| error.is_null()));
-        let error = outcome(1).unwrap_err();
-        assert_eq!((error.kind(), error.call_name()), (Kind::Pjrt(RESOURCE_EXHAUSTED), Some("PJRT_Call")));
-        assert!(outcome(2).unwrap_err().message().contains("of no known kind"));
-        let error = outcome(3).unwrap_err();
-        assert_eq!((error.kind(), error.message()), (Kind::Internal, "The plugin threw a C++ exception, \"!\"."));
+        let [first, next] = outcomes(0);
+        assert!(first.is_ok_and(|error| error.is_null()) && next.is_ok());
+        let error = |kind| outcomes(kind)[0].clone().unwrap_err();
+        assert_eq!((error(1).kind(), error(1).call_name()), (Kind::Pjrt(RESOURCE_EXHAUSTED), Some("PJRT_Call")));
+        assert!(error(2).message().contains("of unknown kind"));
+        assert_eq!((error(3).kind(), error(3).message()), (Kind::Internal, "The plugin threw a C++ exception, \"!\"."));
+        assert!(error(3).hints()[0].contains("restart R"));
+    }
+
+    #[test]
+    fn a_plugin_that_threw_is_not_called_again() {
+        for (kind, what) in [(1, "std::bad_alloc"), (2, "unknown kind"), (3, "\"!\"")] {
+            let [_, next] = outcomes(kind);
+            let error = next.unwrap_err();
+            assert_eq!((error.kind(), error.call_name()), (Kind::PluginPoisoned, Some("PJRT_Call")));
+            assert!(error.message().contains("in PJRT_Call") && error.message().contains(what), "{error}");
+            assert!(error.hints()[0].contains("restart R"));
+        }
+        // Others go on.
+        assert!(outcomes(0)[1].is_ok());
     }
 }

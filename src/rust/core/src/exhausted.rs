@@ -93,8 +93,17 @@ pub fn collected() {
 /// Runs `make` on a thread that is not the owner's; once more, when there was no memory and the owner drops its garbage.
 pub(crate) fn with_retry<T>(make: impl Fn() -> Result<T>) -> Result<T> {
     match make() {
-        Err(error) if is_exhausted(&error) && await_collection() => make(),
+        Err(error) if is_exhausted(&error) && await_collection() => make().map_err(|again| telling(error, again)),
         made => made,
+    }
+}
+
+/// Of the errors of two tries the one that tells more: the first, if the plugin was lost by that.
+pub fn telling(first: Error, again: Error) -> Error {
+    if again.kind() == Kind::PluginPoisoned {
+        first
+    } else {
+        again
     }
 }
 

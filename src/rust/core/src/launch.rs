@@ -240,4 +240,21 @@ mod tests {
         assert!(dispatcher.drain(&LastWait::new()));
         assert!(!dispatcher.is_busy());
     }
+
+    #[test]
+    fn a_thread_on_which_a_plugin_threw_is_kept_and_what_waits_for_it_ends() {
+        let poison = Poison::leaked();
+        let dispatcher = Dispatcher::new(poison);
+        let (throwing, later) = (Launch::new(poison), Launch::new(poison));
+        dispatcher
+            .submit(throwing.clone(), || {
+                poison.note("PJRT_Call", "of unknown kind");
+                fail!(Internal, "Thrown.")
+            })
+            .unwrap();
+        dispatcher.submit(later.clone(), || Ok(())).unwrap();
+        assert_eq!(throwing.wait().unwrap_err().message(), "Thrown.");
+        assert_eq!(later.wait().unwrap_err().kind(), Kind::PluginPoisoned);
+        assert!(!later.is_done() && InFlight::new(poison).rest().is_ok());
+    }
 }

@@ -9,7 +9,8 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// What to do once a plugin is lost.
-pub(crate) const ADVICE: &str = "What lies on its devices is lost; R itself, its own objects and other plugins are not \
+pub(crate) const ADVICE: &str =
+    "What lies on its devices is lost; R itself, its own objects and other plugins are not \
                                  affected. Save your work and restart R.";
 
 /// How long a wait goes on for what may still come of the call that threw.

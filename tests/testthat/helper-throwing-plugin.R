@@ -1,0 +1,24 @@
+# The plugin that throws C++ exceptions on demand, see fixtures/throwing-plugin.cpp.
+throwing_library <- local({
+  built <- NULL
+  function() {
+    if (is.null(built)) built <<- build_library(test_path("fixtures", "throwing-plugin.cpp"))
+    built
+  }
+})
+
+# Runs code in a session whose CPU plugin that is.
+run_throwing <- function(code, env = character(), ...) {
+  plugin <- c(
+    PJRT_PLUGIN_PATH_CPU = throwing_library(), PJRT_REAL_PLUGIN = real_plugin(), PJRT_CPU_DEVICE_COUNT = "2",
+    PJRT_CACHE = "0", PJRT_DISCOVER = "0"
+  )
+  # an end that waits for the plugin takes ten seconds at least, and most never come
+  run_child(code, c(plugin, env), helpers = c("programs", "throwing-plugin"), ...)
+}
+
+# A program with this word in it, which the plugin looks for.
+worded_program <- function(word) pjrt_program(paste0("module @", word, " {", unary_program("3xf32"), "}"))
+
+# The class of the error that the code raises.
+class_of <- function(code) tryCatch({ code; "fine" }, error = function(e) class(e)[[1L]])

@@ -1,0 +1,185 @@
+# A plugin that threw a C++ exception is not called any more: whatever it holds is lost, and R goes on. All of it in children,
+# on the CPU plugin behind one that throws on demand, and never returns from a call or an exit handler once it has.
+
+test_that("after an exception every use of the plugin is an error at once, and what needs no plugin works", {
+  child <- run_throwing(quote({
+    x <- pjrt_buffer(c(1, 2, 3))
+    f <- pjrt_compile(worded_program("fine"))
+    y <- pjrt_execute(f, x)
+    kept <- as_array(y)
+    large <- as_array(pjrt_buffer(as.double(1:1e6), "f64"))
+    promise <- as_array_async(y)
+    file <- tempfile(fileext = ".safetensors")
+    error <- tryCatch(pjrt_compile(worded_program("throws_here")), error = identity)
+    cat(class(error)[[1L]], error$call_name, "\n")
+    cat(conditionMessage(error), "\n")
+    uses <- list(
+      array = as_array, raw = as_raw, start = as_array_async, print = print, wait = await, ready = is_ready, delete = pjrt_delete,
+      text = format_buffer, part = function(y) y[1], copy = function(y) copy_buffer(y, "cpu:1"), memory = memory_space,
+      save = function(y) pjrt_save_safetensors(list(y = y), file), execute = function(y) pjrt_execute(f, y),
+      value = function(y) value(promise), compile = function(y) pjrt_compile(worded_program("fine")),
+      later = function(y) value(pjrt_compile_async(worded_program("fine"))), buffer = function(y) pjrt_buffer(1:3),
+      scalar = function(y) pjrt_scalar(1), empty = function(y) pjrt_empty("f32", 3), bytes = function(y) pjrt_serialize(f),
+      cost = function(y) executable_cost(f), hlo = function(y) optimized_program(f), topology = function(y) topology("cpu"),
+      stats = function(y) device_memory_stats("cpu:0"), client = function(y) pjrt:::new_client(pjrt_plugin("cpu"))
+    )
+    took <- system.time(found <- vapply(uses, function(use) class_of(use(y)), ""))[["elapsed"]]
+    cat(unique(found), names(found)[found != found[[1L]]], "\n")
+    told <- list(shape(y), elt_type(y), format(y), is_deleted(y), device(y), devices(), executable_inputs(f), pjrt_memory_stats())
+    invisible(capture.output(lapply(told, print), print(f), print(pjrt_client("cpu")), print(promise)))
+    cat(grep("it threw a C++ exception", capture.output(pjrt_sitrep()), fixed = TRUE, value = TRUE) != "", "\n")
+    rm(x, f, y, promise, uses, told)
+    invisible(c(gc(), gc()))
+    close(pjrt_client("cpu"))
+    cat(kept, sum(large), class_of(pjrt_client("cpu")), "\n")
+  }))
+  expect_clean(child)
+  expect_identical(child$out[[1L]], "pjrt_error_internal PJRT_Client_Compile ")
+  expect_match(child$out[[2L]], "\"thrown on demand\"", fixed = TRUE)
+  expect_match(child$out[[3L]], "Save your work and restart R", fixed = TRUE)
+  expect_identical(child$out[-(1:3)], c(
+    "pjrt_error_plugin_poisoned  ", "TRUE ", "2 4 6 500000500000 pjrt_error_plugin_poisoned "
+  ))
+})
+
+test_that("a compile that the exception holds up for ever ends with the error, on whichever thread", {
+  child <- run_throwing(quote({
+    x <- pjrt_buffer(c(1, 2, 3))
+    before <- pjrt_compile_async(worded_program("fine"))
+    value(before)
+    held <- pjrt_compile_async(worded_program("hangs_here"))
+    thrown <- pjrt_compile_async(worded_program("throws_here"))
+    waiting <- lapply(1:4, function(i) pjrt_compile_async(worded_program("fine")))
+    cat(class_of(value(thrown)), class_of(value(held)), "\n")
+    # those that were done before it can be had, not used
+    cat(unique(vapply(waiting, function(one) class_of(pjrt_execute(value(one), x)), "")), "\n")
+    cat(class_of(pjrt_execute(value(before), x)), "\n")
+    rm(held, thrown, waiting)
+    invisible(gc())
+  }))
+  expect_clean(child, c(
+    "pjrt_error_internal pjrt_error_plugin_poisoned ", "pjrt_error_plugin_poisoned ", "pjrt_error_plugin_poisoned "
+  ))
+})
+
+test_that("launches, uploads and reads that wait for a thread end with the error", {
+  child <- run_throwing(quote({
+    options(pjrt.dispatch = "thread")
+    x <- pjrt_buffer(c(1, 2, 3))
+    f <- pjrt_compile(worded_program("fine"))
+    await(pjrt_execute(f, x))
+    slow <- pjrt_execute(pjrt_compile(pjrt_program(loop_program(3e6))), pjrt_scalar(1, "f64"))
+    Sys.setenv(PJRT_THROW = 55)
+    results <- lapply(1:20, function(i) tryCatch(pjrt_execute(f, x), error = identity))
+    reads <- lapply(results, function(y) tryCatch(as_array_async(y), error = identity))
+    wait <- function(y) if (inherits(y, "error")) class(y)[[1L]] else class_of(value(y))
+    found <- vapply(reads, wait, "")
+    cat(sort(unique(found)), "\n")
+    cat(class_of(await(slow)), class_of(await(results[[1L]])), "\n")
+    rm(x, f, slow, results, reads)
+    invisible(gc())
+  }))
+  expect_clean(child)
+  expect_match(child$out[[1L]], "^(pjrt_error_internal )?pjrt_error_plugin_poisoned $")
+  expect_identical(child$out[[2L]], "pjrt_error_plugin_poisoned pjrt_error_plugin_poisoned ")
+})
+
+test_that("an exception from any call is an error, and R ends as it would", {
+  # Initialize, IsReady, Error, OnReady, Create, PlatformName, AddressableDevices, Compile, BufferFromHostBuffer,
+  # LoadedExecutable_Destroy, GetExecutable, Execute, Buffer_Destroy, ToHostBuffer, ReadyEvent, UnsafePointer
+  for (slot in c(3, 6, 7, 9, 10, 12, 16, 20, 22, 50, 51, 55, 58, 70, 72, 73)) {
+    child <- run_throwing(quote({
+      session <- function() {
+        x <- pjrt_buffer(matrix(1:6, 2), "i4")
+        f <- pjrt_compile(worded_program("fine"))
+        for (dispatch in c("inline", "thread")) {
+          options(pjrt.dispatch = dispatch)
+          as_array(pjrt_execute(f, pjrt_buffer(c(1, 2, 3))))
+        }
+        rm(f)
+        gc()
+        as_array(copy_buffer(x, "cpu:1"))
+        gc()
+        pjrt_buffer(1)
+      }
+      found <- vapply(1:3, function(i) class_of(session()), "")
+      cat(found[[3L]], "\n")
+    }), c(PJRT_THROW = as.character(slot)))
+    expect_clean(child, "pjrt_error_plugin_poisoned ")
+  }
+})
+
+test_that("whatever was thrown, the plugin is not called again", {
+  for (what in c("memory", "number", "a reason")) {
+    child <- run_throwing(quote({
+      pjrt_client("cpu")
+      cat(vapply(1:2, function(i) class_of(pjrt_compile(worded_program("throws_here"))), ""), "\n")
+    }), c(PJRT_THROW_WHAT = what))
+    first <- if (what == "memory") "pjrt_error_resource_exhausted" else "pjrt_error_internal"
+    expect_clean(child, paste(first, "pjrt_error_plugin_poisoned "))
+  }
+})
+
+test_that("R's own end is as ever: status, .Last, finalizers and what was printed", {
+  for (end in c("end", "quit", "error")) {
+    child <- run_throwing(quote({
+      .Last <- function() cat("last\n")
+      kept <- list(pjrt_buffer(c(1, 2, 3)), pjrt_compile(worded_program("fine")))
+      reg.finalizer(environment(class_of), function(e) cat("finalized\n"), onexit = TRUE)
+      try(pjrt_compile(worded_program("throws_here")), silent = TRUE)
+      # without an end of line, which nothing but the end writes out
+      cat(strrep("a", 5000))
+      switch(Sys.getenv("END"), quit = quit(status = 3), error = stop("for a reason"))
+    }), c(END = end), timeout = 30)
+    expect_identical(child$status, switch(end, end = 0L, quit = 3L, error = 1L))
+    expect_identical(child$err, if (end == "error") c("Error: for a reason", "Execution halted") else character())
+    expect_identical(paste(child$out, collapse = "\n"), paste0(
+      strrep("a", 5000), if (end != "error") "last\n", "finalized"
+    ))
+  }
+})
+
+test_that("other plugins go on, and their clients are closed at the end", {
+  child <- run_throwing(quote({
+    pjrt_register_plugin("other", Sys.getenv("PJRT_REAL_PLUGIN"))
+    other <- devices(pjrt_client("other"))[[1L]]
+    f <- pjrt_compile(worded_program("fine"), device = other)
+    lost <- pjrt_compile_async(worded_program("hangs_here"))
+    try(pjrt_compile(worded_program("throws_here")), silent = TRUE)
+    x <- pjrt_buffer(c(1, 2, 3), device = other)
+    g <- lapply(1:4, function(i) pjrt_compile_async(worded_program("fine"), device = other))
+    for (one in lapply(g, value)) x <- pjrt_execute(one, x)
+    cat(as_array(pjrt_execute(f, x)), class_of(value(lost)), "\n")
+    slow <- pjrt_execute(pjrt_compile(pjrt_program(loop_program(1e7)), device = other), pjrt_scalar(1, "f64", device = other))
+  }))
+  expect_clean(child, "32 64 96 pjrt_error_plugin_poisoned ")
+})
+
+test_that("a plugin that throws when it is loaded is not loaded again", {
+  child <- run_throwing(quote({
+    cat(vapply(1:2, function(i) class_of(pjrt_client("cpu")), ""), "\n")
+  }), c(PJRT_THROW = "3"))
+  expect_clean(child, "pjrt_error_internal pjrt_error_plugin_poisoned ")
+})
+
+test_that("a session survives what XLA's own compiler throws", {
+  # under another name of the platform nothing is refused before
+  for (i in 1:3) {
+    child <- run_throwing(quote({
+      kept <- list(pjrt_buffer(c(1, 2, 3)), pjrt_compile(worded_program("fine")))
+      program <- pjrt_program("func.func @main(%x: tensor<3x5xi4>) -> (tensor<5x3xi4>, tensor<3x5xi8>) {
+        %0 = stablehlo.transpose %x, dims = [1, 0] : (tensor<3x5xi4>) -> tensor<5x3xi4>
+        %1 = stablehlo.convert %x : (tensor<3x5xi4>) -> tensor<3x5xi8>
+        return %0, %1 : tensor<5x3xi4>, tensor<3x5xi8>
+      }")
+      promises <- lapply(1:3, function(i) pjrt_compile_async(program))
+      classes <- vapply(promises, function(promise) class_of(value(promise)), "")
+      cat("pjrt_error_internal" %in% classes, class_of(pjrt_compile(program)), class_of(as_array(kept[[1L]])), "\n")
+      rm(kept, promises)
+      for (i in 1:20) invisible(gc())
+      x <- lapply(1:200, function(i) numeric(1e5))
+      cat(length(x), "\n")
+    }), c(PJRT_FAKE_PLATFORM = "elsewhere"))
+    expect_clean(child, c("TRUE pjrt_error_plugin_poisoned pjrt_error_plugin_poisoned ", "200 "))
+  }
+})
