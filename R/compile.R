@@ -13,11 +13,27 @@
 #' @param devices The devices to compile for, when there are several: a list of devices, or of names as in
 #'   `c("cpu:0", "cpu:1")`. One for each replica and partition of `compile_options`, all partitions of the first replica
 #'   first. By default the first devices of the default platform, or those of the options' `device_assignment`.
+#' @section Types narrower than a byte:
+#' XLA's CPU compiler throws a C++ exception where an array of `i2`, `ui2`, `i4`, `ui4` or `f4e2m1fn` changes its order in memory
+#' on its own, not fused with another operation. So these programs are refused before:
+#' * Programs with several results, of which a matrix is of such a type, if they move dimensions: `transpose`, `gather`,
+#'   `scatter`, `convolution`, or `broadcast_in_dim` that swaps dimensions (in bytecode, that one is not seen). Convert
+#'   the result to `i8` (`f4e2m1fn`: to `f32`) in the program, which is the same for R, or have a program of its own return it.
+#' * Programs with loops or branches that move dimensions of such a matrix. Convert it to `i8`, move it, pass it through
+#'   `optimization_barrier`, and convert it back.
+#' * Such matrices as arguments or results with an `mhlo.layout_mode`.
+#' * `concatenate` of `i2` and `ui2`, at which the compiler ends the process, and `sort` of these, whose result is wrong. Convert to
+#'   `i8`, and back.
+#'
+#' Some of the first two kinds would compile: whether the compiler fuses the change of order cannot be told before. Programs with
+#' one result and without loops and branches are not refused. Other programs may make the compiler throw, too; then the
+#' plugin is lost, see [pjrt-package].
 #' @return A `PJRTLoadedExecutable` for [pjrt_execute()], or for [pjrt_execute_sharded()] when there are several devices.
 #' @section Errors:
 #' What the compiler says, with line and column in the program, as a condition of class `pjrt_error` with the compiler's
 #' error code. `pjrt_error_program_version` when the program does not compile, and is a portable one in a version of StableHLO
-#' that the plugin does not claim to read: see [plugin_stablehlo_versions()]. `pjrt_error_invalid_input` for devices that do not
+#' that the plugin does not claim to read: see [plugin_stablehlo_versions()]. `pjrt_error_unsupported_dtype` for programs on types
+#' narrower than a byte that XLA's CPU compiler is lost to. `pjrt_error_invalid_input` for devices that do not
 #' fit the options.
 #' @seealso [pjrt_compile_options()], [pjrt_cache], [pjrt_save_executable()], and [pjrt_compile_async()] to compile several programs at once
 #' @examplesIf pjrt::plugins_downloaded("cpu")

@@ -10,6 +10,7 @@ use crate::device::Device;
 use crate::error::Result;
 use crate::execute::Dispatch;
 use crate::hlo::HloModuleProto;
+use crate::narrow;
 use crate::options::CompileOptions;
 use crate::process;
 use crate::program::Program;
@@ -137,13 +138,16 @@ impl Executable {
     ///
     /// # Errors
     /// The compiler's, with its position in the program; `InvalidInput` for options that would make a plugin abort, and for
-    /// devices that do not fit them; `ProgramVersion` for a portable program that is too new for the plugin; `UnsupportedCall` where
+    /// devices that do not fit them; `UnsupportedDtype` for what XLA's CPU compiler is lost to; `ProgramVersion` for a portable program that is too new for the plugin; `UnsupportedCall` where
     /// a plugin cannot tell what a program takes.
     pub fn compile(devices: &[Device], program: &Program, options: &CompileOptions) -> Result<Executable> {
         options.check()?;
         options.check_devices(devices)?;
         devices.iter().try_for_each(Device::check_addressable)?;
         let client = devices[0].client();
+        if client.shares_host_memory() {
+            narrow::check(program)?;
+        }
         let api = client.plugin().api();
         let format = program.format().name();
         let mut source = Args::<PJRT_Program>::new(api);

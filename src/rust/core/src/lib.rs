@@ -41,6 +41,7 @@ pub mod mapping;
 pub mod memory;
 pub mod minifloat;
 pub mod mlir;
+mod narrow;
 pub mod options;
 pub mod part;
 mod pieces;

@@ -3,7 +3,10 @@
 use crate::error::Result;
 
 mod calls;
+mod narrow;
 mod nesting;
+
+pub(crate) use narrow::narrow_findings;
 
 /// Nesting from which on the compiler would overrun the stack, with a margin; and dimensions that it takes seconds for.
 const MAX_NESTING: usize = 2000;

@@ -140,6 +140,11 @@ impl Entries<'_> {
         Ok(&self.entries[reader.index(self.attributes)?])
     }
 
+    /// The type of this number.
+    pub fn type_number(&self, number: usize) -> &Entry<'_> {
+        &self.entries[self.attributes + number]
+    }
+
     /// Whether the elements of a constant, as it follows the number of its kind, are of this kind of the portable form.
     pub fn has_elements(&self, mut constant: Reader<'_>, element: u64) -> Result<bool> {
         let shape = self.type_at(&mut constant)?;
@@ -226,6 +231,10 @@ impl Entries<'_> {
 }
 
 impl<'a> Entry<'a> {
+    pub fn dialect(&self) -> &'a [u8] {
+        self.dialect
+    }
+
     /// Whether it is of this dialect and one of these kinds.
     pub fn is_one_of(&self, dialect: &[u8], kinds: &[u64]) -> Result<bool> {
         Ok(self.dialect == dialect && self.kind()?.is_some_and(|(kind, _)| kinds.contains(&kind)))

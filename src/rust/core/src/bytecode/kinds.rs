@@ -164,6 +164,11 @@ pub(super) fn array(dialect: &[u8], kind: u64) -> Option<bool> {
     }
 }
 
+/// Whether a type is a function's: a list of what it takes, and one of what it gives.
+pub(super) fn is_function(dialect: &[u8], kind: u64) -> bool {
+    matches!((dialect, kind), (b"builtin", 2) | (b"vhlo", 8))
+}
+
 /// Whether a type is known to be no number.
 pub(super) fn is_no_number(dialect: &[u8], kind: u64) -> bool {
     match dialect {

@@ -3,11 +3,13 @@
 
 mod attributes;
 mod kinds;
+mod narrow;
 mod operations;
 mod portable;
 mod reader;
 
 use crate::error::{Error, Kind, Result};
+use crate::narrow::Findings;
 use attributes::Entries;
 use reader::Reader;
 
@@ -57,6 +59,32 @@ struct Tables<'a> {
 /// # Errors
 /// `InvalidInput` for what is damaged, nests too deep, or has functions without a body.
 pub fn check(code: &[u8]) -> Result<()> {
+    read(code, |tables, strings, operations| {
+        tables.entries.check(strings)?;
+        operations::check(operations, tables, &mut |_, _| Ok(()))
+    })
+}
+
+/// What there is of types narrower than a byte in bytecode that was checked.
+///
+/// # Errors
+/// Those of [`check`].
+pub(crate) fn narrow_findings(code: &[u8]) -> Result<Findings> {
+    let mut found = Findings::default();
+    read(code, |tables, _, operations| {
+        if tables.entries.narrow_arrays()? {
+            found.result = tables.entries.narrow_result()?;
+            operations::check(operations, tables, &mut |name, results| {
+                narrow::note(&mut found, &tables.entries, name, results)
+            })?;
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// Reads the sections before the operations, unless the encoding is too new.
+fn read<'a>(code: &'a [u8], use_them: impl FnOnce(&Tables<'a>, &[&[u8]], Reader<'a>) -> Result<()>) -> Result<()> {
     let mut reader = Reader::new(code);
     let version = reader.number()?;
     if version > NEWEST {
@@ -81,9 +109,8 @@ pub fn check(code: &[u8]) -> Result<()> {
         check_resources(offsets, resources, strings.len())?;
     }
     let entries = Entries::read(section(Section::OFFSETS)?, section(Section::ENTRIES)?, &dialects)?;
-    entries.check(&strings)?;
     let tables = Tables { version, dialects, operations, entries, properties };
-    operations::check(section(Section::OPERATIONS)?, &tables)
+    use_them(&tables, &strings, section(Section::OPERATIONS)?)
 }
 
 /// The strings: their sizes from the last to the first, with the zero at the end of each, and then all of them.

@@ -4,6 +4,7 @@ use super::portable;
 use super::reader::Reader;
 use super::{damaged, too_deep, Section, Tables, ISOLATED_SECTIONS, MAX_NESTING, OPTIONAL_LOCATIONS, USE_LIST_ORDERS};
 use crate::error::{Error, Kind, Result};
+use smallvec::SmallVec;
 
 /// Which parts an operation has.
 const ATTRIBUTES: u8 = 0x01;
@@ -24,11 +25,14 @@ struct Open<'a> {
     operations: usize,
 }
 
+/// Is told of each operation: its name, and the types of its results by number.
+pub(super) type Visit<'a> = &'a mut dyn FnMut(&[u8], &[usize]) -> Result<()>;
+
 /// Checks the section of the operations.
 ///
 /// # Errors
-/// `InvalidInput`.
-pub(super) fn check(mut reader: Reader<'_>, tables: &Tables<'_>) -> Result<()> {
+/// `InvalidInput`, and those of `visit`.
+pub(super) fn check(mut reader: Reader<'_>, tables: &Tables<'_>, visit: Visit<'_>) -> Result<()> {
     let (operations, has_arguments) = reader.flagged()?;
     if has_arguments {
         return Err(damaged("the program itself takes arguments"));
@@ -40,7 +44,7 @@ pub(super) fn check(mut reader: Reader<'_>, tables: &Tables<'_>) -> Result<()> {
     while let Some(level) = open.last_mut() {
         if level.operations > 0 {
             level.operations -= 1;
-            if let Some(nested) = operation(&mut reader, tables)? {
+            if let Some(nested) = operation(&mut reader, tables, visit)? {
                 if open.len() == MAX_NESTING {
                     return Err(too_deep());
                 }
@@ -67,7 +71,7 @@ pub(super) fn check(mut reader: Reader<'_>, tables: &Tables<'_>) -> Result<()> {
 }
 
 /// Reads an operation up to its regions, if it has some.
-fn operation<'a>(reader: &mut Reader<'a>, tables: &Tables<'_>) -> Result<Option<Open<'a>>> {
+fn operation<'a>(reader: &mut Reader<'a>, tables: &Tables<'_>, visit: Visit<'_>) -> Result<Option<Open<'a>>> {
     let (attributes, types) = tables.entries.counts();
     let (dialect, name) = tables.operations[reader.index(tables.operations.len())?];
     let parts = reader.byte()?;
@@ -81,13 +85,13 @@ fn operation<'a>(reader: &mut Reader<'a>, tables: &Tables<'_>) -> Result<Option<
             portable::check(name, properties, &tables.entries)?;
         }
     }
-    let mut results = 0;
+    let mut results = SmallVec::<[usize; 4]>::new();
     if parts & RESULTS != 0 {
-        results = reader.count()?;
-        for _ in 0..results {
-            reader.index(types)?;
+        for _ in 0..reader.count()? {
+            results.push(reader.index(types)?);
         }
     }
+    visit(name, &results)?;
     if parts & OPERANDS != 0 {
         skip_numbers(reader)?;
     }
@@ -95,7 +99,7 @@ fn operation<'a>(reader: &mut Reader<'a>, tables: &Tables<'_>) -> Result<Option<
         skip_numbers(reader)?;
     }
     if tables.version >= USE_LIST_ORDERS && parts & USE_LISTS != 0 {
-        use_lists(reader, results)?;
+        use_lists(reader, results.len())?;
     }
     if parts & REGIONS == 0 {
         return Ok(None);

@@ -1,0 +1,98 @@
+# Programs on types narrower than a byte that XLA's CPU compiler is lost to, or gets wrong, are refused; the others compile.
+
+# One operation on a 4x6 matrix of a type, and what else `main` returns.
+moving_program <- function(type, line, result, other = NULL) {
+  types <- c(sprintf("tensor<%s>", result), if (!is.null(other)) "tensor<4x6xf32>")
+  sub_type <- function(text) gsub("T", type, text, fixed = TRUE)
+  pjrt_program(sub_type(paste0(
+    "func.func @main(%x: tensor<4x6xT>) -> (", toString(types), ") {\n  %r = ", line, "\n", other,
+    "  return ", toString(c("%r", if (!is.null(other)) "%e")), " : ", toString(types), "\n}"
+  )))
+}
+
+also <- "  %e = stablehlo.convert %x : (tensor<4x6xT>) -> tensor<4x6xf32>\n"
+
+narrow_types <- c("i2", "ui2", "i4", "ui4", "f4E2M1FN")
+
+moves <- list(
+  transpose = list("stablehlo.transpose %x, dims = [1, 0] : (tensor<4x6xT>) -> tensor<6x4xT>", "6x4xT"),
+  broadcast = list("stablehlo.broadcast_in_dim %x, dims = [1, 0] : (tensor<4x6xT>) -> tensor<6x4xT>", "6x4xT")
+)
+
+test_that("a move of dimensions is refused where the result is one of several, and compiles where it is the only one", {
+  withr::local_options(pjrt.cache = FALSE)
+  for (type in narrow_types) {
+    for (name in names(moves)) {
+      line <- moves[[name]][[1L]]
+      error <- expect_refused(pjrt_compile(moving_program(type, line, moves[[name]][[2L]], also)), "unsupported_dtype")
+      expect_match(conditionMessage(error), "Convert that result to i8", fixed = TRUE)
+      expect_refused(value(pjrt_compile_async(moving_program(type, line, moves[[name]][[2L]], also))), "unsupported_dtype")
+      f <- pjrt_compile(moving_program(type, line, moves[[name]][[2L]]))
+      x <- matrix(rep_len(0:1, 24), 4)
+      expect_equal(as_array(pjrt_execute(f, pjrt_buffer(x, tolower(type)))), t(x), info = paste(type, name))
+    }
+  }
+})
+
+test_that("the way round that the error names works", {
+  withr::local_options(pjrt.cache = FALSE)
+  for (type in c("i4", "ui2")) {
+    line <- paste0("stablehlo.convert %x : (tensor<4x6xT>) -> tensor<4x6xi8>\n  %s = stablehlo.transpose %r, dims = [1, 0] : ",
+      "(tensor<4x6xi8>) -> tensor<6x4xi8>")
+    program <- pjrt_program(gsub("T", type, paste0("func.func @main(%x: tensor<4x6xT>) -> (tensor<6x4xi8>, tensor<4x6xf32>) {\n  %r = ",
+      line, "\n", also, "  return %s, %e : tensor<6x4xi8>, tensor<4x6xf32>\n}"), fixed = TRUE))
+    x <- matrix(rep_len(c(0, 1, 1), 24), 4)
+    results <- pjrt_execute(pjrt_compile(program), pjrt_buffer(x, type))
+    expect_equal(as_array(results[[1L]]), t(x))
+    expect_equal(as_array(results[[2L]]), x)
+  }
+})
+
+test_that("programs of several results that move nothing compile, and programs on bytes are never refused", {
+  withr::local_options(pjrt.cache = FALSE)
+  x <- matrix(rep_len(0:1, 24), 4)
+  f <- pjrt_compile(moving_program("i4", "stablehlo.reverse %x, dims = [0] : tensor<4x6xT>", "4x6xT", also))
+  expect_equal(as_array(pjrt_execute(f, pjrt_buffer(x, "i4"))[[1L]]), x[4:1, ])
+  for (move in moves) {
+    f <- pjrt_compile(moving_program("i8", move[[1L]], move[[2L]], also))
+    expect_equal(as_array(pjrt_execute(f, pjrt_buffer(x, "i8"))[[1L]]), t(x))
+  }
+})
+
+test_that("what breaks on two bits is refused, and right on four", {
+  withr::local_options(pjrt.cache = FALSE)
+  concatenate <- "stablehlo.concatenate %x, %x, dim = 1 : (tensor<4x6xT>, tensor<4x6xT>) -> tensor<4x12xT>"
+  sort <- "\"stablehlo.sort\"(%x) <{dimension = 1 : i64, is_stable = true}> ({
+    ^bb0(%a: tensor<T>, %b: tensor<T>):
+      %c = stablehlo.compare LT, %a, %b : (tensor<T>, tensor<T>) -> tensor<i1>
+      stablehlo.return %c : tensor<i1>
+  }) : (tensor<4x6xT>) -> tensor<4x6xT>"
+  x <- matrix(rep_len(c(1, 0, 1), 24), 4)
+  for (type in c("i2", "ui2")) {
+    expect_refused(pjrt_compile(moving_program(type, concatenate, "4x12xT")), "unsupported_dtype")
+    expect_refused(pjrt_compile(moving_program(type, sort, "4x6xT")), "unsupported_dtype")
+  }
+  for (type in c("i4", "ui4", "f4E2M1FN")) {
+    run <- function(line, result) as_array(pjrt_execute(pjrt_compile(moving_program(type, line, result)), pjrt_buffer(x, tolower(type))))
+    expect_equal(run(concatenate, "4x12xT"), cbind(x, x))
+    expect_equal(run(sort, "4x6xT"), t(apply(x, 1, base::sort)))
+  }
+})
+
+test_that("loops and branches that move narrow arrays are refused, in all of their forms", {
+  branch <- "\"stablehlo.if\"(%p) ({
+    stablehlo.return %x : tensor<4x6xT>
+  }, {
+    %t = stablehlo.transpose %x, dims = [1, 0] : (tensor<4x6xT>) -> tensor<6x4xT>
+    %u = stablehlo.reshape %t : (tensor<6x4xT>) -> tensor<4x6xT>
+    stablehlo.return %u : tensor<4x6xT>
+  }) : (tensor<i1>) -> tensor<4x6xT>"
+  line <- paste("stablehlo.constant dense<0> : tensor<1xi8>\n  %p = stablehlo.constant dense<true> : tensor<i1>\n  %q =", branch)
+  expect_refused(pjrt_compile(moving_program("i4", sub("%q", "%s", line, fixed = TRUE), "1xi8")), "unsupported_dtype")
+})
+
+test_that("bytecode and portable artifacts are refused as text is", {
+  for (name in c("moved-f4.mlirbc", "moved-i4.mlirbc", "moved-f4.artifact", "moved-ui2.artifact")) {
+    expect_refused(pjrt_compile(pjrt_program(path = fixture(name))), "unsupported_dtype")
+  }
+})
