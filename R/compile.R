@@ -7,11 +7,11 @@
 #' session has its executable, that very object is returned.
 #'
 #' @param program A `PJRTProgram`.
-#' @param compile_options Options of the compiler, made by [pjrt_compile_options()]; the default suits programs for one
-#'   device.
+#' @param compile_options Options of the compiler, made by [pjrt_compile_options()]. By default, a program runs on as many
+#'   devices as it says.
 #' @param device The device to compile for: anything that [as_pjrt_device()] takes.
 #' @param devices The devices to compile for, when there are several: a list of devices, or of names as in
-#'   `c("cpu:0", "cpu:1")`. One for each replica and partition of `compile_options`, all partitions of the first replica
+#'   `c("cpu:0", "cpu:1")`. One for each replica and partition of the program, all partitions of the first replica
 #'   first. By default the first devices of the default platform, or those of the options' `device_assignment`.
 #' @section Types narrower than a byte:
 #' XLA's CPU compiler throws a C++ exception where an array of `i2`, `ui2`, `i4`, `ui4` or `f4e2m1fn` changes its order in memory

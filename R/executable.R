@@ -17,6 +17,9 @@
 #'   - `alias`: the output that then lives there, counted from 1; `NA` for none.
 #'   - `memory_kind`: the memory space that the program asks for, such as `"device"`; `NA` when unknown. A CPU takes
 #'     every space for the same.
+#'   - `sharding`: how the whole array lies on the partitions, as HLO writes it; `NA` where there is one partition.
+#'     `"devices=[2,2]<=[4]"` are the four parts of a matrix, `"devices=[2,1,2]<=[4] last_tile_dim_replicate"` two parts of
+#'     its rows on two devices each, and what is `"replicated"` all have. See [pjrt_shard()].
 #' * `executable_outputs()`: a data frame like it, without names, whose `alias` is the input in whose memory the output
 #'   lives.
 #' * `executable_cost()`: what the compiler reckons that one execution costs, a named numeric vector. `flops` are
@@ -213,6 +216,9 @@ print_table <- function(title, table) {
   } else {
     table$dtype <- types(table)
     table$shape <- NULL
+    if (all(is.na(table$sharding))) {
+      table$sharding <- NULL
+    }
     names(table)[names(table) == "dtype"] <- "type"
     print(table, right = FALSE)
   }

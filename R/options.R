@@ -8,17 +8,23 @@
 #'   operations such as `stablehlo.all_reduce` exchange data between them.
 #' * *Partitions* share one program on large arrays. It is written as if for one device, with annotations that say how the
 #'   arrays are divided, and the compiler makes one part of it for each device. Annotations are those of GSPMD (attributes
-#'   `mhlo.sharding`) or of Shardy (dialect `sdy`). Inputs and outputs of each device are its parts of the arrays.
+#'   `mhlo.sharding`) or of Shardy (dialect `sdy`). Inputs and outputs of each device are its parts of the arrays, which
+#'   [pjrt_shard()] makes and [pjrt_unshard()] puts together.
 #'
 #' Options are checked when they are made. They are values that do not change: make new ones instead.
 #'
 #' @param num_replicas,num_partitions How many replicas run, and into how many partitions each is divided. The program
-#'   needs as many devices as their product.
+#'   needs as many devices as their product. `NULL`: as many as the program says by the attributes `mhlo.num_replicas` and
+#'   `mhlo.num_partitions` of its module, as JAX writes them, and else one. A number that is not the program's is refused.
 #' @param device_assignment Which devices run it: a matrix of the ids of devices, with a row for each replica and a
 #'   column for each partition. By default those that [pjrt_compile()] is told, or the first ones of the client.
 #' @param use_spmd_partitioning Whether the compiler divides the program. `NULL`: when there are several partitions.
 #' @param use_shardy_partitioner Whether Shardy does that, instead of GSPMD. `NULL`: when the program uses the dialect of
 #'   Shardy.
+#' @param allow_spmd_sharding_propagation_to_parameters,allow_spmd_sharding_propagation_to_output Whether the compiler may
+#'   choose how inputs and outputs are divided. `NULL`: where the program does not say how, as in JAX. `FALSE`: every device
+#'   then has the whole array. `TRUE`: also where the program says that all devices have the whole array. Or such a value for each input or
+#'   output. Shardy does as by `NULL`, whatever is given.
 #' @param compile_portable_executable Whether the device is chosen at each execution: that of the inputs, or for a
 #'   program without inputs `pjrt_execution_options(device = )`.
 #' @param optimization_level From 0, quick to compile, to 3, quick to run; `NULL` leaves it to the plugin.
@@ -62,12 +68,13 @@
 #'
 #' try(pjrt_compile_options(num_partitions = 2L, use_spmd_partitioning = FALSE))
 #' @export
-pjrt_compile_options <- function(num_replicas = 1L, num_partitions = 1L, device_assignment = NULL,
+pjrt_compile_options <- function(num_replicas = NULL, num_partitions = NULL, device_assignment = NULL,
                                  use_spmd_partitioning = NULL, use_shardy_partitioner = NULL,
                                  compile_portable_executable = FALSE, optimization_level = NULL,
-                                 debug_options = list()) {
-  check_whole_number(num_replicas, "num_replicas")
-  check_whole_number(num_partitions, "num_partitions")
+                                 debug_options = list(), allow_spmd_sharding_propagation_to_parameters = NULL,
+                                 allow_spmd_sharding_propagation_to_output = NULL) {
+  check_number_or_null(num_replicas, "num_replicas")
+  check_number_or_null(num_partitions, "num_partitions")
   if (is.object(debug_options) || !(is.list(debug_options) || is.atomic(debug_options))) {
     abort_input("`debug_options` must be a named list, not ", given(debug_options), ".")
   }
@@ -77,15 +84,17 @@ pjrt_compile_options <- function(num_replicas = 1L, num_partitions = 1L, device_
     num_replicas = num_replicas, num_partitions = num_partitions, device_assignment = device_assignment,
     use_spmd_partitioning = use_spmd_partitioning, use_shardy_partitioner = use_shardy_partitioner,
     compile_portable_executable = compile_portable_executable, optimization_level = optimization_level,
-    debug_options = as.list(debug_options)
+    debug_options = as.list(debug_options),
+    allow_spmd_sharding_propagation_to_parameters = allow_spmd_sharding_propagation_to_parameters,
+    allow_spmd_sharding_propagation_to_output = allow_spmd_sharding_propagation_to_output
   )
   call_native(ffi_compile_options_check, options)
   structure(options, class = "PJRTCompileOptions")
 }
 
-check_whole_number <- function(x, name) {
-  if (!is_whole_number(x)) {
-    abort_input("`", name, "` must be a whole number, not ", given(x), ".")
+check_number_or_null <- function(x, name) {
+  if (!is.null(x) && !is_whole_number(x)) {
+    abort_input("`", name, "` must be a whole number or NULL, not ", given(x), ".")
   }
 }
 
@@ -97,19 +106,21 @@ check_compile_options <- function(x, name = "compile_options") {
 }
 
 check_assignment <- function(assignment, num_replicas, num_partitions) {
-  if (is.matrix(assignment) && !identical(as.double(dim(assignment)), as.double(c(num_replicas, num_partitions)))) {
+  counts <- c(num_replicas %||% NA, num_partitions %||% NA)
+  if (is.matrix(assignment) && !isTRUE(all(dim(assignment) == counts, na.rm = TRUE))) {
+    what <- function(count, name) paste0(if (is.na(count)) "" else paste0(count, " "), name)
     abort_input(
-      "`device_assignment` must have a row for each of the ", num_replicas, " replicas and a column for each of the ",
-      num_partitions, " partitions, not ", nrow(assignment), " row(s) and ", ncol(assignment), " column(s)."
+      "`device_assignment` must have a row for each of the ", what(counts[[1L]], "replicas"), " and a column for each of the ",
+      what(counts[[2L]], "partitions"), ", not ", nrow(assignment), " row(s) and ", ncol(assignment), " column(s)."
     )
   }
-  if (length(assignment) > 0L && !is.matrix(assignment) && num_replicas != 1 && num_partitions != 1) {
+  if (length(assignment) > 0L && !is.matrix(assignment) && isTRUE(all(counts != 1))) {
     abort_input("`device_assignment` must be a matrix, with a row for each replica and a column for each partition.")
   }
 }
 
 # The builders of options that came before pjrt_compile_options().
-new_compile_options <- function(build_options = new_build_options()) {
+new_compile_options <- function(build_options = NULL) {
   pjrt_compile_options(build_options$num_replicas, build_options$num_partitions)
 }
 
@@ -133,7 +144,6 @@ new_build_options <- function(num_replicas = 1L, num_partitions = 1L, device_ord
 format.PJRTCompileOptions <- function(x, ...) {
   check_compile_options(x, "x")
   x <- unclass(x)
-  count <- function(n, what) sprintf("%.0f %s%s", n, what, if (n == 1) "" else "s")
   default <- list(compile_portable_executable = FALSE, debug_options = list())
   told <- x[!vapply(names(x), function(name) identical(x[[name]], default[[name]]), NA)]
   told <- told[setdiff(names(told), c("num_replicas", "num_partitions", "debug_options"))]
@@ -144,11 +154,20 @@ format.PJRTCompileOptions <- function(x, ...) {
   told <- c(told, x$debug_options)
   values <- vapply(told, function(value) paste(format(value, trim = TRUE), collapse = ", "), "")
   c(
-    sprintf(
-      "<PJRTCompileOptions: %s, %s>", count(x$num_replicas, "replica"), count(x$num_partitions, "partition")
-    ),
+    sprintf("<PJRTCompileOptions: %s>", counts_text(x$num_replicas, x$num_partitions)),
     if (length(told) > 0L) sprintf("  %s = %s", names(told), values)
   )
+}
+
+# How many replicas and partitions there are, in words.
+counts_text <- function(num_replicas, num_partitions) {
+  if (is.null(num_replicas) && is.null(num_partitions)) {
+    return("replicas and partitions as the program says")
+  }
+  count <- function(n, what) {
+    if (is.null(n)) paste0(what, "s as the program says") else sprintf("%.0f %s%s", n, what, if (n == 1) "" else "s")
+  }
+  paste0(count(num_replicas, "replica"), ", ", count(num_partitions, "partition"))
 }
 
 #' @export

@@ -169,9 +169,13 @@ input_rows <- function() {
     pjrt_scalar.raw = row(data = of("number", as.raw(1)), dtype = of("dtype", "ui8", "!NULL"), device = "device"),
     pjrt_shard = row(
       x = of("data", c(1, 2), "integer()", "double()", "1:1000", "a matrix"),
-      devices = of("devices", here, "a device", "an executable"), dim = of("index", 1, "NULL", "1L"), dtype = "dtype"
+      devices = of("devices", here, "a device", "an executable"), dim = of("index", 1, "NULL", "1L"), dtype = "dtype",
+      input = of("index", NULL, "NULL"), tensor = of("index", NULL, "NULL")
     ),
-    pjrt_unshard = row(buffers = of("list", list(x, x)), dim = of("index", 1, "NULL", "1L")),
+    pjrt_unshard = row(
+      buffers = of("list", list(x, x)), dim = of("index", 1, "NULL", "1L"),
+      executable = of("executable", NULL, "NULL", "!an executable"), output = of("index", NULL, "NULL")
+    ),
     shape = row(x = "known_buffer"),
     shape.PJRTBuffer = row(x = "known_buffer"),
     value = row(x = of("promise", array, "a compiling promise", "one from a file as PJRTExecutablePromise")),
@@ -307,10 +311,12 @@ input_rows <- function() {
       after = await(made)
     ),
     pjrt_compile_options = row(
-      num_replicas = of("index", 1L, "1L"), num_partitions = of("index", 1L, "1L"),
+      num_replicas = of("index", 1L, "NULL", "1L"), num_partitions = of("index", 1L, "NULL", "1L"),
       device_assignment = of("index", NULL, "NULL", "1L", "0L", "-1L", "-1", "-2^31"),
       use_spmd_partitioning = "flag_or_null", use_shardy_partitioner = "flag_or_null", compile_portable_executable = "flag",
-      optimization_level = of("index", NULL, "NULL", "1L", "0L"), debug_options = of("list", list(), "NULL", "list()", vectors)
+      optimization_level = of("index", NULL, "NULL", "1L", "0L"), debug_options = of("list", list(), "NULL", "list()", vectors),
+      allow_spmd_sharding_propagation_to_parameters = of("flag_or_null", NULL, "c(TRUE, FALSE)"),
+      allow_spmd_sharding_propagation_to_output = of("flag_or_null", NULL, "c(TRUE, FALSE)")
     ),
     pjrt_deserialize = row(
       data = of("none", serialized), device = "device", compile_options = of("compile_options", NULL, "NULL")
@@ -422,6 +428,9 @@ input_uses <- function() {
       pjrt_save_safetensors(list(x = x), saved, list(a = bad)), of("string", NULL, "\"\"")
     ),
     `pjrt_shard(devices = list(.))` = use(pjrt_shard(c(1, 2), list(bad)), of("devices", NULL, "a device")),
+    `pjrt_shard(input = .)` = use(pjrt_shard(x, add, input = bad), of("index", 1, "1L")),
+    `pjrt_shard(tensor = .)` = use(pjrt_shard(opened, add, input = 1, tensor = bad), of("index", "x", "1L", "1.5")),
+    `pjrt_unshard(output = .)` = use(pjrt_unshard(list(x), executable = add, output = bad), of("index", 1, "NULL", "1L")),
     `pjrt_unshard(list(x, .))` = use(pjrt_unshard(list(x, bad)), "buffer"),
     `x[., 1]` = use(square[bad, 1], of("subscript", NULL, subscripts)),
     `x[[., 1]]` = use(square[[bad, 1]], of("subscript", NULL, "a factor", "integer64", "1L", "1.5")),

@@ -48,6 +48,7 @@ leak_uses <- function() {
     portable = pjrt_execute(portable, z, z, execution_options = pjrt_execution_options(device = there)),
     sharded_read = lapply(pjrt_execute_sharded(both, list(x, z)), as_array),
     shard = pjrt_unshard(pjrt_shard(matrix_64, devices(client))),
+    shard_for_input = pjrt_unshard(pjrt_shard(x, add, input = 1L), executable = add),
 
     # promises
     array_value = value(as_array_async(x)),

@@ -125,6 +125,7 @@ routine_uses <- function() {
     buffer_array = as_array(x, check = TRUE),
     buffer_raw = as_raw(x),
     buffer_part = x[2],
+    buffer_share = pjrt:::call_native(pjrt:::ffi_buffer_share, x, 1L, 1L, 2L, there),
     buffer_lines = utils::capture.output(print(x)),
     buffer_literals = format_buffer(x),
     quick_array = as_array(x),
@@ -149,6 +150,7 @@ routine_uses <- function() {
     compiling_is_ready = is.logical(is_ready(fresh(compiled))),
     compiling_value = value(fresh(compiled)),
     executable_describe = executable_inputs(add),
+    executable_array = pjrt:::call_native(pjrt:::ffi_executable_array, both, TRUE, 1L),
     executable_device = device(add),
     executable_devices = devices(add),
     executable_aliases = pjrt:::call_native(pjrt:::ffi_executable_aliases, add),
@@ -178,7 +180,9 @@ routine_uses <- function() {
     safetensors_load = pjrt_load_safetensors(model),
     safetensors_metadata = attributes(pjrt_load_safetensors(model)),
     safetensors_names = names(opened),
+    safetensors_share = pjrt:::call_native(pjrt:::ffi_safetensors_share, opened, 1L, 0L, 1L, 2L, there),
     safetensors_summary = format(opened),
+    safetensors_tensor = pjrt:::call_native(pjrt:::ffi_safetensors_tensor, opened, 1L),
     safetensors_close = close(safetensors_open(model)),
 
     # the cache of executables

@@ -8,6 +8,9 @@ test_that("options show what differs from the usual", {
     cran = TRUE
   )
   expect_snapshot(pjrt_compile_options(compile_portable_executable = TRUE), cran = TRUE)
+  expect_snapshot(
+    pjrt_compile_options(num_partitions = 4L, allow_spmd_sharding_propagation_to_output = c(TRUE, FALSE)), cran = TRUE
+  )
   utils::capture.output(expect_invisible(print(pjrt_compile_options())))
 })
 
@@ -23,9 +26,9 @@ test_that("options are values that do not change", {
 })
 
 test_that("counts are whole numbers above zero", {
-  for (bad in list("1", 1.5, NA, 1:2, NULL, factor("a"))) {
-    expect_refused(pjrt_compile_options(bad), "invalid_input", "must be a whole number")
-    expect_refused(pjrt_compile_options(1L, bad), "invalid_input", "must be a whole number")
+  for (bad in list("1", 1.5, NA, 1:2, factor("a"))) {
+    expect_refused(pjrt_compile_options(bad), "invalid_input", "must be a whole number or NULL")
+    expect_refused(pjrt_compile_options(1L, bad), "invalid_input", "must be a whole number or NULL")
   }
   # these would end the process
   for (bad in list(0L, -1L, 1e15)) {
@@ -56,6 +59,7 @@ test_that("options that make no sense together are refused", {
 test_that("a device assignment has a device for each part of the program", {
   for (bad in list(0L, 0:2, c(0L, 0L))) {
     expect_refused(pjrt_compile_options(2L, device_assignment = bad), "invalid_input")
+    expect_refused(pjrt_compile_options(2L, 1L, device_assignment = bad), "invalid_input")
   }
   for (bad in list("cpu:0", c(0.5, 1), c(0L, NA), TRUE)) {
     expect_refused(pjrt_compile_options(2L, device_assignment = bad), "invalid_input", "whole numbers")

@@ -77,8 +77,9 @@ test_that("replicas and portable executables stay what they are", {
   expect_identical(run(turned), list(array(c(3, 6)), array(c(3, 6))))
   expect_refused(pjrt_deserialize(data, device = "cpu:0"), "invalid_input", "2 replica(s)")
   expect_refused(
-    pjrt_deserialize(data, compile_options = pjrt_compile_options()), "invalid_input", "options cannot change that"
+    pjrt_deserialize(data, compile_options = pjrt_compile_options(1L)), "invalid_input", "options cannot change that"
   )
+  expect_identical(run(pjrt_deserialize(data, compile_options = pjrt_compile_options())), run(turned))
   portable <- pjrt_deserialize(pjrt_serialize(add2(pjrt_compile_options(compile_portable_executable = TRUE))))
   for (device in devices("cpu")) {
     x <- pjrt_buffer(c(1, 2), device = device)

@@ -359,7 +359,7 @@ test_that("launches on several devices work while R collects garbage at every al
   }), timeout = 120)
   expect_identical(child$status, 0L)
   expect_identical(child$out, paste(
-    "22 44 pjrt_error_deleted_buffer <PJRTCompileOptions: 2 replicas, 1 partition>   xla_cpu_enable_fast_math = TRUE "
+    "22 44 pjrt_error_deleted_buffer <PJRTCompileOptions: 2 replicas, partitions as the program says>   xla_cpu_enable_fast_math = TRUE "
   ))
 })
 

@@ -186,7 +186,7 @@ fn copy_to(source: &Buffer, target: &Device) -> Outcome<Buffer> {
 }
 
 /// What a buffer takes of memory, in words.
-fn needs(spec: &Spec) -> String {
+pub fn needs(spec: &Spec) -> String {
     exhausted::arrays([spec])
 }
 

@@ -7,14 +7,14 @@ use extendr_api::prelude::*;
 use extendr_ffi::{Rf_install, VECTOR_ELT};
 use pjrt_core::execute::Dispatch;
 use pjrt_core::options::CompileOptions;
-use pjrt_core::{exhausted, Compiling, Device};
+use pjrt_core::{exhausted, Compiling, Device, Program};
 
 /// Compiles a program for a list of devices; for those that the options assign, of the default device's client, when it
 /// is empty. Waits on R's thread, which looks whether the user interrupts, while another compiles.
 #[extendr]
 fn executable_compile(program: Robj, options: Robj, devices: Robj, default: Robj, cache: Robj) -> Outcome<Robj> {
-    let (options, devices) = arguments(&options, &devices, &default)?;
     let (cache, program) = (cache::get(&cache)?, program::get(&program)?);
+    let (options, devices) = arguments(program, &options, &devices, &default)?;
     let start = || Compiling::start(cache.as_ref(), &devices, program, &options);
     let compiled = memory::with_retry(needs, start)?.wait();
     Ok(executable::object(compiled.map_err(|error| exhausted::explain(error, needs))?))
@@ -23,8 +23,8 @@ fn executable_compile(program: Robj, options: Robj, devices: Robj, default: Robj
 /// The same without waiting.
 #[extendr]
 fn compiling_start(program: Robj, options: Robj, devices: Robj, default: Robj, cache: Robj) -> Outcome<Robj> {
-    let (options, devices) = arguments(&options, &devices, &default)?;
     let (cache, program) = (cache::get(&cache)?, program::get(&program)?);
+    let (options, devices) = arguments(program, &options, &devices, &default)?;
     let start = || Compiling::enqueue(cache.as_ref(), &devices, program, &options);
     Ok(handle::object(memory::with_retry(needs, start)?))
 }
@@ -47,9 +47,15 @@ fn needs() -> String {
     "the compiler's work".into()
 }
 
-/// Options and devices as the compiler takes them.
-fn arguments(options: &Robj, devices: &Robj, default: &Robj) -> Outcome<(CompileOptions, Vec<Device>)> {
-    let options = CompileOptions { dispatch: dispatch_option()?, ..options::get(unsafe { options.get() })? };
+/// Options and devices as the compiler takes them for a program.
+fn arguments(
+    program: &Program,
+    options: &Robj,
+    devices: &Robj,
+    default: &Robj,
+) -> Outcome<(CompileOptions, Vec<Device>)> {
+    let options = options::get(unsafe { options.get() })?.for_program(program.annotations())?;
+    let options = CompileOptions { dispatch: dispatch_option()?, ..options };
     let mut devices = device_list(devices)?;
     if devices.is_empty() {
         let default: &Device = handle::get(unsafe { default.get() }, "device")?;

@@ -6,6 +6,7 @@ use crate::{device, handle, sexp};
 use extendr_api::prelude::*;
 use extendr_ffi::{R_PreserveObject, R_ReleaseObject, Rboolean, SET_VECTOR_ELT, SEXP, SEXPTYPE, VECTOR_ELT};
 use pjrt_core::executable::{Origin, Placement, WeakExecutable};
+use pjrt_core::sharding::Sharding;
 use pjrt_core::{Executable, Spec, Value};
 use std::cell::RefCell;
 
@@ -52,6 +53,7 @@ fn executable_describe(executable: Robj) -> Outcome<Robj> {
     let output_of = |input| signature.aliases.iter().position(|&alias| alias == Some(input));
     let names = signature.inputs.iter().map(|input| input.name.as_str()).collect::<Strings>();
     let donated = signature.inputs.iter().map(|input| input.donated).collect::<Logicals>();
+    let shardings = executable.shardings();
     Ok(list!(
         name = signature.name.as_str(),
         num_replicas = replicas as i32,
@@ -63,14 +65,16 @@ fn executable_describe(executable: Robj) -> Outcome<Robj> {
             layout = layouts(&input_specs),
             donated = donated,
             alias = positions((0..input_specs.len()).map(output_of)),
-            memory_kind = strings(&kinds.inputs)
+            memory_kind = strings(&kinds.inputs),
+            sharding = words(&shardings.inputs, input_specs.len())
         ),
         outputs = list!(
             dtype = dtypes(&output_specs),
             shape = shapes(&output_specs),
             layout = layouts(&output_specs),
             alias = positions(signature.aliases.iter().copied()),
-            memory_kind = strings(&kinds.outputs)
+            memory_kind = strings(&kinds.outputs),
+            sharding = words(&shardings.outputs, output_specs.len())
         )
     )
     .into())
@@ -201,6 +205,12 @@ fn positions(found: impl Iterator<Item = Option<usize>>) -> Robj {
 
 fn strings(values: &[Option<String>]) -> Strings {
     values.iter().map(|value| value.as_deref().map_or(Rstr::na(), Rstr::from)).collect()
+}
+
+/// How each of so many arrays is divided; NA for what is not, and where that is not known.
+fn words(shardings: &[Option<Sharding>], count: usize) -> Strings {
+    let of = |i: usize| shardings.get(i).and_then(Option::as_ref);
+    (0..count).map(|i| of(i).map_or(Rstr::na(), |sharding| Rstr::from(sharding.words.as_str()))).collect()
 }
 
 fn named_numbers<'a>(values: impl Iterator<Item = (&'a str, Rfloat)>) -> Outcome<Robj> {

@@ -18,9 +18,14 @@ fn hlo_inspect(program: Robj, device: Robj, folder: Nullable<String>) -> Outcome
         ]),
         Nullable::Null => BTreeMap::new(),
     };
-    let options = CompileOptions { debug_options, ..Default::default() };
+    let program = program::get(&program)?;
+    let options = CompileOptions { debug_options, ..Default::default() }.for_program(program.annotations())?;
     let device: &Device = handle::get(unsafe { device.get() }, "device")?;
-    let executable = Compiling::start(None, std::slice::from_ref(device), program::get(&program)?, &options)?.wait()?;
+    let devices = match options.num_devices() {
+        1 => vec![device.clone()],
+        _ => options.assigned_devices(device.client())?,
+    };
+    let executable = Compiling::start(None, &devices, program, &options)?.wait()?;
     Ok(executable.optimized_module().map_or_else(|_| ().into(), |module| module.text().into()))
 }
 

@@ -41,6 +41,7 @@ mod progress;
 mod quick;
 mod safetensors;
 mod serialize;
+mod shard;
 mod sharded;
 mod sitrep;
 mod strings;
@@ -68,6 +69,7 @@ extendr_module! {
     use program;
     use safetensors;
     use serialize;
+    use shard;
     use sitrep;
     use topology;
 }

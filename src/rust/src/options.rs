@@ -5,7 +5,7 @@ use crate::given::given;
 use crate::sexp;
 use extendr_api::prelude::*;
 use extendr_ffi::{R_NamesSymbol, Rf_getAttrib, SEXP, SEXPTYPE, STRING_ELT, VECTOR_ELT};
-use pjrt_core::options::{CompileOptions, OptionValue};
+use pjrt_core::options::{CompileOptions, OptionValue, Propagation};
 
 /// Checks options as a compile would.
 #[extendr]
@@ -19,19 +19,41 @@ pub fn get(options: SEXP) -> Outcome<CompileOptions> {
     let field = |name: &str| sexp::element(options, name).unwrap_or_else(sexp::nil);
     let optional = |name: &str| Some(field(name)).filter(|x| !sexp::is_nil(*x));
     let flag = |name: &str| optional(name).map(|x| checked_flag(x, name)).transpose();
+    let count = |name: &str| optional(name).map(|x| whole(x, name)).transpose();
     let options = CompileOptions {
-        num_replicas: whole(field("num_replicas"), "num_replicas")?,
-        num_partitions: whole(field("num_partitions"), "num_partitions")?,
+        num_replicas: count("num_replicas")?,
+        num_partitions: count("num_partitions")?,
         device_assignment: optional("device_assignment").map(device_ids).transpose()?,
         use_spmd_partitioning: flag("use_spmd_partitioning")?,
         use_shardy_partitioner: flag("use_shardy_partitioner")?,
+        propagation_to_parameters: propagation(optional(TO_PARAMETERS), TO_PARAMETERS)?,
+        propagation_to_output: propagation(optional(TO_OUTPUT), TO_OUTPUT)?,
         compile_portable_executable: flag("compile_portable_executable")?.unwrap_or(false),
-        optimization_level: optional("optimization_level").map(|x| whole(x, "optimization_level")).transpose()?,
+        optimization_level: count("optimization_level")?,
         debug_options: debug_options(field("debug_options"))?.into_iter().collect(),
         ..Default::default()
     };
     options.check()?;
     Ok(options)
+}
+
+const TO_PARAMETERS: &str = "allow_spmd_sharding_propagation_to_parameters";
+const TO_OUTPUT: &str = "allow_spmd_sharding_propagation_to_output";
+
+/// One flag for all arrays, or one for each.
+fn propagation(x: Option<SEXP>, name: &str) -> Outcome<Propagation> {
+    let Some(x) = x else { return Ok(Propagation::Unsaid) };
+    if let Some(flag) = sexp::flag(x) {
+        return Ok(Propagation::All(flag));
+    }
+    match sexp::flags(x) {
+        Some(flags) if flags.len() > 1 => Ok(Propagation::Each(flags)),
+        _ => refuse!(
+            InvalidInput,
+            "`{name}` must be TRUE, FALSE, NULL, or such a value for each of the program's arrays, not {}.",
+            given(x)
+        ),
+    }
 }
 
 fn checked_flag(x: SEXP, name: &str) -> Outcome<bool> {

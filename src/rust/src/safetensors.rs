@@ -30,7 +30,8 @@ pub struct Open {
 }
 
 impl Open {
-    fn model(&self) -> Outcome<Rc<Model>> {
+    /// The model, unless it is closed.
+    pub fn model(&self) -> Outcome<Rc<Model>> {
         match &*self.model.borrow() {
             Some(model) => Ok(model.clone()),
             None => refuse!(InvalidInput, "The safetensors file is closed."),

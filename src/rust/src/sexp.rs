@@ -250,6 +250,14 @@ pub fn flag(x: SEXP) -> Option<bool> {
     }
 }
 
+/// The values of a logical vector; `None` for anything else, and for NA.
+pub fn flags(x: SEXP) -> Option<Vec<bool>> {
+    if kind(x) != SEXPTYPE::LGLSXP {
+        return None;
+    }
+    integers(x).iter().map(|&value| if value == NA_INTEGER { None } else { Some(value != 0) }).collect()
+}
+
 /// Whole numbers of an integer vector, or of a double vector that holds nothing else; `None` for anything else, for NA, and
 /// for what has a class.
 pub fn whole_numbers(x: SEXP) -> Option<Vec<i64>> {

@@ -51,6 +51,7 @@ impl Compiling {
         program: &Program,
         options: &CompileOptions,
     ) -> Result<Compiling> {
+        let options = &options.for_program(program.annotations())?;
         let client = usable_client(devices, options)?;
         let mut place = None;
         if let Some(cache) = cache {
@@ -83,6 +84,7 @@ impl Compiling {
         program: &Program,
         options: &CompileOptions,
     ) -> Result<Compiling> {
+        let options = &options.for_program(program.annotations())?;
         let client = usable_client(devices, options)?;
         Self::enter(cache, client, devices, program, options, processors())
     }

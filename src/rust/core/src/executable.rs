@@ -11,10 +11,11 @@ use crate::error::Result;
 use crate::execute::Dispatch;
 use crate::hlo::HloModuleProto;
 use crate::narrow;
-use crate::options::CompileOptions;
+use crate::options::{CompileOptions, UsedOptions};
 use crate::process;
 use crate::program::Program;
 use crate::registry::Place;
+use crate::sharding::{Shardings, Wholes};
 use pjrt_sys::*;
 use std::ffi::c_char;
 use std::ptr::null_mut;
@@ -35,6 +36,7 @@ pub(crate) struct Inner {
     loaded: Loaded,
     placement: Placement,
     signature: Signature,
+    shardings: Shardings,
     pace: Pace,
     dispatch: Dispatch,
     making: Making,
@@ -59,8 +61,10 @@ pub(crate) struct Making {
     pub options: Vec<u8>,
     /// How long the compiler took, whenever that was.
     pub compile_time: Duration,
-    /// As much of the compiled module as tells what it takes, gives and aliases.
+    /// As much of the compiled module as tells what it takes, gives and aliases, and how that is divided.
     pub interface: HloModuleProto,
+    /// Of a program that is divided, the arrays as a whole.
+    pub wholes: Wholes,
     /// Bytes of what it was made from: the program, or the serialized form.
     pub source_bytes: usize,
     /// Every function that it calls by name comes with the plugin.
@@ -68,6 +72,14 @@ pub(crate) struct Making {
     /// The serialized form that it was read from. XLA's CPU plugin cannot make it twice: what it has read it writes without
     /// the machine code.
     pub payload: Option<Box<[u8]>>,
+}
+
+impl Making {
+    fn shardings(&self, signature: &Signature) -> Shardings {
+        let partitions = UsedOptions::decode(&self.options).map_or(1, |used| used.counts().1);
+        let inputs: Vec<_> = signature.inputs.iter().map(|input| input.spec.clone()).collect();
+        Shardings::read(&self.interface, partitions as usize, &self.wholes, &inputs, &signature.outputs)
+    }
 }
 
 /// Where an executable comes from.
@@ -141,7 +153,7 @@ impl Executable {
     /// devices that do not fit them; `UnsupportedDtype` for what XLA's CPU compiler is lost to; `ProgramVersion` for a portable program that is too new for the plugin; `UnsupportedCall` where
     /// a plugin cannot tell what a program takes.
     pub fn compile(devices: &[Device], program: &Program, options: &CompileOptions) -> Result<Executable> {
-        options.check()?;
+        let options = options.for_program(program.annotations())?;
         options.check_devices(devices)?;
         devices.iter().try_for_each(Device::check_addressable)?;
         let client = devices[0].client();
@@ -188,14 +200,17 @@ impl Executable {
             options: serialized,
             compile_time,
             interface: module.interface(),
+            wholes: if options.partitions() > 1 { Wholes::of(program.annotations()) } else { Wholes::default() },
             source_bytes: program.code().len(),
             is_self_contained: module.calls_only_known_functions(),
             payload: None,
         };
+        let shardings = making.shardings(&signature);
         Ok(Executable::new(Inner {
             loaded,
             placement,
             signature,
+            shardings,
             pace,
             dispatch: options.dispatch,
             making,
@@ -208,8 +223,8 @@ impl Executable {
         let loaded = Loaded::new(client, handle);
         let Restored { names, placement, pace, dispatch, making } = as_was;
         let signature = Description::new(client, loaded.handle())?.signature(&making.interface, names)?;
-        let missed = AtomicBool::new(false);
-        Ok(Executable::new(Inner { loaded, placement, signature, pace, dispatch, making, missed }))
+        let (shardings, missed) = (making.shardings(&signature), AtomicBool::new(false));
+        Ok(Executable::new(Inner { loaded, placement, signature, shardings, pace, dispatch, making, missed }))
     }
 
     fn new(inner: Inner) -> Executable {
@@ -266,6 +281,11 @@ impl Executable {
 
     pub fn signature(&self) -> &Signature {
         &self.0.signature
+    }
+
+    /// How what it takes and gives is divided over its partitions.
+    pub fn shardings(&self) -> &Shardings {
+        &self.0.shardings
     }
 
     pub(crate) fn pace(&self) -> Pace {

@@ -1,8 +1,10 @@
 //! HLO modules, XLA's form of a program: what they take, give and alias, and their text.
 
+use crate::annotations::{Annotations, Array};
 use crate::buffer::Spec;
 use crate::dtype::DType;
 use crate::layout;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 mod attributes;
@@ -98,13 +100,46 @@ impl HloModuleProto {
         parameters.into_iter().map(|p| noted(p).unwrap_or_else(|| p.name.clone())).collect()
     }
 
-    /// As much of the module as tells what it takes, gives and aliases.
+    /// What the module says of the devices that it is for. How many they are is no part of it.
+    pub fn annotations(&self) -> Annotations {
+        let (Some(entry), Some(program)) = (self.entry(), &self.host_program_shape) else {
+            return Annotations::default();
+        };
+        let array = |shape: &ShapeProto, sharding: Option<&OpSharding>| Array {
+            dims: shape.spec().map(|spec| spec.dims.into_vec()),
+            has_sharding: sharding.is_some(),
+        };
+        let parameters = entry.instructions.iter().filter(|i| i.opcode == "parameter");
+        let divided = parameters.filter_map(|p| Some((p.parameter_number, p.sharding.as_ref()?)));
+        let divided: BTreeMap<_, _> = divided.collect();
+        let sharding = |number: usize| divided.get(&(number as i64)).copied();
+        let inputs = program.parameters.iter().enumerate().map(|(i, shape)| array(shape, sharding(i))).collect();
+        let root = entry.instructions.iter().find(|instruction| instruction.id == entry.root_id);
+        let told = root.and_then(|root| root.sharding.as_ref());
+        let outputs = program.result.as_ref().map(|result| match result.element_type {
+            TUPLE => {
+                let told = told.map(|told| told.tuple_shardings.as_slice()).unwrap_or_default();
+                result.tuple_shapes.iter().enumerate().map(|(i, shape)| array(shape, told.get(i))).collect()
+            }
+            _ => vec![array(result, told)],
+        });
+        Annotations { inputs: Some(inputs), outputs, ..Default::default() }
+    }
+
+    /// The shardings of the inputs, and that of the result, which a compiler has divided the program by.
+    pub fn shardings(&self) -> (&[OpSharding], Option<&OpSharding>) {
+        (&self.spmd_parameters_shardings, self.spmd_output_sharding.as_ref())
+    }
+
+    /// As much of the module as tells what it takes, gives and aliases, and how that is divided.
     pub fn interface(&self) -> HloModuleProto {
         HloModuleProto {
             name: self.name.clone(),
             host_program_shape: self.host_program_shape.clone(),
             input_output_alias: self.input_output_alias.clone(),
             buffer_donor: self.buffer_donor.clone(),
+            spmd_output_sharding: self.spmd_output_sharding.clone(),
+            spmd_parameters_shardings: self.spmd_parameters_shardings.clone(),
             ..Default::default()
         }
     }

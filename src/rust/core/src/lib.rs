@@ -3,6 +3,7 @@
 #[macro_use]
 pub mod error;
 
+pub mod annotations;
 mod api;
 mod backing;
 pub mod buffer;
@@ -58,7 +59,9 @@ mod registry;
 pub mod reorder;
 pub mod safetensors;
 pub mod serialized;
+pub mod shard;
 pub mod sharded;
+pub mod sharding;
 pub mod stablehlo;
 pub mod topology;
 

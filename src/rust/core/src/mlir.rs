@@ -1,7 +1,9 @@
 //! What is looked for in MLIR text: what makes XLA's compiler crash instead of complain, and the names of the inputs.
 
+use crate::annotations::Annotations;
 use crate::error::Result;
 
+mod annotations;
 mod calls;
 mod narrow;
 mod nesting;
@@ -17,16 +19,29 @@ const MAX_NESTING: usize = 2000;
 /// `InvalidInput` for text nested too deep, functions without a body or that call themselves, and arrays of more dimensions
 /// than are possible.
 pub fn check(text: &[u8]) -> Result<()> {
+    check_code(text, &blank_strings_and_comments(text))
+}
+
+/// The same, and what the program says of the devices that it is for.
+///
+/// # Errors
+/// Those of [`check`].
+pub(crate) fn read(text: &[u8]) -> Result<Annotations> {
     let code = blank_strings_and_comments(text);
-    let depth = nesting::depth(&code);
+    check_code(text, &code)?;
+    Ok(annotations::read(text, &code))
+}
+
+fn check_code(text: &[u8], code: &[u8]) -> Result<()> {
+    let depth = nesting::depth(code);
     if depth > MAX_NESTING {
         fail!(InvalidInput, "The program nests {depth} levels deep; at most {MAX_NESTING} are possible.");
     }
-    let rank = rank(&code);
+    let rank = rank(code);
     if rank > MAX_NESTING {
         fail!(InvalidInput, "An array of the program has {rank} dimensions; at most {MAX_NESTING} are possible.");
     }
-    match calls::depth(text, &code) {
+    match calls::depth(text, code) {
         Ok(depth) if depth > MAX_NESTING => {
             fail!(InvalidInput, "Calls in the program nest {depth} deep; at most {MAX_NESTING} are possible.");
         }
@@ -35,10 +50,10 @@ pub fn check(text: &[u8]) -> Result<()> {
             fail!(InvalidInput, "A function of the program calls itself; XLA cannot compile recursion.")
         }
     }
-    if let Some(line) = function_without_body(&code) {
+    if let Some(line) = function_without_body(code) {
         fail!(InvalidInput, "The function in line {line} of the program has no body; XLA cannot compile declarations.");
     }
-    if let Some(dim) = far_dimension(&code) {
+    if let Some(dim) = far_dimension(code) {
         fail!(InvalidInput, "A convolution of the program has a dimension {dim}; so many are not possible.");
     }
     Ok(())
@@ -47,7 +62,12 @@ pub fn check(text: &[u8]) -> Result<()> {
 /// The names of the arguments of the function `main` as the text has them, such as `%x`; empty where there are none.
 pub fn argument_names(text: &[u8]) -> Vec<String> {
     let code = blank_strings_and_comments(text);
-    let main = functions(&code).find_map(|(_, mut rest)| {
+    main_function(text, &code).and_then(|mut rest| rest.argument_names()).unwrap_or_default()
+}
+
+/// The function `main`, from its name on; `code` is the text without strings and comments.
+fn main_function<'a>(text: &[u8], code: &'a [u8]) -> Option<Rest<'a>> {
+    functions(code).find_map(|(_, mut rest)| {
         rest.skip_visibility();
         let symbol = code.len() - rest.0.len();
         let is_main = [&b"@main"[..], b"@\"main\""].iter().any(|name| {
@@ -55,8 +75,7 @@ pub fn argument_names(text: &[u8]) -> Vec<String> {
             text[symbol..].starts_with(name) && !code.get(end).is_some_and(|&byte| is_in_name(byte))
         });
         is_main.then_some(rest)
-    });
-    main.and_then(|mut rest| rest.argument_names()).unwrap_or_default()
+    })
 }
 
 /// Whether a program names this dialect: in text before a dot, outside strings and comments; in bytecode also alone.
@@ -168,10 +187,29 @@ fn is_in_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"_.$-".contains(&byte)
 }
 
+/// The parts of a list between commas, but for those inside of brackets; none of an empty one.
+fn split(list: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut depth = 0usize;
+    let mut last = 0;
+    let parts = list.split(move |&byte| {
+        match byte {
+            b',' if depth == 0 => return true,
+            b'{' | b'(' | b'[' | b'<' => depth += 1,
+            // The end of an arrow.
+            b'>' if last == b'-' => {}
+            b'}' | b')' | b']' | b'>' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        last = byte;
+        false
+    });
+    parts.filter(|part| !part.trim_ascii().is_empty())
+}
+
 /// What is still to be read of a function.
 struct Rest<'a>(&'a [u8]);
 
-impl Rest<'_> {
+impl<'a> Rest<'a> {
     /// Reads name, arguments, results and attributes, and tells whether a body follows; `None` for anything else.
     fn skip_signature(&mut self) -> Option<bool> {
         self.skip_visibility();
@@ -193,30 +231,23 @@ impl Rest<'_> {
     fn argument_names(&mut self) -> Option<Vec<String>> {
         self.skip(b"@");
         self.skip_name();
-        let start = self.trimmed().len();
-        let list = self.0;
-        self.skip_brackets(b'(')?;
-        let list = &list[1..start - self.0.len() - 1];
-        let mut names = Vec::new();
-        let (mut depth, mut is_next) = (0usize, true);
-        for (i, &byte) in list.iter().enumerate() {
-            match byte {
-                b'%' if is_next && depth == 0 => {
-                    let len = list[i + 1..].iter().take_while(|&&b| is_in_name(b)).count();
-                    names.push(String::from_utf8_lossy(&list[i..=i + len]).into_owned());
-                    is_next = false;
-                }
-                b',' if depth == 0 => is_next = true,
-                b'{' | b'(' | b'[' | b'<' => depth += 1,
-                b'>' if list[..i].ends_with(b"-") => {}
-                b'}' | b')' | b']' | b'>' => depth = depth.saturating_sub(1),
-                _ => {}
-            }
-        }
-        Some(names)
+        let name = |argument: &[u8]| {
+            let start = argument.iter().position(|&byte| byte == b'%')?;
+            let len = argument[start + 1..].iter().take_while(|&&byte| is_in_name(byte)).count();
+            Some(String::from_utf8_lossy(&argument[start..=start + len]).into_owned())
+        };
+        Some(split(self.brackets()?).filter_map(name).collect())
     }
 
-    fn trimmed(&mut self) -> &[u8] {
+    /// What is between the round brackets that come next, which are passed.
+    fn brackets(&mut self) -> Option<&'a [u8]> {
+        let start = self.trimmed().len();
+        let whole = self.0;
+        self.skip_brackets(b'(')?;
+        Some(&whole[1..start - self.0.len() - 1])
+    }
+
+    fn trimmed(&mut self) -> &'a [u8] {
         self.0 = self.0.trim_ascii_start();
         self.0
     }

@@ -1,24 +1,32 @@
 //! Compile options, as a value of ours and in the protocol buffer that plugins take.
 
+mod proto;
+
+use crate::annotations::{Annotations, Array, PARTITIONS, REPLICAS};
 use crate::client::Client;
 use crate::defaults::FLAGS;
 use crate::device::Device;
 use crate::error::{Error, Kind, Result};
 use crate::execute::Dispatch;
 use prost::{Message, Oneof};
+use proto::*;
 use std::collections::BTreeMap;
 
 /// How to compile a program. Immutable: a compile reads it and never writes to it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompileOptions {
-    pub num_replicas: i64,
-    pub num_partitions: i64,
+    /// How many replicas and partitions there are; unless told, what the program says, or one.
+    pub num_replicas: Option<i64>,
+    pub num_partitions: Option<i64>,
     /// Ids of the devices to run on, all partitions of the first replica first.
     pub device_assignment: Option<Vec<i32>>,
     /// Whether the compiler cuts the program into partitions; unless told, when there are several.
     pub use_spmd_partitioning: Option<bool>,
     /// Whether Shardy does that; unless told, when the program is written for it.
     pub use_shardy_partitioner: Option<bool>,
+    /// Whether the compiler may divide inputs and outputs as it likes.
+    pub propagation_to_parameters: Propagation,
+    pub propagation_to_output: Propagation,
     /// The device is chosen at each execution.
     pub compile_portable_executable: bool,
     /// From 0, quick to compile, to 3, quick to run.
@@ -27,6 +35,18 @@ pub struct CompileOptions {
     pub debug_options: BTreeMap<String, OptionValue>,
     /// Where launches call the plugin from; no matter to the compiler.
     pub dispatch: Dispatch,
+}
+
+/// Which arrays of a program that is divided the compiler may divide as it likes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Propagation {
+    /// Those of which the program does not say how they are divided, as in JAX.
+    #[default]
+    Unsaid,
+    /// All, or none.
+    All(bool),
+    /// For each array whether it may.
+    Each(Vec<bool>),
 }
 
 /// The value of one of XLA's own options.
@@ -51,11 +71,13 @@ const TOOLKIT: &str = "xla_gpu_cuda_data_dir";
 impl Default for CompileOptions {
     fn default() -> Self {
         CompileOptions {
-            num_replicas: 1,
-            num_partitions: 1,
+            num_replicas: None,
+            num_partitions: None,
             device_assignment: None,
             use_spmd_partitioning: None,
             use_shardy_partitioner: None,
+            propagation_to_parameters: Propagation::default(),
+            propagation_to_output: Propagation::default(),
             compile_portable_executable: false,
             optimization_level: None,
             debug_options: BTreeMap::new(),
@@ -72,15 +94,15 @@ impl CompileOptions {
     pub fn check(&self) -> Result<()> {
         const MAX: i64 = 1 << 20;
         for (name, value) in [("num_replicas", self.num_replicas), ("num_partitions", self.num_partitions)] {
-            if !(1..=MAX).contains(&value) {
+            if let Some(value) = value.filter(|value| !(1..=MAX).contains(value)) {
                 fail!(InvalidInput, "`{name}` must be a whole number from 1 to {MAX}, not {value}.");
             }
         }
-        if self.num_partitions > 1 && self.use_spmd_partitioning == Some(false) {
+        if self.partitions() > 1 && self.use_spmd_partitioning == Some(false) {
             fail!(
                 InvalidInput,
                 "`use_spmd_partitioning` must be TRUE: nothing else makes {} partitions of a program.",
-                self.num_partitions
+                self.partitions()
             );
         }
         if self.compile_portable_executable && (self.num_devices() > 1 || self.device_assignment.is_some()) {
@@ -88,13 +110,53 @@ impl CompileOptions {
                 Kind::InvalidInput,
                 "A portable executable runs on one device, which is chosen at its execution.",
             )
-            .hint("Leave `num_replicas` and `num_partitions` at 1, and `device_assignment` out."));
+            .hint("It takes a program for one replica and one partition, and no `device_assignment`."));
         }
         if let Some(ids) = &self.device_assignment {
-            self.check_count(ids.len())?;
+            self.check_assigned(ids.len())?;
             check_distinct(ids)?;
         }
         self.check_debug_options()
+    }
+
+    /// That an assignment has as many devices as are needed, as far as that is known.
+    fn check_assigned(&self, devices: usize) -> Result<()> {
+        match (self.num_replicas, self.num_partitions) {
+            (Some(count), None) | (None, Some(count)) if devices == 0 || devices as i64 % count != 0 => {
+                fail!(InvalidInput, "{devices} device(s) cannot be assigned to {count} replicas or partitions.");
+            }
+            (Some(_), Some(_)) => self.check_count(devices),
+            _ => Ok(()),
+        }
+    }
+
+    /// The options for a program, which tells what they leave open.
+    ///
+    /// # Errors
+    /// `InvalidInput` for numbers of replicas and partitions that are not the program's, and those of
+    /// [`CompileOptions::check`].
+    pub fn for_program(&self, program: &Annotations) -> Result<CompileOptions> {
+        let (replicas, partitions) = (program.num_replicas, program.num_partitions);
+        let mut options = self.clone();
+        options.num_replicas = Some(agreed("num_replicas", self.num_replicas, REPLICAS, replicas)?);
+        options.num_partitions = Some(agreed("num_partitions", self.num_partitions, PARTITIONS, partitions)?);
+        options.check()?;
+        if options.partitions() > 1 {
+            options.propagation_to_parameters =
+                self.propagation_to_parameters.to_each(&program.inputs, "parameters")?;
+            options.propagation_to_output = self.propagation_to_output.to_each(&program.outputs, "output")?;
+        }
+        Ok(options)
+    }
+
+    /// How many replicas there are.
+    pub fn replicas(&self) -> i64 {
+        self.num_replicas.unwrap_or(1)
+    }
+
+    /// How many partitions there are.
+    pub fn partitions(&self) -> i64 {
+        self.num_partitions.unwrap_or(1)
     }
 
     fn check_debug_options(&self) -> Result<()> {
@@ -119,7 +181,7 @@ impl CompileOptions {
 
     /// How many devices a program runs on.
     pub fn num_devices(&self) -> usize {
-        (self.num_replicas * self.num_partitions) as usize
+        (self.replicas() * self.partitions()) as usize
     }
 
     /// The devices of a client to compile for when nobody names them: those of the assignment, or the first ones.
@@ -159,13 +221,15 @@ impl CompileOptions {
 
     fn check_count(&self, devices: usize) -> Result<()> {
         if devices != self.num_devices() {
-            fail!(InvalidInput, "{} needs {} device(s), not {devices}.", self.describe(), self.num_devices());
+            let message = format!("{} needs {} device(s), not {devices}.", self.describe(), self.num_devices());
+            return Err(Error::new(Kind::InvalidInput, message)
+                .hint("`devices` names one for each; by default they are the first ones of the client."));
         }
         Ok(())
     }
 
     fn describe(&self) -> String {
-        format!("A program of {} replica(s) and {} partition(s)", self.num_replicas, self.num_partitions)
+        format!("A program of {} replica(s) and {} partition(s)", self.replicas(), self.partitions())
     }
 
     /// The serialized `CompileOptionsProto` for these devices, all partitions of the first replica first, for a compiler
@@ -198,13 +262,17 @@ impl CompileOptions {
         // The last of a name counts, and that is the caller's.
         let overrides = defaults.into_iter().chain(self.debug_options.clone()).chain(level);
         let portable = self.compile_portable_executable;
+        let is_divided = self.partitions() > 1;
+        let propagation = |to: &Propagation| if is_divided { to.flags() } else { Vec::new() };
         CompileOptionsProto {
             executable_build_options: Some(ExecutableBuildOptionsProto {
                 device_ordinal: if portable { -1 } else { device_ordinal },
-                num_replicas: self.num_replicas,
-                num_partitions: self.num_partitions,
-                use_spmd_partitioning: self.use_spmd_partitioning.unwrap_or(self.num_partitions > 1),
-                device_assignment: (!portable).then(|| assignment(device_ids, self.num_replicas, self.num_partitions)),
+                num_replicas: self.replicas(),
+                num_partitions: self.partitions(),
+                use_spmd_partitioning: self.use_spmd_partitioning.unwrap_or(is_divided),
+                device_assignment: (!portable).then(|| assignment(device_ids, self.replicas(), self.partitions())),
+                allow_spmd_sharding_propagation_to_output: propagation(&self.propagation_to_output),
+                allow_spmd_sharding_propagation_to_parameters: propagation(&self.propagation_to_parameters),
                 use_shardy_partitioner: self.use_shardy_partitioner.unwrap_or(for_shardy),
             }),
             compile_portable_executable: portable,
@@ -213,6 +281,60 @@ impl CompileOptions {
                 .collect(),
         }
         .encode_to_vec()
+    }
+}
+
+impl Propagation {
+    /// The same for these arrays of a program, one by one. XLA ends the process when there are more flags for inputs than
+    /// inputs, or less.
+    fn to_each(&self, arrays: &Option<Vec<Array>>, what: &str) -> Result<Propagation> {
+        let Some(arrays) = arrays else {
+            return match self {
+                Propagation::Each(_) => {
+                    let option = format!("allow_spmd_sharding_propagation_to_{what}");
+                    Err(Error::new(
+                        Kind::InvalidInput,
+                        format!("`{option}` must be TRUE, FALSE or NULL: of this program it cannot be told how many there are."),
+                    ))
+                }
+                other => Ok(other.clone()),
+            };
+        };
+        Ok(match self {
+            Propagation::Unsaid => Propagation::Each(arrays.iter().map(|array| !array.has_sharding).collect()),
+            Propagation::All(may) => Propagation::Each(vec![*may; arrays.len()]),
+            Propagation::Each(flags) if flags.len() == arrays.len() => self.clone(),
+            Propagation::Each(flags) => fail!(
+                InvalidInput,
+                "`allow_spmd_sharding_propagation_to_{what}` has {} values, but the program has {}.",
+                flags.len(),
+                arrays.len()
+            ),
+        })
+    }
+
+    /// As XLA takes it: one flag is for all arrays, none stands for no propagation.
+    fn flags(&self) -> Vec<bool> {
+        match self {
+            Propagation::Unsaid => Vec::new(),
+            Propagation::All(may) => vec![*may],
+            Propagation::Each(flags) => flags.clone(),
+        }
+    }
+}
+
+/// A number that options and program agree about.
+fn agreed(name: &str, given: Option<i64>, attribute: &[u8], said: Option<i64>) -> Result<i64> {
+    match (given, said) {
+        (Some(given), Some(said)) if given != said => {
+            let attribute = String::from_utf8_lossy(attribute);
+            Err(Error::new(
+                Kind::InvalidInput,
+                format!("`{name}` is {given}, but the program is for {said}: it says `{attribute} = {said}`."),
+            )
+            .hint(format!("Leave `{name}` out: the program's own number is the default.")))
+        }
+        (given, said) => Ok(given.or(said).unwrap_or(1)),
     }
 }
 
@@ -228,8 +350,8 @@ impl UsedOptions {
         let proto = CompileOptionsProto::decode(bytes).ok()?;
         let build = proto.executable_build_options.as_ref()?;
         let counts = CompileOptions {
-            num_replicas: build.num_replicas,
-            num_partitions: build.num_partitions,
+            num_replicas: Some(build.num_replicas),
+            num_partitions: Some(build.num_partitions),
             ..Default::default()
         };
         let used = UsedOptions { proto };
@@ -245,6 +367,8 @@ impl UsedOptions {
             num_partitions: 1,
             use_spmd_partitioning: false,
             device_assignment: None,
+            allow_spmd_sharding_propagation_to_output: Vec::new(),
+            allow_spmd_sharding_propagation_to_parameters: Vec::new(),
             use_shardy_partitioner: false,
         };
         self.proto.executable_build_options.as_ref().unwrap_or(&NONE)
@@ -324,192 +448,5 @@ fn check_distinct(ids: &[i32]) -> Result<()> {
     Ok(())
 }
 
-#[derive(Clone, PartialEq, Message)]
-struct CompileOptionsProto {
-    #[prost(message, optional, tag = "3")]
-    executable_build_options: Option<ExecutableBuildOptionsProto>,
-    #[prost(bool, tag = "4")]
-    compile_portable_executable: bool,
-    #[prost(btree_map = "string, message", tag = "7")]
-    env_option_overrides: BTreeMap<String, OptionOverrideProto>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct OptionOverrideProto {
-    #[prost(oneof = "OptionValue", tags = "1, 2, 3, 4")]
-    value: Option<OptionValue>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct ExecutableBuildOptionsProto {
-    #[prost(int64, tag = "1")]
-    device_ordinal: i64,
-    #[prost(int64, tag = "4")]
-    num_replicas: i64,
-    #[prost(int64, tag = "5")]
-    num_partitions: i64,
-    #[prost(bool, tag = "6")]
-    use_spmd_partitioning: bool,
-    #[prost(message, optional, tag = "9")]
-    device_assignment: Option<DeviceAssignmentProto>,
-    #[prost(bool, tag = "19")]
-    use_shardy_partitioner: bool,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct DeviceAssignmentProto {
-    #[prost(int32, tag = "1")]
-    replica_count: i32,
-    #[prost(int32, tag = "2")]
-    computation_count: i32,
-    #[prost(message, repeated, tag = "3")]
-    computation_devices: Vec<ComputationDevice>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct ComputationDevice {
-    #[prost(int64, repeated, tag = "1")]
-    replica_device_ids: Vec<i64>,
-}
-
 #[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
-
-    /// The serialized options for devices of these ids.
-    pub(crate) fn encoded(options: &CompileOptions, ids: &[i64]) -> Vec<u8> {
-        options.encode(ids, 7, false, BTreeMap::new())
-    }
-
-    fn decoded(options: &CompileOptions, ids: &[i64], for_shardy: bool) -> CompileOptionsProto {
-        CompileOptionsProto::decode(options.encode(ids, 7, for_shardy, BTreeMap::new()).as_slice()).unwrap()
-    }
-
-    fn build(options: &CompileOptions, ids: &[i64], for_shardy: bool) -> ExecutableBuildOptionsProto {
-        decoded(options, ids, for_shardy).executable_build_options.unwrap()
-    }
-
-    fn counts(num_replicas: i64, num_partitions: i64) -> CompileOptions {
-        CompileOptions { num_replicas, num_partitions, ..Default::default() }
-    }
-
-    #[test]
-    fn counts_below_one_are_refused() {
-        for bad in [0, -1, i64::MAX] {
-            assert!(counts(bad, 1).check().is_err());
-            assert!(counts(1, bad).check().is_err());
-        }
-        assert!(CompileOptions::default().check().is_ok());
-    }
-
-    #[test]
-    fn devices_are_assigned_by_partition_and_replica() {
-        let assignment = build(&counts(2, 2), &[10, 11, 20, 21], false).device_assignment.unwrap();
-        assert_eq!((assignment.replica_count, assignment.computation_count), (2, 2));
-        let ids: Vec<_> = assignment.computation_devices.iter().map(|c| c.replica_device_ids.clone()).collect();
-        assert_eq!(ids, [[10, 20], [11, 21]]);
-    }
-
-    #[test]
-    fn an_assignment_must_fit() {
-        let with = |ids: &[i32]| CompileOptions { device_assignment: Some(ids.into()), ..counts(1, 2) };
-        assert!(with(&[0, 1]).check().is_ok());
-        for bad in [&[0, 0][..], &[0], &[], &[0, 1, 2]] {
-            assert_eq!(with(bad).check().unwrap_err().kind(), Kind::InvalidInput, "{bad:?}");
-        }
-    }
-
-    #[test]
-    fn partitioners_are_chosen_unless_told() {
-        let partitioners = |options: &CompileOptions, for_shardy| {
-            let build = build(options, &[0, 1], for_shardy);
-            (build.use_spmd_partitioning, build.use_shardy_partitioner)
-        };
-        assert_eq!(partitioners(&counts(2, 1), false), (false, false));
-        assert_eq!(partitioners(&counts(1, 2), false), (true, false));
-        assert_eq!(partitioners(&counts(1, 2), true), (true, true));
-        let told = CompileOptions {
-            use_spmd_partitioning: Some(true),
-            use_shardy_partitioner: Some(false),
-            ..Default::default()
-        };
-        assert_eq!(partitioners(&told, true), (true, false));
-        let refused = CompileOptions { use_spmd_partitioning: Some(false), ..counts(1, 2) };
-        assert!(refused.check().is_err());
-    }
-
-    #[test]
-    fn used_options_tell_their_devices_in_order() {
-        let used = |options: &CompileOptions, ids: &[i64]| UsedOptions::decode(&encoded(options, ids)).unwrap();
-        let parts = used(&counts(2, 3), &[10, 11, 12, 20, 21, 22]);
-        assert_eq!((parts.counts(), parts.is_portable()), ((2, 3), false));
-        assert_eq!(parts.device_ids(), [10, 11, 12, 20, 21, 22]);
-        let portable = CompileOptions { compile_portable_executable: true, ..Default::default() };
-        assert!(used(&portable, &[0]).is_portable());
-        assert!(used(&portable, &[0]).device_ids().is_empty());
-        assert_eq!(UsedOptions::decode(b"\xff"), None);
-        assert_eq!(UsedOptions::decode(&encoded(&counts(2, 1), &[0])), None, "a device is missing");
-    }
-
-    #[test]
-    fn portable_executables_have_no_devices() {
-        let portable = CompileOptions { compile_portable_executable: true, ..Default::default() };
-        assert!(portable.check().is_ok());
-        let proto = decoded(&portable, &[0], false);
-        assert!(proto.compile_portable_executable);
-        assert_eq!(proto.executable_build_options.unwrap().device_assignment, None);
-        assert!(CompileOptions { num_replicas: 2, ..portable.clone() }.check().is_err());
-        assert!(CompileOptions { device_assignment: Some(vec![0]), ..portable }.check().is_err());
-    }
-
-    #[test]
-    fn debug_options_go_by_name_with_their_type() {
-        let values = [
-            ("xla_b", OptionValue::Bool(true)),
-            ("xla_d", OptionValue::Float(0.5)),
-            ("xla_i", OptionValue::Int(-3)),
-            ("xla_s", OptionValue::String("x".into())),
-        ];
-        let options = CompileOptions {
-            debug_options: values.clone().map(|(name, value)| (name.to_owned(), value)).into(),
-            optimization_level: Some(1),
-            ..Default::default()
-        };
-        assert!(options.check().is_ok());
-        let overrides = decoded(&options, &[0], false).env_option_overrides;
-        assert_eq!(overrides.len(), 5);
-        for (name, value) in values {
-            assert_eq!(overrides[name].value, Some(value));
-        }
-        assert_eq!(overrides[LEVEL].value, Some(OptionValue::Int(1)));
-    }
-
-    #[test]
-    fn the_callers_options_win_over_defaults() {
-        let text = |folder: &str| OptionValue::String(folder.to_owned());
-        let named = |options: &CompileOptions| {
-            let bytes = options.encode(&[0], 7, false, [(TOOLKIT.to_owned(), text("/toolkit"))].into());
-            CompileOptionsProto::decode(bytes.as_slice()).unwrap().env_option_overrides[TOOLKIT].value.clone()
-        };
-        assert_eq!(named(&CompileOptions::default()), Some(text("/toolkit")));
-        let own = [(TOOLKIT.to_owned(), text("/own"))].into();
-        assert_eq!(named(&CompileOptions { debug_options: own, ..Default::default() }), Some(text("/own")));
-    }
-
-    #[test]
-    fn debug_options_are_checked() {
-        let with = |name: &str| CompileOptions {
-            debug_options: [(name.to_owned(), OptionValue::Int(1))].into(),
-            ..Default::default()
-        };
-        assert!(with("dump_to").check().is_err());
-        assert!(with("").check().is_err());
-        assert!(with(LEVEL).check().is_ok());
-        assert!(CompileOptions { optimization_level: Some(1), ..with(LEVEL) }.check().is_err());
-        assert!(with("xla_cpu_parallel_codegen_split_count").check().is_ok());
-        assert!(with("xla_unsupported_crash_on_hlo_pass_noop_change").check().is_err());
-        for level in [-1, 4] {
-            assert!(CompileOptions { optimization_level: Some(level), ..Default::default() }.check().is_err());
-        }
-    }
-}
+pub(crate) mod tests;

@@ -1,5 +1,6 @@
 //! Programs: what a compiler takes, StableHLO as text or bytecode, or a serialized HLO module.
 
+use crate::annotations::Annotations;
 use crate::bytecode;
 use crate::error::{Error, Kind, Result};
 use crate::hlo::HloModuleProto;
@@ -35,6 +36,7 @@ impl Format {
 pub struct Program {
     code: Arc<Vec<u8>>,
     format: Format,
+    annotations: Arc<Annotations>,
 }
 
 impl Program {
@@ -50,7 +52,7 @@ impl Program {
         // A copy of text without its comments; a module as its parts, most of them small.
         let copies = if format == Format::Hlo { 8 } else { 1 };
         host::check_room(copies * code.len(), "To read the program")?;
-        match format {
+        let annotations = match format {
             Format::Hlo => {
                 let module = HloModuleProto::decode(code.as_slice()).map_err(|error| {
                     Error::new(Kind::InvalidInput, format!("The program is not a serialized HloModuleProto: {error}."))
@@ -71,13 +73,19 @@ impl Program {
                     )
                     .hint("Export or copy it again."));
                 }
+                module.annotations()
             }
             Format::Mlir => match code.strip_prefix(BYTECODE) {
                 Some(bytecode) => bytecode::check(bytecode)?,
-                None => mlir::check(&code)?,
+                None => mlir::read(&code)?,
             },
-        }
-        Ok(Program { code: Arc::new(code), format })
+        };
+        Ok(Program { code: Arc::new(code), format, annotations: Arc::new(annotations) })
+    }
+
+    /// What it says of the devices that it is for.
+    pub fn annotations(&self) -> &Annotations {
+        &self.annotations
     }
 
     pub fn code(&self) -> &[u8] {

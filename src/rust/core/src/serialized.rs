@@ -17,6 +17,7 @@ use crate::execute::Dispatch;
 use crate::hlo::HloModuleProto;
 use crate::host;
 use crate::options::{CompileOptions, UsedOptions};
+use crate::sharding::Wholes;
 use prost::Message;
 use std::fs;
 use std::io;
@@ -55,6 +56,9 @@ pub struct Header {
     /// The program that it was made from, as the cache knows it; empty for one that the user saved.
     #[prost(bytes = "vec", tag = "10")]
     pub(crate) key: Vec<u8>,
+    /// Of a program that is divided, the arrays as a whole.
+    #[prost(message, optional, tag = "11")]
+    wholes: Option<Wholes>,
 }
 
 /// A container that has been found whole.
@@ -105,6 +109,7 @@ impl Executable {
             compile_seconds: making.compile_time.as_secs_f64(),
             created: UNIX_EPOCH.elapsed().unwrap_or_default().as_secs() as i64,
             key: key.into(),
+            wholes: Some(making.wholes.clone()),
         };
         self.with_payload(|payload| {
             host::check_room(payload.len(), "To save the executable")?;
@@ -262,7 +267,7 @@ impl<'a> Serialized<'a> {
             return Ok(target.devices.to_vec());
         }
         if let Some(options) = target.options.filter(|options| options.device_assignment.is_some()) {
-            return options.assigned_devices(target.client);
+            return self.counted(options).assigned_devices(target.client);
         }
         if self.used.is_portable() {
             return Ok(target.client.devices().take(1).collect());
@@ -281,17 +286,27 @@ impl<'a> Serialized<'a> {
 
     /// As much of the options that it was compiled with as says how many devices it needs.
     fn as_compiled(&self) -> CompileOptions {
-        let (num_replicas, num_partitions) = self.used.counts();
+        let (replicas, partitions) = self.used.counts();
+        let (num_replicas, num_partitions) = (Some(replicas), Some(partitions));
         let compile_portable_executable = self.used.is_portable();
         CompileOptions { num_replicas, num_partitions, compile_portable_executable, ..Default::default() }
+    }
+
+    /// The same options, with its own numbers of replicas and partitions.
+    fn counted(&self, options: &CompileOptions) -> CompileOptions {
+        let CompileOptions { num_replicas, num_partitions, .. } = self.as_compiled();
+        CompileOptions { num_replicas, num_partitions, ..options.clone() }
     }
 
     /// Options cannot make another program of it.
     fn check_options(&self, options: &CompileOptions) -> Result<()> {
         options.check()?;
         let compiled = self.as_compiled();
-        let parts = |o: &CompileOptions| (o.num_replicas, o.num_partitions, o.compile_portable_executable);
-        if parts(options) == parts(&compiled) {
+        let agrees = |given: Option<i64>, own: i64| given.unwrap_or(own) == own;
+        if agrees(options.num_replicas, compiled.replicas())
+            && agrees(options.num_partitions, compiled.partitions())
+            && options.compile_portable_executable == compiled.compile_portable_executable
+        {
             return Ok(());
         }
         let portable = if compiled.compile_portable_executable { ", portable" } else { "" };
@@ -299,7 +314,8 @@ impl<'a> Serialized<'a> {
             Kind::InvalidInput,
             format!(
                 "The executable was compiled for {} replica(s) and {} partition(s){portable}: options cannot change that.",
-                compiled.num_replicas, compiled.num_partitions
+                compiled.replicas(),
+                compiled.partitions()
             ),
         ))
     }
@@ -309,7 +325,7 @@ impl<'a> Serialized<'a> {
         let client = target.client;
         let options = match target.options {
             // The code is there already, so that flags of the compiler change nothing.
-            Some(options) => options.serialize_with(&[], devices, self.used.is_for_shardy()),
+            Some(options) => self.counted(options).serialize_with(&[], devices, self.used.is_for_shardy()),
             None => self.used.moved_to(devices),
         };
         let loaded = call!(
@@ -342,6 +358,7 @@ impl<'a> Serialized<'a> {
                     options,
                     compile_time: Duration::try_from_secs_f64(header.compile_seconds).unwrap_or_default(),
                     interface: header.interface.clone(),
+                    wholes: header.wholes.clone().unwrap_or_default(),
                     source_bytes: self.payload.len(),
                     is_self_contained: true,
                     payload: Some(self.payload.into()),

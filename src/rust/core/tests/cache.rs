@@ -192,8 +192,8 @@ fn replicas_and_partitions_run_after_loading() {
     return %0 : tensor<f32>
   }
 }";
-    let two = CompileOptions { num_replicas: 2, ..Default::default() };
-    let cut = CompileOptions { num_partitions: 2, ..Default::default() };
+    let two = CompileOptions { num_replicas: Some(2), ..Default::default() };
+    let cut = CompileOptions { num_partitions: Some(2), ..Default::default() };
     let devices = [device(0), device(1)];
     for (text, options, expected) in [(replicas, two, vec![4.0, 6.0]), (partitions, cut, vec![10.0])] {
         let compiled = Executable::compile(&devices, &program(text), &options).unwrap();

@@ -512,7 +512,7 @@ const SUM_OF_TWO: &str = "func.func @main(%x: tensor<f32>) -> tensor<f32> {
 
 fn compile_for_both(text: &str, order: [usize; 2]) -> Executable {
     let program = Program::new(text.as_bytes().to_vec(), Format::Mlir).unwrap();
-    let options = CompileOptions { num_replicas: 2, ..Default::default() };
+    let options = CompileOptions { num_replicas: Some(2), ..Default::default() };
     Executable::compile(&order.map(device), &program, &options).unwrap()
 }
 
@@ -601,9 +601,9 @@ fn devices_are_assigned_by_id_or_from_the_first() {
     let assigned = |options: &CompileOptions| -> Result<Vec<i32>> {
         Ok(options.assigned_devices(client())?.iter().map(Device::id).collect())
     };
-    let two = CompileOptions { num_replicas: 2, ..Default::default() };
+    let two = CompileOptions { num_replicas: Some(2), ..Default::default() };
     assert_eq!(assigned(&two).unwrap(), [0, 1]);
     assert_eq!(assigned(&CompileOptions { device_assignment: Some(vec![1, 0]), ..two.clone() }).unwrap(), [1, 0]);
     assert!(assigned(&CompileOptions { device_assignment: Some(vec![1, 7]), ..two }).is_err());
-    assert!(assigned(&CompileOptions { num_replicas: 3, ..Default::default() }).is_err());
+    assert!(assigned(&CompileOptions { num_replicas: Some(3), ..Default::default() }).is_err());
 }

@@ -134,15 +134,21 @@ impl<'a> Entries<'a> {
     }
 }
 
-impl Entries<'_> {
+impl<'a> Entries<'a> {
     /// The attribute that comes next.
-    pub fn attribute(&self, reader: &mut Reader<'_>) -> Result<&Entry<'_>> {
+    pub fn attribute(&self, reader: &mut Reader<'_>) -> Result<&Entry<'a>> {
         Ok(&self.entries[reader.index(self.attributes)?])
     }
 
     /// The type of this number.
     pub fn type_number(&self, number: usize) -> &Entry<'_> {
         &self.entries[self.attributes + number]
+    }
+
+    /// The same for one that may be left out.
+    pub fn optional_attribute(&self, reader: &mut Reader<'_>) -> Result<Option<&Entry<'a>>> {
+        let (index, is_there) = reader.flagged()?;
+        Ok(if is_there { Some(&self.entries[Reader::within(index, self.attributes)?]) } else { None })
     }
 
     /// Whether the elements of a constant, as it follows the number of its kind, are of this kind of the portable form.
@@ -225,7 +231,7 @@ impl Entries<'_> {
     }
 
     /// The type that comes next.
-    fn type_at(&self, reader: &mut Reader<'_>) -> Result<&Entry<'_>> {
+    pub fn type_at(&self, reader: &mut Reader<'_>) -> Result<&Entry<'a>> {
         Ok(&self.entries[self.attributes + reader.index(self.entries.len() - self.attributes)?])
     }
 }

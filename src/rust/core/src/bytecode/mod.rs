@@ -1,6 +1,7 @@
 //! What is looked for in MLIR bytecode. MLIR believes the numbers in it: it writes past the ends of its tables, follows
 //! attributes that contain themselves, and crashes where it should complain. So the tables are read here as it reads them.
 
+mod annotations;
 mod attributes;
 mod kinds;
 mod narrow;
@@ -8,6 +9,7 @@ mod operations;
 mod portable;
 mod reader;
 
+use crate::annotations::Annotations;
 use crate::error::{Error, Kind, Result};
 use crate::narrow::Findings;
 use attributes::Entries;
@@ -46,6 +48,7 @@ impl Section {
 /// What the sections before the operations say.
 struct Tables<'a> {
     version: u64,
+    strings: Vec<&'a [u8]>,
     /// The name of each dialect.
     dialects: Vec<&'a [u8]>,
     /// Dialect and name of each kind of operation.
@@ -54,15 +57,20 @@ struct Tables<'a> {
     properties: Vec<Reader<'a>>,
 }
 
-/// Checks bytecode, without the mark that it begins with.
+/// Checks bytecode, without the mark that it begins with, and reads what the program says of the devices that it is for.
 ///
 /// # Errors
 /// `InvalidInput` for what is damaged, nests too deep, or has functions without a body.
-pub fn check(code: &[u8]) -> Result<()> {
-    read(code, |tables, strings, operations| {
-        tables.entries.check(strings)?;
-        operations::check(operations, tables, &mut |_, _| Ok(()))
-    })
+pub fn check(code: &[u8]) -> Result<Annotations> {
+    let mut found = Annotations::default();
+    read(code, |tables, operations| {
+        tables.entries.check(&tables.strings)?;
+        operations::check(operations, tables, &mut |operation| {
+            annotations::note(operation, tables, &mut found);
+            Ok(())
+        })
+    })?;
+    Ok(found)
 }
 
 /// What there is of types narrower than a byte in bytecode that was checked.
@@ -71,12 +79,10 @@ pub fn check(code: &[u8]) -> Result<()> {
 /// Those of [`check`].
 pub(crate) fn narrow_findings(code: &[u8]) -> Result<Findings> {
     let mut found = Findings::default();
-    read(code, |tables, _, operations| {
+    read(code, |tables, operations| {
         if tables.entries.narrow_arrays()? {
             found.result = tables.entries.narrow_result()?;
-            operations::check(operations, tables, &mut |name, results| {
-                narrow::note(&mut found, &tables.entries, name, results)
-            })?;
+            operations::check(operations, tables, &mut |operation| narrow::note(&mut found, &tables.entries, operation))?;
         }
         Ok(())
     })?;
@@ -84,7 +90,7 @@ pub(crate) fn narrow_findings(code: &[u8]) -> Result<Findings> {
 }
 
 /// Reads the sections before the operations, unless the encoding is too new.
-fn read<'a>(code: &'a [u8], use_them: impl FnOnce(&Tables<'a>, &[&[u8]], Reader<'a>) -> Result<()>) -> Result<()> {
+fn read<'a>(code: &'a [u8], use_them: impl FnOnce(&Tables<'a>, Reader<'a>) -> Result<()>) -> Result<()> {
     let mut reader = Reader::new(code);
     let version = reader.number()?;
     if version > NEWEST {
@@ -109,8 +115,8 @@ fn read<'a>(code: &'a [u8], use_them: impl FnOnce(&Tables<'a>, &[&[u8]], Reader<
         check_resources(offsets, resources, strings.len())?;
     }
     let entries = Entries::read(section(Section::OFFSETS)?, section(Section::ENTRIES)?, &dialects)?;
-    let tables = Tables { version, dialects, operations, entries, properties };
-    use_them(&tables, &strings, section(Section::OPERATIONS)?)
+    let tables = Tables { version, strings, dialects, operations, entries, properties };
+    use_them(&tables, section(Section::OPERATIONS)?)
 }
 
 /// The strings: their sizes from the last to the first, with the zero at the end of each, and then all of them.
@@ -209,8 +215,16 @@ mod tests {
         std::fs::read(path).unwrap()[4..].to_vec()
     }
 
-    const ALL: [&str; 6] =
-        ["square.mlirbc", "sharded.mlirbc", "donor.mlirbc", "donating.mlirbc", "square.artifact", "newer.artifact"];
+    const ALL: [&str; 8] = [
+        "square.mlirbc",
+        "sharded.mlirbc",
+        "donor.mlirbc",
+        "donating.mlirbc",
+        "square.artifact",
+        "newer.artifact",
+        "sharded/step-gspmd.mlirbc",
+        "sharded/step-shardy.artifact",
+    ];
 
     #[test]
     fn good_programs_pass() {

@@ -2,19 +2,20 @@
 
 use super::attributes::Entries;
 use super::kinds;
+use super::operations::Operation;
 use super::reader::Reader;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::narrow::{Array, Findings};
 
 /// Notes an operation.
-pub(super) fn note(found: &mut Findings, entries: &Entries<'_>, name: &[u8], results: &[usize]) -> Result<()> {
+pub(super) fn note(found: &mut Findings, entries: &Entries<'_>, operation: &Operation<'_>) -> Result<()> {
     let mut narrow: Option<Array> = None;
-    for &result in results {
+    for &result in &operation.results {
         let array = entries.narrow_array(result)?;
         narrow = narrow.into_iter().chain(array).max_by_key(|array| (array.dtype.info().bits == 2, array.is_matrix));
     }
-    if let Ok(name) = std::str::from_utf8(name) {
+    if let Ok(name) = std::str::from_utf8(operation.name) {
         found.note(name, narrow.as_ref());
     }
     Ok(())

@@ -1,5 +1,6 @@
 //! The operations of a program in bytecode, and the regions in them.
 
+use super::attributes::Entry;
 use super::portable;
 use super::reader::Reader;
 use super::{damaged, too_deep, Section, Tables, ISOLATED_SECTIONS, MAX_NESTING, OPTIONAL_LOCATIONS, USE_LIST_ORDERS};
@@ -25,8 +26,18 @@ struct Open<'a> {
     operations: usize,
 }
 
-/// Is told of each operation: its name, and the types of its results by number.
-pub(super) type Visit<'a> = &'a mut dyn FnMut(&[u8], &[usize]) -> Result<()>;
+/// What an operation has besides operands and regions.
+pub(super) struct Operation<'a> {
+    pub dialect: &'a [u8],
+    pub name: &'a [u8],
+    pub attributes: Option<&'a Entry<'a>>,
+    pub properties: Option<Reader<'a>>,
+    /// The types of its results, by number.
+    pub results: SmallVec<[usize; 4]>,
+}
+
+/// Is told of each operation.
+pub(super) type Visit<'a> = &'a mut dyn FnMut(&Operation<'_>) -> Result<()>;
 
 /// Checks the section of the operations.
 ///
@@ -76,22 +87,29 @@ fn operation<'a>(reader: &mut Reader<'a>, tables: &Tables<'_>, visit: Visit<'_>)
     let (dialect, name) = tables.operations[reader.index(tables.operations.len())?];
     let parts = reader.byte()?;
     reader.index(attributes)?;
+    let mut found = Operation {
+        dialect: tables.dialects[dialect],
+        name,
+        attributes: None,
+        properties: None,
+        results: SmallVec::new(),
+    };
     if parts & ATTRIBUTES != 0 {
-        reader.index(attributes)?;
+        found.attributes = Some(tables.entries.attribute(reader)?);
     }
     if parts & OWN_PROPERTIES != 0 {
         let properties = tables.properties[reader.index(tables.properties.len())?];
-        if tables.dialects[dialect] == b"vhlo" {
+        if found.dialect == b"vhlo" {
             portable::check(name, properties, &tables.entries)?;
         }
+        found.properties = Some(properties);
     }
-    let mut results = SmallVec::<[usize; 4]>::new();
     if parts & RESULTS != 0 {
         for _ in 0..reader.count()? {
-            results.push(reader.index(types)?);
+            found.results.push(reader.index(types)?);
         }
     }
-    visit(name, &results)?;
+    visit(&found)?;
     if parts & OPERANDS != 0 {
         skip_numbers(reader)?;
     }
@@ -99,7 +117,7 @@ fn operation<'a>(reader: &mut Reader<'a>, tables: &Tables<'_>, visit: Visit<'_>)
         skip_numbers(reader)?;
     }
     if tables.version >= USE_LIST_ORDERS && parts & USE_LISTS != 0 {
-        use_lists(reader, results.len())?;
+        use_lists(reader, found.results.len())?;
     }
     if parts & REGIONS == 0 {
         return Ok(None);

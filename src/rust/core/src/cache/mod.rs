@@ -73,6 +73,7 @@ pub fn compile(
     program: &Program,
     options: &CompileOptions,
 ) -> Result<Executable> {
+    let options = &options.for_program(program.annotations())?;
     let compiled = || Executable::compile(devices, program, options);
     let Some(cache) = cache else { return compiled() };
     match cache.find(devices, program, options, u64::MAX)? {

@@ -305,7 +305,8 @@ impl OpMetadata {
 }
 
 impl OpSharding {
-    fn text(&self) -> String {
+    /// As HLO text has it, without its brackets.
+    pub fn text(&self) -> String {
         const OTHER: i32 = 3;
         match self.kind {
             0 => "replicated".into(),

@@ -543,6 +543,12 @@ pub struct HloModuleProto {
     pub schedule: Option<HloScheduleProto>,
     #[prost(message, optional, tag = "8")]
     pub input_output_alias: Option<InputOutputAliasProto>,
+    /// How the program's result was divided over devices.
+    #[prost(message, optional, tag = "12")]
+    pub spmd_output_sharding: Option<OpSharding>,
+    /// The same for its inputs.
+    #[prost(message, repeated, tag = "14")]
+    pub spmd_parameters_shardings: Vec<OpSharding>,
     #[prost(message, optional, tag = "17")]
     pub stack_frame_index: Option<StackFrameIndex>,
     #[prost(message, optional, tag = "18")]

@@ -64,10 +64,19 @@ impl<'a> Loading<'a> {
     /// # Errors
     /// `UnsupportedDtype`, `InvalidInput` for tensors that no buffer can hold; `SafetensorsInvalid`, `FileChanged`, `Io`.
     pub fn new(model: &'a Model, device: &'a Device, tensors: &[usize]) -> Result<Loading<'a>> {
+        let tensors = tensors.iter().map(|&position| model.find(position)).collect::<Result<Vec<_>>>()?;
+        Loading::of(&tensors, device)
+    }
+
+    /// The same for a tensor, or a part of one, in an open file.
+    pub(super) fn one(opened: &'a Opened, tensor: &'a Tensor, device: &'a Device) -> Result<Loading<'a>> {
+        Loading::of(&[(opened, tensor)], device)
+    }
+
+    fn of(tensors: &[(&'a Opened, &'a Tensor)], device: &'a Device) -> Result<Loading<'a>> {
         device.check_addressable()?;
         let shares = device.client().shares_host_memory();
-        let item = |&position: &usize| {
-            let (opened, tensor) = model.find(position)?;
+        let item = |&(opened, tensor): &(&'a Opened, &'a Tensor)| {
             let spec = tensor.spec()?;
             let route = if spec.bytes() <= SMALL {
                 Route::Small

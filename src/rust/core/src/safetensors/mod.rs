@@ -6,11 +6,13 @@ mod index;
 mod load;
 mod model;
 mod packed;
+mod part;
 mod save;
 
 pub use header::{Header, Tensor};
 pub use load::Loading;
 pub use model::Model;
+pub use part::load_part;
 pub use save::{save, Saving};
 
 /// Texts by name, in the order of the file.

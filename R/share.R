@@ -1,0 +1,277 @@
+# Parts of arrays as an executable divides them over its devices.
+
+# The parts of `x` for an input of an executable, one for each device.
+shard_for_input <- function(x, executable, input, dim, dtype, tensor, ...) {
+  if (!inherits(executable, "PJRTLoadedExecutable")) {
+    abort_input("`devices` must be an executable when `input` is given, not ", given(executable), ".")
+  }
+  number <- input_number(executable, input)
+  layout <- array_layout(executable, number, "input")
+  whole <- replicas_whole(layout, dim)
+  source <- share_source(x, layout, dtype, tensor, ...)
+  if (length(whole) == 0L && identical(as.integer(source$dims), 1L) && is.null(base::dim(x))) {
+    source$dims <- integer()
+  }
+  if (!identical(as.numeric(source$dims), as.numeric(whole))) {
+    pjrt_abort(
+      sprintf("`x` has the shape %s, but %s is %s as a whole.", shape_text(source$dims), layout$what, shape_text(whole)),
+      "shape_mismatch",
+      hints = replicas_hint(layout, dim)
+    )
+  }
+  targets <- devices(executable)
+  shards <- vector("list", length(targets))
+  # a loop, not lapply(), so that errors are those of the user's call
+  for (i in seq_along(targets)) {
+    shards[[i]] <- source$share(device_range(layout, i, dim), targets[[i]])
+  }
+  shards
+}
+
+# The array that the devices' parts of an output make.
+unshard_output <- function(buffers, executable, output, dim) {
+  check_executable(executable)
+  count <- length(describe_executable(executable)$outputs$dtype)
+  if (!is_whole_number(output) || output < 1 || output > count) {
+    abort_input("`output` must be one of the ", count, " output(s), counted from 1, not ", given(output), ".")
+  }
+  layout <- array_layout(executable, output, "output")
+  replicas_whole(layout, dim)
+  parts <- output_parts(buffers, layout, output, length(devices(executable)))
+  if (is.null(dim) || layout$num_replicas == 1L) {
+    return(unshard_replica(parts[seq_len(layout$num_partitions)], layout))
+  }
+  replicas <- split(parts, (seq_along(parts) - 1L) %/% layout$num_partitions)
+  arrays <- vector("list", length(replicas))
+  for (i in seq_along(replicas)) {
+    arrays[[i]] <- unshard_replica(replicas[[i]], layout)
+  }
+  put_together(arrays, dim)
+}
+
+# The whole array of one replica, from the parts of its partitions.
+unshard_replica <- function(parts, layout) {
+  chosen <- which(layout$is_first)
+  if (length(chosen) == 1L) {
+    array <- as_array(parts[[chosen]])
+    return(if (identical(as.numeric(layout$whole), as.numeric(layout$part))) array else crop(array, layout$whole))
+  }
+  reads <- vector("list", length(chosen))
+  for (i in seq_along(chosen)) {
+    reads[[i]] <- as_array_async(parts[[chosen[[i]]]])
+  }
+  whole <- NULL
+  for (i in seq_along(chosen)) {
+    part <- value(reads[[i]])
+    if (is.null(whole)) {
+      like <- part
+      whole <- array(vector(typeof(part), 1L), layout$whole)
+    }
+    sizes <- layout$sizes[[chosen[[i]]]]
+    part <- unclass(crop(part, sizes))
+    # as R code, so that R does not copy the whole for every part
+    eval(call("<-", as.call(c(quote(`[`), quote(whole), positions_from(layout$starts[[chosen[[i]]]], sizes))), quote(part)))
+  }
+  restore_class(whole, like)
+}
+
+# Positions of so many elements from a start, which counts from 0, along each dimension.
+positions_from <- function(starts, sizes) {
+  unname(Map(function(start, size) start + seq_len(size), starts, sizes))
+}
+
+# An array without what it has beyond these dimensions.
+crop <- function(x, dims) {
+  if (identical(as.numeric(dim(x)), as.numeric(dims))) {
+    return(x)
+  }
+  restore_class(do.call(`[`, c(list(unclass(x)), lapply(dims, seq_len), list(drop = FALSE))), x)
+}
+
+# How an input or output lies on the devices: see the native side. `what` names it.
+array_layout <- function(executable, number, kind) {
+  layout <- call_native(ffi_executable_array, executable, kind == "input", as.integer(number))
+  name <- if (kind == "input") describe_executable(executable)$inputs$name[[number]] else ""
+  layout$what <- sprintf("%s %d%s", kind, as.integer(number), if (nzchar(name)) sprintf(" (`%s`)", name) else "")
+  if (is.null(layout$starts)) {
+    abort_input(
+      "The executable does not tell how ", layout$what, " lies on its devices.",
+      hints = c(
+        "One that was saved by an earlier version has to be compiled again.",
+        "Without it, `dim` says along which dimension it is divided."
+      )
+    )
+  }
+  layout
+}
+
+input_number <- function(executable, input) {
+  names <- describe_executable(executable)$inputs$name
+  number <- if (is.character(input) && length(input) == 1L && !is.na(input)) {
+    match(TRUE, sub("^%", "", names) == sub("^%", "", input))
+  } else if (is_whole_number(input) && input >= 1 && input <= length(names)) {
+    as.integer(input)
+  }
+  if (is.null(number) || is.na(number)) {
+    shown <- names[nzchar(names)]
+    abort_input(
+      "`input` must be one of the ", length(names), " input(s), by number or name, not ", given(input), ".",
+      hints = if (length(shown) > 0L) sprintf("Their names: %s.", toString(shorten_list(sprintf("\"%s\"", shown), 8L)))
+    )
+  }
+  number
+}
+
+# The shape of the array that holds those of all replicas.
+replicas_whole <- function(layout, dim) {
+  whole <- layout$whole
+  if (layout$num_replicas == 1L || is.null(dim)) {
+    return(whole)
+  }
+  check_dimension(dim, whole, "With `dim = NULL`, all replicas have the same, or the first is taken.")
+  replace(whole, dim, whole[[dim]] * layout$num_replicas)
+}
+
+replicas_hint <- function(layout, dim) {
+  if (layout$num_replicas > 1L) {
+    if (is.null(dim)) {
+      "All replicas get the same: `dim` says along which dimension `x` holds an array for each."
+    } else {
+      sprintf("`x` holds the arrays of %d replicas along dimension %d.", layout$num_replicas, as.integer(dim))
+    }
+  }
+}
+
+# What the device at a position has of the array: where it starts, from 0, its size, and the dimensions of its buffer.
+device_range <- function(layout, position, dim) {
+  replica <- (position - 1L) %/% layout$num_partitions
+  partition <- (position - 1L) %% layout$num_partitions + 1L
+  start <- layout$starts[[partition]]
+  if (replica > 0L && !is.null(dim)) {
+    start[[dim]] <- start[[dim]] + replica * layout$whole[[dim]]
+  }
+  list(start = start, size = layout$sizes[[partition]], dims = layout$part)
+}
+
+# Where the parts come from: the shape of the whole, and a function that moves one to a device.
+share_source <- function(x, layout, dtype, tensor, ...) {
+  if (inherits(x, "PJRTSafetensors")) {
+    check_no_options(..., dtype = dtype)
+    return(share_of_file(x, layout, tensor))
+  }
+  if (!is.null(tensor)) {
+    abort_input("`tensor` is taken from a file that safetensors_open() has opened only; `x` is ", given(x), ".")
+  }
+  if (inherits(x, "PJRTBuffer")) {
+    check_no_options(..., dtype = dtype)
+    check_share_dtype(as.character(elt_type(x)), layout)
+    share <- function(range, device) {
+      if (identical(device, device(x)) && identical(as.numeric(range$size), as.numeric(shape(x)))) {
+        return(x)
+      }
+      call_native(ffi_buffer_share, x, range$start, range$size, range$dims, device)
+    }
+    return(list(dims = shape(x), share = share))
+  }
+  if (!is.atomic(x) || is.null(x)) {
+    abort_input("`x` must be an R vector, matrix or array, a `PJRTBuffer` or a safetensors file, not ", given(x), ".")
+  }
+  share_of_array(x, dtype %||% layout$dtype, ...)
+}
+
+share_of_file <- function(x, layout, tensor) {
+  known <- names(x)
+  if (is.null(tensor)) {
+    abort_input("`x` is a file: say which `tensor` of it the input is.")
+  }
+  position <- tensor_positions(tensor, known)
+  if (length(position) != 1L) {
+    abort_input("`tensor` must be one tensor, not ", length(position), ".")
+  }
+  told <- call_native(ffi_safetensors_tensor, x, position)
+  check_share_dtype(told$dtype, layout)
+  list(dims = told$shape, share = function(range, device) {
+    call_native(ffi_safetensors_share, x, position, range$start, range$size, range$dims, device)
+  })
+}
+
+share_of_array <- function(x, dtype, ...) {
+  dims <- dim(x) %||% length(x)
+  share <- function(range, device) {
+    if (length(range$dims) == 0L) {
+      return(pjrt_scalar(x, dtype = dtype, device = device, ...))
+    }
+    is_all <- identical(as.numeric(range$size), as.numeric(dims))
+    part <- if (is_all) x else array_part(x, dims, range)
+    if (!identical(as.numeric(range$size), as.numeric(range$dims))) {
+      part <- pad(part, range$dims)
+    }
+    pjrt_buffer(part, dtype = dtype, device = device, ...)
+  }
+  list(dims = dims, share = share)
+}
+
+# A part of an R array, with its class but without its names.
+array_part <- function(x, dims, range) {
+  values <- unclass(x)
+  attributes(values) <- NULL
+  dim(values) <- dims
+  restore_class(do.call(`[`, c(list(values), positions_from(range$start, range$size), list(drop = FALSE))), x)
+}
+
+# An array with zeros up to these dimensions.
+pad <- function(x, dims) {
+  whole <- array(vector(typeof(x), 1L), dims)
+  part <- unclass(x)
+  eval(call("<-", as.call(c(quote(`[`), quote(whole), lapply(dim(x), seq_len))), quote(part)))
+  restore_class(whole, x)
+}
+
+check_no_options <- function(..., dtype) {
+  if (!is.null(dtype) || ...length() > 0L) {
+    abort_input("Buffers and tensors of files keep their type: `dtype` and further arguments are for R arrays only.")
+  }
+}
+
+check_share_dtype <- function(dtype, layout) {
+  if (!identical(dtype, layout$dtype)) {
+    pjrt_abort(sprintf("`x` is of type %s, but %s is of type %s.", dtype, layout$what, layout$dtype), "dtype_mismatch")
+  }
+}
+
+# The buffers of one output, one for each device, from those or from all outputs of all devices.
+output_parts <- function(buffers, layout, output, count) {
+  is_buffer <- function(x) inherits(x, "PJRTBuffer")
+  if (!is.list(buffers) || length(buffers) != count) {
+    abort_input("`buffers` must be a list with an element for each of the ", count, " device(s), not ", given(buffers), ".")
+  }
+  parts <- vector("list", count)
+  for (i in seq_len(count)) {
+    part <- buffers[[i]]
+    if (is.list(part) && length(part) >= output) {
+      part <- part[[output]]
+    }
+    if (!is_buffer(part)) {
+      abort_input("`buffers` must be a list of `PJRTBuffer`s, or of lists of them; element ", i, " is ", given(part), ".")
+    }
+    if (!identical(as.numeric(shape(part)), as.numeric(layout$part))) {
+      pjrt_abort(
+        sprintf(
+          "Element %d of `buffers` has the shape %s, but a part of %s has %s.", i, shape_text(shape(part)), layout$what,
+          shape_text(layout$part)
+        ),
+        "shape_mismatch"
+      )
+    }
+    if (!identical(as.character(elt_type(part)), layout$dtype)) {
+      pjrt_abort(
+        sprintf("Element %d of `buffers` is of type %s, but %s is of type %s.", i, elt_type(part), layout$what, layout$dtype),
+        "dtype_mismatch"
+      )
+    }
+    parts[[i]] <- part
+  }
+  parts
+}
+
+shape_text <- function(dims) sprintf("[%s]", paste(dims, collapse = "x"))

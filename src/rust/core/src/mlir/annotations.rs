@@ -1,0 +1,163 @@
+//! What a program in text says of the devices that it is for.
+
+use super::{functions, is_in_name, main_function, split, Rest};
+use crate::annotations::{Annotations, Array, PARTITIONS, REPLICAS, SHARDINGS};
+
+/// Reads what `text` says; `code` is the same without strings and comments.
+pub(super) fn read(text: &[u8], code: &[u8]) -> Annotations {
+    let (inputs, outputs) = match main_function(text, code).and_then(|mut main| arrays(&mut main)) {
+        Some((inputs, outputs)) => (Some(inputs), Some(outputs)),
+        None => (None, None),
+    };
+    let module = module(text, code);
+    Annotations { num_replicas: number(module, REPLICAS), num_partitions: number(module, PARTITIONS), inputs, outputs }
+}
+
+/// Where the attributes of the module stand: before its first function, or, in MLIR's generic form, after all of them.
+fn module<'a>(text: &[u8], code: &'a [u8]) -> &'a [u8] {
+    const GENERIC: &[u8] = b"\"builtin.module\"";
+    let first = functions(code).next().map_or(code.len(), |(start, _)| start);
+    let is_generic = text[..first].windows(GENERIC.len()).any(|word| word == GENERIC);
+    if is_generic {
+        code
+    } else {
+        &code[..first]
+    }
+}
+
+/// The number that an attribute has.
+fn number(code: &[u8], name: &[u8]) -> Option<i64> {
+    let rest = code[find(code, name)? + name.len()..].trim_ascii_start().strip_prefix(b"=")?.trim_ascii_start();
+    let end = rest.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(rest.len());
+    std::str::from_utf8(&rest[..end]).ok()?.parse().ok()
+}
+
+/// Where a name stands that is no part of another.
+fn find(code: &[u8], name: &[u8]) -> Option<usize> {
+    let is_apart = |at: usize| {
+        let before = at.checked_sub(1).map(|i| code[i]);
+        let after = code.get(at + name.len()).copied();
+        ![before, after].into_iter().flatten().any(is_in_name)
+    };
+    (0..code.len()).find(|&at| code[at] == name[0] && code[at..].starts_with(name) && is_apart(at))
+}
+
+/// The arguments and results of a function whose name comes next.
+fn arrays(function: &mut Rest<'_>) -> Option<(Vec<Array>, Vec<Array>)> {
+    function.skip(b"@");
+    function.skip_name();
+    let inputs = split(function.brackets()?).map(|argument| {
+        let name = argument.iter().position(|&byte| byte == b':').unwrap_or(argument.len());
+        array(&argument[name..])
+    });
+    let inputs = inputs.collect();
+    if !function.skip(b"->") {
+        return Some((inputs, Vec::new()));
+    }
+    if function.trimmed().first() == Some(&b'(') {
+        return Some((inputs, split(function.brackets()?).map(array).collect()));
+    }
+    let before = function.0;
+    function.skip_type();
+    Some((inputs, vec![array(&before[..before.len() - function.0.len()])]))
+}
+
+/// What is written of an argument after its name, or of a result.
+fn array(code: &[u8]) -> Array {
+    const TYPE: &[u8] = b"tensor<";
+    let code = code.trim_ascii_start();
+    let code = code.strip_prefix(b":").unwrap_or(code).trim_ascii_start();
+    let has_sharding = SHARDINGS.iter().any(|name| find(code, name).is_some());
+    Array { dims: code.strip_prefix(TYPE).and_then(dims), has_sharding }
+}
+
+/// The dimensions before the type of the elements, as in `2x3xf32>`.
+fn dims(mut code: &[u8]) -> Option<Vec<i64>> {
+    let mut dims = Vec::new();
+    loop {
+        code = code.trim_ascii_start();
+        let digits = code.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        if digits == 0 {
+            // Of what has no fixed size, nothing is told.
+            return (!code.starts_with(b"?") && !code.starts_with(b"*")).then_some(dims);
+        }
+        dims.push(std::str::from_utf8(&code[..digits]).ok()?.parse().ok()?);
+        code = code[digits..].trim_ascii_start().strip_prefix(b"x")?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::blank_strings_and_comments;
+    use super::*;
+
+    fn of(text: &str) -> Annotations {
+        read(text.as_bytes(), &blank_strings_and_comments(text.as_bytes()))
+    }
+
+    fn array(dims: &[i64], has_sharding: bool) -> Array {
+        Array { dims: Some(dims.into()), has_sharding }
+    }
+
+    #[test]
+    fn a_module_says_how_many_devices_it_is_for() {
+        let counts = |text: &str| {
+            let found = of(text);
+            (found.num_replicas, found.num_partitions)
+        };
+        let jax = "module @jit_f attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 2 : i32} {";
+        assert_eq!(counts(jax), (Some(2), Some(4)));
+        assert_eq!(counts(&format!("#loc = loc(\"a\")\n// x\n{jax} func.func @main() {{")), (Some(2), Some(4)));
+        assert_eq!(counts("module attributes {mhlo.num_partitions=8:i32}{"), (None, Some(8)));
+        assert_eq!(
+            counts("\"builtin.module\"() ({ func.func }) {mhlo.num_partitions = 3 : i32} : () -> ()").1,
+            Some(3)
+        );
+        for text in [
+            "",
+            "module {",
+            "// mhlo.num_partitions = 4",
+            "module attributes {a = \"mhlo.num_partitions = 4\"} {",
+            "module attributes {mhlo.num_partitions_2 = 4, a.mhlo.num_partitions = 4} {",
+            "module attributes {mhlo.num_partitions = \"4\"} {",
+            "module attributes {mhlo.num_partitions",
+            "module { func.func @main() attributes {mhlo.num_partitions = 4 : i32} {",
+        ] {
+            assert_eq!(counts(text), (None, None), "{text}");
+        }
+    }
+
+    #[test]
+    fn main_says_what_it_takes_and_gives_and_which_of_it_is_divided() {
+        let found = of("module { func.func private @f(%a: tensor<9xf32> {mhlo.sharding = \"{replicated}\"}) { }
+            func.func public @main(%x: tensor<8x4xf32> {mhlo.sharding = \"{devices=[2,2]<=[4]}\"}, // , %no
+              %y: tensor<4x6xf32> {jax.buffer_donor = true, sdy.sharding = #sdy.sharding<@m, [{}, {\"b\"}]>},
+              %z: tensor<f32>, %w: tensor<?xf32>, %v: !alias,
+              %u: tensor<3xcomplex<f32>> {mhlo.frontend_attributes = {xla.sdy.sharding = \"\"}} loc(\"x\"))
+            -> (tensor<8x6xf32> {jax.result_info = \"mhlo.sharding\"}, tensor<8xf32> {mhlo.sharding = \"{replicated}\"}) {");
+        assert_eq!(
+            found.inputs.unwrap(),
+            [
+                array(&[8, 4], true),
+                array(&[4, 6], true),
+                array(&[], false),
+                Array::default(),
+                Array::default(),
+                array(&[3], true)
+            ]
+        );
+        assert_eq!(found.outputs.unwrap(), [array(&[8, 6], false), array(&[8], true)]);
+    }
+
+    #[test]
+    fn one_result_needs_no_brackets_and_none_no_arrow() {
+        let results = |text: &str| of(text).outputs;
+        assert_eq!(results("func.func @main() -> tensor<2x0xi64> {"), Some(vec![array(&[2, 0], false)]));
+        assert_eq!(results("func.func @main(%x: tensor<2xi1>) {"), Some(vec![]));
+        assert_eq!(of("func.func @main(%x: tensor<2xi1>) {").inputs, Some(vec![array(&[2], false)]));
+        assert_eq!(of("func.func @main() attributes {a} {").inputs, Some(vec![]));
+        for text in ["", "func.func @f(%x: i32) {", "func.func @main", "func.func @main(%x: tensor<2xf32>"] {
+            assert_eq!((of(text).inputs, of(text).outputs), (None, None), "{text}");
+        }
+    }
+}

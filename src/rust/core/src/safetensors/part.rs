@@ -1,0 +1,111 @@
+//! A part of a tensor: in place where that is possible, else only its own bytes are read.
+
+use super::header::Tensor;
+use super::load::Loading;
+use super::model::Model;
+use crate::buffer::{Buffer, Spec};
+use crate::device::Device;
+use crate::error::Result;
+use crate::mapping::MappedFile;
+use crate::process::check_interrupt_now_and_then;
+use crate::shard::{Run, Share};
+use std::ops::Range;
+
+/// Loads a part of the tensor at a position of a model.
+///
+/// # Errors
+/// `ShapeMismatch` for a part that is none; those of [`Loading::new`] and [`Loading::run`].
+pub fn load_part(model: &Model, tensor: usize, share: &Share, device: &Device) -> Result<Buffer> {
+    let (opened, tensor) = model.find(tensor)?;
+    let whole = tensor.spec()?;
+    share.check(&tensor.dims)?;
+    let spec = Spec::new(whole.dtype, &share.dims)?;
+    // Of narrow elements, two share a byte.
+    let in_byte = if whole.dtype.is_packed() { 2 } else { 1 };
+    if let Some(run) = share.single_run(&tensor.dims).filter(|run| run.from % in_byte == 0 && run.len % in_byte == 0) {
+        let bytes = |elements: usize| elements * whole.dtype.host_bytes() / in_byte;
+        let part = Tensor {
+            dims: share.dims.as_slice().into(),
+            start: tensor.start + bytes(run.from) as u64,
+            bytes: bytes(run.len),
+            ..tensor.clone()
+        };
+        let mut loaded = Loading::one(opened, &part, device)?.run(&mut |_| {})?;
+        return match loaded.pop() {
+            Some(buffer) => Ok(buffer),
+            None => fail!(Internal, "A part of a tensor was not loaded."),
+        };
+    }
+    let width = whole.dtype.host_bytes();
+    let elements = share.filled(width, |target| {
+        let mut block =
+            Block { file: &opened.file, start: tensor.start, width, in_byte, runs: Vec::new(), bytes: Vec::new() };
+        share.runs(&tensor.dims, |run| block.add(run, target))?;
+        block.read(target)
+    })?;
+    opened.file.check()?;
+    Buffer::from_host(device, spec, &elements).map_err(|error| tensor.about(error))
+}
+
+/// Runs of elements that are read at once, since they lie close together.
+struct Block<'a> {
+    file: &'a MappedFile,
+    /// Where the tensor begins in the file.
+    start: u64,
+    width: usize,
+    /// Elements that share a byte of the file.
+    in_byte: usize,
+    runs: Vec<Run>,
+    bytes: Vec<u8>,
+}
+
+impl Block<'_> {
+    /// Takes a run, which lies behind all others; those that are far from it or enough without it are read to `target`.
+    fn add(&mut self, run: Run, target: &mut [u8]) -> Result<()> {
+        // What lies between is read with them, as the disk's pages would be anyway.
+        const NEAR: usize = 4096;
+        const ENOUGH: usize = 1 << 20;
+        if let (Some(first), Some(last)) = (self.runs.first(), self.runs.last()) {
+            let (first, last, next) = (self.in_file(first), self.in_file(last), self.in_file(&run));
+            if next.start.saturating_sub(last.end) > NEAR || next.end - first.start > ENOUGH {
+                self.read(target)?;
+            }
+        }
+        self.runs.push(run);
+        Ok(())
+    }
+
+    /// Reads the runs.
+    fn read(&mut self, target: &mut [u8]) -> Result<()> {
+        let (Some(first), Some(last)) = (self.runs.first(), self.runs.last()) else { return Ok(()) };
+        check_interrupt_now_and_then()?;
+        let range = self.in_file(first).start..self.in_file(last).end;
+        if let ([run], 1) = (self.runs.as_slice(), self.in_byte) {
+            self.file.read(self.start + range.start as u64, &mut target[run.to * self.width..][..range.len()])?;
+        } else {
+            self.bytes.resize(range.len(), 0);
+            self.file.read(self.start + range.start as u64, &mut self.bytes)?;
+            self.runs.iter().for_each(|run| self.copy(run, range.start, target));
+        }
+        self.runs.clear();
+        Ok(())
+    }
+
+    /// Copies a run from the bytes that were read, which begin at `start` of the tensor.
+    fn copy(&self, run: &Run, start: usize, target: &mut [u8]) {
+        let target = &mut target[run.to * self.width..][..run.len * self.width];
+        if self.in_byte == 1 {
+            target.copy_from_slice(&self.bytes[run.from * self.width - start..][..run.len * self.width]);
+        } else {
+            for (element, target) in (run.from..).zip(target) {
+                *target = self.bytes[element / 2 - start] >> (element % 2 * 4) & 0x0f;
+            }
+        }
+    }
+
+    /// The bytes of a run, counted from the tensor's first.
+    fn in_file(&self, run: &Run) -> Range<usize> {
+        let bytes = |elements: usize| elements * self.width;
+        bytes(run.from) / self.in_byte..bytes(run.from + run.len).div_ceil(self.in_byte)
+    }
+}

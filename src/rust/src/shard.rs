@@ -1,0 +1,115 @@
+//! Arrays of a program that is divided over devices: which part each device has, and parts of buffers and files for them.
+
+use crate::buffer::{self, needs};
+use crate::conditions::{refuse, Outcome};
+use crate::handle::{self, Empty};
+use crate::safetensors::Open;
+use crate::sexp::{self, Protected};
+use crate::{executable, memory};
+use extendr_api::prelude::*;
+use pjrt_core::safetensors::load_part;
+use pjrt_core::shard::Share;
+use pjrt_core::{Buffer, Device, Spec};
+
+/// How an input or output, counted from 1, lies on the devices. `starts` and `sizes` have an element for each partition, and
+/// are NULL where that is not known.
+#[extendr]
+fn executable_array(executable: Robj, is_input: bool, index: i32) -> Outcome<Robj> {
+    let executable = executable::get(&executable)?;
+    let (signature, shardings) = (executable.signature(), executable.shardings());
+    let index = index as usize - 1;
+    let (spec, shardings) = if is_input {
+        (signature.inputs.get(index).map(|input| &input.spec), &shardings.inputs)
+    } else {
+        (signature.outputs.get(index), &shardings.outputs)
+    };
+    let Some(spec) = spec else { refuse!(InvalidInput, "The program has no such input or output.") };
+    let (replicas, partitions) = executable.counts();
+    let numbers = |dims: &[i64]| unsafe { Robj::from_sexp(sexp::new_whole_numbers(dims)) };
+    let told = list!(
+        dtype = spec.dtype.name(),
+        part = numbers(&spec.dims),
+        num_replicas = replicas as i32,
+        num_partitions = partitions as i32
+    );
+    let mut found: Vec<(&str, Robj)> = told.iter().collect();
+    if partitions == 1 {
+        // Every device has all of its replica's.
+        found.push(("whole", numbers(&spec.dims)));
+        found.push(("starts", List::from_values([numbers(&vec![0; spec.dims.len()])]).into()));
+        found.push(("sizes", List::from_values([numbers(&spec.dims)]).into()));
+        found.push(("is_first", true.into()));
+    } else if let Some(sharding) = shardings.get(index).and_then(Option::as_ref) {
+        let parts: Vec<_> = (0..partitions as usize).map(|partition| sharding.part_of(partition)).collect();
+        let starts = parts.iter().map(|part| numbers(&part.iter().map(|range| range.start).collect::<Vec<_>>()));
+        let sizes =
+            parts.iter().map(|part| numbers(&part.iter().map(|range| range.end - range.start).collect::<Vec<_>>()));
+        found.push(("whole", numbers(&sharding.whole)));
+        found.push(("starts", List::from_values(starts).into()));
+        found.push(("sizes", List::from_values(sizes).into()));
+        let is_first = (0..parts.len()).map(|partition| sharding.is_first(partition));
+        found.push(("is_first", is_first.collect::<Logicals>().into()));
+    }
+    Ok(List::from_pairs(found).into())
+}
+
+/// A part of a buffer, of so many elements from a start, for a device, where it has the dimensions `dims`.
+#[extendr]
+fn buffer_share(source: Robj, start: Robj, size: Robj, dims: Robj, device: Robj) -> Outcome<Robj> {
+    let source: &Buffer = buffer::get(unsafe { source.get() })?;
+    let device: &Device = handle::get(unsafe { device.get() }, "device")?;
+    let share = share(&start, &size, &dims)?;
+    let needed = || Spec::new(source.dtype(), &share.dims).map_or_else(|_| String::new(), |spec| needs(&spec));
+    filled(device, needed, || source.share(&share, device))
+}
+
+/// The same of a tensor in a model that is open, given by its position from 1.
+#[extendr]
+fn safetensors_share(file: Robj, tensor: i32, start: Robj, size: Robj, dims: Robj, device: Robj) -> Outcome<Robj> {
+    let open: &Open = handle::get(unsafe { file.get() }, "x")?;
+    let device: &Device = handle::get(unsafe { device.get() }, "device")?;
+    let model = open.model()?;
+    let share = share(&start, &size, &dims)?;
+    let needed = || "a part of a tensor".into();
+    filled(device, needed, || load_part(&model, tensor as usize - 1, &share, device))
+}
+
+/// The type and shape of a tensor in a model that is open.
+#[extendr]
+fn safetensors_tensor(file: Robj, tensor: i32) -> Outcome<Robj> {
+    let open: &Open = handle::get(unsafe { file.get() }, "x")?;
+    let model = open.model()?;
+    let tensor = model.tensor(tensor as usize - 1)?;
+    let shape = unsafe { Robj::from_sexp(sexp::new_whole_numbers(&tensor.dims)) };
+    Ok(list!(dtype = tensor.dtype_name(), shape = shape).into())
+}
+
+/// A handle for what `make` makes on a device.
+fn filled(
+    device: &Device,
+    needed: impl Fn() -> String,
+    make: impl FnMut() -> pjrt_core::Result<Buffer>,
+) -> Outcome<Robj> {
+    memory::relieve_pressure(device.client());
+    let handle = Empty::<Buffer>::new();
+    let protected = Protected::new(handle.sexp());
+    handle.fill(memory::with_retry(needed, make)?);
+    Ok(unsafe { Robj::from_sexp(protected.sexp()) })
+}
+
+fn share(start: &Robj, size: &Robj, dims: &Robj) -> Outcome<Share> {
+    let numbers = |x: &Robj| sexp::whole_numbers(unsafe { x.get() });
+    let (Some(start), Some(size), Some(dims)) = (numbers(start), numbers(size), numbers(dims)) else {
+        refuse!(Internal, "A part of an array needs whole numbers.");
+    };
+    let range = |(&start, &size): (&i64, &i64)| start as usize..(start + size) as usize;
+    Ok(Share { ranges: start.iter().zip(&size).map(range).collect(), dims })
+}
+
+extendr_module! {
+    mod shard;
+    fn executable_array;
+    fn buffer_share;
+    fn safetensors_share;
+    fn safetensors_tensor;
+}

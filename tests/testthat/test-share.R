@@ -1,0 +1,419 @@
+four <- devices(new_client(pjrt_plugin("cpu"), list(cpu_device_count = 4L)))
+
+sharded <- function(name) pjrt_program(path = fixture(file.path("sharded", name)))
+
+# x %*% w + b and the sums of x's rows, which JAX has divided over a mesh of 2 by 2, in every form of programs.
+forms <- c("gspmd.mlir", "gspmd.mlirbc", "gspmd.artifact", "shardy.mlir", "shardy.mlirbc", "shardy.artifact")
+x <- matrix(seq(-4, 3.75, by = 0.25), 8)
+w <- matrix(seq(-1.5, 1.375, by = 0.125), 4)
+b <- c(1, 2, 3, 4, 5, 6)
+expected <- list(x %*% w + rep(b, each = 8), array(rowSums(x)))
+
+step <- function(name, ...) pjrt_compile(sharded(paste0("step-", name)), ..., devices = four)
+
+inputs_of <- function(executable, x, w, b) {
+  Map(
+    list, pjrt_shard(x, executable, input = 1L), pjrt_shard(w, executable, input = 2L), pjrt_shard(b, executable, input = 3L)
+  )
+}
+
+# A program with one input and one output of these shardings, over so many devices.
+identity_of <- function(type, input, output = input, count = 4L) {
+  annotation <- function(sharding) if (nzchar(sharding)) sprintf(" {mhlo.sharding = \"{%s}\"}", sharding) else ""
+  pjrt_compile(pjrt_program(sprintf(
+    "module attributes {mhlo.num_partitions = %d : i32} {
+      func.func @main(%%x: tensor<%s>%s) -> (tensor<%s>%s) {
+        %%0 = stablehlo.add %%x, %%x : tensor<%s>
+        return %%0 : tensor<%s>
+      }
+    }", count, type, annotation(input), type, annotation(output), type, type
+  )), devices = four)
+}
+
+test_that("a program runs on the devices that it says, and its parts make what one device gives", {
+  for (form in forms) {
+    executable <- step(form)
+    expect_identical(devices(executable), four, label = form)
+    out <- pjrt_execute_sharded(executable, inputs_of(executable, x, w, b))
+    for (output in 1:2) {
+      expect_equal(pjrt_unshard(out, executable = executable, output = output), expected[[output]], label = form)
+      parts <- lapply(out, `[[`, output)
+      expect_identical(pjrt_unshard(parts, executable, output = output), pjrt_unshard(out, executable, output = output))
+    }
+  }
+})
+
+test_that("inputs and outputs that the program leaves open are divided as JAX divides them", {
+  for (form in forms) {
+    executable <- step(form)
+    expect_identical(executable_inputs(executable)$shape, list(c(4L, 2L), c(4L, 3L), 3L), label = form)
+    expect_identical(executable_outputs(executable)$shape, list(c(4L, 3L), 4L), label = form)
+    expect_identical(executable_inputs(executable)$sharding, c(
+      "devices=[2,2]<=[4]", "devices=[1,2,2]<=[2,2]T(1,0) last_tile_dim_replicate",
+      "devices=[2,2]<=[2,2]T(1,0) last_tile_dim_replicate"
+    ))
+    expect_identical(
+      executable_outputs(executable)$sharding, c("devices=[2,2]<=[4]", "devices=[2,2]<=[4] last_tile_dim_replicate")
+    )
+    out <- pjrt_execute_sharded(executable, inputs_of(executable, x, w, b))
+    expect_identical(lapply(out, function(part) lapply(part, shape)), rep(list(list(c(4L, 3L), 4L)), 4L))
+  }
+  expect_output(print(summary(executable)), "devices=[2,2]<=[4]", fixed = TRUE)
+  expect_identical(executable_inputs(compile(add_program("f32")))$sharding, c(NA_character_, NA))
+  expect_false(any(grepl("sharding", utils::capture.output(print(summary(compile(add_program("f32"))))))))
+})
+
+test_that("what the program says to be whole on every device stays so", {
+  for (name in c("gspmd-whole.mlir", "shardy-whole.mlir")) {
+    executable <- step(name)
+    expect_identical(executable_outputs(executable)$sharding[[1L]], "replicated", label = name)
+    expect_identical(executable_outputs(executable)$shape, list(c(8L, 6L), 4L), label = name)
+    out <- pjrt_execute_sharded(executable, inputs_of(executable, x, w, b))
+    for (part in out) expect_equal(as_array(part[[1L]]), expected[[1L]])
+    expect_equal(pjrt_unshard(out, executable), expected[[1L]])
+  }
+})
+
+test_that("the options say what GSPMD may divide", {
+  shapes <- function(...) {
+    executable <- step("gspmd.mlir", pjrt_compile_options(...))
+    c(executable_inputs(executable)$shape[3L], executable_outputs(executable)$shape)
+  }
+  option <- function(parameters = NULL, output = NULL) {
+    shapes(
+      allow_spmd_sharding_propagation_to_parameters = parameters, allow_spmd_sharding_propagation_to_output = output
+    )
+  }
+  expect_identical(option(), list(3L, c(4L, 3L), 4L))
+  expect_identical(option(TRUE, TRUE), option())
+  expect_identical(option(FALSE), list(6L, c(4L, 3L), 4L))
+  expect_identical(option(output = FALSE), list(3L, c(8L, 6L), 8L))
+  expect_identical(option(c(FALSE, FALSE, TRUE), c(FALSE, FALSE)), option(output = FALSE))
+  whole <- pjrt_compile_options(allow_spmd_sharding_propagation_to_output = TRUE)
+  expect_identical(executable_outputs(step("gspmd-whole.mlir", whole))$shape, list(c(4L, 3L), 4L))
+  # these would end the process
+  expect_refused(option(c(TRUE, FALSE)), "invalid_input", "to_parameters` has 2 values, but the program has 3.")
+  expect_refused(option(output = rep(TRUE, 3)), "invalid_input", "to_output` has 3 values, but the program has 2.")
+  for (bad in list(NA, 1, "TRUE", c(TRUE, NA), logical())) {
+    expect_refused(option(bad), "invalid_input", "to_parameters` must be TRUE, FALSE, NULL, or such a value for each")
+    expect_refused(option(output = bad), "invalid_input", "to_output` must be TRUE, FALSE, NULL")
+  }
+})
+
+test_that("the cache tells programs apart by what may be divided", {
+  child <- run_child(quote({
+    options(pjrt.cache_dir = tempfile())
+    pjrt_client("cpu", cpu_device_count = 4L)
+    text <- "module attributes {mhlo.num_partitions = 4 : i32} {
+      func.func @main(%x: tensor<8xf32> {mhlo.sharding = \"{devices=[4]<=[4]}\"}) -> tensor<8xf32> {
+        %0 = stablehlo.add %x, %x : tensor<8xf32>
+        return %0 : tensor<8xf32>
+      }
+    }"
+    size <- function(...) executable_outputs(compile(text, pjrt_compile_options(...)))$shape[[1L]]
+    for (i in 1:2) cat(size(), size(allow_spmd_sharding_propagation_to_output = FALSE), "")
+  }))
+  expect_clean(child, "2 8 2 8 ")
+})
+
+test_that("by default a program runs on as many devices as it says", {
+  child <- run_child(bquote({
+    program <- pjrt_program(path = .(normalizePath(fixture("sharded/step-shardy.mlir"))))
+    # too few at first
+    message <- tryCatch(pjrt_compile(program), pjrt_error_invalid_input = conditionMessage)
+    cat(strsplit(message, "\n")[[1L]][[1L]], "\n")
+    close(pjrt_client("cpu"))
+    pjrt_client("cpu", cpu_device_count = 8L)
+    executable <- pjrt_compile(program)
+    cat(length(devices(executable)), "\n")
+    cat(nchar(inspect_hlo(program)$after_optimizations) > 0, "\n")
+    stopifnot(identical(devices(value(pjrt_compile_async(program))), devices(executable)))
+    x <- matrix(1:32 + 0, 8)
+    parts <- pjrt_shard(x, executable, input = "arg0")
+    stopifnot(identical(as_array(parts[[4L]]), x[5:8, 3:4]))
+  }), env = c(PJRT_CPU_DEVICE_COUNT = "2"))
+  expect_clean(child, c(
+    "A program of 1 replica(s) and 4 partition(s) needs 4 devices, but the client has 2. ", "4 ", "TRUE "
+  ))
+})
+
+test_that("numbers that are not the program's are refused, and both are named", {
+  program <- sharded("step-gspmd.artifact")
+  for (form in forms) {
+    error <- expect_refused(
+      step(form, pjrt_compile_options(num_partitions = 2L)), "invalid_input",
+      "`num_partitions` is 2, but the program is for 4: it says `mhlo.num_partitions = 4`."
+    )
+    expect_refused(
+      step(form, pjrt_compile_options(num_replicas = 2L)), "invalid_input", "`num_replicas` is 2, but the program is for 1"
+    )
+  }
+  expect_identical(error$call[[1L]], quote(pjrt_compile))
+  expect_refused(pjrt_compile_async(program, pjrt_compile_options(1L, 1L)), "invalid_input", "is 1, but the program is for 4")
+  expect_refused(pjrt_compile(program, device = four[[1L]]), "invalid_input", "needs 4 device(s), not 1")
+  expect_refused(pjrt_compile(program, devices = four[1:3]), "invalid_input", "needs 4 device(s), not 3")
+  portable <- pjrt_compile_options(compile_portable_executable = TRUE)
+  expect_refused(pjrt_compile(program, portable), "invalid_input", "runs on one device")
+  assigned <- pjrt_compile_options(device_assignment = 0:1)
+  expect_refused(pjrt_compile(program, assigned), "invalid_input", "needs 4 device(s), not 2")
+  # a program that says nothing is for one device, or for as many as the options say
+  expect_length(devices(compile(unary_program("4xf32"))), 1L)
+  expect_length(devices(compile(unary_program("4xf32"), pjrt_compile_options(num_replicas = 2L))), 2L)
+})
+
+test_that("meshes are followed in any order, over any dimensions", {
+  x <- array(seq_len(4 * 6 * 2) + 0, c(4, 6, 2))
+  cases <- list(
+    "devices=[2,2,1]<=[4]" = list(x[1:2, 1:3, ], x[1:2, 4:6, ], x[3:4, 1:3, ], x[3:4, 4:6, ]),
+    "devices=[1,2,2]<=[2,2]T(1,0)" = list(
+      x[, 1:3, 1, drop = FALSE], x[, 4:6, 1, drop = FALSE], x[, 1:3, 2, drop = FALSE], x[, 4:6, 2, drop = FALSE]
+    ),
+    "devices=[4,1,1]3,1,0,2" = list(x[3, , , drop = FALSE], x[2, , , drop = FALSE], x[4, , , drop = FALSE], x[1, , , drop = FALSE]),
+    "devices=[1,1,2,2]<=[2,2]T(1,0) last_tile_dim_replicate" = list(
+      x[, , 1, drop = FALSE], x[, , 2, drop = FALSE], x[, , 1, drop = FALSE], x[, , 2, drop = FALSE]
+    ),
+    "replicated" = list(x, x, x, x)
+  )
+  for (sharding in names(cases)) {
+    executable <- identity_of("4x6x2xf32", sharding)
+    parts <- pjrt_shard(x, executable, input = 1L)
+    expect_identical(lapply(parts, device), four, label = sharding)
+    expect_identical(lapply(parts, as_array), cases[[sharding]], label = sharding)
+    expect_identical(pjrt_unshard(pjrt_execute_sharded(executable, parts), executable), 2 * x, label = sharding)
+  }
+})
+
+test_that("buffers and files give each device its part", {
+  w <- matrix(seq_len(48) + 0, 8)
+  path <- withr::local_tempfile(fileext = ".safetensors")
+  narrow <- matrix(rep(c(0, 0.5, -1, 6), 12), 8)
+  pjrt_save_safetensors(list(w = pjrt_buffer(w), n = pjrt_buffer(narrow, "f4e2m1fn"), odd = pjrt_buffer(1:3, "i8")), path)
+  model <- safetensors_open(path)
+  shardings <- c(
+    "devices=[2,2]<=[4]", "devices=[4,1]<=[4]", "devices=[1,2,2]<=[4] last_tile_dim_replicate", "replicated",
+    "devices=[2,1,2]<=[2,2]T(1,0) last_tile_dim_replicate", "maximal device=2"
+  )
+  for (sharding in shardings) {
+    executable <- identity_of("8x6xf32", sharding)
+    expected <- lapply(pjrt_shard(w, executable, input = 1L), as_array)
+    sources <- list(
+      pjrt_buffer(w, device = four[[2L]]), pjrt_buffer(w, device = "cpu:1"),
+      pjrt_execute(compile(unary_program("8x6xf32", "multiply")), pjrt_buffer(sqrt(w)))
+    )
+    for (source in sources) {
+      parts <- pjrt_shard(source, executable, input = 1L)
+      expect_identical(lapply(parts, device), four, label = sharding)
+      expect_equal(lapply(parts, as_array), expected, label = sharding, tolerance = 1e-6)
+    }
+    parts <- pjrt_shard(model, executable, input = "%x", tensor = "w")
+    expect_identical(lapply(parts, device), four, label = sharding)
+    expect_identical(lapply(parts, as_array), expected, label = sharding)
+    expect_identical(pjrt_unshard(pjrt_execute_sharded(executable, parts), executable), 2 * w, label = sharding)
+
+    small <- pjrt_program(sprintf("module attributes {mhlo.num_partitions = 4 : i32} {
+      func.func @main(%%x: tensor<8x6xf4E2M1FN> {mhlo.sharding = \"{%s}\"}) -> tensor<8x6xf32> {
+        %%0 = stablehlo.convert %%x : (tensor<8x6xf4E2M1FN>) -> tensor<8x6xf32>
+        return %%0 : tensor<8x6xf32>
+      }
+    }", sharding))
+    small <- pjrt_compile(small, devices = four)
+    from_array <- lapply(pjrt_shard(narrow, small, input = 1L), as_array)
+    expect_identical(lapply(pjrt_shard(model, small, input = 1L, tensor = 2L), as_array), from_array, label = sharding)
+    from_buffer <- pjrt_shard(pjrt_buffer(narrow, "f4e2m1fn"), small, input = 1L)
+    expect_identical(lapply(from_buffer, as_array), from_array, label = sharding)
+  }
+})
+
+test_that("a buffer that lies where it should is not copied", {
+  executable <- identity_of("4xf32", "replicated")
+  x <- pjrt_buffer(c(1, 2, 3, 4), device = four[[3L]])
+  parts <- pjrt_shard(x, executable, input = 1L)
+  expect_identical(vapply(parts, identical, NA, x), c(FALSE, FALSE, TRUE, FALSE))
+})
+
+test_that("each device takes memory for its part only", {
+  path <- withr::local_tempfile(fileext = ".safetensors")
+  pjrt_save_safetensors(list(w = pjrt_empty("f32", c(4096, 1024))), path)
+  model <- safetensors_open(path)
+  source <- pjrt_empty("f32", c(4096, 1024))
+  live <- function() {
+    gc()
+    sum(pjrt_memory_stats()$clients$live_bytes)
+  }
+  for (sharding in c("devices=[4,1]<=[4]", "devices=[1,4]<=[4]", "devices=[2,2]<=[4]")) {
+    executable <- identity_of("4096x1024xf32", sharding)
+    for (x in list(model, source, matrix(0, 4096, 1024))) {
+      before <- live()
+      parts <- pjrt_shard(x, executable, input = 1L, tensor = if (inherits(x, "PJRTSafetensors")) "w")
+      expect_identical(live() - before, 4 * 4096 * 1024, label = paste(sharding, class(x)[[1L]]))
+      rm(parts)
+    }
+  }
+})
+
+test_that("of a file, no more is read than the parts", {
+  # a gigabyte of which the disk has almost nothing
+  path <- withr::local_tempfile(fileext = ".safetensors")
+  header <- "{\"w\":{\"dtype\":\"I8\",\"shape\":[1024,1048576],\"data_offsets\":[0,1073741824]}}"
+  header <- paste0(header, strrep(" ", 120L - nchar(header)))
+  writeBin(c(as.raw(c(nchar(header), rep(0, 7))), charToRaw(header)), path)
+  file <- file(path, "r+b")
+  seek(file, 128 + 1073741824 - 1, rw = "write")
+  writeBin(as.raw(7), file)
+  close(file)
+  resident <- function() {
+    line <- grep("^VmRSS", readLines("/proc/self/status"), value = TRUE)
+    as.numeric(gsub("[^0-9]", "", line)) * 1024
+  }
+  model <- safetensors_open(path)
+  before <- resident()
+  rows <- pjrt_shard(model, identity_of("1024x1048576xi8", "devices=[4,1]<=[4]"), input = 1L, tensor = "w")
+  expect_lt(resident() - before, 2e8)
+  expect_identical(rows[[4L]][[256, 1048576]], 7L)
+  # a few columns of every row
+  rm(rows)
+  last <- pjrt:::call_native(pjrt:::ffi_safetensors_share, model, 1L, c(0, 1048572), c(1024, 4), c(1024, 4), four[[4L]])
+  expect_identical(as_array(last)[1024, ], c(0L, 0L, 0L, 7L))
+  expect_lt(resident() - before, 2e8)
+})
+
+test_that("dimensions that are not divided equally end with zeros, and come back as they were", {
+  for (rows in c(5L, 6L, 7L)) {
+    x <- matrix(seq_len(3 * rows) + 0, rows)
+    executable <- identity_of(sprintf("%dx3xf32", rows), "devices=[4,1]<=[4]")
+    parts <- pjrt_shard(x, executable, input = 1L)
+    expect_identical(lapply(parts, shape), rep(list(c(2L, 3L)), 4L))
+    padded <- rbind(x, matrix(0, 8 - rows, 3))
+    expect_identical(do.call(rbind, lapply(parts, as_array)), padded)
+    path <- withr::local_tempfile(fileext = ".safetensors")
+    pjrt_save_safetensors(list(x = pjrt_buffer(x)), path)
+    from_file <- pjrt_shard(safetensors_open(path), executable, input = 1L, tensor = "x")
+    expect_identical(lapply(from_file, as_array), lapply(parts, as_array))
+    from_buffer <- pjrt_shard(pjrt_buffer(x), executable, input = 1L)
+    expect_identical(lapply(from_buffer, as_array), lapply(parts, as_array))
+    expect_identical(pjrt_unshard(pjrt_execute_sharded(executable, parts), executable), 2 * x)
+  }
+})
+
+test_that("every type of R data is divided and put together", {
+  values <- list(
+    i1 = matrix(c(TRUE, FALSE, TRUE, TRUE), 2), i32 = matrix(1:4, 2), `complex<f32>` = matrix(c(1i, 2 + 1i, 3, 4), 2),
+    i64 = bit64::as.integer64(c("9007199254740993", "-1", "0", "9223372036854775807"))
+  )
+  dim(values$i64) <- c(2L, 2L)
+  for (type in names(values)) {
+    executable <- pjrt_compile(pjrt_program(sprintf("module attributes {mhlo.num_partitions = 4 : i32} {
+      func.func @main(%%x: tensor<2x2x%s> {mhlo.sharding = \"{devices=[2,2]<=[4]}\"}) -> tensor<2x2x%s> {
+        return %%x : tensor<2x2x%s>
+      }
+    }", type, type, type)), devices = four)
+    parts <- pjrt_shard(values[[type]], executable, input = 1L)
+    expect_identical(lapply(parts, shape), rep(list(c(1L, 1L)), 4L), label = type)
+    out <- pjrt_unshard(pjrt_execute_sharded(executable, parts), executable)
+    expect_bits(out, as_array(pjrt_buffer(values[[type]])))
+  }
+  # the type is the program's
+  executable <- identity_of("4xbf16", "devices=[4]<=[4]")
+  expect_identical(as.character(elt_type(pjrt_shard(c(1, 2, 3, 4), executable, input = 1L)[[1L]])), "bf16")
+})
+
+test_that("replicas have arrays of their own, or all the same", {
+  text <- "module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 2 : i32} {
+    func.func @main(%x: tensor<4x2xf32> {mhlo.sharding = \"{devices=[1,2]<=[2]}\"}, %s: tensor<f32>) -> tensor<4x2xf32> {
+      %0 = stablehlo.broadcast_in_dim %s, dims = [] : (tensor<f32>) -> tensor<4x2xf32>
+      %1 = stablehlo.multiply %x, %0 : tensor<4x2xf32>
+      return %1 : tensor<4x2xf32>
+    }
+  }"
+  executable <- compile(text, devices = four)
+  x <- matrix(1:16 + 0, 8)
+  parts <- pjrt_shard(x, executable, input = "x")
+  expect_identical(lapply(parts, as_array), list(
+    x[1:4, 1, drop = FALSE], x[1:4, 2, drop = FALSE], x[5:8, 1, drop = FALSE], x[5:8, 2, drop = FALSE]
+  ))
+  scalars <- pjrt_shard(3, executable, input = "s", dim = NULL)
+  expect_identical(lapply(scalars, shape), rep(list(integer()), 4L))
+  out <- pjrt_execute_sharded(executable, Map(list, parts, scalars))
+  expect_identical(pjrt_unshard(out, executable = executable), 3 * x)
+  expect_identical(pjrt_unshard(out, dim = NULL, executable = executable), 3 * x[1:4, ])
+  same <- pjrt_shard(x[1:4, ], executable, dim = NULL, input = "x")
+  expect_identical(lapply(same, as_array)[3:4], list(x[1:4, 1, drop = FALSE], x[1:4, 2, drop = FALSE]))
+  expect_refused(pjrt_shard(x[1:4, ], executable, input = "x"), "shape_mismatch", "is [8x2] as a whole")
+  expect_refused(pjrt_shard(3, executable, input = "s"), "invalid_input", "`dim` must be NULL or one of the 0 dimension(s)")
+  # replicas alone are divided as ever
+  replicas <- compile(unary_program("2xf32"), pjrt_compile_options(num_replicas = 4L), devices = four)
+  expect_identical(
+    lapply(pjrt_shard(1:8 + 0, replicas, input = 1L), as_array), lapply(pjrt_shard(1:8 + 0, replicas), as_array)
+  )
+  out <- pjrt_execute_sharded(replicas, pjrt_shard(1:8 + 0, replicas))
+  expect_identical(pjrt_unshard(out, replicas), pjrt_unshard(out))
+})
+
+test_that("a program for one device takes and gives all", {
+  double <- compile(unary_program("2x2xf32"))
+  x <- pjrt_shard(diag(2), double, input = 1L)
+  expect_length(x, 1L)
+  expect_identical(pjrt_unshard(pjrt_execute_sharded(double, x), double), 2 * diag(2))
+})
+
+test_that("how arrays are divided survives the cache, and saving", {
+  executable <- step("gspmd.mlir")
+  path <- withr::local_tempfile()
+  pjrt_save_executable(executable, path)
+  loaded <- pjrt_load_executable(path, device = four)
+  expect_identical(executable_inputs(loaded), executable_inputs(executable))
+  expect_identical(executable_outputs(loaded), executable_outputs(executable))
+  out <- pjrt_execute_sharded(loaded, inputs_of(loaded, x, w, b))
+  expect_equal(pjrt_unshard(out, loaded, output = 1L), expected[[1L]])
+  expect_equal(pjrt_unshard(out, loaded, output = 2L), expected[[2L]])
+  uneven <- identity_of("5xf32", "devices=[4]<=[4]")
+  again <- pjrt_deserialize(pjrt_serialize(uneven), device = four)
+  out <- pjrt_execute_sharded(again, pjrt_shard(1:5 + 0, again, input = 1L))
+  expect_identical(pjrt_unshard(out, again), array(2 * (1:5)))
+  # options need not say again how many there are
+  expect_length(devices(pjrt_load_executable(path, device = four, compile_options = pjrt_compile_options())), 4L)
+  other <- pjrt_compile_options(num_partitions = 2L)
+  expect_refused(pjrt_load_executable(path, device = four, compile_options = other), "invalid_input", "4 partition(s)")
+})
+
+test_that("what does not fit an input or output is refused", {
+  executable <- step("gspmd.mlir")
+  expect_refused(
+    pjrt_shard(x[1:6, ], executable, input = 1L), "shape_mismatch",
+    "`x` has the shape [6x4], but input 1 (`%arg0`) is [8x4] as a whole."
+  )
+  expect_refused(pjrt_shard(pjrt_buffer(x, "f64"), executable, input = 1L), "dtype_mismatch", "of type f64, but input 1")
+  expect_refused(pjrt_shard(pjrt_buffer(b), executable, input = 1L), "shape_mismatch", "[6], but input 1")
+  for (bad in list(0, 4, 1.5, NA, "arg7", character(), list(1), TRUE)) {
+    expect_refused(pjrt_shard(x, executable, input = bad), "invalid_input", "`input` must be one of the 3 input(s)")
+  }
+  expect_refused(pjrt_shard(x, four, input = 1L), "invalid_input", "`devices` must be an executable when `input` is given")
+  expect_refused(pjrt_shard(list(1), executable, input = 1L), "invalid_input", "`x` must be an R vector")
+  expect_refused(pjrt_shard(pjrt_buffer(x), executable, input = 1L, dtype = "f32"), "invalid_input", "keep their type")
+  expect_refused(pjrt_shard(x, executable, tensor = "w"), "invalid_input", "`tensor` is taken for an `input`")
+  expect_refused(pjrt_shard(x, executable, input = 1L, tensor = "w"), "invalid_input", "safetensors_open()")
+  error <- expect_refused(pjrt_shard(x, executable, input = 9L), "invalid_input")
+  expect_identical(error$call[[1L]], quote(pjrt_shard))
+
+  path <- withr::local_tempfile(fileext = ".safetensors")
+  pjrt_save_safetensors(list(w = pjrt_buffer(x), i = pjrt_buffer(matrix(1:32, 8))), path)
+  model <- safetensors_open(path)
+  expect_refused(pjrt_shard(model, executable, input = 1L), "invalid_input", "say which `tensor`")
+  expect_refused(pjrt_shard(model, executable, input = 1L, tensor = "v"), "invalid_input", "There is no tensor \"v\"")
+  expect_refused(pjrt_shard(model, executable, input = 1L, tensor = 1:2), "invalid_input", "must be one tensor, not 2")
+  expect_refused(pjrt_shard(model, executable, input = 1L, tensor = "i"), "dtype_mismatch", "of type i32, but input 1")
+  expect_refused(pjrt_shard(model, executable, input = 3L, tensor = "w"), "shape_mismatch", "[8x4], but input 3")
+  close(model)
+  expect_refused(pjrt_shard(model, executable, input = 1L, tensor = "w"), "invalid_input", "closed")
+
+  out <- pjrt_execute_sharded(executable, inputs_of(executable, x, w, b))
+  for (bad in list(0, 3, "1", NA)) {
+    expect_refused(pjrt_unshard(out, executable, output = bad), "invalid_input", "`output` must be one of the 2 output(s)")
+  }
+  expect_refused(pjrt_unshard(out[1:3], executable), "invalid_input", "for each of the 4 device(s)")
+  expect_refused(pjrt_unshard(rep(list(1), 4), executable), "invalid_input", "element 1 is 1")
+  parts <- lapply(out, `[[`, 2L)
+  expect_refused(pjrt_unshard(parts, executable), "shape_mismatch", "[4], but a part of output 1 has [4x3]")
+  expect_refused(pjrt_unshard(out, output = 1L), "invalid_input", "give that, too")
+  expect_refused(pjrt_unshard(out, executable = 1), "invalid_input", "`executable` must be a `PJRTLoadedExecutable`")
+})
