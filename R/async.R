@@ -17,7 +17,7 @@
 #' is_ready(x)
 #' @export
 await <- function(x, ...) {
-  UseMethod("await")
+  if (is.null(.Call(ffi_quick_await, x))) UseMethod("await") else invisible(x)
 }
 
 #' @export

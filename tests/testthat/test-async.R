@@ -146,6 +146,35 @@ test_that("every way of dispatch gives the same results", {
   }
 })
 
+test_that("small programs give the same results however often they have run", {
+  input <- c(1, 2, 3)
+  loop <- compile(loop_program(20))
+  branch <- compile("func.func @main(%x: tensor<3xf64>, %p: tensor<i1>) -> tensor<3xf64> {
+    %0 = \"stablehlo.if\"(%p) ({
+      %1 = stablehlo.negate %x : tensor<3xf64>
+      stablehlo.return %1 : tensor<3xf64>
+    }, {
+      %2 = stablehlo.cosine %x : tensor<3xf64>
+      stablehlo.return %2 : tensor<3xf64>
+    }) : (tensor<i1>) -> tensor<3xf64>
+    return %0 : tensor<3xf64>
+  }")
+  donating <- compile(loop_program(20, donates))
+  x <- pjrt_scalar(0, "f64")
+  y <- pjrt_scalar(0, "f64")
+  v <- pjrt_buffer(input, "f64")
+  for (i in 1:50) {
+    x <- pjrt_execute(loop, x)
+    y <- pjrt_execute(donating, y)
+    flag <- i %% 2 == 0
+    z <- pjrt_execute(branch, v, pjrt_scalar(flag))
+    if (i %% 3 == 0) await(x)
+    expect_equal(as.vector(as_array(z)), if (flag) -input else cos(input))
+  }
+  expect_identical(as_array(x), 50)
+  expect_identical(as_array(y), 50)
+})
+
 test_that("dispatch is one of three ways", {
   for (bad in list("later", NA_character_, 1, TRUE)) {
     withr::local_options(pjrt.dispatch = bad)

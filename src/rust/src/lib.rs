@@ -108,6 +108,7 @@ fn plain_entries() -> Vec<extendr_api::metadata::Func> {
         dtype::dtype_safetensors, "dtype_safetensors", 1;
         given::given_words, "given", 1;
         quick::quick_array, "quick_array", 1;
+        quick::quick_await, "quick_await", 1;
         quick::quick_device, "quick_device", 1;
         quick::quick_is_ready, "quick_is_ready", 1;
         quick::quick_shape, "quick_shape", 1;

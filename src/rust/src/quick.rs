@@ -30,6 +30,11 @@ pub extern "C" fn quick_is_ready(x: SEXP) -> SEXP {
     quick(x, |x| r#async::buffer_is_ready(x))
 }
 
+/// `quick_await(x)`: see `buffer_await()`.
+pub extern "C" fn quick_await(x: SEXP) -> SEXP {
+    quick(x, |x| r#async::buffer_await(x))
+}
+
 /// `quick_array(x)`: see `buffer_array()`, with R's defaults.
 pub extern "C" fn quick_array(x: SEXP) -> SEXP {
     quick(x, transfer::default_array)

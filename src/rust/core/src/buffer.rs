@@ -308,7 +308,7 @@ impl Buffer {
     /// `DeletedBuffer`, `Forked`, `ClientClosed`, or the plugin's own errors.
     pub fn is_ready(&self) -> Result<bool> {
         self.check_alive()?;
-        if self.0.settled.load(Ordering::Relaxed) {
+        if self.0.settled.load(Ordering::Acquire) {
             return Ok(true);
         }
         match &self.0.launch {
@@ -342,20 +342,24 @@ impl Buffer {
     #[inline]
     pub(crate) fn backing(&self) -> Option<&Arc<Backing>> {
         let backing = self.0.backing.as_ref()?;
-        (backing.is_in_place() || !self.0.settled.load(Ordering::Relaxed)).then_some(backing)
+        (backing.is_in_place() || !self.0.settled.load(Ordering::Acquire)).then_some(backing)
     }
 
     /// The same for a buffer that may have been given away, to the launch that waits.
     pub(crate) fn settle(&self) -> Result<()> {
-        if self.0.settled.load(Ordering::Relaxed) {
+        if self.0.settled.load(Ordering::Acquire) {
             return Ok(());
         }
         self.made()?;
+        // The launch may have told so.
+        if self.0.settled.load(Ordering::Acquire) {
+            return Ok(());
+        }
         self.ready_event()?.wait().map_err(|e| self.named(e))?;
         if let Some(backing) = &self.0.backing {
             backing.settle()?;
         }
-        self.0.settled.store(true, Ordering::Relaxed);
+        self.0.settled.store(true, Ordering::Release);
         Ok(())
     }
 
@@ -468,6 +472,13 @@ impl Buffer {
             self.0.launch.as_ref()
         } else {
             None
+        }
+    }
+
+    /// Notes that its content is known to be complete, without error. What depends on a file is asked later.
+    pub(crate) fn note_complete(&self) {
+        if self.0.backing.is_none() {
+            self.0.settled.store(true, Ordering::Release);
         }
     }
 

@@ -20,6 +20,7 @@ use pjrt_sys::*;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::time::Duration;
 
 /// A client; clones share it.
 #[derive(Debug, Clone)]
@@ -340,7 +341,12 @@ impl Client {
 
     /// A launch for one of the threads below.
     pub(crate) fn new_launch(&self) -> Arc<Launch> {
-        Launch::new(self.0.plugin.api().poison())
+        self.new_launch_of(Duration::ZERO)
+    }
+
+    /// The same for one that will take about so long.
+    pub(crate) fn new_launch_of(&self, expected: Duration) -> Arc<Launch> {
+        Launch::new(self.0.plugin.api().poison(), expected)
     }
 
     /// Whether its plugin threw a C++ exception, and is not called any more.

@@ -7,6 +7,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::executable::{Input, Signature};
 use crate::hlo::{HloModuleProto, HloModuleProtoWithConfig};
+use crate::pace::Pace;
 use pjrt_sys::*;
 use prost::Message;
 use std::sync::Arc;
@@ -117,6 +118,7 @@ impl<'a> Description<'a> {
 
     /// How long a run keeps whom, as far as that can be told beforehand.
     pub fn pace(&self, module: &HloModuleProto) -> Pace {
+        // What XLA takes for few.
         const FEW_FLOPS: f32 = 1000.0;
         const MANY_FLOPS: f32 = 1e6;
         const FEW_TRANSCENDENTALS: f32 = 1000.0;
@@ -124,7 +126,8 @@ impl<'a> Description<'a> {
         if !self.client.shares_host_memory() {
             return Pace::default();
         }
-        let Ok(properties) = self.costs() else { return Pace { runs_on_caller: true, is_long: true } };
+        let is_predictable = module.takes_a_known_time();
+        let Ok(properties) = self.costs() else { return Pace { runs_on_caller: true, is_long: true, is_predictable } };
         let cost = |name: &str| {
             properties.iter().find(|(n, _)| n == name).map_or(0.0, |(_, value)| match value {
                 Value::Float(f) => *f,
@@ -132,25 +135,16 @@ impl<'a> Description<'a> {
             })
         };
         let loops = module.has_opcode("while");
-        let has_many_flops = cost("flops") > 2.0 * FEW_FLOPS;
+        let has_many_flops = cost("flops") >= FEW_FLOPS;
         let takes_long = cost("transcendentals") > FEW_TRANSCENDENTALS
             || cost("bytes accessed") > FEW_BYTES
             || ["sort", "custom-call", "conditional"].iter().any(|opcode| module.has_opcode(opcode));
         Pace {
-            runs_on_caller: loops || (takes_long && !has_many_flops),
+            runs_on_caller: !has_many_flops && (loops || takes_long),
             is_long: loops || takes_long || cost("flops") > MANY_FLOPS,
+            is_predictable,
         }
     }
-}
-
-/// How a program runs on XLA's CPU client. That runs programs of few floating point operations on the thread that launches
-/// them; transcendental functions, copies and loops do not count as such, however long they take.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Pace {
-    /// It runs on the thread that launches it, for long enough to matter.
-    pub runs_on_caller: bool,
-    /// A device that was given many of these is busy for long enough to matter.
-    pub is_long: bool,
 }
 
 /// A message that could be read, or what was wrong with it.

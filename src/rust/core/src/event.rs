@@ -5,13 +5,12 @@ use crate::error::Result;
 use crate::plugin::Plugin;
 use crate::poison::Poison;
 use crate::process;
+use crate::spin;
 use pjrt_sys::*;
 use std::ffi::c_void;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
-
-/// How long a waiter polls before it sleeps: most short programs end within it, and waking a thread costs more.
-const SPIN: Duration = Duration::from_micros(20);
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
 /// How long a waiter sleeps before it looks whether the user interrupts.
 const SLICE: Duration = Duration::from_millis(50);
@@ -47,14 +46,23 @@ impl Event {
     /// # Errors
     /// The error that the event carries, or `Interrupted`.
     pub fn wait(&self) -> Result<()> {
-        let start = Instant::now();
-        while !self.is_ready()? {
-            if start.elapsed() > SPIN {
-                self.signal()?.wait()?;
-                break;
-            }
-            std::hint::spin_loop();
+        let mut looked = Ok(true);
+        let is_over = spin::until(spin::SHORT, || {
+            looked = self.is_ready();
+            !matches!(looked, Ok(false))
+        });
+        looked?;
+        if !is_over {
+            self.signal()?.wait()?;
         }
+        self.outcome()
+    }
+
+    /// What the event carries, once it has happened.
+    ///
+    /// # Errors
+    /// The error that it carries.
+    pub(crate) fn outcome(&self) -> Result<()> {
         call!(self.plugin.api(), PJRT_Event_Error { event: self.handle }).map(drop)
     }
 
@@ -119,23 +127,36 @@ impl Drop for Event {
 /// that raises it may be waiting for.
 #[derive(Debug)]
 pub(crate) struct Signal {
-    raised: Mutex<bool>,
+    raised: AtomicBool,
+    /// How many sleep until it is raised: to wake nobody takes a call of the system, too.
+    sleepers: AtomicU32,
+    sleep: Mutex<()>,
     changed: Condvar,
     poison: &'static Poison,
 }
 
 impl Signal {
     pub(crate) fn new(poison: &'static Poison) -> Signal {
-        Signal { raised: Mutex::default(), changed: Condvar::new(), poison }
+        Signal {
+            raised: AtomicBool::new(false),
+            sleepers: AtomicU32::new(0),
+            sleep: Mutex::default(),
+            changed: Condvar::new(),
+            poison,
+        }
     }
 
     pub(crate) fn raise(&self) {
-        *self.lock() = true;
-        self.changed.notify_all();
+        self.raised.store(true, Ordering::SeqCst);
+        if self.sleepers.load(Ordering::SeqCst) > 0 {
+            // A sleeper that has looked before this was raised is asleep once its lock can be had.
+            drop(self.sleep.lock().unwrap_or_else(PoisonError::into_inner));
+            self.changed.notify_all();
+        }
     }
 
     pub(crate) fn is_raised(&self) -> bool {
-        *self.lock()
+        self.raised.load(Ordering::SeqCst)
     }
 
     /// Waits until it is raised.
@@ -144,6 +165,9 @@ impl Signal {
     /// `Interrupted`, `PluginPoisoned`.
     pub(crate) fn wait(&self) -> Result<()> {
         process::check_interrupt_now_and_then()?;
+        if self.is_raised() {
+            return Ok(());
+        }
         self.wait_with(process::check_interrupt)
     }
 
@@ -153,21 +177,25 @@ impl Signal {
     }
 
     fn wait_with(&self, goes_on: impl Fn() -> Result<()>) -> Result<()> {
-        let mut raised = self.lock();
-        while !*raised {
-            raised = self.changed.wait_timeout(raised, SLICE).unwrap_or_else(PoisonError::into_inner).0;
-            if !*raised {
-                drop(raised);
-                goes_on()?;
-                self.poison.check_wait()?;
-                raised = self.lock();
-            }
-        }
-        Ok(())
+        self.sleepers.fetch_add(1, Ordering::SeqCst);
+        let waited = self.sleep_until_raised(goes_on);
+        self.sleepers.fetch_sub(1, Ordering::SeqCst);
+        waited
     }
 
-    fn lock(&self) -> MutexGuard<'_, bool> {
-        self.raised.lock().unwrap_or_else(PoisonError::into_inner)
+    fn sleep_until_raised(&self, goes_on: impl Fn() -> Result<()>) -> Result<()> {
+        loop {
+            let asleep = self.sleep.lock().unwrap_or_else(PoisonError::into_inner);
+            if self.is_raised() {
+                return Ok(());
+            }
+            drop(self.changed.wait_timeout(asleep, SLICE));
+            if self.is_raised() {
+                return Ok(());
+            }
+            goes_on()?;
+            self.poison.check_wait()?;
+        }
     }
 }
 
@@ -190,5 +218,22 @@ mod tests {
         // What has come before counts.
         signal.raise();
         assert!(signal.wait().is_ok());
+    }
+    #[test]
+    fn a_signal_wakes_all_who_wait_for_it_early_or_late() {
+        let poison = Poison::leaked();
+        for round in 0..500 {
+            let signal = Signal::new(poison);
+            std::thread::scope(|scope| {
+                let waits = [0; 3].map(|_| scope.spawn(|| signal.wait()));
+                if round % 2 == 0 {
+                    std::thread::yield_now();
+                }
+                signal.raise();
+                waits.map(|wait| assert!(wait.join().unwrap().is_ok()));
+            });
+            assert!(signal.is_raised());
+            assert_eq!(signal.sleepers.load(Ordering::SeqCst), 0);
+        }
     }
 }

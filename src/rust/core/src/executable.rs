@@ -5,13 +5,14 @@ use crate::buffer::Spec;
 use crate::client::Client;
 use crate::cuda;
 use crate::defaults;
-use crate::description::{Description, Pace};
+use crate::description::Description;
 use crate::device::Device;
 use crate::error::Result;
 use crate::execute::Dispatch;
 use crate::hlo::HloModuleProto;
 use crate::narrow;
 use crate::options::{CompileOptions, UsedOptions};
+use crate::pace::{Pace, Record};
 use crate::process;
 use crate::program::Program;
 use crate::registry::Place;
@@ -38,6 +39,7 @@ pub(crate) struct Inner {
     signature: Signature,
     shardings: Shardings,
     pace: Pace,
+    record: Record,
     dispatch: Dispatch,
     making: Making,
     /// The cache was asked for it, and did not have it.
@@ -212,6 +214,7 @@ impl Executable {
             signature,
             shardings,
             pace,
+            record: Record::default(),
             dispatch: options.dispatch,
             making,
             missed: AtomicBool::new(false),
@@ -223,8 +226,8 @@ impl Executable {
         let loaded = Loaded::new(client, handle);
         let Restored { names, placement, pace, dispatch, making } = as_was;
         let signature = Description::new(client, loaded.handle())?.signature(&making.interface, names)?;
-        let (shardings, missed) = (making.shardings(&signature), AtomicBool::new(false));
-        Ok(Executable::new(Inner { loaded, placement, signature, shardings, pace, dispatch, making, missed }))
+        let (shardings, record, missed) = (making.shardings(&signature), Record::default(), AtomicBool::new(false));
+        Ok(Executable::new(Inner { loaded, placement, signature, shardings, pace, record, dispatch, making, missed }))
     }
 
     fn new(inner: Inner) -> Executable {
@@ -290,6 +293,11 @@ impl Executable {
 
     pub(crate) fn pace(&self) -> Pace {
         self.0.pace
+    }
+
+    /// How long its runs have kept the threads that launched them.
+    pub(crate) fn record(&self) -> &Record {
+        &self.0.record
     }
 
     /// Where the plugin is called from for its launches.

@@ -12,6 +12,7 @@ use pjrt_sys::*;
 use smallvec::SmallVec;
 use std::ptr::null_mut;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Options of one execution.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -41,6 +42,13 @@ pub type Outputs = SmallVec<[Buffer; 4]>;
 
 pub(crate) type Handles = SmallVec<[*mut PJRT_Buffer; 16]>;
 
+/// What a launch on one device has made.
+struct Made {
+    handles: Handles,
+    /// Known to be complete already, without error.
+    are_complete: bool,
+}
+
 impl Executable {
     /// Launches the program on one device and returns its outputs, whose content comes later. Inputs that the program
     /// takes over are dead afterwards.
@@ -60,9 +68,13 @@ impl Executable {
             let made = self.launch(device, &handles, options)?;
             let adopt = |(&handle, spec): (&*mut PJRT_Buffer, &Arc<_>)| {
                 let backing = backing.as_ref().map(Backing::again);
-                Buffer::adopt(self.client().clone(), device, Arc::clone(spec), handle, backing)
+                let output = Buffer::adopt(self.client().clone(), device, Arc::clone(spec), handle, backing);
+                if made.are_complete {
+                    output.note_complete();
+                }
+                output
             };
-            made.iter().zip(&self.signature().outputs).map(adopt).collect()
+            made.handles.iter().zip(&self.signature().outputs).map(adopt).collect()
         };
         self.mark_donated(inputs, options);
         Ok(outputs)
@@ -77,7 +89,7 @@ impl Executable {
         must_wait
             || match self.dispatch() {
                 Dispatch::Auto => {
-                    self.pace().runs_on_caller
+                    self.pace().keeps_caller(self.record())
                         || client.in_flight(device).is_full()
                         || inputs.iter().any(|input| input.unfinished_launch().is_some())
                 }
@@ -272,8 +284,8 @@ impl Executable {
         }
     }
 
-    /// Calls the plugin for one device; gives the handles of the outputs.
-    fn launch(&self, device: usize, inputs: &[*mut PJRT_Buffer], options: &ExecuteOptions) -> Result<Handles> {
+    /// Calls the plugin for one device.
+    fn launch(&self, device: usize, inputs: &[*mut PJRT_Buffer], options: &ExecuteOptions) -> Result<Made> {
         let mut outputs: Handles = SmallVec::from_elem(null_mut(), self.signature().outputs.len());
         let execute_device = match self.placement() {
             Placement::Fixed(_) => null_mut(),
@@ -284,17 +296,25 @@ impl Executable {
         let is_counted = self.pace().is_long || !in_flight.is_empty();
         let mut complete: *mut PJRT_Event = null_mut();
         let events: *mut *mut PJRT_Event = if running.is_some() || is_counted { &mut complete } else { null_mut() };
+        let start = self.pace().runs_on_caller.then(Instant::now);
         self.call(&[inputs.as_ptr()], &[outputs.as_mut_ptr()], execute_device, events, options)?;
-        if !complete.is_null() {
-            let complete = Event::new(client.plugin(), complete);
-            if is_counted {
-                in_flight.count(&complete);
-            }
-            if let Some(running) = running {
-                running.add(complete);
-            }
+        if let Some(start) = start {
+            self.record().note(start.elapsed());
         }
-        Ok(outputs)
+        if complete.is_null() {
+            return Ok(Made { handles: outputs, are_complete: false });
+        }
+        let complete = Event::new(client.plugin(), complete);
+        if complete.is_ready().is_ok_and(|ready| ready) {
+            return Ok(Made { handles: outputs, are_complete: complete.outcome().is_ok() });
+        }
+        if is_counted {
+            in_flight.count(&complete);
+        }
+        if let Some(running) = running {
+            running.add(complete);
+        }
+        Ok(Made { handles: outputs, are_complete: false })
     }
 
     /// Calls the plugin with a list of inputs and one for outputs for each device, as long as the signature says. Where
@@ -338,7 +358,7 @@ impl Executable {
         options: &ExecuteOptions,
         backing: Option<Backing>,
     ) -> Result<Outputs> {
-        let launch = self.client().new_launch();
+        let launch = self.client().new_launch_of(self.record().last());
         let pending = |spec: &Arc<_>| {
             let backing = backing.as_ref().map(Backing::again);
             Buffer::pending(self.client().clone(), device, Arc::clone(spec), launch.clone(), backing)
@@ -354,7 +374,12 @@ impl Executable {
                 promised.iter().for_each(Buffer::mark_failed);
                 exhausted::explain(error, || executable.needs())
             })?;
-            promised.iter().zip(made).for_each(|(output, handle)| output.fulfil(handle));
+            for (output, handle) in promised.iter().zip(made.handles) {
+                output.fulfil(handle);
+                if made.are_complete {
+                    output.note_complete();
+                }
+            }
             Ok(())
         })?;
         Ok(outputs)

@@ -61,6 +61,17 @@ impl HloModuleProto {
         self.computations.iter().flat_map(|c| &c.instructions).any(|i| i.opcode == opcode)
     }
 
+    /// Whether a run takes about as long whatever the inputs hold: every loop has a number of turns that the compiler knows,
+    /// and nothing is chosen, or done by functions that are not XLA's operations.
+    pub fn takes_a_known_time(&self) -> bool {
+        let known = |i: &HloInstructionProto| match i.opcode.as_str() {
+            "while" => i.knows_trip_count(),
+            "conditional" | "custom-call" => false,
+            _ => true,
+        };
+        self.computations.iter().flat_map(|c| &c.instructions).all(known)
+    }
+
     /// Whether every function that the program calls by name comes with XLA's plugins, as far as names tell: others may not
     /// be there in another session.
     pub fn calls_only_known_functions(&self) -> bool {
@@ -163,6 +174,12 @@ impl HloModuleProto {
 }
 
 impl HloInstructionProto {
+    /// Whether the compiler has noted how often this loop turns.
+    fn knows_trip_count(&self) -> bool {
+        const NOTED: &[u8] = b"\"known_trip_count\"";
+        self.backend_config.windows(NOTED.len()).any(|text| text == NOTED)
+    }
+
     fn debug_text(&self, out: &mut String) {
         let _ = writeln!(out, "  instructions {{\n    name: {:?}\n    opcode: {:?}", self.name, self.opcode);
         if let Some(shape) = &self.shape {
@@ -184,6 +201,24 @@ impl HloInstructionProto {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn loops_without_a_known_number_of_turns_and_choices_take_an_unknown_time() {
+        let takes_known_time = |opcode: &str, config: &str| {
+            let instruction = HloInstructionProto {
+                opcode: opcode.into(),
+                backend_config: config.as_bytes().into(),
+                ..Default::default()
+            };
+            let computation = HloComputationProto { instructions: vec![instruction], ..Default::default() };
+            HloModuleProto { computations: vec![computation], ..Default::default() }.takes_a_known_time()
+        };
+        assert!(takes_known_time("sort", ""));
+        assert!(takes_known_time("while", r#"{"known_trip_count":{"n":"50"},"known_init_step":{"init":"0"}}"#));
+        for (opcode, config) in [("while", ""), ("while", "{}"), ("conditional", ""), ("custom-call", "")] {
+            assert!(!takes_known_time(opcode, config), "{opcode} {config}");
+        }
+    }
 
     #[test]
     fn functions_that_a_user_registers_are_told_from_those_of_xla() {

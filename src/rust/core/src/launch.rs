@@ -4,22 +4,26 @@ use crate::error::{Error, Kind, Result, RESOURCE_EXHAUSTED};
 use crate::event::{Event, Signal};
 use crate::poison::{self, Poison};
 use crate::process::{self, LastWait};
+use crate::spin;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{channel, RecvTimeoutError, Sender};
+use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A launch that was handed to the dispatch thread.
 #[derive(Debug)]
 pub(crate) struct Launch {
     done: Signal,
     outcome: OnceLock<Result<()>>,
+    /// How long it is expected to take; zero when nobody knows.
+    expected: Duration,
 }
 
 impl Launch {
-    pub(crate) fn new(poison: &'static Poison) -> Arc<Launch> {
-        Arc::new(Launch { done: Signal::new(poison), outcome: OnceLock::new() })
+    /// One that will take about so long; zero when nobody knows.
+    pub(crate) fn new(poison: &'static Poison, expected: Duration) -> Arc<Launch> {
+        Arc::new(Launch { done: Signal::new(poison), outcome: OnceLock::new(), expected })
     }
 
     /// Whether it has been made, successfully or not.
@@ -34,7 +38,10 @@ impl Launch {
 
     /// Waits until it is made.
     pub(crate) fn wait(&self) -> Result<()> {
-        self.done.wait()?;
+        let patience = spin::SHORT + if self.expected <= spin::LONG { 2 * self.expected } else { Duration::ZERO };
+        if !spin::until(patience, || self.is_done()) {
+            self.done.wait()?;
+        }
         self.outcome()
     }
 
@@ -96,7 +103,7 @@ impl Dispatcher {
     /// Waits until all jobs are done; a user's interrupt ends the wait.
     pub(crate) fn rest(&self) -> Result<()> {
         while self.is_busy() {
-            let last = Launch::new(self.poison);
+            let last = Launch::new(self.poison, Duration::ZERO);
             self.submit(last.clone(), || Ok(()))?;
             last.wait()?;
         }
@@ -210,18 +217,34 @@ impl Running {
 
 fn start() -> Result<Sender<Job>> {
     let (sender, receiver) = channel::<Job>();
-    let run = move || {
-        for job in receiver {
-            job();
-            if poison::has_thrown_here() {
-                poison::park_for_good();
-            }
-        }
-    };
+    let run = move || work(&receiver);
     std::thread::Builder::new().name("pjrt-dispatch".into()).spawn(run).map_err(|error| {
         Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), format!("The system gives no thread for dispatch: {error}."))
     })?;
     Ok(sender)
+}
+
+/// What the thread does: jobs, until nobody can send one any more. When they come at short intervals it polls for the next.
+fn work(jobs: &Receiver<Job>) {
+    let mut patience = spin::SHORT;
+    loop {
+        let start = Instant::now();
+        let mut next = Err(TryRecvError::Empty);
+        spin::until(patience, || {
+            next = jobs.try_recv();
+            !matches!(next, Err(TryRecvError::Empty))
+        });
+        let next = match next {
+            Err(TryRecvError::Empty) => jobs.recv().ok(),
+            received => received.ok(),
+        };
+        let Some(job) = next else { return };
+        patience = if start.elapsed() <= spin::LONG { spin::LONG } else { spin::SHORT };
+        job();
+        if poison::has_thrown_here() {
+            poison::park_for_good();
+        }
+    }
 }
 
 #[cfg(test)]
@@ -232,7 +255,7 @@ mod tests {
     fn a_fault_in_a_launch_reaches_its_waiter_and_the_next_launch_runs() {
         let poison = Poison::leaked();
         let dispatcher = Dispatcher::new(poison);
-        let (broken, sound) = (Launch::new(poison), Launch::new(poison));
+        let [broken, sound] = [Duration::ZERO; 2].map(|expected| Launch::new(poison, expected));
         dispatcher.submit(broken.clone(), || panic!("on purpose")).unwrap();
         dispatcher.submit(sound.clone(), || Ok(())).unwrap();
         assert_eq!(broken.wait().unwrap_err().kind(), Kind::Internal);
@@ -245,7 +268,7 @@ mod tests {
     fn a_thread_on_which_a_plugin_threw_is_kept_and_what_waits_for_it_ends() {
         let poison = Poison::leaked();
         let dispatcher = Dispatcher::new(poison);
-        let (throwing, later) = (Launch::new(poison), Launch::new(poison));
+        let [throwing, later] = [Duration::ZERO; 2].map(|expected| Launch::new(poison, expected));
         dispatcher
             .submit(throwing.clone(), || {
                 poison.note("PJRT_Call", "of unknown kind");

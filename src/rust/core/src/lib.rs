@@ -44,6 +44,7 @@ pub mod minifloat;
 pub mod mlir;
 mod narrow;
 pub mod options;
+mod pace;
 pub mod part;
 mod pieces;
 pub mod plugin;
@@ -62,6 +63,7 @@ pub mod serialized;
 pub mod shard;
 pub mod sharded;
 pub mod sharding;
+mod spin;
 pub mod stablehlo;
 pub mod topology;
 

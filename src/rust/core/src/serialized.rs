@@ -7,7 +7,6 @@
 use crate::api::{bytes, call};
 use crate::cache::file;
 use crate::client::Client;
-use crate::description::Pace;
 use crate::device::Device;
 use crate::digest::{self, Digest};
 use crate::environment::Environment;
@@ -17,6 +16,7 @@ use crate::execute::Dispatch;
 use crate::hlo::HloModuleProto;
 use crate::host;
 use crate::options::{CompileOptions, UsedOptions};
+use crate::pace::Pace;
 use crate::sharding::Wholes;
 use prost::Message;
 use std::fs;
@@ -59,6 +59,8 @@ pub struct Header {
     /// Of a program that is divided, the arrays as a whole.
     #[prost(message, optional, tag = "11")]
     wholes: Option<Wholes>,
+    #[prost(bool, tag = "12")]
+    is_predictable: bool,
 }
 
 /// A container that has been found whole.
@@ -110,6 +112,7 @@ impl Executable {
             created: UNIX_EPOCH.elapsed().unwrap_or_default().as_secs() as i64,
             key: key.into(),
             wholes: Some(making.wholes.clone()),
+            is_predictable: self.pace().is_predictable,
         };
         self.with_payload(|payload| {
             host::check_room(payload.len(), "To save the executable")?;
@@ -351,7 +354,11 @@ impl<'a> Serialized<'a> {
             Restored {
                 names: header.input_names.clone(),
                 placement,
-                pace: Pace { runs_on_caller: header.runs_on_caller, is_long: header.is_long },
+                pace: Pace {
+                    runs_on_caller: header.runs_on_caller,
+                    is_long: header.is_long,
+                    is_predictable: header.is_predictable,
+                },
                 dispatch: target.dispatch,
                 making: Making {
                     origin,

@@ -363,6 +363,60 @@ fn a_long_loop_does_not_keep_the_caller() {
     assert!(out.is_ready().unwrap());
 }
 
+/// Adds 1 to a scalar as often as its second argument says.
+const COUNT_TO_INPUT: &str = "func.func @main(%x: tensor<f32>, %n: tensor<f32>) -> tensor<f32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %one = stablehlo.constant dense<1.0> : tensor<f32>
+  %r:2 = stablehlo.while(%i = %zero, %v = %x) : tensor<f32>, tensor<f32>
+    cond {
+      %c = stablehlo.compare LT, %i, %n : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      stablehlo.return %c : tensor<i1>
+    } do {
+      %j = stablehlo.add %i, %one : tensor<f32>
+      %w = stablehlo.sine %v : tensor<f32>
+      stablehlo.return %j, %w : tensor<f32>, tensor<f32>
+    }
+  return %r#1 : tensor<f32>
+}";
+
+#[test]
+fn a_loop_whose_turns_the_inputs_decide_never_keeps_the_caller_however_quick_it_was() {
+    let count = compile(COUNT_TO_INPUT).unwrap();
+    let (zero, few, many) = (upload(&[], &[0.0]), upload(&[], &[3.0]), upload(&[], &[1.5e7]));
+    for _ in 0..20 {
+        run(&count, &[&zero, &few]).unwrap()[0].wait().unwrap();
+    }
+    let out = run(&count, &[&zero, &many]).unwrap().remove(0);
+    assert!(!out.is_ready().unwrap());
+    out.wait().unwrap();
+}
+
+#[test]
+fn a_loop_of_many_operations_runs_on_the_plugins_own_threads() {
+    // 8 x 8 times 8 x 8: 1,024 operations a turn, which XLA no longer takes for few.
+    let text = "func.func @main(%x: tensor<8x8xf32>, %n: tensor<f32>) -> tensor<8x8xf32> {
+      %zero = stablehlo.constant dense<0.0> : tensor<f32>
+      %one = stablehlo.constant dense<1.0> : tensor<f32>
+      %r:2 = stablehlo.while(%i = %zero, %v = %x) : tensor<f32>, tensor<8x8xf32>
+        cond {
+          %c = stablehlo.compare LT, %i, %n : (tensor<f32>, tensor<f32>) -> tensor<i1>
+          stablehlo.return %c : tensor<i1>
+        } do {
+          %j = stablehlo.add %i, %one : tensor<f32>
+          %w = stablehlo.dot_general %v, %x, contracting_dims = [1] x [0]
+            : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+          stablehlo.return %j, %w : tensor<f32>, tensor<8x8xf32>
+        }
+      return %r#1 : tensor<8x8xf32>
+    }";
+    let inline = CompileOptions { dispatch: Dispatch::Inline, ..Default::default() };
+    let program = Program::new(text.as_bytes().to_vec(), Format::Mlir).unwrap();
+    let multiply = Executable::compile(&[device(0)], &program, &inline).unwrap();
+    let out = run(&multiply, &[&upload(&[8, 8], &[0.0; 64]), &upload(&[], &[5e5])]).unwrap().remove(0);
+    assert!(!out.is_ready().unwrap());
+    out.wait().unwrap();
+}
+
 #[test]
 fn a_wait_can_be_interrupted_and_taken_up_again() {
     let count = compile(&count_to(20_000_000)).unwrap();

@@ -82,7 +82,9 @@ pub(crate) fn narrow_findings(code: &[u8]) -> Result<Findings> {
     read(code, |tables, operations| {
         if tables.entries.narrow_arrays()? {
             found.result = tables.entries.narrow_result()?;
-            operations::check(operations, tables, &mut |operation| narrow::note(&mut found, &tables.entries, operation))?;
+            operations::check(operations, tables, &mut |operation| {
+                narrow::note(&mut found, &tables.entries, operation)
+            })?;
         }
         Ok(())
     })?;

@@ -1,0 +1,59 @@
+//! Waiting for what another thread will have done in some microseconds: to sleep and be woken takes longer than that.
+
+use std::sync::OnceLock;
+use std::thread::available_parallelism;
+use std::time::{Duration, Instant};
+
+/// How long to poll for something that nothing is known about: most short programs end within it.
+pub(crate) const SHORT: Duration = Duration::from_micros(50);
+
+/// The longest that polling pays.
+pub(crate) const LONG: Duration = Duration::from_micros(200);
+
+/// Polls until `is_over`, for at most `limit`, and returns whether it is over. Other threads that want this processor get it
+/// meanwhile. With a single processor it polls once.
+#[inline]
+pub(crate) fn until(limit: Duration, mut is_over: impl FnMut() -> bool) -> bool {
+    const LOOKS: usize = 16;
+    if is_over() {
+        return true;
+    }
+    if !has_another_processor() {
+        return false;
+    }
+    let start = Instant::now();
+    loop {
+        for _ in 0..LOOKS {
+            std::hint::spin_loop();
+            if is_over() {
+                return true;
+            }
+        }
+        if start.elapsed() >= limit {
+            return false;
+        }
+        std::thread::yield_now();
+    }
+}
+
+fn has_another_processor() -> bool {
+    static ANSWER: OnceLock<bool> = OnceLock::new();
+    *ANSWER.get_or_init(|| available_parallelism().is_ok_and(|count| count.get() > 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn polling_ends_with_its_cause_or_with_its_time() {
+        let mut looks = 0;
+        assert!(until(Duration::ZERO, || true));
+        assert!(!until(Duration::from_micros(1), || false));
+        let third = until(Duration::from_secs(60), || {
+            looks += 1;
+            looks == 3
+        });
+        assert_eq!(third, has_another_processor());
+    }
+}
