@@ -87,14 +87,25 @@ away_from_zero <- function(x) {
   copy_sign(trunc(abs(x)) + up, x)
 }
 
+# A function for which the result at a zero is that zero, with its sign, which some versions of R lose.
+through_zero <- function(f) {
+  function(x) {
+    y <- f(x)
+    y[x %in% 0] <- x[x %in% 0]
+    y
+  }
+}
+
 # What is right in principle, and how many units in the last place of the type the plugin may be off.
 unary_operations <- list(
   abs = list(abs, 0), cbrt = list(function(x) copy_sign(abs(x)^(1 / 3), x), 20), ceil = list(ceiling, 0),
-  cosine = list(cos, 2), exponential = list(exp, 2), exponential_minus_one = list(expm1, 3), floor = list(floor, 0),
-  log = list(log, 2), log_plus_one = list(log1p, 3), logistic = list(plogis, 3), negate = list(function(x) -x, 0),
+  cosine = list(cos, 2), exponential = list(exp, 2), exponential_minus_one = list(through_zero(expm1), 3),
+  floor = list(floor, 0), log = list(log, 2), log_plus_one = list(through_zero(log1p), 3), logistic = list(plogis, 3),
+  negate = list(function(x) -x, 0),
   round_nearest_afz = list(away_from_zero, 0), round_nearest_even = list(round, 0),
-  rsqrt = list(function(x) 1 / sqrt(x), 2), sign = list(function(x) copy_sign(sign(x), x), 0), sine = list(sin, 2),
-  sqrt = list(sqrt, 0), tan = list(tan, 3), tanh = list(tanh, 3)
+  rsqrt = list(function(x) 1 / sqrt(x), 2), sign = list(function(x) copy_sign(sign(x), x), 0),
+  sine = list(through_zero(sin), 2),
+  sqrt = list(through_zero(sqrt), 0), tan = list(through_zero(tan), 3), tanh = list(through_zero(tanh), 3)
 )
 
 binary_operations <- list(
