@@ -230,7 +230,9 @@ mod tests {
                     std::thread::yield_now();
                 }
                 signal.raise();
-                waits.map(|wait| assert!(wait.join().unwrap().is_ok()));
+                for wait in waits {
+                    assert!(wait.join().unwrap().is_ok());
+                }
             });
             assert!(signal.is_raised());
             assert_eq!(signal.sleepers.load(Ordering::SeqCst), 0);
