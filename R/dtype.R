@@ -20,18 +20,13 @@ elt_type <- function(x) {
 #' @rdname elt_type
 #' @export
 dtype <- function(x, ...) {
-  UseMethod("dtype")
+  found <- .Call(ffi_quick_dtype, x)
+  if (is.null(found)) UseMethod("dtype") else found
 }
 
 #' @export
 dtype.PJRTBuffer <- function(x, ...) {
-  name <- data_type_name(x)
-  # tengen has no floats of eight bits and less, and no integers of less than eight
-  if (!grepl("^(f[48]e|u?i[24]$)", name) && requireNamespace("tengen", quietly = TRUE)) {
-    tengen::as_dtype(name)
-  } else {
-    structure(name, class = "DataType")
-  }
+  data_type(elt_type(x))
 }
 
 #' @export
@@ -39,9 +34,9 @@ dtype.default <- function(x, ...) {
   abort_class(x, "PJRTBuffer")
 }
 
-# The name of a buffer's dtype outside of PJRT, where "pred" is "bool".
-data_type_name <- function(x) {
-  name <- as.character(elt_type(x))
+# The name of an element type outside of PJRT, where "pred" is "bool".
+data_type_name <- function(type) {
+  name <- as.character(type)
   if (name == "pred") "bool" else name
 }
 

@@ -11,8 +11,7 @@ offer_safetensors <- function() {
 
 # Undoes that, so that nothing of a namespace that was unloaded is called.
 withdraw_safetensors <- function() {
-  event <- packageEvent("safetensors", "onLoad")
-  setHook(event, Filter(function(hook) !identical(hook, add_framework), getHook(event)), "replace")
+  remove_hook(packageEvent("safetensors", "onLoad"), add_framework)
   if (isNamespaceLoaded("safetensors")) {
     frameworks <- safetensors_frameworks()
     if (identical(frameworks[["pjrt"]]$constructor, pjrt_tensor_from_raw)) {

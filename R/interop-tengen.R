@@ -9,3 +9,41 @@
 #' S3method(tengen::dtype, PJRTBuffer)
 #' S3method(tengen::shape, PJRTBuffer)
 NULL
+
+# Makes the data type of an element type, once: the native side keeps it for dtype().
+data_type <- function(type) {
+  name <- data_type_name(type)
+  # tengen has no floats of eight bits and less, and no integers of less than eight
+  made <- if (!grepl("^(f[48]e|u?i[24]$)", name) && has_tengen()) {
+    tengen::as_dtype(name)
+  } else {
+    structure(name, class = "DataType")
+  }
+  .Call(ffi_data_type_keep, type, made)
+}
+
+# Looks for tengen once in a session: to look for what is not installed takes R hundreds of microseconds.
+has_tengen <- function() {
+  if (is.null(the$tengen)) {
+    the$tengen <- requireNamespace("tengen", quietly = TRUE)
+  }
+  the$tengen
+}
+
+# Has the look-up done again when tengen comes or goes.
+follow_tengen <- function() {
+  forget_tengen()
+  setHook(packageEvent("tengen", "onLoad"), forget_tengen)
+  setHook(packageEvent("tengen", "onUnload"), forget_tengen)
+}
+
+unfollow_tengen <- function() {
+  forget_tengen()
+  remove_hook(packageEvent("tengen", "onLoad"), forget_tengen)
+  remove_hook(packageEvent("tengen", "onUnload"), forget_tengen)
+}
+
+forget_tengen <- function(...) {
+  the$tengen <- NULL
+  .Call(ffi_data_types_forget)
+}

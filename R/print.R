@@ -46,7 +46,7 @@ print.PJRTBuffer <- function(x, max_rows = getOption("pjrt.print_max_rows", 30L)
 }
 
 buffer_footer <- function(x) {
-  sprintf("[ %s%s{%s} ]", toupper(platform(x)), data_type_name(x), paste(shape(x), collapse = "x"))
+  sprintf("[ %s%s{%s} ]", toupper(platform(x)), data_type_name(elt_type(x)), paste(shape(x), collapse = "x"))
 }
 
 check_limit <- function(x, name) {

@@ -10,12 +10,20 @@ the$custom_calls <- list()
 the$config <- list(cpu_device_count = 1L)
 the$default_execution_options <- NULL
 the$log_level <- NULL
+the$tengen <- NULL
 
 .onLoad <- function(libname, pkgname) {
   .Call(ffi_loaded, topenv(), the)
   offer_safetensors()
+  follow_tengen()
 }
 
 .onUnload <- function(libpath) {
   withdraw_safetensors()
+  unfollow_tengen()
+}
+
+# Undoes setHook().
+remove_hook <- function(event, hook) {
+  setHook(event, Filter(function(known) !identical(known, hook), getHook(event)), "replace")
 }

@@ -72,3 +72,33 @@ fn new_element_type(dtype: DType) -> SEXP {
     unsafe { Rf_setAttrib(value.sexp(), R_ClassSymbol, class.sexp()) };
     sexp::keep(value.sexp())
 }
+
+thread_local! {
+    /// The data types that `dtype()` gives, as R made them.
+    static DATA_TYPES: RefCell<Vec<(DType, SEXP)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The data type of a dtype; nil before R made it.
+pub fn data_type(dtype: DType) -> SEXP {
+    let find = |made: &Vec<(DType, SEXP)>| made.iter().find(|(of, _)| *of == dtype).map(|(_, value)| *value);
+    DATA_TYPES.with_borrow(find).unwrap_or_else(sexp::nil)
+}
+
+/// `data_type_keep(name, value)`: keeps the data type of the dtype of this name, and gives it.
+pub extern "C" fn data_type_keep(name: SEXP, value: SEXP) -> SEXP {
+    entry(|| {
+        let dtype = parse(name, None)?;
+        sexp::keep(value);
+        DATA_TYPES.with_borrow_mut(|made| made.push((dtype, value)));
+        Ok(value)
+    })
+}
+
+/// `data_types_forget()`: has R make all of them anew.
+pub extern "C" fn data_types_forget() -> SEXP {
+    entry(|| {
+        let made = DATA_TYPES.take();
+        made.into_iter().for_each(|(_, value)| unsafe { R_ReleaseObject(value) });
+        Ok(sexp::nil())
+    })
+}

@@ -103,6 +103,8 @@ fn plain_entries() -> Vec<extendr_api::metadata::Func> {
         client::client_devices, "client_devices", 1;
         lifetime::buffer_delete, "buffer_delete", 1;
         lifetime::buffer_is_deleted, "buffer_is_deleted", 1;
+        dtype::data_type_keep, "data_type_keep", 2;
+        dtype::data_types_forget, "data_types_forget", 0;
         dtype::dtype_canonical, "dtype_canonical", 1;
         dtype::dtype_from_safetensors, "dtype_from_safetensors", 1;
         dtype::dtype_safetensors, "dtype_safetensors", 1;
@@ -110,6 +112,7 @@ fn plain_entries() -> Vec<extendr_api::metadata::Func> {
         quick::quick_array, "quick_array", 1;
         quick::quick_await, "quick_await", 1;
         quick::quick_device, "quick_device", 1;
+        quick::quick_dtype, "quick_dtype", 1;
         quick::quick_is_ready, "quick_is_ready", 1;
         quick::quick_shape, "quick_shape", 1;
         safetensors::safetensors_load, "safetensors_load", 4;

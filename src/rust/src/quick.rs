@@ -1,8 +1,9 @@
 //! Quick answers for R's generics: to find the method for a buffer takes R longer than the answer itself.
 
+use crate::conditions::entry;
 use crate::handle;
 use crate::sexp;
-use crate::{buffer, r#async, transfer};
+use crate::{buffer, dtype, r#async, transfer};
 use extendr_ffi::SEXP;
 use pjrt_core::Buffer;
 
@@ -13,6 +14,11 @@ fn quick(x: SEXP, answer: impl FnOnce(SEXP) -> SEXP) -> SEXP {
     } else {
         sexp::nil()
     }
+}
+
+/// `quick_dtype(x)`: the data type of the buffer's dtype, once it was made.
+pub extern "C" fn quick_dtype(x: SEXP) -> SEXP {
+    quick(x, |x| entry(|| Ok(dtype::data_type(buffer::get(x)?.dtype()))))
 }
 
 /// `quick_shape(x)`: see `buffer_shape()`.
