@@ -31,8 +31,7 @@
 #' as_array(pjrt_execute(add, sum, x))
 #' @export
 pjrt_execute <- function(executable, ..., execution_options = NULL, simplify = TRUE, check = TRUE) {
-  # the native side reads the arguments where they are: to pass them on would take as long as the rest
-  .External2(ffi_executable_execute)
+  .Call(ffi_executable_execute, executable, list(...), execution_options, simplify, check)
 }
 
 #' Options of an execution

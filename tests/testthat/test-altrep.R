@@ -110,3 +110,47 @@ test_that("vectors that stand for others are read as these", {
   expect_identical(as_array(pjrt_buffer(sort(c(3, 1, 2)[rep(1:3, 1e4)]), "f64")), array(rep(c(1, 2, 3), each = 1e4)))
   expect_identical(as_array(pjrt_buffer(rev(1:1e4))), array(1e4:1 + 0L))
 })
+
+test_that("a large array read from a buffer is a vector like any other", {
+  n <- 300000L
+  arrays <- list(
+    logical = pjrt_buffer(rep(c(TRUE, FALSE, FALSE), length.out = n)), integer = pjrt_buffer(c(n:2, 7L)),
+    double = pjrt_buffer(c(seq_len(n - 1L), 0.5), "f64"), complex = pjrt_buffer(complex(n, 1:n, n:1), "c128")
+  )
+  arrays <- c(lapply(arrays, as_array), raw = list(as_raw(arrays$integer)))
+  for (type in names(arrays)) {
+    x <- arrays[[type]]
+    expect_identical(typeof(x), type)
+    # what R itself allocates
+    own <- vector(type, length(x))
+    own[] <- x
+    dim(own) <- dim(x)
+    for (f in list(
+      identity, function(x) x[[5]], function(x) x[c(1, length(x))], rev, as.character, function(x) unserialize(serialize(x, NULL)),
+      function(x) identical(x, own), function(x) match(x[[9]], x), function(x) x == x[[3]], unique, object.size
+    )) {
+      expect_identical(f(x), f(own), label = type)
+    }
+    # a copy is another vector
+    y <- x
+    y[2:3] <- y[[7]]
+    y[[4]] <- y[[7]]
+    expect_identical(x, own, label = type)
+    own[2:4] <- own[[7]]
+    expect_identical(y, own, label = type)
+  }
+})
+
+test_that("the memory of a large array is given back with the array", {
+  in_use <- function() {
+    gc()
+    pjrt_memory_stats()$staging[["in_use"]]
+  }
+  x <- pjrt_buffer(as.double(1:1e5), "f64")
+  await(x)
+  before <- in_use()
+  arrays <- lapply(1:5, function(i) as_array(x))
+  expect_gte(in_use() - before, 5 * 8e5)
+  rm(arrays)
+  expect_identical(in_use(), before)
+})

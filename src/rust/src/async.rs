@@ -24,7 +24,7 @@ pub extern "C" fn buffer_await(buffer: SEXP) -> SEXP {
     entry(|| {
         let awaited = get(buffer)?;
         awaited.wait()?;
-        memory::relieve_pressure(awaited.client());
+        memory::relieve_pressure(awaited.client())?;
         Ok(buffer)
     })
 }

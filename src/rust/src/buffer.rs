@@ -257,9 +257,9 @@ fn upload(
         memory::find_memory(size)?;
     }
     if route == Route::Background {
-        memory::relieve_scarcity(client);
+        memory::relieve_scarcity(client)?;
     } else {
-        memory::relieve_pressure(client);
+        memory::relieve_pressure(client)?;
     }
     if route == Route::Now {
         memory::find_room(size, || needs(&spec))?;

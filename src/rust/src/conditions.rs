@@ -57,9 +57,12 @@ thread_local! {
 /// once more when a user interrupts it and then resumes.
 pub fn entry(body: impl Fn() -> Outcome<SEXP>) -> SEXP {
     pins::drain();
-    memory::help_others();
     loop {
-        let failed = match catch_unwind(AssertUnwindSafe(&body)) {
+        let run = || {
+            memory::help_others()?;
+            body()
+        };
+        let failed = match catch_unwind(AssertUnwindSafe(run)) {
             Ok(Ok(value)) => return value,
             Ok(Err(Failure(error))) => error,
             Err(_) => Error::new(Kind::Internal, "A fault inside pjrt was caught.")
@@ -115,15 +118,17 @@ static RAISED: AtomicPtr<SEXPREC> = AtomicPtr::new(std::ptr::null_mut());
 /// Asks R whether the user interrupts, or a limit of time is reached. R's own check would jump over our frames; this one
 /// only tells.
 pub fn interrupt_pending() -> bool {
-    sexp::guarded(memory::help_others);
+    if memory::help_others().is_err() {
+        return true;
+    }
     let mut error = sexp::nil();
     // SAFETY: on R's main thread, as all of this crate.
-    let went_on = sexp::guarded_from_interrupts(|| error = sexp::caught(|| unsafe { sexp::R_CheckUserInterrupt() }));
+    let asked = sexp::interruptible(|| error = sexp::caught(|| unsafe { sexp::R_CheckUserInterrupt() }));
     if !sexp::is_nil(error) {
         unsafe { R_PreserveObject(error) };
         drop_raised(RAISED.swap(error, Ordering::Relaxed));
     }
-    !went_on || !sexp::is_nil(error)
+    asked.is_err() || !sexp::is_nil(error)
 }
 
 /// That error, which is R's alone from now on; not protected.

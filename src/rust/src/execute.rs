@@ -4,9 +4,9 @@ use crate::conditions::{entry, flag, refuse, Failure, Outcome};
 use crate::given::given;
 use crate::handle::{self, Empty};
 use crate::memory;
-use crate::sexp::{self, Protected, Symbol};
+use crate::sexp::{self, Protected};
 use extendr_api::prelude::*;
-use extendr_ffi::{SET_VECTOR_ELT, SEXP, SEXPTYPE, VECTOR_ELT};
+use extendr_ffi::{R_NamesSymbol, Rf_getAttrib, SET_VECTOR_ELT, SEXP, SEXPTYPE, VECTOR_ELT};
 use pjrt_core::execute::{ExecuteOptions, Outputs};
 use pjrt_core::{Buffer, Error, Executable, Kind};
 
@@ -33,31 +33,29 @@ fn execute_options_describe(options: Robj) -> Outcome<Robj> {
     .into())
 }
 
-/// `.External2(executable_execute)` in `pjrt_execute()`: launches the program and gives its outputs at once. The
-/// function's arguments are read where R keeps them, which costs less than to hand them over.
-pub extern "C" fn executable_execute(_call: SEXP, _op: SEXP, _args: SEXP, frame: SEXP) -> SEXP {
-    static EXECUTABLE: Symbol = Symbol::new(c"executable");
-    static OPTIONS: Symbol = Symbol::new(c"execution_options");
-    static SIMPLIFY: Symbol = Symbol::new(c"simplify");
-    static CHECK: Symbol = Symbol::new(c"check");
+/// `executable_execute(executable, inputs, options, simplify, check)`: launches the program and gives its outputs at once.
+pub extern "C" fn executable_execute(
+    executable: SEXP,
+    inputs: SEXP,
+    options: SEXP,
+    simplify: SEXP,
+    check: SEXP,
+) -> SEXP {
     entry(|| {
-        // All that R may leave by a jump comes first: nothing is owned yet.
-        let executable: &Executable = handle::get(sexp::argument(frame, &EXECUTABLE), "executable")?;
-        let given = sexp::dots(frame);
-        given.evaluate();
-        let options = sexp::argument(frame, &OPTIONS);
-        let simplify = flag(sexp::argument(frame, &SIMPLIFY), "simplify")?;
-        let check = flag(sexp::argument(frame, &CHECK), "check")?;
-        memory::relieve_pressure(executable.client());
+        let executable: &Executable = handle::get(executable, "executable")?;
+        let simplify = flag(simplify, "simplify")?;
+        let check = flag(check, "check")?;
+        memory::relieve_pressure(executable.client())?;
+        // R may leave this by a jump: nothing is owned yet.
         let outputs = NewOutputs::new(executable, simplify);
         let _protected = Protected::new(outputs.value());
 
-        if check && given.clone().any(|argument| argument.is_named()) {
+        if check && !sexp::is_nil(unsafe { Rf_getAttrib(inputs, R_NamesSymbol) }) {
             refuse!(InvalidInput, "Expected unnamed arguments: a program's inputs go by position.");
         }
         let default = ExecuteOptions::default();
         let options = if sexp::is_nil(options) { &default } else { handle::get(options, "execution_options")? };
-        let values: Values = given.map(|argument| argument.value()).collect();
+        let values: Values = sexp::elements(inputs).collect();
         let inputs = buffers(executable, &values)?;
         let made = memory::with_retry(|| executable.needs(), || executable.execute(&inputs, options))?;
         outputs.fill(made);

@@ -6,8 +6,6 @@
 use extendr_api::prelude::*;
 use extendr_ffi::SEXP;
 use pjrt_core::exception::Guard;
-use std::ffi::{c_void, CStr};
-use std::ptr::null;
 
 mod sexp;
 
@@ -35,6 +33,7 @@ mod options;
 mod part;
 mod pins;
 mod plugin;
+mod pooled;
 mod print;
 mod program;
 mod progress;
@@ -115,6 +114,7 @@ fn plain_entries() -> Vec<extendr_api::metadata::Func> {
         quick::quick_dtype, "quick_dtype", 1;
         quick::quick_is_ready, "quick_is_ready", 1;
         quick::quick_shape, "quick_shape", 1;
+        execute::executable_execute, "executable_execute", 5;
         safetensors::safetensors_load, "safetensors_load", 4;
         sharded::executable_execute_sharded, "executable_execute_sharded", 4;
         transfer::buffer_array, "buffer_array", 3;
@@ -137,22 +137,6 @@ fn entry(name: &'static str, address: *const u8, arguments: usize) -> extendr_ap
         hidden: false,
         invisible: None,
     }
-}
-
-/// Makes the functions known that `.External2()` calls: they get the frame of the R function that calls them.
-unsafe fn register_frame_entries(library: *mut extendr_ffi::DllInfo) {
-    use extendr_ffi::R_ExternalMethodDef;
-    type FrameEntry = extern "C" fn(SEXP, SEXP, SEXP, SEXP) -> SEXP;
-    let execute: FrameEntry = execute::executable_execute;
-    let known = |name: &'static CStr, function: FrameEntry| R_ExternalMethodDef {
-        name: name.as_ptr(),
-        // SAFETY: R casts it back to what `.External2()` calls.
-        fun: Some(std::mem::transmute::<FrameEntry, unsafe extern "C" fn() -> *mut c_void>(function)),
-        numArgs: 0,
-    };
-    let end = R_ExternalMethodDef { name: null(), fun: None, numArgs: 0 };
-    let entries = [known(c"executable_execute", execute), end];
-    extendr_ffi::R_registerRoutines(library, null(), null(), null(), entries.as_ptr());
 }
 
 /// `loaded(namespace, the)`: called by the package whenever its namespace is loaded.
@@ -179,7 +163,7 @@ pub unsafe extern "C" fn pjrt_register(library: *mut extendr_ffi::DllInfo, guard
     }
     metadata.functions.extend(plain_entries());
     extendr_api::register_call_methods(library, metadata);
-    register_frame_entries(library);
+    pooled::register(library);
     pjrt_core::process::set_interrupt_poll(conditions::interrupt_pending);
 }
 

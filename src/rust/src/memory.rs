@@ -2,15 +2,13 @@
 
 use crate::conditions::{refuse, Outcome};
 use crate::given::given;
-use crate::sexp::{self, Allocator};
+use crate::pooled::Pooled;
+use crate::sexp::{self, Protected};
 use crate::{handle, pins};
 use extendr_api::prelude::*;
-use extendr_ffi::{R_xlen_t, Rf_install, SEXP, SEXPTYPE};
+use extendr_ffi::{Rf_install, SEXP, SEXPTYPE};
 use pjrt_core::pool::{self, Block};
 use pjrt_core::{client, exhausted, host, Client};
-use std::ffi::c_void;
-use std::mem::ManuallyDrop;
-use std::ptr::null_mut;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
@@ -42,17 +40,22 @@ const WEIGHTLESS: usize = 64;
 
 /// Collects garbage when the client's new buffers have taken a quarter of the free memory, so that a loop which drops
 /// its results runs in bounded memory although R does not see their size.
-pub fn relieve_pressure(client: &Client) {
+///
+/// # Errors
+/// `Interrupted` when the user interrupts that.
+pub fn relieve_pressure(client: &Client) -> pjrt_core::Result<()> {
     if is_scarce(client, MANY_BYTES) {
-        collect();
+        collect()?;
     }
+    Ok(())
 }
 
 /// The same for calls that should return at once: only when memory is scarce.
-pub fn relieve_scarcity(client: &Client) {
+pub fn relieve_scarcity(client: &Client) -> pjrt_core::Result<()> {
     if is_scarce(client, usize::MAX) {
-        collect();
+        collect()?;
     }
+    Ok(())
 }
 
 /// Has R collect garbage before much host memory is taken from the system afresh, so that a loop which drops its results
@@ -77,7 +80,7 @@ pub fn find_memory(bytes: usize) -> Outcome<()> {
     let (fresh, enough) = (pool::fresh(), ENOUGH.load(Ordering::Relaxed));
     if fresh >= enough {
         let start = Instant::now();
-        collect();
+        collect()?;
         // Memory that is still in use was no garbage: the next search waits longer.
         let useful = pool::kept() >= limit.min(fresh) / 2;
         let by_time = FRESH_BYTES_PER_MICROSECOND * start.elapsed().as_micros() as usize;
@@ -100,12 +103,15 @@ fn is_scarce(client: &Client, many: usize) -> bool {
     new >= host::available_memory().map_or(MANY_BYTES, |free| (free / 4).min(many))
 }
 
-fn collect() {
-    sexp::uninterrupted(|| unsafe { sexp::R_gc() });
+/// # Errors
+/// `Interrupted` when the user interrupts it.
+fn collect() -> pjrt_core::Result<()> {
+    sexp::interruptible(|| unsafe { sexp::R_gc() })?;
     client::all().iter().for_each(Client::reset_new_bytes);
     pool::reset_fresh();
     pool::reset_handed_out();
     NEXT_LOOK.store(FEW_BYTES, Ordering::Relaxed);
+    Ok(())
 }
 
 /// Runs `make`; when memory is exhausted, collects garbage, finalizers included, frees what is kept for later use, and
@@ -116,7 +122,7 @@ pub fn with_retry<T>(
 ) -> pjrt_core::Result<T> {
     match make() {
         Err(error) if exhausted::is_exhausted(&error) => {
-            collect();
+            collect()?;
             pool::clear();
             make().map_err(|again| exhausted::explain(exhausted::telling(error, again), asked))
         }
@@ -133,14 +139,18 @@ pub fn find_room(bytes: usize, asked: impl FnOnce() -> String) -> Outcome<()> {
     Ok(())
 }
 
-/// Collects garbage when another thread waits for memory. R may leave this by a long jump.
+/// Collects garbage when another thread waits for memory.
+///
+/// # Errors
+/// `Interrupted` when the user interrupts that.
 #[inline]
-pub fn help_others() {
+pub fn help_others() -> pjrt_core::Result<()> {
     if exhausted::is_collection_wanted() {
-        collect();
+        collect()?;
         pool::clear();
         exhausted::collected();
     }
+    Ok(())
 }
 
 /// What stands for `bytes` of memory that R does not see: a vector as long, in which nobody ever writes, so that it takes
@@ -160,10 +170,10 @@ pub fn room_for_copy(client: &Client, bytes: usize) -> Outcome<SEXP> {
         find_memory(bytes)?;
     }
     if bytes < BACKGROUND {
-        relieve_pressure(client);
+        relieve_pressure(client)?;
         return Ok(weight(bytes));
     }
-    relieve_scarcity(client);
+    relieve_scarcity(client)?;
     client.note_new_bytes(bytes);
     Ok(sexp::nil())
 }
@@ -198,51 +208,23 @@ fn count(bytes: usize) {
     }
 }
 
-/// A vector in memory from the pool, with room for `len` values of `width` bytes each, which the caller writes; small ones
+/// A vector in memory from the pool, aligned as devices want it, with room for `len` values of `width` bytes each, which the caller writes; small ones
 /// lie in R's own memory. Not protected.
 pub fn pooled_vector(kind: SEXPTYPE, len: usize, width: usize) -> Outcome<SEXP> {
     let bytes = len * width;
     if bytes < pool::LARGE {
         return Ok(sexp::vector(kind, len));
     }
-    find_memory(bytes + ROOM)?;
-    let (taken, asked) = (bytes + ROOM, || format!("an R vector of {}", exhausted::size(bytes)));
-    find_room(taken, asked)?;
+    find_memory(bytes)?;
+    let asked = || format!("an R vector of {}", exhausted::size(bytes));
+    find_room(bytes, asked)?;
     // Garbage at once: what counts is that R hears of the bytes; of half of them, since the pool has them again. R may leave
     // this by a long jump.
     weight(bytes / 2);
-    let block = with_retry(asked, || Block::new(taken))?;
-    let mut gift = ManuallyDrop::new(Gift { block, bytes });
-    let mut allocator =
-        Allocator { alloc: start_in_block, free: free_block, reserved: null_mut(), data: (&raw mut gift).cast() };
-    Ok(sexp::uninterrupted(|| unsafe { sexp::Rf_allocVector3(kind, len as R_xlen_t, &mut allocator) }))
-}
-
-/// A block on its way to R's allocator, and the bytes of values that it is for.
-struct Gift {
-    block: Block,
-    bytes: usize,
-}
-
-/// Room in a block for what lies before the values.
-const ROOM: usize = 4 * pool::ALIGNMENT;
-
-/// Where in the block R's vector begins: its values are aligned as devices want them. The block's owner lies right before.
-unsafe extern "C" fn start_in_block(allocator: *mut Allocator, size: usize) -> *mut c_void {
-    // SAFETY: the giver does not drop it.
-    let Gift { block, bytes } = (*allocator).data.cast::<Gift>().read();
-    let header = size - bytes.next_multiple_of(8);
-    let values = block.data().as_ptr().add(ROOM - pool::ALIGNMENT);
-    let start = values.sub(header);
-    start.cast::<Block>().sub(1).write_unaligned(block);
-    start.cast()
-}
-
-/// Called by R's garbage collector: must not call R.
-unsafe extern "C" fn free_block(_: *mut Allocator, start: *mut c_void) {
-    let block = start.cast::<Block>().sub(1).read_unaligned();
-    // A panic must not reach R.
-    let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(block)));
+    let vector = Pooled::new(kind);
+    let _protected = Protected::new(vector.sexp());
+    let block = with_retry(asked, || Block::new(bytes))?;
+    Ok(vector.fill(block, len))
 }
 
 /// Bounds the pool by `options(pjrt.staging_max = )`.

@@ -48,7 +48,7 @@ fn buffer_lines(buffer: Robj, max_rows: f64, max_width: f64, max_rows_slice: f64
     for (i, piece) in pieces.iter().enumerate() {
         check_interrupt_now_and_then()?;
         // SAFETY: the vector is as long as there are pieces.
-        if !sexp::guarded(|| unsafe { SET_STRING_ELT(out.sexp(), i as R_xlen_t, sexp::new_char(piece)) }) {
+        if !sexp::guarded(|| unsafe { SET_STRING_ELT(out.sexp(), i as R_xlen_t, sexp::new_char(piece)) })? {
             return Err(no_memory(spec));
         }
     }

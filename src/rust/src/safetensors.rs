@@ -115,7 +115,7 @@ pub extern "C" fn safetensors_load(file: SEXP, positions: SEXP, show: SEXP, colu
         let Some(device) = &open.device else { refuse!(Internal, "The file was opened for no device.") };
         let show = flag(show, "show")?;
         let columns = sexp::number(columns).unwrap_or(0.0) as usize;
-        memory::relieve_pressure(device.client());
+        memory::relieve_pressure(device.client())?;
         let list = Protected::new(sexp::vector(SEXPTYPE::VECSXP, sexp::len(positions)));
 
         let model = open.model()?;
@@ -153,7 +153,7 @@ fn make_handles(list: SEXP, loading: &Loading, device: &Device) -> Outcome<()> {
             let weight = Protected::new(memory::weight(if weighed { loading.own_bytes(i) } else { 0 }));
             unsafe { SET_VECTOR_ELT(list, i as _, Empty::<Buffer>::over(weight.sexp()).sexp()) };
         }
-    });
+    })?;
     found?;
     if !made {
         let message = format!("R has no memory for {} buffers.", sexp::len(list));

@@ -5,6 +5,7 @@
 
 use extendr_ffi::*;
 use pjrt_core::convert::NA_INTEGER;
+use pjrt_core::{Error, Kind};
 use std::ffi::{c_void, CStr};
 use std::marker::PhantomData;
 use std::os::raw::{c_char, c_int};
@@ -23,9 +24,6 @@ pub struct Allocator {
 // Functions of R's API that extendr-ffi does not declare. Its type for R objects is opaque, hence the allowance.
 #[allow(improper_ctypes)]
 extern "C" {
-    static mut R_interrupts_suspended: Rboolean;
-    /// In extendr-ffi only up to R 4.4.
-    static R_UnboundValue: SEXP;
     pub fn COMPLEX_RO(x: SEXP) -> *const [f64; 2];
     pub fn INTEGER_GET_REGION(x: SEXP, start: R_xlen_t, len: R_xlen_t, out: *mut c_int) -> R_xlen_t;
     pub fn INTEGER_RO(x: SEXP) -> *const c_int;
@@ -45,7 +43,7 @@ extern "C" {
     pub fn R_ToplevelExec(body: unsafe extern "C" fn(*mut c_void), data: *mut c_void) -> Rboolean;
     pub fn R_WeakRefKey(reference: SEXP) -> SEXP;
     pub fn Rf_allocVector3(kind: SEXPTYPE, len: R_xlen_t, allocator: *mut Allocator) -> SEXP;
-    pub fn Rf_findVarInFrame(environment: SEXP, name: SEXP) -> SEXP;
+    fn R_existsVarInFrame(environment: SEXP, name: SEXP) -> Rboolean;
     pub fn Rf_eval(call: SEXP, environment: SEXP) -> SEXP;
     pub fn Rf_GetOption1(name: SEXP) -> SEXP;
     fn Rf_getCharCE(x: SEXP) -> c_int;
@@ -91,87 +89,6 @@ pub fn kind(x: SEXP) -> SEXPTYPE {
 
 pub fn len(x: SEXP) -> usize {
     unsafe { Rf_xlength(x) as usize }
-}
-
-/// A symbol of R's, looked up once: R keeps symbols for ever.
-pub struct Symbol {
-    name: &'static CStr,
-    found: AtomicPtr<SEXPREC>,
-}
-
-impl Symbol {
-    pub const fn new(name: &'static CStr) -> Self {
-        Symbol { name, found: AtomicPtr::new(std::ptr::null_mut()) }
-    }
-
-    pub fn get(&self) -> SEXP {
-        let mut found = self.found.load(Ordering::Relaxed);
-        if found.is_null() {
-            found = unsafe { Rf_install(self.name.as_ptr()) };
-            self.found.store(found, Ordering::Relaxed);
-        }
-        found
-    }
-}
-
-/// An argument of the R function whose frame this is. R may evaluate it now, and leave by a long jump; not the second
-/// time.
-pub fn argument(frame: SEXP, name: &Symbol) -> SEXP {
-    value(unsafe { Rf_findVarInFrame(frame, name.get()) })
-}
-
-/// The arguments in `...` of the R function whose frame this is.
-pub fn dots(frame: SEXP) -> Dots {
-    let cell = unsafe { Rf_findVarInFrame(frame, R_DotsSymbol) };
-    Dots(if kind(cell) == SEXPTYPE::DOTSXP { cell } else { nil() })
-}
-
-#[derive(Clone)]
-pub struct Dots(SEXP);
-
-impl Dots {
-    /// Has R evaluate them all now; R may leave this by a long jump, and not the later reads.
-    pub fn evaluate(&self) {
-        for dot in self.clone() {
-            dot.value();
-        }
-    }
-}
-
-/// One argument in `...`.
-pub struct Dot(SEXP);
-
-impl Iterator for Dots {
-    type Item = Dot;
-
-    fn next(&mut self) -> Option<Dot> {
-        let cell = self.0;
-        if is_nil(cell) {
-            return None;
-        }
-        self.0 = unsafe { CDR(cell) };
-        Some(Dot(cell))
-    }
-}
-
-impl Dot {
-    /// Its value, as [`argument`].
-    pub fn value(&self) -> SEXP {
-        value(unsafe { CAR(self.0) })
-    }
-
-    pub fn is_named(&self) -> bool {
-        !is_nil(unsafe { TAG(self.0) })
-    }
-}
-
-/// What a promise stands for, or the value that is none.
-fn value(x: SEXP) -> SEXP {
-    if kind(x) == SEXPTYPE::PROMSXP {
-        unsafe { Rf_eval(x, R_EmptyEnv) }
-    } else {
-        x
-    }
 }
 
 /// Whether `x` has a class attribute.
@@ -328,7 +245,7 @@ pub fn elements(list: SEXP) -> impl Iterator<Item = SEXP> {
 
 /// A new vector; not protected.
 pub fn vector(kind: SEXPTYPE, len: usize) -> SEXP {
-    uninterrupted(|| unsafe { Rf_allocVector(kind, len as R_xlen_t) })
+    unsafe { Rf_allocVector(kind, len as R_xlen_t) }
 }
 
 /// A new character vector of length one; not protected.
@@ -348,30 +265,30 @@ pub fn new_flag(value: bool) -> SEXP {
     unsafe { Rf_ScalarLogical(c_int::from(value)) }
 }
 
-/// Runs `body`, whose allocations may fail: R's jump ends here then, so that the caller may own things. False if it did.
-/// `body` itself owns nothing that would need to be dropped.
-pub fn guarded<F: FnMut()>(body: F) -> bool {
-    uninterrupted(|| guarded_from_interrupts(body))
+/// Runs `body`, whose allocations may fail: R's jump ends here then, so that the caller may own things. False if there was
+/// no memory. `body` itself owns nothing that would need to be dropped.
+///
+/// # Errors
+/// `Interrupted` when the user interrupts it: R's garbage collector jumps for that, too.
+pub fn guarded<F: FnMut()>(mut body: F) -> pjrt_core::Result<bool> {
+    let mut error = nil();
+    interruptible(|| error = caught(&mut body))?;
+    Ok(is_nil(error))
 }
 
-/// The same, but an interrupt is such a jump, too.
-pub fn guarded_from_interrupts<F: FnMut()>(mut body: F) -> bool {
+/// Runs `body`, in which R may jump for an interrupt and for nothing else; the rest is as with [`guarded`].
+///
+/// # Errors
+/// `Interrupted` when the user interrupts it.
+pub fn interruptible<F: FnMut()>(mut body: F) -> pjrt_core::Result<()> {
     unsafe extern "C" fn run<F: FnMut()>(body: *mut c_void) {
         (*body.cast::<F>())();
     }
-    unsafe { R_ToplevelExec(run::<F>, (&raw mut body).cast()) != Rboolean::FALSE }
-}
-
-/// Runs `body`, at whose end an interrupt is still pending: R's garbage collector would jump for one. Where R jumps all the
-/// same, for lack of memory, it lets interrupts in again itself.
-pub fn uninterrupted<T>(body: impl FnOnce() -> T) -> T {
-    // SAFETY: R's own variable, used on R's thread, as R's headers do.
-    unsafe {
-        let before = R_interrupts_suspended;
-        R_interrupts_suspended = Rboolean::TRUE;
-        let out = body();
-        R_interrupts_suspended = before;
-        out
+    let went_on = unsafe { R_ToplevelExec(run::<F>, (&raw mut body).cast()) != Rboolean::FALSE };
+    if went_on {
+        Ok(())
+    } else {
+        Err(Error::new(Kind::Interrupted, "Interrupted."))
     }
 }
 
@@ -435,8 +352,8 @@ pub fn variable(environment: SEXP, name: &CStr) -> Option<SEXP> {
         return None;
     }
     unsafe {
-        let value = Rf_findVarInFrame(environment, Rf_install(name.as_ptr()));
-        (value != R_UnboundValue).then_some(value)
+        let name = Rf_install(name.as_ptr());
+        (R_existsVarInFrame(environment, name) != Rboolean::FALSE).then(|| Rf_eval(name, environment))
     }
 }
 

@@ -19,7 +19,7 @@ pub extern "C" fn executable_execute_sharded(executable: SEXP, inputs: SEXP, opt
         let simplify = flag(simplify, "simplify")?;
         let default = ExecuteOptions::default();
         let options = if sexp::is_nil(options) { &default } else { handle::get(options, "execution_options")? };
-        memory::relieve_pressure(executable.client());
+        memory::relieve_pressure(executable.client())?;
         let lists = Protected::new(input_lists(inputs)?);
         let devices = sexp::len(lists.sexp());
         let results = Protected::new(sexp::vector(SEXPTYPE::VECSXP, devices));

@@ -64,7 +64,7 @@ pub fn fill(out: SEXP, formatter: &Formatter, elements: &[u8], width: usize) -> 
             let made = sexp::guarded(|| {
                 // SAFETY: the vector is as long as there are elements.
                 shares.iter().filter_map(|share| share.get(part)).for_each(|part| unsafe { make(out, first, part) });
-            });
+            })?;
             if !made {
                 return Ok(false);
             }

@@ -33,7 +33,7 @@ pub fn default_array(buffer: SEXP) -> SEXP {
 
 fn array(buffer: &Buffer, check: bool, r_type: RType) -> Outcome<SEXP> {
     buffer.wait()?;
-    memory::relieve_pressure(buffer.client());
+    memory::relieve_pressure(buffer.client())?;
     let array = Protected::new(new_array(buffer.spec(), r_type)?);
     fill(array.sexp(), buffer.spec(), r_type, check, &buffer.read()?)?;
     Ok(array.sexp())
