@@ -1,22 +1,24 @@
 //! Handles: R external pointers that own a value of ours.
 //!
-//! The pointer's tag is a small raw vector with an allocator of ours; when R collects it, the value is dropped. That costs
-//! a fraction of a finalizer. The pointer's protected slot holds what R counts for the value: see `memory::weight`.
+//! A finalizer drops the value when R has collected the pointer. The pointer's tag is the class attribute of its type, the
+//! very R object, and its protected slot holds what R counts for the value: see `memory::weight`.
 
 use crate::conditions::{Failure, Outcome};
 use crate::given::given;
 use crate::memory;
 use crate::r#async::Promise;
 use crate::safetensors::Open;
-use crate::sexp::{self, Allocator, Protected};
+use crate::sexp::{self, Protected};
 use extendr_api::Robj;
 use extendr_ffi::*;
 use pjrt_core::execute::ExecuteOptions;
 use pjrt_core::{Buffer, Client, Compiling, Device, Error, Executable, Kind, Memory, Plugin, Program};
 use std::cell::RefCell;
-use std::ffi::{c_void, CStr};
+use std::ffi::CStr;
+use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::thread::LocalKey;
 
@@ -75,70 +77,33 @@ owned! {
     Open => c"PJRTSafetensors",
 }
 
-/// What an external pointer points to; `None` between the making of the R objects and the filling of the handle.
-type Owner<T> = Option<T>;
-
-/// The content of a handle's tag: a seal and, right behind it, what the pointer points to.
-#[repr(C)]
-struct Body<T> {
-    seal: Seal,
-    owner: Owner<T>,
-}
-
-/// Proof that a pointer is one of ours, of its type, and of this session.
-#[repr(C)]
-#[derive(Clone, Copy, PartialEq)]
-struct Seal {
-    kind: *const AtomicPtr<SEXPREC>,
-    owner: *const c_void,
-}
-
-impl Seal {
-    fn new<T: Owned>(owner: *const c_void) -> Self {
-        Seal { kind: T::class_attribute(), owner }
-    }
-}
-
-/// Bytes that R puts before the data of a vector with an allocator; the same for all, known after the first.
-static HEADROOM: AtomicUsize = AtomicUsize::new(0);
-
 /// A handle that is made, but owns nothing yet: R has allocated all it needs, so filling it cannot fail.
 pub struct Empty<T: Owned> {
     pointer: SEXP,
-    owner: *mut Owner<T>,
+    owned: PhantomData<T>,
 }
 
 impl<T: Owned> Empty<T> {
-    /// Makes the R objects of a handle; not protected.
+    /// Makes the R object of a handle; not protected. R may leave this by a long jump.
     pub fn new() -> Self {
         Self::over(sexp::nil())
     }
 
     /// The same, with an R object in the pointer's protected slot; the caller protects that.
     pub fn over(object: SEXP) -> Self {
-        const { assert!(align_of::<Body<T>>() <= 8, "R aligns vectors for doubles") };
         T::announce();
-        let mut start: *mut c_void = std::ptr::null_mut();
-        let note_start: *mut *mut c_void = &mut start;
-        let mut allocator =
-            Allocator { alloc: allocate, free: release::<T>, reserved: std::ptr::null_mut(), data: note_start.cast() };
+        let class = class::<T>();
         unsafe {
-            let len = size_of::<Body<T>>() as R_xlen_t;
-            let tag = Rf_protect(sexp::Rf_allocVector3(SEXPTYPE::RAWSXP, len, &mut allocator));
-            let body = RAW(tag).cast::<Body<T>>();
-            HEADROOM.store(body as usize - start as usize, Ordering::Relaxed);
-            let owner = &raw mut (*body).owner;
-            body.write(Body { seal: Seal::new::<T>(owner.cast()), owner: None });
-            let pointer = Rf_protect(R_MakeExternalPtr(owner.cast(), tag, object));
-            Rf_setAttrib(pointer, R_ClassSymbol, class::<T>());
-            Rf_unprotect(2);
-            Empty { pointer, owner }
+            let pointer = Protected::new(R_MakeExternalPtr(null_mut(), class, object));
+            R_RegisterCFinalizerEx(pointer.sexp(), Some(release::<T>), Rboolean::FALSE);
+            Rf_setAttrib(pointer.sexp(), R_ClassSymbol, class);
+            Self::again(pointer.sexp())
         }
     }
 
     /// The empty handle that this R object is.
     pub fn again(pointer: SEXP) -> Self {
-        Empty { pointer, owner: unsafe { R_ExternalPtrAddr(pointer) }.cast() }
+        Empty { pointer, owned: PhantomData }
     }
 
     /// The R object.
@@ -148,8 +113,8 @@ impl<T: Owned> Empty<T> {
 
     /// Gives the handle its value.
     pub fn fill(self, value: T) -> SEXP {
-        // SAFETY: the owner lives as long as the pointer, which the caller protects.
-        unsafe { *self.owner = Some(value) };
+        // SAFETY: the caller protects the pointer, whose finalizer takes the value back.
+        unsafe { R_SetExternalPtrAddr(self.pointer, Box::into_raw(Box::new(value)).cast()) };
         T::live().fetch_add(1, Ordering::Relaxed);
         self.pointer
     }
@@ -180,14 +145,11 @@ pub fn object<T: Owned>(value: T) -> Robj {
 /// `InvalidPointer` when `x` is no handle of this type, or one that was saved and loaded.
 pub fn get<'a, T: Owned>(x: SEXP, argument: &str) -> Outcome<&'a T> {
     if sexp::kind(x) == SEXPTYPE::EXTPTRSXP {
-        let address = unsafe { R_ExternalPtrAddr(x) };
-        let tag = sexp::raws(unsafe { R_ExternalPtrTag(x) });
-        let sealed = tag.len() == size_of::<Body<T>>()
-            // SAFETY: the vector is as long as a body, which begins with the seal.
-            && unsafe { tag.as_ptr().cast::<Seal>().read_unaligned() } == Seal::new::<T>(address);
-        if sealed {
-            // SAFETY: pointers with our seal point to an owner.
-            if let Some(value) = unsafe { address.cast::<Owner<T>>().as_ref() }.and_then(Option::as_ref) {
+        // What was loaded from a file has another tag.
+        let is_ours = unsafe { R_ExternalPtrTag(x) } == T::class_attribute().load(Ordering::Relaxed);
+        if is_ours {
+            // SAFETY: pointers with our tag point to a value of this type, or nowhere.
+            if let Some(value) = unsafe { R_ExternalPtrAddr(x).cast::<T>().as_ref() } {
                 return Ok(value);
             }
         }
@@ -285,25 +247,15 @@ fn class<T: Owned>() -> SEXP {
     attribute.sexp()
 }
 
-unsafe extern "C" fn allocate(allocator: *mut Allocator, size: usize) -> *mut c_void {
-    let start = malloc(size);
-    *(*allocator).data.cast::<*mut c_void>() = start;
-    start
-}
-
-/// Called by R's garbage collector: must not call R.
-unsafe extern "C" fn release<T: Owned>(_: *mut Allocator, start: *mut c_void) {
-    let body = start.add(HEADROOM.load(Ordering::Relaxed)).cast::<Body<T>>();
-    let owner = (*body).owner.take();
-    free(start);
-    if owner.is_some() {
+/// Called by R once the pointer is garbage.
+unsafe extern "C" fn release<T: Owned>(pointer: SEXP) {
+    let address = R_ExternalPtrAddr(pointer).cast::<T>();
+    R_ClearExternalPtr(pointer);
+    // R keeps the pointer itself, and what it holds, until the next collection.
+    drop_weight(pointer);
+    if !address.is_null() {
         T::live().fetch_sub(1, Ordering::Relaxed);
+        // SAFETY: made by `fill`. A panic must not reach R.
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(Box::from_raw(address))));
     }
-    // A panic must not reach R.
-    let _ = catch_unwind(AssertUnwindSafe(|| drop(owner)));
-}
-
-extern "C" {
-    fn malloc(size: usize) -> *mut c_void;
-    fn free(start: *mut c_void);
 }

@@ -11,16 +11,6 @@ use std::marker::PhantomData;
 use std::os::raw::{c_char, c_int};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// The memory functions behind a vector, as in R's `R_ext/Rallocators.h`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct Allocator {
-    pub alloc: unsafe extern "C" fn(*mut Allocator, usize) -> *mut c_void,
-    pub free: unsafe extern "C" fn(*mut Allocator, *mut c_void),
-    pub reserved: *mut c_void,
-    pub data: *mut c_void,
-}
-
 // Functions of R's API that extendr-ffi does not declare. Its type for R objects is opaque, hence the allowance.
 #[allow(improper_ctypes)]
 extern "C" {
@@ -42,7 +32,6 @@ extern "C" {
     pub fn R_MakeWeakRef(key: SEXP, value: SEXP, finalizer: SEXP, on_exit: Rboolean) -> SEXP;
     pub fn R_ToplevelExec(body: unsafe extern "C" fn(*mut c_void), data: *mut c_void) -> Rboolean;
     pub fn R_WeakRefKey(reference: SEXP) -> SEXP;
-    pub fn Rf_allocVector3(kind: SEXPTYPE, len: R_xlen_t, allocator: *mut Allocator) -> SEXP;
     fn R_existsVarInFrame(environment: SEXP, name: SEXP) -> Rboolean;
     pub fn Rf_eval(call: SEXP, environment: SEXP) -> SEXP;
     pub fn Rf_GetOption1(name: SEXP) -> SEXP;
