@@ -76,19 +76,29 @@ dtype_text <- function(x) {
   !(e1 == e2)
 }
 
-# The string class that stands in for tengen's.
+# The string class that stands in for tengen's has a class in front, which the methods are for: tengen registers its own for
+# "DataType".
 
 #' @export
-as.character.DataType <- as.character.PJRTElementType
+as.character.PJRTDataType <- as.character.PJRTElementType
 
 #' @export
-format.DataType <- format.PJRTElementType
+format.PJRTDataType <- format.PJRTElementType
 
 #' @export
-print.DataType <- print.PJRTElementType
+print.PJRTDataType <- print.PJRTElementType
 
 #' @export
-`==.DataType` <- `==.PJRTElementType`
+`==.PJRTDataType` <- `==.PJRTElementType`
 
 #' @export
-`!=.DataType` <- `!=.PJRTElementType`
+`!=.PJRTDataType` <- `!=.PJRTElementType`
+
+# Both classes have methods for comparisons. R 4.3 and later ask which to take; earlier ones take none and warn.
+choose_comparison <- function(x, y, ...) inherits(y, "DataType")
+
+register_choice <- function() {
+  if (exists("chooseOpsMethod", baseenv())) {
+    registerS3method("chooseOpsMethod", "PJRTDataType", choose_comparison)
+  }
+}

@@ -17,7 +17,7 @@ data_type <- function(type) {
   made <- if (!grepl("^(f[48]e|u?i[24]$)", name) && has_tengen()) {
     tengen::as_dtype(name)
   } else {
-    structure(name, class = "DataType")
+    structure(name, class = c("PJRTDataType", "DataType"))
   }
   .Call(ffi_data_type_keep, type, made)
 }

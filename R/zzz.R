@@ -14,6 +14,7 @@ the$tengen <- NULL
 
 .onLoad <- function(libname, pkgname) {
   .Call(ffi_loaded, topenv(), the)
+  register_choice()
   offer_safetensors()
   follow_tengen()
 }

@@ -279,14 +279,14 @@ input_rows <- function() {
     `!=.PJRTMemory` = row(e1 = of("any", memory), e2 = of("compared", memory)),
 
     # names of types
-    as.character.DataType = row(x = of("dtype_name", data_type)),
+    as.character.PJRTDataType = row(x = of("dtype_name", data_type)),
     as.character.PJRTElementType = row(x = of("dtype_name", element_type)),
-    format.DataType = row(x = of("dtype_name", data_type)),
+    format.PJRTDataType = row(x = of("dtype_name", data_type)),
     format.PJRTElementType = row(x = of("dtype_name", element_type)),
-    print.DataType = row(x = of("dtype_name", data_type)),
+    print.PJRTDataType = row(x = of("dtype_name", data_type)),
     print.PJRTElementType = row(x = of("dtype_name", element_type)),
-    `==.DataType` = row(e1 = of("dtype_name", data_type), e2 = "compared_dtype"),
-    `!=.DataType` = row(e1 = of("dtype_name", data_type), e2 = "compared_dtype"),
+    `==.PJRTDataType` = row(e1 = of("dtype_name", data_type), e2 = "compared_dtype"),
+    `!=.PJRTDataType` = row(e1 = of("dtype_name", data_type), e2 = "compared_dtype"),
     `==.PJRTElementType` = row(e1 = of("dtype_name", element_type), e2 = "compared_dtype"),
     `!=.PJRTElementType` = row(e1 = of("dtype_name", element_type), e2 = "compared_dtype"),
 

@@ -15,24 +15,6 @@ test_that("element types print, compare and convert as strings", {
   utils::capture.output(expect_invisible(print(type)))
 })
 
-test_that("dtype() gives tengen's data type, or a string that does the same", {
-  name <- function(x) as.character(dtype(x))
-  expect_s3_class(dtype(pjrt_scalar(1)), "DataType")
-  expect_identical(name(pjrt_scalar(1)), "f32")
-  expect_identical(name(pjrt_scalar(TRUE)), "bool")
-  expect_identical(name(pjrt_scalar(1L, "ui8")), "ui8")
-  expect_true(dtype(pjrt_scalar(1)) == "f32")
-  expect_false(dtype(pjrt_scalar(1)) == "f64")
-})
-
-test_that("without tengen a data type prints like an element type", {
-  skip_if(requireNamespace("tengen", quietly = TRUE), "tengen prints its own")
-  expect_snapshot(dtype(pjrt_scalar(TRUE)), cran = TRUE)
-  expect_identical(format(dtype(pjrt_scalar(1))), "f32")
-  expect_false(dtype(pjrt_scalar(1)) != "f32")
-  expect_true(dtype(pjrt_scalar(1)) != "f64")
-})
-
 test_that("NumPy's and JAX's names of dtypes are understood", {
   canonical <- function(name) as.character(elt_type(pjrt_empty(name, 2L)))
   names <- c(

@@ -1,3 +1,126 @@
+# What tengen and the stand-in for its class have in common.
+expect_data_type <- function(x, name) {
+  expect_s3_class(x, "DataType")
+  expect_identical(as.character(x), name)
+  expect_identical(utils::capture.output(shown <- withVisible(print(x))), paste0("<", name, ">"))
+  expect_false(shown$visible)
+  expect_true(x == name && name == x && x == x)
+  expect_false(x != name || name != x || x != x)
+}
+
+# Runs code in a child that finds this package and what it imports, and no tengen.
+run_without_tengen <- function(code) {
+  lib <- withr::local_tempdir()
+  for (package in c("pjrt", "bit64", "bit")) {
+    file.copy(find.package(package), lib, recursive = TRUE)
+  }
+  # .libPaths() of the child has nothing else but R's own packages
+  no_library <- file.path(lib, "none")
+  run_child(code, c(R_LIBS = lib, R_LIBS_SITE = no_library, R_LIBS_USER = no_library))
+}
+
+test_that("dtype() gives a data type, in which pred is called bool", {
+  expect_data_type(dtype(pjrt_scalar(1)), "f32")
+  expect_data_type(dtype(pjrt_scalar(TRUE)), "bool")
+  expect_data_type(dtype(pjrt_scalar(1L, "ui8")), "ui8")
+  expect_false(dtype(pjrt_scalar(1)) == dtype(pjrt_scalar(1L)))
+  expect_true(dtype(pjrt_scalar(1)) != "f64")
+})
+
+test_that("types that tengen lacks have the stand-in", {
+  for (name in c("f8e5m2", "f8e4m3fn", "f4e2m1fn", "i4", "ui4", "i2", "ui2")) {
+    type <- dtype(pjrt_empty(name, 2L))
+    expect_identical(class(type), c("PJRTDataType", "DataType"))
+    expect_data_type(type, name)
+    expect_identical(format(type), name)
+    expect_true(type != "f32")
+  }
+})
+
+test_that("without tengen every type has the stand-in, which prints and compares the same", {
+  child <- run_without_tengen(quote({
+    stopifnot(!requireNamespace("tengen", quietly = TRUE))
+    for (name in c("pred", "f32", "c128", "f8e5m2")) {
+      type <- dtype(pjrt_empty(name, 2L))
+      print(type)
+      same <- dtype(pjrt_empty(type, 2L))
+      cat(class(type), type == same, type != same, type == "bool", "f32" == type, type != "f32", format(type), "\n")
+    }
+  }))
+  lines <- "PJRTDataType DataType TRUE FALSE"
+  expect_clean(child, c(
+    "<bool>", paste(lines, "TRUE FALSE TRUE bool "), "<f32>", paste(lines, "FALSE TRUE FALSE f32 "),
+    "<c128>", paste(lines, "FALSE FALSE TRUE c128 "), "<f8e5m2>", paste(lines, "FALSE FALSE TRUE f8e5m2 ")
+  ))
+})
+
+test_that("tengen is loaded without a word, before this package and after it", {
+  skip_if_not_installed("tengen")
+  after <- quote({
+    library(tengen, warn.conflicts = FALSE)
+    cat(identical(pjrt::dtype(pjrt::pjrt_scalar(1)), as_dtype("f32")), "\n")
+  })
+  before <- quote({
+    unloadNamespace("pjrt")
+    loadNamespace("tengen")
+    library(pjrt)
+    cat(identical(dtype(pjrt_scalar(1)), tengen::as_dtype("f32")), "\n")
+  })
+  for (order in list(after, before)) expect_clean(run_child(order), "TRUE ")
+})
+
+test_that("with tengen dtype() gives its data types, and dtypes can be given by them", {
+  skip_if_not_installed("tengen")
+  names <- c("i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64", "f16", "bf16", "f32", "f64", "c64", "c128", "bool")
+  for (name in names) {
+    type <- tengen::as_dtype(name)
+    x <- pjrt_empty(type, 2L)
+    expect_identical(dtype(x), type)
+    expect_identical(tengen::dtype(x), type)
+  }
+})
+
+test_that("tengen's generics work for our objects", {
+  skip_if_not_installed("tengen")
+  values <- matrix(c(1, 2, 3, 4, 5, 6), 2)
+  x <- pjrt_buffer(values)
+  expect_identical(tengen::shape(x), c(2L, 3L))
+  expect_identical(tengen::naxes(x), 2L)
+  expect_identical(tengen::nelts(x), 6)
+  expect_identical(tengen::as_array(x), values)
+  expect_identical(tengen::as_array(as_array_async(x)), values)
+  expect_identical(tengen::as_raw(x, row_major = TRUE), as_raw(x, row_major = TRUE))
+  expect_true(tengen::device(x) == device(x))
+  expect_true(tengen::device(compile(unary_program("f32"))) == device(x))
+})
+
+test_that("tengen takes the stand-in for one of its own", {
+  skip_if_not_installed("tengen")
+  type <- dtype(pjrt_empty("f8e5m2", 2L))
+  expect_true(tengen::is_dtype(type))
+  expect_identical(tengen::as_dtype(type), type)
+  stand_in <- structure("f32", class = c("PJRTDataType", "DataType"))
+  expect_identical(tengen::dtype_width(stand_in), 32L)
+  expect_true(tengen::is_dtype_float(stand_in))
+})
+
+test_that("the stand-in can be compared with tengen's class", {
+  skip_if_not_installed("tengen")
+  type <- dtype(pjrt_empty("f8e5m2", 2L))
+  theirs <- tengen::as_dtype("f32")
+  compare <- function() c(type == theirs, theirs == type, type != theirs, theirs != type)
+  expected <- c(FALSE, FALSE, TRUE, TRUE)
+  # earlier versions of R cannot be told which package compares, so that R itself does and says so
+  if (getRversion() >= "4.3") {
+    expect_silent(compared <- compare())
+  } else {
+    warnings <- capture_warnings(compared <- compare())
+    expect_match(warnings, "Incompatible methods")
+    expect_length(warnings, 4L)
+  }
+  expect_identical(compared, expected)
+})
+
 # The package is not on every machine: a stand-in with the same generics serves child processes.
 install_stand_in <- function(env = parent.frame()) {
   source <- file.path(withr::local_tempdir(.local_envir = env), "tengen")
@@ -43,7 +166,7 @@ test_that("an installed tengen is loaded by the first dtype()", {
     # what tengen has no type for
     cat(class(dtype(pjrt_empty("i4", 1))), "\n")
   }), c(R_LIBS = paste(libs, collapse = .Platform$path.sep)))
-  expect_clean(child, c("FALSE ", "stand_in DataType bool ", "DataType "))
+  expect_clean(child, c("FALSE ", "stand_in DataType bool ", "PJRTDataType DataType "))
 })
 
 test_that("nothing of an unloaded pjrt is called when tengen is loaded", {
