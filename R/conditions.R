@@ -137,7 +137,10 @@ is_method_of <- function(method, generic) {
   nzchar(name(generic)) && startsWith(name(method), paste0(name(generic), "."))
 }
 
-`%||%` <- function(x, y) if (is.null(x)) y else x
+# R 4.4 and later have it.
+if (!exists("%||%", baseenv())) {
+  `%||%` <- function(x, y) if (is.null(x)) y else x
+}
 
 # Tells the user something.
 say <- function(...) {

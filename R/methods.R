@@ -184,17 +184,17 @@ anyNA.PJRTBuffer <- function(x, recursive = FALSE) {
 #' @rdname buffer-methods
 #' @export
 format.PJRTBuffer <- function(x, ...) {
-  paste0("<", describe(x), ">")
+  paste0("<", describe_buffer(x), ">")
 }
 
 #' @rdname buffer-methods
 #' @importFrom utils str
 #' @export
 str.PJRTBuffer <- function(object, ...) {
-  cat(" ", describe(object), "\n", sep = "")
+  cat(" ", describe_buffer(object), "\n", sep = "")
 }
 
-describe <- function(x) {
+describe_buffer <- function(x) {
   tryCatch(
     sprintf("PJRTBuffer %s[%s] on %s", elt_type(x), paste(shape(x), collapse = "x"), format(device(x))),
     # as loaded with a workspace, whose objects must be shown all the same

@@ -47,6 +47,13 @@ test_that("methods take the arguments that callers rely on", {
   expect_identical(formals(getS3method("format", "PJRTProgram"))$n, 10)
 })
 
+test_that("no name of ours hides one that tests of other packages may use in our namespace", {
+  names <- grep("^\\.__", ls(asNamespace("pjrt"), all.names = TRUE), value = TRUE, invert = TRUE)
+  for (package in c("base", "utils", "stats", "methods", "testthat")) {
+    expect_identical(intersect(names, getNamespaceExports(package)), character(), info = package)
+  }
+})
+
 test_that("the session's state is where the tests of other packages look for it", {
   child <- run_child(quote({
     the <- getFromNamespace("the", "pjrt")
