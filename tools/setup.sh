@@ -4,13 +4,19 @@
 #
 #   install_system    R and its packages, pip, pandoc and Rust
 #   install_lint      Rust's formatter and linter, where they can be had
-#   install_package   this package, into .lib/ in the checkout
+#   install_package   this package, into a library in the checkout: .lib/, or .lib-VERSION/ for another R
+#   install_friends   tengen and safetensors, into that library, where their sources lie beside the checkout
 #   install_plugin    the CPU plugin, into the user's cache
 #   install_python    the Python packages that tests use, into .python/ in the checkout
+#   use_r             has all that follows done with another R
 
 export LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive
-R_LIBS="$PWD/.lib${R_LIBS:+:$R_LIBS}"
+library=.lib
+R_LIBS="$PWD/$library${R_LIBS:+:$R_LIBS}"
 export R_LIBS
+
+# What may lie beside the checkout: the development version of R, and the sources of R packages that Debian lacks.
+kit=../shared/r-devel
 
 say() {
     printf '==> %s\n' "$*"
@@ -93,7 +99,8 @@ install_rust() {
 install_system() {
     command -v dpkg-query >/dev/null || stop "this script sets up Debian and Ubuntu only: see README.md for other systems"
     missing=$(missing_packages ca-certificates r-base-core r-base-dev pandoc python3 python3-pip \
-        r-cran-bit64 r-cran-callr r-cran-cli r-cran-future r-cran-knitr r-cran-rmarkdown r-cran-testthat r-cran-waldo r-cran-withr)
+        r-cran-bit64 r-cran-callr r-cran-cli r-cran-future r-cran-knitr r-cran-rmarkdown r-cran-testthat r-cran-waldo r-cran-withr \
+        r-cran-checkmate r-cran-jsonlite r-cran-r6 r-cran-rlang)
     if [ -n "$missing" ]; then
         # shellcheck disable=SC2086
         install_packages $missing
@@ -125,18 +132,68 @@ package_stamp() {
 }
 
 install_package() {
-    mkdir -p .lib
+    mkdir -p "$library"
     stamp=$(package_stamp)
-    if [ -d .lib/pjrt ] && [ "$stamp" = "$(cat .lib/stamp 2>/dev/null)" ]; then
-        say "pjrt in .lib is up to date"
+    if [ -d "$library/pjrt" ] && [ "$stamp" = "$(cat "$library/stamp" 2>/dev/null)" ]; then
+        say "pjrt in $library is up to date"
         return 0
     fi
-    say "building pjrt into .lib (minutes the first time, seconds after that)"
-    if ! R CMD INSTALL --library=.lib . >.lib/install.log 2>&1 </dev/null; then
-        tail -n 60 .lib/install.log >&2
-        stop "the build failed: see .lib/install.log"
+    say "building pjrt into $library (minutes the first time, seconds after that)"
+    # these may have been made by another R
+    rm -f src/*.o src/*.so
+    if ! R CMD INSTALL --library="$library" . >"$library/install.log" 2>&1 </dev/null; then
+        tail -n 60 "$library/install.log" >&2
+        stop "the build failed: see $library/install.log"
     fi
-    echo "$stamp" >.lib/stamp
+    echo "$stamp" >"$library/stamp"
+}
+
+# R packages that work together with this one, and that tests use.
+install_friends() {
+    for package in tengen safetensors; do
+        source=$kit/r-packages/$package
+        [ -d "$source" ] && [ ! -d "$library/$package" ] || continue
+        say "installing $package into $library"
+        # the build may write to its folder
+        copy=$(mktemp -d)
+        cp -R "$source" "$copy" && chmod -R u+w "$copy"
+        R CMD INSTALL --no-docs --library="$library" "$copy/$package" >"$library/$package.log" 2>&1 </dev/null || {
+            tail -n 20 "$library/$package.log" >&2
+            stop "$package could not be installed: see $library/$package.log"
+        }
+        rm -rf "$copy"
+    done
+}
+
+r_version() {
+    R --vanilla -s -e 'cat(format(getRversion()))'
+}
+
+# Has `R` and `Rscript` be those of the R whose program is given, with a library of its own. Packages that this R lacks are
+# taken from the R used so far, where they are nothing but R code.
+use_r() {
+    packages=$(Rscript --vanilla -e 'cat(.libPaths(), sep = ":")')
+    home=$("$1" RHOME 2>/dev/null) || stop "this is no R: $1"
+    PATH="$home/bin:$PATH"
+    R_HOME=$home
+    unset R_LIBS R_LIBS_SITE R_LIBS_USER
+    library=.lib-$(r_version)
+    mkdir -p "$library"
+    R_LIBS=$PWD/$library
+    export PATH R_HOME R_LIBS
+    Rscript --vanilla tools/borrow.R "$library" "$packages" || stop "R packages could not be copied into $library"
+}
+
+# Unpacks the R of the kit into .r-devel/, if it is there, and prints the path of its program.
+kit_r() {
+    [ -f "$kit/unpack.sh" ] || return 0
+    kit_stamp=$({ echo "$PWD" && cat "$kit"/*.tar.* "$kit/unpack.sh"; } | sha256sum)
+    if [ "$kit_stamp" != "$(cat .r-devel/stamp 2>/dev/null)" ]; then
+        rm -rf .r-devel
+        sh "$kit/unpack.sh" .r-devel >&2 || stop "the R of the kit could not be unpacked"
+        echo "$kit_stamp" >.r-devel/stamp
+    fi
+    echo "$PWD/.r-devel/bin/R"
 }
 
 install_plugin() {

@@ -1,12 +1,15 @@
 # The parts of tools/test.sh that run in R, on the installed package:
 #
-#   Rscript tools/test.R tests|examples|vignettes COUNTS
+#   Rscript tools/test.R tests|examples|vignettes COUNTS TESTS
 #
-# Each appends a line "passed failed skipped" to the file COUNTS and prints what failed.
+# Each appends a line "passed failed skipped" to the file COUNTS and prints what failed. The tests also append a line for
+# people to the file TESTS.
 
-# Tests may be skipped for want of these: packages that Debian lacks, hardware that the machine lacks, and terminals that a
-# container lacks.
-excused <- "tengen|safetensors.? (cannot be loaded|is not installed)|GPU|CUDA|pseudo-terminal|too little memory"
+# Tests may be skipped for want of these: hardware that the machine lacks, terminals that a container lacks, and packages that
+# Debian lacks, unless tools/setup.sh has installed them.
+is_missing <- function(package) !nzchar(system.file(package = package))
+friends <- Filter(is_missing, c("tengen", "safetensors"))
+excused <- paste(c("GPU", "CUDA", "pseudo-terminal", "too little memory", friends), collapse = "|")
 
 count <- function(passed, failed, skipped = 0L) {
   cat(passed, failed, skipped, "\n", file = counts, append = TRUE)
@@ -26,6 +29,11 @@ run_tests <- function() {
     cat(sprintf("SKIPPED %s: %s: %s\n", test$file, test$test, skip_reason(test)))
   }
   count(sum(state == "passed"), sum(state == "failed"), sum(state == "skipped"))
+  numbers <- table(factor(state, c("passed", "failed", "skipped", "excused")))
+  cat(
+    sprintf("R %s: %d tests, %s\n", getRversion(), length(state), toString(paste(numbers, names(numbers)))),
+    file = tests, append = TRUE
+  )
 }
 
 test_state <- function(test) {
@@ -75,13 +83,13 @@ run_examples <- function() {
 
 run_vignettes <- function() {
   works <- logical()
+  if (is_missing("knitr")) {
+    cat("no vignettes: this R has no knitr\n")
+    return(invisible())
+  }
   for (vignette in list.files("vignettes", "\\.Rmd$", full.names = TRUE, recursive = TRUE)) {
-    folder <- tempfile("vignette")
     script <- tempfile(fileext = ".R")
-    writeLines(
-      sprintf("rmarkdown::render('%s', output_dir = '%s', intermediates_dir = '%s', quiet = TRUE)", vignette, folder, folder),
-      script
-    )
+    writeLines(deparse(vignette_code(vignette, tempfile("vignette"))), script)
     works[[vignette]] <- script_works(script)
     if (!works[[vignette]]) {
       cat("FAILED", vignette, "\n")
@@ -90,6 +98,20 @@ run_vignettes <- function() {
   count(sum(works), sum(!works))
 }
 
+# Makes the whole page or, for want of rmarkdown, runs the code in it.
+vignette_code <- function(vignette, folder) {
+  if (is_missing("rmarkdown")) {
+    bquote({
+      dir.create(.(folder))
+      knitr::opts_chunk$set(error = FALSE, fig.path = .(file.path(folder, "")))
+      knitr::knit(.(vignette), .(file.path(folder, "page.md")), quiet = TRUE)
+    })
+  } else {
+    bquote(rmarkdown::render(.(vignette), output_dir = .(folder), intermediates_dir = .(folder), quiet = TRUE))
+  }
+}
+
 arguments <- commandArgs(trailingOnly = TRUE)
 counts <- arguments[[2L]]
+tests <- arguments[[3L]]
 switch(arguments[[1L]], tests = run_tests(), examples = run_examples(), vignettes = run_vignettes())

@@ -1,19 +1,25 @@
 #!/bin/sh
 # Sets the machine up, builds the package and runs every check there is. The last line is `N passed, N failed`. With
 # CI=true a skipped test fails the run too, unless it is excused in tools/test.R.
+#
+# PJRT_TEST_R=/path/to/R has what depends on R done with that R as well: install, tests, examples and vignettes. It may name
+# several, divided by colons.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 . tools/setup.sh
 install_system
 install_lint
 install_package
+install_friends
 install_plugin
 install_python
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 counts=$work/counts
+tests=$work/tests
 : >"$counts"
+: >"$tests"
 manifest=src/rust/Cargo.toml
 R_HOME=$(R RHOME)
 PJRT_PLUGIN_PATH_CPU=$(Rscript --vanilla -e 'cat(pjrt:::plugin_path("cpu"))')
@@ -35,10 +41,37 @@ check() {
 # Adds the counts that a part of tools/test.R makes; a part that dies is one failure.
 r_part() {
     say "$2"
-    Rscript --vanilla tools/test.R "$1" "$counts" </dev/null || {
+    Rscript --vanilla tools/test.R "$1" "$counts" "$tests" </dev/null || {
         echo "FAILED: $2"
         echo "0 1 0" >>"$counts"
     }
+}
+
+# What is done with every R.
+r_parts() {
+    with="with R $(r_version)"
+    r_part tests "R tests $with"
+    r_part examples "examples of the manual's pages $with"
+    r_part vignettes "vignettes $with"
+}
+
+# The same with another R, in a shell of its own.
+other_r() {
+    (
+        use_r "$1"
+        install_package
+        install_friends
+        r_parts
+    ) || {
+        echo "FAILED: all with $1"
+        echo "0 1 0" >>"$counts"
+    }
+}
+
+# Every R has run the same tests: the lines "R VERSION: N tests, …" have the same N.
+same_tests() {
+    cat "$tests"
+    [ "$(sed 's/.*: \([0-9]*\) tests.*/\1/' "$tests" | sort -u | wc -l)" -eq 1 ]
 }
 
 # Adds the tests that cargo counts; a build or a test program that dies is one failure.
@@ -59,7 +92,7 @@ rust_tests() {
 
 # `R CMD check` of the source package, less what has been run already: no errors, no warnings.
 package_check() {
-    tar -cf - --exclude=./.git --exclude=./.lib --exclude=./.python --exclude=./src/rust/target . | (mkdir "$work/pjrt" && tar -xf - -C "$work/pjrt")
+    tar -cf - --exclude=./.git --exclude='./.lib*' --exclude=./.python --exclude=./.r-devel --exclude=./src/rust/target . | (mkdir "$work/pjrt" && tar -xf - -C "$work/pjrt")
     (
         cd "$work" || exit 1
         R CMD build --no-build-vignettes pjrt >build.log 2>&1 || {
@@ -84,11 +117,13 @@ else
     say "no Rust lint: this Rust has no clippy"
 fi
 rust_tests
-r_part tests "R tests"
-r_part examples "examples of the manual's pages"
-r_part vignettes "vignettes"
+r_parts
 check "demo" Rscript --vanilla tools/demo.R
 check "R CMD check" package_check
+for r in $(echo "${PJRT_TEST_R:-}" | tr ':' ' '); do
+    other_r "$r"
+done
+check "tests of every R" same_tests
 
 skipped=$(awk '{s += $3} END {print s + 0}' "$counts")
 failed=$(awk '{f += $2} END {print f + 0}' "$counts")
