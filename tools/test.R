@@ -103,7 +103,7 @@ vignette_code <- function(vignette, folder) {
   if (is_missing("rmarkdown")) {
     bquote({
       dir.create(.(folder))
-      knitr::opts_chunk$set(error = FALSE, fig.path = .(file.path(folder, "")))
+      knitr::opts_chunk$set(error = FALSE, dev = "pdf", fig.path = .(file.path(folder, "")))
       knitr::knit(.(vignette), .(file.path(folder, "page.md")), quiet = TRUE)
     })
   } else {

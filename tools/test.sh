@@ -25,6 +25,10 @@ R_HOME=$(R RHOME)
 PJRT_PLUGIN_PATH_CPU=$(Rscript --vanilla -e 'cat(pjrt:::plugin_path("cpu"))')
 export R_HOME
 
+# Where this runs in the background Ctrl-C is ignored, which R may hand down to the sessions that tests interrupt.
+with_interrupts="env --default-signal=INT,QUIT"
+$with_interrupts true 2>/dev/null || with_interrupts=
+
 # Adds a check that is one of its own: count 1 0 or 0 1, by the exit status of the command.
 check() {
     say "$1"
@@ -41,7 +45,7 @@ check() {
 # Adds the counts that a part of tools/test.R makes; a part that dies is one failure.
 r_part() {
     say "$2"
-    Rscript --vanilla tools/test.R "$1" "$counts" "$tests" </dev/null || {
+    $with_interrupts Rscript --vanilla tools/test.R "$1" "$counts" "$tests" </dev/null || {
         echo "FAILED: $2"
         echo "0 1 0" >>"$counts"
     }

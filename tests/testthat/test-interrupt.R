@@ -33,7 +33,8 @@ test_that("Ctrl-C in a terminal does what it does to R's own waits, whatever is 
     "finally" = c("tryCatch(go(), finally = cat('final', 'ly\\n'))", "final ly"),
     "try" = c("try(go())", ""),
     "suppressed messages" = c("suppressMessages(go())", ""),
-    "knitr" = c("knitr::knit(text = c('```{r}', 'go()', '```'), quiet = TRUE)", ""),
+    # every R can draw to a PDF, which knitr prepares for
+    "knitr" = c("knitr::knit(text = c('```{r, dev = \"pdf\"}', 'go()', '```'), quiet = TRUE)", ""),
     "source" = c("source(textConnection('go()'))", ""),
     "prompt" = c("cat('go', 'ing\\n', sep = '', file = stderr())", "")
   )
@@ -72,6 +73,8 @@ test_that("a script that is interrupted ends as it does in R's own waits", {
     Sys.sleep(0.1)
     child$interrupt()
     child$wait(20000)
+    # one that goes on could not be read to its end
+    child$kill()
     list(child$get_exit_status(), child$read_all_output(), child$read_all_error())
   }
   waiting <- withr::local_tempfile(fileext = ".R", lines = c("cat('waiting\\n')", "Sys.sleep(100)", "cat('not reached\\n')"))
