@@ -156,7 +156,7 @@ parse_bytes <- function(x, name) {
   bytes <- NA_real_
   if (is.numeric(x) && length(x) == 1L) {
     bytes <- as.double(x)
-  } else if (is.character(x) && length(x) == 1L && grepl("^ *[0-9]+([.][0-9]+)? *[A-Za-z]* *$", x)) {
+  } else if (is.character(x) && length(x) == 1L && is_size(x)) {
     unit <- toupper(gsub("[^A-Za-z]", "", x))
     bytes <- as.double(gsub("[^0-9.]", "", x)) * if (nzchar(unit)) units[unit] else 1
   }
@@ -165,6 +165,9 @@ parse_bytes <- function(x, name) {
   }
   unname(bytes)
 }
+
+# As bytes, since some versions of R warn of text that is not valid.
+is_size <- function(x) grepl("^ *[0-9]+([.][0-9]+)? *[A-Za-z]* *$", x, useBytes = TRUE)
 
 # What the cache could not do, when the user asked to be told.
 tell_cache_messages <- function() {
