@@ -164,6 +164,8 @@ test_that("a session whose user did not want to wait ends without waiting", {
   expect_identical(line_reader(child)(), "waiting")
   child$interrupt()
   child$wait(5000)
+  # one that goes on could not be read to its end
+  child$kill()
   expect_identical(child$get_exit_status(), 1L)
   expect_identical(child$read_all_error(), "\nExecution halted\n")
 })
