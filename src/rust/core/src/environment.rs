@@ -44,7 +44,7 @@ impl Environment {
         Ok(Environment {
             platform: client.platform().into(),
             platform_version: client.platform_version().into(),
-            plugin: identity::of_plugin(plugin, kept)?,
+            plugin: identity::of_plugin(plugin, kept)?.to_owned(),
             attributes: plugin.attributes().iter().map(|(name, value)| format!("{name}={}", text(value))).collect(),
             api_version: format!("{major}.{minor}"),
             device_kind: device.kind().into(),

@@ -6,32 +6,25 @@ use crate::digest;
 use crate::error::{Error, Kind, Result};
 use crate::plugin::Plugin;
 use std::fs::{self, Metadata};
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::path::Path;
 
 /// What the names of the files start with that keep a plugin's hash.
 pub(crate) const PREFIX: &str = "plugin-";
-
-/// The hash of a loaded plugin's file, in hexadecimal digits, once it is known to this process.
-static KNOWN: Mutex<Vec<(PathBuf, String)>> = Mutex::new(Vec::new());
 
 /// The SHA-256 of a plugin's library, looked up in the folder `kept` if it is there.
 ///
 /// # Errors
 /// `Io` when the file cannot be read, or is not the one any more that was loaded.
-pub(crate) fn of_plugin(plugin: &Plugin, kept: Option<&Path>) -> Result<String> {
+pub(crate) fn of_plugin<'a>(plugin: &'a Plugin, kept: Option<&Path>) -> Result<&'a str> {
     let path = plugin.path();
-    // Held while hashing, lest two threads do so.
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((_, hash)) = known.iter().find(|(other, _)| other == path) {
-        return Ok(hash.clone());
-    }
-    if is_replaced(path) {
-        return Err(failure(path, "it was replaced while this session uses it").hint("Restart R to use the new one."));
-    }
-    let hash = of_file(path, kept)?;
-    known.push((path.into(), hash.clone()));
-    Ok(hash)
+    let hash = plugin.hash.get_or_try_init(|| {
+        if is_replaced(path) {
+            let why = "it was replaced while this session uses it";
+            return Err(failure(path, why).hint("Restart R to use the new one."));
+        }
+        of_file(path, kept)
+    });
+    hash.map(String::as_str)
 }
 
 fn of_file(path: &Path, kept: Option<&Path>) -> Result<String> {

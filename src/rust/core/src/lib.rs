@@ -1,4 +1,7 @@
 //! Safe Rust over PJRT plugins. Knows nothing of R.
+//!
+//! What is made once, when it is first needed, is a `std` `OnceLock` where that cannot fail, and an `OnceCell` of `once_cell`,
+//! filled by `get_or_try_init`, where it can: a failure is returned and the next caller tries again.
 
 #[macro_use]
 pub mod error;

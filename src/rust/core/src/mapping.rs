@@ -6,10 +6,11 @@ use crate::error::{Error, Kind, Result};
 use crate::host;
 use guard::Guard;
 use memmap2::Mmap;
+use once_cell::sync::OnceCell;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 /// A file that is open for reading, and mapped as a whole once somebody asks for its memory.
@@ -18,7 +19,7 @@ pub struct MappedFile {
     path: PathBuf,
     file: File,
     state: State,
-    mapped: OnceLock<Mapped>,
+    mapped: OnceCell<Mapped>,
 }
 
 /// What a change of the file shows by.
@@ -49,7 +50,7 @@ impl MappedFile {
     pub fn open(path: &Path) -> Result<Arc<MappedFile>> {
         let (file, metadata) = open(path)?;
         let state = State::of(&metadata);
-        Ok(Arc::new(MappedFile { path: path.into(), file, state, mapped: OnceLock::new() }))
+        Ok(Arc::new(MappedFile { path: path.into(), file, state, mapped: OnceCell::new() }))
     }
 
     pub fn path(&self) -> &Path {
@@ -71,15 +72,14 @@ impl MappedFile {
     /// # Errors
     /// `Io` when the system cannot map it, `FileChanged` when it has shrunk before.
     pub fn memory(&self) -> Result<&[u8]> {
-        if let Some(mapped) = self.mapped.get() {
-            return Ok(&mapped.memory);
-        }
-        self.check()?;
-        // SAFETY: others can change the file, which is why nothing relies on what is read before it was checked; where it
-        // ends early, the guard puts other memory.
-        let memory = unsafe { Mmap::map(&self.file) }.map_err(|error| unreadable(&self.path, &error))?;
-        let guard = Guard::new(&memory);
-        Ok(&self.mapped.get_or_init(|| Mapped { guard, memory }).memory)
+        let mapped = self.mapped.get_or_try_init(|| {
+            self.check()?;
+            // SAFETY: others can change the file, which is why nothing relies on what is read before it was checked;
+            // where it ends early, the guard puts other memory.
+            let memory = unsafe { Mmap::map(&self.file) }.map_err(|error| unreadable(&self.path, &error))?;
+            Ok(Mapped { guard: Guard::new(&memory), memory })
+        });
+        mapped.map(|mapped| &*mapped.memory)
     }
 
     /// Fills `out` from byte `offset` of the file, without mapping it.

@@ -5,9 +5,10 @@ use crate::cuda;
 use crate::error::{Error, Kind, Result, UNIMPLEMENTED};
 use crate::library::{self, Library};
 use crate::poison::Poison;
+use once_cell::sync::OnceCell;
 use pjrt_sys::*;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use std::sync::{Mutex, MutexGuard, Once, OnceLock, PoisonError};
 
 /// A loaded plugin. One exists per library file and lives until the process ends.
 #[derive(Debug)]
@@ -18,6 +19,10 @@ pub struct Plugin {
     /// Steps that may have it register what runs at the process's exit.
     pub(crate) first_client: Once,
     pub(crate) first_executable: Once,
+    /// The SHA-256 of the library, in hexadecimal digits.
+    pub(crate) hash: OnceCell<String>,
+    /// Its compiler's flags, as they were when its first client was made.
+    pub(crate) flags: OnceLock<Vec<String>>,
 }
 
 /// Every plugin loaded so far; the lock is held while one loads, so that two threads do not load the same.
@@ -66,6 +71,8 @@ impl Plugin {
             attributes,
             first_client: Once::new(),
             first_executable: Once::new(),
+            hash: OnceCell::new(),
+            flags: OnceLock::new(),
         }));
         loaded.push(plugin);
         Ok(plugin)

@@ -10,7 +10,6 @@ use crate::program::Program;
 use prost::Message;
 use std::env;
 use std::fs;
-use std::sync::{Mutex, PoisonError};
 
 /// The name of a compiled program in the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -96,21 +95,14 @@ const DUMPS: &str = "xla_dump_";
 
 impl Settings {
     /// What the compiler of this plugin is told now; its flags are those of the time of its first client.
-    pub fn read(plugin: &'static Plugin) -> Settings {
-        static FLAGS: Mutex<Vec<(usize, Vec<String>)>> = Mutex::new(Vec::new());
-        let mut known = FLAGS.lock().unwrap_or_else(PoisonError::into_inner);
-        let plugin = std::ptr::from_ref(plugin) as usize;
-        let first = known.iter().find(|(other, _)| *other == plugin).map(|(_, words)| words.clone());
-        let words = first.unwrap_or_else(|| {
+    pub fn read(plugin: &Plugin) -> Settings {
+        let words = plugin.flags.get_or_init(|| {
             let value = |name: &str| env::var_os(name).map(|value| value.to_string_lossy().into_owned());
-            let words =
-                VARIABLES.iter().filter_map(|name| Some(flags(name, &value(name)?))).flatten().collect::<Vec<_>>();
-            known.push((plugin, words.clone()));
-            words
+            VARIABLES.iter().filter_map(|name| Some(flags(name, &value(name)?))).flatten().collect()
         });
         let count = env::var("NPROC").ok().and_then(|count| count.trim().parse().ok());
         let threads = count.unwrap_or_else(|| std::thread::available_parallelism().map_or(0, |n| n.get() as u64));
-        Settings { words, threads }
+        Settings { words: words.clone(), threads }
     }
 
     /// Whether a variable sets the flag of this name.

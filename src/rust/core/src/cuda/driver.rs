@@ -1,9 +1,9 @@
 //! The NVIDIA driver: whether there is one, and which. CUDA is not initialized, and no GPU is touched.
 
+use once_cell::sync::OnceCell;
 use std::ffi::c_int;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 
 /// A version of CUDA: major and minor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -66,15 +66,12 @@ impl Search {
 
 /// The driver of this machine. Once found it is remembered.
 pub fn driver() -> Driver {
-    static FOUND: OnceLock<Driver> = OnceLock::new();
-    if let Some(found) = FOUND.get() {
-        return found.clone();
-    }
-    let driver = Search::machine().run();
-    if matches!(driver, Driver::Present { .. }) {
-        return FOUND.get_or_init(|| driver).clone();
-    }
-    driver
+    static FOUND: OnceCell<Driver> = OnceCell::new();
+    let found = FOUND.get_or_try_init(|| match Search::machine().run() {
+        present @ Driver::Present { .. } => Ok(present),
+        absent @ Driver::Absent { .. } => Err(absent),
+    });
+    found.cloned().unwrap_or_else(|absent| absent)
 }
 
 /// The version of CUDA that the driver's library has.

@@ -5,7 +5,7 @@ use super::index::{is_index, locate, Index};
 use super::Metadata;
 use crate::error::Result;
 use crate::mapping::MappedFile;
-use std::cell::OnceCell;
+use once_cell::unsync::OnceCell;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -132,10 +132,6 @@ impl Model {
 
 impl ModelFile {
     fn open(&self) -> Result<&Opened> {
-        if let Some(opened) = self.opened.get() {
-            return Ok(opened);
-        }
-        let (opened, _) = Opened::new(&self.path)?;
-        Ok(self.opened.get_or_init(|| opened))
+        self.opened.get_or_try_init(|| Ok(Opened::new(&self.path)?.0))
     }
 }
