@@ -75,9 +75,8 @@ impl Manifest {
     }
 
     pub(super) fn parse(text: &str) -> Result<Manifest> {
-        toml::from_str(text).map_err(|error| {
-            Error::new(Kind::InvalidInput, format!("This is no manifest of plugins: {}.", error.message()))
-        })
+        basic_toml::from_str(text)
+            .map_err(|error| Error::new(Kind::InvalidInput, format!("This is no manifest of plugins: {error}.")))
     }
 
     /// The plugins that `name` means on this kind of machine, a platform's (`"cuda"`) or one CUDA version's

@@ -57,7 +57,7 @@ impl Place {
     pub fn installed(&self, folder: &str) -> Option<Installed> {
         let path = self.root.join(folder);
         let text = fs::read_to_string(path.join(RECORD)).ok()?;
-        let record: Record = toml::from_str(&text).ok()?;
+        let record: Record = basic_toml::from_str(&text).ok()?;
         let library = path.join(&record.library);
         let bytes = fs::symlink_metadata(&library).ok().filter(fs::Metadata::is_file)?.len();
         let whole = bytes == record.library_bytes && is_below(&record.library);
@@ -269,8 +269,8 @@ impl Workspace<'_> {
     }
 
     fn write(&self, record: &Record) -> Result<()> {
-        let text =
-            toml::to_string(record).map_err(|e| Error::new(Kind::Internal, format!("Cannot write a record: {e}.")))?;
+        let text = basic_toml::to_string(record)
+            .map_err(|e| Error::new(Kind::Internal, format!("Cannot write a record: {e}.")))?;
         let path = self.path.join(RECORD);
         let mut file = create_file(&path)?;
         let header = "# Where this plugin comes from. Written by pjrt when it was complete.\n";
