@@ -71,4 +71,7 @@ for (name in names(values)) {
   lines <- gsub(paste0("@", name, "@"), values[[name]], lines, fixed = TRUE)
 }
 writeLines(lines, makevars)
-message("using cargo in '", rust_bin, "'", if (vendored) ", with the vendored crates")
+message(
+  "using ", tool_version(rust_bin, "rustc"), "\n",
+  "using ", tool_version(rust_bin, "cargo"), " in '", rust_bin, "'", if (vendored) ", with the vendored crates"
+)

@@ -16,15 +16,21 @@ cargo_folders <- function() {
   folders[has_cargo]
 }
 
-# The version of the rustc that the cargo in `folder` would run; NA when there is none that works.
-rust_version <- function(folder) {
+# The line that `tool --version` prints with `folder` first on the PATH; NA when there is no such tool that works.
+tool_version <- function(folder, tool) {
   path <- Sys.getenv("PATH")
   on.exit(Sys.setenv(PATH = path))
   Sys.setenv(PATH = paste(folder, path, sep = .Platform$path.sep))
   printed <- suppressWarnings(tryCatch(
-    system2("rustc", "--version", stdout = TRUE, stderr = FALSE),
+    system2(tool, "--version", stdout = TRUE, stderr = FALSE),
     error = function(e) character()
   ))
+  if (length(printed) > 0L) printed[[1L]] else NA_character_
+}
+
+# The version of the rustc that the cargo in `folder` would run; NA when there is none that works.
+rust_version <- function(folder) {
+  printed <- tool_version(folder, "rustc")
   version <- regmatches(printed, regexpr("[0-9]+\\.[0-9]+\\.[0-9]+", printed))
   if (length(version) == 1L) version else NA
 }
