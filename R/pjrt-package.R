@@ -6,6 +6,16 @@
 #'
 #' What can be set, by options and environment variables, is in [pjrt_options].
 #'
+#' @section Installation:
+#' The package is built from source and needs Rust (`cargo` and `rustc` >= 1.85). In a clone, `R CMD INSTALL .` fetches the
+#' crates from the network. To build on a machine without a network, run `sh tools/vendor.sh` and then
+#' `R CMD build --no-build-vignettes .` in a clone elsewhere: the source package then carries the crates, and `R CMD INSTALL` of it uses only those.
+#' [install_pjrt()] with `source = "file"` installs a plugin from a wheel that you copied to the machine.
+#'
+#' The build reads these environment variables:
+#' * `CARGO_TARGET_DIR`: the folder to build in, which is kept.
+#' * `PJRT_KEEP_TARGET`: `true` keeps `src/rust/target`, so that the next build is quick. Builds in a git clone keep it anyway.
+#'
 #' @section Errors:
 #' Every error is a condition of class `pjrt_error`, and of a class for its kind: `pjrt_error_shape_mismatch`,
 #' `pjrt_error_dtype_mismatch`, `pjrt_error_device_mismatch`, `pjrt_error_argument_count`, `pjrt_error_deleted_buffer`,

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Makes src/rust/vendor.tar.xz, the crates' sources that a source package carries so that it builds without a network.
 # `R CMD build` packs it when it is there; remove it to build with crates from the network again. Crates that none of
-# the systems below needs keep only their manifest, which cargo reads all the same.
+# the systems below needs keep only their manifest, which cargo reads all the same; the others lose their tests, benchmarks
+# and examples.
 set -eu
 cd "$(dirname "$0")/../src/rust"
 systems="x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu x86_64-apple-darwin aarch64-apple-darwin x86_64-pc-windows-gnu"
@@ -19,6 +20,9 @@ for crate in vendor/*; do
         mkdir -p "$crate/src"
         : >"$crate/src/lib.rs"
         sed -i 's/"files":{[^}]*}/"files":{}/' "$crate/.cargo-checksum.json"
+    elif ! grep -rqE 'include[a-z_]*!\("(\.\./)+(tests|benches|examples)/' "$crate/src"; then
+        rm -rf "$crate/tests" "$crate/benches" "$crate/examples" "$crate/test-macros"
+        sed -i -E 's/"(tests|benches|examples|test-macros)\/[^"]*":"[0-9a-f]{64}",?//g; s/,\}/}/g' "$crate/.cargo-checksum.json"
     fi
 done
 
