@@ -59,6 +59,7 @@ pub mod process;
 mod processor;
 pub mod program;
 pub mod read;
+mod registers;
 mod registry;
 pub mod reorder;
 pub mod safetensors;

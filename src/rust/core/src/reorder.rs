@@ -8,6 +8,7 @@ mod tile;
 
 use crate::error::Result;
 use crate::process::check_interrupt_now_and_then;
+use crate::registers::{registers, Registers};
 use smallvec::{smallvec, SmallVec};
 use std::cmp::Reverse;
 use std::num::NonZeroUsize;
@@ -126,7 +127,8 @@ impl Plan {
         line: Line,
     ) -> Result<()> {
         let len = self.len();
-        let stream = len.saturating_mul(dst_width) >= CACHE;
+        // Portable code has no stores past the caches.
+        let stream = registers() != Registers::Portable && len.saturating_mul(dst_width) >= CACHE;
         let ends = Ends { src, src_width, dst, dst_width, stream };
         if len <= FEW {
             outer(&self.axes, ends, &mut |ends| line(ends.src, ends.dst, 1));
@@ -250,7 +252,7 @@ impl Blocks {
     unsafe fn walk(&self, ends: Ends, line: Line) {
         let mut tile = Tile::new();
         #[cfg(target_arch = "x86_64")]
-        if is_x86_feature_detected!("avx2") {
+        if registers() == Registers::Avx2 {
             return outer(&self.rest, ends, &mut |ends| self.panel_wide(ends, line, &mut tile));
         }
         outer(&self.rest, ends, &mut |ends| self.panel(ends, line, &mut tile));

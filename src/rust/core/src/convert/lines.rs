@@ -1,6 +1,8 @@
 //! Conversion of a line of elements, compiled for what the processor has.
 
 use super::values::{Decode, Encode};
+#[cfg(target_arch = "x86_64")]
+use crate::registers::{registers, Registers};
 
 /// How many values did not fit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -100,7 +102,7 @@ impl Conversion {
     pub fn encoding<S: Copy, E: Encode<S>>() -> Conversion {
         let (src_width, dst_width) = (size_of::<S>(), size_of::<E>());
         #[cfg(target_arch = "x86_64")]
-        if is_x86_feature_detected!("avx2") {
+        if registers() == Registers::Avx2 {
             return Conversion {
                 src_width,
                 dst_width,
@@ -115,7 +117,7 @@ impl Conversion {
     pub fn decoding<E: Decode<T>, T>() -> Conversion {
         let (src_width, dst_width) = (size_of::<E>(), size_of::<T>());
         #[cfg(target_arch = "x86_64")]
-        if is_x86_feature_detected!("avx2") {
+        if registers() == Registers::Avx2 {
             return Conversion {
                 src_width,
                 dst_width,

@@ -1,5 +1,6 @@
 //! A tile: lines of elements as they come from one array, and their transposition into another.
 
+use crate::registers::{registers, Registers};
 use std::mem::MaybeUninit;
 
 /// Elements of a line: what is read at once from the source.
@@ -95,7 +96,7 @@ unsafe fn by_squares<T: Copy, const N: usize>(
     stream: bool,
     square: Square,
 ) {
-    let whole = if cfg!(target_arch = "x86_64") { columns / N * N } else { 0 };
+    let whole = if registers() == Registers::Portable { 0 } else { columns / N * N };
     let (squares, rest) = row_places.split_at(row_places.len() / N * N);
     for (i, places) in squares.chunks_exact(N).enumerate() {
         for column in (0..whole).step_by(N) {
