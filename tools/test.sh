@@ -96,7 +96,8 @@ rust_tests() {
 
 # `R CMD check` of the source package, less what has been run already: no errors, no warnings.
 package_check() {
-    tar -cf - --exclude=./.git --exclude='./.lib*' --exclude=./.python --exclude=./.r-devel --exclude=./src/rust/target . | (mkdir "$work/pjrt" && tar -xf - -C "$work/pjrt")
+    tar -cf - --exclude=./.git --exclude='./.lib*' --exclude=./.python --exclude=./.r-devel --exclude=./.cross --exclude=./.arm64 \
+        --exclude=./src/rust/target . | (mkdir "$work/pjrt" && tar -xf - -C "$work/pjrt")
     (
         cd "$work" || exit 1
         R CMD build --no-build-vignettes pjrt >build.log 2>&1 || {
@@ -120,6 +121,7 @@ if cargo clippy --version >/dev/null 2>&1; then
 else
     say "no Rust lint: this Rust has no clippy"
 fi
+check "refusal of an old Rust" sh tools/check-msrv.sh
 rust_tests
 r_parts
 check "demo" Rscript --vanilla tools/demo.R
