@@ -1,6 +1,6 @@
 //! Files and folders that others may read, and that nobody but this user or the system may write.
 
-use std::fs::{DirBuilder, File, Metadata, OpenOptions};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -29,36 +29,91 @@ pub(crate) fn create_folder(path: &Path) -> io::Result<()> {
 pub(crate) fn create_file(path: &Path, runs: bool) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, if runs { 0o755 } else { 0o644 });
-    #[cfg(not(unix))]
-    let _ = runs;
+    set_mode(&mut options, if runs { 0o755 } else { 0o644 });
     options.open(path)
 }
 
+/// Opens a file to read and write, which is made if it is not there.
+pub(crate) fn open_file(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    set_mode(&mut options, 0o644);
+    options.open(path)
+}
+
+/// Has nobody but its owner write to a folder, where the system lets this user say so.
+pub(crate) fn close_folder(path: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+    #[cfg(not(unix))]
+    let _ = path;
+    Ok(())
+}
+
 /// Whether something belongs to this user, the system or the user `also`.
-#[cfg(unix)]
 pub(crate) fn is_owned(metadata: &Metadata, also: Option<u32>) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    // SAFETY: asks for a number.
-    let me = unsafe { libc::geteuid() };
-    [Some(me), Some(0), also].contains(&Some(metadata.uid()))
+    owner(metadata).is_none_or(|owner| owner == 0 || user() == Some(owner) || also == Some(owner))
 }
 
 /// Whether nobody but its owner may write to something.
-#[cfg(unix)]
 pub(crate) fn is_closed(metadata: &Metadata) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    metadata.mode() & 0o022 == 0
+    mode(metadata).is_none_or(|mode| mode & 0o022 == 0)
 }
 
-/// Who may write is a matter of the user's profile folder here.
-#[cfg(not(unix))]
-pub(crate) fn is_owned(_: &Metadata, _: Option<u32>) -> bool {
-    true
+/// Whether any user may write to something, as to `/tmp`.
+pub(crate) fn anyone_writes(metadata: &Metadata) -> bool {
+    mode(metadata).is_some_and(|mode| mode & 0o002 != 0)
+}
+
+/// Whether any user may replace what others have in a folder: not in `/tmp`, which has the sticky bit.
+pub(crate) fn anyone_replaces(metadata: &Metadata) -> bool {
+    anyone_writes(metadata) && mode(metadata).is_some_and(|mode| mode & 0o1000 == 0)
+}
+
+/// Who keeps a folder that many users share: its owner, unless anybody could have made it where it is.
+pub(crate) fn keeper(folder: &Path) -> Option<u32> {
+    let folder = folder.canonicalize().ok()?;
+    let closed = |path: &Path| fs::metadata(path).is_ok_and(|metadata| !anyone_writes(&metadata));
+    folder.ancestors().all(closed).then(|| fs::metadata(&folder).ok().as_ref().and_then(owner))?
+}
+
+// Who owns a file and who may write to it are numbers on Unix; elsewhere the user's profile folder is private.
+
+#[cfg(unix)]
+fn set_mode(options: &mut OpenOptions, mode: u32) {
+    std::os::unix::fs::OpenOptionsExt::mode(options, mode);
+}
+
+#[cfg(unix)]
+fn mode(metadata: &Metadata) -> Option<u32> {
+    Some(std::os::unix::fs::MetadataExt::mode(metadata))
+}
+
+#[cfg(unix)]
+fn owner(metadata: &Metadata) -> Option<u32> {
+    Some(std::os::unix::fs::MetadataExt::uid(metadata))
+}
+
+#[cfg(unix)]
+fn user() -> Option<u32> {
+    // SAFETY: asks for a number.
+    Some(unsafe { libc::geteuid() })
 }
 
 #[cfg(not(unix))]
-pub(crate) fn is_closed(_: &Metadata) -> bool {
-    true
+fn set_mode(_: &mut OpenOptions, _: u32) {}
+
+#[cfg(not(unix))]
+fn mode(_: &Metadata) -> Option<u32> {
+    None
+}
+
+#[cfg(not(unix))]
+fn owner(_: &Metadata) -> Option<u32> {
+    None
+}
+
+#[cfg(not(unix))]
+fn user() -> Option<u32> {
+    None
 }

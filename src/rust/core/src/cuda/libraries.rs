@@ -1,5 +1,6 @@
 //! NVIDIA's libraries: which of them plugins use, and where they may be. XLA opens each by its name when it first needs it.
 
+use crate::private;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -146,15 +147,8 @@ fn beside(plugin: &Path, runpath: &[String]) -> Vec<PathBuf> {
 }
 
 /// Whether any user may put files into a folder, as into `/tmp`.
-#[cfg(unix)]
 fn anyone_writes(folder: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    folder.metadata().is_ok_and(|metadata| metadata.permissions().mode() & 0o002 != 0)
-}
-
-#[cfg(not(unix))]
-fn anyone_writes(_folder: &Path) -> bool {
-    false
+    folder.metadata().is_ok_and(|metadata| private::anyone_writes(&metadata))
 }
 
 fn with_origin(folder: &str, origin: &Path) -> String {

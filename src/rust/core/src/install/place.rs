@@ -50,7 +50,7 @@ pub(super) struct Place {
 
 impl Place {
     pub fn new(cache_dir: &Path, platform: &str) -> Self {
-        Place { root: cache_dir.join(platform), keeper: keeper(cache_dir) }
+        Place { root: cache_dir.join(platform), keeper: private::keeper(cache_dir) }
     }
 
     /// The plugin in a folder, if it is complete and nobody else could have changed it.
@@ -316,29 +316,13 @@ fn is_safe(path: &Path, keeper: Option<u32>) -> bool {
         && fs::metadata(path).is_ok_and(|m| private::is_owned(&m, keeper) && private::is_closed(&m))
 }
 
-/// Who keeps a cache folder that many users share: its owner, unless anybody could have made it where it is.
-#[cfg(unix)]
-fn keeper(cache_dir: &Path) -> Option<u32> {
-    use std::os::unix::fs::MetadataExt;
-    let cache_dir = cache_dir.canonicalize().ok()?;
-    let closed = |path: &Path| fs::metadata(path).is_ok_and(|m| m.mode() & 0o002 == 0);
-    cache_dir.ancestors().all(closed).then(|| fs::metadata(&cache_dir).ok().map(|m| m.uid()))?
-}
-
-#[cfg(not(unix))]
-fn keeper(_: &Path) -> Option<u32> {
-    None
-}
-
 /// Makes a folder and those above it, which others may read but not write.
 pub(super) fn create_folder(path: &Path) -> Result<()> {
     private::create_folder(path).map_err(|e| io_error("create", path, &e))?;
-    #[cfg(unix)]
     if !is_safe(path, None) {
         // One that was here before, or that an inherited rule opened; where it is not ours, this fails, and the check of
         // what is installed says so.
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        let _ = fs::set_permissions(path, mode);
+        let _ = private::close_folder(path);
     }
     Ok(())
 }
@@ -355,11 +339,7 @@ pub(super) fn create_program(path: &Path) -> Result<File> {
 
 /// Opens a file to read and write, which is made if it is not there.
 pub(super) fn open_file(path: &Path) -> Result<File> {
-    let mut options = fs::OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o644);
-    options.open(path).map_err(|e| io_error("open", path, &e))
+    private::open_file(path).map_err(|e| io_error("open", path, &e))
 }
 
 fn remove(path: &Path) -> io::Result<()> {
