@@ -5,6 +5,7 @@
 # PJRT_KEEP_TARGET  keep src/rust/target, as a git checkout and NOT_CRAN=true do, so that the next build is quick
 
 source("tools/msrv.R")
+source("tools/link.R")
 
 is_set <- function(name) tolower(Sys.getenv(name)) %in% c("1", "true", "yes")
 windows <- .Platform$OS.type == "windows"
@@ -42,21 +43,6 @@ leftovers <- c(
 )
 tidy <- if (length(leftovers)) paste("rm -rf", paste(leftovers, collapse = " ")) else ":"
 
-# only the entry point is exported, and the Rust library's debug information is left out
-link_flags <- switch(
-  Sys.info()[["sysname"]],
-  Linux = "-Wl,--gc-sections -Wl,--exclude-libs,ALL -Wl,--strip-debug -Wl,--discard-all -ldl -lpthread -lm",
-  Darwin = paste(
-    "-Wl,-dead_strip -Wl,-exported_symbol,_R_init_pjrt -Wl,-S -Wl,-x",
-    "-framework Security -framework SystemConfiguration -framework CoreFoundation -liconv"
-  ),
-  Windows = paste(
-    "-Wl,--gc-sections -Wl,--strip-all",
-    "-lws2_32 -ladvapi32 -luserenv -lbcrypt -lcrypt32 -lncrypt -lsecur32 -lntdll -liphlpapi"
-  ),
-  "-lm"
-)
-
 makevars <- if (windows) "src/Makevars.win" else "src/Makevars"
 lines <- readLines(paste0(makevars, ".in"))
 values <- c(
@@ -64,13 +50,16 @@ values <- c(
   TARGET_DIR = target_dir,
   CARGO_ENV = cargo_env,
   CARGO_FLAGS = paste(cargo_flags, collapse = " "),
-  LINK_FLAGS = link_flags,
+  LINK_FLAGS = link_flags(Sys.info()[["sysname"]]),
   TIDY = tidy
 )
 for (name in names(values)) {
   lines <- gsub(paste0("@", name, "@"), values[[name]], lines, fixed = TRUE)
 }
-writeLines(lines, makevars)
+# with the line ends that make understands, on Windows too
+file <- file(makevars, "wb")
+writeLines(lines, file)
+close(file)
 message(
   "using ", tool_version(rust_bin, "rustc"), "\n",
   "using ", tool_version(rust_bin, "cargo"), " in '", rust_bin, "'", if (vendored) ", with the vendored crates"
