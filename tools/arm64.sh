@@ -1,0 +1,154 @@
+#!/bin/sh
+# Runs the package on aarch64 Linux, emulated by qemu, on a Debian 12 machine (amd64), as root:
+#
+#   sh tools/arm64.sh [TEST...]
+#
+# It unpacks Debian's arm64 R into a folder, compiles the Rust code outside of it with arm64's standard library, installs the
+# package inside, and runs there: the core's tests of data, install_pjrt("cpu"), the demo, and the R tests named (buffer,
+# execute and exactness unless told otherwise). The last lines are those of each part. It takes some minutes on an idle
+# machine, and is not part of CI.
+#
+# Packages are unpacked by this machine and their scripts are not run: emulated, that takes half an hour. All of it lies in
+# .arm64/ (2 GB); ARM64_FOLDER names another folder. What stays on the machine besides: qemu-user-static, the cross compiler,
+# and binfmt_misc's entry for arm64 programs.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+. tools/setup.sh
+. tools/debian-rust.sh
+[ "$(id -u)" -eq 0 ] || stop "chroot takes root"
+[ $# -gt 0 ] || set -- buffer execute exactness
+
+missing=$(missing_packages qemu-user-static gcc-aarch64-linux-gnu g++-aarch64-linux-gnu)
+# shellcheck disable=SC2086
+[ -z "$missing" ] || install_packages $missing
+
+folder=${ARM64_FOLDER:-$PWD/.arm64}
+root=$folder/root
+target=aarch64-unknown-linux-gnu
+
+# apt for arm64 with lists and a cache of its own, which takes nothing for installed.
+apt_arm64() {
+    command=$1
+    shift
+    "apt-$command" -qq -o APT::Architecture=arm64 -o APT::Architectures=arm64 -o APT::Sandbox::User=root \
+        -o Dir::State="$folder/apt" -o Dir::State::status="$folder/apt/status" -o Dir::Cache="$folder/apt" \
+        -o Dir::Etc::SourceList="$folder/apt/sources.list" -o Dir::Etc::SourceParts=/dev/null "$@"
+}
+
+fetch() {
+    mkdir -p "$folder/apt/lists/partial" "$folder/apt/archives/partial"
+    : >"$folder/apt/status"
+    for part in debian:bookworm debian-security:bookworm-security; do
+        echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/${part%:*} ${part#*:} main"
+    done >"$folder/apt/sources.list"
+    apt_arm64 get update || stop "apt-get update failed for arm64"
+    # bash to findutils are what every Debian has
+    apt_arm64 get install -y --download-only --no-install-recommends \
+        bash dash coreutils debianutils diffutils grep sed gawk findutils tar gzip hostname libc-bin base-files \
+        r-base-core r-cran-bit64 r-cran-callr r-cran-testthat r-cran-withr gcc g++ make libc6-dev python3-pip ||
+        stop "apt-get could not fetch arm64's packages"
+}
+
+# What the packages' scripts would do, as far as it is needed here.
+configure_root() {
+    printf '%s\n' /usr/lib/aarch64-linux-gnu/blas /usr/lib/aarch64-linux-gnu/lapack >"$root/etc/ld.so.conf.d/r.conf"
+    ln -sfn which.debianutils "$root/usr/bin/which"
+    ln -sfn gawk "$root/usr/bin/awk"
+    cp "$root/usr/lib/R/etc/Renviron.ucf" "$root/etc/R/Renviron"
+    echo 'root:x:0:0:root:/root:/bin/bash' >"$root/etc/passwd"
+    mkdir -p "$root/etc/ssl/certs"
+    cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
+    [ ! -e /etc/pip.conf ] || cp /etc/pip.conf "$root/etc/"
+    inside ldconfig
+}
+
+make_root() {
+    say "unpacking arm64's R into $root"
+    mkdir -p "$folder/apt"
+    fetch
+    for name in bin sbin lib; do
+        mkdir -p "$root/usr/$name"
+        ln -sfn "usr/$name" "$root/$name"
+    done
+    for deb in "$folder"/apt/archives/*.deb; do
+        dpkg-deb --fsys-tarfile "$deb" | tar -x --keep-directory-symlink -C "$root" || stop "cannot unpack $deb"
+    done
+    mkdir -p "$root/proc" "$root/dev" "$root/tmp"
+    chmod 1777 "$root/tmp"
+    configure_root
+    touch "$folder/complete"
+}
+
+# Runs a command in the folder's system.
+inside() {
+    nice -n 15 chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin HOME=/root LC_ALL=C.UTF-8 NOT_CRAN=true PJRT_TEST=1 \
+        PIP_CERT=/etc/ssl/certs/ca-certificates.crt "$@"
+}
+
+use_qemu() {
+    [ -e /proc/sys/fs/binfmt_misc/register ] || mount -t binfmt_misc binfmt_misc /proc/sys/fs/binfmt_misc
+    [ -e /proc/sys/fs/binfmt_misc/qemu-aarch64 ] ||
+        cat /usr/lib/binfmt.d/qemu-aarch64.conf >/proc/sys/fs/binfmt_misc/register || stop "the kernel has no binfmt_misc"
+    cp /etc/resolv.conf "$root/etc/"
+    mount --bind /proc "$root/proc" && mount --bind /dev "$root/dev" || stop "cannot mount into $root"
+    trap 'umount "$root/proc" "$root/dev"' EXIT
+}
+
+# The static library, and the core's tests: compiled outside, with the versions of R and of the C library inside.
+compile() {
+    use_debian_rust "$folder/rust"
+    [ -d "$folder/rust/usr/lib/rustlib/$target" ] || {
+        (cd "$folder/apt" && apt_arm64 get download libstd-rust-web-dev) || stop "apt-get could not fetch arm64's Rust library"
+        dpkg-deb --extract "$folder"/apt/libstd-rust-web-dev_*.deb "$folder/rust"
+    }
+    export CARGO_TARGET_DIR="$folder/target" CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
+    export CARGO_PROFILE_RELEASE_LTO=off R_HOME="$root/usr/lib/R" R_INCLUDE_DIR="$root/usr/share/R/include"
+    say "compiling"
+    cargo build --quiet --locked --lib --release --target "$target" --manifest-path src/rust/Cargo.toml || stop "the build failed"
+    cargo test --quiet --locked --no-run --release --target "$target" --manifest-path src/rust/Cargo.toml -p pjrt-core \
+        --lib --message-format json | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1 >"$folder/test-program"
+    unset R_HOME R_INCLUDE_DIR
+}
+
+# R CMD INSTALL inside, with stand-ins for a Rust that has been at work outside.
+install_inside() {
+    mkdir -p "$root/pjrt" "$root/rust/bin" "$root/target/release"
+    git ls-files -z --cached --others --exclude-standard | tar -c --null -T - | tar -x -C "$root/pjrt"
+    printf '#!/bin/sh\n' >"$root/rust/bin/cargo"
+    printf '#!/bin/sh\necho "%s"\n' "$(rustc --version)" >"$root/rust/bin/rustc"
+    chmod +x "$root"/rust/bin/*
+    cp "$folder/target/$target/release/libpjrt.a" "$root/target/release/"
+    inside PATH=/rust/bin:/usr/sbin:/usr/bin CARGO_TARGET_DIR=/target R CMD INSTALL --no-docs /pjrt
+}
+
+status=0
+part() {
+    say "$1"
+    shift
+    "$@" || {
+        echo "FAILED"
+        status=1
+    }
+}
+
+core_tests() {
+    cp "$(cat "$folder/test-program")" "$root/tmp/core-tests"
+    inside /tmp/core-tests convert:: reorder:: minifloat:: registers:: processor:: library:: decimal::
+}
+
+r_tests() {
+    inside sh -c "cd /pjrt && Rscript -e 'testthat::test_file(\"tests/testthat/test-$1.R\", package = \"pjrt\",
+        load_package = \"installed\", reporter = \"summary\", stop_on_failure = TRUE)'"
+}
+
+[ -e "$folder/complete" ] || make_root
+use_qemu
+compile
+part "core tests of data" core_tests
+part "R CMD INSTALL" install_inside
+part "install_pjrt" inside Rscript -e 'library(pjrt); print(install_pjrt("cpu")); print(pjrt_client("cpu"))'
+part "demo" inside sh -c 'cd /pjrt && Rscript tools/demo.R'
+for test in "$@"; do
+    part "test-$test.R" r_tests "$test"
+done
+exit "$status"
