@@ -1,7 +1,9 @@
-//! Handles: R external pointers that own a value of ours.
-//!
-//! A finalizer drops the value when R has collected the pointer. The pointer's tag is the class attribute of its type, the
-//! very R object, and its protected slot holds what R counts for the value: see `memory::weight`.
+//! Handles: R external pointers that own a value of ours, which is dropped once R has no use for the pointer. The pointer's
+//! protected slot holds what R counts for the value: see `memory::weight`.
+
+#[cfg_attr(r_before_4_5, path = "handle/allocated.rs")]
+#[cfg_attr(not(r_before_4_5), path = "handle/finalized.rs")]
+mod owner;
 
 use crate::conditions::{Failure, Outcome};
 use crate::given::given;
@@ -17,8 +19,6 @@ use std::cell::RefCell;
 use std::ffi::CStr;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
-use std::panic::{catch_unwind, AssertUnwindSafe};
-use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::thread::LocalKey;
 
@@ -92,13 +92,7 @@ impl<T: Owned> Empty<T> {
     /// The same, with an R object in the pointer's protected slot; the caller protects that.
     pub fn over(object: SEXP) -> Self {
         T::announce();
-        let class = class::<T>();
-        unsafe {
-            let pointer = Protected::new(R_MakeExternalPtr(null_mut(), class, object));
-            R_RegisterCFinalizerEx(pointer.sexp(), Some(release::<T>), Rboolean::FALSE);
-            Rf_setAttrib(pointer.sexp(), R_ClassSymbol, class);
-            Self::again(pointer.sexp())
-        }
+        Self::again(owner::make::<T>(object))
     }
 
     /// The empty handle that this R object is.
@@ -113,8 +107,7 @@ impl<T: Owned> Empty<T> {
 
     /// Gives the handle its value.
     pub fn fill(self, value: T) -> SEXP {
-        // SAFETY: the caller protects the pointer, whose finalizer takes the value back.
-        unsafe { R_SetExternalPtrAddr(self.pointer, Box::into_raw(Box::new(value)).cast()) };
+        owner::fill(self.pointer, value);
         T::live().fetch_add(1, Ordering::Relaxed);
         self.pointer
     }
@@ -145,13 +138,8 @@ pub fn object<T: Owned>(value: T) -> Robj {
 /// `InvalidPointer` when `x` is no handle of this type, or one that was saved and loaded.
 pub fn get<'a, T: Owned>(x: SEXP, argument: &str) -> Outcome<&'a T> {
     if sexp::kind(x) == SEXPTYPE::EXTPTRSXP {
-        // What was loaded from a file has another tag.
-        let is_ours = unsafe { R_ExternalPtrTag(x) } == T::class_attribute().load(Ordering::Relaxed);
-        if is_ours {
-            // SAFETY: pointers with our tag point to a value of this type, or nowhere.
-            if let Some(value) = unsafe { R_ExternalPtrAddr(x).cast::<T>().as_ref() } {
-                return Ok(value);
-            }
+        if let Some(value) = owner::value(x) {
+            return Ok(value);
         }
     }
     Err(no_handle::<T>(x, &format!("`{argument}`")))
@@ -245,17 +233,4 @@ fn class<T: Owned>() -> SEXP {
     let attribute = Protected::new(sexp::new_string(&T::CLASS.to_string_lossy()));
     T::class_attribute().store(sexp::keep(attribute.sexp()), Ordering::Relaxed);
     attribute.sexp()
-}
-
-/// Called by R once the pointer is garbage.
-unsafe extern "C" fn release<T: Owned>(pointer: SEXP) {
-    let address = R_ExternalPtrAddr(pointer).cast::<T>();
-    R_ClearExternalPtr(pointer);
-    // R keeps the pointer itself, and what it holds, until the next collection.
-    drop_weight(pointer);
-    if !address.is_null() {
-        T::live().fetch_sub(1, Ordering::Relaxed);
-        // SAFETY: made by `fill`. A panic must not reach R.
-        let _ = catch_unwind(AssertUnwindSafe(|| drop(Box::from_raw(address))));
-    }
 }

@@ -48,11 +48,13 @@ extern "C" {
 pub struct Protected<'a>(SEXP, PhantomData<&'a ()>);
 
 impl Protected<'_> {
+    #[inline]
     pub fn new(value: SEXP) -> Self {
         // SAFETY: on R's main thread, as all of this crate.
         Protected(unsafe { Rf_protect(value) }, PhantomData)
     }
 
+    #[inline]
     pub fn sexp(&self) -> SEXP {
         self.0
     }
@@ -64,38 +66,46 @@ impl Drop for Protected<'_> {
     }
 }
 
+#[inline]
 pub fn nil() -> SEXP {
     unsafe { R_NilValue }
 }
 
+#[inline]
 pub fn is_nil(x: SEXP) -> bool {
     x == nil()
 }
 
+#[inline]
 pub fn kind(x: SEXP) -> SEXPTYPE {
     unsafe { TYPEOF(x) }
 }
 
+#[inline]
 pub fn len(x: SEXP) -> usize {
     unsafe { Rf_xlength(x) as usize }
 }
 
 /// Whether `x` has a class attribute.
+#[inline]
 pub fn is_object(x: SEXP) -> bool {
     unsafe { Rf_isObject(x) != Rboolean::FALSE }
 }
 
 /// Whether a number is R's NA, which is one of many NaN.
+#[inline]
 pub fn is_na(x: f64) -> bool {
     unsafe { R_IsNA(x) != 0 }
 }
 
 /// Whether `x` has this class.
+#[inline]
 pub fn inherits(x: SEXP, class: &CStr) -> bool {
     unsafe { Rf_inherits(x, class.as_ptr()) != Rboolean::FALSE }
 }
 
 /// The string of a character vector of length one that is not NA; R's strings outlive the call that reads them.
+#[inline]
 pub fn string<'a>(x: SEXP) -> Option<&'a str> {
     if kind(x) != SEXPTYPE::STRSXP || len(x) != 1 {
         return None;
@@ -107,6 +117,7 @@ pub fn string<'a>(x: SEXP) -> Option<&'a str> {
 const BYTES: c_int = 3;
 
 /// An element of a character vector that is not NA, and text.
+#[inline]
 pub fn text<'a>(element: SEXP) -> Option<&'a str> {
     unsafe {
         // R cannot translate bytes, and says so by an error.
@@ -118,6 +129,7 @@ pub fn text<'a>(element: SEXP) -> Option<&'a str> {
 }
 
 /// The element of a list under this name.
+#[inline]
 pub fn element(list: SEXP, name: &str) -> Option<SEXP> {
     if kind(list) != SEXPTYPE::VECSXP {
         return None;
@@ -129,12 +141,14 @@ pub fn element(list: SEXP, name: &str) -> Option<SEXP> {
 }
 
 /// The dimensions of an array; none of anything else.
+#[inline]
 pub fn dim<'a>(x: SEXP) -> &'a [i32] {
     integers(unsafe { Rf_getAttrib(x, R_DimSymbol) })
 }
 
 /// A number of length one that is not NA; `None` for what has a class, such as a date, which is no number although it is
 /// stored as one.
+#[inline]
 pub fn number(x: SEXP) -> Option<f64> {
     match kind(x) {
         _ if is_object(x) => None,
@@ -145,6 +159,7 @@ pub fn number(x: SEXP) -> Option<f64> {
 }
 
 /// A logical value of length one that is not NA.
+#[inline]
 pub fn flag(x: SEXP) -> Option<bool> {
     if kind(x) != SEXPTYPE::LGLSXP || len(x) != 1 {
         return None;
@@ -157,6 +172,7 @@ pub fn flag(x: SEXP) -> Option<bool> {
 }
 
 /// The values of a logical vector; `None` for anything else, and for NA.
+#[inline]
 pub fn flags(x: SEXP) -> Option<Vec<bool>> {
     if kind(x) != SEXPTYPE::LGLSXP {
         return None;
@@ -166,6 +182,7 @@ pub fn flags(x: SEXP) -> Option<Vec<bool>> {
 
 /// Whole numbers of an integer vector, or of a double vector that holds nothing else; `None` for anything else, for NA, and
 /// for what has a class.
+#[inline]
 pub fn whole_numbers(x: SEXP) -> Option<Vec<i64>> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     match kind(x) {
@@ -179,6 +196,7 @@ pub fn whole_numbers(x: SEXP) -> Option<Vec<i64>> {
 }
 
 /// The values of an integer or logical vector.
+#[inline]
 pub fn integers<'a>(x: SEXP) -> &'a [i32] {
     unsafe {
         match kind(x) {
@@ -190,6 +208,7 @@ pub fn integers<'a>(x: SEXP) -> &'a [i32] {
 }
 
 /// The values of a double vector.
+#[inline]
 pub fn doubles<'a>(x: SEXP) -> &'a [f64] {
     match kind(x) {
         SEXPTYPE::REALSXP => unsafe { slice(REAL_RO(x), len(x)) },
@@ -198,6 +217,7 @@ pub fn doubles<'a>(x: SEXP) -> &'a [f64] {
 }
 
 /// Real and imaginary parts of a complex vector.
+#[inline]
 pub fn complexes<'a>(x: SEXP) -> &'a [[f64; 2]] {
     match kind(x) {
         SEXPTYPE::CPLXSXP => unsafe { slice(COMPLEX_RO(x), len(x)) },
@@ -206,11 +226,13 @@ pub fn complexes<'a>(x: SEXP) -> &'a [[f64; 2]] {
 }
 
 /// Whether a vector only describes its values, as `1:10` does: reading them as a whole would make a copy.
+#[inline]
 pub fn is_compact(x: SEXP) -> bool {
     unsafe { ALTREP(x) != 0 && DATAPTR_OR_NULL(x).is_null() }
 }
 
 /// The bytes of a raw vector.
+#[inline]
 pub fn raws<'a>(x: SEXP) -> &'a [u8] {
     match kind(x) {
         SEXPTYPE::RAWSXP => unsafe { slice(RAW_RO(x), len(x)) },
@@ -228,21 +250,25 @@ unsafe fn slice<'a, T>(data: *const T, len: usize) -> &'a [T] {
 }
 
 /// The elements of a list, which the caller protects.
+#[inline]
 pub fn elements(list: SEXP) -> impl Iterator<Item = SEXP> {
     (0..len(list)).map(move |i| unsafe { VECTOR_ELT(list, i as R_xlen_t) })
 }
 
 /// A new vector; not protected.
+#[inline]
 pub fn vector(kind: SEXPTYPE, len: usize) -> SEXP {
     unsafe { Rf_allocVector(kind, len as R_xlen_t) }
 }
 
 /// A new character vector of length one; not protected.
+#[inline]
 pub fn new_string(text: &str) -> SEXP {
     unsafe { Rf_ScalarString(new_char(text)) }
 }
 
 /// A new or shared element of a character vector; not protected.
+#[inline]
 pub fn new_char(text: &str) -> SEXP {
     // R's strings hold no NUL and at most 2^31 - 1 bytes.
     let text = text.split('\0').next().unwrap_or_default();
@@ -250,6 +276,7 @@ pub fn new_char(text: &str) -> SEXP {
     unsafe { Rf_mkCharLenCE(text.as_ptr().cast(), size, cetype_t::CE_UTF8) }
 }
 
+#[inline]
 pub fn new_flag(value: bool) -> SEXP {
     unsafe { Rf_ScalarLogical(c_int::from(value)) }
 }
@@ -259,6 +286,7 @@ pub fn new_flag(value: bool) -> SEXP {
 ///
 /// # Errors
 /// `Interrupted` when the user interrupts it: R's garbage collector jumps for that, too.
+#[inline]
 pub fn guarded<F: FnMut()>(mut body: F) -> pjrt_core::Result<bool> {
     let mut error = nil();
     interruptible(|| error = caught(&mut body))?;
@@ -269,6 +297,7 @@ pub fn guarded<F: FnMut()>(mut body: F) -> pjrt_core::Result<bool> {
 ///
 /// # Errors
 /// `Interrupted` when the user interrupts it.
+#[inline]
 pub fn interruptible<F: FnMut()>(mut body: F) -> pjrt_core::Result<()> {
     unsafe extern "C" fn run<F: FnMut()>(body: *mut c_void) {
         (*body.cast::<F>())();
@@ -282,6 +311,7 @@ pub fn interruptible<F: FnMut()>(mut body: F) -> pjrt_core::Result<()> {
 }
 
 /// Runs `body`, and gives the error that R raises in it; nil for none. Not protected. Interrupts are not caught.
+#[inline]
 pub fn caught<F: FnMut()>(mut body: F) -> SEXP {
     unsafe extern "C" fn run<F: FnMut()>(body: *mut c_void) -> SEXP {
         (*body.cast::<F>())();
@@ -294,6 +324,7 @@ pub fn caught<F: FnMut()>(mut body: F) -> SEXP {
 }
 
 /// A new integer vector, or a double vector when a value does not fit; not protected.
+#[inline]
 pub fn new_whole_numbers(values: &[i64]) -> SEXP {
     let fits = values.iter().all(|&v| v.abs() <= i64::from(i32::MAX));
     unsafe {
@@ -313,6 +344,7 @@ static NAMESPACE: AtomicPtr<SEXPREC> = AtomicPtr::new(std::ptr::null_mut());
 static STATE: AtomicPtr<SEXPREC> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Notes the package's namespace and its environment `the`, each time that it is loaded; tells whether `the` is another one.
+#[inline]
 pub fn set_namespace(namespace: SEXP, the: SEXP) -> bool {
     let replace = |place: &AtomicPtr<SEXPREC>, value: SEXP| {
         let before = place.swap(keep(value), Ordering::Relaxed);
@@ -331,11 +363,13 @@ fn namespace() -> SEXP {
 }
 
 /// The package's environment `the`.
+#[inline]
 pub fn state() -> SEXP {
     STATE.load(Ordering::Relaxed)
 }
 
 /// The value of a variable in an environment, if both are there.
+#[inline]
 pub fn variable(environment: SEXP, name: &CStr) -> Option<SEXP> {
     if kind(environment) != SEXPTYPE::ENVSXP {
         return None;
@@ -347,6 +381,7 @@ pub fn variable(environment: SEXP, name: &CStr) -> Option<SEXP> {
 }
 
 /// What a function of this package gives for `argument`; not protected. R may leave it by a long jump.
+#[inline]
 pub fn call_ours(function: &CStr, argument: SEXP) -> SEXP {
     unsafe {
         let quoted = Protected::new(Rf_lang2(Rf_install(c"quote".as_ptr()), argument));
@@ -356,6 +391,7 @@ pub fn call_ours(function: &CStr, argument: SEXP) -> SEXP {
 }
 
 /// Keeps a value for the rest of the session.
+#[inline]
 pub fn keep(value: SEXP) -> SEXP {
     unsafe {
         R_PreserveObject(value);
@@ -365,6 +401,7 @@ pub fn keep(value: SEXP) -> SEXP {
 }
 
 /// A list of one value, which the caller protects; not protected itself.
+#[inline]
 pub fn list_of(value: SEXP) -> SEXP {
     let out = vector(SEXPTYPE::VECSXP, 1);
     unsafe { SET_VECTOR_ELT(out, 0, value) };
@@ -372,6 +409,7 @@ pub fn list_of(value: SEXP) -> SEXP {
 }
 
 /// A named list from values that the caller protects; not protected itself.
+#[inline]
 pub fn named_list(items: &[(&str, SEXP)]) -> SEXP {
     let out = Protected::new(vector(SEXPTYPE::VECSXP, items.len()));
     let names = Protected::new(vector(SEXPTYPE::STRSXP, items.len()));
