@@ -3,7 +3,7 @@
 link_flags <- function(system) {
   switch(
     system,
-    Linux = "-Wl,--gc-sections -Wl,--exclude-libs,ALL -Wl,--strip-debug -Wl,--discard-all -ldl -lpthread -lm",
+    Linux = "-Wl,--gc-sections -Wl,--exclude-libs,ALL -Wl,--strip-all -ldl -lpthread -lm",
     Darwin = paste(
       "-Wl,-dead_strip -Wl,-exported_symbol,_R_init_pjrt -Wl,-S -Wl,-x",
       "-framework Security -framework SystemConfiguration -framework CoreFoundation -liconv"

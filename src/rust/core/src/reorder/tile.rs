@@ -126,24 +126,31 @@ macro_rules! square {
         #[inline(always)]
         unsafe fn $name(lines: Lines, column: usize, row: usize, dst: *mut u8, row_places: &[usize], stream: bool) {
             use std::arch::x86_64::*;
-            let mut square: [__m128i; $n] =
-                std::array::from_fn(|i| _mm_loadu_si128(lines.at::<$type>(column + i, row).cast()));
-            for _ in 0..$n.ilog2() {
-                square = std::array::from_fn(|i| {
-                    let (a, b) = (square[i / 2], square[i / 2 + $n / 2]);
-                    if i % 2 == 0 {
-                        $low(a, b)
-                    } else {
-                        $high(a, b)
-                    }
-                });
+            // Plain loops: adapters of arrays and iterators are calls where the compiler puts them into another unit.
+            let mut square = [_mm_setzero_si128(); $n];
+            let mut i = 0;
+            while i < $n {
+                square[i] = _mm_loadu_si128(lines.at::<$type>(column + i, row).cast());
+                i += 1;
             }
-            for (line, &place) in square.iter().zip(row_places) {
+            for _ in 0..$n.ilog2() {
+                let before = square;
+                i = 0;
+                while i < $n {
+                    let (a, b) = (before[i / 2], before[i / 2 + $n / 2]);
+                    square[i] = if i % 2 == 0 { $low(a, b) } else { $high(a, b) };
+                    i += 1;
+                }
+            }
+            i = 0;
+            while i < $n {
+                let (line, place) = (square[i], row_places[i]);
+                i += 1;
                 let to: *mut __m128i = dst.add(place).cast();
                 if stream && can_stream(to.cast()) {
-                    _mm_stream_si128(to, *line);
+                    _mm_stream_si128(to, line);
                 } else {
-                    _mm_storeu_si128(to, *line);
+                    _mm_storeu_si128(to, line);
                 }
             }
         }
