@@ -90,7 +90,7 @@ fn filled(
     needed: impl Fn() -> String,
     make: impl FnMut() -> pjrt_core::Result<Buffer>,
 ) -> Outcome<Robj> {
-    memory::relieve_pressure(device.client());
+    memory::relieve_pressure(device.client())?;
     let handle = Empty::<Buffer>::new();
     let protected = Protected::new(handle.sexp());
     handle.fill(memory::with_retry(needed, make)?);
