@@ -205,7 +205,7 @@ fn replicas_and_partitions_run_after_loading() {
         // It needs as many devices as it was made for, and options cannot change that.
         let bytes = compiled.serialize(None).unwrap();
         assert_eq!(load(&bytes, &[device(0)]).unwrap_err().kind(), Kind::InvalidInput);
-        let one = CompileOptions::default();
+        let one = CompileOptions { num_replicas: Some(1), num_partitions: Some(1), ..Default::default() };
         let other = Target { options: Some(&one), ..target(client(), &[]) };
         let error = Serialized::read(&bytes).unwrap().load(&other, None).unwrap_err();
         assert_eq!(error.kind(), Kind::InvalidInput);
