@@ -30,6 +30,11 @@ R_HOME=$(R RHOME)
 R_INCLUDE_DIR=$(Rscript --vanilla -e 'cat(R.home("include"))')
 cat >"$folder/darwin/cc" <<'END'
 #!/bin/sh
+# ring's build asks which compiler this is
+case " $* " in
+    *" -E "*) echo '#pragma message "clang"' ;;
+    *" -? "*) exit 1 ;;
+esac
 while [ $# -gt 0 ]; do
     [ "$1" != -o ] || : >"$2"
     shift
