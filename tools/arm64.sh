@@ -4,9 +4,9 @@
 #   sh tools/arm64.sh [TEST...]
 #
 # It unpacks Debian's arm64 R into a folder, compiles the Rust code outside of it with arm64's standard library, installs the
-# package inside, and runs there: the core's tests of data, install_pjrt("cpu"), the demo, and the R tests named (buffer,
-# execute and exactness unless told otherwise). The last lines are those of each part. It takes some minutes on an idle
-# machine, and is not part of CI.
+# package inside, and runs there: install_pjrt("cpu"), the core's tests of data and of libraries, the demo, and the named R tests
+# (by default those of buffers, transfers, execution, exactness and data types). It takes some minutes on an idle machine, and is
+# not part of CI.
 #
 # Packages are unpacked by this machine and their scripts are not run: emulated, that takes half an hour. All of it lies in
 # .arm64/ (2 GB); ARM64_FOLDER names another folder. What stays on the machine besides: qemu-user-static, the cross compiler,
@@ -16,7 +16,7 @@ cd "$(dirname "$0")/.." || exit 1
 . tools/setup.sh
 . tools/debian-rust.sh
 [ "$(id -u)" -eq 0 ] || stop "chroot takes root"
-[ $# -gt 0 ] || set -- buffer execute exactness
+[ $# -gt 0 ] || set -- buffer transfer execute exactness dtype
 
 missing=$(missing_packages qemu-user-static gcc-aarch64-linux-gnu g++-aarch64-linux-gnu)
 # shellcheck disable=SC2086
@@ -26,21 +26,18 @@ folder=${ARM64_FOLDER:-$PWD/.arm64}
 root=$folder/root
 target=aarch64-unknown-linux-gnu
 
-# apt for arm64 with lists and a cache of its own, which takes nothing for installed.
+# apt for arm64, from the places that this machine's packages come from. It has its own lists and cache, and sees no installed
+# packages.
 apt_arm64() {
     command=$1
     shift
     "apt-$command" -qq -o APT::Architecture=arm64 -o APT::Architectures=arm64 -o APT::Sandbox::User=root \
-        -o Dir::State="$folder/apt" -o Dir::State::status="$folder/apt/status" -o Dir::Cache="$folder/apt" \
-        -o Dir::Etc::SourceList="$folder/apt/sources.list" -o Dir::Etc::SourceParts=/dev/null "$@"
+        -o Dir::State="$folder/apt" -o Dir::State::status="$folder/apt/status" -o Dir::Cache="$folder/apt" "$@"
 }
 
 fetch() {
     mkdir -p "$folder/apt/lists/partial" "$folder/apt/archives/partial"
     : >"$folder/apt/status"
-    for part in debian:bookworm debian-security:bookworm-security; do
-        echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/${part%:*} ${part#*:} main"
-    done >"$folder/apt/sources.list"
     apt_arm64 get update || stop "apt-get update failed for arm64"
     # bash to findutils are what every Debian has
     apt_arm64 get install -y --download-only --no-install-recommends \
@@ -54,6 +51,7 @@ configure_root() {
     printf '%s\n' /usr/lib/aarch64-linux-gnu/blas /usr/lib/aarch64-linux-gnu/lapack >"$root/etc/ld.so.conf.d/r.conf"
     ln -sfn which.debianutils "$root/usr/bin/which"
     ln -sfn gawk "$root/usr/bin/awk"
+    ln -sfn gcc "$root/usr/bin/cc"
     cp "$root/usr/lib/R/etc/Renviron.ucf" "$root/etc/R/Renviron"
     echo 'root:x:0:0:root:/root:/bin/bash' >"$root/etc/passwd"
     mkdir -p "$root/etc/ssl/certs"
@@ -85,10 +83,14 @@ inside() {
         PIP_CERT=/etc/ssl/certs/ca-certificates.crt "$@"
 }
 
+# Has the kernel run arm64 programs by qemu.
 use_qemu() {
     [ -e /proc/sys/fs/binfmt_misc/register ] || mount -t binfmt_misc binfmt_misc /proc/sys/fs/binfmt_misc
     [ -e /proc/sys/fs/binfmt_misc/qemu-aarch64 ] ||
         cat /usr/lib/binfmt.d/qemu-aarch64.conf >/proc/sys/fs/binfmt_misc/register || stop "the kernel has no binfmt_misc"
+}
+
+mount_root() {
     cp /etc/resolv.conf "$root/etc/"
     mount --bind /proc "$root/proc" && mount --bind /dev "$root/dev" || stop "cannot mount into $root"
     trap 'umount "$root/proc" "$root/dev"' EXIT
@@ -102,21 +104,24 @@ compile() {
         dpkg-deb --extract "$folder"/apt/libstd-rust-web-dev_*.deb "$folder/rust"
     }
     export CARGO_TARGET_DIR="$folder/target" CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
-    export CARGO_PROFILE_RELEASE_LTO=off R_HOME="$root/usr/lib/R" R_INCLUDE_DIR="$root/usr/share/R/include"
+    export R_HOME="$root/usr/lib/R" R_INCLUDE_DIR="$root/usr/share/R/include"
     say "compiling"
     cargo build --quiet --locked --lib --release --target "$target" --manifest-path src/rust/Cargo.toml || stop "the build failed"
     cargo test --quiet --locked --no-run --release --target "$target" --manifest-path src/rust/Cargo.toml -p pjrt-core \
         --lib --message-format json | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1 >"$folder/test-program"
+    [ -s "$folder/test-program" ] || stop "the core's tests were not built"
     unset R_HOME R_INCLUDE_DIR
 }
 
 # R CMD INSTALL inside, with stand-ins for a Rust that has been at work outside.
 install_inside() {
+    rm -rf "$root/pjrt"
     mkdir -p "$root/pjrt" "$root/rust/bin" "$root/target/release"
     git ls-files -z --cached --others --exclude-standard | tar -c --null -T - | tar -x -C "$root/pjrt"
-    printf '#!/bin/sh\n' >"$root/rust/bin/cargo"
-    printf '#!/bin/sh\necho "%s"\n' "$(rustc --version)" >"$root/rust/bin/rustc"
-    chmod +x "$root"/rust/bin/*
+    for tool in rustc cargo; do
+        printf '#!/bin/sh\n[ "$1" != --version ] || echo "%s"\n' "$($tool --version)" >"$root/rust/bin/$tool"
+        chmod +x "$root/rust/bin/$tool"
+    done
     cp "$folder/target/$target/release/libpjrt.a" "$root/target/release/"
     inside PATH=/rust/bin:/usr/sbin:/usr/bin CARGO_TARGET_DIR=/target R CMD INSTALL --no-docs /pjrt
 }
@@ -133,7 +138,8 @@ part() {
 
 core_tests() {
     cp "$(cat "$folder/test-program")" "$root/tmp/core-tests"
-    inside /tmp/core-tests convert:: reorder:: minifloat:: registers:: processor:: library:: decimal::
+    plugin=$(inside Rscript -e 'cat(pjrt:::plugin_path("cpu"))') || return 1
+    inside PJRT_PLUGIN_PATH_CPU="$plugin" /tmp/core-tests convert:: reorder:: minifloat:: registers:: processor:: library:: decimal::
 }
 
 r_tests() {
@@ -141,12 +147,13 @@ r_tests() {
         load_package = \"installed\", reporter = \"summary\", stop_on_failure = TRUE)'"
 }
 
-[ -e "$folder/complete" ] || make_root
 use_qemu
+[ -e "$folder/complete" ] || make_root
+mount_root
 compile
-part "core tests of data" core_tests
 part "R CMD INSTALL" install_inside
 part "install_pjrt" inside Rscript -e 'library(pjrt); print(install_pjrt("cpu")); print(pjrt_client("cpu"))'
+part "core tests" core_tests
 part "demo" inside sh -c 'cd /pjrt && Rscript tools/demo.R'
 for test in "$@"; do
     part "test-$test.R" r_tests "$test"
