@@ -35,6 +35,22 @@ fn doubles_saturate_and_nan_is_the_smallest() {
 }
 
 #[test]
+fn signalling_nan_as_na_is_the_smallest_integer_too() {
+    let signalling = std::hint::black_box(f64::from_bits(0x7ff0_0000_0000_07a2));
+    let x = [signalling, 1.0, -signalling, -1.0];
+    assert_eq!(encode::<4>(HostValues::Double(&x), DType::I8).map(|b| b as i8), [-128, 1, -128, -1]);
+    assert_eq!(encode::<4>(HostValues::Double(&x), DType::U8), [0, 1, 0, 0]);
+    assert_eq!(encode::<4>(HostValues::Double(&x), DType::I4), [8, 1, 8, 15]);
+    assert_eq!(encode::<4>(HostValues::Double(&x), DType::U4), [0, 1, 0, 0]);
+    assert_eq!(encode::<8>(HostValues::Double(&x), DType::I16), [0, 128, 1, 0, 0, 128, 255, 255]);
+    let x = [signalling, -signalling];
+    assert_eq!(encode::<8>(HostValues::Double(&x), DType::I32), [0, 0, 0, 128, 0, 0, 0, 128]);
+    assert_eq!(encode::<8>(HostValues::Double(&x), DType::U32), [0; 8]);
+    assert_eq!(encode::<8>(HostValues::Double(&x[..1]), DType::I64), i64::MIN.to_ne_bytes());
+    assert_eq!(encode::<8>(HostValues::Double(&x[..1]), DType::U64), [0; 8]);
+}
+
+#[test]
 fn integers_wrap_and_logicals_become_bytes() {
     assert_eq!(encode::<3>(HostValues::Integer(&[256, -1, 300]), DType::U8), [0, 255, 44]);
     assert_eq!(encode::<3>(HostValues::Integer(&[16, -1, 9]), DType::I4), [0, 15, 9]);

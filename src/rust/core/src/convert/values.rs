@@ -163,8 +163,14 @@ narrow! {
 }
 
 /// `x` brought into a range; NaN becomes the lower end.
+///
+/// On x86 the comparisons are enough, and one instruction each. For other processors the compiler makes `maxNum` and `minNum` of
+/// them, which return NaN when they meet a signalling NaN. R's NA is one.
 #[inline(always)]
 fn clamped(x: f64, low: f64, high: f64) -> f64 {
+    if cfg!(not(target_arch = "x86_64")) && x.is_nan() {
+        return low;
+    }
     let above = if x > low { x } else { low };
     if above < high {
         above
