@@ -142,7 +142,7 @@ test_that("Ctrl-C ends the wait for a compiler, and everything can be used meanw
     expect_lt(as.numeric(Sys.time() - sent, units = "secs"), 0.5)
   }
   expect_identical(next_line(), "meanwhile: FALSE 42 ")
-  expect_identical(next_line(), "later: PJRTLoadedExecutable TRUE 7 ")
+  expect_identical(next_line(120), "later: PJRTLoadedExecutable TRUE 7 ")
   child$wait(30000)
   expect_identical(child$get_exit_status(), 0L)
   # R ends the line when it is interrupted

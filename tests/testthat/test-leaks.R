@@ -12,7 +12,7 @@ test_that("memory stays bounded however often anything is done", {
     start_child(code, lone_session(), helpers = c(routine_helpers, "leaks"))
   }
   children <- lapply(0:1, look)
-  for (child in children) expect_clean(end_child(child, timeout = 300), "all but")
+  for (child in children) expect_clean(end_child(child, timeout = 900), "all but")
 })
 
 test_that("a block that is never given back is found", {

@@ -165,7 +165,8 @@ test_that("a session whose user did not want to wait ends without waiting", {
   child$interrupt()
   child$wait(5000)
   # one that goes on could not be read to its end
-  child$kill()
+  expect_false(child$is_alive())
+  if (child$is_alive()) return()
   expect_identical(child$get_exit_status(), 1L)
   expect_identical(child$read_all_error(), "\nExecution halted\n")
 })
