@@ -9,10 +9,12 @@ if (!all(vapply(known, exists, NA, envir = asNamespace("tools"), inherits = FALS
   quit(status = 0L)
 }
 
-# The names that a library asks others for, without the version that the linker adds.
+# The names that a library asks others for, without the version that the linker adds. The library has no other symbols.
 undefined <- function(library) {
-  symbols <- tools:::readFileSyms(library)
-  unique(sub("@.*", "", symbols$name[symbols$type == "U"]))
+  lines <- system2("nm", c("-D", "--undefined-only", "--format=posix", shQuote(library)), stdout = TRUE)
+  names <- unique(sub("[@ ].*", "", lines))
+  # those of the C library and the linker
+  names[!startsWith(names, "_")]
 }
 
 # What of it R itself has: functions and variables.
@@ -28,6 +30,7 @@ asked <- undefined(library)
 # C names of functions that have another name in the headers
 api <- c(tools:::unmap(tools:::funAPI()$name), tools:::varAPI()$name)
 outside <- setdiff(tools:::nonAPI, c(tools:::funAPI()$name, tools:::varAPI()$name))
+if (length(from_r(asked)) == 0L) stop("'", library, "' asks nothing of R: its symbols could not be read.")
 bad <- union(intersect(asked, outside), {
   found <- from_r(asked)
   found[!tools:::unmap(found) %in% api & !found %in% tools:::varAPI()$name]
