@@ -173,6 +173,8 @@ r_version() {
 # taken from the R used so far, where they are nothing but R code.
 use_r() {
     packages=$(Rscript --vanilla -e 'cat(.libPaths(), sep = ":")')
+    # R warns, on standard output, of an R_HOME that is not its own
+    unset R_HOME
     home=$("$1" RHOME 2>/dev/null) || stop "this is no R: $1"
     PATH="$home/bin:$PATH"
     R_HOME=$home

@@ -57,6 +57,7 @@ r_parts() {
     r_part tests "R tests $with"
     r_part examples "examples of the manual's pages $with"
     r_part vignettes "vignettes $with"
+    check "R's API $with" Rscript --vanilla tools/api.R
 }
 
 # The same with another R, in a shell of its own.

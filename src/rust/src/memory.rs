@@ -208,8 +208,8 @@ fn count(bytes: usize) {
     }
 }
 
-/// A vector in memory from the pool, aligned as devices want it, with room for `len` values of `width` bytes each, which the caller writes; small ones
-/// lie in R's own memory. Not protected.
+/// A vector in memory from the pool, aligned as devices want it, with room for `len` values of `width` bytes each, which the
+/// caller writes; small ones lie in R's own memory. Not protected.
 pub fn pooled_vector(kind: SEXPTYPE, len: usize, width: usize) -> Outcome<SEXP> {
     let bytes = len * width;
     if bytes < pool::LARGE {

@@ -74,7 +74,7 @@ impl Event {
         if !self.is_ready()? {
             self.signal()?.wait_through()?;
         }
-        call!(self.plugin.api(), PJRT_Event_Error { event: self.handle }).map(drop)
+        self.outcome()
     }
 
     /// A signal that is raised when it has happened.
@@ -219,6 +219,7 @@ mod tests {
         signal.raise();
         assert!(signal.wait().is_ok());
     }
+
     #[test]
     fn a_signal_wakes_all_who_wait_for_it_early_or_late() {
         let poison = Poison::leaked();
