@@ -50,7 +50,7 @@
 #' | `TPU_SKIP_MDS_QUERY` | `1`: the plugin for TPUs does not ask its cloud for facts while it is loaded | `1` without a TPU |
 #' | `VIRTUAL_ENV`, `CONDA_PREFIX`, `RETICULATE_PYTHON`, `RETICULATE_PYTHON_ENV`, `RETICULATE_MINICONDA_PATH`, `RETICULATE_VIRTUALENV_ROOT`, `WORKON_HOME`, `PYENV_VERSION`, `PYTHONUSERBASE`, `PYTHONNOUSERSITE`, `XDG_DATA_HOME` | where Python packages are, in which plugins are looked for | |
 #'
-#' `PJRT_TEST` is for the package's own tests.
+#' `PJRT_TEST` and `PJRT_TEST_REGISTERS` are for the package's own tests.
 #'
 #' @section Messages:
 #' What the package has to tell comes as a message of class `pjrt_message`, so that [suppressMessages()] and handlers work;

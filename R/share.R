@@ -108,7 +108,7 @@ array_layout <- function(executable, number, kind) {
 input_number <- function(executable, input) {
   names <- describe_executable(executable)$inputs$name
   number <- if (is.character(input) && length(input) == 1L && !is.na(input)) {
-    match(TRUE, sub("^%", "", names) == sub("^%", "", input))
+    match(TRUE, sub("^%", "", names) == sub("^%", "", input, useBytes = TRUE))
   } else if (is_whole_number(input) && input >= 1 && input <= length(names)) {
     as.integer(input)
   }

@@ -24,6 +24,7 @@ run_tests <- function() {
     reporter = "check",
     stop_on_failure = FALSE
   )
+  show_slowest(results)
   state <- vapply(results, test_state, "")
   for (test in results[state %in% c("skipped", "excused")]) {
     cat(sprintf("SKIPPED %s: %s: %s\n", test$file, test$test, skip_reason(test)))
@@ -34,6 +35,13 @@ run_tests <- function() {
     sprintf("R %s: %d tests, %s\n", getRversion(), length(state), toString(paste(numbers, names(numbers)))),
     file = tests, append = TRUE
   )
+}
+
+# Where the time goes: files that take more than ten seconds.
+show_slowest <- function(results) {
+  seconds <- sort(tapply(vapply(results, `[[`, 0, "real"), vapply(results, `[[`, "", "file"), sum), decreasing = TRUE)
+  slow <- seconds[seconds > 10]
+  cat(sprintf("%.0f s in all; %s\n", sum(seconds), toString(sprintf("%s %.0f", names(slow), slow))))
 }
 
 test_state <- function(test) {

@@ -84,10 +84,14 @@ pub fn data_type(dtype: DType) -> SEXP {
     DATA_TYPES.with_borrow(find).unwrap_or_else(sexp::nil)
 }
 
-/// `data_type_keep(name, value)`: keeps the data type of the dtype of this name, and gives it.
+/// `data_type_keep(name, value)`: keeps the data type of the dtype of this name unless there is one, and returns what is kept.
 pub extern "C" fn data_type_keep(name: SEXP, value: SEXP) -> SEXP {
     entry(|| {
         let dtype = parse(name, None)?;
+        let kept = data_type(dtype);
+        if !sexp::is_nil(kept) {
+            return Ok(kept);
+        }
         sexp::keep(value);
         DATA_TYPES.with_borrow_mut(|made| made.push((dtype, value)));
         Ok(value)

@@ -32,7 +32,6 @@ extern "C" {
     pub fn R_MakeWeakRef(key: SEXP, value: SEXP, finalizer: SEXP, on_exit: Rboolean) -> SEXP;
     pub fn R_ToplevelExec(body: unsafe extern "C" fn(*mut c_void), data: *mut c_void) -> Rboolean;
     pub fn R_WeakRefKey(reference: SEXP) -> SEXP;
-    fn R_existsVarInFrame(environment: SEXP, name: SEXP) -> Rboolean;
     pub fn Rf_eval(call: SEXP, environment: SEXP) -> SEXP;
     pub fn Rf_GetOption1(name: SEXP) -> SEXP;
     fn Rf_getCharCE(x: SEXP) -> c_int;
@@ -42,6 +41,19 @@ extern "C" {
     pub fn Rf_ScalarLogical(value: c_int) -> SEXP;
     pub fn Rf_ScalarString(value: SEXP) -> SEXP;
     pub fn Rf_translateCharUTF8(x: SEXP) -> *const c_char;
+}
+
+// How a variable is read in one step: a finalizer that runs between two could remove it.
+#[cfg(r_before_4_5)]
+#[allow(improper_ctypes)]
+extern "C" {
+    static R_UnboundValue: SEXP;
+    fn Rf_findVarInFrame(environment: SEXP, name: SEXP) -> SEXP;
+}
+#[cfg(not(r_before_4_5))]
+#[allow(improper_ctypes)]
+extern "C" {
+    fn R_getVarEx(name: SEXP, environment: SEXP, inherits: Rboolean, default: SEXP) -> SEXP;
 }
 
 /// Keeps a value from the garbage collector until dropped. Dropped in reverse order of making.
@@ -368,7 +380,7 @@ pub fn state() -> SEXP {
     STATE.load(Ordering::Relaxed)
 }
 
-/// The value of a variable in an environment, if both are there.
+/// The value of a variable in an environment, if both are there. One that is `NULL` counts as absent.
 #[inline]
 pub fn variable(environment: SEXP, name: &CStr) -> Option<SEXP> {
     if kind(environment) != SEXPTYPE::ENVSXP {
@@ -376,7 +388,11 @@ pub fn variable(environment: SEXP, name: &CStr) -> Option<SEXP> {
     }
     unsafe {
         let name = Rf_install(name.as_ptr());
-        (R_existsVarInFrame(environment, name) != Rboolean::FALSE).then(|| Rf_eval(name, environment))
+        #[cfg(r_before_4_5)]
+        let value = Some(Rf_findVarInFrame(environment, name)).filter(|value| *value != R_UnboundValue);
+        #[cfg(not(r_before_4_5))]
+        let value = Some(R_getVarEx(name, environment, Rboolean::FALSE, nil()));
+        value.filter(|value| !is_nil(*value))
     }
 }
 
