@@ -277,7 +277,7 @@ fn upload(
         _ => sexp::nil(),
     };
     let companion = Protected::new(companion);
-    let handle = Empty::over(companion.sexp());
+    let handle = if sexp::is_nil(companion.sexp()) { Empty::sized(size) } else { Empty::over(companion.sexp()) };
     let _protected = Protected::new(handle.sexp());
     let (spec, write) = ManuallyDrop::into_inner(owned);
 

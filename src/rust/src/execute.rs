@@ -100,11 +100,11 @@ impl NewOutputs {
             specs.iter().for_each(|spec| memory::count_result(spec.bytes()));
         }
         if simplify && specs.len() == 1 {
-            return Self::of(Empty::<Buffer>::new().sexp());
+            return Self::of(Empty::<Buffer>::sized(specs[0].bytes()).sexp());
         }
         let list = Protected::new(sexp::vector(SEXPTYPE::VECSXP, specs.len()));
-        for i in 0..specs.len() {
-            unsafe { SET_VECTOR_ELT(list.sexp(), i as _, Empty::<Buffer>::new().sexp()) };
+        for (i, spec) in specs.iter().enumerate() {
+            unsafe { SET_VECTOR_ELT(list.sexp(), i as _, Empty::<Buffer>::sized(spec.bytes()).sexp()) };
         }
         Self::of(list.sexp())
     }

@@ -30,6 +30,9 @@ pub trait Owned: Sized + 'static {
     fn class_attribute() -> &'static AtomicPtr<SEXPREC>;
     /// How many of them R holds.
     fn live() -> &'static AtomicUsize;
+    /// Where values that are freed together are kept: see `finalized.rs`.
+    #[cfg(not(r_before_4_5))]
+    fn page() -> &'static AtomicPtr<SEXPREC>;
 
     /// Called before a new handle is made; R may leave it by a long jump.
     fn announce() {}
@@ -48,6 +51,11 @@ macro_rules! owned {
             fn live() -> &'static AtomicUsize {
                 static LIVE: AtomicUsize = AtomicUsize::new(0);
                 &LIVE
+            }
+            #[cfg(not(r_before_4_5))]
+            fn page() -> &'static AtomicPtr<SEXPREC> {
+                static PAGE: AtomicPtr<SEXPREC> = AtomicPtr::new(std::ptr::null_mut());
+                &PAGE
             }
         }
     )*
@@ -77,6 +85,9 @@ owned! {
     Open => c"PJRTSafetensors",
 }
 
+/// As many bytes as a buffer takes in any case, beside its content.
+const SMALL: usize = 1 << 10;
+
 /// A handle that is made, but owns nothing yet: R has allocated all it needs, so filling it cannot fail.
 pub struct Empty<T: Owned> {
     pointer: SEXP,
@@ -87,6 +98,15 @@ impl<T: Owned> Empty<T> {
     /// Makes the R object of a handle; not protected. R may leave this by a long jump.
     pub fn new() -> Self {
         Self::over(sexp::nil())
+    }
+
+    /// The same for a value that takes so many bytes of memory. Small ones may be freed together with others, later.
+    pub fn sized(bytes: usize) -> Self {
+        if bytes > SMALL {
+            return Self::new();
+        }
+        T::announce();
+        Self::again(owner::make_small::<T>())
     }
 
     /// The same, with an R object in the pointer's protected slot; the caller protects that.

@@ -73,6 +73,11 @@ pub fn make<T: Owned>(object: SEXP) -> SEXP {
     }
 }
 
+/// The same for a value that takes little memory.
+pub fn make_small<T: Owned>() -> SEXP {
+    make::<T>(sexp::nil())
+}
+
 /// Gives a handle that was made its value.
 pub fn fill<T: Owned>(pointer: SEXP, value: T) {
     // SAFETY: the owner lives as long as the pointer, which the caller protects.

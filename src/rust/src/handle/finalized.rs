@@ -1,12 +1,26 @@
 //! How R frees what a handle owns: a finalizer drops the value once R has found the pointer to be garbage. The pointer's tag
 //! is the class attribute of its type, the very R object.
+//!
+//! A finalizer costs R more than a small program takes to run. So values that take little memory share one, that of a page:
+//! an external pointer with the same tag, which is the tag of the pointers that lie on it. A page and all its values are freed
+//! when none of these is in use. The page that is being filled is kept until the next collection of garbage.
 
 use super::{class, drop_weight, Owned};
-use crate::sexp::Protected;
+use crate::sexp::{self, Protected};
 use extendr_ffi::*;
+use std::ffi::c_void;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::ptr::null_mut;
 use std::sync::atomic::Ordering;
+
+/// How many values lie on a page.
+const PAGE: usize = 32;
+
+/// The values of a page, `None` until they are filled in.
+struct Page<T> {
+    taken: usize,
+    values: [Option<T>; PAGE],
+}
 
 /// A handle without a value, with an R object in its protected slot, which the caller protects. Not protected; R may leave
 /// this by a long jump.
@@ -14,38 +28,115 @@ pub fn make<T: Owned>(object: SEXP) -> SEXP {
     let class = class::<T>();
     unsafe {
         let pointer = Protected::new(R_MakeExternalPtr(null_mut(), class, object));
-        R_RegisterCFinalizerEx(pointer.sexp(), Some(release::<T>), Rboolean::FALSE);
+        R_RegisterCFinalizerEx(pointer.sexp(), Some(release::<Option<T>>), Rboolean::FALSE);
         Rf_setAttrib(pointer.sexp(), R_ClassSymbol, class);
+        let value: Box<Option<T>> = Box::new(None);
+        R_SetExternalPtrAddr(pointer.sexp(), Box::into_raw(value).cast());
         pointer.sexp()
     }
 }
 
+/// The same for a value that takes little memory: it is freed together with others.
+pub fn make_small<T: Owned>() -> SEXP {
+    let class = class::<T>();
+    let page = Protected::new(page::<T>());
+    unsafe {
+        let pointer = Protected::new(R_MakeExternalPtr(null_mut(), page.sexp(), sexp::nil()));
+        Rf_setAttrib(pointer.sexp(), R_ClassSymbol, class);
+        // SAFETY: a page's address is that of its values, which live as long as it. No other reference to them is in use.
+        let values = &mut *R_ExternalPtrAddr(page.sexp()).cast::<Page<T>>();
+        // Finalizers that ran meanwhile may have filled it.
+        let Some(value) = values.values.get_mut(values.taken) else { return make::<T>(sexp::nil()) };
+        values.taken += 1;
+        R_SetExternalPtrAddr(pointer.sexp(), std::ptr::from_mut(value).cast());
+        pointer.sexp()
+    }
+}
+
+/// A page with room for a value; not protected.
+fn page<T: Owned>() -> SEXP {
+    let current = T::page();
+    unsafe {
+        if current.load(Ordering::Relaxed).is_null() {
+            current.store(sexp::keep(sexp::vector(SEXPTYPE::VECSXP, 1)), Ordering::Relaxed);
+        }
+        let current = current.load(Ordering::Relaxed);
+        let known = VECTOR_ELT(current, 0);
+        if sexp::is_nil(known) {
+            // Garbage from the start: its finalizer runs in the next collection.
+            let notice = Protected::new(R_MakeExternalPtr(null_mut(), sexp::nil(), sexp::nil()));
+            R_RegisterCFinalizerEx(notice.sexp(), Some(close_page::<T>), Rboolean::FALSE);
+        } else if (*R_ExternalPtrAddr(known).cast::<Page<T>>()).taken < PAGE {
+            return known;
+        }
+        let page = Protected::new(R_MakeExternalPtr(null_mut(), class::<T>(), sexp::nil()));
+        R_RegisterCFinalizerEx(page.sexp(), Some(release::<Page<T>>), Rboolean::FALSE);
+        let values = Box::new(Page::<T> { taken: 0, values: [const { None }; PAGE] });
+        R_SetExternalPtrAddr(page.sexp(), Box::into_raw(values).cast());
+        SET_VECTOR_ELT(current, 0, page.sexp());
+        page.sexp()
+    }
+}
+
+/// Called by R in a collection: the page that is being filled is kept no longer, except by the pointers on it.
+unsafe extern "C" fn close_page<T: Owned>(_: SEXP) {
+    SET_VECTOR_ELT(T::page().load(Ordering::Relaxed), 0, sexp::nil());
+}
+
 /// Gives a handle that was made its value.
 pub fn fill<T: Owned>(pointer: SEXP, value: T) {
-    // SAFETY: the caller protects the pointer, whose finalizer takes the value back.
-    unsafe { R_SetExternalPtrAddr(pointer, Box::into_raw(Box::new(value)).cast()) };
+    // SAFETY: what the pointer points to lives as long as it, and the caller protects it.
+    unsafe { *R_ExternalPtrAddr(pointer).cast::<Option<T>>() = Some(value) };
 }
 
 /// The value of an external pointer, if it is a handle of this type that was filled in this session.
 pub fn value<'a, T: Owned>(pointer: SEXP) -> Option<&'a T> {
-    // What was loaded from a file has another tag.
-    let is_ours = unsafe { R_ExternalPtrTag(pointer) } == T::class_attribute().load(Ordering::Relaxed);
-    if !is_ours {
-        return None;
+    let class = T::class_attribute().load(Ordering::Relaxed);
+    unsafe {
+        // What was loaded from a file has another tag. A finalizer of R code may reach a pointer whose page is freed.
+        let tag = R_ExternalPtrTag(pointer);
+        let is_on_page = || {
+            sexp::kind(tag) == SEXPTYPE::EXTPTRSXP
+                && R_ExternalPtrTag(tag) == class
+                && !R_ExternalPtrAddr(tag).is_null()
+        };
+        if tag != class && !is_on_page() {
+            return None;
+        }
+        // SAFETY: pointers with our tag point to a value of this type, or nowhere.
+        R_ExternalPtrAddr(pointer).cast::<Option<T>>().as_ref().and_then(Option::as_ref)
     }
-    // SAFETY: pointers with our tag point to a value of this type, or nowhere.
-    unsafe { R_ExternalPtrAddr(pointer).cast::<T>().as_ref() }
+}
+
+/// What is freed at once: a value, or those of a page.
+trait Content: Sized {
+    fn forget_live(&self);
+}
+
+impl<T: Owned> Content for Option<T> {
+    fn forget_live(&self) {
+        T::live().fetch_sub(usize::from(self.is_some()), Ordering::Relaxed);
+    }
+}
+
+impl<T: Owned> Content for Page<T> {
+    fn forget_live(&self) {
+        self.values.iter().for_each(Content::forget_live);
+    }
 }
 
 /// Called by R once the pointer is garbage.
-unsafe extern "C" fn release<T: Owned>(pointer: SEXP) {
-    let address = R_ExternalPtrAddr(pointer).cast::<T>();
+unsafe extern "C" fn release<C: Content>(pointer: SEXP) {
+    let address: *mut c_void = R_ExternalPtrAddr(pointer);
     R_ClearExternalPtr(pointer);
     // R keeps the pointer itself, and what it holds, until the next collection.
     drop_weight(pointer);
-    if !address.is_null() {
-        T::live().fetch_sub(1, Ordering::Relaxed);
-        // SAFETY: made by `fill`. A panic must not reach R.
-        let _ = catch_unwind(AssertUnwindSafe(|| drop(Box::from_raw(address))));
+    if address.is_null() {
+        return;
     }
+    // SAFETY: made by `make` or `page`.
+    let content = Box::from_raw(address.cast::<C>());
+    content.forget_live();
+    // A panic must not reach R.
+    let _ = catch_unwind(AssertUnwindSafe(|| drop(content)));
 }
