@@ -237,7 +237,8 @@ test_that("each device takes memory for its part only", {
   model <- safetensors_open(path)
   source <- pjrt_empty("f32", c(4096, 1024))
   live <- function() {
-    gc()
+    # small buffers of other tests may go at the second time
+    for (i in 1:2) gc()
     sum(pjrt_memory_stats()$clients$live_bytes)
   }
   for (sharding in c("devices=[4,1]<=[4]", "devices=[1,4]<=[4]", "devices=[2,2]<=[4]")) {
