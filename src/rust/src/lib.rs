@@ -155,7 +155,7 @@ extern "C" fn loaded(namespace: SEXP, the: SEXP) -> SEXP {
 pub unsafe extern "C" fn pjrt_register(library: *mut extendr_ffi::DllInfo, guard: Guard) {
     pjrt_core::exception::set_guard(guard);
     // Threads, callbacks and R's garbage collector come back here, whatever R does with the package.
-    pjrt_core::process::keep_library_of(pjrt_register as *const () as usize);
+    pjrt_base::process::keep_library_of(pjrt_register as *const () as usize);
     let mut metadata = get_pjrt_metadata();
     metadata.functions.retain(|function| !function.hidden);
     for function in &mut metadata.functions {
@@ -164,7 +164,7 @@ pub unsafe extern "C" fn pjrt_register(library: *mut extendr_ffi::DllInfo, guard
     metadata.functions.extend(plain_entries());
     extendr_api::register_call_methods(library, metadata);
     pooled::register(library);
-    pjrt_core::process::set_interrupt_poll(conditions::interrupt_pending);
+    pjrt_base::process::set_interrupt_poll(conditions::interrupt_pending);
 }
 
 #[cfg(test)]
