@@ -16,7 +16,7 @@ const MOST_THREADS: usize = 8;
 pub struct Lookout(Instant);
 
 impl Lookout {
-    pub fn new() -> Lookout {
+    pub fn start() -> Lookout {
         Lookout(Instant::now())
     }
 
@@ -65,7 +65,7 @@ pub fn run(
             // Without a thread, this one does it all.
             running += usize::from(thread::Builder::new().spawn_scoped(scope, help).is_ok());
         }
-        let mut lookout = Lookout::new();
+        let mut lookout = Lookout::start();
         let mut look = || {
             if lookout.is_due() {
                 watch().unwrap_or_else(fail);

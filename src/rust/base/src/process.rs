@@ -91,7 +91,7 @@ pub fn check_interrupt_now_and_then() -> Result<()> {
 pub struct LastWait(Instant);
 
 impl LastWait {
-    pub fn new() -> Self {
+    pub fn start() -> Self {
         LastWait(Instant::now())
     }
 

@@ -415,7 +415,7 @@ impl Client {
         if self.is_poisoned() {
             return Ok(());
         }
-        let patience = LastWait::new();
+        let patience = LastWait::start();
         self.threads().for_each(|thread| {
             thread.drain(&patience);
         });
@@ -461,7 +461,7 @@ pub fn all() -> Vec<Client> {
 /// runs. A poisoned plugin's clients stay as they are.
 pub fn close_all() {
     let clients = std::mem::take(&mut *OPEN.lock().unwrap_or_else(PoisonError::into_inner));
-    let patience = LastWait::new();
+    let patience = LastWait::start();
     // In a fork there are no threads to wait for.
     let mut usable = clients.iter().filter(|client| client.is_usable() && !client.is_poisoned()).peekable();
     let ended = usable.peek().is_none()

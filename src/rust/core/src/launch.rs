@@ -260,7 +260,7 @@ mod tests {
         dispatcher.submit(sound.clone(), || Ok(())).unwrap();
         assert_eq!(broken.wait().unwrap_err().kind(), Kind::Internal);
         assert!(sound.wait().is_ok());
-        assert!(dispatcher.drain(&LastWait::new()));
+        assert!(dispatcher.drain(&LastWait::start()));
         assert!(!dispatcher.is_busy());
     }
 

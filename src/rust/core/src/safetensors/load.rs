@@ -126,7 +126,7 @@ impl<'a> Loading<'a> {
     /// `FileChanged` when a file changed meanwhile; `Io`, `Interrupted`, and the plugin's own.
     pub fn run(&self, progress: &mut Progress) -> Result<Vec<Buffer>> {
         let (memories, mut done) = self.read(progress)?;
-        let mut lookout = Lookout::new();
+        let mut lookout = Lookout::start();
         let mut backings: Vec<(&Arc<MappedFile>, Arc<Backing>)> = Vec::new();
         let mut buffers = Vec::with_capacity(self.tensors.len());
         for (item, memory) in self.tensors.iter().zip(memories) {

@@ -53,7 +53,7 @@ pub fn save(tensors: &[(String, Buffer)], how: &Saving, progress: &mut Progress)
     items.iter().try_for_each(Item::wait)?;
     let shards = divide(&items, how.max_shard_size);
     let earlier = earlier_files(&path);
-    let mut writer = Writer { progress, done: 0, lookout: Lookout::new() };
+    let mut writer = Writer { progress, done: 0, lookout: Lookout::start() };
     let mut drafts = Drafts(Vec::new());
     let main = if let [only] = shards[..] {
         drafts.add(&path, |file| writer.write(file, only, how.metadata))?;
