@@ -4,7 +4,7 @@
 #   sh tools/arm64.sh [TEST...]
 #
 # It unpacks Debian's arm64 R into a folder, compiles the Rust code outside of it with arm64's standard library, installs the
-# package inside, and runs there: install_pjrt("cpu"), the core's tests of data and of libraries, the demo, and the named R tests
+# package inside, and runs there: install_pjrt("cpu"), the crates' tests of data and of libraries, the demo, and the named R tests
 # (by default those of buffers, transfers, execution, exactness and data types). It takes some minutes on an idle machine, and is
 # not part of CI.
 #
@@ -96,7 +96,7 @@ mount_root() {
     trap 'umount "$root/proc" "$root/dev"' EXIT
 }
 
-# The static library, and the core's tests: compiled outside, with the versions of R and of the C library inside.
+# The static library, and the crates' tests: compiled outside, with the versions of R and of the C library inside.
 compile() {
     use_debian_rust "$folder/rust"
     [ -d "$folder/rust/usr/lib/rustlib/$target" ] || {
@@ -107,9 +107,9 @@ compile() {
     export R_HOME="$root/usr/lib/R" R_INCLUDE_DIR="$root/usr/share/R/include"
     say "compiling"
     cargo build --quiet --locked --lib --release --target "$target" --manifest-path src/rust/Cargo.toml || stop "the build failed"
-    cargo test --quiet --locked --no-run --release --target "$target" --manifest-path src/rust/Cargo.toml -p pjrt-core \
-        --lib --message-format json | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1 >"$folder/test-program"
-    [ -s "$folder/test-program" ] || stop "the core's tests were not built"
+    cargo test --quiet --locked --no-run --release --target "$target" --manifest-path src/rust/Cargo.toml -p pjrt-data \
+        -p pjrt-plugins -p pjrt-core --lib --message-format json | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' >"$folder/test-programs"
+    [ "$(wc -l <"$folder/test-programs")" -eq 3 ] || stop "the crates' tests were not built"
     unset R_HOME R_INCLUDE_DIR
 }
 
@@ -136,10 +136,13 @@ part() {
     }
 }
 
-core_tests() {
-    cp "$(cat "$folder/test-program")" "$root/tmp/core-tests"
+crate_tests() {
     plugin=$(inside Rscript -e 'cat(pjrt:::plugin_path("cpu"))') || return 1
-    inside PJRT_PLUGIN_PATH_CPU="$plugin" /tmp/core-tests convert:: reorder:: minifloat:: registers:: processor:: library:: decimal::
+    while read -r program; do
+        cp "$program" "$root/tmp/crate-tests"
+        inside PJRT_PLUGIN_PATH_CPU="$plugin" /tmp/crate-tests convert:: transpose:: minifloat:: registers:: processor:: library:: \
+            decimal:: || return 1
+    done <"$folder/test-programs"
 }
 
 r_tests() {
@@ -153,7 +156,7 @@ mount_root
 compile
 part "R CMD INSTALL" install_inside
 part "install_pjrt" inside Rscript -e 'library(pjrt); print(install_pjrt("cpu")); print(pjrt_client("cpu"))'
-part "core tests" core_tests
+part "tests of the crates" crate_tests
 part "demo" inside sh -c 'cd /pjrt && Rscript tools/demo.R'
 for test in "$@"; do
     part "test-$test.R" r_tests "$test"

@@ -1,9 +1,9 @@
 #!/bin/sh
-# Looks for wrong uses of memory: of the bridge in R under valgrind, and of the core with AddressSanitizer, both with the
+# Looks for wrong uses of memory: of the bridge in R under valgrind, and of the other crates with AddressSanitizer, both with the
 # real plugin. On Linux, with the package installed, its sources here, and valgrind. Fails if there is any report but those
 # in tools/valgrind.supp and tools/lsan.supp.
 #
-#   sh tools/memcheck.sh [r|core]
+#   sh tools/memcheck.sh [r|crates]
 #
 # does one part, or both. Races between threads are not looked for: valgrind's tools do not know Rust's locks, and
 # ThreadSanitizer needs a standard library made for it.
@@ -34,11 +34,11 @@ r_session() {
         --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite --suppressions=tools/valgrind.supp"
 }
 
-# The core's tests, those on the real plugin, too. RUSTC_BOOTSTRAP allows a stable compiler its sanitizers.
-core_tests() {
+# The crates' tests, those on the real plugin, too. RUSTC_BOOTSTRAP allows a stable compiler its sanitizers.
+crate_tests() {
     RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address -Zrandomize-layout" ASAN_OPTIONS=detect_stack_use_after_return=1:allocator_may_return_null=1 \
         LSAN_OPTIONS="suppressions=$PWD/tools/lsan.supp:print_suppressions=0" \
-        cargo test --quiet --locked --no-fail-fast --package pjrt-core --manifest-path src/rust/Cargo.toml \
+        cargo test --quiet --locked --no-fail-fast --workspace --exclude pjrt --manifest-path src/rust/Cargo.toml \
         --target "$target" --target-dir "$folder/sanitized"
 }
 
@@ -46,6 +46,6 @@ case ${1:-all} in
     r | all) part "R session under valgrind" r_session ;;
 esac
 case ${1:-all} in
-    core | all) part "core with AddressSanitizer" core_tests ;;
+    crates | all) part "crates with AddressSanitizer" crate_tests ;;
 esac
 exit "$status"

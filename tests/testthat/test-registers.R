@@ -1,4 +1,4 @@
-# The data paths of processors that lack the registers of this one; PJRT_TEST_REGISTERS is in core/src/registers.rs.
+# The data paths of processors that lack the registers of this one; PJRT_TEST_REGISTERS is in data/src/registers.rs.
 
 # Data of every size class through every conversion: what they become on the device, and what comes back.
 data_paths <- quote({

@@ -9,11 +9,12 @@ use crate::sexp::{self, Protected};
 use crate::transfer::reordered;
 use crate::{device, dtype, memory};
 use extendr_ffi::*;
-use pjrt_core::convert::{self, HostValues, Misfits};
-use pjrt_core::layout::{self, Strides};
-use pjrt_core::process::check_interrupt_now_and_then;
-use pjrt_core::reorder::Plan;
-use pjrt_core::{exhausted, Buffer, DType, Device, HostMemory, Memory, Spec};
+use pjrt_base::process::check_interrupt_now_and_then;
+use pjrt_core::{exhausted, Buffer, Device, HostMemory, Memory};
+use pjrt_data::convert::{self, HostValues, Misfits};
+use pjrt_data::layout::{self, Strides};
+use pjrt_data::transpose::Plan;
+use pjrt_data::{array::Spec, dtype::DType};
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 
@@ -248,7 +249,7 @@ fn upload(
     device: &Device,
     spec: Spec,
     source: Source,
-    write: impl FnOnce(*mut u8) -> pjrt_core::Result<Option<Misfits>> + Send + 'static,
+    write: impl FnOnce(*mut u8) -> pjrt_base::error::Result<Option<Misfits>> + Send + 'static,
 ) -> Outcome<SEXP> {
     let client = device.client();
     let (size, dtype) = (spec.bytes(), spec.dtype);
@@ -402,7 +403,7 @@ impl Compact {
         total: usize,
         target: *mut u8,
         check: bool,
-    ) -> pjrt_core::Result<Option<Misfits>> {
+    ) -> pjrt_base::error::Result<Option<Misfits>> {
         const PIECE: usize = 8192;
         let len = sexp::len(self.0);
         let mut piece = [0u64; PIECE];

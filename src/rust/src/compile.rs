@@ -7,7 +7,8 @@ use extendr_api::prelude::*;
 use extendr_ffi::{Rf_install, VECTOR_ELT};
 use pjrt_core::execute::Dispatch;
 use pjrt_core::options::CompileOptions;
-use pjrt_core::{exhausted, Compiling, Device, Program};
+use pjrt_core::{exhausted, Compiling, Device};
+use pjrt_program::program::Program;
 
 /// Compiles a program for a list of devices; for those that the options assign, of the default device's client, when it
 /// is empty. Waits on R's thread, which looks whether the user interrupts, while another compiles.

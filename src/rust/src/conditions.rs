@@ -5,7 +5,7 @@ use crate::sexp::{self, Protected};
 use crate::{memory, pins};
 use extendr_api::prelude::*;
 use extendr_ffi::*;
-use pjrt_core::error::{Error, Kind};
+use pjrt_base::error::{Error, Kind};
 use std::cell::RefCell;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -35,7 +35,7 @@ impl From<Failure> for Robj {
 /// Shorthand for `Err(Failure)` of a kind, with a message.
 macro_rules! refuse {
     ($kind:ident, $($message:tt)*) => {
-        return Err($crate::conditions::Failure(pjrt_core::Error::new(pjrt_core::Kind::$kind, format!($($message)*))))
+        return Err($crate::conditions::Failure(pjrt_base::error::Error::new(pjrt_base::error::Kind::$kind, format!($($message)*))))
     };
 }
 pub(crate) use refuse;

@@ -1,7 +1,7 @@
 //! What the machine has for CUDA plugins.
 
 use extendr_api::prelude::*;
-use pjrt_core::cuda::{self, Driver, Place, Report};
+use pjrt_plugins::cuda::{self, Driver, Place, Report};
 use std::path::{Path, PathBuf};
 
 /// The driver, and the libraries for the plugin at `plugin`; of the driver alone when that is empty.

@@ -4,7 +4,7 @@ use crate::conditions::{entry, refuse, Outcome};
 use crate::given::given;
 use crate::sexp::{self, Protected};
 use extendr_ffi::*;
-use pjrt_core::{dtype, DType};
+use pjrt_data::{dtype, dtype::DType};
 use std::cell::RefCell;
 
 /// The dtype that a string names, or `default` for NULL.

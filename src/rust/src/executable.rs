@@ -6,8 +6,9 @@ use crate::{device, handle, sexp};
 use extendr_api::prelude::*;
 use extendr_ffi::{R_PreserveObject, R_ReleaseObject, Rboolean, SET_VECTOR_ELT, SEXP, SEXPTYPE, VECTOR_ELT};
 use pjrt_core::executable::{Origin, Placement, WeakExecutable};
-use pjrt_core::sharding::Sharding;
-use pjrt_core::{Executable, Spec, Value};
+use pjrt_core::{Executable, Value};
+use pjrt_data::array::Spec;
+use pjrt_program::sharding::Sharding;
 use std::cell::RefCell;
 
 thread_local! {

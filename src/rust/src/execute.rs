@@ -7,8 +7,9 @@ use crate::memory;
 use crate::sexp::{self, Protected};
 use extendr_api::prelude::*;
 use extendr_ffi::{R_NamesSymbol, Rf_getAttrib, SET_VECTOR_ELT, SEXP, SEXPTYPE, VECTOR_ELT};
+use pjrt_base::{error::Error, error::Kind};
 use pjrt_core::execute::{ExecuteOptions, Outputs};
-use pjrt_core::{Buffer, Error, Executable, Kind};
+use pjrt_core::{Buffer, Executable};
 
 /// Options of an execution.
 #[extendr]

@@ -2,10 +2,10 @@
 
 use crate::conditions::{refuse, Outcome};
 use extendr_api::prelude::*;
-use pjrt_core::error::{Error, Kind};
-use pjrt_core::find::find;
-use pjrt_core::library::inspect;
+use pjrt_base::error::{Error, Kind};
 use pjrt_core::Plugin;
+use pjrt_plugins::find::find;
+use pjrt_plugins::library::inspect;
 use std::path::Path;
 
 /// The plugins on this machine, what was skipped, and where was looked: three lists of columns.

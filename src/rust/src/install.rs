@@ -3,7 +3,7 @@
 use crate::conditions::{interrupt_pending, refuse, Outcome};
 use crate::progress::Bar;
 use extendr_api::prelude::*;
-use pjrt_core::install::{all_installed, install, installed, uninstall, Manifest, Request, Source};
+use pjrt_plugins::install::{all_installed, install, installed, uninstall, Manifest, Request, Source};
 use std::path::Path;
 
 /// The library of a platform's plugin in the cache, or NULL.
@@ -61,7 +61,8 @@ fn plugin_install(
 #[extendr]
 fn plugins_cached(cache_dir: &str) -> Robj {
     let all = all_installed(Path::new(cache_dir));
-    let column = |of: &dyn Fn(&pjrt_core::install::Installed) -> Option<String>| all.iter().map(of).collect::<Vec<_>>();
+    let column =
+        |of: &dyn Fn(&pjrt_plugins::install::Installed) -> Option<String>| all.iter().map(of).collect::<Vec<_>>();
     list!(
         platform = column(&|one| Some(one.platform().to_string())),
         path = column(&|one| Some(one.library().to_string_lossy().into_owned())),

@@ -155,7 +155,7 @@ extern "C" fn loaded(namespace: SEXP, the: SEXP) -> SEXP {
 pub unsafe extern "C" fn pjrt_register(library: *mut extendr_ffi::DllInfo, guard: Guard) {
     pjrt_core::exception::set_guard(guard);
     // Threads, callbacks and R's garbage collector come back here, whatever R does with the package.
-    pjrt_core::process::keep_library_of(pjrt_register as *const () as usize);
+    pjrt_base::process::keep_library_of(pjrt_register as *const () as usize);
     let mut metadata = get_pjrt_metadata();
     metadata.functions.retain(|function| !function.hidden);
     for function in &mut metadata.functions {
@@ -164,7 +164,7 @@ pub unsafe extern "C" fn pjrt_register(library: *mut extendr_ffi::DllInfo, guard
     metadata.functions.extend(plain_entries());
     extendr_api::register_call_methods(library, metadata);
     pooled::register(library);
-    pjrt_core::process::set_interrupt_poll(conditions::interrupt_pending);
+    pjrt_base::process::set_interrupt_poll(conditions::interrupt_pending);
 }
 
 #[cfg(test)]
@@ -173,7 +173,7 @@ mod tests {
     use std::path::Path;
 
     /// R's objects are pointers, which the compiler keeps on their thread, unless somebody vouches for a type that has them;
-    /// and only core has threads and callbacks on them, which knows no R.
+    /// and only the crates below have threads and callbacks on them, which do not know R.
     #[test]
     fn r_is_left_alone_by_other_threads() {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -190,7 +190,9 @@ mod tests {
         }
         // A vector that is read before the call that brought it ends.
         assert_eq!(vouched, ["buffer.rs: unsafe impl Send for Compact {}"]);
-        let core = fs::read_to_string(here.join("core/Cargo.toml")).unwrap();
-        assert!(!core.contains("extendr"), "core knows no R");
+        for crate_below in ["base", "data", "program", "plugins", "core"] {
+            let manifest = fs::read_to_string(here.join(crate_below).join("Cargo.toml")).unwrap();
+            assert!(!manifest.contains("extendr"), "{crate_below} uses R");
+        }
     }
 }

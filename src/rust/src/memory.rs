@@ -7,8 +7,9 @@ use crate::sexp::{self, Protected};
 use crate::{handle, pins};
 use extendr_api::prelude::*;
 use extendr_ffi::{Rf_install, SEXP, SEXPTYPE};
+use pjrt_base::room;
 use pjrt_core::pool::{self, Block};
-use pjrt_core::{client, exhausted, host, Client};
+use pjrt_core::{client, exhausted, Client};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
@@ -43,7 +44,7 @@ const WEIGHTLESS: usize = 64;
 ///
 /// # Errors
 /// `Interrupted` when the user interrupts that.
-pub fn relieve_pressure(client: &Client) -> pjrt_core::Result<()> {
+pub fn relieve_pressure(client: &Client) -> pjrt_base::error::Result<()> {
     if is_scarce(client, MANY_BYTES) {
         collect()?;
     }
@@ -51,7 +52,7 @@ pub fn relieve_pressure(client: &Client) -> pjrt_core::Result<()> {
 }
 
 /// The same for calls that should return at once: only when memory is scarce.
-pub fn relieve_scarcity(client: &Client) -> pjrt_core::Result<()> {
+pub fn relieve_scarcity(client: &Client) -> pjrt_base::error::Result<()> {
     if is_scarce(client, usize::MAX) {
         collect()?;
     }
@@ -100,12 +101,12 @@ fn is_scarce(client: &Client, many: usize) -> bool {
         return false;
     }
     NEXT_LOOK.store(new + FEW_BYTES / 2, Ordering::Relaxed);
-    new >= host::available_memory().map_or(MANY_BYTES, |free| (free / 4).min(many))
+    new >= room::available_memory().map_or(MANY_BYTES, |free| (free / 4).min(many))
 }
 
 /// # Errors
 /// `Interrupted` when the user interrupts it.
-fn collect() -> pjrt_core::Result<()> {
+fn collect() -> pjrt_base::error::Result<()> {
     sexp::interruptible(|| unsafe { sexp::R_gc() })?;
     client::all().iter().for_each(Client::reset_new_bytes);
     pool::reset_fresh();
@@ -118,8 +119,8 @@ fn collect() -> pjrt_core::Result<()> {
 /// tries once more. `asked` says what the memory is for.
 pub fn with_retry<T>(
     asked: impl FnOnce() -> String,
-    mut make: impl FnMut() -> pjrt_core::Result<T>,
-) -> pjrt_core::Result<T> {
+    mut make: impl FnMut() -> pjrt_base::error::Result<T>,
+) -> pjrt_base::error::Result<T> {
     match make() {
         Err(error) if exhausted::is_exhausted(&error) => {
             collect()?;
@@ -134,7 +135,7 @@ pub fn with_retry<T>(
 /// error of ours.
 pub fn find_room(bytes: usize, asked: impl FnOnce() -> String) -> Outcome<()> {
     if bytes >= pool::LARGE && !pool::has(bytes) {
-        with_retry(asked, || host::check_room(bytes, "An array"))?;
+        with_retry(asked, || room::check_room(bytes, "An array"))?;
     }
     Ok(())
 }
@@ -144,7 +145,7 @@ pub fn find_room(bytes: usize, asked: impl FnOnce() -> String) -> Outcome<()> {
 /// # Errors
 /// `Interrupted` when the user interrupts that.
 #[inline]
-pub fn help_others() -> pjrt_core::Result<()> {
+pub fn help_others() -> pjrt_base::error::Result<()> {
     if exhausted::is_collection_wanted() {
         collect()?;
         pool::clear();
@@ -216,7 +217,7 @@ pub fn pooled_vector(kind: SEXPTYPE, len: usize, width: usize) -> Outcome<SEXP> 
         return Ok(sexp::vector(kind, len));
     }
     find_memory(bytes)?;
-    let asked = || format!("an R vector of {}", exhausted::size(bytes));
+    let asked = || format!("an R vector of {}", room::size(bytes));
     find_room(bytes, asked)?;
     // Garbage at once: what counts is that R hears of the bytes; of half of them, since the pool has them again. R may leave
     // this by a long jump.

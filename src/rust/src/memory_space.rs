@@ -5,7 +5,7 @@ use crate::device;
 use crate::handle::{self, Kept};
 use extendr_api::prelude::*;
 use extendr_ffi::{SET_VECTOR_ELT, SEXP, VECTOR_ELT};
-use pjrt_core::error::UNIMPLEMENTED;
+use pjrt_base::error::UNIMPLEMENTED;
 use pjrt_core::{Buffer, Client, Device, Memory};
 
 thread_local! {

@@ -6,9 +6,10 @@ use crate::given::number;
 use crate::sexp::{self, Protected};
 use crate::transfer::{fill, new_array};
 use extendr_ffi::*;
+use pjrt_base::room;
 use pjrt_core::part::{Axis, Part};
 use pjrt_core::read::HostView;
-use pjrt_core::{host, Spec};
+use pjrt_data::array::Spec;
 use std::mem::ManuallyDrop;
 
 /// `buffer_part(buffer, subscripts)`: some elements of the buffer as an R array. `subscripts` is a list with the positions
@@ -21,7 +22,7 @@ pub extern "C" fn buffer_part(buffer: SEXP, subscripts: SEXP) -> SEXP {
         expand(subscripts);
         // R may leave its allocations by a long jump: nothing may wait to be dropped meanwhile.
         let positions: usize = items(subscripts).map(sexp::len).sum();
-        host::check_room(positions * size_of::<usize>(), "To find the elements")?;
+        room::check_room(positions * size_of::<usize>(), "To find the elements")?;
         let owned = ManuallyDrop::new(locate(buffer.spec(), subscripts)?);
         let r_type = buffer.dtype().info().r_type;
         let made = new_array(&owned.1, r_type);

@@ -5,7 +5,7 @@
 
 use crate::sexp::{self, Protected};
 use extendr_ffi::*;
-use pjrt_core::process;
+use pjrt_base::process;
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};

@@ -7,11 +7,13 @@ use crate::strings;
 use crate::transfer::{reordered, set_dim};
 use extendr_api::prelude::*;
 use extendr_ffi::{R_xlen_t, SET_STRING_ELT, SEXPTYPE};
-use pjrt_core::error::RESOURCE_EXHAUSTED;
-use pjrt_core::literal::Formatter;
-use pjrt_core::print::{render, HostBytes, Options, Source};
-use pjrt_core::process::check_interrupt_now_and_then;
-use pjrt_core::{layout, Buffer, Error, Kind, Spec};
+use pjrt_base::error::RESOURCE_EXHAUSTED;
+use pjrt_base::process::check_interrupt_now_and_then;
+use pjrt_base::{error::Error, error::Kind};
+use pjrt_core::Buffer;
+use pjrt_data::literal::Formatter;
+use pjrt_data::print::{render, HostBytes, Options, Source};
+use pjrt_data::{array::Spec, layout};
 
 /// The lines that show a buffer's elements, in pieces of some lines each. Negative limits mean none.
 #[extendr]
@@ -99,7 +101,7 @@ struct DeviceBytes<'a> {
 }
 
 impl Source for DeviceBytes<'_> {
-    fn read(&mut self, start: usize, len: usize) -> pjrt_core::Result<&[u8]> {
+    fn read(&mut self, start: usize, len: usize) -> pjrt_base::error::Result<&[u8]> {
         let width = self.buffer.dtype().host_bytes();
         self.read.resize(len * width, 0);
         self.buffer.read_range(start * width, &mut self.read)?;

@@ -3,16 +3,16 @@
 use crate::conditions::{refuse, Outcome};
 use crate::handle;
 use extendr_api::prelude::*;
-use pjrt_core::host;
-use pjrt_core::mapping;
-use pjrt_core::program::{Format, Program};
+use pjrt_base::mmap;
+use pjrt_base::room;
+use pjrt_program::program::{Format, Program};
 use std::path::Path;
 
 /// A program from the bytes of its code; `format` is "mlir" or "hlo".
 #[extendr]
 fn program_new(code: &[u8], format: &str) -> Outcome<Robj> {
     let format = named(format)?;
-    host::check_room(code.len(), "To keep the program")?;
+    room::check_room(code.len(), "To keep the program")?;
     Ok(handle::object(Program::new(code.to_vec(), format)?))
 }
 
@@ -20,7 +20,7 @@ fn program_new(code: &[u8], format: &str) -> Outcome<Robj> {
 #[extendr]
 fn program_read(path: &str, format: &str) -> Outcome<Robj> {
     let format = named(format)?;
-    Ok(handle::object(Program::new(mapping::read(Path::new(path))?, format)?))
+    Ok(handle::object(Program::new(mmap::read(Path::new(path))?, format)?))
 }
 
 fn named(format: &str) -> Outcome<Format> {
@@ -35,7 +35,7 @@ fn named(format: &str) -> Outcome<Format> {
 #[extendr]
 fn program_describe(program: Robj) -> Outcome<Robj> {
     let program = get(&program)?;
-    host::check_room(4 * program.code().len(), "To show the program")?;
+    room::check_room(4 * program.code().len(), "To show the program")?;
     Ok(list!(format = program.format().name(), code_size = program.code().len() as f64, text = program.text()).into())
 }
 

@@ -8,10 +8,11 @@ use crate::progress::Bar;
 use crate::sexp::{self, Protected};
 use extendr_api::prelude::*;
 use extendr_ffi::{SET_VECTOR_ELT, SEXP, SEXPTYPE, VECTOR_ELT};
-use pjrt_core::error::RESOURCE_EXHAUSTED;
-use pjrt_core::exhausted;
+use pjrt_base::error::RESOURCE_EXHAUSTED;
+use pjrt_base::room;
+use pjrt_base::{error::Error, error::Kind};
 use pjrt_core::safetensors::{save, Loading, Metadata, Model, Saving};
-use pjrt_core::{Buffer, Device, Error, Kind};
+use pjrt_core::{Buffer, Device};
 use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
@@ -124,7 +125,7 @@ pub extern "C" fn safetensors_load(file: SEXP, positions: SEXP, show: SEXP, colu
         make_handles(list.sexp(), &loading, device)?;
         let total = loading.moved_bytes();
         let mut bar = Bar::new("loading", show && total >= LONG, columns);
-        let asked = || format!("{} tensor(s), {}", tensors.len(), exhausted::size(total as usize));
+        let asked = || format!("{} tensor(s), {}", tensors.len(), room::size(total as usize));
         let loaded = memory::with_retry(asked, || loading.run(&mut |done| bar.show(done, Some(total))));
         bar.finish();
         for (i, buffer) in loaded?.into_iter().enumerate() {

@@ -4,7 +4,7 @@ use crate::compile::{device_list, dispatch_option};
 use crate::conditions::Outcome;
 use crate::{executable, handle, options};
 use extendr_api::prelude::*;
-use pjrt_core::mapping;
+use pjrt_base::mmap;
 use pjrt_core::options::CompileOptions;
 use pjrt_core::serialized::{self, Serialized, Target};
 use pjrt_core::{Client, Device};
@@ -34,7 +34,7 @@ fn executable_deserialize(content: &[u8], devices: Robj, default: Robj, options:
 /// The same from a file.
 #[extendr]
 fn executable_load(path: &str, devices: Robj, default: Robj, options: Robj, kept: &str) -> Outcome<Robj> {
-    load(&mapping::read(Path::new(path))?, &devices, &default, &options, kept)
+    load(&mmap::read(Path::new(path))?, &devices, &default, &options, kept)
 }
 
 fn load(content: &[u8], devices: &Robj, default: &Robj, options: &Robj, kept: &str) -> Outcome<Robj> {

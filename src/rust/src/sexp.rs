@@ -4,8 +4,8 @@
 //! across one, and their callers allocate before they own anything.
 
 use extendr_ffi::*;
-use pjrt_core::convert::NA_INTEGER;
-use pjrt_core::{Error, Kind};
+use pjrt_base::{error::Error, error::Kind};
+use pjrt_data::convert::NA_INTEGER;
 use std::ffi::{c_void, CStr};
 use std::marker::PhantomData;
 use std::os::raw::{c_char, c_int};
@@ -299,7 +299,7 @@ pub fn new_flag(value: bool) -> SEXP {
 /// # Errors
 /// `Interrupted` when the user interrupts it: R's garbage collector jumps for that, too.
 #[inline]
-pub fn guarded<F: FnMut()>(mut body: F) -> pjrt_core::Result<bool> {
+pub fn guarded<F: FnMut()>(mut body: F) -> pjrt_base::error::Result<bool> {
     let mut error = nil();
     interruptible(|| error = caught(&mut body))?;
     Ok(is_nil(error))
@@ -310,7 +310,7 @@ pub fn guarded<F: FnMut()>(mut body: F) -> pjrt_core::Result<bool> {
 /// # Errors
 /// `Interrupted` when the user interrupts it.
 #[inline]
-pub fn interruptible<F: FnMut()>(mut body: F) -> pjrt_core::Result<()> {
+pub fn interruptible<F: FnMut()>(mut body: F) -> pjrt_base::error::Result<()> {
     unsafe extern "C" fn run<F: FnMut()>(body: *mut c_void) {
         (*body.cast::<F>())();
     }

@@ -9,7 +9,8 @@ use crate::{executable, memory};
 use extendr_api::prelude::*;
 use pjrt_core::safetensors::load_part;
 use pjrt_core::shard::Share;
-use pjrt_core::{Buffer, Device, Spec};
+use pjrt_core::{Buffer, Device};
+use pjrt_data::array::Spec;
 
 /// How an input or output, counted from 1, lies on the devices. `starts` and `sizes` have an element for each partition, and
 /// are NULL where that is not known.
@@ -88,7 +89,7 @@ fn safetensors_tensor(file: Robj, tensor: i32) -> Outcome<Robj> {
 fn filled(
     device: &Device,
     needed: impl Fn() -> String,
-    make: impl FnMut() -> pjrt_core::Result<Buffer>,
+    make: impl FnMut() -> pjrt_base::error::Result<Buffer>,
 ) -> Outcome<Robj> {
     memory::relieve_pressure(device.client())?;
     let handle = Empty::<Buffer>::new();

@@ -2,7 +2,7 @@
 
 use crate::conditions::{interrupt_pending, Outcome};
 use extendr_api::prelude::*;
-use pjrt_core::install::{index_in_use, redacted};
+use pjrt_plugins::install::{index_in_use, redacted};
 
 /// The version of the PJRT C API that this package was made for.
 #[extendr]

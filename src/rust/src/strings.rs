@@ -7,9 +7,9 @@
 
 use crate::sexp;
 use extendr_ffi::*;
-use pjrt_core::host;
-use pjrt_core::literal::Formatter;
-use pjrt_core::process::check_interrupt_now_and_then;
+use pjrt_base::process::check_interrupt_now_and_then;
+use pjrt_base::room;
+use pjrt_data::literal::Formatter;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
@@ -52,10 +52,10 @@ impl Part {
 ///
 /// # Errors
 /// `Interrupted` when the user wants no more.
-pub fn fill(out: SEXP, formatter: &Formatter, elements: &[u8], width: usize) -> pjrt_core::Result<bool> {
+pub fn fill(out: SEXP, formatter: &Formatter, elements: &[u8], width: usize) -> pjrt_base::error::Result<bool> {
     let mut first = 0;
     for batch in elements.chunks(BATCH * width) {
-        if host::check_room(TEXT * batch.len() / width, "").is_err() {
+        if room::check_room(TEXT * batch.len() / width, "").is_err() {
             return Ok(false);
         }
         let shares = write(formatter, batch, width)?;
@@ -78,7 +78,7 @@ pub fn fill(out: SEXP, formatter: &Formatter, elements: &[u8], width: usize) -> 
 ///
 /// # Errors
 /// `Interrupted` when the user wants no more.
-fn write(formatter: &Formatter, batch: &[u8], width: usize) -> pjrt_core::Result<Vec<Vec<Part>>> {
+fn write(formatter: &Formatter, batch: &[u8], width: usize) -> pjrt_base::error::Result<Vec<Vec<Part>>> {
     let len = batch.len() / width;
     let threads = thread::available_parallelism().map_or(1, usize::from).min(len.div_ceil(SHARE));
     let share = len.div_ceil(threads);

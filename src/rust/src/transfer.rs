@@ -6,11 +6,12 @@ use crate::given::given;
 use crate::memory;
 use crate::sexp::{self, Protected};
 use extendr_ffi::*;
-use pjrt_core::convert::{self, HostTarget, NA_INTEGER, NA_INTEGER64};
-use pjrt_core::dtype::RType;
 use pjrt_core::read::HostView;
-use pjrt_core::reorder::Plan;
-use pjrt_core::{layout, Buffer, DType, HostMemory, Spec};
+use pjrt_core::{Buffer, HostMemory};
+use pjrt_data::convert::{self, HostTarget, NA_INTEGER, NA_INTEGER64};
+use pjrt_data::dtype::RType;
+use pjrt_data::transpose::Plan;
+use pjrt_data::{array::Spec, dtype::DType, layout};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
@@ -121,7 +122,7 @@ pub fn set_dim(array: SEXP, spec: &Spec) {
 ///
 /// # Safety
 /// `target` has room for the spec's bytes, and is aligned for doubles.
-unsafe fn copy_out(spec: &Spec, view: &HostView, strides: &[usize], target: *mut u8) -> pjrt_core::Result<()> {
+unsafe fn copy_out(spec: &Spec, view: &HostView, strides: &[usize], target: *mut u8) -> pjrt_base::error::Result<()> {
     if !spec.is_empty() {
         let plan = Plan::new(&spec.dims, &spec.strides(), strides);
         convert::copy(spec.dtype, &plan, view.bytes().as_ptr(), target)?;

@@ -5,7 +5,8 @@
 //! result over without a copy. `PJRT_PLUGIN_PATH_CPU` names the plugin.
 
 use half::{bf16, f16};
-use pjrt_core::{Buffer, Client, DType, Device, HostMemory, Plugin, Spec, Value};
+use pjrt_core::{Buffer, Client, Device, HostMemory, Plugin, Value};
+use pjrt_data::{array::Spec, dtype::DType};
 use std::fmt::Write;
 use std::hint::black_box;
 use std::path::Path;

@@ -3,8 +3,10 @@
 
 use pjrt_core::execute::ExecuteOptions;
 use pjrt_core::options::CompileOptions;
-use pjrt_core::program::Format;
-use pjrt_core::{Buffer, Client, DType, Executable, HostMemory, Plugin, Program, Spec, Value};
+use pjrt_core::{Buffer, Client, Executable, HostMemory, Plugin, Value};
+use pjrt_data::{array::Spec, dtype::DType};
+use pjrt_program::program::Format;
+use pjrt_program::program::Program;
 use std::path::Path;
 use std::time::Instant;
 

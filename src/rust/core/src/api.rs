@@ -2,8 +2,8 @@
 //!
 //! The table is only as long as the plugin says (`struct_size`): a slot past that is garbage, so each call is gated.
 
-use crate::error::{Error, Kind, Result};
 use crate::poison::Poison;
+use pjrt_base::error::{Error, Kind, Result};
 use pjrt_sys::*;
 use std::ffi::c_char;
 use std::mem::MaybeUninit;

@@ -1,8 +1,8 @@
 //! The mapped files that the content of a buffer depends on. What somebody does to such a file must not go unnoticed.
 
 use crate::buffer::Buffer;
-use crate::error::Result;
-use crate::mapping::MappedFile;
+use pjrt_base::error::Result;
+use pjrt_base::mmap::MappedFile;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Files on which the content of a buffer depends: as long as the buffer lives where it lies in their memory, until it is

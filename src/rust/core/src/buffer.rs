@@ -4,67 +4,19 @@ use crate::api::call;
 use crate::backing::Backing;
 use crate::client::Client;
 use crate::device::Device;
-use crate::dtype::DType;
-use crate::error::{Error, Kind, Result};
 use crate::event::Event;
 use crate::exhausted;
 use crate::host::HostMemory;
 use crate::launch::Launch;
-use crate::layout::{self, Strides};
 use crate::memory::Memory;
 use crate::registry::Place;
+use pjrt_base::error::{Error, Kind, Result};
+use pjrt_data::array::Spec;
+use pjrt_data::dtype::DType;
 use pjrt_sys::*;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, Ordering};
 use std::sync::Arc;
-
-/// Type, shape and memory order of an array.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Spec {
-    pub dtype: DType,
-    pub dims: Box<[i64]>,
-    /// Dimensions from fastest to slowest varying; `None` is row-major, the default.
-    pub minor_to_major: Option<Box<[i64]>>,
-}
-
-impl Spec {
-    /// A row-major spec.
-    ///
-    /// # Errors
-    /// As [`layout::check_dims`].
-    pub fn new(dtype: DType, dims: &[i64]) -> Result<Spec> {
-        layout::check_dims(dtype, dims)?;
-        Ok(Spec { dtype, dims: dims.into(), minor_to_major: None })
-    }
-
-    /// Elements of the array.
-    pub fn len(&self) -> usize {
-        self.dims.iter().map(|&d| d as usize).product()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.dims.contains(&0)
-    }
-
-    /// Bytes of the dense array on the host.
-    pub fn bytes(&self) -> usize {
-        self.len() * self.dtype.host_bytes()
-    }
-
-    /// Element strides of the dense array in its memory order.
-    pub fn strides(&self) -> Strides {
-        match &self.minor_to_major {
-            None => layout::row_major(&self.dims),
-            Some(order) => layout::strides(&self.dims, order.iter().map(|&d| d as usize)),
-        }
-    }
-}
-
-impl std::fmt::Display for Spec {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&layout::format_type(self.dtype, &self.dims))
-    }
-}
 
 /// An array on a device; clones share it.
 #[derive(Debug, Clone)]
@@ -610,7 +562,7 @@ fn hand_over(
         PJRT_Client_BufferFromHostBuffer {
             client: client.handle()?,
             data: data.cast(),
-            type_: spec.dtype.info().code,
+            type_: PJRT_Buffer_Type(spec.dtype.info().code),
             dims: spec.dims.as_ptr(),
             num_dims: spec.dims.len(),
             host_buffer_semantics: semantics,

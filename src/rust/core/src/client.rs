@@ -4,18 +4,18 @@ use crate::api::{call, text, Value};
 use crate::buffer;
 use crate::cache::key::Settings;
 use crate::compiling::{self, Pending};
-use crate::cuda;
 use crate::defaults::KnownFlags;
 use crate::device::{AllFacts, Device, Facts};
-use crate::error::{Error, Kind, Result};
 use crate::executable;
-use crate::host;
 use crate::launch::{Dispatcher, InFlight, Launch, Running};
 use crate::memory::{self, Memory, MemoryFacts};
 use crate::plugin::Plugin;
 use crate::poison;
-use crate::process::{self, LastWait};
 use crate::registry::Registry;
+use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::process::{self, LastWait};
+use pjrt_base::room;
+use pjrt_plugins::cuda;
 use pjrt_sys::*;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
@@ -87,15 +87,15 @@ impl Client {
         process::watch_forks();
         check_generation()?;
         check_options(options)?;
-        host::check_address_space(ADDRESS_SPACE, "To make a client")?;
+        room::check_address_space(ADDRESS_SPACE, "To make a client")?;
         let settings = Settings::read(plugin);
         let named: Vec<PJRT_NamedValue> = options.iter().map(named_value).collect::<Result<_>>()?;
-        let made = cuda::with_libraries(plugin, || {
+        let made = cuda::with_libraries(&plugin.for_cuda(), || {
             call!(plugin.api(), PJRT_Client_Create { create_options: named.as_ptr(), num_options: named.len() })
         })?;
         let client = Client::describe(plugin, made.client, settings).inspect_err(|_| destroy(plugin, made.client))?;
         OPEN.lock().unwrap_or_else(PoisonError::into_inner).push(client.clone());
-        plugin.first_client.call_once(process::watch_exit);
+        plugin.first_client.call_once(|| process::watch_exit(close_all));
         Ok(client)
     }
 
@@ -132,7 +132,8 @@ impl Client {
             devices,
             memories,
             settings,
-            cuda_data_dir: cuda::tools::data_dir(plugin).map(|folder| folder.to_string_lossy().into_owned()),
+            cuda_data_dir: cuda::tools::data_dir(&plugin.for_cuda())
+                .map(|folder| folder.to_string_lossy().into_owned()),
             known_flags: KnownFlags::new(),
             live_buffers: AtomicUsize::new(0),
             live_bytes: AtomicUsize::new(0),
@@ -414,7 +415,7 @@ impl Client {
         if self.is_poisoned() {
             return Ok(());
         }
-        let patience = LastWait::new();
+        let patience = LastWait::start();
         self.threads().for_each(|thread| {
             thread.drain(&patience);
         });
@@ -460,7 +461,7 @@ pub fn all() -> Vec<Client> {
 /// runs. A poisoned plugin's clients stay as they are.
 pub fn close_all() {
     let clients = std::mem::take(&mut *OPEN.lock().unwrap_or_else(PoisonError::into_inner));
-    let patience = LastWait::new();
+    let patience = LastWait::start();
     // In a fork there are no threads to wait for.
     let mut usable = clients.iter().filter(|client| client.is_usable() && !client.is_poisoned()).peekable();
     let ended = usable.peek().is_none()

@@ -5,14 +5,14 @@
 use crate::cache::{self, Cache, Found};
 use crate::client::Client;
 use crate::device::Device;
-use crate::error::{Error, Kind, Result, RESOURCE_EXHAUSTED};
 use crate::event::Signal;
 use crate::executable::Executable;
-use crate::host;
 use crate::options::CompileOptions;
 use crate::poison::{self, Poison};
-use crate::process::LastWait;
-use crate::program::Program;
+use pjrt_base::error::{Error, Kind, Result, RESOURCE_EXHAUSTED};
+use pjrt_base::process::LastWait;
+use pjrt_base::room;
+use pjrt_program::program::Program;
 use std::collections::VecDeque;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -107,7 +107,7 @@ impl Compiling {
         let poison = client.plugin().api().poison();
         let result = Pending::new(poison);
         let is_first = !HAS_COMPILED.load(Ordering::Relaxed);
-        host::check_address_space(if is_first { FIRST_COMPILE } else { COMPILE }, "To compile")?;
+        room::check_address_space(if is_first { FIRST_COMPILE } else { COMPILE }, "To compile")?;
         HAS_COMPILED.store(true, Ordering::Relaxed);
         client.note_compile(&result);
         Queue::lock().add(Job { compile: Some(compile), result: result.clone(), poison }, most)?;

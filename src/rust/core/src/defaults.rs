@@ -2,7 +2,7 @@
 //! compiler knows.
 
 use crate::client::Client;
-use crate::error::{Error, Result, INVALID_ARGUMENT, UNIMPLEMENTED};
+use pjrt_base::error::{Error, Result, INVALID_ARGUMENT, UNIMPLEMENTED};
 use std::sync::OnceLock;
 
 /// A flag of XLA, and the value that this package gives it.
@@ -59,7 +59,7 @@ fn fewer(flags: &[Flag], error: &Error, is_xla: bool) -> Option<Vec<Flag>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::{Kind, RESOURCE_EXHAUSTED};
+    use pjrt_base::error::{Kind, RESOURCE_EXHAUSTED};
 
     fn error(code: u32, message: &str) -> Error {
         Error::new(Kind::Pjrt(code), message)

@@ -1,13 +1,13 @@
 //! What a plugin says of a compiled program.
 
 use crate::api::{bytes, call, named_values, slice, text, Args, Value};
-use crate::buffer::Spec;
 use crate::client::Client;
-use crate::dtype::DType;
-use crate::error::Result;
 use crate::executable::{Input, Signature};
-use crate::hlo::{HloModuleProto, HloModuleProtoWithConfig};
 use crate::pace::Pace;
+use pjrt_base::error::Result;
+use pjrt_data::array::Spec;
+use pjrt_data::dtype::DType;
+use pjrt_program::hlo::{HloModuleProto, HloModuleProtoWithConfig};
 use pjrt_sys::*;
 use prost::Message;
 use std::sync::Arc;
@@ -101,7 +101,7 @@ impl<'a> Description<'a> {
         let types = unsafe { slice(types.output_types, types.num_output_types) };
         let agree = count == outputs.len()
             && types.len() == outputs.len()
-            && outputs.iter().zip(types).all(|(spec, &code)| DType::from_code(code).ok() == Some(spec.dtype));
+            && outputs.iter().zip(types).all(|(spec, &code)| DType::from_code(code.0).ok() == Some(spec.dtype));
         if !agree {
             fail!(Internal, "The plugin describes the program's outputs in two ways that differ.");
         }

@@ -2,8 +2,8 @@
 
 use crate::api::{call, named_values, slice, text, Api, Value};
 use crate::client::Client;
-use crate::error::Result;
 use crate::memory::{Memory, MemoryFacts};
+use pjrt_base::error::Result;
 use pjrt_sys::*;
 
 /// A device of a client.

@@ -3,9 +3,9 @@
 use crate::api::Value;
 use crate::client::Client;
 use crate::device::Device;
-use crate::error::Result;
 use crate::identity;
 use crate::processor;
+use pjrt_base::error::Result;
 use prost::Message;
 use std::path::Path;
 

@@ -1,11 +1,11 @@
 //! Events: something that happens on a device later, possibly with an error.
 
 use crate::api::call;
-use crate::error::Result;
 use crate::plugin::Plugin;
 use crate::poison::Poison;
-use crate::process;
 use crate::spin;
+use pjrt_base::error::Result;
+use pjrt_base::process;
 use pjrt_sys::*;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -202,7 +202,7 @@ impl Signal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Kind;
+    use pjrt_base::error::Kind;
 
     #[test]
     fn a_wait_for_what_never_comes_ends_when_the_plugin_is_lost() {

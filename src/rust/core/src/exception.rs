@@ -1,8 +1,8 @@
 //! C++ exceptions that plugins throw. Rust cannot catch them, so the owner of this crate brings a function that does; without,
 //! they end the process.
 
-use crate::error::{Error, Kind, Result, RESOURCE_EXHAUSTED};
 use crate::poison::{Poison, ADVICE};
+use pjrt_base::error::{Error, Kind, Result, RESOURCE_EXHAUSTED};
 use pjrt_sys::PJRT_Error;
 use std::ffi::{c_char, c_int, c_void, CStr};
 use std::mem::MaybeUninit;

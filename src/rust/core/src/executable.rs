@@ -1,22 +1,22 @@
 //! Executables: compiled programs, and what they say of their inputs and outputs, read once after the compile.
 
 use crate::api::{call, Args};
-use crate::buffer::Spec;
 use crate::client::Client;
-use crate::cuda;
 use crate::defaults;
 use crate::description::Description;
 use crate::device::Device;
-use crate::error::Result;
 use crate::execute::Dispatch;
-use crate::hlo::HloModuleProto;
-use crate::narrow;
 use crate::options::{CompileOptions, UsedOptions};
 use crate::pace::{Pace, Record};
-use crate::process;
-use crate::program::Program;
 use crate::registry::Place;
-use crate::sharding::{Shardings, Wholes};
+use pjrt_base::error::Result;
+use pjrt_base::process;
+use pjrt_data::array::Spec;
+use pjrt_plugins::cuda;
+use pjrt_program::hlo::HloModuleProto;
+use pjrt_program::narrow;
+use pjrt_program::program::Program;
+use pjrt_program::sharding::{Shardings, Wholes};
 use pjrt_sys::*;
 use std::ffi::c_char;
 use std::ptr::null_mut;
@@ -184,7 +184,11 @@ impl Executable {
             )?;
             Ok((compiled, serialized))
         })
-        .map_err(|e| program.explain(cuda::tools::explained(e), client.plugin()).on_platform(client.platform()))?;
+        .map_err(|e| {
+            program
+                .explain(cuda::tools::explained(e), client.plugin().stablehlo_versions())
+                .on_platform(client.platform())
+        })?;
         let compile_time = start.elapsed();
         let loaded = Loaded::new(client, compiled.executable);
         let description = Description::new(client, loaded.handle())?;
@@ -338,7 +342,7 @@ impl PartialEq for WeakExecutable {
 impl Loaded {
     /// Takes ownership of what the plugin has loaded.
     fn new(client: &Client, handle: *mut PJRT_LoadedExecutable) -> Loaded {
-        client.plugin().first_executable.call_once(process::watch_exit);
+        client.plugin().first_executable.call_once(|| process::watch_exit(crate::client::close_all));
         client.count_executable();
         Loaded { client: client.clone(), place: Place::default(), handle: AtomicPtr::new(handle) }
     }

@@ -4,10 +4,11 @@ use crate::api::{call, Args};
 use crate::backing::Backing;
 use crate::buffer::Buffer;
 use crate::device::Device;
-use crate::error::{Error, Kind, Result};
 use crate::event::Event;
 use crate::executable::{Executable, Input, Placement, Signature};
 use crate::exhausted;
+use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::room;
 use pjrt_sys::*;
 use smallvec::SmallVec;
 use std::ptr::null_mut;
@@ -147,10 +148,7 @@ impl Executable {
         let temporary = stats.iter().find(|(name, _)| *name == "temp_size_in_bytes").and_then(|&(_, bytes)| bytes);
         match temporary.filter(|&bytes| bytes > 0) {
             Some(bytes) => {
-                format!(
-                    "what `{name}` gives, {outputs}, and {} of intermediate results",
-                    exhausted::size(bytes as usize)
-                )
+                format!("what `{name}` gives, {outputs}, and {} of intermediate results", room::size(bytes as usize))
             }
             None => format!("what `{name}` gives, {outputs}"),
         }

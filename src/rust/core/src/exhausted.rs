@@ -1,9 +1,10 @@
 //! Memory that ran out: what was asked for, what takes it, and a second try once garbage is gone.
 
-use crate::buffer::Spec;
 use crate::client;
-use crate::error::{Error, Kind, Result, RESOURCE_EXHAUSTED};
 use crate::Client;
+use pjrt_base::error::{Error, Kind, Result, RESOURCE_EXHAUSTED};
+use pjrt_base::room::size;
+use pjrt_data::array::Spec;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -46,22 +47,6 @@ fn holdings(client: &Client) -> String {
     let total = specs.iter().map(|spec| spec.bytes()).fold(0, usize::saturating_add);
     let (count, largest) = (specs.len(), arrays(specs.iter().map(|spec| &**spec)));
     format!("The {} client has {count} buffer(s) of {} in all: {largest}.", client.platform(), size(total))
-}
-
-/// A number of bytes as people read it.
-pub fn size(bytes: usize) -> String {
-    const UNITS: [&str; 7] = ["bytes", "kB", "MB", "GB", "TB", "PB", "EB"];
-    let mut value = bytes as f64;
-    let mut unit = 0;
-    while value >= 999.95 && unit + 1 < UNITS.len() {
-        value /= 1000.0;
-        unit += 1;
-    }
-    if unit == 0 {
-        format!("{bytes} {}", UNITS[0])
-    } else {
-        format!("{value:.1} {}", UNITS[unit])
-    }
 }
 
 /// Whether the error is that there is no memory.
@@ -119,7 +104,7 @@ fn await_collection() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dtype::DType;
+    use pjrt_data::dtype::DType;
     use std::sync::atomic::AtomicUsize;
 
     #[test]

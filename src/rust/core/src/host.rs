@@ -1,9 +1,8 @@
 //! Blocks of host memory that a plugin can use in place: 64-byte aligned, shared between this process and the plugin.
 
-use crate::error::{Error, Kind, Result, RESOURCE_EXHAUSTED};
 use crate::event::Event;
-use crate::exhausted;
 use crate::pool::{Block, ALIGNMENT};
+use pjrt_base::error::Result;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -100,68 +99,4 @@ impl std::fmt::Debug for HostMemory {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("HostMemory").field("data", &self.data).field("len", &self.len).finish_non_exhaustive()
     }
-}
-
-/// That so many bytes can be had at once, for work which ends the process where it gets none.
-///
-/// # Errors
-/// The code of `RESOURCE_EXHAUSTED`; `purpose` is what cannot be done then, as in "To compile".
-pub fn check_room(bytes: usize, purpose: &str) -> Result<()> {
-    const LITTLE: usize = 1 << 20;
-    if bytes < LITTLE || is_there(bytes) {
-        return Ok(());
-    }
-    let size = exhausted::size(bytes);
-    let error =
-        Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), format!("{purpose} takes {size} of memory, which are not there."));
-    Err(error)
-}
-
-#[cfg(unix)]
-fn is_there(bytes: usize) -> bool {
-    // Not by malloc(), which keeps more for itself after a large block was freed.
-    // SAFETY: a new mapping of nothing, which is taken back at once.
-    unsafe {
-        let (flags, access) = (libc::MAP_PRIVATE | libc::MAP_ANON, libc::PROT_READ | libc::PROT_WRITE);
-        let place = libc::mmap(std::ptr::null_mut(), bytes, access, flags, -1, 0);
-        place != libc::MAP_FAILED && libc::munmap(place, bytes) == 0
-    }
-}
-
-#[cfg(not(unix))]
-fn is_there(bytes: usize) -> bool {
-    Vec::<u8>::new().try_reserve_exact(std::hint::black_box(bytes)).is_ok()
-}
-
-/// The same for what a plugin does, which takes much more address space than memory: only where that is limited, as by
-/// `ulimit -v`.
-///
-/// # Errors
-/// As [`check_room`].
-pub(crate) fn check_address_space(bytes: usize, purpose: &str) -> Result<()> {
-    if is_address_space_limited() {
-        check_room(bytes, purpose)
-    } else {
-        Ok(())
-    }
-}
-
-#[cfg(unix)]
-fn is_address_space_limited() -> bool {
-    let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
-    // SAFETY: fills the struct.
-    unsafe { libc::getrlimit(libc::RLIMIT_AS, &mut limit) == 0 && limit.rlim_cur != libc::RLIM_INFINITY }
-}
-
-#[cfg(not(unix))]
-fn is_address_space_limited() -> bool {
-    false
-}
-
-/// Bytes of memory that this machine could give right now, where the system tells.
-pub fn available_memory() -> Option<usize> {
-    let info = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = info.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    let kilobytes: usize = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    kilobytes.checked_mul(1024)
 }

@@ -2,9 +2,9 @@
 //! folder for as long as the file does not change.
 
 use crate::cache::file;
-use crate::digest;
-use crate::error::{Error, Kind, Result};
 use crate::plugin::Plugin;
+use pjrt_base::digest;
+use pjrt_base::error::{Error, Kind, Result};
 use std::fs::{self, Metadata};
 use std::path::Path;
 

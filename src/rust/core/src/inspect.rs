@@ -1,10 +1,10 @@
 //! What an executable tells of itself to those who ask: costs, memory, code.
 
 use crate::api::{call, slice, text, Value};
-use crate::error::Result;
 use crate::executable::Executable;
-use crate::hlo::{HloModuleProto, ShapeProto, TUPLE};
 use crate::options::UsedOptions;
+use pjrt_base::error::Result;
+use pjrt_program::hlo::{HloModuleProto, ShapeProto, TUPLE};
 
 /// Where the inputs and outputs of an executable lie: kinds of memory spaces, `None` where unknown.
 #[derive(Debug)]

@@ -1,10 +1,10 @@
 //! The dispatch thread: launches that would keep the caller busy happen here, one after the other, in order.
 
-use crate::error::{Error, Kind, Result, RESOURCE_EXHAUSTED};
 use crate::event::{Event, Signal};
 use crate::poison::{self, Poison};
-use crate::process::{self, LastWait};
 use crate::spin;
+use pjrt_base::error::{Error, Kind, Result, RESOURCE_EXHAUSTED};
+use pjrt_base::process::{self, LastWait};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender, TryRecvError};
@@ -260,7 +260,7 @@ mod tests {
         dispatcher.submit(sound.clone(), || Ok(())).unwrap();
         assert_eq!(broken.wait().unwrap_err().kind(), Kind::Internal);
         assert!(sound.wait().is_ok());
-        assert!(dispatcher.drain(&LastWait::new()));
+        assert!(dispatcher.drain(&LastWait::start()));
         assert!(!dispatcher.is_busy());
     }
 

@@ -3,7 +3,7 @@
 use crate::api::{call, slice, text, Api};
 use crate::client::Client;
 use crate::device::Device;
-use crate::error::Result;
+use pjrt_base::error::Result;
 use pjrt_sys::*;
 
 /// A memory space of a client.

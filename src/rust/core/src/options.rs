@@ -2,12 +2,12 @@
 
 mod proto;
 
-use crate::annotations::{Annotations, Array, PARTITIONS, REPLICAS};
 use crate::client::Client;
 use crate::defaults::FLAGS;
 use crate::device::Device;
-use crate::error::{Error, Kind, Result};
 use crate::execute::Dispatch;
+use pjrt_base::error::{Error, Kind, Result};
+use pjrt_program::annotations::{Annotations, Array, PARTITIONS, REPLICAS};
 use prost::{Message, Oneof};
 use proto::*;
 use std::collections::BTreeMap;

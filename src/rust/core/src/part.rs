@@ -2,13 +2,13 @@
 //! as little around them as a device's transfers allow. Must not know how R counts or names them.
 
 use crate::buffer::Buffer;
-use crate::convert;
-use crate::dtype::DType;
-use crate::error::Result;
 use crate::host::HostMemory;
-use crate::layout;
-use crate::process::check_interrupt_now_and_then;
-use crate::reorder::Plan;
+use pjrt_base::error::Result;
+use pjrt_base::process::check_interrupt_now_and_then;
+use pjrt_data::convert;
+use pjrt_data::dtype::DType;
+use pjrt_data::layout;
+use pjrt_data::transpose::Plan;
 use std::ops::Range;
 use std::sync::Arc;
 

@@ -1,11 +1,12 @@
 //! Plugins: loading the library once per process, its version and attributes. A plugin is never unloaded.
 
 use crate::api::{call, named_values, Api, Value};
-use crate::cuda;
-use crate::error::{Error, Kind, Result, UNIMPLEMENTED};
-use crate::library::{self, Library};
 use crate::poison::Poison;
 use once_cell::sync::OnceCell;
+use pjrt_base::error::{Error, Kind, Result, UNIMPLEMENTED};
+use pjrt_plugins::cuda;
+use pjrt_plugins::library::{self, Library};
+use pjrt_program::stablehlo::{Version, Versions};
 use pjrt_sys::*;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, Once, OnceLock, PoisonError};
@@ -104,6 +105,25 @@ impl Plugin {
     /// What the plugin says of itself, e.g. `stablehlo_current_version`.
     pub fn attributes(&self) -> &[(String, Value)] {
         &self.attributes
+    }
+
+    /// The versions of StableHLO that the plugin reads, where it tells them.
+    pub fn stablehlo_versions(&self) -> Option<Versions> {
+        let version = |name: &str| match self.attributes().iter().find(|(key, _)| key == name)? {
+            (_, Value::IntList(numbers)) => <[i64; 3]>::try_from(numbers.as_slice()).ok().map(Version),
+            _ => None,
+        };
+        let (minimum, current) = (version("stablehlo_minimum_version")?, version("stablehlo_current_version")?);
+        Some(Versions { minimum, current })
+    }
+
+    /// What CUDA plugins are asked.
+    pub(crate) fn for_cuda(&self) -> cuda::Loaded<'_> {
+        let cuda_version = self.attributes().iter().find_map(|(name, value)| match value {
+            Value::Int(version) if name == "cuda_version" => Some(*version),
+            _ => None,
+        });
+        cuda::Loaded { path: self.path(), cuda_version }
     }
 }
 

@@ -1,8 +1,8 @@
 //! Plugins that cannot be called any more: they threw a C++ exception, which went through frames that are not made for it.
 //! What these held stays as it was in the middle of their work: locks are taken, and threads wait for what never comes.
 
-use crate::error::{Error, Kind, Result};
-use crate::process;
+use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::process;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::OnceLock;

@@ -4,8 +4,8 @@
 //! Such blocks come in huge pages where the system has them, and they are worth it. How many bytes are kept
 //! is bounded by [`set_limit`].
 
-use crate::error::{Error, Kind, Result, RESOURCE_EXHAUSTED};
-use crate::process;
+use pjrt_base::error::{Error, Kind, Result, RESOURCE_EXHAUSTED};
+use pjrt_base::process;
 use std::alloc::Layout;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};

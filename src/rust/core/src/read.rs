@@ -4,11 +4,11 @@ use crate::api::call;
 use crate::backing::Backing;
 use crate::buffer::Buffer;
 use crate::client::Client;
-use crate::error::{Error, Kind, Result};
 use crate::event::Event;
 use crate::exhausted;
 use crate::host::HostMemory;
 use crate::launch::Launch;
+use pjrt_base::error::{Error, Kind, Result};
 use std::sync::{Arc, OnceLock};
 
 /// A buffer's bytes on the host: the dense array in the buffer's memory order, types narrower than a byte one byte each.

@@ -8,16 +8,16 @@ use crate::api::{bytes, call};
 use crate::cache::file;
 use crate::client::Client;
 use crate::device::Device;
-use crate::digest::{self, Digest};
 use crate::environment::Environment;
-use crate::error::{Error, Kind, Result};
 use crate::executable::{Executable, Making, Origin, Placement, Restored};
 use crate::execute::Dispatch;
-use crate::hlo::HloModuleProto;
-use crate::host;
 use crate::options::{CompileOptions, UsedOptions};
 use crate::pace::Pace;
-use crate::sharding::Wholes;
+use pjrt_base::digest::{self, Digest};
+use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::room;
+use pjrt_program::hlo::HloModuleProto;
+use pjrt_program::sharding::Wholes;
 use prost::Message;
 use std::fs;
 use std::io;
@@ -115,7 +115,7 @@ impl Executable {
             is_predictable: self.pace().is_predictable,
         };
         self.with_payload(|payload| {
-            host::check_room(payload.len(), "To save the executable")?;
+            room::check_room(payload.len(), "To save the executable")?;
             Ok(contain(&header, payload))
         })?
     }

@@ -1,11 +1,12 @@
 //! Parts of arrays for the devices of a program that is divided: from a buffer, or from a file.
 
-use crate::buffer::{Buffer, Spec};
+use crate::buffer::Buffer;
 use crate::device::Device;
-use crate::error::Result;
 use crate::host::HostMemory;
-use crate::layout;
 use crate::part::{Axis, Part};
+use pjrt_base::error::Result;
+use pjrt_data::array::Spec;
+use pjrt_data::layout;
 use std::ops::Range;
 use std::sync::Arc;
 

@@ -2,12 +2,12 @@
 
 use crate::backing::Backing;
 use crate::buffer::Buffer;
-use crate::error::{Error, Kind, Result};
 use crate::event::Event;
 use crate::executable::{Executable, Placement};
 use crate::execute::{ExecuteOptions, Handles, Outputs};
 use crate::exhausted;
 use crate::launch::Running;
+use pjrt_base::error::{Error, Kind, Result};
 use smallvec::SmallVec;
 use std::ptr::null_mut;
 use std::sync::mpsc::channel;

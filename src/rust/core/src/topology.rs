@@ -3,7 +3,7 @@
 use crate::api::{bytes, call, named_values, slice, text, Api, Value};
 use crate::client::Client;
 use crate::device::Description;
-use crate::error::{Result, UNIMPLEMENTED};
+use pjrt_base::error::{Result, UNIMPLEMENTED};
 use pjrt_sys::*;
 
 /// What a plugin says of the system that a client is part of.

@@ -1,12 +1,15 @@
 //! Serialized executables and the cache of compiled programs, on the real CPU plugin.
 
+use pjrt_base::{error::Kind, error::Result};
 use pjrt_core::cache::{self, Cache, Counts, Session};
 use pjrt_core::executable::{Origin, Placement};
 use pjrt_core::execute::{Dispatch, ExecuteOptions};
 use pjrt_core::options::{CompileOptions, OptionValue};
-use pjrt_core::program::Format;
 use pjrt_core::serialized::{Serialized, Target};
-use pjrt_core::{Buffer, Client, DType, Device, Executable, HostMemory, Kind, Plugin, Program, Result, Spec, Value};
+use pjrt_core::{Buffer, Client, Device, Executable, HostMemory, Plugin, Value};
+use pjrt_data::{array::Spec, dtype::DType};
+use pjrt_program::program::Format;
+use pjrt_program::program::Program;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};

@@ -1,10 +1,12 @@
-//! What [`pjrt_core::literal`] writes, read back by the real CPU plugin's compiler, whose path `PJRT_PLUGIN_PATH_CPU` gives.
+//! What [`pjrt_data::literal`] writes, read back by the real CPU plugin's compiler, whose path `PJRT_PLUGIN_PATH_CPU` gives.
 
-use pjrt_core::dtype::{self, DType};
 use pjrt_core::execute::ExecuteOptions;
 use pjrt_core::options::CompileOptions;
-use pjrt_core::program::Format;
-use pjrt_core::{literal, Client, Device, Executable, Plugin, Program};
+use pjrt_core::{Client, Device, Executable, Plugin};
+use pjrt_data::dtype::{self, DType};
+use pjrt_data::literal;
+use pjrt_program::program::Format;
+use pjrt_program::program::Program;
 use std::path::Path;
 
 fn device() -> Device {

@@ -1,13 +1,14 @@
 //! The crate on the real CPU plugin, whose path `PJRT_PLUGIN_PATH_CPU` gives.
 
+use pjrt_base::{error::Kind, error::Result};
 use pjrt_core::executable::Placement;
 use pjrt_core::execute::{Dispatch, ExecuteOptions};
 use pjrt_core::options::CompileOptions;
 use pjrt_core::part::{Axis, Part};
-use pjrt_core::program::Format;
-use pjrt_core::{
-    Buffer, Client, Compiling, DType, Device, Executable, HostMemory, Kind, Plugin, Program, Result, Spec, Value,
-};
+use pjrt_core::{Buffer, Client, Compiling, Device, Executable, HostMemory, Plugin, Value};
+use pjrt_data::{array::Spec, dtype::DType};
+use pjrt_program::program::Format;
+use pjrt_program::program::Program;
 use std::path::Path;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -422,7 +423,7 @@ fn a_wait_can_be_interrupted_and_taken_up_again() {
     let count = compile(&count_to(20_000_000)).unwrap();
     let out = run(&count, &[&upload(&[], &[0.0])]).unwrap().remove(0);
     let waiter = std::thread::spawn(move || {
-        pjrt_core::process::set_interrupt_poll(|| true);
+        pjrt_base::process::set_interrupt_poll(|| true);
         let start = Instant::now();
         let error = out.wait().unwrap_err();
         (error.kind(), start.elapsed(), out)
@@ -486,7 +487,7 @@ fn an_interrupted_wait_for_a_compiler_can_be_taken_up_again() {
     let compiling = Compiling::start(None, &[device(0)], &chain(10_000), &CompileOptions::default()).unwrap();
     let waited = compiling.clone();
     let waiter = std::thread::spawn(move || {
-        pjrt_core::process::set_interrupt_poll(|| true);
+        pjrt_base::process::set_interrupt_poll(|| true);
         let start = Instant::now();
         (waited.wait().unwrap_err().kind(), start.elapsed())
     });

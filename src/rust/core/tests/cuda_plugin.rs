@@ -3,8 +3,10 @@
 
 use pjrt_core::execute::ExecuteOptions;
 use pjrt_core::options::CompileOptions;
-use pjrt_core::program::Format;
-use pjrt_core::{Buffer, Client, DType, Device, Executable, HostMemory, Plugin, Program, Spec};
+use pjrt_core::{Buffer, Client, Device, Executable, HostMemory, Plugin};
+use pjrt_data::{array::Spec, dtype::DType};
+use pjrt_program::program::Format;
+use pjrt_program::program::Program;
 use std::path::Path;
 use std::sync::OnceLock;
 use std::time::Instant;

@@ -1,6 +1,7 @@
 //! What is agreed upon with a plugin before any device is used, on a fake one that the C compiler makes.
 
-use pjrt_core::{Client, Error, Kind, Plugin, Value};
+use pjrt_base::{error::Error, error::Kind};
+use pjrt_core::{Client, Plugin, Value};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, OnceLock, PoisonError};

@@ -1,9 +1,9 @@
 //! Files of the safetensors format that are damaged, and those that change: every byte of them may be wrong. What a sound
 //! file holds is tested from R, with the plugin.
 
-use pjrt_core::mapping::MappedFile;
+use pjrt_base::mmap::MappedFile;
+use pjrt_base::{error::Kind, error::Result};
 use pjrt_core::safetensors::Model;
-use pjrt_core::{Kind, Result};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::fs;
 use std::path::{Path, PathBuf};

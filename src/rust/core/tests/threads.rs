@@ -1,17 +1,18 @@
 //! What may be shared between threads, and threads that do everything at once, on the real CPU plugin, whose path
 //! `PJRT_PLUGIN_PATH_CPU` gives.
 
+use pjrt_base::{error::Error, error::Kind};
 use pjrt_core::cache::{Cache, Session};
 use pjrt_core::event::Event;
 use pjrt_core::execute::{ExecuteOptions, Outputs};
 use pjrt_core::options::CompileOptions;
 use pjrt_core::part::{Axis, Part};
 use pjrt_core::pool::Block;
-use pjrt_core::program::Format;
 use pjrt_core::read::{HostView, Transfer};
-use pjrt_core::{
-    Buffer, Client, Compiling, DType, Device, Error, Executable, HostMemory, Kind, Memory, Plugin, Program, Spec, Value,
-};
+use pjrt_core::{Buffer, Client, Compiling, Device, Executable, HostMemory, Memory, Plugin, Value};
+use pjrt_data::{array::Spec, dtype::DType};
+use pjrt_program::program::Format;
+use pjrt_program::program::Program;
 use std::path::Path;
 use std::sync::Mutex;
 

@@ -1,14 +1,14 @@
 //! Files of the cache: written as a whole or not at all, and read only if nobody but this user or the system could have
 //! written them.
 
-use crate::private::{self, temporary};
+use pjrt_base::private_fs::{self, temporary};
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::Path;
 
 /// Makes a folder and those above it. Others may read it, but not write there.
 pub fn create_folder(path: &Path) -> io::Result<()> {
-    private::create_folder(path)?;
+    private_fs::create_folder(path)?;
     check_folder(path)
 }
 
@@ -48,7 +48,7 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
 pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let draft = temporary(folder);
-    let mut file = private::create_file(&draft, false)?;
+    let mut file = private_fs::create_file(&draft, false)?;
     let written = file.write_all(content).and_then(|()| fs::rename(&draft, path));
     if written.is_err() {
         // What cannot be removed either is swept up later.
@@ -59,7 +59,7 @@ pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
 
 /// An error unless this user or the system owns it, and nobody else may write to it.
 fn check_owner(metadata: &Metadata) -> io::Result<()> {
-    if private::is_closed(metadata) && private::is_owned(metadata, None) {
+    if private_fs::is_closed(metadata) && private_fs::is_owned(metadata, None) {
         return Ok(());
     }
     Err(io::Error::new(io::ErrorKind::PermissionDenied, "other users could have written to it"))

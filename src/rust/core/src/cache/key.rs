@@ -2,11 +2,11 @@
 
 use crate::client::Client;
 use crate::device::Device;
-use crate::digest::{self, Digest};
 use crate::environment::Environment;
 use crate::options::CompileOptions;
 use crate::plugin::Plugin;
-use crate::program::Program;
+use pjrt_base::digest::{self, Digest};
+use pjrt_program::program::Program;
 use prost::Message;
 use std::env;
 use std::fs;

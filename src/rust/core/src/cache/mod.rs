@@ -4,13 +4,13 @@
 use crate::client::Client;
 use crate::device::Device;
 use crate::environment::Environment;
-use crate::error::{Error, Kind, Result, UNIMPLEMENTED};
 use crate::executable::{Executable, Origin, WeakExecutable};
 use crate::execute::Dispatch;
 use crate::options::CompileOptions;
-use crate::process;
-use crate::program::Program;
 use crate::serialized::{Serialized, Target};
+use pjrt_base::error::{Error, Kind, Result, UNIMPLEMENTED};
+use pjrt_base::process;
+use pjrt_program::program::Program;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};

@@ -3,10 +3,10 @@
 
 use super::file;
 use super::key::Key;
-use crate::error::{Error, Kind, Result};
 use crate::identity;
-use crate::private::TEMPORARY;
 use crate::serialized::{self, Header};
+use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::private_fs::TEMPORARY;
 use std::fs::{self, File, FileTimes};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -263,7 +263,7 @@ fn header(path: &Path) -> Option<Header> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::digest;
+    use pjrt_base::digest;
 
     /// A folder that is removed in the end.
     struct Folder(PathBuf);

@@ -1,12 +1,12 @@
 //! The header of a file: its tensors and its metadata, in the order in which they stand there.
 
 use super::Metadata;
-use crate::buffer::Spec;
-use crate::dtype::DType;
-use crate::error::{Error, Kind, Result};
-use crate::mapping::MappedFile;
 use ::safetensors::tensor::{Metadata as Validated, TensorInfo};
 use ::safetensors::{Dtype, SafeTensorError};
+use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::mmap::MappedFile;
+use pjrt_data::array::Spec;
+use pjrt_data::dtype::DType;
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::collections::HashSet;

@@ -2,8 +2,8 @@
 
 use super::header::{invalid, shortened, Text, Unique};
 use super::Metadata;
-use crate::error::{Error, Kind, Result};
-use crate::mapping::MappedFile;
+use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::mmap::MappedFile;
 use serde::de::{Deserialize, Deserializer};
 use serde::ser::{SerializeMap, Serializer};
 use std::collections::HashMap;

@@ -5,14 +5,16 @@ use super::model::{Model, Opened};
 use super::packed::unpack;
 use super::Progress;
 use crate::backing::Backing;
-use crate::buffer::{Buffer, Spec};
+use crate::buffer::Buffer;
 use crate::device::Device;
-use crate::error::{Error, Kind, Result, RESOURCE_EXHAUSTED};
-use crate::host::{available_memory, HostMemory};
-use crate::mapping::MappedFile;
-use crate::pieces::{self, Lookout};
+use crate::host::HostMemory;
 use crate::pool;
-use crate::process;
+use pjrt_base::error::{Error, Kind, Result, RESOURCE_EXHAUSTED};
+use pjrt_base::mmap::MappedFile;
+use pjrt_base::parallel::{self, Lookout};
+use pjrt_base::process;
+use pjrt_base::room::available_memory;
+use pjrt_data::array::Spec;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
@@ -124,7 +126,7 @@ impl<'a> Loading<'a> {
     /// `FileChanged` when a file changed meanwhile; `Io`, `Interrupted`, and the plugin's own.
     pub fn run(&self, progress: &mut Progress) -> Result<Vec<Buffer>> {
         let (memories, mut done) = self.read(progress)?;
-        let mut lookout = Lookout::new();
+        let mut lookout = Lookout::start();
         let mut backings: Vec<(&Arc<MappedFile>, Arc<Backing>)> = Vec::new();
         let mut buffers = Vec::with_capacity(self.tensors.len());
         for (item, memory) in self.tensors.iter().zip(memories) {
@@ -164,7 +166,7 @@ impl<'a> Loading<'a> {
             todo.extend(pieces.map(|offset| Piece { item, memory, offset }));
         }
         let total: usize = todo.iter().map(Piece::len).sum();
-        let helpers = if total <= ONE_THREAD { 0 } else { pieces::helpers() };
+        let helpers = if total <= ONE_THREAD { 0 } else { parallel::helpers() };
         let done = AtomicU64::new(0);
         let work = |number: usize| {
             let piece: &Piece = &todo[number];
@@ -172,7 +174,7 @@ impl<'a> Loading<'a> {
             done.fetch_add(piece.len() as u64, Ordering::Relaxed);
             Ok(())
         };
-        pieces::run(todo.len(), helpers, work, &mut || {
+        parallel::run(todo.len(), helpers, work, &mut || {
             process::check_interrupt()?;
             progress(done.load(Ordering::Relaxed));
             Ok(())

@@ -3,9 +3,9 @@
 use super::header::{invalid, Header, Tensor};
 use super::index::{is_index, locate, Index};
 use super::Metadata;
-use crate::error::Result;
-use crate::mapping::MappedFile;
 use once_cell::unsync::OnceCell;
+use pjrt_base::error::Result;
+use pjrt_base::mmap::MappedFile;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -3,12 +3,13 @@
 use super::header::Tensor;
 use super::load::Loading;
 use super::model::Model;
-use crate::buffer::{Buffer, Spec};
+use crate::buffer::Buffer;
 use crate::device::Device;
-use crate::error::Result;
-use crate::mapping::MappedFile;
-use crate::process::check_interrupt_now_and_then;
 use crate::shard::{Run, Share};
+use pjrt_base::error::Result;
+use pjrt_base::mmap::MappedFile;
+use pjrt_base::process::check_interrupt_now_and_then;
+use pjrt_data::array::Spec;
 use std::ops::Range;
 
 /// Loads a part of the tensor at a position of a model.

@@ -1,0 +1,251 @@
+//! The one error type of this crate: what went wrong, in which PJRT call, on which platform, and what to do about it.
+
+use std::fmt;
+
+/// Result of anything in this crate that can fail.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What kind of failure an [`Error`] is. `Pjrt` carries the code a plugin gave; all others are found by this crate,
+/// before a plugin is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The plugin's own error, with its code (`PJRT_Error_Code`, the codes of abseil's `Status`).
+    Pjrt(u32),
+    ArgumentCount,
+    Checksum,
+    ClientClosed,
+    DeletedBuffer,
+    DeviceMismatch,
+    Download,
+    DriverMissing,
+    DriverTooOld,
+    DtypeMismatch,
+    /// A file that was mapped into memory is no longer what it was.
+    FileChanged,
+    Forked,
+    Internal,
+    Interrupted,
+    InvalidInput,
+    InvalidPointer,
+    Io,
+    LayoutMismatch,
+    LibraryMissing,
+    PluginInvalid,
+    PluginNotFound,
+    /// A plugin that threw a C++ exception before, and is not called any more.
+    PluginPoisoned,
+    ProgramVersion,
+    /// A file that is no safetensors file, or a damaged one.
+    SafetensorsInvalid,
+    /// Serialized data that are damaged, or no executable at all.
+    SerializedInvalid,
+    /// An executable that was serialized for another plugin, processor or kind of device, or in another format.
+    SerializedMismatch,
+    ShapeMismatch,
+    UnsupportedCall,
+    UnsupportedDtype,
+}
+
+/// PJRT's error codes by number, as lower-case words. A code beyond the list is "unknown".
+const CODES: [&str; 17] = [
+    "ok",
+    "cancelled",
+    "unknown",
+    "invalid_argument",
+    "deadline_exceeded",
+    "not_found",
+    "already_exists",
+    "permission_denied",
+    "resource_exhausted",
+    "failed_precondition",
+    "aborted",
+    "out_of_range",
+    "unimplemented",
+    "internal",
+    "unavailable",
+    "data_loss",
+    "unauthenticated",
+];
+
+/// `PJRT_Error_Code_UNKNOWN`: the plugin says no more.
+pub const UNKNOWN: u32 = 2;
+
+/// `PJRT_Error_Code_INVALID_ARGUMENT`: the plugin refuses what it was given.
+pub const INVALID_ARGUMENT: u32 = 3;
+
+/// `PJRT_Error_Code_RESOURCE_EXHAUSTED`: the device or the host is out of memory.
+pub const RESOURCE_EXHAUSTED: u32 = 8;
+
+/// `PJRT_Error_Code_UNIMPLEMENTED`: the plugin has the call and does not do it.
+pub const UNIMPLEMENTED: u32 = 12;
+
+impl Kind {
+    /// The kind as a word, the suffix of the condition class in R: `pjrt_error_<class>`.
+    pub fn class(self) -> &'static str {
+        match self {
+            Kind::Pjrt(code) => CODES.get(code as usize).copied().unwrap_or("unknown"),
+            Kind::ArgumentCount => "argument_count",
+            Kind::Checksum => "checksum",
+            Kind::ClientClosed => "client_closed",
+            Kind::DeletedBuffer => "deleted_buffer",
+            Kind::DeviceMismatch => "device_mismatch",
+            Kind::Download => "download",
+            Kind::DriverMissing => "driver_missing",
+            Kind::DriverTooOld => "driver_too_old",
+            Kind::DtypeMismatch => "dtype_mismatch",
+            Kind::FileChanged => "file_changed",
+            Kind::Forked => "forked",
+            Kind::Internal => "internal",
+            Kind::Interrupted => "interrupted",
+            Kind::InvalidInput => "invalid_input",
+            Kind::InvalidPointer => "invalid_pointer",
+            Kind::Io => "io",
+            Kind::LayoutMismatch => "layout_mismatch",
+            Kind::LibraryMissing => "library_missing",
+            Kind::PluginInvalid => "plugin_invalid",
+            Kind::PluginNotFound => "plugin_not_found",
+            Kind::PluginPoisoned => "plugin_poisoned",
+            Kind::ProgramVersion => "program_version",
+            Kind::SafetensorsInvalid => "safetensors_invalid",
+            Kind::SerializedInvalid => "serialized_invalid",
+            Kind::SerializedMismatch => "serialized_mismatch",
+            Kind::ShapeMismatch => "shape_mismatch",
+            Kind::UnsupportedCall => "unsupported_call",
+            Kind::UnsupportedDtype => "unsupported_dtype",
+        }
+    }
+}
+
+/// A failure: kind, message and, where known, the PJRT call, the platform and a hint what to do next.
+#[derive(Debug, Clone)]
+pub struct Error(Box<Inner>);
+
+#[derive(Debug, Clone)]
+struct Inner {
+    kind: Kind,
+    message: String,
+    hints: Vec<String>,
+    call_name: Option<&'static str>,
+    platform: Option<String>,
+}
+
+impl Error {
+    /// A failure of `kind`, with a message that says what was wrong and what was expected.
+    #[cold]
+    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
+        Error(Box::new(Inner { kind, message: message.into(), hints: Vec::new(), call_name: None, platform: None }))
+    }
+
+    /// Adds a line that says what to do, or what else is known.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.0.hints.push(hint.into());
+        self
+    }
+
+    /// Puts before the message what it is about.
+    #[must_use]
+    pub fn within(mut self, place: &str) -> Self {
+        self.0.message = format!("{place}: {}", self.0.message);
+        self
+    }
+
+    /// Says first which file it is about.
+    #[must_use]
+    pub fn about(self, file: &std::path::Path) -> Self {
+        self.within(&format!("'{}'", file.display()))
+    }
+
+    /// Adds the name of the PJRT call that failed.
+    #[must_use]
+    pub fn in_call(mut self, name: &'static str) -> Self {
+        self.0.call_name = Some(name);
+        self
+    }
+
+    /// Adds the platform on which it failed.
+    #[must_use]
+    pub fn on_platform(mut self, platform: impl Into<String>) -> Self {
+        self.0.platform = Some(platform.into());
+        self
+    }
+
+    /// Says plainly what the plugin does not do, as in "Cost analysis is"; other errors keep their message.
+    #[cold]
+    #[must_use]
+    pub fn unsupported(mut self, platform: &str, what: &str) -> Self {
+        if self.code() == Some(UNIMPLEMENTED) {
+            self.0.message = format!("{what} not supported by this plugin ({platform}): {}", self.0.message);
+        }
+        self.on_platform(platform)
+    }
+
+    pub fn kind(&self) -> Kind {
+        self.0.kind
+    }
+
+    /// The message alone, without hints and context.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// What to do about it, one line each.
+    pub fn hints(&self) -> &[String] {
+        &self.0.hints
+    }
+
+    /// The PJRT call that failed, if one was made.
+    pub fn call_name(&self) -> Option<&'static str> {
+        self.0.call_name
+    }
+
+    pub fn platform(&self) -> Option<&str> {
+        self.0.platform.as_deref()
+    }
+
+    /// The plugin's error code, if the failure is the plugin's.
+    pub fn code(&self) -> Option<u32> {
+        match self.0.kind {
+            Kind::Pjrt(code) => Some(code),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.message)?;
+        for hint in &self.0.hints {
+            write!(f, "\n{hint}")?;
+        }
+        if let Some(name) = self.0.call_name {
+            write!(f, "\nin {name}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// Shorthand for `Err(Error::new(kind, format!(…)))`.
+#[macro_export]
+macro_rules! fail {
+    ($kind:ident, $($message:tt)*) => {
+        return Err($crate::error::Error::new($crate::error::Kind::$kind, format!($($message)*)))
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_plugin_does_not_do_is_said_plainly() {
+        let error = Error::new(Kind::Pjrt(UNIMPLEMENTED), "Not here.").in_call("PJRT_Call");
+        let plain = error.unsupported("cpu", "Cost analysis is");
+        assert_eq!(plain.message(), "Cost analysis is not supported by this plugin (cpu): Not here.");
+        assert_eq!((plain.code(), plain.call_name()), (Some(UNIMPLEMENTED), Some("PJRT_Call")));
+        let other = Error::new(Kind::Forked, "Forked.").unsupported("cpu", "Cost analysis is");
+        assert_eq!((other.message(), other.platform()), ("Forked.", Some("cpu")));
+    }
+}

@@ -1,0 +1,11 @@
+//! What every other crate needs of the process and the machine: errors, interrupts, forks, threads, memory and files. Must not know plugins, arrays or programs.
+
+#[macro_use]
+pub mod error;
+
+pub mod digest;
+pub mod mmap;
+pub mod parallel;
+pub mod private_fs;
+pub mod process;
+pub mod room;

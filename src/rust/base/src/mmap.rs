@@ -1,0 +1,170 @@
+//! Files that are read in place: mapped into memory, never written to, and watched for what somebody else does to them.
+
+mod sigbus;
+
+use crate::error::{Error, Kind, Result};
+use crate::room;
+use memmap2::Mmap;
+use once_cell::sync::OnceCell;
+use sigbus::Guard;
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// A file that is open for reading, and mapped as a whole once somebody asks for its memory.
+#[derive(Debug)]
+pub struct MappedFile {
+    path: PathBuf,
+    file: File,
+    state: State,
+    mapped: OnceCell<Mapped>,
+}
+
+/// What a change of the file shows by.
+#[derive(Debug, PartialEq)]
+struct State {
+    len: u64,
+    modified: Option<SystemTime>,
+}
+
+impl State {
+    fn of(metadata: &Metadata) -> State {
+        State { len: metadata.len(), modified: metadata.modified().ok() }
+    }
+}
+
+/// Guarded up to the end of the mapping: the fields are dropped in this order.
+#[derive(Debug)]
+struct Mapped {
+    guard: Guard,
+    memory: Mmap,
+}
+
+impl MappedFile {
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// `Io` for what the system refuses, and for what is no file.
+    pub fn open(path: &Path) -> Result<Arc<MappedFile>> {
+        let (file, metadata) = open(path)?;
+        let state = State::of(&metadata);
+        Ok(Arc::new(MappedFile { path: path.into(), file, state, mapped: OnceCell::new() }))
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Bytes of the file when it was opened.
+    pub fn len(&self) -> u64 {
+        self.state.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The file's memory, page-aligned. What lies there must not be believed before [`MappedFile::check`] has passed after
+    /// it was read: where the file has shrunk, there are zeros.
+    ///
+    /// # Errors
+    /// `Io` when the system cannot map it, `FileChanged` when it has shrunk before.
+    pub fn memory(&self) -> Result<&[u8]> {
+        let mapped = self.mapped.get_or_try_init(|| {
+            self.check()?;
+            // SAFETY: others can change the file, which is why nothing relies on what is read before it was checked;
+            // where it ends early, the guard puts other memory.
+            let memory = unsafe { Mmap::map(&self.file) }.map_err(|error| unreadable(&self.path, &error))?;
+            Ok(Mapped { guard: Guard::new(&memory), memory })
+        });
+        mapped.map(|mapped| &*mapped.memory)
+    }
+
+    /// Fills `out` from byte `offset` of the file, without mapping it.
+    ///
+    /// # Errors
+    /// `Io` for what the system refuses, `FileChanged` when the file ends before.
+    pub fn read(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        read_exact_at(&self.file, offset, out).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => changed(&self.path),
+            _ => unreadable(&self.path, &error),
+        })
+    }
+
+    /// An error unless the file is, as far as its size and its time of change tell, what it was when it was opened.
+    ///
+    /// # Errors
+    /// `FileChanged`; `Io` when the system does not tell.
+    pub fn check(&self) -> Result<()> {
+        if self.mapped.get().is_some_and(|mapped| mapped.guard.is_damaged()) {
+            return Err(changed(&self.path));
+        }
+        let metadata = self.file.metadata().map_err(|error| unreadable(&self.path, &error))?;
+        if State::of(&metadata) != self.state {
+            return Err(changed(&self.path));
+        }
+        Ok(())
+    }
+}
+
+/// The content of a file; of what is none, such as a pipe or a device, there may be no end.
+///
+/// # Errors
+/// `Io` for what the system refuses, and for what is no file; the code of `RESOURCE_EXHAUSTED` for want of memory.
+pub fn read(path: &Path) -> Result<Vec<u8>> {
+    let (mut file, metadata) = open(path)?;
+    room::check_room(metadata.len() as usize, &format!("To read '{}'", path.display()))?;
+    let mut content = Vec::new();
+    file.read_to_end(&mut content).map_err(|error| unreadable(path, &error))?;
+    Ok(content)
+}
+
+fn open(path: &Path) -> Result<(File, Metadata)> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    // A pipe would be waited for.
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK);
+    let opened = options.open(path).and_then(|file| {
+        let metadata = file.metadata()?;
+        if metadata.is_file() {
+            Ok((file, metadata))
+        } else {
+            Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a file"))
+        }
+    });
+    opened.map_err(|error| unreadable(path, &error))
+}
+
+#[cfg(unix)]
+fn read_exact_at(file: &File, offset: u64, out: &mut [u8]) -> io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, out, offset)
+}
+
+#[cfg(windows)]
+fn read_exact_at(file: &File, mut offset: u64, mut out: &mut [u8]) -> io::Result<()> {
+    while !out.is_empty() {
+        match std::os::windows::fs::FileExt::seek_read(file, out, offset)? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            n => {
+                out = &mut out[n..];
+                offset += n as u64;
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cold]
+fn unreadable(path: &Path, error: &io::Error) -> Error {
+    Error::new(Kind::Io, format!("Cannot read '{}': {error}.", path.display()))
+}
+
+#[cold]
+fn changed(path: &Path) -> Error {
+    let message = format!("'{}' was changed after it was opened, so what was read from it is lost.", path.display());
+    Error::new(Kind::FileChanged, message)
+        .hint("Load it again. To replace a file that is in use, write another one and rename that.")
+}

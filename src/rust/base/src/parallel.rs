@@ -1,0 +1,129 @@
+//! Work in many pieces, done by several threads while the calling one looks after the user.
+
+use crate::error::{Error, Result};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long a thread works before it looks after the user.
+const SLICE: Duration = Duration::from_millis(30);
+
+/// Threads that are worth starting: more would wait for the same memory.
+const MOST_THREADS: usize = 8;
+
+/// Tells when it is time to look after the user.
+pub struct Lookout(Instant);
+
+impl Lookout {
+    pub fn start() -> Lookout {
+        Lookout(Instant::now())
+    }
+
+    /// Whether it is time; then not for a while.
+    pub fn is_due(&mut self) -> bool {
+        let is_due = self.0.elapsed() >= SLICE;
+        if is_due {
+            self.0 = Instant::now();
+        }
+        is_due
+    }
+}
+
+/// Calls `work` once for each number below `count`, from this thread and up to `helpers` others, and `watch` from this
+/// thread now and then. The first error ends it all, once the pieces that are under way are done.
+pub fn run(
+    count: usize,
+    helpers: usize,
+    work: impl Fn(usize) -> Result<()> + Sync,
+    watch: &mut dyn FnMut() -> Result<()>,
+) -> Result<()> {
+    let next = AtomicUsize::new(0);
+    let ended = AtomicBool::new(false);
+    let failed: Mutex<Option<Error>> = Mutex::new(None);
+    let fail = |error| {
+        ended.store(true, Ordering::Relaxed);
+        failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+    };
+    // Whether there may be more.
+    let step = || {
+        let piece = next.fetch_add(1, Ordering::Relaxed);
+        if piece >= count || ended.load(Ordering::Relaxed) {
+            return false;
+        }
+        work(piece).map_err(fail).is_ok()
+    };
+    let helpers = helpers.min(MOST_THREADS - 1).min(count.saturating_sub(1));
+    let finished = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        let mut running = 0;
+        for _ in 0..helpers {
+            let help = || {
+                while step() {}
+                finished.fetch_add(1, Ordering::Release);
+            };
+            // Without a thread, this one does it all.
+            running += usize::from(thread::Builder::new().spawn_scoped(scope, help).is_ok());
+        }
+        let mut lookout = Lookout::start();
+        let mut look = || {
+            if lookout.is_due() {
+                watch().unwrap_or_else(fail);
+            }
+        };
+        while step() {
+            look();
+        }
+        while finished.load(Ordering::Acquire) < running {
+            thread::sleep(Duration::from_micros(50));
+            look();
+        }
+    });
+    match failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        Some(error) => Err(error),
+        None => Ok(()),
+    }
+}
+
+/// Threads besides the calling one that the machine has room for.
+pub fn helpers() -> usize {
+    thread::available_parallelism().map_or(0, |n| n.get() - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Kind;
+
+    #[test]
+    fn every_piece_is_done_once() {
+        let done: Vec<_> = (0..1000).map(|_| AtomicUsize::new(0)).collect();
+        let work = |piece: usize| {
+            done[piece].fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        };
+        run(done.len(), 3, work, &mut || Ok(())).unwrap();
+        assert!(done.iter().all(|done| done.load(Ordering::Relaxed) == 1));
+    }
+
+    #[test]
+    fn an_error_ends_the_work() {
+        let done = AtomicUsize::new(0);
+        let work = |piece| {
+            done.fetch_add(1, Ordering::Relaxed);
+            if piece == 5 {
+                fail!(Io, "on purpose");
+            }
+            thread::sleep(Duration::from_micros(100));
+            Ok(())
+        };
+        assert_eq!(run(100_000, 2, work, &mut || Ok(())).unwrap_err().kind(), Kind::Io);
+        assert!(done.load(Ordering::Relaxed) < 1000);
+        let slow = |_| {
+            thread::sleep(Duration::from_millis(1));
+            Ok(())
+        };
+        let watched = run(100_000, 2, slow, &mut || Err(Error::new(Kind::Interrupted, "on purpose")));
+        assert_eq!(watched.unwrap_err().kind(), Kind::Interrupted);
+    }
+}

@@ -1,0 +1,119 @@
+//! Files and folders that others may read, and that nobody but this user or the system may write.
+
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// What the names of unfinished files and folders start with.
+pub const TEMPORARY: &str = ".tmp-";
+
+/// A name in `folder` that no other process and no other thread has.
+pub fn temporary(folder: &Path) -> PathBuf {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let time = std::time::UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos();
+    folder.join(format!("{TEMPORARY}{}-{count}-{time}", std::process::id()))
+}
+
+/// Makes a folder and those above it.
+pub fn create_folder(path: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o755);
+    builder.create(path)
+}
+
+/// Makes a new file, which others may also run, or not.
+pub fn create_file(path: &Path, runs: bool) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    set_mode(&mut options, if runs { 0o755 } else { 0o644 });
+    options.open(path)
+}
+
+/// Opens a file to read and write, which is made if it is not there.
+pub fn open_file(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    set_mode(&mut options, 0o644);
+    options.open(path)
+}
+
+/// Has nobody but its owner write to a folder, where the system lets this user say so.
+pub fn close_folder(path: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+    #[cfg(not(unix))]
+    let _ = path;
+    Ok(())
+}
+
+/// Whether something belongs to this user, the system or the user `also`.
+pub fn is_owned(metadata: &Metadata, also: Option<u32>) -> bool {
+    owner(metadata).is_none_or(|owner| owner == 0 || user() == Some(owner) || also == Some(owner))
+}
+
+/// Whether nobody but its owner may write to something.
+pub fn is_closed(metadata: &Metadata) -> bool {
+    mode(metadata).is_none_or(|mode| mode & 0o022 == 0)
+}
+
+/// Whether any user may write to something, as to `/tmp`.
+pub fn anyone_writes(metadata: &Metadata) -> bool {
+    mode(metadata).is_some_and(|mode| mode & 0o002 != 0)
+}
+
+/// Whether any user may replace what others have in a folder: not in `/tmp`, which has the sticky bit.
+pub fn anyone_replaces(metadata: &Metadata) -> bool {
+    anyone_writes(metadata) && mode(metadata).is_some_and(|mode| mode & 0o1000 == 0)
+}
+
+/// Who keeps a folder that many users share: its owner, unless anybody could have made it where it is.
+pub fn keeper(folder: &Path) -> Option<u32> {
+    let folder = folder.canonicalize().ok()?;
+    let closed = |path: &Path| fs::metadata(path).is_ok_and(|metadata| !anyone_writes(&metadata));
+    folder.ancestors().all(closed).then(|| fs::metadata(&folder).ok().as_ref().and_then(owner))?
+}
+
+// Who owns a file and who may write to it are numbers on Unix; elsewhere the user's profile folder is private.
+
+#[cfg(unix)]
+fn set_mode(options: &mut OpenOptions, mode: u32) {
+    std::os::unix::fs::OpenOptionsExt::mode(options, mode);
+}
+
+#[cfg(unix)]
+fn mode(metadata: &Metadata) -> Option<u32> {
+    Some(std::os::unix::fs::MetadataExt::mode(metadata))
+}
+
+#[cfg(unix)]
+fn owner(metadata: &Metadata) -> Option<u32> {
+    Some(std::os::unix::fs::MetadataExt::uid(metadata))
+}
+
+#[cfg(unix)]
+fn user() -> Option<u32> {
+    // SAFETY: asks for a number.
+    Some(unsafe { libc::geteuid() })
+}
+
+#[cfg(not(unix))]
+fn set_mode(_: &mut OpenOptions, _: u32) {}
+
+#[cfg(not(unix))]
+fn mode(_: &Metadata) -> Option<u32> {
+    None
+}
+
+#[cfg(not(unix))]
+fn owner(_: &Metadata) -> Option<u32> {
+    None
+}
+
+#[cfg(not(unix))]
+fn user() -> Option<u32> {
+    None
+}

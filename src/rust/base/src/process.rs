@@ -1,0 +1,215 @@
+//! What the process does around us: fork, exit, and a user who wants to interrupt a wait.
+
+use crate::error::{Error, Kind, Result};
+use std::cell::Cell;
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, Once, OnceLock, PoisonError, TryLockError};
+use std::time::{Duration, Instant};
+
+/// Counts forks: it is one higher in a child than in its parent. Objects remember the value at their making.
+static GENERATION: AtomicU32 = AtomicU32::new(0);
+
+/// Whether the user did not want to wait for something that may go on still.
+static IS_UNWANTED: AtomicBool = AtomicBool::new(false);
+
+/// Between two questions whether the user interrupts: seldom enough that nobody notices the questions.
+const PAUSE: Duration = Duration::from_millis(20);
+
+thread_local! {
+    static INTERRUPT_POLL: Cell<Option<fn() -> bool>> = const { Cell::new(None) };
+    /// When the poll was last asked.
+    static ASKED: Cell<Option<Instant>> = const { Cell::new(None) };
+}
+
+/// The number of forks between the first process and this one.
+#[inline]
+pub fn generation() -> u32 {
+    GENERATION.load(Ordering::Relaxed)
+}
+
+/// The error for an object that was made before a fork.
+#[cold]
+pub fn forked() -> Error {
+    Error::new(
+        Kind::Forked,
+        "This process is a fork of one that used a client; the device runtime does not survive fork().",
+    )
+}
+
+/// What a mutex guards that its holders give back at once. `None` where waiting for it might never end: in the child of a
+/// fork that happened while another thread had it.
+pub fn lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    if generation() == 0 {
+        return Some(mutex.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+    for _ in 0..1000 {
+        match mutex.try_lock() {
+            Ok(guard) => return Some(guard),
+            Err(TryLockError::Poisoned(guard)) => return Some(guard.into_inner()),
+            Err(TryLockError::WouldBlock) => std::thread::yield_now(),
+        }
+    }
+    None
+}
+
+/// Lets waits on this thread end early: `poll` is asked about every 50 ms and returns true when the user interrupts.
+pub fn set_interrupt_poll(poll: fn() -> bool) {
+    INTERRUPT_POLL.set(Some(poll));
+}
+
+/// Asks this thread's poll.
+///
+/// # Errors
+/// `Interrupted` when the user wants the wait to end.
+pub fn check_interrupt() -> Result<()> {
+    ASKED.set(Some(Instant::now()));
+    match INTERRUPT_POLL.get() {
+        Some(poll) if poll() => {
+            IS_UNWANTED.store(true, Ordering::Relaxed);
+            Err(Error::new(Kind::Interrupted, "Interrupted."))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Asks this thread's poll unless that was done just now: for many waits, or pieces of work, that are short.
+///
+/// # Errors
+/// As [`check_interrupt`].
+pub fn check_interrupt_now_and_then() -> Result<()> {
+    let asked = ASKED.get().unwrap_or_else(Instant::now);
+    ASKED.set(Some(asked));
+    if asked.elapsed() < PAUSE {
+        return Ok(());
+    }
+    check_interrupt()
+}
+
+/// How long the end of the process waits for compiles, and for programs that were launched: some seconds, but hardly at all
+/// once the user has interrupted a wait.
+pub struct LastWait(Instant);
+
+impl LastWait {
+    pub fn start() -> Self {
+        LastWait(Instant::now())
+    }
+
+    /// Calls `is_over`, which waits as long as it is told, until it says so; tells whether it did in time.
+    pub fn until(&self, is_over: impl Fn(Duration) -> bool) -> bool {
+        const MOST: Duration = Duration::from_secs(10);
+        const LEAST: Duration = Duration::from_millis(100);
+        loop {
+            if is_over(PAUSE) {
+                return true;
+            }
+            // What the answer means is noted there.
+            let _ = check_interrupt();
+            let limit = if IS_UNWANTED.load(Ordering::Relaxed) { LEAST } else { MOST };
+            if self.0.elapsed() >= limit {
+                return false;
+            }
+        }
+    }
+}
+
+/// Keeps the library, or program, that has code at this address in memory until the process ends, whoever closes it.
+pub fn keep_library_of(code: usize) {
+    #[cfg(unix)]
+    // SAFETY: the loader is asked about an address and a name of its own; where it fails, all is as it would be without.
+    unsafe {
+        let mut found: libc::Dl_info = std::mem::zeroed();
+        if libc::dladdr(code as *const c_void, &mut found) != 0 {
+            libc::dlopen(found.dli_fname, libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE);
+        }
+    }
+    #[cfg(windows)]
+    {
+        const FROM_ADDRESS_FOR_EVER: u32 = 0x4 | 0x1;
+        extern "system" {
+            fn GetModuleHandleExW(flags: u32, code: *const c_void, module: *mut *mut c_void) -> i32;
+        }
+        let mut module = std::ptr::null_mut();
+        // SAFETY: as above.
+        unsafe { GetModuleHandleExW(FROM_ADDRESS_FOR_EVER, code as *const c_void, &mut module) };
+    }
+}
+
+/// Watches for forks from now on; done before the first plugin is used.
+pub fn watch_forks() {
+    static ONCE: Once = Once::new();
+    extern "C" fn in_child() {
+        GENERATION.fetch_add(1, Ordering::Relaxed);
+    }
+    #[cfg(unix)]
+    // SAFETY: registers a handler that only touches an atomic.
+    ONCE.call_once(|| unsafe {
+        libc::pthread_atfork(None, None, Some(in_child));
+    });
+    #[cfg(not(unix))]
+    let _ = (&ONCE, in_child as extern "C" fn());
+}
+
+/// Has `close` called when the process exits, always the first one given, before the plugin's own exit handlers run.
+///
+/// Handlers run last-registered first, and a plugin registers its own while it works, so this is called after each
+/// step that may have made it do so; running twice is harmless. The C library keeps some bytes for each call for good.
+pub fn watch_exit(close: fn()) {
+    static AT_EXIT: OnceLock<fn()> = OnceLock::new();
+    AT_EXIT.get_or_init(|| close);
+    extern "C" fn at_exit() {
+        // Whom to ask may be gone.
+        INTERRUPT_POLL.set(None);
+        if let Some(close) = AT_EXIT.get() {
+            close();
+        }
+    }
+    // SAFETY: registers a handler; failing to (no memory) leaves exit as it would be without.
+    unsafe {
+        libc::atexit(at_exit);
+    }
+}
+
+/// Has the process end without the exit handlers and destructors of its libraries, one of which still works on a thread that
+/// cannot be stopped. Only where the C library tells the status to end with.
+pub fn skip_exit_handlers() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    {
+        use std::ffi::c_int;
+        extern "C" {
+            fn on_exit(handler: extern "C" fn(c_int, *mut c_void), argument: *mut c_void) -> c_int;
+        }
+        extern "C" fn leave(status: c_int, _: *mut c_void) {
+            // SAFETY: writes out what streams hold, and ends the process.
+            unsafe {
+                libc::fflush(std::ptr::null_mut());
+                libc::_exit(status);
+            }
+        }
+        // SAFETY: registers a handler, which runs before all others, being the last; failing to leaves exit as it would be without.
+        unsafe { on_exit(leave, std::ptr::null_mut()) };
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fork_does_not_wait_for_a_thread_that_it_does_not_have() {
+        watch_forks();
+        let (held, free) = (Mutex::new(1), Mutex::new(2));
+        let guard = lock(&held);
+        // SAFETY: the child calls nothing that another thread may have been in the middle of.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let right = lock(&held).is_none() && lock(&free).is_some_and(|value| *value == 2);
+            unsafe { libc::_exit(if right { 0 } else { 1 }) };
+        }
+        drop(guard);
+        let mut status = -1;
+        assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+        assert_eq!(status, 0);
+        assert_eq!(lock(&held).map(|value| *value), Some(1));
+    }
+}

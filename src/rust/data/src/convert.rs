@@ -1,0 +1,348 @@
+//! What the values of host vectors become in a dtype, and back: the conversions, which [`crate::transpose`] applies in its
+//! one pass over an array. How single values convert stands in `values`.
+//!
+//! Into integers, doubles are cut towards zero and saturate; NaN becomes the smallest value of a signed type (NA in R) and
+//! 0 of an unsigned one. Narrower integers wrap, as in C. Into floats, values are rounded to nearest, ties to even.
+
+mod lines;
+mod values;
+
+use crate::dtype::{DType, RType};
+use crate::transpose::Plan;
+use lines::{Conversion, Tally};
+use pjrt_base::error::{Error, Kind, Result};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use values::*;
+
+/// R's NA in integer and logical vectors.
+pub const NA_INTEGER: i32 = i32::MIN;
+
+/// NA in vectors of class integer64.
+pub const NA_INTEGER64: i64 = i64::MIN;
+
+/// The elements of a host vector.
+#[derive(Debug, Clone, Copy)]
+pub enum HostValues<'a> {
+    Logical(&'a [i32]),
+    Integer(&'a [i32]),
+    Double(&'a [f64]),
+    Integer64(&'a [i64]),
+    /// Real and imaginary part.
+    Complex(&'a [[f64; 2]]),
+}
+
+/// The host vector that elements are read into.
+#[derive(Debug, Clone, Copy)]
+pub enum HostTarget {
+    Logical(*mut i32),
+    Integer(*mut i32),
+    Double(*mut f64),
+    Integer64(*mut i64),
+    /// Real and imaginary part.
+    Complex(*mut [f64; 2]),
+}
+
+/// Values that a dtype cannot hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Misfits {
+    pub missing: usize,
+    pub out_of_range: usize,
+    /// Position of the first, from 0.
+    pub first: usize,
+}
+
+/// Runs `$body` with `$T` as the type of a real number's element; `$other` for all dtypes else.
+#[rustfmt::skip]
+macro_rules! with_real {
+    ($dtype:expr, $T:ident => $body:expr, _ => $other:expr) => {
+        match $dtype {
+            DType::I2 => { type $T = I2; $body }
+            DType::I4 => { type $T = I4; $body }
+            DType::I8 => { type $T = i8; $body }
+            DType::I16 => { type $T = i16; $body }
+            DType::I32 => { type $T = i32; $body }
+            DType::I64 => { type $T = i64; $body }
+            DType::U2 => { type $T = U2; $body }
+            DType::U4 => { type $T = U4; $body }
+            DType::U8 => { type $T = u8; $body }
+            DType::U16 => { type $T = u16; $body }
+            DType::U32 => { type $T = u32; $body }
+            DType::U64 => { type $T = u64; $body }
+            DType::F16 => { type $T = F16; $body }
+            DType::BF16 => { type $T = BF16; $body }
+            DType::F32 => { type $T = f32; $body }
+            DType::F64 => { type $T = f64; $body }
+            DType::F8E5M2 => { type $T = F8E5M2; $body }
+            DType::F8E4M3FN => { type $T = F8E4M3FN; $body }
+            DType::F8E4M3B11FNUZ => { type $T = F8E4M3B11FNUZ; $body }
+            DType::F8E5M2FNUZ => { type $T = F8E5M2FNUZ; $body }
+            DType::F8E4M3FNUZ => { type $T = F8E4M3FNUZ; $body }
+            DType::F8E4M3 => { type $T = F8E4M3; $body }
+            DType::F8E3M4 => { type $T = F8E3M4; $body }
+            DType::F8E8M0FNU => { type $T = F8E8M0FNU; $body }
+            DType::F4E2M1FN => { type $T = F4E2M1FN; $body }
+            DType::Pred | DType::C64 | DType::C128 => $other,
+        }
+    };
+}
+
+impl HostValues<'_> {
+    /// Elements of the vector.
+    pub fn len(&self) -> usize {
+        match self {
+            HostValues::Logical(x) | HostValues::Integer(x) => x.len(),
+            HostValues::Double(x) => x.len(),
+            HostValues::Integer64(x) => x.len(),
+            HostValues::Complex(x) => x.len(),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Where the values lie.
+    pub fn data(&self) -> *const u8 {
+        match self {
+            HostValues::Logical(x) | HostValues::Integer(x) => x.as_ptr().cast(),
+            HostValues::Double(x) => x.as_ptr().cast(),
+            HostValues::Integer64(x) => x.as_ptr().cast(),
+            HostValues::Complex(x) => x.as_ptr().cast(),
+        }
+    }
+
+    /// Whether the values lie in memory as elements of `dtype` do.
+    pub fn are_elements(&self, dtype: DType) -> bool {
+        matches!(
+            (self, dtype),
+            (HostValues::Integer(_), DType::I32)
+                | (HostValues::Double(_), DType::F64)
+                | (HostValues::Integer64(_), DType::I64 | DType::U64)
+                | (HostValues::Complex(_), DType::C128)
+        )
+    }
+
+    fn conversion(&self, dtype: DType) -> Option<Conversion> {
+        match self {
+            HostValues::Logical(_) => (dtype == DType::Pred).then(Conversion::encoding::<Logical, Pred>),
+            HostValues::Integer(_) => with_real!(dtype, T => Some(Conversion::encoding::<i32, T>()), _ => None),
+            HostValues::Double(_) => match dtype {
+                DType::Pred => Some(Conversion::encoding::<f64, Pred>()),
+                _ => with_real!(dtype, T => Some(Conversion::encoding::<f64, T>()), _ => None),
+            },
+            HostValues::Integer64(_) => match dtype {
+                DType::I64 => Some(Conversion::encoding::<i64, i64>()),
+                DType::U64 => Some(Conversion::encoding::<i64, u64>()),
+                DType::U32 => Some(Conversion::encoding::<i64, u32>()),
+                _ => None,
+            },
+            HostValues::Complex(_) => match dtype {
+                DType::C64 => Some(Conversion::encoding::<[f64; 2], C64>()),
+                DType::C128 => Some(Conversion::encoding::<[f64; 2], C128>()),
+                _ => None,
+            },
+        }
+    }
+
+    /// Whether these values can become elements of `dtype`.
+    ///
+    /// # Errors
+    /// `UnsupportedDtype` when they cannot.
+    pub fn check_dtype(&self, dtype: DType) -> Result<()> {
+        self.conversion(dtype).map(drop).ok_or_else(|| self.unsupported(dtype))
+    }
+
+    #[cold]
+    fn unsupported(&self, dtype: DType) -> Error {
+        let (source, advice) = match self {
+            HostValues::Integer64(_) => {
+                let message = format!("integer64 input only supports i64 or ui64 dtype, got {dtype}.");
+                return Error::new(Kind::UnsupportedDtype, message).hint(
+                    "ui32 takes it, too. For others convert the data in R first: as.double() is exact up to 2^53.",
+                );
+            }
+            HostValues::Logical(_) => ("logical", "Convert the data in R first: as.integer() or as.double()."),
+            HostValues::Integer(_) | HostValues::Double(_) if dtype == DType::Pred => {
+                ("integer", "Convert the data in R first: as.logical().")
+            }
+            HostValues::Integer(_) => ("integer", "Convert the data in R first: as.complex()."),
+            HostValues::Double(_) => ("double", "Convert the data in R first: as.complex()."),
+            HostValues::Complex(_) => ("complex", "Its parts are Re() and Im(); c64 and c128 hold both."),
+        };
+        Error::new(Kind::UnsupportedDtype, format!("Unsupported type: {dtype} for {source} data.")).hint(advice)
+    }
+
+    /// Writes the values as elements of `dtype`, in the plan's order. A single value fills the whole array of `len`
+    /// elements. When `check` is set, tells the values that the dtype cannot hold: NA, and numbers outside its range.
+    ///
+    /// # Errors
+    /// `UnsupportedDtype`, as [`HostValues::check_dtype`]; `Interrupted`, as [`Plan::run`].
+    ///
+    /// # Safety
+    /// The vector has one value or `len`, which is what the plan reaches, and `dst` has room for as many elements of
+    /// `dtype`.
+    pub unsafe fn encode(
+        &self,
+        dtype: DType,
+        plan: &Plan,
+        len: usize,
+        dst: *mut u8,
+        check: bool,
+    ) -> Result<Option<Misfits>> {
+        let conversion = self.conversion(dtype).ok_or_else(|| self.unsupported(dtype))?;
+        let src = self.data();
+        let one = Plan::contiguous(1);
+        let fills = self.len() == 1 && len > 1;
+        let tally = conversion.run(if fills { &one } else { plan }, src, dst, check)?;
+        if fills {
+            fill(dst, conversion.dst_width, len);
+        }
+        Ok((tally != Tally::default()).then(|| Misfits {
+            missing: tally.missing,
+            out_of_range: tally.out_of_range,
+            first: conversion.first_misfit(src, self.len()),
+        }))
+    }
+}
+
+/// Repeats the first of `len` elements in all others.
+unsafe fn fill(dst: *mut u8, width: usize, len: usize) {
+    let total = len * width;
+    let mut filled = width;
+    while filled < total {
+        // No more at once than a cache holds.
+        let next = filled.min(total - filled).min(1 << 14);
+        std::ptr::copy_nonoverlapping(dst, dst.add(filled), next);
+        filled += next;
+    }
+}
+
+impl HostTarget {
+    fn data(self) -> *mut u8 {
+        match self {
+            HostTarget::Logical(x) | HostTarget::Integer(x) => x.cast(),
+            HostTarget::Double(x) => x.cast(),
+            HostTarget::Integer64(x) => x.cast(),
+            HostTarget::Complex(x) => x.cast(),
+        }
+    }
+
+    fn r_type(self) -> RType {
+        match self {
+            HostTarget::Logical(_) => RType::Logical,
+            HostTarget::Integer(_) => RType::Integer,
+            HostTarget::Double(_) => RType::Double,
+            HostTarget::Integer64(_) => RType::Integer64,
+            HostTarget::Complex(_) => RType::Complex,
+        }
+    }
+}
+
+/// How elements of a dtype become values of an R type.
+fn decoding(dtype: DType, r_type: RType) -> Option<Conversion> {
+    Some(match (r_type, dtype) {
+        (RType::Logical, DType::Pred) => Conversion::decoding::<Pred, Logical>(),
+        (RType::Complex, DType::C64) => Conversion::decoding::<C64, [f64; 2]>(),
+        (RType::Complex, DType::C128) => Conversion::decoding::<C128, [f64; 2]>(),
+        (RType::Integer64, DType::U32) => Conversion::decoding::<u32, i64>(),
+        (RType::Integer64, DType::I64) => Conversion::decoding::<i64, i64>(),
+        (RType::Integer64, DType::U64) => Conversion::decoding::<u64, i64>(),
+        (RType::Integer, DType::I2) => Conversion::decoding::<I2, i32>(),
+        (RType::Integer, DType::I4) => Conversion::decoding::<I4, i32>(),
+        (RType::Integer, DType::I8) => Conversion::decoding::<i8, i32>(),
+        (RType::Integer, DType::I16) => Conversion::decoding::<i16, i32>(),
+        (RType::Integer, DType::I32) => Conversion::decoding::<i32, i32>(),
+        (RType::Integer, DType::I64) => Conversion::decoding::<i64, i32>(),
+        (RType::Integer, DType::U2) => Conversion::decoding::<U2, i32>(),
+        (RType::Integer, DType::U4) => Conversion::decoding::<U4, i32>(),
+        (RType::Integer, DType::U8) => Conversion::decoding::<u8, i32>(),
+        (RType::Integer, DType::U16) => Conversion::decoding::<u16, i32>(),
+        (RType::Integer, DType::U32) => Conversion::decoding::<u32, i32>(),
+        (RType::Integer, DType::U64) => Conversion::decoding::<u64, i32>(),
+        (RType::Double, _) => with_real!(dtype, T => Conversion::decoding::<T, f64>(), _ => return None),
+        _ => return None,
+    })
+}
+
+/// Reads elements of `dtype` into a host vector, in the plan's order.
+///
+/// # Errors
+/// `UnsupportedDtype` when the dtype has no such host form; `Interrupted`, as [`Plan::run`].
+///
+/// # Safety
+/// `src` holds as many elements as the plan reaches, and `dst` has room for as many.
+pub unsafe fn decode(dtype: DType, plan: &Plan, src: *const u8, dst: HostTarget) -> Result<()> {
+    decode_counting(dtype, plan, src, dst, false).map(drop)
+}
+
+/// The same. When `check` is set, gives the number of elements that the host vector's type takes for another value:
+/// those that it cannot hold, and those that mean NA there.
+///
+/// # Errors
+/// As [`decode`].
+///
+/// # Safety
+/// As [`decode`].
+pub unsafe fn decode_counting(
+    dtype: DType,
+    plan: &Plan,
+    src: *const u8,
+    dst: HostTarget,
+    check: bool,
+) -> Result<usize> {
+    match decoding(dtype, dst.r_type()) {
+        Some(conversion) => Ok(conversion.run(plan, src, dst.data(), check)?.out_of_range),
+        None => fail!(
+            UnsupportedDtype,
+            "Elements of type {dtype} cannot be read into an R vector of type {:?}.",
+            dst.r_type()
+        ),
+    }
+}
+
+/// Copies elements of `dtype` as they are, in the plan's order.
+///
+/// # Errors
+/// As [`Plan::run`].
+///
+/// # Safety
+/// `src` holds as many elements as the plan reaches, and `dst` has room for as many.
+pub unsafe fn copy(dtype: DType, plan: &Plan, src: *const u8, dst: *mut u8) -> Result<()> {
+    let width = dtype.host_bytes();
+    plan.run(src, width, dst, width, &|src, dst, len| unsafe {
+        std::ptr::copy_nonoverlapping(src, dst, len * width);
+    })
+}
+
+impl Conversion {
+    unsafe fn run(&self, plan: &Plan, src: *const u8, dst: *mut u8, check: bool) -> Result<Tally> {
+        if !check {
+            let plain = self.plain;
+            plan.run(src, self.src_width, dst, self.dst_width, &|src, dst, len| unsafe { plain(src, dst, len) })?;
+            return Ok(Tally::default());
+        }
+        let (missing, out_of_range) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        plan.run(src, self.src_width, dst, self.dst_width, &|src, dst, len| {
+            let found = unsafe { (self.counting)(src, dst, len) };
+            if found != Tally::default() {
+                missing.fetch_add(found.missing, Ordering::Relaxed);
+                out_of_range.fetch_add(found.out_of_range, Ordering::Relaxed);
+            }
+        })?;
+        Ok(Tally { missing: missing.into_inner(), out_of_range: out_of_range.into_inner() })
+    }
+
+    /// Position of the first value that does not fit; there is one.
+    unsafe fn first_misfit(&self, src: *const u8, len: usize) -> usize {
+        let mut scratch = [0u64; 2];
+        let fits = |i: usize| {
+            let found = (self.counting)(src.add(i * self.src_width), scratch.as_mut_ptr().cast(), 1);
+            found == Tally::default()
+        };
+        let mut fits = fits;
+        (0..len).find(|&i| !fits(i)).unwrap_or(len)
+    }
+}
+
+#[cfg(test)]
+mod tests;

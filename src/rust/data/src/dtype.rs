@@ -1,0 +1,145 @@
+//! Element types: the one table from which every other place takes codes, names, widths and R types.
+
+use pjrt_base::error::{Error, Kind, Result};
+use std::fmt;
+
+/// The R vector type that holds elements of a dtype.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RType {
+    Logical,
+    Integer,
+    Double,
+    Integer64,
+    Complex,
+}
+
+/// One row of the table.
+#[derive(Debug)]
+pub struct Info {
+    /// Name in R, e.g. `"f32"`.
+    pub name: &'static str,
+    /// Other names accepted for it.
+    pub aliases: &'static [&'static str],
+    /// Code in PJRT's C API.
+    pub code: u32,
+    /// Code in XLA's `PrimitiveType`, as it stands in an HLO module.
+    pub xla_code: i32,
+    /// Width of one element on the device, in bits.
+    pub bits: u32,
+    /// R type that [`crate::convert`] reads it into.
+    pub r_type: RType,
+    /// Name in a safetensors header, if the format has the type.
+    pub safetensors: Option<&'static str>,
+    /// Name in StableHLO text.
+    pub mlir: &'static str,
+}
+
+macro_rules! dtypes {
+    ($($variant:ident, $name:literal, [$($alias:literal),*], $code:literal, $xla:literal, $bits:literal, $r:ident,
+       $st:expr, $mlir:literal;)*) => {
+        /// The type of a buffer's elements.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub enum DType { $($variant),* }
+
+        static TABLE: &[Info] = &[$(Info {
+            name: $name, aliases: &[$($alias),*], code: $code, xla_code: $xla, bits: $bits,
+            r_type: RType::$r, safetensors: $st, mlir: $mlir,
+        }),*];
+
+        /// Every dtype, in the order of the table.
+        pub const ALL: &[DType] = &[$(DType::$variant),*];
+    };
+}
+
+dtypes! {
+    Pred, "pred", ["i1", "bool"], 1, 1, 8, Logical, Some("BOOL"), "i1";
+    I8, "i8", ["s8", "int8"], 2, 2, 8, Integer, Some("I8"), "i8";
+    I16, "i16", ["s16", "int16"], 3, 3, 16, Integer, Some("I16"), "i16";
+    I32, "i32", ["s32", "int32"], 4, 4, 32, Integer, Some("I32"), "i32";
+    I64, "i64", ["s64", "int64"], 5, 5, 64, Integer64, Some("I64"), "i64";
+    U8, "ui8", ["u8", "uint8"], 6, 6, 8, Integer, Some("U8"), "ui8";
+    U16, "ui16", ["u16", "uint16"], 7, 7, 16, Integer, Some("U16"), "ui16";
+    U32, "ui32", ["u32", "uint32"], 8, 8, 32, Integer64, Some("U32"), "ui32";
+    U64, "ui64", ["u64", "uint64"], 9, 9, 64, Integer64, Some("U64"), "ui64";
+    F16, "f16", ["float16", "half"], 10, 10, 16, Double, Some("F16"), "f16";
+    F32, "f32", ["float32", "float"], 11, 11, 32, Double, Some("F32"), "f32";
+    F64, "f64", ["float64", "double"], 12, 12, 64, Double, Some("F64"), "f64";
+    BF16, "bf16", ["bfloat16"], 13, 16, 16, Double, Some("BF16"), "bf16";
+    C64, "c64", ["complex64"], 14, 15, 64, Complex, Some("C64"), "complex<f32>";
+    C128, "c128", ["complex128"], 15, 18, 128, Complex, None, "complex<f64>";
+    F8E5M2, "f8e5m2", ["float8_e5m2"], 16, 19, 8, Double, Some("F8_E5M2"), "f8E5M2";
+    F8E4M3FN, "f8e4m3fn", ["float8_e4m3fn"], 17, 20, 8, Double, Some("F8_E4M3"), "f8E4M3FN";
+    F8E4M3B11FNUZ, "f8e4m3b11fnuz", ["float8_e4m3b11fnuz"], 18, 23, 8, Double, None, "f8E4M3B11FNUZ";
+    F8E5M2FNUZ, "f8e5m2fnuz", ["float8_e5m2fnuz"], 19, 24, 8, Double, Some("F8_E5M2FNUZ"), "f8E5M2FNUZ";
+    F8E4M3FNUZ, "f8e4m3fnuz", ["float8_e4m3fnuz"], 20, 25, 8, Double, Some("F8_E4M3FNUZ"), "f8E4M3FNUZ";
+    F8E4M3, "f8e4m3", ["float8_e4m3"], 26, 28, 8, Double, None, "f8E4M3";
+    F8E3M4, "f8e3m4", ["float8_e3m4"], 27, 29, 8, Double, None, "f8E3M4";
+    F8E8M0FNU, "f8e8m0fnu", ["float8_e8m0fnu"], 28, 33, 8, Double, Some("F8_E8M0"), "f8E8M0FNU";
+    F4E2M1FN, "f4e2m1fn", ["float4_e2m1fn"], 29, 32, 4, Double, Some("F4"), "f4E2M1FN";
+    I2, "i2", ["s2", "int2"], 24, 26, 2, Integer, None, "i2";
+    I4, "i4", ["s4", "int4"], 21, 21, 4, Integer, None, "i4";
+    U2, "ui2", ["u2", "uint2"], 25, 27, 2, Integer, None, "ui2";
+    U4, "ui4", ["u4", "uint4"], 22, 22, 4, Integer, None, "ui4";
+}
+
+impl DType {
+    /// The table's row for this dtype.
+    pub fn info(self) -> &'static Info {
+        &TABLE[self as usize]
+    }
+
+    pub fn name(self) -> &'static str {
+        self.info().name
+    }
+
+    /// The dtype of this name or alias.
+    ///
+    /// # Errors
+    /// `UnsupportedDtype` for any other string; the message lists the valid names.
+    pub fn parse(name: &str) -> Result<Self> {
+        let found = ALL.iter().copied().find(|d| d.name() == name || d.info().aliases.contains(&name));
+        found.ok_or_else(|| {
+            let names: Vec<_> = ALL.iter().map(|d| d.name()).collect();
+            Error::new(Kind::UnsupportedDtype, format!("Unsupported type: {name}"))
+                .hint(format!("Known types: {}.", names.join(", ")))
+        })
+    }
+
+    /// The dtype with this code in PJRT's C API.
+    ///
+    /// # Errors
+    /// `UnsupportedDtype` for a token or a code newer than the table.
+    pub fn from_code(code: u32) -> Result<Self> {
+        let found = ALL.iter().copied().find(|d| d.info().code == code);
+        found.ok_or_else(|| {
+            Error::new(Kind::UnsupportedDtype, format!("The plugin uses an element type unknown here (code {}).", code))
+        })
+    }
+
+    /// The dtype with this code in XLA's `PrimitiveType`, if it is one of arrays.
+    pub fn from_xla_code(code: i32) -> Option<Self> {
+        ALL.iter().copied().find(|d| d.info().xla_code == code)
+    }
+
+    /// The dtype with this name in a safetensors header, if there is one.
+    pub fn from_safetensors(name: &str) -> Option<Self> {
+        ALL.iter().copied().find(|d| d.info().safetensors == Some(name))
+    }
+
+    /// Whether elements are narrower than a byte: several share one on the device, and each takes one on the host.
+    pub fn is_packed(self) -> bool {
+        self.info().bits < 8
+    }
+
+    /// Bytes of one element on the host; types narrower than a byte take one.
+    pub fn host_bytes(self) -> usize {
+        (self.info().bits as usize).div_ceil(8)
+    }
+}
+
+impl fmt::Display for DType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

@@ -1,0 +1,16 @@
+//! Arrays in host memory: element types, shapes, conversion, transposition, and numbers as text. Must not know PJRT, devices or programs.
+
+#[macro_use]
+extern crate pjrt_base;
+
+pub mod array;
+pub mod convert;
+pub mod decimal;
+pub mod dtype;
+pub mod layout;
+pub mod literal;
+pub mod minifloat;
+pub mod print;
+pub mod registers;
+pub mod scalar;
+pub mod transpose;

@@ -1,0 +1,416 @@
+//! What printing a buffer shows of its elements: a matrix, or slices of one, in aligned columns.
+//!
+//! Works on host bytes that a [`Source`] fetches, and asks it for no more than can be printed. Must not know where the
+//! bytes come from, nor the header and footer around them.
+
+use crate::decimal;
+use crate::dtype::DType;
+use crate::scalar::{Element, Float, Reader};
+use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::process::check_interrupt_now_and_then;
+use pjrt_base::room;
+use std::fmt::Write;
+
+/// How much is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// Lines of elements in all, the rows of every slice and column chunk counted; `None` for no limit.
+    pub max_rows: Option<u64>,
+    /// Width of a line in characters; `None` for no limit.
+    pub max_width: Option<usize>,
+    /// Rows of one slice; `None` for no limit.
+    pub max_rows_slice: Option<u64>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { max_rows: Some(30), max_width: Some(85), max_rows_slice: Some(30) }
+    }
+}
+
+/// Elements that are written before it is time to look at the clock.
+const ELEMENTS_PER_LOOK: usize = 1024;
+
+/// Where the elements come from.
+pub trait Source {
+    /// The bytes of `len` elements from element `start` on, counted in row-major order: host width, native endian, one
+    /// byte per element for types that are narrower.
+    ///
+    /// # Errors
+    /// Whatever keeps the source from fetching them; printing stops with that error.
+    fn read(&mut self, start: usize, len: usize) -> Result<&[u8]>;
+}
+
+/// A [`Source`] whose elements lie in memory already, dense and row-major.
+#[derive(Debug, Clone, Copy)]
+pub struct HostBytes<'a> {
+    bytes: &'a [u8],
+    width: usize,
+}
+
+impl<'a> HostBytes<'a> {
+    /// Elements of type `dtype`, of which `bytes` holds all.
+    pub fn new(dtype: DType, bytes: &'a [u8]) -> Self {
+        HostBytes { bytes, width: dtype.host_bytes() }
+    }
+}
+
+impl Source for HostBytes<'_> {
+    fn read(&mut self, start: usize, len: usize) -> Result<&[u8]> {
+        let range = start.saturating_mul(self.width)..start.saturating_add(len).saturating_mul(self.width);
+        self.bytes.get(range).ok_or_else(|| {
+            let held = self.bytes.len() / self.width;
+            Error::new(
+                Kind::Internal,
+                format!("Elements from {start} on, {len} of them, are not among the {held} given."),
+            )
+        })
+    }
+}
+
+/// The lines that show the elements of an array of type `dtype` and dimensions `dims`; each ends with a newline.
+///
+/// A scalar is shown as a 1 x 1 matrix, a vector as one column, and an array of three dimensions and more as matrices,
+/// one for each index of the leading dimensions. An array without elements has no lines.
+///
+/// The number style of a matrix of floats is chosen from the elements that are candidates for printing: the rows that
+/// its limits admit, in as many columns as would fit at a width of one character. Of complex numbers, both parts count.
+///
+/// # Errors
+/// `InvalidInput` for a limit of zero rows or a width below 2, `Interrupted` when the user wants no more, and any error of
+/// `source`.
+pub fn render(dtype: DType, dims: &[usize], source: &mut dyn Source, options: &Options) -> Result<String> {
+    check(options)?;
+    if dims.contains(&0) {
+        return Ok(String::new());
+    }
+    if dims.iter().try_fold(1usize, |product, &dim| product.checked_mul(dim)).is_none() {
+        fail!(InvalidInput, "An array with dimensions {dims:?} has more elements than can be counted.");
+    }
+    let (leading, rows, columns) = match *dims {
+        [] => (&dims[..0], 1, 1),
+        [rows] => (&dims[..0], rows, 1),
+        [ref leading @ .., rows, columns] => (leading, rows, columns),
+    };
+    let mut page = Page {
+        reader: Reader::new(dtype),
+        source,
+        limit: options.max_width.map_or(usize::MAX, |width| width - 1),
+        rows_left: options.max_rows.unwrap_or(u64::MAX),
+        cut: false,
+        cells: Cells::default(),
+        tokens: Tokens::default(),
+        out: String::new(),
+    };
+    let slice_rows = rows_within(rows, options.max_rows_slice.unwrap_or(u64::MAX));
+    for slice in 0..leading.iter().product() {
+        if page.rows_left == 0 {
+            page.cut = true;
+            break;
+        }
+        if slice > 0 {
+            page.out.push('\n');
+        }
+        if !leading.is_empty() {
+            page.slice_head(leading, slice);
+        }
+        page.cut |= slice_rows < rows;
+        page.matrix(slice * rows * columns, slice_rows, columns)?;
+    }
+    if page.cut {
+        page.out.push_str(" ... [output was truncated, set max_rows = -1 to see all]\n");
+    }
+    Ok(page.out)
+}
+
+fn check(options: &Options) -> Result<()> {
+    for (name, limit) in [("max_rows", options.max_rows), ("max_rows_slice", options.max_rows_slice)] {
+        if limit == Some(0) {
+            fail!(InvalidInput, "`{name}` must be at least 1.");
+        }
+    }
+    if let Some(width @ 0..=1) = options.max_width {
+        fail!(InvalidInput, "`max_width` must be at least 2, not {width}.");
+    }
+    Ok(())
+}
+
+/// The smaller of a number of rows and a limit on them.
+fn rows_within(rows: usize, limit: u64) -> usize {
+    usize::try_from(limit).map_or(rows, |limit| rows.min(limit))
+}
+
+/// Bytes that an element takes on its way to the text, and in it.
+const TEXT: usize = 64;
+
+/// A print in progress: what is left of the budget, the text so far, and scratch space that all matrices share.
+struct Page<'a> {
+    reader: Reader,
+    source: &'a mut dyn Source,
+    /// Characters of a line after its leading space.
+    limit: usize,
+    rows_left: u64,
+    /// Whether anything was left out.
+    cut: bool,
+    cells: Cells,
+    tokens: Tokens,
+    out: String,
+}
+
+impl Page<'_> {
+    /// `(2,1,.,.) =`: the indices of a slice, counted from 1.
+    fn slice_head(&mut self, leading: &[usize], slice: usize) {
+        let mut below: usize = leading.iter().product();
+        let mut rest = slice;
+        self.out.push('(');
+        for dim in leading {
+            below /= dim;
+            let _ = write!(self.out, "{},", rest / below + 1);
+            rest %= below;
+        }
+        self.out.push_str(".,.) =\n");
+    }
+
+    /// Prints `rows` rows of the matrix whose first element is number `start`, in chunks of columns, as far as
+    /// `rows_left` reaches.
+    fn matrix(&mut self, start: usize, rows: usize, columns: usize) -> Result<()> {
+        let shown = rows_within(rows, self.rows_left);
+        let chunks = usize::try_from(self.rows_left.div_ceil(rows as u64)).unwrap_or(usize::MAX);
+        let widest_chunk = (self.limit.saturating_add(1) / 2).max(1);
+        let candidates = columns.min(chunks.saturating_mul(widest_chunk));
+        room::check_room(shown.saturating_mul(candidates).saturating_mul(TEXT), "To print")?;
+        self.cells.fetch(self.source, self.reader.width(), start, columns, shown, candidates)?;
+
+        let style = Style::of(self.reader.iter(&self.cells.bytes));
+        if let Style::Scaled(power) = style {
+            let sign = if power < 0 { '-' } else { '+' };
+            let _ = writeln!(self.out, "1e{sign}{:02} *", power.unsigned_abs());
+        }
+        let mut first = 0;
+        while first < columns {
+            if self.rows_left == 0 {
+                self.cut = true;
+                return Ok(());
+            }
+            let shown = rows_within(rows, self.rows_left);
+            self.cut |= shown < rows;
+            let (end, width) = self.fill_chunk(style, first, shown)?;
+            if end - first < columns {
+                let _ = writeln!(self.out, "Columns {} to {end}", first + 1);
+            }
+            self.tokens.write_rows(shown, width, &mut self.out)?;
+            self.rows_left -= shown as u64;
+            first = end;
+        }
+        Ok(())
+    }
+
+    /// Formats as many columns from `first` on as fit into a line, at least one, and gives the end of their range and
+    /// the width of each.
+    fn fill_chunk(&mut self, style: Style, first: usize, rows: usize) -> Result<(usize, usize)> {
+        self.tokens.clear();
+        let mut width = 0;
+        for column in first..self.cells.columns {
+            let before = self.tokens.ends.len();
+            let mut widest = width;
+            for row in 0..rows {
+                if row % ELEMENTS_PER_LOOK == 0 {
+                    check_interrupt_now_and_then()?;
+                }
+                let element = self.reader.read(self.cells.at(self.reader.width(), row, column));
+                widest = widest.max(self.tokens.push(|out| style.write(element, out)));
+            }
+            let count = column - first + 1;
+            if count > 1 && count * widest + (count - 1) > self.limit {
+                self.tokens.truncate(before);
+                return Ok((column, width));
+            }
+            width = widest;
+        }
+        Ok((self.cells.columns, width))
+    }
+}
+
+/// The elements of a matrix that are candidates for printing, row-major.
+#[derive(Default)]
+struct Cells {
+    bytes: Vec<u8>,
+    columns: usize,
+}
+
+impl Cells {
+    /// Reads the first `columns` elements of each of `rows` rows, which lie `stride` elements apart.
+    fn fetch(
+        &mut self,
+        source: &mut dyn Source,
+        width: usize,
+        start: usize,
+        stride: usize,
+        rows: usize,
+        columns: usize,
+    ) -> Result<()> {
+        self.columns = columns;
+        self.bytes.clear();
+        let (reads, len) = if columns == stride { (1, rows * columns) } else { (rows, columns) };
+        for read in 0..reads {
+            let bytes = source.read(start + read * stride, len)?;
+            if bytes.len() != len * width {
+                fail!(Internal, "A source gave {} bytes for {len} elements of {width} bytes.", bytes.len());
+            }
+            self.bytes.extend_from_slice(bytes);
+        }
+        Ok(())
+    }
+
+    fn at(&self, width: usize, row: usize, column: usize) -> &[u8] {
+        self.bytes.get((row * self.columns + column) * width..).unwrap_or_default()
+    }
+}
+
+/// The formatted elements of a chunk in one text, column by column.
+#[derive(Default)]
+struct Tokens {
+    text: String,
+    /// Where each token ends in `text`.
+    ends: Vec<usize>,
+}
+
+impl Tokens {
+    fn clear(&mut self) {
+        self.truncate(0);
+    }
+
+    /// Keeps the first `count` tokens.
+    fn truncate(&mut self, count: usize) {
+        self.ends.truncate(count);
+        self.text.truncate(self.ends.last().copied().unwrap_or(0));
+    }
+
+    /// Adds what `write` appends as one token and gives its width.
+    fn push(&mut self, write: impl FnOnce(&mut String)) -> usize {
+        let from = self.text.len();
+        write(&mut self.text);
+        self.ends.push(self.text.len());
+        self.text.len() - from
+    }
+
+    fn get(&self, index: usize) -> &str {
+        let from = index.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.text[from..self.ends[index]]
+    }
+
+    /// Appends the tokens as `rows` lines, right-aligned in columns of `width`.
+    fn write_rows(&self, rows: usize, width: usize, out: &mut String) -> Result<()> {
+        out.reserve(self.ends.len() * (width + 1) + rows);
+        let columns = self.ends.len() / rows.max(1);
+        for row in 0..rows {
+            if row % (ELEMENTS_PER_LOOK / columns.max(1)).max(1) == 0 {
+                check_interrupt_now_and_then()?;
+            }
+            for index in (row..self.ends.len()).step_by(rows) {
+                let token = self.get(index);
+                out.extend(std::iter::repeat_n(' ', 1 + width - token.len()));
+                out.push_str(token);
+            }
+            out.push('\n');
+        }
+        Ok(())
+    }
+}
+
+/// How the numbers of one matrix are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Style {
+    /// Up to six digits plain, `%.4e` beyond.
+    Integer,
+    /// `%.4f`.
+    Fixed,
+    /// `%.4f` of the value divided by this power of ten.
+    Scaled(i32),
+    /// `%.4e`.
+    Scientific,
+}
+
+/// From here on a number has more than six digits.
+const SEVEN_DIGITS: f64 = 1e6;
+
+impl Style {
+    /// The style that suits the finite ones among `elements`.
+    fn of(elements: impl Iterator<Item = Element>) -> Self {
+        let (mut count, mut integers) = (0usize, true);
+        let (mut smallest, mut largest) = (f64::INFINITY, 0f64);
+        let mut consider = |Float { value, .. }| {
+            if value.is_finite() {
+                count += 1;
+                integers = integers && value == value.trunc();
+                largest = largest.max(value.abs());
+                smallest = smallest.min(if value == 0.0 { f64::INFINITY } else { value.abs() });
+            }
+        };
+        for element in elements {
+            match element {
+                Element::Float(x) => consider(x),
+                Element::Complex { re, im } => {
+                    consider(re);
+                    consider(im);
+                }
+                Element::Pred(_) | Element::Signed(_) | Element::Unsigned(_) => return Style::Integer,
+            }
+        }
+        if integers {
+            Style::Integer
+        } else if smallest > 1e-4 && largest < SEVEN_DIGITS {
+            Style::Fixed
+        } else if count > 1 && decimal::exponent10(smallest) == decimal::exponent10(largest) {
+            Style::Scaled(decimal::exponent10(largest))
+        } else {
+            Style::Scientific
+        }
+    }
+
+    fn write(self, element: Element, out: &mut String) {
+        match element {
+            Element::Pred(value) => out.push(if value { '1' } else { '0' }),
+            Element::Signed(value) => integer(value < 0, value.unsigned_abs(), out),
+            Element::Unsigned(value) => integer(false, value, out),
+            Element::Float(x) => self.write_float(x.value, out),
+            Element::Complex { re, im } => {
+                self.write_float(re.value, out);
+                let middle = out.len();
+                self.write_float(im.value, out);
+                if !out[middle..].starts_with('-') {
+                    out.insert(middle, '+');
+                }
+                out.push('i');
+            }
+        }
+    }
+
+    fn write_float(self, value: f64, out: &mut String) {
+        if value.is_nan() {
+            out.push_str("nan");
+            return;
+        }
+        if value.is_infinite() {
+            out.push_str(if value < 0.0 { "-inf" } else { "inf" });
+            return;
+        }
+        match self {
+            Style::Integer if value.abs() < SEVEN_DIGITS => {
+                integer(value.is_sign_negative(), value.abs() as u64, out);
+            }
+            Style::Fixed => decimal::fixed4(value, out),
+            Style::Scaled(power) => decimal::fixed4(decimal::scale_down(value, power), out),
+            Style::Integer | Style::Scientific => decimal::scientific::<4>(value, out),
+        }
+    }
+}
+
+/// An integer, plain up to six digits.
+fn integer(negative: bool, magnitude: u64, out: &mut String) {
+    if magnitude < SEVEN_DIGITS as u64 {
+        let _ = write!(out, "{}{magnitude}", if negative { "-" } else { "" });
+    } else {
+        decimal::integer_scientific(negative, magnitude, out);
+    }
+}

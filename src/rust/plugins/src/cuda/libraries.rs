@@ -1,0 +1,277 @@
+//! NVIDIA's libraries: which of them plugins use, and where they may be. XLA opens each by its name when it first needs it.
+
+use pjrt_base::private_fs;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// A library that plugins for a version of CUDA use.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// The name by which it is opened.
+    pub name: &'static str,
+    /// The Python package that has it.
+    pub package: &'static str,
+    /// What goes without it; `None` when nothing does.
+    pub only_for: Option<&'static str>,
+}
+
+const fn needed(name: &'static str, package: &'static str) -> Wanted {
+    Wanted { name, package, only_for: None }
+}
+
+const fn optional(name: &'static str, package: &'static str, only_for: &'static str) -> Wanted {
+    Wanted { name, package, only_for: Some(only_for) }
+}
+
+const SEVERAL: &str = "programs on several GPUs";
+const MACHINES: &str = "programs on several machines";
+const FUSED: &str = "kernels that cuDNN compiles";
+const PROFILER: &str = "the profiler";
+
+const CUDA_12: &[Wanted] = &[
+    needed("libcudart.so.12", "nvidia-cuda-runtime-cu12"),
+    needed("libcublas.so.12", "nvidia-cublas-cu12"),
+    needed("libcublasLt.so.12", "nvidia-cublas-cu12"),
+    needed("libcudnn.so.9", "nvidia-cudnn-cu12"),
+    needed("libcufft.so.11", "nvidia-cufft-cu12"),
+    needed("libcusolver.so.11", "nvidia-cusolver-cu12"),
+    needed("libcusparse.so.12", "nvidia-cusparse-cu12"),
+    needed("libnvJitLink.so.12", "nvidia-nvjitlink-cu12"),
+    optional("libnvrtc.so.12", "nvidia-cuda-nvrtc-cu12", FUSED),
+    optional("libnccl.so.2", "nvidia-nccl-cu12", SEVERAL),
+    optional("libnvshmem_host.so.3", "nvidia-nvshmem-cu12", MACHINES),
+    optional("libcupti.so.12", "nvidia-cuda-cupti-cu12", PROFILER),
+];
+
+const CUDA_13: &[Wanted] = &[
+    needed("libcudart.so.13", "nvidia-cuda-runtime"),
+    needed("libcublas.so.13", "nvidia-cublas"),
+    needed("libcublasLt.so.13", "nvidia-cublas"),
+    needed("libcudnn.so.9", "nvidia-cudnn-cu13"),
+    needed("libcufft.so.12", "nvidia-cufft"),
+    needed("libcusolver.so.12", "nvidia-cusolver"),
+    needed("libcusparse.so.12", "nvidia-cusparse"),
+    needed("libnvJitLink.so.13", "nvidia-nvjitlink"),
+    optional("libnvrtc.so.13", "nvidia-cuda-nvrtc", FUSED),
+    optional("libnccl.so.2", "nvidia-nccl-cu13", SEVERAL),
+    optional("libnvshmem_host.so.3", "nvidia-nvshmem-cu13", MACHINES),
+    optional("libcupti.so.13", "nvidia-cuda-cupti", PROFILER),
+];
+
+/// The libraries for a version of CUDA; none for a version that is not known here.
+pub fn wanted(major: u32) -> &'static [Wanted] {
+    match major {
+        12 => CUDA_12,
+        13 => CUDA_13,
+        _ => &[],
+    }
+}
+
+/// The version of CUDA of a library whose name tells it.
+pub fn major_of(name: &str) -> Option<u32> {
+    ["libcudart.so.", "libcublas.so.", "libcublasLt.so."].iter().find_map(|stem| name.strip_prefix(stem)?.parse().ok())
+}
+
+/// The oldest driver for a version of CUDA, on Linux.
+pub fn oldest_driver(major: u32) -> Option<&'static str> {
+    match major {
+        12 => Some("525.60"),
+        13 => Some("580.65"),
+        _ => None,
+    }
+}
+
+/// Folders of Python packages in which libraries are looked for, besides the plugin's own.
+static PACKAGES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// Names folders of Python packages (`site-packages`) whose `nvidia` folder may have the libraries.
+pub fn look_in(packages: Vec<PathBuf>) {
+    *PACKAGES.lock().unwrap_or_else(PoisonError::into_inner) = packages;
+}
+
+/// The folders named by [`look_in`], except where any user may put files.
+pub(super) fn packages() -> Vec<PathBuf> {
+    let mut named = PACKAGES.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    named.retain(|folder| !anyone_writes(folder));
+    named
+}
+
+/// The toolkits that variables name, and those of this version in the usual place.
+pub(super) fn toolkits(major: Option<u32>) -> Vec<PathBuf> {
+    let mut toolkits = named_toolkits();
+    toolkits.extend(major.into_iter().flat_map(|major| installed_toolkits(Path::new("/usr/local"), major)));
+    toolkits
+}
+
+fn named_toolkits() -> Vec<PathBuf> {
+    ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(variable).map(PathBuf::from).collect()
+}
+
+fn variable(name: &str) -> Option<std::ffi::OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
+/// Where libraries are looked for.
+pub struct Search {
+    /// The folders, in order.
+    pub folders: Vec<PathBuf>,
+}
+
+impl Search {
+    /// For a plugin that looks in these folders itself: beside the plugin, as wheels lie; in other packages; and where
+    /// the system has them.
+    pub fn of(plugin: &Path, runpath: &[String], major: Option<u32>) -> Search {
+        let mut folders = beside(plugin, runpath);
+        folders.extend(packages().iter().flat_map(|packages| of_packages(packages)));
+        folders.extend(of_system(major));
+        let mut seen = HashSet::new();
+        let existing = folders.iter().filter_map(|folder| folder.canonicalize().ok());
+        Search { folders: existing.filter(|folder| seen.insert(folder.clone())).collect() }
+    }
+
+    /// The first file of this name.
+    pub fn find(&self, name: &str) -> Option<PathBuf> {
+        self.folders.iter().map(|folder| folder.join(name)).find(|file| file.is_file())
+    }
+}
+
+/// The folders that a plugin names itself, and those of packages that lie with it in a folder.
+fn beside(plugin: &Path, runpath: &[String]) -> Vec<PathBuf> {
+    let Some(origin) = plugin.parent() else {
+        return Vec::new();
+    };
+    let named = runpath.iter().map(|folder| PathBuf::from(with_origin(folder, origin)));
+    let around = origin.ancestors().take(3).flat_map(of_packages);
+    named.chain(around).collect()
+}
+
+/// Whether any user may put files into a folder, as into `/tmp`.
+fn anyone_writes(folder: &Path) -> bool {
+    folder.metadata().is_ok_and(|metadata| private_fs::anyone_writes(&metadata))
+}
+
+fn with_origin(folder: &str, origin: &Path) -> String {
+    let origin = origin.to_string_lossy();
+    folder.replace("${ORIGIN}", &origin).replace("$ORIGIN", &origin)
+}
+
+/// `nvidia/*/lib` of a folder of packages, except where any user may put files.
+fn of_packages(packages: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(packages.join("nvidia")) else {
+        return Vec::new();
+    };
+    let mut folders: Vec<PathBuf> = entries.flatten().map(|entry| entry.path().join("lib")).collect();
+    folders.retain(|folder| !folder.ancestors().take(4).any(anyone_writes));
+    folders.sort();
+    folders
+}
+
+/// Where the system has libraries: the toolkit that variables name, the loader's variable, toolkits in the usual
+/// place, and the loader's own folders.
+fn of_system(major: Option<u32>) -> Vec<PathBuf> {
+    let mut folders: Vec<PathBuf> = named_toolkits().iter().flat_map(|toolkit| of_toolkit(toolkit)).collect();
+    if let Some(path) = variable("LD_LIBRARY_PATH") {
+        folders.extend(std::env::split_paths(&path).filter(|folder| folder.is_absolute()));
+    }
+    folders.extend(of_toolkit(Path::new("/usr/local/cuda")));
+    let installed = major.into_iter().flat_map(|major| installed_toolkits(Path::new("/usr/local"), major));
+    folders.extend(installed.flat_map(|toolkit| of_toolkit(&toolkit)));
+    folders.extend(of_loader(Path::new("/etc/ld.so.conf"), 0));
+    let usual = ["lib", "usr/lib", "lib64", "usr/lib64"];
+    let arch = std::env::consts::ARCH;
+    folders.extend(["lib", "usr/lib"].map(|lib| PathBuf::from(format!("/{lib}/{arch}-linux-gnu"))));
+    folders.extend(usual.map(|lib| Path::new("/").join(lib)));
+    folders
+}
+
+fn of_toolkit(toolkit: &Path) -> [PathBuf; 3] {
+    ["lib64", "lib", "extras/CUPTI/lib64"].map(|lib| toolkit.join(lib))
+}
+
+/// `cuda-13`, `cuda-13.0` and so on, the newest first.
+fn installed_toolkits(folder: &Path, major: u32) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut found: Vec<(u32, PathBuf)> = entries
+        .filter_map(|entry| {
+            let name = entry.file_name();
+            let version = name.to_str()?.strip_prefix("cuda-")?.to_owned();
+            let mut parts = version.split('.').map(str::parse::<u32>);
+            (parts.next()?.ok()? == major)
+                .then(|| (parts.next().and_then(|minor| minor.ok()).unwrap_or(0), entry.path()))
+        })
+        .collect();
+    found.sort_by(|a, b| b.cmp(a));
+    found.into_iter().map(|(_, path)| path).collect()
+}
+
+/// The folders that a configuration file of the loader lists, and those that the files it includes do.
+fn of_loader(configuration: &Path, depth: usize) -> Vec<PathBuf> {
+    let text = std::fs::read_to_string(configuration).unwrap_or_default();
+    let mut folders = Vec::new();
+    for line in text.lines().map(|line| line.split('#').next().unwrap_or("").trim()) {
+        match line.strip_prefix("include ") {
+            // `include` takes a pattern; what is in use is one folder's `*.conf`.
+            Some(pattern) if depth == 0 => {
+                let folder = configuration.parent().unwrap_or(Path::new("/")).join(pattern.trim());
+                for file in configurations(folder.parent().unwrap_or(Path::new("/"))) {
+                    folders.extend(of_loader(&file, depth + 1));
+                }
+            }
+            None if line.starts_with('/') => folders.push(line.into()),
+            _ => {}
+        }
+    }
+    folders
+}
+
+fn configurations(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut files: Vec<PathBuf> =
+        entries.map(|entry| entry.path()).filter(|file| file.extension().is_some_and(|end| end == "conf")).collect();
+    files.sort();
+    files
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_toolkit_of_the_version_comes_first() {
+        let folder = std::env::temp_dir().join(format!("pjrt-toolkits-{}", std::process::id()));
+        for name in ["cuda-13.0", "cuda-13.10", "cuda-12.9", "cuda-13", "cuda", "cuda-13.x"] {
+            std::fs::create_dir_all(folder.join(name)).unwrap();
+        }
+        let found = installed_toolkits(&folder, 13);
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(found[..2], [folder.join("cuda-13.10"), folder.join("cuda-13.x")]);
+        assert_eq!(found.len(), 4);
+    }
+
+    #[test]
+    fn the_loaders_folders_are_read() {
+        let folder = std::env::temp_dir().join(format!("pjrt-loader-{}", std::process::id()));
+        let included = folder.join("ld.so.conf.d");
+        std::fs::create_dir_all(&included).unwrap();
+        std::fs::write(folder.join("ld.so.conf"), "include ld.so.conf.d/*.conf\n/last # a comment\n").unwrap();
+        std::fs::write(included.join("b.conf"), "# none\n/b\n/c\n").unwrap();
+        std::fs::write(included.join("a.conf"), "/a\ninclude more/*.conf\nno folder\n").unwrap();
+        std::fs::write(included.join("c.txt"), "/d\n").unwrap();
+        let found = of_loader(&folder.join("ld.so.conf"), 0);
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(found, ["/a", "/b", "/c", "/last"].map(PathBuf::from));
+    }
+
+    #[test]
+    fn every_version_has_its_libraries_once() {
+        for major in [12, 13] {
+            let mut names: Vec<&str> = wanted(major).iter().map(|wanted| wanted.name).collect();
+            assert!(names.contains(&format!("libcudart.so.{major}").as_str()) && oldest_driver(major).is_some());
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(names.len(), wanted(major).len());
+        }
+        assert!(wanted(11).is_empty());
+    }
+}

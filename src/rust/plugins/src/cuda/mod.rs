@@ -1,0 +1,178 @@
+//! CUDA plugins: the driver and the libraries that they use, found and loaded before the plugin looks for them, and
+//! errors that say what to do where something is not there. The environment is left as it is.
+
+pub mod driver;
+pub mod libraries;
+mod preload;
+mod target;
+pub mod tools;
+
+pub use driver::{driver, Driver, Version};
+pub use preload::Place;
+
+use libraries::{Search, Wanted};
+use pjrt_base::error::{Error, Kind, Result};
+use std::path::Path;
+use target::Target;
+
+/// A plugin that is loaded.
+pub struct Loaded<'a> {
+    pub path: &'a Path,
+    /// Its attribute of this name, e.g. 13000 for CUDA 13.
+    pub cuda_version: Option<i64>,
+}
+
+/// Loads what a CUDA plugin looks for while it is loaded itself: the libraries that it is linked to, and CUDA's runtime.
+///
+/// What is not found is left to the loader: XLA's plugins load without, and tell their attributes.
+pub fn before_load(plugin: &Path) {
+    let Some(target) = Target::of(plugin) else {
+        return;
+    };
+    let search = Search::of(plugin, &target.library.runpath, target.major);
+    let is_wanted = |wanted: &Wanted| {
+        wanted.name.starts_with("libcudart.so.") || target.library.needed.iter().any(|name| name == wanted.name)
+    };
+    preload::load(&preload::find(target.wanted().iter().filter(|wanted| is_wanted(wanted)), &search));
+}
+
+/// Makes a client of the plugin. For a CUDA plugin, checks the driver and loads the libraries before, and tells what else
+/// may be wrong when the plugin fails.
+///
+/// # Errors
+/// `DriverMissing`, `DriverTooOld`, `LibraryMissing`, and those of `create`.
+pub fn with_libraries<T>(plugin: &Loaded, create: impl FnOnce() -> Result<T>) -> Result<T> {
+    let Some(target) = Target::of_loaded(plugin) else {
+        return create();
+    };
+    check_driver(&driver(), &target)?;
+    let search = Search::of(plugin.path, &target.library.runpath, target.major);
+    let unavailable = load(target.wanted(), &search, target.major)?;
+    create().map_err(|error| explained(error, &unavailable))
+}
+
+/// Refuses a driver that a plugin cannot use.
+fn check_driver(driver: &Driver, target: &Target) -> Result<()> {
+    let (cuda, module) = match driver {
+        Driver::Absent { module } => return Err(driver_missing(module.as_deref(), target)),
+        Driver::Present { cuda, module } => (*cuda, module),
+    };
+    let Some(needs) = target.needs().filter(|needs| cuda < *needs) else {
+        return Ok(());
+    };
+    let version = module.as_ref().map_or(String::new(), |module| format!(" {module}"));
+    let mut error = Error::new(
+        Kind::DriverTooOld,
+        format!("The NVIDIA driver{version} has CUDA {cuda}, and this plugin needs CUDA {needs}."),
+    );
+    if let Some(oldest) = libraries::oldest_driver(needs.0) {
+        error = error.hint(format!("Update the driver to version {oldest} or newer."));
+    }
+    if cuda >= Version(12, 0) {
+        error = error.hint("Or fetch the plugin for CUDA 12: install_pjrt(\"cuda12\").");
+    }
+    Err(error)
+}
+
+#[cold]
+fn driver_missing(module: Option<&str>, target: &Target) -> Error {
+    if cfg!(target_os = "macos") {
+        return Error::new(Kind::DriverMissing, "There is no CUDA for macOS.");
+    }
+    let library = driver::LIBRARY;
+    if let Some(module) = module {
+        let message =
+            format!("The system has the NVIDIA driver {module}, but its library '{library}' is not found here.");
+        return Error::new(Kind::DriverMissing, message)
+            .hint("In a container: start it with the GPUs, as by `--gpus all` and the NVIDIA container toolkit.")
+            .hint(
+                "Elsewhere: install the driver's libraries, or set LD_LIBRARY_PATH to their folder before R starts.",
+            );
+    }
+    let oldest = target.major.and_then(libraries::oldest_driver);
+    let wanted = oldest.map_or(String::new(), |oldest| format!(", version {oldest} or newer"));
+    Error::new(
+        Kind::DriverMissing,
+        format!("There is no NVIDIA driver on this machine: the loader does not find '{library}'."),
+    )
+    .hint(format!("With an NVIDIA GPU: install its driver{wanted}. The CUDA toolkit is not needed."))
+    .hint("In a container: start it with the GPUs, as by `--gpus all` and the NVIDIA container toolkit.")
+    .hint("Without: use another platform, such as \"cpu\".")
+}
+
+/// Loads the libraries; returns those that are optional and not there.
+fn load(wanted: &'static [Wanted], search: &Search, major: Option<u32>) -> Result<Vec<&'static Wanted>> {
+    // Elsewhere the plugin is left to find its libraries itself.
+    if !cfg!(target_os = "linux") {
+        return Ok(Vec::new());
+    }
+    let found = preload::find(wanted, search);
+    let missing = found.iter().filter(|library| library.place == Place::Missing);
+    let mut unavailable: Vec<(&Wanted, Option<String>)> = missing.map(|library| (library.wanted, None)).collect();
+    unavailable.extend(preload::load(&found).into_iter().map(|(wanted, why)| (wanted, Some(why))));
+    let (needed, optional): (Vec<_>, Vec<_>) =
+        unavailable.into_iter().partition(|(wanted, _)| wanted.only_for.is_none());
+    if !needed.is_empty() {
+        return Err(libraries_missing(&needed, major));
+    }
+    Ok(optional.into_iter().map(|(wanted, _)| wanted).collect())
+}
+
+#[cold]
+fn libraries_missing(missing: &[(&Wanted, Option<String>)], major: Option<u32>) -> Error {
+    let names: Vec<String> = missing.iter().map(|(wanted, _)| format!("'{}'", wanted.name)).collect();
+    let mut packages: Vec<&str> = missing.iter().map(|(wanted, _)| wanted.package).collect();
+    packages.dedup();
+    let platform = if major == Some(12) { "cuda12" } else { "cuda" };
+    let message = match names.as_slice() {
+        [name] => format!("The CUDA plugin needs a library that cannot be loaded: {name}."),
+        _ => format!("The CUDA plugin needs libraries that cannot be loaded: {}.", names.join(", ")),
+    };
+    let mut error = Error::new(Kind::LibraryMissing, message);
+    for why in missing.iter().filter_map(|(_, why)| why.as_deref()) {
+        error = error.hint(why.to_owned());
+    }
+    error
+        .hint(format!("Fetch the plugin with all that it needs: install_pjrt(\"{platform}\")."))
+        .hint(format!("Or install them for Python: python3 -m pip install {}", packages.join(" ")))
+        .hint("Or, where they are on this machine, set LD_LIBRARY_PATH to their folder. Then restart R.")
+}
+
+/// Adds what may be behind a failure of the plugin's own.
+#[cold]
+fn explained(error: Error, unavailable: &[&Wanted]) -> Error {
+    let mut error = match std::env::var("CUDA_VISIBLE_DEVICES") {
+        Ok(shown) => error.hint(format!("CUDA_VISIBLE_DEVICES is '{shown}': the plugin sees no other GPUs.")),
+        Err(_) => error.hint("`nvidia-smi` lists the GPUs that the driver sees; the user must be allowed to use them."),
+    };
+    for wanted in unavailable {
+        let purpose = wanted.only_for.unwrap_or("all");
+        error = error.hint(format!("'{}' is not there; it is needed for {purpose}.", wanted.name));
+    }
+    error
+}
+
+/// What a machine has for a CUDA plugin.
+#[derive(Debug)]
+pub struct Report {
+    pub driver: Driver,
+    /// The oldest CUDA of the driver that the plugin can use, where its file tells.
+    pub needs: Option<Version>,
+    /// Every library that the plugin uses: which, where it is, and what is wrong with it.
+    pub libraries: Vec<(&'static Wanted, Place, Option<String>)>,
+}
+
+/// What there is for the plugin at `plugin`, or of the driver alone. No library is loaded but the driver's.
+pub fn report(plugin: Option<&Path>) -> Report {
+    let target = plugin.and_then(|plugin| Some((plugin, Target::of(plugin)?)));
+    let Some((plugin, target)) = target else {
+        return Report { driver: driver(), needs: None, libraries: Vec::new() };
+    };
+    let search = Search::of(plugin, &target.library.runpath, target.major);
+    let found = preload::find(target.wanted(), &search);
+    let libraries = found.into_iter().map(|library| (library.wanted, library.place, library.needs.err())).collect();
+    Report { driver: driver(), needs: target.needs(), libraries }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests;

@@ -1,0 +1,173 @@
+//! Which CUDA a plugin's file was built for, told without loading it.
+
+use super::driver::Version;
+use super::libraries::{self, Wanted};
+use super::Loaded;
+use crate::library::{self, Library};
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+/// How much of a file is read for what it says of CUDA: XLA's constants come first.
+const SCAN: u64 = 64 << 20;
+
+/// A plugin's file that is one for CUDA.
+#[derive(Debug)]
+pub(super) struct Target {
+    /// The major version of CUDA; none where the file does not tell.
+    pub major: Option<u32>,
+    /// What the file says of itself.
+    pub library: Library,
+}
+
+impl Target {
+    /// What the plugin at `path` was built for; `None` when it is no CUDA plugin, or no library.
+    pub fn of(path: &Path) -> Option<Target> {
+        let library = library::inspect(path).ok()?;
+        let written = || {
+            let by_folder = library.runpath.iter().find_map(|folder| folder_major(folder));
+            by_folder.or_else(|| library.needed.iter().find_map(|name| libraries::major_of(name)))
+        };
+        let name = named(path);
+        let major = match name {
+            Name::Cuda(major) => Some(major),
+            Name::SomeCuda | Name::Gpu => written().or_else(|| scan(path)),
+            Name::Other => written(),
+        };
+        // A GPU may be another vendor's.
+        (name == Name::SomeCuda || major.is_some()).then_some(Target { major, library })
+    }
+
+    /// The same of a plugin that is loaded: XLA's tell the version themselves.
+    pub fn of_loaded(plugin: &Loaded) -> Option<Target> {
+        let told = plugin.cuda_version.and_then(|version| u32::try_from(version / 1000).ok());
+        let target = Target::of(plugin.path);
+        match told {
+            Some(major) => {
+                let library = target.map_or_else(Library::default, |target| target.library);
+                Some(Target { major: Some(major), library })
+            }
+            None => target,
+        }
+    }
+
+    /// The libraries that it uses, as far as they are known.
+    pub fn wanted(&self) -> &'static [Wanted] {
+        self.major.map_or(&[], libraries::wanted)
+    }
+
+    /// The oldest driver that will do: any with a CUDA of the same major version, or a later one.
+    pub fn needs(&self) -> Option<Version> {
+        self.major.map(|major| Version(major, 0))
+    }
+}
+
+/// What the names of a plugin's file and folder say.
+#[derive(Debug, PartialEq, Eq)]
+enum Name {
+    Cuda(u32),
+    SomeCuda,
+    Gpu,
+    Other,
+}
+
+/// By the names of the file and the two folders that it is in, such as `xla_cuda13/xla_cuda_plugin.so`.
+fn named(path: &Path) -> Name {
+    let names: Vec<String> = path.iter().rev().take(3).map(|name| name.to_string_lossy().to_lowercase()).collect();
+    if let Some(major) = names.iter().find_map(|name| number_after(name, "cuda")) {
+        return Name::Cuda(major);
+    }
+    if names.iter().any(|name| name.contains("cuda")) {
+        return Name::SomeCuda;
+    }
+    if names.iter().any(|name| name.contains("gpu") || name.contains("nvidia")) {
+        return Name::Gpu;
+    }
+    Name::Other
+}
+
+/// The version that follows `word`, as in `cuda13`: two digits.
+fn number_after(text: &str, word: &str) -> Option<u32> {
+    text.match_indices(word).find_map(|(at, _)| {
+        let rest = text[at + word.len()..].trim_start_matches(['-', '_']);
+        let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        (end == 2).then(|| rest[..end].parse().ok())?
+    })
+}
+
+/// By a folder in which the plugin looks for libraries: wheels have had one for all of CUDA since 13.
+fn folder_major(folder: &str) -> Option<u32> {
+    let inside = folder.split("nvidia/").nth(1)?;
+    let first = inside.split('/').next()?;
+    match first.strip_prefix("cu").map(str::parse) {
+        Some(Ok(major)) => Some(major),
+        _ => ["cublas", "cuda_runtime", "cuda_cupti"].contains(&first).then_some(12),
+    }
+}
+
+/// By the texts in the file: XLA's name of its platform version, as in `cuda 12090`, or the name of a library.
+fn scan(path: &Path) -> Option<u32> {
+    let mut file = File::open(path).ok()?.take(SCAN);
+    let mut block = Vec::new();
+    const BLOCK: u64 = 1 << 20;
+    const OVERLAP: usize = 32;
+    loop {
+        let kept = block.len().saturating_sub(OVERLAP);
+        block.drain(..kept);
+        if (&mut file).take(BLOCK).read_to_end(&mut block).ok()? == 0 {
+            return None;
+        }
+        if let Some(major) = major_in(&block) {
+            return Some(major);
+        }
+    }
+}
+
+/// The texts that tell the version, how many digits follow, and what of them is the major version.
+const TEXTS: [(&[u8], usize, u32); 3] = [(b"cuda ", 5, 1000), (b"libcublas.so.", 2, 1), (b"libcudart.so.", 2, 1)];
+
+fn major_in(block: &[u8]) -> Option<u32> {
+    let starts = block.iter().enumerate().filter(|(_, byte)| matches!(byte, b'c' | b'l'));
+    starts.map(|(at, _)| &block[at..]).find_map(|rest| {
+        let (word, digits, unit) = TEXTS.iter().find(|(word, ..)| rest.starts_with(word))?;
+        let number = std::str::from_utf8(rest.get(word.len()..word.len() + digits)?).ok()?;
+        let major = number.parse::<u32>().ok()? / unit;
+        (10..100).contains(&major).then_some(major)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_tell_the_version() {
+        for (path, name) in [
+            ("/a/jax_plugins/xla_cuda13/xla_cuda_plugin.so", Name::Cuda(13)),
+            ("/a/cuda/0.9.0-x86_64/jax_plugins/xla_cuda12/xla_cuda_plugin.so", Name::Cuda(12)),
+            ("/a/pjrt-cuda-12/plugin.so", Name::Cuda(12)),
+            ("/opt/libpjrt_cuda.so", Name::SomeCuda),
+            ("/opt/cuda.so", Name::SomeCuda),
+            ("/opt/cuda-1/plugin.so", Name::SomeCuda),
+            ("/opt/cuda-2024/plugin.so", Name::SomeCuda),
+            ("/opt/pjrt_c_api_gpu_plugin.so", Name::Gpu),
+            ("/home/cuda13/a/b/c/plugin.so", Name::Other),
+            ("/a/xla_plugins/xla_cpu_pjrt/xla_cpu_pjrt.so", Name::Other),
+        ] {
+            assert_eq!(named(Path::new(path)), name, "{path}");
+        }
+    }
+
+    #[test]
+    fn folders_and_texts_tell_the_version() {
+        assert_eq!(folder_major("$ORIGIN/../../nvidia/cu13/lib"), Some(13));
+        assert_eq!(folder_major("$ORIGIN/../../nvidia/cuda_cupti/lib"), Some(12));
+        assert_eq!(folder_major("$ORIGIN/../../nvidia/nccl/lib"), None);
+        assert_eq!(folder_major("/usr/lib"), None);
+        assert_eq!(major_in(b"..cuda 13000\0.."), Some(13));
+        assert_eq!(major_in(b"..cuda 1x..cuda 12090"), Some(12));
+        assert_eq!(major_in(b"..libcublas.so.12\0"), Some(12));
+        assert_eq!(major_in(b"..cuda 130"), None);
+        assert_eq!(major_in(b"..cuda 00013.."), None);
+    }
+}

@@ -1,0 +1,52 @@
+//! The files of the CUDA toolkit that XLA's compiler uses: NVIDIA's assembler, and a library of mathematical functions.
+
+use super::libraries;
+use super::target::Target;
+use super::Loaded;
+use pjrt_base::error::Error;
+use std::path::{Path, PathBuf};
+
+/// Where the files are in a toolkit.
+const FILES: [&str; 2] = ["bin/ptxas", "nvvm/libdevice/libdevice.10.bc"];
+
+/// Where packages have toolkits, since CUDA 13 and before.
+const IN_PACKAGES: [&str; 2] = ["nvidia/cu13", "nvidia/cuda_nvcc"];
+
+/// The toolkit to name to the compiler, as `xla_gpu_cuda_data_dir`: one that it does not find itself. `None` where it
+/// does, where there is none, and where the user names one.
+pub fn data_dir(plugin: &Loaded) -> Option<PathBuf> {
+    let target = Target::of_loaded(plugin)?;
+    if std::env::var("XLA_FLAGS").is_ok_and(|flags| flags.contains("xla_gpu_cuda_data_dir")) {
+        return None;
+    }
+    choose(plugin.path, libraries::toolkits(target.major))
+}
+
+/// The first whole toolkit beyond those that XLA knows: the ones beside the plugin, and the system's.
+pub(super) fn choose(plugin: &Path, others: Vec<PathBuf>) -> Option<PathBuf> {
+    let beside = plugin.ancestors().skip(2).take(2).flat_map(in_packages);
+    if beside.chain([PathBuf::from("/usr/local/cuda")]).any(|toolkit| is_whole(&toolkit)) {
+        return None;
+    }
+    libraries::packages().iter().flat_map(|packages| in_packages(packages)).chain(others).find(|it| is_whole(it))
+}
+
+fn in_packages(packages: &Path) -> [PathBuf; 2] {
+    IN_PACKAGES.map(|toolkit| packages.join(toolkit))
+}
+
+fn is_whole(toolkit: &Path) -> bool {
+    FILES.iter().all(|file| toolkit.join(file).is_file())
+}
+
+/// Adds to an error of the compiler what to do when it lacks these files.
+#[cold]
+pub fn explained(error: Error) -> Error {
+    if !["ptxas", "libdevice"].iter().any(|file| error.message().contains(file)) {
+        return error;
+    }
+    error
+        .hint("The compiler needs 'ptxas' and 'libdevice.10.bc' of the CUDA toolkit.")
+        .hint("Fetch the plugin with all that it needs: install_pjrt(\"cuda\"), or install_pjrt(\"cuda12\").")
+        .hint("Or, where a toolkit is on this machine, set CUDA_HOME to its folder before the client is created.")
+}

@@ -1,0 +1,22 @@
+//! Whom a library may come from: what others could have put there is not loaded unasked.
+
+use pjrt_base::private_fs;
+use std::path::Path;
+
+/// Why a library, whose path has no links in it, is not to be trusted; `None` if it is. `named` says that the user
+/// chose its folder, and with it whoever owns the folder.
+pub(super) fn objection(library: &Path, named: bool) -> Option<String> {
+    for (depth, path) in library.ancestors().enumerate() {
+        let shown = path.display();
+        let Ok(metadata) = path.metadata() else { return Some(format!("'{shown}' cannot be read")) };
+        let is_open =
+            if depth > 1 { private_fs::anyone_replaces(&metadata) } else { private_fs::anyone_writes(&metadata) };
+        if is_open {
+            return Some(format!("every user can write to '{shown}'"));
+        }
+        if depth < 2 && !named && !private_fs::is_owned(&metadata, None) {
+            return Some(format!("another user owns '{shown}'"));
+        }
+    }
+    None
+}

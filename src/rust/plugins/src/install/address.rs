@@ -1,0 +1,72 @@
+//! URLs as users write them: reading them, and showing them without their secrets.
+
+use pjrt_base::error::{Error, Kind, Result};
+use reqwest::Url;
+use std::path::Path;
+
+/// The URL as it may be shown: without user name, password, query and fragment, all of which may be secrets. Works on
+/// any text, since what is not a URL may hold a password, too.
+pub(super) fn redact(text: &str) -> String {
+    let end = text.find(['?', '#']).unwrap_or(text.len());
+    let text = &text[..end];
+    let (scheme, rest) = match text.find("://") {
+        Some(at) => text.split_at(at + 3),
+        None => ("", text),
+    };
+    // A password with an unescaped `/` or `@` in it must not slip through, so everything up to the last `@` goes.
+    match rest.rfind('@') {
+        Some(at) => format!("{scheme}***@{}", &rest[at + 1..]),
+        None => text.to_string(),
+    }
+}
+
+/// Reads the URL (`http`, `https` or `file`) of `what`, or an absolute path. `origin` says in messages where it comes from.
+pub(super) fn parse(text: &str, origin: &str, what: &str) -> Result<Url> {
+    let text = text.trim();
+    let path = Path::new(text);
+    let parsed = if path.is_absolute() {
+        if path.is_dir() {
+            Url::from_directory_path(path).ok()
+        } else {
+            Url::from_file_path(path).ok()
+        }
+    } else {
+        Url::parse(text).ok()
+    };
+    parsed.filter(|url| matches!(url.scheme(), "http" | "https" | "file")).ok_or_else(|| {
+        let message = format!("{origin} is \"{}\", which is not the URL of {what}.", redact(text));
+        Error::new(Kind::Download, message)
+            .hint("Expected a URL that starts with https://, http:// or file://, or an absolute path.")
+    })
+}
+
+/// The last part of the path, decoded: a file's name.
+pub(super) fn file_name(url: &Url) -> String {
+    let last = url.path().rsplit('/').next().unwrap_or_default();
+    percent_encoding::percent_decode_str(last).decode_utf8_lossy().into_owned()
+}
+
+/// The version in a wheel's file name: `<project>-<version>-<tags>.whl`.
+pub(super) fn wheel_version(file: &str) -> Option<String> {
+    let version = file.strip_suffix(".whl")?.split('-').nth(1)?;
+    Some(version.to_string())
+}
+
+/// The URL of `parts` below `base`; a part `""` ends it with a slash.
+pub(super) fn below(base: &Url, parts: &[&str]) -> Url {
+    let mut url = base.clone();
+    if let Ok(mut segments) = url.path_segments_mut() {
+        segments.pop_if_empty().extend(parts);
+    }
+    url
+}
+
+/// Gives `url` the user name and password of `from` if both are on one server and `url` has none.
+pub(super) fn lend_login(from: &Url, url: &mut Url) {
+    if from.origin() != url.origin() || !url.username().is_empty() || url.password().is_some() {
+        return;
+    }
+    // Both setters refuse only URLs that cannot have a login at all, such as `file:`.
+    let _ = url.set_username(from.username());
+    let _ = url.set_password(from.password());
+}

@@ -1,0 +1,153 @@
+//! The manifest: which plugins can be fetched, from where, and what their files must be. Its schema is documented in
+//! the file itself, `inst/plugins.toml`.
+
+use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::mmap;
+use serde::Deserialize;
+use std::path::Path;
+
+/// All that is known of plugins that can be fetched.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    #[serde(default, rename = "plugin")]
+    plugins: Vec<Entry>,
+    #[serde(default, rename = "library")]
+    libraries: Vec<Library>,
+}
+
+/// A plugin for one operating system and processor.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Entry {
+    pub platform: String,
+    os: String,
+    pub arch: String,
+    pub version: String,
+    pub api: Option<String>,
+    pub cuda: Option<u32>,
+    pub project: Option<String>,
+    pub file: Option<String>,
+    pub url: Option<String>,
+    pub sha256: Option<String>,
+    bytes: Option<u64>,
+    pub library: Option<String>,
+    #[serde(default)]
+    pub also: Vec<String>,
+    unpacked: Option<u64>,
+}
+
+/// A wheel of libraries that a CUDA plugin needs.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Library {
+    cuda: u32,
+    arch: String,
+    pub project: String,
+    pub version: String,
+    pub file: String,
+    pub sha256: String,
+    pub bytes: u64,
+    pub unpacked: u64,
+    #[serde(default)]
+    pub files: Vec<String>,
+}
+
+/// Which operating system and processor a plugin is for, in the words of `std::env::consts`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Target {
+    pub os: &'static str,
+    pub arch: &'static str,
+}
+
+impl Target {
+    pub const HERE: Target = Target { os: std::env::consts::OS, arch: std::env::consts::ARCH };
+}
+
+impl Manifest {
+    /// Reads the manifest at `path`.
+    ///
+    /// # Errors
+    /// `Io` if it cannot be read, `InvalidInput` if it is not one.
+    pub fn read(path: &Path) -> Result<Manifest> {
+        Manifest::parse(&String::from_utf8_lossy(&mmap::read(path)?)).map_err(|e| e.within(&path.display().to_string()))
+    }
+
+    pub(super) fn parse(text: &str) -> Result<Manifest> {
+        basic_toml::from_str(text)
+            .map_err(|error| Error::new(Kind::InvalidInput, format!("This is no manifest of plugins: {error}.")))
+    }
+
+    /// The plugins that `name` means on this kind of machine, a platform's (`"cuda"`) or one CUDA version's
+    /// (`"cuda12"`), the preferred first.
+    pub(super) fn plugins<'a>(&'a self, name: &'a str, target: Target) -> impl Iterator<Item = &'a Entry> {
+        self.plugins
+            .iter()
+            .filter(move |e| e.os == target.os && e.arch == target.arch && (e.platform == name || e.name() == name))
+    }
+
+    /// The wheels that a plugin needs beside it.
+    pub(super) fn libraries<'a>(&'a self, plugin: &'a Entry) -> impl Iterator<Item = &'a Library> {
+        self.libraries.iter().filter(|l| Some(l.cuda) == plugin.cuda && l.arch == plugin.arch)
+    }
+
+    /// The platform that `name` means: "cuda" for "cuda12".
+    pub fn platform<'a>(&'a self, name: &'a str) -> &'a str {
+        self.plugins.iter().find(|e| e.name() == name).map_or(name, |e| e.platform.as_str())
+    }
+
+    /// The plugins that can be fetched for this machine: their names, and how many bytes come over the network.
+    pub fn fetchable(&self) -> Vec<(String, Option<u64>)> {
+        let mut found: Vec<(String, Option<u64>)> = Vec::new();
+        for name in self.plugins.iter().flat_map(|e| [e.platform.clone(), e.name()]) {
+            if found.iter().all(|(known, _)| *known != name) {
+                if let Some(entry) = self.plugins(&name, Target::HERE).next() {
+                    found.push((name.clone(), self.bytes(entry)));
+                }
+            }
+        }
+        found
+    }
+
+    /// The length of all that must be downloaded for a plugin.
+    fn bytes(&self, plugin: &Entry) -> Option<u64> {
+        plugin.bytes.map(|bytes| bytes + self.libraries(plugin).map(|l| l.bytes).sum::<u64>())
+    }
+
+    #[cfg(test)]
+    pub(super) fn entries(&self) -> &[Entry] {
+        &self.plugins
+    }
+
+    #[cfg(test)]
+    pub(super) fn wheels(&self) -> &[Library] {
+        &self.libraries
+    }
+}
+
+impl Entry {
+    /// Its own name, where a platform has several: `"cuda12"`.
+    pub fn name(&self) -> String {
+        self.cuda.map_or_else(|| self.platform.clone(), |major| format!("{}{major}", self.platform))
+    }
+
+    /// Name of the folder in which it is installed.
+    pub fn folder(&self) -> String {
+        match self.cuda {
+            Some(_) => format!("{}-{}-{}", self.version, self.name(), self.arch),
+            None => format!("{}-{}", self.version, self.arch),
+        }
+    }
+
+    pub fn is_release(&self) -> bool {
+        self.url.is_some()
+    }
+
+    pub fn bytes(&self) -> Option<u64> {
+        self.bytes
+    }
+
+    pub fn unpacked(&self) -> Option<u64> {
+        self.unpacked
+    }
+}

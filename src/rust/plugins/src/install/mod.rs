@@ -1,0 +1,355 @@
+//! Getting a plugin: finds its files on the machine's Python package index or elsewhere, downloads them, checks their
+//! hashes and unpacks them into a cache folder. Loads nothing and knows nothing of PJRT.
+//!
+//! `manifest` says what there is, `plan` what a request takes of it. `index` (with `pip` and `page`) finds the index and a
+//! wheel on it, `download` (over `http`) brings a file, `verify` compares hashes, `unpack` takes the files out, and `place`
+//! puts them where [`installed`] looks.
+
+mod address;
+mod download;
+mod http;
+mod index;
+mod manifest;
+mod page;
+mod pip;
+mod place;
+mod plan;
+#[cfg(test)]
+mod tests;
+mod unpack;
+mod verify;
+mod watch;
+
+use crate::library;
+use http::{Http, Limits};
+use index::{Machine, ThisMachine};
+pub use manifest::Manifest;
+use manifest::Target;
+use pjrt_base::error::{Error, Kind, Result};
+use place::{Place, Record};
+use plan::{Piece, Plan};
+use std::path::{Path, PathBuf};
+use watch::Watch;
+
+/// Told how many bytes are there and, if known, how many there will be; `false` stops the work. It is called from the
+/// caller's thread, at least every 100 ms, also while the server is silent.
+pub type Progress<'a> = dyn FnMut(u64, Option<u64>) -> bool + 'a;
+
+/// Where a plugin is taken from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// What `PJRT_PLUGIN_URL_<PLATFORM>` names, or else what the manifest knows the hash of.
+    Auto,
+    /// A Python package index.
+    Index,
+    /// An archive that the manifest names by its URL, whether or not its hash is known.
+    Release,
+    /// What is on this machine: `Request::path`.
+    File,
+}
+
+/// What to install, and where.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// Platform of the plugin, e.g. `"cpu"`, or one CUDA version's, e.g. `"cuda12"`.
+    pub name: &'a str,
+    /// Folder that keeps the plugins of all platforms. It is made when there is something to put in it.
+    pub cache_dir: &'a Path,
+    /// Another version than the manifest's.
+    pub version: Option<&'a str>,
+    pub source: Source,
+    /// A wheel, an archive, a library, or a folder of wheels: for `Source::File`.
+    pub path: Option<&'a Path>,
+    /// Python package index (a URL, a local folder, or the wheel itself); `None` finds the machine's own.
+    pub index_url: Option<&'a str>,
+    /// Install again, and replace what is there.
+    pub force: bool,
+}
+
+/// A plugin in the cache.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Installed {
+    /// Name of its folder.
+    folder: String,
+    library: PathBuf,
+    record: Record,
+}
+
+impl Installed {
+    pub fn platform(&self) -> &str {
+        &self.record.platform
+    }
+
+    pub fn library(&self) -> &Path {
+        &self.library
+    }
+
+    pub fn version(&self) -> &str {
+        &self.record.version
+    }
+
+    /// The version of the PJRT C API that it speaks, if the manifest knows it.
+    pub fn api(&self) -> Option<&str> {
+        self.record.api.as_deref()
+    }
+
+    /// How it came here: `"index"`, `"release"`, `"url"` or `"file"`.
+    pub fn source(&self) -> &str {
+        &self.record.source
+    }
+
+    /// Length of all its files.
+    pub fn bytes(&self) -> u64 {
+        self.record.bytes
+    }
+}
+
+/// The plugin in `cache_dir` that is used for a platform, if it is there and complete: the one that
+/// `PJRT_PLUGIN_URL_<PLATFORM>` names, else the one that was installed by the user's own choice, else the manifest's.
+pub fn installed(name: &str, cache_dir: &Path, manifest: &Manifest) -> Option<Installed> {
+    installed_on(name, cache_dir, manifest, &ThisMachine, Target::HERE)
+}
+
+fn installed_on(
+    name: &str,
+    cache_dir: &Path,
+    manifest: &Manifest,
+    machine: &dyn Machine,
+    target: Target,
+) -> Option<Installed> {
+    let platform = manifest.platform(name);
+    let place = Place::new(cache_dir, platform);
+    if let Some(given) = plan::given(name, manifest, machine) {
+        let (folder, sha256) = given.ok()?;
+        return place.installed(&folder).filter(|found| sha256.is_none_or(|sha256| sha256 == found.record.sha256));
+    }
+    let selected = || place.selected().filter(|_| name == platform).and_then(|folder| place.installed(&folder));
+    let complete = |entry: &manifest::Entry| {
+        let found = place.installed(&entry.folder())?;
+        let is_known = entry.sha256.as_ref().is_none_or(|sha256| *sha256 == found.record.sha256);
+        is_known.then_some((entry.cuda, found))
+    };
+    selected().or_else(|| {
+        let mut found: Vec<_> = manifest.plugins(name, target).filter_map(complete).collect();
+        // Of several, one that the driver can run.
+        if let (true, Some(driver)) = (found.len() > 1, machine.cuda_driver()) {
+            found.sort_by_key(|(cuda, _)| cuda.is_some_and(|major| major > driver.0));
+        }
+        found.into_iter().next().map(|(_, found)| found)
+    })
+}
+
+/// The Python package index in use, without its secrets, and what names it. Asks pip where nothing else does.
+///
+/// # Errors
+/// As for [`install`].
+pub fn index_in_use(index_url: Option<&str>, progress: &mut Progress<'_>) -> Result<(String, &'static str)> {
+    let (url, origin) = index::find(index_url, &ThisMachine, &mut Watch::new(progress))?;
+    Ok((address::redact(url.as_str()), origin))
+}
+
+/// A URL, or any text that may be one, as it may be shown: without what may be secret in it.
+pub fn redacted(text: &str) -> String {
+    address::redact(text)
+}
+
+/// All plugins in `cache_dir`, complete ones only; of each platform, the one that the user chose comes first.
+pub fn all_installed(cache_dir: &Path) -> Vec<Installed> {
+    let names = std::fs::read_dir(cache_dir).into_iter().flatten().flatten();
+    let mut names: Vec<_> = names.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort_unstable();
+    names.iter().flat_map(|platform| Place::new(cache_dir, platform).all()).collect()
+}
+
+/// Removes a platform's plugins from `cache_dir`, all or those of one version, and returns the folders that are gone. `name`
+/// may be one CUDA version's, as for [`Request`].
+/// Blocks while another process installs one.
+///
+/// # Errors
+/// `Io` if they cannot be removed, `Interrupted` if `progress` said stop.
+pub fn uninstall(
+    name: &str,
+    version: Option<&str>,
+    cache_dir: &Path,
+    manifest: &Manifest,
+    progress: &mut Progress<'_>,
+) -> Result<Vec<PathBuf>> {
+    let platform = manifest.platform(name);
+    let variant = Some(name).filter(|name| *name != platform);
+    Place::new(cache_dir, platform).remove(version, variant, &mut Watch::new(progress))
+}
+
+/// Installs a platform's plugin; what is installed already is not downloaded again unless `request.force`. Several
+/// processes may do this at once: one downloads, the others wait for it.
+///
+/// Blocks; must not be called from asynchronous code.
+///
+/// # Errors
+/// `PluginNotFound` if the manifest has no plugin for the request on this machine; `DriverMissing` or `DriverTooOld` if the
+/// choice takes a driver; `Download` if no index is known, or it cannot be reached or lacks the file; `Checksum` if a
+/// file is not the expected one; `PluginInvalid` if there is no usable library in it; `Io` if the cache folder cannot be
+/// written or is too full; `Interrupted` if `progress` said stop. Whatever happens, nothing half-done is left where
+/// [`installed`] looks.
+pub fn install(request: &Request<'_>, manifest: &Manifest, progress: &mut Progress<'_>) -> Result<Installed> {
+    let plan = Plan::make(request, manifest, &ThisMachine, Target::HERE)?;
+    carry_out(&plan, request, &ThisMachine, Target::HERE, Limits::default(), progress)
+}
+
+fn carry_out(
+    plan: &Plan,
+    request: &Request<'_>,
+    machine: &dyn Machine,
+    target: Target,
+    limits: Limits,
+    progress: &mut Progress<'_>,
+) -> Result<Installed> {
+    let place = Place::new(request.cache_dir, &plan.platform);
+    let watch = &mut Watch::new(progress);
+    let work = Work { plan, request, machine, target, limits, place: &place };
+    work.run(watch).map_err(|error| {
+        let error = error.on_platform(&plan.platform);
+        if error.kind() == Kind::Download {
+            let offline = error.hint(plan::offline_hint(plan));
+            plan.instead.iter().fold(offline, Error::hint).hint(plan::own_plugin_hint(&plan.platform))
+        } else {
+            error
+        }
+    })
+}
+
+/// An installation at work.
+struct Work<'a> {
+    plan: &'a Plan,
+    request: &'a Request<'a>,
+    machine: &'a dyn Machine,
+    target: Target,
+    limits: Limits,
+    place: &'a Place,
+}
+
+impl Work<'_> {
+    fn run(&self, watch: &mut Watch<'_>) -> Result<Installed> {
+        let plan = self.plan;
+        let chosen = plan.select.then_some(plan.folder.as_str());
+        let (place, expected) = (self.place, plan.pieces.first().and_then(|piece| piece.sha256.as_deref()));
+        let present = || {
+            let found = place.installed(&plan.folder).filter(|_| !plan.force)?;
+            expected.is_none_or(|sha256| sha256 == found.record.sha256).then_some(found)
+        };
+        if let Some(found) = present() {
+            if place.selected().as_deref() != chosen {
+                let _lock = place.lock(watch)?;
+                place.select(chosen)?;
+            }
+            return Ok(found);
+        }
+        let http = Http::new(self.machine, self.limits.clone())?;
+        let found = self.locate(&http, watch)?;
+
+        let _lock = place.lock(watch)?;
+        // Another process may have been at work while this one waited.
+        let done = present().map_or_else(|| self.bring(&http, &found, watch), Ok);
+        let done = done.inspect_err(|_| place.leave_if_empty())?;
+        place.select(chosen)?;
+        place.drop_downloads();
+        Ok(done)
+    }
+
+    /// Where each piece is.
+    fn locate(&self, http: &Http, watch: &mut Watch<'_>) -> Result<Vec<index::Found>> {
+        let mut index = None;
+        let mut locate = |piece: &Piece| {
+            if let Some(url) = &piece.url {
+                return Ok(index::Found { url: url.clone(), sha256: piece.sha256.clone() });
+            }
+            let index = match &index {
+                Some(index) => index,
+                None => {
+                    let argument = self.plan.index.as_deref().or(self.request.index_url);
+                    index.insert(index::find(argument, self.machine, watch)?.0)
+                }
+            };
+            index::locate(http, index, piece, self.target, watch)
+        };
+        self.plan.pieces.iter().map(&mut locate).collect()
+    }
+
+    /// Downloads and unpacks all pieces, and puts them in their place.
+    fn bring(&self, http: &Http, found: &[index::Found], watch: &mut Watch<'_>) -> Result<Installed> {
+        let plan = self.plan;
+        let pieces = &plan.pieces;
+        let whole = pieces.iter().map(|piece| piece.bytes).sum::<Option<u64>>();
+        self.place.check_owner()?;
+        self.place.check_room(pieces.iter().filter_map(|p| Some(p.bytes.unwrap_or(0) + p.unpacked?)).sum())?;
+        let (downloads, work) = (self.place.downloads()?, self.place.workspace()?);
+        let (mut before, mut bytes, mut first) = (0, 0, None);
+        for (piece, found) in pieces.iter().zip(found) {
+            watch.begin(before, whole);
+            let file = downloads.join(found.sha256.as_deref().unwrap_or("plugin"));
+            let sha256 = download::fetch(http, &found.url, &file, found.sha256.as_deref(), watch)?;
+            if let Some(expected) = &found.sha256 {
+                verify::check(&sha256, expected, &found.url).inspect_err(|_| {
+                    let _ = std::fs::remove_file(&file);
+                })?;
+            }
+            before += piece.bytes.unwrap_or(0);
+            let name = address::file_name(&found.url);
+            bytes += unpack::unpack(&file, &name, &piece.members, work.path(), watch)?;
+            first.get_or_insert((sha256, address::redact(found.url.as_str())));
+        }
+        let library = match &plan.library {
+            Some(library) => library.clone(),
+            None => find_library(work.path(), &first_name(found))?,
+        };
+        let path = work.path().join(&library);
+        if !library::inspect(&path)?.is_plugin {
+            fail!(PluginInvalid, "\"{library}\" has no GetPjrtApi(), so it is no PJRT plugin.");
+        }
+        let library_bytes = path.metadata().map_err(|e| place::io_error("read", &path, &e))?.len();
+        let (sha256, url) = first.unwrap_or_default();
+        let record = Record {
+            platform: plan.platform.clone(),
+            version: plan.version.clone(),
+            api: plan.api.clone(),
+            source: plan.source.to_string(),
+            url,
+            sha256,
+            library,
+            library_bytes,
+            bytes,
+        };
+        work.publish(&plan.folder, &record, plan.force)
+    }
+}
+
+/// The name of the plugin's own file.
+fn first_name(found: &[index::Found]) -> String {
+    found.first().map(|found| address::file_name(&found.url)).unwrap_or_default()
+}
+
+/// The one plugin's library among the files unpacked from `what`, as a path below `root`.
+fn find_library(root: &Path, what: &str) -> Result<String> {
+    let mut folders = vec![root.to_path_buf()];
+    let mut plugins = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).map_err(|e| place::io_error("read", &folder, &e))?.flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if library::inspect(&path).is_ok_and(|library| library.is_plugin) {
+                plugins.extend(path.strip_prefix(root).ok().map(|p| p.to_string_lossy().replace('\\', "/")));
+            }
+        }
+    }
+    plugins.sort_unstable();
+    match &plugins[..] {
+        [one] => Ok(one.clone()),
+        [] => Err(Error::new(Kind::PluginInvalid, format!("There is no PJRT plugin for this machine in \"{what}\"."))
+            .hint("A plugin is a shared library with a function GetPjrtApi().")),
+        many => Err(Error::new(
+            Kind::PluginInvalid,
+            format!("There is more than one plugin in \"{what}\": {}.", many.join(", ")),
+        )
+        .hint("Unpack it, and set PJRT_PLUGIN_PATH_<PLATFORM> to the one that you mean.")),
+    }
+}

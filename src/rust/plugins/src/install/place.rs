@@ -1,0 +1,385 @@
+//! Where an installed plugin lies, and how it gets there in one step: `<cache>/<platform>/<folder>/` holds the unpacked
+//! files as their wheels lay them out, and a record of their origin. The folder is filled under another name and renamed
+//! when it is complete.
+
+use super::watch::{Watch, SLICE};
+use super::Installed;
+use fs4::FileExt;
+use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::private_fs::{self, TEMPORARY};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// Name of the record in a complete folder.
+const RECORD: &str = "source.toml";
+/// Holds the name of the folder that the user chose rather than the manifest's.
+const SELECTED: &str = "selected";
+const LOCK: &str = ".lock";
+/// How often the folder is made again for the lock, when others remove it.
+const TRIES: u32 = 100;
+/// Keeps what was downloaded of an installation that did not end.
+const DOWNLOADS: &str = ".downloads";
+
+/// Where a plugin comes from, as its folder keeps it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Record {
+    pub platform: String,
+    pub version: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub api: Option<String>,
+    /// How it was found: `index`, `release`, `url` or `file`.
+    pub source: String,
+    /// Without login, query and fragment.
+    pub url: String,
+    /// Of the file that the library was in.
+    pub sha256: String,
+    /// The library, below the folder; its parts are separated by `/`.
+    pub library: String,
+    pub library_bytes: u64,
+    /// Length of all files in the folder.
+    pub bytes: u64,
+}
+
+/// The place of one platform's plugins in a cache folder.
+pub(super) struct Place {
+    root: PathBuf,
+    keeper: Option<u32>,
+}
+
+impl Place {
+    pub fn new(cache_dir: &Path, platform: &str) -> Self {
+        Place { root: cache_dir.join(platform), keeper: private_fs::keeper(cache_dir) }
+    }
+
+    /// The plugin in a folder, if it is complete and nobody else could have changed it.
+    pub fn installed(&self, folder: &str) -> Option<Installed> {
+        let path = self.root.join(folder);
+        let text = fs::read_to_string(path.join(RECORD)).ok()?;
+        let record: Record = basic_toml::from_str(&text).ok()?;
+        let library = path.join(&record.library);
+        let bytes = fs::symlink_metadata(&library).ok().filter(fs::Metadata::is_file)?.len();
+        let whole = bytes == record.library_bytes && is_below(&record.library);
+        let safe =
+            whole && library.ancestors().take_while(|p| p.starts_with(&self.root)).all(|p| is_safe(p, self.keeper));
+        safe.then(|| Installed { folder: folder.to_string(), library, record })
+    }
+
+    /// All plugins here, the selected first.
+    pub fn all(&self) -> Vec<Installed> {
+        let selected = self.selected();
+        let names = fs::read_dir(&self.root).into_iter().flatten().flatten();
+        let names = names.filter_map(|entry| entry.file_name().into_string().ok());
+        // What begins with a dot is on its way in or out.
+        let mut all: Vec<_> =
+            names.filter(|name| !name.starts_with('.')).filter_map(|name| self.installed(&name)).collect();
+        all.sort_by_key(|one| (selected.as_deref() != Some(&one.folder), one.folder.clone()));
+        all
+    }
+
+    /// The folder that the user chose.
+    pub fn selected(&self) -> Option<String> {
+        let path = self.root.join(SELECTED);
+        let name = fs::read_to_string(&path)
+            .ok()
+            .filter(|_| is_safe(&path, self.keeper) && is_safe(&self.root, self.keeper))?;
+        Some(name.trim().to_string()).filter(|name| is_below(name))
+    }
+
+    /// Notes the user's choice; `None` returns to the manifest's.
+    pub fn select(&self, folder: Option<&str>) -> Result<()> {
+        let path = self.root.join(SELECTED);
+        let Some(folder) = folder else {
+            return match fs::remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(io_error("remove", &path, &error)),
+                _ => Ok(()),
+            };
+        };
+        let draft = self.temporary();
+        let mut file = create_file(&draft)?;
+        let written = file.write_all(folder.as_bytes()).and_then(|()| fs::rename(&draft, &path));
+        written.map_err(|e| io_error("write", &path, &e))
+    }
+
+    /// Waits until no other process installs this platform's plugin, and clears up after those that were killed. The
+    /// lock ends with the value returned or with the process. `None` where the file system cannot lock: then two
+    /// processes may both download, and the first to finish wins.
+    pub fn lock(&self, watch: &mut Watch<'_>) -> Result<Option<File>> {
+        let path = self.root.join(LOCK);
+        let mut tries = 0..TRIES;
+        let file = loop {
+            // Another process may have just removed the empty folder.
+            let file = match create_folder(&self.root).and_then(|()| open_file(&path)) {
+                Err(_) if tries.next().is_some() => continue,
+                file => file?,
+            };
+            match FileExt::try_lock(&file) {
+                Ok(()) if is_at(&file, &path) => break file,
+                // Its last holder removed it.
+                Ok(()) => {}
+                Err(fs4::TryLockError::WouldBlock) => watch.pause(SLICE)?,
+                Err(fs4::TryLockError::Error(_)) => return Ok(None),
+            }
+        };
+        for entry in fs::read_dir(&self.root).into_iter().flatten().flatten() {
+            if entry.file_name().to_string_lossy().starts_with(TEMPORARY) {
+                let _ = remove(&entry.path());
+            }
+        }
+        Ok(Some(file))
+    }
+
+    /// The folder for what is being downloaded. It stays when the installation fails, so that the next goes on from there.
+    pub fn downloads(&self) -> Result<PathBuf> {
+        let path = self.root.join(DOWNLOADS);
+        create_folder(&path)?;
+        Ok(path)
+    }
+
+    pub fn drop_downloads(&self) {
+        // What stays is removed by the next installation or by uninstall().
+        let _ = fs::remove_dir_all(self.root.join(DOWNLOADS));
+    }
+
+    /// Checks that what is installed here could be used.
+    ///
+    /// # Errors
+    /// `Io` if others may write here, which is so on some file systems whatever one does, or if it is somebody else's.
+    pub fn check_owner(&self) -> Result<()> {
+        if is_safe(&self.root, self.keeper) {
+            return Ok(());
+        }
+        let message =
+            format!("The folder \"{}\" belongs to another user, or others may write to it.", self.root.display());
+        Err(Error::new(Kind::Io, message).hint(OWN_FOLDER_HINT))
+    }
+
+    /// Checks that there is room for `needed` more bytes.
+    ///
+    /// # Errors
+    /// `Io` if there is not.
+    pub fn check_room(&self, needed: u64) -> Result<()> {
+        // A file system that does not tell is found out when it is full.
+        let Ok(free) = fs4::available_space(&self.root) else { return Ok(()) };
+        if free >= needed {
+            return Ok(());
+        }
+        let message = format!(
+            "The plugin takes {} in \"{}\" while it is installed, and {} are free there.",
+            size(needed),
+            self.root.display(),
+            size(free)
+        );
+        Err(Error::new(Kind::Io, message).hint(ROOM_HINT))
+    }
+
+    /// Removes this platform's plugins, all or those of one version or one variant (as "cuda12"), and returns their folders.
+    pub fn remove(&self, version: Option<&str>, variant: Option<&str>, watch: &mut Watch<'_>) -> Result<Vec<PathBuf>> {
+        if !self.root.is_dir() {
+            return Ok(Vec::new());
+        }
+        let lock = self.lock(watch)?;
+        let mut gone = Vec::new();
+        let names = fs::read_dir(&self.root).map_err(|e| io_error("read", &self.root, &e))?;
+        for entry in names.flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let is_plugin = !name.starts_with('.') && name != SELECTED;
+            let wanted =
+                version.is_none_or(|version| self.installed(&name).is_some_and(|one| one.record.version == version));
+            let is_variant = variant.is_none_or(|variant| name.contains(&format!("-{variant}-")));
+            if is_plugin && wanted && is_variant {
+                // Renamed first, so that nobody finds half of it. A process that has loaded it keeps it.
+                let old = self.temporary();
+                fs::rename(entry.path(), &old).map_err(|e| io_error("remove", &entry.path(), &e))?;
+                remove(&old).map_err(|e| io_error("remove", &entry.path(), &e))?;
+                if self.selected().as_deref() == Some(&name) {
+                    self.select(None)?;
+                }
+                gone.push(entry.path());
+            }
+        }
+        if version.is_none() && variant.is_none() {
+            self.drop_downloads();
+            self.select(None)?;
+        }
+        self.leave_if_empty();
+        drop(lock);
+        Ok(gone)
+    }
+
+    /// A new empty folder to build in, beside the final one.
+    pub fn workspace(&self) -> Result<Workspace<'_>> {
+        let path = self.temporary();
+        create_folder(&path)?;
+        Ok(Workspace { place: self, path })
+    }
+
+    fn temporary(&self) -> PathBuf {
+        private_fs::temporary(&self.root)
+    }
+
+    /// Removes the folder if there is nothing in it: only an attempt that failed made it. Only for the holder of the lock.
+    pub fn leave_if_empty(&self) {
+        let _ = fs::remove_dir(self.root.join(DOWNLOADS));
+        let names = fs::read_dir(&self.root).into_iter().flatten().flatten();
+        if cfg!(unix) && names.map(|entry| entry.file_name()).all(|name| name == LOCK) {
+            let _ = fs::remove_file(self.root.join(LOCK));
+            let _ = fs::remove_dir(&self.root);
+        }
+    }
+}
+
+/// A folder under construction. It disappears unless it is published.
+pub(super) struct Workspace<'a> {
+    place: &'a Place,
+    path: PathBuf,
+}
+
+impl Workspace<'_> {
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes the record and gives the folder its final name. If another process was faster, its plugin is used, unless
+    /// `replace`.
+    pub fn publish(self, folder: &str, record: &Record, replace: bool) -> Result<Installed> {
+        self.write(record)?;
+        let path = self.place.root.join(folder);
+        let mut tries = 0;
+        while let Err(error) = fs::rename(&self.path, &path) {
+            if let Some(installed) = self.place.installed(folder).filter(|_| !replace) {
+                return Ok(installed);
+            }
+            tries += 1;
+            if tries > 3 || !path.exists() {
+                return Err(io_error("create", &path, &error));
+            }
+            // Processes that have the old library open keep it: only its name goes.
+            let old = self.place.temporary();
+            if fs::rename(&path, &old).is_ok() {
+                let _ = remove(&old);
+            }
+        }
+        sync_folder(&self.place.root);
+        self.place.installed(folder).ok_or_else(|| {
+            Error::new(Kind::Io, format!("What was installed in \"{}\" is not as it was written.", path.display()))
+                .hint(OWN_FOLDER_HINT)
+        })
+    }
+
+    fn write(&self, record: &Record) -> Result<()> {
+        let text = basic_toml::to_string(record)
+            .map_err(|e| Error::new(Kind::Internal, format!("Cannot write a record: {e}.")))?;
+        let path = self.path.join(RECORD);
+        let mut file = create_file(&path)?;
+        let header = "# Where this plugin comes from. Written by pjrt when it was complete.\n";
+        let written = file.write_all(header.as_bytes()).and_then(|()| file.write_all(text.as_bytes()));
+        written.and_then(|()| file.sync_all()).map_err(|e| io_error("write", &path, &e))?;
+        sync_folder(&self.path);
+        Ok(())
+    }
+}
+
+impl Drop for Workspace<'_> {
+    fn drop(&mut self) {
+        // After a rename there is nothing here any more.
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// Whether an open file is still the one at `path`.
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let id = |found: io::Result<fs::Metadata>| found.ok().map(|m| (m.dev(), m.ino()));
+    let ours = id(file.metadata());
+    ours.is_some() && ours == id(fs::symlink_metadata(path))
+}
+
+/// Lock files stay where they are here.
+#[cfg(not(unix))]
+fn is_at(_: &File, _: &Path) -> bool {
+    true
+}
+
+/// Whether a path in a record or an archive stays below where it starts.
+pub(super) fn is_below(path: &str) -> bool {
+    let is_name = |part: &str| !part.is_empty() && part != "." && part != ".." && !part.contains(['\\', ':', '\0']);
+    path.split('/').all(is_name)
+}
+
+/// Whether a file or folder belongs to this user, the system or the cache's keeper, and nobody else may write to it.
+fn is_safe(path: &Path, keeper: Option<u32>) -> bool {
+    // The mode of a link itself means nothing.
+    fs::symlink_metadata(path).is_ok_and(|link| private_fs::is_owned(&link, keeper))
+        && fs::metadata(path).is_ok_and(|m| private_fs::is_owned(&m, keeper) && private_fs::is_closed(&m))
+}
+
+/// Makes a folder and those above it, which others may read but not write.
+pub(super) fn create_folder(path: &Path) -> Result<()> {
+    private_fs::create_folder(path).map_err(|e| io_error("create", path, &e))?;
+    if !is_safe(path, None) {
+        // One that was here before, or that an inherited rule opened; where it is not ours, this fails, and the check of
+        // what is installed says so.
+        let _ = private_fs::close_folder(path);
+    }
+    Ok(())
+}
+
+/// Makes a new file, which others may read but not write.
+pub(super) fn create_file(path: &Path) -> Result<File> {
+    private_fs::create_file(path, false).map_err(|e| io_error("create", path, &e))
+}
+
+/// Makes a new file that can be run.
+pub(super) fn create_program(path: &Path) -> Result<File> {
+    private_fs::create_file(path, true).map_err(|e| io_error("create", path, &e))
+}
+
+/// Opens a file to read and write, which is made if it is not there.
+pub(super) fn open_file(path: &Path) -> Result<File> {
+    private_fs::open_file(path).map_err(|e| io_error("open", path, &e))
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    if fs::symlink_metadata(path)?.is_dir() {
+        fs::remove_dir_all(path)
+    } else {
+        fs::remove_file(path)
+    }
+}
+
+/// Asks for a folder's entries to be on disk. Not all file systems can, and nothing depends on it.
+fn sync_folder(path: &Path) {
+    if let Ok(folder) = File::open(path) {
+        let _ = folder.sync_all();
+    }
+}
+
+/// A number of bytes as people read it.
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_000_000 => format!("{} kB", bytes / 1000),
+        1_000_000..1_000_000_000 => format!("{} MB", bytes / 1_000_000),
+        _ => format!("{:.1} GB", bytes as f64 / 1e9),
+    }
+}
+
+const OWN_FOLDER_HINT: &str = "Set R_USER_CACHE_DIR to a folder of your own, to which nobody else may write.";
+const ROOM_HINT: &str =
+    "Free some space there (uninstall_pjrt() removes plugins and what is left of downloads), or set \
+                         R_USER_CACHE_DIR to a folder on another disk.";
+
+/// An error of the file system at `path`, with what to do about it.
+#[cold]
+pub(super) fn io_error(verb: &str, path: &Path, error: &io::Error) -> Error {
+    let made = Error::new(Kind::Io, format!("Cannot {verb} \"{}\": {error}.", path.display()));
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => made.hint(ROOM_HINT),
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            made.hint("Make the folder writable, or set R_USER_CACHE_DIR to another one.")
+        }
+        _ => made,
+    }
+}

@@ -1,0 +1,321 @@
+//! What a request means: which files are to be fetched from where, and what they must be.
+
+use super::address::{self, redact};
+use super::index::Machine;
+use super::manifest::{Entry, Manifest, Target};
+use super::verify::{self, Sha256};
+use super::{Request, Source};
+use pjrt_base::error::{Error, Kind, Result};
+use reqwest::Url;
+use std::path::Path;
+
+/// All that an installation needs to know.
+#[derive(Debug)]
+pub(super) struct Plan {
+    /// What the user calls it: the platform, or one CUDA version's.
+    pub name: String,
+    pub platform: String,
+    /// Name of the folder for it, below the platform's.
+    pub folder: String,
+    pub version: String,
+    pub api: Option<String>,
+    pub source: &'static str,
+    /// The plugin's library among the unpacked files; `None` if that must be found out.
+    pub library: Option<String>,
+    /// The plugin's own file first, then the libraries that it needs.
+    pub pieces: Vec<Piece>,
+    /// The index to ask, if not the machine's.
+    pub index: Option<String>,
+    /// Whether to use it from now on rather than what the manifest has.
+    pub select: bool,
+    /// Install it even if it is there.
+    pub force: bool,
+    /// What else the user could do when the download fails.
+    pub instead: Option<String>,
+}
+
+/// A file to fetch.
+#[derive(Debug, Default)]
+pub(super) struct Piece {
+    /// Where it is, unless that is to be looked up on an index.
+    pub url: Option<Url>,
+    pub project: String,
+    pub version: String,
+    /// Its name on the index; `None` takes what fits this machine.
+    pub file: Option<String>,
+    /// What it must be; `None` takes the index at its word, or the user who named it.
+    pub sha256: Option<String>,
+    pub bytes: Option<u64>,
+    pub unpacked: Option<u64>,
+    /// The files to take out of it; all, when empty.
+    pub members: Vec<String>,
+}
+
+impl Plan {
+    /// # Errors
+    /// `PluginNotFound` if nothing fits the request, `InvalidInput` if it contradicts itself, `DriverMissing` if the
+    /// choice takes a driver that is not there.
+    pub fn make(request: &Request<'_>, manifest: &Manifest, machine: &dyn Machine, target: Target) -> Result<Plan> {
+        let given = match (request.source, request.path) {
+            (Source::File, Some(path)) => return from_path(path, request, manifest, machine, target),
+            (Source::File, None) => {
+                return Err(Error::new(Kind::InvalidInput, "`path` must say where the plugin's file is.")
+                    .hint("Give a wheel, an archive, a library, or a folder with wheels."))
+            }
+            (_, Some(_)) => {
+                fail!(InvalidInput, "`path` is for `source = \"file\"` only.")
+            }
+            (Source::Auto, None) if request.version.is_none() => given_url(request.name, manifest, machine)?,
+            _ => None,
+        };
+        match given {
+            Some(url) => from_url(url, request.name, manifest, "url"),
+            None => from_manifest(request, manifest, machine, target),
+        }
+    }
+}
+
+/// The URL in `PJRT_PLUGIN_URL_<PLATFORM>`.
+fn given_url(name: &str, manifest: &Manifest, machine: &dyn Machine) -> Result<Option<Url>> {
+    let variable = url_variable(manifest.platform(name));
+    machine.variable(&variable).map(|text| address::parse(&text, &variable, "a plugin")).transpose()
+}
+
+/// The folder of the plugin that `PJRT_PLUGIN_URL_<PLATFORM>` names, if it is set, and the SHA-256 that it must have.
+pub(super) fn given(
+    name: &str,
+    manifest: &Manifest,
+    machine: &dyn Machine,
+) -> Option<Result<(String, Option<String>)>> {
+    let url = given_url(name, manifest, machine).transpose()?;
+    Some(url.and_then(|url| Ok((folder_of("url", &url), told_sha256(&url)?))))
+}
+
+/// The SHA-256 that stands behind a URL, as `#sha256=...`.
+fn told_sha256(url: &Url) -> Result<Option<String>> {
+    let Some(told) = url.fragment().and_then(|f| f.strip_prefix("sha256=")) else { return Ok(None) };
+    let message = format!("\"{told}\", behind the URL of the plugin, is no SHA-256.");
+    let invalid = || Error::new(Kind::InvalidInput, message).hint("It has 64 hexadecimal digits.");
+    verify::sha256(told).ok_or_else(invalid).map(Some)
+}
+
+pub(super) fn url_variable(platform: &str) -> String {
+    variable("PJRT_PLUGIN_URL_", platform)
+}
+
+pub(super) fn path_variable(platform: &str) -> String {
+    variable("PJRT_PLUGIN_PATH_", platform)
+}
+
+fn variable(start: &str, platform: &str) -> String {
+    let upper = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+    start.chars().chain(platform.chars().map(upper)).collect()
+}
+
+/// A folder's name that tells the URLs of plugins apart. A login does not count, so that none can be guessed from it.
+fn folder_of(source: &str, url: &Url) -> String {
+    format!("{source}-{}", &Sha256::of(redact(url.as_str()).as_bytes())[..12])
+}
+
+/// A plan for what the user names by its URL.
+fn from_url(mut url: Url, name: &str, manifest: &Manifest, source: &'static str) -> Result<Plan> {
+    let folder = folder_of(source, &url);
+    let sha256 = told_sha256(&url)?;
+    url.set_fragment(None);
+    let platform = manifest.platform(name).to_string();
+    let version = address::wheel_version(&address::file_name(&url)).unwrap_or_default();
+    Ok(Plan {
+        name: name.to_string(),
+        platform,
+        folder,
+        version,
+        api: None,
+        source,
+        library: None,
+        pieces: vec![Piece { url: Some(url), sha256, ..Piece::default() }],
+        index: None,
+        select: source == "file",
+        force: source == "file",
+        instead: None,
+    })
+}
+
+fn from_path(
+    path: &Path,
+    request: &Request<'_>,
+    manifest: &Manifest,
+    machine: &dyn Machine,
+    target: Target,
+) -> Result<Plan> {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+    let hint = "`path` must be that of a wheel, an archive, a library, or a folder with wheels.";
+    let found = path.metadata().map_err(|e| super::place::io_error("read", &path, &e).hint(hint))?;
+    let folder = if found.is_dir() { Some(path.as_path()) } else { path.parent() };
+    let file = path.file_name().unwrap_or_default().to_string_lossy();
+    let known = |e: &Entry| e.file.as_deref() == Some(&*file);
+    if found.is_dir() || request.version.is_some() || manifest.plugins(request.name, target).any(known) {
+        // A folder is an index of its own; what the manifest knows of its wheels must be true.
+        let request = Request { source: Source::Index, path: None, ..*request };
+        let only = (!found.is_dir()).then_some(&*file);
+        let mut plan =
+            from_entries(&request, manifest, machine, target, |e| only.is_none_or(|f| e.file.as_deref() == Some(f)))?;
+        plan.index = folder.map(|f| f.display().to_string());
+        return Ok(plan);
+    }
+    match Url::from_file_path(&path) {
+        Ok(url) => from_url(url, request.name, manifest, "file"),
+        Err(()) => fail!(InvalidInput, "`path` is \"{}\", which cannot be read as a file's name.", path.display()),
+    }
+}
+
+fn from_manifest(request: &Request<'_>, manifest: &Manifest, machine: &dyn Machine, target: Target) -> Result<Plan> {
+    // An archive that nothing is known of is taken only when the user asks for it.
+    let trusted = |e: &Entry| match request.source {
+        Source::Release => e.is_release(),
+        Source::Index => !e.is_release(),
+        _ => !e.is_release() || e.sha256.is_some(),
+    };
+    from_entries(request, manifest, machine, target, trusted)
+}
+
+fn from_entries(
+    request: &Request<'_>,
+    manifest: &Manifest,
+    machine: &dyn Machine,
+    target: Target,
+    wanted: impl Fn(&Entry) -> bool,
+) -> Result<Plan> {
+    let entries: Vec<_> = manifest.plugins(request.name, target).filter(|e| wanted(e)).collect();
+    let entry = choose(&entries, request.name, machine)?.ok_or_else(|| nothing_fits(request, manifest, target))?;
+    let version = request.version.filter(|v| *v != entry.version);
+    let named = entry.name() == request.name && entry.platform != request.name;
+    let own = Piece {
+        url: entry.url.as_deref().map(|url| release_url(url, entry, version)).transpose()?,
+        project: entry.project.clone().unwrap_or_default(),
+        version: version.unwrap_or(&entry.version).to_string(),
+        file: entry.file.clone().filter(|_| version.is_none()),
+        sha256: entry.sha256.clone().filter(|_| version.is_none()),
+        bytes: entry.bytes(),
+        unpacked: entry.unpacked(),
+        members: entry.library.iter().chain(&entry.also).cloned().collect(),
+    };
+    let libraries = manifest.libraries(entry).map(|library| Piece {
+        url: None,
+        project: library.project.clone(),
+        version: library.version.clone(),
+        file: Some(library.file.clone()),
+        sha256: Some(library.sha256.clone()),
+        bytes: Some(library.bytes),
+        unpacked: Some(library.unpacked),
+        members: library.files.clone(),
+    });
+    Ok(Plan {
+        name: request.name.to_string(),
+        platform: entry.platform.clone(),
+        folder: version.map_or_else(|| entry.folder(), |v| entry.folder().replacen(&entry.version, &plain(v), 1)),
+        version: own.version.clone(),
+        api: entry.api.clone().filter(|_| version.is_none()),
+        source: if entry.is_release() { "release" } else { "index" },
+        library: entry.library.clone(),
+        pieces: std::iter::once(own).chain(libraries).collect(),
+        index: None,
+        select: version.is_some() || named || request.source == Source::Release,
+        force: request.force,
+        instead: archive_hint(request, manifest, target).filter(|_| !entry.is_release()),
+    })
+}
+
+/// The entry to take: the first, or for CUDA the first that the driver can run.
+fn choose<'a>(entries: &[&'a Entry], name: &str, machine: &dyn Machine) -> Result<Option<&'a Entry>> {
+    let by_driver = entries.iter().any(|e| e.cuda.is_some() && e.name() != name);
+    if !by_driver {
+        return Ok(entries.first().copied());
+    }
+    let majors: Vec<_> = entries.iter().filter_map(|e| e.cuda).collect();
+    let hint = |error: Error| {
+        let names: Vec<_> = majors.iter().map(|major| format!("install_pjrt(\"{name}{major}\")")).collect();
+        error.hint(format!("To install it for another machine, say for which CUDA: {}.", names.join(" or ")))
+    };
+    let Some(driver) = machine.cuda_driver() else {
+        return Err(hint(Error::new(
+            Kind::DriverMissing,
+            "There is no NVIDIA driver on this machine, and it decides which plugin to take.",
+        )));
+    };
+    let found = entries.iter().find(|e| e.cuda.is_none_or(|major| major <= driver.0));
+    found.copied().map(Some).ok_or_else(|| {
+        let message = format!(
+            "The NVIDIA driver on this machine runs CUDA {}.{} at most, and there is no plugin for it.",
+            driver.0, driver.1
+        );
+        hint(Error::new(Kind::DriverTooOld, message).hint("Update the driver."))
+    })
+}
+
+/// A version as part of a folder's name.
+fn plain(version: &str) -> String {
+    version.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '.' | '+' | '_') { c } else { '_' }).collect()
+}
+
+fn release_url(url: &str, entry: &Entry, version: Option<&str>) -> Result<Url> {
+    let url = version.map_or_else(|| url.to_string(), |version| url.replace(&entry.version, version));
+    address::parse(&url, "`url` in the manifest", "a plugin")
+}
+
+/// The error for a request that no entry fits, with what else would.
+#[cold]
+fn nothing_fits(request: &Request<'_>, manifest: &Manifest, target: Target) -> Error {
+    let (name, platform) = (request.name, manifest.platform(request.name));
+    let where_from = match request.source {
+        Source::Index => " from a package index",
+        Source::Release => " as a release archive",
+        _ => "",
+    };
+    let message = format!(
+        "No plugin for platform \"{name}\" can be downloaded{where_from} for {} on {}.",
+        target.os, target.arch
+    );
+    let error = Error::new(Kind::PluginNotFound, message).on_platform(platform);
+    let instead = archive_hint(request, manifest, target).or_else(|| {
+        let names: Vec<_> = manifest.fetchable().into_iter().map(|(name, _)| format!("\"{name}\"")).collect();
+        (request.source == Source::Auto)
+            .then(|| format!("Those that can be downloaded for this machine: {}.", names.join(", ")))
+    });
+    instead.into_iter().fold(error, Error::hint).hint(own_plugin_hint(platform))
+}
+
+/// How to take the archive of which this package knows no hash, if there is one and the user has not asked for it.
+fn archive_hint(request: &Request<'_>, manifest: &Manifest, target: Target) -> Option<String> {
+    let archive = manifest.plugins(request.name, target).find(|e| e.is_release() && e.sha256.is_none())?;
+    let (name, url) = (request.name, archive.url.as_deref()?);
+    (request.source != Source::Release).then(|| {
+        format!(
+            "There is an archive at <{url}>, whose SHA-256 this package does not know: install_pjrt(\"{name}\", source = \
+             \"release\") takes it as it is."
+        )
+    })
+}
+
+/// How to do without a download.
+pub(super) fn own_plugin_hint(platform: &str) -> String {
+    format!("To use a plugin of your own, set {} to the path of its library.", path_variable(platform))
+}
+
+/// What to do on a machine without a network.
+pub(super) fn offline_hint(plan: &Plan) -> String {
+    let wheels: Vec<_> = plan.pieces.iter().filter(|p| p.url.is_none()).collect();
+    if wheels.is_empty() {
+        return format!(
+            "Without a network: fetch the file elsewhere, bring it here, and call install_pjrt(\"{}\", source = \"file\", \
+             path = ), with its path.",
+            plan.name
+        );
+    }
+    let wheels: Vec<_> = wheels.iter().map(|piece| format!("{}=={}", piece.project, piece.version)).collect();
+    format!(
+        "Without a network: on a machine like this one, run `python3 -m pip download --no-deps --dest wheels {}`, bring \
+         the folder here, and call install_pjrt(\"{}\", source = \"file\", path = \"wheels\").",
+        wheels.join(" "),
+        plan.name
+    )
+}

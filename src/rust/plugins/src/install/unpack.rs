@@ -1,0 +1,199 @@
+//! Taking files out of a wheel or another zip archive, or out of a compressed tar archive. Nothing is written outside the
+//! given folder whatever an archive says: names that lead out of it are refused, links are left out, and there are limits
+//! on number and size.
+
+use super::place::{create_file, create_folder, create_program, io_error, is_below};
+use super::watch::Watch;
+use pjrt_base::error::{Error, Kind, Result};
+use std::cell::Cell;
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek, Write};
+use std::path::Path;
+use zip::result::ZipError;
+
+/// What no archive goes beyond.
+#[derive(Clone, Copy)]
+pub(super) struct Limits {
+    /// Bytes of a file in it.
+    pub file: u64,
+    /// Bytes of all files.
+    pub all: u64,
+    pub files: usize,
+}
+
+const LIMITS: Limits = Limits { file: 4 << 30, all: 16 << 30, files: 100_000 };
+const BLOCK: usize = 256 << 10;
+
+/// Writes the files of the archive `from` below the folder `to`: those in `members`, or all that a plugin needs at run time
+/// when `members` is empty. A file that is no archive is taken for a library itself, called `name`. Waits until all is on
+/// disk. Returns the number of bytes written.
+///
+/// # Errors
+/// `PluginInvalid` if the archive is broken, unsafe, or lacks one of `members`; `Io` if `to` cannot be written.
+pub(super) fn unpack(from: &Path, name: &str, members: &[String], to: &Path, watch: &mut Watch<'_>) -> Result<u64> {
+    unpack_within(LIMITS, from, name, members, to, watch)
+}
+
+pub(super) fn unpack_within(
+    limits: Limits,
+    from: &Path,
+    name: &str,
+    members: &[String],
+    to: &Path,
+    watch: &mut Watch<'_>,
+) -> Result<u64> {
+    let mut file = File::open(from).map_err(|e| io_error("read", from, &e))?;
+    let mut magic = [0; 4];
+    // A file of fewer bytes is no archive.
+    let _ = file.read(&mut magic);
+    file.rewind().map_err(|e| io_error("read", from, &e))?;
+    let mut target = Target { limits, to, name, written: 0, files: 0, watch };
+    match magic {
+        [b'P', b'K', ..] => from_zip(file, members, &mut target)?,
+        [0x1f, 0x8b, ..] => from_tar(file, &mut target)?,
+        _ if is_below(name) => target.write(name, file, false)?,
+        _ => return Err(broken(name, &"it has no name that can be used")),
+    }
+    Ok(target.written)
+}
+
+fn from_zip(file: File, members: &[String], target: &mut Target<'_, '_>) -> Result<()> {
+    let name = target.name;
+    let mut archive = zip::ZipArchive::new(BufReader::with_capacity(BLOCK, file)).map_err(|e| broken(name, &e))?;
+    if !members.is_empty() {
+        for member in members {
+            let source = archive.by_name(member).map_err(|e| match e {
+                ZipError::FileNotFound => broken(name, &format!("it holds no \"{member}\"")),
+                other => broken(name, &other),
+            })?;
+            let runs = can_run(source.unix_mode());
+            target.write(member, source, runs)?;
+        }
+        return Ok(());
+    }
+    for index in 0..archive.len() {
+        let source = archive.by_index(index).map_err(|e| broken(name, &e))?;
+        let member = source.name().to_string();
+        if source.is_file() && !source.is_symlink() && wanted(&member) {
+            let runs = can_run(source.unix_mode());
+            target.write(&member, source, runs)?;
+        }
+    }
+    Ok(())
+}
+
+fn from_tar(file: File, target: &mut Target<'_, '_>) -> Result<()> {
+    let name = target.name;
+    let left = Cell::new(0);
+    let unpacked = flate2::read::GzDecoder::new(BufReader::with_capacity(BLOCK, file));
+    let mut archive = tar::Archive::new(Rationed { from: unpacked, left: &left });
+    let mut entries = archive.entries().map_err(|e| broken(name, &e))?;
+    loop {
+        // Names may be of any length, and are read as a whole.
+        left.set(MAX_HEADERS);
+        let Some(entry) = entries.next() else { return Ok(()) };
+        let entry = entry.map_err(|e| broken(name, &e))?;
+        left.set(u64::MAX);
+        let path = entry.path().map_err(|e| broken(name, &e))?;
+        let member = path.to_string_lossy().trim_start_matches("./").to_string();
+        if entry.header().entry_type().is_file() && wanted(&member) {
+            let runs = can_run(entry.header().mode().ok());
+            target.write(&member, entry, runs)?;
+        } else {
+            target.pass(&member, entry)?;
+        }
+    }
+}
+
+/// Most bytes of a tar archive between the contents of two files.
+const MAX_HEADERS: u64 = 1 << 20;
+
+/// A reader that gives no more than is left.
+struct Rationed<'a, R> {
+    from: R,
+    left: &'a Cell<u64>,
+}
+
+impl<R: Read> Read for Rationed<'_, R> {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        if self.left.get() == 0 {
+            return Err(io::Error::other("a name in it is too long"));
+        }
+        let most = to.len().min(usize::try_from(self.left.get()).unwrap_or(usize::MAX));
+        let n = self.from.read(&mut to[..most])?;
+        self.left.set(self.left.get() - n as u64);
+        Ok(n)
+    }
+}
+
+fn can_run(mode: Option<u32>) -> bool {
+    mode.is_some_and(|mode| mode & 0o111 != 0)
+}
+
+/// Whether a file serves a plugin at run time: not Python's, nor what only compilers and linkers read.
+fn wanted(member: &str) -> bool {
+    let of_no_use = [".py", ".pyi", ".pyc", ".h", ".hpp", ".hh", ".cuh", ".inl", ".a", ".lib", ".cmake", ".pc"];
+    let folder = |part: &str| part == "include" || part.ends_with(".dist-info");
+    !of_no_use.iter().any(|end| member.ends_with(end)) && !member.split('/').rev().skip(1).any(folder)
+}
+
+/// Where files go, and what has gone there.
+struct Target<'a, 'b> {
+    limits: Limits,
+    to: &'a Path,
+    /// The archive's name, for messages.
+    name: &'a str,
+    written: u64,
+    files: usize,
+    watch: &'a mut Watch<'b>,
+}
+
+impl Target<'_, '_> {
+    /// Writes one file.
+    fn write(&mut self, member: &str, from: impl Read, runs: bool) -> Result<()> {
+        if !is_below(member) {
+            return Err(broken(self.name, &format!("it holds \"{member}\", which would lie outside its folder")));
+        }
+        self.files += 1;
+        if self.files > self.limits.files {
+            return Err(broken(self.name, &format!("it holds more than {} files", self.limits.files)));
+        }
+        let path = self.to.join(member);
+        if let Some(folder) = path.parent() {
+            create_folder(folder)?;
+        }
+        let mut file = if runs { create_program(&path)? } else { create_file(&path)? };
+        self.written +=
+            self.copy(member, from, |block| file.write_all(block).map_err(|e| io_error("write", &path, &e)))?;
+        file.sync_all().map_err(|e| io_error("write", &path, &e))
+    }
+
+    /// Reads past one file.
+    fn pass(&mut self, member: &str, from: impl Read) -> Result<()> {
+        self.copy(member, from, |_| Ok(())).map(|_| ())
+    }
+
+    /// Hands over one file's bytes, and tells how many there are.
+    fn copy(&mut self, member: &str, mut from: impl Read, mut to: impl FnMut(&[u8]) -> Result<()>) -> Result<u64> {
+        let mut block = vec![0; BLOCK];
+        let mut length = 0;
+        loop {
+            self.watch.tick()?;
+            let n = from.read(&mut block).map_err(|e| broken(self.name, &format!("at \"{member}\": {e}")))?;
+            if n == 0 {
+                return Ok(length);
+            }
+            length += n as u64;
+            if length > self.limits.file || self.written + length > self.limits.all {
+                return Err(broken(self.name, &format!("\"{member}\" is larger than any library")));
+            }
+            to(&block[..n])?;
+        }
+    }
+}
+
+#[cold]
+fn broken(archive: &str, reason: &dyn std::fmt::Display) -> Error {
+    Error::new(Kind::PluginInvalid, format!("\"{archive}\" cannot be unpacked: {reason}."))
+        .hint("Nothing was installed.")
+}

@@ -1,0 +1,185 @@
+//! Shared libraries as files: whether one is whole and made for this machine, what it needs, and whether it is a plugin.
+//!
+//! Nothing is loaded or run, and only headers and tables are read. Mapping a truncated library kills the process, so
+//! [`inspect`] comes before every load.
+
+mod elf;
+mod macho;
+mod pe;
+
+use object::read::{ReadCache, ReadRef};
+use object::Pod;
+use pjrt_base::error::{Error, Kind, Result};
+use std::fs::File;
+use std::path::Path;
+
+/// The function that makes a library a plugin.
+const ENTRY: &str = "GetPjrtApi";
+
+/// What a shared library says of itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Library {
+    /// The libraries it needs, by the names that the loader looks for.
+    pub needed: Vec<String>,
+    /// The name under which others need it.
+    pub soname: Option<String>,
+    /// Folders in which the loader looks for what it needs, as written: `$ORIGIN` stands for its own.
+    pub runpath: Vec<String>,
+    /// Whether it offers `GetPjrtApi`.
+    pub is_plugin: bool,
+}
+
+/// Reads what the shared library at `path` says of itself, and checks that this machine can map it.
+///
+/// # Errors
+/// `PluginNotFound` when nothing is there; `PluginInvalid` for what is no shared library, is for another system or
+/// processor, is incomplete, or is damaged.
+pub fn inspect(path: &Path) -> Result<Library> {
+    let shown = path.display();
+    let metadata = std::fs::metadata(path)
+        .map_err(|error| Error::new(Kind::PluginNotFound, format!("There is no library at '{shown}': {error}.")))?;
+    // Opening a pipe would wait for its other end.
+    if !metadata.is_file() {
+        let what = if metadata.is_dir() { "a folder" } else { "no regular file" };
+        return Err(Defect::NoLibrary(what.into()).error(path));
+    }
+    let file = File::open(path)
+        .map_err(|error| Error::new(Kind::PluginInvalid, format!("'{shown}' cannot be read: {error}.")))?;
+    let cache = ReadCache::new(file);
+    read(&cache, &Machine::here()).map_err(|defect| defect.error(path))
+}
+
+/// An operating system and a processor, as messages name them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Machine {
+    system: String,
+    processor: String,
+}
+
+impl Machine {
+    fn new(system: &str, processor: impl Into<String>) -> Machine {
+        Machine { system: system.into(), processor: processor.into() }
+    }
+
+    fn here() -> Machine {
+        let system = match std::env::consts::OS {
+            "linux" => "Linux",
+            "macos" => "macOS",
+            "windows" => "Windows",
+            other => other,
+        };
+        Machine::new(system, std::env::consts::ARCH)
+    }
+}
+
+impl std::fmt::Display for Machine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} on {}", self.system, self.processor)
+    }
+}
+
+/// Why a file cannot be loaded as a library.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Defect {
+    /// It is something else.
+    NoLibrary(String),
+    /// It is made for these machines, not for this one.
+    Foreign(Vec<Machine>),
+    /// It has fewer bytes than it says.
+    Incomplete { has: u64, needs: u64 },
+    /// What it says of itself makes no sense.
+    Damaged(String),
+}
+
+type Found<T> = std::result::Result<T, Defect>;
+
+impl Defect {
+    #[cold]
+    fn error(self, path: &Path) -> Error {
+        let here = Machine::here();
+        let (what, hint) = match self {
+            Defect::NoLibrary(what) => (
+                format!("is not a shared library: it is {what}."),
+                format!("Give the path of a library file for {here}."),
+            ),
+            Defect::Foreign(machines) => {
+                let machines: Vec<String> = machines.iter().map(Machine::to_string).collect();
+                (format!("is for {}, this is {here}.", machines.join(" and ")), format!("Get the library for {here}."))
+            }
+            Defect::Incomplete { has, needs } => (
+                format!("is incomplete: it has {has} bytes and says that it has at least {needs}."),
+                "Get it again: a download or a copy ended early, or the disk was full.".into(),
+            ),
+            Defect::Damaged(what) => {
+                (format!("is damaged: {what}."), "Get it again: its bytes are not those of a library.".into())
+            }
+        };
+        Error::new(Kind::PluginInvalid, format!("'{}' {what}", path.display())).hint(hint)
+    }
+}
+
+/// Tells the format by the first bytes and reads the library.
+fn read<'d, R: ReadRef<'d>>(data: R, here: &Machine) -> Found<Library> {
+    let len = data.len().map_err(|()| unreadable(0))?;
+    let start = bytes(data, 0, len.min(512))?;
+    match start {
+        [] => Err(Defect::NoLibrary("empty".into())),
+        [0x7f, b'E', b'L', b'F', ..] => elf::read(data, here),
+        [0xfe, 0xed, 0xfa, 0xce | 0xcf, ..] | [0xce | 0xcf, 0xfa, 0xed, 0xfe, ..] => macho::read(data, here),
+        [0xca, 0xfe, 0xba, 0xbe | 0xbf, ..] => macho::read_universal(data, here),
+        [b'M', b'Z', ..] => pe::read(data, here),
+        [b'!', b'<', b'a', b'r', b'c', b'h', b'>', ..] => Err(Defect::NoLibrary("a static library".into())),
+        [b'P', b'K', 3, 4, ..] => {
+            Err(Defect::NoLibrary("a zip archive, such as a Python wheel, which may hold one".into()))
+        }
+        [0x1f, 0x8b, ..] => Err(Defect::NoLibrary("a compressed file, which may hold one".into())),
+        text if is_text(text) => Err(Defect::NoLibrary("a text file".into())),
+        _ => Err(Defect::NoLibrary("a file of another kind".into())),
+    }
+}
+
+/// Whether this is text, as far as it goes: the last character may be cut.
+fn is_text(start: &[u8]) -> bool {
+    let valid = match std::str::from_utf8(start) {
+        Ok(_) => true,
+        Err(error) => error.error_len().is_none(),
+    };
+    valid && !start.iter().any(|&byte| byte < b' ' && !byte.is_ascii_whitespace())
+}
+
+/// Checks that the file has all of a range that it speaks of.
+fn check_range<'d, R: ReadRef<'d>>(data: R, offset: u64, size: u64) -> Found<()> {
+    let has = data.len().map_err(|()| unreadable(0))?;
+    match offset.checked_add(size) {
+        Some(needs) if needs <= has => Ok(()),
+        Some(needs) => Err(Defect::Incomplete { has, needs }),
+        None => Err(Defect::Damaged(format!("a part of it begins at byte {offset} and has {size}"))),
+    }
+}
+
+fn bytes<'d, R: ReadRef<'d>>(data: R, offset: u64, size: u64) -> Found<&'d [u8]> {
+    check_range(data, offset, size)?;
+    data.read_bytes_at(offset, size).map_err(|()| unreadable(offset))
+}
+
+fn one<'d, T: Pod, R: ReadRef<'d>>(data: R, offset: u64) -> Found<&'d T> {
+    check_range(data, offset, size_of::<T>() as u64)?;
+    data.read_at(offset).map_err(|()| unreadable(offset))
+}
+
+fn many<'d, T: Pod, R: ReadRef<'d>>(data: R, offset: u64, count: u64) -> Found<&'d [T]> {
+    check_range(data, offset, count.saturating_mul(size_of::<T>() as u64))?;
+    let count = usize::try_from(count).map_err(|_| unreadable(offset))?;
+    data.read_slice_at(offset, count).map_err(|()| unreadable(offset))
+}
+
+fn unreadable(offset: u64) -> Defect {
+    Defect::Damaged(format!("it cannot be read at byte {offset}"))
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests;

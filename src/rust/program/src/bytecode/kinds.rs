@@ -1,0 +1,201 @@
+//! How attributes and types of MLIR itself (`builtin`), of StableHLO's portable form (`vhlo`) and of Shardy (`sdy`) are written
+//! in bytecode. Those of other dialects refer to nothing.
+
+use super::reader::Reader;
+use pjrt_base::error::Result;
+
+/// A part of an entry. What comes after the last reference is left out.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Field {
+    Attribute,
+    OptionalAttribute,
+    Type,
+    /// A list of attributes, so many for each element.
+    Attributes(usize),
+    Types,
+    String,
+    /// A string that Shardy writes into its own text, and does not read back when it has escapes in it.
+    Name,
+    /// A number above zero, with a sign.
+    Size,
+    Number,
+    Numbers,
+}
+
+/// What an element takes in a constant.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Element {
+    Bit,
+    Bytes(u64),
+}
+
+use Field::{Attribute, Attributes, Name, Number, Numbers, OptionalAttribute, Size, String, Type, Types};
+
+/// The parts of an entry of a kind, up to the last that refers to another; none for a kind that is not known.
+pub(super) fn fields(dialect: &[u8], is_attribute: bool, kind: u64) -> &'static [Field] {
+    match (dialect, is_attribute) {
+        (b"builtin", true) => builtin_attribute(kind),
+        (b"builtin", false) => builtin_type(kind),
+        (b"vhlo", true) => portable_attribute(kind),
+        (b"vhlo", false) => portable_type(kind),
+        (b"sdy", true) => shardy_attribute(kind),
+        _ => &[],
+    }
+}
+
+fn builtin_attribute(kind: u64) -> &'static [Field] {
+    match kind {
+        // Arrays and dictionaries.
+        0 => &[Attributes(1)],
+        1 => &[Attributes(2)],
+        // Strings, without and with a type.
+        2 => &[String],
+        3 => &[String, Type],
+        // References to symbols, flat and nested.
+        4 => &[Attribute],
+        5 => &[Attribute, Attributes(1)],
+        // Types, integers, floats.
+        6 | 8 | 9 => &[Type],
+        // Locations: call site, line of a file, fused without and with metadata, name, range of a file.
+        10 | 14 => &[Attribute, Attribute],
+        11 | 22 => &[Attribute],
+        12 => &[Attributes(1)],
+        13 => &[Attributes(1), Attribute],
+        // One that is equal to no other.
+        21 => &[Attribute],
+        // Constants: a resource, arrays, elements, strings, sparse elements.
+        16..=19 => &[Type],
+        20 => &[Type, Attribute, Attribute],
+        _ => &[],
+    }
+}
+
+fn builtin_type(kind: u64) -> &'static [Field] {
+    match kind {
+        // Functions, complex numbers, tuples.
+        2 => &[Types, Types],
+        9 => &[Type],
+        15 => &[Types],
+        // References to memory, without and with a memory space.
+        10 => &[Numbers, Type, Attribute],
+        11 => &[Attribute, Numbers, Type, Attribute],
+        // Arrays without and with an encoding, and without a rank.
+        13 | 19 => &[Numbers, Type],
+        14 => &[Attribute, Numbers, Type],
+        16 | 18 => &[Type],
+        17 => &[Attribute, Type],
+        _ => &[],
+    }
+}
+
+fn portable_attribute(kind: u64) -> &'static [Field] {
+    match kind {
+        // Arrays and dictionaries.
+        1 => &[Attributes(1)],
+        6 => &[Attributes(2)],
+        // Floats, integers, constants, types.
+        8 | 9 | 15 | 17 => &[Type],
+        14 => &[String],
+        _ => &[],
+    }
+}
+
+fn portable_type(kind: u64) -> &'static [Field] {
+    match kind {
+        // Complex numbers, functions, tuples.
+        1 => &[Type],
+        8 => &[Types, Types],
+        23 => &[Types],
+        // Arrays without and with an encoding, and without a rank.
+        20 => &[Numbers, Type],
+        21 => &[Attribute, Numbers, Type],
+        25 => &[Type],
+        // Quantized numbers, by array and by axis.
+        24 | 30 => &[Number, Type, Type],
+        // Memory, and what is still to come.
+        41 => &[Numbers, Type],
+        42 => &[Types],
+        _ => &[],
+    }
+}
+
+fn shardy_attribute(kind: u64) -> &'static [Field] {
+    match kind {
+        // Names of axes.
+        0 => &[Attributes(1)],
+        // Axes of a mesh, and meshes.
+        1 => &[Name, Size],
+        2 => &[Attributes(1)],
+        // References to an axis or to part of it.
+        4 => &[Name, OptionalAttribute],
+        // How a dimension, an array and several are divided; 15 is a newer form.
+        5 | 7 => &[Attributes(1)],
+        6 => &[Attribute, Attributes(1), Attributes(1)],
+        15 => &[Attribute, Attributes(1), Attributes(1), Attributes(1)],
+        // Rules for operations.
+        9 => &[Attributes(1)],
+        10 => &[Numbers, Attributes(1), Attributes(1)],
+        // Lists of axes, and what moves between them.
+        11..=14 => &[Attributes(1)],
+        _ => &[],
+    }
+}
+
+/// For a number, which kinds of types have no such numbers.
+pub(super) fn not_of_number(dialect: &[u8], kind: u64) -> Option<fn(u64) -> bool> {
+    match (dialect, kind) {
+        (b"vhlo", 8) => Some(|kind| matches!(kind, 0..=1 | 8..=26 | 30..=33)),
+        (b"vhlo", 9) => Some(|kind| matches!(kind, 1..=8 | 20..=30 | 33..=40)),
+        _ => None,
+    }
+}
+
+/// Whether an attribute is a constant: a type and as many bytes as follow.
+pub(super) fn is_constant(dialect: &[u8], kind: u64) -> bool {
+    matches!((dialect, kind), (b"builtin", 18) | (b"vhlo", 15))
+}
+
+/// Whether an array type has an encoding; none for what is no type of constants.
+pub(super) fn array(dialect: &[u8], kind: u64) -> Option<bool> {
+    match (dialect, kind) {
+        (b"builtin", 13 | 19) | (b"vhlo", 20) => Some(false),
+        (b"builtin", 14) | (b"vhlo", 21) => Some(true),
+        _ => None,
+    }
+}
+
+/// Whether a type is a function's: a list of what it takes, and one of what it gives.
+pub(super) fn is_function(dialect: &[u8], kind: u64) -> bool {
+    matches!((dialect, kind), (b"builtin", 2) | (b"vhlo", 8))
+}
+
+/// Whether a type is known to be no number.
+pub(super) fn is_no_number(dialect: &[u8], kind: u64) -> bool {
+    match dialect {
+        b"builtin" => matches!(kind, 2 | 10..=20),
+        b"vhlo" => matches!(kind, 8 | 20..=26 | 33),
+        _ => false,
+    }
+}
+
+pub(super) fn is_complex(dialect: &[u8], kind: u64) -> bool {
+    matches!((dialect, kind), (b"builtin", 9) | (b"vhlo", 1))
+}
+
+/// What an element of a type takes in a constant, where that is known.
+pub(super) fn element(dialect: &[u8], kind: u64, mut fields: Reader<'_>) -> Result<Option<Element>> {
+    let bytes = match (dialect, kind) {
+        (b"builtin", 0) => {
+            // Width and sign.
+            let width = fields.number()? >> 2;
+            return Ok(Some(if width == 1 { Element::Bit } else { Element::Bytes(width.div_ceil(8)) }));
+        }
+        (b"vhlo", 0) => return Ok(Some(Element::Bit)),
+        (b"builtin", 3 | 4) | (b"vhlo", 2 | 3 | 12 | 17) => 2,
+        (b"builtin", 5) | (b"vhlo", 4 | 13 | 18) => 4,
+        (b"builtin", 1 | 6) | (b"vhlo", 5 | 14 | 19) => 8,
+        (b"vhlo", 6 | 7 | 10 | 11 | 15 | 16) => 1,
+        _ => return Ok(None),
+    };
+    Ok(Some(Element::Bytes(bytes)))
+}

@@ -1,0 +1,286 @@
+//! What is looked for in MLIR bytecode. MLIR believes the numbers in it: it writes past the ends of its tables, follows
+//! attributes that contain themselves, and crashes where it should complain. So the tables are read here as it reads them.
+
+mod annotations;
+mod attributes;
+mod kinds;
+mod narrow;
+mod operations;
+mod portable;
+mod reader;
+
+use crate::annotations::Annotations;
+use crate::narrow::Findings;
+use attributes::Entries;
+use pjrt_base::error::{Error, Kind, Result};
+use reader::Reader;
+
+/// The newest encoding that is known here. Of a newer one, nothing is believed to be wrong.
+const NEWEST: u64 = 6;
+
+/// What came with which version of the encoding.
+const DIALECT_VERSIONS: u64 = 1;
+const ISOLATED_SECTIONS: u64 = 2;
+const USE_LIST_ORDERS: u64 = 3;
+const OPTIONAL_LOCATIONS: u64 = 4;
+const PROPERTIES: u64 = 5;
+
+/// How deep what a program is made of may nest: MLIR and XLA go down by recursion.
+const MAX_NESTING: usize = 1000;
+
+/// The number of a section, which tells what it holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Section(u8);
+
+impl Section {
+    const STRINGS: Section = Section(0);
+    const DIALECTS: Section = Section(1);
+    const ENTRIES: Section = Section(2);
+    const OFFSETS: Section = Section(3);
+    const OPERATIONS: Section = Section(4);
+    const RESOURCES: Section = Section(5);
+    const RESOURCE_OFFSETS: Section = Section(6);
+    const DIALECT_VERSIONS: Section = Section(7);
+    const PROPERTIES: Section = Section(8);
+    const COUNT: usize = 9;
+}
+
+/// What the sections before the operations say.
+struct Tables<'a> {
+    version: u64,
+    strings: Vec<&'a [u8]>,
+    /// The name of each dialect.
+    dialects: Vec<&'a [u8]>,
+    /// Dialect and name of each kind of operation.
+    operations: Vec<(usize, &'a [u8])>,
+    entries: Entries<'a>,
+    properties: Vec<Reader<'a>>,
+}
+
+/// Checks bytecode, without the mark that it begins with, and reads what the program says of the devices that it is for.
+///
+/// # Errors
+/// `InvalidInput` for what is damaged, nests too deep, or has functions without a body.
+pub fn check(code: &[u8]) -> Result<Annotations> {
+    let mut found = Annotations::default();
+    read(code, |tables, operations| {
+        tables.entries.check(&tables.strings)?;
+        operations::check(operations, tables, &mut |operation| {
+            annotations::note(operation, tables, &mut found);
+            Ok(())
+        })
+    })?;
+    Ok(found)
+}
+
+/// What there is of types narrower than a byte in bytecode that was checked.
+///
+/// # Errors
+/// Those of [`check`].
+pub fn narrow_findings(code: &[u8]) -> Result<Findings> {
+    let mut found = Findings::default();
+    read(code, |tables, operations| {
+        if tables.entries.narrow_arrays()? {
+            found.result = tables.entries.narrow_result()?;
+            operations::check(operations, tables, &mut |operation| {
+                narrow::note(&mut found, &tables.entries, operation)
+            })?;
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// Reads the sections before the operations, unless the encoding is too new.
+fn read<'a>(code: &'a [u8], use_them: impl FnOnce(&Tables<'a>, Reader<'a>) -> Result<()>) -> Result<()> {
+    let mut reader = Reader::new(code);
+    let version = reader.number()?;
+    if version > NEWEST {
+        return Ok(());
+    }
+    reader.text()?;
+    let mut sections = [None; Section::COUNT];
+    while !reader.is_empty() {
+        let (section, content) = reader.section()?;
+        match sections.get_mut(section.0 as usize) {
+            Some(place @ None) => *place = Some(content),
+            _ => return Err(damaged("a section is there twice, or is of no known kind")),
+        }
+    }
+    let optional = |section: Section| sections[section.0 as usize];
+    let section = |section: Section| optional(section).ok_or_else(|| damaged("a section is missing"));
+
+    let strings = strings(section(Section::STRINGS)?)?;
+    let (dialects, operations) = dialects(section(Section::DIALECTS)?, version, &strings)?;
+    let properties = optional(Section::PROPERTIES).map_or(Ok(Vec::new()), properties)?;
+    if let (Some(offsets), Some(resources)) = (optional(Section::RESOURCE_OFFSETS), optional(Section::RESOURCES)) {
+        check_resources(offsets, resources, strings.len())?;
+    }
+    let entries = Entries::read(section(Section::OFFSETS)?, section(Section::ENTRIES)?, &dialects)?;
+    let tables = Tables { version, strings, dialects, operations, entries, properties };
+    use_them(&tables, section(Section::OPERATIONS)?)
+}
+
+/// The strings: their sizes from the last to the first, with the zero at the end of each, and then all of them.
+fn strings(mut reader: Reader<'_>) -> Result<Vec<&[u8]>> {
+    let count = reader.count()?;
+    let mut sizes = Vec::with_capacity(count);
+    for _ in 0..count {
+        let size = reader.number()?;
+        if size == 0 {
+            return Err(damaged("a string has no end"));
+        }
+        sizes.push(reader.bounded(size)?);
+    }
+    let mut strings = Vec::with_capacity(count);
+    for &size in sizes.iter().rev() {
+        strings.push(&reader.bytes(size)?[..size - 1]);
+    }
+    if !reader.is_empty() {
+        return Err(damaged("its strings do not add up"));
+    }
+    Ok(strings)
+}
+
+type Operations<'a> = Vec<(usize, &'a [u8])>;
+
+/// The dialects, and the kinds of operations by dialect.
+fn dialects<'a>(mut reader: Reader<'_>, version: u64, strings: &[&'a [u8]]) -> Result<(Vec<&'a [u8]>, Operations<'a>)> {
+    let count = reader.count()?;
+    let mut dialects = Vec::with_capacity(count);
+    for _ in 0..count {
+        let (name, has_version) =
+            if version < DIALECT_VERSIONS { (reader.number()?, false) } else { reader.flagged()? };
+        dialects.push(strings[Reader::within(name, strings.len())?]);
+        if has_version && reader.section()?.0 != Section::DIALECT_VERSIONS {
+            return Err(damaged("a dialect's version is not where it should be"));
+        }
+    }
+    if version >= OPTIONAL_LOCATIONS {
+        // So many names MLIR makes room for.
+        reader.count()?;
+    }
+    let mut operations = Vec::new();
+    while !reader.is_empty() {
+        let dialect = reader.index(count)?;
+        for _ in 0..reader.count()? {
+            let name = if version < PROPERTIES { reader.number()? } else { reader.flagged()?.0 };
+            operations.push((dialect, strings[Reader::within(name, strings.len())?]));
+        }
+    }
+    Ok((dialects, operations))
+}
+
+/// What operations say of themselves.
+fn properties(mut reader: Reader<'_>) -> Result<Vec<Reader<'_>>> {
+    let count = reader.count()?;
+    let one = |_| {
+        let size = reader.count()?;
+        Ok(Reader::new(reader.bytes(size)?))
+    };
+    (0..count).map(one).collect()
+}
+
+/// Resources are groups of named pieces of their section.
+fn check_resources(mut offsets: Reader<'_>, mut resources: Reader<'_>, strings: usize) -> Result<()> {
+    let external = offsets.number()?;
+    for _ in 0..offsets.bounded(external)? {
+        offsets.index(strings)?;
+        for _ in 0..offsets.count()? {
+            offsets.index(strings)?;
+            let size = offsets.number()?;
+            offsets.byte()?;
+            resources.bytes(resources.bounded(size)?)?;
+        }
+    }
+    Ok(())
+}
+
+#[cold]
+fn damaged(what: &str) -> Error {
+    Error::new(Kind::InvalidInput, format!("The program's bytecode is damaged: {what}."))
+        .hint("Export or copy it again.")
+}
+
+#[cold]
+fn too_deep() -> Error {
+    Error::new(Kind::InvalidInput, format!("The program's bytecode nests more than {MAX_NESTING} levels deep."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A program in bytecode.
+    fn fixture(name: &str) -> Vec<u8> {
+        let path = format!("{}/fixtures/{name}", env!("CARGO_MANIFEST_DIR"));
+        std::fs::read(path).unwrap()[4..].to_vec()
+    }
+
+    const ALL: [&str; 8] = [
+        "square.mlirbc",
+        "sharded.mlirbc",
+        "donor.mlirbc",
+        "donating.mlirbc",
+        "square.artifact",
+        "newer.artifact",
+        "sharded/step-gspmd.mlirbc",
+        "sharded/step-shardy.artifact",
+    ];
+
+    #[test]
+    fn good_programs_pass() {
+        for name in ALL {
+            assert!(check(&fixture(name)).is_ok(), "{name}: {}", check(&fixture(name)).unwrap_err());
+        }
+    }
+
+    #[test]
+    fn what_is_cut_off_is_noticed_and_what_is_newer_is_not_judged() {
+        for name in ALL {
+            let code = fixture(name);
+            for len in 0..code.len() {
+                assert!(check(&code[..len]).is_err(), "{name} of {len} bytes");
+            }
+        }
+        // Version 7, by which the rest means something else.
+        assert!(check(&[0b1111, 0]).is_ok());
+    }
+
+    #[test]
+    fn what_an_entry_refers_to_is_of_the_kind_that_it_should_be() {
+        for (name, at, byte, reason) in [
+            // A division of an array by itself, and a quantized number of itself.
+            ("sharded.mlirbc", 132, 0x0b, "contains itself"),
+            ("square.artifact", 96, 0x31, "contains itself"),
+            // An axis of size zero, and one with a name that is no text.
+            ("sharded.mlirbc", 127, 0x01, "an axis has no size"),
+            ("sharded.mlirbc", 299, 0xe4, "the name of an axis"),
+            // A type is made a float of a type that is none, and an integer.
+            ("newer.artifact", 115, 0x11, "a number is not of its type"),
+            ("square.artifact", 83, 0x13, "a number is not of its type"),
+            // Of a function's arguments, there is a truth value; its type is a word.
+            ("square.artifact", 83, 0x05, "an operation is not told"),
+            ("square.artifact", 85, 0x1d, "an operation is not told"),
+        ] {
+            let mut code = fixture(name);
+            code[at - 4] = byte;
+            let error = check(&code).unwrap_err();
+            assert!(error.message().contains(reason), "{name}, {at}: {error}");
+        }
+    }
+
+    #[test]
+    fn no_change_of_a_byte_makes_the_check_fail_itself() {
+        for name in ALL {
+            let code = fixture(name);
+            for at in 0..code.len() {
+                for byte in [0, 1, 2, 0x40, 0x7f, 0x80, 0xff, code[at] ^ 1, code[at].wrapping_add(2)] {
+                    let mut changed = code.clone();
+                    changed[at] = byte;
+                    let _ = check(&changed);
+                }
+            }
+        }
+    }
+}

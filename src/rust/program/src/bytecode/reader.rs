@@ -1,0 +1,131 @@
+//! What MLIR bytecode is made of: bytes, numbers of variable length, and sections.
+
+use super::{damaged, Section};
+use pjrt_base::error::Result;
+
+/// Bytes still to be read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reader<'a> {
+    whole: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Reader { whole: bytes, at: 0 }
+    }
+
+    pub fn left(&self) -> usize {
+        self.whole.len() - self.at
+    }
+
+    pub fn rest(&self) -> &'a [u8] {
+        &self.whole[self.at..]
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.left() == 0
+    }
+
+    pub fn byte(&mut self) -> Result<u8> {
+        Ok(self.bytes(1)?[0])
+    }
+
+    pub fn bytes(&mut self, len: usize) -> Result<&'a [u8]> {
+        let Some(bytes) = self.rest().get(..len) else { return Err(damaged("it ends too early")) };
+        self.at += len;
+        Ok(bytes)
+    }
+
+    /// A number: as many zero bits as its first byte ends with, as many bytes follow.
+    pub fn number(&mut self) -> Result<u64> {
+        let first = self.byte()?;
+        let more = first.trailing_zeros() as usize;
+        let mut value = [0; 8];
+        if more >= 8 {
+            value.copy_from_slice(self.bytes(8)?);
+            return Ok(u64::from_le_bytes(value));
+        }
+        value[0] = first;
+        value[1..=more].copy_from_slice(self.bytes(more)?);
+        Ok(u64::from_le_bytes(value) >> (more + 1))
+    }
+
+    /// A number with a flag in its last bit.
+    pub fn flagged(&mut self) -> Result<(u64, bool)> {
+        let number = self.number()?;
+        Ok((number >> 1, number & 1 == 1))
+    }
+
+    /// The number of things that follow, each of which takes at least one byte: what an array can be made for.
+    pub fn count(&mut self) -> Result<usize> {
+        let count = self.number()?;
+        self.bounded(count)
+    }
+
+    /// The same for a number that was read in another way.
+    pub fn bounded(&self, count: u64) -> Result<usize> {
+        match usize::try_from(count) {
+            Ok(count) if count <= self.left() => Ok(count),
+            _ => Err(damaged("it announces more than there is")),
+        }
+    }
+
+    /// A position in a list of this length.
+    pub fn index(&mut self, len: usize) -> Result<usize> {
+        let index = self.number()?;
+        Self::within(index, len)
+    }
+
+    pub fn within(index: u64, len: usize) -> Result<usize> {
+        match usize::try_from(index) {
+            Ok(index) if index < len => Ok(index),
+            _ => Err(damaged("it refers to what is not there")),
+        }
+    }
+
+    /// Bytes up to a zero, which is passed as well.
+    pub fn text(&mut self) -> Result<&'a [u8]> {
+        let rest = self.rest();
+        let Some(end) = rest.iter().position(|&byte| byte == 0) else { return Err(damaged("a text has no end")) };
+        self.at += end + 1;
+        Ok(&rest[..end])
+    }
+
+    pub fn section(&mut self) -> Result<(Section, Reader<'a>)> {
+        const ALIGNED: u8 = 0x80;
+        let id = self.byte()?;
+        let len = self.number()?;
+        if id & ALIGNED != 0 {
+            let alignment = usize::try_from(self.number()?).unwrap_or(0);
+            if !alignment.is_power_of_two() {
+                return Err(damaged("an alignment is no power of two"));
+            }
+            let padding = self.at.checked_next_multiple_of(alignment).map_or(usize::MAX, |start| start - self.at);
+            self.bytes(padding)?;
+        }
+        let len = self.bounded(len)?;
+        Ok((Section(id & !ALIGNED), Reader::new(self.bytes(len)?)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_as_many_bytes_as_they_need() {
+        let number = |bytes: &[u8]| {
+            let mut reader = Reader::new(bytes);
+            reader.number().ok().map(|number| (number, reader.left()))
+        };
+        assert_eq!(number(&[0b1, 9]), Some((0, 1)));
+        assert_eq!(number(&[0xff]), Some((127, 0)));
+        assert_eq!(number(&[0b10, 0b10]), Some((128, 0)));
+        assert_eq!(number(&[0b1000_0000, 1, 0, 0, 0, 0, 0, 0]), Some((1, 0)));
+        assert_eq!(number(&[0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]), Some((u64::MAX, 0)));
+        for short in [&[][..], &[0b10], &[0b1000_0000, 1], &[0; 8]] {
+            assert_eq!(number(short), None, "{short:?}");
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! HLO modules, XLA's form of a program: what they take, give and alias, and their text.
+
+use crate::annotations::{Annotations, Array};
+use pjrt_data::array::Spec;
+use pjrt_data::dtype::DType;
+use pjrt_data::layout;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+mod attributes;
+mod constant;
+mod proto;
+mod text;
+
+pub use proto::*;
+
+impl ShapeProto {
+    /// The array that the shape describes; `None` for tuples, tokens and types unknown here.
+    pub fn spec(&self) -> Option<Spec> {
+        let dtype = DType::from_xla_code(self.element_type)?;
+        let order = self.layout.as_ref().map(|l| l.minor_to_major.as_slice()).unwrap_or_default();
+        let default = order.iter().rev().enumerate().all(|(i, &d)| d == i as i64);
+        let minor_to_major = (!default && layout::is_permutation(order, self.dimensions.len())).then(|| order.into());
+        Some(Spec { dtype, dims: self.dimensions.as_slice().into(), minor_to_major })
+    }
+
+    /// The arrays of a result: those of a tuple, or the one array.
+    pub fn specs(&self) -> Option<Vec<Spec>> {
+        if self.element_type == TUPLE {
+            self.tuple_shapes.iter().map(ShapeProto::spec).collect()
+        } else {
+            Some(vec![self.spec()?])
+        }
+    }
+
+    /// Whether both are arrays, or tuples of as many parts of which that is true.
+    fn is_structured_as(&self, other: &ShapeProto) -> bool {
+        let is_tuple = |shape: &ShapeProto| shape.element_type == TUPLE;
+        is_tuple(self) == is_tuple(other)
+            && self.tuple_shapes.len() == other.tuple_shapes.len()
+            && self.tuple_shapes.iter().zip(&other.tuple_shapes).all(|(part, other)| part.is_structured_as(other))
+    }
+
+    fn debug_text(&self, out: &mut String, indent: usize) {
+        let pad = " ".repeat(indent);
+        let _ = writeln!(out, "{pad}element_type: {}", self.element_type);
+        for d in &self.dimensions {
+            let _ = writeln!(out, "{pad}dimensions: {d}");
+        }
+        for part in &self.tuple_shapes {
+            let _ = writeln!(out, "{pad}tuple_shapes {{");
+            part.debug_text(out, indent + 2);
+            let _ = writeln!(out, "{pad}}}");
+        }
+    }
+}
+
+impl HloModuleProto {
+    /// Whether any computation holds an instruction with this opcode.
+    pub fn has_opcode(&self, opcode: &str) -> bool {
+        self.computations.iter().flat_map(|c| &c.instructions).any(|i| i.opcode == opcode)
+    }
+
+    /// Whether a run takes about as long whatever the inputs hold: every loop has a number of turns that the compiler knows,
+    /// and nothing is chosen, or done by functions that are not XLA's operations.
+    pub fn takes_a_known_time(&self) -> bool {
+        let known = |i: &HloInstructionProto| match i.opcode.as_str() {
+            "while" => i.knows_trip_count(),
+            "conditional" | "custom-call" => false,
+            _ => true,
+        };
+        self.computations.iter().flat_map(|c| &c.instructions).all(known)
+    }
+
+    /// Whether every function that the program calls by name comes with XLA's plugins, as far as names tell: others may not
+    /// be there in another session.
+    pub fn calls_only_known_functions(&self) -> bool {
+        const PREFIXES: [&str; 2] = ["__", "xla."];
+        const NAMES: [&str; 5] = ["MoveToDevice", "MoveToHost", "Sharding", "TopK", "annotate_device_placement"];
+        let is_known = |name: &str| NAMES.contains(&name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+        let mut instructions = self.computations.iter().flat_map(|computation| &computation.instructions);
+        instructions.all(|i| i.opcode != "custom-call" || is_known(&i.custom_call_target))
+    }
+
+    /// The computation that is run.
+    pub fn entry(&self) -> Option<&HloComputationProto> {
+        self.computations.iter().find(|c| c.id == self.entry_computation_id)
+    }
+
+    /// Whether the module says of its inputs and outputs what the computation that is run says: XLA relies on it.
+    pub fn is_of_one_mind(&self) -> bool {
+        let (Some(entry), Some(program)) = (self.entry(), &self.host_program_shape) else { return true };
+        let agree = |told: Option<&ShapeProto>, own: &Option<ShapeProto>| match (told, own) {
+            (Some(told), Some(own)) => told.is_structured_as(own),
+            _ => false,
+        };
+        let parameters = || entry.instructions.iter().filter(|instruction| instruction.opcode == "parameter");
+        let root = entry.instructions.iter().find(|instruction| instruction.id == entry.root_id);
+        let told = |number: i64| program.parameters.get(usize::try_from(number).ok()?);
+        parameters().count() == program.parameters.len()
+            && parameters().all(|parameter| agree(told(parameter.parameter_number), &parameter.shape))
+            && root.is_some_and(|root| agree(program.result.as_ref(), &root.shape))
+    }
+
+    /// The names of the inputs: those of the source, where a compiler noted them, else the parameters' own.
+    pub fn input_names(&self) -> Vec<String> {
+        let instructions = self.entry().map(|c| c.instructions.as_slice()).unwrap_or_default();
+        let mut parameters: Vec<_> = instructions.iter().filter(|i| i.opcode == "parameter").collect();
+        parameters.sort_by_key(|p| p.parameter_number);
+        let noted = |p: &HloInstructionProto| p.metadata.as_ref().map(|m| m.op_name.clone()).filter(|n| !n.is_empty());
+        parameters.into_iter().map(|p| noted(p).unwrap_or_else(|| p.name.clone())).collect()
+    }
+
+    /// What the module says of the devices that it is for. How many they are is no part of it.
+    pub fn annotations(&self) -> Annotations {
+        let (Some(entry), Some(program)) = (self.entry(), &self.host_program_shape) else {
+            return Annotations::default();
+        };
+        let array = |shape: &ShapeProto, sharding: Option<&OpSharding>| Array {
+            dims: shape.spec().map(|spec| spec.dims.into_vec()),
+            has_sharding: sharding.is_some(),
+        };
+        let parameters = entry.instructions.iter().filter(|i| i.opcode == "parameter");
+        let divided = parameters.filter_map(|p| Some((p.parameter_number, p.sharding.as_ref()?)));
+        let divided: BTreeMap<_, _> = divided.collect();
+        let sharding = |number: usize| divided.get(&(number as i64)).copied();
+        let inputs = program.parameters.iter().enumerate().map(|(i, shape)| array(shape, sharding(i))).collect();
+        let root = entry.instructions.iter().find(|instruction| instruction.id == entry.root_id);
+        let told = root.and_then(|root| root.sharding.as_ref());
+        let outputs = program.result.as_ref().map(|result| match result.element_type {
+            TUPLE => {
+                let told = told.map(|told| told.tuple_shardings.as_slice()).unwrap_or_default();
+                result.tuple_shapes.iter().enumerate().map(|(i, shape)| array(shape, told.get(i))).collect()
+            }
+            _ => vec![array(result, told)],
+        });
+        Annotations { inputs: Some(inputs), outputs, ..Default::default() }
+    }
+
+    /// The shardings of the inputs, and that of the result, which a compiler has divided the program by.
+    pub fn shardings(&self) -> (&[OpSharding], Option<&OpSharding>) {
+        (&self.spmd_parameters_shardings, self.spmd_output_sharding.as_ref())
+    }
+
+    /// As much of the module as tells what it takes, gives and aliases, and how that is divided.
+    pub fn interface(&self) -> HloModuleProto {
+        HloModuleProto {
+            name: self.name.clone(),
+            host_program_shape: self.host_program_shape.clone(),
+            input_output_alias: self.input_output_alias.clone(),
+            buffer_donor: self.buffer_donor.clone(),
+            spmd_output_sharding: self.spmd_output_sharding.clone(),
+            spmd_parameters_shardings: self.spmd_parameters_shardings.clone(),
+            ..Default::default()
+        }
+    }
+
+    /// The module in the text form of protocol buffers, as far as it is read here.
+    pub fn debug_text(&self) -> String {
+        // Writing to a string cannot fail.
+        let mut out = String::new();
+        let _ = writeln!(out, "name: {:?}", self.name);
+        let _ = writeln!(out, "entry_computation_name: {:?}", self.entry_computation_name);
+        for computation in &self.computations {
+            let _ = writeln!(out, "computations {{\n  name: {:?}", computation.name);
+            for instruction in &computation.instructions {
+                instruction.debug_text(&mut out);
+            }
+            let _ = writeln!(out, "  id: {}\n  root_id: {}\n}}", computation.id, computation.root_id);
+        }
+        let _ = writeln!(out, "id: {}\nentry_computation_id: {}", self.id, self.entry_computation_id);
+        out
+    }
+}
+
+impl HloInstructionProto {
+    /// Whether the compiler has noted how often this loop turns.
+    fn knows_trip_count(&self) -> bool {
+        const NOTED: &[u8] = b"\"known_trip_count\"";
+        self.backend_config.windows(NOTED.len()).any(|text| text == NOTED)
+    }
+
+    fn debug_text(&self, out: &mut String) {
+        let _ = writeln!(out, "  instructions {{\n    name: {:?}\n    opcode: {:?}", self.name, self.opcode);
+        if let Some(shape) = &self.shape {
+            let _ = writeln!(out, "    shape {{");
+            shape.debug_text(out, 6);
+            let _ = writeln!(out, "    }}");
+        }
+        if self.opcode == "parameter" {
+            let _ = writeln!(out, "    parameter_number: {}", self.parameter_number);
+        }
+        let _ = writeln!(out, "    id: {}", self.id);
+        for operand in &self.operand_ids {
+            let _ = writeln!(out, "    operand_ids: {operand}");
+        }
+        let _ = writeln!(out, "  }}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loops_without_a_known_number_of_turns_and_choices_take_an_unknown_time() {
+        let takes_known_time = |opcode: &str, config: &str| {
+            let instruction = HloInstructionProto {
+                opcode: opcode.into(),
+                backend_config: config.as_bytes().into(),
+                ..Default::default()
+            };
+            let computation = HloComputationProto { instructions: vec![instruction], ..Default::default() };
+            HloModuleProto { computations: vec![computation], ..Default::default() }.takes_a_known_time()
+        };
+        assert!(takes_known_time("sort", ""));
+        assert!(takes_known_time("while", r#"{"known_trip_count":{"n":"50"},"known_init_step":{"init":"0"}}"#));
+        for (opcode, config) in [("while", ""), ("while", "{}"), ("conditional", ""), ("custom-call", "")] {
+            assert!(!takes_known_time(opcode, config), "{opcode} {config}");
+        }
+    }
+
+    #[test]
+    fn functions_that_a_user_registers_are_told_from_those_of_xla() {
+        let calls = |target: &str| {
+            let opcode = if target.is_empty() { "add" } else { "custom-call" };
+            let call =
+                HloInstructionProto { opcode: opcode.into(), custom_call_target: target.into(), ..Default::default() };
+            let computation = HloComputationProto { instructions: vec![call], ..Default::default() };
+            HloModuleProto { computations: vec![computation], ..Default::default() }.calls_only_known_functions()
+        };
+        for target in ["", "TopK", "__onednn$matmul", "__cublas$gemm", "xla.sdy.FuncResultSharding"] {
+            assert!(calls(target), "{target}");
+        }
+        for target in ["print_tensor", "my_kernel", "TopK2"] {
+            assert!(!calls(target), "{target}");
+        }
+    }
+}

@@ -1,0 +1,411 @@
+//! What is looked for in MLIR text: what makes XLA's compiler crash instead of complain, and the names of the inputs.
+
+use crate::annotations::Annotations;
+use pjrt_base::error::Result;
+
+mod annotations;
+mod calls;
+mod narrow;
+mod nesting;
+
+pub use narrow::narrow_findings;
+
+/// Nesting from which on the compiler would overrun the stack, with a margin; and dimensions that it takes seconds for.
+const MAX_NESTING: usize = 2000;
+
+/// Checks a program's text.
+///
+/// # Errors
+/// `InvalidInput` for text nested too deep, functions without a body or that call themselves, and arrays of more dimensions
+/// than are possible.
+pub fn check(text: &[u8]) -> Result<()> {
+    check_code(text, &blank_strings_and_comments(text))
+}
+
+/// The same, and what the program says of the devices that it is for.
+///
+/// # Errors
+/// Those of [`check`].
+pub fn read(text: &[u8]) -> Result<Annotations> {
+    let code = blank_strings_and_comments(text);
+    check_code(text, &code)?;
+    Ok(annotations::read(text, &code))
+}
+
+fn check_code(text: &[u8], code: &[u8]) -> Result<()> {
+    let depth = nesting::depth(code);
+    if depth > MAX_NESTING {
+        fail!(InvalidInput, "The program nests {depth} levels deep; at most {MAX_NESTING} are possible.");
+    }
+    let rank = rank(code);
+    if rank > MAX_NESTING {
+        fail!(InvalidInput, "An array of the program has {rank} dimensions; at most {MAX_NESTING} are possible.");
+    }
+    match calls::depth(text, code) {
+        Ok(depth) if depth > MAX_NESTING => {
+            fail!(InvalidInput, "Calls in the program nest {depth} deep; at most {MAX_NESTING} are possible.");
+        }
+        Ok(_) => {}
+        Err(calls::Recursion) => {
+            fail!(InvalidInput, "A function of the program calls itself; XLA cannot compile recursion.")
+        }
+    }
+    if let Some(line) = function_without_body(code) {
+        fail!(InvalidInput, "The function in line {line} of the program has no body; XLA cannot compile declarations.");
+    }
+    if let Some(dim) = far_dimension(code) {
+        fail!(InvalidInput, "A convolution of the program has a dimension {dim}; so many are not possible.");
+    }
+    Ok(())
+}
+
+/// The names of the arguments of the function `main` as the text has them, such as `%x`; empty where there are none.
+pub fn argument_names(text: &[u8]) -> Vec<String> {
+    let code = blank_strings_and_comments(text);
+    main_function(text, &code).and_then(|mut rest| rest.argument_names()).unwrap_or_default()
+}
+
+/// The function `main`, from its name on; `code` is the text without strings and comments.
+fn main_function<'a>(text: &[u8], code: &'a [u8]) -> Option<Rest<'a>> {
+    functions(code).find_map(|(_, mut rest)| {
+        rest.skip_visibility();
+        let symbol = code.len() - rest.0.len();
+        let is_main = [&b"@main"[..], b"@\"main\""].iter().any(|name| {
+            let end = symbol + name.len();
+            text[symbol..].starts_with(name) && !code.get(end).is_some_and(|&byte| is_in_name(byte))
+        });
+        is_main.then_some(rest)
+    })
+}
+
+/// Whether a program names this dialect: in text before a dot, outside strings and comments; in bytecode also alone.
+pub fn names_dialect(code: &[u8], dialect: &str, is_text: bool) -> bool {
+    let found = |code: &[u8]| {
+        let mut places = code.windows(dialect.len() + 1).enumerate();
+        places.any(|(i, word)| {
+            let starts = i == 0 || !(code[i - 1].is_ascii_alphanumeric() || b"_$@%".contains(&code[i - 1]));
+            let (name, end) = word.split_at(dialect.len());
+            starts && name == dialect.as_bytes() && (end == b"." || (end == b"\0" && !is_text))
+        })
+    };
+    // Most programs do not, and need no copy.
+    found(code) && (!is_text || found(&blank_strings_and_comments(code)))
+}
+
+/// The text with every byte of a string made `_`, and of a comment a space, and so zeros, as the parser takes them; line ends
+/// stay.
+fn blank_strings_and_comments(text: &[u8]) -> Vec<u8> {
+    let mut code = text.to_vec();
+    let mut i = 0;
+    while i < code.len() {
+        match code[i] {
+            b'"' => {
+                let mut escaped = false;
+                code[i] = b'_';
+                i += 1;
+                while i < code.len() {
+                    let byte = std::mem::replace(&mut code[i], b'_');
+                    if byte == b'"' && !escaped {
+                        break;
+                    }
+                    escaped = byte == b'\\' && !escaped;
+                    i += 1;
+                }
+            }
+            b'/' if code.get(i + 1) == Some(&b'/') => {
+                while i < code.len() && code[i] != b'\n' {
+                    code[i] = b' ';
+                    i += 1;
+                }
+            }
+            0 => code[i] = b' ',
+            _ => {}
+        }
+        i += 1;
+    }
+    code
+}
+
+/// Most dimensions in a row, as in `2x3x`.
+fn rank(code: &[u8]) -> usize {
+    let mut most = 0;
+    let mut rank = 0;
+    for pair in code.windows(2) {
+        match pair {
+            [b'0'..=b'9' | b'?', b'x'] => rank += 1,
+            [b'0'..=b'9' | b'?' | b'x', b'0'..=b'9' | b'?'] => {}
+            _ => rank = 0,
+        }
+        most = most.max(rank);
+    }
+    most
+}
+
+/// A dimension of a convolution that no array has: the parser makes room for all before it.
+fn far_dimension(code: &[u8]) -> Option<&str> {
+    const DIGITS: usize = 3;
+    // Those of input, kernel and result.
+    const LISTS: usize = 3;
+    let far = |from: usize, to: usize| {
+        let mut numbers = code[from..to].split(|byte| !byte.is_ascii_digit());
+        numbers.find(|number| number.len() > DIGITS).and_then(|number| std::str::from_utf8(number).ok())
+    };
+    let (mut left, mut list) = (0, 0);
+    for (i, &byte) in code.iter().enumerate() {
+        if code[i..].starts_with(b"dim_numbers") || code[i..].starts_with(b"conv<") {
+            left = LISTS;
+        }
+        if byte == b']' && left > 0 {
+            if let Some(dim) = far(list, i) {
+                return Some(dim);
+            }
+            left -= 1;
+        }
+        if matches!(byte, b'[' | b']') {
+            list = i + 1;
+        }
+    }
+    // One that is not closed.
+    (left > 0).then(|| far(list, code.len())).flatten()
+}
+
+/// The line of the first `func.func` that declares a function and does not define it. Text that is no proper function
+/// is left to the compiler, which complains.
+fn function_without_body(code: &[u8]) -> Option<usize> {
+    let (start, _) = functions(code).find(|(_, rest)| Rest(rest.0).skip_signature() == Some(false))?;
+    Some(1 + code[..start].iter().filter(|&&b| b == b'\n').count())
+}
+
+/// Every function: where its keyword stands, and what follows that.
+fn functions(code: &[u8]) -> impl Iterator<Item = (usize, Rest<'_>)> {
+    const KEYWORD: &[u8] = b"func.func";
+    let starts = (0..code.len()).filter(|&i| code[i] == b'f' && code[i..].starts_with(KEYWORD));
+    starts.map(|start| (start, Rest(&code[start + KEYWORD.len()..])))
+}
+
+fn is_in_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"_.$-".contains(&byte)
+}
+
+/// The parts of a list between commas, but for those inside of brackets; none of an empty one.
+fn split(list: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut depth = 0usize;
+    let mut last = 0;
+    let parts = list.split(move |&byte| {
+        match byte {
+            b',' if depth == 0 => return true,
+            b'{' | b'(' | b'[' | b'<' => depth += 1,
+            // The end of an arrow.
+            b'>' if last == b'-' => {}
+            b'}' | b')' | b']' | b'>' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        last = byte;
+        false
+    });
+    parts.filter(|part| !part.trim_ascii().is_empty())
+}
+
+/// What is still to be read of a function.
+struct Rest<'a>(&'a [u8]);
+
+impl<'a> Rest<'a> {
+    /// Reads name, arguments, results and attributes, and tells whether a body follows; `None` for anything else.
+    fn skip_signature(&mut self) -> Option<bool> {
+        self.skip_visibility();
+        if !self.skip(b"@") {
+            return None;
+        }
+        self.skip_name();
+        self.skip_brackets(b'(')?;
+        if self.skip(b"->") && self.skip_brackets(b'(').is_none() {
+            self.skip_type();
+        }
+        if self.skip(b"attributes") {
+            self.skip_brackets(b'{')?;
+        }
+        Some(self.trimmed().first() == Some(&b'{'))
+    }
+
+    /// The names in the argument list that comes after the function's own name.
+    fn argument_names(&mut self) -> Option<Vec<String>> {
+        self.skip(b"@");
+        self.skip_name();
+        let name = |argument: &[u8]| {
+            let start = argument.iter().position(|&byte| byte == b'%')?;
+            let len = argument[start + 1..].iter().take_while(|&&byte| is_in_name(byte)).count();
+            Some(String::from_utf8_lossy(&argument[start..=start + len]).into_owned())
+        };
+        Some(split(self.brackets()?).filter_map(name).collect())
+    }
+
+    /// What is between the round brackets that come next, which are passed.
+    fn brackets(&mut self) -> Option<&'a [u8]> {
+        let start = self.trimmed().len();
+        let whole = self.0;
+        self.skip_brackets(b'(')?;
+        Some(&whole[1..start - self.0.len() - 1])
+    }
+
+    fn trimmed(&mut self) -> &'a [u8] {
+        self.0 = self.0.trim_ascii_start();
+        self.0
+    }
+
+    /// Passes `word` if it comes next.
+    fn skip(&mut self, word: &[u8]) -> bool {
+        match self.trimmed().strip_prefix(word) {
+            Some(_) => {
+                self.0 = &self.0[word.len()..];
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn skip_visibility(&mut self) {
+        for visibility in [&b"public "[..], b"private ", b"nested "] {
+            self.skip(visibility);
+        }
+        self.trimmed();
+    }
+
+    fn skip_name(&mut self) {
+        let end = self.0.iter().position(|&byte| !is_in_name(byte));
+        self.0 = &self.0[end.unwrap_or(self.0.len())..];
+    }
+
+    /// Passes everything up to the bracket that closes the one that comes next.
+    fn skip_brackets(&mut self, open: u8) -> Option<()> {
+        let close = if open == b'(' { b')' } else { b'}' };
+        if self.trimmed().first() != Some(&open) {
+            return None;
+        }
+        let mut depth = 0usize;
+        for (i, &byte) in self.0.iter().enumerate() {
+            depth += usize::from(byte == open);
+            depth -= usize::from(byte == close);
+            if depth == 0 {
+                self.0 = &self.0[i + 1..];
+                return Some(());
+            }
+        }
+        None
+    }
+
+    /// Passes one type such as `tensor<2xf32>` or `i32`.
+    fn skip_type(&mut self) {
+        let mut depth = 0usize;
+        let end = self.trimmed().iter().position(|&byte| {
+            match byte {
+                b'<' => depth += 1,
+                b'>' => depth = depth.saturating_sub(1),
+                _ => return depth == 0 && (byte.is_ascii_whitespace() || byte == b'{'),
+            }
+            false
+        });
+        self.0 = &self.0[end.unwrap_or(self.0.len())..];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn body_missing(text: &str) -> Option<usize> {
+        function_without_body(&blank_strings_and_comments(text.as_bytes()))
+    }
+
+    #[test]
+    fn what_nests_too_deep_is_refused() {
+        let message = |text: &str| check(text.as_bytes()).map_err(|error| error.message().to_string());
+        for text in ["(", "module {", "tuple<", "[", "-"] {
+            assert!(message(&text.repeat(3000)).is_err_and(|message| message.contains("nests 3000")), "{text}");
+            assert_eq!(message(&text.repeat(1000)), Ok(()), "{text}");
+            assert_eq!(message(&format!("// {0}\n\"\\\"{0}\"", text.repeat(3000))), Ok(()), "{text}");
+        }
+        assert!(message(&"1x".repeat(3000)).is_err_and(|message| message.contains("3000 dimensions")));
+        assert_eq!(rank(b"tensor<2x3x?xf32>, tensor<4xf32>"), 3);
+        let calls =
+            |n: i32| -> String { (0..n).map(|i| format!("func.func @f{i}() {{ call @f{} }}", i + 1)).collect() };
+        assert_eq!(message(&calls(1000)), Ok(()));
+        assert!(message(&calls(3000)).is_err_and(|message| message.contains("nest 3000 deep")));
+        assert!(message("func.func @f() { call @f() }").is_err_and(|message| message.contains("recursion")));
+    }
+
+    #[test]
+    fn convolutions_have_as_many_dimensions_as_arrays() {
+        let far = |text: &str| far_dimension(text.as_bytes()).map(str::to_string);
+        let of = |dim: &str| format!("dim_numbers = [b, 0, 1, f]x[0, {dim}, i, o]->[b, 0, 1, f], window = [1000]");
+        assert_eq!(far(&of("1")), None);
+        assert_eq!(far(&of("2147483648")), Some("2147483648".into()));
+        let generic = "#stablehlo.conv<[b, 0, f]x[0, i, o]->[b, 0, f]>, feature_group_count = 1024 : i64";
+        assert_eq!(far(generic), None);
+        assert_eq!(far(&generic.replace("[0,", "[4000,")), Some("4000".into()));
+        assert!(check(of("65536").as_bytes()).is_err());
+        assert_eq!(far("conv<[b, 4000"), Some("4000".into()));
+        // Were all that follows read for each, this would take minutes.
+        assert_eq!(far(&"dim_numbers ".repeat(1_000_000)), None);
+    }
+
+    #[test]
+    fn a_dialect_is_found_where_it_is_used() {
+        for text in
+            ["sdy.mesh @mesh = <[\"a\"=2]>", "%x: i1 {sdy.sharding = #sdy.sharding<@m, []>}", "{xla.sdy.meshes = 1}"]
+        {
+            assert!(names_dialect(text.as_bytes(), "sdy", true), "{text}");
+        }
+        for text in ["// sdy.mesh", "{a = \"sdy.mesh\"}", "%sdy.1", "@sdy.f", "the_sdy.x", "sdy", "asdy.", ""] {
+            assert!(!names_dialect(text.as_bytes(), "sdy", true), "{text}");
+        }
+        assert!(names_dialect(b"ML\xefR\0stablehlo\0sdy\0", "sdy", false));
+        assert!(names_dialect(b"ML\xefR\0sdy.sharding\0", "sdy", false));
+        assert!(!names_dialect(b"ML\xefR\0stablehlo\0", "sdy", false));
+    }
+
+    #[test]
+    fn functions_without_a_body_are_found() {
+        assert_eq!(body_missing("func.func private @f(i32)"), Some(1));
+        assert_eq!(body_missing("module {\n func.func private @\"a b\"(tensor<2xf32>) -> tensor<2xf32>\n}"), Some(2));
+        assert_eq!(body_missing("func.func @g() -> (i32, i32) attributes {a = {}}\nfunc.func @h() { }"), Some(1));
+        assert_eq!(body_missing("func.func @f() -> "), Some(1));
+    }
+
+    #[test]
+    fn zeros_are_space() {
+        assert_eq!(body_missing("func.func\0private\0@f()"), Some(1));
+    }
+
+    #[test]
+    fn functions_with_a_body_and_what_is_no_function_pass() {
+        for text in [
+            "func.func @main() { return }",
+            "func.func public @main(%x: tensor<2xf32> {a = \"(\"}) -> tensor<2xf32>{ return %x }",
+            "func.func @f() -> (tensor<f32> {b = 1}, i32) attributes {c} {\n}",
+            "// func.func @f()",
+            "func.func",
+            "func.func @",
+            "func.func @f(",
+        ] {
+            assert_eq!(body_missing(text), None, "{text}");
+        }
+    }
+    #[test]
+    fn the_arguments_of_main_are_found_by_name() {
+        let names = |text: &str| argument_names(text.as_bytes());
+        assert_eq!(names("func.func @main(%x: tensor<2xf32>, %y.1: tensor<f32>) -> tensor<f32> {"), ["%x", "%y.1"]);
+        assert_eq!(
+            names(
+                "func.func private @f(%a: i32) { }\nfunc.func public @\"main\" (%x: tensor<2xf32, #a<[0, 1]>> \
+                 {a = \", %no\", b = {c = 1, d}} loc(\"(%z\"(#loc)), // %w\n  %0: !f<(i32) -> i32, i8>)"
+            ),
+            ["%x", "%0"]
+        );
+        assert_eq!(names("func.func @mains(%a: i32) {} func.func @main () {"), [""; 0]);
+        for text in
+            ["", "func.func @main", "func.func @main(%x", "func.func", "func.func @f(%x: i32)", "@main(%x: i32)"]
+        {
+            assert_eq!(names(text), [""; 0], "{text}");
+        }
+    }
+}

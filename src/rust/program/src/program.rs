@@ -1,0 +1,162 @@
+//! Programs: what a compiler takes, StableHLO as text or bytecode, or a serialized HLO module.
+
+use crate::annotations::Annotations;
+use crate::bytecode;
+use crate::hlo::HloModuleProto;
+use crate::mlir;
+use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::room;
+use prost::Message;
+use std::sync::Arc;
+
+/// What MLIR bytecode begins with.
+const BYTECODE: &[u8] = b"ML\xefR";
+
+/// How a program is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// MLIR, as text or bytecode.
+    Mlir,
+    /// A serialized `HloModuleProto`.
+    Hlo,
+}
+
+impl Format {
+    /// The format's name in PJRT.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Mlir => "mlir",
+            Format::Hlo => "hlo",
+        }
+    }
+}
+
+/// A program, not yet compiled; clones share its code.
+#[derive(Debug, Clone)]
+pub struct Program {
+    code: Arc<Vec<u8>>,
+    format: Format,
+    annotations: Arc<Annotations>,
+}
+
+impl Program {
+    /// Takes a program's code after checks against what makes a compiler crash.
+    ///
+    /// # Errors
+    /// `InvalidInput` for empty code, text that [`mlir::check`] and bytecode that [`bytecode::check`] refuses, or an `hlo` program that is no HLO module, or
+    /// an optimized one.
+    pub fn new(code: Vec<u8>, format: Format) -> Result<Program> {
+        if code.is_empty() {
+            fail!(InvalidInput, "The program is empty.");
+        }
+        // A copy of text without its comments; a module as its parts, most of them small.
+        let copies = if format == Format::Hlo { 8 } else { 1 };
+        room::check_room(copies * code.len(), "To read the program")?;
+        let annotations = match format {
+            Format::Hlo => {
+                let module = HloModuleProto::decode(code.as_slice()).map_err(|error| {
+                    Error::new(Kind::InvalidInput, format!("The program is not a serialized HloModuleProto: {error}."))
+                        .hint("A StableHLO program has format \"mlir\".")
+                })?;
+                // XLA may abort on what its compiler has made.
+                if module.schedule.is_some() || module.has_opcode("fusion") {
+                    return Err(Error::new(
+                        Kind::InvalidInput,
+                        "The HLO module has been optimized by a compiler already.",
+                    )
+                    .hint("Programs can be optimized once only: take the one from before."));
+                }
+                if !module.is_of_one_mind() {
+                    return Err(Error::new(
+                        Kind::InvalidInput,
+                        "The HLO module is damaged: inputs and result are not those of the computation that it runs.",
+                    )
+                    .hint("Export or copy it again."));
+                }
+                module.annotations()
+            }
+            Format::Mlir => match code.strip_prefix(BYTECODE) {
+                Some(bytecode) => bytecode::check(bytecode)?,
+                None => mlir::read(&code)?,
+            },
+        };
+        Ok(Program { code: Arc::new(code), format, annotations: Arc::new(annotations) })
+    }
+
+    /// What it says of the devices that it is for.
+    pub fn annotations(&self) -> &Annotations {
+        &self.annotations
+    }
+
+    pub fn code(&self) -> &[u8] {
+        &self.code
+    }
+
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// What follows the mark of MLIR bytecode, the form of StableHLO's portable artifacts; none for text.
+    pub fn bytecode(&self) -> Option<&[u8]> {
+        if self.format == Format::Mlir {
+            self.code.strip_prefix(BYTECODE)
+        } else {
+            None
+        }
+    }
+
+    /// The names that the program gives its inputs, `%x` in MLIR text; none where they cannot be read.
+    pub fn input_names(&self) -> Vec<String> {
+        match self.format {
+            Format::Mlir if self.bytecode().is_some() => Vec::new(),
+            Format::Mlir => mlir::argument_names(&self.code),
+            Format::Hlo => HloModuleProto::decode(self.code.as_slice()).map(|m| m.input_names()).unwrap_or_default(),
+        }
+    }
+
+    /// Whether it says how to divide its arrays in the terms of Shardy, not of the older GSPMD.
+    pub fn is_for_shardy(&self) -> bool {
+        let is_text = self.format == Format::Mlir && self.bytecode().is_none();
+        mlir::names_dialect(&self.code, "sdy", is_text)
+    }
+
+    /// The program for a reader: MLIR text as it is, an HLO module as its proto's text form.
+    pub fn text(&self) -> String {
+        match self.format {
+            Format::Mlir if self.bytecode().is_some() => {
+                format!("<MLIR bytecode, {} bytes>\n", self.code.len())
+            }
+            Format::Mlir => String::from_utf8_lossy(&self.code).into_owned(),
+            Format::Hlo => HloModuleProto::decode(self.code.as_slice()).map(|m| m.debug_text()).unwrap_or_default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hlo::{HloComputationProto, HloInstructionProto};
+
+    #[test]
+    fn what_would_crash_a_compiler_is_refused() {
+        let deep = "(".repeat(10_000).into_bytes();
+        assert_eq!(Program::new(deep, Format::Mlir).unwrap_err().kind(), Kind::InvalidInput);
+        assert_eq!(Program::new(Vec::new(), Format::Mlir).unwrap_err().kind(), Kind::InvalidInput);
+        assert_eq!(Program::new(b"module {}".to_vec(), Format::Hlo).unwrap_err().kind(), Kind::InvalidInput);
+    }
+
+    #[test]
+    fn modules_that_a_compiler_has_made_are_refused() {
+        let fusion = HloInstructionProto { opcode: "fusion".into(), ..Default::default() };
+        let computation = HloComputationProto { instructions: vec![fusion], ..Default::default() };
+        let fused = HloModuleProto { computations: vec![computation], ..Default::default() };
+        let scheduled = HloModuleProto { schedule: Some(Default::default()), ..Default::default() };
+        for module in [fused, scheduled] {
+            let error = Program::new(module.encode_to_vec(), Format::Hlo).unwrap_err();
+            assert_eq!(error.kind(), Kind::InvalidInput);
+            assert!(error.message().contains("optimized"), "{error}");
+        }
+        let plain = HloModuleProto { name: "m".into(), ..Default::default() };
+        assert!(Program::new(plain.encode_to_vec(), Format::Hlo).is_ok());
+    }
+}
