@@ -93,7 +93,7 @@ test_that("?pjrt_options tells of every option and variable that the code asks f
   root <- test_path("..", "..")
   files <- c(
     list.files(file.path(root, "R"), full.names = TRUE),
-    list.files(file.path(root, "src", "rust", c("src", "base", "core", "data", "plugins", "program")), "[.]rs$", recursive = TRUE, full.names = TRUE)
+    list.files(file.path(root, "src", "rust", c("src", file.path(c("base", "core", "data", "plugins", "program"), "src"))), "[.]rs$", recursive = TRUE, full.names = TRUE)
   )
   files <- files[!grepl("/hlo/|tests?(/|[.]rs$)|pjrt-options.R$", files)]
   lines <- unlist(lapply(files, function(file) {
