@@ -204,10 +204,12 @@ mod tests {
         let child = unsafe { libc::fork() };
         if child == 0 {
             let right = lock(&held).is_none() && lock(&free).is_some_and(|value| *value == 2);
+            // SAFETY: ends the child.
             unsafe { libc::_exit(if right { 0 } else { 1 }) };
         }
         drop(guard);
         let mut status = -1;
+        // SAFETY: waits for the child that was made above.
         assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
         assert_eq!(status, 0);
         assert_eq!(lock(&held).map(|value| *value), Some(1));

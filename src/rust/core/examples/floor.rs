@@ -39,6 +39,7 @@ fn main() -> Result<(), Failure> {
     let upload = |dims: &[i64]| -> Result<Buffer, Failure> {
         let spec = Spec::new(DType::F32, dims)?;
         let memory = HostMemory::new(spec.bytes())?;
+        // SAFETY: the block is this long.
         unsafe { std::ptr::write_bytes(memory.data(), 0, memory.len()) };
         Ok(Buffer::from_host(&device, spec, &memory)?)
     };

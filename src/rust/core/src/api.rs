@@ -27,6 +27,7 @@ pub struct Api {
 // SAFETY: the table is constant for the life of the process (plugins are never unloaded), and PJRT's functions may be
 // called from any thread.
 unsafe impl Send for Api {}
+// SAFETY: as above.
 unsafe impl Sync for Api {}
 
 impl Api {

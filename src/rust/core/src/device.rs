@@ -53,6 +53,7 @@ pub(crate) struct AllFacts {
 
 // SAFETY: device handles are constant for the life of the client and PJRT's functions may be called from any thread.
 unsafe impl Send for Facts {}
+// SAFETY: as above.
 unsafe impl Sync for Facts {}
 
 impl Device {

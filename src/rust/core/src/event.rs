@@ -25,6 +25,7 @@ pub struct Event {
 
 // SAFETY: PJRT's event functions may be called from any thread.
 unsafe impl Send for Event {}
+// SAFETY: as above.
 unsafe impl Sync for Event {}
 
 impl Event {

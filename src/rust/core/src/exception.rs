@@ -95,8 +95,10 @@ mod tests {
 
     /// What the first call of a plugin gives that throws this, and what the next one gives that would not.
     fn outcomes(mut kind: c_int) -> [Result<*mut PJRT_Error>; 2] {
+        // SAFETY: `call` catches what the functions below throw.
         unsafe { set_guard(call) };
         let poison = Poison::leaked();
+        // SAFETY: `nothing` takes a number, and `kind` is one.
         [&mut kind, &mut 0].map(|kind: &mut c_int| unsafe { guarded(poison, nothing, kind, "PJRT_Call") })
     }
 

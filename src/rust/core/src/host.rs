@@ -24,6 +24,7 @@ enum Owner {
 
 // SAFETY: a plain block of bytes; who may write when is up to the owners.
 unsafe impl Send for HostMemory {}
+// SAFETY: as above.
 unsafe impl Sync for HostMemory {}
 
 impl HostMemory {

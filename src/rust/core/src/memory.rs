@@ -25,6 +25,7 @@ pub(crate) struct MemoryFacts {
 
 // SAFETY: memory handles are constant for the life of the client.
 unsafe impl Send for MemoryFacts {}
+// SAFETY: as above.
 unsafe impl Sync for MemoryFacts {}
 
 impl Memory {
@@ -88,6 +89,7 @@ pub(crate) fn list(api: &Api, client: *mut PJRT_Client) -> Result<Vec<MemoryFact
         let label = call!(api, PJRT_Memory_ToString { memory: handle })?;
         let debug = call!(api, PJRT_Memory_DebugString { memory: handle })?;
         let id = call!(api, PJRT_Memory_Id { memory: handle })?.id;
+        // SAFETY: the plugin's strings live as long as its client.
         unsafe {
             Ok(MemoryFacts {
                 handle,

@@ -259,6 +259,7 @@ mod tests {
                     let range: Vec<u8> = part.range().flat_map(element).collect();
                     let held = HostMemory::new(range.len()).unwrap();
                     let out = HostMemory::new(part.len() * width).unwrap();
+                    // SAFETY: both blocks are as long as what is copied into them.
                     let found = unsafe {
                         std::ptr::copy_nonoverlapping(range.as_ptr(), held.data(), range.len());
                         part.gather(dtype, held.data(), out.data()).unwrap();

@@ -156,6 +156,7 @@ fn open(file: &Path, library: &Library) -> Result<Api> {
     type GetPjrtApi = unsafe extern "C" fn() -> *const PJRT_Api;
     // SAFETY: the symbol has this type in every plugin; it is called once and its table outlives the process' use.
     let raw = match unsafe { loaded.get::<GetPjrtApi>(b"GetPjrtApi\0") } {
+        // SAFETY: as above.
         Ok(function) => unsafe { function() },
         Err(error) => return Err(load_error(&error.to_string(), library)),
     };

@@ -36,6 +36,7 @@ fn program(text: &str) -> Program {
 fn upload(device: &Device, dims: &[i64], values: &[f32]) -> Buffer {
     let spec = Spec::new(DType::F32, dims).unwrap();
     let memory = HostMemory::new(spec.bytes()).unwrap();
+    // SAFETY: the block holds as many floats.
     unsafe { std::ptr::copy_nonoverlapping(values.as_ptr(), memory.data().cast(), values.len()) };
     Buffer::from_host(device, spec, &memory).unwrap()
 }

@@ -35,6 +35,7 @@ fn upload(dims: &[i64], values: &[f32]) -> Buffer {
 fn upload_to(device: &Device, dims: &[i64], values: &[f32]) -> Buffer {
     let spec = Spec::new(DType::F32, dims).unwrap();
     let memory = HostMemory::new(spec.bytes()).unwrap();
+    // SAFETY: the block holds as many floats.
     unsafe { std::ptr::copy_nonoverlapping(values.as_ptr(), memory.data().cast(), values.len()) };
     Buffer::from_host(device, spec, &memory).unwrap()
 }
@@ -208,6 +209,7 @@ fn arrays_of_every_rank_come_back_as_they_went() {
 fn uploads_use_the_memory_they_were_given() {
     let spec = Spec::new(DType::F64, &[1000]).unwrap();
     let memory = HostMemory::new(spec.bytes()).unwrap();
+    // SAFETY: the block is this long.
     unsafe { std::ptr::write_bytes(memory.data(), 0, memory.len()) };
     let buffer = Buffer::from_host(&device(0), spec, &memory).unwrap();
     assert_eq!(buffer.read().unwrap().bytes().as_ptr(), memory.data() as *const u8);
@@ -246,6 +248,7 @@ fn inputs_that_do_not_fit_never_reach_the_plugin() {
     let elsewhere = upload_to(&device(1), &[2, 2], &[0.0; 4]);
     let spec = Spec::new(DType::I32, &[2, 2]).unwrap();
     let memory = HostMemory::new(spec.bytes()).unwrap();
+    // SAFETY: the block is this long.
     unsafe { std::ptr::write_bytes(memory.data(), 0, memory.len()) };
     let integers = Buffer::from_host(&device(0), spec, &memory).unwrap();
     let cases: [(&[&Buffer], Kind); 5] = [
@@ -324,6 +327,7 @@ fn nothing_of_a_closed_client_can_be_used() {
         Compiling::enqueue(None, std::slice::from_ref(&here), &program, &CompileOptions::default()).unwrap();
     // SAFETY: no other thread has anything of this client.
     unsafe { mine.close() }.unwrap();
+    // SAFETY: as above.
     unsafe { mine.close() }.unwrap();
     let errors = [
         x.wait().unwrap_err(),
@@ -551,6 +555,7 @@ fn a_part_is_the_same_read_in_place_and_by_a_transfer_of_its_range() {
             Part::new(vec![Axis::new(rows.len(), |i| rows[i] * dims[1]), Axis::new(columns.len(), |i| columns[i])]);
         let expected: Vec<f32> = columns.iter().flat_map(|c| rows.iter().map(move |r| (r * 30 + c) as f32)).collect();
         for found in [buffer.read_part(&part).unwrap(), buffer.transfer_part(&part).unwrap()] {
+            // SAFETY: nothing else writes to the block.
             assert_eq!(floats(unsafe { found.bytes() }), expected);
         }
     }

@@ -28,6 +28,7 @@ fn upload<T: Copy>(device: &Device, dtype: DType, dims: &[i64], values: &[T]) ->
     let spec = Spec::new(dtype, dims).unwrap();
     let memory = HostMemory::new(spec.bytes()).unwrap();
     assert_eq!(spec.bytes(), size_of_val(values));
+    // SAFETY: the block is as long as the values.
     unsafe { std::ptr::copy_nonoverlapping(values.as_ptr(), memory.data().cast(), values.len()) };
     Buffer::from_host(device, spec, &memory).unwrap()
 }

@@ -131,6 +131,7 @@ fn threads_that_do_everything_at_once_on_one_client_get_what_is_theirs() {
                         }
                         6 => {
                             let part = Part::new(vec![Axis::new(3, |i| 7 * i)]);
+                            // SAFETY: nothing else writes to the block.
                             check(unsafe { x.read_part(&part).unwrap().bytes() }, value);
                         }
                         _ if step % 40 == 0 => {

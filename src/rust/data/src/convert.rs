@@ -309,6 +309,7 @@ pub unsafe fn decode_counting(
 /// `src` holds as many elements as the plan reaches, and `dst` has room for as many.
 pub unsafe fn copy(dtype: DType, plan: &Plan, src: *const u8, dst: *mut u8) -> Result<()> {
     let width = dtype.host_bytes();
+    // SAFETY: the plan calls this with `len` elements in both arrays.
     plan.run(src, width, dst, width, &|src, dst, len| unsafe {
         std::ptr::copy_nonoverlapping(src, dst, len * width);
     })
@@ -318,11 +319,13 @@ impl Conversion {
     unsafe fn run(&self, plan: &Plan, src: *const u8, dst: *mut u8, check: bool) -> Result<Tally> {
         if !check {
             let plain = self.plain;
+            // SAFETY: as in `copy`.
             plan.run(src, self.src_width, dst, self.dst_width, &|src, dst, len| unsafe { plain(src, dst, len) })?;
             return Ok(Tally::default());
         }
         let (missing, out_of_range) = (AtomicUsize::new(0), AtomicUsize::new(0));
         plan.run(src, self.src_width, dst, self.dst_width, &|src, dst, len| {
+            // SAFETY: as in `copy`.
             let found = unsafe { (self.counting)(src, dst, len) };
             if found != Tally::default() {
                 missing.fetch_add(found.missing, Ordering::Relaxed);

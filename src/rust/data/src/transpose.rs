@@ -63,6 +63,7 @@ struct Ends {
 
 // SAFETY: threads that share them read one array and write distinct elements of the other.
 unsafe impl Send for Ends {}
+// SAFETY: as above.
 unsafe impl Sync for Ends {}
 
 impl Ends {
@@ -153,6 +154,7 @@ impl Plan {
         std::thread::scope(|scope| {
             for (plan, src, dst) in others {
                 let ends = ends.at(*src, *dst);
+                // SAFETY: the parts are of the arrays that the caller vouches for, and do not overlap.
                 let work = move || unsafe { plan.walk(ends, line) };
                 if std::thread::Builder::new().spawn_scoped(scope, work).is_err() {
                     plan.walk(ends, line);
@@ -375,6 +377,7 @@ mod tests {
 
     fn double(src: *const u8, dst: *mut u8, len: usize) {
         for i in 0..len {
+            // SAFETY: the plan calls this with `len` elements in both arrays.
             unsafe { dst.cast::<u64>().add(i).write(u64::from(src.cast::<u32>().add(i).read()) * 2) };
         }
     }
@@ -415,6 +418,7 @@ mod tests {
             ] {
                 let mut out = vec![0u64; data.len()];
                 let plan = Plan::new(dims, &from, &to);
+                // SAFETY: `out` is as long as `data`.
                 unsafe { plan.run(data.as_ptr().cast(), 4, out.as_mut_ptr().cast(), 8, &double).unwrap() };
                 assert!(out == reference(dims, &from, &to, &data), "{dims:?}");
             }
@@ -427,12 +431,15 @@ mod tests {
             let dims = [67, 41];
             let n = 67 * 41;
             let data: Vec<u8> = (0..n * width).map(|i| (i / width * 7 + i % width * 31) as u8).collect();
+            // SAFETY: the plan calls this with `len` elements in both arrays.
             let copy = |src: *const u8, dst: *mut u8, len: usize| unsafe {
                 std::ptr::copy_nonoverlapping(src, dst, len * width);
             };
             let mut out = vec![0u128; n];
             let plan = Plan::new(&dims, &column_major(&dims), &row_major(&dims));
+            // SAFETY: `out` has at least as many bytes as `data`.
             unsafe { plan.run(data.as_ptr(), width, out.as_mut_ptr().cast(), width, &copy).unwrap() };
+            // SAFETY: `out` has at least `n * width` bytes.
             let out: &[u8] = unsafe { std::slice::from_raw_parts(out.as_ptr().cast(), n * width) };
             for i in 0..67 {
                 for j in 0..41 {

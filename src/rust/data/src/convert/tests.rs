@@ -3,6 +3,7 @@ use super::*;
 fn encode_checked<const N: usize>(values: HostValues, dtype: DType, check: bool) -> ([u8; N], Option<Misfits>) {
     let mut out = [0u8; N];
     let len = values.len();
+    // SAFETY: `out` has room for every element: each caller says how much.
     let found = unsafe { values.encode(dtype, &Plan::contiguous(len), len, out.as_mut_ptr(), check).unwrap() };
     (out, found)
 }
@@ -63,6 +64,7 @@ fn one_value_fills_an_array() {
         let mut out = vec![0u32; len];
         let values = HostValues::Double(&[7.0]);
         let plan = Plan::contiguous(len);
+        // SAFETY: `out` has room for every element.
         unsafe { values.encode(DType::I32, &plan, len, out.as_mut_ptr().cast(), false).unwrap() };
         assert!(out.iter().all(|&x| x == 7));
     }
@@ -124,6 +126,7 @@ fn long_integers_tell_what_doubles_and_integers_cannot_hold() {
         let mut out = vec![0f64; x.len()];
         let target =
             if double { HostTarget::Double(out.as_mut_ptr()) } else { HostTarget::Integer(out.as_mut_ptr().cast()) };
+        // SAFETY: `out` has room for every element, and `x` has as many.
         unsafe { decode_counting(dtype, &Plan::contiguous(x.len()), x.as_ptr().cast(), target, true).unwrap() }
     };
     let x = [1, -1, 1 << 53, (1 << 53) + 1, 1 << 62, i64::MAX, i64::MIN];
@@ -143,6 +146,7 @@ fn every_dtype_is_read_into_its_r_type() {
 #[test]
 fn sixteen_bit_floats_are_worth_what_the_reference_says() {
     for bits in 0..=u16::MAX {
+        // SAFETY: `F16` is a `u16` in memory.
         let f16: f64 = F16::decode(unsafe { std::mem::transmute::<u16, F16>(bits) });
         let expected = half::f16::from_bits(bits).to_f64();
         assert!(f16.to_bits() == expected.to_bits() || (f16.is_nan() && expected.is_nan()), "{bits:x}");
