@@ -1,4 +1,4 @@
-#' Wait for a buffer, or look whether it is there
+#' Wait for a buffer
 #'
 #' Buffers are returned before their content is computed. `await()` waits for it, `is_ready()` tells whether it is
 #' there. Neither is needed for correctness: whatever reads a buffer waits by itself, and a buffer that is not ready
@@ -38,7 +38,7 @@ is_ready.PJRTBuffer <- function(x, ...) {
   .Call(ffi_buffer_is_ready, x)
 }
 
-#' Read a buffer while R works on
+#' Read a buffer asynchronously
 #'
 #' `as_array_async()` starts the transfer to R and returns at once; `value()` waits for it and gives the array. The
 #' promise holds what the buffer held when it was made, even when the buffer is donated or dropped meanwhile.

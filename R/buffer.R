@@ -212,7 +212,7 @@ pjrt_empty <- function(dtype, shape, device = NULL) {
   .Call(ffi_buffer_empty, dtype, shape, device)
 }
 
-#' The shape of a buffer
+#' Shape of a buffer
 #'
 #' @param x A `PJRTBuffer`.
 #' @param ... For methods.

@@ -1,4 +1,4 @@
-#' The cache of compiled programs
+#' Compile cache
 #'
 #' [pjrt_compile()] keeps what it compiles in a folder, so that the same program, with the same options for the same device,
 #' is loaded from there the next time, in any session. These functions tell what is there, and remove it.

@@ -1,4 +1,4 @@
-#' Create a client, or get the one there is
+#' Get or create a client
 #'
 #' A client is a session's connection to the devices of one platform. There is one client for each platform: the first
 #' call creates it, later calls return it, until [close()][pjrt_delete] ends it.
@@ -143,7 +143,7 @@ forget_client <- function(client) {
   }
 }
 
-#' What is known of a client
+#' Client information
 #'
 #' `client_info()` tells all of it; `platform_version()` the version of what drives the devices.
 #'
@@ -179,7 +179,7 @@ platform_version <- function(x = NULL) {
   call_native(ffi_client_info, as_pjrt_client(x))$platform_version
 }
 
-#' The platform of something
+#' Platform name
 #'
 #' @param x A `PJRTClient`, `PJRTDevice` or `PJRTBuffer`.
 #' @param ... For methods.

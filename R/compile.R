@@ -47,7 +47,7 @@ pjrt_compile <- function(program, compile_options = new_compile_options(), devic
   start_compile(ffi_executable_compile, program, compile_options, device, devices)
 }
 
-#' Compile programs while R works on
+#' Compile asynchronously
 #'
 #' `pjrt_compile_async()` starts a compile on another thread and returns at once; `value()` waits for the executable. As many
 #' programs are compiled at once as there are processors, the others after them, in order; a [pjrt_compile()] never has to wait for

@@ -1,4 +1,4 @@
-#' CUDA: what NVIDIA GPUs need
+#' CUDA requirements
 #'
 #' Platform `"cuda"` needs a plugin, NVIDIA's driver and NVIDIA's libraries. The package finds the libraries and loads them
 #' before the plugin looks for them. No variable need be set, and none is changed.

@@ -118,7 +118,7 @@ device.PJRTLoadedExecutable <- function(x, ...) {
   call_native(ffi_executable_device, x)
 }
 
-#' What is known of a device
+#' Device information
 #'
 #' @param device A device: anything that [as_pjrt_device()] takes.
 #' @return A list of class `PJRTDeviceInfo`:

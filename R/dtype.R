@@ -1,4 +1,4 @@
-#' The element type of a buffer
+#' Element type of a buffer
 #'
 #' `elt_type()` gives PJRT's name of the type. `dtype()` gives the type as package tengen knows it when that is
 #' installed, and else a string of the same class that prints and compares the same; there `"pred"` is called `"bool"`.

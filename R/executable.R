@@ -1,4 +1,4 @@
-#' Know your program
+#' Inspect an executable
 #'
 #' What an executable takes and gives, what it costs, what memory it needs, and what the compiler made of the program.
 #' `summary()` tells all of it at once. Of a program that is cut into partitions, shapes, costs and memory are those of

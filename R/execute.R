@@ -34,7 +34,7 @@ pjrt_execute <- function(executable, ..., execution_options = NULL, simplify = T
   .Call(ffi_executable_execute, executable, list(...), execution_options, simplify, check)
 }
 
-#' Options of an execution
+#' Execution options
 #'
 #' @param non_donatable_input_indices Inputs, counted from 0, that keep their memory although the program would take it
 #'   over. An integer vector.

@@ -1,4 +1,4 @@
-#' Name a plugin for a platform
+#' Register a plugin
 #'
 #' Tells the session which plugin drives a platform, for hardware that this package does not know, or in place of the
 #' plugin that [pjrt_plugin()] would find. The library is looked into, and loaded when the platform is first used.

@@ -1,4 +1,4 @@
-#' See what the compiler makes of a program
+#' Inspect compiled code
 #'
 #' Compiles a program and shows it as HLO, XLA's form of programs, before and after the compiler's optimizations.
 #'

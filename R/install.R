@@ -1,4 +1,4 @@
-#' Fetch plugins
+#' Install plugins
 #'
 #' Fetches plugins into the package's cache (`tools::R_user_dir("pjrt", "cache")`), and with them the libraries that they
 #' need. What is there already is not fetched again. The first use of a platform does the same, as far as the
@@ -114,7 +114,7 @@ uninstall_pjrt <- function(platforms = NULL, version = NULL) {
   invisible(gone)
 }
 
-#' Whether plugins are on this machine
+#' Check for installed plugins
 #'
 #' @param platforms Platforms' names; by default that of `PJRT_PLATFORM`, or `"cpu"`.
 #' @return `TRUE` when [pjrt_plugin()] finds a plugin for each of them without a download: named by

@@ -1,4 +1,4 @@
-#' Free memory now
+#' Free the memory of a buffer
 #'
 #' R's garbage collector frees a buffer some time after the last name of it is gone. `pjrt_delete()` does not wait for
 #' that, and `close()` ends a client with all that was made of it: to give a GPU's memory to another process, or to

@@ -89,7 +89,7 @@ print.PJRTMemory <- function(x, ...) {
   !(e1 == e2)
 }
 
-#' What a device counts of its memory
+#' Device memory statistics
 #'
 #' The statistics of the device's allocator, as far as its plugin keeps any: GPUs and TPUs do, the CPU does not.
 #' [pjrt_memory_stats()] tells for every platform how much memory your buffers take.

@@ -1,4 +1,4 @@
-#' Memory in use
+#' Memory statistics
 #'
 #' Tells how much memory buffers take, and how much host memory is in use or kept for the way between R and devices.
 #'

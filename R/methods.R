@@ -1,4 +1,4 @@
-#' Buffers among R's arrays
+#' Methods for buffers
 #'
 #' Methods that let functions written for R's arrays take buffers. `dim()`, `length()`, `is.numeric()`, `format()` and
 #' `str()` tell what a buffer knows of itself: they neither wait for its content nor move it, and work for donated

@@ -1,4 +1,4 @@
-#' Options of the compiler
+#' Compile options
 #'
 #' Tells [pjrt_compile()] how to compile a program: for how many devices, and what XLA should do differently.
 #'

@@ -1,4 +1,4 @@
-#' Several R processes
+#' Use several R processes
 #'
 #' Clients, and all that is made from them, belong to the R process that made them. Programs run on all processors and on all
 #' devices anyway, so that one process is enough for most work. Where there are to be several, each has a client of its own.

@@ -104,7 +104,7 @@ as_pjrt_plugin <- function(x) {
   }
 }
 
-#' What a plugin says of itself
+#' Plugin information
 #'
 #' @description
 #' * `plugin_attributes()` gives what the plugin tells of itself.

@@ -1,4 +1,4 @@
-#' The plugins on this machine
+#' List plugins
 #'
 #' Lists the plugins that [pjrt_plugin()] can use without a download, in the order in which it takes them: the first row of
 #' a platform is the one that is used, unless its source says that it is not. Nothing is loaded or fetched.

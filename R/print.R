@@ -55,7 +55,7 @@ check_limit <- function(x, name) {
   }
 }
 
-#' The elements of a buffer as constants of StableHLO
+#' Format elements as StableHLO constants
 #'
 #' @param buffer A `PJRTBuffer`.
 #' @return A character vector with the buffer's dimensions: floats with all their digits (`"1.23000002e+00"`), or as

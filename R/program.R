@@ -1,4 +1,4 @@
-#' A program
+#' Create a program
 #'
 #' Takes a program for [pjrt_compile()], as text or from a file.
 #'

@@ -1,4 +1,4 @@
-#' Model files in the safetensors format
+#' Read and write safetensors files
 #'
 #' `pjrt_load_safetensors()` loads the tensors of a file as buffers, `pjrt_save_safetensors()` saves buffers, and
 #' `safetensors_info()` tells what is in a file without loading it. [safetensors_open()] loads tensors one by one.
@@ -94,7 +94,7 @@ safetensors_info <- function(path) {
   table
 }
 
-#' Load tensors of a model one by one
+#' Load tensors one by one
 #'
 #' `safetensors_open()` reads what is in a safetensors file, or in the index of several, and loads nothing. Tensors are loaded when
 #' they are asked for, so that a model may be larger than memory. Files of an index are opened when something of them is.

@@ -1,4 +1,4 @@
-#' Save executables, and load them
+#' Save and load executables
 #'
 #' A compiled program as bytes or in a file, from which it is loaded, also in another session, many times faster than it is
 #' compiled. Nothing needs to be saved to save time: [pjrt_compile()] keeps what it compiles, see [pjrt_cache]. A file serves

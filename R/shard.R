@@ -1,4 +1,4 @@
-#' Divide an array over devices, and gather it
+#' Shard an array across devices
 #'
 #' `pjrt_shard()` divides an array into parts and moves one to each device. `pjrt_unshard()` makes one R array of the parts
 #' again. With an executable and the number or name of an input or output, the parts are those that the program wants;

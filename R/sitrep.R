@@ -1,4 +1,4 @@
-#' A report of the situation
+#' Situation report
 #'
 #' Tells all that matters when something does not work: the system, R and this package, the plugins and what is wrong with
 #' them, CUDA's driver and libraries, the clients of this session, the environment variables and options that count, the

@@ -1,4 +1,4 @@
-#' The system that a client is part of
+#' Topology of a client
 #'
 #' Describes the devices of all processes together, as the compiler sees them.
 #'
