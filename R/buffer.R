@@ -39,7 +39,7 @@
 #' * `NA` is `TRUE` as a `pred`.
 #'
 #' With `check = TRUE`, all this is an error that tells how many values are missing or do not fit, and which one is the
-#' first. NaN is no missing value of a float, and neither a fraction that is cut off nor one that is rounded is an error.
+#' first. NaN is not a missing value of a float. Fractions that are cut off or rounded are not errors.
 #'
 #' @section Time and memory:
 #' Small arrays are copied at once. Large ones are converted and put into the order of the device in one pass, on several
@@ -250,7 +250,7 @@ platform.PJRTBuffer <- function(x, ...) {
 #' @param device The device: anything that [as_pjrt_device()] takes. Or a memory space, of [memories()].
 #' @return A `PJRTBuffer` on `device` or in the memory space: `buffer` itself when that is where it lies.
 #' @section Errors:
-#' `pjrt_error_invalid_input` for what is no device, `pjrt_error_invalid_pointer` for what is no buffer,
+#' `pjrt_error_invalid_input` for anything but a device, `pjrt_error_invalid_pointer` for anything but a buffer,
 #' `pjrt_error_deleted_buffer` for a buffer that was donated or deleted.
 #' @seealso [devices()], [memory_space()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")

@@ -44,7 +44,7 @@ pjrt_execute <- function(executable, ..., execution_options = NULL, simplify = T
 #'   takes. See [pjrt_compile_options()].
 #' @return A `PJRTExecuteOptions` for [pjrt_execute()] and [pjrt_execute_sharded()].
 #' @section Errors:
-#' `pjrt_error_invalid_input` for numbers that are no integers, indices below 0, and what is no device. An execution
+#' `pjrt_error_invalid_input` for numbers that are not integers, indices below 0, and anything but a device. An execution
 #' raises it for a `device` when its executable is not portable.
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' program <- pjrt_program("

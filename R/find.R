@@ -11,7 +11,7 @@
 #' @param options Options that a client of this platform gets when [pjrt_client()] is not told otherwise: a named list.
 #' @return `name`, invisibly.
 #' @section Errors:
-#' `pjrt_error_plugin_not_found` when there is no such file, `pjrt_error_plugin_invalid` when it is no plugin for this
+#' `pjrt_error_plugin_not_found` when there is no such file, `pjrt_error_plugin_invalid` when it is not a plugin for this
 #' machine. `pjrt_error_invalid_input` for another plugin than the one that the platform has loaded, for options that
 #' its client was made without, and for names and options that are none.
 #' @seealso [pjrt_plugin()] for where plugins are found without this.

@@ -42,7 +42,7 @@
 #' @section Errors:
 #' `pjrt_error_download` when no index is known or the download fails, `pjrt_error_checksum` when what came is not what
 #' was expected, `pjrt_error_plugin_not_found` where there is no such plugin or version for this machine,
-#' `pjrt_error_plugin_invalid` when there is no plugin in it, `pjrt_error_driver_missing` and `pjrt_error_driver_too_old` when the choice takes a
+#' `pjrt_error_plugin_invalid` when it has no plugin, `pjrt_error_driver_missing` and `pjrt_error_driver_too_old` when the choice takes a
 #' driver, `pjrt_error_io` when the cache cannot be written or is too small. They say what to do.
 #' @seealso [pjrt_plugins()], [pjrt_sitrep()], [pjrt_plugin()], [plugins_downloaded()]
 #' @examplesIf pjrt::plugins_downloaded("cpu") && !nzchar(Sys.getenv("PJRT_PLUGIN_PATH_CPU"))

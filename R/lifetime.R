@@ -29,7 +29,7 @@
 #'   closed. `is_deleted()`: `TRUE` for a buffer that was deleted or donated or whose client is closed, else `FALSE`.
 #'   `close()`: `NULL`, invisibly; closing a client twice is fine.
 #' @section Errors:
-#' `pjrt_error_invalid_pointer` for what is no buffer; nothing is deleted then. `pjrt_error_forked` in a fork of the
+#' `pjrt_error_invalid_pointer` for anything but a buffer; nothing is deleted then. `pjrt_error_forked` in a fork of the
 #' process that made the client, except from `is_deleted()`.
 #' @seealso [pjrt_memory_stats()], [pjrt_execution_options()] about donation
 #' @examplesIf pjrt::plugins_downloaded("cpu")

@@ -17,7 +17,7 @@
 #'   does not say. `memory_info()`: a list of class `PJRTMemoryInfo` with `id`, `kind`, `label` and `debug` (the plugin's
 #'   short and long string) and `devices`, those of this process that can use it.
 #' @section Errors:
-#' `pjrt_error_invalid_input` for what is no device, `pjrt_error_invalid_pointer` for what is no buffer or memory space,
+#' `pjrt_error_invalid_input` for anything but a device, `pjrt_error_invalid_pointer` for anything but a buffer or memory space,
 #' `pjrt_error_deleted_buffer` for a buffer that was donated or deleted.
 #' @seealso [copy_buffer()], [device_memory_stats()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
@@ -99,7 +99,7 @@ print.PJRTMemory <- function(x, ...) {
 #'   `bytes_in_use`, `peak_bytes_in_use`, `largest_alloc_size`, `bytes_limit`, `bytes_reserved`, `peak_bytes_reserved`,
 #'   `bytes_reservable_limit`, `largest_free_block_bytes`, `pool_bytes` and `peak_pool_bytes`.
 #' @section Errors:
-#' `pjrt_error_unimplemented` when the plugin keeps no statistics, `pjrt_error_invalid_input` for what is no device.
+#' `pjrt_error_unimplemented` when the plugin keeps no statistics, `pjrt_error_invalid_input` for anything but a device.
 #' @seealso [pjrt_memory_stats()], [device_info()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' try(device_memory_stats("cpu:0"))

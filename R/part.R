@@ -18,7 +18,7 @@
 #' @return `x[...]`: a vector or array of the type that [as_array()] gives; `x[]` is `as_array(x)`. `x[[...]]`: a vector
 #'   of length one.
 #' @section Errors:
-#' `pjrt_error_invalid_input` for subscripts that are no such or too many, missing or out of bounds, and all errors of
+#' `pjrt_error_invalid_input` for subscripts that are invalid or too many, missing or out of bounds, and all errors of
 #' [as_array()].
 #' @seealso [buffer-methods]
 #' @examplesIf pjrt::plugins_downloaded("cpu")

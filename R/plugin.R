@@ -38,7 +38,7 @@
 #' @return A `PJRTPlugin`; always the same object for a platform.
 #' @section Errors:
 #' `pjrt_error_plugin_not_found` when no plugin can be found for the platform, `pjrt_error_plugin_invalid` when the file
-#' found is no plugin that can be used: no shared library, one for another system or processor, incomplete, without a library
+#' found cannot be used as a plugin: not a shared library, one for another system or processor, incomplete, without a library
 #' that it needs, or of another major version of PJRT. The file is checked before any of its code runs. A plugin that fails
 #' to set itself up gives its own error.
 #' @seealso [pjrt_register_plugin()], [pjrt_plugins()], [plugin_attributes()], [pjrt_client()], [install_pjrt()]

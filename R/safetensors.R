@@ -33,7 +33,7 @@
 #' * To save: the file; what its name begins with when there are several.
 #' @param device The device to load to: anything that [as_pjrt_device()] takes.
 #' @param names The tensors to load, all by default. Nothing is read of others.
-#' @param tensors A named list of buffers. What is no buffer yet, [pjrt_buffer()] makes one of.
+#' @param tensors A named list of buffers. Other values are converted with [pjrt_buffer()].
 #' @param metadata A named character vector, or a named list of strings. By default what a list has that was loaded, if `tensors`
 #'   is such; `character()` for none.
 #' @param max_shard_size The number of bytes of tensors that one file holds at most, or a string such as `"5GB"` or `"500MiB"`;
