@@ -412,6 +412,7 @@ impl Compact {
             check_interrupt_now_and_then()?;
             let count = PIECE.min(len - start);
             let (from, size) = (start as R_xlen_t, count as R_xlen_t);
+            // SAFETY: the piece has room for `count` values of 8 bytes, and the vector that many from there on.
             let width = unsafe {
                 if sexp::kind(self.0) == SEXPTYPE::INTSXP {
                     sexp::INTEGER_GET_REGION(self.0, from, size, piece.as_mut_ptr().cast());
@@ -439,9 +440,10 @@ impl Compact {
 
 /// The dimensions of R data: those of an array, or the length of a vector; none for an empty vector.
 fn own_shape(data: SEXP) -> Vec<i64> {
-    let dims = unsafe { Rf_getAttrib(data, R_DimSymbol) };
+    // An array has one dimension at least.
+    let dims = sexp::dim(data);
     match sexp::len(data) {
-        _ if !sexp::is_nil(dims) => sexp::integers(dims).iter().map(|&d| i64::from(d)).collect(),
+        _ if !dims.is_empty() => dims.iter().map(|&d| i64::from(d)).collect(),
         0 => Vec::new(),
         n => vec![n as i64],
     }
