@@ -186,6 +186,12 @@ fn copy_to(source: &Buffer, target: &Device) -> Outcome<Buffer> {
     Ok(Buffer::from_host(target, Spec::new(spec.dtype, &spec.dims)?, &elements)?)
 }
 
+/// Keeps a vector that is read while R goes on, for which there must be room: see [`pins::reserve`].
+fn keep(vector: SEXP) -> Outcome<Pin> {
+    let Some(pin) = pins::pin(vector) else { refuse!(Internal, "There is no room to keep a vector.") };
+    Ok(pin)
+}
+
 /// What a buffer takes of memory, in words.
 pub fn needs(spec: &Spec) -> String {
     exhausted::arrays([spec])
@@ -291,7 +297,7 @@ fn upload(
             memory::with_retry(|| needs(&spec), || Buffer::from_bytes(device, spec.clone(), bytes))?
         }
         Route::Shared => {
-            let Some(pin) = pins::pin(source.vector) else { refuse!(Internal, "There is no room to keep a vector.") };
+            let pin = keep(source.vector)?;
             let data = source.in_place.and_then(|data| NonNull::new(data.cast_mut())).unwrap_or(NonNull::dangling());
             // SAFETY: the vector is kept, and not changed, until the pin is dropped.
             let memory = unsafe { HostMemory::lent(data, size, move || drop(pin)) };
@@ -299,7 +305,10 @@ fn upload(
         }
         Route::Background => {
             let memory = memory::with_retry(|| needs(&spec), || HostMemory::new(size))?;
-            let pin: Option<Pin> = if sexp::is_nil(source.vector) { None } else { pins::pin(source.vector) };
+            let pin = match sexp::is_nil(source.vector) {
+                true => None,
+                false => Some(keep(source.vector)?),
+            };
             Buffer::from_host_later(device, spec, memory, move |target| {
                 let _pin = pin;
                 write(target).map(drop)

@@ -34,6 +34,11 @@ pub fn reserve() {
     }
     let grown = Protected::new(sexp::vector(SEXPTYPE::VECSXP, (2 * len).max(64)));
     sexp::preserve(grown.sexp());
+    if TABLE.with_borrow(|t| t.list) != list {
+        // A finalizer that R ran meanwhile has made room.
+        sexp::release(grown.sexp());
+        return reserve();
+    }
     if !list.is_null() {
         sexp::elements(list).enumerate().for_each(|(i, vector)| sexp::set_at(grown.sexp(), i, vector));
         sexp::release(list);

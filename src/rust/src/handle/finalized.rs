@@ -45,12 +45,15 @@ pub fn make_small<T: Owned>() -> SEXP {
     unsafe {
         let pointer = Protected::new(R_MakeExternalPtr(null_mut(), page.sexp(), sexp::nil()));
         Rf_setAttrib(pointer.sexp(), R_ClassSymbol, class);
-        // SAFETY: a page's address is that of its values, which live as long as it. No other reference to them is in use.
-        let values = &mut *R_ExternalPtrAddr(page.sexp()).cast::<Page<T>>();
-        // Finalizers that ran meanwhile may have filled it.
-        let Some(value) = values.values.get_mut(values.taken) else { return make::<T>(sexp::nil()) };
-        values.taken += 1;
-        R_SetExternalPtrAddr(pointer.sexp(), std::ptr::from_mut(value).cast());
+        // SAFETY: a page's address is that of its values, which live as long as it. Others of them may be in use.
+        let page = R_ExternalPtrAddr(page.sexp()).cast::<Page<T>>();
+        let place = (*page).taken;
+        if place == PAGE {
+            // Finalizers that ran meanwhile have filled it.
+            return make::<T>(sexp::nil());
+        }
+        (*page).taken += 1;
+        R_SetExternalPtrAddr(pointer.sexp(), (&raw mut (*page).values[place]).cast());
         pointer.sexp()
     }
 }
