@@ -186,6 +186,12 @@ fn copy_to(source: &Buffer, target: &Device) -> Outcome<Buffer> {
     Ok(Buffer::from_host(target, Spec::new(spec.dtype, &spec.dims)?, &elements)?)
 }
 
+/// Keeps a vector that is read while R goes on, for which there must be room: see [`pins::reserve`].
+fn keep(vector: SEXP) -> Outcome<Pin> {
+    let Some(pin) = pins::pin(vector) else { refuse!(Internal, "There is no room to keep a vector.") };
+    Ok(pin)
+}
+
 /// What a buffer takes of memory, in words.
 pub fn needs(spec: &Spec) -> String {
     exhausted::arrays([spec])
@@ -291,7 +297,7 @@ fn upload(
             memory::with_retry(|| needs(&spec), || Buffer::from_bytes(device, spec.clone(), bytes))?
         }
         Route::Shared => {
-            let Some(pin) = pins::pin(source.vector) else { refuse!(Internal, "There is no room to keep a vector.") };
+            let pin = keep(source.vector)?;
             let data = source.in_place.and_then(|data| NonNull::new(data.cast_mut())).unwrap_or(NonNull::dangling());
             // SAFETY: the vector is kept, and not changed, until the pin is dropped.
             let memory = unsafe { HostMemory::lent(data, size, move || drop(pin)) };
@@ -299,7 +305,10 @@ fn upload(
         }
         Route::Background => {
             let memory = memory::with_retry(|| needs(&spec), || HostMemory::new(size))?;
-            let pin: Option<Pin> = if sexp::is_nil(source.vector) { None } else { pins::pin(source.vector) };
+            let pin = match sexp::is_nil(source.vector) {
+                true => None,
+                false => Some(keep(source.vector)?),
+            };
             Buffer::from_host_later(device, spec, memory, move |target| {
                 let _pin = pin;
                 write(target).map(drop)
@@ -412,6 +421,7 @@ impl Compact {
             check_interrupt_now_and_then()?;
             let count = PIECE.min(len - start);
             let (from, size) = (start as R_xlen_t, count as R_xlen_t);
+            // SAFETY: the piece has room for `count` values of 8 bytes, and the vector that many from there on.
             let width = unsafe {
                 if sexp::kind(self.0) == SEXPTYPE::INTSXP {
                     sexp::INTEGER_GET_REGION(self.0, from, size, piece.as_mut_ptr().cast());
@@ -439,9 +449,10 @@ impl Compact {
 
 /// The dimensions of R data: those of an array, or the length of a vector; none for an empty vector.
 fn own_shape(data: SEXP) -> Vec<i64> {
-    let dims = unsafe { Rf_getAttrib(data, R_DimSymbol) };
+    // An array has one dimension at least.
+    let dims = sexp::dim(data);
     match sexp::len(data) {
-        _ if !sexp::is_nil(dims) => sexp::integers(dims).iter().map(|&d| i64::from(d)).collect(),
+        _ if !dims.is_empty() => dims.iter().map(|&d| i64::from(d)).collect(),
         0 => Vec::new(),
         n => vec![n as i64],
     }

@@ -21,7 +21,7 @@ pub fn get(settings: &Robj) -> Outcome<Option<Cache>> {
     if settings.is_null() {
         return Ok(None);
     }
-    let settings = unsafe { settings.get() };
+    let settings = sexp::of(settings);
     let dir = sexp::element(settings, "dir").and_then(sexp::string);
     let max_size = sexp::element(settings, "max_size").and_then(sexp::number);
     let (Some(dir), Some(max_size)) = (dir, max_size) else {

@@ -2,7 +2,7 @@
 
 use crate::conditions::{entry, refuse, Outcome};
 use crate::plugin::attributes_to_r;
-use crate::{device, handle, memory};
+use crate::{device, handle, memory, sexp};
 use extendr_api::prelude::*;
 use extendr_ffi::{R_RegisterCFinalizerEx, Rboolean, SEXP};
 use pjrt_core::{Client, Plugin, Value};
@@ -11,7 +11,7 @@ use pjrt_core::{Client, Plugin, Value};
 #[extendr]
 fn client_create(plugin: Robj, names: Vec<String>, types: Vec<String>, values: List) -> Outcome<Robj> {
     handle::release_forgotten();
-    let plugin = *handle::get::<&'static Plugin>(unsafe { plugin.get() }, "plugin")?;
+    let plugin = *handle::get::<&'static Plugin>(sexp::of(&plugin), "plugin")?;
     let mut options = Vec::with_capacity(names.len());
     for ((name, kind), (_, value)) in names.into_iter().zip(&types).zip(values.iter()) {
         let Some(value) = option_value(kind, &value) else {
@@ -75,12 +75,13 @@ pub fn close_at_end(the: SEXP) {
         // A panic must not reach R.
         let _ = std::panic::catch_unwind(pjrt_core::client::close_all);
     }
+    // SAFETY: on R's main thread; `the` is an environment, and `close` does not unwind.
     unsafe { R_RegisterCFinalizerEx(the, Some(close), Rboolean::TRUE) };
 }
 
 /// The client of a handle.
 pub fn get(client: &Robj) -> Outcome<&Client> {
-    handle::get(unsafe { client.get() }, "client")
+    handle::get(sexp::of(client), "client")
 }
 
 extendr_module! {

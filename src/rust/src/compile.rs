@@ -4,7 +4,6 @@ use crate::conditions::{refuse, Outcome};
 use crate::given::given;
 use crate::{cache, executable, handle, memory, options, program, sexp};
 use extendr_api::prelude::*;
-use extendr_ffi::{Rf_install, VECTOR_ELT};
 use pjrt_core::execute::Dispatch;
 use pjrt_core::options::CompileOptions;
 use pjrt_core::{exhausted, Compiling, Device};
@@ -55,11 +54,11 @@ fn arguments(
     devices: &Robj,
     default: &Robj,
 ) -> Outcome<(CompileOptions, Vec<Device>)> {
-    let options = options::get(unsafe { options.get() })?.for_program(program.annotations())?;
+    let options = options::get(sexp::of(options))?.for_program(program.annotations())?;
     let options = CompileOptions { dispatch: dispatch_option()?, ..options };
     let mut devices = device_list(devices)?;
     if devices.is_empty() {
-        let default: &Device = handle::get(unsafe { default.get() }, "device")?;
+        let default: &Device = handle::get(sexp::of(default), "device")?;
         devices = options.assigned_devices(default.client())?;
     }
     Ok((options, devices))
@@ -67,18 +66,18 @@ fn arguments(
 
 /// The devices in an R list.
 pub fn device_list(devices: &Robj) -> Outcome<Vec<Device>> {
-    let devices = unsafe { devices.get() };
-    (0..sexp::len(devices)).map(|i| handle::get(unsafe { VECTOR_ELT(devices, i as _) }, "devices").cloned()).collect()
+    let devices = sexp::of(devices);
+    sexp::elements(devices).map(|device| handle::get(device, "devices").cloned()).collect()
 }
 
 fn get(compiling: &Robj) -> Outcome<&Compiling> {
-    handle::get(unsafe { compiling.get() }, "promise")
+    handle::get(sexp::of(compiling), "promise")
 }
 
 /// How programs compiled now are launched: `options(pjrt.dispatch = )`. Not looked up at each launch, since R searches all
 /// of its options for it.
 pub fn dispatch_option() -> Outcome<Dispatch> {
-    let option = unsafe { sexp::Rf_GetOption1(Rf_install(c"pjrt.dispatch".as_ptr())) };
+    let option = sexp::option(c"pjrt.dispatch");
     match sexp::string(option) {
         None if sexp::is_nil(option) => Ok(Dispatch::Auto),
         Some("auto") => Ok(Dispatch::Auto),

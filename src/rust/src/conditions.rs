@@ -28,7 +28,7 @@ impl From<Error> for Failure {
 impl From<Failure> for Robj {
     fn from(failure: Failure) -> Self {
         let value = failure_list(&failure.0);
-        unsafe { Robj::from_sexp(value) }
+        sexp::robj(value)
     }
 }
 
@@ -81,6 +81,7 @@ fn signal() {
         let error = unsafe { (*staged.as_ptr()).as_ref() };
         error.map_or(sexp::nil(), failure_list)
     });
+    // SAFETY: on R's main thread. R itself undoes the protection when it jumps.
     unsafe {
         Rf_protect(arguments);
         sexp::call_ours(c"signal_failure", arguments);
@@ -94,7 +95,7 @@ fn failure_list(error: &Error) -> SEXP {
     let message = Protected::new(sexp::new_string(error.message()));
     let hints = Protected::new(sexp::vector(SEXPTYPE::STRSXP, error.hints().len()));
     for (i, hint) in error.hints().iter().enumerate() {
-        unsafe { SET_STRING_ELT(hints.sexp(), i as R_xlen_t, sexp::new_char(hint)) };
+        sexp::set_text(hints.sexp(), i, hint);
     }
     let text = |value: Option<&str>| Protected::new(value.map_or(sexp::nil(), sexp::new_string));
     let call_name = text(error.call_name());
@@ -125,7 +126,7 @@ pub fn interrupt_pending() -> bool {
     // SAFETY: on R's main thread, as all of this crate.
     let asked = sexp::interruptible(|| error = sexp::caught(|| unsafe { sexp::R_CheckUserInterrupt() }));
     if !sexp::is_nil(error) {
-        unsafe { R_PreserveObject(error) };
+        sexp::preserve(error);
         drop_raised(RAISED.swap(error, Ordering::Relaxed));
     }
     asked.is_err() || !sexp::is_nil(error)
@@ -144,6 +145,6 @@ fn take_raised() -> SEXP {
 
 fn drop_raised(raised: SEXP) {
     if !raised.is_null() {
-        unsafe { R_ReleaseObject(raised) };
+        sexp::release(raised);
     }
 }

@@ -5,7 +5,7 @@ use crate::handle::{self, Kept};
 use crate::plugin::attributes_to_r;
 use crate::sexp::{self, Protected};
 use extendr_api::prelude::*;
-use extendr_ffi::{SET_VECTOR_ELT, SEXP, SEXPTYPE, VECTOR_ELT};
+use extendr_ffi::{SEXP, SEXPTYPE};
 use pjrt_core::device::Description;
 use pjrt_core::{Client, Device};
 use std::ffi::{c_char, CStr};
@@ -23,7 +23,7 @@ fn known(client: &Client) -> SEXP {
         |list| {
             for device in client.all_devices() {
                 let position = device.index();
-                unsafe { SET_VECTOR_ELT(list, position as _, handle::wrap(device)) };
+                sexp::set_at(list, position, handle::wrap(device));
             }
         },
     )
@@ -53,14 +53,14 @@ pub fn forget(client: &Client) {
 fn select(known: SEXP, positions: impl Iterator<Item = usize>) -> SEXP {
     let list = Protected::new(sexp::vector(SEXPTYPE::VECSXP, positions.size_hint().0));
     for (i, position) in positions.enumerate() {
-        unsafe { SET_VECTOR_ELT(list.sexp(), i as _, VECTOR_ELT(known, position as _)) };
+        sexp::set_at(list.sexp(), i, sexp::at(known, position));
     }
     list.sexp()
 }
 
 /// The R object of a client's device; not protected.
 pub fn object(client: &Client, index: usize) -> SEXP {
-    unsafe { VECTOR_ELT(known(client), index as _) }
+    sexp::at(known(client), index)
 }
 
 /// The device of an argument: a `PJRTDevice`, or whatever `as_pjrt_device()` in R takes. R may leave this by a long jump,
@@ -124,7 +124,7 @@ fn device_info(device: Robj) -> Outcome<Robj> {
 }
 
 fn get(device: &Robj) -> Outcome<&Device> {
-    handle::get(unsafe { device.get() }, "device")
+    handle::get(sexp::of(device), "device")
 }
 
 extendr_module! {

@@ -69,7 +69,7 @@ pub fn element_type(dtype: DType) -> SEXP {
 fn new_element_type(dtype: DType) -> SEXP {
     let value = Protected::new(sexp::new_string(dtype.name()));
     let class = Protected::new(sexp::new_string("PJRTElementType"));
-    unsafe { Rf_setAttrib(value.sexp(), R_ClassSymbol, class.sexp()) };
+    sexp::set_class(value.sexp(), class.sexp());
     sexp::keep(value.sexp())
 }
 
@@ -102,7 +102,7 @@ pub extern "C" fn data_type_keep(name: SEXP, value: SEXP) -> SEXP {
 pub extern "C" fn data_types_forget() -> SEXP {
     entry(|| {
         let made = DATA_TYPES.take();
-        made.into_iter().for_each(|(_, value)| unsafe { R_ReleaseObject(value) });
+        made.into_iter().for_each(|(_, value)| sexp::release(value));
         Ok(sexp::nil())
     })
 }

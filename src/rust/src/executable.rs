@@ -4,7 +4,7 @@ use crate::conditions::{refuse, Outcome};
 use crate::sexp::Protected;
 use crate::{device, handle, sexp};
 use extendr_api::prelude::*;
-use extendr_ffi::{R_PreserveObject, R_ReleaseObject, Rboolean, SET_VECTOR_ELT, SEXP, SEXPTYPE, VECTOR_ELT};
+use extendr_ffi::{Rboolean, SEXP, SEXPTYPE};
 use pjrt_core::executable::{Origin, Placement, WeakExecutable};
 use pjrt_core::{Executable, Value};
 use pjrt_data::array::Spec;
@@ -19,11 +19,12 @@ thread_local! {
 /// The one R object of an executable, for as long as R has it.
 pub fn object(executable: Executable) -> Robj {
     let found = OBJECTS.with_borrow_mut(|objects| {
+        // SAFETY: what is noted is a weak reference, preserved until it is taken off the list.
         let key = |reference: SEXP| unsafe { sexp::R_WeakRefKey(reference) };
         objects.retain(|&(_, reference)| {
             let is_there = !sexp::is_nil(key(reference));
             if !is_there {
-                unsafe { R_ReleaseObject(reference) };
+                sexp::release(reference);
             }
             is_there
         });
@@ -31,16 +32,17 @@ pub fn object(executable: Executable) -> Robj {
         objects.iter().find(|(other, _)| *other == weak).map(|&(_, reference)| key(reference))
     });
     if let Some(object) = found {
-        return unsafe { Robj::from_sexp(object) };
+        return sexp::robj(object);
     }
     let bytes = executable.host_bytes();
     let made = Protected::new(handle::wrap_weighing(executable, bytes));
+    // SAFETY: on R's main thread; the key is protected.
     let reference = unsafe { sexp::R_MakeWeakRef(made.sexp(), sexp::nil(), sexp::nil(), Rboolean::FALSE) };
-    unsafe { R_PreserveObject(reference) };
+    sexp::preserve(reference);
     if let Ok(executable) = handle::get::<Executable>(made.sexp(), "executable") {
         OBJECTS.with_borrow_mut(|objects| objects.push((executable.downgrade(), reference)));
     }
-    unsafe { Robj::from_sexp(made.sexp()) }
+    sexp::robj(made.sexp())
 }
 
 /// Name, inputs and outputs, numbers of replicas and partitions. Inputs and outputs are counted from 1.
@@ -143,9 +145,7 @@ fn executable_optimized_bytes(executable: Robj) -> Outcome<Robj> {
 fn executable_device(executable: Robj) -> Outcome<Robj> {
     let executable = get(&executable)?;
     match executable.placement() {
-        Placement::Fixed(devices) => {
-            Ok(unsafe { Robj::from_sexp(device::object(executable.client(), devices[0])) })
-        }
+        Placement::Fixed(devices) => Ok(sexp::robj(device::object(executable.client(), devices[0]))),
         Placement::Portable => refuse!(
             InvalidInput,
             "A portable executable has no device of its own: it runs where its inputs are. devices() gives all it can run on."
@@ -159,13 +159,13 @@ fn executable_devices(executable: Robj) -> Outcome<Robj> {
     let executable = get(&executable)?;
     let all = Protected::new(device::all(executable.client()));
     let Placement::Fixed(devices) = executable.placement() else {
-        return Ok(unsafe { Robj::from_sexp(all.sexp()) });
+        return Ok(sexp::robj(all.sexp()));
     };
     let list = sexp::vector(SEXPTYPE::VECSXP, devices.len());
     for (i, &device) in devices.iter().enumerate() {
-        unsafe { SET_VECTOR_ELT(list, i as _, VECTOR_ELT(all.sexp(), device as _)) };
+        sexp::set_at(list, i, sexp::at(all.sexp(), device));
     }
-    Ok(unsafe { Robj::from_sexp(list) })
+    Ok(sexp::robj(list))
 }
 
 /// For each output the input, from 0, whose memory it takes over; NA for none.
@@ -176,7 +176,7 @@ fn executable_aliases(executable: Robj) -> Outcome<Robj> {
 }
 
 pub fn get(executable: &Robj) -> Outcome<&Executable> {
-    handle::get(unsafe { executable.get() }, "executable")
+    handle::get(sexp::of(executable), "executable")
 }
 
 fn dtypes(specs: &[&Spec]) -> Strings {
@@ -184,7 +184,7 @@ fn dtypes(specs: &[&Spec]) -> Strings {
 }
 
 fn shapes(specs: &[&Spec]) -> List {
-    let shape = |spec: &&Spec| unsafe { Robj::from_sexp(sexp::new_whole_numbers(&spec.dims)) };
+    let shape = |spec: &&Spec| sexp::robj(sexp::new_whole_numbers(&spec.dims));
     List::from_values(specs.iter().map(shape))
 }
 

@@ -6,7 +6,7 @@ use crate::handle::{self, Empty};
 use crate::memory;
 use crate::sexp::{self, Protected};
 use extendr_api::prelude::*;
-use extendr_ffi::{R_NamesSymbol, Rf_getAttrib, SET_VECTOR_ELT, SEXP, SEXPTYPE, VECTOR_ELT};
+use extendr_ffi::{SEXP, SEXPTYPE, VECTOR_ELT};
 use pjrt_base::{error::Error, error::Kind};
 use pjrt_core::execute::{ExecuteOptions, Outputs};
 use pjrt_core::{Buffer, Executable};
@@ -14,7 +14,7 @@ use pjrt_core::{Buffer, Executable};
 /// Options of an execution.
 #[extendr]
 fn execute_options_new(non_donatable: Vec<i32>, launch_id: i32, device: Robj) -> Outcome<Robj> {
-    let device = if device.is_null() { None } else { Some(handle::get(unsafe { device.get() }, "device")?) };
+    let device = if device.is_null() { None } else { Some(handle::get(sexp::of(&device), "device")?) };
     if let Some(bad) = non_donatable.iter().find(|&&i| i < 0) {
         refuse!(InvalidInput, "`non_donatable_input_indices` are counted from 0; {bad} is none.");
     }
@@ -25,7 +25,7 @@ fn execute_options_new(non_donatable: Vec<i32>, launch_id: i32, device: Robj) ->
 /// What options of an execution say.
 #[extendr]
 fn execute_options_describe(options: Robj) -> Outcome<Robj> {
-    let options: &ExecuteOptions = handle::get(unsafe { options.get() }, "options")?;
+    let options: &ExecuteOptions = handle::get(sexp::of(&options), "options")?;
     Ok(list!(
         non_donatable = options.non_donatable.iter().map(|&i| i as i32).collect::<Vec<_>>(),
         launch_id = options.launch_id,
@@ -51,7 +51,7 @@ pub extern "C" fn executable_execute(
         let outputs = NewOutputs::new(executable, simplify);
         let _protected = Protected::new(outputs.value());
 
-        if check && !sexp::is_nil(unsafe { Rf_getAttrib(inputs, R_NamesSymbol) }) {
+        if check && !sexp::is_nil(sexp::names(inputs)) {
             refuse!(InvalidInput, "Expected unnamed arguments: a program's inputs go by position.");
         }
         let default = ExecuteOptions::default();
@@ -105,7 +105,7 @@ impl NewOutputs {
         }
         let list = Protected::new(sexp::vector(SEXPTYPE::VECSXP, specs.len()));
         for (i, spec) in specs.iter().enumerate() {
-            unsafe { SET_VECTOR_ELT(list.sexp(), i as _, Empty::<Buffer>::sized(spec.bytes()).sexp()) };
+            sexp::set_at(list.sexp(), i, Empty::<Buffer>::sized(spec.bytes()).sexp());
         }
         Self::of(list.sexp())
     }
@@ -121,6 +121,7 @@ impl NewOutputs {
 
     fn handle(self, index: usize) -> SEXP {
         if self.is_list {
+            // SAFETY: `new` made the list, with an element for each output of the program.
             unsafe { VECTOR_ELT(self.value, index as _) }
         } else {
             self.value

@@ -42,9 +42,7 @@ pub fn given(x: SEXP) -> String {
 }
 
 fn class(x: SEXP) -> String {
-    let classes = unsafe { Rf_getAttrib(x, R_ClassSymbol) };
-    let names: Vec<_> =
-        (0..sexp::len(classes)).filter_map(|i| sexp::text(unsafe { STRING_ELT(classes, i as _) })).collect();
+    let names: Vec<_> = sexp::texts(sexp::class(x)).flatten().collect();
     short(&names.join("/"))
 }
 
@@ -58,8 +56,9 @@ fn single(x: SEXP) -> Option<String> {
     match sexp::kind(x) {
         SEXPTYPE::LGLSXP => sexp::flag(x).map(|flag| if flag { "TRUE".into() } else { "FALSE".into() }),
         SEXPTYPE::STRSXP => {
-            let element = unsafe { STRING_ELT(x, 0) };
-            if element == unsafe { R_NaString } {
+            // SAFETY: a character vector with one element; R has set its NA before it loads the package.
+            let (element, missing) = unsafe { (STRING_ELT(x, 0), R_NaString) };
+            if element == missing {
                 return None;
             }
             Some(

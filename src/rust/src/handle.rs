@@ -151,7 +151,7 @@ pub fn wrap_weighing<T: Owned>(value: T, bytes: usize) -> SEXP {
 
 /// The same, for functions with typed arguments.
 pub fn object<T: Owned>(value: T) -> Robj {
-    unsafe { Robj::from_sexp(wrap(value)) }
+    sexp::robj(wrap(value))
 }
 
 /// The value of a handle.
@@ -207,22 +207,24 @@ pub fn forget(lists: &'static LocalKey<Kept>, client: &Client) {
 /// To be called where nothing of a closed client can be in use.
 pub fn release_forgotten() {
     let forgotten = FORGOTTEN.take();
-    forgotten.into_iter().for_each(|list| unsafe { R_ReleaseObject(list) });
+    forgotten.into_iter().for_each(sexp::release);
 }
 
 /// Whether `x` has the class of this type's handles and no other, so that no method for another class is passed over.
 pub fn is_plain<T: Owned>(x: SEXP) -> bool {
     let class = T::class_attribute().load(Ordering::Relaxed);
-    sexp::kind(x) == SEXPTYPE::EXTPTRSXP && !class.is_null() && unsafe { Rf_getAttrib(x, R_ClassSymbol) } == class
+    sexp::kind(x) == SEXPTYPE::EXTPTRSXP && !class.is_null() && sexp::class(x) == class
 }
 
 /// What is wrong with an argument that is no handle of this type.
 #[cold]
 pub fn no_handle<T: Owned>(x: SEXP, argument: &str) -> Failure {
     let class = T::CLASS.to_string_lossy();
+    // SAFETY: asked of external pointers only.
+    let is_null = || unsafe { R_ExternalPtrAddr(x) }.is_null();
     let message = if sexp::kind(x) != SEXPTYPE::EXTPTRSXP || !sexp::inherits(x, T::CLASS) {
         format!("{argument} must be a `{class}`, not {}.", given(x))
-    } else if unsafe { R_ExternalPtrAddr(x) }.is_null() {
+    } else if is_null() {
         format!("{argument} is a null pointer: a `{class}` does not survive saving and loading, create it anew.")
     } else {
         format!("{argument} must be a `{class}`: this pointer has the class, but this package did not make it.")
@@ -233,6 +235,7 @@ pub fn no_handle<T: Owned>(x: SEXP, argument: &str) -> Failure {
 /// Moves the weight in one handle's protected slot to another's: that of a donated buffer to the output that lives in its
 /// memory, so that R counts it there. R's own vectors, which a list holds there, are not taken over.
 pub fn move_weight(from: SEXP, to: SEXP) {
+    // SAFETY: both are handles, so external pointers, which the caller protects.
     unsafe {
         let object = R_ExternalPtrProtected(from);
         if sexp::kind(object) == SEXPTYPE::RAWSXP {
@@ -244,6 +247,7 @@ pub fn move_weight(from: SEXP, to: SEXP) {
 
 /// Takes what weighs a handle's memory in R off it.
 pub fn drop_weight(pointer: SEXP) {
+    // SAFETY: a handle, so an external pointer.
     unsafe { R_SetExternalPtrProtected(pointer, sexp::nil()) };
 }
 

@@ -1,7 +1,7 @@
 //! What a compiler makes of a program, stage by stage.
 
 use crate::conditions::Outcome;
-use crate::{handle, program};
+use crate::{handle, program, sexp};
 use extendr_api::prelude::*;
 use pjrt_core::options::{CompileOptions, OptionValue};
 use pjrt_core::{Compiling, Device};
@@ -20,7 +20,7 @@ fn hlo_inspect(program: Robj, device: Robj, folder: Nullable<String>) -> Outcome
     };
     let program = program::get(&program)?;
     let options = CompileOptions { debug_options, ..Default::default() }.for_program(program.annotations())?;
-    let device: &Device = handle::get(unsafe { device.get() }, "device")?;
+    let device: &Device = handle::get(sexp::of(&device), "device")?;
     let devices = match options.num_devices() {
         1 => vec![device.clone()],
         _ => options.assigned_devices(device.client())?,

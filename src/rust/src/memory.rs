@@ -6,7 +6,7 @@ use crate::pooled::Pooled;
 use crate::sexp::{self, Protected};
 use crate::{handle, pins};
 use extendr_api::prelude::*;
-use extendr_ffi::{Rf_install, SEXP, SEXPTYPE};
+use extendr_ffi::{SEXP, SEXPTYPE};
 use pjrt_base::room;
 use pjrt_core::pool::{self, Block};
 use pjrt_core::{client, exhausted, Client};
@@ -107,6 +107,7 @@ fn is_scarce(client: &Client, many: usize) -> bool {
 /// # Errors
 /// `Interrupted` when the user interrupts it.
 fn collect() -> pjrt_base::error::Result<()> {
+    // SAFETY: on R's main thread; a jump ends in `interruptible`.
     sexp::interruptible(|| unsafe { sexp::R_gc() })?;
     client::all().iter().for_each(Client::reset_new_bytes);
     pool::reset_fresh();
@@ -230,7 +231,7 @@ pub fn pooled_vector(kind: SEXPTYPE, len: usize, width: usize) -> Outcome<SEXP> 
 
 /// Bounds the pool by `options(pjrt.staging_max = )`.
 fn apply_limit() -> Outcome<()> {
-    let option = unsafe { sexp::Rf_GetOption1(Rf_install(c"pjrt.staging_max".as_ptr())) };
+    let option = sexp::option(c"pjrt.staging_max");
     let limit = match sexp::number(option) {
         None if sexp::is_nil(option) => pool::DEFAULT_LIMIT,
         Some(bytes) if bytes >= 0.0 => bytes as usize,

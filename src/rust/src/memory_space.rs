@@ -3,8 +3,9 @@
 use crate::conditions::Outcome;
 use crate::device;
 use crate::handle::{self, Kept};
+use crate::sexp;
 use extendr_api::prelude::*;
-use extendr_ffi::{SET_VECTOR_ELT, SEXP, VECTOR_ELT};
+use extendr_ffi::SEXP;
 use pjrt_base::error::UNIMPLEMENTED;
 use pjrt_core::{Buffer, Client, Device, Memory};
 
@@ -20,7 +21,7 @@ fn all(client: &Client) -> SEXP {
         || client.memories().count(),
         |list| {
             for (i, memory) in client.memories().enumerate() {
-                unsafe { SET_VECTOR_ELT(list, i as _, handle::wrap(memory)) };
+                sexp::set_at(list, i, handle::wrap(memory));
             }
         },
     )
@@ -33,27 +34,27 @@ pub fn forget(client: &Client) {
 
 /// The one R object of a memory space, or NULL for none.
 fn object(memory: Option<Memory>) -> Robj {
-    memory.map_or(().into(), |m| unsafe { Robj::from_sexp(VECTOR_ELT(all(m.client()), m.index() as _)) })
+    memory.map_or(().into(), |m| sexp::robj(sexp::at(all(m.client()), m.index())))
 }
 
 /// The memory space that a buffer lies in, or NULL when the plugin does not say.
 #[extendr]
 fn buffer_memory(buffer: Robj) -> Outcome<Robj> {
-    let buffer: &Buffer = handle::get(unsafe { buffer.get() }, "x")?;
+    let buffer: &Buffer = handle::get(sexp::of(&buffer), "x")?;
     Ok(object(buffer.memory()?))
 }
 
 /// The memory spaces of a client.
 #[extendr]
 fn client_memories(client: Robj) -> Outcome<Robj> {
-    let client: &Client = handle::get(unsafe { client.get() }, "client")?;
-    Ok(unsafe { Robj::from_sexp(all(client)) })
+    let client: &Client = handle::get(sexp::of(&client), "client")?;
+    Ok(sexp::robj(all(client)))
 }
 
 /// The memory spaces that a device can use.
 #[extendr]
 fn device_memories(device: Robj) -> Outcome<Robj> {
-    let device: &Device = handle::get(unsafe { device.get() }, "device")?;
+    let device: &Device = handle::get(sexp::of(&device), "device")?;
     let memories: Vec<_> = device.memories().map(|memory| object(Some(memory))).collect();
     Ok(List::from_values(memories).into())
 }
@@ -61,15 +62,15 @@ fn device_memories(device: Robj) -> Outcome<Robj> {
 /// The memory space that a device's buffers go to, or NULL.
 #[extendr]
 fn device_default_memory(device: Robj) -> Outcome<Robj> {
-    let device: &Device = handle::get(unsafe { device.get() }, "device")?;
+    let device: &Device = handle::get(sexp::of(&device), "device")?;
     Ok(object(device.default_memory()))
 }
 
 /// What is known of a memory space.
 #[extendr]
 fn memory_info(memory: Robj) -> Outcome<Robj> {
-    let memory: &Memory = handle::get(unsafe { memory.get() }, "memory")?;
-    let object = |d: Device| unsafe { Robj::from_sexp(device::object(d.client(), d.index())) };
+    let memory: &Memory = handle::get(sexp::of(&memory), "memory")?;
+    let object = |d: Device| sexp::robj(device::object(d.client(), d.index()));
     let devices: Vec<_> = memory.devices().map(object).collect();
     Ok(list!(
         id = memory.id(),
@@ -84,7 +85,7 @@ fn memory_info(memory: Robj) -> Outcome<Robj> {
 /// What the allocator of a device's memory counts.
 #[extendr]
 fn device_memory_stats(device: Robj) -> Outcome<Robj> {
-    let device: &Device = handle::get(unsafe { device.get() }, "device")?;
+    let device: &Device = handle::get(sexp::of(&device), "device")?;
     let stats = device.memory_stats().map_err(|error| match error.code() {
         Some(UNIMPLEMENTED) => error.hint("pjrt_memory_stats() tells how much memory your buffers take."),
         _ => error,

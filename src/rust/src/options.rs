@@ -4,13 +4,13 @@ use crate::conditions::{refuse, Outcome};
 use crate::given::given;
 use crate::sexp;
 use extendr_api::prelude::*;
-use extendr_ffi::{R_NamesSymbol, Rf_getAttrib, SEXP, SEXPTYPE, STRING_ELT, VECTOR_ELT};
+use extendr_ffi::{SEXP, SEXPTYPE};
 use pjrt_core::options::{CompileOptions, OptionValue, Propagation};
 
 /// Checks options as a compile would.
 #[extendr]
 fn compile_options_check(options: Robj) -> Outcome<Robj> {
-    get(unsafe { options.get() })?;
+    get(sexp::of(&options))?;
     Ok(().into())
 }
 
@@ -84,17 +84,16 @@ fn debug_options(list: SEXP) -> Outcome<Vec<(String, OptionValue)>> {
     if sexp::kind(list) != SEXPTYPE::VECSXP {
         refuse!(InvalidInput, "`debug_options` must be a named list.");
     }
-    let names = unsafe { Rf_getAttrib(list, R_NamesSymbol) };
+    let mut names = sexp::texts(sexp::names(list));
     let mut options: Vec<(String, OptionValue)> = Vec::with_capacity(sexp::len(list));
-    for i in 0..sexp::len(list) {
-        let name = if sexp::is_nil(names) { None } else { sexp::text(unsafe { STRING_ELT(names, i as _) }) };
-        let Some(name) = name.filter(|name| !name.is_empty()) else {
+    for value in sexp::elements(list) {
+        let Some(name) = names.next().flatten().filter(|name| !name.is_empty()) else {
             refuse!(InvalidInput, "Every debug option needs a name, as in list(xla_cpu_enable_fast_math = TRUE).");
         };
         if options.iter().any(|(known, _)| known == name) {
             refuse!(InvalidInput, "The debug option `{name}` is given twice.");
         }
-        let Some(value) = option_value(unsafe { VECTOR_ELT(list, i as _) }) else {
+        let Some(value) = option_value(value) else {
             refuse!(InvalidInput, "The debug option `{name}` must be one string, TRUE, FALSE, or one finite number.");
         };
         options.push((name.to_owned(), value));

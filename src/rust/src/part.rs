@@ -45,7 +45,7 @@ fn expand(subscripts: SEXP) {
 fn items(subscripts: SEXP) -> impl Iterator<Item = SEXP> {
     let list = sexp::kind(subscripts) == SEXPTYPE::VECSXP;
     let count = if list { sexp::len(subscripts) } else { 1 };
-    (0..count).map(move |i| if list { unsafe { VECTOR_ELT(subscripts, i as R_xlen_t) } } else { subscripts })
+    (0..count).map(move |i| if list { sexp::at(subscripts, i) } else { subscripts })
 }
 
 /// Where the part lies, and what it is as an array in R's order.

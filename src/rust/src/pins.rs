@@ -33,14 +33,15 @@ pub fn reserve() {
         return;
     }
     let grown = Protected::new(sexp::vector(SEXPTYPE::VECSXP, (2 * len).max(64)));
-    unsafe {
-        R_PreserveObject(grown.sexp());
-        for i in 0..len {
-            SET_VECTOR_ELT(grown.sexp(), i as _, VECTOR_ELT(list, i as _));
-        }
-        if !list.is_null() {
-            R_ReleaseObject(list);
-        }
+    sexp::preserve(grown.sexp());
+    if TABLE.with_borrow(|t| t.list) != list {
+        // A finalizer that R ran meanwhile has made room.
+        sexp::release(grown.sexp());
+        return reserve();
+    }
+    if !list.is_null() {
+        sexp::elements(list).enumerate().for_each(|(i, vector)| sexp::set_at(grown.sexp(), i, vector));
+        sexp::release(list);
     }
     TABLE.with_borrow_mut(|t| {
         t.list = grown.sexp();
@@ -62,10 +63,9 @@ impl Drop for Pin {
 pub fn pin(vector: SEXP) -> Option<Pin> {
     TABLE.with_borrow_mut(|t| {
         let place = t.free.pop()?;
-        unsafe {
-            MARK_NOT_MUTABLE(vector);
-            SET_VECTOR_ELT(t.list, place as _, vector);
-        }
+        // SAFETY: only sets a mark of an R value.
+        unsafe { MARK_NOT_MUTABLE(vector) };
+        sexp::set_at(t.list, place, vector);
         Some(Pin(place))
     })
 }
@@ -73,7 +73,7 @@ pub fn pin(vector: SEXP) -> Option<Pin> {
 impl Table {
     fn let_go(&mut self, place: usize) {
         // Allocates nothing, so it may happen while R collects garbage.
-        unsafe { SET_VECTOR_ELT(self.list, place as _, sexp::nil()) };
+        sexp::set_at(self.list, place, sexp::nil());
         self.free.push(place);
     }
 }

@@ -1,7 +1,7 @@
 //! Plugins: loading, version, attributes, extensions.
 
 use crate::conditions::Outcome;
-use crate::handle;
+use crate::{handle, sexp};
 use extendr_api::prelude::*;
 use pjrt_core::{Plugin, Value};
 use std::path::Path;
@@ -56,7 +56,7 @@ pub fn attributes_to_r(attributes: &[(String, Value)]) -> Robj {
 }
 
 fn get(plugin: &Robj) -> Outcome<&'static Plugin> {
-    Ok(handle::get::<&'static Plugin>(unsafe { plugin.get() }, "plugin")?)
+    Ok(handle::get::<&'static Plugin>(sexp::of(plugin), "plugin")?)
 }
 
 fn value_to_r(value: &Value) -> Robj {

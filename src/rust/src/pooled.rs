@@ -73,6 +73,7 @@ impl Pooled {
     pub fn new(kind: SEXPTYPE) -> Self {
         let class =
             CLASSES.iter().find(|(of, _)| *of == kind).map_or(null_mut(), |(_, ptr)| ptr.load(Ordering::Relaxed));
+        // SAFETY: on R's main thread, after `register`. The address that `release` takes is null until `fill`.
         unsafe {
             let owner = Protected::new(R_MakeExternalPtr(null_mut(), sexp::nil(), sexp::nil()));
             R_RegisterCFinalizerEx(owner.sexp(), Some(release), Rboolean::FALSE);
@@ -94,6 +95,8 @@ impl Pooled {
     }
 }
 
+/// # Safety
+/// `x` is a vector of these classes, and the content is used while it is alive.
 unsafe fn content<'a>(x: SEXP) -> Option<&'a Content> {
     R_ExternalPtrAddr(R_altrep_data1(x)).cast::<Content>().as_ref()
 }

@@ -6,7 +6,7 @@ use crate::sexp::{self, Protected};
 use crate::strings;
 use crate::transfer::{reordered, set_dim};
 use extendr_api::prelude::*;
-use extendr_ffi::{R_xlen_t, SET_STRING_ELT, SEXPTYPE};
+use extendr_ffi::SEXPTYPE;
 use pjrt_base::error::RESOURCE_EXHAUSTED;
 use pjrt_base::process::check_interrupt_now_and_then;
 use pjrt_base::{error::Error, error::Kind};
@@ -18,7 +18,7 @@ use pjrt_data::{array::Spec, layout};
 /// The lines that show a buffer's elements, in pieces of some lines each. Negative limits mean none.
 #[extendr]
 fn buffer_lines(buffer: Robj, max_rows: f64, max_width: f64, max_rows_slice: f64) -> Outcome<Robj> {
-    let buffer = buffer::get(unsafe { buffer.get() })?;
+    let buffer = buffer::get(sexp::of(&buffer))?;
     let limit = |x: f64| (x >= 0.0).then_some(x as u64);
     let options = Options {
         max_rows: limit(max_rows),
@@ -49,12 +49,11 @@ fn buffer_lines(buffer: Robj, max_rows: f64, max_width: f64, max_rows_slice: f64
     let out = Protected::new(sexp::vector(SEXPTYPE::STRSXP, pieces.len()));
     for (i, piece) in pieces.iter().enumerate() {
         check_interrupt_now_and_then()?;
-        // SAFETY: the vector is as long as there are pieces.
-        if !sexp::guarded(|| unsafe { SET_STRING_ELT(out.sexp(), i as R_xlen_t, sexp::new_char(piece)) })? {
+        if !sexp::guarded(|| sexp::set_text(out.sexp(), i, piece))? {
             return Err(no_memory(spec));
         }
     }
-    Ok(unsafe { Robj::from_sexp(out.sexp()) })
+    Ok(sexp::robj(out.sexp()))
 }
 
 fn no_memory(spec: &Spec) -> Failure {
@@ -78,7 +77,7 @@ fn pieces(text: &str) -> Vec<&str> {
 /// The elements as constants of StableHLO: a character vector with the buffer's dimensions.
 #[extendr]
 fn buffer_literals(buffer: Robj) -> Outcome<Robj> {
-    let buffer = buffer::get(unsafe { buffer.get() })?;
+    let buffer = buffer::get(sexp::of(&buffer))?;
     buffer.wait()?;
     let spec = buffer.spec();
     let out = Protected::new(sexp::vector(SEXPTYPE::STRSXP, spec.len()));
@@ -91,7 +90,7 @@ fn buffer_literals(buffer: Robj) -> Outcome<Robj> {
     if !written {
         return Err(no_memory(spec));
     }
-    Ok(unsafe { Robj::from_sexp(out.sexp()) })
+    Ok(sexp::robj(out.sexp()))
 }
 
 /// Reads only the elements that are asked for from a device with memory of its own.

@@ -1,7 +1,7 @@
 //! Programs: their code, and how they are shown.
 
 use crate::conditions::{refuse, Outcome};
-use crate::handle;
+use crate::{handle, sexp};
 use extendr_api::prelude::*;
 use pjrt_base::mmap;
 use pjrt_base::room;
@@ -41,7 +41,7 @@ fn program_describe(program: Robj) -> Outcome<Robj> {
 
 /// The program of a handle.
 pub fn get(program: &Robj) -> Outcome<&Program> {
-    handle::get(unsafe { program.get() }, "program")
+    handle::get(sexp::of(program), "program")
 }
 
 extendr_module! {

@@ -7,7 +7,7 @@ use crate::memory;
 use crate::progress::Bar;
 use crate::sexp::{self, Protected};
 use extendr_api::prelude::*;
-use extendr_ffi::{SET_VECTOR_ELT, SEXP, SEXPTYPE, VECTOR_ELT};
+use extendr_ffi::{SEXP, SEXPTYPE};
 use pjrt_base::error::RESOURCE_EXHAUSTED;
 use pjrt_base::room;
 use pjrt_base::{error::Error, error::Kind};
@@ -41,14 +41,13 @@ impl Open {
 }
 
 fn get(file: &Robj) -> Outcome<&Open> {
-    handle::get(unsafe { file.get() }, "x")
+    handle::get(sexp::of(file), "x")
 }
 
 /// Opens a model for a device, or for none.
 #[extendr]
 fn safetensors_open(path: &str, device: Robj) -> Outcome<Robj> {
-    let device: Option<&Device> =
-        if device.is_null() { None } else { Some(handle::get(unsafe { device.get() }, "device")?) };
+    let device: Option<&Device> = if device.is_null() { None } else { Some(handle::get(sexp::of(&device), "device")?) };
     let model = Model::open(Path::new(path))?;
     Ok(handle::object(Open { model: RefCell::new(Some(Rc::new(model))), device: device.cloned() }))
 }
@@ -95,7 +94,7 @@ fn safetensors_summary(file: Robj) -> Outcome<Robj> {
 fn safetensors_describe(file: Robj) -> Outcome<Robj> {
     let model = get(&file)?.model()?;
     let tensors = (0..model.len()).map(|i| Ok(model.tensor(i)?)).collect::<Outcome<Vec<_>>>()?;
-    let shape = |dims: &[i64]| unsafe { Robj::from_sexp(sexp::new_whole_numbers(dims)) };
+    let shape = |dims: &[i64]| sexp::robj(sexp::new_whole_numbers(dims));
     let files = || (0..model.len()).map(|i| model.file_name(i)).collect::<Vec<_>>();
     Ok(list!(
         name = model.names().collect::<Vec<_>>(),
@@ -132,7 +131,7 @@ pub extern "C" fn safetensors_load(file: SEXP, positions: SEXP, show: SEXP, colu
             if is_known_to_r(&loading, i, device) {
                 device.client().forget_new_bytes(loading.bytes(i));
             }
-            Empty::<Buffer>::again(unsafe { VECTOR_ELT(list.sexp(), i as _) }).fill(buffer);
+            Empty::<Buffer>::again(sexp::at(list.sexp(), i)).fill(buffer);
         }
         Ok(list.sexp())
     })
@@ -152,7 +151,7 @@ fn make_handles(list: SEXP, loading: &Loading, device: &Device) -> Outcome<()> {
         for i in 0..sexp::len(list) {
             let weighed = is_known_to_r(loading, i, device);
             let weight = Protected::new(memory::weight(if weighed { loading.own_bytes(i) } else { 0 }));
-            unsafe { SET_VECTOR_ELT(list, i as _, Empty::<Buffer>::over(weight.sexp()).sexp()) };
+            sexp::set_at(list, i, Empty::<Buffer>::over(weight.sexp()).sexp());
         }
     })?;
     found?;
@@ -178,7 +177,7 @@ fn safetensors_save(
 ) -> Outcome<Robj> {
     let mut buffers = Vec::with_capacity(names.len());
     for (name, tensor) in names.into_iter().zip(tensors.values()) {
-        buffers.push((name, buffer::get(unsafe { tensor.get() })?.clone()));
+        buffers.push((name, buffer::get(sexp::of(&tensor))?.clone()));
     }
     let metadata: Metadata = metadata_names.into_iter().zip(metadata_values).collect();
     let bits = |buffer: &Buffer| buffer.spec().len() * buffer.dtype().info().bits as usize;

@@ -2,7 +2,7 @@
 
 use crate::compile::{device_list, dispatch_option};
 use crate::conditions::Outcome;
-use crate::{executable, handle, options};
+use crate::{executable, handle, options, sexp};
 use extendr_api::prelude::*;
 use pjrt_base::mmap;
 use pjrt_core::options::CompileOptions;
@@ -43,10 +43,9 @@ fn load(content: &[u8], devices: &Robj, default: &Robj, options: &Robj, kept: &s
     let devices = device_list(devices)?;
     let client: &Client = match devices.first() {
         Some(device) => device.client(),
-        None => handle::get::<Device>(unsafe { default.get() }, "device")?.client(),
+        None => handle::get::<Device>(sexp::of(default), "device")?.client(),
     };
-    let options: Option<CompileOptions> =
-        if options.is_null() { None } else { Some(options::get(unsafe { options.get() })?) };
+    let options: Option<CompileOptions> = if options.is_null() { None } else { Some(options::get(sexp::of(options))?) };
     let target = Target { client, devices: &devices, options: options.as_ref(), dispatch: dispatch_option()? };
     Ok(executable::object(serialized.load(&target, folder(kept))?))
 }

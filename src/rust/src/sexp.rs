@@ -3,6 +3,7 @@
 //! Allocations may leave a function by R's long jump. The functions here keep nothing that would need to be dropped
 //! across one, and their callers allocate before they own anything.
 
+use extendr_api::{GetSexp, Robj};
 use extendr_ffi::*;
 use pjrt_base::{error::Error, error::Kind};
 use pjrt_data::convert::NA_INTEGER;
@@ -33,7 +34,7 @@ extern "C" {
     pub fn R_ToplevelExec(body: unsafe extern "C" fn(*mut c_void), data: *mut c_void) -> Rboolean;
     pub fn R_WeakRefKey(reference: SEXP) -> SEXP;
     pub fn Rf_eval(call: SEXP, environment: SEXP) -> SEXP;
-    pub fn Rf_GetOption1(name: SEXP) -> SEXP;
+    fn Rf_GetOption1(name: SEXP) -> SEXP;
     fn Rf_getCharCE(x: SEXP) -> c_int;
     fn R_IsNA(x: f64) -> c_int;
     pub fn Rf_inherits(x: SEXP, class: *const c_char) -> Rboolean;
@@ -74,12 +75,14 @@ impl Protected<'_> {
 
 impl Drop for Protected<'_> {
     fn drop(&mut self) {
+        // SAFETY: takes back what `new` protected: dropped in reverse order of making.
         unsafe { Rf_unprotect(1) }
     }
 }
 
 #[inline]
 pub fn nil() -> SEXP {
+    // SAFETY: R sets it before it loads the package, and never again.
     unsafe { R_NilValue }
 }
 
@@ -90,29 +93,34 @@ pub fn is_nil(x: SEXP) -> bool {
 
 #[inline]
 pub fn kind(x: SEXP) -> SEXPTYPE {
+    // SAFETY: `x` is an R value, as every `SEXP` here.
     unsafe { TYPEOF(x) }
 }
 
 #[inline]
 pub fn len(x: SEXP) -> usize {
+    // SAFETY: on R's main thread; R knows a length of every value.
     unsafe { Rf_xlength(x) as usize }
 }
 
 /// Whether `x` has a class attribute.
 #[inline]
 pub fn is_object(x: SEXP) -> bool {
+    // SAFETY: only reads a bit of an R value.
     unsafe { Rf_isObject(x) != Rboolean::FALSE }
 }
 
 /// Whether a number is R's NA, which is one of many NaN.
 #[inline]
 pub fn is_na(x: f64) -> bool {
+    // SAFETY: takes a number, any of them.
     unsafe { R_IsNA(x) != 0 }
 }
 
 /// Whether `x` has this class.
 #[inline]
 pub fn inherits(x: SEXP, class: &CStr) -> bool {
+    // SAFETY: `x` is an R value, and the class ends with a NUL.
     unsafe { Rf_inherits(x, class.as_ptr()) != Rboolean::FALSE }
 }
 
@@ -122,6 +130,7 @@ pub fn string<'a>(x: SEXP) -> Option<&'a str> {
     if kind(x) != SEXPTYPE::STRSXP || len(x) != 1 {
         return None;
     }
+    // SAFETY: a character vector with one element.
     text(unsafe { STRING_ELT(x, 0) })
 }
 
@@ -131,6 +140,7 @@ const BYTES: c_int = 3;
 /// An element of a character vector that is not NA, and text.
 #[inline]
 pub fn text<'a>(element: SEXP) -> Option<&'a str> {
+    // SAFETY: `element` is a string of R's, whose translation ends with a NUL and lives until the call from R ends.
     unsafe {
         // R cannot translate bytes, and says so by an error.
         if element == R_NaString || Rf_getCharCE(element) == BYTES {
@@ -140,21 +150,55 @@ pub fn text<'a>(element: SEXP) -> Option<&'a str> {
     }
 }
 
+/// The elements of a character vector, each as [`text`] gives it; none of anything else.
+#[inline]
+pub fn texts<'a>(x: SEXP) -> impl Iterator<Item = Option<&'a str>> {
+    let len = if kind(x) == SEXPTYPE::STRSXP { len(x) } else { 0 };
+    // SAFETY: `x` is a character vector with more than `i` elements.
+    (0..len).map(move |i| text(unsafe { STRING_ELT(x, i as R_xlen_t) }))
+}
+
 /// The element of a list under this name.
 #[inline]
 pub fn element(list: SEXP, name: &str) -> Option<SEXP> {
     if kind(list) != SEXPTYPE::VECSXP {
         return None;
     }
-    let names = unsafe { Rf_getAttrib(list, R_NamesSymbol) };
-    let len = if kind(names) == SEXPTYPE::STRSXP { self::len(names) } else { 0 };
-    let place = (0..len).find(|&i| text(unsafe { STRING_ELT(names, i as _) }) == Some(name))?;
-    Some(unsafe { VECTOR_ELT(list, place as _) })
+    texts(names(list)).position(|text| text == Some(name)).map(|place| at(list, place))
+}
+
+/// The attribute `names`; nil for none.
+#[inline]
+pub fn names(x: SEXP) -> SEXP {
+    // SAFETY: on R's main thread; R looks up attributes of every value.
+    unsafe { Rf_getAttrib(x, R_NamesSymbol) }
+}
+
+/// The attribute `class`; nil for none.
+#[inline]
+pub fn class(x: SEXP) -> SEXP {
+    // SAFETY: as in `names`.
+    unsafe { Rf_getAttrib(x, R_ClassSymbol) }
+}
+
+/// Sets the attribute `class`. The caller protects both; R may leave this by a long jump.
+#[inline]
+pub fn set_class(x: SEXP, class: SEXP) {
+    // SAFETY: on R's main thread; R checks what it is given.
+    unsafe { Rf_setAttrib(x, R_ClassSymbol, class) };
+}
+
+/// Sets the attribute `dim`. The caller protects both; R may leave this by a long jump.
+#[inline]
+pub fn set_dims(x: SEXP, dims: SEXP) {
+    // SAFETY: on R's main thread; R checks what it is given.
+    unsafe { Rf_setAttrib(x, R_DimSymbol, dims) };
 }
 
 /// The dimensions of an array; none of anything else.
 #[inline]
 pub fn dim<'a>(x: SEXP) -> &'a [i32] {
+    // SAFETY: as in `names`.
     integers(unsafe { Rf_getAttrib(x, R_DimSymbol) })
 }
 
@@ -176,6 +220,7 @@ pub fn flag(x: SEXP) -> Option<bool> {
     if kind(x) != SEXPTYPE::LGLSXP || len(x) != 1 {
         return None;
     }
+    // SAFETY: a logical vector with one element.
     match unsafe { *LOGICAL(x) } {
         0 => Some(false),
         NA_INTEGER => None,
@@ -210,6 +255,7 @@ pub fn whole_numbers(x: SEXP) -> Option<Vec<i64>> {
 /// The values of an integer or logical vector.
 #[inline]
 pub fn integers<'a>(x: SEXP) -> &'a [i32] {
+    // SAFETY: the accessor fits the vector's kind and gives as many values as the vector is long.
     unsafe {
         match kind(x) {
             SEXPTYPE::INTSXP => slice(INTEGER_RO(x), len(x)),
@@ -223,6 +269,7 @@ pub fn integers<'a>(x: SEXP) -> &'a [i32] {
 #[inline]
 pub fn doubles<'a>(x: SEXP) -> &'a [f64] {
     match kind(x) {
+        // SAFETY: as in `integers`.
         SEXPTYPE::REALSXP => unsafe { slice(REAL_RO(x), len(x)) },
         _ => &[],
     }
@@ -232,6 +279,7 @@ pub fn doubles<'a>(x: SEXP) -> &'a [f64] {
 #[inline]
 pub fn complexes<'a>(x: SEXP) -> &'a [[f64; 2]] {
     match kind(x) {
+        // SAFETY: as in `integers`.
         SEXPTYPE::CPLXSXP => unsafe { slice(COMPLEX_RO(x), len(x)) },
         _ => &[],
     }
@@ -240,6 +288,7 @@ pub fn complexes<'a>(x: SEXP) -> &'a [[f64; 2]] {
 /// Whether a vector only describes its values, as `1:10` does: reading them as a whole would make a copy.
 #[inline]
 pub fn is_compact(x: SEXP) -> bool {
+    // SAFETY: only vectors are ALTREP, and R asks those for an address that they have already.
     unsafe { ALTREP(x) != 0 && DATAPTR_OR_NULL(x).is_null() }
 }
 
@@ -247,11 +296,14 @@ pub fn is_compact(x: SEXP) -> bool {
 #[inline]
 pub fn raws<'a>(x: SEXP) -> &'a [u8] {
     match kind(x) {
+        // SAFETY: as in `integers`.
         SEXPTYPE::RAWSXP => unsafe { slice(RAW_RO(x), len(x)) },
         _ => &[],
     }
 }
 
+/// # Safety
+/// `data` is the address of the `len` values of a vector, which is alive and unchanged while they are in use.
 unsafe fn slice<'a, T>(data: *const T, len: usize) -> &'a [T] {
     // R gives vectors of length zero an address that must not be read.
     if len == 0 {
@@ -264,18 +316,59 @@ unsafe fn slice<'a, T>(data: *const T, len: usize) -> &'a [T] {
 /// The elements of a list, which the caller protects.
 #[inline]
 pub fn elements(list: SEXP) -> impl Iterator<Item = SEXP> {
+    // SAFETY: there are more than `i` elements; R refuses what is no list.
     (0..len(list)).map(move |i| unsafe { VECTOR_ELT(list, i as R_xlen_t) })
+}
+
+/// The element of a list at a position from 0; nil where there is none.
+#[inline]
+pub fn at(list: SEXP, i: usize) -> SEXP {
+    if i >= len(list) {
+        return nil();
+    }
+    // SAFETY: there are more than `i` elements; R refuses what is no list.
+    unsafe { VECTOR_ELT(list, i as R_xlen_t) }
+}
+
+/// Sets an element of a list, which the caller protects. R checks the position.
+#[inline]
+pub fn set_at(list: SEXP, i: usize, value: SEXP) {
+    // SAFETY: R checks that this is a list, and longer than `i`.
+    unsafe { SET_VECTOR_ELT(list, i as R_xlen_t, value) };
+}
+
+/// Sets an element of a character vector, which the caller protects. R checks the position.
+#[inline]
+pub fn set_text(x: SEXP, i: usize, text: &str) {
+    // SAFETY: R checks that this is a character vector, and longer than `i`.
+    unsafe { SET_STRING_ELT(x, i as R_xlen_t, new_char(text)) };
+}
+
+/// The R value of an argument by extendr, which protects it.
+#[inline]
+pub fn of(x: &Robj) -> SEXP {
+    // SAFETY: on R's main thread, where alone the value is used.
+    unsafe { x.get() }
+}
+
+/// A value for extendr, which protects it from here on.
+#[inline]
+pub fn robj(x: SEXP) -> Robj {
+    // SAFETY: `x` is an R value, on R's main thread.
+    unsafe { Robj::from_sexp(x) }
 }
 
 /// A new vector; not protected.
 #[inline]
 pub fn vector(kind: SEXPTYPE, len: usize) -> SEXP {
+    // SAFETY: on R's main thread; R checks kind and length.
     unsafe { Rf_allocVector(kind, len as R_xlen_t) }
 }
 
 /// A new character vector of length one; not protected.
 #[inline]
 pub fn new_string(text: &str) -> SEXP {
+    // SAFETY: R protects the string while it makes the vector.
     unsafe { Rf_ScalarString(new_char(text)) }
 }
 
@@ -285,11 +378,13 @@ pub fn new_char(text: &str) -> SEXP {
     // R's strings hold no NUL and at most 2^31 - 1 bytes.
     let text = text.split('\0').next().unwrap_or_default();
     let size = text.len().min(c_int::MAX as usize) as c_int;
+    // SAFETY: the text has `size` bytes at least, and no NUL.
     unsafe { Rf_mkCharLenCE(text.as_ptr().cast(), size, cetype_t::CE_UTF8) }
 }
 
 #[inline]
 pub fn new_flag(value: bool) -> SEXP {
+    // SAFETY: on R's main thread; gives one of R's own constants.
     unsafe { Rf_ScalarLogical(c_int::from(value)) }
 }
 
@@ -314,6 +409,7 @@ pub fn interruptible<F: FnMut()>(mut body: F) -> pjrt_base::error::Result<()> {
     unsafe extern "C" fn run<F: FnMut()>(body: *mut c_void) {
         (*body.cast::<F>())();
     }
+    // SAFETY: `run` is for this type of `body`, which lives until R comes back.
     let went_on = unsafe { R_ToplevelExec(run::<F>, (&raw mut body).cast()) != Rboolean::FALSE };
     if went_on {
         Ok(())
@@ -332,6 +428,7 @@ pub fn caught<F: FnMut()>(mut body: F) -> SEXP {
     unsafe extern "C" fn give(error: SEXP, _: *mut c_void) -> SEXP {
         error
     }
+    // SAFETY: `run` is for this type of `body`, which lives until R comes back.
     unsafe { R_tryCatchError(run::<F>, (&raw mut body).cast(), give, std::ptr::null_mut()) }
 }
 
@@ -339,6 +436,7 @@ pub fn caught<F: FnMut()>(mut body: F) -> SEXP {
 #[inline]
 pub fn new_whole_numbers(values: &[i64]) -> SEXP {
     let fits = values.iter().all(|&v| v.abs() <= i64::from(i32::MAX));
+    // SAFETY: each vector is new, of the accessor's kind, and as long as there are values.
     unsafe {
         if fits {
             let out = vector(SEXPTYPE::INTSXP, values.len());
@@ -361,7 +459,7 @@ pub fn set_namespace(namespace: SEXP, the: SEXP) -> bool {
     let replace = |place: &AtomicPtr<SEXPREC>, value: SEXP| {
         let before = place.swap(keep(value), Ordering::Relaxed);
         if !before.is_null() {
-            unsafe { R_ReleaseObject(before) };
+            release(before);
         }
         before != value
     };
@@ -386,6 +484,7 @@ pub fn variable(environment: SEXP, name: &CStr) -> Option<SEXP> {
     if kind(environment) != SEXPTYPE::ENVSXP {
         return None;
     }
+    // SAFETY: on R's main thread; `environment` is one, and the name ends with a NUL.
     unsafe {
         let name = Rf_install(name.as_ptr());
         #[cfg(r_before_4_5)]
@@ -399,6 +498,7 @@ pub fn variable(environment: SEXP, name: &CStr) -> Option<SEXP> {
 /// What a function of this package gives for `argument`; not protected. R may leave it by a long jump.
 #[inline]
 pub fn call_ours(function: &CStr, argument: SEXP) -> SEXP {
+    // SAFETY: on R's main thread; each part of the call is protected, and the namespace is kept.
     unsafe {
         let quoted = Protected::new(Rf_lang2(Rf_install(c"quote".as_ptr()), argument));
         let call = Protected::new(Rf_lang2(Rf_install(function.as_ptr()), quoted.sexp()));
@@ -409,18 +509,38 @@ pub fn call_ours(function: &CStr, argument: SEXP) -> SEXP {
 /// Keeps a value for the rest of the session.
 #[inline]
 pub fn keep(value: SEXP) -> SEXP {
-    unsafe {
-        R_PreserveObject(value);
-        MARK_NOT_MUTABLE(value);
-    }
+    preserve(value);
+    // SAFETY: only sets a mark of an R value.
+    unsafe { MARK_NOT_MUTABLE(value) };
     value
+}
+
+/// Keeps a value until [`release`].
+#[inline]
+pub fn preserve(value: SEXP) {
+    // SAFETY: on R's main thread; R protects the value while it notes it.
+    unsafe { R_PreserveObject(value) };
+}
+
+/// Lets go of a value. Allocates nothing.
+#[inline]
+pub fn release(value: SEXP) {
+    // SAFETY: R only looks whether it keeps the value, and does nothing when not.
+    unsafe { R_ReleaseObject(value) };
+}
+
+/// The value of an R option; nil for none.
+#[inline]
+pub fn option(name: &CStr) -> SEXP {
+    // SAFETY: on R's main thread; the name ends with a NUL.
+    unsafe { Rf_GetOption1(Rf_install(name.as_ptr())) }
 }
 
 /// A list of one value, which the caller protects; not protected itself.
 #[inline]
 pub fn list_of(value: SEXP) -> SEXP {
     let out = vector(SEXPTYPE::VECSXP, 1);
-    unsafe { SET_VECTOR_ELT(out, 0, value) };
+    set_at(out, 0, value);
     out
 }
 
@@ -430,11 +550,10 @@ pub fn named_list(items: &[(&str, SEXP)]) -> SEXP {
     let out = Protected::new(vector(SEXPTYPE::VECSXP, items.len()));
     let names = Protected::new(vector(SEXPTYPE::STRSXP, items.len()));
     for (i, (name, value)) in items.iter().enumerate() {
-        unsafe {
-            SET_VECTOR_ELT(out.sexp(), i as R_xlen_t, *value);
-            SET_STRING_ELT(names.sexp(), i as R_xlen_t, new_char(name));
-        }
+        set_at(out.sexp(), i, *value);
+        set_text(names.sexp(), i, name);
     }
+    // SAFETY: both are protected, and as long as each other.
     unsafe { Rf_setAttrib(out.sexp(), R_NamesSymbol, names.sexp()) };
     out.sexp()
 }

@@ -26,7 +26,7 @@ fn executable_array(executable: Robj, is_input: bool, index: i32) -> Outcome<Rob
     };
     let Some(spec) = spec else { refuse!(InvalidInput, "The program has no such input or output.") };
     let (replicas, partitions) = executable.counts();
-    let numbers = |dims: &[i64]| unsafe { Robj::from_sexp(sexp::new_whole_numbers(dims)) };
+    let numbers = |dims: &[i64]| sexp::robj(sexp::new_whole_numbers(dims));
     let told = list!(
         dtype = spec.dtype.name(),
         part = numbers(&spec.dims),
@@ -57,8 +57,8 @@ fn executable_array(executable: Robj, is_input: bool, index: i32) -> Outcome<Rob
 /// A part of a buffer, of so many elements from a start, for a device, where it has the dimensions `dims`.
 #[extendr]
 fn buffer_share(source: Robj, start: Robj, size: Robj, dims: Robj, device: Robj) -> Outcome<Robj> {
-    let source: &Buffer = buffer::get(unsafe { source.get() })?;
-    let device: &Device = handle::get(unsafe { device.get() }, "device")?;
+    let source: &Buffer = buffer::get(sexp::of(&source))?;
+    let device: &Device = handle::get(sexp::of(&device), "device")?;
     let share = share(&start, &size, &dims)?;
     let needed = || Spec::new(source.dtype(), &share.dims).map_or_else(|_| String::new(), |spec| needs(&spec));
     filled(device, needed, || source.share(&share, device))
@@ -67,8 +67,8 @@ fn buffer_share(source: Robj, start: Robj, size: Robj, dims: Robj, device: Robj)
 /// The same of a tensor in a model that is open, given by its position from 1.
 #[extendr]
 fn safetensors_share(file: Robj, tensor: i32, start: Robj, size: Robj, dims: Robj, device: Robj) -> Outcome<Robj> {
-    let open: &Open = handle::get(unsafe { file.get() }, "x")?;
-    let device: &Device = handle::get(unsafe { device.get() }, "device")?;
+    let open: &Open = handle::get(sexp::of(&file), "x")?;
+    let device: &Device = handle::get(sexp::of(&device), "device")?;
     let model = open.model()?;
     let share = share(&start, &size, &dims)?;
     let needed = || "a part of a tensor".into();
@@ -78,10 +78,10 @@ fn safetensors_share(file: Robj, tensor: i32, start: Robj, size: Robj, dims: Rob
 /// The type and shape of a tensor in a model that is open.
 #[extendr]
 fn safetensors_tensor(file: Robj, tensor: i32) -> Outcome<Robj> {
-    let open: &Open = handle::get(unsafe { file.get() }, "x")?;
+    let open: &Open = handle::get(sexp::of(&file), "x")?;
     let model = open.model()?;
     let tensor = model.tensor(tensor as usize - 1)?;
-    let shape = unsafe { Robj::from_sexp(sexp::new_whole_numbers(&tensor.dims)) };
+    let shape = sexp::robj(sexp::new_whole_numbers(&tensor.dims));
     Ok(list!(dtype = tensor.dtype_name(), shape = shape).into())
 }
 
@@ -95,11 +95,11 @@ fn filled(
     let handle = Empty::<Buffer>::new();
     let protected = Protected::new(handle.sexp());
     handle.fill(memory::with_retry(needed, make)?);
-    Ok(unsafe { Robj::from_sexp(protected.sexp()) })
+    Ok(sexp::robj(protected.sexp()))
 }
 
 fn share(start: &Robj, size: &Robj, dims: &Robj) -> Outcome<Share> {
-    let numbers = |x: &Robj| sexp::whole_numbers(unsafe { x.get() });
+    let numbers = |x: &Robj| sexp::whole_numbers(sexp::of(x));
     let (Some(start), Some(size), Some(dims)) = (numbers(start), numbers(size), numbers(dims)) else {
         refuse!(Internal, "A part of an array needs whole numbers.");
     };

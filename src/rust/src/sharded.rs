@@ -6,7 +6,7 @@ use crate::given::given;
 use crate::handle;
 use crate::memory;
 use crate::sexp::{self, Protected};
-use extendr_ffi::{R_NamesSymbol, Rf_getAttrib, SET_VECTOR_ELT, SEXP, SEXPTYPE, VECTOR_ELT};
+use extendr_ffi::{SEXP, SEXPTYPE};
 use pjrt_core::execute::ExecuteOptions;
 use pjrt_core::Executable;
 
@@ -24,10 +24,10 @@ pub extern "C" fn executable_execute_sharded(executable: SEXP, inputs: SEXP, opt
         let devices = sexp::len(lists.sexp());
         let results = Protected::new(sexp::vector(SEXPTYPE::VECSXP, devices));
         for device in 0..devices {
-            unsafe { SET_VECTOR_ELT(results.sexp(), device as _, NewOutputs::new(executable, simplify).value()) };
+            sexp::set_at(results.sexp(), device, NewOutputs::new(executable, simplify).value());
         }
 
-        let of_device = |device| unsafe { VECTOR_ELT(lists.sexp(), device as _) };
+        let of_device = |device| sexp::at(lists.sexp(), device);
         let values: Vec<Values> = (0..devices).map(|device| sexp::elements(of_device(device)).collect()).collect();
         let checked = |(device, values): (usize, &Values)| {
             let buffers = checked_inputs(executable, of_device(device), values);
@@ -37,7 +37,7 @@ pub extern "C" fn executable_execute_sharded(executable: SEXP, inputs: SEXP, opt
         let inputs: Vec<_> = inputs.iter().map(|inputs| inputs.as_slice()).collect();
         let made = memory::with_retry(|| executable.needs(), || executable.execute_sharded(&inputs, options))?;
         for (device, (values, made)) in values.iter().zip(made).enumerate() {
-            let outputs = NewOutputs::of(unsafe { VECTOR_ELT(results.sexp(), device as _) });
+            let outputs = NewOutputs::of(sexp::at(results.sexp(), device));
             outputs.fill(made);
             move_weights(executable, values, options, outputs);
         }
@@ -55,16 +55,15 @@ fn input_lists(inputs: SEXP) -> Outcome<SEXP> {
         );
     }
     let lists = Protected::new(sexp::vector(SEXPTYPE::VECSXP, sexp::len(inputs)));
-    for i in 0..sexp::len(inputs) {
-        let list = unsafe { VECTOR_ELT(inputs, i as _) };
+    for (i, list) in sexp::elements(inputs).enumerate() {
         let list = if sexp::kind(list) == SEXPTYPE::VECSXP { list } else { sexp::list_of(list) };
-        unsafe { SET_VECTOR_ELT(lists.sexp(), i as _, list) };
+        sexp::set_at(lists.sexp(), i, list);
     }
     Ok(lists.sexp())
 }
 
 fn checked_inputs<'a>(executable: &Executable, list: SEXP, values: &[SEXP]) -> Outcome<Inputs<'a>> {
-    if !sexp::is_nil(unsafe { Rf_getAttrib(list, R_NamesSymbol) }) {
+    if !sexp::is_nil(sexp::names(list)) {
         refuse!(InvalidInput, "Expected unnamed inputs: a program's inputs go by position.");
     }
     buffers(executable, values)

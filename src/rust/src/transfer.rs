@@ -72,8 +72,7 @@ pub fn r_type(dtype: DType, int64: SEXP) -> Outcome<RType> {
 
 /// Whether it is the default of the R functions, which names all choices.
 fn is_default(int64: SEXP) -> bool {
-    let named = |i: usize| sexp::text(unsafe { STRING_ELT(int64, i as _) }) == Some(CHOICES[i].0);
-    sexp::kind(int64) == SEXPTYPE::STRSXP && sexp::len(int64) == CHOICES.len() && (0..CHOICES.len()).all(named)
+    sexp::texts(int64).eq(CHOICES.iter().map(|&(name, _)| Some(name)))
 }
 
 const CHOICES: [(&str, RType); 3] =
@@ -94,7 +93,7 @@ pub fn new_array(spec: &Spec, r_type: RType) -> Outcome<SEXP> {
     set_dim(array.sexp(), spec);
     if r_type == RType::Integer64 {
         let class = Protected::new(sexp::new_string("integer64"));
-        unsafe { Rf_setAttrib(array.sexp(), R_ClassSymbol, class.sexp()) };
+        sexp::set_class(array.sexp(), class.sexp());
         load_bit64();
     }
     Ok(array.sexp())
@@ -114,7 +113,7 @@ fn load_bit64() {
 pub fn set_dim(array: SEXP, spec: &Spec) {
     let dims = Protected::new(sexp::new_whole_numbers(&spec.dims));
     if !spec.dims.is_empty() && sexp::kind(dims.sexp()) == SEXPTYPE::INTSXP {
-        unsafe { Rf_setAttrib(array, R_DimSymbol, dims.sexp()) };
+        sexp::set_dims(array, dims.sexp());
     }
 }
 
@@ -143,6 +142,7 @@ pub fn fill(array: SEXP, spec: &Spec, r_type: RType, check: bool, view: &HostVie
     if spec.is_empty() {
         return Ok(());
     }
+    // SAFETY: `new_array` made a vector of the kind that goes with `r_type`.
     let target = unsafe {
         match r_type {
             RType::Logical => HostTarget::Logical(LOGICAL(array)),

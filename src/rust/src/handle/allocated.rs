@@ -59,6 +59,7 @@ pub fn make<T: Owned>(object: SEXP) -> SEXP {
     let note_start: *mut *mut c_void = &mut start;
     let mut allocator =
         Allocator { alloc: allocate, free: release::<T>, reserved: null_mut(), data: note_start.cast() };
+    // SAFETY: the vector has room for a body, which is written before R allocates again and may free it.
     unsafe {
         let len = size_of::<Body<T>>() as R_xlen_t;
         let tag = Rf_protect(Rf_allocVector3(SEXPTYPE::RAWSXP, len, &mut allocator));
@@ -86,7 +87,9 @@ pub fn fill<T: Owned>(pointer: SEXP, value: T) {
 
 /// The value of an external pointer, if it is a handle of this type that was filled in this session.
 pub fn value<'a, T: Owned>(pointer: SEXP) -> Option<&'a T> {
+    // SAFETY: the caller gives an external pointer.
     let address = unsafe { R_ExternalPtrAddr(pointer) };
+    // SAFETY: the same.
     let tag = sexp::raws(unsafe { R_ExternalPtrTag(pointer) });
     let sealed = tag.len() == size_of::<Body<T>>()
         // SAFETY: the vector is as long as a body, which begins with the seal.
@@ -98,6 +101,7 @@ pub fn value<'a, T: Owned>(pointer: SEXP) -> Option<&'a T> {
     unsafe { address.cast::<Owner<T>>().as_ref() }.and_then(Option::as_ref)
 }
 
+/// Called by R: takes the memory for a vector, and notes where it begins.
 unsafe extern "C" fn allocate(allocator: *mut Allocator, size: usize) -> *mut c_void {
     let start = malloc(size);
     *(*allocator).data.cast::<*mut c_void>() = start;

@@ -26,6 +26,7 @@ struct Page<T> {
 /// this by a long jump.
 pub fn make<T: Owned>(object: SEXP) -> SEXP {
     let class = class::<T>();
+    // SAFETY: on R's main thread. The address is of the type that `release` frees, and set after R's last allocation.
     unsafe {
         let pointer = Protected::new(R_MakeExternalPtr(null_mut(), class, object));
         R_RegisterCFinalizerEx(pointer.sexp(), Some(release::<Option<T>>), Rboolean::FALSE);
@@ -40,15 +41,19 @@ pub fn make<T: Owned>(object: SEXP) -> SEXP {
 pub fn make_small<T: Owned>() -> SEXP {
     let class = class::<T>();
     let page = Protected::new(page::<T>());
+    // SAFETY: on R's main thread; `page` gives a page, which the pointer's tag keeps alive.
     unsafe {
         let pointer = Protected::new(R_MakeExternalPtr(null_mut(), page.sexp(), sexp::nil()));
         Rf_setAttrib(pointer.sexp(), R_ClassSymbol, class);
-        // SAFETY: a page's address is that of its values, which live as long as it. No other reference to them is in use.
-        let values = &mut *R_ExternalPtrAddr(page.sexp()).cast::<Page<T>>();
-        // Finalizers that ran meanwhile may have filled it.
-        let Some(value) = values.values.get_mut(values.taken) else { return make::<T>(sexp::nil()) };
-        values.taken += 1;
-        R_SetExternalPtrAddr(pointer.sexp(), std::ptr::from_mut(value).cast());
+        // SAFETY: a page's address is that of its values, which live as long as it. Others of them may be in use.
+        let page = R_ExternalPtrAddr(page.sexp()).cast::<Page<T>>();
+        let place = (*page).taken;
+        if place == PAGE {
+            // Finalizers that ran meanwhile have filled it.
+            return make::<T>(sexp::nil());
+        }
+        (*page).taken += 1;
+        R_SetExternalPtrAddr(pointer.sexp(), (&raw mut (*page).values[place]).cast());
         pointer.sexp()
     }
 }
@@ -56,6 +61,7 @@ pub fn make_small<T: Owned>() -> SEXP {
 /// A page with room for a value; not protected.
 fn page<T: Owned>() -> SEXP {
     let current = T::page();
+    // SAFETY: on R's main thread. The kept list has one element: nothing, or a page of this type.
     unsafe {
         if current.load(Ordering::Relaxed).is_null() {
             current.store(sexp::keep(sexp::vector(SEXPTYPE::VECSXP, 1)), Ordering::Relaxed);
@@ -92,6 +98,7 @@ pub fn fill<T: Owned>(pointer: SEXP, value: T) {
 /// The value of an external pointer, if it is a handle of this type that was filled in this session.
 pub fn value<'a, T: Owned>(pointer: SEXP) -> Option<&'a T> {
     let class = T::class_attribute().load(Ordering::Relaxed);
+    // SAFETY: the caller gives an external pointer; a tag is looked into only when it is one, too.
     unsafe {
         // What was loaded from a file has another tag. A finalizer of R code may reach a pointer whose page is freed.
         let tag = R_ExternalPtrTag(pointer);
