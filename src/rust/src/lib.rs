@@ -3,8 +3,6 @@
 //! What is called often takes and returns plain R values (`entry` functions below); everything else has typed arguments
 //! by extendr. All of it runs on R's main thread.
 
-#![deny(clippy::undocumented_unsafe_blocks)]
-
 use extendr_api::prelude::*;
 use extendr_ffi::SEXP;
 use pjrt_core::exception::Guard;
