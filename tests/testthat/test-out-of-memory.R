@@ -85,7 +85,7 @@ test_that("garbage that R has not found yet goes before an array is refused, on 
     }
     cat("60 rounds\n")
   }), c(DISPATCH = "thread"))
-  expect_identical(child$out, "60 rounds")
+  expect_clean(child, "60 rounds")
 })
 
 test_that("under a limit on memory every way to use it ends in an error or works, and the session goes on", {
