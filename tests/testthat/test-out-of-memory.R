@@ -69,7 +69,7 @@ test_that("a program for whose result there is no memory says so, whoever launch
 
 test_that("garbage that R has not found yet goes before an array is refused, on other threads as well", {
   skip_if_not(file.exists("/proc/self/status"), "this system does not tell")
-  child <- run_limited(900, quote({
+  child <- run_limited(1200, quote({
     options(pjrt.dispatch = Sys.getenv("DISPATCH"), pjrt.staging_max = 0)
     gc()
     keep <- pjrt_empty("f64", 5e6)

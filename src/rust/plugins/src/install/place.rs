@@ -18,7 +18,7 @@ const RECORD: &str = "source.toml";
 const SELECTED: &str = "selected";
 const LOCK: &str = ".lock";
 /// How often the folder is made again for the lock, when others remove it.
-const TRIES: u32 = 100;
+const TRIES: u32 = 1000;
 /// Keeps what was downloaded of an installation that did not end.
 const DOWNLOADS: &str = ".downloads";
 
@@ -111,7 +111,10 @@ impl Place {
         let file = loop {
             // Another process may have just removed the empty folder.
             let file = match create_folder(&self.root).and_then(|()| open_file(&path)) {
-                Err(_) if tries.next().is_some() => continue,
+                Err(_) if tries.next().is_some() => {
+                    std::thread::yield_now();
+                    continue;
+                }
                 file => file?,
             };
             match FileExt::try_lock(&file) {
