@@ -60,19 +60,12 @@ r_parts() {
     check "R's API $with" Rscript --vanilla tools/api.R
 }
 
-# Installs what the tests need for another R, in a shell of its own.
-prepare_r() {
+# The same with another R, in a shell of its own.
+other_r() {
     (
         use_r "$1"
         install_package
         install_friends
-    )
-}
-
-# The same tests with another R that is ready for them.
-other_r() {
-    (
-        use_r "$1"
         r_parts
     ) || {
         echo "FAILED: all with $1"
@@ -131,16 +124,12 @@ else
 fi
 check "refusal of an old Rust" sh tools/check-msrv.sh
 rust_tests
-for r in $(echo "${PJRT_TEST_R:-}" | tr ':' ' '); do
-    check "package for $r" prepare_r "$r"
-done
-# One R after the other: what counts memory and time wants the machine for itself.
 r_parts
+check "demo" Rscript --vanilla tools/demo.R
+check "R CMD check" package_check
 for r in $(echo "${PJRT_TEST_R:-}" | tr ':' ' '); do
     other_r "$r"
 done
-check "demo" Rscript --vanilla tools/demo.R
-check "R CMD check" package_check
 check "tests of every R" same_tests
 
 skipped=$(awk '{s += $3} END {print s + 0}' "$counts")

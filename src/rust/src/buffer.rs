@@ -305,10 +305,7 @@ fn upload(
         }
         Route::Background => {
             let memory = memory::with_retry(|| needs(&spec), || HostMemory::new(size))?;
-            let pin = match sexp::is_nil(source.vector) {
-                true => None,
-                false => Some(keep(source.vector)?),
-            };
+            let pin = if sexp::is_nil(source.vector) { None } else { Some(keep(source.vector)?) };
             Buffer::from_host_later(device, spec, memory, move |target| {
                 let _pin = pin;
                 write(target).map(drop)

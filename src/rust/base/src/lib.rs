@@ -1,4 +1,5 @@
-//! What every other crate needs of the process and the machine: errors, interrupts, forks, threads, memory and files. Must not know plugins, arrays or programs.
+//! What every other crate needs of the process and the machine: errors, interrupts, forks, threads, memory and files.
+//! Must not know plugins, arrays or programs.
 
 #[macro_use]
 pub mod error;

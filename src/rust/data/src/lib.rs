@@ -1,4 +1,5 @@
-//! Arrays in host memory: element types, shapes, conversion, transposition, and numbers as text. Must not know PJRT, devices or programs.
+//! Arrays in host memory: element types, shapes, conversion, transposition, and numbers as text.
+//! Must not know PJRT, devices or programs.
 
 #[macro_use]
 extern crate pjrt_base;

@@ -1,4 +1,5 @@
-//! Plugins as files: finding, fetching and checking them, and the libraries that those for CUDA need. Must not know clients, arrays or programs.
+//! Plugins as files: finding, fetching and checking them, and the libraries that those for CUDA need.
+//! Must not know clients, arrays or programs.
 
 #[macro_use]
 extern crate pjrt_base;

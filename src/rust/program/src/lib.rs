@@ -1,4 +1,5 @@
-//! What is read of programs before and after they are compiled: StableHLO as text and bytecode, and HLO modules. Must not know PJRT, plugins or devices.
+//! What is read of programs before and after they are compiled: StableHLO as text and bytecode, and HLO modules.
+//! Must not know PJRT, plugins or devices.
 
 #[macro_use]
 extern crate pjrt_base;
