@@ -1,4 +1,4 @@
-/* Calls a function of a plugin and catches what it throws. The same is declared in rust/core/src/exception.rs. */
+/* Calls a function of a plugin and catches what it throws. The same is declared in rust/core/src/ffi/exception.rs. */
 
 #ifndef PJRT_GUARD_H
 #define PJRT_GUARD_H

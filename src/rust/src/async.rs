@@ -7,7 +7,7 @@ use crate::memory;
 use crate::sexp::{self, Protected};
 use crate::transfer;
 use extendr_ffi::SEXP;
-use pjrt_core::read::Transfer;
+use pjrt_core::buffer::read::Transfer;
 use pjrt_data::array::Spec;
 use pjrt_data::dtype::RType;
 use std::sync::Arc;

@@ -10,7 +10,8 @@ use crate::transfer::reordered;
 use crate::{device, dtype, memory};
 use extendr_ffi::*;
 use pjrt_base::process::check_interrupt_now_and_then;
-use pjrt_core::{exhausted, Buffer, Device, HostMemory, Memory};
+use pjrt_core::client::holdings;
+use pjrt_core::{Buffer, Device, HostMemory, Memory};
 use pjrt_data::convert::{self, HostValues, Misfits};
 use pjrt_data::layout::{self, Strides};
 use pjrt_data::transpose::Plan;
@@ -194,7 +195,7 @@ fn keep(vector: SEXP) -> Outcome<Pin> {
 
 /// What a buffer takes of memory, in words.
 pub fn needs(spec: &Spec) -> String {
-    exhausted::arrays([spec])
+    holdings::arrays([spec])
 }
 
 /// Strides of the order that a flag asks for: row-major, or R's.

@@ -4,9 +4,10 @@ use crate::conditions::{refuse, Outcome};
 use crate::given::given;
 use crate::{cache, executable, handle, memory, options, program, sexp};
 use extendr_api::prelude::*;
-use pjrt_core::execute::Dispatch;
-use pjrt_core::options::CompileOptions;
-use pjrt_core::{exhausted, Compiling, Device};
+use pjrt_core::client::holdings;
+use pjrt_core::executable::execute::Dispatch;
+use pjrt_core::executable::options::CompileOptions;
+use pjrt_core::{Compiling, Device};
 use pjrt_program::program::Program;
 
 /// Compiles a program for a list of devices; for those that the options assign, of the default device's client, when it
@@ -17,7 +18,7 @@ fn executable_compile(program: Robj, options: Robj, devices: Robj, default: Robj
     let (options, devices) = arguments(program, &options, &devices, &default)?;
     let start = || Compiling::start(cache.as_ref(), &devices, program, &options);
     let compiled = memory::with_retry(needs, start)?.wait();
-    Ok(executable::object(compiled.map_err(|error| exhausted::explain(error, needs))?))
+    Ok(executable::object(compiled.map_err(|error| holdings::explain(error, needs))?))
 }
 
 /// The same without waiting.
@@ -39,7 +40,7 @@ fn compiling_is_ready(compiling: Robj) -> Outcome<Robj> {
 #[extendr]
 fn compiling_value(compiling: Robj) -> Outcome<Robj> {
     let compiled = get(&compiling)?.wait();
-    Ok(executable::object(compiled.map_err(|error| exhausted::explain(error, needs))?))
+    Ok(executable::object(compiled.map_err(|error| holdings::explain(error, needs))?))
 }
 
 /// What a compile takes of memory, in words.

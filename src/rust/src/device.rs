@@ -6,7 +6,7 @@ use crate::plugin::attributes_to_r;
 use crate::sexp::{self, Protected};
 use extendr_api::prelude::*;
 use extendr_ffi::{SEXP, SEXPTYPE};
-use pjrt_core::device::Description;
+use pjrt_core::client::device::Description;
 use pjrt_core::{Client, Device};
 use std::ffi::{c_char, CStr};
 

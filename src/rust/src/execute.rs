@@ -8,7 +8,7 @@ use crate::sexp::{self, Protected};
 use extendr_api::prelude::*;
 use extendr_ffi::{SEXP, SEXPTYPE, VECTOR_ELT};
 use pjrt_base::{error::Error, error::Kind};
-use pjrt_core::execute::{ExecuteOptions, Outputs};
+use pjrt_core::executable::execute::{ExecuteOptions, Outputs};
 use pjrt_core::{Buffer, Executable};
 
 /// Options of an execution.

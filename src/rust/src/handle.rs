@@ -14,7 +14,7 @@ use crate::sexp::{self, Protected};
 use extendr_api::Robj;
 use extendr_ffi::*;
 use pjrt_base::{error::Error, error::Kind};
-use pjrt_core::execute::ExecuteOptions;
+use pjrt_core::executable::execute::ExecuteOptions;
 use pjrt_core::{Buffer, Client, Compiling, Device, Executable, Memory, Plugin};
 use pjrt_program::program::Program;
 use std::cell::RefCell;

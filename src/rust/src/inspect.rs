@@ -3,7 +3,7 @@
 use crate::conditions::Outcome;
 use crate::{handle, program, sexp};
 use extendr_api::prelude::*;
-use pjrt_core::options::{CompileOptions, OptionValue};
+use pjrt_core::executable::options::{CompileOptions, OptionValue};
 use pjrt_core::{Compiling, Device};
 use std::collections::BTreeMap;
 

@@ -5,7 +5,7 @@
 
 use extendr_api::prelude::*;
 use extendr_ffi::SEXP;
-use pjrt_core::exception::Guard;
+use pjrt_core::ffi::exception::Guard;
 
 mod sexp;
 
@@ -153,7 +153,7 @@ extern "C" fn loaded(namespace: SEXP, the: SEXP) -> SEXP {
 /// `library` is the `DllInfo` that R passes to `R_init_pjrt`, and `guard` catches what plugins throw.
 #[no_mangle]
 pub unsafe extern "C" fn pjrt_register(library: *mut extendr_ffi::DllInfo, guard: Guard) {
-    pjrt_core::exception::set_guard(guard);
+    pjrt_core::ffi::exception::set_guard(guard);
     // Threads, callbacks and R's garbage collector come back here, whatever R does with the package.
     pjrt_base::process::keep_library_of(pjrt_register as *const () as usize);
     let mut metadata = get_pjrt_metadata();

@@ -8,8 +8,9 @@ use crate::{handle, pins};
 use extendr_api::prelude::*;
 use extendr_ffi::{SEXP, SEXPTYPE};
 use pjrt_base::room;
-use pjrt_core::pool::{self, Block};
-use pjrt_core::{client, exhausted, Client};
+use pjrt_core::client::{self, holdings, Client};
+use pjrt_core::host::pool::{self, Block};
+use pjrt_core::runtime::oom;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
@@ -123,10 +124,10 @@ pub fn with_retry<T>(
     mut make: impl FnMut() -> pjrt_base::error::Result<T>,
 ) -> pjrt_base::error::Result<T> {
     match make() {
-        Err(error) if exhausted::is_exhausted(&error) => {
+        Err(error) if oom::is_exhausted(&error) => {
             collect()?;
             pool::clear();
-            make().map_err(|again| exhausted::explain(exhausted::telling(error, again), asked))
+            make().map_err(|again| holdings::explain(oom::telling(error, again), asked))
         }
         made => made,
     }
@@ -147,10 +148,10 @@ pub fn find_room(bytes: usize, asked: impl FnOnce() -> String) -> Outcome<()> {
 /// `Interrupted` when the user interrupts that.
 #[inline]
 pub fn help_others() -> pjrt_base::error::Result<()> {
-    if exhausted::is_collection_wanted() {
+    if oom::is_collection_wanted() {
         collect()?;
         pool::clear();
-        exhausted::collected();
+        oom::collected();
     }
     Ok(())
 }

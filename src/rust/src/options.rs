@@ -5,7 +5,7 @@ use crate::given::given;
 use crate::sexp;
 use extendr_api::prelude::*;
 use extendr_ffi::{SEXP, SEXPTYPE};
-use pjrt_core::options::{CompileOptions, OptionValue, Propagation};
+use pjrt_core::executable::options::{CompileOptions, OptionValue, Propagation};
 
 /// Checks options as a compile would.
 #[extendr]

@@ -7,8 +7,8 @@ use crate::sexp::{self, Protected};
 use crate::transfer::{fill, new_array};
 use extendr_ffi::*;
 use pjrt_base::room;
-use pjrt_core::part::{Axis, Part};
-use pjrt_core::read::HostView;
+use pjrt_core::buffer::read::HostView;
+use pjrt_core::buffer::slice::{Axis, Part};
 use pjrt_data::array::Spec;
 use std::mem::ManuallyDrop;
 

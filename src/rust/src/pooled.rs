@@ -2,7 +2,7 @@
 
 use crate::sexp::{self, Protected};
 use extendr_ffi::*;
-use pjrt_core::pool::Block;
+use pjrt_core::host::pool::Block;
 use std::ffi::c_void;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::ptr::null_mut;

@@ -5,8 +5,8 @@ use crate::conditions::Outcome;
 use crate::{executable, handle, options, sexp};
 use extendr_api::prelude::*;
 use pjrt_base::mmap;
-use pjrt_core::options::CompileOptions;
-use pjrt_core::serialized::{self, Serialized, Target};
+use pjrt_core::executable::options::CompileOptions;
+use pjrt_core::executable::serialized::{self, Serialized, Target};
 use pjrt_core::{Client, Device};
 use std::path::Path;
 

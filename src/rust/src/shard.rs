@@ -7,8 +7,8 @@ use crate::safetensors::Open;
 use crate::sexp::{self, Protected};
 use crate::{executable, memory};
 use extendr_api::prelude::*;
+use pjrt_core::buffer::shard::Share;
 use pjrt_core::safetensors::load_part;
-use pjrt_core::shard::Share;
 use pjrt_core::{Buffer, Device};
 use pjrt_data::array::Spec;
 

@@ -7,7 +7,7 @@ use crate::handle;
 use crate::memory;
 use crate::sexp::{self, Protected};
 use extendr_ffi::{SEXP, SEXPTYPE};
-use pjrt_core::execute::ExecuteOptions;
+use pjrt_core::executable::execute::ExecuteOptions;
 use pjrt_core::Executable;
 
 /// `executable_execute_sharded(executable, inputs, options, simplify)`: launches the program on the buffers of each device

@@ -4,7 +4,7 @@ use crate::client;
 use crate::conditions::Outcome;
 use crate::plugin::attributes_to_r;
 use extendr_api::prelude::*;
-use pjrt_core::device::Description;
+use pjrt_core::client::device::Description;
 
 /// The system that the client is part of.
 #[extendr]

@@ -6,7 +6,7 @@ use crate::given::given;
 use crate::memory;
 use crate::sexp::{self, Protected};
 use extendr_ffi::*;
-use pjrt_core::read::HostView;
+use pjrt_core::buffer::read::HostView;
 use pjrt_core::{Buffer, HostMemory};
 use pjrt_data::convert::{self, HostTarget, NA_INTEGER, NA_INTEGER64};
 use pjrt_data::dtype::RType;

@@ -10,3 +10,4 @@ pub mod parallel;
 pub mod private_fs;
 pub mod process;
 pub mod room;
+pub mod trusted_fs;

@@ -1,8 +1,8 @@
 //! What the plugin itself costs: the floor that bench/dispatch.R compares with. Prints `name microseconds`, medians.
 //! `PJRT_PLUGIN_PATH_CPU` names the plugin.
 
-use pjrt_core::execute::ExecuteOptions;
-use pjrt_core::options::CompileOptions;
+use pjrt_core::executable::execute::ExecuteOptions;
+use pjrt_core::executable::options::CompileOptions;
 use pjrt_core::{Buffer, Client, Executable, HostMemory, Plugin, Value};
 use pjrt_data::{array::Spec, dtype::DType};
 use pjrt_program::program::Format;

@@ -1,11 +1,12 @@
 //! Serialized executables and the cache of compiled programs, on the real CPU plugin.
 
 use pjrt_base::{error::Kind, error::Result};
-use pjrt_core::cache::{self, Cache, Counts, Session};
+use pjrt_core::cache::{Cache, Counts, Session};
+use pjrt_core::compile;
+use pjrt_core::executable::execute::{Dispatch, ExecuteOptions};
+use pjrt_core::executable::options::{CompileOptions, OptionValue};
+use pjrt_core::executable::serialized::{Serialized, Target};
 use pjrt_core::executable::{Origin, Placement};
-use pjrt_core::execute::{Dispatch, ExecuteOptions};
-use pjrt_core::options::{CompileOptions, OptionValue};
-use pjrt_core::serialized::{Serialized, Target};
 use pjrt_core::{Buffer, Client, Device, Executable, HostMemory, Plugin, Value};
 use pjrt_data::{array::Spec, dtype::DType};
 use pjrt_program::program::Format;
@@ -97,7 +98,7 @@ impl Drop for Folder {
 
 fn compile(cache: &Cache, text: &str, options: &CompileOptions) -> Executable {
     let devices = options.assigned_devices(client()).unwrap();
-    cache::compile(Some(cache), &devices, &program(text), options).unwrap()
+    compile::compile(Some(cache), &devices, &program(text), options).unwrap()
 }
 
 fn counts(session: &Session) -> (u64, u64, u64, u64) {
@@ -290,7 +291,7 @@ fn a_client_of_another_number_of_devices_finds_the_same() {
     compile(&cache, &add(1), &CompileOptions::default());
     let small = client_of(1);
     let devices: Vec<Device> = small.devices().collect();
-    let here = cache::compile(Some(&cache), &devices, &program(&add(1)), &CompileOptions::default()).unwrap();
+    let here = compile::compile(Some(&cache), &devices, &program(&add(1)), &CompileOptions::default()).unwrap();
     assert_eq!((here.origin(), counts(&session)), (Origin::Cache, (1, 0, 1, 0)));
     let x = upload(&devices[0], &[2], &[1.0, 2.0]);
     assert_eq!(run(&here, &[&x, &x]), [2.0, 4.0]);

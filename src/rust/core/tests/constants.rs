@@ -1,7 +1,7 @@
 //! What [`pjrt_data::literal`] writes, read back by the real CPU plugin's compiler, whose path `PJRT_PLUGIN_PATH_CPU` gives.
 
-use pjrt_core::execute::ExecuteOptions;
-use pjrt_core::options::CompileOptions;
+use pjrt_core::executable::execute::ExecuteOptions;
+use pjrt_core::executable::options::CompileOptions;
 use pjrt_core::{Client, Device, Executable, Plugin};
 use pjrt_data::dtype::{self, DType};
 use pjrt_data::literal;

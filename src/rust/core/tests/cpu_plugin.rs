@@ -1,10 +1,10 @@
 //! The crate on the real CPU plugin, whose path `PJRT_PLUGIN_PATH_CPU` gives.
 
 use pjrt_base::{error::Kind, error::Result};
+use pjrt_core::buffer::slice::{Axis, Part};
+use pjrt_core::executable::execute::{Dispatch, ExecuteOptions};
+use pjrt_core::executable::options::CompileOptions;
 use pjrt_core::executable::Placement;
-use pjrt_core::execute::{Dispatch, ExecuteOptions};
-use pjrt_core::options::CompileOptions;
-use pjrt_core::part::{Axis, Part};
 use pjrt_core::{Buffer, Client, Compiling, Device, Executable, HostMemory, Plugin, Value};
 use pjrt_data::{array::Spec, dtype::DType};
 use pjrt_program::program::Format;

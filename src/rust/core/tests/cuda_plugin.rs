@@ -1,8 +1,8 @@
 //! The crate on a real CUDA plugin and an NVIDIA GPU, where `PJRT_PLUGIN_PATH_CUDA` gives the plugin's path. Elsewhere
 //! these tests say so and do nothing.
 
-use pjrt_core::execute::ExecuteOptions;
-use pjrt_core::options::CompileOptions;
+use pjrt_core::executable::execute::ExecuteOptions;
+use pjrt_core::executable::options::CompileOptions;
 use pjrt_core::{Buffer, Client, Device, Executable, HostMemory, Plugin};
 use pjrt_data::{array::Spec, dtype::DType};
 use pjrt_program::program::Format;

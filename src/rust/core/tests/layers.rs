@@ -1,4 +1,5 @@
-//! The order of the crates: each knows those below it, and none above. Cargo refuses circles; this test refuses shortcuts.
+//! The order of the crates, and of the folders in this one: each knows those below it, and none above. Cargo refuses
+//! circles of crates; these tests refuse shortcuts, and circles of folders.
 
 use std::path::Path;
 
@@ -37,4 +38,51 @@ fn every_folder_with_a_crate_is_in_the_list() {
             assert!(LAYERS.iter().any(|(known, _)| *known == name), "{name} is in no layer");
         }
     }
+}
+
+/// The folders of this crate, from the bottom up.
+const FOLDERS: [&str; 9] =
+    ["ffi", "runtime", "host", "client", "buffer", "executable", "cache", "compile", "safetensors"];
+
+/// The folders that a file names after `crate::`.
+fn folders_used(source: &str) -> impl Iterator<Item = &str> {
+    let name = |rest: &str| rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+    source.split("crate::").skip(1).map(move |rest| &rest[..name(rest)])
+}
+
+fn check_folder(path: &Path, level: usize) {
+    for entry in std::fs::read_dir(path).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            check_folder(&path, level);
+            continue;
+        }
+        let source = std::fs::read_to_string(&path).unwrap();
+        for name in folders_used(&source) {
+            let used = FOLDERS.iter().position(|folder| *folder == name);
+            assert!(used.is_some_and(|used| used <= level), "{} uses crate::{name}", path.display());
+        }
+    }
+}
+
+#[test]
+fn every_folder_uses_only_those_below_it() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    for (level, folder) in FOLDERS.iter().enumerate() {
+        check_folder(&root.join(folder), level);
+    }
+}
+
+#[test]
+fn the_crate_has_no_files_and_folders_outside_the_order() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut found: Vec<String> = std::fs::read_dir(root)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+        .filter(|name| name != "lib.rs")
+        .collect();
+    let mut known = FOLDERS.to_vec();
+    found.sort_unstable();
+    known.sort_unstable();
+    assert_eq!(found, known);
 }

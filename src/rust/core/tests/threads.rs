@@ -2,13 +2,13 @@
 //! `PJRT_PLUGIN_PATH_CPU` gives.
 
 use pjrt_base::{error::Error, error::Kind};
+use pjrt_core::buffer::read::{HostView, Transfer};
+use pjrt_core::buffer::slice::{Axis, Part};
 use pjrt_core::cache::{Cache, Session};
-use pjrt_core::event::Event;
-use pjrt_core::execute::{ExecuteOptions, Outputs};
-use pjrt_core::options::CompileOptions;
-use pjrt_core::part::{Axis, Part};
-use pjrt_core::pool::Block;
-use pjrt_core::read::{HostView, Transfer};
+use pjrt_core::executable::execute::{ExecuteOptions, Outputs};
+use pjrt_core::executable::options::CompileOptions;
+use pjrt_core::host::pool::Block;
+use pjrt_core::runtime::event::Event;
 use pjrt_core::{Buffer, Client, Compiling, Device, Executable, HostMemory, Memory, Plugin, Value};
 use pjrt_data::{array::Spec, dtype::DType};
 use pjrt_program::program::Format;

@@ -1,13 +1,13 @@
 //! Compiled programs that are kept, in memory while somebody has them and on disk from session to session. Nothing that
 //! goes wrong here fails a compile.
 
+use crate::client::device::Device;
+use crate::client::target::Environment;
 use crate::client::Client;
-use crate::device::Device;
-use crate::environment::Environment;
+use crate::executable::execute::Dispatch;
+use crate::executable::options::CompileOptions;
+use crate::executable::serialized::{Serialized, Target};
 use crate::executable::{Executable, Origin, WeakExecutable};
-use crate::execute::Dispatch;
-use crate::options::CompileOptions;
-use crate::serialized::{Serialized, Target};
 use pjrt_base::error::{Error, Kind, Result, UNIMPLEMENTED};
 use pjrt_base::process;
 use pjrt_program::program::Program;
@@ -15,8 +15,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-pub(crate) mod file;
-pub(crate) mod key;
+mod key;
 mod store;
 
 pub use key::Key;
@@ -61,26 +60,6 @@ pub(crate) struct Place {
     key: Key,
     client: u64,
     dispatch: Dispatch,
-}
-
-/// Compiles a program, or takes it from the cache if there is one and it has it.
-///
-/// # Errors
-/// As [`Executable::compile`].
-pub fn compile(
-    cache: Option<&Cache>,
-    devices: &[Device],
-    program: &Program,
-    options: &CompileOptions,
-) -> Result<Executable> {
-    let options = &options.for_program(program.annotations())?;
-    let compiled = || Executable::compile(devices, program, options);
-    let Some(cache) = cache else { return compiled() };
-    match cache.find(devices, program, options, u64::MAX)? {
-        Found::Executable(executable) => Ok(executable),
-        Found::Nothing(place) => Ok(cache.keep(place, compiled()?)),
-        Found::Large => compiled(),
-    }
 }
 
 /// What a cache has of a program.

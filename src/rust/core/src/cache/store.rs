@@ -1,12 +1,12 @@
 //! Entries on disk: one file for each, in one folder. Many processes use it at once, without locks: files come and go
 //! as a whole. When a file was last used is its time of modification, which only ever grows from use to use.
 
-use super::file;
 use super::key::Key;
-use crate::identity;
-use crate::serialized::{self, Header};
+use crate::client::plugin_hash;
+use crate::executable::serialized::{self, Header};
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::private_fs::TEMPORARY;
+use pjrt_base::trusted_fs;
 use std::fs::{self, File, FileTimes};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -72,11 +72,11 @@ impl Store {
 
     /// An entry's content, if there is one; it becomes the last used.
     pub fn get(&self, key: &Key) -> io::Result<Option<Vec<u8>>> {
-        let mut file = match file::open(&self.path(key)) {
+        let mut file = match trusted_fs::open(&self.path(key)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             opened => opened?,
         };
-        file::check_folder(&self.root)?;
+        trusted_fs::check_folder(&self.root)?;
         let mut content = Vec::new();
         file.read_to_end(&mut content)?;
         // One that cannot be marked goes earlier than it should.
@@ -91,11 +91,11 @@ impl Store {
         if bytes > self.max_bytes {
             return Ok(Removed::default());
         }
-        file::create_folder(&self.root)?;
+        trusted_fs::create_folder(&self.root)?;
         let path = self.path(key);
-        file::write(&path, content)?;
+        trusted_fs::write(&path, content)?;
         // Another process may have removed it already.
-        let _ = file::open(&path).and_then(|file| self.touch(&file));
+        let _ = trusted_fs::open(&path).and_then(|file| self.touch(&file));
         // Counting takes time, so that it is not done each time, and more than must is removed at once.
         let slack = self.max_bytes / 16;
         let uncounted = self.uncounted.load(Ordering::Relaxed).saturating_add(bytes);
@@ -161,7 +161,7 @@ impl Store {
     pub fn clear(&self) -> Result<Removed> {
         let all = self.stored();
         let (removed, _) = shrink(all.clone(), 0);
-        let own = |name: &str| name == LAST_USE || name.starts_with(TEMPORARY) || name.starts_with(identity::PREFIX);
+        let own = |name: &str| name == LAST_USE || name.starts_with(TEMPORARY) || name.starts_with(plugin_hash::PREFIX);
         self.files().filter(|(name, _)| own(name)).for_each(|(_, path)| drop(fs::remove_file(path)));
         // Fails when there is something else in it.
         let _ = fs::remove_dir(&self.root);
@@ -183,12 +183,12 @@ impl Store {
     /// Makes a file the last used of all.
     fn touch(&self, file: &File) -> io::Result<()> {
         let path = self.root.join(LAST_USE);
-        let last = match file::open(&path) {
+        let last = match trusted_fs::open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                file::write(&path, b"")?;
+                trusted_fs::write(&path, b"")?;
                 // The entries that are there may be of a time to come.
                 let latest = self.stored().iter().map(|stored| stored.used).max();
-                let last = file::open(&path)?;
+                let last = trusted_fs::open(&path)?;
                 if let Some(latest) = latest {
                     last.set_times(FileTimes::new().set_modified(latest))?;
                 }
@@ -256,7 +256,7 @@ fn shrink(mut all: Vec<Stored>, max_bytes: u64) -> (Removed, u64) {
 /// The header of an entry's file.
 fn header(path: &Path) -> Option<Header> {
     let mut start = Vec::new();
-    file::open(path).ok()?.take(HEADER_MAX).read_to_end(&mut start).ok()?;
+    trusted_fs::open(path).ok()?.take(HEADER_MAX).read_to_end(&mut start).ok()?;
     serialized::peek(&start)
 }
 

@@ -3,9 +3,9 @@
 use super::header::Tensor;
 use super::load::Loading;
 use super::model::Model;
+use crate::buffer::shard::{Run, Share};
 use crate::buffer::Buffer;
-use crate::device::Device;
-use crate::shard::{Run, Share};
+use crate::client::device::Device;
 use pjrt_base::error::Result;
 use pjrt_base::mmap::MappedFile;
 use pjrt_base::process::check_interrupt_now_and_then;

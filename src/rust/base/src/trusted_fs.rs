@@ -1,0 +1,66 @@
+//! Files of the cache: written as a whole or not at all, and read only if nobody but this user or the system could have
+//! written them.
+
+use crate::private_fs::{self, temporary};
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+/// Makes a folder and those above it. Others may read it, but not write there.
+pub fn create_folder(path: &Path) -> io::Result<()> {
+    private_fs::create_folder(path)?;
+    check_folder(path)
+}
+
+/// An error unless only this user or the system may write to a folder.
+pub fn check_folder(path: &Path) -> io::Result<()> {
+    check_owner(&fs::metadata(path)?)
+}
+
+/// Opens a file to read it.
+///
+/// # Errors
+/// The system's; `PermissionDenied` for a link, and for what others could have written.
+pub fn open(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    // A pipe would be waited for.
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    let file = options.open(path)?;
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a file"));
+    }
+    check_owner(&metadata)?;
+    Ok(file)
+}
+
+/// The content of a file; errors as [`open`].
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = open(path)?;
+    let mut content = Vec::new();
+    file.read_to_end(&mut content)?;
+    Ok(content)
+}
+
+/// Writes a file under another name and renames it, so that nobody ever finds half of it.
+pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let draft = temporary(folder);
+    let mut file = private_fs::create_file(&draft, false)?;
+    let written = file.write_all(content).and_then(|()| fs::rename(&draft, path));
+    if written.is_err() {
+        // What cannot be removed either is swept up later.
+        let _ = fs::remove_file(&draft);
+    }
+    written
+}
+
+/// An error unless this user or the system owns it, and nobody else may write to it.
+fn check_owner(metadata: &Metadata) -> io::Result<()> {
+    if private_fs::is_closed(metadata) && private_fs::is_owned(metadata, None) {
+        return Ok(());
+    }
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, "other users could have written to it"))
+}

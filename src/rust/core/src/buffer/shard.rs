@@ -1,0 +1,222 @@
+//! Parts of arrays for the devices of a program that is divided: from a buffer, or from a file.
+
+use crate::buffer::slice::{Axis, Part};
+use crate::buffer::Buffer;
+use crate::client::device::Device;
+use crate::host::memory::HostMemory;
+use pjrt_base::error::Result;
+use pjrt_data::array::Spec;
+use pjrt_data::layout;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// A part of an array that a device is to have.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Share {
+    /// Where it lies in the array, along each dimension.
+    pub ranges: Vec<Range<usize>>,
+    /// Its dimensions on the device. What an array ends too early for is filled with zeros.
+    pub dims: Vec<i64>,
+}
+
+/// Elements that lie in a row, both in an array and in a part of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Run {
+    /// The first in the array, and in the part.
+    pub from: usize,
+    pub to: usize,
+    pub len: usize,
+}
+
+impl Share {
+    /// Checks that it lies in an array of these dimensions, and not outside of its own.
+    ///
+    /// # Errors
+    /// `ShapeMismatch`.
+    pub fn check(&self, dims: &[i64]) -> Result<()> {
+        let fits = |((range, &dim), &own): ((&Range<usize>, &i64), &i64)| {
+            range.start <= range.end && range.end as i64 <= dim && (range.len() as i64) <= own
+        };
+        let all = self.ranges.len() == dims.len() && self.dims.len() == dims.len();
+        if all && self.ranges.iter().zip(dims).zip(&self.dims).all(fits) {
+            return Ok(());
+        }
+        fail!(ShapeMismatch, "A part of the array lies outside of it.")
+    }
+
+    /// Whether it is all of an array of these dimensions.
+    pub fn is_all_of(&self, dims: &[i64]) -> bool {
+        self.is_full(0, dims)
+    }
+
+    /// Whether it has all of the array along the dimensions from this one on.
+    fn is_full(&self, from: usize, dims: &[i64]) -> bool {
+        (from..dims.len()).all(|d| self.ranges[d] == (0..dims[d] as usize) && self.dims[d] == dims[d])
+    }
+
+    /// Whether there is more room than elements.
+    fn is_padded(&self) -> bool {
+        self.ranges.iter().zip(&self.dims).any(|(range, &dim)| range.len() as i64 != dim)
+    }
+
+    /// The elements as the longest runs, where the array lies row by row. `each` may end it by an error.
+    ///
+    /// # Errors
+    /// Those of `each`.
+    pub(crate) fn runs(&self, dims: &[i64], mut each: impl FnMut(Run) -> Result<()>) -> Result<()> {
+        if self.ranges.iter().any(|range| range.is_empty()) {
+            return Ok(());
+        }
+        let (from, to) = (layout::row_major(dims), layout::row_major(&self.dims));
+        // All dimensions from here on are one run.
+        let split = (1..=dims.len()).find(|&d| self.is_full(d, dims)).unwrap_or(0);
+        let outer = &self.ranges[..split.saturating_sub(1)];
+        let inner = match split.checked_sub(1) {
+            Some(d) => self.ranges[d].len() * dims[split..].iter().map(|&dim| dim as usize).product::<usize>(),
+            None => 1,
+        };
+        let start: usize = self.ranges.iter().zip(&from).map(|(range, stride)| range.start * stride).sum();
+        let count: usize = outer.iter().map(|range| range.len()).product();
+        for number in 0..count {
+            let (mut rest, mut run) = (number, Run { from: start, to: 0, len: inner });
+            for (d, range) in outer.iter().enumerate().rev() {
+                run.from += rest % range.len() * from[d];
+                run.to += rest % range.len() * to[d];
+                rest /= range.len();
+            }
+            each(run)?;
+        }
+        Ok(())
+    }
+
+    /// The one run that it is in an array of these dimensions, if it is one.
+    pub(crate) fn single_run(&self, dims: &[i64]) -> Option<Run> {
+        let mut runs = Vec::with_capacity(1);
+        let more = |run| {
+            if !runs.is_empty() {
+                fail!(Internal, "There are more.");
+            }
+            runs.push(run);
+            Ok(())
+        };
+        let is_one = !self.is_padded() && self.runs(dims, more).is_ok();
+        runs.pop().filter(|_| is_one)
+    }
+}
+
+impl Buffer {
+    /// A part of the buffer on a device: the buffer itself, if that is all of it and where it should be. Waits for the
+    /// content when it is less, and copies no more than the part where the device shares the host's memory.
+    ///
+    /// # Errors
+    /// `ShapeMismatch` for a part that is none; as [`Buffer::wait`], and the plugin's own.
+    pub fn share(&self, share: &Share, device: &Device) -> Result<Buffer> {
+        share.check(self.dims())?;
+        let is_near = device.client().plugin().path() == self.client().plugin().path();
+        if is_near && share.is_all_of(self.dims()) {
+            self.check_alive()?;
+            return if self.device() == *device { Ok(self.clone()) } else { self.copy_to(device) };
+        }
+        self.wait()?;
+        let strides = self.spec().strides();
+        let axis = |(range, stride): (&Range<usize>, &usize)| Axis::new(range.len(), |i| (range.start + i) * stride);
+        // The last dimension varies fastest on the device.
+        let part = Part::new(share.ranges.iter().zip(&strides).rev().map(axis).collect());
+        let spec = Spec::new(self.dtype(), &share.dims)?;
+        let mut elements = self.read_part(&part)?;
+        if share.is_padded() {
+            elements = padded(&elements, share, spec.dtype.host_bytes())?;
+        }
+        Buffer::from_host(device, spec, &elements)
+    }
+}
+
+/// The elements of a part, and zeros after them.
+fn padded(elements: &HostMemory, share: &Share, width: usize) -> Result<Arc<HostMemory>> {
+    let dims: Vec<i64> = share.ranges.iter().map(|range| range.len() as i64).collect();
+    let all = Share { ranges: dims.iter().map(|&dim| 0..dim as usize).collect(), dims: share.dims.clone() };
+    // SAFETY: all of them were read.
+    let from = unsafe { elements.bytes() };
+    all.filled(width, |target| {
+        all.runs(&dims, |run| {
+            let bytes = run.len * width;
+            target[run.to * width..][..bytes].copy_from_slice(&from[run.from * width..][..bytes]);
+            Ok(())
+        })
+    })
+}
+
+impl Share {
+    /// Memory for the part, of elements of this width: zeros where there are no elements, and the others as `write` writes
+    /// them.
+    pub(crate) fn filled(&self, width: usize, write: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<Arc<HostMemory>> {
+        let bytes = self.dims.iter().map(|&dim| dim as usize).product::<usize>() * width;
+        let memory = HostMemory::new(bytes)?;
+        // SAFETY: ours alone until it is returned.
+        let target = unsafe {
+            if self.is_padded() {
+                std::ptr::write_bytes(memory.data(), 0, bytes);
+            }
+            std::slice::from_raw_parts_mut(memory.data(), bytes)
+        };
+        write(target)?;
+        Ok(memory)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The part between these positions along each dimension.
+    fn share(bounds: &[(usize, usize)], dims: &[i64]) -> Share {
+        Share { ranges: bounds.iter().map(|&(start, end)| start..end).collect(), dims: dims.into() }
+    }
+
+    fn runs(bounds: &[(usize, usize)], part: &[i64], dims: &[i64]) -> Vec<(usize, usize, usize)> {
+        let share = share(bounds, part);
+        share.check(dims).unwrap();
+        let mut found = Vec::new();
+        share
+            .runs(dims, |run| {
+                found.push((run.from, run.to, run.len));
+                Ok(())
+            })
+            .unwrap();
+        found
+    }
+
+    #[test]
+    fn a_part_is_as_few_runs_as_possible() {
+        assert_eq!(runs(&[(2, 4), (0, 3)], &[2, 3], &[4, 3]), [(6, 0, 6)]);
+        assert_eq!(runs(&[(0, 2), (1, 3)], &[2, 2], &[2, 4]), [(1, 0, 2), (5, 2, 2)]);
+        assert_eq!(runs(&[(1, 2), (0, 2), (0, 4)], &[1, 2, 4], &[3, 2, 4]), [(8, 0, 8)]);
+        assert_eq!(runs(&[(0, 2), (1, 2), (0, 4)], &[2, 1, 4], &[2, 2, 4]), [(4, 0, 4), (12, 4, 4)]);
+        assert_eq!(runs(&[(1, 2), (2, 3)], &[1, 1], &[2, 3]), [(5, 0, 1)]);
+        assert_eq!(runs(&[(0, 0), (0, 3)], &[2, 3], &[5, 3]), []);
+        assert_eq!(runs(&[], &[], &[]), [(0, 0, 1)]);
+        // With room to spare.
+        assert_eq!(runs(&[(4, 5)], &[2], &[5]), [(4, 0, 1)]);
+        assert_eq!(runs(&[(0, 2), (2, 3)], &[2, 2], &[2, 3]), [(2, 0, 1), (5, 2, 1)]);
+    }
+
+    #[test]
+    fn one_run_is_told_from_several() {
+        let single = |bounds: &[(usize, usize)], part: &[i64], dims: &[i64]| {
+            share(bounds, part).single_run(dims).map(|run| run.from)
+        };
+        assert_eq!(single(&[(2, 4), (0, 3)], &[2, 3], &[4, 3]), Some(6));
+        assert_eq!(single(&[(2, 4), (0, 2)], &[2, 2], &[4, 3]), None);
+        assert_eq!(single(&[(3, 4), (0, 2)], &[1, 2], &[4, 3]), Some(9));
+        assert_eq!(single(&[(4, 5)], &[2], &[5]), None);
+        assert_eq!(single(&[(0, 0)], &[0], &[0]), None);
+    }
+
+    #[test]
+    fn parts_outside_are_refused() {
+        for (bounds, part) in [((0, 3), 3), ((1, 3), 2), ((0, 2), 1)] {
+            assert!(share(&[bounds], &[part]).check(&[2]).is_err());
+        }
+        assert!(share(&[], &[]).check(&[2]).is_err());
+    }
+}

@@ -1,0 +1,232 @@
+//! Devices: what a client computes on. What a plugin says of them is read once, when the client is made.
+
+use crate::client::memory_space::{Memory, MemoryFacts};
+use crate::client::Client;
+use crate::ffi::api::{call, named_values, slice, text, Api, Value};
+use pjrt_base::error::Result;
+use pjrt_sys::*;
+
+/// A device of a client.
+#[derive(Debug, Clone)]
+pub struct Device {
+    client: Client,
+    index: usize,
+}
+
+/// What a plugin says of a device as such, whether a process can use it or not.
+#[derive(Debug)]
+pub struct Description {
+    /// Unique over all processes.
+    pub id: i32,
+    /// The process that the device belongs to.
+    pub process_index: i32,
+    /// The vendor's name of the device's kind, e.g. `"NVIDIA H200"`.
+    pub kind: String,
+    /// The plugin's string for it, e.g. `"CpuDevice(id=0)"`.
+    pub label: String,
+    /// The plugin's longer string, for logs.
+    pub debug_label: String,
+    /// What else there is to say, e.g. coordinates or the number of cores.
+    pub attributes: Vec<(String, Value)>,
+}
+
+/// What a plugin says of one device of a client.
+#[derive(Debug)]
+pub(crate) struct Facts {
+    pub handle: *mut PJRT_Device,
+    pub description: Description,
+    pub local_hardware_id: i32,
+    /// Positions in the client's list of memories.
+    pub memories: Vec<usize>,
+    pub default_memory: Option<usize>,
+}
+
+/// Every device of a client: those that this process can use come first.
+#[derive(Debug)]
+pub(crate) struct AllFacts {
+    pub devices: Vec<Facts>,
+    /// How many of them this process can use.
+    pub addressable: usize,
+    /// Positions in `devices` in the plugin's order.
+    pub order: Vec<usize>,
+}
+
+// SAFETY: device handles are constant for the life of the client and PJRT's functions may be called from any thread.
+unsafe impl Send for Facts {}
+// SAFETY: as above.
+unsafe impl Sync for Facts {}
+
+impl Device {
+    pub(crate) fn new(client: Client, index: usize) -> Self {
+        Device { client, index }
+    }
+
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Position among the client's devices, from 0.
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    pub(crate) fn facts(&self) -> &Facts {
+        self.client.device_facts(self.index)
+    }
+
+    pub fn description(&self) -> &Description {
+        &self.facts().description
+    }
+
+    /// The plugin's id of the device, unique over all processes.
+    pub fn id(&self) -> i32 {
+        self.description().id
+    }
+
+    /// The vendor's name of the device's kind, e.g. `"NVIDIA H200"`.
+    pub fn kind(&self) -> &str {
+        &self.description().kind
+    }
+
+    /// The plugin's string for it, e.g. `"CpuDevice(id=0)"`.
+    pub fn label(&self) -> &str {
+        &self.description().label
+    }
+
+    /// The device's number on this machine; -1 when the plugin does not say.
+    pub fn local_hardware_id(&self) -> i32 {
+        self.facts().local_hardware_id
+    }
+
+    /// Whether this process can use it.
+    #[inline]
+    pub fn is_addressable(&self) -> bool {
+        self.index < self.client.addressable_devices()
+    }
+
+    /// The error unless this process can use it.
+    ///
+    /// # Errors
+    /// `DeviceMismatch`.
+    #[inline]
+    pub fn check_addressable(&self) -> Result<()> {
+        if self.is_addressable() {
+            return Ok(());
+        }
+        let Description { label, process_index, .. } = self.description();
+        fail!(DeviceMismatch, "{label} belongs to process {process_index}: this process cannot use it.")
+    }
+
+    /// The memory spaces it can use.
+    pub fn memories(&self) -> impl Iterator<Item = Memory> + '_ {
+        self.facts().memories.iter().map(|&index| Memory::new(self.client.clone(), index))
+    }
+
+    /// The memory space that buffers go to unless told otherwise.
+    pub fn default_memory(&self) -> Option<Memory> {
+        self.facts().default_memory.map(|index| Memory::new(self.client.clone(), index))
+    }
+
+    /// What the allocator of the device's memory counts, in bytes except for `num_allocs`: whatever the plugin tells of.
+    ///
+    /// # Errors
+    /// Code 12 (unimplemented) when it tells nothing; `DeviceMismatch`, `Forked`, `ClientClosed`.
+    pub fn memory_stats(&self) -> Result<Vec<(&'static str, i64)>> {
+        self.client.handle()?;
+        self.check_addressable()?;
+        let platform = self.client.platform();
+        let stats = call!(self.client.plugin().api(), PJRT_Device_MemoryStats { device: self.facts().handle });
+        let stats = stats.map_err(|e| e.unsupported(platform, "Statistics of a device's memory are"))?;
+        let all = [
+            ("bytes_in_use", stats.bytes_in_use, true),
+            ("peak_bytes_in_use", stats.peak_bytes_in_use, stats.peak_bytes_in_use_is_set),
+            ("num_allocs", stats.num_allocs, stats.num_allocs_is_set),
+            ("largest_alloc_size", stats.largest_alloc_size, stats.largest_alloc_size_is_set),
+            ("bytes_limit", stats.bytes_limit, stats.bytes_limit_is_set),
+            ("bytes_reserved", stats.bytes_reserved, stats.bytes_reserved_is_set),
+            ("peak_bytes_reserved", stats.peak_bytes_reserved, stats.peak_bytes_reserved_is_set),
+            ("bytes_reservable_limit", stats.bytes_reservable_limit, stats.bytes_reservable_limit_is_set),
+            ("largest_free_block_bytes", stats.largest_free_block_bytes, stats.largest_free_block_bytes_is_set),
+            ("pool_bytes", stats.pool_bytes, stats.pool_bytes_is_set),
+            ("peak_pool_bytes", stats.peak_pool_bytes, stats.peak_pool_bytes_is_set),
+        ];
+        Ok(all.into_iter().filter(|&(_, _, is_set)| is_set).map(|(name, value, _)| (name, value)).collect())
+    }
+}
+
+impl PartialEq for Device {
+    fn eq(&self, other: &Self) -> bool {
+        self.index == other.index && self.client.same(&other.client)
+    }
+}
+
+impl Description {
+    /// Reads what a plugin says of a device.
+    pub(crate) fn read(api: &Api, description: *mut PJRT_DeviceDescription) -> Result<Description> {
+        let id = call!(api, PJRT_DeviceDescription_Id { device_description: description })?.id;
+        let process = call!(api, PJRT_DeviceDescription_ProcessIndex { device_description: description })?;
+        let kind = call!(api, PJRT_DeviceDescription_Kind { device_description: description })?;
+        let label = call!(api, PJRT_DeviceDescription_ToString { device_description: description })?;
+        let debug = call!(api, PJRT_DeviceDescription_DebugString { device_description: description })?;
+        let found = call!(api, PJRT_DeviceDescription_Attributes { device_description: description })?;
+        // SAFETY: the plugin has just returned these strings and this array.
+        unsafe {
+            Ok(Description {
+                id,
+                process_index: process.process_index,
+                kind: text(kind.device_kind, kind.device_kind_size),
+                label: text(label.to_string, label.to_string_size),
+                debug_label: text(debug.debug_string, debug.debug_string_size),
+                attributes: named_values(found.attributes, found.num_attributes),
+            })
+        }
+    }
+}
+
+impl AllFacts {
+    /// Reads what the plugin says of each device of a client.
+    pub(crate) fn read(api: &Api, client: *mut PJRT_Client, memories: &[MemoryFacts]) -> Result<AllFacts> {
+        let own = call!(api, PJRT_Client_AddressableDevices { client: client })?;
+        let all = call!(api, PJRT_Client_Devices { client: client })?;
+        // SAFETY: the plugin has just returned these arrays.
+        let (own, all) = unsafe {
+            (slice(own.addressable_devices, own.num_addressable_devices), slice(all.devices, all.num_devices))
+        };
+        let mut devices = own.iter().map(|&handle| Facts::of_own(api, handle, memories)).collect::<Result<Vec<_>>>()?;
+        let mut order = Vec::with_capacity(all.len());
+        for &handle in all {
+            order.push(own.iter().position(|&other| other == handle).unwrap_or(devices.len()));
+            if order.last() == Some(&devices.len()) {
+                devices.push(Facts::of_other(api, handle)?);
+            }
+        }
+        Ok(AllFacts { devices, addressable: own.len(), order })
+    }
+}
+
+impl Facts {
+    /// Reads what the plugin says of a device that this process can use.
+    fn of_own(api: &Api, handle: *mut PJRT_Device, memories: &[MemoryFacts]) -> Result<Facts> {
+        let position = |memory: &*mut PJRT_Memory| memories.iter().position(|m| m.handle == *memory);
+        // Plugins without memory spaces answer these with an error, which means none.
+        let own = call!(api, PJRT_Device_AddressableMemories { device: handle });
+        let default = call!(api, PJRT_Device_DefaultMemory { device: handle });
+        let local = call!(api, PJRT_Device_LocalHardwareId { device: handle });
+        Ok(Facts {
+            local_hardware_id: local.map_or(-1, |args| args.local_hardware_id),
+            memories: own.map_or(Vec::new(), |args| {
+                // SAFETY: the plugin has just returned this array.
+                unsafe { slice(args.memories, args.num_memories) }.iter().filter_map(position).collect()
+            }),
+            default_memory: default.ok().and_then(|args| position(&args.memory)),
+            ..Facts::of_other(api, handle)?
+        })
+    }
+
+    /// The same for a device of another process.
+    fn of_other(api: &Api, handle: *mut PJRT_Device) -> Result<Facts> {
+        let described = call!(api, PJRT_Device_GetDescription { device: handle })?;
+        let description = Description::read(api, described.device_description)?;
+        Ok(Facts { handle, description, local_hardware_id: -1, memories: Vec::new(), default_memory: None })
+    }
+}

@@ -1,0 +1,79 @@
+//! What takes the memory, for the error that there is none left.
+
+use crate::client::Client;
+use pjrt_base::error::{Error, RESOURCE_EXHAUSTED};
+use pjrt_base::room::size;
+use pjrt_data::array::Spec;
+use std::sync::Arc;
+
+/// Adds what is known of memory to the error that there is none left; leaves all others as they are. `asked` says what it
+/// was needed for.
+#[cold]
+pub fn explain(error: Error, asked: impl FnOnce() -> String) -> Error {
+    const ADVICE: &str = "Free memory: pjrt_delete() buffers, or drop their names and call gc(); donate inputs that a \
+                          program can take over; or use smaller arrays, or a dtype that takes less.";
+    if error.code() != Some(RESOURCE_EXHAUSTED) || !error.hints().is_empty() {
+        return error;
+    }
+    let error = error.hint(format!("Asked for {}.", asked()));
+    super::all().iter().fold(error, |error, client| error.hint(holdings(client))).hint(ADVICE)
+}
+
+/// Arrays with their sizes, in a list of a few: the first ones, and how many more.
+pub fn arrays<'a>(specs: impl IntoIterator<Item = &'a Spec>) -> String {
+    const FEW: usize = 3;
+    let all: Vec<&Spec> = specs.into_iter().collect();
+    let mut told: Vec<String> = all.iter().take(FEW).map(|spec| format!("{spec} ({})", size(spec.bytes()))).collect();
+    if all.len() > FEW {
+        told.push(format!("{} more", all.len() - FEW));
+    }
+    match told.split_last() {
+        None => "nothing that has a size".into(),
+        Some((last, [])) => last.clone(),
+        Some((last, others)) => format!("{} and {last}", others.join(", ")),
+    }
+}
+
+/// What a client's buffers take.
+fn holdings(client: &Client) -> String {
+    let mut specs: Vec<Arc<Spec>> = client.buffers().all().iter().filter_map(|buffer| buffer.array()).collect();
+    if specs.is_empty() {
+        return format!("The {} client has no buffers.", client.platform());
+    }
+    specs.sort_by_key(|spec| std::cmp::Reverse(spec.bytes()));
+    let total = specs.iter().map(|spec| spec.bytes()).fold(0, usize::saturating_add);
+    let (count, largest) = (specs.len(), arrays(specs.iter().map(|spec| &**spec)));
+    format!("The {} client has {count} buffer(s) of {} in all: {largest}.", client.platform(), size(total))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pjrt_base::error::Kind;
+    use pjrt_data::dtype::DType;
+
+    #[test]
+    fn sizes_are_read_by_people() {
+        let said: Vec<_> = [0, 999, 1000, 999_949, 999_950, 1_500_000_000, usize::MAX].map(size).into();
+        assert_eq!(said, ["0 bytes", "999 bytes", "1.0 kB", "999.9 kB", "1.0 MB", "1.5 GB", "18.4 EB"]);
+    }
+
+    #[test]
+    fn a_few_arrays_are_named() {
+        let specs: Vec<Spec> = (1..=5).map(|n| Spec::new(DType::F32, &[n, 1000]).unwrap()).collect();
+        assert_eq!(arrays(&specs[..0]), "nothing that has a size");
+        assert_eq!(arrays(&specs[..1]), "f32[1x1000] (4.0 kB)");
+        assert_eq!(arrays(&specs[..2]), "f32[1x1000] (4.0 kB) and f32[2x1000] (8.0 kB)");
+        assert!(arrays(&specs).ends_with(", f32[3x1000] (12.0 kB) and 2 more"), "{}", arrays(&specs));
+    }
+
+    #[test]
+    fn only_errors_of_memory_are_explained_and_only_once() {
+        let other = explain(Error::new(Kind::Internal, "Broken."), || unreachable!());
+        assert!(other.hints().is_empty());
+        let error = explain(Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), "Full."), || "a lot".into());
+        let hints = error.hints().to_vec();
+        assert_eq!(hints[0], "Asked for a lot.");
+        assert_eq!(explain(error, || "more".into()).hints(), hints);
+    }
+}

@@ -1,0 +1,104 @@
+//! Memory spaces: where a device's buffers can lie, e.g. `"device"` or `"pinned_host"`.
+
+use crate::client::device::Device;
+use crate::client::Client;
+use crate::ffi::api::{call, slice, text, Api};
+use pjrt_base::error::Result;
+use pjrt_sys::*;
+
+/// A memory space of a client.
+#[derive(Debug, Clone)]
+pub struct Memory {
+    client: Client,
+    index: usize,
+}
+
+/// What a plugin says of one memory space.
+#[derive(Debug)]
+pub(crate) struct MemoryFacts {
+    pub handle: *mut PJRT_Memory,
+    pub id: i32,
+    pub kind: String,
+    pub label: String,
+    pub debug_label: String,
+}
+
+// SAFETY: memory handles are constant for the life of the client.
+unsafe impl Send for MemoryFacts {}
+// SAFETY: as above.
+unsafe impl Sync for MemoryFacts {}
+
+impl Memory {
+    pub(crate) fn new(client: Client, index: usize) -> Self {
+        Memory { client, index }
+    }
+
+    pub(crate) fn facts(&self) -> &MemoryFacts {
+        self.client.memory_facts(self.index)
+    }
+
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Position among the client's memory spaces, from 0.
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    pub fn id(&self) -> i32 {
+        self.facts().id
+    }
+
+    /// The kind, e.g. `"device"`, `"pinned_host"`, `"unpinned_host"`.
+    pub fn kind(&self) -> &str {
+        &self.facts().kind
+    }
+
+    /// The plugin's string for it.
+    pub fn label(&self) -> &str {
+        &self.facts().label
+    }
+
+    /// The plugin's longer string, for logs.
+    pub fn debug_label(&self) -> &str {
+        &self.facts().debug_label
+    }
+
+    /// The devices of this process that can use it.
+    pub fn devices(&self) -> impl Iterator<Item = Device> + '_ {
+        self.client.devices().filter(|device| device.facts().memories.contains(&self.index))
+    }
+}
+
+impl PartialEq for Memory {
+    fn eq(&self, other: &Self) -> bool {
+        self.index == other.index && self.client.same(&other.client)
+    }
+}
+
+/// Reads what the plugin says of each memory space of a client; a plugin without memory spaces gives none.
+pub(crate) fn list(api: &Api, client: *mut PJRT_Client) -> Result<Vec<MemoryFacts>> {
+    let Ok(found) = call!(api, PJRT_Client_AddressableMemories { client: client }) else {
+        return Ok(Vec::new());
+    };
+    // SAFETY: the plugin has just returned this array, and the strings below.
+    let handles = unsafe { slice(found.addressable_memories, found.num_addressable_memories) };
+    let read = |&handle: &*mut PJRT_Memory| {
+        let kind = call!(api, PJRT_Memory_Kind { memory: handle })?;
+        let label = call!(api, PJRT_Memory_ToString { memory: handle })?;
+        let debug = call!(api, PJRT_Memory_DebugString { memory: handle })?;
+        let id = call!(api, PJRT_Memory_Id { memory: handle })?.id;
+        // SAFETY: the plugin's strings live as long as its client.
+        unsafe {
+            Ok(MemoryFacts {
+                handle,
+                id,
+                kind: text(kind.kind, kind.kind_size),
+                label: text(label.to_string, label.to_string_size),
+                debug_label: text(debug.debug_string, debug.debug_string_size),
+            })
+        }
+    };
+    handles.iter().map(read).collect()
+}

@@ -1,0 +1,93 @@
+//! Which plugin it is: the SHA-256 of its library. That of a file of some hundred megabytes takes a while, so it is kept in a
+//! folder for as long as the file does not change.
+
+use crate::runtime::plugin::Plugin;
+use pjrt_base::digest;
+use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::trusted_fs;
+use std::fs::{self, Metadata};
+use std::path::Path;
+
+/// What the names of the files start with that keep a plugin's hash.
+pub(crate) const PREFIX: &str = "plugin-";
+
+/// The SHA-256 of a plugin's library, looked up in the folder `kept` if it is there.
+///
+/// # Errors
+/// `Io` when the file cannot be read, or is not the one any more that was loaded.
+pub(crate) fn of_plugin<'a>(plugin: &'a Plugin, kept: Option<&Path>) -> Result<&'a str> {
+    let path = plugin.path();
+    let hash = plugin.hash.get_or_try_init(|| {
+        if is_replaced(path) {
+            let why = "it was replaced while this session uses it";
+            return Err(failure(path, why).hint("Restart R to use the new one."));
+        }
+        of_file(path, kept)
+    });
+    hash.map(String::as_str)
+}
+
+fn of_file(path: &Path, kept: Option<&Path>) -> Result<String> {
+    let stamp = || fs::metadata(path).map(|metadata| stamp(&metadata));
+    let before = stamp().map_err(|error| failure(path, &error.to_string()))?;
+    let note = kept.map(|folder| folder.join(format!("{PREFIX}{}", &digest::hex(&digest::of(&[name(path)]))[..16])));
+    if let Some(hash) = note.as_deref().and_then(|note| noted(note, &before)) {
+        return Ok(hash);
+    }
+    let hashed = fs::File::open(path).and_then(digest::of_reader);
+    let hash = digest::hex(&hashed.map_err(|error| failure(path, &error.to_string()))?);
+    if stamp().ok().as_ref() != Some(&before) {
+        return Err(failure(path, "it changes while it is read"));
+    }
+    if let (Some(folder), Some(note)) = (kept, note) {
+        // Without it, the next session reads the plugin once more.
+        let _ = trusted_fs::create_folder(folder)
+            .and_then(|()| trusted_fs::write(&note, format!("{before}\n{hash}\n").as_bytes()));
+    }
+    Ok(hash)
+}
+
+/// The hash in a note, if it is of the file with this stamp.
+fn noted(note: &Path, stamp: &str) -> Option<String> {
+    let text = String::from_utf8(trusted_fs::read(note).ok()?).ok()?;
+    let (then, rest) = text.split_once('\n')?;
+    let hash = rest.strip_suffix('\n')?;
+    let is_hash = hash.len() == 64 && hash.bytes().all(|b| b.is_ascii_hexdigit());
+    (then == stamp && is_hash).then(|| hash.to_owned())
+}
+
+/// What changes when a file does.
+#[cfg(unix)]
+fn stamp(metadata: &Metadata) -> String {
+    use std::os::unix::fs::MetadataExt;
+    let m = metadata;
+    let (modified, changed) = ((m.mtime(), m.mtime_nsec()), (m.ctime(), m.ctime_nsec()));
+    format!("{} {} {} {}.{:09} {}.{:09}", m.dev(), m.ino(), m.size(), modified.0, modified.1, changed.0, changed.1)
+}
+
+#[cfg(not(unix))]
+fn stamp(metadata: &Metadata) -> String {
+    format!("{} {:?}", metadata.len(), metadata.modified().ok())
+}
+
+fn name(path: &Path) -> &[u8] {
+    path.as_os_str().as_encoded_bytes()
+}
+
+/// Whether another file is at `path` now than the one that this process has loaded from there: the system marks those that
+/// are gone.
+#[cfg(target_os = "linux")]
+fn is_replaced(path: &Path) -> bool {
+    let gone = [name(path), b" (deleted)"].concat();
+    let maps = fs::read("/proc/self/maps").unwrap_or_default();
+    maps.split(|&byte| byte == b'\n').any(|line| line.ends_with(&gone))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_replaced(_: &Path) -> bool {
+    false
+}
+
+fn failure(path: &Path, why: &str) -> Error {
+    Error::new(Kind::Io, format!("Cannot read the plugin '{}': {why}.", path.display()))
+}

@@ -1,0 +1,30 @@
+//! Compiling: by the plugin or from the cache, at once or on other threads.
+
+pub mod queue;
+
+use crate::cache::{Cache, Found};
+use crate::client::device::Device;
+use crate::executable::options::CompileOptions;
+use crate::executable::Executable;
+use pjrt_base::error::Result;
+use pjrt_program::program::Program;
+
+/// Compiles a program, or takes it from the cache if there is one and it has it.
+///
+/// # Errors
+/// As [`Executable::compile`].
+pub fn compile(
+    cache: Option<&Cache>,
+    devices: &[Device],
+    program: &Program,
+    options: &CompileOptions,
+) -> Result<Executable> {
+    let options = &options.for_program(program.annotations())?;
+    let compiled = || Executable::compile(devices, program, options);
+    let Some(cache) = cache else { return compiled() };
+    match cache.find(devices, program, options, u64::MAX)? {
+        Found::Executable(executable) => Ok(executable),
+        Found::Nothing(place) => Ok(cache.keep(place, compiled()?)),
+        Found::Large => compiled(),
+    }
+}

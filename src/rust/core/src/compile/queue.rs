@@ -1,0 +1,314 @@
+//! Compiling on other threads, so that the caller can go on, or stop waiting: a compiler cannot be stopped.
+//!
+//! Each thread takes one program after the other, and ends when no more are waiting.
+
+use crate::cache::{Cache, Found};
+use crate::client::device::Device;
+use crate::client::{self, Client};
+use crate::compile::compile;
+use crate::executable::options::CompileOptions;
+use crate::executable::Executable;
+use crate::ffi::poison::{self, Poison};
+use crate::runtime::event::Signal;
+use pjrt_base::error::{Error, Kind, Result, RESOURCE_EXHAUSTED};
+use pjrt_base::process::LastWait;
+use pjrt_base::room;
+use pjrt_program::program::Program;
+use std::collections::VecDeque;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::{available_parallelism, Builder, JoinHandle};
+
+/// Stack for the recursion of compilers, several times what a main thread has; only what is used takes memory.
+const STACK: usize = 64 << 20;
+
+/// Bytes of a compiled program that is loaded before a user could want to interrupt that.
+const QUICKLY_LOADED: u64 = 256 << 10;
+
+/// Address space without which a compiler crashes: what its threads reserve for themselves, and what it works with.
+const COMPILE: usize = 320 << 20;
+const FIRST_COMPILE: usize = 448 << 20;
+
+static HAS_COMPILED: AtomicBool = AtomicBool::new(false);
+
+/// A program that is being compiled. When nobody holds this any more, the compile goes on, and its executable is dropped.
+#[derive(Debug, Clone)]
+pub struct Compiling {
+    client: Client,
+    result: Arc<Pending>,
+}
+
+impl Compiling {
+    /// Compiles a program as [`compile`] does, on another thread and at once: for a caller who waits, and for whom the
+    /// cache is asked before.
+    ///
+    /// # Errors
+    /// `InvalidInput` for options that make no sense and devices that do not fit them, `Forked` and `ClientClosed` for such
+    /// devices, and the code of `RESOURCE_EXHAUSTED` when the system gives no thread or not enough memory. What the compiler says comes from [`Compiling::wait`].
+    pub fn start(
+        cache: Option<&Cache>,
+        devices: &[Device],
+        program: &Program,
+        options: &CompileOptions,
+    ) -> Result<Compiling> {
+        let options = &options.for_program(program.annotations())?;
+        let client = usable_client(devices, options)?;
+        let mut place = None;
+        if let Some(cache) = cache {
+            match cache.find(devices, program, options, QUICKLY_LOADED)? {
+                Found::Executable(executable) => return Ok(Compiling::done(client, executable)),
+                Found::Nothing(found) => place = found,
+                Found::Large => return Self::enter(Some(cache), client, devices, program, options, usize::MAX),
+            }
+        }
+        let (cache, devices) = (cache.cloned(), devices.to_vec());
+        let (program, options) = (program.clone(), options.clone());
+        let compile = move || {
+            let executable = Executable::compile(&devices, &program, &options)?;
+            Ok(match cache {
+                Some(cache) => cache.keep(place, executable),
+                None => executable,
+            })
+        };
+        Self::submit(client, Box::new(compile), usize::MAX)
+    }
+
+    /// The same for a caller who goes on: not more programs are compiled at once than there are processors, the others
+    /// in the order of their coming.
+    ///
+    /// # Errors
+    /// Those of [`Compiling::start`].
+    pub fn enqueue(
+        cache: Option<&Cache>,
+        devices: &[Device],
+        program: &Program,
+        options: &CompileOptions,
+    ) -> Result<Compiling> {
+        let options = &options.for_program(program.annotations())?;
+        let client = usable_client(devices, options)?;
+        Self::enter(cache, client, devices, program, options, processors())
+    }
+
+    fn enter(
+        cache: Option<&Cache>,
+        client: Client,
+        devices: &[Device],
+        program: &Program,
+        options: &CompileOptions,
+        most: usize,
+    ) -> Result<Compiling> {
+        let (cache, devices) = (cache.cloned(), devices.to_vec());
+        let (program, options) = (program.clone(), options.clone());
+        let compile = move || compile(cache.as_ref(), &devices, &program, &options);
+        Self::submit(client, Box::new(compile), most)
+    }
+
+    fn submit(client: Client, compile: Compile, most: usize) -> Result<Compiling> {
+        let poison = client.plugin().api().poison();
+        let result = Pending::new(poison);
+        let is_first = !HAS_COMPILED.load(Ordering::Relaxed);
+        room::check_address_space(if is_first { FIRST_COMPILE } else { COMPILE }, "To compile")?;
+        HAS_COMPILED.store(true, Ordering::Relaxed);
+        client::finish_compiles_by(finish);
+        client.note_compile(&result.ended);
+        Queue::lock().add(Job { compile: Some(compile), result: result.clone(), poison }, most)?;
+        Ok(Compiling { client, result })
+    }
+
+    /// One that has ended already.
+    fn done(client: Client, executable: Executable) -> Compiling {
+        let result = Pending::new(client.plugin().api().poison());
+        // The first to set it.
+        let _ = result.outcome.set(Ok(executable));
+        result.ended.raise();
+        Compiling { client, result }
+    }
+
+    /// Whether the compile has ended, successfully or not. Does not block.
+    ///
+    /// # Errors
+    /// `Forked` in a child of the process that started it, `ClientClosed` at the end of the process.
+    pub fn is_ready(&self) -> Result<bool> {
+        self.client.handle()?;
+        Ok(self.result.ended.is_raised())
+    }
+
+    /// Waits for the executable; a user's interrupt ends the wait, not the compile.
+    ///
+    /// # Errors
+    /// Those of [`Executable::compile`], or `Interrupted`.
+    pub fn wait(&self) -> Result<Executable> {
+        self.client.check_open()?;
+        self.result.ended.wait().map_err(|error| error.on_platform(self.client.platform()))?;
+        self.result.outcome.get().cloned().unwrap_or_else(|| Err(cut_short()))
+    }
+}
+
+/// What will come of a compile.
+#[derive(Debug)]
+struct Pending {
+    ended: Arc<Signal>,
+    outcome: OnceLock<Result<Executable>>,
+}
+
+impl Pending {
+    fn new(poison: &'static Poison) -> Arc<Pending> {
+        Arc::new(Pending { ended: Arc::new(Signal::new(poison)), outcome: OnceLock::new() })
+    }
+}
+
+/// What a thread is to do.
+type Compile = Box<dyn FnOnce() -> Result<Executable> + Send>;
+
+/// A program to compile.
+struct Job {
+    compile: Option<Compile>,
+    result: Arc<Pending>,
+    /// Of the plugin that compiles it.
+    poison: &'static Poison,
+}
+
+impl Job {
+    fn run(mut self) {
+        let Some(compile) = self.compile.take() else { return };
+        // Whatever happens, somebody may wait for it.
+        let outcome = catch_unwind(AssertUnwindSafe(compile)).unwrap_or_else(|_| Err(cut_short()));
+        // Run once, so this is the first outcome.
+        let _ = self.result.outcome.set(outcome);
+    }
+}
+
+/// The client to compile with, once options and devices make sense.
+fn usable_client(devices: &[Device], options: &CompileOptions) -> Result<Client> {
+    options.check()?;
+    options.check_devices(devices)?;
+    let client = devices[0].client().clone();
+    // In a fork the queue may be locked for ever.
+    client.handle()?;
+    Ok(client)
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        self.result.ended.raise();
+    }
+}
+
+#[cold]
+fn cut_short() -> Error {
+    Error::new(Kind::Internal, "A compile was cut short by a fault, or by the end of the process.")
+}
+
+/// The programs that wait for a thread, and the threads.
+struct Queue {
+    waiting: VecDeque<Job>,
+    /// One for each thread that works: the plugin that it is in. One that is poisoned may keep it for ever.
+    running: Vec<&'static Poison>,
+    /// Joined when they have ended, so that none is in the middle of that when the process ends.
+    threads: Vec<JoinHandle<()>>,
+}
+
+static QUEUE: Mutex<Queue> = Mutex::new(Queue { waiting: VecDeque::new(), running: Vec::new(), threads: Vec::new() });
+static THREAD_ENDS: Condvar = Condvar::new();
+
+impl Queue {
+    fn lock() -> MutexGuard<'static, Queue> {
+        QUEUE.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts a thread for `job` unless there are `most` already.
+    fn add(&mut self, job: Job, most: usize) -> Result<()> {
+        while let Some(ended) = self.threads.iter().position(JoinHandle::is_finished) {
+            join(self.threads.swap_remove(ended));
+        }
+        if self.working() >= most {
+            self.waiting.push_back(job);
+            return Ok(());
+        }
+        let poison = job.poison;
+        let thread =
+            Builder::new().name("pjrt-compile".into()).stack_size(STACK).spawn(|| work(job)).map_err(|error| {
+                Error::new(
+                    Kind::Pjrt(RESOURCE_EXHAUSTED),
+                    format!("The system gives no thread for a compile: {error}."),
+                )
+            })?;
+        self.running.push(poison);
+        self.threads.push(thread);
+        Ok(())
+    }
+
+    /// The threads that will end.
+    fn working(&self) -> usize {
+        self.running.iter().filter(|poison| !poison.is_noted()).count()
+    }
+
+    /// The next program for a thread that has done one for the plugin of `done`; it ends without one.
+    fn next(&mut self, done: &'static Poison) -> Option<Job> {
+        let next = if self.working() <= processors() { self.waiting.pop_front() } else { None };
+        if let Some(at) = self.running.iter().position(|running| std::ptr::eq(*running, done)) {
+            self.running.swap_remove(at);
+        }
+        match &next {
+            Some(job) => self.running.push(job.poison),
+            None => THREAD_ENDS.notify_all(),
+        }
+        next
+    }
+
+    /// Takes a thread out that is kept, and has another do what is left to do.
+    fn leave(&mut self, done: &'static Poison) {
+        let here = std::thread::current().id();
+        self.threads.retain(|thread| thread.thread().id() != here);
+        if let Some(job) = self.next(done) {
+            // What `next` has noted is noted again.
+            self.running.pop();
+            let result = job.result.clone();
+            if let Err(error) = self.add(job, usize::MAX) {
+                // Dropping the job has raised the signal.
+                let _ = result.outcome.set(Err(error));
+            }
+        }
+    }
+}
+
+/// Drops the programs that wait for a thread, and waits for the others; tells whether they have ended in time. For the end
+/// of the process: a compiler that works while the plugin's library is torn down may crash.
+fn finish(patience: &LastWait) -> bool {
+    Queue::lock().waiting.clear();
+    let ended = patience.until(|slice| {
+        let waited = THREAD_ENDS.wait_timeout_while(Queue::lock(), slice, |queue| queue.working() > 0);
+        waited.unwrap_or_else(PoisonError::into_inner).0.working() == 0
+    });
+    // Some threads of a poisoned plugin never end.
+    if ended && !poison::is_any() {
+        let threads = std::mem::take(&mut Queue::lock().threads);
+        threads.into_iter().for_each(join);
+    }
+    ended
+}
+
+/// What a thread does.
+fn work(first: Job) {
+    let mut next = Some(first);
+    while let Some(job) = next {
+        let poison = job.poison;
+        job.run();
+        if poison::has_thrown_here() {
+            Queue::lock().leave(poison);
+            poison::park_for_good();
+        }
+        next = Queue::lock().next(poison);
+    }
+}
+
+fn join(thread: JoinHandle<()>) {
+    // Faults are caught where they happen.
+    let _ = thread.join();
+}
+
+fn processors() -> usize {
+    static COUNT: OnceLock<usize> = OnceLock::new();
+    *COUNT.get_or_init(|| available_parallelism().map_or(1, usize::from))
+}

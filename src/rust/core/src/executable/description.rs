@@ -1,0 +1,163 @@
+//! What a plugin says of a compiled program.
+
+use crate::client::Client;
+use crate::executable::hint::Pace;
+use crate::executable::{Input, Signature};
+use crate::ffi::api::{bytes, call, named_values, slice, text, Args, Value};
+use pjrt_base::error::Result;
+use pjrt_data::array::Spec;
+use pjrt_data::dtype::DType;
+use pjrt_program::hlo::{HloModuleProto, HloModuleProtoWithConfig};
+use pjrt_sys::*;
+use prost::Message;
+use std::sync::Arc;
+
+/// The plugin's description of a loaded executable, freed when dropped.
+pub(crate) struct Description<'a> {
+    pub client: &'a Client,
+    pub handle: *mut PJRT_Executable,
+}
+
+impl<'a> Description<'a> {
+    pub fn new(client: &'a Client, loaded: *mut PJRT_LoadedExecutable) -> Result<Self> {
+        let api = client.plugin().api();
+        let found = call!(api, PJRT_LoadedExecutable_GetExecutable { loaded_executable: loaded })?;
+        Ok(Description { client, handle: found.executable })
+    }
+
+    /// The compiled HLO module, which says what the program takes, gives and aliases.
+    pub fn optimized_module(&self) -> Result<HloModuleProto> {
+        readable(HloModuleProto::decode(self.optimized_bytes()?.as_slice()))
+    }
+
+    /// The same as a serialized `HloModuleProto`.
+    pub fn optimized_bytes(&self) -> Result<Vec<u8>> {
+        let api = self.client.plugin().api();
+        let mut program = Args::<PJRT_Program>::new(api);
+        program.fields.struct_size = api.size_of(&program);
+        // Asked twice: for the size, then for the bytes.
+        call!(api, PJRT_Executable_OptimizedProgram { executable: self.handle, program: (&raw mut program).cast() })?;
+        let mut code = vec![0u8; program.fields.code_size];
+        program.fields.code = code.as_mut_ptr().cast();
+        call!(api, PJRT_Executable_OptimizedProgram { executable: self.handle, program: (&raw mut program).cast() })?;
+        // SAFETY: the plugin has just set the format.
+        match unsafe { bytes(program.fields.format, program.fields.format_size) } {
+            b"hlo_with_config" => readable(HloModuleProtoWithConfig::decode(code.as_slice())).map(|m| m.hlo_module),
+            _ => Ok(code),
+        }
+    }
+
+    pub fn name(&self) -> Result<String> {
+        let name = call!(self.client.plugin().api(), PJRT_Executable_Name { executable: self.handle })?;
+        // SAFETY: the plugin has just returned this string.
+        Ok(unsafe { text(name.executable_name, name.executable_name_size) })
+    }
+
+    /// What the program takes and gives; `names` are those of its inputs in the source.
+    pub fn signature(&self, module: &HloModuleProto, names: Vec<String>) -> Result<Signature> {
+        let shape = module.host_program_shape.clone().unwrap_or_default();
+        let result = shape.result.unwrap_or_default();
+        let (Some(parameters), Some(outputs)) =
+            (shape.parameters.iter().map(|p| p.spec()).collect::<Option<Vec<_>>>(), result.specs())
+        else {
+            fail!(UnsupportedDtype, "The program takes or gives something that is no array (a tuple or a token).");
+        };
+        self.check_outputs(&outputs)?;
+        let names = if names.len() == parameters.len() { names } else { module.input_names() };
+        let inputs = parameters.into_iter().enumerate().map(|(i, spec)| Input {
+            name: names.get(i).cloned().unwrap_or_default(),
+            spec: Arc::new(spec),
+            donated: false,
+        });
+        let mut signature = Signature {
+            name: self.name()?,
+            inputs: inputs.collect(),
+            aliases: vec![None; outputs.len()],
+            outputs: outputs.into_iter().map(Arc::new).collect(),
+        };
+        let aliases = module.input_output_alias.iter().flat_map(|a| &a.entries);
+        for entry in aliases {
+            let (input, output) =
+                (entry.parameter_number as usize, entry.output_shape_index.first().map_or(0, |&i| i as usize));
+            if let (Some(i), Some(o)) = (signature.inputs.get_mut(input), signature.aliases.get_mut(output)) {
+                i.donated = true;
+                *o = Some(input);
+            }
+        }
+        for entry in module.buffer_donor.iter().flat_map(|d| &d.entries) {
+            if let Some(input) = signature.inputs.get_mut(entry.parameter_number as usize) {
+                input.donated = true;
+            }
+        }
+        Ok(signature)
+    }
+
+    /// Compares what the module says of the outputs with the plugin's own word, lest a buffer lie about its type.
+    fn check_outputs(&self, outputs: &[Spec]) -> Result<()> {
+        let api = self.client.plugin().api();
+        let count = call!(api, PJRT_Executable_NumOutputs { executable: self.handle })?.num_outputs;
+        let types = call!(api, PJRT_Executable_OutputElementTypes { executable: self.handle })?;
+        // SAFETY: the plugin has just returned this array.
+        let types = unsafe { slice(types.output_types, types.num_output_types) };
+        let agree = count == outputs.len()
+            && types.len() == outputs.len()
+            && outputs.iter().zip(types).all(|(spec, &code)| DType::from_code(code.0).ok() == Some(spec.dtype));
+        if !agree {
+            fail!(Internal, "The plugin describes the program's outputs in two ways that differ.");
+        }
+        Ok(())
+    }
+
+    /// What the compiler reckons that a run costs.
+    pub fn costs(&self) -> Result<Vec<(String, Value)>> {
+        let api = self.client.plugin().api();
+        let found = call!(api, PJRT_Executable_GetCostAnalysis { executable: self.handle })?;
+        // SAFETY: the plugin has just returned this array.
+        Ok(unsafe { named_values(found.properties, found.num_properties) })
+    }
+
+    /// How long a run keeps whom, as far as that can be told beforehand.
+    pub fn pace(&self, module: &HloModuleProto) -> Pace {
+        // What XLA takes for few.
+        const FEW_FLOPS: f32 = 1000.0;
+        const MANY_FLOPS: f32 = 1e6;
+        const FEW_TRANSCENDENTALS: f32 = 1000.0;
+        const FEW_BYTES: f32 = 1e6;
+        if !self.client.shares_host_memory() {
+            return Pace::default();
+        }
+        let is_predictable = module.takes_a_known_time();
+        let Ok(properties) = self.costs() else { return Pace { runs_on_caller: true, is_long: true, is_predictable } };
+        let cost = |name: &str| {
+            properties.iter().find(|(n, _)| n == name).map_or(0.0, |(_, value)| match value {
+                Value::Float(f) => *f,
+                _ => 0.0,
+            })
+        };
+        let loops = module.has_opcode("while");
+        let has_many_flops = cost("flops") >= FEW_FLOPS;
+        let takes_long = cost("transcendentals") > FEW_TRANSCENDENTALS
+            || cost("bytes accessed") > FEW_BYTES
+            || ["sort", "custom-call", "conditional"].iter().any(|opcode| module.has_opcode(opcode));
+        Pace {
+            runs_on_caller: !has_many_flops && (loops || takes_long),
+            is_long: loops || takes_long || cost("flops") > MANY_FLOPS,
+            is_predictable,
+        }
+    }
+}
+
+/// A message that could be read, or what was wrong with it.
+fn readable<T>(decoded: std::result::Result<T, prost::DecodeError>) -> Result<T> {
+    match decoded {
+        Ok(message) => Ok(message),
+        Err(error) => fail!(Internal, "The plugin's description of the compiled program cannot be read: {error}."),
+    }
+}
+
+impl Drop for Description<'_> {
+    fn drop(&mut self) {
+        // Nothing can be done about a failure to free.
+        let _ = call!(self.client.plugin().api(), PJRT_Executable_Destroy { executable: self.handle });
+    }
+}

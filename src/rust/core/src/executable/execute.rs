@@ -1,0 +1,391 @@
+//! Execution: every input is checked against what the executable says of it, then the plugin is called once.
+
+use crate::buffer::backing::Backing;
+use crate::buffer::Buffer;
+use crate::client::device::Device;
+use crate::client::holdings;
+use crate::executable::{Executable, Input, Placement, Signature};
+use crate::ffi::api::{call, Args};
+use crate::runtime::event::Event;
+use crate::runtime::oom;
+use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::room;
+use pjrt_sys::*;
+use smallvec::SmallVec;
+use std::ptr::null_mut;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Options of one execution.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ExecuteOptions {
+    /// Inputs, from 0, whose memory the program must not take over although it could.
+    pub non_donatable: Vec<i64>,
+    /// Tells executions of one program apart in multi-device runs.
+    pub launch_id: i32,
+    /// Where a portable executable runs; unless told, where its inputs are.
+    pub device: Option<Device>,
+}
+
+/// Where the plugin is called from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Dispatch {
+    /// From the calling thread, unless the plugin would keep it for long.
+    #[default]
+    Auto,
+    /// From the calling thread, unless it must come after a waiting launch.
+    Inline,
+    /// From the device's dispatch thread, always.
+    Thread,
+}
+
+/// The outputs of one execution.
+pub type Outputs = SmallVec<[Buffer; 4]>;
+
+pub(crate) type Handles = SmallVec<[*mut PJRT_Buffer; 16]>;
+
+/// What a launch on one device has made.
+struct Made {
+    handles: Handles,
+    /// Known to be complete already, without error.
+    are_complete: bool,
+}
+
+impl Executable {
+    /// Launches the program on one device and returns its outputs, whose content comes later. Inputs that the program
+    /// takes over are dead afterwards.
+    ///
+    /// # Errors
+    /// `ArgumentCount`, `DtypeMismatch`, `ShapeMismatch`, `LayoutMismatch`, `DeviceMismatch`, `DeletedBuffer` for inputs
+    /// that do not fit, `FileChanged`, `Forked`, `ClientClosed`, and the plugin's own errors. The inputs then stay as they were.
+    pub fn execute(&self, inputs: &[&Buffer], options: &ExecuteOptions) -> Result<Outputs> {
+        self.client().handle()?;
+        let device = self.place(inputs, options)?;
+        self.check(device, inputs, options)?;
+        let backing = Backing::of(inputs)?;
+        let outputs = if self.goes_by_thread(device, inputs, options) {
+            self.launch_on_thread(device, inputs, options, backing)?
+        } else {
+            let handles = inputs.iter().map(|input| input.live()).collect::<Result<Handles>>()?;
+            let made = self.launch(device, &handles, options)?;
+            let adopt = |(&handle, spec): (&*mut PJRT_Buffer, &Arc<_>)| {
+                let backing = backing.as_ref().map(Backing::again);
+                let output = Buffer::adopt(self.client().clone(), device, Arc::clone(spec), handle, backing);
+                if made.are_complete {
+                    output.note_complete();
+                }
+                output
+            };
+            made.handles.iter().zip(&self.signature().outputs).map(adopt).collect()
+        };
+        self.mark_donated(inputs, options);
+        Ok(outputs)
+    }
+
+    /// Whether a launch goes by the device's dispatch thread.
+    fn goes_by_thread(&self, device: usize, inputs: &[&Buffer], options: &ExecuteOptions) -> bool {
+        let client = self.client();
+        // A waiting launch may still read what this one takes over, or be one on several devices.
+        let must_wait =
+            (client.running(device).is_some() || self.donates_any(options)) && client.dispatcher(device).is_busy();
+        must_wait
+            || match self.dispatch() {
+                Dispatch::Auto => {
+                    self.pace().keeps_caller(self.record())
+                        || client.in_flight(device).is_full()
+                        || inputs.iter().any(|input| input.unfinished_launch().is_some())
+                }
+                Dispatch::Inline => false,
+                Dispatch::Thread => true,
+            }
+    }
+
+    fn donates_any(&self, options: &ExecuteOptions) -> bool {
+        (0..self.signature().inputs.len()).any(|index| self.donates(index, options))
+    }
+
+    /// The position of the device that one execution on one device runs on.
+    fn place(&self, inputs: &[&Buffer], options: &ExecuteOptions) -> Result<usize> {
+        match (self.placement(), &options.device) {
+            (Placement::Fixed(devices), None) if devices.len() == 1 => Ok(devices[0]),
+            (Placement::Portable, Some(device)) if device.client().same(self.client()) => Ok(device.index()),
+            // An input of another client is refused by the check of the inputs.
+            (Placement::Portable, None) if !inputs.is_empty() => {
+                Ok(if inputs[0].client().same(self.client()) { inputs[0].device_index() } else { 0 })
+            }
+            _ => Err(self.place_error(options)),
+        }
+    }
+
+    #[cold]
+    fn place_error(&self, options: &ExecuteOptions) -> Error {
+        let error = |message: String| Error::new(Kind::InvalidInput, message);
+        match (self.placement(), &options.device) {
+            (Placement::Fixed(devices), _) if devices.len() > 1 => {
+                error(format!("The program was compiled for {} devices.", devices.len()))
+                    .hint("Run it with pjrt_execute_sharded(), which takes a list of inputs for each device.")
+            }
+            (Placement::Fixed(_), _) => error(
+                "Only for a portable executable can the device be chosen; this one was compiled for a device.".into(),
+            )
+            .hint("pjrt_compile_options(compile_portable_executable = TRUE) makes it portable."),
+            (Placement::Portable, Some(device)) => Error::new(
+                Kind::DeviceMismatch,
+                format!("Device '{}' belongs to another client than the executable.", device.label()),
+            ),
+            (Placement::Portable, None) => {
+                error("A portable executable runs where its inputs are, but this one takes none.".into())
+                    .hint("Say where: execution_options = pjrt_execution_options(device = \"cpu:0\").")
+            }
+        }
+    }
+
+    /// What an execution takes of memory, in words.
+    #[cold]
+    pub fn needs(&self) -> String {
+        let Signature { name, outputs, .. } = self.signature();
+        let outputs = holdings::arrays(outputs.iter().map(|spec| &**spec));
+        let stats = self.memory_stats().unwrap_or_default();
+        let temporary = stats.iter().find(|(name, _)| *name == "temp_size_in_bytes").and_then(|&(_, bytes)| bytes);
+        match temporary.filter(|&bytes| bytes > 0) {
+            Some(bytes) => {
+                format!("what `{name}` gives, {outputs}, and {} of intermediate results", room::size(bytes as usize))
+            }
+            None => format!("what `{name}` gives, {outputs}"),
+        }
+    }
+
+    /// Marks the inputs that an execution has taken over.
+    pub(crate) fn mark_donated(&self, inputs: &[&Buffer], options: &ExecuteOptions) {
+        for (index, input) in inputs.iter().enumerate() {
+            if self.donates(index, options) {
+                input.mark_donated();
+            }
+        }
+    }
+
+    /// Whether an execution takes over this input's memory.
+    pub fn donates(&self, input: usize, options: &ExecuteOptions) -> bool {
+        self.signature().inputs.get(input).is_some_and(|i| i.donated)
+            && !options.non_donatable.contains(&(input as i64))
+    }
+
+    /// Checks the inputs of one device, given by its position.
+    pub(crate) fn check(&self, device: usize, inputs: &[&Buffer], options: &ExecuteOptions) -> Result<()> {
+        let expected = &self.signature().inputs;
+        if inputs.len() != expected.len() {
+            return Err(self.count_error(inputs.len()));
+        }
+        self.check_non_donatable(options)?;
+        for (index, (input, want)) in inputs.iter().zip(expected).enumerate() {
+            if input.is_dead() {
+                return Err(self.dead_input_error(index, input));
+            }
+            let placed = input.device_index() == device && input.client().same(self.client());
+            let fits = Arc::ptr_eq(input.spec(), &want.spec) || **input.spec() == *want.spec;
+            if !(placed && fits) {
+                return Err(self.input_error(device, index, input));
+            }
+            if want.donated && self.donates(index, options) {
+                self.check_sole_use(index, inputs)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_sole_use(&self, index: usize, inputs: &[&Buffer]) -> Result<()> {
+        let is_same = |&(other, input): &(usize, &&Buffer)| other != index && input.same(inputs[index]);
+        match inputs.iter().enumerate().find(is_same) {
+            Some((other, _)) => Err(self.shared_donation_error(index.min(other), index.max(other))),
+            None => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn shared_donation_error(&self, first: usize, second: usize) -> Error {
+        let [first, second] = [first, second].map(|index| lower(self.signature().argument(index)));
+        let message = format!(
+            "Attempt to donate the same buffer twice, or to use it beside: {first} and {second} are one buffer."
+        );
+        Error::new(Kind::InvalidInput, message)
+            .hint(
+                "The program takes over that input's memory: pass another buffer of the same content for one of them.",
+            )
+            .hint("Or keep it: pjrt_execution_options(non_donatable_input_indices = ) at the execution.")
+    }
+
+    fn check_non_donatable(&self, options: &ExecuteOptions) -> Result<()> {
+        let count = self.signature().inputs.len();
+        match options.non_donatable.iter().find(|&&index| !(0..count as i64).contains(&index)) {
+            Some(index) => {
+                fail!(
+                    InvalidInput,
+                    "`non_donatable_input_indices` names {index}, but the program takes {count} argument(s), counted from 0."
+                )
+            }
+            None => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn count_error(&self, got: usize) -> Error {
+        let input = |input: &Input| match input.name.as_str() {
+            "" => input.spec.to_string(),
+            name => format!("`{name}`: {}", input.spec),
+        };
+        let inputs: Vec<_> = self.signature().inputs.iter().map(input).collect();
+        let message = match inputs.len() {
+            0 => format!("The program takes no arguments, but got {got}."),
+            1 => format!("The program takes 1 argument ({}), but got {got}.", inputs[0]),
+            n => format!("The program takes {n} arguments ({}), but got {got}.", inputs.join(", ")),
+        };
+        Error::new(Kind::ArgumentCount, message)
+    }
+
+    #[cold]
+    fn dead_input_error(&self, index: usize, input: &Buffer) -> Error {
+        let argument = self.signature().argument(index);
+        input
+            .explain_death(format!("{argument}: the program was called on deleted or donated buffer {}.", input.spec()))
+    }
+
+    #[cold]
+    fn input_error(&self, device: usize, index: usize, input: &Buffer) -> Error {
+        let argument = self.signature().argument(index);
+        let want = &self.signature().inputs[index].spec;
+        let got = input.spec();
+        let (here, there) = (input.device(), Device::new(self.client().clone(), device));
+        if here != there {
+            let reason = match self.placement() {
+                Placement::Fixed(_) => "executable was compiled for",
+                Placement::Portable => "execution is on",
+            };
+            let message =
+                format!("{argument} is on device '{}', but the {reason} device '{}'.", here.label(), there.label());
+            let error = Error::new(Kind::DeviceMismatch, message).hint("Move it with copy_buffer().");
+            return if input.client().same(self.client()) {
+                error
+            } else {
+                error.hint("The two belong to different clients.")
+            };
+        }
+        let wrong = |what: &str| format!("Wrong {what} of {}: expected {want}, got {got}.", lower(argument.clone()));
+        if want.dtype != got.dtype {
+            Error::new(Kind::DtypeMismatch, wrong("dtype"))
+                .hint(format!("Create the buffer with dtype \"{}\".", want.dtype))
+        } else if want.dims != got.dims {
+            Error::new(Kind::ShapeMismatch, wrong("shape"))
+        } else {
+            Error::new(
+                Kind::LayoutMismatch,
+                format!("{argument}, {got}, lies in device memory in another order than the program expects."),
+            )
+        }
+    }
+
+    /// Calls the plugin for one device.
+    fn launch(&self, device: usize, inputs: &[*mut PJRT_Buffer], options: &ExecuteOptions) -> Result<Made> {
+        let mut outputs: Handles = SmallVec::from_elem(null_mut(), self.signature().outputs.len());
+        let execute_device = match self.placement() {
+            Placement::Fixed(_) => null_mut(),
+            Placement::Portable => self.client().device_facts(device).handle,
+        };
+        let client = self.client();
+        let (running, in_flight) = (client.running(device), client.in_flight(device));
+        let is_counted = self.pace().is_long || !in_flight.is_empty();
+        let mut complete: *mut PJRT_Event = null_mut();
+        let events: *mut *mut PJRT_Event = if running.is_some() || is_counted { &mut complete } else { null_mut() };
+        let start = self.pace().runs_on_caller.then(Instant::now);
+        self.call(&[inputs.as_ptr()], &[outputs.as_mut_ptr()], execute_device, events, options)?;
+        if let Some(start) = start {
+            self.record().note(start.elapsed());
+        }
+        if complete.is_null() {
+            return Ok(Made { handles: outputs, are_complete: false });
+        }
+        let complete = Event::new(client.plugin(), complete);
+        if complete.is_ready().is_ok_and(|ready| ready) {
+            return Ok(Made { handles: outputs, are_complete: complete.outcome().is_ok() });
+        }
+        if is_counted {
+            in_flight.count(&complete);
+        }
+        if let Some(running) = running {
+            running.add(complete);
+        }
+        Ok(Made { handles: outputs, are_complete: false })
+    }
+
+    /// Calls the plugin with a list of inputs and one for outputs for each device, as long as the signature says. Where
+    /// `complete` is not null, it gets an event for each device.
+    pub(crate) fn call(
+        &self,
+        inputs: &[*const *mut PJRT_Buffer],
+        outputs: &[*mut *mut PJRT_Buffer],
+        execute_device: *mut PJRT_Device,
+        complete: *mut *mut PJRT_Event,
+        options: &ExecuteOptions,
+    ) -> Result<()> {
+        let client = self.client();
+        let api = client.plugin().api();
+        let mut call_options = Args::<PJRT_ExecuteOptions>::new(api);
+        call_options.fields.struct_size = api.size_of(&call_options);
+        call_options.fields.launch_id = options.launch_id;
+        call_options.fields.non_donatable_input_indices = options.non_donatable.as_ptr();
+        call_options.fields.num_non_donatable_input_indices = options.non_donatable.len();
+        call!(
+            api,
+            PJRT_LoadedExecutable_Execute {
+                executable: self.handle(),
+                options: (&raw mut call_options).cast(),
+                argument_lists: inputs.as_ptr(),
+                num_devices: inputs.len(),
+                num_args: self.signature().inputs.len(),
+                output_lists: outputs.as_ptr(),
+                execute_device: execute_device,
+                device_complete_events: complete,
+            }
+        )
+        .map_err(|e| e.on_platform(client.platform()))?;
+        Ok(())
+    }
+
+    fn launch_on_thread(
+        &self,
+        device: usize,
+        inputs: &[&Buffer],
+        options: &ExecuteOptions,
+        backing: Option<Backing>,
+    ) -> Result<Outputs> {
+        let launch = self.client().new_launch_of(self.record().last());
+        let pending = |spec: &Arc<_>| {
+            let backing = backing.as_ref().map(Backing::again);
+            Buffer::pending(self.client().clone(), device, Arc::clone(spec), launch.clone(), backing)
+        };
+        let outputs: Outputs = self.signature().outputs.iter().map(pending).collect();
+        let (executable, options, promised) = (self.clone(), options.clone(), outputs.clone());
+        let inputs: Vec<Buffer> = inputs.iter().map(|&input| input.clone()).collect();
+        self.client().dispatcher(device).submit(launch.clone(), move || {
+            let launched = inputs.iter().map(Buffer::made).collect::<Result<Handles>>();
+            let launched =
+                launched.and_then(|handles| oom::with_retry(|| executable.launch(device, &handles, &options)));
+            let made = launched.map_err(|error| {
+                promised.iter().for_each(Buffer::mark_failed);
+                holdings::explain(error, || executable.needs())
+            })?;
+            for (output, handle) in promised.iter().zip(made.handles) {
+                output.fulfil(handle);
+                if made.are_complete {
+                    output.note_complete();
+                }
+            }
+            Ok(())
+        })?;
+        Ok(outputs)
+    }
+}
+
+/// Words that begin a sentence, for its middle.
+fn lower(words: String) -> String {
+    words.replacen("Argument", "argument", 1)
+}

@@ -1,0 +1,452 @@
+//! Compile options, as a value of ours and in the protocol buffer that plugins take.
+
+mod proto;
+
+use crate::client::device::Device;
+use crate::client::flags::FLAGS;
+use crate::client::Client;
+use crate::executable::execute::Dispatch;
+use pjrt_base::error::{Error, Kind, Result};
+use pjrt_program::annotations::{Annotations, Array, PARTITIONS, REPLICAS};
+use prost::{Message, Oneof};
+use proto::*;
+use std::collections::BTreeMap;
+
+/// How to compile a program. Immutable: a compile reads it and never writes to it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CompileOptions {
+    /// How many replicas and partitions there are; unless told, what the program says, or one.
+    pub num_replicas: Option<i64>,
+    pub num_partitions: Option<i64>,
+    /// Ids of the devices to run on, all partitions of the first replica first.
+    pub device_assignment: Option<Vec<i32>>,
+    /// Whether the compiler cuts the program into partitions; unless told, when there are several.
+    pub use_spmd_partitioning: Option<bool>,
+    /// Whether Shardy does that; unless told, when the program is written for it.
+    pub use_shardy_partitioner: Option<bool>,
+    /// Whether the compiler may divide inputs and outputs as it likes.
+    pub propagation_to_parameters: Propagation,
+    pub propagation_to_output: Propagation,
+    /// The device is chosen at each execution.
+    pub compile_portable_executable: bool,
+    /// From 0, quick to compile, to 3, quick to run.
+    pub optimization_level: Option<i64>,
+    /// XLA's own options, by their names.
+    pub debug_options: BTreeMap<String, OptionValue>,
+    /// Where launches call the plugin from; no matter to the compiler.
+    pub dispatch: Dispatch,
+}
+
+/// Which arrays of a program that is divided the compiler may divide as it likes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Propagation {
+    /// Those of which the program does not say how they are divided, as in JAX.
+    #[default]
+    Unsaid,
+    /// All, or none.
+    All(bool),
+    /// For each array whether it may.
+    Each(Vec<bool>),
+}
+
+/// The value of one of XLA's own options.
+#[derive(Clone, PartialEq, Oneof)]
+pub enum OptionValue {
+    #[prost(string, tag = "1")]
+    String(String),
+    #[prost(bool, tag = "2")]
+    Bool(bool),
+    #[prost(int64, tag = "3")]
+    Int(i64),
+    #[prost(double, tag = "4")]
+    Float(f64),
+}
+
+/// XLA's name for the optimization level.
+const LEVEL: &str = "xla_backend_optimization_level";
+
+/// Where XLA looks for the CUDA toolkit.
+const TOOLKIT: &str = "xla_gpu_cuda_data_dir";
+
+impl Default for CompileOptions {
+    fn default() -> Self {
+        CompileOptions {
+            num_replicas: None,
+            num_partitions: None,
+            device_assignment: None,
+            use_spmd_partitioning: None,
+            use_shardy_partitioner: None,
+            propagation_to_parameters: Propagation::default(),
+            propagation_to_output: Propagation::default(),
+            compile_portable_executable: false,
+            optimization_level: None,
+            debug_options: BTreeMap::new(),
+            dispatch: Dispatch::Auto,
+        }
+    }
+}
+
+impl CompileOptions {
+    /// Checks what would make a plugin abort, and what makes no sense together.
+    ///
+    /// # Errors
+    /// `InvalidInput`, with the name of the option.
+    pub fn check(&self) -> Result<()> {
+        const MAX: i64 = 1 << 20;
+        for (name, value) in [("num_replicas", self.num_replicas), ("num_partitions", self.num_partitions)] {
+            if let Some(value) = value.filter(|value| !(1..=MAX).contains(value)) {
+                fail!(InvalidInput, "`{name}` must be a whole number from 1 to {MAX}, not {value}.");
+            }
+        }
+        if self.partitions() > 1 && self.use_spmd_partitioning == Some(false) {
+            fail!(
+                InvalidInput,
+                "`use_spmd_partitioning` must be TRUE: nothing else makes {} partitions of a program.",
+                self.partitions()
+            );
+        }
+        if self.compile_portable_executable && (self.num_devices() > 1 || self.device_assignment.is_some()) {
+            return Err(Error::new(
+                Kind::InvalidInput,
+                "A portable executable runs on one device, which is chosen at its execution.",
+            )
+            .hint("It takes a program for one replica and one partition, and no `device_assignment`."));
+        }
+        if let Some(ids) = &self.device_assignment {
+            self.check_assigned(ids.len())?;
+            check_distinct(ids)?;
+        }
+        self.check_debug_options()
+    }
+
+    /// That an assignment has as many devices as are needed, as far as that is known.
+    fn check_assigned(&self, devices: usize) -> Result<()> {
+        match (self.num_replicas, self.num_partitions) {
+            (Some(count), None) | (None, Some(count)) if devices == 0 || devices as i64 % count != 0 => {
+                fail!(InvalidInput, "{devices} device(s) cannot be assigned to {count} replicas or partitions.");
+            }
+            (Some(_), Some(_)) => self.check_count(devices),
+            _ => Ok(()),
+        }
+    }
+
+    /// The options for a program, which tells what they leave open.
+    ///
+    /// # Errors
+    /// `InvalidInput` for numbers of replicas and partitions that are not the program's, and those of
+    /// [`CompileOptions::check`].
+    pub fn for_program(&self, program: &Annotations) -> Result<CompileOptions> {
+        let (replicas, partitions) = (program.num_replicas, program.num_partitions);
+        let mut options = self.clone();
+        options.num_replicas = Some(agreed("num_replicas", self.num_replicas, REPLICAS, replicas)?);
+        options.num_partitions = Some(agreed("num_partitions", self.num_partitions, PARTITIONS, partitions)?);
+        options.check()?;
+        if options.partitions() > 1 {
+            options.propagation_to_parameters =
+                self.propagation_to_parameters.to_each(&program.inputs, "parameters")?;
+            options.propagation_to_output = self.propagation_to_output.to_each(&program.outputs, "output")?;
+        }
+        Ok(options)
+    }
+
+    /// How many replicas there are.
+    pub fn replicas(&self) -> i64 {
+        self.num_replicas.unwrap_or(1)
+    }
+
+    /// How many partitions there are.
+    pub fn partitions(&self) -> i64 {
+        self.num_partitions.unwrap_or(1)
+    }
+
+    fn check_debug_options(&self) -> Result<()> {
+        if let Some(level) = self.optimization_level {
+            if !(0..=3).contains(&level) {
+                fail!(InvalidInput, "`optimization_level` must be 0, 1, 2 or 3, not {level}.");
+            }
+            if self.debug_options.contains_key(LEVEL) {
+                fail!(InvalidInput, "`optimization_level` and the debug option `{LEVEL}` are one: give only one.");
+            }
+        }
+        for name in self.debug_options.keys() {
+            if !name.starts_with("xla_") {
+                fail!(InvalidInput, "Debug options have names that start with \"xla_\"; `{name}` has not.");
+            }
+            if self.debug_options.get(name).is_some_and(|value| ends_process(name, value)) {
+                fail!(InvalidInput, "The debug option `{name}` with this value would end the process.");
+            }
+        }
+        Ok(())
+    }
+
+    /// How many devices a program runs on.
+    pub fn num_devices(&self) -> usize {
+        (self.replicas() * self.partitions()) as usize
+    }
+
+    /// The devices of a client to compile for when nobody names them: those of the assignment, or the first ones.
+    ///
+    /// # Errors
+    /// `InvalidInput` when the client has no such devices, or too few.
+    pub fn assigned_devices(&self, client: &Client) -> Result<Vec<Device>> {
+        self.check()?;
+        let count = client.devices().count();
+        match &self.device_assignment {
+            Some(ids) => ids.iter().map(|&id| device_of_id(client, id)).collect(),
+            None if self.num_devices() <= count => Ok(client.devices().take(self.num_devices()).collect()),
+            None => Err(Error::new(
+                Kind::InvalidInput,
+                format!("{} needs {} devices, but the client has {count}.", self.describe(), self.num_devices()),
+            )
+            .hint("A CPU is divided into more when its client is made: pjrt_client(\"cpu\", cpu_device_count = 4L).")),
+        }
+    }
+
+    /// Checks that there is a device for each part of the program, and none twice.
+    pub(crate) fn check_devices(&self, devices: &[Device]) -> Result<()> {
+        self.check_count(devices.len())?;
+        let Some(first) = devices.first() else {
+            fail!(InvalidInput, "There is no device to compile for.");
+        };
+        if let Some(other) = devices.iter().find(|d| !d.client().same(first.client())) {
+            fail!(
+                DeviceMismatch,
+                "The devices must be of one client; '{}' and '{}' are not.",
+                first.label(),
+                other.label()
+            );
+        }
+        check_distinct(&devices.iter().map(Device::id).collect::<Vec<_>>())
+    }
+
+    fn check_count(&self, devices: usize) -> Result<()> {
+        if devices != self.num_devices() {
+            let message = format!("{} needs {} device(s), not {devices}.", self.describe(), self.num_devices());
+            return Err(Error::new(Kind::InvalidInput, message)
+                .hint("`devices` names one for each; by default they are the first ones of the client."));
+        }
+        Ok(())
+    }
+
+    fn describe(&self) -> String {
+        format!("A program of {} replica(s) and {} partition(s)", self.replicas(), self.partitions())
+    }
+
+    /// The serialized `CompileOptionsProto` for these devices, all partitions of the first replica first, for a compiler
+    /// that knows all flags. `for_shardy`: whether the program is written for that.
+    pub(crate) fn serialize(&self, devices: &[Device], for_shardy: bool) -> Vec<u8> {
+        self.serialize_with(&FLAGS, devices, for_shardy)
+    }
+
+    /// The same for a compiler that knows these flags. Those that the environment sets are as it says.
+    pub(crate) fn serialize_with(&self, flags: &[(&str, bool)], devices: &[Device], for_shardy: bool) -> Vec<u8> {
+        let ids: Vec<_> = devices.iter().map(|device| i64::from(device.id())).collect();
+        let ordinal = devices.first().map_or(-1, |device| i64::from(device.local_hardware_id()));
+        let client = devices.first().map(Device::client);
+        let is_free = |name: &str| client.is_none_or(|client| !client.settings().mentions(name));
+        let flags = flags.iter().filter(|(name, _)| is_free(name));
+        let flags = flags.map(|&(name, value)| (name.to_owned(), OptionValue::Bool(value)));
+        let toolkit = client.and_then(|client| client.cuda_data_dir());
+        let toolkit = toolkit.map(|folder| (TOOLKIT.to_owned(), OptionValue::String(folder.to_owned())));
+        self.encode(&ids, ordinal, for_shardy, flags.chain(toolkit).collect())
+    }
+
+    fn encode(
+        &self,
+        device_ids: &[i64],
+        device_ordinal: i64,
+        for_shardy: bool,
+        defaults: BTreeMap<String, OptionValue>,
+    ) -> Vec<u8> {
+        let level = self.optimization_level.map(|level| (LEVEL.to_owned(), OptionValue::Int(level)));
+        // The last of a name counts, and that is the caller's.
+        let overrides = defaults.into_iter().chain(self.debug_options.clone()).chain(level);
+        let portable = self.compile_portable_executable;
+        let is_divided = self.partitions() > 1;
+        let propagation = |to: &Propagation| if is_divided { to.flags() } else { Vec::new() };
+        CompileOptionsProto {
+            executable_build_options: Some(ExecutableBuildOptionsProto {
+                device_ordinal: if portable { -1 } else { device_ordinal },
+                num_replicas: self.replicas(),
+                num_partitions: self.partitions(),
+                use_spmd_partitioning: self.use_spmd_partitioning.unwrap_or(is_divided),
+                device_assignment: (!portable).then(|| assignment(device_ids, self.replicas(), self.partitions())),
+                allow_spmd_sharding_propagation_to_output: propagation(&self.propagation_to_output),
+                allow_spmd_sharding_propagation_to_parameters: propagation(&self.propagation_to_parameters),
+                use_shardy_partitioner: self.use_shardy_partitioner.unwrap_or(for_shardy),
+            }),
+            compile_portable_executable: portable,
+            env_option_overrides: overrides
+                .map(|(name, value)| (name, OptionOverrideProto { value: Some(value) }))
+                .collect(),
+        }
+        .encode_to_vec()
+    }
+}
+
+impl Propagation {
+    /// The same for these arrays of a program, one by one. XLA ends the process when there are more flags for inputs than
+    /// inputs, or less.
+    fn to_each(&self, arrays: &Option<Vec<Array>>, what: &str) -> Result<Propagation> {
+        let Some(arrays) = arrays else {
+            return match self {
+                Propagation::Each(_) => {
+                    let option = format!("allow_spmd_sharding_propagation_to_{what}");
+                    Err(Error::new(
+                        Kind::InvalidInput,
+                        format!("`{option}` must be TRUE, FALSE or NULL: of this program it cannot be told how many there are."),
+                    ))
+                }
+                other => Ok(other.clone()),
+            };
+        };
+        Ok(match self {
+            Propagation::Unsaid => Propagation::Each(arrays.iter().map(|array| !array.has_sharding).collect()),
+            Propagation::All(may) => Propagation::Each(vec![*may; arrays.len()]),
+            Propagation::Each(flags) if flags.len() == arrays.len() => self.clone(),
+            Propagation::Each(flags) => fail!(
+                InvalidInput,
+                "`allow_spmd_sharding_propagation_to_{what}` has {} values, but the program has {}.",
+                flags.len(),
+                arrays.len()
+            ),
+        })
+    }
+
+    /// As XLA takes it: one flag is for all arrays, none stands for no propagation.
+    fn flags(&self) -> Vec<bool> {
+        match self {
+            Propagation::Unsaid => Vec::new(),
+            Propagation::All(may) => vec![*may],
+            Propagation::Each(flags) => flags.clone(),
+        }
+    }
+}
+
+/// A number that options and program agree about.
+fn agreed(name: &str, given: Option<i64>, attribute: &[u8], said: Option<i64>) -> Result<i64> {
+    match (given, said) {
+        (Some(given), Some(said)) if given != said => {
+            let attribute = String::from_utf8_lossy(attribute);
+            Err(Error::new(
+                Kind::InvalidInput,
+                format!("`{name}` is {given}, but the program is for {said}: it says `{attribute} = {said}`."),
+            )
+            .hint(format!("Leave `{name}` out: the program's own number is the default.")))
+        }
+        (given, said) => Ok(given.or(said).unwrap_or(1)),
+    }
+}
+
+/// Serialized options of a program that has been compiled.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct UsedOptions {
+    proto: CompileOptionsProto,
+}
+
+impl UsedOptions {
+    /// Reads what [`CompileOptions::serialize`] has written; `None` if it has not.
+    pub fn decode(bytes: &[u8]) -> Option<UsedOptions> {
+        let proto = CompileOptionsProto::decode(bytes).ok()?;
+        let build = proto.executable_build_options.as_ref()?;
+        let counts = CompileOptions {
+            num_replicas: Some(build.num_replicas),
+            num_partitions: Some(build.num_partitions),
+            ..Default::default()
+        };
+        let used = UsedOptions { proto };
+        let is_whole =
+            counts.check().is_ok() && (used.is_portable() || used.device_ids().len() == counts.num_devices());
+        is_whole.then_some(used)
+    }
+
+    fn build(&self) -> &ExecutableBuildOptionsProto {
+        static NONE: ExecutableBuildOptionsProto = ExecutableBuildOptionsProto {
+            device_ordinal: -1,
+            num_replicas: 1,
+            num_partitions: 1,
+            use_spmd_partitioning: false,
+            device_assignment: None,
+            allow_spmd_sharding_propagation_to_output: Vec::new(),
+            allow_spmd_sharding_propagation_to_parameters: Vec::new(),
+            use_shardy_partitioner: false,
+        };
+        self.proto.executable_build_options.as_ref().unwrap_or(&NONE)
+    }
+
+    pub fn is_portable(&self) -> bool {
+        self.proto.compile_portable_executable
+    }
+
+    pub fn is_for_shardy(&self) -> bool {
+        self.build().use_shardy_partitioner
+    }
+
+    /// Numbers of replicas and of partitions.
+    pub fn counts(&self) -> (i64, i64) {
+        (self.build().num_replicas, self.build().num_partitions)
+    }
+
+    /// The ids of the devices that it was compiled for, all partitions of the first replica first; none of a portable one.
+    pub fn device_ids(&self) -> Vec<i64> {
+        let partitions = self.build().device_assignment.iter().flat_map(|a| &a.computation_devices);
+        let partitions: Vec<_> = partitions.map(|partition| partition.replica_device_ids.as_slice()).collect();
+        let replicas = partitions.iter().map(|ids| ids.len()).max().unwrap_or(0);
+        (0..replicas).flat_map(|r| partitions.iter().filter_map(move |ids| ids.get(r).copied())).collect()
+    }
+
+    /// The same options for other devices, as many as these, serialized.
+    pub fn moved_to(&self, devices: &[Device]) -> Vec<u8> {
+        let mut proto = self.proto.clone();
+        if let Some(build) = proto.executable_build_options.as_mut().filter(|build| build.device_assignment.is_some()) {
+            let ids = devices.iter().map(|device| i64::from(device.id())).collect::<Vec<_>>();
+            build.device_ordinal = devices.first().map_or(-1, |device| i64::from(device.local_hardware_id()));
+            build.device_assignment = Some(assignment(&ids, build.num_replicas, build.num_partitions));
+        }
+        proto.encode_to_vec()
+    }
+}
+
+/// Which devices run what; `ids` are in order of replicas, all partitions of the first one first.
+fn assignment(ids: &[i64], replicas: i64, partitions: i64) -> DeviceAssignmentProto {
+    let of_partition = |p: i64| ids.iter().skip(p as usize).step_by(partitions as usize).copied().collect();
+    DeviceAssignmentProto {
+        replica_count: replicas as i32,
+        computation_count: partitions as i32,
+        computation_devices: (0..partitions)
+            .map(|p| ComputationDevice { replica_device_ids: of_partition(p) })
+            .collect(),
+    }
+}
+
+/// The options at which XLA's CPU compiler aborts, or takes all memory, instead of complaining. It does complain about
+/// unknown names and wrong types.
+fn ends_process(name: &str, value: &OptionValue) -> bool {
+    match name {
+        "xla_unsupported_crash_on_hlo_pass_noop_change" => *value != OptionValue::Bool(false),
+        "xla_cpu_parallel_codegen_split_count" => !matches!(value, OptionValue::Int(1..=1024)),
+        _ => false,
+    }
+}
+
+fn device_of_id(client: &Client, id: i32) -> Result<Device> {
+    match client.devices().find(|device| device.id() == id) {
+        Some(device) => Ok(device),
+        None => {
+            let ids: Vec<_> = client.devices().map(|device| device.id().to_string()).collect();
+            fail!(InvalidInput, "`device_assignment`: no device has the id {id}; there are {}.", ids.join(", "))
+        }
+    }
+}
+
+fn check_distinct(ids: &[i32]) -> Result<()> {
+    for (i, id) in ids.iter().enumerate() {
+        if ids[..i].contains(id) {
+            fail!(InvalidInput, "Each part of a program needs a device of its own, but device {id} comes twice.");
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,154 @@
+//! Execution on several devices at once: replicas of a program, or its partitions, each with inputs of its own.
+
+use crate::buffer::backing::Backing;
+use crate::buffer::Buffer;
+use crate::client::holdings;
+use crate::executable::execute::{ExecuteOptions, Handles, Outputs};
+use crate::executable::{Executable, Placement};
+use crate::runtime::dispatch::Running;
+use crate::runtime::event::Event;
+use crate::runtime::oom;
+use pjrt_base::error::{Error, Kind, Result};
+use smallvec::SmallVec;
+use std::ptr::null_mut;
+use std::sync::mpsc::channel;
+use std::sync::{Arc, PoisonError};
+
+impl Executable {
+    /// Launches the program on all of its devices, with one list of inputs for each in the order of its placement, and
+    /// returns the outputs of each, whose content comes later. Inputs that the program takes over are dead afterwards.
+    ///
+    /// Always by the dispatch threads when there are several devices: a launch may have to wait for another.
+    ///
+    /// # Errors
+    /// As [`Executable::execute`]; messages on inputs say for which device they were.
+    pub fn execute_sharded(&self, inputs: &[&[&Buffer]], options: &ExecuteOptions) -> Result<Vec<Outputs>> {
+        self.client().handle()?;
+        let devices = match self.placement() {
+            Placement::Fixed(devices) if devices.len() > 1 => devices,
+            _ => {
+                check_lists(1, inputs.len())?;
+                return Ok(vec![self.execute(inputs[0], options)?]);
+            }
+        };
+        if options.device.is_some() {
+            fail!(InvalidInput, "The program was compiled for its devices: the execution's cannot be chosen.");
+        }
+        check_lists(devices.len(), inputs.len())?;
+        for (number, (&device, inputs)) in devices.iter().zip(inputs).enumerate() {
+            self.check(device, inputs, options).map_err(|error| self.for_device(number, error))?;
+        }
+        let outputs = self.launch_on_threads(devices, inputs, options)?;
+        inputs.iter().for_each(|inputs| self.mark_donated(inputs, options));
+        Ok(outputs)
+    }
+
+    /// The error on an input, with the device that it was for: the number of its list of inputs, from 0.
+    #[cold]
+    #[must_use]
+    pub fn for_device(&self, number: usize, error: Error) -> Error {
+        let label = match self.placement() {
+            Placement::Fixed(devices) => {
+                devices.get(number).map(|&device| &*self.client().device_facts(device).description.label)
+            }
+            Placement::Portable => None,
+        };
+        error.within(&format!("Device {} ({})", number + 1, label.unwrap_or("any")))
+    }
+
+    /// Launches from the first device's dispatch thread, while those of the others stand by: what was handed to any of them
+    /// before comes before, and what comes later waits.
+    fn launch_on_threads(
+        &self,
+        devices: &[usize],
+        inputs: &[&[&Buffer]],
+        options: &ExecuteOptions,
+    ) -> Result<Vec<Outputs>> {
+        let client = self.client();
+        let launch = client.new_launch();
+        let backing = Backing::of(&inputs.concat())?;
+        let pending = |&device: &usize| -> Outputs {
+            let specs = self.signature().outputs.iter();
+            let make = |spec: &Arc<_>| {
+                let backing = backing.as_ref().map(Backing::again);
+                Buffer::pending(client.clone(), device, Arc::clone(spec), launch.clone(), backing)
+            };
+            specs.map(make).collect()
+        };
+        let outputs: Vec<Outputs> = devices.iter().map(pending).collect();
+        let (executable, options, promised) = (self.clone(), options.clone(), outputs.clone());
+        let inputs: Vec<Vec<Buffer>> =
+            inputs.iter().map(|list| list.iter().map(|&input| input.clone()).collect()).collect();
+        let running = devices.to_vec();
+        let (arrived, arrivals) = channel::<()>();
+
+        let _order = client.launch_order().lock().unwrap_or_else(PoisonError::into_inner);
+        client.dispatcher(devices[0]).submit(launch.clone(), move || {
+            for _ in 1..running.len() {
+                if arrivals.recv().is_err() {
+                    fail!(Internal, "A device's dispatch thread cannot be reached.");
+                }
+            }
+            running.iter().filter_map(|&device| executable.client().running(device)).for_each(Running::wait);
+            let launched = oom::with_retry(|| executable.launch_all(&inputs, &options));
+            let (made, complete) = launched.map_err(|error| {
+                promised.iter().flatten().for_each(Buffer::mark_failed);
+                holdings::explain(error, || executable.needs())
+            })?;
+            for (promised, made) in promised.iter().zip(made) {
+                promised.iter().zip(made).for_each(|(output, handle)| output.fulfil(handle));
+            }
+            // The outputs carry the errors.
+            complete.iter().for_each(|event| drop(event.wait_through()));
+            Ok(())
+        })?;
+        for &device in &devices[1..] {
+            let (arrived, launch) = (arrived.clone(), launch.clone());
+            client.dispatcher(device).submit(client.new_launch(), move || {
+                // The launch has ended already when another device could not be reached.
+                let _ = arrived.send(());
+                launch.wait()
+            })?;
+        }
+        Ok(outputs)
+    }
+
+    /// Calls the plugin; gives the handles of the outputs of each device, and events to wait for before the next launch. On
+    /// a dispatch thread, which may wait.
+    ///
+    /// XLA's CPU client needs that waiting. It runs all devices on one pool of threads, where parts of a second launch can
+    /// take the place of parts of the first, which the others then wait for at a collective operation. So they do for a
+    /// device whose input is late or has failed. After a minute of that it ends the process.
+    fn launch_all(&self, inputs: &[Vec<Buffer>], options: &ExecuteOptions) -> Result<(Vec<Handles>, Vec<Event>)> {
+        let client = self.client();
+        let one_by_one = client.shares_host_memory();
+        let handle = |input: &Buffer| {
+            if one_by_one {
+                input.settle()?;
+            }
+            input.made()
+        };
+        let list = |inputs: &Vec<Buffer>| inputs.iter().map(handle).collect::<Result<Handles>>();
+        let inputs: Vec<Handles> = inputs.iter().map(list).collect::<Result<_>>()?;
+        let none = SmallVec::from_elem(null_mut(), self.signature().outputs.len());
+        let mut outputs: Vec<Handles> = vec![none; inputs.len()];
+        let input_lists: Vec<_> = inputs.iter().map(|list| list.as_ptr()).collect();
+        let output_lists: Vec<_> = outputs.iter_mut().map(|list| list.as_mut_ptr()).collect();
+        let mut complete = vec![null_mut(); if one_by_one { inputs.len() } else { 0 }];
+        let events = if one_by_one { complete.as_mut_ptr() } else { null_mut() };
+        self.call(&input_lists, &output_lists, null_mut(), events, options)?;
+        let complete = complete.into_iter().filter(|event| !event.is_null());
+        Ok((outputs, complete.map(|event| Event::new(client.plugin(), event)).collect()))
+    }
+}
+
+fn check_lists(devices: usize, lists: usize) -> Result<()> {
+    if devices != lists {
+        return Err(Error::new(
+            Kind::ArgumentCount,
+            format!("The program runs on {devices} device(s), but got the inputs of {lists}."),
+        )
+        .hint("The inputs are a list with one list of buffers for each device, in the order of devices(executable)."));
+    }
+    Ok(())
+}

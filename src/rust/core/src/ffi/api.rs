@@ -1,0 +1,294 @@
+//! A plugin's table of functions, and the one macro through which every PJRT call goes.
+//!
+//! The table is only as long as the plugin says (`struct_size`): a slot past that is garbage, so each call is gated.
+
+use crate::ffi::poison::Poison;
+use pjrt_base::error::{Error, Kind, Result};
+use pjrt_sys::*;
+use std::ffi::c_char;
+use std::mem::MaybeUninit;
+
+/// Table size from which on a missing call can be dated.
+const SIZE_AT_81: usize = 984;
+
+/// Largest table believed; today's are about 1,100 bytes long.
+const MAX_SIZE: usize = 1 << 16;
+
+/// A checked view of a plugin's `PJRT_Api`.
+#[derive(Debug)]
+pub struct Api {
+    raw: *const PJRT_Api,
+    size: usize,
+    version: (i32, i32),
+    room: usize,
+    poison: &'static Poison,
+}
+
+// SAFETY: the table is constant for the life of the process (plugins are never unloaded), and PJRT's functions may be
+// called from any thread.
+unsafe impl Send for Api {}
+// SAFETY: as above.
+unsafe impl Sync for Api {}
+
+impl Api {
+    /// Checks the table that `GetPjrtApi` returned.
+    ///
+    /// # Errors
+    /// `PluginInvalid` when it is null, truncated before the calls every plugin has, of a size that no table has, or of
+    /// another major version.
+    ///
+    /// # Safety
+    /// `raw` must be null or point to a table that lives until the process ends.
+    pub unsafe fn new(raw: *const PJRT_Api) -> Result<Self> {
+        if raw.is_null() {
+            fail!(PluginInvalid, "The plugin's GetPjrtApi() returned no function table.");
+        }
+        if !raw.is_aligned() {
+            fail!(PluginInvalid, "The plugin's GetPjrtApi() returned something that is no function table.");
+        }
+        let size = (*raw).struct_size;
+        if size < std::mem::offset_of!(PJRT_Api, PJRT_Plugin_Attributes) {
+            fail!(PluginInvalid, "The plugin's function table is truncated ({size} bytes).");
+        }
+        if size > MAX_SIZE {
+            fail!(PluginInvalid, "The plugin says that its function table has {size} bytes, which no table has.");
+        }
+        let version = ((*raw).pjrt_api_version.major_version, (*raw).pjrt_api_version.minor_version);
+        if version.0 != PJRT_API_MAJOR as i32 {
+            return Err(Error::new(
+                Kind::PluginInvalid,
+                format!("The plugin speaks PJRT API {}.{}, which is another major version.", version.0, version.1),
+            )
+            .hint(format!("This package speaks {PJRT_API_MAJOR}.{PJRT_API_MINOR}; get a plugin of the same major.")));
+        }
+        // A newer plugin refuses argument structs that have grown since, so it gets zeros for the fields unknown here.
+        let room = if version.1 > PJRT_API_MINOR as i32 { ROOM } else { 0 };
+        Ok(Api { raw, size, version, room, poison: Poison::leaked() })
+    }
+
+    /// Major and minor version of the PJRT C API that the plugin was built with.
+    pub fn version(&self) -> (i32, i32) {
+        self.version
+    }
+
+    /// The table itself; read a field only after [`Api::reaches`] said yes to it.
+    pub fn raw(&self) -> *const PJRT_Api {
+        self.raw
+    }
+
+    /// Whether the plugin may be called.
+    #[inline]
+    pub(crate) fn poison(&self) -> &'static Poison {
+        self.poison
+    }
+
+    /// Whether the plugin's table holds the pointer-sized field at `offset`.
+    #[inline]
+    pub fn reaches(&self, offset: usize) -> bool {
+        offset + size_of::<usize>() <= self.size
+    }
+
+    /// The error for a call that the plugin lacks.
+    #[cold]
+    pub fn missing(&self, name: &'static str, offset: usize) -> Error {
+        let (major, minor) = self.version;
+        let hint = if minor >= PJRT_API_MINOR as i32 {
+            "The plugin leaves it out; another version of it may have it.".into()
+        } else if offset >= SIZE_AT_81 {
+            format!("It came to the PJRT API between {PJRT_API_MAJOR}.82 and {PJRT_API_MAJOR}.{PJRT_API_MINOR}: use a newer plugin.")
+        } else {
+            format!("It is part of PJRT API {PJRT_API_MAJOR}.{PJRT_API_MINOR}: use a newer plugin.")
+        };
+        Error::new(Kind::UnsupportedCall, format!("The plugin, of PJRT API {major}.{minor}, has no {name}."))
+            .hint(hint)
+            .in_call(name)
+    }
+
+    /// Turns a plugin's error into ours and frees it.
+    ///
+    /// # Safety
+    /// `error` must be an error that this plugin returned and nobody freed.
+    #[cold]
+    pub unsafe fn take_error(&self, error: *mut PJRT_Error, call_name: &'static str) -> Error {
+        // Another thread may have found out in the meantime; the plugin is not asked, and keeps the error.
+        if let Err(poisoned) = self.poison.check() {
+            return poisoned.in_call(call_name);
+        }
+        let mut message = Args::<PJRT_Error_Message_Args>::new(self);
+        message.fields.struct_size = self.size_of(&message);
+        message.fields.error = error;
+        if let Some(function) = (*self.raw).PJRT_Error_Message {
+            function((&raw mut message).cast());
+        }
+        let mut code = Args::<PJRT_Error_GetCode_Args>::new(self);
+        code.fields.struct_size = self.size_of(&code);
+        code.fields.error = error;
+        code.fields.code = PJRT_Error_Code::PJRT_Error_Code_UNKNOWN;
+        if let Some(function) = (*self.raw).PJRT_Error_GetCode {
+            // An error about the error carries nothing more.
+            self.destroy_error(function((&raw mut code).cast()));
+        }
+        let mut text = text(message.fields.message, message.fields.message_size);
+        if text.is_empty() {
+            text = "The plugin failed and does not say why.".into();
+        }
+        self.destroy_error(error);
+        let is_refused_size = self.room > 0 && text.starts_with("Unexpected ") && text.contains(" size");
+        let error = Error::new(Kind::Pjrt(code.fields.code.0), text).in_call(call_name);
+        if is_refused_size {
+            let (major, minor) = self.version;
+            return error.hint(format!(
+                "The plugin's PJRT API, {major}.{minor}, is too new for this package, which speaks \
+                 {PJRT_API_MAJOR}.{PJRT_API_MINOR}: update the package, or use an older plugin."
+            ));
+        }
+        error
+    }
+
+    /// Frees a plugin's error; null is fine.
+    ///
+    /// # Safety
+    /// As for [`Api::take_error`].
+    pub unsafe fn destroy_error(&self, error: *mut PJRT_Error) {
+        if error.is_null() || self.poison.is_noted() {
+            return;
+        }
+        let mut args = Args::<PJRT_Error_Destroy_Args>::new(self);
+        args.fields.struct_size = self.size_of(&args);
+        args.fields.error = error;
+        if let Some(function) = (*self.raw).PJRT_Error_Destroy {
+            function((&raw mut args).cast());
+        }
+    }
+
+    /// The size that this plugin is told an argument struct has.
+    #[inline]
+    pub(crate) fn size_of<A>(&self, _: &Args<A>) -> usize {
+        size_of::<A>() + self.room
+    }
+}
+
+/// Bytes kept behind an argument struct: the most that one has grown by in the 25 minor versions after ours is 32.
+const ROOM: usize = 128;
+
+/// A zeroed C argument struct, and room for the fields that newer plugins know, zeroed where the plugin sees it.
+#[repr(C)]
+pub(crate) struct Args<A> {
+    pub fields: A,
+    room: MaybeUninit<[u64; ROOM / 8]>,
+}
+
+impl<A: Copy> Args<A> {
+    #[inline]
+    pub fn new(api: &Api) -> Self {
+        let room = if api.room > 0 { MaybeUninit::zeroed() } else { MaybeUninit::uninit() };
+        Args { fields: blank_struct(), room }
+    }
+
+    /// The same for a slot, its type taken from the function pointer.
+    #[inline]
+    pub fn of<R>(api: &Api, _: unsafe extern "C" fn(*mut A) -> R) -> Self {
+        Self::new(api)
+    }
+}
+
+/// A C argument struct with every field zero.
+pub(crate) fn blank_struct<T: Copy>() -> T {
+    // SAFETY: used with the generated argument structs only, plain C data for which all-zero is a value.
+    unsafe { std::mem::zeroed() }
+}
+
+/// Copies a C string of known size, mending what is not UTF-8. A plugin may count the zero at its end.
+///
+/// # Safety
+/// `data` must be null or point to `size` readable bytes.
+pub(crate) unsafe fn text(data: *const c_char, size: usize) -> String {
+    let bytes = bytes(data, size);
+    let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).into_owned()
+}
+
+/// Bytes that a plugin owns; null gives an empty slice.
+///
+/// # Safety
+/// `data` must be null or point to `size` bytes that stay readable and unchanged for `'a`.
+pub(crate) unsafe fn bytes<'a>(data: *const c_char, size: usize) -> &'a [u8] {
+    slice(data.cast(), size)
+}
+
+/// An array that a plugin owns; null gives an empty slice.
+///
+/// # Safety
+/// As for [`bytes`].
+pub(crate) unsafe fn slice<'a, T>(data: *const T, len: usize) -> &'a [T] {
+    if data.is_null() || len == 0 {
+        &[]
+    } else {
+        std::slice::from_raw_parts(data, len)
+    }
+}
+
+/// Calls a slot of a plugin's table: `call!(api, PJRT_Slot { field: value, … })` gives `Result` of the argument struct,
+/// outputs filled in. Checks that the plugin has the slot, sets `struct_size`, and turns an error into ours.
+macro_rules! call {
+    ($api:expr, $slot:ident { $($field:ident: $value:expr),* $(,)? }) => {{
+        let api: &$crate::ffi::api::Api = $api;
+        const OFFSET: usize = std::mem::offset_of!(pjrt_sys::PJRT_Api, $slot);
+        // SAFETY: the slot is read only when the plugin's table reaches that far.
+        let function = if api.reaches(OFFSET) { unsafe { (*api.raw()).$slot } } else { None };
+        match function {
+            None => Err(api.missing(stringify!($slot), OFFSET)),
+            Some(function) => {
+                let mut args = $crate::ffi::api::Args::of(api, function);
+                args.fields.struct_size = api.size_of(&args);
+                $(args.fields.$field = $value;)*
+                let arguments = (&raw mut args).cast();
+                // SAFETY: the arguments are what the header asks for; the callers keep what they point to alive.
+                match unsafe { $crate::ffi::exception::guarded(api.poison(), function, arguments, stringify!($slot)) } {
+                    Ok(error) if error.is_null() => Ok(args.fields),
+                    // SAFETY: the plugin has just returned this error to us.
+                    Ok(error) => Err(unsafe { api.take_error(error, stringify!($slot)) }),
+                    Err(thrown) => Err(thrown),
+                }
+            }
+        }
+    }};
+}
+pub(crate) use call;
+
+/// A value of an attribute, a cost property or a client option.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    String(String),
+    Int(i64),
+    IntList(Vec<i64>),
+    Float(f32),
+    Bool(bool),
+    /// A type newer than these bindings.
+    Unknown,
+}
+
+/// Copies a plugin's array of named values.
+///
+/// # Safety
+/// `values` must point to `len` named values of the plugin.
+pub(crate) unsafe fn named_values(values: *const PJRT_NamedValue, len: usize) -> Vec<(String, Value)> {
+    let one = |v: &PJRT_NamedValue| {
+        let data = &v.__bindgen_anon_1;
+        let value = match v.type_ {
+            PJRT_NamedValue_Type::PJRT_NamedValue_kString => Value::String(text(data.string_value, v.value_size)),
+            PJRT_NamedValue_Type::PJRT_NamedValue_kInt64 => Value::Int(data.int64_value),
+            PJRT_NamedValue_Type::PJRT_NamedValue_kInt64List => {
+                Value::IntList(slice(data.int64_array_value, v.value_size).to_vec())
+            }
+            PJRT_NamedValue_Type::PJRT_NamedValue_kFloat => Value::Float(data.float_value),
+            // The byte may hold anything.
+            PJRT_NamedValue_Type::PJRT_NamedValue_kBool => {
+                Value::Bool((&raw const data.bool_value).cast::<u8>().read() != 0)
+            }
+            _ => Value::Unknown,
+        };
+        (text(v.name, v.name_size), value)
+    };
+    slice(values, len).iter().map(one).collect()
+}

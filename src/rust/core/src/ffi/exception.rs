@@ -1,0 +1,128 @@
+//! C++ exceptions that plugins throw. Rust cannot catch them, so the owner of this crate brings a function that does; without,
+//! they end the process.
+
+use crate::ffi::poison::{Poison, ADVICE};
+use pjrt_base::error::{Error, Kind, Result, RESOURCE_EXHAUSTED};
+use pjrt_sys::PJRT_Error;
+use std::ffi::{c_char, c_int, c_void, CStr};
+use std::mem::MaybeUninit;
+use std::sync::OnceLock;
+
+/// A function of a plugin.
+pub type Function = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
+
+/// Calls the function with the argument, and says what it threw, in which case the result means nothing.
+pub type Guard = unsafe extern "C" fn(Function, *mut c_void, *mut Thrown) -> *mut c_void;
+
+/// What a function threw.
+#[repr(C)]
+pub struct Thrown {
+    kind: c_int,
+    what: [c_char; 252],
+}
+
+const NOTHING: c_int = 0;
+const NO_MEMORY: c_int = 1;
+
+static GUARD: OnceLock<Guard> = OnceLock::new();
+
+/// Has every call of a plugin go through `guard` from now on.
+///
+/// # Safety
+/// It does what [`Guard`] says.
+pub unsafe fn set_guard(guard: Guard) {
+    // The first one stays.
+    let _ = GUARD.set(guard);
+}
+
+/// Calls a plugin's function, and turns what it throws into an error. After that, the plugin is not called any more.
+///
+/// # Safety
+/// As for the function.
+#[inline]
+pub(crate) unsafe fn guarded<A>(
+    poison: &Poison,
+    function: unsafe extern "C" fn(*mut A) -> *mut PJRT_Error,
+    argument: *mut A,
+    call_name: &'static str,
+) -> Result<*mut PJRT_Error> {
+    poison.check().map_err(|poisoned| poisoned.in_call(call_name))?;
+    let Some(guard) = GUARD.get() else { return Ok(function(argument)) };
+    let mut thrown = MaybeUninit::<Thrown>::uninit();
+    // SAFETY: only the types that the pointers point to differ.
+    let function = std::mem::transmute::<unsafe extern "C" fn(*mut A) -> *mut PJRT_Error, Function>(function);
+    let returned = guard(function, argument.cast(), thrown.as_mut_ptr());
+    if (*thrown.as_ptr()).kind == NOTHING {
+        Ok(returned.cast())
+    } else {
+        Err(Thrown::error(thrown.as_ptr(), poison, call_name))
+    }
+}
+
+impl Thrown {
+    #[cold]
+    unsafe fn error(thrown: *const Thrown, poison: &Poison, call_name: &'static str) -> Error {
+        if (*thrown).kind == NO_MEMORY {
+            poison.note(call_name, "std::bad_alloc");
+            return Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), "The plugin got no host memory (std::bad_alloc).")
+                .hint(format!("The plugin cannot be used any more. {ADVICE}"))
+                .in_call(call_name);
+        }
+        let what = CStr::from_ptr((&raw const (*thrown).what).cast()).to_string_lossy();
+        let what = if what.is_empty() { "of unknown kind".into() } else { format!("\"{what}\"") };
+        poison.note(call_name, &what);
+        Error::new(Kind::Internal, format!("The plugin threw a C++ exception, {what}."))
+            .hint(format!("The plugin cannot be used any more. {ADVICE}"))
+            .in_call(call_name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    unsafe extern "C" fn call(function: Function, argument: *mut c_void, thrown: *mut Thrown) -> *mut c_void {
+        let kind = *argument.cast::<c_int>();
+        (*thrown).kind = kind;
+        let what = &mut (*thrown).what;
+        what[..2].copy_from_slice(&[if kind == 3 { b'!' as c_char } else { 0 }, 0]);
+        function(argument)
+    }
+
+    unsafe extern "C" fn nothing(_: *mut c_int) -> *mut PJRT_Error {
+        std::ptr::null_mut()
+    }
+
+    /// What the first call of a plugin gives that throws this, and what the next one gives that would not.
+    fn outcomes(mut kind: c_int) -> [Result<*mut PJRT_Error>; 2] {
+        // SAFETY: `call` catches what the functions below throw.
+        unsafe { set_guard(call) };
+        let poison = Poison::leaked();
+        // SAFETY: `nothing` takes a number, and `kind` is one.
+        [&mut kind, &mut 0].map(|kind: &mut c_int| unsafe { guarded(poison, nothing, kind, "PJRT_Call") })
+    }
+
+    #[test]
+    fn what_a_guard_catches_is_an_error() {
+        let [first, next] = outcomes(0);
+        assert!(first.is_ok_and(|error| error.is_null()) && next.is_ok());
+        let error = |kind| outcomes(kind)[0].clone().unwrap_err();
+        assert_eq!((error(1).kind(), error(1).call_name()), (Kind::Pjrt(RESOURCE_EXHAUSTED), Some("PJRT_Call")));
+        assert!(error(2).message().contains("of unknown kind"));
+        assert_eq!((error(3).kind(), error(3).message()), (Kind::Internal, "The plugin threw a C++ exception, \"!\"."));
+        assert!(error(3).hints()[0].contains("restart R"));
+    }
+
+    #[test]
+    fn a_plugin_that_threw_is_not_called_again() {
+        for (kind, what) in [(1, "std::bad_alloc"), (2, "unknown kind"), (3, "\"!\"")] {
+            let [_, next] = outcomes(kind);
+            let error = next.unwrap_err();
+            assert_eq!((error.kind(), error.call_name()), (Kind::PluginPoisoned, Some("PJRT_Call")));
+            assert!(error.message().contains("in PJRT_Call") && error.message().contains(what), "{error}");
+            assert!(error.hints()[0].contains("restart R"));
+        }
+        // Others go on.
+        assert!(outcomes(0)[1].is_ok());
+    }
+}

@@ -1,0 +1,103 @@
+//! Blocks of host memory that a plugin can use in place: 64-byte aligned, shared between this process and the plugin.
+
+use crate::host::pool::{Block, ALIGNMENT};
+use crate::runtime::event::Event;
+use pjrt_base::error::Result;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// A block of memory, aligned as devices want it.
+pub struct HostMemory {
+    data: NonNull<u8>,
+    len: usize,
+    owner: Owner,
+}
+
+/// Whose memory it is.
+enum Owner {
+    Own {
+        _block: Block,
+    },
+    /// Somebody else's, who is told when nobody uses it any more.
+    Lent(Option<Box<dyn FnOnce() + Send>>),
+}
+
+// SAFETY: a plain block of bytes; who may write when is up to the owners.
+unsafe impl Send for HostMemory {}
+// SAFETY: as above.
+unsafe impl Sync for HostMemory {}
+
+impl HostMemory {
+    /// Memory for `len` bytes, not initialized.
+    ///
+    /// # Errors
+    /// The code of `RESOURCE_EXHAUSTED` when there is no memory.
+    pub fn new(len: usize) -> Result<Arc<Self>> {
+        let block = Block::new(len)?;
+        Ok(Arc::new(HostMemory { data: block.data(), len, owner: Owner::Own { _block: block } }))
+    }
+
+    /// `len` bytes that are lent, and that nobody writes to; `release` is called, on whichever thread, when nobody uses
+    /// them any more. Devices use them in place if [`HostMemory::is_aligned`].
+    ///
+    /// # Safety
+    /// The bytes stay valid and unchanged until `release` is called.
+    pub unsafe fn lent(data: NonNull<u8>, len: usize, release: impl FnOnce() + Send + 'static) -> Arc<Self> {
+        Arc::new(HostMemory { data, len, owner: Owner::Lent(Some(Box::new(release))) })
+    }
+
+    /// Whether a device can use memory at this address in place.
+    pub fn is_aligned(data: *const u8) -> bool {
+        data as usize % ALIGNMENT == 0
+    }
+
+    /// Whether a device may write to it.
+    pub(crate) fn is_writable(&self) -> bool {
+        matches!(self.owner, Owner::Own { .. })
+    }
+
+    /// Keeps the memory until `done` has happened, whoever else lets go of it.
+    pub(crate) fn keep_until(self: &Arc<Self>, done: &Event) {
+        let kept = self.clone();
+        if done.on_ready(move |_| drop(kept)).is_err() {
+            // Without a callback nobody tells when the plugin is done: the memory must stay for good.
+            std::mem::forget(self.clone());
+        }
+    }
+
+    /// The first byte.
+    pub fn data(&self) -> *mut u8 {
+        self.data.as_ptr()
+    }
+
+    /// Bytes of data.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The data, once somebody has written them.
+    ///
+    /// # Safety
+    /// All bytes have been written and nobody writes them while the slice lives.
+    pub unsafe fn bytes(&self) -> &[u8] {
+        std::slice::from_raw_parts(self.data(), self.len)
+    }
+}
+
+impl Drop for HostMemory {
+    fn drop(&mut self) {
+        if let Owner::Lent(Some(release)) = std::mem::replace(&mut self.owner, Owner::Lent(None)) {
+            release();
+        }
+    }
+}
+
+impl std::fmt::Debug for HostMemory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HostMemory").field("data", &self.data).field("len", &self.len).finish_non_exhaustive()
+    }
+}

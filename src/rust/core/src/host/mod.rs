@@ -1,0 +1,4 @@
+//! Memory of this process that devices read from and write to.
+
+pub mod memory;
+pub mod pool;

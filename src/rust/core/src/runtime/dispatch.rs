@@ -1,0 +1,283 @@
+//! The dispatch thread: launches that would keep the caller busy happen here, one after the other, in order.
+
+use crate::ffi::poison::{self, Poison};
+use crate::runtime::event::{Event, Signal};
+use crate::runtime::spin;
+use pjrt_base::error::{Error, Kind, Result, RESOURCE_EXHAUSTED};
+use pjrt_base::process::{self, LastWait};
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender, TryRecvError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+/// A launch that was handed to the dispatch thread.
+#[derive(Debug)]
+pub(crate) struct Launch {
+    done: Signal,
+    outcome: OnceLock<Result<()>>,
+    /// How long it is expected to take; zero when nobody knows.
+    expected: Duration,
+}
+
+impl Launch {
+    /// One that will take about so long; zero when nobody knows.
+    pub(crate) fn new(poison: &'static Poison, expected: Duration) -> Arc<Launch> {
+        Arc::new(Launch { done: Signal::new(poison), outcome: OnceLock::new(), expected })
+    }
+
+    /// Whether it has been made, successfully or not.
+    pub(crate) fn is_done(&self) -> bool {
+        self.done.is_raised()
+    }
+
+    /// What came of it; fine while it has not been made.
+    pub(crate) fn outcome(&self) -> Result<()> {
+        self.outcome.get().cloned().unwrap_or(Ok(()))
+    }
+
+    /// Waits until it is made.
+    pub(crate) fn wait(&self) -> Result<()> {
+        let patience = spin::SHORT + if self.expected <= spin::LONG { 2 * self.expected } else { Duration::ZERO };
+        if !spin::until(patience, || self.is_done()) {
+            self.done.wait()?;
+        }
+        self.outcome()
+    }
+
+    fn finish(&self, outcome: Result<()>) {
+        // Finished once, by the thread that ran it.
+        let _ = self.outcome.set(outcome);
+        self.done.raise();
+    }
+}
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// A thread that runs jobs in the order of their coming; started by the first, gone with the process.
+#[derive(Debug)]
+pub(crate) struct Dispatcher {
+    sender: Mutex<Option<Sender<Job>>>,
+    unfinished: Arc<AtomicUsize>,
+    poison: &'static Poison,
+}
+
+impl Dispatcher {
+    /// One for calls of the plugin that this tells of.
+    pub(crate) fn new(poison: &'static Poison) -> Dispatcher {
+        Dispatcher { sender: Mutex::default(), unfinished: Arc::default(), poison }
+    }
+
+    /// Hands `work` over; `launch` tells when it is done.
+    ///
+    /// # Errors
+    /// The code of `RESOURCE_EXHAUSTED` when the system gives no thread.
+    pub(crate) fn submit(&self, launch: Arc<Launch>, work: impl FnOnce() -> Result<()> + Send + 'static) -> Result<()> {
+        let mut sender = self.sender.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = match sender.as_ref() {
+            Some(open) => open,
+            None => sender.insert(start()?),
+        };
+        let unfinished = self.unfinished.clone();
+        let job = move || {
+            // Whatever happens to the work, somebody may wait for it.
+            let outcome = catch_unwind(AssertUnwindSafe(work));
+            launch.finish(
+                outcome.unwrap_or_else(|_| Err(Error::new(Kind::Internal, "A launch was cut short by a fault."))),
+            );
+            unfinished.fetch_sub(1, Ordering::AcqRel);
+        };
+        self.unfinished.fetch_add(1, Ordering::AcqRel);
+        if open.send(Box::new(job)).is_err() {
+            self.unfinished.fetch_sub(1, Ordering::AcqRel);
+            fail!(Internal, "The dispatch thread has ended.");
+        }
+        Ok(())
+    }
+
+    /// Whether jobs are waiting or running.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.unfinished.load(Ordering::Acquire) > 0
+    }
+
+    /// Waits until all jobs are done; a user's interrupt ends the wait.
+    pub(crate) fn rest(&self) -> Result<()> {
+        while self.is_busy() {
+            let last = Launch::new(self.poison, Duration::ZERO);
+            self.submit(last.clone(), || Ok(()))?;
+            last.wait()?;
+        }
+        Ok(())
+    }
+
+    /// Waits until all jobs are done; tells whether they are in time.
+    pub(crate) fn drain(&self, patience: &LastWait) -> bool {
+        let (done, all_done) = channel::<()>();
+        let mut sender = self.sender.lock().unwrap_or_else(PoisonError::into_inner);
+        match sender.take() {
+            // Dropping the sender ends the thread after this last job.
+            Some(open) => {
+                open.send(Box::new(move || drop(done))).is_err()
+                    || patience.until(|slice| all_done.recv_timeout(slice) != Err(RecvTimeoutError::Timeout))
+            }
+            None => true,
+        }
+    }
+}
+
+/// How many programs a device was given and has not done: long ones, copies from elsewhere, and others while there are any.
+/// XLA's CPU client takes 32 for each device and has the thread wait that launches one more.
+#[derive(Debug)]
+pub(crate) struct InFlight {
+    count: Arc<AtomicUsize>,
+    poison: &'static Poison,
+}
+
+impl InFlight {
+    /// For what the plugin does that this tells of.
+    pub(crate) fn new(poison: &'static Poison) -> InFlight {
+        InFlight { count: Arc::default(), poison }
+    }
+
+    /// Counts a program until it is complete.
+    pub(crate) fn count(&self, complete: &Event) {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        let count = self.count.clone();
+        let done = complete.on_ready(move |_| {
+            count.fetch_sub(1, Ordering::Relaxed);
+        });
+        if done.is_err() {
+            self.count.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count.load(Ordering::Relaxed) == 0
+    }
+
+    /// Waits until it is empty; a user's interrupt ends the wait.
+    pub(crate) fn rest(&self) -> Result<()> {
+        const SLICE: Duration = Duration::from_millis(1);
+        while !self.is_empty() {
+            process::check_interrupt()?;
+            self.poison.check()?;
+            std::thread::sleep(SLICE);
+        }
+        Ok(())
+    }
+
+    /// Whether the next launch may have to wait.
+    pub(crate) fn is_full(&self) -> bool {
+        const NEARLY_ALL: usize = 30;
+        self.count.load(Ordering::Relaxed) >= NEARLY_ALL
+    }
+}
+
+/// What a device still computes, as far as it was launched there alone: a launch on several devices comes after.
+#[derive(Debug, Default)]
+pub(crate) struct Running(Mutex<Vec<Event>>);
+
+impl Running {
+    /// Notes the completion of a program.
+    pub(crate) fn add(&self, complete: Event) {
+        const MANY: usize = 32;
+        let unfinished = |event: &Event| event.is_ready().is_ok_and(|ready| !ready);
+        if unfinished(&complete) {
+            let mut events = self.take_if(|events| events.len() >= MANY);
+            events.retain(unfinished);
+            events.push(complete);
+            self.lock().append(&mut events);
+        }
+    }
+
+    /// Gives the events back, which were waited for otherwise.
+    pub(crate) fn forget(&self) {
+        drop(self.take_if(|_| true));
+    }
+
+    /// Waits until nothing runs, however it ends.
+    pub(crate) fn wait(&self) {
+        self.take_if(|_| true).iter().for_each(|event| drop(event.wait_through()));
+    }
+
+    /// The events, for calls of the plugin: not under the lock, lest one that never returns keep it.
+    fn take_if(&self, is_wanted: impl Fn(&[Event]) -> bool) -> Vec<Event> {
+        let mut events = self.lock();
+        if is_wanted(&events) {
+            std::mem::take(&mut *events)
+        } else {
+            Vec::new()
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Event>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn start() -> Result<Sender<Job>> {
+    let (sender, receiver) = channel::<Job>();
+    let run = move || work(&receiver);
+    std::thread::Builder::new().name("pjrt-dispatch".into()).spawn(run).map_err(|error| {
+        Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), format!("The system gives no thread for dispatch: {error}."))
+    })?;
+    Ok(sender)
+}
+
+/// What the thread does: jobs, until nobody can send one any more. When they come at short intervals it polls for the next.
+fn work(jobs: &Receiver<Job>) {
+    let mut patience = spin::SHORT;
+    loop {
+        let start = Instant::now();
+        let mut next = Err(TryRecvError::Empty);
+        spin::until(patience, || {
+            next = jobs.try_recv();
+            !matches!(next, Err(TryRecvError::Empty))
+        });
+        let next = match next {
+            Err(TryRecvError::Empty) => jobs.recv().ok(),
+            received => received.ok(),
+        };
+        let Some(job) = next else { return };
+        patience = if start.elapsed() <= spin::LONG { spin::LONG } else { spin::SHORT };
+        job();
+        if poison::has_thrown_here() {
+            poison::park_for_good();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_in_a_launch_reaches_its_waiter_and_the_next_launch_runs() {
+        let poison = Poison::leaked();
+        let dispatcher = Dispatcher::new(poison);
+        let [broken, sound] = [Duration::ZERO; 2].map(|expected| Launch::new(poison, expected));
+        dispatcher.submit(broken.clone(), || panic!("on purpose")).unwrap();
+        dispatcher.submit(sound.clone(), || Ok(())).unwrap();
+        assert_eq!(broken.wait().unwrap_err().kind(), Kind::Internal);
+        assert!(sound.wait().is_ok());
+        assert!(dispatcher.drain(&LastWait::start()));
+        assert!(!dispatcher.is_busy());
+    }
+
+    #[test]
+    fn a_thread_on_which_a_plugin_threw_is_kept_and_what_waits_for_it_ends() {
+        let poison = Poison::leaked();
+        let dispatcher = Dispatcher::new(poison);
+        let [throwing, later] = [Duration::ZERO; 2].map(|expected| Launch::new(poison, expected));
+        dispatcher
+            .submit(throwing.clone(), || {
+                poison.note("PJRT_Call", "of unknown kind");
+                fail!(Internal, "Thrown.")
+            })
+            .unwrap();
+        dispatcher.submit(later.clone(), || Ok(())).unwrap();
+        assert_eq!(throwing.wait().unwrap_err().message(), "Thrown.");
+        assert_eq!(later.wait().unwrap_err().kind(), Kind::PluginPoisoned);
+        assert!(!later.is_done() && InFlight::new(poison).rest().is_ok());
+    }
+}

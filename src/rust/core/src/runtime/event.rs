@@ -1,0 +1,243 @@
+//! Events: something that happens on a device later, possibly with an error.
+
+use crate::ffi::api::call;
+use crate::ffi::poison::Poison;
+use crate::runtime::plugin::Plugin;
+use crate::runtime::spin;
+use pjrt_base::error::Result;
+use pjrt_base::process;
+use pjrt_sys::*;
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+/// How long a waiter sleeps before it looks whether the user interrupts.
+const SLICE: Duration = Duration::from_millis(50);
+
+/// A PJRT event, owned.
+#[derive(Debug)]
+pub struct Event {
+    plugin: &'static Plugin,
+    handle: *mut PJRT_Event,
+    generation: u32,
+}
+
+// SAFETY: PJRT's event functions may be called from any thread.
+unsafe impl Send for Event {}
+// SAFETY: as above.
+unsafe impl Sync for Event {}
+
+impl Event {
+    /// Takes ownership of an event that the plugin returned.
+    pub(crate) fn new(plugin: &'static Plugin, handle: *mut PJRT_Event) -> Self {
+        Event { plugin, handle, generation: process::generation() }
+    }
+
+    /// Whether it has happened, successfully or not. Does not block.
+    ///
+    /// # Errors
+    /// The plugin's, when it cannot tell.
+    pub fn is_ready(&self) -> Result<bool> {
+        Ok(call!(self.plugin.api(), PJRT_Event_IsReady { event: self.handle })?.is_ready)
+    }
+
+    /// Waits until it has happened; a user's interrupt ends the wait.
+    ///
+    /// # Errors
+    /// The error that the event carries, or `Interrupted`.
+    pub fn wait(&self) -> Result<()> {
+        let mut looked = Ok(true);
+        let is_over = spin::until(spin::SHORT, || {
+            looked = self.is_ready();
+            !matches!(looked, Ok(false))
+        });
+        looked?;
+        if !is_over {
+            self.signal()?.wait()?;
+        }
+        self.outcome()
+    }
+
+    /// What the event carries, once it has happened.
+    ///
+    /// # Errors
+    /// The error that it carries.
+    pub(crate) fn outcome(&self) -> Result<()> {
+        call!(self.plugin.api(), PJRT_Event_Error { event: self.handle }).map(drop)
+    }
+
+    /// Waits until it has happened, whatever the user does. Not in the plugin, where the wait might never end.
+    ///
+    /// # Errors
+    /// The error that the event carries, or `PluginPoisoned`: what the event stands for may then go on.
+    pub(crate) fn wait_through(&self) -> Result<()> {
+        if !self.is_ready()? {
+            self.signal()?.wait_through()?;
+        }
+        self.outcome()
+    }
+
+    /// A signal that is raised when it has happened.
+    fn signal(&self) -> Result<Arc<Signal>> {
+        let signal = Arc::new(Signal::new(self.plugin.api().poison()));
+        let raised = signal.clone();
+        self.on_ready(move |_| raised.raise())?;
+        Ok(signal)
+    }
+
+    /// Calls `callback` once, with the event's outcome, on whichever thread completes the event (at once on this one if
+    /// it is complete). The callback must not panic.
+    ///
+    /// # Errors
+    /// The plugin's; the callback is then never called.
+    pub fn on_ready<F: FnOnce(Result<()>) + Send + 'static>(&self, callback: F) -> Result<()> {
+        struct Job<F> {
+            plugin: &'static Plugin,
+            callback: F,
+        }
+        unsafe extern "C" fn run<F: FnOnce(Result<()>)>(error: *mut PJRT_Error, job: *mut c_void) {
+            let job = Box::from_raw(job.cast::<Job<F>>());
+            let outcome =
+                if error.is_null() { Ok(()) } else { Err(job.plugin.api().take_error(error, "PJRT_Event_OnReady")) };
+            (job.callback)(outcome);
+        }
+        let job = Box::into_raw(Box::new(Job { plugin: self.plugin, callback }));
+        let called = call!(
+            self.plugin.api(),
+            PJRT_Event_OnReady { event: self.handle, callback: Some(run::<F>), user_arg: job.cast() }
+        );
+        if called.is_err() {
+            // SAFETY: the plugin refused, so the job is still ours.
+            drop(unsafe { Box::from_raw(job) });
+        }
+        called.map(drop)
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        if self.generation == process::generation() {
+            // Nothing can be done about a failure to free.
+            let _ = call!(self.plugin.api(), PJRT_Event_Destroy { event: self.handle });
+        }
+    }
+}
+
+/// A flag that one thread raises and another waits for, interruptibly. The wait ends also when a plugin is lost, which the one
+/// that raises it may be waiting for.
+#[derive(Debug)]
+pub(crate) struct Signal {
+    raised: AtomicBool,
+    /// How many sleep until it is raised: to wake nobody takes a call of the system, too.
+    sleepers: AtomicU32,
+    sleep: Mutex<()>,
+    changed: Condvar,
+    poison: &'static Poison,
+}
+
+impl Signal {
+    pub(crate) fn new(poison: &'static Poison) -> Signal {
+        Signal {
+            raised: AtomicBool::new(false),
+            sleepers: AtomicU32::new(0),
+            sleep: Mutex::default(),
+            changed: Condvar::new(),
+            poison,
+        }
+    }
+
+    pub(crate) fn raise(&self) {
+        self.raised.store(true, Ordering::SeqCst);
+        if self.sleepers.load(Ordering::SeqCst) > 0 {
+            // A sleeper that has looked before this was raised is asleep once its lock can be had.
+            drop(self.sleep.lock().unwrap_or_else(PoisonError::into_inner));
+            self.changed.notify_all();
+        }
+    }
+
+    pub(crate) fn is_raised(&self) -> bool {
+        self.raised.load(Ordering::SeqCst)
+    }
+
+    /// Waits until it is raised.
+    ///
+    /// # Errors
+    /// `Interrupted`, `PluginPoisoned`.
+    pub(crate) fn wait(&self) -> Result<()> {
+        process::check_interrupt_now_and_then()?;
+        if self.is_raised() {
+            return Ok(());
+        }
+        self.wait_with(process::check_interrupt)
+    }
+
+    /// The same, whatever the user does.
+    fn wait_through(&self) -> Result<()> {
+        self.wait_with(|| Ok(()))
+    }
+
+    fn wait_with(&self, goes_on: impl Fn() -> Result<()>) -> Result<()> {
+        self.sleepers.fetch_add(1, Ordering::SeqCst);
+        let waited = self.sleep_until_raised(goes_on);
+        self.sleepers.fetch_sub(1, Ordering::SeqCst);
+        waited
+    }
+
+    fn sleep_until_raised(&self, goes_on: impl Fn() -> Result<()>) -> Result<()> {
+        loop {
+            let asleep = self.sleep.lock().unwrap_or_else(PoisonError::into_inner);
+            if self.is_raised() {
+                return Ok(());
+            }
+            drop(self.changed.wait_timeout(asleep, SLICE));
+            if self.is_raised() {
+                return Ok(());
+            }
+            goes_on()?;
+            self.poison.check_wait()?;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pjrt_base::error::Kind;
+
+    #[test]
+    fn a_wait_for_what_never_comes_ends_when_the_plugin_is_lost() {
+        let poison = Poison::leaked();
+        let signal = Signal::new(poison);
+        std::thread::scope(|scope| {
+            let waits = [scope.spawn(|| signal.wait()), scope.spawn(|| signal.wait_through())];
+            poison.note("PJRT_Call", "of unknown kind");
+            for wait in waits {
+                assert_eq!(wait.join().unwrap().unwrap_err().kind(), Kind::PluginPoisoned);
+            }
+        });
+        // What has come before counts.
+        signal.raise();
+        assert!(signal.wait().is_ok());
+    }
+
+    #[test]
+    fn a_signal_wakes_all_who_wait_for_it_early_or_late() {
+        let poison = Poison::leaked();
+        for round in 0..500 {
+            let signal = Signal::new(poison);
+            std::thread::scope(|scope| {
+                let waits = [0; 3].map(|_| scope.spawn(|| signal.wait()));
+                if round % 2 == 0 {
+                    std::thread::yield_now();
+                }
+                signal.raise();
+                for wait in waits {
+                    assert!(wait.join().unwrap().is_ok());
+                }
+            });
+            assert!(signal.is_raised());
+            assert_eq!(signal.sleepers.load(Ordering::SeqCst), 0);
+        }
+    }
+}

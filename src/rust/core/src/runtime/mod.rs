@@ -1,0 +1,9 @@
+//! What runs a plugin's work: loaded plugins, events, dispatch threads, and waits for memory.
+
+pub(crate) mod dispatch;
+pub mod event;
+pub mod extension;
+pub mod oom;
+pub mod plugin;
+pub(crate) mod registry;
+mod spin;

@@ -1,0 +1,231 @@
+//! Plugins: loading the library once per process, its version and attributes. A plugin is never unloaded.
+
+use crate::ffi::api::{call, named_values, Api, Value};
+use crate::ffi::poison::Poison;
+use once_cell::sync::OnceCell;
+use pjrt_base::error::{Error, Kind, Result, UNIMPLEMENTED};
+use pjrt_plugins::cuda;
+use pjrt_plugins::library::{self, Library};
+use pjrt_program::stablehlo::{Version, Versions};
+use pjrt_sys::*;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, Once, OnceLock, PoisonError};
+
+/// A loaded plugin. One exists per library file and lives until the process ends.
+#[derive(Debug)]
+pub struct Plugin {
+    api: Api,
+    path: PathBuf,
+    attributes: Vec<(String, Value)>,
+    /// Steps that may have it register what runs at the process's exit.
+    pub(crate) first_client: Once,
+    pub(crate) first_executable: Once,
+    /// The SHA-256 of the library, in hexadecimal digits.
+    pub(crate) hash: OnceCell<String>,
+    /// Its compiler's flags, as they were when its first client was made.
+    pub(crate) flags: OnceLock<Vec<String>>,
+}
+
+/// Every plugin loaded so far; the lock is held while one loads, so that two threads do not load the same.
+static LOADED: Mutex<Vec<&'static Plugin>> = Mutex::new(Vec::new());
+
+/// Those that threw a C++ exception while they were loaded.
+static LOST: Mutex<Vec<(PathBuf, &'static Poison)>> = Mutex::new(Vec::new());
+
+impl Plugin {
+    /// Loads the plugin library at `path`, or returns the one already loaded from there.
+    ///
+    /// # Errors
+    /// `PluginNotFound` when there is no such file, `PluginInvalid` when it is not a PJRT plugin this crate can drive, and
+    /// the plugin's own error when its initialization fails.
+    pub fn load(path: &Path) -> Result<&'static Plugin> {
+        let file = path.canonicalize().map_err(|error| {
+            Error::new(Kind::PluginNotFound, format!("There is no plugin at '{}': {error}.", path.display()))
+        })?;
+        let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(plugin) = loaded.iter().find(|p| p.path == file) {
+            return Ok(plugin);
+        }
+        if let Some((_, poison)) = lost().iter().find(|(path, _)| *path == file) {
+            poison.check().map_err(|error| error.about(&file))?;
+        }
+        // Before its code runs, and before a truncated file is mapped, which would end the process.
+        let library = library::inspect(&file)?;
+        if !library.is_plugin {
+            return Err(Error::new(
+                Kind::PluginInvalid,
+                format!("'{}' is a shared library, but no PJRT plugin: it has no GetPjrtApi().", file.display()),
+            )
+            .hint("Give the path of the plugin itself; in Python's packages it lies in a folder jax_plugins/*."));
+        }
+        cuda::before_load(&file);
+        let api = open(&file, &library).map_err(|error| error.about(&file))?;
+        let attributes = set_up(&api).map_err(|error| {
+            if api.poison().is_noted() {
+                lost().push((file.clone(), api.poison()));
+            }
+            error.about(&file)
+        })?;
+        let plugin: &'static Plugin = Box::leak(Box::new(Plugin {
+            api,
+            path: file,
+            attributes,
+            first_client: Once::new(),
+            first_executable: Once::new(),
+            hash: OnceCell::new(),
+            flags: OnceLock::new(),
+        }));
+        loaded.push(plugin);
+        Ok(plugin)
+    }
+
+    /// The plugin's function table.
+    pub fn api(&self) -> &Api {
+        &self.api
+    }
+
+    /// The library file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// That the plugin at `path` did not throw a C++ exception in this process.
+    ///
+    /// # Errors
+    /// `PluginPoisoned`.
+    pub fn check_sound(path: &Path) -> Result<()> {
+        let Ok(file) = path.canonicalize() else { return Ok(()) };
+        let loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+        let loaded = loaded.iter().map(|plugin| (&plugin.path, plugin.api.poison()));
+        let lost = lost();
+        let lost = lost.iter().map(|(path, poison)| (path, *poison));
+        loaded.chain(lost).filter(|(path, _)| **path == file).try_for_each(|(_, poison)| poison.check())
+    }
+
+    /// What the plugin says of itself, e.g. `stablehlo_current_version`.
+    pub fn attributes(&self) -> &[(String, Value)] {
+        &self.attributes
+    }
+
+    /// The versions of StableHLO that the plugin reads, where it tells them.
+    pub fn stablehlo_versions(&self) -> Option<Versions> {
+        let version = |name: &str| match self.attributes().iter().find(|(key, _)| key == name)? {
+            (_, Value::IntList(numbers)) => <[i64; 3]>::try_from(numbers.as_slice()).ok().map(Version),
+            _ => None,
+        };
+        let (minimum, current) = (version("stablehlo_minimum_version")?, version("stablehlo_current_version")?);
+        Some(Versions { minimum, current })
+    }
+
+    /// What CUDA plugins are asked.
+    pub(crate) fn for_cuda(&self) -> cuda::Loaded<'_> {
+        let cuda_version = self.attributes().iter().find_map(|(name, value)| match value {
+            Value::Int(version) if name == "cuda_version" => Some(*version),
+            _ => None,
+        });
+        cuda::Loaded { path: self.path(), cuda_version }
+    }
+}
+
+fn lost() -> MutexGuard<'static, Vec<(PathBuf, &'static Poison)>> {
+    LOST.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Has the plugin set itself up, and asks what it says of itself.
+fn set_up(api: &Api) -> Result<Vec<(String, Value)>> {
+    where_there(call!(api, PJRT_Plugin_Initialize {}))?;
+    match where_there(call!(api, PJRT_Plugin_Attributes {}))? {
+        // SAFETY: the plugin has just returned this array, which lives as long as the process.
+        Some(found) => Ok(unsafe { named_values(found.attributes, found.num_attributes) }),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// What a call gives, or nothing where the plugin lacks a call that it may lack.
+fn where_there<T>(outcome: Result<T>) -> Result<Option<T>> {
+    match outcome {
+        Err(error) if error.kind() == Kind::UnsupportedCall || error.code() == Some(UNIMPLEMENTED) => Ok(None),
+        outcome => outcome.map(Some),
+    }
+}
+
+/// Loads the library and checks its function table.
+fn open(file: &Path, library: &Library) -> Result<Api> {
+    // SAFETY: loading runs the library's initializers; that is what the user asked for by naming this plugin.
+    let loaded = unsafe { libloading::Library::new(file) }.map_err(|error| load_error(&error.to_string(), library))?;
+    type GetPjrtApi = unsafe extern "C" fn() -> *const PJRT_Api;
+    // SAFETY: the symbol has this type in every plugin; it is called once and its table outlives the process' use.
+    let raw = match unsafe { loaded.get::<GetPjrtApi>(b"GetPjrtApi\0") } {
+        // SAFETY: as above.
+        Ok(function) => unsafe { function() },
+        Err(error) => return Err(load_error(&error.to_string(), library)),
+    };
+    // Unloading a plugin crashes at exit: its threads and static objects live on.
+    std::mem::forget(loaded);
+    // SAFETY: the library is never unloaded, so the table stays.
+    unsafe { Api::new(raw) }
+}
+
+/// What the system's loader says, in plain words where they are known.
+#[cold]
+fn load_error(said: &str, library: &Library) -> Error {
+    if let Some(name) = missing_library(said) {
+        let by = if library.needed.iter().any(|needed| needed == name) { "" } else { " in turn" };
+        let message = format!("The library '{name}' was not found, which the plugin needs{by}.");
+        return Error::new(Kind::LibraryMissing, message).hint(advice(name));
+    }
+    let error = Error::new(Kind::PluginInvalid, format!("The library cannot be loaded: {said}."));
+    if said.contains("GLIBC") {
+        return error
+            .hint("The plugin was built for a newer system than this: take an older one, or update the system.");
+    }
+    error.hint("The libraries it needs may be of the wrong version; those loaded before it may be, too.")
+}
+
+/// How to get a library: a part of a vendor's system, or any other.
+fn advice(name: &str) -> &'static str {
+    let is_of = |words: &[&str]| words.iter().any(|word| name.contains(word));
+    if is_of(&["roc", "hip", "rccl", "hsa", "MIOpen", "amd"]) {
+        "It belongs to ROCm: install ROCm 7, and add its folder to LD_LIBRARY_PATH before R starts if it is not in /opt/rocm."
+    } else if is_of(&["sycl", "ccl", "mkl", "ze_loader", "OpenCL"]) {
+        "It belongs to Intel's oneAPI runtime: install that, and source its setvars.sh before R starts."
+    } else {
+        "Install it, or add its folder to the loader's search path before R starts."
+    }
+}
+
+/// The library that the loader did not find, out of what glibc, musl or macOS say.
+fn missing_library(said: &str) -> Option<&str> {
+    if let Some((name, _)) = said.split_once(": cannot open shared object file: No such file") {
+        return Some(name);
+    }
+    let rest = ["Error loading shared library ", "Library not loaded: "].iter().find_map(|start| {
+        let (_, rest) = said.split_once(start)?;
+        Some(rest)
+    })?;
+    rest.split([':', '\n']).next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_library_that_is_missing_is_named() {
+        let glibc = "libcudnn.so.9: cannot open shared object file: No such file or directory";
+        let musl = "Error loading shared library libcudnn.so.9: No such file or directory (needed by /a/b.so)";
+        let macos = "dlopen(a.dylib, 0x0005): Library not loaded: libcudnn.so.9\n  Referenced from: a.dylib";
+        for said in [glibc, musl, macos] {
+            assert_eq!(missing_library(said), Some("libcudnn.so.9"), "{said}");
+        }
+        assert_eq!(missing_library("undefined symbol: f"), None);
+        let library = Library { needed: vec!["libcudnn.so.9".into()], ..Library::default() };
+        assert!(load_error(glibc, &library).message().ends_with("which the plugin needs."));
+        assert!(load_error(glibc, &Library::default()).message().ends_with("which the plugin needs in turn."));
+        let of = |name| load_error(&format!("{name}: cannot open shared object file: No such file"), &library);
+        assert_eq!(of("librocprofiler-sdk.so.1").kind(), Kind::LibraryMissing);
+        assert!(of("librccl.so.1").hints()[0].contains("ROCm") && of("libccl.so.1").hints()[0].contains("oneAPI"));
+        assert!(of("libother.so").hints()[0].contains("Install it"));
+        assert!(load_error("version `GLIBC_2.99' not found", &library).hints()[0].contains("newer system"));
+    }
+}

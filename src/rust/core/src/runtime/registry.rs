@@ -1,0 +1,126 @@
+//! The objects of a client that somebody still has: what they hold of the plugin must be gone before the client is.
+
+use pjrt_base::error::Result;
+use pjrt_data::array::Spec;
+use std::fmt::Debug;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+/// What a client can have made: it holds something of the plugin.
+pub(crate) trait Resource: Debug + Send + Sync {
+    /// Gives the plugin's part back. Later uses find nothing there.
+    fn release(&self);
+
+    /// Waits until no work on it is pending, however that ends.
+    ///
+    /// # Errors
+    /// `Interrupted`.
+    fn wait_idle(self: Arc<Self>) -> Result<()> {
+        Ok(())
+    }
+
+    /// The array that it keeps in device memory, if it keeps one.
+    fn array(&self) -> Option<Arc<Spec>> {
+        None
+    }
+}
+
+/// Objects of one client.
+#[derive(Debug, Default)]
+pub(crate) struct Registry(Mutex<Slots>);
+
+#[derive(Debug, Default)]
+struct Slots {
+    /// `None` is a free slot.
+    objects: Vec<Option<Weak<dyn Resource>>>,
+    free: Vec<usize>,
+}
+
+/// Where an object stands in its registry; kept by the object.
+#[derive(Debug)]
+pub(crate) struct Slot(AtomicUsize);
+
+impl Slot {
+    const NONE: usize = usize::MAX;
+}
+
+impl Default for Slot {
+    fn default() -> Self {
+        Slot(AtomicUsize::new(Slot::NONE))
+    }
+}
+
+impl Registry {
+    /// Enters an object that was just made, and notes its slot.
+    pub(crate) fn enter<T: Resource + 'static>(&self, object: &Arc<T>, slot: &Slot) {
+        let entry: Weak<dyn Resource> = Arc::<T>::downgrade(object);
+        let mut slots = self.slots();
+        let free = slots.free.pop();
+        let at = match free {
+            Some(at) => {
+                slots.objects[at] = Some(entry);
+                at
+            }
+            None => {
+                slots.objects.push(Some(entry));
+                slots.objects.len() - 1
+            }
+        };
+        slot.0.store(at, Ordering::Relaxed);
+    }
+
+    /// Takes an object out that is being dropped.
+    pub(crate) fn leave(&self, slot: &Slot) {
+        let at = slot.0.swap(Slot::NONE, Ordering::Relaxed);
+        if at != Slot::NONE {
+            let mut slots = self.slots();
+            slots.objects[at] = None;
+            slots.free.push(at);
+        }
+    }
+
+    /// The objects that somebody has.
+    pub(crate) fn all(&self) -> Vec<Arc<dyn Resource>> {
+        self.slots().objects.iter().flatten().filter_map(Weak::upgrade).collect()
+    }
+
+    fn slots(&self) -> MutexGuard<'_, Slots> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicI32;
+
+    /// Releasing it negates its value.
+    #[derive(Debug)]
+    struct Number(AtomicI32, Slot);
+
+    impl Resource for Number {
+        fn release(&self) {
+            self.0.store(-self.0.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn objects_are_listed_until_they_leave_and_slots_are_reused() {
+        let registry = Registry::default();
+        let make = |value: i32| {
+            let object = Arc::new(Number(AtomicI32::new(value), Slot::default()));
+            registry.enter(&object, &object.1);
+            object
+        };
+        let (first, second) = (make(1), make(2));
+        assert_eq!(registry.all().len(), 2);
+        registry.leave(&first.1);
+        registry.leave(&first.1);
+        assert_eq!(registry.all().len(), 1);
+        let third = make(3);
+        drop(second);
+        registry.all().iter().for_each(|object| object.release());
+        assert_eq!([&first, &third].map(|number| number.0.load(Ordering::Relaxed)), [1, -3]);
+        assert_eq!(registry.slots().objects.len(), 2);
+    }
+}
