@@ -1,7 +1,7 @@
 //! Buffers: from R vectors to a device, and what a buffer says of itself.
 
-use crate::conditions::{entry, flag, refuse, Outcome};
-use crate::given::given;
+use crate::conditions::{entry, flag, Result};
+use crate::describe::describe;
 use crate::handle::{self, Empty};
 use crate::memory::{BACKGROUND, IMMEDIATE};
 use crate::pins::{self, Pin};
@@ -12,7 +12,7 @@ use extendr_ffi::*;
 use pjrt_base::process::check_interrupt_now_and_then;
 use pjrt_core::client::holdings;
 use pjrt_core::{Buffer, Device, HostMemory, Memory};
-use pjrt_data::convert::{self, HostValues, Misfits};
+use pjrt_data::convert::{self, HostValues, LossReport};
 use pjrt_data::layout::{self, Strides};
 use pjrt_data::transpose::Plan;
 use pjrt_data::{array::Spec, dtype::DType};
@@ -39,13 +39,13 @@ pub extern "C" fn buffer_new(data: SEXP, dtype: SEXP, device: SEXP, shape: SEXP,
 pub extern "C" fn buffer_scalar(data: SEXP, dtype: SEXP, device: SEXP, check: SEXP) -> SEXP {
     entry(|| {
         if sexp::len(data) != 1 {
-            refuse!(InvalidInput, "data must have length 1, not {}.", sexp::len(data));
+            bail!(InvalidInput, "data must have length 1, not {}.", sexp::len(data));
         }
         from_vector(data, dtype, device::resolve(device)?, &[], check)
     })
 }
 
-fn from_vector(data: SEXP, dtype: SEXP, device: &Device, dims: &[i64], check: SEXP) -> Outcome<SEXP> {
+fn from_vector(data: SEXP, dtype: SEXP, device: &Device, dims: &[i64], check: SEXP) -> Result<SEXP> {
     let check = flag(check, "check")?;
     let kind = Kind::of(data)?;
     let dtype = dtype::parse(dtype, Some(kind.default_dtype()))?;
@@ -77,7 +77,7 @@ pub extern "C" fn buffer_from_raw(data: SEXP, dtype: SEXP, device: SEXP, shape: 
         let bytes = sexp::raws(data);
         if bytes.len() != spec.bytes() {
             let dims: Vec<_> = spec.dims.iter().map(i64::to_string).collect();
-            refuse!(
+            bail!(
                 InvalidInput,
                 "Raw data has {} bytes, but dtype \"{}\" with shape ({}) requires {} bytes.",
                 bytes.len(),
@@ -166,7 +166,7 @@ pub extern "C" fn buffer_copy_to_memory(buffer: SEXP, memory: SEXP) -> SEXP {
             return Ok(handle.fill(copy));
         }
         let Some(device) = target.devices().next() else {
-            refuse!(DeviceMismatch, "No device of this process can use memory space {}.", target.label());
+            bail!(DeviceMismatch, "No device of this process can use memory space {}.", target.label());
         };
         let near = copy_to(source, &device)?;
         if near.memory()?.as_ref() == Some(target) {
@@ -178,7 +178,7 @@ pub extern "C" fn buffer_copy_to_memory(buffer: SEXP, memory: SEXP) -> SEXP {
 }
 
 /// A copy on another device: through the host when that is another plugin's.
-fn copy_to(source: &Buffer, target: &Device) -> Outcome<Buffer> {
+fn copy_to(source: &Buffer, target: &Device) -> Result<Buffer> {
     if source.client().plugin().path() == target.client().plugin().path() {
         return Ok(memory::with_retry(|| needs(source.spec()), || source.copy_to(target))?);
     }
@@ -188,8 +188,8 @@ fn copy_to(source: &Buffer, target: &Device) -> Outcome<Buffer> {
 }
 
 /// Keeps a vector that is read while R goes on, for which there must be room: see [`pins::reserve`].
-fn keep(vector: SEXP) -> Outcome<Pin> {
-    let Some(pin) = pins::pin(vector) else { refuse!(Internal, "There is no room to keep a vector.") };
+fn keep(vector: SEXP) -> Result<Pin> {
+    let Some(pin) = pins::pin(vector) else { bail!(Internal, "There is no room to keep a vector.") };
     Ok(pin)
 }
 
@@ -208,7 +208,7 @@ pub fn order(row_major: bool, spec: &Spec) -> Strides {
 }
 
 /// The buffer of a handle.
-pub fn get<'a>(buffer: SEXP) -> Outcome<&'a Buffer> {
+pub fn get<'a>(buffer: SEXP) -> Result<&'a Buffer> {
     handle::get(buffer, "buffer")
 }
 
@@ -256,8 +256,8 @@ fn upload(
     device: &Device,
     spec: Spec,
     source: Source,
-    write: impl FnOnce(*mut u8) -> pjrt_base::error::Result<Option<Misfits>> + Send + 'static,
-) -> Outcome<SEXP> {
+    write: impl FnOnce(*mut u8) -> pjrt_base::error::Result<Option<LossReport>> + Send + 'static,
+) -> Result<SEXP> {
     let client = device.client();
     let (size, dtype) = (spec.bytes(), spec.dtype);
     let route = Route::of(device, &spec, &source);
@@ -335,17 +335,17 @@ enum Kind {
 }
 
 impl Kind {
-    fn of(data: SEXP) -> Outcome<Kind> {
+    fn of(data: SEXP) -> Result<Kind> {
         match sexp::kind(data) {
             SEXPTYPE::LGLSXP => Ok(Kind::Logical),
             SEXPTYPE::INTSXP => Ok(Kind::Integer),
             SEXPTYPE::REALSXP if sexp::inherits(data, c"integer64") => Ok(Kind::Integer64),
             SEXPTYPE::REALSXP => Ok(Kind::Double),
             SEXPTYPE::CPLXSXP => Ok(Kind::Complex),
-            _ => refuse!(
+            _ => bail!(
                 InvalidInput,
                 "`data` must be a logical, integer, double, complex, integer64 or raw vector, not {}.",
-                given(data)
+                describe(data)
             ),
         }
     }
@@ -410,11 +410,11 @@ impl Compact {
         total: usize,
         target: *mut u8,
         check: bool,
-    ) -> pjrt_base::error::Result<Option<Misfits>> {
+    ) -> pjrt_base::error::Result<Option<LossReport>> {
         const PIECE: usize = 8192;
         let len = sexp::len(self.0);
         let mut piece = [0u64; PIECE];
-        let mut all: Option<Misfits> = None;
+        let mut all: Option<LossReport> = None;
         for start in (0..len).step_by(PIECE) {
             check_interrupt_now_and_then()?;
             let count = PIECE.min(len - start);
@@ -436,7 +436,7 @@ impl Compact {
             // SAFETY: the target has room for all elements.
             let found = unsafe { kind.values(bytes).encode(dtype, &plan, reach, to, check)? };
             if let Some(found) = found {
-                let sum = all.get_or_insert(Misfits { missing: 0, out_of_range: 0, first: start + found.first });
+                let sum = all.get_or_insert(LossReport { missing: 0, out_of_range: 0, first: start + found.first });
                 sum.missing += found.missing;
                 sum.out_of_range += found.out_of_range;
             }
@@ -456,13 +456,13 @@ fn own_shape(data: SEXP) -> Vec<i64> {
     }
 }
 
-fn given_shape(shape: SEXP) -> Outcome<Vec<i64>> {
+fn given_shape(shape: SEXP) -> Result<Vec<i64>> {
     match sexp::whole_numbers(shape) {
         Some(dims) if dims.iter().all(|&d| d >= 0) => Ok(dims),
-        _ => refuse!(
+        _ => bail!(
             InvalidInput,
             "`shape` must be a vector of whole numbers from 0 to 2^53, without NA; it is {}.",
-            given(shape)
+            describe(shape)
         ),
     }
 }
@@ -475,17 +475,17 @@ fn shown(dims: &[i64]) -> String {
     }
 }
 
-fn check_length(len: usize, spec: &Spec) -> Outcome<()> {
+fn check_length(len: usize, spec: &Spec) -> Result<()> {
     if len == 0 && !spec.is_empty() {
-        refuse!(InvalidInput, "Empty buffers must have at least one dimension equal to 0.");
+        bail!(InvalidInput, "Empty buffers must have at least one dimension equal to 0.");
     }
     if len > 1 && len != spec.len() {
-        refuse!(ShapeMismatch, "Data has length {len}, but specified shape is {}.", shown(&spec.dims));
+        bail!(ShapeMismatch, "Data has length {len}, but specified shape is {}.", shown(&spec.dims));
     }
     Ok(())
 }
 
-fn check_misfits(found: Option<Misfits>, dtype: DType) -> Outcome<()> {
+fn check_misfits(found: Option<LossReport>, dtype: DType) -> Result<()> {
     let Some(found) = found else { return Ok(()) };
     let mut problems = Vec::new();
     if found.missing > 0 {
@@ -494,5 +494,5 @@ fn check_misfits(found: Option<Misfits>, dtype: DType) -> Outcome<()> {
     if found.out_of_range > 0 {
         problems.push(format!("{} value(s) that {dtype} cannot hold", found.out_of_range));
     }
-    refuse!(InvalidInput, "`data` has {}; the first is element {}.", problems.join(" and "), found.first + 1)
+    bail!(InvalidInput, "`data` has {}; the first is element {}.", problems.join(" and "), found.first + 1)
 }

@@ -1,6 +1,6 @@
 //! The cache of compiled programs.
 
-use crate::conditions::{refuse, Outcome};
+use crate::conditions::Result;
 use crate::sexp;
 use extendr_api::prelude::*;
 use pjrt_core::cache::{Cache, Removed, Session};
@@ -15,7 +15,7 @@ fn session() -> &'static Arc<Session> {
 }
 
 /// The cache in the R list that `cache_settings()` makes; none in NULL.
-pub fn get(settings: &Robj) -> Outcome<Option<Cache>> {
+pub fn get(settings: &Robj) -> Result<Option<Cache>> {
     /// The last used, which knows how much it has written.
     static LAST: Mutex<Option<Cache>> = Mutex::new(None);
     if settings.is_null() {
@@ -25,7 +25,7 @@ pub fn get(settings: &Robj) -> Outcome<Option<Cache>> {
     let dir = sexp::element(settings, "dir").and_then(sexp::string);
     let max_size = sexp::element(settings, "max_size").and_then(sexp::number);
     let (Some(dir), Some(max_size)) = (dir, max_size) else {
-        refuse!(InvalidInput, "The cache's settings are a folder and a size.");
+        bail!(InvalidInput, "The cache's settings are a folder and a size.");
     };
     let (root, max_bytes) = (Path::new(dir), max_size as u64);
     let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
@@ -37,7 +37,7 @@ pub fn get(settings: &Robj) -> Outcome<Option<Cache>> {
 
 /// The cache's size on disk, and what this session has had of it.
 #[extendr]
-fn cache_info(settings: Robj) -> Outcome<Robj> {
+fn cache_info(settings: Robj) -> Result<Robj> {
     let (entries, bytes) = get(&settings)?.map_or((0, 0), |cache| cache.size());
     let counts = session().counts();
     Ok(list!(
@@ -55,7 +55,7 @@ fn cache_info(settings: Robj) -> Outcome<Robj> {
 
 /// The entries, as columns.
 #[extendr]
-fn cache_list(settings: Robj) -> Outcome<Robj> {
+fn cache_list(settings: Robj) -> Result<Robj> {
     let entries = get(&settings)?.map_or_else(Vec::new, |cache| cache.list());
     let headers = || entries.iter().map(|entry| entry.header.as_ref());
     let seconds = |time: SystemTime| time.duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64());
@@ -63,7 +63,7 @@ fn cache_list(settings: Robj) -> Outcome<Robj> {
     Ok(list!(
         key = entries.iter().map(|entry| entry.key.clone()).collect::<Vec<_>>(),
         name = headers().map(|header| Some(header?.name.clone())).collect::<Vec<_>>(),
-        platform = headers().map(|header| Some(header?.environment.platform.clone())).collect::<Vec<_>>(),
+        platform = headers().map(|header| Some(header?.target.platform.clone())).collect::<Vec<_>>(),
         bytes = entries.iter().map(|entry| entry.bytes as f64).collect::<Vec<_>>(),
         created = headers().map(|header| number(header.map(|h| h.created as f64))).collect::<Doubles>(),
         last_used = entries.iter().map(|entry| seconds(entry.used)).collect::<Vec<_>>(),
@@ -74,13 +74,13 @@ fn cache_list(settings: Robj) -> Outcome<Robj> {
 
 /// Removes everything; how many entries and bytes.
 #[extendr]
-fn cache_clear(settings: Robj) -> Outcome<Robj> {
+fn cache_clear(settings: Robj) -> Result<Robj> {
     Ok(removed(get(&settings)?.map_or_else(|| Ok(Removed::default()), |cache| cache.clear())?))
 }
 
 /// Removes what is unused for `max_age` seconds, or too much.
 #[extendr]
-fn cache_prune(settings: Robj, max_age: f64) -> Outcome<Robj> {
+fn cache_prune(settings: Robj, max_age: f64) -> Result<Robj> {
     let max_age = Duration::try_from_secs_f64(max_age).ok();
     Ok(removed(get(&settings)?.map_or_else(Removed::default, |cache| cache.prune(max_age))))
 }

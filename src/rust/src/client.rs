@@ -1,6 +1,6 @@
 //! Clients: making them, and what they say of themselves.
 
-use crate::conditions::{entry, refuse, Outcome};
+use crate::conditions::{entry, Result};
 use crate::plugin::attributes_to_r;
 use crate::{device, handle, memory, sexp};
 use extendr_api::prelude::*;
@@ -9,13 +9,13 @@ use pjrt_core::{Client, Plugin, Value};
 
 /// Makes a client of a plugin, with options of these names, types and values.
 #[extendr]
-fn client_create(plugin: Robj, names: Vec<String>, types: Vec<String>, values: List) -> Outcome<Robj> {
+fn client_create(plugin: Robj, names: Vec<String>, types: Vec<String>, values: List) -> Result<Robj> {
     handle::release_forgotten();
     let plugin = *handle::get::<&'static Plugin>(sexp::of(&plugin), "plugin")?;
     let mut options = Vec::with_capacity(names.len());
     for ((name, kind), (_, value)) in names.into_iter().zip(&types).zip(values.iter()) {
         let Some(value) = option_value(kind, &value) else {
-            refuse!(InvalidInput, "Client option `{name}` has a value that is no {kind}.");
+            bail!(InvalidInput, "Client option `{name}` has a value that is no {kind}.");
         };
         options.push((name, value));
     }
@@ -39,13 +39,13 @@ fn option_value(kind: &str, value: &Robj) -> Option<Value> {
 
 /// The platform's name, as the plugin gives it.
 #[extendr]
-fn client_platform(client: Robj) -> Outcome<Robj> {
+fn client_platform(client: Robj) -> Result<Robj> {
     Ok(get(&client)?.platform().into())
 }
 
 /// What the client says of itself.
 #[extendr]
-fn client_info(client: Robj) -> Outcome<Robj> {
+fn client_info(client: Robj) -> Result<Robj> {
     let client = get(&client)?;
     let (major, minor) = client.plugin().api().version();
     Ok(list!(
@@ -80,7 +80,7 @@ pub fn close_at_end(the: SEXP) {
 }
 
 /// The client of a handle.
-pub fn get(client: &Robj) -> Outcome<&Client> {
+pub fn get(client: &Robj) -> Result<&Client> {
     handle::get(sexp::of(client), "client")
 }
 

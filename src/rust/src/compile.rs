@@ -1,7 +1,7 @@
 //! Compiling.
 
-use crate::conditions::{refuse, Outcome};
-use crate::given::given;
+use crate::conditions::Result;
+use crate::describe::describe;
 use crate::{cache, executable, handle, memory, options, program, sexp};
 use extendr_api::prelude::*;
 use pjrt_core::client::holdings;
@@ -13,7 +13,7 @@ use pjrt_program::program::Program;
 /// Compiles a program for a list of devices; for those that the options assign, of the default device's client, when it
 /// is empty. Waits on R's thread, which looks whether the user interrupts, while another compiles.
 #[extendr]
-fn executable_compile(program: Robj, options: Robj, devices: Robj, default: Robj, cache: Robj) -> Outcome<Robj> {
+fn executable_compile(program: Robj, options: Robj, devices: Robj, default: Robj, cache: Robj) -> Result<Robj> {
     let (cache, program) = (cache::get(&cache)?, program::get(&program)?);
     let (options, devices) = arguments(program, &options, &devices, &default)?;
     let start = || Compiling::start(cache.as_ref(), &devices, program, &options);
@@ -23,7 +23,7 @@ fn executable_compile(program: Robj, options: Robj, devices: Robj, default: Robj
 
 /// The same without waiting.
 #[extendr]
-fn compiling_start(program: Robj, options: Robj, devices: Robj, default: Robj, cache: Robj) -> Outcome<Robj> {
+fn compiling_start(program: Robj, options: Robj, devices: Robj, default: Robj, cache: Robj) -> Result<Robj> {
     let (cache, program) = (cache::get(&cache)?, program::get(&program)?);
     let (options, devices) = arguments(program, &options, &devices, &default)?;
     let start = || Compiling::enqueue(cache.as_ref(), &devices, program, &options);
@@ -32,13 +32,13 @@ fn compiling_start(program: Robj, options: Robj, devices: Robj, default: Robj, c
 
 /// Whether a compile has ended.
 #[extendr]
-fn compiling_is_ready(compiling: Robj) -> Outcome<Robj> {
+fn compiling_is_ready(compiling: Robj) -> Result<Robj> {
     Ok(get(&compiling)?.is_ready()?.into())
 }
 
 /// Waits for an executable.
 #[extendr]
-fn compiling_value(compiling: Robj) -> Outcome<Robj> {
+fn compiling_value(compiling: Robj) -> Result<Robj> {
     let compiled = get(&compiling)?.wait();
     Ok(executable::object(compiled.map_err(|error| holdings::explain(error, needs))?))
 }
@@ -54,7 +54,7 @@ fn arguments(
     options: &Robj,
     devices: &Robj,
     default: &Robj,
-) -> Outcome<(CompileOptions, Vec<Device>)> {
+) -> Result<(CompileOptions, Vec<Device>)> {
     let options = options::get(sexp::of(options))?.for_program(program.annotations())?;
     let options = CompileOptions { dispatch: dispatch_option()?, ..options };
     let mut devices = device_list(devices)?;
@@ -66,28 +66,28 @@ fn arguments(
 }
 
 /// The devices in an R list.
-pub fn device_list(devices: &Robj) -> Outcome<Vec<Device>> {
+pub fn device_list(devices: &Robj) -> Result<Vec<Device>> {
     let devices = sexp::of(devices);
     sexp::elements(devices).map(|device| handle::get(device, "devices").cloned()).collect()
 }
 
-fn get(compiling: &Robj) -> Outcome<&Compiling> {
+fn get(compiling: &Robj) -> Result<&Compiling> {
     handle::get(sexp::of(compiling), "promise")
 }
 
 /// How programs compiled now are launched: `options(pjrt.dispatch = )`. Not looked up at each launch, since R searches all
 /// of its options for it.
-pub fn dispatch_option() -> Outcome<Dispatch> {
+pub fn dispatch_option() -> Result<Dispatch> {
     let option = sexp::option(c"pjrt.dispatch");
     match sexp::string(option) {
         None if sexp::is_nil(option) => Ok(Dispatch::Auto),
         Some("auto") => Ok(Dispatch::Auto),
         Some("inline") => Ok(Dispatch::Inline),
         Some("thread") => Ok(Dispatch::Thread),
-        _ => refuse!(
+        _ => bail!(
             InvalidInput,
             "`options(pjrt.dispatch = )` must be \"auto\", \"inline\" or \"thread\", not {}.",
-            given(option)
+            describe(option)
         ),
     }
 }

@@ -1,6 +1,6 @@
 //! Failures on their way to R: every one ends as a classed R condition, made by `signal_failure()` in R/conditions.R.
 
-use crate::given::given;
+use crate::describe::describe;
 use crate::sexp::{self, Protected};
 use crate::{memory, pins};
 use extendr_api::prelude::*;
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 pub struct Failure(pub Error);
 
 /// Result of a bridge function.
-pub type Outcome<T> = std::result::Result<T, Failure>;
+pub type Result<T> = std::result::Result<T, Failure>;
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
@@ -32,19 +32,11 @@ impl From<Failure> for Robj {
     }
 }
 
-/// Shorthand for `Err(Failure)` of a kind, with a message.
-macro_rules! refuse {
-    ($kind:ident, $($message:tt)*) => {
-        return Err($crate::conditions::Failure(pjrt_base::error::Error::new(pjrt_base::error::Kind::$kind, format!($($message)*))))
-    };
-}
-pub(crate) use refuse;
-
 /// The value of an argument that must be TRUE or FALSE.
-pub fn flag(x: SEXP, argument: &str) -> Outcome<bool> {
+pub fn flag(x: SEXP, argument: &str) -> Result<bool> {
     match sexp::flag(x) {
         Some(value) => Ok(value),
-        None => refuse!(InvalidInput, "`{argument}` must be TRUE or FALSE, not {}.", given(x)),
+        None => bail!(InvalidInput, "`{argument}` must be TRUE or FALSE, not {}.", describe(x)),
     }
 }
 
@@ -55,7 +47,7 @@ thread_local! {
 
 /// Runs the body of an entry point that R calls with plain values: a failure or a panic becomes an R condition. Runs it
 /// once more when a user interrupts it and then resumes.
-pub fn entry(body: impl Fn() -> Outcome<SEXP>) -> SEXP {
+pub fn entry(body: impl Fn() -> Result<SEXP>) -> SEXP {
     pins::drain();
     loop {
         let run = || {

@@ -1,7 +1,7 @@
 //! What the machine has for CUDA plugins.
 
 use extendr_api::prelude::*;
-use pjrt_plugins::cuda::{self, Driver, Place, Report};
+use pjrt_plugins::cuda::{self, Driver, LibraryOrigin, Report};
 use std::path::{Path, PathBuf};
 
 /// The driver, and the libraries for the plugin at `plugin`; of the driver alone when that is empty.
@@ -12,14 +12,14 @@ fn cuda_report(plugin: &str) -> Robj {
         Driver::Absent { module } => (None, module),
         Driver::Present { cuda, module } => (Some(cuda.to_string()), module),
     };
-    let path = |place: &Place| match place {
-        Place::File(file) => Some(file.to_string_lossy().into_owned()),
-        Place::Loaded | Place::Missing => None,
+    let path = |place: &LibraryOrigin| match place {
+        LibraryOrigin::File(file) => Some(file.to_string_lossy().into_owned()),
+        LibraryOrigin::Loaded | LibraryOrigin::Missing => None,
     };
-    let kind = |place: &Place| match place {
-        Place::Loaded => "loaded",
-        Place::File(_) => "file",
-        Place::Missing => "missing",
+    let kind = |place: &LibraryOrigin| match place {
+        LibraryOrigin::Loaded => "loaded",
+        LibraryOrigin::File(_) => "file",
+        LibraryOrigin::Missing => "missing",
     };
     list!(
         cuda = version,

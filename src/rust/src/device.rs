@@ -1,6 +1,6 @@
 //! Devices: exactly one R object for each, so that they can be compared and used as keys.
 
-use crate::conditions::Outcome;
+use crate::conditions::Result;
 use crate::handle::{self, Kept};
 use crate::plugin::attributes_to_r;
 use crate::sexp::{self, Protected};
@@ -65,7 +65,7 @@ pub fn object(client: &Client, index: usize) -> SEXP {
 
 /// The device of an argument: a `PJRTDevice`, or whatever `as_pjrt_device()` in R takes. R may leave this by a long jump,
 /// so it comes before anything is owned.
-pub fn resolve<'a>(x: SEXP) -> Outcome<&'a Device> {
+pub fn resolve<'a>(x: SEXP) -> Result<&'a Device> {
     let device: &Device = if sexp::kind(x) == SEXPTYPE::EXTPTRSXP && sexp::inherits(x, c"PJRTDevice") {
         handle::get(x, "device")?
     } else {
@@ -94,19 +94,19 @@ extern "C" {
 
 /// The plugin's string for the device.
 #[extendr]
-fn device_label(device: Robj) -> Outcome<Robj> {
+fn device_label(device: Robj) -> Result<Robj> {
     Ok(get(&device)?.label().into())
 }
 
 /// The platform of the device's client.
 #[extendr]
-fn device_platform(device: Robj) -> Outcome<Robj> {
+fn device_platform(device: Robj) -> Result<Robj> {
     Ok(get(&device)?.client().platform().into())
 }
 
 /// What is known of the device.
 #[extendr]
-fn device_info(device: Robj) -> Outcome<Robj> {
+fn device_info(device: Robj) -> Result<Robj> {
     let device = get(&device)?;
     let Description { id, process_index, kind, label, debug_label, attributes } = device.description();
     Ok(list!(
@@ -123,7 +123,7 @@ fn device_info(device: Robj) -> Outcome<Robj> {
     .into())
 }
 
-fn get(device: &Robj) -> Outcome<&Device> {
+fn get(device: &Robj) -> Result<&Device> {
     handle::get(sexp::of(device), "device")
 }
 

@@ -1,18 +1,18 @@
 //! Element types in R: a string of class `PJRTElementType`.
 
-use crate::conditions::{entry, refuse, Outcome};
-use crate::given::given;
+use crate::conditions::{entry, Result};
+use crate::describe::describe;
 use crate::sexp::{self, Protected};
 use extendr_ffi::*;
 use pjrt_data::{dtype, dtype::DType};
 use std::cell::RefCell;
 
 /// The dtype that a string names, or `default` for NULL.
-pub fn parse(x: SEXP, default: Option<DType>) -> Outcome<DType> {
+pub fn parse(x: SEXP, default: Option<DType>) -> Result<DType> {
     match (sexp::string(x), default) {
         (Some(name), _) => Ok(DType::parse(name)?),
         (None, Some(default)) if sexp::is_nil(x) => Ok(default),
-        _ => refuse!(UnsupportedDtype, "`dtype` must be one string, such as \"f32\", not {}.", given(x)),
+        _ => bail!(UnsupportedDtype, "`dtype` must be one string, such as \"f32\", not {}.", describe(x)),
     }
 }
 
@@ -27,7 +27,7 @@ pub extern "C" fn dtype_safetensors(name: SEXP) -> SEXP {
         let dtype = parse(name, None)?;
         match dtype.info().safetensors {
             Some(name) => Ok(sexp::new_string(name)),
-            None => refuse!(UnsupportedDtype, "The safetensors format has no type for {dtype}; it has {}.", formats()),
+            None => bail!(UnsupportedDtype, "The safetensors format has no type for {dtype}; it has {}.", formats()),
         }
     })
 }
@@ -36,12 +36,12 @@ pub extern "C" fn dtype_safetensors(name: SEXP) -> SEXP {
 pub extern "C" fn dtype_from_safetensors(name: SEXP) -> SEXP {
     entry(|| {
         let Some(name) = sexp::string(name) else {
-            refuse!(UnsupportedDtype, "The type of a tensor must be one string, such as \"F32\".");
+            bail!(UnsupportedDtype, "The type of a tensor must be one string, such as \"F32\".");
         };
         match DType::from_safetensors(name) {
             Some(dtype) => Ok(element_type(dtype)),
             None => {
-                refuse!(UnsupportedDtype, "Unsupported type of a safetensors file: {name}; known are {}.", formats())
+                bail!(UnsupportedDtype, "Unsupported type of a safetensors file: {name}; known are {}.", formats())
             }
         }
     })

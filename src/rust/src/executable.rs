@@ -1,6 +1,6 @@
 //! What an executable says of itself.
 
-use crate::conditions::{refuse, Outcome};
+use crate::conditions::Result;
 use crate::sexp::Protected;
 use crate::{device, handle, sexp};
 use extendr_api::prelude::*;
@@ -47,7 +47,7 @@ pub fn object(executable: Executable) -> Robj {
 
 /// Name, inputs and outputs, numbers of replicas and partitions. Inputs and outputs are counted from 1.
 #[extendr]
-fn executable_describe(executable: Robj) -> Outcome<Robj> {
+fn executable_describe(executable: Robj) -> Result<Robj> {
     let executable = get(&executable)?;
     let (signature, kinds) = (executable.signature(), executable.memory_kinds());
     let (replicas, partitions) = executable.counts();
@@ -85,7 +85,7 @@ fn executable_describe(executable: Robj) -> Outcome<Robj> {
 
 /// Where it comes from, and the seconds that the compiler took for it.
 #[extendr]
-fn executable_origin(executable: Robj) -> Outcome<Robj> {
+fn executable_origin(executable: Robj) -> Result<Robj> {
     let executable = get(&executable)?;
     let origin = match executable.origin() {
         Origin::Compiled => "compiled",
@@ -98,7 +98,7 @@ fn executable_origin(executable: Robj) -> Outcome<Robj> {
 
 /// What a run costs by the compiler's reckoning, as named numbers.
 #[extendr]
-fn executable_costs(executable: Robj) -> Outcome<Robj> {
+fn executable_costs(executable: Robj) -> Result<Robj> {
     let costs = get(&executable)?.costs()?;
     let number = |value: &Value| match value {
         Value::Float(f) => Rfloat::from(f64::from(*f)),
@@ -110,7 +110,7 @@ fn executable_costs(executable: Robj) -> Outcome<Robj> {
 
 /// What a run needs of memory, as named numbers of bytes.
 #[extendr]
-fn executable_memory_stats(executable: Robj) -> Outcome<Robj> {
+fn executable_memory_stats(executable: Robj) -> Result<Robj> {
     let stats = get(&executable)?.memory_stats()?;
     let number = |bytes: Option<i64>| bytes.map_or(Rfloat::na(), |n| Rfloat::from(n as f64));
     named_numbers(stats.into_iter().map(|(name, bytes)| (name, number(bytes))))
@@ -118,35 +118,35 @@ fn executable_memory_stats(executable: Robj) -> Outcome<Robj> {
 
 /// The plugin's fingerprint of the executable.
 #[extendr]
-fn executable_fingerprint(executable: Robj) -> Outcome<Robj> {
+fn executable_fingerprint(executable: Robj) -> Result<Robj> {
     Ok(get(&executable)?.fingerprint()?.into())
 }
 
 /// Bytes of machine code.
 #[extendr]
-fn executable_code_bytes(executable: Robj) -> Outcome<Robj> {
+fn executable_code_bytes(executable: Robj) -> Result<Robj> {
     Ok((get(&executable)?.code_bytes()? as f64).into())
 }
 
 /// The optimized program as HLO text.
 #[extendr]
-fn executable_optimized_text(executable: Robj) -> Outcome<Robj> {
+fn executable_optimized_text(executable: Robj) -> Result<Robj> {
     Ok(get(&executable)?.optimized_module()?.text().into())
 }
 
 /// The optimized program as a serialized `HloModuleProto`.
 #[extendr]
-fn executable_optimized_bytes(executable: Robj) -> Outcome<Robj> {
+fn executable_optimized_bytes(executable: Robj) -> Result<Robj> {
     Ok(Raw::from_bytes(&get(&executable)?.optimized_bytes()?).into())
 }
 
 /// The one R object of the first device that an executable was compiled for.
 #[extendr]
-fn executable_device(executable: Robj) -> Outcome<Robj> {
+fn executable_device(executable: Robj) -> Result<Robj> {
     let executable = get(&executable)?;
     match executable.placement() {
         Placement::Fixed(devices) => Ok(sexp::robj(device::object(executable.client(), devices[0]))),
-        Placement::Portable => refuse!(
+        Placement::Portable => bail!(
             InvalidInput,
             "A portable executable has no device of its own: it runs where its inputs are. devices() gives all it can run on."
         ),
@@ -155,7 +155,7 @@ fn executable_device(executable: Robj) -> Outcome<Robj> {
 
 /// The R objects of all devices that an executable runs on; of those that it can run on when it is portable.
 #[extendr]
-fn executable_devices(executable: Robj) -> Outcome<Robj> {
+fn executable_devices(executable: Robj) -> Result<Robj> {
     let executable = get(&executable)?;
     let all = Protected::new(device::all(executable.client()));
     let Placement::Fixed(devices) = executable.placement() else {
@@ -170,12 +170,12 @@ fn executable_devices(executable: Robj) -> Outcome<Robj> {
 
 /// For each output the input, from 0, whose memory it takes over; NA for none.
 #[extendr]
-fn executable_aliases(executable: Robj) -> Outcome<Robj> {
+fn executable_aliases(executable: Robj) -> Result<Robj> {
     let aliases = &get(&executable)?.signature().aliases;
     Ok(aliases.iter().map(|alias| alias.map_or(Rint::na(), |i| Rint::from(i as i32))).collect::<Integers>().into())
 }
 
-pub fn get(executable: &Robj) -> Outcome<&Executable> {
+pub fn get(executable: &Robj) -> Result<&Executable> {
     handle::get(sexp::of(executable), "executable")
 }
 
@@ -214,7 +214,7 @@ fn words(shardings: &[Option<Sharding>], count: usize) -> Strings {
     (0..count).map(|i| of(i).map_or(Rstr::na(), |sharding| Rstr::from(sharding.words.as_str()))).collect()
 }
 
-fn named_numbers<'a>(values: impl Iterator<Item = (&'a str, Rfloat)>) -> Outcome<Robj> {
+fn named_numbers<'a>(values: impl Iterator<Item = (&'a str, Rfloat)>) -> Result<Robj> {
     let (names, numbers): (Vec<_>, Vec<_>) = values.unzip();
     let mut numbers: Robj = Doubles::from_values(numbers).into();
     // Fails for another number of names only.

@@ -1,7 +1,7 @@
 //! Execution: one call from R, one call of the plugin.
 
-use crate::conditions::{entry, flag, refuse, Failure, Outcome};
-use crate::given::given;
+use crate::conditions::{entry, flag, Failure, Result};
+use crate::describe::describe;
 use crate::handle::{self, Empty};
 use crate::memory;
 use crate::sexp::{self, Protected};
@@ -13,10 +13,10 @@ use pjrt_core::{Buffer, Executable};
 
 /// Options of an execution.
 #[extendr]
-fn execute_options_new(non_donatable: Vec<i32>, launch_id: i32, device: Robj) -> Outcome<Robj> {
+fn execute_options_new(non_donatable: Vec<i32>, launch_id: i32, device: Robj) -> Result<Robj> {
     let device = if device.is_null() { None } else { Some(handle::get(sexp::of(&device), "device")?) };
     if let Some(bad) = non_donatable.iter().find(|&&i| i < 0) {
-        refuse!(InvalidInput, "`non_donatable_input_indices` are counted from 0; {bad} is none.");
+        bail!(InvalidInput, "`non_donatable_input_indices` are counted from 0; {bad} is none.");
     }
     let non_donatable = non_donatable.into_iter().map(i64::from).collect();
     Ok(handle::object(ExecuteOptions { non_donatable, launch_id, device: device.cloned() }))
@@ -24,7 +24,7 @@ fn execute_options_new(non_donatable: Vec<i32>, launch_id: i32, device: Robj) ->
 
 /// What options of an execution say.
 #[extendr]
-fn execute_options_describe(options: Robj) -> Outcome<Robj> {
+fn execute_options_describe(options: Robj) -> Result<Robj> {
     let options: &ExecuteOptions = handle::get(sexp::of(&options), "options")?;
     Ok(list!(
         non_donatable = options.non_donatable.iter().map(|&i| i as i32).collect::<Vec<_>>(),
@@ -52,7 +52,7 @@ pub extern "C" fn executable_execute(
         let _protected = Protected::new(outputs.value());
 
         if check && !sexp::is_nil(sexp::names(inputs)) {
-            refuse!(InvalidInput, "Expected unnamed arguments: a program's inputs go by position.");
+            bail!(InvalidInput, "Expected unnamed arguments: a program's inputs go by position.");
         }
         let default = ExecuteOptions::default();
         let options = if sexp::is_nil(options) { &default } else { handle::get(options, "execution_options")? };
@@ -70,7 +70,7 @@ pub type Values = smallvec::SmallVec<[SEXP; 16]>;
 pub type Inputs<'a> = smallvec::SmallVec<[&'a Buffer; 16]>;
 
 /// The buffers that these R objects are.
-pub fn buffers<'a>(executable: &Executable, values: &[SEXP]) -> Outcome<Inputs<'a>> {
+pub fn buffers<'a>(executable: &Executable, values: &[SEXP]) -> Result<Inputs<'a>> {
     let buffer = |(i, &x): (usize, &SEXP)| handle::get(x, "input").map_err(|_| no_buffer(executable, x, i));
     values.iter().enumerate().map(buffer).collect()
 }
@@ -81,7 +81,7 @@ fn no_buffer(executable: &Executable, x: SEXP, index: usize) -> Failure {
     if sexp::kind(x) == SEXPTYPE::EXTPTRSXP && sexp::inherits(x, c"PJRTBuffer") {
         return handle::no_handle::<Buffer>(x, &argument);
     }
-    let message = format!("{argument} must be a `PJRTBuffer`, not {}; create it with pjrt_buffer().", given(x));
+    let message = format!("{argument} must be a `PJRTBuffer`, not {}; create it with pjrt_buffer().", describe(x));
     Failure(Error::new(Kind::InvalidInput, message))
 }
 

@@ -1,6 +1,6 @@
 //! Finding plugins on the machine, and looking into their libraries before they are loaded.
 
-use crate::conditions::{refuse, Outcome};
+use crate::conditions::Result;
 use extendr_api::prelude::*;
 use pjrt_base::error::{Error, Kind};
 use pjrt_core::Plugin;
@@ -39,10 +39,10 @@ fn plugins_find() -> Robj {
 
 /// Checks that the library at `path` is a plugin, without loading it, and gives the path without links.
 #[extendr]
-fn plugin_check(path: &str) -> Outcome<Robj> {
+fn plugin_check(path: &str) -> Result<Robj> {
     let path = Path::new(path);
     if !inspect(path)?.is_plugin {
-        refuse!(PluginInvalid, "'{}' is no PJRT plugin: it does not offer GetPjrtApi.", path.display());
+        bail!(PluginInvalid, "'{}' is no PJRT plugin: it does not offer GetPjrtApi.", path.display());
     }
     Plugin::check_sound(path)?;
     let real = path.canonicalize().map_err(|error| Error::new(Kind::Io, format!("'{}': {error}.", path.display())))?;

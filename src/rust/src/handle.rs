@@ -5,8 +5,8 @@
 #[cfg_attr(not(r_before_4_5), path = "handle/finalized.rs")]
 mod owner;
 
-use crate::conditions::{Failure, Outcome};
-use crate::given::given;
+use crate::conditions::{Failure, Result};
+use crate::describe::describe;
 use crate::memory;
 use crate::r#async::Promise;
 use crate::safetensors::Open;
@@ -158,7 +158,7 @@ pub fn object<T: Owned>(value: T) -> Robj {
 ///
 /// # Errors
 /// `InvalidPointer` when `x` is no handle of this type, or one that was saved and loaded.
-pub fn get<'a, T: Owned>(x: SEXP, argument: &str) -> Outcome<&'a T> {
+pub fn get<'a, T: Owned>(x: SEXP, argument: &str) -> Result<&'a T> {
     if sexp::kind(x) == SEXPTYPE::EXTPTRSXP {
         if let Some(value) = owner::value(x) {
             return Ok(value);
@@ -223,7 +223,7 @@ pub fn no_handle<T: Owned>(x: SEXP, argument: &str) -> Failure {
     // SAFETY: asked of external pointers only.
     let is_null = || unsafe { R_ExternalPtrAddr(x) }.is_null();
     let message = if sexp::kind(x) != SEXPTYPE::EXTPTRSXP || !sexp::inherits(x, T::CLASS) {
-        format!("{argument} must be a `{class}`, not {}.", given(x))
+        format!("{argument} must be a `{class}`, not {}.", describe(x))
     } else if is_null() {
         format!("{argument} is a null pointer: a `{class}` does not survive saving and loading, create it anew.")
     } else {

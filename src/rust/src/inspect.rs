@@ -1,6 +1,6 @@
 //! What a compiler makes of a program, stage by stage.
 
-use crate::conditions::Outcome;
+use crate::conditions::Result;
 use crate::{handle, program, sexp};
 use extendr_api::prelude::*;
 use pjrt_core::executable::options::{CompileOptions, OptionValue};
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// Compiles a program for a device and gives the optimized HLO text, NULL where the plugin does not tell it. When `folder`
 /// is a string, the compiler writes the stages into that folder.
 #[extendr]
-fn hlo_inspect(program: Robj, device: Robj, folder: Nullable<String>) -> Outcome<Robj> {
+fn hlo_inspect(program: Robj, device: Robj, folder: Nullable<String>) -> Result<Robj> {
     let debug_options = match folder {
         Nullable::NotNull(folder) => BTreeMap::from([
             ("xla_dump_to".into(), OptionValue::String(folder)),

@@ -1,6 +1,6 @@
 //! Fetching plugins.
 
-use crate::conditions::{interrupt_pending, refuse, Outcome};
+use crate::conditions::{interrupt_pending, Result};
 use crate::progress::Bar;
 use extendr_api::prelude::*;
 use pjrt_plugins::install::{all_installed, install, installed, uninstall, Manifest, Request, Source};
@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// The library of a platform's plugin in the cache, or NULL.
 #[extendr]
-fn plugin_installed(name: &str, cache_dir: &str, manifest: &str) -> Outcome<Robj> {
+fn plugin_installed(name: &str, cache_dir: &str, manifest: &str) -> Result<Robj> {
     let manifest = Manifest::read(Path::new(manifest))?;
     let found = installed(name, Path::new(cache_dir), &manifest);
     Ok(found.map_or(().into(), |found| text(found.library())))
@@ -29,7 +29,7 @@ fn plugin_install(
     force: bool,
     show: bool,
     columns: i32,
-) -> Outcome<Robj> {
+) -> Result<Robj> {
     let given = |text| Some(text).filter(|text: &&str| !text.is_empty());
     let request = Request {
         name,
@@ -40,7 +40,7 @@ fn plugin_install(
             "index" => Source::Index,
             "release" => Source::Release,
             "file" => Source::File,
-            other => refuse!(InvalidInput, "There is no source \"{other}\" of plugins."),
+            other => bail!(InvalidInput, "There is no source \"{other}\" of plugins."),
         },
         path: given(path).map(Path::new),
         index_url: given(index_url),
@@ -76,7 +76,7 @@ fn plugins_cached(cache_dir: &str) -> Robj {
 
 /// Removes a platform's plugins from the cache, of all versions when `version` is `""`, and returns their folders.
 #[extendr]
-fn plugin_uninstall(name: &str, version: &str, cache_dir: &str, manifest: &str) -> Outcome<Robj> {
+fn plugin_uninstall(name: &str, version: &str, cache_dir: &str, manifest: &str) -> Result<Robj> {
     let version = Some(version).filter(|version| !version.is_empty());
     let gone = uninstall(name, version, Path::new(cache_dir), &Manifest::read(Path::new(manifest))?, &mut |_, _| {
         !interrupt_pending()
@@ -86,7 +86,7 @@ fn plugin_uninstall(name: &str, version: &str, cache_dir: &str, manifest: &str) 
 
 /// What can be fetched for this machine: names, and the bytes of the download.
 #[extendr]
-fn plugins_fetchable(manifest: &str) -> Outcome<Robj> {
+fn plugins_fetchable(manifest: &str) -> Result<Robj> {
     let (names, bytes): (Vec<_>, Vec<_>) = Manifest::read(Path::new(manifest))?.fetchable().into_iter().unzip();
     let bytes: Vec<_> = bytes.into_iter().map(|bytes| bytes.map(|bytes| bytes as f64)).collect();
     Ok(list!(name = names, bytes = bytes).into())

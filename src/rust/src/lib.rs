@@ -3,6 +3,9 @@
 //! What is called often takes and returns plain R values (`entry` functions below); everything else has typed arguments
 //! by extendr. All of it runs on R's main thread.
 
+#[macro_use]
+extern crate pjrt_base;
+
 use extendr_api::prelude::*;
 use extendr_ffi::SEXP;
 use pjrt_core::ffi::exception::Guard;
@@ -10,7 +13,7 @@ use pjrt_core::ffi::exception::Guard;
 mod sexp;
 
 mod conditions;
-mod given;
+mod describe;
 mod handle;
 
 mod r#async;
@@ -107,7 +110,7 @@ fn plain_entries() -> Vec<extendr_api::metadata::Func> {
         dtype::dtype_canonical, "dtype_canonical", 1;
         dtype::dtype_from_safetensors, "dtype_from_safetensors", 1;
         dtype::dtype_safetensors, "dtype_safetensors", 1;
-        given::given_words, "given", 1;
+        describe::describe_words, "given", 1;
         quick::quick_array, "quick_array", 1;
         quick::quick_await, "quick_await", 1;
         quick::quick_device, "quick_device", 1;

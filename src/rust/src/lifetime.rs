@@ -1,6 +1,6 @@
 //! The end of buffers and clients, when the user says so.
 
-use crate::conditions::{entry, Outcome};
+use crate::conditions::{entry, Result};
 use crate::{buffer, client, device, handle, memory_space, sexp};
 use extendr_api::prelude::*;
 use extendr_ffi::SEXP;
@@ -24,7 +24,7 @@ pub extern "C" fn buffer_is_deleted(buffer: SEXP) -> SEXP {
 
 /// Closes a client, waiting for its pending work. False when it was closed before.
 #[extendr]
-fn client_close(client: Robj) -> Outcome<Robj> {
+fn client_close(client: Robj) -> Result<Robj> {
     let client = client::get(&client)?;
     if client.is_closed() {
         return Ok(false.into());

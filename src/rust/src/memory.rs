@@ -1,7 +1,7 @@
 //! Memory: what R is told of memory that it does not see, and how much there is of it.
 
-use crate::conditions::{refuse, Outcome};
-use crate::given::given;
+use crate::conditions::Result;
+use crate::describe::describe;
 use crate::pooled::Pooled;
 use crate::sexp::{self, Protected};
 use crate::{handle, pins};
@@ -62,7 +62,7 @@ pub fn relieve_scarcity(client: &Client) -> pjrt_base::error::Result<()> {
 
 /// Has R collect garbage before much host memory is taken from the system afresh, so that a loop which drops its results
 /// finds the memory of those again. R may leave this by a long jump.
-pub fn find_memory(bytes: usize) -> Outcome<()> {
+pub fn find_memory(bytes: usize) -> Result<()> {
     static ENOUGH: AtomicUsize = AtomicUsize::new(FRESH_BYTES);
     if bytes < pool::LARGE {
         return Ok(());
@@ -135,7 +135,7 @@ pub fn with_retry<T>(
 
 /// That there is host memory for so many bytes. Comes before R is asked for a vector as large, so that what is too large is an
 /// error of ours.
-pub fn find_room(bytes: usize, asked: impl FnOnce() -> String) -> Outcome<()> {
+pub fn find_room(bytes: usize, asked: impl FnOnce() -> String) -> Result<()> {
     if bytes >= pool::LARGE && !pool::has(bytes) {
         with_retry(asked, || room::check_room(bytes, "An array"))?;
     }
@@ -168,7 +168,7 @@ pub fn weight(bytes: usize) -> SEXP {
 
 /// Makes room for a copy of a buffer in host memory, and gives what stands for it in R: nil where that is too large, and
 /// would have R collect all its garbage first. Such copies are counted with the client's buffers. Not protected.
-pub fn room_for_copy(client: &Client, bytes: usize) -> Outcome<SEXP> {
+pub fn room_for_copy(client: &Client, bytes: usize) -> Result<SEXP> {
     if bytes < IMMEDIATE {
         find_memory(bytes)?;
     }
@@ -213,7 +213,7 @@ fn count(bytes: usize) {
 
 /// A vector in memory from the pool, aligned as devices want it, with room for `len` values of `width` bytes each, which the
 /// caller writes; small ones lie in R's own memory. Not protected.
-pub fn pooled_vector(kind: SEXPTYPE, len: usize, width: usize) -> Outcome<SEXP> {
+pub fn pooled_vector(kind: SEXPTYPE, len: usize, width: usize) -> Result<SEXP> {
     let bytes = len * width;
     if bytes < pool::LARGE {
         return Ok(sexp::vector(kind, len));
@@ -231,15 +231,15 @@ pub fn pooled_vector(kind: SEXPTYPE, len: usize, width: usize) -> Outcome<SEXP> 
 }
 
 /// Bounds the pool by `options(pjrt.staging_max = )`.
-fn apply_limit() -> Outcome<()> {
+fn apply_limit() -> Result<()> {
     let option = sexp::option(c"pjrt.staging_max");
     let limit = match sexp::number(option) {
         None if sexp::is_nil(option) => pool::DEFAULT_LIMIT,
         Some(bytes) if bytes >= 0.0 => bytes as usize,
-        _ => refuse!(
+        _ => bail!(
             InvalidInput,
             "`options(pjrt.staging_max = )` must be a number of bytes, 0 or more, not {}.",
-            given(option)
+            describe(option)
         ),
     };
     pool::set_limit(limit);
@@ -248,7 +248,7 @@ fn apply_limit() -> Outcome<()> {
 
 /// What the clients and the pool hold, in bytes, and how many objects R holds.
 #[extendr]
-fn memory_stats() -> Outcome<Robj> {
+fn memory_stats() -> Result<Robj> {
     pins::drain();
     apply_limit()?;
     let clients = client::all();

@@ -1,6 +1,6 @@
 //! Memory spaces: exactly one R object for each, as for devices.
 
-use crate::conditions::Outcome;
+use crate::conditions::Result;
 use crate::device;
 use crate::handle::{self, Kept};
 use crate::sexp;
@@ -39,21 +39,21 @@ fn object(memory: Option<Memory>) -> Robj {
 
 /// The memory space that a buffer lies in, or NULL when the plugin does not say.
 #[extendr]
-fn buffer_memory(buffer: Robj) -> Outcome<Robj> {
+fn buffer_memory(buffer: Robj) -> Result<Robj> {
     let buffer: &Buffer = handle::get(sexp::of(&buffer), "x")?;
     Ok(object(buffer.memory()?))
 }
 
 /// The memory spaces of a client.
 #[extendr]
-fn client_memories(client: Robj) -> Outcome<Robj> {
+fn client_memories(client: Robj) -> Result<Robj> {
     let client: &Client = handle::get(sexp::of(&client), "client")?;
     Ok(sexp::robj(all(client)))
 }
 
 /// The memory spaces that a device can use.
 #[extendr]
-fn device_memories(device: Robj) -> Outcome<Robj> {
+fn device_memories(device: Robj) -> Result<Robj> {
     let device: &Device = handle::get(sexp::of(&device), "device")?;
     let memories: Vec<_> = device.memories().map(|memory| object(Some(memory))).collect();
     Ok(List::from_values(memories).into())
@@ -61,14 +61,14 @@ fn device_memories(device: Robj) -> Outcome<Robj> {
 
 /// The memory space that a device's buffers go to, or NULL.
 #[extendr]
-fn device_default_memory(device: Robj) -> Outcome<Robj> {
+fn device_default_memory(device: Robj) -> Result<Robj> {
     let device: &Device = handle::get(sexp::of(&device), "device")?;
     Ok(object(device.default_memory()))
 }
 
 /// What is known of a memory space.
 #[extendr]
-fn memory_info(memory: Robj) -> Outcome<Robj> {
+fn memory_info(memory: Robj) -> Result<Robj> {
     let memory: &Memory = handle::get(sexp::of(&memory), "memory")?;
     let object = |d: Device| sexp::robj(device::object(d.client(), d.index()));
     let devices: Vec<_> = memory.devices().map(object).collect();
@@ -84,7 +84,7 @@ fn memory_info(memory: Robj) -> Outcome<Robj> {
 
 /// What the allocator of a device's memory counts.
 #[extendr]
-fn device_memory_stats(device: Robj) -> Outcome<Robj> {
+fn device_memory_stats(device: Robj) -> Result<Robj> {
     let device: &Device = handle::get(sexp::of(&device), "device")?;
     let stats = device.memory_stats().map_err(|error| match error.code() {
         Some(UNIMPLEMENTED) => error.hint("pjrt_memory_stats() tells how much memory your buffers take."),

@@ -1,7 +1,7 @@
 //! Options of the compiler: from the list that R's `pjrt_compile_options()` makes.
 
-use crate::conditions::{refuse, Outcome};
-use crate::given::given;
+use crate::conditions::Result;
+use crate::describe::describe;
 use crate::sexp;
 use extendr_api::prelude::*;
 use extendr_ffi::{SEXP, SEXPTYPE};
@@ -9,13 +9,13 @@ use pjrt_core::executable::options::{CompileOptions, OptionValue, Propagation};
 
 /// Checks options as a compile would.
 #[extendr]
-fn compile_options_check(options: Robj) -> Outcome<Robj> {
+fn compile_options_check(options: Robj) -> Result<Robj> {
     get(sexp::of(&options))?;
     Ok(().into())
 }
 
 /// The options in an R list.
-pub fn get(options: SEXP) -> Outcome<CompileOptions> {
+pub fn get(options: SEXP) -> Result<CompileOptions> {
     let field = |name: &str| sexp::element(options, name).unwrap_or_else(sexp::nil);
     let optional = |name: &str| Some(field(name)).filter(|x| !sexp::is_nil(*x));
     let flag = |name: &str| optional(name).map(|x| checked_flag(x, name)).transpose();
@@ -41,60 +41,60 @@ const TO_PARAMETERS: &str = "allow_spmd_sharding_propagation_to_parameters";
 const TO_OUTPUT: &str = "allow_spmd_sharding_propagation_to_output";
 
 /// One flag for all arrays, or one for each.
-fn propagation(x: Option<SEXP>, name: &str) -> Outcome<Propagation> {
+fn propagation(x: Option<SEXP>, name: &str) -> Result<Propagation> {
     let Some(x) = x else { return Ok(Propagation::Unsaid) };
     if let Some(flag) = sexp::flag(x) {
         return Ok(Propagation::All(flag));
     }
     match sexp::flags(x) {
         Some(flags) if flags.len() > 1 => Ok(Propagation::Each(flags)),
-        _ => refuse!(
+        _ => bail!(
             InvalidInput,
             "`{name}` must be TRUE, FALSE, NULL, or such a value for each of the program's arrays, not {}.",
-            given(x)
+            describe(x)
         ),
     }
 }
 
-fn checked_flag(x: SEXP, name: &str) -> Outcome<bool> {
+fn checked_flag(x: SEXP, name: &str) -> Result<bool> {
     match sexp::flag(x) {
         Some(flag) => Ok(flag),
-        None => refuse!(InvalidInput, "`{name}` must be TRUE, FALSE or NULL, not {}.", given(x)),
+        None => bail!(InvalidInput, "`{name}` must be TRUE, FALSE or NULL, not {}.", describe(x)),
     }
 }
 
-fn whole(x: SEXP, name: &str) -> Outcome<i64> {
+fn whole(x: SEXP, name: &str) -> Result<i64> {
     match sexp::whole_numbers(x).as_deref() {
         Some(&[value]) => Ok(value),
-        _ => refuse!(InvalidInput, "`{name}` must be a whole number, not {}.", given(x)),
+        _ => bail!(InvalidInput, "`{name}` must be a whole number, not {}.", describe(x)),
     }
 }
 
 /// The ids in a matrix of replicas by partitions, row by row.
-fn device_ids(x: SEXP) -> Outcome<Vec<i32>> {
+fn device_ids(x: SEXP) -> Result<Vec<i32>> {
     let ids = sexp::whole_numbers(x).and_then(|ids| ids.into_iter().map(|id| i32::try_from(id).ok()).collect());
     let Some(ids): Option<Vec<i32>> = ids else {
-        refuse!(InvalidInput, "`device_assignment` must hold ids of devices, whole numbers; it is {}.", given(x));
+        bail!(InvalidInput, "`device_assignment` must hold ids of devices, whole numbers; it is {}.", describe(x));
     };
     let rows = sexp::dim(x).first().map_or(ids.len(), |&rows| rows as usize).max(1);
     Ok((0..rows).flat_map(|row| ids.iter().skip(row).step_by(rows).copied()).collect())
 }
 
-fn debug_options(list: SEXP) -> Outcome<Vec<(String, OptionValue)>> {
+fn debug_options(list: SEXP) -> Result<Vec<(String, OptionValue)>> {
     if sexp::kind(list) != SEXPTYPE::VECSXP {
-        refuse!(InvalidInput, "`debug_options` must be a named list.");
+        bail!(InvalidInput, "`debug_options` must be a named list.");
     }
     let mut names = sexp::texts(sexp::names(list));
     let mut options: Vec<(String, OptionValue)> = Vec::with_capacity(sexp::len(list));
     for value in sexp::elements(list) {
         let Some(name) = names.next().flatten().filter(|name| !name.is_empty()) else {
-            refuse!(InvalidInput, "Every debug option needs a name, as in list(xla_cpu_enable_fast_math = TRUE).");
+            bail!(InvalidInput, "Every debug option needs a name, as in list(xla_cpu_enable_fast_math = TRUE).");
         };
         if options.iter().any(|(known, _)| known == name) {
-            refuse!(InvalidInput, "The debug option `{name}` is given twice.");
+            bail!(InvalidInput, "The debug option `{name}` is given twice.");
         }
         let Some(value) = option_value(value) else {
-            refuse!(InvalidInput, "The debug option `{name}` must be one string, TRUE, FALSE, or one finite number.");
+            bail!(InvalidInput, "The debug option `{name}` must be one string, TRUE, FALSE, or one finite number.");
         };
         options.push((name.to_owned(), value));
     }

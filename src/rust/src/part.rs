@@ -1,14 +1,14 @@
 //! Reading a part of a buffer, which R's subscripts choose.
 
 use crate::buffer::get;
-use crate::conditions::{entry, refuse, Outcome};
-use crate::given::number;
+use crate::conditions::{entry, Result};
+use crate::describe::number;
 use crate::sexp::{self, Protected};
 use crate::transfer::{fill, new_array};
 use extendr_ffi::*;
 use pjrt_base::room;
 use pjrt_core::buffer::read::HostView;
-use pjrt_core::buffer::slice::{Axis, Part};
+use pjrt_core::buffer::slice::{Axis, Slice};
 use pjrt_data::array::Spec;
 use std::mem::ManuallyDrop;
 
@@ -49,10 +49,10 @@ fn items(subscripts: SEXP) -> impl Iterator<Item = SEXP> {
 }
 
 /// Where the part lies, and what it is as an array in R's order.
-fn locate(spec: &Spec, subscripts: SEXP) -> Outcome<(Part, Spec)> {
+fn locate(spec: &Spec, subscripts: SEXP) -> Result<(Slice, Spec)> {
     let axes = if sexp::kind(subscripts) == SEXPTYPE::VECSXP {
         if sexp::len(subscripts) != spec.dims.len() {
-            refuse!(InvalidInput, "There must be a subscript for each of the {} dimensions.", spec.dims.len());
+            bail!(InvalidInput, "There must be a subscript for each of the {} dimensions.", spec.dims.len());
         }
         let along = items(subscripts).zip(spec.dims.iter().zip(spec.strides()));
         along
@@ -61,7 +61,7 @@ fn locate(spec: &Spec, subscripts: SEXP) -> Outcome<(Part, Spec)> {
                 let positions = Positions::new(x, dim as usize, || format!("dimension {} has", i + 1))?;
                 Ok(Axis::new(positions.len(), |i| positions.at(i) * stride))
             })
-            .collect::<Outcome<Vec<_>>>()?
+            .collect::<Result<Vec<_>>>()?
     } else {
         let positions = Positions::new(subscripts, spec.len(), || "the buffer has".into())?;
         let strides = spec.strides();
@@ -75,7 +75,7 @@ fn locate(spec: &Spec, subscripts: SEXP) -> Outcome<(Part, Spec)> {
         };
         vec![Axis::new(positions.len(), offset)]
     };
-    let part = Part::new(axes);
+    let part = Slice::new(axes);
     let mut shape = Spec::new(spec.dtype, &part.dims())?;
     shape.minor_to_major = Some((0..shape.dims.len() as i64).collect());
     Ok((part, shape))
@@ -90,7 +90,7 @@ enum Positions<'a> {
 
 impl<'a> Positions<'a> {
     /// `x` as positions in `extent`; `owner` says whose extent that is.
-    fn new(x: SEXP, extent: usize, owner: impl Fn() -> String) -> Outcome<Self> {
+    fn new(x: SEXP, extent: usize, owner: impl Fn() -> String) -> Result<Self> {
         let (positions, stray) = match sexp::kind(x) {
             SEXPTYPE::NILSXP => (Positions::All(extent), None),
             SEXPTYPE::INTSXP => {
@@ -102,11 +102,11 @@ impl<'a> Positions<'a> {
                 // Fractions are cut off, and NaN is in no range.
                 (Positions::Double(x), x.iter().copied().find(|&p| !(p >= 1.0 && p < extent as f64 + 1.0)))
             }
-            _ => refuse!(InvalidInput, "Positions must be numbers."),
+            _ => bail!(InvalidInput, "Positions must be numbers."),
         };
         match stray {
             Some(p) => {
-                refuse!(InvalidInput, "Subscript out of bounds: {}, where {} {extent} position(s).", number(p), owner())
+                bail!(InvalidInput, "Subscript out of bounds: {}, where {} {extent} position(s).", number(p), owner())
             }
             None => Ok(positions),
         }

@@ -1,6 +1,6 @@
 //! Plugins: loading, version, attributes, extensions.
 
-use crate::conditions::Outcome;
+use crate::conditions::Result;
 use crate::{handle, sexp};
 use extendr_api::prelude::*;
 use pjrt_core::{Plugin, Value};
@@ -8,32 +8,32 @@ use std::path::Path;
 
 /// Loads the plugin library at `path`.
 #[extendr]
-fn plugin_load(path: &str) -> Outcome<Robj> {
+fn plugin_load(path: &str) -> Result<Robj> {
     Ok(handle::object(Plugin::load(Path::new(path))?))
 }
 
 /// The file that the plugin was loaded from.
 #[extendr]
-fn plugin_file(plugin: Robj) -> Outcome<Robj> {
+fn plugin_file(plugin: Robj) -> Result<Robj> {
     Ok(get(&plugin)?.path().to_string_lossy().as_ref().into())
 }
 
 /// Major and minor version of the plugin's C API.
 #[extendr]
-fn plugin_version(plugin: Robj) -> Outcome<Robj> {
+fn plugin_version(plugin: Robj) -> Result<Robj> {
     let (major, minor) = get(&plugin)?.api().version();
     Ok(list!(major = major, minor = minor).into())
 }
 
 /// What the plugin says of itself, as a named list.
 #[extendr]
-fn plugin_attributes(plugin: Robj) -> Outcome<Robj> {
+fn plugin_attributes(plugin: Robj) -> Result<Robj> {
     Ok(attributes_to_r(get(&plugin)?.attributes()))
 }
 
 /// The plugin's extensions: the number, the name and the size of each.
 #[extendr]
-fn plugin_extensions(plugin: Robj) -> Outcome<Robj> {
+fn plugin_extensions(plugin: Robj) -> Result<Robj> {
     let extensions = get(&plugin)?.extensions();
     let numbers: Vec<f64> = extensions.iter().map(|e| e.number.into()).collect();
     let names: Strings = extensions.iter().map(|e| e.name().map_or_else(Rstr::na, Rstr::from)).collect();
@@ -43,7 +43,7 @@ fn plugin_extensions(plugin: Robj) -> Outcome<Robj> {
 
 /// The oldest and the newest version of StableHLO that the plugin reads, or nothing.
 #[extendr]
-fn plugin_stablehlo_versions(plugin: Robj) -> Outcome<Robj> {
+fn plugin_stablehlo_versions(plugin: Robj) -> Result<Robj> {
     let versions = get(&plugin)?.stablehlo_versions();
     Ok(versions.map_or(().into(), |v| list!(minimum = v.minimum.to_string(), current = v.current.to_string()).into()))
 }
@@ -55,7 +55,7 @@ pub fn attributes_to_r(attributes: &[(String, Value)]) -> Robj {
     List::from_names_and_values(names, values).map_or(().into(), Robj::from)
 }
 
-fn get(plugin: &Robj) -> Outcome<&'static Plugin> {
+fn get(plugin: &Robj) -> Result<&'static Plugin> {
     Ok(handle::get::<&'static Plugin>(sexp::of(plugin), "plugin")?)
 }
 

@@ -1,7 +1,7 @@
 //! Showing a buffer's elements: for people, and as constants in a program.
 
 use crate::buffer;
-use crate::conditions::{Failure, Outcome};
+use crate::conditions::{Failure, Result};
 use crate::sexp::{self, Protected};
 use crate::strings;
 use crate::transfer::{reordered, set_dim};
@@ -17,7 +17,7 @@ use pjrt_data::{array::Spec, layout};
 
 /// The lines that show a buffer's elements, in pieces of some lines each. Negative limits mean none.
 #[extendr]
-fn buffer_lines(buffer: Robj, max_rows: f64, max_width: f64, max_rows_slice: f64) -> Outcome<Robj> {
+fn buffer_lines(buffer: Robj, max_rows: f64, max_width: f64, max_rows_slice: f64) -> Result<Robj> {
     let buffer = buffer::get(sexp::of(&buffer))?;
     let limit = |x: f64| (x >= 0.0).then_some(x as u64);
     let options = Options {
@@ -76,7 +76,7 @@ fn pieces(text: &str) -> Vec<&str> {
 
 /// The elements as constants of StableHLO: a character vector with the buffer's dimensions.
 #[extendr]
-fn buffer_literals(buffer: Robj) -> Outcome<Robj> {
+fn buffer_literals(buffer: Robj) -> Result<Robj> {
     let buffer = buffer::get(sexp::of(&buffer))?;
     buffer.wait()?;
     let spec = buffer.spec();

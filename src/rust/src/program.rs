@@ -1,6 +1,6 @@
 //! Programs: their code, and how they are shown.
 
-use crate::conditions::{refuse, Outcome};
+use crate::conditions::Result;
 use crate::{handle, sexp};
 use extendr_api::prelude::*;
 use pjrt_base::mmap;
@@ -10,7 +10,7 @@ use std::path::Path;
 
 /// A program from the bytes of its code; `format` is "mlir" or "hlo".
 #[extendr]
-fn program_new(code: &[u8], format: &str) -> Outcome<Robj> {
+fn program_new(code: &[u8], format: &str) -> Result<Robj> {
     let format = named(format)?;
     room::check_room(code.len(), "To keep the program")?;
     Ok(handle::object(Program::new(code.to_vec(), format)?))
@@ -18,29 +18,29 @@ fn program_new(code: &[u8], format: &str) -> Outcome<Robj> {
 
 /// The same from a file.
 #[extendr]
-fn program_read(path: &str, format: &str) -> Outcome<Robj> {
+fn program_read(path: &str, format: &str) -> Result<Robj> {
     let format = named(format)?;
     Ok(handle::object(Program::new(mmap::read(Path::new(path))?, format)?))
 }
 
-fn named(format: &str) -> Outcome<Format> {
+fn named(format: &str) -> Result<Format> {
     match format {
         "mlir" => Ok(Format::Mlir),
         "hlo" => Ok(Format::Hlo),
-        _ => refuse!(InvalidInput, "`format` must be \"mlir\" or \"hlo\"."),
+        _ => bail!(InvalidInput, "`format` must be \"mlir\" or \"hlo\"."),
     }
 }
 
 /// Format, size and readable text of a program.
 #[extendr]
-fn program_describe(program: Robj) -> Outcome<Robj> {
+fn program_describe(program: Robj) -> Result<Robj> {
     let program = get(&program)?;
     room::check_room(4 * program.code().len(), "To show the program")?;
     Ok(list!(format = program.format().name(), code_size = program.code().len() as f64, text = program.text()).into())
 }
 
 /// The program of a handle.
-pub fn get(program: &Robj) -> Outcome<&Program> {
+pub fn get(program: &Robj) -> Result<&Program> {
     handle::get(sexp::of(program), "program")
 }
 

@@ -1,7 +1,7 @@
 //! Model files: their tensors as buffers, and buffers as files.
 
 use crate::buffer;
-use crate::conditions::{entry, flag, refuse, Outcome};
+use crate::conditions::{entry, flag, Result};
 use crate::handle::{self, Empty};
 use crate::memory;
 use crate::progress::Bar;
@@ -32,21 +32,21 @@ pub struct Open {
 
 impl Open {
     /// The model, unless it is closed.
-    pub fn model(&self) -> Outcome<Rc<Model>> {
+    pub fn model(&self) -> Result<Rc<Model>> {
         match &*self.model.borrow() {
             Some(model) => Ok(model.clone()),
-            None => refuse!(InvalidInput, "The safetensors file is closed."),
+            None => bail!(InvalidInput, "The safetensors file is closed."),
         }
     }
 }
 
-fn get(file: &Robj) -> Outcome<&Open> {
+fn get(file: &Robj) -> Result<&Open> {
     handle::get(sexp::of(file), "x")
 }
 
 /// Opens a model for a device, or for none.
 #[extendr]
-fn safetensors_open(path: &str, device: Robj) -> Outcome<Robj> {
+fn safetensors_open(path: &str, device: Robj) -> Result<Robj> {
     let device: Option<&Device> = if device.is_null() { None } else { Some(handle::get(sexp::of(&device), "device")?) };
     let model = Model::open(Path::new(path))?;
     Ok(handle::object(Open { model: RefCell::new(Some(Rc::new(model))), device: device.cloned() }))
@@ -54,20 +54,20 @@ fn safetensors_open(path: &str, device: Robj) -> Outcome<Robj> {
 
 /// Closes it. What was loaded stays.
 #[extendr]
-fn safetensors_close(file: Robj) -> Outcome<Robj> {
+fn safetensors_close(file: Robj) -> Result<Robj> {
     drop(get(&file)?.model.take());
     Ok(().into())
 }
 
 /// The names of its tensors.
 #[extendr]
-fn safetensors_names(file: Robj) -> Outcome<Robj> {
+fn safetensors_names(file: Robj) -> Result<Robj> {
     Ok(get(&file)?.model()?.names().collect::<Vec<_>>().into())
 }
 
 /// Its metadata as names and values, or NULL.
 #[extendr]
-fn safetensors_metadata(file: Robj) -> Outcome<Robj> {
+fn safetensors_metadata(file: Robj) -> Result<Robj> {
     let model = get(&file)?.model()?;
     let Some(metadata) = model.metadata() else { return Ok(().into()) };
     let (names, values): (Vec<_>, Vec<_>) =
@@ -77,7 +77,7 @@ fn safetensors_metadata(file: Robj) -> Outcome<Robj> {
 
 /// What it is, as a list; NULL when it is closed.
 #[extendr]
-fn safetensors_summary(file: Robj) -> Outcome<Robj> {
+fn safetensors_summary(file: Robj) -> Result<Robj> {
     let open = get(&file)?;
     let Ok(model) = open.model() else { return Ok(().into()) };
     Ok(list!(
@@ -91,9 +91,9 @@ fn safetensors_summary(file: Robj) -> Outcome<Robj> {
 
 /// What its headers say, as columns; `file` is NULL unless there is an index.
 #[extendr]
-fn safetensors_describe(file: Robj) -> Outcome<Robj> {
+fn safetensors_describe(file: Robj) -> Result<Robj> {
     let model = get(&file)?.model()?;
-    let tensors = (0..model.len()).map(|i| Ok(model.tensor(i)?)).collect::<Outcome<Vec<_>>>()?;
+    let tensors = (0..model.len()).map(|i| Ok(model.tensor(i)?)).collect::<Result<Vec<_>>>()?;
     let shape = |dims: &[i64]| sexp::robj(sexp::new_whole_numbers(dims));
     let files = || (0..model.len()).map(|i| model.file_name(i)).collect::<Vec<_>>();
     Ok(list!(
@@ -112,7 +112,7 @@ fn safetensors_describe(file: Robj) -> Outcome<Robj> {
 pub extern "C" fn safetensors_load(file: SEXP, positions: SEXP, show: SEXP, columns: SEXP) -> SEXP {
     entry(|| {
         let open: &Open = handle::get(file, "x")?;
-        let Some(device) = &open.device else { refuse!(Internal, "The file was opened for no device.") };
+        let Some(device) = &open.device else { bail!(Internal, "The file was opened for no device.") };
         let show = flag(show, "show")?;
         let columns = sexp::number(columns).unwrap_or(0.0) as usize;
         memory::relieve_pressure(device.client())?;
@@ -143,7 +143,7 @@ fn is_known_to_r(loading: &Loading, tensor: usize, device: &Device) -> bool {
 }
 
 /// Puts handles for the tensors into a list.
-fn make_handles(list: SEXP, loading: &Loading, device: &Device) -> Outcome<()> {
+fn make_handles(list: SEXP, loading: &Loading, device: &Device) -> Result<()> {
     let largest = (0..sexp::len(list)).map(|i| loading.own_bytes(i)).max().unwrap_or(0);
     let mut found = Ok(());
     let made = sexp::guarded(|| {
@@ -174,7 +174,7 @@ fn safetensors_save(
     max_shard_size: f64,
     show: bool,
     columns: i32,
-) -> Outcome<Robj> {
+) -> Result<Robj> {
     let mut buffers = Vec::with_capacity(names.len());
     for (name, tensor) in names.into_iter().zip(tensors.values()) {
         buffers.push((name, buffer::get(sexp::of(&tensor))?.clone()));

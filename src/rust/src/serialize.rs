@@ -1,24 +1,24 @@
 //! Executables as bytes and in files.
 
 use crate::compile::{device_list, dispatch_option};
-use crate::conditions::Outcome;
+use crate::conditions::Result;
 use crate::{executable, handle, options, sexp};
 use extendr_api::prelude::*;
 use pjrt_base::mmap;
 use pjrt_core::executable::options::CompileOptions;
-use pjrt_core::executable::serialized::{self, Serialized, Target};
+use pjrt_core::executable::serialized::{self, Destination, Serialized};
 use pjrt_core::{Client, Device};
 use std::path::Path;
 
 /// The bytes of an executable. `kept` is the folder that keeps what plugins' files hash to, or "".
 #[extendr]
-fn executable_serialize(executable: Robj, kept: &str) -> Outcome<Robj> {
+fn executable_serialize(executable: Robj, kept: &str) -> Result<Robj> {
     Ok(Raw::from_bytes(&executable::get(&executable)?.serialize(folder(kept))?).into())
 }
 
 /// Writes the bytes of an executable to a file.
 #[extendr]
-fn executable_save(executable: Robj, path: &str, kept: &str) -> Outcome<Robj> {
+fn executable_save(executable: Robj, path: &str, kept: &str) -> Result<Robj> {
     let content = executable::get(&executable)?.serialize(folder(kept))?;
     serialized::write(Path::new(path), &content)?;
     Ok(().into())
@@ -27,17 +27,17 @@ fn executable_save(executable: Robj, path: &str, kept: &str) -> Outcome<Robj> {
 /// An executable from bytes, for these devices; for those that it was made for, of the default device's client, when the
 /// list is empty.
 #[extendr]
-fn executable_deserialize(content: &[u8], devices: Robj, default: Robj, options: Robj, kept: &str) -> Outcome<Robj> {
+fn executable_deserialize(content: &[u8], devices: Robj, default: Robj, options: Robj, kept: &str) -> Result<Robj> {
     load(content, &devices, &default, &options, kept)
 }
 
 /// The same from a file.
 #[extendr]
-fn executable_load(path: &str, devices: Robj, default: Robj, options: Robj, kept: &str) -> Outcome<Robj> {
+fn executable_load(path: &str, devices: Robj, default: Robj, options: Robj, kept: &str) -> Result<Robj> {
     load(&mmap::read(Path::new(path))?, &devices, &default, &options, kept)
 }
 
-fn load(content: &[u8], devices: &Robj, default: &Robj, options: &Robj, kept: &str) -> Outcome<Robj> {
+fn load(content: &[u8], devices: &Robj, default: &Robj, options: &Robj, kept: &str) -> Result<Robj> {
     // What is damaged is said before what does not fit.
     let serialized = Serialized::read(content)?;
     let devices = device_list(devices)?;
@@ -46,8 +46,9 @@ fn load(content: &[u8], devices: &Robj, default: &Robj, options: &Robj, kept: &s
         None => handle::get::<Device>(sexp::of(default), "device")?.client(),
     };
     let options: Option<CompileOptions> = if options.is_null() { None } else { Some(options::get(sexp::of(options))?) };
-    let target = Target { client, devices: &devices, options: options.as_ref(), dispatch: dispatch_option()? };
-    Ok(executable::object(serialized.load(&target, folder(kept))?))
+    let destination =
+        Destination { client, devices: &devices, options: options.as_ref(), dispatch: dispatch_option()? };
+    Ok(executable::object(serialized.load(&destination, folder(kept))?))
 }
 
 fn folder(kept: &str) -> Option<&Path> {

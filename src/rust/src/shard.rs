@@ -1,7 +1,7 @@
 //! Arrays of a program that is divided over devices: which part each device has, and parts of buffers and files for them.
 
 use crate::buffer::{self, needs};
-use crate::conditions::{refuse, Outcome};
+use crate::conditions::Result;
 use crate::handle::{self, Empty};
 use crate::safetensors::Open;
 use crate::sexp::{self, Protected};
@@ -15,7 +15,7 @@ use pjrt_data::array::Spec;
 /// How an input or output, counted from 1, lies on the devices. `starts` and `sizes` have an element for each partition, and
 /// are NULL where that is not known.
 #[extendr]
-fn executable_array(executable: Robj, is_input: bool, index: i32) -> Outcome<Robj> {
+fn executable_array(executable: Robj, is_input: bool, index: i32) -> Result<Robj> {
     let executable = executable::get(&executable)?;
     let (signature, shardings) = (executable.signature(), executable.shardings());
     let index = index as usize - 1;
@@ -24,7 +24,7 @@ fn executable_array(executable: Robj, is_input: bool, index: i32) -> Outcome<Rob
     } else {
         (signature.outputs.get(index), &shardings.outputs)
     };
-    let Some(spec) = spec else { refuse!(InvalidInput, "The program has no such input or output.") };
+    let Some(spec) = spec else { bail!(InvalidInput, "The program has no such input or output.") };
     let (replicas, partitions) = executable.counts();
     let numbers = |dims: &[i64]| sexp::robj(sexp::new_whole_numbers(dims));
     let told = list!(
@@ -56,7 +56,7 @@ fn executable_array(executable: Robj, is_input: bool, index: i32) -> Outcome<Rob
 
 /// A part of a buffer, of so many elements from a start, for a device, where it has the dimensions `dims`.
 #[extendr]
-fn buffer_share(source: Robj, start: Robj, size: Robj, dims: Robj, device: Robj) -> Outcome<Robj> {
+fn buffer_share(source: Robj, start: Robj, size: Robj, dims: Robj, device: Robj) -> Result<Robj> {
     let source: &Buffer = buffer::get(sexp::of(&source))?;
     let device: &Device = handle::get(sexp::of(&device), "device")?;
     let share = share(&start, &size, &dims)?;
@@ -66,7 +66,7 @@ fn buffer_share(source: Robj, start: Robj, size: Robj, dims: Robj, device: Robj)
 
 /// The same of a tensor in a model that is open, given by its position from 1.
 #[extendr]
-fn safetensors_share(file: Robj, tensor: i32, start: Robj, size: Robj, dims: Robj, device: Robj) -> Outcome<Robj> {
+fn safetensors_share(file: Robj, tensor: i32, start: Robj, size: Robj, dims: Robj, device: Robj) -> Result<Robj> {
     let open: &Open = handle::get(sexp::of(&file), "x")?;
     let device: &Device = handle::get(sexp::of(&device), "device")?;
     let model = open.model()?;
@@ -77,7 +77,7 @@ fn safetensors_share(file: Robj, tensor: i32, start: Robj, size: Robj, dims: Rob
 
 /// The type and shape of a tensor in a model that is open.
 #[extendr]
-fn safetensors_tensor(file: Robj, tensor: i32) -> Outcome<Robj> {
+fn safetensors_tensor(file: Robj, tensor: i32) -> Result<Robj> {
     let open: &Open = handle::get(sexp::of(&file), "x")?;
     let model = open.model()?;
     let tensor = model.tensor(tensor as usize - 1)?;
@@ -90,7 +90,7 @@ fn filled(
     device: &Device,
     needed: impl Fn() -> String,
     make: impl FnMut() -> pjrt_base::error::Result<Buffer>,
-) -> Outcome<Robj> {
+) -> Result<Robj> {
     memory::relieve_pressure(device.client())?;
     let handle = Empty::<Buffer>::new();
     let protected = Protected::new(handle.sexp());
@@ -98,10 +98,10 @@ fn filled(
     Ok(sexp::robj(protected.sexp()))
 }
 
-fn share(start: &Robj, size: &Robj, dims: &Robj) -> Outcome<Share> {
+fn share(start: &Robj, size: &Robj, dims: &Robj) -> Result<Share> {
     let numbers = |x: &Robj| sexp::whole_numbers(sexp::of(x));
     let (Some(start), Some(size), Some(dims)) = (numbers(start), numbers(size), numbers(dims)) else {
-        refuse!(Internal, "A part of an array needs whole numbers.");
+        bail!(Internal, "A part of an array needs whole numbers.");
     };
     let range = |(&start, &size): (&i64, &i64)| start as usize..(start + size) as usize;
     Ok(Share { ranges: start.iter().zip(&size).map(range).collect(), dims })

@@ -1,8 +1,8 @@
 //! Execution on several devices at once: one call from R, one launch of the plugin.
 
-use crate::conditions::{entry, flag, refuse, Failure, Outcome};
+use crate::conditions::{entry, flag, Failure, Result};
+use crate::describe::describe;
 use crate::execute::{buffers, move_weights, Inputs, NewOutputs, Values};
-use crate::given::given;
 use crate::handle;
 use crate::memory;
 use crate::sexp::{self, Protected};
@@ -33,7 +33,7 @@ pub extern "C" fn executable_execute_sharded(executable: SEXP, inputs: SEXP, opt
             let buffers = checked_inputs(executable, of_device(device), values);
             buffers.map_err(|Failure(error)| Failure(executable.for_device(device, error)))
         };
-        let inputs = values.iter().enumerate().map(checked).collect::<Outcome<Vec<Inputs>>>()?;
+        let inputs = values.iter().enumerate().map(checked).collect::<Result<Vec<Inputs>>>()?;
         let inputs: Vec<_> = inputs.iter().map(|inputs| inputs.as_slice()).collect();
         let made = memory::with_retry(|| executable.needs(), || executable.execute_sharded(&inputs, options))?;
         for (device, (values, made)) in values.iter().zip(made).enumerate() {
@@ -46,12 +46,12 @@ pub extern "C" fn executable_execute_sharded(executable: SEXP, inputs: SEXP, opt
 }
 
 /// The inputs as a list of lists: what is no list stands for a list of one. Not protected.
-fn input_lists(inputs: SEXP) -> Outcome<SEXP> {
+fn input_lists(inputs: SEXP) -> Result<SEXP> {
     if sexp::kind(inputs) != SEXPTYPE::VECSXP {
-        refuse!(
+        bail!(
             InvalidInput,
             "`inputs` must be a list with one list of buffers for each device, not {}.",
-            given(inputs)
+            describe(inputs)
         );
     }
     let lists = Protected::new(sexp::vector(SEXPTYPE::VECSXP, sexp::len(inputs)));
@@ -62,9 +62,9 @@ fn input_lists(inputs: SEXP) -> Outcome<SEXP> {
     Ok(lists.sexp())
 }
 
-fn checked_inputs<'a>(executable: &Executable, list: SEXP, values: &[SEXP]) -> Outcome<Inputs<'a>> {
+fn checked_inputs<'a>(executable: &Executable, list: SEXP, values: &[SEXP]) -> Result<Inputs<'a>> {
     if !sexp::is_nil(sexp::names(list)) {
-        refuse!(InvalidInput, "Expected unnamed inputs: a program's inputs go by position.");
+        bail!(InvalidInput, "Expected unnamed inputs: a program's inputs go by position.");
     }
     buffers(executable, values)
 }

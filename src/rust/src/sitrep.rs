@@ -1,6 +1,6 @@
 //! What a report of the situation needs beside the rest of the package.
 
-use crate::conditions::{interrupt_pending, Outcome};
+use crate::conditions::{interrupt_pending, Result};
 use extendr_api::prelude::*;
 use pjrt_plugins::install::{index_in_use, redacted};
 
@@ -13,7 +13,7 @@ fn api_version_bound() -> String {
 
 /// The Python package index in use, without login, and what names it.
 #[extendr]
-fn index_found(index_url: &str) -> Outcome<Robj> {
+fn index_found(index_url: &str) -> Result<Robj> {
     let given = Some(index_url).filter(|url| !url.is_empty());
     let (url, origin) = index_in_use(given, &mut |_, _| !interrupt_pending())?;
     Ok(list!(url = url, origin = origin).into())

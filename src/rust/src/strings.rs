@@ -35,15 +35,15 @@ const ELEMENTS_PER_LOOK: usize = 1024;
 const AHEAD: usize = 8;
 
 /// The texts for one part of the table.
-struct Part {
+struct Span {
     text: String,
     /// For each text the position of its element and its end in `text`.
     ends: Vec<(u32, u32)>,
 }
 
-impl Part {
+impl Span {
     fn with_capacity(texts: usize) -> Self {
-        Part { text: String::with_capacity(16 * texts), ends: Vec::with_capacity(texts) }
+        Span { text: String::with_capacity(16 * texts), ends: Vec::with_capacity(texts) }
     }
 }
 
@@ -78,7 +78,7 @@ pub fn fill(out: SEXP, formatter: &Formatter, elements: &[u8], width: usize) -> 
 ///
 /// # Errors
 /// `Interrupted` when the user wants no more.
-fn write(formatter: &Formatter, batch: &[u8], width: usize) -> pjrt_base::error::Result<Vec<Vec<Part>>> {
+fn write(formatter: &Formatter, batch: &[u8], width: usize) -> pjrt_base::error::Result<Vec<Vec<Span>>> {
     let len = batch.len() / width;
     let threads = thread::available_parallelism().map_or(1, usize::from).min(len.div_ceil(SHARE));
     let share = len.div_ceil(threads);
@@ -86,7 +86,7 @@ fn write(formatter: &Formatter, batch: &[u8], width: usize) -> pjrt_base::error:
     let work = |thread: usize| {
         let mut formatter = formatter.clone();
         let count = if len < SHARE { 1 } else { PARTS };
-        let mut parts: Vec<Part> = (0..count).map(|_| Part::with_capacity(share * 5 / 4 / count)).collect();
+        let mut parts: Vec<Span> = (0..count).map(|_| Span::with_capacity(share * 5 / 4 / count)).collect();
         let elements = batch.chunks_exact(width).enumerate().skip(thread * share).take(share);
         for (position, element) in elements {
             if position % ELEMENTS_PER_LOOK == 0 {
@@ -124,7 +124,7 @@ fn slot(text: &str) -> usize {
 ///
 /// # Safety
 /// `out` is a character vector that holds the batch.
-unsafe fn make(out: SEXP, first: usize, part: &Part) {
+unsafe fn make(out: SEXP, first: usize, part: &Span) {
     let mut start = 0;
     for (i, &(position, end)) in part.ends.iter().enumerate() {
         if let Some(&(later, _)) = part.ends.get(i + AHEAD) {

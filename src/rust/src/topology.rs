@@ -1,14 +1,14 @@
 //! Topologies: what a plugin says of the whole system.
 
 use crate::client;
-use crate::conditions::Outcome;
+use crate::conditions::Result;
 use crate::plugin::attributes_to_r;
 use extendr_api::prelude::*;
 use pjrt_core::client::device::Description;
 
 /// The system that the client is part of.
 #[extendr]
-fn client_topology(client: Robj) -> Outcome<Robj> {
+fn client_topology(client: Robj) -> Result<Robj> {
     let topology = client::get(&client)?.topology()?;
     let device = |device: &Description| {
         list!(

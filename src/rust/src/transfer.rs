@@ -1,8 +1,8 @@
 //! Transfers back: buffers as R arrays and as raw bytes.
 
 use crate::buffer::{get, order};
-use crate::conditions::{entry, flag, refuse, Outcome};
-use crate::given::given;
+use crate::conditions::{entry, flag, Result};
+use crate::describe::describe;
 use crate::memory;
 use crate::sexp::{self, Protected};
 use extendr_ffi::*;
@@ -32,7 +32,7 @@ pub fn default_array(buffer: SEXP) -> SEXP {
     })
 }
 
-fn array(buffer: &Buffer, check: bool, r_type: RType) -> Outcome<SEXP> {
+fn array(buffer: &Buffer, check: bool, r_type: RType) -> Result<SEXP> {
     buffer.wait()?;
     memory::relieve_pressure(buffer.client())?;
     let array = Protected::new(new_array(buffer.spec(), r_type)?);
@@ -56,7 +56,7 @@ pub extern "C" fn buffer_raw(buffer: SEXP, row_major: SEXP) -> SEXP {
 
 /// The R type that elements of a dtype are read into, where `int64` says what becomes of integers that R's own do not
 /// hold.
-pub fn r_type(dtype: DType, int64: SEXP) -> Outcome<RType> {
+pub fn r_type(dtype: DType, int64: SEXP) -> Result<RType> {
     let own = dtype.info().r_type;
     if is_default(int64) {
         return Ok(own);
@@ -65,7 +65,7 @@ pub fn r_type(dtype: DType, int64: SEXP) -> Outcome<RType> {
     match chosen {
         Some((_, r_type)) => Ok(if own == RType::Integer64 { *r_type } else { own }),
         None => {
-            refuse!(InvalidInput, "`int64` must be \"integer64\", \"double\" or \"integer\", not {}.", given(int64))
+            bail!(InvalidInput, "`int64` must be \"integer64\", \"double\" or \"integer\", not {}.", describe(int64))
         }
     }
 }
@@ -79,9 +79,9 @@ const CHOICES: [(&str, RType); 3] =
     [("integer64", RType::Integer64), ("double", RType::Double), ("integer", RType::Integer)];
 
 /// An R vector with room for an array of this spec: bare for rank 0, with `dim` otherwise. Not protected.
-pub fn new_array(spec: &Spec, r_type: RType) -> Outcome<SEXP> {
+pub fn new_array(spec: &Spec, r_type: RType) -> Result<SEXP> {
     if spec.dims.len() > 1 && spec.dims.iter().any(|&d| d > i64::from(i32::MAX)) {
-        refuse!(InvalidInput, "An R array cannot have a dimension as large as in {spec}.");
+        bail!(InvalidInput, "An R array cannot have a dimension as large as in {spec}.");
     }
     let (kind, width) = match r_type {
         RType::Logical => (SEXPTYPE::LGLSXP, 4),
@@ -130,7 +130,7 @@ unsafe fn copy_out(spec: &Spec, view: &HostView, strides: &[usize], target: *mut
 }
 
 /// A buffer's elements as they are, on the host, in the order of `strides`.
-pub fn reordered(spec: &Spec, view: &HostView, strides: &[usize]) -> Outcome<Arc<HostMemory>> {
+pub fn reordered(spec: &Spec, view: &HostView, strides: &[usize]) -> Result<Arc<HostMemory>> {
     let memory = HostMemory::new(spec.bytes())?;
     // SAFETY: the memory was made for the spec's bytes.
     unsafe { copy_out(spec, view, strides, memory.data())? };
@@ -138,7 +138,7 @@ pub fn reordered(spec: &Spec, view: &HostView, strides: &[usize]) -> Outcome<Arc
 }
 
 /// Fills an array made by [`new_array`]; when `check` is set, refuses values that R would take for others.
-pub fn fill(array: SEXP, spec: &Spec, r_type: RType, check: bool, view: &HostView) -> Outcome<()> {
+pub fn fill(array: SEXP, spec: &Spec, r_type: RType, check: bool, view: &HostView) -> Result<()> {
     if spec.is_empty() {
         return Ok(());
     }
@@ -163,21 +163,21 @@ pub fn fill(array: SEXP, spec: &Spec, r_type: RType, check: bool, view: &HostVie
         return Ok(());
     }
     match (spec.dtype, r_type) {
-        (DType::I32, _) => refuse!(InvalidInput, "The buffer holds {NA_INTEGER}, which R cannot distinguish from NA."),
+        (DType::I32, _) => bail!(InvalidInput, "The buffer holds {NA_INTEGER}, which R cannot distinguish from NA."),
         (DType::I64, RType::Integer64) => {
-            refuse!(InvalidInput, "The buffer holds {NA_INTEGER64}, which R cannot distinguish from NA.")
+            bail!(InvalidInput, "The buffer holds {NA_INTEGER64}, which R cannot distinguish from NA.")
         }
         (_, RType::Integer64) => {
-            refuse!(InvalidInput, "The buffer holds values above 2^63 - 1, wrapped through R's signed integer64.")
+            bail!(InvalidInput, "The buffer holds values above 2^63 - 1, wrapped through R's signed integer64.")
         }
         (_, RType::Double) => {
-            refuse!(
+            bail!(
                 InvalidInput,
                 "The buffer holds {lost} value(s) that a double cannot hold exactly; use int64 = \"integer64\"."
             )
         }
         _ => {
-            refuse!(InvalidInput, "The buffer holds {lost} value(s) that an R integer cannot hold; use int64 = \"integer64\" or \"double\".")
+            bail!(InvalidInput, "The buffer holds {lost} value(s) that an R integer cannot hold; use int64 = \"integer64\" or \"double\".")
         }
     }
 }

@@ -227,11 +227,11 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Shorthand for `Err(Error::new(kind, format!(…)))`.
+/// Returns an error of a kind with a message, as `format!` takes it.
 #[macro_export]
-macro_rules! fail {
+macro_rules! bail {
     ($kind:ident, $($message:tt)*) => {
-        return Err($crate::error::Error::new($crate::error::Kind::$kind, format!($($message)*)))
+        return Err($crate::error::Error::new($crate::error::Kind::$kind, format!($($message)*)).into())
     };
 }
 

@@ -112,7 +112,7 @@ mod tests {
         let work = |piece| {
             done.fetch_add(1, Ordering::Relaxed);
             if piece == 5 {
-                fail!(Io, "on purpose");
+                bail!(Io, "on purpose");
             }
             thread::sleep(Duration::from_micros(100));
             Ok(())

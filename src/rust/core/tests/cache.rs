@@ -5,7 +5,7 @@ use pjrt_core::cache::{Cache, Counts, Session};
 use pjrt_core::compile;
 use pjrt_core::executable::execute::{Dispatch, ExecuteOptions};
 use pjrt_core::executable::options::{CompileOptions, OptionValue};
-use pjrt_core::executable::serialized::{Serialized, Target};
+use pjrt_core::executable::serialized::{Destination, Serialized};
 use pjrt_core::executable::{Origin, Placement};
 use pjrt_core::{Buffer, Client, Device, Executable, HostMemory, Plugin, Value};
 use pjrt_data::{array::Spec, dtype::DType};
@@ -51,12 +51,12 @@ fn run(executable: &Executable, inputs: &[&Buffer]) -> Vec<f32> {
     download(&executable.execute(inputs, &ExecuteOptions::default()).unwrap()[0])
 }
 
-fn target<'a>(client: &'a Client, devices: &'a [Device]) -> Target<'a> {
-    Target { client, devices, options: None, dispatch: Dispatch::Auto }
+fn destination<'a>(client: &'a Client, devices: &'a [Device]) -> Destination<'a> {
+    Destination { client, devices, options: None, dispatch: Dispatch::Auto }
 }
 
 fn load(bytes: &[u8], devices: &[Device]) -> Result<Executable> {
-    Serialized::read(bytes)?.load(&target(client(), devices), None)
+    Serialized::read(bytes)?.load(&destination(client(), devices), None)
 }
 
 fn add(scale: u32) -> String {
@@ -152,17 +152,17 @@ fn an_executable_moves_to_another_device() {
     let error = moved.execute(&[&here, &here], &ExecuteOptions::default()).unwrap_err();
     assert_eq!(error.kind(), Kind::DeviceMismatch);
     let assigned = CompileOptions { device_assignment: Some(vec![1]), ..Default::default() };
-    let by_options = Target { options: Some(&assigned), ..target(client(), &[]) };
+    let by_options = Destination { options: Some(&assigned), ..destination(client(), &[]) };
     let moved = Serialized::read(&bytes).unwrap().load(&by_options, None).unwrap();
     assert_eq!(run(&moved, &[&there, &there]), [2.0, 4.0]);
     // What was moved is saved for where it is now, which a client of one device does not have.
     let saved = moved.serialize(None).unwrap();
     let small = client_of(1);
-    let error = Serialized::read(&saved).unwrap().load(&target(&small, &[]), None).unwrap_err();
+    let error = Serialized::read(&saved).unwrap().load(&destination(&small, &[]), None).unwrap_err();
     assert_eq!(error.kind(), Kind::SerializedMismatch);
     assert!(error.message().contains("device 1"), "{error}");
     let first: Vec<Device> = small.devices().collect();
-    let moved = Serialized::read(&saved).unwrap().load(&target(&small, &first), None).unwrap();
+    let moved = Serialized::read(&saved).unwrap().load(&destination(&small, &first), None).unwrap();
     let x = upload(&first[0], &[2], &[3.0, 4.0]);
     assert_eq!(run(&moved, &[&x, &x]), [6.0, 8.0]);
 }
@@ -211,7 +211,7 @@ fn replicas_and_partitions_run_after_loading() {
         let bytes = compiled.serialize(None).unwrap();
         assert_eq!(load(&bytes, &[device(0)]).unwrap_err().kind(), Kind::InvalidInput);
         let one = CompileOptions { num_replicas: Some(1), num_partitions: Some(1), ..Default::default() };
-        let other = Target { options: Some(&one), ..target(client(), &[]) };
+        let other = Destination { options: Some(&one), ..destination(client(), &[]) };
         let error = Serialized::read(&bytes).unwrap().load(&other, None).unwrap_err();
         assert_eq!(error.kind(), Kind::InvalidInput);
         assert!(error.message().contains("cannot change"), "{error}");
@@ -251,7 +251,7 @@ fn a_program_is_compiled_once() {
     let list = other.list();
     assert_eq!((list.len(), other.size().0), (1, 1));
     let header = list[0].header.as_ref().unwrap();
-    assert_eq!((header.name.as_str(), header.environment.platform.as_str()), ("main", "cpu"));
+    assert_eq!((header.name.as_str(), header.target.platform.as_str()), ("main", "cpu"));
     assert!(header.compile_seconds > 0.0 && header.created > 1_600_000_000);
 }
 

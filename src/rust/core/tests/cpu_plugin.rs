@@ -1,7 +1,7 @@
 //! The crate on the real CPU plugin, whose path `PJRT_PLUGIN_PATH_CPU` gives.
 
 use pjrt_base::{error::Kind, error::Result};
-use pjrt_core::buffer::slice::{Axis, Part};
+use pjrt_core::buffer::slice::{Axis, Slice};
 use pjrt_core::executable::execute::{Dispatch, ExecuteOptions};
 use pjrt_core::executable::options::CompileOptions;
 use pjrt_core::executable::Placement;
@@ -552,7 +552,7 @@ fn a_part_is_the_same_read_in_place_and_by_a_transfer_of_its_range() {
         [(&[5, 6, 7], &[0, 1, 2]), (&[39, 0], &[29]), (&[3], &[7, 1, 7]), (&[20], &[])];
     for (rows, columns) in chosen {
         let part =
-            Part::new(vec![Axis::new(rows.len(), |i| rows[i] * dims[1]), Axis::new(columns.len(), |i| columns[i])]);
+            Slice::new(vec![Axis::new(rows.len(), |i| rows[i] * dims[1]), Axis::new(columns.len(), |i| columns[i])]);
         let expected: Vec<f32> = columns.iter().flat_map(|c| rows.iter().map(move |r| (r * 30 + c) as f32)).collect();
         for found in [buffer.read_part(&part).unwrap(), buffer.transfer_part(&part).unwrap()] {
             // SAFETY: nothing else writes to the block.

@@ -3,7 +3,7 @@
 
 use pjrt_base::{error::Error, error::Kind};
 use pjrt_core::buffer::read::{HostView, Transfer};
-use pjrt_core::buffer::slice::{Axis, Part};
+use pjrt_core::buffer::slice::{Axis, Slice};
 use pjrt_core::cache::{Cache, Session};
 use pjrt_core::executable::execute::{ExecuteOptions, Outputs};
 use pjrt_core::executable::options::CompileOptions;
@@ -34,7 +34,7 @@ fn what_users_hold_is_shared_between_threads() {
     shared::<HostMemory>();
     shared::<Memory>();
     shared::<Outputs>();
-    shared::<Part>();
+    shared::<Slice>();
     shared::<Plugin>();
     shared::<Program>();
     shared::<Session>();
@@ -130,7 +130,7 @@ fn threads_that_do_everything_at_once_on_one_client_get_what_is_theirs() {
                             common.lock().unwrap()[place] = (on, value, upload(device, value));
                         }
                         6 => {
-                            let part = Part::new(vec![Axis::new(3, |i| 7 * i)]);
+                            let part = Slice::new(vec![Axis::new(3, |i| 7 * i)]);
                             // SAFETY: nothing else writes to the block.
                             check(unsafe { x.read_part(&part).unwrap().bytes() }, value);
                         }

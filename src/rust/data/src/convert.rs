@@ -44,7 +44,7 @@ pub enum HostTarget {
 
 /// Values that a dtype cannot hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Misfits {
+pub struct LossReport {
     pub missing: usize,
     pub out_of_range: usize,
     /// Position of the first, from 0.
@@ -188,7 +188,7 @@ impl HostValues<'_> {
         len: usize,
         dst: *mut u8,
         check: bool,
-    ) -> Result<Option<Misfits>> {
+    ) -> Result<Option<LossReport>> {
         let conversion = self.conversion(dtype).ok_or_else(|| self.unsupported(dtype))?;
         let src = self.data();
         let one = Plan::contiguous(1);
@@ -197,7 +197,7 @@ impl HostValues<'_> {
         if fills {
             fill(dst, conversion.dst_width, len);
         }
-        Ok((tally != Tally::default()).then(|| Misfits {
+        Ok((tally != Tally::default()).then(|| LossReport {
             missing: tally.missing,
             out_of_range: tally.out_of_range,
             first: conversion.first_misfit(src, self.len()),
@@ -292,7 +292,7 @@ pub unsafe fn decode_counting(
 ) -> Result<usize> {
     match decoding(dtype, dst.r_type()) {
         Some(conversion) => Ok(conversion.run(plan, src, dst.data(), check)?.out_of_range),
-        None => fail!(
+        None => bail!(
             UnsupportedDtype,
             "Elements of type {dtype} cannot be read into an R vector of type {:?}.",
             dst.r_type()

@@ -16,10 +16,10 @@ pub const MAX_RANK: usize = 64;
 /// `InvalidInput` for a negative dimension, a rank above [`MAX_RANK`], or more bytes than an address can hold.
 pub fn check_dims(dtype: DType, dims: &[i64]) -> Result<()> {
     if dims.len() > MAX_RANK {
-        fail!(InvalidInput, "A shape of rank {} is too deep; the highest rank is {MAX_RANK}.", dims.len());
+        bail!(InvalidInput, "A shape of rank {} is too deep; the highest rank is {MAX_RANK}.", dims.len());
     }
     if let Some(bad) = dims.iter().find(|&&d| d < 0) {
-        fail!(InvalidInput, "A shape cannot have a negative dimension, here {bad}.");
+        bail!(InvalidInput, "A shape cannot have a negative dimension, here {bad}.");
     }
     if dims.contains(&0) {
         return Ok(());
@@ -27,7 +27,7 @@ pub fn check_dims(dtype: DType, dims: &[i64]) -> Result<()> {
     let count = dims.iter().try_fold(1i64, |n, &d| n.checked_mul(d));
     match count {
         Some(n) if n.checked_mul(dtype.host_bytes() as i64).is_some() => Ok(()),
-        _ => fail!(InvalidInput, "An array {dtype}[{}] is too large for any memory.", format_dims(dims)),
+        _ => bail!(InvalidInput, "An array {dtype}[{}] is too large for any memory.", format_dims(dims)),
     }
 }
 

@@ -3,7 +3,7 @@
 
 use crate::decimal;
 use crate::dtype::DType;
-use crate::scalar::{Element, Float, Reader};
+use crate::scalar::{Float, Reader, Scalar};
 use std::fmt::Write;
 
 /// Writes elements of one dtype, one at a time, into a text that it reuses.
@@ -30,16 +30,16 @@ impl Formatter {
         self.write(element)
     }
 
-    fn write(&mut self, element: Element) -> &str {
+    fn write(&mut self, element: Scalar) -> &str {
         let out = &mut self.text;
         out.clear();
         let width = self.reader.width();
         match element {
-            Element::Pred(value) => out.push_str(if value { "true" } else { "false" }),
-            Element::Signed(value) => push(format_args!("{value}"), out),
-            Element::Unsigned(value) => push(format_args!("{value}"), out),
-            Element::Float(x) => float(x, width, out),
-            Element::Complex { re, im } => {
+            Scalar::Pred(value) => out.push_str(if value { "true" } else { "false" }),
+            Scalar::Signed(value) => push(format_args!("{value}"), out),
+            Scalar::Unsigned(value) => push(format_args!("{value}"), out),
+            Scalar::Float(x) => float(x, width, out),
+            Scalar::Complex { re, im } => {
                 out.push('(');
                 float(re, width / 2, out);
                 out.push_str(", ");

@@ -5,7 +5,7 @@
 
 use crate::decimal;
 use crate::dtype::DType;
-use crate::scalar::{Element, Float, Reader};
+use crate::scalar::{Float, Reader, Scalar};
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::process::check_interrupt_now_and_then;
 use pjrt_base::room;
@@ -85,7 +85,7 @@ pub fn render(dtype: DType, dims: &[usize], source: &mut dyn Source, options: &O
         return Ok(String::new());
     }
     if dims.iter().try_fold(1usize, |product, &dim| product.checked_mul(dim)).is_none() {
-        fail!(InvalidInput, "An array with dimensions {dims:?} has more elements than can be counted.");
+        bail!(InvalidInput, "An array with dimensions {dims:?} has more elements than can be counted.");
     }
     let (leading, rows, columns) = match *dims {
         [] => (&dims[..0], 1, 1),
@@ -126,11 +126,11 @@ pub fn render(dtype: DType, dims: &[usize], source: &mut dyn Source, options: &O
 fn check(options: &Options) -> Result<()> {
     for (name, limit) in [("max_rows", options.max_rows), ("max_rows_slice", options.max_rows_slice)] {
         if limit == Some(0) {
-            fail!(InvalidInput, "`{name}` must be at least 1.");
+            bail!(InvalidInput, "`{name}` must be at least 1.");
         }
     }
     if let Some(width @ 0..=1) = options.max_width {
-        fail!(InvalidInput, "`max_width` must be at least 2, not {width}.");
+        bail!(InvalidInput, "`max_width` must be at least 2, not {width}.");
     }
     Ok(())
 }
@@ -255,7 +255,7 @@ impl Cells {
         for read in 0..reads {
             let bytes = source.read(start + read * stride, len)?;
             if bytes.len() != len * width {
-                fail!(Internal, "A source gave {} bytes for {len} elements of {width} bytes.", bytes.len());
+                bail!(Internal, "A source gave {} bytes for {len} elements of {width} bytes.", bytes.len());
             }
             self.bytes.extend_from_slice(bytes);
         }
@@ -336,7 +336,7 @@ const SEVEN_DIGITS: f64 = 1e6;
 
 impl Style {
     /// The style that suits the finite ones among `elements`.
-    fn of(elements: impl Iterator<Item = Element>) -> Self {
+    fn of(elements: impl Iterator<Item = Scalar>) -> Self {
         let (mut count, mut integers) = (0usize, true);
         let (mut smallest, mut largest) = (f64::INFINITY, 0f64);
         let mut consider = |Float { value, .. }| {
@@ -349,12 +349,12 @@ impl Style {
         };
         for element in elements {
             match element {
-                Element::Float(x) => consider(x),
-                Element::Complex { re, im } => {
+                Scalar::Float(x) => consider(x),
+                Scalar::Complex { re, im } => {
                     consider(re);
                     consider(im);
                 }
-                Element::Pred(_) | Element::Signed(_) | Element::Unsigned(_) => return Style::Integer,
+                Scalar::Pred(_) | Scalar::Signed(_) | Scalar::Unsigned(_) => return Style::Integer,
             }
         }
         if integers {
@@ -368,13 +368,13 @@ impl Style {
         }
     }
 
-    fn write(self, element: Element, out: &mut String) {
+    fn write(self, element: Scalar, out: &mut String) {
         match element {
-            Element::Pred(value) => out.push(if value { '1' } else { '0' }),
-            Element::Signed(value) => integer(value < 0, value.unsigned_abs(), out),
-            Element::Unsigned(value) => integer(false, value, out),
-            Element::Float(x) => self.write_float(x.value, out),
-            Element::Complex { re, im } => {
+            Scalar::Pred(value) => out.push(if value { '1' } else { '0' }),
+            Scalar::Signed(value) => integer(value < 0, value.unsigned_abs(), out),
+            Scalar::Unsigned(value) => integer(false, value, out),
+            Scalar::Float(x) => self.write_float(x.value, out),
+            Scalar::Complex { re, im } => {
                 self.write_float(re.value, out);
                 let middle = out.len();
                 self.write_float(im.value, out);

@@ -7,7 +7,7 @@ use half::{bf16, f16};
 
 /// The value of one element.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Element {
+pub enum Scalar {
     Pred(bool),
     Signed(i64),
     Unsigned(u64),
@@ -28,38 +28,38 @@ pub struct Float {
 #[derive(Debug, Clone, Copy)]
 pub struct Reader {
     width: usize,
-    read: fn(&[u8]) -> Element,
+    read: fn(&[u8]) -> Scalar,
 }
 
 impl Reader {
     /// A reader for elements of `dtype`.
     pub fn new(dtype: DType) -> Self {
-        let read: fn(&[u8]) -> Element = match dtype {
-            DType::Pred => |b| Element::Pred(u8::from_ne_bytes(word(b)) != 0),
-            DType::I2 => |b| Element::Signed(i64::from(i8::from_ne_bytes(word(b)) << 6 >> 6)),
-            DType::I4 => |b| Element::Signed(i64::from(i8::from_ne_bytes(word(b)) << 4 >> 4)),
-            DType::I8 => |b| Element::Signed(i8::from_ne_bytes(word(b)).into()),
-            DType::I16 => |b| Element::Signed(i16::from_ne_bytes(word(b)).into()),
-            DType::I32 => |b| Element::Signed(i32::from_ne_bytes(word(b)).into()),
-            DType::I64 => |b| Element::Signed(i64::from_ne_bytes(word(b))),
-            DType::U2 => |b| Element::Unsigned(u64::from(u8::from_ne_bytes(word(b)) & 0x03)),
-            DType::U4 => |b| Element::Unsigned(u64::from(u8::from_ne_bytes(word(b)) & 0x0f)),
-            DType::U8 => |b| Element::Unsigned(u8::from_ne_bytes(word(b)).into()),
-            DType::U16 => |b| Element::Unsigned(u16::from_ne_bytes(word(b)).into()),
-            DType::U32 => |b| Element::Unsigned(u32::from_ne_bytes(word(b)).into()),
-            DType::U64 => |b| Element::Unsigned(u64::from_ne_bytes(word(b))),
+        let read: fn(&[u8]) -> Scalar = match dtype {
+            DType::Pred => |b| Scalar::Pred(u8::from_ne_bytes(word(b)) != 0),
+            DType::I2 => |b| Scalar::Signed(i64::from(i8::from_ne_bytes(word(b)) << 6 >> 6)),
+            DType::I4 => |b| Scalar::Signed(i64::from(i8::from_ne_bytes(word(b)) << 4 >> 4)),
+            DType::I8 => |b| Scalar::Signed(i8::from_ne_bytes(word(b)).into()),
+            DType::I16 => |b| Scalar::Signed(i16::from_ne_bytes(word(b)).into()),
+            DType::I32 => |b| Scalar::Signed(i32::from_ne_bytes(word(b)).into()),
+            DType::I64 => |b| Scalar::Signed(i64::from_ne_bytes(word(b))),
+            DType::U2 => |b| Scalar::Unsigned(u64::from(u8::from_ne_bytes(word(b)) & 0x03)),
+            DType::U4 => |b| Scalar::Unsigned(u64::from(u8::from_ne_bytes(word(b)) & 0x0f)),
+            DType::U8 => |b| Scalar::Unsigned(u8::from_ne_bytes(word(b)).into()),
+            DType::U16 => |b| Scalar::Unsigned(u16::from_ne_bytes(word(b)).into()),
+            DType::U32 => |b| Scalar::Unsigned(u32::from_ne_bytes(word(b)).into()),
+            DType::U64 => |b| Scalar::Unsigned(u64::from_ne_bytes(word(b))),
             DType::F16 => |b| {
                 let x = f16::from_ne_bytes(word(b));
-                Element::Float(Float { value: x.to_f64(), bits: x.to_bits().into() })
+                Scalar::Float(Float { value: x.to_f64(), bits: x.to_bits().into() })
             },
             DType::BF16 => |b| {
                 let x = bf16::from_ne_bytes(word(b));
-                Element::Float(Float { value: x.to_f64(), bits: x.to_bits().into() })
+                Scalar::Float(Float { value: x.to_f64(), bits: x.to_bits().into() })
             },
-            DType::F32 => |b| Element::Float(single(b)),
-            DType::F64 => |b| Element::Float(double(b)),
-            DType::C64 => |b| Element::Complex { re: single(b), im: single(b.get(4..).unwrap_or_default()) },
-            DType::C128 => |b| Element::Complex { re: double(b), im: double(b.get(8..).unwrap_or_default()) },
+            DType::F32 => |b| Scalar::Float(single(b)),
+            DType::F64 => |b| Scalar::Float(double(b)),
+            DType::C64 => |b| Scalar::Complex { re: single(b), im: single(b.get(4..).unwrap_or_default()) },
+            DType::C128 => |b| Scalar::Complex { re: double(b), im: double(b.get(8..).unwrap_or_default()) },
             DType::F8E5M2 => |b| small(&minifloat::F8E5M2, b),
             DType::F8E4M3FN => |b| small(&minifloat::F8E4M3FN, b),
             DType::F8E4M3B11FNUZ => |b| small(&minifloat::F8E4M3B11FNUZ, b),
@@ -79,12 +79,12 @@ impl Reader {
     }
 
     /// The element that `bytes` starts with; bytes that are missing count as zero.
-    pub fn read(&self, bytes: &[u8]) -> Element {
+    pub fn read(&self, bytes: &[u8]) -> Scalar {
         (self.read)(bytes)
     }
 
     /// The elements of `bytes`, one after the other; an incomplete last one is left out.
-    pub fn iter<'a>(&self, bytes: &'a [u8]) -> impl Iterator<Item = Element> + 'a {
+    pub fn iter<'a>(&self, bytes: &'a [u8]) -> impl Iterator<Item = Scalar> + 'a {
         bytes.chunks_exact(self.width).map(self.read)
     }
 }
@@ -103,9 +103,9 @@ fn double(bytes: &[u8]) -> Float {
     Float { value: f64::from_bits(bits), bits }
 }
 
-fn small(format: &Format, bytes: &[u8]) -> Element {
+fn small(format: &Format, bytes: &[u8]) -> Scalar {
     let bits = u8::from_ne_bytes(word(bytes));
-    Element::Float(Float { value: format.table()[usize::from(bits)], bits: bits.into() })
+    Scalar::Float(Float { value: format.table()[usize::from(bits)], bits: bits.into() })
 }
 
 #[cfg(test)]
@@ -116,13 +116,13 @@ mod tests {
     #[test]
     fn narrow_integers_are_sign_extended_from_the_low_bits() {
         let read = |dtype, byte: u8| Reader::new(dtype).read(&[byte]);
-        assert_eq!(read(DType::I4, 0x0f), Element::Signed(-1));
-        assert_eq!(read(DType::I4, 0xf8), Element::Signed(-8));
-        assert_eq!(read(DType::I4, 0x07), Element::Signed(7));
-        assert_eq!(read(DType::I2, 0x02), Element::Signed(-2));
-        assert_eq!(read(DType::I2, 0xff), Element::Signed(-1));
-        assert_eq!(read(DType::U4, 0xff), Element::Unsigned(15));
-        assert_eq!(read(DType::U2, 0xfe), Element::Unsigned(2));
+        assert_eq!(read(DType::I4, 0x0f), Scalar::Signed(-1));
+        assert_eq!(read(DType::I4, 0xf8), Scalar::Signed(-8));
+        assert_eq!(read(DType::I4, 0x07), Scalar::Signed(7));
+        assert_eq!(read(DType::I2, 0x02), Scalar::Signed(-2));
+        assert_eq!(read(DType::I2, 0xff), Scalar::Signed(-1));
+        assert_eq!(read(DType::U4, 0xff), Scalar::Unsigned(15));
+        assert_eq!(read(DType::U2, 0xfe), Scalar::Unsigned(2));
     }
 
     #[test]
@@ -135,16 +135,16 @@ mod tests {
     #[test]
     fn floats_keep_value_and_bits() {
         let read = |dtype, bytes: &[u8]| Reader::new(dtype).read(bytes);
-        assert_eq!(read(DType::F8E5M2, &[0xfc]), Element::Float(Float { value: f64::NEG_INFINITY, bits: 0xfc }));
-        assert_eq!(read(DType::F4E2M1FN, &[0x0b]), Element::Float(Float { value: -1.5, bits: 0x0b }));
+        assert_eq!(read(DType::F8E5M2, &[0xfc]), Scalar::Float(Float { value: f64::NEG_INFINITY, bits: 0xfc }));
+        assert_eq!(read(DType::F4E2M1FN, &[0x0b]), Scalar::Float(Float { value: -1.5, bits: 0x0b }));
         let (re, im) = (1.5f32, -2f32);
         let part = |x: f32| Float { value: x.into(), bits: x.to_bits().into() };
-        let complex = Element::Complex { re: part(re), im: part(im) };
+        let complex = Scalar::Complex { re: part(re), im: part(im) };
         assert_eq!(read(DType::C64, &[re.to_ne_bytes(), im.to_ne_bytes()].concat()), complex);
     }
 
     #[test]
     fn missing_bytes_count_as_zero() {
-        assert_eq!(Reader::new(DType::I64).read(&[1]), Element::Signed(0));
+        assert_eq!(Reader::new(DType::I64).read(&[1]), Scalar::Signed(0));
     }
 }

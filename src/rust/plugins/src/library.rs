@@ -46,33 +46,33 @@ pub fn inspect(path: &Path) -> Result<Library> {
     let file = File::open(path)
         .map_err(|error| Error::new(Kind::PluginInvalid, format!("'{shown}' cannot be read: {error}.")))?;
     let cache = ReadCache::new(file);
-    read(&cache, &Machine::here()).map_err(|defect| defect.error(path))
+    read(&cache, &Architecture::here()).map_err(|defect| defect.error(path))
 }
 
 /// An operating system and a processor, as messages name them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Machine {
+struct Architecture {
     system: String,
     processor: String,
 }
 
-impl Machine {
-    fn new(system: &str, processor: impl Into<String>) -> Machine {
-        Machine { system: system.into(), processor: processor.into() }
+impl Architecture {
+    fn new(system: &str, processor: impl Into<String>) -> Architecture {
+        Architecture { system: system.into(), processor: processor.into() }
     }
 
-    fn here() -> Machine {
+    fn here() -> Architecture {
         let system = match std::env::consts::OS {
             "linux" => "Linux",
             "macos" => "macOS",
             "windows" => "Windows",
             other => other,
         };
-        Machine::new(system, std::env::consts::ARCH)
+        Architecture::new(system, std::env::consts::ARCH)
     }
 }
 
-impl std::fmt::Display for Machine {
+impl std::fmt::Display for Architecture {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} on {}", self.system, self.processor)
     }
@@ -84,26 +84,26 @@ enum Defect {
     /// It is something else.
     NoLibrary(String),
     /// It is made for these machines, not for this one.
-    Foreign(Vec<Machine>),
+    Foreign(Vec<Architecture>),
     /// It has fewer bytes than it says.
     Incomplete { has: u64, needs: u64 },
     /// What it says of itself makes no sense.
     Damaged(String),
 }
 
-type Found<T> = std::result::Result<T, Defect>;
+type Parsed<T> = std::result::Result<T, Defect>;
 
 impl Defect {
     #[cold]
     fn error(self, path: &Path) -> Error {
-        let here = Machine::here();
+        let here = Architecture::here();
         let (what, hint) = match self {
             Defect::NoLibrary(what) => (
                 format!("is not a shared library: it is {what}."),
                 format!("Give the path of a library file for {here}."),
             ),
             Defect::Foreign(machines) => {
-                let machines: Vec<String> = machines.iter().map(Machine::to_string).collect();
+                let machines: Vec<String> = machines.iter().map(Architecture::to_string).collect();
                 (format!("is for {}, this is {here}.", machines.join(" and ")), format!("Get the library for {here}."))
             }
             Defect::Incomplete { has, needs } => (
@@ -119,7 +119,7 @@ impl Defect {
 }
 
 /// Tells the format by the first bytes and reads the library.
-fn read<'d, R: ReadRef<'d>>(data: R, here: &Machine) -> Found<Library> {
+fn read<'d, R: ReadRef<'d>>(data: R, here: &Architecture) -> Parsed<Library> {
     let len = data.len().map_err(|()| unreadable(0))?;
     let start = bytes(data, 0, len.min(512))?;
     match start {
@@ -148,7 +148,7 @@ fn is_text(start: &[u8]) -> bool {
 }
 
 /// Checks that the file has all of a range that it speaks of.
-fn check_range<'d, R: ReadRef<'d>>(data: R, offset: u64, size: u64) -> Found<()> {
+fn check_range<'d, R: ReadRef<'d>>(data: R, offset: u64, size: u64) -> Parsed<()> {
     let has = data.len().map_err(|()| unreadable(0))?;
     match offset.checked_add(size) {
         Some(needs) if needs <= has => Ok(()),
@@ -157,17 +157,17 @@ fn check_range<'d, R: ReadRef<'d>>(data: R, offset: u64, size: u64) -> Found<()>
     }
 }
 
-fn bytes<'d, R: ReadRef<'d>>(data: R, offset: u64, size: u64) -> Found<&'d [u8]> {
+fn bytes<'d, R: ReadRef<'d>>(data: R, offset: u64, size: u64) -> Parsed<&'d [u8]> {
     check_range(data, offset, size)?;
     data.read_bytes_at(offset, size).map_err(|()| unreadable(offset))
 }
 
-fn one<'d, T: Pod, R: ReadRef<'d>>(data: R, offset: u64) -> Found<&'d T> {
+fn one<'d, T: Pod, R: ReadRef<'d>>(data: R, offset: u64) -> Parsed<&'d T> {
     check_range(data, offset, size_of::<T>() as u64)?;
     data.read_at(offset).map_err(|()| unreadable(offset))
 }
 
-fn many<'d, T: Pod, R: ReadRef<'d>>(data: R, offset: u64, count: u64) -> Found<&'d [T]> {
+fn many<'d, T: Pod, R: ReadRef<'d>>(data: R, offset: u64, count: u64) -> Parsed<&'d [T]> {
     check_range(data, offset, count.saturating_mul(size_of::<T>() as u64))?;
     let count = usize::try_from(count).map_err(|_| unreadable(offset))?;
     data.read_slice_at(offset, count).map_err(|()| unreadable(offset))

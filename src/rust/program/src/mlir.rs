@@ -35,26 +35,26 @@ pub fn read(text: &[u8]) -> Result<Annotations> {
 fn check_code(text: &[u8], code: &[u8]) -> Result<()> {
     let depth = nesting::depth(code);
     if depth > MAX_NESTING {
-        fail!(InvalidInput, "The program nests {depth} levels deep; at most {MAX_NESTING} are possible.");
+        bail!(InvalidInput, "The program nests {depth} levels deep; at most {MAX_NESTING} are possible.");
     }
     let rank = rank(code);
     if rank > MAX_NESTING {
-        fail!(InvalidInput, "An array of the program has {rank} dimensions; at most {MAX_NESTING} are possible.");
+        bail!(InvalidInput, "An array of the program has {rank} dimensions; at most {MAX_NESTING} are possible.");
     }
     match calls::depth(text, code) {
         Ok(depth) if depth > MAX_NESTING => {
-            fail!(InvalidInput, "Calls in the program nest {depth} deep; at most {MAX_NESTING} are possible.");
+            bail!(InvalidInput, "Calls in the program nest {depth} deep; at most {MAX_NESTING} are possible.");
         }
         Ok(_) => {}
         Err(calls::Recursion) => {
-            fail!(InvalidInput, "A function of the program calls itself; XLA cannot compile recursion.")
+            bail!(InvalidInput, "A function of the program calls itself; XLA cannot compile recursion.")
         }
     }
     if let Some(line) = function_without_body(code) {
-        fail!(InvalidInput, "The function in line {line} of the program has no body; XLA cannot compile declarations.");
+        bail!(InvalidInput, "The function in line {line} of the program has no body; XLA cannot compile declarations.");
     }
     if let Some(dim) = far_dimension(code) {
-        fail!(InvalidInput, "A convolution of the program has a dimension {dim}; so many are not possible.");
+        bail!(InvalidInput, "A convolution of the program has a dimension {dim}; so many are not possible.");
     }
     Ok(())
 }

@@ -47,7 +47,7 @@ impl Program {
     /// an optimized one.
     pub fn new(code: Vec<u8>, format: Format) -> Result<Program> {
         if code.is_empty() {
-            fail!(InvalidInput, "The program is empty.");
+            bail!(InvalidInput, "The program is empty.");
         }
         // A copy of text without its comments; a module as its parts, most of them small.
         let copies = if format == Format::Hlo { 8 } else { 1 };

@@ -45,7 +45,7 @@ impl Backing {
     }
 
     /// The same for content that is complete, which needs no asking again then.
-    pub(crate) fn settle(&self) -> Result<()> {
+    pub(crate) fn complete(&self) -> Result<()> {
         self.check()?;
         if !self.is_in_place {
             let files = std::mem::take(&mut *self.files.lock().unwrap_or_else(PoisonError::into_inner));

@@ -12,7 +12,7 @@ use crate::client::memory_space::Memory;
 use crate::client::Client;
 use crate::ffi::api::call;
 use crate::host::memory::HostMemory;
-use crate::runtime::dispatch::Launch;
+use crate::runtime::dispatch::Dispatched;
 use crate::runtime::event::Event;
 use crate::runtime::oom;
 use crate::runtime::registry::{Resource, Slot};
@@ -40,11 +40,11 @@ pub(crate) struct Inner {
     /// Null while the launch that makes it has not run, and for ever when it failed.
     handle: AtomicPtr<PJRT_Buffer>,
     /// The launch that makes it, when that runs on the dispatch thread.
-    launch: Option<Arc<Launch>>,
+    launch: Option<Arc<Dispatched>>,
     /// [`ALIVE`], or why nobody may read it any more.
     state: AtomicU8,
     /// Known to be complete, without error.
-    settled: AtomicBool,
+    is_complete: AtomicBool,
     /// The files that its content depends on; for most, there are none.
     backing: Option<Arc<Backing>>,
 }
@@ -73,7 +73,7 @@ impl Buffer {
         client: Client,
         device: usize,
         spec: Arc<Spec>,
-        launch: Arc<Launch>,
+        launch: Arc<Dispatched>,
         backing: Option<Arc<Backing>>,
     ) -> Buffer {
         Buffer::make(client, device, None, spec, null_mut(), Some(launch), backing)
@@ -85,7 +85,7 @@ impl Buffer {
         memory: Option<usize>,
         spec: Arc<Spec>,
         handle: *mut PJRT_Buffer,
-        launch: Option<Arc<Launch>>,
+        launch: Option<Arc<Dispatched>>,
         backing: Option<Arc<Backing>>,
     ) -> Buffer {
         client.count_buffer(spec.bytes());
@@ -98,7 +98,7 @@ impl Buffer {
             handle: AtomicPtr::new(handle),
             launch,
             state: AtomicU8::new(ALIVE),
-            settled: AtomicBool::new(false),
+            is_complete: AtomicBool::new(false),
             backing,
         });
         buffer.client.buffers().enter(&buffer, &buffer.slot);
@@ -145,7 +145,7 @@ impl Buffer {
         let client = device.client();
         client.handle()?;
         check_size(&spec, &data)?;
-        let launch = client.new_launch();
+        let launch = client.new_dispatched();
         let buffer = Buffer::pending(client.clone(), device.index(), Arc::new(spec), launch.clone(), None);
         let (device, promised) = (device.clone(), buffer.clone());
         client.uploader().submit(launch, move || {
@@ -222,7 +222,7 @@ impl Buffer {
             return self.free();
         }
         let buffer = self.clone();
-        self.0.client.dispatcher(self.0.device).submit(self.0.client.new_launch(), move || {
+        self.0.client.dispatcher(self.0.device).submit(self.0.client.new_dispatched(), move || {
             buffer.made()?;
             buffer.free()
         })
@@ -266,7 +266,7 @@ impl Buffer {
     /// `DeletedBuffer`, `Forked`, `ClientClosed`, or the plugin's own errors.
     pub fn is_ready(&self) -> Result<bool> {
         self.check_alive()?;
-        if self.0.settled.load(Ordering::Acquire) {
+        if self.0.is_complete.load(Ordering::Acquire) {
             return Ok(true);
         }
         match &self.0.launch {
@@ -284,7 +284,7 @@ impl Buffer {
     /// `FileChanged` for what depends on a file that was changed.
     pub fn wait(&self) -> Result<()> {
         self.check_alive()?;
-        self.settle()?;
+        self.wait_complete()?;
         self.check_in_place()
     }
 
@@ -300,24 +300,24 @@ impl Buffer {
     #[inline]
     pub(crate) fn backing(&self) -> Option<&Arc<Backing>> {
         let backing = self.0.backing.as_ref()?;
-        (backing.is_in_place() || !self.0.settled.load(Ordering::Acquire)).then_some(backing)
+        (backing.is_in_place() || !self.0.is_complete.load(Ordering::Acquire)).then_some(backing)
     }
 
     /// The same for a buffer that may have been given away, to the launch that waits.
-    pub(crate) fn settle(&self) -> Result<()> {
-        if self.0.settled.load(Ordering::Acquire) {
+    pub(crate) fn wait_complete(&self) -> Result<()> {
+        if self.0.is_complete.load(Ordering::Acquire) {
             return Ok(());
         }
         self.made()?;
         // The launch may have told so.
-        if self.0.settled.load(Ordering::Acquire) {
+        if self.0.is_complete.load(Ordering::Acquire) {
             return Ok(());
         }
         self.ready_event()?.wait().map_err(|e| self.named(e))?;
         if let Some(backing) = &self.0.backing {
-            backing.settle()?;
+            backing.complete()?;
         }
-        self.0.settled.store(true, Ordering::Release);
+        self.0.is_complete.store(true, Ordering::Release);
         Ok(())
     }
 
@@ -328,7 +328,7 @@ impl Buffer {
     pub fn copy_to(&self, device: &Device) -> Result<Buffer> {
         device.check_addressable()?;
         if device.client().plugin().path() != self.0.client.plugin().path() {
-            fail!(DeviceMismatch, "A buffer cannot be copied to a device of another plugin directly.");
+            bail!(DeviceMismatch, "A buffer cannot be copied to a device of another plugin directly.");
         }
         self.copy(device.clone(), None)
     }
@@ -340,11 +340,11 @@ impl Buffer {
     /// As [`Buffer::wait`], and the plugin's own.
     pub fn copy_to_memory(&self, memory: &Memory) -> Result<Buffer> {
         if !memory.client().same(&self.0.client) {
-            fail!(DeviceMismatch, "A buffer cannot be copied to a memory space of another client directly.");
+            bail!(DeviceMismatch, "A buffer cannot be copied to a memory space of another client directly.");
         }
         let own = memory.devices().find(|device| device.index() == self.0.device);
         let Some(device) = own.or_else(|| memory.devices().next()) else {
-            fail!(DeviceMismatch, "No device of this process can use memory space {}.", memory.label());
+            bail!(DeviceMismatch, "No device of this process can use memory space {}.", memory.label());
         };
         self.copy(device, Some(memory.clone()))
     }
@@ -364,7 +364,7 @@ impl Buffer {
             copy.count_in_flight()?;
             return Ok(copy);
         }
-        let launch = client.new_launch();
+        let launch = client.new_dispatched();
         let copy = Buffer::make(client.clone(), device.index(), index, spec, null_mut(), Some(launch.clone()), backing);
         let (source, promised) = (self.clone(), copy.clone());
         self.0.client.dispatcher(self.0.device).submit(launch, move || {
@@ -425,7 +425,7 @@ impl Buffer {
     }
 
     /// The launch that makes it, unless it is already made.
-    pub(crate) fn unfinished_launch(&self) -> Option<&Arc<Launch>> {
+    pub(crate) fn unfinished_launch(&self) -> Option<&Arc<Dispatched>> {
         if self.raw_handle().is_null() {
             self.0.launch.as_ref()
         } else {
@@ -436,7 +436,7 @@ impl Buffer {
     /// Notes that its content is known to be complete, without error. What depends on a file is asked later.
     pub(crate) fn note_complete(&self) {
         if self.0.backing.is_none() {
-            self.0.settled.store(true, Ordering::Release);
+            self.0.is_complete.store(true, Ordering::Release);
         }
     }
 
@@ -450,7 +450,7 @@ impl Buffer {
     fn watch_files(&self) {
         let Some(backing) = self.0.backing.as_ref().filter(|backing| !backing.is_in_place()) else { return };
         let backing = backing.clone();
-        let watched = self.ready_event().and_then(|event| event.on_ready(move |_| drop(backing.settle())));
+        let watched = self.ready_event().and_then(|event| event.on_ready(move |_| drop(backing.complete())));
         // Without this, they are asked when somebody waits for the content.
         drop(watched);
     }
@@ -520,7 +520,7 @@ impl Resource for Inner {
 
     fn wait_idle(self: Arc<Self>) -> Result<()> {
         let buffer = Buffer(self);
-        let outcome = if buffer.is_dead() { buffer.made().map(drop) } else { buffer.settle() };
+        let outcome = if buffer.is_dead() { buffer.made().map(drop) } else { buffer.wait_complete() };
         // What went wrong with it is of no interest any more.
         outcome.or_else(|error| if error.kind() == Kind::Interrupted { Err(error) } else { Ok(()) })
     }

@@ -6,7 +6,7 @@ use crate::client::holdings;
 use crate::client::Client;
 use crate::ffi::api::call;
 use crate::host::memory::HostMemory;
-use crate::runtime::dispatch::Launch;
+use crate::runtime::dispatch::Dispatched;
 use crate::runtime::event::Event;
 use crate::runtime::oom;
 use pjrt_base::error::{Error, Kind, Result};
@@ -49,7 +49,7 @@ impl HostView {
 pub struct Transfer {
     client: Client,
     /// The launch that starts it, when the buffer itself is not made yet.
-    launch: Option<Arc<Launch>>,
+    launch: Option<Arc<Dispatched>>,
     /// Set once it is started.
     copy: Arc<OnceLock<HostCopy>>,
     /// Files that the content depends on.
@@ -85,12 +85,12 @@ impl Transfer {
         if let Some(launch) = &self.launch {
             launch.wait()?;
         }
-        let Some(copy) = self.copy.get() else { fail!(Internal, "A transfer was not started.") };
+        let Some(copy) = self.copy.get() else { bail!(Internal, "A transfer was not started.") };
         if let Some(done) = &copy.done {
             done.wait()?;
         }
         if let Some(backing) = &self.backing {
-            backing.settle()?;
+            backing.complete()?;
         }
         Ok(HostView::Copied(copy.memory.clone()))
     }
@@ -156,7 +156,7 @@ impl Buffer {
         let backing = Backing::of(&[self])?;
         let mut transfer = Transfer { client: self.client().clone(), launch: None, copy: Arc::default(), backing };
         if self.unfinished_launch().is_some() {
-            let launch = self.client().new_launch();
+            let launch = self.client().new_dispatched();
             let (buffer, copy) = (self.clone(), transfer.copy.clone());
             self.client().dispatcher(self.device_index()).submit(launch.clone(), move || {
                 // Nobody else sets it.

@@ -1,6 +1,6 @@
 //! Parts of arrays for the devices of a program that is divided: from a buffer, or from a file.
 
-use crate::buffer::slice::{Axis, Part};
+use crate::buffer::slice::{Axis, Slice};
 use crate::buffer::Buffer;
 use crate::client::device::Device;
 use crate::host::memory::HostMemory;
@@ -41,7 +41,7 @@ impl Share {
         if all && self.ranges.iter().zip(dims).zip(&self.dims).all(fits) {
             return Ok(());
         }
-        fail!(ShapeMismatch, "A part of the array lies outside of it.")
+        bail!(ShapeMismatch, "A part of the array lies outside of it.")
     }
 
     /// Whether it is all of an array of these dimensions.
@@ -94,7 +94,7 @@ impl Share {
         let mut runs = Vec::with_capacity(1);
         let more = |run| {
             if !runs.is_empty() {
-                fail!(Internal, "There are more.");
+                bail!(Internal, "There are more.");
             }
             runs.push(run);
             Ok(())
@@ -121,7 +121,7 @@ impl Buffer {
         let strides = self.spec().strides();
         let axis = |(range, stride): (&Range<usize>, &usize)| Axis::new(range.len(), |i| (range.start + i) * stride);
         // The last dimension varies fastest on the device.
-        let part = Part::new(share.ranges.iter().zip(&strides).rev().map(axis).collect());
+        let part = Slice::new(share.ranges.iter().zip(&strides).rev().map(axis).collect());
         let spec = Spec::new(self.dtype(), &share.dims)?;
         let mut elements = self.read_part(&part)?;
         if share.is_padded() {

@@ -60,14 +60,14 @@ impl Axis {
 
 /// A part of an array. Its elements are those of all combinations of its axes, the first of which varies fastest.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Part {
+pub struct Slice {
     axes: Vec<Axis>,
 }
 
-impl Part {
+impl Slice {
     /// The part whose elements lie at the sums of the axes' offsets.
-    pub fn new(axes: Vec<Axis>) -> Part {
-        Part { axes }
+    pub fn new(axes: Vec<Axis>) -> Slice {
+        Slice { axes }
     }
 
     /// Elements along each axis.
@@ -94,7 +94,7 @@ impl Part {
     }
 
     /// Copies the elements, as they are, into a dense block whose first axis varies fastest. `src` is where the elements
-    /// at the start of [`Part::range`] lie.
+    /// at the start of [`Slice::range`] lie.
     ///
     /// # Errors
     /// `Interrupted` when the user wants no more.
@@ -157,7 +157,7 @@ impl Buffer {
     ///
     /// # Errors
     /// As [`Buffer::wait`], and the plugin's own.
-    pub fn read_part(&self, part: &Part) -> Result<Arc<HostMemory>> {
+    pub fn read_part(&self, part: &Slice) -> Result<Arc<HostMemory>> {
         let spec = self.spec();
         let in_order = spec.minor_to_major.is_none() && !spec.dtype.is_packed();
         if in_order && !self.client().shares_host_memory() {
@@ -177,7 +177,7 @@ impl Buffer {
     ///
     /// # Errors
     /// As [`Buffer::wait`], and the plugin's own.
-    pub fn transfer_part(&self, part: &Part) -> Result<Arc<HostMemory>> {
+    pub fn transfer_part(&self, part: &Slice) -> Result<Arc<HostMemory>> {
         let (dtype, range) = (self.dtype(), part.range());
         let width = dtype.host_bytes();
         let elements = HostMemory::new(part.len() * width)?;
@@ -207,9 +207,9 @@ mod tests {
         (0..positions.iter().map(Vec::len).product()).map(offset).collect()
     }
 
-    fn part(positions: &[Vec<usize>], strides: &[usize]) -> Part {
+    fn part(positions: &[Vec<usize>], strides: &[usize]) -> Slice {
         let axis = |(chosen, stride): (&Vec<usize>, &usize)| Axis::new(chosen.len(), |i| chosen[i] * stride);
-        Part::new(positions.iter().zip(strides).map(axis).collect())
+        Slice::new(positions.iter().zip(strides).map(axis).collect())
     }
 
     #[test]
@@ -231,7 +231,7 @@ mod tests {
         assert_eq!(part(&[vec![1], vec![2, 0], vec![3, 3]], &strides).range(), 15..24);
         assert_eq!(part(&[vec![0, 1], vec![], vec![2]], &strides).range(), 0..0);
         assert_eq!(part(&[], &[]).range(), 0..1);
-        assert_eq!(Part::new(vec![Axis::List(vec![900, 7, 33])]).range(), 7..901);
+        assert_eq!(Slice::new(vec![Axis::List(vec![900, 7, 33])]).range(), 7..901);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Keys of the cache: SHA-256 of all that the compiled program depends on.
 
 use crate::client::device::Device;
-use crate::client::target::Environment;
+use crate::client::target::Target;
 use crate::client::Client;
 use crate::executable::options::CompileOptions;
 use pjrt_base::digest::{self, Digest};
@@ -19,7 +19,7 @@ struct Parts {
     #[prost(string, tag = "1")]
     version: String,
     #[prost(message, required, tag = "2")]
-    environment: Environment,
+    target: Target,
     /// With the devices, and without what the program's code decides.
     #[prost(bytes = "vec", tag = "3")]
     options: Vec<u8>,
@@ -37,18 +37,13 @@ struct Parts {
 
 impl Key {
     /// The key of a program that is compiled in this environment for these devices.
-    pub(crate) fn new(
-        environment: Environment,
-        devices: &[Device],
-        program: &Program,
-        options: &CompileOptions,
-    ) -> Option<Key> {
+    pub(crate) fn new(target: Target, devices: &[Device], program: &Program, options: &CompileOptions) -> Option<Key> {
         let client = devices.first()?.client();
         // All devices of a CPU are one; elsewhere the compiler may count what is there.
         let is_cpu = client.shares_host_memory();
         let parts = Parts {
             version: env!("CARGO_PKG_VERSION").into(),
-            environment,
+            target,
             options: options.serialize(devices, false),
             use_shardy_partitioner: options.use_shardy_partitioner,
             format: program.format().name().into(),

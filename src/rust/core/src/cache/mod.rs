@@ -2,11 +2,11 @@
 //! goes wrong here fails a compile.
 
 use crate::client::device::Device;
-use crate::client::target::Environment;
+use crate::client::target::Target;
 use crate::client::Client;
 use crate::executable::execute::Dispatch;
 use crate::executable::options::CompileOptions;
-use crate::executable::serialized::{Serialized, Target};
+use crate::executable::serialized::{Destination, Serialized};
 use crate::executable::{Executable, Origin, WeakExecutable};
 use pjrt_base::error::{Error, Kind, Result, UNIMPLEMENTED};
 use pjrt_base::process;
@@ -34,7 +34,7 @@ pub struct Cache {
 pub struct Session {
     counts: Mutex<Counts>,
     /// Those that somebody may still have.
-    known: Mutex<Vec<(Place, WeakExecutable)>>,
+    known: Mutex<Vec<(LoadedKey, WeakExecutable)>>,
     messages: Mutex<Vec<String>>,
 }
 
@@ -56,17 +56,17 @@ pub struct Counts {
 
 /// What makes an executable one that may be given out once more.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Place {
+pub(crate) struct LoadedKey {
     key: Key,
     client: u64,
     dispatch: Dispatch,
 }
 
 /// What a cache has of a program.
-pub(crate) enum Found {
+pub(crate) enum Lookup {
     Executable(Executable),
     /// Where the program belongs once it is compiled; one that is not to be kept has no place.
-    Nothing(Option<Place>),
+    Nothing(Option<LoadedKey>),
     /// More than was to be loaded.
     Large,
 }
@@ -122,32 +122,32 @@ impl Cache {
         program: &Program,
         options: &CompileOptions,
         most_bytes: u64,
-    ) -> Result<Found> {
+    ) -> Result<Lookup> {
         options.check()?;
         options.check_devices(devices)?;
         devices.iter().try_for_each(Device::check_addressable)?;
         let client = devices[0].client();
         client.handle()?;
         if key::is_dumped(client, options) {
-            return Ok(Found::Nothing(None));
+            return Ok(Lookup::Nothing(None));
         }
-        let Some(key) = self.key(devices, program, options) else { return Ok(Found::Nothing(None)) };
-        let place = Place { key, client: client.id(), dispatch: options.dispatch };
+        let Some(key) = self.key(devices, program, options) else { return Ok(Lookup::Nothing(None)) };
+        let place = LoadedKey { key, client: client.id(), dispatch: options.dispatch };
         if let Some(executable) = self.session.find(&place) {
             self.session.count(|counts| counts.shared += 1);
-            return Ok(Found::Executable(executable));
+            return Ok(Lookup::Executable(executable));
         }
         if most_bytes < u64::MAX && self.store.bytes(&key) > most_bytes {
-            return Ok(Found::Large);
+            return Ok(Lookup::Large);
         }
         Ok(match self.load(&key, devices, options) {
-            Some(executable) => Found::Executable(self.session.share(place, executable)),
-            None => Found::Nothing(Some(place)),
+            Some(executable) => Lookup::Executable(self.session.share(place, executable)),
+            None => Lookup::Nothing(Some(place)),
         })
     }
 
     /// Keeps a program that was not there; gives the one of another thread that was faster.
-    pub(crate) fn keep(&self, place: Option<Place>, executable: Executable) -> Executable {
+    pub(crate) fn keep(&self, place: Option<LoadedKey>, executable: Executable) -> Executable {
         let Some(place) = place else { return executable };
         executable.note_miss();
         self.session.count(|counts| counts.misses += 1);
@@ -156,8 +156,8 @@ impl Cache {
     }
 
     fn key(&self, devices: &[Device], program: &Program, options: &CompileOptions) -> Option<Key> {
-        match Environment::of(&devices[0], Some(self.root())) {
-            Ok(environment) => Key::new(environment, devices, program, options),
+        match Target::of(&devices[0], Some(self.root())) {
+            Ok(target) => Key::new(target, devices, program, options),
             Err(error) => {
                 self.session.complain(error.message());
                 None
@@ -175,8 +175,9 @@ impl Cache {
                 return None;
             }
         };
-        let target = Target { client: devices[0].client(), devices, options: None, dispatch: options.dispatch };
-        match load(&content, key, &target) {
+        let destination =
+            Destination { client: devices[0].client(), devices, options: None, dispatch: options.dispatch };
+        match load(&content, key, &destination) {
             Ok(executable) => {
                 let saved = executable.compile_time().saturating_sub(start.elapsed());
                 self.session.count(|counts| {
@@ -203,7 +204,7 @@ impl Cache {
     }
 
     fn try_save(&self, key: &Key, executable: &Executable) -> Result<Removed> {
-        if !executable.making().is_self_contained {
+        if !executable.provenance().is_self_contained {
             return Ok(Removed::default());
         }
         let content = executable.serialize_as(key.bytes(), Some(self.root()))?;
@@ -212,13 +213,13 @@ impl Cache {
 }
 
 /// Reads an entry and has the plugin load it.
-fn load(content: &[u8], key: &Key, target: &Target<'_>) -> Result<Executable> {
+fn load(content: &[u8], key: &Key, destination: &Destination<'_>) -> Result<Executable> {
     let serialized = Serialized::read(content)?;
     // The key says all of the environment, and a file may have been given another name.
     if serialized.header.key != key.bytes() {
-        fail!(SerializedMismatch, "It is of another program.");
+        bail!(SerializedMismatch, "It is of another program.");
     }
-    serialized.hand_over(target, target.devices, Origin::Cache)
+    serialized.hand_over(destination, destination.devices, Origin::Cache)
 }
 
 impl Session {
@@ -246,12 +247,12 @@ impl Session {
         }
     }
 
-    fn find(&self, place: &Place) -> Option<Executable> {
+    fn find(&self, place: &LoadedKey) -> Option<Executable> {
         process::lock(&self.known)?.iter().find(|(other, _)| other == place)?.1.upgrade().filter(is_alive)
     }
 
     /// Notes an executable, and gives the one that is known already if another thread was faster.
-    fn share(&self, place: Place, executable: Executable) -> Executable {
+    fn share(&self, place: LoadedKey, executable: Executable) -> Executable {
         let Some(mut known) = process::lock(&self.known) else { return executable };
         known.retain(|(_, weak)| !weak.is_dead());
         let other = known.iter().find(|(other, _)| *other == place).and_then(|(_, weak)| weak.upgrade());

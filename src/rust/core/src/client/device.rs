@@ -114,7 +114,7 @@ impl Device {
             return Ok(());
         }
         let Description { label, process_index, .. } = self.description();
-        fail!(DeviceMismatch, "{label} belongs to process {process_index}: this process cannot use it.")
+        bail!(DeviceMismatch, "{label} belongs to process {process_index}: this process cannot use it.")
     }
 
     /// The memory spaces it can use.

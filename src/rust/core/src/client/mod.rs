@@ -15,7 +15,7 @@ use crate::client::flags::KnownFlags;
 use crate::client::settings::Settings;
 use crate::ffi::api::{call, text, Value};
 use crate::ffi::poison;
-use crate::runtime::dispatch::{Dispatcher, InFlight, Launch, Running};
+use crate::runtime::dispatch::{Dispatched, Dispatcher, InFlight, Running};
 use crate::runtime::event::Signal;
 use crate::runtime::plugin::Plugin;
 use crate::runtime::registry::{Registry, Resource};
@@ -123,7 +123,7 @@ impl Client {
         let memories = memory_space::list(api, handle)?;
         let devices = AllFacts::read(api, handle, &memories)?;
         if devices.addressable == 0 {
-            fail!(InvalidInput, "The {platform} client has no devices; were its options right?");
+            bail!(InvalidInput, "The {platform} client has no devices; were its options right?");
         }
         let poison = api.poison();
         let dispatchers = devices.devices.iter().map(|_| Dispatcher::new(poison)).collect();
@@ -349,13 +349,13 @@ impl Client {
     }
 
     /// A launch for one of the threads below.
-    pub(crate) fn new_launch(&self) -> Arc<Launch> {
-        self.new_launch_of(Duration::ZERO)
+    pub(crate) fn new_dispatched(&self) -> Arc<Dispatched> {
+        self.new_dispatched_of(Duration::ZERO)
     }
 
     /// The same for one that will take about so long.
-    pub(crate) fn new_launch_of(&self, expected: Duration) -> Arc<Launch> {
-        Launch::new(self.0.plugin.api().poison(), expected)
+    pub(crate) fn new_dispatched_of(&self, expected: Duration) -> Arc<Dispatched> {
+        Dispatched::new(self.0.plugin.api().poison(), expected)
     }
 
     /// Whether its plugin threw a C++ exception, and is not called any more.
@@ -414,7 +414,7 @@ impl Client {
             return Ok(());
         }
         self.check_open()?;
-        match self.rest() {
+        match self.wait_idle() {
             Err(error) if error.kind() == Kind::PluginPoisoned => {}
             rested => rested?,
         }
@@ -435,14 +435,14 @@ impl Client {
     }
 
     /// Waits until nothing is pending.
-    fn rest(&self) -> Result<()> {
+    fn wait_idle(&self) -> Result<()> {
         self.handle()?;
         let compiles: Vec<_> =
             self.0.compiles.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(Weak::upgrade).collect();
         compiles.iter().try_for_each(|compile| compile.wait())?;
-        self.threads().try_for_each(Dispatcher::rest)?;
+        self.threads().try_for_each(Dispatcher::wait_idle)?;
         self.0.buffers.all().into_iter().try_for_each(Resource::wait_idle)?;
-        self.0.in_flight.iter().chain([&self.0.transfers]).try_for_each(InFlight::rest)
+        self.0.in_flight.iter().chain([&self.0.transfers]).try_for_each(InFlight::wait_idle)
     }
 
     /// Ends it at the end of the process, once its work is done, and without the plugin's part of what was made of it; tells
@@ -522,7 +522,7 @@ fn check_generation() -> Result<()> {
 fn check_options(options: &[(String, Value)]) -> Result<()> {
     for (name, value) in options {
         if name == "cpu_device_count" && !matches!(value, Value::Int(1..=MAX_CPU_DEVICES)) {
-            fail!(InvalidInput, "`cpu_device_count` must be a whole number from 1 to {MAX_CPU_DEVICES}.");
+            bail!(InvalidInput, "`cpu_device_count` must be a whole number from 1 to {MAX_CPU_DEVICES}.");
         }
     }
     Ok(())
@@ -559,7 +559,7 @@ fn named_value((name, value): &(String, Value)) -> Result<PJRT_NamedValue> {
             data.bool_value = *b;
             PJRT_NamedValue_Type::PJRT_NamedValue_kBool
         }
-        Value::Unknown => fail!(InvalidInput, "Client option `{name}` has no type that a plugin understands."),
+        Value::Unknown => bail!(InvalidInput, "Client option `{name}` has no type that a plugin understands."),
     };
     Ok(out)
 }

@@ -11,7 +11,7 @@ use std::path::Path;
 
 /// Where an executable belongs.
 #[derive(Clone, PartialEq, Message)]
-pub struct Environment {
+pub struct Target {
     #[prost(string, tag = "1")]
     pub platform: String,
     #[prost(string, tag = "2")]
@@ -32,16 +32,16 @@ pub struct Environment {
     pub processor: String,
 }
 
-impl Environment {
+impl Target {
     /// That of a device, here and now. `kept` is the folder that keeps what plugins' files hash to between sessions.
     ///
     /// # Errors
     /// `Io` when the plugin's file cannot be read, or is not the one that was loaded.
-    pub fn of(device: &Device, kept: Option<&Path>) -> Result<Environment> {
+    pub fn of(device: &Device, kept: Option<&Path>) -> Result<Target> {
         let client = device.client();
         let plugin = client.plugin();
         let (major, minor) = plugin.api().version();
-        Ok(Environment {
+        Ok(Target {
             platform: client.platform().into(),
             platform_version: client.platform_version().into(),
             plugin: plugin_hash::of_plugin(plugin, kept)?.to_owned(),
@@ -53,7 +53,7 @@ impl Environment {
     }
 
     /// What an executable made for `self` lacks in another environment: each difference in a few words.
-    pub fn differences(&self, here: &Environment) -> Vec<String> {
+    pub fn differences(&self, here: &Target) -> Vec<String> {
         let named = [
             ("platform", &self.platform, &here.platform),
             ("platform version", &self.platform_version, &here.platform_version),
@@ -112,8 +112,8 @@ fn text(value: &Value) -> String {
 mod tests {
     use super::*;
 
-    fn environment() -> Environment {
-        Environment {
+    fn target() -> Target {
+        Target {
             platform: "cpu".into(),
             platform_version: "cpu".into(),
             plugin: "0123456789abcdef".into(),
@@ -126,10 +126,10 @@ mod tests {
 
     #[test]
     fn what_differs_is_said() {
-        let saved = environment();
-        assert!(saved.differences(&environment()).is_empty());
-        let said = |change: &dyn Fn(&mut Environment)| {
-            let mut here = environment();
+        let saved = target();
+        assert!(saved.differences(&target()).is_empty());
+        let said = |change: &dyn Fn(&mut Target)| {
+            let mut here = target();
             change(&mut here);
             saved.differences(&here).join("; ")
         };

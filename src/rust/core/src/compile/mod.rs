@@ -2,7 +2,7 @@
 
 pub mod queue;
 
-use crate::cache::{Cache, Found};
+use crate::cache::{Cache, Lookup};
 use crate::client::device::Device;
 use crate::executable::options::CompileOptions;
 use crate::executable::Executable;
@@ -23,8 +23,8 @@ pub fn compile(
     let compiled = || Executable::compile(devices, program, options);
     let Some(cache) = cache else { return compiled() };
     match cache.find(devices, program, options, u64::MAX)? {
-        Found::Executable(executable) => Ok(executable),
-        Found::Nothing(place) => Ok(cache.keep(place, compiled()?)),
-        Found::Large => compiled(),
+        Lookup::Executable(executable) => Ok(executable),
+        Lookup::Nothing(place) => Ok(cache.keep(place, compiled()?)),
+        Lookup::Large => compiled(),
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Each thread takes one program after the other, and ends when no more are waiting.
 
-use crate::cache::{Cache, Found};
+use crate::cache::{Cache, Lookup};
 use crate::client::device::Device;
 use crate::client::{self, Client};
 use crate::compile::compile;
@@ -57,9 +57,9 @@ impl Compiling {
         let mut place = None;
         if let Some(cache) = cache {
             match cache.find(devices, program, options, QUICKLY_LOADED)? {
-                Found::Executable(executable) => return Ok(Compiling::done(client, executable)),
-                Found::Nothing(found) => place = found,
-                Found::Large => return Self::enter(Some(cache), client, devices, program, options, usize::MAX),
+                Lookup::Executable(executable) => return Ok(Compiling::done(client, executable)),
+                Lookup::Nothing(found) => place = found,
+                Lookup::Large => return Self::enter(Some(cache), client, devices, program, options, usize::MAX),
             }
         }
         let (cache, devices) = (cache.cloned(), devices.to_vec());

@@ -1,7 +1,7 @@
 //! What a plugin says of a compiled program.
 
 use crate::client::Client;
-use crate::executable::hint::Pace;
+use crate::executable::hint::DispatchHint;
 use crate::executable::{Input, Signature};
 use crate::ffi::api::{bytes, call, named_values, slice, text, Args, Value};
 use pjrt_base::error::Result;
@@ -60,7 +60,7 @@ impl<'a> Description<'a> {
         let (Some(parameters), Some(outputs)) =
             (shape.parameters.iter().map(|p| p.spec()).collect::<Option<Vec<_>>>(), result.specs())
         else {
-            fail!(UnsupportedDtype, "The program takes or gives something that is no array (a tuple or a token).");
+            bail!(UnsupportedDtype, "The program takes or gives something that is no array (a tuple or a token).");
         };
         self.check_outputs(&outputs)?;
         let names = if names.len() == parameters.len() { names } else { module.input_names() };
@@ -103,7 +103,7 @@ impl<'a> Description<'a> {
             && types.len() == outputs.len()
             && outputs.iter().zip(types).all(|(spec, &code)| DType::from_code(code.0).ok() == Some(spec.dtype));
         if !agree {
-            fail!(Internal, "The plugin describes the program's outputs in two ways that differ.");
+            bail!(Internal, "The plugin describes the program's outputs in two ways that differ.");
         }
         Ok(())
     }
@@ -117,17 +117,19 @@ impl<'a> Description<'a> {
     }
 
     /// How long a run keeps whom, as far as that can be told beforehand.
-    pub fn pace(&self, module: &HloModuleProto) -> Pace {
+    pub fn hint(&self, module: &HloModuleProto) -> DispatchHint {
         // What XLA takes for few.
         const FEW_FLOPS: f32 = 1000.0;
         const MANY_FLOPS: f32 = 1e6;
         const FEW_TRANSCENDENTALS: f32 = 1000.0;
         const FEW_BYTES: f32 = 1e6;
         if !self.client.shares_host_memory() {
-            return Pace::default();
+            return DispatchHint::default();
         }
         let is_predictable = module.takes_a_known_time();
-        let Ok(properties) = self.costs() else { return Pace { runs_on_caller: true, is_long: true, is_predictable } };
+        let Ok(properties) = self.costs() else {
+            return DispatchHint { runs_on_caller: true, is_long: true, is_predictable };
+        };
         let cost = |name: &str| {
             properties.iter().find(|(n, _)| n == name).map_or(0.0, |(_, value)| match value {
                 Value::Float(f) => *f,
@@ -139,7 +141,7 @@ impl<'a> Description<'a> {
         let takes_long = cost("transcendentals") > FEW_TRANSCENDENTALS
             || cost("bytes accessed") > FEW_BYTES
             || ["sort", "custom-call", "conditional"].iter().any(|opcode| module.has_opcode(opcode));
-        Pace {
+        DispatchHint {
             runs_on_caller: !has_many_flops && (loops || takes_long),
             is_long: loops || takes_long || cost("flops") > MANY_FLOPS,
             is_predictable,
@@ -151,7 +153,7 @@ impl<'a> Description<'a> {
 fn readable<T>(decoded: std::result::Result<T, prost::DecodeError>) -> Result<T> {
     match decoded {
         Ok(message) => Ok(message),
-        Err(error) => fail!(Internal, "The plugin's description of the compiled program cannot be read: {error}."),
+        Err(error) => bail!(Internal, "The plugin's description of the compiled program cannot be read: {error}."),
     }
 }
 

@@ -91,7 +91,7 @@ impl Executable {
         must_wait
             || match self.dispatch() {
                 Dispatch::Auto => {
-                    self.pace().keeps_caller(self.record())
+                    self.hint().keeps_caller(self.history())
                         || client.in_flight(device).is_full()
                         || inputs.iter().any(|input| input.unfinished_launch().is_some())
                 }
@@ -218,7 +218,7 @@ impl Executable {
         let count = self.signature().inputs.len();
         match options.non_donatable.iter().find(|&&index| !(0..count as i64).contains(&index)) {
             Some(index) => {
-                fail!(
+                bail!(
                     InvalidInput,
                     "`non_donatable_input_indices` names {index}, but the program takes {count} argument(s), counted from 0."
                 )
@@ -292,13 +292,13 @@ impl Executable {
         };
         let client = self.client();
         let (running, in_flight) = (client.running(device), client.in_flight(device));
-        let is_counted = self.pace().is_long || !in_flight.is_empty();
+        let is_counted = self.hint().is_long || !in_flight.is_empty();
         let mut complete: *mut PJRT_Event = null_mut();
         let events: *mut *mut PJRT_Event = if running.is_some() || is_counted { &mut complete } else { null_mut() };
-        let start = self.pace().runs_on_caller.then(Instant::now);
+        let start = self.hint().runs_on_caller.then(Instant::now);
         self.call(&[inputs.as_ptr()], &[outputs.as_mut_ptr()], execute_device, events, options)?;
         if let Some(start) = start {
-            self.record().note(start.elapsed());
+            self.history().note(start.elapsed());
         }
         if complete.is_null() {
             return Ok(Made { handles: outputs, are_complete: false });
@@ -357,7 +357,7 @@ impl Executable {
         options: &ExecuteOptions,
         backing: Option<Backing>,
     ) -> Result<Outputs> {
-        let launch = self.client().new_launch_of(self.record().last());
+        let launch = self.client().new_dispatched_of(self.history().last());
         let pending = |spec: &Arc<_>| {
             let backing = backing.as_ref().map(Backing::again);
             Buffer::pending(self.client().clone(), device, Arc::clone(spec), launch.clone(), backing)

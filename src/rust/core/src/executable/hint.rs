@@ -6,7 +6,7 @@ use std::time::Duration;
 /// What a program's code says. XLA's CPU client runs programs of few floating point operations on the thread that launches
 /// them; transcendental functions, copies and turns of loops do not count as such, however long they take.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Pace {
+pub struct DispatchHint {
     /// It runs on the thread that launches it, perhaps for long enough to matter.
     pub runs_on_caller: bool,
     /// A device that was given many of these is busy for long enough to matter.
@@ -15,23 +15,23 @@ pub struct Pace {
     pub is_predictable: bool,
 }
 
-impl Pace {
+impl DispatchHint {
     /// Whether a launch may keep the calling thread for long, after runs such as these.
-    pub(crate) fn keeps_caller(self, runs: &Record) -> bool {
+    pub(crate) fn keeps_caller(self, runs: &RunHistory) -> bool {
         self.runs_on_caller && !(self.is_predictable && runs.are_quick())
     }
 }
 
 /// How long a program's runs have kept the launching thread.
 #[derive(Debug, Default)]
-pub(crate) struct Record {
+pub(crate) struct RunHistory {
     /// Runs in a row, up to now, that were quick.
     quick: AtomicU32,
     /// Microseconds of the last run.
     last: AtomicU32,
 }
 
-impl Record {
+impl RunHistory {
     /// Up to this, a run keeps R no longer than other things that R does.
     const QUICK: Duration = Duration::from_micros(100);
     /// So many quick runs in a row make the next one a quick one, too.
@@ -62,19 +62,19 @@ mod tests {
     #[test]
     fn a_predictable_program_is_launched_inline_after_quick_runs_and_until_a_long_one() {
         let (short, long) = (Duration::from_micros(30), Duration::from_millis(1));
-        let pace = |is_predictable| Pace { runs_on_caller: true, is_long: true, is_predictable };
-        let record = Record::default();
-        for _ in 0..Record::ENOUGH {
-            assert!(pace(true).keeps_caller(&record));
-            record.note(short);
+        let hint = |is_predictable| DispatchHint { runs_on_caller: true, is_long: true, is_predictable };
+        let history = RunHistory::default();
+        for _ in 0..RunHistory::ENOUGH {
+            assert!(hint(true).keeps_caller(&history));
+            history.note(short);
         }
-        assert!(!pace(true).keeps_caller(&record));
-        assert!(pace(false).keeps_caller(&record), "its next run may take any time");
-        assert_eq!(record.last(), short);
-        record.note(long);
-        assert!(pace(true).keeps_caller(&record));
-        assert!(!Pace::default().keeps_caller(&record), "it runs elsewhere");
-        record.note(Duration::MAX);
-        assert_eq!(record.last(), Duration::from_micros(u32::MAX.into()));
+        assert!(!hint(true).keeps_caller(&history));
+        assert!(hint(false).keeps_caller(&history), "its next run may take any time");
+        assert_eq!(history.last(), short);
+        history.note(long);
+        assert!(hint(true).keeps_caller(&history));
+        assert!(!DispatchHint::default().keeps_caller(&history), "it runs elsewhere");
+        history.note(Duration::MAX);
+        assert_eq!(history.last(), Duration::from_micros(u32::MAX.into()));
     }
 }

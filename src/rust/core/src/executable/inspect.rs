@@ -19,7 +19,7 @@ const UNTOLD: i64 = i64::MIN;
 impl Executable {
     /// Numbers of replicas and of partitions.
     pub fn counts(&self) -> (i64, i64) {
-        UsedOptions::decode(&self.making().options).map_or((1, 1), |used| used.counts())
+        UsedOptions::decode(&self.provenance().options).map_or((1, 1), |used| used.counts())
     }
 
     /// Equal for equal programs, compiled in the same way.
@@ -101,7 +101,7 @@ impl Executable {
 
     /// Where inputs and outputs lie: what the plugin says of the outputs if it does, and else the compiled program.
     pub fn memory_kinds(&self) -> MemoryKinds {
-        let shape = self.making().interface.host_program_shape.clone().unwrap_or_default();
+        let shape = self.provenance().interface.host_program_shape.clone().unwrap_or_default();
         let result = shape.result.unwrap_or_default();
         let results = if result.element_type == TUPLE { result.tuple_shapes } else { vec![result] };
         let kinds = |shapes: &[ShapeProto]| shapes.iter().map(|shape| self.memory_kind(shape)).collect();

@@ -13,7 +13,7 @@ use crate::client::flags;
 use crate::client::Client;
 use crate::executable::description::Description;
 use crate::executable::execute::Dispatch;
-use crate::executable::hint::{Pace, Record};
+use crate::executable::hint::{DispatchHint, RunHistory};
 use crate::executable::options::{CompileOptions, UsedOptions};
 use crate::ffi::api::{call, Args};
 use crate::runtime::registry::{Resource, Slot};
@@ -46,26 +46,26 @@ pub(crate) struct Inner {
     placement: Placement,
     signature: Signature,
     shardings: Shardings,
-    pace: Pace,
-    record: Record,
+    hint: DispatchHint,
+    history: RunHistory,
     dispatch: Dispatch,
-    making: Making,
+    provenance: Provenance,
     /// The cache was asked for it, and did not have it.
     missed: AtomicBool,
 }
 
 /// What a serialized executable tells of itself, so that the plugin need not be asked for its module.
-pub(crate) struct Restored {
+pub(crate) struct Deserialized {
     pub names: Vec<String>,
     pub placement: Placement,
-    pub pace: Pace,
+    pub hint: DispatchHint,
     pub dispatch: Dispatch,
-    pub making: Making,
+    pub provenance: Provenance,
 }
 
 /// How an executable came to be.
 #[derive(Debug)]
-pub(crate) struct Making {
+pub(crate) struct Provenance {
     pub origin: Origin,
     /// The serialized compile options.
     pub options: Vec<u8>,
@@ -84,7 +84,7 @@ pub(crate) struct Making {
     pub payload: Option<Box<[u8]>>,
 }
 
-impl Making {
+impl Provenance {
     fn shardings(&self, signature: &Signature) -> Shardings {
         let partitions = UsedOptions::decode(&self.options).map_or(1, |used| used.counts().1);
         let inputs: Vec<_> = signature.inputs.iter().map(|input| input.spec.clone()).collect();
@@ -202,14 +202,14 @@ impl Executable {
         let description = Description::new(client, loaded.handle())?;
         let module = description.optimized_module()?;
         let signature = description.signature(&module, program.input_names())?;
-        let pace = description.pace(&module);
+        let hint = description.hint(&module);
         drop(description);
         let placement = if options.compile_portable_executable {
             Placement::Portable
         } else {
             Placement::Fixed(devices.iter().map(Device::index).collect())
         };
-        let making = Making {
+        let provenance = Provenance {
             origin: Origin::Compiled,
             options: serialized,
             compile_time,
@@ -219,27 +219,42 @@ impl Executable {
             is_self_contained: module.calls_only_known_functions(),
             payload: None,
         };
-        let shardings = making.shardings(&signature);
+        let shardings = provenance.shardings(&signature);
         Ok(Executable::new(Inner {
             loaded,
             placement,
             signature,
             shardings,
-            pace,
-            record: Record::default(),
+            hint,
+            history: RunHistory::default(),
             dispatch: options.dispatch,
-            making,
+            provenance,
             missed: AtomicBool::new(false),
         }))
     }
 
     /// Takes ownership of an executable that a plugin has read from its serialized form.
-    pub(crate) fn restore(client: &Client, handle: *mut PJRT_LoadedExecutable, as_was: Restored) -> Result<Executable> {
+    pub(crate) fn restore(
+        client: &Client,
+        handle: *mut PJRT_LoadedExecutable,
+        as_was: Deserialized,
+    ) -> Result<Executable> {
         let loaded = Loaded::new(client, handle);
-        let Restored { names, placement, pace, dispatch, making } = as_was;
-        let signature = Description::new(client, loaded.handle())?.signature(&making.interface, names)?;
-        let (shardings, record, missed) = (making.shardings(&signature), Record::default(), AtomicBool::new(false));
-        Ok(Executable::new(Inner { loaded, placement, signature, shardings, pace, record, dispatch, making, missed }))
+        let Deserialized { names, placement, hint, dispatch, provenance } = as_was;
+        let signature = Description::new(client, loaded.handle())?.signature(&provenance.interface, names)?;
+        let (shardings, history, missed) =
+            (provenance.shardings(&signature), RunHistory::default(), AtomicBool::new(false));
+        Ok(Executable::new(Inner {
+            loaded,
+            placement,
+            signature,
+            shardings,
+            hint,
+            history,
+            dispatch,
+            provenance,
+            missed,
+        }))
     }
 
     fn new(inner: Inner) -> Executable {
@@ -254,13 +269,13 @@ impl Executable {
         if self.0.missed.load(Ordering::Relaxed) {
             Origin::Missed
         } else {
-            self.0.making.origin
+            self.0.provenance.origin
         }
     }
 
     /// How long the compiler took to make it, be that now or in another session.
     pub fn compile_time(&self) -> Duration {
-        self.0.making.compile_time
+        self.0.provenance.compile_time
     }
 
     /// Notes that the cache did not have it.
@@ -274,11 +289,11 @@ impl Executable {
         const AT_LEAST: usize = 64 << 10;
         const FOR_EACH_BYTE: usize = 32;
         const AT_MOST: usize = 256 << 20;
-        (AT_LEAST + FOR_EACH_BYTE * self.0.making.source_bytes).min(AT_MOST)
+        (AT_LEAST + FOR_EACH_BYTE * self.0.provenance.source_bytes).min(AT_MOST)
     }
 
-    pub(crate) fn making(&self) -> &Making {
-        &self.0.making
+    pub(crate) fn provenance(&self) -> &Provenance {
+        &self.0.provenance
     }
 
     /// A reference that does not keep it.
@@ -303,13 +318,13 @@ impl Executable {
         &self.0.shardings
     }
 
-    pub(crate) fn pace(&self) -> Pace {
-        self.0.pace
+    pub(crate) fn hint(&self) -> DispatchHint {
+        self.0.hint
     }
 
     /// How long its runs have kept the threads that launched them.
-    pub(crate) fn record(&self) -> &Record {
-        &self.0.record
+    pub(crate) fn history(&self) -> &RunHistory {
+        &self.0.history
     }
 
     /// Where the plugin is called from for its launches.

@@ -95,11 +95,11 @@ impl CompileOptions {
         const MAX: i64 = 1 << 20;
         for (name, value) in [("num_replicas", self.num_replicas), ("num_partitions", self.num_partitions)] {
             if let Some(value) = value.filter(|value| !(1..=MAX).contains(value)) {
-                fail!(InvalidInput, "`{name}` must be a whole number from 1 to {MAX}, not {value}.");
+                bail!(InvalidInput, "`{name}` must be a whole number from 1 to {MAX}, not {value}.");
             }
         }
         if self.partitions() > 1 && self.use_spmd_partitioning == Some(false) {
-            fail!(
+            bail!(
                 InvalidInput,
                 "`use_spmd_partitioning` must be TRUE: nothing else makes {} partitions of a program.",
                 self.partitions()
@@ -123,7 +123,7 @@ impl CompileOptions {
     fn check_assigned(&self, devices: usize) -> Result<()> {
         match (self.num_replicas, self.num_partitions) {
             (Some(count), None) | (None, Some(count)) if devices == 0 || devices as i64 % count != 0 => {
-                fail!(InvalidInput, "{devices} device(s) cannot be assigned to {count} replicas or partitions.");
+                bail!(InvalidInput, "{devices} device(s) cannot be assigned to {count} replicas or partitions.");
             }
             (Some(_), Some(_)) => self.check_count(devices),
             _ => Ok(()),
@@ -162,18 +162,18 @@ impl CompileOptions {
     fn check_debug_options(&self) -> Result<()> {
         if let Some(level) = self.optimization_level {
             if !(0..=3).contains(&level) {
-                fail!(InvalidInput, "`optimization_level` must be 0, 1, 2 or 3, not {level}.");
+                bail!(InvalidInput, "`optimization_level` must be 0, 1, 2 or 3, not {level}.");
             }
             if self.debug_options.contains_key(LEVEL) {
-                fail!(InvalidInput, "`optimization_level` and the debug option `{LEVEL}` are one: give only one.");
+                bail!(InvalidInput, "`optimization_level` and the debug option `{LEVEL}` are one: give only one.");
             }
         }
         for name in self.debug_options.keys() {
             if !name.starts_with("xla_") {
-                fail!(InvalidInput, "Debug options have names that start with \"xla_\"; `{name}` has not.");
+                bail!(InvalidInput, "Debug options have names that start with \"xla_\"; `{name}` has not.");
             }
             if self.debug_options.get(name).is_some_and(|value| ends_process(name, value)) {
-                fail!(InvalidInput, "The debug option `{name}` with this value would end the process.");
+                bail!(InvalidInput, "The debug option `{name}` with this value would end the process.");
             }
         }
         Ok(())
@@ -206,10 +206,10 @@ impl CompileOptions {
     pub(crate) fn check_devices(&self, devices: &[Device]) -> Result<()> {
         self.check_count(devices.len())?;
         let Some(first) = devices.first() else {
-            fail!(InvalidInput, "There is no device to compile for.");
+            bail!(InvalidInput, "There is no device to compile for.");
         };
         if let Some(other) = devices.iter().find(|d| !d.client().same(first.client())) {
-            fail!(
+            bail!(
                 DeviceMismatch,
                 "The devices must be of one client; '{}' and '{}' are not.",
                 first.label(),
@@ -304,7 +304,7 @@ impl Propagation {
             Propagation::Unsaid => Propagation::Each(arrays.iter().map(|array| !array.has_sharding).collect()),
             Propagation::All(may) => Propagation::Each(vec![*may; arrays.len()]),
             Propagation::Each(flags) if flags.len() == arrays.len() => self.clone(),
-            Propagation::Each(flags) => fail!(
+            Propagation::Each(flags) => bail!(
                 InvalidInput,
                 "`allow_spmd_sharding_propagation_to_{what}` has {} values, but the program has {}.",
                 flags.len(),
@@ -434,7 +434,7 @@ fn device_of_id(client: &Client, id: i32) -> Result<Device> {
         Some(device) => Ok(device),
         None => {
             let ids: Vec<_> = client.devices().map(|device| device.id().to_string()).collect();
-            fail!(InvalidInput, "`device_assignment`: no device has the id {id}; there are {}.", ids.join(", "))
+            bail!(InvalidInput, "`device_assignment`: no device has the id {id}; there are {}.", ids.join(", "))
         }
     }
 }
@@ -442,7 +442,7 @@ fn device_of_id(client: &Client, id: i32) -> Result<Device> {
 fn check_distinct(ids: &[i32]) -> Result<()> {
     for (i, id) in ids.iter().enumerate() {
         if ids[..i].contains(id) {
-            fail!(InvalidInput, "Each part of a program needs a device of its own, but device {id} comes twice.");
+            bail!(InvalidInput, "Each part of a program needs a device of its own, but device {id} comes twice.");
         }
     }
     Ok(())

@@ -5,12 +5,12 @@
 //! all other bytes (32), header (a protocol buffer), payload (the plugin's own bytes, up to the end).
 
 use crate::client::device::Device;
-use crate::client::target::Environment;
+use crate::client::target::Target;
 use crate::client::Client;
 use crate::executable::execute::Dispatch;
-use crate::executable::hint::Pace;
+use crate::executable::hint::DispatchHint;
 use crate::executable::options::{CompileOptions, UsedOptions};
-use crate::executable::{Executable, Making, Origin, Placement, Restored};
+use crate::executable::{Deserialized, Executable, Origin, Placement, Provenance};
 use crate::ffi::api::{bytes, call};
 use pjrt_base::digest::{self, Digest};
 use pjrt_base::error::{Error, Kind, Result};
@@ -33,7 +33,7 @@ const HEADER_AT: usize = DIGEST_AT + size_of::<Digest>();
 #[derive(Clone, PartialEq, Message)]
 pub struct Header {
     #[prost(message, required, tag = "1")]
-    pub environment: Environment,
+    pub target: Target,
     /// The serialized compile options, with the devices that it was made for.
     #[prost(bytes = "vec", tag = "2")]
     options: Vec<u8>,
@@ -73,7 +73,7 @@ pub struct Serialized<'a> {
 
 /// Where a serialized executable is to be loaded.
 #[derive(Debug)]
-pub struct Target<'a> {
+pub struct Destination<'a> {
     pub client: &'a Client,
     /// For each part of the program; empty for those that it was made for.
     pub devices: &'a [Device],
@@ -97,22 +97,22 @@ impl Executable {
     pub(crate) fn serialize_as(&self, key: &[u8], kept: Option<&Path>) -> Result<Vec<u8>> {
         self.client().handle()?;
         let Some(device) = self.client().devices().nth(self.first_device()) else {
-            fail!(Internal, "The executable has no device.");
+            bail!(Internal, "The executable has no device.");
         };
-        let (signature, making) = (self.signature(), self.making());
+        let (signature, provenance) = (self.signature(), self.provenance());
         let header = Header {
-            environment: Environment::of(&device, kept)?,
-            options: making.options.clone(),
+            target: Target::of(&device, kept)?,
+            options: provenance.options.clone(),
             name: signature.name.clone(),
             input_names: signature.inputs.iter().map(|input| input.name.clone()).collect(),
-            interface: making.interface.clone(),
-            runs_on_caller: self.pace().runs_on_caller,
-            is_long: self.pace().is_long,
-            compile_seconds: making.compile_time.as_secs_f64(),
+            interface: provenance.interface.clone(),
+            runs_on_caller: self.hint().runs_on_caller,
+            is_long: self.hint().is_long,
+            compile_seconds: provenance.compile_time.as_secs_f64(),
             created: UNIX_EPOCH.elapsed().unwrap_or_default().as_secs() as i64,
             key: key.into(),
-            wholes: Some(making.wholes.clone()),
-            is_predictable: self.pace().is_predictable,
+            wholes: Some(provenance.wholes.clone()),
+            is_predictable: self.hint().is_predictable,
         };
         self.with_payload(|payload| {
             room::check_room(payload.len(), "To save the executable")?;
@@ -122,7 +122,7 @@ impl Executable {
 
     /// Calls `read` with what the plugin makes of the executable to load it from.
     fn with_payload<T>(&self, read: impl FnOnce(&[u8]) -> T) -> Result<T> {
-        if let Some(payload) = &self.making().payload {
+        if let Some(payload) = &self.provenance().payload {
             return Ok(read(payload));
         }
         let told = self.describe()?;
@@ -212,7 +212,7 @@ impl Header {
         let header = Header::decode(bytes).ok()?;
         let is_text = |text: &String| !text.contains('\0');
         let is_whole =
-            is_text(&header.name) && is_text(&header.environment.platform) && header.input_names.iter().all(is_text);
+            is_text(&header.name) && is_text(&header.target.platform) && header.input_names.iter().all(is_text);
         is_whole.then_some(header)
     }
 }
@@ -240,19 +240,19 @@ impl<'a> Serialized<'a> {
     /// # Errors
     /// `SerializedMismatch` when it was made for another plugin, processor or kind of device; `InvalidInput` for options and
     /// devices that do not fit it; the plugin's own.
-    pub fn load(&self, target: &Target<'_>, kept: Option<&Path>) -> Result<Executable> {
-        target.client.handle()?;
-        let devices = self.devices(target)?;
+    pub fn load(&self, destination: &Destination<'_>, kept: Option<&Path>) -> Result<Executable> {
+        destination.client.handle()?;
+        let devices = self.devices(destination)?;
         for device in &devices {
             device.check_addressable()?;
-            self.check(&Environment::of(device, kept)?)?;
+            self.check(&Target::of(device, kept)?)?;
         }
-        self.hand_over(target, &devices, Origin::Saved)
+        self.hand_over(destination, &devices, Origin::Saved)
     }
 
     /// That it was made for a place like this.
-    fn check(&self, here: &Environment) -> Result<()> {
-        let differences = self.header.environment.differences(here);
+    fn check(&self, here: &Target) -> Result<()> {
+        let differences = self.header.target.differences(here);
         if differences.is_empty() {
             return Ok(());
         }
@@ -261,23 +261,23 @@ impl<'a> Serialized<'a> {
     }
 
     /// The devices that it is to run on.
-    fn devices(&self, target: &Target<'_>) -> Result<Vec<Device>> {
-        if let Some(options) = target.options {
+    fn devices(&self, destination: &Destination<'_>) -> Result<Vec<Device>> {
+        if let Some(options) = destination.options {
             self.check_options(options)?;
         }
-        if !target.devices.is_empty() {
-            self.as_compiled().check_devices(target.devices)?;
-            return Ok(target.devices.to_vec());
+        if !destination.devices.is_empty() {
+            self.as_compiled().check_devices(destination.devices)?;
+            return Ok(destination.devices.to_vec());
         }
-        if let Some(options) = target.options.filter(|options| options.device_assignment.is_some()) {
-            return self.counted(options).assigned_devices(target.client);
+        if let Some(options) = destination.options.filter(|options| options.device_assignment.is_some()) {
+            return self.counted(options).assigned_devices(destination.client);
         }
         if self.used.is_portable() {
-            return Ok(target.client.devices().take(1).collect());
+            return Ok(destination.client.devices().take(1).collect());
         }
-        let of_id = |id: i64| target.client.devices().find(|device| i64::from(device.id()) == id).ok_or(id);
+        let of_id = |id: i64| destination.client.devices().find(|device| i64::from(device.id()) == id).ok_or(id);
         self.used.device_ids().into_iter().map(of_id).collect::<std::result::Result<_, _>>().map_err(|id| {
-            let platform = target.client.platform();
+            let platform = destination.client.platform();
             Error::new(
                 Kind::SerializedMismatch,
                 format!("The executable was saved for device {id}, which is not here."),
@@ -324,9 +324,14 @@ impl<'a> Serialized<'a> {
     }
 
     /// Gives the plugin what has been checked.
-    pub(crate) fn hand_over(&self, target: &Target<'_>, devices: &[Device], origin: Origin) -> Result<Executable> {
-        let client = target.client;
-        let options = match target.options {
+    pub(crate) fn hand_over(
+        &self,
+        destination: &Destination<'_>,
+        devices: &[Device],
+        origin: Origin,
+    ) -> Result<Executable> {
+        let client = destination.client;
+        let options = match destination.options {
             // The code is there already, so that flags of the compiler change nothing.
             Some(options) => self.counted(options).serialize_with(&[], devices, self.used.is_for_shardy()),
             None => self.used.moved_to(devices),
@@ -351,16 +356,16 @@ impl<'a> Serialized<'a> {
         Executable::restore(
             client,
             loaded.loaded_executable,
-            Restored {
+            Deserialized {
                 names: header.input_names.clone(),
                 placement,
-                pace: Pace {
+                hint: DispatchHint {
                     runs_on_caller: header.runs_on_caller,
                     is_long: header.is_long,
                     is_predictable: header.is_predictable,
                 },
-                dispatch: target.dispatch,
-                making: Making {
+                dispatch: destination.dispatch,
+                provenance: Provenance {
                     origin,
                     options,
                     compile_time: Duration::try_from_secs_f64(header.compile_seconds).unwrap_or_default(),

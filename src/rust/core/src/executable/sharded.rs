@@ -32,7 +32,7 @@ impl Executable {
             }
         };
         if options.device.is_some() {
-            fail!(InvalidInput, "The program was compiled for its devices: the execution's cannot be chosen.");
+            bail!(InvalidInput, "The program was compiled for its devices: the execution's cannot be chosen.");
         }
         check_lists(devices.len(), inputs.len())?;
         for (number, (&device, inputs)) in devices.iter().zip(inputs).enumerate() {
@@ -65,7 +65,7 @@ impl Executable {
         options: &ExecuteOptions,
     ) -> Result<Vec<Outputs>> {
         let client = self.client();
-        let launch = client.new_launch();
+        let launch = client.new_dispatched();
         let backing = Backing::of(&inputs.concat())?;
         let pending = |&device: &usize| -> Outputs {
             let specs = self.signature().outputs.iter();
@@ -86,7 +86,7 @@ impl Executable {
         client.dispatcher(devices[0]).submit(launch.clone(), move || {
             for _ in 1..running.len() {
                 if arrivals.recv().is_err() {
-                    fail!(Internal, "A device's dispatch thread cannot be reached.");
+                    bail!(Internal, "A device's dispatch thread cannot be reached.");
                 }
             }
             running.iter().filter_map(|&device| executable.client().running(device)).for_each(Running::wait);
@@ -104,7 +104,7 @@ impl Executable {
         })?;
         for &device in &devices[1..] {
             let (arrived, launch) = (arrived.clone(), launch.clone());
-            client.dispatcher(device).submit(client.new_launch(), move || {
+            client.dispatcher(device).submit(client.new_dispatched(), move || {
                 // The launch has ended already when another device could not be reached.
                 let _ = arrived.send(());
                 launch.wait()
@@ -124,7 +124,7 @@ impl Executable {
         let one_by_one = client.shares_host_memory();
         let handle = |input: &Buffer| {
             if one_by_one {
-                input.settle()?;
+                input.wait_complete()?;
             }
             input.made()
         };

@@ -41,17 +41,17 @@ impl Api {
     /// `raw` must be null or point to a table that lives until the process ends.
     pub unsafe fn new(raw: *const PJRT_Api) -> Result<Self> {
         if raw.is_null() {
-            fail!(PluginInvalid, "The plugin's GetPjrtApi() returned no function table.");
+            bail!(PluginInvalid, "The plugin's GetPjrtApi() returned no function table.");
         }
         if !raw.is_aligned() {
-            fail!(PluginInvalid, "The plugin's GetPjrtApi() returned something that is no function table.");
+            bail!(PluginInvalid, "The plugin's GetPjrtApi() returned something that is no function table.");
         }
         let size = (*raw).struct_size;
         if size < std::mem::offset_of!(PJRT_Api, PJRT_Plugin_Attributes) {
-            fail!(PluginInvalid, "The plugin's function table is truncated ({size} bytes).");
+            bail!(PluginInvalid, "The plugin's function table is truncated ({size} bytes).");
         }
         if size > MAX_SIZE {
-            fail!(PluginInvalid, "The plugin says that its function table has {size} bytes, which no table has.");
+            bail!(PluginInvalid, "The plugin says that its function table has {size} bytes, which no table has.");
         }
         let version = ((*raw).pjrt_api_version.major_version, (*raw).pjrt_api_version.minor_version);
         if version.0 != PJRT_API_MAJOR as i32 {

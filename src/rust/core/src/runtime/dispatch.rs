@@ -13,17 +13,17 @@ use std::time::{Duration, Instant};
 
 /// A launch that was handed to the dispatch thread.
 #[derive(Debug)]
-pub(crate) struct Launch {
+pub(crate) struct Dispatched {
     done: Signal,
     outcome: OnceLock<Result<()>>,
     /// How long it is expected to take; zero when nobody knows.
     expected: Duration,
 }
 
-impl Launch {
+impl Dispatched {
     /// One that will take about so long; zero when nobody knows.
-    pub(crate) fn new(poison: &'static Poison, expected: Duration) -> Arc<Launch> {
-        Arc::new(Launch { done: Signal::new(poison), outcome: OnceLock::new(), expected })
+    pub(crate) fn new(poison: &'static Poison, expected: Duration) -> Arc<Dispatched> {
+        Arc::new(Dispatched { done: Signal::new(poison), outcome: OnceLock::new(), expected })
     }
 
     /// Whether it has been made, successfully or not.
@@ -72,7 +72,11 @@ impl Dispatcher {
     ///
     /// # Errors
     /// The code of `RESOURCE_EXHAUSTED` when the system gives no thread.
-    pub(crate) fn submit(&self, launch: Arc<Launch>, work: impl FnOnce() -> Result<()> + Send + 'static) -> Result<()> {
+    pub(crate) fn submit(
+        &self,
+        launch: Arc<Dispatched>,
+        work: impl FnOnce() -> Result<()> + Send + 'static,
+    ) -> Result<()> {
         let mut sender = self.sender.lock().unwrap_or_else(PoisonError::into_inner);
         let open = match sender.as_ref() {
             Some(open) => open,
@@ -90,7 +94,7 @@ impl Dispatcher {
         self.unfinished.fetch_add(1, Ordering::AcqRel);
         if open.send(Box::new(job)).is_err() {
             self.unfinished.fetch_sub(1, Ordering::AcqRel);
-            fail!(Internal, "The dispatch thread has ended.");
+            bail!(Internal, "The dispatch thread has ended.");
         }
         Ok(())
     }
@@ -101,9 +105,9 @@ impl Dispatcher {
     }
 
     /// Waits until all jobs are done; a user's interrupt ends the wait.
-    pub(crate) fn rest(&self) -> Result<()> {
+    pub(crate) fn wait_idle(&self) -> Result<()> {
         while self.is_busy() {
-            let last = Launch::new(self.poison, Duration::ZERO);
+            let last = Dispatched::new(self.poison, Duration::ZERO);
             self.submit(last.clone(), || Ok(()))?;
             last.wait()?;
         }
@@ -156,7 +160,7 @@ impl InFlight {
     }
 
     /// Waits until it is empty; a user's interrupt ends the wait.
-    pub(crate) fn rest(&self) -> Result<()> {
+    pub(crate) fn wait_idle(&self) -> Result<()> {
         const SLICE: Duration = Duration::from_millis(1);
         while !self.is_empty() {
             process::check_interrupt()?;
@@ -255,7 +259,7 @@ mod tests {
     fn a_fault_in_a_launch_reaches_its_waiter_and_the_next_launch_runs() {
         let poison = Poison::leaked();
         let dispatcher = Dispatcher::new(poison);
-        let [broken, sound] = [Duration::ZERO; 2].map(|expected| Launch::new(poison, expected));
+        let [broken, sound] = [Duration::ZERO; 2].map(|expected| Dispatched::new(poison, expected));
         dispatcher.submit(broken.clone(), || panic!("on purpose")).unwrap();
         dispatcher.submit(sound.clone(), || Ok(())).unwrap();
         assert_eq!(broken.wait().unwrap_err().kind(), Kind::Internal);
@@ -268,16 +272,16 @@ mod tests {
     fn a_thread_on_which_a_plugin_threw_is_kept_and_what_waits_for_it_ends() {
         let poison = Poison::leaked();
         let dispatcher = Dispatcher::new(poison);
-        let [throwing, later] = [Duration::ZERO; 2].map(|expected| Launch::new(poison, expected));
+        let [throwing, later] = [Duration::ZERO; 2].map(|expected| Dispatched::new(poison, expected));
         dispatcher
             .submit(throwing.clone(), || {
                 poison.note("PJRT_Call", "of unknown kind");
-                fail!(Internal, "Thrown.")
+                bail!(Internal, "Thrown.")
             })
             .unwrap();
         dispatcher.submit(later.clone(), || Ok(())).unwrap();
         assert_eq!(throwing.wait().unwrap_err().message(), "Thrown.");
         assert_eq!(later.wait().unwrap_err().kind(), Kind::PluginPoisoned);
-        assert!(!later.is_done() && InFlight::new(poison).rest().is_ok());
+        assert!(!later.is_done() && InFlight::new(poison).wait_idle().is_ok());
     }
 }

@@ -52,7 +52,7 @@ impl Tensor {
     pub fn spec(&self) -> Result<Spec> {
         match self.dtype() {
             Some(dtype) => Spec::new(dtype, &self.dims).map_err(|error| self.about(error)),
-            None => fail!(UnsupportedDtype, "Tensor \"{}\" is of type {}, which PJRT lacks.", self.name, self.dtype),
+            None => bail!(UnsupportedDtype, "Tensor \"{}\" is of type {}, which PJRT lacks.", self.name, self.dtype),
         }
     }
 
@@ -278,7 +278,7 @@ impl NewHeader<'_> {
         bytes.resize(bytes.len().next_multiple_of(alignment), b' ');
         let length = bytes.len() as u64 - LENGTH;
         if length > LONGEST {
-            fail!(InvalidInput, "Names and metadata take {length} bytes, but the format allows {LONGEST}.");
+            bail!(InvalidInput, "Names and metadata take {length} bytes, but the format allows {LONGEST}.");
         }
         bytes[..LENGTH as usize].copy_from_slice(&length.to_le_bytes());
         Ok(bytes)

@@ -135,7 +135,7 @@ impl<'a> Loading<'a> {
                 Route::Mapped => self.mapped(item, &mut backings),
                 Route::Copied | Route::Unpacked => match &memory {
                     Some(memory) => Buffer::from_host(self.device, item.spec.clone(), memory),
-                    None => fail!(Internal, "A tensor was not read."),
+                    None => bail!(Internal, "A tensor was not read."),
                 },
             };
             buffers.push(buffer.map_err(|error| item.tensor.about(error))?);
@@ -252,7 +252,7 @@ fn address(opened: &Opened, tensor: &Tensor) -> Result<*const u8> {
     let memory = opened.file.memory()?;
     match usize::try_from(tensor.start).ok().and_then(|start| memory.get(start..start.checked_add(tensor.bytes)?)) {
         Some(bytes) => Ok(bytes.as_ptr()),
-        None => fail!(Internal, "Tensor \"{}\" lies outside of its file.", tensor.name),
+        None => bail!(Internal, "Tensor \"{}\" lies outside of its file.", tensor.name),
     }
 }
 

@@ -34,7 +34,7 @@ pub fn load_part(model: &Model, tensor: usize, share: &Share, device: &Device) -
         let mut loaded = Loading::one(opened, &part, device)?.run(&mut |_| {})?;
         return match loaded.pop() {
             Some(buffer) => Ok(buffer),
-            None => fail!(Internal, "A part of a tensor was not loaded."),
+            None => bail!(Internal, "A part of a tensor was not loaded."),
         };
     }
     let width = whole.dtype.host_bytes();

@@ -76,7 +76,7 @@ fn write_shards(
     drafts: &mut Drafts,
 ) -> Result<PathBuf> {
     if metadata.iter().any(|(name, _)| name == TOTAL_SIZE) {
-        fail!(InvalidInput, "Metadata of several files cannot have an entry \"{TOTAL_SIZE}\": their index has one.");
+        bail!(InvalidInput, "Metadata of several files cannot have an entry \"{TOTAL_SIZE}\": their index has one.");
     }
     let (stem, count) = (stem(path), shards.len());
     let names: Vec<_> = (1..=count).map(|number| format!("{stem}-{number:05}-of-{count:05}{FILE}")).collect();
@@ -107,11 +107,11 @@ impl<'a> Item<'a> {
         let known: Option<StrDeserializer<NoSuchName>> =
             spec.dtype.info().safetensors.map(|name| name.into_deserializer());
         let Some(dtype) = known.and_then(|name| Dtype::deserialize(name).ok()) else {
-            fail!(UnsupportedDtype, "Tensor \"{name}\": the safetensors format has no type for {}.", spec.dtype)
+            bail!(UnsupportedDtype, "Tensor \"{name}\": the safetensors format has no type for {}.", spec.dtype)
         };
         let bits = spec.len() * spec.dtype.info().bits as usize;
         if bits % 8 != 0 {
-            fail!(InvalidInput, "Tensor \"{name}\": the safetensors format takes an even number of {}.", spec.dtype);
+            bail!(InvalidInput, "Tensor \"{name}\": the safetensors format takes an even number of {}.", spec.dtype);
         }
         Ok(Item { name, buffer, dtype, bytes: bits / 8 })
     }
@@ -346,7 +346,7 @@ fn file_path(path: &Path) -> PathBuf {
 /// An error for what is there already and is no file: a folder, or a device, which a file would take the place of.
 fn check_target(path: &Path) -> Result<()> {
     match fs::metadata(path) {
-        Ok(there) if !there.is_file() => fail!(Io, "Cannot write '{}': it is not a file.", path.display()),
+        Ok(there) if !there.is_file() => bail!(Io, "Cannot write '{}': it is not a file.", path.display()),
         _ => Ok(()),
     }
 }
@@ -355,13 +355,13 @@ fn check_names(tensors: &[(String, Buffer)]) -> Result<()> {
     let mut seen = HashSet::new();
     for (name, _) in tensors {
         if name.is_empty() {
-            fail!(InvalidInput, "Every tensor must have a name.");
+            bail!(InvalidInput, "Every tensor must have a name.");
         }
         if name == METADATA {
-            fail!(InvalidInput, "No tensor can have the name \"{METADATA}\", under which the format keeps metadata.");
+            bail!(InvalidInput, "No tensor can have the name \"{METADATA}\", under which the format keeps metadata.");
         }
         if !seen.insert(name) {
-            fail!(InvalidInput, "There are two tensors \"{name}\".");
+            bail!(InvalidInput, "There are two tensors \"{name}\".");
         }
     }
     Ok(())

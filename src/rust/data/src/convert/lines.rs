@@ -27,7 +27,7 @@ pub struct Conversion {
 }
 
 /// Makes a function of two: one for any processor of the architecture, one for those with wide registers.
-macro_rules! by_processor {
+macro_rules! by_cpu_feature {
     ($plain:ident, $wide:ident, $body:ident, [$($generics:tt)*], [$($names:tt)*], $output:ty) => {
         unsafe fn $plain<$($generics)*>(src: *const u8, dst: *mut u8, len: usize) -> $output {
             $body::<$($names)*>(src.cast(), dst.cast(), len)
@@ -92,10 +92,10 @@ unsafe fn decode_counting<E: Decode<T>, T>(src: *const E, dst: *mut T, len: usiz
     tally
 }
 
-by_processor!(encode_any, encode_wide, encode_line, [S: Copy, E: Encode<S>], [S, E], ());
-by_processor!(encode_counting_any, encode_counting_wide, encode_counting, [S: Copy, E: Encode<S>], [S, E], Tally);
-by_processor!(decode_any, decode_wide, decode_line, [E: Decode<T>, T], [E, T], ());
-by_processor!(decode_counting_any, decode_counting_wide, decode_counting, [E: Decode<T>, T], [E, T], Tally);
+by_cpu_feature!(encode_any, encode_wide, encode_line, [S: Copy, E: Encode<S>], [S, E], ());
+by_cpu_feature!(encode_counting_any, encode_counting_wide, encode_counting, [S: Copy, E: Encode<S>], [S, E], Tally);
+by_cpu_feature!(decode_any, decode_wide, decode_line, [E: Decode<T>, T], [E, T], ());
+by_cpu_feature!(decode_counting_any, decode_counting_wide, decode_counting, [E: Decode<T>, T], [E, T], Tally);
 
 impl Conversion {
     /// From values `S` of a host vector to elements `E`.

@@ -1,6 +1,6 @@
 use super::*;
 
-fn encode_checked<const N: usize>(values: HostValues, dtype: DType, check: bool) -> ([u8; N], Option<Misfits>) {
+fn encode_checked<const N: usize>(values: HostValues, dtype: DType, check: bool) -> ([u8; N], Option<LossReport>) {
     let mut out = [0u8; N];
     let len = values.len();
     // SAFETY: `out` has room for every element: each caller says how much.
@@ -14,7 +14,7 @@ fn encode<const N: usize>(values: HostValues, dtype: DType) -> [u8; N] {
     out
 }
 
-fn misfits(values: HostValues, dtype: DType) -> Option<Misfits> {
+fn losses(values: HostValues, dtype: DType) -> Option<LossReport> {
     encode_checked::<256>(values, dtype, true).1
 }
 
@@ -73,40 +73,40 @@ fn one_value_fills_an_array() {
 #[test]
 fn misfits_are_counted_and_the_first_is_found() {
     let x = [1.0, 127.9, f64::NAN, 128.0, -128.5, -129.0];
-    let found = misfits(HostValues::Double(&x), DType::I8);
-    assert_eq!(found, Some(Misfits { missing: 1, out_of_range: 2, first: 2 }));
-    assert_eq!(misfits(HostValues::Double(&[9.3e18]), DType::I64).map(|m| m.out_of_range), Some(1));
-    assert_eq!(misfits(HostValues::Double(&[-0.9, i64::MIN as f64, 2.9]), DType::I64), None);
-    assert_eq!(misfits(HostValues::Double(&[-0.9, 1.8e19]), DType::U64), None);
-    assert_eq!(misfits(HostValues::Double(&[-1.0]), DType::U64).map(|m| m.out_of_range), Some(1));
-    assert_eq!(misfits(HostValues::Integer64(&[-1]), DType::U64).map(|m| m.out_of_range), Some(1));
+    let found = losses(HostValues::Double(&x), DType::I8);
+    assert_eq!(found, Some(LossReport { missing: 1, out_of_range: 2, first: 2 }));
+    assert_eq!(losses(HostValues::Double(&[9.3e18]), DType::I64).map(|m| m.out_of_range), Some(1));
+    assert_eq!(losses(HostValues::Double(&[-0.9, i64::MIN as f64, 2.9]), DType::I64), None);
+    assert_eq!(losses(HostValues::Double(&[-0.9, 1.8e19]), DType::U64), None);
+    assert_eq!(losses(HostValues::Double(&[-1.0]), DType::U64).map(|m| m.out_of_range), Some(1));
+    assert_eq!(losses(HostValues::Integer64(&[-1]), DType::U64).map(|m| m.out_of_range), Some(1));
     assert_eq!(
-        misfits(HostValues::Integer64(&[1 << 32, 5, NA_INTEGER64]), DType::U32),
-        Some(Misfits { missing: 1, out_of_range: 1, first: 0 })
+        losses(HostValues::Integer64(&[1 << 32, 5, NA_INTEGER64]), DType::U32),
+        Some(LossReport { missing: 1, out_of_range: 1, first: 0 })
     );
-    assert_eq!(misfits(HostValues::Integer(&[NA_INTEGER, 1]), DType::F32).map(|m| m.missing), Some(1));
-    assert_eq!(misfits(HostValues::Integer(&[5, -1]), DType::U64).map(|m| m.first), Some(1));
-    assert_eq!(misfits(HostValues::Integer(&[7, -8, 8]), DType::I4).map(|m| m.first), Some(2));
-    assert_eq!(misfits(HostValues::Logical(&[1, NA_INTEGER]), DType::Pred).map(|m| m.first), Some(1));
+    assert_eq!(losses(HostValues::Integer(&[NA_INTEGER, 1]), DType::F32).map(|m| m.missing), Some(1));
+    assert_eq!(losses(HostValues::Integer(&[5, -1]), DType::U64).map(|m| m.first), Some(1));
+    assert_eq!(losses(HostValues::Integer(&[7, -8, 8]), DType::I4).map(|m| m.first), Some(2));
+    assert_eq!(losses(HostValues::Logical(&[1, NA_INTEGER]), DType::Pred).map(|m| m.first), Some(1));
 }
 
 #[test]
 fn in_floats_na_and_what_becomes_infinite_are_misfits_but_nan_is_none() {
     let plain = [f64::INFINITY, f64::NAN, 1.0, -0.0];
     for dtype in [DType::F64, DType::F32, DType::F16, DType::BF16, DType::F8E5M2] {
-        assert_eq!(misfits(HostValues::Double(&plain), dtype), None, "{dtype}");
-        assert_eq!(misfits(HostValues::Double(&[1.0, NA_REAL]), dtype).map(|m| (m.missing, m.first)), Some((1, 1)));
+        assert_eq!(losses(HostValues::Double(&plain), dtype), None, "{dtype}");
+        assert_eq!(losses(HostValues::Double(&[1.0, NA_REAL]), dtype).map(|m| (m.missing, m.first)), Some((1, 1)));
     }
     for dtype in [DType::F32, DType::F16, DType::BF16, DType::F8E5M2, DType::F8E4M3FN] {
-        assert_eq!(misfits(HostValues::Double(&[1e300]), dtype).map(|m| m.out_of_range), Some(1), "{dtype}");
+        assert_eq!(losses(HostValues::Double(&[1e300]), dtype).map(|m| m.out_of_range), Some(1), "{dtype}");
     }
     assert_eq!(
-        misfits(HostValues::Double(&[f64::INFINITY, f64::NAN]), DType::F4E2M1FN).map(|m| m.out_of_range),
+        losses(HostValues::Double(&[f64::INFINITY, f64::NAN]), DType::F4E2M1FN).map(|m| m.out_of_range),
         Some(2)
     );
     assert_eq!(
-        misfits(HostValues::Complex(&[[1.0, NA_REAL], [1e300, 0.0]]), DType::C64),
-        Some(Misfits { missing: 1, out_of_range: 1, first: 0 })
+        losses(HostValues::Complex(&[[1.0, NA_REAL], [1e300, 0.0]]), DType::C64),
+        Some(LossReport { missing: 1, out_of_range: 1, first: 0 })
     );
 }
 

@@ -8,12 +8,12 @@ mod target;
 pub mod tools;
 
 pub use driver::{driver, Driver, Version};
-pub use preload::Place;
+pub use preload::LibraryOrigin;
 
 use libraries::{Search, Wanted};
 use pjrt_base::error::{Error, Kind, Result};
 use std::path::Path;
-use target::Target;
+use target::CudaTarget;
 
 /// A plugin that is loaded.
 pub struct Loaded<'a> {
@@ -26,7 +26,7 @@ pub struct Loaded<'a> {
 ///
 /// What is not found is left to the loader: XLA's plugins load without, and tell their attributes.
 pub fn before_load(plugin: &Path) {
-    let Some(target) = Target::of(plugin) else {
+    let Some(target) = CudaTarget::of(plugin) else {
         return;
     };
     let search = Search::of(plugin, &target.library.runpath, target.major);
@@ -42,7 +42,7 @@ pub fn before_load(plugin: &Path) {
 /// # Errors
 /// `DriverMissing`, `DriverTooOld`, `LibraryMissing`, and those of `create`.
 pub fn with_libraries<T>(plugin: &Loaded, create: impl FnOnce() -> Result<T>) -> Result<T> {
-    let Some(target) = Target::of_loaded(plugin) else {
+    let Some(target) = CudaTarget::of_loaded(plugin) else {
         return create();
     };
     check_driver(&driver(), &target)?;
@@ -52,7 +52,7 @@ pub fn with_libraries<T>(plugin: &Loaded, create: impl FnOnce() -> Result<T>) ->
 }
 
 /// Refuses a driver that a plugin cannot use.
-fn check_driver(driver: &Driver, target: &Target) -> Result<()> {
+fn check_driver(driver: &Driver, target: &CudaTarget) -> Result<()> {
     let (cuda, module) = match driver {
         Driver::Absent { module } => return Err(driver_missing(module.as_deref(), target)),
         Driver::Present { cuda, module } => (*cuda, module),
@@ -75,7 +75,7 @@ fn check_driver(driver: &Driver, target: &Target) -> Result<()> {
 }
 
 #[cold]
-fn driver_missing(module: Option<&str>, target: &Target) -> Error {
+fn driver_missing(module: Option<&str>, target: &CudaTarget) -> Error {
     if cfg!(target_os = "macos") {
         return Error::new(Kind::DriverMissing, "There is no CUDA for macOS.");
     }
@@ -107,7 +107,7 @@ fn load(wanted: &'static [Wanted], search: &Search, major: Option<u32>) -> Resul
         return Ok(Vec::new());
     }
     let found = preload::find(wanted, search);
-    let missing = found.iter().filter(|library| library.place == Place::Missing);
+    let missing = found.iter().filter(|library| library.place == LibraryOrigin::Missing);
     let mut unavailable: Vec<(&Wanted, Option<String>)> = missing.map(|library| (library.wanted, None)).collect();
     unavailable.extend(preload::load(&found).into_iter().map(|(wanted, why)| (wanted, Some(why))));
     let (needed, optional): (Vec<_>, Vec<_>) =
@@ -159,12 +159,12 @@ pub struct Report {
     /// The oldest CUDA of the driver that the plugin can use, where its file tells.
     pub needs: Option<Version>,
     /// Every library that the plugin uses: which, where it is, and what is wrong with it.
-    pub libraries: Vec<(&'static Wanted, Place, Option<String>)>,
+    pub libraries: Vec<(&'static Wanted, LibraryOrigin, Option<String>)>,
 }
 
 /// What there is for the plugin at `plugin`, or of the driver alone. No library is loaded but the driver's.
 pub fn report(plugin: Option<&Path>) -> Report {
-    let target = plugin.and_then(|plugin| Some((plugin, Target::of(plugin)?)));
+    let target = plugin.and_then(|plugin| Some((plugin, CudaTarget::of(plugin)?)));
     let Some((plugin, target)) = target else {
         return Report { driver: driver(), needs: None, libraries: Vec::new() };
     };

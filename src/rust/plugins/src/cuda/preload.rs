@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// Where a library is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum LibraryOrigin {
     /// It is in this process already.
     Loaded,
     File(PathBuf),
@@ -14,34 +14,34 @@ pub enum Place {
 }
 
 /// A library, where it is, and for a file what it needs or why it cannot be loaded.
-pub(super) struct Found {
+pub(super) struct FoundLibrary {
     pub wanted: &'static Wanted,
-    pub place: Place,
+    pub place: LibraryOrigin,
     pub needs: Result<Vec<String>, String>,
 }
 
 /// Finds each library; none is loaded.
-pub(super) fn find(wanted: impl IntoIterator<Item = &'static Wanted>, search: &Search) -> Vec<Found> {
+pub(super) fn find(wanted: impl IntoIterator<Item = &'static Wanted>, search: &Search) -> Vec<FoundLibrary> {
     wanted.into_iter().map(|wanted| find_one(wanted, search)).collect()
 }
 
-fn find_one(wanted: &'static Wanted, search: &Search) -> Found {
-    let known = |place| Found { wanted, place, needs: Ok(Vec::new()) };
+fn find_one(wanted: &'static Wanted, search: &Search) -> FoundLibrary {
+    let known = |place| FoundLibrary { wanted, place, needs: Ok(Vec::new()) };
     if is_loaded(wanted.name) {
-        return known(Place::Loaded);
+        return known(LibraryOrigin::Loaded);
     }
     let Some(file) = search.find(wanted.name) else {
-        return known(Place::Missing);
+        return known(LibraryOrigin::Missing);
     };
     let needs = library::inspect(&file).map(|library| library.needed).map_err(|error| error.to_string());
-    Found { wanted, place: Place::File(file), needs }
+    FoundLibrary { wanted, place: LibraryOrigin::File(file), needs }
 }
 
 /// Loads what is found, each library after those that it needs. Returns those that could not be loaded, and why.
-pub(super) fn load(found: &[Found]) -> Vec<(&'static Wanted, String)> {
+pub(super) fn load(found: &[FoundLibrary]) -> Vec<(&'static Wanted, String)> {
     let mut failed = Vec::new();
     for index in in_order(found) {
-        let Found { wanted, place: Place::File(file), needs } = &found[index] else {
+        let FoundLibrary { wanted, place: LibraryOrigin::File(file), needs } = &found[index] else {
             continue;
         };
         let loaded = needs.clone().and_then(|_| open(file));
@@ -58,8 +58,8 @@ pub(super) fn load(found: &[Found]) -> Vec<(&'static Wanted, String)> {
 }
 
 /// The libraries by number, in an order in which each comes after those that it needs.
-pub(super) fn in_order(found: &[Found]) -> Vec<usize> {
-    fn visit(index: usize, found: &[Found], seen: &mut [bool], order: &mut Vec<usize>) {
+pub(super) fn in_order(found: &[FoundLibrary]) -> Vec<usize> {
+    fn visit(index: usize, found: &[FoundLibrary], seen: &mut [bool], order: &mut Vec<usize>) {
         if std::mem::replace(&mut seen[index], true) {
             return;
         }

@@ -13,16 +13,16 @@ const SCAN: u64 = 64 << 20;
 
 /// A plugin's file that is one for CUDA.
 #[derive(Debug)]
-pub(super) struct Target {
+pub(super) struct CudaTarget {
     /// The major version of CUDA; none where the file does not tell.
     pub major: Option<u32>,
     /// What the file says of itself.
     pub library: Library,
 }
 
-impl Target {
+impl CudaTarget {
     /// What the plugin at `path` was built for; `None` when it is no CUDA plugin, or no library.
-    pub fn of(path: &Path) -> Option<Target> {
+    pub fn of(path: &Path) -> Option<CudaTarget> {
         let library = library::inspect(path).ok()?;
         let written = || {
             let by_folder = library.runpath.iter().find_map(|folder| folder_major(folder));
@@ -35,17 +35,17 @@ impl Target {
             Name::Other => written(),
         };
         // A GPU may be another vendor's.
-        (name == Name::SomeCuda || major.is_some()).then_some(Target { major, library })
+        (name == Name::SomeCuda || major.is_some()).then_some(CudaTarget { major, library })
     }
 
     /// The same of a plugin that is loaded: XLA's tell the version themselves.
-    pub fn of_loaded(plugin: &Loaded) -> Option<Target> {
+    pub fn of_loaded(plugin: &Loaded) -> Option<CudaTarget> {
         let told = plugin.cuda_version.and_then(|version| u32::try_from(version / 1000).ok());
-        let target = Target::of(plugin.path);
+        let target = CudaTarget::of(plugin.path);
         match told {
             Some(major) => {
                 let library = target.map_or_else(Library::default, |target| target.library);
-                Some(Target { major: Some(major), library })
+                Some(CudaTarget { major: Some(major), library })
             }
             None => target,
         }

@@ -64,8 +64,8 @@ fn driver_in(folder: &Folder) -> Driver {
     DriverSearch { by_name: false, folders: vec![folder.0.clone()], module }.run()
 }
 
-fn target(major: u32) -> Target {
-    Target { major: Some(major), library: Default::default() }
+fn target(major: u32) -> CudaTarget {
+    CudaTarget { major: Some(major), library: Default::default() }
 }
 
 fn refused<T>(result: Result<T>, kind: Kind) -> String {
@@ -99,7 +99,7 @@ fn a_driver_is_held_against_what_the_plugin_needs() {
     let driver = driver_in(&folder);
     assert_eq!(driver, Driver::Present { cuda: Version(12, 4), module: Some("550.54.14".into()) });
     check_driver(&driver, &target(12)).unwrap();
-    check_driver(&driver, &Target { major: None, library: Default::default() }).unwrap();
+    check_driver(&driver, &CudaTarget { major: None, library: Default::default() }).unwrap();
     let text = refused(check_driver(&driver, &target(13)), Kind::DriverTooOld);
     assert!(text.starts_with("The NVIDIA driver 550.54.14 has CUDA 12.4, and this plugin needs CUDA 13.0."), "{text}");
     assert!(text.contains("580.65") && text.contains("install_pjrt(\"cuda12\")"), "{text}");
@@ -129,16 +129,16 @@ fn each_library_comes_after_those_that_it_needs() {
     // A library that the process has is left as it is, whatever else lies about.
     let other = Folder::new();
     fs::write(other.0.join("libpjrt-a.so.1"), "broken").unwrap();
-    assert_eq!(preload::find(&CHAIN[..1], &other.search())[0].place, Place::Loaded);
+    assert_eq!(preload::find(&CHAIN[..1], &other.search())[0].place, LibraryOrigin::Loaded);
     load(&CHAIN, &other.search(), Some(13)).unwrap();
 }
 
 #[test]
 fn libraries_that_need_each_other_come_in_some_order() {
     static RING: [Wanted; 2] = [wanted("x", None), wanted("y", None)];
-    let found = |index: usize, needs: &str| preload::Found {
+    let found = |index: usize, needs: &str| preload::FoundLibrary {
         wanted: &RING[index],
-        place: Place::Missing,
+        place: LibraryOrigin::Missing,
         needs: Ok(vec![needs.into(), "unknown".into()]),
     };
     assert_eq!(preload::in_order(&[found(0, "y"), found(1, "x")]), [1, 0]);
@@ -210,7 +210,7 @@ fn libraries_are_looked_for_beside_the_plugin_before_all_else() {
 fn what_a_plugin_is_for_is_told_by_its_file() {
     let folder = Folder::new();
     let plain = folder.sub("plain");
-    let of = |path: PathBuf| Target::of(&path).map(|target| target.major);
+    let of = |path: PathBuf| CudaTarget::of(&path).map(|target| target.major);
     let code = "int f(void) { return 1; }";
 
     let wheel = compile(&plain, "w.so", code, &[], &["-Wl,-rpath,$ORIGIN/../../nvidia/cu13/lib"]);
@@ -236,7 +236,7 @@ fn the_report_loads_nothing() {
     let report = report(Some(&plugin));
     assert_eq!(report.needs, Some(Version(13, 0)));
     let row = |name: &str| report.libraries.iter().find(|(wanted, ..)| wanted.name == name).unwrap();
-    assert_eq!(row("libnvJitLink.so.13").1, Place::File(wheels.join("libnvJitLink.so.13")));
+    assert_eq!(row("libnvJitLink.so.13").1, LibraryOrigin::File(wheels.join("libnvJitLink.so.13")));
     assert_eq!(row("libnvJitLink.so.13").2, None);
     assert!(!preload::is_loaded("libnvJitLink.so.13"));
     assert_eq!(report.libraries.len(), libraries::wanted(13).len());

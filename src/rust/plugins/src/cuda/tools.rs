@@ -1,7 +1,7 @@
 //! The files of the CUDA toolkit that XLA's compiler uses: NVIDIA's assembler, and a library of mathematical functions.
 
 use super::libraries;
-use super::target::Target;
+use super::target::CudaTarget;
 use super::Loaded;
 use pjrt_base::error::Error;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ const IN_PACKAGES: [&str; 2] = ["nvidia/cu13", "nvidia/cuda_nvcc"];
 /// The toolkit to name to the compiler, as `xla_gpu_cuda_data_dir`: one that it does not find itself. `None` where it
 /// does, where there is none, and where the user names one.
 pub fn data_dir(plugin: &Loaded) -> Option<PathBuf> {
-    let target = Target::of_loaded(plugin)?;
+    let target = CudaTarget::of_loaded(plugin)?;
     if std::env::var("XLA_FLAGS").is_ok_and(|flags| flags.contains("xla_gpu_cuda_data_dir")) {
         return None;
     }

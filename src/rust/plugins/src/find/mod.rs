@@ -16,7 +16,7 @@ mod trust;
 use crate::library;
 use machine::{list, name, Machine};
 use places::Kind;
-pub use places::Place;
+pub use places::SearchPlace;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
@@ -25,7 +25,7 @@ const MOST_LIBRARIES: usize = 1000;
 
 /// A plugin on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundPlugin {
     pub platform: String,
     /// The library, with no links in its path.
     pub path: PathBuf,
@@ -49,10 +49,10 @@ pub struct Skipped {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Findings {
     /// The plugins; of those for one platform, the first is the one to use.
-    pub found: Vec<Found>,
+    pub found: Vec<FoundPlugin>,
     pub skipped: Vec<Skipped>,
     /// Where was looked.
-    pub places: Vec<Place>,
+    pub places: Vec<SearchPlace>,
 }
 
 /// Looks for plugins on this machine.
@@ -92,7 +92,7 @@ struct Search {
 }
 
 impl Search {
-    fn look_at(&mut self, place: Place) {
+    fn look_at(&mut self, place: SearchPlace) {
         let named = matches!(place.kind, Kind::Plugins | Kind::Tpu);
         let (path, kind) = (place.path.clone(), place.kind);
         let claim = Claim {
@@ -161,7 +161,7 @@ impl Search {
             self.findings.skipped.push(Skipped { path: file, platform: Some(platform), reason });
             return false;
         }
-        self.findings.found.push(Found {
+        self.findings.found.push(FoundPlugin {
             platform,
             path: file,
             source: claim.source.clone(),

@@ -10,7 +10,7 @@ const LIBRARIES: [&str; 6] =
 
 /// A place where plugins may be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct SearchPlace {
     pub path: PathBuf,
     /// What made it a place, for people: "PJRT_PLUGIN_PATH".
     pub source: String,
@@ -30,7 +30,7 @@ pub(super) enum Kind {
 }
 
 /// All places of a machine, and entries of variables that make none, with the reason.
-pub(super) fn all(machine: &Machine) -> (Vec<Place>, Vec<(PathBuf, &'static str)>) {
+pub(super) fn all(machine: &Machine) -> (Vec<SearchPlace>, Vec<(PathBuf, &'static str)>) {
     let mut places = Places::default();
     for path in machine.paths("PJRT_PLUGIN_PATH") {
         match machine.absolute(&path) {
@@ -53,13 +53,13 @@ fn may_discover(machine: &Machine) -> bool {
 
 #[derive(Default)]
 struct Places {
-    all: Vec<Place>,
+    all: Vec<SearchPlace>,
     refused: Vec<(PathBuf, &'static str)>,
 }
 
 impl Places {
     fn add(&mut self, source: &str, kind: Kind, paths: impl IntoIterator<Item = PathBuf>) {
-        self.all.extend(paths.into_iter().map(|path| Place { path, source: source.to_string(), kind }));
+        self.all.extend(paths.into_iter().map(|path| SearchPlace { path, source: source.to_string(), kind }));
     }
 
     fn add_pythons(&mut self, machine: &Machine) {

@@ -126,7 +126,7 @@ fn a_plugin_in_a_virtual_environment_is_found_with_its_package() {
     let path = machine.wheel("venv/lib/python3.11/site-packages", "jax_cuda13_pjrt-0.9.0.1", "xla_cuda13");
     let findings = machine.look();
     let folder = machine.path("venv/lib/python3.11/site-packages");
-    let expected = Found {
+    let expected = FoundPlugin {
         platform: "cuda".into(),
         path,
         source: "Python package jax-cuda13-pjrt".into(),
@@ -276,7 +276,7 @@ fn packages_without_entry_points_are_found() {
     machine.plugin(&format!("{site}/xla_plugins/xla_cpu_pjrt/xla_cpu_pjrt.so"));
     machine.folder(&format!("{site}/jax_plugins/__pycache__"));
     let findings = machine.look();
-    let facts = |found: &Found| (found.platform.clone(), found.source.clone(), found.version.clone());
+    let facts = |found: &FoundPlugin| (found.platform.clone(), found.source.clone(), found.version.clone());
     let expected = [
         ("cpu", "xla_plugins.xla_cpu_pjrt", None),
         ("intel", "intel-extension-for-openxla", Some("0.7.0")),

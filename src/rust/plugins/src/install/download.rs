@@ -27,12 +27,14 @@ pub(super) fn fetch(
     expected: Option<&str>,
     watch: &mut Watch<'_>,
 ) -> Result<String> {
-    let mut part = Part { file: open_file(to)?, path: to, hash: Sha256::new(), done: 0, furthest: 0, version: None };
+    let mut part =
+        PartialFile { file: open_file(to)?, path: to, hash: Sha256::new(), done: 0, furthest: 0, version: None };
     match expected {
         Some(_) => part.take_up(watch)?,
         None => part.restart()?,
     }
-    let is_there = |part: &Part<'_>| expected.is_some_and(|e| part.hash.clone().finish().eq_ignore_ascii_case(e));
+    let is_there =
+        |part: &PartialFile<'_>| expected.is_some_and(|e| part.hash.clone().finish().eq_ignore_ascii_case(e));
     if !is_there(&part) {
         let brought = match url.to_file_path() {
             Ok(source) if url.scheme() == "file" => part.copy(&source, watch),
@@ -49,7 +51,7 @@ pub(super) fn fetch(
 }
 
 /// What is there of a file.
-struct Part<'a> {
+struct PartialFile<'a> {
     file: File,
     path: &'a Path,
     hash: Sha256,
@@ -60,7 +62,7 @@ struct Part<'a> {
     version: Option<HeaderValue>,
 }
 
-impl Part<'_> {
+impl PartialFile<'_> {
     fn append(&mut self, bytes: &[u8]) -> Result<()> {
         self.file.write_all(bytes).map_err(|e| io_error("write", self.path, &e))?;
         self.hash.update(bytes);
@@ -96,7 +98,7 @@ impl Part<'_> {
         let found = std::fs::metadata(source).map_err(unreadable)?;
         // Opening a pipe would wait for its other end, and a device may have no end.
         if !found.is_file() {
-            fail!(Io, "\"{}\" is not a file.", source.display());
+            bail!(Io, "\"{}\" is not a file.", source.display());
         }
         let total = found.len();
         let mut from = File::open(source).map_err(unreadable)?;

@@ -3,7 +3,7 @@
 
 use super::address;
 use super::http::{download_error, Http, INDEX_HINT};
-use super::manifest::Target;
+use super::manifest::PlatformRelease;
 use super::plan::Piece;
 use super::watch::Watch;
 use super::{page, pip};
@@ -91,7 +91,7 @@ pub(super) fn find(
 }
 
 /// Where a wheel is, and its SHA-256 if it need not be the manifest's.
-pub(super) struct Found {
+pub(super) struct IndexFile {
     pub url: Url,
     pub sha256: Option<String>,
 }
@@ -101,9 +101,15 @@ pub(super) struct Found {
 ///
 /// # Errors
 /// `Download` if the index cannot be reached, does not have the wheel, or does not say what it must be.
-pub(super) fn locate(http: &Http, index: &Url, wheel: &Piece, target: Target, watch: &mut Watch<'_>) -> Result<Found> {
+pub(super) fn locate(
+    http: &Http,
+    index: &Url,
+    wheel: &Piece,
+    target: PlatformRelease,
+    watch: &mut Watch<'_>,
+) -> Result<IndexFile> {
     if index.path().ends_with(".whl") {
-        return Ok(Found { url: index.clone(), sha256: wheel.sha256.clone() });
+        return Ok(IndexFile { url: index.clone(), sha256: wheel.sha256.clone() });
     }
     let folder = address::below(index, &[&wheel.project, ""]);
     let local = index.scheme() == "file";
@@ -127,12 +133,12 @@ pub(super) fn locate(http: &Http, index: &Url, wheel: &Piece, target: Target, wa
         let reason = format!("the index does not tell the SHA-256 of {}, and this package does not know it", link.file);
         return Err(download_error(&folder, &reason, INDEX_HINT));
     }
-    Ok(Found { url, sha256 })
+    Ok(IndexFile { url, sha256 })
 }
 
 /// The error for a page without the wheel, with the newest versions that it has.
 #[cold]
-fn not_listed(folder: &Url, links: &[page::Link], wheel: &Piece, target: Target) -> Error {
+fn not_listed(folder: &Url, links: &[page::Link], wheel: &Piece, target: PlatformRelease) -> Error {
     let mut versions: Vec<_> = links.iter().filter_map(|link| address::wheel_version(&link.file)).collect();
     versions.sort_by_cached_key(|version| numbers(version));
     versions.dedup();

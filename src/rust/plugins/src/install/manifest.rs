@@ -55,13 +55,13 @@ pub(super) struct Library {
 
 /// Which operating system and processor a plugin is for, in the words of `std::env::consts`.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Target {
+pub(super) struct PlatformRelease {
     pub os: &'static str,
     pub arch: &'static str,
 }
 
-impl Target {
-    pub const HERE: Target = Target { os: std::env::consts::OS, arch: std::env::consts::ARCH };
+impl PlatformRelease {
+    pub const HERE: PlatformRelease = PlatformRelease { os: std::env::consts::OS, arch: std::env::consts::ARCH };
 }
 
 impl Manifest {
@@ -80,7 +80,7 @@ impl Manifest {
 
     /// The plugins that `name` means on this kind of machine, a platform's (`"cuda"`) or one CUDA version's
     /// (`"cuda12"`), the preferred first.
-    pub(super) fn plugins<'a>(&'a self, name: &'a str, target: Target) -> impl Iterator<Item = &'a Entry> {
+    pub(super) fn plugins<'a>(&'a self, name: &'a str, target: PlatformRelease) -> impl Iterator<Item = &'a Entry> {
         self.plugins
             .iter()
             .filter(move |e| e.os == target.os && e.arch == target.arch && (e.platform == name || e.name() == name))
@@ -101,7 +101,7 @@ impl Manifest {
         let mut found: Vec<(String, Option<u64>)> = Vec::new();
         for name in self.plugins.iter().flat_map(|e| [e.platform.clone(), e.name()]) {
             if found.iter().all(|(known, _)| *known != name) {
-                if let Some(entry) = self.plugins(&name, Target::HERE).next() {
+                if let Some(entry) = self.plugins(&name, PlatformRelease::HERE).next() {
                     found.push((name.clone(), self.bytes(entry)));
                 }
             }

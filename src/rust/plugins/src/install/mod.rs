@@ -24,9 +24,9 @@ use crate::library;
 use http::{Http, Limits};
 use index::{Machine, ThisMachine};
 pub use manifest::Manifest;
-use manifest::Target;
+use manifest::PlatformRelease;
 use pjrt_base::error::{Error, Kind, Result};
-use place::{Place, Record};
+use place::{InstallFolder, Record};
 use plan::{Piece, Plan};
 use std::path::{Path, PathBuf};
 use watch::Watch;
@@ -107,7 +107,7 @@ impl Installed {
 /// The plugin in `cache_dir` that is used for a platform, if it is there and complete: the one that
 /// `PJRT_PLUGIN_URL_<PLATFORM>` names, else the one that was installed by the user's own choice, else the manifest's.
 pub fn installed(name: &str, cache_dir: &Path, manifest: &Manifest) -> Option<Installed> {
-    installed_on(name, cache_dir, manifest, &ThisMachine, Target::HERE)
+    installed_on(name, cache_dir, manifest, &ThisMachine, PlatformRelease::HERE)
 }
 
 fn installed_on(
@@ -115,10 +115,10 @@ fn installed_on(
     cache_dir: &Path,
     manifest: &Manifest,
     machine: &dyn Machine,
-    target: Target,
+    target: PlatformRelease,
 ) -> Option<Installed> {
     let platform = manifest.platform(name);
-    let place = Place::new(cache_dir, platform);
+    let place = InstallFolder::new(cache_dir, platform);
     if let Some(given) = plan::given(name, manifest, machine) {
         let (folder, sha256) = given.ok()?;
         return place.installed(&folder).filter(|found| sha256.is_none_or(|sha256| sha256 == found.record.sha256));
@@ -158,7 +158,7 @@ pub fn all_installed(cache_dir: &Path) -> Vec<Installed> {
     let names = std::fs::read_dir(cache_dir).into_iter().flatten().flatten();
     let mut names: Vec<_> = names.filter_map(|entry| entry.file_name().into_string().ok()).collect();
     names.sort_unstable();
-    names.iter().flat_map(|platform| Place::new(cache_dir, platform).all()).collect()
+    names.iter().flat_map(|platform| InstallFolder::new(cache_dir, platform).all()).collect()
 }
 
 /// Removes a platform's plugins from `cache_dir`, all or those of one version, and returns the folders that are gone. `name`
@@ -176,7 +176,7 @@ pub fn uninstall(
 ) -> Result<Vec<PathBuf>> {
     let platform = manifest.platform(name);
     let variant = Some(name).filter(|name| *name != platform);
-    Place::new(cache_dir, platform).remove(version, variant, &mut Watch::new(progress))
+    InstallFolder::new(cache_dir, platform).remove(version, variant, &mut Watch::new(progress))
 }
 
 /// Installs a platform's plugin; what is installed already is not downloaded again unless `request.force`. Several
@@ -191,19 +191,19 @@ pub fn uninstall(
 /// written or is too full; `Interrupted` if `progress` said stop. Whatever happens, nothing half-done is left where
 /// [`installed`] looks.
 pub fn install(request: &Request<'_>, manifest: &Manifest, progress: &mut Progress<'_>) -> Result<Installed> {
-    let plan = Plan::make(request, manifest, &ThisMachine, Target::HERE)?;
-    carry_out(&plan, request, &ThisMachine, Target::HERE, Limits::default(), progress)
+    let plan = Plan::make(request, manifest, &ThisMachine, PlatformRelease::HERE)?;
+    carry_out(&plan, request, &ThisMachine, PlatformRelease::HERE, Limits::default(), progress)
 }
 
 fn carry_out(
     plan: &Plan,
     request: &Request<'_>,
     machine: &dyn Machine,
-    target: Target,
+    target: PlatformRelease,
     limits: Limits,
     progress: &mut Progress<'_>,
 ) -> Result<Installed> {
-    let place = Place::new(request.cache_dir, &plan.platform);
+    let place = InstallFolder::new(request.cache_dir, &plan.platform);
     let watch = &mut Watch::new(progress);
     let work = Work { plan, request, machine, target, limits, place: &place };
     work.run(watch).map_err(|error| {
@@ -222,9 +222,9 @@ struct Work<'a> {
     plan: &'a Plan,
     request: &'a Request<'a>,
     machine: &'a dyn Machine,
-    target: Target,
+    target: PlatformRelease,
     limits: Limits,
-    place: &'a Place,
+    place: &'a InstallFolder,
 }
 
 impl Work<'_> {
@@ -256,11 +256,11 @@ impl Work<'_> {
     }
 
     /// Where each piece is.
-    fn locate(&self, http: &Http, watch: &mut Watch<'_>) -> Result<Vec<index::Found>> {
+    fn locate(&self, http: &Http, watch: &mut Watch<'_>) -> Result<Vec<index::IndexFile>> {
         let mut index = None;
         let mut locate = |piece: &Piece| {
             if let Some(url) = &piece.url {
-                return Ok(index::Found { url: url.clone(), sha256: piece.sha256.clone() });
+                return Ok(index::IndexFile { url: url.clone(), sha256: piece.sha256.clone() });
             }
             let index = match &index {
                 Some(index) => index,
@@ -275,7 +275,7 @@ impl Work<'_> {
     }
 
     /// Downloads and unpacks all pieces, and puts them in their place.
-    fn bring(&self, http: &Http, found: &[index::Found], watch: &mut Watch<'_>) -> Result<Installed> {
+    fn bring(&self, http: &Http, found: &[index::IndexFile], watch: &mut Watch<'_>) -> Result<Installed> {
         let plan = self.plan;
         let pieces = &plan.pieces;
         let whole = pieces.iter().map(|piece| piece.bytes).sum::<Option<u64>>();
@@ -303,7 +303,7 @@ impl Work<'_> {
         };
         let path = work.path().join(&library);
         if !library::inspect(&path)?.is_plugin {
-            fail!(PluginInvalid, "\"{library}\" has no GetPjrtApi(), so it is no PJRT plugin.");
+            bail!(PluginInvalid, "\"{library}\" has no GetPjrtApi(), so it is no PJRT plugin.");
         }
         let library_bytes = path.metadata().map_err(|e| place::io_error("read", &path, &e))?.len();
         let (sha256, url) = first.unwrap_or_default();
@@ -323,7 +323,7 @@ impl Work<'_> {
 }
 
 /// The name of the plugin's own file.
-fn first_name(found: &[index::Found]) -> String {
+fn first_name(found: &[index::IndexFile]) -> String {
     found.first().map(|found| address::file_name(&found.url)).unwrap_or_default()
 }
 

@@ -2,7 +2,7 @@
 
 use super::address;
 use super::http::Answer;
-use super::manifest::Target;
+use super::manifest::PlatformRelease;
 use super::plan::Piece;
 use super::verify;
 use reqwest::Url;
@@ -27,7 +27,7 @@ pub(super) fn links(page: &Answer) -> Vec<Link> {
 }
 
 /// The link to `wheel`: by its file name, else by its hash, else by project, version and what it runs on.
-pub(super) fn pick<'a>(links: &'a [Link], wheel: &Piece, target: Target) -> Option<&'a Link> {
+pub(super) fn pick<'a>(links: &'a [Link], wheel: &Piece, target: PlatformRelease) -> Option<&'a Link> {
     let plain = |text: &str| text.to_ascii_lowercase().replace('-', "_");
     let start = format!("{}_{}_", plain(&wheel.project), plain(&wheel.version));
     let os = match target.os {

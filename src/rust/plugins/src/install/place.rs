@@ -43,14 +43,14 @@ pub(super) struct Record {
 }
 
 /// The place of one platform's plugins in a cache folder.
-pub(super) struct Place {
+pub(super) struct InstallFolder {
     root: PathBuf,
     keeper: Option<u32>,
 }
 
-impl Place {
+impl InstallFolder {
     pub fn new(cache_dir: &Path, platform: &str) -> Self {
-        Place { root: cache_dir.join(platform), keeper: private_fs::keeper(cache_dir) }
+        InstallFolder { root: cache_dir.join(platform), keeper: private_fs::keeper(cache_dir) }
     }
 
     /// The plugin in a folder, if it is complete and nobody else could have changed it.
@@ -235,7 +235,7 @@ impl Place {
 
 /// A folder under construction. It disappears unless it is published.
 pub(super) struct Workspace<'a> {
-    place: &'a Place,
+    place: &'a InstallFolder,
     path: PathBuf,
 }
 

@@ -2,7 +2,7 @@
 
 use super::address::{self, redact};
 use super::index::Machine;
-use super::manifest::{Entry, Manifest, Target};
+use super::manifest::{Entry, Manifest, PlatformRelease};
 use super::verify::{self, Sha256};
 use super::{Request, Source};
 use pjrt_base::error::{Error, Kind, Result};
@@ -55,7 +55,12 @@ impl Plan {
     /// # Errors
     /// `PluginNotFound` if nothing fits the request, `InvalidInput` if it contradicts itself, `DriverMissing` if the
     /// choice takes a driver that is not there.
-    pub fn make(request: &Request<'_>, manifest: &Manifest, machine: &dyn Machine, target: Target) -> Result<Plan> {
+    pub fn make(
+        request: &Request<'_>,
+        manifest: &Manifest,
+        machine: &dyn Machine,
+        target: PlatformRelease,
+    ) -> Result<Plan> {
         let given = match (request.source, request.path) {
             (Source::File, Some(path)) => return from_path(path, request, manifest, machine, target),
             (Source::File, None) => {
@@ -63,7 +68,7 @@ impl Plan {
                     .hint("Give a wheel, an archive, a library, or a folder with wheels."))
             }
             (_, Some(_)) => {
-                fail!(InvalidInput, "`path` is for `source = \"file\"` only.")
+                bail!(InvalidInput, "`path` is for `source = \"file\"` only.")
             }
             (Source::Auto, None) if request.version.is_none() => given_url(request.name, manifest, machine)?,
             _ => None,
@@ -145,7 +150,7 @@ fn from_path(
     request: &Request<'_>,
     manifest: &Manifest,
     machine: &dyn Machine,
-    target: Target,
+    target: PlatformRelease,
 ) -> Result<Plan> {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
     let hint = "`path` must be that of a wheel, an archive, a library, or a folder with wheels.";
@@ -164,11 +169,16 @@ fn from_path(
     }
     match Url::from_file_path(&path) {
         Ok(url) => from_url(url, request.name, manifest, "file"),
-        Err(()) => fail!(InvalidInput, "`path` is \"{}\", which cannot be read as a file's name.", path.display()),
+        Err(()) => bail!(InvalidInput, "`path` is \"{}\", which cannot be read as a file's name.", path.display()),
     }
 }
 
-fn from_manifest(request: &Request<'_>, manifest: &Manifest, machine: &dyn Machine, target: Target) -> Result<Plan> {
+fn from_manifest(
+    request: &Request<'_>,
+    manifest: &Manifest,
+    machine: &dyn Machine,
+    target: PlatformRelease,
+) -> Result<Plan> {
     // An archive that nothing is known of is taken only when the user asks for it.
     let trusted = |e: &Entry| match request.source {
         Source::Release => e.is_release(),
@@ -182,7 +192,7 @@ fn from_entries(
     request: &Request<'_>,
     manifest: &Manifest,
     machine: &dyn Machine,
-    target: Target,
+    target: PlatformRelease,
     wanted: impl Fn(&Entry) -> bool,
 ) -> Result<Plan> {
     let entries: Vec<_> = manifest.plugins(request.name, target).filter(|e| wanted(e)).collect();
@@ -264,7 +274,7 @@ fn release_url(url: &str, entry: &Entry, version: Option<&str>) -> Result<Url> {
 
 /// The error for a request that no entry fits, with what else would.
 #[cold]
-fn nothing_fits(request: &Request<'_>, manifest: &Manifest, target: Target) -> Error {
+fn nothing_fits(request: &Request<'_>, manifest: &Manifest, target: PlatformRelease) -> Error {
     let (name, platform) = (request.name, manifest.platform(request.name));
     let where_from = match request.source {
         Source::Index => " from a package index",
@@ -285,7 +295,7 @@ fn nothing_fits(request: &Request<'_>, manifest: &Manifest, target: Target) -> E
 }
 
 /// How to take the archive of which this package knows no hash, if there is one and the user has not asked for it.
-fn archive_hint(request: &Request<'_>, manifest: &Manifest, target: Target) -> Option<String> {
+fn archive_hint(request: &Request<'_>, manifest: &Manifest, target: PlatformRelease) -> Option<String> {
     let archive = manifest.plugins(request.name, target).find(|e| e.is_release() && e.sha256.is_none())?;
     let (name, url) = (request.name, archive.url.as_deref()?);
     (request.source != Source::Release).then(|| {

@@ -47,7 +47,7 @@ pub(super) fn unpack_within(
     // A file of fewer bytes is no archive.
     let _ = file.read(&mut magic);
     file.rewind().map_err(|e| io_error("read", from, &e))?;
-    let mut target = Target { limits, to, name, written: 0, files: 0, watch };
+    let mut target = Destination { limits, to, name, written: 0, files: 0, watch };
     match magic {
         [b'P', b'K', ..] => from_zip(file, members, &mut target)?,
         [0x1f, 0x8b, ..] => from_tar(file, &mut target)?,
@@ -57,7 +57,7 @@ pub(super) fn unpack_within(
     Ok(target.written)
 }
 
-fn from_zip(file: File, members: &[String], target: &mut Target<'_, '_>) -> Result<()> {
+fn from_zip(file: File, members: &[String], target: &mut Destination<'_, '_>) -> Result<()> {
     let name = target.name;
     let mut archive = zip::ZipArchive::new(BufReader::with_capacity(BLOCK, file)).map_err(|e| broken(name, &e))?;
     if !members.is_empty() {
@@ -82,7 +82,7 @@ fn from_zip(file: File, members: &[String], target: &mut Target<'_, '_>) -> Resu
     Ok(())
 }
 
-fn from_tar(file: File, target: &mut Target<'_, '_>) -> Result<()> {
+fn from_tar(file: File, target: &mut Destination<'_, '_>) -> Result<()> {
     let name = target.name;
     let left = Cell::new(0);
     let unpacked = flate2::read::GzDecoder::new(BufReader::with_capacity(BLOCK, file));
@@ -138,7 +138,7 @@ fn wanted(member: &str) -> bool {
 }
 
 /// Where files go, and what has gone there.
-struct Target<'a, 'b> {
+struct Destination<'a, 'b> {
     limits: Limits,
     to: &'a Path,
     /// The archive's name, for messages.
@@ -148,7 +148,7 @@ struct Target<'a, 'b> {
     watch: &'a mut Watch<'b>,
 }
 
-impl Target<'_, '_> {
+impl Destination<'_, '_> {
     /// Writes one file.
     fn write(&mut self, member: &str, from: impl Read, runs: bool) -> Result<()> {
         if !is_below(member) {

@@ -1,6 +1,6 @@
 //! Libraries of Linux and other Unix systems. Read as the loader does, from the segments: sections may be stripped.
 
-use super::{bytes, check_range, many, one, text, Defect, Found, Library, Machine, ENTRY};
+use super::{bytes, check_range, many, one, text, Architecture, Defect, Library, Parsed, ENTRY};
 use object::elf::{self, Dyn64, DynamicTag, FileHeader64, ProgramHeader64, Sym64};
 use object::read::ReadRef;
 use object::NativeEndian as Native;
@@ -10,7 +10,7 @@ const E: Native = Native {};
 /// Hash tables ask for a symbol in few steps; a chain longer than this is no real one.
 const MAX_CHAIN: u32 = 100_000;
 
-pub(super) fn read<'d, R: ReadRef<'d>>(data: R, here: &Machine) -> Found<Library> {
+pub(super) fn read<'d, R: ReadRef<'d>>(data: R, here: &Architecture) -> Parsed<Library> {
     let ident = bytes(data, 0, 20)?;
     let file = machine(ident, here);
     if file != *here {
@@ -36,7 +36,7 @@ pub(super) fn read<'d, R: ReadRef<'d>>(data: R, here: &Machine) -> Found<Library
 }
 
 /// The machine that the first bytes name.
-fn machine(ident: &[u8], here: &Machine) -> Machine {
+fn machine(ident: &[u8], here: &Architecture) -> Architecture {
     let is_big_endian = ident[5] == elf::ELFDATA2MSB.0;
     let number = [ident[18], ident[19]];
     let number = if is_big_endian { u16::from_be_bytes(number) } else { u16::from_le_bytes(number) };
@@ -59,7 +59,7 @@ fn machine(ident: &[u8], here: &Machine) -> Machine {
     };
     // The format is that of every Unix but macOS.
     let system = if matches!(&*here.system, "macOS" | "Windows") { "Linux" } else { &here.system };
-    Machine::new(system, format!("{width}{order}{name}"))
+    Architecture::new(system, format!("{width}{order}{name}"))
 }
 
 /// The parts of a library that the loader maps and reads.
@@ -72,7 +72,7 @@ struct Image<'d, R> {
 }
 
 impl<'d, R: ReadRef<'d>> Image<'d, R> {
-    fn new(data: R, segments: &'d [ProgramHeader64<Native>]) -> Found<Self> {
+    fn new(data: R, segments: &'d [ProgramHeader64<Native>]) -> Parsed<Self> {
         let Some(table) = segments.iter().find(|s| s.p_type.get(E) == elf::PT_DYNAMIC) else {
             return Err(Defect::NoLibrary("a program".into()));
         };
@@ -89,7 +89,7 @@ impl<'d, R: ReadRef<'d>> Image<'d, R> {
         Ok(image)
     }
 
-    fn library(&self) -> Found<Library> {
+    fn library(&self) -> Parsed<Library> {
         if self.value(elf::DT_FLAGS_1).is_some_and(|flags| flags & elf::DF_1_PIE.0 != 0) {
             return Err(Defect::NoLibrary("a program".into()));
         }
@@ -112,7 +112,7 @@ impl<'d, R: ReadRef<'d>> Image<'d, R> {
     }
 
     /// Where in the file the byte of an address lies.
-    fn offset(&self, address: u64) -> Found<u64> {
+    fn offset(&self, address: u64) -> Parsed<u64> {
         let loaded = self.segments.iter().filter(|s| s.p_type.get(E) == elf::PT_LOAD);
         loaded
             .filter_map(|s| Some((s, address.checked_sub(s.p_vaddr.get(E))?)))
@@ -122,7 +122,7 @@ impl<'d, R: ReadRef<'d>> Image<'d, R> {
     }
 
     /// The name at an index of the table of names, which may be large: only so much of it is read as the name is long.
-    fn name(&self, index: u64) -> Found<&'d [u8]> {
+    fn name(&self, index: u64) -> Parsed<&'d [u8]> {
         let (start, size) = self.names;
         let left = size.saturating_sub(index);
         let mut len = 256;
@@ -139,12 +139,12 @@ impl<'d, R: ReadRef<'d>> Image<'d, R> {
     }
 
     /// Whether a symbol is defined here for others; found through the hash tables, as the loader does.
-    fn exports(&self, name: &str) -> Found<bool> {
+    fn exports(&self, name: &str) -> Parsed<bool> {
         let Some(symbols) = self.value(elf::DT_SYMTAB) else {
             return Ok(false);
         };
         let symbols = self.offset(symbols)?;
-        let is_it = |index: u32| -> Found<bool> {
+        let is_it = |index: u32| -> Parsed<bool> {
             let at = symbols.saturating_add(u64::from(index) * size_of::<Sym64<Native>>() as u64);
             let symbol: &Sym64<Native> = one(self.data, at)?;
             Ok(symbol.st_shndx.get(E) != elf::SHN_UNDEF && self.name(symbol.st_name.get(E).into())? == name.as_bytes())
@@ -158,7 +158,7 @@ impl<'d, R: ReadRef<'d>> Image<'d, R> {
         }
     }
 
-    fn in_gnu_table(&self, table: u64, hash: u32, is_it: impl Fn(u32) -> Found<bool>) -> Found<bool> {
+    fn in_gnu_table(&self, table: u64, hash: u32, is_it: impl Fn(u32) -> Parsed<bool>) -> Parsed<bool> {
         let head = bytes(self.data, table, 16)?;
         let [buckets, first, bloom, _] = [0, 4, 8, 12].map(|at| word(&head[at..]));
         if buckets == 0 {
@@ -184,7 +184,7 @@ impl<'d, R: ReadRef<'d>> Image<'d, R> {
         Err(endless())
     }
 
-    fn in_old_table(&self, table: u64, hash: u32, is_it: impl Fn(u32) -> Found<bool>) -> Found<bool> {
+    fn in_old_table(&self, table: u64, hash: u32, is_it: impl Fn(u32) -> Parsed<bool>) -> Parsed<bool> {
         let buckets = self.word(table)?;
         if buckets == 0 {
             return Ok(false);
@@ -200,7 +200,7 @@ impl<'d, R: ReadRef<'d>> Image<'d, R> {
         Err(endless())
     }
 
-    fn word(&self, offset: u64) -> Found<u32> {
+    fn word(&self, offset: u64) -> Parsed<u32> {
         Ok(word(bytes(self.data, offset, 4)?))
     }
 }

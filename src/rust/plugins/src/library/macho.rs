@@ -1,6 +1,6 @@
 //! Libraries of macOS: for one processor, or universal, with a library for each of several.
 
-use super::{bytes, check_range, many, one, text, Defect, Found, Library, Machine, ENTRY};
+use super::{bytes, check_range, many, one, text, Architecture, Defect, Library, Parsed, ENTRY};
 use object::macho::{self, FatHeader, MachHeader64, Nlist64, SymtabCommand};
 use object::read::macho::{FatArch, LoadCommandVariant, MachHeader};
 use object::read::ReadRef;
@@ -9,7 +9,7 @@ use object::{BigEndian, LittleEndian as LE};
 const SYSTEM: &str = "macOS";
 
 /// Reads the library for this machine's processor out of a universal one.
-pub(super) fn read_universal<'d, R: ReadRef<'d>>(data: R, here: &Machine) -> Found<Library> {
+pub(super) fn read_universal<'d, R: ReadRef<'d>>(data: R, here: &Architecture) -> Parsed<Library> {
     let header: &FatHeader = one(data, 0)?;
     let count = header.nfat_arch.get(BigEndian);
     if header.magic.get(BigEndian) == macho::FAT_MAGIC_64 {
@@ -19,18 +19,18 @@ pub(super) fn read_universal<'d, R: ReadRef<'d>>(data: R, here: &Machine) -> Fou
     }
 }
 
-fn read_one_of<'d, Fat: FatArch, R: ReadRef<'d>>(data: R, count: u32, here: &Machine) -> Found<Library> {
+fn read_one_of<'d, Fat: FatArch, R: ReadRef<'d>>(data: R, count: u32, here: &Architecture) -> Parsed<Library> {
     let parts: &[Fat] = many(data, size_of::<FatHeader>() as u64, count.into())?;
     // All of them first: what is cut short is so wherever it is.
     parts.iter().try_for_each(|part| check_range(data, part.offset().into(), part.size().into()))?;
-    let machine = |part: &Fat| Machine::new(SYSTEM, processor(part.cputype()));
+    let machine = |part: &Fat| Architecture::new(SYSTEM, processor(part.cputype()));
     match parts.iter().find(|part| machine(part) == *here) {
         Some(part) => read_at(data, part.offset().into(), part.size().into(), here),
         None => Err(Defect::Foreign(parts.iter().map(machine).collect())),
     }
 }
 
-pub(super) fn read<'d, R: ReadRef<'d>>(data: R, here: &Machine) -> Found<Library> {
+pub(super) fn read<'d, R: ReadRef<'d>>(data: R, here: &Architecture) -> Parsed<Library> {
     let size = data.len().map_err(|()| super::unreadable(0))?;
     read_at(data, 0, size, here)
 }
@@ -46,12 +46,12 @@ fn processor(cpu: macho::CpuType) -> String {
 }
 
 /// Reads the library that lies at `start` and has `size` bytes; offsets in it count from there.
-fn read_at<'d, R: ReadRef<'d>>(data: R, start: u64, size: u64, here: &Machine) -> Found<Library> {
+fn read_at<'d, R: ReadRef<'d>>(data: R, start: u64, size: u64, here: &Architecture) -> Parsed<Library> {
     let header: &MachHeader64<LE> = one(data, start)?;
     if header.magic() == macho::MH_MAGIC || header.magic() == macho::MH_MAGIC_64 {
-        return Err(Defect::Foreign(vec![Machine::new(SYSTEM, "a big-endian processor")]));
+        return Err(Defect::Foreign(vec![Architecture::new(SYSTEM, "a big-endian processor")]));
     }
-    let machine = Machine::new(SYSTEM, processor(header.cputype(LE)));
+    let machine = Architecture::new(SYSTEM, processor(header.cputype(LE)));
     if machine != *here {
         return Err(Defect::Foreign(vec![machine]));
     }
@@ -64,7 +64,7 @@ fn read_at<'d, R: ReadRef<'d>>(data: R, start: u64, size: u64, here: &Machine) -
     let damaged = |error: object::Error| Defect::Damaged(error.to_string());
     check_range(data, start + size_of_val(header) as u64, header.sizeofcmds(LE).into())?;
     let mut commands = header.load_commands(LE, data, start).map_err(damaged)?;
-    let part = Part { data, start, size };
+    let part = Segment { data, start, size };
     let mut library = Library::default();
     while let Some(command) = commands.next().map_err(damaged)? {
         let string = |name| command.string(LE, name).map(text).map_err(damaged);
@@ -83,14 +83,14 @@ fn read_at<'d, R: ReadRef<'d>>(data: R, start: u64, size: u64, here: &Machine) -
 }
 
 /// One library's range of a file.
-struct Part<R> {
+struct Segment<R> {
     data: R,
     start: u64,
     size: u64,
 }
 
-impl<'d, R: ReadRef<'d>> Part<R> {
-    fn check(&self, offset: u64, size: u64) -> Found<()> {
+impl<'d, R: ReadRef<'d>> Segment<R> {
+    fn check(&self, offset: u64, size: u64) -> Parsed<()> {
         match offset.checked_add(size) {
             Some(end) if end <= self.size => Ok(()),
             Some(needs) => Err(Defect::Incomplete { has: self.size, needs }),
@@ -98,7 +98,7 @@ impl<'d, R: ReadRef<'d>> Part<R> {
         }
     }
 
-    fn exports(&self, table: &SymtabCommand<LE>, name: &str) -> Found<bool> {
+    fn exports(&self, table: &SymtabCommand<LE>, name: &str) -> Parsed<bool> {
         let (at, count) = (u64::from(table.symoff.get(LE)), u64::from(table.nsyms.get(LE)));
         self.check(at, count * size_of::<Nlist64<LE>>() as u64)?;
         let symbols: &[Nlist64<LE>] = many(self.data, self.start + at, count)?;

@@ -1,17 +1,17 @@
 //! Libraries of Windows.
 
-use super::{check_range, one, text, Defect, Found, Library, Machine, ENTRY};
+use super::{check_range, one, text, Architecture, Defect, Library, Parsed, ENTRY};
 use object::pe::{self, ImageDosHeader, ImageFileHeader, ImageNtHeaders64};
 use object::read::pe::ImageNtHeaders;
 use object::read::ReadRef;
 use object::LittleEndian as LE;
 
-pub(super) fn read<'d, R: ReadRef<'d>>(data: R, here: &Machine) -> Found<Library> {
+pub(super) fn read<'d, R: ReadRef<'d>>(data: R, here: &Architecture) -> Parsed<Library> {
     let dos: &ImageDosHeader = one(data, 0)?;
     let mut offset = u64::from(dos.nt_headers_offset());
     // Four bytes of signature come first.
     let header: &ImageFileHeader = one(data, offset + 4)?;
-    let machine = Machine::new("Windows", processor(header.machine.get(LE)));
+    let machine = Architecture::new("Windows", processor(header.machine.get(LE)));
     if machine != *here {
         return Err(Defect::Foreign(vec![machine]));
     }

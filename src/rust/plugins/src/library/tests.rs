@@ -16,8 +16,8 @@ fn built(source: &str, flags: &[&str]) -> Vec<u8> {
     bytes
 }
 
-fn read_here(bytes: &[u8]) -> Found<Library> {
-    read(bytes, &Machine::here())
+fn read_here(bytes: &[u8]) -> Parsed<Library> {
+    read(bytes, &Architecture::here())
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn what_is_no_shared_library_is_named() {
 #[test]
 fn what_is_for_another_machine_is_named() {
     let machines = |bytes: &[u8]| match read_here(bytes) {
-        Err(Defect::Foreign(machines)) => machines.iter().map(Machine::to_string).collect::<Vec<_>>(),
+        Err(Defect::Foreign(machines)) => machines.iter().map(Architecture::to_string).collect::<Vec<_>>(),
         other => panic!("{other:?}"),
     };
     let mut elf = built(SOURCE, &["-shared", "-fPIC"]);
@@ -102,7 +102,7 @@ fn a_real_plugin_cut_anywhere_is_refused() {
     let file = File::open(path).unwrap();
     let len = file.metadata().unwrap().len();
     let cache = ReadCache::new(file);
-    let here = Machine::here();
+    let here = Architecture::here();
     assert!(read(cache.range(0, len), &here).unwrap().is_plugin);
     // Near both ends at every byte, and at many in between.
     let cuts = (0..5000).chain((5000..len).step_by(50_021)).chain(len - 5000..len);
@@ -161,7 +161,7 @@ fn macho() -> Vec<u8> {
 
 #[test]
 fn a_library_of_macos_is_read() {
-    let (mac, intel) = (Machine::new("macOS", "aarch64"), Machine::new("macOS", "x86_64"));
+    let (mac, intel) = (Architecture::new("macOS", "aarch64"), Architecture::new("macOS", "x86_64"));
     let thin = macho();
     let library = Library {
         needed: vec!["/usr/lib/libSystem.B.dylib".into()],
@@ -177,7 +177,7 @@ fn a_library_of_macos_is_read() {
     let head = [0xcafe_babe, 2, 7, 0, 60, 4, 0, 0x0100_000c, 0, start, size, 0, 0, 0, 0, 0];
     let universal = [head.iter().flat_map(|word: &u32| word.to_be_bytes()).collect(), thin.clone()].concat();
     assert_eq!(read(&universal[..], &mac).unwrap(), library);
-    let machines = vec![Machine::new("macOS", "32-bit x86"), mac.clone()];
+    let machines = vec![Architecture::new("macOS", "32-bit x86"), mac.clone()];
     assert_eq!(read(&universal[..], &intel), Err(Defect::Foreign(machines)));
     for whole in [thin, universal] {
         for len in 0..whole.len() {
@@ -214,7 +214,7 @@ fn pe() -> Vec<u8> {
 
 #[test]
 fn a_library_of_windows_is_read() {
-    let (windows, arm) = (Machine::new("Windows", "x86_64"), Machine::new("Windows", "aarch64"));
+    let (windows, arm) = (Architecture::new("Windows", "x86_64"), Architecture::new("Windows", "aarch64"));
     let whole = pe();
     let library = Library {
         needed: vec!["KERNEL32.dll".into()],

@@ -1,6 +1,6 @@
 //! The attributes and types of a program in bytecode: a table of entries that refer to each other.
 
-use super::kinds::{self, Element, Field};
+use super::kinds::{self, ElementType, Field};
 use super::reader::Reader;
 use super::{damaged, too_deep, MAX_NESTING};
 use crate::depth;
@@ -204,10 +204,10 @@ impl<'a> Entries<'a> {
         }
         let Some(width) = self.width(element)? else { return Ok(()) };
         let fits = elements.is_some_and(|elements| match width {
-            Element::Bit => {
+            ElementType::Bit => {
                 bytes as u64 == elements.div_ceil(8) || bytes as u64 == elements || matches!(content, [0] | [0xff])
             }
-            Element::Bytes(width) => bytes as u64 == width || Some(bytes as u64) == elements.checked_mul(width),
+            ElementType::Bytes(width) => bytes as u64 == width || Some(bytes as u64) == elements.checked_mul(width),
         });
         if fits {
             Ok(())
@@ -217,13 +217,13 @@ impl<'a> Entries<'a> {
     }
 
     /// What an element of this type takes in a constant, where that is known here.
-    fn width(&self, element: &Entry<'_>) -> Result<Option<Element>> {
+    fn width(&self, element: &Entry<'_>) -> Result<Option<ElementType>> {
         let Some((kind, mut fields)) = element.kind()? else { return Ok(None) };
         if kinds::is_complex(element.dialect, kind) {
             let part = self.type_at(&mut fields)?;
             let Some((kind, fields)) = part.kind()? else { return Ok(None) };
             return Ok(match kinds::element(part.dialect, kind, fields)? {
-                Some(Element::Bytes(width)) => Some(Element::Bytes(2 * width)),
+                Some(ElementType::Bytes(width)) => Some(ElementType::Bytes(2 * width)),
                 _ => None,
             });
         }

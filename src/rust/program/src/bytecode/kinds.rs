@@ -24,7 +24,7 @@ pub(super) enum Field {
 
 /// What an element takes in a constant.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Element {
+pub(super) enum ElementType {
     Bit,
     Bytes(u64),
 }
@@ -183,19 +183,19 @@ pub(super) fn is_complex(dialect: &[u8], kind: u64) -> bool {
 }
 
 /// What an element of a type takes in a constant, where that is known.
-pub(super) fn element(dialect: &[u8], kind: u64, mut fields: Reader<'_>) -> Result<Option<Element>> {
+pub(super) fn element(dialect: &[u8], kind: u64, mut fields: Reader<'_>) -> Result<Option<ElementType>> {
     let bytes = match (dialect, kind) {
         (b"builtin", 0) => {
             // Width and sign.
             let width = fields.number()? >> 2;
-            return Ok(Some(if width == 1 { Element::Bit } else { Element::Bytes(width.div_ceil(8)) }));
+            return Ok(Some(if width == 1 { ElementType::Bit } else { ElementType::Bytes(width.div_ceil(8)) }));
         }
-        (b"vhlo", 0) => return Ok(Some(Element::Bit)),
+        (b"vhlo", 0) => return Ok(Some(ElementType::Bit)),
         (b"builtin", 3 | 4) | (b"vhlo", 2 | 3 | 12 | 17) => 2,
         (b"builtin", 5) | (b"vhlo", 4 | 13 | 18) => 4,
         (b"builtin", 1 | 6) | (b"vhlo", 5 | 14 | 19) => 8,
         (b"vhlo", 6 | 7 | 10 | 11 | 15 | 16) => 1,
         _ => return Ok(None),
     };
-    Ok(Some(Element::Bytes(bytes)))
+    Ok(Some(ElementType::Bytes(bytes)))
 }

@@ -2,7 +2,7 @@
 
 use super::{LiteralProto, ShapeProto};
 use pjrt_data::dtype::DType;
-use pjrt_data::scalar::{Element, Reader};
+use pjrt_data::scalar::{Reader, Scalar};
 
 /// Elements from which on a constant is shown as `{...}`.
 const MANY: i64 = 11;
@@ -51,10 +51,10 @@ fn elements(literal: &LiteralProto, dtype: DType, is_scalar: bool) -> Vec<String
 fn from_bytes(bytes: &[u8], dtype: DType, digits: usize) -> Vec<String> {
     let reader = Reader::new(dtype);
     let one = |bytes: &[u8]| match reader.read(bytes) {
-        Element::Signed(value) => value.to_string(),
-        Element::Unsigned(value) => value.to_string(),
-        Element::Float(x) => float(x.value, digits),
-        Element::Pred(_) | Element::Complex { .. } => String::new(),
+        Scalar::Signed(value) => value.to_string(),
+        Scalar::Unsigned(value) => value.to_string(),
+        Scalar::Float(x) => float(x.value, digits),
+        Scalar::Pred(_) | Scalar::Complex { .. } => String::new(),
     };
     bytes.chunks_exact(reader.width()).map(one).collect()
 }

@@ -8,9 +8,14 @@ fn real() -> Manifest {
     Manifest::parse(include_str!("../../../../../../inst/plugins.toml")).unwrap()
 }
 
-const MAC: Target = Target { os: "macos", arch: "aarch64" };
+const MAC: PlatformRelease = PlatformRelease { os: "macos", arch: "aarch64" };
 
-fn plan_for(name: &str, target: Target, machine: &Invented, change: impl FnOnce(&mut Request<'_>)) -> Result<Plan> {
+fn plan_for(
+    name: &str,
+    target: PlatformRelease,
+    machine: &Invented,
+    change: impl FnOnce(&mut Request<'_>),
+) -> Result<Plan> {
     let mut request = Request { name, ..request(Path::new("/cache"), "https://index.test") };
     change(&mut request);
     Plan::make(&request, &real(), machine, target)

@@ -235,7 +235,7 @@ fn of_several_wheels_of_a_version_the_one_for_the_newest_python_is_taken() {
     let text: String = files.iter().map(|file| format!("<a href='{file}'>x</a>")).collect();
     let piece = Piece { project: "libtpu".to_string(), version: "0.0.1".to_string(), ..Piece::default() };
     let all = links(&page(&text, false));
-    let windows = Target { os: "windows", arch: "x86_64" };
+    let windows = PlatformRelease { os: "windows", arch: "x86_64" };
     assert_eq!(page::pick(&all, &piece, windows).unwrap().file, files[1]);
     assert_eq!(page::pick(&all, &piece, TARGET), None);
 }

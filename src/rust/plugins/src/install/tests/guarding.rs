@@ -2,7 +2,7 @@
 
 use super::super::all_installed;
 use super::super::index::ThisMachine;
-use super::super::place::Place;
+use super::super::place::InstallFolder;
 use super::installing::{contents, index, install};
 use super::server::{head, reply, Server};
 use super::*;
@@ -99,7 +99,7 @@ fn a_lock_is_had_while_others_remove_the_folder() {
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
-                let place = Place::new(&folder.0, "tiny");
+                let place = InstallFolder::new(&folder.0, "tiny");
                 for _ in 0..1000 {
                     let _lock = place.lock(&mut Watch::new(&mut |_, _| true)).unwrap();
                     place.leave_if_empty();

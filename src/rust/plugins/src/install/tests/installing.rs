@@ -1,6 +1,6 @@
 //! From the index to the library in the cache, with all that can go wrong on the way.
 
-use super::super::place::{Place, Record};
+use super::super::place::{InstallFolder, Record};
 use super::super::{all_installed, index, uninstall};
 use super::server::{file, head, reply, Server};
 use super::*;
@@ -281,7 +281,7 @@ fn many_that_fail_at_once_all_say_why() {
 #[test]
 fn without_a_lock_the_first_to_finish_wins() {
     let folder = Folder::new();
-    let place = Place::new(&folder.0, "tiny");
+    let place = InstallFolder::new(&folder.0, "tiny");
     let record = Record {
         platform: "tiny".to_string(),
         version: "1".to_string(),
@@ -310,7 +310,7 @@ fn without_a_lock_the_first_to_finish_wins() {
 #[test]
 fn waiting_for_another_process_can_be_stopped() {
     let folder = Folder::new();
-    let place = Place::new(&folder.0, "tiny");
+    let place = InstallFolder::new(&folder.0, "tiny");
     let mut go_on = |_, _| true;
     let held = place.lock(&mut Watch::new(&mut go_on)).unwrap();
     assert!(held.is_some(), "this file system has no locks");

@@ -12,7 +12,7 @@ mod unpacking;
 
 use super::http::{Http, Limits};
 use super::index::Machine;
-use super::manifest::{Manifest, Target};
+use super::manifest::{Manifest, PlatformRelease};
 use super::plan::{Piece, Plan};
 use super::verify::Sha256;
 use super::watch::Watch;
@@ -111,7 +111,7 @@ fn sha256(bytes: &[u8]) -> String {
 }
 
 /// What the test's plugin is for.
-const TARGET: Target = Target { os: "linux", arch: "x86_64" };
+const TARGET: PlatformRelease = PlatformRelease { os: "linux", arch: "x86_64" };
 const FILE: &str = "tiny_plugin-1.2+3-py3-none-manylinux_2_27_x86_64.whl";
 /// Where its library is installed, below the cache.
 const INSTALLED: &str = "tiny/1.2+3-x86_64/xla_plugins/tiny/tiny.so";

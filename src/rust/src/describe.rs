@@ -8,12 +8,12 @@ use extendr_ffi::*;
 const LONGEST: usize = 40;
 
 /// `given(x)`: the words for `x`.
-pub extern "C" fn given_words(x: SEXP) -> SEXP {
-    entry(|| Ok(sexp::new_string(&given(x))))
+pub extern "C" fn describe_words(x: SEXP) -> SEXP {
+    entry(|| Ok(sexp::new_string(&describe(x))))
 }
 
 /// The words for an R value: itself, when it is short, or what it is.
-pub fn given(x: SEXP) -> String {
+pub fn describe(x: SEXP) -> String {
     if sexp::is_object(x) {
         return format!("an object of class <{}>", class(x));
     }
