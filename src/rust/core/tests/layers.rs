@@ -86,3 +86,21 @@ fn the_crate_has_no_files_and_folders_outside_the_order() {
     known.sort_unstable();
     assert_eq!(found, known);
 }
+
+#[test]
+fn every_path_on_the_architecture_page_exists() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(3).unwrap();
+    let page = std::fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
+    let is_path = |text: &&str| text.contains('/') && !text.contains(['(', ' ']);
+    let paths: Vec<&str> = page.split('`').skip(1).step_by(2).filter(is_path).collect();
+    assert!(paths.len() > 30, "{paths:?}");
+    for path in paths {
+        assert!(root.join(path).exists(), "ARCHITECTURE.md names {path}, which does not exist");
+    }
+    for folder in FOLDERS {
+        assert!(page.contains(folder), "ARCHITECTURE.md does not name core's folder {folder}");
+    }
+    for (name, _) in LAYERS.iter().filter(|(name, _)| *name != ".") {
+        assert!(page.contains(&format!("src/rust/{name}/")), "ARCHITECTURE.md does not name the crate {name}");
+    }
+}
