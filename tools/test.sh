@@ -122,6 +122,7 @@ if cargo clippy --version >/dev/null 2>&1; then
 else
     say "no Rust lint: this Rust has no clippy"
 fi
+check "words" sh -c 'sh tools/words.sh --self-test && sh tools/words.sh'
 check "refusal of an old Rust" sh tools/check-msrv.sh
 rust_tests
 r_parts
