@@ -1,11 +1,10 @@
-# Times loading and saving a model of 200 MB, page cache warm, and measures the memory it takes, beside two others in the same
-# run: plain reading and writing of as many bytes (the floor, src/rust/core/examples/safetensors_floor.rs) and, where
-# PJRT_BENCH_PYTHON names a Python that has them, safetensors and JAX (the rival, bench/jax_safetensors.py).
+# Times loading and saving a model of 200 MB with a warm page cache, and measures its memory use. The same run also measures plain
+# reading and writing of the same size (the floor, src/rust/core/examples/safetensors_floor.rs) and, if PJRT_BENCH_PYTHON names a
+# Python that has them, safetensors and JAX (the rival, bench/jax_safetensors.py).
 #
 #   Rscript bench/safetensors.R [file for the table]
 #
-# `aligned` is a file that we have written. The data of `unaligned` begin at a multiple of 8 bytes and no more, as those of files
-# that Python has written do.
+# `aligned` is a file written by this package. The data of `unaligned` are aligned to only 8 bytes, as in files written by Python.
 
 library(pjrt)
 source("bench/measure.R")
@@ -39,7 +38,7 @@ ours <- c(
   load_unaligned_fresh = fresh_time(function() pjrt_load_safetensors(unaligned)),
   load_one_of_40 = median_time(20L, pjrt_load_safetensors(aligned, names = "layer07.weight")),
   info = median_time(20L, safetensors_info(unaligned)),
-  # what is freed just before is there again at once
+  # memory that was just freed is reused at once
   save_new = median_time(1L, {
     unlink(saved)
     pjrt_save_safetensors(tensors, saved)
