@@ -28,6 +28,10 @@ is told by                   # write: "determines", or "... depends on"
 (one|those|others|some|these) among them # write: "including ..."
 knows (no|nothing)           # write: "does not know ...", or "does not depend on ..."
 gives? it back               # write: "returns it"
+what (it|they) (takes?|gives?) # write: "its inputs and outputs", or name the thing
+for want of                  # write: "without", or "because ... is missing"
+as ever                      # write: "as usual", "still" or "unchanged"
+lest                         # write: "so that ... not"
 END
 
 # What is right all the same: phrases that are removed before the search.
@@ -129,6 +133,11 @@ bad: Its kind is told by its class.
 bad: Many types are supported, those among them.
 bad: The core knows nothing of R.
 bad: The function gives it back.
+bad: An executable tells what it takes and gives.
+bad: An executable shows what it takes and gives.
+bad: It fails for want of memory.
+bad: R ends as ever.
+bad: It waits, lest the plugin ends.
 bad: The buffer is
 no array at all.
 good: There is no plugin, and there are no devices.
