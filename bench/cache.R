@@ -1,5 +1,5 @@
-# Times compiles, and what spares them: the cache of compiled programs and executables as bytes. Beside them, where
-# PJRT_BENCH_PYTHON names a Python that has it, JAX with its persistent cache.
+# Times compilation, the cache of compiled programs and serialized executables. If PJRT_BENCH_PYTHON names a Python that has
+# JAX, it compares them with JAX and its persistent cache.
 #
 # `large` is a program of 10 MB.
 #
@@ -15,7 +15,7 @@ step <- read("tests/testthat/fixtures/mlp-step.mlir")
 padding <- strrep("// a line of a comment, as long as those of StableHLO are: tensor<100x100xf32>\n", 127000)
 large <- pjrt_program(paste0(padding, add))
 
-# Median microseconds of a function over all of `inputs`, whose results all stay alive.
+# Median microseconds of a function over all `inputs`. All results stay alive.
 each_time <- function(inputs, run) {
   kept <- vector("list", length(inputs))
   times <- numeric(length(inputs))
@@ -27,10 +27,10 @@ each_time <- function(inputs, run) {
   median(times[-1L])
 }
 
-# Executables that nobody holds are gone afterwards.
+# Frees executables that are no longer used.
 forget <- function() for (i in 1:2) gc()
 
-# Compiles `n` programs that differ by a space.
+# Compiles `n` programs that differ only by a space.
 rows <- function(name, text, n) {
   programs <- lapply(seq_len(n), function(i) pjrt_program(paste0(text, strrep(" ", i))))
   options(pjrt.cache = FALSE)
@@ -56,7 +56,7 @@ rows <- function(name, text, n) {
 ours <- c(rows("add", add, 41L), rows("mlp", step, 11L))
 small <- pjrt_program(add)
 kept <- lapply(list(small, large), pjrt_compile)
-# of what the session has already: little more than the key
+# programs that the session has already compiled: measures mostly the key
 ours <- c(ours, add_known = median_time(100L, pjrt_compile(small)), large_known = median_time(10L, pjrt_compile(large)))
 reach <- c(
   add_hit = 1500, mlp_hit = 12000, large_known = 15000, add_miss = 1.05 * ours[["add_compile"]],

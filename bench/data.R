@@ -1,10 +1,10 @@
-# Times moving data between R and the CPU device, and measures the memory it takes, beside two others in the same run:
-# Rust alone (the floor, src/rust/core/examples/data_floor.rs) and, where PJRT_BENCH_PYTHON names a Python that has it,
-# JAX (the rival, bench/jax_data.py, which says what it does for each row).
+# Times transfers between R and the CPU device and measures their memory use. The same run also measures Rust without R (the
+# floor, src/rust/core/examples/data_floor.rs) and, if PJRT_BENCH_PYTHON names a Python that has it, JAX (the rival,
+# bench/jax_data.py, which describes each row).
 #
 #   Rscript bench/data.R [file for the tables]
 #
-# Uploads are timed until the device has the data, except those that end in `_returns`: until R goes on.
+# Uploads are timed until the device has the data, except rows that end in `_returns`, which are timed until the call returns.
 
 library(pjrt)
 source("bench/measure.R")
@@ -23,7 +23,7 @@ download_time <- function(...) {
   buffer <- upload(...)
   median_time(20L, as_array(buffer))
 }
-# No row for a dtype that R's values cannot become.
+# Skips dtypes to which R's values cannot be converted.
 where_supported <- function(time) tryCatch(time, pjrt_error = function(e) NA_real_)
 
 tiny <- upload(matrix(0, 2, 2))
@@ -81,7 +81,7 @@ ours[c("upload_1e8_f32_returns", "upload_1e8_f32")] <- fresh_session(
   sessions = 3L
 )
 
-# Megabytes of resident memory: now (`VmRSS`), or the most since the peak was last forgotten (`VmHWM`).
+# Megabytes of resident memory: now (`VmRSS`), or the peak since the last reset (`VmHWM`).
 resident <- "resident <- function(field) {
   line <- grep(field, readLines('/proc/self/status'), value = TRUE); as.numeric(gsub('[^0-9]', '', line)) / 1024
 }; library(pjrt); x <- matrix(rep_len(rnorm(1000), 1e7), 2000); await(pjrt_scalar(1)); invisible(gc())"

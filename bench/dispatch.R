@@ -1,5 +1,5 @@
-# Times the main job from R beside two others, measured in the same run: the plugin driven from Rust (the floor,
-# src/rust/core/examples/floor.rs) and, where PJRT_BENCH_PYTHON names a Python that has it, JAX (the rival).
+# Times execution from R. The same run also measures the plugin driven from Rust (the floor, src/rust/core/examples/floor.rs)
+# and, if PJRT_BENCH_PYTHON names a Python that has it, JAX (the rival).
 #
 #   Rscript bench/dispatch.R [file for the table]
 
@@ -26,7 +26,7 @@ exponential <- pjrt_compile(pjrt_program(
 ))
 long <- pjrt_buffer(0.5, "f32", shape = 1e7)
 
-# Median time until R has the prompt back from the launch of a program that takes many milliseconds.
+# Median time until the launch of a program that takes many milliseconds returns.
 launch_time <- function(rounds = 21L) {
   times <- numeric(rounds)
   for (i in seq_len(rounds)) {

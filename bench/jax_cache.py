@@ -1,4 +1,4 @@
-"""The work of bench/cache.R in JAX on the CPU, with its persistent cache. Prints `name microseconds`, medians."""
+"""The benchmarks of bench/cache.R in JAX on the CPU, with its persistent cache. Prints medians as `name microseconds`."""
 
 import statistics
 import tempfile

@@ -1,8 +1,8 @@
-"""The work of bench/data.R in JAX on the CPU. Prints `name value`: median microseconds, or megabytes.
+"""The benchmarks of bench/data.R in JAX on the CPU. Prints `name value`: median microseconds, or megabytes.
 
-Data begin and end as R has them: doubles in Fortran order (complex doubles for c64). An upload converts them with
-numpy's `astype()`, which keeps the order, and ends when the array on the device is ready; a download makes a new array
-of doubles in Fortran order. `alias` rows hand over a vector as it is. `format` makes a Python string of each element.
+Data start and end in R's representation: doubles in Fortran order (complex doubles for c64). An upload converts them with
+numpy's `astype()`, which keeps the order, and ends when the array on the device is ready. A download creates a new array
+of doubles in Fortran order. `alias` rows pass a vector without conversion. `format` creates a Python string for each element.
 """
 
 import resource

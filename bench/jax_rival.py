@@ -1,4 +1,4 @@
-"""The work of bench/dispatch.R in JAX on the CPU. Prints `name microseconds`, medians."""
+"""The benchmarks of bench/dispatch.R in JAX on the CPU. Prints medians as `name microseconds`."""
 
 import statistics
 import time

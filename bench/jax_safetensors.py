@@ -1,4 +1,4 @@
-"""The work of bench/safetensors.R in Python: safetensors with JAX on the CPU. Prints `name microseconds`, medians."""
+"""The benchmarks of bench/safetensors.R in Python: safetensors with JAX on the CPU. Prints medians as `name microseconds`."""
 
 import os
 import statistics
@@ -13,7 +13,7 @@ folder = os.environ["PJRT_BENCH_FOLDER"]
 
 
 def load(name):
-    """The tensors as arrays of JAX, each from the file without one of NumPy in between that outlives it."""
+    """The tensors as JAX arrays. The NumPy arrays are freed on return."""
     tensors = safetensors.numpy.load_file(f"{folder}/{name}.safetensors")
     return jax.block_until_ready({name: jax.device_put(tensor) for name, tensor in tensors.items()})
 

@@ -1,6 +1,6 @@
-"""Small programs with loops, as users of JAX write them, each awaited at once. Writes them and their inputs to the folder that
-the command line names, for bench/waiting.R, and prints `name microseconds`, medians. Set PJRT_NAMES_AND_LIBRARY_PATHS to run
-JAX on the plugin that pjrt uses."""
+"""Small programs with loops, as users of JAX write them, each awaited at once. Writes the programs and their inputs to the folder
+that the command line names, for bench/waiting.R, and prints medians as `name microseconds`. Set PJRT_NAMES_AND_LIBRARY_PATHS to
+run JAX on the plugin that pjrt uses."""
 
 import pathlib
 import statistics
@@ -76,7 +76,7 @@ def hmc(key, x):
 
 
 def newton(x):
-    """The number of turns depends on the data."""
+    """The number of iterations depends on the data."""
 
     def improve(state):
         x, _, turns = state

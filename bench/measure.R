@@ -1,9 +1,9 @@
-# What the benchmarks share: timing, the programs they compare with, and the table. Run them from the package's root.
+# Shared by the benchmarks: timing, the programs for comparison, and the table. Run the benchmarks from the package's root.
 
 now <- function() as.numeric(Sys.time()) * 1e6
 
-# Median time of a call in microseconds, over `rounds` rounds of `n` calls; one more goes before, unmeasured. The call stands
-# in the loop itself, so that nothing else is timed.
+# Median time of a call in microseconds, over `rounds` rounds of `n` calls after one warm-up round. The call is inlined in the
+# loop, so that nothing else is timed.
 median_time <- function(n, call, rounds = 5L) {
   loop <- eval(bquote(function(n) for (i in seq_len(n)) .(substitute(call))), parent.frame())
   loop <- compiler::cmpfun(loop)
@@ -15,7 +15,7 @@ median_time <- function(n, call, rounds = 5L) {
   median(times[-1L])
 }
 
-# The same for a function whose results all stay alive, so that each has memory that was never touched.
+# The same for a function whose results all stay alive, so that each result uses new memory.
 fresh_time <- function(call, rounds = 5L) {
   kept <- vector("list", rounds)
   times <- numeric(rounds)
@@ -28,7 +28,7 @@ fresh_time <- function(call, rounds = 5L) {
   median(times)
 }
 
-# Lines `name value` that a command prints, as a named vector; none when the command is missing.
+# The lines `name value` that a command prints, as a named vector. Empty if the command is missing.
 others <- function(command, args) {
   if (!nzchar(Sys.which(command))) {
     return(numeric())
@@ -37,7 +37,7 @@ others <- function(command, args) {
   stats::setNames(as.numeric(vapply(lines, `[`, "", 2L)), vapply(lines, `[`, "", 1L))
 }
 
-# The plugin driven from Rust: an example of src/rust/core.
+# Runs the plugin from Rust, with an example of src/rust/core.
 floor_of <- function(example) {
   Sys.setenv(PJRT_PLUGIN_PATH_CPU = pjrt:::plugin_path("cpu"))
   others("cargo", c("run --quiet --release --manifest-path src/rust/Cargo.toml -p pjrt-core --example", example))
@@ -47,14 +47,14 @@ rival_of <- function(script) {
   others(Sys.getenv("PJRT_BENCH_PYTHON"), script)
 }
 
-# The numbers that code prints in a session of its own: medians over several sessions.
+# The numbers that code prints in a new session: medians over several sessions.
 fresh_session <- function(code, sessions = 5L) {
   rscript <- file.path(R.home("bin"), "Rscript")
   run <- function(i) scan(text = system2(rscript, c("-e", shQuote(code)), stdout = TRUE), quiet = TRUE)
   apply(do.call(rbind, lapply(seq_len(sessions), run)), 2L, median)
 }
 
-# Lines of a table: ours beside what is known of the same rows.
+# Lines of a table that compares our times with the others.
 compare <- function(ours, floor, rival, reach, unit) {
   rows <- names(ours)
   table <- data.frame(ours, floor[rows], rival[rows], reach[rows], row.names = rows)
@@ -68,7 +68,7 @@ compare <- function(ours, floor, rival, reach, unit) {
   utils::capture.output(print(as.data.frame(lapply(table, cell), row.names = rows)))
 }
 
-# Prints the lines below where and when they were measured, and writes them to the file that the command line names.
+# Prints a header with date and machine, then the lines, and writes both to the file that the command line names.
 report <- function(...) {
   lines <- c(
     sprintf("%s, R %s, plugin API %s", Sys.Date(), getRversion(), paste(pjrt:::pjrt_api_version("cpu"), collapse = ".")),

@@ -1,15 +1,15 @@
-# What right minima and maxima cost: programs with the flags that pjrt sets ("kept": NaN is kept), with XLA's own default
-# ("dropped"), and with other words for the maximum that keep NaN: with XLA's default ("written":
-# select(y != y, y, max(x, y))) and with any flags ("compared": select(x > y | x != x, x, y)).
+# Measures the cost of correct minima and maxima: programs with the flags that pjrt sets ("kept": NaN is kept), with XLA's
+# default ("dropped"), and with other expressions for the maximum that keep NaN: one for XLA's default ("written":
+# select(y != y, y, max(x, y))) and one for any flags ("compared": select(x > y | x != x, x, y)).
 #
 #   Rscript bench/numerics.R [file for the table]
 #
-# The columns take turns over several rounds, and each shows its fastest run: what else the machine does disturbs all alike.
+# The columns alternate over several rounds, so that other load affects all of them equally. Each shows its fastest run.
 
 library(pjrt)
 source("bench/measure.R")
 
-# A program `text`, in which MAX(r, x, y, type, bits) makes %r of %x and %y.
+# A program `text`, in which MAX(r, x, y, type, bits) computes %r from %x and %y.
 expanded <- function(text, way) {
   pattern <- "(MAX|MIN)\\(([a-z0-9_]+), ([a-z0-9_#%]+), ([a-z0-9_#%]+), (tensor<[^>]*>), (tensor<[^>]*>)\\)"
   plain <- "%\\2 = stablehlo.\\1imum %\\3, %\\4 : \\5"
@@ -58,7 +58,7 @@ infinite <- list(
   bf16 = c("0xFF80", "0x7F80")
 )
 
-# A program from tensors of these shapes to one result; code may use %low and %high, the infinities.
+# A program with arguments of these shapes and one result. Its code can use %low and %high, the infinities.
 main <- function(arguments, result, ..., type = "f32") {
   shapes <- sprintf("tensor<%sx%s>", arguments, type)
   paste(c(
@@ -103,7 +103,7 @@ over <- function(what) {
   }
 }
 
-# Like JAX's cumulative maximum: each step takes in twice as many numbers.
+# Like JAX's cumulative maximum: each step covers twice as many numbers.
 cummax <- function() {
   step <- function(i, by) {
     c(
@@ -116,7 +116,7 @@ cummax <- function() {
     "%r = stablehlo.add %s14, %s14 : tensor<64x16384xf32>")
 }
 
-# The same few numbers again and again, so that nothing but the maxima counts.
+# Reuses a few numbers, so that only the maxima are measured.
 max_loop <- function(type = "f32") {
   full <- sprintf("tensor<4096x%s>", type)
   step <- "%%m%d = stablehlo.multiply %%s%d, %%w : %s\nMAX(s%d, m%d, y, %s, tensor<4096xi1>)"
@@ -135,7 +135,7 @@ max_loop <- function(type = "f32") {
     }", full, steps, full), sprintf("%%r = stablehlo.add %%l#1, %%l#1 : %s", full), type = type)
 }
 
-# The largest difference of two rows, and the best of all sums: maxima inside of products of matrices.
+# The largest difference of two rows, and the best of all sums: maxima inside matrix products.
 pairs <- function(combine, how) {
   shape <- "256x256x128"
   main(c(x = "256x128", y = "256x128"), "tensor<256x256xf32>",
@@ -235,6 +235,6 @@ report(
   sprintf(
     "Geometric means of the %d ratios over dropped: %s.", nrow(table), toString(sprintf("%s %.2f", ways[-2L], middle))
   ),
-  "Each time is the fastest run of many that take turns. Only 'kept' also has the order of -0 and 0."
+  "Each time is the fastest of many alternating runs. Only 'kept' also orders -0 and 0."
 )
 options(width)

@@ -1,11 +1,10 @@
-# Times loading and saving a model of 200 MB, page cache warm, and measures the memory it takes, beside two others in the same
-# run: plain reading and writing of as many bytes (the floor, src/rust/core/examples/safetensors_floor.rs) and, where
-# PJRT_BENCH_PYTHON names a Python that has them, safetensors and JAX (the rival, bench/jax_safetensors.py).
+# Times loading and saving a model of 200 MB with a warm page cache, and measures its memory use. The same run also measures plain
+# reading and writing of the same size (the floor, src/rust/core/examples/safetensors_floor.rs) and, if PJRT_BENCH_PYTHON names a
+# Python that has them, safetensors and JAX (the rival, bench/jax_safetensors.py).
 #
 #   Rscript bench/safetensors.R [file for the table]
 #
-# `aligned` is a file that we have written. The data of `unaligned` begin at a multiple of 8 bytes and no more, as those of files
-# that Python has written do.
+# `aligned` is a file written by this package. The data of `unaligned` are aligned to only 8 bytes, as in files written by Python.
 
 library(pjrt)
 source("bench/measure.R")
@@ -20,7 +19,7 @@ unaligned <- file.path(folder, "unaligned.safetensors")
 layers <- lapply(1:20, function(i) list(pjrt_buffer(matrix(rnorm(2.49e6), 1000)), pjrt_buffer(rnorm(1000))))
 tensors <- unlist(layers, recursive = FALSE)
 names(tensors) <- sprintf("layer%02d.%s", rep(1:20, each = 2L), c("weight", "bias"))
-pjrt_save_safetensors(tensors, aligned)
+safetensors_save(tensors, aligned)
 local({
   content <- readBin(aligned, "raw", file.size(aligned))
   start <- min(safetensors_info(aligned)$offset)
@@ -29,22 +28,22 @@ local({
 })
 
 saved <- file.path(folder, "saved.safetensors")
-load_time <- function(path) median_time(1L, pjrt_load_safetensors(path), rounds = 9L)
+load_time <- function(path) median_time(1L, safetensors_load(path), rounds = 9L)
 ours <- c(
   load_aligned = load_time(aligned),
   load_unaligned_warm = {
-    invisible(pjrt_load_safetensors(unaligned))
+    invisible(safetensors_load(unaligned))
     load_time(unaligned)
   },
-  load_unaligned_fresh = fresh_time(function() pjrt_load_safetensors(unaligned)),
-  load_one_of_40 = median_time(20L, pjrt_load_safetensors(aligned, names = "layer07.weight")),
+  load_unaligned_fresh = fresh_time(function() safetensors_load(unaligned)),
+  load_one_of_40 = median_time(20L, safetensors_load(aligned, names = "layer07.weight")),
   info = median_time(20L, safetensors_info(unaligned)),
-  # what is freed just before is there again at once
+  # memory that was just freed is reused at once
   save_new = median_time(1L, {
     unlink(saved)
-    pjrt_save_safetensors(tensors, saved)
+    safetensors_save(tensors, saved)
   }, rounds = 9L),
-  save_over = median_time(1L, pjrt_save_safetensors(tensors, saved), rounds = 9L)
+  save_over = median_time(1L, safetensors_save(tensors, saved), rounds = 9L)
 )
 
 resident <- "resident <- function(field) {
@@ -53,7 +52,7 @@ resident <- "resident <- function(field) {
 peak <- function(path) {
   fresh_session(paste(
     sprintf(resident, path), "writeLines('5', '/proc/self/clear_refs'); before <- resident('VmRSS')
-    loaded <- pjrt_load_safetensors(path); cat(resident('VmHWM') - before)",
+    loaded <- safetensors_load(path); cat(resident('VmHWM') - before)",
     sep = "; "
   ))
 }

@@ -1,10 +1,10 @@
-# Shows what `pjrt_client("cpu", threads = )` does: a matmul and an elementwise program in sessions of their own, with
-# different numbers of threads, and beside them taskset, which did that before.
+# Measures the effect of `pjrt_client("cpu", threads = )`: runs a matmul and an elementwise program in new sessions with
+# different numbers of threads, and with taskset for comparison.
 #
 #   Rscript bench/threads.R [file for the table]
 #
-# The rows take turns over several rounds, and each shows its fastest round: what else the machine does disturbs all rows
-# alike. The ratios count. `busy` is the number of processors that the session used: processor time over time.
+# The rows alternate over several rounds, so that other load affects all of them equally. Each shows its fastest round. Compare
+# the ratios. `busy` is the number of processors that the session used: processor time divided by elapsed time.
 
 library(pjrt)
 source("bench/measure.R")
@@ -56,7 +56,7 @@ if (nzchar(Sys.which("taskset"))) {
   commands <- c(commands, "taskset, 1 CPU" = paste("taskset --cpu-list 0", rscript))
 }
 rounds <- replicate(9L, vapply(commands, session, numeric(4L)))
-# for each program the time and the processors of the fastest round
+# time and processors of the fastest round, for each program
 matmul <- apply(rounds[1L, , ], 1L, which.min)
 elementwise <- apply(rounds[3L, , ], 1L, which.min)
 of <- function(row, round) rounds[row, , ][cbind(seq_along(commands), round)]
@@ -70,5 +70,5 @@ table$elementwise_speedup <- table$elementwise_ms[[1L]] / table$elementwise_ms
 options(width = 120L)
 report(
   utils::capture.output(print(format(signif(table, 3), digits = 3))), "",
-  "Speedups are over threads = 1. The rows take turns; of nine rounds each shows the fastest."
+  "Speedups are relative to threads = 1. The rows alternate, and each shows the fastest of nine rounds."
 )

@@ -1,9 +1,8 @@
-# Times small programs with loops that are awaited at once, beside JAX on the same plugin.
+# Times small programs with loops that are awaited at once, compared with JAX on the same plugin.
 #
 #   PJRT_BENCH_PYTHON=/path/to/python Rscript bench/waiting.R [file for the table]
 #
-# The two take turns over several rounds; a row shows each one's fastest round, since whatever else the machine does disturbs
-# both alike.
+# The two alternate over several rounds, so that other load affects both equally. A row shows the fastest round of each.
 
 library(pjrt)
 source("bench/measure.R")
@@ -30,7 +29,7 @@ input <- function(line) {
   if (length(values) == 1L) pjrt_scalar(values, dtype) else pjrt_buffer(values, dtype)
 }
 
-# Median time of one run in microseconds, from the call until the result is there.
+# Median time of one run in microseconds, from the call until the result is ready.
 ours <- function(name, dispatch = "auto") {
   options(pjrt.dispatch = dispatch)
   run <- pjrt_compile(pjrt_program(path = file.path(folder, paste0(name, ".mlir"))))

@@ -3,19 +3,19 @@
 #
 #   sh tools/arm64.sh [TEST...]
 #
-# It unpacks Debian's arm64 R into a folder, compiles the Rust code outside of it with arm64's standard library, installs the
-# package inside, and runs there: install_pjrt("cpu"), the crates' tests of data and of libraries, the demo, and the named R tests
-# (by default those of buffers, transfers, execution, exactness and data types). It takes some minutes on an idle machine, and is
-# not part of CI.
+# It unpacks Debian's arm64 R into a folder, cross-compiles the Rust code with arm64's standard library and installs the
+# package in that folder. There it runs install_pjrt("cpu"), the crates' tests of data and of libraries, the demo, and the named R
+# tests (by default those of buffers, transfers, execution, exactness and data types). This takes some minutes on an idle machine
+# and is not part of CI.
 #
-# Packages are unpacked by this machine and their scripts are not run: emulated, that takes half an hour. All of it lies in
-# .arm64/ (2 GB); ARM64_FOLDER names another folder. What stays on the machine besides: qemu-user-static, the cross compiler,
-# and binfmt_misc's entry for arm64 programs.
+# This machine unpacks the packages and does not run their scripts, which would take half an hour under emulation. All files are
+# in .arm64/ (2 GB); ARM64_FOLDER names another folder. These remain installed on the machine: qemu-user-static, the cross
+# compiler, and the binfmt_misc entry for arm64 programs.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 . tools/setup.sh
 . tools/debian-rust.sh
-[ "$(id -u)" -eq 0 ] || stop "chroot takes root"
+[ "$(id -u)" -eq 0 ] || stop "chroot requires root"
 [ $# -gt 0 ] || set -- buffer transfer execute exactness dtype
 
 missing=$(missing_packages qemu-user-static gcc-aarch64-linux-gnu g++-aarch64-linux-gnu)
@@ -26,7 +26,7 @@ folder=${ARM64_FOLDER:-$PWD/.arm64}
 root=$folder/root
 target=aarch64-unknown-linux-gnu
 
-# apt for arm64, from the places that this machine's packages come from. It has its own lists and cache, and sees no installed
+# Runs apt for arm64 with this machine's package sources. It uses separate lists and a separate cache, and ignores installed
 # packages.
 apt_arm64() {
     command=$1
@@ -39,14 +39,14 @@ fetch() {
     mkdir -p "$folder/apt/lists/partial" "$folder/apt/archives/partial"
     : >"$folder/apt/status"
     apt_arm64 get update || stop "apt-get update failed for arm64"
-    # bash to findutils are what every Debian has
+    # bash to findutils are part of every Debian
     apt_arm64 get install -y --download-only --no-install-recommends \
         bash dash coreutils debianutils diffutils grep sed gawk findutils tar gzip hostname libc-bin base-files \
         r-base-core r-cran-bit64 r-cran-callr r-cran-testthat r-cran-withr gcc g++ make libc6-dev python3-pip ||
         stop "apt-get could not fetch arm64's packages"
 }
 
-# What the packages' scripts would do, as far as it is needed here.
+# Does the necessary parts of the packages' scripts.
 configure_root() {
     printf '%s\n' /usr/lib/aarch64-linux-gnu/blas /usr/lib/aarch64-linux-gnu/lapack >"$root/etc/ld.so.conf.d/r.conf"
     ln -sfn which.debianutils "$root/usr/bin/which"
@@ -77,13 +77,13 @@ make_root() {
     touch "$folder/complete"
 }
 
-# Runs a command in the folder's system.
+# Runs a command inside the unpacked system.
 inside() {
     nice -n 15 chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin HOME=/root LC_ALL=C.UTF-8 NOT_CRAN=true PJRT_TEST=1 \
         PIP_CERT=/etc/ssl/certs/ca-certificates.crt "$@"
 }
 
-# Has the kernel run arm64 programs by qemu.
+# Makes the kernel run arm64 programs with qemu.
 use_qemu() {
     [ -e /proc/sys/fs/binfmt_misc/register ] || mount -t binfmt_misc binfmt_misc /proc/sys/fs/binfmt_misc
     [ -e /proc/sys/fs/binfmt_misc/qemu-aarch64 ] ||
@@ -96,7 +96,7 @@ mount_root() {
     trap 'umount "$root/proc" "$root/dev"' EXIT
 }
 
-# The static library, and the crates' tests: compiled outside, with the versions of R and of the C library inside.
+# Cross-compiles the static library and the crates' tests for the R and the C library inside.
 compile() {
     use_debian_rust "$folder/rust"
     [ -d "$folder/rust/usr/lib/rustlib/$target" ] || {
@@ -113,7 +113,7 @@ compile() {
     unset R_HOME R_INCLUDE_DIR
 }
 
-# R CMD INSTALL inside, with stand-ins for a Rust that has been at work outside.
+# Runs R CMD INSTALL inside, with dummy Rust tools, because the library is already compiled.
 install_inside() {
     rm -rf "$root/pjrt"
     mkdir -p "$root/pjrt" "$root/rust/bin" "$root/target/release"

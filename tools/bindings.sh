@@ -1,6 +1,6 @@
 #!/bin/sh
-# Regenerates src/rust/sys/src/bindings.rs. Only maintainers run this: it needs pip, unzip, bindgen (`cargo install
-# bindgen-cli`) and libclang. The headers come from two wheels, whose versions are recorded in the output.
+# Regenerates src/rust/sys/src/bindings.rs. Only maintainers run this script. It needs pip, unzip, bindgen (`cargo install
+# bindgen-cli`) and libclang. The headers come from two wheels, and the output records their versions.
 set -eu
 cd "$(dirname "$0")/.."
 pjrt_wheel=tensorflow-cpu==2.21.0
@@ -16,7 +16,7 @@ mkdir -p "$work/include/xla/pjrt/c" "$work/include/xla/ffi/api"
 cp "$work"/tensorflow/include/xla/pjrt/c/*.h "$work/include/xla/pjrt/c/"
 cp "$work"/jaxlib/include/xla/ffi/api/c_api.h "$work/include/xla/ffi/api/"
 
-# The profiler extension's argument structs live in a header that the wheel lacks; only its opaque pointer is used.
+# The wheel lacks the header of the profiler extension's argument structs. The bindings use only an opaque pointer to it.
 mkdir -p "$work/include/xla/backends/profiler/plugin"
 echo 'typedef struct PLUGIN_Profiler_Api PLUGIN_Profiler_Api;' \
     > "$work/include/xla/backends/profiler/plugin/profiler_c_api.h"

@@ -1,5 +1,5 @@
-# Copies the packages that this package imports and suggests into the library of an R that lacks them, from the libraries of
-# another R. Only packages that are nothing but R code work in both; the others are left out, and what needs them.
+# Copies the packages that this package imports and suggests from the libraries of one R into the library of another R that lacks
+# them. Only packages without compiled code work in both. Others, and the packages that need them, are skipped.
 #
 #   Rscript tools/borrow.R LIBRARY LIBRARIES_OF_THE_OTHER_R
 
@@ -9,7 +9,7 @@ lenders <- strsplit(arguments[[2L]], ":", fixed = TRUE)[[1L]]
 
 fields <- c("Depends", "Imports", "LinkingTo")
 
-# The packages that a DESCRIPTION names.
+# The packages that these fields of a DESCRIPTION list.
 needs <- function(description, fields) {
   named <- description[, intersect(fields, colnames(description))]
   setdiff(sub("[ (].*$", "", trimws(unlist(strsplit(named[!is.na(named)], ",")))), c("R", ""))
@@ -17,7 +17,7 @@ needs <- function(description, fields) {
 
 is_here <- function(package) nzchar(system.file(package = package, lib.loc = c(library, .libPaths())))
 
-# The folders to copy so that a package works, or NA if that cannot be.
+# The folders to copy for a package and its dependencies, or NA if it cannot be copied.
 to_copy <- function(package) {
   if (is_here(package)) {
     return(character())

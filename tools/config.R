@@ -1,8 +1,8 @@
-# Run by configure: finds Rust, unpacks the vendored crates when there are any, and writes src/Makevars (or
+# Run by configure: finds Rust, unpacks the vendored crates if there are any, and writes src/Makevars (or
 # src/Makevars.win) from its template.
 #
-# CARGO_TARGET_DIR  build there, and keep it
-# PJRT_KEEP_TARGET  keep src/rust/target, as a git checkout and NOT_CRAN=true do, so that the next build is quick
+# CARGO_TARGET_DIR  the folder to build in; it is kept
+# PJRT_KEEP_TARGET  keep src/rust/target for faster builds, as in a git checkout and with NOT_CRAN=true
 
 source("tools/msrv.R")
 source("tools/link.R")
@@ -11,7 +11,7 @@ is_set <- function(name) tolower(Sys.getenv(name)) %in% c("1", "true", "yes")
 windows <- .Platform$OS.type == "windows"
 
 rust_bin <- find_rust()
-# make runs in src/, so a relative folder of the user's is made absolute here
+# make runs in src/, so a relative folder must become absolute
 own_target <- Sys.getenv("CARGO_TARGET_DIR")
 target_dir <- if (nzchar(own_target)) normalizePath(own_target, "/", mustWork = FALSE) else "rust/target"
 if (nzchar(own_target) && !startsWith(target_dir, "/") && !windows) {
@@ -56,7 +56,7 @@ values <- c(
 for (name in names(values)) {
   lines <- gsub(paste0("@", name, "@"), values[[name]], lines, fixed = TRUE)
 }
-# with the line ends that make understands, on Windows too
+# with line ends that make understands, also on Windows
 file <- file(makevars, "wb")
 writeLines(lines, file)
 close(file)

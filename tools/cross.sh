@@ -1,14 +1,14 @@
 #!/bin/sh
 # Compiles the Rust code for Windows and macOS on a Debian 12 machine (amd64), with Debian's newest Rust, which builds the
-# standard library from source. One line a target says what passed:
+# standard library from source. It prints the result for each target on one line:
 #
 #   sh tools/cross.sh [TARGET...]
 #
 # check    cargo check of the package's code
-# clippy   clippy of everything, tests included, without a warning
-# linked   for Windows, where mingw-w64 can link: the DLL, with the flags of configure, and what it exports
+# clippy   clippy of all code, including tests, without warnings
+# linked   only for Windows, with mingw-w64: the DLL, linked with the flags of configure, and its exports
 #
-# Nothing is run. Rust and what is built lie in .cross/ (3 GB); CROSS_FOLDER names another folder.
+# The code is not run. Rust and the build are in .cross/ (3 GB); CROSS_FOLDER names another folder.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 . tools/setup.sh
@@ -24,13 +24,13 @@ folder=${CROSS_FOLDER:-$PWD/.cross}
 mkdir -p "$folder/darwin" "$folder/dll"
 use_debian_rust "$folder/rust"
 
-# The build scripts of two crates: extendr-ffi asks R for its version, and ring compiles C. There is no C compiler for macOS
-# here, and none is needed to check Rust code, so that empty object files stand in for what it would make.
+# Two crates have build scripts: extendr-ffi queries R's version, and ring compiles C. Checking Rust code needs no C compiler for
+# macOS, so a dummy compiler creates empty object files.
 R_HOME=$(R RHOME)
 R_INCLUDE_DIR=$(Rscript --vanilla -e 'cat(R.home("include"))')
 cat >"$folder/darwin/cc" <<'END'
 #!/bin/sh
-# ring's build asks which compiler this is
+# answers the query for the compiler's name by ring's build
 case " $* " in
     *" -E "*) echo '#pragma message "clang"' ;;
     *" -? "*) exit 1 ;;
@@ -46,7 +46,7 @@ export CC_aarch64_apple_darwin="$folder/darwin/cc" CC_x86_64_apple_darwin="$fold
 export CC_x86_64_pc_windows_gnu=x86_64-w64-mingw32-gcc-posix
 export RUSTC_BOOTSTRAP=1 CARGO_TARGET_DIR="$folder/target" CARGO_PROFILE_DEV_DEBUG=0 CARGO_INCREMENTAL=0
 
-# cargo's first argument, then its others.
+# Runs a cargo command with its arguments.
 rust() {
     command=$1
     shift
@@ -54,12 +54,12 @@ rust() {
         --target "$target" "$@"
 }
 
-# Where thread-locals are emulated, as by mingw, clippy takes those that are const for others.
+# Clippy reports const thread-locals wrongly on targets that emulate them, such as mingw.
 lint() {
     rust clippy --workspace --all-targets -- -D warnings -A clippy::missing_const_for_thread_local
 }
 
-# Makes the import library of R.dll that R for Windows comes with: of what this R exports and the library uses.
+# Creates the import library of R.dll, which R for Windows includes, from the symbols that this R exports and the library uses.
 import_r() {
     nm --dynamic --defined-only "$R_HOME/lib/libR.so" | awk '{print $3}' | sort >"$folder/dll/exported"
     x86_64-w64-mingw32-nm "$1" 2>/dev/null | awk '$1 == "U" {print $2}' | sort -u >"$folder/dll/used"
@@ -71,7 +71,7 @@ import_r() {
     x86_64-w64-mingw32-dlltool --def "$folder/dll/R.def" --output-lib "$folder/dll/libR.dll.a"
 }
 
-# As R for Windows does it, see share/make/winshlib.mk there.
+# Links the DLL as R for Windows does, see share/make/winshlib.mk there.
 link_dll() {
     rust build --lib || return 1
     library=$CARGO_TARGET_DIR/$target/debug
@@ -84,12 +84,12 @@ link_dll() {
         "$folder/dll/entrypoint.o" "$folder/dll/guard.o" -L"$library" -lpjrt $flags -L"$folder/dll" -lR
 }
 
-# The names in a DLL's table of exports.
+# Prints the names in a DLL's export table.
 exports() {
     x86_64-w64-mingw32-objdump -p "$1" | awk '/Ordinal\/Name Pointer/ {on = 1; next} on && NF == 0 {exit} on {print $NF}'
 }
 
-# The end of the line for Windows.
+# Prints the end of the line for Windows.
 linked() {
     link_dll >"$log" 2>&1 || {
         echo ", NOT linked"
@@ -103,7 +103,7 @@ linked() {
     echo ", linked pjrt.dll (1 export: R_init_pjrt)"
 }
 
-# Runs a step, and adds to the line what became of it.
+# Runs a step and adds its result to the line.
 step() {
     name=$1
     shift

@@ -1,11 +1,11 @@
 # shellcheck shell=sh
-# Sourced after setup.sh by scripts that compile for other platforms: Debian's newest Rust with the source of its standard
-# library, unpacked into a folder instead of installed, so that the machine's own Rust stays as it is.
+# Sourced after setup.sh by scripts that compile for other platforms. It provides Debian's newest Rust with the source of its
+# standard library, unpacked into a folder, so that the installed Rust does not change.
 #
-#   use_debian_rust FOLDER    unpacks it once, and puts it on the PATH
-#   unpack FOLDER PACKAGE...  fetches packages and unpacks them
+#   use_debian_rust FOLDER    unpacks it once and puts it on the PATH
+#   unpack FOLDER PACKAGE...  downloads and unpacks packages
 
-# The package that another depends on whose name begins so.
+# Prints the first dependency of a package whose name starts with the given prefix.
 dependency() {
     apt-cache depends "$1" | sed -n "s/.*Depends: \($2.*\)/\1/p" | head -n 1
 }

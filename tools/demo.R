@@ -1,5 +1,5 @@
-# Logistic regression by a compiled training step: is an iris a versicolor or a virginica, by its four measures? Each step
-# is one asynchronous run of the program on the device. The result is checked against glm().
+# Logistic regression with a compiled training step: classifies an iris as versicolor or virginica from four measurements. Each
+# step is one asynchronous execution of the program. The result is compared with glm().
 
 library(pjrt)
 
@@ -20,8 +20,8 @@ velocity <- pjrt_buffer(numeric(5L), dtype = "f64")
 
 cat(sprintf("Logistic regression on %d flowers, trained on %s\n\n", nrow(flowers), as.character(device(weights))))
 
-# The weights and the velocity are donated: each step's results take their place in memory. A report prints the loss
-# that the report before it asked for, so that the loop never waits for the device.
+# Weights and velocity are donated, so that each step's results reuse their memory. Each report prints the loss that the
+# previous report requested, so that the loop never waits for the device.
 report_loss <- function(report) {
   cat(sprintf("step %6d   loss %.10f\n", report$step, value(report$loss)))
 }
@@ -46,7 +46,7 @@ elapsed <- proc.time()[["elapsed"]] - started
 report_loss(report)
 cat(sprintf("\n%d steps in %.2f s: %.0f steps per second\n\n", n_steps, elapsed, n_steps / elapsed))
 
-# back from standardised measures to centimetres
+# transform the coefficients from standardised measurements to centimetres
 slopes <- trained[-1L] / attr(standardised, "scaled:scale")
 intercept <- trained[[1L]] - sum(slopes * attr(standardised, "scaled:center"))
 fitted <- c(intercept, slopes)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Sets the machine up, builds the package and runs the demo: logistic regression on real data by a compiled program.
+# Sets up the machine, builds the package and runs the demo: logistic regression on real data with a compiled program.
 set -eu
 cd "$(dirname "$0")/.."
 . tools/setup.sh

@@ -1,8 +1,8 @@
-# Ends sessions while work is under way, in all the ways that a session can end, and says which did not end well:
+# Ends sessions with pending work, in all the ways that a session can end, and lists those that did not end correctly:
 #
 #   Rscript tools/endings.R [COUNT [SEED]]
 #
-# From the top folder of a checkout, with the package installed. The tests do the same with fewer.
+# Run it in the top folder of a checkout, with the package installed. The tests do the same with fewer sessions.
 
 arguments <- as.integer(commandArgs(trailingOnly = TRUE))
 count <- if (length(arguments) > 0L) arguments[[1L]] else 1000L
@@ -17,5 +17,5 @@ for (helper in c("helper-plugins.R", "helper-terminal.R", "helper-endings.R")) {
 assign("test_path", file.path, env)
 bad <- env$bad_endings(count, seed)
 cat(bad, sep = "\n")
-cat(count, "sessions ended,", length(bad), "of them not well\n")
+cat(count, "sessions ended,", length(bad), "of them incorrectly\n")
 quit("no", status = length(bad) > 0L)

@@ -1,6 +1,6 @@
-# On a machine with an NVIDIA GPU: a matrix product, with its speed, and the demo's training, both on the CUDA plugin.
+# Tests an NVIDIA GPU with the CUDA plugin: computes a matrix product, measures its speed, and trains the demo's model.
 #   Rscript tools/gpu-check.R
-# The plugin is the one that install_pjrt("cuda") fetched, or the one that PJRT_PLUGIN_PATH_CUDA names.
+# It uses the plugin that install_pjrt("cuda") installed or that PJRT_PLUGIN_PATH_CUDA names.
 
 Sys.setenv(PJRT_PLATFORM = "cuda")
 library(pjrt)
@@ -17,7 +17,7 @@ multiply <- pjrt_compile(pjrt_program(sprintf(
   }", type
 )))
 
-# small whole numbers: exact in every precision that a GPU multiplies in
+# small integers are exact in every precision that a GPU uses for products
 x <- matrix(rep_len(-3:3, n * n), n)
 y <- matrix(rep_len(-2:2, n * n), n)
 on_device <- list(pjrt_buffer(x, dtype = "f32"), pjrt_buffer(y, dtype = "f32"))

@@ -1,9 +1,9 @@
-# Measures how long Ctrl-C takes to bring the prompt back, in a real terminal, from everything that R waits for or works at.
+# Measures how long Ctrl-C takes to return the prompt, in a real terminal, during every kind of wait and work.
 #
 #   Rscript tools/interrupts.R [TIMES]
 #
-# prints for each the milliseconds of the median and of the slowest of so many times, 20 unless given, from sending the signal
-# to the prompt being shown. From the package's sources, with the package installed.
+# prints for each kind the median and the maximum of TIMES measurements (20 by default), in milliseconds from the signal to the
+# prompt. Run it in the package's sources, with the package installed.
 
 times <- c(as.integer(commandArgs(trailingOnly = TRUE)), 20L)[[1L]]
 
@@ -16,11 +16,11 @@ measure <- function(terminal, name) {
   vapply(seq_len(times), FUN.VALUE = 0, function(i) {
     terminal$type(sprintf("begin(waits[['%s']])", name))
     expect_shows(terminal, "beginning", info = name)
-    # at different moments of what is done again and again
+    # interrupt repeated work at different moments
     Sys.sleep(stats::runif(1L, 0.1, 0.4))
     sent <- proc.time()[["elapsed"]]
     terminal$interrupt()
-    if (is.na(terminal$see("ready> ", 10, poll = 1))) stop(name, ": no prompt, but: ", terminal$shown())
+    if (is.na(terminal$see("ready> ", 10, poll = 1))) stop(name, ": no prompt, but this output: ", terminal$shown())
     1000 * (proc.time()[["elapsed"]] - sent)
   })
 }

@@ -1,10 +1,10 @@
-# Looks for leaks: repeats everything that the package does, each 100,000 times or as often as there is time for.
+# Looks for leaks: repeats everything that the package does, each 100,000 times or until the time is up.
 #
 #   Rscript tools/leaks.R [iterations [seconds [pattern]]]
 #
-# prints a line for each use: iterations, microseconds each, and by how many bytes for each iteration memory grew of the C
-# library, of R's objects and of the process. `seconds` bounds the time for one use, 60 unless given; `pattern` chooses
-# uses by name. Fails if any grew. On Linux, from the package's sources, with the package installed.
+# prints a line for each use: iterations, microseconds per iteration, and the growth per iteration, in bytes, of the C library's
+# heap, R's objects and the process. `seconds` limits the time per use (60 by default), and `pattern` selects uses by name. Fails
+# if any of them grows. Run it on Linux in the package's sources, with the package installed.
 
 given <- commandArgs(trailingOnly = TRUE)
 iterations <- if (length(given) > 0L) as.numeric(given[[1L]]) else 1e5
@@ -22,7 +22,7 @@ uses <- repeated_uses()
 uses <- uses[grepl(pattern, names(uses))]
 
 cat(sprintf(
-  "%s, R %s.%s, plugin API %s\nbytes by which memory grew for each iteration\n\n", Sys.Date(), R.version$major,
+  "%s, R %s.%s, plugin API %s\ngrowth of memory per iteration, in bytes\n\n", Sys.Date(), R.version$major,
   R.version$minor, paste(unlist(pjrt_api_version("cpu")), collapse = ".")
 ))
 cat(sprintf("%-28s %10s %9s %9s %9s %9s\n", "use", "iterations", "us each", "C library", "R objects", "process"))
@@ -35,5 +35,5 @@ report <- function(name, measured) {
 found <- find_leaks(heap, uses, iterations / batches, seconds / batches, batches, again = 1L, report)
 for (name in names(unrepeatable)) cat(sprintf("%-28s not repeated: %s\n", name, unrepeatable[[name]]))
 leaks <- leaking(found)
-cat("\n", length(found), " uses, ", length(leaks), " of them grow\n", sep = "")
+cat("\n", length(found), " uses, ", length(leaks), " of them leak\n", sep = "")
 if (length(leaks) > 0L) quit(status = 1L)

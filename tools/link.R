@@ -1,5 +1,5 @@
-# Sourced by tools/config.R: the flags that link the Rust library, on the system that Sys.info() names so. Only the entry
-# point is exported, and the Rust library's debug information is left out.
+# Sourced by tools/config.R: the linker flags for the Rust library on a system, named as by Sys.info(). They export only the
+# entry point and omit the Rust library's debug information.
 link_flags <- function(system) {
   switch(
     system,
@@ -8,7 +8,7 @@ link_flags <- function(system) {
       "-Wl,-dead_strip -Wl,-exported_symbol,_R_init_pjrt -Wl,-S -Wl,-x",
       "-framework Security -framework SystemConfiguration -framework CoreFoundation -liconv"
     ),
-    # src/pjrt-win.def names what is exported
+    # src/pjrt-win.def lists the exports
     Windows = paste(
       "-Wl,--gc-sections -Wl,--strip-all",
       "-lws2_32 -ladvapi32 -luserenv -lbcrypt -lcrypt32 -lncrypt -lsecur32 -lntdll -liphlpapi"

@@ -1,8 +1,8 @@
-# Uses everything that the package registers once, and more, see tests/testthat/helper-leaks.R: for tools/memcheck.sh. From
-# the package's sources, with the package installed.
+# Run by tools/memcheck.sh: calls every registered routine once, and more, see tests/testthat/helper-leaks.R. Run it in the
+# package's sources, with the package installed.
 
 library(pjrt)
-# R would compile its functions meanwhile, which takes longer than all the rest
+# under valgrind, R's byte-code compiler takes longer than everything else
 invisible(compiler::enableJIT(0))
 for (helper in c("programs", "plugins", "sharing", "routines", "leaks")) source(sprintf("tests/testthat/helper-%s.R", helper))
 real_plugin <- function() normalizePath(pjrt:::plugin_path("cpu"))

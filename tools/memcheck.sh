@@ -1,16 +1,16 @@
 #!/bin/sh
-# Looks for wrong uses of memory: of the bridge in R under valgrind, and of the other crates with AddressSanitizer, both with the
-# real plugin. On Linux, with the package installed, its sources here, and valgrind. Fails if there is any report but those
-# in tools/valgrind.supp and tools/lsan.supp.
+# Detects memory errors: in the bridge, from R under valgrind, and in the other crates, with AddressSanitizer, both with the
+# real plugin. Run it on Linux in the package's sources, with the package and valgrind installed. It fails on any report that
+# tools/valgrind.supp and tools/lsan.supp do not suppress.
 #
 #   sh tools/memcheck.sh [r|crates]
 #
-# does one part, or both. Races between threads are not looked for: valgrind's tools do not know Rust's locks, and
-# ThreadSanitizer needs a standard library made for it.
+# runs one part, or both by default. It does not detect data races: valgrind's tools do not support Rust's locks, and
+# ThreadSanitizer needs an instrumented standard library.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 command -v valgrind >/dev/null || {
-    echo "There is no valgrind."
+    echo "valgrind is not installed."
     exit 1
 }
 target=$(rustc -vV | sed -n 's/^host: //p')
@@ -28,13 +28,13 @@ part() {
     fi
 }
 
-# A session that uses every routine of the library.
+# Runs a session that calls every routine of the library.
 r_session() {
     R --vanilla --no-echo -f tools/memcheck.R -d "valgrind --error-exitcode=9 --num-callers=40 \
         --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite --suppressions=tools/valgrind.supp"
 }
 
-# The crates' tests, those on the real plugin, too. RUSTC_BOOTSTRAP allows a stable compiler its sanitizers.
+# Runs the crates' tests, including those with the real plugin. RUSTC_BOOTSTRAP enables sanitizers in a stable compiler.
 crate_tests() {
     RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address -Zrandomize-layout" ASAN_OPTIONS=detect_stack_use_after_return=1:allocator_may_return_null=1 \
         LSAN_OPTIONS="suppressions=$PWD/tools/lsan.supp:print_suppressions=0" \

@@ -1,12 +1,12 @@
-# Finds cargo and rustc, at least as new as DESCRIPTION's SystemRequirements say. Sourced by tools/config.R; run as a
-# script it prints the folder they are in, or says how to get them and fails.
+# Finds cargo and rustc of at least the version in DESCRIPTION's SystemRequirements. Sourced by tools/config.R. Run as a
+# script, it prints their folder, or prints how to install them and fails.
 
 minimum_rust <- function() {
   requirements <- read.dcf("DESCRIPTION", "SystemRequirements")[[1L]]
   numeric_version(sub(".*rustc >= ([0-9.]+).*", "\\1", requirements))
 }
 
-# The folders that have a cargo: those on the PATH, then the one where rustup puts it.
+# The folders that contain cargo: those on the PATH, then rustup's.
 cargo_folders <- function() {
   home <- Sys.getenv(if (.Platform$OS.type == "windows") "USERPROFILE" else "HOME")
   cargo_home <- Sys.getenv("CARGO_HOME", file.path(home, ".cargo"))
@@ -16,7 +16,7 @@ cargo_folders <- function() {
   folders[has_cargo]
 }
 
-# The line that `tool --version` prints with `folder` first on the PATH; NA when there is no such tool that works.
+# The output of `tool --version` with `folder` first on the PATH, or NA if the tool is missing or fails.
 tool_version <- function(folder, tool) {
   path <- Sys.getenv("PATH")
   on.exit(Sys.setenv(PATH = path))
@@ -28,7 +28,7 @@ tool_version <- function(folder, tool) {
   if (length(printed) > 0L) printed[[1L]] else NA_character_
 }
 
-# The version of the rustc that the cargo in `folder` would run; NA when there is none that works.
+# The version of the rustc that the cargo in `folder` would run, or NA if it is missing or fails.
 rust_version <- function(folder) {
   printed <- tool_version(folder, "rustc")
   version <- regmatches(printed, regexpr("[0-9]+\\.[0-9]+\\.[0-9]+", printed))
@@ -43,7 +43,7 @@ find_rust <- function() {
     if (!is.na(version) && numeric_version(version) >= minimum) {
       return(folder)
     }
-    state <- if (is.na(version)) "has no rustc that works" else paste0("has rustc ", version, ", which is too old")
+    state <- if (is.na(version)) "has no working rustc" else paste0("has rustc ", version, ", which is too old")
     found <- c(found, sprintf("  '%s' %s.", folder, state))
   }
   if (length(found) == 0L) {

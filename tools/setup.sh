@@ -1,21 +1,21 @@
 # shellcheck shell=sh
-# Sourced by demo.sh and test.sh from the top folder of the checkout: makes a Debian or Ubuntu machine ready and says what
-# it installs. What is there already is left alone, so that a second run takes seconds.
+# Sourced by demo.sh and test.sh from the top folder of the checkout: sets up a Debian or Ubuntu machine and prints what it
+# installs. It keeps what is already installed, so a second run takes seconds.
 #
 #   install_system    R and its packages, pip, pandoc and Rust
-#   install_lint      Rust's formatter and linter, where they can be had
+#   install_lint      Rust's formatter and linter, if available
 #   install_package   this package, into a library in the checkout: .lib/, or .lib-VERSION/ for another R
-#   install_friends   tengen and safetensors, into that library, where their sources lie beside the checkout
+#   install_friends   tengen and safetensors, into that library, if their sources are next to the checkout
 #   install_plugin    the CPU plugin, into the user's cache
 #   install_python    the Python packages that tests use, into .python/ in the checkout
-#   use_r             has all that follows done with another R
+#   use_r             switches to another R
 
 export LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive
 library=.lib
 R_LIBS="$PWD/$library${R_LIBS:+:$R_LIBS}"
 export R_LIBS
 
-# What may lie beside the checkout: the development version of R, and the sources of R packages that Debian lacks.
+# A folder next to the checkout that can contain the development version of R and the sources of R packages not in Debian.
 kit=../shared/r-devel
 
 say() {
@@ -33,11 +33,11 @@ as_root() {
     elif command -v sudo >/dev/null; then
         sudo --preserve-env=DEBIAN_FRONTEND "$@"
     else
-        stop "installing packages takes root or sudo: $*"
+        stop "installing packages requires root or sudo: $*"
     fi
 }
 
-# Prints those of the named packages that are not installed.
+# Prints which of these packages are not installed.
 missing_packages() {
     installed=$(dpkg-query --show --showformat='${Package} ${db:Status-Status}\n' "$@" 2>/dev/null |
         awk '$2 == "installed" {print $1}')
@@ -64,7 +64,7 @@ install_packages() {
     rm -f "$apt_log"
 }
 
-# Prints the ending that apt's names have for a Rust that is new enough: none, "-web" (Debian 12) or "-1.NN" (Ubuntu).
+# Prints the suffix of the apt packages with a recent enough Rust: empty, "-web" (Debian 12) or "-1.NN" (Ubuntu).
 rust_ending() {
     minimum=$(sed -n 's/^SystemRequirements:.*rustc >= \([0-9.]*\).*/\1/p' DESCRIPTION)
     numbered=$(apt-cache --names-only search '^rustc-1\.[0-9]+$' | sed 's/^rustc\(-[0-9.]*\) .*/\1/' | sort -V)
@@ -78,7 +78,7 @@ rust_ending() {
     return 1
 }
 
-# Puts a new enough Rust on the PATH.
+# Puts a recent enough Rust on the PATH.
 use_rust() {
     rust_bin=$(Rscript --vanilla tools/msrv.R 2>/dev/null) || return 1
     [ "$(command -v cargo)" = "$rust_bin/cargo" ] || PATH="$rust_bin:$PATH"
@@ -88,7 +88,7 @@ use_rust() {
 install_rust() {
     if ! use_rust; then
         update_index
-        ending=$(rust_ending) || stop "apt has no new enough Rust: install it with rustup (https://rustup.rs)"
+        ending=$(rust_ending) || stop "apt has no recent enough Rust: install it with rustup (https://rustup.rs)"
         install_packages "rustc$ending" "cargo$ending"
         PATH="/usr/lib/rust$ending/bin:$PATH"
         use_rust || stop "the Rust from apt does not work"
@@ -108,7 +108,7 @@ install_system() {
     install_rust
 }
 
-# Rust's formatter and linter, for a Rust that came from apt; rustup brings its own.
+# Installs Rust's formatter and linter for a Rust from apt. rustup includes them.
 install_lint() {
     if cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1; then
         return 0
@@ -120,7 +120,7 @@ install_lint() {
     fi
 }
 
-# A checksum of all that the installed package is made from.
+# Prints a checksum of everything that the installed package is built from.
 package_stamp() {
     {
         R --version | head -n 1
@@ -139,7 +139,7 @@ install_package() {
         return 0
     fi
     say "building pjrt into $library (minutes the first time, seconds after that)"
-    # these may have been made by another R
+    # another R may have built these
     rm -f src/*.o src/*.so
     if ! R CMD INSTALL --library="$library" . >"$library/install.log" 2>&1 </dev/null; then
         tail -n 60 "$library/install.log" >&2
@@ -148,18 +148,18 @@ install_package() {
     echo "$stamp" >"$library/stamp"
 }
 
-# R packages that work together with this one, and that tests use.
+# Installs R packages that tests use together with this one.
 install_friends() {
     for package in tengen safetensors; do
         source=$kit/r-packages/$package
         [ -d "$source" ] && [ ! -d "$library/$package" ] || continue
         say "installing $package into $library"
-        # the build may write to its folder
+        # the build may write to the source folder
         copy=$(mktemp -d)
         cp -R "$source" "$copy" && chmod -R u+w "$copy"
         R CMD INSTALL --no-docs --library="$library" "$copy/$package" >"$library/$package.log" 2>&1 </dev/null || {
             tail -n 20 "$library/$package.log" >&2
-            stop "$package could not be installed: see $library/$package.log"
+            stop "cannot install $package: see $library/$package.log"
         }
         rm -rf "$copy"
     done
@@ -169,13 +169,13 @@ r_version() {
     R --vanilla -s -e 'cat(format(getRversion()))'
 }
 
-# Has `R` and `Rscript` be those of the R whose program is given, with a library of its own. Packages that this R lacks are
-# taken from the R used so far, where they are nothing but R code.
+# Makes `R` and `Rscript` run the given R, with a separate library. Missing packages are copied from the current R if they
+# contain only R code.
 use_r() {
     packages=$(Rscript --vanilla -e 'cat(.libPaths(), sep = ":")')
-    # R warns, on standard output, of an R_HOME that is not its own
+    # R warns on standard output about the R_HOME of another R
     unset R_HOME
-    home=$("$1" RHOME 2>/dev/null) || stop "this is no R: $1"
+    home=$("$1" RHOME 2>/dev/null) || stop "not an R executable: $1"
     PATH="$home/bin:$PATH"
     R_HOME=$home
     unset R_LIBS R_LIBS_SITE R_LIBS_USER
@@ -183,28 +183,28 @@ use_r() {
     mkdir -p "$library"
     R_LIBS=$PWD/$library
     export PATH R_HOME R_LIBS
-    Rscript --vanilla tools/borrow.R "$library" "$packages" || stop "R packages could not be copied into $library"
+    Rscript --vanilla tools/borrow.R "$library" "$packages" || stop "cannot copy R packages into $library"
 }
 
-# Unpacks the R of the kit into .r-devel/, if it is there, and prints the path of its program.
+# Unpacks the R of the kit into .r-devel/, if the kit exists, and prints the path of its executable.
 kit_r() {
     [ -f "$kit/unpack.sh" ] || return 0
     kit_stamp=$({ echo "$PWD" && cat "$kit"/*.tar.* "$kit/unpack.sh"; } | sha256sum)
     if [ "$kit_stamp" != "$(cat .r-devel/stamp 2>/dev/null)" ]; then
         rm -rf .r-devel
-        sh "$kit/unpack.sh" .r-devel >&2 || stop "the R of the kit could not be unpacked"
+        sh "$kit/unpack.sh" .r-devel >&2 || stop "cannot unpack the R of the kit"
         echo "$kit_stamp" >.r-devel/stamp
     fi
     echo "$PWD/.r-devel/bin/R"
 }
 
 install_plugin() {
-    say "looking for the CPU plugin, and fetching it if need be"
-    PJRT_INSTALL=1 Rscript -e 'pjrt::install_pjrt("cpu")' </dev/null || stop "the CPU plugin could not be installed"
+    say "looking for the CPU plugin, and downloading it if missing"
+    PJRT_INSTALL=1 Rscript -e 'pjrt::install_pjrt("cpu")' </dev/null || stop "cannot install the CPU plugin"
 }
 
-# Python packages in a folder of their own, and there, too, a Python that sees them: PJRT_TEST_PYTHON. One that the
-# variable names already is taken as it is.
+# Installs Python packages into .python/, with a Python wrapper that finds them: PJRT_TEST_PYTHON. If the variable is set
+# already, nothing is installed.
 install_python() {
     [ -z "${PJRT_TEST_PYTHON:-}" ] || return 0
     PJRT_TEST_PYTHON=$PWD/.python/python
@@ -214,13 +214,13 @@ install_python() {
         say "the Python packages in .python are up to date"
         return 0
     fi
-    say "fetching the Python packages that tests use into .python"
+    say "installing the Python packages that tests use into .python"
     rm -rf .python
     mkdir .python
     if ! python3 -m pip install --target .python/packages --requirement tools/python.txt --only-binary :all: \
         --disable-pip-version-check --no-warn-conflicts >.python/install.log 2>&1 </dev/null; then
         tail -n 20 .python/install.log >&2
-        stop "pip could not install them: see .python/install.log"
+        stop "pip could not install the Python packages: see .python/install.log"
     fi
     printf '#!/bin/sh\nPYTHONPATH="$(dirname "$0")/packages" exec python3 "$@"\n' >.python/python
     chmod +x .python/python

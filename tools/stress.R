@@ -1,9 +1,9 @@
-# Puts the package under stress: uploads, executions, donations, downloads, compiles, failures, forks, garbage collections and
-# interrupts at random, each result compared with what R computes.
+# Stress test: runs uploads, executions, donations, downloads, compilations, failures, forks, garbage collections and interrupts
+# at random, and compares each result with R's own.
 #
 #   Rscript tools/stress.R [SECONDS [SEED]]
 #
-# From the top folder of a checkout, with the package installed. The tests do the same for some seconds.
+# Run it in the top folder of a checkout, with the package installed. The tests do the same for some seconds.
 
 arguments <- commandArgs(trailingOnly = TRUE)
 given <- c("600", "1")

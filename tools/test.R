@@ -2,10 +2,10 @@
 #
 #   Rscript tools/test.R tests|examples|vignettes COUNTS TESTS
 #
-# Each appends a line "passed failed skipped" to the file COUNTS and prints what failed. The tests also append a line for
-# people to the file TESTS.
+# Each part appends a line "passed failed skipped" to the file COUNTS and prints the failures. The tests also append a summary to
+# the file TESTS.
 
-# Tests may be skipped for want of these: hardware that the machine lacks, terminals that a container lacks, and packages that
+# Accepted reasons for skipping a test: hardware that the machine lacks, terminals that a container lacks, and packages that
 # Debian lacks, unless tools/setup.sh has installed them.
 is_missing <- function(package) !nzchar(system.file(package = package))
 friends <- Filter(is_missing, c("tengen", "safetensors"))
@@ -37,11 +37,11 @@ run_tests <- function() {
   )
 }
 
-# Where the time goes: files that take more than ten seconds.
+# Prints the total time and the test files that take more than ten seconds.
 show_slowest <- function(results) {
   seconds <- sort(tapply(vapply(results, `[[`, 0, "real"), vapply(results, `[[`, "", "file"), sum), decreasing = TRUE)
   slow <- seconds[seconds > 10]
-  cat(sprintf("%.0f s in all; %s\n", sum(seconds), toString(sprintf("%s %.0f", names(slow), slow))))
+  cat(sprintf("%.0f s in total; %s\n", sum(seconds), toString(sprintf("%s %.0f", names(slow), slow))))
 }
 
 test_state <- function(test) {
@@ -60,7 +60,7 @@ skip_reason <- function(test) {
   conditionMessage(skip)
 }
 
-# Runs a script in a session of its own and says whether that went well; prints its output when not.
+# Runs a script in a new session and returns whether it succeeded. Prints its output if it fails.
 script_works <- function(script) {
   rscript <- file.path(R.home("bin"), "Rscript")
   output <- suppressWarnings(system2(rscript, c("--vanilla", shQuote(script)), stdout = TRUE, stderr = TRUE))
@@ -76,7 +76,7 @@ run_examples <- function() {
   for (page in list.files("man", "\\.Rd$", full.names = TRUE)) {
     script <- tempfile(fileext = ".R")
     tools::Rd2ex(page, script, commentDonttest = FALSE)
-    # pages without examples make no file
+    # Rd2ex() writes no file for pages without examples
     if (!file.exists(script)) {
       next
     }
@@ -92,7 +92,7 @@ run_examples <- function() {
 run_vignettes <- function() {
   works <- logical()
   if (is_missing("knitr")) {
-    cat("no vignettes: this R has no knitr\n")
+    cat("vignettes not run: this R has no knitr\n")
     return(invisible())
   }
   for (vignette in list.files("vignettes", "\\.Rmd$", full.names = TRUE, recursive = TRUE)) {
@@ -106,7 +106,7 @@ run_vignettes <- function() {
   count(sum(works), sum(!works))
 }
 
-# Makes the whole page or, for want of rmarkdown, runs the code in it.
+# The code that renders a vignette or, without rmarkdown, only runs its code.
 vignette_code <- function(vignette, folder) {
   if (is_missing("rmarkdown")) {
     bquote({

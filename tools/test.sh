@@ -1,9 +1,9 @@
 #!/bin/sh
-# Sets the machine up, builds the package and runs every check there is. The last line is `N passed, N failed`. With
-# CI=true a skipped test fails the run too, unless it is excused in tools/test.R.
+# Sets up the machine, builds the package and runs all checks. The last line is `N passed, N failed`. With CI=true, a
+# skipped test also fails the run, unless tools/test.R excuses it.
 #
-# PJRT_TEST_R=/path/to/R has what depends on R done with that R as well: install, tests, examples and vignettes. It may name
-# several, divided by colons.
+# PJRT_TEST_R=/path/to/R repeats everything that depends on R with that R: install, tests, examples and vignettes. It can
+# name several, separated by colons.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 . tools/setup.sh
@@ -25,11 +25,11 @@ R_HOME=$(R RHOME)
 PJRT_PLUGIN_PATH_CPU=$(Rscript --vanilla -e 'cat(pjrt:::plugin_path("cpu"))')
 export R_HOME
 
-# Where this runs in the background Ctrl-C is ignored, which R may hand down to the sessions that tests interrupt.
+# Background jobs ignore Ctrl-C, and R may pass this on to the sessions that tests interrupt.
 with_interrupts="env --default-signal=INT,QUIT"
 $with_interrupts true 2>/dev/null || with_interrupts=
 
-# Adds a check that is one of its own: count 1 0 or 0 1, by the exit status of the command.
+# Runs a command as a single check and counts it as passed or failed by its exit status.
 check() {
     say "$1"
     name=$1
@@ -42,7 +42,7 @@ check() {
     fi
 }
 
-# Adds the counts that a part of tools/test.R makes; a part that dies is one failure.
+# Runs a part of tools/test.R, which adds its own counts. A part that crashes counts as one failure.
 r_part() {
     say "$2"
     $with_interrupts Rscript --vanilla tools/test.R "$1" "$counts" "$tests" </dev/null || {
@@ -51,16 +51,16 @@ r_part() {
     }
 }
 
-# What is done with every R.
+# The checks that run with every R.
 r_parts() {
     with="with R $(r_version)"
     r_part tests "R tests $with"
-    r_part examples "examples of the manual's pages $with"
+    r_part examples "examples of the help pages $with"
     r_part vignettes "vignettes $with"
     check "R's API $with" Rscript --vanilla tools/api.R
 }
 
-# The same with another R, in a shell of its own.
+# Runs these checks with another R, in a subshell.
 other_r() {
     (
         use_r "$1"
@@ -68,18 +68,18 @@ other_r() {
         install_friends
         r_parts
     ) || {
-        echo "FAILED: all with $1"
+        echo "FAILED: all checks with $1"
         echo "0 1 0" >>"$counts"
     }
 }
 
-# Every R has run the same tests: the lines "R VERSION: N tests, …" have the same N.
+# Checks that every R has run the same number of tests: the lines "R VERSION: N tests, …" have the same N.
 same_tests() {
     cat "$tests"
     [ "$(sed 's/.*: \([0-9]*\) tests.*/\1/' "$tests" | sort -u | wc -l)" -eq 1 ]
 }
 
-# Adds the tests that cargo counts; a build or a test program that dies is one failure.
+# Runs the Rust tests and adds cargo's counts. A build or a test program that crashes counts as one failure.
 rust_tests() {
     say "Rust tests"
     LD_LIBRARY_PATH="$R_HOME/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" PJRT_PLUGIN_PATH_CPU="$PJRT_PLUGIN_PATH_CPU" \
@@ -95,7 +95,7 @@ rust_tests() {
     echo "$totals" >>"$counts"
 }
 
-# `R CMD check` of the source package, less what has been run already: no errors, no warnings.
+# Runs `R CMD check` on the source package, without the parts that have already run. Errors and warnings fail.
 package_check() {
     tar -cf - --exclude=./.git --exclude='./.lib*' --exclude=./.python --exclude=./.r-devel --exclude=./.cross --exclude=./.arm64 \
         --exclude=./src/rust/target . | (mkdir "$work/pjrt" && tar -xf - -C "$work/pjrt")
@@ -122,6 +122,7 @@ if cargo clippy --version >/dev/null 2>&1; then
 else
     say "no Rust lint: this Rust has no clippy"
 fi
+check "words" sh -c 'sh tools/words.sh --self-test && sh tools/words.sh'
 check "refusal of an old Rust" sh tools/check-msrv.sh
 rust_tests
 r_parts

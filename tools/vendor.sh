@@ -1,8 +1,8 @@
 #!/bin/sh
-# Makes src/rust/vendor.tar.xz, the crates' sources that a source package carries so that it builds without a network.
-# `R CMD build` packs it when it is there; remove it to build with crates from the network again. Crates that none of
-# the systems below needs keep only their manifest, which cargo reads all the same; the others lose their tests, benchmarks
-# and examples.
+# Creates src/rust/vendor.tar.xz with the sources of all crates, so that a source package builds without a network.
+# `R CMD build` includes the file if it exists. Remove it to build with downloaded crates again. For crates that none of
+# the systems below needs, only the manifest is kept, because cargo reads it. Tests, benchmarks and examples of the others are
+# removed.
 set -eu
 cd "$(dirname "$0")/../src/rust"
 systems="x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu x86_64-apple-darwin aarch64-apple-darwin x86_64-pc-windows-gnu"

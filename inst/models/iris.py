@@ -1,11 +1,11 @@
-"""Trains a small network that tells the species of an iris, with NumPy, and writes it to a safetensors file.
+"""Trains a small network that classifies irises by species, with NumPy, and saves it as a safetensors file.
 
     python iris.py iris.csv FOLDER
 
-reads R's data set, as write.csv(iris, "iris.csv", row.names = FALSE) writes it. In FOLDER it makes
+reads R's data set, as written by write.csv(iris, "iris.csv", row.names = FALSE), and creates in FOLDER
 
-    iris.safetensors        the network's weights, and what its inputs are scaled by
-    iris-probabilities.csv  what the network says of every tenth flower
+    iris.safetensors        the network's weights, with the means and scales of its inputs
+    iris-probabilities.csv  the network's probabilities for every tenth flower
 """
 
 import csv
@@ -22,7 +22,7 @@ MOMENTUM = 0.9
 
 
 def read(path):
-    """The measures as a 150 x 4 matrix, each flower's species as a number, and the names of the species."""
+    """The measurements as a 150 x 4 matrix, each flower's species as a number, and the names of the species."""
     with open(path, newline="") as file:
         rows = list(csv.reader(file))[1:]
     species = sorted({row[4] for row in rows})
@@ -73,7 +73,7 @@ def main(data, folder):
     save_file(net, folder / "iris.safetensors", metadata={"classes": ",".join(species)})
     _, probabilities = forward(x.astype(np.float32), net)
     right = (probabilities.argmax(axis=1) == labels).sum()
-    print(f"{right} of {len(labels)} flowers are told right")
+    print(f"{right} of {len(labels)} flowers are classified correctly")
     with open(folder / "iris-probabilities.csv", "w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["flower", *species])

@@ -1,5 +1,5 @@
 // One step of gradient descent with momentum on the mean logistic loss of 100 rows and 5 columns (the first is all ones).
-// Weights and velocity are donated: their new values take the place of the old ones in memory.
+// Weights and velocity are donated: their new values reuse the memory of the old ones.
 module @logistic_step {
   func.func public @main(
       %features: tensor<100x5xf64>,
