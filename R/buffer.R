@@ -247,7 +247,7 @@ platform.PJRTBuffer <- function(x, ...) {
 #' which takes until the buffer's content is there.
 #'
 #' @param buffer A `PJRTBuffer`.
-#' @param device The device: anything that [as_pjrt_device()] takes. Or a memory space, of [memories()].
+#' @param device The device: anything that [as_pjrt_device()] takes. Or a memory space, of [memory_spaces()].
 #' @return A `PJRTBuffer` on `device` or in the memory space: `buffer` itself when that is where it lies.
 #' @section Errors:
 #' `pjrt_error_invalid_input` for anything but a device, `pjrt_error_invalid_pointer` for anything but a buffer,
@@ -256,7 +256,7 @@ platform.PJRTBuffer <- function(x, ...) {
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' x <- pjrt_buffer(1:3)
 #' identical(copy_buffer(x, "cpu:0"), x)
-#' copy_buffer(x, memories(device(x))[[2]])
+#' copy_buffer(x, memory_spaces(device(x))[[2]])
 #' @export
 copy_buffer <- function(buffer, device) {
   if (inherits(device, "PJRTMemory")) {

@@ -154,7 +154,7 @@ forget_client <- function(client) {
 #' * `api_version`: the version of the PJRT C API that the plugin speaks.
 #' * `process_index`: the number of this process among those that share the devices; 0 if there is no other.
 #' * `devices`: those that this process can use; `devices_in_all`: how many there are in all processes.
-#' * `memories`: the memory spaces of these devices.
+#' * `memory_spaces`: the memory spaces of these devices.
 #' * `attributes`: those of [plugin_attributes()].
 #' @section Errors:
 #' `pjrt_error_invalid_input` for what is neither a client nor a platform's name.
@@ -168,7 +168,7 @@ client_info <- function(x = NULL) {
   facts <- call_native(ffi_client_info, client)
   members <- list(
     devices = devices(client), devices_in_all = length(devices(client, addressable = FALSE)),
-    memories = memories(client)
+    memory_spaces = memory_spaces(client)
   )
   new_info(c(facts[names(facts) != "attributes"], members, facts["attributes"]), "PJRTClientInfo")
 }

@@ -20,7 +20,7 @@
 #' @section Errors:
 #' `pjrt_error_invalid_input` for an index beyond the number of devices, for anything that names no device, and for
 #' `device()` of a portable executable.
-#' @seealso [device_info()] for what is known of a device, [memories()] for where its buffers can lie.
+#' @seealso [device_info()] for what is known of a device, [memory_spaces()] for where its buffers can lie.
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' devices("cpu")
 #' first <- pjrt_device("cpu:0")
@@ -126,11 +126,11 @@ device.PJRTLoadedExecutable <- function(x, ...) {
 #'   `debug` (the plugin's longer string).
 #' * `process_index`: the process that the device belongs to; `addressable`: whether that is this one.
 #' * `local_hardware_id`: the device's number on this machine, `NA` when the plugin does not say.
-#' * `default_memory`: the memory space that buffers go to, and `memories`: all that the device can use.
+#' * `default_memory_space`: the memory space that buffers go to, and `memory_spaces`: all that the device can use.
 #' * `attributes`: what else the plugin tells, a named list.
 #' @section Errors:
 #' `pjrt_error_invalid_input` for anything that names no device.
-#' @seealso [devices()], [memories()], [device_memory_stats()]
+#' @seealso [devices()], [memory_spaces()], [device_memory_stats()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' device_info("cpu:0")
 #' device_info("cpu:0")$kind
@@ -141,7 +141,7 @@ device_info <- function(device = NULL) {
   if (facts$local_hardware_id < 0L) {
     facts$local_hardware_id <- NA_integer_
   }
-  spaces <- list(default_memory = default_memory(device), memories = memories(device))
+  spaces <- list(default_memory_space = default_memory_space(device), memory_spaces = memory_spaces(device))
   new_info(c(facts[names(facts) != "attributes"], spaces, facts["attributes"]), "PJRTDeviceInfo")
 }
 

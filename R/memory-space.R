@@ -7,32 +7,32 @@
 #' There is exactly one R object for each memory space. `as.character()` gives its kind.
 #'
 #' @param x
-#' * `memories()`: a `PJRTClient` for the memory spaces of all devices that this process can use, or a device: anything
+#' * `memory_spaces()`: a `PJRTClient` for the memory spaces of all devices that this process can use, or a device: anything
 #'   that [as_pjrt_device()] takes.
 #' * `memory_space()`: a `PJRTBuffer`.
 #' @param device A device: anything that [as_pjrt_device()] takes.
 #' @param memory A `PJRTMemory`.
-#' @return `memories()`: a list of `PJRTMemory`, empty when the plugin knows no memory spaces. `default_memory()`, the
+#' @return `memory_spaces()`: a list of `PJRTMemory`, empty when the plugin knows no memory spaces. `default_memory_space()`, the
 #'   space that buffers go to, and `memory_space()`, the one where a buffer lies: a `PJRTMemory`, or `NULL` when the plugin
-#'   does not say. `memory_info()`: a list of class `PJRTMemoryInfo` with `id`, `kind`, `label` and `debug` (the plugin's
+#'   does not say. `memory_space_info()`: a list of class `PJRTMemorySpaceInfo` with `id`, `kind`, `label` and `debug` (the plugin's
 #'   short and long string) and `devices`, those of this process that can use it.
 #' @section Errors:
 #' `pjrt_error_invalid_input` for anything but a device, `pjrt_error_invalid_pointer` for anything but a buffer or memory space,
 #' `pjrt_error_deleted_buffer` for a buffer that was donated or deleted.
 #' @seealso [copy_buffer()], [device_memory_stats()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
-#' memories("cpu:0")
+#' memory_spaces("cpu:0")
 #' x <- pjrt_buffer(1:3)
-#' identical(memory_space(x), default_memory(device(x)))
-#' host <- copy_buffer(x, memories("cpu:0")[[2]])
+#' identical(memory_space(x), default_memory_space(device(x)))
+#' host <- copy_buffer(x, memory_spaces("cpu:0")[[2]])
 #' memory_space(host)
-#' memory_info(memory_space(host))
-#' @name memories
+#' memory_space_info(memory_space(host))
+#' @name memory_spaces
 NULL
 
-#' @rdname memories
+#' @rdname memory_spaces
 #' @export
-memories <- function(x = NULL) {
+memory_spaces <- function(x = NULL) {
   if (inherits(x, "PJRTClient")) {
     call_native(ffi_client_memories, x)
   } else {
@@ -40,22 +40,22 @@ memories <- function(x = NULL) {
   }
 }
 
-#' @rdname memories
+#' @rdname memory_spaces
 #' @export
-default_memory <- function(device = NULL) {
+default_memory_space <- function(device = NULL) {
   call_native(ffi_device_default_memory, as_pjrt_device(device))
 }
 
-#' @rdname memories
+#' @rdname memory_spaces
 #' @export
 memory_space <- function(x) {
   call_native(ffi_buffer_memory, x)
 }
 
-#' @rdname memories
+#' @rdname memory_spaces
 #' @export
-memory_info <- function(memory) {
-  new_info(call_native(ffi_memory_info, memory), "PJRTMemoryInfo")
+memory_space_info <- function(memory) {
+  new_info(call_native(ffi_memory_info, memory), "PJRTMemorySpaceInfo")
 }
 
 # The same under the name that other packages' tests know.
@@ -65,7 +65,7 @@ pjrt_memory <- function(buffer) {
 
 #' @export
 as.character.PJRTMemory <- function(x, ...) {
-  memory_info(x)$kind
+  memory_space_info(x)$kind
 }
 
 #' @export

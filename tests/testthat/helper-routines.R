@@ -29,7 +29,7 @@ routine_objects <- function() {
     client <- pjrt_client("cpu")
     here <- devices(client)[[1L]]
     there <- devices(client)[[2L]]
-    memory <- memories(here)[[2L]]
+    memory <- memory_spaces(here)[[2L]]
     text <- add_program("2xf64")
     program <- pjrt_program(text)
     source <- file.path(folder, "add.mlir")
@@ -96,15 +96,15 @@ routine_uses <- function() {
     client_platform = platform(client),
     client_devices = devices(client),
     client_all_devices = devices(client, addressable = FALSE),
-    client_memories = memories(client),
+    client_memories = memory_spaces(client),
     client_topology = topology(client),
     device_info = device_info(here),
     device_label = as.character(here),
     device_platform = platform(here),
-    device_memories = memories(here),
-    device_default_memory = default_memory(here),
+    device_memories = memory_spaces(here),
+    device_default_memory = default_memory_space(here),
     device_memory_stats = device_memory_stats(here),
-    memory_info = memory_info(memory),
+    memory_info = memory_space_info(memory),
     memory_stats = names(pjrt_memory_stats()),
 
     # buffers

@@ -98,7 +98,7 @@ test_that("a client tells what is known of it", {
     expect_identical(info$process_index, 0L)
     expect_identical(info$devices, devices(client))
     expect_identical(info$devices_in_all, n)
-    expect_identical(info$memories, memories(client))
+    expect_identical(info$memory_spaces, memory_spaces(client))
     expect_identical(info$attributes, plugin_attributes("cpu"))
   }
   expect_identical(client_info(), client_info("cpu"))

@@ -140,8 +140,8 @@ test_that("a device tells what is known of it", {
       expect_identical(info$label, as.character(device))
       expect_match(info$debug, "CPU", fixed = TRUE)
       expect_identical(info$kind, "cpu")
-      expect_identical(info$default_memory, default_memory(device))
-      expect_identical(info$memories, memories(device))
+      expect_identical(info$default_memory_space, default_memory_space(device))
+      expect_identical(info$memory_spaces, memory_spaces(device))
       expect_type(info$attributes, "list")
     }
   }

@@ -11,7 +11,7 @@ fork_uses <- list(
   await = quote(await(endless)),
   client_info = quote(client_info(client)),
   copy_buffer = quote(copy_buffer(x, "cpu:1")),
-  default_memory = quote(default_memory(device)),
+  default_memory_space = quote(default_memory_space(device)),
   device = quote(pjrt::device(x)),
   device_info = quote(device_info(device)),
   device_memory_stats = quote(device_memory_stats(device)),
@@ -28,8 +28,8 @@ fork_uses <- list(
   install_pjrt = quote(try(install_pjrt("abacus"), silent = TRUE)),
   is_deleted = quote(is_deleted(x)),
   is_ready = quote(is_ready(endless)),
-  memories = quote(memories(device)),
-  memory_info = quote(memory_info(memory)),
+  memory_spaces = quote(memory_spaces(device)),
+  memory_space_info = quote(memory_space_info(memory)),
   memory_space = quote(memory_space(x)),
   optimized_program = quote(optimized_program(double)),
   pjrt_api_version = quote(pjrt_api_version(plugin)),
@@ -96,9 +96,9 @@ fork_uses <- list(
 
 # What they may know without asking the device runtime.
 known_in_forks <- c(
-  "as_pjrt_client", "as_pjrt_device", "as_pjrt_plugin", "client_info", "default_memory", "device", "device_info",
+  "as_pjrt_client", "as_pjrt_device", "as_pjrt_plugin", "client_info", "default_memory_space", "device", "device_info",
   "devices", "dtype", "elt_type", "executable_inputs", "executable_outputs", "install_pjrt", "is_deleted",
-  "memories", "memory_info", "pjrt_api_version", "pjrt_cache_clear", "pjrt_cache_info", "pjrt_cache_list",
+  "memory_spaces", "memory_space_info", "pjrt_api_version", "pjrt_cache_clear", "pjrt_cache_info", "pjrt_cache_list",
   "pjrt_cache_prune", "pjrt_client", "pjrt_compile_options", "pjrt_device", "pjrt_execution_options",
   "pjrt_memory_stats", "pjrt_plugin", "pjrt_plugins", "pjrt_program", "pjrt_register_plugin", "pjrt_sitrep",
   "platform", "platform_version", "plugin_attributes", "plugin_extensions", "plugin_stablehlo_versions",
@@ -111,7 +111,7 @@ fork_setup <- quote({
   x <- pjrt_buffer(c(1, 2))
   client <- pjrt_client()
   device <- devices(client)[[1L]]
-  memory <- default_memory(device)
+  memory <- default_memory_space(device)
   plugin <- pjrt_plugin("cpu")
   endless <- pjrt_execute(compile(loop_program(Inf), device = "cpu:1"), pjrt_scalar(1, "f64", device = "cpu:1"))
   program <- pjrt_program(unary_program("2xf32"))

@@ -207,9 +207,9 @@ test_that("objects of each class are counted from when they are made until they 
   expect_held("PJRTSafetensors", 0, pjrt_load_safetensors(path))
   # one object for each, however often they are asked for
   kept <- c("PJRTClient", "PJRTDevice", "PJRTMemory")
-  lapply(devices(), memories)
+  lapply(devices(), memory_spaces)
   before <- held(kept)
-  for (i in 1:3) list(pjrt_client("cpu"), devices(), lapply(devices(), memories), device(x), memory_space(x))
+  for (i in 1:3) list(pjrt_client("cpu"), devices(), lapply(devices(), memory_spaces), device(x), memory_space(x))
   expect_identical(held(kept), before)
 })
 
