@@ -25,11 +25,11 @@
 #' * `executable_cost()`: what the compiler reckons that one execution costs, a named numeric vector. `flops` are
 #'   floating point operations, `transcendentals` those like `exp`, `bytes accessed` all reading and writing of memory.
 #'   Further values are the plugin's own.
-#' * `executable_memory()`: the bytes that an execution takes on the device, and with `host_` on the host, a named
+#' * `executable_memory_stats()`: the bytes that an execution takes on the device, and with `host_` on the host, a named
 #'   numeric vector. `alias_size_in_bytes` counts what outputs share with inputs, `temp_size_in_bytes` intermediate
 #'   results. `NA` stands for what the plugin is too old to tell.
 #' * `executable_fingerprint()`: a string, equal for programs that were compiled to the same.
-#' * `optimized_program()`: the program after the compiler's optimizations, for one device: a string that prints as it
+#' * `executable_hlo()`: the program after the compiler's optimizations, for one device: a string that prints as it
 #'   is, or a raw vector, for other tools: it cannot be compiled once more. [inspect_hlo()] shows it next to the program
 #'   before that.
 #' * `format()`: the program's signature in a line.
@@ -47,8 +47,8 @@
 #'
 #' executable_inputs(step)
 #' executable_cost(step)[["flops"]]
-#' executable_memory(step)[["temp_size_in_bytes"]]
-#' writeLines(head(strsplit(optimized_program(step), "\n")[[1]]))
+#' executable_memory_stats(step)[["temp_size_in_bytes"]]
+#' writeLines(head(strsplit(executable_hlo(step), "\n")[[1]]))
 #' @name executable
 NULL
 
@@ -73,7 +73,7 @@ executable_cost <- function(executable) {
 
 #' @rdname executable
 #' @export
-executable_memory <- function(executable) {
+executable_memory_stats <- function(executable) {
   check_executable(executable)
   call_native(ffi_executable_memory_stats, executable)
 }
@@ -87,7 +87,7 @@ executable_fingerprint <- function(executable) {
 
 #' @rdname executable
 #' @export
-optimized_program <- function(executable, format = c("text", "bytes")) {
+executable_hlo <- function(executable, format = c("text", "bytes")) {
   check_executable(executable)
   if (check_choice(format, c("text", "bytes"), "format") == "text") {
     hlo_source(call_native(ffi_executable_optimized_text, executable), "after_optimizations")
@@ -130,7 +130,7 @@ summary.PJRTLoadedExecutable <- function(object, ...) {
       devices = devices(object),
       fingerprint = if_supported(executable_fingerprint(object), NA_character_),
       cost = if_supported(executable_cost(object), NULL),
-      memory = if_supported(executable_memory(object), NULL),
+      memory = if_supported(executable_memory_stats(object), NULL),
       code_size = if_supported(call_native(ffi_executable_code_bytes, object), NA_real_)
     ),
     class = "summary.PJRTLoadedExecutable"

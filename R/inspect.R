@@ -15,7 +15,7 @@
 #'   folder with the files.
 #' @section Errors:
 #' What [pjrt_compile()] raises, and `pjrt_error_unsupported_call` when the plugin tells neither stage.
-#' @seealso [optimized_program()] for a program that is compiled already
+#' @seealso [executable_hlo()] for a program that is compiled already
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' program <- pjrt_program(path = system.file("programs", "square.mlir", package = "pjrt"))
 #' stages <- inspect_hlo(program)

@@ -19,7 +19,7 @@
 #' * `objects`: how many objects of each class R holds, those included that are garbage and not collected yet.
 #'   `PJRTTransfer` and `PJRTCompiling` are what the promises of [as_array_async()] and [pjrt_compile_async()] wait for.
 #'   The objects of a client's devices and memory spaces stay for the session.
-#' @seealso [pjrt_delete()] to free memory now, [device_memory_stats()] for what a device counts, [executable_memory()] for
+#' @seealso [pjrt_delete()] to free memory now, [device_memory_stats()] for what a device counts, [executable_memory_stats()] for
 #'   what a program needs
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' x <- pjrt_buffer(rnorm(1e5))

@@ -294,7 +294,7 @@ input_rows <- function() {
     executable_cost = row(executable = "executable"),
     executable_fingerprint = row(executable = "executable"),
     executable_inputs = row(executable = "known_executable"),
-    executable_memory = row(executable = "executable"),
+    executable_memory_stats = row(executable = "executable"),
     executable_outputs = row(executable = "known_executable"),
     format.PJRTExecutablePromise = row(x = "compiling"),
     format.PJRTHloModuleSrc = row(x = of("printed", stages[[1L]], "a string as PJRTHloModuleSrc")),
@@ -302,7 +302,7 @@ input_rows <- function() {
     format.PJRTLoadedExecutable = row(x = of("any", add)),
     format.PJRTProgram = row(x = "program", n = of("index", 3, whole, "0L")),
     inspect_hlo = row(program = "program", device = "device"),
-    optimized_program = row(executable = "executable", format = of("choice", "text")),
+    executable_hlo = row(executable = "executable", format = of("choice", "text")),
     pjrt_compile = row(
       program = "program", compile_options = "compile_options", device = "device", devices = of("devices", NULL, "NULL")
     ),

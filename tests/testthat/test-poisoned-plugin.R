@@ -20,7 +20,7 @@ test_that("after an exception every use of the plugin is an error at once, and w
       value = function(y) value(promise), compile = function(y) pjrt_compile(worded_program("fine")),
       later = function(y) value(pjrt_compile_async(worded_program("fine"))), buffer = function(y) pjrt_buffer(1:3),
       scalar = function(y) pjrt_scalar(1), empty = function(y) pjrt_empty("f32", 3), bytes = function(y) pjrt_serialize(f),
-      cost = function(y) executable_cost(f), hlo = function(y) optimized_program(f), topology = function(y) topology("cpu"),
+      cost = function(y) executable_cost(f), hlo = function(y) executable_hlo(f), topology = function(y) topology("cpu"),
       stats = function(y) device_memory_stats("cpu:0"), client = function(y) pjrt:::new_client(pjrt_plugin("cpu"))
     )
     took <- system.time(found <- vapply(uses, function(use) class_of(use(y)), ""))[["elapsed"]]
