@@ -2,7 +2,7 @@
 #'
 #' Loads PJRT plugins, moves R arrays to their devices, compiles StableHLO programs, runs them asynchronously and brings
 #' results back as R arrays. Start with [pjrt_buffer()], [pjrt_program()], [pjrt_compile()] and [pjrt_execute()], or
-#' with `vignette("pjrt")`. [pjrt_load_safetensors()] reads models that were trained elsewhere.
+#' with `vignette("pjrt")`. [safetensors_load()] reads models that were trained elsewhere.
 #'
 #' What can be set, by options and environment variables, is in [pjrt_options].
 #'

@@ -1,15 +1,15 @@
 #' Read and write safetensors files
 #'
-#' `pjrt_load_safetensors()` loads the tensors of a file as buffers, `pjrt_save_safetensors()` saves buffers, and
+#' `safetensors_load()` loads the tensors of a file as buffers, `safetensors_save()` saves buffers, and
 #' `safetensors_info()` tells what is in a file without loading it. [safetensors_open()] loads tensors one by one.
 #'
 #' Nothing goes through R's memory. On a CPU, tensors that begin at a multiple of 64 bytes in memory stay where they are: the file is
 #' mapped, and its pages are read when they are used first. So it is with most tensors of files that
-#' `pjrt_save_safetensors()` has written. All others are read once, by several threads. Programs that take over such a
+#' `safetensors_save()` has written. All others are read once, by several threads. Programs that take over such a
 #' buffer's memory (donation) work on a copy; the file is never written to.
 #'
 #' @section Files that change:
-#' A file whose tensors are in use can be removed, or replaced by another that is renamed, as `pjrt_save_safetensors()`
+#' A file whose tensors are in use can be removed, or replaced by another that is renamed, as `safetensors_save()`
 #' does: the buffers keep what they were loaded from. A file that is overwritten in place or cut short is another matter:
 #' all use of its buffers, and of results that were not complete yet, is then an error of class `pjrt_error_file_changed`.
 #'
@@ -39,9 +39,9 @@
 #' @param max_shard_size The number of bytes of tensors that one file holds at most, or a string such as `"5GB"` or `"500MiB"`;
 #'   by default there is one file of any size.
 #' @return
-#' * `pjrt_load_safetensors()`: a named list of `PJRTBuffer`, in the order of `names` or of the file. If the file has
+#' * `safetensors_load()`: a named list of `PJRTBuffer`, in the order of `names` or of the file. If the file has
 #'   metadata, they are its attribute `"metadata"`, a named character vector.
-#' * `pjrt_save_safetensors()`: the path to load from, invisibly: the file, or the index of several.
+#' * `safetensors_save()`: the path to load from, invisibly: the file, or the index of several.
 #' * `safetensors_info()`: a data frame with a row for each tensor: `name`, `dtype` (the format's own name for what PJRT
 #'   lacks), `shape` (a list of integer vectors), `bytes`, `offset` of the first byte in the file and, for an index, `file`.
 #'   Metadata are its attribute, as above.
@@ -52,15 +52,15 @@
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' path <- tempfile(fileext = ".safetensors")
 #' weights <- list(w = pjrt_buffer(matrix(rnorm(6), 2)), b = pjrt_buffer(c(1, 2), "bf16"))
-#' pjrt_save_safetensors(weights, path, metadata = c(epoch = "12"))
+#' safetensors_save(weights, path, metadata = c(epoch = "12"))
 #'
 #' safetensors_info(path)
-#' model <- pjrt_load_safetensors(path)
+#' model <- safetensors_load(path)
 #' model$w
 #' attr(model, "metadata")
-#' pjrt_load_safetensors(path, names = "b")
+#' safetensors_load(path, names = "b")
 #' @export
-pjrt_load_safetensors <- function(path, device = NULL, names = NULL) {
+safetensors_load <- function(path, device = NULL, names = NULL) {
   file <- open_safetensors(path, as_pjrt_device(device))
   on.exit(close(file))
   known <- call_native(ffi_safetensors_names, file)
@@ -70,9 +70,9 @@ pjrt_load_safetensors <- function(path, device = NULL, names = NULL) {
   tensors
 }
 
-#' @rdname pjrt_load_safetensors
+#' @rdname safetensors_load
 #' @export
-pjrt_save_safetensors <- function(tensors, path, metadata = NULL, max_shard_size = NULL) {
+safetensors_save <- function(tensors, path, metadata = NULL, max_shard_size = NULL) {
   check_string(path, "path")
   check_tensors(tensors)
   metadata <- check_metadata(metadata %||% attr(tensors, "metadata"))
@@ -83,7 +83,7 @@ pjrt_save_safetensors <- function(tensors, path, metadata = NULL, max_shard_size
   invisible(saved)
 }
 
-#' @rdname pjrt_load_safetensors
+#' @rdname safetensors_load
 #' @export
 safetensors_info <- function(path) {
   file <- open_safetensors(path, NULL)
@@ -103,7 +103,7 @@ safetensors_info <- function(path) {
 #' `x[c("name", "other")]` loads several, and `as.list()`, as `lapply()` calls it, all. Nothing is kept: to ask twice loads
 #' twice. `close()` lets go of the files; buffers that were loaded stay good.
 #'
-#' @inheritParams pjrt_load_safetensors
+#' @inheritParams safetensors_load
 #' @param x,con A `PJRTSafetensors`.
 #' @param i,name Names or positions of tensors.
 #' @param exact Has no effect: names are given in full.
@@ -112,11 +112,11 @@ safetensors_info <- function(path) {
 #'   named list of such.
 #'   `names()` and `length()`: the names and the number of the tensors.
 #' @section Errors:
-#' As those of [pjrt_load_safetensors()]; `pjrt_error_invalid_input` for tensors that are not there and a handle that is
+#' As those of [safetensors_load()]; `pjrt_error_invalid_input` for tensors that are not there and a handle that is
 #' closed.
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' path <- tempfile(fileext = ".safetensors")
-#' pjrt_save_safetensors(list(w = pjrt_buffer(matrix(1:6, 2)), b = pjrt_buffer(1:2)), path)
+#' safetensors_save(list(w = pjrt_buffer(matrix(1:6, 2)), b = pjrt_buffer(1:2)), path)
 #' model <- safetensors_open(path)
 #' model
 #' names(model)
@@ -174,7 +174,7 @@ as.list.PJRTSafetensors <- function(x, ...) {
 #' @param value Not used: to assign is an error.
 #' @export
 `[<-.PJRTSafetensors` <- function(x, ..., value) {
-  abort_input("A file does not change.", hints = "Save a list of buffers with pjrt_save_safetensors().")
+  abort_input("A file does not change.", hints = "Save a list of buffers with safetensors_save().")
 }
 
 #' @export

@@ -355,10 +355,10 @@ input_rows <- function() {
     print.summary.PJRTLoadedExecutable = row(x = of("printed", summary(add))),
 
     # model files
-    pjrt_load_safetensors = row(
+    safetensors_load = row(
       path = of("path", model), device = "device", names = of("choice", "x", "NULL", tensors)
     ),
-    pjrt_save_safetensors = row(
+    safetensors_save = row(
       tensors = of("list", list(x = x), "list()"), path = of("path", saved, file_names),
       metadata = of("list", NULL, "NULL", "list()", "character()", "c(n = \"a\")"), max_shard_size = of("size", NULL, "!0L", "!1e-300"),
       after = renew_paths()
@@ -423,9 +423,9 @@ input_uses <- function() {
     ),
     `pjrt_delete(list(.))` = use(pjrt_delete(list(bad)), of("ended", NULL, "list()")),
     `pjrt_execute_sharded(inputs = list(x, .))` = use(pjrt_execute_sharded(both, list(x, bad)), of("buffer", NULL, "!a buffer")),
-    `pjrt_save_safetensors(list(x = .))` = use(pjrt_save_safetensors(list(x = bad), saved), "buffer"),
-    `pjrt_save_safetensors(metadata = list(a = .))` = use(
-      pjrt_save_safetensors(list(x = x), saved, list(a = bad)), of("string", NULL, "\"\"")
+    `safetensors_save(list(x = .))` = use(safetensors_save(list(x = bad), saved), "buffer"),
+    `safetensors_save(metadata = list(a = .))` = use(
+      safetensors_save(list(x = x), saved, list(a = bad)), of("string", NULL, "\"\"")
     ),
     `pjrt_shard(devices = list(.))` = use(pjrt_shard(c(1, 2), list(bad)), of("devices", NULL, "a device")),
     `pjrt_shard(input = .)` = use(pjrt_shard(x, add, input = bad), of("index", 1, "1L")),

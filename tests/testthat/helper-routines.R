@@ -48,7 +48,7 @@ routine_objects <- function() {
     file <- file.path(folder, "add")
     pjrt_save_executable(add, file)
     model <- file.path(folder, "model.safetensors")
-    pjrt_save_safetensors(list(x = x, y = pjrt_scalar(2L)), model, c(from = "here"))
+    safetensors_save(list(x = x, y = pjrt_scalar(2L)), model, c(from = "here"))
     opened <- safetensors_open(model)
     idle <- idle_plugin(folder)
     library <- pjrt:::call_native(pjrt:::ffi_plugin_file, plugin)
@@ -178,11 +178,11 @@ routine_uses <- function() {
     executable_execute_sharded = pjrt_execute_sharded(both, list(x, z)),
 
     # model files
-    safetensors_save = basename(pjrt_save_safetensors(list(x = x), file.path(folder, "saved.safetensors"))),
+    safetensors_save = basename(safetensors_save(list(x = x), file.path(folder, "saved.safetensors"))),
     safetensors_open = class(safetensors_open(model)),
     safetensors_describe = safetensors_info(model),
-    safetensors_load = pjrt_load_safetensors(model),
-    safetensors_metadata = attributes(pjrt_load_safetensors(model)),
+    safetensors_load = safetensors_load(model),
+    safetensors_metadata = attributes(safetensors_load(model)),
     safetensors_names = names(opened),
     safetensors_share = pjrt:::call_native(pjrt:::ffi_safetensors_share, opened, 1L, 0L, 1L, 2L, there),
     safetensors_summary = format(opened),

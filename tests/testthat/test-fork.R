@@ -50,14 +50,14 @@ fork_uses <- list(
   pjrt_execute_sharded = quote(pjrt_execute_sharded(double, list(x))),
   pjrt_execution_options = quote(pjrt_execution_options()),
   pjrt_load_executable = quote(pjrt_load_executable(file)),
-  pjrt_load_safetensors = quote(pjrt_load_safetensors(model)),
+  safetensors_load = quote(safetensors_load(model)),
   pjrt_memory_stats = quote(pjrt_memory_stats()),
   pjrt_plugin = quote(pjrt_plugin("cpu")),
   pjrt_plugins = quote(pjrt_plugins()),
   pjrt_program = quote(pjrt_program(unary_program("f32"))),
   pjrt_register_plugin = quote(pjrt_register_plugin("abacus", Sys.getenv("PJRT_PLUGIN_PATH_CPU"))),
   pjrt_save_executable = quote(pjrt_save_executable(double, tempfile())),
-  pjrt_save_safetensors = quote(pjrt_save_safetensors(list(x = x), tempfile())),
+  safetensors_save = quote(safetensors_save(list(x = x), tempfile())),
   pjrt_scalar = quote(pjrt_scalar(1)),
   pjrt_serialize = quote(pjrt_serialize(double)),
   pjrt_shard = quote(pjrt_shard(1:4, devices("cpu"))),
@@ -122,7 +122,7 @@ fork_setup <- quote({
   file <- tempfile()
   pjrt_save_executable(double, file)
   model <- tempfile()
-  pjrt_save_safetensors(list(x = x), model)
+  safetensors_save(list(x = x), model)
   # that the parent is healthy
   check <- function() cat(as_array(pjrt_execute(double, x)), value(promise), class(value(compiling)), is_ready(endless), "\n")
   # as an endless program would keep the end of the session

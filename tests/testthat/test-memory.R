@@ -202,9 +202,9 @@ test_that("objects of each class are counted from when they are made until they 
   expect_held("PJRTCompiling", 1, pjrt_compile_async(program))
   expect_held("PJRTCompiling", 0, value(pjrt_compile_async(program)))
   path <- withr::local_tempfile()
-  pjrt_save_safetensors(list(x = x), path)
+  safetensors_save(list(x = x), path)
   expect_held("PJRTSafetensors", 1, safetensors_open(path))
-  expect_held("PJRTSafetensors", 0, pjrt_load_safetensors(path))
+  expect_held("PJRTSafetensors", 0, safetensors_load(path))
   # one object for each, however often they are asked for
   kept <- c("PJRTClient", "PJRTDevice", "PJRTMemory")
   lapply(devices(), memory_spaces)

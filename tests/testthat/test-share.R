@@ -187,7 +187,7 @@ test_that("buffers and files give each device its part", {
   w <- matrix(seq_len(48) + 0, 8)
   path <- withr::local_tempfile(fileext = ".safetensors")
   narrow <- matrix(rep(c(0, 0.5, -1, 6), 12), 8)
-  pjrt_save_safetensors(list(w = pjrt_buffer(w), n = pjrt_buffer(narrow, "f4e2m1fn"), odd = pjrt_buffer(1:3, "i8")), path)
+  safetensors_save(list(w = pjrt_buffer(w), n = pjrt_buffer(narrow, "f4e2m1fn"), odd = pjrt_buffer(1:3, "i8")), path)
   model <- safetensors_open(path)
   shardings <- c(
     "devices=[2,2]<=[4]", "devices=[4,1]<=[4]", "devices=[1,2,2]<=[4] last_tile_dim_replicate", "replicated",
@@ -233,7 +233,7 @@ test_that("a buffer that lies where it should is not copied", {
 
 test_that("each device takes memory for its part only", {
   path <- withr::local_tempfile(fileext = ".safetensors")
-  pjrt_save_safetensors(list(w = pjrt_empty("f32", c(4096, 1024))), path)
+  safetensors_save(list(w = pjrt_empty("f32", c(4096, 1024))), path)
   model <- safetensors_open(path)
   source <- pjrt_empty("f32", c(4096, 1024))
   live <- function() {
@@ -287,7 +287,7 @@ test_that("dimensions that are not divided equally end with zeros, and come back
     padded <- rbind(x, matrix(0, 8 - rows, 3))
     expect_identical(do.call(rbind, lapply(parts, as_array)), padded)
     path <- withr::local_tempfile(fileext = ".safetensors")
-    pjrt_save_safetensors(list(x = pjrt_buffer(x)), path)
+    safetensors_save(list(x = pjrt_buffer(x)), path)
     from_file <- pjrt_shard(safetensors_open(path), executable, input = 1L, tensor = "x")
     expect_identical(lapply(from_file, as_array), lapply(parts, as_array))
     from_buffer <- pjrt_shard(pjrt_buffer(x), executable, input = 1L)
@@ -397,7 +397,7 @@ test_that("what does not fit an input or output is refused", {
   expect_identical(error$call[[1L]], quote(pjrt_shard))
 
   path <- withr::local_tempfile(fileext = ".safetensors")
-  pjrt_save_safetensors(list(w = pjrt_buffer(x), i = pjrt_buffer(matrix(1:32, 8))), path)
+  safetensors_save(list(w = pjrt_buffer(x), i = pjrt_buffer(matrix(1:32, 8))), path)
   model <- safetensors_open(path)
   expect_refused(pjrt_shard(model, executable, input = 1L), "invalid_input", "say which `tensor`")
   expect_refused(pjrt_shard(model, executable, input = 1L, tensor = "v"), "invalid_input", "There is no tensor \"v\"")
