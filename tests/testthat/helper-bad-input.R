@@ -48,6 +48,10 @@ subscripts <- c(
   "NULL", "a factor", "a time", "integer64", "logical()", "integer()", "double()", "TRUE", "c(TRUE, FALSE)", "1L", "0L", "1.5",
   "1:2", "1e-300", below_zero
 )
+kept <- c(
+  "NULL", "integer()", "double()", "character()", "1L", "1:2", "1:1000", "a matrix", single_names, "c(\"a\", \"b\")", "a long string",
+  "latin1", "a line end", "\"../a\"", "\"cpu:9\"", "\"%s\""
+)
 tensors <- c("integer()", "double()", "character()", "1L", "1.5", "1:2")
 closed_devices <- c("a closed device", "a closed client")
 used_buffers <- c("a donated buffer", "a deleted buffer", "a closed buffer")
@@ -81,7 +85,7 @@ input_kinds <- function() {
     executable = kind(add, only("an executable"), "PJRTLoadedExecutable"),
     known_executable = kind(add, only("an executable", "a closed executable"), "PJRTLoadedExecutable"),
     program = kind(program, only("a program"), "PJRTProgram"),
-    execution_options = kind(options, only("NULL", "execution options"), "PJRTExecuteOptions"),
+    execution_options = kind(options, only("NULL", "execution options"), "PJRTExecutionOptions"),
     compile_options = kind(
       pjrt_compile_options(), only("compile options", "one from a file as PJRTCompileOptions"), "PJRTCompileOptions"
     ),
@@ -331,7 +335,8 @@ input_rows <- function() {
     ),
     pjrt_execution_options = row(
       non_donatable_input_indices = of("index", 0L, "integer()", "0L", "1L", "1:2", "1:1000", "a matrix"),
-      launch_id = of("index", 0L, "0L", "1L", "-1L"), device = "known_device"
+      launch_id = of("index", 0L, "0L", "1L", "-1L"), device = "known_device",
+      keep_inputs = of("index", NULL, kept)
     ),
     pjrt_load_executable = row(path = "path", device = "device", compile_options = of("compile_options", NULL, "NULL")),
     pjrt_program = row(
@@ -346,7 +351,7 @@ input_rows <- function() {
     `[<-.PJRTCompileOptions` = row(x = "compile_options", name = "index", value = "any", refuses = TRUE),
     `[[<-.PJRTCompileOptions` = row(x = "compile_options", name = "index", value = "any", refuses = TRUE),
     print.PJRTExecutablePromise = row(x = "compiling"),
-    print.PJRTExecuteOptions = row(x = "execution_options"),
+    print.PJRTExecutionOptions = row(x = "execution_options"),
     print.PJRTHloModuleSrc = row(x = of("printed", stages[[1L]], "a string as PJRTHloModuleSrc")),
     print.PJRTHloModuleSrcs = row(x = of("printed", stages)),
     print.PJRTLoadedExecutable = row(x = of("any", add)),

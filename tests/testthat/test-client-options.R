@@ -69,7 +69,7 @@ test_that("what no option can be is refused on any platform", {
     )
   }
   expect_refused(typed(1), "invalid_input", "Client options must have names")
-  expect_refused(typed(a = 1, a = 2), "invalid_input", "Client options must have names, each one of its own")
+  expect_refused(typed(a = 1, a = 2), "invalid_input", "Client options must have unique names")
 })
 
 test_that("a plugin is given options of every type", {

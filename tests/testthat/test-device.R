@@ -53,7 +53,7 @@ test_that("the default device is on the platform of PJRT_PLATFORM", {
 
 test_that("what names no device is refused", {
   for (bad in list("cpu:-1", "cpu:", "cpu:x", "cpu:1.5", "cpu: 1", ":0", "cpu:0:1", "cpu:99999999999")) {
-    expect_refused(as_pjrt_device(bad), "invalid_input", "names no device")
+    expect_refused(as_pjrt_device(bad), "invalid_input", "is not a device's name")
   }
   message <- "Must be a PJRTDevice, a PJRTClient, a platform name, or NULL"
   for (bad in list(1, "", NA_character_, c("cpu", "cpu"), TRUE, list(), "cpu:\xff")) {

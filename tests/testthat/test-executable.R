@@ -171,7 +171,7 @@ test_that("a summary stands what a plugin does not tell", {
   all["memory"] <- list(NULL)
   all$inputs$memory_kind <- NA_character_
   lines <- utils::capture.output(print(all))
-  expect_true("Fingerprint: not told by this plugin" %in% lines)
+  expect_true("Fingerprint: not provided by this plugin" %in% lines)
   expect_false(any(grepl("Cost|Memory:", lines)))
   for (kind in c("unimplemented", "unsupported_call")) {
     expect_identical(pjrt:::if_supported(pjrt:::pjrt_abort("no", kind), NA_real_), NA_real_)

@@ -154,6 +154,6 @@ test_that("a platform keeps the plugin that it has loaded", {
   code <- withr::local_tempfile(lines = "int GetPjrtApi(void) { return 0; }", fileext = ".c")
   other <- withr::local_tempfile(fileext = ".so")
   system2("cc", c("-shared", "-fPIC", "-o", shQuote(other), shQuote(code)))
-  expect_refused(pjrt_register_plugin("mine", other), "invalid_input", "has another plugin already")
+  expect_refused(pjrt_register_plugin("mine", other), "invalid_input", "has already loaded a different plugin")
   expect_identical(plugin_path("mine"), real_plugin())
 })

@@ -63,7 +63,7 @@ test_that("arguments of install_pjrt() are checked before anything is fetched", 
   expect_refused(install_pjrt("cpu", path = 1), "invalid_input", "`path` must be one string")
   expect_refused(install_pjrt("cpu", path = "x"), "invalid_input", "for `source = \"file\"` only")
   expect_refused(install_pjrt("cpu", source = "file"), "invalid_input", "`path` must say")
-  expect_refused(install_pjrt(c("cpu", "tpu"), version = "1"), "invalid_input", "belong to one platform")
+  expect_refused(install_pjrt(c("cpu", "tpu"), version = "1"), "invalid_input", "need exactly one platform")
   expect_refused(install_pjrt("cpu", force = 1), "invalid_input", "`force` must be TRUE or FALSE")
   expect_refused(install_pjrt("abacus"), "plugin_not_found", "PJRT_PLUGIN_PATH_ABACUS")
   withr::local_options(pjrt.index_url = 1)
@@ -79,8 +79,8 @@ test_that("what is no text in UTF-8 is refused, and other encodings are understo
   cache <- local_empty_cache()
   invalid <- bytes <- "x\xff"
   Encoding(invalid) <- "UTF-8"
-  expect_refused(install_pjrt("cpu", version = invalid), "invalid_input", "'x<ff>' is no text in UTF-8")
-  expect_refused(install_pjrt("cpu", source = "file", path = invalid), "invalid_input", "no text in UTF-8")
+  expect_refused(install_pjrt("cpu", version = invalid), "invalid_input", "'x<ff>' is not valid UTF-8")
+  expect_refused(install_pjrt("cpu", source = "file", path = invalid), "invalid_input", "not valid UTF-8")
   Encoding(bytes) <- "bytes"
   expect_refused(install_pjrt("cpu", version = bytes), "invalid_input", "`version` must be one string")
   withr::local_options(pjrt.index_url = bytes)
@@ -133,7 +133,7 @@ test_that("an archive that the manifest knows is fetched, listed and removed", {
   expect_identical(row$size, file.size(path))
   expect_false(row$loaded)
   expect_identical(bitwAnd(as.integer(file.mode(path)), strtoi("022", 8L)), 0L)
-  expect_message(none <- uninstall_pjrt("idle", version = "2.0"), "nothing to remove")
+  expect_message(none <- uninstall_pjrt("idle", version = "2.0"), "Nothing to remove")
   expect_identical(none, character())
   expect_message(gone <- uninstall_pjrt(), "Removed .*idle")
   expect_identical(normalizePath(gone, mustWork = FALSE), normalizePath(dirname(path), mustWork = FALSE))

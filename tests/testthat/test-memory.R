@@ -196,7 +196,7 @@ test_that("objects of each class are counted from when they are made until they 
   expect_held("PJRTBuffer", 1, copy_buffer(x, devices()[[2L]]))
   expect_held("PJRTProgram", 2, list(pjrt_program(add_program("f32")), pjrt_program("func.func @f() { return }")))
   expect_held("PJRTLoadedExecutable", 2, list(pjrt_compile(program), pjrt_deserialize(pjrt_serialize(add))))
-  expect_held("PJRTExecuteOptions", 1, pjrt_execution_options(0L))
+  expect_held("PJRTExecutionOptions", 1, pjrt_execution_options(0L))
   expect_held("PJRTTransfer", 2, list(as_array_async(x), as_array_async(pjrt_empty("i4", 3))))
   expect_held("PJRTTransfer", 0, value(as_array_async(x)))
   expect_held("PJRTCompiling", 1, pjrt_compile_async(program))
@@ -217,7 +217,7 @@ test_that("every class of objects has a count", {
   classes <- names(pjrt_memory_stats()$objects)
   counted <- c(
     "PJRTPlugin", "PJRTClient", "PJRTDevice", "PJRTMemory", "PJRTBuffer", "PJRTProgram", "PJRTLoadedExecutable",
-    "PJRTExecuteOptions", "PJRTTransfer", "PJRTCompiling", "PJRTSafetensors"
+    "PJRTExecutionOptions", "PJRTTransfer", "PJRTCompiling", "PJRTSafetensors"
   )
   # what is missing here has no test above
   expect_setequal(classes, counted)

@@ -119,7 +119,7 @@ test_that("tensors are chosen by name, in any order", {
   expect_match(conditionMessage(error), "The file has 3: \"Abc\", ", fixed = TRUE)
   expect_identical(conditionCall(error)[[1L]], quote(safetensors_load))
   for (names in list(c("a", "a"), c("a", NA), NA_character_)) {
-    expect_refused(safetensors_load(path, names = names), "invalid_input", "none may come twice")
+    expect_refused(safetensors_load(path, names = names), "invalid_input", "must be unique valid strings")
   }
   for (names in list(4, 0, NA_real_, -1)) {
     expect_refused(safetensors_load(path, names = names), "invalid_input", "numbered from 1 to 3")
@@ -245,9 +245,9 @@ test_that("buffers that cannot be saved are named before anything is written", {
   for (encoding in c("UTF-8", "unknown")) {
     no_text <- "\xff"
     Encoding(no_text) <- encoding
-    refused("is no text in UTF-8", stats::setNames(list(b), no_text), path)
-    refused("is no text in UTF-8", list(a = b), path, c(a = no_text))
-    refused("is no text in UTF-8", list(a = b), no_text)
+    refused("is not valid UTF-8", stats::setNames(list(b), no_text), path)
+    refused("is not valid UTF-8", list(a = b), path, c(a = no_text))
+    refused("is not valid UTF-8", list(a = b), no_text)
   }
   for (metadata in list("a", c(a = NA), 1, list(a = 1), c(a = "1", a = "2"), stats::setNames("a", ""), TRUE)) {
     refused("`metadata` must be", list(a = b), path, metadata)
@@ -347,9 +347,9 @@ test_that("a handle loads tensors one by one", {
   expect_refused(file$c, "invalid_input", "There is no tensor \"c\".")
   expect_refused(file[[3]], "invalid_input", "numbered from 1 to 2")
   expect_refused(file[[c("a", "b")]], "invalid_input", "`x[[i]]` is one tensor, not 2.")
-  expect_refused(file$a <- 1, "invalid_input", "A file does not change.")
-  expect_refused(file[["a"]] <- 1, "invalid_input", "A file does not change.")
-  expect_refused(names(file) <- "a", "invalid_input", "A file does not change.")
+  expect_refused(file$a <- 1, "invalid_input", "Safetensors files are read-only.")
+  expect_refused(file[["a"]] <- 1, "invalid_input", "Safetensors files are read-only.")
+  expect_refused(names(file) <- "a", "invalid_input", "Safetensors files are read-only.")
   kept <- file$b
   expect_null(expect_invisible(close(file)))
   expect_null(close(file))

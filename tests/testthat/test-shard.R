@@ -77,7 +77,7 @@ test_that("devices come as a list, as names, or as those of an executable", {
 
 test_that("parts of different size are refused", {
   error <- expect_refused(pjrt_shard(matrix(0, 5, 2), both), "shape_mismatch", "Dimension 1 of `x` has 5 elements")
-  expect_match(conditionMessage(error), "to have 4 or 6", fixed = TRUE)
+  expect_match(conditionMessage(error), "to get 4 or 6", fixed = TRUE)
 })
 
 test_that("dimensions must be there", {

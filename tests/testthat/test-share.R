@@ -339,7 +339,7 @@ test_that("replicas have arrays of their own, or all the same", {
   expect_identical(pjrt_unshard(out, dim = NULL, executable = executable), 3 * x[1:4, ])
   same <- pjrt_shard(x[1:4, ], executable, dim = NULL, input = "x")
   expect_identical(lapply(same, as_array)[3:4], list(x[1:4, 1, drop = FALSE], x[1:4, 2, drop = FALSE]))
-  expect_refused(pjrt_shard(x[1:4, ], executable, input = "x"), "shape_mismatch", "is [8x2] as a whole")
+  expect_refused(pjrt_shard(x[1:4, ], executable, input = "x"), "shape_mismatch", "has the shape [8x2]")
   expect_refused(pjrt_shard(3, executable, input = "s"), "invalid_input", "`dim` must be NULL or one of the 0 dimension(s)")
   # replicas alone are divided as ever
   replicas <- compile(unary_program("2xf32"), pjrt_compile_options(num_replicas = 4L), devices = four)
@@ -381,7 +381,7 @@ test_that("what does not fit an input or output is refused", {
   executable <- step("gspmd.mlir")
   expect_refused(
     pjrt_shard(x[1:6, ], executable, input = 1L), "shape_mismatch",
-    "`x` has the shape [6x4], but input 1 (`%arg0`) is [8x4] as a whole."
+    "`x` has the shape [6x4], but the whole array of input 1 (`%arg0`) has the shape [8x4]."
   )
   expect_refused(pjrt_shard(pjrt_buffer(x, "f64"), executable, input = 1L), "dtype_mismatch", "of type f64, but input 1")
   expect_refused(pjrt_shard(pjrt_buffer(b), executable, input = 1L), "shape_mismatch", "[6], but input 1")
@@ -391,7 +391,7 @@ test_that("what does not fit an input or output is refused", {
   expect_refused(pjrt_shard(x, four, input = 1L), "invalid_input", "`devices` must be an executable when `input` is given")
   expect_refused(pjrt_shard(list(1), executable, input = 1L), "invalid_input", "`x` must be an R vector")
   expect_refused(pjrt_shard(pjrt_buffer(x), executable, input = 1L, dtype = "f32"), "invalid_input", "keep their type")
-  expect_refused(pjrt_shard(x, executable, tensor = "w"), "invalid_input", "`tensor` is taken for an `input`")
+  expect_refused(pjrt_shard(x, executable, tensor = "w"), "invalid_input", "`tensor` needs `input`")
   expect_refused(pjrt_shard(x, executable, input = 1L, tensor = "w"), "invalid_input", "safetensors_open()")
   error <- expect_refused(pjrt_shard(x, executable, input = 9L), "invalid_input")
   expect_identical(error$call[[1L]], quote(pjrt_shard))
@@ -399,7 +399,7 @@ test_that("what does not fit an input or output is refused", {
   path <- withr::local_tempfile(fileext = ".safetensors")
   safetensors_save(list(w = pjrt_buffer(x), i = pjrt_buffer(matrix(1:32, 8))), path)
   model <- safetensors_open(path)
-  expect_refused(pjrt_shard(model, executable, input = 1L), "invalid_input", "say which `tensor`")
+  expect_refused(pjrt_shard(model, executable, input = 1L), "invalid_input", "select one of its tensors with `tensor`")
   expect_refused(pjrt_shard(model, executable, input = 1L, tensor = "v"), "invalid_input", "There is no tensor \"v\"")
   expect_refused(pjrt_shard(model, executable, input = 1L, tensor = 1:2), "invalid_input", "must be one tensor, not 2")
   expect_refused(pjrt_shard(model, executable, input = 1L, tensor = "i"), "dtype_mismatch", "of type i32, but input 1")
