@@ -1,4 +1,4 @@
-# Facts about clients, devices, memory spaces and topologies: lists that print one fact a line.
+# Facts about clients, devices, memory spaces and topologies: lists that print one fact per line.
 
 new_info <- function(facts, class) {
   with_bit64(facts$attributes)

@@ -1,4 +1,4 @@
-# What lives as long as the session: the plugins and clients in use, by platform.
+# The state of the session: loaded plugins and clients, by platform, and more.
 the <- new.env(parent = emptyenv())
 the$plugins <- new.env(parent = emptyenv())
 the$registered <- list()
