@@ -119,7 +119,7 @@ print.PJRTArrayPromise <- function(x, ...) {
 }
 
 check_array_promise <- function(x) {
-  check_made(x, "PJRTArrayPromise", "environment", c("materialized", "value"))
+  check_intact(x, "PJRTArrayPromise", "environment", c("materialized", "value"))
 }
 
 #' @export

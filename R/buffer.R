@@ -113,7 +113,7 @@ pjrt_buffer.raw <- function(data, ..., dtype = NULL, device = NULL, shape = NULL
     abort_input("dtype must be provided for raw data.")
   }
   if (missing(row_major)) {
-    abort_input("row_major must be provided for raw data: TRUE when the last index varies fastest, else FALSE.")
+    abort_input("row_major must be provided for raw data: TRUE if the last index varies fastest, else FALSE.")
   }
   .Call(ffi_buffer_from_raw, data, dtype, device, shape, row_major)
 }

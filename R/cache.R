@@ -94,7 +94,7 @@ pjrt_cache_prune <- function(max_size = NULL, max_age = Inf) {
 
 #' @export
 format.PJRTCacheInfo <- function(x, ...) {
-  check_made(x, "PJRTCacheInfo", parts = c("dir", "enabled", "max_size"))
+  check_intact(x, "PJRTCacheInfo", parts = c("dir", "enabled", "max_size"))
   c(
     "<PJRTCacheInfo>",
     labelled(c(folder = x$dir, state = if (x$enabled) "on" else "off", `on disk` = disk_line(x), `this session` = session_line(x)))

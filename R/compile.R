@@ -120,7 +120,7 @@ print.PJRTExecutablePromise <- function(x, ...) {
 }
 
 check_executable_promise <- function(x) {
-  check_made(x, "PJRTExecutablePromise", "environment", "executable")
+  check_intact(x, "PJRTExecutablePromise", "environment", "executable")
 }
 
 # Checks the arguments of a compile and starts it.

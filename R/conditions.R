@@ -32,7 +32,7 @@ given <- function(x) {
 }
 
 # Refuses objects that have a class of this package, but not its type and names.
-check_made <- function(x, class, type = "list", parts = character(), name = "x") {
+check_intact <- function(x, class, type = "list", parts = character(), name = "x") {
   if (typeof(x) != type || !all(parts %in% names(x))) {
     abort_input("`", name, "` must be a `", class, "`: it has the class, but this package did not make it.")
   }
@@ -58,7 +58,7 @@ advice <- list(
 signal_failure <- function(failure) {
   if (failure$class == "interrupted") {
     if (length(failure$hints) > 0L) {
-      say(paste(failure$hints, collapse = "\n"))
+      inform(paste(failure$hints, collapse = "\n"))
     }
     # such as setTimeLimit()'s
     if (!is.null(failure$condition)) {
@@ -143,7 +143,7 @@ if (!exists("%||%", baseenv())) {
 }
 
 # Prints a message.
-say <- function(...) {
+inform <- function(...) {
   message(structure(
     class = c("pjrt_message", "message", "condition"), list(message = paste0(..., "\n"), call = NULL)
   ))
@@ -152,7 +152,7 @@ say <- function(...) {
 # Prints a message about what the package does, if the user turned these on.
 debug_message <- function(...) {
   if (is_verbose()) {
-    say("pjrt: ", ...)
+    inform("pjrt: ", ...)
   }
 }
 

@@ -48,7 +48,7 @@ cuda_report <- function(plugin = "") {
 }
 
 # Adds folders of Python packages to those in which CUDA's libraries are looked for.
-cuda_look_in <- function(folders) {
+cuda_add_folders <- function(folders) {
   call_with_text(ffi_cuda_look_in, enc2utf8(folders))
 }
 

@@ -97,7 +97,7 @@ print.PJRTDataType <- print.PJRTElementType
 # Both classes have methods for comparisons. R 4.3 and later ask which to use; earlier versions use neither and warn.
 choose_comparison <- function(x, y, ...) inherits(y, "DataType")
 
-register_choice <- function() {
+register_comparison <- function() {
   if (exists("chooseOpsMethod", baseenv())) {
     registerS3method("chooseOpsMethod", "PJRTDataType", choose_comparison)
   }

@@ -139,7 +139,7 @@ summary.PJRTLoadedExecutable <- function(object, ...) {
 
 #' @export
 print.summary.PJRTLoadedExecutable <- function(x, ...) {
-  check_made(x, "summary.PJRTLoadedExecutable", parts = c("name", "devices", "inputs", "outputs"))
+  check_intact(x, "summary.PJRTLoadedExecutable", parts = c("name", "devices", "inputs", "outputs"))
   cat("<PJRTLoadedExecutable>\n")
   cat("Name:        ", x$name, "\n", sep = "")
   cat("Devices:     ", toString(vapply(x$devices, as.character, "")), "\n", sep = "")
@@ -161,11 +161,11 @@ signature_line <- function(described) {
   names <- ifelse(nzchar(inputs$name), paste0(inputs$name, ": "), "")
   inputs <- paste0(names, types(inputs), ifelse(inputs$donated, " donated", ""), recycle0 = TRUE)
   outputs <- types(described$outputs)
-  result <- toString(some_of(outputs))
+  result <- toString(abbreviate_list(outputs))
   if (length(outputs) != 1L) {
     result <- paste0("(", result, ")")
   }
-  sprintf("%s(%s) -> %s", described$name, toString(some_of(inputs)), result)
+  sprintf("%s(%s) -> %s", described$name, toString(abbreviate_list(inputs)), result)
 }
 
 # The origin of an executable, in words.
@@ -182,7 +182,7 @@ types <- function(table) {
   sprintf("%s[%s]", table$dtype, vapply(table$shape, paste, "", collapse = "x"))
 }
 
-some_of <- function(x, most = 8L) {
+abbreviate_list <- function(x, most = 8L) {
   if (length(x) <= most) x else c(x[seq_len(most - 2L)], sprintf("... %d more", length(x) - most + 2L))
 }
 

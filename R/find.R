@@ -91,7 +91,7 @@ local_plugin_path <- function(platform) {
 }
 
 # Hints about the search for a platform's plugin, if there is none.
-where_looked <- function(platform) {
+search_hints <- function(platform) {
   seen <- look_for_plugins(platform)
   paths <- shorten_list(sprintf("%s (%s)", seen$places$path, seen$places$source), 3L)
   skipped <- seen$skipped

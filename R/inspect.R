@@ -116,7 +116,7 @@ hlo_source <- function(text, stage) {
 
 #' @export
 format.PJRTHloModuleSrcs <- function(x, ...) {
-  check_made(x, "PJRTHloModuleSrcs", parts = c("before_optimizations", "after_optimizations"))
+  check_intact(x, "PJRTHloModuleSrcs", parts = c("before_optimizations", "after_optimizations"))
   present <- Filter(Negate(is.null), unclass(x))
   lines <- vapply(present, function(text) length(strsplit(text, "\n", fixed = TRUE)[[1L]]), 1L)
   paste(c(
@@ -133,7 +133,7 @@ print.PJRTHloModuleSrcs <- function(x, ...) {
 
 #' @export
 format.PJRTHloModuleSrc <- function(x, ...) {
-  check_made(x, "PJRTHloModuleSrc", "character")
+  check_intact(x, "PJRTHloModuleSrc", "character")
   as.vector(unclass(x))
 }
 

@@ -68,7 +68,7 @@ install_pjrt <- function(platforms = NULL, version = NULL, source = c("auto", "i
   }
   for (platform in platforms) {
     library <- fetch_plugin(platform, version %||% "", source, path %||% "", force)
-    say("The plugin for ", platform, " is ", library)
+    inform("The plugin for ", platform, " is ", library)
   }
   invisible(unique(sub("^cuda[0-9]+$", "cuda", platforms)))
 }
@@ -114,7 +114,7 @@ uninstall_pjrt <- function(platforms = NULL, version = NULL) {
     call_with_text(ffi_plugin_uninstall, platform, version %||% "", cache_dir(), manifest_path())
   })
   gone <- as.character(unlist(gone))
-  say(if (length(gone) > 0L) paste0("Removed ", gone, collapse = "\n") else "Nothing to remove.")
+  inform(if (length(gone) > 0L) paste0("Removed ", gone, collapse = "\n") else "Nothing to remove.")
   invisible(gone)
 }
 
@@ -259,7 +259,7 @@ ask_to_fetch <- function(platform) {
         "Download it with pjrt::install_pjrt(\"%s\"), or set PJRT_INSTALL=1 to download plugins on first use.", platform
       ),
       sprintf("Or set %s to the path of a plugin's library.", plugin_path_variable(platform)),
-      where_looked(platform)
+      search_hints(platform)
     ),
     platform = platform
   )
@@ -286,7 +286,7 @@ abort_no_plugin <- function(platform) {
         "Set %s to the path of a plugin's library, or call pjrt_register_plugin().",
         plugin_path_variable(platform)
       ),
-      where_looked(platform)
+      search_hints(platform)
     ),
     platform = platform
   )

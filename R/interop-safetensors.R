@@ -2,7 +2,7 @@
 # the framework "pjrt".
 
 # Registers the framework when package safetensors is loaded.
-offer_safetensors <- function() {
+register_framework <- function() {
   setHook(packageEvent("safetensors", "onLoad"), add_framework)
   if (isNamespaceLoaded("safetensors")) {
     add_framework()
@@ -10,7 +10,7 @@ offer_safetensors <- function() {
 }
 
 # Undoes that, so that no function of an unloaded namespace is called.
-withdraw_safetensors <- function() {
+unregister_framework <- function() {
   remove_hook(packageEvent("safetensors", "onLoad"), add_framework)
   if (isNamespaceLoaded("safetensors")) {
     frameworks <- safetensors_frameworks()

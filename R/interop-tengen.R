@@ -31,19 +31,19 @@ has_tengen <- function() {
 }
 
 # Looks again when tengen is loaded or unloaded.
-follow_tengen <- function() {
-  forget_tengen()
-  setHook(packageEvent("tengen", "onLoad"), forget_tengen)
-  setHook(packageEvent("tengen", "onUnload"), forget_tengen)
+watch_tengen <- function() {
+  reset_tengen()
+  setHook(packageEvent("tengen", "onLoad"), reset_tengen)
+  setHook(packageEvent("tengen", "onUnload"), reset_tengen)
 }
 
-unfollow_tengen <- function() {
-  forget_tengen()
-  remove_hook(packageEvent("tengen", "onLoad"), forget_tengen)
-  remove_hook(packageEvent("tengen", "onUnload"), forget_tengen)
+unwatch_tengen <- function() {
+  reset_tengen()
+  remove_hook(packageEvent("tengen", "onLoad"), reset_tengen)
+  remove_hook(packageEvent("tengen", "onUnload"), reset_tengen)
 }
 
-forget_tengen <- function(...) {
+reset_tengen <- function(...) {
   the$tengen <- NULL
   .Call(ffi_data_types_forget)
 }

@@ -103,7 +103,7 @@ check_compile_options <- function(x, name = "compile_options") {
   if (!inherits(x, "PJRTCompileOptions")) {
     abort_input("`", name, "` must be a `PJRTCompileOptions`, not ", given(x), "; create it with pjrt_compile_options().")
   }
-  check_made(x, "PJRTCompileOptions", parts = c("num_replicas", "num_partitions", "debug_options"), name = name)
+  check_intact(x, "PJRTCompileOptions", parts = c("num_replicas", "num_partitions", "debug_options"), name = name)
 }
 
 check_assignment <- function(assignment, num_replicas, num_partitions) {

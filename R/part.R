@@ -45,8 +45,8 @@ NULL
   given <- subscripts(environment())
   chosen <- if (count == rank) {
     all_positions(given, dims)
-  } else if (is_cells(given[[1L]], rank)) {
-    cell_positions(given[[1L]], dims)
+  } else if (is_index_matrix(given[[1L]], rank)) {
+    matrix_positions(given[[1L]], dims)
   } else {
     positions(given[[1L]], prod(dims))
   }
@@ -153,20 +153,20 @@ plain_subscript <- function(subscript) {
 }
 
 # Whether a subscript is a matrix with a row for each element.
-is_cells <- function(subscript, rank) {
+is_index_matrix <- function(subscript, rank) {
   is.matrix(subscript) && is.numeric(subscript) && ncol(subscript) == rank
 }
 
 # The positions in the whole array that the rows of a matrix select. A row with a zero selects nothing.
-cell_positions <- function(cells, dims) {
-  cells <- trunc(plain_subscript(cells))
-  if (any(cells < 0)) {
+matrix_positions <- function(indices, dims) {
+  indices <- trunc(plain_subscript(indices))
+  if (any(indices < 0)) {
     abort_input("A matrix of subscripts must not have negative numbers.")
   }
-  cells <- cells[rowSums(cells == 0) == 0, , drop = FALSE]
-  strays <- cells > rep(dims, each = nrow(cells))
+  indices <- indices[rowSums(indices == 0) == 0, , drop = FALSE]
+  strays <- indices > rep(dims, each = nrow(indices))
   if (any(strays)) {
     abort_input("Subscript out of bounds: row ", which(rowSums(strays) > 0)[[1L]], " of a matrix of subscripts.")
   }
-  drop((cells - 1) %*% cumprod(c(1, dims[-length(dims)]))) + 1
+  drop((indices - 1) %*% cumprod(c(1, dims[-length(dims)]))) + 1
 }

@@ -61,7 +61,7 @@ pjrt_plugin <- function(platform) {
 load_plugin <- function(path, platform) {
   debug_message("loading the plugin for ", platform, " from ", path)
   if (platform %in% c("cuda", "gpu")) {
-    cuda_look_in(unique(look_for_plugins()$places$path))
+    cuda_add_folders(unique(look_for_plugins()$places$path))
   }
   if (platform == "tpu") {
     skip_tpu_metadata()

@@ -30,7 +30,8 @@
 #'     file. If the file does not exist but its index does, the index is loaded.
 #'   * To save: the file, or the prefix of the files if there are several.
 #' @param device A device: anything that [as_pjrt_device()] takes.
-#' @param names A character vector: the tensors to load. Default: all. Other tensors are not read.
+#' @param names A character vector of names, or a numeric vector of positions from 1: the tensors to load. Default: all. Other
+#'   tensors are not read.
 #' @param tensors A named list of buffers.
 #' @param metadata A named character vector, or a named list of strings. Default: the metadata of `tensors`, if it was loaded from
 #'   a file; `character()` for none.
@@ -263,7 +264,7 @@ abort_unknown <- function(unknown, known) {
   abort_input(
     "There is no tensor ", toString(shorten_list(sprintf("\"%s\"", unknown), 3L)), ".",
     hints = if (length(known) > 0L) {
-      sprintf("The file has %d: %s.", length(known), toString(shorten_list(sprintf("\"%s\"", near), 3L)))
+      sprintf("The file has %d tensor(s): %s.", length(known), toString(shorten_list(sprintf("\"%s\"", near), 3L)))
     } else {
       "The file has no tensors."
     }
@@ -281,7 +282,7 @@ check_tensors <- function(tensors) {
   is_buffer <- vapply(tensors, inherits, NA, "PJRTBuffer")
   if (!all(is_buffer)) {
     abort_input(
-      "Tensor \"", names[!is_buffer][[1L]], "\" must be a `PJRTBuffer`, not ", given(tensors[!is_buffer][[1L]]), ".", 
+      "Tensor \"", names[!is_buffer][[1L]], "\" must be a `PJRTBuffer`, not ", given(tensors[!is_buffer][[1L]]), ".",
       hints = "pjrt_buffer() converts R data."
     )
   }

@@ -161,11 +161,11 @@ pjrt_unshard <- function(buffers, dim = 1L, executable = NULL, output = NULL) {
   for (i in seq_along(parts)) {
     parts[[i]] <- value(parts[[i]])
   }
-  put_together(parts, dim)
+  combine_arrays(parts, dim)
 }
 
 # Combines arrays along a dimension.
-put_together <- function(parts, dim) {
+combine_arrays <- function(parts, dim) {
   sizes <- vapply(parts, function(part) as.numeric(dim(part)[[dim]]), 0)
   whole <- do.call(rbind, lapply(parts, function(part) as_rows(part, prod(dim(part)[seq_len(dim)]))))
   dim(whole) <- replace(dim(parts[[1L]]), dim, sum(sizes))
@@ -174,10 +174,8 @@ put_together <- function(parts, dim) {
 
 check_dimension <- function(dim, dims, hints = NULL) {
   if (!is_whole_number(dim) || dim < 1 || dim > length(dims)) {
-    abort_input(
-      "`dim` must be NULL or the number, from 1, of one of the ", length(dims), " dimension(s), not ", given(dim), ".",
-      hints = hints
-    )
+    wanted <- if (length(dims) > 0L) paste("NULL or a number from 1 to", length(dims)) else "NULL for a scalar"
+    abort_input("`dim` must be ", wanted, ", not ", given(dim), ".", hints = hints)
   }
 }
 

@@ -7,7 +7,7 @@ shard_for_input <- function(x, executable, input, dim, dtype, tensor, ...) {
   }
   number <- input_number(executable, input)
   layout <- array_layout(executable, number, "input")
-  whole <- replicas_whole(layout, dim)
+  whole <- replicated_shape(layout, dim)
   source <- share_source(x, layout, dtype, tensor, ...)
   if (length(whole) == 0L && identical(as.integer(source$dims), 1L) && is.null(base::dim(x))) {
     source$dims <- integer()
@@ -36,10 +36,10 @@ unshard_output <- function(buffers, executable, output, dim) {
   check_executable(executable)
   count <- length(describe_executable(executable)$outputs$dtype)
   if (!is_whole_number(output) || output < 1 || output > count) {
-    abort_input("`output` must be the number, from 1, of one of the ", count, " output(s), not ", given(output), ".")
+    abort_input("`output` must be a number from 1 to ", count, ", not ", given(output), ".")
   }
   layout <- array_layout(executable, output, "output")
-  replicas_whole(layout, dim)
+  replicated_shape(layout, dim)
   parts <- output_parts(buffers, layout, output, length(devices(executable)))
   if (is.null(dim) || layout$num_replicas == 1L) {
     return(unshard_replica(parts[seq_len(layout$num_partitions)], layout))
@@ -49,7 +49,7 @@ unshard_output <- function(buffers, executable, output, dim) {
   for (i in seq_along(replicas)) {
     arrays[[i]] <- unshard_replica(replicas[[i]], layout)
   }
-  put_together(arrays, dim)
+  combine_arrays(arrays, dim)
 }
 
 # The whole array of one replica, from the parts of its partitions.
@@ -126,7 +126,7 @@ input_number <- function(executable, input) {
 }
 
 # The shape of the array that holds those of all replicas.
-replicas_whole <- function(layout, dim) {
+replicated_shape <- function(layout, dim) {
   whole <- layout$whole
   if (layout$num_replicas == 1L || is.null(dim)) {
     return(whole)

@@ -117,7 +117,7 @@ index_facts <- function() {
 
 #' @export
 format.PJRTSitrep <- function(x, ...) {
-  check_made(x, "PJRTSitrep", parts = c("system", "package", "plugins", "cache"))
+  check_intact(x, "PJRTSitrep", parts = c("system", "package", "plugins", "cache"))
   c(
     "pjrt situation report",
     report_part("System", x$system, labelled),

@@ -86,7 +86,7 @@ routine_uses <- function() {
     redact = pjrt:::hide_secrets("https://me:secret@example.org/simple"),
     given = pjrt:::given("a"),
     cuda_report = pjrt:::cuda_report(),
-    cuda_look_in = pjrt:::cuda_look_in(folder),
+    cuda_look_in = pjrt:::cuda_add_folders(folder),
     loaded = .Call(pjrt:::ffi_loaded, asNamespace("pjrt"), pjrt:::the),
 
     # clients, devices, memory spaces
@@ -133,7 +133,7 @@ routine_uses <- function() {
     quick_device = device(x),
     quick_dtype = dtype(x),
     data_type_keep = pjrt:::dtype.PJRTBuffer(x),
-    data_types_forget = pjrt:::forget_tengen(),
+    data_types_forget = pjrt:::reset_tengen(),
     quick_is_ready = is_ready(x),
     quick_shape = shape(x),
     buffer_delete = is_deleted(pjrt_delete(pjrt_scalar(1))),

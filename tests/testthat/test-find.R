@@ -124,7 +124,7 @@ test_that("what is no plugin cannot be registered", {
     expect_refused(pjrt_register_plugin(bad, plugin), "invalid_input", "`name`")
   }
   expect_refused(pjrt_register_plugin("mine", plugin, 1), "invalid_input", "`options` must be a named list")
-  expect_refused(pjrt_register_plugin("mine", plugin, list(1)), "invalid_input", "must have names")
+  expect_refused(pjrt_register_plugin("mine", plugin, list(1)), "invalid_input", "must have unique names")
   expect_refused(pjrt_register_plugin("cpu", plugin, list(nothing = 1)), "invalid_input", "no option `nothing`")
   expect_identical(the$registered, list())
 })
@@ -139,7 +139,7 @@ test_that("options of a registration are a client's defaults", {
     cat(count("mine"), count("yours", cpu_device_count = 5L), count("cpu"), "\n")
     pjrt_register_plugin("mine", plugin, list(cpu_device_count = 3L))
     error <- tryCatch(pjrt_register_plugin("mine", plugin), pjrt_error_invalid_input = conditionMessage)
-    cat(grepl("has one already", error, fixed = TRUE), "\n")
+    cat(grepl("already has a client", error, fixed = TRUE), "\n")
   })
   expect_clean(run_child(code), c("3 5 4 ", "TRUE "))
 })

@@ -116,7 +116,7 @@ test_that("tensors are chosen by name, in any order", {
   expect_identical(lapply(chosen, as_array), list(Abc = 3, a = 1))
   expect_length(safetensors_load(path, names = character()), 0L)
   error <- expect_refused(safetensors_load(path, names = c("abd", "a")), "invalid_input", "There is no tensor \"abd\".")
-  expect_match(conditionMessage(error), "The file has 3: \"Abc\", ", fixed = TRUE)
+  expect_match(conditionMessage(error), "The file has 3 tensor(s): \"Abc\", ", fixed = TRUE)
   expect_identical(conditionCall(error)[[1L]], quote(safetensors_load))
   for (names in list(c("a", "a"), c("a", NA), NA_character_)) {
     expect_refused(safetensors_load(path, names = names), "invalid_input", "must be unique valid strings")
@@ -124,7 +124,7 @@ test_that("tensors are chosen by name, in any order", {
   for (names in list(4, 0, NA_real_, -1)) {
     expect_refused(safetensors_load(path, names = names), "invalid_input", "numbered from 1 to 3")
   }
-  expect_refused(safetensors_load(path, names = TRUE), "invalid_input", "by their names or by numbers")
+  expect_refused(safetensors_load(path, names = TRUE), "invalid_input", "must be selected by names or numbers")
 })
 
 test_that("tensors go to the device asked for", {
@@ -241,7 +241,7 @@ test_that("buffers that cannot be saved are named before anything is written", {
   refused("two tensors \"a\"", list(a = b, a = b), path)
   refused("\"__metadata__\"", list(`__metadata__` = b), path)
   error <- refused("Tensor \"x\" must be a `PJRTBuffer`", list(a = b, x = 1), path)
-  expect_match(conditionMessage(error), "pjrt_buffer() makes one", fixed = TRUE)
+  expect_match(conditionMessage(error), "pjrt_buffer() converts R data", fixed = TRUE)
   for (encoding in c("UTF-8", "unknown")) {
     no_text <- "\xff"
     Encoding(no_text) <- encoding
@@ -346,7 +346,7 @@ test_that("a handle loads tensors one by one", {
   expect_refused(file[["c"]], "invalid_input", "There is no tensor \"c\".")
   expect_refused(file$c, "invalid_input", "There is no tensor \"c\".")
   expect_refused(file[[3]], "invalid_input", "numbered from 1 to 2")
-  expect_refused(file[[c("a", "b")]], "invalid_input", "`x[[i]]` is one tensor, not 2.")
+  expect_refused(file[[c("a", "b")]], "invalid_input", "`x[[i]]` selects one tensor, not 2.")
   expect_refused(file$a <- 1, "invalid_input", "Safetensors files are read-only.")
   expect_refused(file[["a"]] <- 1, "invalid_input", "Safetensors files are read-only.")
   expect_refused(names(file) <- "a", "invalid_input", "Safetensors files are read-only.")

@@ -83,8 +83,8 @@ test_that("parts of different size are refused", {
 test_that("dimensions must be there", {
   x <- matrix(1:4, 2)
   for (bad in list(0, 3, 1.5, "1", NA, 1:2, -1, factor("a"))) {
-    expect_refused(pjrt_shard(x, both, bad), "invalid_input", "`dim` must be NULL or one of the 2 dimension(s)")
-    expect_refused(pjrt_unshard(pjrt_shard(x, both), bad), "invalid_input", "one of the 2 dimension(s)")
+    expect_refused(pjrt_shard(x, both, bad), "invalid_input", "`dim` must be NULL or a number from 1 to 2")
+    expect_refused(pjrt_unshard(pjrt_shard(x, both), bad), "invalid_input", "`dim` must be NULL or a number from 1 to 2")
   }
 })
 

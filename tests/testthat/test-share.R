@@ -340,7 +340,7 @@ test_that("replicas have arrays of their own, or all the same", {
   same <- pjrt_shard(x[1:4, ], executable, dim = NULL, input = "x")
   expect_identical(lapply(same, as_array)[3:4], list(x[1:4, 1, drop = FALSE], x[1:4, 2, drop = FALSE]))
   expect_refused(pjrt_shard(x[1:4, ], executable, input = "x"), "shape_mismatch", "has the shape [8x2]")
-  expect_refused(pjrt_shard(3, executable, input = "s"), "invalid_input", "`dim` must be NULL or one of the 0 dimension(s)")
+  expect_refused(pjrt_shard(3, executable, input = "s"), "invalid_input", "`dim` must be NULL for a scalar")
   # replicas alone are divided as ever
   replicas <- compile(unary_program("2xf32"), pjrt_compile_options(num_replicas = 4L), devices = four)
   expect_identical(
@@ -384,11 +384,11 @@ test_that("what does not fit an input or output is refused", {
     "`x` has the shape [6x4], but the whole array of input 1 (`%arg0`) has the shape [8x4]."
   )
   expect_refused(pjrt_shard(pjrt_buffer(x, "f64"), executable, input = 1L), "dtype_mismatch", "of type f64, but input 1")
-  expect_refused(pjrt_shard(pjrt_buffer(b), executable, input = 1L), "shape_mismatch", "[6], but input 1")
+  expect_refused(pjrt_shard(pjrt_buffer(b), executable, input = 1L), "shape_mismatch", "[6], but the whole array of input 1")
   for (bad in list(0, 4, 1.5, NA, "arg7", character(), list(1), TRUE)) {
     expect_refused(pjrt_shard(x, executable, input = bad), "invalid_input", "`input` must be one of the 3 input(s)")
   }
-  expect_refused(pjrt_shard(x, four, input = 1L), "invalid_input", "`devices` must be an executable when `input` is given")
+  expect_refused(pjrt_shard(x, four, input = 1L), "invalid_input", "`devices` must be an executable if `input` is given")
   expect_refused(pjrt_shard(list(1), executable, input = 1L), "invalid_input", "`x` must be an R vector")
   expect_refused(pjrt_shard(pjrt_buffer(x), executable, input = 1L, dtype = "f32"), "invalid_input", "keep their type")
   expect_refused(pjrt_shard(x, executable, tensor = "w"), "invalid_input", "`tensor` needs `input`")
@@ -401,7 +401,7 @@ test_that("what does not fit an input or output is refused", {
   model <- safetensors_open(path)
   expect_refused(pjrt_shard(model, executable, input = 1L), "invalid_input", "select one of its tensors with `tensor`")
   expect_refused(pjrt_shard(model, executable, input = 1L, tensor = "v"), "invalid_input", "There is no tensor \"v\"")
-  expect_refused(pjrt_shard(model, executable, input = 1L, tensor = 1:2), "invalid_input", "must be one tensor, not 2")
+  expect_refused(pjrt_shard(model, executable, input = 1L, tensor = 1:2), "invalid_input", "must select one tensor, not 2")
   expect_refused(pjrt_shard(model, executable, input = 1L, tensor = "i"), "dtype_mismatch", "of type i32, but input 1")
   expect_refused(pjrt_shard(model, executable, input = 3L, tensor = "w"), "shape_mismatch", "[8x4], but input 3")
   close(model)
@@ -409,12 +409,12 @@ test_that("what does not fit an input or output is refused", {
 
   out <- pjrt_execute_sharded(executable, inputs_of(executable, x, w, b))
   for (bad in list(0, 3, "1", NA)) {
-    expect_refused(pjrt_unshard(out, executable, output = bad), "invalid_input", "`output` must be one of the 2 output(s)")
+    expect_refused(pjrt_unshard(out, executable, output = bad), "invalid_input", "`output` must be a number from 1 to 2")
   }
   expect_refused(pjrt_unshard(out[1:3], executable), "invalid_input", "for each of the 4 device(s)")
   expect_refused(pjrt_unshard(rep(list(1), 4), executable), "invalid_input", "element 1 is 1")
   parts <- lapply(out, `[[`, 2L)
   expect_refused(pjrt_unshard(parts, executable), "shape_mismatch", "[4], but a part of output 1 has [4x3]")
-  expect_refused(pjrt_unshard(out, output = 1L), "invalid_input", "give that, too")
+  expect_refused(pjrt_unshard(out, output = 1L), "invalid_input", "`output` needs `executable`")
   expect_refused(pjrt_unshard(out, executable = 1), "invalid_input", "`executable` must be a `PJRTLoadedExecutable`")
 })
