@@ -403,7 +403,7 @@ test_that("what does not fit an input or output is refused", {
   expect_refused(pjrt_shard(model, executable, input = 1L, tensor = "v"), "invalid_input", "There is no tensor \"v\"")
   expect_refused(pjrt_shard(model, executable, input = 1L, tensor = 1:2), "invalid_input", "must select one tensor, not 2")
   expect_refused(pjrt_shard(model, executable, input = 1L, tensor = "i"), "dtype_mismatch", "of type i32, but input 1")
-  expect_refused(pjrt_shard(model, executable, input = 3L, tensor = "w"), "shape_mismatch", "[8x4], but input 3")
+  expect_refused(pjrt_shard(model, executable, input = 3L, tensor = "w"), "shape_mismatch", "[8x4], but the whole array of input 3")
   close(model)
   expect_refused(pjrt_shard(model, executable, input = 1L, tensor = "w"), "invalid_input", "closed")
 
