@@ -1,16 +1,15 @@
 #' Wait for a buffer
 #'
-#' Buffers are returned before their content is computed. `await()` waits for it, `is_ready()` tells whether it is
-#' there. Neither is needed for correctness: whatever reads a buffer waits by itself, and a buffer that is not ready
-#' can be passed on to other programs.
+#' `await()` waits until a buffer's content has been computed. `is_ready()` checks without waiting. You need neither for
+#' correct results: functions that read a buffer wait for it, and programs take buffers that are not ready.
 #'
-#' Ctrl-C ends the wait, not the work; everything can be used afterwards.
+#' Ctrl-C ends the wait, not the computation.
 #'
-#' @param x A `PJRTBuffer`, or a promise of [as_array_async()] (for `is_ready()`) or [pjrt_compile_async()].
+#' @param x A `PJRTBuffer`, a promise of [pjrt_compile_async()] or, for `is_ready()` only, a promise of [as_array_async()].
 #' @param ... For methods.
-#' @return `await()`: `x`, invisibly. `is_ready()`: `TRUE` or `FALSE`, at once.
+#' @return `await()`: `x`, invisibly. `is_ready()`: `TRUE` or `FALSE`.
 #' @section Errors:
-#' `await()` raises the error that happened on the device, if one did, as a condition of class `pjrt_error`.
+#' If the computation failed on the device, `await()` raises the error, a condition of class `pjrt_error`.
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' x <- pjrt_buffer(rnorm(10))
 #' await(x)
@@ -40,17 +39,17 @@ is_ready.PJRTBuffer <- function(x, ...) {
 
 #' Read a buffer asynchronously
 #'
-#' `as_array_async()` starts the transfer to R and returns at once; `value()` waits for it and gives the array. The
-#' promise holds what the buffer held when it was made, even when the buffer is donated or dropped meanwhile.
+#' `as_array_async()` starts the transfer to R and returns a promise at once. `value()` waits for the array and returns it.
+#' The array is the buffer's content when the promise was made, even if the buffer is donated or deleted later.
 #'
-#' @param x A `PJRTBuffer` for `as_array_async()`, a `PJRTArrayPromise` for `value()`, which also takes promises of
-#'   [pjrt_compile_async()].
-#' @param int64 As for [as_array()].
+#' @param x A `PJRTBuffer` for `as_array_async()`. A `PJRTArrayPromise`, or a promise of [pjrt_compile_async()], for
+#'   `value()`.
+#' @param int64 A string, as for [as_array()].
 #' @param ... For methods.
-#' @return `as_array_async()`: a `PJRTArrayPromise`. `value()`: what [as_array()] would have given; the same object on
-#'   every call.
+#' @return `as_array_async()`: a `PJRTArrayPromise`. `value()`: a vector or array, as from [as_array()]; every call returns
+#'   the same object.
 #' @section Errors:
-#' `value()` raises the error that happened on the device, if one did.
+#' If the computation failed on the device, `value()` raises the error.
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' promise <- as_array_async(pjrt_buffer(1:3))
 #' promise
@@ -86,7 +85,7 @@ value.PJRTArrayPromise <- function(x, ...) {
   if (!x$materialized) {
     x$value <- .Call(ffi_transfer_value, x$data)
     x$materialized <- TRUE
-    # the copy on the host is not needed any more
+    # drop the copy on the host
     x$data <- NULL
   }
   x$value
@@ -120,7 +119,7 @@ print.PJRTArrayPromise <- function(x, ...) {
 }
 
 check_array_promise <- function(x) {
-  check_made(x, "PJRTArrayPromise", "environment", c("materialized", "value"))
+  check_intact(x, "PJRTArrayPromise", "environment", c("materialized", "value"))
 }
 
 #' @export

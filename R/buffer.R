@@ -1,12 +1,11 @@
 #' Create a buffer
 #'
-#' A buffer is an array on a device. `pjrt_buffer()` moves an R vector or array there, `pjrt_scalar()` a single value,
-#' and `pjrt_empty()` makes an array of zeros (of 2^-127 in `f8e8m0fnu`, which has no zero). They return before the
-#' device has the data; the buffer can be used at once.
+#' A buffer is an array on a device. `pjrt_buffer()` makes one from an R vector or array, `pjrt_scalar()` from a single
+#' value. `pjrt_empty()` makes a buffer of zeros (of 2^-127 in `f8e8m0fnu`, which has no zero). All return before the data
+#' are on the device, and you can use the buffer at once.
 #'
-#' R's arrays have their first index vary fastest, programs see the same array by the same indices. The buffer has the
-#' data as they are at the call: changing the R object later does not change it. Names, dimnames and other attributes
-#' are not kept.
+#' Element `x[i, j]` of the R array is element (i - 1, j - 1) of the buffer. Changing the R object later does not change
+#' the buffer. Names, dimnames and other attributes are dropped.
 #'
 #' @section Element types:
 #' | R data | default dtype | other dtypes |
@@ -20,51 +19,51 @@
 #'
 #' Integer types are `i2`, `i4`, `i8`, `i16`, `i32`, `i64` and, unsigned, `ui2`, `ui4`, `ui8`, `ui16`, `ui32`, `ui64`.
 #' Floats are `f64`, `f32`, `f16`, `bf16`, `f8e5m2`, `f8e4m3`, `f8e4m3fn`, `f8e3m4`, `f8e5m2fnuz`, `f8e4m3fnuz`,
-#' `f8e4m3b11fnuz`, `f8e8m0fnu` and `f4e2m1fn`. As raw data, elements narrower than a byte have one each.
-#' Names from elsewhere are understood, too: `"bool"`, `"int32"`, `"s32"`, `"uint8"`, `"float32"`, `"double"`, `"half"`,
+#' `f8e4m3b11fnuz`, `f8e8m0fnu` and `f4e2m1fn`. In raw data, each element narrower than a byte takes a whole byte.
+#' Common aliases work as well: `"bool"`, `"int32"`, `"s32"`, `"uint8"`, `"float32"`, `"double"`, `"half"`,
 #' `"bfloat16"`, `"float8_e4m3fn"`, `"complex64"` and so on.
 #'
-#' Factors, dates, data frames, lists and strings are errors that say how to make numbers of them.
+#' Factors, dates, data frames, lists and strings are errors, whose messages say how to convert them.
 #'
 #' @section What a dtype cannot hold:
-#' * Integers wrap into narrower integers, as in C. `NA_integer_` counts as the number -2147483648 that R stores for
-#'   it, in every dtype.
-#' * Doubles are cut towards zero and take the nearest value of an integer type. `NA` and `NaN` become its smallest
+#' * Integers wrap into narrower integers, as in C. `NA_integer_` is the number -2147483648, as R stores it.
+#' * Doubles are truncated towards zero and clamped to the range of an integer type. `NA` and `NaN` become its smallest
 #'   value (which is `NA` again for `i32` and `i64`), or 0 in unsigned types.
-#' * Values of [bit64::integer64] wrap into `ui64` and `ui32`.
-#' * Into floats, numbers are rounded once, to nearest, ties to even. Numbers too large become infinite or, in formats
-#'   without infinity (`fn`, `fnuz`), NaN; `f4e2m1fn`, which has neither, takes its largest value, and a zero for NaN.
+#' * [bit64::integer64] values wrap into `ui64` and `ui32`.
+#' * Floats are rounded once, to nearest, ties to even. Numbers that are too large become infinite. Formats without
+#'   infinity (`fn`, `fnuz`) use NaN instead; `f4e2m1fn`, which has neither, uses its largest value, and zero for NaN.
 #'   `f8e8m0fnu` has only powers of two: zero and negative numbers become NaN.
-#' * `NA_real_` stays itself in `f64` and `c128`, and becomes NaN in narrower floats. NaN stays NaN.
-#' * `NA` is `TRUE` as a `pred`.
+#' * `NA_real_` stays `NA` in `f64` and `c128`, and becomes NaN in narrower floats. NaN stays NaN.
+#' * A logical `NA` becomes `TRUE`.
 #'
-#' With `check = TRUE`, all this is an error that tells how many values are missing or do not fit, and which one is the
-#' first. NaN is not a missing value of a float. Fractions that are cut off or rounded are not errors.
+#' With `check = TRUE`, all of these are errors. The message says how many values are missing or do not fit, and which is
+#' the first. NaN is a valid float, and rounding or truncating a fraction is not an error.
 #'
 #' @section Time and memory:
-#' Small arrays are copied at once. Large ones are converted and put into the order of the device in one pass, on several
-#' threads, from about 8 MB on while R works on: the call returns at once, and what needs the buffer waits for it. On a
-#' device that shares R's memory, as the CPU does, a large vector that needs no conversion (double to `f64`, integer to
-#' `i32`, [bit64::integer64] to `i64` or `ui64`, complex to `c128`, raw) and no reordering (a vector, a matrix of one row
-#' or column, raw data in row-major order) is not copied at all, if it lies at an address that suits the device. R then
-#' keeps the vector as long as the device needs it, and copies it when you change it, as R does with a vector that has
-#' two names. Functions that change vectors by reference, past R's rules (as `data.table::set()`), must not be used on it.
-#' See [pjrt_memory_stats()].
+#' Small arrays are copied at once. Large ones are converted and reordered in one pass, on several threads. From about
+#' 8 MB on this happens in the background: the call returns at once, and anything that needs the buffer waits for it.
 #'
-#' @param data A logical, integer, double, complex, [bit64::integer64] or raw vector or array. A `PJRTBuffer` is
-#'   returned as it is, if it has the dtype, device and shape asked for.
-#' @param dtype The element type, one of those below. An error for an unknown one lists all.
-#' @param device The device: anything that [as_pjrt_device()] takes.
-#' @param shape The dimensions, whole numbers; `integer()` is a scalar. By default those of `data`, or its length. A
-#'   single value fills any shape.
-#' @param check Whether missing values, and values that the dtype cannot hold, are an error.
-#' @param row_major For raw data: whether the bytes are in row-major order (last index fastest) or in R's order.
-#' @param ... For methods; anything else here is an error.
+#' A device that shares R's memory, such as the CPU, uses some large vectors without a copy: those that need no conversion
+#' (double to `f64`, integer to `i32`, [bit64::integer64] to `i64` or `ui64`, complex to `c128`, raw) and no reordering (a
+#' vector, a matrix of one row or column, raw data in row-major order), if their address is suitably aligned. R then keeps
+#' the vector as long as the device needs it, and copies it before you modify it, as it does with any shared vector. Do
+#' not use functions that modify such a vector by reference, such as `data.table::set()`. See [pjrt_memory_stats()].
+#'
+#' @param data A logical, integer, double, complex, [bit64::integer64] or raw vector or array. A `PJRTBuffer` is returned
+#'   unchanged if it has the requested dtype, device and shape.
+#' @param dtype A string: one of the element types below. The error for an unknown type lists them all.
+#' @param device A device: anything that [as_pjrt_device()] takes.
+#' @param shape A vector of whole numbers: the dimensions; `integer()` makes a scalar. Default: the dimensions of `data`,
+#'   or its length. A single value fills any shape.
+#' @param check A flag. If `TRUE`, missing values and values that the dtype cannot hold are errors.
+#' @param row_major A flag, for raw data: whether the bytes are in row-major order (last index fastest) or in R's order.
+#' @param ... For methods. Anything else is an error.
 #' @return A `PJRTBuffer`.
 #' @section Errors:
-#' `pjrt_error_unsupported_dtype` when the data cannot become the dtype, `pjrt_error_shape_mismatch` when data and
-#' shape do not fit, `pjrt_error_invalid_input` for any other bad argument, `pjrt_error_resource_exhausted` when memory
-#' is full.
+#' * `pjrt_error_unsupported_dtype`: the data cannot be converted to the dtype.
+#' * `pjrt_error_shape_mismatch`: the data do not fit the shape.
+#' * `pjrt_error_invalid_input`: any other bad argument.
+#' * `pjrt_error_resource_exhausted`: not enough memory.
 #' @seealso [as_array()], [pjrt_execute()], [shape()], [elt_type()], [device()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' x <- pjrt_buffer(matrix(1:6, nrow = 2))
@@ -77,7 +76,7 @@
 #' pjrt_buffer(as.raw(1:4), dtype = "ui8", shape = 4, row_major = TRUE)
 #' @export
 pjrt_buffer <- function(data, dtype = NULL, device = NULL, shape = NULL, check = FALSE, ...) {
-  # plain numbers go straight on: to find their method takes as long as all the rest
+  # a fast path for plain numbers: S3 dispatch takes as long as the rest
   if (!is.object(data) && is.numeric(data) && ...length() == 0L) {
     .Call(ffi_buffer_new, data, dtype, device, shape, check)
   } else {
@@ -114,7 +113,7 @@ pjrt_buffer.raw <- function(data, ..., dtype = NULL, device = NULL, shape = NULL
     abort_input("dtype must be provided for raw data.")
   }
   if (missing(row_major)) {
-    abort_input("row_major must be provided for raw data: TRUE when the last index varies fastest, else FALSE.")
+    abort_input("row_major must be provided for raw data: TRUE if the last index varies fastest, else FALSE.")
   }
   .Call(ffi_buffer_from_raw, data, dtype, device, shape, row_major)
 }
@@ -127,7 +126,7 @@ pjrt_buffer.PJRTBuffer <- function(data, dtype = NULL, device = NULL, shape = NU
     abort_input("Must use the same data type as the data.")
   }
   if (!is.null(device) && as_pjrt_device(device) != device(data)) {
-    abort_input("Must use the same device as the data; copy_buffer() moves a buffer.")
+    abort_input("Must use the same device as the data.", hints = "copy_buffer() copies a buffer to another device.")
   }
   if (!is.null(shape) && !(is.numeric(shape) && identical(as.double(shape), as.double(shape(data))))) {
     abort_input("Must use the same shape as the data.")
@@ -137,18 +136,18 @@ pjrt_buffer.PJRTBuffer <- function(data, dtype = NULL, device = NULL, shape = NU
 
 #' @export
 pjrt_buffer.default <- function(data, dtype = NULL, device = NULL, shape = NULL, check = FALSE, ...) {
-  abort_no_data(data)
+  abort_not_data(data)
 }
 
-abort_no_data <- function(data) {
+abort_not_data <- function(data) {
   hints <- if (is.factor(data)) {
     "Use as.integer() for a factor's codes."
   } else if (is.data.frame(data)) {
     "Use as.matrix() on columns of one type."
   } else if (is.object(data) && typeof(data) %in% c("integer", "double")) {
-    "Use as.numeric() or as.integer() for the numbers behind it."
+    "Use as.numeric() or as.integer() to get plain numbers."
   } else if (is.list(data)) {
-    "Use unlist(), or create one buffer for each element."
+    "Use unlist(), or create one buffer per element."
   } else {
     "Convert it to numbers first."
   }
@@ -203,7 +202,7 @@ pjrt_scalar.PJRTBuffer <- function(data, dtype = NULL, device = NULL, check = FA
 
 #' @export
 pjrt_scalar.default <- function(data, dtype = NULL, device = NULL, check = FALSE, ...) {
-  abort_no_data(data)
+  abort_not_data(data)
 }
 
 #' @rdname pjrt_buffer
@@ -216,7 +215,7 @@ pjrt_empty <- function(dtype, shape, device = NULL) {
 #'
 #' @param x A `PJRTBuffer`.
 #' @param ... For methods.
-#' @return The dimensions as an integer vector, `integer()` for a scalar.
+#' @return An integer vector: the dimensions; `integer()` for a scalar.
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' shape(pjrt_buffer(matrix(0, 2, 3)))
 #' shape(pjrt_scalar(1))
@@ -243,20 +242,20 @@ platform.PJRTBuffer <- function(x, ...) {
 
 #' Copy a buffer to a device or a memory space
 #'
-#' Returns at once; the copy goes on while R works. Between clients of different plugins the data go through the host,
-#' which takes until the buffer's content is there.
+#' `copy_buffer()` returns at once; the copy continues in the background. A copy between clients of different plugins goes
+#' through the host and waits for the buffer's content.
 #'
 #' @param buffer A `PJRTBuffer`.
-#' @param device The device: anything that [as_pjrt_device()] takes. Or a memory space, of [memories()].
-#' @return A `PJRTBuffer` on `device` or in the memory space: `buffer` itself when that is where it lies.
+#' @param device A device: anything that [as_pjrt_device()] takes; or a memory space from [memory_spaces()].
+#' @return A `PJRTBuffer` on the device or in the memory space. This is `buffer` itself if it is already there.
 #' @section Errors:
-#' `pjrt_error_invalid_input` for anything but a device, `pjrt_error_invalid_pointer` for anything but a buffer,
-#' `pjrt_error_deleted_buffer` for a buffer that was donated or deleted.
+#' `pjrt_error_invalid_input` if `device` is not a device, `pjrt_error_invalid_pointer` if `buffer` is not a buffer,
+#' `pjrt_error_deleted_buffer` if the buffer was donated or deleted.
 #' @seealso [devices()], [memory_space()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' x <- pjrt_buffer(1:3)
 #' identical(copy_buffer(x, "cpu:0"), x)
-#' copy_buffer(x, memories(device(x))[[2]])
+#' copy_buffer(x, memory_spaces(device(x))[[2]])
 #' @export
 copy_buffer <- function(buffer, device) {
   if (inherits(device, "PJRTMemory")) {

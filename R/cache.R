@@ -1,50 +1,50 @@
 #' Compile cache
 #'
-#' [pjrt_compile()] keeps what it compiles in a folder, so that the same program, with the same options for the same device,
-#' is loaded from there the next time, in any session. These functions tell what is there, and remove it.
+#' [pjrt_compile()] keeps compiled programs in a folder. The next time you compile the same program, with the same options
+#' for the same device, it is loaded from there, in any session. This happens automatically; these functions show what the
+#' cache holds and remove entries.
 #'
-#' The same program is one with the same code, byte by byte, compiled by the same build of the plugin for the same kind of
-#' device and processor, with the same options and the same flags in `XLA_FLAGS`. Nothing that goes wrong with the folder fails a
-#' compile: an entry that is damaged is dropped and the program compiled afresh, and a disk that is full or cannot be written to
-#' means that nothing is kept. `PJRT_DEBUG` has such things told. Many R sessions can use the folder at once.
+#' A program is the same if its code is equal byte by byte, and the build of the plugin, the kind of device and processor,
+#' the compile options and the flags in `XLA_FLAGS` are equal. Problems with the folder never fail a compile: a damaged entry
+#' is dropped and the program is compiled again, and if the disk is full or read-only, nothing is kept. `PJRT_DEBUG=1` prints
+#' such problems. Several R sessions can use the folder at the same time.
 #'
-#' When the entries take more than the limit, those go that were not used for the longest time.
+#' When the entries exceed the size limit, the least recently used ones are removed.
 #'
-#' Not kept are programs that call functions which were not there when the plugin was loaded, and those that are compiled
-#' to see what the compiler does (`xla_dump_to`). Plugins that cannot save programs have no entries.
+#' Some programs are not kept: those that call functions that did not exist when the plugin was loaded, and those compiled
+#' with `xla_dump_to`. Plugins that cannot serialize executables have no entries.
 #'
 #' @section Settings:
-#' * The folder is `executables` in `tools::R_user_dir("pjrt", "cache")`, which the environment variable `R_USER_CACHE_DIR`
-#'   moves.
-#' * `PJRT_CACHE=0` or `options(pjrt.cache = FALSE)` turns the cache off, in memory as well: every compile is one. The option
-#'   wins. While `R CMD check` runs, the cache is off unless it is turned on.
-#' * `PJRT_CACHE_MAX_SIZE` or `options(pjrt.cache_max_size = )` limits its size: a number of bytes, or a string such as
+#' * The folder is `executables` in `tools::R_user_dir("pjrt", "cache")`. The environment variable `R_USER_CACHE_DIR` moves it.
+#' * `PJRT_CACHE=0` or `options(pjrt.cache = FALSE)` turns the cache off, on disk and in memory. The option wins. During
+#'   `R CMD check`, the cache is off unless you turn it on.
+#' * `PJRT_CACHE_MAX_SIZE` or `options(pjrt.cache_max_size = )` sets the size limit: a number of bytes, or a string such as
 #'   `"500MB"` or `"2GiB"`, the default. The option wins.
 #'
-#' @param max_size Entries are removed until no more than this is left: bytes, or a string as in the settings. By default the
-#'   limit that is set.
-#' @param max_age Entries that were not used for this many days are removed; `Inf` for none.
+#' @param max_size A number of bytes, or a string as in the settings: entries are removed until at most this much is left.
+#'   Default: the limit that is set.
+#' @param max_age A number of days: entries that were not used for this long are removed. `Inf` removes none.
 #' @return
 #' * `pjrt_cache_info()`: a list of class `PJRTCacheInfo`.
 #'   - `dir`: the folder; `enabled`: whether it is used; `max_size`: the limit in bytes.
-#'   - `entries`, `bytes`: what is there.
-#'   - `hits`: how many compiles of this session were spared, since the program was there; `shared`: how many, since the
-#'     session had its executable already; `misses`: how many were not.
-#'   - `evictions`: entries that this session removed for others; `errors`: what it could not read or write.
-#'   - `saved_seconds`: the time that the compiler would have taken for the hits, less that of loading.
+#'   - `entries`, `bytes`: the number and total size of the entries.
+#'   - `hits`: how many compiles of this session were loaded from disk; `shared`: how many returned an executable that the
+#'     session already had; `misses`: how many programs were compiled.
+#'   - `evictions`: entries that this session removed to make room; `errors`: entries that it could not read or write.
+#'   - `saved_seconds`: compile time saved by the hits, less the time to load them.
 #' * `pjrt_cache_list()`: a data frame with a row for each entry, the last used first: `key`, `name` of the program, `platform`,
 #'   `bytes`, `created`, `last_used` and `compile_seconds`.
-#' * `pjrt_cache_clear()`, `pjrt_cache_prune()`: how many `entries` and `bytes` were removed, invisibly. Executables that
-#'   a session has stay as they are.
+#' * `pjrt_cache_clear()`, `pjrt_cache_prune()`: the number of `entries` and `bytes` removed, invisibly. Executables that
+#'   sessions have loaded stay valid.
 #' @section Errors:
-#' `pjrt_error_io` from `pjrt_cache_clear()` when entries cannot be removed. `pjrt_error_invalid_input` for settings that make no
-#' sense, also from [pjrt_compile()].
-#' @seealso [pjrt_compile()]; [pjrt_save_executable()] for a file of your own
+#' `pjrt_error_io` if `pjrt_cache_clear()` cannot remove entries. `pjrt_error_invalid_input` for invalid settings, also from
+#' [pjrt_compile()].
+#' @seealso [pjrt_compile()]; [pjrt_save_executable()] to save an executable to a file
 #' @examples
 #' pjrt_cache_info()
 #' pjrt_cache_list()
 #' \dontrun{
-#' # keep what was used in the last month, at most 500 MB of it
+#' # keep at most 500 MB of entries used in the last 30 days
 #' pjrt_cache_prune(max_size = "500MB", max_age = 30)
 #' }
 #' @name pjrt_cache
@@ -83,7 +83,7 @@ pjrt_cache_clear <- function() {
 #' @export
 pjrt_cache_prune <- function(max_size = NULL, max_age = Inf) {
   if (!is.numeric(max_age) || length(max_age) != 1L || is.na(max_age) || max_age < 0) {
-    abort_input("`max_age` must be a number of days, 0 or more, not ", given(max_age), ".")
+    abort_input("`max_age` must be a non-negative number of days, not ", given(max_age), ".")
   }
   place <- cache_place()
   if (!is.null(max_size)) {
@@ -94,7 +94,7 @@ pjrt_cache_prune <- function(max_size = NULL, max_age = Inf) {
 
 #' @export
 format.PJRTCacheInfo <- function(x, ...) {
-  check_made(x, "PJRTCacheInfo", parts = c("dir", "enabled", "max_size"))
+  check_intact(x, "PJRTCacheInfo", parts = c("dir", "enabled", "max_size"))
   c(
     "<PJRTCacheInfo>",
     labelled(c(folder = x$dir, state = if (x$enabled) "on" else "off", `on disk` = disk_line(x), `this session` = session_line(x)))
@@ -118,7 +118,7 @@ print.PJRTCacheInfo <- function(x, ...) {
   invisible(x)
 }
 
-# The cache for a compile, NULL when it is off, or its folder has no name in this locale.
+# The cache for a compile. NULL if it is off, or if its folder's name is not valid in this locale.
 cache_settings <- function() {
   place <- if (cache_enabled()) cache_place()
   if (!is.null(place) && validUTF8(place$dir)) place
@@ -137,7 +137,7 @@ cache_enabled <- function() {
     return(option)
   }
   variable <- Sys.getenv("PJRT_CACHE")
-  # a check must leave nothing behind
+  # R CMD check must leave no files
   if (nzchar(variable)) variable != "0" else !nzchar(Sys.getenv("_R_CHECK_PACKAGE_NAME_"))
 }
 
@@ -166,11 +166,11 @@ parse_bytes <- function(x, name) {
   unname(bytes)
 }
 
-# As bytes, since some versions of R warn of text that is not valid.
+# Matches bytes, since some versions of R warn about invalid text.
 is_size <- function(x) grepl("^ *[0-9]+([.][0-9]+)? *[A-Za-z]* *$", x, useBytes = TRUE)
 
-# What the cache could not do, when the user asked to be told.
-tell_cache_messages <- function() {
+# Prints the cache's problems if the user turned messages on.
+show_cache_messages <- function() {
   if (is_verbose()) {
     for (message in .Call(ffi_cache_messages)) debug_message(message)
   }

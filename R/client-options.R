@@ -1,6 +1,6 @@
-# Options of clients: which there are, of what types, and the number of threads, which PJRT has no option for.
+# Client options: their names and types, and the number of threads, for which PJRT has no option.
 
-# What the clients of these platforms take. Of other platforms only the plugin knows, and it is given what the user names.
+# The options of known platforms. For other platforms, options are passed to the plugin unchecked.
 known_client_options <- local({
   gpu <- c(
     abort_collectives_on_failure = "bool", allocator = "string", collective_memory_size = "int64",
@@ -11,7 +11,7 @@ known_client_options <- local({
   list(cpu = c(cpu_device_count = "int64", threads = "int64"), cuda = gpu, gpu = gpu, rocm = gpu)
 })
 
-# PJRT's types of options, as R has them.
+# PJRT's option types, in R's words.
 option_types <- c(
   string = "strings of length 1", int64 = "integers of length 1", `int64 list` = "vectors of integers",
   float = "numbers of length 1", bool = "TRUE or FALSE"
@@ -21,11 +21,11 @@ most_threads <- 4096L
 largest_float <- 3.4028234663852886e38
 largest_exact_double <- 2^53
 
-# The names, types and values of options in the form in which a client takes them.
+# The names, types and values of options, as ffi_client_create takes them.
 typed_client_options <- function(options, platform) {
   names <- as.character(names(options))
   if (length(names) != length(options) || anyNA(names) || !all(nzchar(names)) || anyDuplicated(names)) {
-    abort_input("Client options must have names, each one of its own.")
+    abort_input("Client options must have unique names.")
   }
   known <- known_client_options[[platform]]
   hints <- if (!is.null(known)) {
@@ -49,7 +49,7 @@ typed_client_options <- function(options, platform) {
   list(names = names, types = unname(types), values = unname(values))
 }
 
-# The type of option that an R value means where the option is not known.
+# The type that an R value stands for if the option is unknown.
 option_type <- function(value) {
   if (is.character(value)) {
     "string"
@@ -64,7 +64,7 @@ option_type <- function(value) {
   }
 }
 
-# A value as this type, or NULL when it is none. Whole numbers become text, since R has none of 64 bits.
+# A value as this type, or NULL if it does not have it. Whole numbers become text, since R has no 64-bit integers.
 option_value <- function(value, type) {
   if (inherits(value, "AsIs")) {
     class(value) <- setdiff(class(value), "AsIs")
@@ -85,7 +85,7 @@ option_value <- function(value, type) {
   )
 }
 
-# Whole numbers as text; NULL where one is none, or is too large for a double to be exact.
+# Whole numbers as text. NULL if one is not whole, or too large for an exact double.
 whole_text <- function(x) {
   if (inherits(x, "integer64")) {
     load_bit64()
@@ -107,21 +107,21 @@ default_client_options <- function(platform) {
   defaults[!vapply(defaults, is.null, NA)]
 }
 
-# The number in an environment variable, or NULL when it is not set.
+# The number in an environment variable, or NULL if it is not set.
 count_variable <- function(name) {
   value <- Sys.getenv(name)
   if (!nzchar(value)) {
     return(NULL)
   }
   if (!grepl("^[1-9][0-9]{0,8}$", value, useBytes = TRUE)) {
-    abort_input("The environment variable ", name, " must be a whole number above 0, not '", value, "'.")
+    abort_input("The environment variable ", name, " must be a positive whole number, not '", value, "'.")
   }
   as.integer(value)
 }
 
-# Runs `code`, in which a CPU client made has this many threads; NULL leaves the number to XLA. XLA takes it from NPROC
-# when it makes a client, and else counts the processors that the process may use. R sets the variable on its main thread,
-# as any Sys.setenv() does, and threads of this package read none.
+# Runs `code`, which creates a CPU client with this many threads. NULL leaves the number to XLA, which reads NPROC when it
+# creates a client, and otherwise counts the available processors. Like any Sys.setenv(), this runs on R's main thread, and
+# threads of this package read no variables.
 with_threads <- function(threads, code) {
   if (is.null(threads)) {
     return(code)

@@ -1,36 +1,36 @@
 #' Get or create a client
 #'
-#' A client is a session's connection to the devices of one platform. There is one client for each platform: the first
-#' call creates it, later calls return it, until [close()][pjrt_delete] ends it.
+#' A client is a session's connection to the devices of one platform. The first call for a platform creates its client;
+#' later calls return the same one, until you [close()][pjrt_delete] it.
 #'
-#' @param platform The platform's name; by default that of the environment variable `PJRT_PLATFORM`, or `"cpu"`.
-#' @param ... Options of the client by name, possible only when it is created; see below.
+#' @param platform A string: the platform's name. Default: the environment variable `PJRT_PLATFORM`, or `"cpu"`.
+#' @param ... Client options, as `name = value`. You can pass them only when the client is created; see below.
 #' @param x A `PJRTClient`, a platform's name, or `NULL` for the default platform.
 #' @return A `PJRTClient`.
 #' @section Options:
 #' For `"cpu"`:
-#' * `cpu_device_count`: the number of devices the CPU is divided into, 1 to 4096. Default: the environment variable
+#' * `cpu_device_count`: the number of devices that the CPU is divided into, 1 to 4096. Default: the environment variable
 #'   `PJRT_CPU_DEVICE_COUNT`, or 1.
-#' * `threads`: the number of threads that run programs, 1 to 4096. Default: the environment variable
-#'   `PJRT_CPU_THREADS`, or as many as there are processors that the process may use. All devices share them, and there
-#'   are never fewer than devices. More threads than processors are made when you ask for them. The threads
-#'   may run on any processor. The compiler has threads of its own, idle while programs run.
+#' * `threads`: the number of threads that run programs, 1 to 4096. Default: the environment variable `PJRT_CPU_THREADS`, or
+#'   the number of processors available to the process. All devices share these threads, and there are at least as many
+#'   threads as devices. You can ask for more threads than processors. Threads are not pinned to processors. The compiler has
+#'   separate threads, which are idle while programs run.
 #'
-#' For `"cuda"` and `"rocm"`: `allocator` (`"default"`, `"bfc"`, `"cuda_async"`, `"platform"`, ...), `memory_fraction`,
-#' `preallocate`, `collective_memory_size`, `visible_devices`, `platform_name`, `node_id`, `num_nodes`,
+#' For `"cuda"` and `"rocm"`: XLA's options `allocator` (`"default"`, `"bfc"`, `"cuda_async"`, `"platform"`, ...),
+#' `memory_fraction`, `preallocate`, `collective_memory_size`, `visible_devices`, `platform_name`, `node_id`, `num_nodes`,
 #' `partition_index`, `should_stage_host_to_device_transfers`, `abort_collectives_on_failure`, `use_tfrt_gpu_client`,
-#' `enable_mock_nccl` and `mock_gpu_topology`, as XLA has them. Other platforms take what their plugin knows.
+#' `enable_mock_nccl` and `mock_gpu_topology`. For other platforms: the options of their plugin.
 #'
-#' A string, `TRUE` or `FALSE` is passed to the plugin as such, one whole number (integer, double or
-#' [bit64::integer64]) as 64-bit integer, several as a list of them, a number with a fraction as 32-bit float. Where the
-#' platform's options are known, so are their types: `memory_fraction = 1` is a float, and `visible_devices = 0` is a
-#' list. Elsewhere, a list of one number is `list(0)` or `I(0)`.
+#' Strings and flags are passed to the plugin as they are. A whole number (integer, double or [bit64::integer64]) is passed as
+#' a 64-bit integer, several as a list of integers, and a number with a fraction as a 32-bit float. If this package knows the
+#' platform's options, it uses their types: `memory_fraction = 1` is a float, and `visible_devices = 0` is a list. For other
+#' platforms, write a list of one number as `list(0)` or `I(0)`.
 #' @section XLA_FLAGS:
-#' XLA reads the environment variable `XLA_FLAGS` when the first client is created, and ends the process when it finds a
-#' flag in it that it does not know. Nothing can stop it from that.
+#' XLA reads the environment variable `XLA_FLAGS` when the first client is created. If it finds an unknown flag there, it ends
+#' the process. The package cannot prevent this.
 #' @section Errors:
-#' `pjrt_error_invalid_input` for options that the platform does not have, or not of this type, or that come when the
-#' client exists already. Where an NVIDIA GPU lacks something: see [cuda].
+#' `pjrt_error_invalid_input` if the platform has no such option, if a value has the wrong type, or if you pass options and the
+#' client already exists. See [cuda] for errors about NVIDIA drivers and libraries.
 #' @seealso [devices()], [client_info()], [platform()], [close()][pjrt_delete]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' client <- pjrt_client("cpu")
@@ -63,12 +63,12 @@ as_pjrt_client <- function(x) {
 
 #' Create a client of a plugin
 #'
-#' What [pjrt_client()] does once it has found the plugin.
+#' [pjrt_client()] calls this function once it has found the plugin.
 #'
 #' @param plugin A `PJRTPlugin`.
-#' @param platform The name under which the client is kept, e.g. `"cpu"`.
-#' @param options Options of the client: a named list as for [pjrt_client()], which win over the defaults.
-#' @return The `PJRTClient` of that name, created if there is none.
+#' @param platform A string: the name under which the client is kept, such as `"cpu"`.
+#' @param options A named list of client options, as for [pjrt_client()]. They override the defaults.
+#' @return A `PJRTClient`: the client of that name, which is created if necessary.
 #' @inheritSection pjrt_client Errors
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' plugin_client_create(pjrt_plugin("cpu"), "cpu")
@@ -84,7 +84,7 @@ plugin_client_create <- function(plugin, platform, options = list()) {
     if (length(options) > 0L) {
       abort_input(
         "Can only specify client options the first time you create a client.",
-        hints = paste0("The client for ", platform, " is there already: close() it first, or restart R.")
+        hints = paste0("The client for ", platform, " already exists: close() it first, or restart R.")
       )
     }
     return(known)
@@ -96,7 +96,7 @@ plugin_client_create <- function(plugin, platform, options = list()) {
   register_client(client, platform)
 }
 
-# A client of its own, not kept under any name.
+# A client that is not kept under a name.
 new_client <- function(plugin, options = list()) {
   platform <- attr(plugin, "platform") %||% ""
   given <- typed_client_options(options, platform)
@@ -114,12 +114,12 @@ register_client <- function(client, platform) {
   client
 }
 
-# Notes a client's devices under their names.
+# Records a client's devices under their names.
 name_devices <- function(platform) {
   for (device in the$devices[[platform]]) {
     label <- as.character(device)
     owner <- the$platforms[[label]] %||% platform
-    # a second client of a plugin has devices of the same names: they stay the first one's
+    # a second client of a plugin has devices of the same names: the first client's win
     if (owner == platform || is.null(the$clients[[owner]])) {
       the$canonical_devices[[label]] <- device
       the$platforms[[label]] <- platform
@@ -127,7 +127,7 @@ name_devices <- function(platform) {
   }
 }
 
-# Takes a client that is closed out of all that is known by name.
+# Removes the names of a closed client and its devices.
 forget_client <- function(client) {
   platforms <- names(the$clients)
   its <- platforms[vapply(platforms, function(platform) identical(the$clients[[platform]], client), NA)]
@@ -137,7 +137,7 @@ forget_client <- function(client) {
   rm(list = its, envir = the$devices)
   rm(list = labels, envir = the$platforms)
   rm(list = labels, envir = the$canonical_devices)
-  # names that another client's devices have as well are theirs now
+  # another client's devices may take over these names
   for (platform in names(the$clients)) {
     name_devices(platform)
   }
@@ -145,19 +145,19 @@ forget_client <- function(client) {
 
 #' Client information
 #'
-#' `client_info()` tells all of it; `platform_version()` the version of what drives the devices.
+#' `client_info()` describes a client. `platform_version()` returns the version of the software that drives its devices.
 #'
 #' @param x A `PJRTClient`, a platform's name, or `NULL` for the default platform.
 #' @return `platform_version()`: a string, such as the version of CUDA. `client_info()`: a list of class
 #' `PJRTClientInfo`:
 #' * `platform`, `platform_version`.
-#' * `api_version`: the version of the PJRT C API that the plugin speaks.
-#' * `process_index`: the number of this process among those that share the devices; 0 if there is no other.
-#' * `devices`: those that this process can use; `devices_in_all`: how many there are in all processes.
-#' * `memories`: the memory spaces of these devices.
-#' * `attributes`: those of [plugin_attributes()].
+#' * `api_version`: the version of the PJRT C API that the plugin implements.
+#' * `process_index`: the number of this process among those that share the devices, from 0.
+#' * `devices`: the devices that this process can use; `devices_in_all`: the number of devices in all processes.
+#' * `memory_spaces`: the memory spaces of these devices.
+#' * `attributes`: the plugin's [plugin_attributes()].
 #' @section Errors:
-#' `pjrt_error_invalid_input` for what is neither a client nor a platform's name.
+#' `pjrt_error_invalid_input` if `x` is neither a client nor a platform's name.
 #' @seealso [platform()], [devices()], [device_info()], [topology()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' client_info("cpu")
@@ -168,7 +168,7 @@ client_info <- function(x = NULL) {
   facts <- call_native(ffi_client_info, client)
   members <- list(
     devices = devices(client), devices_in_all = length(devices(client, addressable = FALSE)),
-    memories = memories(client)
+    memory_spaces = memory_spaces(client)
   )
   new_info(c(facts[names(facts) != "attributes"], members, facts["attributes"]), "PJRTClientInfo")
 }
@@ -183,7 +183,7 @@ platform_version <- function(x = NULL) {
 #'
 #' @param x A `PJRTClient`, `PJRTDevice` or `PJRTBuffer`.
 #' @param ... For methods.
-#' @return The platform's name, such as `"cpu"` or `"cuda"`.
+#' @return A string: the platform's name, such as `"cpu"` or `"cuda"`.
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' platform(pjrt_scalar(1))
 #' @export

@@ -1,41 +1,44 @@
 #' Compile a program
 #'
-#' R waits for the compiler, which cannot be stopped: Ctrl-C ends the wait only. The compiler then goes on until it is done,
-#' what it makes is dropped, and everything can be used meanwhile. [pjrt_compile_async()] does not wait.
+#' `pjrt_compile()` compiles a program for a device, or for several. It waits for the compiler; [pjrt_compile_async()] does not.
 #'
-#' A program that was compiled before, in this session or another, is not compiled once more: see [pjrt_cache]. As long as this
-#' session has its executable, that very object is returned.
+#' Ctrl-C ends the wait, not the compiler: it finishes in the background, and its result is discarded. You can use everything
+#' else meanwhile.
+#'
+#' A program that was compiled before, in this or another session, is loaded from the cache: see [pjrt_cache]. If this session
+#' still has its executable, the same object is returned.
 #'
 #' @param program A `PJRTProgram`.
-#' @param compile_options Options of the compiler, made by [pjrt_compile_options()]. By default, a program runs on as many
-#'   devices as it says.
-#' @param device The device to compile for: anything that [as_pjrt_device()] takes.
-#' @param devices The devices to compile for, when there are several: a list of devices, or of names as in
-#'   `c("cpu:0", "cpu:1")`. One for each replica and partition of the program, all partitions of the first replica
-#'   first. By default the first devices of the default platform, or those of the options' `device_assignment`.
+#' @param compile_options A `PJRTCompileOptions`, from [pjrt_compile_options()]. By default, a program runs on as many devices
+#'   as it declares.
+#' @param device A device: anything that [as_pjrt_device()] takes. The program is compiled for it.
+#' @param devices A list of devices, or a character vector of their names such as `c("cpu:0", "cpu:1")`, for a program that
+#'   runs on several: one for each replica and partition, starting with all partitions of the first replica. Default: the
+#'   first devices of the default platform, or those of the options' `device_assignment`.
 #' @section Types narrower than a byte:
-#' XLA's CPU compiler throws a C++ exception where an array of `i2`, `ui2`, `i4`, `ui4` or `f4e2m1fn` changes its order in memory
-#' on its own, not fused with another operation. So these programs are refused before:
-#' * Programs with several results, of which a matrix is of such a type, if they move dimensions: `transpose`, `gather`,
-#'   `scatter`, `convolution`, or `broadcast_in_dim` that swaps dimensions (in bytecode, that one is not seen). Convert
-#'   the result to `i8` (`f4e2m1fn`: to `f32`) in the program, which is the same for R, or have a program of its own return it.
+#' XLA's CPU compiler throws a C++ exception if an array of `i2`, `ui2`, `i4`, `ui4` or `f4e2m1fn` changes its order in memory
+#' in a separate operation, not fused with another one. The package refuses programs in which this may happen:
+#' * Programs with several results that include a matrix of such a type, if they move dimensions: `transpose`, `gather`,
+#'   `scatter`, `convolution`, or a `broadcast_in_dim` that swaps dimensions (not detected in bytecode). Convert the result
+#'   to `i8` in the program (`f4e2m1fn`: to `f32`), which makes no difference in R, or return it from a separate program.
 #' * Programs with loops or branches that move dimensions of such a matrix. Convert it to `i8`, move it, pass it through
 #'   `optimization_barrier`, and convert it back.
-#' * Such matrices as arguments or results with an `mhlo.layout_mode`.
-#' * `concatenate` of `i2` and `ui2`, at which the compiler ends the process, and `sort` of these, whose result is wrong. Convert to
-#'   `i8`, and back.
+#' * Programs in which such a matrix is an argument or result with an `mhlo.layout_mode`.
+#' * `concatenate` of `i2` and `ui2`, for which the compiler ends the process, and `sort` of these types, whose result is
+#'   wrong. Convert to `i8` and back.
 #'
-#' Some of the first two kinds would compile: whether the compiler fuses the change of order cannot be told before. Programs with
-#' one result and without loops and branches are not refused. Other programs may make the compiler throw, too; then the
-#' plugin is lost, see [pjrt-package].
-#' @return A `PJRTLoadedExecutable` for [pjrt_execute()], or for [pjrt_execute_sharded()] when there are several devices.
+#' Some programs of the first two kinds would compile, but the package cannot predict what the compiler fuses. Programs with
+#' one result and without loops or branches are never refused. Other programs may also make the compiler throw; then the
+#' plugin cannot be used any more, see [pjrt-package].
+#' @return A `PJRTLoadedExecutable`: run it with [pjrt_execute()], or with [pjrt_execute_sharded()] on several devices.
 #' @section Errors:
-#' What the compiler says, with line and column in the program, as a condition of class `pjrt_error` with the compiler's
-#' error code. `pjrt_error_program_version` when the program does not compile, and is a portable one in a version of StableHLO
-#' that the plugin does not claim to read: see [plugin_stablehlo_versions()]. `pjrt_error_unsupported_dtype` for programs on types
-#' narrower than a byte that XLA's CPU compiler is lost to. `pjrt_error_invalid_input` for devices that do not
-#' fit the options.
-#' @seealso [pjrt_compile_options()], [pjrt_cache], [pjrt_save_executable()], and [pjrt_compile_async()] to compile several programs at once
+#' * The compiler's errors, with line and column in the program: conditions of class `pjrt_error` with the compiler's code.
+#' * `pjrt_error_program_version`: the program does not compile, and it is a portable program in a version of StableHLO that
+#'   the plugin does not support. See [plugin_stablehlo_versions()].
+#' * `pjrt_error_unsupported_dtype`: XLA's CPU compiler would fail on types narrower than a byte.
+#' * `pjrt_error_invalid_input`: the devices do not fit the options.
+#' @seealso [pjrt_compile_options()], [pjrt_cache], [pjrt_save_executable()], and [pjrt_compile_async()] to compile several
+#'   programs at once
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' program <- pjrt_program(path = system.file("programs", "add-2x2.mlir", package = "pjrt"))
 #' add <- pjrt_compile(program)
@@ -43,26 +46,26 @@
 #' device(add)
 #' try(pjrt_compile(pjrt_program("func.func @main() { nonsense }")))
 #' @export
-pjrt_compile <- function(program, compile_options = new_compile_options(), device = NULL, devices = NULL) {
+pjrt_compile <- function(program, compile_options = pjrt_compile_options(), device = NULL, devices = NULL) {
   start_compile(ffi_executable_compile, program, compile_options, device, devices)
 }
 
 #' Compile asynchronously
 #'
-#' `pjrt_compile_async()` starts a compile on another thread and returns at once; `value()` waits for the executable. As many
-#' programs are compiled at once as there are processors, the others after them, in order; a [pjrt_compile()] never has to wait for
-#' these.
+#' `pjrt_compile_async()` starts a compile in the background and returns a promise at once. `value()` waits for the executable
+#' and returns it. At most as many programs are compiled at a time as there are processors; the others follow in order.
+#' [pjrt_compile()] never waits for them.
 #'
-#' Ctrl-C ends a wait, not the compile: a later `value()` still gives the executable. When the promise is dropped, so is what
-#' the compiler makes. The end of the session waits for the compiles that run, for at most 10 seconds.
+#' Ctrl-C ends a wait, not the compile, so you can call `value()` again. If you drop the promise, the result is discarded. At
+#' the end of the session, R waits at most 10 seconds for running compiles.
 #'
 #' @inheritParams pjrt_compile
-#' @return A `PJRTExecutablePromise`. `value()` gives the `PJRTLoadedExecutable` that [pjrt_compile()] would have given, the same
-#'   object on every call. `await()` waits for it and returns the promise, invisibly. `is_ready()` tells whether the compiler is
-#'   done, whatever came of it.
+#' @return A `PJRTExecutablePromise`. `value()` returns a `PJRTLoadedExecutable`, as [pjrt_compile()] does; every call returns
+#'   the same object. `await()` waits for it and returns the promise, invisibly. `is_ready()` returns `TRUE` when the compiler
+#'   has finished, even if it failed.
 #' @section Errors:
-#' What the compiler says is raised by `value()` and `await()`, on every call, as [pjrt_compile()] would have raised it. What is
-#' wrong with the arguments is raised at once.
+#' Errors in arguments are raised at once. `value()` and `await()` raise the compiler's errors, at every call, as
+#' [pjrt_compile()] does.
 #' @seealso [pjrt_compile()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' paths <- system.file("programs", c("add-2x2.mlir", "square.mlir"), package = "pjrt")
@@ -71,7 +74,7 @@ pjrt_compile <- function(program, compile_options = new_compile_options(), devic
 #' lapply(promises, value)
 #' promises[[1]]
 #' @export
-pjrt_compile_async <- function(program, compile_options = new_compile_options(), device = NULL, devices = NULL) {
+pjrt_compile_async <- function(program, compile_options = pjrt_compile_options(), device = NULL, devices = NULL) {
   promise <- new.env(parent = emptyenv())
   promise$data <- start_compile(ffi_compiling_start, program, compile_options, device, devices)
   promise$executable <- NULL
@@ -117,10 +120,10 @@ print.PJRTExecutablePromise <- function(x, ...) {
 }
 
 check_executable_promise <- function(x) {
-  check_made(x, "PJRTExecutablePromise", "environment", "executable")
+  check_intact(x, "PJRTExecutablePromise", "environment", "executable")
 }
 
-# Checks what there is to compile, for which devices, and has it done.
+# Checks the arguments of a compile and starts it.
 start_compile <- function(symbol, program, compile_options, device, devices) {
   check_program(program)
   check_compile_options(compile_options)
@@ -130,13 +133,13 @@ start_compile <- function(symbol, program, compile_options, device, devices) {
   chosen <- if (!is.null(devices)) device_list(devices) else if (!is.null(device)) list(as_pjrt_device(device))
   if (!is.null(chosen) && !is.null(compile_options$device_assignment)) {
     abort_input(
-      "The compile options have a `device_assignment`, so devices cannot be chosen once more.",
-      hints = "Leave out `device` and `devices`, or the `device_assignment`."
+      "`compile_options` has a `device_assignment`, so `device` and `devices` must not be given.",
+      hints = "Use either `device` or `devices`, or a `device_assignment`."
     )
   }
   first <- if (is.null(chosen)) as_pjrt_device(NULL)
   made <- call_native(symbol, program, compile_options, as.list(chosen), first, cache_settings())
-  tell_cache_messages()
+  show_cache_messages()
   made
 }
 
@@ -147,7 +150,7 @@ device_list <- function(devices, name = "devices") {
   }
   if (!(is.list(devices) || is.character(devices)) || is.object(devices) || length(devices) == 0L) {
     abort_input(
-      "`", name, "` must be a list of devices, or their names as in c(\"cpu:0\", \"cpu:1\"), not ", given(devices), "."
+      "`", name, "` must be a list of devices, or names such as c(\"cpu:0\", \"cpu:1\"), not ", given(devices), "."
     )
   }
   found <- vector("list", length(devices))

@@ -1,9 +1,9 @@
-# All conditions of the package are made here: class `pjrt_error_<kind>` below `pjrt_error`.
+# All conditions of the package are made here. Errors have the classes `pjrt_error_<kind>` and `pjrt_error`.
 
-# Raises an error of a kind. `message` says what is wrong and what was expected, each of `hints` what to do.
+# Raises an error. `message` says what is wrong and what was expected; each of `hints` says what to do.
 pjrt_abort <- function(message, class, hints = character(), call = user_call(), code = NULL, call_name = NULL,
                        platform = NULL) {
-  # evaluated here, not in force(), whose frame would end user_call()'s search
+  # evaluated here: the frame of force() would end user_call()'s search
   call <- call
   if (!is.null(code)) {
     hints <- c(hints, sprintf("From %s: error code %d (%s).", call_name, code, class))
@@ -17,7 +17,7 @@ pjrt_abort <- function(message, class, hints = character(), call = user_call(), 
   ))
 }
 
-# What is no valid text, such as what a message quotes of the user's, with its bytes as "<ff>".
+# Text that may not be valid UTF-8, such as a quoted argument, with invalid bytes as "<ff>".
 readable <- function(text) {
   if (validUTF8(text)) text else iconv(text, "UTF-8", "UTF-8", sub = "byte")
 }
@@ -26,13 +26,13 @@ abort_input <- function(..., hints = character()) {
   pjrt_abort(paste0(...), "invalid_input", hints = hints)
 }
 
-# What the user gave, in a few words.
+# A short description of an argument.
 given <- function(x) {
   .Call(ffi_given, x)
 }
 
-# Refuses what has a class of ours without being what this package gives that class to: of this type, and with these names.
-check_made <- function(x, class, type = "list", parts = character(), name = "x") {
+# Refuses objects that have a class of this package, but not its type and names.
+check_intact <- function(x, class, type = "list", parts = character(), name = "x") {
   if (typeof(x) != type || !all(parts %in% names(x))) {
     abort_input("`", name, "` must be a `", class, "`: it has the class, but this package did not make it.")
   }
@@ -48,19 +48,19 @@ abort_class <- function(x, classes) {
   abort_input("`x` must be a ", names, ", not an object of class <", paste(class(x), collapse = "/"), ">.")
 }
 
-# What to do about failures that the native side finds, in terms of this package's functions.
+# Hints for errors of the native side, in terms of this package's functions.
 advice <- list(
-  forked = "Use a PSOCK cluster (parallel::makePSOCKcluster()), or fork before the first client is made.",
-  layout_mismatch = "Read it with as_array() and create a new buffer from that."
+  forked = "Use a PSOCK cluster (parallel::makePSOCKcluster()), or fork before you create a client.",
+  layout_mismatch = "Read it with as_array() and create a new buffer from the array."
 )
 
-# Raises what the native side found; the entry points there call this by name.
+# Raises an error of the native side, which calls this function by name.
 signal_failure <- function(failure) {
   if (failure$class == "interrupted") {
     if (length(failure$hints) > 0L) {
-      say(paste(failure$hints, collapse = "\n"))
+      inform(paste(failure$hints, collapse = "\n"))
     }
-    # such as a limit of time
+    # such as setTimeLimit()'s
     if (!is.null(failure$condition)) {
       stop(failure$condition)
     }
@@ -73,7 +73,7 @@ signal_failure <- function(failure) {
   )
 }
 
-# Calls a native function with typed arguments, whose failures come back as values.
+# Calls a native function that returns failures as values.
 call_native <- function(symbol, ...) {
   repeat {
     result <- .Call(symbol, ...)
@@ -84,18 +84,18 @@ call_native <- function(symbol, ...) {
   }
 }
 
-# The same with texts from outside: native code takes every text for UTF-8.
+# The same for arguments with text from the user: native code needs valid UTF-8.
 call_with_text <- function(symbol, ...) {
   for (argument in list(...)) {
     if (is.character(argument) && !all(validUTF8(argument))) {
-      abort_input("'", argument[!validUTF8(argument)][[1L]], "' is no text in UTF-8.")
+      abort_input("'", argument[!validUTF8(argument)][[1L]], "' is not valid UTF-8.")
     }
   }
   call_native(symbol, ...)
 }
 
-# What R does on Ctrl-C: handlers for interrupts first, then back to the prompt, be it a browser's. Returns when a handler
-# resumes what was interrupted.
+# Interrupts as R does on Ctrl-C: calls handlers for interrupts, then returns to the prompt or the browser. Returns if a
+# handler resumes.
 signal_interrupt <- function() {
   withRestarts(
     {
@@ -107,8 +107,8 @@ signal_interrupt <- function() {
   )
 }
 
-# The call that the user made: from here outwards, the last function of this package before one that is not. Frames are
-# followed by who called whom, since arguments are evaluated inside the functions that they are given to.
+# The user's call: going up the stack, the last function of this package before one that is not. Follows the callers of
+# frames, since arguments are evaluated inside the functions that they are passed to.
 user_call <- function() {
   namespace <- topenv()
   parents <- sys.parents()
@@ -117,7 +117,7 @@ user_call <- function() {
   }
   n <- sys.nframe() - 1L
   repeat {
-    # a function that native code calls has itself for a caller: it was called for the function in the frame before
+    # a function called by native code is recorded as its own caller: use the frame before it
     caller <- if (parents[n] >= n) n - 1L else parents[n]
     if (!is_ours(caller)) {
       break
@@ -127,7 +127,7 @@ user_call <- function() {
   if (n > 1L && is_ours(n - 1L) && is_method_of(sys.call(n), sys.call(n - 1L))) sys.call(n - 1L) else sys.call(n)
 }
 
-# Whether a call is to a method of the generic that another call is to.
+# Whether the first call is to a method of the generic that the second calls.
 is_method_of <- function(method, generic) {
   name <- function(call) {
     f <- call[[1L]]
@@ -137,26 +137,26 @@ is_method_of <- function(method, generic) {
   nzchar(name(generic)) && startsWith(name(method), paste0(name(generic), "."))
 }
 
-# R 4.4 and later have it.
+# Base R has this since 4.4.
 if (!exists("%||%", baseenv())) {
   `%||%` <- function(x, y) if (is.null(x)) y else x
 }
 
-# Tells the user something.
-say <- function(...) {
+# Prints a message.
+inform <- function(...) {
   message(structure(
     class = c("pjrt_message", "message", "condition"), list(message = paste0(..., "\n"), call = NULL)
   ))
 }
 
-# Says what the package does, when the user asked for that.
+# Prints a message about what the package does, if the user turned these on.
 debug_message <- function(...) {
   if (is_verbose()) {
-    say("pjrt: ", ...)
+    inform("pjrt: ", ...)
   }
 }
 
-# Whether the user asked to be told, by `options(pjrt.verbose = )` or PJRT_DEBUG.
+# Whether `options(pjrt.verbose = )` or PJRT_DEBUG turns messages on.
 is_verbose <- function() {
   option <- getOption("pjrt.verbose")
   if (is.null(option)) {
@@ -170,7 +170,7 @@ is_verbose <- function() {
 
 check_string <- function(x, name) {
   if (!is.character(x) || length(x) != 1L || is.na(x) || !nzchar(x) || Encoding(x) == "bytes") {
-    abort_input("`", name, "` must be one string that is not empty, not ", given(x), ".")
+    abort_input("`", name, "` must be one non-empty string, not ", given(x), ".")
   }
 }
 
@@ -181,7 +181,7 @@ check_platform <- function(x, name = "platform") {
   }
 }
 
-# Whether something can be looked up under these names: in the session, in the environment, and in folders.
+# Whether these can be names in the session, in environment variables, and of folders.
 is_platform_name <- function(x) {
   validUTF8(x) & nzchar(x) & nchar(x, "bytes") <= 100L & !grepl("[/\\\\]|^[.]", x, useBytes = TRUE)
 }
@@ -192,7 +192,7 @@ check_string_or_null <- function(x, name) {
   }
 }
 
-# One of several strings; all of them, as a function's default has them, is the first.
+# Checks that `x` is one of `choices`. All of them, as in a function's default, stand for the first.
 check_choice <- function(x, choices, name) {
   if (identical(x, choices)) {
     return(choices[[1L]])
@@ -217,12 +217,12 @@ check_unused <- function(...) {
   }
 }
 
-# A path as native code takes it. R warns of a long one when it looks for "~".
+# A path for native code. R warns if it expands "~" in a long one.
 full_path <- function(path) {
   as_utf8(if (startsWith(path, "~") && nchar(path, "bytes") < 4096L) path.expand(path) else path)
 }
 
-# Texts in UTF-8. What is no text in its encoding stays as it is, to be refused: enc2utf8() makes another text of it.
+# Text in UTF-8. Invalid text stays as it is, to be refused later: enc2utf8() would change it.
 as_utf8 <- function(x) {
   x <- as.character(x)
   valid <- validEnc(x)

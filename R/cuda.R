@@ -1,46 +1,45 @@
 #' CUDA requirements
 #'
-#' Platform `"cuda"` needs a plugin, NVIDIA's driver and NVIDIA's libraries. The package finds the libraries and loads them
-#' before the plugin looks for them. No variable need be set, and none is changed.
+#' Platform `"cuda"` needs a plugin, NVIDIA's driver and NVIDIA's libraries. The package finds and loads the libraries; you
+#' do not need to set any environment variables.
 #'
 #' @section Driver:
-#' The driver is the one thing that only the machine's administrator can install; the CUDA toolkit is not needed. Plugins
-#' for CUDA 13 need driver 580 or newer, those for CUDA 12 need 525 or newer. A newer driver serves older plugins. GPUs
-#' older than the Turing generation (compute capability below 7.5) need a plugin for CUDA 12, whatever the driver.
+#' The machine's administrator must install the driver. The CUDA toolkit is not needed. Plugins for CUDA 13 need driver 580
+#' or newer, those for CUDA 12 need 525 or newer. A newer driver works with older plugins. GPUs older than the Turing
+#' generation (compute capability below 7.5) need a plugin for CUDA 12, whatever the driver.
 #'
-#' A container sees the driver when it is started with the GPUs, as by `--gpus all` and the NVIDIA container toolkit.
-#' `CUDA_VISIBLE_DEVICES` chooses which GPUs there are for this session; an empty one hides them all.
+#' A container sees the driver if it is started with the GPUs, for example with `--gpus all` and the NVIDIA container
+#' toolkit. `CUDA_VISIBLE_DEVICES` selects the GPUs for this session; an empty value hides them all.
 #' @section Libraries:
-#' They are taken from the first of these places that has them:
-#' 1. What is loaded in the session already, by this or another package.
-#' 2. Beside the plugin, where Python wheels have them: in `nvidia/*/lib` of the folder that the plugin is installed in, and
-#'    where the plugin itself says.
-#' 3. The toolkit that `CUDA_HOME` or `CUDA_PATH` names, then the folders of `LD_LIBRARY_PATH`.
-#' 4. Toolkits in `/usr/local`, and the system's own folders.
+#' Each library is taken from the first of these places that has it:
+#' 1. Libraries that are already loaded in the session, by this or another package.
+#' 2. Folders beside the plugin, where Python wheels put them: `nvidia/*/lib` in the folder where the plugin is installed,
+#'    and the plugin's own search path.
+#' 3. The toolkit in `CUDA_HOME` or `CUDA_PATH`, then the folders in `LD_LIBRARY_PATH`.
+#' 4. Toolkits in `/usr/local`, and the system's library folders.
 #'
-#' Those for several GPUs, for several machines, and for the profiler may be missing; without the others no client is
-#' made. They are loaded when the client is created.
+#' The libraries are loaded when the client is created. Those for several GPUs, several machines and the profiler are
+#' optional. If any other library is missing, creating the client fails.
 #'
-#' Compiling needs two files of the toolkit, too: the program `ptxas` and `libdevice.10.bc`. Where the plugin would not find
-#' them, and the environment variable `XLA_FLAGS` and the compile options do not name them, the compile option
-#' `xla_gpu_cuda_data_dir` names those of the toolkits above.
+#' The compiler also needs two files of the toolkit: the program `ptxas` and `libdevice.10.bc`. If the plugin would not find
+#' them, and neither the environment variable `XLA_FLAGS` nor the compile options specify them, the package sets the compile
+#' option `xla_gpu_cuda_data_dir` to one of the toolkits above.
 #' @section Errors:
-#' When a client is created; the plugin itself loads without all of this.
+#' Creating a client can raise these errors. Loading the plugin does not.
 #' * `pjrt_error_driver_missing`: there is no driver, or the container does not see it.
-#' * `pjrt_error_driver_too_old`: the driver's CUDA is older than the plugin's.
-#' * `pjrt_error_library_missing`: libraries are not there or cannot be loaded. The message names them and the ways to get
+#' * `pjrt_error_driver_too_old`: the driver's CUDA version is older than the plugin's.
+#' * `pjrt_error_library_missing`: libraries are missing or cannot be loaded. The message names them and says how to get
 #'   them.
 #' @seealso [install_pjrt()], [pjrt_client()]
 #' @name cuda
 NULL
 
-# What this machine has for CUDA: a list of
-# * `cuda`, `module`: the newest CUDA that the driver's library has, and the version of the kernel's module; NA when not there.
-# * `needs`: the CUDA that the plugin needs, NA when its file does not tell.
+# This machine's CUDA: a list of
+# * `cuda`, `module`: the newest CUDA that the driver supports, and the version of the kernel module; NA if missing.
+# * `needs`: the CUDA that the plugin needs; NA if its file does not say.
 # * `libraries`: a data frame with a row for each library that the plugin uses: its `name`; its `place` ("loaded", "file"
-#   or "missing"); the `path` of the file; what it is needed for (`only_for`, NA when for everything); and the `problem`
-#   that a file has.
-# Without `plugin`, the path of a plugin's library, of the driver alone. Nothing is loaded but the driver's library.
+#   or "missing"); the `path` of the file; the feature that needs it (`only_for`, NA for all); and a `problem` with the file.
+# `plugin` is the path of a plugin's library; without it, only the driver is described. Loads nothing but the driver.
 cuda_report <- function(plugin = "") {
   report <- call_with_text(ffi_cuda_report, enc2utf8(plugin))
   of_driver <- lapply(report[c("cuda", "module", "needs")], function(x) x %||% NA_character_)
@@ -48,12 +47,12 @@ cuda_report <- function(plugin = "") {
   c(of_driver, list(libraries = libraries))
 }
 
-# Names folders of Python packages in which CUDA's libraries are looked for besides the plugin's own.
-cuda_look_in <- function(folders) {
+# Adds folders of Python packages to those in which CUDA's libraries are looked for.
+cuda_add_folders <- function(folders) {
   call_with_text(ffi_cuda_look_in, enc2utf8(folders))
 }
 
-# Whether a plugin takes a newer CUDA than the machine's driver has.
+# Whether a plugin needs a newer CUDA than the driver supports.
 needs_newer_driver <- function(plugin) {
   report <- cuda_report(plugin)
   !is.na(report$cuda) && !is.na(report$needs) && numeric_version(report$needs) > numeric_version(report$cuda)

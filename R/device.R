@@ -1,26 +1,27 @@
 #' Devices
 #'
-#' `devices()` lists the devices of a client or an executable, `as_pjrt_device()` and `pjrt_device()` find one by name, and
-#' `device()` tells where a buffer lies or for which device a program was compiled.
+#' `devices()` lists the devices of a client or an executable. `as_pjrt_device()` and `pjrt_device()` find a device by name.
+#' `device()` returns the device of a buffer or an executable.
 #'
-#' There is exactly one R object for each device, so `identical()` tells devices apart, and a device can be a key of
-#' [utils::hashtab()] where R has that. `==` compares devices as well.
+#' There is exactly one R object for each device, so you can compare devices with `==` or `identical()` and use them as keys
+#' of [utils::hashtab()], if your version of R has it.
 #'
 #' @param x
-#' * `devices()`: a `PJRTClient`, a platform's name, an executable, or `NULL` for the default platform.
-#' * `as_pjrt_device()`: a `PJRTDevice`, a `PJRTClient` or a platform's name for its first device, a platform's name
-#'   with an index from 0 such as `"cpu:1"`, or `NULL` for the first device of the default platform.
+#' * `devices()`: a `PJRTClient`, a platform's name, a `PJRTLoadedExecutable`, or `NULL` for the default platform.
+#' * `as_pjrt_device()`: a `PJRTDevice`; a `PJRTClient` or a platform's name for its first device; a platform's name with
+#'   an index from 0, such as `"cpu:1"`; or `NULL` for the first device of the default platform.
 #' * `device()`: a `PJRTBuffer` or `PJRTLoadedExecutable`.
 #' @param device A `PJRTDevice` or a name, as for `as_pjrt_device()`.
-#' @param addressable `TRUE` for the devices that this process can use, `FALSE` for those of all processes. They differ
-#'   only where several processes share the devices of several machines.
+#' @param addressable A flag: `TRUE` for the devices that this process can use, `FALSE` for the devices of all processes.
+#'   They differ only if several processes share the devices of several machines.
 #' @param ... For methods.
-#' @return A `PJRTDevice`; `devices()` a list of them. An executable's are those it runs on, all partitions of the first
-#'   replica first, and `device()` gives the first; a portable one can run on all of its client's, and has no `device()`.
+#' @return A `PJRTDevice`; `devices()` returns a list of them. An executable's devices are those it runs on, starting with
+#'   all partitions of the first replica, and `device()` returns the first. A portable executable can run on all devices of
+#'   its client, and `device()` is an error.
 #' @section Errors:
-#' `pjrt_error_invalid_input` for an index beyond the number of devices, for anything that names no device, and for
-#' `device()` of a portable executable.
-#' @seealso [device_info()] for what is known of a device, [memories()] for where its buffers can lie.
+#' `pjrt_error_invalid_input` if the index is out of range, if `x` does not name a device, and for `device()` of a portable
+#' executable.
+#' @seealso [device_info()], [memory_spaces()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' devices("cpu")
 #' first <- pjrt_device("cpu:0")
@@ -82,7 +83,7 @@ as_pjrt_device <- function(x) {
   name <- sub(":.*$", "", x)
   index <- if (grepl(":", x, fixed = TRUE)) sub("^[^:]*:", "", x) else "0"
   if (!grepl("^[0-9]{1,9}$", index) || !nzchar(name)) {
-    abort_input("'", x, "' names no device: after the platform and a colon comes an index from 0, as in \"cpu:1\".")
+    abort_input("'", x, "' is not a device's name: use a platform and an index from 0, such as \"cpu:1\".")
   }
   nth_device(pjrt_client(name), as.numeric(index), name)
 }
@@ -95,7 +96,7 @@ nth_device <- function(client, index, platform) {
   if (index >= length(found)) {
     abort_input(
       "Device index ", index, " out of range for platform ", platform, ".",
-      hints = sprintf("It has %d device(s), counted from 0; see devices().", length(found))
+      hints = sprintf("It has %d device(s). Indices start at 0; see devices().", length(found))
     )
   }
   found[[index + 1]]
@@ -122,15 +123,16 @@ device.PJRTLoadedExecutable <- function(x, ...) {
 #'
 #' @param device A device: anything that [as_pjrt_device()] takes.
 #' @return A list of class `PJRTDeviceInfo`:
-#' * `platform`, `id` (unique over all processes), `kind` (the vendor's name of it), `label` (as the device prints) and
-#'   `debug` (the plugin's longer string).
-#' * `process_index`: the process that the device belongs to; `addressable`: whether that is this one.
-#' * `local_hardware_id`: the device's number on this machine, `NA` when the plugin does not say.
-#' * `default_memory`: the memory space that buffers go to, and `memories`: all that the device can use.
-#' * `attributes`: what else the plugin tells, a named list.
+#' * `platform`, `id` (unique in all processes), `kind` (the vendor's name), `label` (as the device prints) and `debug` (the
+#'   plugin's longer description).
+#' * `process_index`: the number, from 0, of the process that the device belongs to; `addressable`: whether this process can
+#'   use it.
+#' * `local_hardware_id`: the device's number on this machine, from 0; `NA` if the plugin does not provide it.
+#' * `default_memory_space`: the memory space that buffers go to; `memory_spaces`: all that the device can use.
+#' * `attributes`: a named list of the plugin's further attributes.
 #' @section Errors:
-#' `pjrt_error_invalid_input` for anything that names no device.
-#' @seealso [devices()], [memories()], [device_memory_stats()]
+#' `pjrt_error_invalid_input` if `device` does not name a device.
+#' @seealso [devices()], [memory_spaces()], [device_memory_stats()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' device_info("cpu:0")
 #' device_info("cpu:0")$kind
@@ -141,7 +143,7 @@ device_info <- function(device = NULL) {
   if (facts$local_hardware_id < 0L) {
     facts$local_hardware_id <- NA_integer_
   }
-  spaces <- list(default_memory = default_memory(device), memories = memories(device))
+  spaces <- list(default_memory_space = default_memory_space(device), memory_spaces = memory_spaces(device))
   new_info(c(facts[names(facts) != "attributes"], spaces, facts["attributes"]), "PJRTDeviceInfo")
 }
 

@@ -1,12 +1,12 @@
 #' Element type of a buffer
 #'
-#' `elt_type()` gives PJRT's name of the type. `dtype()` gives the type as package tengen knows it when that is
-#' installed, and else a string of the same class that prints and compares the same; there `"pred"` is called `"bool"`.
+#' `elt_type()` returns the type under PJRT's name. `dtype()` returns it as a data type of package tengen if that is installed,
+#' and otherwise as a string that prints and compares the same. It calls `"pred"` `"bool"`.
 #'
 #' @param x A `PJRTBuffer`.
 #' @param ... For methods.
-#' @return `elt_type()`: a string of class `PJRTElementType`, such as `"f32"`; compare it with strings by `==`.
-#'   `dtype()`: a string of class `DataType`.
+#' @return `elt_type()`: a string of class `PJRTElementType`, such as `"f32"`, which you can compare with a string. `dtype()`: a
+#'   string of class `DataType`.
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' x <- pjrt_buffer(c(TRUE, FALSE))
 #' elt_type(x)
@@ -34,7 +34,7 @@ dtype.default <- function(x, ...) {
   abort_class(x, "PJRTBuffer")
 }
 
-# The name of an element type outside of PJRT, where "pred" is "bool".
+# The name of an element type outside PJRT, where "pred" is "bool".
 data_type_name <- function(type) {
   name <- as.character(type)
   if (name == "pred") "bool" else name
@@ -66,7 +66,7 @@ print.PJRTElementType <- function(x, ...) {
 
 dtype_text <- function(x) {
   if (!is.atomic(x) && !is.list(x)) {
-    abort_input("A dtype can be compared with another one or with a string, not with ", given(x), ".")
+    abort_input("A dtype can be compared with a dtype or a string, not with ", given(x), ".")
   }
   as.character(x)
 }
@@ -76,7 +76,7 @@ dtype_text <- function(x) {
   !(e1 == e2)
 }
 
-# The string class that stands in for tengen's has a class in front, which the methods are for: tengen registers its own for
+# The stand-in for tengen's class has another class in front, which has the methods below, since tengen registers its own for
 # "DataType".
 
 #' @export
@@ -94,10 +94,10 @@ print.PJRTDataType <- print.PJRTElementType
 #' @export
 `!=.PJRTDataType` <- `!=.PJRTElementType`
 
-# Both classes have methods for comparisons. R 4.3 and later ask which to take; earlier ones take none and warn.
+# Both classes have methods for comparisons. R 4.3 and later ask which to use; earlier versions use neither and warn.
 choose_comparison <- function(x, y, ...) inherits(y, "DataType")
 
-register_choice <- function() {
+register_comparison <- function() {
   if (exists("chooseOpsMethod", baseenv())) {
     registerS3method("chooseOpsMethod", "PJRTDataType", choose_comparison)
   }

@@ -1,54 +1,54 @@
 #' Inspect an executable
 #'
-#' What an executable takes and gives, what it costs, what memory it needs, and what the compiler made of the program.
-#' `summary()` tells all of it at once. Of a program that is cut into partitions, shapes, costs and memory are those of
-#' one part.
+#' `summary()` shows an executable's inputs and outputs, its cost and its memory. The other functions return these one by
+#' one, and the optimized program. For a program with several partitions, shapes, cost and memory are those of one partition.
 #'
 #' @param executable A `PJRTLoadedExecutable`, from [pjrt_compile()].
-#' @param format `"text"` for HLO text, `"bytes"` for a serialized `HloModuleProto`.
+#' @param format A string: `"text"` for HLO text, `"bytes"` for a serialized `HloModuleProto`.
 #' @param x,object A `PJRTLoadedExecutable`.
 #' @param ... Not used.
 #' @return
-#' * `executable_inputs()`: a data frame with one row for each input, in the program's order.
-#'   - `name`: the name in the program's source, such as `"%x"`; for bytecode what the compiler knows of it.
+#' * `executable_inputs()`: a data frame with a row for each input, in the program's order.
+#'   - `name`: the name in the program's source, such as `"%x"`; for bytecode, the compiler's name.
 #'   - `dtype`, and `shape`: a list of integer vectors.
-#'   - `layout`: the dimensions from fastest to slowest varying, counted from 0, as in HLO; `"{1,0}"` is row-major.
+#'   - `layout`: a string, the dimensions from fastest to slowest varying. As in HLO, they are counted from 0: `"{1,0}"` is
+#'     row-major.
 #'   - `donated`: whether an execution takes over the input's memory.
-#'   - `alias`: the output that then lives there, counted from 1; `NA` for none.
-#'   - `memory_kind`: the memory space that the program asks for, such as `"device"`; `NA` when unknown. A CPU takes
-#'     every space for the same.
-#'   - `sharding`: how the whole array lies on the partitions, as HLO writes it; `NA` where there is one partition.
-#'     `"devices=[2,2]<=[4]"` are the four parts of a matrix, `"devices=[2,1,2]<=[4] last_tile_dim_replicate"` two parts of
-#'     its rows on two devices each, and what is `"replicated"` all have. See [pjrt_shard()].
-#' * `executable_outputs()`: a data frame like it, without names, whose `alias` is the input in whose memory the output
-#'   lives.
-#' * `executable_cost()`: what the compiler reckons that one execution costs, a named numeric vector. `flops` are
-#'   floating point operations, `transcendentals` those like `exp`, `bytes accessed` all reading and writing of memory.
-#'   Further values are the plugin's own.
-#' * `executable_memory()`: the bytes that an execution takes on the device, and with `host_` on the host, a named
-#'   numeric vector. `alias_size_in_bytes` counts what outputs share with inputs, `temp_size_in_bytes` intermediate
-#'   results. `NA` stands for what the plugin is too old to tell.
-#' * `executable_fingerprint()`: a string, equal for programs that were compiled to the same.
-#' * `optimized_program()`: the program after the compiler's optimizations, for one device: a string that prints as it
-#'   is, or a raw vector, for other tools: it cannot be compiled once more. [inspect_hlo()] shows it next to the program
-#'   before that.
-#' * `format()`: the program's signature in a line.
-#' * `summary()`: a list with everything: `name`, `inputs`, `outputs`, `num_replicas`, `num_partitions`, `origin`,
-#'   `devices`, `fingerprint`, `cost`, `memory` and `code_size`, the bytes of machine code. `origin` tells whether it was
-#'   `"compiled"` now without a cache, was `"missed"` by the cache and compiled, came from the `"cache"`, or was `"saved"`, and
-#'   how long the compiler took. What the plugin does not tell is `NA` or `NULL`.
-#' * `print()`: whether the cache had it, where it was asked.
+#'   - `alias`: the number, from 1, of the output that reuses this memory, or `NA`.
+#'   - `memory_kind`: the memory space that the program asks for, such as `"device"`, or `NA` if unknown. On the CPU, all
+#'     memory spaces are the same memory.
+#'   - `sharding`: how the array is divided between partitions, in HLO's notation, or `NA` if there is one partition.
+#'     `"devices=[2,2]<=[4]"` divides a matrix into four parts. `"devices=[2,1,2]<=[4] last_tile_dim_replicate"` divides its
+#'     rows into two parts, each on two devices. With `"replicated"`, every device has the whole array. See [pjrt_shard()].
+#' * `executable_outputs()`: a data frame with the same columns except `name`. `alias` is the number, from 1, of the input
+#'   whose memory the output reuses.
+#' * `executable_cost()`: a named numeric vector, the compiler's estimate for one execution. `flops` counts floating point
+#'   operations, `transcendentals` operations such as `exp`, `bytes accessed` all memory reads and writes. Plugins may add
+#'   further values.
+#' * `executable_memory_stats()`: a named numeric vector, the bytes that an execution uses on the device and, with the prefix
+#'   `host_`, on the host. `alias_size_in_bytes` counts memory that outputs share with inputs, `temp_size_in_bytes`
+#'   intermediate results. `NA` if the plugin is too old to report a value.
+#' * `executable_fingerprint()`: a string, equal for executables with equal optimized programs.
+#' * `executable_hlo()`: the optimized program for one device. As text, a string that prints as is; as bytes, a raw vector
+#'   for other tools. It cannot be compiled again. [inspect_hlo()] shows it beside the program before optimization.
+#' * `format()`: a string, the program's signature.
+#' * `summary()`: a list of class `summary.PJRTLoadedExecutable`: `name`, `inputs`, `outputs`, `num_replicas`,
+#'   `num_partitions`, `origin`, `devices`, `fingerprint`, `cost`, `memory` and `code_size` in bytes. `origin` is a list with
+#'   the compile time and one of `"compiled"` (the cache was off), `"missed"` (not in the cache, so compiled), `"cache"` and
+#'   `"saved"` (loaded from a file). Values that the plugin does not provide are `NA` or `NULL`.
+#' * `print()`: `x`, invisibly. It shows whether the executable came from the cache, if the cache was on.
 #' @section Errors:
-#' `pjrt_error_unimplemented` or `pjrt_error_unsupported_call` for what is not supported by the plugin.
-#' @seealso [device()] and [devices()] for where it runs, [inspect_hlo()]
+#' `pjrt_error_unimplemented` or `pjrt_error_unsupported_call` if the plugin does not support a request.
+#' @seealso [device()] and [devices()], [inspect_hlo()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
-#' step <- pjrt_compile(pjrt_program(path = system.file("programs", "logistic-step.mlir", package = "pjrt")))
+#' path <- system.file("programs", "logistic-step.mlir", package = "pjrt")
+#' step <- pjrt_compile(pjrt_program(path = path))
 #' summary(step)
 #'
 #' executable_inputs(step)
 #' executable_cost(step)[["flops"]]
-#' executable_memory(step)[["temp_size_in_bytes"]]
-#' writeLines(head(strsplit(optimized_program(step), "\n")[[1]]))
+#' executable_memory_stats(step)[["temp_size_in_bytes"]]
+#' writeLines(head(strsplit(executable_hlo(step), "\n")[[1]]))
 #' @name executable
 NULL
 
@@ -73,7 +73,7 @@ executable_cost <- function(executable) {
 
 #' @rdname executable
 #' @export
-executable_memory <- function(executable) {
+executable_memory_stats <- function(executable) {
   check_executable(executable)
   call_native(ffi_executable_memory_stats, executable)
 }
@@ -87,7 +87,7 @@ executable_fingerprint <- function(executable) {
 
 #' @rdname executable
 #' @export
-optimized_program <- function(executable, format = c("text", "bytes")) {
+executable_hlo <- function(executable, format = c("text", "bytes")) {
   check_executable(executable)
   if (check_choice(format, c("text", "bytes"), "format") == "text") {
     hlo_source(call_native(ffi_executable_optimized_text, executable), "after_optimizations")
@@ -100,7 +100,7 @@ optimized_program <- function(executable, format = c("text", "bytes")) {
 #' @export
 format.PJRTLoadedExecutable <- function(x, ...) {
   described <- tryCatch(describe_executable(x), pjrt_error_invalid_pointer = function(e) NULL)
-  # as loaded with a workspace, whose objects must be shown all the same
+  # printing a saved workspace must not fail
   if (is.null(described)) "PJRTLoadedExecutable of another session" else signature_line(described)
 }
 
@@ -108,7 +108,7 @@ format.PJRTLoadedExecutable <- function(x, ...) {
 print.PJRTLoadedExecutable <- function(x, ...) {
   cat("<PJRTLoadedExecutable>\n")
   made <- tryCatch(call_native(ffi_executable_origin, x), pjrt_error_invalid_pointer = function(e) NULL)
-  # what is compiled without a cache prints no more than that
+  # without a cache, nothing more is printed
   if (!is.null(made) && made$origin != "compiled") {
     cat("  ", origin_line(made), "\n", sep = "")
   }
@@ -130,7 +130,7 @@ summary.PJRTLoadedExecutable <- function(object, ...) {
       devices = devices(object),
       fingerprint = if_supported(executable_fingerprint(object), NA_character_),
       cost = if_supported(executable_cost(object), NULL),
-      memory = if_supported(executable_memory(object), NULL),
+      memory = if_supported(executable_memory_stats(object), NULL),
       code_size = if_supported(call_native(ffi_executable_code_bytes, object), NA_real_)
     ),
     class = "summary.PJRTLoadedExecutable"
@@ -139,7 +139,7 @@ summary.PJRTLoadedExecutable <- function(object, ...) {
 
 #' @export
 print.summary.PJRTLoadedExecutable <- function(x, ...) {
-  check_made(x, "summary.PJRTLoadedExecutable", parts = c("name", "devices", "inputs", "outputs"))
+  check_intact(x, "summary.PJRTLoadedExecutable", parts = c("name", "devices", "inputs", "outputs"))
   cat("<PJRTLoadedExecutable>\n")
   cat("Name:        ", x$name, "\n", sep = "")
   cat("Devices:     ", toString(vapply(x$devices, as.character, "")), "\n", sep = "")
@@ -147,7 +147,7 @@ print.summary.PJRTLoadedExecutable <- function(x, ...) {
   if (x$origin$origin != "compiled") {
     cat("Origin:      ", origin_line(x$origin), "\n", sep = "")
   }
-  cat("Fingerprint: ", if (is.na(x$fingerprint)) "not told by this plugin" else x$fingerprint, "\n", sep = "")
+  cat("Fingerprint: ", if (is.na(x$fingerprint)) "not provided by this plugin" else x$fingerprint, "\n", sep = "")
   print_figures("Cost", x$cost[c("flops", "transcendentals", "bytes accessed")], format_count)
   print_figures("Memory", memory_figures(x$memory), format_bytes)
   print_table("Inputs", x$inputs)
@@ -155,20 +155,20 @@ print.summary.PJRTLoadedExecutable <- function(x, ...) {
   invisible(x)
 }
 
-# `main(%x: f32[2x2] donated, %y: f32[2x2]) -> f32[2x2]`, with an ellipsis for most of many.
+# `main(%x: f32[2x2] donated, %y: f32[2x2]) -> f32[2x2]`, with an ellipsis if there are many inputs or outputs.
 signature_line <- function(described) {
   inputs <- described$inputs
   names <- ifelse(nzchar(inputs$name), paste0(inputs$name, ": "), "")
   inputs <- paste0(names, types(inputs), ifelse(inputs$donated, " donated", ""), recycle0 = TRUE)
   outputs <- types(described$outputs)
-  result <- toString(some_of(outputs))
+  result <- toString(abbreviate_list(outputs))
   if (length(outputs) != 1L) {
     result <- paste0("(", result, ")")
   }
-  sprintf("%s(%s) -> %s", described$name, toString(some_of(inputs)), result)
+  sprintf("%s(%s) -> %s", described$name, toString(abbreviate_list(inputs)), result)
 }
 
-# Where an executable comes from, in words.
+# The origin of an executable, in words.
 origin_line <- function(made) {
   words <- c(
     compiled = "compiled", missed = "not in the cache, compiled", cache = "from the cache, compiled",
@@ -182,7 +182,7 @@ types <- function(table) {
   sprintf("%s[%s]", table$dtype, vapply(table$shape, paste, "", collapse = "x"))
 }
 
-some_of <- function(x, most = 8L) {
+abbreviate_list <- function(x, most = 8L) {
   if (length(x) <= most) x else c(x[seq_len(most - 2L)], sprintf("... %d more", length(x) - most + 2L))
 }
 
@@ -194,7 +194,7 @@ print_figures <- function(title, figures, format) {
   }
 }
 
-# The memory that counts most, under short names.
+# The most important memory figures, with short names.
 memory_figures <- function(memory) {
   shown <- c(
     arguments = "argument_size_in_bytes", outputs = "output_size_in_bytes", shared = "alias_size_in_bytes",
@@ -231,16 +231,18 @@ describe_executable <- function(executable) {
 
 check_executable <- function(executable) {
   if (!inherits(executable, "PJRTLoadedExecutable")) {
-    abort_input("`executable` must be a `PJRTLoadedExecutable`, not ", given(executable), "; make one with pjrt_compile().")
+    abort_input(
+      "`executable` must be a `PJRTLoadedExecutable`, not ", given(executable), "; create it with pjrt_compile()."
+    )
   }
 }
 
-# A data frame of columns of one length, which may be lists.
+# A data frame from columns of equal length, which may be lists.
 as_table <- function(columns) {
   structure(columns, class = "data.frame", row.names = .set_row_names(length(columns[[1L]])))
 }
 
-# A value, or `otherwise` where the plugin does not tell it.
+# A value, or `otherwise` if the plugin does not support it.
 if_supported <- function(value, otherwise) {
   no <- function(e) otherwise
   tryCatch(value, pjrt_error_unimplemented = no, pjrt_error_unsupported_call = no)

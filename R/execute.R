@@ -1,27 +1,27 @@
 #' Run a compiled program
 #'
-#' Returns at once with the output buffers, whose content the device computes meanwhile. Outputs can be passed on to
-#' other programs right away, and reading one waits for it.
+#' `pjrt_execute()` starts a program on a device and returns its output buffers at once. Reading an output waits for it. You
+#' can pass outputs to other programs without waiting.
 #'
-#' Every input is checked before the device sees it: that it is alive, on the executable's device, and of the dtype,
-#' shape and layout that the program takes. Programs for several devices are run by [pjrt_execute_sharded()].
+#' Every input is checked before the program starts: it must not be deleted, and must have the executable's device and the
+#' dtype, shape and layout that the program expects. Use [pjrt_execute_sharded()] for programs on several devices.
 #'
-#' A program can take over the memory of an input for an output (its argument has the attribute `tf.aliasing_output` or
-#' `jax.buffer_donor`). Such an input is donated: after the call it is gone, and using it is an error. A buffer that is
-#' donated cannot be a second input of the same call. [executable_inputs()] tells which inputs are donated.
+#' A program can reuse the memory of an input for an output, if the program's argument has the attribute `tf.aliasing_output`
+#' or `jax.buffer_donor`. Such an input is donated: after the call it is deleted, and using it is an error. A donated buffer
+#' cannot be used for a second input of the same call. [executable_inputs()] shows which inputs are donated, and
+#' `pjrt_execution_options(keep_inputs = )` prevents it.
 #'
 #' @param executable A `PJRTLoadedExecutable`.
-#' @param ... The inputs, `PJRTBuffer`s in the program's order, without names.
-#' @param execution_options Made by [pjrt_execution_options()], or `NULL`.
-#' @param simplify Whether a single output is returned as it is, not in a list.
-#' @param check Whether names in `...` are an error. The inputs themselves are always checked.
-#' @return A `PJRTBuffer`, or a list of those when there are several outputs, none, or `simplify` is `FALSE`.
+#' @param ... `PJRTBuffer`s: the inputs in the program's order, without names.
+#' @param execution_options A `PJRTExecutionOptions`, from [pjrt_execution_options()], or `NULL`.
+#' @param simplify A flag: whether to return a single output itself instead of a list.
+#' @param check A flag: whether names in `...` are an error. The inputs themselves are always checked.
+#' @return A `PJRTBuffer`. A list of `PJRTBuffer`s if the program does not have exactly one output, or if `simplify` is `FALSE`.
 #' @section Errors:
 #' `pjrt_error_argument_count`, `pjrt_error_dtype_mismatch`, `pjrt_error_shape_mismatch`, `pjrt_error_device_mismatch`,
-#' `pjrt_error_layout_mismatch`, `pjrt_error_deleted_buffer`, `pjrt_error_invalid_pointer` and
-#' `pjrt_error_invalid_input` for inputs that do not fit. Messages say which argument it is, as in
-#' ``argument 2 (`%y`)``: by its place, counted from 1, and by its name in the program. What goes wrong on the device
-#' later is raised by whatever reads an output, or by [await()].
+#' `pjrt_error_layout_mismatch`, `pjrt_error_deleted_buffer`, `pjrt_error_invalid_pointer` and `pjrt_error_invalid_input` for
+#' invalid inputs. Messages name the argument by its number, from 1, and its name in the program, as in
+#' ``argument 2 (`%y`)``. If a computation fails on the device, the error is raised when you read an output, or by [await()].
 #' @seealso [as_array()], [as_array_async()], [await()], [pjrt_execution_options()], [executable_inputs()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' program <- pjrt_program(path = system.file("programs", "add-2x2.mlir", package = "pjrt"))
@@ -36,16 +36,20 @@ pjrt_execute <- function(executable, ..., execution_options = NULL, simplify = T
 
 #' Execution options
 #'
-#' @param non_donatable_input_indices Inputs, counted from 0, that keep their memory although the program would take it
-#'   over. An integer vector.
-#' @param launch_id A number that tells executions of one program apart when several processes run it together. An
-#'   integer.
-#' @param device Where a portable executable runs, by default where its inputs are: anything that [as_pjrt_device()]
-#'   takes. See [pjrt_compile_options()].
-#' @return A `PJRTExecuteOptions` for [pjrt_execute()] and [pjrt_execute_sharded()].
+#' `pjrt_execution_options()` makes options for [pjrt_execute()] and [pjrt_execute_sharded()].
+#'
+#' @param non_donatable_input_indices An integer vector: inputs, counted from 0, that keep their memory although the
+#'   program would take it over. `keep_inputs` does the same with names, or numbers from 1.
+#' @param launch_id An integer. It distinguishes executions of one program when several processes run it together.
+#' @param device The device where a portable executable runs: anything that [as_pjrt_device()] takes. By default, it
+#'   runs where its inputs are. See [pjrt_compile_options()].
+#' @param keep_inputs Inputs that keep their memory although the program would take it over: a character vector of the
+#'   program's argument names, with or without the `%` in front, or a numeric vector of positions from 1.
+#' @return A `PJRTExecutionOptions`.
 #' @section Errors:
-#' `pjrt_error_invalid_input` for numbers that are not integers, indices below 0, and anything but a device. An execution
-#' raises it for a `device` when its executable is not portable.
+#' `pjrt_error_invalid_input` for arguments that are not as described. An execution raises it for inputs that the
+#' program does not have, and for a `device` when the executable is not portable.
+#' @seealso [executable_inputs()] for the names of a program's arguments, and for which of them are donated
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' program <- pjrt_program("
 #' func.func @main(%x: tensor<2xf32> {tf.aliasing_output = 0 : i32}) -> tensor<2xf32> {
@@ -54,28 +58,49 @@ pjrt_execute <- function(executable, ..., execution_options = NULL, simplify = T
 #' }")
 #' double <- pjrt_compile(program)
 #' x <- pjrt_buffer(c(1, 2))
-#' pjrt_execute(double, x, execution_options = pjrt_execution_options(0L))
+#' pjrt_execute(double, x, execution_options = pjrt_execution_options(keep_inputs = "x"))
 #' x
 #' @export
-pjrt_execution_options <- function(non_donatable_input_indices = integer(), launch_id = 0L, device = NULL) {
+pjrt_execution_options <- function(non_donatable_input_indices = integer(), launch_id = 0L, device = NULL,
+                                   keep_inputs = NULL) {
   if (!is.integer(non_donatable_input_indices) || anyNA(non_donatable_input_indices)) {
-    abort_input("`non_donatable_input_indices` must be an integer vector without NA, such as `0L`; it is ", given(non_donatable_input_indices), ".")
+    abort_input(
+      "`non_donatable_input_indices` must be an integer vector without NA, such as `0L`, not ",
+      given(non_donatable_input_indices), "."
+    )
   }
   if (!is.integer(launch_id) || length(launch_id) != 1L || is.na(launch_id)) {
     abort_input("`launch_id` must be one integer, such as `0L`, not ", given(launch_id), ".")
   }
   device <- if (!is.null(device)) as_pjrt_device(device)
-  call_native(ffi_execute_options_new, non_donatable_input_indices, launch_id, device)
+  keep_inputs <- check_keep_inputs(keep_inputs)
+  call_with_text(ffi_execute_options_new, non_donatable_input_indices, launch_id, device, keep_inputs)
+}
+
+# `x` as NULL, or a character or integer vector.
+check_keep_inputs <- function(x) {
+  is_names <- is.character(x) && !is.object(x) && !anyNA(x) && all(nzchar(x))
+  is_numbers <- typeof(x) %in% c("integer", "double") && !is.object(x) && !anyNA(x) &&
+    all(x == trunc(x) & x >= 1 & x <= .Machine$integer.max)
+  if (!is.null(x) && !is_names && !is_numbers) {
+    abort_input("`keep_inputs` must be names of inputs, or whole numbers from 1, not ", given(x), ".")
+  }
+  if (anyDuplicated(x) > 0L) {
+    abort_input("`keep_inputs` must not have duplicates: got ", x[duplicated(x)][[1L]], " twice.")
+  }
+  if (is_names) as_utf8(x) else if (is_numbers) as.integer(x)
 }
 
 #' @export
-print.PJRTExecuteOptions <- function(x, ...) {
-  said <- call_native(ffi_execute_options_describe, x)
-  cat(sep = "", "<PJRTExecuteOptions: launch ", said$launch_id, ">\n", c(
-    if (length(said$non_donatable) > 0L) {
-      paste0("  non_donatable_input_indices = ", paste(said$non_donatable, collapse = ", "), "\n")
-    },
-    if (!is.na(said$device)) paste0("  device = ", said$device, "\n")
-  ))
+print.PJRTExecutionOptions <- function(x, ...) {
+  options <- call_native(ffi_execute_options_describe, x)
+  line <- function(name, values) if (length(values) > 0L) paste0("  ", name, " = ", toString(values), "\n")
+  cat(
+    "<PJRTExecutionOptions: launch ", options$launch_id, ">\n",
+    line("non_donatable_input_indices", options$non_donatable),
+    if (!is.na(options$device)) line("device", options$device),
+    line("keep_inputs", options$kept),
+    sep = ""
+  )
   invisible(x)
 }

@@ -1,29 +1,30 @@
 #' Register a plugin
 #'
-#' Tells the session which plugin drives a platform, for hardware that this package does not know, or in place of the
-#' plugin that [pjrt_plugin()] would find. The library is looked into, and loaded when the platform is first used.
+#' `pjrt_register_plugin()` sets the plugin for a platform: for hardware that this package does not know, or instead of the
+#' plugin that [pjrt_plugin()] would find. The library is checked now, and loaded when the platform is first used.
 #'
-#' A registration lasts for the session, and a later one for the same platform replaces it, as long as the plugin is
-#' not loaded. The environment variable `PJRT_PLUGIN_PATH_<PLATFORM>` wins over it.
+#' A registration lasts for the session. You can replace it as long as the plugin is not loaded. The environment variable
+#' `PJRT_PLUGIN_PATH_<PLATFORM>` wins over it.
 #'
-#' @param name The platform's name: letters, digits, `_`, `-` and `.`, a letter first.
-#' @param path The plugin's library.
-#' @param options Options that a client of this platform gets when [pjrt_client()] is not told otherwise: a named list.
+#' @param name A string: the platform's name. It starts with a letter and has only letters, digits, `_`, `-` and `.`.
+#' @param path A string: the path of the plugin's library.
+#' @param options A named list: default client options for this platform. Options in [pjrt_client()] override them.
 #' @return `name`, invisibly.
 #' @section Errors:
-#' `pjrt_error_plugin_not_found` when there is no such file, `pjrt_error_plugin_invalid` when it is not a plugin for this
-#' machine. `pjrt_error_invalid_input` for another plugin than the one that the platform has loaded, for options that
-#' its client was made without, and for names and options that are none.
-#' @seealso [pjrt_plugin()] for where plugins are found without this.
+#' * `pjrt_error_plugin_not_found`: the file does not exist.
+#' * `pjrt_error_plugin_invalid`: the file is not a plugin for this machine.
+#' * `pjrt_error_invalid_input`: a name or option is invalid, the platform has already loaded a different plugin, or it
+#'   already has a client that was created with other options.
+#' @seealso [pjrt_plugin()], which describes where plugins are found
 #' @examplesIf file.exists(Sys.getenv("PJRT_PLUGIN_PATH_CPU"))
-#' # the CPU under a name of its own, and as two devices
+#' # the CPU under another name, as two devices
 #' pjrt_register_plugin("halves", Sys.getenv("PJRT_PLUGIN_PATH_CPU"), list(cpu_device_count = 2L))
 #' plugins_downloaded("halves")
 #' @export
 pjrt_register_plugin <- function(name, path, options = list()) {
   check_platform(name, "name")
   if (!grepl("^[A-Za-z][A-Za-z0-9_.-]*$", name)) {
-    abort_input("`name` must be of letters, digits, `_`, `-` and `.`, a letter first, not '", name, "'.")
+    abort_input("`name` must start with a letter and have only letters, digits, `_`, `-` and `.`, not '", name, "'.")
   }
   check_string(path, "path")
   if (!is.list(options)) {
@@ -34,21 +35,21 @@ pjrt_register_plugin <- function(name, path, options = list()) {
   loaded <- the$plugins[[name]]
   if (!is.null(loaded) && !identical(call_native(ffi_plugin_file, loaded), file)) {
     abort_input(
-      "Platform '", name, "' has another plugin already, loaded from '", call_native(ffi_plugin_file, loaded), "'.",
-      hints = "Restart R, and register the plugin before the platform is used."
+      "Platform '", name, "' has already loaded a different plugin, '", call_native(ffi_plugin_file, loaded), "'.",
+      hints = "Restart R, and register the plugin before you use the platform."
     )
   }
   if (!is.null(the$clients[[name]]) && !identical(options, registered_options(name))) {
     abort_input(
-      "Options count when a client is created, and platform '", name, "' has one already.",
-      hints = "Register the plugin before the platform is used, or after close() of its client."
+      "Options take effect when a client is created, but platform '", name, "' already has a client.",
+      hints = "Register the plugin before you use the platform, or close() its client first."
     )
   }
   the$registered[[name]] <- list(path = file, options = options)
   invisible(name)
 }
 
-# The plugins registered, as found_plugins() has its own.
+# The registered plugins, with the columns of found_plugins().
 registered_plugins <- function() {
   platforms <- sort(as.character(names(the$registered)))
   data.frame(
@@ -61,8 +62,8 @@ registered_options <- function(platform) {
   the$registered[[platform]]$options %||% list()
 }
 
-# The plugins that are on this machine without this package's doing, for one platform or for all. The first of those
-# for a platform is the one to use.
+# The plugins on this machine that this package did not install, for one platform or for all. The first one for a platform
+# is used.
 found_plugins <- function(platform = NULL) {
   found <- look_for_plugins(platform)$found
   too_new <- found$platform == "cuda"
@@ -70,8 +71,8 @@ found_plugins <- function(platform = NULL) {
   found[order(too_new), , drop = FALSE]
 }
 
-# Looks for plugins, without loading any. Three data frames: `found`; `skipped`, what is not taken for a plugin and why;
-# and `places`, where was looked.
+# Looks for plugins without loading any. Returns three data frames: `found`; `skipped`, files that are not used, with reasons;
+# and `places`, the folders searched.
 look_for_plugins <- function(platform = NULL) {
   seen <- lapply(call_native(ffi_plugins_find), as.data.frame)
   if (!is.null(platform)) {
@@ -81,7 +82,7 @@ look_for_plugins <- function(platform = NULL) {
   seen
 }
 
-# The plugin for a platform that needs no download, or NULL.
+# The path of a platform's plugin if it needs no download, or NULL.
 local_plugin_path <- function(platform) {
   the$registered[[platform]]$path %||% cached_plugin_path(platform) %||% {
     found <- found_plugins(platform)$path
@@ -89,8 +90,8 @@ local_plugin_path <- function(platform) {
   }
 }
 
-# What to say of the search for a platform's plugin, when there is none.
-where_looked <- function(platform) {
+# Hints about the search for a platform's plugin, if there is none.
+search_hints <- function(platform) {
   seen <- look_for_plugins(platform)
   paths <- shorten_list(sprintf("%s (%s)", seen$places$path, seen$places$source), 3L)
   skipped <- seen$skipped
@@ -100,7 +101,7 @@ where_looked <- function(platform) {
   )
 }
 
-# The first `n`, and how many more there are.
+# The first `n` elements, and the number of the others.
 shorten_list <- function(x, n) {
   if (length(x) <= n) x else c(x[seq_len(n)], sprintf("and %d more", length(x) - n))
 }

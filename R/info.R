@@ -1,4 +1,4 @@
-# Facts about clients, devices, memory spaces and topologies: lists that print one fact a line.
+# Facts about clients, devices, memory spaces and topologies: lists that print one fact per line.
 
 new_info <- function(facts, class) {
   with_bit64(facts$attributes)
@@ -7,7 +7,7 @@ new_info <- function(facts, class) {
 
 #' @export
 format.PJRTInfo <- function(x, ...) {
-  check_made(x, "PJRTInfo")
+  check_intact(x, "PJRTInfo")
   labels <- format(paste0(gsub("_", " ", names(x), fixed = TRUE), ":"))
   paste(labels, vapply(unclass(x), format_fact, ""))
 }

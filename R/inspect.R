@@ -1,21 +1,20 @@
 #' Inspect compiled code
 #'
-#' Compiles a program and shows it as HLO, XLA's form of programs, before and after the compiler's optimizations.
+#' `inspect_hlo()` compiles a program and returns it as HLO, XLA's program format, before and after the compiler's
+#' optimizations.
 #'
-#' The compiler writes these stages, and more such as the code of its kernels, into a folder of the session's temporary
-#' directory. When the environment variable `XLA_FLAGS` has `--xla_dump_to=<folder> --xla_dump_hlo_as_text` before the
-#' first client is made, that folder is used instead.
-#'
-#' A plugin that writes no such files can still tell the program after the optimizations.
+#' The compiler writes these stages, and others such as machine code, to a folder in the session's temporary directory. If the
+#' environment variable `XLA_FLAGS` contains `--xla_dump_to=<folder> --xla_dump_hlo_as_text` before the first client is created,
+#' it uses that folder instead. If a plugin does not write such files, you may still get the optimized program.
 #'
 #' @param program A `PJRTProgram`.
-#' @param device The device to compile for: anything that [as_pjrt_device()] takes.
-#' @return A `PJRTHloModuleSrcs`: a list of `before_optimizations` and `after_optimizations`, each one string that
-#'   prints as text, or `NULL` when the compiler did not tell. The attribute `module` is the module's name, `dir` the
-#'   folder with the files.
+#' @param device A device: anything that [as_pjrt_device()] takes. The program is compiled for it.
+#' @return A list of class `PJRTHloModuleSrcs` with `before_optimizations` and `after_optimizations`: each a string that prints
+#'   as is, or `NULL` if the compiler does not provide it. The attribute `module` is the module's name, `dir` the folder with
+#'   the files.
 #' @section Errors:
-#' What [pjrt_compile()] raises, and `pjrt_error_unsupported_call` when the plugin tells neither stage.
-#' @seealso [optimized_program()] for a program that is compiled already
+#' The errors of [pjrt_compile()], and `pjrt_error_unsupported_call` if the plugin provides neither stage.
+#' @seealso [executable_hlo()] for a program that is already compiled
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' program <- pjrt_program(path = system.file("programs", "square.mlir", package = "pjrt"))
 #' stages <- inspect_hlo(program)
@@ -36,7 +35,7 @@ inspect_hlo <- function(program, device = NULL) {
   new_stages(stages, dumped$dir)
 }
 
-# Where `XLA_FLAGS` tells the compiler to write HLO as text; NULL for nowhere.
+# The folder where `XLA_FLAGS` makes the compiler write HLO text, or NULL.
 session_dump_dir <- function() {
   flags <- strsplit(Sys.getenv("XLA_FLAGS"), "[[:space:]]+")[[1L]]
   dir <- sub("^--xla_dump_to=", "", grep("^--xla_dump_to=.", flags, value = TRUE))
@@ -44,7 +43,7 @@ session_dump_dir <- function() {
   if (as_text && length(dir) > 0L && !dir[[length(dir)]] %in% c("-", "sponge")) dir[[length(dir)]]
 }
 
-# The files of other programs in the folder are those that do not change meanwhile.
+# Files that do not change meanwhile are of other programs.
 dump_to_session_folder <- function(program, device) {
   dir <- session_dump_dir()
   if (is.null(dir)) {
@@ -59,7 +58,7 @@ dump_to_session_folder <- function(program, device) {
 
 dump_to_own_folder <- function(program, device) {
   dir <- tempfile("pjrt-hlo-")
-  # a plugin that does not know the options of the compiler refuses them, and a wrong program is refused once more
+  # retry without options if a plugin refuses them; an invalid program fails again
   text <- tryCatch(
     call_native(ffi_hlo_inspect, program, device, dir),
     pjrt_error = function(e) call_native(ffi_hlo_inspect, program, device, NULL)
@@ -67,13 +66,13 @@ dump_to_own_folder <- function(program, device) {
   list(dir = dir, files = names(stage_files(dir)), text = text)
 }
 
-# When the files with stages were written, by path.
+# Modification times of the files with stages, named by path.
 stage_files <- function(dir) {
   files <- list.files(dir, "(before|after)_optimizations\\.txt$", full.names = TRUE)
   structure(as.numeric(file.mtime(files)), names = files)
 }
 
-# The texts of both stages of the first module written; the plugin's own word for what is in no file.
+# The texts of both stages of the first module. The plugin provides what is not in a file.
 read_stages <- function(dumped) {
   files <- sort(as.character(dumped$files))
   module <- function(file) sub("\\..*", "", basename(file))
@@ -96,8 +95,8 @@ abort_no_hlo <- function() {
     "The compiler dumped no HLO for this program."
   }
   pjrt_abort(message, "unsupported_call", hints = c(
-    "The plugin neither writes HLO when it is asked at a compile, nor tells the optimized program.",
-    "Set XLA_FLAGS=\"--xla_dump_to=<folder> --xla_dump_hlo_as_text\" before the first client is made."
+    "The plugin neither writes HLO while it compiles, nor provides the optimized program.",
+    "Set XLA_FLAGS=\"--xla_dump_to=<folder> --xla_dump_hlo_as_text\" before you create the first client."
   ))
 }
 
@@ -109,7 +108,7 @@ new_stages <- function(stages, dir) {
   structure(sources, class = "PJRTHloModuleSrcs", dir = dir, module = module)
 }
 
-# HLO text that prints as it is.
+# HLO text that prints as is.
 hlo_source <- function(text, stage) {
   class <- c(before_optimizations = "PJRTHloBeforeOptimizations", after_optimizations = "PJRTHloAfterOptimizations")
   structure(text, class = c(class[[stage]], "PJRTHloModuleSrc"))
@@ -117,12 +116,12 @@ hlo_source <- function(text, stage) {
 
 #' @export
 format.PJRTHloModuleSrcs <- function(x, ...) {
-  check_made(x, "PJRTHloModuleSrcs", parts = c("before_optimizations", "after_optimizations"))
-  told <- Filter(Negate(is.null), unclass(x))
-  lines <- vapply(told, function(text) length(strsplit(text, "\n", fixed = TRUE)[[1L]]), 1L)
+  check_intact(x, "PJRTHloModuleSrcs", parts = c("before_optimizations", "after_optimizations"))
+  present <- Filter(Negate(is.null), unclass(x))
+  lines <- vapply(present, function(text) length(strsplit(text, "\n", fixed = TRUE)[[1L]]), 1L)
   paste(c(
-    sprintf("<PJRTHloModuleSrcs: module '%s', %d stage(s)>", attr(x, "module"), length(told)),
-    sprintf("  %s (%d lines)", names(told), lines)
+    sprintf("<PJRTHloModuleSrcs: module '%s', %d stage(s)>", attr(x, "module"), length(present)),
+    sprintf("  %s (%d lines)", names(present), lines)
   ), collapse = "\n")
 }
 
@@ -134,7 +133,7 @@ print.PJRTHloModuleSrcs <- function(x, ...) {
 
 #' @export
 format.PJRTHloModuleSrc <- function(x, ...) {
-  check_made(x, "PJRTHloModuleSrc", "character")
+  check_intact(x, "PJRTHloModuleSrc", "character")
   as.vector(unclass(x))
 }
 

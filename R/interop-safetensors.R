@@ -1,16 +1,16 @@
-# Package safetensors reads and writes the headers of its format itself, and leaves the tensors to frameworks. This package
-# is one, "pjrt".
+# Package safetensors reads and writes the headers of files, and lets frameworks make the tensors. This package registers as
+# the framework "pjrt".
 
-# Makes the framework known as soon as the package is there.
-offer_safetensors <- function() {
+# Registers the framework when package safetensors is loaded.
+register_framework <- function() {
   setHook(packageEvent("safetensors", "onLoad"), add_framework)
   if (isNamespaceLoaded("safetensors")) {
     add_framework()
   }
 }
 
-# Undoes that, so that nothing of a namespace that was unloaded is called.
-withdraw_safetensors <- function() {
+# Undoes that, so that no function of an unloaded namespace is called.
+unregister_framework <- function() {
   remove_hook(packageEvent("safetensors", "onLoad"), add_framework)
   if (isNamespaceLoaded("safetensors")) {
     frameworks <- safetensors_frameworks()
@@ -27,18 +27,18 @@ add_framework <- function(...) {
   }
 }
 
-# Where package safetensors looks frameworks up; NULL in a version of it that has no such place.
+# The environment in which package safetensors looks up frameworks; NULL if its version has none.
 safetensors_frameworks <- function() {
   get0("safetensors_frameworks", asNamespace("safetensors"), mode = "environment", inherits = FALSE)
 }
 
-# A tensor of a file: `raw` are its bytes, and `meta` is what the header says of it.
+# A tensor of a file, from its bytes `raw` and its header entry `meta`.
 pjrt_tensor_from_raw <- function(raw, meta, device = NULL) {
   if (!is.raw(raw)) {
-    abort_input("`raw` must be a raw vector, the bytes of the tensor, not ", given(raw), ".")
+    abort_input("`raw` must be a raw vector with the bytes of the tensor, not ", given(raw), ".")
   }
   if (!is.list(meta) || !is_shape(meta$shape)) {
-    abort_input("`meta` must be a list with `shape` and `dtype`, as the header of a safetensors file has them.")
+    abort_input("`meta` must be a list with `shape` and `dtype`, as in the header of a safetensors file.")
   }
   shape <- as.double(unlist(meta$shape))
   dtype <- .Call(ffi_dtype_from_safetensors, meta$dtype)
@@ -63,8 +63,8 @@ safe_tensor_meta.PJRTBuffer <- function(x, ...) {
   list(shape = as.list(shape(x)), dtype = .Call(ffi_dtype_safetensors, elt_type(x)))
 }
 
-# The one type of the format that is narrower than a byte and that PJRT has: two elements share a byte, the first in its
-# lower half.
+# The one type narrower than a byte that both the format and PJRT have. Two elements share a byte, the first in the lower
+# half.
 is_packed <- function(type) type == "F4"
 
 unpack_nibbles <- function(bytes, shape) {
@@ -79,7 +79,7 @@ unpack_nibbles <- function(bytes, shape) {
 
 pack_nibbles <- function(elements) {
   if (length(elements) %% 2L == 1L) {
-    abort_input("An odd number of f4e2m1fn elements does not fill whole bytes, as the safetensors format wants them.")
+    abort_input("The number of f4e2m1fn elements must be even: two of them share a byte in the safetensors format.")
   }
   first <- seq_along(elements) %% 2L == 1L
   elements[first] | rawShift(elements[!first], 4L)

@@ -1,4 +1,4 @@
-# Package tengen has generics of the same names as ours: when it is loaded, our methods serve them, too.
+# Package tengen has generics with the same names as ours. When it is loaded, our methods are registered for these as well.
 
 #' @rawNamespace
 #' S3method(tengen::as_array, PJRTArrayPromise)
@@ -10,10 +10,10 @@
 #' S3method(tengen::shape, PJRTBuffer)
 NULL
 
-# Makes the data type of an element type, once: the native side keeps it for dtype().
+# The data type of an element type. The native side keeps it for dtype().
 data_type <- function(type) {
   name <- data_type_name(type)
-  # tengen has no floats of eight bits and less, and no integers of less than eight
+  # tengen lacks floats of at most eight bits and integers of less than eight
   made <- if (!grepl("^(f[48]e|u?i[24]$)", name) && has_tengen()) {
     tengen::as_dtype(name)
   } else {
@@ -22,7 +22,7 @@ data_type <- function(type) {
   .Call(ffi_data_type_keep, type, made)
 }
 
-# Looks for tengen once in a session: to look for what is not installed takes R hundreds of microseconds.
+# Looks for tengen once per session: R takes hundreds of microseconds to find that a package is not installed.
 has_tengen <- function() {
   if (is.null(the$tengen)) {
     the$tengen <- requireNamespace("tengen", quietly = TRUE)
@@ -30,20 +30,20 @@ has_tengen <- function() {
   the$tengen
 }
 
-# Has the look-up done again when tengen comes or goes.
-follow_tengen <- function() {
-  forget_tengen()
-  setHook(packageEvent("tengen", "onLoad"), forget_tengen)
-  setHook(packageEvent("tengen", "onUnload"), forget_tengen)
+# Looks again when tengen is loaded or unloaded.
+watch_tengen <- function() {
+  reset_tengen()
+  setHook(packageEvent("tengen", "onLoad"), reset_tengen)
+  setHook(packageEvent("tengen", "onUnload"), reset_tengen)
 }
 
-unfollow_tengen <- function() {
-  forget_tengen()
-  remove_hook(packageEvent("tengen", "onLoad"), forget_tengen)
-  remove_hook(packageEvent("tengen", "onUnload"), forget_tengen)
+unwatch_tengen <- function() {
+  reset_tengen()
+  remove_hook(packageEvent("tengen", "onLoad"), reset_tengen)
+  remove_hook(packageEvent("tengen", "onUnload"), reset_tengen)
 }
 
-forget_tengen <- function(...) {
+reset_tengen <- function(...) {
   the$tengen <- NULL
   .Call(ffi_data_types_forget)
 }

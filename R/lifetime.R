@@ -1,37 +1,34 @@
 #' Free the memory of a buffer
 #'
-#' R's garbage collector frees a buffer some time after the last name of it is gone. `pjrt_delete()` does not wait for
-#' that, and `close()` ends a client with all that was made of it: to give a GPU's memory to another process, or to
-#' create a client with other options.
+#' `pjrt_delete()` frees a buffer's memory now, without waiting for R's garbage collector. `close()` ends a client and frees
+#' all its objects, for example to release a GPU's memory for another process, or to create a client with other options.
 #'
 #' @section Deleted buffers:
-#' A buffer that is deleted is dead at once, under all of its names. Programs, copies and promises that were given it
-#' before still read what it held; its memory is free as soon as none of them needs it. An R vector that the device used
-#' in place is let go of then, too. What the buffer was can still be told: `shape()`, `elt_type()`, `device()`,
-#' `format()`.
+#' A deleted buffer cannot be used any more, under any name. Programs, copies and promises that already use it still read its
+#' content, and its memory is freed when they are done. If the device used an R vector in place, the vector is released as
+#' well. `shape()`, `elt_type()`, `device()` and `format()` still work.
 #'
 #' @section Closed clients:
-#' `close()` waits until everything that was started on the client's devices is done: programs, copies, transfers and
-#' compiles. Ctrl-C ends the wait, and leaves the client as it is. Then all buffers and executables of the client are
-#' freed, and can no more be used than its promises: this is a `pjrt_error_client_closed`. A promise that has been read
-#' keeps its value. What can be told without the device can still be told: shapes, element types, names, ids, how a
-#' device or a memory space is called, what an executable takes and gives.
+#' `close()` waits until all work on the client's devices is done: programs, copies, transfers and compiles. Ctrl-C ends the
+#' wait and leaves the client open. Then all buffers and executables of the client are freed. Using them or the client's
+#' promises raises `pjrt_error_client_closed`. A promise that you have read keeps its value. Information that does not need
+#' the device stays available: shapes, element types, names, ids, and an executable's inputs and outputs.
 #'
-#' After that, [pjrt_client()] gives a new client, which may have other options, such as another `cpu_device_count`. Its
-#' devices are new objects. On GPUs the memory that the client had taken is free for other processes. Some plugins allow
-#' one client for each process, as those for TPUs do: there the new one is an error of the plugin.
+#' After that, [pjrt_client()] creates a new client, which can have other options, such as another `cpu_device_count`. Its
+#' devices are new objects. On GPUs, the memory that the client had reserved is available to other processes. Some plugins,
+#' such as those for TPUs, allow one client per process; with them, creating a new client is an error.
 #'
-#' @param buffer A `PJRTBuffer`, or a list of them, which may hold such lists.
+#' @param buffer A `PJRTBuffer`, or a list of them, which can be nested.
 #' @param x A `PJRTBuffer`.
 #' @param con A `PJRTClient`.
 #' @param ... Not used.
-#' @return `pjrt_delete()`: `buffer`, invisibly; nothing happens to a buffer that is dead already, or whose client is
-#'   closed. `is_deleted()`: `TRUE` for a buffer that was deleted or donated or whose client is closed, else `FALSE`.
-#'   `close()`: `NULL`, invisibly; closing a client twice is fine.
+#' @return `pjrt_delete()`: `buffer`, invisibly. It ignores buffers that are already deleted or whose client is closed.
+#'   `is_deleted()`: `TRUE` if the buffer was deleted or donated or its client is closed, else `FALSE`. `close()`: `NULL`,
+#'   invisibly. You can close a client twice.
 #' @section Errors:
-#' `pjrt_error_invalid_pointer` for anything but a buffer; nothing is deleted then. `pjrt_error_forked` in a fork of the
-#' process that made the client, except from `is_deleted()`.
-#' @seealso [pjrt_memory_stats()], [pjrt_execution_options()] about donation
+#' `pjrt_error_invalid_pointer` if an argument is not a buffer; then nothing is deleted. `pjrt_error_forked` in a fork of the
+#' process that created the client, except from `is_deleted()`.
+#' @seealso [pjrt_memory_stats()]; [pjrt_execute()] about donation
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' x <- pjrt_buffer(rnorm(1e5))
 #' pjrt_delete(x)
@@ -74,7 +71,7 @@ close.PJRTClient <- function(con, ...) {
   invisible()
 }
 
-# The elements of a list and of the lists in it; anything else is the one element.
+# The elements of a nested list. Anything else is the only element.
 flat_list <- function(x) {
   if (is.list(x) && !is.object(x)) do.call(c, lapply(unname(x), flat_list)) else list(x)
 }

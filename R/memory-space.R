@@ -1,38 +1,40 @@
 #' Memory spaces
 #'
-#' A device's buffers can lie in different memory spaces: its own memory (`"device"` for most plugins), or memory of the
-#' host that it can reach (`"pinned_host"`, `"unpinned_host"`), which is larger and slower. [copy_buffer()] moves buffers
-#' between them.
+#' A device can have several memory spaces: its own memory (called `"device"` by most plugins), and host memory that it can
+#' reach (`"pinned_host"`, `"unpinned_host"`), which is larger and slower. [copy_buffer()] copies buffers between them.
 #'
-#' There is exactly one R object for each memory space. `as.character()` gives its kind.
+#' There is exactly one R object for each memory space. `as.character()` returns its kind.
 #'
 #' @param x
-#' * `memories()`: a `PJRTClient` for the memory spaces of all devices that this process can use, or a device: anything
-#'   that [as_pjrt_device()] takes.
+#' * `memory_spaces()`: a device, i.e. anything that [as_pjrt_device()] takes, or a `PJRTClient` for the memory spaces of all
+#'   its devices that this process can use.
 #' * `memory_space()`: a `PJRTBuffer`.
 #' @param device A device: anything that [as_pjrt_device()] takes.
 #' @param memory A `PJRTMemory`.
-#' @return `memories()`: a list of `PJRTMemory`, empty when the plugin knows no memory spaces. `default_memory()`, the
-#'   space that buffers go to, and `memory_space()`, the one where a buffer lies: a `PJRTMemory`, or `NULL` when the plugin
-#'   does not say. `memory_info()`: a list of class `PJRTMemoryInfo` with `id`, `kind`, `label` and `debug` (the plugin's
-#'   short and long string) and `devices`, those of this process that can use it.
+#' @return
+#' * `memory_spaces()`: a list of `PJRTMemory`, empty if the plugin has no memory spaces.
+#' * `default_memory_space()`: a `PJRTMemory`, the memory space that new buffers go to, or `NULL` if the plugin does not
+#'   provide it.
+#' * `memory_space()`: a `PJRTMemory`, the memory space of a buffer, or `NULL` if the plugin does not provide it.
+#' * `memory_space_info()`: a list of class `PJRTMemorySpaceInfo` with `id`, `kind`, `label` and `debug` (the plugin's short
+#'   and long description) and `devices`, the devices of this process that can use it.
 #' @section Errors:
-#' `pjrt_error_invalid_input` for anything but a device, `pjrt_error_invalid_pointer` for anything but a buffer or memory space,
-#' `pjrt_error_deleted_buffer` for a buffer that was donated or deleted.
+#' `pjrt_error_invalid_input` if an argument is not a device, `pjrt_error_invalid_pointer` if it is not a buffer or memory
+#' space, `pjrt_error_deleted_buffer` if a buffer was donated or deleted.
 #' @seealso [copy_buffer()], [device_memory_stats()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
-#' memories("cpu:0")
+#' memory_spaces("cpu:0")
 #' x <- pjrt_buffer(1:3)
-#' identical(memory_space(x), default_memory(device(x)))
-#' host <- copy_buffer(x, memories("cpu:0")[[2]])
+#' identical(memory_space(x), default_memory_space(device(x)))
+#' host <- copy_buffer(x, memory_spaces("cpu:0")[[2]])
 #' memory_space(host)
-#' memory_info(memory_space(host))
-#' @name memories
+#' memory_space_info(memory_space(host))
+#' @name memory_spaces
 NULL
 
-#' @rdname memories
+#' @rdname memory_spaces
 #' @export
-memories <- function(x = NULL) {
+memory_spaces <- function(x = NULL) {
   if (inherits(x, "PJRTClient")) {
     call_native(ffi_client_memories, x)
   } else {
@@ -40,32 +42,32 @@ memories <- function(x = NULL) {
   }
 }
 
-#' @rdname memories
+#' @rdname memory_spaces
 #' @export
-default_memory <- function(device = NULL) {
+default_memory_space <- function(device = NULL) {
   call_native(ffi_device_default_memory, as_pjrt_device(device))
 }
 
-#' @rdname memories
+#' @rdname memory_spaces
 #' @export
 memory_space <- function(x) {
   call_native(ffi_buffer_memory, x)
 }
 
-#' @rdname memories
+#' @rdname memory_spaces
 #' @export
-memory_info <- function(memory) {
-  new_info(call_native(ffi_memory_info, memory), "PJRTMemoryInfo")
+memory_space_info <- function(memory) {
+  new_info(call_native(ffi_memory_info, memory), "PJRTMemorySpaceInfo")
 }
 
-# The same under the name that other packages' tests know.
+# The name that other packages' tests use.
 pjrt_memory <- function(buffer) {
   memory_space(buffer)
 }
 
 #' @export
 as.character.PJRTMemory <- function(x, ...) {
-  memory_info(x)$kind
+  memory_space_info(x)$kind
 }
 
 #' @export
@@ -91,15 +93,15 @@ print.PJRTMemory <- function(x, ...) {
 
 #' Device memory statistics
 #'
-#' The statistics of the device's allocator, as far as its plugin keeps any: GPUs and TPUs do, the CPU does not.
-#' [pjrt_memory_stats()] tells for every platform how much memory your buffers take.
+#' `device_memory_stats()` returns the statistics of a device's memory allocator. GPUs and TPUs have them, the CPU does not.
+#' [pjrt_memory_stats()] shows the memory of your buffers on every platform.
 #'
 #' @param device A device: anything that [as_pjrt_device()] takes.
-#' @return A named numeric vector of those that the plugin tells: the number of allocations, `num_allocs`, and in bytes
-#'   `bytes_in_use`, `peak_bytes_in_use`, `largest_alloc_size`, `bytes_limit`, `bytes_reserved`, `peak_bytes_reserved`,
+#' @return A named numeric vector with the values that the plugin provides: the number of allocations, `num_allocs`, and in
+#'   bytes `bytes_in_use`, `peak_bytes_in_use`, `largest_alloc_size`, `bytes_limit`, `bytes_reserved`, `peak_bytes_reserved`,
 #'   `bytes_reservable_limit`, `largest_free_block_bytes`, `pool_bytes` and `peak_pool_bytes`.
 #' @section Errors:
-#' `pjrt_error_unimplemented` when the plugin keeps no statistics, `pjrt_error_invalid_input` for anything but a device.
+#' `pjrt_error_unimplemented` if the plugin has no statistics, `pjrt_error_invalid_input` if `device` is not a device.
 #' @seealso [pjrt_memory_stats()], [device_info()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' try(device_memory_stats("cpu:0"))

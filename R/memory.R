@@ -1,26 +1,26 @@
 #' Memory statistics
 #'
-#' Tells how much memory buffers take, and how much host memory is in use or kept for the way between R and devices.
+#' `pjrt_memory_stats()` shows how much memory buffers use, and how much host memory is used for transfers between R and
+#' devices.
 #'
-#' Large arrays on their way to R or to a device, and large arrays that came to R by [as_array()], lie in blocks of
-#' memory that the package keeps for the next one when they are free: to touch fresh memory costs more than the work.
-#' `options(pjrt.staging_max = )` is the number of bytes that it keeps at most, 256 MB unless you set it; 0 keeps none.
+#' Large arrays on their way to or from a device, and large arrays from [as_array()], use blocks of host memory that the package
+#' keeps for reuse, since fresh memory is slow on first access. `options(pjrt.staging_max = )` limits how many bytes it keeps:
+#' 256 MiB by default; 0 keeps none.
 #'
-#' R's garbage collector counts the memory of buffers on the CPU that were made from R data, of arrays on their way to R,
-#' and about as much as executables take, with the handle that holds them. Memory that it cannot see (results of programs,
-#' other devices) makes it run when much of it is new.
+#' R's garbage collector accounts for the memory of CPU buffers that were made from R data, of arrays on their way to R, and
+#' approximately of executables. It cannot see other memory (results of programs, other devices); the package triggers it when
+#' much of such memory is new.
 #'
 #' @return A list:
-#' * `clients`: a data frame with one row for each client: `platform`, `live_buffers` (neither dropped, deleted nor donated), their
-#'   `live_bytes`, and `live_executables`, all of them also where R does not hold them any more, but a program that
-#'   runs or a promise does.
-#' * `staging`: bytes of host memory `in_use`, `kept` for the next use, and the `max` that is kept.
-#' * `pinned`: the number of R vectors that are kept because a device uses their memory, or is about to read it.
-#' * `objects`: how many objects of each class R holds, those included that are garbage and not collected yet.
-#'   `PJRTTransfer` and `PJRTCompiling` are what the promises of [as_array_async()] and [pjrt_compile_async()] wait for.
-#'   The objects of a client's devices and memory spaces stay for the session.
-#' @seealso [pjrt_delete()] to free memory now, [device_memory_stats()] for what a device counts, [executable_memory()] for
-#'   what a program needs
+#' * `clients`: a data frame with a row for each client: `platform`, `live_buffers` (not dropped, deleted or donated), their
+#'   `live_bytes`, and `live_executables`. Objects that only a running program or a promise still uses are included.
+#' * `staging`: bytes of host memory `in_use`, `kept` for reuse, and the `max` to keep.
+#' * `pinned`: the number of R vectors that are kept because a device uses their memory.
+#' * `objects`: the number of objects of each class that R holds, including garbage that is not collected yet. Promises of
+#'   [as_array_async()] and [pjrt_compile_async()] hold `PJRTTransfer` and `PJRTCompiling` objects. The objects of a client's
+#'   devices and memory spaces stay for the session.
+#' @seealso [pjrt_delete()] to free memory now, [device_memory_stats()] for a device's allocator,
+#'   [executable_memory_stats()] for the memory that a program needs
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' x <- pjrt_buffer(rnorm(1e5))
 #' pjrt_memory_stats()
@@ -38,7 +38,7 @@ pjrt_memory_stats <- function() {
   )
 }
 
-# Called by the native side: a quick search for garbage among what is new.
+# Called by the native side: a quick collection of recent garbage.
 collect_young <- function(...) {
   gc(verbose = FALSE, full = FALSE)
 }

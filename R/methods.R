@@ -1,35 +1,35 @@
 #' Methods for buffers
 #'
-#' Methods that let functions written for R's arrays take buffers. `dim()`, `length()`, `is.numeric()`, `format()` and
-#' `str()` tell what a buffer knows of itself: they neither wait for its content nor move it, and work for donated
-#' buffers, too. All others read the whole buffer, as [as_array()] does; `x[...]` reads a part ([buffer-part]).
+#' These methods let functions for R's arrays work with buffers. `dim()`, `length()`, `is.numeric()`, `format()` and `str()`
+#' do not read a buffer's content, and also work for donated buffers. All others read the whole buffer, as [as_array()]
+#' does. `x[...]` reads a part; see [buffer-part].
 #'
-#' Buffers carry no names and no dimnames. They do not change either: assignments such as `x[1] <- 0` and `dim(x) <- 6`
-#' are errors. Compute a new buffer by a program, or read it with [as_array()], change that, and give it to
+#' Buffers have no names or dimnames. They are immutable: assignments such as `x[1] <- 0` and `dim(x) <- 6` are errors.
+#' Compute a new buffer with a program, or read the buffer with [as_array()], change the array, and pass it to
 #' [pjrt_buffer()].
 #'
-#' `i64`, `ui64` and `ui32` come as [bit64::integer64]; `as.vector()` keeps that class, and the functions named for a
-#' type convert the numbers: `as.double()` with bit64's warning where a double is not exact, `as.integer()` with `NA`
-#' and a warning where an integer cannot hold them.
+#' `i64`, `ui64` and `ui32` are read as [bit64::integer64]. `as.vector()` keeps that class. `as.double()` converts the
+#' numbers, with bit64's warning if a double is not exact. `as.integer()` returns `NA` with a warning for numbers that are
+#' too large.
 #'
 #' @param x,object,target A `PJRTBuffer`.
-#' @param current Another `PJRTBuffer`, or an R vector or array.
-#' @param mode The type of the vector, as for [base::as.vector()].
-#' @param ... For `all.equal()` the comparison's arguments, such as `tolerance`; for `summary()` those of the values'
-#'   summary; else for methods.
+#' @param current A `PJRTBuffer`, or an R vector or array.
+#' @param mode A string: the type of the vector, as for [base::as.vector()].
+#' @param ... Arguments for the comparison, such as `tolerance`, in `all.equal()`. Arguments for the values' summary in
+#'   `summary()`. Otherwise for methods.
 #' @return
-#' * `dim()`: the dimensions, `NULL` for a scalar; `length()`: the number of elements.
-#' * `as.array()`: the values as an array, of one dimension for a scalar; `as.matrix()`: as a matrix, of one column
-#'   unless there are two dimensions; `as.vector()` and its kin: without dimensions. `as.list()` and [lapply()] go
-#'   through the elements.
+#' * `dim()`: an integer vector, or `NULL` for a scalar. `length()`: the number of elements.
+#' * `as.array()`: an array, with one dimension for a scalar. `as.matrix()`: a matrix, with one column unless the buffer has
+#'   two dimensions. `as.vector()`, `as.double()` and so on: a vector. `as.list()` and [lapply()] use the elements.
 #' * `is.numeric()`: `TRUE` for integers and floats.
-#' * `is.na()`, `is.nan()`, `is.finite()` and `is.infinite()`: a logical array; `anyNA()`: `TRUE` or `FALSE`.
-#' * `format()`: one string, such as `"<PJRTBuffer f32[2x3] on CpuDevice(id=0)>"`. `str()` prints such a line.
+#' * `is.na()`, `is.nan()`, `is.finite()` and `is.infinite()`: a logical array. `anyNA()`: `TRUE` or `FALSE`.
+#' * `format()`: a string, such as `"<PJRTBuffer f32[2x3] on CpuDevice(id=0)>"`. `str()` prints such a line.
 #' * `summary()`: the summary of the values, which prints below that line.
-#' * `all.equal()`: `TRUE`, or what differs. Two buffers are compared by dtype, shape and values; a buffer and an R
-#'   object by shape and values, where a vector is an array of one dimension or, when it has one element, a scalar.
+#' * `all.equal()`: `TRUE`, or a character vector of differences. Two buffers are compared by dtype, shape and values; a
+#'   buffer and an R object by shape and values. Here a vector has one dimension, but a vector of length one also equals a
+#'   scalar.
 #' @section Errors:
-#' `pjrt_error_invalid_input` for assignments and `x$name`; those of [as_array()] from what reads the buffer.
+#' `pjrt_error_invalid_input` for assignments and `x$name`. Methods that read the buffer raise the errors of [as_array()].
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' x <- pjrt_buffer(matrix(c(1.5, 2, 3, 4), 2))
 #' dim(x)
@@ -86,7 +86,7 @@ as.vector.PJRTBuffer <- function(x, mode = "any") {
   if (!inherits(values, "integer64")) {
     return(as.vector(values, mode))
   }
-  # as.vector() itself would take the bits of integer64 for doubles
+  # base's as.vector() would read the bits of integer64 as doubles
   switch(mode,
     logical = as.logical(values),
     character = as.character(values),
@@ -95,7 +95,7 @@ as.vector.PJRTBuffer <- function(x, mode = "any") {
   )
 }
 
-# The doubles nearest to 64-bit integers; the upper half of unsigned ones is negative as integer64.
+# The doubles nearest to 64-bit integers. Unsigned ones of 2^63 and more are negative as integer64.
 rounded <- function(values, dtype) {
   doubles <- as.double(values)
   if (dtype == "ui64") {
@@ -166,7 +166,7 @@ is.infinite.PJRTBuffer <- function(x) {
   test_values(x, is.infinite)
 }
 
-# A test of every value; bit64 loses the dimensions in some.
+# Tests every value. Some methods of bit64 drop the dimensions.
 test_values <- function(x, test) {
   values <- as_array(x)
   result <- test(values)
@@ -197,7 +197,7 @@ str.PJRTBuffer <- function(object, ...) {
 describe_buffer <- function(x) {
   tryCatch(
     sprintf("PJRTBuffer %s[%s] on %s", elt_type(x), paste(shape(x), collapse = "x"), format(device(x))),
-    # as loaded with a workspace, whose objects must be shown all the same
+    # printing a saved workspace must not fail
     pjrt_error_invalid_pointer = function(e) "PJRTBuffer of another session"
   )
 }
@@ -253,10 +253,10 @@ all.equal.PJRTBuffer <- function(target, current, ...) {
 
 #' @rdname buffer-methods
 #' @usage \method{[}{PJRTBuffer}(x, ...) <- value
-#' @param value,name Not used: these are errors.
+#' @param value,name Not used.
 #' @export
 `[<-.PJRTBuffer` <- function(x, ..., value) {
-  abort_change()
+  abort_immutable()
 }
 
 #' @export
@@ -277,10 +277,10 @@ all.equal.PJRTBuffer <- function(target, current, ...) {
 #' @export
 `length<-.PJRTBuffer` <- `[<-.PJRTBuffer`
 
-abort_change <- function() {
-  abort_input("A buffer does not change.", hints = c(
-    "Compute a new buffer by a program, which may be given this one's memory (donation).",
-    "Or read it with as_array(), change that, and give it to pjrt_buffer()."
+abort_immutable <- function() {
+  abort_input("Buffers are immutable.", hints = c(
+    "Compute a new buffer with a program, which can reuse this one's memory (donation).",
+    "Or read it with as_array(), change the array, and pass it to pjrt_buffer()."
   ))
 }
 
@@ -288,7 +288,7 @@ abort_change <- function() {
 #' @export
 `$.PJRTBuffer` <- function(x, name) {
   abort_input(
-    "A buffer has no components, such as `", name, "`.",
-    hints = "shape(), elt_type() and device() describe it; as_array(x) and x[...] give its elements."
+    "Buffers have no components: `$", name, "` does not exist.",
+    hints = "shape(), elt_type() and device() describe a buffer; as_array(x) and x[...] read its elements."
   )
 }

@@ -1,60 +1,61 @@
 #' Compile options
 #'
-#' Tells [pjrt_compile()] how to compile a program: for how many devices, and what XLA should do differently.
+#' `pjrt_compile_options()` makes options for [pjrt_compile()]: the number of devices that a program runs on, and settings of
+#' the compiler.
 #'
-#' A program for several devices is of one of two kinds, or of both at once:
+#' A program for several devices uses replicas, partitions, or both:
 #'
-#' * *Replicas* run the same program on data of their own. The program is written for one of them, and collective
-#'   operations such as `stablehlo.all_reduce` exchange data between them.
-#' * *Partitions* share one program on large arrays. It is written as if for one device, with annotations that say how the
-#'   arrays are divided, and the compiler makes one part of it for each device. Annotations are those of GSPMD (attributes
-#'   `mhlo.sharding`) or of Shardy (dialect `sdy`). Inputs and outputs of each device are its parts of the arrays, which
-#'   [pjrt_shard()] makes and [pjrt_unshard()] puts together.
+#' * *Replicas* run the same program on different data. The program is written for one of them, and collective operations
+#'   such as `stablehlo.all_reduce` exchange data between them.
+#' * *Partitions* share one program on large arrays. The program is written as if for one device, with annotations that say
+#'   how arrays are divided, and the compiler makes one part of it for each device. Annotations are those of GSPMD
+#'   (attributes `mhlo.sharding`) or of Shardy (dialect `sdy`). The inputs and outputs of a device are its parts of the
+#'   arrays; [pjrt_shard()] divides an array, and [pjrt_unshard()] combines the parts.
 #'
-#' Options are checked when they are made. They are values that do not change: make new ones instead.
+#' Options are checked when you create them, and are immutable.
 #'
-#' @param num_replicas,num_partitions How many replicas run, and into how many partitions each is divided. The program
-#'   needs as many devices as their product. `NULL`: as many as the program says by the attributes `mhlo.num_replicas` and
-#'   `mhlo.num_partitions` of its module, as JAX writes them, and else one. A number that is not the program's is refused.
-#' @param device_assignment Which devices run it: a matrix of the ids of devices, with a row for each replica and a
-#'   column for each partition. By default those that [pjrt_compile()] is told, or the first ones of the client.
-#' @param use_spmd_partitioning Whether the compiler divides the program. `NULL`: when there are several partitions.
-#' @param use_shardy_partitioner Whether Shardy does that, instead of GSPMD. `NULL`: when the program uses the dialect of
-#'   Shardy.
-#' @param allow_spmd_sharding_propagation_to_parameters,allow_spmd_sharding_propagation_to_output Whether the compiler may
-#'   choose how inputs and outputs are divided. `NULL`: where the program does not say how, as in JAX. `FALSE`: every device
-#'   then has the whole array. `TRUE`: also where the program says that all devices have the whole array. Or such a value for each input or
-#'   output. Shardy does as by `NULL`, whatever is given.
-#' @param compile_portable_executable Whether the device is chosen at each execution: that of the inputs, or for a
-#'   program without inputs `pjrt_execution_options(device = )`.
-#' @param optimization_level From 0, quick to compile, to 3, quick to run; `NULL` leaves it to the plugin.
-#' @param debug_options XLA's own options: a named list of strings, flags and numbers, such as
-#'   `list(xla_cpu_enable_fast_math = TRUE)`. Names start with `xla_`. Which there are depends on the plugin, which
-#'   refuses those it does not know and values of a wrong type. A value of XLA's enumerations is given by its name.
+#' @param num_replicas,num_partitions Whole numbers: how many replicas run, and into how many partitions each is divided. The
+#'   program needs as many devices as their product. `NULL`: the numbers in the attributes `mhlo.num_replicas` and
+#'   `mhlo.num_partitions` of the program's module, as JAX writes them, or else one. Numbers that contradict the program are
+#'   errors.
+#' @param device_assignment A matrix of the ids of devices, with a row for each replica and a column for each partition.
+#'   Default: the devices passed to [pjrt_compile()], or the client's first ones.
+#' @param use_spmd_partitioning A flag: whether the compiler divides the program. `NULL`: if there are several partitions.
+#' @param use_shardy_partitioner A flag: whether Shardy divides the program instead of GSPMD. `NULL`: if the program uses
+#'   Shardy's dialect.
+#' @param allow_spmd_sharding_propagation_to_parameters,allow_spmd_sharding_propagation_to_output A flag, or one for each input
+#'   or output: whether the compiler may choose how it is divided. `NULL`: if the program does not say, as in JAX. `FALSE`:
+#'   every device then has the whole array. `TRUE`: also if the program says that every device has the whole array. Shardy
+#'   always behaves as with `NULL`.
+#' @param compile_portable_executable A flag: whether the device is chosen at each execution. It is the device of the inputs,
+#'   or `pjrt_execution_options(device = )` for a program without inputs.
+#' @param optimization_level A number from 0 (fast compile) to 3 (fast program), or `NULL` for the plugin's default.
+#' @param debug_options A named list of strings, flags and numbers: XLA's own options, such as
+#'   `list(xla_cpu_enable_fast_math = TRUE)`. Names start with `xla_`. The plugin refuses options that it does not have, and
+#'   values of the wrong type. For XLA's enumerations, use the name of the value.
 #' @return A `PJRTCompileOptions`.
-#' @section Right numbers:
-#' The package sets two of XLA's options in every compile, as JAX does: `xla_cpu_enable_fast_min_max` and
-#' `xla_gpu_enable_fast_min_max` are `FALSE`. With XLA's own default for CPUs, maxima and minima drop `NaN`, and so do
-#' max-pooling, softmax, logsumexp and cumulative maxima. What `debug_options` or the environment variable `XLA_FLAGS` says
-#' about them counts instead. A plugin that does not know the options compiles without them. An executable that was saved
-#' keeps what it was compiled with.
+#' @section NaN in maxima and minima:
+#' The package sets `xla_cpu_enable_fast_min_max` and `xla_gpu_enable_fast_min_max` to `FALSE` in every compile, as JAX does.
+#' With XLA's own default for CPUs, maxima and minima drop `NaN`, and so do max-pooling, softmax, logsumexp and cumulative
+#' maxima. `debug_options` and the environment variable `XLA_FLAGS` override this. A plugin that does not have these options
+#' compiles without them. Saved executables keep the options that they were compiled with.
 #'
-#' On the CPU, reductions by maximum take up to six times as long as with XLA's default, softmax twice as long, a layer of a
-#' transformer a tenth longer, and a dense layer with relu as long as before. A reduction by `select(x > y | x != x, x, y)`
-#' keeps `NaN` as well and is as fast as XLA's default whatever the options are, but takes the zeros -0 and 0 for equal.
+#' On the CPU, maximum reductions take up to six times as long as with XLA's default, softmax twice as long, and a
+#' transformer layer a tenth longer. A dense layer with relu is not slower. A reduction with `select(x > y | x != x, x, y)`
+#' keeps `NaN` and is as fast as XLA's default, whatever the options, but treats -0 and 0 as equal.
 #'
-#' All other options have XLA's defaults, which are JAX's as well:
+#' All other options have XLA's defaults, which are also JAX's:
 #'
-#' * `xla_cpu_enable_fast_math` is `FALSE`. The options `xla_cpu_fast_math_honor_*` only matter with it.
-#' * `xla_allow_excess_precision` is `TRUE`: compilers may keep intermediate results of f16 and bf16 in more precision. The
-#'   CPU plugin was not seen to do so.
+#' * `xla_cpu_enable_fast_math` is `FALSE`. The options `xla_cpu_fast_math_honor_*` have an effect only if it is `TRUE`.
+#' * `xla_allow_excess_precision` is `TRUE`: compilers may keep intermediate results of f16 and bf16 in higher precision. We
+#'   have not seen the CPU plugin do so.
 #' * `xla_cpu_enable_platform_dependent_math` and `xla_cpu_use_xnnpack` are `TRUE`: last digits may depend on the processor.
-#' * `xla_gpu_ftz` is `FALSE`. On the CPU, subnormal numbers are taken for zero, and no option changes that.
+#' * `xla_gpu_ftz` is `FALSE`. On the CPU, subnormal numbers are always treated as zero.
 #'
-#' The article "It never takes the session down" of the package's website lists what the CPU plugin still gets wrong.
+#' The article on reliability on the package's website lists known errors of the CPU plugin.
 #' @section Errors:
-#' `pjrt_error_invalid_input` for options that make no sense, alone or together, and for debug options that would end the
-#' process. [pjrt_compile()] raises what the plugin refuses, as `pjrt_error_invalid_argument`.
+#' `pjrt_error_invalid_input` for invalid options or combinations, and for debug options that would end the process. If the
+#' plugin refuses options, [pjrt_compile()] raises `pjrt_error_invalid_argument`.
 #' @seealso [pjrt_compile()], [pjrt_execute_sharded()], `vignette("several-devices")`
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' quick <- pjrt_compile_options(optimization_level = 0)
@@ -62,7 +63,7 @@
 #' program <- pjrt_program(path = system.file("programs", "add-2x2.mlir", package = "pjrt"))
 #' add <- pjrt_compile(program, quick)
 #'
-#' # runs where its inputs are
+#' # a portable executable runs on the device of its inputs
 #' portable <- pjrt_compile(program, pjrt_compile_options(compile_portable_executable = TRUE))
 #' device(pjrt_execute(portable, pjrt_buffer(diag(2)), pjrt_buffer(diag(2))))
 #'
@@ -100,9 +101,9 @@ check_number_or_null <- function(x, name) {
 
 check_compile_options <- function(x, name = "compile_options") {
   if (!inherits(x, "PJRTCompileOptions")) {
-    abort_input("`", name, "` must be a `PJRTCompileOptions`, not ", given(x), "; make it with pjrt_compile_options().")
+    abort_input("`", name, "` must be a `PJRTCompileOptions`, not ", given(x), "; create it with pjrt_compile_options().")
   }
-  check_made(x, "PJRTCompileOptions", parts = c("num_replicas", "num_partitions", "debug_options"), name = name)
+  check_intact(x, "PJRTCompileOptions", parts = c("num_replicas", "num_partitions", "debug_options"), name = name)
 }
 
 check_assignment <- function(assignment, num_replicas, num_partitions) {
@@ -119,12 +120,12 @@ check_assignment <- function(assignment, num_replicas, num_partitions) {
   }
 }
 
-# The builders of options that came before pjrt_compile_options().
+# The builders of options in earlier versions, which dependents use.
 new_compile_options <- function(build_options = NULL) {
   pjrt_compile_options(build_options$num_replicas, build_options$num_partitions)
 }
 
-# `device_ordinal` is taken for compatibility: the device that a program is compiled for says its number itself.
+# `device_ordinal` is accepted for compatibility and has no effect: pjrt_compile() gets the device.
 new_build_options <- function(num_replicas = 1L, num_partitions = 1L, device_ordinal = -1) {
   for (x in list(num_replicas, num_partitions, device_ordinal)) {
     if (!is_whole_number(x) || abs(x) > .Machine$integer.max) {
@@ -145,27 +146,27 @@ format.PJRTCompileOptions <- function(x, ...) {
   check_compile_options(x, "x")
   x <- unclass(x)
   default <- list(compile_portable_executable = FALSE, debug_options = list())
-  told <- x[!vapply(names(x), function(name) identical(x[[name]], default[[name]]), NA)]
-  told <- told[setdiff(names(told), c("num_replicas", "num_partitions", "debug_options"))]
-  if (is.matrix(told$device_assignment)) {
-    rows <- apply(told$device_assignment, 1L, paste, collapse = ", ")
-    told$device_assignment <- paste0("[", rows, "]", collapse = " ")
+  shown <- x[!vapply(names(x), function(name) identical(x[[name]], default[[name]]), NA)]
+  shown <- shown[setdiff(names(shown), c("num_replicas", "num_partitions", "debug_options"))]
+  if (is.matrix(shown$device_assignment)) {
+    rows <- apply(shown$device_assignment, 1L, paste, collapse = ", ")
+    shown$device_assignment <- paste0("[", rows, "]", collapse = " ")
   }
-  told <- c(told, x$debug_options)
-  values <- vapply(told, function(value) paste(format(value, trim = TRUE), collapse = ", "), "")
+  shown <- c(shown, x$debug_options)
+  values <- vapply(shown, function(value) paste(format(value, trim = TRUE), collapse = ", "), "")
   c(
     sprintf("<PJRTCompileOptions: %s>", counts_text(x$num_replicas, x$num_partitions)),
-    if (length(told) > 0L) sprintf("  %s = %s", names(told), values)
+    if (length(shown) > 0L) sprintf("  %s = %s", names(shown), values)
   )
 }
 
-# How many replicas and partitions there are, in words.
+# The numbers of replicas and partitions, in words.
 counts_text <- function(num_replicas, num_partitions) {
   if (is.null(num_replicas) && is.null(num_partitions)) {
-    return("replicas and partitions as the program says")
+    return("replicas and partitions as in the program")
   }
   count <- function(n, what) {
-    if (is.null(n)) paste0(what, "s as the program says") else sprintf("%.0f %s%s", n, what, if (n == 1) "" else "s")
+    if (is.null(n)) paste0(what, "s as in the program") else sprintf("%.0f %s%s", n, what, if (n == 1) "" else "s")
   }
   paste0(count(num_replicas, "replica"), ", ", count(num_partitions, "partition"))
 }
@@ -178,7 +179,7 @@ print.PJRTCompileOptions <- function(x, ...) {
 
 #' @export
 `$<-.PJRTCompileOptions` <- function(x, name, value) {
-  abort_input("Compile options do not change.", hints = "Make new ones with pjrt_compile_options().")
+  abort_input("Compile options are immutable.", hints = "Create new ones with pjrt_compile_options().")
 }
 
 #' @export

@@ -1,24 +1,23 @@
 #' Read a part of a buffer
 #'
-#' `x[...]` is `as_array(x)[...]` without the rest of the buffer: only the part is read where the device shares the
-#' host's memory, and elsewhere no more than the stretch of memory that holds it. `x[[...]]` is a single element. Both
-#' wait until the buffer's content is there.
+#' `x[...]` returns the same as `as_array(x)[...]`, but reads only the part if the device shares the host's memory, and
+#' otherwise only the range of memory that contains it. `x[[...]]` returns a single element. Both wait for the buffer's
+#' content.
 #'
-#' Subscripts mean what they mean for R's arrays: one for each dimension, or a single one that counts through the whole
-#' array in R's order, or a numeric matrix with a column for each dimension and a row for each element. They are
-#' numbers, of which negative ones leave out, or logical values, which are recycled. A subscript that is left out takes
-#' all.
+#' Subscripts work as for R's arrays. Use one for each dimension, or a single one that counts through the whole array in R's
+#' order, or a numeric matrix with a column for each dimension and a row for each element. They are numbers from 1, negative
+#' numbers to leave elements out, or logical values, which are recycled. An empty subscript selects everything.
 #'
-#' What would be `NA` for an R array is an error, since most dtypes have no such value: subscripts that are `NA` or out
-#' of bounds. Buffers have no names that strings could choose from.
+#' Subscripts that are `NA` or out of bounds are errors, since most dtypes have no `NA`. Strings are errors, since buffers
+#' have no names.
 #'
 #' @param x A `PJRTBuffer`.
-#' @param ... Subscripts; for `x[[...]]` single positive numbers.
-#' @param drop Whether dimensions of extent one are dropped, as for R's arrays.
-#' @return `x[...]`: a vector or array of the type that [as_array()] gives; `x[]` is `as_array(x)`. `x[[...]]`: a vector
-#'   of length one.
+#' @param ... Subscripts. For `x[[...]]`, single positive numbers.
+#' @param drop A flag: whether dimensions of length one are dropped, as for R's arrays.
+#' @return `x[...]`: a vector or array of the type that [as_array()] returns; `x[]` is `as_array(x)`. `x[[...]]`: a vector of
+#'   length one.
 #' @section Errors:
-#' `pjrt_error_invalid_input` for subscripts that are invalid or too many, missing or out of bounds, and all errors of
+#' `pjrt_error_invalid_input` if subscripts are invalid, out of bounds, or of the wrong number, and the errors of
 #' [as_array()].
 #' @seealso [buffer-methods]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
@@ -46,8 +45,8 @@ NULL
   given <- subscripts(environment())
   chosen <- if (count == rank) {
     all_positions(given, dims)
-  } else if (is_cells(given[[1L]], rank)) {
-    cell_positions(given[[1L]], dims)
+  } else if (is_index_matrix(given[[1L]], rank)) {
+    matrix_positions(given[[1L]], dims)
   } else {
     positions(given[[1L]], prod(dims))
   }
@@ -59,7 +58,7 @@ NULL
 }
 
 #' @rdname buffer-part
-#' @param exact Has no effect, since there are no names.
+#' @param exact Not used, since buffers have no names.
 #' @export
 `[[.PJRTBuffer` <- function(x, ..., exact = TRUE) {
   dims <- shape(x)
@@ -76,13 +75,13 @@ NULL
 check_count <- function(count, rank) {
   if (count != 1L && count != rank) {
     abort_input(
-      "`x` has ", rank, " dimension(s), but there are ", count, " subscripts.",
-      hints = "Give one for each dimension (`x[1, ]` leaves one out), or a single one that counts through the array."
+      "`x` has ", rank, " dimension(s), but got ", count, " subscripts.",
+      hints = "Use one for each dimension, as in `x[1, ]`, or a single one that counts through the array."
     )
   }
 }
 
-# The subscripts of the method whose frame this is; TRUE, which takes all, for those that are left out.
+# The subscripts in a method's frame; TRUE, which selects everything, for empty ones.
 subscripts <- function(frame) {
   lapply(seq_len(eval(quote(...length()), frame)), function(i) {
     name <- as.name(paste0("..", i))
@@ -90,7 +89,7 @@ subscripts <- function(frame) {
   })
 }
 
-# Positions along each dimension. A loop, so that errors are those of the user's call and not of lapply()'s.
+# Positions along each dimension. A loop, not lapply(), so that errors show the user's call.
 all_positions <- function(given, dims) {
   for (i in seq_along(dims)) {
     given[i] <- list(positions(given[[i]], dims[[i]]))
@@ -98,8 +97,7 @@ all_positions <- function(given, dims) {
   given
 }
 
-# Which of `extent` positions a subscript means: NULL for all, else numbers from 1 on. The native side sees to the
-# bounds.
+# The positions from 1 to `extent` that a subscript selects, NULL for all. The native side checks the upper bound.
 positions <- function(subscript, extent) {
   if (isTRUE(subscript)) {
     return(NULL)
@@ -119,17 +117,17 @@ positions <- function(subscript, extent) {
     return(subscript[subscript != 0])
   }
   if (any(subscript > 0)) {
-    abort_input("A subscript cannot have both negative and positive numbers: negative ones leave positions out.")
+    abort_input("A subscript must not have both negative and positive numbers: negative ones leave positions out.")
   }
-  # beyond the last there is nothing to leave out, however far
+  # positions beyond the last are ignored
   seq_len(extent)[pmax(subscript, -extent - 1)]
 }
 
-# A subscript of `[[`, which means one position.
+# A subscript of `[[`, which selects one position.
 single_position <- function(subscript) {
   subscript <- plain_subscript(subscript)
   if (is.logical(subscript) || length(subscript) != 1L || subscript < 1) {
-    abort_input("`x[[...]]` is a single element: each subscript must be one positive number.")
+    abort_input("`x[[...]]` selects a single element: each subscript must be one positive number.")
   }
   subscript
 }
@@ -142,11 +140,11 @@ plain_subscript <- function(subscript) {
   if (!typeof(subscript) %in% c("logical", "integer", "double")) {
     abort_input(
       "A subscript must be numbers or logical values, not of type <", typeof(subscript), ">.",
-      hints = if (is.character(subscript)) "A buffer has no names: give them to as_array(x), and choose there."
+      hints = if (is.character(subscript)) "Buffers have no names: read the buffer with as_array() and name the array."
     )
   }
   if (any(is.na(subscript))) {
-    abort_input("A subscript cannot be NA: most dtypes have no such value.")
+    abort_input("A subscript must not be NA: most dtypes have no such value.")
   }
   if (!inherits(subscript, "integer64")) {
     return(unclass(subscript))
@@ -154,21 +152,21 @@ plain_subscript <- function(subscript) {
   array(as.double(subscript), dim(subscript) %||% length(subscript))
 }
 
-# Whether a subscript is a matrix whose rows each mean an element.
-is_cells <- function(subscript, rank) {
+# Whether a subscript is a matrix with a row for each element.
+is_index_matrix <- function(subscript, rank) {
   is.matrix(subscript) && is.numeric(subscript) && ncol(subscript) == rank
 }
 
-# Positions in the whole array of the elements that the rows of a matrix mean. A row with a zero means none.
-cell_positions <- function(cells, dims) {
-  cells <- trunc(plain_subscript(cells))
-  if (any(cells < 0)) {
-    abort_input("A matrix of subscripts cannot have negative numbers.")
+# The positions in the whole array that the rows of a matrix select. A row with a zero selects nothing.
+matrix_positions <- function(indices, dims) {
+  indices <- trunc(plain_subscript(indices))
+  if (any(indices < 0)) {
+    abort_input("A matrix of subscripts must not have negative numbers.")
   }
-  cells <- cells[rowSums(cells == 0) == 0, , drop = FALSE]
-  strays <- cells > rep(dims, each = nrow(cells))
+  indices <- indices[rowSums(indices == 0) == 0, , drop = FALSE]
+  strays <- indices > rep(dims, each = nrow(indices))
   if (any(strays)) {
     abort_input("Subscript out of bounds: row ", which(rowSums(strays) > 0)[[1L]], " of a matrix of subscripts.")
   }
-  drop((cells - 1) %*% cumprod(c(1, dims[-length(dims)]))) + 1
+  drop((indices - 1) %*% cumprod(c(1, dims[-length(dims)]))) + 1
 }

@@ -1,79 +1,88 @@
 #' Options and environment variables
 #'
-#' All that can be set for the package as a whole. An option wins over the variable for the same thing.
+#' These options and environment variables configure the package. An option overrides the variable for the same setting.
 #'
 #' @section Options:
-#' Set them with [options()], best before the package is first used.
+#' Set them with [options()], preferably before you first use the package.
 #'
-#' | option | meaning | default |
-#' |---|---|---|
-#' | `pjrt.cache` | `FALSE`: keep no compiled programs; see [pjrt_cache] | `PJRT_CACHE`, or `TRUE` |
-#' | `pjrt.cache_max_size` | how much of them is kept on disk, in bytes or as `"500MB"` | `PJRT_CACHE_MAX_SIZE`, or 2 GiB |
-#' | `pjrt.dispatch` | who launches programs; see below | `"auto"` |
-#' | `pjrt.index_url` | the Python package index to fetch plugins from; see [install_pjrt()] | `PJRT_INDEX_URL`, or pip's |
-#' | `pjrt.manifest` | a file in place of the package's list of plugins; see below | |
-#' | `pjrt.print_max_rows` | how many rows of a buffer are printed, -1 for all | 30 |
-#' | `pjrt.print_max_rows_slice` | how many rows of each of its slices | those of `pjrt.print_max_rows` |
-#' | `pjrt.print_max_width` | how wide, in characters | 85 |
-#' | `pjrt.staging_max` | bytes of host memory that are kept for the next large array; see [pjrt_memory_stats()] | 256 MiB |
-#' | `pjrt.verbose` | `TRUE`: tell what is loaded, fetched and created; see below | `PJRT_DEBUG`, or `FALSE` |
+#' * `pjrt.cache`: whether to keep compiled programs; see [pjrt_cache]. Default: `PJRT_CACHE`, or `TRUE`.
+#' * `pjrt.cache_max_size`: the size limit of the cache on disk: a number of bytes, or a string such as `"500MB"`.
+#'   Default: `PJRT_CACHE_MAX_SIZE`, or 2 GiB.
+#' * `pjrt.dispatch`: which thread starts programs; see below. Default: `"auto"`.
+#' * `pjrt.index_url`: the Python package index to download plugins from; see [install_pjrt()]. Default:
+#'   `PJRT_INDEX_URL`, or pip's.
+#' * `pjrt.manifest`: a file that replaces the package's list of plugins; see below.
+#' * `pjrt.print_max_rows`: how many rows of a buffer are printed, -1 for all. Default: 30.
+#' * `pjrt.print_max_rows_slice`: how many rows of each slice are printed. Default: `pjrt.print_max_rows`.
+#' * `pjrt.print_max_width`: the width of a printed line in characters. Default: 85.
+#' * `pjrt.staging_max`: bytes of host memory that are kept for reuse; see [pjrt_memory_stats()]. Default: 256 MiB.
+#' * `pjrt.verbose`: whether to print messages; see below. Default: `PJRT_DEBUG`, or `FALSE`.
 #'
 #' @section Environment variables:
-#' Variables for plugins are read when a plugin is looked for, fetched or loaded, those for a client when it is created.
+#' Variables for plugins are read when a plugin is searched for, downloaded or loaded, those for clients when a client is created.
 #'
-#' | variable | meaning | default |
-#' |---|---|---|
-#' | `PJRT_PLATFORM` | the platform to use when none is named | `cpu` |
-#' | `PJRT_CPU_DEVICE_COUNT` | the number of devices that the CPU is divided into; see [pjrt_client()] | 1 |
-#' | `PJRT_CPU_THREADS` | the number of threads that run programs on the CPU | one for each processor |
-#' | `PJRT_PLUGIN_PATH_<PLATFORM>` | the library of a platform's plugin, as in `PJRT_PLUGIN_PATH_CPU`; wins over everything else | |
-#' | `PJRT_PLUGIN_PATH` | folders with plugins, separated as in `PATH` | |
-#' | `PJRT_DISCOVER` | `0`: look for no plugins in Python packages and system folders; see [pjrt_plugin()] | look there |
-#' | `PJRT_INSTALL` | `1`: fetch a missing plugin without asking; `0`: never; see [install_pjrt()] | ask, or fail |
-#' | `PJRT_PLUGIN_URL_<PLATFORM>` | the URL of a wheel, an archive or a library to fetch | |
-#' | `PJRT_INDEX_URL`, `PIP_INDEX_URL`, `UV_DEFAULT_INDEX` | the Python package index to fetch from | pip's |
-#' | `PIP_CONFIG_FILE`, `XDG_CONFIG_HOME` | pip's configuration, where its index is looked for, too | pip's own places |
-#' | `PJRT_CACHE` | `0`: keep no compiled programs; see [pjrt_cache] | keep them |
-#' | `PJRT_CACHE_MAX_SIZE` | how much of them is kept, as in `500MB` | `2GiB` |
-#' | `PJRT_DEBUG` | neither empty nor `0`: tell what is loaded, fetched and created | tell nothing |
-#' | `TF_CPP_MIN_LOG_LEVEL` | what the plugin prints: everything (0), no infos (1), no warnings (2), nothing but what ends the process (3); read when it is loaded | 3, or 0 when verbose |
-#' | `XLA_FLAGS` | options of XLA itself, read when the first client is created; one that XLA does not know ends the process. [pjrt_compile_options()] sets options for a single program | |
-#' | `NPROC` | the number of threads of XLA's CPU client, where neither `threads` nor `PJRT_CPU_THREADS` says it | |
-#' | `R_USER_CACHE_DIR` | where R's user caches are, this package's among them | see [tools::R_user_dir()] |
-#' | `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY` | proxies for downloads | the system's |
-#' | `SSL_CERT_FILE`, `PIP_CERT`, `REQUESTS_CA_BUNDLE`, `CURL_CA_BUNDLE` | files of certificates to trust besides the system's | |
-#' | `CUDA_HOME`, `CUDA_PATH` | a CUDA toolkit to take libraries from; see [cuda] | those in `/usr/local` |
-#' | `LD_LIBRARY_PATH` | where the system looks for libraries, those that a plugin needs among them | |
-#' | `LIBTPU_INIT_ARGS`, `NEURON_CC_FLAGS` | options of other compilers; what was compiled with others is not taken from the [cache][pjrt_cache] | |
-#' | `CUDA_VISIBLE_DEVICES` | the GPUs that CUDA shows to the process | all |
-#' | `TPU_LIBRARY_PATH` | the library for TPUs | |
-#' | `TPU_SKIP_MDS_QUERY` | `1`: the plugin for TPUs does not ask its cloud for facts while it is loaded | `1` without a TPU |
-#' | `VIRTUAL_ENV`, `CONDA_PREFIX`, `RETICULATE_PYTHON`, `RETICULATE_PYTHON_ENV`, `RETICULATE_MINICONDA_PATH`, `RETICULATE_VIRTUALENV_ROOT`, `WORKON_HOME`, `PYENV_VERSION`, `PYTHONUSERBASE`, `PYTHONNOUSERSITE`, `XDG_DATA_HOME` | where Python packages are, in which plugins are looked for | |
+#' * `PJRT_PLATFORM`: the default platform. Default: `cpu`.
+#' * `PJRT_CPU_DEVICE_COUNT`: the number of devices that the CPU is divided into; see [pjrt_client()]. Default: 1.
+#' * `PJRT_CPU_THREADS`: the number of threads that run programs on the CPU. Default: one for each processor.
+#' * `PJRT_PLUGIN_PATH_<PLATFORM>`: the library of a platform's plugin, as in `PJRT_PLUGIN_PATH_CPU`; overrides
+#'   everything else.
+#' * `PJRT_PLUGIN_PATH`: folders with plugins, separated as in `PATH`.
+#' * `PJRT_DISCOVER`: if `0`, Python packages and system folders are not searched for plugins; see [pjrt_plugin()].
+#' * `PJRT_INSTALL`: if `1`, a missing plugin is downloaded without asking; if `0`, never; see [install_pjrt()]. Default:
+#'   ask, or raise an error if the session is not interactive.
+#' * `PJRT_PLUGIN_URL_<PLATFORM>`: the URL of a wheel, an archive or a library to download.
+#' * `PJRT_INDEX_URL`, `PIP_INDEX_URL`, `UV_DEFAULT_INDEX`: the Python package index to download from. Default: pip's.
+#' * `PIP_CONFIG_FILE`, `XDG_CONFIG_HOME`: pip's configuration, which may set the index. Default: pip's defaults.
+#' * `PJRT_CACHE`: if `0`, compiled programs are not kept; see [pjrt_cache].
+#' * `PJRT_CACHE_MAX_SIZE`: the size limit of the cache, such as `500MB`. Default: `2GiB`.
+#' * `PJRT_DEBUG`: any value except `0` turns on messages; see below.
+#' * `TF_CPP_MIN_LOG_LEVEL`: what the plugin prints: everything (0), no infos (1), no warnings (2), only fatal errors
+#'   (3); read when the plugin is loaded. Default: 3, or 0 when verbose.
+#' * `XLA_FLAGS`: XLA's own options, read when the first client is created; an unknown option ends the process.
+#'   [pjrt_compile_options()] sets options for a single program.
+#' * `NPROC`: the number of threads of XLA's CPU client, if neither `threads` nor `PJRT_CPU_THREADS` is set.
+#' * `R_USER_CACHE_DIR`: the folder of R's user caches, including this package's. Default: see [tools::R_user_dir()].
+#' * `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`: proxies for downloads. Default: the system's.
+#' * `SSL_CERT_FILE`, `PIP_CERT`, `REQUESTS_CA_BUNDLE`, `CURL_CA_BUNDLE`: files with certificates to trust in addition
+#'   to the system's.
+#' * `CUDA_HOME`, `CUDA_PATH`: a CUDA toolkit whose libraries are used; see [cuda]. Default: those in `/usr/local`.
+#' * `LD_LIBRARY_PATH`: where the system looks for libraries, including those of plugins.
+#' * `LIBTPU_INIT_ARGS`, `NEURON_CC_FLAGS`: options of other compilers; part of the key of the [cache][pjrt_cache].
+#' * `CUDA_VISIBLE_DEVICES`: the GPUs that the process can use. Default: all.
+#' * `TPU_LIBRARY_PATH`: the library for TPUs.
+#' * `TPU_SKIP_MDS_QUERY`: if `1`, the plugin for TPUs does not query its cloud while it is loaded. Default: `1` without
+#'   a TPU.
+#' * `VIRTUAL_ENV`, `CONDA_PREFIX`, `RETICULATE_PYTHON`, `RETICULATE_PYTHON_ENV`, `RETICULATE_MINICONDA_PATH`,
+#'   `RETICULATE_VIRTUALENV_ROOT`, `WORKON_HOME`, `PYENV_VERSION`, `PYTHONUSERBASE`, `PYTHONNOUSERSITE`,
+#'   `XDG_DATA_HOME`: the folders of Python packages that are searched for plugins.
 #'
 #' `PJRT_TEST` and `PJRT_TEST_REGISTERS` are for the package's own tests.
 #'
 #' @section Messages:
-#' What the package has to tell comes as a message of class `pjrt_message`, so that [suppressMessages()] and handlers work;
-#' only a download's progress is drawn on the console itself. Plugins write to the process's standard error output, past R, and by
-#' default nothing but the reason why they end the process.
+#' The package's messages are conditions of class `pjrt_message`, so that [suppressMessages()] and handlers work. Only progress
+#' bars are drawn directly on the console. Plugins write to the process's standard error, and by default only fatal errors.
 #'
-#' `options(pjrt.verbose = TRUE)` and `PJRT_DEBUG=1` turn on the package's own messages about what it loads, fetches and creates,
-#' at once, and what the plugin has to say, if they are set before it is loaded.
+#' `options(pjrt.verbose = TRUE)` and `PJRT_DEBUG=1` turn on the package's messages about what it loads, downloads and creates.
+#' If you set them before the plugin is loaded, they also turn on the plugin's messages.
 #' @section Dispatch:
-#' `pjrt.dispatch = "auto"` launches a program from R's own thread unless R would have to wait: for the end of the program, when
-#' the plugin runs it on the thread that launches it; for the device, when that has taken as many programs as it can (32 on the
-#' CPU); or for a launch before this one. Then a thread of the device launches it. A program that takes about the same time
-#' whatever its inputs hold (it has no branches, no custom calls, and only loops whose number of turns the compiler knows) is
-#' launched from R's thread again once three runs in a row took at most 0.1 ms. `"thread"` has that thread launch all,
-#' `"inline"` none but those that would overtake a launch they must come after; Ctrl-C then has no effect while R's thread runs
-#' a program. It counts when a program is compiled. [pjrt_execute_sharded()] always uses other threads for several devices.
+#' The option is read when a program is compiled.
+#'
+#' `pjrt.dispatch = "auto"` starts a program from R's own thread, unless R would have to wait: for the program to end, if the
+#' plugin runs it on the calling thread; for the device, if its queue is full (32 programs on the CPU); or for an earlier
+#' program that has not been started yet. Then a separate thread of the device starts it. If a program's run time does not
+#' depend on its inputs (no branches, no custom calls, and only loops whose number of iterations the compiler knows) and its
+#' last three runs took at most 0.1 ms each, it is started from R's thread again.
+#'
+#' With `"thread"`, the device's thread starts all programs. With `"inline"`, R's thread starts all programs except those that
+#' must wait for an earlier one; Ctrl-C then has no effect while R's thread runs a program. [pjrt_execute_sharded()] always
+#' uses other threads for several devices.
 #' @section Manifest:
-#' `pjrt.manifest` names a file of your own in place of the package's list of the plugins that can be fetched, for instance with
-#' the versions and SHA-256 that your site has approved. It must say all: nothing is added from the package's list,
-#' `system.file("plugins.toml", package = "pjrt")`, whose first lines explain the format.
+#' `pjrt.manifest` is the path of a file that replaces the package's list of downloadable plugins, for example with the versions
+#' and SHA-256 checksums that your site has approved. The list must be complete: nothing is added from the package's list,
+#' `system.file("plugins.toml", package = "pjrt")`, whose first lines describe the format.
 #' @name pjrt_options
 #' @examples
-#' # tell what is going on
+#' # print messages
 #' old <- options(pjrt.verbose = TRUE)
 #' options(old)
 NULL

@@ -1,16 +1,16 @@
 #' List plugins
 #'
-#' Lists the plugins that [pjrt_plugin()] can use without a download, in the order in which it takes them: the first row of
-#' a platform is the one that is used, unless its source says that it is not. Nothing is loaded or fetched.
+#' `pjrt_plugins()` lists the plugins that [pjrt_plugin()] can use without a download. The first row for a platform is the plugin
+#' that is used, unless its source says that it is not in use. Nothing is loaded or downloaded.
 #'
 #' @return A data frame with a row for each plugin:
-#' * `platform`: the name to use it by.
-#' * `path`: its library.
-#' * `source`: what names it: an environment variable, [pjrt_register_plugin()], this package's cache (and where what is
-#'   there came from), or where it was found.
-#' * `version`: its version, `NA` where that is not known.
-#' * `api_version`: the version of the PJRT C API that it speaks, `NA` where only loading it would tell.
-#' * `size`: bytes of its files; of a plugin outside the cache, of its library.
+#' * `platform`: the platform's name.
+#' * `path`: the plugin's library.
+#' * `source`: where it was found: an environment variable, [pjrt_register_plugin()], this package's cache (and where it was
+#'   downloaded from), or another place.
+#' * `version`: the plugin's version, `NA` if unknown.
+#' * `api_version`: its version of the PJRT C API, `NA` if it is known only after loading.
+#' * `size`: the size in bytes of its files; outside the cache, of its library.
 #' * `loaded`: whether this session has loaded it.
 #' @seealso [install_pjrt()], [uninstall_pjrt()], [pjrt_sitrep()]
 #' @examples
@@ -36,7 +36,7 @@ pjrt_plugins <- function() {
   all
 }
 
-# A data frame of plugins, as each way to find them gives it.
+# A data frame of plugins from one source.
 plugin_table <- function(platform = character(), path = character(), source = character(), version = NA_character_,
                          api_version = NA_character_, size = NA_real_) {
   n <- length(platform)
@@ -50,21 +50,21 @@ as_plugin_table <- function(found) {
   plugin_table(found$platform, found$path, found$source, found$version)
 }
 
-# The plugins that environment variables name.
+# The plugins in environment variables.
 given_plugins <- function() {
   variables <- environment_variables()
   given <- variables[startsWith(names(variables), "PJRT_PLUGIN_PATH_") & nzchar(variables)]
   plugin_table(tolower(sub("^PJRT_PLUGIN_PATH_", "", names(given))), path.expand(unname(given)), names(given))
 }
 
-# All of them, by name. Sys.getenv() fails when one, whichever, is no valid text; here its bytes are mended.
+# All environment variables, by name. Sys.getenv() fails if any is not valid text; here invalid bytes are replaced.
 environment_variables <- function() {
   all <- call_native(ffi_variables)
   by_name <- order(all$name)
   structure(all$value[by_name], names = all$name[by_name])
 }
 
-# The plugins in the cache. One of a platform is used at most: the last that the user chose, or the one that this package
+# The plugins in the cache. At most one for a platform is in use: the last that the user chose, or the one that this package
 # knows.
 cached_plugins <- function() {
   all <- call_with_text(ffi_plugins_cached, cache_dir())

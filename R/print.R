@@ -1,14 +1,14 @@
 #' Print a buffer
 #'
-#' Shows the elements as aligned columns, matrices slice by slice for three dimensions and more. Only what is shown is
-#' read from the device.
+#' `print()` shows a buffer's elements in aligned columns. Arrays of three and more dimensions are shown as slices. Only what is
+#' shown is read from the device.
 #'
 #' @param x A `PJRTBuffer`.
-#' @param max_rows The number of rows shown in all, those of every slice and column chunk counted; -1 for no limit.
-#' @param max_width The width of a line in characters; negative for no limit.
-#' @param max_rows_slice The number of rows shown of one slice; -1 for no limit.
-#' @param header Whether the first line names the class.
-#' @param footer The last line: by default platform, dtype and shape; `""` for none.
+#' @param max_rows A whole number: how many rows are shown in total, including all slices and column chunks; -1 for no limit.
+#' @param max_width A whole number: the width of a line in characters; negative for no limit.
+#' @param max_rows_slice A whole number: how many rows of a slice are shown; -1 for no limit.
+#' @param header A flag: whether to show the class in the first line.
+#' @param footer A string: the last line. Default: platform, dtype and shape; `""` for none.
 #' @param ... For methods.
 #' @return `x`, invisibly.
 #' @examplesIf pjrt::plugins_downloaded("cpu")
@@ -34,7 +34,7 @@ print.PJRTBuffer <- function(x, max_rows = getOption("pjrt.print_max_rows", 30L)
   }
   cat(pieces[[1L]])
   for (piece in pieces[-1L]) {
-    # nothing else asks whether the user wants no more
+    # lets the user interrupt
     Sys.sleep(0)
     cat(piece)
   }
@@ -58,8 +58,8 @@ check_limit <- function(x, name) {
 #' Format elements as StableHLO constants
 #'
 #' @param buffer A `PJRTBuffer`.
-#' @return A character vector with the buffer's dimensions: floats with all their digits (`"1.23000002e+00"`), or as
-#'   their bits in hexadecimal where they are not finite, whole numbers in decimal, `"true"` and `"false"`.
+#' @return A character vector with the buffer's dimensions. Finite floats have all their digits (`"1.23000002e+00"`), other
+#'   floats are their bits in hexadecimal. Integers are decimal, and logical values `"true"` and `"false"`.
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' format_buffer(pjrt_buffer(c(1.23, NaN)))
 #' format_buffer(pjrt_scalar(TRUE))

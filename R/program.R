@@ -1,16 +1,16 @@
 #' Create a program
 #'
-#' Takes a program for [pjrt_compile()], as text or from a file.
+#' `pjrt_program()` reads a program from text, bytes or a file, for [pjrt_compile()].
 #'
-#' @param src The program's text, one string or one for each line, or its bytes as a raw vector.
-#' @param path A file with the program, instead of `src`.
-#' @param format `"mlir"` for StableHLO, as text, as MLIR bytecode or as a portable artifact; `"hlo"` for a serialized
-#'   `HloModuleProto` that no compiler has optimized.
+#' @param src A character vector with the program's text, or a raw vector with its bytes.
+#' @param path A string: a file with the program, instead of `src`.
+#' @param format A string: `"mlir"` for StableHLO as text, MLIR bytecode or a portable artifact, or `"hlo"` for a serialized
+#'   `HloModuleProto` that has not been optimized.
 #' @return A `PJRTProgram`.
 #' @section Errors:
-#' `pjrt_error_invalid_input` when not exactly one of `src` and `path` is given, or the program is empty, nested too
-#' deep for a compiler, or no HLO module although `format` says so, or one that a compiler has optimized, which makes
-#' XLA crash. Other mistakes are found by [pjrt_compile()].
+#' `pjrt_error_invalid_input` unless exactly one of `src` and `path` is given, if the program is empty or nested too deeply for a
+#' compiler, and for `"hlo"` if it is not an HLO module, or an optimized one, which would crash XLA. [pjrt_compile()] finds other
+#' mistakes.
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' program <- pjrt_program("
 #' func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
@@ -38,7 +38,7 @@ pjrt_program <- function(src = NULL, path = NULL, format = c("mlir", "hlo")) {
   call_native(ffi_program_new, src, format)
 }
 
-# The bytes of a program's text, of one string or of a vector of lines.
+# The bytes of a program's text, from a string or a vector of lines.
 program_bytes <- function(src) {
   if (!is.character(src) || anyNA(src)) {
     abort_input("`src` must be the program's text or a raw vector, not ", given(src), ".")
@@ -48,7 +48,7 @@ program_bytes <- function(src) {
 
 check_program <- function(program) {
   if (!inherits(program, "PJRTProgram")) {
-    abort_input("`program` must be a `PJRTProgram`, not ", given(program), "; make one with pjrt_program().")
+    abort_input("`program` must be a `PJRTProgram`, not ", given(program), "; create it with pjrt_program().")
   }
 }
 

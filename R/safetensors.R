@@ -1,66 +1,67 @@
 #' Read and write safetensors files
 #'
-#' `pjrt_load_safetensors()` loads the tensors of a file as buffers, `pjrt_save_safetensors()` saves buffers, and
-#' `safetensors_info()` tells what is in a file without loading it. [safetensors_open()] loads tensors one by one.
+#' `safetensors_load()` loads the tensors of a file as buffers, `safetensors_save()` saves buffers, and `safetensors_info()` lists
+#' the tensors of a file without loading them. [safetensors_open()] loads tensors one by one.
 #'
-#' Nothing goes through R's memory. On a CPU, tensors that begin at a multiple of 64 bytes in memory stay where they are: the file is
-#' mapped, and its pages are read when they are used first. So it is with most tensors of files that
-#' `pjrt_save_safetensors()` has written. All others are read once, by several threads. Programs that take over such a
-#' buffer's memory (donation) work on a copy; the file is never written to.
+#' Tensors do not pass through R's memory. On a CPU, tensors whose data begin at a multiple of 64 bytes are memory-mapped and not
+#' copied; their pages are read on first use. This is true for most tensors in files that `safetensors_save()` wrote. All others
+#' are read once, by several threads. If a program donates a mapped buffer, it works on a copy: files are never modified.
 #'
 #' @section Files that change:
-#' A file whose tensors are in use can be removed, or replaced by another that is renamed, as `pjrt_save_safetensors()`
-#' does: the buffers keep what they were loaded from. A file that is overwritten in place or cut short is another matter:
-#' all use of its buffers, and of results that were not complete yet, is then an error of class `pjrt_error_file_changed`.
+#' While tensors of a file are in use, you can delete the file, or replace it by renaming another one, as `safetensors_save()`
+#' does; the buffers keep their content. If the file is overwritten in place or truncated, using its buffers, or results that
+#' were not complete yet, raises `pjrt_error_file_changed`.
 #'
 #' @section Several files:
-#' A model can be divided into files that an index, `<name>.safetensors.index.json`, holds together. It is loaded like one
-#' file. With `max_shard_size`, what does not fit into one file is saved as `<name>-00001-of-00003.safetensors` and so on, with
-#' such an index. A tensor that is larger has a file of its own.
+#' A model can be split into files with an index, `<name>.safetensors.index.json`. It is loaded like a single file. With
+#' `max_shard_size`, `safetensors_save()` writes files `<name>-00001-of-00003.safetensors` and so on, and an index. A tensor that
+#' is larger than this gets a separate file.
 #'
-#' A save replaces what an earlier one to the same path has left, after all is written: when something goes wrong, or the disk
-#' is full, that stays as it was.
+#' Saving replaces earlier files of the same path after all data are written. If it fails, the earlier files are unchanged.
 #'
 #' @section Types:
-#' All types of the format that PJRT has, by their names there: `BOOL`, `I8` to `I64`, `U8` to `U64`, `F16`, `BF16`, `F32`,
-#' `F64`, `C64`, `F8_E4M3` (`f8e4m3fn`), `F8_E5M2`, `F8_E8M0`, `F8_E4M3FNUZ`, `F8_E5M2FNUZ` and `F4` (`f4e2m1fn`, of which
-#' there must be an even number). The format has no place for `c128`, integers of 2 and 4 bits and the other floats of 8 bits; PJRT has none
-#' for `F6_E2M3` and `F6_E3M2`.
+#' All types that both the format and PJRT have, by their names in the format: `BOOL`, `I8` to `I64`, `U8` to `U64`, `F16`,
+#' `BF16`, `F32`, `F64`, `C64`, `F8_E4M3` (`f8e4m3fn`), `F8_E5M2`, `F8_E8M0`, `F8_E4M3FNUZ`, `F8_E5M2FNUZ` and `F4` (`f4e2m1fn`,
+#' with an even number of elements). The format lacks `c128`, integers of 2 and 4 bits and the other 8-bit floats; PJRT lacks
+#' `F6_E2M3` and `F6_E3M2`.
 #'
-#' @param path
-#' * To load: a file, an index, or a folder with `model.safetensors`, `model.safetensors.index.json` or, if it has neither, a
-#'   single such file. A file that is not there is loaded from its index.
-#' * To save: the file; what its name begins with when there are several.
-#' @param device The device to load to: anything that [as_pjrt_device()] takes.
-#' @param names The tensors to load, all by default. Nothing is read of others.
-#' @param tensors A named list of buffers. Other values are converted with [pjrt_buffer()].
-#' @param metadata A named character vector, or a named list of strings. By default what a list has that was loaded, if `tensors`
-#'   is such; `character()` for none.
-#' @param max_shard_size The number of bytes of tensors that one file holds at most, or a string such as `"5GB"` or `"500MiB"`;
-#'   by default there is one file of any size.
+#' @param path A string.
+#'   * To load: a file, an index, or a folder with `model.safetensors`, `model.safetensors.index.json` or a single safetensors
+#'     file. If the file does not exist but its index does, the index is loaded.
+#'   * To save: the file, or the prefix of the files if there are several.
+#' @param device A device: anything that [as_pjrt_device()] takes.
+#' @param names A character vector of names, or a numeric vector of positions from 1: the tensors to load. Default: all. Other
+#'   tensors are not read.
+#' @param tensors A named list of buffers.
+#' @param metadata A named character vector, or a named list of strings. Default: the metadata of `tensors`, if it was loaded from
+#'   a file; `character()` for none.
+#' @param max_shard_size A number of bytes, or a string such as `"5GB"` or `"500MiB"`: the maximum size of the tensors in a file.
+#'   Default: a single file of any size.
 #' @return
-#' * `pjrt_load_safetensors()`: a named list of `PJRTBuffer`, in the order of `names` or of the file. If the file has
-#'   metadata, they are its attribute `"metadata"`, a named character vector.
-#' * `pjrt_save_safetensors()`: the path to load from, invisibly: the file, or the index of several.
-#' * `safetensors_info()`: a data frame with a row for each tensor: `name`, `dtype` (the format's own name for what PJRT
-#'   lacks), `shape` (a list of integer vectors), `bytes`, `offset` of the first byte in the file and, for an index, `file`.
-#'   Metadata are its attribute, as above.
+#' * `safetensors_load()`: a named list of `PJRTBuffer`s, in the order of `names` or of the file. If the file has metadata, they
+#'   are the attribute `"metadata"`, a named character vector.
+#' * `safetensors_save()`: a string, the path to load from, invisibly: the file, or the index.
+#' * `safetensors_info()`: a data frame with a row for each tensor: `name`, `dtype` (the format's name for types that PJRT lacks),
+#'   `shape` (a list of integer vectors), `bytes`, `offset` (the position of the first byte in the file, from 0) and, for an
+#'   index, `file`. Metadata are an attribute, as above.
 #' @section Errors:
-#' `pjrt_error_safetensors_invalid` for files that are damaged or no safetensors files, `pjrt_error_io` for what the system refuses,
-#' `pjrt_error_file_changed` for a file that is changed meanwhile, `pjrt_error_unsupported_dtype` for types that the format or
-#' PJRT lacks, `pjrt_error_invalid_input` for arguments that make no sense.
+#' * `pjrt_error_safetensors_invalid`: the file is damaged or not a safetensors file.
+#' * `pjrt_error_io`: a file cannot be read or written.
+#' * `pjrt_error_file_changed`: the file was changed while it was in use.
+#' * `pjrt_error_unsupported_dtype`: the format or PJRT lacks a type.
+#' * `pjrt_error_invalid_input`: an argument is invalid.
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' path <- tempfile(fileext = ".safetensors")
 #' weights <- list(w = pjrt_buffer(matrix(rnorm(6), 2)), b = pjrt_buffer(c(1, 2), "bf16"))
-#' pjrt_save_safetensors(weights, path, metadata = c(epoch = "12"))
+#' safetensors_save(weights, path, metadata = c(epoch = "12"))
 #'
 #' safetensors_info(path)
-#' model <- pjrt_load_safetensors(path)
+#' model <- safetensors_load(path)
 #' model$w
 #' attr(model, "metadata")
-#' pjrt_load_safetensors(path, names = "b")
+#' safetensors_load(path, names = "b")
 #' @export
-pjrt_load_safetensors <- function(path, device = NULL, names = NULL) {
+safetensors_load <- function(path, device = NULL, names = NULL) {
   file <- open_safetensors(path, as_pjrt_device(device))
   on.exit(close(file))
   known <- call_native(ffi_safetensors_names, file)
@@ -70,9 +71,9 @@ pjrt_load_safetensors <- function(path, device = NULL, names = NULL) {
   tensors
 }
 
-#' @rdname pjrt_load_safetensors
+#' @rdname safetensors_load
 #' @export
-pjrt_save_safetensors <- function(tensors, path, metadata = NULL, max_shard_size = NULL) {
+safetensors_save <- function(tensors, path, metadata = NULL, max_shard_size = NULL) {
   check_string(path, "path")
   check_tensors(tensors)
   metadata <- check_metadata(metadata %||% attr(tensors, "metadata"))
@@ -83,7 +84,7 @@ pjrt_save_safetensors <- function(tensors, path, metadata = NULL, max_shard_size
   invisible(saved)
 }
 
-#' @rdname pjrt_load_safetensors
+#' @rdname safetensors_load
 #' @export
 safetensors_info <- function(path) {
   file <- open_safetensors(path, NULL)
@@ -96,27 +97,25 @@ safetensors_info <- function(path) {
 
 #' Load tensors one by one
 #'
-#' `safetensors_open()` reads what is in a safetensors file, or in the index of several, and loads nothing. Tensors are loaded when
-#' they are asked for, so that a model may be larger than memory. Files of an index are opened when something of them is.
+#' `safetensors_open()` opens a safetensors file, or the index of several, without loading tensors. Each tensor is loaded when
+#' you use it, so a model can be larger than memory. The files of an index are opened on first use.
 #'
-#' The handle is like a named list that cannot be changed: `x[["name"]]`, `x$name` and `x[[2]]` load one tensor,
-#' `x[c("name", "other")]` loads several, and `as.list()`, as `lapply()` calls it, all. Nothing is kept: to ask twice loads
-#' twice. `close()` lets go of the files; buffers that were loaded stay good.
+#' The result works like a read-only named list: `x[["name"]]`, `x$name` and `x[[2]]` load one tensor, `x[c("name", "other")]`
+#' loads several, and `as.list()`, which `lapply()` calls, loads all. Tensors are not kept: using one twice loads it twice.
+#' `close()` closes the files; buffers that were loaded stay valid.
 #'
-#' @inheritParams pjrt_load_safetensors
+#' @inheritParams safetensors_load
 #' @param x,con A `PJRTSafetensors`.
-#' @param i,name Names or positions of tensors.
-#' @param exact Has no effect: names are given in full.
+#' @param i,name Names or positions, from 1, of tensors.
+#' @param exact Not used: names are always matched in full.
 #' @param ... Not used.
-#' @return `safetensors_open()`: a `PJRTSafetensors`. `x[[i]]` and `x$name`: a `PJRTBuffer`; `x[i]` and `as.list(x)`: a
-#'   named list of such.
-#'   `names()` and `length()`: the names and the number of the tensors.
+#' @return `safetensors_open()`: a `PJRTSafetensors`. `x[[i]]` and `x$name`: a `PJRTBuffer`. `x[i]` and `as.list(x)`: a named list
+#'   of `PJRTBuffer`s. `names()`: a character vector. `length()`: the number of tensors.
 #' @section Errors:
-#' As those of [pjrt_load_safetensors()]; `pjrt_error_invalid_input` for tensors that are not there and a handle that is
-#' closed.
+#' The errors of [safetensors_load()]; `pjrt_error_invalid_input` if a tensor does not exist or the file is closed.
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' path <- tempfile(fileext = ".safetensors")
-#' pjrt_save_safetensors(list(w = pjrt_buffer(matrix(1:6, 2)), b = pjrt_buffer(1:2)), path)
+#' safetensors_save(list(w = pjrt_buffer(matrix(1:6, 2)), b = pjrt_buffer(1:2)), path)
 #' model <- safetensors_open(path)
 #' model
 #' names(model)
@@ -145,7 +144,7 @@ length.PJRTSafetensors <- function(x) {
   known <- names(x)
   position <- tensor_positions(i, known)
   if (length(position) != 1L) {
-    abort_input("`x[[i]]` is one tensor, not ", length(position), ".", hints = "`x[i]` gives a list of several.")
+    abort_input("`x[[i]]` selects one tensor, not ", length(position), ".", hints = "`x[i]` returns a list of several.")
   }
   load_tensors(x, position, known)[[1L]]
 }
@@ -171,10 +170,10 @@ as.list.PJRTSafetensors <- function(x, ...) {
 
 #' @rdname safetensors_open
 #' @usage \method{[}{PJRTSafetensors}(x, ...) <- value
-#' @param value Not used: to assign is an error.
+#' @param value Not used: assignments are errors.
 #' @export
 `[<-.PJRTSafetensors` <- function(x, ..., value) {
-  abort_input("A file does not change.", hints = "Save a list of buffers with pjrt_save_safetensors().")
+  abort_input("Safetensors files are read-only.", hints = "Save a list of buffers with safetensors_save().")
 }
 
 #' @export
@@ -198,19 +197,19 @@ close.PJRTSafetensors <- function(con, ...) {
 #' @rdname safetensors_open
 #' @export
 format.PJRTSafetensors <- function(x, ...) {
-  # as loaded with a workspace, whose objects must be shown all the same
-  told <- tryCatch(
+  # printing a saved workspace must not fail
+  described <- tryCatch(
     call_native(ffi_safetensors_summary, x),
     pjrt_error_invalid_pointer = function(e) list(path = "of another session")
   )
-  if (is.null(told)) {
+  if (is.null(described)) {
     return("<PJRTSafetensors closed>")
   }
-  if (is.null(told$tensors)) {
-    return(sprintf("<PJRTSafetensors %s>", told$path))
+  if (is.null(described$tensors)) {
+    return(sprintf("<PJRTSafetensors %s>", described$path))
   }
-  files <- if (is.na(told$files)) "" else sprintf(" in %.0f file(s)", told$files)
-  sprintf("<PJRTSafetensors '%s': %.0f tensor(s)%s, for %s>", told$path, told$tensors, files, told$device)
+  files <- if (is.na(described$files)) "" else sprintf(" in %.0f file(s)", described$files)
+  sprintf("<PJRTSafetensors '%s': %.0f tensor(s)%s, for %s>", described$path, described$tensors, files, described$device)
 }
 
 #' @export
@@ -230,17 +229,17 @@ load_tensors <- function(file, positions, names) {
   tensors
 }
 
-# The metadata of an open file as a named vector, NULL if it has none.
+# The metadata of an open file as a named vector, or NULL.
 safetensors_metadata <- function(file) {
-  told <- call_native(ffi_safetensors_metadata, file)
-  if (!is.null(told)) structure(told$values, names = told$names)
+  described <- call_native(ffi_safetensors_metadata, file)
+  if (!is.null(described)) structure(described$values, names = described$names)
 }
 
-# Positions of the tensors that names, or numbers, mean.
+# The positions of tensors, given by names or numbers.
 tensor_positions <- function(chosen, known) {
   if (is.character(chosen)) {
     if (anyNA(chosen) || !all(validEnc(chosen) & Encoding(chosen) != "bytes") || anyDuplicated(chosen) > 0L) {
-      abort_input("Names of tensors must be text and not NA, and none may come twice.")
+      abort_input("Names of tensors must be unique valid strings, and not NA.")
     }
     positions <- match(chosen, known)
     if (anyNA(positions)) {
@@ -249,25 +248,25 @@ tensor_positions <- function(chosen, known) {
     return(positions)
   }
   if (!is.numeric(chosen) || is.object(chosen)) {
-    abort_input("Tensors are chosen by their names or by numbers, not by ", given(chosen), ".")
+    abort_input("Tensors must be selected by names or numbers, not by ", given(chosen), ".")
   }
   outside <- is.na(chosen) | chosen < 1 | chosen >= length(known) + 1
   if (any(outside)) {
-    abort_input("There is no tensor ", chosen[outside][[1L]], ": they are numbered from 1 to ", length(known), ".")
+    abort_input("There is no tensor ", chosen[outside][[1L]], ": tensors are numbered from 1 to ", length(known), ".")
   }
   as.integer(chosen)
 }
 
 abort_unknown <- function(unknown, known) {
-  # the distance to very many would take its time
+  # distances to very many names would take long
   near <- utils::head(known, 1e4)
   near <- near[order(utils::adist(unknown[[1L]], near, ignore.case = TRUE, partial = FALSE))]
   abort_input(
     "There is no tensor ", toString(shorten_list(sprintf("\"%s\"", unknown), 3L)), ".",
     hints = if (length(known) > 0L) {
-      sprintf("The file has %d: %s.", length(known), toString(shorten_list(sprintf("\"%s\"", near), 3L)))
+      sprintf("The file has %d tensor(s): %s.", length(known), toString(shorten_list(sprintf("\"%s\"", near), 3L)))
     } else {
-      "The file has none."
+      "The file has no tensors."
     }
   )
 }
@@ -283,7 +282,8 @@ check_tensors <- function(tensors) {
   is_buffer <- vapply(tensors, inherits, NA, "PJRTBuffer")
   if (!all(is_buffer)) {
     abort_input(
-      "Tensor \"", names[!is_buffer][[1L]], "\" must be a `PJRTBuffer`, not ", given(tensors[!is_buffer][[1L]]), ".", hints = "pjrt_buffer() makes one of R data."
+      "Tensor \"", names[!is_buffer][[1L]], "\" must be a `PJRTBuffer`, not ", given(tensors[!is_buffer][[1L]]), ".",
+      hints = "pjrt_buffer() converts R data."
     )
   }
 }
@@ -296,7 +296,7 @@ check_metadata <- function(metadata) {
     all(vapply(metadata, is_text, NA)) && anyDuplicated(names) == 0L &&
     (length(metadata) == 0L || (!is.null(names) && !anyNA(names) && all(nzchar(names))))
   if (!valid) {
-    abort_input("`metadata` must be a character vector, or a list of strings, with names of which none comes twice.")
+    abort_input("`metadata` must be a character vector or a list of strings, with unique names.")
   }
   structure(as.character(metadata), names = names)
 }
@@ -307,7 +307,7 @@ shard_limit <- function(max_shard_size) {
   }
   bytes <- parse_bytes(max_shard_size, "`max_shard_size`")
   if (bytes < 1) {
-    abort_input("`max_shard_size` must be at least a byte.")
+    abort_input("`max_shard_size` must be at least 1 byte.")
   }
   bytes
 }

@@ -1,30 +1,30 @@
 #' Save and load executables
 #'
-#' A compiled program as bytes or in a file, from which it is loaded, also in another session, many times faster than it is
-#' compiled. Nothing needs to be saved to save time: [pjrt_compile()] keeps what it compiles, see [pjrt_cache]. A file serves
-#' to take an executable along, without its program.
+#' These functions convert a compiled program to bytes or a file, and load it again, also in another session. Loading is many
+#' times faster than compiling. You do not need this to save time, since [pjrt_compile()] caches compiled programs; see
+#' [pjrt_cache]. Use a file to distribute an executable without its program.
 #'
-#' What is loaded is as good as what was compiled: names and donation of inputs, layouts, replicas and partitions are kept,
-#' and all that [executable] tells.
+#' A loaded executable is equivalent to the original: it has the same inputs, donation, layouts, replicas and partitions, and the
+#' same [information][executable].
 #'
-#' A plugin believes any machine code that it is given. So the bytes carry a checksum, and tell what they were made for: the
-#' build of the plugin, the version of its API, the kind of device, the processor's features where the program runs on a CPU.
-#' They are loaded only if they are whole and all of that is the same here; a processor may have more features. Load files
-#' only from those whom you would let run code.
+#' Plugins do not verify machine code. The bytes therefore contain a checksum and describe their target: the plugin's build, its
+#' API version, the kind of device and, on a CPU, the processor's features. They are loaded only if they are intact and the
+#' target matches; the processor may have additional features. Load files only from sources that you trust to run code.
 #'
 #' @param executable A `PJRTLoadedExecutable`, from [pjrt_compile()].
-#' @param path Path of a file.
+#' @param path A string: the file's path.
 #' @param data A raw vector, from `pjrt_serialize()`.
-#' @param device The device to load it for: anything that [as_pjrt_device()] takes; for a program of several replicas or
-#'   partitions a list of devices, or of their names. By default those that it was compiled for.
-#' @param compile_options Options of [pjrt_compile_options()], of which the `device_assignment` counts. The others were for the
-#'   compiler; numbers of replicas and partitions must be those that it was compiled with.
-#' @return `pjrt_serialize()`: a raw vector. `pjrt_save_executable()`: the path, invisibly. `pjrt_deserialize()` and
+#' @param device A device: anything that [as_pjrt_device()] takes; or, for a program with several replicas or partitions, a list
+#'   of devices or their names. Default: the devices that it was compiled for.
+#' @param compile_options A `PJRTCompileOptions`, from [pjrt_compile_options()]. Only `device_assignment` is used; the numbers of
+#'   replicas and partitions must be those that the program was compiled with.
+#' @return `pjrt_serialize()`: a raw vector. `pjrt_save_executable()`: `path`, invisibly. `pjrt_deserialize()` and
 #'   `pjrt_load_executable()`: a `PJRTLoadedExecutable`.
 #' @section Errors:
-#' `pjrt_error_serialized_invalid` for what is damaged, or no executable. `pjrt_error_serialized_mismatch` when it was saved for
-#' another plugin, processor or device, with all that differs. `pjrt_error_io` when a file cannot be read or written,
-#' `pjrt_error_unimplemented` for what is not supported by the plugin.
+#' * `pjrt_error_serialized_invalid`: the data are damaged or not an executable.
+#' * `pjrt_error_serialized_mismatch`: it was saved for another plugin, processor or device. The message lists all differences.
+#' * `pjrt_error_io`: a file cannot be read or written.
+#' * `pjrt_error_unimplemented`: the plugin does not support this.
 #' @seealso [pjrt_compile()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' program <- pjrt_program(path = system.file("programs", "add-2x2.mlir", package = "pjrt"))
@@ -49,7 +49,7 @@ pjrt_serialize <- function(executable) {
 #' @export
 pjrt_deserialize <- function(data, device = NULL, compile_options = NULL) {
   if (!is.raw(data)) {
-    abort_input("`data` must be a raw vector, as pjrt_serialize() makes it, not ", given(data), ".")
+    abort_input("`data` must be a raw vector from pjrt_serialize(), not ", given(data), ".")
   }
   load_executable(ffi_executable_deserialize, data, device, compile_options)
 }
@@ -75,7 +75,7 @@ load_executable <- function(symbol, from, device, compile_options) {
     check_compile_options(compile_options)
   }
   if (!is.null(device) && !is.null(compile_options$device_assignment)) {
-    abort_input("The compile options have a `device_assignment`, so that `device` cannot be given, too.")
+    abort_input("`compile_options` has a `device_assignment`, so `device` must not be given.")
   }
   several <- is.list(device) || (is.character(device) && length(device) > 1L)
   chosen <- if (several) device_list(device, "device") else if (!is.null(device)) list(as_pjrt_device(device))
@@ -83,7 +83,7 @@ load_executable <- function(symbol, from, device, compile_options) {
   call_with_text(symbol, from, as.list(chosen), first, compile_options, hash_folder())
 }
 
-# The folder that keeps what the files of plugins hash to.
+# The folder that keeps the hashes of plugins' files.
 hash_folder <- function() {
   settings <- cache_settings()
   if (is.null(settings)) "" else settings$dir

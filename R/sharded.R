@@ -1,34 +1,33 @@
 #' Run a program on several devices
 #'
-#' Launches a program that was compiled for several devices on all of them, each with inputs of its own. Returns at once,
-#' as [pjrt_execute()] does, and makes the same checks of every input of every device first.
+#' `pjrt_execute_sharded()` starts a program that was compiled for several devices, with separate inputs for each device. Like
+#' [pjrt_execute()], it returns at once and first checks every input of every device.
 #'
-#' Results of one launch are inputs of the next, and there is no need to wait in between. `Map(list, xs, ys)` makes the
-#' inputs from what [pjrt_shard()] gives for each argument of a program. A device with one input needs no list around it.
+#' You can pass results to the next call without waiting. `Map(list, xs, ys)` combines the lists that [pjrt_shard()] returns for
+#' the program's arguments. If the program has one argument, you can pass the list from [pjrt_shard()] itself.
 #'
-#' Donation works as for one device: each device's input is given to that device's output.
+#' Donation works as on one device: each device's input is donated to an output of that device.
 #'
 #' @section Devices that wait for each other:
-#' A launch begins when all inputs of all devices are there and the devices have done what they were given before; on
-#' the CPU, it also ends before the next one begins. At a collective operation every device waits for all others. XLA's
-#' CPU client ends the process when a program is more than a minute late there on one of its devices. The flag
-#' `--xla_cpu_collective_call_terminate_timeout_seconds=` in the environment variable `XLA_FLAGS`, set before the client
-#' is created, gives it more time.
+#' A program starts when all inputs on all devices are ready and the devices have finished their earlier work. On the CPU, it
+#' also ends before the next one starts. At a collective operation, every device waits for all others. If one of its devices is
+#' more than a minute late there, XLA's CPU client ends the process. To allow more time, add the flag
+#' `--xla_cpu_collective_call_terminate_timeout_seconds=` to the environment variable `XLA_FLAGS` before the client is created.
 #'
 #' @param executable A `PJRTLoadedExecutable`, compiled with several `num_replicas` or `num_partitions` in
 #'   [pjrt_compile_options()].
-#' @param inputs A list with one element for each device, in the order of `devices(executable)` (all partitions of the
-#'   first replica first): the list of that device's inputs, which lie there.
-#' @param execution_options Made by [pjrt_execution_options()], or `NULL`.
-#' @param simplify Whether a single output is returned as it is, not in a list.
-#' @return A list with one element for each device: a `PJRTBuffer`, or a list of those when the program has several
-#'   outputs, none, or `simplify` is `FALSE`.
+#' @param inputs A list with an element for each device, in the order of `devices(executable)`, which starts with all partitions of
+#'   the first replica: a list of that device's inputs, which must be on that device.
+#' @param execution_options A `PJRTExecutionOptions`, from [pjrt_execution_options()], or `NULL`.
+#' @param simplify A flag: whether to return a single output itself instead of a list.
+#' @return A list with an element for each device: a `PJRTBuffer`, or a list of `PJRTBuffer`s if the program does not have exactly
+#'   one output or `simplify` is `FALSE`.
 #' @section Errors:
-#' Those of [pjrt_execute()]; messages say for which device and argument. What fails on one device later is raised when
-#' any output is read that needs it.
+#' The errors of [pjrt_execute()]; messages name the device and the argument. If a computation fails on one device later, the error
+#' is raised when you read an output that depends on it.
 #' @seealso [pjrt_shard()], `vignette("several-devices")`
 #' @examplesIf pjrt::plugins_downloaded("cpu") && length(devices("cpu")) > 1L
-#' # needs a CPU of two devices, by pjrt_client("cpu", cpu_device_count = 2L)
+#' # needs two CPU devices: pjrt_client("cpu", cpu_device_count = 2L)
 #' sum_of_all <- pjrt_compile(pjrt_program("
 #' func.func @main(%x: tensor<f32>) -> tensor<f32> {
 #'   %0 = \"stablehlo.all_reduce\"(%x) <{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> ({

@@ -1,42 +1,45 @@
-# Parts of arrays as an executable divides them over its devices.
+# Parts of arrays, as an executable divides them between devices.
 
 # The parts of `x` for an input of an executable, one for each device.
 shard_for_input <- function(x, executable, input, dim, dtype, tensor, ...) {
   if (!inherits(executable, "PJRTLoadedExecutable")) {
-    abort_input("`devices` must be an executable when `input` is given, not ", given(executable), ".")
+    abort_input("`devices` must be an executable if `input` is given, not ", given(executable), ".")
   }
   number <- input_number(executable, input)
   layout <- array_layout(executable, number, "input")
-  whole <- replicas_whole(layout, dim)
+  whole <- replicated_shape(layout, dim)
   source <- share_source(x, layout, dtype, tensor, ...)
   if (length(whole) == 0L && identical(as.integer(source$dims), 1L) && is.null(base::dim(x))) {
     source$dims <- integer()
   }
   if (!identical(as.numeric(source$dims), as.numeric(whole))) {
     pjrt_abort(
-      sprintf("`x` has the shape %s, but %s is %s as a whole.", shape_text(source$dims), layout$what, shape_text(whole)),
+      sprintf(
+        "`x` has the shape %s, but the whole array of %s has the shape %s.", shape_text(source$dims), layout$what,
+        shape_text(whole)
+      ),
       "shape_mismatch",
       hints = replicas_hint(layout, dim)
     )
   }
   targets <- devices(executable)
   shards <- vector("list", length(targets))
-  # a loop, not lapply(), so that errors are those of the user's call
+  # a loop, not lapply(), so that errors show the user's call
   for (i in seq_along(targets)) {
     shards[[i]] <- source$share(device_range(layout, i, dim), targets[[i]])
   }
   shards
 }
 
-# The array that the devices' parts of an output make.
+# Combines the devices' parts of an output.
 unshard_output <- function(buffers, executable, output, dim) {
   check_executable(executable)
   count <- length(describe_executable(executable)$outputs$dtype)
   if (!is_whole_number(output) || output < 1 || output > count) {
-    abort_input("`output` must be one of the ", count, " output(s), counted from 1, not ", given(output), ".")
+    abort_input("`output` must be a number from 1 to ", count, ", not ", given(output), ".")
   }
   layout <- array_layout(executable, output, "output")
-  replicas_whole(layout, dim)
+  replicated_shape(layout, dim)
   parts <- output_parts(buffers, layout, output, length(devices(executable)))
   if (is.null(dim) || layout$num_replicas == 1L) {
     return(unshard_replica(parts[seq_len(layout$num_partitions)], layout))
@@ -46,7 +49,7 @@ unshard_output <- function(buffers, executable, output, dim) {
   for (i in seq_along(replicas)) {
     arrays[[i]] <- unshard_replica(replicas[[i]], layout)
   }
-  put_together(arrays, dim)
+  combine_arrays(arrays, dim)
 }
 
 # The whole array of one replica, from the parts of its partitions.
@@ -69,18 +72,18 @@ unshard_replica <- function(parts, layout) {
     }
     sizes <- layout$sizes[[chosen[[i]]]]
     part <- unclass(crop(part, sizes))
-    # as R code, so that R does not copy the whole for every part
+    # as a call, so that R does not copy `whole` for every part
     eval(call("<-", as.call(c(quote(`[`), quote(whole), positions_from(layout$starts[[chosen[[i]]]], sizes))), quote(part)))
   }
   restore_class(whole, like)
 }
 
-# Positions of so many elements from a start, which counts from 0, along each dimension.
+# Positions along each dimension, from a start that counts from 0.
 positions_from <- function(starts, sizes) {
   unname(Map(function(start, size) start + seq_len(size), starts, sizes))
 }
 
-# An array without what it has beyond these dimensions.
+# An array cut to these dimensions.
 crop <- function(x, dims) {
   if (identical(as.numeric(dim(x)), as.numeric(dims))) {
     return(x)
@@ -88,17 +91,17 @@ crop <- function(x, dims) {
   restore_class(do.call(`[`, c(list(unclass(x)), lapply(dims, seq_len), list(drop = FALSE))), x)
 }
 
-# How an input or output lies on the devices: see the native side. `what` names it.
+# How an input or output is divided between devices: see the native side. `what` is its name in messages.
 array_layout <- function(executable, number, kind) {
   layout <- call_native(ffi_executable_array, executable, kind == "input", as.integer(number))
   name <- if (kind == "input") describe_executable(executable)$inputs$name[[number]] else ""
   layout$what <- sprintf("%s %d%s", kind, as.integer(number), if (nzchar(name)) sprintf(" (`%s`)", name) else "")
   if (is.null(layout$starts)) {
     abort_input(
-      "The executable does not tell how ", layout$what, " lies on its devices.",
+      "The executable does not say how ", layout$what, " is divided between its devices.",
       hints = c(
-        "One that was saved by an earlier version has to be compiled again.",
-        "Without it, `dim` says along which dimension it is divided."
+        "Compile the program again if an earlier version saved the executable.",
+        "Or pass devices instead of the executable, and the dimension as `dim`."
       )
     )
   }
@@ -123,26 +126,26 @@ input_number <- function(executable, input) {
 }
 
 # The shape of the array that holds those of all replicas.
-replicas_whole <- function(layout, dim) {
+replicated_shape <- function(layout, dim) {
   whole <- layout$whole
   if (layout$num_replicas == 1L || is.null(dim)) {
     return(whole)
   }
-  check_dimension(dim, whole, "With `dim = NULL`, all replicas have the same, or the first is taken.")
+  check_dimension(dim, whole, "With `dim = NULL`, all replicas have the same array.")
   replace(whole, dim, whole[[dim]] * layout$num_replicas)
 }
 
 replicas_hint <- function(layout, dim) {
   if (layout$num_replicas > 1L) {
     if (is.null(dim)) {
-      "All replicas get the same: `dim` says along which dimension `x` holds an array for each."
+      "With `dim = NULL`, all replicas get the same array. Otherwise `x` contains their arrays along `dim`."
     } else {
-      sprintf("`x` holds the arrays of %d replicas along dimension %d.", layout$num_replicas, as.integer(dim))
+      sprintf("`x` must contain the arrays of %d replicas along dimension %d.", layout$num_replicas, as.integer(dim))
     }
   }
 }
 
-# What the device at a position has of the array: where it starts, from 0, its size, and the dimensions of its buffer.
+# A device's part of the array: its start, from 0, its size, and the dimensions of its buffer.
 device_range <- function(layout, position, dim) {
   replica <- (position - 1L) %/% layout$num_partitions
   partition <- (position - 1L) %% layout$num_partitions + 1L
@@ -153,14 +156,14 @@ device_range <- function(layout, position, dim) {
   list(start = start, size = layout$sizes[[partition]], dims = layout$part)
 }
 
-# Where the parts come from: the shape of the whole, and a function that moves one to a device.
+# The source of the parts: the shape of the whole array, and a function that moves a part to a device.
 share_source <- function(x, layout, dtype, tensor, ...) {
   if (inherits(x, "PJRTSafetensors")) {
     check_no_options(..., dtype = dtype)
     return(share_of_file(x, layout, tensor))
   }
   if (!is.null(tensor)) {
-    abort_input("`tensor` is taken from a file that safetensors_open() has opened only; `x` is ", given(x), ".")
+    abort_input("`tensor` needs a file opened with safetensors_open(), but `x` is ", given(x), ".")
   }
   if (inherits(x, "PJRTBuffer")) {
     check_no_options(..., dtype = dtype)
@@ -182,15 +185,15 @@ share_source <- function(x, layout, dtype, tensor, ...) {
 share_of_file <- function(x, layout, tensor) {
   known <- names(x)
   if (is.null(tensor)) {
-    abort_input("`x` is a file: say which `tensor` of it the input is.")
+    abort_input("`x` is a file: select one of its tensors with `tensor`.")
   }
   position <- tensor_positions(tensor, known)
   if (length(position) != 1L) {
-    abort_input("`tensor` must be one tensor, not ", length(position), ".")
+    abort_input("`tensor` must select one tensor, not ", length(position), ".")
   }
-  told <- call_native(ffi_safetensors_tensor, x, position)
-  check_share_dtype(told$dtype, layout)
-  list(dims = told$shape, share = function(range, device) {
+  described <- call_native(ffi_safetensors_tensor, x, position)
+  check_share_dtype(described$dtype, layout)
+  list(dims = described$shape, share = function(range, device) {
     call_native(ffi_safetensors_share, x, position, range$start, range$size, range$dims, device)
   })
 }
@@ -211,7 +214,7 @@ share_of_array <- function(x, dtype, ...) {
   list(dims = dims, share = share)
 }
 
-# A part of an R array, with its class but without its names.
+# A part of an R array, with its class and without its names.
 array_part <- function(x, dims, range) {
   values <- unclass(x)
   attributes(values) <- NULL
@@ -219,7 +222,7 @@ array_part <- function(x, dims, range) {
   restore_class(do.call(`[`, c(list(values), positions_from(range$start, range$size), list(drop = FALSE))), x)
 }
 
-# An array with zeros up to these dimensions.
+# An array padded with zeros to these dimensions.
 pad <- function(x, dims) {
   whole <- array(vector(typeof(x), 1L), dims)
   part <- unclass(x)
@@ -229,7 +232,7 @@ pad <- function(x, dims) {
 
 check_no_options <- function(..., dtype) {
   if (!is.null(dtype) || ...length() > 0L) {
-    abort_input("Buffers and tensors of files keep their type: `dtype` and further arguments are for R arrays only.")
+    abort_input("`dtype` and further arguments are for R arrays only: buffers and tensors keep their type.")
   }
 }
 
@@ -239,7 +242,7 @@ check_share_dtype <- function(dtype, layout) {
   }
 }
 
-# The buffers of one output, one for each device, from those or from all outputs of all devices.
+# The buffers of one output, one for each device, given as such or as all outputs of each device.
 output_parts <- function(buffers, layout, output, count) {
   is_buffer <- function(x) inherits(x, "PJRTBuffer")
   if (!is.list(buffers) || length(buffers) != count) {

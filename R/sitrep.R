@@ -1,12 +1,12 @@
 #' Situation report
 #'
-#' Tells all that matters when something does not work: the system, R and this package, the plugins and what is wrong with
-#' them, CUDA's driver and libraries, the clients of this session, the environment variables and options that count, the
-#' cache, and the Python package index in use. Logins in URLs are left out, so that the report can be shown to others.
+#' `pjrt_sitrep()` collects information for troubleshooting: the system, R and this package, plugins and their problems, CUDA's
+#' driver and libraries, the session's clients, relevant environment variables and options, the cache, and the Python package
+#' index in use. Credentials in URLs are removed, so that you can share the report.
 #'
-#' Nothing is loaded, fetched or changed. To find the index, pip may be asked, which takes about a second.
+#' Nothing is loaded, downloaded or changed. To find the index, the package may run pip, which takes about a second.
 #'
-#' @return An object of class `PJRTSitrep`: a list of the report's parts, which prints as text.
+#' @return A list of class `PJRTSitrep`, which prints as text.
 #' @seealso [pjrt_plugins()], [install_pjrt()]
 #' @examples
 #' \donttest{
@@ -19,7 +19,7 @@ pjrt_sitrep <- function() {
     cuda = cuda_facts, clients = client_facts, variables = variable_facts, options = option_facts, cache = cache_facts,
     index = index_facts
   )
-  # A report must come, whatever is broken.
+  # The report must work even if a part fails.
   structure(lapply(parts, function(part) tryCatch(part(), error = identity)), class = "PJRTSitrep")
 }
 
@@ -38,7 +38,7 @@ package_facts <- function() {
   )
 }
 
-# The plugins, each with what is wrong with it.
+# The plugins and their problems.
 plugin_facts <- function() {
   all <- pjrt_plugins()
   all$problem <- vapply(all$path, plugin_problem, "", USE.NAMES = FALSE)
@@ -55,7 +55,7 @@ plugin_problem <- function(path) {
   )
 }
 
-# CUDA's driver, and the libraries for the plugin that is used.
+# CUDA's driver, and the libraries for the plugin in use.
 cuda_facts <- function() {
   plugins <- pjrt_plugins()
   path <- plugins$path[plugins$platform == "cuda"]
@@ -70,7 +70,7 @@ client_facts <- function() {
   vapply(platforms, describe, "")
 }
 
-# Variables that tell this package, XLA, the loader, Python or the network something.
+# Variables that matter to this package, XLA, the loader, Python or the network.
 variable_facts <- function() {
   of_interest <- paste0(
     "^(PJRT_.*|XLA_FLAGS|TF_CPP_.*|NPROC|CUDA_.*|NVIDIA_.*|ROCR?_.*|HIP_.*|TPU_.*|NEURON_.*|JAX_PLATFORMS|LD_LIBRARY_PATH|",
@@ -84,7 +84,7 @@ variable_facts <- function() {
   structure(ifelse(secret, "***", shown), names = names(all))
 }
 
-# Words that may be URLs, without what may be secret in them.
+# Removes secrets from words that may be URLs.
 hide_secrets <- function(words) {
   may_be <- grepl("@|://", words)
   words[may_be] <- call_with_text(ffi_redact, words[may_be])
@@ -97,7 +97,7 @@ option_facts <- function() {
   vapply(all, function(value) hide_secrets(strsplit(readable(toString(value)), " ", fixed = TRUE)[[1L]]), "")
 }
 
-# The cache's folder, how much each platform takes in it, and the programs that are kept.
+# The cache's folder, the size of each platform in it, and the compiled programs.
 cache_facts <- function() {
   folder <- cache_dir()
   platforms <- list.files(folder, no.. = TRUE)
@@ -117,13 +117,13 @@ index_facts <- function() {
 
 #' @export
 format.PJRTSitrep <- function(x, ...) {
-  check_made(x, "PJRTSitrep", parts = c("system", "package", "plugins", "cache"))
+  check_intact(x, "PJRTSitrep", parts = c("system", "package", "plugins", "cache"))
   c(
-    "pjrt: report of the situation",
+    "pjrt situation report",
     report_part("System", x$system, labelled),
     report_part("Package", x$package, labelled),
     report_part("Plugins", x$plugins, format_plugins),
-    report_part("Not taken for plugins", x$skipped, function(s) sprintf("%s: %s", s$path, s$reason), optional = TRUE),
+    report_part("Not used as plugins", x$skipped, function(s) sprintf("%s: %s", s$path, s$reason), optional = TRUE),
     report_part("CUDA", x$cuda, format_cuda),
     report_part("Clients of this session", x$clients, labelled),
     report_part("Environment variables", x$variables, labelled),
@@ -145,7 +145,7 @@ print.PJRTSitrep <- function(x, ...) {
   invisible(x)
 }
 
-# A part of the report, with a title; of a part that failed, why.
+# A part of the report with its title, or the error if it failed.
 report_part <- function(title, facts, format, optional = FALSE) {
   lines <- if (inherits(facts, "error")) {
     strsplit(conditionMessage(facts), "\n", fixed = TRUE)[[1L]]

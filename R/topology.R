@@ -1,15 +1,15 @@
 #' Topology of a client
 #'
-#' Describes the devices of all processes together, as the compiler sees them.
+#' `topology()` describes the devices of all processes, as the compiler sees them.
 #'
 #' @param x A `PJRTClient`, a platform's name, or `NULL` for the default platform.
 #' @return A list of class `PJRTTopology`:
 #' * `platform`, `platform_version`.
 #' * `devices`: for each device a list with its `id`, `kind`, `label`, `debug` string, `process_index` and `attributes`.
-#' * `attributes`: what else the plugin tells, a named list.
-#' * `serialized`: the plugin's own form as a raw vector, good for telling topologies apart; `NULL` when it has none.
+#' * `attributes`: a named list of the plugin's further attributes.
+#' * `serialized`: a raw vector, the plugin's serialized form, which you can use to compare topologies; `NULL` if it has none.
 #' @section Errors:
-#' `pjrt_error_unsupported_call` or `pjrt_error_unimplemented` when the plugin describes no topology.
+#' `pjrt_error_unsupported_call` or `pjrt_error_unimplemented` if the plugin does not describe its topology.
 #' @seealso [client_info()], [device_info()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' topology("cpu")

@@ -1,22 +1,21 @@
 #' Read a buffer into R
 #'
-#' `as_array()` gives an R vector or array, `as_raw()` the bytes of the elements. Both wait until the buffer's content
-#' is there. [as_array_async()] does not.
+#' `as_array()` returns an R vector or array, `as_raw()` the bytes of the elements. Both wait for the buffer's content;
+#' [as_array_async()] does not.
 #'
-#' @param x A `PJRTBuffer`, or for `as_array()` a `PJRTArrayPromise`.
-#' @param check Whether it is an error when R would take a value for another: the smallest `i32` or `i64`, which R
-#'   takes for `NA`, or a `ui64` above 2^63 - 1, which [bit64::integer64] cannot hold.
-#' @param int64 What becomes of `i64`, `ui64` and `ui32`, whose values R's integers do not all hold:
-#'   [bit64::integer64], or plain numbers. A value that these cannot hold exactly is an error.
-#' @param row_major The order of the bytes: row-major (last index fastest) or R's order.
+#' @param x A `PJRTBuffer`. For `as_array()`, also a `PJRTArrayPromise`.
+#' @param check A flag: whether values that R would misread are errors. These are the smallest `i32` or `i64`, which R reads as
+#'   `NA`, and `ui64` values above 2^63 - 1, which [bit64::integer64] cannot hold.
+#' @param int64 A string: the R type for `i64`, `ui64` and `ui32`. With `"double"` and `"integer"`, a value that the type cannot
+#'   hold exactly is an error.
+#' @param row_major A flag: whether the bytes are in row-major order (last index fastest) or in R's order.
 #' @param ... For methods.
-#' @return `as_array()`: a vector of length one for a scalar, and an array with `dim` for all else, without dimnames.
-#'   Floats give doubles, `c64` and `c128` complex numbers, `pred` logical values, signed integers of up to 32 bits and
-#'   unsigned ones of up to 16 integers, `i64`, `ui64` and `ui32` what `int64` says.
-#'   `as_raw()`: a raw vector; elements narrower than a byte take one each.
+#' @return `as_array()`: a vector of length one for a scalar, otherwise an array without dimnames. Floats become double, `c64` and
+#'   `c128` complex, `pred` logical, signed integers of up to 32 bits and unsigned integers of up to 16 bits integer. `i64`,
+#'   `ui64` and `ui32` become the type in `int64`. `as_raw()`: a raw vector; each element narrower than a byte takes a whole byte.
 #' @section Errors:
-#' `pjrt_error_deleted_buffer` for a buffer that was donated or deleted, `pjrt_error_invalid_input` for values that `check` or
-#' `int64` refuse, and whatever went wrong on the device while the content was computed.
+#' `pjrt_error_deleted_buffer` if the buffer was donated or deleted, `pjrt_error_invalid_input` for values that `check` or `int64`
+#' refuse. If the computation failed on the device, its error is raised.
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' x <- pjrt_buffer(matrix(c(1.5, 2, 3, 4), 2))
 #' as_array(x)
@@ -24,7 +23,7 @@
 #' as_raw(pjrt_buffer(1:2))
 #' @export
 as_array <- function(x, ...) {
-  # to find the method takes longer than to read a small array: the native side knows plain buffers itself
+  # a fast path for plain buffers: S3 dispatch takes longer than reading a small array
   found <- if (...length() == 0L) .Call(ffi_quick_array, x)
   if (is.null(found)) UseMethod("as_array") else found
 }
@@ -32,7 +31,7 @@ as_array <- function(x, ...) {
 #' @rdname as_array
 #' @export
 as_array.PJRTBuffer <- function(x, check = FALSE, int64 = c("integer64", "double", "integer"), ...) {
-  # the default is not even made: that would take as long as reading a small array
+  # the default is not evaluated: that would take as long as reading a small array
   .Call(ffi_buffer_array, x, check, if (missing(int64)) "integer64" else int64)
 }
 
@@ -41,7 +40,7 @@ as_array.default <- function(x, ...) {
   abort_class(x, c("PJRTBuffer", "PJRTArrayPromise"))
 }
 
-# Called by the native side, when it makes the first integer64 vector.
+# Called by the native side before it makes the first integer64 vector.
 load_bit64 <- function(...) {
   bit64::is.integer64
 }

@@ -1,4 +1,4 @@
-# What lives as long as the session: the plugins and clients in use, by platform.
+# The state of the session: loaded plugins and clients, by platform, and more.
 the <- new.env(parent = emptyenv())
 the$plugins <- new.env(parent = emptyenv())
 the$registered <- list()
@@ -14,14 +14,14 @@ the$tengen <- NULL
 
 .onLoad <- function(libname, pkgname) {
   .Call(ffi_loaded, topenv(), the)
-  register_choice()
-  offer_safetensors()
-  follow_tengen()
+  register_comparison()
+  register_framework()
+  watch_tengen()
 }
 
 .onUnload <- function(libpath) {
-  withdraw_safetensors()
-  unfollow_tengen()
+  unregister_framework()
+  unwatch_tengen()
 }
 
 # Undoes setHook().

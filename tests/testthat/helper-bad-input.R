@@ -48,6 +48,10 @@ subscripts <- c(
   "NULL", "a factor", "a time", "integer64", "logical()", "integer()", "double()", "TRUE", "c(TRUE, FALSE)", "1L", "0L", "1.5",
   "1:2", "1e-300", below_zero
 )
+kept <- c(
+  "NULL", "integer()", "double()", "character()", "1L", "1:2", "1:1000", "a matrix", single_names, "c(\"a\", \"b\")", "a long string",
+  "latin1", "a line end", "\"../a\"", "\"cpu:9\"", "\"%s\""
+)
 tensors <- c("integer()", "double()", "character()", "1L", "1.5", "1:2")
 closed_devices <- c("a closed device", "a closed client")
 used_buffers <- c("a donated buffer", "a deleted buffer", "a closed buffer")
@@ -81,7 +85,7 @@ input_kinds <- function() {
     executable = kind(add, only("an executable"), "PJRTLoadedExecutable"),
     known_executable = kind(add, only("an executable", "a closed executable"), "PJRTLoadedExecutable"),
     program = kind(program, only("a program"), "PJRTProgram"),
-    execution_options = kind(options, only("NULL", "execution options"), "PJRTExecuteOptions"),
+    execution_options = kind(options, only("NULL", "execution options"), "PJRTExecutionOptions"),
     compile_options = kind(
       pjrt_compile_options(), only("compile options", "one from a file as PJRTCompileOptions"), "PJRTCompileOptions"
     ),
@@ -233,7 +237,7 @@ input_rows <- function() {
     as_pjrt_plugin = row(x = "plugin"),
     client_info = row(x = "client"),
     close.PJRTClient = row(con = of("ended", pjrt:::new_client(plugin, list(cpu_device_count = 1L)), "a closed client")),
-    default_memory = row(device = "known_device"),
+    default_memory_space = row(device = "known_device"),
     device_info = row(device = "known_device"),
     device_memory_stats = row(device = "device"),
     devices = row(x = of("client", client, "an executable", "a closed executable")),
@@ -243,8 +247,8 @@ input_rows <- function() {
     format.PJRTDevice = row(x = "one_device"),
     format.PJRTInfo = row(x = of("printed", device_info(here), "a list as PJRTInfo")),
     format.PJRTMemory = row(x = "memory"),
-    memories = row(x = of("client", client, "a device", "a closed device")),
-    memory_info = row(memory = "memory"),
+    memory_spaces = row(x = of("client", client, "a device", "a closed device")),
+    memory_space_info = row(memory = "memory"),
     pjrt_api_version = row(plugin = "plugin"),
     pjrt_client = row(platform = of("name", "cpu", "NULL")),
     pjrt_device = row(device = "one_device"),
@@ -294,7 +298,7 @@ input_rows <- function() {
     executable_cost = row(executable = "executable"),
     executable_fingerprint = row(executable = "executable"),
     executable_inputs = row(executable = "known_executable"),
-    executable_memory = row(executable = "executable"),
+    executable_memory_stats = row(executable = "executable"),
     executable_outputs = row(executable = "known_executable"),
     format.PJRTExecutablePromise = row(x = "compiling"),
     format.PJRTHloModuleSrc = row(x = of("printed", stages[[1L]], "a string as PJRTHloModuleSrc")),
@@ -302,7 +306,7 @@ input_rows <- function() {
     format.PJRTLoadedExecutable = row(x = of("any", add)),
     format.PJRTProgram = row(x = "program", n = of("index", 3, whole, "0L")),
     inspect_hlo = row(program = "program", device = "device"),
-    optimized_program = row(executable = "executable", format = of("choice", "text")),
+    executable_hlo = row(executable = "executable", format = of("choice", "text")),
     pjrt_compile = row(
       program = "program", compile_options = "compile_options", device = "device", devices = of("devices", NULL, "NULL")
     ),
@@ -331,7 +335,8 @@ input_rows <- function() {
     ),
     pjrt_execution_options = row(
       non_donatable_input_indices = of("index", 0L, "integer()", "0L", "1L", "1:2", "1:1000", "a matrix"),
-      launch_id = of("index", 0L, "0L", "1L", "-1L"), device = "known_device"
+      launch_id = of("index", 0L, "0L", "1L", "-1L"), device = "known_device",
+      keep_inputs = of("index", NULL, kept)
     ),
     pjrt_load_executable = row(path = "path", device = "device", compile_options = of("compile_options", NULL, "NULL")),
     pjrt_program = row(
@@ -346,7 +351,7 @@ input_rows <- function() {
     `[<-.PJRTCompileOptions` = row(x = "compile_options", name = "index", value = "any", refuses = TRUE),
     `[[<-.PJRTCompileOptions` = row(x = "compile_options", name = "index", value = "any", refuses = TRUE),
     print.PJRTExecutablePromise = row(x = "compiling"),
-    print.PJRTExecuteOptions = row(x = "execution_options"),
+    print.PJRTExecutionOptions = row(x = "execution_options"),
     print.PJRTHloModuleSrc = row(x = of("printed", stages[[1L]], "a string as PJRTHloModuleSrc")),
     print.PJRTHloModuleSrcs = row(x = of("printed", stages)),
     print.PJRTLoadedExecutable = row(x = of("any", add)),
@@ -355,10 +360,10 @@ input_rows <- function() {
     print.summary.PJRTLoadedExecutable = row(x = of("printed", summary(add))),
 
     # model files
-    pjrt_load_safetensors = row(
+    safetensors_load = row(
       path = of("path", model), device = "device", names = of("choice", "x", "NULL", tensors)
     ),
-    pjrt_save_safetensors = row(
+    safetensors_save = row(
       tensors = of("list", list(x = x), "list()"), path = of("path", saved, file_names),
       metadata = of("list", NULL, "NULL", "list()", "character()", "c(n = \"a\")"), max_shard_size = of("size", NULL, "!0L", "!1e-300"),
       after = renew_paths()
@@ -423,9 +428,9 @@ input_uses <- function() {
     ),
     `pjrt_delete(list(.))` = use(pjrt_delete(list(bad)), of("ended", NULL, "list()")),
     `pjrt_execute_sharded(inputs = list(x, .))` = use(pjrt_execute_sharded(both, list(x, bad)), of("buffer", NULL, "!a buffer")),
-    `pjrt_save_safetensors(list(x = .))` = use(pjrt_save_safetensors(list(x = bad), saved), "buffer"),
-    `pjrt_save_safetensors(metadata = list(a = .))` = use(
-      pjrt_save_safetensors(list(x = x), saved, list(a = bad)), of("string", NULL, "\"\"")
+    `safetensors_save(list(x = .))` = use(safetensors_save(list(x = bad), saved), "buffer"),
+    `safetensors_save(metadata = list(a = .))` = use(
+      safetensors_save(list(x = x), saved, list(a = bad)), of("string", NULL, "\"\"")
     ),
     `pjrt_shard(devices = list(.))` = use(pjrt_shard(c(1, 2), list(bad)), of("devices", NULL, "a device")),
     `pjrt_shard(input = .)` = use(pjrt_shard(x, add, input = bad), of("index", 1, "1L")),

@@ -28,7 +28,7 @@ input_objects <- function() {
     deleted <- pjrt_delete(pjrt_buffer(c(1, 2), "f64"))
     gone <- pjrt:::new_client(plugin, list(cpu_device_count = 1L))
     gone_device <- devices(gone)[[1L]]
-    gone_memory <- memories(gone)[[1L]]
+    gone_memory <- memory_spaces(gone)[[1L]]
     gone_buffer <- pjrt_buffer(c(1, 2), "f64", device = gone_device)
     gone_add <- pjrt_compile(program, device = gone_device)
     gone_promise <- as_array_async(gone_buffer)

@@ -211,7 +211,7 @@ readers <- list(
   as_array = quote(as_array(x)), as_raw = quote(as_raw(x, TRUE)), print = quote(print(x)),
   format_buffer = quote(format_buffer(x)), await = quote(await(x)), is_ready = quote(is_ready(x)),
   as_array_async = quote(as_array_async(x)), copy_buffer = quote(copy_buffer(x, "cpu:1")),
-  to_memory = quote(copy_buffer(x, memories(device(x))[[2L]])), memory_space = quote(memory_space(x)),
+  to_memory = quote(copy_buffer(x, memory_spaces(device(x))[[2L]])), memory_space = quote(memory_space(x)),
   pjrt_memory = quote(pjrt_memory(x)), part = quote(x[1]), element = quote(x[[1]]), as.vector = quote(as.vector(x)),
   summary = quote(summary(x)), all.equal = quote(all.equal(x, y)), is.na = quote(is.na(x)),
   unshard = quote(pjrt_unshard(list(x, x), dim = NULL)),

@@ -29,7 +29,7 @@ routine_objects <- function() {
     client <- pjrt_client("cpu")
     here <- devices(client)[[1L]]
     there <- devices(client)[[2L]]
-    memory <- memories(here)[[2L]]
+    memory <- memory_spaces(here)[[2L]]
     text <- add_program("2xf64")
     program <- pjrt_program(text)
     source <- file.path(folder, "add.mlir")
@@ -48,7 +48,7 @@ routine_objects <- function() {
     file <- file.path(folder, "add")
     pjrt_save_executable(add, file)
     model <- file.path(folder, "model.safetensors")
-    pjrt_save_safetensors(list(x = x, y = pjrt_scalar(2L)), model, c(from = "here"))
+    safetensors_save(list(x = x, y = pjrt_scalar(2L)), model, c(from = "here"))
     opened <- safetensors_open(model)
     idle <- idle_plugin(folder)
     library <- pjrt:::call_native(pjrt:::ffi_plugin_file, plugin)
@@ -86,7 +86,7 @@ routine_uses <- function() {
     redact = pjrt:::hide_secrets("https://me:secret@example.org/simple"),
     given = pjrt:::given("a"),
     cuda_report = pjrt:::cuda_report(),
-    cuda_look_in = pjrt:::cuda_look_in(folder),
+    cuda_look_in = pjrt:::cuda_add_folders(folder),
     loaded = .Call(pjrt:::ffi_loaded, asNamespace("pjrt"), pjrt:::the),
 
     # clients, devices, memory spaces
@@ -96,15 +96,15 @@ routine_uses <- function() {
     client_platform = platform(client),
     client_devices = devices(client),
     client_all_devices = devices(client, addressable = FALSE),
-    client_memories = memories(client),
+    client_memories = memory_spaces(client),
     client_topology = topology(client),
     device_info = device_info(here),
     device_label = as.character(here),
     device_platform = platform(here),
-    device_memories = memories(here),
-    device_default_memory = default_memory(here),
+    device_memories = memory_spaces(here),
+    device_default_memory = default_memory_space(here),
     device_memory_stats = device_memory_stats(here),
-    memory_info = memory_info(memory),
+    memory_info = memory_space_info(memory),
     memory_stats = names(pjrt_memory_stats()),
 
     # buffers
@@ -133,7 +133,7 @@ routine_uses <- function() {
     quick_device = device(x),
     quick_dtype = dtype(x),
     data_type_keep = pjrt:::dtype.PJRTBuffer(x),
-    data_types_forget = pjrt:::forget_tengen(),
+    data_types_forget = pjrt:::reset_tengen(),
     quick_is_ready = is_ready(x),
     quick_shape = shape(x),
     buffer_delete = is_deleted(pjrt_delete(pjrt_scalar(1))),
@@ -160,11 +160,11 @@ routine_uses <- function() {
     executable_aliases = pjrt:::call_native(pjrt:::ffi_executable_aliases, add),
     executable_origin = utils::capture.output(print(add)),
     executable_costs = executable_cost(add),
-    executable_memory_stats = executable_memory(add),
+    executable_memory_stats = executable_memory_stats(add),
     executable_fingerprint = executable_fingerprint(add),
     executable_code_bytes = summary(add)$code_size,
-    executable_optimized_text = optimized_program(add),
-    executable_optimized_bytes = optimized_program(add, "bytes"),
+    executable_optimized_text = executable_hlo(add),
+    executable_optimized_bytes = executable_hlo(add, "bytes"),
     executable_serialize = length(pjrt_serialize(add)),
     executable_deserialize = pjrt_deserialize(serialized),
     executable_save = basename(pjrt_save_executable(add, file)),
@@ -178,11 +178,11 @@ routine_uses <- function() {
     executable_execute_sharded = pjrt_execute_sharded(both, list(x, z)),
 
     # model files
-    safetensors_save = basename(pjrt_save_safetensors(list(x = x), file.path(folder, "saved.safetensors"))),
+    safetensors_save = basename(safetensors_save(list(x = x), file.path(folder, "saved.safetensors"))),
     safetensors_open = class(safetensors_open(model)),
     safetensors_describe = safetensors_info(model),
-    safetensors_load = pjrt_load_safetensors(model),
-    safetensors_metadata = attributes(pjrt_load_safetensors(model)),
+    safetensors_load = safetensors_load(model),
+    safetensors_metadata = attributes(safetensors_load(model)),
     safetensors_names = names(opened),
     safetensors_share = pjrt:::call_native(pjrt:::ffi_safetensors_share, opened, 1L, 0L, 1L, 2L, there),
     safetensors_summary = format(opened),

@@ -68,8 +68,8 @@ test_that("what no option can be is refused on any platform", {
       typed_client_options(stats::setNames(options, "x"), "mine"), "invalid_input", "Client options must be"
     )
   }
-  expect_refused(typed(1), "invalid_input", "Client options must have names")
-  expect_refused(typed(a = 1, a = 2), "invalid_input", "Client options must have names, each one of its own")
+  expect_refused(typed(1), "invalid_input", "Client options must have unique names")
+  expect_refused(typed(a = 1, a = 2), "invalid_input", "Client options must have unique names")
 })
 
 test_that("a plugin is given options of every type", {
@@ -108,7 +108,7 @@ test_that("the number of threads is that of PJRT_CPU_THREADS, and an option wins
   expect_identical(default_client_options("cpu"), list(cpu_device_count = 2L))
   for (bad in c("many", "0", "-1", "1.5", " 2", "\xff")) {
     withr::local_envvar(PJRT_CPU_THREADS = bad)
-    expect_refused(default_client_options("cpu"), "invalid_input", "PJRT_CPU_THREADS must be a whole number above 0")
+    expect_refused(default_client_options("cpu"), "invalid_input", "PJRT_CPU_THREADS must be a positive whole number")
   }
 })
 

@@ -47,7 +47,7 @@ test_that("options of the wrong type are refused, and no client is made", {
   for (bad in list("1", 1:2, integer(), NA_integer_, 1.5, TRUE, NULL, Inf, 2^60)) {
     expect_refused(create(cpu_device_count = bad), "invalid_input", "Client options must be integers of length 1")
   }
-  expect_refused(create(1L), "invalid_input", "Client options must have names")
+  expect_refused(create(1L), "invalid_input", "Client options must have unique names")
   expect_null(the$clients[["unused"]])
 })
 
@@ -98,7 +98,7 @@ test_that("a client tells what is known of it", {
     expect_identical(info$process_index, 0L)
     expect_identical(info$devices, devices(client))
     expect_identical(info$devices_in_all, n)
-    expect_identical(info$memories, memories(client))
+    expect_identical(info$memory_spaces, memory_spaces(client))
     expect_identical(info$attributes, plugin_attributes("cpu"))
   }
   expect_identical(client_info(), client_info("cpu"))

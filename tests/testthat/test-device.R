@@ -53,7 +53,7 @@ test_that("the default device is on the platform of PJRT_PLATFORM", {
 
 test_that("what names no device is refused", {
   for (bad in list("cpu:-1", "cpu:", "cpu:x", "cpu:1.5", "cpu: 1", ":0", "cpu:0:1", "cpu:99999999999")) {
-    expect_refused(as_pjrt_device(bad), "invalid_input", "names no device")
+    expect_refused(as_pjrt_device(bad), "invalid_input", "is not a device's name")
   }
   message <- "Must be a PJRTDevice, a PJRTClient, a platform name, or NULL"
   for (bad in list(1, "", NA_character_, c("cpu", "cpu"), TRUE, list(), "cpu:\xff")) {
@@ -140,8 +140,8 @@ test_that("a device tells what is known of it", {
       expect_identical(info$label, as.character(device))
       expect_match(info$debug, "CPU", fixed = TRUE)
       expect_identical(info$kind, "cpu")
-      expect_identical(info$default_memory, default_memory(device))
-      expect_identical(info$memories, memories(device))
+      expect_identical(info$default_memory_space, default_memory_space(device))
+      expect_identical(info$memory_spaces, memory_spaces(device))
       expect_type(info$attributes, "list")
     }
   }

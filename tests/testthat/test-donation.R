@@ -56,6 +56,73 @@ test_that("donation puts the output where the input was", {
   }
 })
 
+test_that("inputs are kept by name and by number from 1", {
+  add <- compile(add_program("4xf32", donates))
+  for (keep in list("x", "%x", c("%y", "x"), 1, 1L, c(2, 1))) {
+    x <- pjrt_buffer(1:4, "f32")
+    out <- pjrt_execute(add, x, x, execution_options = pjrt_execution_options(keep_inputs = keep))
+    expect_identical(as_array(out), array(2 * 1:4))
+    expect_false(is_deleted(x))
+  }
+  # together with the inherited argument, which counts from 0
+  both <- pjrt_execution_options(0L, keep_inputs = 1L)
+  expect_identical(as_array(pjrt_execute(add, x, x, execution_options = both)), array(2 * 1:4))
+  y <- pjrt_buffer(1:4, "f32")
+  for (keep in list("y", 2, character(), integer(), NULL)) {
+    x <- pjrt_buffer(1:4, "f32")
+    pjrt_execute(add, x, y, execution_options = pjrt_execution_options(keep_inputs = keep))
+    expect_true(is_deleted(x))
+    expect_false(is_deleted(y))
+  }
+})
+
+test_that("inputs to keep must be inputs of the program, each given once", {
+  for (bad in list(NA, NA_character_, NA_real_, c("x", NA), "", 0, -1, 1.5, Inf, 2^31, TRUE, list("x"), factor("x"), mean)) {
+    expect_refused(
+      pjrt_execution_options(keep_inputs = bad), "invalid_input",
+      "`keep_inputs` must be names of inputs, or whole numbers from 1"
+    )
+  }
+  expect_refused(pjrt_execution_options(keep_inputs = c("x", "x")), "invalid_input", "duplicates: got x twice")
+  expect_refused(pjrt_execution_options(keep_inputs = c(1, 2, 2)), "invalid_input", "duplicates: got 2 twice")
+  expect_refused(pjrt_execution_options(keep_inputs = "\xe9"), "invalid_input", "UTF-8")
+
+  add <- compile(add_program("4xf32", donates))
+  expect_kept_refused <- function(keep, message, executable = add) {
+    x <- pjrt_buffer(1:4, "f32")
+    options <- pjrt_execution_options(keep_inputs = keep)
+    expect_refused(pjrt_execute(executable, x, x, execution_options = options), "invalid_input", message)
+    expect_false(is_deleted(x))
+  }
+  expect_kept_refused(3, "`keep_inputs` has the number 3, but the program takes 2 argument(s).")
+  expect_kept_refused(
+    c("x", "z"), "`keep_inputs` names the argument `z`, which the program does not have. Its arguments are `%x`, `%y`."
+  )
+  expect_kept_refused(c("x", "%x"), "`keep_inputs` names the argument `%x` twice.")
+  expect_kept_refused("x", "`keep_inputs` names the argument `x`, but the program takes no arguments.", compile(
+    "func.func @main() -> tensor<f32> {\n  %0 = stablehlo.constant dense<1.0> : tensor<f32>\n  return %0 : tensor<f32>\n}"
+  ))
+  inputs <- paste0("%a", 1:12, ": tensor<f32>", collapse = ", ")
+  many <- compile(sprintf("func.func @main(%s) -> tensor<f32> {\n  return %%a1 : tensor<f32>\n}", inputs))
+  expect_kept_refused("b", "`%a9`, `%a10` and 2 more.", many)
+})
+
+test_that("inputs of a program in bytecode are kept by the compiler's names and by number", {
+  add <- pjrt_compile(pjrt_program(path = fixture("donating.mlirbc")))
+  expect_identical(executable_inputs(add)$name, c("Arg_0.1", "Arg_1.1"))
+  x <- pjrt_buffer(1, "f64", shape = c(2, 3, 4))
+  y <- pjrt_buffer(2, "f64", shape = c(2, 3, 4))
+  expect_refused(
+    pjrt_execute(add, x, y, execution_options = pjrt_execution_options(keep_inputs = "x")), "invalid_input",
+    "`keep_inputs` names the argument `x`, which the program does not have. Its arguments are `Arg_0.1`, `Arg_1.1`."
+  )
+  for (keep in list("Arg_0.1", 1)) {
+    out <- pjrt_execute(add, x, y, execution_options = pjrt_execution_options(keep_inputs = keep))
+    expect_identical(as.vector(out), rep(3, 24))
+    expect_identical(as.vector(x), rep(1, 24))
+  }
+})
+
 test_that("an index listed as not donatable keeps its buffer", {
   add <- compile(add_program("4xf32", donates))
   x <- pjrt_buffer(c(1, 2, 3, 4))

@@ -82,18 +82,18 @@ test_that("costs and memory are named numbers that fit the program", {
   expect_identical(cost[["flops"]], 2 * 8 * 16 * 4)
   expect_identical(cost[["bytes accessed"]], 4 * (8 * 16 + 16 * 4 + 8 * 4))
   expect_false(is.unsorted(names(cost)[startsWith(names(cost), "bytes")]))
-  memory <- executable_memory(dot)
+  memory <- executable_memory_stats(dot)
   expect_type(memory, "double")
   expect_identical(memory[["argument_size_in_bytes"]], 4 * (8 * 16 + 16 * 4))
   expect_identical(memory[["output_size_in_bytes"]], 4 * 8 * 4)
   expect_identical(memory[["alias_size_in_bytes"]], 0)
-  expect_identical(executable_memory(donating_step())[["alias_size_in_bytes"]], 4 * 6)
+  expect_identical(executable_memory_stats(donating_step())[["alias_size_in_bytes"]], 4 * 6)
 })
 
 test_that("what the plugin is too old to tell is NA", {
   version <- pjrt:::pjrt_api_version(pjrt_plugin("cpu"))
   skip_if(version$major > 0L || version$minor > 81L)
-  memory <- executable_memory(donating_step())
+  memory <- executable_memory_stats(donating_step())
   expect_true(is.na(memory[["total_size_in_bytes"]]))
   expect_false(anyNA(memory[names(memory) != "total_size_in_bytes"]))
 })
@@ -108,7 +108,7 @@ test_that("the fingerprint tells programs apart, and their comments not", {
 
 test_that("the optimized program as bytes is an HLO module, and no program for another compile", {
   executable <- compile(add_program("2xf32", donates))
-  bytes <- optimized_program(executable, "bytes")
+  bytes <- executable_hlo(executable, "bytes")
   expect_type(bytes, "raw")
   # field 1, the name, in 4 bytes
   expect_identical(bytes[1:6], c(as.raw(c(0x0a, 0x04)), charToRaw("main")))
@@ -124,7 +124,7 @@ hlo_blocks <- function(text) {
 test_that("the optimized program's text is what XLA itself writes", {
   for (program in kinds_of_programs()) {
     program <- pjrt_program(program)
-    text <- optimized_program(pjrt_compile(program))
+    text <- executable_hlo(pjrt_compile(program))
     expect_identical(hlo_blocks(text), hlo_blocks(inspect_hlo(program)$after_optimizations))
   }
   expect_s3_class(text, c("PJRTHloAfterOptimizations", "PJRTHloModuleSrc"), exact = TRUE)
@@ -155,7 +155,7 @@ test_that("summary has all there is to tell", {
   expect_identical(all$devices, list(pjrt_device("cpu:1")))
   expect_identical(all$fingerprint, executable_fingerprint(executable))
   expect_identical(all$cost, executable_cost(executable))
-  expect_identical(all$memory, executable_memory(executable))
+  expect_identical(all$memory, executable_memory_stats(executable))
   expect_type(all$code_size, "double")
   # what depends on the plugin
   all$fingerprint <- "1234"
@@ -171,7 +171,7 @@ test_that("a summary stands what a plugin does not tell", {
   all["memory"] <- list(NULL)
   all$inputs$memory_kind <- NA_character_
   lines <- utils::capture.output(print(all))
-  expect_true("Fingerprint: not told by this plugin" %in% lines)
+  expect_true("Fingerprint: not provided by this plugin" %in% lines)
   expect_false(any(grepl("Cost|Memory:", lines)))
   for (kind in c("unimplemented", "unsupported_call")) {
     expect_identical(pjrt:::if_supported(pjrt:::pjrt_abort("no", kind), NA_real_), NA_real_)
@@ -181,8 +181,8 @@ test_that("a summary stands what a plugin does not tell", {
 
 test_that("what is no executable is refused", {
   askers <- list(
-    executable_inputs, executable_outputs, executable_cost, executable_memory, executable_fingerprint,
-    optimized_program
+    executable_inputs, executable_outputs, executable_cost, executable_memory_stats, executable_fingerprint,
+    executable_hlo
   )
   for (ask in askers) {
     expect_refused(ask(1), "invalid_input", "`executable` must be a `PJRTLoadedExecutable`")
@@ -193,7 +193,7 @@ test_that("what is no executable is refused", {
   expect_identical(format(loaded), "PJRTLoadedExecutable of another session")
   expect_output(print(loaded), "<PJRTLoadedExecutable>", fixed = TRUE)
   for (bad in list("hlo", c("bytes", "text"), NULL, NA, 1)) {
-    expect_refused(optimized_program(donating_step(), bad), "invalid_input", "`format` must be")
+    expect_refused(executable_hlo(donating_step(), bad), "invalid_input", "`format` must be")
   }
 })
 
@@ -202,8 +202,8 @@ test_that("an executable for several devices tells of its parts", {
   all <- summary(sum)
   expect_identical(c(all$num_replicas, all$num_partitions), c(2L, 1L))
   expect_identical(all$devices, devices("cpu")[1:2])
-  expect_match(optimized_program(sum), "all-reduce(", fixed = TRUE)
-  expect_match(optimized_program(sum), "replica_groups={{0,1}}", fixed = TRUE)
+  expect_match(executable_hlo(sum), "all-reduce(", fixed = TRUE)
+  expect_match(executable_hlo(sum), "replica_groups={{0,1}}", fixed = TRUE)
 
   cut <- compile(partitioned_program("shardy", 2L), pjrt_compile_options(num_partitions = 2L))
   all <- summary(cut)

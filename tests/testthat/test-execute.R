@@ -201,7 +201,7 @@ test_that("flags must be flags", {
 
 test_that("execution options are integers", {
   options <- pjrt_execution_options()
-  expect_identical(class(options), "PJRTExecuteOptions")
+  expect_identical(class(options), c("PJRTExecutionOptions", "PJRTExecuteOptions"))
   expect_s3_class(pjrt_execution_options(c(0L, 2L), 7L), "PJRTExecuteOptions")
   for (bad in list(0, "0", NULL, TRUE, NA_integer_, c(0L, NA))) {
     expect_refused(
@@ -217,7 +217,7 @@ test_that("execution options are integers", {
   for (bad in list(1, list(), "none", pjrt_scalar(1))) {
     expect_refused(
       pjrt_execute(double, pjrt_scalar(1), execution_options = bad), "invalid_pointer",
-      "`execution_options` must be a `PJRTExecuteOptions`"
+      "`execution_options` must be a `PJRTExecutionOptions`"
     )
   }
 })
@@ -251,12 +251,15 @@ test_that("inputs that a program does not have cannot be kept", {
 })
 
 test_that("execution options print what they say", {
-  expect_output(print(pjrt_execution_options()), "^<PJRTExecuteOptions: launch 0>$")
+  expect_output(print(pjrt_execution_options()), "^<PJRTExecutionOptions: launch 0>$")
   options <- pjrt_execution_options(c(0L, 2L), 7L, "cpu:1")
   lines <- utils::capture.output(print(options))
   expect_identical(lines, c(
-    "<PJRTExecuteOptions: launch 7>", "  non_donatable_input_indices = 0, 2", "  device = CpuDevice(id=1)"
+    "<PJRTExecutionOptions: launch 7>", "  non_donatable_input_indices = 0, 2", "  device = CpuDevice(id=1)"
   ))
+  expect_output(print(pjrt_execution_options(keep_inputs = c("x", "%y"))), "\n  keep_inputs = x, %y$")
+  expect_output(print(pjrt_execution_options(keep_inputs = c(2, 1))), "\n  keep_inputs = 2, 1$")
+  expect_output(print(pjrt_execution_options(keep_inputs = integer())), "^<PJRTExecutionOptions: launch 0>$")
 })
 
 test_that("an input whose layout is not the program's is refused", {

@@ -11,7 +11,7 @@ fork_uses <- list(
   await = quote(await(endless)),
   client_info = quote(client_info(client)),
   copy_buffer = quote(copy_buffer(x, "cpu:1")),
-  default_memory = quote(default_memory(device)),
+  default_memory_space = quote(default_memory_space(device)),
   device = quote(pjrt::device(x)),
   device_info = quote(device_info(device)),
   device_memory_stats = quote(device_memory_stats(device)),
@@ -21,17 +21,17 @@ fork_uses <- list(
   executable_cost = quote(executable_cost(double)),
   executable_fingerprint = quote(executable_fingerprint(double)),
   executable_inputs = quote(executable_inputs(double)),
-  executable_memory = quote(executable_memory(double)),
+  executable_memory_stats = quote(executable_memory_stats(double)),
   executable_outputs = quote(executable_outputs(double)),
   format_buffer = quote(format_buffer(x)),
   inspect_hlo = quote(inspect_hlo(program)),
   install_pjrt = quote(try(install_pjrt("abacus"), silent = TRUE)),
   is_deleted = quote(is_deleted(x)),
   is_ready = quote(is_ready(endless)),
-  memories = quote(memories(device)),
-  memory_info = quote(memory_info(memory)),
+  memory_spaces = quote(memory_spaces(device)),
+  memory_space_info = quote(memory_space_info(memory)),
   memory_space = quote(memory_space(x)),
-  optimized_program = quote(optimized_program(double)),
+  executable_hlo = quote(executable_hlo(double)),
   pjrt_api_version = quote(pjrt_api_version(plugin)),
   pjrt_buffer = quote(pjrt_buffer(1:3)),
   pjrt_cache_clear = quote(pjrt_cache_clear()),
@@ -50,14 +50,14 @@ fork_uses <- list(
   pjrt_execute_sharded = quote(pjrt_execute_sharded(double, list(x))),
   pjrt_execution_options = quote(pjrt_execution_options()),
   pjrt_load_executable = quote(pjrt_load_executable(file)),
-  pjrt_load_safetensors = quote(pjrt_load_safetensors(model)),
+  safetensors_load = quote(safetensors_load(model)),
   pjrt_memory_stats = quote(pjrt_memory_stats()),
   pjrt_plugin = quote(pjrt_plugin("cpu")),
   pjrt_plugins = quote(pjrt_plugins()),
   pjrt_program = quote(pjrt_program(unary_program("f32"))),
   pjrt_register_plugin = quote(pjrt_register_plugin("abacus", Sys.getenv("PJRT_PLUGIN_PATH_CPU"))),
   pjrt_save_executable = quote(pjrt_save_executable(double, tempfile())),
-  pjrt_save_safetensors = quote(pjrt_save_safetensors(list(x = x), tempfile())),
+  safetensors_save = quote(safetensors_save(list(x = x), tempfile())),
   pjrt_scalar = quote(pjrt_scalar(1)),
   pjrt_serialize = quote(pjrt_serialize(double)),
   pjrt_shard = quote(pjrt_shard(1:4, devices("cpu"))),
@@ -96,9 +96,9 @@ fork_uses <- list(
 
 # What they may know without asking the device runtime.
 known_in_forks <- c(
-  "as_pjrt_client", "as_pjrt_device", "as_pjrt_plugin", "client_info", "default_memory", "device", "device_info",
+  "as_pjrt_client", "as_pjrt_device", "as_pjrt_plugin", "client_info", "default_memory_space", "device", "device_info",
   "devices", "dtype", "elt_type", "executable_inputs", "executable_outputs", "install_pjrt", "is_deleted",
-  "memories", "memory_info", "pjrt_api_version", "pjrt_cache_clear", "pjrt_cache_info", "pjrt_cache_list",
+  "memory_spaces", "memory_space_info", "pjrt_api_version", "pjrt_cache_clear", "pjrt_cache_info", "pjrt_cache_list",
   "pjrt_cache_prune", "pjrt_client", "pjrt_compile_options", "pjrt_device", "pjrt_execution_options",
   "pjrt_memory_stats", "pjrt_plugin", "pjrt_plugins", "pjrt_program", "pjrt_register_plugin", "pjrt_sitrep",
   "platform", "platform_version", "plugin_attributes", "plugin_extensions", "plugin_stablehlo_versions",
@@ -111,7 +111,7 @@ fork_setup <- quote({
   x <- pjrt_buffer(c(1, 2))
   client <- pjrt_client()
   device <- devices(client)[[1L]]
-  memory <- default_memory(device)
+  memory <- default_memory_space(device)
   plugin <- pjrt_plugin("cpu")
   endless <- pjrt_execute(compile(loop_program(Inf), device = "cpu:1"), pjrt_scalar(1, "f64", device = "cpu:1"))
   program <- pjrt_program(unary_program("2xf32"))
@@ -122,7 +122,7 @@ fork_setup <- quote({
   file <- tempfile()
   pjrt_save_executable(double, file)
   model <- tempfile()
-  pjrt_save_safetensors(list(x = x), model)
+  safetensors_save(list(x = x), model)
   # that the parent is healthy
   check <- function() cat(as_array(pjrt_execute(double, x)), value(promise), class(value(compiling)), is_ready(endless), "\n")
   # as an endless program would keep the end of the session

@@ -57,13 +57,13 @@ test_that("arguments of install_pjrt() are checked before anything is fetched", 
   expect_refused(install_pjrt(cuda = NA), "invalid_input", "`cuda` must be TRUE or FALSE")
   expect_refused(install_pjrt(1), "invalid_input", "`platforms` must be")
   expect_refused(install_pjrt("../x"), "invalid_input", "`platforms` must be")
-  expect_refused(install_pjrt("cpu", version = 1), "invalid_input", "`version` must be one string")
+  expect_refused(install_pjrt("cpu", version = 1), "invalid_input", "`version` must be one non-empty string")
   expect_refused(install_pjrt("cpu", source = "web"), "invalid_input", "`source` must be one of \"auto\"")
   expect_refused(install_pjrt("cpu", source = NULL), "invalid_input", "`source` must be one of \"auto\"")
-  expect_refused(install_pjrt("cpu", path = 1), "invalid_input", "`path` must be one string")
+  expect_refused(install_pjrt("cpu", path = 1), "invalid_input", "`path` must be one non-empty string")
   expect_refused(install_pjrt("cpu", path = "x"), "invalid_input", "for `source = \"file\"` only")
   expect_refused(install_pjrt("cpu", source = "file"), "invalid_input", "`path` must say")
-  expect_refused(install_pjrt(c("cpu", "tpu"), version = "1"), "invalid_input", "belong to one platform")
+  expect_refused(install_pjrt(c("cpu", "tpu"), version = "1"), "invalid_input", "need exactly one platform")
   expect_refused(install_pjrt("cpu", force = 1), "invalid_input", "`force` must be TRUE or FALSE")
   expect_refused(install_pjrt("abacus"), "plugin_not_found", "PJRT_PLUGIN_PATH_ABACUS")
   withr::local_options(pjrt.index_url = 1)
@@ -79,10 +79,10 @@ test_that("what is no text in UTF-8 is refused, and other encodings are understo
   cache <- local_empty_cache()
   invalid <- bytes <- "x\xff"
   Encoding(invalid) <- "UTF-8"
-  expect_refused(install_pjrt("cpu", version = invalid), "invalid_input", "'x<ff>' is no text in UTF-8")
-  expect_refused(install_pjrt("cpu", source = "file", path = invalid), "invalid_input", "no text in UTF-8")
+  expect_refused(install_pjrt("cpu", version = invalid), "invalid_input", "'x<ff>' is not valid UTF-8")
+  expect_refused(install_pjrt("cpu", source = "file", path = invalid), "invalid_input", "not valid UTF-8")
   Encoding(bytes) <- "bytes"
-  expect_refused(install_pjrt("cpu", version = bytes), "invalid_input", "`version` must be one string")
+  expect_refused(install_pjrt("cpu", version = bytes), "invalid_input", "`version` must be one non-empty string")
   withr::local_options(pjrt.index_url = bytes)
   expect_refused(install_pjrt("cpu"), "invalid_input", "pjrt.index_url")
   withr::local_options(pjrt.index_url = NULL)
@@ -133,7 +133,7 @@ test_that("an archive that the manifest knows is fetched, listed and removed", {
   expect_identical(row$size, file.size(path))
   expect_false(row$loaded)
   expect_identical(bitwAnd(as.integer(file.mode(path)), strtoi("022", 8L)), 0L)
-  expect_message(none <- uninstall_pjrt("idle", version = "2.0"), "nothing to remove")
+  expect_message(none <- uninstall_pjrt("idle", version = "2.0"), "Nothing to remove")
   expect_identical(none, character())
   expect_message(gone <- uninstall_pjrt(), "Removed .*idle")
   expect_identical(normalizePath(gone, mustWork = FALSE), normalizePath(dirname(path), mustWork = FALSE))
@@ -158,7 +158,7 @@ test_that("the plugin that is used is listed before others in the cache", {
 
 test_that("a variable that names no file is an error that names the variable", {
   withr::local_envvar(PJRT_PLUGIN_PATH_ABACUS = "/no/such/file.so")
-  expect_refused(pjrt_plugin("abacus"), "plugin_not_found", "PJRT_PLUGIN_PATH_ABACUS names")
+  expect_refused(pjrt_plugin("abacus"), "plugin_not_found", "check the environment variable PJRT_PLUGIN_PATH_ABACUS")
 })
 
 test_that("the progress fits into the terminal, or else into what R prints in a line", {

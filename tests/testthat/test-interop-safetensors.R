@@ -37,11 +37,11 @@ round_trip <- function(writes = c(written, only_read), dtypes = c(written, only_
       path <- tempfile()
       if (dtype %in% .(writes)) {
         safetensors::safe_save_file(saved, path, framework = "pjrt")
-        stopifnot(identical(lapply(pjrt_load_safetensors(path), as_array), lapply(saved, as_array)))
+        stopifnot(identical(lapply(safetensors_load(path), as_array), lapply(saved, as_array)))
         loaded <- safetensors::safe_load_file(path, framework = "pjrt")
         stopifnot(identical(lapply(loaded, as_array)[names(saved)], lapply(saved, as_array)))
       }
-      pjrt_save_safetensors(saved, path)
+      safetensors_save(saved, path)
       loaded <- safetensors::safe_load_file(path, framework = "pjrt", device = "cpu:1")
       for (name in names(saved)) {
         stopifnot(
@@ -118,7 +118,7 @@ test_that("tensors of four bits have two elements in a byte, the first in its lo
   expect_bits(as_array(x), matrix(c(0.5, 4, 1, 6), 2))
   expect_identical(safe_tensor_buffer.PJRTBuffer(x), as.raw(c(0x21, 0x76)))
   expect_identical(safe_tensor_meta.PJRTBuffer(x), list(shape = list(2L, 2L), dtype = "F4"))
-  expect_refused(safe_tensor_buffer.PJRTBuffer(pjrt_empty("f4e2m1fn", 3L)), "invalid_input", "odd number")
+  expect_refused(safe_tensor_buffer.PJRTBuffer(pjrt_empty("f4e2m1fn", 3L)), "invalid_input", "must be even")
 })
 
 test_that("tensors that cannot be are refused", {

@@ -13,7 +13,7 @@ test_that("Ctrl-C in a terminal gives the prompt back, whatever R waits for, and
     expect_shows(terminal, "ready> ")
   }
   # a file is saved whole or not at all
-  terminal$type("cat('saved', !file.exists(saved) || identical(as_array(pjrt_load_safetensors(saved)$x), as_array(large)), '\\n')")
+  terminal$type("cat('saved', !file.exists(saved) || identical(as_array(safetensors_load(saved)$x), as_array(large)), '\\n')")
   expect_shows(terminal, "saved TRUE")
   terminal$type("cat('files', setdiff(list.files(dirname(saved), 'safetensors'), basename(c(model, saved))), '\\n')")
   expect_shows(terminal, "files  ?\\r")

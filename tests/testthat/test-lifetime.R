@@ -25,7 +25,7 @@ test_that("a deleted buffer is dead for every function, and still tells what it 
   expect_true(is_deleted(x))
   uses <- list(
     quote(as_array(x)), quote(as_raw(x)), quote(as_array_async(x)), quote(await(x)), quote(is_ready(x)), quote(print(x)),
-    quote(format_buffer(x)), quote(copy_buffer(x, "cpu:1")), quote(copy_buffer(x, memories("cpu:0")[[2L]])),
+    quote(format_buffer(x)), quote(copy_buffer(x, "cpu:1")), quote(copy_buffer(x, memory_spaces("cpu:0")[[2L]])),
     quote(memory_space(x)), quote(x[1, ]), quote(x[[1]]), quote(summary(x)), quote(as.vector(x)),
     quote(pjrt_execute(double, x)), quote(pjrt_execute_sharded(double, list(x))), quote(pjrt_unshard(list(x)))
   )
@@ -198,13 +198,13 @@ test_that("nothing of a closed client can be used, and all of it still tells wha
   compiling <- pjrt_compile_async(program, device = here[[1L]])
   dead <- pjrt_buffer(1, device = here[[1L]])
   pjrt_delete(dead)
-  space <- memories(client)[[1L]]
+  space <- memory_spaces(client)[[1L]]
   told <- function() {
     list(
       shape(x), elt_type(x), dtype(x), platform(x), format(x), dim(x), length(x), format(device(x)), as.character(here[[2L]]),
       platform(here[[1L]]), platform(client), format(client), client_info(client)$devices_in_all, format(device(double)),
       vapply(devices(double), format, ""), format(double), executable_inputs(double), executable_outputs(double),
-      device_info(here[[1L]])$kind, memory_info(space)$kind, as.character(default_memory(here[[1L]])), length(devices(client)),
+      device_info(here[[1L]])$kind, memory_space_info(space)$kind, as.character(default_memory_space(here[[1L]])), length(devices(client)),
       is.numeric(x), utils::capture.output(str(x)), utils::capture.output(print(client)), utils::capture.output(print(here[[1L]])),
       utils::capture.output(print(space)), utils::capture.output(print(double)), value(read), platform_version(client)
     )
@@ -216,7 +216,7 @@ test_that("nothing of a closed client can be used, and all of it still tells wha
   uses <- list(
     quote(as_array(x)), quote(as_raw(x)), quote(as_array_async(x)), quote(await(x)), quote(is_ready(x)), quote(print(x)),
     quote(format_buffer(x)), quote(summary(x)), quote(x[1]), quote(x[[1]]), quote(as.vector(x)), quote(memory_space(x)),
-    quote(all.equal(x, c(1, 2))), quote(anyNA(x)), quote(copy_buffer(x, "cpu:0")), quote(copy_buffer(x, memories("cpu:0")[[2L]])),
+    quote(all.equal(x, c(1, 2))), quote(anyNA(x)), quote(copy_buffer(x, "cpu:0")), quote(copy_buffer(x, memory_spaces("cpu:0")[[2L]])),
     quote(copy_buffer(x, here[[2L]])), quote(copy_buffer(other, here[[1L]])), quote(copy_buffer(other, space)),
     quote(pjrt_buffer(1, device = here[[1L]])), quote(pjrt_buffer(1, device = client)), quote(pjrt_scalar(1L, device = here[[2L]])),
     quote(pjrt_buffer(numeric(1e7), "f32", device = here[[1L]])), quote(pjrt_empty("f32", 0, here[[1L]])),
@@ -224,8 +224,8 @@ test_that("nothing of a closed client can be used, and all of it still tells wha
     quote(pjrt_shard(1:2, here)), quote(pjrt_unshard(list(x))), quote(as_array(dead)),
     quote(pjrt_execute(double, x)), quote(pjrt_execute(double, other)), quote(pjrt_execute(double)),
     quote(pjrt_execute_sharded(double, list(x))), quote(pjrt_execute(portable, x)), quote(summary(double)),
-    quote(executable_cost(double)), quote(executable_memory(double)), quote(executable_fingerprint(double)),
-    quote(optimized_program(double)), quote(optimized_program(double, "bytes")), quote(pjrt_serialize(double)),
+    quote(executable_cost(double)), quote(executable_memory_stats(double)), quote(executable_fingerprint(double)),
+    quote(executable_hlo(double)), quote(executable_hlo(double, "bytes")), quote(pjrt_serialize(double)),
     quote(pjrt_save_executable(double, tempfile())), quote(pjrt_deserialize(saved, here[[1L]])),
     quote(pjrt_compile(program, device = here[[1L]])), quote(pjrt_compile(program, device = client)),
     quote(pjrt_compile_async(program, device = here[[1L]])), quote(inspect_hlo(program, here[[1L]])),
@@ -361,7 +361,7 @@ test_that("clients come and go without a trace", {
       client <- pjrt_client("cpu", cpu_device_count = 2)
       x <- pjrt_buffer(matrix(0, 300, 300), device = "cpu:1")
       y <- pjrt_execute(compile(unary_program("300x300xf32"), device = "cpu:1"), x)
-      stopifnot(as_array(y)[[1]] == 0, length(memories("cpu:0")) == 3, length(devices()) == 2)
+      stopifnot(as_array(y)[[1]] == 0, length(memory_spaces("cpu:0")) == 3, length(devices()) == 2)
       close(client)
     }
     resident_after_cycles <- function() {

@@ -72,7 +72,7 @@ test_that("messages have a class of their own, and can be muffled", {
   withr::local_options(pjrt.verbose = TRUE)
   expect_message(load_plugin(plugin_path("cpu"), "cpu"), "pjrt: loading", class = "pjrt_message")
   expect_silent(suppressMessages(load_plugin(plugin_path("cpu"), "cpu")))
-  expect_message(uninstall_pjrt("abacus"), "There was nothing to remove", class = "pjrt_message")
+  expect_message(uninstall_pjrt("abacus"), "Nothing to remove", class = "pjrt_message")
   withr::local_options(pjrt.verbose = "yes")
   expect_refused(load_plugin(plugin_path("cpu"), "cpu"), "invalid_input", "pjrt.verbose")
 })

@@ -3,7 +3,7 @@ test_that("a buffer's memory space is known", {
   expect_identical(class(space), "PJRTMemory")
   expect_identical(as.character(space), "device")
   expect_identical(format(space), "device")
-  expect_identical(space, default_memory("cpu:0"))
+  expect_identical(space, default_memory_space("cpu:0"))
   expect_identical(pjrt_memory(pjrt_scalar(1)), space)
   expect_snapshot(space, cran = TRUE)
   expect_refused(memory_space(1), "invalid_pointer", "PJRTBuffer")
@@ -13,44 +13,44 @@ test_that("a buffer's memory space is known", {
 test_that("each device has memory spaces of its own, each of them one R object", {
   for (n in c(1L, 2L, 4L)) {
     client <- new_client(pjrt_plugin("cpu"), list(cpu_device_count = n))
-    all <- memories(client)
-    own <- lapply(devices(client), memories)
+    all <- memory_spaces(client)
+    own <- lapply(devices(client), memory_spaces)
     expect_identical(do.call(c, own), all)
-    expect_identical(length(unique(vapply(all, function(x) memory_info(x)$id, 1L))), length(all))
+    expect_identical(length(unique(vapply(all, function(x) memory_space_info(x)$id, 1L))), length(all))
     for (i in seq_len(n)) {
       expect_identical(vapply(own[[i]], as.character, ""), c("device", "pinned_host", "unpinned_host"))
-      expect_identical(default_memory(devices(client)[[i]]), own[[i]][[1L]])
-      for (space in own[[i]]) expect_identical(memory_info(space)$devices, devices(client)[i])
+      expect_identical(default_memory_space(devices(client)[[i]]), own[[i]][[1L]])
+      for (space in own[[i]]) expect_identical(memory_space_info(space)$devices, devices(client)[i])
     }
   }
-  expect_identical(memories(), memories("cpu:0"))
-  expect_identical(memories("cpu"), memories("cpu:0"))
-  expect_identical(default_memory(), default_memory("cpu:0"))
-  expect_refused(memories(1), "invalid_input", "Must be a PJRTDevice")
-  expect_refused(default_memory(1), "invalid_input", "Must be a PJRTDevice")
+  expect_identical(memory_spaces(), memory_spaces("cpu:0"))
+  expect_identical(memory_spaces("cpu"), memory_spaces("cpu:0"))
+  expect_identical(default_memory_space(), default_memory_space("cpu:0"))
+  expect_refused(memory_spaces(1), "invalid_input", "Must be a PJRTDevice")
+  expect_refused(default_memory_space(1), "invalid_input", "Must be a PJRTDevice")
 })
 
 test_that("memory spaces compare by ==, and unequal to what is none", {
-  spaces <- memories("cpu:0")
-  expect_true(spaces[[1L]] == default_memory("cpu:0"))
+  spaces <- memory_spaces("cpu:0")
+  expect_true(spaces[[1L]] == default_memory_space("cpu:0"))
   expect_false(spaces[[1L]] == spaces[[2L]])
-  expect_true(spaces[[1L]] != memories("cpu:1")[[1L]])
+  expect_true(spaces[[1L]] != memory_spaces("cpu:1")[[1L]])
   expect_false(spaces[[1L]] != spaces[[1L]])
   expect_false(spaces[[1L]] == "device")
   other <- new_client(pjrt_plugin("cpu"), list(cpu_device_count = 2L))
-  expect_false(spaces[[1L]] == memories(other)[[1L]])
+  expect_false(spaces[[1L]] == memory_spaces(other)[[1L]])
 })
 
 test_that("a memory space tells what is known of it", {
-  space <- memories(new_client(pjrt_plugin("cpu"), list(cpu_device_count = 2L)))[[5L]]
-  info <- memory_info(space)
-  expect_s3_class(info, "PJRTMemoryInfo")
+  space <- memory_spaces(new_client(pjrt_plugin("cpu"), list(cpu_device_count = 2L)))[[5L]]
+  info <- memory_space_info(space)
+  expect_s3_class(info, "PJRTMemorySpaceInfo")
   expect_identical(info$kind, "pinned_host")
   expect_type(info$id, "integer")
   expect_snapshot(info, cran = TRUE)
-  expect_refused(memory_info(1), "invalid_pointer", "`memory` must be a `PJRTMemory`")
+  expect_refused(memory_space_info(1), "invalid_pointer", "`memory` must be a `PJRTMemory`")
   saved <- unserialize(serialize(space, NULL))
-  expect_refused(memory_info(saved), "invalid_pointer", "saving and loading")
+  expect_refused(memory_space_info(saved), "invalid_pointer", "saving and loading")
 })
 
 test_that("buffers are copied to every memory space of every device and back", {
@@ -58,14 +58,14 @@ test_that("buffers are copied to every memory space of every device and back", {
     client <- new_client(pjrt_plugin("cpu"), list(cpu_device_count = n))
     values <- matrix(rnorm(600), 20)
     x <- pjrt_buffer(values, "f64", device = devices(client)[[1L]])
-    for (space in memories(client)) {
+    for (space in memory_spaces(client)) {
       copy <- copy_buffer(x, space)
       expect_identical(memory_space(copy), space)
-      expect_identical(list(device(copy)), memory_info(space)$devices)
+      expect_identical(list(device(copy)), memory_space_info(space)$devices)
       expect_identical(as_array(copy), values)
-      back <- copy_buffer(copy, default_memory(x_device <- device(x)))
+      back <- copy_buffer(copy, default_memory_space(x_device <- device(x)))
       expect_identical(device(back), x_device)
-      expect_identical(memory_space(back), default_memory(x_device))
+      expect_identical(memory_space(back), default_memory_space(x_device))
       expect_identical(as_array(back), values)
     }
   }
@@ -73,23 +73,23 @@ test_that("buffers are copied to every memory space of every device and back", {
 
 test_that("a buffer that lies there already is not copied", {
   x <- pjrt_buffer(1:3)
-  expect_identical(copy_buffer(x, default_memory("cpu:0")), x)
-  host <- copy_buffer(x, memories("cpu:0")[[2L]])
+  expect_identical(copy_buffer(x, default_memory_space("cpu:0")), x)
+  host <- copy_buffer(x, memory_spaces("cpu:0")[[2L]])
   expect_false(identical(host, x))
   expect_identical(copy_buffer(host, memory_space(host)), host)
 })
 
 test_that("programs take buffers from any memory space", {
-  host <- copy_buffer(pjrt_buffer(c(1, 2)), memories("cpu:0")[[3L]])
+  host <- copy_buffer(pjrt_buffer(c(1, 2)), memory_spaces("cpu:0")[[3L]])
   out <- pjrt_execute(compile(add_program("2xf32")), host, pjrt_buffer(c(3, 4)))
   expect_identical(as_array(out), array(c(4, 6)))
-  expect_identical(memory_space(out), default_memory("cpu:0"))
+  expect_identical(memory_space(out), default_memory_space("cpu:0"))
 })
 
 test_that("memory spaces of another client are reached as well", {
   other <- new_client(pjrt_plugin("cpu"), list(cpu_device_count = 1L))
   x <- pjrt_buffer(matrix(1:6, 2))
-  for (space in memories(other)) {
+  for (space in memory_spaces(other)) {
     copy <- copy_buffer(x, space)
     expect_identical(memory_space(copy), space)
     expect_identical(device(copy), devices(other)[[1L]])
@@ -100,32 +100,32 @@ test_that("memory spaces of another client are reached as well", {
 test_that("a copy of what is still computed returns at once and knows where it lies", {
   slow <- compile(loop_program(3e6))
   x <- pjrt_execute(slow, pjrt_scalar(1, "f64"))
-  host <- memories("cpu:0")[[2L]]
-  far <- memories("cpu:1")[[3L]]
+  host <- memory_spaces("cpu:0")[[2L]]
+  far <- memory_spaces("cpu:1")[[3L]]
   copy <- copy_buffer(x, host)
   further <- copy_buffer(copy, far)
   same <- copy_buffer(copy, host)
-  stays <- copy_buffer(x, default_memory("cpu:0"))
+  stays <- copy_buffer(x, default_memory_space("cpu:0"))
   spaces <- list(memory_space(copy), memory_space(further), memory_space(x))
   expect_false(is_ready(x))
   expect_false(is_ready(further))
-  expect_identical(spaces, list(host, far, default_memory("cpu:0")))
+  expect_identical(spaces, list(host, far, default_memory_space("cpu:0")))
   expect_identical(same, copy)
   expect_identical(stays, x)
   expect_identical(device(further), devices("cpu")[[2L]])
   expect_identical(as_array(further), 2)
   expect_identical(as_array(copy), 2)
   expect_identical(memory_space(copy), host)
-  expect_identical(memory_space(x), default_memory("cpu:0"))
+  expect_identical(memory_space(x), default_memory_space("cpu:0"))
 })
 
 test_that("copies of donated buffers and to no memory space are refused", {
   x <- pjrt_buffer(c(1, 2))
   pjrt_execute(compile(add_program("2xf32", donates)), x, pjrt_buffer(c(1, 2)))
-  expect_refused(copy_buffer(x, memories("cpu:0")[[2L]]), "deleted_buffer", "called on deleted or donated buffer")
+  expect_refused(copy_buffer(x, memory_spaces("cpu:0")[[2L]]), "deleted_buffer", "called on deleted or donated buffer")
   expect_refused(memory_space(x), "deleted_buffer", "called on deleted or donated buffer")
-  expect_refused(copy_buffer(1, memories("cpu:0")[[2L]]), "invalid_pointer", "`buffer` must be a `PJRTBuffer`")
-  saved <- unserialize(serialize(memories("cpu:0")[[2L]], NULL))
+  expect_refused(copy_buffer(1, memory_spaces("cpu:0")[[2L]]), "invalid_pointer", "`buffer` must be a `PJRTBuffer`")
+  saved <- unserialize(serialize(memory_spaces("cpu:0")[[2L]], NULL))
   expect_refused(copy_buffer(pjrt_scalar(1), saved), "invalid_pointer", "saving and loading")
 })
 

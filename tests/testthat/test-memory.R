@@ -196,20 +196,20 @@ test_that("objects of each class are counted from when they are made until they 
   expect_held("PJRTBuffer", 1, copy_buffer(x, devices()[[2L]]))
   expect_held("PJRTProgram", 2, list(pjrt_program(add_program("f32")), pjrt_program("func.func @f() { return }")))
   expect_held("PJRTLoadedExecutable", 2, list(pjrt_compile(program), pjrt_deserialize(pjrt_serialize(add))))
-  expect_held("PJRTExecuteOptions", 1, pjrt_execution_options(0L))
+  expect_held("PJRTExecutionOptions", 1, pjrt_execution_options(0L))
   expect_held("PJRTTransfer", 2, list(as_array_async(x), as_array_async(pjrt_empty("i4", 3))))
   expect_held("PJRTTransfer", 0, value(as_array_async(x)))
   expect_held("PJRTCompiling", 1, pjrt_compile_async(program))
   expect_held("PJRTCompiling", 0, value(pjrt_compile_async(program)))
   path <- withr::local_tempfile()
-  pjrt_save_safetensors(list(x = x), path)
+  safetensors_save(list(x = x), path)
   expect_held("PJRTSafetensors", 1, safetensors_open(path))
-  expect_held("PJRTSafetensors", 0, pjrt_load_safetensors(path))
+  expect_held("PJRTSafetensors", 0, safetensors_load(path))
   # one object for each, however often they are asked for
   kept <- c("PJRTClient", "PJRTDevice", "PJRTMemory")
-  lapply(devices(), memories)
+  lapply(devices(), memory_spaces)
   before <- held(kept)
-  for (i in 1:3) list(pjrt_client("cpu"), devices(), lapply(devices(), memories), device(x), memory_space(x))
+  for (i in 1:3) list(pjrt_client("cpu"), devices(), lapply(devices(), memory_spaces), device(x), memory_space(x))
   expect_identical(held(kept), before)
 })
 
@@ -217,7 +217,7 @@ test_that("every class of objects has a count", {
   classes <- names(pjrt_memory_stats()$objects)
   counted <- c(
     "PJRTPlugin", "PJRTClient", "PJRTDevice", "PJRTMemory", "PJRTBuffer", "PJRTProgram", "PJRTLoadedExecutable",
-    "PJRTExecuteOptions", "PJRTTransfer", "PJRTCompiling", "PJRTSafetensors"
+    "PJRTExecutionOptions", "PJRTTransfer", "PJRTCompiling", "PJRTSafetensors"
   )
   # what is missing here has no test above
   expect_setequal(classes, counted)

@@ -169,12 +169,12 @@ test_that("assignments are refused with what to do instead", {
     x[1] <- 0L, x[1, ] <- 0L, x[] <- 0L, x[[1]] <- 0L, x$a <- 1, dim(x) <- 6L, names(x) <- letters[1:6],
     dimnames(x) <- NULL, length(x) <- 2L, is.na(x) <- 1
   )) {
-    error <- expect_refused(eval(assignment), "invalid_input", "A buffer does not change.")
+    error <- expect_refused(eval(assignment), "invalid_input", "Buffers are immutable.")
     expect_match(conditionMessage(error), "as_array()", fixed = TRUE)
   }
   expect_identical(as_array(x), matrix(1:6, 2))
   expect_identical(attributes(x), list(class = "PJRTBuffer"))
-  expect_refused(x$shape, "invalid_input", "A buffer has no components, such as `shape`.")
+  expect_refused(x$shape, "invalid_input", "Buffers have no components: `$shape` does not exist.")
 })
 
 test_that("lists of buffers are handled as lists of anything", {

@@ -16,9 +16,9 @@ test_that("options show what differs from the usual", {
 
 test_that("options are values that do not change", {
   options <- pjrt_compile_options()
-  expect_refused(options$num_replicas <- 2L, "invalid_input", "Compile options do not change")
+  expect_refused(options$num_replicas <- 2L, "invalid_input", "Compile options are immutable")
   expect_refused(options[["num_replicas"]] <- 2L, "invalid_input", "pjrt_compile_options()")
-  expect_refused(options["num_replicas"] <- 2L, "invalid_input", "Compile options do not change")
+  expect_refused(options["num_replicas"] <- 2L, "invalid_input", "Compile options are immutable")
   expect_identical(options, pjrt_compile_options())
   before <- serialize(options, NULL)
   pjrt_compile(pjrt_program(unary_program("f32")), options, "cpu:1")
@@ -72,7 +72,7 @@ test_that("a device assignment has a device for each part of the program", {
   expect_refused(compile(unary_program("f32"), options), "invalid_input", "no device has the id 7; there are 0, 1.")
   options <- pjrt_compile_options(device_assignment = 1L)
   expect_identical(devices(compile(unary_program("f32"), options)), devices("cpu")[2L])
-  expect_refused(compile(unary_program("f32"), options, "cpu:0"), "invalid_input", "cannot be chosen once more")
+  expect_refused(compile(unary_program("f32"), options, "cpu:0"), "invalid_input", "so `device` and `devices` must not be given")
 })
 
 test_that("optimization levels go from 0 to 3", {

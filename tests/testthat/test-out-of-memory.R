@@ -105,7 +105,7 @@ test_that("under a limit on memory every way to use it ends in an error or works
       raw = function() await(pjrt_buffer(raw(8 * n), dtype = "f64", shape = n, row_major = TRUE)),
       result = function() await(pjrt_execute(add, x)),
       array = function() as_array(x), bytes = function() as_raw(x), promise = function() value(as_array_async(x)),
-      copy = function() await(copy_buffer(x, "cpu:0")), moved = function() await(copy_buffer(x, memories("cpu:0")[[2L]])),
+      copy = function() await(copy_buffer(x, "cpu:0")), moved = function() await(copy_buffer(x, memory_spaces("cpu:0")[[2L]])),
       print = function() {
         sink(nullfile())
         on.exit(sink())

@@ -74,7 +74,7 @@ test_that("a scalar has one element", {
   expect_identical(x[TRUE], 3.5)
   expect_identical(x[[1]], 3.5)
   expect_refused(x[2], "invalid_input", "out of bounds")
-  expect_refused(x[1, 1], "invalid_input", "0 dimension(s), but there are 2 subscripts")
+  expect_refused(x[1, 1], "invalid_input", "0 dimension(s), but got 2 subscripts")
 })
 
 test_that("arrays without elements have parts", {
@@ -139,13 +139,13 @@ test_that("functions may pass on subscripts that were left out", {
 test_that("what would be missing is an error", {
   x <- pjrt_buffer(matrix(1:6, 2))
   for (bad in list(7, 7L, c(1, 1e300), Inf, rep(TRUE, 7), c(1, NaN), NA, NA_integer_, c(TRUE, NA))) {
-    expect_refused(x[bad], "invalid_input", if (anyNA(bad)) "cannot be NA" else "out of bounds")
+    expect_refused(x[bad], "invalid_input", if (anyNA(bad)) "must not be NA" else "out of bounds")
   }
   expect_refused(x[3, 1], "invalid_input", "Subscript out of bounds: 3, where dimension 1 has 2 position(s).")
   expect_refused(x[1, 1:4], "invalid_input", "dimension 2 has 3 position(s)")
   expect_refused(x[c(TRUE, TRUE, FALSE), 1], "invalid_input", "out of bounds")
   expect_refused(x[cbind(c(1, 3), 1)], "invalid_input", "row 2 of a matrix of subscripts")
-  expect_refused(x[cbind(NA, 1)], "invalid_input", "cannot be NA")
+  expect_refused(x[cbind(NA, 1)], "invalid_input", "must not be NA")
   expect_refused(x[[7]], "invalid_input", "out of bounds")
   expect_refused(x[[1, 4]], "invalid_input", "out of bounds")
 })
@@ -153,7 +153,7 @@ test_that("what would be missing is an error", {
 test_that("what is no subscript is refused", {
   x <- pjrt_buffer(matrix(1:6, 2))
   error <- expect_refused(x["a"], "invalid_input", "not of type <character>")
-  expect_match(conditionMessage(error), "A buffer has no names", fixed = TRUE)
+  expect_match(conditionMessage(error), "Buffers have no names", fixed = TRUE)
   expect_refused(x["a", ], "invalid_input", "not of type <character>")
   expect_refused(x[cbind("a", "b")], "invalid_input", "not of type <character>")
   for (bad in list(list(1), 1i, sum, x, globalenv(), as.raw(1))) {
@@ -161,16 +161,16 @@ test_that("what is no subscript is refused", {
     expect_refused(x[[bad]], "invalid_input", "must be numbers or logical values")
   }
   expect_refused(x[c(-1, 1)], "invalid_input", "both negative and positive")
-  expect_refused(x[cbind(-1, 1)], "invalid_input", "cannot have negative numbers")
-  expect_refused(x[1, 1, 1], "invalid_input", "2 dimension(s), but there are 3 subscripts")
-  expect_refused(pjrt_buffer(1:3)[1, 1], "invalid_input", "1 dimension(s), but there are 2 subscripts")
+  expect_refused(x[cbind(-1, 1)], "invalid_input", "must not have negative numbers")
+  expect_refused(x[1, 1, 1], "invalid_input", "2 dimension(s), but got 3 subscripts")
+  expect_refused(pjrt_buffer(1:3)[1, 1], "invalid_input", "1 dimension(s), but got 2 subscripts")
   expect_refused(x[1, drop = NA], "invalid_input", "`drop` must be TRUE or FALSE")
   for (bad in list(1:2, 0, -1, integer(), NULL, TRUE)) {
     expect_refused(x[[bad]], "invalid_input", "must be one positive number")
   }
   expect_refused(x[[]], "invalid_input", "must be one positive number")
   expect_refused(x[[1, ]], "invalid_input", "must be one positive number")
-  expect_refused(x[[1, 1, 1]], "invalid_input", "there are 3 subscripts")
+  expect_refused(x[[1, 1, 1]], "invalid_input", "got 3 subscripts")
 })
 
 test_that("the error is that of the user's call", {

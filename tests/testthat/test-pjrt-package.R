@@ -13,9 +13,9 @@ test_that("functions take the arguments that callers rely on", {
     format_buffer = "buffer", copy_buffer = "buffer, device", as_array_async = "x, ...", value = "x, ...",
     is_ready = "x, ...", await = "x, ...",
     pjrt_program = "src = NULL, path = NULL, format = c(\"mlir\", \"hlo\")",
-    pjrt_compile = "program, compile_options = new_compile_options(), device = NULL, devices = NULL",
+    pjrt_compile = "program, compile_options = pjrt_compile_options(), device = NULL, devices = NULL",
     pjrt_execute = "executable, ..., execution_options = NULL, simplify = TRUE, check = TRUE",
-    pjrt_execution_options = "non_donatable_input_indices = integer(), launch_id = 0L, device = NULL",
+    pjrt_execution_options = "non_donatable_input_indices = integer(), launch_id = 0L, device = NULL, keep_inputs = NULL",
     install_pjrt = paste0(
       "platforms = NULL, version = NULL, source = c(\"auto\", \"index\", \"release\", \"file\"), path = NULL, ",
       "force = FALSE, cuda = NULL"

@@ -24,7 +24,7 @@ test_that("as_pjrt_plugin() takes names and plugins and nothing else", {
 
 test_that("a platform is named by one string", {
   for (bad in list("", NA_character_, c("cpu", "cpu"), character(), 1, NULL)) {
-    expect_refused(pjrt_plugin(bad), "invalid_input", "`platform` must be one string")
+    expect_refused(pjrt_plugin(bad), "invalid_input", "`platform` must be one non-empty string")
   }
 })
 

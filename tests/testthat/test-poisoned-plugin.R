@@ -16,11 +16,11 @@ test_that("after an exception every use of the plugin is an error at once, and w
     uses <- list(
       array = as_array, raw = as_raw, start = as_array_async, print = print, wait = await, ready = is_ready, delete = pjrt_delete,
       text = format_buffer, part = function(y) y[1], copy = function(y) copy_buffer(y, "cpu:1"), memory = memory_space,
-      save = function(y) pjrt_save_safetensors(list(y = y), file), execute = function(y) pjrt_execute(f, y),
+      save = function(y) safetensors_save(list(y = y), file), execute = function(y) pjrt_execute(f, y),
       value = function(y) value(promise), compile = function(y) pjrt_compile(worded_program("fine")),
       later = function(y) value(pjrt_compile_async(worded_program("fine"))), buffer = function(y) pjrt_buffer(1:3),
       scalar = function(y) pjrt_scalar(1), empty = function(y) pjrt_empty("f32", 3), bytes = function(y) pjrt_serialize(f),
-      cost = function(y) executable_cost(f), hlo = function(y) optimized_program(f), topology = function(y) topology("cpu"),
+      cost = function(y) executable_cost(f), hlo = function(y) executable_hlo(f), topology = function(y) topology("cpu"),
       stats = function(y) device_memory_stats("cpu:0"), client = function(y) pjrt:::new_client(pjrt_plugin("cpu"))
     )
     took <- system.time(found <- vapply(uses, function(use) class_of(use(y)), ""))[["elapsed"]]

@@ -33,7 +33,7 @@ numbers <- function(format) {
 test_that("what Python writes is read here, in every type", {
   paths <- python_file(formats)
   for (file in Map(list, format = formats, path = paths, listed = python_list(paths))) {
-    tensors <- pjrt_load_safetensors(file$path)
+    tensors <- safetensors_load(file$path)
     expect_identical(lapply(tensors, as_listed), file$listed$tensors, info = file$format)
     values <- as_array(tensors$values, int64 = "double")
     expect_equal(values, matrix(numbers(file$format), 2L, byrow = TRUE), info = file$format)
@@ -48,12 +48,12 @@ test_that("what Python writes is read here, in every type", {
 test_that("what is written here is read by Python, in every type", {
   folder <- withr::local_tempdir()
   mine <- file.path(folder, paste0(formats, ".safetensors"))
-  tensors <- lapply(python_file(formats), pjrt_load_safetensors)
+  tensors <- lapply(python_file(formats), safetensors_load)
   for (i in seq_along(mine)) {
     # the numbers by the way of R, everything else as it came
     values <- matrix(numbers(formats[[i]]), 2L, byrow = TRUE)
     tensors[[i]]$values <- pjrt_buffer(values, as.character(elt_type(tensors[[i]]$values)))
-    pjrt_save_safetensors(tensors[[i]], mine[[i]])
+    safetensors_save(tensors[[i]], mine[[i]])
   }
   listed <- python_list(c(mine, python_file(formats)))
   expect_identical(listed[seq_along(mine)], listed[-seq_along(mine)])
@@ -61,7 +61,7 @@ test_that("what is written here is read by Python, in every type", {
 
 test_that("names and metadata of any alphabet are kept both ways", {
   theirs <- python_file("names")
-  tensors <- pjrt_load_safetensors(theirs)
+  tensors <- safetensors_load(theirs)
   expect_setequal(names(tensors), c("gr\u00f6\u00dfe", "\u91cd\u307f.0", "a b\"\\c", "\U0001f600", "\a"))
   expect_identical(as_array(tensors[["\u91cd\u307f.0"]]), array(0:2))
   metadata <- attr(tensors, "metadata")
@@ -69,17 +69,17 @@ test_that("names and metadata of any alphabet are kept both ways", {
     empty = "", "gr\u00f6\u00dfe" = "zw\u00f6lf", json = "{\"a\": [1, \"\\n\"]}", lines = "one\ntwo\ttab",
     "\U0001f600" = "\U0001f600"
   )[sort(names(metadata))])
-  expect_identical(names(pjrt_load_safetensors(theirs, names = "gr\u00f6\u00dfe")), "gr\u00f6\u00dfe")
+  expect_identical(names(safetensors_load(theirs, names = "gr\u00f6\u00dfe")), "gr\u00f6\u00dfe")
 
   mine <- withr::local_tempfile(fileext = ".safetensors")
-  pjrt_save_safetensors(rev(tensors), mine, metadata = metadata)
+  safetensors_save(rev(tensors), mine, metadata = metadata)
   listed <- python_list(mine)[[1L]]
   expect_identical(names(listed$tensors), rev(names(tensors)))
   expect_mapequal(listed$metadata, metadata)
 })
 
 test_that("data in another order than the header's, at any address, are read", {
-  tensors <- pjrt_load_safetensors(python_file("shuffled"))
+  tensors <- safetensors_load(python_file("shuffled"))
   expect_identical(lapply(tensors, as_array), list(
     last = array(c(0.5, -0.25)), first = array(7L), middle = matrix(c(-1L, 2L), 1L)
   ))
@@ -89,25 +89,25 @@ test_that("data in another order than the header's, at any address, are read", {
 })
 
 test_that("thousands of tensors are read and written", {
-  tensors <- pjrt_load_safetensors(python_file("long"))
+  tensors <- safetensors_load(python_file("long"))
   expect_length(tensors, 4000L)
   numbers <- as.integer(sub("layer\\.([0-9]+)\\.x+", "\\1", names(tensors)))
   expect_setequal(numbers, 0:3999)
   expect_identical(vapply(tensors, function(x) as_array(x)[[2L]], 1L, USE.NAMES = FALSE), numbers)
   mine <- withr::local_tempfile()
-  pjrt_save_safetensors(tensors, mine)
+  safetensors_save(tensors, mine)
   listed <- python_list(c(mine, python_file("long")))
   expect_identical(listed[[1L]], listed[[2L]])
 })
 
 test_that("shards that Python wrote are one model here", {
   index <- file.path(python_files(), "model.safetensors.index.json")
-  tensors <- pjrt_load_safetensors(index)
+  tensors <- safetensors_load(index)
   expect_setequal(names(tensors), c("a", "b", "c"))
   for (name in names(tensors)) {
     expect_identical(as_array(tensors[[name]]), matrix(utf8ToInt(name) + 0, 2L, 2L))
   }
-  expect_identical(names(pjrt_load_safetensors(index, names = c("c", "a"))), c("c", "a"))
+  expect_identical(names(safetensors_load(index, names = c("c", "a"))), c("c", "a"))
   model <- safetensors_open(index)
   expect_setequal(names(model), c("a", "b", "c"))
   expect_identical(as_array(model[["c"]]), matrix(99, 2L, 2L))
@@ -117,7 +117,7 @@ test_that("shards that Python wrote are one model here", {
 test_that("shards that are written here are one model to Python", {
   folder <- withr::local_tempdir()
   tensors <- lapply(c(a = 1, b = 2, c = 3), function(value) pjrt_buffer(rep(value, 100), "f64"))
-  index <- pjrt_save_safetensors(tensors, file.path(folder, "net.safetensors"), max_shard_size = 1700)
+  index <- safetensors_save(tensors, file.path(folder, "net.safetensors"), max_shard_size = 1700)
   expect_identical(basename(index), "net.safetensors.index.json")
   listed <- python_list(index)[[1L]]
   expect_identical(listed$metadata[["total_size"]], "2400")
@@ -136,21 +136,21 @@ test_that("what Python does to a file that is in use is seen", {
     path <- tempfile(fileext = ".safetensors")
     numbers <- as.double(1:1e5)
     load <- function() {
-      pjrt_save_safetensors(list(x = pjrt_buffer(numbers, "f64")), path)
-      pjrt_load_safetensors(path)$x
+      safetensors_save(list(x = pjrt_buffer(numbers, "f64")), path)
+      safetensors_load(path)$x
     }
     use <- function(x) tryCatch(as.vector(as_array(x)), error = function(e) class(e)[[1L]])
 
     x <- load()
     python("replace")
-    cat("replaced:", identical(use(x), numbers), as.vector(as_array(pjrt_load_safetensors(path)$x)), "\n")
+    cat("replaced:", identical(use(x), numbers), as.vector(as_array(safetensors_load(path)$x)), "\n")
     x <- load()
     python("change")
     cat("changed:", use(x), "\n")
     x <- load()
     python("shrink")
     cat("cut:", use(x), "\n")
-    cat("loaded again:", tryCatch(pjrt_load_safetensors(path), error = function(e) class(e)[[1L]]), "\n")
+    cat("loaded again:", tryCatch(safetensors_load(path), error = function(e) class(e)[[1L]]), "\n")
   }), c(PJRT_TEST_PYTHON = test_python(), SCRIPT = normalizePath(fixture("tensors.py"))))
   expect_clean(child, c(
     "replaced: TRUE 7 7 7 ", "changed: pjrt_error_file_changed ", "cut: pjrt_error_file_changed ",
@@ -164,7 +164,7 @@ test_that("damaged files are refused as Python refuses them, and no others", {
   outcomes <- vapply(0:1999, FUN.VALUE = "", function(i) {
     tryCatch(
       {
-        pjrt_load_safetensors(file.path(folder, i))
+        safetensors_load(file.path(folder, i))
         "good"
       },
       error = function(e) class(e)[[1L]]
@@ -176,7 +176,7 @@ test_that("damaged files are refused as Python refuses them, and no others", {
 })
 
 test_that("the file that other packages test with is read", {
-  tensors <- pjrt_load_safetensors(fixture("hello.safetensors"))
+  tensors <- safetensors_load(fixture("hello.safetensors"))
   expect_identical(lapply(tensors, as_array), list(hello = matrix(1, 10, 10), world = matrix(0, 5, 10)))
 })
 
@@ -191,7 +191,7 @@ trained <- function(env = parent.frame()) {
 
 test_that("a network that Python trained gives here what it gives there", {
   for (folder in c(trained(), system.file("models", package = "pjrt"))) {
-    net <- pjrt_load_safetensors(file.path(folder, "iris.safetensors"))
+    net <- safetensors_load(file.path(folder, "iris.safetensors"))
     theirs <- utils::read.csv(file.path(folder, "iris-probabilities.csv"))
     flowers <- pjrt_buffer(as.matrix(datasets::iris[theirs$flower, 1:4]), "f32")
     tensors <- c("input.mean", "input.scale", "hidden.weight", "hidden.bias", "output.weight", "output.bias")
@@ -201,7 +201,7 @@ test_that("a network that Python trained gives here what it gives there", {
 })
 
 test_that("the network that the package has is the one that its script trains", {
-  load <- function(folder) pjrt_load_safetensors(file.path(folder, "iris.safetensors"))
+  load <- function(folder) safetensors_load(file.path(folder, "iris.safetensors"))
   # the last digits of sums depend on the processor
   expect_equal(load(trained()), load(system.file("models", package = "pjrt")), tolerance = 1e-4)
 })

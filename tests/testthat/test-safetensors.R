@@ -12,7 +12,7 @@ model_path <- function(env = parent.frame()) {
 # Two matrices that are used in place when they are loaded.
 two_matrices <- function(path) {
   x <- matrix(as.double(1:90000), 300)
-  pjrt_save_safetensors(list(a = pjrt_buffer(x), b = pjrt_buffer(x + 1)), path)
+  safetensors_save(list(a = pjrt_buffer(x), b = pjrt_buffer(x + 1)), path)
   x
 }
 
@@ -44,8 +44,8 @@ test_that("tensors of every type of the format come back bit by bit", {
     pjrt_buffer(content, dtype = elt_type(x), shape = c(6000, length(x)), row_major = TRUE)
   })
   for (tensors in list(tensors, large)) {
-    pjrt_save_safetensors(tensors, path)
-    loaded <- pjrt_load_safetensors(path)
+    safetensors_save(tensors, path)
+    loaded <- safetensors_load(path)
     expect_identical(names(loaded), names(tensors))
     for (name in names(tensors)) {
       expect_identical(raw_of(loaded[[name]]), raw_of(tensors[[name]]), label = name)
@@ -60,16 +60,16 @@ test_that("what the format has no type for is refused, by name", {
   path <- model_path()
   for (dtype in c("i4", "ui2", "f8e4m3")) {
     expect_refused(
-      pjrt_save_safetensors(list(a = pjrt_scalar(1), `b c` = pjrt_buffer(1:2, dtype)), path), "unsupported_dtype",
+      safetensors_save(list(a = pjrt_scalar(1), `b c` = pjrt_buffer(1:2, dtype)), path), "unsupported_dtype",
       "Tensor \"b c\""
     )
   }
   odd <- pjrt_buffer(1:3, "f4e2m1fn")
-  expect_refused(pjrt_save_safetensors(list(odd = odd), path), "invalid_input", "Tensor \"odd\": the safetensors format takes an even")
+  expect_refused(safetensors_save(list(odd = odd), path), "invalid_input", "Tensor \"odd\": the safetensors format takes an even")
   expect_false(file.exists(path))
   write_file(path, '{"x":{"dtype":"F6_E3M2","shape":[4],"data_offsets":[0,3]}}', raw(3))
   expect_identical(safetensors_info(path)$dtype, "F6_E3M2")
-  expect_refused(pjrt_load_safetensors(path), "unsupported_dtype", "Tensor \"x\" is of type F6_E3M2, which PJRT lacks")
+  expect_refused(safetensors_load(path), "unsupported_dtype", "Tensor \"x\" is of type F6_E3M2, which PJRT lacks")
 })
 
 test_that("names, order, shapes and metadata are kept", {
@@ -79,8 +79,8 @@ test_that("names, order, shapes and metadata are kept", {
     m = pjrt_buffer(array(1:24, 2:4))
   )
   metadata <- c(z = "", "\u00fc" = "1\n2", a = "\u4e16")
-  expect_identical(expect_invisible(pjrt_save_safetensors(tensors, path, metadata)), path)
-  loaded <- pjrt_load_safetensors(path)
+  expect_identical(expect_invisible(safetensors_save(tensors, path, metadata)), path)
+  loaded <- safetensors_load(path)
   expect_identical(names(loaded), names(tensors))
   expect_identical(attr(loaded, "metadata"), metadata)
   for (name in names(tensors)) expect_identical(as_array(loaded[[name]]), as_array(tensors[[name]]))
@@ -94,60 +94,60 @@ test_that("names, order, shapes and metadata are kept", {
   expect_identical(content[info$offset[[1L]] + 1:12], bytes(1:3))
   expect_identical(names(info), c("name", "dtype", "shape", "bytes", "offset"))
   expect_identical(attr(info, "metadata"), metadata)
-  expect_identical(attr(pjrt_load_safetensors(path, names = "z"), "metadata"), metadata)
+  expect_identical(attr(safetensors_load(path, names = "z"), "metadata"), metadata)
   # a list that was loaded is saved with its metadata, unless there are others
   again <- model_path()
-  pjrt_save_safetensors(loaded, again)
+  safetensors_save(loaded, again)
   expect_identical(attr(safetensors_info(again), "metadata"), metadata)
-  pjrt_save_safetensors(loaded, again, list(b = "1"))
+  safetensors_save(loaded, again, list(b = "1"))
   expect_identical(attr(safetensors_info(again), "metadata"), c(b = "1"))
-  pjrt_save_safetensors(loaded, again, character())
+  safetensors_save(loaded, again, character())
   expect_null(attr(safetensors_info(again), "metadata"))
-  expect_identical(names(attributes(pjrt_load_safetensors(again))), "names")
-  pjrt_save_safetensors(list(), again)
-  expect_length(pjrt_load_safetensors(again), 0L)
+  expect_identical(names(attributes(safetensors_load(again))), "names")
+  safetensors_save(list(), again)
+  expect_length(safetensors_load(again), 0L)
   expect_identical(nrow(safetensors_info(again)), 0L)
 })
 
 test_that("tensors are chosen by name, in any order", {
   path <- model_path()
-  pjrt_save_safetensors(list(a = pjrt_scalar(1), b = pjrt_scalar(2), Abc = pjrt_scalar(3)), path)
-  chosen <- pjrt_load_safetensors(path, names = c("Abc", "a"))
+  safetensors_save(list(a = pjrt_scalar(1), b = pjrt_scalar(2), Abc = pjrt_scalar(3)), path)
+  chosen <- safetensors_load(path, names = c("Abc", "a"))
   expect_identical(lapply(chosen, as_array), list(Abc = 3, a = 1))
-  expect_length(pjrt_load_safetensors(path, names = character()), 0L)
-  error <- expect_refused(pjrt_load_safetensors(path, names = c("abd", "a")), "invalid_input", "There is no tensor \"abd\".")
-  expect_match(conditionMessage(error), "The file has 3: \"Abc\", ", fixed = TRUE)
-  expect_identical(conditionCall(error)[[1L]], quote(pjrt_load_safetensors))
+  expect_length(safetensors_load(path, names = character()), 0L)
+  error <- expect_refused(safetensors_load(path, names = c("abd", "a")), "invalid_input", "There is no tensor \"abd\".")
+  expect_match(conditionMessage(error), "The file has 3 tensor(s): \"Abc\", ", fixed = TRUE)
+  expect_identical(conditionCall(error)[[1L]], quote(safetensors_load))
   for (names in list(c("a", "a"), c("a", NA), NA_character_)) {
-    expect_refused(pjrt_load_safetensors(path, names = names), "invalid_input", "none may come twice")
+    expect_refused(safetensors_load(path, names = names), "invalid_input", "must be unique valid strings")
   }
   for (names in list(4, 0, NA_real_, -1)) {
-    expect_refused(pjrt_load_safetensors(path, names = names), "invalid_input", "numbered from 1 to 3")
+    expect_refused(safetensors_load(path, names = names), "invalid_input", "numbered from 1 to 3")
   }
-  expect_refused(pjrt_load_safetensors(path, names = TRUE), "invalid_input", "by their names or by numbers")
+  expect_refused(safetensors_load(path, names = TRUE), "invalid_input", "must be selected by names or numbers")
 })
 
 test_that("tensors go to the device asked for", {
   path <- model_path()
   x <- two_matrices(path)
-  loaded <- pjrt_load_safetensors(path, "cpu:1")
+  loaded <- safetensors_load(path, "cpu:1")
   expect_identical(device(loaded$b), devices("cpu")[[2L]])
   expect_identical(as_array(copy_buffer(loaded$b, "cpu:0")), x + 1)
-  pjrt_save_safetensors(loaded, path)
-  expect_identical(as_array(pjrt_load_safetensors(path)$a), x)
+  safetensors_save(loaded, path)
+  expect_identical(as_array(safetensors_load(path)$a), x)
 })
 
 test_that("aligned tensors are used in place, as long as somebody uses them", {
   skip_if_not(file.exists("/proc/self/maps"), "this system does not tell")
   path <- model_path()
-  pjrt_save_safetensors(list(a = pjrt_buffer(1:1e6), small = pjrt_scalar(1), b = pjrt_buffer(1:64000)), path)
+  safetensors_save(list(a = pjrt_buffer(1:1e6), small = pjrt_scalar(1), b = pjrt_buffer(1:64000)), path)
   expect_false(is_mapped(path))
   info <- safetensors_info(path)
   expect_identical(info$offset[c(1L, 3L)] %% 64, c(0, 0))
   expect_false(is_mapped(path))
   gc()
   before <- pjrt_memory_stats()$staging[["in_use"]]
-  loaded <- pjrt_load_safetensors(path)
+  loaded <- safetensors_load(path)
   expect_identical(pjrt_memory_stats()$staging[["in_use"]], before)
   expect_true(is_mapped(path))
   unlink(path)
@@ -167,7 +167,7 @@ test_that("what is not aligned is read, in parts of any size", {
     x <- (seq_len(n) - 1) %% 1000
     unaligned_file(path, x)
     expect_identical(safetensors_info(path)$offset %% 2, 1)
-    loaded <- pjrt_load_safetensors(path)$x
+    loaded <- safetensors_load(path)$x
     unlink(path)
     expect_identical(as_array(loaded), array(x))
   }
@@ -186,7 +186,7 @@ test_that("more than the memory that is free is an error", {
   writeBin(raw(1), con)
   close(con)
   expect_identical(safetensors_info(path)$shape[[1L]], n)
-  expect_refused(pjrt_load_safetensors(path), "resource_exhausted", "The tensors need 8000000000000 bytes")
+  expect_refused(safetensors_load(path), "resource_exhausted", "The tensors need 8000000000000 bytes")
 })
 
 test_that("a program that takes over a tensor's memory leaves the file alone", {
@@ -194,7 +194,7 @@ test_that("a program that takes over a tensor's memory leaves the file alone", {
   x <- two_matrices(path)
   sum <- unname(tools::md5sum(path))
   add <- compile(add_program("300x300xf32", donates))
-  loaded <- pjrt_load_safetensors(path)
+  loaded <- safetensors_load(path)
   out <- pjrt_execute(add, loaded$a, loaded$b)
   expect_refused(as_array(loaded$a), "deleted_buffer")
   again <- pjrt_execute(add, out, loaded$b)
@@ -206,8 +206,8 @@ test_that("a program that takes over a tensor's memory leaves the file alone", {
   two_matrices(path)
   expect_identical(unname(tools::md5sum(path)), sum)
   # what was loaded from the file is not changed either
-  loaded <- pjrt_load_safetensors(path)
-  kept <- pjrt_load_safetensors(path)
+  loaded <- safetensors_load(path)
+  kept <- safetensors_load(path)
   await(pjrt_execute(add, loaded$a, loaded$b))
   expect_identical(as_array(kept$a), x)
 })
@@ -215,12 +215,12 @@ test_that("a program that takes over a tensor's memory leaves the file alone", {
 test_that("a file is replaced as a whole, also one that is in use", {
   path <- model_path()
   x <- two_matrices(path)
-  loaded <- pjrt_load_safetensors(path)
-  pjrt_save_safetensors(list(a = loaded$b), path)
+  loaded <- safetensors_load(path)
+  safetensors_save(list(a = loaded$b), path)
   expect_identical(as_array(loaded$a), x)
-  expect_identical(as_array(pjrt_load_safetensors(path)$a), x + 1)
-  pjrt_save_safetensors(loaded, path)
-  expect_identical(as_array(pjrt_load_safetensors(path)$b), x + 1)
+  expect_identical(as_array(safetensors_load(path)$a), x + 1)
+  safetensors_save(loaded, path)
+  expect_identical(as_array(safetensors_load(path)$b), x + 1)
   expect_identical(list.files(dirname(path), all.files = TRUE, no.. = TRUE), "model.safetensors")
 })
 
@@ -230,9 +230,9 @@ test_that("buffers that cannot be saved are named before anything is written", {
   add <- compile(add_program("300x300xf32", donates))
   given <- pjrt_buffer(x)
   pjrt_execute(add, given, pjrt_buffer(x))
-  expect_refused(pjrt_save_safetensors(list(a = pjrt_buffer(x), gone = given), path), "deleted_buffer", "Tensor \"gone\"")
-  expect_identical(as_array(pjrt_load_safetensors(path)$a), x)
-  refused <- function(message, ...) expect_refused(pjrt_save_safetensors(...), "invalid_input", message)
+  expect_refused(safetensors_save(list(a = pjrt_buffer(x), gone = given), path), "deleted_buffer", "Tensor \"gone\"")
+  expect_identical(as_array(safetensors_load(path)$a), x)
+  refused <- function(message, ...) expect_refused(safetensors_save(...), "invalid_input", message)
   b <- pjrt_scalar(1)
   refused("named list of buffers", b, path)
   refused("every tensor needs a name", list(b), path)
@@ -241,13 +241,13 @@ test_that("buffers that cannot be saved are named before anything is written", {
   refused("two tensors \"a\"", list(a = b, a = b), path)
   refused("\"__metadata__\"", list(`__metadata__` = b), path)
   error <- refused("Tensor \"x\" must be a `PJRTBuffer`", list(a = b, x = 1), path)
-  expect_match(conditionMessage(error), "pjrt_buffer() makes one", fixed = TRUE)
+  expect_match(conditionMessage(error), "pjrt_buffer() converts R data", fixed = TRUE)
   for (encoding in c("UTF-8", "unknown")) {
     no_text <- "\xff"
     Encoding(no_text) <- encoding
-    refused("is no text in UTF-8", stats::setNames(list(b), no_text), path)
-    refused("is no text in UTF-8", list(a = b), path, c(a = no_text))
-    refused("is no text in UTF-8", list(a = b), no_text)
+    refused("is not valid UTF-8", stats::setNames(list(b), no_text), path)
+    refused("is not valid UTF-8", list(a = b), path, c(a = no_text))
+    refused("is not valid UTF-8", list(a = b), no_text)
   }
   for (metadata in list("a", c(a = NA), 1, list(a = 1), c(a = "1", a = "2"), stats::setNames("a", ""), TRUE)) {
     refused("`metadata` must be", list(a = b), path, metadata)
@@ -255,16 +255,16 @@ test_that("buffers that cannot be saved are named before anything is written", {
   refused("`max_shard_size` must be", list(a = b), path, max_shard_size = 0)
   refused("`max_shard_size` must be", list(a = b), path, max_shard_size = "many")
   refused("`path`", list(a = b), 1)
-  expect_refused(pjrt_save_safetensors(list(a = b), tempdir()), "io", "it is not a file")
-  expect_refused(pjrt_save_safetensors(list(a = b), "no/such/folder/x"), "io", "no/such/folder/x")
-  expect_refused(pjrt_save_safetensors(list(a = b), "/dev/null"), "io", "it is not a file")
-  expect_identical(as_array(pjrt_load_safetensors(path)$a), x)
+  expect_refused(safetensors_save(list(a = b), tempdir()), "io", "it is not a file")
+  expect_refused(safetensors_save(list(a = b), "no/such/folder/x"), "io", "no/such/folder/x")
+  expect_refused(safetensors_save(list(a = b), "/dev/null"), "io", "it is not a file")
+  expect_identical(as_array(safetensors_load(path)$a), x)
 })
 
 test_that("what is no safetensors file is refused", {
   path <- model_path()
   refused <- function(message) {
-    for (read in list(pjrt_load_safetensors, safetensors_info, safetensors_open)) {
+    for (read in list(safetensors_load, safetensors_info, safetensors_open)) {
       error <- expect_refused(read(path), "safetensors_invalid", message)
       expect_match(conditionMessage(error), path, fixed = TRUE)
     }
@@ -277,14 +277,14 @@ test_that("what is no safetensors file is refused", {
   refused("its header is no JSON")
   write_file(path, '{"x":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}', raw(4))
   refused("it is cut short")
-  expect_refused(pjrt_load_safetensors("no/such/file"), "io", "no/such/file")
-  expect_refused(pjrt_load_safetensors(dirname(path), names = "a"), "safetensors_invalid")
+  expect_refused(safetensors_load("no/such/file"), "io", "no/such/file")
+  expect_refused(safetensors_load(dirname(path), names = "a"), "safetensors_invalid")
   unlink(path)
-  expect_refused(pjrt_load_safetensors(dirname(path)), "io", "It is empty.")
-  expect_refused(pjrt_load_safetensors(1), "invalid_input", "`path`")
+  expect_refused(safetensors_load(dirname(path)), "io", "It is empty.")
+  expect_refused(safetensors_load(1), "invalid_input", "`path`")
   if (.Platform$OS.type == "unix") {
     system2("mkfifo", path)
-    expect_refused(pjrt_load_safetensors(path), "io", "it is not a file")
+    expect_refused(safetensors_load(path), "io", "it is not a file")
   }
 })
 
@@ -293,13 +293,13 @@ test_that("a model is divided into files, and loaded as one", {
   folder <- dirname(path)
   values <- lapply(1:5, function(i) matrix(as.double(i + 1:2500), 50))
   tensors <- stats::setNames(lapply(values, pjrt_buffer), c("e", "d", "c", "b", "a"))
-  index <- pjrt_save_safetensors(tensors, path, c(note = "x"), max_shard_size = "25kB")
+  index <- safetensors_save(tensors, path, c(note = "x"), max_shard_size = "25kB")
   expect_identical(index, paste0(path, ".index.json"))
   shards <- sprintf("model-%05d-of-00003.safetensors", 1:3)
   expect_setequal(list.files(folder, all.files = TRUE, no.. = TRUE), c(shards, basename(index)))
   expect_match(paste(readLines(index), collapse = ""), '"metadata": *\\{ *"total_size": *50000, *"note": *"x" *\\}')
   for (place in c(index, path, folder)) {
-    loaded <- pjrt_load_safetensors(place)
+    loaded <- safetensors_load(place)
     expect_identical(lapply(loaded, as_array), stats::setNames(values, names(tensors)), ignore_attr = "metadata")
     expect_identical(attr(loaded, "metadata"), c(note = "x"))
   }
@@ -309,21 +309,21 @@ test_that("a model is divided into files, and loaded as one", {
   expect_identical(attr(safetensors_info(file.path(folder, shards[[2L]])), "metadata"), c(note = "x"))
   # a file that is not needed is not missed
   unlink(file.path(folder, shards[[2L]]))
-  expect_identical(lapply(pjrt_load_safetensors(path, names = c("a", "d")), as_array), list(a = values[[5L]], d = values[[2L]]))
-  expect_refused(pjrt_load_safetensors(path), "io", shards[[2L]])
+  expect_identical(lapply(safetensors_load(path, names = c("a", "d")), as_array), list(a = values[[5L]], d = values[[2L]]))
+  expect_refused(safetensors_load(path), "io", shards[[2L]])
   # what an earlier save left goes, and nothing else
   other <- file.path(folder, c("other-00001-of-00003.safetensors", "model-00009-of-00009.safetensors"))
   file.create(other)
-  expect_identical(pjrt_save_safetensors(tensors, index, max_shard_size = 1), index)
+  expect_identical(safetensors_save(tensors, index, max_shard_size = 1), index)
   expect_setequal(list.files(folder), c(basename(other), basename(index), sprintf("model-%05d-of-00005.safetensors", 1:5)))
-  expect_identical(pjrt_save_safetensors(tensors, path, max_shard_size = 5e4), path)
+  expect_identical(safetensors_save(tensors, path, max_shard_size = 5e4), path)
   expect_setequal(list.files(folder), c(basename(other), "model.safetensors"))
-  pjrt_save_safetensors(tensors["a"], path, max_shard_size = 1)
+  safetensors_save(tensors["a"], path, max_shard_size = 1)
   expect_setequal(list.files(folder), c(basename(other), "model.safetensors"))
-  expect_identical(pjrt_save_safetensors(tensors, path, max_shard_size = "25 KiB"), index)
+  expect_identical(safetensors_save(tensors, path, max_shard_size = "25 KiB"), index)
   expect_setequal(list.files(folder), c(basename(other), shards, basename(index)))
   expect_refused(
-    pjrt_save_safetensors(tensors, path, c(total_size = "1"), max_shard_size = 1), "invalid_input", "total_size"
+    safetensors_save(tensors, path, c(total_size = "1"), max_shard_size = 1), "invalid_input", "total_size"
   )
   expect_setequal(list.files(folder, all.files = TRUE, no.. = TRUE), c(basename(other), shards, basename(index)))
 })
@@ -346,10 +346,10 @@ test_that("a handle loads tensors one by one", {
   expect_refused(file[["c"]], "invalid_input", "There is no tensor \"c\".")
   expect_refused(file$c, "invalid_input", "There is no tensor \"c\".")
   expect_refused(file[[3]], "invalid_input", "numbered from 1 to 2")
-  expect_refused(file[[c("a", "b")]], "invalid_input", "`x[[i]]` is one tensor, not 2.")
-  expect_refused(file$a <- 1, "invalid_input", "A file does not change.")
-  expect_refused(file[["a"]] <- 1, "invalid_input", "A file does not change.")
-  expect_refused(names(file) <- "a", "invalid_input", "A file does not change.")
+  expect_refused(file[[c("a", "b")]], "invalid_input", "`x[[i]]` selects one tensor, not 2.")
+  expect_refused(file$a <- 1, "invalid_input", "Safetensors files are read-only.")
+  expect_refused(file[["a"]] <- 1, "invalid_input", "Safetensors files are read-only.")
+  expect_refused(names(file) <- "a", "invalid_input", "Safetensors files are read-only.")
   kept <- file$b
   expect_null(expect_invisible(close(file)))
   expect_null(close(file))
@@ -368,7 +368,7 @@ test_that("a handle loads tensors one by one", {
 test_that("a handle of several files opens those that are asked for", {
   path <- model_path()
   tensors <- list(a = pjrt_buffer(1:3), b = pjrt_buffer(4:6))
-  index <- pjrt_save_safetensors(tensors, path, max_shard_size = 1)
+  index <- safetensors_save(tensors, path, max_shard_size = 1)
   file <- safetensors_open(index)
   unlink(sub("[.]safetensors$", "-00002-of-00002.safetensors", path))
   expect_output(print(file), "2 tensor(s) in 2 file(s)", fixed = TRUE)
@@ -385,8 +385,8 @@ after_change <- function(change, code) {
   run_child(bquote({
     path <- tempfile(fileext = ".safetensors")
     x <- matrix(as.double(1:90000), 300)
-    pjrt_save_safetensors(list(a = pjrt_buffer(x), b = pjrt_buffer(x + 1)), path)
-    loaded <- pjrt_load_safetensors(path)
+    safetensors_save(list(a = pjrt_buffer(x), b = pjrt_buffer(x + 1)), path)
+    loaded <- safetensors_load(path)
     add <- compile(add_program("300x300xf32"))
     tell <- function(expr) tryCatch({ expr; "no error" }, error = function(e) class(e)[[1L]])
     .(change)
@@ -422,7 +422,7 @@ product_program <- "func.func @main(%x: tensor<2048x2048xf32>) -> tensor<2048x20
 test_that("a file that changes under its buffers is an error of every use of them", {
   use <- quote({
     readers <- readers[setdiff(names(readers), c("is_ready", "memory_space", "pjrt_memory"))]
-    readers$save <- quote(pjrt_save_safetensors(list(x = x), tempfile()))
+    readers$save <- quote(safetensors_save(list(x = x), tempfile()))
     readers$value <- quote(value(promise))
     x <- loaded$a
     y <- loaded$b
@@ -446,8 +446,8 @@ test_that("results that were complete before are good, and those that were not a
   child <- run_child(bquote({
     path <- tempfile(fileext = ".safetensors")
     ones <- pjrt_buffer(1, shape = c(2048, 2048))
-    pjrt_save_safetensors(list(a = ones), path)
-    loaded <- pjrt_load_safetensors(path)
+    safetensors_save(list(a = ones), path)
+    loaded <- safetensors_load(path)
     multiply <- compile(.(product_program))
     average <- function(x) tryCatch(mean(as_array(x)), error = function(e) class(e)[[1L]])
     waited <- await(pjrt_execute(multiply, loaded$a))
@@ -476,8 +476,8 @@ test_that("a file that shrinks while the device reads it does not end the sessio
     path <- tempfile(fileext = ".safetensors")
     wrong <- 0
     for (i in 1:5) {
-      pjrt_save_safetensors(list(a = ones), path)
-      loaded <- pjrt_load_safetensors(path)
+      safetensors_save(list(a = ones), path)
+      loaded <- safetensors_load(path)
       out <- pjrt_execute(multiply, loaded$a)
       Sys.sleep(i / 100)
       con <- file(path, "r+b")
@@ -497,8 +497,8 @@ test_that("bus errors that are not of a mapped file go where they went", {
   code <- quote({
     if (nzchar(Sys.getenv("LOAD"))) {
       path <- tempfile(fileext = ".safetensors")
-      pjrt_save_safetensors(list(a = pjrt_buffer(1:1000)), path)
-      loaded <- pjrt_load_safetensors(path)
+      safetensors_save(list(a = pjrt_buffer(1:1000)), path)
+      loaded <- safetensors_load(path)
     }
     cat("before\n")
     tools::pskill(Sys.getpid(), 7L)
@@ -522,7 +522,7 @@ test_that("a disk that is full leaves the file that was there", {
     library(pjrt)
     tensors <- list(a = pjrt_buffer(1:1e6), b = pjrt_buffer(1:1e6))
     for (most in list(NULL, 100, 5e6)) {
-      error <- tryCatch(pjrt_save_safetensors(tensors, .(path), max_shard_size = most), error = identity)
+      error <- tryCatch(safetensors_save(tensors, .(path), max_shard_size = most), error = identity)
       cat(class(error)[[1L]], "\n")
     }
   })), script)
@@ -532,7 +532,7 @@ test_that("a disk that is full leaves the file that was there", {
   out <- suppressWarnings(system2("sh", c("-c", shQuote(limited)), stdout = TRUE, stderr = TRUE))
   expect_identical(out, rep("pjrt_error_io ", 3L))
   expect_identical(list.files(folder, all.files = TRUE, no.. = TRUE), "model.safetensors")
-  expect_identical(as_array(pjrt_load_safetensors(path)$b), x + 1)
+  expect_identical(as_array(safetensors_load(path)$b), x + 1)
 })
 
 test_that("saving and loading can be interrupted, and leave nothing behind", {
@@ -540,7 +540,7 @@ test_that("saving and loading can be interrupted, and leave nothing behind", {
   folder <- withr::local_tempdir()
   child <- start_child(bquote({
     setwd(.(folder))
-    pjrt_save_safetensors(list(old = pjrt_scalar(1)), "model.safetensors")
+    safetensors_save(list(old = pjrt_scalar(1)), "model.safetensors")
     x <- pjrt_buffer(1, "f32", shape = 1e7)
     many <- stats::setNames(rep(list(x), 200), 1:200)
     # a file of holes, 3 GB long
@@ -553,8 +553,8 @@ test_that("saving and loading can be interrupted, and leave nothing behind", {
     writeBin(raw(1), con)
     close(con)
     works <- list(
-      save = function() pjrt_save_safetensors(many, "model.safetensors"),
-      load = function() pjrt_load_safetensors("holes.safetensors")
+      save = function() safetensors_save(many, "model.safetensors"),
+      load = function() safetensors_load("holes.safetensors")
     )
     for (name in names(works)) {
       cat("start", name, "\n")
@@ -574,5 +574,5 @@ test_that("saving and loading can be interrupted, and leave nothing behind", {
   child$wait(10000)
   expect_identical(child$get_exit_status(), 0L)
   expect_setequal(list.files(folder, all.files = TRUE, no.. = TRUE), c("holes.safetensors", "model.safetensors"))
-  expect_named(pjrt_load_safetensors(file.path(folder, "model.safetensors")), "old")
+  expect_named(safetensors_load(file.path(folder, "model.safetensors")), "old")
 })

@@ -77,14 +77,14 @@ test_that("devices come as a list, as names, or as those of an executable", {
 
 test_that("parts of different size are refused", {
   error <- expect_refused(pjrt_shard(matrix(0, 5, 2), both), "shape_mismatch", "Dimension 1 of `x` has 5 elements")
-  expect_match(conditionMessage(error), "to have 4 or 6", fixed = TRUE)
+  expect_match(conditionMessage(error), "to get 4 or 6", fixed = TRUE)
 })
 
 test_that("dimensions must be there", {
   x <- matrix(1:4, 2)
   for (bad in list(0, 3, 1.5, "1", NA, 1:2, -1, factor("a"))) {
-    expect_refused(pjrt_shard(x, both, bad), "invalid_input", "`dim` must be NULL or one of the 2 dimension(s)")
-    expect_refused(pjrt_unshard(pjrt_shard(x, both), bad), "invalid_input", "one of the 2 dimension(s)")
+    expect_refused(pjrt_shard(x, both, bad), "invalid_input", "`dim` must be NULL or a number from 1 to 2")
+    expect_refused(pjrt_unshard(pjrt_shard(x, both), bad), "invalid_input", "`dim` must be NULL or a number from 1 to 2")
   }
 })
 

@@ -218,6 +218,12 @@ test_that("inputs are donated on every device", {
   expect_identical(as_array(out[[2L]]), array(1:1000 + 1001:2000 + 0))
   kept <- pjrt_execute_sharded(executable, out, execution_options = pjrt_execution_options(0L))
   expect_identical(as_array(kept[[1L]]), 2 * as_array(out[[1L]]))
+  for (keep in list("x", 1)) {
+    pjrt_execute_sharded(executable, out, execution_options = pjrt_execution_options(keep_inputs = keep))
+    expect_identical(as_array(out[[2L]]), array(1:1000 + 1001:2000 + 0))
+  }
+  unknown <- pjrt_execution_options(keep_inputs = "y")
+  expect_refused(pjrt_execute_sharded(executable, out, execution_options = unknown), "invalid_input", "Its arguments are `%x`.")
   add <- compile(add_program("4xf32", donates), two_replicas)
   y <- pjrt_shard(c(1, 2, 3, 4), add, dim = NULL)
   expect_refused(
@@ -359,7 +365,7 @@ test_that("launches on several devices work while R collects garbage at every al
   }), timeout = 120)
   expect_identical(child$status, 0L)
   expect_identical(child$out, paste(
-    "22 44 pjrt_error_deleted_buffer <PJRTCompileOptions: 2 replicas, partitions as the program says>   xla_cpu_enable_fast_math = TRUE "
+    "22 44 pjrt_error_deleted_buffer <PJRTCompileOptions: 2 replicas, partitions as in the program>   xla_cpu_enable_fast_math = TRUE "
   ))
 })
 

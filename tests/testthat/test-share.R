@@ -187,7 +187,7 @@ test_that("buffers and files give each device its part", {
   w <- matrix(seq_len(48) + 0, 8)
   path <- withr::local_tempfile(fileext = ".safetensors")
   narrow <- matrix(rep(c(0, 0.5, -1, 6), 12), 8)
-  pjrt_save_safetensors(list(w = pjrt_buffer(w), n = pjrt_buffer(narrow, "f4e2m1fn"), odd = pjrt_buffer(1:3, "i8")), path)
+  safetensors_save(list(w = pjrt_buffer(w), n = pjrt_buffer(narrow, "f4e2m1fn"), odd = pjrt_buffer(1:3, "i8")), path)
   model <- safetensors_open(path)
   shardings <- c(
     "devices=[2,2]<=[4]", "devices=[4,1]<=[4]", "devices=[1,2,2]<=[4] last_tile_dim_replicate", "replicated",
@@ -233,7 +233,7 @@ test_that("a buffer that lies where it should is not copied", {
 
 test_that("each device takes memory for its part only", {
   path <- withr::local_tempfile(fileext = ".safetensors")
-  pjrt_save_safetensors(list(w = pjrt_empty("f32", c(4096, 1024))), path)
+  safetensors_save(list(w = pjrt_empty("f32", c(4096, 1024))), path)
   model <- safetensors_open(path)
   source <- pjrt_empty("f32", c(4096, 1024))
   live <- function() {
@@ -287,7 +287,7 @@ test_that("dimensions that are not divided equally end with zeros, and come back
     padded <- rbind(x, matrix(0, 8 - rows, 3))
     expect_identical(do.call(rbind, lapply(parts, as_array)), padded)
     path <- withr::local_tempfile(fileext = ".safetensors")
-    pjrt_save_safetensors(list(x = pjrt_buffer(x)), path)
+    safetensors_save(list(x = pjrt_buffer(x)), path)
     from_file <- pjrt_shard(safetensors_open(path), executable, input = 1L, tensor = "x")
     expect_identical(lapply(from_file, as_array), lapply(parts, as_array))
     from_buffer <- pjrt_shard(pjrt_buffer(x), executable, input = 1L)
@@ -339,8 +339,8 @@ test_that("replicas have arrays of their own, or all the same", {
   expect_identical(pjrt_unshard(out, dim = NULL, executable = executable), 3 * x[1:4, ])
   same <- pjrt_shard(x[1:4, ], executable, dim = NULL, input = "x")
   expect_identical(lapply(same, as_array)[3:4], list(x[1:4, 1, drop = FALSE], x[1:4, 2, drop = FALSE]))
-  expect_refused(pjrt_shard(x[1:4, ], executable, input = "x"), "shape_mismatch", "is [8x2] as a whole")
-  expect_refused(pjrt_shard(3, executable, input = "s"), "invalid_input", "`dim` must be NULL or one of the 0 dimension(s)")
+  expect_refused(pjrt_shard(x[1:4, ], executable, input = "x"), "shape_mismatch", "has the shape [8x2]")
+  expect_refused(pjrt_shard(3, executable, input = "s"), "invalid_input", "`dim` must be NULL for a scalar")
   # replicas alone are divided as ever
   replicas <- compile(unary_program("2xf32"), pjrt_compile_options(num_replicas = 4L), devices = four)
   expect_identical(
@@ -381,40 +381,40 @@ test_that("what does not fit an input or output is refused", {
   executable <- step("gspmd.mlir")
   expect_refused(
     pjrt_shard(x[1:6, ], executable, input = 1L), "shape_mismatch",
-    "`x` has the shape [6x4], but input 1 (`%arg0`) is [8x4] as a whole."
+    "`x` has the shape [6x4], but the whole array of input 1 (`%arg0`) has the shape [8x4]."
   )
   expect_refused(pjrt_shard(pjrt_buffer(x, "f64"), executable, input = 1L), "dtype_mismatch", "of type f64, but input 1")
-  expect_refused(pjrt_shard(pjrt_buffer(b), executable, input = 1L), "shape_mismatch", "[6], but input 1")
+  expect_refused(pjrt_shard(pjrt_buffer(b), executable, input = 1L), "shape_mismatch", "[6], but the whole array of input 1")
   for (bad in list(0, 4, 1.5, NA, "arg7", character(), list(1), TRUE)) {
     expect_refused(pjrt_shard(x, executable, input = bad), "invalid_input", "`input` must be one of the 3 input(s)")
   }
-  expect_refused(pjrt_shard(x, four, input = 1L), "invalid_input", "`devices` must be an executable when `input` is given")
+  expect_refused(pjrt_shard(x, four, input = 1L), "invalid_input", "`devices` must be an executable if `input` is given")
   expect_refused(pjrt_shard(list(1), executable, input = 1L), "invalid_input", "`x` must be an R vector")
   expect_refused(pjrt_shard(pjrt_buffer(x), executable, input = 1L, dtype = "f32"), "invalid_input", "keep their type")
-  expect_refused(pjrt_shard(x, executable, tensor = "w"), "invalid_input", "`tensor` is taken for an `input`")
+  expect_refused(pjrt_shard(x, executable, tensor = "w"), "invalid_input", "`tensor` needs `input`")
   expect_refused(pjrt_shard(x, executable, input = 1L, tensor = "w"), "invalid_input", "safetensors_open()")
   error <- expect_refused(pjrt_shard(x, executable, input = 9L), "invalid_input")
   expect_identical(error$call[[1L]], quote(pjrt_shard))
 
   path <- withr::local_tempfile(fileext = ".safetensors")
-  pjrt_save_safetensors(list(w = pjrt_buffer(x), i = pjrt_buffer(matrix(1:32, 8))), path)
+  safetensors_save(list(w = pjrt_buffer(x), i = pjrt_buffer(matrix(1:32, 8))), path)
   model <- safetensors_open(path)
-  expect_refused(pjrt_shard(model, executable, input = 1L), "invalid_input", "say which `tensor`")
+  expect_refused(pjrt_shard(model, executable, input = 1L), "invalid_input", "select one of its tensors with `tensor`")
   expect_refused(pjrt_shard(model, executable, input = 1L, tensor = "v"), "invalid_input", "There is no tensor \"v\"")
-  expect_refused(pjrt_shard(model, executable, input = 1L, tensor = 1:2), "invalid_input", "must be one tensor, not 2")
+  expect_refused(pjrt_shard(model, executable, input = 1L, tensor = 1:2), "invalid_input", "must select one tensor, not 2")
   expect_refused(pjrt_shard(model, executable, input = 1L, tensor = "i"), "dtype_mismatch", "of type i32, but input 1")
-  expect_refused(pjrt_shard(model, executable, input = 3L, tensor = "w"), "shape_mismatch", "[8x4], but input 3")
+  expect_refused(pjrt_shard(model, executable, input = 3L, tensor = "w"), "shape_mismatch", "[8x4], but the whole array of input 3")
   close(model)
   expect_refused(pjrt_shard(model, executable, input = 1L, tensor = "w"), "invalid_input", "closed")
 
   out <- pjrt_execute_sharded(executable, inputs_of(executable, x, w, b))
   for (bad in list(0, 3, "1", NA)) {
-    expect_refused(pjrt_unshard(out, executable, output = bad), "invalid_input", "`output` must be one of the 2 output(s)")
+    expect_refused(pjrt_unshard(out, executable, output = bad), "invalid_input", "`output` must be a number from 1 to 2")
   }
   expect_refused(pjrt_unshard(out[1:3], executable), "invalid_input", "for each of the 4 device(s)")
   expect_refused(pjrt_unshard(rep(list(1), 4), executable), "invalid_input", "element 1 is 1")
   parts <- lapply(out, `[[`, 2L)
   expect_refused(pjrt_unshard(parts, executable), "shape_mismatch", "[4], but a part of output 1 has [4x3]")
-  expect_refused(pjrt_unshard(out, output = 1L), "invalid_input", "give that, too")
+  expect_refused(pjrt_unshard(out, output = 1L), "invalid_input", "`output` needs `executable`")
   expect_refused(pjrt_unshard(out, executable = 1), "invalid_input", "`executable` must be a `PJRTLoadedExecutable`")
 })

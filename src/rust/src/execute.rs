@@ -10,28 +10,137 @@ use extendr_ffi::{SEXP, SEXPTYPE, VECTOR_ELT};
 use pjrt_base::{error::Error, error::Kind};
 use pjrt_core::executable::execute::{ExecuteOptions, Outputs};
 use pjrt_core::{Buffer, Executable};
+use std::borrow::Cow;
+
+/// Options of an execution as R gives them.
+pub struct ExecutionOptions {
+    options: ExecuteOptions,
+    kept: Kept,
+}
+
+/// Inputs whose memory the program must not take over, to be looked up among an executable's.
+enum Kept {
+    Names(Vec<String>),
+    /// From 1.
+    Numbers(Vec<usize>),
+}
+
+impl ExecutionOptions {
+    /// The options for this executable.
+    ///
+    /// # Errors
+    /// `InvalidInput` for inputs that the program does not have.
+    pub fn for_executable(&self, executable: &Executable) -> Result<Cow<'_, ExecuteOptions>> {
+        if self.kept.is_empty() {
+            return Ok(Cow::Borrowed(&self.options));
+        }
+        let mut options = self.options.clone();
+        options.non_donatable.extend(self.kept.indices(executable)?.into_iter().map(|index| index as i64));
+        Ok(Cow::Owned(options))
+    }
+}
+
+impl Kept {
+    fn is_empty(&self) -> bool {
+        match self {
+            Kept::Names(names) => names.is_empty(),
+            Kept::Numbers(numbers) => numbers.is_empty(),
+        }
+    }
+
+    /// From 0.
+    fn indices(&self, executable: &Executable) -> Result<Vec<usize>> {
+        let inputs = &executable.signature().inputs;
+        match self {
+            Kept::Numbers(numbers) => match numbers.iter().find(|&&number| number > inputs.len()) {
+                Some(number) => bail!(
+                    InvalidInput,
+                    "`keep_inputs` has the number {number}, but the program takes {} argument(s).",
+                    inputs.len()
+                ),
+                None => Ok(numbers.iter().map(|number| number - 1).collect()),
+            },
+            Kept::Names(wanted) => {
+                let names: Vec<_> = inputs.iter().map(|input| input.name.as_str()).collect();
+                let mut indices = Vec::with_capacity(wanted.len());
+                for name in wanted {
+                    let index = match position(&names, name) {
+                        Ok(index) => index,
+                        Err(problem) => bail!(InvalidInput, "`keep_inputs` names the argument `{name}`, {problem}"),
+                    };
+                    if indices.contains(&index) {
+                        bail!(InvalidInput, "`keep_inputs` names the argument `{}` twice.", names[index]);
+                    }
+                    indices.push(index);
+                }
+                Ok(indices)
+            }
+        }
+    }
+}
+
+/// The position, from 0, of a program's argument. The "%" of MLIR may be left out.
+///
+/// # Errors
+/// What to say when there is no such argument.
+fn position(names: &[&str], wanted: &str) -> std::result::Result<usize, String> {
+    const SHOWN: usize = 10;
+    if let Some(index) = names.iter().position(|name| *name == wanted || name.strip_prefix('%') == Some(wanted)) {
+        return Ok(index);
+    }
+    let known: Vec<_> = names.iter().filter(|name| !name.is_empty()).map(|name| format!("`{name}`")).collect();
+    if names.is_empty() {
+        return Err("but the program takes no arguments.".to_owned());
+    }
+    if known.is_empty() {
+        return Err("but this program's arguments have no names; give their numbers, from 1.".to_owned());
+    }
+    let more = known.len().saturating_sub(SHOWN);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let known = known[..known.len().min(SHOWN)].join(", ");
+    Err(format!("which the program does not have. Its arguments are {known}{more}."))
+}
 
 /// Options of an execution.
 #[extendr]
-fn execute_options_new(non_donatable: Vec<i32>, launch_id: i32, device: Robj) -> Result<Robj> {
+fn execute_options_new(non_donatable: Vec<i32>, launch_id: i32, device: Robj, kept: Robj) -> Result<Robj> {
     let device = if device.is_null() { None } else { Some(handle::get(sexp::of(&device), "device")?) };
     if let Some(bad) = non_donatable.iter().find(|&&i| i < 0) {
         bail!(InvalidInput, "`non_donatable_input_indices` are counted from 0; {bad} is none.");
     }
     let non_donatable = non_donatable.into_iter().map(i64::from).collect();
-    Ok(handle::object(ExecuteOptions { non_donatable, launch_id, device: device.cloned() }))
+    let kept = match (kept.as_string_vector(), kept.as_integer_slice()) {
+        (Some(names), _) => Kept::Names(names),
+        (None, Some(numbers)) => Kept::Numbers(numbers.iter().map(|&number| number.max(1) as usize).collect()),
+        (None, None) => Kept::Names(Vec::new()),
+    };
+    let options = ExecuteOptions { non_donatable, launch_id, device: device.cloned() };
+    Ok(handle::object(ExecutionOptions { options, kept }))
 }
 
 /// What options of an execution say.
 #[extendr]
 fn execute_options_describe(options: Robj) -> Result<Robj> {
-    let options: &ExecuteOptions = handle::get(sexp::of(&options), "options")?;
+    let ExecutionOptions { options, kept } = handle::get(sexp::of(&options), "options")?;
+    let kept = match kept {
+        Kept::Names(names) => names.clone(),
+        Kept::Numbers(numbers) => numbers.iter().map(ToString::to_string).collect(),
+    };
     Ok(list!(
         non_donatable = options.non_donatable.iter().map(|&i| i as i32).collect::<Vec<_>>(),
         launch_id = options.launch_id,
-        device = options.device.as_ref().map(|device| device.label().to_owned())
+        device = options.device.as_ref().map(|device| device.label().to_owned()),
+        kept = kept
     )
     .into())
+}
+
+/// The options that an execution's R argument means.
+pub fn options_for<'a>(executable: &Executable, options: SEXP) -> Result<Cow<'a, ExecuteOptions>> {
+    if sexp::is_nil(options) {
+        return Ok(Cow::Owned(ExecuteOptions::default()));
+    }
+    handle::get::<ExecutionOptions>(options, "execution_options")?.for_executable(executable)
 }
 
 /// `executable_execute(executable, inputs, options, simplify, check)`: launches the program and gives its outputs at once.
@@ -54,13 +163,12 @@ pub extern "C" fn executable_execute(
         if check && !sexp::is_nil(sexp::names(inputs)) {
             bail!(InvalidInput, "Expected unnamed arguments: a program's inputs go by position.");
         }
-        let default = ExecuteOptions::default();
-        let options = if sexp::is_nil(options) { &default } else { handle::get(options, "execution_options")? };
+        let options = options_for(executable, options)?;
         let values: Values = sexp::elements(inputs).collect();
         let inputs = buffers(executable, &values)?;
-        let made = memory::with_retry(|| executable.needs(), || executable.execute(&inputs, options))?;
+        let made = memory::with_retry(|| executable.needs(), || executable.execute(&inputs, &options))?;
         outputs.fill(made);
-        move_weights(executable, &values, options, outputs);
+        move_weights(executable, &values, &options, outputs);
         Ok(outputs.value())
     })
 }
@@ -148,4 +256,20 @@ extendr_module! {
     mod execute;
     fn execute_options_new;
     fn execute_options_describe;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_found_by_name_with_or_without_the_percent_sign() {
+        assert_eq!(position(&["%x", "%y"], "y"), Ok(1));
+        assert_eq!(position(&["%x", "%y"], "%y"), Ok(1));
+        assert_eq!(position(&["", "Arg_1.1"], "Arg_1.1"), Ok(1));
+        let problem = |names: &[&str]| position(names, "z").unwrap_err();
+        assert_eq!(problem(&["%x", ""]), "which the program does not have. Its arguments are `%x`.");
+        assert_eq!(problem(&["", ""]), "but this program's arguments have no names; give their numbers, from 1.");
+        assert_eq!(problem(&[]), "but the program takes no arguments.");
+    }
 }

@@ -7,6 +7,7 @@ mod owner;
 
 use crate::conditions::{Failure, Result};
 use crate::describe::describe;
+use crate::execute::ExecutionOptions;
 use crate::memory;
 use crate::r#async::Promise;
 use crate::safetensors::Open;
@@ -14,7 +15,6 @@ use crate::sexp::{self, Protected};
 use extendr_api::Robj;
 use extendr_ffi::*;
 use pjrt_base::{error::Error, error::Kind};
-use pjrt_core::executable::execute::ExecuteOptions;
 use pjrt_core::{Buffer, Client, Compiling, Device, Executable, Memory, Plugin};
 use pjrt_program::program::Program;
 use std::cell::RefCell;
@@ -28,6 +28,8 @@ use std::thread::LocalKey;
 pub trait Owned: Sized + 'static {
     /// The handle's class in R.
     const CLASS: &'static CStr;
+    /// A class that it inherits from.
+    const PARENT_CLASS: Option<&'static CStr> = None;
     /// The class attribute, made once.
     fn class_attribute() -> &'static AtomicPtr<SEXPREC>;
     /// How many of them R holds.
@@ -81,7 +83,10 @@ owned! {
     },
     Program => c"PJRTProgram",
     Executable => c"PJRTLoadedExecutable",
-    ExecuteOptions => c"PJRTExecuteOptions",
+    ExecutionOptions => c"PJRTExecutionOptions" {
+        // the class that dependents know
+        const PARENT_CLASS: Option<&'static CStr> = Some(c"PJRTExecuteOptions");
+    },
     Promise => c"PJRTTransfer",
     Compiling => c"PJRTCompiling",
     Open => c"PJRTSafetensors",
@@ -256,7 +261,10 @@ fn class<T: Owned>() -> SEXP {
     if !made.is_null() {
         return made;
     }
-    let attribute = Protected::new(sexp::new_string(&T::CLASS.to_string_lossy()));
+    let classes = [Some(T::CLASS), T::PARENT_CLASS];
+    let classes: Vec<_> = classes.into_iter().flatten().map(CStr::to_string_lossy).collect();
+    let attribute = Protected::new(sexp::vector(SEXPTYPE::STRSXP, classes.len()));
+    classes.iter().enumerate().for_each(|(i, class)| sexp::set_text(attribute.sexp(), i, class));
     T::class_attribute().store(sexp::keep(attribute.sexp()), Ordering::Relaxed);
     attribute.sexp()
 }

@@ -2,12 +2,11 @@
 
 use crate::conditions::{entry, flag, Failure, Result};
 use crate::describe::describe;
-use crate::execute::{buffers, move_weights, Inputs, NewOutputs, Values};
+use crate::execute::{buffers, move_weights, options_for, Inputs, NewOutputs, Values};
 use crate::handle;
 use crate::memory;
 use crate::sexp::{self, Protected};
 use extendr_ffi::{SEXP, SEXPTYPE};
-use pjrt_core::executable::execute::ExecuteOptions;
 use pjrt_core::Executable;
 
 /// `executable_execute_sharded(executable, inputs, options, simplify)`: launches the program on the buffers of each device
@@ -17,8 +16,7 @@ pub extern "C" fn executable_execute_sharded(executable: SEXP, inputs: SEXP, opt
     entry(|| {
         let executable: &Executable = handle::get(executable, "executable")?;
         let simplify = flag(simplify, "simplify")?;
-        let default = ExecuteOptions::default();
-        let options = if sexp::is_nil(options) { &default } else { handle::get(options, "execution_options")? };
+        let options = options_for(executable, options)?;
         memory::relieve_pressure(executable.client())?;
         let lists = Protected::new(input_lists(inputs)?);
         let devices = sexp::len(lists.sexp());
@@ -35,11 +33,11 @@ pub extern "C" fn executable_execute_sharded(executable: SEXP, inputs: SEXP, opt
         };
         let inputs = values.iter().enumerate().map(checked).collect::<Result<Vec<Inputs>>>()?;
         let inputs: Vec<_> = inputs.iter().map(|inputs| inputs.as_slice()).collect();
-        let made = memory::with_retry(|| executable.needs(), || executable.execute_sharded(&inputs, options))?;
+        let made = memory::with_retry(|| executable.needs(), || executable.execute_sharded(&inputs, &options))?;
         for (device, (values, made)) in values.iter().zip(made).enumerate() {
             let outputs = NewOutputs::of(sexp::at(results.sexp(), device));
             outputs.fill(made);
-            move_weights(executable, values, options, outputs);
+            move_weights(executable, values, &options, outputs);
         }
         Ok(results.sexp())
     })

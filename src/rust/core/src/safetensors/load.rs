@@ -227,7 +227,7 @@ impl<'a> Loading<'a> {
                 let message = format!("The tensors need {needed} bytes of memory, of which {free} are free.");
                 Err(Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), message)
                     .hint("Load some of them by name, or one by one from safetensors_open().")
-                    .hint("What pjrt_save_safetensors() has written is used in place and needs none."))
+                    .hint("What safetensors_save() has written is used in place and needs none."))
             }
             _ => Ok(()),
         }
