@@ -53,8 +53,8 @@ test_that("the versions of StableHLO that a plugin reads can be compared", {
 
 test_that("older and newer plugins work as far as they go", {
   create <- function(oddity) plugin_client_create(fake_plugin(oddity), "fake")
-  expect_refused(create("older"), "unsupported_call", "of PJRT API 0.40, has no PJRT_Client_Create")
-  expect_refused(create("no-client-create"), "unsupported_call", "leaves it out")
+  expect_refused(create("older"), "unsupported_call", "(PJRT API 0.40) has no PJRT_Client_Create")
+  expect_refused(create("no-client-create"), "unsupported_call", "omits it")
   expect_refused(create("none"), "failed_precondition", "There is no device.")
   # It wants argument structs that have grown.
   expect_refused(create("newer"), "failed_precondition", "There is no device.")
@@ -64,8 +64,8 @@ test_that("older and newer plugins work as far as they go", {
 test_that("a table of functions that makes no sense is refused", {
   cases <- c(
     null = "returned no function table", major = "PJRT API 1.90", truncated = "truncated (56 bytes)",
-    empty = "truncated (0 bytes)", "only-size" = "truncated (8 bytes)", huge = "which no table has",
-    crooked = "is no function table"
+    empty = "truncated (0 bytes)", "only-size" = "truncated (8 bytes)", huge = "claims an impossible size",
+    crooked = "is not a function table"
   )
   for (oddity in names(cases)) {
     expect_refused(fake_plugin(oddity), "plugin_invalid", cases[[oddity]])

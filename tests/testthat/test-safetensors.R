@@ -65,7 +65,7 @@ test_that("what the format has no type for is refused, by name", {
     )
   }
   odd <- pjrt_buffer(1:3, "f4e2m1fn")
-  expect_refused(pjrt_save_safetensors(list(odd = odd), path), "invalid_input", "Tensor \"odd\": the safetensors format takes an even")
+  expect_refused(pjrt_save_safetensors(list(odd = odd), path), "invalid_input", "Tensor \"odd\": the safetensors format needs an even")
   expect_false(file.exists(path))
   write_file(path, '{"x":{"dtype":"F6_E3M2","shape":[4],"data_offsets":[0,3]}}', raw(3))
   expect_identical(safetensors_info(path)$dtype, "F6_E3M2")
@@ -245,9 +245,9 @@ test_that("buffers that cannot be saved are named before anything is written", {
   for (encoding in c("UTF-8", "unknown")) {
     no_text <- "\xff"
     Encoding(no_text) <- encoding
-    refused("is no text in UTF-8", stats::setNames(list(b), no_text), path)
-    refused("is no text in UTF-8", list(a = b), path, c(a = no_text))
-    refused("is no text in UTF-8", list(a = b), no_text)
+    refused("is not valid UTF-8", stats::setNames(list(b), no_text), path)
+    refused("is not valid UTF-8", list(a = b), path, c(a = no_text))
+    refused("is not valid UTF-8", list(a = b), no_text)
   }
   for (metadata in list("a", c(a = NA), 1, list(a = 1), c(a = "1", a = "2"), stats::setNames("a", ""), TRUE)) {
     refused("`metadata` must be", list(a = b), path, metadata)
@@ -274,9 +274,9 @@ test_that("what is no safetensors file is refused", {
   writeBin(as.raw(rep(255, 100)), path)
   refused("its header claims 18446744073709551615 bytes")
   write_file(path, "{")
-  refused("its header is no JSON")
+  refused("its header is not valid JSON")
   write_file(path, '{"x":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}', raw(4))
-  refused("it is cut short")
+  refused("it is truncated")
   expect_refused(pjrt_load_safetensors("no/such/file"), "io", "no/such/file")
   expect_refused(pjrt_load_safetensors(dirname(path), names = "a"), "safetensors_invalid")
   unlink(path)

@@ -142,7 +142,7 @@ test_that("numbers that are not the program's are refused, and both are named", 
   for (form in forms) {
     error <- expect_refused(
       step(form, pjrt_compile_options(num_partitions = 2L)), "invalid_input",
-      "`num_partitions` is 2, but the program is for 4: it says `mhlo.num_partitions = 4`."
+      "`num_partitions` is 2, but the program is for 4: it has `mhlo.num_partitions = 4`."
     )
     expect_refused(
       step(form, pjrt_compile_options(num_replicas = 2L)), "invalid_input", "`num_replicas` is 2, but the program is for 1"

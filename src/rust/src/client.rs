@@ -15,7 +15,7 @@ fn client_create(plugin: Robj, names: Vec<String>, types: Vec<String>, values: L
     let mut options = Vec::with_capacity(names.len());
     for ((name, kind), (_, value)) in names.into_iter().zip(&types).zip(values.iter()) {
         let Some(value) = option_value(kind, &value) else {
-            bail!(InvalidInput, "Client option `{name}` has a value that is no {kind}.");
+            bail!(InvalidInput, "Client option `{name}` has a value that is not a valid {kind}.");
         };
         options.push((name, value));
     }

@@ -6,6 +6,7 @@ use crate::{memory, pins};
 use extendr_api::prelude::*;
 use extendr_ffi::*;
 use pjrt_base::error::{Error, Kind};
+use pjrt_base::reason::{Hint, Reason};
 use std::cell::RefCell;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -58,7 +59,7 @@ pub fn entry(body: impl Fn() -> Result<SEXP>) -> SEXP {
             Ok(Ok(value)) => return value,
             Ok(Err(Failure(error))) => error,
             Err(_) => Error::new(Kind::Internal, "A fault inside pjrt was caught.")
-                .hint("The session goes on; please report how to make it happen."),
+                .hint("The session continues. Please report how to reproduce the fault."),
         };
         STAGED.with(|staged| *staged.borrow_mut() = Some(failed));
         // Nothing in this frame is left to drop: the call below leaves it by R's long jump.
@@ -85,9 +86,13 @@ fn signal() {
 fn failure_list(error: &Error) -> SEXP {
     let class = Protected::new(sexp::new_string(error.kind().class()));
     let message = Protected::new(sexp::new_string(error.message()));
-    let hints = Protected::new(sexp::vector(SEXPTYPE::STRSXP, error.hints().len()));
+    let hints = Protected::new(sexp::vector(SEXPTYPE::VECSXP, error.hints().len()));
     for (i, hint) in error.hints().iter().enumerate() {
-        sexp::set_text(hints.sexp(), i, hint);
+        let hint = match hint {
+            Hint::Text(text) => sexp::new_string(text),
+            Hint::Reason(reason) => reason_list(reason),
+        };
+        sexp::set_at(hints.sexp(), i, hint);
     }
     let text = |value: Option<&str>| Protected::new(value.map_or(sexp::nil(), sexp::new_string));
     let call_name = text(error.call_name());
@@ -103,6 +108,22 @@ fn failure_list(error: &Error) -> SEXP {
         ("code", code.sexp()),
         ("condition", raised.sexp()),
     ])
+}
+
+/// A reason's name and fields, which `advice` in R/conditions.R words; not protected.
+fn reason_list(reason: &Reason) -> SEXP {
+    let mut fields = reason.fields();
+    fields.push(("reason", vec![reason.name().to_owned()]));
+    let empty: Vec<(&str, SEXP)> = fields.iter().map(|(name, _)| (*name, sexp::nil())).collect();
+    let list = Protected::new(sexp::named_list(&empty));
+    for (i, (_, texts)) in fields.iter().enumerate() {
+        let field = sexp::vector(SEXPTYPE::STRSXP, texts.len());
+        sexp::set_at(list.sexp(), i, field);
+        for (j, text) in texts.iter().enumerate() {
+            sexp::set_text(field, j, text);
+        }
+    }
+    list.sexp()
 }
 
 /// The error that ended a wait, as R raised it; nil when that was the user.

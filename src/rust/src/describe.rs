@@ -63,7 +63,7 @@ fn single(x: SEXP) -> Option<String> {
             }
             Some(
                 sexp::text(element)
-                    .map_or_else(|| "a string that is no text".into(), |text| format!("{:?}", short(text))),
+                    .map_or_else(|| "a string that is not valid text".into(), |text| format!("{:?}", short(text))),
             )
         }
         SEXPTYPE::CPLXSXP => Some("a complex number".into()),

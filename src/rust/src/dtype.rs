@@ -41,7 +41,11 @@ pub extern "C" fn dtype_from_safetensors(name: SEXP) -> SEXP {
         match DType::from_safetensors(name) {
             Some(dtype) => Ok(element_type(dtype)),
             None => {
-                bail!(UnsupportedDtype, "Unsupported type of a safetensors file: {name}; known are {}.", formats())
+                bail!(
+                    UnsupportedDtype,
+                    "Unsupported type of a safetensors file: {name}. Supported types: {}.",
+                    formats()
+                )
             }
         }
     })

@@ -148,7 +148,8 @@ fn executable_device(executable: Robj) -> Result<Robj> {
         Placement::Fixed(devices) => Ok(sexp::robj(device::object(executable.client(), devices[0]))),
         Placement::Portable => bail!(
             InvalidInput,
-            "A portable executable has no device of its own: it runs where its inputs are. devices() gives all it can run on."
+            "A portable executable has no fixed device: it runs where its inputs are. devices() returns all devices \
+             that it can run on."
         ),
     }
 }

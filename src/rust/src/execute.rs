@@ -16,7 +16,7 @@ use pjrt_core::{Buffer, Executable};
 fn execute_options_new(non_donatable: Vec<i32>, launch_id: i32, device: Robj) -> Result<Robj> {
     let device = if device.is_null() { None } else { Some(handle::get(sexp::of(&device), "device")?) };
     if let Some(bad) = non_donatable.iter().find(|&&i| i < 0) {
-        bail!(InvalidInput, "`non_donatable_input_indices` are counted from 0; {bad} is none.");
+        bail!(InvalidInput, "`non_donatable_input_indices` must not be negative: got {bad}.");
     }
     let non_donatable = non_donatable.into_iter().map(i64::from).collect();
     Ok(handle::object(ExecuteOptions { non_donatable, launch_id, device: device.cloned() }))
@@ -52,7 +52,7 @@ pub extern "C" fn executable_execute(
         let _protected = Protected::new(outputs.value());
 
         if check && !sexp::is_nil(sexp::names(inputs)) {
-            bail!(InvalidInput, "Expected unnamed arguments: a program's inputs go by position.");
+            bail!(InvalidInput, "Expected unnamed arguments: a program's inputs are matched by position.");
         }
         let default = ExecuteOptions::default();
         let options = if sexp::is_nil(options) { &default } else { handle::get(options, "execution_options")? };

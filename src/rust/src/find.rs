@@ -42,7 +42,7 @@ fn plugins_find() -> Robj {
 fn plugin_check(path: &str) -> Result<Robj> {
     let path = Path::new(path);
     if !inspect(path)?.is_plugin {
-        bail!(PluginInvalid, "'{}' is no PJRT plugin: it does not offer GetPjrtApi.", path.display());
+        bail!(PluginInvalid, "'{}' is not a PJRT plugin: it has no GetPjrtApi().", path.display());
     }
     Plugin::check_sound(path)?;
     let real = path.canonicalize().map_err(|error| Error::new(Kind::Io, format!("'{}': {error}.", path.display())))?;

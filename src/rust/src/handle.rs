@@ -225,7 +225,7 @@ pub fn no_handle<T: Owned>(x: SEXP, argument: &str) -> Failure {
     let message = if sexp::kind(x) != SEXPTYPE::EXTPTRSXP || !sexp::inherits(x, T::CLASS) {
         format!("{argument} must be a `{class}`, not {}.", describe(x))
     } else if is_null() {
-        format!("{argument} is a null pointer: a `{class}` does not survive saving and loading, create it anew.")
+        format!("{argument} is a null pointer: a `{class}` does not survive saving and loading. Create it again.")
     } else {
         format!("{argument} must be a `{class}`: this pointer has the class, but this package did not make it.")
     };

@@ -40,7 +40,7 @@ fn plugin_install(
             "index" => Source::Index,
             "release" => Source::Release,
             "file" => Source::File,
-            other => bail!(InvalidInput, "There is no source \"{other}\" of plugins."),
+            other => bail!(InvalidInput, "There is no plugin source \"{other}\"."),
         },
         path: given(path).map(Path::new),
         index_url: given(index_url),

@@ -198,4 +198,17 @@ mod tests {
             assert!(!manifest.contains("extendr"), "{crate_below} uses R");
         }
     }
+
+    #[test]
+    fn every_reason_has_words_in_r() {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let reasons = fs::read_to_string(here.join("base/src/reason.rs")).unwrap();
+        let names: Vec<&str> =
+            reasons.lines().filter_map(|line| line.split_once(" => \"")?.1.strip_suffix("\",")).collect();
+        assert!(names.len() > 20);
+        let advice = fs::read_to_string(here.join("../../R/conditions.R")).unwrap();
+        for name in names {
+            assert!(advice.contains(&format!("\n  {name} = function(")), "{name}");
+        }
+    }
 }

@@ -87,7 +87,7 @@ fn memory_info(memory: Robj) -> Result<Robj> {
 fn device_memory_stats(device: Robj) -> Result<Robj> {
     let device: &Device = handle::get(sexp::of(&device), "device")?;
     let stats = device.memory_stats().map_err(|error| match error.code() {
-        Some(UNIMPLEMENTED) => error.hint("pjrt_memory_stats() tells how much memory your buffers take."),
+        Some(UNIMPLEMENTED) => error.hint("pjrt_memory_stats() shows how much memory your buffers use."),
         _ => error,
     })?;
     let values = stats.iter().map(|&(_, value)| value as f64).collect::<Vec<_>>();

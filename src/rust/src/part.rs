@@ -22,7 +22,7 @@ pub extern "C" fn buffer_part(buffer: SEXP, subscripts: SEXP) -> SEXP {
         expand(subscripts);
         // R may leave its allocations by a long jump: nothing may wait to be dropped meanwhile.
         let positions: usize = items(subscripts).map(sexp::len).sum();
-        room::check_room(positions * size_of::<usize>(), "To find the elements")?;
+        room::check_room(positions * size_of::<usize>(), "to find the elements")?;
         let owned = ManuallyDrop::new(locate(buffer.spec(), subscripts)?);
         let r_type = buffer.dtype().info().r_type;
         let made = new_array(&owned.1, r_type);

@@ -57,7 +57,7 @@ fn buffer_lines(buffer: Robj, max_rows: f64, max_width: f64, max_rows_slice: f64
 }
 
 fn no_memory(spec: &Spec) -> Failure {
-    let message = format!("R has no memory for the text of {} elements.", spec.len());
+    let message = format!("Not enough memory for the text of {} elements.", spec.len());
     Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), message).into()
 }
 

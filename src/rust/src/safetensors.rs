@@ -112,7 +112,7 @@ fn safetensors_describe(file: Robj) -> Result<Robj> {
 pub extern "C" fn safetensors_load(file: SEXP, positions: SEXP, show: SEXP, columns: SEXP) -> SEXP {
     entry(|| {
         let open: &Open = handle::get(file, "x")?;
-        let Some(device) = &open.device else { bail!(Internal, "The file was opened for no device.") };
+        let Some(device) = &open.device else { bail!(Internal, "The file was opened without a device.") };
         let show = flag(show, "show")?;
         let columns = sexp::number(columns).unwrap_or(0.0) as usize;
         memory::relieve_pressure(device.client())?;
@@ -156,7 +156,7 @@ fn make_handles(list: SEXP, loading: &Loading, device: &Device) -> Result<()> {
     })?;
     found?;
     if !made {
-        let message = format!("R has no memory for {} buffers.", sexp::len(list));
+        let message = format!("Not enough memory for {} buffers.", sexp::len(list));
         return Err(Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), message).into());
     }
     Ok(())

@@ -101,7 +101,7 @@ fn filled(
 fn share(start: &Robj, size: &Robj, dims: &Robj) -> Result<Share> {
     let numbers = |x: &Robj| sexp::whole_numbers(sexp::of(x));
     let (Some(start), Some(size), Some(dims)) = (numbers(start), numbers(size), numbers(dims)) else {
-        bail!(Internal, "A part of an array needs whole numbers.");
+        bail!(Internal, "The positions of a part must be whole numbers.");
     };
     let range = |(&start, &size): (&i64, &i64)| start as usize..(start + size) as usize;
     Ok(Share { ranges: start.iter().zip(&size).map(range).collect(), dims })

@@ -64,7 +64,7 @@ fn input_lists(inputs: SEXP) -> Result<SEXP> {
 
 fn checked_inputs<'a>(executable: &Executable, list: SEXP, values: &[SEXP]) -> Result<Inputs<'a>> {
     if !sexp::is_nil(sexp::names(list)) {
-        bail!(InvalidInput, "Expected unnamed inputs: a program's inputs go by position.");
+        bail!(InvalidInput, "Expected unnamed inputs: a program's inputs are matched by position.");
     }
     buffers(executable, values)
 }

@@ -1,5 +1,6 @@
 //! The one error type of this crate: what went wrong, in which PJRT call, on which platform, and what to do about it.
 
+use crate::reason::Hint;
 use std::fmt;
 
 /// Result of anything in this crate that can fail.
@@ -124,7 +125,7 @@ pub struct Error(Box<Inner>);
 struct Inner {
     kind: Kind,
     message: String,
-    hints: Vec<String>,
+    hints: Vec<Hint>,
     call_name: Option<&'static str>,
     platform: Option<String>,
 }
@@ -136,9 +137,9 @@ impl Error {
         Error(Box::new(Inner { kind, message: message.into(), hints: Vec::new(), call_name: None, platform: None }))
     }
 
-    /// Adds a line that says what to do, or what else is known.
+    /// Adds a line that says what to do, or what else is known: text, or a reason that the layer above words.
     #[must_use]
-    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub fn hint(mut self, hint: impl Into<Hint>) -> Self {
         self.0.hints.push(hint.into());
         self
     }
@@ -190,7 +191,7 @@ impl Error {
     }
 
     /// What to do about it, one line each.
-    pub fn hints(&self) -> &[String] {
+    pub fn hints(&self) -> &[Hint] {
         &self.0.hints
     }
 

@@ -9,5 +9,6 @@ pub mod mmap;
 pub mod parallel;
 pub mod private_fs;
 pub mod process;
+pub mod reason;
 pub mod room;
 pub mod trusted_fs;

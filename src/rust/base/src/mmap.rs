@@ -115,7 +115,7 @@ impl MappedFile {
 /// `Io` for what the system refuses, and for what is no file; the code of `RESOURCE_EXHAUSTED` for want of memory.
 pub fn read(path: &Path) -> Result<Vec<u8>> {
     let (mut file, metadata) = open(path)?;
-    room::check_room(metadata.len() as usize, &format!("To read '{}'", path.display()))?;
+    room::check_room(metadata.len() as usize, &format!("to read '{}'", path.display()))?;
     let mut content = Vec::new();
     file.read_to_end(&mut content).map_err(|error| unreadable(path, &error))?;
     Ok(content)
@@ -164,7 +164,7 @@ fn unreadable(path: &Path, error: &io::Error) -> Error {
 
 #[cold]
 fn changed(path: &Path) -> Error {
-    let message = format!("'{}' was changed after it was opened, so what was read from it is lost.", path.display());
+    let message = format!("'{}' was changed after it was opened: data read from it are lost.", path.display());
     Error::new(Kind::FileChanged, message)
-        .hint("Load it again. To replace a file that is in use, write another one and rename that.")
+        .hint("Load it again. To replace a file in use, write a new file and rename it.")
 }

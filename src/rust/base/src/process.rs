@@ -1,6 +1,7 @@
 //! What the process does around us: fork, exit, and a user who wants to interrupt a wait.
 
 use crate::error::{Error, Kind, Result};
+use crate::reason::Reason;
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -35,6 +36,7 @@ pub fn forked() -> Error {
         Kind::Forked,
         "This process is a fork of one that used a client; the device runtime does not survive fork().",
     )
+    .hint(Reason::Forked)
 }
 
 /// What a mutex guards that its holders give back at once. `None` where waiting for it might never end: in the child of a

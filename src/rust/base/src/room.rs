@@ -12,8 +12,7 @@ pub fn check_room(bytes: usize, purpose: &str) -> Result<()> {
         return Ok(());
     }
     let size = size(bytes);
-    let error =
-        Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), format!("{purpose} takes {size} of memory, which are not there."));
+    let error = Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), format!("Not enough memory {purpose}: {size} needed."));
     Err(error)
 }
 

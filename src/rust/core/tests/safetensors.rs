@@ -89,14 +89,14 @@ fn what_is_no_sound_file_is_refused_with_the_reason() {
         (claims(3), "its header claims 3 bytes, where at most 2 are possible"),
         (claims(u64::MAX), "its header claims 18446744073709551615 bytes, where at most 2"),
         (claims(99_999_999), "claims 99999999 bytes"),
-        (vec![0; 8], "its header is no JSON"),
-        (file("{", 0), "its header is no JSON"),
-        (file("{}x", 0), "its header is no JSON"),
+        (vec![0; 8], "its header is not valid JSON"),
+        (file("{", 0), "its header is not valid JSON"),
+        (file("{}x", 0), "its header is not valid JSON"),
         (file("[]", 0), "its header is wrong: invalid type: sequence, expected an object with the tensors"),
         (file("null", 0), "its header is wrong"),
-        (file("\u{1f600}", 0), "its header is no JSON"),
-        ([&2u64.to_le_bytes()[..], b"\xff\xfe"].concat(), "its header is no JSON"),
-        ([&6u64.to_le_bytes()[..], b"{\"\xff\":1"].concat(), "its header is no JSON"),
+        (file("\u{1f600}", 0), "its header is not valid JSON"),
+        ([&2u64.to_le_bytes()[..], b"\xff\xfe"].concat(), "its header is not valid JSON"),
+        ([&6u64.to_le_bytes()[..], b"{\"\xff\":1"].concat(), "its header is not valid JSON"),
         (tensor(r#""dtype":"F32","shape":[2,3]"#), "missing field `data_offsets`"),
         (tensor(r#""shape":[6],"data_offsets":[0,24]"#), "missing field `dtype`"),
         (tensor(r#""dtype":"F33","shape":[6],"data_offsets":[0,24]"#), "unknown variant `F33`"),
@@ -165,7 +165,7 @@ fn what_is_no_sound_file_is_refused_with_the_reason() {
         assert_eq!(error.kind(), Kind::SafetensorsInvalid, "{error}");
         assert!(error.message().contains(reason), "{error}\ninstead of: {reason}");
         assert!(
-            error.message().starts_with(&format!("'{}' is no valid safetensors file: ", path.display())),
+            error.message().starts_with(&format!("'{}' is not a valid safetensors file: ", path.display())),
             "{error}"
         );
         assert!(error.message().len() < 700, "{error}");
@@ -237,7 +237,7 @@ fn an_index_holds_files_together() {
     refused(r#"{"weight_map":{"a":"../one.safetensors"}}"#, Kind::SafetensorsInvalid, "not in its folder");
     refused(r#"{"weight_map":{"a":"/one.safetensors"}}"#, Kind::SafetensorsInvalid, "not in its folder");
     refused(r#"{"weight_map":{"a":""}}"#, Kind::SafetensorsInvalid, "not in its folder");
-    refused(r#"{"weight_map":{"a":"two.safetensors"}}"#, Kind::SafetensorsInvalid, "where there is none");
+    refused(r#"{"weight_map":{"a":"two.safetensors"}}"#, Kind::SafetensorsInvalid, "which does not have it");
     refused(r#"{"weight_map":{"a":"three.safetensors"}}"#, Kind::Io, "three.safetensors");
     refused(r#"{"weight_map":{"a":"bad.safetensors.index.json"}}"#, Kind::SafetensorsInvalid, "header");
     // What is not asked for is not opened.
@@ -258,7 +258,7 @@ fn a_folder_needs_one_model() {
     };
     refused("has no safetensors file", "It is empty.");
     folder.file("x.txt", b"");
-    refused("has no safetensors file", "There is: 'x.txt'.");
+    refused("has no safetensors file", "It contains: 'x.txt'.");
     let sound = file("{}", 0);
     folder.file("any-00001-of-00001.safetensors", &sound);
     assert!(Model::open(&folder.0).is_ok());

@@ -11,6 +11,7 @@ use crate::dtype::{DType, RType};
 use crate::transpose::Plan;
 use lines::{Conversion, Tally};
 use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::reason::Reason;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use values::*;
 
@@ -154,22 +155,21 @@ impl HostValues<'_> {
 
     #[cold]
     fn unsupported(&self, dtype: DType) -> Error {
-        let (source, advice) = match self {
+        let (source, to): (_, &[&str]) = match self {
             HostValues::Integer64(_) => {
                 let message = format!("integer64 input only supports i64 or ui64 dtype, got {dtype}.");
-                return Error::new(Kind::UnsupportedDtype, message).hint(
-                    "ui32 takes it, too. For others convert the data in R first: as.double() is exact up to 2^53.",
-                );
+                return Error::new(Kind::UnsupportedDtype, message)
+                    .hint("ui32 also accepts integer64. A double holds whole numbers up to 2^53 exactly.")
+                    .hint(Reason::ConversionNeeded { to: &["double"] });
             }
-            HostValues::Logical(_) => ("logical", "Convert the data in R first: as.integer() or as.double()."),
-            HostValues::Integer(_) | HostValues::Double(_) if dtype == DType::Pred => {
-                ("integer", "Convert the data in R first: as.logical().")
-            }
-            HostValues::Integer(_) => ("integer", "Convert the data in R first: as.complex()."),
-            HostValues::Double(_) => ("double", "Convert the data in R first: as.complex()."),
-            HostValues::Complex(_) => ("complex", "Its parts are Re() and Im(); c64 and c128 hold both."),
+            HostValues::Logical(_) => ("logical", &["integer", "double"]),
+            HostValues::Integer(_) | HostValues::Double(_) if dtype == DType::Pred => ("integer", &["logical"]),
+            HostValues::Integer(_) => ("integer", &["complex"]),
+            HostValues::Double(_) => ("double", &["complex"]),
+            HostValues::Complex(_) => ("complex", &[]),
         };
-        Error::new(Kind::UnsupportedDtype, format!("Unsupported type: {dtype} for {source} data.")).hint(advice)
+        let reason = if to.is_empty() { Reason::ComplexValues } else { Reason::ConversionNeeded { to } };
+        Error::new(Kind::UnsupportedDtype, format!("Unsupported type: {dtype} for {source} data.")).hint(reason)
     }
 
     /// Writes the values as elements of `dtype`, in the plan's order. A single value fills the whole array of `len`
@@ -292,11 +292,7 @@ pub unsafe fn decode_counting(
 ) -> Result<usize> {
     match decoding(dtype, dst.r_type()) {
         Some(conversion) => Ok(conversion.run(plan, src, dst.data(), check)?.out_of_range),
-        None => bail!(
-            UnsupportedDtype,
-            "Elements of type {dtype} cannot be read into an R vector of type {:?}.",
-            dst.r_type()
-        ),
+        None => bail!(UnsupportedDtype, "Elements of type {dtype} cannot be read as type {:?}.", dst.r_type()),
     }
 }
 

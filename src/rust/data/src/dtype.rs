@@ -113,7 +113,7 @@ impl DType {
     pub fn from_code(code: u32) -> Result<Self> {
         let found = ALL.iter().copied().find(|d| d.info().code == code);
         found.ok_or_else(|| {
-            Error::new(Kind::UnsupportedDtype, format!("The plugin uses an element type unknown here (code {}).", code))
+            Error::new(Kind::UnsupportedDtype, format!("The plugin uses an unknown element type (code {}).", code))
         })
     }
 

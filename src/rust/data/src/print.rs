@@ -62,7 +62,7 @@ impl Source for HostBytes<'_> {
             let held = self.bytes.len() / self.width;
             Error::new(
                 Kind::Internal,
-                format!("Elements from {start} on, {len} of them, are not among the {held} given."),
+                format!("{len} elements from position {start} are outside the {held} given elements."),
             )
         })
     }
@@ -178,7 +178,7 @@ impl Page<'_> {
         let chunks = usize::try_from(self.rows_left.div_ceil(rows as u64)).unwrap_or(usize::MAX);
         let widest_chunk = (self.limit.saturating_add(1) / 2).max(1);
         let candidates = columns.min(chunks.saturating_mul(widest_chunk));
-        room::check_room(shown.saturating_mul(candidates).saturating_mul(TEXT), "To print")?;
+        room::check_room(shown.saturating_mul(candidates).saturating_mul(TEXT), "to print")?;
         self.cells.fetch(self.source, self.reader.width(), start, columns, shown, candidates)?;
 
         let style = Style::of(self.reader.iter(&self.cells.bytes));
@@ -255,7 +255,7 @@ impl Cells {
         for read in 0..reads {
             let bytes = source.read(start + read * stride, len)?;
             if bytes.len() != len * width {
-                bail!(Internal, "A source gave {} bytes for {len} elements of {width} bytes.", bytes.len());
+                bail!(Internal, "A source returned {} bytes for {len} elements of {width} bytes.", bytes.len());
             }
             self.bytes.extend_from_slice(bytes);
         }

@@ -35,15 +35,15 @@ pub fn read(text: &[u8]) -> Result<Annotations> {
 fn check_code(text: &[u8], code: &[u8]) -> Result<()> {
     let depth = nesting::depth(code);
     if depth > MAX_NESTING {
-        bail!(InvalidInput, "The program nests {depth} levels deep; at most {MAX_NESTING} are possible.");
+        bail!(InvalidInput, "The program nests {depth} levels deep; the limit is {MAX_NESTING}.");
     }
     let rank = rank(code);
     if rank > MAX_NESTING {
-        bail!(InvalidInput, "An array of the program has {rank} dimensions; at most {MAX_NESTING} are possible.");
+        bail!(InvalidInput, "An array of the program has {rank} dimensions; the limit is {MAX_NESTING}.");
     }
     match calls::depth(text, code) {
         Ok(depth) if depth > MAX_NESTING => {
-            bail!(InvalidInput, "Calls in the program nest {depth} deep; at most {MAX_NESTING} are possible.");
+            bail!(InvalidInput, "Calls in the program nest {depth} levels deep; the limit is {MAX_NESTING}.");
         }
         Ok(_) => {}
         Err(calls::Recursion) => {
@@ -51,10 +51,10 @@ fn check_code(text: &[u8], code: &[u8]) -> Result<()> {
         }
     }
     if let Some(line) = function_without_body(code) {
-        bail!(InvalidInput, "The function in line {line} of the program has no body; XLA cannot compile declarations.");
+        bail!(InvalidInput, "The function on line {line} of the program has no body; XLA cannot compile declarations.");
     }
     if let Some(dim) = far_dimension(code) {
-        bail!(InvalidInput, "A convolution of the program has a dimension {dim}; so many are not possible.");
+        bail!(InvalidInput, "A convolution of the program refers to dimension {dim}, which is too high.");
     }
     Ok(())
 }
@@ -329,7 +329,7 @@ mod tests {
         let calls =
             |n: i32| -> String { (0..n).map(|i| format!("func.func @f{i}() {{ call @f{} }}", i + 1)).collect() };
         assert_eq!(message(&calls(1000)), Ok(()));
-        assert!(message(&calls(3000)).is_err_and(|message| message.contains("nest 3000 deep")));
+        assert!(message(&calls(3000)).is_err_and(|message| message.contains("nest 3000 levels deep")));
         assert!(message("func.func @f() { call @f() }").is_err_and(|message| message.contains("recursion")));
     }
 

@@ -78,21 +78,23 @@ impl Findings {
         }
         if let (Some(dtype), Some(name)) = (self.result, self.moves) {
             return error(
-                format!("XLA's CPU compiler cannot return {dtype} among several results from a program with `{name}`."),
-                "Convert that result to i8 (f4e2m1fn: to f32) in the program, or have it returned by one of its own.",
+                format!(
+                    "XLA's CPU compiler cannot return {dtype} as one of several results of a program with `{name}`."
+                ),
+                "Convert that result to i8 (f4e2m1fn: to f32) in the program, or return it from a separate program.",
             );
         }
         if let (Some((name, dtype)), true) = (self.moves_narrow, self.has_regions) {
             return error(
                 format!("XLA's CPU compiler cannot {name} arrays of {dtype} in a program with loops or branches."),
                 &format!(
-                    "Convert to i8 (f4e2m1fn: to f32), {name}, pass stablehlo.optimization_barrier, and convert back."
+                    "Convert to i8 (f4e2m1fn: to f32), {name}, apply stablehlo.optimization_barrier, and convert back."
                 ),
             );
         }
         if let Some(dtype) = self.ordered {
             return error(
-                format!("XLA's CPU compiler cannot order {dtype} in memory by `mhlo.layout_mode`."),
+                format!("XLA's CPU compiler does not support `mhlo.layout_mode` for {dtype}."),
                 "Leave the attribute out, or use i8.",
             );
         }

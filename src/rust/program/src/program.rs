@@ -51,7 +51,7 @@ impl Program {
         }
         // A copy of text without its comments; a module as its parts, most of them small.
         let copies = if format == Format::Hlo { 8 } else { 1 };
-        room::check_room(copies * code.len(), "To read the program")?;
+        room::check_room(copies * code.len(), "to read the program")?;
         let annotations = match format {
             Format::Hlo => {
                 let module = HloModuleProto::decode(code.as_slice()).map_err(|error| {
@@ -60,16 +60,13 @@ impl Program {
                 })?;
                 // XLA may abort on what its compiler has made.
                 if module.schedule.is_some() || module.has_opcode("fusion") {
-                    return Err(Error::new(
-                        Kind::InvalidInput,
-                        "The HLO module has been optimized by a compiler already.",
-                    )
-                    .hint("Programs can be optimized once only: take the one from before."));
+                    return Err(Error::new(Kind::InvalidInput, "A compiler has already optimized the HLO module.")
+                        .hint("Programs can be optimized only once: use the original program."));
                 }
                 if !module.is_of_one_mind() {
                     return Err(Error::new(
                         Kind::InvalidInput,
-                        "The HLO module is damaged: inputs and result are not those of the computation that it runs.",
+                        "The HLO module is damaged: its inputs and result do not match its entry computation.",
                     )
                     .hint("Export or copy it again."));
                 }

@@ -66,8 +66,8 @@ impl Versions {
             return error;
         };
         let message = format!(
-            "The program, in StableHLO {version}, is {problem}, which reads versions {minimum} to {current}, and does not \
-             compile."
+            "The program does not compile: its StableHLO version, {version}, is {problem}, which reads versions \
+             {minimum} to {current}."
         );
         Error::new(Kind::ProgramVersion, message).hint(advice).hint(format!("The compiler said: {}", error.message()))
     }
@@ -105,7 +105,7 @@ mod tests {
             let error = explain(bad);
             assert_eq!(error.kind(), Kind::ProgramVersion);
             assert!(error.message().contains(what), "{error}");
-            assert!(error.hints()[1].ends_with("Unknown type code 42."), "{error}");
+            assert!(error.hints()[1].contains("Unknown type code 42."), "{error}");
         }
         let exhausted = versions.explain(Version([2, 0, 0]), Error::new(Kind::Pjrt(8), "Out of memory."));
         assert_eq!(exhausted.code(), Some(8));

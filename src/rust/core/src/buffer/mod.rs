@@ -17,6 +17,7 @@ use crate::runtime::event::Event;
 use crate::runtime::oom;
 use crate::runtime::registry::{Resource, Slot};
 use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::reason::Reason;
 use pjrt_data::array::Spec;
 use pjrt_data::dtype::DType;
 use pjrt_sys::*;
@@ -498,16 +499,14 @@ impl Buffer {
         self.explain_death(format!("The function was called on deleted or donated buffer {}.", self.0.spec))
     }
 
-    /// The error for a use of a dead buffer, which says how it came to its end.
+    /// The error for a use of a dead buffer; says whether it was deleted or donated.
     #[cold]
     pub(crate) fn explain_death(&self, message: String) -> Error {
         let error = Error::new(Kind::DeletedBuffer, message).on_platform(self.0.client.platform());
         if self.0.state.load(Ordering::Acquire) == DELETED {
-            error.hint("pjrt_delete() has freed its memory: create it anew, or delete it after its last use.")
+            error.hint(Reason::BufferDeleted)
         } else {
-            error
-                .hint("A program that donates its input takes the memory: use the program's output instead.")
-                .hint("Or keep the input: pjrt_execution_options(non_donatable_input_indices = ) at the execution.")
+            error.hint(Reason::BufferDonated)
         }
     }
 }

@@ -41,7 +41,7 @@ impl Share {
         if all && self.ranges.iter().zip(dims).zip(&self.dims).all(fits) {
             return Ok(());
         }
-        bail!(ShapeMismatch, "A part of the array lies outside of it.")
+        bail!(ShapeMismatch, "The part is outside the array.")
     }
 
     /// Whether it is all of an array of these dimensions.
@@ -94,7 +94,7 @@ impl Share {
         let mut runs = Vec::with_capacity(1);
         let more = |run| {
             if !runs.is_empty() {
-                bail!(Internal, "There are more.");
+                bail!(Internal, "There are several runs.");
             }
             runs.push(run);
             Ok(())

@@ -217,7 +217,7 @@ fn load(content: &[u8], key: &Key, destination: &Destination<'_>) -> Result<Exec
     let serialized = Serialized::read(content)?;
     // The key says all of the environment, and a file may have been given another name.
     if serialized.header.key != key.bytes() {
-        bail!(SerializedMismatch, "It is of another program.");
+        bail!(SerializedMismatch, "It belongs to another program.");
     }
     serialized.hand_over(destination, destination.devices, Origin::Cache)
 }

@@ -2,6 +2,7 @@
 
 use crate::client::Client;
 use pjrt_base::error::{Error, RESOURCE_EXHAUSTED};
+use pjrt_base::reason::Reason;
 use pjrt_base::room::size;
 use pjrt_data::array::Spec;
 use std::sync::Arc;
@@ -10,13 +11,11 @@ use std::sync::Arc;
 /// was needed for.
 #[cold]
 pub fn explain(error: Error, asked: impl FnOnce() -> String) -> Error {
-    const ADVICE: &str = "Free memory: pjrt_delete() buffers, or drop their names and call gc(); donate inputs that a \
-                          program can take over; or use smaller arrays, or a dtype that takes less.";
     if error.code() != Some(RESOURCE_EXHAUSTED) || !error.hints().is_empty() {
         return error;
     }
     let error = error.hint(format!("Asked for {}.", asked()));
-    super::all().iter().fold(error, |error, client| error.hint(holdings(client))).hint(ADVICE)
+    super::all().iter().fold(error, |error, client| error.hint(holdings(client))).hint(Reason::OutOfMemory)
 }
 
 /// Arrays with their sizes, in a list of a few: the first ones, and how many more.
@@ -73,7 +72,7 @@ mod tests {
         assert!(other.hints().is_empty());
         let error = explain(Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), "Full."), || "a lot".into());
         let hints = error.hints().to_vec();
-        assert_eq!(hints[0], "Asked for a lot.");
+        assert_eq!(hints[0], "Asked for a lot.".into());
         assert_eq!(explain(error, || "more".into()).hints(), hints);
     }
 }

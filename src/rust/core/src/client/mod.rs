@@ -22,6 +22,7 @@ use crate::runtime::registry::{Registry, Resource};
 use memory_space::{Memory, MemoryFacts};
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::process::{self, LastWait};
+use pjrt_base::reason::Reason;
 use pjrt_base::room;
 use pjrt_plugins::cuda;
 use pjrt_sys::*;
@@ -95,7 +96,7 @@ impl Client {
         process::watch_forks();
         check_generation()?;
         check_options(options)?;
-        room::check_address_space(ADDRESS_SPACE, "To make a client")?;
+        room::check_address_space(ADDRESS_SPACE, "to create a client")?;
         let settings = Settings::read(plugin);
         let named: Vec<PJRT_NamedValue> = options.iter().map(named_value).collect::<Result<_>>()?;
         let made = cuda::with_libraries(&plugin.for_cuda(), || {
@@ -123,7 +124,7 @@ impl Client {
         let memories = memory_space::list(api, handle)?;
         let devices = AllFacts::read(api, handle, &memories)?;
         if devices.addressable == 0 {
-            bail!(InvalidInput, "The {platform} client has no devices; were its options right?");
+            bail!(InvalidInput, "The {platform} client has no devices; check its options.");
         }
         let poison = api.poison();
         let dispatchers = devices.devices.iter().map(|_| Dispatcher::new(poison)).collect();
@@ -504,9 +505,9 @@ fn destroy(plugin: &'static Plugin, handle: *mut PJRT_Client) {
 fn closed(platform: &str) -> Error {
     Error::new(
         Kind::ClientClosed,
-        format!("The {platform} client is closed, and nothing that was made of it can be used."),
+        format!("The {platform} client is closed: its buffers and executables cannot be used any more."),
     )
-    .hint(format!("pjrt_client(\"{platform}\") gives a new one: make buffers and executables anew there."))
+    .hint(Reason::ClientClosed { platform: platform.to_owned() })
     .on_platform(platform)
 }
 
@@ -559,7 +560,7 @@ fn named_value((name, value): &(String, Value)) -> Result<PJRT_NamedValue> {
             data.bool_value = *b;
             PJRT_NamedValue_Type::PJRT_NamedValue_kBool
         }
-        Value::Unknown => bail!(InvalidInput, "Client option `{name}` has no type that a plugin understands."),
+        Value::Unknown => bail!(InvalidInput, "Client option `{name}` has a type that plugins do not support."),
     };
     Ok(out)
 }

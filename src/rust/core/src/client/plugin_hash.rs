@@ -4,6 +4,7 @@
 use crate::runtime::plugin::Plugin;
 use pjrt_base::digest;
 use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::reason::Reason;
 use pjrt_base::trusted_fs;
 use std::fs::{self, Metadata};
 use std::path::Path;
@@ -19,8 +20,8 @@ pub(crate) fn of_plugin<'a>(plugin: &'a Plugin, kept: Option<&Path>) -> Result<&
     let path = plugin.path();
     let hash = plugin.hash.get_or_try_init(|| {
         if is_replaced(path) {
-            let why = "it was replaced while this session uses it";
-            return Err(failure(path, why).hint("Restart R to use the new one."));
+            let why = "it was replaced while in use";
+            return Err(failure(path, why).hint(Reason::PluginReplaced));
         }
         of_file(path, kept)
     });
@@ -37,7 +38,7 @@ fn of_file(path: &Path, kept: Option<&Path>) -> Result<String> {
     let hashed = fs::File::open(path).and_then(digest::of_reader);
     let hash = digest::hex(&hashed.map_err(|error| failure(path, &error.to_string()))?);
     if stamp().ok().as_ref() != Some(&before) {
-        return Err(failure(path, "it changes while it is read"));
+        return Err(failure(path, "it changed while it was read"));
     }
     if let (Some(folder), Some(note)) = (kept, note) {
         // Without it, the next session reads the plugin once more.

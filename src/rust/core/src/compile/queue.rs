@@ -108,7 +108,7 @@ impl Compiling {
         let poison = client.plugin().api().poison();
         let result = Pending::new(poison);
         let is_first = !HAS_COMPILED.load(Ordering::Relaxed);
-        room::check_address_space(if is_first { FIRST_COMPILE } else { COMPILE }, "To compile")?;
+        room::check_address_space(if is_first { FIRST_COMPILE } else { COMPILE }, "to compile")?;
         HAS_COMPILED.store(true, Ordering::Relaxed);
         client::finish_compiles_by(finish);
         client.note_compile(&result.ended);
@@ -197,7 +197,7 @@ impl Drop for Job {
 
 #[cold]
 fn cut_short() -> Error {
-    Error::new(Kind::Internal, "A compile was cut short by a fault, or by the end of the process.")
+    Error::new(Kind::Internal, "A compilation was aborted by a fault or by the end of the process.")
 }
 
 /// The programs that wait for a thread, and the threads.
@@ -229,10 +229,7 @@ impl Queue {
         let poison = job.poison;
         let thread =
             Builder::new().name("pjrt-compile".into()).stack_size(STACK).spawn(|| work(job)).map_err(|error| {
-                Error::new(
-                    Kind::Pjrt(RESOURCE_EXHAUSTED),
-                    format!("The system gives no thread for a compile: {error}."),
-                )
+                Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), format!("Cannot start a thread for a compilation: {error}."))
             })?;
         self.running.push(poison);
         self.threads.push(thread);

@@ -60,7 +60,7 @@ impl<'a> Description<'a> {
         let (Some(parameters), Some(outputs)) =
             (shape.parameters.iter().map(|p| p.spec()).collect::<Option<Vec<_>>>(), result.specs())
         else {
-            bail!(UnsupportedDtype, "The program takes or gives something that is no array (a tuple or a token).");
+            bail!(UnsupportedDtype, "The program has an input or output that is not an array (a tuple or a token).");
         };
         self.check_outputs(&outputs)?;
         let names = if names.len() == parameters.len() { names } else { module.input_names() };
@@ -103,7 +103,7 @@ impl<'a> Description<'a> {
             && types.len() == outputs.len()
             && outputs.iter().zip(types).all(|(spec, &code)| DType::from_code(code.0).ok() == Some(spec.dtype));
         if !agree {
-            bail!(Internal, "The plugin describes the program's outputs in two ways that differ.");
+            bail!(Internal, "The plugin's two descriptions of the program's outputs differ.");
         }
         Ok(())
     }

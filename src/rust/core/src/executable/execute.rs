@@ -9,6 +9,7 @@ use crate::ffi::api::{call, Args};
 use crate::runtime::event::Event;
 use crate::runtime::oom;
 use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::reason::Reason;
 use pjrt_base::room;
 use pjrt_sys::*;
 use smallvec::SmallVec;
@@ -123,19 +124,20 @@ impl Executable {
         match (self.placement(), &options.device) {
             (Placement::Fixed(devices), _) if devices.len() > 1 => {
                 error(format!("The program was compiled for {} devices.", devices.len()))
-                    .hint("Run it with pjrt_execute_sharded(), which takes a list of inputs for each device.")
+                    .hint(Reason::ExecutableSharded)
             }
             (Placement::Fixed(_), _) => error(
-                "Only for a portable executable can the device be chosen; this one was compiled for a device.".into(),
+                "Only portable executables run on a device of your choice; this one was compiled for one device."
+                    .into(),
             )
-            .hint("pjrt_compile_options(compile_portable_executable = TRUE) makes it portable."),
+            .hint(Reason::ExecutableFixed),
             (Placement::Portable, Some(device)) => Error::new(
                 Kind::DeviceMismatch,
                 format!("Device '{}' belongs to another client than the executable.", device.label()),
             ),
             (Placement::Portable, None) => {
-                error("A portable executable runs where its inputs are, but this one takes none.".into())
-                    .hint("Say where: execution_options = pjrt_execution_options(device = \"cpu:0\").")
+                error("A portable executable runs where its inputs are, but this one has no inputs.".into())
+                    .hint(Reason::DeviceUnnamed)
             }
         }
     }
@@ -149,9 +151,12 @@ impl Executable {
         let temporary = stats.iter().find(|(name, _)| *name == "temp_size_in_bytes").and_then(|&(_, bytes)| bytes);
         match temporary.filter(|&bytes| bytes > 0) {
             Some(bytes) => {
-                format!("what `{name}` gives, {outputs}, and {} of intermediate results", room::size(bytes as usize))
+                format!(
+                    "the outputs of `{name}`, {outputs}, and {} of intermediate results",
+                    room::size(bytes as usize)
+                )
             }
-            None => format!("what `{name}` gives, {outputs}"),
+            None => format!("the outputs of `{name}`, {outputs}"),
         }
     }
 
@@ -196,22 +201,21 @@ impl Executable {
     fn check_sole_use(&self, index: usize, inputs: &[&Buffer]) -> Result<()> {
         let is_same = |&(other, input): &(usize, &&Buffer)| other != index && input.same(inputs[index]);
         match inputs.iter().enumerate().find(is_same) {
-            Some((other, _)) => Err(self.shared_donation_error(index.min(other), index.max(other))),
+            Some((other, _)) => Err(self.shared_donation_error(index, other)),
             None => Ok(()),
         }
     }
 
     #[cold]
-    fn shared_donation_error(&self, first: usize, second: usize) -> Error {
-        let [first, second] = [first, second].map(|index| lower(self.signature().argument(index)));
+    fn shared_donation_error(&self, donated: usize, other: usize) -> Error {
+        let [first, second] =
+            [donated.min(other), donated.max(other)].map(|index| lower(self.signature().argument(index)));
         let message = format!(
-            "Attempt to donate the same buffer twice, or to use it beside: {first} and {second} are one buffer."
+            "Attempt to donate the same buffer twice, or to use it again: {first} and {second} are the same buffer."
         );
         Error::new(Kind::InvalidInput, message)
-            .hint(
-                "The program takes over that input's memory: pass another buffer of the same content for one of them.",
-            )
-            .hint("Or keep it: pjrt_execution_options(non_donatable_input_indices = ) at the execution.")
+            .hint("The program takes over the memory of that input: pass a copy of the buffer for one of them.")
+            .hint(Reason::DonationShared { index: donated })
     }
 
     fn check_non_donatable(&self, options: &ExecuteOptions) -> Result<()> {
@@ -220,7 +224,8 @@ impl Executable {
             Some(index) => {
                 bail!(
                     InvalidInput,
-                    "`non_donatable_input_indices` names {index}, but the program takes {count} argument(s), counted from 0."
+                    "`non_donatable_input_indices` has {index}, but the program takes {count} argument(s), counted \
+                     from 0."
                 )
             }
             None => Ok(()),
@@ -262,7 +267,7 @@ impl Executable {
             };
             let message =
                 format!("{argument} is on device '{}', but the {reason} device '{}'.", here.label(), there.label());
-            let error = Error::new(Kind::DeviceMismatch, message).hint("Move it with copy_buffer().");
+            let error = Error::new(Kind::DeviceMismatch, message).hint(Reason::BufferElsewhere);
             return if input.client().same(self.client()) {
                 error
             } else {
@@ -278,8 +283,9 @@ impl Executable {
         } else {
             Error::new(
                 Kind::LayoutMismatch,
-                format!("{argument}, {got}, lies in device memory in another order than the program expects."),
+                format!("{argument}, {got}, has another layout in device memory than the program expects."),
             )
+            .hint(Reason::BufferLayout)
         }
     }
 

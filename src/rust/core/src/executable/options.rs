@@ -7,6 +7,7 @@ use crate::client::flags::FLAGS;
 use crate::client::Client;
 use crate::executable::execute::Dispatch;
 use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::reason::Reason;
 use pjrt_program::annotations::{Annotations, Array, PARTITIONS, REPLICAS};
 use prost::{Message, Oneof};
 use proto::*;
@@ -101,7 +102,7 @@ impl CompileOptions {
         if self.partitions() > 1 && self.use_spmd_partitioning == Some(false) {
             bail!(
                 InvalidInput,
-                "`use_spmd_partitioning` must be TRUE: nothing else makes {} partitions of a program.",
+                "`use_spmd_partitioning` must be TRUE for a program with {} partitions.",
                 self.partitions()
             );
         }
@@ -110,7 +111,7 @@ impl CompileOptions {
                 Kind::InvalidInput,
                 "A portable executable runs on one device, which is chosen at its execution.",
             )
-            .hint("It takes a program for one replica and one partition, and no `device_assignment`."));
+            .hint("It needs a program for one replica and one partition, and no `device_assignment`."));
         }
         if let Some(ids) = &self.device_assignment {
             self.check_assigned(ids.len())?;
@@ -165,12 +166,15 @@ impl CompileOptions {
                 bail!(InvalidInput, "`optimization_level` must be 0, 1, 2 or 3, not {level}.");
             }
             if self.debug_options.contains_key(LEVEL) {
-                bail!(InvalidInput, "`optimization_level` and the debug option `{LEVEL}` are one: give only one.");
+                bail!(
+                    InvalidInput,
+                    "`optimization_level` and the debug option `{LEVEL}` are the same setting: pass only one of them."
+                );
             }
         }
         for name in self.debug_options.keys() {
             if !name.starts_with("xla_") {
-                bail!(InvalidInput, "Debug options have names that start with \"xla_\"; `{name}` has not.");
+                bail!(InvalidInput, "Names of debug options must start with \"xla_\", not be `{name}`.");
             }
             if self.debug_options.get(name).is_some_and(|value| ends_process(name, value)) {
                 bail!(InvalidInput, "The debug option `{name}` with this value would end the process.");
@@ -198,7 +202,7 @@ impl CompileOptions {
                 Kind::InvalidInput,
                 format!("{} needs {} devices, but the client has {count}.", self.describe(), self.num_devices()),
             )
-            .hint("A CPU is divided into more when its client is made: pjrt_client(\"cpu\", cpu_device_count = 4L).")),
+            .hint(Reason::DevicesMissing { count: self.num_devices() })),
         }
     }
 
@@ -211,7 +215,7 @@ impl CompileOptions {
         if let Some(other) = devices.iter().find(|d| !d.client().same(first.client())) {
             bail!(
                 DeviceMismatch,
-                "The devices must be of one client; '{}' and '{}' are not.",
+                "The devices must belong to one client: '{}' and '{}' do not.",
                 first.label(),
                 other.label()
             );
@@ -223,7 +227,7 @@ impl CompileOptions {
         if devices != self.num_devices() {
             let message = format!("{} needs {} device(s), not {devices}.", self.describe(), self.num_devices());
             return Err(Error::new(Kind::InvalidInput, message)
-                .hint("`devices` names one for each; by default they are the first ones of the client."));
+                .hint("`devices` must have one for each; the default is the first devices of the client."));
         }
         Ok(())
     }
@@ -294,7 +298,9 @@ impl Propagation {
                     let option = format!("allow_spmd_sharding_propagation_to_{what}");
                     Err(Error::new(
                         Kind::InvalidInput,
-                        format!("`{option}` must be TRUE, FALSE or NULL: of this program it cannot be told how many there are."),
+                        format!(
+                            "`{option}` must be TRUE, FALSE or NULL: the number of this program's {what} is not known."
+                        ),
                     ))
                 }
                 other => Ok(other.clone()),
@@ -330,9 +336,9 @@ fn agreed(name: &str, given: Option<i64>, attribute: &[u8], said: Option<i64>) -
             let attribute = String::from_utf8_lossy(attribute);
             Err(Error::new(
                 Kind::InvalidInput,
-                format!("`{name}` is {given}, but the program is for {said}: it says `{attribute} = {said}`."),
+                format!("`{name}` is {given}, but the program is for {said}: it has `{attribute} = {said}`."),
             )
-            .hint(format!("Leave `{name}` out: the program's own number is the default.")))
+            .hint(format!("Omit `{name}`: the default is the program's own number.")))
         }
         (given, said) => Ok(given.or(said).unwrap_or(1)),
     }
@@ -434,7 +440,11 @@ fn device_of_id(client: &Client, id: i32) -> Result<Device> {
         Some(device) => Ok(device),
         None => {
             let ids: Vec<_> = client.devices().map(|device| device.id().to_string()).collect();
-            bail!(InvalidInput, "`device_assignment`: no device has the id {id}; there are {}.", ids.join(", "))
+            bail!(
+                InvalidInput,
+                "`device_assignment` has the id {id}, which no device has. Device ids: {}.",
+                ids.join(", ")
+            )
         }
     }
 }
@@ -442,7 +452,7 @@ fn device_of_id(client: &Client, id: i32) -> Result<Device> {
 fn check_distinct(ids: &[i32]) -> Result<()> {
     for (i, id) in ids.iter().enumerate() {
         if ids[..i].contains(id) {
-            bail!(InvalidInput, "Each part of a program needs a device of its own, but device {id} comes twice.");
+            bail!(InvalidInput, "Each part of a program needs a separate device, but device {id} is listed twice.");
         }
     }
     Ok(())

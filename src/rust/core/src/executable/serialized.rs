@@ -14,6 +14,7 @@ use crate::executable::{Deserialized, Executable, Origin, Placement, Provenance}
 use crate::ffi::api::{bytes, call};
 use pjrt_base::digest::{self, Digest};
 use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::reason::Reason;
 use pjrt_base::room;
 use pjrt_base::trusted_fs;
 use pjrt_program::hlo::HloModuleProto;
@@ -115,7 +116,7 @@ impl Executable {
             is_predictable: self.hint().is_predictable,
         };
         self.with_payload(|payload| {
-            room::check_room(payload.len(), "To save the executable")?;
+            room::check_room(payload.len(), "to save the executable")?;
             Ok(contain(&header, payload))
         })?
     }
@@ -184,8 +185,8 @@ fn digest_of(container: &[u8]) -> Digest {
 /// Where the header ends; checks what comes before it.
 fn header_end(start: &[u8]) -> Result<usize> {
     if start.len() < HEADER_AT || !start.starts_with(MAGIC) {
-        return Err(Error::new(Kind::SerializedInvalid, "This is no serialized executable.")
-            .hint("They are made by pjrt_serialize() and pjrt_save_executable()."));
+        return Err(Error::new(Kind::SerializedInvalid, "The data are not a serialized executable.")
+            .hint(Reason::NotAnExecutable));
     }
     let number = |at: usize| start[at..at + 4].iter().rev().fold(0, |number, &byte| number << 8 | u32::from(byte));
     let format = number(8);
@@ -199,7 +200,7 @@ fn header_end(start: &[u8]) -> Result<usize> {
     Ok(HEADER_AT + number(12) as usize)
 }
 
-const AGAIN: &str = "Compile the program here, and save it anew.";
+const AGAIN: &str = "Compile the program here and save it again.";
 
 /// What a container says of itself, from its first bytes, and not checked: for lists. `None` when it is not all there.
 pub(crate) fn peek(start: &[u8]) -> Option<Header> {
@@ -256,7 +257,7 @@ impl<'a> Serialized<'a> {
         if differences.is_empty() {
             return Ok(());
         }
-        let error = Error::new(Kind::SerializedMismatch, "The executable was saved for another environment than this.");
+        let error = Error::new(Kind::SerializedMismatch, "The executable was saved for another environment.");
         Err(differences.into_iter().fold(error, Error::hint).hint(AGAIN).on_platform(&here.platform))
     }
 
@@ -280,9 +281,9 @@ impl<'a> Serialized<'a> {
             let platform = destination.client.platform();
             Error::new(
                 Kind::SerializedMismatch,
-                format!("The executable was saved for device {id}, which is not here."),
+                format!("The executable was saved for device {id}, which does not exist here."),
             )
-            .hint("Name the device to load it for: `device`.")
+            .hint("Pass the device to load it for as `device`.")
             .on_platform(platform)
         })
     }
@@ -316,7 +317,8 @@ impl<'a> Serialized<'a> {
         Err(Error::new(
             Kind::InvalidInput,
             format!(
-                "The executable was compiled for {} replica(s) and {} partition(s){portable}: options cannot change that.",
+                "The executable was compiled for {} replica(s) and {} partition(s){portable}: options cannot change \
+                 that.",
                 compiled.replicas(),
                 compiled.partitions()
             ),

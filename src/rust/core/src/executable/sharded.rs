@@ -9,6 +9,7 @@ use crate::runtime::dispatch::Running;
 use crate::runtime::event::Event;
 use crate::runtime::oom;
 use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::reason::Reason;
 use smallvec::SmallVec;
 use std::ptr::null_mut;
 use std::sync::mpsc::channel;
@@ -32,7 +33,7 @@ impl Executable {
             }
         };
         if options.device.is_some() {
-            bail!(InvalidInput, "The program was compiled for its devices: the execution's cannot be chosen.");
+            bail!(InvalidInput, "The program was compiled for fixed devices: an execution cannot choose others.");
         }
         check_lists(devices.len(), inputs.len())?;
         for (number, (&device, inputs)) in devices.iter().zip(inputs).enumerate() {
@@ -146,9 +147,9 @@ fn check_lists(devices: usize, lists: usize) -> Result<()> {
     if devices != lists {
         return Err(Error::new(
             Kind::ArgumentCount,
-            format!("The program runs on {devices} device(s), but got the inputs of {lists}."),
+            format!("The program runs on {devices} device(s), but got inputs for {lists}."),
         )
-        .hint("The inputs are a list with one list of buffers for each device, in the order of devices(executable)."));
+        .hint(Reason::InputsPerDevice));
     }
     Ok(())
 }

@@ -44,22 +44,24 @@ impl Api {
             bail!(PluginInvalid, "The plugin's GetPjrtApi() returned no function table.");
         }
         if !raw.is_aligned() {
-            bail!(PluginInvalid, "The plugin's GetPjrtApi() returned something that is no function table.");
+            bail!(PluginInvalid, "The plugin's GetPjrtApi() returned something that is not a function table.");
         }
         let size = (*raw).struct_size;
         if size < std::mem::offset_of!(PJRT_Api, PJRT_Plugin_Attributes) {
             bail!(PluginInvalid, "The plugin's function table is truncated ({size} bytes).");
         }
         if size > MAX_SIZE {
-            bail!(PluginInvalid, "The plugin says that its function table has {size} bytes, which no table has.");
+            bail!(PluginInvalid, "The plugin's function table claims an impossible size of {size} bytes.");
         }
         let version = ((*raw).pjrt_api_version.major_version, (*raw).pjrt_api_version.minor_version);
         if version.0 != PJRT_API_MAJOR as i32 {
             return Err(Error::new(
                 Kind::PluginInvalid,
-                format!("The plugin speaks PJRT API {}.{}, which is another major version.", version.0, version.1),
+                format!("The plugin uses PJRT API {}.{}, which is another major version.", version.0, version.1),
             )
-            .hint(format!("This package speaks {PJRT_API_MAJOR}.{PJRT_API_MINOR}; get a plugin of the same major.")));
+            .hint(format!(
+                "This package uses {PJRT_API_MAJOR}.{PJRT_API_MINOR}; use a plugin with the same major version."
+            )));
         }
         // A newer plugin refuses argument structs that have grown since, so it gets zeros for the fields unknown here.
         let room = if version.1 > PJRT_API_MINOR as i32 { ROOM } else { 0 };
@@ -93,13 +95,16 @@ impl Api {
     pub fn missing(&self, name: &'static str, offset: usize) -> Error {
         let (major, minor) = self.version;
         let hint = if minor >= PJRT_API_MINOR as i32 {
-            "The plugin leaves it out; another version of it may have it.".into()
+            "The plugin omits it; another version of the plugin may have it.".into()
         } else if offset >= SIZE_AT_81 {
-            format!("It came to the PJRT API between {PJRT_API_MAJOR}.82 and {PJRT_API_MAJOR}.{PJRT_API_MINOR}: use a newer plugin.")
+            format!(
+                "It was added to the PJRT API between {PJRT_API_MAJOR}.82 and {PJRT_API_MAJOR}.{PJRT_API_MINOR}: \
+                     use a newer plugin."
+            )
         } else {
             format!("It is part of PJRT API {PJRT_API_MAJOR}.{PJRT_API_MINOR}: use a newer plugin.")
         };
-        Error::new(Kind::UnsupportedCall, format!("The plugin, of PJRT API {major}.{minor}, has no {name}."))
+        Error::new(Kind::UnsupportedCall, format!("The plugin (PJRT API {major}.{minor}) has no {name}."))
             .hint(hint)
             .in_call(name)
     }
@@ -130,7 +135,7 @@ impl Api {
         }
         let mut text = text(message.fields.message, message.fields.message_size);
         if text.is_empty() {
-            text = "The plugin failed and does not say why.".into();
+            text = "The plugin failed without an error message.".into();
         }
         self.destroy_error(error);
         let is_refused_size = self.room > 0 && text.starts_with("Unexpected ") && text.contains(" size");
@@ -138,7 +143,7 @@ impl Api {
         if is_refused_size {
             let (major, minor) = self.version;
             return error.hint(format!(
-                "The plugin's PJRT API, {major}.{minor}, is too new for this package, which speaks \
+                "The plugin's PJRT API, {major}.{minor}, is too new for this package, which uses \
                  {PJRT_API_MAJOR}.{PJRT_API_MINOR}: update the package, or use an older plugin."
             ));
         }

@@ -1,8 +1,9 @@
 //! C++ exceptions that plugins throw. Rust cannot catch them, so the owner of this crate brings a function that does; without,
 //! they end the process.
 
-use crate::ffi::poison::{Poison, ADVICE};
+use crate::ffi::poison::Poison;
 use pjrt_base::error::{Error, Kind, Result, RESOURCE_EXHAUSTED};
+use pjrt_base::reason::Reason;
 use pjrt_sys::PJRT_Error;
 use std::ffi::{c_char, c_int, c_void, CStr};
 use std::mem::MaybeUninit;
@@ -64,15 +65,17 @@ impl Thrown {
     unsafe fn error(thrown: *const Thrown, poison: &Poison, call_name: &'static str) -> Error {
         if (*thrown).kind == NO_MEMORY {
             poison.note(call_name, "std::bad_alloc");
-            return Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), "The plugin got no host memory (std::bad_alloc).")
-                .hint(format!("The plugin cannot be used any more. {ADVICE}"))
+            return Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), "The plugin ran out of host memory (std::bad_alloc).")
+                .hint("The plugin cannot be used any more.")
+                .hint(Reason::PluginLost)
                 .in_call(call_name);
         }
         let what = CStr::from_ptr((&raw const (*thrown).what).cast()).to_string_lossy();
         let what = if what.is_empty() { "of unknown kind".into() } else { format!("\"{what}\"") };
         poison.note(call_name, &what);
         Error::new(Kind::Internal, format!("The plugin threw a C++ exception, {what}."))
-            .hint(format!("The plugin cannot be used any more. {ADVICE}"))
+            .hint("The plugin cannot be used any more.")
+            .hint(Reason::PluginLost)
             .in_call(call_name)
     }
 }
@@ -110,7 +113,7 @@ mod tests {
         assert_eq!((error(1).kind(), error(1).call_name()), (Kind::Pjrt(RESOURCE_EXHAUSTED), Some("PJRT_Call")));
         assert!(error(2).message().contains("of unknown kind"));
         assert_eq!((error(3).kind(), error(3).message()), (Kind::Internal, "The plugin threw a C++ exception, \"!\"."));
-        assert!(error(3).hints()[0].contains("restart R"));
+        assert_eq!(error(3).hints().last(), Some(&Reason::PluginLost.into()));
     }
 
     #[test]
@@ -120,7 +123,7 @@ mod tests {
             let error = next.unwrap_err();
             assert_eq!((error.kind(), error.call_name()), (Kind::PluginPoisoned, Some("PJRT_Call")));
             assert!(error.message().contains("in PJRT_Call") && error.message().contains(what), "{error}");
-            assert!(error.hints()[0].contains("restart R"));
+            assert_eq!(error.hints(), [Reason::PluginLost.into()]);
         }
         // Others go on.
         assert!(outcomes(0)[1].is_ok());

@@ -3,15 +3,11 @@
 
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::process;
+use pjrt_base::reason::Reason;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
-
-/// What to do once a plugin is lost.
-pub(crate) const ADVICE: &str =
-    "What lies on its devices is lost; R itself, its own objects and other plugins are not \
-                                 affected. Save your work and restart R.";
 
 /// How long a wait goes on for what may still come of the call that threw.
 const GRACE: Duration = Duration::from_secs(1);
@@ -87,7 +83,7 @@ impl Incident {
             "The plugin cannot be used any more: it threw a C++ exception in {}, {}.",
             self.call_name, self.what
         );
-        Error::new(Kind::PluginPoisoned, message).hint(ADVICE)
+        Error::new(Kind::PluginPoisoned, message).hint(Reason::PluginLost)
     }
 }
 

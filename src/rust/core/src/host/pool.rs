@@ -226,7 +226,7 @@ fn free(memory: Memory) {
 
 #[cold]
 fn exhausted(len: usize) -> Error {
-    Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), format!("There is no host memory for {len} bytes."))
+    Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), format!("Not enough host memory for {len} bytes."))
 }
 
 #[cfg(test)]

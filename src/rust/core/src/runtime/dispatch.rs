@@ -87,7 +87,7 @@ impl Dispatcher {
             // Whatever happens to the work, somebody may wait for it.
             let outcome = catch_unwind(AssertUnwindSafe(work));
             launch.finish(
-                outcome.unwrap_or_else(|_| Err(Error::new(Kind::Internal, "A launch was cut short by a fault."))),
+                outcome.unwrap_or_else(|_| Err(Error::new(Kind::Internal, "A launch was aborted by a fault."))),
             );
             unfinished.fetch_sub(1, Ordering::AcqRel);
         };
@@ -223,7 +223,7 @@ fn start() -> Result<Sender<Job>> {
     let (sender, receiver) = channel::<Job>();
     let run = move || work(&receiver);
     std::thread::Builder::new().name("pjrt-dispatch".into()).spawn(run).map_err(|error| {
-        Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), format!("The system gives no thread for dispatch: {error}."))
+        Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), format!("Cannot start a dispatch thread: {error}."))
     })?;
     Ok(sender)
 }

@@ -4,6 +4,7 @@ use crate::ffi::api::{call, named_values, Api, Value};
 use crate::ffi::poison::Poison;
 use once_cell::sync::OnceCell;
 use pjrt_base::error::{Error, Kind, Result, UNIMPLEMENTED};
+use pjrt_base::reason::Reason;
 use pjrt_plugins::cuda;
 use pjrt_plugins::library::{self, Library};
 use pjrt_program::stablehlo::{Version, Versions};
@@ -54,9 +55,9 @@ impl Plugin {
         if !library.is_plugin {
             return Err(Error::new(
                 Kind::PluginInvalid,
-                format!("'{}' is a shared library, but no PJRT plugin: it has no GetPjrtApi().", file.display()),
+                format!("'{}' is a shared library, but not a PJRT plugin: it has no GetPjrtApi().", file.display()),
             )
-            .hint("Give the path of the plugin itself; in Python's packages it lies in a folder jax_plugins/*."));
+            .hint("Give the path of the plugin itself; in Python packages it is in a folder jax_plugins/*."));
         }
         cuda::before_load(&file);
         let api = open(&file, &library).map_err(|error| error.about(&file))?;
@@ -170,27 +171,27 @@ fn open(file: &Path, library: &Library) -> Result<Api> {
 #[cold]
 fn load_error(said: &str, library: &Library) -> Error {
     if let Some(name) = missing_library(said) {
-        let by = if library.needed.iter().any(|needed| needed == name) { "" } else { " in turn" };
-        let message = format!("The library '{name}' was not found, which the plugin needs{by}.");
+        let by = if library.needed.iter().any(|needed| needed == name) { "" } else { " indirectly" };
+        let message = format!("The library '{name}', which the plugin needs{by}, was not found.");
         return Error::new(Kind::LibraryMissing, message).hint(advice(name));
     }
     let error = Error::new(Kind::PluginInvalid, format!("The library cannot be loaded: {said}."));
     if said.contains("GLIBC") {
         return error
-            .hint("The plugin was built for a newer system than this: take an older one, or update the system.");
+            .hint("The plugin was built for a newer system than this: use an older plugin, or update the system.");
     }
-    error.hint("The libraries it needs may be of the wrong version; those loaded before it may be, too.")
+    error.hint("The libraries that it needs, or libraries loaded before it, may have the wrong version.")
 }
 
 /// How to get a library: a part of a vendor's system, or any other.
-fn advice(name: &str) -> &'static str {
+fn advice(name: &str) -> Reason {
     let is_of = |words: &[&str]| words.iter().any(|word| name.contains(word));
     if is_of(&["roc", "hip", "rccl", "hsa", "MIOpen", "amd"]) {
-        "It belongs to ROCm: install ROCm 7, and add its folder to LD_LIBRARY_PATH before R starts if it is not in /opt/rocm."
+        Reason::LibraryOfRocm
     } else if is_of(&["sycl", "ccl", "mkl", "ze_loader", "OpenCL"]) {
-        "It belongs to Intel's oneAPI runtime: install that, and source its setvars.sh before R starts."
+        Reason::LibraryOfOneApi
     } else {
-        "Install it, or add its folder to the loader's search path before R starts."
+        Reason::LibraryMissing
     }
 }
 
@@ -220,12 +221,15 @@ mod tests {
         }
         assert_eq!(missing_library("undefined symbol: f"), None);
         let library = Library { needed: vec!["libcudnn.so.9".into()], ..Library::default() };
-        assert!(load_error(glibc, &library).message().ends_with("which the plugin needs."));
-        assert!(load_error(glibc, &Library::default()).message().ends_with("which the plugin needs in turn."));
+        assert!(load_error(glibc, &library).message().ends_with("which the plugin needs, was not found."));
+        assert!(load_error(glibc, &Library::default())
+            .message()
+            .ends_with("which the plugin needs indirectly, was not found."));
         let of = |name| load_error(&format!("{name}: cannot open shared object file: No such file"), &library);
         assert_eq!(of("librocprofiler-sdk.so.1").kind(), Kind::LibraryMissing);
-        assert!(of("librccl.so.1").hints()[0].contains("ROCm") && of("libccl.so.1").hints()[0].contains("oneAPI"));
-        assert!(of("libother.so").hints()[0].contains("Install it"));
+        assert_eq!(of("librccl.so.1").hints(), [Reason::LibraryOfRocm.into()]);
+        assert_eq!(of("libccl.so.1").hints(), [Reason::LibraryOfOneApi.into()]);
+        assert_eq!(of("libother.so").hints(), [Reason::LibraryMissing.into()]);
         assert!(load_error("version `GLIBC_2.99' not found", &library).hints()[0].contains("newer system"));
     }
 }

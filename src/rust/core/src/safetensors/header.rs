@@ -83,7 +83,7 @@ impl Header {
         let length = u64::from_le_bytes(length);
         if length > LONGEST || length > file.len() - LENGTH {
             let limit = LONGEST.min(file.len() - LENGTH);
-            let message = format!("its header claims {length} bytes, where at most {limit} are possible");
+            let message = format!("its header claims {length} bytes; the limit is {limit}");
             return Err(invalid(file.path(), &message));
         }
         // Not longer than the file.
@@ -95,7 +95,7 @@ impl Header {
     /// A header from its text, for a file with this many bytes of data behind it; otherwise what is wrong.
     pub(super) fn parse(text: &[u8], data: u64) -> std::result::Result<Header, String> {
         let Entries { metadata, tensors } = serde_json::from_slice(text).map_err(|error| {
-            let what = if error.is_data() { "its header is wrong" } else { "its header is no JSON" };
+            let what = if error.is_data() { "its header is wrong" } else { "its header is not valid JSON" };
             format!("{what}: {}", shortened(&error.to_string()))
         })?;
         check(&tensors, data)?;
@@ -123,10 +123,10 @@ fn check(tensors: &[(String, TensorInfo)], data: u64) -> std::result::Result<(),
     let checked = Validated::new(None, sorted).map_err(|error| explained(&error, tensors))?;
     let end = checked.data_len() as u64;
     if end > data {
-        return Err(format!("its header tells of {end} bytes of data, but it has {data}: it is cut short"));
+        return Err(format!("its header declares {end} bytes of data, but it has {data}: it is truncated"));
     }
     if end < data {
-        return Err(format!("its header tells of {end} bytes of data, but it has {data}"));
+        return Err(format!("its header declares {end} bytes of data, but it has {data}"));
     }
     Ok(())
 }
@@ -146,7 +146,7 @@ fn explained(error: &SafeTensorError, tensors: &[(String, TensorInfo)]) -> Strin
     let Some((name, info, error)) = tensors.iter().find_map(alone) else { return error.to_string() };
     let what = match error {
         SafeTensorError::ValidationOverflow => "is larger than any memory".to_string(),
-        SafeTensorError::MisalignedSlice => "has a number of elements that fill no whole bytes".into(),
+        SafeTensorError::MisalignedSlice => "has elements that do not fill whole bytes".into(),
         _ => format!("has {} bytes, which does not fit its type and shape", info.data_offsets.1 - info.data_offsets.0),
     };
     let shape = shortened(&format!("{:?}", info.shape));
@@ -155,7 +155,7 @@ fn explained(error: &SafeTensorError, tensors: &[(String, TensorInfo)]) -> Strin
 
 #[cold]
 pub(super) fn invalid(path: &Path, what: &str) -> Error {
-    Error::new(Kind::SafetensorsInvalid, format!("'{}' is no valid safetensors file: {what}.", path.display()))
+    Error::new(Kind::SafetensorsInvalid, format!("'{}' is not a valid safetensors file: {what}.", path.display()))
 }
 
 /// A text that a file holds, not at any length.

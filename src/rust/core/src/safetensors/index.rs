@@ -169,7 +169,7 @@ fn no_model(folder: &Path, what: &str, names: &[String]) -> Error {
     const ENOUGH: usize = 10;
     let more = if names.len() > ENOUGH { format!(", ... ({} in all)", names.len()) } else { String::new() };
     let there = names.iter().take(ENOUGH).map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ");
-    let there = if names.is_empty() { "It is empty.".into() } else { format!("There is: {there}{more}.") };
+    let there = if names.is_empty() { "It is empty.".into() } else { format!("It contains: {there}{more}.") };
     Error::new(Kind::Io, format!("The folder '{}' {what}.", folder.display())).hint(there)
 }
 

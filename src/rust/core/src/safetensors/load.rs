@@ -13,6 +13,7 @@ use pjrt_base::error::{Error, Kind, Result, RESOURCE_EXHAUSTED};
 use pjrt_base::mmap::MappedFile;
 use pjrt_base::parallel::{self, Lookout};
 use pjrt_base::process;
+use pjrt_base::reason::Reason;
 use pjrt_base::room::available_memory;
 use pjrt_data::array::Spec;
 use std::ptr::NonNull;
@@ -224,10 +225,8 @@ impl<'a> Loading<'a> {
         let free = |needed| if needed > FEW { available_memory() } else { None };
         match free(needed) {
             Some(free) if needed > free.saturating_add(pool::kept()) => {
-                let message = format!("The tensors need {needed} bytes of memory, of which {free} are free.");
-                Err(Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), message)
-                    .hint("Load some of them by name, or one by one from safetensors_open().")
-                    .hint("What pjrt_save_safetensors() has written is used in place and needs none."))
+                let message = format!("The tensors need {needed} bytes of memory, but only {free} are free.");
+                Err(Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), message).hint(Reason::TensorsTooLarge))
             }
             _ => Ok(()),
         }

@@ -124,7 +124,7 @@ impl Model {
             Some(found) => Ok((opened, found)),
             None => {
                 let file = &self.files[*file].name;
-                Err(invalid(&self.path, &format!("it says that tensor \"{name}\" is in '{file}', where there is none")))
+                Err(invalid(&self.path, &format!("it places tensor \"{name}\" in '{file}', which does not have it")))
             }
         }
     }

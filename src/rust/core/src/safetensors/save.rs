@@ -111,7 +111,7 @@ impl<'a> Item<'a> {
         };
         let bits = spec.len() * spec.dtype.info().bits as usize;
         if bits % 8 != 0 {
-            bail!(InvalidInput, "Tensor \"{name}\": the safetensors format takes an even number of {}.", spec.dtype);
+            bail!(InvalidInput, "Tensor \"{name}\": the safetensors format needs an even number of {}.", spec.dtype);
         }
         Ok(Item { name, buffer, dtype, bytes: bits / 8 })
     }
@@ -358,7 +358,7 @@ fn check_names(tensors: &[(String, Buffer)]) -> Result<()> {
             bail!(InvalidInput, "Every tensor must have a name.");
         }
         if name == METADATA {
-            bail!(InvalidInput, "No tensor can have the name \"{METADATA}\", under which the format keeps metadata.");
+            bail!(InvalidInput, "A tensor must not have the name \"{METADATA}\", which the format uses for metadata.");
         }
         if !seen.insert(name) {
             bail!(InvalidInput, "There are two tensors \"{name}\".");
@@ -387,7 +387,10 @@ fn remove<'a>(paths: impl Iterator<Item = &'a PathBuf>) -> Result<()> {
     for path in paths {
         match fs::remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                let message = format!("The tensors are saved, but an earlier '{}' stays: {error}.", path.display());
+                let message = format!(
+                    "The tensors are saved, but an earlier '{}' could not be removed: {error}.",
+                    path.display()
+                );
                 return Err(Error::new(Kind::Io, message));
             }
             _ => {}

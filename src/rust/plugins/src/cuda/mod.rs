@@ -12,6 +12,7 @@ pub use preload::LibraryOrigin;
 
 use libraries::{Search, Wanted};
 use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::reason::Reason;
 use std::path::Path;
 use target::CudaTarget;
 
@@ -63,13 +64,13 @@ fn check_driver(driver: &Driver, target: &CudaTarget) -> Result<()> {
     let version = module.as_ref().map_or(String::new(), |module| format!(" {module}"));
     let mut error = Error::new(
         Kind::DriverTooOld,
-        format!("The NVIDIA driver{version} has CUDA {cuda}, and this plugin needs CUDA {needs}."),
+        format!("The NVIDIA driver{version} supports CUDA {cuda}, but this plugin needs CUDA {needs}."),
     );
     if let Some(oldest) = libraries::oldest_driver(needs.0) {
         error = error.hint(format!("Update the driver to version {oldest} or newer."));
     }
     if cuda >= Version(12, 0) {
-        error = error.hint("Or fetch the plugin for CUDA 12: install_pjrt(\"cuda12\").");
+        error = error.hint(Reason::DriverRunsOlder { name: "cuda12".into() });
     }
     Err(error)
 }
@@ -77,27 +78,30 @@ fn check_driver(driver: &Driver, target: &CudaTarget) -> Result<()> {
 #[cold]
 fn driver_missing(module: Option<&str>, target: &CudaTarget) -> Error {
     if cfg!(target_os = "macos") {
-        return Error::new(Kind::DriverMissing, "There is no CUDA for macOS.");
+        return Error::new(Kind::DriverMissing, "CUDA is not available on macOS.");
     }
     let library = driver::LIBRARY;
     if let Some(module) = module {
-        let message =
-            format!("The system has the NVIDIA driver {module}, but its library '{library}' is not found here.");
+        let message = format!("The system has the NVIDIA driver {module}, but its library '{library}' was not found.");
         return Error::new(Kind::DriverMissing, message)
-            .hint("In a container: start it with the GPUs, as by `--gpus all` and the NVIDIA container toolkit.")
             .hint(
-                "Elsewhere: install the driver's libraries, or set LD_LIBRARY_PATH to their folder before R starts.",
-            );
+                "In a container: start it with access to the GPUs, for example with `--gpus all` and the NVIDIA \
+                   container toolkit.",
+            )
+            .hint(Reason::DriverHidden);
     }
     let oldest = target.major.and_then(libraries::oldest_driver);
     let wanted = oldest.map_or(String::new(), |oldest| format!(", version {oldest} or newer"));
     Error::new(
         Kind::DriverMissing,
-        format!("There is no NVIDIA driver on this machine: the loader does not find '{library}'."),
+        format!("There is no NVIDIA driver on this machine: the loader did not find '{library}'."),
     )
     .hint(format!("With an NVIDIA GPU: install its driver{wanted}. The CUDA toolkit is not needed."))
-    .hint("In a container: start it with the GPUs, as by `--gpus all` and the NVIDIA container toolkit.")
-    .hint("Without: use another platform, such as \"cpu\".")
+    .hint(
+        "In a container: start it with access to the GPUs, for example with `--gpus all` and the NVIDIA container \
+           toolkit.",
+    )
+    .hint("Without a GPU: use another platform, such as \"cpu\".")
 }
 
 /// Loads the libraries; returns those that are optional and not there.
@@ -133,9 +137,9 @@ fn libraries_missing(missing: &[(&Wanted, Option<String>)], major: Option<u32>) 
         error = error.hint(why.to_owned());
     }
     error
-        .hint(format!("Fetch the plugin with all that it needs: install_pjrt(\"{platform}\")."))
-        .hint(format!("Or install them for Python: python3 -m pip install {}", packages.join(" ")))
-        .hint("Or, where they are on this machine, set LD_LIBRARY_PATH to their folder. Then restart R.")
+        .hint(Reason::LibrariesInPlugin { names: vec![platform.into()] })
+        .hint(format!("Or install the libraries with pip: python3 -m pip install {}", packages.join(" ")))
+        .hint(Reason::LibrariesElsewhere)
 }
 
 /// Adds what may be behind a failure of the plugin's own.
@@ -147,7 +151,7 @@ fn explained(error: Error, unavailable: &[&Wanted]) -> Error {
     };
     for wanted in unavailable {
         let purpose = wanted.only_for.unwrap_or("all");
-        error = error.hint(format!("'{}' is not there; it is needed for {purpose}.", wanted.name));
+        error = error.hint(format!("'{}' was not found; it is needed for {purpose}.", wanted.name));
     }
     error
 }

@@ -4,6 +4,7 @@ use super::libraries;
 use super::target::CudaTarget;
 use super::Loaded;
 use pjrt_base::error::Error;
+use pjrt_base::reason::Reason;
 use std::path::{Path, PathBuf};
 
 /// Where the files are in a toolkit.
@@ -47,6 +48,6 @@ pub fn explained(error: Error) -> Error {
     }
     error
         .hint("The compiler needs 'ptxas' and 'libdevice.10.bc' of the CUDA toolkit.")
-        .hint("Fetch the plugin with all that it needs: install_pjrt(\"cuda\"), or install_pjrt(\"cuda12\").")
-        .hint("Or, where a toolkit is on this machine, set CUDA_HOME to its folder before the client is created.")
+        .hint(Reason::LibrariesInPlugin { names: vec!["cuda".into(), "cuda12".into()] })
+        .hint("If this machine has a toolkit, set CUDA_HOME to its folder before you create the client.")
 }

@@ -104,7 +104,7 @@ impl Search {
         };
         let Ok(real) = path.canonicalize() else {
             if named {
-                self.skip(&path, "nothing is there", Some(&claim));
+                self.skip(&path, "the file does not exist", Some(&claim));
             }
             return;
         };
@@ -154,7 +154,7 @@ impl Search {
         let platform = claim.platform.clone().unwrap_or_else(|| names::of_library(&file, needed));
         let reason = match inspected {
             Err(error) => Some(error.message().to_string()),
-            Ok(_) if file.to_str().is_none() => Some("its path is no UTF-8 text".to_string()),
+            Ok(_) if file.to_str().is_none() => Some("its path is not valid UTF-8".to_string()),
             Ok(_) => trust::objection(&file, claim.named),
         };
         if let Some(reason) = reason {

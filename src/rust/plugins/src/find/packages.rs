@@ -54,7 +54,7 @@ fn offer_entry(entry: &Entry<'_>, folders: &[PathBuf], place: &Claim, search: &m
     libraries.extend(entry.distribution.map(recorded).unwrap_or_default());
     let found = libraries.iter().take(MOST_LIBRARIES).any(|library| search.offer(library, &claim));
     if !found && entry.distribution.is_some() && libraries.is_empty() {
-        search.skip(&place.folder.join(entry.module.replace('.', "/")), "no library is there", Some(&claim));
+        search.skip(&place.folder.join(entry.module.replace('.', "/")), "no library was found", Some(&claim));
     }
 }
 

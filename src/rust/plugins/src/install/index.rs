@@ -83,7 +83,8 @@ pub(super) fn find(
     }
     Err(Error::new(
         Kind::Download,
-        "No Python package index to download the plugin from: none is set, and no pip is there to ask for its own.",
+        "No Python package index to download the plugin from: none is set, and pip, which may know one, is not \
+         installed.",
     )
     .hint(
         "Install pip (for example with `apt-get install python3-pip`), or set PJRT_INDEX_URL to the URL of an index.",
@@ -130,7 +131,7 @@ pub(super) fn locate(
     address::lend_login(index, &mut url);
     let sha256 = wheel.sha256.clone().or_else(|| link.sha256.clone());
     if sha256.is_none() && url.scheme() != "file" {
-        let reason = format!("the index does not tell the SHA-256 of {}, and this package does not know it", link.file);
+        let reason = format!("neither the index nor this package has the SHA-256 of {}", link.file);
         return Err(download_error(&folder, &reason, INDEX_HINT));
     }
     Ok(IndexFile { url, sha256 })
@@ -166,7 +167,7 @@ fn not_listed(folder: &Url, links: &[page::Link], wheel: &Piece, target: Platfor
     if newest.is_empty() {
         error
     } else {
-        error.hint(format!("It has versions {newest}."))
+        error.hint(format!("Available versions: {newest}."))
     }
 }
 

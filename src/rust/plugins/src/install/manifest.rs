@@ -75,7 +75,7 @@ impl Manifest {
 
     pub(super) fn parse(text: &str) -> Result<Manifest> {
         basic_toml::from_str(text)
-            .map_err(|error| Error::new(Kind::InvalidInput, format!("This is no manifest of plugins: {error}.")))
+            .map_err(|error| Error::new(Kind::InvalidInput, format!("The data are not a plugin manifest: {error}.")))
     }
 
     /// The plugins that `name` means on this kind of machine, a platform's (`"cuda"`) or one CUDA version's

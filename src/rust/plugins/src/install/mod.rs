@@ -210,7 +210,7 @@ fn carry_out(
         let error = error.on_platform(&plan.platform);
         if error.kind() == Kind::Download {
             let offline = error.hint(plan::offline_hint(plan));
-            plan.instead.iter().fold(offline, Error::hint).hint(plan::own_plugin_hint(&plan.platform))
+            plan.instead.iter().cloned().fold(offline, Error::hint).hint(plan::own_plugin_hint(&plan.platform))
         } else {
             error
         }
@@ -303,7 +303,7 @@ impl Work<'_> {
         };
         let path = work.path().join(&library);
         if !library::inspect(&path)?.is_plugin {
-            bail!(PluginInvalid, "\"{library}\" has no GetPjrtApi(), so it is no PJRT plugin.");
+            bail!(PluginInvalid, "\"{library}\" is not a PJRT plugin: it has no GetPjrtApi().");
         }
         let library_bytes = path.metadata().map_err(|e| place::io_error("read", &path, &e))?.len();
         let (sha256, url) = first.unwrap_or_default();
@@ -350,6 +350,6 @@ fn find_library(root: &Path, what: &str) -> Result<String> {
             Kind::PluginInvalid,
             format!("There is more than one plugin in \"{what}\": {}.", many.join(", ")),
         )
-        .hint("Unpack it, and set PJRT_PLUGIN_PATH_<PLATFORM> to the one that you mean.")),
+        .hint("Unpack it, and set PJRT_PLUGIN_PATH_<PLATFORM> to the plugin that you want.")),
     }
 }

@@ -32,7 +32,7 @@ impl<'a> Entries<'a> {
                 let count = offsets.count()?;
                 // MLIR does not look how many there are.
                 if count > end - entries.len() {
-                    return Err(damaged("it has more attributes or types than it says"));
+                    return Err(damaged("it has more attributes or types than it declares"));
                 }
                 for _ in 0..count {
                     let (size, is_custom) = offsets.flagged()?;
@@ -42,7 +42,7 @@ impl<'a> Entries<'a> {
             }
         }
         if !offsets.is_empty() {
-            return Err(damaged("it has more attributes or types than it says"));
+            return Err(damaged("it has more attributes or types than it declares"));
         }
         Ok(Entries { entries, attributes })
     }
@@ -109,7 +109,7 @@ impl<'a> Entries<'a> {
             Field::Name => {
                 let name = strings[reader.index(strings.len())?];
                 if !name.iter().all(|&byte| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\') {
-                    return Err(damaged("the name of an axis has characters that are not possible"));
+                    return Err(damaged("the name of an axis has invalid characters"));
                 }
             }
             Field::Size => {
@@ -123,7 +123,7 @@ impl<'a> Entries<'a> {
             Field::Numbers => {
                 let numbers = reader.count()?;
                 if numbers > MAX_NESTING {
-                    return Err(damaged("an array has more dimensions than are possible"));
+                    return Err(damaged("an array has too many dimensions"));
                 }
                 for _ in 0..numbers {
                     reader.number()?;
@@ -166,7 +166,7 @@ impl<'a> Entries<'a> {
         let Some((kind, mut reader)) = attribute.kind()? else { return Ok(()) };
         let Some(others) = kinds::not_of_number(attribute.dialect, kind) else { return Ok(()) };
         if self.type_at(&mut reader)?.kind()?.is_some_and(|(kind, _)| others(kind)) {
-            return Err(damaged("a number is not of its type"));
+            return Err(damaged("a number does not match its type"));
         }
         Ok(())
     }
@@ -196,11 +196,11 @@ impl<'a> Entries<'a> {
         let content = reader.bytes(bytes)?;
         let Some((kind, mut fields)) = shape.kind()? else { return Ok(()) };
         let Some(has_encoding) = kinds::array(shape.dialect, kind) else {
-            return Err(damaged("a constant is no array"));
+            return Err(damaged("a constant is not an array"));
         };
         let (element, elements) = self.element_of(&mut fields, has_encoding)?;
         if element.kind()?.is_some_and(|(kind, _)| kinds::is_no_number(element.dialect, kind)) {
-            return Err(damaged("a constant is not of numbers"));
+            return Err(damaged("the elements of a constant are not numbers"));
         }
         let Some(width) = self.width(element)? else { return Ok(()) };
         let fits = elements.is_some_and(|elements| match width {
@@ -212,7 +212,7 @@ impl<'a> Entries<'a> {
         if fits {
             Ok(())
         } else {
-            Err(damaged("a constant is not of the size of its type"))
+            Err(damaged("the size of a constant does not match its type"))
         }
     }
 

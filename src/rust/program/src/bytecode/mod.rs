@@ -104,7 +104,7 @@ fn read<'a>(code: &'a [u8], use_them: impl FnOnce(&Tables<'a>, Reader<'a>) -> Re
         let (section, content) = reader.section()?;
         match sections.get_mut(section.0 as usize) {
             Some(place @ None) => *place = Some(content),
-            _ => return Err(damaged("a section is there twice, or is of no known kind")),
+            _ => return Err(damaged("a section is duplicated or of unknown kind")),
         }
     }
     let optional = |section: Section| sections[section.0 as usize];
@@ -137,7 +137,7 @@ fn strings(mut reader: Reader<'_>) -> Result<Vec<&[u8]>> {
         strings.push(&reader.bytes(size)?[..size - 1]);
     }
     if !reader.is_empty() {
-        return Err(damaged("its strings do not add up"));
+        return Err(damaged("the sizes of its strings are inconsistent"));
     }
     Ok(strings)
 }
@@ -153,7 +153,7 @@ fn dialects<'a>(mut reader: Reader<'_>, version: u64, strings: &[&'a [u8]]) -> R
             if version < DIALECT_VERSIONS { (reader.number()?, false) } else { reader.flagged()? };
         dialects.push(strings[Reader::within(name, strings.len())?]);
         if has_version && reader.section()?.0 != Section::DIALECT_VERSIONS {
-            return Err(damaged("a dialect's version is not where it should be"));
+            return Err(damaged("a dialect's version is misplaced"));
         }
     }
     if version >= OPTIONAL_LOCATIONS {
@@ -257,8 +257,8 @@ mod tests {
             ("sharded.mlirbc", 127, 0x01, "an axis has no size"),
             ("sharded.mlirbc", 299, 0xe4, "the name of an axis"),
             // A type is made a float of a type that is none, and an integer.
-            ("newer.artifact", 115, 0x11, "a number is not of its type"),
-            ("square.artifact", 83, 0x13, "a number is not of its type"),
+            ("newer.artifact", 115, 0x11, "a number does not match its type"),
+            ("square.artifact", 83, 0x13, "a number does not match its type"),
             // Of a function's arguments, there is a truth value; its type is a word.
             ("square.artifact", 83, 0x05, "an operation is not told"),
             ("square.artifact", 85, 0x1d, "an operation is not told"),

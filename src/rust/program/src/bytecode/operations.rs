@@ -128,7 +128,7 @@ fn operation<'a>(reader: &mut Reader<'a>, tables: &Tables<'_>, visit: Visit<'_>)
     if regions > 0 && is_isolated && tables.version >= ISOLATED_SECTIONS {
         let (section, content) = reader.section()?;
         if section != Section::OPERATIONS {
-            return Err(damaged("a region is not where it should be"));
+            return Err(damaged("a region is misplaced"));
         }
         apart = Some(content);
     }

@@ -17,7 +17,8 @@ const PROPERTIES: &[(&[u8], &str)] = &[
     (b"b", "cholesky_v1"),
     (b"v", "broadcast_in_dim_v1 broadcast_v1 dynamic_slice_v1 map_v1 reduce_v1 reverse_v1 transpose_v1"),
     (b"vvv", "dynamic_broadcast_in_dim_v1 pad_v1 select_and_scatter_v1 slice_v1"),
-    (b"r", "cbrt_v2 cosine_v2 exponential_minus_one_v2 exponential_v2 log_plus_one_v2 log_v2 logistic_v2 rsqrt_v2 sine_v2 \
+    (b"r", "cbrt_v2 cosine_v2 exponential_minus_one_v2 exponential_v2 log_plus_one_v2 log_v2 logistic_v2 rsqrt_v2 \
+       sine_v2 \
             sqrt_v2 tan_v2 tanh_v2"),
     (b"TD", "compare_v1"),
     (b"vF", "fft_v1"),
@@ -60,7 +61,7 @@ pub(super) fn check(name: &[u8], mut properties: Reader<'_>, entries: &Entries<'
     let Some((letters, _)) = PROPERTIES.iter().find(|(_, names)| is_named(names)) else { return Ok(()) };
     for &letter in *letters {
         if !fits(entries, entries.attribute(&mut properties)?, letter)? {
-            return Err(damaged("an operation is not told what it needs to know"));
+            return Err(damaged("an operation lacks a required property"));
         }
     }
     Ok(())

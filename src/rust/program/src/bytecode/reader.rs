@@ -67,7 +67,7 @@ impl<'a> Reader<'a> {
     pub fn bounded(&self, count: u64) -> Result<usize> {
         match usize::try_from(count) {
             Ok(count) if count <= self.left() => Ok(count),
-            _ => Err(damaged("it announces more than there is")),
+            _ => Err(damaged("it declares more data than it has")),
         }
     }
 
@@ -80,14 +80,14 @@ impl<'a> Reader<'a> {
     pub fn within(index: u64, len: usize) -> Result<usize> {
         match usize::try_from(index) {
             Ok(index) if index < len => Ok(index),
-            _ => Err(damaged("it refers to what is not there")),
+            _ => Err(damaged("it refers to a missing item")),
         }
     }
 
     /// Bytes up to a zero, which is passed as well.
     pub fn text(&mut self) -> Result<&'a [u8]> {
         let rest = self.rest();
-        let Some(end) = rest.iter().position(|&byte| byte == 0) else { return Err(damaged("a text has no end")) };
+        let Some(end) = rest.iter().position(|&byte| byte == 0) else { return Err(damaged("a string has no end")) };
         self.at += end + 1;
         Ok(&rest[..end])
     }
@@ -99,7 +99,7 @@ impl<'a> Reader<'a> {
         if id & ALIGNED != 0 {
             let alignment = usize::try_from(self.number()?).unwrap_or(0);
             if !alignment.is_power_of_two() {
-                return Err(damaged("an alignment is no power of two"));
+                return Err(damaged("an alignment is not a power of two"));
             }
             let padding = self.at.checked_next_multiple_of(alignment).map_or(usize::MAX, |start| start - self.at);
             self.bytes(padding)?;
