@@ -62,7 +62,7 @@ pub enum Reason {
     PluginLost,
     /// Another file replaced the library of a plugin in use.
     PluginReplaced,
-    /// The plugins `names` are for this platform, and without a driver nothing decides between them.
+    /// The plugins `names` are for this platform, and the machine has no driver to choose one by.
     PluginUndecided { names: Vec<String> },
     /// Tensors need more memory than is free.
     TensorsTooLarge,
