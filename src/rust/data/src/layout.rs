@@ -7,7 +7,7 @@ use smallvec::{smallvec, SmallVec};
 /// Distances between neighbours along each dimension, in elements.
 pub type Strides = SmallVec<[usize; 8]>;
 
-/// Highest rank that the plugins' compilers take without trouble.
+/// The highest rank that all supported compilers accept.
 pub const MAX_RANK: usize = 64;
 
 /// Checks a shape's dimensions.
@@ -57,7 +57,7 @@ pub fn row_major(dims: &[i64]) -> Strides {
     strides(dims, (0..dims.len()).rev())
 }
 
-/// Strides of R's order, in which the first index varies fastest.
+/// Strides of column-major order, in which the first index varies fastest.
 pub fn column_major(dims: &[i64]) -> Strides {
     strides(dims, 0..dims.len())
 }
