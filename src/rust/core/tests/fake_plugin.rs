@@ -1,4 +1,4 @@
-//! What is agreed upon with a plugin before any device is used, on a fake one that the C compiler makes.
+//! Versions and features of a plugin before any device is used, with a fake plugin that the C compiler makes.
 
 use pjrt_base::{error::Error, error::Kind};
 use pjrt_core::{Client, Plugin, Value};

@@ -94,12 +94,12 @@ fn has_word(text: &str, word: &str) -> bool {
         .any(|(at, _)| !text[..at].ends_with(is_part) && !text[at + word.len()..].starts_with(is_part))
 }
 
-/// The string literals of a line of Rust, one after the other. Literals of several lines count by line.
+/// The string literals of a line of Rust. Literals of several lines are read line by line.
 fn literals(line: &str) -> String {
     line.split('"').skip(1).step_by(2).collect::<Vec<_>>().join("\n")
 }
 
-/// What a line says that only the bridge and the R code may know.
+/// The first word of R in a line, which only the bridge and the R code may contain.
 fn words_of_r(line: &str) -> Option<&'static str> {
     const ANYWHERE: [&str; 10] = [
         "install_pjrt",

@@ -1,6 +1,7 @@
 //! A plugin's table of functions, and the one macro through which every PJRT call goes.
 //!
-//! The table is only as long as the plugin says (`struct_size`): a slot past that is garbage, so each call is gated.
+//! The table is only as long as the plugin says (`struct_size`): a slot past that is garbage, so each call checks the
+//! size.
 
 use crate::ffi::poison::Poison;
 use pjrt_base::error::{Error, Kind, Result};
@@ -8,10 +9,10 @@ use pjrt_sys::*;
 use std::ffi::c_char;
 use std::mem::MaybeUninit;
 
-/// Table size from which on a missing call can be dated.
+/// The table size from which the version that added a missing call is known.
 const SIZE_AT_81: usize = 984;
 
-/// Largest table believed; today's are about 1,100 bytes long.
+/// The largest plausible table; today's are about 1,100 bytes long.
 const MAX_SIZE: usize = 1 << 16;
 
 /// A checked view of a plugin's `PJRT_Api`.
@@ -34,7 +35,7 @@ impl Api {
     /// Checks the table that `GetPjrtApi` returned.
     ///
     /// # Errors
-    /// `PluginInvalid` when it is null, truncated before the calls every plugin has, of a size that no table has, or of
+    /// `PluginInvalid` if it is null, truncated before the calls that every plugin has, of an impossible size, or of
     /// another major version.
     ///
     /// # Safety
@@ -73,7 +74,7 @@ impl Api {
         self.version
     }
 
-    /// The table itself; read a field only after [`Api::reaches`] said yes to it.
+    /// The table itself; read a field only if [`Api::reaches`] returns true for it.
     pub fn raw(&self) -> *const PJRT_Api {
         self.raw
     }
@@ -115,7 +116,7 @@ impl Api {
     /// `error` must be an error that this plugin returned and nobody freed.
     #[cold]
     pub unsafe fn take_error(&self, error: *mut PJRT_Error, call_name: &'static str) -> Error {
-        // Another thread may have found out in the meantime; the plugin is not asked, and keeps the error.
+        // Another thread may have poisoned the plugin in the meantime; it is not called, and keeps the error.
         if let Err(poisoned) = self.poison.check() {
             return poisoned.in_call(call_name);
         }
@@ -130,7 +131,7 @@ impl Api {
         code.fields.error = error;
         code.fields.code = PJRT_Error_Code::PJRT_Error_Code_UNKNOWN;
         if let Some(function) = (*self.raw).PJRT_Error_GetCode {
-            // An error about the error carries nothing more.
+            // An error about the error adds nothing.
             self.destroy_error(function((&raw mut code).cast()));
         }
         let mut text = text(message.fields.message, message.fields.message_size);
@@ -166,7 +167,7 @@ impl Api {
         }
     }
 
-    /// The size that this plugin is told an argument struct has.
+    /// The size of an argument struct that this plugin is told.
     #[inline]
     pub(crate) fn size_of<A>(&self, _: &Args<A>) -> usize {
         size_of::<A>() + self.room
@@ -203,7 +204,7 @@ pub(crate) fn blank_struct<T: Copy>() -> T {
     unsafe { std::mem::zeroed() }
 }
 
-/// Copies a C string of known size, mending what is not UTF-8. A plugin may count the zero at its end.
+/// Copies a C string of known size, replacing invalid UTF-8. A plugin may count the zero at its end.
 ///
 /// # Safety
 /// `data` must be null or point to `size` readable bytes.
@@ -213,7 +214,7 @@ pub(crate) unsafe fn text(data: *const c_char, size: usize) -> String {
     String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
 
-/// Bytes that a plugin owns; null gives an empty slice.
+/// Bytes that a plugin owns; an empty slice for null.
 ///
 /// # Safety
 /// `data` must be null or point to `size` bytes that stay readable and unchanged for `'a`.
@@ -221,7 +222,7 @@ pub(crate) unsafe fn bytes<'a>(data: *const c_char, size: usize) -> &'a [u8] {
     slice(data.cast(), size)
 }
 
-/// An array that a plugin owns; null gives an empty slice.
+/// An array that a plugin owns; an empty slice for null.
 ///
 /// # Safety
 /// As for [`bytes`].
@@ -233,8 +234,8 @@ pub(crate) unsafe fn slice<'a, T>(data: *const T, len: usize) -> &'a [T] {
     }
 }
 
-/// Calls a slot of a plugin's table: `call!(api, PJRT_Slot { field: value, … })` gives `Result` of the argument struct,
-/// outputs filled in. Checks that the plugin has the slot, sets `struct_size`, and turns an error into ours.
+/// Calls a slot of a plugin's table: `call!(api, PJRT_Slot { field: value, … })` returns a `Result` of the argument
+/// struct with its outputs. Checks that the plugin has the slot, sets `struct_size`, and converts errors.
 macro_rules! call {
     ($api:expr, $slot:ident { $($field:ident: $value:expr),* $(,)? }) => {{
         let api: &$crate::ffi::api::Api = $api;
@@ -287,7 +288,7 @@ pub(crate) unsafe fn named_values(values: *const PJRT_NamedValue, len: usize) ->
                 Value::IntList(slice(data.int64_array_value, v.value_size).to_vec())
             }
             PJRT_NamedValue_Type::PJRT_NamedValue_kFloat => Value::Float(data.float_value),
-            // The byte may hold anything.
+            // The byte may hold any value.
             PJRT_NamedValue_Type::PJRT_NamedValue_kBool => {
                 Value::Bool((&raw const data.bool_value).cast::<u8>().read() != 0)
             }
