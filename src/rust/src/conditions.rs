@@ -1,4 +1,4 @@
-//! Failures on their way to R: every one ends as a classed R condition, made by `signal_failure()` in R/conditions.R.
+//! Failures on their way to R: each becomes a classed R condition, made by `signal_failure()` in R/conditions.R.
 
 use crate::describe::describe;
 use crate::sexp::{self, Protected};
@@ -11,11 +11,11 @@ use std::cell::RefCell;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// What a bridge function returns instead of a value.
+/// The error type of a bridge function.
 #[derive(Debug)]
 pub struct Failure(pub Error);
 
-/// Result of a bridge function.
+/// The result of a bridge function.
 pub type Result<T> = std::result::Result<T, Failure>;
 
 impl From<Error> for Failure {
@@ -46,8 +46,8 @@ thread_local! {
     static STAGED: RefCell<Option<Error>> = const { RefCell::new(None) };
 }
 
-/// Runs the body of an entry point that R calls with plain values: a failure or a panic becomes an R condition. Runs it
-/// once more when a user interrupts it and then resumes.
+/// Runs the body of an entry point that R calls with plain values. A failure or a panic becomes an R condition. Runs
+/// the body again if a user interrupts and then resumes it.
 pub fn entry(body: impl Fn() -> Result<SEXP>) -> SEXP {
     pins::drain();
     loop {
@@ -67,7 +67,7 @@ pub fn entry(body: impl Fn() -> Result<SEXP>) -> SEXP {
     }
 }
 
-/// Raises what is staged; comes back only from an interrupt that the user resumes.
+/// Raises the staged failure. Returns only from an interrupt that the user resumes.
 fn signal() {
     let arguments = STAGED.with(|staged| {
         // SAFETY: only this thread fills the cell, and R may jump from here without leaving it borrowed.
@@ -126,11 +126,11 @@ fn reason_list(reason: &Reason) -> SEXP {
     list.sexp()
 }
 
-/// The error that ended a wait, as R raised it; nil when that was the user.
+/// The R error that ended a wait; nil if the user interrupted it.
 static RAISED: AtomicPtr<SEXPREC> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Asks R whether the user interrupts, or a limit of time is reached. R's own check would jump over our frames; this one
-/// only tells.
+/// Asks R whether the user interrupts, or a time limit is reached. R's own check would jump over our frames; this one
+/// returns the answer.
 pub fn interrupt_pending() -> bool {
     if memory::help_others().is_err() {
         return true;
@@ -145,7 +145,7 @@ pub fn interrupt_pending() -> bool {
     asked.is_err() || !sexp::is_nil(error)
 }
 
-/// That error, which is R's alone from now on; not protected.
+/// Takes that error, which only R owns from now on; not protected.
 fn take_raised() -> SEXP {
     let raised = RAISED.swap(std::ptr::null_mut(), Ordering::Relaxed);
     drop_raised(raised);

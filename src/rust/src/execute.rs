@@ -22,7 +22,7 @@ fn execute_options_new(non_donatable: Vec<i32>, launch_id: i32, device: Robj) ->
     Ok(handle::object(ExecuteOptions { non_donatable, launch_id, device: device.cloned() }))
 }
 
-/// What options of an execution say.
+/// The options of an execution.
 #[extendr]
 fn execute_options_describe(options: Robj) -> Result<Robj> {
     let options: &ExecuteOptions = handle::get(sexp::of(&options), "options")?;
@@ -34,7 +34,8 @@ fn execute_options_describe(options: Robj) -> Result<Robj> {
     .into())
 }
 
-/// `executable_execute(executable, inputs, options, simplify, check)`: launches the program and gives its outputs at once.
+/// `executable_execute(executable, inputs, options, simplify, check)`: launches the program and returns its outputs at
+/// once.
 pub extern "C" fn executable_execute(
     executable: SEXP,
     inputs: SEXP,
@@ -65,11 +66,11 @@ pub extern "C" fn executable_execute(
     })
 }
 
-/// R objects that are given as inputs.
+/// R objects that are passed as inputs.
 pub type Values = smallvec::SmallVec<[SEXP; 16]>;
 pub type Inputs<'a> = smallvec::SmallVec<[&'a Buffer; 16]>;
 
-/// The buffers that these R objects are.
+/// The buffers of these R objects.
 pub fn buffers<'a>(executable: &Executable, values: &[SEXP]) -> Result<Inputs<'a>> {
     let buffer = |(i, &x): (usize, &SEXP)| handle::get(x, "input").map_err(|_| no_buffer(executable, x, i));
     values.iter().enumerate().map(buffer).collect()
@@ -85,8 +86,7 @@ fn no_buffer(executable: &Executable, x: SEXP, index: usize) -> Failure {
     Failure(Error::new(Kind::InvalidInput, message))
 }
 
-/// The R objects of an execution's outputs, made before there is anything to put into them: the handle itself, or a list
-/// of handles.
+/// The R objects of an execution's outputs, created before the outputs: one handle, or a list of handles.
 #[derive(Clone, Copy)]
 pub struct NewOutputs {
     value: SEXP,
@@ -110,7 +110,7 @@ impl NewOutputs {
         Self::of(list.sexp())
     }
 
-    /// Those that were made before.
+    /// The outputs that were created before.
     pub fn of(value: SEXP) -> Self {
         NewOutputs { value, is_list: sexp::kind(value) == SEXPTYPE::VECSXP }
     }
@@ -135,7 +135,7 @@ impl NewOutputs {
     }
 }
 
-/// An output that lives in a donated input's memory takes over what weighs that memory in R.
+/// Moves the R object that counts a donated input's memory to the output that lives in this memory.
 pub fn move_weights(executable: &Executable, inputs: &[SEXP], options: &ExecuteOptions, outputs: NewOutputs) {
     for (output, alias) in executable.signature().aliases.iter().enumerate() {
         if let Some(input) = alias.filter(|&input| executable.donates(input, options)) {

@@ -1,4 +1,4 @@
-//! Options of the compiler: from the list that R's `pjrt_compile_options()` makes.
+//! Compile options, from the list of R's `pjrt_compile_options()`.
 
 use crate::conditions::Result;
 use crate::describe::describe;
@@ -7,7 +7,7 @@ use extendr_api::prelude::*;
 use extendr_ffi::{SEXP, SEXPTYPE};
 use pjrt_core::executable::options::{CompileOptions, OptionValue, Propagation};
 
-/// Checks options as a compile would.
+/// Checks options as a compilation would.
 #[extendr]
 fn compile_options_check(options: Robj) -> Result<Robj> {
     get(sexp::of(&options))?;

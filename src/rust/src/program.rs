@@ -1,4 +1,4 @@
-//! Programs: their code, and how they are shown.
+//! Programs: their code, and their text for printing.
 
 use crate::conditions::Result;
 use crate::{handle, sexp};
