@@ -1,5 +1,5 @@
-//! CUDA plugins: the driver and the libraries that they use, found and loaded before the plugin looks for them, and
-//! errors that say what to do where something is not there. The environment is left as it is.
+//! CUDA plugins: finds and loads the driver and the libraries before the plugin searches for them, and explains missing
+//! ones. Leaves the environment unchanged.
 
 pub mod driver;
 pub mod libraries;
@@ -16,16 +16,16 @@ use pjrt_base::reason::Reason;
 use std::path::Path;
 use target::CudaTarget;
 
-/// A plugin that is loaded.
+/// A loaded plugin.
 pub struct Loaded<'a> {
     pub path: &'a Path,
     /// Its attribute of this name, e.g. 13000 for CUDA 13.
     pub cuda_version: Option<i64>,
 }
 
-/// Loads what a CUDA plugin looks for while it is loaded itself: the libraries that it is linked to, and CUDA's runtime.
+/// Loads the libraries that a CUDA plugin needs during its own loading: those that it is linked to, and CUDA's runtime.
 ///
-/// What is not found is left to the loader: XLA's plugins load without, and tell their attributes.
+/// The loader handles missing libraries: XLA's plugins load without them, and report their attributes.
 pub fn before_load(plugin: &Path) {
     let Some(target) = CudaTarget::of(plugin) else {
         return;
@@ -37,8 +37,8 @@ pub fn before_load(plugin: &Path) {
     preload::load(&preload::find(target.wanted().iter().filter(|wanted| is_wanted(wanted)), &search));
 }
 
-/// Makes a client of the plugin. For a CUDA plugin, checks the driver and loads the libraries before, and tells what else
-/// may be wrong when the plugin fails.
+/// Creates a client of the plugin. For a CUDA plugin, first checks the driver and loads the libraries, and explains
+/// failures of the plugin.
 ///
 /// # Errors
 /// `DriverMissing`, `DriverTooOld`, `LibraryMissing`, and those of `create`.
@@ -104,9 +104,9 @@ fn driver_missing(module: Option<&str>, target: &CudaTarget) -> Error {
     .hint("Without a GPU: use another platform, such as \"cpu\".")
 }
 
-/// Loads the libraries; returns those that are optional and not there.
+/// Loads the libraries. Returns the optional ones that are missing.
 fn load(wanted: &'static [Wanted], search: &Search, major: Option<u32>) -> Result<Vec<&'static Wanted>> {
-    // Elsewhere the plugin is left to find its libraries itself.
+    // On other systems, the plugin finds its libraries itself.
     if !cfg!(target_os = "linux") {
         return Ok(Vec::new());
     }
@@ -142,7 +142,7 @@ fn libraries_missing(missing: &[(&Wanted, Option<String>)], major: Option<u32>) 
         .hint(Reason::LibrariesElsewhere)
 }
 
-/// Adds what may be behind a failure of the plugin's own.
+/// Adds possible causes to a failure of the plugin.
 #[cold]
 fn explained(error: Error, unavailable: &[&Wanted]) -> Error {
     let mut error = match std::env::var("CUDA_VISIBLE_DEVICES") {
@@ -156,17 +156,17 @@ fn explained(error: Error, unavailable: &[&Wanted]) -> Error {
     error
 }
 
-/// What a machine has for a CUDA plugin.
+/// The machine's driver and libraries for a CUDA plugin.
 #[derive(Debug)]
 pub struct Report {
     pub driver: Driver,
-    /// The oldest CUDA of the driver that the plugin can use, where its file tells.
+    /// The oldest CUDA version of the driver that the plugin can use, if its file says so.
     pub needs: Option<Version>,
-    /// Every library that the plugin uses: which, where it is, and what is wrong with it.
+    /// Every library that the plugin uses, with its place and its defects.
     pub libraries: Vec<(&'static Wanted, LibraryOrigin, Option<String>)>,
 }
 
-/// What there is for the plugin at `plugin`, or of the driver alone. No library is loaded but the driver's.
+/// The state for the plugin at `plugin`, or of the driver alone. Loads no library but the driver's.
 pub fn report(plugin: Option<&Path>) -> Report {
     let target = plugin.and_then(|plugin| Some((plugin, CudaTarget::of(plugin)?)));
     let Some((plugin, target)) = target else {
