@@ -55,7 +55,7 @@ advice <- list(
   },
   buffer_donated = function() {
     c(
-      "A program took over the memory of the buffer, its input. Use the program's output instead.",
+      "An execution took over its memory (donation). Use the program's output instead.",
       "To keep an input, pass execution_options = pjrt_execution_options(non_donatable_input_indices = )."
     )
   },

@@ -174,7 +174,7 @@ impl CompileOptions {
         }
         for name in self.debug_options.keys() {
             if !name.starts_with("xla_") {
-                bail!(InvalidInput, "Names of debug options must start with \"xla_\", not be `{name}`.");
+                bail!(InvalidInput, "Names of debug options must start with \"xla_\": got `{name}`.");
             }
             if self.debug_options.get(name).is_some_and(|value| ends_process(name, value)) {
                 bail!(InvalidInput, "The debug option `{name}` with this value would end the process.");
