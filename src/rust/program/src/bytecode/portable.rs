@@ -1,13 +1,13 @@
-//! What StableHLO's portable form, `vhlo`, says of an operation. MLIR takes any attribute there, and the compiler crashes on
-//! one that is of another kind than it goes on with.
+//! Checks the properties of operations in StableHLO's portable form, `vhlo`. MLIR accepts any attribute there, and the
+//! compiler crashes on an attribute of an unexpected kind.
 
 use super::attributes::{Entries, Entry};
 use super::damaged;
 use super::reader::Reader;
 use pjrt_base::error::Result;
 
-/// The properties of operations, a letter for each: see [`fits`]. Operations without any, and those that are not known here,
-/// are left out.
+/// The properties of operations, a letter for each: see [`fits`]. Operations without properties, and unknown ones, are
+/// omitted.
 #[rustfmt::skip]
 const PROPERTIES: &[(&[u8], &str)] = &[
     (b"AyAss", "func_v1"),
@@ -67,7 +67,7 @@ pub(super) fn check(name: &[u8], mut properties: Reader<'_>, entries: &Entries<'
     Ok(())
 }
 
-/// Whether an attribute is what a letter stands for: one of these kinds, and in it, others.
+/// Whether an attribute matches a letter: one of these kinds, with matching elements.
 fn fits(entries: &Entries<'_>, attribute: &Entry<'_>, letter: u8) -> Result<bool> {
     const ARRAY: u64 = 1;
     const BOOLEAN: u64 = 2;
@@ -80,18 +80,18 @@ fn fits(entries: &Entries<'_>, attribute: &Entry<'_>, letter: u8) -> Result<bool
         // Arrays: any, and of dictionaries, layouts and precisions.
         b'a' | b'A' | b'L' | b'P' => &[ARRAY],
         b'b' => &[BOOLEAN],
-        // What a function of another library is told.
+        // The backend configuration of a custom call.
         b'c' => &[DICTIONARY, STRING],
         b'd' => &[DICTIONARY],
         b'f' => &[8],
         b'i' => &[INTEGER],
-        // A type stands for what is left out.
+        // A type stands for an omitted attribute.
         b'o' => &[BOOLEAN, INTEGER, TYPE],
         b's' => &[STRING],
         // Constants: any, integers, truth values.
         b't' | b'v' | b'p' => &[CONSTANT],
         b'y' => &[TYPE],
-        // Words of one sort each: directions of comparisons, their types, versions of calls, and so on.
+        // Enumerations: directions of comparisons, their types, versions of calls, and so on.
         b'D' => &[3],
         b'T' => &[4],
         b'C' => &[5],
