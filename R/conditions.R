@@ -55,7 +55,7 @@ advice <- list(
   },
   buffer_donated = function() {
     c(
-      "An execution took over its memory (donation). Use the program's output instead.",
+      "A program that donates its input took over its memory. Use the program's output instead.",
       "To keep an input, pass execution_options = pjrt_execution_options(non_donatable_input_indices = )."
     )
   },
@@ -116,7 +116,8 @@ advice <- list(
   not_an_executable = function() "pjrt_serialize() and pjrt_save_executable() create serialized executables.",
   offline_file = function(name) {
     sprintf(
-      "Without a network: download the file elsewhere, and call install_pjrt(\"%s\", source = \"file\", path = ).", name
+      "Without a network: download the file elsewhere, and call install_pjrt(\"%s\", source = \"file\", path = ).",
+      name
     )
   },
   offline_wheels = function(name, wheels) {
@@ -152,7 +153,8 @@ advice <- list(
   },
   unverified_archive = function(name, url) {
     sprintf(
-      "An archive without a known SHA-256 is at <%s>. To trust it: install_pjrt(\"%s\", source = \"release\").", url, name
+      "An archive without a known SHA-256 is at <%s>. To trust it: install_pjrt(\"%s\", source = \"release\").",
+      url, name
     )
   }
 )
