@@ -169,7 +169,7 @@ test_that("a portable executable without inputs is told where to run", {
   fixed <- compile(unary_program("f32"))
   expect_refused(
     pjrt_execute(fixed, pjrt_scalar(1), execution_options = pjrt_execution_options(device = "cpu:0")), "invalid_input",
-    "Only for a portable executable can the device be chosen"
+    "Only portable executables run on a device of your choice"
   )
 })
 

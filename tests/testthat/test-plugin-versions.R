@@ -76,10 +76,10 @@ test_that("a plugin that fails to set itself up gives its own error", {
   error <- expect_refused(fake_plugin("initialize-fails"), "unavailable", "The device sleeps.")
   expect_identical(error$code, 14L)
   expect_identical(error$call_name, "PJRT_Plugin_Initialize")
-  expect_refused(fake_plugin("silent"), "internal", "does not say why")
+  expect_refused(fake_plugin("silent"), "internal", "without an error message")
   expect_refused(fake_plugin("strange-code"), "unknown", "What is this?")
   expect_refused(fake_plugin("error-in-error"), "unknown", "The device sleeps.")
-  expect_refused(fake_plugin("no-error-calls"), "unknown", "does not say why")
+  expect_refused(fake_plugin("no-error-calls"), "unknown", "without an error message")
   for (oddity in c("no-setup", "attributes-fail", "null-attributes")) {
     expect_length(plugin_attributes(fake_plugin(oddity)), 0L)
   }
@@ -119,7 +119,7 @@ test_that("files that are no library for this machine are refused", {
   for (length in c(1, 20, 100, 5000, length(whole) - 1)) {
     expect_refused(load(whole[seq_len(length)]), "plugin_invalid")
   }
-  expect_refused(load(whole[seq_len(5000)]), "plugin_invalid", "Get it again")
+  expect_refused(load(whole[seq_len(5000)]), "plugin_invalid", "Download or copy it again")
   expect_refused(load(raw()), "plugin_invalid", "it is empty")
   expect_refused(load(charToRaw("<html>404</html>")), "plugin_invalid", "it is a text file")
   expect_refused(load_plugin(tempdir(), "fake"), "plugin_invalid", "it is a folder")

@@ -175,7 +175,7 @@ test_that("a program for several devices is refused by pjrt_execute()", {
   expect_refused(
     pjrt_execute_sharded(
       executable, scalars(c(1, 2), both), execution_options = pjrt_execution_options(device = "cpu:0")
-    ), "invalid_input", "cannot be chosen"
+    ), "invalid_input", "cannot choose others"
   )
 })
 
