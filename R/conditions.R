@@ -48,17 +48,132 @@ abort_class <- function(x, classes) {
   abort_input("`x` must be a ", names, ", not an object of class <", paste(class(x), collapse = "/"), ">.")
 }
 
-# Hints for errors of the native side, in terms of this package's functions.
+# Hints for failures that the native side finds. It knows no R functions: it names a reason, and here are the words.
 advice <- list(
-  forked = "Use a PSOCK cluster (parallel::makePSOCKcluster()), or fork before you create a client.",
-  layout_mismatch = "Read it with as_array() and create a new buffer from the array."
+  buffer_deleted = function() {
+    "pjrt_delete() has freed its memory. Create a new buffer, or delete the old one after its last use."
+  },
+  buffer_donated = function() {
+    c(
+      "A program that donates its input took over its memory. Use the program's output instead.",
+      "To keep an input, pass execution_options = pjrt_execution_options(non_donatable_input_indices = )."
+    )
+  },
+  buffer_elsewhere = function() "Copy it to that device with copy_buffer().",
+  buffer_layout = function() "Read it with as_array() and create a new buffer from that.",
+  client_closed = function(platform) {
+    sprintf("Create a new client with pjrt_client(\"%s\"), and buffers and executables on it.", platform)
+  },
+  complex_values = function() "Re() and Im() return its parts. c64 and c128 hold complex values.",
+  conversion_needed = function(to) {
+    sprintf("Convert the data first with %s.", paste0("as.", to, "()", collapse = " or "))
+  },
+  device_unnamed = function() {
+    "Name a device: execution_options = pjrt_execution_options(device = \"cpu:0\")."
+  },
+  devices_missing = function(count) {
+    sprintf("To divide a CPU into more devices, create its client with cpu_device_count = %sL.", count)
+  },
+  disk_full = function() {
+    c(
+      "Free disk space: uninstall_pjrt() removes plugins and unfinished downloads.",
+      "Or set R_USER_CACHE_DIR to a folder on another disk."
+    )
+  },
+  donation_shared = function(index) {
+    sprintf("Or keep it: execution_options = pjrt_execution_options(non_donatable_input_indices = %sL).", index)
+  },
+  driver_hidden = function() {
+    "Elsewhere: install the driver's libraries, or set LD_LIBRARY_PATH to their folder before R starts."
+  },
+  driver_runs_older = function(name) sprintf("Or install an older plugin: %s.", install_calls(name)),
+  executable_fixed = function() {
+    "To make a program portable, compile it with pjrt_compile_options(compile_portable_executable = TRUE)."
+  },
+  executable_sharded = function() "Use pjrt_execute_sharded(), which takes a list of inputs for each device.",
+  forked = function() {
+    "Use a PSOCK cluster (parallel::makePSOCKcluster()), or fork before you create the first client."
+  },
+  inputs_per_device = function() {
+    "Pass a list with one list of buffers for each device, in the order of devices(executable)."
+  },
+  libraries_elsewhere = function() {
+    "If they are on this machine, set LD_LIBRARY_PATH to their folder and restart R."
+  },
+  libraries_in_plugin = function(names) {
+    sprintf("Install the plugin with all libraries that it needs: %s.", install_calls(names))
+  },
+  library_missing = function() "Install it, or add its folder to the loader's search path before R starts.",
+  library_of_oneapi = function() {
+    "It belongs to Intel's oneAPI runtime: install that, and source its setvars.sh before R starts."
+  },
+  library_of_rocm = function() {
+    paste(
+      "It belongs to ROCm: install ROCm 7. If it is not in /opt/rocm, add its folder to LD_LIBRARY_PATH",
+      "before R starts."
+    )
+  },
+  not_an_executable = function() "pjrt_serialize() and pjrt_save_executable() create serialized executables.",
+  offline_file = function(name) {
+    sprintf(
+      "Without a network: download the file elsewhere, and call install_pjrt(\"%s\", source = \"file\", path = ).",
+      name
+    )
+  },
+  offline_wheels = function(name, wheels) {
+    c(
+      paste(
+        "Without a network: on a similar machine, run `python3 -m pip download --no-deps --dest wheels",
+        paste0(paste(wheels, collapse = " "), "`.")
+      ),
+      sprintf("Then copy the folder here, and call install_pjrt(\"%s\", source = \"file\", path = \"wheels\").", name)
+    )
+  },
+  out_of_memory = function() {
+    paste(
+      "Free memory: pjrt_delete() buffers, or remove them and call gc(). Donate inputs that a program can reuse.",
+      "Or use smaller arrays or a smaller dtype."
+    )
+  },
+  plugin_lost = function() {
+    c(
+      "The contents of its devices are lost. R, its objects and other plugins are not affected.",
+      "Save your work and restart R."
+    )
+  },
+  plugin_replaced = function() "Restart R to use the new one.",
+  plugin_undecided = function(names) {
+    sprintf("To install it for another machine, choose a version of CUDA: %s.", install_calls(names))
+  },
+  tensors_too_large = function() {
+    c(
+      "Load some of them by name, or one by one from safetensors_open().",
+      "Files that safetensors_save() wrote are used in place and need no such memory."
+    )
+  },
+  unverified_archive = function(name, url) {
+    sprintf(
+      "An archive without a known SHA-256 is at <%s>. To trust it: install_pjrt(\"%s\", source = \"release\").",
+      url, name
+    )
+  }
 )
 
-# Raises an error of the native side, which calls this function by name.
+install_calls <- function(names) {
+  paste0("install_pjrt(\"", names, "\")", collapse = " or ")
+}
+
+# The lines of a hint: text, or a list with a reason and what its advice takes.
+word_hint <- function(hint) {
+  if (is.character(hint)) hint else do.call(advice[[hint$reason]], hint[names(hint) != "reason"])
+}
+
+# Raises what the native side found; the entry points there call this by name.
 signal_failure <- function(failure) {
+  hints <- unlist(lapply(failure$hints, word_hint))
   if (failure$class == "interrupted") {
-    if (length(failure$hints) > 0L) {
-      inform(paste(failure$hints, collapse = "\n"))
+    if (length(hints) > 0L) {
+      inform(paste(hints, collapse = "\n"))
     }
     # such as setTimeLimit()'s
     if (!is.null(failure$condition)) {
@@ -68,8 +183,7 @@ signal_failure <- function(failure) {
   }
   pjrt_abort(
     failure$message, failure$class,
-    hints = c(failure$hints, advice[[failure$class]]), code = failure$code, call_name = failure$call_name,
-    platform = failure$platform
+    hints = hints, code = failure$code, call_name = failure$call_name, platform = failure$platform
   )
 }
 

@@ -377,5 +377,5 @@ test_that("a plugin whose file was replaced is not taken for the new one", {
   }), c(PJRT_PLUGIN_PATH_CPU = plugin))
   expect_clean(child)
   expect_identical(child$out[1:2], c("22 44 ", "0 0 1 "))
-  expect_match(child$out[[3L]], "was replaced while this session uses it.*Restart R")
+  expect_match(child$out[[3L]], "was replaced while in use.*Restart R")
 })

@@ -83,7 +83,7 @@ test_that("a driver that is too old is an error, and the plugin loads all the sa
   driver <- fake_driver(file.path(site$root, "driver"), 12040L)
   child <- expect_clean(cuda_child(site, dirname(driver), try_client))
   expect_identical(child$out[[1L]], "pjrt_error_driver_too_old")
-  expect_match(child$out[[2L]], "has CUDA 12.4, and this plugin needs CUDA 13.0.", fixed = TRUE)
+  expect_match(child$out[[2L]], "supports CUDA 12.4, but this plugin needs CUDA 13.0.", fixed = TRUE)
   expect_match(child$out, "install_pjrt(\"cuda12\")", fixed = TRUE, all = FALSE)
 })
 

@@ -113,7 +113,7 @@ test_that("the optimized program as bytes is an HLO module, and no program for a
   # field 1, the name, in 4 bytes
   expect_identical(bytes[1:6], c(as.raw(c(0x0a, 0x04)), charToRaw("main")))
   # XLA aborts on some of those
-  expect_refused(pjrt_program(bytes, format = "hlo"), "invalid_input", "has been optimized by a compiler already")
+  expect_refused(pjrt_program(bytes, format = "hlo"), "invalid_input", "A compiler has already optimized the HLO module")
 })
 
 # The blocks of HLO text, whose order is of no meaning, without what only the compiler knows.

@@ -208,7 +208,7 @@ test_that("execution options are integers", {
       pjrt_execution_options(bad), "invalid_input", "`non_donatable_input_indices` must be an integer vector"
     )
   }
-  expect_refused(pjrt_execution_options(-1L), "invalid_input", "counted from 0")
+  expect_refused(pjrt_execution_options(-1L), "invalid_input", "must not be negative: got -1.")
   for (bad in list(0, "0", NULL, NA_integer_, 1:2, integer())) {
     expect_refused(pjrt_execution_options(launch_id = bad), "invalid_input", "`launch_id` must be one integer")
   }
@@ -245,7 +245,7 @@ test_that("inputs that a program does not have cannot be kept", {
   double <- compile(unary_program("f32"))
   for (bad in list(1L, c(0L, 7L))) {
     options <- pjrt_execution_options(bad)
-    message <- sprintf("`non_donatable_input_indices` names %d, but the program takes 1 argument(s)", max(bad))
+    message <- sprintf("`non_donatable_input_indices` has %d, but the program takes 1 argument(s)", max(bad))
     expect_refused(pjrt_execute(double, pjrt_scalar(1), execution_options = options), "invalid_input", message)
   }
 })

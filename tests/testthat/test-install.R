@@ -61,8 +61,8 @@ test_that("arguments of install_pjrt() are checked before anything is fetched", 
   expect_refused(install_pjrt("cpu", source = "web"), "invalid_input", "`source` must be one of \"auto\"")
   expect_refused(install_pjrt("cpu", source = NULL), "invalid_input", "`source` must be one of \"auto\"")
   expect_refused(install_pjrt("cpu", path = 1), "invalid_input", "`path` must be one non-empty string")
-  expect_refused(install_pjrt("cpu", path = "x"), "invalid_input", "for `source = \"file\"` only")
-  expect_refused(install_pjrt("cpu", source = "file"), "invalid_input", "`path` must say")
+  expect_refused(install_pjrt("cpu", path = "x"), "invalid_input", "can only be used with `source = \"file\"`")
+  expect_refused(install_pjrt("cpu", source = "file"), "invalid_input", "`path` must be the path")
   expect_refused(install_pjrt(c("cpu", "tpu"), version = "1"), "invalid_input", "need exactly one platform")
   expect_refused(install_pjrt("cpu", force = 1), "invalid_input", "`force` must be TRUE or FALSE")
   expect_refused(install_pjrt("abacus"), "plugin_not_found", "PJRT_PLUGIN_PATH_ABACUS")
@@ -75,7 +75,7 @@ test_that("arguments of install_pjrt() are checked before anything is fetched", 
   expect_identical(list.files(cache, all.files = TRUE, no.. = TRUE), character())
 })
 
-test_that("what is no text in UTF-8 is refused, and other encodings are understood", {
+test_that("what is not valid UTF-8 is refused, and other encodings are understood", {
   cache <- local_empty_cache()
   invalid <- bytes <- "x\xff"
   Encoding(invalid) <- "UTF-8"

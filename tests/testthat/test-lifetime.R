@@ -236,7 +236,7 @@ test_that("nothing of a closed client can be used, and all of it still tells wha
     error <- tryCatch(eval(use), error = identity)
     expect(inherits(error, "pjrt_error_client_closed"), paste(deparse(use), "gave", class(error)[[1L]]))
   }
-  expect_match(conditionMessage(error), "pjrt_client(\"cpu\") gives a new one", fixed = TRUE)
+  expect_match(conditionMessage(error), "Create a new client with pjrt_client(\"cpu\")", fixed = TRUE)
   expect_refused(pjrt_execute(compile(unary_program("2xf32")), x), "device_mismatch", "belong to different clients")
   expect_identical(told(), before)
   expect_true(is_deleted(x))

@@ -53,7 +53,7 @@ test_that("options that make no sense together are refused", {
     "runs on one device"
   )
   level <- list(xla_backend_optimization_level = 1L)
-  expect_refused(pjrt_compile_options(optimization_level = 1, debug_options = level), "invalid_input", "give only one")
+  expect_refused(pjrt_compile_options(optimization_level = 1, debug_options = level), "invalid_input", "pass only one of them")
 })
 
 test_that("a device assignment has a device for each part of the program", {
@@ -69,7 +69,7 @@ test_that("a device assignment has a device for each part of the program", {
     pjrt_compile_options(2L, 1L, device_assignment = matrix(0:1, 1)), "invalid_input", "a row for each of the 2 replicas"
   )
   options <- pjrt_compile_options(device_assignment = 7L)
-  expect_refused(compile(unary_program("f32"), options), "invalid_input", "no device has the id 7; there are 0, 1.")
+  expect_refused(compile(unary_program("f32"), options), "invalid_input", "has the id 7, which no device has. Device ids: 0, 1.")
   options <- pjrt_compile_options(device_assignment = 1L)
   expect_identical(devices(compile(unary_program("f32"), options)), devices("cpu")[2L])
   expect_refused(compile(unary_program("f32"), options, "cpu:0"), "invalid_input", "so `device` and `devices` must not be given")
@@ -169,7 +169,7 @@ test_that("a portable executable without inputs is told where to run", {
   fixed <- compile(unary_program("f32"))
   expect_refused(
     pjrt_execute(fixed, pjrt_scalar(1), execution_options = pjrt_execution_options(device = "cpu:0")), "invalid_input",
-    "Only for a portable executable can the device be chosen"
+    "Only portable executables run on a device of your choice"
   )
 })
 

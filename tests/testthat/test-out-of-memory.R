@@ -50,7 +50,7 @@ test_that("a program for whose result there is no memory says so, whoever launch
     executable <- pjrt_compile(too_large())
     x <- pjrt_scalar(3)
     before <- sum(pjrt_memory_stats()$clients$live_bytes)
-    asked <- "what `main` gives, f32[10000000x10000000] (400.0 TB) and f32[] (4 bytes)"
+    asked <- "the outputs of `main`, f32[10000000x10000000] (400.0 TB) and f32[] (4 bytes)"
     uses <- list(
       await = function(y) await(y), array = function(y) as_array(y), promise = function(y) value(as_array_async(y)),
       execute = function(y) as_array(pjrt_execute(compile(unary_program("f32")), y)),

@@ -53,8 +53,8 @@ test_that("the versions of StableHLO that a plugin reads can be compared", {
 
 test_that("older and newer plugins work as far as they go", {
   create <- function(oddity) plugin_client_create(fake_plugin(oddity), "fake")
-  expect_refused(create("older"), "unsupported_call", "of PJRT API 0.40, has no PJRT_Client_Create")
-  expect_refused(create("no-client-create"), "unsupported_call", "leaves it out")
+  expect_refused(create("older"), "unsupported_call", "(PJRT API 0.40) has no PJRT_Client_Create")
+  expect_refused(create("no-client-create"), "unsupported_call", "omits it")
   expect_refused(create("none"), "failed_precondition", "There is no device.")
   # It wants argument structs that have grown.
   expect_refused(create("newer"), "failed_precondition", "There is no device.")
@@ -64,8 +64,8 @@ test_that("older and newer plugins work as far as they go", {
 test_that("a table of functions that makes no sense is refused", {
   cases <- c(
     null = "returned no function table", major = "PJRT API 1.90", truncated = "truncated (56 bytes)",
-    empty = "truncated (0 bytes)", "only-size" = "truncated (8 bytes)", huge = "which no table has",
-    crooked = "is no function table"
+    empty = "truncated (0 bytes)", "only-size" = "truncated (8 bytes)", huge = "claims an impossible size",
+    crooked = "is not a function table"
   )
   for (oddity in names(cases)) {
     expect_refused(fake_plugin(oddity), "plugin_invalid", cases[[oddity]])
@@ -76,10 +76,10 @@ test_that("a plugin that fails to set itself up gives its own error", {
   error <- expect_refused(fake_plugin("initialize-fails"), "unavailable", "The device sleeps.")
   expect_identical(error$code, 14L)
   expect_identical(error$call_name, "PJRT_Plugin_Initialize")
-  expect_refused(fake_plugin("silent"), "internal", "does not say why")
+  expect_refused(fake_plugin("silent"), "internal", "without an error message")
   expect_refused(fake_plugin("strange-code"), "unknown", "What is this?")
   expect_refused(fake_plugin("error-in-error"), "unknown", "The device sleeps.")
-  expect_refused(fake_plugin("no-error-calls"), "unknown", "does not say why")
+  expect_refused(fake_plugin("no-error-calls"), "unknown", "without an error message")
   for (oddity in c("no-setup", "attributes-fail", "null-attributes")) {
     expect_length(plugin_attributes(fake_plugin(oddity)), 0L)
   }
@@ -119,7 +119,7 @@ test_that("files that are no library for this machine are refused", {
   for (length in c(1, 20, 100, 5000, length(whole) - 1)) {
     expect_refused(load(whole[seq_len(length)]), "plugin_invalid")
   }
-  expect_refused(load(whole[seq_len(5000)]), "plugin_invalid", "Get it again")
+  expect_refused(load(whole[seq_len(5000)]), "plugin_invalid", "Download or copy it again")
   expect_refused(load(raw()), "plugin_invalid", "it is empty")
   expect_refused(load(charToRaw("<html>404</html>")), "plugin_invalid", "it is a text file")
   expect_refused(load_plugin(tempdir(), "fake"), "plugin_invalid", "it is a folder")

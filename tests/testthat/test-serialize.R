@@ -60,7 +60,7 @@ test_that("an executable moves to the device asked for", {
     cat(as_array(pjrt_execute(add, pjrt_buffer(c(1, 2)), pjrt_buffer(c(3, 4)))), "\n")
   }), c(PJRT_CPU_DEVICE_COUNT = "1"))
   expect_clean(child, c(
-    "pjrt_error_serialized_mismatch The executable was saved for device 1, which is not here. ", "4 6 "
+    "pjrt_error_serialized_mismatch The executable was saved for device 1, which does not exist here. ", "4 6 "
   ))
 })
 
@@ -90,7 +90,7 @@ test_that("replicas and portable executables stay what they are", {
 test_that("what is damaged or no executable is refused", {
   data <- pjrt_serialize(add2())
   for (bad in list(raw(), as.raw(1:100), data[-1L], data[1:40])) {
-    expect_refused(pjrt_deserialize(bad), "serialized_invalid", "This is no serialized executable.")
+    expect_refused(pjrt_deserialize(bad), "serialized_invalid", "The data are not a serialized executable.")
   }
   for (bad in list(utils::head(data, -1L), c(data, as.raw(0)), replace(data, length(data) %/% 2L, as.raw(0)))) {
     if (!identical(bad, data)) expect_refused(pjrt_deserialize(bad), "serialized_invalid", "damaged or incomplete")

@@ -133,11 +133,11 @@ test_that("devices must fit the options", {
   text <- all_reduce_program("f32", 2L)
   expect_refused(compile(text, two_replicas, device = "cpu:0"), "invalid_input", "needs 2 device(s), not 1")
   expect_refused(compile(text, devices = both), "invalid_input", "needs 1 device(s), not 2")
-  expect_refused(compile(text, two_replicas, devices = c("cpu:1", "cpu:1")), "invalid_input", "device 1 comes twice")
+  expect_refused(compile(text, two_replicas, devices = c("cpu:1", "cpu:1")), "invalid_input", "device 1 is listed twice")
   expect_refused(compile(text, two_replicas, device = "cpu:0", devices = both), "invalid_input", "Only one of")
   expect_refused(compile(text, pjrt_compile_options(8L)), "invalid_input", "needs 8 devices, but the client has 2")
   mixed <- list(devices("cpu")[[1L]], four_devices()[[2L]])
-  expect_refused(compile(text, two_replicas, devices = mixed), "device_mismatch", "must be of one client")
+  expect_refused(compile(text, two_replicas, devices = mixed), "device_mismatch", "must belong to one client")
   for (bad in list(list(), 1, list(1), character())) {
     expect_refused(compile(text, two_replicas, devices = bad), "invalid_input")
   }
@@ -165,8 +165,8 @@ test_that("a program for one device runs, too", {
   portable <- compile(add_program("f32"), pjrt_compile_options(compile_portable_executable = TRUE))
   y <- pjrt_scalar(3, device = "cpu:1")
   expect_identical(as_array(pjrt_execute_sharded(portable, list(list(y, y)))[[1L]]), 6)
-  expect_refused(pjrt_execute_sharded(add, list()), "argument_count", "got the inputs of 0")
-  expect_refused(pjrt_execute_sharded(add, list(list(x), list(x))), "argument_count", "got the inputs of 2")
+  expect_refused(pjrt_execute_sharded(add, list()), "argument_count", "got inputs for 0")
+  expect_refused(pjrt_execute_sharded(add, list(list(x), list(x))), "argument_count", "got inputs for 2")
 })
 
 test_that("a program for several devices is refused by pjrt_execute()", {
@@ -175,7 +175,7 @@ test_that("a program for several devices is refused by pjrt_execute()", {
   expect_refused(
     pjrt_execute_sharded(
       executable, scalars(c(1, 2), both), execution_options = pjrt_execution_options(device = "cpu:0")
-    ), "invalid_input", "cannot be chosen"
+    ), "invalid_input", "cannot choose others"
   )
 })
 
@@ -196,7 +196,7 @@ test_that("every input of every device is checked, by device and number", {
   expect_refused(run(second = list(wrong, x[[2L]])), "dtype_mismatch", second)
   expect_refused(run(second = list(x[[2L]], pjrt_buffer(1, device = "cpu:1"))), "shape_mismatch", second)
   expect_refused(run(second = list(x = x[[2L]], y = x[[2L]])), "invalid_input", paste0(second, "Expected unnamed inputs"))
-  expect_refused(pjrt_execute_sharded(executable, list(list(x[[1L]], x[[1L]]))), "argument_count", "got the inputs of 1")
+  expect_refused(pjrt_execute_sharded(executable, list(list(x[[1L]], x[[1L]]))), "argument_count", "got inputs for 1")
   for (bad in list(NULL, 1, x[[1L]], "x")) {
     expect_refused(pjrt_execute_sharded(executable, bad), "invalid_input", "one list of buffers for each device")
   }

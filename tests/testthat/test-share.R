@@ -95,7 +95,7 @@ test_that("the options say what GSPMD may divide", {
   expect_refused(option(c(TRUE, FALSE)), "invalid_input", "to_parameters` has 2 values, but the program has 3.")
   expect_refused(option(output = rep(TRUE, 3)), "invalid_input", "to_output` has 3 values, but the program has 2.")
   for (bad in list(NA, 1, "TRUE", c(TRUE, NA), logical())) {
-    expect_refused(option(bad), "invalid_input", "to_parameters` must be TRUE, FALSE, NULL, or such a value for each")
+    expect_refused(option(bad), "invalid_input", "to_parameters` must be TRUE, FALSE, NULL, or one such value for each")
     expect_refused(option(output = bad), "invalid_input", "to_output` must be TRUE, FALSE, NULL")
   }
 })
@@ -142,7 +142,7 @@ test_that("numbers that are not the program's are refused, and both are named", 
   for (form in forms) {
     error <- expect_refused(
       step(form, pjrt_compile_options(num_partitions = 2L)), "invalid_input",
-      "`num_partitions` is 2, but the program is for 4: it says `mhlo.num_partitions = 4`."
+      "`num_partitions` is 2, but the program is for 4: it has `mhlo.num_partitions = 4`."
     )
     expect_refused(
       step(form, pjrt_compile_options(num_replicas = 2L)), "invalid_input", "`num_replicas` is 2, but the program is for 1"

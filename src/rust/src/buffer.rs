@@ -189,7 +189,7 @@ fn copy_to(source: &Buffer, target: &Device) -> Result<Buffer> {
 
 /// Keeps a vector that is read while R goes on, for which there must be room: see [`pins::reserve`].
 fn keep(vector: SEXP) -> Result<Pin> {
-    let Some(pin) = pins::pin(vector) else { bail!(Internal, "There is no room to keep a vector.") };
+    let Some(pin) = pins::pin(vector) else { bail!(Internal, "Not enough memory to keep a vector.") };
     Ok(pin)
 }
 
@@ -461,7 +461,7 @@ fn given_shape(shape: SEXP) -> Result<Vec<i64>> {
         Some(dims) if dims.iter().all(|&d| d >= 0) => Ok(dims),
         _ => bail!(
             InvalidInput,
-            "`shape` must be a vector of whole numbers from 0 to 2^53, without NA; it is {}.",
+            "`shape` must be a vector of whole numbers from 0 to 2^53, without NA, not {}.",
             describe(shape)
         ),
     }

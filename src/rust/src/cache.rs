@@ -8,15 +8,15 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// What this session has of the cache, whatever folder it uses.
+/// The part of the cache in memory, for all folders.
 fn session() -> &'static Arc<Session> {
     static SESSION: OnceLock<Arc<Session>> = OnceLock::new();
     SESSION.get_or_init(Arc::default)
 }
 
-/// The cache in the R list that `cache_settings()` makes; none in NULL.
+/// The cache for the R list of `cache_settings()`; none for NULL.
 pub fn get(settings: &Robj) -> Result<Option<Cache>> {
-    /// The last used, which knows how much it has written.
+    /// The last cache used, which knows how much it has written.
     static LAST: Mutex<Option<Cache>> = Mutex::new(None);
     if settings.is_null() {
         return Ok(None);
@@ -35,7 +35,7 @@ pub fn get(settings: &Robj) -> Result<Option<Cache>> {
     Ok(last.clone())
 }
 
-/// The cache's size on disk, and what this session has had of it.
+/// The cache's size on disk, and statistics of this session's use.
 #[extendr]
 fn cache_info(settings: Robj) -> Result<Robj> {
     let (entries, bytes) = get(&settings)?.map_or((0, 0), |cache| cache.size());
@@ -72,20 +72,20 @@ fn cache_list(settings: Robj) -> Result<Robj> {
     .into())
 }
 
-/// Removes everything; how many entries and bytes.
+/// Removes everything. Returns the number of entries and their size in bytes.
 #[extendr]
 fn cache_clear(settings: Robj) -> Result<Robj> {
     Ok(removed(get(&settings)?.map_or_else(|| Ok(Removed::default()), |cache| cache.clear())?))
 }
 
-/// Removes what is unused for `max_age` seconds, or too much.
+/// Removes entries that are unused for `max_age` seconds, or exceed the limit.
 #[extendr]
 fn cache_prune(settings: Robj, max_age: f64) -> Result<Robj> {
     let max_age = Duration::try_from_secs_f64(max_age).ok();
     Ok(removed(get(&settings)?.map_or_else(Removed::default, |cache| cache.prune(max_age))))
 }
 
-/// What went wrong since the last time, a line each.
+/// The failures since the last call, a line each.
 #[extendr]
 fn cache_messages() -> Vec<String> {
     session().take_messages()

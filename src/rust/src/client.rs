@@ -1,4 +1,4 @@
-//! Clients: making them, and what they say of themselves.
+//! Clients: creation and information.
 
 use crate::conditions::{entry, Result};
 use crate::plugin::attributes_to_r;
@@ -7,7 +7,7 @@ use extendr_api::prelude::*;
 use extendr_ffi::{R_RegisterCFinalizerEx, Rboolean, SEXP};
 use pjrt_core::{Client, Plugin, Value};
 
-/// Makes a client of a plugin, with options of these names, types and values.
+/// Creates a client of a plugin, with options of these names, types and values.
 #[extendr]
 fn client_create(plugin: Robj, names: Vec<String>, types: Vec<String>, values: List) -> Result<Robj> {
     handle::release_forgotten();
@@ -15,7 +15,7 @@ fn client_create(plugin: Robj, names: Vec<String>, types: Vec<String>, values: L
     let mut options = Vec::with_capacity(names.len());
     for ((name, kind), (_, value)) in names.into_iter().zip(&types).zip(values.iter()) {
         let Some(value) = option_value(kind, &value) else {
-            bail!(InvalidInput, "Client option `{name}` has a value that is no {kind}.");
+            bail!(InvalidInput, "Client option `{name}` has a value that is not a valid {kind}.");
         };
         options.push((name, value));
     }
@@ -23,7 +23,7 @@ fn client_create(plugin: Robj, names: Vec<String>, types: Vec<String>, values: L
     Ok(handle::object(client))
 }
 
-/// The value of an option. Whole numbers come as text: R has none of 64 bits.
+/// The value of an option. Whole numbers come as text, because R has no 64-bit integers.
 fn option_value(kind: &str, value: &Robj) -> Option<Value> {
     let whole =
         |value: &Robj| value.as_str_vector()?.iter().map(|text| text.parse().ok()).collect::<Option<Vec<i64>>>();
@@ -37,13 +37,13 @@ fn option_value(kind: &str, value: &Robj) -> Option<Value> {
     }
 }
 
-/// The platform's name, as the plugin gives it.
+/// The platform's name as the plugin spells it.
 #[extendr]
 fn client_platform(client: Robj) -> Result<Robj> {
     Ok(get(&client)?.platform().into())
 }
 
-/// What the client says of itself.
+/// Information about the client.
 #[extendr]
 fn client_info(client: Robj) -> Result<Robj> {
     let client = get(&client)?;
@@ -68,8 +68,8 @@ pub extern "C" fn client_all_devices(client: SEXP) -> SEXP {
     entry(|| Ok(device::all(handle::get(client, "client")?)))
 }
 
-/// Has R close every client when the session ends, before the process begins to exit: while they work, nothing may be torn
-/// down under them. `the` lives as long as the session.
+/// Makes R close every client when the session ends, before the process begins to exit: while clients work, nothing may
+/// be torn down under them. `the` lives as long as the session.
 pub fn close_at_end(the: SEXP) {
     unsafe extern "C" fn close(_: SEXP) {
         // A panic must not reach R.

@@ -1,4 +1,4 @@
-//! Compiling.
+//! Compilation.
 
 use crate::conditions::Result;
 use crate::describe::describe;
@@ -10,8 +10,8 @@ use pjrt_core::executable::options::CompileOptions;
 use pjrt_core::{Compiling, Device};
 use pjrt_program::program::Program;
 
-/// Compiles a program for a list of devices; for those that the options assign, of the default device's client, when it
-/// is empty. Waits on R's thread, which looks whether the user interrupts, while another compiles.
+/// Compiles a program for a list of devices. If it is empty, for those of the options on the default device's client.
+/// Waits on R's thread, which checks for interrupts, while another thread compiles.
 #[extendr]
 fn executable_compile(program: Robj, options: Robj, devices: Robj, default: Robj, cache: Robj) -> Result<Robj> {
     let (cache, program) = (cache::get(&cache)?, program::get(&program)?);
@@ -30,7 +30,7 @@ fn compiling_start(program: Robj, options: Robj, devices: Robj, default: Robj, c
     Ok(handle::object(memory::with_retry(needs, start)?))
 }
 
-/// Whether a compile has ended.
+/// Whether a compilation has ended.
 #[extendr]
 fn compiling_is_ready(compiling: Robj) -> Result<Robj> {
     Ok(get(&compiling)?.is_ready()?.into())
@@ -43,12 +43,12 @@ fn compiling_value(compiling: Robj) -> Result<Robj> {
     Ok(executable::object(compiled.map_err(|error| holdings::explain(error, needs))?))
 }
 
-/// What a compile takes of memory, in words.
+/// The memory that a compilation needs, in words.
 fn needs() -> String {
     "the compiler's work".into()
 }
 
-/// Options and devices as the compiler takes them for a program.
+/// The options and devices for the compiler.
 fn arguments(
     program: &Program,
     options: &Robj,
@@ -75,8 +75,8 @@ fn get(compiling: &Robj) -> Result<&Compiling> {
     handle::get(sexp::of(compiling), "promise")
 }
 
-/// How programs compiled now are launched: `options(pjrt.dispatch = )`. Not looked up at each launch, since R searches all
-/// of its options for it.
+/// How programs compiled now are launched: `options(pjrt.dispatch = )`. Not looked up at each launch, because R
+/// searches all of its options for it.
 pub fn dispatch_option() -> Result<Dispatch> {
     let option = sexp::option(c"pjrt.dispatch");
     match sexp::string(option) {

@@ -1,4 +1,4 @@
-//! Failures on their way to R: every one ends as a classed R condition, made by `signal_failure()` in R/conditions.R.
+//! Failures on their way to R: each becomes a classed R condition, made by `signal_failure()` in R/conditions.R.
 
 use crate::describe::describe;
 use crate::sexp::{self, Protected};
@@ -6,15 +6,16 @@ use crate::{memory, pins};
 use extendr_api::prelude::*;
 use extendr_ffi::*;
 use pjrt_base::error::{Error, Kind};
+use pjrt_base::reason::{Hint, Reason};
 use std::cell::RefCell;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// What a bridge function returns instead of a value.
+/// The error type of a bridge function.
 #[derive(Debug)]
 pub struct Failure(pub Error);
 
-/// Result of a bridge function.
+/// The result of a bridge function.
 pub type Result<T> = std::result::Result<T, Failure>;
 
 impl From<Error> for Failure {
@@ -45,8 +46,8 @@ thread_local! {
     static STAGED: RefCell<Option<Error>> = const { RefCell::new(None) };
 }
 
-/// Runs the body of an entry point that R calls with plain values: a failure or a panic becomes an R condition. Runs it
-/// once more when a user interrupts it and then resumes.
+/// Runs the body of an entry point that R calls with plain values. A failure or a panic becomes an R condition. Runs
+/// the body again if a user interrupts and then resumes it.
 pub fn entry(body: impl Fn() -> Result<SEXP>) -> SEXP {
     pins::drain();
     loop {
@@ -58,7 +59,7 @@ pub fn entry(body: impl Fn() -> Result<SEXP>) -> SEXP {
             Ok(Ok(value)) => return value,
             Ok(Err(Failure(error))) => error,
             Err(_) => Error::new(Kind::Internal, "A fault inside pjrt was caught.")
-                .hint("The session goes on; please report how to make it happen."),
+                .hint("The session continues. Please report how to reproduce the fault."),
         };
         STAGED.with(|staged| *staged.borrow_mut() = Some(failed));
         // Nothing in this frame is left to drop: the call below leaves it by R's long jump.
@@ -66,7 +67,7 @@ pub fn entry(body: impl Fn() -> Result<SEXP>) -> SEXP {
     }
 }
 
-/// Raises what is staged; comes back only from an interrupt that the user resumes.
+/// Raises the staged failure. Returns only from an interrupt that the user resumes.
 fn signal() {
     let arguments = STAGED.with(|staged| {
         // SAFETY: only this thread fills the cell, and R may jump from here without leaving it borrowed.
@@ -85,9 +86,13 @@ fn signal() {
 fn failure_list(error: &Error) -> SEXP {
     let class = Protected::new(sexp::new_string(error.kind().class()));
     let message = Protected::new(sexp::new_string(error.message()));
-    let hints = Protected::new(sexp::vector(SEXPTYPE::STRSXP, error.hints().len()));
+    let hints = Protected::new(sexp::vector(SEXPTYPE::VECSXP, error.hints().len()));
     for (i, hint) in error.hints().iter().enumerate() {
-        sexp::set_text(hints.sexp(), i, hint);
+        let hint = match hint {
+            Hint::Text(text) => sexp::new_string(text),
+            Hint::Reason(reason) => reason_list(reason),
+        };
+        sexp::set_at(hints.sexp(), i, hint);
     }
     let text = |value: Option<&str>| Protected::new(value.map_or(sexp::nil(), sexp::new_string));
     let call_name = text(error.call_name());
@@ -105,11 +110,27 @@ fn failure_list(error: &Error) -> SEXP {
     ])
 }
 
-/// The error that ended a wait, as R raised it; nil when that was the user.
+/// A reason's name and fields, which `advice` in R/conditions.R words; not protected.
+fn reason_list(reason: &Reason) -> SEXP {
+    let mut fields = reason.fields();
+    fields.push(("reason", vec![reason.name().to_owned()]));
+    let empty: Vec<(&str, SEXP)> = fields.iter().map(|(name, _)| (*name, sexp::nil())).collect();
+    let list = Protected::new(sexp::named_list(&empty));
+    for (i, (_, texts)) in fields.iter().enumerate() {
+        let field = sexp::vector(SEXPTYPE::STRSXP, texts.len());
+        sexp::set_at(list.sexp(), i, field);
+        for (j, text) in texts.iter().enumerate() {
+            sexp::set_text(field, j, text);
+        }
+    }
+    list.sexp()
+}
+
+/// The R error that ended a wait; nil if the user interrupted it.
 static RAISED: AtomicPtr<SEXPREC> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Asks R whether the user interrupts, or a limit of time is reached. R's own check would jump over our frames; this one
-/// only tells.
+/// Asks R whether the user interrupts, or a time limit is reached. R's own check would jump over our frames; this one
+/// returns the answer.
 pub fn interrupt_pending() -> bool {
     if memory::help_others().is_err() {
         return true;
@@ -124,7 +145,7 @@ pub fn interrupt_pending() -> bool {
     asked.is_err() || !sexp::is_nil(error)
 }
 
-/// That error, which is R's alone from now on; not protected.
+/// Takes that error, which only R owns from now on; not protected.
 fn take_raised() -> SEXP {
     let raised = RAISED.swap(std::ptr::null_mut(), Ordering::Relaxed);
     drop_raised(raised);

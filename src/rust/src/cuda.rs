@@ -1,10 +1,10 @@
-//! What the machine has for CUDA plugins.
+//! The machine's driver and libraries for CUDA plugins.
 
 use extendr_api::prelude::*;
 use pjrt_plugins::cuda::{self, Driver, LibraryOrigin, Report};
 use std::path::{Path, PathBuf};
 
-/// The driver, and the libraries for the plugin at `plugin`; of the driver alone when that is empty.
+/// The driver, and the libraries for the plugin at `plugin`; only the driver if that is empty.
 #[extendr]
 fn cuda_report(plugin: &str) -> Robj {
     let Report { driver, needs, libraries } = cuda::report((!plugin.is_empty()).then(|| Path::new(plugin)));
@@ -34,7 +34,7 @@ fn cuda_report(plugin: &str) -> Robj {
     .into()
 }
 
-/// Names folders of Python packages in which CUDA's libraries are looked for, too.
+/// Adds folders of Python packages to the search for CUDA's libraries.
 #[extendr]
 fn cuda_look_in(folders: Vec<String>) {
     cuda::libraries::look_in(folders.into_iter().map(PathBuf::from).collect());

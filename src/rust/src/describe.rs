@@ -1,18 +1,18 @@
-//! What the user gave, in a few words: for messages that say what an argument must be.
+//! Short descriptions of R values, for messages that say what an argument must be.
 
 use crate::conditions::entry;
 use crate::sexp;
 use extendr_ffi::*;
 
-/// A longer text is cut there.
+/// Longer texts are cut to this length.
 const LONGEST: usize = 40;
 
-/// `given(x)`: the words for `x`.
+/// `given(x)`: the description of `x`.
 pub extern "C" fn describe_words(x: SEXP) -> SEXP {
     entry(|| Ok(sexp::new_string(&describe(x))))
 }
 
-/// The words for an R value: itself, when it is short, or what it is.
+/// The description of an R value: the value itself if it is short, otherwise its type.
 pub fn describe(x: SEXP) -> String {
     if sexp::is_object(x) {
         return format!("an object of class <{}>", class(x));
@@ -51,7 +51,7 @@ fn vector(of: &str, len: usize) -> String {
     format!("{article} {of} vector of length {len}")
 }
 
-/// The one value of a vector; `None` when it is missing.
+/// The one value of a vector; `None` if it is missing.
 fn single(x: SEXP) -> Option<String> {
     match sexp::kind(x) {
         SEXPTYPE::LGLSXP => sexp::flag(x).map(|flag| if flag { "TRUE".into() } else { "FALSE".into() }),
@@ -63,7 +63,7 @@ fn single(x: SEXP) -> Option<String> {
             }
             Some(
                 sexp::text(element)
-                    .map_or_else(|| "a string that is no text".into(), |text| format!("{:?}", short(text))),
+                    .map_or_else(|| "a string that is not valid text".into(), |text| format!("{:?}", short(text))),
             )
         }
         SEXPTYPE::CPLXSXP => Some("a complex number".into()),
@@ -73,7 +73,7 @@ fn single(x: SEXP) -> Option<String> {
     }
 }
 
-/// A number as R would write it, more or less.
+/// A number approximately as R would write it.
 pub fn number(value: f64) -> String {
     let size = value.abs();
     if value.is_infinite() {

@@ -1,4 +1,4 @@
-//! Devices: exactly one R object for each, so that they can be compared and used as keys.
+//! Devices: one R object for each, so that they can be compared and used as keys.
 
 use crate::conditions::Result;
 use crate::handle::{self, Kept};
@@ -14,7 +14,7 @@ thread_local! {
     static DEVICES: Kept = const { Kept::new(Vec::new()) };
 }
 
-/// The list of all devices of a client by position: those that this process can use come first.
+/// The list of all devices of a client by position. Those that this process can use come first.
 fn known(client: &Client) -> SEXP {
     handle::kept(
         &DEVICES,
@@ -45,7 +45,7 @@ pub fn all(client: &Client) -> SEXP {
     select(known.sexp(), client.all_devices().map(|device| device.index()))
 }
 
-/// Lets go of the objects of a client that is closed.
+/// Releases the objects of a closed client.
 pub fn forget(client: &Client) {
     handle::forget(&DEVICES, client);
 }
@@ -63,8 +63,8 @@ pub fn object(client: &Client, index: usize) -> SEXP {
     sexp::at(known(client), index)
 }
 
-/// The device of an argument: a `PJRTDevice`, or whatever `as_pjrt_device()` in R takes. R may leave this by a long jump,
-/// so it comes before anything is owned.
+/// The device of an argument: a `PJRTDevice`, or anything that `as_pjrt_device()` in R accepts. R may leave this by a
+/// long jump, so call it before you own anything.
 pub fn resolve<'a>(x: SEXP) -> Result<&'a Device> {
     let device: &Device = if sexp::kind(x) == SEXPTYPE::EXTPTRSXP && sexp::inherits(x, c"PJRTDevice") {
         handle::get(x, "device")?
@@ -79,7 +79,7 @@ pub fn resolve<'a>(x: SEXP) -> Result<&'a Device> {
     Ok(device)
 }
 
-/// The client of the default platform, if there is one: what `the$clients` in R has under the platform's name.
+/// The client of the default platform, if it exists: the element of `the$clients` in R with the platform's name.
 fn default_client<'a>() -> Option<&'a Client> {
     // SAFETY: on R's main thread, which alone changes the environment.
     let platform = unsafe { getenv(c"PJRT_PLATFORM".as_ptr()).as_ref().map(|name| CStr::from_ptr(name)) };
@@ -104,7 +104,7 @@ fn device_platform(device: Robj) -> Result<Robj> {
     Ok(get(&device)?.client().platform().into())
 }
 
-/// What is known of the device.
+/// Information about the device.
 #[extendr]
 fn device_info(device: Robj) -> Result<Robj> {
     let device = get(&device)?;

@@ -16,12 +16,12 @@ pub fn parse(x: SEXP, default: Option<DType>) -> Result<DType> {
     }
 }
 
-/// `dtype_canonical(name)`: the `PJRTElementType` that a name or alias means.
+/// `dtype_canonical(name)`: the `PJRTElementType` for a name or alias.
 pub extern "C" fn dtype_canonical(name: SEXP) -> SEXP {
     entry(|| Ok(element_type(parse(name, None)?)))
 }
 
-/// `dtype_safetensors(name)`: what the safetensors format calls the dtype that a name or alias means.
+/// `dtype_safetensors(name)`: the safetensors name of the dtype for a name or alias.
 pub extern "C" fn dtype_safetensors(name: SEXP) -> SEXP {
     entry(|| {
         let dtype = parse(name, None)?;
@@ -32,7 +32,7 @@ pub extern "C" fn dtype_safetensors(name: SEXP) -> SEXP {
     })
 }
 
-/// `dtype_from_safetensors(name)`: the `PJRTElementType` of a type of the safetensors format.
+/// `dtype_from_safetensors(name)`: the `PJRTElementType` for a type of the safetensors format.
 pub extern "C" fn dtype_from_safetensors(name: SEXP) -> SEXP {
     entry(|| {
         let Some(name) = sexp::string(name) else {
@@ -41,7 +41,11 @@ pub extern "C" fn dtype_from_safetensors(name: SEXP) -> SEXP {
         match DType::from_safetensors(name) {
             Some(dtype) => Ok(element_type(dtype)),
             None => {
-                bail!(UnsupportedDtype, "Unsupported type of a safetensors file: {name}; known are {}.", formats())
+                bail!(
+                    UnsupportedDtype,
+                    "Unsupported type of a safetensors file: {name}. Supported types: {}.",
+                    formats()
+                )
             }
         }
     })
@@ -74,17 +78,18 @@ fn new_element_type(dtype: DType) -> SEXP {
 }
 
 thread_local! {
-    /// The data types that `dtype()` gives, as R made them.
+    /// The data types that `dtype()` returns, created by R.
     static DATA_TYPES: RefCell<Vec<(DType, SEXP)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The data type of a dtype; nil before R made it.
+/// The data type of a dtype; nil until R has created it.
 pub fn data_type(dtype: DType) -> SEXP {
     let find = |made: &Vec<(DType, SEXP)>| made.iter().find(|(of, _)| *of == dtype).map(|(_, value)| *value);
     DATA_TYPES.with_borrow(find).unwrap_or_else(sexp::nil)
 }
 
-/// `data_type_keep(name, value)`: keeps the data type of the dtype of this name unless there is one, and returns what is kept.
+/// `data_type_keep(name, value)`: keeps the data type of the dtype with this name unless there is one. Returns the kept
+/// one.
 pub extern "C" fn data_type_keep(name: SEXP, value: SEXP) -> SEXP {
     entry(|| {
         let dtype = parse(name, None)?;
@@ -98,7 +103,7 @@ pub extern "C" fn data_type_keep(name: SEXP, value: SEXP) -> SEXP {
     })
 }
 
-/// `data_types_forget()`: has R make all of them anew.
+/// `data_types_forget()`: makes R create all of them again.
 pub extern "C" fn data_types_forget() -> SEXP {
     entry(|| {
         let made = DATA_TYPES.take();

@@ -1,4 +1,4 @@
-//! What an executable says of itself.
+//! Information about executables.
 
 use crate::conditions::Result;
 use crate::sexp::Protected;
@@ -16,7 +16,7 @@ thread_local! {
     static OBJECTS: RefCell<Vec<(WeakExecutable, SEXP)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The one R object of an executable, for as long as R has it.
+/// The one R object of an executable while R has it.
 pub fn object(executable: Executable) -> Robj {
     let found = OBJECTS.with_borrow_mut(|objects| {
         // SAFETY: what is noted is a weak reference, preserved until it is taken off the list.
@@ -45,7 +45,7 @@ pub fn object(executable: Executable) -> Robj {
     sexp::robj(made.sexp())
 }
 
-/// Name, inputs and outputs, numbers of replicas and partitions. Inputs and outputs are counted from 1.
+/// Name, inputs and outputs, numbers of replicas and partitions. Inputs and outputs count from 1.
 #[extendr]
 fn executable_describe(executable: Robj) -> Result<Robj> {
     let executable = get(&executable)?;
@@ -83,7 +83,7 @@ fn executable_describe(executable: Robj) -> Result<Robj> {
     .into())
 }
 
-/// Where it comes from, and the seconds that the compiler took for it.
+/// Its origin, and the compiler's time in seconds.
 #[extendr]
 fn executable_origin(executable: Robj) -> Result<Robj> {
     let executable = get(&executable)?;
@@ -96,7 +96,7 @@ fn executable_origin(executable: Robj) -> Result<Robj> {
     Ok(list!(origin = origin, compile_seconds = executable.compile_time().as_secs_f64()).into())
 }
 
-/// What a run costs by the compiler's reckoning, as named numbers.
+/// The compiler's estimates of a run's costs, as named numbers.
 #[extendr]
 fn executable_costs(executable: Robj) -> Result<Robj> {
     let costs = get(&executable)?.costs()?;
@@ -108,7 +108,7 @@ fn executable_costs(executable: Robj) -> Result<Robj> {
     named_numbers(costs.iter().map(|(name, value)| (name.as_str(), number(value))))
 }
 
-/// What a run needs of memory, as named numbers of bytes.
+/// The memory that a run needs, as named numbers of bytes.
 #[extendr]
 fn executable_memory_stats(executable: Robj) -> Result<Robj> {
     let stats = get(&executable)?.memory_stats()?;
@@ -122,7 +122,7 @@ fn executable_fingerprint(executable: Robj) -> Result<Robj> {
     Ok(get(&executable)?.fingerprint()?.into())
 }
 
-/// Bytes of machine code.
+/// The size of the machine code in bytes.
 #[extendr]
 fn executable_code_bytes(executable: Robj) -> Result<Robj> {
     Ok((get(&executable)?.code_bytes()? as f64).into())
@@ -148,12 +148,13 @@ fn executable_device(executable: Robj) -> Result<Robj> {
         Placement::Fixed(devices) => Ok(sexp::robj(device::object(executable.client(), devices[0]))),
         Placement::Portable => bail!(
             InvalidInput,
-            "A portable executable has no device of its own: it runs where its inputs are. devices() gives all it can run on."
+            "A portable executable has no fixed device: it runs where its inputs are. devices() returns all devices \
+             that it can run on."
         ),
     }
 }
 
-/// The R objects of all devices that an executable runs on; of those that it can run on when it is portable.
+/// The R objects of all devices that an executable runs on, or can run on if it is portable.
 #[extendr]
 fn executable_devices(executable: Robj) -> Result<Robj> {
     let executable = get(&executable)?;
@@ -188,7 +189,7 @@ fn shapes(specs: &[&Spec]) -> List {
     List::from_values(specs.iter().map(shape))
 }
 
-/// Dimensions from fastest to slowest varying, counted from 0, as HLO text has them.
+/// Dimensions from fastest to slowest varying, counted from 0, as in HLO text.
 fn layouts(specs: &[&Spec]) -> Strings {
     let layout = |spec: &&Spec| {
         let row_major = || (0..spec.dims.len() as i64).rev().collect();
@@ -198,7 +199,7 @@ fn layouts(specs: &[&Spec]) -> Strings {
     specs.iter().map(layout).collect()
 }
 
-/// Positions counted from 0 as R counts them, NA for none.
+/// Positions counted from 0 as R counts them; NA for none.
 fn positions(found: impl Iterator<Item = Option<usize>>) -> Robj {
     let positions: Vec<_> = found.map(|i| i.map_or(Rint::na(), |i| Rint::from(i as i32 + 1))).collect();
     Integers::from_values(positions).into()
@@ -208,7 +209,7 @@ fn strings(values: &[Option<String>]) -> Strings {
     values.iter().map(|value| value.as_deref().map_or(Rstr::na(), Rstr::from)).collect()
 }
 
-/// How each of so many arrays is divided; NA for what is not, and where that is not known.
+/// The sharding of each of `count` arrays; NA for arrays without one, or if it is not known.
 fn words(shardings: &[Option<Sharding>], count: usize) -> Strings {
     let of = |i: usize| shardings.get(i).and_then(Option::as_ref);
     (0..count).map(|i| of(i).map_or(Rstr::na(), |sharding| Rstr::from(sharding.words.as_str()))).collect()
@@ -217,7 +218,7 @@ fn words(shardings: &[Option<Sharding>], count: usize) -> Strings {
 fn named_numbers<'a>(values: impl Iterator<Item = (&'a str, Rfloat)>) -> Result<Robj> {
     let (names, numbers): (Vec<_>, Vec<_>) = values.unzip();
     let mut numbers: Robj = Doubles::from_values(numbers).into();
-    // Fails for another number of names only.
+    // Fails only for another number of names.
     let _ = numbers.set_names(names);
     Ok(numbers)
 }

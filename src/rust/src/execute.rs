@@ -106,7 +106,7 @@ fn position(names: &[&str], wanted: &str) -> std::result::Result<usize, String> 
 fn execute_options_new(non_donatable: Vec<i32>, launch_id: i32, device: Robj, kept: Robj) -> Result<Robj> {
     let device = if device.is_null() { None } else { Some(handle::get(sexp::of(&device), "device")?) };
     if let Some(bad) = non_donatable.iter().find(|&&i| i < 0) {
-        bail!(InvalidInput, "`non_donatable_input_indices` are counted from 0; {bad} is none.");
+        bail!(InvalidInput, "`non_donatable_input_indices` must not be negative: got {bad}.");
     }
     let non_donatable = non_donatable.into_iter().map(i64::from).collect();
     let kept = match (kept.as_string_vector(), kept.as_integer_slice()) {
@@ -118,7 +118,7 @@ fn execute_options_new(non_donatable: Vec<i32>, launch_id: i32, device: Robj, ke
     Ok(handle::object(ExecutionOptions { options, kept }))
 }
 
-/// What options of an execution say.
+/// The options of an execution.
 #[extendr]
 fn execute_options_describe(options: Robj) -> Result<Robj> {
     let ExecutionOptions { options, kept } = handle::get(sexp::of(&options), "options")?;
@@ -143,7 +143,8 @@ pub fn options_for<'a>(executable: &Executable, options: SEXP) -> Result<Cow<'a,
     handle::get::<ExecutionOptions>(options, "execution_options")?.for_executable(executable)
 }
 
-/// `executable_execute(executable, inputs, options, simplify, check)`: launches the program and gives its outputs at once.
+/// `executable_execute(executable, inputs, options, simplify, check)`: launches the program and returns its outputs at
+/// once.
 pub extern "C" fn executable_execute(
     executable: SEXP,
     inputs: SEXP,
@@ -161,7 +162,7 @@ pub extern "C" fn executable_execute(
         let _protected = Protected::new(outputs.value());
 
         if check && !sexp::is_nil(sexp::names(inputs)) {
-            bail!(InvalidInput, "Expected unnamed arguments: a program's inputs go by position.");
+            bail!(InvalidInput, "Expected unnamed arguments: a program's inputs are matched by position.");
         }
         let options = options_for(executable, options)?;
         let values: Values = sexp::elements(inputs).collect();
@@ -173,11 +174,11 @@ pub extern "C" fn executable_execute(
     })
 }
 
-/// R objects that are given as inputs.
+/// R objects that are passed as inputs.
 pub type Values = smallvec::SmallVec<[SEXP; 16]>;
 pub type Inputs<'a> = smallvec::SmallVec<[&'a Buffer; 16]>;
 
-/// The buffers that these R objects are.
+/// The buffers of these R objects.
 pub fn buffers<'a>(executable: &Executable, values: &[SEXP]) -> Result<Inputs<'a>> {
     let buffer = |(i, &x): (usize, &SEXP)| handle::get(x, "input").map_err(|_| no_buffer(executable, x, i));
     values.iter().enumerate().map(buffer).collect()
@@ -193,8 +194,7 @@ fn no_buffer(executable: &Executable, x: SEXP, index: usize) -> Failure {
     Failure(Error::new(Kind::InvalidInput, message))
 }
 
-/// The R objects of an execution's outputs, made before there is anything to put into them: the handle itself, or a list
-/// of handles.
+/// The R objects of an execution's outputs, created before the outputs: one handle, or a list of handles.
 #[derive(Clone, Copy)]
 pub struct NewOutputs {
     value: SEXP,
@@ -218,7 +218,7 @@ impl NewOutputs {
         Self::of(list.sexp())
     }
 
-    /// Those that were made before.
+    /// The outputs that were created before.
     pub fn of(value: SEXP) -> Self {
         NewOutputs { value, is_list: sexp::kind(value) == SEXPTYPE::VECSXP }
     }
@@ -243,7 +243,7 @@ impl NewOutputs {
     }
 }
 
-/// An output that lives in a donated input's memory takes over what weighs that memory in R.
+/// Moves the R object that counts a donated input's memory to the output that lives in this memory.
 pub fn move_weights(executable: &Executable, inputs: &[SEXP], options: &ExecuteOptions, outputs: NewOutputs) {
     for (output, alias) in executable.signature().aliases.iter().enumerate() {
         if let Some(input) = alias.filter(|&input| executable.donates(input, options)) {

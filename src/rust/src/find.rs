@@ -1,4 +1,4 @@
-//! Finding plugins on the machine, and looking into their libraries before they are loaded.
+//! Finds plugins on the machine, and inspects their libraries before they are loaded.
 
 use crate::conditions::Result;
 use extendr_api::prelude::*;
@@ -8,7 +8,7 @@ use pjrt_plugins::find::find;
 use pjrt_plugins::library::inspect;
 use std::path::Path;
 
-/// The plugins on this machine, what was skipped, and where was looked: three lists of columns.
+/// The plugins on this machine, those that were skipped, and the places searched: three lists of columns.
 #[extendr]
 fn plugins_find() -> Robj {
     let findings = find();
@@ -37,19 +37,19 @@ fn plugins_find() -> Robj {
     .into()
 }
 
-/// Checks that the library at `path` is a plugin, without loading it, and gives the path without links.
+/// Checks that the library at `path` is a plugin, without loading it, and returns the path without links.
 #[extendr]
 fn plugin_check(path: &str) -> Result<Robj> {
     let path = Path::new(path);
     if !inspect(path)?.is_plugin {
-        bail!(PluginInvalid, "'{}' is no PJRT plugin: it does not offer GetPjrtApi.", path.display());
+        bail!(PluginInvalid, "'{}' is not a PJRT plugin: it has no GetPjrtApi().", path.display());
     }
     Plugin::check_sound(path)?;
     let real = path.canonicalize().map_err(|error| Error::new(Kind::Io, format!("'{}': {error}.", path.display())))?;
     Ok(real.to_string_lossy().as_ref().into())
 }
 
-/// The environment's variables, as two columns; what is no valid text is mended.
+/// The environment variables, as two columns. Invalid text is repaired.
 #[extendr]
 fn variables() -> Robj {
     let all = std::env::vars_os().map(|(name, value)| [name, value].map(|text| text.to_string_lossy().into_owned()));

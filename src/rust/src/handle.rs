@@ -1,5 +1,5 @@
-//! Handles: R external pointers that own a value of ours, which is dropped once R has no use for the pointer. The pointer's
-//! protected slot holds what R counts for the value: see `memory::weight`.
+//! Handles: R external pointers that own a Rust value, which is dropped when R collects the pointer. The pointer's
+//! protected slot holds the memory that R counts for the value: see `memory::weight`.
 
 #[cfg_attr(r_before_4_5, path = "handle/allocated.rs")]
 #[cfg_attr(not(r_before_4_5), path = "handle/finalized.rs")]
@@ -32,9 +32,9 @@ pub trait Owned: Sized + 'static {
     const PARENT_CLASS: Option<&'static CStr> = None;
     /// The class attribute, made once.
     fn class_attribute() -> &'static AtomicPtr<SEXPREC>;
-    /// How many of them R holds.
+    /// The number of them in R.
     fn live() -> &'static AtomicUsize;
-    /// Where values that are freed together are kept: see `finalized.rs`.
+    /// The place for values that are freed together: see `finalized.rs`.
     #[cfg(not(r_before_4_5))]
     fn page() -> &'static AtomicPtr<SEXPREC>;
 
@@ -64,7 +64,7 @@ macro_rules! owned {
         }
     )*
 
-    /// For each type the class and how many of them R holds.
+    /// For each type, the class and the number of them in R.
     pub fn live() -> Vec<(&'static CStr, usize)> {
         vec![$(($class, <$type>::live().load(Ordering::Relaxed))),*]
     }
@@ -92,22 +92,22 @@ owned! {
     Open => c"PJRTSafetensors",
 }
 
-/// As many bytes as a buffer takes in any case, beside its content.
+/// The memory in bytes that any buffer takes besides its content.
 const SMALL: usize = 1 << 10;
 
-/// A handle that is made, but owns nothing yet: R has allocated all it needs, so filling it cannot fail.
+/// A handle without a value: R has allocated all memory for it, so filling it cannot fail.
 pub struct Empty<T: Owned> {
     pointer: SEXP,
     owned: PhantomData<T>,
 }
 
 impl<T: Owned> Empty<T> {
-    /// Makes the R object of a handle; not protected. R may leave this by a long jump.
+    /// Creates the R object of a handle; not protected. R may leave this by a long jump.
     pub fn new() -> Self {
         Self::over(sexp::nil())
     }
 
-    /// The same for a value that takes so many bytes of memory. Small ones may be freed together with others, later.
+    /// The same for a value of this size in bytes. Small values may be freed together with others, later.
     pub fn sized(bytes: usize) -> Self {
         if bytes > SMALL {
             return Self::new();
@@ -116,13 +116,13 @@ impl<T: Owned> Empty<T> {
         Self::again(owner::make_small::<T>())
     }
 
-    /// The same, with an R object in the pointer's protected slot; the caller protects that.
+    /// The same, with an R object in the pointer's protected slot, which the caller protects.
     pub fn over(object: SEXP) -> Self {
         T::announce();
         Self::again(owner::make::<T>(object))
     }
 
-    /// The empty handle that this R object is.
+    /// The empty handle of this R object.
     pub fn again(pointer: SEXP) -> Self {
         Empty { pointer, owned: PhantomData }
     }
@@ -132,7 +132,7 @@ impl<T: Owned> Empty<T> {
         self.pointer
     }
 
-    /// Gives the handle its value.
+    /// Moves the value into the handle.
     pub fn fill(self, value: T) -> SEXP {
         owner::fill(self.pointer, value);
         T::live().fetch_add(1, Ordering::Relaxed);
@@ -145,7 +145,7 @@ pub fn wrap<T: Owned>(value: T) -> SEXP {
     wrap_weighing(value, 0)
 }
 
-/// The same for a value that takes so many bytes of host memory.
+/// The same for a value of this size in bytes of host memory.
 pub fn wrap_weighing<T: Owned>(value: T, bytes: usize) -> SEXP {
     // The value must not be owned by a frame that R may jump over.
     let value = ManuallyDrop::new(value);
@@ -162,7 +162,7 @@ pub fn object<T: Owned>(value: T) -> Robj {
 /// The value of a handle.
 ///
 /// # Errors
-/// `InvalidPointer` when `x` is no handle of this type, or one that was saved and loaded.
+/// `InvalidPointer` if `x` is not a handle of this type, or was saved and loaded.
 pub fn get<'a, T: Owned>(x: SEXP, argument: &str) -> Result<&'a T> {
     if sexp::kind(x) == SEXPTYPE::EXTPTRSXP {
         if let Some(value) = owner::value(x) {
@@ -172,11 +172,11 @@ pub fn get<'a, T: Owned>(x: SEXP, argument: &str) -> Result<&'a T> {
     Err(no_handle::<T>(x, &format!("`{argument}`")))
 }
 
-/// Lists of handles that R keeps until their client is closed, by its id.
+/// Lists of handles that R keeps until their client is closed, by the client's id.
 pub type Kept = RefCell<Vec<(u64, SEXP)>>;
 
-/// A client's list, so that its members are always the same R objects: made by the first call, of this length, and filled.
-/// That of a closed client is made anew by every call. Not protected.
+/// A client's list, so that its members are always the same R objects. The first call creates it with this length and
+/// fills it. Each call creates a new one for a closed client. Not protected.
 pub fn kept(
     lists: &'static LocalKey<Kept>,
     client: &Client,
@@ -199,8 +199,8 @@ thread_local! {
     static FORGOTTEN: RefCell<Vec<SEXP>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Lets go of a client's list. Its members stay until [`release_forgotten`]: a finalizer may have closed the client in the
-/// middle of a call that uses them.
+/// Releases a client's list. Its members stay until [`release_forgotten`]: a finalizer may have closed the client in
+/// the middle of a call that uses them.
 pub fn forget(lists: &'static LocalKey<Kept>, client: &Client) {
     lists.with_borrow_mut(|lists| {
         let place = lists.iter().position(|(id, _)| *id == client.id());
@@ -209,19 +209,19 @@ pub fn forget(lists: &'static LocalKey<Kept>, client: &Client) {
     });
 }
 
-/// To be called where nothing of a closed client can be in use.
+/// Releases those members. Call it where no object of a closed client can be in use.
 pub fn release_forgotten() {
     let forgotten = FORGOTTEN.take();
     forgotten.into_iter().for_each(sexp::release);
 }
 
-/// Whether `x` has the class of this type's handles and no other, so that no method for another class is passed over.
+/// Whether `x` has only the class of this type's handles, so that no method for another class is skipped.
 pub fn is_plain<T: Owned>(x: SEXP) -> bool {
     let class = T::class_attribute().load(Ordering::Relaxed);
     sexp::kind(x) == SEXPTYPE::EXTPTRSXP && !class.is_null() && sexp::class(x) == class
 }
 
-/// What is wrong with an argument that is no handle of this type.
+/// The error for an argument that is not a handle of this type.
 #[cold]
 pub fn no_handle<T: Owned>(x: SEXP, argument: &str) -> Failure {
     let class = T::CLASS.to_string_lossy();
@@ -230,15 +230,15 @@ pub fn no_handle<T: Owned>(x: SEXP, argument: &str) -> Failure {
     let message = if sexp::kind(x) != SEXPTYPE::EXTPTRSXP || !sexp::inherits(x, T::CLASS) {
         format!("{argument} must be a `{class}`, not {}.", describe(x))
     } else if is_null() {
-        format!("{argument} is a null pointer: a `{class}` does not survive saving and loading, create it anew.")
+        format!("{argument} is a null pointer: a `{class}` does not survive saving and loading. Create it again.")
     } else {
         format!("{argument} must be a `{class}`: this pointer has the class, but this package did not make it.")
     };
     Failure(Error::new(Kind::InvalidPointer, message))
 }
 
-/// Moves the weight in one handle's protected slot to another's: that of a donated buffer to the output that lives in its
-/// memory, so that R counts it there. R's own vectors, which a list holds there, are not taken over.
+/// Moves the R object that counts memory from one handle's protected slot to another's: from a donated buffer to the
+/// output that lives in its memory. R vectors that back a buffer, which are in a list there, stay.
 pub fn move_weight(from: SEXP, to: SEXP) {
     // SAFETY: both are handles, so external pointers, which the caller protects.
     unsafe {
@@ -250,7 +250,7 @@ pub fn move_weight(from: SEXP, to: SEXP) {
     }
 }
 
-/// Takes what weighs a handle's memory in R off it.
+/// Removes the R object that counts a handle's memory.
 pub fn drop_weight(pointer: SEXP) {
     // SAFETY: a handle, so an external pointer.
     unsafe { R_SetExternalPtrProtected(pointer, sexp::nil()) };

@@ -1,4 +1,4 @@
-//! What a compiler makes of a program, stage by stage.
+//! The stages of a program's compilation.
 
 use crate::conditions::Result;
 use crate::{handle, program, sexp};
@@ -7,8 +7,8 @@ use pjrt_core::executable::options::{CompileOptions, OptionValue};
 use pjrt_core::{Compiling, Device};
 use std::collections::BTreeMap;
 
-/// Compiles a program for a device and gives the optimized HLO text, NULL where the plugin does not tell it. When `folder`
-/// is a string, the compiler writes the stages into that folder.
+/// Compiles a program for a device and returns the optimized HLO text, or NULL if the plugin does not provide it. If
+/// `folder` is a string, the compiler writes the stages into that folder.
 #[extendr]
 fn hlo_inspect(program: Robj, device: Robj, folder: Nullable<String>) -> Result<Robj> {
     let debug_options = match folder {

@@ -1,4 +1,4 @@
-//! Fetching plugins.
+//! Installation of plugins.
 
 use crate::conditions::{interrupt_pending, Result};
 use crate::progress::Bar;
@@ -14,8 +14,8 @@ fn plugin_installed(name: &str, cache_dir: &str, manifest: &str) -> Result<Robj>
     Ok(found.map_or(().into(), |found| text(found.library())))
 }
 
-/// Fetches a platform's plugin into the cache; shows the progress on a console of `columns` when asked to. `""` stands for
-/// what is not given.
+/// Installs a platform's plugin into the cache; with `show`, shows the progress on a console of `columns`. `""` stands
+/// for an absent argument.
 #[extendr]
 #[allow(clippy::too_many_arguments)]
 fn plugin_install(
@@ -40,7 +40,7 @@ fn plugin_install(
             "index" => Source::Index,
             "release" => Source::Release,
             "file" => Source::File,
-            other => bail!(InvalidInput, "There is no source \"{other}\" of plugins."),
+            other => bail!(InvalidInput, "There is no plugin source \"{other}\"."),
         },
         path: given(path).map(Path::new),
         index_url: given(index_url),
@@ -74,7 +74,7 @@ fn plugins_cached(cache_dir: &str) -> Robj {
     .into()
 }
 
-/// Removes a platform's plugins from the cache, of all versions when `version` is `""`, and returns their folders.
+/// Removes a platform's plugins from the cache, all versions if `version` is `""`, and returns their folders.
 #[extendr]
 fn plugin_uninstall(name: &str, version: &str, cache_dir: &str, manifest: &str) -> Result<Robj> {
     let version = Some(version).filter(|version| !version.is_empty());
@@ -84,7 +84,7 @@ fn plugin_uninstall(name: &str, version: &str, cache_dir: &str, manifest: &str) 
     Ok(gone.iter().map(|path| path.to_string_lossy().into_owned()).collect::<Vec<_>>().into())
 }
 
-/// What can be fetched for this machine: names, and the bytes of the download.
+/// The plugins that can be downloaded for this machine: names, and the size of the download in bytes.
 #[extendr]
 fn plugins_fetchable(manifest: &str) -> Result<Robj> {
     let (names, bytes): (Vec<_>, Vec<_>) = Manifest::read(Path::new(manifest))?.fetchable().into_iter().unzip();

@@ -1,7 +1,7 @@
-//! The bridge between R and `pjrt-core`: R values to core types and back, and nothing more. One module per R file.
+//! The bridge between R and `pjrt-core`: converts R values to core types and back. One module per R file.
 //!
-//! What is called often takes and returns plain R values (`entry` functions below); everything else has typed arguments
-//! by extendr. All of it runs on R's main thread.
+//! Functions that are called often take and return plain R values (`entry` functions below); all others have typed
+//! arguments by extendr. All of it runs on R's main thread.
 
 #[macro_use]
 extern crate pjrt_base;
@@ -150,14 +150,14 @@ extern "C" fn loaded(namespace: SEXP, the: SEXP) -> SEXP {
     sexp::nil()
 }
 
-/// Called once by R when it loads the library: makes every function known to R by its plain name.
+/// Called once by R when it loads the library: registers every function with R under its plain name.
 ///
 /// # Safety
-/// `library` is the `DllInfo` that R passes to `R_init_pjrt`, and `guard` catches what plugins throw.
+/// `library` is the `DllInfo` that R passes to `R_init_pjrt`, and `guard` catches exceptions of plugins.
 #[no_mangle]
 pub unsafe extern "C" fn pjrt_register(library: *mut extendr_ffi::DllInfo, guard: Guard) {
     pjrt_core::ffi::exception::set_guard(guard);
-    // Threads, callbacks and R's garbage collector come back here, whatever R does with the package.
+    // Threads, callbacks and R's garbage collector call this library even after R unloads the package.
     pjrt_base::process::keep_library_of(pjrt_register as *const () as usize);
     let mut metadata = get_pjrt_metadata();
     metadata.functions.retain(|function| !function.hidden);
@@ -175,8 +175,8 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    /// R's objects are pointers, which the compiler keeps on their thread, unless somebody vouches for a type that has them;
-    /// and only the crates below have threads and callbacks on them, which do not know R.
+    /// R's objects are pointers, which the compiler keeps on their thread unless an `unsafe impl` allows a type to
+    /// move. Only the crates below have threads and callbacks, and they do not know R.
     #[test]
     fn r_is_left_alone_by_other_threads() {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -188,14 +188,27 @@ mod tests {
             let name = file.file_name().unwrap().to_string_lossy().into_owned();
             vouched
                 .extend(code.lines().filter(|line| line.contains("unsafe impl")).map(|line| format!("{name}: {line}")));
-            // The text of numbers is written on threads that get bytes and give text.
+            // Threads that write numbers as text get bytes and return text.
             assert!(name == "strings.rs" || !code.contains("spawn"), "{name} starts threads");
         }
-        // A vector that is read before the call that brought it ends.
+        // A vector that is read before its call ends.
         assert_eq!(vouched, ["buffer.rs: unsafe impl Send for Compact {}"]);
         for crate_below in ["base", "data", "program", "plugins", "core"] {
             let manifest = fs::read_to_string(here.join(crate_below).join("Cargo.toml")).unwrap();
             assert!(!manifest.contains("extendr"), "{crate_below} uses R");
+        }
+    }
+
+    #[test]
+    fn every_reason_has_words_in_r() {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let reasons = fs::read_to_string(here.join("base/src/reason.rs")).unwrap();
+        let names: Vec<&str> =
+            reasons.lines().filter_map(|line| line.split_once(" => \"")?.1.strip_suffix("\",")).collect();
+        assert!(names.len() > 20);
+        let advice = fs::read_to_string(here.join("../../R/conditions.R")).unwrap();
+        for name in names {
+            assert!(advice.contains(&format!("\n  {name} = function(")), "{name}");
         }
     }
 }

@@ -1,11 +1,11 @@
-//! The end of buffers and clients, when the user says so.
+//! The end of buffers and clients at the user's request.
 
 use crate::conditions::{entry, Result};
 use crate::{buffer, client, device, handle, memory_space, sexp};
 use extendr_api::prelude::*;
 use extendr_ffi::SEXP;
 
-/// `buffer_delete(buffer)`: frees its memory, as soon as nothing needs it any more.
+/// `buffer_delete(buffer)`: frees its memory as soon as nothing needs it any more.
 pub extern "C" fn buffer_delete(buffer: SEXP) -> SEXP {
     entry(|| {
         buffer::get(buffer)?.delete()?;
@@ -22,7 +22,7 @@ pub extern "C" fn buffer_is_deleted(buffer: SEXP) -> SEXP {
     })
 }
 
-/// Closes a client, waiting for its pending work. False when it was closed before.
+/// Closes a client, waiting for its pending work. Returns false if it was closed before.
 #[extendr]
 fn client_close(client: Robj) -> Result<Robj> {
     let client = client::get(&client)?;

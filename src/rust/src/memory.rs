@@ -137,7 +137,7 @@ pub fn with_retry<T>(
 /// error of ours.
 pub fn find_room(bytes: usize, asked: impl FnOnce() -> String) -> Result<()> {
     if bytes >= pool::LARGE && !pool::has(bytes) {
-        with_retry(asked, || room::check_room(bytes, "An array"))?;
+        with_retry(asked, || room::check_room(bytes, "for an array"))?;
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Memory spaces: exactly one R object for each, as for devices.
+//! Memory spaces: one R object for each, as for devices.
 
 use crate::conditions::Result;
 use crate::device;
@@ -27,7 +27,7 @@ fn all(client: &Client) -> SEXP {
     )
 }
 
-/// Lets go of the objects of a client that is closed.
+/// Releases the objects of a closed client.
 pub fn forget(client: &Client) {
     handle::forget(&MEMORIES, client);
 }
@@ -37,7 +37,7 @@ fn object(memory: Option<Memory>) -> Robj {
     memory.map_or(().into(), |m| sexp::robj(sexp::at(all(m.client()), m.index())))
 }
 
-/// The memory space that a buffer lies in, or NULL when the plugin does not say.
+/// The memory space of a buffer, or NULL if the plugin does not say.
 #[extendr]
 fn buffer_memory(buffer: Robj) -> Result<Robj> {
     let buffer: &Buffer = handle::get(sexp::of(&buffer), "x")?;
@@ -59,14 +59,14 @@ fn device_memories(device: Robj) -> Result<Robj> {
     Ok(List::from_values(memories).into())
 }
 
-/// The memory space that a device's buffers go to, or NULL.
+/// The default memory space of a device's buffers, or NULL.
 #[extendr]
 fn device_default_memory(device: Robj) -> Result<Robj> {
     let device: &Device = handle::get(sexp::of(&device), "device")?;
     Ok(object(device.default_memory()))
 }
 
-/// What is known of a memory space.
+/// Information about a memory space.
 #[extendr]
 fn memory_info(memory: Robj) -> Result<Robj> {
     let memory: &Memory = handle::get(sexp::of(&memory), "memory")?;
@@ -82,12 +82,12 @@ fn memory_info(memory: Robj) -> Result<Robj> {
     .into())
 }
 
-/// What the allocator of a device's memory counts.
+/// Statistics of a device's memory allocator.
 #[extendr]
 fn device_memory_stats(device: Robj) -> Result<Robj> {
     let device: &Device = handle::get(sexp::of(&device), "device")?;
     let stats = device.memory_stats().map_err(|error| match error.code() {
-        Some(UNIMPLEMENTED) => error.hint("pjrt_memory_stats() tells how much memory your buffers take."),
+        Some(UNIMPLEMENTED) => error.hint("pjrt_memory_stats() shows how much memory your buffers use."),
         _ => error,
     })?;
     let values = stats.iter().map(|&(_, value)| value as f64).collect::<Vec<_>>();

@@ -1,4 +1,4 @@
-//! Options of the compiler: from the list that R's `pjrt_compile_options()` makes.
+//! Compile options, from the list of R's `pjrt_compile_options()`.
 
 use crate::conditions::Result;
 use crate::describe::describe;
@@ -7,7 +7,7 @@ use extendr_api::prelude::*;
 use extendr_ffi::{SEXP, SEXPTYPE};
 use pjrt_core::executable::options::{CompileOptions, OptionValue, Propagation};
 
-/// Checks options as a compile would.
+/// Checks options as a compilation would.
 #[extendr]
 fn compile_options_check(options: Robj) -> Result<Robj> {
     get(sexp::of(&options))?;
@@ -50,7 +50,7 @@ fn propagation(x: Option<SEXP>, name: &str) -> Result<Propagation> {
         Some(flags) if flags.len() > 1 => Ok(Propagation::Each(flags)),
         _ => bail!(
             InvalidInput,
-            "`{name}` must be TRUE, FALSE, NULL, or such a value for each of the program's arrays, not {}.",
+            "`{name}` must be TRUE, FALSE, NULL, or one such value for each of the program's arrays, not {}.",
             describe(x)
         ),
     }
@@ -74,7 +74,11 @@ fn whole(x: SEXP, name: &str) -> Result<i64> {
 fn device_ids(x: SEXP) -> Result<Vec<i32>> {
     let ids = sexp::whole_numbers(x).and_then(|ids| ids.into_iter().map(|id| i32::try_from(id).ok()).collect());
     let Some(ids): Option<Vec<i32>> = ids else {
-        bail!(InvalidInput, "`device_assignment` must hold ids of devices, whole numbers; it is {}.", describe(x));
+        bail!(
+            InvalidInput,
+            "`device_assignment` must be a vector of device ids, which are whole numbers, not {}.",
+            describe(x)
+        );
     };
     let rows = sexp::dim(x).first().map_or(ids.len(), |&rows| rows as usize).max(1);
     Ok((0..rows).flat_map(|row| ids.iter().skip(row).step_by(rows).copied()).collect())

@@ -1,4 +1,4 @@
-//! Reading a part of a buffer, which R's subscripts choose.
+//! Reads a part of a buffer, chosen by R's subscripts.
 
 use crate::buffer::get;
 use crate::conditions::{entry, Result};
@@ -20,9 +20,9 @@ pub extern "C" fn buffer_part(buffer: SEXP, subscripts: SEXP) -> SEXP {
         let buffer = get(buffer)?;
         buffer.wait()?;
         expand(subscripts);
-        // R may leave its allocations by a long jump: nothing may wait to be dropped meanwhile.
+        // R may leave its allocations by a long jump, so nothing here may need to be dropped meanwhile.
         let positions: usize = items(subscripts).map(sexp::len).sum();
-        room::check_room(positions * size_of::<usize>(), "To find the elements")?;
+        room::check_room(positions * size_of::<usize>(), "to find the elements")?;
         let owned = ManuallyDrop::new(locate(buffer.spec(), subscripts)?);
         let r_type = buffer.dtype().info().r_type;
         let made = new_array(&owned.1, r_type);
@@ -33,7 +33,8 @@ pub extern "C" fn buffer_part(buffer: SEXP, subscripts: SEXP) -> SEXP {
     })
 }
 
-/// Has R write out the sequences that it keeps in a compact form, which needs memory, before anything is owned here.
+/// Makes R write out the sequences that it keeps in compact form. This needs memory, so call it before you own
+/// anything.
 fn expand(subscripts: SEXP) {
     for x in items(subscripts) {
         sexp::integers(x);
@@ -41,14 +42,14 @@ fn expand(subscripts: SEXP) {
     }
 }
 
-/// The items of a list; anything else is the one item.
+/// The items of a list; anything else counts as one item.
 fn items(subscripts: SEXP) -> impl Iterator<Item = SEXP> {
     let list = sexp::kind(subscripts) == SEXPTYPE::VECSXP;
     let count = if list { sexp::len(subscripts) } else { 1 };
     (0..count).map(move |i| if list { sexp::at(subscripts, i) } else { subscripts })
 }
 
-/// Where the part lies, and what it is as an array in R's order.
+/// The offsets of the part, and its dimensions as an array in R's order.
 fn locate(spec: &Spec, subscripts: SEXP) -> Result<(Slice, Spec)> {
     let axes = if sexp::kind(subscripts) == SEXPTYPE::VECSXP {
         if sexp::len(subscripts) != spec.dims.len() {
@@ -81,7 +82,7 @@ fn locate(spec: &Spec, subscripts: SEXP) -> Result<(Slice, Spec)> {
     Ok((part, shape))
 }
 
-/// Positions in a range, checked: all of it, or those that an R vector tells.
+/// Checked positions in a range: all of it, or those of an R vector.
 enum Positions<'a> {
     All(usize),
     Integer(&'a [i32]),
@@ -89,7 +90,7 @@ enum Positions<'a> {
 }
 
 impl<'a> Positions<'a> {
-    /// `x` as positions in `extent`; `owner` says whose extent that is.
+    /// `x` as positions in `extent`; `owner` says what has this extent.
     fn new(x: SEXP, extent: usize, owner: impl Fn() -> String) -> Result<Self> {
         let (positions, stray) = match sexp::kind(x) {
             SEXPTYPE::NILSXP => (Positions::All(extent), None),
@@ -99,7 +100,7 @@ impl<'a> Positions<'a> {
             }
             SEXPTYPE::REALSXP => {
                 let x = sexp::doubles(x);
-                // Fractions are cut off, and NaN is in no range.
+                // Fractions are cut off, and NaN is outside any range.
                 (Positions::Double(x), x.iter().copied().find(|&p| !(p >= 1.0 && p < extent as f64 + 1.0)))
             }
             _ => bail!(InvalidInput, "Positions must be numbers."),

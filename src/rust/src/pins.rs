@@ -1,7 +1,7 @@
-//! R vectors whose memory a device uses: kept from R's garbage collector until the device is done with them.
+//! R vectors whose memory a device uses: protected from R's garbage collector until the device is done with them.
 //!
-//! A device may be done on any thread, at any time. Only R's main thread lets go of the vector: at once when the device
-//! says so there, as it does when a buffer is collected, and at the next call otherwise.
+//! A device may finish on any thread, at any time. Only R's main thread releases the vector: at once if the device
+//! finishes there, as when a buffer is collected, and at the next call otherwise.
 
 use crate::sexp::{self, Protected};
 use extendr_ffi::*;
@@ -10,11 +10,11 @@ use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Places in the table that devices are done with and that are not free yet.
+/// Slots of the table that devices are done with and that are not free yet.
 static RELEASED: Mutex<Vec<usize>> = Mutex::new(Vec::new());
 static ANY_RELEASED: AtomicBool = AtomicBool::new(false);
 
-/// The vectors in use: an R list that R keeps, and the places in it that are free.
+/// The vectors in use: an R list that R keeps, and its free slots.
 struct Table {
     list: SEXP,
     len: usize,
@@ -26,7 +26,7 @@ thread_local! {
     static TABLE: RefCell<Table> = const { RefCell::new(Table { list: std::ptr::null_mut(), len: 0, free: Vec::new() }) };
 }
 
-/// Makes room for one more vector. R may leave this by a long jump, so it comes before anything is owned.
+/// Reserves a slot for one more vector. R may leave this by a long jump, so call it before you own anything.
 pub fn reserve() {
     let (list, len, full) = TABLE.with_borrow(|t| (t.list, t.len, t.free.is_empty()));
     if !full {
@@ -35,7 +35,7 @@ pub fn reserve() {
     let grown = Protected::new(sexp::vector(SEXPTYPE::VECSXP, (2 * len).max(64)));
     sexp::preserve(grown.sexp());
     if TABLE.with_borrow(|t| t.list) != list {
-        // A finalizer that R ran meanwhile has made room.
+        // A finalizer that R ran meanwhile has freed a slot.
         sexp::release(grown.sexp());
         return reserve();
     }
@@ -50,7 +50,7 @@ pub fn reserve() {
     });
 }
 
-/// A vector that is kept; dropped, on any thread, also while R collects garbage, when a device is done with it.
+/// A kept vector. Dropped when a device is done with it: on any thread, also while R collects garbage.
 pub struct Pin(usize);
 
 impl Drop for Pin {
@@ -59,7 +59,7 @@ impl Drop for Pin {
     }
 }
 
-/// Keeps a vector, which R then never changes in place. There must be room, made by [`reserve`].
+/// Keeps a vector, which R then never changes in place. Needs a slot reserved by [`reserve`].
 pub fn pin(vector: SEXP) -> Option<Pin> {
     TABLE.with_borrow_mut(|t| {
         let place = t.free.pop()?;
@@ -92,7 +92,7 @@ fn release(place: usize) {
     }
 }
 
-/// Lets go of the vectors that devices were done with on other threads. On the main thread.
+/// Releases the vectors that devices finished with on other threads. Call it on the main thread.
 pub fn drain() {
     if ANY_RELEASED.swap(false, Ordering::AcqRel) {
         let released = process::lock(&RELEASED).map(|mut released| std::mem::take(&mut *released)).unwrap_or_default();
@@ -100,7 +100,7 @@ pub fn drain() {
     }
 }
 
-/// How many vectors are kept.
+/// The number of kept vectors.
 pub fn count() -> usize {
     TABLE.with_borrow(|t| t.len - t.free.len())
 }

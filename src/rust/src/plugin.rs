@@ -25,7 +25,7 @@ fn plugin_version(plugin: Robj) -> Result<Robj> {
     Ok(list!(major = major, minor = minor).into())
 }
 
-/// What the plugin says of itself, as a named list.
+/// The plugin's attributes, as a named list.
 #[extendr]
 fn plugin_attributes(plugin: Robj) -> Result<Robj> {
     Ok(attributes_to_r(get(&plugin)?.attributes()))
@@ -70,7 +70,7 @@ fn value_to_r(value: &Value) -> Robj {
     }
 }
 
-/// Integers, doubles where one of them is too large for that, or else what bit64 calls `integer64`: always exact.
+/// Integers; doubles if a value is too large for that; otherwise `integer64` of bit64. Always exact.
 fn whole_numbers_to_r(numbers: &[i64]) -> Robj {
     if numbers.iter().all(|i| i.unsigned_abs() <= i32::MAX as u64) {
         return numbers.iter().map(|&i| i as i32).collect::<Vec<_>>().into();

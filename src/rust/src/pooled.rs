@@ -1,4 +1,4 @@
-//! R vectors in memory from the pool: R asks for their address and length, and a finalizer gives the memory back.
+//! R vectors in memory from the pool: R asks for their address and length, and a finalizer returns the memory.
 
 use crate::sexp::{self, Protected};
 use extendr_ffi::*;
@@ -8,7 +8,7 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// What stands behind such a vector.
+/// The memory behind such a vector.
 struct Content {
     block: Block,
     len: R_xlen_t,
@@ -23,7 +23,7 @@ static CLASSES: [(SEXPTYPE, AtomicPtr<SEXPREC>); 5] = [
     (SEXPTYPE::CPLXSXP, AtomicPtr::new(null_mut())),
 ];
 
-/// Makes the classes known to R, when it loads the library.
+/// Registers the classes with R when it loads the library.
 ///
 /// # Safety
 /// `library` is the `DllInfo` that R passes to `R_init_pjrt`.
@@ -65,11 +65,11 @@ pub unsafe fn register(library: *mut DllInfo) {
     }
 }
 
-/// A vector that has no memory yet: R has allocated all it needs, so filling it cannot fail.
+/// A vector without memory: R has allocated everything else, so filling it cannot fail.
 pub struct Pooled(SEXP);
 
 impl Pooled {
-    /// A vector of length 0, of a kind of numbers; not protected. R may leave this by a long jump.
+    /// A vector of length 0, of a numeric type; not protected. R may leave this by a long jump.
     pub fn new(kind: SEXPTYPE) -> Self {
         let class =
             CLASSES.iter().find(|(of, _)| *of == kind).map_or(null_mut(), |(_, ptr)| ptr.load(Ordering::Relaxed));

@@ -1,4 +1,4 @@
-//! Showing a buffer's elements: for people, and as constants in a program.
+//! A buffer's elements as text: for people, and as constants in a program.
 
 use crate::buffer;
 use crate::conditions::{Failure, Result};
@@ -15,7 +15,7 @@ use pjrt_data::literal::Formatter;
 use pjrt_data::print::{render, HostBytes, Options, Source};
 use pjrt_data::{array::Spec, layout};
 
-/// The lines that show a buffer's elements, in pieces of some lines each. Negative limits mean none.
+/// The lines that show a buffer's elements, in pieces of some lines each. Negative limits mean no limit.
 #[extendr]
 fn buffer_lines(buffer: Robj, max_rows: f64, max_width: f64, max_rows_slice: f64) -> Result<Robj> {
     let buffer = buffer::get(sexp::of(&buffer))?;
@@ -57,11 +57,11 @@ fn buffer_lines(buffer: Robj, max_rows: f64, max_width: f64, max_rows_slice: f64
 }
 
 fn no_memory(spec: &Spec) -> Failure {
-    let message = format!("R has no memory for the text of {} elements.", spec.len());
+    let message = format!("Not enough memory for the text of {} elements.", spec.len());
     Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), message).into()
 }
 
-/// Text cut at ends of lines, into pieces that R writes in no time, however much there is.
+/// Splits text at line ends into pieces that R writes quickly, however long the text is.
 fn pieces(text: &str) -> Vec<&str> {
     const PIECE: usize = 1 << 13;
     let (mut pieces, mut rest) = (Vec::new(), text);
@@ -74,7 +74,7 @@ fn pieces(text: &str) -> Vec<&str> {
     pieces
 }
 
-/// The elements as constants of StableHLO: a character vector with the buffer's dimensions.
+/// The elements as StableHLO constants: a character vector with the buffer's dimensions.
 #[extendr]
 fn buffer_literals(buffer: Robj) -> Result<Robj> {
     let buffer = buffer::get(sexp::of(&buffer))?;
@@ -93,7 +93,7 @@ fn buffer_literals(buffer: Robj) -> Result<Robj> {
     Ok(sexp::robj(out.sexp()))
 }
 
-/// Reads only the elements that are asked for from a device with memory of its own.
+/// Reads only the requested elements from a device with memory of its own.
 struct DeviceBytes<'a> {
     buffer: &'a Buffer,
     read: Vec<u8>,

@@ -1,4 +1,4 @@
-//! Programs: their code, and how they are shown.
+//! Programs: their code, and their text for printing.
 
 use crate::conditions::Result;
 use crate::{handle, sexp};
@@ -12,7 +12,7 @@ use std::path::Path;
 #[extendr]
 fn program_new(code: &[u8], format: &str) -> Result<Robj> {
     let format = named(format)?;
-    room::check_room(code.len(), "To keep the program")?;
+    room::check_room(code.len(), "to keep the program")?;
     Ok(handle::object(Program::new(code.to_vec(), format)?))
 }
 
@@ -35,7 +35,7 @@ fn named(format: &str) -> Result<Format> {
 #[extendr]
 fn program_describe(program: Robj) -> Result<Robj> {
     let program = get(&program)?;
-    room::check_room(4 * program.code().len(), "To show the program")?;
+    room::check_room(4 * program.code().len(), "to show the program")?;
     Ok(list!(format = program.format().name(), code_size = program.code().len() as f64, text = program.text()).into())
 }
 

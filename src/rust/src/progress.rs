@@ -1,24 +1,24 @@
-//! A line on the console that tells how far a long piece of work is.
+//! A progress bar on the console.
 
 use extendr_api::prelude::*;
 use std::time::{Duration, Instant};
 
-/// Shortest time between two lines.
+/// The shortest time between two updates.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Columns of the bar where there is room for it.
+/// The width of the bar, if there is room for it.
 const WIDTH: usize = 24;
 
-/// A progress bar, drawn over itself. It draws nothing when it is not to be shown.
+/// A progress bar that overwrites itself. Draws nothing unless it is shown.
 pub struct Bar<'a> {
-    /// What is done.
+    /// The name of the work.
     label: &'a str,
     visible: bool,
     /// Columns of the console.
     columns: usize,
-    /// When the first byte was done, and how many were before.
+    /// The time of the first byte, and the number of bytes before.
     start: Option<(Instant, u64)>,
     drawn_at: Option<Instant>,
-    /// What the line on the console says, and its length.
+    /// The line on the console, and its length.
     drawn_done: u64,
     drawn: usize,
 }
@@ -28,7 +28,7 @@ impl<'a> Bar<'a> {
         Bar { label, visible, columns, start: None, drawn_at: None, drawn_done: 0, drawn: 0 }
     }
 
-    /// Draws the bar, unless it has just been drawn.
+    /// Draws the bar, unless it was drawn very recently.
     pub fn show(&mut self, done: u64, total: Option<u64>) {
         let due = self.drawn_at.is_none_or(|at| at.elapsed() >= PAUSE) || total == Some(done);
         if !self.visible || done == 0 || done == self.drawn_done || !due {
@@ -36,7 +36,7 @@ impl<'a> Bar<'a> {
         }
         let (start, before) = *self.start.get_or_insert((Instant::now(), done));
         let line = line(self.label, done, total, done.saturating_sub(before), start.elapsed(), self.columns);
-        // Blanks cover what is left of a longer line before.
+        // Blanks overwrite the rest of a longer line.
         let blanks = self.drawn.saturating_sub(line.len());
         reprint!("\r{line}{:blanks$}", "");
         (self.drawn_at, self.drawn_done, self.drawn) = (Some(Instant::now()), done, line.len());
@@ -50,8 +50,8 @@ impl<'a> Bar<'a> {
     }
 }
 
-/// The line: `arrived` are the bytes that were done in `time`. The bar gives way where there are few columns, since a line
-/// that wraps cannot be drawn over.
+/// The line: `arrived` bytes were done in `time`. The bar shrinks on a narrow console, since a line that wraps cannot
+/// be overwritten.
 fn line(label: &str, done: u64, total: Option<u64>, arrived: u64, time: Duration, columns: usize) -> String {
     let rate = arrived as f64 / time.as_secs_f64().max(0.001);
     let speed = if arrived > 0 && time > PAUSE { format!(", {}/s", size(rate)) } else { String::new() };

@@ -1,4 +1,4 @@
-//! Quick answers for R's generics: to find the method for a buffer takes R longer than the answer itself.
+//! Fast answers for R's generics: R takes longer to find the method for a buffer than the answer takes.
 
 use crate::conditions::entry;
 use crate::handle;
@@ -7,7 +7,7 @@ use crate::{buffer, dtype, r#async, transfer};
 use extendr_ffi::SEXP;
 use pjrt_core::Buffer;
 
-/// What `answer` says of a buffer that has no other class; nil for what R must find a method for.
+/// The answer for a buffer without other classes; nil for anything else, for which R must find a method.
 fn quick(x: SEXP, answer: impl FnOnce(SEXP) -> SEXP) -> SEXP {
     if handle::is_plain::<Buffer>(x) {
         answer(x)
@@ -16,7 +16,7 @@ fn quick(x: SEXP, answer: impl FnOnce(SEXP) -> SEXP) -> SEXP {
     }
 }
 
-/// `quick_dtype(x)`: the data type of the buffer's dtype, once it was made.
+/// `quick_dtype(x)`: the data type of the buffer's dtype, if it was created already.
 pub extern "C" fn quick_dtype(x: SEXP) -> SEXP {
     quick(x, |x| entry(|| Ok(dtype::data_type(buffer::get(x)?.dtype()))))
 }

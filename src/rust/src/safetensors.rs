@@ -1,4 +1,4 @@
-//! Model files: their tensors as buffers, and buffers as files.
+//! Model files: loads their tensors as buffers, and saves buffers to files.
 
 use crate::buffer;
 use crate::conditions::{entry, flag, Result};
@@ -17,13 +17,13 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
 
-/// Bytes of work from which on a bar tells how far it is.
+/// The amount of work, in bytes, from which a progress bar is shown.
 const LONG: u64 = 1_000_000_000;
 
-/// Buffers above this size are not announced to R by a vector as large, which would have it collect all its garbage first.
+/// R does not count buffers above this size by a vector of the same size: it would collect all garbage first.
 const WEIGHED: usize = 8 << 20;
 
-/// A model that is open, and the device that its tensors go to.
+/// An open model, and the device for its tensors.
 pub struct Open {
     /// `None` once it is closed.
     model: RefCell<Option<Rc<Model>>>,
@@ -52,7 +52,7 @@ fn safetensors_open(path: &str, device: Robj) -> Result<Robj> {
     Ok(handle::object(Open { model: RefCell::new(Some(Rc::new(model))), device: device.cloned() }))
 }
 
-/// Closes it. What was loaded stays.
+/// Closes it. Loaded tensors stay.
 #[extendr]
 fn safetensors_close(file: Robj) -> Result<Robj> {
     drop(get(&file)?.model.take());
@@ -75,7 +75,7 @@ fn safetensors_metadata(file: Robj) -> Result<Robj> {
     Ok(list!(names = names, values = values).into())
 }
 
-/// What it is, as a list; NULL when it is closed.
+/// Information about it, as a list; NULL if it is closed.
 #[extendr]
 fn safetensors_summary(file: Robj) -> Result<Robj> {
     let open = get(&file)?;
@@ -89,7 +89,7 @@ fn safetensors_summary(file: Robj) -> Result<Robj> {
     .into())
 }
 
-/// What its headers say, as columns; `file` is NULL unless there is an index.
+/// The contents of its headers, as columns; `file` is NULL unless there is an index.
 #[extendr]
 fn safetensors_describe(file: Robj) -> Result<Robj> {
     let model = get(&file)?.model()?;
@@ -107,12 +107,12 @@ fn safetensors_describe(file: Robj) -> Result<Robj> {
     .into())
 }
 
-/// `safetensors_load(file, positions, show, columns)`: tensors, given by their positions from 1, as a list of buffers. Long
-/// work is shown on a console of `columns` when asked to.
+/// `safetensors_load(file, positions, show, columns)`: tensors, given by their positions from 1, as a list of buffers.
+/// With `show`, long work shows its progress on a console of `columns`.
 pub extern "C" fn safetensors_load(file: SEXP, positions: SEXP, show: SEXP, columns: SEXP) -> SEXP {
     entry(|| {
         let open: &Open = handle::get(file, "x")?;
-        let Some(device) = &open.device else { bail!(Internal, "The file was opened for no device.") };
+        let Some(device) = &open.device else { bail!(Internal, "The file was opened without a device.") };
         let show = flag(show, "show")?;
         let columns = sexp::number(columns).unwrap_or(0.0) as usize;
         memory::relieve_pressure(device.client())?;
@@ -137,12 +137,12 @@ pub extern "C" fn safetensors_load(file: SEXP, positions: SEXP, show: SEXP, colu
     })
 }
 
-/// Whether R counts the memory of a tensor's buffer, or need not.
+/// Whether R counts the memory of a tensor's buffer, if it needs to.
 fn is_known_to_r(loading: &Loading, tensor: usize, device: &Device) -> bool {
     device.client().shares_host_memory() && loading.own_bytes(tensor) <= WEIGHED
 }
 
-/// Puts handles for the tensors into a list.
+/// Stores handles for the tensors in a list.
 fn make_handles(list: SEXP, loading: &Loading, device: &Device) -> Result<()> {
     let largest = (0..sexp::len(list)).map(|i| loading.own_bytes(i)).max().unwrap_or(0);
     let mut found = Ok(());
@@ -156,13 +156,13 @@ fn make_handles(list: SEXP, loading: &Loading, device: &Device) -> Result<()> {
     })?;
     found?;
     if !made {
-        let message = format!("R has no memory for {} buffers.", sexp::len(list));
+        let message = format!("Not enough memory for {} buffers.", sexp::len(list));
         return Err(Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), message).into());
     }
     Ok(())
 }
 
-/// Saves buffers by name, and returns the path to load them from. No limit on a file's size is a negative one.
+/// Saves buffers by name, and returns the path to load them from. A negative limit of a file's size means no limit.
 #[extendr]
 #[allow(clippy::too_many_arguments)]
 fn safetensors_save(

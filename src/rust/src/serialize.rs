@@ -10,7 +10,7 @@ use pjrt_core::executable::serialized::{self, Destination, Serialized};
 use pjrt_core::{Client, Device};
 use std::path::Path;
 
-/// The bytes of an executable. `kept` is the folder that keeps what plugins' files hash to, or "".
+/// The bytes of an executable. `kept` is the folder that keeps the hashes of plugins' files, or "".
 #[extendr]
 fn executable_serialize(executable: Robj, kept: &str) -> Result<Robj> {
     Ok(Raw::from_bytes(&executable::get(&executable)?.serialize(folder(kept))?).into())
@@ -24,8 +24,8 @@ fn executable_save(executable: Robj, path: &str, kept: &str) -> Result<Robj> {
     Ok(().into())
 }
 
-/// An executable from bytes, for these devices; for those that it was made for, of the default device's client, when the
-/// list is empty.
+/// An executable from bytes, for these devices. If the list is empty, for those that it was compiled for, of the
+/// default device's client.
 #[extendr]
 fn executable_deserialize(content: &[u8], devices: Robj, default: Robj, options: Robj, kept: &str) -> Result<Robj> {
     load(content, &devices, &default, &options, kept)
@@ -38,7 +38,7 @@ fn executable_load(path: &str, devices: Robj, default: Robj, options: Robj, kept
 }
 
 fn load(content: &[u8], devices: &Robj, default: &Robj, options: &Robj, kept: &str) -> Result<Robj> {
-    // What is damaged is said before what does not fit.
+    // Errors about damage come before errors about options.
     let serialized = Serialized::read(content)?;
     let devices = device_list(devices)?;
     let client: &Client = match devices.first() {

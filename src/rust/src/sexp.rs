@@ -1,4 +1,4 @@
-//! R values at the C level: the few reads and constructions that every bridge module needs, and nothing of what they mean.
+//! R values at the C level: the few reads and constructions that all bridge modules need.
 //!
 //! Allocations may leave a function by R's long jump. The functions here keep nothing that would need to be dropped
 //! across one, and their callers allocate before they own anything.
@@ -44,7 +44,7 @@ extern "C" {
     pub fn Rf_translateCharUTF8(x: SEXP) -> *const c_char;
 }
 
-// How a variable is read in one step: a finalizer that runs between two could remove it.
+// Reads a variable in one step: a finalizer that runs between two steps could remove it.
 #[cfg(r_before_4_5)]
 #[allow(improper_ctypes)]
 extern "C" {
@@ -57,7 +57,7 @@ extern "C" {
     fn R_getVarEx(name: SEXP, environment: SEXP, inherits: Rboolean, default: SEXP) -> SEXP;
 }
 
-/// Keeps a value from the garbage collector until dropped. Dropped in reverse order of making.
+/// Protects a value from the garbage collector until dropped. Drop in reverse order of creation.
 pub struct Protected<'a>(SEXP, PhantomData<&'a ()>);
 
 impl Protected<'_> {
@@ -124,7 +124,7 @@ pub fn inherits(x: SEXP, class: &CStr) -> bool {
     unsafe { Rf_inherits(x, class.as_ptr()) != Rboolean::FALSE }
 }
 
-/// The string of a character vector of length one that is not NA; R's strings outlive the call that reads them.
+/// The string of a character vector of length one that is not NA. R's strings outlive the call that reads them.
 #[inline]
 pub fn string<'a>(x: SEXP) -> Option<&'a str> {
     if kind(x) != SEXPTYPE::STRSXP || len(x) != 1 {
@@ -134,15 +134,15 @@ pub fn string<'a>(x: SEXP) -> Option<&'a str> {
     text(unsafe { STRING_ELT(x, 0) })
 }
 
-/// The encoding of strings that are no text, in R's `cetype_t`.
+/// The encoding of strings of bytes, in R's `cetype_t`.
 const BYTES: c_int = 3;
 
-/// An element of a character vector that is not NA, and text.
+/// An element of a character vector that is valid text and not NA.
 #[inline]
 pub fn text<'a>(element: SEXP) -> Option<&'a str> {
     // SAFETY: `element` is a string of R's, whose translation ends with a NUL and lives until the call from R ends.
     unsafe {
-        // R cannot translate bytes, and says so by an error.
+        // R cannot translate bytes, and raises an error for them.
         if element == R_NaString || Rf_getCharCE(element) == BYTES {
             return None;
         }
@@ -150,7 +150,7 @@ pub fn text<'a>(element: SEXP) -> Option<&'a str> {
     }
 }
 
-/// The elements of a character vector, each as [`text`] gives it; none of anything else.
+/// The elements of a character vector, each as [`text`] returns it; empty for anything else.
 #[inline]
 pub fn texts<'a>(x: SEXP) -> impl Iterator<Item = Option<&'a str>> {
     let len = if kind(x) == SEXPTYPE::STRSXP { len(x) } else { 0 };
@@ -158,7 +158,7 @@ pub fn texts<'a>(x: SEXP) -> impl Iterator<Item = Option<&'a str>> {
     (0..len).map(move |i| text(unsafe { STRING_ELT(x, i as R_xlen_t) }))
 }
 
-/// The element of a list under this name.
+/// The element of a list with this name.
 #[inline]
 pub fn element(list: SEXP, name: &str) -> Option<SEXP> {
     if kind(list) != SEXPTYPE::VECSXP {
@@ -195,15 +195,15 @@ pub fn set_dims(x: SEXP, dims: SEXP) {
     unsafe { Rf_setAttrib(x, R_DimSymbol, dims) };
 }
 
-/// The dimensions of an array; none of anything else.
+/// The dimensions of an array; empty for anything else.
 #[inline]
 pub fn dim<'a>(x: SEXP) -> &'a [i32] {
     // SAFETY: as in `names`.
     integers(unsafe { Rf_getAttrib(x, R_DimSymbol) })
 }
 
-/// A number of length one that is not NA; `None` for what has a class, such as a date, which is no number although it is
-/// stored as one.
+/// A number of length one that is not NA. `None` for an object with a class, such as a date, which is stored as a
+/// number.
 #[inline]
 pub fn number(x: SEXP) -> Option<f64> {
     match kind(x) {
@@ -237,8 +237,8 @@ pub fn flags(x: SEXP) -> Option<Vec<bool>> {
     integers(x).iter().map(|&value| if value == NA_INTEGER { None } else { Some(value != 0) }).collect()
 }
 
-/// Whole numbers of an integer vector, or of a double vector that holds nothing else; `None` for anything else, for NA, and
-/// for what has a class.
+/// Whole numbers of an integer vector, or of a double vector of whole numbers. `None` for anything else, for NA, and
+/// for an object with a class.
 #[inline]
 pub fn whole_numbers(x: SEXP) -> Option<Vec<i64>> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
@@ -285,7 +285,7 @@ pub fn complexes<'a>(x: SEXP) -> &'a [[f64; 2]] {
     }
 }
 
-/// Whether a vector only describes its values, as `1:10` does: reading them as a whole would make a copy.
+/// Whether a vector only describes its values, as `1:10` does: reading all of them would make a copy.
 #[inline]
 pub fn is_compact(x: SEXP) -> bool {
     // SAFETY: only vectors are ALTREP, and R asks those for an address that they have already.
@@ -320,7 +320,7 @@ pub fn elements(list: SEXP) -> impl Iterator<Item = SEXP> {
     (0..len(list)).map(move |i| unsafe { VECTOR_ELT(list, i as R_xlen_t) })
 }
 
-/// The element of a list at a position from 0; nil where there is none.
+/// The element of a list at a position from 0; nil if there is none.
 #[inline]
 pub fn at(list: SEXP, i: usize) -> SEXP {
     if i >= len(list) {
@@ -344,7 +344,7 @@ pub fn set_text(x: SEXP, i: usize, text: &str) {
     unsafe { SET_STRING_ELT(x, i as R_xlen_t, new_char(text)) };
 }
 
-/// The R value of an argument by extendr, which protects it.
+/// The R value of an extendr argument, which extendr protects.
 #[inline]
 pub fn of(x: &Robj) -> SEXP {
     // SAFETY: on R's main thread, where alone the value is used.
@@ -388,11 +388,11 @@ pub fn new_flag(value: bool) -> SEXP {
     unsafe { Rf_ScalarLogical(c_int::from(value)) }
 }
 
-/// Runs `body`, whose allocations may fail: R's jump ends here then, so that the caller may own things. False if there was
-/// no memory. `body` itself owns nothing that would need to be dropped.
+/// Runs `body`, whose allocations may fail. R's jump then ends here, so that the caller may own things. Returns false
+/// without enough memory. `body` itself owns nothing that would need to be dropped.
 ///
 /// # Errors
-/// `Interrupted` when the user interrupts it: R's garbage collector jumps for that, too.
+/// `Interrupted` if the user interrupts it: R's garbage collector jumps for that, too.
 #[inline]
 pub fn guarded<F: FnMut()>(mut body: F) -> pjrt_base::error::Result<bool> {
     let mut error = nil();
@@ -400,10 +400,10 @@ pub fn guarded<F: FnMut()>(mut body: F) -> pjrt_base::error::Result<bool> {
     Ok(is_nil(error))
 }
 
-/// Runs `body`, in which R may jump for an interrupt and for nothing else; the rest is as with [`guarded`].
+/// Runs `body`, in which R may jump only for an interrupt; otherwise as [`guarded`].
 ///
 /// # Errors
-/// `Interrupted` when the user interrupts it.
+/// `Interrupted` if the user interrupts it.
 #[inline]
 pub fn interruptible<F: FnMut()>(mut body: F) -> pjrt_base::error::Result<()> {
     unsafe extern "C" fn run<F: FnMut()>(body: *mut c_void) {
@@ -418,7 +418,7 @@ pub fn interruptible<F: FnMut()>(mut body: F) -> pjrt_base::error::Result<()> {
     }
 }
 
-/// Runs `body`, and gives the error that R raises in it; nil for none. Not protected. Interrupts are not caught.
+/// Runs `body`, and returns the R error that it raises; nil for none. Not protected. Does not catch interrupts.
 #[inline]
 pub fn caught<F: FnMut()>(mut body: F) -> SEXP {
     unsafe extern "C" fn run<F: FnMut()>(body: *mut c_void) -> SEXP {
@@ -432,7 +432,7 @@ pub fn caught<F: FnMut()>(mut body: F) -> SEXP {
     unsafe { R_tryCatchError(run::<F>, (&raw mut body).cast(), give, std::ptr::null_mut()) }
 }
 
-/// A new integer vector, or a double vector when a value does not fit; not protected.
+/// A new integer vector, or a double vector if a value does not fit; not protected.
 #[inline]
 pub fn new_whole_numbers(values: &[i64]) -> SEXP {
     let fits = values.iter().all(|&v| v.abs() <= i64::from(i32::MAX));
@@ -453,7 +453,8 @@ pub fn new_whole_numbers(values: &[i64]) -> SEXP {
 static NAMESPACE: AtomicPtr<SEXPREC> = AtomicPtr::new(std::ptr::null_mut());
 static STATE: AtomicPtr<SEXPREC> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Notes the package's namespace and its environment `the`, each time that it is loaded; tells whether `the` is another one.
+/// Stores the package's namespace and its environment `the`, each time that it is loaded. Returns whether `the` is a
+/// new one.
 #[inline]
 pub fn set_namespace(namespace: SEXP, the: SEXP) -> bool {
     let replace = |place: &AtomicPtr<SEXPREC>, value: SEXP| {
@@ -478,7 +479,7 @@ pub fn state() -> SEXP {
     STATE.load(Ordering::Relaxed)
 }
 
-/// The value of a variable in an environment, if both are there. One that is `NULL` counts as absent.
+/// The value of a variable in an environment, if both exist. A value of `NULL` counts as absent.
 #[inline]
 pub fn variable(environment: SEXP, name: &CStr) -> Option<SEXP> {
     if kind(environment) != SEXPTYPE::ENVSXP {
@@ -495,7 +496,7 @@ pub fn variable(environment: SEXP, name: &CStr) -> Option<SEXP> {
     }
 }
 
-/// What a function of this package gives for `argument`; not protected. R may leave it by a long jump.
+/// The result of a function of this package for `argument`; not protected. R may leave it by a long jump.
 #[inline]
 pub fn call_ours(function: &CStr, argument: SEXP) -> SEXP {
     // SAFETY: on R's main thread; each part of the call is protected, and the namespace is kept.
@@ -522,7 +523,7 @@ pub fn preserve(value: SEXP) {
     unsafe { R_PreserveObject(value) };
 }
 
-/// Lets go of a value. Allocates nothing.
+/// Releases a value. Allocates nothing.
 #[inline]
 pub fn release(value: SEXP) {
     // SAFETY: R only looks whether it keeps the value, and does nothing when not.

@@ -1,4 +1,4 @@
-//! Arrays of a program that is divided over devices: which part each device has, and parts of buffers and files for them.
+//! Arrays of a partitioned program: the part for each device, and parts of buffers and files.
 
 use crate::buffer::{self, needs};
 use crate::conditions::Result;
@@ -12,8 +12,8 @@ use pjrt_core::safetensors::load_part;
 use pjrt_core::{Buffer, Device};
 use pjrt_data::array::Spec;
 
-/// How an input or output, counted from 1, lies on the devices. `starts` and `sizes` have an element for each partition, and
-/// are NULL where that is not known.
+/// The sharding of an input or output, counted from 1. `starts` and `sizes` have an element for each partition, and are
+/// NULL if that is not known.
 #[extendr]
 fn executable_array(executable: Robj, is_input: bool, index: i32) -> Result<Robj> {
     let executable = executable::get(&executable)?;
@@ -54,7 +54,7 @@ fn executable_array(executable: Robj, is_input: bool, index: i32) -> Result<Robj
     Ok(List::from_pairs(found).into())
 }
 
-/// A part of a buffer, of so many elements from a start, for a device, where it has the dimensions `dims`.
+/// A part of a buffer for a device, where it has the dimensions `dims`.
 #[extendr]
 fn buffer_share(source: Robj, start: Robj, size: Robj, dims: Robj, device: Robj) -> Result<Robj> {
     let source: &Buffer = buffer::get(sexp::of(&source))?;
@@ -64,7 +64,7 @@ fn buffer_share(source: Robj, start: Robj, size: Robj, dims: Robj, device: Robj)
     filled(device, needed, || source.share(&share, device))
 }
 
-/// The same of a tensor in a model that is open, given by its position from 1.
+/// The same for a tensor in an open model, given by its position from 1.
 #[extendr]
 fn safetensors_share(file: Robj, tensor: i32, start: Robj, size: Robj, dims: Robj, device: Robj) -> Result<Robj> {
     let open: &Open = handle::get(sexp::of(&file), "x")?;
@@ -75,7 +75,7 @@ fn safetensors_share(file: Robj, tensor: i32, start: Robj, size: Robj, dims: Rob
     filled(device, needed, || load_part(&model, tensor as usize - 1, &share, device))
 }
 
-/// The type and shape of a tensor in a model that is open.
+/// The type and shape of a tensor in an open model.
 #[extendr]
 fn safetensors_tensor(file: Robj, tensor: i32) -> Result<Robj> {
     let open: &Open = handle::get(sexp::of(&file), "x")?;
@@ -85,7 +85,7 @@ fn safetensors_tensor(file: Robj, tensor: i32) -> Result<Robj> {
     Ok(list!(dtype = tensor.dtype_name(), shape = shape).into())
 }
 
-/// A handle for what `make` makes on a device.
+/// A handle for the buffer that `make` creates on a device.
 fn filled(
     device: &Device,
     needed: impl Fn() -> String,
@@ -101,7 +101,7 @@ fn filled(
 fn share(start: &Robj, size: &Robj, dims: &Robj) -> Result<Share> {
     let numbers = |x: &Robj| sexp::whole_numbers(sexp::of(x));
     let (Some(start), Some(size), Some(dims)) = (numbers(start), numbers(size), numbers(dims)) else {
-        bail!(Internal, "A part of an array needs whole numbers.");
+        bail!(Internal, "The positions of a part must be whole numbers.");
     };
     let range = |(&start, &size): (&i64, &i64)| start as usize..(start + size) as usize;
     Ok(Share { ranges: start.iter().zip(&size).map(range).collect(), dims })

@@ -9,9 +9,9 @@ use crate::sexp::{self, Protected};
 use extendr_ffi::{SEXP, SEXPTYPE};
 use pjrt_core::Executable;
 
-/// `executable_execute_sharded(executable, inputs, options, simplify)`: launches the program on the buffers of each device
-/// and gives its outputs at once, a list with one element for each device: the one output itself when `simplify` is TRUE,
-/// else a list.
+/// `executable_execute_sharded(executable, inputs, options, simplify)`: launches the program on the buffers of each
+/// device and returns its outputs at once, in a list with one element for each device: the only output if `simplify` is
+/// TRUE, otherwise a list.
 pub extern "C" fn executable_execute_sharded(executable: SEXP, inputs: SEXP, options: SEXP, simplify: SEXP) -> SEXP {
     entry(|| {
         let executable: &Executable = handle::get(executable, "executable")?;
@@ -43,7 +43,7 @@ pub extern "C" fn executable_execute_sharded(executable: SEXP, inputs: SEXP, opt
     })
 }
 
-/// The inputs as a list of lists: what is no list stands for a list of one. Not protected.
+/// The inputs as a list of lists: an element that is not a list becomes a list of one. Not protected.
 fn input_lists(inputs: SEXP) -> Result<SEXP> {
     if sexp::kind(inputs) != SEXPTYPE::VECSXP {
         bail!(
@@ -62,7 +62,7 @@ fn input_lists(inputs: SEXP) -> Result<SEXP> {
 
 fn checked_inputs<'a>(executable: &Executable, list: SEXP, values: &[SEXP]) -> Result<Inputs<'a>> {
     if !sexp::is_nil(sexp::names(list)) {
-        bail!(InvalidInput, "Expected unnamed inputs: a program's inputs go by position.");
+        bail!(InvalidInput, "Expected unnamed inputs: a program's inputs are matched by position.");
     }
     buffers(executable, values)
 }

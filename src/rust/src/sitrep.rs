@@ -1,4 +1,4 @@
-//! What a report of the situation needs beside the rest of the package.
+//! The parts of a situation report that no other module has.
 
 use crate::conditions::{interrupt_pending, Result};
 use extendr_api::prelude::*;
@@ -11,7 +11,7 @@ fn api_version_bound() -> String {
     format!("{major}.{minor}")
 }
 
-/// The Python package index in use, without login, and what names it.
+/// The Python package index in use, without login, and its origin.
 #[extendr]
 fn index_found(index_url: &str) -> Result<Robj> {
     let given = Some(index_url).filter(|url| !url.is_empty());
@@ -19,7 +19,7 @@ fn index_found(index_url: &str) -> Result<Robj> {
     Ok(list!(url = url, origin = origin).into())
 }
 
-/// Texts without what may be secret in them if they are URLs.
+/// Texts without secrets, if they are URLs.
 #[extendr]
 fn redact(texts: Vec<String>) -> Vec<String> {
     texts.iter().map(|text| redacted(text)).collect()

@@ -1,9 +1,9 @@
-//! Character vectors of many elements.
+//! Character vectors with many elements.
 //!
 //! R keeps the strings of a session in one hash table, and looks each new one up there. With a million strings, each
-//! look-up waits for memory, and so does every garbage collection at each string. Made part by part of that table, they
-//! find it and each other in the cache. Where the table has a string is a guess at R's insides, on which nothing but
-//! time depends.
+//! look-up waits for memory, and so does every garbage collection at each string. If strings are created part by part
+//! of that table, they find it and each other in the cache. The place of a string in the table is a guess at R's
+//! internals, which affects only the time.
 
 use crate::sexp;
 use extendr_ffi::*;
@@ -13,25 +13,25 @@ use pjrt_data::literal::Formatter;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-/// Elements whose strings are made together; their text lies in memory meanwhile.
+/// The number of elements whose strings are created together; their text is in memory meanwhile.
 const BATCH: usize = 1 << 20;
 
-/// Bytes that the text of an element takes at most, and what is noted of it, with room to grow.
+/// The most bytes for an element's text and bookkeeping, with room to grow.
 const TEXT: usize = 128;
 
-/// Elements that are worth a thread.
+/// The number of elements worth a thread.
 const SHARE: usize = 1 << 15;
 
 /// Parts of R's table: each fits the cache together with its strings.
 const PARTS: usize = 256;
 
-/// Neighbouring places of the table that are in one part, in runs short enough for tables of any size.
+/// Neighbouring slots of the table in one part, in runs short enough for tables of any size.
 const RUN: usize = 1 << 10;
 
-/// Elements that are written before somebody asks whether they are still wanted.
+/// Elements to write before the next check for interrupts.
 const ELEMENTS_PER_LOOK: usize = 1024;
 
-/// How many strings ahead their place in the vector is fetched into the cache.
+/// How many strings ahead their slot in the vector is fetched into the cache.
 const AHEAD: usize = 8;
 
 /// The texts for one part of the table.
@@ -48,10 +48,10 @@ impl Span {
 }
 
 /// Fills a character vector with the texts of `elements`, which are `width` bytes each; several threads write them.
-/// False when there is not enough memory.
+/// Returns false without enough memory.
 ///
 /// # Errors
-/// `Interrupted` when the user wants no more.
+/// `Interrupted` if the user interrupts.
 pub fn fill(out: SEXP, formatter: &Formatter, elements: &[u8], width: usize) -> pjrt_base::error::Result<bool> {
     let mut first = 0;
     for batch in elements.chunks(BATCH * width) {
@@ -77,7 +77,7 @@ pub fn fill(out: SEXP, formatter: &Formatter, elements: &[u8], width: usize) -> 
 /// The texts of a batch by part of the table, from each thread that wrote some.
 ///
 /// # Errors
-/// `Interrupted` when the user wants no more.
+/// `Interrupted` if the user interrupts.
 fn write(formatter: &Formatter, batch: &[u8], width: usize) -> pjrt_base::error::Result<Vec<Vec<Span>>> {
     let len = batch.len() / width;
     let threads = thread::available_parallelism().map_or(1, usize::from).min(len.div_ceil(SHARE));
@@ -93,7 +93,7 @@ fn write(formatter: &Formatter, batch: &[u8], width: usize) -> pjrt_base::error:
                 if is_unwanted.load(Ordering::Relaxed) {
                     break;
                 }
-                // Only R's thread has somebody to ask.
+                // Only R's thread can check for interrupts.
                 check_interrupt_now_and_then().inspect_err(|_| is_unwanted.store(true, Ordering::Relaxed))?;
             }
             let text = formatter.text(element);
@@ -115,12 +115,12 @@ fn write(formatter: &Formatter, batch: &[u8], width: usize) -> pjrt_base::error:
     })
 }
 
-/// Where R's table has a string, but for the table's size: R's own hash.
+/// The slot of a string in R's table, except for the table's size: R's own hash.
 fn slot(text: &str) -> usize {
     text.bytes().fold(5381, |hash: usize, byte| hash.wrapping_mul(33).wrapping_add(byte.into()))
 }
 
-/// Makes the strings of a part of the batch that begins at position `first`.
+/// Creates the strings of a part of the batch that begins at position `first`.
 ///
 /// # Safety
 /// `out` is a character vector that holds the batch.
@@ -130,7 +130,7 @@ unsafe fn make(out: SEXP, first: usize, part: &Span) {
         if let Some(&(later, _)) = part.ends.get(i + AHEAD) {
             prefetch(STRING_PTR_RO(out).wrapping_add(first + later as usize));
         }
-        // Digits, signs and letters: nothing in them that R would have to be asked about.
+        // Digits, signs and letters: valid in every encoding.
         let text = part.text.get(start..end as usize).unwrap_or_default();
         let string = Rf_mkCharLenCE(text.as_ptr().cast(), text.len() as i32, cetype_t::CE_UTF8);
         SET_STRING_ELT(out, (first + position as usize) as R_xlen_t, string);

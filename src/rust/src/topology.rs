@@ -1,4 +1,4 @@
-//! Topologies: what a plugin says of the whole system.
+//! Topologies: a plugin's description of the whole system.
 
 use crate::client;
 use crate::conditions::Result;

@@ -1,4 +1,4 @@
-//! SHA-256 of what lies in memory or in a file.
+//! SHA-256 of memory and files.
 
 use ring::digest::{Context, SHA256};
 use std::fmt::Write;
@@ -14,10 +14,10 @@ pub fn of(pieces: &[&[u8]]) -> Digest {
     finish(context)
 }
 
-/// The SHA-256 of all that can be read.
+/// The SHA-256 of everything that a reader returns.
 ///
 /// # Errors
-/// The reader's.
+/// The reader's errors.
 pub fn of_reader(mut reader: impl Read) -> io::Result<Digest> {
     let mut context = Context::new(&SHA256);
     let mut piece = vec![0; 1 << 18];

@@ -1,12 +1,12 @@
 //! The one error type of this crate: what went wrong, in which PJRT call, on which platform, and what to do about it.
 
+use crate::reason::Hint;
 use std::fmt;
 
 /// Result of anything in this crate that can fail.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What kind of failure an [`Error`] is. `Pjrt` carries the code a plugin gave; all others are found by this crate,
-/// before a plugin is called.
+/// The kind of an [`Error`]. `Pjrt` carries a plugin's own code; this project detects all other kinds itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// The plugin's own error, with its code (`PJRT_Error_Code`, the codes of abseil's `Status`).
@@ -20,7 +20,7 @@ pub enum Kind {
     DriverMissing,
     DriverTooOld,
     DtypeMismatch,
-    /// A file that was mapped into memory is no longer what it was.
+    /// A file that was mapped into memory has changed.
     FileChanged,
     Forked,
     Internal,
@@ -32,12 +32,12 @@ pub enum Kind {
     LibraryMissing,
     PluginInvalid,
     PluginNotFound,
-    /// A plugin that threw a C++ exception before, and is not called any more.
+    /// The plugin threw a C++ exception earlier, and is not called any more.
     PluginPoisoned,
     ProgramVersion,
-    /// A file that is no safetensors file, or a damaged one.
+    /// The file is not a safetensors file, or is damaged.
     SafetensorsInvalid,
-    /// Serialized data that are damaged, or no executable at all.
+    /// Serialized data are damaged, or are not an executable.
     SerializedInvalid,
     /// An executable that was serialized for another plugin, processor or kind of device, or in another format.
     SerializedMismatch,
@@ -67,20 +67,20 @@ const CODES: [&str; 17] = [
     "unauthenticated",
 ];
 
-/// `PJRT_Error_Code_UNKNOWN`: the plugin says no more.
+/// `PJRT_Error_Code_UNKNOWN`: the plugin does not know more.
 pub const UNKNOWN: u32 = 2;
 
-/// `PJRT_Error_Code_INVALID_ARGUMENT`: the plugin refuses what it was given.
+/// `PJRT_Error_Code_INVALID_ARGUMENT`: the plugin refuses an argument.
 pub const INVALID_ARGUMENT: u32 = 3;
 
 /// `PJRT_Error_Code_RESOURCE_EXHAUSTED`: the device or the host is out of memory.
 pub const RESOURCE_EXHAUSTED: u32 = 8;
 
-/// `PJRT_Error_Code_UNIMPLEMENTED`: the plugin has the call and does not do it.
+/// `PJRT_Error_Code_UNIMPLEMENTED`: the plugin has the call but does not implement it.
 pub const UNIMPLEMENTED: u32 = 12;
 
 impl Kind {
-    /// The kind as a word, the suffix of the condition class in R: `pjrt_error_<class>`.
+    /// The kind as a word, which ends the class of the condition in R: `pjrt_error_<class>`.
     pub fn class(self) -> &'static str {
         match self {
             Kind::Pjrt(code) => CODES.get(code as usize).copied().unwrap_or("unknown"),
@@ -116,7 +116,7 @@ impl Kind {
     }
 }
 
-/// A failure: kind, message and, where known, the PJRT call, the platform and a hint what to do next.
+/// A failure: its kind, a message, hints, and the PJRT call and the platform if they are known.
 #[derive(Debug, Clone)]
 pub struct Error(Box<Inner>);
 
@@ -124,33 +124,33 @@ pub struct Error(Box<Inner>);
 struct Inner {
     kind: Kind,
     message: String,
-    hints: Vec<String>,
+    hints: Vec<Hint>,
     call_name: Option<&'static str>,
     platform: Option<String>,
 }
 
 impl Error {
-    /// A failure of `kind`, with a message that says what was wrong and what was expected.
+    /// An error of `kind`. The message says what was wrong and what was expected.
     #[cold]
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
         Error(Box::new(Inner { kind, message: message.into(), hints: Vec::new(), call_name: None, platform: None }))
     }
 
-    /// Adds a line that says what to do, or what else is known.
+    /// Adds a line that says what to do, or what else is known: text, or a reason that the layer above words.
     #[must_use]
-    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub fn hint(mut self, hint: impl Into<Hint>) -> Self {
         self.0.hints.push(hint.into());
         self
     }
 
-    /// Puts before the message what it is about.
+    /// Prefixes the message with the place that it is about.
     #[must_use]
     pub fn within(mut self, place: &str) -> Self {
         self.0.message = format!("{place}: {}", self.0.message);
         self
     }
 
-    /// Says first which file it is about.
+    /// Prefixes the message with the file that it is about.
     #[must_use]
     pub fn about(self, file: &std::path::Path) -> Self {
         self.within(&format!("'{}'", file.display()))
@@ -170,7 +170,7 @@ impl Error {
         self
     }
 
-    /// Says plainly what the plugin does not do, as in "Cost analysis is"; other errors keep their message.
+    /// Says in the message which feature the plugin lacks, as in "Cost analysis is"; other errors keep their message.
     #[cold]
     #[must_use]
     pub fn unsupported(mut self, platform: &str, what: &str) -> Self {
@@ -189,8 +189,8 @@ impl Error {
         &self.0.message
     }
 
-    /// What to do about it, one line each.
-    pub fn hints(&self) -> &[String] {
+    /// What to do about it, in order.
+    pub fn hints(&self) -> &[Hint] {
         &self.0.hints
     }
 

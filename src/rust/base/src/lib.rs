@@ -1,5 +1,5 @@
-//! What every other crate needs of the process and the machine: errors, interrupts, forks, threads, memory and files.
-//! Must not know plugins, arrays or programs.
+//! The process and the machine, for all other crates: errors, interrupts, forks, threads, memory and files. Must not
+//! know plugins, arrays or programs.
 
 #[macro_use]
 pub mod error;
@@ -9,5 +9,6 @@ pub mod mmap;
 pub mod parallel;
 pub mod private_fs;
 pub mod process;
+pub mod reason;
 pub mod room;
 pub mod trusted_fs;

@@ -1,4 +1,4 @@
-//! Files that are read in place: mapped into memory, never written to, and watched for what somebody else does to them.
+//! Files that are read in place: mapped into memory, never written to, and checked for changes by other processes.
 
 mod sigbus;
 
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// A file that is open for reading, and mapped as a whole once somebody asks for its memory.
+/// A file that is open for reading. It is mapped as a whole when its memory is first needed.
 #[derive(Debug)]
 pub struct MappedFile {
     path: PathBuf,
@@ -22,7 +22,7 @@ pub struct MappedFile {
     mapped: OnceCell<Mapped>,
 }
 
-/// What a change of the file shows by.
+/// The attributes that show a change of the file.
 #[derive(Debug, PartialEq)]
 struct State {
     len: u64,
@@ -46,7 +46,7 @@ impl MappedFile {
     /// Opens a file.
     ///
     /// # Errors
-    /// `Io` for what the system refuses, and for what is no file.
+    /// `Io` if the system refuses, or if the path is not a file.
     pub fn open(path: &Path) -> Result<Arc<MappedFile>> {
         let (file, metadata) = open(path)?;
         let state = State::of(&metadata);
@@ -57,7 +57,7 @@ impl MappedFile {
         &self.path
     }
 
-    /// Bytes of the file when it was opened.
+    /// The size of the file in bytes when it was opened.
     pub fn len(&self) -> u64 {
         self.state.len
     }
@@ -66,11 +66,11 @@ impl MappedFile {
         self.len() == 0
     }
 
-    /// The file's memory, page-aligned. What lies there must not be believed before [`MappedFile::check`] has passed after
-    /// it was read: where the file has shrunk, there are zeros.
+    /// The file's memory, page-aligned. Trust what you read only after a later [`MappedFile::check`] has passed: if the
+    /// file has shrunk, the missing part reads as zeros.
     ///
     /// # Errors
-    /// `Io` when the system cannot map it, `FileChanged` when it has shrunk before.
+    /// `Io` if the system cannot map the file, `FileChanged` if it has shrunk already.
     pub fn memory(&self) -> Result<&[u8]> {
         let mapped = self.mapped.get_or_try_init(|| {
             self.check()?;
@@ -85,7 +85,7 @@ impl MappedFile {
     /// Fills `out` from byte `offset` of the file, without mapping it.
     ///
     /// # Errors
-    /// `Io` for what the system refuses, `FileChanged` when the file ends before.
+    /// `Io` if the system refuses, `FileChanged` if the file ends too early.
     pub fn read(&self, offset: u64, out: &mut [u8]) -> Result<()> {
         read_exact_at(&self.file, offset, out).map_err(|error| match error.kind() {
             io::ErrorKind::UnexpectedEof => changed(&self.path),
@@ -93,10 +93,10 @@ impl MappedFile {
         })
     }
 
-    /// An error unless the file is, as far as its size and its time of change tell, what it was when it was opened.
+    /// Checks that the size and the modification time of the file are still those at its opening.
     ///
     /// # Errors
-    /// `FileChanged`; `Io` when the system does not tell.
+    /// `FileChanged`; `Io` if the system cannot tell.
     pub fn check(&self) -> Result<()> {
         if self.mapped.get().is_some_and(|mapped| mapped.guard.is_damaged()) {
             return Err(changed(&self.path));
@@ -109,13 +109,13 @@ impl MappedFile {
     }
 }
 
-/// The content of a file; of what is none, such as a pipe or a device, there may be no end.
+/// The content of a file. Pipes and devices are refused, since they may never end.
 ///
 /// # Errors
-/// `Io` for what the system refuses, and for what is no file; the code of `RESOURCE_EXHAUSTED` for want of memory.
+/// `Io` if the system refuses, or if the path is not a file; the code of `RESOURCE_EXHAUSTED` without enough memory.
 pub fn read(path: &Path) -> Result<Vec<u8>> {
     let (mut file, metadata) = open(path)?;
-    room::check_room(metadata.len() as usize, &format!("To read '{}'", path.display()))?;
+    room::check_room(metadata.len() as usize, &format!("to read '{}'", path.display()))?;
     let mut content = Vec::new();
     file.read_to_end(&mut content).map_err(|error| unreadable(path, &error))?;
     Ok(content)
@@ -125,7 +125,7 @@ fn open(path: &Path) -> Result<(File, Metadata)> {
     let mut options = OpenOptions::new();
     options.read(true);
     #[cfg(unix)]
-    // A pipe would be waited for.
+    // Opening a pipe would wait for its other end.
     std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK);
     let opened = options.open(path).and_then(|file| {
         let metadata = file.metadata()?;
@@ -164,7 +164,7 @@ fn unreadable(path: &Path, error: &io::Error) -> Error {
 
 #[cold]
 fn changed(path: &Path) -> Error {
-    let message = format!("'{}' was changed after it was opened, so what was read from it is lost.", path.display());
+    let message = format!("'{}' was changed after it was opened: data read from it are lost.", path.display());
     Error::new(Kind::FileChanged, message)
-        .hint("Load it again. To replace a file that is in use, write another one and rename that.")
+        .hint("Load it again. To replace a file in use, write a new file and rename it.")
 }

@@ -1,4 +1,4 @@
-//! Work in many pieces, done by several threads while the calling one looks after the user.
+//! Work in many pieces, shared by several threads while the calling thread checks for interrupts.
 
 use crate::error::{Error, Result};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -6,13 +6,13 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a thread works before it looks after the user.
+/// How long a thread works before it checks for interrupts.
 const SLICE: Duration = Duration::from_millis(30);
 
-/// Threads that are worth starting: more would wait for the same memory.
+/// The most threads worth starting: more would wait for the same memory.
 const MOST_THREADS: usize = 8;
 
-/// Tells when it is time to look after the user.
+/// Says when it is time to check for interrupts.
 pub struct Lookout(Instant);
 
 impl Lookout {
@@ -20,7 +20,7 @@ impl Lookout {
         Lookout(Instant::now())
     }
 
-    /// Whether it is time; then not for a while.
+    /// Whether it is time. If so, starts the next interval.
     pub fn is_due(&mut self) -> bool {
         let is_due = self.0.elapsed() >= SLICE;
         if is_due {
@@ -30,8 +30,8 @@ impl Lookout {
     }
 }
 
-/// Calls `work` once for each number below `count`, from this thread and up to `helpers` others, and `watch` from this
-/// thread now and then. The first error ends it all, once the pieces that are under way are done.
+/// Calls `work` once for each number below `count`, from this thread and up to `helpers` others. Calls `watch` from
+/// this thread now and then. The first error stops all threads after the pieces in progress.
 pub fn run(
     count: usize,
     helpers: usize,
@@ -45,7 +45,7 @@ pub fn run(
         ended.store(true, Ordering::Relaxed);
         failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
     };
-    // Whether there may be more.
+    // Whether pieces may be left.
     let step = || {
         let piece = next.fetch_add(1, Ordering::Relaxed);
         if piece >= count || ended.load(Ordering::Relaxed) {
@@ -62,7 +62,7 @@ pub fn run(
                 while step() {}
                 finished.fetch_add(1, Ordering::Release);
             };
-            // Without a thread, this one does it all.
+            // If no thread starts, this one does all the work.
             running += usize::from(thread::Builder::new().spawn_scoped(scope, help).is_ok());
         }
         let mut lookout = Lookout::start();
@@ -85,7 +85,7 @@ pub fn run(
     }
 }
 
-/// Threads besides the calling one that the machine has room for.
+/// The number of threads besides the calling one that the machine has room for.
 pub fn helpers() -> usize {
     thread::available_parallelism().map_or(0, |n| n.get() - 1)
 }

@@ -1,4 +1,4 @@
-//! Files and folders that others may read, and that nobody but this user or the system may write.
+//! Files and folders that others may read, but only this user or the system may write.
 
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io;
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// What the names of unfinished files and folders start with.
 pub const TEMPORARY: &str = ".tmp-";
 
-/// A name in `folder` that no other process and no other thread has.
+/// A name in `folder` that no other process or thread uses.
 pub fn temporary(folder: &Path) -> PathBuf {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -16,7 +16,7 @@ pub fn temporary(folder: &Path) -> PathBuf {
     folder.join(format!("{TEMPORARY}{}-{count}-{time}", std::process::id()))
 }
 
-/// Makes a folder and those above it.
+/// Creates a folder and its parents.
 pub fn create_folder(path: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
@@ -25,7 +25,7 @@ pub fn create_folder(path: &Path) -> io::Result<()> {
     builder.create(path)
 }
 
-/// Makes a new file, which others may also run, or not.
+/// Creates a new file, which others may also run if `executable`.
 pub fn create_file(path: &Path, runs: bool) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
@@ -33,7 +33,7 @@ pub fn create_file(path: &Path, runs: bool) -> io::Result<File> {
     options.open(path)
 }
 
-/// Opens a file to read and write, which is made if it is not there.
+/// Opens a file to read and write; creates it if it does not exist.
 pub fn open_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
@@ -41,7 +41,7 @@ pub fn open_file(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Has nobody but its owner write to a folder, where the system lets this user say so.
+/// Lets only the owner write to a folder, if the system allows this user to do so.
 pub fn close_folder(path: &Path) -> io::Result<()> {
     #[cfg(unix)]
     fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
@@ -65,12 +65,12 @@ pub fn anyone_writes(metadata: &Metadata) -> bool {
     mode(metadata).is_some_and(|mode| mode & 0o002 != 0)
 }
 
-/// Whether any user may replace what others have in a folder: not in `/tmp`, which has the sticky bit.
+/// Whether any user may replace other users' files in a folder. False for `/tmp`, which has the sticky bit.
 pub fn anyone_replaces(metadata: &Metadata) -> bool {
     anyone_writes(metadata) && mode(metadata).is_some_and(|mode| mode & 0o1000 == 0)
 }
 
-/// Who keeps a folder that many users share: its owner, unless anybody could have made it where it is.
+/// The user who controls a folder that many users share: its owner, unless anybody could have created it there.
 pub fn keeper(folder: &Path) -> Option<u32> {
     let folder = folder.canonicalize().ok()?;
     let closed = |path: &Path| fs::metadata(path).is_ok_and(|metadata| !anyone_writes(&metadata));

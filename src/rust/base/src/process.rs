@@ -1,24 +1,25 @@
-//! What the process does around us: fork, exit, and a user who wants to interrupt a wait.
+//! Events of the process: fork, exit, and a user who interrupts a wait.
 
 use crate::error::{Error, Kind, Result};
+use crate::reason::Reason;
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, OnceLock, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
-/// Counts forks: it is one higher in a child than in its parent. Objects remember the value at their making.
+/// Counts forks: one higher in a child than in its parent. Objects remember the value from their creation.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 
-/// Whether the user did not want to wait for something that may go on still.
+/// Whether the user interrupted a wait for work that may still go on.
 static IS_UNWANTED: AtomicBool = AtomicBool::new(false);
 
-/// Between two questions whether the user interrupts: seldom enough that nobody notices the questions.
+/// The interval between checks for interrupts: long enough that the checks cost nothing noticeable.
 const PAUSE: Duration = Duration::from_millis(20);
 
 thread_local! {
     static INTERRUPT_POLL: Cell<Option<fn() -> bool>> = const { Cell::new(None) };
-    /// When the poll was last asked.
+    /// When the poll was last called.
     static ASKED: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
@@ -28,17 +29,18 @@ pub fn generation() -> u32 {
     GENERATION.load(Ordering::Relaxed)
 }
 
-/// The error for an object that was made before a fork.
+/// The error for an object that was created before a fork.
 #[cold]
 pub fn forked() -> Error {
     Error::new(
         Kind::Forked,
         "This process is a fork of one that used a client; the device runtime does not survive fork().",
     )
+    .hint(Reason::Forked)
 }
 
-/// What a mutex guards that its holders give back at once. `None` where waiting for it might never end: in the child of a
-/// fork that happened while another thread had it.
+/// Data behind a mutex that its holders release at once. `None` if waiting for it might never end: in the child of a
+/// fork that happened while another thread held it.
 pub fn lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     if generation() == 0 {
         return Some(mutex.lock().unwrap_or_else(PoisonError::into_inner));
@@ -53,15 +55,15 @@ pub fn lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     None
 }
 
-/// Lets waits on this thread end early: `poll` is asked about every 50 ms and returns true when the user interrupts.
+/// Lets waits on this thread end early: `poll` is called about every 50 ms and returns true if the user interrupts.
 pub fn set_interrupt_poll(poll: fn() -> bool) {
     INTERRUPT_POLL.set(Some(poll));
 }
 
-/// Asks this thread's poll.
+/// Calls this thread's poll.
 ///
 /// # Errors
-/// `Interrupted` when the user wants the wait to end.
+/// `Interrupted` if the user interrupts.
 pub fn check_interrupt() -> Result<()> {
     ASKED.set(Some(Instant::now()));
     match INTERRUPT_POLL.get() {
@@ -73,7 +75,7 @@ pub fn check_interrupt() -> Result<()> {
     }
 }
 
-/// Asks this thread's poll unless that was done just now: for many waits, or pieces of work, that are short.
+/// Calls this thread's poll unless it was called very recently. For many short waits or pieces of work.
 ///
 /// # Errors
 /// As [`check_interrupt`].
@@ -86,8 +88,8 @@ pub fn check_interrupt_now_and_then() -> Result<()> {
     check_interrupt()
 }
 
-/// How long the end of the process waits for compiles, and for programs that were launched: some seconds, but hardly at all
-/// once the user has interrupted a wait.
+/// How long the end of the process waits for compilations and launched programs: some seconds, or almost no time after
+/// the user has interrupted a wait.
 pub struct LastWait(Instant);
 
 impl LastWait {
@@ -95,7 +97,7 @@ impl LastWait {
         LastWait(Instant::now())
     }
 
-    /// Calls `is_over`, which waits as long as it is told, until it says so; tells whether it did in time.
+    /// Calls `is_over` with a waiting time until it returns true or the time is up. Returns whether it returned true.
     pub fn until(&self, is_over: impl Fn(Duration) -> bool) -> bool {
         const MOST: Duration = Duration::from_secs(10);
         const LEAST: Duration = Duration::from_millis(100);
@@ -103,7 +105,7 @@ impl LastWait {
             if is_over(PAUSE) {
                 return true;
             }
-            // What the answer means is noted there.
+            // The closure records the answer there.
             let _ = check_interrupt();
             let limit = if IS_UNWANTED.load(Ordering::Relaxed) { LEAST } else { MOST };
             if self.0.elapsed() >= limit {
@@ -113,7 +115,8 @@ impl LastWait {
     }
 }
 
-/// Keeps the library, or program, that has code at this address in memory until the process ends, whoever closes it.
+/// Keeps the library or program that has code at this address in memory until the process ends, even if others close
+/// it.
 pub fn keep_library_of(code: usize) {
     #[cfg(unix)]
     // SAFETY: the loader is asked about an address and a name of its own; where it fails, all is as it would be without.
@@ -135,7 +138,7 @@ pub fn keep_library_of(code: usize) {
     }
 }
 
-/// Watches for forks from now on; done before the first plugin is used.
+/// Watches for forks from now on. Called before the first plugin is used.
 pub fn watch_forks() {
     static ONCE: Once = Once::new();
     extern "C" fn in_child() {
@@ -150,15 +153,17 @@ pub fn watch_forks() {
     let _ = (&ONCE, in_child as extern "C" fn());
 }
 
-/// Has `close` called when the process exits, always the first one given, before the plugin's own exit handlers run.
+/// Registers `close`, always the first function given, to run when the process exits, before the plugin's own exit
+/// handlers.
 ///
-/// Handlers run last-registered first, and a plugin registers its own while it works, so this is called after each
-/// step that may have made it do so; running twice is harmless. The C library keeps some bytes for each call for good.
+/// Handlers run in reverse order of registration, and a plugin registers its own while it works. So call this after
+/// each step that may have registered one; running `close` twice is harmless. The C library keeps some bytes for each
+/// call until the process ends.
 pub fn watch_exit(close: fn()) {
     static AT_EXIT: OnceLock<fn()> = OnceLock::new();
     AT_EXIT.get_or_init(|| close);
     extern "C" fn at_exit() {
-        // Whom to ask may be gone.
+        // The thread's storage may be gone.
         INTERRUPT_POLL.set(None);
         if let Some(close) = AT_EXIT.get() {
             close();
@@ -170,8 +175,8 @@ pub fn watch_exit(close: fn()) {
     }
 }
 
-/// Has the process end without the exit handlers and destructors of its libraries, one of which still works on a thread that
-/// cannot be stopped. Only where the C library tells the status to end with.
+/// Makes the process end without the exit handlers and destructors of its libraries, because a thread that cannot be
+/// stopped still uses one of them. Only on C libraries that pass the exit status to handlers.
 pub fn skip_exit_handlers() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {

@@ -1,19 +1,18 @@
-//! Room in memory: whether there is enough before much of it is taken, and how its size is worded.
+//! Memory: whether enough is free before a large allocation, and sizes as text.
 
 use crate::error::{Error, Kind, Result, RESOURCE_EXHAUSTED};
 
-/// That so many bytes can be had at once, for work which ends the process where it gets none.
+/// Checks that so many bytes can be allocated at once, for work that would end the process without them.
 ///
 /// # Errors
-/// The code of `RESOURCE_EXHAUSTED`; `purpose` is what cannot be done then, as in "To compile".
+/// The code of `RESOURCE_EXHAUSTED`. `purpose` completes "Not enough memory", as in "to compile".
 pub fn check_room(bytes: usize, purpose: &str) -> Result<()> {
     const LITTLE: usize = 1 << 20;
     if bytes < LITTLE || is_there(bytes) {
         return Ok(());
     }
     let size = size(bytes);
-    let error =
-        Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), format!("{purpose} takes {size} of memory, which are not there."));
+    let error = Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), format!("Not enough memory {purpose}: {size} needed."));
     Err(error)
 }
 
@@ -33,8 +32,8 @@ fn is_there(bytes: usize) -> bool {
     Vec::<u8>::new().try_reserve_exact(std::hint::black_box(bytes)).is_ok()
 }
 
-/// The same for what a plugin does, which takes much more address space than memory: only where that is limited, as by
-/// `ulimit -v`.
+/// The same check for a plugin's work, which takes much more address space than memory. Has an effect only where
+/// address space is limited, as with `ulimit -v`.
 ///
 /// # Errors
 /// As [`check_room`].
@@ -58,7 +57,7 @@ fn is_address_space_limited() -> bool {
     false
 }
 
-/// Bytes of memory that this machine could give right now, where the system tells.
+/// The free memory of this machine in bytes, if the system reports it.
 pub fn available_memory() -> Option<usize> {
     let info = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = info.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
@@ -66,7 +65,7 @@ pub fn available_memory() -> Option<usize> {
     kilobytes.checked_mul(1024)
 }
 
-/// A number of bytes as people read it.
+/// A number of bytes as text for people.
 pub fn size(bytes: usize) -> String {
     const UNITS: [&str; 7] = ["bytes", "kB", "MB", "GB", "TB", "PB", "EB"];
     let mut value = bytes as f64;

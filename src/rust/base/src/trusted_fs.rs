@@ -1,4 +1,4 @@
-//! Files of the cache: written as a whole or not at all, and read only if nobody but this user or the system could have
+//! Files of the cache: written completely or not at all, and read only if only this user or the system could have
 //! written them.
 
 use crate::private_fs::{self, temporary};
@@ -6,13 +6,13 @@ use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-/// Makes a folder and those above it. Others may read it, but not write there.
+/// Creates a folder and its parents. Others may read it, but not write to it.
 pub fn create_folder(path: &Path) -> io::Result<()> {
     private_fs::create_folder(path)?;
     check_folder(path)
 }
 
-/// An error unless only this user or the system may write to a folder.
+/// Checks that only this user or the system may write to a folder.
 pub fn check_folder(path: &Path) -> io::Result<()> {
     check_owner(&fs::metadata(path)?)
 }
@@ -20,12 +20,12 @@ pub fn check_folder(path: &Path) -> io::Result<()> {
 /// Opens a file to read it.
 ///
 /// # Errors
-/// The system's; `PermissionDenied` for a link, and for what others could have written.
+/// The system's errors; `PermissionDenied` for a link, and for files that others could have written.
 pub fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);
     #[cfg(unix)]
-    // A pipe would be waited for.
+    // Opening a pipe would wait for its other end.
     std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NOFOLLOW | libc::O_NONBLOCK);
     let file = options.open(path)?;
     let metadata = file.metadata()?;
@@ -44,20 +44,20 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(content)
 }
 
-/// Writes a file under another name and renames it, so that nobody ever finds half of it.
+/// Writes a file under a temporary name and renames it, so that readers never find an incomplete file.
 pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let draft = temporary(folder);
     let mut file = private_fs::create_file(&draft, false)?;
     let written = file.write_all(content).and_then(|()| fs::rename(&draft, path));
     if written.is_err() {
-        // What cannot be removed either is swept up later.
+        // If this fails, too, the file is removed later with other leftovers.
         let _ = fs::remove_file(&draft);
     }
     written
 }
 
-/// An error unless this user or the system owns it, and nobody else may write to it.
+/// Checks that this user or the system owns it, and nobody else may write to it.
 fn check_owner(metadata: &Metadata) -> io::Result<()> {
     if private_fs::is_closed(metadata) && private_fs::is_owned(metadata, None) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! What moving data costs without R: the floor that bench/data.R compares with. Prints `name microseconds`, medians.
+//! The cost of moving data without R: the lower bound for bench/data.R. Prints `name microseconds`, medians.
 //!
 //! Kernels written for one case each, on one thread, in place of the general ones of `pjrt-core`: a matrix of 2000
 //! (or 1000) rows in column-major order of doubles becomes a row-major one of the type, or the reverse. Uploads hand the
@@ -15,7 +15,8 @@ use std::time::Instant;
 
 type Failure = Box<dyn std::error::Error>;
 
-/// Median time of one call in microseconds, over five rounds of `n` calls; what the calls give stays alive in a round.
+/// Median time of one call in microseconds, over five rounds of `n` calls; the results of the calls live until the end
+/// of a round.
 fn time<T>(n: usize, mut call: impl FnMut() -> Result<T, Failure>) -> Result<f64, Failure> {
     let mut rounds = Vec::new();
     for round in 0..6 {

@@ -1,4 +1,4 @@
-//! What the plugin itself costs: the floor that bench/dispatch.R compares with. Prints `name microseconds`, medians.
+//! The cost of the plugin alone: the lower bound for bench/dispatch.R. Prints `name microseconds`, medians.
 //! `PJRT_PLUGIN_PATH_CPU` names the plugin.
 
 use pjrt_core::executable::execute::ExecuteOptions;

@@ -1,5 +1,5 @@
-//! What reading and writing as many bytes costs without anything else: the floor that bench/safetensors.R compares with.
-//! Prints `name microseconds`, medians. `PJRT_BENCH_FOLDER` names the folder with the files.
+//! The cost of only reading and writing the bytes: the lower bound for bench/safetensors.R. Prints `name microseconds`,
+//! medians. `PJRT_BENCH_FOLDER` names the folder with the files.
 
 use std::fs::{self, File};
 use std::hint::black_box;

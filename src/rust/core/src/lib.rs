@@ -1,9 +1,10 @@
-//! Safe Rust over PJRT plugins: clients, devices, buffers, executables, and files of arrays. Must not know R.
+//! Safe Rust over PJRT plugins: clients, devices, buffers, executables, and files of arrays. Must not know the host
+//! language.
 //!
-//! The folders are layers, lowest first, and `tests/layers.rs` holds their order.
+//! The folders are layers, lowest first; `tests/layers.rs` enforces their order.
 //!
-//! What is made once, when it is first needed, is a `std` `OnceLock` where that cannot fail, and an `OnceCell` of `once_cell`,
-//! filled by `get_or_try_init`, where it can: a failure is returned and the next caller tries again.
+//! Lazily created values use a `std` `OnceLock` if creation cannot fail. Otherwise they use an `OnceCell` of
+//! `once_cell` with `get_or_try_init`: a failure is returned, and the next caller tries again.
 
 #[macro_use]
 extern crate pjrt_base;

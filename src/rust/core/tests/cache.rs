@@ -70,7 +70,7 @@ fn add(scale: u32) -> String {
     )
 }
 
-/// A folder that is removed in the end.
+/// A folder that is removed at the end of the test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -78,7 +78,7 @@ impl Folder {
         Folder(std::env::temp_dir().join(format!("pjrt-cache-{name}-{}", std::process::id())))
     }
 
-    /// The cache there, as a session of its own sees it.
+    /// The cache in this folder, as a new process sees it.
     fn session(&self) -> (Cache, Arc<Session>) {
         let session = Arc::new(Session::default());
         (Cache::new(&self.0, 1 << 30, session.clone()), session)
@@ -134,7 +134,7 @@ fn a_loaded_executable_is_as_good_as_a_compiled_one() {
     assert_eq!(run(&loaded, &[&x, &y]), [3.0; 6]);
     let error = loaded.execute(&[&x, &y], &ExecuteOptions::default()).unwrap_err();
     assert_eq!(error.kind(), Kind::DeletedBuffer, "the first run took the first input");
-    // What was loaded can be saved and loaded once more.
+    // A loaded executable can be saved and loaded again.
     let again = load(&load(&loaded.serialize(None).unwrap(), &[]).unwrap().serialize(None).unwrap(), &[]).unwrap();
     let x = upload(&device(0), &[2, 3], &[1.0; 6]);
     assert_eq!(run(&again, &[&x, &y]), [3.0; 6]);
@@ -155,7 +155,7 @@ fn an_executable_moves_to_another_device() {
     let by_options = Destination { options: Some(&assigned), ..destination(client(), &[]) };
     let moved = Serialized::read(&bytes).unwrap().load(&by_options, None).unwrap();
     assert_eq!(run(&moved, &[&there, &there]), [2.0, 4.0]);
-    // What was moved is saved for where it is now, which a client of one device does not have.
+    // A moved executable is saved for its new device, which a client of one device does not have.
     let saved = moved.serialize(None).unwrap();
     let small = client_of(1);
     let error = Serialized::read(&saved).unwrap().load(&destination(&small, &[]), None).unwrap_err();
@@ -207,7 +207,7 @@ fn replicas_and_partitions_run_after_loading() {
         let parts = [upload(&device(0), &[2], &[1.0, 2.0]), upload(&device(1), &[2], &[3.0, 4.0])];
         let outputs = loaded.execute_sharded(&[&[&parts[0]], &[&parts[1]]], &ExecuteOptions::default()).unwrap();
         outputs.iter().for_each(|outputs| assert_eq!(download(&outputs[0]), expected));
-        // It needs as many devices as it was made for, and options cannot change that.
+        // It needs the number of devices that it was compiled for, and options cannot change that.
         let bytes = compiled.serialize(None).unwrap();
         assert_eq!(load(&bytes, &[device(0)]).unwrap_err().kind(), Kind::InvalidInput);
         let one = CompileOptions { num_replicas: Some(1), num_partitions: Some(1), ..Default::default() };

@@ -1,4 +1,5 @@
-//! What [`pjrt_data::literal`] writes, read back by the real CPU plugin's compiler, whose path `PJRT_PLUGIN_PATH_CPU` gives.
+//! The text of [`pjrt_data::literal`], read back by the real CPU plugin's compiler. `PJRT_PLUGIN_PATH_CPU` names the
+//! plugin.
 
 use pjrt_core::executable::execute::ExecuteOptions;
 use pjrt_core::executable::options::CompileOptions;

@@ -1,4 +1,4 @@
-//! The crate on the real CPU plugin, whose path `PJRT_PLUGIN_PATH_CPU` gives.
+//! The crate on the real CPU plugin. `PJRT_PLUGIN_PATH_CPU` names the plugin.
 
 use pjrt_base::{error::Kind, error::Result};
 use pjrt_core::buffer::slice::{Axis, Slice};
@@ -398,7 +398,7 @@ fn a_loop_whose_turns_the_inputs_decide_never_keeps_the_caller_however_quick_it_
 
 #[test]
 fn a_loop_of_many_operations_runs_on_the_plugins_own_threads() {
-    // 8 x 8 times 8 x 8: 1,024 operations a turn, which XLA no longer takes for few.
+    // 8 x 8 times 8 x 8: 1,024 operations an iteration, which XLA no longer considers few.
     let text = "func.func @main(%x: tensor<8x8xf32>, %n: tensor<f32>) -> tensor<8x8xf32> {
       %zero = stablehlo.constant dense<0.0> : tensor<f32>
       %one = stablehlo.constant dense<1.0> : tensor<f32>
@@ -447,7 +447,7 @@ fn a_malformed_program_gives_the_compilers_message_with_its_position() {
     assert_eq!(error.call_name(), Some("PJRT_Client_Compile"));
 }
 
-/// A chain of so many operations on a scalar: ten thousand take the compiler a second or more.
+/// A chain of operations on a scalar: ten thousand take the compiler a second or more.
 fn chain(operations: usize) -> Program {
     let mut text = "func.func @main(%0: tensor<f32>) -> tensor<f32> {\n".to_owned();
     for i in 0..operations {
@@ -474,7 +474,7 @@ fn compiles_in_the_background_wait_for_a_processor_and_for_nothing_else() {
         // One more may belong to another test.
         assert!((1..=processors + 1).contains(&threads.count()));
     }
-    // What somebody waits for does not queue, and the last can be asked for first.
+    // A program that somebody waits for is not queued, and the last one can be asked for first.
     assert!(Compiling::start(None, &[device(0)], &chain(2), &options).unwrap().wait().is_ok());
     for compiling in pending.iter().rev() {
         let executable = compiling.wait().unwrap();

@@ -1,5 +1,5 @@
-//! The crate on a real CUDA plugin and an NVIDIA GPU, where `PJRT_PLUGIN_PATH_CUDA` gives the plugin's path. Elsewhere
-//! these tests say so and do nothing.
+//! The crate on a real CUDA plugin and an NVIDIA GPU, if `PJRT_PLUGIN_PATH_CUDA` names the plugin. Otherwise these
+//! tests print that and do nothing.
 
 use pjrt_core::executable::execute::ExecuteOptions;
 use pjrt_core::executable::options::CompileOptions;

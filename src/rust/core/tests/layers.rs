@@ -104,3 +104,99 @@ fn every_path_on_the_architecture_page_exists() {
         assert!(page.contains(&format!("src/rust/{name}/")), "ARCHITECTURE.md does not name the crate {name}");
     }
 }
+
+/// Whether a text has this word, with no letter, digit or underscore beside it.
+fn has_word(text: &str, word: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    text.match_indices(word)
+        .any(|(at, _)| !text[..at].ends_with(is_part) && !text[at + word.len()..].starts_with(is_part))
+}
+
+/// The string literals of a line of Rust. Literals of several lines are read line by line.
+fn literals(line: &str) -> String {
+    line.split('"').skip(1).step_by(2).collect::<Vec<_>>().join("\n")
+}
+
+/// The first word of R in a line, which only the bridge and the R code may contain.
+fn words_of_r(line: &str) -> Option<&'static str> {
+    const ANYWHERE: [&str; 10] = [
+        "install_pjrt",
+        "readRDS",
+        "saveRDS",
+        "restart R",
+        "R session",
+        "SEXP",
+        "extendr",
+        "gc()",
+        "Rscript",
+        "testthat",
+    ];
+    let calls_ours = line.match_indices("pjrt_").any(|(at, _)| {
+        let name = line[at..].find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(line.len() - at);
+        line[at + name..].starts_with('(')
+    });
+    if calls_ours {
+        return Some("pjrt_*()");
+    }
+    if has_word(&literals(line), "R") {
+        return Some("R");
+    }
+    ANYWHERE.into_iter().find(|word| line.contains(word))
+}
+
+/// Lines that must hold such words, by file and part: instruction names of bytecode, and an option of `chown`.
+const ALLOWED: [(&str, &str); 4] = [
+    ("program/src/bytecode/portable.rs", "rng_v1"),
+    ("plugins/src/install/tests/installing.rs", "chown"),
+    ("core/tests/fake_plugin.rs", "tests/testthat/fixtures/fake-plugin.c"),
+    ("core/tests/layers.rs", ""),
+];
+
+fn check_words(root: &Path, path: &Path, found: &mut Vec<String>) {
+    for entry in std::fs::read_dir(path).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            check_words(root, &path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let name = path.strip_prefix(root).unwrap().to_string_lossy().replace('\\', "/");
+            for (number, line) in std::fs::read_to_string(&path).unwrap().lines().enumerate() {
+                let allowed = ALLOWED.iter().any(|(file, part)| name == *file && line.contains(part));
+                if let Some(word) = words_of_r(line).filter(|_| !allowed) {
+                    found.push(format!("{name}:{}: {word}: {}", number + 1, line.trim()));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn no_crate_below_the_bridge_knows_words_of_r() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let mut found = Vec::new();
+    for (name, _) in LAYERS.iter().filter(|(name, _)| *name != ".") {
+        for folder in ["src", "tests", "examples"].map(|folder| root.join(name).join(folder)) {
+            if folder.is_dir() {
+                check_words(root, &folder, &mut found);
+            }
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn words_of_r_are_recognized() {
+    for line in [
+        r#"hint("Restart it, or restart R.")"#,
+        r#"hint("pjrt_delete() it")"#,
+        r#""R's order""#,
+        r#""as R does""#,
+        "use extendr_api::*;",
+        "fn x(y: SEXP)",
+    ] {
+        assert!(words_of_r(line).is_some(), "{line}");
+    }
+    for line in [r#""PJRT_R""#, r#""R_USER_CACHE_DIR""#, "fn of<R>(x: R)", "use pjrt_base::error;", "pjrt_sys::call()"]
+    {
+        assert_eq!(words_of_r(line), None, "{line}");
+    }
+}

@@ -1,5 +1,5 @@
-//! Files of the safetensors format that are damaged, and those that change: every byte of them may be wrong. What a sound
-//! file holds is tested from R, with the plugin.
+//! Damaged and changing files of the safetensors format: any byte may be wrong. Tests of valid files are in R, with the
+//! plugin.
 
 use pjrt_base::mmap::MappedFile;
 use pjrt_base::{error::Kind, error::Result};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Mutex;
 
-/// Notes the largest block that anybody asked for.
+/// Records the largest allocation.
 struct Largest;
 
 static LARGEST: AtomicUsize = AtomicUsize::new(0);
@@ -30,10 +30,10 @@ unsafe impl GlobalAlloc for Largest {
 #[global_allocator]
 static ALLOCATOR: Largest = Largest;
 
-/// One test at a time, for the sake of that number.
+/// Runs one test at a time, because all allocations count.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// A folder that goes with the test.
+/// A folder that is removed at the end of the test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -45,7 +45,7 @@ impl Folder {
 
     fn file(&self, name: &str, content: &[u8]) -> PathBuf {
         let path = self.0.join(name);
-        // Some file systems take their time to write over a file.
+        // Some file systems take their time to overwrite a file.
         let _ = fs::remove_file(&path);
         fs::write(&path, content).unwrap();
         path
@@ -63,11 +63,11 @@ fn file(header: &str, data: usize) -> Vec<u8> {
     [&(header.len() as u64).to_le_bytes(), header.as_bytes(), &vec![1; data]].concat()
 }
 
-/// Reads all that headers say.
+/// Reads all contents of headers.
 fn read(path: &Path) -> Result<()> {
     let model = Model::open(path)?;
     for tensor in 0..model.len() {
-        // A type or shape that no buffer can have is no fault of the file.
+        // A type or shape that no buffer can have does not make the file invalid.
         let _ = model.tensor(tensor)?.spec();
     }
     Ok(())
@@ -89,14 +89,14 @@ fn what_is_no_sound_file_is_refused_with_the_reason() {
         (claims(3), "its header claims 3 bytes, where at most 2 are possible"),
         (claims(u64::MAX), "its header claims 18446744073709551615 bytes, where at most 2"),
         (claims(99_999_999), "claims 99999999 bytes"),
-        (vec![0; 8], "its header is no JSON"),
-        (file("{", 0), "its header is no JSON"),
-        (file("{}x", 0), "its header is no JSON"),
+        (vec![0; 8], "its header is not valid JSON"),
+        (file("{", 0), "its header is not valid JSON"),
+        (file("{}x", 0), "its header is not valid JSON"),
         (file("[]", 0), "its header is wrong: invalid type: sequence, expected an object with the tensors"),
         (file("null", 0), "its header is wrong"),
-        (file("\u{1f600}", 0), "its header is no JSON"),
-        ([&2u64.to_le_bytes()[..], b"\xff\xfe"].concat(), "its header is no JSON"),
-        ([&6u64.to_le_bytes()[..], b"{\"\xff\":1"].concat(), "its header is no JSON"),
+        (file("\u{1f600}", 0), "its header is not valid JSON"),
+        ([&2u64.to_le_bytes()[..], b"\xff\xfe"].concat(), "its header is not valid JSON"),
+        ([&6u64.to_le_bytes()[..], b"{\"\xff\":1"].concat(), "its header is not valid JSON"),
         (tensor(r#""dtype":"F32","shape":[2,3]"#), "missing field `data_offsets`"),
         (tensor(r#""shape":[6],"data_offsets":[0,24]"#), "missing field `dtype`"),
         (tensor(r#""dtype":"F33","shape":[6],"data_offsets":[0,24]"#), "unknown variant `F33`"),
@@ -165,7 +165,7 @@ fn what_is_no_sound_file_is_refused_with_the_reason() {
         assert_eq!(error.kind(), Kind::SafetensorsInvalid, "{error}");
         assert!(error.message().contains(reason), "{error}\ninstead of: {reason}");
         assert!(
-            error.message().starts_with(&format!("'{}' is no valid safetensors file: ", path.display())),
+            error.message().starts_with(&format!("'{}' is not a valid safetensors file: ", path.display())),
             "{error}"
         );
         assert!(error.message().len() < 700, "{error}");
@@ -237,10 +237,10 @@ fn an_index_holds_files_together() {
     refused(r#"{"weight_map":{"a":"../one.safetensors"}}"#, Kind::SafetensorsInvalid, "not in its folder");
     refused(r#"{"weight_map":{"a":"/one.safetensors"}}"#, Kind::SafetensorsInvalid, "not in its folder");
     refused(r#"{"weight_map":{"a":""}}"#, Kind::SafetensorsInvalid, "not in its folder");
-    refused(r#"{"weight_map":{"a":"two.safetensors"}}"#, Kind::SafetensorsInvalid, "where there is none");
+    refused(r#"{"weight_map":{"a":"two.safetensors"}}"#, Kind::SafetensorsInvalid, "which does not have it");
     refused(r#"{"weight_map":{"a":"three.safetensors"}}"#, Kind::Io, "three.safetensors");
     refused(r#"{"weight_map":{"a":"bad.safetensors.index.json"}}"#, Kind::SafetensorsInvalid, "header");
-    // What is not asked for is not opened.
+    // Files that are not needed are not opened.
     let path = folder
         .file("partly.safetensors.index.json", br#"{"weight_map":{"a":"one.safetensors","b":"gone.safetensors"}}"#);
     let model = Model::open(&path).unwrap();
@@ -258,7 +258,7 @@ fn a_folder_needs_one_model() {
     };
     refused("has no safetensors file", "It is empty.");
     folder.file("x.txt", b"");
-    refused("has no safetensors file", "There is: 'x.txt'.");
+    refused("has no safetensors file", "It contains: 'x.txt'.");
     let sound = file("{}", 0);
     folder.file("any-00001-of-00001.safetensors", &sound);
     assert!(Model::open(&folder.0).is_ok());
@@ -272,7 +272,7 @@ fn a_folder_needs_one_model() {
     assert_eq!(Model::open(Path::new("/dev/null")).unwrap_err().kind(), Kind::Io);
 }
 
-/// A sequence of numbers that looks random and is always the same.
+/// A pseudo-random sequence of numbers, always the same.
 struct Random(u64);
 
 impl Random {
@@ -343,7 +343,7 @@ fn damaged(random: &mut Random, sound: &[u8]) -> Vec<u8> {
                 bytes.splice(at..at, word.bytes());
             }
             6 => {
-                // The number at or behind this place.
+                // The number at or after this position.
                 let digit = |b: &u8| b.is_ascii_digit();
                 let Some(start) = bytes[at..].iter().position(digit).map(|i| at + i) else { continue };
                 let end = bytes[start..].iter().position(|b| !digit(b)).map_or(bytes.len(), |i| start + i);
@@ -414,7 +414,7 @@ fn a_file_that_shrinks_while_it_is_mapped_is_noticed() {
     // On any thread.
     let last = std::thread::scope(|scope| scope.spawn(|| memory[(1 << 20) - 1]).join().unwrap());
     assert_eq!((memory[4999], memory[5000], memory[8192], last), (7, 0, 0, 0));
-    // The memory tells even when the file is as long again.
+    // The mapping detects this even if the file is as long again.
     fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(1 << 20).unwrap();
     assert_eq!(file.check().unwrap_err().kind(), Kind::FileChanged);
     let mut out = [0; 16];
@@ -422,7 +422,7 @@ fn a_file_that_shrinks_while_it_is_mapped_is_noticed() {
     other.check().unwrap();
     assert_eq!(beside[9999], 5);
     drop(file);
-    // Regions are used again.
+    // Regions are reused.
     for _ in 0..100 {
         let again = MappedFile::open(&path).unwrap();
         assert_eq!(again.memory().unwrap()[0], 7);
@@ -437,7 +437,7 @@ fn a_file_that_is_written_to_is_noticed() {
     let path = folder.file("file", &[7; 1000]);
     let file = MappedFile::open(&path).unwrap();
     file.check().unwrap();
-    // Another name for the file, or none, is no change of its content.
+    // Renaming or removing the file does not change its content.
     fs::hard_link(&path, folder.0.join("name")).unwrap();
     fs::remove_file(&path).unwrap();
     file.check().unwrap();

@@ -1,5 +1,5 @@
-//! What may be shared between threads, and threads that do everything at once, on the real CPU plugin, whose path
-//! `PJRT_PLUGIN_PATH_CPU` gives.
+//! Types that threads may share, and threads that do everything at once, on the real CPU plugin. `PJRT_PLUGIN_PATH_CPU`
+//! names the plugin.
 
 use pjrt_base::{error::Error, error::Kind};
 use pjrt_core::buffer::read::{HostView, Transfer};
@@ -16,7 +16,8 @@ use pjrt_program::program::Program;
 use std::path::Path;
 use std::sync::Mutex;
 
-/// Everything that the crate's users hold may go to other threads and be used on several at once; so says the compiler.
+/// Everything that the crate's users hold may move to other threads and be used on several at once; the compiler checks
+/// this.
 #[test]
 fn what_users_hold_is_shared_between_threads() {
     fn shared<T: Send + Sync>() {}

@@ -1,4 +1,4 @@
-//! What is known of an array besides its values: its type, shape and memory order.
+//! Metadata of an array: its type, shape and memory order.
 
 use crate::dtype::DType;
 use crate::layout::{self, Strides};
@@ -23,7 +23,7 @@ impl Spec {
         Ok(Spec { dtype, dims: dims.into(), minor_to_major: None })
     }
 
-    /// Elements of the array.
+    /// The number of elements.
     pub fn len(&self) -> usize {
         self.dims.iter().map(|&d| d as usize).product()
     }

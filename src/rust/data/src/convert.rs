@@ -1,8 +1,9 @@
-//! What the values of host vectors become in a dtype, and back: the conversions, which [`crate::transpose`] applies in its
-//! one pass over an array. How single values convert stands in `values`.
+//! Conversion of host values to the elements of a dtype and back, which [`crate::transpose`] applies in one pass over
+//! an array. Module `values` converts single values.
 //!
-//! Into integers, doubles are cut towards zero and saturate; NaN becomes the smallest value of a signed type (NA in R) and
-//! 0 of an unsigned one. Narrower integers wrap, as in C. Into floats, values are rounded to nearest, ties to even.
+//! Conversion to integers cuts doubles towards zero and saturates; NaN becomes the smallest value of a signed type (the
+//! host's NA) and 0 of an unsigned one. Narrower integers wrap, as in C. Conversion to floats rounds to nearest, ties
+//! to even.
 
 mod lines;
 mod values;
@@ -11,13 +12,14 @@ use crate::dtype::{DType, RType};
 use crate::transpose::Plan;
 use lines::{Conversion, Tally};
 use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::reason::Reason;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use values::*;
 
-/// R's NA in integer and logical vectors.
+/// The missing value (NA) of integer and logical vectors.
 pub const NA_INTEGER: i32 = i32::MIN;
 
-/// NA in vectors of class integer64.
+/// The missing value (NA) of 64-bit integer vectors.
 pub const NA_INTEGER64: i64 = i64::MIN;
 
 /// The elements of a host vector.
@@ -31,7 +33,7 @@ pub enum HostValues<'a> {
     Complex(&'a [[f64; 2]]),
 }
 
-/// The host vector that elements are read into.
+/// The host vector that receives elements.
 #[derive(Debug, Clone, Copy)]
 pub enum HostTarget {
     Logical(*mut i32),
@@ -51,7 +53,7 @@ pub struct LossReport {
     pub first: usize,
 }
 
-/// Runs `$body` with `$T` as the type of a real number's element; `$other` for all dtypes else.
+/// Runs `$body` with `$T` as the element type of a real dtype, and `$other` for all other dtypes.
 #[rustfmt::skip]
 macro_rules! with_real {
     ($dtype:expr, $T:ident => $body:expr, _ => $other:expr) => {
@@ -101,7 +103,7 @@ impl HostValues<'_> {
         self.len() == 0
     }
 
-    /// Where the values lie.
+    /// The address of the values.
     pub fn data(&self) -> *const u8 {
         match self {
             HostValues::Logical(x) | HostValues::Integer(x) => x.as_ptr().cast(),
@@ -111,7 +113,7 @@ impl HostValues<'_> {
         }
     }
 
-    /// Whether the values lie in memory as elements of `dtype` do.
+    /// Whether the values have the memory format of elements of `dtype`.
     pub fn are_elements(&self, dtype: DType) -> bool {
         matches!(
             (self, dtype),
@@ -147,33 +149,32 @@ impl HostValues<'_> {
     /// Whether these values can become elements of `dtype`.
     ///
     /// # Errors
-    /// `UnsupportedDtype` when they cannot.
+    /// `UnsupportedDtype` if they cannot.
     pub fn check_dtype(&self, dtype: DType) -> Result<()> {
         self.conversion(dtype).map(drop).ok_or_else(|| self.unsupported(dtype))
     }
 
     #[cold]
     fn unsupported(&self, dtype: DType) -> Error {
-        let (source, advice) = match self {
+        let (source, to): (_, &[&str]) = match self {
             HostValues::Integer64(_) => {
                 let message = format!("integer64 input only supports i64 or ui64 dtype, got {dtype}.");
-                return Error::new(Kind::UnsupportedDtype, message).hint(
-                    "ui32 takes it, too. For others convert the data in R first: as.double() is exact up to 2^53.",
-                );
+                return Error::new(Kind::UnsupportedDtype, message)
+                    .hint("ui32 also accepts integer64. A double holds whole numbers up to 2^53 exactly.")
+                    .hint(Reason::ConversionNeeded { to: &["double"] });
             }
-            HostValues::Logical(_) => ("logical", "Convert the data in R first: as.integer() or as.double()."),
-            HostValues::Integer(_) | HostValues::Double(_) if dtype == DType::Pred => {
-                ("integer", "Convert the data in R first: as.logical().")
-            }
-            HostValues::Integer(_) => ("integer", "Convert the data in R first: as.complex()."),
-            HostValues::Double(_) => ("double", "Convert the data in R first: as.complex()."),
-            HostValues::Complex(_) => ("complex", "Its parts are Re() and Im(); c64 and c128 hold both."),
+            HostValues::Logical(_) => ("logical", &["integer", "double"]),
+            HostValues::Integer(_) | HostValues::Double(_) if dtype == DType::Pred => ("integer", &["logical"]),
+            HostValues::Integer(_) => ("integer", &["complex"]),
+            HostValues::Double(_) => ("double", &["complex"]),
+            HostValues::Complex(_) => ("complex", &[]),
         };
-        Error::new(Kind::UnsupportedDtype, format!("Unsupported type: {dtype} for {source} data.")).hint(advice)
+        let reason = if to.is_empty() { Reason::ComplexValues } else { Reason::ConversionNeeded { to } };
+        Error::new(Kind::UnsupportedDtype, format!("Unsupported type: {dtype} for {source} data.")).hint(reason)
     }
 
     /// Writes the values as elements of `dtype`, in the plan's order. A single value fills the whole array of `len`
-    /// elements. When `check` is set, tells the values that the dtype cannot hold: NA, and numbers outside its range.
+    /// elements. With `check`, returns the values that the dtype cannot hold: NA, and numbers outside its range.
     ///
     /// # Errors
     /// `UnsupportedDtype`, as [`HostValues::check_dtype`]; `Interrupted`, as [`Plan::run`].
@@ -205,12 +206,12 @@ impl HostValues<'_> {
     }
 }
 
-/// Repeats the first of `len` elements in all others.
+/// Copies the first of `len` elements into all others.
 unsafe fn fill(dst: *mut u8, width: usize, len: usize) {
     let total = len * width;
     let mut filled = width;
     while filled < total {
-        // No more at once than a cache holds.
+        // At most as much as fits into a cache.
         let next = filled.min(total - filled).min(1 << 14);
         std::ptr::copy_nonoverlapping(dst, dst.add(filled), next);
         filled += next;
@@ -238,7 +239,7 @@ impl HostTarget {
     }
 }
 
-/// How elements of a dtype become values of an R type.
+/// The conversion of elements of a dtype to host values of a type, if there is one.
 fn decoding(dtype: DType, r_type: RType) -> Option<Conversion> {
     Some(match (r_type, dtype) {
         (RType::Logical, DType::Pred) => Conversion::decoding::<Pred, Logical>(),
@@ -275,8 +276,8 @@ pub unsafe fn decode(dtype: DType, plan: &Plan, src: *const u8, dst: HostTarget)
     decode_counting(dtype, plan, src, dst, false).map(drop)
 }
 
-/// The same. When `check` is set, gives the number of elements that the host vector's type takes for another value:
-/// those that it cannot hold, and those that mean NA there.
+/// As [`decode`]. With `check`, returns the number of elements that become another value: those that the host type
+/// cannot hold, and those that mean NA there.
 ///
 /// # Errors
 /// As [`decode`].
@@ -292,11 +293,7 @@ pub unsafe fn decode_counting(
 ) -> Result<usize> {
     match decoding(dtype, dst.r_type()) {
         Some(conversion) => Ok(conversion.run(plan, src, dst.data(), check)?.out_of_range),
-        None => bail!(
-            UnsupportedDtype,
-            "Elements of type {dtype} cannot be read into an R vector of type {:?}.",
-            dst.r_type()
-        ),
+        None => bail!(UnsupportedDtype, "Elements of type {dtype} cannot be read as type {:?}.", dst.r_type()),
     }
 }
 

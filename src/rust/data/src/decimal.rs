@@ -1,5 +1,5 @@
-//! Writes numbers in decimal as C's `printf` does (`%.4e`, `%.4f`): correctly rounded, ties to even, without a heap
-//! allocation of its own. Knows floats and integers only, nothing of dtypes, buffers or layouts.
+//! Writes numbers in decimal as C's `printf` does (`%.4e`, `%.4f`): correctly rounded, ties to even, without heap
+//! allocations. Knows floats and integers only, not dtypes, buffers or layouts.
 //!
 //! `std` rounds the same way but takes 70 to 200 ns a number. The paths here take a fraction of that, and hand the rare
 //! number that they cannot decide back to `std`.

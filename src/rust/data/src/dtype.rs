@@ -1,9 +1,9 @@
-//! Element types: the one table from which every other place takes codes, names, widths and R types.
+//! Element types: the one table that supplies codes, names, widths and host types to all other code.
 
 use pjrt_base::error::{Error, Kind, Result};
 use std::fmt;
 
-/// The R vector type that holds elements of a dtype.
+/// The type of host vector that holds elements of a dtype.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RType {
     Logical,
@@ -16,17 +16,17 @@ pub enum RType {
 /// One row of the table.
 #[derive(Debug)]
 pub struct Info {
-    /// Name in R, e.g. `"f32"`.
+    /// The user-visible name, e.g. `"f32"`.
     pub name: &'static str,
     /// Other names accepted for it.
     pub aliases: &'static [&'static str],
     /// Code in PJRT's C API.
     pub code: u32,
-    /// Code in XLA's `PrimitiveType`, as it stands in an HLO module.
+    /// Code in XLA's `PrimitiveType`, as used in HLO modules.
     pub xla_code: i32,
     /// Width of one element on the device, in bits.
     pub bits: u32,
-    /// R type that [`crate::convert`] reads it into.
+    /// Host type that [`crate::convert`] reads it into by default.
     pub r_type: RType,
     /// Name in a safetensors header, if the format has the type.
     pub safetensors: Option<&'static str>,
@@ -113,11 +113,11 @@ impl DType {
     pub fn from_code(code: u32) -> Result<Self> {
         let found = ALL.iter().copied().find(|d| d.info().code == code);
         found.ok_or_else(|| {
-            Error::new(Kind::UnsupportedDtype, format!("The plugin uses an element type unknown here (code {}).", code))
+            Error::new(Kind::UnsupportedDtype, format!("The plugin uses an unknown element type (code {}).", code))
         })
     }
 
-    /// The dtype with this code in XLA's `PrimitiveType`, if it is one of arrays.
+    /// The dtype with this code in XLA's `PrimitiveType`; `None` if it is not an array type.
     pub fn from_xla_code(code: i32) -> Option<Self> {
         ALL.iter().copied().find(|d| d.info().xla_code == code)
     }

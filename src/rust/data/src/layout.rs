@@ -7,7 +7,7 @@ use smallvec::{smallvec, SmallVec};
 /// Distances between neighbours along each dimension, in elements.
 pub type Strides = SmallVec<[usize; 8]>;
 
-/// Highest rank that the plugins' compilers take without trouble.
+/// The highest rank that all supported compilers accept.
 pub const MAX_RANK: usize = 64;
 
 /// Checks a shape's dimensions.
@@ -16,10 +16,10 @@ pub const MAX_RANK: usize = 64;
 /// `InvalidInput` for a negative dimension, a rank above [`MAX_RANK`], or more bytes than an address can hold.
 pub fn check_dims(dtype: DType, dims: &[i64]) -> Result<()> {
     if dims.len() > MAX_RANK {
-        bail!(InvalidInput, "A shape of rank {} is too deep; the highest rank is {MAX_RANK}.", dims.len());
+        bail!(InvalidInput, "A shape must not have more than {MAX_RANK} dimensions: got {}.", dims.len());
     }
     if let Some(bad) = dims.iter().find(|&&d| d < 0) {
-        bail!(InvalidInput, "A shape cannot have a negative dimension, here {bad}.");
+        bail!(InvalidInput, "The dimensions of a shape must not be negative: got {bad}.");
     }
     if dims.contains(&0) {
         return Ok(());
@@ -57,7 +57,7 @@ pub fn row_major(dims: &[i64]) -> Strides {
     strides(dims, (0..dims.len()).rev())
 }
 
-/// Strides of R's order, in which the first index varies fastest.
+/// Strides of column-major order, in which the first index varies fastest.
 pub fn column_major(dims: &[i64]) -> Strides {
     strides(dims, 0..dims.len())
 }

@@ -1,5 +1,5 @@
-//! Elements as StableHLO constants, the text that `format_buffer()` gives: what is written here, the parser reads back
-//! to the same bits. Works on host bytes; must not know of buffers, devices or R.
+//! Elements as StableHLO constants, the text for `format_buffer` in the bridge. The parser reads the text back to the
+//! same bits. Works on host bytes; must not know buffers, devices or the host language.
 
 use crate::decimal;
 use crate::dtype::DType;
@@ -8,9 +8,9 @@ use std::fmt::Write;
 
 /// Writes elements of one dtype, one at a time, into a text that it reuses.
 ///
-/// Floats have the digits that bring back the same value (`%.8e` for 32 bits and less, `%.16e` for 64); NaN and the
-/// infinities are hexadecimal bit patterns of the dtype's own width, with the sign and payload they have. Complex numbers
-/// are pairs of such floats, as in `(1.00000000e+00, 0x7F800000)`. Integers are decimal, pred is `true` or `false`.
+/// Floats have enough digits to restore the same value (`%.8e` for 32 bits and less, `%.16e` for 64); NaN and the
+/// infinities are hexadecimal bit patterns of the dtype's width, including sign and payload. Complex numbers are pairs
+/// of such floats, as in `(1.00000000e+00, 0x7F800000)`. Integers are decimal, pred is `true` or `false`.
 #[derive(Debug, Clone)]
 pub struct Formatter {
     reader: Reader,
@@ -23,8 +23,8 @@ impl Formatter {
         Formatter { reader: Reader::new(dtype), text: String::with_capacity(64) }
     }
 
-    /// The constant for the element that `bytes` starts with (host width, native endian; one byte for types that are
-    /// narrower). Bytes that are missing count as zero.
+    /// The constant for the first element of `bytes` (host width, native endian; one byte for narrower types). Missing
+    /// bytes count as zero.
     pub fn text(&mut self, bytes: &[u8]) -> &str {
         let element = self.reader.read(bytes);
         self.write(element)
@@ -79,7 +79,7 @@ mod tests {
         }
     }
 
-    /// The constants of values of any type that can be turned into bytes.
+    /// The constants of values of any type that converts to bytes.
     macro_rules! constants {
         ($dtype:ident, $($value:expr),+) => {{
             let bytes: Vec<u8> = [$($value),+].iter().flat_map(|x| x.to_ne_bytes()).collect();

@@ -1,12 +1,12 @@
-//! Floats of sixteen bits and less: what their bits are worth, and the bits nearest to a double. Knows numbers only,
-//! nothing of arrays or host vectors.
+//! Floats of sixteen bits and less: the values of their bits, and the bits nearest to a double. Knows numbers only, not
+//! arrays or host vectors.
 //!
 //! Every conversion rounds once, from the double itself, to nearest and ties to even. What is too large becomes infinity
 //! or, in formats without one, NaN.
 
 use crate::dtype::DType;
 
-/// Where a format of eight bits and less has its zeros.
+/// How a format of eight bits and less represents zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Zero {
     /// Positive and negative, as in IEEE's formats.
@@ -22,15 +22,15 @@ enum Zero {
 pub struct Format {
     bits: u32,
     mantissa: u32,
-    /// The power of two from which on downwards steps are of one size.
+    /// The power of two below which steps have the same size.
     lowest: f64,
-    /// Stands for all that is larger: what would follow on the largest finite value, and whose bits mean infinity or NaN;
-    /// in a format that has neither, the largest value itself.
+    /// The bits for all larger values: the ones after the largest finite value, which mean infinity or NaN; in a format
+    /// that has neither, the largest finite value itself.
     limit: f64,
     zero: Zero,
-    /// Bits of the largest finite value; the bits of sizes are in the order of the sizes.
+    /// Bits of the largest finite value. Bits of magnitudes are in the order of the magnitudes.
     max: u8,
-    /// NaN, or what becomes of it in a format without one. The sign of a double's NaN inverts the sign bit.
+    /// The bits of NaN, or of its replacement in a format without NaN. The sign of a double's NaN inverts the sign bit.
     nan: u8,
     table: [f64; 256],
 }
@@ -38,7 +38,7 @@ pub struct Format {
 /// A limit beyond all formats of eight bits.
 const ANYTHING: f64 = power_of_two(200);
 
-/// One row per format. The table that it decodes with is made by the compiler.
+/// One row per format. The compiler makes the decoding table.
 macro_rules! formats {
     ($($dtype:ident: $bits:literal bits, $mantissa:literal of mantissa, lowest 2^$lowest:literal,
        zero $zero:ident, max $max:literal, limit $limit:expr, nan $nan:literal;)*) => {
@@ -58,7 +58,7 @@ macro_rules! formats {
         )*
 
         impl Format {
-            /// The format of a dtype that is a float of eight bits and less.
+            /// The format of a dtype; `None` if it is not a float of eight bits and less.
             pub fn of(dtype: DType) -> Option<&'static Format> {
                 match dtype {
                     $(DType::$dtype => Some(&$dtype),)*
@@ -83,16 +83,16 @@ formats! {
 }
 
 impl Format {
-    /// The values of all bytes. Of types narrower than a byte, only the low bits count.
+    /// The values of all bytes. Only the low bits count for types narrower than a byte.
     pub fn table(&self) -> &[f64; 256] {
         &self.table
     }
 
-    /// The bits of the value nearest to `x`, with the even significand of two that are equally near.
+    /// The bits of the value nearest to `x`; ties go to the even significand.
     ///
-    /// Beyond the largest finite value and half a step, and for infinities, this is infinity, or NaN in a format without
-    /// infinity; f4e2m1fn, which has neither, saturates, and NaN becomes a zero there. In f8e8m0fnu, zero and negative
-    /// numbers become NaN, and positive ones below its range the smallest value.
+    /// Values beyond the largest finite one and half a step, and infinities, become infinity, or NaN in a format
+    /// without infinity; f4e2m1fn, which has neither, saturates, and NaN becomes a zero there. In f8e8m0fnu, zero and
+    /// negative numbers become NaN, and positive ones below its range the smallest value.
     #[inline]
     pub fn encode(&self, x: f64) -> u8 {
         let bits = if x.is_nan() { self.nan } else { self.magnitude(x, self.limit) as u8 };
@@ -107,9 +107,9 @@ impl Format {
         }
     }
 
-    /// Whether [`Format::encode`] does no more to `x` than to round it: an infinity or NaN stays what it is, and a
-    /// finite number stays finite, within half a step above the largest value, and keeps its sign. A number too small
-    /// fits, as it rounds to zero or, in f8e8m0fnu, to the smallest value; zero itself does not fit f8e8m0fnu.
+    /// Whether [`Format::encode`] only rounds `x`: an infinity or NaN stays what it is, and a finite number stays
+    /// finite, within half a step above the largest value, and keeps its sign. A number too small fits, as it rounds to
+    /// zero or, in f8e8m0fnu, to the smallest value; zero itself does not fit f8e8m0fnu.
     #[inline]
     pub fn fits(&self, x: f64) -> bool {
         if x.is_nan() {
@@ -121,8 +121,7 @@ impl Format {
         }
     }
 
-    /// Whether `x` is a number of this format's range, none of those that round into it; quicker to tell than
-    /// [`Format::fits`].
+    /// Whether `x` is within this format's range before rounding. Faster than [`Format::fits`].
     #[inline(always)]
     pub fn is_in_range(&self, x: f64) -> bool {
         (x.abs() <= self.table[usize::from(self.max)]) & (self.zero != Zero::Absent || x > 0.0)
@@ -132,7 +131,7 @@ impl Format {
     #[inline(always)]
     fn magnitude(&self, x: f64, limit: f64) -> u64 {
         let magnitude = magnitude(x, self.mantissa, self.lowest, limit);
-        // The bits 0 are a power of two like all others where there is no zero.
+        // In a format without zero, the bits 0 are a power of two like all others.
         if self.zero == Zero::Absent {
             magnitude.saturating_sub(1)
         } else {
@@ -181,8 +180,8 @@ impl Format {
     }
 }
 
-/// The f16 nearest to `x`, ties to even; infinity from 65,520 on. NaN stays NaN, quiet, with its sign and as much of its
-/// payload as there is room for.
+/// The f16 nearest to `x`, ties to even; infinity from 65,520 on. NaN becomes a quiet NaN with its sign and the part of
+/// its payload that fits.
 #[inline(always)]
 pub fn f16_from_f64(x: f64) -> u16 {
     const LOWEST: f64 = power_of_two(-14);
@@ -190,8 +189,8 @@ pub fn f16_from_f64(x: f64) -> u16 {
     wide(x, 10, LOWEST, LIMIT)
 }
 
-/// The bf16 nearest to `x`, ties to even; infinity beyond the largest and half a step. NaN stays NaN, quiet, with its sign
-/// and as much of its payload as there is room for.
+/// The bf16 nearest to `x`, ties to even; infinity beyond the largest value and half a step. NaN becomes a quiet NaN
+/// with its sign and the part of its payload that fits.
 #[inline(always)]
 pub fn bf16_from_f64(x: f64) -> u16 {
     const LOWEST: f64 = power_of_two(-126);

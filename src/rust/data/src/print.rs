@@ -1,7 +1,7 @@
-//! What printing a buffer shows of its elements: a matrix, or slices of one, in aligned columns.
+//! The text of a printed buffer's elements: a matrix, or slices of one, in aligned columns.
 //!
-//! Works on host bytes that a [`Source`] fetches, and asks it for no more than can be printed. Must not know where the
-//! bytes come from, nor the header and footer around them.
+//! Works on host bytes that a [`Source`] fetches, and requests only what can be printed. Must not know where the bytes
+//! come from, nor the header and footer around them.
 
 use crate::decimal;
 use crate::dtype::DType;
@@ -11,10 +11,10 @@ use pjrt_base::process::check_interrupt_now_and_then;
 use pjrt_base::room;
 use std::fmt::Write;
 
-/// How much is printed.
+/// Limits of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// Lines of elements in all, the rows of every slice and column chunk counted; `None` for no limit.
+    /// The number of lines in total, counting the rows of every slice and column chunk; `None` for no limit.
     pub max_rows: Option<u64>,
     /// Width of a line in characters; `None` for no limit.
     pub max_width: Option<usize>,
@@ -28,20 +28,20 @@ impl Default for Options {
     }
 }
 
-/// Elements that are written before it is time to look at the clock.
+/// Elements to write before the next look at the clock.
 const ELEMENTS_PER_LOOK: usize = 1024;
 
-/// Where the elements come from.
+/// A source of elements.
 pub trait Source {
-    /// The bytes of `len` elements from element `start` on, counted in row-major order: host width, native endian, one
-    /// byte per element for types that are narrower.
+    /// The bytes of `len` elements from element `start` on, in row-major order: host width, native endian, one byte per
+    /// element for narrower types.
     ///
     /// # Errors
-    /// Whatever keeps the source from fetching them; printing stops with that error.
+    /// Any error that keeps the source from fetching them; printing stops with it.
     fn read(&mut self, start: usize, len: usize) -> Result<&[u8]>;
 }
 
-/// A [`Source`] whose elements lie in memory already, dense and row-major.
+/// A [`Source`] whose elements are in memory already, dense and row-major.
 #[derive(Debug, Clone, Copy)]
 pub struct HostBytes<'a> {
     bytes: &'a [u8],
@@ -62,7 +62,7 @@ impl Source for HostBytes<'_> {
             let held = self.bytes.len() / self.width;
             Error::new(
                 Kind::Internal,
-                format!("Elements from {start} on, {len} of them, are not among the {held} given."),
+                format!("{len} elements from position {start} are outside the {held} given elements."),
             )
         })
     }
@@ -73,11 +73,11 @@ impl Source for HostBytes<'_> {
 /// A scalar is shown as a 1 x 1 matrix, a vector as one column, and an array of three dimensions and more as matrices,
 /// one for each index of the leading dimensions. An array without elements has no lines.
 ///
-/// The number style of a matrix of floats is chosen from the elements that are candidates for printing: the rows that
-/// its limits admit, in as many columns as would fit at a width of one character. Of complex numbers, both parts count.
+/// The number style of a matrix of floats depends on the elements that are candidates for printing: the rows that its
+/// limits admit, in as many columns as would fit at a width of one character. Both parts of complex numbers count.
 ///
 /// # Errors
-/// `InvalidInput` for a limit of zero rows or a width below 2, `Interrupted` when the user wants no more, and any error of
+/// `InvalidInput` for a limit of zero rows or a width below 2, `Interrupted` if the user interrupts, and any error of
 /// `source`.
 pub fn render(dtype: DType, dims: &[usize], source: &mut dyn Source, options: &Options) -> Result<String> {
     check(options)?;
@@ -140,7 +140,7 @@ fn rows_within(rows: usize, limit: u64) -> usize {
     usize::try_from(limit).map_or(rows, |limit| rows.min(limit))
 }
 
-/// Bytes that an element takes on its way to the text, and in it.
+/// Bytes of memory for an element, its text included.
 const TEXT: usize = 64;
 
 /// A print in progress: what is left of the budget, the text so far, and scratch space that all matrices share.
@@ -178,7 +178,7 @@ impl Page<'_> {
         let chunks = usize::try_from(self.rows_left.div_ceil(rows as u64)).unwrap_or(usize::MAX);
         let widest_chunk = (self.limit.saturating_add(1) / 2).max(1);
         let candidates = columns.min(chunks.saturating_mul(widest_chunk));
-        room::check_room(shown.saturating_mul(candidates).saturating_mul(TEXT), "To print")?;
+        room::check_room(shown.saturating_mul(candidates).saturating_mul(TEXT), "to print")?;
         self.cells.fetch(self.source, self.reader.width(), start, columns, shown, candidates)?;
 
         let style = Style::of(self.reader.iter(&self.cells.bytes));
@@ -205,8 +205,8 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// Formats as many columns from `first` on as fit into a line, at least one, and gives the end of their range and
-    /// the width of each.
+    /// Formats as many columns from `first` on as fit into a line, at least one. Returns the end of their range and the
+    /// width of each.
     fn fill_chunk(&mut self, style: Style, first: usize, rows: usize) -> Result<(usize, usize)> {
         self.tokens.clear();
         let mut width = 0;
@@ -255,7 +255,7 @@ impl Cells {
         for read in 0..reads {
             let bytes = source.read(start + read * stride, len)?;
             if bytes.len() != len * width {
-                bail!(Internal, "A source gave {} bytes for {len} elements of {width} bytes.", bytes.len());
+                bail!(Internal, "A source returned {} bytes for {len} elements of {width} bytes.", bytes.len());
             }
             self.bytes.extend_from_slice(bytes);
         }
@@ -286,7 +286,7 @@ impl Tokens {
         self.text.truncate(self.ends.last().copied().unwrap_or(0));
     }
 
-    /// Adds what `write` appends as one token and gives its width.
+    /// Adds the text that `write` appends as one token and returns its width.
     fn push(&mut self, write: impl FnOnce(&mut String)) -> usize {
         let from = self.text.len();
         write(&mut self.text);
@@ -335,7 +335,7 @@ enum Style {
 const SEVEN_DIGITS: f64 = 1e6;
 
 impl Style {
-    /// The style that suits the finite ones among `elements`.
+    /// The number style for the finite elements.
     fn of(elements: impl Iterator<Item = Scalar>) -> Self {
         let (mut count, mut integers) = (0usize, true);
         let (mut smallest, mut largest) = (f64::INFINITY, 0f64);

@@ -1,5 +1,5 @@
-//! Which registers move and convert data: the widest of the processor. Tests choose narrower ones, so that the code paths
-//! of other processors run on this one, too.
+//! The registers that move and convert data: the widest of the processor. Tests choose narrower ones to run the code
+//! paths of other processors.
 
 use std::sync::OnceLock;
 
@@ -8,7 +8,7 @@ const SWITCH: &str = "PJRT_TEST_REGISTERS";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Registers {
-    /// Portable code, all that there is outside x86-64.
+    /// Portable code, the only choice outside x86-64.
     Portable,
     /// 16 bytes, on every x86-64 processor.
     Sse2,
@@ -59,7 +59,7 @@ mod tests {
         assert_eq!(choose(Some("none"), Registers::Avx2), Registers::Portable);
     }
 
-    /// In the processes that the next test starts, this shows that they take other paths.
+    /// The output shows that the processes which the next test starts take other paths.
     #[test]
     fn this_process_uses_what_the_switch_says() {
         let switch = std::env::var(SWITCH).ok();

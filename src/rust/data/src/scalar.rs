@@ -1,5 +1,5 @@
-//! Reads single elements out of host bytes, for the modules that show them as text ([`crate::print`] and
-//! [`crate::literal`]). Knows how each dtype lies in host memory; must not know how it is shown.
+//! Reads single elements from host bytes, for the modules that show them as text ([`crate::print`] and
+//! [`crate::literal`]). Knows the host format of each dtype; must not know how it is shown.
 
 use crate::dtype::DType;
 use crate::minifloat::{self, Format};

@@ -1,5 +1,5 @@
-//! Reordering of one dense array into another, with the elements converted on their way: one pass, on all cores when
-//! that pays.
+//! Reordering of one dense array into another, with conversion of the elements: one pass, on several cores if that is
+//! faster.
 //!
 //! Where the two orders differ, elements go through tiles that fit the first-level cache: each line of a tile is read
 //! and converted as it lies in the source, then the tile is transposed into the destination, whole cache lines at a time.
@@ -25,7 +25,7 @@ const BYTES_PER_THREAD: usize = 2 << 20;
 /// Bytes moved, in and out, before it is time to ask whether the user interrupts.
 const BYTES_PER_TURN: usize = 16 << 20;
 
-/// From so many bytes on, a destination is taken not to be in any cache: it was last used long ago, if ever.
+/// From this size in bytes on, a destination is assumed to be in no cache.
 const CACHE: usize = 256 << 10;
 
 /// So few elements are moved one by one.
@@ -57,7 +57,7 @@ struct Ends {
     src_width: usize,
     dst: *mut u8,
     dst_width: usize,
-    /// Whether the destination is in no cache, so that to write past it is faster.
+    /// Whether the destination is in no cache, so that stores past the caches are faster.
     stream: bool,
 }
 
@@ -67,7 +67,7 @@ unsafe impl Send for Ends {}
 unsafe impl Sync for Ends {}
 
 impl Ends {
-    /// The same, further on.
+    /// The same place, further on.
     unsafe fn at(self, src: usize, dst: usize) -> Ends {
         Ends { src: self.src.add(src * self.src_width), dst: self.dst.add(dst * self.dst_width), ..self }
     }
@@ -110,11 +110,11 @@ impl Plan {
         self.axes.iter().map(|axis| axis.len).product()
     }
 
-    /// Converts every element of the source, of `src_width` bytes each, to its place in the destination, where elements
-    /// have `dst_width` bytes.
+    /// Converts every element of the source, of `src_width` bytes each, and stores it at its place in the destination,
+    /// where elements have `dst_width` bytes.
     ///
     /// # Errors
-    /// `Interrupted` when the user, who is asked on the calling thread, wants no more.
+    /// `Interrupted` if the user interrupts. Only the calling thread checks.
     ///
     /// # Safety
     /// Both arrays hold all elements that the plan reaches, the source's are initialized, and the arrays do not overlap.

@@ -1,4 +1,4 @@
-//! What printing shows: each sample of the R contract, each rule it states, and how little is read for it.
+//! Printed output: each sample of the user's contract, each rule that it states, and how little is read for it.
 
 use half::{bf16, f16};
 use pjrt_base::{error::Kind, error::Result};
@@ -28,7 +28,7 @@ fn i32s(dims: &[usize], values: impl IntoIterator<Item = i32>, options: &Options
     text(DType::I32, dims, &values.into_iter().flat_map(i32::to_ne_bytes).collect::<Vec<_>>(), options)
 }
 
-/// Values of R's `matrix(1:n, rows)`, row-major.
+/// Values of a column-major matrix that counts from 1, row-major.
 fn column_major(rows: i32, columns: i32) -> impl Iterator<Item = i32> {
     (1..=rows).flat_map(move |row| (0..columns).map(move |column| column * rows + row))
 }

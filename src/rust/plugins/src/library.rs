@@ -40,7 +40,7 @@ pub fn inspect(path: &Path) -> Result<Library> {
         .map_err(|error| Error::new(Kind::PluginNotFound, format!("There is no library at '{shown}': {error}.")))?;
     // Opening a pipe would wait for its other end.
     if !metadata.is_file() {
-        let what = if metadata.is_dir() { "a folder" } else { "no regular file" };
+        let what = if metadata.is_dir() { "a folder" } else { "not a regular file" };
         return Err(Defect::NoLibrary(what.into()).error(path));
     }
     let file = File::open(path)
@@ -107,12 +107,10 @@ impl Defect {
                 (format!("is for {}, this is {here}.", machines.join(" and ")), format!("Get the library for {here}."))
             }
             Defect::Incomplete { has, needs } => (
-                format!("is incomplete: it has {has} bytes and says that it has at least {needs}."),
-                "Get it again: a download or a copy ended early, or the disk was full.".into(),
+                format!("is incomplete: it has {has} bytes but should have at least {needs}."),
+                "Download or copy it again: the last attempt ended early, or the disk was full.".into(),
             ),
-            Defect::Damaged(what) => {
-                (format!("is damaged: {what}."), "Get it again: its bytes are not those of a library.".into())
-            }
+            Defect::Damaged(what) => (format!("is damaged: {what}."), "Download or copy it again.".into()),
         };
         Error::new(Kind::PluginInvalid, format!("'{}' {what}", path.display())).hint(hint)
     }
@@ -130,9 +128,9 @@ fn read<'d, R: ReadRef<'d>>(data: R, here: &Architecture) -> Parsed<Library> {
         [b'M', b'Z', ..] => pe::read(data, here),
         [b'!', b'<', b'a', b'r', b'c', b'h', b'>', ..] => Err(Defect::NoLibrary("a static library".into())),
         [b'P', b'K', 3, 4, ..] => {
-            Err(Defect::NoLibrary("a zip archive, such as a Python wheel, which may hold one".into()))
+            Err(Defect::NoLibrary("a zip archive, such as a Python wheel, which may contain one".into()))
         }
-        [0x1f, 0x8b, ..] => Err(Defect::NoLibrary("a compressed file, which may hold one".into())),
+        [0x1f, 0x8b, ..] => Err(Defect::NoLibrary("a compressed file, which may contain one".into())),
         text if is_text(text) => Err(Defect::NoLibrary("a text file".into())),
         _ => Err(Defect::NoLibrary("a file of another kind".into())),
     }
@@ -153,7 +151,7 @@ fn check_range<'d, R: ReadRef<'d>>(data: R, offset: u64, size: u64) -> Parsed<()
     match offset.checked_add(size) {
         Some(needs) if needs <= has => Ok(()),
         Some(needs) => Err(Defect::Incomplete { has, needs }),
-        None => Err(Defect::Damaged(format!("a part of it begins at byte {offset} and has {size}"))),
+        None => Err(Defect::Damaged(format!("a part of it starts at byte {offset} and claims {size} bytes"))),
     }
 }
 

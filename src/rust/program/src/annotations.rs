@@ -1,26 +1,26 @@
-//! What a program's source says of the devices that it is for: how many, and how its arrays lie on them.
+//! The annotations of a program's source about devices: how many it is for, and the shardings of its arrays.
 
-/// What a program says of itself; `None` where that could not be read.
+/// A program's annotations; `None` if they could not be read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Annotations {
     pub num_replicas: Option<i64>,
     pub num_partitions: Option<i64>,
-    /// What goes into the function that is run, and what comes out.
+    /// The inputs and outputs of the entry function.
     pub inputs: Option<Vec<Array>>,
     pub outputs: Option<Vec<Array>>,
 }
 
-/// An array that a program takes or gives, as a whole.
+/// An input or output of a program, as a whole array.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Array {
     pub dims: Option<Vec<i64>>,
-    /// The program says how it is divided, or that it is not.
+    /// Whether the program has a sharding for it.
     pub has_sharding: bool,
 }
 
-/// The attributes by which a program says that, of GSPMD, of Shardy, and of Shardy on its way through GSPMD's form.
+/// The attributes for shardings: of GSPMD, of Shardy, and of Shardy in GSPMD's form.
 pub const SHARDINGS: [&[u8]; 3] = [b"mhlo.sharding", b"sdy.sharding", b"xla.sdy.sharding"];
 
-/// The attributes of a module that tell how many devices it is for.
+/// The attributes of a module for the number of devices.
 pub const REPLICAS: &[u8] = b"mhlo.num_replicas";
 pub const PARTITIONS: &[u8] = b"mhlo.num_partitions";

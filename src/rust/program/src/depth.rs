@@ -1,17 +1,18 @@
-//! How deep things nest that refer to each other by number.
+//! The nesting depth of things that refer to each other by number.
 
 #[derive(Clone, Copy)]
 enum Depth {
     Unknown,
-    /// It is being measured.
+    /// Its depth is being computed.
     Open,
     Known(usize),
 }
 
-/// How deep the deepest of `count` things nests, where `references` tells what one contains. Without recursion.
+/// The depth of the most deeply nested of `count` things; `references` returns the things that one contains. Does not
+/// recurse.
 ///
 /// # Errors
-/// Those of `references`, and `cycle` when a thing contains itself.
+/// The errors of `references`, and `cycle` if a thing contains itself.
 pub fn deepest<E>(
     count: usize,
     mut references: impl FnMut(usize) -> Result<Vec<usize>, E>,
@@ -19,7 +20,7 @@ pub fn deepest<E>(
 ) -> Result<usize, E> {
     let mut depths = vec![Depth::Unknown; count];
     let mut deepest = 0;
-    // What is being measured, what of it is still to be looked at, and how deep that nests.
+    // The things being measured, their remaining references, and the depth of those so far.
     let mut open: Vec<(usize, Vec<usize>, usize)> = Vec::new();
     for start in 0..count {
         let mut next = Some(start);

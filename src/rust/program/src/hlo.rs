@@ -1,4 +1,4 @@
-//! HLO modules, XLA's form of a program: what they take, give and alias, and their text.
+//! HLO modules, XLA's form of a program: their inputs, outputs, aliases and text.
 
 use crate::annotations::{Annotations, Array};
 use pjrt_data::array::Spec;
@@ -33,7 +33,7 @@ impl ShapeProto {
         }
     }
 
-    /// Whether both are arrays, or tuples of as many parts of which that is true.
+    /// Whether both are arrays, or tuples of the same number of such parts.
     fn is_structured_as(&self, other: &ShapeProto) -> bool {
         let is_tuple = |shape: &ShapeProto| shape.element_type == TUPLE;
         is_tuple(self) == is_tuple(other)
@@ -61,8 +61,8 @@ impl HloModuleProto {
         self.computations.iter().flat_map(|c| &c.instructions).any(|i| i.opcode == opcode)
     }
 
-    /// Whether a run takes about as long whatever the inputs hold: every loop has a number of turns that the compiler knows,
-    /// and nothing is chosen, or done by functions that are not XLA's operations.
+    /// Whether the duration of a run hardly depends on the inputs: the compiler knows the number of iterations of every
+    /// loop, and the module has no branches or calls of functions that are not XLA's operations.
     pub fn takes_a_known_time(&self) -> bool {
         let known = |i: &HloInstructionProto| match i.opcode.as_str() {
             "while" => i.knows_trip_count(),
@@ -72,8 +72,8 @@ impl HloModuleProto {
         self.computations.iter().flat_map(|c| &c.instructions).all(known)
     }
 
-    /// Whether every function that the program calls by name comes with XLA's plugins, as far as names tell: others may not
-    /// be there in another session.
+    /// Whether every function that the program calls by name comes with XLA's plugins, judged by name: others may be
+    /// absent in another process.
     pub fn calls_only_known_functions(&self) -> bool {
         const PREFIXES: [&str; 2] = ["__", "xla."];
         const NAMES: [&str; 5] = ["MoveToDevice", "MoveToHost", "Sharding", "TopK", "annotate_device_placement"];
@@ -82,12 +82,12 @@ impl HloModuleProto {
         instructions.all(|i| i.opcode != "custom-call" || is_known(&i.custom_call_target))
     }
 
-    /// The computation that is run.
+    /// The entry computation.
     pub fn entry(&self) -> Option<&HloComputationProto> {
         self.computations.iter().find(|c| c.id == self.entry_computation_id)
     }
 
-    /// Whether the module says of its inputs and outputs what the computation that is run says: XLA relies on it.
+    /// Whether the module's inputs and outputs match those of its entry computation: XLA relies on it.
     pub fn is_of_one_mind(&self) -> bool {
         let (Some(entry), Some(program)) = (self.entry(), &self.host_program_shape) else { return true };
         let agree = |told: Option<&ShapeProto>, own: &Option<ShapeProto>| match (told, own) {
@@ -102,7 +102,7 @@ impl HloModuleProto {
             && root.is_some_and(|root| agree(program.result.as_ref(), &root.shape))
     }
 
-    /// The names of the inputs: those of the source, where a compiler noted them, else the parameters' own.
+    /// The names of the inputs: those of the source if a compiler recorded them, otherwise the parameters' own.
     pub fn input_names(&self) -> Vec<String> {
         let instructions = self.entry().map(|c| c.instructions.as_slice()).unwrap_or_default();
         let mut parameters: Vec<_> = instructions.iter().filter(|i| i.opcode == "parameter").collect();
@@ -111,7 +111,7 @@ impl HloModuleProto {
         parameters.into_iter().map(|p| noted(p).unwrap_or_else(|| p.name.clone())).collect()
     }
 
-    /// What the module says of the devices that it is for. How many they are is no part of it.
+    /// The module's annotations about devices. Their number is not one of them.
     pub fn annotations(&self) -> Annotations {
         let (Some(entry), Some(program)) = (self.entry(), &self.host_program_shape) else {
             return Annotations::default();
@@ -137,12 +137,12 @@ impl HloModuleProto {
         Annotations { inputs: Some(inputs), outputs, ..Default::default() }
     }
 
-    /// The shardings of the inputs, and that of the result, which a compiler has divided the program by.
+    /// The shardings of the inputs and of the result by which a compiler has partitioned the program.
     pub fn shardings(&self) -> (&[OpSharding], Option<&OpSharding>) {
         (&self.spmd_parameters_shardings, self.spmd_output_sharding.as_ref())
     }
 
-    /// As much of the module as tells what it takes, gives and aliases, and how that is divided.
+    /// The part of the module with its inputs, outputs, aliases and shardings.
     pub fn interface(&self) -> HloModuleProto {
         HloModuleProto {
             name: self.name.clone(),
@@ -155,7 +155,7 @@ impl HloModuleProto {
         }
     }
 
-    /// The module in the text form of protocol buffers, as far as it is read here.
+    /// The module in the text form of protocol buffers, as far as this crate reads it.
     pub fn debug_text(&self) -> String {
         // Writing to a string cannot fail.
         let mut out = String::new();
@@ -174,7 +174,7 @@ impl HloModuleProto {
 }
 
 impl HloInstructionProto {
-    /// Whether the compiler has noted how often this loop turns.
+    /// Whether the compiler has recorded the number of iterations of this loop.
     fn knows_trip_count(&self) -> bool {
         const NOTED: &[u8] = b"\"known_trip_count\"";
         self.backend_config.windows(NOTED.len()).any(|text| text == NOTED)

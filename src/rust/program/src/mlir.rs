@@ -1,4 +1,5 @@
-//! What is looked for in MLIR text: what makes XLA's compiler crash instead of complain, and the names of the inputs.
+//! Checks of MLIR text: constructs that crash XLA's compiler instead of raising an error. Also reads the names of the
+//! inputs.
 
 use crate::annotations::Annotations;
 use pjrt_base::error::Result;
@@ -10,22 +11,23 @@ mod nesting;
 
 pub use narrow::narrow_findings;
 
-/// Nesting from which on the compiler would overrun the stack, with a margin; and dimensions that it takes seconds for.
+/// The nesting from which on the compiler would overflow the stack, with a margin; also the limit of dimensions, which
+/// take it seconds.
 const MAX_NESTING: usize = 2000;
 
 /// Checks a program's text.
 ///
 /// # Errors
-/// `InvalidInput` for text nested too deep, functions without a body or that call themselves, and arrays of more dimensions
-/// than are possible.
+/// `InvalidInput` for text nested too deep, functions without a body or that call themselves, and arrays with too many
+/// dimensions.
 pub fn check(text: &[u8]) -> Result<()> {
     check_code(text, &blank_strings_and_comments(text))
 }
 
-/// The same, and what the program says of the devices that it is for.
+/// The same, with the program's annotations about devices.
 ///
 /// # Errors
-/// Those of [`check`].
+/// The errors of [`check`].
 pub fn read(text: &[u8]) -> Result<Annotations> {
     let code = blank_strings_and_comments(text);
     check_code(text, &code)?;
@@ -35,15 +37,15 @@ pub fn read(text: &[u8]) -> Result<Annotations> {
 fn check_code(text: &[u8], code: &[u8]) -> Result<()> {
     let depth = nesting::depth(code);
     if depth > MAX_NESTING {
-        bail!(InvalidInput, "The program nests {depth} levels deep; at most {MAX_NESTING} are possible.");
+        bail!(InvalidInput, "The program nests {depth} levels deep; the limit is {MAX_NESTING}.");
     }
     let rank = rank(code);
     if rank > MAX_NESTING {
-        bail!(InvalidInput, "An array of the program has {rank} dimensions; at most {MAX_NESTING} are possible.");
+        bail!(InvalidInput, "An array of the program has {rank} dimensions; the limit is {MAX_NESTING}.");
     }
     match calls::depth(text, code) {
         Ok(depth) if depth > MAX_NESTING => {
-            bail!(InvalidInput, "Calls in the program nest {depth} deep; at most {MAX_NESTING} are possible.");
+            bail!(InvalidInput, "Calls in the program nest {depth} levels deep; the limit is {MAX_NESTING}.");
         }
         Ok(_) => {}
         Err(calls::Recursion) => {
@@ -51,15 +53,15 @@ fn check_code(text: &[u8], code: &[u8]) -> Result<()> {
         }
     }
     if let Some(line) = function_without_body(code) {
-        bail!(InvalidInput, "The function in line {line} of the program has no body; XLA cannot compile declarations.");
+        bail!(InvalidInput, "The function on line {line} of the program has no body; XLA cannot compile declarations.");
     }
     if let Some(dim) = far_dimension(code) {
-        bail!(InvalidInput, "A convolution of the program has a dimension {dim}; so many are not possible.");
+        bail!(InvalidInput, "A convolution of the program refers to dimension {dim}, which is too high.");
     }
     Ok(())
 }
 
-/// The names of the arguments of the function `main` as the text has them, such as `%x`; empty where there are none.
+/// The names of the arguments of the function `main` in the text, such as `%x`; empty if it has none.
 pub fn argument_names(text: &[u8]) -> Vec<String> {
     let code = blank_strings_and_comments(text);
     main_function(text, &code).and_then(|mut rest| rest.argument_names()).unwrap_or_default()
@@ -92,8 +94,8 @@ pub fn names_dialect(code: &[u8], dialect: &str, is_text: bool) -> bool {
     found(code) && (!is_text || found(&blank_strings_and_comments(code)))
 }
 
-/// The text with every byte of a string made `_`, and of a comment a space, and so zeros, as the parser takes them; line ends
-/// stay.
+/// The text with each byte of a string replaced by `_`, and each byte of a comment by a space. Zeros become spaces,
+/// too, as for the parser; line ends stay.
 fn blank_strings_and_comments(text: &[u8]) -> Vec<u8> {
     let mut code = text.to_vec();
     let mut i = 0;
@@ -126,7 +128,7 @@ fn blank_strings_and_comments(text: &[u8]) -> Vec<u8> {
     code
 }
 
-/// Most dimensions in a row, as in `2x3x`.
+/// The most dimensions in a row, as in `2x3x`.
 fn rank(code: &[u8]) -> usize {
     let mut most = 0;
     let mut rank = 0;
@@ -141,7 +143,7 @@ fn rank(code: &[u8]) -> usize {
     most
 }
 
-/// A dimension of a convolution that no array has: the parser makes room for all before it.
+/// A dimension of a convolution that no array has: the parser would allocate memory for all below it.
 fn far_dimension(code: &[u8]) -> Option<&str> {
     const DIGITS: usize = 3;
     // Those of input, kernel and result.
@@ -169,14 +171,14 @@ fn far_dimension(code: &[u8]) -> Option<&str> {
     (left > 0).then(|| far(list, code.len())).flatten()
 }
 
-/// The line of the first `func.func` that declares a function and does not define it. Text that is no proper function
-/// is left to the compiler, which complains.
+/// The line of the first `func.func` that declares a function without defining it. The compiler raises an error for
+/// invalid functions.
 fn function_without_body(code: &[u8]) -> Option<usize> {
     let (start, _) = functions(code).find(|(_, rest)| Rest(rest.0).skip_signature() == Some(false))?;
     Some(1 + code[..start].iter().filter(|&&b| b == b'\n').count())
 }
 
-/// Every function: where its keyword stands, and what follows that.
+/// Every function: the position of its keyword, and the text after it.
 fn functions(code: &[u8]) -> impl Iterator<Item = (usize, Rest<'_>)> {
     const KEYWORD: &[u8] = b"func.func";
     let starts = (0..code.len()).filter(|&i| code[i] == b'f' && code[i..].starts_with(KEYWORD));
@@ -187,7 +189,7 @@ fn is_in_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"_.$-".contains(&byte)
 }
 
-/// The parts of a list between commas, but for those inside of brackets; none of an empty one.
+/// The parts of a list between commas outside of brackets; empty for an empty list.
 fn split(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut depth = 0usize;
     let mut last = 0;
@@ -206,11 +208,11 @@ fn split(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     parts.filter(|part| !part.trim_ascii().is_empty())
 }
 
-/// What is still to be read of a function.
+/// The rest of a function's text.
 struct Rest<'a>(&'a [u8]);
 
 impl<'a> Rest<'a> {
-    /// Reads name, arguments, results and attributes, and tells whether a body follows; `None` for anything else.
+    /// Reads name, arguments, results and attributes, and returns whether a body follows; `None` for anything else.
     fn skip_signature(&mut self) -> Option<bool> {
         self.skip_visibility();
         if !self.skip(b"@") {
@@ -239,7 +241,7 @@ impl<'a> Rest<'a> {
         Some(split(self.brackets()?).filter_map(name).collect())
     }
 
-    /// What is between the round brackets that come next, which are passed.
+    /// Skips the next round brackets, and returns their content.
     fn brackets(&mut self) -> Option<&'a [u8]> {
         let start = self.trimmed().len();
         let whole = self.0;
@@ -252,7 +254,7 @@ impl<'a> Rest<'a> {
         self.0
     }
 
-    /// Passes `word` if it comes next.
+    /// Skips `word` if it comes next.
     fn skip(&mut self, word: &[u8]) -> bool {
         match self.trimmed().strip_prefix(word) {
             Some(_) => {
@@ -275,7 +277,7 @@ impl<'a> Rest<'a> {
         self.0 = &self.0[end.unwrap_or(self.0.len())..];
     }
 
-    /// Passes everything up to the bracket that closes the one that comes next.
+    /// Skips everything up to the bracket that closes the next one.
     fn skip_brackets(&mut self, open: u8) -> Option<()> {
         let close = if open == b'(' { b')' } else { b'}' };
         if self.trimmed().first() != Some(&open) {
@@ -293,7 +295,7 @@ impl<'a> Rest<'a> {
         None
     }
 
-    /// Passes one type such as `tensor<2xf32>` or `i32`.
+    /// Skips one type such as `tensor<2xf32>` or `i32`.
     fn skip_type(&mut self) {
         let mut depth = 0usize;
         let end = self.trimmed().iter().position(|&byte| {
@@ -329,7 +331,7 @@ mod tests {
         let calls =
             |n: i32| -> String { (0..n).map(|i| format!("func.func @f{i}() {{ call @f{} }}", i + 1)).collect() };
         assert_eq!(message(&calls(1000)), Ok(()));
-        assert!(message(&calls(3000)).is_err_and(|message| message.contains("nest 3000 deep")));
+        assert!(message(&calls(3000)).is_err_and(|message| message.contains("nest 3000 levels deep")));
         assert!(message("func.func @f() { call @f() }").is_err_and(|message| message.contains("recursion")));
     }
 
@@ -344,7 +346,7 @@ mod tests {
         assert_eq!(far(&generic.replace("[0,", "[4000,")), Some("4000".into()));
         assert!(check(of("65536").as_bytes()).is_err());
         assert_eq!(far("conv<[b, 4000"), Some("4000".into()));
-        // Were all that follows read for each, this would take minutes.
+        // If each read the whole rest, this would take minutes.
         assert_eq!(far(&"dim_numbers ".repeat(1_000_000)), None);
     }
 

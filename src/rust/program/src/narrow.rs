@@ -1,9 +1,10 @@
-//! Programs on types narrower than a byte that XLA's CPU compiler is lost to, or gets wrong. They are refused before it sees
-//! them, as far as that can be told from the source, whatever form that has.
+//! Programs on types narrower than a byte that crash XLA's CPU compiler, or that it compiles wrongly. They are refused
+//! before compilation, as far as the source shows it, in any form.
 //!
-//! Of 1,850 programs that were tried, these rules refuse all 264 that were lost, and one in ten of those that compile. A copy that changes the order in
-//! memory throws a C++ exception unless it is fused with something. Such copies come where a result of several, or what a loop
-//! or a branch carries, has another order than the default; and any operation that moves dimensions may make that.
+//! Of 1,850 tested programs, these rules refuse all 264 that crashed, and one in ten of those that compile. A copy that
+//! changes the order in memory throws a C++ exception unless it is fused with another operation. Such copies occur if
+//! one of several results, or a value of a loop or a branch, has another order than the default; and any operation that
+//! moves dimensions may cause that.
 
 use crate::hlo::{HloModuleProto, ShapeProto};
 use crate::program::{Format, Program};
@@ -15,18 +16,18 @@ use prost::Message;
 /// Operations that move dimensions.
 const MOVES: [&str; 6] = ["transpose", "gather", "dynamic_gather", "scatter", "convolution", "dynamic_conv"];
 
-/// What was found in a program. Types are by name, those of "matrices" have two dimensions above 1 or more.
+/// The findings in a program. Types are names; "matrices" have at least two dimensions above 1.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Findings {
     /// The type of a matrix among several results.
     pub result: Option<String>,
     /// An operation that moves dimensions.
     pub moves: Option<String>,
-    /// One whose result is a matrix of a narrow type, which this is.
+    /// The type of a matrix of a narrow type that such an operation returns.
     pub moves_narrow: Option<(String, String)>,
     /// A loop, or a branch.
     pub has_regions: bool,
-    /// The type of a matrix among the arguments and results, some of which have an order in memory of their own.
+    /// The type of a matrix among the arguments and results, if some of these have their own order in memory.
     pub ordered: Option<String>,
     /// Operations that break on types of two bits, and the type.
     pub breaks: Option<(String, String)>,
@@ -47,7 +48,8 @@ pub fn check(program: &Program) -> Result<()> {
 }
 
 impl Findings {
-    /// Notes an operation, by its name in StableHLO without the dialect, and the type of its result, or of one of several.
+    /// Records an operation, by its name in StableHLO without the dialect, and the type of its result, or of one of
+    /// several.
     pub fn note(&mut self, name: &str, result: Option<&Array>) {
         // The portable form has versions: "transpose_v1".
         let name = name.rsplit_once("_v").filter(|(_, end)| end.parse::<u32>().is_ok()).map_or(name, |(name, _)| name);
@@ -78,21 +80,23 @@ impl Findings {
         }
         if let (Some(dtype), Some(name)) = (self.result, self.moves) {
             return error(
-                format!("XLA's CPU compiler cannot return {dtype} among several results from a program with `{name}`."),
-                "Convert that result to i8 (f4e2m1fn: to f32) in the program, or have it returned by one of its own.",
+                format!(
+                    "XLA's CPU compiler cannot return {dtype} as one of several results of a program with `{name}`."
+                ),
+                "Convert that result to i8 (f4e2m1fn: to f32) in the program, or return it from a separate program.",
             );
         }
         if let (Some((name, dtype)), true) = (self.moves_narrow, self.has_regions) {
             return error(
                 format!("XLA's CPU compiler cannot {name} arrays of {dtype} in a program with loops or branches."),
                 &format!(
-                    "Convert to i8 (f4e2m1fn: to f32), {name}, pass stablehlo.optimization_barrier, and convert back."
+                    "Convert to i8 (f4e2m1fn: to f32), {name}, apply stablehlo.optimization_barrier, and convert back."
                 ),
             );
         }
         if let Some(dtype) = self.ordered {
             return error(
-                format!("XLA's CPU compiler cannot order {dtype} in memory by `mhlo.layout_mode`."),
+                format!("XLA's CPU compiler does not support `mhlo.layout_mode` for {dtype}."),
                 "Leave the attribute out, or use i8.",
             );
         }
@@ -104,7 +108,7 @@ impl Findings {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Array {
     pub dtype: DType,
-    /// Whether it has several dimensions that can be ordered.
+    /// Whether it has several dimensions above 1, so that their order matters.
     pub is_matrix: bool,
 }
 

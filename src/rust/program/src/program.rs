@@ -1,4 +1,4 @@
-//! Programs: what a compiler takes, StableHLO as text or bytecode, or a serialized HLO module.
+//! Programs, the input of a compiler: StableHLO as text or bytecode, or a serialized HLO module.
 
 use crate::annotations::Annotations;
 use crate::bytecode;
@@ -9,10 +9,10 @@ use pjrt_base::room;
 use prost::Message;
 use std::sync::Arc;
 
-/// What MLIR bytecode begins with.
+/// The magic number of MLIR bytecode.
 const BYTECODE: &[u8] = b"ML\xefR";
 
-/// How a program is written.
+/// The format of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// MLIR, as text or bytecode.
@@ -40,36 +40,33 @@ pub struct Program {
 }
 
 impl Program {
-    /// Takes a program's code after checks against what makes a compiler crash.
+    /// Checks a program's code for constructs that would crash a compiler.
     ///
     /// # Errors
-    /// `InvalidInput` for empty code, text that [`mlir::check`] and bytecode that [`bytecode::check`] refuses, or an `hlo` program that is no HLO module, or
-    /// an optimized one.
+    /// `InvalidInput` for empty code, text that [`mlir::check`] and bytecode that [`bytecode::check`] refuse, and `hlo`
+    /// programs that are not HLO modules, or are optimized already.
     pub fn new(code: Vec<u8>, format: Format) -> Result<Program> {
         if code.is_empty() {
             bail!(InvalidInput, "The program is empty.");
         }
         // A copy of text without its comments; a module as its parts, most of them small.
         let copies = if format == Format::Hlo { 8 } else { 1 };
-        room::check_room(copies * code.len(), "To read the program")?;
+        room::check_room(copies * code.len(), "to read the program")?;
         let annotations = match format {
             Format::Hlo => {
                 let module = HloModuleProto::decode(code.as_slice()).map_err(|error| {
                     Error::new(Kind::InvalidInput, format!("The program is not a serialized HloModuleProto: {error}."))
                         .hint("A StableHLO program has format \"mlir\".")
                 })?;
-                // XLA may abort on what its compiler has made.
+                // XLA may abort on modules that its compiler has made.
                 if module.schedule.is_some() || module.has_opcode("fusion") {
-                    return Err(Error::new(
-                        Kind::InvalidInput,
-                        "The HLO module has been optimized by a compiler already.",
-                    )
-                    .hint("Programs can be optimized once only: take the one from before."));
+                    return Err(Error::new(Kind::InvalidInput, "A compiler has already optimized the HLO module.")
+                        .hint("Programs can be optimized only once: use the original program."));
                 }
                 if !module.is_of_one_mind() {
                     return Err(Error::new(
                         Kind::InvalidInput,
-                        "The HLO module is damaged: inputs and result are not those of the computation that it runs.",
+                        "The HLO module is damaged: its inputs and result do not match its entry computation.",
                     )
                     .hint("Export or copy it again."));
                 }
@@ -83,7 +80,7 @@ impl Program {
         Ok(Program { code: Arc::new(code), format, annotations: Arc::new(annotations) })
     }
 
-    /// What it says of the devices that it is for.
+    /// Its annotations about devices.
     pub fn annotations(&self) -> &Annotations {
         &self.annotations
     }
@@ -96,7 +93,7 @@ impl Program {
         self.format
     }
 
-    /// What follows the mark of MLIR bytecode, the form of StableHLO's portable artifacts; none for text.
+    /// The MLIR bytecode after its magic number, the form of StableHLO's portable artifacts; `None` for text.
     pub fn bytecode(&self) -> Option<&[u8]> {
         if self.format == Format::Mlir {
             self.code.strip_prefix(BYTECODE)
@@ -105,7 +102,7 @@ impl Program {
         }
     }
 
-    /// The names that the program gives its inputs, `%x` in MLIR text; none where they cannot be read.
+    /// The names of the program's inputs, `%x` in MLIR text; empty if they cannot be read.
     pub fn input_names(&self) -> Vec<String> {
         match self.format {
             Format::Mlir if self.bytecode().is_some() => Vec::new(),
@@ -114,7 +111,7 @@ impl Program {
         }
     }
 
-    /// Whether it says how to divide its arrays in the terms of Shardy, not of the older GSPMD.
+    /// Whether its shardings are Shardy's, not those of the older GSPMD.
     pub fn is_for_shardy(&self) -> bool {
         let is_text = self.format == Format::Mlir && self.bytecode().is_none();
         mlir::names_dialect(&self.code, "sdy", is_text)

@@ -1,4 +1,4 @@
-//! How the arrays of a program lie on its partitions: which part of an array each has, as a compiler has divided it.
+//! The shardings of a partitioned program's arrays: the part of an array that each partition has.
 
 use crate::annotations::{Annotations, Array};
 use crate::hlo::{HloModuleProto, OpSharding};
@@ -13,26 +13,26 @@ const MAXIMAL: i32 = 1;
 const TUPLE: i32 = 2;
 const OTHER: i32 = 3;
 
-/// An array of a program, and how it is divided over the partitions.
+/// The sharding of one array over the partitions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sharding {
-    /// As HLO writes it.
+    /// The sharding in HLO text.
     pub words: String,
     /// Dimensions of the whole array.
     pub whole: Box<[i64]>,
-    /// Dimensions of a part. They are the same for all; what the last ones have too much is of no account.
+    /// Dimensions of a part, equal for all partitions; the last parts may extend beyond the array.
     pub part: Box<[i64]>,
-    /// How many tiles there are along each dimension.
+    /// The number of tiles along each dimension.
     tiles: Box<[i64]>,
     /// For each partition the number of its tile, in row-major order.
     places: Box<[usize]>,
-    /// The one partition that has the array.
+    /// The only partition that has the array.
     owner: Option<usize>,
 }
 
 impl Sharding {
-    /// Reads a sharding for so many partitions, whose parts have these dimensions; `whole` are those of the array, if known.
-    /// `None` for what leaves it open which part is where.
+    /// Reads a sharding for `partitions` partitions, whose parts have these dimensions; `whole` are those of the array,
+    /// if known. `None` if the sharding does not determine the parts.
     fn new(proto: &OpSharding, partitions: usize, part: &[i64], whole: Option<&[i64]>) -> Option<Sharding> {
         let (tiles, places, owner) = match proto.kind {
             REPLICATED => (vec![1; part.len()], vec![0; partitions], None),
@@ -71,7 +71,7 @@ impl Sharding {
         ranges
     }
 
-    /// Whether a partition has its part for all others that have the same.
+    /// Whether a partition is the first of those with the same part.
     pub fn is_first(&self, partition: usize) -> bool {
         match self.owner {
             Some(owner) => partition == owner,
@@ -90,10 +90,10 @@ fn div_ceil(whole: i64, tiles: i64) -> i64 {
     whole / tiles + i64::from(whole % tiles != 0)
 }
 
-/// For each partition the number of its tile, of an array of this rank. Dimensions after those of the array are devices that
-/// have the same.
+/// The number of the tile of each partition, for an array of this rank. Dimensions beyond the array's rank are devices
+/// with the same tile.
 fn places(proto: &OpSharding, partitions: usize, rank: usize) -> Option<Vec<usize>> {
-    // Of devices that divide or add up an array by hand, nobody else knows what they have.
+    // Only the program knows the parts of devices that it shards manually.
     let are_copies = proto.last_tile_dims.iter().all(|&kind| kind == REPLICATED);
     let copies = if proto.replicate_on_last_tile_dim { 1 } else { proto.last_tile_dims.len() };
     let is_whole = are_copies && proto.tile_dims.len() == rank + copies && product(&proto.tile_dims)? == partitions;
@@ -116,7 +116,7 @@ fn places(proto: &OpSharding, partitions: usize, rank: usize) -> Option<Vec<usiz
     places.into_iter().collect()
 }
 
-/// The product of dimensions, none of which is below one.
+/// The product of dimensions, all of which are at least one.
 fn product(dims: &[i64]) -> Option<usize> {
     dims.iter().try_fold(1usize, |product, &dim| product.checked_mul(usize::try_from(dim).ok().filter(|&dim| dim > 0)?))
 }
@@ -150,7 +150,7 @@ fn iota(dims: &[i64], order: &[i32], count: usize) -> Option<Vec<usize>> {
     Some((0..count).map(number).collect())
 }
 
-/// How what a program takes and gives is divided; `None` for what is not, and where that is not known.
+/// The shardings of a program's inputs and outputs; `None` for arrays without one, or if it is not known.
 #[derive(Debug, Default)]
 pub struct Shardings {
     pub inputs: Vec<Option<Sharding>>,
@@ -158,7 +158,7 @@ pub struct Shardings {
 }
 
 impl Shardings {
-    /// Reads what a compiler notes of a program that it has divided.
+    /// Reads the shardings that a compiler has recorded in a partitioned program.
     pub fn read(
         module: &HloModuleProto,
         partitions: usize,
@@ -176,7 +176,7 @@ impl Shardings {
             None => Vec::new(),
         };
         let read = |protos: &[&OpSharding], specs: &[Arc<Spec>], wholes: &[Dims]| {
-            // A list of another length is about something else.
+            // A list of another length has another meaning.
             let proto = |i: usize| if protos.len() == specs.len() { Some(protos[i]) } else { None };
             let whole = |i: usize| wholes.get(i).filter(|dims| dims.is_known).map(|dims| dims.dims.as_slice());
             let one = |(i, spec): (usize, &Arc<Spec>)| Sharding::new(proto(i)?, partitions, &spec.dims, whole(i));
@@ -189,7 +189,7 @@ impl Shardings {
     }
 }
 
-/// Dimensions of the whole arrays that a program takes and gives.
+/// Dimensions of the whole inputs and outputs of a program.
 #[derive(Clone, PartialEq, Message)]
 pub struct Wholes {
     #[prost(message, repeated, tag = "1")]
@@ -207,7 +207,7 @@ pub struct Dims {
 }
 
 impl Wholes {
-    /// Those of a program that is divided, as far as it tells them.
+    /// The dimensions in a partitioned program's annotations.
     pub fn of(program: &Annotations) -> Wholes {
         let dims =
             |array: &Array| Dims { dims: array.dims.clone().unwrap_or_default(), is_known: array.dims.is_some() };
@@ -277,7 +277,7 @@ mod tests {
         let sharding = Sharding::new(&proto, 4, &[2], Some(&[5])).unwrap();
         let parts: Vec<_> = (0..4).map(|p| sharding.part_of(p)[0].clone()).collect();
         assert_eq!(parts, [0..2, 2..4, 4..5, 5..5]);
-        // What does not fit the parts is not believed.
+        // Dimensions that do not match the parts are ignored.
         assert_eq!(&*Sharding::new(&proto, 4, &[2], Some(&[9])).unwrap().whole, [8]);
         assert_eq!(&*Sharding::new(&proto, 4, &[2], Some(&[4, 2])).unwrap().whole, [8]);
     }

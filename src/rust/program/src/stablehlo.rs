@@ -1,4 +1,4 @@
-//! Versions of StableHLO: those that a plugin reads, and the one that a portable program is written in.
+//! Versions of StableHLO: those that a plugin reads, and the version of a portable program.
 
 use crate::program::Program;
 use pjrt_base::error::{Error, Kind, INVALID_ARGUMENT, UNKNOWN};
@@ -9,7 +9,7 @@ use std::fmt;
 pub struct Version(pub [i64; 3]);
 
 impl Version {
-    /// The version that bytecode, without the mark that it begins with, says it is written in.
+    /// The version that bytecode, given without its magic number, names.
     fn of_bytecode(code: &[u8]) -> Option<Version> {
         // The version of MLIR's encoding is one byte.
         let producer = code.get(1..)?.strip_prefix(b"StableHLO_v")?;
@@ -35,14 +35,14 @@ pub struct Versions {
 }
 
 impl Program {
-    /// The version of StableHLO that a portable program is written in: what wrote the bytecode is named at its start.
+    /// The version of StableHLO of a portable program: the start of the bytecode names its producer.
     pub fn stablehlo_version(&self) -> Option<Version> {
         Version::of_bytecode(self.bytecode()?)
     }
 
-    /// A compiler's error, which says so when the program is of a version that the plugin does not claim to read.
+    /// Explains a compiler's error if the plugin does not claim to read the program's version.
     ///
-    /// Found out afterwards, since a plugin reads newer programs too as long as they use nothing new.
+    /// Checked only after an error, because a plugin also reads newer programs that use no new features.
     #[cold]
     pub fn explain(&self, error: Error, versions: Option<Versions>) -> Error {
         match (self.stablehlo_version(), versions) {
@@ -66,8 +66,8 @@ impl Versions {
             return error;
         };
         let message = format!(
-            "The program, in StableHLO {version}, is {problem}, which reads versions {minimum} to {current}, and does not \
-             compile."
+            "The program does not compile: its StableHLO version, {version}, is {problem}, which reads versions \
+             {minimum} to {current}."
         );
         Error::new(Kind::ProgramVersion, message).hint(advice).hint(format!("The compiler said: {}", error.message()))
     }
@@ -105,7 +105,7 @@ mod tests {
             let error = explain(bad);
             assert_eq!(error.kind(), Kind::ProgramVersion);
             assert!(error.message().contains(what), "{error}");
-            assert!(error.hints()[1].ends_with("Unknown type code 42."), "{error}");
+            assert!(error.hints()[1].contains("Unknown type code 42."), "{error}");
         }
         let exhausted = versions.explain(Version([2, 0, 0]), Error::new(Kind::Pjrt(8), "Out of memory."));
         assert_eq!(exhausted.code(), Some(8));

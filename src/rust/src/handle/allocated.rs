@@ -1,5 +1,5 @@
-//! How R before 4.5 frees what a handle owns. The pointer's tag is a small raw vector with an allocator of ours, which was in
-//! R's API then; when R collects it, the value is dropped. That costs a fraction of a finalizer.
+//! How R before 4.5 frees a handle's value. The pointer's tag is a small raw vector with our allocator, which was in
+//! R's API then; when R collects the vector, the value is dropped. That costs a fraction of a finalizer.
 
 use super::{class, Owned};
 use crate::sexp;
@@ -24,17 +24,17 @@ extern "C" {
     fn Rf_allocVector3(kind: SEXPTYPE, len: R_xlen_t, allocator: *mut Allocator) -> SEXP;
 }
 
-/// What an external pointer points to; `None` between the making of the R objects and the filling of the handle.
+/// The target of an external pointer; `None` between the creation of the R objects and the filling of the handle.
 type Owner<T> = Option<T>;
 
-/// The content of a handle's tag: a seal and, right behind it, what the pointer points to.
+/// The content of a handle's tag: a seal, followed by the target of the pointer.
 #[repr(C)]
 struct Body<T> {
     seal: Seal,
     owner: Owner<T>,
 }
 
-/// Proof that a pointer is one of ours, of its type, and of this session.
+/// Proof that a pointer belongs to this package, has its type, and is from this session.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq)]
 struct Seal {
@@ -48,11 +48,12 @@ impl Seal {
     }
 }
 
-/// Bytes that R puts before the data of a vector with an allocator; the same for all, known after the first.
+/// The number of bytes that R puts before the data of a vector with an allocator; always the same, known after the
+/// first.
 static HEADROOM: AtomicUsize = AtomicUsize::new(0);
 
-/// A handle without a value, with an R object in its protected slot, which the caller protects. Not protected; R may leave
-/// this by a long jump.
+/// A handle without a value, with an R object in its protected slot, which the caller protects. Not protected; R may
+/// leave this by a long jump.
 pub fn make<T: Owned>(object: SEXP) -> SEXP {
     const { assert!(align_of::<Body<T>>() <= 8, "R aligns vectors for doubles") };
     let mut start: *mut c_void = null_mut();
@@ -74,18 +75,18 @@ pub fn make<T: Owned>(object: SEXP) -> SEXP {
     }
 }
 
-/// The same for a value that takes little memory.
+/// The same for a small value.
 pub fn make_small<T: Owned>() -> SEXP {
     make::<T>(sexp::nil())
 }
 
-/// Gives a handle that was made its value.
+/// Moves the value into a new handle.
 pub fn fill<T: Owned>(pointer: SEXP, value: T) {
     // SAFETY: the owner lives as long as the pointer, which the caller protects.
     unsafe { *R_ExternalPtrAddr(pointer).cast::<Owner<T>>() = Some(value) };
 }
 
-/// The value of an external pointer, if it is a handle of this type that was filled in this session.
+/// The value of an external pointer if it is a handle of this type that was filled in this session.
 pub fn value<'a, T: Owned>(pointer: SEXP) -> Option<&'a T> {
     // SAFETY: the caller gives an external pointer.
     let address = unsafe { R_ExternalPtrAddr(pointer) };
@@ -101,7 +102,7 @@ pub fn value<'a, T: Owned>(pointer: SEXP) -> Option<&'a T> {
     unsafe { address.cast::<Owner<T>>().as_ref() }.and_then(Option::as_ref)
 }
 
-/// Called by R: takes the memory for a vector, and notes where it begins.
+/// Called by R: allocates the memory for a vector, and records its address.
 unsafe extern "C" fn allocate(allocator: *mut Allocator, size: usize) -> *mut c_void {
     let start = malloc(size);
     *(*allocator).data.cast::<*mut c_void>() = start;

@@ -1,9 +1,9 @@
-//! How R frees what a handle owns: a finalizer drops the value once R has found the pointer to be garbage. The pointer's tag
-//! is the class attribute of its type, the very R object.
+//! How R frees a handle's value: a finalizer drops the value after R has found the pointer to be garbage. The pointer's
+//! tag is the class attribute of its type, the same R object.
 //!
-//! A finalizer costs R more than a small program takes to run. So values that take little memory share one, that of a page:
-//! an external pointer with the same tag, which is the tag of the pointers that lie on it. A page and all its values are freed
-//! when none of these is in use. The page that is being filled is kept until the next collection of garbage.
+//! A finalizer costs R more than a small program takes to run. So small values share the finalizer of a page: an
+//! external pointer with the same tag, which is the tag of the pointers of its values. A page and all its values are
+//! freed when none of them is in use. The page that is being filled is kept until the next garbage collection.
 
 use super::{class, drop_weight, Owned};
 use crate::sexp::{self, Protected};
@@ -13,7 +13,7 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::ptr::null_mut;
 use std::sync::atomic::Ordering;
 
-/// How many values lie on a page.
+/// The number of values on a page.
 const PAGE: usize = 32;
 
 /// The values of a page, `None` until they are filled in.
@@ -22,8 +22,8 @@ struct Page<T> {
     values: [Option<T>; PAGE],
 }
 
-/// A handle without a value, with an R object in its protected slot, which the caller protects. Not protected; R may leave
-/// this by a long jump.
+/// A handle without a value, with an R object in its protected slot, which the caller protects. Not protected; R may
+/// leave this by a long jump.
 pub fn make<T: Owned>(object: SEXP) -> SEXP {
     let class = class::<T>();
     // SAFETY: on R's main thread. The address is of the type that `release` frees, and set after R's last allocation.
@@ -37,7 +37,7 @@ pub fn make<T: Owned>(object: SEXP) -> SEXP {
     }
 }
 
-/// The same for a value that takes little memory: it is freed together with others.
+/// The same for a small value, which is freed together with others.
 pub fn make_small<T: Owned>() -> SEXP {
     let class = class::<T>();
     let page = Protected::new(page::<T>());
@@ -84,23 +84,24 @@ fn page<T: Owned>() -> SEXP {
     }
 }
 
-/// Called by R in a collection: the page that is being filled is kept no longer, except by the pointers on it.
+/// Called by R in a collection: releases the page that is being filled, except for the pointers on it.
 unsafe extern "C" fn close_page<T: Owned>(_: SEXP) {
     SET_VECTOR_ELT(T::page().load(Ordering::Relaxed), 0, sexp::nil());
 }
 
-/// Gives a handle that was made its value.
+/// Moves the value into a new handle.
 pub fn fill<T: Owned>(pointer: SEXP, value: T) {
     // SAFETY: what the pointer points to lives as long as it, and the caller protects it.
     unsafe { *R_ExternalPtrAddr(pointer).cast::<Option<T>>() = Some(value) };
 }
 
-/// The value of an external pointer, if it is a handle of this type that was filled in this session.
+/// The value of an external pointer if it is a handle of this type that was filled in this session.
 pub fn value<'a, T: Owned>(pointer: SEXP) -> Option<&'a T> {
     let class = T::class_attribute().load(Ordering::Relaxed);
     // SAFETY: the caller gives an external pointer; a tag is looked into only when it is one, too.
     unsafe {
-        // What was loaded from a file has another tag. A finalizer of R code may reach a pointer whose page is freed.
+        // A pointer that was loaded from a file has another tag. A finalizer of R code may reach a pointer whose page
+        // is freed.
         let tag = R_ExternalPtrTag(pointer);
         let is_on_page = || {
             sexp::kind(tag) == SEXPTYPE::EXTPTRSXP
@@ -115,7 +116,7 @@ pub fn value<'a, T: Owned>(pointer: SEXP) -> Option<&'a T> {
     }
 }
 
-/// What is freed at once: a value, or those of a page.
+/// Values that are freed at once: a single one, or those of a page.
 trait Content: Sized {
     fn forget_live(&self);
 }
@@ -136,7 +137,7 @@ impl<T: Owned> Content for Page<T> {
 unsafe extern "C" fn release<C: Content>(pointer: SEXP) {
     let address: *mut c_void = R_ExternalPtrAddr(pointer);
     R_ClearExternalPtr(pointer);
-    // R keeps the pointer itself, and what it holds, until the next collection.
+    // R keeps the pointer itself, and its fields, until the next collection.
     drop_weight(pointer);
     if address.is_null() {
         return;

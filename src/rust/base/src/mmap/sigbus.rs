@@ -1,8 +1,8 @@
-//! What happens when a program reads memory of a mapped file that the file no longer has, because it has shrunk or its disk
-//! failed. The system sends SIGBUS then, to whichever thread reads. Here it gets zeros to read instead, and the mapping is
-//! marked. Signals that come of anything else go where they went before.
+//! Handles reads of mapped memory that the file no longer has, because the file has shrunk or its disk failed. The
+//! system then sends SIGBUS to the thread that reads. This handler supplies zeros and marks the mapping. Signals with
+//! any other cause go to the previous handler.
 
-/// Watches the memory of a mapping until it is dropped, which must be before the memory is unmapped.
+/// Watches the memory of a mapping until dropped. Drop it before you unmap the memory.
 #[derive(Debug)]
 pub(super) struct Guard(Watch);
 
@@ -11,7 +11,7 @@ impl Guard {
         Guard(Watch::new(memory.as_ptr() as usize, memory.len()))
     }
 
-    /// Whether something was read that the file did not have.
+    /// Whether a thread read bytes that the file did not have.
     pub(super) fn is_damaged(&self) -> bool {
         self.0.is_damaged()
     }
@@ -31,10 +31,10 @@ mod watched {
     use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
     use std::sync::OnceLock;
 
-    /// Addresses of one mapping. The handler may look at any time, so that regions are never freed, but used again.
+    /// Addresses of one mapping. The handler may run at any time, so regions are never freed, only reused.
     #[derive(Debug)]
     struct Region {
-        /// Odd while the others are changed.
+        /// Odd while the other fields are changed.
         version: AtomicUsize,
         start: AtomicUsize,
         end: AtomicUsize,
@@ -89,7 +89,7 @@ mod watched {
             let version = self.version.load(Ordering::SeqCst);
             let (start, end) = (self.start.load(Ordering::SeqCst), self.end.load(Ordering::SeqCst));
             let is_stable = version % 2 == 0 && version == self.version.load(Ordering::SeqCst);
-            // One that is just changed belongs to nobody who could read there.
+            // A region that is being changed belongs to no mapping that a thread could read.
             (is_stable && (start..end).contains(&address)).then_some(end)
         }
     }
@@ -102,7 +102,7 @@ mod watched {
         std::iter::successors(at(FIRST.load(Ordering::Acquire)), move |region| at(region.next.load(Ordering::Acquire)))
     }
 
-    /// One more region, in use.
+    /// Adds a region.
     fn add() -> &'static Region {
         let region = Box::leak(Box::new(Region {
             version: AtomicUsize::new(0),
@@ -116,7 +116,7 @@ mod watched {
             region.next.store(first, Ordering::Release);
             Some(&raw const *region as *mut Region)
         };
-        // The closure always gives a value.
+        // The closure always returns a value.
         let _ = FIRST.fetch_update(Ordering::AcqRel, Ordering::Acquire, add);
         region
     }
@@ -145,7 +145,7 @@ mod watched {
         pass_on(signal, info, context);
     }
 
-    /// Puts zeros from the page of this address up to the end of its mapping: a file that has shrunk has nothing there.
+    /// Maps zeros from the page of this address to the end of its mapping: a file that has shrunk has no data there.
     unsafe fn replace(address: usize) -> bool {
         let holds = |region: &'static Region| region.end_after(address).map(|end| (region, end));
         let Some((region, end)) = regions().find_map(holds) else { return false };
@@ -171,7 +171,7 @@ mod watched {
     }
 }
 
-/// Where files that are mapped cannot shrink, or nobody tells.
+/// Systems on which mapped files cannot shrink, or which send no signal.
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
 mod unwatched {
     #[derive(Debug)]

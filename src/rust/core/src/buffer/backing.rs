@@ -1,15 +1,15 @@
-//! The mapped files that the content of a buffer depends on. What somebody does to such a file must not go unnoticed.
+//! The mapped files that the content of a buffer depends on. Detects changes to such files by others.
 
 use crate::buffer::Buffer;
 use pjrt_base::error::Result;
 use pjrt_base::mmap::MappedFile;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Files on which the content of a buffer depends: as long as the buffer lives where it lies in their memory, until it is
-/// complete where it was computed or copied from such.
+/// Files that the content of a buffer depends on: for as long as the buffer lives if it uses their memory in place, or
+/// until it is complete if it was computed or copied from such memory.
 #[derive(Debug)]
 pub(crate) struct Backing {
-    /// None once the content is known to depend on them no longer.
+    /// None once the content no longer depends on them.
     files: Mutex<Vec<Arc<MappedFile>>>,
     is_in_place: bool,
 }
@@ -20,7 +20,7 @@ impl Backing {
         Backing { files: vec![file.clone()].into(), is_in_place: true }
     }
 
-    /// For buffers that are read from a file's memory while they are made.
+    /// For buffers that are created by reading a file's memory.
     pub(crate) fn passing(file: &Arc<MappedFile>) -> Backing {
         Backing::of_files(vec![file.clone()])
     }
@@ -29,7 +29,7 @@ impl Backing {
         Backing { files: files.into(), is_in_place: false }
     }
 
-    /// Whether the buffer lies in the memory of the file.
+    /// Whether the buffer uses the memory of the file in place.
     #[inline]
     pub(crate) fn is_in_place(&self) -> bool {
         self.is_in_place
@@ -39,31 +39,31 @@ impl Backing {
         self.files.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// An error if a file is no longer what it was.
+    /// Checks that no file has changed.
     pub(crate) fn check(&self) -> Result<()> {
         self.files().iter().try_for_each(|file| file.check())
     }
 
-    /// The same for content that is complete, which needs no asking again then.
+    /// As `check`, for content that is complete: if it passes, it need not be called again.
     pub(crate) fn complete(&self) -> Result<()> {
         self.check()?;
         if !self.is_in_place {
             let files = std::mem::take(&mut *self.files.lock().unwrap_or_else(PoisonError::into_inner));
-            // What unmaps a file does not need the lock.
+            // Unmapping a file does not need the lock.
             drop(files);
         }
         Ok(())
     }
 
-    /// The same for another buffer that comes of the same.
+    /// The backing of another buffer that is derived from this one.
     pub(crate) fn again(&self) -> Arc<Backing> {
         Arc::new(Backing { files: self.files().into(), is_in_place: self.is_in_place })
     }
 
-    /// What the results depend on of something that is about to read these buffers. Nothing, most times.
+    /// The files that the results of reading these buffers will depend on; usually none.
     ///
     /// # Errors
-    /// `FileChanged` for a buffer in the memory of a file that was changed.
+    /// `FileChanged` for a buffer in the memory of a file that has changed.
     pub(crate) fn of(inputs: &[&Buffer]) -> Result<Option<Backing>> {
         if inputs.iter().all(|input| input.backing().is_none()) {
             return Ok(None);

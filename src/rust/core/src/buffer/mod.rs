@@ -1,4 +1,4 @@
-//! Buffers: arrays on a device. A buffer knows its type, shape and device at once, and its content later.
+//! Buffers: arrays on a device. A buffer's type, shape and device are known at once, its content later.
 
 pub(crate) mod backing;
 pub mod read;
@@ -17,6 +17,7 @@ use crate::runtime::event::Event;
 use crate::runtime::oom;
 use crate::runtime::registry::{Resource, Slot};
 use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::reason::Reason;
 use pjrt_data::array::Spec;
 use pjrt_data::dtype::DType;
 use pjrt_sys::*;
@@ -31,29 +32,29 @@ pub struct Buffer(Arc<Inner>);
 #[derive(Debug)]
 pub(crate) struct Inner {
     client: Client,
-    /// Its slot among the client's buffers.
+    /// Its slot in the client's list of buffers.
     slot: Slot,
     device: usize,
-    /// Position among the client's memory spaces of the one it lies in, where that was asked for.
+    /// The index of its memory space in the client's list, once it has been queried.
     memory: Option<usize>,
     spec: Arc<Spec>,
-    /// Null while the launch that makes it has not run, and for ever when it failed.
+    /// Null until the launch that makes it has run, and permanently if the launch failed.
     handle: AtomicPtr<PJRT_Buffer>,
-    /// The launch that makes it, when that runs on the dispatch thread.
+    /// The launch that makes it, if it runs on the dispatch thread.
     launch: Option<Arc<Dispatched>>,
-    /// [`ALIVE`], or why nobody may read it any more.
+    /// [`ALIVE`], or why it cannot be read any more.
     state: AtomicU8,
     /// Known to be complete, without error.
     is_complete: AtomicBool,
-    /// The files that its content depends on; for most, there are none.
+    /// The files that its content depends on; for most buffers, none.
     backing: Option<Arc<Backing>>,
 }
 
 const ALIVE: u8 = 0;
-/// Given away to an execution.
+/// Donated to an execution.
 const DONATED: u8 = 1;
 const DELETED: u8 = 2;
-/// Never made, which is the error of its use.
+/// Creation failed; using the buffer raises the error.
 const FAILED: u8 = 3;
 
 impl Buffer {
@@ -109,18 +110,18 @@ impl Buffer {
         buffer
     }
 
-    /// Moves an array that lies row-major in `data` to `device`. On a device that shares host memory the array stays
-    /// where it is, if that is aligned: nobody may write to `data` any more, except the device where they are not lent. They
-    /// are let go of when both sides are done.
+    /// Moves an array that lies row-major in `data` to `device`. A device that shares host memory uses aligned data in
+    /// place: nobody may write to `data` any more, except the device if they are not lent. They are released when both
+    /// the host and the device are done.
     ///
     /// # Errors
-    /// `InvalidInput` when sizes do not fit; the plugin's own errors.
+    /// `InvalidInput` if sizes do not match; the plugin's own errors.
     pub fn from_host(device: &Device, spec: Spec, data: &Arc<HostMemory>) -> Result<Buffer> {
         let handle = start_upload(device, &spec, data)?;
         Ok(Buffer::adopt(device.client().clone(), device.index(), Arc::new(spec), handle, None))
     }
 
-    /// The same for data in the memory of a mapped file, which `backing` tells.
+    /// As [`Buffer::from_host`], for data in the memory of a mapped file, which `backing` describes.
     pub(crate) fn from_file(
         device: &Device,
         spec: Spec,
@@ -131,11 +132,11 @@ impl Buffer {
         Ok(Buffer::adopt(device.client().clone(), device.index(), Arc::new(spec), handle, Some(backing)))
     }
 
-    /// The same with data that `write` has yet to write, on another thread. The buffer can be used at once; what goes wrong
-    /// is the error of its use.
+    /// As [`Buffer::from_host`], with data that `write` will write on another thread. The buffer can be used at once; a
+    /// failure is raised when it is used.
     ///
     /// # Errors
-    /// `InvalidInput` when sizes do not fit, `Internal` when the system gives no thread.
+    /// `InvalidInput` if sizes do not match, `Internal` if the system cannot start a thread.
     pub fn from_host_later(
         device: &Device,
         spec: Spec,
@@ -149,7 +150,7 @@ impl Buffer {
         let buffer = Buffer::pending(client.clone(), device.index(), Arc::new(spec), launch.clone(), None);
         let (device, promised) = (device.clone(), buffer.clone());
         client.uploader().submit(launch, move || {
-            // Nothing is to be done when nobody holds the buffer any more.
+            // If nobody holds the buffer any more, there is nothing to do.
             if Arc::strong_count(&promised.0) > 1 {
                 write(data.data())?;
                 let started = oom::with_retry(|| start_upload(&device, promised.spec(), &data));
@@ -160,10 +161,10 @@ impl Buffer {
         Ok(buffer)
     }
 
-    /// Copies a small array that lies row-major in `data` to `device`, during the call.
+    /// Copies a small row-major array in `data` to `device` during the call.
     ///
     /// # Errors
-    /// `InvalidInput` when sizes do not fit; the plugin's own errors.
+    /// `InvalidInput` if sizes do not match; the plugin's own errors.
     pub fn from_bytes(device: &Device, spec: Spec, data: &[u8]) -> Result<Buffer> {
         if data.len() < spec.bytes() {
             return Err(too_short(&spec, data.len()));
@@ -182,7 +183,7 @@ impl Buffer {
         Device::new(self.0.client.clone(), self.0.device)
     }
 
-    /// Position of its device among the client's.
+    /// The index of its device in the client's list.
     pub fn device_index(&self) -> usize {
         self.0.device
     }
@@ -204,11 +205,11 @@ impl Buffer {
         matches!(self.0.state.load(Ordering::Acquire), DONATED | DELETED)
     }
 
-    /// Frees its memory on the device, now or, where launches that were handed over before still need it, after those. From
-    /// now on it only tells what it was. One that is dead, or whose client is closed, stays as it is.
+    /// Frees its memory on the device: now, or after earlier launches that still need it. Only its description remains
+    /// usable. Does nothing to a dead buffer or one whose client is closed.
     ///
     /// # Errors
-    /// `Forked`, the plugin's own, and `Internal` when the system gives no thread.
+    /// `Forked`, the plugin's own, and `Internal` if the system cannot start a thread.
     pub fn delete(&self) -> Result<()> {
         if self.0.client.is_closed() {
             return Ok(());
@@ -217,7 +218,7 @@ impl Buffer {
         if !self.end_as(DELETED) {
             return Ok(());
         }
-        // Launches that wait hold the buffer, as views of its memory do.
+        // Waiting launches hold the buffer, and so do views of its memory.
         if Arc::strong_count(&self.0) == 1 {
             return self.free();
         }
@@ -228,7 +229,7 @@ impl Buffer {
         })
     }
 
-    /// Has the plugin free the memory, as soon as nothing on the device needs it.
+    /// Lets the plugin free the memory as soon as nothing on the device needs it.
     fn free(&self) -> Result<()> {
         let handle = self.raw_handle();
         if !handle.is_null() {
@@ -237,12 +238,12 @@ impl Buffer {
         Ok(())
     }
 
-    /// Whether both are one buffer.
+    /// Whether both are the same buffer.
     pub fn same(&self, other: &Buffer) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// The memory space it lies in; `None` when the plugin does not say.
+    /// The memory space it lies in; `None` if the plugin does not say.
     ///
     /// # Errors
     /// As [`Buffer::wait`].
@@ -253,14 +254,14 @@ impl Buffer {
             return Ok(Some(Memory::new(client.clone(), index)));
         }
         if self.unfinished_launch().is_some() && client.shares_host_memory() {
-            // Where all memory is the host's, programs know no other.
+            // If all memory is the host's, programs know no other memory space.
             return Ok(self.device().default_memory());
         }
         let found = call!(client.plugin().api(), PJRT_Buffer_Memory { buffer: self.made()? })?.memory;
         Ok(client.memories().find(|memory| memory.facts().handle == found))
     }
 
-    /// Whether its content is complete (or its making failed). Does not block.
+    /// Whether its content is complete, or its creation failed. Does not block.
     ///
     /// # Errors
     /// `DeletedBuffer`, `Forked`, `ClientClosed`, or the plugin's own errors.
@@ -280,15 +281,15 @@ impl Buffer {
     /// Waits until its content is complete.
     ///
     /// # Errors
-    /// The error that happened on the device while it was made; `DeletedBuffer`, `Forked`, `ClientClosed`, `Interrupted`;
-    /// `FileChanged` for what depends on a file that was changed.
+    /// The error that happened on the device during its creation; `DeletedBuffer`, `Forked`, `ClientClosed`,
+    /// `Interrupted`; `FileChanged` if it depends on a file that has changed.
     pub fn wait(&self) -> Result<()> {
         self.check_alive()?;
         self.wait_complete()?;
         self.check_in_place()
     }
 
-    /// An error if it lies in the memory of a file that was changed: to be asked after that memory was read.
+    /// Checks that the file whose memory it uses has not changed. Call it after you read that memory.
     pub(crate) fn check_in_place(&self) -> Result<()> {
         match &self.0.backing {
             Some(backing) if backing.is_in_place() => backing.check(),
@@ -296,20 +297,20 @@ impl Buffer {
         }
     }
 
-    /// The files that its content depends on, for all that is known yet.
+    /// The files that its content may depend on, as far as is known yet.
     #[inline]
     pub(crate) fn backing(&self) -> Option<&Arc<Backing>> {
         let backing = self.0.backing.as_ref()?;
         (backing.is_in_place() || !self.0.is_complete.load(Ordering::Acquire)).then_some(backing)
     }
 
-    /// The same for a buffer that may have been given away, to the launch that waits.
+    /// The same for the launch that waits, whose buffer may have been donated.
     pub(crate) fn wait_complete(&self) -> Result<()> {
         if self.0.is_complete.load(Ordering::Acquire) {
             return Ok(());
         }
         self.made()?;
-        // The launch may have told so.
+        // The launch may have found that there are none.
         if self.0.is_complete.load(Ordering::Acquire) {
             return Ok(());
         }
@@ -349,7 +350,7 @@ impl Buffer {
         self.copy(device, Some(memory.clone()))
     }
 
-    /// Starts a copy, now or, when the buffer is not made yet, after that.
+    /// Starts a copy: now, or after the buffer's creation.
     fn copy(&self, device: Device, memory: Option<Memory>) -> Result<Buffer> {
         self.check_alive()?;
         let client = device.client();
@@ -375,7 +376,8 @@ impl Buffer {
         Ok(copy)
     }
 
-    /// Has its device know of it until it is complete: programs that wait for it fill the device's queue.
+    /// Counts the buffer as pending work of its device until it is complete: programs that wait for it fill the
+    /// device's queue.
     fn count_in_flight(&self) -> Result<()> {
         self.0.client.in_flight(self.0.device).count(&self.ready_event()?);
         Ok(())
@@ -392,7 +394,7 @@ impl Buffer {
         copied.map_err(|e| self.named(e))
     }
 
-    /// That the buffer may be used.
+    /// Checks that the buffer may be used.
     ///
     /// # Errors
     /// `DeletedBuffer`, `ClientClosed` and `Forked`.
@@ -410,8 +412,8 @@ impl Buffer {
         self.made()
     }
 
-    /// The handle, once the launch that makes it is made. On a dispatch thread, too: such a launch was handed over earlier,
-    /// to this thread or to another device's, so the wait for it ends.
+    /// The handle, after the launch that makes it. Works on a dispatch thread, too: the launch was queued earlier, on
+    /// this thread or another device's, so the wait for it ends.
     pub(crate) fn made(&self) -> Result<*mut PJRT_Buffer> {
         if let Some(launch) = self.unfinished_launch() {
             launch.wait().map_err(|e| self.named(e))?;
@@ -419,12 +421,12 @@ impl Buffer {
         Ok(self.raw_handle())
     }
 
-    /// The handle as it is: null while its launch has not run or when that failed.
+    /// The current handle: null until its launch has run, or if the launch failed.
     pub(crate) fn raw_handle(&self) -> *mut PJRT_Buffer {
         self.0.handle.load(Ordering::Acquire)
     }
 
-    /// The launch that makes it, unless it is already made.
+    /// The launch that makes it, unless it has run already.
     pub(crate) fn unfinished_launch(&self) -> Option<&Arc<Dispatched>> {
         if self.raw_handle().is_null() {
             self.0.launch.as_ref()
@@ -433,7 +435,7 @@ impl Buffer {
         }
     }
 
-    /// Notes that its content is known to be complete, without error. What depends on a file is asked later.
+    /// Records that its content is complete, without error. Files are checked later.
     pub(crate) fn note_complete(&self) {
         if self.0.backing.is_none() {
             self.0.is_complete.store(true, Ordering::Release);
@@ -446,26 +448,26 @@ impl Buffer {
         self.watch_files();
     }
 
-    /// Has the files asked once the content is complete: it depends on them no longer than that.
+    /// Checks the files once the content is complete, after which it does not depend on them.
     fn watch_files(&self) {
         let Some(backing) = self.0.backing.as_ref().filter(|backing| !backing.is_in_place()) else { return };
         let backing = backing.clone();
         let watched = self.ready_event().and_then(|event| event.on_ready(move |_| drop(backing.complete())));
-        // Without this, they are asked when somebody waits for the content.
+        // If this fails, they are checked when somebody waits for the content.
         drop(watched);
     }
 
-    /// Marks it as given away.
+    /// Marks it as donated.
     pub(crate) fn mark_donated(&self) {
         self.end_as(DONATED);
     }
 
-    /// Notes that it was not made after all, and takes no memory.
+    /// Records that its creation failed, so it takes no memory.
     pub(crate) fn mark_failed(&self) {
         self.end_as(FAILED);
     }
 
-    /// Ends its life unless that has ended before; tells whether it has not.
+    /// Marks it as dead. Returns whether it was alive.
     fn end_as(&self, state: u8) -> bool {
         let next = |now: u8| matches!(now, ALIVE | FAILED).then_some(state);
         let before = self.0.state.fetch_update(Ordering::AcqRel, Ordering::Acquire, next);
@@ -475,7 +477,7 @@ impl Buffer {
         before.is_ok()
     }
 
-    /// The event of its completion, made anew: kept for as long as the buffer, it would cost more memory than time.
+    /// A new event of its completion: kept as long as the buffer, it would cost more memory than it saves time.
     fn ready_event(&self) -> Result<Event> {
         let plugin = self.0.client.plugin();
         let made = call!(plugin.api(), PJRT_Buffer_ReadyEvent { buffer: self.raw_handle() })?;
@@ -486,7 +488,7 @@ impl Buffer {
         holdings::explain(error.on_platform(self.0.client.platform()), || holdings::arrays([&**self.spec()]))
     }
 
-    /// The error why it was not made.
+    /// The error that made its creation fail.
     #[cold]
     fn failed(&self, error: Error) -> Error {
         self.mark_failed();
@@ -498,16 +500,14 @@ impl Buffer {
         self.explain_death(format!("The function was called on deleted or donated buffer {}.", self.0.spec))
     }
 
-    /// The error for a use of a dead buffer, which says how it came to its end.
+    /// The error for a use of a dead buffer; says whether it was deleted or donated.
     #[cold]
     pub(crate) fn explain_death(&self, message: String) -> Error {
         let error = Error::new(Kind::DeletedBuffer, message).on_platform(self.0.client.platform());
         if self.0.state.load(Ordering::Acquire) == DELETED {
-            error.hint("pjrt_delete() has freed its memory: create it anew, or delete it after its last use.")
+            error.hint(Reason::BufferDeleted)
         } else {
-            error
-                .hint("A program that donates its input takes the memory: use the program's output instead.")
-                .hint("Or keep the input: pjrt_execution_options(non_donatable_input_indices = ) at the execution.")
+            error.hint(Reason::BufferDonated)
         }
     }
 }
@@ -521,7 +521,7 @@ impl Resource for Inner {
     fn wait_idle(self: Arc<Self>) -> Result<()> {
         let buffer = Buffer(self);
         let outcome = if buffer.is_dead() { buffer.made().map(drop) } else { buffer.wait_complete() };
-        // What went wrong with it is of no interest any more.
+        // Nobody needs its error any more.
         outcome.or_else(|error| if error.kind() == Kind::Interrupted { Err(error) } else { Ok(()) })
     }
 
@@ -534,7 +534,7 @@ impl Resource for Inner {
     }
 }
 
-/// Hands memory over to the plugin, which keeps it as long as it needs it.
+/// Lends memory to the plugin, which keeps it as long as it needs it.
 fn start_upload(device: &Device, spec: &Spec, data: &Arc<HostMemory>) -> Result<*mut PJRT_Buffer> {
     check_size(spec, data)?;
     let semantics = if !device.client().shares_host_memory() || spec.dtype.is_packed() {
@@ -551,7 +551,7 @@ fn start_upload(device: &Device, spec: &Spec, data: &Arc<HostMemory>) -> Result<
     Ok(handle)
 }
 
-/// The plugin's buffer of an array in host memory, and the event that tells when it needs that memory no more.
+/// The plugin's buffer of an array in host memory, and the event after which the plugin no longer needs that memory.
 fn hand_over(
     device: &Device,
     spec: &Spec,
@@ -594,7 +594,7 @@ impl Drop for Inner {
         if *self.state.get_mut() == ALIVE {
             self.client.uncount_buffer(self.spec.bytes());
         }
-        // In the child of a fork, another thread may have had the registry.
+        // In the child of a fork, another thread may have held the registry's lock.
         if self.client.is_usable() {
             self.client.buffers().leave(&self.slot);
             self.release();

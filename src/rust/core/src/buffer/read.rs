@@ -1,4 +1,4 @@
-//! Reading buffers back to the host: in place where the device shares host memory, else by a transfer.
+//! Reading buffers back to the host: in place if the device shares host memory, otherwise by a transfer.
 
 use crate::buffer::backing::Backing;
 use crate::buffer::Buffer;
@@ -22,7 +22,7 @@ pub enum HostView {
 }
 
 impl HostView {
-    /// What lies there; see [`HostView::check`].
+    /// The bytes; see [`HostView::check`].
     pub fn bytes(&self) -> &[u8] {
         match self {
             // SAFETY: the buffer was complete when the view was made and lives as long as the view.
@@ -32,10 +32,10 @@ impl HostView {
         }
     }
 
-    /// To be asked after the bytes were read.
+    /// Checks that the bytes were valid. Call it after you read them.
     ///
     /// # Errors
-    /// `FileChanged` when they lay in the memory of a file that somebody changed meanwhile.
+    /// `FileChanged` if they were in the memory of a file that has changed meanwhile.
     pub fn check(&self) -> Result<()> {
         match self {
             HostView::Shared { buffer, .. } => buffer.check_in_place(),
@@ -44,11 +44,11 @@ impl HostView {
     }
 }
 
-/// A transfer to the host that is under way.
+/// A transfer to the host in progress.
 #[derive(Debug)]
 pub struct Transfer {
     client: Client,
-    /// The launch that starts it, when the buffer itself is not made yet.
+    /// The launch that starts it, if the buffer itself is not made yet.
     launch: Option<Arc<Dispatched>>,
     /// Set once it is started.
     copy: Arc<OnceLock<HostCopy>>,
@@ -56,7 +56,7 @@ pub struct Transfer {
     backing: Option<Backing>,
 }
 
-/// The plugin's copy to host memory; no event when there is nothing to copy.
+/// The plugin's copy to host memory; without an event if there is nothing to copy.
 #[derive(Debug)]
 struct HostCopy {
     memory: Arc<HostMemory>,
@@ -67,7 +67,7 @@ impl Transfer {
     /// Whether the bytes have arrived (or the transfer failed). Does not block.
     ///
     /// # Errors
-    /// The plugin's, when it cannot tell.
+    /// The plugin's, if it cannot tell.
     pub fn is_ready(&self) -> Result<bool> {
         self.client.handle()?;
         match &self.launch {
@@ -79,7 +79,7 @@ impl Transfer {
     /// Waits for the bytes.
     ///
     /// # Errors
-    /// The error that happened on the device, or `Interrupted`; the transfer then goes on.
+    /// The error that happened on the device, or `Interrupted`; the transfer then continues.
     pub fn wait(&self) -> Result<HostView> {
         self.client.handle()?;
         if let Some(launch) = &self.launch {
@@ -96,7 +96,7 @@ impl Transfer {
     }
 }
 
-/// Starts the plugin's copy of a buffer to memory that lives at least until it is done.
+/// Starts the plugin's copy of a buffer to memory that outlives the copy.
 fn start(buffer: &Buffer) -> Result<HostCopy> {
     let handle = buffer.made()?;
     let memory = HostMemory::new(buffer.spec().bytes())?;
@@ -121,7 +121,7 @@ fn explained(error: Error, buffer: &Buffer) -> Error {
 }
 
 impl Buffer {
-    /// Waits for the content and gives it on the host, without a copy where the device shares host memory.
+    /// Waits for the content and returns it on the host, without a copy if the device shares host memory.
     ///
     /// # Errors
     /// As [`Buffer::wait`], and the plugin's own.
@@ -149,8 +149,8 @@ impl Buffer {
     /// Starts a transfer to the host and returns at once; the buffer may be donated or dropped meanwhile.
     ///
     /// # Errors
-    /// `DeletedBuffer`, `Forked`, `ClientClosed`, and the plugin's own. What went wrong while the buffer was made is the
-    /// error of [`Transfer::wait`].
+    /// `DeletedBuffer`, `Forked`, `ClientClosed`, and the plugin's own. [`Transfer::wait`] returns errors of the
+    /// buffer's creation.
     pub fn start_read(&self) -> Result<Transfer> {
         self.check_alive()?;
         let backing = Backing::of(&[self])?;

@@ -1,4 +1,4 @@
-//! Parts of arrays for the devices of a program that is divided: from a buffer, or from a file.
+//! Parts of arrays for the devices of a partitioned program, from a buffer or a file.
 
 use crate::buffer::slice::{Axis, Slice};
 use crate::buffer::Buffer;
@@ -10,26 +10,26 @@ use pjrt_data::layout;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A part of an array that a device is to have.
+/// The part of an array for one device.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Share {
-    /// Where it lies in the array, along each dimension.
+    /// Its range along each dimension of the array.
     pub ranges: Vec<Range<usize>>,
-    /// Its dimensions on the device. What an array ends too early for is filled with zeros.
+    /// Its dimensions on the device. Elements beyond the end of the array are zeros.
     pub dims: Vec<i64>,
 }
 
-/// Elements that lie in a row, both in an array and in a part of it.
+/// Elements that are adjacent both in an array and in a part of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Run {
-    /// The first in the array, and in the part.
+    /// The first one's position in the array, and in the part.
     pub from: usize,
     pub to: usize,
     pub len: usize,
 }
 
 impl Share {
-    /// Checks that it lies in an array of these dimensions, and not outside of its own.
+    /// Checks that the range is inside an array of these dimensions, and fits the part's own dimensions.
     ///
     /// # Errors
     /// `ShapeMismatch`.
@@ -41,7 +41,7 @@ impl Share {
         if all && self.ranges.iter().zip(dims).zip(&self.dims).all(fits) {
             return Ok(());
         }
-        bail!(ShapeMismatch, "A part of the array lies outside of it.")
+        bail!(ShapeMismatch, "The part is outside the array.")
     }
 
     /// Whether it is all of an array of these dimensions.
@@ -49,26 +49,26 @@ impl Share {
         self.is_full(0, dims)
     }
 
-    /// Whether it has all of the array along the dimensions from this one on.
+    /// Whether it covers all of the array along the dimensions from this one on.
     fn is_full(&self, from: usize, dims: &[i64]) -> bool {
         (from..dims.len()).all(|d| self.ranges[d] == (0..dims[d] as usize) && self.dims[d] == dims[d])
     }
 
-    /// Whether there is more room than elements.
+    /// Whether its dimensions have room for more elements than its range.
     fn is_padded(&self) -> bool {
         self.ranges.iter().zip(&self.dims).any(|(range, &dim)| range.len() as i64 != dim)
     }
 
-    /// The elements as the longest runs, where the array lies row by row. `each` may end it by an error.
+    /// Calls `each` with the longest runs of its elements, for a row-major array. `each` may stop by an error.
     ///
     /// # Errors
-    /// Those of `each`.
+    /// The errors of `each`.
     pub(crate) fn runs(&self, dims: &[i64], mut each: impl FnMut(Run) -> Result<()>) -> Result<()> {
         if self.ranges.iter().any(|range| range.is_empty()) {
             return Ok(());
         }
         let (from, to) = (layout::row_major(dims), layout::row_major(&self.dims));
-        // All dimensions from here on are one run.
+        // All dimensions from this one on form one run.
         let split = (1..=dims.len()).find(|&d| self.is_full(d, dims)).unwrap_or(0);
         let outer = &self.ranges[..split.saturating_sub(1)];
         let inner = match split.checked_sub(1) {
@@ -89,12 +89,12 @@ impl Share {
         Ok(())
     }
 
-    /// The one run that it is in an array of these dimensions, if it is one.
+    /// Its only run in an array of these dimensions; `None` if it has several.
     pub(crate) fn single_run(&self, dims: &[i64]) -> Option<Run> {
         let mut runs = Vec::with_capacity(1);
         let more = |run| {
             if !runs.is_empty() {
-                bail!(Internal, "There are more.");
+                bail!(Internal, "There are several runs.");
             }
             runs.push(run);
             Ok(())
@@ -105,11 +105,11 @@ impl Share {
 }
 
 impl Buffer {
-    /// A part of the buffer on a device: the buffer itself, if that is all of it and where it should be. Waits for the
-    /// content when it is less, and copies no more than the part where the device shares the host's memory.
+    /// A part of the buffer on a device: the buffer itself if that is all of it and on that device. Otherwise waits for
+    /// the content, and copies only the part if the device shares the host's memory.
     ///
     /// # Errors
-    /// `ShapeMismatch` for a part that is none; as [`Buffer::wait`], and the plugin's own.
+    /// `ShapeMismatch` for a range outside the array; as [`Buffer::wait`], and the plugin's own.
     pub fn share(&self, share: &Share, device: &Device) -> Result<Buffer> {
         share.check(self.dims())?;
         let is_near = device.client().plugin().path() == self.client().plugin().path();
@@ -147,8 +147,7 @@ fn padded(elements: &HostMemory, share: &Share, width: usize) -> Result<Arc<Host
 }
 
 impl Share {
-    /// Memory for the part, of elements of this width: zeros where there are no elements, and the others as `write` writes
-    /// them.
+    /// Memory for the part, with elements of this width, which `write` fills; the rest is zeros.
     pub(crate) fn filled(&self, width: usize, write: impl FnOnce(&mut [u8]) -> Result<()>) -> Result<Arc<HostMemory>> {
         let bytes = self.dims.iter().map(|&dim| dim as usize).product::<usize>() * width;
         let memory = HostMemory::new(bytes)?;
@@ -195,7 +194,7 @@ mod tests {
         assert_eq!(runs(&[(1, 2), (2, 3)], &[1, 1], &[2, 3]), [(5, 0, 1)]);
         assert_eq!(runs(&[(0, 0), (0, 3)], &[2, 3], &[5, 3]), []);
         assert_eq!(runs(&[], &[], &[]), [(0, 0, 1)]);
-        // With room to spare.
+        // With some extra room.
         assert_eq!(runs(&[(4, 5)], &[2], &[5]), [(4, 0, 1)]);
         assert_eq!(runs(&[(0, 2), (2, 3)], &[2, 2], &[2, 3]), [(2, 0, 1), (5, 2, 1)]);
     }

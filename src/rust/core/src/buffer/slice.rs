@@ -1,5 +1,5 @@
-//! Parts of arrays: some positions along each dimension, or elements one by one. Finds where they lie and reads those, with
-//! as little around them as a device's transfers allow. Must not know how R counts or names them.
+//! Parts of arrays: some positions along each dimension, or single elements. Finds their offsets and reads them with as
+//! few other bytes as a device's transfers allow. Must not know how the host language counts or names them.
 
 use crate::buffer::Buffer;
 use crate::host::memory::HostMemory;
@@ -12,10 +12,10 @@ use pjrt_data::transpose::Plan;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Elements or runs that are copied before it is time to look at the clock.
+/// Elements or runs to copy before the next look at the clock.
 const TURNS: usize = 1024;
 
-/// Where the elements lie that differ in one subscript only, as offsets in elements.
+/// The offsets, in elements, of the elements that differ in one subscript only.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Axis {
     Run { start: usize, step: usize, len: usize },
@@ -49,7 +49,7 @@ impl Axis {
         self.len() == 0
     }
 
-    /// The lowest and the highest offset of an axis that is not empty.
+    /// The lowest and the highest offset of a nonempty axis.
     fn bounds(&self) -> (usize, usize) {
         match self {
             Axis::Run { start, step, len } => (*start, start + step * (len - 1)),
@@ -58,14 +58,14 @@ impl Axis {
     }
 }
 
-/// A part of an array. Its elements are those of all combinations of its axes, the first of which varies fastest.
+/// A part of an array: the elements of all combinations of its axes. The first axis varies fastest.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Slice {
     axes: Vec<Axis>,
 }
 
 impl Slice {
-    /// The part whose elements lie at the sums of the axes' offsets.
+    /// The part whose elements are at the sums of the axes' offsets.
     pub fn new(axes: Vec<Axis>) -> Slice {
         Slice { axes }
     }
@@ -97,7 +97,7 @@ impl Slice {
     /// at the start of [`Slice::range`] lie.
     ///
     /// # Errors
-    /// `Interrupted` when the user wants no more.
+    /// `Interrupted` if the user interrupts.
     ///
     /// # Safety
     /// From `src` on, the elements of the range are initialized; `dst` has room for the part; both are aligned for the
@@ -106,7 +106,7 @@ impl Slice {
         if self.is_empty() {
             return Ok(());
         }
-        // Runs are left to a plan, which is made once; the lists loop around it.
+        // A plan, which is made once, copies runs; the lists loop around it.
         let (mut dims, mut from, mut to) = (Vec::new(), Vec::new(), Vec::new());
         let mut lists = Vec::new();
         let mut lowest = 0;
@@ -173,7 +173,8 @@ impl Buffer {
         Ok(elements)
     }
 
-    /// The same for a row-major buffer of no packed type, by a transfer of the smallest range that holds the part.
+    /// As [`Buffer::read_part`], for a row-major buffer without packed elements: transfers the smallest range that
+    /// holds the part.
     ///
     /// # Errors
     /// As [`Buffer::wait`], and the plugin's own.

@@ -1,4 +1,4 @@
-//! Keys of the cache: SHA-256 of all that the compiled program depends on.
+//! Keys of the cache: SHA-256 of everything that the compiled program depends on.
 
 use crate::client::device::Device;
 use crate::client::target::Target;
@@ -12,15 +12,15 @@ use prost::Message;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Key(Digest);
 
-/// What a key is made of besides the program's code.
+/// The parts of a key besides the program's code.
 #[derive(Clone, PartialEq, Message)]
 struct Parts {
-    /// Versions of this crate may tell compilers different things.
+    /// Different versions of this crate may pass different options to compilers.
     #[prost(string, tag = "1")]
     version: String,
     #[prost(message, required, tag = "2")]
     target: Target,
-    /// With the devices, and without what the program's code decides.
+    /// With the devices, and without options that the program's code decides.
     #[prost(bytes = "vec", tag = "3")]
     options: Vec<u8>,
     #[prost(bool, optional, tag = "4")]
@@ -39,7 +39,7 @@ impl Key {
     /// The key of a program that is compiled in this environment for these devices.
     pub(crate) fn new(target: Target, devices: &[Device], program: &Program, options: &CompileOptions) -> Option<Key> {
         let client = devices.first()?.client();
-        // All devices of a CPU are one; elsewhere the compiler may count what is there.
+        // All devices of a CPU are equal; elsewhere the compiler may count devices.
         let is_cpu = client.shares_host_memory();
         let parts = Parts {
             version: env!("CARGO_PKG_VERSION").into(),
@@ -71,10 +71,10 @@ impl std::fmt::Display for Key {
     }
 }
 
-/// What makes a compiler write down what it does: nobody wants that left out because the program is known.
+/// Flags that make a compiler write files: these must appear even if the program is in the cache.
 const DUMPS: &str = "xla_dump_";
 
-/// Whether the compiler is to write down what it does.
+/// Whether the compiler writes files.
 pub(crate) fn is_dumped(client: &Client, options: &CompileOptions) -> bool {
     let mut words = client.settings().words.iter();
     words.any(|word| word.contains(DUMPS)) || options.debug_options.keys().any(|name| name.starts_with(DUMPS))

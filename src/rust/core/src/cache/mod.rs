@@ -1,5 +1,5 @@
-//! Compiled programs that are kept, in memory while somebody has them and on disk from session to session. Nothing that
-//! goes wrong here fails a compile.
+//! The cache of compiled programs: in memory while they are in use, and on disk between processes. A failure of the
+//! cache never fails a compilation.
 
 use crate::client::device::Device;
 use crate::client::target::Target;
@@ -29,32 +29,32 @@ pub struct Cache {
     session: Arc<Session>,
 }
 
-/// What a session has of the cache in memory, whatever folder it uses.
+/// The part of the cache that a process has in memory, for all folders.
 #[derive(Debug, Default)]
 pub struct Session {
     counts: Mutex<Counts>,
-    /// Those that somebody may still have.
+    /// Executables that may still be in use.
     known: Mutex<Vec<(LoadedKey, WeakExecutable)>>,
     messages: Mutex<Vec<String>>,
 }
 
-/// What a session has had of the cache.
+/// Statistics of a process's use of the cache.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Counts {
-    /// Programs that were on disk.
+    /// Programs that were loaded from disk.
     pub hits: u64,
-    /// Programs that somebody had already.
+    /// Programs that were in use already.
     pub shared: u64,
     pub misses: u64,
-    /// Entries that had to go for others.
+    /// Entries that were removed to make room.
     pub evictions: u64,
-    /// What could not be read, or not be written.
+    /// Failures to read or write entries.
     pub errors: u64,
-    /// The time that the compiler would have taken, less that of loading.
+    /// Compilation time saved, less the time to load.
     pub saved: Duration,
 }
 
-/// What makes an executable one that may be given out once more.
+/// What must be equal for an executable to be shared.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct LoadedKey {
     key: Key,
@@ -62,17 +62,17 @@ pub(crate) struct LoadedKey {
     dispatch: Dispatch,
 }
 
-/// What a cache has of a program.
+/// The result of a lookup in the cache.
 pub(crate) enum Lookup {
     Executable(Executable),
-    /// Where the program belongs once it is compiled; one that is not to be kept has no place.
+    /// The place for the program once it is compiled; none if it must not be kept.
     Nothing(Option<LoadedKey>),
     /// More than was to be loaded.
     Large,
 }
 
 impl Cache {
-    /// The cache in the folder `root`, which is made when there is something to put there.
+    /// The cache in the folder `root`, which is created with the first entry.
     pub fn new(root: &Path, max_bytes: u64, session: Arc<Session>) -> Cache {
         Cache { store: Arc::new(Store::new(root, max_bytes)), session }
     }
@@ -85,7 +85,7 @@ impl Cache {
         self.store.max_bytes()
     }
 
-    /// How many entries there are, and their bytes.
+    /// The number of entries, and their size in bytes.
     pub fn size(&self) -> (u64, u64) {
         self.store.size()
     }
@@ -197,7 +197,7 @@ impl Cache {
     fn save(&self, key: &Key, executable: &Executable) {
         match self.try_save(key, executable) {
             Ok(removed) => self.session.count(|counts| counts.evictions += removed.entries),
-            // The plugin cannot save programs, which is nobody's fault.
+            // The plugin cannot save programs, which is not an error.
             Err(error) if error.code() == Some(UNIMPLEMENTED) || error.kind() == Kind::UnsupportedCall => {}
             Err(error) => self.session.complain(&format!("cannot keep {key}: {}", error.message())),
         }
@@ -212,12 +212,12 @@ impl Cache {
     }
 }
 
-/// Reads an entry and has the plugin load it.
+/// Reads an entry and lets the plugin load it.
 fn load(content: &[u8], key: &Key, destination: &Destination<'_>) -> Result<Executable> {
     let serialized = Serialized::read(content)?;
-    // The key says all of the environment, and a file may have been given another name.
+    // The key covers all of the environment, but a file may have been renamed.
     if serialized.header.key != key.bytes() {
-        bail!(SerializedMismatch, "It is of another program.");
+        bail!(SerializedMismatch, "It belongs to another program.");
     }
     serialized.hand_over(destination, destination.devices, Origin::Cache)
 }
@@ -227,7 +227,7 @@ impl Session {
         process::lock(&self.counts).map_or_else(Counts::default, |counts| *counts)
     }
 
-    /// What went wrong since this was asked last, a line each.
+    /// The failures since the last call, a line each.
     pub fn take_messages(&self) -> Vec<String> {
         process::lock(&self.messages).map(|mut messages| std::mem::take(&mut *messages)).unwrap_or_default()
     }
@@ -251,7 +251,7 @@ impl Session {
         process::lock(&self.known)?.iter().find(|(other, _)| other == place)?.1.upgrade().filter(is_alive)
     }
 
-    /// Notes an executable, and gives the one that is known already if another thread was faster.
+    /// Registers an executable. Returns the registered one if another thread was faster.
     fn share(&self, place: LoadedKey, executable: Executable) -> Executable {
         let Some(mut known) = process::lock(&self.known) else { return executable };
         known.retain(|(_, weak)| !weak.is_dead());
@@ -263,7 +263,7 @@ impl Session {
     }
 }
 
-/// Whether an executable's client is still one that can be used.
+/// Whether an executable's client can still be used.
 fn is_alive(executable: &Executable) -> bool {
     let client: &Client = executable.client();
     client.handle().is_ok()

@@ -1,5 +1,5 @@
-//! Entries on disk: one file for each, in one folder. Many processes use it at once, without locks: files come and go
-//! as a whole. When a file was last used is its time of modification, which only ever grows from use to use.
+//! Entries on disk: one file each, in one folder. Many processes use it at once, without locks: files appear and
+//! disappear as a whole. The modification time of a file is the time of its last use, which only ever grows.
 
 use super::key::Key;
 use crate::client::plugin_hash;
@@ -13,21 +13,22 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-/// The time of the last use of any entry is that of this file: the clock may go backwards, the order of uses may not.
+/// The modification time of this file is the time of the last use of any entry: the clock may go backwards, the order
+/// of uses may not.
 const LAST_USE: &str = "last-use";
 const EXTENSION: &str = "pjrtx";
 
-/// A draft that is this old, or this far in the future, is nobody's any more.
+/// A draft with a time this far in the past or future is abandoned.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
-/// Most bytes of an entry that are read for a list.
+/// The most bytes of an entry to read for a list.
 const HEADER_MAX: u64 = 1 << 20;
 
 #[derive(Debug)]
 pub(crate) struct Store {
     root: PathBuf,
     max_bytes: u64,
-    /// Bytes written since the entries were last counted; more than any share of the limit before that.
+    /// Bytes written since the entries were last counted; above any share of the limit before the first count.
     uncounted: AtomicU64,
 }
 
@@ -46,11 +47,11 @@ pub struct Entry {
     pub key: String,
     pub bytes: u64,
     pub used: SystemTime,
-    /// What the file says of itself; none where it cannot be read.
+    /// The file's description of itself; `None` if it cannot be read.
     pub header: Option<Header>,
 }
 
-/// What was removed.
+/// The result of a removal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Removed {
     pub entries: u64,
@@ -70,7 +71,7 @@ impl Store {
         self.max_bytes
     }
 
-    /// An entry's content, if there is one; it becomes the last used.
+    /// An entry's content, if it exists. Marks it as last used.
     pub fn get(&self, key: &Key) -> io::Result<Option<Vec<u8>>> {
         let mut file = match trusted_fs::open(&self.path(key)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -79,13 +80,13 @@ impl Store {
         trusted_fs::check_folder(&self.root)?;
         let mut content = Vec::new();
         file.read_to_end(&mut content)?;
-        // One that cannot be marked goes earlier than it should.
+        // If it cannot be marked, it is removed earlier than it should be.
         let _ = self.touch(&file);
         Ok(Some(content))
     }
 
-    /// Writes an entry, and removes those that were not used for the longest time if there is too much of them. One that
-    /// exceeds the limit by itself is not written.
+    /// Writes an entry, and removes the least recently used ones if they exceed the limit. An entry above the limit is
+    /// not written.
     pub fn put(&self, key: &Key, content: &[u8]) -> io::Result<Removed> {
         let bytes = content.len() as u64;
         if bytes > self.max_bytes {
@@ -96,7 +97,7 @@ impl Store {
         trusted_fs::write(&path, content)?;
         // Another process may have removed it already.
         let _ = trusted_fs::open(&path).and_then(|file| self.touch(&file));
-        // Counting takes time, so that it is not done each time, and more than must is removed at once.
+        // Counting takes time, so it is not done each time, and more than necessary is removed at once.
         let slack = self.max_bytes / 16;
         let uncounted = self.uncounted.load(Ordering::Relaxed).saturating_add(bytes);
         self.uncounted.store(uncounted, Ordering::Relaxed);
@@ -107,23 +108,23 @@ impl Store {
         let all = self.stored();
         let fits = total(&all) <= self.max_bytes;
         let (removed, left) = shrink(all, if fits { self.max_bytes } else { self.max_bytes - slack });
-        // What is near the limit is counted again before it can exceed it.
+        // Near the limit, the entries are counted again before they can exceed it.
         self.uncounted.store((left + slack).saturating_sub(self.max_bytes), Ordering::Relaxed);
         Ok(removed)
     }
 
-    /// Bytes of the entry of this key; 0 for none.
+    /// The size in bytes of the entry of this key; 0 if there is none.
     pub fn bytes(&self, key: &Key) -> u64 {
         fs::metadata(self.path(key)).map_or(0, |entry| entry.len())
     }
 
-    /// Removes an entry that is no good.
+    /// Removes an invalid entry.
     pub fn remove(&self, key: &Key) {
-        // Where that fails, it is found to be no good once more.
+        // If that fails, the next use finds it invalid again.
         let _ = fs::remove_file(self.path(key));
     }
 
-    /// The entries, the last used first.
+    /// The entries, most recently used first.
     pub fn list(&self) -> Vec<Entry> {
         let mut all = self.stored();
         all.sort_by_key(|stored| std::cmp::Reverse(stored.used));
@@ -136,13 +137,13 @@ impl Store {
         all.into_iter().map(entry).collect()
     }
 
-    /// How many entries there are, and their bytes.
+    /// The number of entries, and their size in bytes.
     pub fn size(&self) -> (u64, u64) {
         let all = self.stored();
         (all.len() as u64, total(&all))
     }
 
-    /// Removes the entries that were not used for `max_age`, and then those used the longest ago until the others fit.
+    /// Removes the entries that were not used for `max_age`, and then the least recently used until the others fit.
     pub fn prune(&self, max_age: Option<Duration>) -> Removed {
         self.sweep();
         let now = SystemTime::now();
@@ -154,18 +155,18 @@ impl Store {
         Removed { entries: old.entries + more.entries, bytes: old.bytes + more.bytes }
     }
 
-    /// Removes everything in the folder that is the cache's, and the folder when nothing else is left.
+    /// Removes all of the cache's files in the folder, and the folder if it is empty then.
     ///
     /// # Errors
-    /// `Io` when entries are left.
+    /// `Io` if entries are left.
     pub fn clear(&self) -> Result<Removed> {
         let all = self.stored();
         let (removed, _) = shrink(all.clone(), 0);
         let own = |name: &str| name == LAST_USE || name.starts_with(TEMPORARY) || name.starts_with(plugin_hash::PREFIX);
         self.files().filter(|(name, _)| own(name)).for_each(|(_, path)| drop(fs::remove_file(path)));
-        // Fails when there is something else in it.
+        // Fails if the folder contains other files.
         let _ = fs::remove_dir(&self.root);
-        // What other processes have put there since is none of them.
+        // Entries that other processes have added since do not count.
         match all.iter().filter(|stored| stored.path.exists()).count() {
             0 => Ok(removed),
             left => Err(Error::new(
@@ -180,13 +181,13 @@ impl Store {
         self.root.join(format!("{key}.{EXTENSION}"))
     }
 
-    /// Makes a file the last used of all.
+    /// Makes a file the most recently used one.
     fn touch(&self, file: &File) -> io::Result<()> {
         let path = self.root.join(LAST_USE);
         let last = match trusted_fs::open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 trusted_fs::write(&path, b"")?;
-                // The entries that are there may be of a time to come.
+                // The existing entries may have times in the future.
                 let latest = self.stored().iter().map(|stored| stored.used).max();
                 let last = trusted_fs::open(&path)?;
                 if let Some(latest) = latest {
@@ -217,7 +218,7 @@ impl Store {
         self.files().map(|(_, path)| path).filter(|path| is_entry(path)).filter_map(stored).collect()
     }
 
-    /// Removes what processes left that were killed while they wrote.
+    /// Removes drafts of processes that were killed while they wrote.
     fn sweep(&self) {
         for (_, path) in self.files().filter(|(name, _)| name.starts_with(TEMPORARY)) {
             let Ok(written) = fs::symlink_metadata(&path).and_then(|metadata| metadata.modified()) else { continue };
@@ -234,7 +235,8 @@ fn total(all: &[Stored]) -> u64 {
     all.iter().map(|stored| stored.bytes).sum()
 }
 
-/// Removes those used the longest ago until the others have no more than `max_bytes`; also tells what they have.
+/// Removes the least recently used entries until the others have no more than `max_bytes`; also returns the size of the
+/// others.
 fn shrink(mut all: Vec<Stored>, max_bytes: u64) -> (Removed, u64) {
     all.sort_by_key(|stored| stored.used);
     let mut left = total(&all);
@@ -243,7 +245,7 @@ fn shrink(mut all: Vec<Stored>, max_bytes: u64) -> (Removed, u64) {
         if left <= max_bytes {
             break;
         }
-        // Another process may have been faster; what cannot be removed stays.
+        // Another process may have been faster; files that cannot be removed stay.
         if fs::remove_file(&stored.path).is_ok() {
             removed.entries += 1;
             removed.bytes += stored.bytes;
@@ -265,7 +267,7 @@ mod tests {
     use super::*;
     use pjrt_base::digest;
 
-    /// A folder that is removed in the end.
+    /// A folder that is removed at the end of the test.
     struct Folder(PathBuf);
 
     impl Folder {
@@ -350,14 +352,14 @@ mod tests {
         let folder = Folder::new("clock");
         let store = Store::new(&folder.0, 320);
         fill(&store, 3);
-        // As if all of it had happened in a year to come.
+        // As if all of it had happened in a future year.
         let future = SystemTime::now() + Duration::from_secs(400 * 86_400);
         (0..3).for_each(|i| age(&store.path(&key(i)), future + Duration::from_secs(u64::from(i))));
         age(&folder.0.join(LAST_USE), future + Duration::from_secs(2));
         store.get(&key(0)).unwrap();
         store.put(&key(3), &[0; 100]).unwrap();
         assert_eq!(there(&store), [0, 2, 3]);
-        // The same without the note of the last use.
+        // The same without the file of the last use.
         fs::remove_file(folder.0.join(LAST_USE)).unwrap();
         store.get(&key(2)).unwrap();
         store.put(&key(4), &[0; 100]).unwrap();
@@ -385,7 +387,7 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 for i in (0u64..).take_while(|_| !done.load(Ordering::Relaxed)) {
-                    // Fails when the folder goes in between.
+                    // Fails if the folder is removed in between.
                     let _ = store.put(&Key::from(digest::of(&[&i.to_le_bytes()])), b"x");
                 }
             });

@@ -1,8 +1,8 @@
-//! The processor, as far as machine code depends on it: its architecture and features, as one line of text.
+//! The processor as machine code depends on it: its architecture and features, as one line of text.
 
 use std::sync::OnceLock;
 
-/// The architecture and the names of the features that are there, in alphabetical order.
+/// The architecture and the names of the available features, in alphabetical order.
 pub fn features() -> &'static str {
     static FEATURES: OnceLock<String> = OnceLock::new();
     FEATURES.get_or_init(|| {
@@ -13,7 +13,7 @@ pub fn features() -> &'static str {
     })
 }
 
-/// What a processor lacks that code made for another may use, in a few words.
+/// The features that this processor lacks and code made for another may use, in a few words.
 pub fn difference(then: &str, now: &str) -> Option<String> {
     let (then, now): (Vec<_>, Vec<_>) = (then.split(' ').collect(), now.split(' ').collect());
     if then.first() != now.first() {
@@ -73,7 +73,7 @@ fn detected() -> Vec<&'static str> {
             (__cpuid_count(7, 0).edx, __cpuid_count(7, 1).eax)
         }
     };
-    // Those that the standard library does not tell of.
+    // Features that the standard library does not detect.
     let bits = [
         ("amx-bf16", seventh >> 22),
         ("avx512fp16", seventh >> 23),

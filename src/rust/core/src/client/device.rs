@@ -1,4 +1,4 @@
-//! Devices: what a client computes on. What a plugin says of them is read once, when the client is made.
+//! Devices of a client. A plugin's description of them is read once, when the client is created.
 
 use crate::client::memory_space::{Memory, MemoryFacts};
 use crate::client::Client;
@@ -13,7 +13,7 @@ pub struct Device {
     index: usize,
 }
 
-/// What a plugin says of a device as such, whether a process can use it or not.
+/// A plugin's description of a device, whether or not this process can use it.
 #[derive(Debug)]
 pub struct Description {
     /// Unique over all processes.
@@ -26,11 +26,11 @@ pub struct Description {
     pub label: String,
     /// The plugin's longer string, for logs.
     pub debug_label: String,
-    /// What else there is to say, e.g. coordinates or the number of cores.
+    /// Other attributes, e.g. coordinates or the number of cores.
     pub attributes: Vec<(String, Value)>,
 }
 
-/// What a plugin says of one device of a client.
+/// A plugin's description of one device of a client.
 #[derive(Debug)]
 pub(crate) struct Facts {
     pub handle: *mut PJRT_Device,
@@ -41,11 +41,11 @@ pub(crate) struct Facts {
     pub default_memory: Option<usize>,
 }
 
-/// Every device of a client: those that this process can use come first.
+/// Every device of a client; those that this process can use come first.
 #[derive(Debug)]
 pub(crate) struct AllFacts {
     pub devices: Vec<Facts>,
-    /// How many of them this process can use.
+    /// The number of devices that this process can use.
     pub addressable: usize,
     /// Positions in `devices` in the plugin's order.
     pub order: Vec<usize>,
@@ -65,7 +65,7 @@ impl Device {
         &self.client
     }
 
-    /// Position among the client's devices, from 0.
+    /// Its index in the client's list of devices, from 0.
     pub fn index(&self) -> usize {
         self.index
     }
@@ -93,7 +93,7 @@ impl Device {
         &self.description().label
     }
 
-    /// The device's number on this machine; -1 when the plugin does not say.
+    /// The device's number on this machine; -1 if the plugin does not say.
     pub fn local_hardware_id(&self) -> i32 {
         self.facts().local_hardware_id
     }
@@ -104,7 +104,7 @@ impl Device {
         self.index < self.client.addressable_devices()
     }
 
-    /// The error unless this process can use it.
+    /// Checks that this process can use it.
     ///
     /// # Errors
     /// `DeviceMismatch`.
@@ -122,15 +122,15 @@ impl Device {
         self.facts().memories.iter().map(|&index| Memory::new(self.client.clone(), index))
     }
 
-    /// The memory space that buffers go to unless told otherwise.
+    /// The default memory space of its buffers.
     pub fn default_memory(&self) -> Option<Memory> {
         self.facts().default_memory.map(|index| Memory::new(self.client.clone(), index))
     }
 
-    /// What the allocator of the device's memory counts, in bytes except for `num_allocs`: whatever the plugin tells of.
+    /// Statistics of the device's memory allocator, in bytes except for `num_allocs`: all that the plugin returns.
     ///
     /// # Errors
-    /// Code 12 (unimplemented) when it tells nothing; `DeviceMismatch`, `Forked`, `ClientClosed`.
+    /// Code 12 (unimplemented) if it returns none; `DeviceMismatch`, `Forked`, `ClientClosed`.
     pub fn memory_stats(&self) -> Result<Vec<(&'static str, i64)>> {
         self.client.handle()?;
         self.check_addressable()?;
@@ -161,7 +161,7 @@ impl PartialEq for Device {
 }
 
 impl Description {
-    /// Reads what a plugin says of a device.
+    /// Reads a plugin's description of a device.
     pub(crate) fn read(api: &Api, description: *mut PJRT_DeviceDescription) -> Result<Description> {
         let id = call!(api, PJRT_DeviceDescription_Id { device_description: description })?.id;
         let process = call!(api, PJRT_DeviceDescription_ProcessIndex { device_description: description })?;
@@ -184,7 +184,7 @@ impl Description {
 }
 
 impl AllFacts {
-    /// Reads what the plugin says of each device of a client.
+    /// Reads the plugin's description of each device of a client.
     pub(crate) fn read(api: &Api, client: *mut PJRT_Client, memories: &[MemoryFacts]) -> Result<AllFacts> {
         let own = call!(api, PJRT_Client_AddressableDevices { client: client })?;
         let all = call!(api, PJRT_Client_Devices { client: client })?;
@@ -205,10 +205,10 @@ impl AllFacts {
 }
 
 impl Facts {
-    /// Reads what the plugin says of a device that this process can use.
+    /// Reads the plugin's description of a device that this process can use.
     fn of_own(api: &Api, handle: *mut PJRT_Device, memories: &[MemoryFacts]) -> Result<Facts> {
         let position = |memory: &*mut PJRT_Memory| memories.iter().position(|m| m.handle == *memory);
-        // Plugins without memory spaces answer these with an error, which means none.
+        // Plugins without memory spaces return an error here, which means none.
         let own = call!(api, PJRT_Device_AddressableMemories { device: handle });
         let default = call!(api, PJRT_Device_DefaultMemory { device: handle });
         let local = call!(api, PJRT_Device_LocalHardwareId { device: handle });
@@ -223,7 +223,7 @@ impl Facts {
         })
     }
 
-    /// The same for a device of another process.
+    /// As `of_own`, for a device of another process.
     fn of_other(api: &Api, handle: *mut PJRT_Device) -> Result<Facts> {
         let described = call!(api, PJRT_Device_GetDescription { device: handle })?;
         let description = Description::read(api, described.device_description)?;

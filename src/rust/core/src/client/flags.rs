@@ -1,5 +1,5 @@
-//! XLA's options that this package sets by itself because XLA's own values make results wrong, and which of them a client's
-//! compiler knows.
+//! Flags of XLA that this package sets because XLA's defaults make results wrong, and which of them a client's compiler
+//! knows.
 
 use crate::client::Client;
 use pjrt_base::error::{Error, Result, INVALID_ARGUMENT, UNIMPLEMENTED};
@@ -14,14 +14,14 @@ pub(crate) const FLAGS: [Flag; 2] = [("xla_cpu_enable_fast_min_max", false), ("x
 /// The flags that a client's compiler knows; empty until it has compiled a program.
 pub(crate) type KnownFlags = OnceLock<Vec<Flag>>;
 
-/// An attribute that plugins made of XLA have; their compilers name the option that they do not know.
+/// An attribute of plugins made from XLA; their compilers name the option that they do not know.
 const XLA: &str = "xla_version";
 
-/// Calls `attempt` with the flags to set. Until the client's compiler is known, an attempt that fails because of a flag is
-/// followed by one without.
+/// Calls `attempt` with the flags to set. Until the client's compiler is known, retries an attempt that fails because
+/// of a flag without that flag.
 ///
 /// # Errors
-/// Those of the last attempt.
+/// The errors of the last attempt.
 pub(crate) fn with_flags<T>(client: &Client, mut attempt: impl FnMut(&[Flag]) -> Result<T>) -> Result<T> {
     if let Some(known) = client.known_flags().get() {
         return attempt(known);
@@ -31,7 +31,7 @@ pub(crate) fn with_flags<T>(client: &Client, mut attempt: impl FnMut(&[Flag]) ->
     loop {
         match attempt(&flags) {
             Ok(result) => {
-                // Another thread may have found the same.
+                // Another thread may have found the same flags.
                 let _ = client.known_flags().set(flags);
                 return Ok(result);
             }
@@ -40,7 +40,7 @@ pub(crate) fn with_flags<T>(client: &Client, mut attempt: impl FnMut(&[Flag]) ->
     }
 }
 
-/// The flags without those to which a compiler may have objected, `None` when they had no part in the failure.
+/// The flags without those to which a compiler may have objected; `None` if they did not cause the failure.
 fn fewer(flags: &[Flag], error: &Error, is_xla: bool) -> Option<Vec<Flag>> {
     if flags.is_empty() || !matches!(error.code(), Some(INVALID_ARGUMENT | UNIMPLEMENTED)) {
         return None;

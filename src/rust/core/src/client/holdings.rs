@@ -1,25 +1,24 @@
-//! What takes the memory, for the error that there is none left.
+//! Explains errors of exhausted memory: what was requested, and what holds memory.
 
 use crate::client::Client;
 use pjrt_base::error::{Error, RESOURCE_EXHAUSTED};
+use pjrt_base::reason::Reason;
 use pjrt_base::room::size;
 use pjrt_data::array::Spec;
 use std::sync::Arc;
 
-/// Adds what is known of memory to the error that there is none left; leaves all others as they are. `asked` says what it
-/// was needed for.
+/// Adds the use of memory to an error of exhausted memory; returns all others unchanged. `asked` says what the memory
+/// was for.
 #[cold]
 pub fn explain(error: Error, asked: impl FnOnce() -> String) -> Error {
-    const ADVICE: &str = "Free memory: pjrt_delete() buffers, or drop their names and call gc(); donate inputs that a \
-                          program can take over; or use smaller arrays, or a dtype that takes less.";
     if error.code() != Some(RESOURCE_EXHAUSTED) || !error.hints().is_empty() {
         return error;
     }
     let error = error.hint(format!("Asked for {}.", asked()));
-    super::all().iter().fold(error, |error, client| error.hint(holdings(client))).hint(ADVICE)
+    super::all().iter().fold(error, |error, client| error.hint(holdings(client))).hint(Reason::OutOfMemory)
 }
 
-/// Arrays with their sizes, in a list of a few: the first ones, and how many more.
+/// A short list of arrays with their sizes: the first ones, and the number of others.
 pub fn arrays<'a>(specs: impl IntoIterator<Item = &'a Spec>) -> String {
     const FEW: usize = 3;
     let all: Vec<&Spec> = specs.into_iter().collect();
@@ -34,7 +33,7 @@ pub fn arrays<'a>(specs: impl IntoIterator<Item = &'a Spec>) -> String {
     }
 }
 
-/// What a client's buffers take.
+/// The memory that a client's buffers use.
 fn holdings(client: &Client) -> String {
     let mut specs: Vec<Arc<Spec>> = client.buffers().all().iter().filter_map(|buffer| buffer.array()).collect();
     if specs.is_empty() {
@@ -73,7 +72,7 @@ mod tests {
         assert!(other.hints().is_empty());
         let error = explain(Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), "Full."), || "a lot".into());
         let hints = error.hints().to_vec();
-        assert_eq!(hints[0], "Asked for a lot.");
+        assert_eq!(hints[0], "Asked for a lot.".into());
         assert_eq!(explain(error, || "more".into()).hints(), hints);
     }
 }

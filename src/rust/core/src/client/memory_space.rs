@@ -13,7 +13,7 @@ pub struct Memory {
     index: usize,
 }
 
-/// What a plugin says of one memory space.
+/// A plugin's description of one memory space.
 #[derive(Debug)]
 pub(crate) struct MemoryFacts {
     pub handle: *mut PJRT_Memory,
@@ -41,7 +41,7 @@ impl Memory {
         &self.client
     }
 
-    /// Position among the client's memory spaces, from 0.
+    /// Its index in the client's list of memory spaces, from 0.
     pub fn index(&self) -> usize {
         self.index
     }
@@ -77,7 +77,7 @@ impl PartialEq for Memory {
     }
 }
 
-/// Reads what the plugin says of each memory space of a client; a plugin without memory spaces gives none.
+/// Reads the plugin's description of each memory space of a client; empty for a plugin without memory spaces.
 pub(crate) fn list(api: &Api, client: *mut PJRT_Client) -> Result<Vec<MemoryFacts>> {
     let Ok(found) = call!(api, PJRT_Client_AddressableMemories { client: client }) else {
         return Ok(Vec::new());

@@ -22,6 +22,7 @@ use crate::runtime::registry::{Registry, Resource};
 use memory_space::{Memory, MemoryFacts};
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::process::{self, LastWait};
+use pjrt_base::reason::Reason;
 use pjrt_base::room;
 use pjrt_plugins::cuda;
 use pjrt_sys::*;
@@ -47,55 +48,55 @@ struct Inner {
     devices: AllFacts,
     memories: Vec<MemoryFacts>,
     settings: Settings,
-    /// The CUDA toolkit to name to the compiler.
+    /// The CUDA toolkit to pass to the compiler.
     cuda_data_dir: Option<String>,
     known_flags: KnownFlags,
     live_buffers: AtomicUsize,
     live_bytes: AtomicUsize,
     live_executables: AtomicUsize,
-    /// Bytes of buffers made since the owner last collected garbage.
+    /// Bytes of buffers created since the owner last collected garbage.
     new_bytes: AtomicUsize,
     /// One for each device, so that devices work side by side.
     dispatchers: Vec<Dispatcher>,
     uploader: Dispatcher,
-    /// What was made of it and is still held.
+    /// Its live buffers and executables.
     buffers: Registry,
     executables: Registry,
-    /// Those that may not have ended.
+    /// Compilations that may still run.
     compiles: Mutex<Vec<Weak<Signal>>>,
-    /// Copies on their way to the host.
+    /// Copies to the host in progress.
     transfers: InFlight,
-    /// For each device what it was given and has not done.
+    /// The pending work of each device.
     in_flight: Vec<InFlight>,
-    /// One for each device where XLA's CPU client has several, see [`Client::running`].
+    /// One lock for each device if XLA's CPU client has several, see [`Client::running`].
     running: Vec<Running>,
-    /// Held while a launch is handed to the threads of several devices.
+    /// Held while a launch is queued on the threads of several devices.
     launch_order: Mutex<()>,
 }
 
-/// Every client that is open: it lives until it is closed or the process exits, whoever holds it.
+/// Every open client. A client lives until it is closed or the process exits, whether or not somebody holds it.
 static OPEN: Mutex<Vec<Client>> = Mutex::new(Vec::new());
 
-/// The largest device count a CPU client is asked for; the plugin answers more with no device at all.
+/// The largest number of devices that a CPU client is created with; the plugin returns no device for more.
 const MAX_CPU_DEVICES: i64 = 4096;
 
-/// What XLA's client takes for its threads, without which it ends the process.
+/// Address space that XLA's client needs for its threads; without it, XLA ends the process.
 const ADDRESS_SPACE: usize = 128 << 20;
 
 /// XLA's name of the platform.
 const CPU: &str = "cpu";
 
 impl Client {
-    /// Makes a client of `plugin`. `options` are the platform's own, such as `cpu_device_count`.
+    /// Creates a client of `plugin`. `options` are the platform's own, such as `cpu_device_count`.
     ///
     /// # Errors
-    /// `InvalidInput` for an option that would make the plugin abort, `DriverMissing`, `DriverTooOld` and `LibraryMissing`
-    /// where CUDA lacks something, and the plugin's own errors.
+    /// `InvalidInput` for an option that would make the plugin abort, `DriverMissing`, `DriverTooOld` and
+    /// `LibraryMissing` if CUDA lacks something, and the plugin's own errors.
     pub fn create(plugin: &'static Plugin, options: &[(String, Value)]) -> Result<Client> {
         process::watch_forks();
         check_generation()?;
         check_options(options)?;
-        room::check_address_space(ADDRESS_SPACE, "To make a client")?;
+        room::check_address_space(ADDRESS_SPACE, "to create a client")?;
         let settings = Settings::read(plugin);
         let named: Vec<PJRT_NamedValue> = options.iter().map(named_value).collect::<Result<_>>()?;
         let made = cuda::with_libraries(&plugin.for_cuda(), || {
@@ -123,7 +124,7 @@ impl Client {
         let memories = memory_space::list(api, handle)?;
         let devices = AllFacts::read(api, handle, &memories)?;
         if devices.addressable == 0 {
-            bail!(InvalidInput, "The {platform} client has no devices; were its options right?");
+            bail!(InvalidInput, "The {platform} client has no devices; check its options.");
         }
         let poison = api.poison();
         let dispatchers = devices.devices.iter().map(|_| Dispatcher::new(poison)).collect();
@@ -163,7 +164,7 @@ impl Client {
         self.0.plugin
     }
 
-    /// A number that no other client of this process has or had.
+    /// A number that is unique among all clients of this process.
     pub fn id(&self) -> u64 {
         self.0.id
     }
@@ -177,17 +178,17 @@ impl Client {
         &self.0.platform_version
     }
 
-    /// What its compiler was told by variables of the environment.
+    /// The compiler settings from environment variables.
     pub(crate) fn settings(&self) -> &Settings {
         &self.0.settings
     }
 
-    /// The CUDA toolkit to name to the compiler, where it would not find one itself.
+    /// The CUDA toolkit to pass to the compiler if it would not find one itself.
     pub(crate) fn cuda_data_dir(&self) -> Option<&str> {
         self.0.cuda_data_dir.as_deref()
     }
 
-    /// Which of the flags that this package sets its compiler knows.
+    /// The flags of this package that its compiler knows.
     pub(crate) fn known_flags(&self) -> &KnownFlags {
         &self.0.known_flags
     }
@@ -202,7 +203,7 @@ impl Client {
         (0..self.addressable_devices()).map(|index| Device::new(self.clone(), index))
     }
 
-    /// How many devices this process can use.
+    /// The number of devices that this process can use.
     #[inline]
     pub fn addressable_devices(&self) -> usize {
         self.0.devices.addressable
@@ -218,7 +219,7 @@ impl Client {
         (0..self.0.memories.len()).map(|index| Memory::new(self.clone(), index))
     }
 
-    /// Whether device memory is ordinary memory of this process, so that bytes can be shared with it.
+    /// Whether device memory is ordinary memory of this process that can be shared.
     pub fn shares_host_memory(&self) -> bool {
         self.0.platform == CPU
     }
@@ -231,7 +232,7 @@ impl Client {
         &self.0.memories[index]
     }
 
-    /// Whether both are one client.
+    /// Whether both are the same client.
     pub fn same(&self, other: &Client) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -239,7 +240,7 @@ impl Client {
     /// The client's handle, for a call.
     ///
     /// # Errors
-    /// `Forked` in a child of the process that made it, `ClientClosed` after it was closed, `PluginPoisoned`.
+    /// `Forked` in a child of the process that created it, `ClientClosed` after it was closed, `PluginPoisoned`.
     #[inline]
     pub(crate) fn handle(&self) -> Result<*mut PJRT_Client> {
         self.check_open()?;
@@ -247,7 +248,7 @@ impl Client {
         Ok(self.0.handle.load(Ordering::Acquire))
     }
 
-    /// That it is of this process, and was not closed.
+    /// Checks that it belongs to this process and is open.
     ///
     /// # Errors
     /// `Forked`, `ClientClosed`.
@@ -268,7 +269,7 @@ impl Client {
         self.0.generation == process::generation()
     }
 
-    /// Whether it was closed. Also in the child of a fork.
+    /// Whether it was closed. Works in the child of a fork, too.
     pub fn is_closed(&self) -> bool {
         self.0.handle.load(Ordering::Acquire).is_null()
     }
@@ -281,7 +282,7 @@ impl Client {
         &self.0.executables
     }
 
-    /// Notes a compile, which the client must not end before.
+    /// Registers a compilation, for which the client waits before it closes.
     pub(crate) fn note_compile(&self, compile: &Arc<Signal>) {
         let mut compiles = self.0.compiles.lock().unwrap_or_else(PoisonError::into_inner);
         compiles.retain(|compile| compile.strong_count() > 0);
@@ -295,23 +296,23 @@ impl Client {
         self.note_new_bytes(bytes);
     }
 
-    /// Adds to the bytes that the owner does not know of.
+    /// Adds to the bytes that the owner does not know.
     pub fn note_new_bytes(&self, bytes: usize) {
         self.0.new_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Takes a dead buffer's bytes off the count.
+    /// Subtracts a dead buffer's bytes.
     pub(crate) fn uncount_buffer(&self, bytes: usize) {
         self.0.live_buffers.fetch_sub(1, Ordering::Relaxed);
         self.0.live_bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// The buffers that are alive: neither dropped nor donated.
+    /// The live buffers: neither dropped nor donated.
     pub fn live_buffers(&self) -> usize {
         self.0.live_buffers.load(Ordering::Relaxed)
     }
 
-    /// Bytes of the buffers that are alive.
+    /// Bytes of the live buffers.
     pub fn live_bytes(&self) -> usize {
         self.0.live_bytes.load(Ordering::Relaxed)
     }
@@ -321,39 +322,39 @@ impl Client {
         self.0.live_executables.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Takes a dropped executable off the count.
+    /// Uncounts a dropped executable.
     pub(crate) fn uncount_executable(&self) {
         self.0.live_executables.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// The executables that are loaded.
+    /// The number of loaded executables.
     pub fn live_executables(&self) -> usize {
         self.0.live_executables.load(Ordering::Relaxed)
     }
 
-    /// Takes the bytes of a new buffer off those that the owner does not know of.
+    /// Subtracts the bytes of a new buffer from those that the owner does not know.
     pub fn forget_new_bytes(&self, bytes: usize) {
         let less = |new: usize| Some(new.saturating_sub(bytes));
-        // The closure always gives a value.
+        // The closure always returns a value.
         let _ = self.0.new_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 
-    /// Bytes of the buffers, and of copies of them, made since [`Client::reset_new_bytes`].
+    /// Bytes of the buffers, and of copies of them, created since [`Client::reset_new_bytes`].
     pub fn new_bytes(&self) -> usize {
         self.0.new_bytes.load(Ordering::Relaxed)
     }
 
-    /// To be called after a garbage collection.
+    /// Resets the count. Call it after a garbage collection.
     pub fn reset_new_bytes(&self) {
         self.0.new_bytes.store(0, Ordering::Relaxed);
     }
 
-    /// A launch for one of the threads below.
+    /// Queues a launch on one of the threads below.
     pub(crate) fn new_dispatched(&self) -> Arc<Dispatched> {
         self.new_dispatched_of(Duration::ZERO)
     }
 
-    /// The same for one that will take about so long.
+    /// The same for a launch with an expected duration.
     pub(crate) fn new_dispatched_of(&self, expected: Duration) -> Arc<Dispatched> {
         Dispatched::new(self.0.plugin.api().poison(), expected)
     }
@@ -363,52 +364,53 @@ impl Client {
         self.0.plugin.api().poison().is_noted()
     }
 
-    /// The thread for launches on a device that would keep their caller busy.
+    /// The thread for launches on a device that would block their caller.
     pub(crate) fn dispatcher(&self, device: usize) -> &Dispatcher {
         &self.0.dispatchers[device]
     }
 
-    /// What a device was given and has not done.
+    /// The pending work of a device.
     pub(crate) fn in_flight(&self, device: usize) -> &InFlight {
         &self.0.in_flight[device]
     }
 
-    /// To be held while a launch is handed to the threads of several devices, lest two wait for each other.
+    /// A lock to hold while a launch is queued on the threads of several devices, so that two launches do not deadlock.
     pub(crate) fn launch_order(&self) -> &Mutex<()> {
         &self.0.launch_order
     }
 
-    /// What a device computes, when launches on several devices must not come in between: on XLA's CPU client all devices
-    /// share one pool of threads. A device there takes 32 programs at a time. One part of a launch that waits for its turn
-    /// keeps a thread, and the other parts wait on theirs for it, so that no thread may be left for the programs before.
+    /// A lock on the work of a device against launches on several devices in between. On XLA's CPU client all devices
+    /// share one thread pool, and a device there accepts 32 programs at a time. A part of a launch that waits for its
+    /// turn occupies a thread, and the other parts occupy theirs while they wait for it, so that no thread may be left
+    /// for the programs before.
     pub(crate) fn running(&self, device: usize) -> Option<&Running> {
         self.0.running.get(device)
     }
 
-    /// The thread that writes arrays for devices while the caller goes on.
+    /// The thread that writes arrays for devices in the background.
     pub(crate) fn uploader(&self) -> &Dispatcher {
         &self.0.uploader
     }
 
-    /// Copies on their way to the host.
+    /// Copies to the host in progress.
     pub(crate) fn transfers(&self) -> &InFlight {
         &self.0.transfers
     }
 
-    /// Its threads; launches wait for uploads, never the other way round.
+    /// Its threads; launches wait for uploads, never the reverse.
     fn threads(&self) -> impl Iterator<Item = &Dispatcher> {
         std::iter::once(&self.0.uploader).chain(&self.0.dispatchers)
     }
 
-    /// Waits for its pending work, and frees all that was made of it, however many still hold it: from then on that only
-    /// tells what it was. A user's interrupt ends the wait and leaves the client as it is. Closing it twice is fine. Of one
-    /// whose plugin is poisoned, nothing is awaited and freed.
+    /// Waits for its pending work, and frees all of its objects, even those in use: only their descriptions remain
+    /// usable. If the user interrupts, the client stays open. Closing it twice is harmless. If its plugin is poisoned,
+    /// nothing is awaited or freed.
     ///
     /// # Errors
-    /// `Forked`, `Interrupted`, and `Internal` when the system gives no thread.
+    /// `Forked`, `Interrupted`, and `Internal` if the system cannot start a thread.
     ///
     /// # Safety
-    /// No other thread uses the client, or anything made of it, during the call.
+    /// No other thread uses the client, or any of its objects, during the call.
     pub unsafe fn close(&self) -> Result<()> {
         if self.is_closed() {
             return Ok(());
@@ -445,8 +447,8 @@ impl Client {
         self.0.in_flight.iter().chain([&self.0.transfers]).try_for_each(InFlight::wait_idle)
     }
 
-    /// Ends it at the end of the process, once its work is done, and without the plugin's part of what was made of it; tells
-    /// whether that was in time.
+    /// Ends it at the end of the process, after its pending work, without freeing the plugin's part of its objects.
+    /// Returns whether the work was done in time.
     fn end(&self, patience: &LastWait) -> bool {
         if !self.threads().all(|thread| thread.drain(patience)) {
             return false;
@@ -459,12 +461,13 @@ impl Client {
     }
 }
 
-/// Ends what compiles at the end of the process.
+/// Ends all compilations at the end of the process.
 static FINISH_COMPILES: OnceLock<fn(&LastWait) -> bool> = OnceLock::new();
 
-/// Has `finish` called before the clients end with the process: it ends all compiles, and tells whether that was in time.
+/// Registers `finish`, which ends all compilations before the clients end with the process, and returns whether they
+/// ended in time.
 pub(crate) fn finish_compiles_by(finish: fn(&LastWait) -> bool) {
-    // It is the same function each time.
+    // It is always the same function.
     let _ = FINISH_COMPILES.set(finish);
 }
 
@@ -472,14 +475,14 @@ fn finish_compiles(patience: &LastWait) -> bool {
     FINISH_COMPILES.get().is_none_or(|finish| finish(patience))
 }
 
-/// Every client that is open, in order of making.
+/// Every open client, in order of creation.
 pub fn all() -> Vec<Client> {
     OPEN.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-/// Destroys every client in order of making, waiting for its pending work as long as [`LastWait`] says. For the end of the
-/// process, best before it begins to exit: static objects that a plugin makes late are torn down before any handler of ours
-/// runs. A poisoned plugin's clients stay as they are.
+/// Destroys every client in order of creation, waiting for its pending work as long as [`LastWait`] says. For the end
+/// of the process, best before exit handlers run: static objects that a plugin creates late are destroyed before any
+/// handler of ours runs. Clients of a poisoned plugin stay as they are.
 pub fn close_all() {
     let clients = std::mem::take(&mut *OPEN.lock().unwrap_or_else(PoisonError::into_inner));
     let patience = LastWait::start();
@@ -487,11 +490,11 @@ pub fn close_all() {
     let mut usable = clients.iter().filter(|client| client.is_usable() && !client.is_poisoned()).peekable();
     let ended = usable.peek().is_none()
         || (finish_compiles(&patience) && usable.all(|client| client.end(&patience) || client.is_poisoned()));
-    // Something goes on that cannot be stopped, or a plugin's handlers might never end.
+    // Work that cannot be stopped continues, or a plugin's handlers might never end.
     if !ended || poison::is_any() {
         process::skip_exit_handlers();
     }
-    // What still refers to these clients is never used again.
+    // References to these clients are never used again.
     std::mem::forget(clients);
 }
 
@@ -504,13 +507,13 @@ fn destroy(plugin: &'static Plugin, handle: *mut PJRT_Client) {
 fn closed(platform: &str) -> Error {
     Error::new(
         Kind::ClientClosed,
-        format!("The {platform} client is closed, and nothing that was made of it can be used."),
+        format!("The {platform} client is closed: its buffers and executables cannot be used any more."),
     )
-    .hint(format!("pjrt_client(\"{platform}\") gives a new one: make buffers and executables anew there."))
+    .hint(Reason::ClientClosed { platform: platform.to_owned() })
     .on_platform(platform)
 }
 
-/// XLA aborts in a child of a process that used a client, so no client is made there.
+/// XLA aborts in a child of a process that used a client, so no client is created there.
 fn check_generation() -> Result<()> {
     static FIRST: OnceLock<u32> = OnceLock::new();
     if *FIRST.get_or_init(process::generation) != process::generation() {
@@ -559,7 +562,7 @@ fn named_value((name, value): &(String, Value)) -> Result<PJRT_NamedValue> {
             data.bool_value = *b;
             PJRT_NamedValue_Type::PJRT_NamedValue_kBool
         }
-        Value::Unknown => bail!(InvalidInput, "Client option `{name}` has no type that a plugin understands."),
+        Value::Unknown => bail!(InvalidInput, "Client option `{name}` has a type that plugins do not support."),
     };
     Ok(out)
 }

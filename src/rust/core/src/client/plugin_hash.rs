@@ -1,26 +1,27 @@
-//! Which plugin it is: the SHA-256 of its library. That of a file of some hundred megabytes takes a while, so it is kept in a
-//! folder for as long as the file does not change.
+//! The identity of a plugin: the SHA-256 of its library. Hashing some hundred megabytes takes a while, so the hash is
+//! kept in a folder until the file changes.
 
 use crate::runtime::plugin::Plugin;
 use pjrt_base::digest;
 use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::reason::Reason;
 use pjrt_base::trusted_fs;
 use std::fs::{self, Metadata};
 use std::path::Path;
 
-/// What the names of the files start with that keep a plugin's hash.
+/// The prefix of the names of files with a plugin's hash.
 pub(crate) const PREFIX: &str = "plugin-";
 
-/// The SHA-256 of a plugin's library, looked up in the folder `kept` if it is there.
+/// The SHA-256 of a plugin's library, looked up in the folder `kept` if it is given.
 ///
 /// # Errors
-/// `Io` when the file cannot be read, or is not the one any more that was loaded.
+/// `Io` if the file cannot be read, or is no longer the loaded one.
 pub(crate) fn of_plugin<'a>(plugin: &'a Plugin, kept: Option<&Path>) -> Result<&'a str> {
     let path = plugin.path();
     let hash = plugin.hash.get_or_try_init(|| {
         if is_replaced(path) {
-            let why = "it was replaced while this session uses it";
-            return Err(failure(path, why).hint("Restart R to use the new one."));
+            let why = "it was replaced while in use";
+            return Err(failure(path, why).hint(Reason::PluginReplaced));
         }
         of_file(path, kept)
     });
@@ -37,17 +38,17 @@ fn of_file(path: &Path, kept: Option<&Path>) -> Result<String> {
     let hashed = fs::File::open(path).and_then(digest::of_reader);
     let hash = digest::hex(&hashed.map_err(|error| failure(path, &error.to_string()))?);
     if stamp().ok().as_ref() != Some(&before) {
-        return Err(failure(path, "it changes while it is read"));
+        return Err(failure(path, "it changed while it was read"));
     }
     if let (Some(folder), Some(note)) = (kept, note) {
-        // Without it, the next session reads the plugin once more.
+        // Without it, the next process reads the plugin again.
         let _ = trusted_fs::create_folder(folder)
             .and_then(|()| trusted_fs::write(&note, format!("{before}\n{hash}\n").as_bytes()));
     }
     Ok(hash)
 }
 
-/// The hash in a note, if it is of the file with this stamp.
+/// The hash in a note, if it belongs to the file with this stamp.
 fn noted(note: &Path, stamp: &str) -> Option<String> {
     let text = String::from_utf8(trusted_fs::read(note).ok()?).ok()?;
     let (then, rest) = text.split_once('\n')?;
@@ -56,7 +57,7 @@ fn noted(note: &Path, stamp: &str) -> Option<String> {
     (then == stamp && is_hash).then(|| hash.to_owned())
 }
 
-/// What changes when a file does.
+/// The attributes that change when a file does.
 #[cfg(unix)]
 fn stamp(metadata: &Metadata) -> String {
     use std::os::unix::fs::MetadataExt;
@@ -74,8 +75,7 @@ fn name(path: &Path) -> &[u8] {
     path.as_os_str().as_encoded_bytes()
 }
 
-/// Whether another file is at `path` now than the one that this process has loaded from there: the system marks those that
-/// are gone.
+/// Whether the file at `path` is no longer the one that this process loaded: the system marks deleted files.
 #[cfg(target_os = "linux")]
 fn is_replaced(path: &Path) -> bool {
     let gone = [name(path), b" (deleted)"].concat();

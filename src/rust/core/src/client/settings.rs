@@ -1,14 +1,14 @@
-//! What compilers are told by variables of the environment.
+//! Compiler settings from environment variables.
 
 use crate::runtime::plugin::Plugin;
 use std::env;
 use std::fs;
 
-/// What a compiler was told by the environment's variables when its client was made.
+/// The compiler settings from environment variables when the client was created.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Settings {
     pub words: Vec<String>,
-    /// How many threads it makes programs for on a CPU.
+    /// The number of threads for which it compiles CPU programs.
     pub threads: u64,
 }
 
@@ -16,7 +16,7 @@ pub(crate) struct Settings {
 const VARIABLES: [&str; 3] = ["XLA_FLAGS", "LIBTPU_INIT_ARGS", "NEURON_CC_FLAGS"];
 
 impl Settings {
-    /// What the compiler of this plugin is told now; its flags are those of the time of its first client.
+    /// The settings of this plugin's compiler now; its flags are those at the creation of its first client.
     pub fn read(plugin: &Plugin) -> Settings {
         let words = plugin.flags.get_or_init(|| {
             let value = |name: &str| env::var_os(name).map(|value| value.to_string_lossy().into_owned());
@@ -33,7 +33,7 @@ impl Settings {
     }
 }
 
-/// The words of a variable, each with the variable's name. One that does not begin with a flag names a file with them.
+/// The words of a variable, each with the variable's name. A first word that is not a flag names a file with flags.
 fn flags(name: &str, value: &str) -> Vec<String> {
     let value = value.trim();
     let is_file = !value.is_empty() && !value.starts_with('-');

@@ -9,7 +9,7 @@ use pjrt_base::error::Result;
 use prost::Message;
 use std::path::Path;
 
-/// Where an executable belongs.
+/// The environment that an executable belongs to.
 #[derive(Clone, PartialEq, Message)]
 pub struct Target {
     #[prost(string, tag = "1")]
@@ -19,24 +19,25 @@ pub struct Target {
     /// SHA-256 of the plugin's library.
     #[prost(string, tag = "3")]
     pub plugin: String,
-    /// What the plugin says of itself, as `name=value`.
+    /// The plugin's attributes, as `name=value`.
     #[prost(string, repeated, tag = "4")]
     pub attributes: Vec<String>,
-    /// Version of the PJRT API that the plugin speaks.
+    /// Version of the PJRT API that the plugin implements.
     #[prost(string, tag = "5")]
     pub api_version: String,
     #[prost(string, tag = "6")]
     pub device_kind: String,
-    /// The processor's features, where it runs the programs.
+    /// The processor's features, if it runs the programs.
     #[prost(string, tag = "7")]
     pub processor: String,
 }
 
 impl Target {
-    /// That of a device, here and now. `kept` is the folder that keeps what plugins' files hash to between sessions.
+    /// The target of a device in this process. `kept` is the folder that keeps the hashes of plugins' files between
+    /// processes.
     ///
     /// # Errors
-    /// `Io` when the plugin's file cannot be read, or is not the one that was loaded.
+    /// `Io` if the plugin's file cannot be read, or is no longer the loaded one.
     pub fn of(device: &Device, kept: Option<&Path>) -> Result<Target> {
         let client = device.client();
         let plugin = client.plugin();
@@ -52,7 +53,7 @@ impl Target {
         })
     }
 
-    /// What an executable made for `self` lacks in another environment: each difference in a few words.
+    /// The differences that keep an executable made for `self` from another environment, each in a few words.
     pub fn differences(&self, here: &Target) -> Vec<String> {
         let named = [
             ("platform", &self.platform, &here.platform),

@@ -1,4 +1,4 @@
-//! Topologies: the devices of a whole system as a plugin describes them, all processes' together.
+//! Topologies: the devices of a whole system as a plugin describes them, for all processes.
 
 use crate::client::device::Description;
 use crate::client::Client;
@@ -6,14 +6,14 @@ use crate::ffi::api::{bytes, call, named_values, slice, text, Api, Value};
 use pjrt_base::error::{Result, UNIMPLEMENTED};
 use pjrt_sys::*;
 
-/// What a plugin says of the system that a client is part of.
+/// A plugin's description of the system that a client is part of.
 #[derive(Debug)]
 pub struct Topology {
     pub platform: String,
     pub platform_version: String,
     pub devices: Vec<Description>,
     pub attributes: Vec<(String, Value)>,
-    /// The plugin's own form, equal for equal topologies; `None` when the plugin has none.
+    /// The plugin's serialized form, equal for equal topologies; `None` if the plugin has none.
     pub serialized: Option<Vec<u8>>,
 }
 

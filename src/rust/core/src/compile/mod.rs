@@ -1,4 +1,4 @@
-//! Compiling: by the plugin or from the cache, at once or on other threads.
+//! Compilation: by the plugin or from the cache, in the foreground or on other threads.
 
 pub mod queue;
 
@@ -9,7 +9,7 @@ use crate::executable::Executable;
 use pjrt_base::error::Result;
 use pjrt_program::program::Program;
 
-/// Compiles a program, or takes it from the cache if there is one and it has it.
+/// Compiles a program, or loads it from the cache if the cache has it.
 ///
 /// # Errors
 /// As [`Executable::compile`].

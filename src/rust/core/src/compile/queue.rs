@@ -1,6 +1,6 @@
-//! Compiling on other threads, so that the caller can go on, or stop waiting: a compiler cannot be stopped.
+//! Compilation on other threads, so that the caller can go on, or stop waiting: a compiler cannot be stopped.
 //!
-//! Each thread takes one program after the other, and ends when no more are waiting.
+//! Each thread takes one program after the other, and ends when none is waiting.
 
 use crate::cache::{Cache, Lookup};
 use crate::client::device::Device;
@@ -20,19 +20,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{available_parallelism, Builder, JoinHandle};
 
-/// Stack for the recursion of compilers, several times what a main thread has; only what is used takes memory.
+/// Stack for the recursion of compilers, several times a main thread's; only the used part takes memory.
 const STACK: usize = 64 << 20;
 
-/// Bytes of a compiled program that is loaded before a user could want to interrupt that.
+/// The size in bytes up to which a compiled program loads too quickly for a user to interrupt.
 const QUICKLY_LOADED: u64 = 256 << 10;
 
-/// Address space without which a compiler crashes: what its threads reserve for themselves, and what it works with.
+/// Address space that a compiler needs to start its threads and to work; without it, it crashes.
 const COMPILE: usize = 320 << 20;
 const FIRST_COMPILE: usize = 448 << 20;
 
 static HAS_COMPILED: AtomicBool = AtomicBool::new(false);
 
-/// A program that is being compiled. When nobody holds this any more, the compile goes on, and its executable is dropped.
+/// A compilation in progress. If nobody holds this any more, the compilation continues, and its executable is dropped.
 #[derive(Debug, Clone)]
 pub struct Compiling {
     client: Client,
@@ -40,12 +40,13 @@ pub struct Compiling {
 }
 
 impl Compiling {
-    /// Compiles a program as [`compile`] does, on another thread and at once: for a caller who waits, and for whom the
-    /// cache is asked before.
+    /// Compiles a program as [`compile`] does, on another thread and at once: for a caller who waits and has asked the
+    /// cache already.
     ///
     /// # Errors
-    /// `InvalidInput` for options that make no sense and devices that do not fit them, `Forked` and `ClientClosed` for such
-    /// devices, and the code of `RESOURCE_EXHAUSTED` when the system gives no thread or not enough memory. What the compiler says comes from [`Compiling::wait`].
+    /// `InvalidInput` for invalid options and devices that do not match them, `Forked` and `ClientClosed` for unusable
+    /// devices, and the code of `RESOURCE_EXHAUSTED` without a thread or enough memory. [`Compiling::wait`] returns the
+    /// compiler's errors.
     pub fn start(
         cache: Option<&Cache>,
         devices: &[Device],
@@ -74,8 +75,8 @@ impl Compiling {
         Self::submit(client, Box::new(compile), usize::MAX)
     }
 
-    /// The same for a caller who goes on: not more programs are compiled at once than there are processors, the others
-    /// in the order of their coming.
+    /// The same for a caller who goes on: at most as many programs as there are processors compile at once, in the
+    /// order of the calls.
     ///
     /// # Errors
     /// Those of [`Compiling::start`].
@@ -108,7 +109,7 @@ impl Compiling {
         let poison = client.plugin().api().poison();
         let result = Pending::new(poison);
         let is_first = !HAS_COMPILED.load(Ordering::Relaxed);
-        room::check_address_space(if is_first { FIRST_COMPILE } else { COMPILE }, "To compile")?;
+        room::check_address_space(if is_first { FIRST_COMPILE } else { COMPILE }, "to compile")?;
         HAS_COMPILED.store(true, Ordering::Relaxed);
         client::finish_compiles_by(finish);
         client.note_compile(&result.ended);
@@ -116,16 +117,16 @@ impl Compiling {
         Ok(Compiling { client, result })
     }
 
-    /// One that has ended already.
+    /// A compilation that has ended already.
     fn done(client: Client, executable: Executable) -> Compiling {
         let result = Pending::new(client.plugin().api().poison());
-        // The first to set it.
+        // The only caller that sets it.
         let _ = result.outcome.set(Ok(executable));
         result.ended.raise();
         Compiling { client, result }
     }
 
-    /// Whether the compile has ended, successfully or not. Does not block.
+    /// Whether the compilation has ended, successfully or not. Does not block.
     ///
     /// # Errors
     /// `Forked` in a child of the process that started it, `ClientClosed` at the end of the process.
@@ -134,7 +135,7 @@ impl Compiling {
         Ok(self.result.ended.is_raised())
     }
 
-    /// Waits for the executable; a user's interrupt ends the wait, not the compile.
+    /// Waits for the executable. A user's interrupt ends the wait, not the compilation.
     ///
     /// # Errors
     /// Those of [`Executable::compile`], or `Interrupted`.
@@ -145,7 +146,7 @@ impl Compiling {
     }
 }
 
-/// What will come of a compile.
+/// The outcome of a compilation, once there is one.
 #[derive(Debug)]
 struct Pending {
     ended: Arc<Signal>,
@@ -158,33 +159,33 @@ impl Pending {
     }
 }
 
-/// What a thread is to do.
+/// Work for a thread.
 type Compile = Box<dyn FnOnce() -> Result<Executable> + Send>;
 
 /// A program to compile.
 struct Job {
     compile: Option<Compile>,
     result: Arc<Pending>,
-    /// Of the plugin that compiles it.
+    /// The plugin that compiles it.
     poison: &'static Poison,
 }
 
 impl Job {
     fn run(mut self) {
         let Some(compile) = self.compile.take() else { return };
-        // Whatever happens, somebody may wait for it.
+        // Even after a panic, somebody may wait for it.
         let outcome = catch_unwind(AssertUnwindSafe(compile)).unwrap_or_else(|_| Err(cut_short()));
         // Run once, so this is the first outcome.
         let _ = self.result.outcome.set(outcome);
     }
 }
 
-/// The client to compile with, once options and devices make sense.
+/// The client to compile with, once options and devices are checked.
 fn usable_client(devices: &[Device], options: &CompileOptions) -> Result<Client> {
     options.check()?;
     options.check_devices(devices)?;
     let client = devices[0].client().clone();
-    // In a fork the queue may be locked for ever.
+    // In a fork the queue may be locked permanently.
     client.handle()?;
     Ok(client)
 }
@@ -197,15 +198,15 @@ impl Drop for Job {
 
 #[cold]
 fn cut_short() -> Error {
-    Error::new(Kind::Internal, "A compile was cut short by a fault, or by the end of the process.")
+    Error::new(Kind::Internal, "A compilation was aborted by a fault or by the end of the process.")
 }
 
 /// The programs that wait for a thread, and the threads.
 struct Queue {
     waiting: VecDeque<Job>,
-    /// One for each thread that works: the plugin that it is in. One that is poisoned may keep it for ever.
+    /// The plugin that each working thread is in. A poisoned plugin may keep its thread forever.
     running: Vec<&'static Poison>,
-    /// Joined when they have ended, so that none is in the middle of that when the process ends.
+    /// Ended threads, joined later so that none is ending when the process does.
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -229,10 +230,7 @@ impl Queue {
         let poison = job.poison;
         let thread =
             Builder::new().name("pjrt-compile".into()).stack_size(STACK).spawn(|| work(job)).map_err(|error| {
-                Error::new(
-                    Kind::Pjrt(RESOURCE_EXHAUSTED),
-                    format!("The system gives no thread for a compile: {error}."),
-                )
+                Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), format!("Cannot start a thread for a compilation: {error}."))
             })?;
         self.running.push(poison);
         self.threads.push(thread);
@@ -244,7 +242,7 @@ impl Queue {
         self.running.iter().filter(|poison| !poison.is_noted()).count()
     }
 
-    /// The next program for a thread that has done one for the plugin of `done`; it ends without one.
+    /// The next program for a thread that has done one for the plugin of `done`; without one, the thread ends.
     fn next(&mut self, done: &'static Poison) -> Option<Job> {
         let next = if self.working() <= processors() { self.waiting.pop_front() } else { None };
         if let Some(at) = self.running.iter().position(|running| std::ptr::eq(*running, done)) {
@@ -257,12 +255,12 @@ impl Queue {
         next
     }
 
-    /// Takes a thread out that is kept, and has another do what is left to do.
+    /// Removes a thread that a plugin keeps, and starts another for the remaining programs.
     fn leave(&mut self, done: &'static Poison) {
         let here = std::thread::current().id();
         self.threads.retain(|thread| thread.thread().id() != here);
         if let Some(job) = self.next(done) {
-            // What `next` has noted is noted again.
+            // Undoes the count that `next` has made.
             self.running.pop();
             let result = job.result.clone();
             if let Err(error) = self.add(job, usize::MAX) {
@@ -273,8 +271,8 @@ impl Queue {
     }
 }
 
-/// Drops the programs that wait for a thread, and waits for the others; tells whether they have ended in time. For the end
-/// of the process: a compiler that works while the plugin's library is torn down may crash.
+/// Drops the programs that wait for a thread, and waits for the others. Returns whether they have ended in time. For
+/// the end of the process: a compiler that works while the plugin's library is torn down may crash.
 fn finish(patience: &LastWait) -> bool {
     Queue::lock().waiting.clear();
     let ended = patience.until(|slice| {
@@ -289,7 +287,7 @@ fn finish(patience: &LastWait) -> bool {
     ended
 }
 
-/// What a thread does.
+/// The work of a thread.
 fn work(first: Job) {
     let mut next = Some(first);
     while let Some(job) = next {

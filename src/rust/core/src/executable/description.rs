@@ -1,4 +1,4 @@
-//! What a plugin says of a compiled program.
+//! A plugin's description of a compiled program.
 
 use crate::client::Client;
 use crate::executable::hint::DispatchHint;
@@ -25,17 +25,17 @@ impl<'a> Description<'a> {
         Ok(Description { client, handle: found.executable })
     }
 
-    /// The compiled HLO module, which says what the program takes, gives and aliases.
+    /// The compiled HLO module, which has the program's inputs, outputs and aliases.
     pub fn optimized_module(&self) -> Result<HloModuleProto> {
         readable(HloModuleProto::decode(self.optimized_bytes()?.as_slice()))
     }
 
-    /// The same as a serialized `HloModuleProto`.
+    /// The compiled HLO module as a serialized `HloModuleProto`.
     pub fn optimized_bytes(&self) -> Result<Vec<u8>> {
         let api = self.client.plugin().api();
         let mut program = Args::<PJRT_Program>::new(api);
         program.fields.struct_size = api.size_of(&program);
-        // Asked twice: for the size, then for the bytes.
+        // Called twice: for the size, then for the bytes.
         call!(api, PJRT_Executable_OptimizedProgram { executable: self.handle, program: (&raw mut program).cast() })?;
         let mut code = vec![0u8; program.fields.code_size];
         program.fields.code = code.as_mut_ptr().cast();
@@ -53,14 +53,14 @@ impl<'a> Description<'a> {
         Ok(unsafe { text(name.executable_name, name.executable_name_size) })
     }
 
-    /// What the program takes and gives; `names` are those of its inputs in the source.
+    /// The program's inputs and outputs; `names` are those of its inputs in the source.
     pub fn signature(&self, module: &HloModuleProto, names: Vec<String>) -> Result<Signature> {
         let shape = module.host_program_shape.clone().unwrap_or_default();
         let result = shape.result.unwrap_or_default();
         let (Some(parameters), Some(outputs)) =
             (shape.parameters.iter().map(|p| p.spec()).collect::<Option<Vec<_>>>(), result.specs())
         else {
-            bail!(UnsupportedDtype, "The program takes or gives something that is no array (a tuple or a token).");
+            bail!(UnsupportedDtype, "The program has an input or output that is not an array (a tuple or a token).");
         };
         self.check_outputs(&outputs)?;
         let names = if names.len() == parameters.len() { names } else { module.input_names() };
@@ -92,7 +92,7 @@ impl<'a> Description<'a> {
         Ok(signature)
     }
 
-    /// Compares what the module says of the outputs with the plugin's own word, lest a buffer lie about its type.
+    /// Checks that the module and the plugin agree about the outputs, so that no buffer has a wrong type.
     fn check_outputs(&self, outputs: &[Spec]) -> Result<()> {
         let api = self.client.plugin().api();
         let count = call!(api, PJRT_Executable_NumOutputs { executable: self.handle })?.num_outputs;
@@ -103,12 +103,12 @@ impl<'a> Description<'a> {
             && types.len() == outputs.len()
             && outputs.iter().zip(types).all(|(spec, &code)| DType::from_code(code.0).ok() == Some(spec.dtype));
         if !agree {
-            bail!(Internal, "The plugin describes the program's outputs in two ways that differ.");
+            bail!(Internal, "The plugin's two descriptions of the program's outputs differ.");
         }
         Ok(())
     }
 
-    /// What the compiler reckons that a run costs.
+    /// The compiler's estimates of the costs of a run.
     pub fn costs(&self) -> Result<Vec<(String, Value)>> {
         let api = self.client.plugin().api();
         let found = call!(api, PJRT_Executable_GetCostAnalysis { executable: self.handle })?;
@@ -116,9 +116,9 @@ impl<'a> Description<'a> {
         Ok(unsafe { named_values(found.properties, found.num_properties) })
     }
 
-    /// How long a run keeps whom, as far as that can be told beforehand.
+    /// How long a run will occupy which thread, as far as the program shows it.
     pub fn hint(&self, module: &HloModuleProto) -> DispatchHint {
-        // What XLA takes for few.
+        // The number of operations that XLA considers small.
         const FEW_FLOPS: f32 = 1000.0;
         const MANY_FLOPS: f32 = 1e6;
         const FEW_TRANSCENDENTALS: f32 = 1000.0;
@@ -149,7 +149,7 @@ impl<'a> Description<'a> {
     }
 }
 
-/// A message that could be read, or what was wrong with it.
+/// A message that could be read, or an error.
 fn readable<T>(decoded: std::result::Result<T, prost::DecodeError>) -> Result<T> {
     match decoded {
         Ok(message) => Ok(message),

@@ -1,4 +1,4 @@
-//! Execution: every input is checked against what the executable says of it, then the plugin is called once.
+//! Execution: checks every input against the executable's signature, then calls the plugin once.
 
 use crate::buffer::backing::Backing;
 use crate::buffer::Buffer;
@@ -9,6 +9,7 @@ use crate::ffi::api::{call, Args};
 use crate::runtime::event::Event;
 use crate::runtime::oom;
 use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::reason::Reason;
 use pjrt_base::room;
 use pjrt_sys::*;
 use smallvec::SmallVec;
@@ -21,21 +22,21 @@ use std::time::Instant;
 pub struct ExecuteOptions {
     /// Inputs, from 0, whose memory the program must not take over although it could.
     pub non_donatable: Vec<i64>,
-    /// Tells executions of one program apart in multi-device runs.
+    /// Distinguishes executions of one program in multi-device runs.
     pub launch_id: i32,
-    /// Where a portable executable runs; unless told, where its inputs are.
+    /// The device of a portable executable; by default the device of its inputs.
     pub device: Option<Device>,
 }
 
-/// Where the plugin is called from.
+/// The thread that calls the plugin.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Dispatch {
-    /// From the calling thread, unless the plugin would keep it for long.
+    /// The calling thread, unless the plugin would block it for long.
     #[default]
     Auto,
-    /// From the calling thread, unless it must come after a waiting launch.
+    /// The calling thread, unless the launch must come after a waiting one.
     Inline,
-    /// From the device's dispatch thread, always.
+    /// Always the device's dispatch thread.
     Thread,
 }
 
@@ -44,10 +45,10 @@ pub type Outputs = SmallVec<[Buffer; 4]>;
 
 pub(crate) type Handles = SmallVec<[*mut PJRT_Buffer; 16]>;
 
-/// What a launch on one device has made.
+/// The outputs of a launch on one device.
 struct Made {
     handles: Handles,
-    /// Known to be complete already, without error.
+    /// Complete already, without error.
     are_complete: bool,
 }
 
@@ -56,8 +57,9 @@ impl Executable {
     /// takes over are dead afterwards.
     ///
     /// # Errors
-    /// `ArgumentCount`, `DtypeMismatch`, `ShapeMismatch`, `LayoutMismatch`, `DeviceMismatch`, `DeletedBuffer` for inputs
-    /// that do not fit, `FileChanged`, `Forked`, `ClientClosed`, and the plugin's own errors. The inputs then stay as they were.
+    /// `ArgumentCount`, `DtypeMismatch`, `ShapeMismatch`, `LayoutMismatch`, `DeviceMismatch`, `DeletedBuffer` for
+    /// invalid inputs, `FileChanged`, `Forked`, `ClientClosed`, and the plugin's own errors. The inputs then stay as
+    /// they were.
     pub fn execute(&self, inputs: &[&Buffer], options: &ExecuteOptions) -> Result<Outputs> {
         self.client().handle()?;
         let device = self.place(inputs, options)?;
@@ -82,10 +84,10 @@ impl Executable {
         Ok(outputs)
     }
 
-    /// Whether a launch goes by the device's dispatch thread.
+    /// Whether a launch goes through the device's dispatch thread.
     fn goes_by_thread(&self, device: usize, inputs: &[&Buffer], options: &ExecuteOptions) -> bool {
         let client = self.client();
-        // A waiting launch may still read what this one takes over, or be one on several devices.
+        // A waiting launch may still read an input that this one takes over, or may run on several devices.
         let must_wait =
             (client.running(device).is_some() || self.donates_any(options)) && client.dispatcher(device).is_busy();
         must_wait
@@ -104,12 +106,12 @@ impl Executable {
         (0..self.signature().inputs.len()).any(|index| self.donates(index, options))
     }
 
-    /// The position of the device that one execution on one device runs on.
+    /// The index of the device that an execution on one device runs on.
     fn place(&self, inputs: &[&Buffer], options: &ExecuteOptions) -> Result<usize> {
         match (self.placement(), &options.device) {
             (Placement::Fixed(devices), None) if devices.len() == 1 => Ok(devices[0]),
             (Placement::Portable, Some(device)) if device.client().same(self.client()) => Ok(device.index()),
-            // An input of another client is refused by the check of the inputs.
+            // The check of the inputs refuses an input of another client.
             (Placement::Portable, None) if !inputs.is_empty() => {
                 Ok(if inputs[0].client().same(self.client()) { inputs[0].device_index() } else { 0 })
             }
@@ -123,24 +125,25 @@ impl Executable {
         match (self.placement(), &options.device) {
             (Placement::Fixed(devices), _) if devices.len() > 1 => {
                 error(format!("The program was compiled for {} devices.", devices.len()))
-                    .hint("Run it with pjrt_execute_sharded(), which takes a list of inputs for each device.")
+                    .hint(Reason::ExecutableSharded)
             }
             (Placement::Fixed(_), _) => error(
-                "Only for a portable executable can the device be chosen; this one was compiled for a device.".into(),
+                "Only portable executables run on a device of your choice; this one was compiled for one device."
+                    .into(),
             )
-            .hint("pjrt_compile_options(compile_portable_executable = TRUE) makes it portable."),
+            .hint(Reason::ExecutableFixed),
             (Placement::Portable, Some(device)) => Error::new(
                 Kind::DeviceMismatch,
                 format!("Device '{}' belongs to another client than the executable.", device.label()),
             ),
             (Placement::Portable, None) => {
-                error("A portable executable runs where its inputs are, but this one takes none.".into())
-                    .hint("Say where: execution_options = pjrt_execution_options(device = \"cpu:0\").")
+                error("A portable executable runs where its inputs are, but this one has no inputs.".into())
+                    .hint(Reason::DeviceUnnamed)
             }
         }
     }
 
-    /// What an execution takes of memory, in words.
+    /// The memory that an execution needs, in words.
     #[cold]
     pub fn needs(&self) -> String {
         let Signature { name, outputs, .. } = self.signature();
@@ -149,9 +152,12 @@ impl Executable {
         let temporary = stats.iter().find(|(name, _)| *name == "temp_size_in_bytes").and_then(|&(_, bytes)| bytes);
         match temporary.filter(|&bytes| bytes > 0) {
             Some(bytes) => {
-                format!("what `{name}` gives, {outputs}, and {} of intermediate results", room::size(bytes as usize))
+                format!(
+                    "the outputs of `{name}`, {outputs}, and {} of intermediate results",
+                    room::size(bytes as usize)
+                )
             }
-            None => format!("what `{name}` gives, {outputs}"),
+            None => format!("the outputs of `{name}`, {outputs}"),
         }
     }
 
@@ -170,7 +176,7 @@ impl Executable {
             && !options.non_donatable.contains(&(input as i64))
     }
 
-    /// Checks the inputs of one device, given by its position.
+    /// Checks the inputs of one device, given by its index.
     pub(crate) fn check(&self, device: usize, inputs: &[&Buffer], options: &ExecuteOptions) -> Result<()> {
         let expected = &self.signature().inputs;
         if inputs.len() != expected.len() {
@@ -196,22 +202,21 @@ impl Executable {
     fn check_sole_use(&self, index: usize, inputs: &[&Buffer]) -> Result<()> {
         let is_same = |&(other, input): &(usize, &&Buffer)| other != index && input.same(inputs[index]);
         match inputs.iter().enumerate().find(is_same) {
-            Some((other, _)) => Err(self.shared_donation_error(index.min(other), index.max(other))),
+            Some((other, _)) => Err(self.shared_donation_error(index, other)),
             None => Ok(()),
         }
     }
 
     #[cold]
-    fn shared_donation_error(&self, first: usize, second: usize) -> Error {
-        let [first, second] = [first, second].map(|index| lower(self.signature().argument(index)));
+    fn shared_donation_error(&self, donated: usize, other: usize) -> Error {
+        let [first, second] =
+            [donated.min(other), donated.max(other)].map(|index| lower(self.signature().argument(index)));
         let message = format!(
-            "Attempt to donate the same buffer twice, or to use it beside: {first} and {second} are one buffer."
+            "Attempt to donate the same buffer twice, or to use it again: {first} and {second} are the same buffer."
         );
         Error::new(Kind::InvalidInput, message)
-            .hint(
-                "The program takes over that input's memory: pass another buffer of the same content for one of them.",
-            )
-            .hint("Or keep it: pjrt_execution_options(non_donatable_input_indices = ) at the execution.")
+            .hint("The program takes over the memory of that input: pass a copy of the buffer for one of them.")
+            .hint(Reason::DonationShared { index: donated })
     }
 
     fn check_non_donatable(&self, options: &ExecuteOptions) -> Result<()> {
@@ -220,7 +225,8 @@ impl Executable {
             Some(index) => {
                 bail!(
                     InvalidInput,
-                    "`non_donatable_input_indices` names {index}, but the program takes {count} argument(s), counted from 0."
+                    "`non_donatable_input_indices` has {index}, but the program takes {count} argument(s), counted \
+                     from 0."
                 )
             }
             None => Ok(()),
@@ -262,7 +268,7 @@ impl Executable {
             };
             let message =
                 format!("{argument} is on device '{}', but the {reason} device '{}'.", here.label(), there.label());
-            let error = Error::new(Kind::DeviceMismatch, message).hint("Move it with copy_buffer().");
+            let error = Error::new(Kind::DeviceMismatch, message).hint(Reason::BufferElsewhere);
             return if input.client().same(self.client()) {
                 error
             } else {
@@ -278,8 +284,9 @@ impl Executable {
         } else {
             Error::new(
                 Kind::LayoutMismatch,
-                format!("{argument}, {got}, lies in device memory in another order than the program expects."),
+                format!("{argument}, {got}, has another layout in device memory than the program expects."),
             )
+            .hint(Reason::BufferLayout)
         }
     }
 
@@ -316,8 +323,8 @@ impl Executable {
         Ok(Made { handles: outputs, are_complete: false })
     }
 
-    /// Calls the plugin with a list of inputs and one for outputs for each device, as long as the signature says. Where
-    /// `complete` is not null, it gets an event for each device.
+    /// Calls the plugin. `inputs` and `outputs` have a list for each device, with lengths from the signature. If
+    /// `complete` is not null, it receives an event for each device.
     pub(crate) fn call(
         &self,
         inputs: &[*const *mut PJRT_Buffer],
@@ -385,7 +392,7 @@ impl Executable {
     }
 }
 
-/// Words that begin a sentence, for its middle.
+/// The same words without a capital, for the middle of a sentence.
 fn lower(words: String) -> String {
     words.replacen("Argument", "argument", 1)
 }

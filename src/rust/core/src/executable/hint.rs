@@ -1,43 +1,43 @@
-//! How long a program keeps the thread that launches it: what its code says beforehand, and what its runs have shown.
+//! How long a program occupies the thread that launches it: predicted from its code, and measured from its runs.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// What a program's code says. XLA's CPU client runs programs of few floating point operations on the thread that launches
-/// them; transcendental functions, copies and turns of loops do not count as such, however long they take.
+/// A prediction from a program's code. XLA's CPU client runs programs of few floating point operations on the launching
+/// thread; transcendental functions, copies and loop iterations do not count as such, however long they take.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DispatchHint {
-    /// It runs on the thread that launches it, perhaps for long enough to matter.
+    /// It runs on the launching thread, perhaps for long enough to matter.
     pub runs_on_caller: bool,
-    /// A device that was given many of these is busy for long enough to matter.
+    /// A device with many queued runs of it is busy for long enough to matter.
     pub is_long: bool,
-    /// It takes about as long whatever its inputs hold, so that earlier runs tell how long the next one takes.
+    /// Its duration hardly depends on its inputs, so earlier runs predict the next one.
     pub is_predictable: bool,
 }
 
 impl DispatchHint {
-    /// Whether a launch may keep the calling thread for long, after runs such as these.
+    /// Whether a launch may occupy the calling thread for long, after these runs.
     pub(crate) fn keeps_caller(self, runs: &RunHistory) -> bool {
         self.runs_on_caller && !(self.is_predictable && runs.are_quick())
     }
 }
 
-/// How long a program's runs have kept the launching thread.
+/// How long a program's runs have occupied the launching thread.
 #[derive(Debug, Default)]
 pub(crate) struct RunHistory {
-    /// Runs in a row, up to now, that were quick.
+    /// The number of quick runs in a row, up to now.
     quick: AtomicU32,
-    /// Microseconds of the last run.
+    /// The duration of the last run in microseconds.
     last: AtomicU32,
 }
 
 impl RunHistory {
-    /// Up to this, a run keeps R no longer than other things that R does.
+    /// A run up to this long blocks the caller no longer than other calls do.
     const QUICK: Duration = Duration::from_micros(100);
-    /// So many quick runs in a row make the next one a quick one, too.
+    /// After this number of quick runs in a row, the next one is expected to be quick.
     const ENOUGH: u32 = 3;
 
-    /// Notes a run. Of two that end at once, one may be lost.
+    /// Records a run. Of two that end at once, one may be lost.
     pub(crate) fn note(&self, took: Duration) {
         let quick = if took > Self::QUICK { 0 } else { self.quick.load(Ordering::Relaxed).saturating_add(1) };
         self.quick.store(quick, Ordering::Relaxed);
@@ -49,7 +49,7 @@ impl RunHistory {
         self.quick.load(Ordering::Relaxed) >= Self::ENOUGH
     }
 
-    /// How long the last run took; zero before the first.
+    /// The duration of the last run; zero before the first.
     pub(crate) fn last(&self) -> Duration {
         Duration::from_micros(self.last.load(Ordering::Relaxed).into())
     }

@@ -1,4 +1,4 @@
-//! What an executable tells of itself to those who ask: costs, memory, code.
+//! Information about an executable: costs, memory, code.
 
 use crate::executable::options::UsedOptions;
 use crate::executable::Executable;
@@ -6,27 +6,27 @@ use crate::ffi::api::{call, slice, text, Value};
 use pjrt_base::error::Result;
 use pjrt_program::hlo::{HloModuleProto, ShapeProto, TUPLE};
 
-/// Where the inputs and outputs of an executable lie: kinds of memory spaces, `None` where unknown.
+/// The memory spaces of an executable's inputs and outputs by kind; `None` if unknown.
 #[derive(Debug)]
 pub struct MemoryKinds {
     pub inputs: Vec<Option<String>>,
     pub outputs: Vec<Option<String>>,
 }
 
-/// What plugins older than a field of an argument struct leave there.
+/// The value of a field that an older plugin does not fill.
 const UNTOLD: i64 = i64::MIN;
 
 impl Executable {
-    /// Numbers of replicas and of partitions.
+    /// The numbers of replicas and partitions.
     pub fn counts(&self) -> (i64, i64) {
         UsedOptions::decode(&self.provenance().options).map_or((1, 1), |used| used.counts())
     }
 
-    /// Equal for equal programs, compiled in the same way.
+    /// A text that is equal for equal programs, compiled in the same way.
     ///
     /// # Errors
-    /// `UnsupportedCall` or code 12 (unimplemented) when the plugin has none; `Forked`, `ClientClosed`. So it is for all
-    /// below.
+    /// `UnsupportedCall` or code 12 (unimplemented) if the plugin has none; `Forked`, `ClientClosed`. This holds for
+    /// all functions below.
     pub fn fingerprint(&self) -> Result<String> {
         let told = self.describe()?;
         let api = self.client().plugin().api();
@@ -36,7 +36,7 @@ impl Executable {
         Ok(unsafe { text(found.executable_fingerprint, found.executable_fingerprint_size) })
     }
 
-    /// What the compiler reckons that a run costs: `flops`, `bytes accessed` and more, sorted by name.
+    /// The compiler's estimates of the costs of a run: `flops`, `bytes accessed` and more, sorted by name.
     pub fn costs(&self) -> Result<Vec<(String, Value)>> {
         let mut costs =
             self.describe()?.costs().map_err(|e| e.unsupported(self.client().platform(), "Cost analysis is"))?;
@@ -44,7 +44,7 @@ impl Executable {
         Ok(costs)
     }
 
-    /// Bytes of the machine code; 0 where a plugin does not count them.
+    /// The size of the machine code in bytes; 0 if a plugin does not count it.
     pub fn code_bytes(&self) -> Result<i64> {
         let told = self.describe()?;
         let api = self.client().plugin().api();
@@ -53,7 +53,7 @@ impl Executable {
         Ok(found.size_in_bytes)
     }
 
-    /// What a run needs of the device's and of the host's memory, in bytes; `None` where the plugin is too old to tell.
+    /// The device and host memory that a run needs, in bytes; `None` if the plugin is too old to tell.
     pub fn memory_stats(&self) -> Result<Vec<(&'static str, Option<i64>)>> {
         let told = self.describe()?;
         let api = self.client().plugin().api();
@@ -85,21 +85,22 @@ impl Executable {
         ))
     }
 
-    /// The program as the compiler made it.
+    /// The optimized program.
     pub fn optimized_module(&self) -> Result<HloModuleProto> {
         self.describe()?
             .optimized_module()
             .map_err(|e| e.unsupported(self.client().platform(), "The optimized program is"))
     }
 
-    /// The same as a serialized `HloModuleProto`, with all that is not read here.
+    /// The optimized program as a serialized `HloModuleProto`, complete.
     pub fn optimized_bytes(&self) -> Result<Vec<u8>> {
         self.describe()?
             .optimized_bytes()
             .map_err(|e| e.unsupported(self.client().platform(), "The optimized program is"))
     }
 
-    /// Where inputs and outputs lie: what the plugin says of the outputs if it does, and else the compiled program.
+    /// The memory spaces of inputs and outputs: the plugin's description of the outputs if it has one, otherwise the
+    /// compiled program's.
     pub fn memory_kinds(&self) -> MemoryKinds {
         let shape = self.provenance().interface.host_program_shape.clone().unwrap_or_default();
         let result = shape.result.unwrap_or_default();
@@ -121,7 +122,7 @@ impl Executable {
         }
     }
 
-    /// The kind of the memory space that a layout asks for by number.
+    /// The kind of the memory space that a layout names by number.
     fn memory_kind(&self, shape: &ShapeProto) -> Option<String> {
         const DEFAULT: i64 = 0;
         const HOST: i64 = 5;

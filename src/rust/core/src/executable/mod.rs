@@ -1,4 +1,4 @@
-//! Executables: compiled programs, and what they say of their inputs and outputs, read once after the compile.
+//! Executables: compiled programs, with their inputs and outputs, which are read once after compilation.
 
 mod description;
 pub mod execute;
@@ -36,7 +36,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug, Clone)]
 pub struct Executable(Arc<Inner>);
 
-/// A reference to an executable that does not keep it.
+/// A weak reference to an executable.
 #[derive(Debug, Clone)]
 pub struct WeakExecutable(Weak<Inner>);
 
@@ -50,11 +50,11 @@ pub(crate) struct Inner {
     history: RunHistory,
     dispatch: Dispatch,
     provenance: Provenance,
-    /// The cache was asked for it, and did not have it.
+    /// The cache did not have it.
     missed: AtomicBool,
 }
 
-/// What a serialized executable tells of itself, so that the plugin need not be asked for its module.
+/// A serialized executable's description, so that the plugin need not be asked for its module.
 pub(crate) struct Deserialized {
     pub names: Vec<String>,
     pub placement: Placement,
@@ -63,24 +63,24 @@ pub(crate) struct Deserialized {
     pub provenance: Provenance,
 }
 
-/// How an executable came to be.
+/// How an executable was created.
 #[derive(Debug)]
 pub(crate) struct Provenance {
     pub origin: Origin,
     /// The serialized compile options.
     pub options: Vec<u8>,
-    /// How long the compiler took, whenever that was.
+    /// The compiler's time, even if it was in another process.
     pub compile_time: Duration,
-    /// As much of the compiled module as tells what it takes, gives and aliases, and how that is divided.
+    /// The part of the compiled module with its inputs, outputs, aliases and shardings.
     pub interface: HloModuleProto,
-    /// Of a program that is divided, the arrays as a whole.
+    /// The whole arrays of a partitioned program.
     pub wholes: Wholes,
-    /// Bytes of what it was made from: the program, or the serialized form.
+    /// The size of its source in bytes: the program, or the serialized form.
     pub source_bytes: usize,
     /// Every function that it calls by name comes with the plugin.
     pub is_self_contained: bool,
-    /// The serialized form that it was read from. XLA's CPU plugin cannot make it twice: what it has read it writes without
-    /// the machine code.
+    /// The serialized form that it was loaded from. XLA's CPU plugin cannot serialize it again: it omits the machine
+    /// code of executables that it has loaded.
     pub payload: Option<Box<[u8]>>,
 }
 
@@ -92,25 +92,25 @@ impl Provenance {
     }
 }
 
-/// Where an executable comes from.
+/// The origin of an executable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// The compiler has made it now.
+    /// The compiler, now.
     Compiled,
-    /// The compiler, now, since the cache did not have it.
+    /// The compiler, now, because the cache did not have it.
     Missed,
-    /// It was compiled before, and kept on disk.
+    /// The cache on disk.
     Cache,
-    /// It was saved by the user.
+    /// A file or bytes that the user saved.
     Saved,
 }
 
-/// Where an executable runs.
+/// The devices that an executable runs on.
 #[derive(Debug)]
 pub enum Placement {
-    /// On these devices, by position among the client's: all partitions of the first replica first.
+    /// These devices, by index in the client's list: all partitions of the first replica first.
     Fixed(Vec<usize>),
-    /// On one device, chosen at each execution.
+    /// One device, chosen at each execution.
     Portable,
 }
 
@@ -118,7 +118,7 @@ pub enum Placement {
 #[derive(Debug)]
 struct Loaded {
     client: Client,
-    /// Its slot among the client's executables.
+    /// Its slot in the client's list of executables.
     slot: Slot,
     /// Null once the client is closed.
     handle: AtomicPtr<PJRT_LoadedExecutable>,
@@ -127,25 +127,25 @@ struct Loaded {
 /// One input of an executable.
 #[derive(Debug, Clone)]
 pub struct Input {
-    /// As in the program's source where that tells, `%x` in MLIR text; empty when unknown.
+    /// Its name in the program's source, `%x` in MLIR text; empty if unknown.
     pub name: String,
     pub spec: Arc<Spec>,
     /// The program may take over the input's memory.
     pub donated: bool,
 }
 
-/// What an executable takes and gives.
+/// The inputs and outputs of an executable.
 #[derive(Debug)]
 pub struct Signature {
     pub name: String,
     pub inputs: Vec<Input>,
     pub outputs: Vec<Arc<Spec>>,
-    /// For each output the input whose memory it takes over.
+    /// For each output, the input whose memory it takes over.
     pub aliases: Vec<Option<usize>>,
 }
 
 impl Signature {
-    /// An input in words, from its position: "Argument 2 (`%y`)".
+    /// An input in words, by its index: "Argument 2 (`%y`)".
     pub fn argument(&self, index: usize) -> String {
         match self.inputs.get(index) {
             Some(input) if !input.name.is_empty() => format!("Argument {} (`{}`)", index + 1, input.name),
@@ -155,13 +155,14 @@ impl Signature {
 }
 
 impl Executable {
-    /// Compiles `program` for these devices, all partitions of the first replica first. A portable executable is compiled
-    /// for any device of the client of the one given.
+    /// Compiles `program` for these devices, all partitions of the first replica first. A portable executable is
+    /// compiled for any device of the given device's client.
     ///
     /// # Errors
-    /// The compiler's, with its position in the program; `InvalidInput` for options that would make a plugin abort, and for
-    /// devices that do not fit them; `UnsupportedDtype` for what XLA's CPU compiler is lost to; `ProgramVersion` for a portable program that is too new for the plugin; `UnsupportedCall` where
-    /// a plugin cannot tell what a program takes.
+    /// The compiler's, with its position in the program; `InvalidInput` for options that would make a plugin abort, and
+    /// for devices that do not match them; `UnsupportedDtype` for types that would crash XLA's CPU compiler;
+    /// `ProgramVersion` for a portable program that is too new for the plugin; `UnsupportedCall` if a plugin cannot
+    /// describe a program's inputs.
     pub fn compile(devices: &[Device], program: &Program, options: &CompileOptions) -> Result<Executable> {
         let options = options.for_program(program.annotations())?;
         options.check_devices(devices)?;
@@ -233,7 +234,7 @@ impl Executable {
         }))
     }
 
-    /// Takes ownership of an executable that a plugin has read from its serialized form.
+    /// Takes ownership of an executable that a plugin has loaded from its serialized form.
     pub(crate) fn restore(
         client: &Client,
         handle: *mut PJRT_LoadedExecutable,
@@ -264,7 +265,7 @@ impl Executable {
         Executable(inner)
     }
 
-    /// Where it comes from.
+    /// Its origin.
     pub fn origin(&self) -> Origin {
         if self.0.missed.load(Ordering::Relaxed) {
             Origin::Missed
@@ -273,18 +274,18 @@ impl Executable {
         }
     }
 
-    /// How long the compiler took to make it, be that now or in another session.
+    /// The compiler's time, even if it was in another process.
     pub fn compile_time(&self) -> Duration {
         self.0.provenance.compile_time
     }
 
-    /// Notes that the cache did not have it.
+    /// Records that the cache did not have it.
     pub(crate) fn note_miss(&self) {
         self.0.missed.store(true, Ordering::Relaxed);
     }
 
-    /// About how much host memory it takes. No plugin tells; XLA's CPU plugin was seen to take as much for what it had
-    /// compiled and for what it had read.
+    /// An estimate of the host memory that it takes. No plugin reports this; XLA's CPU plugin takes about as much for
+    /// compiled as for loaded executables.
     pub fn host_bytes(&self) -> usize {
         const AT_LEAST: usize = 64 << 10;
         const FOR_EACH_BYTE: usize = 32;
@@ -296,7 +297,7 @@ impl Executable {
         &self.0.provenance
     }
 
-    /// A reference that does not keep it.
+    /// A weak reference.
     pub fn downgrade(&self) -> WeakExecutable {
         WeakExecutable(Arc::downgrade(&self.0))
     }
@@ -313,7 +314,7 @@ impl Executable {
         &self.0.signature
     }
 
-    /// How what it takes and gives is divided over its partitions.
+    /// The shardings of its inputs and outputs.
     pub fn shardings(&self) -> &Shardings {
         &self.0.shardings
     }
@@ -322,17 +323,17 @@ impl Executable {
         self.0.hint
     }
 
-    /// How long its runs have kept the threads that launched them.
+    /// How long its runs have occupied the threads that launched them.
     pub(crate) fn history(&self) -> &RunHistory {
         &self.0.history
     }
 
-    /// Where the plugin is called from for its launches.
+    /// The thread that calls the plugin for its launches.
     pub(crate) fn dispatch(&self) -> Dispatch {
         self.0.dispatch
     }
 
-    /// What the plugin says of it, asked anew.
+    /// A new description by the plugin.
     pub(crate) fn describe(&self) -> Result<Description<'_>> {
         self.client().handle()?;
         Description::new(self.client(), self.handle())
@@ -344,26 +345,26 @@ impl Executable {
 }
 
 impl WeakExecutable {
-    /// The executable, if somebody still has it.
+    /// The executable, if it is still in use.
     pub fn upgrade(&self) -> Option<Executable> {
         self.0.upgrade().map(Executable)
     }
 
-    /// Whether nobody has the executable any more.
+    /// Whether the executable is no longer in use.
     pub fn is_dead(&self) -> bool {
         self.0.strong_count() == 0
     }
 }
 
 impl PartialEq for WeakExecutable {
-    /// Whether both are one executable.
+    /// Whether both are the same executable.
     fn eq(&self, other: &Self) -> bool {
         self.0.ptr_eq(&other.0)
     }
 }
 
 impl Loaded {
-    /// Takes ownership of what the plugin has loaded.
+    /// Takes ownership of an executable that the plugin has loaded.
     fn new(client: &Client, handle: *mut PJRT_LoadedExecutable) -> Loaded {
         client.plugin().first_executable.call_once(|| process::watch_exit(crate::client::close_all));
         client.count_executable();
@@ -392,7 +393,7 @@ impl Resource for Inner {
 impl Drop for Loaded {
     fn drop(&mut self) {
         self.client.uncount_executable();
-        // In the child of a fork, another thread may have had the registry.
+        // In the child of a fork, another thread may have held the registry's lock.
         if self.client.is_usable() {
             self.client.executables().leave(&self.slot);
             self.release();

@@ -1,4 +1,4 @@
-//! Compile options, as a value of ours and in the protocol buffer that plugins take.
+//! Compile options, and their protocol buffer for plugins.
 
 mod proto;
 
@@ -7,45 +7,46 @@ use crate::client::flags::FLAGS;
 use crate::client::Client;
 use crate::executable::execute::Dispatch;
 use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::reason::Reason;
 use pjrt_program::annotations::{Annotations, Array, PARTITIONS, REPLICAS};
 use prost::{Message, Oneof};
 use proto::*;
 use std::collections::BTreeMap;
 
-/// How to compile a program. Immutable: a compile reads it and never writes to it.
+/// How to compile a program. Immutable.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompileOptions {
-    /// How many replicas and partitions there are; unless told, what the program says, or one.
+    /// The numbers of replicas and partitions; by default the program's own, or one.
     pub num_replicas: Option<i64>,
     pub num_partitions: Option<i64>,
     /// Ids of the devices to run on, all partitions of the first replica first.
     pub device_assignment: Option<Vec<i32>>,
-    /// Whether the compiler cuts the program into partitions; unless told, when there are several.
+    /// Whether the compiler partitions the program; by default, if there are several partitions.
     pub use_spmd_partitioning: Option<bool>,
-    /// Whether Shardy does that; unless told, when the program is written for it.
+    /// Whether Shardy partitions it; by default, if the program is written for it.
     pub use_shardy_partitioner: Option<bool>,
-    /// Whether the compiler may divide inputs and outputs as it likes.
+    /// Whether the compiler may choose the shardings of inputs and outputs.
     pub propagation_to_parameters: Propagation,
     pub propagation_to_output: Propagation,
     /// The device is chosen at each execution.
     pub compile_portable_executable: bool,
-    /// From 0, quick to compile, to 3, quick to run.
+    /// From 0, fast to compile, to 3, fast to run.
     pub optimization_level: Option<i64>,
     /// XLA's own options, by their names.
     pub debug_options: BTreeMap<String, OptionValue>,
-    /// Where launches call the plugin from; no matter to the compiler.
+    /// The thread that calls the plugin for launches; does not affect the compiler.
     pub dispatch: Dispatch,
 }
 
-/// Which arrays of a program that is divided the compiler may divide as it likes.
+/// The arrays of a partitioned program whose shardings the compiler may choose.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Propagation {
-    /// Those of which the program does not say how they are divided, as in JAX.
+    /// Those without a sharding in the program, as in JAX.
     #[default]
     Unsaid,
     /// All, or none.
     All(bool),
-    /// For each array whether it may.
+    /// A flag for each array.
     Each(Vec<bool>),
 }
 
@@ -87,7 +88,7 @@ impl Default for CompileOptions {
 }
 
 impl CompileOptions {
-    /// Checks what would make a plugin abort, and what makes no sense together.
+    /// Checks for options that would make a plugin abort, or contradict each other.
     ///
     /// # Errors
     /// `InvalidInput`, with the name of the option.
@@ -101,7 +102,7 @@ impl CompileOptions {
         if self.partitions() > 1 && self.use_spmd_partitioning == Some(false) {
             bail!(
                 InvalidInput,
-                "`use_spmd_partitioning` must be TRUE: nothing else makes {} partitions of a program.",
+                "`use_spmd_partitioning` must be TRUE for a program with {} partitions.",
                 self.partitions()
             );
         }
@@ -110,7 +111,7 @@ impl CompileOptions {
                 Kind::InvalidInput,
                 "A portable executable runs on one device, which is chosen at its execution.",
             )
-            .hint("It takes a program for one replica and one partition, and no `device_assignment`."));
+            .hint("It needs a program for one replica and one partition, and no `device_assignment`."));
         }
         if let Some(ids) = &self.device_assignment {
             self.check_assigned(ids.len())?;
@@ -119,7 +120,7 @@ impl CompileOptions {
         self.check_debug_options()
     }
 
-    /// That an assignment has as many devices as are needed, as far as that is known.
+    /// Checks that an assignment has the number of devices that are needed, as far as that is known.
     fn check_assigned(&self, devices: usize) -> Result<()> {
         match (self.num_replicas, self.num_partitions) {
             (Some(count), None) | (None, Some(count)) if devices == 0 || devices as i64 % count != 0 => {
@@ -130,10 +131,10 @@ impl CompileOptions {
         }
     }
 
-    /// The options for a program, which tells what they leave open.
+    /// The options for a program, which supplies the values that they leave open.
     ///
     /// # Errors
-    /// `InvalidInput` for numbers of replicas and partitions that are not the program's, and those of
+    /// `InvalidInput` for numbers of replicas and partitions other than the program's, and those of
     /// [`CompileOptions::check`].
     pub fn for_program(&self, program: &Annotations) -> Result<CompileOptions> {
         let (replicas, partitions) = (program.num_replicas, program.num_partitions);
@@ -149,12 +150,12 @@ impl CompileOptions {
         Ok(options)
     }
 
-    /// How many replicas there are.
+    /// The number of replicas.
     pub fn replicas(&self) -> i64 {
         self.num_replicas.unwrap_or(1)
     }
 
-    /// How many partitions there are.
+    /// The number of partitions.
     pub fn partitions(&self) -> i64 {
         self.num_partitions.unwrap_or(1)
     }
@@ -165,12 +166,15 @@ impl CompileOptions {
                 bail!(InvalidInput, "`optimization_level` must be 0, 1, 2 or 3, not {level}.");
             }
             if self.debug_options.contains_key(LEVEL) {
-                bail!(InvalidInput, "`optimization_level` and the debug option `{LEVEL}` are one: give only one.");
+                bail!(
+                    InvalidInput,
+                    "`optimization_level` and the debug option `{LEVEL}` are the same setting: pass only one of them."
+                );
             }
         }
         for name in self.debug_options.keys() {
             if !name.starts_with("xla_") {
-                bail!(InvalidInput, "Debug options have names that start with \"xla_\"; `{name}` has not.");
+                bail!(InvalidInput, "Names of debug options must start with \"xla_\": got `{name}`.");
             }
             if self.debug_options.get(name).is_some_and(|value| ends_process(name, value)) {
                 bail!(InvalidInput, "The debug option `{name}` with this value would end the process.");
@@ -179,15 +183,15 @@ impl CompileOptions {
         Ok(())
     }
 
-    /// How many devices a program runs on.
+    /// The number of devices that a program runs on.
     pub fn num_devices(&self) -> usize {
         (self.replicas() * self.partitions()) as usize
     }
 
-    /// The devices of a client to compile for when nobody names them: those of the assignment, or the first ones.
+    /// The default devices of a client: those of the assignment, or the first ones.
     ///
     /// # Errors
-    /// `InvalidInput` when the client has no such devices, or too few.
+    /// `InvalidInput` if the client does not have these devices, or too few.
     pub fn assigned_devices(&self, client: &Client) -> Result<Vec<Device>> {
         self.check()?;
         let count = client.devices().count();
@@ -198,11 +202,11 @@ impl CompileOptions {
                 Kind::InvalidInput,
                 format!("{} needs {} devices, but the client has {count}.", self.describe(), self.num_devices()),
             )
-            .hint("A CPU is divided into more when its client is made: pjrt_client(\"cpu\", cpu_device_count = 4L).")),
+            .hint(Reason::DevicesMissing { count: self.num_devices() })),
         }
     }
 
-    /// Checks that there is a device for each part of the program, and none twice.
+    /// Checks that there is one distinct device for each part of the program.
     pub(crate) fn check_devices(&self, devices: &[Device]) -> Result<()> {
         self.check_count(devices.len())?;
         let Some(first) = devices.first() else {
@@ -211,7 +215,7 @@ impl CompileOptions {
         if let Some(other) = devices.iter().find(|d| !d.client().same(first.client())) {
             bail!(
                 DeviceMismatch,
-                "The devices must be of one client; '{}' and '{}' are not.",
+                "The devices must belong to one client: '{}' and '{}' do not.",
                 first.label(),
                 other.label()
             );
@@ -223,7 +227,7 @@ impl CompileOptions {
         if devices != self.num_devices() {
             let message = format!("{} needs {} device(s), not {devices}.", self.describe(), self.num_devices());
             return Err(Error::new(Kind::InvalidInput, message)
-                .hint("`devices` names one for each; by default they are the first ones of the client."));
+                .hint("`devices` must have one for each; the default is the first devices of the client."));
         }
         Ok(())
     }
@@ -232,13 +236,13 @@ impl CompileOptions {
         format!("A program of {} replica(s) and {} partition(s)", self.replicas(), self.partitions())
     }
 
-    /// The serialized `CompileOptionsProto` for these devices, all partitions of the first replica first, for a compiler
-    /// that knows all flags. `for_shardy`: whether the program is written for that.
+    /// The serialized `CompileOptionsProto` for these devices, all partitions of the first replica first, for a
+    /// compiler that knows all flags. `for_shardy`: whether the program is written for Shardy.
     pub(crate) fn serialize(&self, devices: &[Device], for_shardy: bool) -> Vec<u8> {
         self.serialize_with(&FLAGS, devices, for_shardy)
     }
 
-    /// The same for a compiler that knows these flags. Those that the environment sets are as it says.
+    /// The same for a compiler that knows these flags. Flags that the environment sets stay as they are.
     pub(crate) fn serialize_with(&self, flags: &[(&str, bool)], devices: &[Device], for_shardy: bool) -> Vec<u8> {
         let ids: Vec<_> = devices.iter().map(|device| i64::from(device.id())).collect();
         let ordinal = devices.first().map_or(-1, |device| i64::from(device.local_hardware_id()));
@@ -259,7 +263,7 @@ impl CompileOptions {
         defaults: BTreeMap<String, OptionValue>,
     ) -> Vec<u8> {
         let level = self.optimization_level.map(|level| (LEVEL.to_owned(), OptionValue::Int(level)));
-        // The last of a name counts, and that is the caller's.
+        // The last value of a name counts, and that is the caller's.
         let overrides = defaults.into_iter().chain(self.debug_options.clone()).chain(level);
         let portable = self.compile_portable_executable;
         let is_divided = self.partitions() > 1;
@@ -285,8 +289,8 @@ impl CompileOptions {
 }
 
 impl Propagation {
-    /// The same for these arrays of a program, one by one. XLA ends the process when there are more flags for inputs than
-    /// inputs, or less.
+    /// The same with a flag for each of these arrays. XLA ends the process if the number of flags differs from the
+    /// number of inputs.
     fn to_each(&self, arrays: &Option<Vec<Array>>, what: &str) -> Result<Propagation> {
         let Some(arrays) = arrays else {
             return match self {
@@ -294,7 +298,9 @@ impl Propagation {
                     let option = format!("allow_spmd_sharding_propagation_to_{what}");
                     Err(Error::new(
                         Kind::InvalidInput,
-                        format!("`{option}` must be TRUE, FALSE or NULL: of this program it cannot be told how many there are."),
+                        format!(
+                            "`{option}` must be TRUE, FALSE or NULL: the number of this program's {what} is not known."
+                        ),
                     ))
                 }
                 other => Ok(other.clone()),
@@ -313,7 +319,7 @@ impl Propagation {
         })
     }
 
-    /// As XLA takes it: one flag is for all arrays, none stands for no propagation.
+    /// The flags as XLA expects them: one flag applies to all arrays, none means no propagation.
     fn flags(&self) -> Vec<bool> {
         match self {
             Propagation::Unsaid => Vec::new(),
@@ -323,16 +329,16 @@ impl Propagation {
     }
 }
 
-/// A number that options and program agree about.
+/// A number on which options and program agree.
 fn agreed(name: &str, given: Option<i64>, attribute: &[u8], said: Option<i64>) -> Result<i64> {
     match (given, said) {
         (Some(given), Some(said)) if given != said => {
             let attribute = String::from_utf8_lossy(attribute);
             Err(Error::new(
                 Kind::InvalidInput,
-                format!("`{name}` is {given}, but the program is for {said}: it says `{attribute} = {said}`."),
+                format!("`{name}` is {given}, but the program is for {said}: it has `{attribute} = {said}`."),
             )
-            .hint(format!("Leave `{name}` out: the program's own number is the default.")))
+            .hint(format!("Omit `{name}`: the default is the program's own number.")))
         }
         (given, said) => Ok(given.or(said).unwrap_or(1)),
     }
@@ -345,7 +351,7 @@ pub(crate) struct UsedOptions {
 }
 
 impl UsedOptions {
-    /// Reads what [`CompileOptions::serialize`] has written; `None` if it has not.
+    /// Reads the bytes of [`CompileOptions::serialize`]; `None` for other bytes.
     pub fn decode(bytes: &[u8]) -> Option<UsedOptions> {
         let proto = CompileOptionsProto::decode(bytes).ok()?;
         let build = proto.executable_build_options.as_ref()?;
@@ -382,12 +388,13 @@ impl UsedOptions {
         self.build().use_shardy_partitioner
     }
 
-    /// Numbers of replicas and of partitions.
+    /// The numbers of replicas and partitions.
     pub fn counts(&self) -> (i64, i64) {
         (self.build().num_replicas, self.build().num_partitions)
     }
 
-    /// The ids of the devices that it was compiled for, all partitions of the first replica first; none of a portable one.
+    /// The ids of the devices that it was compiled for, all partitions of the first replica first; none for a portable
+    /// executable.
     pub fn device_ids(&self) -> Vec<i64> {
         let partitions = self.build().device_assignment.iter().flat_map(|a| &a.computation_devices);
         let partitions: Vec<_> = partitions.map(|partition| partition.replica_device_ids.as_slice()).collect();
@@ -395,7 +402,7 @@ impl UsedOptions {
         (0..replicas).flat_map(|r| partitions.iter().filter_map(move |ids| ids.get(r).copied())).collect()
     }
 
-    /// The same options for other devices, as many as these, serialized.
+    /// The same options for the same number of other devices, serialized.
     pub fn moved_to(&self, devices: &[Device]) -> Vec<u8> {
         let mut proto = self.proto.clone();
         if let Some(build) = proto.executable_build_options.as_mut().filter(|build| build.device_assignment.is_some()) {
@@ -407,7 +414,7 @@ impl UsedOptions {
     }
 }
 
-/// Which devices run what; `ids` are in order of replicas, all partitions of the first one first.
+/// The assignment of devices; `ids` are in order of replicas, all partitions of the first one first.
 fn assignment(ids: &[i64], replicas: i64, partitions: i64) -> DeviceAssignmentProto {
     let of_partition = |p: i64| ids.iter().skip(p as usize).step_by(partitions as usize).copied().collect();
     DeviceAssignmentProto {
@@ -419,8 +426,8 @@ fn assignment(ids: &[i64], replicas: i64, partitions: i64) -> DeviceAssignmentPr
     }
 }
 
-/// The options at which XLA's CPU compiler aborts, or takes all memory, instead of complaining. It does complain about
-/// unknown names and wrong types.
+/// The options at which XLA's CPU compiler aborts, or takes all memory, instead of raising an error. It does raise
+/// errors for unknown names and wrong types.
 fn ends_process(name: &str, value: &OptionValue) -> bool {
     match name {
         "xla_unsupported_crash_on_hlo_pass_noop_change" => *value != OptionValue::Bool(false),
@@ -434,7 +441,11 @@ fn device_of_id(client: &Client, id: i32) -> Result<Device> {
         Some(device) => Ok(device),
         None => {
             let ids: Vec<_> = client.devices().map(|device| device.id().to_string()).collect();
-            bail!(InvalidInput, "`device_assignment`: no device has the id {id}; there are {}.", ids.join(", "))
+            bail!(
+                InvalidInput,
+                "`device_assignment` has the id {id}, which no device has. Device ids: {}.",
+                ids.join(", ")
+            )
         }
     }
 }
@@ -442,7 +453,7 @@ fn device_of_id(client: &Client, id: i32) -> Result<Device> {
 fn check_distinct(ids: &[i32]) -> Result<()> {
     for (i, id) in ids.iter().enumerate() {
         if ids[..i].contains(id) {
-            bail!(InvalidInput, "Each part of a program needs a device of its own, but device {id} comes twice.");
+            bail!(InvalidInput, "Each part of a program needs a separate device, but device {id} is listed twice.");
         }
     }
     Ok(())

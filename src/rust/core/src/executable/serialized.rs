@@ -1,5 +1,5 @@
-//! Serialized executables: what a plugin made of a program, in a container that tells where it belongs and whether it is whole.
-//! A plugin believes any bytes it is given, and may end the process, so everything is checked before it sees one.
+//! Serialized executables: a plugin's bytes in a container that names the environment that they belong to, and detects
+//! damage. A plugin trusts any bytes, and may end the process, so everything is checked first.
 //!
 //! Layout: magic number (8 bytes), version of the format and length of the header (4 bytes each, little-endian), SHA-256 of
 //! all other bytes (32), header (a protocol buffer), payload (the plugin's own bytes, up to the end).
@@ -14,6 +14,7 @@ use crate::executable::{Deserialized, Executable, Origin, Placement, Provenance}
 use crate::ffi::api::{bytes, call};
 use pjrt_base::digest::{self, Digest};
 use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::reason::Reason;
 use pjrt_base::room;
 use pjrt_base::trusted_fs;
 use pjrt_program::hlo::HloModuleProto;
@@ -29,7 +30,7 @@ const FORMAT: u32 = 1;
 const DIGEST_AT: usize = 16;
 const HEADER_AT: usize = DIGEST_AT + size_of::<Digest>();
 
-/// What a container says of the executable in it.
+/// A container's description of its executable.
 #[derive(Clone, PartialEq, Message)]
 pub struct Header {
     #[prost(message, required, tag = "1")]
@@ -41,7 +42,7 @@ pub struct Header {
     pub name: String,
     #[prost(string, repeated, tag = "4")]
     input_names: Vec<String>,
-    /// As much of the compiled module as tells what the program takes, gives and aliases.
+    /// The part of the compiled module with the program's inputs, outputs and aliases.
     #[prost(message, required, tag = "5")]
     interface: HloModuleProto,
     #[prost(bool, tag = "6")]
@@ -53,17 +54,17 @@ pub struct Header {
     /// Seconds since 1970.
     #[prost(int64, tag = "9")]
     pub created: i64,
-    /// The program that it was made from, as the cache knows it; empty for one that the user saved.
+    /// The program that it was compiled from, as the cache knows it; empty for one that the user saved.
     #[prost(bytes = "vec", tag = "10")]
     pub(crate) key: Vec<u8>,
-    /// Of a program that is divided, the arrays as a whole.
+    /// The whole arrays of a partitioned program.
     #[prost(message, optional, tag = "11")]
     wholes: Option<Wholes>,
     #[prost(bool, tag = "12")]
     is_predictable: bool,
 }
 
-/// A container that has been found whole.
+/// A container that has passed the check for damage.
 #[derive(Debug)]
 pub struct Serialized<'a> {
     pub header: Header,
@@ -71,29 +72,29 @@ pub struct Serialized<'a> {
     payload: &'a [u8],
 }
 
-/// Where a serialized executable is to be loaded.
+/// Where to load a serialized executable.
 #[derive(Debug)]
 pub struct Destination<'a> {
     pub client: &'a Client,
-    /// For each part of the program; empty for those that it was made for.
+    /// A device for each part of the program; empty for those that it was compiled for.
     pub devices: &'a [Device],
-    /// Instead of those that it was made with.
+    /// Options to use instead of those that it was compiled with.
     pub options: Option<&'a CompileOptions>,
     pub dispatch: Dispatch,
 }
 
 impl Executable {
-    /// The executable as bytes, from which [`Serialized::read`] and [`Serialized::load`] make it again in another process.
-    /// `kept` is the folder that keeps what plugins' files hash to.
+    /// The executable as bytes, from which [`Serialized::read`] and [`Serialized::load`] create it again in another
+    /// process. `kept` is the folder that keeps the hashes of plugins' files.
     ///
     /// # Errors
-    /// Code 12 (unimplemented) or `UnsupportedCall` when the plugin cannot do it; `Io` when the plugin's file cannot be
+    /// Code 12 (unimplemented) or `UnsupportedCall` if the plugin cannot serialize; `Io` if the plugin's file cannot be
     /// read; `Forked`, `ClientClosed`.
     pub fn serialize(&self, kept: Option<&Path>) -> Result<Vec<u8>> {
         self.serialize_as(&[], kept)
     }
 
-    /// The same under a key of the cache.
+    /// The same, with a key of the cache.
     pub(crate) fn serialize_as(&self, key: &[u8], kept: Option<&Path>) -> Result<Vec<u8>> {
         self.client().handle()?;
         let Some(device) = self.client().devices().nth(self.first_device()) else {
@@ -115,12 +116,12 @@ impl Executable {
             is_predictable: self.hint().is_predictable,
         };
         self.with_payload(|payload| {
-            room::check_room(payload.len(), "To save the executable")?;
+            room::check_room(payload.len(), "to save the executable")?;
             Ok(contain(&header, payload))
         })?
     }
 
-    /// Calls `read` with what the plugin makes of the executable to load it from.
+    /// Calls `read` with the plugin's serialized form of the executable.
     fn with_payload<T>(&self, read: impl FnOnce(&[u8]) -> T) -> Result<T> {
         if let Some(payload) = &self.provenance().payload {
             return Ok(read(payload));
@@ -147,7 +148,7 @@ impl Executable {
     }
 }
 
-/// Writes a container to a file, which is there as a whole or not at all.
+/// Writes a container to a file, completely or not at all.
 ///
 /// # Errors
 /// `Io`.
@@ -176,16 +177,16 @@ fn contain(header: &Header, payload: &[u8]) -> Vec<u8> {
     out
 }
 
-/// That of all bytes but the digest's own; there are as many as a header follows.
+/// The digest of all bytes but its own; `container` is at least as long as the part before the header.
 fn digest_of(container: &[u8]) -> Digest {
     digest::of(&[&container[..DIGEST_AT], &container[HEADER_AT..]])
 }
 
-/// Where the header ends; checks what comes before it.
+/// The end of the header. Checks the bytes before it.
 fn header_end(start: &[u8]) -> Result<usize> {
     if start.len() < HEADER_AT || !start.starts_with(MAGIC) {
-        return Err(Error::new(Kind::SerializedInvalid, "This is no serialized executable.")
-            .hint("They are made by pjrt_serialize() and pjrt_save_executable()."));
+        return Err(Error::new(Kind::SerializedInvalid, "The data are not a serialized executable.")
+            .hint(Reason::NotAnExecutable));
     }
     let number = |at: usize| start[at..at + 4].iter().rev().fold(0, |number, &byte| number << 8 | u32::from(byte));
     let format = number(8);
@@ -199,15 +200,15 @@ fn header_end(start: &[u8]) -> Result<usize> {
     Ok(HEADER_AT + number(12) as usize)
 }
 
-const AGAIN: &str = "Compile the program here, and save it anew.";
+const AGAIN: &str = "Compile the program here and save it again.";
 
-/// What a container says of itself, from its first bytes, and not checked: for lists. `None` when it is not all there.
+/// A container's description of itself from its first bytes, unchecked, for lists. `None` if it is incomplete.
 pub(crate) fn peek(start: &[u8]) -> Option<Header> {
     Header::read(start.get(HEADER_AT..header_end(start).ok()?)?)
 }
 
 impl Header {
-    /// `None` for what no container has. Text ends at a null character in C and R.
+    /// `None` for invalid text. Text ends at a null character in C.
     fn read(bytes: &[u8]) -> Option<Header> {
         let header = Header::decode(bytes).ok()?;
         let is_text = |text: &String| !text.contains('\0');
@@ -218,10 +219,11 @@ impl Header {
 }
 
 impl<'a> Serialized<'a> {
-    /// Reads a container, and checks that it is whole.
+    /// Reads a container, and checks it for damage.
     ///
     /// # Errors
-    /// `SerializedInvalid` when it is no container, or damaged; `SerializedMismatch` for another version of the format.
+    /// `SerializedInvalid` if it is not a container, or is damaged; `SerializedMismatch` for another version of the
+    /// format.
     pub fn read(container: &'a [u8]) -> Result<Serialized<'a>> {
         let end = header_end(container)?;
         let damaged =
@@ -235,11 +237,11 @@ impl<'a> Serialized<'a> {
         Ok(Serialized { header, used, payload })
     }
 
-    /// Loads the executable. `kept` is the folder that keeps what plugins' files hash to.
+    /// Loads the executable. `kept` is the folder that keeps the hashes of plugins' files.
     ///
     /// # Errors
-    /// `SerializedMismatch` when it was made for another plugin, processor or kind of device; `InvalidInput` for options and
-    /// devices that do not fit it; the plugin's own.
+    /// `SerializedMismatch` if it was compiled for another plugin, processor or kind of device; `InvalidInput` for
+    /// options and devices that do not match it; the plugin's own.
     pub fn load(&self, destination: &Destination<'_>, kept: Option<&Path>) -> Result<Executable> {
         destination.client.handle()?;
         let devices = self.devices(destination)?;
@@ -250,17 +252,17 @@ impl<'a> Serialized<'a> {
         self.hand_over(destination, &devices, Origin::Saved)
     }
 
-    /// That it was made for a place like this.
+    /// Checks that it was compiled for an environment like this.
     fn check(&self, here: &Target) -> Result<()> {
         let differences = self.header.target.differences(here);
         if differences.is_empty() {
             return Ok(());
         }
-        let error = Error::new(Kind::SerializedMismatch, "The executable was saved for another environment than this.");
+        let error = Error::new(Kind::SerializedMismatch, "The executable was saved for another environment.");
         Err(differences.into_iter().fold(error, Error::hint).hint(AGAIN).on_platform(&here.platform))
     }
 
-    /// The devices that it is to run on.
+    /// The devices to load it for.
     fn devices(&self, destination: &Destination<'_>) -> Result<Vec<Device>> {
         if let Some(options) = destination.options {
             self.check_options(options)?;
@@ -280,14 +282,14 @@ impl<'a> Serialized<'a> {
             let platform = destination.client.platform();
             Error::new(
                 Kind::SerializedMismatch,
-                format!("The executable was saved for device {id}, which is not here."),
+                format!("The executable was saved for device {id}, which does not exist here."),
             )
-            .hint("Name the device to load it for: `device`.")
+            .hint("Pass the device to load it for as `device`.")
             .on_platform(platform)
         })
     }
 
-    /// As much of the options that it was compiled with as says how many devices it needs.
+    /// The part of its compile options that determines the number of devices.
     fn as_compiled(&self) -> CompileOptions {
         let (replicas, partitions) = self.used.counts();
         let (num_replicas, num_partitions) = (Some(replicas), Some(partitions));
@@ -295,13 +297,13 @@ impl<'a> Serialized<'a> {
         CompileOptions { num_replicas, num_partitions, compile_portable_executable, ..Default::default() }
     }
 
-    /// The same options, with its own numbers of replicas and partitions.
+    /// The given options, with its own numbers of replicas and partitions.
     fn counted(&self, options: &CompileOptions) -> CompileOptions {
         let CompileOptions { num_replicas, num_partitions, .. } = self.as_compiled();
         CompileOptions { num_replicas, num_partitions, ..options.clone() }
     }
 
-    /// Options cannot make another program of it.
+    /// Checks that options do not ask for another program.
     fn check_options(&self, options: &CompileOptions) -> Result<()> {
         options.check()?;
         let compiled = self.as_compiled();
@@ -316,14 +318,15 @@ impl<'a> Serialized<'a> {
         Err(Error::new(
             Kind::InvalidInput,
             format!(
-                "The executable was compiled for {} replica(s) and {} partition(s){portable}: options cannot change that.",
+                "The executable was compiled for {} replica(s) and {} partition(s){portable}: options cannot change \
+                 that.",
                 compiled.replicas(),
                 compiled.partitions()
             ),
         ))
     }
 
-    /// Gives the plugin what has been checked.
+    /// Passes the checked bytes to the plugin.
     pub(crate) fn hand_over(
         &self,
         destination: &Destination<'_>,
@@ -332,7 +335,7 @@ impl<'a> Serialized<'a> {
     ) -> Result<Executable> {
         let client = destination.client;
         let options = match destination.options {
-            // The code is there already, so that flags of the compiler change nothing.
+            // The code is there already, so the compiler's flags have no effect.
             Some(options) => self.counted(options).serialize_with(&[], devices, self.used.is_for_shardy()),
             None => self.used.moved_to(devices),
         };

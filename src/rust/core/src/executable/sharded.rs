@@ -1,4 +1,4 @@
-//! Execution on several devices at once: replicas of a program, or its partitions, each with inputs of its own.
+//! Execution on several devices at once: replicas or partitions of a program, each with separate inputs.
 
 use crate::buffer::backing::Backing;
 use crate::buffer::Buffer;
@@ -9,19 +9,20 @@ use crate::runtime::dispatch::Running;
 use crate::runtime::event::Event;
 use crate::runtime::oom;
 use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::reason::Reason;
 use smallvec::SmallVec;
 use std::ptr::null_mut;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, PoisonError};
 
 impl Executable {
-    /// Launches the program on all of its devices, with one list of inputs for each in the order of its placement, and
-    /// returns the outputs of each, whose content comes later. Inputs that the program takes over are dead afterwards.
+    /// Launches the program on all of its devices, with one list of inputs for each in the order of its placement.
+    /// Returns the outputs of each, whose content comes later. Inputs that the program takes over are dead afterwards.
     ///
-    /// Always by the dispatch threads when there are several devices: a launch may have to wait for another.
+    /// Several devices always use their dispatch threads: a launch may have to wait for another.
     ///
     /// # Errors
-    /// As [`Executable::execute`]; messages on inputs say for which device they were.
+    /// As [`Executable::execute`]; messages about inputs name the device.
     pub fn execute_sharded(&self, inputs: &[&[&Buffer]], options: &ExecuteOptions) -> Result<Vec<Outputs>> {
         self.client().handle()?;
         let devices = match self.placement() {
@@ -32,7 +33,7 @@ impl Executable {
             }
         };
         if options.device.is_some() {
-            bail!(InvalidInput, "The program was compiled for its devices: the execution's cannot be chosen.");
+            bail!(InvalidInput, "The program was compiled for fixed devices: an execution cannot choose others.");
         }
         check_lists(devices.len(), inputs.len())?;
         for (number, (&device, inputs)) in devices.iter().zip(inputs).enumerate() {
@@ -43,7 +44,7 @@ impl Executable {
         Ok(outputs)
     }
 
-    /// The error on an input, with the device that it was for: the number of its list of inputs, from 0.
+    /// The error for an input, with its device: the index of its list of inputs, from 0.
     #[cold]
     #[must_use]
     pub fn for_device(&self, number: usize, error: Error) -> Error {
@@ -56,8 +57,8 @@ impl Executable {
         error.within(&format!("Device {} ({})", number + 1, label.unwrap_or("any")))
     }
 
-    /// Launches from the first device's dispatch thread, while those of the others stand by: what was handed to any of them
-    /// before comes before, and what comes later waits.
+    /// Launches from the first device's dispatch thread while the others pause: earlier launches on any of the devices
+    /// run before this one, later ones after it.
     fn launch_on_threads(
         &self,
         devices: &[usize],
@@ -105,7 +106,7 @@ impl Executable {
         for &device in &devices[1..] {
             let (arrived, launch) = (arrived.clone(), launch.clone());
             client.dispatcher(device).submit(client.new_dispatched(), move || {
-                // The launch has ended already when another device could not be reached.
+                // The launch has ended already if another device could not be reached.
                 let _ = arrived.send(());
                 launch.wait()
             })?;
@@ -113,12 +114,12 @@ impl Executable {
         Ok(outputs)
     }
 
-    /// Calls the plugin; gives the handles of the outputs of each device, and events to wait for before the next launch. On
-    /// a dispatch thread, which may wait.
+    /// Calls the plugin. Returns the handles of the outputs of each device, and events to wait for before the next
+    /// launch. Runs on a dispatch thread, which may wait.
     ///
-    /// XLA's CPU client needs that waiting. It runs all devices on one pool of threads, where parts of a second launch can
-    /// take the place of parts of the first, which the others then wait for at a collective operation. So they do for a
-    /// device whose input is late or has failed. After a minute of that it ends the process.
+    /// XLA's CPU client needs these waits. It runs all devices on one thread pool, where parts of a second launch can
+    /// take the place of parts of the first, for which the others then wait at a collective operation. The same happens
+    /// if a device's input is late or has failed. After a minute, it ends the process.
     fn launch_all(&self, inputs: &[Vec<Buffer>], options: &ExecuteOptions) -> Result<(Vec<Handles>, Vec<Event>)> {
         let client = self.client();
         let one_by_one = client.shares_host_memory();
@@ -146,9 +147,9 @@ fn check_lists(devices: usize, lists: usize) -> Result<()> {
     if devices != lists {
         return Err(Error::new(
             Kind::ArgumentCount,
-            format!("The program runs on {devices} device(s), but got the inputs of {lists}."),
+            format!("The program runs on {devices} device(s), but got inputs for {lists}."),
         )
-        .hint("The inputs are a list with one list of buffers for each device, in the order of devices(executable)."));
+        .hint(Reason::InputsPerDevice));
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! A plugin's table of functions, and the one macro through which every PJRT call goes.
 //!
-//! The table is only as long as the plugin says (`struct_size`): a slot past that is garbage, so each call is gated.
+//! The table is only as long as the plugin says (`struct_size`): a slot past that is garbage, so each call checks the
+//! size.
 
 use crate::ffi::poison::Poison;
 use pjrt_base::error::{Error, Kind, Result};
@@ -8,10 +9,10 @@ use pjrt_sys::*;
 use std::ffi::c_char;
 use std::mem::MaybeUninit;
 
-/// Table size from which on a missing call can be dated.
+/// The table size from which the version that added a missing call is known.
 const SIZE_AT_81: usize = 984;
 
-/// Largest table believed; today's are about 1,100 bytes long.
+/// The largest plausible table; today's are about 1,100 bytes long.
 const MAX_SIZE: usize = 1 << 16;
 
 /// A checked view of a plugin's `PJRT_Api`.
@@ -34,7 +35,7 @@ impl Api {
     /// Checks the table that `GetPjrtApi` returned.
     ///
     /// # Errors
-    /// `PluginInvalid` when it is null, truncated before the calls every plugin has, of a size that no table has, or of
+    /// `PluginInvalid` if it is null, truncated before the calls that every plugin has, of an impossible size, or of
     /// another major version.
     ///
     /// # Safety
@@ -44,22 +45,24 @@ impl Api {
             bail!(PluginInvalid, "The plugin's GetPjrtApi() returned no function table.");
         }
         if !raw.is_aligned() {
-            bail!(PluginInvalid, "The plugin's GetPjrtApi() returned something that is no function table.");
+            bail!(PluginInvalid, "The plugin's GetPjrtApi() returned something that is not a function table.");
         }
         let size = (*raw).struct_size;
         if size < std::mem::offset_of!(PJRT_Api, PJRT_Plugin_Attributes) {
             bail!(PluginInvalid, "The plugin's function table is truncated ({size} bytes).");
         }
         if size > MAX_SIZE {
-            bail!(PluginInvalid, "The plugin says that its function table has {size} bytes, which no table has.");
+            bail!(PluginInvalid, "The plugin's function table claims an impossible size of {size} bytes.");
         }
         let version = ((*raw).pjrt_api_version.major_version, (*raw).pjrt_api_version.minor_version);
         if version.0 != PJRT_API_MAJOR as i32 {
             return Err(Error::new(
                 Kind::PluginInvalid,
-                format!("The plugin speaks PJRT API {}.{}, which is another major version.", version.0, version.1),
+                format!("The plugin uses PJRT API {}.{}, which is another major version.", version.0, version.1),
             )
-            .hint(format!("This package speaks {PJRT_API_MAJOR}.{PJRT_API_MINOR}; get a plugin of the same major.")));
+            .hint(format!(
+                "This package uses {PJRT_API_MAJOR}.{PJRT_API_MINOR}; use a plugin with the same major version."
+            )));
         }
         // A newer plugin refuses argument structs that have grown since, so it gets zeros for the fields unknown here.
         let room = if version.1 > PJRT_API_MINOR as i32 { ROOM } else { 0 };
@@ -71,7 +74,7 @@ impl Api {
         self.version
     }
 
-    /// The table itself; read a field only after [`Api::reaches`] said yes to it.
+    /// The table itself; read a field only if [`Api::reaches`] returns true for it.
     pub fn raw(&self) -> *const PJRT_Api {
         self.raw
     }
@@ -93,13 +96,16 @@ impl Api {
     pub fn missing(&self, name: &'static str, offset: usize) -> Error {
         let (major, minor) = self.version;
         let hint = if minor >= PJRT_API_MINOR as i32 {
-            "The plugin leaves it out; another version of it may have it.".into()
+            "The plugin omits it; another version of the plugin may have it.".into()
         } else if offset >= SIZE_AT_81 {
-            format!("It came to the PJRT API between {PJRT_API_MAJOR}.82 and {PJRT_API_MAJOR}.{PJRT_API_MINOR}: use a newer plugin.")
+            format!(
+                "It was added to the PJRT API between {PJRT_API_MAJOR}.82 and {PJRT_API_MAJOR}.{PJRT_API_MINOR}: \
+                     use a newer plugin."
+            )
         } else {
             format!("It is part of PJRT API {PJRT_API_MAJOR}.{PJRT_API_MINOR}: use a newer plugin.")
         };
-        Error::new(Kind::UnsupportedCall, format!("The plugin, of PJRT API {major}.{minor}, has no {name}."))
+        Error::new(Kind::UnsupportedCall, format!("The plugin (PJRT API {major}.{minor}) has no {name}."))
             .hint(hint)
             .in_call(name)
     }
@@ -110,7 +116,7 @@ impl Api {
     /// `error` must be an error that this plugin returned and nobody freed.
     #[cold]
     pub unsafe fn take_error(&self, error: *mut PJRT_Error, call_name: &'static str) -> Error {
-        // Another thread may have found out in the meantime; the plugin is not asked, and keeps the error.
+        // Another thread may have poisoned the plugin in the meantime; it is not called, and keeps the error.
         if let Err(poisoned) = self.poison.check() {
             return poisoned.in_call(call_name);
         }
@@ -125,12 +131,12 @@ impl Api {
         code.fields.error = error;
         code.fields.code = PJRT_Error_Code::PJRT_Error_Code_UNKNOWN;
         if let Some(function) = (*self.raw).PJRT_Error_GetCode {
-            // An error about the error carries nothing more.
+            // An error about the error adds nothing.
             self.destroy_error(function((&raw mut code).cast()));
         }
         let mut text = text(message.fields.message, message.fields.message_size);
         if text.is_empty() {
-            text = "The plugin failed and does not say why.".into();
+            text = "The plugin failed without an error message.".into();
         }
         self.destroy_error(error);
         let is_refused_size = self.room > 0 && text.starts_with("Unexpected ") && text.contains(" size");
@@ -138,7 +144,7 @@ impl Api {
         if is_refused_size {
             let (major, minor) = self.version;
             return error.hint(format!(
-                "The plugin's PJRT API, {major}.{minor}, is too new for this package, which speaks \
+                "The plugin's PJRT API, {major}.{minor}, is too new for this package, which uses \
                  {PJRT_API_MAJOR}.{PJRT_API_MINOR}: update the package, or use an older plugin."
             ));
         }
@@ -161,7 +167,7 @@ impl Api {
         }
     }
 
-    /// The size that this plugin is told an argument struct has.
+    /// The size of an argument struct that this plugin is told.
     #[inline]
     pub(crate) fn size_of<A>(&self, _: &Args<A>) -> usize {
         size_of::<A>() + self.room
@@ -198,7 +204,7 @@ pub(crate) fn blank_struct<T: Copy>() -> T {
     unsafe { std::mem::zeroed() }
 }
 
-/// Copies a C string of known size, mending what is not UTF-8. A plugin may count the zero at its end.
+/// Copies a C string of known size, replacing invalid UTF-8. A plugin may count the zero at its end.
 ///
 /// # Safety
 /// `data` must be null or point to `size` readable bytes.
@@ -208,7 +214,7 @@ pub(crate) unsafe fn text(data: *const c_char, size: usize) -> String {
     String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
 
-/// Bytes that a plugin owns; null gives an empty slice.
+/// Bytes that a plugin owns; an empty slice for null.
 ///
 /// # Safety
 /// `data` must be null or point to `size` bytes that stay readable and unchanged for `'a`.
@@ -216,7 +222,7 @@ pub(crate) unsafe fn bytes<'a>(data: *const c_char, size: usize) -> &'a [u8] {
     slice(data.cast(), size)
 }
 
-/// An array that a plugin owns; null gives an empty slice.
+/// An array that a plugin owns; an empty slice for null.
 ///
 /// # Safety
 /// As for [`bytes`].
@@ -228,8 +234,8 @@ pub(crate) unsafe fn slice<'a, T>(data: *const T, len: usize) -> &'a [T] {
     }
 }
 
-/// Calls a slot of a plugin's table: `call!(api, PJRT_Slot { field: value, … })` gives `Result` of the argument struct,
-/// outputs filled in. Checks that the plugin has the slot, sets `struct_size`, and turns an error into ours.
+/// Calls a slot of a plugin's table: `call!(api, PJRT_Slot { field: value, … })` returns a `Result` of the argument
+/// struct with its outputs. Checks that the plugin has the slot, sets `struct_size`, and converts errors.
 macro_rules! call {
     ($api:expr, $slot:ident { $($field:ident: $value:expr),* $(,)? }) => {{
         let api: &$crate::ffi::api::Api = $api;
@@ -282,7 +288,7 @@ pub(crate) unsafe fn named_values(values: *const PJRT_NamedValue, len: usize) ->
                 Value::IntList(slice(data.int64_array_value, v.value_size).to_vec())
             }
             PJRT_NamedValue_Type::PJRT_NamedValue_kFloat => Value::Float(data.float_value),
-            // The byte may hold anything.
+            // The byte may hold any value.
             PJRT_NamedValue_Type::PJRT_NamedValue_kBool => {
                 Value::Bool((&raw const data.bool_value).cast::<u8>().read() != 0)
             }

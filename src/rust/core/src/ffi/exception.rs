@@ -1,8 +1,9 @@
-//! C++ exceptions that plugins throw. Rust cannot catch them, so the owner of this crate brings a function that does; without,
-//! they end the process.
+//! C++ exceptions that plugins throw. Rust cannot catch them, so the owner of this crate supplies a function that does.
+//! Without one, they end the process.
 
-use crate::ffi::poison::{Poison, ADVICE};
+use crate::ffi::poison::Poison;
 use pjrt_base::error::{Error, Kind, Result, RESOURCE_EXHAUSTED};
+use pjrt_base::reason::Reason;
 use pjrt_sys::PJRT_Error;
 use std::ffi::{c_char, c_int, c_void, CStr};
 use std::mem::MaybeUninit;
@@ -11,10 +12,10 @@ use std::sync::OnceLock;
 /// A function of a plugin.
 pub type Function = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
 
-/// Calls the function with the argument, and says what it threw, in which case the result means nothing.
+/// Calls the function with the argument, and reports what it threw, in which case the result is undefined.
 pub type Guard = unsafe extern "C" fn(Function, *mut c_void, *mut Thrown) -> *mut c_void;
 
-/// What a function threw.
+/// A caught exception.
 #[repr(C)]
 pub struct Thrown {
     kind: c_int,
@@ -26,16 +27,16 @@ const NO_MEMORY: c_int = 1;
 
 static GUARD: OnceLock<Guard> = OnceLock::new();
 
-/// Has every call of a plugin go through `guard` from now on.
+/// Routes every call of a plugin through `guard` from now on.
 ///
 /// # Safety
-/// It does what [`Guard`] says.
+/// It does what [`Guard`] promises.
 pub unsafe fn set_guard(guard: Guard) {
     // The first one stays.
     let _ = GUARD.set(guard);
 }
 
-/// Calls a plugin's function, and turns what it throws into an error. After that, the plugin is not called any more.
+/// Calls a plugin's function, and converts an exception into an error. After that, the plugin is not called any more.
 ///
 /// # Safety
 /// As for the function.
@@ -64,15 +65,17 @@ impl Thrown {
     unsafe fn error(thrown: *const Thrown, poison: &Poison, call_name: &'static str) -> Error {
         if (*thrown).kind == NO_MEMORY {
             poison.note(call_name, "std::bad_alloc");
-            return Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), "The plugin got no host memory (std::bad_alloc).")
-                .hint(format!("The plugin cannot be used any more. {ADVICE}"))
+            return Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), "The plugin ran out of host memory (std::bad_alloc).")
+                .hint("The plugin cannot be used any more.")
+                .hint(Reason::PluginLost)
                 .in_call(call_name);
         }
         let what = CStr::from_ptr((&raw const (*thrown).what).cast()).to_string_lossy();
         let what = if what.is_empty() { "of unknown kind".into() } else { format!("\"{what}\"") };
         poison.note(call_name, &what);
         Error::new(Kind::Internal, format!("The plugin threw a C++ exception, {what}."))
-            .hint(format!("The plugin cannot be used any more. {ADVICE}"))
+            .hint("The plugin cannot be used any more.")
+            .hint(Reason::PluginLost)
             .in_call(call_name)
     }
 }
@@ -93,7 +96,7 @@ mod tests {
         std::ptr::null_mut()
     }
 
-    /// What the first call of a plugin gives that throws this, and what the next one gives that would not.
+    /// The result of the first call of a plugin that throws this, and of the next call, which would not throw.
     fn outcomes(mut kind: c_int) -> [Result<*mut PJRT_Error>; 2] {
         // SAFETY: `call` catches what the functions below throw.
         unsafe { set_guard(call) };
@@ -110,7 +113,7 @@ mod tests {
         assert_eq!((error(1).kind(), error(1).call_name()), (Kind::Pjrt(RESOURCE_EXHAUSTED), Some("PJRT_Call")));
         assert!(error(2).message().contains("of unknown kind"));
         assert_eq!((error(3).kind(), error(3).message()), (Kind::Internal, "The plugin threw a C++ exception, \"!\"."));
-        assert!(error(3).hints()[0].contains("restart R"));
+        assert_eq!(error(3).hints().last(), Some(&Reason::PluginLost.into()));
     }
 
     #[test]
@@ -120,9 +123,9 @@ mod tests {
             let error = next.unwrap_err();
             assert_eq!((error.kind(), error.call_name()), (Kind::PluginPoisoned, Some("PJRT_Call")));
             assert!(error.message().contains("in PJRT_Call") && error.message().contains(what), "{error}");
-            assert!(error.hints()[0].contains("restart R"));
+            assert_eq!(error.hints(), [Reason::PluginLost.into()]);
         }
-        // Others go on.
+        // Other plugins are not affected.
         assert!(outcomes(0)[1].is_ok());
     }
 }

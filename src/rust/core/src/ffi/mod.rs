@@ -1,4 +1,4 @@
-//! Calls of a plugin's functions: one macro makes them all, checks them, and survives the C++ exceptions that they throw.
+//! Calls of a plugin's functions: one macro makes all calls, checks them, and handles C++ exceptions.
 
 pub(crate) mod api;
 pub mod exception;

@@ -1,19 +1,15 @@
-//! Plugins that cannot be called any more: they threw a C++ exception, which went through frames that are not made for it.
-//! What these held stays as it was in the middle of their work: locks are taken, and threads wait for what never comes.
+//! Plugins that cannot be called any more because they threw a C++ exception through frames without cleanup. Their work
+//! stopped halfway: locks stay locked, and threads may wait forever.
 
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::process;
+use pjrt_base::reason::Reason;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// What to do once a plugin is lost.
-pub(crate) const ADVICE: &str =
-    "What lies on its devices is lost; R itself, its own objects and other plugins are not \
-                                 affected. Save your work and restart R.";
-
-/// How long a wait goes on for what may still come of the call that threw.
+/// How long a wait continues for results of the call that threw.
 const GRACE: Duration = Duration::from_secs(1);
 
 static IS_ANY: AtomicBool = AtomicBool::new(false);
@@ -26,7 +22,7 @@ thread_local! {
 #[derive(Debug, Default)]
 pub(crate) struct Poison(OnceLock<Incident>);
 
-/// What happened.
+/// An exception.
 #[derive(Debug)]
 struct Incident {
     call_name: &'static str,
@@ -35,15 +31,15 @@ struct Incident {
 }
 
 impl Poison {
-    /// One that lives as long as the plugin: until the process ends.
+    /// A state that lives as long as the plugin: until the process ends.
     pub(crate) fn leaked() -> &'static Poison {
         Box::leak(Box::default())
     }
 
-    /// Notes that the plugin threw something in a call on this thread.
+    /// Records that the plugin threw in a call on this thread.
     #[cold]
     pub(crate) fn note(&self, call_name: &'static str, what: &str) {
-        // The first incident is the one to tell of.
+        // Only the first incident is reported.
         let _ = self.0.set(Incident { call_name, what: what.to_owned(), when: Instant::now() });
         HAS_THROWN.set(true);
         if !IS_ANY.swap(true, Ordering::AcqRel) {
@@ -56,7 +52,7 @@ impl Poison {
         self.0.get().is_some()
     }
 
-    /// That the plugin may be called.
+    /// Checks that the plugin may be called.
     ///
     /// # Errors
     /// `PluginPoisoned`.
@@ -68,7 +64,7 @@ impl Poison {
         }
     }
 
-    /// That there is something to wait for: for a while after an exception, its own error may still come.
+    /// Checks that a wait makes sense: for a while after an exception, the plugin's own error may still arrive.
     ///
     /// # Errors
     /// `PluginPoisoned`.
@@ -87,7 +83,7 @@ impl Incident {
             "The plugin cannot be used any more: it threw a C++ exception in {}, {}.",
             self.call_name, self.what
         );
-        Error::new(Kind::PluginPoisoned, message).hint(ADVICE)
+        Error::new(Kind::PluginPoisoned, message).hint(Reason::PluginLost)
     }
 }
 
@@ -96,8 +92,8 @@ pub(crate) fn is_any() -> bool {
     IS_ANY.load(Ordering::Acquire)
 }
 
-/// Whether a plugin threw something on this thread. The thread must not end then, nor go on: threads of the plugin may still
-/// use what lay on its stack.
+/// Whether a plugin threw on this thread. The thread must then neither end nor continue: threads of the plugin may
+/// still use data on its stack.
 pub(crate) fn has_thrown_here() -> bool {
     HAS_THROWN.get()
 }

@@ -6,19 +6,19 @@ use pjrt_base::error::Result;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// A block of memory, aligned as devices want it.
+/// A block of memory, aligned for devices.
 pub struct HostMemory {
     data: NonNull<u8>,
     len: usize,
     owner: Owner,
 }
 
-/// Whose memory it is.
+/// The owner of the memory.
 enum Owner {
     Own {
         _block: Block,
     },
-    /// Somebody else's, who is told when nobody uses it any more.
+    /// Borrowed memory; the owner is told when nobody uses it any more.
     Lent(Option<Box<dyn FnOnce() + Send>>),
 }
 
@@ -28,17 +28,17 @@ unsafe impl Send for HostMemory {}
 unsafe impl Sync for HostMemory {}
 
 impl HostMemory {
-    /// Memory for `len` bytes, not initialized.
+    /// Uninitialized memory for `len` bytes.
     ///
     /// # Errors
-    /// The code of `RESOURCE_EXHAUSTED` when there is no memory.
+    /// The code of `RESOURCE_EXHAUSTED` without enough memory.
     pub fn new(len: usize) -> Result<Arc<Self>> {
         let block = Block::new(len)?;
         Ok(Arc::new(HostMemory { data: block.data(), len, owner: Owner::Own { _block: block } }))
     }
 
-    /// `len` bytes that are lent, and that nobody writes to; `release` is called, on whichever thread, when nobody uses
-    /// them any more. Devices use them in place if [`HostMemory::is_aligned`].
+    /// Borrows `len` bytes that nobody writes to. `release` is called, on any thread, when nobody uses them any more.
+    /// Devices use them in place if [`HostMemory::is_aligned`].
     ///
     /// # Safety
     /// The bytes stay valid and unchanged until `release` is called.
@@ -56,21 +56,21 @@ impl HostMemory {
         matches!(self.owner, Owner::Own { .. })
     }
 
-    /// Keeps the memory until `done` has happened, whoever else lets go of it.
+    /// Keeps the memory until the event `done`, whoever else releases it.
     pub(crate) fn keep_until(self: &Arc<Self>, done: &Event) {
         let kept = self.clone();
         if done.on_ready(move |_| drop(kept)).is_err() {
-            // Without a callback nobody tells when the plugin is done: the memory must stay for good.
+            // Without a callback, the plugin's last use is unknown: the memory must stay.
             std::mem::forget(self.clone());
         }
     }
 
-    /// The first byte.
+    /// The address of the first byte.
     pub fn data(&self) -> *mut u8 {
         self.data.as_ptr()
     }
 
-    /// Bytes of data.
+    /// The number of bytes.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -79,10 +79,10 @@ impl HostMemory {
         self.len == 0
     }
 
-    /// The data, once somebody has written them.
+    /// The data, after they have been written.
     ///
     /// # Safety
-    /// All bytes have been written and nobody writes them while the slice lives.
+    /// All bytes have been written, and nobody writes them while the slice lives.
     pub unsafe fn bytes(&self) -> &[u8] {
         std::slice::from_raw_parts(self.data(), self.len)
     }

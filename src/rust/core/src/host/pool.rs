@@ -1,8 +1,6 @@
-//! Large blocks of host memory, kept for the next user when one is done: touching fresh pages costs more than the work
-//! that is done in them.
+//! Large blocks of host memory, kept for reuse: touching fresh pages takes longer than the work in them.
 //!
-//! Such blocks come in huge pages where the system has them, and they are worth it. How many bytes are kept
-//! is bounded by [`set_limit`].
+//! Blocks use huge pages where the system has them and they are fast. [`set_limit`] bounds the number of bytes kept.
 
 use pjrt_base::error::{Error, Kind, Result, RESOURCE_EXHAUSTED};
 use pjrt_base::process;
@@ -11,16 +9,16 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
-/// What XLA's CPU client asks of memory that it uses in place.
+/// The alignment that XLA's CPU client needs to use memory in place.
 pub const ALIGNMENT: usize = 64;
 
-/// Blocks below this size are left to the system's allocator, which keeps such memory itself.
+/// The system's allocator handles blocks below this size, which it keeps itself.
 pub const LARGE: usize = 256 << 10;
 
-/// From this size on, memory comes in huge pages where the system has them.
+/// From this size on, blocks use huge pages where the system has them.
 const HUGE: usize = 2 << 20;
 
-/// Bytes kept unless [`set_limit`] says otherwise.
+/// The default number of bytes kept.
 pub const DEFAULT_LIMIT: usize = 256 << 20;
 
 static LIMIT: AtomicUsize = AtomicUsize::new(DEFAULT_LIMIT);
@@ -29,7 +27,7 @@ static HANDED_OUT: AtomicUsize = AtomicUsize::new(0);
 static IN_USE: AtomicUsize = AtomicUsize::new(0);
 static KEPT: Mutex<Kept> = Mutex::new(Kept { blocks: Vec::new(), bytes: 0 });
 
-/// Blocks that nobody uses, the one that waits longest first.
+/// Unused blocks, oldest first.
 struct Kept {
     blocks: Vec<Memory>,
     bytes: usize,
@@ -44,7 +42,7 @@ struct Memory {
 // SAFETY: a plain block of bytes that one owner at a time has.
 unsafe impl Send for Memory {}
 
-/// A block of memory, not initialized. Dropped, it is kept for the next [`Block::new`].
+/// An uninitialized block of memory. When dropped, it is kept for the next [`Block::new`].
 pub struct Block(Memory);
 
 // SAFETY: a plain block of bytes; who may write when is up to the owners.
@@ -54,7 +52,7 @@ impl Block {
     /// A block of at least `len` bytes, aligned to [`ALIGNMENT`].
     ///
     /// # Errors
-    /// The code of `RESOURCE_EXHAUSTED` when there is no memory.
+    /// The code of `RESOURCE_EXHAUSTED` without enough memory.
     pub fn new(len: usize) -> Result<Block> {
         let kept = take(len);
         let fresh = kept.is_none();
@@ -68,7 +66,7 @@ impl Block {
         Ok(Block(memory))
     }
 
-    /// The first byte.
+    /// The address of the first byte.
     pub fn data(&self) -> NonNull<u8> {
         self.0.data
     }
@@ -82,27 +80,27 @@ impl Drop for Block {
     }
 }
 
-/// Bytes of the blocks that are in use.
+/// Bytes of the blocks in use.
 pub fn in_use() -> usize {
     IN_USE.load(Ordering::Relaxed)
 }
 
-/// Bytes of large blocks that came from the system since the last [`reset_fresh`].
+/// Bytes of large blocks allocated from the system since the last [`reset_fresh`].
 pub fn fresh() -> usize {
     FRESH.load(Ordering::Relaxed)
 }
 
-/// Bytes of all large blocks that were taken since the last [`reset_handed_out`].
+/// Bytes of all large blocks handed out since the last [`reset_handed_out`].
 pub fn handed_out() -> usize {
     HANDED_OUT.load(Ordering::Relaxed)
 }
 
-/// To be called after a garbage collection.
+/// Resets the count. Call it after a garbage collection.
 pub fn reset_fresh() {
     FRESH.store(0, Ordering::Relaxed);
 }
 
-/// To be called after a garbage collection, also one of young garbage only.
+/// Resets the count. Call it after any garbage collection, even of young objects only.
 pub fn reset_handed_out() {
     HANDED_OUT.store(0, Ordering::Relaxed);
 }
@@ -113,24 +111,24 @@ pub fn has(len: usize) -> bool {
     table().is_some_and(|kept| kept.blocks.iter().any(|memory| Some(memory.layout.size()) == size))
 }
 
-/// Bytes kept for the next users.
+/// Bytes kept for reuse.
 pub fn kept() -> usize {
     table().map_or(0, |kept| kept.bytes)
 }
 
-/// Bytes that may be kept.
+/// The limit of bytes kept.
 pub fn limit() -> usize {
     LIMIT.load(Ordering::Relaxed)
 }
 
-/// Sets how many bytes may be kept, and frees what is beyond.
+/// Sets the limit of bytes kept, and frees the excess.
 pub fn set_limit(bytes: usize) {
     if LIMIT.swap(bytes, Ordering::Relaxed) > bytes {
         shrink(bytes);
     }
 }
 
-/// Frees all that is kept.
+/// Frees all kept blocks.
 pub fn clear() {
     shrink(0);
 }
@@ -186,7 +184,7 @@ fn oldest_beyond(kept: &mut Kept, limit: usize) -> Option<Memory> {
     Some(memory)
 }
 
-/// The blocks that are kept.
+/// The kept blocks.
 fn table() -> Option<MutexGuard<'static, Kept>> {
     process::lock(&KEPT)
 }
@@ -207,8 +205,8 @@ fn allocate(len: usize) -> Option<Memory> {
     Some(Memory { data, layout })
 }
 
-/// Whether huge pages are fast to come by: not where a hypervisor takes back what is free, which is whole huge pages, and
-/// has to find other memory for each when it is used again.
+/// Whether huge pages are fast to obtain. They are not where a hypervisor takes back free huge pages, and must find new
+/// memory when they are used again.
 fn huge_pages_pay() -> bool {
     const REPORTS_FREE_PAGES: usize = 5;
     static PAY: OnceLock<bool> = OnceLock::new();
@@ -226,7 +224,7 @@ fn free(memory: Memory) {
 
 #[cold]
 fn exhausted(len: usize) -> Error {
-    Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), format!("There is no host memory for {len} bytes."))
+    Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), format!("Not enough host memory for {len} bytes."))
 }
 
 #[cfg(test)]
@@ -245,7 +243,7 @@ mod tests {
 
     #[test]
     fn a_large_block_is_aligned_and_used_again() {
-        // A size that no other test asks for.
+        // A size that no other test uses.
         let len = 3_333_333;
         let first = Block::new(len).unwrap();
         assert_eq!(first.data().as_ptr() as usize % ALIGNMENT, 0);

@@ -1,4 +1,4 @@
-//! The dispatch thread: launches that would keep the caller busy happen here, one after the other, in order.
+//! The dispatch thread: runs launches that would block the caller, one after the other, in order.
 
 use crate::ffi::poison::{self, Poison};
 use crate::runtime::event::{Event, Signal};
@@ -11,32 +11,32 @@ use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender, TryRecvError}
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A launch that was handed to the dispatch thread.
+/// A launch queued on the dispatch thread.
 #[derive(Debug)]
 pub(crate) struct Dispatched {
     done: Signal,
     outcome: OnceLock<Result<()>>,
-    /// How long it is expected to take; zero when nobody knows.
+    /// The expected duration; zero if unknown.
     expected: Duration,
 }
 
 impl Dispatched {
-    /// One that will take about so long; zero when nobody knows.
+    /// A launch with an expected duration; zero if unknown.
     pub(crate) fn new(poison: &'static Poison, expected: Duration) -> Arc<Dispatched> {
         Arc::new(Dispatched { done: Signal::new(poison), outcome: OnceLock::new(), expected })
     }
 
-    /// Whether it has been made, successfully or not.
+    /// Whether it has run, successfully or not.
     pub(crate) fn is_done(&self) -> bool {
         self.done.is_raised()
     }
 
-    /// What came of it; fine while it has not been made.
+    /// Its outcome; `Ok` until it has run.
     pub(crate) fn outcome(&self) -> Result<()> {
         self.outcome.get().cloned().unwrap_or(Ok(()))
     }
 
-    /// Waits until it is made.
+    /// Waits until it has run.
     pub(crate) fn wait(&self) -> Result<()> {
         let patience = spin::SHORT + if self.expected <= spin::LONG { 2 * self.expected } else { Duration::ZERO };
         if !spin::until(patience, || self.is_done()) {
@@ -54,7 +54,7 @@ impl Dispatched {
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// A thread that runs jobs in the order of their coming; started by the first, gone with the process.
+/// A thread that runs jobs in order. The first job starts it; it lives until the process ends.
 #[derive(Debug)]
 pub(crate) struct Dispatcher {
     sender: Mutex<Option<Sender<Job>>>,
@@ -63,15 +63,15 @@ pub(crate) struct Dispatcher {
 }
 
 impl Dispatcher {
-    /// One for calls of the plugin that this tells of.
+    /// A thread for calls of the plugin that `poison` belongs to.
     pub(crate) fn new(poison: &'static Poison) -> Dispatcher {
         Dispatcher { sender: Mutex::default(), unfinished: Arc::default(), poison }
     }
 
-    /// Hands `work` over; `launch` tells when it is done.
+    /// Queues `work`; `launch` signals its end.
     ///
     /// # Errors
-    /// The code of `RESOURCE_EXHAUSTED` when the system gives no thread.
+    /// The code of `RESOURCE_EXHAUSTED` if the system cannot start a thread.
     pub(crate) fn submit(
         &self,
         launch: Arc<Dispatched>,
@@ -84,10 +84,10 @@ impl Dispatcher {
         };
         let unfinished = self.unfinished.clone();
         let job = move || {
-            // Whatever happens to the work, somebody may wait for it.
+            // Even if the work panics, somebody may wait for it.
             let outcome = catch_unwind(AssertUnwindSafe(work));
             launch.finish(
-                outcome.unwrap_or_else(|_| Err(Error::new(Kind::Internal, "A launch was cut short by a fault."))),
+                outcome.unwrap_or_else(|_| Err(Error::new(Kind::Internal, "A launch was aborted by a fault."))),
             );
             unfinished.fetch_sub(1, Ordering::AcqRel);
         };
@@ -104,7 +104,7 @@ impl Dispatcher {
         self.unfinished.load(Ordering::Acquire) > 0
     }
 
-    /// Waits until all jobs are done; a user's interrupt ends the wait.
+    /// Waits until all jobs are done. A user's interrupt ends the wait.
     pub(crate) fn wait_idle(&self) -> Result<()> {
         while self.is_busy() {
             let last = Dispatched::new(self.poison, Duration::ZERO);
@@ -114,7 +114,7 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Waits until all jobs are done; tells whether they are in time.
+    /// Waits until all jobs are done. Returns whether they were done in time.
     pub(crate) fn drain(&self, patience: &LastWait) -> bool {
         let (done, all_done) = channel::<()>();
         let mut sender = self.sender.lock().unwrap_or_else(PoisonError::into_inner);
@@ -129,8 +129,8 @@ impl Dispatcher {
     }
 }
 
-/// How many programs a device was given and has not done: long ones, copies from elsewhere, and others while there are any.
-/// XLA's CPU client takes 32 for each device and has the thread wait that launches one more.
+/// The pending programs of a device: long ones, copies from other devices, and others while there are any. XLA's CPU
+/// client accepts 32 for each device, and blocks the thread that launches one more.
 #[derive(Debug)]
 pub(crate) struct InFlight {
     count: Arc<AtomicUsize>,
@@ -138,7 +138,7 @@ pub(crate) struct InFlight {
 }
 
 impl InFlight {
-    /// For what the plugin does that this tells of.
+    /// A queue for the plugin that `poison` belongs to.
     pub(crate) fn new(poison: &'static Poison) -> InFlight {
         InFlight { count: Arc::default(), poison }
     }
@@ -159,7 +159,7 @@ impl InFlight {
         self.count.load(Ordering::Relaxed) == 0
     }
 
-    /// Waits until it is empty; a user's interrupt ends the wait.
+    /// Waits until it is empty. A user's interrupt ends the wait.
     pub(crate) fn wait_idle(&self) -> Result<()> {
         const SLICE: Duration = Duration::from_millis(1);
         while !self.is_empty() {
@@ -177,12 +177,12 @@ impl InFlight {
     }
 }
 
-/// What a device still computes, as far as it was launched there alone: a launch on several devices comes after.
+/// The work of a device that was launched there alone: a launch on several devices comes after it.
 #[derive(Debug, Default)]
 pub(crate) struct Running(Mutex<Vec<Event>>);
 
 impl Running {
-    /// Notes the completion of a program.
+    /// Adds the completion of a program.
     pub(crate) fn add(&self, complete: Event) {
         const MANY: usize = 32;
         let unfinished = |event: &Event| event.is_ready().is_ok_and(|ready| !ready);
@@ -194,17 +194,17 @@ impl Running {
         }
     }
 
-    /// Gives the events back, which were waited for otherwise.
+    /// Returns the events, for a caller who waits for them otherwise.
     pub(crate) fn forget(&self) {
         drop(self.take_if(|_| true));
     }
 
-    /// Waits until nothing runs, however it ends.
+    /// Waits until nothing runs; errors do not matter.
     pub(crate) fn wait(&self) {
         self.take_if(|_| true).iter().for_each(|event| drop(event.wait_through()));
     }
 
-    /// The events, for calls of the plugin: not under the lock, lest one that never returns keep it.
+    /// The events, for calls of the plugin outside the lock: a call that never returns would keep the lock.
     fn take_if(&self, is_wanted: impl Fn(&[Event]) -> bool) -> Vec<Event> {
         let mut events = self.lock();
         if is_wanted(&events) {
@@ -223,12 +223,12 @@ fn start() -> Result<Sender<Job>> {
     let (sender, receiver) = channel::<Job>();
     let run = move || work(&receiver);
     std::thread::Builder::new().name("pjrt-dispatch".into()).spawn(run).map_err(|error| {
-        Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), format!("The system gives no thread for dispatch: {error}."))
+        Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), format!("Cannot start a dispatch thread: {error}."))
     })?;
     Ok(sender)
 }
 
-/// What the thread does: jobs, until nobody can send one any more. When they come at short intervals it polls for the next.
+/// The thread's loop: runs jobs until all senders are gone. If jobs come at short intervals, it polls for the next one.
 fn work(jobs: &Receiver<Job>) {
     let mut patience = spin::SHORT;
     loop {

@@ -1,4 +1,4 @@
-//! Events: something that happens on a device later, possibly with an error.
+//! Events: the completion of work on a device, possibly with an error.
 
 use crate::ffi::api::call;
 use crate::ffi::poison::Poison;
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// How long a waiter sleeps before it looks whether the user interrupts.
+/// How long a waiter sleeps between checks for interrupts.
 const SLICE: Duration = Duration::from_millis(50);
 
 /// A PJRT event, owned.
@@ -34,15 +34,15 @@ impl Event {
         Event { plugin, handle, generation: process::generation() }
     }
 
-    /// Whether it has happened, successfully or not. Does not block.
+    /// Whether it is complete, successfully or not. Does not block.
     ///
     /// # Errors
-    /// The plugin's, when it cannot tell.
+    /// The plugin's, if it cannot tell.
     pub fn is_ready(&self) -> Result<bool> {
         Ok(call!(self.plugin.api(), PJRT_Event_IsReady { event: self.handle })?.is_ready)
     }
 
-    /// Waits until it has happened; a user's interrupt ends the wait.
+    /// Waits until it is complete. A user's interrupt ends the wait.
     ///
     /// # Errors
     /// The error that the event carries, or `Interrupted`.
@@ -59,7 +59,7 @@ impl Event {
         self.outcome()
     }
 
-    /// What the event carries, once it has happened.
+    /// The outcome of a complete event.
     ///
     /// # Errors
     /// The error that it carries.
@@ -67,10 +67,11 @@ impl Event {
         call!(self.plugin.api(), PJRT_Event_Error { event: self.handle }).map(drop)
     }
 
-    /// Waits until it has happened, whatever the user does. Not in the plugin, where the wait might never end.
+    /// Waits until it is complete, without checks for interrupts. Not inside the plugin, where the wait might never
+    /// end.
     ///
     /// # Errors
-    /// The error that the event carries, or `PluginPoisoned`: what the event stands for may then go on.
+    /// The error that the event carries, or `PluginPoisoned`, after which the work may still go on.
     pub(crate) fn wait_through(&self) -> Result<()> {
         if !self.is_ready()? {
             self.signal()?.wait_through()?;
@@ -78,7 +79,7 @@ impl Event {
         self.outcome()
     }
 
-    /// A signal that is raised when it has happened.
+    /// A signal that is raised on completion.
     fn signal(&self) -> Result<Arc<Signal>> {
         let signal = Arc::new(Signal::new(self.plugin.api().poison()));
         let raised = signal.clone();
@@ -86,7 +87,7 @@ impl Event {
         Ok(signal)
     }
 
-    /// Calls `callback` once, with the event's outcome, on whichever thread completes the event (at once on this one if
+    /// Calls `callback` once, with the event's outcome, on the thread that completes the event (at once on this one if
     /// it is complete). The callback must not panic.
     ///
     /// # Errors
@@ -124,12 +125,12 @@ impl Drop for Event {
     }
 }
 
-/// A flag that one thread raises and another waits for, interruptibly. The wait ends also when a plugin is lost, which the one
-/// that raises it may be waiting for.
+/// A flag that one thread raises and another waits for, interruptibly. The wait also ends if a plugin is lost that the
+/// raising thread may be waiting for.
 #[derive(Debug)]
 pub(crate) struct Signal {
     raised: AtomicBool,
-    /// How many sleep until it is raised: to wake nobody takes a call of the system, too.
+    /// The number of threads that sleep until it is raised: waking nobody would cost a system call, too.
     sleepers: AtomicU32,
     sleep: Mutex<()>,
     changed: Condvar,
@@ -150,7 +151,7 @@ impl Signal {
     pub(crate) fn raise(&self) {
         self.raised.store(true, Ordering::SeqCst);
         if self.sleepers.load(Ordering::SeqCst) > 0 {
-            // A sleeper that has looked before this was raised is asleep once its lock can be had.
+            // A thread that checked the flag before this raised it sleeps once its lock is free.
             drop(self.sleep.lock().unwrap_or_else(PoisonError::into_inner));
             self.changed.notify_all();
         }
@@ -172,7 +173,7 @@ impl Signal {
         self.wait_with(process::check_interrupt)
     }
 
-    /// The same, whatever the user does.
+    /// The same without checks for interrupts.
     fn wait_through(&self) -> Result<()> {
         self.wait_with(|| Ok(()))
     }
@@ -216,7 +217,7 @@ mod tests {
                 assert_eq!(wait.join().unwrap().unwrap_err().kind(), Kind::PluginPoisoned);
             }
         });
-        // What has come before counts.
+        // An event that came before counts.
         signal.raise();
         assert!(signal.wait().is_ok());
     }

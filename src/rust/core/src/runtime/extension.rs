@@ -1,9 +1,9 @@
-//! Extensions: what a plugin offers beside the function table, as a chain of structs.
+//! Extensions: a plugin's features beside the function table, as a chain of structs.
 
 use crate::runtime::plugin::Plugin;
 use pjrt_sys::*;
 
-/// Names of the types, by number. Those from "Shardings" on are newer than our bindings.
+/// Names of the types, by number. Types from "Shardings" on are newer than our bindings.
 const NAMES: [&str; 25] = [
     "Gpu_Custom_Call",
     "Profiler",
@@ -32,7 +32,7 @@ const NAMES: [&str; 25] = [
     "XlaTransform",
 ];
 
-/// Longest chain believed; a longer one is a plugin's mistake.
+/// The longest plausible chain; a longer one is a plugin's bug.
 const MAX_LENGTH: usize = 1000;
 
 /// One extension of a plugin.
@@ -40,34 +40,35 @@ const MAX_LENGTH: usize = 1000;
 pub struct Extension {
     /// The number of its type, `PJRT_Extension_Type`.
     pub number: u32,
-    /// Size of its struct, which grows from version to version.
+    /// The size of its struct, which grows with new versions.
     pub size: usize,
 }
 
 impl Extension {
-    /// The name of its type in the PJRT headers; none for a type that is newer than this crate.
+    /// The name of its type in the PJRT headers; `None` for a type that is newer than this crate.
     pub fn name(&self) -> Option<&'static str> {
         NAMES.get(self.number as usize).copied()
     }
 }
 
 impl Plugin {
-    /// The plugin's extensions, in the order of its chain; types unknown here are listed too.
+    /// The plugin's extensions, in the order of its chain, including unknown types.
     pub fn extensions(&self) -> Vec<Extension> {
         // SAFETY: the chain gives extensions that lie in the plugin's constant data.
         let described = |link: *const PJRT_Extension_Base| unsafe { ((*link).type_.0, (*link).struct_size) };
         self.chain().into_iter().map(described).map(|(number, size)| Extension { number, size }).collect()
     }
 
-    /// The extension of this type, as the struct `T` that belongs to it.
+    /// The extension of this type, as its struct `T`.
     ///
-    /// The plugin's struct may be shorter than `T`: read a field only when the extension's own `struct_size` reaches it.
+    /// The plugin's struct may be shorter than `T`: read a field only if the extension's own `struct_size` reaches it.
     pub fn extension<T>(&self, kind: PJRT_Extension_Type) -> Option<*const T> {
         // SAFETY: as above.
         self.chain().into_iter().find(|link| unsafe { (**link).type_ == kind }).map(|link| link.cast())
     }
 
-    /// The links of the chain. One that turns back, or that is too short to lead on, ends it; what came before is good.
+    /// The links of the chain. A link that forms a circle, or is too short for a next link, ends it; the links before
+    /// are valid.
     fn chain(&self) -> Vec<*const PJRT_Extension_Base> {
         let mut links = Vec::new();
         // SAFETY: the table reaches beyond its first fields (checked in Api::new).

@@ -1,4 +1,4 @@
-//! What runs a plugin's work: loaded plugins, events, dispatch threads, and waits for memory.
+//! Everything that runs a plugin's work: loaded plugins, events, dispatch threads, and waits for memory.
 
 pub(crate) mod dispatch;
 pub mod event;

@@ -1,37 +1,38 @@
-//! Memory that ran out: a second try once garbage is gone.
+//! Out of memory: retries after a garbage collection.
 
 use pjrt_base::error::{Error, Kind, Result, RESOURCE_EXHAUSTED};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Whether the error is that there is no memory.
+/// Whether the error means that memory is exhausted.
 pub fn is_exhausted(error: &Error) -> bool {
     error.kind() == Kind::Pjrt(RESOURCE_EXHAUSTED)
 }
 
-/// How long a thread waits for the owner's garbage to be gone, who may do something else.
+/// How long a thread waits for the owner, who may be busy, to collect garbage.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 static IS_WANTED: AtomicBool = AtomicBool::new(false);
 static ROUNDS: Mutex<u64> = Mutex::new(0);
 static ROUND_ENDS: Condvar = Condvar::new();
 
-/// Whether a thread without memory waits for the owner of all objects to drop those that it does not need. To be asked by
-/// the owner, now and then; [`collected`] is the answer.
+/// Whether a thread without memory waits for the owner of all objects to collect garbage. The owner must call this
+/// regularly, and answer with [`collected`].
 #[inline]
 pub fn is_collection_wanted() -> bool {
     IS_WANTED.load(Ordering::Relaxed)
 }
 
-/// Lets threads go on that waited for garbage to be gone.
+/// Wakes threads that waited for a garbage collection.
 pub fn collected() {
     IS_WANTED.store(false, Ordering::Relaxed);
     *ROUNDS.lock().unwrap_or_else(PoisonError::into_inner) += 1;
     ROUND_ENDS.notify_all();
 }
 
-/// Runs `make` on a thread that is not the owner's; once more, when there was no memory and the owner drops its garbage.
+/// Runs `make` on a thread that is not the owner's. If memory is exhausted and the owner collects garbage, runs it
+/// again.
 pub(crate) fn with_retry<T>(make: impl Fn() -> Result<T>) -> Result<T> {
     match make() {
         Err(error) if is_exhausted(&error) && await_collection() => make().map_err(|again| telling(error, again)),
@@ -39,7 +40,7 @@ pub(crate) fn with_retry<T>(make: impl Fn() -> Result<T>) -> Result<T> {
     }
 }
 
-/// Of the errors of two tries the one that tells more: the first, if the plugin was lost by that.
+/// The more useful error of two tries: the first, if it lost the plugin.
 pub fn telling(first: Error, again: Error) -> Error {
     if again.kind() == Kind::PluginPoisoned {
         first

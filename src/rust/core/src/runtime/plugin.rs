@@ -1,9 +1,10 @@
-//! Plugins: loading the library once per process, its version and attributes. A plugin is never unloaded.
+//! Plugins: loads each library once per process, and reads its version and attributes. A plugin is never unloaded.
 
 use crate::ffi::api::{call, named_values, Api, Value};
 use crate::ffi::poison::Poison;
 use once_cell::sync::OnceCell;
 use pjrt_base::error::{Error, Kind, Result, UNIMPLEMENTED};
+use pjrt_base::reason::Reason;
 use pjrt_plugins::cuda;
 use pjrt_plugins::library::{self, Library};
 use pjrt_program::stablehlo::{Version, Versions};
@@ -17,27 +18,27 @@ pub struct Plugin {
     api: Api,
     path: PathBuf,
     attributes: Vec<(String, Value)>,
-    /// Steps that may have it register what runs at the process's exit.
+    /// Calls after which it may have registered exit handlers.
     pub(crate) first_client: Once,
     pub(crate) first_executable: Once,
     /// The SHA-256 of the library, in hexadecimal digits.
     pub(crate) hash: OnceCell<String>,
-    /// Its compiler's flags, as they were when its first client was made.
+    /// Its compiler's flags at the creation of its first client.
     pub(crate) flags: OnceLock<Vec<String>>,
 }
 
-/// Every plugin loaded so far; the lock is held while one loads, so that two threads do not load the same.
+/// Every plugin loaded so far; the lock is held during loading, so that two threads do not load the same one.
 static LOADED: Mutex<Vec<&'static Plugin>> = Mutex::new(Vec::new());
 
-/// Those that threw a C++ exception while they were loaded.
+/// Plugins that threw a C++ exception while they were loaded.
 static LOST: Mutex<Vec<(PathBuf, &'static Poison)>> = Mutex::new(Vec::new());
 
 impl Plugin {
     /// Loads the plugin library at `path`, or returns the one already loaded from there.
     ///
     /// # Errors
-    /// `PluginNotFound` when there is no such file, `PluginInvalid` when it is not a PJRT plugin this crate can drive, and
-    /// the plugin's own error when its initialization fails.
+    /// `PluginNotFound` if there is no such file, `PluginInvalid` if it is not a PJRT plugin that this crate can use,
+    /// and the plugin's own error if its initialization fails.
     pub fn load(path: &Path) -> Result<&'static Plugin> {
         let file = path.canonicalize().map_err(|error| {
             Error::new(Kind::PluginNotFound, format!("There is no plugin at '{}': {error}.", path.display()))
@@ -49,14 +50,14 @@ impl Plugin {
         if let Some((_, poison)) = lost().iter().find(|(path, _)| *path == file) {
             poison.check().map_err(|error| error.about(&file))?;
         }
-        // Before its code runs, and before a truncated file is mapped, which would end the process.
+        // Checked before its code runs, and before the system maps a truncated file, which would end the process.
         let library = library::inspect(&file)?;
         if !library.is_plugin {
             return Err(Error::new(
                 Kind::PluginInvalid,
-                format!("'{}' is a shared library, but no PJRT plugin: it has no GetPjrtApi().", file.display()),
+                format!("'{}' is a shared library, but not a PJRT plugin: it has no GetPjrtApi().", file.display()),
             )
-            .hint("Give the path of the plugin itself; in Python's packages it lies in a folder jax_plugins/*."));
+            .hint("Give the path of the plugin itself; in Python packages it is in a folder jax_plugins/*."));
         }
         cuda::before_load(&file);
         let api = open(&file, &library).map_err(|error| error.about(&file))?;
@@ -89,7 +90,7 @@ impl Plugin {
         &self.path
     }
 
-    /// That the plugin at `path` did not throw a C++ exception in this process.
+    /// Checks that the plugin at `path` did not throw a C++ exception in this process.
     ///
     /// # Errors
     /// `PluginPoisoned`.
@@ -102,12 +103,12 @@ impl Plugin {
         loaded.chain(lost).filter(|(path, _)| **path == file).try_for_each(|(_, poison)| poison.check())
     }
 
-    /// What the plugin says of itself, e.g. `stablehlo_current_version`.
+    /// The plugin's attributes, e.g. `stablehlo_current_version`.
     pub fn attributes(&self) -> &[(String, Value)] {
         &self.attributes
     }
 
-    /// The versions of StableHLO that the plugin reads, where it tells them.
+    /// The versions of StableHLO that the plugin reads, if it lists them.
     pub fn stablehlo_versions(&self) -> Option<Versions> {
         let version = |name: &str| match self.attributes().iter().find(|(key, _)| key == name)? {
             (_, Value::IntList(numbers)) => <[i64; 3]>::try_from(numbers.as_slice()).ok().map(Version),
@@ -117,7 +118,7 @@ impl Plugin {
         Some(Versions { minimum, current })
     }
 
-    /// What CUDA plugins are asked.
+    /// The attributes for CUDA plugins.
     pub(crate) fn for_cuda(&self) -> cuda::Loaded<'_> {
         let cuda_version = self.attributes().iter().find_map(|(name, value)| match value {
             Value::Int(version) if name == "cuda_version" => Some(*version),
@@ -131,7 +132,7 @@ fn lost() -> MutexGuard<'static, Vec<(PathBuf, &'static Poison)>> {
     LOST.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Has the plugin set itself up, and asks what it says of itself.
+/// Initializes the plugin, and reads its attributes.
 fn set_up(api: &Api) -> Result<Vec<(String, Value)>> {
     where_there(call!(api, PJRT_Plugin_Initialize {}))?;
     match where_there(call!(api, PJRT_Plugin_Attributes {}))? {
@@ -141,7 +142,7 @@ fn set_up(api: &Api) -> Result<Vec<(String, Value)>> {
     }
 }
 
-/// What a call gives, or nothing where the plugin lacks a call that it may lack.
+/// The result of a call; the default if the plugin lacks an optional call.
 fn where_there<T>(outcome: Result<T>) -> Result<Option<T>> {
     match outcome {
         Err(error) if error.kind() == Kind::UnsupportedCall || error.code() == Some(UNIMPLEMENTED) => Ok(None),
@@ -166,35 +167,35 @@ fn open(file: &Path, library: &Library) -> Result<Api> {
     unsafe { Api::new(raw) }
 }
 
-/// What the system's loader says, in plain words where they are known.
+/// An error of the system's loader, in plain words if it is a known one.
 #[cold]
 fn load_error(said: &str, library: &Library) -> Error {
     if let Some(name) = missing_library(said) {
-        let by = if library.needed.iter().any(|needed| needed == name) { "" } else { " in turn" };
-        let message = format!("The library '{name}' was not found, which the plugin needs{by}.");
+        let by = if library.needed.iter().any(|needed| needed == name) { "" } else { " indirectly" };
+        let message = format!("The library '{name}', which the plugin needs{by}, was not found.");
         return Error::new(Kind::LibraryMissing, message).hint(advice(name));
     }
     let error = Error::new(Kind::PluginInvalid, format!("The library cannot be loaded: {said}."));
     if said.contains("GLIBC") {
         return error
-            .hint("The plugin was built for a newer system than this: take an older one, or update the system.");
+            .hint("The plugin was built for a newer system than this: use an older plugin, or update the system.");
     }
-    error.hint("The libraries it needs may be of the wrong version; those loaded before it may be, too.")
+    error.hint("The libraries that it needs, or libraries loaded before it, may have the wrong version.")
 }
 
-/// How to get a library: a part of a vendor's system, or any other.
-fn advice(name: &str) -> &'static str {
+/// Advice for a missing library: part of a vendor's system, or any other.
+fn advice(name: &str) -> Reason {
     let is_of = |words: &[&str]| words.iter().any(|word| name.contains(word));
     if is_of(&["roc", "hip", "rccl", "hsa", "MIOpen", "amd"]) {
-        "It belongs to ROCm: install ROCm 7, and add its folder to LD_LIBRARY_PATH before R starts if it is not in /opt/rocm."
+        Reason::LibraryOfRocm
     } else if is_of(&["sycl", "ccl", "mkl", "ze_loader", "OpenCL"]) {
-        "It belongs to Intel's oneAPI runtime: install that, and source its setvars.sh before R starts."
+        Reason::LibraryOfOneApi
     } else {
-        "Install it, or add its folder to the loader's search path before R starts."
+        Reason::LibraryMissing
     }
 }
 
-/// The library that the loader did not find, out of what glibc, musl or macOS say.
+/// The library that the loader did not find, from the messages of glibc, musl or macOS.
 fn missing_library(said: &str) -> Option<&str> {
     if let Some((name, _)) = said.split_once(": cannot open shared object file: No such file") {
         return Some(name);
@@ -220,12 +221,15 @@ mod tests {
         }
         assert_eq!(missing_library("undefined symbol: f"), None);
         let library = Library { needed: vec!["libcudnn.so.9".into()], ..Library::default() };
-        assert!(load_error(glibc, &library).message().ends_with("which the plugin needs."));
-        assert!(load_error(glibc, &Library::default()).message().ends_with("which the plugin needs in turn."));
+        assert!(load_error(glibc, &library).message().ends_with("which the plugin needs, was not found."));
+        assert!(load_error(glibc, &Library::default())
+            .message()
+            .ends_with("which the plugin needs indirectly, was not found."));
         let of = |name| load_error(&format!("{name}: cannot open shared object file: No such file"), &library);
         assert_eq!(of("librocprofiler-sdk.so.1").kind(), Kind::LibraryMissing);
-        assert!(of("librccl.so.1").hints()[0].contains("ROCm") && of("libccl.so.1").hints()[0].contains("oneAPI"));
-        assert!(of("libother.so").hints()[0].contains("Install it"));
+        assert_eq!(of("librccl.so.1").hints(), [Reason::LibraryOfRocm.into()]);
+        assert_eq!(of("libccl.so.1").hints(), [Reason::LibraryOfOneApi.into()]);
+        assert_eq!(of("libother.so").hints(), [Reason::LibraryMissing.into()]);
         assert!(load_error("version `GLIBC_2.99' not found", &library).hints()[0].contains("newer system"));
     }
 }

@@ -1,4 +1,4 @@
-//! The objects of a client that somebody still has: what they hold of the plugin must be gone before the client is.
+//! The live objects of a client: they must release the plugin's objects before the client ends.
 
 use pjrt_base::error::Result;
 use pjrt_data::array::Spec;
@@ -6,12 +6,12 @@ use std::fmt::Debug;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// What a client can have made: it holds something of the plugin.
+/// An object of a client that holds a plugin's object.
 pub(crate) trait Resource: Debug + Send + Sync {
-    /// Gives the plugin's part back. Later uses find nothing there.
+    /// Releases the plugin's object. Later uses find nothing there.
     fn release(&self);
 
-    /// Waits until no work on it is pending, however that ends.
+    /// Waits until its pending work is done; errors do not matter.
     ///
     /// # Errors
     /// `Interrupted`.
@@ -19,13 +19,13 @@ pub(crate) trait Resource: Debug + Send + Sync {
         Ok(())
     }
 
-    /// The array that it keeps in device memory, if it keeps one.
+    /// Its array in device memory, if it has one.
     fn array(&self) -> Option<Arc<Spec>> {
         None
     }
 }
 
-/// Objects of one client.
+/// The objects of one client.
 #[derive(Debug, Default)]
 pub(crate) struct Registry(Mutex<Slots>);
 
@@ -36,7 +36,7 @@ struct Slots {
     free: Vec<usize>,
 }
 
-/// Where an object stands in its registry; kept by the object.
+/// An object's slot in its registry; kept by the object.
 #[derive(Debug)]
 pub(crate) struct Slot(AtomicUsize);
 
@@ -51,7 +51,7 @@ impl Default for Slot {
 }
 
 impl Registry {
-    /// Enters an object that was just made, and notes its slot.
+    /// Adds a new object, and stores its slot.
     pub(crate) fn enter<T: Resource + 'static>(&self, object: &Arc<T>, slot: &Slot) {
         let entry: Weak<dyn Resource> = Arc::<T>::downgrade(object);
         let mut slots = self.slots();
@@ -69,7 +69,7 @@ impl Registry {
         slot.0.store(at, Ordering::Relaxed);
     }
 
-    /// Takes an object out that is being dropped.
+    /// Removes an object that is being dropped.
     pub(crate) fn leave(&self, slot: &Slot) {
         let at = slot.0.swap(Slot::NONE, Ordering::Relaxed);
         if at != Slot::NONE {
@@ -79,7 +79,7 @@ impl Registry {
         }
     }
 
-    /// The objects that somebody has.
+    /// The live objects.
     pub(crate) fn all(&self) -> Vec<Arc<dyn Resource>> {
         self.slots().objects.iter().flatten().filter_map(Weak::upgrade).collect()
     }

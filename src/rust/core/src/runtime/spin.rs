@@ -1,17 +1,17 @@
-//! Waiting for what another thread will have done in some microseconds: to sleep and be woken takes longer than that.
+//! Short waits for other threads, by polling: to sleep and wake up would take longer.
 
 use std::sync::OnceLock;
 use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
-/// How long to poll for something that nothing is known about: most short programs end within it.
+/// The default time to poll: most short programs end within it.
 pub(crate) const SHORT: Duration = Duration::from_micros(50);
 
-/// The longest that polling pays.
+/// The longest time for which polling is useful.
 pub(crate) const LONG: Duration = Duration::from_micros(200);
 
-/// Polls until `is_over`, for at most `limit`, and returns whether it is over. Other threads that want this processor get it
-/// meanwhile. With a single processor it polls once.
+/// Polls until `is_over`, for at most `limit`, and returns whether it is over. Yields the processor to other threads.
+/// Polls once if there is only one processor.
 #[inline]
 pub(crate) fn until(limit: Duration, mut is_over: impl FnMut() -> bool) -> bool {
     const LOOKS: usize = 16;

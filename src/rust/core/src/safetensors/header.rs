@@ -1,4 +1,4 @@
-//! The header of a file: its tensors and its metadata, in the order in which they stand there.
+//! The header of a file: its tensors and its metadata, in their order.
 
 use super::Metadata;
 use ::safetensors::tensor::{Metadata as Validated, TensorInfo};
@@ -13,16 +13,16 @@ use std::collections::HashSet;
 use std::fmt;
 use std::path::Path;
 
-/// Bytes of the header's length, which comes first.
+/// Size in bytes of the header's length, which comes first.
 const LENGTH: u64 = 8;
 
-/// Bytes of the longest header that the format's own library reads.
+/// Size in bytes of the longest header that the format's own library reads.
 const LONGEST: u64 = 100_000_000;
 
-/// The name that stands for the metadata.
+/// The name of the entry with the metadata.
 pub(super) const METADATA: &str = "__metadata__";
 
-/// What a header says of one tensor.
+/// A header's description of one tensor.
 #[derive(Debug, Clone)]
 pub struct Tensor {
     pub name: String,
@@ -30,25 +30,25 @@ pub struct Tensor {
     pub dims: Box<[i64]>,
     /// Position of its first byte in the file.
     pub start: u64,
-    /// Bytes in the file, where several elements narrower than a byte share one.
+    /// Size in bytes in the file, where several elements narrower than a byte share one.
     pub bytes: usize,
 }
 
 impl Tensor {
-    /// Its dtype, if it is one of PJRT's.
+    /// Its dtype, if PJRT has it.
     pub fn dtype(&self) -> Option<DType> {
         DType::from_safetensors(&self.dtype.to_string())
     }
 
-    /// The dtype's name: the one of this crate, or the format's own where it is not one of PJRT's.
+    /// The dtype's name: this crate's, or the format's own for a type that PJRT lacks.
     pub fn dtype_name(&self) -> String {
         self.dtype().map_or_else(|| self.dtype.to_string(), |dtype| dtype.name().into())
     }
 
-    /// Its dtype and shape as those of a buffer.
+    /// Its dtype and shape as a buffer's.
     ///
     /// # Errors
-    /// `UnsupportedDtype` for one that is not PJRT's; `InvalidInput` for a shape that no buffer can have.
+    /// `UnsupportedDtype` for a type that PJRT lacks; `InvalidInput` for a shape that no buffer can have.
     pub fn spec(&self) -> Result<Spec> {
         match self.dtype() {
             Some(dtype) => Spec::new(dtype, &self.dims).map_err(|error| self.about(error)),
@@ -56,13 +56,13 @@ impl Tensor {
         }
     }
 
-    /// The error with the tensor's name.
+    /// Adds the tensor's name to an error.
     pub(super) fn about(&self, error: Error) -> Error {
         error.within(&format!("Tensor \"{}\"", self.name))
     }
 }
 
-/// What the header of a file says.
+/// The contents of a file's header.
 #[derive(Debug, Default)]
 pub struct Header {
     pub metadata: Option<Metadata>,
@@ -70,10 +70,10 @@ pub struct Header {
 }
 
 impl Header {
-    /// Reads the header of a file, and nothing else of it.
+    /// Reads only the header of a file.
     ///
     /// # Errors
-    /// `SafetensorsInvalid` for what is no header, or does not fit the file; `Io`.
+    /// `SafetensorsInvalid` for an invalid header, or one that does not match the file; `Io`.
     pub fn read(file: &MappedFile) -> Result<Header> {
         let mut length = [0; LENGTH as usize];
         if file.len() < LENGTH {
@@ -83,7 +83,7 @@ impl Header {
         let length = u64::from_le_bytes(length);
         if length > LONGEST || length > file.len() - LENGTH {
             let limit = LONGEST.min(file.len() - LENGTH);
-            let message = format!("its header claims {length} bytes, where at most {limit} are possible");
+            let message = format!("its header claims {length} bytes; the limit is {limit}");
             return Err(invalid(file.path(), &message));
         }
         // Not longer than the file.
@@ -92,10 +92,10 @@ impl Header {
         Header::parse(&text, file.len() - LENGTH - length).map_err(|what| invalid(file.path(), &what))
     }
 
-    /// A header from its text, for a file with this many bytes of data behind it; otherwise what is wrong.
+    /// Parses a header, for a file with `data` bytes after it. The error says what is wrong.
     pub(super) fn parse(text: &[u8], data: u64) -> std::result::Result<Header, String> {
         let Entries { metadata, tensors } = serde_json::from_slice(text).map_err(|error| {
-            let what = if error.is_data() { "its header is wrong" } else { "its header is no JSON" };
+            let what = if error.is_data() { "its header is wrong" } else { "its header is not valid JSON" };
             format!("{what}: {}", shortened(&error.to_string()))
         })?;
         check(&tensors, data)?;
@@ -112,7 +112,7 @@ impl Header {
     }
 }
 
-/// An error unless the tensors lie one after the other, as long as their types and shapes say, and fill the file.
+/// Checks that the tensors are contiguous, have the sizes of their types and shapes, and fill the file.
 fn check(tensors: &[(String, TensorInfo)], data: u64) -> std::result::Result<(), String> {
     let mut sorted = tensors.to_vec();
     sorted.sort_by_key(|(_, info)| info.data_offsets);
@@ -123,15 +123,15 @@ fn check(tensors: &[(String, TensorInfo)], data: u64) -> std::result::Result<(),
     let checked = Validated::new(None, sorted).map_err(|error| explained(&error, tensors))?;
     let end = checked.data_len() as u64;
     if end > data {
-        return Err(format!("its header tells of {end} bytes of data, but it has {data}: it is cut short"));
+        return Err(format!("its header declares {end} bytes of data, but it has {data}: it is truncated"));
     }
     if end < data {
-        return Err(format!("its header tells of {end} bytes of data, but it has {data}"));
+        return Err(format!("its header declares {end} bytes of data, but it has {data}"));
     }
     Ok(())
 }
 
-/// What is wrong with the tensors, and with which.
+/// Which tensor is wrong, and why.
 #[cold]
 fn explained(error: &SafeTensorError, tensors: &[(String, TensorInfo)]) -> String {
     if let SafeTensorError::InvalidOffset(name) = error {
@@ -146,7 +146,7 @@ fn explained(error: &SafeTensorError, tensors: &[(String, TensorInfo)]) -> Strin
     let Some((name, info, error)) = tensors.iter().find_map(alone) else { return error.to_string() };
     let what = match error {
         SafeTensorError::ValidationOverflow => "is larger than any memory".to_string(),
-        SafeTensorError::MisalignedSlice => "has a number of elements that fill no whole bytes".into(),
+        SafeTensorError::MisalignedSlice => "has elements that do not fill whole bytes".into(),
         _ => format!("has {} bytes, which does not fit its type and shape", info.data_offsets.1 - info.data_offsets.0),
     };
     let shape = shortened(&format!("{:?}", info.shape));
@@ -155,10 +155,10 @@ fn explained(error: &SafeTensorError, tensors: &[(String, TensorInfo)]) -> Strin
 
 #[cold]
 pub(super) fn invalid(path: &Path, what: &str) -> Error {
-    Error::new(Kind::SafetensorsInvalid, format!("'{}' is no valid safetensors file: {what}.", path.display()))
+    Error::new(Kind::SafetensorsInvalid, format!("'{}' is not a valid safetensors file: {what}.", path.display()))
 }
 
-/// A text that a file holds, not at any length.
+/// A text from a file, shortened.
 pub(super) fn shortened(text: &str) -> String {
     const ENOUGH: usize = 200;
     match text.char_indices().nth(ENOUGH) {
@@ -167,7 +167,7 @@ pub(super) fn shortened(text: &str) -> String {
     }
 }
 
-/// What stands in the text of a header.
+/// The JSON text of a header.
 #[derive(Default)]
 struct Entries {
     metadata: Option<Metadata>,
@@ -205,7 +205,7 @@ impl<'de> Deserialize<'de> for Entries {
     }
 }
 
-/// An error for text with a NUL character, which ends it elsewhere: two names could be taken for one.
+/// Refuses text with a NUL character, which would end it elsewhere, so that two names could become equal.
 fn check_text<E: serde::de::Error>(text: &str) -> std::result::Result<(), E> {
     if text.contains('\0') {
         return Err(E::custom(format!("there is a NUL character in \"{}\"", shortened(text))));
@@ -224,7 +224,7 @@ impl<'de> Deserialize<'de> for Text {
     }
 }
 
-/// An object's members in their order, no name twice.
+/// An object's members in their order; refuses duplicate names.
 pub(super) struct Unique<T>(pub(super) Vec<(String, T)>);
 
 impl Unique<Text> {
@@ -260,17 +260,17 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Unique<T> {
     }
 }
 
-/// A header to be written.
+/// A header to write.
 pub(super) struct NewHeader<'a> {
     pub(super) metadata: &'a [(String, String)],
     pub(super) tensors: Vec<(&'a str, TensorInfo)>,
 }
 
 impl NewHeader<'_> {
-    /// The bytes that the file begins with, blanks included so that the data begin at a multiple of `alignment`.
+    /// The first bytes of the file, padded with blanks so that the data start at a multiple of `alignment`.
     ///
     /// # Errors
-    /// `InvalidInput` when there is more of it than the format allows.
+    /// `InvalidInput` if it exceeds the format's limit.
     pub(super) fn bytes(&self, alignment: usize) -> Result<Vec<u8>> {
         let mut bytes = vec![0; LENGTH as usize];
         serde_json::to_writer(&mut bytes, self)
@@ -298,7 +298,7 @@ impl Serialize for NewHeader<'_> {
     }
 }
 
-/// Texts as an object, in their order.
+/// Strings as a JSON object, in their order.
 pub(super) struct Texts<'a>(pub(super) &'a [(String, String)]);
 
 impl Serialize for Texts<'_> {

@@ -1,4 +1,4 @@
-//! The index of a model that is divided into several files: a file of JSON that says which tensor is in which.
+//! The index of a model in several files: a JSON file that says which file has which tensor.
 
 use super::header::{invalid, shortened, Text, Unique};
 use super::Metadata;
@@ -9,24 +9,24 @@ use serde::ser::{SerializeMap, Serializer};
 use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
 
-/// What the name of an index has more than that of a file.
+/// The suffix of an index's name after a file's.
 pub(super) const INDEX: &str = ".index.json";
 
-/// What names of files end in.
+/// The extension of files.
 pub(super) const FILE: &str = ".safetensors";
 
-/// Bytes of the longest index.
+/// Size in bytes of the longest index.
 const LONGEST: u64 = 100_000_000;
 
-/// The entry of an index's metadata that says how many bytes all tensors have.
+/// The entry of an index's metadata with the size of all tensors in bytes.
 pub(super) const TOTAL_SIZE: &str = "total_size";
 
-/// What an index says.
+/// The contents of an index.
 #[derive(Debug)]
 pub(super) struct Index {
     /// Without the total size.
     pub(super) metadata: Option<Metadata>,
-    /// Names of files, relative to the index, in the order in which they come.
+    /// Names of files, relative to the index, in order of appearance.
     pub(super) files: Vec<String>,
     /// Tensors and the positions of their files.
     pub(super) tensors: Vec<(String, usize)>,
@@ -38,7 +38,7 @@ struct Entries {
     weight_map: Unique<Text>,
 }
 
-/// Any value, as text: a string itself, anything else as it stands there.
+/// Any value as text: a string as it is, others as JSON.
 struct Value(String);
 
 impl<'de> Deserialize<'de> for Value {
@@ -65,7 +65,7 @@ impl Index {
         Index::parse(&text).map_err(|what| invalid(path, &what))
     }
 
-    /// An index from its text; otherwise what is wrong.
+    /// Parses an index. The error says what is wrong.
     pub(super) fn parse(text: &[u8]) -> std::result::Result<Index, String> {
         let Entries { metadata, weight_map } = serde_json::from_slice(text)
             .map_err(|error| format!("the index is wrong: {}", shortened(&error.to_string())))?;
@@ -86,7 +86,7 @@ impl Index {
     }
 }
 
-/// An error for a file that is not in the index's folder or below.
+/// Checks that a file is in the index's folder or below.
 fn check_name(name: &str) -> std::result::Result<(), String> {
     let stays = Path::new(name).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
     if name.is_empty() || !stays {
@@ -127,10 +127,10 @@ pub(super) fn written(metadata: &[(String, String)], total: u64, tensors: &[(&st
     Ok(text)
 }
 
-/// The file to load from where `path` says: a file, an index, or a folder with one of them.
+/// The file to load for `path`: a file, an index, or the only one of these in a folder.
 ///
 /// # Errors
-/// `Io` where there is none, or several.
+/// `Io` if there is none, or several.
 pub(super) fn locate(path: &Path) -> Result<PathBuf> {
     if path.is_dir() {
         return in_folder(path);
@@ -169,7 +169,7 @@ fn no_model(folder: &Path, what: &str, names: &[String]) -> Error {
     const ENOUGH: usize = 10;
     let more = if names.len() > ENOUGH { format!(", ... ({} in all)", names.len()) } else { String::new() };
     let there = names.iter().take(ENOUGH).map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ");
-    let there = if names.is_empty() { "It is empty.".into() } else { format!("There is: {there}{more}.") };
+    let there = if names.is_empty() { "It is empty.".into() } else { format!("It contains: {there}{more}.") };
     Error::new(Kind::Io, format!("The folder '{}' {what}.", folder.display())).hint(there)
 }
 
@@ -178,7 +178,7 @@ pub(super) fn is_index(name: &str) -> bool {
     name.ends_with(".json")
 }
 
-/// What a shard's name begins with, as in `<stem>-00001-of-00002.safetensors`.
+/// The start of a shard's name, as in `<stem>-00001-of-00002.safetensors`.
 pub(super) fn shard_stem(name: &str) -> Option<&str> {
     let is_number = |text: &str| text.len() >= 5 && text.bytes().all(|b| b.is_ascii_digit());
     let (rest, count) = name.strip_suffix(FILE)?.rsplit_once("-of-")?;
@@ -186,7 +186,7 @@ pub(super) fn shard_stem(name: &str) -> Option<&str> {
     (is_number(count) && is_number(number)).then_some(stem)
 }
 
-/// The path with more at its end.
+/// The path with a suffix.
 pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);

@@ -1,4 +1,4 @@
-//! Tensors on their way from files to a device: in place where the device can use the file's memory, else copied once.
+//! Loads tensors from files to a device: in place if the device can use the file's memory, otherwise with one copy.
 
 use super::header::Tensor;
 use super::model::{Model, Opened};
@@ -13,26 +13,27 @@ use pjrt_base::error::{Error, Kind, Result, RESOURCE_EXHAUSTED};
 use pjrt_base::mmap::MappedFile;
 use pjrt_base::parallel::{self, Lookout};
 use pjrt_base::process;
+use pjrt_base::reason::Reason;
 use pjrt_base::room::available_memory;
 use pjrt_data::array::Spec;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-/// Up to this size, the plugin copies a tensor while it is called. To use it in place would take less time now, but each use
-/// asks whether the file is still what it was.
+/// Up to this size, the plugin copies a tensor during the call. Using it in place would be faster now, but each use
+/// would check whether the file has changed.
 const SMALL: usize = 2048;
 
-/// Bytes that a thread reads at once.
+/// The bytes that a thread reads at once.
 const PIECE: usize = 1 << 20;
 
-/// Bytes for which one thread is enough.
+/// The bytes up to which one thread is enough.
 const ONE_THREAD: usize = 2 << 20;
 
-/// Bytes for which there is always memory, or the system says that there is not.
+/// The bytes up to which memory is not checked beforehand.
 const FEW: usize = 64 << 20;
 
-/// Tensors that are about to be loaded: it is known that a device can hold them, and how they get there.
+/// Tensors to load: checked for the device, with a chosen route.
 #[derive(Debug)]
 pub struct Loading<'a> {
     device: &'a Device,
@@ -47,21 +48,21 @@ struct Item<'a> {
     route: Route,
 }
 
-/// How a tensor gets to the device.
+/// How a tensor reaches the device.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Route {
     /// Read to the stack, and copied by the plugin.
     Small,
-    /// The device uses the file's memory, for good or while it copies from there.
+    /// The device uses the file's memory, permanently or while it copies.
     Mapped,
     /// Read to new memory, which the device uses.
     Copied,
-    /// The same, with narrow elements one per byte, which the plugin copies.
+    /// As `Copied`, with narrow elements one per byte; the plugin copies them again.
     Unpacked,
 }
 
 impl<'a> Loading<'a> {
-    /// Prepares to load these tensors of a model, given by their positions.
+    /// Prepares to load tensors of a model, given by their positions.
     ///
     /// # Errors
     /// `UnsupportedDtype`, `InvalidInput` for tensors that no buffer can hold; `SafetensorsInvalid`, `FileChanged`, `Io`.
@@ -70,7 +71,7 @@ impl<'a> Loading<'a> {
         Loading::of(&tensors, device)
     }
 
-    /// The same for a tensor, or a part of one, in an open file.
+    /// The same for a tensor in an open file, or a part of one.
     pub(super) fn one(opened: &'a Opened, tensor: &'a Tensor, device: &'a Device) -> Result<Loading<'a>> {
         Loading::of(&[(opened, tensor)], device)
     }
@@ -94,7 +95,7 @@ impl<'a> Loading<'a> {
         Ok(Loading { device, tensors: tensors.iter().map(item).collect::<Result<_>>()? })
     }
 
-    /// Bytes of a tensor's buffer that take memory of their own: none of those that stay in the file's.
+    /// The memory in bytes that a tensor's buffer needs besides the file's.
     pub fn own_bytes(&self, tensor: usize) -> usize {
         let item = &self.tensors[tensor];
         if self.stays(item) {
@@ -104,12 +105,12 @@ impl<'a> Loading<'a> {
         }
     }
 
-    /// Bytes of a tensor's buffer.
+    /// The size of a tensor's buffer in bytes.
     pub fn bytes(&self, tensor: usize) -> usize {
         self.tensors[tensor].spec.bytes()
     }
 
-    /// Bytes of files that are read or sent to the device before the tensors are there.
+    /// Bytes to read from files or send to the device.
     pub fn moved_bytes(&self) -> u64 {
         let moved = self.tensors.iter().filter(|item| !self.stays(item));
         moved.map(|item| item.tensor.bytes as u64).sum()
@@ -120,10 +121,10 @@ impl<'a> Loading<'a> {
         item.route == Route::Mapped && self.device.client().shares_host_memory()
     }
 
-    /// Loads the tensors; a user's interrupt ends it.
+    /// Loads the tensors. A user's interrupt ends the load.
     ///
     /// # Errors
-    /// `FileChanged` when a file changed meanwhile; `Io`, `Interrupted`, and the plugin's own.
+    /// `FileChanged` if a file changed meanwhile; `Io`, `Interrupted`, and the plugin's own.
     pub fn run(&self, progress: &mut Progress) -> Result<Vec<Buffer>> {
         let (memories, mut done) = self.read(progress)?;
         let mut lookout = Lookout::start();
@@ -151,7 +152,7 @@ impl<'a> Loading<'a> {
         Ok(buffers)
     }
 
-    /// Memory with the content of the tensors that are copied, read by several threads, and how many bytes that were.
+    /// Memory with the contents of the copied tensors, read by several threads, and the number of bytes read.
     fn read(&self, progress: &mut Progress) -> Result<(Vec<Option<Arc<HostMemory>>>, u64)> {
         let memory = |item: &Item| match item.route {
             Route::Copied | Route::Unpacked => HostMemory::new(item.spec.bytes()).map(Some),
@@ -217,23 +218,21 @@ impl<'a> Loading<'a> {
         Buffer::from_file(self.device, item.spec.clone(), &memory, backing)
     }
 
-    /// An error where the system would have to end the process for want of memory.
+    /// Checks that there is enough memory, without which the system would end the process.
     fn check_memory(&self) -> Result<()> {
         let copied = self.tensors.iter().filter(|item| matches!(item.route, Route::Copied | Route::Unpacked));
         let needed: usize = copied.map(|item| item.spec.bytes()).fold(0, usize::saturating_add);
         let free = |needed| if needed > FEW { available_memory() } else { None };
         match free(needed) {
             Some(free) if needed > free.saturating_add(pool::kept()) => {
-                let message = format!("The tensors need {needed} bytes of memory, of which {free} are free.");
-                Err(Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), message)
-                    .hint("Load some of them by name, or one by one from safetensors_open().")
-                    .hint("What safetensors_save() has written is used in place and needs none."))
+                let message = format!("The tensors need {needed} bytes of memory, but only {free} are free.");
+                Err(Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), message).hint(Reason::TensorsTooLarge))
             }
             _ => Ok(()),
         }
     }
 
-    /// An error if a file changed while it was read.
+    /// Checks that no file changed during the read.
     fn check_files(&self) -> Result<()> {
         let mut last: Option<&Arc<MappedFile>> = None;
         for item in &self.tensors {
@@ -247,7 +246,7 @@ impl<'a> Loading<'a> {
     }
 }
 
-/// Where a tensor's bytes lie in the memory of its file.
+/// The range of a tensor's bytes in its file.
 fn address(opened: &Opened, tensor: &Tensor) -> Result<*const u8> {
     let memory = opened.file.memory()?;
     match usize::try_from(tensor.start).ok().and_then(|start| memory.get(start..start.checked_add(tensor.bytes)?)) {
@@ -260,7 +259,7 @@ fn address(opened: &Opened, tensor: &Tensor) -> Result<*const u8> {
 struct Piece<'a> {
     item: &'a Item<'a>,
     memory: &'a HostMemory,
-    /// In the file, from the tensor's first byte.
+    /// Its offset in bytes from the start of the tensor's data in the file.
     offset: usize,
 }
 

@@ -1,5 +1,5 @@
-//! Model files in the safetensors format: a header of JSON that says what tensors there are, and their bytes. Nothing in a
-//! file is believed before it was checked.
+//! Model files in the safetensors format: a JSON header with a list of tensors, and their bytes. All of a file is
+//! checked before it is used.
 
 mod header;
 mod index;
@@ -15,8 +15,8 @@ pub use model::Model;
 pub use part::load_part;
 pub use save::{save, Saving};
 
-/// Texts by name, in the order of the file.
+/// Strings by name, in the order of the file.
 pub type Metadata = Vec<(String, String)>;
 
-/// Is called now and then with the bytes that are done.
+/// Called regularly with the number of bytes done.
 pub type Progress<'a> = dyn FnMut(u64) + 'a;

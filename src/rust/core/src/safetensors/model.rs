@@ -1,4 +1,4 @@
-//! A model: the tensors of one file, or of several that an index holds together.
+//! A model: the tensors of one file, or of the files of an index.
 
 use super::header::{invalid, Header, Tensor};
 use super::index::{is_index, locate, Index};
@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The tensors of a file or of the files of an index. Headers are read when something is asked that they say.
+/// The tensors of a file or of the files of an index. Headers are read when they are first needed.
 #[derive(Debug)]
 pub struct Model {
     path: PathBuf,
@@ -24,7 +24,7 @@ pub struct Model {
 #[derive(Debug)]
 struct ModelFile {
     path: PathBuf,
-    /// As the index has it.
+    /// Its name in the index.
     name: String,
     opened: OnceCell<Opened>,
 }
@@ -47,7 +47,7 @@ impl Opened {
 }
 
 impl Model {
-    /// Opens a file, an index, or what a folder has of them.
+    /// Opens a file, an index, or a folder with one of them.
     ///
     /// # Errors
     /// `SafetensorsInvalid`, `Io`.
@@ -81,7 +81,7 @@ impl Model {
         self.metadata.as_ref()
     }
 
-    /// How many tensors there are.
+    /// The number of tensors.
     pub fn len(&self) -> usize {
         self.tensors.len()
     }
@@ -90,7 +90,7 @@ impl Model {
         self.tensors.is_empty()
     }
 
-    /// How many files there are.
+    /// The number of files.
     pub fn files(&self) -> usize {
         self.files.len()
     }
@@ -100,15 +100,15 @@ impl Model {
         self.tensors.iter().map(|(name, _)| name.as_str())
     }
 
-    /// The name of a tensor's file, as the index has it.
+    /// The name of a tensor's file in the index.
     pub fn file_name(&self, tensor: usize) -> &str {
         &self.files[self.tensors[tensor].1].name
     }
 
-    /// What the header says of a tensor.
+    /// The header's description of a tensor.
     ///
     /// # Errors
-    /// `SafetensorsInvalid`, also when the index is wrong about it; `Io`.
+    /// `SafetensorsInvalid`, also if the index is wrong about the tensor; `Io`.
     pub fn tensor(&self, tensor: usize) -> Result<&Tensor> {
         Ok(self.find(tensor)?.1)
     }
@@ -117,14 +117,14 @@ impl Model {
     pub(super) fn find(&self, tensor: usize) -> Result<(&Opened, &Tensor)> {
         let (name, file) = &self.tensors[tensor];
         let opened = self.files[*file].open()?;
-        // A header names the tensors of its file in the very order of the model, unless that has several.
+        // For a single file, the header's order of tensors is the model's.
         let position = if self.is_index { opened.positions.get(name).copied() } else { Some(tensor) };
         let found = position.and_then(|position| opened.tensors.get(position));
         match found {
             Some(found) => Ok((opened, found)),
             None => {
                 let file = &self.files[*file].name;
-                Err(invalid(&self.path, &format!("it says that tensor \"{name}\" is in '{file}', where there is none")))
+                Err(invalid(&self.path, &format!("it places tensor \"{name}\" in '{file}', which does not have it")))
             }
         }
     }

@@ -1,4 +1,5 @@
-//! Elements narrower than a byte: two share one in a file, the first in the low bits; each has one of its own on the host.
+//! Elements narrower than a byte: two share a byte in a file, the first in the low bits; on the host each has its own
+//! byte.
 
 /// Writes the elements of `packed` one per byte.
 pub(super) fn unpack(packed: &[u8], out: &mut [u8]) {

@@ -1,4 +1,4 @@
-//! A part of a tensor: in place where that is possible, else only its own bytes are read.
+//! A part of a tensor: in place if possible, otherwise only its own bytes are read.
 
 use super::header::Tensor;
 use super::load::Loading;
@@ -15,13 +15,13 @@ use std::ops::Range;
 /// Loads a part of the tensor at a position of a model.
 ///
 /// # Errors
-/// `ShapeMismatch` for a part that is none; those of [`Loading::new`] and [`Loading::run`].
+/// `ShapeMismatch` for a part outside the tensor; those of [`Loading::new`] and [`Loading::run`].
 pub fn load_part(model: &Model, tensor: usize, share: &Share, device: &Device) -> Result<Buffer> {
     let (opened, tensor) = model.find(tensor)?;
     let whole = tensor.spec()?;
     share.check(&tensor.dims)?;
     let spec = Spec::new(whole.dtype, &share.dims)?;
-    // Of narrow elements, two share a byte.
+    // Two narrow elements share a byte.
     let in_byte = if whole.dtype.is_packed() { 2 } else { 1 };
     if let Some(run) = share.single_run(&tensor.dims).filter(|run| run.from % in_byte == 0 && run.len % in_byte == 0) {
         let bytes = |elements: usize| elements * whole.dtype.host_bytes() / in_byte;
@@ -48,22 +48,23 @@ pub fn load_part(model: &Model, tensor: usize, share: &Share, device: &Device) -
     Buffer::from_host(device, spec, &elements).map_err(|error| tensor.about(error))
 }
 
-/// Runs of elements that are read at once, since they lie close together.
+/// Runs of elements that are close enough to be read at once.
 struct Block<'a> {
     file: &'a MappedFile,
-    /// Where the tensor begins in the file.
+    /// The offset of the tensor in the file.
     start: u64,
     width: usize,
-    /// Elements that share a byte of the file.
+    /// The number of elements that share a byte of the file.
     in_byte: usize,
     runs: Vec<Run>,
     bytes: Vec<u8>,
 }
 
 impl Block<'_> {
-    /// Takes a run, which lies behind all others; those that are far from it or enough without it are read to `target`.
+    /// Adds a run, which comes after all others. Reads the earlier runs to `target` if they are far from it or large
+    /// enough.
     fn add(&mut self, run: Run, target: &mut [u8]) -> Result<()> {
-        // What lies between is read with them, as the disk's pages would be anyway.
+        // The bytes between runs are read, too, as the disk's pages would be anyway.
         const NEAR: usize = 4096;
         const ENOUGH: usize = 1 << 20;
         if let (Some(first), Some(last)) = (self.runs.first(), self.runs.last()) {
@@ -92,7 +93,7 @@ impl Block<'_> {
         Ok(())
     }
 
-    /// Copies a run from the bytes that were read, which begin at `start` of the tensor.
+    /// Copies a run from bytes read from `start` of the tensor on.
     fn copy(&self, run: &Run, start: usize, target: &mut [u8]) {
         let target = &mut target[run.to * self.width..][..run.len * self.width];
         if self.in_byte == 1 {
@@ -104,7 +105,7 @@ impl Block<'_> {
         }
     }
 
-    /// The bytes of a run, counted from the tensor's first.
+    /// The range of a run in bytes from the start of the tensor.
     fn in_file(&self, run: &Run) -> Range<usize> {
         let bytes = |elements: usize| elements * self.width;
         bytes(run.from) / self.in_byte..bytes(run.from + run.len).div_ceil(self.in_byte)

@@ -1,4 +1,4 @@
-//! Tensors on their way from a device to files: written under other names, which are changed when all is there.
+//! Saves tensors from a device to files: writes them under temporary names, and renames them when all are complete.
 
 use super::header::{NewHeader, METADATA};
 use super::index::{self, shard_stem, with_suffix, Index, FILE, INDEX, TOTAL_SIZE};
@@ -26,25 +26,25 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Bytes that are written at once.
+/// Bytes to write at once.
 const PIECE: usize = 4 << 20;
 
 /// Where and how tensors are saved.
 #[derive(Debug)]
 pub struct Saving<'a> {
-    /// The file; its name's beginning for several.
+    /// The file's path, or the start of the names of several.
     pub path: &'a Path,
     pub metadata: &'a [(String, String)],
-    /// Bytes of tensors that one file holds at most, unless a single tensor has more.
+    /// The most bytes of tensors in one file, unless a single tensor has more.
     pub max_shard_size: Option<u64>,
 }
 
-/// Saves tensors by name, and returns the path to load them from: the file, or the index of several. Files of these names
-/// are replaced as a whole or, when something goes wrong, not at all.
+/// Saves tensors by name, and returns the path to load them from: the file, or the index of several. Files with these
+/// names are replaced as a whole or, if saving fails, not at all.
 ///
 /// # Errors
-/// `InvalidInput` for names that the format does not allow, `UnsupportedDtype`, `Io`, `Interrupted`; and what is wrong with a
-/// buffer.
+/// `InvalidInput` for names that the format does not allow, `UnsupportedDtype`, `Io`, `Interrupted`; and errors of the
+/// buffers.
 pub fn save(tensors: &[(String, Buffer)], how: &Saving, progress: &mut Progress) -> Result<PathBuf> {
     let path = file_path(how.path);
     check_target(&path)?;
@@ -67,7 +67,7 @@ pub fn save(tensors: &[(String, Buffer)], how: &Saving, progress: &mut Progress)
     Ok(main)
 }
 
-/// Writes several files and their index, and returns the path of that.
+/// Writes several files and their index, and returns the index's path.
 fn write_shards(
     path: &Path,
     shards: &[&[Item]],
@@ -92,12 +92,12 @@ fn write_shards(
     Ok(index)
 }
 
-/// A tensor that is saved.
+/// A tensor to save.
 struct Item<'a> {
     name: &'a str,
     buffer: &'a Buffer,
     dtype: Dtype,
-    /// In the file, where several elements narrower than a byte share one.
+    /// Size in bytes in the file, where several elements narrower than a byte share one.
     bytes: usize,
 }
 
@@ -111,7 +111,7 @@ impl<'a> Item<'a> {
         };
         let bits = spec.len() * spec.dtype.info().bits as usize;
         if bits % 8 != 0 {
-            bail!(InvalidInput, "Tensor \"{name}\": the safetensors format takes an even number of {}.", spec.dtype);
+            bail!(InvalidInput, "Tensor \"{name}\": the safetensors format needs an even number of {}.", spec.dtype);
         }
         Ok(Item { name, buffer, dtype, bytes: bits / 8 })
     }
@@ -130,7 +130,7 @@ impl<'a> Item<'a> {
         TensorInfo { dtype: self.dtype, shape, data_offsets: (start, start + self.bytes) }
     }
 
-    /// Starts to fetch the content, where that is not there already.
+    /// Starts to fetch the content if it is not on the host already.
     fn fetch(&self) -> Result<Fetched> {
         let fetched = if self.buffer.client().shares_host_memory() && !self.buffer.dtype().is_packed() {
             self.buffer.read().map(Fetched::Here)
@@ -141,7 +141,7 @@ impl<'a> Item<'a> {
     }
 }
 
-/// The content of a tensor, or the promise of it.
+/// The content of a tensor, or its transfer.
 enum Fetched {
     Here(HostView),
     Coming(Transfer),
@@ -156,7 +156,7 @@ impl Fetched {
     }
 }
 
-/// Divides the tensors, in their order, into parts of at most so many bytes.
+/// Divides the tensors, in their order, into parts of at most this number of bytes.
 fn divide<'a, 'b>(items: &'b [Item<'a>], most: Option<u64>) -> Vec<&'b [Item<'a>]> {
     let most = most.unwrap_or(u64::MAX);
     let mut shards = Vec::new();
@@ -172,7 +172,7 @@ fn divide<'a, 'b>(items: &'b [Item<'a>], most: Option<u64>) -> Vec<&'b [Item<'a>
     shards
 }
 
-/// Writes files, and tells how far it is.
+/// Writes files, and reports the progress.
 struct Writer<'a, 'b> {
     progress: &'a mut Progress<'b>,
     done: u64,
@@ -180,9 +180,9 @@ struct Writer<'a, 'b> {
 }
 
 impl Writer<'_, '_> {
-    /// Writes a whole file. The data begin at a multiple of what devices ask of memory that they use in place, and so does
-    /// every tensor with a multiple of as many bytes, since these come first. The others are in order of their elements'
-    /// width, so that each begins at a multiple of that.
+    /// Writes a whole file. The data start at the alignment that devices need to use memory in place. Tensors whose
+    /// size is a multiple of that come first, so they are all aligned. The others are in order of their elements'
+    /// width, so that each starts at a multiple of it.
     fn write(&mut self, file: &mut File, items: &[Item], metadata: &[(String, String)]) -> Failing<()> {
         let mut order: Vec<usize> = (0..items.len()).collect();
         let width = |item: &Item| Reverse(item.buffer.dtype().info().bits);
@@ -199,7 +199,7 @@ impl Writer<'_, '_> {
         }
         let tensors = items.iter().zip(&starts).map(|(item, &start)| (item.name, item.info(start))).collect();
         file.write_all(&NewHeader { metadata, tensors }.bytes(ALIGNMENT)?)?;
-        // While one is written, the next is fetched.
+        // While one tensor is written, the next is fetched.
         let mut coming = order.first().map(|&i| items[i].fetch()).transpose()?;
         for (i, next) in order.iter().zip(order.iter().skip(1).map(Some).chain([None])) {
             let Some(fetched) = coming.take() else { break };
@@ -219,7 +219,7 @@ impl Writer<'_, '_> {
         } else {
             self.write_bytes(file, elements.bytes())
         };
-        // Memory of a file that has shrunk cannot be written from, which is the better reason.
+        // Memory of a file that has shrunk cannot be written; that is the better error.
         elements.check().map_err(|error| item.about(error))?;
         written
     }
@@ -250,7 +250,7 @@ fn in_order(spec: &Spec, view: HostView) -> Result<HostView> {
     Ok(HostView::Copied(ordered))
 }
 
-/// Result of writing, where the system's own errors lack the file's name.
+/// Result of writing; the system's own errors lack the file's name.
 type Failing<T> = std::result::Result<T, Failure>;
 
 enum Failure {
@@ -279,7 +279,7 @@ impl Failure {
     }
 }
 
-/// Files that are written under other names, which are removed unless they are published.
+/// Files with temporary names, which are removed unless they are published.
 struct Drafts(Vec<Draft>);
 
 struct Draft {
@@ -288,7 +288,7 @@ struct Draft {
 }
 
 impl Drafts {
-    /// Writes one more file.
+    /// Creates one more file.
     fn add(&mut self, path: &Path, write: impl FnOnce(&mut File) -> Failing<()>) -> Result<()> {
         let draft = temporary(path.parent().unwrap_or(Path::new("")));
         let written = OpenOptions::new().write(true).create_new(true).open(&draft).map_err(Failure::from);
@@ -300,7 +300,7 @@ impl Drafts {
         written.map_err(|failure| failure.about(path))
     }
 
-    /// Gives the files their names, one after the other, and returns these.
+    /// Renames the files, one after the other, and returns their final names.
     fn publish(mut self) -> Result<Vec<PathBuf>> {
         let mut published = Vec::new();
         while !self.0.is_empty() {
@@ -315,13 +315,13 @@ impl Drafts {
 impl Drop for Drafts {
     fn drop(&mut self) {
         for Draft { draft, .. } in &self.0 {
-            // Nothing can be done about what cannot be removed.
+            // If a file cannot be removed, it stays.
             let _ = fs::remove_file(draft);
         }
     }
 }
 
-/// Closes a file; some systems tell only then that their disk is full.
+/// Closes a file; some systems report a full disk only then.
 fn close(file: File) -> io::Result<()> {
     #[cfg(unix)]
     {
@@ -335,7 +335,7 @@ fn close(file: File) -> io::Result<()> {
     Ok(())
 }
 
-/// The file that a path means, which may be that of its index.
+/// The file that a path names, or its index.
 fn file_path(path: &Path) -> PathBuf {
     match path.to_str().and_then(|text| text.strip_suffix(INDEX)) {
         Some(file) => file.into(),
@@ -343,7 +343,7 @@ fn file_path(path: &Path) -> PathBuf {
     }
 }
 
-/// An error for what is there already and is no file: a folder, or a device, which a file would take the place of.
+/// Refuses a path with a folder or a device, which a file would replace.
 fn check_target(path: &Path) -> Result<()> {
     match fs::metadata(path) {
         Ok(there) if !there.is_file() => bail!(Io, "Cannot write '{}': it is not a file.", path.display()),
@@ -358,7 +358,7 @@ fn check_names(tensors: &[(String, Buffer)]) -> Result<()> {
             bail!(InvalidInput, "Every tensor must have a name.");
         }
         if name == METADATA {
-            bail!(InvalidInput, "No tensor can have the name \"{METADATA}\", under which the format keeps metadata.");
+            bail!(InvalidInput, "A tensor must not have the name \"{METADATA}\", which the format uses for metadata.");
         }
         if !seen.insert(name) {
             bail!(InvalidInput, "There are two tensors \"{name}\".");
@@ -367,16 +367,16 @@ fn check_names(tensors: &[(String, Buffer)]) -> Result<()> {
     Ok(())
 }
 
-/// What the names of a model's files begin with.
+/// The start of the names of a model's files.
 fn stem(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name.strip_suffix(FILE).unwrap_or(&name).into()
 }
 
-/// What an earlier save to this path has left: a file, or an index and the files of its own that it names.
+/// The files of an earlier save to this path: a file, or an index and the files that it names.
 fn earlier_files(path: &Path) -> Vec<PathBuf> {
     let (index, stem) = (with_suffix(path, INDEX), stem(path));
-    // What is no index of ours names no files of ours.
+    // An index that we did not write names no files of ours.
     let named = Index::read(&index).map_or(Vec::new(), |index| index.files);
     let shards = named.iter().filter(|name| shard_stem(name) == Some(&stem)).map(|name| path.with_file_name(name));
     let shards: Vec<_> = shards.collect();
@@ -387,7 +387,10 @@ fn remove<'a>(paths: impl Iterator<Item = &'a PathBuf>) -> Result<()> {
     for path in paths {
         match fs::remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                let message = format!("The tensors are saved, but an earlier '{}' stays: {error}.", path.display());
+                let message = format!(
+                    "The tensors are saved, but an earlier '{}' could not be removed: {error}.",
+                    path.display()
+                );
                 return Err(Error::new(Kind::Io, message));
             }
             _ => {}

@@ -1,4 +1,4 @@
-//! Conversion of a line of elements, compiled for what the processor has.
+//! Conversion of a line of elements, compiled for the processor's instructions.
 
 use super::values::{Decode, Encode};
 #[cfg(target_arch = "x86_64")]
@@ -26,7 +26,7 @@ pub struct Conversion {
     pub counting: Counting,
 }
 
-/// Makes a function of two: one for any processor of the architecture, one for those with wide registers.
+/// Makes a function from two: one for any processor of the architecture, one for processors with wide registers.
 macro_rules! by_cpu_feature {
     ($plain:ident, $wide:ident, $body:ident, [$($generics:tt)*], [$($names:tt)*], $output:ty) => {
         unsafe fn $plain<$($generics)*>(src: *const u8, dst: *mut u8, len: usize) -> $output {

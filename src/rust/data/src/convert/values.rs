@@ -1,19 +1,19 @@
-//! Single values: what a value of a host vector becomes as an element, and back.
+//! Conversion of single values: a host value to an element, and back.
 
 use super::{NA_INTEGER, NA_INTEGER64};
 use crate::minifloat::{self, bf16_from_f64, f16_from_f64};
 
-/// An element of a dtype, as it lies on the host, that can be made from a value of type `S`.
+/// An element of a dtype in its host format that can be made from a value of type `S`.
 pub trait Encode<S>: Copy {
     fn encode(x: S) -> Self;
 
-    /// Whether `x` is, at a first look, neither missing nor out of range. A look at the others tells more.
+    /// Whether `x` is certainly neither missing nor out of range. If false, the other methods decide.
     fn is_plain(x: S) -> bool;
 
-    /// Whether `x` means that there is no value.
+    /// Whether `x` is the missing value.
     fn is_missing(x: S) -> bool;
 
-    /// Whether the element, made from `x`, which is not missing, is `x` up to rounding.
+    /// Whether the element made from `x`, which is not missing, equals `x` up to rounding.
     #[inline(always)]
     fn stands_for(self, x: S) -> bool {
         Self::is_plain(x)
@@ -24,14 +24,14 @@ pub trait Encode<S>: Copy {
 pub trait Decode<T>: Copy {
     fn decode(self) -> T;
 
-    /// Whether the value is taken for another: out of the range of `T`, or NA there.
+    /// Whether the value changes its meaning: it is out of the range of `T`, or NA there.
     #[inline(always)]
     fn is_lost(self) -> bool {
         false
     }
 }
 
-/// R's logical value: 0, NA, or anything else for TRUE.
+/// A logical value of the host: 0, NA, or anything else for true.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub struct Logical(i32);
@@ -164,8 +164,8 @@ narrow! {
 
 /// `x` brought into a range; NaN becomes the lower end.
 ///
-/// On x86 the comparisons are enough, and one instruction each. For other processors the compiler makes `maxNum` and `minNum` of
-/// them, which return NaN when they meet a signalling NaN. R's NA is one.
+/// On x86, comparisons are enough, and one instruction each. For other processors the compiler turns them into `maxNum`
+/// and `minNum`, which return NaN for a signalling NaN. The host's NA of doubles is one.
 #[inline(always)]
 fn clamped(x: f64, low: f64, high: f64) -> f64 {
     if cfg!(not(target_arch = "x86_64")) && x.is_nan() {
@@ -179,7 +179,7 @@ fn clamped(x: f64, low: f64, high: f64) -> f64 {
     }
 }
 
-/// What all integers of whole bytes share; `$through` is the integer by way of which doubles come.
+/// The implementation for all integers of whole bytes. Doubles convert by way of the integer type `$through`.
 macro_rules! integer {
     ($($t:ty, through $through:ty;)*) => {$(
         impl Encode<f64> for $t {
@@ -208,7 +208,7 @@ integer! {
     u32, through i64;
 }
 
-/// The same for those whose ends are no doubles.
+/// The same for types whose limits are not doubles.
 macro_rules! long_integer {
     ($($t:ty, $low:literal, $beyond:literal;)*) => {$(
         impl Encode<f64> for $t {
@@ -232,7 +232,7 @@ long_integer! {
     u64, 0.0, 18_446_744_073_709_551_616.0;
 }
 
-/// From integers to integers: what does not fit wraps.
+/// Conversion between integers: values out of range wrap.
 macro_rules! from_integer {
     ($source:ty, $na:expr => $($t:ty),*) => {$(
         impl Encode<$source> for $t {
@@ -242,7 +242,7 @@ macro_rules! from_integer {
             }
             #[inline(always)]
             fn is_plain(x: $source) -> bool {
-                // Equal after wrapping back, and of one sign.
+                // Equal after wrapping back, with the same sign.
                 (x != $na) & ((x as $t) as $source == x) & ((x < 0) == ((x as $t as i128) < 0))
             }
             #[inline(always)]
@@ -268,7 +268,7 @@ macro_rules! widening {
 widening!(i8 => i32, i16 => i32, u8 => i32, u16 => i32, u32 => i64);
 widening!(i8 => f64, i16 => f64, i32 => f64, u8 => f64, u16 => f64, u32 => f64, f32 => f64, f64 => f64);
 
-/// Where not every value arrives as itself.
+/// Conversions in which some values change.
 macro_rules! narrowing {
     ($($from:ty => $to:ty, lost $x:ident if $lost:expr;)*) => {$(
         impl Decode<$to> for $from {
@@ -295,7 +295,7 @@ narrowing! {
     u64 => f64, lost x if !is_whole_double(x);
 }
 
-/// Whether a double holds this whole number: at most 53 digits from its first to its last one.
+/// Whether a double holds this whole number: at most 53 binary digits from its first to its last nonzero one.
 #[inline(always)]
 fn is_whole_double(x: u64) -> bool {
     x.leading_zeros() + x.trailing_zeros() >= 64 - f64::MANTISSA_DIGITS
@@ -303,8 +303,8 @@ fn is_whole_double(x: u64) -> bool {
 
 // Floats
 
-/// What all floats share, apart from how doubles convert, which ones are certainly in range (at a first look), and which
-/// ones are no more than rounded.
+/// The implementation for all floats, except how doubles convert, which values are certainly in range (at a first
+/// look), and which are only rounded.
 macro_rules! float {
     ($($t:ty, $x:ident => $encode:expr, plain $plain:expr, $element:ident fits $fits:expr;)*) => {$(
         impl Encode<f64> for $t {

@@ -1,4 +1,4 @@
-//! The NVIDIA driver: whether there is one, and which. CUDA is not initialized, and no GPU is touched.
+//! The NVIDIA driver: whether it is installed, and its version. Does not initialize CUDA or use a GPU.
 
 use once_cell::sync::OnceCell;
 use std::ffi::c_int;
@@ -15,12 +15,13 @@ impl fmt::Display for Version {
     }
 }
 
-/// The driver of this machine. It has two parts: the library through which programs use it, and the kernel's module.
+/// The driver of this machine. It has two parts: the library that programs use, and the kernel's module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Driver {
-    /// There is no library. There may be a module all the same: containers see the host's.
+    /// No library was found. There may be a module all the same: containers see the host's.
     Absent { module: Option<String> },
-    /// The newest CUDA that the library has, and the module's version, such as `"580.65.06"`, where the system tells it.
+    /// The newest CUDA that the library supports, and the module's version, such as `"580.65.06"`, if the system
+    /// reports it.
     Present { cuda: Version, module: Option<String> },
 }
 
@@ -30,13 +31,13 @@ pub const LIBRARY: &str = "nvcuda.dll";
 #[cfg(not(windows))]
 pub const LIBRARY: &str = "libcuda.so.1";
 
-/// Where the driver is looked for.
+/// The places to search for the driver.
 pub struct Search {
-    /// Whether the loader looks for the library first.
+    /// Whether to ask the loader for the library first.
     pub by_name: bool,
     /// Folders that may have it and be unknown to the loader.
     pub folders: Vec<PathBuf>,
-    /// The file in which the kernel's module tells its version.
+    /// The file with the version of the kernel's module.
     pub module: PathBuf,
 }
 
@@ -52,7 +53,7 @@ impl Search {
         }
     }
 
-    /// Looks for the driver. The library stays loaded, so that a plugin finds it by its name.
+    /// Searches for the driver. The library stays loaded, so that a plugin finds it by its name.
     pub fn run(&self) -> Driver {
         let module = std::fs::read_to_string(&self.module).ok().and_then(|text| module_version(&text));
         let by_name = self.by_name.then(|| PathBuf::from(LIBRARY));
@@ -64,7 +65,7 @@ impl Search {
     }
 }
 
-/// The driver of this machine. Once found it is remembered.
+/// The driver of this machine, remembered once it is found.
 pub fn driver() -> Driver {
     static FOUND: OnceCell<Driver> = OnceCell::new();
     let found = FOUND.get_or_try_init(|| match Search::machine().run() {
@@ -74,7 +75,7 @@ pub fn driver() -> Driver {
     found.cloned().unwrap_or_else(|absent| absent)
 }
 
-/// The version of CUDA that the driver's library has.
+/// The version of CUDA that the driver's library supports.
 fn cuda_version(library: &Path) -> Option<Version> {
     // The platform's own calling convention.
     type DriverGetVersion = unsafe extern "system" fn(*mut c_int) -> c_int;
@@ -83,13 +84,13 @@ fn cuda_version(library: &Path) -> Option<Version> {
     let mut version = 0;
     // SAFETY: the function has this type in every driver, and works without CUDA's initialization.
     let status = unsafe { library.get::<DriverGetVersion>(b"cuDriverGetVersion\0").ok()?(&mut version) };
-    // A plugin is to find it loaded.
+    // So that a plugin finds it loaded.
     std::mem::forget(library);
     let version = u32::try_from(version).ok().filter(|&version| status == 0 && version >= 1000)?;
     Some(Version(version / 1000, version % 1000 / 10))
 }
 
-/// The version in what the kernel's module says of itself: the first word of the first line that is one.
+/// The version in the text of the kernel's module: the first word of the first line that is a version.
 fn module_version(text: &str) -> Option<String> {
     let is_version = |word: &&str| {
         word.contains('.') && word.split('.').all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))

@@ -1,4 +1,4 @@
-//! NVIDIA's libraries: which of them plugins use, and where they may be. XLA opens each by its name when it first needs it.
+//! NVIDIA's libraries that plugins use, and their possible places. XLA opens each by its name when it first needs it.
 
 use pjrt_base::private_fs;
 use std::collections::HashSet;
@@ -12,7 +12,7 @@ pub struct Wanted {
     pub name: &'static str,
     /// The Python package that has it.
     pub package: &'static str,
-    /// What goes without it; `None` when nothing does.
+    /// The features that need it; `None` if the plugin always needs it.
     pub only_for: Option<&'static str>,
 }
 
@@ -59,7 +59,7 @@ const CUDA_13: &[Wanted] = &[
     optional("libcupti.so.13", "nvidia-cuda-cupti", PROFILER),
 ];
 
-/// The libraries for a version of CUDA; none for a version that is not known here.
+/// The libraries for a version of CUDA; empty for an unknown version.
 pub fn wanted(major: u32) -> &'static [Wanted] {
     match major {
         12 => CUDA_12,
@@ -68,7 +68,7 @@ pub fn wanted(major: u32) -> &'static [Wanted] {
     }
 }
 
-/// The version of CUDA of a library whose name tells it.
+/// The version of CUDA in a library's name.
 pub fn major_of(name: &str) -> Option<u32> {
     ["libcudart.so.", "libcublas.so.", "libcublasLt.so."].iter().find_map(|stem| name.strip_prefix(stem)?.parse().ok())
 }
@@ -85,7 +85,7 @@ pub fn oldest_driver(major: u32) -> Option<&'static str> {
 /// Folders of Python packages in which libraries are looked for, besides the plugin's own.
 static PACKAGES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// Names folders of Python packages (`site-packages`) whose `nvidia` folder may have the libraries.
+/// Adds folders of Python packages (`site-packages`) whose `nvidia` folder may have the libraries.
 pub fn look_in(packages: Vec<PathBuf>) {
     *PACKAGES.lock().unwrap_or_else(PoisonError::into_inner) = packages;
 }
@@ -112,15 +112,15 @@ fn variable(name: &str) -> Option<std::ffi::OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
-/// Where libraries are looked for.
+/// The places to search for libraries.
 pub struct Search {
     /// The folders, in order.
     pub folders: Vec<PathBuf>,
 }
 
 impl Search {
-    /// For a plugin that looks in these folders itself: beside the plugin, as wheels lie; in other packages; and where
-    /// the system has them.
+    /// For a plugin that searches these folders itself: beside the plugin, as in wheels; in other packages; and in the
+    /// system's folders.
     pub fn of(plugin: &Path, runpath: &[String], major: Option<u32>) -> Search {
         let mut folders = beside(plugin, runpath);
         folders.extend(packages().iter().flat_map(|packages| of_packages(packages)));
@@ -136,7 +136,7 @@ impl Search {
     }
 }
 
-/// The folders that a plugin names itself, and those of packages that lie with it in a folder.
+/// The folders in a plugin's run path, and those of packages in the same folder as the plugin.
 fn beside(plugin: &Path, runpath: &[String]) -> Vec<PathBuf> {
     let Some(origin) = plugin.parent() else {
         return Vec::new();
@@ -167,7 +167,7 @@ fn of_packages(packages: &Path) -> Vec<PathBuf> {
     folders
 }
 
-/// Where the system has libraries: the toolkit that variables name, the loader's variable, toolkits in the usual
+/// The system's folders with libraries: the toolkit that variables name, the loader's variable, toolkits in the usual
 /// place, and the loader's own folders.
 fn of_system(major: Option<u32>) -> Vec<PathBuf> {
     let mut folders: Vec<PathBuf> = named_toolkits().iter().flat_map(|toolkit| of_toolkit(toolkit)).collect();
@@ -205,13 +205,13 @@ fn installed_toolkits(folder: &Path, major: u32) -> Vec<PathBuf> {
     found.into_iter().map(|(_, path)| path).collect()
 }
 
-/// The folders that a configuration file of the loader lists, and those that the files it includes do.
+/// The folders that a configuration file of the loader and its included files list.
 fn of_loader(configuration: &Path, depth: usize) -> Vec<PathBuf> {
     let text = std::fs::read_to_string(configuration).unwrap_or_default();
     let mut folders = Vec::new();
     for line in text.lines().map(|line| line.split('#').next().unwrap_or("").trim()) {
         match line.strip_prefix("include ") {
-            // `include` takes a pattern; what is in use is one folder's `*.conf`.
+            // `include` takes a pattern; in practice, one folder's `*.conf`.
             Some(pattern) if depth == 0 => {
                 let folder = configuration.parent().unwrap_or(Path::new("/")).join(pattern.trim());
                 for file in configurations(folder.parent().unwrap_or(Path::new("/"))) {

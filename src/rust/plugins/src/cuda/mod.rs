@@ -1,5 +1,5 @@
-//! CUDA plugins: the driver and the libraries that they use, found and loaded before the plugin looks for them, and
-//! errors that say what to do where something is not there. The environment is left as it is.
+//! CUDA plugins: finds and loads the driver and the libraries before the plugin searches for them, and explains missing
+//! ones. Leaves the environment unchanged.
 
 pub mod driver;
 pub mod libraries;
@@ -12,19 +12,20 @@ pub use preload::LibraryOrigin;
 
 use libraries::{Search, Wanted};
 use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::reason::Reason;
 use std::path::Path;
 use target::CudaTarget;
 
-/// A plugin that is loaded.
+/// A loaded plugin.
 pub struct Loaded<'a> {
     pub path: &'a Path,
     /// Its attribute of this name, e.g. 13000 for CUDA 13.
     pub cuda_version: Option<i64>,
 }
 
-/// Loads what a CUDA plugin looks for while it is loaded itself: the libraries that it is linked to, and CUDA's runtime.
+/// Loads the libraries that a CUDA plugin needs during its own loading: those that it is linked to, and CUDA's runtime.
 ///
-/// What is not found is left to the loader: XLA's plugins load without, and tell their attributes.
+/// The loader handles missing libraries: XLA's plugins load without them, and report their attributes.
 pub fn before_load(plugin: &Path) {
     let Some(target) = CudaTarget::of(plugin) else {
         return;
@@ -36,8 +37,8 @@ pub fn before_load(plugin: &Path) {
     preload::load(&preload::find(target.wanted().iter().filter(|wanted| is_wanted(wanted)), &search));
 }
 
-/// Makes a client of the plugin. For a CUDA plugin, checks the driver and loads the libraries before, and tells what else
-/// may be wrong when the plugin fails.
+/// Creates a client of the plugin. For a CUDA plugin, first checks the driver and loads the libraries, and explains
+/// failures of the plugin.
 ///
 /// # Errors
 /// `DriverMissing`, `DriverTooOld`, `LibraryMissing`, and those of `create`.
@@ -63,13 +64,13 @@ fn check_driver(driver: &Driver, target: &CudaTarget) -> Result<()> {
     let version = module.as_ref().map_or(String::new(), |module| format!(" {module}"));
     let mut error = Error::new(
         Kind::DriverTooOld,
-        format!("The NVIDIA driver{version} has CUDA {cuda}, and this plugin needs CUDA {needs}."),
+        format!("The NVIDIA driver{version} supports CUDA {cuda}, but this plugin needs CUDA {needs}."),
     );
     if let Some(oldest) = libraries::oldest_driver(needs.0) {
         error = error.hint(format!("Update the driver to version {oldest} or newer."));
     }
     if cuda >= Version(12, 0) {
-        error = error.hint("Or fetch the plugin for CUDA 12: install_pjrt(\"cuda12\").");
+        error = error.hint(Reason::DriverRunsOlder { name: "cuda12".into() });
     }
     Err(error)
 }
@@ -77,32 +78,35 @@ fn check_driver(driver: &Driver, target: &CudaTarget) -> Result<()> {
 #[cold]
 fn driver_missing(module: Option<&str>, target: &CudaTarget) -> Error {
     if cfg!(target_os = "macos") {
-        return Error::new(Kind::DriverMissing, "There is no CUDA for macOS.");
+        return Error::new(Kind::DriverMissing, "CUDA is not available on macOS.");
     }
     let library = driver::LIBRARY;
     if let Some(module) = module {
-        let message =
-            format!("The system has the NVIDIA driver {module}, but its library '{library}' is not found here.");
+        let message = format!("The system has the NVIDIA driver {module}, but its library '{library}' was not found.");
         return Error::new(Kind::DriverMissing, message)
-            .hint("In a container: start it with the GPUs, as by `--gpus all` and the NVIDIA container toolkit.")
             .hint(
-                "Elsewhere: install the driver's libraries, or set LD_LIBRARY_PATH to their folder before R starts.",
-            );
+                "In a container: start it with access to the GPUs, for example with `--gpus all` and the NVIDIA \
+                   container toolkit.",
+            )
+            .hint(Reason::DriverHidden);
     }
     let oldest = target.major.and_then(libraries::oldest_driver);
     let wanted = oldest.map_or(String::new(), |oldest| format!(", version {oldest} or newer"));
     Error::new(
         Kind::DriverMissing,
-        format!("There is no NVIDIA driver on this machine: the loader does not find '{library}'."),
+        format!("There is no NVIDIA driver on this machine: the loader did not find '{library}'."),
     )
     .hint(format!("With an NVIDIA GPU: install its driver{wanted}. The CUDA toolkit is not needed."))
-    .hint("In a container: start it with the GPUs, as by `--gpus all` and the NVIDIA container toolkit.")
-    .hint("Without: use another platform, such as \"cpu\".")
+    .hint(
+        "In a container: start it with access to the GPUs, for example with `--gpus all` and the NVIDIA container \
+           toolkit.",
+    )
+    .hint("Without a GPU: use another platform, such as \"cpu\".")
 }
 
-/// Loads the libraries; returns those that are optional and not there.
+/// Loads the libraries. Returns the optional ones that are missing.
 fn load(wanted: &'static [Wanted], search: &Search, major: Option<u32>) -> Result<Vec<&'static Wanted>> {
-    // Elsewhere the plugin is left to find its libraries itself.
+    // On other systems, the plugin finds its libraries itself.
     if !cfg!(target_os = "linux") {
         return Ok(Vec::new());
     }
@@ -133,12 +137,12 @@ fn libraries_missing(missing: &[(&Wanted, Option<String>)], major: Option<u32>) 
         error = error.hint(why.to_owned());
     }
     error
-        .hint(format!("Fetch the plugin with all that it needs: install_pjrt(\"{platform}\")."))
-        .hint(format!("Or install them for Python: python3 -m pip install {}", packages.join(" ")))
-        .hint("Or, where they are on this machine, set LD_LIBRARY_PATH to their folder. Then restart R.")
+        .hint(Reason::LibrariesInPlugin { names: vec![platform.into()] })
+        .hint(format!("Or install the libraries with pip: python3 -m pip install {}", packages.join(" ")))
+        .hint(Reason::LibrariesElsewhere)
 }
 
-/// Adds what may be behind a failure of the plugin's own.
+/// Adds possible causes to a failure of the plugin.
 #[cold]
 fn explained(error: Error, unavailable: &[&Wanted]) -> Error {
     let mut error = match std::env::var("CUDA_VISIBLE_DEVICES") {
@@ -147,22 +151,22 @@ fn explained(error: Error, unavailable: &[&Wanted]) -> Error {
     };
     for wanted in unavailable {
         let purpose = wanted.only_for.unwrap_or("all");
-        error = error.hint(format!("'{}' is not there; it is needed for {purpose}.", wanted.name));
+        error = error.hint(format!("'{}' was not found; it is needed for {purpose}.", wanted.name));
     }
     error
 }
 
-/// What a machine has for a CUDA plugin.
+/// The machine's driver and libraries for a CUDA plugin.
 #[derive(Debug)]
 pub struct Report {
     pub driver: Driver,
-    /// The oldest CUDA of the driver that the plugin can use, where its file tells.
+    /// The oldest CUDA version of the driver that the plugin can use, if its file says so.
     pub needs: Option<Version>,
-    /// Every library that the plugin uses: which, where it is, and what is wrong with it.
+    /// Every library that the plugin uses, with its place and its defects.
     pub libraries: Vec<(&'static Wanted, LibraryOrigin, Option<String>)>,
 }
 
-/// What there is for the plugin at `plugin`, or of the driver alone. No library is loaded but the driver's.
+/// The state for the plugin at `plugin`, or of the driver alone. Loads no library but the driver's.
 pub fn report(plugin: Option<&Path>) -> Report {
     let target = plugin.and_then(|plugin| Some((plugin, CudaTarget::of(plugin)?)));
     let Some((plugin, target)) = target else {

@@ -1,26 +1,26 @@
-//! Loading NVIDIA's libraries before the plugin opens them by name, so that it gets these and no others.
+//! Loads NVIDIA's libraries before the plugin opens them by name, so that it uses exactly these.
 
 use super::libraries::{Search, Wanted};
 use crate::library;
 use std::path::{Path, PathBuf};
 
-/// Where a library is.
+/// The place of a library.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LibraryOrigin {
-    /// It is in this process already.
+    /// It is loaded in this process already.
     Loaded,
     File(PathBuf),
     Missing,
 }
 
-/// A library, where it is, and for a file what it needs or why it cannot be loaded.
+/// A library, its place, and for a file what it needs or why it cannot be loaded.
 pub(super) struct FoundLibrary {
     pub wanted: &'static Wanted,
     pub place: LibraryOrigin,
     pub needs: Result<Vec<String>, String>,
 }
 
-/// Finds each library; none is loaded.
+/// Finds each library, without loading it.
 pub(super) fn find(wanted: impl IntoIterator<Item = &'static Wanted>, search: &Search) -> Vec<FoundLibrary> {
     wanted.into_iter().map(|wanted| find_one(wanted, search)).collect()
 }
@@ -37,7 +37,7 @@ fn find_one(wanted: &'static Wanted, search: &Search) -> FoundLibrary {
     FoundLibrary { wanted, place: LibraryOrigin::File(file), needs }
 }
 
-/// Loads what is found, each library after those that it needs. Returns those that could not be loaded, and why.
+/// Loads the found libraries, each after those that it needs. Returns those that could not be loaded, and why.
 pub(super) fn load(found: &[FoundLibrary]) -> Vec<(&'static Wanted, String)> {
     let mut failed = Vec::new();
     for index in in_order(found) {
@@ -50,14 +50,14 @@ pub(super) fn load(found: &[FoundLibrary]) -> Vec<(&'static Wanted, String)> {
             continue;
         }
         for companion in companions(file) {
-            // The library itself is there: what it lacks without this one, it will say.
+            // The library itself exists: its own error will name what it lacks.
             let _ = open(&companion);
         }
     }
     failed
 }
 
-/// The libraries by number, in an order in which each comes after those that it needs.
+/// The indices of the libraries, each after those that it needs.
 pub(super) fn in_order(found: &[FoundLibrary]) -> Vec<usize> {
     fn visit(index: usize, found: &[FoundLibrary], seen: &mut [bool], order: &mut Vec<usize>) {
         if std::mem::replace(&mut seen[index], true) {
@@ -75,7 +75,7 @@ pub(super) fn in_order(found: &[FoundLibrary]) -> Vec<usize> {
     order
 }
 
-/// NVRTC opens a second library by a name with its minor version, and does not look beside itself.
+/// NVRTC opens a second library by a name with its minor version, and does not search beside itself.
 fn companions(file: &Path) -> Vec<PathBuf> {
     let is_nvrtc = file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("libnvrtc.so."));
     let (true, Some(folder)) = (is_nvrtc, file.parent()) else {
@@ -88,7 +88,7 @@ fn companions(file: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Whether this process has a library of this name.
+/// Whether this process has loaded a library with this name.
 #[cfg(target_os = "linux")]
 pub(super) fn is_loaded(name: &str) -> bool {
     use libloading::os::unix::Library;
@@ -98,8 +98,8 @@ pub(super) fn is_loaded(name: &str) -> bool {
     loaded.map(std::mem::forget).is_ok()
 }
 
-/// Loads a library for good. It is found by its name from then on, while its symbols stay its own: other packages may
-/// bring another version.
+/// Loads a library permanently. It can be found by its name from then on, but its symbols stay private: other packages
+/// may load another version.
 #[cfg(target_os = "linux")]
 fn open(file: &Path) -> Result<(), String> {
     use libloading::os::unix::Library;

@@ -1,4 +1,4 @@
-//! Which CUDA a plugin's file was built for, told without loading it.
+//! Detects the CUDA version that a plugin's file was built for, without loading it.
 
 use super::driver::Version;
 use super::libraries::{self, Wanted};
@@ -8,20 +8,20 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// How much of a file is read for what it says of CUDA: XLA's constants come first.
+/// The number of bytes of a file to search for its CUDA version: XLA's constants come first.
 const SCAN: u64 = 64 << 20;
 
-/// A plugin's file that is one for CUDA.
+/// The file of a CUDA plugin.
 #[derive(Debug)]
 pub(super) struct CudaTarget {
-    /// The major version of CUDA; none where the file does not tell.
+    /// The major version of CUDA; `None` if it is not known.
     pub major: Option<u32>,
     /// What the file says of itself.
     pub library: Library,
 }
 
 impl CudaTarget {
-    /// What the plugin at `path` was built for; `None` when it is no CUDA plugin, or no library.
+    /// The CUDA target of the plugin at `path`; `None` if it is not a CUDA plugin, or not a library.
     pub fn of(path: &Path) -> Option<CudaTarget> {
         let library = library::inspect(path).ok()?;
         let written = || {
@@ -38,7 +38,7 @@ impl CudaTarget {
         (name == Name::SomeCuda || major.is_some()).then_some(CudaTarget { major, library })
     }
 
-    /// The same of a plugin that is loaded: XLA's tell the version themselves.
+    /// The same for a loaded plugin: XLA's plugins report the version themselves.
     pub fn of_loaded(plugin: &Loaded) -> Option<CudaTarget> {
         let told = plugin.cuda_version.and_then(|version| u32::try_from(version / 1000).ok());
         let target = CudaTarget::of(plugin.path);
@@ -56,13 +56,13 @@ impl CudaTarget {
         self.major.map_or(&[], libraries::wanted)
     }
 
-    /// The oldest driver that will do: any with a CUDA of the same major version, or a later one.
+    /// The oldest driver that it supports: any with the same major version of CUDA, or a later one.
     pub fn needs(&self) -> Option<Version> {
         self.major.map(|major| Version(major, 0))
     }
 }
 
-/// What the names of a plugin's file and folder say.
+/// The target according to the names of a plugin's file and folder.
 #[derive(Debug, PartialEq, Eq)]
 enum Name {
     Cuda(u32),
@@ -105,7 +105,7 @@ fn folder_major(folder: &str) -> Option<u32> {
     }
 }
 
-/// By the texts in the file: XLA's name of its platform version, as in `cuda 12090`, or the name of a library.
+/// According to texts in the file: XLA's platform version, as in `cuda 12090`, or the name of a library.
 fn scan(path: &Path) -> Option<u32> {
     let mut file = File::open(path).ok()?.take(SCAN);
     let mut block = Vec::new();
@@ -123,7 +123,7 @@ fn scan(path: &Path) -> Option<u32> {
     }
 }
 
-/// The texts that tell the version, how many digits follow, and what of them is the major version.
+/// Texts that precede the version, the number of digits that follow, and the divisor for the major version.
 const TEXTS: [(&[u8], usize, u32); 3] = [(b"cuda ", 5, 1000), (b"libcublas.so.", 2, 1), (b"libcudart.so.", 2, 1)];
 
 fn major_in(block: &[u8]) -> Option<u32> {

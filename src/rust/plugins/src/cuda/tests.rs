@@ -2,6 +2,7 @@
 
 use super::driver::Search as DriverSearch;
 use super::*;
+use pjrt_base::reason::Hint;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
@@ -101,8 +102,11 @@ fn a_driver_is_held_against_what_the_plugin_needs() {
     check_driver(&driver, &target(12)).unwrap();
     check_driver(&driver, &CudaTarget { major: None, library: Default::default() }).unwrap();
     let text = refused(check_driver(&driver, &target(13)), Kind::DriverTooOld);
-    assert!(text.starts_with("The NVIDIA driver 550.54.14 has CUDA 12.4, and this plugin needs CUDA 13.0."), "{text}");
-    assert!(text.contains("580.65") && text.contains("install_pjrt(\"cuda12\")"), "{text}");
+    assert!(
+        text.starts_with("The NVIDIA driver 550.54.14 supports CUDA 12.4, but this plugin needs CUDA 13.0."),
+        "{text}"
+    );
+    assert!(text.contains("580.65") && text.contains("DriverRunsOlder { name: \"cuda12\" }"), "{text}");
     let old = Driver::Present { cuda: Version(11, 8), module: None };
     let text = refused(check_driver(&old, &target(12)), Kind::DriverTooOld);
     assert!(text.contains("525.60") && !text.contains("cuda12"), "{text}");
@@ -150,12 +154,15 @@ fn a_library_that_is_not_there_is_named_with_the_way_to_get_it() {
     let folder = Folder::new();
     let text = refused(load(&SOME, &folder.search(), Some(12)), Kind::LibraryMissing);
     assert!(text.contains("'libpjrt-none.so.1'") && !text.contains("spare"), "{text}");
-    assert!(text.contains("install_pjrt(\"cuda12\")") && text.contains("pip install a-package"), "{text}");
+    assert!(
+        text.contains("LibrariesInPlugin { names: [\"cuda12\"] }") && text.contains("pip install a-package"),
+        "{text}"
+    );
 
     // One that is optional is only mentioned, and only when the plugin fails.
     let unavailable = load(&SOME[1..], &folder.search(), Some(12)).unwrap();
     let error = explained(Error::new(Kind::Pjrt(9), "No visible GPU devices."), &unavailable);
-    assert!(error.to_string().contains("'libpjrt-spare.so.1' is not there; it is needed for luxury."), "{error}");
+    assert!(error.to_string().contains("'libpjrt-spare.so.1' was not found; it is needed for luxury."), "{error}");
 }
 
 #[test]
@@ -268,6 +275,9 @@ fn a_toolkit_is_named_where_the_compiler_would_not_find_one() {
 #[test]
 fn an_error_of_the_compiler_for_want_of_a_tool_says_where_to_get_it() {
     let lacking = tools::explained(Error::new(Kind::Pjrt(14), "No PTX provider: ptxas not found"));
-    assert!(lacking.hints().iter().any(|hint| hint.contains("install_pjrt(\"cuda\")")), "{lacking}");
+    assert!(
+        matches!(&lacking.hints()[1], Hint::Reason(Reason::LibrariesInPlugin { names }) if names[0] == "cuda"),
+        "{lacking}"
+    );
     assert!(tools::explained(Error::new(Kind::Pjrt(3), "Malformed program")).hints().is_empty());
 }

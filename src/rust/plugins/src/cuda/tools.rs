@@ -4,6 +4,7 @@ use super::libraries;
 use super::target::CudaTarget;
 use super::Loaded;
 use pjrt_base::error::Error;
+use pjrt_base::reason::Reason;
 use std::path::{Path, PathBuf};
 
 /// Where the files are in a toolkit.
@@ -12,8 +13,8 @@ const FILES: [&str; 2] = ["bin/ptxas", "nvvm/libdevice/libdevice.10.bc"];
 /// Where packages have toolkits, since CUDA 13 and before.
 const IN_PACKAGES: [&str; 2] = ["nvidia/cu13", "nvidia/cuda_nvcc"];
 
-/// The toolkit to name to the compiler, as `xla_gpu_cuda_data_dir`: one that it does not find itself. `None` where it
-/// does, where there is none, and where the user names one.
+/// The toolkit to pass to the compiler as `xla_gpu_cuda_data_dir`: one that it does not find itself. `None` if it does,
+/// if there is no toolkit, or if the user names one.
 pub fn data_dir(plugin: &Loaded) -> Option<PathBuf> {
     let target = CudaTarget::of_loaded(plugin)?;
     if std::env::var("XLA_FLAGS").is_ok_and(|flags| flags.contains("xla_gpu_cuda_data_dir")) {
@@ -22,7 +23,7 @@ pub fn data_dir(plugin: &Loaded) -> Option<PathBuf> {
     choose(plugin.path, libraries::toolkits(target.major))
 }
 
-/// The first whole toolkit beyond those that XLA knows: the ones beside the plugin, and the system's.
+/// The first complete toolkit that XLA does not know: beside the plugin, or the system's.
 pub(super) fn choose(plugin: &Path, others: Vec<PathBuf>) -> Option<PathBuf> {
     let beside = plugin.ancestors().skip(2).take(2).flat_map(in_packages);
     if beside.chain([PathBuf::from("/usr/local/cuda")]).any(|toolkit| is_whole(&toolkit)) {
@@ -39,7 +40,7 @@ fn is_whole(toolkit: &Path) -> bool {
     FILES.iter().all(|file| toolkit.join(file).is_file())
 }
 
-/// Adds to an error of the compiler what to do when it lacks these files.
+/// Explains an error of the compiler when it lacks these files.
 #[cold]
 pub fn explained(error: Error) -> Error {
     if !["ptxas", "libdevice"].iter().any(|file| error.message().contains(file)) {
@@ -47,6 +48,6 @@ pub fn explained(error: Error) -> Error {
     }
     error
         .hint("The compiler needs 'ptxas' and 'libdevice.10.bc' of the CUDA toolkit.")
-        .hint("Fetch the plugin with all that it needs: install_pjrt(\"cuda\"), or install_pjrt(\"cuda12\").")
-        .hint("Or, where a toolkit is on this machine, set CUDA_HOME to its folder before the client is created.")
+        .hint(Reason::LibrariesInPlugin { names: vec!["cuda".into(), "cuda12".into()] })
+        .hint("If this machine has a toolkit, set CUDA_HOME to its folder before you create the client.")
 }

@@ -1,4 +1,4 @@
-//! What is asked of the machine: variables, folders and small files. Tests have machines of their own.
+//! Queries of the machine: variables, folders and small files. Tests use fake machines.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -6,14 +6,14 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Most entries of a folder that are looked at.
+/// The most entries of a folder to read.
 const MOST_ENTRIES: usize = 50_000;
-/// Most bytes of a text that are read.
+/// The most bytes of a text to read.
 const MOST_BYTES: u64 = 1 << 20;
 
 pub(super) struct Machine {
     pub variables: HashMap<OsString, OsString>,
-    /// Where the system's folders begin.
+    /// The root of the system's folders.
     pub root: PathBuf,
     /// The working folder.
     pub folder: PathBuf,
@@ -39,7 +39,8 @@ impl Machine {
         self.variable(name).map(PathBuf::from).filter(|path| path.is_absolute())
     }
 
-    /// The path with `~` as the user's home; `None` if it is relative: what it means changes with the working folder.
+    /// The path with `~` as the user's home; `None` if it is relative, since its meaning changes with the working
+    /// folder.
     pub fn absolute(&self, path: &Path) -> Option<PathBuf> {
         let path = match path.strip_prefix("~") {
             Ok(rest) => self.home()?.join(rest),
@@ -48,12 +49,12 @@ impl Machine {
         path.is_absolute().then_some(path)
     }
 
-    /// The path that a variable holds, as [`Machine::absolute`] has it.
+    /// The path in a variable, as [`Machine::absolute`] returns it.
     pub fn path(&self, name: &str) -> Option<PathBuf> {
         self.absolute(Path::new(self.variable(name)?))
     }
 
-    /// The paths that a variable lists, as it has them.
+    /// The paths that a variable lists, unchanged.
     pub fn paths(&self, name: &str) -> Vec<PathBuf> {
         let listed = self.variable(name).map(std::env::split_paths).into_iter().flatten();
         listed.filter(|path| !path.as_os_str().is_empty()).collect()
@@ -65,7 +66,7 @@ impl Machine {
     }
 }
 
-/// What a folder holds, by name; nothing where it cannot be read.
+/// The names in a folder; empty if it cannot be read.
 pub(super) fn list(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().take(MOST_ENTRIES).flatten();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
@@ -73,7 +74,7 @@ pub(super) fn list(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// The text of a file, or of its beginning; `None` where it cannot be read.
+/// The text of a file, or of its beginning; `None` if it cannot be read.
 pub(super) fn read(path: &Path) -> Option<String> {
     // Opening a pipe would wait for its other end.
     if !path.is_file() {
@@ -84,7 +85,7 @@ pub(super) fn read(path: &Path) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The last part of a path, empty where it is no text.
+/// The last part of a path; empty if it is not valid text.
 pub(super) fn name(path: &Path) -> &str {
     path.file_name().and_then(OsStr::to_str).unwrap_or_default()
 }

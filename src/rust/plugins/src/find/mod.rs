@@ -1,8 +1,8 @@
-//! Finding the plugins that are on the machine already: in folders that the user names, in Python packages, and among the
-//! system's libraries. Nothing is loaded or run, and nothing that others can write to is taken.
+//! Finds plugins that are on the machine already: in folders that the user names, in Python packages, and in the
+//! system's folders. Loads and runs nothing, and refuses files that others can write to.
 //!
-//! `places` knows where to look and in what order, `python` where a Python has its packages, `packages` which of them
-//! hold plugins, `names` what platform a plugin is for, and `trust` whom a library may come from.
+//! `places` lists where to search, in order, `python` finds a Python's folders with packages, `packages` finds plugins
+//! in them, `names` finds the platform of a plugin, and `trust` decides whose libraries are allowed.
 
 mod machine;
 mod names;
@@ -20,7 +20,7 @@ pub use places::SearchPlace;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-/// Most libraries in one folder that are opened.
+/// The most libraries in one folder to open.
 const MOST_LIBRARIES: usize = 1000;
 
 /// A plugin on this machine.
@@ -29,15 +29,15 @@ pub struct FoundPlugin {
     pub platform: String,
     /// The library, with no links in its path.
     pub path: PathBuf,
-    /// Where it comes from, for people: "Python package jax-cuda13-pjrt".
+    /// Its origin, for people: "Python package jax-cuda13-pjrt".
     pub source: String,
-    /// The folder that was looked at; for a Python package the one that all packages are in.
+    /// The folder that was searched; for a Python package, the folder with all packages.
     pub folder: PathBuf,
-    /// The version of the package that brought it.
+    /// The version of its package.
     pub version: Option<String>,
 }
 
-/// Something that is not taken for a plugin, and why.
+/// A file that was skipped, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skipped {
     pub path: PathBuf,
@@ -45,17 +45,17 @@ pub struct Skipped {
     pub reason: String,
 }
 
-/// What came of looking.
+/// The results of a search.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Findings {
-    /// The plugins; of those for one platform, the first is the one to use.
+    /// The plugins. The first one for a platform is the one to use.
     pub found: Vec<FoundPlugin>,
     pub skipped: Vec<Skipped>,
-    /// Where was looked.
+    /// The places that were searched.
     pub places: Vec<SearchPlace>,
 }
 
-/// Looks for plugins on this machine.
+/// Searches for plugins on this machine.
 pub fn find() -> Findings {
     look(&Machine::this())
 }
@@ -72,9 +72,9 @@ fn look(machine: &Machine) -> Findings {
     search.findings
 }
 
-/// What is known of a library before it is opened.
+/// The properties of a library before it is opened.
 struct Claim {
-    /// `None` leaves it to the library's name.
+    /// `None`: the library's name decides.
     platform: Option<String>,
     source: String,
     folder: PathBuf,
@@ -86,7 +86,7 @@ struct Claim {
 #[derive(Default)]
 struct Search {
     findings: Findings,
-    /// Libraries and places seen, so that none is looked at twice.
+    /// Libraries and places seen already, so that none is read twice.
     seen: HashSet<PathBuf>,
     places: HashSet<(PathBuf, Kind)>,
 }
@@ -104,7 +104,7 @@ impl Search {
         };
         let Ok(real) = path.canonicalize() else {
             if named {
-                self.skip(&path, "nothing is there", Some(&claim));
+                self.skip(&path, "the file does not exist", Some(&claim));
             }
             return;
         };
@@ -137,7 +137,7 @@ impl Search {
         });
     }
 
-    /// Takes the library if it is a plugin and may be trusted; tells whether it is one that is known.
+    /// Adds the library if it is a plugin and can be trusted. Returns whether it is a plugin of a known platform.
     fn offer(&mut self, path: &Path, claim: &Claim) -> bool {
         let Ok(file) = path.canonicalize() else { return false };
         if !file.is_file() {
@@ -154,7 +154,7 @@ impl Search {
         let platform = claim.platform.clone().unwrap_or_else(|| names::of_library(&file, needed));
         let reason = match inspected {
             Err(error) => Some(error.message().to_string()),
-            Ok(_) if file.to_str().is_none() => Some("its path is no UTF-8 text".to_string()),
+            Ok(_) if file.to_str().is_none() => Some("its path is not valid UTF-8".to_string()),
             Ok(_) => trust::objection(&file, claim.named),
         };
         if let Some(reason) = reason {

@@ -1,21 +1,21 @@
-//! Which platform a plugin is for, by the name of its library or of its entry point.
+//! The platform of a plugin, according to the name of its library or its entry point.
 
 use super::machine::name;
 use std::path::Path;
 
-/// What names begin with before they come to the platform.
+/// Prefixes of names before the platform.
 const PREFIXES: [&str; 6] = ["pjrt_c_api_", "pjrt_plugin_", "pjrt_", "xla_", "jax_", "plugin_"];
-/// What follows it.
+/// Suffixes after it.
 const SUFFIXES: [&str; 3] = ["_plugin", "_pjrt", "pjrt"];
 
-/// The platform of an entry point; one that is not known keeps its own name.
+/// The platform of an entry point; an unknown one keeps its own name.
 pub(super) fn of_entry_point(name: &str) -> String {
     let lower = name.to_lowercase();
     known(bare(&lower.replace('-', "_"))).map_or_else(|| clean(&lower), str::to_string)
 }
 
-/// The platform of a library, by the name of its file, or of its folder where that says nothing. `needed` tells AMD's
-/// GPUs from NVIDIA's.
+/// The platform of a library, by the name of its file, or of its folder if the file's name does not say. `needed`
+/// distinguishes AMD's GPUs from NVIDIA's.
 pub(super) fn of_library(path: &Path, needed: &[String]) -> String {
     let lower = name(path).to_lowercase();
     let stem = lower.split('.').next().unwrap_or_default().replace('-', "_");
@@ -26,21 +26,21 @@ pub(super) fn of_library(path: &Path, needed: &[String]) -> String {
     }
 }
 
-/// Whether a file is named as plugins are. In folders of the system only such files are opened.
+/// Whether a file's name is typical of plugins. Only such files are opened in the system's folders.
 pub(super) fn is_plugins(file: &str) -> bool {
     let lower = file.to_lowercase().replace('-', "_");
     let name = lower.strip_prefix("lib").unwrap_or(&lower);
     name.starts_with("pjrt") || ["libtpu.", "libneuronpjrt.", "xla_"].iter().any(|start| lower.starts_with(start))
 }
 
-/// Whether a file is named as shared libraries are.
+/// Whether a file's name is typical of shared libraries.
 pub(super) fn is_library(path: &Path) -> bool {
     let lower = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
     let end = lower.rsplit('.').next().unwrap_or_default();
     matches!(end, "so" | "dylib" | "dll" | "pyd") || lower.contains(".so.")
 }
 
-/// The name without what is not the platform's.
+/// The name without its prefixes and suffixes.
 fn bare(mut name: &str) -> &str {
     while let Some(rest) = PREFIXES.iter().find_map(|start| name.strip_prefix(start)) {
         name = rest;
@@ -65,7 +65,7 @@ fn known(name: &str) -> Option<&'static str> {
     })
 }
 
-/// A name that variables and error messages can hold.
+/// A name that is valid in variables and error messages.
 fn clean(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "_-.".contains(c) { c } else { '_' };
     let name: String = name.chars().take(60).map(plain).collect();

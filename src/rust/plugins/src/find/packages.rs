@@ -1,5 +1,5 @@
 //! Plugins in a folder with Python packages: those that entry points name, those in the namespaces of plugins, and
-//! packages known to hold one. No Python is run.
+//! packages known to have one. Does not run Python.
 
 use super::machine::{list, name, numbers, read};
 use super::names;
@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 const GROUPS: [&str; 2] = ["jax_plugins", "xla_plugins"];
 /// Packages with a plugin that no entry point names.
 const KNOWN: [(&str, &str); 2] = [("libtpu", "libtpu.so"), ("libneuronxla", "libneuronpjrt.so")];
-/// Most folders that the `.pth` files of one add.
+/// The most folders that the `.pth` files of a folder can add.
 const MOST_ADDED: usize = 100;
-/// Most libraries of one package that are opened.
+/// The most libraries of one package to open.
 const MOST_LIBRARIES: usize = 100;
 
 /// An installed package, by the folder that describes it.
@@ -23,14 +23,14 @@ struct Distribution {
     version: String,
 }
 
-/// A name, and the module it stands for.
+/// A name, and the module that it refers to.
 struct Entry<'a> {
     name: String,
     module: String,
     distribution: Option<&'a Distribution>,
 }
 
-/// Looks at the packages in the place.
+/// Searches the packages in the place.
 pub(super) fn search(place: &Claim, search: &mut Search) {
     let site = place.folder.as_path();
     let mut folders = vec![site.to_path_buf()];
@@ -46,7 +46,7 @@ pub(super) fn search(place: &Claim, search: &mut Search) {
     }
 }
 
-/// Offers the first plugin of the entry's module, or else of all its package.
+/// Adds the first plugin of the entry's module, or otherwise of its package.
 fn offer_entry(entry: &Entry<'_>, folders: &[PathBuf], place: &Claim, search: &mut Search) {
     let claim = claim(names::of_entry_point(&entry.name), &entry.module, entry.distribution, place);
     let modules = folders.iter().filter_map(|folder| module_folder(folder, &entry.module));
@@ -54,7 +54,7 @@ fn offer_entry(entry: &Entry<'_>, folders: &[PathBuf], place: &Claim, search: &m
     libraries.extend(entry.distribution.map(recorded).unwrap_or_default());
     let found = libraries.iter().take(MOST_LIBRARIES).any(|library| search.offer(library, &claim));
     if !found && entry.distribution.is_some() && libraries.is_empty() {
-        search.skip(&place.folder.join(entry.module.replace('.', "/")), "no library is there", Some(&claim));
+        search.skip(&place.folder.join(entry.module.replace('.', "/")), "no library was found", Some(&claim));
     }
 }
 
@@ -69,7 +69,7 @@ fn claim(platform: String, module: &str, distribution: Option<&Distribution>, pl
     }
 }
 
-/// The plugins that packages speak of, newest first where they are of one kind.
+/// The plugins that packages declare, the newest first among those of one kind.
 fn entries<'a>(folders: &[PathBuf], distributions: &'a [Distribution]) -> Vec<Entry<'a>> {
     let mut entries = Vec::new();
     for distribution in distributions {
@@ -112,7 +112,7 @@ fn entry_points(text: &str) -> Vec<(String, String)> {
     found
 }
 
-/// Whether this is a module's name; no part of it can lead out of the folder.
+/// Whether this is a module's name, which cannot lead out of the folder.
 fn is_module(text: &str) -> bool {
     text.split('.').all(|part| !part.is_empty() && part.chars().all(|c| c.is_alphanumeric() || c == '_'))
 }
@@ -133,7 +133,7 @@ fn libraries(folder: &Path) -> Vec<PathBuf> {
     entries.iter().cloned().chain(inner).filter(|path| names::is_library(path)).collect()
 }
 
-/// The libraries that a package says it brought.
+/// The libraries in a package's list of files.
 fn recorded(distribution: &Distribution) -> Vec<PathBuf> {
     let Some(site) = distribution.folder.parent() else { return Vec::new() };
     let record = read(&distribution.folder.join("RECORD")).unwrap_or_default();

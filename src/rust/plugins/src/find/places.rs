@@ -1,4 +1,4 @@
-//! Where plugins are looked for, in the order in which the places count.
+//! The places to search for plugins, in order of precedence.
 
 use super::machine::{list, name, Machine};
 use super::python;
@@ -12,7 +12,7 @@ const LIBRARIES: [&str; 6] =
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchPlace {
     pub path: PathBuf,
-    /// What made it a place, for people: "PJRT_PLUGIN_PATH".
+    /// Its origin, for people: "PJRT_PLUGIN_PATH".
     pub source: String,
     pub(super) kind: Kind,
 }
@@ -29,7 +29,7 @@ pub(super) enum Kind {
     Libraries,
 }
 
-/// All places of a machine, and entries of variables that make none, with the reason.
+/// All places of a machine, and invalid entries of variables, with the reason.
 pub(super) fn all(machine: &Machine) -> (Vec<SearchPlace>, Vec<(PathBuf, &'static str)>) {
     let mut places = Places::default();
     for path in machine.paths("PJRT_PLUGIN_PATH") {
@@ -46,7 +46,7 @@ pub(super) fn all(machine: &Machine) -> (Vec<SearchPlace>, Vec<(PathBuf, &'stati
     (places.all, places.refused)
 }
 
-/// Whether anything is looked at that the user did not name for plugins.
+/// Whether to search places that the user did not name for plugins.
 fn may_discover(machine: &Machine) -> bool {
     machine.variable("PJRT_DISCOVER").is_none_or(|value| value != "0")
 }

@@ -1,9 +1,9 @@
-//! Where a Python keeps its packages, by what lies on disk. No Python is run.
+//! Finds a Python's folders with packages, from files alone. Does not run Python.
 
 use super::machine::{list, name, numbers, read, Machine};
 use std::path::{Path, PathBuf};
 
-/// Most links from an interpreter to the next that are followed.
+/// The most links from an interpreter to the next to follow.
 const MOST_LINKS: usize = 40;
 
 /// The folders with packages of a virtual or conda environment, or of any other installation below `prefix`.
@@ -60,7 +60,7 @@ pub(super) fn on_path(machine: &Machine) -> Option<PathBuf> {
     })
 }
 
-/// Where the user's own packages are, those of the newest Python first.
+/// The folders with the user's own packages, those of the newest Python first.
 pub(super) fn user_sites(machine: &Machine) -> Vec<PathBuf> {
     if machine.variable("PYTHONNOUSERSITE").is_some() {
         return Vec::new();
@@ -85,7 +85,7 @@ pub(super) fn user_sites(machine: &Machine) -> Vec<PathBuf> {
     sites
 }
 
-/// The environments that reticulate uses when nothing else is said: those that a variable names, and its default.
+/// The environments that reticulate uses by default: those that a variable names, and its default.
 pub(super) fn reticulate_environments(machine: &Machine) -> Vec<PathBuf> {
     let home = machine.home();
     let root = ["RETICULATE_VIRTUALENV_ROOT", "WORKON_HOME"].iter().find_map(|name| machine.path(name));
@@ -110,7 +110,7 @@ pub(super) fn reticulate_environment(machine: &Machine) -> Option<PathBuf> {
     siblings.iter().map(|sibling| sibling.with_file_name(named)).find(|folder| folder.is_dir())
 }
 
-/// The folders with packages below a prefix, for a version like "3.11" or, where that has none, for all.
+/// The folders with packages below a prefix, for a version like "3.11", or for all versions if that has none.
 fn below(prefix: &Path, version: Option<&str>) -> Vec<PathBuf> {
     let libraries = ["local/lib", "local/lib64", "lib", "lib64"].map(|library| prefix.join(library));
     let of_version = |library: &Path, version: &str| {
@@ -161,7 +161,7 @@ fn major_minor(version: &str) -> Option<String> {
     (is_number(major) && is_number(minor.trim_end_matches('t'))).then(|| format!("{major}.{minor}"))
 }
 
-/// Where pyenv is, if this folder holds its shims.
+/// The root of pyenv, if this folder contains its shims.
 fn pyenv_root(folder: &Path) -> Option<PathBuf> {
     let root = folder.parent().filter(|_| name(folder) == "shims")?;
     root.join("versions").is_dir().then(|| root.to_path_buf())

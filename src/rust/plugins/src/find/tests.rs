@@ -331,7 +331,7 @@ fn a_package_without_its_library_is_told() {
         let skipped = skipped.iter().find(|skipped| skipped.platform.as_deref() == Some(platform));
         skipped.unwrap().reason.clone()
     });
-    assert_eq!(reasons[0], "no library is there");
+    assert_eq!(reasons[0], "no library was found");
     assert!(reasons[1].contains("a text file"), "{}", reasons[1]);
 }
 
@@ -350,7 +350,7 @@ fn folders_of_plugins_hold_them_by_name() {
     let paths = format!("~/none:relative:{}:{}:", machine.path("plugins").display(), file.display());
     let machine = machine.with_text("PJRT_PLUGIN_PATH", &paths);
     assert_eq!(machine.platforms(), ["metal", "tt", "cpu", "abc", "tpu", "intel"]);
-    assert_eq!(machine.reasons(), ["entries of PJRT_PLUGIN_PATH must be absolute paths", "nothing is there"]);
+    assert_eq!(machine.reasons(), ["entries of PJRT_PLUGIN_PATH must be absolute paths", "the file does not exist"]);
     machine.plugin("home/mine/libpjrt_cuda.so");
     let machine = machine.with_text("PJRT_PLUGIN_PATH", "~/mine");
     assert_eq!(machine.platforms(), ["cuda"]);
@@ -436,7 +436,7 @@ fn nothing_odd_on_disk_stops_the_search() {
     let odd = machine.path("plugins").join(std::ffi::OsStr::from_bytes(b"pjrt_plugin_\xff.so"));
     std::fs::write(&odd, library_with("GetPjrtApi")).unwrap();
     assert_eq!(machine.platforms(), ["a"]);
-    assert_eq!(machine.reasons(), ["its path is no UTF-8 text"]);
+    assert_eq!(machine.reasons(), ["its path is not valid UTF-8"]);
 }
 
 #[test]

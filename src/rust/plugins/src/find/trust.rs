@@ -1,10 +1,10 @@
-//! Whom a library may come from: what others could have put there is not loaded unasked.
+//! Decides whose libraries are allowed: a file that others could have put there is not loaded unless the user names it.
 
 use pjrt_base::private_fs;
 use std::path::Path;
 
-/// Why a library, whose path has no links in it, is not to be trusted; `None` if it is. `named` says that the user
-/// chose its folder, and with it whoever owns the folder.
+/// Why a library, whose path has no links in it, cannot be trusted; `None` if it can. `named`: the user chose its
+/// folder, and so trusts the owner of the folder.
 pub(super) fn objection(library: &Path, named: bool) -> Option<String> {
     for (depth, path) in library.ancestors().enumerate() {
         let shown = path.display();

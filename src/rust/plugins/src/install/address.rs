@@ -1,11 +1,11 @@
-//! URLs as users write them: reading them, and showing them without their secrets.
+//! URLs from users: parses them, and shows them without their secrets.
 
 use pjrt_base::error::{Error, Kind, Result};
 use reqwest::Url;
 use std::path::Path;
 
-/// The URL as it may be shown: without user name, password, query and fragment, all of which may be secrets. Works on
-/// any text, since what is not a URL may hold a password, too.
+/// The URL for messages: without user name, password, query and fragment, all of which may be secrets. Works on any
+/// text, since invalid URLs may contain a password, too.
 pub(super) fn redact(text: &str) -> String {
     let end = text.find(['?', '#']).unwrap_or(text.len());
     let text = &text[..end];
@@ -61,7 +61,7 @@ pub(super) fn below(base: &Url, parts: &[&str]) -> Url {
     url
 }
 
-/// Gives `url` the user name and password of `from` if both are on one server and `url` has none.
+/// Copies the user name and password of `from` to `url` if both are on one server and `url` has none.
 pub(super) fn lend_login(from: &Url, url: &mut Url) {
     if from.origin() != url.origin() || !url.username().is_empty() || url.password().is_some() {
         return;

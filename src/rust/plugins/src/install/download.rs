@@ -1,4 +1,4 @@
-//! Bringing a file: streamed to disk and hashed on the way; after a broken connection it goes on where it stopped.
+//! Downloads a file: streams it to disk and hashes it on the way; continues after a broken connection.
 
 use super::http::{download_error, Failure, Http, INDEX_HINT};
 use super::place::{io_error, open_file};
@@ -11,15 +11,15 @@ use std::fs::File;
 use std::io::{Read, Seek, Write};
 use std::path::Path;
 
-/// No wheel is larger.
+/// The largest wheel.
 const MAX_BYTES: u64 = 4 << 30;
 const BLOCK: usize = 256 << 10;
 
-/// Brings the file at `url` (`http`, `https` or `file`) to `to`, and returns its SHA-256. When it is known what the file
-/// must be, a part that an earlier attempt left at `to` is kept and continued.
+/// Downloads the file at `url` (`http`, `https` or `file`) to `to`, and returns its SHA-256. If its hash is known
+/// beforehand, continues an earlier partial download at `to`.
 ///
 /// # Errors
-/// `Download` if it cannot be had, `Io` if `to` cannot be written, `Interrupted` if the caller said so.
+/// `Download` if it cannot be downloaded, `Io` if `to` cannot be written, `Interrupted` if the caller stops it.
 pub(super) fn fetch(
     http: &Http,
     url: &Url,
@@ -50,15 +50,15 @@ pub(super) fn fetch(
     Ok(part.hash.finish())
 }
 
-/// What is there of a file.
+/// The partial file.
 struct PartialFile<'a> {
     file: File,
     path: &'a Path,
     hash: Sha256,
     done: u64,
-    /// The most that was ever there.
+    /// The largest size that it had.
     furthest: u64,
-    /// What the server calls this version of the file.
+    /// The server's identifier of this version of the file.
     version: Option<HeaderValue>,
 }
 
@@ -70,7 +70,7 @@ impl PartialFile<'_> {
         Ok(())
     }
 
-    /// Reads what is there already.
+    /// Reads the partial file.
     fn take_up(&mut self, watch: &mut Watch<'_>) -> Result<()> {
         let mut block = vec![0; BLOCK];
         loop {
@@ -112,7 +112,7 @@ impl PartialFile<'_> {
         }
     }
 
-    /// Asks for what is missing and reads it.
+    /// Requests the rest and reads it.
     fn attempt(&mut self, http: &Http, url: &Url, watch: &mut Watch<'_>) -> std::result::Result<(), Failure> {
         let mut response = http.get(url, self.missing(), watch)?;
         let goes_on = response.status() == StatusCode::PARTIAL_CONTENT;
@@ -148,7 +148,7 @@ impl PartialFile<'_> {
         }
     }
 
-    /// The connection broke. One that brought the file further than any before is worth another, however often it breaks.
+    /// The connection broke. If it made progress, it is worth another attempt, however often it breaks.
     fn broken(&mut self, reason: String) -> Failure {
         if self.done <= self.furthest {
             return Failure::Retry(reason);
@@ -157,7 +157,7 @@ impl PartialFile<'_> {
         Failure::Broken(reason)
     }
 
-    /// Headers that ask for the rest, if the file on the server is still the same.
+    /// Headers that request the rest, if the file on the server is still the same.
     fn missing(&self) -> HeaderMap {
         let mut headers = HeaderMap::new();
         if self.done == 0 {
@@ -173,7 +173,7 @@ impl PartialFile<'_> {
     }
 }
 
-/// What tells whether the file on the server changes: a strong entity tag, or else its date.
+/// The identifier of the file's version on the server: a strong entity tag, or otherwise its date.
 fn version(response: &Response) -> Option<HeaderValue> {
     let header = |name: HeaderName| response.headers().get(name).cloned();
     header(ETAG).filter(|tag| tag.as_bytes().starts_with(b"\"")).or_else(|| header(LAST_MODIFIED))

@@ -1,6 +1,6 @@
-//! HTTP as everything here needs it: the machine's certificates and proxies, limits on silence, retries, and a caller
-//! who can stop it at any moment. The network runs on the caller's own thread, in slices between which the caller is
-//! asked; no thread outlives the work.
+//! HTTP client: uses the machine's certificates and proxies, limits silence, retries, and lets the caller stop it at
+//! any time. The network runs on the caller's own thread, in slices between which the caller is asked; no thread
+//! outlives the work.
 
 use super::address::redact;
 use super::index::{self, Machine};
@@ -15,22 +15,22 @@ use std::pin::pin;
 use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Handle, Runtime};
 
-/// Variables that name a file of certificates, all of which are trusted besides the system's.
+/// Variables that name a file of certificates, which are trusted besides the system's.
 const CERTIFICATE_FILES: [&str; 4] = ["SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"];
 /// The answer to a request for an index page may be JSON (PEP 691) or HTML (PEP 503).
 const PAGE_TYPES: &str =
     "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.01";
-/// No index page is larger.
+/// The largest index page.
 const MAX_PAGE: usize = 64 << 20;
 
-/// How long to wait for what.
+/// Time limits.
 #[derive(Debug, Clone)]
 pub(super) struct Limits {
     /// For a connection.
     pub connect: Duration,
     /// For the next piece of data.
     pub silence: Duration,
-    /// Before each further attempt; as many attempts more are made.
+    /// The pauses before further attempts.
     pub pauses: Vec<Duration>,
     /// Whether to use the environment's proxies.
     pub proxies: bool,
@@ -49,11 +49,11 @@ impl Default for Limits {
 
 /// Why an attempt failed.
 pub(super) enum Failure {
-    /// Another attempt may succeed. Says what happened, as part of a sentence.
+    /// Another attempt may succeed. Contains the reason, as part of a sentence.
     Retry(String),
-    /// The same, after this one brought something new: attempts are counted from here.
+    /// The same after progress: attempts are counted from here.
     Broken(String),
-    /// It will not.
+    /// Another attempt will not succeed.
     Stop(Error),
 }
 
@@ -71,9 +71,9 @@ pub(super) struct Http {
     runtime: Option<Runtime>,
 }
 
-/// What a page request brought.
+/// The answer to a page request.
 pub(super) struct Answer {
-    /// Where the page really came from, after redirects: the base of its links.
+    /// The URL of the page after redirects: the base of its links.
     pub url: Url,
     pub is_json: bool,
     pub text: String,
@@ -86,7 +86,7 @@ impl Http {
         if Handle::try_current().is_ok() {
             return Err(internal(&"called from asynchronous code"));
         }
-        // An error says that the process has a provider already, which serves as well.
+        // An error means that the process has a provider already, which works as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let certificates = certificates(machine);
         let builder = || {
@@ -108,7 +108,7 @@ impl Http {
         Ok(Http { client, limits, runtime: Some(runtime) })
     }
 
-    /// Runs `work` to its end, as long as it is not silent for too long and the caller wants it.
+    /// Runs `work` to its end, unless it is silent for too long or the caller stops it.
     fn wait<T>(
         &self,
         watch: &mut Watch<'_>,
@@ -133,7 +133,7 @@ impl Http {
         })
     }
 
-    /// Sends a GET request and returns the answer once its headers are there, if its status is one of success.
+    /// Sends a GET request and returns the answer after its headers, if its status is a success.
     pub fn get(&self, url: &Url, headers: HeaderMap, watch: &mut Watch<'_>) -> std::result::Result<Response, Failure> {
         let response = self.wait(watch, self.client.get(url.clone()).headers(headers).send())?;
         let status = response.status();
@@ -157,7 +157,7 @@ impl Http {
         self.wait(watch, response.chunk())
     }
 
-    /// Makes an attempt, and others after it while they may help.
+    /// Makes attempts until one succeeds or no further one can.
     pub fn retrying<T>(
         &self,
         url: &Url,
@@ -208,14 +208,14 @@ impl Http {
 
 impl Drop for Http {
     fn drop(&mut self) {
-        // A look-up of a host name cannot be stopped, and must not be waited for.
+        // A look-up of a host name cannot be stopped, so nobody waits for it.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
     }
 }
 
-/// Follows a server elsewhere, but not out of an encrypted connection: what comes by another may be anybody's.
+/// Follows redirects, but never from an encrypted connection to an unencrypted one, which anybody could have changed.
 fn redirect(attempt: Attempt<'_>) -> reqwest::redirect::Action {
     let was_encrypted = attempt.previous().last().is_some_and(|url| url.scheme() == "https");
     if was_encrypted && attempt.url().scheme() != "https" {
@@ -224,8 +224,8 @@ fn redirect(attempt: Attempt<'_>) -> reqwest::redirect::Action {
     Policy::default().redirect(attempt)
 }
 
-/// The certificates that the machine's variables and pip's settings name. What cannot be read is left out: a
-/// connection that needs it says so.
+/// The certificates that variables and pip's settings name. Unreadable ones are left out: a connection that needs them
+/// fails with its own error.
 fn certificates(machine: &dyn Machine) -> Vec<Certificate> {
     let files =
         CERTIFICATE_FILES.iter().filter_map(|name| machine.variable(name)).chain(index::pip_setting(machine, "cert"));
@@ -237,7 +237,7 @@ fn certificates(machine: &dyn Machine) -> Vec<Certificate> {
     let mut found = Vec::new();
     for text in texts {
         for der in CertificateDer::pem_slice_iter(text.as_bytes()).flatten() {
-            // One that this library cannot use would make the whole client fail.
+            // A certificate that this library cannot use would make the whole client fail.
             if known.add(der.clone()).is_ok() {
                 found.extend(Certificate::from_der(&der));
             }
@@ -246,7 +246,7 @@ fn certificates(machine: &dyn Machine) -> Vec<Certificate> {
     found
 }
 
-/// What a failed request means.
+/// The error for a failed request.
 fn failure(error: reqwest::Error) -> Failure {
     let hopeless = error.is_builder() || error.is_redirect();
     let url = error.url().cloned();
@@ -289,7 +289,7 @@ fn odd_header(url: &Url) -> Error {
     download_error(url, "the request cannot be written", INDEX_HINT)
 }
 
-/// A failed download from `url`: what happened, and what to do.
+/// The error for a failed download from `url`, with a reason and a hint.
 #[cold]
 pub(super) fn download_error(url: &Url, reason: &str, hint: &str) -> Error {
     let message = format!("Cannot download <{}>: {reason}.", redact(url.as_str()));

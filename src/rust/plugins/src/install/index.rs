@@ -1,5 +1,5 @@
-//! Finding the Python package index, like pip does, and the wheel on it. No index is written down here: when nobody
-//! has set one, the machine's own pip is asked.
+//! Finds the Python package index, as pip does, and the wheel on it. No index is built in: if nobody has set one, the
+//! machine's own pip is asked.
 
 use super::address;
 use super::http::{download_error, Http, INDEX_HINT};
@@ -12,13 +12,13 @@ use pjrt_base::error::{Error, Kind, Result};
 use reqwest::Url;
 use std::path::{Path, PathBuf};
 
-/// What an index's URL is called in messages.
+/// The name of an index's URL in messages.
 const INDEX: &str = "a Python package index";
 
-/// What to do when a local folder, which serves as an index, lacks a wheel.
+/// The hint if a local folder, used as an index, lacks a wheel.
 const FOLDER_HINT: &str = "Put the wheel into the folder.";
 
-/// What is asked of the machine. Tests have machines of their own.
+/// Queries of the machine. Tests use fake machines.
 pub(super) trait Machine {
     /// An environment variable; `None` if it is unset or empty.
     fn variable(&self, name: &str) -> Option<String>;
@@ -56,8 +56,8 @@ impl Machine for ThisMachine {
     }
 }
 
-/// The index to use, and what names it. The first that is set counts: the argument, `PJRT_INDEX_URL`, `PIP_INDEX_URL`,
-/// `UV_DEFAULT_INDEX`, pip's configuration files, and last what pip itself says.
+/// The index to use, and its origin. The first that is set counts: the argument, `PJRT_INDEX_URL`, `PIP_INDEX_URL`,
+/// `UV_DEFAULT_INDEX`, pip's configuration files, and last pip's own answer.
 ///
 /// # Errors
 /// `Download` if there is none, or it is not a URL.
@@ -83,24 +83,25 @@ pub(super) fn find(
     }
     Err(Error::new(
         Kind::Download,
-        "No Python package index to download the plugin from: none is set, and no pip is there to ask for its own.",
+        "No Python package index to download the plugin from: none is set, and pip, which may know one, is not \
+         installed.",
     )
     .hint(
         "Install pip (for example with `apt-get install python3-pip`), or set PJRT_INDEX_URL to the URL of an index.",
     ))
 }
 
-/// Where a wheel is, and its SHA-256 if it need not be the manifest's.
+/// The place of a wheel, and its SHA-256 if the manifest's does not apply.
 pub(super) struct IndexFile {
     pub url: Url,
     pub sha256: Option<String>,
 }
 
-/// Where `wheel` is, on the index at `index`. An index may also be the wheel itself, or a local folder with wheels or with
-/// pages in it.
+/// Finds `wheel` on the index at `index`. An index may also be the wheel itself, or a local folder with wheels or
+/// pages.
 ///
 /// # Errors
-/// `Download` if the index cannot be reached, does not have the wheel, or does not say what it must be.
+/// `Download` if the index cannot be reached, does not have the wheel, or does not have its hash.
 pub(super) fn locate(
     http: &Http,
     index: &Url,
@@ -117,7 +118,7 @@ pub(super) fn locate(
     if page::pick(&links, wheel, target).is_none() {
         let page =
             if local { local_page(&address::below(&folder, &["index.html"])) } else { http.page(&folder, watch) };
-        // A page from the network has no say in which local file is read.
+        // A page from the network must not choose which local file is read.
         let allowed = |link: &page::Link| matches!(link.url.scheme(), "http" | "https") || local;
         match page {
             Ok(page) => links.extend(page::links(&page).into_iter().filter(allowed)),
@@ -130,13 +131,13 @@ pub(super) fn locate(
     address::lend_login(index, &mut url);
     let sha256 = wheel.sha256.clone().or_else(|| link.sha256.clone());
     if sha256.is_none() && url.scheme() != "file" {
-        let reason = format!("the index does not tell the SHA-256 of {}, and this package does not know it", link.file);
+        let reason = format!("neither the index nor this package has the SHA-256 of {}", link.file);
         return Err(download_error(&folder, &reason, INDEX_HINT));
     }
     Ok(IndexFile { url, sha256 })
 }
 
-/// The error for a page without the wheel, with the newest versions that it has.
+/// The error for a page without the wheel, with the newest versions on the page.
 #[cold]
 fn not_listed(folder: &Url, links: &[page::Link], wheel: &Piece, target: PlatformRelease) -> Error {
     let mut versions: Vec<_> = links.iter().filter_map(|link| address::wheel_version(&link.file)).collect();
@@ -150,7 +151,7 @@ fn not_listed(folder: &Url, links: &[page::Link], wheel: &Piece, target: Platfor
             let is_local = folder.scheme() == "file";
             download_error(folder, &reason, if is_local { FOLDER_HINT } else { INDEX_HINT })
         }
-        // The user's own choice, which no other way to get it helps.
+        // The user's own choice of a version; other sources cannot help.
         None => Error::new(
             Kind::PluginNotFound,
             format!(
@@ -166,11 +167,11 @@ fn not_listed(folder: &Url, links: &[page::Link], wheel: &Piece, target: Platfor
     if newest.is_empty() {
         error
     } else {
-        error.hint(format!("It has versions {newest}."))
+        error.hint(format!("Available versions: {newest}."))
     }
 }
 
-/// The numbers in a version, by which versions are in order.
+/// The numbers in a version, by which versions are sorted.
 fn numbers(version: &str) -> Vec<u64> {
     version.split(|c: char| !c.is_ascii_digit()).filter_map(|part| part.parse().ok()).collect()
 }
@@ -194,7 +195,7 @@ fn pip_files(machine: &dyn Machine) -> Vec<PathBuf> {
     let path = |name: &str| machine.variable(name).map(PathBuf::from);
     let named = path("PIP_CONFIG_FILE");
     if named.as_deref() == Some(Path::new("/dev/null")) {
-        // pip's way to ask for none at all.
+        // pip's way to disable the index.
         return Vec::new();
     }
     let home = path("HOME");
@@ -235,7 +236,7 @@ fn ini_value(text: &str, section: &str, key: &str) -> Option<String> {
     None
 }
 
-/// The URL in uv's `name=url`. A URL alone may hold a `=`, too, but not before a character that names lack.
+/// The URL in uv's `name=url`. A URL alone may contain a `=`, too, but only after a character that names lack.
 fn without_name(text: &str) -> &str {
     let is_name = |name: &str| name.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | '.'));
     text.split_once('=').filter(|(name, _)| is_name(name.trim())).map_or(text, |(_, url)| url)

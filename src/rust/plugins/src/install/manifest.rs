@@ -1,12 +1,12 @@
-//! The manifest: which plugins can be fetched, from where, and what their files must be. Its schema is documented in
-//! the file itself, `inst/plugins.toml`.
+//! The manifest: the plugins that can be downloaded, their sources, and the hashes of their files. `inst/plugins.toml`
+//! documents its schema.
 
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::mmap;
 use serde::Deserialize;
 use std::path::Path;
 
-/// All that is known of plugins that can be fetched.
+/// The contents of the manifest.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
@@ -53,7 +53,7 @@ pub(super) struct Library {
     pub files: Vec<String>,
 }
 
-/// Which operating system and processor a plugin is for, in the words of `std::env::consts`.
+/// The operating system and processor of a plugin, in the words of `std::env::consts`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PlatformRelease {
     pub os: &'static str,
@@ -68,18 +68,18 @@ impl Manifest {
     /// Reads the manifest at `path`.
     ///
     /// # Errors
-    /// `Io` if it cannot be read, `InvalidInput` if it is not one.
+    /// `Io` if it cannot be read, `InvalidInput` if it is invalid.
     pub fn read(path: &Path) -> Result<Manifest> {
         Manifest::parse(&String::from_utf8_lossy(&mmap::read(path)?)).map_err(|e| e.within(&path.display().to_string()))
     }
 
     pub(super) fn parse(text: &str) -> Result<Manifest> {
         basic_toml::from_str(text)
-            .map_err(|error| Error::new(Kind::InvalidInput, format!("This is no manifest of plugins: {error}.")))
+            .map_err(|error| Error::new(Kind::InvalidInput, format!("The data are not a plugin manifest: {error}.")))
     }
 
-    /// The plugins that `name` means on this kind of machine, a platform's (`"cuda"`) or one CUDA version's
-    /// (`"cuda12"`), the preferred first.
+    /// The plugins for `name`, a platform (`"cuda"`) or one CUDA version (`"cuda12"`), on this kind of machine, the
+    /// preferred first.
     pub(super) fn plugins<'a>(&'a self, name: &'a str, target: PlatformRelease) -> impl Iterator<Item = &'a Entry> {
         self.plugins
             .iter()
@@ -91,12 +91,12 @@ impl Manifest {
         self.libraries.iter().filter(|l| Some(l.cuda) == plugin.cuda && l.arch == plugin.arch)
     }
 
-    /// The platform that `name` means: "cuda" for "cuda12".
+    /// The platform of `name`: "cuda" for "cuda12".
     pub fn platform<'a>(&'a self, name: &'a str) -> &'a str {
         self.plugins.iter().find(|e| e.name() == name).map_or(name, |e| e.platform.as_str())
     }
 
-    /// The plugins that can be fetched for this machine: their names, and how many bytes come over the network.
+    /// The plugins that can be downloaded for this machine: their names, and the size of the download in bytes.
     pub fn fetchable(&self) -> Vec<(String, Option<u64>)> {
         let mut found: Vec<(String, Option<u64>)> = Vec::new();
         for name in self.plugins.iter().flat_map(|e| [e.platform.clone(), e.name()]) {
@@ -109,7 +109,7 @@ impl Manifest {
         found
     }
 
-    /// The length of all that must be downloaded for a plugin.
+    /// The size of everything to download for a plugin.
     fn bytes(&self, plugin: &Entry) -> Option<u64> {
         plugin.bytes.map(|bytes| bytes + self.libraries(plugin).map(|l| l.bytes).sum::<u64>())
     }
@@ -126,7 +126,7 @@ impl Manifest {
 }
 
 impl Entry {
-    /// Its own name, where a platform has several: `"cuda12"`.
+    /// Its own name, if a platform has several: `"cuda12"`.
     pub fn name(&self) -> String {
         self.cuda.map_or_else(|| self.platform.clone(), |major| format!("{}{major}", self.platform))
     }

@@ -1,9 +1,9 @@
-//! Getting a plugin: finds its files on the machine's Python package index or elsewhere, downloads them, checks their
-//! hashes and unpacks them into a cache folder. Loads nothing and knows nothing of PJRT.
+//! Installs a plugin: finds its files on a Python package index or elsewhere, downloads them, checks their hashes and
+//! unpacks them into a cache folder. Loads nothing and must not know PJRT.
 //!
-//! `manifest` says what there is, `plan` what a request takes of it. `index` (with `pip` and `page`) finds the index and a
-//! wheel on it, `download` (over `http`) brings a file, `verify` compares hashes, `unpack` takes the files out, and `place`
-//! puts them where [`installed`] looks.
+//! `manifest` lists the available plugins, `plan` selects the files for a request. `index` (with `pip` and `page`)
+//! finds the index and a wheel on it, `download` (over `http`) fetches a file, `verify` compares hashes, `unpack`
+//! extracts the files, and `place` moves them to where [`installed`] searches.
 
 mod address;
 mod download;
@@ -31,20 +31,20 @@ use plan::{Piece, Plan};
 use std::path::{Path, PathBuf};
 use watch::Watch;
 
-/// Told how many bytes are there and, if known, how many there will be; `false` stops the work. It is called from the
-/// caller's thread, at least every 100 ms, also while the server is silent.
+/// Receives the number of bytes done and, if known, the total; `false` stops the work. Called on the caller's thread,
+/// at least every 100 ms, also while the server is silent.
 pub type Progress<'a> = dyn FnMut(u64, Option<u64>) -> bool + 'a;
 
-/// Where a plugin is taken from.
+/// The source of a plugin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
-    /// What `PJRT_PLUGIN_URL_<PLATFORM>` names, or else what the manifest knows the hash of.
+    /// The file that `PJRT_PLUGIN_URL_<PLATFORM>` names, or otherwise one whose hash the manifest knows.
     Auto,
     /// A Python package index.
     Index,
     /// An archive that the manifest names by its URL, whether or not its hash is known.
     Release,
-    /// What is on this machine: `Request::path`.
+    /// A file on this machine: `Request::path`.
     File,
 }
 
@@ -53,7 +53,7 @@ pub enum Source {
 pub struct Request<'a> {
     /// Platform of the plugin, e.g. `"cpu"`, or one CUDA version's, e.g. `"cuda12"`.
     pub name: &'a str,
-    /// Folder that keeps the plugins of all platforms. It is made when there is something to put in it.
+    /// Folder for the plugins of all platforms. Created when the first file is stored.
     pub cache_dir: &'a Path,
     /// Another version than the manifest's.
     pub version: Option<&'a str>,
@@ -62,7 +62,7 @@ pub struct Request<'a> {
     pub path: Option<&'a Path>,
     /// Python package index (a URL, a local folder, or the wheel itself); `None` finds the machine's own.
     pub index_url: Option<&'a str>,
-    /// Install again, and replace what is there.
+    /// Installs again, and replaces existing files.
     pub force: bool,
 }
 
@@ -88,12 +88,12 @@ impl Installed {
         &self.record.version
     }
 
-    /// The version of the PJRT C API that it speaks, if the manifest knows it.
+    /// The version of the PJRT C API that it implements, if the manifest knows it.
     pub fn api(&self) -> Option<&str> {
         self.record.api.as_deref()
     }
 
-    /// How it came here: `"index"`, `"release"`, `"url"` or `"file"`.
+    /// Its origin: `"index"`, `"release"`, `"url"` or `"file"`.
     pub fn source(&self) -> &str {
         &self.record.source
     }
@@ -210,7 +210,7 @@ fn carry_out(
         let error = error.on_platform(&plan.platform);
         if error.kind() == Kind::Download {
             let offline = error.hint(plan::offline_hint(plan));
-            plan.instead.iter().fold(offline, Error::hint).hint(plan::own_plugin_hint(&plan.platform))
+            plan.instead.iter().cloned().fold(offline, Error::hint).hint(plan::own_plugin_hint(&plan.platform))
         } else {
             error
         }
@@ -303,7 +303,7 @@ impl Work<'_> {
         };
         let path = work.path().join(&library);
         if !library::inspect(&path)?.is_plugin {
-            bail!(PluginInvalid, "\"{library}\" has no GetPjrtApi(), so it is no PJRT plugin.");
+            bail!(PluginInvalid, "\"{library}\" is not a PJRT plugin: it has no GetPjrtApi().");
         }
         let library_bytes = path.metadata().map_err(|e| place::io_error("read", &path, &e))?.len();
         let (sha256, url) = first.unwrap_or_default();
@@ -350,6 +350,6 @@ fn find_library(root: &Path, what: &str) -> Result<String> {
             Kind::PluginInvalid,
             format!("There is more than one plugin in \"{what}\": {}.", many.join(", ")),
         )
-        .hint("Unpack it, and set PJRT_PLUGIN_PATH_<PLATFORM> to the one that you mean.")),
+        .hint("Unpack it, and set PJRT_PLUGIN_PATH_<PLATFORM> to the plugin that you want.")),
     }
 }

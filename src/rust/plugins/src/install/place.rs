@@ -7,6 +7,7 @@ use super::Installed;
 use fs4::FileExt;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::private_fs::{self, TEMPORARY};
+use pjrt_base::reason::Reason;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -169,12 +170,12 @@ impl InstallFolder {
             return Ok(());
         }
         let message = format!(
-            "The plugin takes {} in \"{}\" while it is installed, and {} are free there.",
+            "The installation of the plugin needs {} in \"{}\", where only {} are free.",
             size(needed),
             self.root.display(),
             size(free)
         );
-        Err(Error::new(Kind::Io, message).hint(ROOM_HINT))
+        Err(Error::new(Kind::Io, message).hint(Reason::DiskFull))
     }
 
     /// Removes this platform's plugins, all or those of one version or one variant (as "cuda12"), and returns their folders.
@@ -266,7 +267,7 @@ impl Workspace<'_> {
         }
         sync_folder(&self.place.root);
         self.place.installed(folder).ok_or_else(|| {
-            Error::new(Kind::Io, format!("What was installed in \"{}\" is not as it was written.", path.display()))
+            Error::new(Kind::Io, format!("The files in \"{}\" changed while they were installed.", path.display()))
                 .hint(OWN_FOLDER_HINT)
         })
     }
@@ -369,17 +370,14 @@ fn size(bytes: u64) -> String {
     }
 }
 
-const OWN_FOLDER_HINT: &str = "Set R_USER_CACHE_DIR to a folder of your own, to which nobody else may write.";
-const ROOM_HINT: &str =
-    "Free some space there (uninstall_pjrt() removes plugins and what is left of downloads), or set \
-                         R_USER_CACHE_DIR to a folder on another disk.";
+const OWN_FOLDER_HINT: &str = "Set R_USER_CACHE_DIR to a folder of your own that nobody else can write to.";
 
 /// An error of the file system at `path`, with what to do about it.
 #[cold]
 pub(super) fn io_error(verb: &str, path: &Path, error: &io::Error) -> Error {
     let made = Error::new(Kind::Io, format!("Cannot {verb} \"{}\": {error}.", path.display()));
     match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => made.hint(ROOM_HINT),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => made.hint(Reason::DiskFull),
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
             made.hint("Make the folder writable, or set R_USER_CACHE_DIR to another one.")
         }

@@ -6,6 +6,7 @@ use super::manifest::{Entry, Manifest, PlatformRelease};
 use super::verify::{self, Sha256};
 use super::{Request, Source};
 use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::reason::{Hint, Reason};
 use reqwest::Url;
 use std::path::Path;
 
@@ -31,7 +32,7 @@ pub(super) struct Plan {
     /// Install it even if it is there.
     pub force: bool,
     /// What else the user could do when the download fails.
-    pub instead: Option<String>,
+    pub instead: Option<Hint>,
 }
 
 /// A file to fetch.
@@ -64,11 +65,11 @@ impl Plan {
         let given = match (request.source, request.path) {
             (Source::File, Some(path)) => return from_path(path, request, manifest, machine, target),
             (Source::File, None) => {
-                return Err(Error::new(Kind::InvalidInput, "`path` must say where the plugin's file is.")
-                    .hint("Give a wheel, an archive, a library, or a folder with wheels."))
+                return Err(Error::new(Kind::InvalidInput, "`path` must be the path of the plugin's file.")
+                    .hint("It can be a wheel, an archive, a library, or a folder with wheels."))
             }
             (_, Some(_)) => {
-                bail!(InvalidInput, "`path` is for `source = \"file\"` only.")
+                bail!(InvalidInput, "`path` can only be used with `source = \"file\"`.")
             }
             (Source::Auto, None) if request.version.is_none() => given_url(request.name, manifest, machine)?,
             _ => None,
@@ -99,8 +100,8 @@ pub(super) fn given(
 /// The SHA-256 that stands behind a URL, as `#sha256=...`.
 fn told_sha256(url: &Url) -> Result<Option<String>> {
     let Some(told) = url.fragment().and_then(|f| f.strip_prefix("sha256=")) else { return Ok(None) };
-    let message = format!("\"{told}\", behind the URL of the plugin, is no SHA-256.");
-    let invalid = || Error::new(Kind::InvalidInput, message).hint("It has 64 hexadecimal digits.");
+    let message = format!("\"{told}\", after the URL of the plugin, is not a SHA-256.");
+    let invalid = || Error::new(Kind::InvalidInput, message).hint("A SHA-256 has 64 hexadecimal digits.");
     verify::sha256(told).ok_or_else(invalid).map(Some)
 }
 
@@ -153,7 +154,7 @@ fn from_path(
     target: PlatformRelease,
 ) -> Result<Plan> {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
-    let hint = "`path` must be that of a wheel, an archive, a library, or a folder with wheels.";
+    let hint = "`path` must be the path of a wheel, an archive, a library, or a folder with wheels.";
     let found = path.metadata().map_err(|e| super::place::io_error("read", &path, &e).hint(hint))?;
     let folder = if found.is_dir() { Some(path.as_path()) } else { path.parent() };
     let file = path.file_name().unwrap_or_default().to_string_lossy();
@@ -169,7 +170,7 @@ fn from_path(
     }
     match Url::from_file_path(&path) {
         Ok(url) => from_url(url, request.name, manifest, "file"),
-        Err(()) => bail!(InvalidInput, "`path` is \"{}\", which cannot be read as a file's name.", path.display()),
+        Err(()) => bail!(InvalidInput, "`path` is \"{}\", which is not a valid file name.", path.display()),
     }
 }
 
@@ -243,19 +244,18 @@ fn choose<'a>(entries: &[&'a Entry], name: &str, machine: &dyn Machine) -> Resul
     }
     let majors: Vec<_> = entries.iter().filter_map(|e| e.cuda).collect();
     let hint = |error: Error| {
-        let names: Vec<_> = majors.iter().map(|major| format!("install_pjrt(\"{name}{major}\")")).collect();
-        error.hint(format!("To install it for another machine, say for which CUDA: {}.", names.join(" or ")))
+        error.hint(Reason::PluginUndecided { names: majors.iter().map(|major| format!("{name}{major}")).collect() })
     };
     let Some(driver) = machine.cuda_driver() else {
         return Err(hint(Error::new(
             Kind::DriverMissing,
-            "There is no NVIDIA driver on this machine, and it decides which plugin to take.",
+            "There is no NVIDIA driver on this machine, which decides which plugin to install.",
         )));
     };
     let found = entries.iter().find(|e| e.cuda.is_none_or(|major| major <= driver.0));
     found.copied().map(Some).ok_or_else(|| {
         let message = format!(
-            "The NVIDIA driver on this machine runs CUDA {}.{} at most, and there is no plugin for it.",
+            "The NVIDIA driver on this machine runs CUDA {}.{} at most, and no plugin supports that.",
             driver.0, driver.1
         );
         hint(Error::new(Kind::DriverTooOld, message).hint("Update the driver."))
@@ -289,21 +289,17 @@ fn nothing_fits(request: &Request<'_>, manifest: &Manifest, target: PlatformRele
     let instead = archive_hint(request, manifest, target).or_else(|| {
         let names: Vec<_> = manifest.fetchable().into_iter().map(|(name, _)| format!("\"{name}\"")).collect();
         (request.source == Source::Auto)
-            .then(|| format!("Those that can be downloaded for this machine: {}.", names.join(", ")))
+            .then(|| format!("Plugins that can be downloaded for this machine: {}.", names.join(", ")).into())
     });
     instead.into_iter().fold(error, Error::hint).hint(own_plugin_hint(platform))
 }
 
 /// How to take the archive of which this package knows no hash, if there is one and the user has not asked for it.
-fn archive_hint(request: &Request<'_>, manifest: &Manifest, target: PlatformRelease) -> Option<String> {
+fn archive_hint(request: &Request<'_>, manifest: &Manifest, target: PlatformRelease) -> Option<Hint> {
     let archive = manifest.plugins(request.name, target).find(|e| e.is_release() && e.sha256.is_none())?;
     let (name, url) = (request.name, archive.url.as_deref()?);
-    (request.source != Source::Release).then(|| {
-        format!(
-            "There is an archive at <{url}>, whose SHA-256 this package does not know: install_pjrt(\"{name}\", source = \
-             \"release\") takes it as it is."
-        )
-    })
+    (request.source != Source::Release)
+        .then(|| Reason::UnverifiedArchive { name: name.to_owned(), url: url.to_owned() }.into())
 }
 
 /// How to do without a download.
@@ -312,20 +308,12 @@ pub(super) fn own_plugin_hint(platform: &str) -> String {
 }
 
 /// What to do on a machine without a network.
-pub(super) fn offline_hint(plan: &Plan) -> String {
+pub(super) fn offline_hint(plan: &Plan) -> Reason {
+    let name = plan.name.clone();
     let wheels: Vec<_> = plan.pieces.iter().filter(|p| p.url.is_none()).collect();
     if wheels.is_empty() {
-        return format!(
-            "Without a network: fetch the file elsewhere, bring it here, and call install_pjrt(\"{}\", source = \"file\", \
-             path = ), with its path.",
-            plan.name
-        );
+        return Reason::OfflineFile { name };
     }
-    let wheels: Vec<_> = wheels.iter().map(|piece| format!("{}=={}", piece.project, piece.version)).collect();
-    format!(
-        "Without a network: on a machine like this one, run `python3 -m pip download --no-deps --dest wheels {}`, bring \
-         the folder here, and call install_pjrt(\"{}\", source = \"file\", path = \"wheels\").",
-        wheels.join(" "),
-        plan.name
-    )
+    let wheels = wheels.iter().map(|piece| format!("{}=={}", piece.project, piece.version)).collect();
+    Reason::OfflineWheels { name, wheels }
 }

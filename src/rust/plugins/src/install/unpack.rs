@@ -52,7 +52,7 @@ pub(super) fn unpack_within(
         [b'P', b'K', ..] => from_zip(file, members, &mut target)?,
         [0x1f, 0x8b, ..] => from_tar(file, &mut target)?,
         _ if is_below(name) => target.write(name, file, false)?,
-        _ => return Err(broken(name, &"it has no name that can be used")),
+        _ => return Err(broken(name, &"its name cannot be used")),
     }
     Ok(target.written)
 }
@@ -63,7 +63,7 @@ fn from_zip(file: File, members: &[String], target: &mut Destination<'_, '_>) ->
     if !members.is_empty() {
         for member in members {
             let source = archive.by_name(member).map_err(|e| match e {
-                ZipError::FileNotFound => broken(name, &format!("it holds no \"{member}\"")),
+                ZipError::FileNotFound => broken(name, &format!("it does not contain \"{member}\"")),
                 other => broken(name, &other),
             })?;
             let runs = can_run(source.unix_mode());
@@ -152,11 +152,11 @@ impl Destination<'_, '_> {
     /// Writes one file.
     fn write(&mut self, member: &str, from: impl Read, runs: bool) -> Result<()> {
         if !is_below(member) {
-            return Err(broken(self.name, &format!("it holds \"{member}\", which would lie outside its folder")));
+            return Err(broken(self.name, &format!("it contains \"{member}\", which is outside its folder")));
         }
         self.files += 1;
         if self.files > self.limits.files {
-            return Err(broken(self.name, &format!("it holds more than {} files", self.limits.files)));
+            return Err(broken(self.name, &format!("it contains more than {} files", self.limits.files)));
         }
         let path = self.to.join(member);
         if let Some(folder) = path.parent() {

@@ -49,7 +49,8 @@ pub(super) fn check(found: &str, expected: &str, url: &Url) -> Result<()> {
         "The file from <{}> is not the expected one: its SHA-256 is {found}, expected {expected}.",
         redact(url.as_str())
     );
-    Err(Error::new(Kind::Checksum, message)
-        .hint("What was downloaded is removed, and nothing is installed.")
-        .hint("Try again. If this stays, ask another Python package index by PJRT_INDEX_URL, or check the SHA-256 that you gave."))
+    Err(Error::new(Kind::Checksum, message).hint("The downloaded file was removed, and nothing was installed.").hint(
+        "Try again. If the error persists, set PJRT_INDEX_URL to another Python package index, or check the \
+               SHA-256 that you gave.",
+    ))
 }

@@ -42,7 +42,7 @@ impl<'a> Watch<'a> {
             return Ok(());
         }
         Err(Error::new(Kind::Interrupted, "The installation of the plugin was interrupted.")
-            .hint("Nothing was installed. What was downloaded is kept for the next attempt."))
+            .hint("Nothing was installed. The partial download is kept for the next attempt."))
     }
 
     /// Tells the caller where the work stands, if that is due.

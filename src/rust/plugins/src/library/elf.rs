@@ -26,7 +26,7 @@ pub(super) fn read<'d, R: ReadRef<'d>>(data: R, here: &Architecture) -> Parsed<L
     let sections = u64::from(header.e_shnum.get(E)) * u64::from(header.e_shentsize.get(E));
     check_range(data, header.e_shoff.get(E), sections)?;
     if usize::from(header.e_phentsize.get(E)) != size_of::<ProgramHeader64<Native>>() {
-        return Err(Defect::Damaged("it has no table of segments".into()));
+        return Err(Defect::Damaged("it has no segment table".into()));
     }
     let segments: &[ProgramHeader64<Native>] = many(data, header.e_phoff.get(E), header.e_phnum.get(E).into())?;
     for segment in segments {
@@ -82,7 +82,7 @@ impl<'d, R: ReadRef<'d>> Image<'d, R> {
         let dynamic: Vec<_> = dynamic.take_while(|&(tag, _)| tag != elf::DT_NULL).collect();
         let mut image = Image { data, segments, dynamic, names: (0, 0) };
         let (Some(at), Some(size)) = (image.value(elf::DT_STRTAB), image.value(elf::DT_STRSZ)) else {
-            return Err(Defect::Damaged("it has no table of names".into()));
+            return Err(Defect::Damaged("it has no string table".into()));
         };
         image.names = (image.offset(at)?, size);
         check_range(data, image.names.0, size)?;
@@ -118,7 +118,7 @@ impl<'d, R: ReadRef<'d>> Image<'d, R> {
             .filter_map(|s| Some((s, address.checked_sub(s.p_vaddr.get(E))?)))
             .find(|(s, distance)| *distance < s.p_filesz.get(E))
             .map(|(s, distance)| s.p_offset.get(E) + distance)
-            .ok_or_else(|| Defect::Damaged(format!("it refers to the address {address:#x}, which it does not have")))
+            .ok_or_else(|| Defect::Damaged(format!("it refers to address {address:#x}, which it does not have")))
     }
 
     /// The name at an index of the table of names, which may be large: only so much of it is read as the name is long.
@@ -211,5 +211,5 @@ fn word(bytes: &[u8]) -> u32 {
 }
 
 fn endless() -> Defect {
-    Defect::Damaged("its table of symbols has no end".into())
+    Defect::Damaged("its symbol table has no end".into())
 }

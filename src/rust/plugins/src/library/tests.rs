@@ -115,14 +115,14 @@ fn a_real_plugin_cut_anywhere_is_refused() {
 fn only_regular_files_are_opened() {
     let what = |path: &Path| inspect(path).unwrap_err();
     assert_eq!(what(Path::new("no/such/file")).kind(), Kind::PluginNotFound);
-    for (path, message) in [(std::env::temp_dir(), "a folder"), ("/dev/zero".into(), "no regular file")] {
+    for (path, message) in [(std::env::temp_dir(), "a folder"), ("/dev/zero".into(), "not a regular file")] {
         let error = what(&path);
         assert_eq!(error.kind(), Kind::PluginInvalid);
         assert!(error.message().contains(message), "{error}");
     }
     let pipe = std::env::temp_dir().join(format!("pjrt-pipe-{}", std::process::id()));
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    assert!(what(&pipe).message().contains("no regular file"));
+    assert!(what(&pipe).message().contains("not a regular file"));
     std::fs::remove_file(pipe).unwrap();
 }
 

@@ -1,4 +1,4 @@
-//! What a program in bytecode says of the devices that it is for. What cannot be read is not told.
+//! The annotations about devices of a program in bytecode. Unreadable ones are omitted.
 
 use super::attributes::{Entries, Entry};
 use super::operations::Operation;
@@ -17,7 +17,7 @@ const FUNCTION: [u64; 2] = [2, 8];
 const TENSOR: [u64; 2] = [13, 20];
 const ENCODED_TENSOR: [u64; 2] = [14, 21];
 
-/// Notes what the operation says, if it is the module or the function that is run.
+/// Reads the annotations of an operation if it is the module or the entry function.
 pub(super) fn note(operation: &Operation<'_>, tables: &Tables<'_>, notes: &mut Annotations) {
     let program = Program { entries: &tables.entries, strings: &tables.strings };
     match (operation.dialect, operation.name) {
@@ -50,7 +50,7 @@ struct Function<'a> {
 }
 
 impl<'a> Program<'a> {
-    /// What the function `main` takes and gives; `None` for another.
+    /// The inputs and outputs of the function `main`; `None` for another function.
     fn arrays(&self, operation: &Operation<'a>) -> Option<(Vec<Array>, Vec<Array>)> {
         let function = self.function(operation)?;
         if self.string(function.name?)? != b"main" {
@@ -68,7 +68,7 @@ impl<'a> Program<'a> {
 
     fn function(&self, operation: &Operation<'a>) -> Option<Function<'a>> {
         let Some(mut properties) = operation.properties else {
-            // Before operations had properties.
+            // Bytecode from before operations had properties.
             let item = |name: &[u8]| self.item(operation.attributes?, name);
             return Some(Function {
                 name: item(b"sym_name"),
@@ -97,7 +97,7 @@ impl<'a> Program<'a> {
         Some(Function { name: optional(false)?, shape, inputs, outputs })
     }
 
-    /// Arrays of these shapes, and whether their attributes, which are left out when there are none, tell a sharding.
+    /// Arrays of these shapes, and whether their attributes, which are omitted if empty, have a sharding.
     fn annotated(&self, dims: Vec<Option<Vec<i64>>>, attributes: Option<&'a Entry<'a>>) -> Option<Vec<Array>> {
         let attributes = match attributes {
             Some(list) => self.list(list)?,
@@ -117,7 +117,7 @@ impl<'a> Program<'a> {
         Some(dims.into_iter().enumerate().map(array).collect())
     }
 
-    /// What follows the number of its kind, if it is of this kind in one of the forms.
+    /// The rest of an entry after the number of its kind, if it is of this kind in one of the forms.
     fn content(&self, entry: &Entry<'a>, kinds: [u64; 2]) -> Option<Reader<'a>> {
         let kind = match entry.dialect() {
             b"builtin" => kinds[0],
@@ -144,7 +144,7 @@ impl<'a> Program<'a> {
         (0..count).map(|_| self.entries.attribute(&mut content).ok()).collect()
     }
 
-    /// What a dictionary has under a name.
+    /// The value for a name in a dictionary.
     fn item(&self, dictionary: &Entry<'a>, name: &[u8]) -> Option<&'a Entry<'a>> {
         let mut content = self.content(dictionary, DICTIONARY)?;
         for _ in 0..content.count().ok()? {

@@ -21,7 +21,7 @@ pub(super) struct Entry<'a> {
 }
 
 impl<'a> Entries<'a> {
-    /// Reads where each entry lies.
+    /// Finds the position of each entry.
     pub fn read(mut offsets: Reader<'_>, mut contents: Reader<'a>, dialects: &[&'a [u8]]) -> Result<Self> {
         let attributes = offsets.count()?;
         let types = offsets.count()?;
@@ -30,9 +30,9 @@ impl<'a> Entries<'a> {
             while entries.len() < end {
                 let dialect = dialects[offsets.index(dialects.len())?];
                 let count = offsets.count()?;
-                // MLIR does not look how many there are.
+                // MLIR does not check their number.
                 if count > end - entries.len() {
-                    return Err(damaged("it has more attributes or types than it says"));
+                    return Err(damaged("it has more attributes or types than it declares"));
                 }
                 for _ in 0..count {
                     let (size, is_custom) = offsets.flagged()?;
@@ -42,18 +42,18 @@ impl<'a> Entries<'a> {
             }
         }
         if !offsets.is_empty() {
-            return Err(damaged("it has more attributes or types than it says"));
+            return Err(damaged("it has more attributes or types than it declares"));
         }
         Ok(Entries { entries, attributes })
     }
 
-    /// How many attributes and types there are.
+    /// The number of attributes and types.
     pub fn counts(&self) -> (usize, usize) {
         (self.attributes, self.entries.len() - self.attributes)
     }
 
-    /// That no entry contains itself or nests too deep, since MLIR reads what one refers to before the entry itself, and that
-    /// numbers and constants are what their types say.
+    /// Checks that no entry contains itself or nests too deep, since MLIR reads referenced entries first, and that
+    /// numbers and constants match their types.
     pub fn check(&self, strings: &[&[u8]]) -> Result<()> {
         let cycle = || damaged("an attribute or a type contains itself");
         let depth = depth::deepest(self.entries.len(), |entry| self.references(entry, strings), cycle)?;
@@ -66,7 +66,7 @@ impl<'a> Entries<'a> {
         })
     }
 
-    /// The entries that one refers to, as far as its dialect's way of writing is known here.
+    /// The entries that an entry refers to, as far as its encoding is known here.
     fn references(&self, entry: usize, strings: &[&[u8]]) -> Result<Vec<usize>> {
         let is_attribute = entry < self.attributes;
         let mut found = Vec::new();
@@ -109,7 +109,7 @@ impl<'a> Entries<'a> {
             Field::Name => {
                 let name = strings[reader.index(strings.len())?];
                 if !name.iter().all(|&byte| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\') {
-                    return Err(damaged("the name of an axis has characters that are not possible"));
+                    return Err(damaged("the name of an axis has invalid characters"));
                 }
             }
             Field::Size => {
@@ -123,7 +123,7 @@ impl<'a> Entries<'a> {
             Field::Numbers => {
                 let numbers = reader.count()?;
                 if numbers > MAX_NESTING {
-                    return Err(damaged("an array has more dimensions than are possible"));
+                    return Err(damaged("an array has too many dimensions"));
                 }
                 for _ in 0..numbers {
                     reader.number()?;
@@ -140,12 +140,12 @@ impl<'a> Entries<'a> {
         Ok(&self.entries[reader.index(self.attributes)?])
     }
 
-    /// The type of this number.
+    /// The type with this number.
     pub fn type_number(&self, number: usize) -> &Entry<'_> {
         &self.entries[self.attributes + number]
     }
 
-    /// The same for one that may be left out.
+    /// The same for an optional type.
     pub fn optional_attribute(&self, reader: &mut Reader<'_>) -> Result<Option<&Entry<'a>>> {
         let (index, is_there) = reader.flagged()?;
         Ok(if is_there { Some(&self.entries[Reader::within(index, self.attributes)?]) } else { None })
@@ -161,17 +161,17 @@ impl<'a> Entries<'a> {
         }
     }
 
-    /// That a number is of a type that has such numbers.
+    /// Checks that a number is of a type that has such numbers.
     fn check_number(&self, attribute: &Entry<'_>) -> Result<()> {
         let Some((kind, mut reader)) = attribute.kind()? else { return Ok(()) };
         let Some(others) = kinds::not_of_number(attribute.dialect, kind) else { return Ok(()) };
         if self.type_at(&mut reader)?.kind()?.is_some_and(|(kind, _)| others(kind)) {
-            return Err(damaged("a number is not of its type"));
+            return Err(damaged("a number does not match its type"));
         }
         Ok(())
     }
 
-    /// The type of an array's elements, and how many there are; none for what has no size.
+    /// The type and the number of an array's elements; `None` without a fixed size.
     fn element_of(&self, fields: &mut Reader<'_>, has_encoding: bool) -> Result<(&Entry<'_>, Option<u64>)> {
         if has_encoding {
             fields.index(self.attributes)?;
@@ -185,7 +185,7 @@ impl<'a> Entries<'a> {
         Ok((self.type_at(fields)?, elements))
     }
 
-    /// That a constant has the bytes of all of its elements, or of the one that stands for all.
+    /// Checks that a constant has the bytes of all of its elements, or of one for all.
     fn check_constant(&self, attribute: &Entry<'_>) -> Result<()> {
         let Some((kind, mut reader)) = attribute.kind()? else { return Ok(()) };
         if !kinds::is_constant(attribute.dialect, kind) {
@@ -196,11 +196,11 @@ impl<'a> Entries<'a> {
         let content = reader.bytes(bytes)?;
         let Some((kind, mut fields)) = shape.kind()? else { return Ok(()) };
         let Some(has_encoding) = kinds::array(shape.dialect, kind) else {
-            return Err(damaged("a constant is no array"));
+            return Err(damaged("a constant is not an array"));
         };
         let (element, elements) = self.element_of(&mut fields, has_encoding)?;
         if element.kind()?.is_some_and(|(kind, _)| kinds::is_no_number(element.dialect, kind)) {
-            return Err(damaged("a constant is not of numbers"));
+            return Err(damaged("the elements of a constant are not numbers"));
         }
         let Some(width) = self.width(element)? else { return Ok(()) };
         let fits = elements.is_some_and(|elements| match width {
@@ -212,11 +212,11 @@ impl<'a> Entries<'a> {
         if fits {
             Ok(())
         } else {
-            Err(damaged("a constant is not of the size of its type"))
+            Err(damaged("the size of a constant does not match its type"))
         }
     }
 
-    /// What an element of this type takes in a constant, where that is known here.
+    /// The size of an element of this type in a constant, if it is known here.
     fn width(&self, element: &Entry<'_>) -> Result<Option<ElementType>> {
         let Some((kind, mut fields)) = element.kind()? else { return Ok(None) };
         if kinds::is_complex(element.dialect, kind) {
@@ -246,7 +246,7 @@ impl<'a> Entry<'a> {
         Ok(self.dialect == dialect && self.kind()?.is_some_and(|(kind, _)| kinds.contains(&kind)))
     }
 
-    /// The number of its kind, and what comes after that; none of one in text.
+    /// The number of its kind, and the bytes after that; `None` for an entry in text.
     pub fn kind(&self) -> Result<Option<(u64, Reader<'a>)>> {
         let mut reader = self.content;
         Ok(if self.is_custom { Some((reader.number()?, reader)) } else { None })

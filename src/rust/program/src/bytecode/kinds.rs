@@ -1,10 +1,10 @@
-//! How attributes and types of MLIR itself (`builtin`), of StableHLO's portable form (`vhlo`) and of Shardy (`sdy`) are written
-//! in bytecode. Those of other dialects refer to nothing.
+//! The bytecode encoding of attributes and types of MLIR itself (`builtin`), of StableHLO's portable form (`vhlo`) and
+//! of Shardy (`sdy`). Those of other dialects have no references.
 
 use super::reader::Reader;
 use pjrt_base::error::Result;
 
-/// A part of an entry. What comes after the last reference is left out.
+/// A part of an entry. Parts after the last reference are omitted.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Field {
     Attribute,
@@ -14,7 +14,7 @@ pub(super) enum Field {
     Attributes(usize),
     Types,
     String,
-    /// A string that Shardy writes into its own text, and does not read back when it has escapes in it.
+    /// A string that Shardy writes into its own text, and cannot read back if it has escapes.
     Name,
     /// A number above zero, with a sign.
     Size,
@@ -22,7 +22,7 @@ pub(super) enum Field {
     Numbers,
 }
 
-/// What an element takes in a constant.
+/// The size of an element in a constant.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum ElementType {
     Bit,
@@ -31,7 +31,7 @@ pub(super) enum ElementType {
 
 use Field::{Attribute, Attributes, Name, Number, Numbers, OptionalAttribute, Size, String, Type, Types};
 
-/// The parts of an entry of a kind, up to the last that refers to another; none for a kind that is not known.
+/// The parts of an entry of a kind, up to the last reference; `None` for an unknown kind.
 pub(super) fn fields(dialect: &[u8], is_attribute: bool, kind: u64) -> &'static [Field] {
     match (dialect, is_attribute) {
         (b"builtin", true) => builtin_attribute(kind),
@@ -61,7 +61,7 @@ fn builtin_attribute(kind: u64) -> &'static [Field] {
         11 | 22 => &[Attribute],
         12 => &[Attributes(1)],
         13 => &[Attributes(1), Attribute],
-        // One that is equal to no other.
+        // A unique one, equal to no other.
         21 => &[Attribute],
         // Constants: a resource, arrays, elements, strings, sparse elements.
         16..=19 => &[Type],
@@ -128,7 +128,7 @@ fn shardy_attribute(kind: u64) -> &'static [Field] {
         2 => &[Attributes(1)],
         // References to an axis or to part of it.
         4 => &[Name, OptionalAttribute],
-        // How a dimension, an array and several are divided; 15 is a newer form.
+        // Shardings of a dimension, an array and several; 15 is a newer form.
         5 | 7 => &[Attributes(1)],
         6 => &[Attribute, Attributes(1), Attributes(1)],
         15 => &[Attribute, Attributes(1), Attributes(1), Attributes(1)],
@@ -141,7 +141,7 @@ fn shardy_attribute(kind: u64) -> &'static [Field] {
     }
 }
 
-/// For a number, which kinds of types have no such numbers.
+/// For a number, the kinds of types that have no such numbers.
 pub(super) fn not_of_number(dialect: &[u8], kind: u64) -> Option<fn(u64) -> bool> {
     match (dialect, kind) {
         (b"vhlo", 8) => Some(|kind| matches!(kind, 0..=1 | 8..=26 | 30..=33)),
@@ -155,7 +155,7 @@ pub(super) fn is_constant(dialect: &[u8], kind: u64) -> bool {
     matches!((dialect, kind), (b"builtin", 18) | (b"vhlo", 15))
 }
 
-/// Whether an array type has an encoding; none for what is no type of constants.
+/// Whether an array type has an encoding; `None` if constants cannot have this type.
 pub(super) fn array(dialect: &[u8], kind: u64) -> Option<bool> {
     match (dialect, kind) {
         (b"builtin", 13 | 19) | (b"vhlo", 20) => Some(false),
@@ -164,7 +164,7 @@ pub(super) fn array(dialect: &[u8], kind: u64) -> Option<bool> {
     }
 }
 
-/// Whether a type is a function's: a list of what it takes, and one of what it gives.
+/// Whether a type is a function's: a list of inputs, and one of outputs.
 pub(super) fn is_function(dialect: &[u8], kind: u64) -> bool {
     matches!((dialect, kind), (b"builtin", 2) | (b"vhlo", 8))
 }
@@ -182,7 +182,7 @@ pub(super) fn is_complex(dialect: &[u8], kind: u64) -> bool {
     matches!((dialect, kind), (b"builtin", 9) | (b"vhlo", 1))
 }
 
-/// What an element of a type takes in a constant, where that is known.
+/// The size of an element of a type in a constant, if it is known.
 pub(super) fn element(dialect: &[u8], kind: u64, mut fields: Reader<'_>) -> Result<Option<ElementType>> {
     let bytes = match (dialect, kind) {
         (b"builtin", 0) => {

@@ -1,5 +1,6 @@
-//! What is looked for in MLIR bytecode. MLIR believes the numbers in it: it writes past the ends of its tables, follows
-//! attributes that contain themselves, and crashes where it should complain. So the tables are read here as it reads them.
+//! Checks of MLIR bytecode. MLIR trusts the numbers in it: it writes past the ends of its tables, follows attributes
+//! that contain themselves, and crashes instead of raising errors. So this module reads the tables in the same way,
+//! with checks.
 
 mod annotations;
 mod attributes;
@@ -15,20 +16,20 @@ use attributes::Entries;
 use pjrt_base::error::{Error, Kind, Result};
 use reader::Reader;
 
-/// The newest encoding that is known here. Of a newer one, nothing is believed to be wrong.
+/// The newest known encoding. Nothing in a newer one is considered wrong.
 const NEWEST: u64 = 6;
 
-/// What came with which version of the encoding.
+/// The versions of the encoding that added features.
 const DIALECT_VERSIONS: u64 = 1;
 const ISOLATED_SECTIONS: u64 = 2;
 const USE_LIST_ORDERS: u64 = 3;
 const OPTIONAL_LOCATIONS: u64 = 4;
 const PROPERTIES: u64 = 5;
 
-/// How deep what a program is made of may nest: MLIR and XLA go down by recursion.
+/// The limit of nesting: MLIR and XLA use recursion.
 const MAX_NESTING: usize = 1000;
 
-/// The number of a section, which tells what it holds.
+/// The number of a section, which identifies its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Section(u8);
 
@@ -45,7 +46,7 @@ impl Section {
     const COUNT: usize = 9;
 }
 
-/// What the sections before the operations say.
+/// The contents of the sections before the operations.
 struct Tables<'a> {
     version: u64,
     strings: Vec<&'a [u8]>,
@@ -57,10 +58,10 @@ struct Tables<'a> {
     properties: Vec<Reader<'a>>,
 }
 
-/// Checks bytecode, without the mark that it begins with, and reads what the program says of the devices that it is for.
+/// Checks bytecode, given without its magic number, and reads the program's annotations about devices.
 ///
 /// # Errors
-/// `InvalidInput` for what is damaged, nests too deep, or has functions without a body.
+/// `InvalidInput` for damaged or too deeply nested bytecode, or functions without a body.
 pub fn check(code: &[u8]) -> Result<Annotations> {
     let mut found = Annotations::default();
     read(code, |tables, operations| {
@@ -73,10 +74,10 @@ pub fn check(code: &[u8]) -> Result<Annotations> {
     Ok(found)
 }
 
-/// What there is of types narrower than a byte in bytecode that was checked.
+/// The uses of types narrower than a byte in checked bytecode.
 ///
 /// # Errors
-/// Those of [`check`].
+/// The errors of [`check`].
 pub fn narrow_findings(code: &[u8]) -> Result<Findings> {
     let mut found = Findings::default();
     read(code, |tables, operations| {
@@ -104,7 +105,7 @@ fn read<'a>(code: &'a [u8], use_them: impl FnOnce(&Tables<'a>, Reader<'a>) -> Re
         let (section, content) = reader.section()?;
         match sections.get_mut(section.0 as usize) {
             Some(place @ None) => *place = Some(content),
-            _ => return Err(damaged("a section is there twice, or is of no known kind")),
+            _ => return Err(damaged("a section is duplicated or of unknown kind")),
         }
     }
     let optional = |section: Section| sections[section.0 as usize];
@@ -137,7 +138,7 @@ fn strings(mut reader: Reader<'_>) -> Result<Vec<&[u8]>> {
         strings.push(&reader.bytes(size)?[..size - 1]);
     }
     if !reader.is_empty() {
-        return Err(damaged("its strings do not add up"));
+        return Err(damaged("the sizes of its strings are inconsistent"));
     }
     Ok(strings)
 }
@@ -153,11 +154,11 @@ fn dialects<'a>(mut reader: Reader<'_>, version: u64, strings: &[&'a [u8]]) -> R
             if version < DIALECT_VERSIONS { (reader.number()?, false) } else { reader.flagged()? };
         dialects.push(strings[Reader::within(name, strings.len())?]);
         if has_version && reader.section()?.0 != Section::DIALECT_VERSIONS {
-            return Err(damaged("a dialect's version is not where it should be"));
+            return Err(damaged("a dialect's version is misplaced"));
         }
     }
     if version >= OPTIONAL_LOCATIONS {
-        // So many names MLIR makes room for.
+        // MLIR makes room for this number of names.
         reader.count()?;
     }
     let mut operations = Vec::new();
@@ -171,7 +172,7 @@ fn dialects<'a>(mut reader: Reader<'_>, version: u64, strings: &[&'a [u8]]) -> R
     Ok((dialects, operations))
 }
 
-/// What operations say of themselves.
+/// The properties of operations.
 fn properties(mut reader: Reader<'_>) -> Result<Vec<Reader<'_>>> {
     let count = reader.count()?;
     let one = |_| {
@@ -243,22 +244,22 @@ mod tests {
                 assert!(check(&code[..len]).is_err(), "{name} of {len} bytes");
             }
         }
-        // Version 7, by which the rest means something else.
+        // Version 7, in which the rest has another meaning.
         assert!(check(&[0b1111, 0]).is_ok());
     }
 
     #[test]
     fn what_an_entry_refers_to_is_of_the_kind_that_it_should_be() {
         for (name, at, byte, reason) in [
-            // A division of an array by itself, and a quantized number of itself.
+            // A sharding of an array that contains itself, and a quantized number of itself.
             ("sharded.mlirbc", 132, 0x0b, "contains itself"),
             ("square.artifact", 96, 0x31, "contains itself"),
-            // An axis of size zero, and one with a name that is no text.
+            // An axis of size zero, and one with a name of invalid characters.
             ("sharded.mlirbc", 127, 0x01, "an axis has no size"),
             ("sharded.mlirbc", 299, 0xe4, "the name of an axis"),
             // A type is made a float of a type that is none, and an integer.
-            ("newer.artifact", 115, 0x11, "a number is not of its type"),
-            ("square.artifact", 83, 0x13, "a number is not of its type"),
+            ("newer.artifact", 115, 0x11, "a number does not match its type"),
+            ("square.artifact", 83, 0x13, "a number does not match its type"),
             // Of a function's arguments, there is a truth value; its type is a word.
             ("square.artifact", 83, 0x05, "an operation is not told"),
             ("square.artifact", 85, 0x1d, "an operation is not told"),

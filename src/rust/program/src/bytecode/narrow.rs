@@ -33,7 +33,7 @@ impl Entries<'_> {
         Ok(false)
     }
 
-    /// The narrow type of a matrix among several results of a function, whichever.
+    /// The narrow type of any matrix among several results of a function.
     pub fn narrow_result(&self) -> Result<Option<String>> {
         let (_, types) = self.counts();
         for number in 0..types {

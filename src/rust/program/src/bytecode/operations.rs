@@ -7,7 +7,7 @@ use super::{damaged, too_deep, Section, Tables, ISOLATED_SECTIONS, MAX_NESTING, 
 use pjrt_base::error::{Error, Kind, Result};
 use smallvec::SmallVec;
 
-/// Which parts an operation has.
+/// The parts that an operation has.
 const ATTRIBUTES: u8 = 0x01;
 const RESULTS: u8 = 0x02;
 const OPERANDS: u8 = 0x04;
@@ -16,9 +16,9 @@ const REGIONS: u8 = 0x10;
 const USE_LISTS: u8 = 0x20;
 const OWN_PROPERTIES: u8 = 0x40;
 
-/// What is still to be read of an operation's regions.
+/// The state of reading an operation's regions.
 struct Open<'a> {
-    /// Where they are written: apart, or with the operation itself.
+    /// Where the regions are: in a separate section, or with the operation itself.
     apart: Option<Reader<'a>>,
     regions: usize,
     blocks: usize,
@@ -36,20 +36,20 @@ pub(super) struct Operation<'a> {
     pub results: SmallVec<[usize; 4]>,
 }
 
-/// Is told of each operation.
+/// Called for each operation.
 pub(super) type Visit<'a> = &'a mut dyn FnMut(&Operation<'_>) -> Result<()>;
 
 /// Checks the section of the operations.
 ///
 /// # Errors
-/// `InvalidInput`, and those of `visit`.
+/// `InvalidInput`, and the errors of `visit`.
 pub(super) fn check(mut reader: Reader<'_>, tables: &Tables<'_>, visit: Visit<'_>) -> Result<()> {
     let (operations, has_arguments) = reader.flagged()?;
     if has_arguments {
         return Err(damaged("the program itself takes arguments"));
     }
     let operations = reader.bounded(operations)?;
-    // Where reading goes on after what is written apart.
+    // Where to continue after a separate section.
     let mut outer = Vec::new();
     let mut open = vec![Open { apart: None, regions: 0, blocks: 0, operations }];
     while let Some(level) = open.last_mut() {
@@ -81,7 +81,7 @@ pub(super) fn check(mut reader: Reader<'_>, tables: &Tables<'_>, visit: Visit<'_
     Ok(())
 }
 
-/// Reads an operation up to its regions, if it has some.
+/// Reads an operation up to its regions, if it has any.
 fn operation<'a>(reader: &mut Reader<'a>, tables: &Tables<'_>, visit: Visit<'_>) -> Result<Option<Open<'a>>> {
     let (attributes, types) = tables.entries.counts();
     let (dialect, name) = tables.operations[reader.index(tables.operations.len())?];
@@ -128,7 +128,7 @@ fn operation<'a>(reader: &mut Reader<'a>, tables: &Tables<'_>, visit: Visit<'_>)
     if regions > 0 && is_isolated && tables.version >= ISOLATED_SECTIONS {
         let (section, content) = reader.section()?;
         if section != Section::OPERATIONS {
-            return Err(damaged("a region is not where it should be"));
+            return Err(damaged("a region is misplaced"));
         }
         apart = Some(content);
     }
@@ -158,7 +158,7 @@ fn region(reader: &mut Reader<'_>) -> Result<usize> {
     Ok(blocks)
 }
 
-/// Reads a block's arguments, and how many operations it has.
+/// Reads a block's arguments, and its number of operations.
 fn block(reader: &mut Reader<'_>, tables: &Tables<'_>) -> Result<usize> {
     let (attributes, types) = tables.entries.counts();
     let (operations, has_arguments) = reader.flagged()?;
@@ -179,7 +179,7 @@ fn block(reader: &mut Reader<'_>, tables: &Tables<'_>) -> Result<usize> {
     reader.bounded(operations)
 }
 
-/// Reads in which order the uses of so many values stand.
+/// Skips the order of the uses of this number of values.
 fn use_lists(reader: &mut Reader<'_>, values: usize) -> Result<()> {
     let lists = if values > 1 { reader.count()? } else { 1 };
     for _ in 0..lists {

@@ -1,13 +1,13 @@
-//! What StableHLO's portable form, `vhlo`, says of an operation. MLIR takes any attribute there, and the compiler crashes on
-//! one that is of another kind than it goes on with.
+//! Checks the properties of operations in StableHLO's portable form, `vhlo`. MLIR accepts any attribute there, and the
+//! compiler crashes on an attribute of an unexpected kind.
 
 use super::attributes::{Entries, Entry};
 use super::damaged;
 use super::reader::Reader;
 use pjrt_base::error::Result;
 
-/// The properties of operations, a letter for each: see [`fits`]. Operations without any, and those that are not known here,
-/// are left out.
+/// The properties of operations, a letter for each: see [`fits`]. Operations without properties, and unknown ones, are
+/// omitted.
 #[rustfmt::skip]
 const PROPERTIES: &[(&[u8], &str)] = &[
     (b"AyAss", "func_v1"),
@@ -17,7 +17,8 @@ const PROPERTIES: &[(&[u8], &str)] = &[
     (b"b", "cholesky_v1"),
     (b"v", "broadcast_in_dim_v1 broadcast_v1 dynamic_slice_v1 map_v1 reduce_v1 reverse_v1 transpose_v1"),
     (b"vvv", "dynamic_broadcast_in_dim_v1 pad_v1 select_and_scatter_v1 slice_v1"),
-    (b"r", "cbrt_v2 cosine_v2 exponential_minus_one_v2 exponential_v2 log_plus_one_v2 log_v2 logistic_v2 rsqrt_v2 sine_v2 \
+    (b"r", "cbrt_v2 cosine_v2 exponential_minus_one_v2 exponential_v2 log_plus_one_v2 log_v2 logistic_v2 rsqrt_v2 \
+       sine_v2 \
             sqrt_v2 tan_v2 tanh_v2"),
     (b"TD", "compare_v1"),
     (b"vF", "fft_v1"),
@@ -60,13 +61,13 @@ pub(super) fn check(name: &[u8], mut properties: Reader<'_>, entries: &Entries<'
     let Some((letters, _)) = PROPERTIES.iter().find(|(_, names)| is_named(names)) else { return Ok(()) };
     for &letter in *letters {
         if !fits(entries, entries.attribute(&mut properties)?, letter)? {
-            return Err(damaged("an operation is not told what it needs to know"));
+            return Err(damaged("an operation lacks a required property"));
         }
     }
     Ok(())
 }
 
-/// Whether an attribute is what a letter stands for: one of these kinds, and in it, others.
+/// Whether an attribute matches a letter: one of these kinds, with matching elements.
 fn fits(entries: &Entries<'_>, attribute: &Entry<'_>, letter: u8) -> Result<bool> {
     const ARRAY: u64 = 1;
     const BOOLEAN: u64 = 2;
@@ -79,18 +80,18 @@ fn fits(entries: &Entries<'_>, attribute: &Entry<'_>, letter: u8) -> Result<bool
         // Arrays: any, and of dictionaries, layouts and precisions.
         b'a' | b'A' | b'L' | b'P' => &[ARRAY],
         b'b' => &[BOOLEAN],
-        // What a function of another library is told.
+        // The backend configuration of a custom call.
         b'c' => &[DICTIONARY, STRING],
         b'd' => &[DICTIONARY],
         b'f' => &[8],
         b'i' => &[INTEGER],
-        // A type stands for what is left out.
+        // A type stands for an omitted attribute.
         b'o' => &[BOOLEAN, INTEGER, TYPE],
         b's' => &[STRING],
         // Constants: any, integers, truth values.
         b't' | b'v' | b'p' => &[CONSTANT],
         b'y' => &[TYPE],
-        // Words of one sort each: directions of comparisons, their types, versions of calls, and so on.
+        // Enumerations: directions of comparisons, their types, versions of calls, and so on.
         b'D' => &[3],
         b'T' => &[4],
         b'C' => &[5],

@@ -1,9 +1,9 @@
-//! What MLIR bytecode is made of: bytes, numbers of variable length, and sections.
+//! The primitives of MLIR bytecode: bytes, numbers of variable length, and sections.
 
 use super::{damaged, Section};
 use pjrt_base::error::Result;
 
-/// Bytes still to be read.
+/// The remaining bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reader<'a> {
     whole: &'a [u8],
@@ -37,7 +37,7 @@ impl<'a> Reader<'a> {
         Ok(bytes)
     }
 
-    /// A number: as many zero bits as its first byte ends with, as many bytes follow.
+    /// A number: the count of trailing zero bits in its first byte is the count of further bytes.
     pub fn number(&mut self) -> Result<u64> {
         let first = self.byte()?;
         let more = first.trailing_zeros() as usize;
@@ -57,17 +57,17 @@ impl<'a> Reader<'a> {
         Ok((number >> 1, number & 1 == 1))
     }
 
-    /// The number of things that follow, each of which takes at least one byte: what an array can be made for.
+    /// A count of items, each of at least one byte, so it is safe to allocate an array for them.
     pub fn count(&mut self) -> Result<usize> {
         let count = self.number()?;
         self.bounded(count)
     }
 
-    /// The same for a number that was read in another way.
+    /// The same for a number that was read otherwise.
     pub fn bounded(&self, count: u64) -> Result<usize> {
         match usize::try_from(count) {
             Ok(count) if count <= self.left() => Ok(count),
-            _ => Err(damaged("it announces more than there is")),
+            _ => Err(damaged("it declares more data than it has")),
         }
     }
 
@@ -80,14 +80,14 @@ impl<'a> Reader<'a> {
     pub fn within(index: u64, len: usize) -> Result<usize> {
         match usize::try_from(index) {
             Ok(index) if index < len => Ok(index),
-            _ => Err(damaged("it refers to what is not there")),
+            _ => Err(damaged("it refers to a missing item")),
         }
     }
 
     /// Bytes up to a zero, which is passed as well.
     pub fn text(&mut self) -> Result<&'a [u8]> {
         let rest = self.rest();
-        let Some(end) = rest.iter().position(|&byte| byte == 0) else { return Err(damaged("a text has no end")) };
+        let Some(end) = rest.iter().position(|&byte| byte == 0) else { return Err(damaged("a string has no end")) };
         self.at += end + 1;
         Ok(&rest[..end])
     }
@@ -99,7 +99,7 @@ impl<'a> Reader<'a> {
         if id & ALIGNED != 0 {
             let alignment = usize::try_from(self.number()?).unwrap_or(0);
             if !alignment.is_power_of_two() {
-                return Err(damaged("an alignment is no power of two"));
+                return Err(damaged("an alignment is not a power of two"));
             }
             let padding = self.at.checked_next_multiple_of(alignment).map_or(usize::MAX, |start| start - self.at);
             self.bytes(padding)?;

@@ -1,10 +1,10 @@
-//! What HLO text says of an instruction beyond its operands.
+//! The attributes of an instruction in HLO text.
 
 use super::text::{braces, join, numbered, Context};
 use super::*;
 
 impl HloInstructionProto {
-    /// The attributes in XLA's order: those of the operation, the computations it calls, and what all may have.
+    /// The attributes in XLA's order: those of the operation, the computations that it calls, and common ones.
     pub(super) fn attributes(&self, context: &Context) -> Vec<String> {
         let mut all = Attributes(Vec::new());
         self.add_own(&mut all);
@@ -305,7 +305,7 @@ impl OpMetadata {
 }
 
 impl OpSharding {
-    /// As HLO text has it, without its brackets.
+    /// As in HLO text, without its brackets.
     pub fn text(&self) -> String {
         const OTHER: i32 = 3;
         match self.kind {

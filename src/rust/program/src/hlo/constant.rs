@@ -4,10 +4,10 @@ use super::{LiteralProto, ShapeProto};
 use pjrt_data::dtype::DType;
 use pjrt_data::scalar::{Reader, Scalar};
 
-/// Elements from which on a constant is shown as `{...}`.
+/// The number of elements from which a constant is shown as `{...}`.
 const MANY: i64 = 11;
 
-/// The value of a constant of this shape; `{...}` when it is long or of a type that has no text here.
+/// The value of a constant of this shape; `{...}` if it is long, or of a type without text here.
 pub(super) fn text(literal: &LiteralProto, shape: &ShapeProto) -> String {
     let dims = &shape.dimensions;
     let count = dims.iter().fold(1i64, |n, &d| n.saturating_mul(d));
@@ -59,7 +59,7 @@ fn from_bytes(bytes: &[u8], dtype: DType, digits: usize) -> Vec<String> {
     bytes.chunks_exact(reader.width()).map(one).collect()
 }
 
-/// Six digits where they are exact, else as many as any number needs.
+/// Six digits if they are exact, otherwise as many as any number needs.
 fn single(x: f32) -> String {
     float(x.into(), if format!("{x:.5e}").parse() == Ok(x) { 6 } else { 9 })
 }
@@ -68,7 +68,7 @@ fn double(x: f64) -> String {
     float(x, if format!("{x:.5e}").parse() == Ok(x) { 6 } else { 17 })
 }
 
-/// C's `%g`: so many significant digits, without zeros at the end, with an exponent where that is shorter.
+/// C's `%g` with this number of significant digits: without trailing zeros, with an exponent if that is shorter.
 fn float(x: f64, digits: usize) -> String {
     if !x.is_finite() {
         return if x.is_nan() { "nan".into() } else { format!("{}inf", if x < 0.0 { "-" } else { "" }) };

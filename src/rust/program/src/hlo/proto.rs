@@ -1,10 +1,10 @@
-//! The messages of XLA's protocol buffers that we read, field numbers and all. Unknown fields are skipped, so a newer
-//! module decodes too.
+//! The messages of XLA's protocol buffers that this crate reads, with their field numbers. Unknown fields are skipped,
+//! so newer modules can be decoded, too.
 
 use prost::Message;
 use std::collections::BTreeMap;
 
-/// XLA's `PrimitiveType` of what is no array.
+/// XLA's `PrimitiveType` of shapes that are not arrays.
 pub const TUPLE: i32 = 13;
 pub const OPAQUE: i32 = 14;
 pub const TOKEN: i32 = 17;
@@ -237,7 +237,7 @@ pub struct SourceTarget {
     pub target: i64,
 }
 
-/// How a value is spread over devices.
+/// The sharding of a value.
 #[derive(Clone, PartialEq, Message)]
 pub struct OpSharding {
     #[prost(int32, tag = "1")]
@@ -298,7 +298,7 @@ pub struct FrontendAttributes {
     pub map: BTreeMap<String, String>,
 }
 
-/// Where an instruction comes from.
+/// The source of an instruction.
 #[derive(Clone, PartialEq, Message)]
 pub struct OpMetadata {
     #[prost(string, tag = "1")]
@@ -543,10 +543,10 @@ pub struct HloModuleProto {
     pub schedule: Option<HloScheduleProto>,
     #[prost(message, optional, tag = "8")]
     pub input_output_alias: Option<InputOutputAliasProto>,
-    /// How the program's result was divided over devices.
+    /// The sharding of the program's result.
     #[prost(message, optional, tag = "12")]
     pub spmd_output_sharding: Option<OpSharding>,
-    /// The same for its inputs.
+    /// The shardings of its inputs.
     #[prost(message, repeated, tag = "14")]
     pub spmd_parameters_shardings: Vec<OpSharding>,
     #[prost(message, optional, tag = "17")]

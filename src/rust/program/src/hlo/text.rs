@@ -60,7 +60,7 @@ fn alias(entry: &AliasEntryProto) -> String {
     format!("{output}: ({}, {input}, {kind})", entry.parameter_number)
 }
 
-/// What instructions refer to by number.
+/// The names that instructions refer to by number.
 pub(super) struct Context<'a> {
     /// Those of the computation.
     pub instructions: HashMap<i64, &'a HloInstructionProto>,
@@ -196,7 +196,7 @@ pub(super) fn braces<T: Display>(items: &[T]) -> String {
     format!("{{{}}}", join(items))
 }
 
-/// A list in which every fifth item tells its number.
+/// A list with the index of every fifth item.
 pub(super) fn numbered(items: impl Iterator<Item = String>) -> String {
     let with_number = |(i, item)| if i > 0 && i % 5 == 0 { format!("/*index={i}*/{item}") } else { item };
     items.enumerate().map(with_number).collect::<Vec<_>>().join(", ")

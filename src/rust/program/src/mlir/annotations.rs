@@ -1,9 +1,9 @@
-//! What a program in text says of the devices that it is for.
+//! The annotations about devices of a program in text.
 
 use super::{functions, is_in_name, main_function, split, Rest};
 use crate::annotations::{Annotations, Array, PARTITIONS, REPLICAS, SHARDINGS};
 
-/// Reads what `text` says; `code` is the same without strings and comments.
+/// Reads the annotations in `text`; `code` is the same without strings and comments.
 pub(super) fn read(text: &[u8], code: &[u8]) -> Annotations {
     let (inputs, outputs) = match main_function(text, code).and_then(|mut main| arrays(&mut main)) {
         Some((inputs, outputs)) => (Some(inputs), Some(outputs)),
@@ -13,7 +13,7 @@ pub(super) fn read(text: &[u8], code: &[u8]) -> Annotations {
     Annotations { num_replicas: number(module, REPLICAS), num_partitions: number(module, PARTITIONS), inputs, outputs }
 }
 
-/// Where the attributes of the module stand: before its first function, or, in MLIR's generic form, after all of them.
+/// The attributes of the module: before its first function, or, in MLIR's generic form, after all functions.
 fn module<'a>(text: &[u8], code: &'a [u8]) -> &'a [u8] {
     const GENERIC: &[u8] = b"\"builtin.module\"";
     let first = functions(code).next().map_or(code.len(), |(start, _)| start);
@@ -25,14 +25,14 @@ fn module<'a>(text: &[u8], code: &'a [u8]) -> &'a [u8] {
     }
 }
 
-/// The number that an attribute has.
+/// The number in an attribute.
 fn number(code: &[u8], name: &[u8]) -> Option<i64> {
     let rest = code[find(code, name)? + name.len()..].trim_ascii_start().strip_prefix(b"=")?.trim_ascii_start();
     let end = rest.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(rest.len());
     std::str::from_utf8(&rest[..end]).ok()?.parse().ok()
 }
 
-/// Where a name stands that is no part of another.
+/// The position of a name that is not part of another name.
 fn find(code: &[u8], name: &[u8]) -> Option<usize> {
     let is_apart = |at: usize| {
         let before = at.checked_sub(1).map(|i| code[i]);
@@ -62,7 +62,7 @@ fn arrays(function: &mut Rest<'_>) -> Option<(Vec<Array>, Vec<Array>)> {
     Some((inputs, vec![array(&before[..before.len() - function.0.len()])]))
 }
 
-/// What is written of an argument after its name, or of a result.
+/// The text of an argument after its name, or of a result.
 fn array(code: &[u8]) -> Array {
     const TYPE: &[u8] = b"tensor<";
     let code = code.trim_ascii_start();
@@ -78,7 +78,7 @@ fn dims(mut code: &[u8]) -> Option<Vec<i64>> {
         code = code.trim_ascii_start();
         let digits = code.iter().take_while(|byte| byte.is_ascii_digit()).count();
         if digits == 0 {
-            // Of what has no fixed size, nothing is told.
+            // Shapes without a fixed size are omitted.
             return (!code.starts_with(b"?") && !code.starts_with(b"*")).then_some(dims);
         }
         dims.push(std::str::from_utf8(&code[..digits]).ok()?.parse().ok()?);

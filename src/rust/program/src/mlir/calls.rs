@@ -1,14 +1,14 @@
-//! Which functions call which: a compiler goes from one to the next, and does not come back from one that calls itself.
+//! The calls between functions. A compiler follows them, and never returns from a recursive function.
 
 use super::{functions, is_in_name};
 use crate::depth;
 use std::collections::HashMap;
 
-/// A function calls itself, maybe by way of others.
+/// A function calls itself, perhaps through others.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Recursion;
 
-/// How deep calls nest.
+/// The nesting depth of calls.
 ///
 /// # Errors
 /// For recursion.
@@ -26,7 +26,7 @@ pub(super) fn depth(text: &[u8], code: &[u8]) -> Result<usize, Recursion> {
     depth::deepest(bodies.len(), |number| Ok(bodies[number].iter().skip(1).filter_map(called).collect()), || Recursion)
 }
 
-/// The symbols in a part of a program, such as `f` in `@f`, but for those of other libraries' functions.
+/// The symbols in a part of a program, such as `f` in `@f`, except for those of custom calls.
 fn symbols<'a>(text: &'a [u8], code: &[u8], part: std::ops::Range<usize>) -> Vec<&'a [u8]> {
     let starts = part.filter(|&i| code[i] == b'@' && !code[..i].trim_ascii_end().ends_with(b"custom_call"));
     let name = |start: usize| {

@@ -1,10 +1,10 @@
-//! Types narrower than a byte in text: which operations make arrays of them, and what `main` returns.
+//! Types narrower than a byte in text: the operations that create arrays of them, and the results of `main`.
 
 use super::{blank_strings_and_comments, functions, is_in_name};
 use crate::narrow::{Array, Findings};
 use pjrt_data::dtype::DType;
 
-/// How those types are written.
+/// The names of these types.
 const TYPES: [(&[u8], DType); 5] =
     [(b"i2", DType::I2), (b"ui2", DType::U2), (b"i4", DType::I4), (b"ui4", DType::U4), (b"f4E2M1FN", DType::F4E2M1FN)];
 
@@ -49,7 +49,7 @@ fn operations<'a>(text: &'a [u8], code: &'a [u8]) -> impl Iterator<Item = (&'a s
     })
 }
 
-/// The array that an operation makes: of one with a region, what that takes.
+/// The result array of an operation; for an operation with a region, its operand.
 fn result(name: &str, rest: &[u8]) -> Option<Array> {
     if matches!(name, "sort" | "scatter") {
         // Up to the end of the block's arguments, of which the last may be the narrow ones.
@@ -57,7 +57,7 @@ fn result(name: &str, rest: &[u8]) -> Option<Array> {
         let end = start + rest[start..].windows(2).position(|pair| pair == b"):")?;
         let of_block = rest[start..end].split(|&byte| byte == b'%').filter_map(element);
         let element = of_block.max_by_key(|dtype| dtype.info().bits == 2)?;
-        // What is sorted and scattered to is an array as a rule.
+        // Operations with regions usually sort or scatter into an array.
         return Some(Array { dtype: element, is_matrix: true });
     }
     let arrow = arrow(rest)?;
@@ -91,7 +91,7 @@ fn arrays(code: &[u8]) -> impl Iterator<Item = Array> + '_ {
     })
 }
 
-/// The list of numbers before an operation's result that begins in one of these ways.
+/// The list of numbers after one of these prefixes, before an operation's result.
 fn numbers(rest: &[u8], starts: &[&[u8]]) -> Vec<usize> {
     let end = rest.windows(2).position(|pair| pair == b"->").unwrap_or(rest.len());
     let named = starts.iter().find_map(|start| {
@@ -103,7 +103,7 @@ fn numbers(rest: &[u8], starts: &[&[u8]]) -> Vec<usize> {
     numbers.filter_map(|number| std::str::from_utf8(number).ok()?.parse().ok()).collect()
 }
 
-/// Whether the dimensions of a gather's slices come last in its result, as rows that are picked from a table have them.
+/// Whether the dimensions of a gather's slices come last in its result, as for rows picked from a table.
 fn keeps_order(rest: &[u8]) -> bool {
     let offsets = numbers(rest, &[b"offset_dims = ["]);
     let rank = arrow(rest).map_or(0, |arrow| {
@@ -113,13 +113,13 @@ fn keeps_order(rest: &[u8]) -> bool {
     rank >= offsets.len() && (rank - offsets.len()..rank).eq(offsets)
 }
 
-/// Where an operation's results are told.
+/// The position of an operation's result types.
 fn arrow(rest: &[u8]) -> Option<usize> {
     let mut pairs = rest.windows(2).enumerate();
     pairs.position(|(i, pair)| pair == b"->" && is_array(rest[i + 2..].trim_ascii_start()))
 }
 
-/// The types, with attributes, of what `main` takes and of what it returns; those of the first function without a `main`.
+/// The types, with attributes, of the inputs and outputs of `main`, or of the first function without a `main`.
 fn signature<'a>(text: &[u8], code: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
     let mut all = functions(code).filter_map(|(_, mut rest)| {
         rest.skip_visibility();
@@ -148,7 +148,7 @@ fn signature<'a>(text: &[u8], code: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
     Some((main.1, main.2))
 }
 
-/// How many types a list in parentheses has.
+/// The number of types in a list in parentheses.
 fn count(list: &[u8]) -> usize {
     list.windows(7).filter(|word| *word == b"tensor<").count()
 }

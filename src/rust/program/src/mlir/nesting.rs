@@ -1,13 +1,13 @@
-//! How deep text nests: the parser goes down by recursion.
+//! The nesting depth of text: the parser uses recursion.
 
 use super::is_in_name;
 use std::collections::HashMap;
 
-/// The depth of brackets, of minus signs in a row, and of what is given a name outside all brackets, as `!a` in
-/// `!a = tuple<!b>`.
+/// The depth of brackets, of minus signs in a row, and of named types outside all brackets, as `!a` in `!a =
+/// tuple<!b>`.
 pub(super) fn depth(code: &[u8]) -> usize {
     let mut names: HashMap<&[u8], usize> = HashMap::new();
-    // What is being named, and whether anything of it has come.
+    // The name being defined, and whether its definition has begun.
     let mut naming: Option<(&[u8], bool)> = None;
     let (mut depth, mut deepest, mut signs, mut i) = (0usize, 0, 0, 0);
     while i < code.len() {
@@ -24,7 +24,7 @@ pub(super) fn depth(code: &[u8]) -> usize {
                 found = depth;
             }
             b'-' => found = depth + signs,
-            // `->` closes nothing.
+            // `->` does not close a bracket.
             b'>' if i > 0 && code[i - 1] == b'-' => {}
             b'}' | b')' | b']' | b'>' => depth = depth.saturating_sub(1),
             b'\n' if depth == 0 => naming = naming.filter(|&(_, has_begun)| !has_begun),

@@ -1,4 +1,4 @@
-//! The protocol buffers of compile options, as far as they are written here.
+//! The protocol buffers of compile options, as far as this crate uses them.
 
 use super::OptionValue;
 use prost::Message;

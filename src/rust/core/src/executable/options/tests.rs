@@ -145,7 +145,7 @@ fn a_program_says_what_options_leave_open() {
     let program = |num_replicas, num_partitions| Annotations { num_replicas, num_partitions, ..Default::default() };
     let resolved = |options: &CompileOptions, program: &Annotations| -> std::result::Result<(i64, i64), String> {
         let options = options.for_program(program).map_err(|error| error.message().to_owned())?;
-        // What is resolved stays so.
+        // Resolved options do not change.
         assert_eq!(options.for_program(program).unwrap(), options);
         Ok((options.replicas(), options.partitions()))
     };
@@ -192,7 +192,7 @@ fn compilers_divide_what_the_program_leaves_open() {
     for bad in [vec![true; 2], vec![true; 4], vec![]] {
         assert!(flags(&with(Propagation::Each(bad), Propagation::Unsaid), &program).is_err());
     }
-    // Of a program that cannot be read, it is not told.
+    // The number of arrays of a program that cannot be read is not known.
     let unknown = Annotations { num_partitions: Some(2), ..Default::default() };
     assert_eq!(flags(&default, &unknown).unwrap(), (vec![], vec![]));
     assert_eq!(flags(&told, &unknown).unwrap(), (vec![false], vec![true]));

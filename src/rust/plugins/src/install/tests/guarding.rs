@@ -25,7 +25,7 @@ fn a_page_cannot_choose_where_the_download_is_written() {
         });
         let request = Request { version: Some("2.0"), ..request(&cache, &server.url) };
         let error = carry_out_on(&request, &manifest(b"x"), &Invented::default()).unwrap_err();
-        assert!(error.message().contains("does not tell the SHA-256"), "{error}");
+        assert!(error.message().contains("has the SHA-256 of"), "{error}");
         assert_eq!(std::fs::read(&victim).unwrap(), b"mine");
     }
 }

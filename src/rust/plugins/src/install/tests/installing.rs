@@ -5,6 +5,7 @@ use super::super::{all_installed, index, uninstall};
 use super::server::{file, head, reply, Server};
 use super::*;
 use pjrt_base::error::Kind;
+use pjrt_base::reason::Reason;
 
 /// An index with one project and its one file.
 fn index_with(name: &'static str, bytes: Vec<u8>) -> Server {
@@ -201,9 +202,10 @@ fn an_index_without_the_wheel_makes_no_folder_and_says_what_it_has_and_what_to_d
     let error = install(&manifest, &cache, &format!("{}/simple", server.url), false).unwrap_err();
     assert_eq!(error.kind(), Kind::Download);
     let text = error.to_string();
-    assert!(error.message().contains(FILE) && text.contains("It has versions 9.9."), "{error}");
+    assert!(error.message().contains(FILE) && text.contains("Available versions: 9.9."), "{error}");
     assert!(text.contains("PJRT_PLUGIN_PATH_TINY") && text.contains("PJRT_INDEX_URL"), "{error}");
-    assert!(text.contains("pip download --no-deps --dest wheels tiny-plugin==1.2+3"), "{error}");
+    let wheels = vec!["tiny-plugin==1.2+3".to_string()];
+    assert!(error.hints().contains(&Reason::OfflineWheels { name: "tiny".into(), wheels }.into()), "{error}");
     let error = install(&manifest, &cache, &server.url, false).unwrap_err();
     assert!(error.message().contains("/tiny-plugin/>: status 404"), "{error}");
     assert!(!cache.exists());
@@ -242,7 +244,7 @@ fn a_disk_that_is_too_full_is_an_error_before_anything_is_fetched() {
     let error = install(&manifest, &folder.0, &url, false).unwrap_err();
     assert_eq!(error.kind(), Kind::Io);
     assert!(
-        error.message().contains("takes 9000000.0 GB") && error.to_string().contains("R_USER_CACHE_DIR"),
+        error.message().contains("needs 9000000.0 GB") && error.to_string().contains("R_USER_CACHE_DIR"),
         "{error}"
     );
     assert_eq!(server.asked().len(), 1);
@@ -427,7 +429,7 @@ fn another_version_must_be_what_the_index_says() {
         Server::start(move |_, _, stream| reply(stream, "200 OK", "", format!("<a href='{name}'>x</a>").as_bytes()));
     let request = Request { version: Some("2.0"), ..request(&other.0, &unhashed.url) };
     let error = carry_out_on(&request, &manifest, &Invented::default()).unwrap_err();
-    assert!(error.message().contains("does not tell the SHA-256"), "{error}");
+    assert!(error.message().contains("has the SHA-256 of"), "{error}");
 }
 
 #[test]
