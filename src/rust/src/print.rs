@@ -12,9 +12,9 @@ use pjrt_base::process::check_interrupt_now_and_then;
 use pjrt_base::{error::Error, error::Kind};
 use pjrt_core::buffer::read::Ready;
 use pjrt_core::HostOrder;
+use pjrt_data::array::Spec;
 use pjrt_data::literal::Formatter;
 use pjrt_data::print::{render, HostBytes, Options, Source};
-use pjrt_data::array::Spec;
 
 /// The lines that show a buffer's elements, in pieces of some lines each. Negative limits mean none.
 #[extendr]
