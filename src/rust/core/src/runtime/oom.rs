@@ -19,12 +19,15 @@ static ROUNDS: Mutex<u64> = Mutex::new(0);
 static ROUND_ENDS: Condvar = Condvar::new();
 
 thread_local! {
-    static COLLECTOR: Cell<Option<fn() -> Result<()>>> = const { Cell::new(None) };
+    static COLLECTOR: Cell<Option<Collector>> = const { Cell::new(None) };
 }
+
+/// Drops a thread's garbage.
+pub type Collector = fn() -> Result<()>;
 
 /// Sets what drops the garbage of this thread, which owns objects of this crate. It runs when a call on this thread finds no
 /// memory; an error of it ends that call.
-pub fn set_collector(collect: fn() -> Result<()>) {
+pub fn set_collector(collect: Collector) {
     COLLECTOR.set(Some(collect));
 }
 
