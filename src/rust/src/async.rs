@@ -56,9 +56,9 @@ pub extern "C" fn transfer_is_ready(transfer: SEXP) -> SEXP {
 pub extern "C" fn transfer_value(transfer: SEXP) -> SEXP {
     entry(|| {
         let promise: &Promise = handle::get(transfer, "transfer")?;
-        drop(promise.transfer.wait()?);
+        let arrived = promise.transfer.wait()?;
         let array = Protected::new(transfer::new_array(&promise.spec, promise.r_type)?);
-        transfer::fill(array.sexp(), &promise.spec, promise.r_type, false, &promise.transfer.wait()?)?;
+        transfer::fill(array.sexp(), &promise.spec, promise.r_type, false, &arrived.view())?;
         Ok(array.sexp())
     })
 }

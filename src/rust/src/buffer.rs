@@ -1,30 +1,21 @@
 //! Buffers: from R vectors to a device, and what a buffer says of itself.
 
-use crate::conditions::{entry, flag, Result};
+use crate::conditions::{entry, flag, Failure, Result};
 use crate::describe::describe;
 use crate::handle::{self, Empty};
-use crate::memory::{BACKGROUND, IMMEDIATE};
-use crate::pins::{self, Pin};
+use crate::pins;
 use crate::sexp::{self, Protected};
-use crate::transfer::reordered;
 use crate::{device, dtype, memory};
 use extendr_ffi::*;
-use pjrt_base::process::check_interrupt_now_and_then;
+use pjrt_base::{error::Error, error::Kind};
+use pjrt_core::buffer::upload::{Upload, UploadRoute};
 use pjrt_core::client::holdings;
-use pjrt_core::{Buffer, Device, HostMemory, Memory};
-use pjrt_data::convert::{self, HostValues, LossReport};
-use pjrt_data::layout::{self, Strides};
-use pjrt_data::transpose::Plan;
-use pjrt_data::{array::Spec, dtype::DType};
+use pjrt_core::host::array::HostPieces;
+use pjrt_core::{Buffer, Device, HostArray, HostContent, HostOrder, Memory};
+use pjrt_data::array::Spec;
+use pjrt_data::convert::{HostValues, LossReport};
+use pjrt_data::dtype::{DType, RType};
 use std::mem::ManuallyDrop;
-use std::ptr::NonNull;
-
-/// Up to this size, the plugin copies an array while it is called: to share memory costs more.
-const SMALL: usize = 2048;
-
-/// From this size on, R's own memory is used in place where that is possible: below, a copy is cheap, and the R object can
-/// still be changed in place.
-const SHARED: usize = 16 << 10;
 
 /// `buffer_new(data, dtype, device, shape, check)`: a buffer from a logical, integer, double, complex or integer64 vector.
 pub extern "C" fn buffer_new(data: SEXP, dtype: SEXP, device: SEXP, shape: SEXP, check: SEXP) -> SEXP {
@@ -47,55 +38,27 @@ pub extern "C" fn buffer_scalar(data: SEXP, dtype: SEXP, device: SEXP, check: SE
 
 fn from_vector(data: SEXP, dtype: SEXP, device: &Device, dims: &[i64], check: SEXP) -> Result<SEXP> {
     let check = flag(check, "check")?;
-    let kind = Kind::of(data)?;
-    let dtype = dtype::parse(dtype, Some(kind.default_dtype()))?;
-    kind.values(&[]).check_dtype(dtype)?;
-    let spec = Spec::new(dtype, dims)?;
-    let len = sexp::len(data);
-    check_length(len, &spec)?;
-    let plan = Plan::new(dims, &layout::column_major(dims), &layout::row_major(dims));
-    let total = spec.len();
+    let r_type = r_type_of(data)?;
+    let dtype = dtype::parse(dtype, Some(default_dtype(r_type)))?;
+    let (order, len) = (HostOrder::ColumnMajor, sexp::len(data));
     let numeric = matches!(sexp::kind(data), SEXPTYPE::INTSXP | SEXPTYPE::REALSXP);
-    if numeric && sexp::is_compact(data) && (plan.is_contiguous() || len == 1) {
-        let source = Source { vector: data, in_place: None, now: true };
-        let compact = Compact(data);
-        return upload(device, spec, source, move |target| compact.encode(kind, dtype, total, target, check));
+    if numeric && sexp::is_compact(data) && (len == 1 || order.is_row_major(dims)) {
+        let read = |start, count, to| read_region(data, start, count, to);
+        let pieces = HostPieces { r_type, len, read: &read };
+        return upload(Upload::in_pieces(device, dtype, dims, pieces, check)?, data);
     }
-    let values = kind.values(kind.bytes(data));
-    let in_place = len == total && plan.is_contiguous() && values.are_elements(dtype) && !check;
-    let source = Source { vector: data, in_place: in_place.then(|| values.data()), now: check };
-    // SAFETY: the vector has one value or as many as the shape, for whose bytes there is room.
-    upload(device, spec, source, move |target| unsafe { values.encode(dtype, &plan, total, target, check) })
+    let content = HostContent::Values(values(data, r_type));
+    upload(Upload::new(device, dtype, &HostArray { dims, order, content }, check)?, data)
 }
 
 /// `buffer_from_raw(data, dtype, device, shape, row_major)`: a buffer from the bytes of its elements.
 pub extern "C" fn buffer_from_raw(data: SEXP, dtype: SEXP, device: SEXP, shape: SEXP, row_major: SEXP) -> SEXP {
     entry(|| {
         let device = device::resolve(device)?;
-        let row_major = flag(row_major, "row_major")?;
-        let spec = Spec::new(dtype::parse(dtype, None)?, &given_shape(shape)?)?;
-        let bytes = sexp::raws(data);
-        if bytes.len() != spec.bytes() {
-            let dims: Vec<_> = spec.dims.iter().map(i64::to_string).collect();
-            bail!(
-                InvalidInput,
-                "Raw data has {} bytes, but dtype \"{}\" with shape ({}) requires {} bytes.",
-                bytes.len(),
-                spec.dtype,
-                dims.join(", "),
-                spec.bytes()
-            );
-        }
-        let plan = Plan::new(&spec.dims, &order(row_major, &spec), &layout::row_major(&spec.dims));
-        let in_place = plan.is_contiguous().then_some(bytes.as_ptr());
-        let (dtype, empty) = (spec.dtype, spec.is_empty());
-        upload(device, spec, Source { vector: data, in_place, now: false }, move |target| {
-            if !empty {
-                // SAFETY: both sides have the spec's bytes.
-                unsafe { convert::copy(dtype, &plan, bytes.as_ptr(), target)? };
-            }
-            Ok(None)
-        })
+        let order = order(flag(row_major, "row_major")?);
+        let (dtype, dims) = (dtype::parse(dtype, None)?, given_shape(shape)?);
+        let content = HostContent::Elements(sexp::raws(data));
+        upload(Upload::new(device, dtype, &HostArray { dims: &dims, order, content }, false)?, data)
     })
 }
 
@@ -103,13 +66,9 @@ pub extern "C" fn buffer_from_raw(data: SEXP, dtype: SEXP, device: SEXP, shape: 
 pub extern "C" fn buffer_empty(dtype: SEXP, shape: SEXP, device: SEXP) -> SEXP {
     entry(|| {
         let device = device::resolve(device)?;
-        let spec = Spec::new(dtype::parse(dtype, None)?, &given_shape(shape)?)?;
-        let size = spec.bytes();
-        upload(device, spec, Source { vector: sexp::nil(), in_place: None, now: false }, move |target| {
-            // SAFETY: the memory has room for the spec's bytes.
-            unsafe { std::ptr::write_bytes(target, 0, size) };
-            Ok(None)
-        })
+        let (dtype, dims) = (dtype::parse(dtype, None)?, given_shape(shape)?);
+        let zeros = HostArray { dims: &dims, order: HostOrder::RowMajor, content: HostContent::Zeros };
+        upload(Upload::new(device, dtype, &zeros, false)?, sexp::nil())
     })
 }
 
@@ -147,7 +106,7 @@ pub extern "C" fn buffer_copy(buffer: SEXP, device: SEXP) -> SEXP {
         }
         let handle = Empty::<Buffer>::new();
         let _protected = Protected::new(handle.sexp());
-        Ok(handle.fill(copy_to(source, target)?))
+        Ok(handle.fill(memory::with_retry(|| needs(source.spec()), || source.copy_to(target))?))
     })
 }
 
@@ -161,36 +120,9 @@ pub extern "C" fn buffer_copy_to_memory(buffer: SEXP, memory: SEXP) -> SEXP {
         }
         let handle = Empty::<Buffer>::new();
         let _protected = Protected::new(handle.sexp());
-        if source.client().same(target.client()) {
-            let copy = memory::with_retry(|| needs(source.spec()), || source.copy_to_memory(target))?;
-            return Ok(handle.fill(copy));
-        }
-        let Some(device) = target.devices().next() else {
-            bail!(DeviceMismatch, "No device of this process can use memory space {}.", target.label());
-        };
-        let near = copy_to(source, &device)?;
-        if near.memory()?.as_ref() == Some(target) {
-            return Ok(handle.fill(near));
-        }
-        let copy = memory::with_retry(|| needs(near.spec()), || near.copy_to_memory(target))?;
+        let copy = memory::with_retry(|| needs(source.spec()), || source.copy_to_memory(target))?;
         Ok(handle.fill(copy))
     })
-}
-
-/// A copy on another device: through the host when that is another plugin's.
-fn copy_to(source: &Buffer, target: &Device) -> Result<Buffer> {
-    if source.client().plugin().path() == target.client().plugin().path() {
-        return Ok(memory::with_retry(|| needs(source.spec()), || source.copy_to(target))?);
-    }
-    let spec = source.spec();
-    let elements = reordered(spec, &source.read()?, &layout::row_major(&spec.dims))?;
-    Ok(Buffer::from_host(target, Spec::new(spec.dtype, &spec.dims)?, &elements)?)
-}
-
-/// Keeps a vector that is read while R goes on, for which there must be room: see [`pins::reserve`].
-fn keep(vector: SEXP) -> Result<Pin> {
-    let Some(pin) = pins::pin(vector) else { bail!(Internal, "Not enough memory to keep a vector.") };
-    Ok(pin)
 }
 
 /// What a buffer takes of memory, in words.
@@ -198,12 +130,12 @@ pub fn needs(spec: &Spec) -> String {
     holdings::arrays([spec])
 }
 
-/// Strides of the order that a flag asks for: row-major, or R's.
-pub fn order(row_major: bool, spec: &Spec) -> Strides {
+/// The order that a flag asks for: row-major, or R's.
+pub fn order(row_major: bool) -> HostOrder {
     if row_major {
-        layout::row_major(&spec.dims)
+        HostOrder::RowMajor
     } else {
-        layout::column_major(&spec.dims)
+        HostOrder::ColumnMajor
     }
 }
 
@@ -212,111 +144,33 @@ pub fn get<'a>(buffer: SEXP) -> Result<&'a Buffer> {
     handle::get(buffer, "buffer")
 }
 
-/// Where the content of a new buffer comes from.
-struct Source {
-    /// The R vector that is read, or nil.
-    vector: SEXP,
-    /// Where its elements lie in the very form and order of the buffer's, if they do.
-    in_place: Option<*const u8>,
-    /// Whether it must be read before the call ends.
-    now: bool,
-}
-
-/// How the content gets to the device.
-#[derive(Clone, Copy, PartialEq)]
-enum Route {
-    /// Written to the stack, and copied by the plugin.
-    Small,
-    /// The device uses R's memory.
-    Shared,
-    /// Written to new memory while R goes on.
-    Background,
-    /// Written to new memory.
-    Now,
-}
-
-impl Route {
-    fn of(device: &Device, spec: &Spec, source: &Source) -> Route {
-        let size = spec.bytes();
-        let shares = device.client().shares_host_memory() && !spec.dtype.is_packed();
-        if size <= SMALL {
-            Route::Small
-        } else if shares && size >= SHARED && source.in_place.is_some_and(HostMemory::is_aligned) {
-            Route::Shared
-        } else if size >= BACKGROUND && !source.now {
-            Route::Background
-        } else {
-            Route::Now
-        }
-    }
-}
-
-/// Makes a buffer of `spec` on `device`, its bytes written by `write`, which tells what the dtype cannot hold.
-fn upload(
-    device: &Device,
-    spec: Spec,
-    source: Source,
-    write: impl FnOnce(*mut u8) -> pjrt_base::error::Result<Option<LossReport>> + Send + 'static,
-) -> Result<SEXP> {
-    let client = device.client();
-    let (size, dtype) = (spec.bytes(), spec.dtype);
-    let route = Route::of(device, &spec, &source);
-    if matches!(route, Route::Now | Route::Background) && size < IMMEDIATE {
-        memory::find_memory(size)?;
-    }
-    if route == Route::Background {
-        memory::relieve_scarcity(client)?;
-    } else {
-        memory::relieve_pressure(client)?;
-    }
-    if route == Route::Now {
-        memory::find_room(size, || needs(&spec))?;
-    }
+/// Makes the R object of a buffer. `vector` is what the upload reads, or nil.
+fn upload(upload: Upload, vector: SEXP) -> Result<SEXP> {
+    let (client, route) = (upload.device().client(), upload.route());
+    let (size, dtype) = (upload.spec().bytes(), upload.spec().dtype);
+    memory::prepare(&upload)?;
     // R may leave its allocations by a long jump: nothing may wait to be dropped meanwhile.
-    let owned = ManuallyDrop::new((spec, write));
-    if matches!(route, Route::Shared | Route::Background) {
+    let owned = ManuallyDrop::new(upload);
+    if route.keeps_source() {
         pins::reserve();
     }
     // R weighs the buffer by what its handle holds. Arrays in the background are too large for that: such a vector would
     // have R collect all its garbage first.
     let companion = match route {
-        Route::Shared => sexp::list_of(source.vector),
-        Route::Small | Route::Now if client.shares_host_memory() => memory::weight(size),
+        UploadRoute::Shared => sexp::list_of(vector),
+        UploadRoute::Small | UploadRoute::Now if client.shares_host_memory() => memory::weight(size),
         _ => sexp::nil(),
     };
     let companion = Protected::new(companion);
     let handle = if sexp::is_nil(companion.sexp()) { Empty::sized(size) } else { Empty::over(companion.sexp()) };
     let _protected = Protected::new(handle.sexp());
-    let (spec, write) = ManuallyDrop::into_inner(owned);
+    let upload = ManuallyDrop::into_inner(owned);
 
-    let buffer = match route {
-        Route::Small => {
-            let mut bytes = [0u64; SMALL / 8];
-            check_misfits(write(bytes.as_mut_ptr().cast())?, dtype)?;
-            // SAFETY: as many bytes as the array has.
-            let bytes = unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), size) };
-            memory::with_retry(|| needs(&spec), || Buffer::from_bytes(device, spec.clone(), bytes))?
-        }
-        Route::Shared => {
-            let pin = keep(source.vector)?;
-            let data = source.in_place.and_then(|data| NonNull::new(data.cast_mut())).unwrap_or(NonNull::dangling());
-            // SAFETY: the vector is kept, and not changed, until the pin is dropped.
-            let memory = unsafe { HostMemory::lent(data, size, move || drop(pin)) };
-            memory::with_retry(|| needs(&spec), || Buffer::from_host(device, spec.clone(), &memory))?
-        }
-        Route::Background => {
-            let memory = memory::with_retry(|| needs(&spec), || HostMemory::new(size))?;
-            let pin = if sexp::is_nil(source.vector) { None } else { Some(keep(source.vector)?) };
-            Buffer::from_host_later(device, spec, memory, move |target| {
-                let _pin = pin;
-                write(target).map(drop)
-            })?
-        }
-        Route::Now => {
-            let memory = memory::with_retry(|| needs(&spec), || HostMemory::new(size))?;
-            check_misfits(write(memory.data())?, dtype)?;
-            memory::with_retry(|| needs(&spec), || Buffer::from_host(device, spec.clone(), &memory))?
-        }
+    let pin = if route.keeps_source() && !sexp::is_nil(vector) { Some(pins::pin(vector)?) } else { None };
+    // SAFETY: the vector is kept, and not changed, until the pin is dropped.
+    let buffer = match unsafe { upload.run(pin)? } {
+        Ok(buffer) => buffer,
+        Err(lost) => return Err(misfits(lost, dtype)),
     };
     if !sexp::is_nil(companion.sexp()) {
         client.forget_new_bytes(size);
@@ -324,124 +178,53 @@ fn upload(
     Ok(handle.fill(buffer))
 }
 
-/// The types of R vectors that buffers are made from.
-#[derive(Clone, Copy)]
-enum Kind {
-    Logical,
-    Integer,
-    Double,
-    Integer64,
-    Complex,
-}
-
-impl Kind {
-    fn of(data: SEXP) -> Result<Kind> {
-        match sexp::kind(data) {
-            SEXPTYPE::LGLSXP => Ok(Kind::Logical),
-            SEXPTYPE::INTSXP => Ok(Kind::Integer),
-            SEXPTYPE::REALSXP if sexp::inherits(data, c"integer64") => Ok(Kind::Integer64),
-            SEXPTYPE::REALSXP => Ok(Kind::Double),
-            SEXPTYPE::CPLXSXP => Ok(Kind::Complex),
-            _ => bail!(
-                InvalidInput,
-                "`data` must be a logical, integer, double, complex, integer64 or raw vector, not {}.",
-                describe(data)
-            ),
-        }
-    }
-
-    fn default_dtype(self) -> DType {
-        match self {
-            Kind::Logical => DType::Pred,
-            Kind::Integer => DType::I32,
-            Kind::Double => DType::F32,
-            Kind::Integer64 => DType::I64,
-            Kind::Complex => DType::C64,
-        }
-    }
-
-    /// The memory of a vector of this kind.
-    fn bytes(self, data: SEXP) -> &'static [u8] {
-        unsafe fn bytes<T>(values: &[T]) -> &'static [u8] {
-            std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values))
-        }
-        // SAFETY: what outlives the call is kept by a pin.
-        unsafe {
-            match self {
-                Kind::Logical | Kind::Integer => bytes(sexp::integers(data)),
-                Kind::Double | Kind::Integer64 => bytes(sexp::doubles(data)),
-                Kind::Complex => bytes(sexp::complexes(data)),
-            }
-        }
-    }
-
-    /// The values that lie in the memory of such a vector.
-    fn values(self, bytes: &'static [u8]) -> HostValues<'static> {
-        fn slice<T>(bytes: &'static [u8]) -> &'static [T] {
-            if bytes.is_empty() {
-                return &[];
-            }
-            // SAFETY: vectors of this kind have values of this type in their memory.
-            unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len() / size_of::<T>()) }
-        }
-        match self {
-            Kind::Logical => HostValues::Logical(slice(bytes)),
-            Kind::Integer => HostValues::Integer(slice(bytes)),
-            Kind::Double => HostValues::Double(slice(bytes)),
-            Kind::Integer64 => HostValues::Integer64(slice(bytes)),
-            Kind::Complex => HostValues::Complex(slice(bytes)),
-        }
+/// The type of an R vector that buffers are made from.
+fn r_type_of(data: SEXP) -> Result<RType> {
+    match sexp::kind(data) {
+        SEXPTYPE::LGLSXP => Ok(RType::Logical),
+        SEXPTYPE::INTSXP => Ok(RType::Integer),
+        SEXPTYPE::REALSXP if sexp::inherits(data, c"integer64") => Ok(RType::Integer64),
+        SEXPTYPE::REALSXP => Ok(RType::Double),
+        SEXPTYPE::CPLXSXP => Ok(RType::Complex),
+        _ => bail!(
+            InvalidInput,
+            "`data` must be a logical, integer, double, complex, integer64 or raw vector, not {}.",
+            describe(data)
+        ),
     }
 }
 
-/// A vector that R only describes, and who reads it on R's thread.
-#[derive(Clone, Copy)]
-struct Compact(SEXP);
+fn default_dtype(r_type: RType) -> DType {
+    match r_type {
+        RType::Logical => DType::Pred,
+        RType::Integer => DType::I32,
+        RType::Double => DType::F32,
+        RType::Integer64 => DType::I64,
+        RType::Complex => DType::C64,
+    }
+}
 
-// SAFETY: read before the call that brought it ends.
-unsafe impl Send for Compact {}
+/// The values of a vector of this type.
+fn values<'a>(data: SEXP, r_type: RType) -> HostValues<'a> {
+    let address = match r_type {
+        RType::Logical | RType::Integer => sexp::integers(data).as_ptr().cast(),
+        RType::Double | RType::Integer64 => sexp::doubles(data).as_ptr().cast(),
+        RType::Complex => sexp::complexes(data).as_ptr().cast(),
+    };
+    // SAFETY: `r_type_of` has looked at the vector; what outlives the call is kept by a pin.
+    unsafe { HostValues::new(r_type, address, sexp::len(data)) }
+}
 
-impl Compact {
-    /// Encodes the vector piece by piece, so that it is never whole in memory.
-    fn encode(
-        self,
-        kind: Kind,
-        dtype: DType,
-        total: usize,
-        target: *mut u8,
-        check: bool,
-    ) -> pjrt_base::error::Result<Option<LossReport>> {
-        const PIECE: usize = 8192;
-        let len = sexp::len(self.0);
-        let mut piece = [0u64; PIECE];
-        let mut all: Option<LossReport> = None;
-        for start in (0..len).step_by(PIECE) {
-            check_interrupt_now_and_then()?;
-            let count = PIECE.min(len - start);
-            let (from, size) = (start as R_xlen_t, count as R_xlen_t);
-            // SAFETY: the piece has room for `count` values of 8 bytes, and the vector that many from there on.
-            let width = unsafe {
-                if sexp::kind(self.0) == SEXPTYPE::INTSXP {
-                    sexp::INTEGER_GET_REGION(self.0, from, size, piece.as_mut_ptr().cast());
-                    4
-                } else {
-                    sexp::REAL_GET_REGION(self.0, from, size, piece.as_mut_ptr().cast());
-                    8
-                }
-            };
-            // SAFETY: the piece is filled, and used before it is filled again.
-            let bytes = unsafe { std::slice::from_raw_parts(piece.as_ptr().cast(), count * width) };
-            let (plan, reach) = (Plan::contiguous(count), if len == 1 { total } else { count });
-            let to = target.wrapping_add(start * dtype.host_bytes());
-            // SAFETY: the target has room for all elements.
-            let found = unsafe { kind.values(bytes).encode(dtype, &plan, reach, to, check)? };
-            if let Some(found) = found {
-                let sum = all.get_or_insert(LossReport { missing: 0, out_of_range: 0, first: start + found.first });
-                sum.missing += found.missing;
-                sum.out_of_range += found.out_of_range;
-            }
+/// Copies values of a numeric vector, without R's writing out all of them.
+fn read_region(data: SEXP, start: usize, count: usize, to: *mut u8) {
+    let (start, count) = (start as R_xlen_t, count as R_xlen_t);
+    // SAFETY: there is room for `count` values, and the vector has that many from there on.
+    unsafe {
+        if sexp::kind(data) == SEXPTYPE::INTSXP {
+            sexp::INTEGER_GET_REGION(data, start, count, to.cast());
+        } else {
+            sexp::REAL_GET_REGION(data, start, count, to.cast());
         }
-        Ok(all)
     }
 }
 
@@ -467,26 +250,8 @@ fn given_shape(shape: SEXP) -> Result<Vec<i64>> {
     }
 }
 
-fn shown(dims: &[i64]) -> String {
-    if dims.is_empty() {
-        "that of a scalar".into()
-    } else {
-        layout::format_dims(dims)
-    }
-}
-
-fn check_length(len: usize, spec: &Spec) -> Result<()> {
-    if len == 0 && !spec.is_empty() {
-        bail!(InvalidInput, "Empty buffers must have at least one dimension equal to 0.");
-    }
-    if len > 1 && len != spec.len() {
-        bail!(ShapeMismatch, "Data has length {len}, but specified shape is {}.", shown(&spec.dims));
-    }
-    Ok(())
-}
-
-fn check_misfits(found: Option<LossReport>, dtype: DType) -> Result<()> {
-    let Some(found) = found else { return Ok(()) };
+#[cold]
+fn misfits(found: LossReport, dtype: DType) -> Failure {
     let mut problems = Vec::new();
     if found.missing > 0 {
         problems.push(format!("{} NA value(s), which have no representation at the XLA level", found.missing));
@@ -494,5 +259,6 @@ fn check_misfits(found: Option<LossReport>, dtype: DType) -> Result<()> {
     if found.out_of_range > 0 {
         problems.push(format!("{} value(s) that {dtype} cannot hold", found.out_of_range));
     }
-    bail!(InvalidInput, "`data` has {}; the first is element {}.", problems.join(" and "), found.first + 1)
+    let message = format!("`data` has {}; the first is element {}.", problems.join(" and "), found.first + 1);
+    Error::new(Kind::InvalidInput, message).into()
 }

@@ -168,6 +168,7 @@ pub unsafe extern "C" fn pjrt_register(library: *mut extendr_ffi::DllInfo, guard
     extendr_api::register_call_methods(library, metadata);
     pooled::register(library);
     pjrt_base::process::set_interrupt_poll(conditions::interrupt_pending);
+    pjrt_core::runtime::oom::set_collector(memory::collect);
 }
 
 #[cfg(test)]
@@ -191,8 +192,7 @@ mod tests {
             // Threads that write numbers as text get bytes and return text.
             assert!(name == "strings.rs" || !code.contains("spawn"), "{name} starts threads");
         }
-        // A vector that is read before its call ends.
-        assert_eq!(vouched, ["buffer.rs: unsafe impl Send for Compact {}"]);
+        assert!(vouched.is_empty(), "{vouched:?}");
         for crate_below in ["base", "data", "program", "plugins", "core"] {
             let manifest = fs::read_to_string(here.join(crate_below).join("Cargo.toml")).unwrap();
             assert!(!manifest.contains("extendr"), "{crate_below} uses R");

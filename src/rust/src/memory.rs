@@ -8,6 +8,8 @@ use crate::{handle, pins};
 use extendr_api::prelude::*;
 use extendr_ffi::{SEXP, SEXPTYPE};
 use pjrt_base::room;
+use pjrt_core::buffer::upload::{Upload, UploadRoute, BACKGROUND};
+pub use pjrt_core::client::retry::with_retry;
 use pjrt_core::client::{self, holdings, Client};
 use pjrt_core::host::pool::{self, Block};
 use pjrt_core::runtime::oom;
@@ -31,11 +33,8 @@ const FRESH_BYTES_PER_MICROSECOND: usize = 4 << 10;
 /// A full search that finds little makes the next one wait, but not for more than this.
 const FRESH_BYTES_AT_MOST: usize = 2 << 30;
 
-/// From this size on, an array is converted while R goes on.
-pub const BACKGROUND: usize = 8 << 20;
-
 /// From this size on, nothing may keep a call from returning at once, not even a search for memory.
-pub const IMMEDIATE: usize = 64 << 20;
+const IMMEDIATE: usize = 64 << 20;
 
 /// As little as a handle's own R objects take.
 const WEIGHTLESS: usize = 64;
@@ -92,6 +91,23 @@ pub fn find_memory(bytes: usize) -> Result<()> {
     Ok(())
 }
 
+/// Has R collect garbage as an upload needs it. R may leave this by a long jump.
+pub fn prepare(upload: &Upload) -> Result<()> {
+    let (client, route, size) = (upload.device().client(), upload.route(), upload.spec().bytes());
+    if route.is_staged() && size < IMMEDIATE {
+        find_memory(size)?;
+    }
+    if route == UploadRoute::Background {
+        relieve_scarcity(client)?;
+    } else {
+        relieve_pressure(client)?;
+    }
+    if route == UploadRoute::Now {
+        find_room(size, || holdings::arrays([upload.spec()]))?;
+    }
+    Ok(())
+}
+
 /// The number of new bytes at which somebody next asks how much memory is free, which takes longer than a small program.
 static NEXT_LOOK: AtomicUsize = AtomicUsize::new(FEW_BYTES);
 
@@ -105,9 +121,11 @@ fn is_scarce(client: &Client, many: usize) -> bool {
     new >= room::available_memory().map_or(MANY_BYTES, |free| (free / 4).min(many))
 }
 
+/// Collects garbage, finalizers included.
+///
 /// # Errors
 /// `Interrupted` when the user interrupts it.
-fn collect() -> pjrt_base::error::Result<()> {
+pub fn collect() -> pjrt_base::error::Result<()> {
     // SAFETY: on R's main thread; a jump ends in `interruptible`.
     sexp::interruptible(|| unsafe { sexp::R_gc() })?;
     client::all().iter().for_each(Client::reset_new_bytes);
@@ -115,22 +133,6 @@ fn collect() -> pjrt_base::error::Result<()> {
     pool::reset_handed_out();
     NEXT_LOOK.store(FEW_BYTES, Ordering::Relaxed);
     Ok(())
-}
-
-/// Runs `make`; when memory is exhausted, collects garbage, finalizers included, frees what is kept for later use, and
-/// tries once more. `asked` says what the memory is for.
-pub fn with_retry<T>(
-    asked: impl FnOnce() -> String,
-    mut make: impl FnMut() -> pjrt_base::error::Result<T>,
-) -> pjrt_base::error::Result<T> {
-    match make() {
-        Err(error) if oom::is_exhausted(&error) => {
-            collect()?;
-            pool::clear();
-            make().map_err(|again| holdings::explain(oom::telling(error, again), asked))
-        }
-        made => made,
-    }
 }
 
 /// That there is host memory for so many bytes. Comes before R is asked for a vector as large, so that what is too large is an

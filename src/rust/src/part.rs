@@ -18,7 +18,7 @@ use std::mem::ManuallyDrop;
 pub extern "C" fn buffer_part(buffer: SEXP, subscripts: SEXP) -> SEXP {
     entry(|| {
         let buffer = get(buffer)?;
-        buffer.wait()?;
+        let ready = buffer.wait()?;
         expand(subscripts);
         // R may leave its allocations by a long jump, so nothing here may need to be dropped meanwhile.
         let positions: usize = items(subscripts).map(sexp::len).sum();
@@ -28,7 +28,7 @@ pub extern "C" fn buffer_part(buffer: SEXP, subscripts: SEXP) -> SEXP {
         let made = new_array(&owned.1, r_type);
         let (part, spec) = ManuallyDrop::into_inner(owned);
         let array = Protected::new(made?);
-        fill(array.sexp(), &spec, r_type, false, &HostView::Copied(buffer.read_part(&part)?))?;
+        fill(array.sexp(), &spec, r_type, false, &HostView::Copied(ready.read_part(&part)?))?;
         Ok(array.sexp())
     })
 }

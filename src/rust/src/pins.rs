@@ -5,6 +5,7 @@
 
 use crate::sexp::{self, Protected};
 use extendr_ffi::*;
+use pjrt_base::error::Result;
 use pjrt_base::process;
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -59,14 +60,17 @@ impl Drop for Pin {
     }
 }
 
-/// Keeps a vector, which R then never changes in place. Needs a slot reserved by [`reserve`].
-pub fn pin(vector: SEXP) -> Option<Pin> {
+/// Keeps a vector, which R then never changes in place. There must be room, made by [`reserve`].
+///
+/// # Errors
+/// `Internal` where there is no room.
+pub fn pin(vector: SEXP) -> Result<Pin> {
     TABLE.with_borrow_mut(|t| {
-        let place = t.free.pop()?;
+        let Some(place) = t.free.pop() else { bail!(Internal, "There is no room to keep a vector.") };
         // SAFETY: only sets a mark of an R value.
         unsafe { MARK_NOT_MUTABLE(vector) };
         sexp::set_at(t.list, place, vector);
-        Some(Pin(place))
+        Ok(Pin(place))
     })
 }
 

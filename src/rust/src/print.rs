@@ -4,16 +4,17 @@ use crate::buffer;
 use crate::conditions::{Failure, Result};
 use crate::sexp::{self, Protected};
 use crate::strings;
-use crate::transfer::{reordered, set_dim};
+use crate::transfer::set_dim;
 use extendr_api::prelude::*;
 use extendr_ffi::SEXPTYPE;
 use pjrt_base::error::RESOURCE_EXHAUSTED;
 use pjrt_base::process::check_interrupt_now_and_then;
 use pjrt_base::{error::Error, error::Kind};
-use pjrt_core::Buffer;
+use pjrt_core::buffer::read::Ready;
+use pjrt_core::HostOrder;
+use pjrt_data::array::Spec;
 use pjrt_data::literal::Formatter;
 use pjrt_data::print::{render, HostBytes, Options, Source};
-use pjrt_data::{array::Spec, layout};
 
 /// The lines that show a buffer's elements, in pieces of some lines each. Negative limits mean no limit.
 #[extendr]
@@ -26,22 +27,14 @@ fn buffer_lines(buffer: Robj, max_rows: f64, max_width: f64, max_rows_slice: f64
         max_rows_slice: limit(max_rows_slice),
     };
     let dims: Vec<usize> = buffer.dims().iter().map(|&d| d as usize).collect();
-    buffer.wait()?;
+    let ready = buffer.wait()?;
     let spec = buffer.spec();
     let in_order = spec.minor_to_major.is_none();
     let text = if in_order && !buffer.client().shares_host_memory() && !spec.dtype.is_packed() {
-        render(spec.dtype, &dims, &mut DeviceBytes { buffer, read: Vec::new() }, &options)?
+        render(spec.dtype, &dims, &mut DeviceBytes { ready, read: Vec::new() }, &options)?
     } else {
-        let view = buffer.read()?;
-        let moved;
-        let bytes = if in_order {
-            view.bytes()
-        } else {
-            moved = reordered(spec, &view, &layout::row_major(&spec.dims))?;
-            // SAFETY: written just now, by us alone.
-            unsafe { moved.bytes() }
-        };
-        let text = render(spec.dtype, &dims, &mut HostBytes::new(spec.dtype, bytes), &options)?;
+        let view = ready.view()?.in_order(spec, HostOrder::RowMajor)?;
+        let text = render(spec.dtype, &dims, &mut HostBytes::new(spec.dtype, view.bytes()), &options)?;
         view.check()?;
         text
     };
@@ -78,11 +71,11 @@ fn pieces(text: &str) -> Vec<&str> {
 #[extendr]
 fn buffer_literals(buffer: Robj) -> Result<Robj> {
     let buffer = buffer::get(sexp::of(&buffer))?;
-    buffer.wait()?;
+    let ready = buffer.wait()?;
     let spec = buffer.spec();
     let out = Protected::new(sexp::vector(SEXPTYPE::STRSXP, spec.len()));
     set_dim(out.sexp(), spec);
-    let elements = reordered(spec, &buffer.read()?, &layout::column_major(&spec.dims))?;
+    let elements = ready.view()?.ordered_copy(spec, HostOrder::ColumnMajor)?;
     // SAFETY: written just now, by us alone.
     let (bytes, width) = (unsafe { elements.bytes() }, spec.dtype.host_bytes());
     let formatter = Formatter::new(spec.dtype);
@@ -95,15 +88,15 @@ fn buffer_literals(buffer: Robj) -> Result<Robj> {
 
 /// Reads only the requested elements from a device with memory of its own.
 struct DeviceBytes<'a> {
-    buffer: &'a Buffer,
+    ready: Ready<'a>,
     read: Vec<u8>,
 }
 
 impl Source for DeviceBytes<'_> {
     fn read(&mut self, start: usize, len: usize) -> pjrt_base::error::Result<&[u8]> {
-        let width = self.buffer.dtype().host_bytes();
+        let width = self.ready.buffer().dtype().host_bytes();
         self.read.resize(len * width, 0);
-        self.buffer.read_range(start * width, &mut self.read)?;
+        self.ready.read_range(start * width, &mut self.read)?;
         Ok(&self.read)
     }
 }

@@ -7,13 +7,11 @@ use crate::memory;
 use crate::sexp::{self, Protected};
 use extendr_ffi::*;
 use pjrt_core::buffer::read::HostView;
-use pjrt_core::{Buffer, HostMemory};
-use pjrt_data::convert::{self, HostTarget, NA_INTEGER, NA_INTEGER64};
-use pjrt_data::dtype::RType;
-use pjrt_data::transpose::Plan;
-use pjrt_data::{array::Spec, dtype::DType, layout};
+use pjrt_core::{Buffer, HostOrder};
+use pjrt_data::array::Spec;
+use pjrt_data::convert::{HostTarget, NA_INTEGER, NA_INTEGER64};
+use pjrt_data::dtype::{DType, RType};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::Arc;
 
 /// `buffer_array(buffer, check, int64)`: the buffer as an R vector or array. Waits for its content.
 pub extern "C" fn buffer_array(buffer: SEXP, check: SEXP, int64: SEXP) -> SEXP {
@@ -33,10 +31,10 @@ pub fn default_array(buffer: SEXP) -> SEXP {
 }
 
 fn array(buffer: &Buffer, check: bool, r_type: RType) -> Result<SEXP> {
-    buffer.wait()?;
+    let ready = buffer.wait()?;
     memory::relieve_pressure(buffer.client())?;
     let array = Protected::new(new_array(buffer.spec(), r_type)?);
-    fill(array.sexp(), buffer.spec(), r_type, check, &buffer.read()?)?;
+    fill(array.sexp(), buffer.spec(), r_type, check, &ready.view()?)?;
     Ok(array.sexp())
 }
 
@@ -45,11 +43,11 @@ pub extern "C" fn buffer_raw(buffer: SEXP, row_major: SEXP) -> SEXP {
     entry(|| {
         let buffer = get(buffer)?;
         let row_major = flag(row_major, "row_major")?;
-        buffer.wait()?;
+        let ready = buffer.wait()?;
         let spec = buffer.spec();
         let raw = Protected::new(memory::pooled_vector(SEXPTYPE::RAWSXP, spec.bytes(), 1)?);
-        // SAFETY: the vector was made for the spec's bytes.
-        unsafe { copy_out(spec, &buffer.read()?, &order(row_major, spec), RAW(raw.sexp()))? };
+        // SAFETY: the vector was made for the spec's bytes, and R aligns it for doubles.
+        unsafe { ready.view()?.copy(spec, order(row_major), RAW(raw.sexp()))? };
         Ok(raw.sexp())
     })
 }
@@ -117,31 +115,8 @@ pub fn set_dim(array: SEXP, spec: &Spec) {
     }
 }
 
-/// Copies a buffer's elements as they are, in the order of `strides`.
-///
-/// # Safety
-/// `target` has room for the spec's bytes, and is aligned for doubles.
-unsafe fn copy_out(spec: &Spec, view: &HostView, strides: &[usize], target: *mut u8) -> pjrt_base::error::Result<()> {
-    if !spec.is_empty() {
-        let plan = Plan::new(&spec.dims, &spec.strides(), strides);
-        convert::copy(spec.dtype, &plan, view.bytes().as_ptr(), target)?;
-    }
-    view.check()
-}
-
-/// A buffer's elements as they are, on the host, in the order of `strides`.
-pub fn reordered(spec: &Spec, view: &HostView, strides: &[usize]) -> Result<Arc<HostMemory>> {
-    let memory = HostMemory::new(spec.bytes())?;
-    // SAFETY: the memory was made for the spec's bytes.
-    unsafe { copy_out(spec, view, strides, memory.data())? };
-    Ok(memory)
-}
-
 /// Fills an array made by [`new_array`]; when `check` is set, refuses values that R would take for others.
 pub fn fill(array: SEXP, spec: &Spec, r_type: RType, check: bool, view: &HostView) -> Result<()> {
-    if spec.is_empty() {
-        return Ok(());
-    }
     // SAFETY: `new_array` made a vector of the kind that goes with `r_type`.
     let target = unsafe {
         match r_type {
@@ -152,13 +127,8 @@ pub fn fill(array: SEXP, spec: &Spec, r_type: RType, check: bool, view: &HostVie
             RType::Complex => HostTarget::Complex(COMPLEX(array).cast()),
         }
     };
-    // Who asks for another type than the dtype's own gets the same numbers, or none.
-    let converts = r_type != spec.dtype.info().r_type;
-    let plan = Plan::new(&spec.dims, &spec.strides(), &layout::column_major(&spec.dims));
-    let src = view.bytes().as_ptr();
-    // SAFETY: the array was made for this spec, whose bytes the view holds.
-    let lost = unsafe { convert::decode_counting(spec.dtype, &plan, src, target, check || converts)? };
-    view.check()?;
+    // SAFETY: the array was made for this spec.
+    let lost = unsafe { view.decode(spec, HostOrder::ColumnMajor, target, check)? };
     if lost == 0 {
         return Ok(());
     }

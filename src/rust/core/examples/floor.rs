@@ -76,7 +76,8 @@ fn main() -> Result<(), Failure> {
         for _ in 0..1000 {
             value = step.execute(&[&value, &b], &options)?.remove(0);
         }
-        Ok(value.wait()?)
+        value.wait()?;
+        Ok(())
     })?;
     println!("chain_1000 {chain:.1}");
     pjrt_core::client::close_all();

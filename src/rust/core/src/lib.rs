@@ -34,6 +34,7 @@ pub use client::Client;
 pub use compile::queue::Compiling;
 pub use executable::Executable;
 pub use ffi::api::{Api, Value};
+pub use host::array::{HostArray, HostContent, HostOrder};
 pub use host::memory::HostMemory;
 pub use runtime::plugin::Plugin;
 

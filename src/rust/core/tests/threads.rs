@@ -2,7 +2,7 @@
 //! names the plugin.
 
 use pjrt_base::{error::Error, error::Kind};
-use pjrt_core::buffer::read::{HostView, Transfer};
+use pjrt_core::buffer::read::Transfer;
 use pjrt_core::buffer::slice::{Axis, Slice};
 use pjrt_core::cache::{Cache, Session};
 use pjrt_core::executable::execute::{ExecuteOptions, Outputs};
@@ -133,7 +133,7 @@ fn threads_that_do_everything_at_once_on_one_client_get_what_is_theirs() {
                         6 => {
                             let part = Slice::new(vec![Axis::new(3, |i| 7 * i)]);
                             // SAFETY: nothing else writes to the block.
-                            check(unsafe { x.read_part(&part).unwrap().bytes() }, value);
+                            check(unsafe { x.wait().unwrap().read_part(&part).unwrap().bytes() }, value);
                         }
                         _ if step % 40 == 0 => {
                             let place = std::slice::from_ref(device);
@@ -145,8 +145,7 @@ fn threads_that_do_everything_at_once_on_one_client_get_what_is_theirs() {
                     }
                     if transfers.len() > 5 {
                         let (value, transfer) = transfers.swap_remove(random.below(6) as usize);
-                        let view: HostView = transfer.wait().unwrap();
-                        check(view.bytes(), value);
+                        check(transfer.wait().unwrap().view().bytes(), value);
                     }
                 }
             });

@@ -88,7 +88,40 @@ macro_rules! with_real {
     };
 }
 
-impl HostValues<'_> {
+impl<'a> HostValues<'a> {
+    /// The values of a vector of this type.
+    ///
+    /// # Safety
+    /// From `data` on lie `len` values of the type, which stay valid and unchanged for the lifetime. `data` may be anything
+    /// where there are none.
+    pub unsafe fn new(r_type: RType, data: *const u8, len: usize) -> Self {
+        unsafe fn slice<'a, T>(data: *const u8, len: usize) -> &'a [T] {
+            if len == 0 {
+                return &[];
+            }
+            // SAFETY: the caller vouches for it.
+            unsafe { std::slice::from_raw_parts(data.cast(), len) }
+        }
+        match r_type {
+            RType::Logical => HostValues::Logical(slice(data, len)),
+            RType::Integer => HostValues::Integer(slice(data, len)),
+            RType::Double => HostValues::Double(slice(data, len)),
+            RType::Integer64 => HostValues::Integer64(slice(data, len)),
+            RType::Complex => HostValues::Complex(slice(data, len)),
+        }
+    }
+
+    /// The type of the values.
+    pub fn r_type(&self) -> RType {
+        match self {
+            HostValues::Logical(_) => RType::Logical,
+            HostValues::Integer(_) => RType::Integer,
+            HostValues::Double(_) => RType::Double,
+            HostValues::Integer64(_) => RType::Integer64,
+            HostValues::Complex(_) => RType::Complex,
+        }
+    }
+
     /// Elements of the vector.
     pub fn len(&self) -> usize {
         match self {
@@ -228,7 +261,8 @@ impl HostTarget {
         }
     }
 
-    fn r_type(self) -> RType {
+    /// The type of the values.
+    pub fn r_type(self) -> RType {
         match self {
             HostTarget::Logical(_) => RType::Logical,
             HostTarget::Integer(_) => RType::Integer,

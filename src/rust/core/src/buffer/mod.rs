@@ -1,20 +1,22 @@
 //! Buffers: arrays on a device. A buffer's type, shape and device are known at once, its content later.
 
 pub(crate) mod backing;
+mod copy;
+pub mod download;
 pub mod read;
 pub mod shard;
 pub mod slice;
+pub mod upload;
 
 use crate::buffer::backing::Backing;
+use crate::buffer::read::Ready;
 use crate::client::device::Device;
 use crate::client::holdings;
 use crate::client::memory_space::Memory;
 use crate::client::Client;
 use crate::ffi::api::call;
-use crate::host::memory::HostMemory;
 use crate::runtime::dispatch::Dispatched;
 use crate::runtime::event::Event;
-use crate::runtime::oom;
 use crate::runtime::registry::{Resource, Slot};
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::reason::Reason;
@@ -108,71 +110,6 @@ impl Buffer {
             buffer.watch_files();
         }
         buffer
-    }
-
-    /// Moves an array that lies row-major in `data` to `device`. A device that shares host memory uses aligned data in
-    /// place: nobody may write to `data` any more, except the device if they are not lent. They are released when both
-    /// the host and the device are done.
-    ///
-    /// # Errors
-    /// `InvalidInput` if sizes do not match; the plugin's own errors.
-    pub fn from_host(device: &Device, spec: Spec, data: &Arc<HostMemory>) -> Result<Buffer> {
-        let handle = start_upload(device, &spec, data)?;
-        Ok(Buffer::adopt(device.client().clone(), device.index(), Arc::new(spec), handle, None))
-    }
-
-    /// As [`Buffer::from_host`], for data in the memory of a mapped file, which `backing` describes.
-    pub(crate) fn from_file(
-        device: &Device,
-        spec: Spec,
-        data: &Arc<HostMemory>,
-        backing: Arc<Backing>,
-    ) -> Result<Buffer> {
-        let handle = start_upload(device, &spec, data)?;
-        Ok(Buffer::adopt(device.client().clone(), device.index(), Arc::new(spec), handle, Some(backing)))
-    }
-
-    /// As [`Buffer::from_host`], with data that `write` will write on another thread. The buffer can be used at once; a
-    /// failure is raised when it is used.
-    ///
-    /// # Errors
-    /// `InvalidInput` if sizes do not match, `Internal` if the system cannot start a thread.
-    pub fn from_host_later(
-        device: &Device,
-        spec: Spec,
-        data: Arc<HostMemory>,
-        write: impl FnOnce(*mut u8) -> Result<()> + Send + 'static,
-    ) -> Result<Buffer> {
-        let client = device.client();
-        client.handle()?;
-        check_size(&spec, &data)?;
-        let launch = client.new_dispatched();
-        let buffer = Buffer::pending(client.clone(), device.index(), Arc::new(spec), launch.clone(), None);
-        let (device, promised) = (device.clone(), buffer.clone());
-        client.uploader().submit(launch, move || {
-            // If nobody holds the buffer any more, there is nothing to do.
-            if Arc::strong_count(&promised.0) > 1 {
-                write(data.data())?;
-                let started = oom::with_retry(|| start_upload(&device, promised.spec(), &data));
-                promised.fulfil(started.map_err(|error| promised.failed(error))?);
-            }
-            Ok(())
-        })?;
-        Ok(buffer)
-    }
-
-    /// Copies a small row-major array in `data` to `device` during the call.
-    ///
-    /// # Errors
-    /// `InvalidInput` if sizes do not match; the plugin's own errors.
-    pub fn from_bytes(device: &Device, spec: Spec, data: &[u8]) -> Result<Buffer> {
-        if data.len() < spec.bytes() {
-            return Err(too_short(&spec, data.len()));
-        }
-        let semantics = PJRT_HostBufferSemantics::PJRT_HostBufferSemantics_kImmutableOnlyDuringCall;
-        let (handle, done) = hand_over(device, &spec, data.as_ptr(), semantics)?;
-        drop(done);
-        Ok(Buffer::adopt(device.client().clone(), device.index(), Arc::new(spec), handle, None))
     }
 
     pub fn client(&self) -> &Client {
@@ -278,15 +215,16 @@ impl Buffer {
         self.ready_event()?.is_ready()
     }
 
-    /// Waits until its content is complete.
+    /// Waits until its content is complete, and can be read.
     ///
     /// # Errors
-    /// The error that happened on the device during its creation; `DeletedBuffer`, `Forked`, `ClientClosed`,
-    /// `Interrupted`; `FileChanged` if it depends on a file that has changed.
-    pub fn wait(&self) -> Result<()> {
+    /// The error that happened on the device while it was made; `DeletedBuffer`, `Forked`, `ClientClosed`, `Interrupted`;
+    /// `FileChanged` for what depends on a file that was changed.
+    pub fn wait(&self) -> Result<Ready<'_>> {
         self.check_alive()?;
         self.wait_complete()?;
-        self.check_in_place()
+        self.check_in_place()?;
+        Ok(Ready::new(self))
     }
 
     /// Checks that the file whose memory it uses has not changed. Call it after you read that memory.
@@ -320,78 +258,6 @@ impl Buffer {
         }
         self.0.is_complete.store(true, Ordering::Release);
         Ok(())
-    }
-
-    /// Copies the buffer to another device of any client on the same plugin; returns before the copy is done.
-    ///
-    /// # Errors
-    /// As [`Buffer::wait`], and the plugin's own.
-    pub fn copy_to(&self, device: &Device) -> Result<Buffer> {
-        device.check_addressable()?;
-        if device.client().plugin().path() != self.0.client.plugin().path() {
-            bail!(DeviceMismatch, "A buffer cannot be copied to a device of another plugin directly.");
-        }
-        self.copy(device.clone(), None)
-    }
-
-    /// Copies the buffer to another memory space of its client; returns before the copy is done. The copy belongs to the
-    /// buffer's device if that can use the memory space.
-    ///
-    /// # Errors
-    /// As [`Buffer::wait`], and the plugin's own.
-    pub fn copy_to_memory(&self, memory: &Memory) -> Result<Buffer> {
-        if !memory.client().same(&self.0.client) {
-            bail!(DeviceMismatch, "A buffer cannot be copied to a memory space of another client directly.");
-        }
-        let own = memory.devices().find(|device| device.index() == self.0.device);
-        let Some(device) = own.or_else(|| memory.devices().next()) else {
-            bail!(DeviceMismatch, "No device of this process can use memory space {}.", memory.label());
-        };
-        self.copy(device, Some(memory.clone()))
-    }
-
-    /// Starts a copy: now, or after the buffer's creation.
-    fn copy(&self, device: Device, memory: Option<Memory>) -> Result<Buffer> {
-        self.check_alive()?;
-        let client = device.client();
-        client.handle()?;
-        let index = memory.as_ref().map(Memory::index);
-        // A copy within a plugin keeps the memory order.
-        let spec = self.0.spec.clone();
-        let backing = Backing::of(&[self])?.map(Arc::new);
-        if self.unfinished_launch().is_none() {
-            let handle = self.start_copy(&device, memory.as_ref())?;
-            let copy = Buffer::make(client.clone(), device.index(), index, spec, handle, None, backing);
-            copy.count_in_flight()?;
-            return Ok(copy);
-        }
-        let launch = client.new_dispatched();
-        let copy = Buffer::make(client.clone(), device.index(), index, spec, null_mut(), Some(launch.clone()), backing);
-        let (source, promised) = (self.clone(), copy.clone());
-        self.0.client.dispatcher(self.0.device).submit(launch, move || {
-            let started = oom::with_retry(|| source.start_copy(&device, memory.as_ref()));
-            promised.fulfil(started.map_err(|error| promised.failed(error))?);
-            promised.count_in_flight()
-        })?;
-        Ok(copy)
-    }
-
-    /// Counts the buffer as pending work of its device until it is complete: programs that wait for it fill the
-    /// device's queue.
-    fn count_in_flight(&self) -> Result<()> {
-        self.0.client.in_flight(self.0.device).count(&self.ready_event()?);
-        Ok(())
-    }
-
-    fn start_copy(&self, device: &Device, memory: Option<&Memory>) -> Result<*mut PJRT_Buffer> {
-        let (api, buffer) = (self.0.client.plugin().api(), self.made()?);
-        let copied = match memory {
-            Some(memory) => call!(api, PJRT_Buffer_CopyToMemory { buffer: buffer, dst_memory: memory.facts().handle })
-                .map(|args| args.dst_buffer),
-            None => call!(api, PJRT_Buffer_CopyToDevice { buffer: buffer, dst_device: device.facts().handle })
-                .map(|args| args.dst_buffer),
-        };
-        copied.map_err(|e| self.named(e))
     }
 
     /// Checks that the buffer may be used.
@@ -532,61 +398,6 @@ impl Resource for Inner {
             let _ = call!(self.client.plugin().api(), PJRT_Buffer_Destroy { buffer: handle });
         }
     }
-}
-
-/// Lends memory to the plugin, which keeps it as long as it needs it.
-fn start_upload(device: &Device, spec: &Spec, data: &Arc<HostMemory>) -> Result<*mut PJRT_Buffer> {
-    check_size(spec, data)?;
-    let semantics = if !device.client().shares_host_memory() || spec.dtype.is_packed() {
-        PJRT_HostBufferSemantics::PJRT_HostBufferSemantics_kImmutableUntilTransferCompletes
-    } else if data.is_writable() {
-        PJRT_HostBufferSemantics::PJRT_HostBufferSemantics_kMutableZeroCopy
-    } else {
-        PJRT_HostBufferSemantics::PJRT_HostBufferSemantics_kImmutableZeroCopy
-    };
-    let (handle, done) = hand_over(device, spec, data.data(), semantics)?;
-    if let Some(done) = done {
-        data.keep_until(&done);
-    }
-    Ok(handle)
-}
-
-/// The plugin's buffer of an array in host memory, and the event after which the plugin no longer needs that memory.
-fn hand_over(
-    device: &Device,
-    spec: &Spec,
-    data: *const u8,
-    semantics: PJRT_HostBufferSemantics,
-) -> Result<(*mut PJRT_Buffer, Option<Event>)> {
-    device.check_addressable()?;
-    let client = device.client();
-    let made = call!(
-        client.plugin().api(),
-        PJRT_Client_BufferFromHostBuffer {
-            client: client.handle()?,
-            data: data.cast(),
-            type_: PJRT_Buffer_Type(spec.dtype.info().code),
-            dims: spec.dims.as_ptr(),
-            num_dims: spec.dims.len(),
-            host_buffer_semantics: semantics,
-            device: device.facts().handle,
-        }
-    )
-    .map_err(|e| e.on_platform(client.platform()))?;
-    let done = made.done_with_host_buffer;
-    Ok((made.buffer, (!done.is_null()).then(|| Event::new(client.plugin(), done))))
-}
-
-fn check_size(spec: &Spec, data: &HostMemory) -> Result<()> {
-    if data.len() < spec.bytes() {
-        return Err(too_short(spec, data.len()));
-    }
-    Ok(())
-}
-
-#[cold]
-fn too_short(spec: &Spec, len: usize) -> Error {
-    Error::new(Kind::InvalidInput, format!("The data have {len} bytes, but {spec} needs {}.", spec.bytes()))
 }
 
 impl Drop for Inner {

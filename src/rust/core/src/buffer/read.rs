@@ -44,7 +44,22 @@ impl HostView {
     }
 }
 
-/// A transfer to the host in progress.
+/// A buffer whose content is complete: what can be read. Holds nothing that must be dropped.
+#[derive(Debug, Clone, Copy)]
+pub struct Ready<'a>(&'a Buffer);
+
+/// A transfer whose bytes have arrived. Holds nothing that must be dropped.
+#[derive(Debug, Clone, Copy)]
+pub struct Arrived<'a>(&'a Arc<HostMemory>);
+
+impl Arrived<'_> {
+    /// The bytes.
+    pub fn view(self) -> HostView {
+        HostView::Copied(self.0.clone())
+    }
+}
+
+/// A transfer to the host that is under way.
 #[derive(Debug)]
 pub struct Transfer {
     client: Client,
@@ -79,8 +94,8 @@ impl Transfer {
     /// Waits for the bytes.
     ///
     /// # Errors
-    /// The error that happened on the device, or `Interrupted`; the transfer then continues.
-    pub fn wait(&self) -> Result<HostView> {
+    /// The error that happened on the device, or `Interrupted`; the transfer then goes on.
+    pub fn wait(&self) -> Result<Arrived<'_>> {
         self.client.handle()?;
         if let Some(launch) = &self.launch {
             launch.wait()?;
@@ -92,7 +107,7 @@ impl Transfer {
         if let Some(backing) = &self.backing {
             backing.complete()?;
         }
-        Ok(HostView::Copied(copy.memory.clone()))
+        Ok(Arrived(&copy.memory))
     }
 }
 
@@ -120,30 +135,80 @@ fn explained(error: Error, buffer: &Buffer) -> Error {
     holdings::explain(error, || format!("a copy of {}", holdings::arrays([&**buffer.spec()])))
 }
 
-impl Buffer {
-    /// Waits for the content and returns it on the host, without a copy if the device shares host memory.
+impl<'a> Ready<'a> {
+    pub(crate) fn new(buffer: &'a Buffer) -> Self {
+        Ready(buffer)
+    }
+
+    /// The buffer.
+    pub fn buffer(self) -> &'a Buffer {
+        self.0
+    }
+
+    /// The content on the host, without a copy where the device shares host memory.
     ///
     /// # Errors
-    /// As [`Buffer::wait`], and the plugin's own.
-    pub fn read(&self) -> Result<HostView> {
-        self.wait()?;
-        let len = self.spec().bytes();
+    /// `DeletedBuffer`, `Forked`, `ClientClosed`, when that has happened since; and the plugin's own.
+    pub fn view(self) -> Result<HostView> {
+        let Ready(buffer) = self;
+        let len = buffer.spec().bytes();
         if len == 0 {
+            buffer.check_alive()?;
             return Ok(HostView::Copied(HostMemory::new(0)?));
         }
-        if self.client().shares_host_memory() && !self.dtype().is_packed() {
-            let api = self.client().plugin().api();
-            let found = call!(api, PJRT_Buffer_UnsafePointer { buffer: self.live()? });
+        if buffer.client().shares_host_memory() && !buffer.dtype().is_packed() {
+            let api = buffer.client().plugin().api();
+            let found = call!(api, PJRT_Buffer_UnsafePointer { buffer: buffer.live()? });
             match found {
                 Ok(args) => {
                     let data = args.buffer_pointer as *const u8;
-                    return Ok(HostView::Shared { data, len, buffer: self.clone() });
+                    return Ok(HostView::Shared { data, len, buffer: buffer.clone() });
                 }
                 Err(error) if error.kind() == Kind::UnsupportedCall => {}
                 Err(error) => return Err(error),
             }
         }
-        self.start_read()?.wait()
+        Ok(buffer.start_read()?.wait()?.view())
+    }
+
+    /// Copies `out.len()` bytes from byte `offset` of the dense array on the device. Not for types
+    /// narrower than a byte.
+    ///
+    /// # Errors
+    /// As [`Ready::view`], and `Interrupted`.
+    pub fn read_range(self, offset: usize, out: &mut [u8]) -> Result<()> {
+        let Ready(buffer) = self;
+        if out.is_empty() {
+            return buffer.check_alive();
+        }
+        let plugin = buffer.client().plugin();
+        // Not into borrowed memory: if the plugin is lost meanwhile, it may still write there.
+        let memory = HostMemory::new(out.len())?;
+        let started = call!(
+            plugin.api(),
+            PJRT_Buffer_CopyRawToHost {
+                buffer: buffer.live()?,
+                dst: memory.data().cast(),
+                offset: offset as i64,
+                transfer_size: out.len() as i64,
+            }
+        )?;
+        let done = Event::new(plugin, started.event);
+        memory.keep_until(&done);
+        done.wait_through()?;
+        // SAFETY: the transfer is complete.
+        out.copy_from_slice(unsafe { memory.bytes() });
+        buffer.check_in_place()
+    }
+}
+
+impl Buffer {
+    /// Waits for the content and gives it on the host: [`Buffer::wait`] and [`Ready::view`] in one step.
+    ///
+    /// # Errors
+    /// As these.
+    pub fn read(&self) -> Result<HostView> {
+        self.wait()?.view()
     }
 
     /// Starts a transfer to the host and returns at once; the buffer may be donated or dropped meanwhile.
@@ -168,35 +233,5 @@ impl Buffer {
             transfer.copy = Arc::new(start(self).map_err(|e| explained(e, self))?.into());
         }
         Ok(transfer)
-    }
-
-    /// Copies `out.len()` bytes from byte `offset` of the dense array on the device. The buffer's content must be
-    /// complete; not for types narrower than a byte.
-    ///
-    /// # Errors
-    /// As [`Buffer::wait`], and the plugin's own.
-    pub fn read_range(&self, offset: usize, out: &mut [u8]) -> Result<()> {
-        self.wait()?;
-        if out.is_empty() {
-            return Ok(());
-        }
-        let plugin = self.client().plugin();
-        // Not into borrowed memory: if the plugin is lost meanwhile, it may still write there.
-        let memory = HostMemory::new(out.len())?;
-        let started = call!(
-            plugin.api(),
-            PJRT_Buffer_CopyRawToHost {
-                buffer: self.live()?,
-                dst: memory.data().cast(),
-                offset: offset as i64,
-                transfer_size: out.len() as i64,
-            }
-        )?;
-        let done = Event::new(plugin, started.event);
-        memory.keep_until(&done);
-        done.wait_through()?;
-        // SAFETY: the transfer is complete.
-        out.copy_from_slice(unsafe { memory.bytes() });
-        self.check_in_place()
     }
 }

@@ -117,13 +117,13 @@ impl Buffer {
             self.check_alive()?;
             return if self.device() == *device { Ok(self.clone()) } else { self.copy_to(device) };
         }
-        self.wait()?;
+        let ready = self.wait()?;
         let strides = self.spec().strides();
         let axis = |(range, stride): (&Range<usize>, &usize)| Axis::new(range.len(), |i| (range.start + i) * stride);
         // The last dimension varies fastest on the device.
         let part = Slice::new(share.ranges.iter().zip(&strides).rev().map(axis).collect());
         let spec = Spec::new(self.dtype(), &share.dims)?;
-        let mut elements = self.read_part(&part)?;
+        let mut elements = ready.read_part(&part)?;
         if share.is_padded() {
             elements = padded(&elements, share, spec.dtype.host_bytes())?;
         }

@@ -1,7 +1,7 @@
 //! Parts of arrays: some positions along each dimension, or single elements. Finds their offsets and reads them with as
 //! few other bytes as a device's transfers allow. Must not know how the host language counts or names them.
 
-use crate::buffer::Buffer;
+use crate::buffer::read::Ready;
 use crate::host::memory::HostMemory;
 use pjrt_base::error::Result;
 use pjrt_base::process::check_interrupt_now_and_then;
@@ -151,21 +151,21 @@ fn for_each(
     }
 }
 
-impl Buffer {
+impl Ready<'_> {
     /// The elements of a part on the host, as they are, dense and with the part's first axis fastest. Offsets count in the
-    /// buffer's memory order. Waits for the content; memory that the device shares is read in place.
+    /// buffer's memory order. Memory that the device shares is read in place.
     ///
     /// # Errors
-    /// As [`Buffer::wait`], and the plugin's own.
-    pub fn read_part(&self, part: &Slice) -> Result<Arc<HostMemory>> {
-        let spec = self.spec();
+    /// As [`Ready::view`], and `Interrupted`.
+    pub fn read_part(self, part: &Slice) -> Result<Arc<HostMemory>> {
+        let spec = self.buffer().spec();
         let in_order = spec.minor_to_major.is_none() && !spec.dtype.is_packed();
-        if in_order && !self.client().shares_host_memory() {
+        if in_order && !self.buffer().client().shares_host_memory() {
             return self.transfer_part(part);
         }
         let (width, range) = (spec.dtype.host_bytes(), part.range());
         let elements = HostMemory::new(part.len() * width)?;
-        let view = self.read()?;
+        let view = self.view()?;
         let source = &view.bytes()[range.start * width..range.end * width];
         // SAFETY: the slice is the part's range, and the memory was made for the part.
         unsafe { part.gather(spec.dtype, source.as_ptr(), elements.data())? };
@@ -177,9 +177,9 @@ impl Buffer {
     /// holds the part.
     ///
     /// # Errors
-    /// As [`Buffer::wait`], and the plugin's own.
-    pub fn transfer_part(&self, part: &Slice) -> Result<Arc<HostMemory>> {
-        let (dtype, range) = (self.dtype(), part.range());
+    /// As [`Ready::read_part`].
+    pub fn transfer_part(self, part: &Slice) -> Result<Arc<HostMemory>> {
+        let (dtype, range) = (self.buffer().dtype(), part.range());
         let width = dtype.host_bytes();
         let elements = HostMemory::new(part.len() * width)?;
         let held = HostMemory::new(range.len() * width)?;

@@ -6,6 +6,7 @@ pub(crate) mod flags;
 pub mod holdings;
 pub mod memory_space;
 pub(crate) mod plugin_hash;
+pub mod retry;
 pub(crate) mod settings;
 pub mod target;
 pub mod topology;

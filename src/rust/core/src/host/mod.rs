@@ -1,4 +1,5 @@
 //! Memory of this process that devices read from and write to.
 
+pub mod array;
 pub mod memory;
 pub mod pool;

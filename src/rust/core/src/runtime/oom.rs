@@ -1,6 +1,7 @@
 //! Out of memory: retries after a garbage collection.
 
 use pjrt_base::error::{Error, Kind, Result, RESOURCE_EXHAUSTED};
+use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -16,6 +17,24 @@ const PATIENCE: Duration = Duration::from_secs(1);
 static IS_WANTED: AtomicBool = AtomicBool::new(false);
 static ROUNDS: Mutex<u64> = Mutex::new(0);
 static ROUND_ENDS: Condvar = Condvar::new();
+
+thread_local! {
+    static COLLECTOR: Cell<Option<Collector>> = const { Cell::new(None) };
+}
+
+/// Drops a thread's garbage.
+pub type Collector = fn() -> Result<()>;
+
+/// Sets what drops the garbage of this thread, which owns objects of this crate. It runs when a call on this thread finds no
+/// memory; an error of it ends that call.
+pub fn set_collector(collect: Collector) {
+    COLLECTOR.set(Some(collect));
+}
+
+/// Drops this thread's garbage, where it has a collector.
+pub(crate) fn collect() -> Result<()> {
+    COLLECTOR.get().map_or(Ok(()), |collect| collect())
+}
 
 /// Whether a thread without memory waits for the owner of all objects to collect garbage. The owner must call this
 /// regularly, and answer with [`collected`].
@@ -41,7 +60,7 @@ pub(crate) fn with_retry<T>(make: impl Fn() -> Result<T>) -> Result<T> {
 }
 
 /// The more useful error of two tries: the first, if it lost the plugin.
-pub fn telling(first: Error, again: Error) -> Error {
+pub(crate) fn telling(first: Error, again: Error) -> Error {
     if again.kind() == Kind::PluginPoisoned {
         first
     } else {

@@ -6,7 +6,7 @@ use super::packed::pack;
 use super::Progress;
 use crate::buffer::read::{HostView, Transfer};
 use crate::buffer::Buffer;
-use crate::host::memory::HostMemory;
+use crate::host::array::HostOrder;
 use crate::host::pool::ALIGNMENT;
 use ::safetensors::tensor::TensorInfo;
 use ::safetensors::Dtype;
@@ -14,10 +14,6 @@ use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::parallel::Lookout;
 use pjrt_base::private_fs::temporary;
 use pjrt_base::process;
-use pjrt_data::array::Spec;
-use pjrt_data::convert;
-use pjrt_data::layout;
-use pjrt_data::transpose::Plan;
 use serde::de::value::{Error as NoSuchName, StrDeserializer};
 use serde::de::{Deserialize, IntoDeserializer};
 use std::cmp::Reverse;
@@ -118,7 +114,7 @@ impl<'a> Item<'a> {
 
     /// Waits for the content.
     fn wait(&self) -> Result<()> {
-        self.buffer.wait().map_err(|error| self.about(error))
+        self.buffer.wait().map(drop).map_err(|error| self.about(error))
     }
 
     fn about(&self, error: Error) -> Error {
@@ -151,7 +147,7 @@ impl Fetched {
     fn wait(self) -> Result<HostView> {
         match self {
             Fetched::Here(view) => Ok(view),
-            Fetched::Coming(transfer) => transfer.wait(),
+            Fetched::Coming(transfer) => Ok(transfer.wait()?.view()),
         }
     }
 }
@@ -211,7 +207,7 @@ impl Writer<'_, '_> {
 
     fn write_tensor(&mut self, file: &mut File, item: &Item, fetched: Fetched) -> Failing<()> {
         let view = fetched.wait().map_err(|error| item.about(error))?;
-        let elements = in_order(item.buffer.spec(), view).map_err(|error| item.about(error))?;
+        let elements = view.in_order(item.buffer.spec(), HostOrder::RowMajor).map_err(|error| item.about(error))?;
         let written = if item.buffer.dtype().is_packed() {
             let mut packed = vec![0; item.bytes];
             pack(elements.bytes(), &mut packed);
@@ -235,19 +231,6 @@ impl Writer<'_, '_> {
         }
         Ok(())
     }
-}
-
-/// The elements in row-major order.
-fn in_order(spec: &Spec, view: HostView) -> Result<HostView> {
-    let plan = Plan::new(&spec.dims, &spec.strides(), &layout::row_major(&spec.dims));
-    if spec.is_empty() || plan.is_contiguous() {
-        return Ok(view);
-    }
-    let ordered = HostMemory::new(spec.bytes())?;
-    // SAFETY: both sides have the spec's bytes.
-    unsafe { convert::copy(spec.dtype, &plan, view.bytes().as_ptr(), ordered.data())? };
-    view.check()?;
-    Ok(HostView::Copied(ordered))
 }
 
 /// Result of writing; the system's own errors lack the file's name.

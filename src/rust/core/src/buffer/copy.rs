@@ -1,0 +1,94 @@
+//! Copies of buffers on other devices, and in other memory spaces.
+
+use crate::buffer::backing::Backing;
+use crate::buffer::Buffer;
+use crate::client::device::Device;
+use crate::client::memory_space::Memory;
+use crate::ffi::api::call;
+use crate::host::array::HostOrder;
+use crate::runtime::oom;
+use pjrt_base::error::Result;
+use pjrt_data::array::Spec;
+use pjrt_sys::*;
+use std::ptr::null_mut;
+use std::sync::Arc;
+
+impl Buffer {
+    /// Copies the buffer to another device, and returns before the copy is done. To a device of another plugin it goes through
+    /// host memory, after a wait for its content.
+    ///
+    /// # Errors
+    /// As [`Buffer::wait`], and the plugin's own.
+    pub fn copy_to(&self, device: &Device) -> Result<Buffer> {
+        device.check_addressable()?;
+        if device.client().plugin().path() == self.0.client.plugin().path() {
+            return self.copy(device.clone(), None);
+        }
+        let elements = self.wait()?.view()?.ordered_copy(self.spec(), HostOrder::RowMajor)?;
+        Buffer::from_host(device, Spec::new(self.dtype(), self.dims())?, &elements)
+    }
+
+    /// Copies the buffer to another memory space, of any client, and returns before the copy is done. The copy belongs to the
+    /// buffer's device if that can use the memory space.
+    ///
+    /// # Errors
+    /// As [`Buffer::copy_to`].
+    pub fn copy_to_memory(&self, memory: &Memory) -> Result<Buffer> {
+        let is_near = memory.client().same(&self.0.client);
+        let own = memory.devices().find(|device| is_near && device.index() == self.0.device);
+        let Some(device) = own.or_else(|| memory.devices().next()) else {
+            bail!(DeviceMismatch, "No device of this process can use memory space {}.", memory.label());
+        };
+        if is_near {
+            return self.copy(device, Some(memory.clone()));
+        }
+        let near = self.copy_to(&device)?;
+        if near.memory()?.as_ref() == Some(memory) {
+            return Ok(near);
+        }
+        near.copy_to_memory(memory)
+    }
+
+    /// Starts a copy, now or, when the buffer is not made yet, after that.
+    fn copy(&self, device: Device, memory: Option<Memory>) -> Result<Buffer> {
+        self.check_alive()?;
+        let client = device.client();
+        client.handle()?;
+        let index = memory.as_ref().map(Memory::index);
+        // A copy within a plugin keeps the memory order.
+        let spec = self.0.spec.clone();
+        let backing = Backing::of(&[self])?.map(Arc::new);
+        if self.unfinished_launch().is_none() {
+            let handle = self.start_copy(&device, memory.as_ref())?;
+            let copy = Buffer::make(client.clone(), device.index(), index, spec, handle, None, backing);
+            copy.count_in_flight()?;
+            return Ok(copy);
+        }
+        let launch = client.new_dispatched();
+        let copy = Buffer::make(client.clone(), device.index(), index, spec, null_mut(), Some(launch.clone()), backing);
+        let (source, promised) = (self.clone(), copy.clone());
+        self.0.client.dispatcher(self.0.device).submit(launch, move || {
+            let started = oom::with_retry(|| source.start_copy(&device, memory.as_ref()));
+            promised.fulfil(started.map_err(|error| promised.failed(error))?);
+            promised.count_in_flight()
+        })?;
+        Ok(copy)
+    }
+
+    /// Has its device know of it until it is complete: programs that wait for it fill the device's queue.
+    fn count_in_flight(&self) -> Result<()> {
+        self.0.client.in_flight(self.0.device).count(&self.ready_event()?);
+        Ok(())
+    }
+
+    fn start_copy(&self, device: &Device, memory: Option<&Memory>) -> Result<*mut PJRT_Buffer> {
+        let (api, buffer) = (self.0.client.plugin().api(), self.made()?);
+        let copied = match memory {
+            Some(memory) => call!(api, PJRT_Buffer_CopyToMemory { buffer: buffer, dst_memory: memory.facts().handle })
+                .map(|args| args.dst_buffer),
+            None => call!(api, PJRT_Buffer_CopyToDevice { buffer: buffer, dst_device: device.facts().handle })
+                .map(|args| args.dst_buffer),
+        };
+        copied.map_err(|e| self.named(e))
+    }
+}

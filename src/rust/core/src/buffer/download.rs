@@ -1,0 +1,80 @@
+//! Downloads: elements that were read from a device become an array in memory of the caller.
+
+use crate::buffer::read::HostView;
+use crate::host::array::HostOrder;
+use crate::host::memory::HostMemory;
+use pjrt_base::error::Result;
+use pjrt_data::array::Spec;
+use pjrt_data::convert::{self, HostTarget};
+use pjrt_data::transpose::Plan;
+use std::sync::Arc;
+
+impl HostView {
+    /// Writes the elements of an array of this spec as host values, in `order`. Tells how many of them the target's type takes
+    /// for another value, when `check` is set or the type is not the dtype's own.
+    ///
+    /// # Errors
+    /// `UnsupportedDtype` when the elements have no such form; `Interrupted`; as [`HostView::check`].
+    ///
+    /// # Safety
+    /// The target has room for the spec's elements.
+    pub unsafe fn decode(&self, spec: &Spec, order: HostOrder, target: HostTarget, check: bool) -> Result<usize> {
+        if spec.is_empty() {
+            return Ok(0);
+        }
+        let converts = target.r_type() != spec.dtype.info().r_type;
+        let (plan, src) = (plan(spec, order), self.elements(spec)?);
+        let lost = convert::decode_counting(spec.dtype, &plan, src, target, check || converts)?;
+        self.check()?;
+        Ok(lost)
+    }
+
+    /// Copies the elements of an array of this spec as they are, in `order`.
+    ///
+    /// # Errors
+    /// `Interrupted`; as [`HostView::check`].
+    ///
+    /// # Safety
+    /// `target` has room for the spec's bytes, and is aligned for its elements.
+    pub unsafe fn copy(&self, spec: &Spec, order: HostOrder, target: *mut u8) -> Result<()> {
+        if !spec.is_empty() {
+            convert::copy(spec.dtype, &plan(spec, order), self.elements(spec)?, target)?;
+        }
+        self.check()
+    }
+
+    /// The same into new memory.
+    ///
+    /// # Errors
+    /// As [`HostView::copy`], and the code of `RESOURCE_EXHAUSTED` when there is no memory.
+    pub fn ordered_copy(&self, spec: &Spec, order: HostOrder) -> Result<Arc<HostMemory>> {
+        let memory = HostMemory::new(spec.bytes())?;
+        // SAFETY: the memory was made for the spec's bytes, and is aligned for all elements.
+        unsafe { self.copy(spec, order, memory.data())? };
+        Ok(memory)
+    }
+
+    /// The elements in `order`, without a copy where they lie so already.
+    ///
+    /// # Errors
+    /// As [`HostView::ordered_copy`].
+    pub fn in_order(self, spec: &Spec, order: HostOrder) -> Result<HostView> {
+        if spec.is_empty() || plan(spec, order).is_contiguous() {
+            return Ok(self);
+        }
+        Ok(HostView::Copied(self.ordered_copy(spec, order)?))
+    }
+
+    /// Where the elements lie, which must be as many as the spec says.
+    fn elements(&self, spec: &Spec) -> Result<*const u8> {
+        let bytes = self.bytes();
+        if bytes.len() < spec.bytes() {
+            bail!(Internal, "{} bytes were read of {spec}, which has {}.", bytes.len(), spec.bytes());
+        }
+        Ok(bytes.as_ptr())
+    }
+}
+
+fn plan(spec: &Spec, order: HostOrder) -> Plan {
+    Plan::new(&spec.dims, &spec.strides(), &order.strides(&spec.dims))
+}

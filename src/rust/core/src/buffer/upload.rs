@@ -1,0 +1,479 @@
+//! Uploads: arrays in host memory become buffers. An array's size, type and order decide how it gets to the device.
+
+use crate::buffer::backing::Backing;
+use crate::buffer::Buffer;
+use crate::client::device::Device;
+use crate::client::holdings;
+use crate::client::retry::with_retry;
+use crate::ffi::api::call;
+use crate::host::array::{HostArray, HostContent, HostOrder, HostPieces};
+use crate::host::memory::HostMemory;
+use crate::runtime::event::Event;
+use crate::runtime::oom;
+use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::process::check_interrupt_now_and_then;
+use pjrt_data::array::Spec;
+use pjrt_data::convert::{self, HostValues, LossReport};
+use pjrt_data::dtype::{DType, RType};
+use pjrt_data::layout;
+use pjrt_data::transpose::Plan;
+use pjrt_sys::*;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// Up to this size, the plugin copies an array while it is called: to share memory costs more.
+const SMALL: usize = 2048;
+
+/// From this size on, the caller's memory is used in place where that is possible. Below, a copy is cheap, and leaves the
+/// caller free to change the array.
+const SHARED: usize = 16 << 10;
+
+/// From this size on, an array is converted in the background, while the caller goes on.
+pub const BACKGROUND: usize = 8 << 20;
+
+/// What an upload reads.
+#[derive(Clone, Copy)]
+enum UploadSource<'a> {
+    Content(HostContent<'a>),
+    Pieces(HostPieces<'a>),
+}
+
+/// How an array gets to the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UploadRoute {
+    /// It is written to the stack, from where the plugin copies it.
+    Small,
+    /// The device uses the caller's memory.
+    Shared,
+    /// It is written to new memory while the caller goes on.
+    Background,
+    /// It is written to new memory.
+    Now,
+}
+
+impl UploadRoute {
+    /// Whether the caller's memory is read after the call.
+    pub fn keeps_source(self) -> bool {
+        matches!(self, UploadRoute::Shared | UploadRoute::Background)
+    }
+
+    /// Whether the array is written to new memory.
+    pub fn is_staged(self) -> bool {
+        matches!(self, UploadRoute::Now | UploadRoute::Background)
+    }
+}
+
+/// An upload that is checked and planned, and not started.
+pub struct Upload<'a> {
+    device: &'a Device,
+    spec: Spec,
+    plan: Plan,
+    source: UploadSource<'a>,
+    check: bool,
+    route: UploadRoute,
+}
+
+impl<'a> Upload<'a> {
+    /// Plans the upload of an array as elements of `dtype`. With `check`, values that the dtype cannot hold are found.
+    ///
+    /// # Errors
+    /// `UnsupportedDtype` when the values cannot become such elements; `InvalidInput` and `ShapeMismatch` when the array has
+    /// another number of them than its dimensions say.
+    pub fn new(device: &'a Device, dtype: DType, array: &HostArray<'a>, check: bool) -> Result<Self> {
+        if let HostContent::Values(values) = &array.content {
+            values.check_dtype(dtype)?;
+        }
+        let spec = Spec::new(dtype, array.dims)?;
+        match &array.content {
+            HostContent::Values(values) => check_length(values.len(), &spec)?,
+            HostContent::Elements(bytes) => check_bytes(bytes.len(), &spec)?,
+            HostContent::Zeros => {}
+        }
+        Ok(Self::planned(device, spec, array.order, UploadSource::Content(array.content), check))
+    }
+
+    /// The same for values that a function writes, row-major.
+    ///
+    /// # Errors
+    /// As [`Upload::new`].
+    pub fn in_pieces(
+        device: &'a Device,
+        dtype: DType,
+        dims: &[i64],
+        pieces: HostPieces<'a>,
+        check: bool,
+    ) -> Result<Self> {
+        // SAFETY: nothing is read.
+        unsafe { HostValues::new(pieces.r_type, NonNull::<u64>::dangling().as_ptr().cast(), 0) }.check_dtype(dtype)?;
+        let spec = Spec::new(dtype, dims)?;
+        check_length(pieces.len, &spec)?;
+        if pieces.r_type == RType::Complex {
+            bail!(Internal, "Complex values cannot be read in pieces.");
+        }
+        Ok(Self::planned(device, spec, HostOrder::RowMajor, UploadSource::Pieces(pieces), check))
+    }
+
+    fn planned(device: &'a Device, spec: Spec, order: HostOrder, source: UploadSource<'a>, check: bool) -> Self {
+        let plan = Plan::new(&spec.dims, &order.strides(&spec.dims), &layout::row_major(&spec.dims));
+        let route = route(device, &spec, &plan, &source, check);
+        Upload { device, spec, plan, source, check, route }
+    }
+
+    pub fn device(&self) -> &'a Device {
+        self.device
+    }
+
+    pub fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    /// How the array gets to the device.
+    pub fn route(&self) -> UploadRoute {
+        self.route
+    }
+
+    /// Makes the buffer, or tells what the dtype cannot hold. `lease` is dropped, on whichever thread, when the array's memory
+    /// is not needed any more. That may be after the call only where [`UploadRoute::keeps_source`] says so.
+    ///
+    /// # Errors
+    /// The code of `RESOURCE_EXHAUSTED` when there is no memory, also after [`oom::set_collector`]'s function has run;
+    /// `Interrupted`; the plugin's own.
+    ///
+    /// # Safety
+    /// The array's memory stays valid, and nobody writes to it, until `lease` is dropped. The function behind
+    /// [`HostPieces`] writes all values that it is asked for.
+    pub unsafe fn run<L: Send + 'static>(self, lease: L) -> Result<std::result::Result<Buffer, LossReport>> {
+        let Upload { device, spec, plan, source, check, route } = self;
+        let (dtype, len, size) = (spec.dtype, spec.len(), spec.bytes());
+        let asked = || holdings::arrays([&spec]);
+        let handle = match route {
+            UploadRoute::Small => {
+                let mut bytes = [0u64; SMALL / 8];
+                if let Some(lost) = source.write(dtype, len, &plan, check, bytes.as_mut_ptr().cast())? {
+                    return Ok(Err(lost));
+                }
+                // SAFETY: as many bytes as the array has.
+                let bytes = unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), size) };
+                with_retry(asked, || copy_during_call(device, &spec, bytes))?
+            }
+            UploadRoute::Shared => {
+                let data = source.data().and_then(|data| NonNull::new(data.cast_mut())).unwrap_or(NonNull::dangling());
+                // SAFETY: the caller keeps the memory unchanged until the lease is dropped.
+                let memory = unsafe { HostMemory::lent(data, size, move || drop(lease)) };
+                with_retry(asked, || start_upload(device, &spec, &memory))?
+            }
+            UploadRoute::Background => {
+                let memory = with_retry(asked, || HostMemory::new(size))?;
+                // SAFETY: the lease lives as long as the closure that reads the content.
+                let content = unsafe { source.outliving() };
+                let write = move |target: *mut u8| {
+                    let _lease = lease;
+                    // SAFETY: the memory was made for the spec's bytes.
+                    unsafe { content.write(dtype, len, &plan, check, target).map(drop) }
+                };
+                return Buffer::from_host_later(device, spec, memory, write).map(Ok);
+            }
+            UploadRoute::Now => {
+                let memory = with_retry(asked, || HostMemory::new(size))?;
+                if let Some(lost) = source.write(dtype, len, &plan, check, memory.data())? {
+                    return Ok(Err(lost));
+                }
+                with_retry(asked, || start_upload(device, &spec, &memory))?
+            }
+        };
+        Ok(Ok(Buffer::adopt(device.client().clone(), device.index(), Arc::new(spec), handle, None)))
+    }
+}
+
+fn route(device: &Device, spec: &Spec, plan: &Plan, source: &UploadSource, check: bool) -> UploadRoute {
+    let (size, total) = (spec.bytes(), spec.len());
+    let shares = device.client().shares_host_memory() && !spec.dtype.is_packed();
+    let (is_in_form, now) = match source {
+        UploadSource::Content(HostContent::Values(values)) => {
+            (values.len() == total && values.are_elements(spec.dtype) && !check, check)
+        }
+        UploadSource::Content(HostContent::Elements(_)) => (true, false),
+        UploadSource::Content(HostContent::Zeros) => (false, false),
+        // The caller's function runs on the caller's thread.
+        UploadSource::Pieces(_) => (false, true),
+    };
+    let is_in_place = || is_in_form && plan.is_contiguous() && source.data().is_some_and(HostMemory::is_aligned);
+    if size <= SMALL {
+        UploadRoute::Small
+    } else if shares && size >= SHARED && is_in_place() {
+        UploadRoute::Shared
+    } else if size >= BACKGROUND && !now {
+        UploadRoute::Background
+    } else {
+        UploadRoute::Now
+    }
+}
+
+impl UploadSource<'_> {
+    fn data(&self) -> Option<*const u8> {
+        match self {
+            UploadSource::Content(HostContent::Values(values)) => Some(values.data()),
+            UploadSource::Content(HostContent::Elements(bytes)) => Some(bytes.as_ptr()),
+            UploadSource::Content(HostContent::Zeros) | UploadSource::Pieces(_) => None,
+        }
+    }
+
+    /// Writes the elements, row-major, and tells what the dtype cannot hold.
+    ///
+    /// # Safety
+    /// `target` has room for `len` elements of `dtype`, as many as the plan reaches and the source was checked for.
+    unsafe fn write(
+        &self,
+        dtype: DType,
+        len: usize,
+        plan: &Plan,
+        check: bool,
+        target: *mut u8,
+    ) -> Result<Option<LossReport>> {
+        match self {
+            UploadSource::Content(content) => content.write(dtype, len, plan, check, target),
+            UploadSource::Pieces(pieces) => pieces.write(dtype, len, check, target),
+        }
+    }
+
+    /// The content, for a reader that outlives the call; pieces are never read by one.
+    ///
+    /// # Safety
+    /// The memory stays valid and unchanged while the reader uses it.
+    unsafe fn outliving(self) -> HostContent<'static> {
+        match self {
+            UploadSource::Content(HostContent::Values(values)) => {
+                HostContent::Values(HostValues::new(values.r_type(), values.data(), values.len()))
+            }
+            UploadSource::Content(HostContent::Elements(bytes)) => {
+                HostContent::Elements(std::slice::from_raw_parts(bytes.as_ptr(), bytes.len()))
+            }
+            UploadSource::Content(HostContent::Zeros) | UploadSource::Pieces(_) => HostContent::Zeros,
+        }
+    }
+}
+
+impl HostContent<'_> {
+    /// See [`UploadSource::write`].
+    unsafe fn write(
+        &self,
+        dtype: DType,
+        len: usize,
+        plan: &Plan,
+        check: bool,
+        target: *mut u8,
+    ) -> Result<Option<LossReport>> {
+        match self {
+            HostContent::Values(values) => return values.encode(dtype, plan, len, target, check),
+            HostContent::Elements(bytes) if len > 0 => convert::copy(dtype, plan, bytes.as_ptr(), target)?,
+            HostContent::Elements(_) => {}
+            HostContent::Zeros => std::ptr::write_bytes(target, 0, len * dtype.host_bytes()),
+        }
+        Ok(None)
+    }
+}
+
+impl HostPieces<'_> {
+    /// Encodes the values piece by piece, so that they are never all in memory. See [`UploadSource::write`].
+    unsafe fn write(&self, dtype: DType, len: usize, check: bool, target: *mut u8) -> Result<Option<LossReport>> {
+        const PIECE: usize = 8192;
+        let mut piece = [0u64; PIECE];
+        let mut all: Option<LossReport> = None;
+        for start in (0..self.len).step_by(PIECE) {
+            check_interrupt_now_and_then()?;
+            let count = PIECE.min(self.len - start);
+            (self.read)(start, count, piece.as_mut_ptr().cast());
+            // SAFETY: the piece holds as many values, and they are used before it is filled again.
+            let values = unsafe { HostValues::new(self.r_type, piece.as_ptr().cast(), count) };
+            let (plan, reach) = (Plan::contiguous(count), if self.len == 1 { len } else { count });
+            let to = target.wrapping_add(start * dtype.host_bytes());
+            // SAFETY: the target has room for all elements.
+            if let Some(found) = unsafe { values.encode(dtype, &plan, reach, to, check)? } {
+                let sum = all.get_or_insert(LossReport { missing: 0, out_of_range: 0, first: start + found.first });
+                sum.missing += found.missing;
+                sum.out_of_range += found.out_of_range;
+            }
+        }
+        Ok(all)
+    }
+}
+
+impl Buffer {
+    /// Makes a buffer of an array in memory of the caller: [`Upload::new`] and [`Upload::run`] in one step, without a check of
+    /// the values.
+    ///
+    /// # Errors
+    /// As these.
+    ///
+    /// # Safety
+    /// As [`Upload::run`].
+    pub unsafe fn upload<L: Send + 'static>(
+        device: &Device,
+        dtype: DType,
+        array: &HostArray,
+        lease: L,
+    ) -> Result<Buffer> {
+        match Upload::new(device, dtype, array, false)?.run(lease)? {
+            Ok(buffer) => Ok(buffer),
+            Err(_) => bail!(Internal, "An upload was checked that should not be."),
+        }
+    }
+
+    /// Moves an array that lies row-major in `data` to `device`. On a device that shares host memory the array stays
+    /// where it is, if that is aligned: nobody may write to `data` any more, except the device where they are not lent. They
+    /// are let go of when both sides are done.
+    ///
+    /// # Errors
+    /// `InvalidInput` when sizes do not fit; the plugin's own errors.
+    pub fn from_host(device: &Device, spec: Spec, data: &Arc<HostMemory>) -> Result<Buffer> {
+        let handle = start_upload(device, &spec, data)?;
+        Ok(Buffer::adopt(device.client().clone(), device.index(), Arc::new(spec), handle, None))
+    }
+
+    /// The same for data in the memory of a mapped file, which `backing` tells.
+    pub(crate) fn from_file(
+        device: &Device,
+        spec: Spec,
+        data: &Arc<HostMemory>,
+        backing: Arc<Backing>,
+    ) -> Result<Buffer> {
+        let handle = start_upload(device, &spec, data)?;
+        Ok(Buffer::adopt(device.client().clone(), device.index(), Arc::new(spec), handle, Some(backing)))
+    }
+
+    /// The same with data that `write` has yet to write, on another thread. The buffer can be used at once; what goes wrong
+    /// is the error of its use.
+    ///
+    /// # Errors
+    /// `InvalidInput` when sizes do not fit, `Internal` when the system gives no thread.
+    pub fn from_host_later(
+        device: &Device,
+        spec: Spec,
+        data: Arc<HostMemory>,
+        write: impl FnOnce(*mut u8) -> Result<()> + Send + 'static,
+    ) -> Result<Buffer> {
+        let client = device.client();
+        client.handle()?;
+        check_size(&spec, &data)?;
+        let launch = client.new_dispatched();
+        let buffer = Buffer::pending(client.clone(), device.index(), Arc::new(spec), launch.clone(), None);
+        let (device, promised) = (device.clone(), buffer.clone());
+        client.uploader().submit(launch, move || {
+            // Nothing is to be done when nobody holds the buffer any more.
+            if Arc::strong_count(&promised.0) > 1 {
+                write(data.data())?;
+                let started = oom::with_retry(|| start_upload(&device, promised.spec(), &data));
+                promised.fulfil(started.map_err(|error| promised.failed(error))?);
+            }
+            Ok(())
+        })?;
+        Ok(buffer)
+    }
+
+    /// Copies a small array that lies row-major in `data` to `device`, during the call.
+    ///
+    /// # Errors
+    /// `InvalidInput` when sizes do not fit; the plugin's own errors.
+    pub fn from_bytes(device: &Device, spec: Spec, data: &[u8]) -> Result<Buffer> {
+        let handle = copy_during_call(device, &spec, data)?;
+        Ok(Buffer::adopt(device.client().clone(), device.index(), Arc::new(spec), handle, None))
+    }
+}
+
+/// Hands memory over to the plugin, which keeps it as long as it needs it.
+fn start_upload(device: &Device, spec: &Spec, data: &Arc<HostMemory>) -> Result<*mut PJRT_Buffer> {
+    check_size(spec, data)?;
+    let semantics = if !device.client().shares_host_memory() || spec.dtype.is_packed() {
+        PJRT_HostBufferSemantics::PJRT_HostBufferSemantics_kImmutableUntilTransferCompletes
+    } else if data.is_writable() {
+        PJRT_HostBufferSemantics::PJRT_HostBufferSemantics_kMutableZeroCopy
+    } else {
+        PJRT_HostBufferSemantics::PJRT_HostBufferSemantics_kImmutableZeroCopy
+    };
+    let (handle, done) = hand_over(device, spec, data.data(), semantics)?;
+    if let Some(done) = done {
+        data.keep_until(&done);
+    }
+    Ok(handle)
+}
+
+/// Has the plugin copy a small array, during the call.
+fn copy_during_call(device: &Device, spec: &Spec, data: &[u8]) -> Result<*mut PJRT_Buffer> {
+    if data.len() < spec.bytes() {
+        return Err(too_short(spec, data.len()));
+    }
+    let semantics = PJRT_HostBufferSemantics::PJRT_HostBufferSemantics_kImmutableOnlyDuringCall;
+    let (handle, done) = hand_over(device, spec, data.as_ptr(), semantics)?;
+    drop(done);
+    Ok(handle)
+}
+
+/// The plugin's buffer of an array in host memory, and the event that tells when it needs that memory no more.
+fn hand_over(
+    device: &Device,
+    spec: &Spec,
+    data: *const u8,
+    semantics: PJRT_HostBufferSemantics,
+) -> Result<(*mut PJRT_Buffer, Option<Event>)> {
+    device.check_addressable()?;
+    let client = device.client();
+    let made = call!(
+        client.plugin().api(),
+        PJRT_Client_BufferFromHostBuffer {
+            client: client.handle()?,
+            data: data.cast(),
+            type_: PJRT_Buffer_Type(spec.dtype.info().code),
+            dims: spec.dims.as_ptr(),
+            num_dims: spec.dims.len(),
+            host_buffer_semantics: semantics,
+            device: device.facts().handle,
+        }
+    )
+    .map_err(|e| e.on_platform(client.platform()))?;
+    let done = made.done_with_host_buffer;
+    Ok((made.buffer, (!done.is_null()).then(|| Event::new(client.plugin(), done))))
+}
+
+fn check_size(spec: &Spec, data: &HostMemory) -> Result<()> {
+    if data.len() < spec.bytes() {
+        return Err(too_short(spec, data.len()));
+    }
+    Ok(())
+}
+
+#[cold]
+fn too_short(spec: &Spec, len: usize) -> Error {
+    Error::new(Kind::InvalidInput, format!("The data have {len} bytes, but {spec} needs {}.", spec.bytes()))
+}
+
+fn check_length(len: usize, spec: &Spec) -> Result<()> {
+    if len == 0 && !spec.is_empty() {
+        bail!(InvalidInput, "Empty buffers must have at least one dimension equal to 0.");
+    }
+    if len > 1 && len != spec.len() {
+        bail!(ShapeMismatch, "Data has length {len}, but specified shape is {}.", shown(&spec.dims));
+    }
+    Ok(())
+}
+
+fn shown(dims: &[i64]) -> String {
+    if dims.is_empty() {
+        "that of a scalar".into()
+    } else {
+        layout::format_dims(dims)
+    }
+}
+
+fn check_bytes(len: usize, spec: &Spec) -> Result<()> {
+    if len != spec.bytes() {
+        let dims: Vec<_> = spec.dims.iter().map(i64::to_string).collect();
+        bail!(
+            InvalidInput,
+            "Raw data has {len} bytes, but dtype \"{}\" with shape ({}) requires {} bytes.",
+            spec.dtype,
+            dims.join(", "),
+            spec.bytes()
+        );
+    }
+    Ok(())
+}

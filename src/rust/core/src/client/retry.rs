@@ -1,0 +1,64 @@
+//! A second try where memory ran out, for the thread that owns the objects of this crate.
+
+use crate::client::holdings;
+use crate::host::pool;
+use crate::runtime::oom;
+use pjrt_base::error::Result;
+
+/// Runs `make`. If memory is exhausted, collects garbage (see [`oom::set_collector`]), frees the memory that is kept for later
+/// use, and tries once more. `asked` says what the memory is for.
+///
+/// # Errors
+/// Those of `make`, and of the collector.
+pub fn with_retry<T>(asked: impl FnOnce() -> String, mut make: impl FnMut() -> Result<T>) -> Result<T> {
+    match make() {
+        Err(error) if oom::is_exhausted(&error) => {
+            oom::collect()?;
+            pool::clear();
+            make().map_err(|again| holdings::explain(oom::telling(error, again), asked))
+        }
+        made => made,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pjrt_base::error::{Error, Kind, RESOURCE_EXHAUSTED};
+    use std::cell::Cell;
+
+    thread_local! {
+        static COLLECTIONS: Cell<usize> = const { Cell::new(0) };
+    }
+
+    fn full<T>() -> Result<T> {
+        Err(Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), "Full."))
+    }
+
+    #[test]
+    fn garbage_is_collected_once_before_the_second_try() {
+        oom::set_collector(|| {
+            COLLECTIONS.set(COLLECTIONS.get() + 1);
+            Ok(())
+        });
+        let asked = || "much".to_owned();
+        assert_eq!(with_retry(asked, || if COLLECTIONS.get() == 0 { full() } else { Ok(1) }).unwrap(), 1);
+        assert_eq!(COLLECTIONS.get(), 1);
+        let error = with_retry(asked, full::<()>).unwrap_err();
+        assert_eq!((error.hints()[0].to_string(), COLLECTIONS.get()), ("Asked for much.".into(), 2));
+        // Other errors are final.
+        assert!(with_retry(asked, || Err::<(), _>(Error::new(Kind::Internal, "Broken."))).is_err());
+        assert_eq!(COLLECTIONS.get(), 2);
+    }
+
+    #[test]
+    fn a_collector_that_is_interrupted_ends_the_call() {
+        oom::set_collector(|| Err(Error::new(Kind::Interrupted, "Interrupted.")));
+        let mut tries = 0;
+        let made = with_retry(String::new, || {
+            tries += 1;
+            full::<()>()
+        });
+        assert_eq!((made.unwrap_err().kind(), tries), (Kind::Interrupted, 1));
+    }
+}

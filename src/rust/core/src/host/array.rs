@@ -1,0 +1,57 @@
+//! Arrays in memory of the caller.
+
+use pjrt_data::convert::HostValues;
+use pjrt_data::dtype::RType;
+use pjrt_data::layout;
+
+/// Memory order of an array on the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HostOrder {
+    RowMajor,
+    ColumnMajor,
+}
+
+impl HostOrder {
+    /// Whether an array with these dimensions lies row-major.
+    pub fn is_row_major(self, dims: &[i64]) -> bool {
+        self == HostOrder::RowMajor || dims.iter().filter(|&&dim| dim != 1).count() <= 1
+    }
+
+    /// Strides of a dense array in this order.
+    pub fn strides(self, dims: &[i64]) -> layout::Strides {
+        match self {
+            HostOrder::RowMajor => layout::row_major(dims),
+            HostOrder::ColumnMajor => layout::column_major(dims),
+        }
+    }
+}
+
+/// An array in memory of the caller.
+#[derive(Debug, Clone, Copy)]
+pub struct HostArray<'a> {
+    pub dims: &'a [i64],
+    pub order: HostOrder,
+    pub content: HostContent<'a>,
+}
+
+/// The content of an array in memory of the caller.
+#[derive(Debug, Clone, Copy)]
+pub enum HostContent<'a> {
+    /// Values, which are converted to the buffer's dtype: one for each element, or one for all.
+    Values(HostValues<'a>),
+    /// Elements of the buffer's dtype, those narrower than a byte in a byte each.
+    Elements(&'a [u8]),
+    /// Zeros.
+    Zeros,
+}
+
+/// Values that are not in memory: a function writes them into memory, some at a time.
+#[derive(Clone, Copy)]
+pub struct HostPieces<'a> {
+    /// [`RType::Integer`] or another type with values of at most 8 bytes.
+    pub r_type: RType,
+    pub len: usize,
+    /// Writes so many values, from this one on, to the address, which is aligned for them and has room. Called on the thread
+    /// that starts the upload.
+    pub read: &'a dyn Fn(usize, usize, *mut u8),
+}
