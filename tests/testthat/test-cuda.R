@@ -126,8 +126,8 @@ test_that("libraries of other Python packages are found", {
   site <- fake_site(setdiff(cuda_libraries, "libnvJitLink.so.13"))
   other <- normalizePath(withr::local_tempdir())
   there <- tiny_library(file.path(other, "nvidia", "nvjitlink", "lib"), "libnvJitLink.so.13")
-  cuda_look_in(other)
-  withr::defer(cuda_look_in(character()))
+  cuda_add_folders(other)
+  withr::defer(cuda_add_folders(character()))
   libraries <- cuda_report(site$plugin)$libraries
   expect_identical(libraries$path[libraries$name == "libnvJitLink.so.13"], there)
   expect_identical(libraries$path[libraries$name == "libcudart.so.13"], file.path(site$libraries, "libcudart.so.13"))

@@ -86,7 +86,7 @@ test_that("only methods for showing something write to the console", {
   calls <- lapply(functions, function(f) called(body(f)))
   with_call <- function(names) names(Filter(function(found) any(names %in% found), calls))
   expect_match(with_call(c("cat", "writeLines", "print", "write")), "^(print|str)[.]|^print_")
-  expect_identical(with_call(c("message", "packageStartupMessage")), "say")
+  expect_identical(with_call(c("message", "packageStartupMessage")), "inform")
 })
 
 test_that("?pjrt_options tells of every option and variable that the code asks for", {
