@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../tests/testthat/fixtures/fake-plugin.c");
+const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/fake-plugin.c");
 
 /// A folder for libraries.
 const FOLDER: &str = env!("CARGO_TARGET_TMPDIR");
