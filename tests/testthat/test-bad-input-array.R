@@ -1,4 +1,4 @@
-# Bad input to methods that make buffers look like arrays. helper-bad-input.R says what the rows mean.
+# Bad input to methods that make buffers look like arrays. helper-bad-input.R explains the rows.
 
 rows <- list(
   `$.PJRTBuffer` = row(x = "buffer", name = of("ignored", "x"), refuses = TRUE),

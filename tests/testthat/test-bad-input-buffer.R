@@ -1,4 +1,4 @@
-# Bad input to functions of buffers. helper-bad-input.R says what the rows mean.
+# Bad input to functions of buffers. helper-bad-input.R explains the rows.
 
 rows <- list(
   as_array = row(x = of("buffer", x, "an array promise")),

@@ -1,4 +1,4 @@
-# Bad input to the cache of executables. helper-bad-input.R says what the rows mean.
+# Bad input to functions of the executable cache. helper-bad-input.R explains the rows.
 
 rows <- list(
   format.PJRTCacheInfo = row(x = of("printed", pjrt_cache_info())),

@@ -1,4 +1,4 @@
-# Bad input to functions of plugins, clients, devices and memory spaces. helper-bad-input.R says what the rows mean.
+# Bad input to functions of plugins, clients, devices and memory spaces. helper-bad-input.R explains the rows.
 
 rows <- list(
   as.character.PJRTClient = row(x = "client"),

@@ -1,4 +1,4 @@
-# Bad input to programs, compiling and its options. helper-bad-input.R says what the rows mean.
+# Bad input to programs, compile options and compiles. helper-bad-input.R explains the rows.
 
 rows <- list(
   await.PJRTExecutablePromise = row(x = "compiling"),

@@ -1,4 +1,4 @@
-# Bad input to methods of element types. helper-bad-input.R says what the rows mean.
+# Bad input to methods of element types. helper-bad-input.R explains the rows.
 
 rows <- list(
   as.character.PJRTDataType = row(x = of("dtype_name", data_type)),

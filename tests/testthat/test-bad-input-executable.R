@@ -1,4 +1,4 @@
-# Bad input to functions of executables. helper-bad-input.R says what the rows mean.
+# Bad input to functions of executables. helper-bad-input.R explains the rows.
 
 rows <- list(
   device.PJRTLoadedExecutable = row(x = "known_executable"),

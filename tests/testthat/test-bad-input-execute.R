@@ -1,4 +1,4 @@
-# Bad input to executing programs and dividing arrays. helper-bad-input.R says what the rows mean.
+# Bad input to functions that execute programs and shard arrays. helper-bad-input.R explains the rows.
 
 rows <- list(
   pjrt_shard = row(

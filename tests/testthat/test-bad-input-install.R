@@ -1,4 +1,4 @@
-# Bad input to installing plugins and the situation report. helper-bad-input.R says what the rows mean.
+# Bad input to functions that install plugins or report on them. helper-bad-input.R explains the rows.
 
 rows <- list(
   pjrt_register_plugin = row(

@@ -1,4 +1,4 @@
-# Bad input to safetensors files. helper-bad-input.R says what the rows mean.
+# Bad input to functions of safetensors files. helper-bad-input.R explains the rows.
 
 rows <- list(
   safe_tensor_buffer.PJRTBuffer = row(x = "buffer"),

@@ -1,4 +1,4 @@
-# What the tables of bad input in test-bad-input-*.R leave out.
+# The parts of bad input that the tables in test-bad-input-*.R do not cover.
 
 # The names in the table `rows` of a test file.
 row_names <- function(file) {

@@ -1,6 +1,6 @@
-# tools/leaks.R does the same with 100,000 iterations of each use.
+# Memory stays bounded over many iterations. tools/leaks.R runs the same with 100,000 iterations of each use.
 
-test_that("memory stays bounded however often anything is done", {
+test_that("memory stays bounded however often anything is repeated", {
   skip_on_os(c("mac", "windows"))
   library <- build_library(test_path("fixtures", "heap.c"))
   # two sessions side by side, each with half of the uses
@@ -15,7 +15,7 @@ test_that("memory stays bounded however often anything is done", {
   for (child in children) expect_clean(end_child(child, timeout = 900), "all but")
 })
 
-test_that("a block that is never given back is found", {
+test_that("the measurement finds a leaked block", {
   skip_on_os(c("mac", "windows"))
   heap <- load_heap(build_library(test_path("fixtures", "heap.c")))
   objects <- leak_objects()
