@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_said() {
+    fn differences_are_reported() {
         let saved = environment();
         assert!(saved.differences(&environment()).is_empty());
         let said = |change: &dyn Fn(&mut Environment)| {
