@@ -1,3 +1,5 @@
+# Slow: waits for long programs.
+
 test_that("executions can be chained without waiting", {
   double <- compile(unary_program("2x2xf32"))
   x <- pjrt_buffer(matrix(1:4 + 0, 2))

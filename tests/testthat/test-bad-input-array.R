@@ -1,4 +1,5 @@
 # Bad input to methods that make buffers look like arrays. helper-bad-input.R explains the rows.
+# Slow: tries every bad value.
 
 rows <- list(
   `$.PJRTBuffer` = row(x = "buffer", name = of("ignored", "x"), refuses = TRUE),

@@ -1,4 +1,5 @@
 # Bad input to functions of buffers. helper-bad-input.R explains the rows.
+# Slow: tries every bad value.
 
 rows <- list(
   as_array = row(x = of("buffer", x, "an array promise")),

@@ -1,4 +1,5 @@
 # Bad input to functions of plugins, clients, devices and memory spaces. helper-bad-input.R explains the rows.
+# Slow: tries every bad value.
 
 rows <- list(
   as.character.PJRTClient = row(x = "client"),

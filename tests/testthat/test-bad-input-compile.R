@@ -1,4 +1,5 @@
 # Bad input to programs, compile options and compiles. helper-bad-input.R explains the rows.
+# Slow: tries every bad value.
 
 rows <- list(
   await.PJRTExecutablePromise = row(x = "compiling"),

@@ -1,4 +1,5 @@
 # Bad input to functions of executables. helper-bad-input.R explains the rows.
+# Slow: tries every bad value.
 
 rows <- list(
   device.PJRTLoadedExecutable = row(x = "known_executable"),

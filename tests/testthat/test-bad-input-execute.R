@@ -1,4 +1,5 @@
 # Bad input to functions that execute programs and shard arrays. helper-bad-input.R explains the rows.
+# Slow: tries every bad value.
 
 rows <- list(
   pjrt_shard = row(

@@ -1,4 +1,5 @@
 # Bad input to functions that install plugins or report on them. helper-bad-input.R explains the rows.
+# Slow: tries every bad value.
 
 rows <- list(
   pjrt_register_plugin = row(

@@ -1,4 +1,5 @@
 # Bad input to functions of safetensors files. helper-bad-input.R explains the rows.
+# Slow: tries every bad value.
 
 rows <- list(
   safe_tensor_buffer.PJRTBuffer = row(x = "buffer"),

@@ -1,5 +1,6 @@
 # Programs that are damaged, nested too deeply or too large raise an error and never end the session. Compilers run in child
 # processes.
+# Slow: compiles thousands of damaged programs.
 
 mutations <- local({
   fixture <- new.env()

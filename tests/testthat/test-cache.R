@@ -1,3 +1,5 @@
+# Slow: starts many sessions.
+
 # The cache, on, in a folder of its own.
 local_cache <- function(..., env = parent.frame()) {
   folder <- withr::local_tempdir(.local_envir = env)

@@ -1,4 +1,5 @@
 # Compiling in the background: pjrt_compile_async() and its promises.
+# Slow: waits for long compiles.
 
 compile_async <- function(text, ...) pjrt_compile_async(pjrt_program(text), ...)
 

@@ -1,4 +1,5 @@
 # Programs that take over the memory of their inputs.
+# Slow: compiles many programs.
 
 # A program x + y that donates x, in every form that programs have and by both attributes.
 donating_programs <- function(type) {

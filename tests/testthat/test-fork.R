@@ -1,4 +1,5 @@
 # Forks of a process that has a client. Everything runs in child processes, which fork in turn.
+# Slow: starts many sessions.
 
 # What a fork may do with what it got from its parent, in the names of fork_setup(): each exported function, and methods.
 fork_uses <- list(

@@ -1,3 +1,5 @@
+# Slow: waits for servers.
+
 test_that("a plugin named by a variable counts as downloaded if its file exists", {
   withr::local_envvar(R_USER_CACHE_DIR = withr::local_tempdir())
   here <- withr::local_tempfile(lines = "a file")

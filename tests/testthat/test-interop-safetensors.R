@@ -1,3 +1,5 @@
+# Slow: starts many sessions.
+
 # The package is not on every machine: a stand-in that does what it does of this serves child processes.
 stand_in <- function() {
   lib <- withr::local_tempdir(.local_envir = teardown_env())

@@ -1,3 +1,5 @@
+# Slow: starts many sessions.
+
 # What tengen and the stand-in for its class have in common.
 expect_data_type <- function(x, name) {
   expect_s3_class(x, "DataType")

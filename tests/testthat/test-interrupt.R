@@ -1,4 +1,6 @@
 # Ctrl-C in a terminal and other ways to interrupt R.
+# Slow: starts many sessions and waits in them.
+# Runs alone: measures time.
 
 test_that("Ctrl-C in a terminal ends every wait and leaves everything usable", {
   terminal <- local_waiting_terminal(PORT = local_slow_server())

@@ -1,3 +1,5 @@
+# Slow: starts many sessions.
+
 # A client of its own, which tests may close.
 another_client <- function(devices = 2L) new_client(pjrt_plugin("cpu"), list(cpu_device_count = devices))
 

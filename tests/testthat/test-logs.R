@@ -1,4 +1,5 @@
 # Messages of the package and the plugin.
+# Slow: starts many sessions.
 
 # A session that loads the plugin, with its log level left to us.
 run_quiet <- function(code = quote(NULL), ...) {

@@ -1,4 +1,6 @@
 # Vectors with more than 2^31 - 1 elements. They need memory that not every machine has.
+# Slow: moves gigabytes.
+# Runs alone: needs most of the memory.
 
 free_gigabytes <- function() {
   if (!file.exists("/proc/meminfo")) {

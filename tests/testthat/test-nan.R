@@ -1,4 +1,5 @@
 # Maximum and minimum keep NaN, whichever way a program reaches the compiler, unless the user asks otherwise.
+# Slow: compiles in many ways.
 
 larger <- function(options = pjrt_compile_options(), ...) {
   compile(sub("add", "maximum", add_program("3xf32")), options, ...)

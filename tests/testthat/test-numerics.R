@@ -1,6 +1,7 @@
 # Every operation on floats and integers at the edge values of their types. helper-numerics.R computes the right answers. The
 # tables below list known faults of the plugin, so that a plugin without them fails a test. The article on reliability
 # documents them for users.
+# Slow: compiles every operation for every type.
 
 # What becomes of subnormal numbers: operations not named here have them right. "flushed": arguments and results are taken
 # for zero. "wrong": neither that nor right. f16 is mostly computed in f32, where its subnormal numbers are normal.

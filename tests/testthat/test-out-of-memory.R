@@ -1,4 +1,5 @@
 # Memory runs out on the device, on the host and in the plugin.
+# Slow: starts many sessions and fills memory.
 
 # Runs code in a session whose address space is limited, once it says limit_now(), to so many MB more than it has then.
 run_limited <- function(megabytes, code, env = character()) {

@@ -1,5 +1,6 @@
 # A plugin that threw a C++ exception is not called again: its objects are lost, and R goes on. Everything runs in child
 # processes, on a proxy of the CPU plugin that throws on demand and then never returns from a call or an exit handler.
+# Slow: starts many sessions.
 
 test_that("after a C++ exception every use of the plugin raises an error at once and the rest works", {
   child <- run_throwing(quote({

@@ -1,5 +1,6 @@
 # Random data compared with the reference in plain R (helper-reference.R), through every way in and out: the values, their
 # order, and the result of checks. The seeds are fixed.
+# Slow: tries thousands of random arrays.
 
 # Numbers of all sizes, halves and ties among them, and all that is special.
 random_doubles <- function(n) {

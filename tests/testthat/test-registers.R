@@ -1,4 +1,5 @@
 # The code paths for processors with other vector registers. PJRT_TEST_REGISTERS is read by data/src/registers.rs.
+# Slow: starts many sessions.
 
 # Data of every size class through every conversion: what they become on the device, and what comes back.
 data_paths <- quote({

@@ -1,4 +1,5 @@
 # Every routine that R can call in the library, with the examples of helper-routines.R.
+# Slow: collects garbage at every allocation.
 
 test_that("every registered routine has an example use", {
   expect_setequal(names(routine_uses()), routine_names())

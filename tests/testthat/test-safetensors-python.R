@@ -1,4 +1,5 @@
 # Safetensors files that this package and Python exchange. fixtures/tensors.py is the Python side.
+# Slow: starts many sessions of Python.
 
 formats <- c(
   "BOOL", "I8", "I16", "I32", "I64", "U8", "U16", "U32", "U64", "F16", "BF16", "F32", "F64", "C64", "F8_E4M3",

@@ -1,3 +1,5 @@
+# Slow: compiles and loads damaged executables.
+
 add2 <- function(...) compile(add_program("2xf32"), ...)
 
 test_that("a serialized executable keeps its description", {

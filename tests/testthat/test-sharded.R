@@ -1,3 +1,5 @@
+# Slow: starts sessions and compiles many programs.
+
 # The session has two CPU devices; what needs four has a client of its own.
 four_devices <- function() devices(new_client(pjrt_plugin("cpu"), list(cpu_device_count = 4L)))
 

@@ -1,3 +1,5 @@
+# Slow: compiles many programs.
+
 four <- devices(new_client(pjrt_plugin("cpu"), list(cpu_device_count = 4L)))
 
 sharded <- function(name) pjrt_program(path = fixture(file.path("sharded", name)))

@@ -1,4 +1,5 @@
 # Devices that read R's own memory, and threads that read it while R goes on: R's changes must never reach a buffer.
+# Slow: repeats uploads while R changes the data.
 
 in_r_order <- function(x) if (is.raw(x)) x else writeBin(as.vector(unclass(x)), raw())
 

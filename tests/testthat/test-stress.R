@@ -1,5 +1,6 @@
 # Many repetitions, and garbage collections at every allocation. Everything runs in child processes, since a fault would end
 # the process.
+# Slow: collects garbage at every allocation.
 
 test_that("everything works under gctorture()", {
   child <- run_child(quote({
