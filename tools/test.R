@@ -1,9 +1,15 @@
 # The parts of tools/test.sh that run in R, on the installed package:
 #
-#   Rscript tools/test.R tests|examples|vignettes COUNTS TESTS
+#   Rscript tools/test.R tests|quick|examples|vignettes COUNTS TESTS
 #
 # Each part appends a line "passed failed skipped" to the file COUNTS and prints the failures. The tests also append a summary to
 # the file TESTS.
+#
+# Test files run in sessions side by side: one for each processor, 4 at most, or PJRT_TEST_SESSIONS. A test file can say how
+# to run it, by a line that starts with one of these:
+#
+#   # Slow:         `quick` leaves it out
+#   # Runs alone:   nothing else runs meanwhile
 
 # Accepted reasons for skipping a test: hardware that the machine lacks, terminals that a container lacks, and packages that
 # Debian lacks, unless tools/setup.sh has installed them.
@@ -15,16 +21,16 @@ count <- function(passed, failed, skipped = 0L) {
   cat(passed, failed, skipped, "\n", file = counts, append = TRUE)
 }
 
-run_tests <- function() {
-  Sys.setenv(NOT_CRAN = "true", PJRT_TEST = "1")
-  results <- testthat::test_dir(
-    "tests/testthat",
-    package = "pjrt",
-    load_package = "installed",
-    reporter = "check",
-    stop_on_failure = FALSE
+run_tests <- function(quick = FALSE) {
+  files <- test_files()
+  if (quick) {
+    files <- files[!files$slow, ]
+  }
+  results <- c(
+    run_chunks(chunks_of(files[!files$alone, ]), sessions = test_sessions()),
+    run_chunks(chunks_of(files[files$alone, ]), sessions = 1L)
   )
-  show_slowest(results)
+  note_seconds(results)
   state <- vapply(results, test_state, "")
   for (test in results[state %in% c("skipped", "excused")]) {
     cat(sprintf("SKIPPED %s: %s: %s\n", test$file, test$test, skip_reason(test)))
@@ -37,11 +43,97 @@ run_tests <- function() {
   )
 }
 
-# Prints the total time and the test files that take more than ten seconds.
-show_slowest <- function(results) {
-  seconds <- sort(tapply(vapply(results, `[[`, 0, "real"), vapply(results, `[[`, "", "file"), sum), decreasing = TRUE)
-  slow <- seconds[seconds > 10]
-  cat(sprintf("%.0f s in total; %s\n", sum(seconds), toString(sprintf("%s %.0f", names(slow), slow))))
+# The test files and how to run them, those that took the longest at the last run first.
+test_files <- function() {
+  paths <- list.files("tests/testthat", "^test-.*[.]R$", full.names = TRUE)
+  says <- function(what) vapply(paths, function(path) any(startsWith(readLines(path), what)), NA, USE.NAMES = FALSE)
+  files <- data.frame(
+    name = sub("^test-(.*)[.]R$", "\\1", basename(paths)), slow = says("# Slow:"), alone = says("# Runs alone:")
+  )
+  files$seconds <- unname(last_seconds()[files$name])
+  unknown <- is.na(files$seconds)
+  files$seconds[unknown] <- ifelse(files$slow, 20, 2)[unknown]
+  files[order(-files$seconds), ]
+}
+
+# The seconds that each file took at the last run, in the library that the tests use.
+seconds_file <- function() file.path(.libPaths()[[1L]], "test-seconds.rds")
+
+last_seconds <- function() if (file.exists(seconds_file())) readRDS(seconds_file()) else numeric()
+
+test_sessions <- function() {
+  given <- Sys.getenv("PJRT_TEST_SESSIONS")
+  if (nzchar(given)) as.integer(given) else min(4L, max(1L, parallel::detectCores(), na.rm = TRUE))
+}
+
+# What one session runs: files of 20 seconds in all, or one that takes longer.
+chunks_of <- function(files) {
+  unname(split(files$name, floor(cumsum(files$seconds) / 20)))
+}
+
+# Runs each chunk in a session of its own, so many at a time, and returns the results of all.
+run_chunks <- function(chunks, sessions) {
+  running <- list()
+  results <- list()
+  while (length(chunks) > 0L || length(running) > 0L) {
+    while (length(chunks) > 0L && length(running) < sessions) {
+      running <- c(running, list(start_chunk(chunks[[1L]])))
+      chunks <- chunks[-1L]
+    }
+    processx::poll(lapply(running, `[[`, "process"), 1000)
+    ended <- !vapply(running, function(chunk) chunk$process$is_alive(), NA)
+    results <- c(results, unlist(lapply(running[ended], end_chunk), recursive = FALSE))
+    running <- running[!ended]
+  }
+  results
+}
+
+start_chunk <- function(names) {
+  chunk <- list(names = names, results = tempfile("results"), log = tempfile("log"))
+  chunk$process <- processx::process$new(
+    file.path(R.home("bin"), "Rscript"), c("--vanilla", "tools/test.R", "chunk", chunk$results, names),
+    stdout = chunk$log, stderr = "2>&1", env = c("current", NOT_CRAN = "true", PJRT_TEST = "1")
+  )
+  chunk
+}
+
+# The results of a chunk. A session that died is a failure of its files.
+end_chunk <- function(chunk) {
+  results <- if (file.exists(chunk$results)) readRDS(chunk$results)
+  died <- is.null(results) || !identical(chunk$process$get_exit_status(), 0L)
+  if (died || any(vapply(results, test_state, "") == "failed")) {
+    writeLines(readLines(chunk$log, warn = FALSE))
+  }
+  if (died) {
+    cat(sprintf("FAILED: the session of %s ended with status %s\n", toString(chunk$names), chunk$process$get_exit_status()))
+    count(0L, 1L)
+  }
+  unlink(c(chunk$results, chunk$log))
+  results
+}
+
+# Runs test files in this session and saves their results.
+run_chunk <- function(file, names) {
+  results <- testthat::test_dir(
+    "tests/testthat",
+    filter = sprintf("^(%s)$", paste(names, collapse = "|")),
+    package = "pjrt",
+    load_package = "installed",
+    reporter = "check",
+    stop_on_failure = FALSE
+  )
+  saveRDS(unclass(results), file)
+}
+
+# Shows the files that take more than five seconds, and keeps what each took for the next run.
+note_seconds <- function(results) {
+  files <- sub("^test-(.*)[.]R$", "\\1", vapply(results, `[[`, "", "file"))
+  seconds <- tapply(vapply(results, `[[`, 0, "real"), files, sum)
+  slow <- sort(seconds[seconds > 5], decreasing = TRUE)
+  cat(sprintf("%.0f s in all; %s\n", sum(seconds), toString(sprintf("%s %.0f", names(slow), slow))))
+  last <- last_seconds()
+  last[names(seconds)] <- seconds
+  saveRDS(last, seconds_file())
 }
 
 test_state <- function(test) {
@@ -120,6 +212,12 @@ vignette_code <- function(vignette, folder) {
 }
 
 arguments <- commandArgs(trailingOnly = TRUE)
-counts <- arguments[[2L]]
-tests <- arguments[[3L]]
-switch(arguments[[1L]], tests = run_tests(), examples = run_examples(), vignettes = run_vignettes())
+if (arguments[[1L]] == "chunk") {
+  run_chunk(arguments[[2L]], arguments[-(1:2)])
+} else {
+  counts <- arguments[[2L]]
+  tests <- arguments[[3L]]
+  switch(arguments[[1L]],
+    tests = run_tests(), quick = run_tests(quick = TRUE), examples = run_examples(), vignettes = run_vignettes()
+  )
+}

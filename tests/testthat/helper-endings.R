@@ -8,12 +8,15 @@ bad_endings <- function(count, seed) {
     "dropped", "nothing"
   )
   ways <- c("script", "quit", "status", "error", "terminate", "unload", "batch", "prompt", "end of input")
-  waiting <- lapply(seq_len(count), function(i) {
-    list(
-      end = ways[[(i - 1L) %% length(ways) + 1L]], work = paste(sample(kinds, sample(3L, 1L)), collapse = " "),
-      delay = sample(c(0, 0, 5, 20, 50), 1L)
-    )
-  })
+  # five sessions for each way have every kind of work once
+  deal <- function(way) {
+    hands <- split(sample(kinds), rep_len(1:5, length(kinds)))
+    lapply(unname(hands), function(work) {
+      list(end = way, work = paste(work, collapse = " "), delay = sample(c(0, 0, 5, 20, 50), 1L))
+    })
+  }
+  rounds <- ceiling(count / (5L * length(ways)))
+  waiting <- utils::head(unlist(lapply(rep(ways, rounds), deal), recursive = FALSE), count)
   running <- list()
   bad <- character()
   while (length(waiting) + length(running) > 0L) {

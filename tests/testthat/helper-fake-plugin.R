@@ -11,18 +11,26 @@ build_library <- function(source) {
   file.path(folder, "library.so")
 }
 
+# A file of the package's sources: they lie above the tests in a checkout, and beside them in `R CMD check`.
+source_file <- function(path) {
+  places <- test_path("../..", c(".", "00_pkg_src/pjrt"), path)
+  found <- places[file.exists(places)]
+  if (length(found) == 0L) testthat::skip("no sources of the package")
+  found[[1L]]
+}
+
 # The fake plugin's library: a copy of its own for each oddity, since a plugin is loaded once.
 fake_library <- local({
   built <- NULL
   function() {
-    if (is.null(built)) built <<- build_library(test_path("fixtures", "fake-plugin.c"))
+    if (is.null(built)) built <<- build_library(source_file("src/rust/core/tests/fixtures/fake-plugin.c"))
     copy <- tempfile("fake", fileext = ".so")
     file.copy(built, copy)
     copy
   }
 })
 
-# A plugin that has the oddity of this name, see fixtures/fake-plugin.c.
+# A plugin that has the oddity of this name, see src/rust/core/tests/fixtures/fake-plugin.c.
 fake_plugin <- function(oddity = "none") {
   withr::local_envvar(PJRT_FAKE = oddity)
   load_plugin(fake_library(), "fake")

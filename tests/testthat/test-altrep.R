@@ -1,5 +1,6 @@
-# Vectors that R only describes: sequences, which are read piece by piece and never become whole in memory, and wrappers
-# around other vectors.
+# Compact vectors (ALTREP): sequences are uploaded in chunks and never expanded in memory, and wrappers are read as the vectors
+# they wrap.
+# Slow: moves large sequences.
 
 # Whether R still only describes a sequence.
 is_compact <- function(x) {
@@ -15,7 +16,7 @@ most_megabytes <- function(code) {
   after["Vcells", ncol(after)] - before
 }
 
-test_that("sequences become every dtype that their values become", {
+test_that("a sequence converts to every dtype like its values", {
   n <- 20000L
   integers <- 1:n
   doubles <- seq(3, by = 1, length.out = n)
@@ -38,7 +39,7 @@ test_that("sequences become every dtype that their values become", {
   expect_identical(as_array(pjrt_buffer(big, "f64")), array(3e9 + 0:19999))
 })
 
-test_that("a sequence is not written out in R's memory", {
+test_that("uploading a sequence does not expand it in R's memory", {
   n <- 1e7
   sources <- list(integer = function() 1:n, backwards = function() n:1, double = function() 1e10:(1e10 + n - 1))
   expect_true(is_compact(sources$integer()))
@@ -57,7 +58,7 @@ test_that("a sequence is not written out in R's memory", {
   }
 })
 
-test_that("a check reads a sequence piece by piece, too", {
+test_that("check = TRUE reads a sequence in chunks", {
   n <- 1e7
   x <- 1:n
   expect_refused(
@@ -82,7 +83,7 @@ test_that("a check reads a sequence piece by piece, too", {
   expect_true(is_compact(y) && is_compact(z))
 })
 
-test_that("sequences take a shape, and fill one", {
+test_that("a sequence can be given a shape, or repeated to fill one", {
   for (dims in list(c(1L, 1000L), c(1000L, 1L), c(10L, 100L), c(10L, 10L, 10L))) {
     x <- 1:1000
     expect_identical(as_array(pjrt_buffer(x, shape = dims)), array(c(x), dims))
@@ -93,7 +94,7 @@ test_that("sequences take a shape, and fill one", {
   expect_refused(pjrt_buffer(1:3, shape = 4), "shape_mismatch")
 })
 
-test_that("a sequence that R wrote out is used like any other vector", {
+test_that("a sequence that R has expanded is used like any other vector", {
   x <- 1:1e5
   y <- pjrt_buffer(x)
   x[2] <- 0L
@@ -102,7 +103,7 @@ test_that("a sequence that R wrote out is used like any other vector", {
   expect_identical(as.vector(z[1:3]), c(1L, 0L, 3L))
 })
 
-test_that("vectors that stand for others are read as these", {
+test_that("wrapped vectors are read as the vectors they wrap", {
   x <- aligned("double", 1e5)
   wrapped <- x
   attr(wrapped, "note") <- "changed"
@@ -111,7 +112,7 @@ test_that("vectors that stand for others are read as these", {
   expect_identical(as_array(pjrt_buffer(rev(1:1e4))), array(1e4:1 + 0L))
 })
 
-test_that("a large array read from a buffer is a vector like any other", {
+test_that("a large array read from a buffer behaves like any other vector", {
   n <- 300000L
   arrays <- list(
     logical = pjrt_buffer(rep(c(TRUE, FALSE, FALSE), length.out = n)), integer = pjrt_buffer(c(n:2, 7L)),
@@ -141,7 +142,7 @@ test_that("a large array read from a buffer is a vector like any other", {
   }
 })
 
-test_that("the memory of a large array is given back with the array", {
+test_that("the memory of a large array is freed with the array", {
   in_use <- function() {
     gc()
     pjrt_memory_stats()$staging[["in_use"]]

@@ -1,4 +1,6 @@
-test_that("executions are chained without waiting for any", {
+# Slow: waits for long programs.
+
+test_that("executions can be chained without waiting", {
   double <- compile(unary_program("2x2xf32"))
   x <- pjrt_buffer(matrix(1:4 + 0, 2))
   y <- pjrt_execute(double, pjrt_execute(double, x))
@@ -27,7 +29,7 @@ test_that("a long program is launched in the background", {
   expect_identical(value(promise), 2)
 })
 
-test_that("a buffer knows what it is before its content is computed", {
+test_that("dtype, shape and device of a buffer are known before its content is computed", {
   y <- pjrt_execute(compile(loop_program(2e7)), pjrt_scalar(1, "f64"))
   expect_identical(shape(y), integer())
   expect_true(elt_type(y) == "f64")
@@ -57,7 +59,7 @@ test_that("await() waits and returns its buffer invisibly", {
   expect_refused(is_ready(1), "invalid_input", "`x` must be a `PJRTBuffer`")
 })
 
-test_that("a promise gives one array, always the same object", {
+test_that("a promise always returns the same array object", {
   promise <- as_array_async(pjrt_buffer(matrix(1:4, 2)))
   expect_identical(class(promise), "PJRTArrayPromise")
   expect_type(promise, "environment")
@@ -72,7 +74,7 @@ test_that("a promise gives one array, always the same object", {
   expect_identical(is_ready(promise), TRUE)
 })
 
-test_that("promises carry every type", {
+test_that("promises work for every dtype", {
   values <- list(
     pred = c(TRUE, FALSE), i8 = c(1L, -1L), i16 = c(300L, -1L), i32 = c(1e5L, -1L), ui8 = c(200L, 1L),
     ui16 = c(6e4L, 1L), f16 = c(1.5, -2), bf16 = c(1.5, -2), f32 = c(1.5, -2), f64 = c(1 / 3, NA)
@@ -89,7 +91,7 @@ test_that("promises carry every type", {
   expect_identical(value(as_array_async(pjrt_buffer(array(1:24, 2:4)))), array(1:24, 2:4))
 })
 
-test_that("a promise prints what it is, and its value once that is there", {
+test_that("a promise prints its value once it is ready", {
   promise <- as_array_async(pjrt_buffer(matrix(c(1, 2, 3, 4), 2)))
   expect_snapshot(promise, cran = TRUE)
   utils::capture.output(expect_invisible(print(promise)))
@@ -99,7 +101,7 @@ test_that("a promise prints what it is, and its value once that is there", {
   expect_snapshot(as_array_async(pjrt_scalar(TRUE)), cran = TRUE)
 })
 
-test_that("a promise keeps what the buffer held when it was made", {
+test_that("a promise returns the buffer's content at the time it was made", {
   add <- compile(add_program("4xf32", donates))
   x <- pjrt_buffer(c(1, 2, 3, 4))
   promise <- as_array_async(x)
@@ -116,7 +118,7 @@ test_that("a promise outlives its buffer", {
   for (i in 1:20) expect_identical(range(value(promises[[i]])), c(i, i) + 0)
 })
 
-test_that("promises and results that nobody waits for do no harm", {
+test_that("dropping promises and results without waiting is safe", {
   double <- compile(unary_program("1000xf32"))
   x <- pjrt_buffer(as.double(1:1000))
   for (i in 1:100) as_array_async(pjrt_execute(double, x))
@@ -124,11 +126,11 @@ test_that("promises and results that nobody waits for do no harm", {
   expect_identical(as_array(pjrt_execute(double, x)), array(2 * (1:1000)))
 })
 
-test_that("only buffers are promised", {
+test_that("as_array_async() accepts only buffers", {
   expect_refused(as_array_async(1), "invalid_input", "`x` must be a `PJRTBuffer`")
 })
 
-test_that("every way of dispatch gives the same results", {
+test_that("every dispatch mode returns the same results", {
   for (mode in c("auto", "inline", "thread")) {
     withr::local_options(pjrt.dispatch = mode)
     double <- compile(unary_program("f64"))
@@ -146,7 +148,7 @@ test_that("every way of dispatch gives the same results", {
   }
 })
 
-test_that("small programs give the same results however often they have run", {
+test_that("small programs return the same results however often they run", {
   input <- c(1, 2, 3)
   loop <- compile(loop_program(20))
   branch <- compile("func.func @main(%x: tensor<3xf64>, %p: tensor<i1>) -> tensor<3xf64> {
@@ -175,14 +177,14 @@ test_that("small programs give the same results however often they have run", {
   expect_identical(as_array(y), 50)
 })
 
-test_that("dispatch is one of three ways", {
+test_that("options(pjrt.dispatch = ) must be one of three modes", {
   for (bad in list("later", NA_character_, 1, TRUE)) {
     withr::local_options(pjrt.dispatch = bad)
     expect_refused(compile(unary_program("f64")), "invalid_input", "pjrt.dispatch")
   }
 })
 
-test_that("a donation does not overtake programs that still read the input", {
+test_that("a donation waits for programs that still read the input", {
   for (mode in c("auto", "inline", "thread")) {
     withr::local_options(pjrt.dispatch = mode)
     long <- compile(loop_program(5e6))
@@ -221,14 +223,14 @@ test_that("an output can be donated before it is computed", {
   }
 })
 
-test_that("a donated loop keeps its result where the input was", {
+test_that("a donated loop keeps its result in the input's memory", {
   loop <- compile(loop_program(2e6, donates))
   x <- pjrt_scalar(1, "f64")
   for (i in 1:3) x <- pjrt_execute(loop, x)
   expect_identical(as_array(x), 4)
 })
 
-test_that("R goes on when a device has more programs to run than it takes at a time", {
+test_that("R continues when a device's queue of programs is full", {
   program <- pjrt_program("func.func @main(%x: tensor<700x700xf32>) -> tensor<700x700xf32> {
     %0 = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0]
       : (tensor<700x700xf32>, tensor<700x700xf32>) -> tensor<700x700xf32>
@@ -250,7 +252,7 @@ test_that("R goes on when a device has more programs to run than it takes at a t
   }
 })
 
-test_that("R goes on when many programs wait for a copy from another device", {
+test_that("R continues when many programs wait for a copy from another device", {
   multiply <- compile("func.func @main(%x: tensor<700x700xf32>) -> tensor<700x700xf32> {
     %0 = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0]
       : (tensor<700x700xf32>, tensor<700x700xf32>) -> tensor<700x700xf32>

@@ -1,55 +1,23 @@
-# What is on the machine is out of reach: nothing can be fetched, and what is installed or removed is in a folder of the test.
-local_place <- function(env = parent.frame()) {
-  folder <- withr::local_tempdir(.local_envir = env)
-  work <- file.path(folder, "a/b")
-  dir.create(work, recursive = TRUE)
-  withr::local_dir(work, .local_envir = env)
-  withr::local_envvar(
-    R_USER_CACHE_DIR = file.path(folder, "cache"), PJRT_INSTALL = "0", PJRT_INDEX_URL = "http://127.0.0.1:9/simple",
-    PJRT_PLUGIN_PATH_CPU = real_plugin(), PJRT_PLUGIN_URL_CPU = "http://127.0.0.1:9/cpu", .local_envir = env
-  )
-  local_manifest(folder, env = env)
+# The parts of bad input that the tables in test-bad-input-*.R do not cover.
+
+# The names in the table `rows` of a test file.
+row_names <- function(file) {
+  tables <- Filter(function(code) is.call(code) && identical(code[1:2], quote(rows <- NULL)[1:2]), as.list(parse(file)))
+  names(tables[[1L]][[3L]])[-1L]
 }
 
-test_that("every exported function and every method of our classes has a row, and no other", {
+test_that("every exported function and every method of our classes has one row in one test file", {
+  files <- list.files(test_path(), "^test-bad-input-.*[.]R$", full.names = TRUE)
+  rows <- unlist(lapply(files, row_names))
   methods <- registered_methods()
   ours <- methods$name[is_our_class(methods$class)]
   exported <- getNamespaceExports("pjrt")
-  expect_identical(setdiff(c(exported, ours), names(input_rows())), character())
-  expect_identical(setdiff(names(input_rows()), c(exported, methods$name)), character())
+  expect_identical(setdiff(c(exported, ours), rows), character())
+  expect_identical(setdiff(rows, c(exported, methods$name)), character())
+  expect_identical(rows[duplicated(rows)], character())
 })
 
-test_that("every argument is in its row", {
-  rows <- input_rows()
-  missed <- lapply(names(rows), function(name) {
-    arguments <- setdiff(names(formals(getFromNamespace(name, "pjrt"))), "...")
-    given <- names(rows[[name]]$arguments)
-    # those without a name are for the first arguments that are not named, or for `...`
-    sprintf("%s(%s)", name, setdiff(arguments, given)[-seq_len(sum(!nzchar(given)))])
-  })
-  expect_identical(unlist(missed), character())
-})
-
-test_that("bad input ends as an error of ours, and nowhere else", {
-  local_place()
-  o <- input_objects()
-  withr::defer(unlink(o$folder, recursive = TRUE))
-  tried <- try_inputs(input_cases(o), o)
-  tell <- function(rows) with(tried[rows, ], sprintf("%s(%s) given %s: %s%s", name, argument, value, message, warning))
-  expect_identical(tell(tried$class == "foreign"), character())
-  expect_identical(tell(nzchar(tried$warning)), character())
-  expect_identical(tell(tried$class == "accepted" & !tried$right), character())
-  expect_identical(tell(tried$class != "accepted" & tried$right), character())
-  expect_gt(nrow(tried), 15000)
-
-  # all is as it was
-  expect_identical(as_array(pjrt_execute(o$add, o$x, o$x)), array(c(2, 4), 2L))
-  expect_identical(lapply(pjrt_execute_sharded(o$both, list(o$x, o$z)), as_array), rep(list(array(c(4, 6), 2L)), 2L))
-  expect_identical(names(o$opened), c("x", "y"))
-  expect_snapshot(cat(refusals(tried)))
-})
-
-test_that("nobody waits for a pipe", {
+test_that("a pipe in place of a file is refused without waiting for it", {
   pipe <- withr::local_tempfile()
   expect_identical(system2("mkfifo", shQuote(pipe)), 0L)
   child <- run_child(env = c(PJRT_PLUGIN_PATH_CPU = real_plugin(), PJRT_DISCOVER = "0", PJRT_CACHE = "0", PIPE = pipe), quote({
@@ -68,7 +36,7 @@ test_that("nobody waits for a pipe", {
   expect_clean(child, paste0("pjrt_error_", c(rep("io", 6L), "plugin_invalid", "io", "io"), " "))
 })
 
-test_that("what was given is told in a few words", {
+test_that("error messages describe any given value in a few words", {
   values <- c(plain_values(), list(`a buffer` = pjrt_scalar(1), `"a \\"b\\""` = "a \"b\""))
   expect_snapshot(for (name in names(values)) cat(name, ": ", pjrt:::given(values[[name]]), "\n", sep = ""))
 })

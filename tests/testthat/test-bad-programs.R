@@ -1,5 +1,6 @@
-# Programs that are damaged, too deep or too large end in an error, never in the end of the session. All that a compiler sees
-# happens in children.
+# Programs that are damaged, nested too deeply or too large raise an error and never end the session. Compilers run in child
+# processes.
+# Slow: compiles thousands of damaged programs.
 
 mutations <- local({
   fixture <- new.env()
@@ -38,7 +39,7 @@ outcomes <- function(programs) {
   trimws(child$out)
 }
 
-test_that("text that nests 100,000 levels deep is refused", {
+test_that("text nested 100,000 levels deep is refused", {
   expect_identical(outcomes({
     n <- 1e5L
     i <- seq_len(n)
@@ -62,7 +63,7 @@ test_that("text that nests 100,000 levels deep is refused", {
   }), rep("invalid_input", 11L))
 })
 
-test_that("bytecode and HLO modules that nest 100,000 levels deep are refused", {
+test_that("bytecode and HLO modules nested 100,000 levels deep are refused", {
   expect_identical(outcomes({
     n <- 1e5L
     # Numbers have as many zero bits at their end as bytes follow.
@@ -121,7 +122,7 @@ test_that("empty programs are refused", {
   expect_error(compile(""), class = "pjrt_error_unknown")
 })
 
-test_that("100 MB of what is no program are refused", {
+test_that("100 MB of data that is not a program is refused", {
   expect_identical(outcomes({
     set.seed(1)
     garbage <- rep(as.raw(sample(0:255, 1e6, replace = TRUE)), 100L)
@@ -135,7 +136,7 @@ test_that("100 MB of what is no program are refused", {
   }), c("invalid_input", "invalid_input", "unknown", "invalid_input", "invalid_input", "serialized_invalid", "unknown", "accepted"))
 })
 
-test_that("zeros in text are an error, or space", {
+test_that("zero bytes in text raise an error or count as whitespace", {
   expect_identical(outcomes({
     main <- charToRaw("func.func @main(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> }\n")
     with_zeros <- function(at) append(main, as.raw(c(0, 0)), at)

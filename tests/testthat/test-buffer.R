@@ -11,7 +11,7 @@ test_that("R types have a default dtype", {
   expect_identical(type(pjrt_scalar(bit64::as.integer64(1))), "i64")
 })
 
-test_that("a buffer is a pointer that has a class and no other attribute", {
+test_that("a buffer is an external pointer with only a class attribute", {
   x <- pjrt_buffer(c(a = 1, b = 2))
   expect_identical(typeof(x), "externalptr")
   expect_identical(attributes(x), list(class = "PJRTBuffer"))
@@ -19,7 +19,7 @@ test_that("a buffer is a pointer that has a class and no other attribute", {
   expect_identical(attributes(y), list(class = "PJRTBuffer"))
 })
 
-test_that("integers become every number type, and wrap where it is narrower", {
+test_that("integers convert to every number type and wrap in narrower ones", {
   x <- c(0L, 1L, -1L, 127L, 128L, -129L, 300L, 65536L + 7L)
   wrapped <- function(bits, signed) {
     y <- as.double(x) %% 2^bits
@@ -41,14 +41,14 @@ test_that("integers become every number type, and wrap where it is narrower", {
   expect_identical(back("bf16"), array(c(0, 1, -1, 127, 128, -129, 300, 65536)))
 })
 
-test_that("NA_integer_ is the smallest 32-bit integer", {
+test_that("NA_integer_ is stored as the smallest 32-bit integer", {
   expect_identical(as_array(pjrt_buffer(NA_integer_)), array(NA_integer_))
   expect_bits(as_array(pjrt_buffer(NA_integer_, "i64")), int64(-2^31))
   expect_identical(as_array(pjrt_buffer(NA_integer_, "f64")), array(-2^31))
   expect_identical(as_array(pjrt_buffer(NA_integer_, "i8")), array(0L))
 })
 
-test_that("doubles are cut towards zero and saturate in integers", {
+test_that("doubles are truncated towards zero and saturate in integer types", {
   x <- c(2.9, -2.9, 1e300, -1e300, Inf, -Inf)
   back <- function(dtype) as_array(pjrt_buffer(x, dtype))
   expect_identical(back("i8"), array(c(2L, -2L, 127L, -128L, 127L, -128L)))
@@ -63,14 +63,14 @@ test_that("doubles are cut towards zero and saturate in integers", {
   expect_identical(format_buffer(pjrt_buffer(x, "ui64")), array(c("2", "0", rep(c("18446744073709551615", "0"), 2))))
 })
 
-test_that("doubles go to 64-bit integers directly, beyond what R's integers hold", {
+test_that("doubles convert to 64-bit integers beyond the range of R's integers", {
   x <- c(3e9, -3e9, 2^53, -2^53, 2^62)
   expect_bits(as_array(pjrt_buffer(x, "i64")), int64(x))
   expect_identical(format_buffer(pjrt_buffer(2^63, "ui64")), array("9223372036854775808"))
   expect_bits(as_array(pjrt_buffer(c(3e9, 2^32 - 1), "ui32")), int64(c(3e9, 2^32 - 1)))
 })
 
-test_that("missing doubles become the smallest signed integer, or 0", {
+test_that("missing doubles become the smallest signed integer, or 0 in unsigned types", {
   x <- c(NA, NaN)
   back <- function(dtype) as_array(pjrt_buffer(x, dtype))
   expect_identical(back("i8"), array(c(-128L, -128L)))
@@ -80,18 +80,18 @@ test_that("missing doubles become the smallest signed integer, or 0", {
   expect_bits(back("ui64"), int64(c(0, 0)))
 })
 
-test_that("doubles become pred as R makes them logical", {
+test_that("doubles become pred as as.logical() converts them", {
   expect_identical(as_array(pjrt_buffer(c(0, 1, 0.5, -1, -0), "pred")), array(c(FALSE, TRUE, TRUE, TRUE, FALSE)))
   expect_identical(as_array(pjrt_buffer(c(NA, NaN), "pred")), array(c(TRUE, TRUE)))
 })
 
-test_that("doubles keep their last bit in f64, and what is not finite", {
+test_that("doubles keep every bit in f64, including NaN and infinities", {
   x <- c(NA, NaN, Inf, -Inf, -0, 0, 1 / 3, 5e-324, .Machine$double.xmax)
   expect_bits(as_array(pjrt_buffer(x, "f64")), array(x))
   expect_bits(as_array(pjrt_scalar(NA_real_, "f64")), NA_real_)
 })
 
-test_that("doubles are rounded into narrower floats, and what is not finite stays so", {
+test_that("doubles are rounded in narrower floats, and NaN and infinities are kept", {
   x <- c(NA, NaN, Inf, -Inf, -0, 1 / 3, 1e300)
   y <- as_array(pjrt_buffer(x, "f32"))
   expect_true(all(is.nan(y[1:2])))
@@ -132,14 +132,14 @@ test_that("complex numbers keep both parts, rounded in c64", {
   expect_identical(as_array(pjrt_scalar(2i)), 2i)
 })
 
-test_that("whole numbers narrower than a byte saturate from doubles and wrap from integers", {
+test_that("in integer types narrower than a byte, doubles saturate and integers wrap", {
   expect_identical(as_array(pjrt_buffer(c(-9, 9, NaN, 2.7), "i4")), array(c(-8L, 7L, -8L, 2L)))
   expect_identical(as_array(pjrt_buffer(c(-9, 9, NaN, 2.7), "ui2")), array(c(0L, 3L, 0L, 2L)))
   expect_identical(as_array(pjrt_buffer(c(9L, 16L, -1L), "i4")), array(c(-7L, 0L, -1L)))
   expect_identical(as_array(pjrt_buffer(c(5L, -1L), "ui2")), array(c(1L, 3L)))
 })
 
-test_that("types that R data cannot become are refused by name", {
+test_that("a dtype that the data cannot be converted to is refused by name", {
   expect_refused(pjrt_buffer(TRUE, "f32"), "unsupported_dtype", "Unsupported type: f32")
   expect_refused(pjrt_buffer(TRUE, "i32"), "unsupported_dtype", "Unsupported type: i32")
   expect_refused(pjrt_buffer(1L, "pred"), "unsupported_dtype", "Unsupported type: pred")
@@ -158,7 +158,7 @@ test_that("a missing logical is TRUE", {
   expect_identical(as_array(pjrt_buffer(c(TRUE, FALSE, NA))), array(c(TRUE, FALSE, TRUE)))
 })
 
-test_that("check = TRUE counts what the dtype cannot hold", {
+test_that("check = TRUE counts the values that the dtype cannot hold", {
   for (x in list(c(1L, NA), c(1, NA), c(TRUE, NA), c(1i, NA), bit64::as.integer64(c(1, NA)))) {
     error <- expect_refused(pjrt_buffer(x, check = TRUE), "invalid_input", "no representation at the XLA level")
     expect_match(conditionMessage(error), "1 NA.*element 2")
@@ -175,7 +175,7 @@ test_that("check = TRUE counts what the dtype cannot hold", {
   expect_refused(pjrt_buffer(c(1, Inf), "f8e4m3fn", check = TRUE), "invalid_input", "element 2")
 })
 
-test_that("check = TRUE lets everything else through", {
+test_that("check = TRUE accepts all other values", {
   expect_identical(as_array(pjrt_buffer(c(1, Inf, -Inf), check = TRUE)), array(c(1, Inf, -Inf)))
   # NaN is a float like others, other than NA
   expect_identical(as_array(pjrt_buffer(c(1, NaN), check = TRUE)), array(c(1, NaN)))
@@ -191,7 +191,7 @@ test_that("check must be a flag", {
   }
 })
 
-test_that("the shape is that of the data unless given", {
+test_that("the shape defaults to that of the data", {
   expect_identical(shape(pjrt_buffer(1:3)), 3L)
   expect_identical(shape(pjrt_buffer(1L)), 1L)
   expect_identical(shape(pjrt_buffer(matrix(1:6, 2))), c(2L, 3L))
@@ -203,7 +203,7 @@ test_that("the shape is that of the data unless given", {
   expect_identical(shape(pjrt_scalar(array(1L, c(1, 1)))), integer())
 })
 
-test_that("arrays of rank 0 to 7 come back as they went, in every type", {
+test_that("arrays of rank 0 to 7 of every type are read back unchanged", {
   for (rank in 0:7) {
     dims <- c(2L, 3L, 1L, 2L, 1L, 3L, 2L)[seq_len(rank)]
     n <- prod(dims)
@@ -224,7 +224,7 @@ test_that("arrays of rank 0 to 7 come back as they went, in every type", {
   }
 })
 
-test_that("a program sees an array by the indices it has in R", {
+test_that("a program indexes an array as R does", {
   pick <- compile("func.func @main(%x: tensor<2x3x4xi32>) -> tensor<1x1x1xi32> {
     %0 = stablehlo.slice %x [1:2, 0:1, 2:3] : (tensor<2x3x4xi32>) -> tensor<1x1x1xi32>
     return %0 : tensor<1x1x1xi32>
@@ -233,14 +233,14 @@ test_that("a program sees an array by the indices it has in R", {
   expect_identical(as_array(pjrt_execute(pick, pjrt_buffer(x))), array(x[2, 1, 3], c(1, 1, 1)))
 })
 
-test_that("one value fills any shape", {
+test_that("a single value is repeated to fill any shape", {
   expect_identical(as_array(pjrt_buffer(7, shape = c(2, 3))), matrix(7, 2, 3))
   expect_identical(as_array(pjrt_buffer(TRUE, shape = c(2, 1, 2))), array(TRUE, c(2, 1, 2)))
   expect_bits(as_array(pjrt_buffer(bit64::as.integer64(5), shape = 3)), int64(c(5, 5, 5)))
   expect_identical(as_array(pjrt_buffer(matrix(7L), "i8", shape = c(2, 2))), matrix(7L, 2, 2))
 })
 
-test_that("other lengths must fit the shape", {
+test_that("data of another length than the shape needs is refused", {
   message <- "Data has length 2, but specified shape is 1x4"
   expect_refused(pjrt_buffer(c(1, 2), shape = c(1, 4)), "shape_mismatch", message)
   expect_refused(pjrt_buffer(1:2, shape = c(1, 4)), "shape_mismatch", message)
@@ -264,7 +264,7 @@ test_that("arrays without elements need a dimension of 0", {
   expect_identical(as_array(pjrt_buffer(1L, shape = c(3, 0))), matrix(integer(), 3, 0))
 })
 
-test_that("a shape is whole numbers, none negative or missing", {
+test_that("a shape must be non-negative whole numbers", {
   for (bad in list(-1L, NA_integer_, 1.5, "2", TRUE, list(2L), NaN, Inf, factor(2))) {
     expect_refused(pjrt_buffer(1, shape = bad), "invalid_input", "`shape` must be a vector of whole numbers")
     expect_refused(pjrt_empty("f32", bad), "invalid_input", "`shape` must be a vector of whole numbers")
@@ -272,7 +272,7 @@ test_that("a shape is whole numbers, none negative or missing", {
   expect_refused(pjrt_empty("f32", NULL), "invalid_input", "`shape`")
 })
 
-test_that("a size beyond all memory is an error and the session lives on", {
+test_that("a size beyond all memory raises an error and leaves the session usable", {
   too_much <- function(object) {
     error <- expect_error(object, class = "pjrt_error")
     expect_true(inherits(error, c("pjrt_error_resource_exhausted", "pjrt_error_invalid_input")))
@@ -285,7 +285,7 @@ test_that("a size beyond all memory is an error and the session lives on", {
   expect_identical(as_array(pjrt_scalar(1)), 1)
 })
 
-test_that("a scalar has one value", {
+test_that("pjrt_scalar() accepts exactly one value", {
   for (bad in list(1:2, integer(), c(TRUE, FALSE), c(1, 2), bit64::as.integer64(1:2))) {
     expect_refused(pjrt_scalar(bad), "invalid_input", "data must have length 1")
   }
@@ -293,7 +293,7 @@ test_that("a scalar has one value", {
   expect_identical(as_array(pjrt_scalar(5, "i64")), bit64::as.integer64(5))
 })
 
-test_that("arguments that no method has are refused", {
+test_that("unknown arguments are refused", {
   message <- "Unused arguments"
   for (x in list(TRUE, 1L, 1, bit64::as.integer64(1), pjrt_scalar(1))) {
     expect_refused(pjrt_buffer(x, nonsense = 1), "invalid_input", message)
@@ -307,7 +307,7 @@ test_that("arguments that no method has are refused", {
   expect_refused(pjrt_scalar(raw(4), dtype = "f32", nonsense = 1), "invalid_input", message)
 })
 
-test_that("what is no vector of numbers is refused, with advice", {
+test_that("data that is not a vector of numbers is refused with advice", {
   bad <- list("1", list(1), NULL, factor("a"), data.frame(x = 1), Sys.Date(), quote(x), sum)
   for (x in bad) {
     expect_refused(pjrt_buffer(x), "invalid_input", "`data` must be")
@@ -324,7 +324,7 @@ test_that("what is no vector of numbers is refused, with advice", {
   expect_identical(as_array(pjrt_buffer(number(c(1, 2)))), array(c(1, 2)))
 })
 
-test_that("raw data need dtype, shape and order", {
+test_that("raw data needs a dtype, a shape and an order", {
   expect_refused(pjrt_buffer(raw(4), dtype = "f32", row_major = TRUE), "invalid_input", "shape must be provided")
   expect_refused(pjrt_buffer(raw(4), shape = 1L, row_major = TRUE), "invalid_input", "dtype must be provided")
   expect_refused(pjrt_buffer(raw(4), dtype = "f32", shape = 1L), "invalid_input", "row_major")
@@ -337,7 +337,7 @@ test_that("raw data need dtype, shape and order", {
   }
 })
 
-test_that("raw data must have as many bytes as dtype and shape need", {
+test_that("raw data must have the number of bytes that dtype and shape need", {
   expect_refused(
     pjrt_buffer(raw(10), dtype = "f32", shape = c(2, 3), row_major = FALSE), "invalid_input",
     "Raw data has 10 bytes, but dtype \"f32\" with shape (2, 3) requires 24 bytes."
@@ -346,7 +346,7 @@ test_that("raw data must have as many bytes as dtype and shape need", {
   expect_refused(pjrt_scalar(raw(3), dtype = "f32"), "invalid_input", "requires 4 bytes")
 })
 
-test_that("raw data are the elements in either order", {
+test_that("raw data may be in row-major or column-major order", {
   x <- matrix(1:6, 2)
   for (dtype in c("i32", "f32", "f64", "i16")) {
     size <- c(i32 = 4L, f32 = 4L, f64 = 8L, i16 = 2L)[[dtype]]
@@ -373,7 +373,7 @@ test_that("pjrt_empty() makes zeros of every type", {
   expect_identical(device(pjrt_empty("f32", 1L, "cpu:1")), devices("cpu")[[2L]])
 })
 
-test_that("a buffer given as data comes back itself", {
+test_that("pjrt_buffer() returns a buffer that it is given", {
   x <- pjrt_buffer(matrix(1:6, 2))
   expect_identical(pjrt_buffer(x), x)
   expect_identical(pjrt_buffer(x, "i32", "cpu:0", c(2L, 3L)), x)
@@ -390,7 +390,7 @@ test_that("a buffer given as data comes back itself", {
   expect_refused(pjrt_scalar(x), "invalid_input", "Must use the same shape")
 })
 
-test_that("a buffer goes to the device asked for", {
+test_that("a buffer is created on the requested device", {
   second <- devices("cpu")[[2L]]
   for (x in list(
     pjrt_buffer(1:3, device = "cpu:1"), pjrt_buffer(1, device = second), pjrt_scalar(TRUE, device = "cpu:1"),
@@ -433,7 +433,7 @@ test_that("names and dimnames are not kept", {
   expect_identical(as_array(pjrt_buffer(named)), matrix(1:4, 2))
 })
 
-test_that("a million elements arrive in their places", {
+test_that("a million elements are uploaded in the right order", {
   x <- matrix(as.double(seq_len(1e6)), 1000)
   expect_identical(as_array(pjrt_buffer(x)), x)
   expect_identical(as_array(pjrt_buffer(x, "f64")), x)

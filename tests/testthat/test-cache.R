@@ -1,3 +1,5 @@
+# Slow: starts many sessions.
+
 # The cache, on, in a folder of its own.
 local_cache <- function(..., env = parent.frame()) {
   folder <- withr::local_tempdir(.local_envir = env)
@@ -36,7 +38,7 @@ forget <- function() {
   invisible(gc())
 }
 
-test_that("a program that takes long to load comes from the cache, too", {
+test_that("a program that is slow to load is cached too", {
   dir <- local_cache()
   large <- pjrt_program(chain_program(6000))
   expect_identical(counted(pjrt_compile(large)), counts(misses = 1))
@@ -47,7 +49,7 @@ test_that("a program that takes long to load comes from the cache, too", {
   expect_identical(counted(pjrt_compile(large)), counts(shared = 1))
 })
 
-test_that("a program is the same executable as long as it is there", {
+test_that("compiling the same program again returns the same live executable", {
   local_cache()
   expect_identical(counted(first <- compile(times_program(3))), counts(misses = 1))
   expect_identical(counted(second <- compile(times_program(3))), counts(shared = 1))
@@ -62,14 +64,14 @@ test_that("a program is the same executable as long as it is there", {
   expect_identical(as_array(pjrt_execute(third, pjrt_buffer(c(1, 2)))), array(c(3, 6)))
 })
 
-test_that("an executable that only its promise holds is shared", {
+test_that("an executable held only by its promise is shared", {
   local_cache()
   promise <- pjrt_compile_async(pjrt_program(times_program(4)))
   executable <- value(promise)
   expect_identical(executable, compile(times_program(4)))
 })
 
-test_that("another session loads what one has compiled", {
+test_that("an executable compiled in one session is loaded from the cache in another", {
   dir <- local_cache()
   child <- function() {
     expect_clean(run_child(quote({
@@ -95,7 +97,7 @@ test_that("another session loads what one has compiled", {
   expect_length(entry_files(dir), 1L)
 })
 
-test_that("two sessions that compile the same at once both get it right", {
+test_that("two sessions can compile the same program at once", {
   dir <- local_cache()
   code <- quote({
     for (n in 1:20) {
@@ -119,7 +121,7 @@ test_that("two sessions that compile the same at once both get it right", {
   expect_length(entry_files(dir), 20L)
 })
 
-test_that("a session that is killed while it writes leaves nothing that harms", {
+test_that("a session killed while writing the cache leaves it usable", {
   skip_on_os("windows")
   dir <- local_cache()
   for (wait in c(0.3, 0.45, 0.6, 0.8)) {
@@ -153,7 +155,7 @@ test_that("a session that is killed while it writes leaves nothing that harms", 
   expect_identical(as_array(pjrt_execute(times, pjrt_buffer(c(1, 2)))), array(c(5, 10)))
 })
 
-test_that("no flipped byte of an entry crashes, or gives a wrong program", {
+test_that("an entry with a flipped byte neither crashes nor returns a wrong program", {
   dir <- local_cache()
   compile(times_program(6))
   forget()
@@ -179,7 +181,7 @@ test_that("no flipped byte of an entry crashes, or gives a wrong program", {
   expect_clean(child, "0 TRUE TRUE TRUE ")
 })
 
-test_that("options and flags that matter change the key, and others do not", {
+test_that("only the options and flags that affect the result change the key", {
   local_cache()
   compile(times_program(7))
   all <- list(
@@ -207,7 +209,7 @@ test_that("options and flags that matter change the key, and others do not", {
   expect_identical(child(PJRT_CPU_THREADS = "77"), "1 0 ")
 })
 
-test_that("the limit holds, and those go that were not used for the longest time", {
+test_that("the size limit holds and evicts the least recently used entries", {
   dir <- local_cache()
   compile(times_program(8))
   size <- pjrt_cache_info()$bytes
@@ -223,7 +225,7 @@ test_that("the limit holds, and those go that were not used for the longest time
   expect_identical(nrow(pjrt_cache_list()), 3L)
 })
 
-test_that("the list tells what is there, the last used first", {
+test_that("pjrt_cache_list() lists entries, most recently used first", {
   local_cache()
   expect_identical(nrow(pjrt_cache_list()), 0L)
   compile(times_program(12))
@@ -237,7 +239,7 @@ test_that("the list tells what is there, the last used first", {
   expect_true(all(list$compile_seconds > 0) && all(list$bytes > 1000) && list$last_used[[1L]] >= list$last_used[[2L]])
 })
 
-test_that("a damaged entry is in the list, without what it says of itself", {
+test_that("a damaged entry is listed without its details", {
   dir <- local_cache()
   compile(times_program(21))
   content <- readBin(entry_files(dir), "raw", 1e6)
@@ -248,7 +250,7 @@ test_that("a damaged entry is in the list, without what it says of itself", {
   expect_identical(pjrt_cache_list()$name, NA_character_)
 })
 
-test_that("entries are removed by age, by size, and all of them", {
+test_that("the cache can be pruned by age or size, or cleared", {
   dir <- local_cache()
   for (n in 13:15) compile(times_program(n))
   oldest <- rev(pjrt_cache_list()$key)[[1L]]
@@ -289,7 +291,7 @@ test_that("the cache can be turned off", {
   withr::with_options(list(pjrt.cache = "no"), expect_refused(compile(times_program(16)), "invalid_input", "pjrt.cache"))
 })
 
-test_that("sizes are numbers or have units", {
+test_that("sizes can be numbers or strings with units", {
   local_cache(PJRT_CACHE_MAX_SIZE = NA)
   limit <- function() pjrt_cache_info()$max_size
   expect_identical(limit(), 2 * 1024^3)
@@ -305,7 +307,7 @@ test_that("sizes are numbers or have units", {
   }
 })
 
-test_that("a folder that cannot be used fails no compile, and PJRT_DEBUG has it told", {
+test_that("an unusable cache folder does not fail a compile and is reported with PJRT_DEBUG", {
   folder <- withr::local_tempfile(lines = "a file")
   withr::local_envvar(PJRT_CACHE = "1", R_USER_CACHE_DIR = folder)
   expect_silent(times <- compile(times_program(17)))
@@ -317,14 +319,14 @@ test_that("a folder that cannot be used fails no compile, and PJRT_DEBUG has it 
   expect_identical(pjrt_cache_info()$entries, 0)
 })
 
-test_that("a folder whose name cannot be read fails no compile", {
+test_that("a cache folder with an invalid name does not fail a compile", {
   skip_on_os("windows")
   withr::local_envvar(PJRT_CACHE = "1", R_USER_CACHE_DIR = "no/such/caf\xe9")
   times <- compile(times_program(22))
   expect_identical(as_array(pjrt_execute(times, pjrt_buffer(c(1, 2)))), array(c(22, 44)))
 })
 
-test_that("what others could have written is not used", {
+test_that("files that other users could have written are not used", {
   skip_on_os("windows")
   dir <- local_cache()
   compile(times_program(19))
@@ -334,7 +336,7 @@ test_that("what others could have written is not used", {
   expect_identical(as.character(file.mode(entry_files(dir))), "644")
 })
 
-test_that("a program that is compiled to see what the compiler does is compiled", {
+test_that("a compile that dumps files is never taken from the cache", {
   dir <- local_cache()
   dump <- withr::local_tempdir()
   options <- pjrt_compile_options(debug_options = list(xla_dump_to = dump))
@@ -345,7 +347,7 @@ test_that("a program that is compiled to see what the compiler does is compiled"
   }
 })
 
-test_that("the cache shows itself", {
+test_that("pjrt_cache_info() prints the cache", {
   dir <- local_cache()
   compile(times_program(21))
   text <- capture.output(expect_invisible(print(pjrt_cache_info())))
@@ -359,7 +361,7 @@ test_that("the cache shows itself", {
   expect_match(capture.output(print(pjrt_cache_info()))[[3L]], "off", fixed = TRUE)
 })
 
-test_that("a plugin whose file was replaced is not taken for the new one", {
+test_that("a replaced plugin file is not mistaken for the loaded plugin", {
   skip_if_not(Sys.info()[["sysname"]] == "Linux")
   dir <- local_cache()
   plugin <- withr::local_tempfile(fileext = ".so")

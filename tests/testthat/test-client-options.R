@@ -4,7 +4,7 @@ typed <- function(..., platform = "mine") {
   stats::setNames(Map(c, given$types, given$values), given$names)
 }
 
-test_that("an R value means the type of option that is nearest to it", {
+test_that("an R value becomes an option of the nearest type", {
   expect_identical(
     typed(
       text = "a", flag = TRUE, integer = 1L, whole = 2, negative = -3, many = c(1, 2), none = integer(), fraction = 0.5,
@@ -19,7 +19,7 @@ test_that("an R value means the type of option that is nearest to it", {
   expect_identical(typed(), stats::setNames(list(), character()))
 })
 
-test_that("whole numbers of 64 bits stay exact", {
+test_that("64-bit whole numbers stay exact", {
   large <- bit64::as.integer64("9007199254740993")
   expect_identical(typed(x = large), list(x = c("int64", "9007199254740993")))
   expect_identical(typed(x = c(large, -large))$x, c("int64 list", "9007199254740993", "-9007199254740993"))
@@ -29,7 +29,7 @@ test_that("whole numbers of 64 bits stay exact", {
   expect_refused(typed(x = bit64::NA_integer64_), "invalid_input", "Client options must be integers of length 1")
 })
 
-test_that("where a platform's options are known, so are their types", {
+test_that("the options of a known platform are checked by type", {
   for (platform in c("cuda", "rocm", "gpu")) {
     expect_identical(
       typed(memory_fraction = 1, visible_devices = 0L, preallocate = FALSE, allocator = "bfc", platform = platform),
@@ -52,14 +52,14 @@ test_that("where a platform's options are known, so are their types", {
   refused(visible_devices = list("0"), what = "vectors of integers for `visible_devices`")
 })
 
-test_that("an option that a platform does not have is refused, and those that it has are named", {
+test_that("an unknown option is refused with the names of the known ones", {
   error <- expect_refused(new_client(pjrt_plugin("cpu"), list(cpu_devices = 2L)), "invalid_input", "no option `cpu_devices`")
   expect_match(conditionMessage(error), "cpu_device_count (int64), threads (int64)", fixed = TRUE)
   error <- expect_refused(typed(threads = 2L, platform = "cuda"), "invalid_input", "no option `threads`")
   expect_match(conditionMessage(error), "memory_fraction (float)", fixed = TRUE)
 })
 
-test_that("what no option can be is refused on any platform", {
+test_that("a value that no option accepts is refused on any platform", {
   bad <- list(NULL, NA, NA_character_, c("a", "b"), c(TRUE, FALSE), 1i, sum, factor("a"), Sys.Date(), list(sum), NaN, pjrt_buffer(1:2))
   for (value in bad) {
     options <- list(1)
@@ -72,7 +72,7 @@ test_that("what no option can be is refused on any platform", {
   expect_refused(typed(a = 1, a = 2), "invalid_input", "Client options must have unique names")
 })
 
-test_that("a plugin is given options of every type", {
+test_that("a plugin receives options of every type", {
   plugin <- load_plugin(plugin_path("cpu"), "mine")
   options <- list(
     cpu_device_count = 3L, text = "caf\u00e9", nothing = "", flag = TRUE, number = -1, many = 1:3, none = integer(),
@@ -84,7 +84,7 @@ test_that("a plugin is given options of every type", {
   expect_refused(new_client(plugin, options), "invalid_input", "`cpu_device_count` must be a whole number")
 })
 
-test_that("a number of threads that no client can have is refused", {
+test_that("an invalid number of threads is refused", {
   for (bad in c(0, -1, 4097)) {
     expect_refused(
       new_client(pjrt_plugin("cpu"), list(threads = bad)), "invalid_input", "`threads` must be a whole number from 1 to 4096"
@@ -100,7 +100,7 @@ test_that("a number of threads that no client can have is refused", {
   )
 })
 
-test_that("the number of threads is that of PJRT_CPU_THREADS, and an option wins over it", {
+test_that("PJRT_CPU_THREADS sets the number of threads and an option overrides it", {
   withr::local_envvar(PJRT_CPU_THREADS = "3")
   expect_identical(default_client_options("cpu"), list(cpu_device_count = 2L, threads = 3L))
   expect_identical(default_client_options("cuda"), list())
@@ -112,7 +112,7 @@ test_that("the number of threads is that of PJRT_CPU_THREADS, and an option wins
   }
 })
 
-test_that("making a client leaves the environment as it was, also when it fails", {
+test_that("creating a client does not change the environment, even if it fails", {
   for (before in c(NA, "7")) {
     withr::local_envvar(NPROC = before)
     new_client(pjrt_plugin("cpu"), list(threads = 1L))
@@ -130,7 +130,7 @@ count_threads <- quote({
   }
 })
 
-test_that("XLA has the number of threads that was asked for, on any number of devices", {
+test_that("XLA uses the requested number of threads on any number of devices", {
   skip_if_not(file.exists("/proc/self/task"), "this system does not tell")
   child <- run_child(bquote({
     .(count_threads)
@@ -146,7 +146,7 @@ test_that("XLA has the number of threads that was asked for, on any number of de
   expect_clean(child, "1 3 9 2 5 4 6 TRUE ")
 })
 
-test_that("PJRT_CPU_THREADS counts for the client of the platform, and its argument wins", {
+test_that("PJRT_CPU_THREADS applies to the platform's client and the argument overrides it", {
   skip_if_not(file.exists("/proc/self/task"), "this system does not tell")
   make <- function(call) bquote({
     .(count_threads)
@@ -158,7 +158,7 @@ test_that("PJRT_CPU_THREADS counts for the client of the platform, and its argum
   expect_clean(run_child(make(quote(pjrt_client("cpu", threads = 1))), env), "1 ")
 })
 
-test_that("a client of one thread keeps one processor busy", {
+test_that("a client with one thread keeps only one processor busy", {
   child <- run_child(quote({
     client <- pjrt_client("cpu", cpu_device_count = 1, threads = 1)
     square <- compile("func.func @main(%x: tensor<768x768xf32>) -> tensor<768x768xf32> {

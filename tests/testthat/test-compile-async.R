@@ -1,3 +1,6 @@
+# Compiling in the background: pjrt_compile_async() and its promises.
+# Slow: waits for long compiles.
+
 compile_async <- function(text, ...) pjrt_compile_async(pjrt_program(text), ...)
 
 # x + i
@@ -11,14 +14,14 @@ plus_program <- function(i) {
 
 one <- function(executable) as_array(pjrt_execute(executable, pjrt_scalar(1)))
 
-test_that("of several compiles at once each gives its own executable, whichever is asked first", {
+test_that("concurrent compiles each return their own executable, in any order", {
   promises <- lapply(1:8, function(i) compile_async(plus_program(i)))
   other <- one(compile(plus_program(100L)))
   for (i in rev(1:8)) expect_identical(one(value(promises[[i]])), 1 + i)
   expect_identical(other, 101)
 })
 
-test_that("a promise gives one executable, always the same object", {
+test_that("a promise always returns the same executable object", {
   promise <- compile_async(unary_program("f32"))
   expect_identical(class(promise), "PJRTExecutablePromise")
   executable <- value(promise)
@@ -30,7 +33,7 @@ test_that("a promise gives one executable, always the same object", {
   expect_identical(one(executable), 2)
 })
 
-test_that("a promise tells how far it is, at once", {
+test_that("is_ready() on a promise returns at once", {
   promise <- compile_async(chain_program(10000))
   expect_identical(is_ready(promise), FALSE)
   expect_identical(format(promise), "<PJRTExecutablePromise: compiling>")
@@ -39,7 +42,7 @@ test_that("a promise tells how far it is, at once", {
   expect_output(expect_invisible(print(promise)), "^<PJRTExecutablePromise: ready>$")
 })
 
-test_that("what the compiler says is raised whenever the executable is asked for", {
+test_that("a compiler error is raised each time the executable is requested", {
   text <- "func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {\n  %0 = stablehlo.oops %x\n}"
   said <- expect_error(compile(text), class = "pjrt_error")
   promise <- compile_async(text)
@@ -55,7 +58,7 @@ test_that("what the compiler says is raised whenever the executable is asked for
   expect_identical(one(compile(unary_program("f32"))), 2)
 })
 
-test_that("what is wrong with the arguments is raised at once", {
+test_that("errors in the arguments are raised at once", {
   program <- pjrt_program(unary_program("f32"))
   error <- expect_refused(pjrt_compile_async("program"), "invalid_input", "`program` must be a `PJRTProgram`")
   expect_identical(conditionCall(error), quote(pjrt_compile_async("program")))
@@ -70,7 +73,7 @@ test_that("what is wrong with the arguments is raised at once", {
   expect_refused(pjrt_compile_async(program), "invalid_input", "pjrt.dispatch")
 })
 
-test_that("options and devices are those of the call", {
+test_that("a background compile uses the options and devices of its call", {
   withr::local_options(pjrt.dispatch = "inline")
   promise <- compile_async(unary_program("2xf32"), device = "cpu:1")
   options(pjrt.dispatch = "nonsense")
@@ -82,7 +85,7 @@ test_that("options and devices are those of the call", {
   expect_identical(devices(value(both)), devices()[2:1])
 })
 
-test_that("a promise needs neither its program nor its options any more", {
+test_that("a promise does not keep its program or options alive", {
   program <- pjrt_program(chain_program(2000))
   options <- pjrt_compile_options(optimization_level = 0)
   promise <- pjrt_compile_async(program, options)
@@ -91,7 +94,7 @@ test_that("a promise needs neither its program nor its options any more", {
   expect_identical(as_array(pjrt_execute(value(promise), pjrt_buffer(rep(0, 4)))), array(rep(0, 4)))
 })
 
-test_that("promises that nobody keeps do no harm", {
+test_that("dropping promises of executables is safe", {
   for (i in 1:20) {
     compile_async(plus_program(i))
     compile_async("nonsense")
@@ -100,12 +103,12 @@ test_that("promises that nobody keeps do no harm", {
   expect_identical(one(value(compile_async(plus_program(41)))), 42)
 })
 
-test_that("a promise that was saved says that it is lost", {
+test_that("a promise restored from a file raises an error", {
   promise <- unserialize(serialize(compile_async(unary_program("f32")), NULL))
   for (use in list(value, await, is_ready, format)) expect_refused(use(promise), "invalid_pointer", "null pointer")
 })
 
-test_that("programs run while others are compiled", {
+test_that("programs run while others compile", {
   promise <- compile_async(chain_program(10000))
   double <- compile(unary_program("f32"))
   loop <- compile(loop_program(1e6))
@@ -115,7 +118,7 @@ test_that("programs run while others are compiled", {
   await(promise)
 })
 
-test_that("Ctrl-C ends the wait for a compiler, and everything can be used meanwhile and afterwards", {
+test_that("Ctrl-C ends a wait for the compiler and leaves everything usable", {
   child <- start_child(quote({
     long <- pjrt_program(chain_program(25000))
     double <- pjrt_program(unary_program("f32"))
@@ -149,7 +152,7 @@ test_that("Ctrl-C ends the wait for a compiler, and everything can be used meanw
   expect_identical(paste(child$read_all_error_lines(), collapse = ""), "")
 })
 
-test_that("a session that fails while a program is compiled has R's own exit status", {
+test_that("a session that fails during a compile exits with R's own status", {
   child <- run_child(quote({
     promise <- pjrt_compile_async(pjrt_program(chain_program(2000)))
     stop("for a reason")
@@ -158,7 +161,7 @@ test_that("a session that fails while a program is compiled has R's own exit sta
   expect_identical(child$err, c("Error: for a reason", "Execution halted"))
 })
 
-test_that("compiles that nobody waits for keep a session for a bounded time, and its exit status is its own", {
+test_that("pending compiles delay the end of a session only briefly and keep its exit status", {
   took <- system.time(child <- run_child(quote({
     program <- pjrt_program(chain_program(60000))
     promises <- lapply(1:20, function(i) pjrt_compile_async(program))
@@ -169,7 +172,7 @@ test_that("compiles that nobody waits for keep a session for a bounded time, and
   expect_lt(took, 30)
 })
 
-test_that("children of a process that compiles leave its promises alone", {
+test_that("forked children leave the parent's compile promises alone", {
   child <- run_child(quote({
     promise <- pjrt_compile_async(pjrt_program(chain_program(5000)))
     done <- pjrt_compile_async(pjrt_program(unary_program("f32")))

@@ -1,4 +1,4 @@
-test_that("a compiled program is an executable of its device", {
+test_that("pjrt_compile() returns an executable for its device", {
   executable <- compile(unary_program("f32"))
   expect_identical(class(executable), "PJRTLoadedExecutable")
   expect_identical(device(executable), devices("cpu")[[1L]])
@@ -6,7 +6,7 @@ test_that("a compiled program is an executable of its device", {
   utils::capture.output(expect_invisible(print(executable)))
 })
 
-test_that("a program is compiled for the device asked for, and runs there", {
+test_that("a program is compiled for and runs on the requested device", {
   second <- devices("cpu")[[2L]]
   for (device in list("cpu:1", second)) {
     executable <- compile(unary_program("2xf32"), device = device)
@@ -18,7 +18,7 @@ test_that("a program is compiled for the device asked for, and runs there", {
   expect_refused(compile(unary_program("f32"), device = "cpu:5"), "invalid_input", "out of range")
 })
 
-test_that("the compiler's message tells line and column", {
+test_that("a compiler error shows line and column", {
   error <- expect_error(
     compile("func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {\n  %0 = stablehlo.oops %x\n}"),
     ":2:8: error: custom op 'stablehlo.oops' is unknown", class = "pjrt_error"
@@ -29,7 +29,7 @@ test_that("the compiler's message tells line and column", {
   expect_match(conditionMessage(error), "PJRT_Client_Compile", fixed = TRUE)
 })
 
-test_that("programs that do not make sense are refused by the compiler", {
+test_that("the compiler refuses invalid programs", {
   for (bad in c(
     "nonsense", "module {}", "func.func @other() { return }",
     "func.func @main(%x: tensor<2xf32>) -> tensor<3xf32> { return %x : tensor<2xf32> }",
@@ -39,25 +39,25 @@ test_that("programs that do not make sense are refused by the compiler", {
   }
 })
 
-test_that("an unknown custom call is an error that names it", {
+test_that("an unknown custom call raises an error that names it", {
   expect_error(compile("func.func @main(%x: tensor<f32>) -> tensor<f32> {
     %0 = stablehlo.custom_call @no_such_target(%x) {api_version = 4 : i32} : (tensor<f32>) -> tensor<f32>
     return %0 : tensor<f32>
   }"), "no_such_target", class = "pjrt_error")
 })
 
-test_that("a failed compile leaves the next one alone", {
+test_that("a failed compile does not affect the next one", {
   try(compile("nonsense"), silent = TRUE)
   expect_identical(as_array(pjrt_execute(compile(unary_program("f32")), pjrt_scalar(1))), 2)
 })
 
-test_that("compile() takes programs and nothing else", {
+test_that("pjrt_compile() accepts only programs", {
   for (bad in list("func.func @main() { return }", NULL, 1, pjrt_scalar(1))) {
     expect_refused(pjrt_compile(bad), "invalid_input", "`program` must be a `PJRTProgram`")
   }
 })
 
-test_that("options of the compiler are checked", {
+test_that("compile options are checked", {
   program <- pjrt_program(unary_program("f32"))
   for (bad in list(NULL, list(), 1)) {
     expect_refused(pjrt_compile(program, bad), "invalid_input", "`compile_options` must be a `PJRTCompileOptions`")
@@ -74,7 +74,7 @@ test_that("options of the compiler are checked", {
   }
 })
 
-test_that("options can be used again, for other devices, too", {
+test_that("compile options can be reused, also for other devices", {
   options <- new_compile_options()
   program <- pjrt_program(unary_program("f32"))
   for (device in c("cpu:0", "cpu:1", "cpu:0")) {

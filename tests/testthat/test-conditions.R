@@ -4,7 +4,7 @@ user <- function(f) {
   f
 }
 
-test_that("errors are conditions of one family", {
+test_that("all errors inherit from pjrt_error", {
   error <- expect_error(pjrt_buffer(1, "f99"))
   expect_identical(class(error), c("pjrt_error_unsupported_dtype", "pjrt_error", "error", "condition"))
   expect_null(error$code)
@@ -22,7 +22,7 @@ test_that("errors of the plugin carry its code, the call and the platform", {
   expect_match(conditionMessage(error), sprintf("error code %d", error$code))
 })
 
-test_that("the call is the user's", {
+test_that("the call of an error is the user's", {
   call_of <- function(f) conditionCall(tryCatch(f(), error = identity))
   expect_identical(call_of(user(function() pjrt::pjrt_buffer(1, "f99"))), quote(pjrt::pjrt_buffer(1, "f99")))
   expect_identical(call_of(user(function() pjrt::pjrt_scalar(1:2))), quote(pjrt::pjrt_scalar(1:2)))
@@ -45,7 +45,7 @@ test_that("the call is the user's", {
   )
 })
 
-test_that("a method called through its generic names the generic, a loop around it nothing of itself", {
+test_that("an error in a method names the generic, and loops around it do not show", {
   x <- pjrt_buffer(c(1, 2))
   pjrt_execute(compile(add_program("2xf32", donates)), x, pjrt_buffer(c(1, 2)))
   call <- conditionCall(tryCatch(as_array(x), error = identity))
@@ -54,7 +54,7 @@ test_that("a method called through its generic names the generic, a loop around 
   expect_identical(conditionCall(tryCatch(looped(), error = identity)), quote(pjrt::pjrt_buffer(1, dtype)))
 })
 
-test_that("messages say what to do in lines of their own", {
+test_that("messages put advice on separate lines", {
   tell <- function(code) tryCatch(code, pjrt_error = function(e) cat(class(e)[[1L]], conditionMessage(e), sep = "\n"))
   add <- compile(add_program("2xf32"))
   expect_snapshot(cran = TRUE, {
@@ -65,7 +65,7 @@ test_that("messages say what to do in lines of their own", {
   })
 })
 
-test_that("traces of what is loaded come when asked for", {
+test_that("debug messages about loading appear on request", {
   withr::local_envvar(PJRT_DEBUG = "1")
   expect_message(load_plugin(plugin_path("cpu"), "cpu"), "pjrt: loading the plugin for cpu")
   withr::local_envvar(PJRT_DEBUG = NA)

@@ -60,7 +60,7 @@ skip_without_compiler <- function() {
   skip_if(Sys.which("cc") == "", "there is no C compiler")
 }
 
-test_that("a client finds its libraries loaded, each after those that it needs", {
+test_that("a CUDA client has its libraries loaded in the order of their dependencies", {
   skip_without_compiler()
   site <- fake_site()
   driver <- fake_driver(file.path(site$root, "driver"), 13000L)
@@ -77,7 +77,7 @@ test_that("a client finds its libraries loaded, each after those that it needs",
   expect_identical(child$out, c(sort(cuda_libraries, method = "radix"), "TRUE", "loaded"))
 })
 
-test_that("a driver that is too old is an error, and the plugin loads all the same", {
+test_that("a driver that is too old raises an error, but the plugin still loads", {
   skip_without_compiler()
   site <- fake_site(character())
   driver <- fake_driver(file.path(site$root, "driver"), 12040L)
@@ -87,7 +87,7 @@ test_that("a driver that is too old is an error, and the plugin loads all the sa
   expect_match(child$out, "install_pjrt(\"cuda12\")", fixed = TRUE, all = FALSE)
 })
 
-test_that("no driver is an error that says what to do, and the plugin loads all the same", {
+test_that("a missing driver raises an error with advice, but the plugin still loads", {
   skip_without_compiler()
   skip_if_not(is.na(cuda_report()$cuda), "this machine has a CUDA driver")
   site <- fake_site(character())
@@ -96,7 +96,7 @@ test_that("no driver is an error that says what to do, and the plugin loads all 
   expect_match(child$out, "--gpus all", fixed = TRUE, all = FALSE)
 })
 
-test_that("a library that is not there is named with the ways to get it", {
+test_that("a missing library is named with ways to install it", {
   skip_without_compiler()
   site <- fake_site(setdiff(cuda_libraries, "libcudnn.so.9"))
   skip_if_not(has_no_library(site, "libcudnn.so.9"), "this machine has this CUDA library")
@@ -110,7 +110,7 @@ test_that("a library that is not there is named with the ways to get it", {
   }
 })
 
-test_that("a library that is cut short is an error and never ends the session", {
+test_that("a truncated library raises an error and never ends the session", {
   skip_without_compiler()
   site <- fake_site()
   cut <- file.path(site$libraries, "libcufft.so.12")
@@ -121,7 +121,7 @@ test_that("a library that is cut short is an error and never ends the session", 
   expect_match(child$out, "libcufft.so.12' is incomplete", fixed = TRUE, all = FALSE)
 })
 
-test_that("libraries of other Python packages are found", {
+test_that("CUDA libraries of other Python packages are found", {
   skip_without_compiler()
   site <- fake_site(setdiff(cuda_libraries, "libnvJitLink.so.13"))
   other <- normalizePath(withr::local_tempdir())
@@ -133,7 +133,7 @@ test_that("libraries of other Python packages are found", {
   expect_identical(libraries$path[libraries$name == "libcudart.so.13"], file.path(site$libraries, "libcudart.so.13"))
 })
 
-test_that("the report tells what a CUDA plugin needs, and nothing for another", {
+test_that("the report shows CUDA needs only for a CUDA plugin", {
   report <- cuda_report()
   expect_named(report, c("cuda", "module", "needs", "libraries"))
   expect_identical(nrow(report$libraries), 0L)

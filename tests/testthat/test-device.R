@@ -9,7 +9,7 @@ test_that("a platform's devices are listed in order", {
   expect_refused(devices(1), "invalid_input", "Must be a PJRTClient or a platform name")
 })
 
-test_that("there is one R object for each device", {
+test_that("each device is always the same R object", {
   first <- pjrt_device("cpu:0")
   expect_identical(pjrt_device("cpu:0"), first)
   expect_identical(pjrt_device("cpu"), first)
@@ -25,7 +25,7 @@ test_that("there is one R object for each device", {
   expect_identical(typeof(first), "externalptr")
 })
 
-test_that("a device is a key of hash tables", {
+test_that("a device can be a key of a hash table", {
   skip_if_not(exists("hashtab", asNamespace("utils")), "this R has no utils::hashtab()")
   table <- utils::hashtab("identical")
   utils::sethash(table, pjrt_device("cpu:0"), "first")
@@ -34,7 +34,7 @@ test_that("a device is a key of hash tables", {
   expect_identical(utils::gethash(table, devices("cpu")[[2L]]), "second")
 })
 
-test_that("devices are found by platform, index, client, and by themselves", {
+test_that("as_pjrt_device() accepts platforms, indexes, clients and devices", {
   found <- devices("cpu")
   expect_identical(as_pjrt_device(found[[2L]]), found[[2L]])
   expect_identical(pjrt_device(found[[2L]]), found[[2L]])
@@ -44,14 +44,14 @@ test_that("devices are found by platform, index, client, and by themselves", {
   expect_identical(as_pjrt_device(pjrt_client("cpu")), found[[1L]])
 })
 
-test_that("the default device is on the platform of PJRT_PLATFORM", {
+test_that("PJRT_PLATFORM sets the default device", {
   withr::local_envvar(PJRT_PLATFORM = "cpu")
   expect_identical(as_pjrt_device(NULL), devices("cpu")[[1L]])
   withr::local_envvar(PJRT_PLATFORM = "abc")
   expect_refused(as_pjrt_device(NULL), "plugin_not_found", "Invalid platform 'abc'")
 })
 
-test_that("what names no device is refused", {
+test_that("a value that does not name a device is refused", {
   for (bad in list("cpu:-1", "cpu:", "cpu:x", "cpu:1.5", "cpu: 1", ":0", "cpu:0:1", "cpu:99999999999")) {
     expect_refused(as_pjrt_device(bad), "invalid_input", "is not a device's name")
   }
@@ -68,7 +68,7 @@ test_that("what names no device is refused", {
   expect_refused(as_pjrt_device("cpu:2"), "invalid_input", "Device index 2 out of range for platform cpu")
 })
 
-test_that("devices compare by ==, and unequal to what is none", {
+test_that("== compares devices and returns FALSE for other objects", {
   first <- pjrt_device("cpu:0")
   second <- pjrt_device("cpu:1")
   expect_true(first == first)
@@ -82,13 +82,13 @@ test_that("devices compare by ==, and unequal to what is none", {
   expect_true(first != "cpu")
 })
 
-test_that("a device of another client is equal by name", {
+test_that("devices of two clients are equal if their names are", {
   other <- devices(new_client(pjrt_plugin("cpu"), list(cpu_device_count = 1L)))[[1L]]
   expect_false(identical(other, pjrt_device("cpu:0")))
   expect_true(other == pjrt_device("cpu:0"))
 })
 
-test_that("a device shows its name", {
+test_that("a device prints its name", {
   first <- pjrt_device("cpu:0")
   expect_identical(as.character(first), "CpuDevice(id=0)")
   expect_identical(format(first), "CpuDevice(id=0)")
@@ -97,19 +97,19 @@ test_that("a device shows its name", {
   utils::capture.output(expect_invisible(print(first)))
 })
 
-test_that("an executable's devices are those it was compiled for", {
+test_that("devices() returns the devices that an executable was compiled for", {
   second <- devices("cpu")[[2L]]
   executable <- compile(unary_program("f32"), device = second)
   expect_identical(device(executable), second)
   expect_identical(devices(executable), list(second))
 })
 
-test_that("what has no device is refused", {
+test_that("device() refuses objects without a device", {
   expect_refused(device(1), "invalid_input", "`x` must be a")
   expect_refused(platform(1), "invalid_input", "`x` must be a")
 })
 
-test_that("there are as many devices as asked for, all of this process", {
+test_that("a client has the requested number of devices, all addressable", {
   for (n in c(1L, 2L, 4L)) {
     client <- new_client(pjrt_plugin("cpu"), list(cpu_device_count = n))
     found <- devices(client)
@@ -125,7 +125,7 @@ test_that("there are as many devices as asked for, all of this process", {
   }
 })
 
-test_that("a device tells what is known of it", {
+test_that("device_info() describes a device", {
   for (n in c(1L, 2L, 4L)) {
     client <- new_client(pjrt_plugin("cpu"), list(cpu_device_count = n))
     for (i in seq_len(n)) {

@@ -1,3 +1,6 @@
+# Programs that take over the memory of their inputs.
+# Slow: compiles many programs.
+
 # A program x + y that donates x, in every form that programs have and by both attributes.
 donating_programs <- function(type) {
   text <- function(attribute) pjrt_program(add_program(type, sprintf(" {%s}", attribute)))
@@ -13,7 +16,7 @@ donating_programs <- function(type) {
   ))
 }
 
-test_that("a donated buffer of any rank, given to a program in any form, is dead at once for every function", {
+test_that("a donated buffer is refused by every reader, for any rank and form of program", {
   for (type in c("f64", "24xf64", "4x6xf64", "2x3x4xf64", "1x2x3x2x2xf64")) {
     dims <- as.integer(strsplit(sub("x?f64", "", type), "x")[[1L]])
     programs <- donating_programs(type)
@@ -40,7 +43,7 @@ test_that("a donated buffer of any rank, given to a program in any form, is dead
   }
 })
 
-test_that("donation puts the output where the input was", {
+test_that("a donated input's memory holds the output", {
   address <- function(x) {
     # the vector in the pointer's protected slot, which holds the bytes
     lines <- utils::capture.output(.Internal(inspect(x)))
@@ -123,7 +126,7 @@ test_that("inputs of a program in bytecode are kept by the compiler's names and 
   }
 })
 
-test_that("an index listed as not donatable keeps its buffer", {
+test_that("an input listed as not donatable keeps its buffer", {
   add <- compile(add_program("4xf32", donates))
   x <- pjrt_buffer(c(1, 2, 3, 4))
   keep <- pjrt_execution_options(0L)
@@ -137,7 +140,7 @@ test_that("an index listed as not donatable keeps its buffer", {
   expect_refused(as_array(x), "deleted_buffer")
 })
 
-test_that("a buffer cannot be donated twice, nor beside another use, and stays usable", {
+test_that("donating a buffer twice in one call is refused and leaves it usable", {
   add <- compile(add_program("4xf32", donates))
   x <- pjrt_buffer(c(1, 2, 3, 4))
   error <- expect_refused(pjrt_execute(add, x, x), "invalid_input", "donate the same buffer twice")
@@ -155,7 +158,7 @@ test_that("a buffer cannot be donated twice, nor beside another use, and stays u
   expect_identical(lapply(out, as_array), list(array(c(8, 10)), array(c(15, 24))))
 })
 
-test_that("inputs may take each other's outputs", {
+test_that("two inputs may be donated to each other's outputs", {
   swapped <- compile("func.func @main(%x: tensor<2xf32> {tf.aliasing_output = 1 : i32},
       %y: tensor<2xf32> {tf.aliasing_output=0:i32}) -> (tensor<2xf32>, tensor<2xf32>) {
     %0 = stablehlo.add %x, %y : tensor<2xf32>
@@ -171,7 +174,7 @@ test_that("inputs may take each other's outputs", {
   expect_refused(as_array(y), "deleted_buffer")
 })
 
-test_that("output indices of two digits are understood", {
+test_that("output indices with two digits are recognized", {
   n <- 12L
   arguments <- sprintf("%%a%d: tensor<2xf32> {tf.aliasing_output = %d : i32}", 0:11, 11:0)
   sums <- sprintf("  %%r%d = stablehlo.add %%a%d, %%a%d : tensor<2xf32>", 0:11, 11:0, 11:0)
@@ -187,7 +190,7 @@ test_that("output indices of two digits are understood", {
   for (x in inputs) expect_refused(as_array(x), "deleted_buffer")
 })
 
-test_that("attributes of other functions and text elsewhere donate nothing", {
+test_that("only attributes of the main function donate inputs", {
   executable <- compile("// tf.aliasing_output = 0 : i32
   func.func private @main2(%x: tensor<2xf32> {tf.aliasing_output = 0 : i32}) -> tensor<2xf32> {
     %0 = stablehlo.add %x, %x : tensor<2xf32>
@@ -203,7 +206,7 @@ test_that("attributes of other functions and text elsewhere donate nothing", {
   expect_identical(as_array(x), array(c(1, 2)))
 })
 
-test_that("aliases of an HLO module donate like those of a StableHLO program", {
+test_that("aliases in an HLO module donate like those in a StableHLO program", {
   executable <- pjrt_compile(pjrt_program(path = fixture("donating.hlo.pb"), format = "hlo"))
   expect_identical(.Call(ffi_executable_aliases, executable), c(1L, NA))
   x <- pjrt_buffer(c(1, 2, 3, 4))
@@ -227,7 +230,7 @@ test_that("every form of program keeps an input that is listed as not donatable"
   }
 })
 
-test_that("memory that a donated buffer shared with R lives as long as an output in it", {
+test_that("memory that a donated buffer shared with R is kept until its output is freed", {
   increase <- compile("func.func @main(%x: tensor<100000xf64> {tf.aliasing_output = 0 : i32}) -> tensor<100000xf64> {
     %one = stablehlo.constant dense<1.0> : tensor<100000xf64>
     %0 = stablehlo.add %x, %one : tensor<100000xf64>

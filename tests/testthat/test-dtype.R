@@ -15,7 +15,7 @@ test_that("element types print, compare and convert as strings", {
   utils::capture.output(expect_invisible(print(type)))
 })
 
-test_that("NumPy's and JAX's names of dtypes are understood", {
+test_that("NumPy and JAX names of dtypes are accepted", {
   canonical <- function(name) as.character(elt_type(pjrt_empty(name, 2L)))
   names <- c(
     bool = "pred", int8 = "i8", s32 = "i32", int64 = "i64", uint8 = "ui8", u16 = "ui16", float16 = "f16", half = "f16",
@@ -25,7 +25,7 @@ test_that("NumPy's and JAX's names of dtypes are understood", {
   for (name in names(names)) expect_identical(canonical(name), names[[name]])
 })
 
-test_that("every dtype goes by its names", {
+test_that("every dtype has its name and aliases", {
   canonical <- function(name) as.character(elt_type(pjrt_empty(name, 2L)))
   for (name in c("pred", "i1", "bool")) expect_identical(canonical(name), "pred")
   plain <- c("i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64", "f16", "bf16", "f32", "f64", "c64", "c128")
@@ -54,7 +54,7 @@ test_that("an unknown dtype is named in the error", {
   }
 })
 
-test_that("element types belong to buffers", {
+test_that("elt_type() accepts only buffers", {
   expect_refused(elt_type(1), "invalid_pointer", "PJRTBuffer")
   expect_refused(dtype(1), "invalid_input", "`x` must be a `PJRTBuffer`")
 })

@@ -1,4 +1,4 @@
-# Every float format of at most 16 bits against numpy and ml_dtypes; fixtures/make.py says what the files hold.
+# Every float format of at most 16 bits, compared with numpy and ml_dtypes. fixtures/make.py describes the reference files.
 
 float_formats <- c(
   "f8e5m2", "f8e4m3fn", "f8e4m3b11fnuz", "f8e5m2fnuz", "f8e4m3fnuz", "f8e4m3", "f8e3m4", "f8e8m0fnu", "f4e2m1fn",
@@ -66,7 +66,7 @@ test_that("every bit pattern of every small float has its exact value", {
   }
 })
 
-test_that("doubles are rounded once, to nearest and ties to even, in every small float", {
+test_that("doubles are rounded once, to nearest with ties to even, in every small float", {
   cases <- float_cases()
   for (dtype in float_formats) {
     case <- cases[[dtype]]
@@ -88,7 +88,7 @@ test_that("a matrix of small floats is rounded like a vector", {
   }
 })
 
-test_that("every bit pattern but those of NaN survives the way through R", {
+test_that("every bit pattern except NaN survives a round trip through R", {
   values <- float_values()
   for (dtype in float_formats) {
     size <- float_bytes(dtype)

@@ -1,6 +1,6 @@
 donating_step <- function(...) compile(add_program("2x3xf32", donates), ...)
 
-test_that("an executable tells its inputs by the names of the source", {
+test_that("executable_inputs() uses the argument names of the source", {
   executable <- compile("func.func @main(%weights: tensor<2x3xf32>, %n : tensor<i64>, %0: tensor<3xi1>) ->
     (tensor<2x3xf32>, tensor<i64>) { return %weights, %n : tensor<2x3xf32>, tensor<i64> }")
   inputs <- executable_inputs(executable)
@@ -13,14 +13,14 @@ test_that("an executable tells its inputs by the names of the source", {
   expect_identical(inputs$donated, logical(3))
 })
 
-test_that("inputs of programs that are no text have the names that these hold", {
+test_that("input names are read from bytecode and HLO modules", {
   hlo <- pjrt_compile(pjrt_program(path = fixture("donating.hlo.pb"), format = "hlo"))
   expect_identical(executable_inputs(hlo)$name, c("x", "y"))
   bytecode <- pjrt_compile(pjrt_program(path = fixture("square.mlirbc")))
   expect_match(executable_inputs(bytecode)$name, "^[[:alpha:]]")
 })
 
-test_that("donations and aliases are counted as R counts", {
+test_that("donations and aliases are numbered from 1", {
   executable <- compile("func.func @main(%x: tensor<2xf32> {tf.aliasing_output = 1 : i32},
       %y: tensor<2xf32>, %z: tensor<2xf32> {jax.buffer_donor = true}) -> (tensor<f32>, tensor<2xf32>) {
     %0 = stablehlo.add %x, %y : tensor<2xf32>
@@ -34,7 +34,7 @@ test_that("donations and aliases are counted as R counts", {
   expect_identical(executable_outputs(executable)$alias, c(NA, 1L))
 })
 
-test_that("outputs tell dtype, shape and layout", {
+test_that("executable_outputs() shows dtype, shape and layout", {
   executable <- compile("module attributes {mhlo.layout_mode = \"default\"} {
     func.func @main(%x: tensor<2x3xf32>) -> (tensor<2x3xf32> {mhlo.layout_mode = \"{0,1}\"}, tensor<bf16>) {
       %0 = stablehlo.constant dense<1.0> : tensor<bf16>
@@ -47,7 +47,7 @@ test_that("outputs tell dtype, shape and layout", {
   expect_identical(outputs$layout, c("{0,1}", "{}"))
 })
 
-test_that("a program without inputs, or of many, is described", {
+test_that("programs with no inputs or many inputs are described", {
   none <- compile("func.func @main() -> tensor<f32> {
     %0 = stablehlo.constant dense<1.0> : tensor<f32>
     return %0 : tensor<f32>
@@ -61,7 +61,7 @@ test_that("a program without inputs, or of many, is described", {
   expect_match(format(many), "%a6: f32[], ... 14 more) -> f32[]", fixed = TRUE)
 })
 
-test_that("memory kinds that a program asks for are told", {
+test_that("executable_inputs() and executable_outputs() show the memory kinds of a program", {
   executable <- compile("func.func @main(%x: tensor<2xf32> {mhlo.memory_kind = \"pinned_host\"}, %y: tensor<2xf32>)
       -> (tensor<2xf32> {mhlo.memory_kind = \"pinned_host\"}) {
     %0 = stablehlo.add %x, %y : tensor<2xf32>
@@ -71,7 +71,7 @@ test_that("memory kinds that a program asks for are told", {
   expect_identical(executable_outputs(executable)$memory_kind, "pinned_host")
 })
 
-test_that("costs and memory are named numbers that fit the program", {
+test_that("costs and memory sizes are named numbers that match the program", {
   dot <- compile("func.func @main(%x: tensor<8x16xf32>, %y: tensor<16x4xf32>) -> tensor<8x4xf32> {
     %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0] : (tensor<8x16xf32>, tensor<16x4xf32>) ->
       tensor<8x4xf32>
@@ -90,7 +90,7 @@ test_that("costs and memory are named numbers that fit the program", {
   expect_identical(executable_memory_stats(donating_step())[["alias_size_in_bytes"]], 4 * 6)
 })
 
-test_that("what the plugin is too old to tell is NA", {
+test_that("values that an old plugin does not report are NA", {
   version <- pjrt:::pjrt_api_version(pjrt_plugin("cpu"))
   skip_if(version$major > 0L || version$minor > 81L)
   memory <- executable_memory_stats(donating_step())
@@ -98,7 +98,7 @@ test_that("what the plugin is too old to tell is NA", {
   expect_false(anyNA(memory[names(memory) != "total_size_in_bytes"]))
 })
 
-test_that("the fingerprint tells programs apart, and their comments not", {
+test_that("fingerprints differ between programs but ignore comments", {
   program <- add_program("2x3xf32")
   fingerprint <- executable_fingerprint(compile(program))
   expect_match(fingerprint, "^.+$")
@@ -106,7 +106,7 @@ test_that("the fingerprint tells programs apart, and their comments not", {
   expect_false(executable_fingerprint(compile(add_program("3x2xf32"))) == fingerprint)
 })
 
-test_that("the optimized program as bytes is an HLO module, and no program for another compile", {
+test_that("the optimized program as bytes is an HLO module that cannot be compiled again", {
   executable <- compile(add_program("2xf32", donates))
   bytes <- executable_hlo(executable, "bytes")
   expect_type(bytes, "raw")
@@ -121,7 +121,7 @@ hlo_blocks <- function(text) {
   sort(trimws(strsplit(paste0(text, "\n"), "\n(?=%|ENTRY)", perl = TRUE)[[1L]]))
 }
 
-test_that("the optimized program's text is what XLA itself writes", {
+test_that("the optimized program's text matches XLA's own dump", {
   for (program in kinds_of_programs()) {
     program <- pjrt_program(program)
     text <- executable_hlo(pjrt_compile(program))
@@ -131,7 +131,7 @@ test_that("the optimized program's text is what XLA itself writes", {
   expect_output(print(text), "HloModule main, is_scheduled=true", fixed = TRUE)
 })
 
-test_that("format is one line with the signature, print the class alone", {
+test_that("format() returns one line with the signature and print() shows the class", {
   executable <- donating_step()
   expect_identical(format(executable), "main(%x: f32[2x3] donated, %y: f32[2x3]) -> f32[2x3]")
   expect_identical(utils::capture.output(print(executable)), "<PJRTLoadedExecutable>")
@@ -141,7 +141,7 @@ test_that("format is one line with the signature, print the class alone", {
   expect_identical(format(two), "main(%x: f32[2]) -> (f32[2], f32[2])")
 })
 
-test_that("summary has all there is to tell", {
+test_that("summary() shows an executable's inputs, outputs and sizes", {
   executable <- donating_step(device = "cpu:1")
   all <- summary(executable)
   expect_identical(names(all), c(
@@ -164,7 +164,7 @@ test_that("summary has all there is to tell", {
   expect_snapshot(all, cran = TRUE)
 })
 
-test_that("a summary stands what a plugin does not tell", {
+test_that("summary() works if a plugin does not report some values", {
   all <- summary(donating_step())
   all$fingerprint <- NA_character_
   all["cost"] <- list(NULL)
@@ -179,7 +179,7 @@ test_that("a summary stands what a plugin does not tell", {
   expect_refused(pjrt:::if_supported(pjrt:::pjrt_abort("no", "internal"), NA_real_), "internal")
 })
 
-test_that("what is no executable is refused", {
+test_that("functions of executables refuse other objects", {
   askers <- list(
     executable_inputs, executable_outputs, executable_cost, executable_memory_stats, executable_fingerprint,
     executable_hlo
@@ -197,7 +197,7 @@ test_that("what is no executable is refused", {
   }
 })
 
-test_that("an executable for several devices tells of its parts", {
+test_that("an executable for several devices shows its parts", {
   sum <- compile(all_reduce_program("4xf32", 2L), pjrt_compile_options(num_replicas = 2L))
   all <- summary(sum)
   expect_identical(c(all$num_replicas, all$num_partitions), c(2L, 1L))

@@ -4,7 +4,7 @@ two_outputs <- "func.func @main(%x: tensor<2xf32>, %y: tensor<2xf32>) -> (tensor
   return %0, %1 : tensor<2xf32>, tensor<2xi32>
 }"
 
-test_that("one output comes as it is, unless it should not be simplified", {
+test_that("a single output is returned as a buffer unless simplify = FALSE", {
   double <- compile(unary_program("2xf32"))
   x <- pjrt_buffer(c(1, 2))
   out <- pjrt_execute(double, x)
@@ -17,7 +17,7 @@ test_that("one output comes as it is, unless it should not be simplified", {
   expect_identical(as_array(listed[[1L]]), array(c(2, 4)))
 })
 
-test_that("several outputs are a list without names", {
+test_that("several outputs are returned as an unnamed list", {
   executable <- compile(two_outputs)
   for (simplify in c(TRUE, FALSE)) {
     out <- pjrt_execute(executable, pjrt_buffer(c(1, 2)), pjrt_buffer(c(10, 20)), simplify = simplify)
@@ -27,7 +27,7 @@ test_that("several outputs are a list without names", {
   }
 })
 
-test_that("a program without outputs gives an empty list", {
+test_that("a program without outputs returns an empty list", {
   nothing <- compile("func.func @main(%x: tensor<f32>) { return }")
   expect_identical(pjrt_execute(nothing, pjrt_scalar(1)), list())
 })
@@ -41,7 +41,7 @@ test_that("programs without inputs run", {
   expect_refused(pjrt_execute(constant, pjrt_scalar(1)), "argument_count", "takes no arguments, but got 1")
 })
 
-test_that("constants and inputs without elements work", {
+test_that("constants and inputs may have no elements", {
   empty <- compile("func.func @main() -> tensor<0x3xf32> {
     %0 = stablehlo.constant dense<> : tensor<0x3xf32>
     return %0 : tensor<0x3xf32>
@@ -76,7 +76,7 @@ test_that("every dtype passes through a program", {
   }
 })
 
-test_that("inputs go by position and have no names", {
+test_that("inputs are matched by position and cannot be named", {
   add <- compile(add_program("f32"))
   x <- pjrt_scalar(1)
   expect_refused(pjrt_execute(add, x, y = x), "invalid_input", "Expected unnamed arguments")
@@ -94,7 +94,7 @@ test_that("inputs of the wrong class are refused by number, checked or not", {
   }
 })
 
-test_that("pointers that are not ours, or no longer, are refused", {
+test_that("foreign and expired pointers are refused", {
   add <- compile(add_program("f32"))
   x <- pjrt_scalar(1)
   path <- withr::local_tempfile()
@@ -128,7 +128,7 @@ test_that("pointers that are not ours, or no longer, are refused", {
   expect_refused(as_array(disguised), "invalid_pointer", "must be a `PJRTBuffer`")
 })
 
-test_that("only executables are executed", {
+test_that("pjrt_execute() accepts only executables", {
   for (bad in list(1, NULL, "add", pjrt_scalar(1), pjrt_program("module {}"))) {
     expect_refused(
       pjrt_execute(bad, pjrt_scalar(1)), "invalid_pointer", "`executable` must be a `PJRTLoadedExecutable`"
@@ -163,7 +163,7 @@ test_that("an input of another shape is refused, even when its size fits", {
   }
 })
 
-test_that("an input on another device is refused", {
+test_that("an input on the wrong device is refused", {
   add <- compile(add_program("f32"))
   x <- pjrt_scalar(1)
   error <- expect_refused(
@@ -199,7 +199,7 @@ test_that("flags must be flags", {
   }
 })
 
-test_that("execution options are integers", {
+test_that("execution options must be integers", {
   options <- pjrt_execution_options()
   expect_identical(class(options), c("PJRTExecutionOptions", "PJRTExecuteOptions"))
   expect_s3_class(pjrt_execution_options(c(0L, 2L), 7L), "PJRTExecuteOptions")
@@ -229,7 +229,7 @@ column_major <- "module attributes {mhlo.layout_mode = \"default\"} {
   }
 }"
 
-test_that("column-major outputs are read right by every reader", {
+test_that("every reader reads column-major outputs correctly", {
   x <- matrix(c(1, 2, 3, 4, 5, 6), 2)
   out <- pjrt_execute(compile(column_major), pjrt_buffer(x))
   expect_identical(as_array(out), 2 * x)
@@ -241,7 +241,7 @@ test_that("column-major outputs are read right by every reader", {
   expect_identical(as_array(copy_buffer(out, "cpu:1")), 2 * x)
 })
 
-test_that("inputs that a program does not have cannot be kept", {
+test_that("non-donatable indexes beyond a program's inputs are refused", {
   double <- compile(unary_program("f32"))
   for (bad in list(1L, c(0L, 7L))) {
     options <- pjrt_execution_options(bad)
@@ -250,7 +250,7 @@ test_that("inputs that a program does not have cannot be kept", {
   }
 })
 
-test_that("execution options print what they say", {
+test_that("execution options print their values", {
   expect_output(print(pjrt_execution_options()), "^<PJRTExecutionOptions: launch 0>$")
   options <- pjrt_execution_options(c(0L, 2L), 7L, "cpu:1")
   lines <- utils::capture.output(print(options))
@@ -262,13 +262,13 @@ test_that("execution options print what they say", {
   expect_output(print(pjrt_execution_options(keep_inputs = integer())), "^<PJRTExecutionOptions: launch 0>$")
 })
 
-test_that("an input whose layout is not the program's is refused", {
+test_that("an input with another layout than the program's is refused", {
   out <- pjrt_execute(compile(column_major), pjrt_buffer(matrix(1, 2, 3)))
   error <- expect_refused(pjrt_execute(compile(unary_program("2x3xf32")), out), "layout_mismatch", "Argument 1 (`%x`)")
   expect_match(conditionMessage(error), "another order", fixed = TRUE)
 })
 
-test_that("a launch that the plugin refuses in the background is an error where its output is read", {
+test_that("a launch that fails in the background raises an error when its output is read", {
   withr::local_options(pjrt.dispatch = "thread")
   too_big <- compile("func.func @main() -> tensor<4000000000000xf64> {
     %0 = stablehlo.constant dense<1.0> : tensor<f64>

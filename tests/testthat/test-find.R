@@ -15,7 +15,7 @@ local_registration <- function(env = parent.frame()) {
   withr::defer(the[["registered"]] <- before, envir = env)
 }
 
-test_that("a plugin that Python brought is found by its entry point's name", {
+test_that("a plugin in a Python package is found by its entry point", {
   plugin <- real_plugin()
   prefix <- local_wheel("MyAccel")
   local_machine(VIRTUAL_ENV = prefix)
@@ -31,7 +31,7 @@ test_that("a plugin that Python brought is found by its entry point's name", {
   expect_false(plugins_downloaded("myaccel"))
 })
 
-test_that("a plugin that was found runs programs", {
+test_that("a discovered plugin runs programs", {
   local_machine(VIRTUAL_ENV = local_wheel("xla_cpu_pjrt"))
   code <- quote({
     stopifnot(length(ls(pjrt:::the$plugins)) == 0L)
@@ -40,7 +40,7 @@ test_that("a plugin that was found runs programs", {
   expect_clean(run_child(code), "2 4 ")
 })
 
-test_that("a plugin of a platform that nobody knows serves under its name", {
+test_that("a plugin for an unknown platform can be used by its name", {
   local_machine(VIRTUAL_ENV = local_wheel("myaccel"))
   code <- quote({
     client <- pjrt_client("myaccel", cpu_device_count = 2L)
@@ -50,7 +50,7 @@ test_that("a plugin of a platform that nobody knows serves under its name", {
   expect_clean(run_child(code), "2 1 2 myaccel ")
 })
 
-test_that("folders that PJRT_PLUGIN_PATH names come first, with discovery or without", {
+test_that("folders in PJRT_PLUGIN_PATH are searched first, with or without discovery", {
   plugin <- real_plugin()
   folder <- withr::local_tempdir()
   dir.create(file.path(folder, "inner"))
@@ -63,7 +63,7 @@ test_that("folders that PJRT_PLUGIN_PATH names come first, with discovery or wit
   expect_identical(seen$places$path, folder)
 })
 
-test_that("an error tells where a plugin was looked for, and what was not used", {
+test_that("a plugin that is not found raises an error with the places searched", {
   prefix <- local_wheel("myaccel")
   local_machine(VIRTUAL_ENV = prefix)
   site <- file.path(prefix, "lib", "python3.11", "site-packages")
@@ -77,7 +77,7 @@ test_that("an error tells where a plugin was looked for, and what was not used",
   expect_match(conditionMessage(error), "a text file", fixed = TRUE)
 })
 
-test_that("a plugin that every user could have put there is not taken", {
+test_that("a plugin in a world-writable folder is not used", {
   skip_on_os("windows")
   skip_if_not(nzchar(Sys.which("cc")), "no C compiler")
   folder <- withr::local_tempdir()
@@ -90,7 +90,7 @@ test_that("a plugin that every user could have put there is not taken", {
   expect_refused(plugin_path("myaccel"), "plugin_not_found", "every user can write to")
 })
 
-test_that("a registered plugin is used before one that is found", {
+test_that("a registered plugin takes precedence over a discovered one", {
   local_registration()
   plugin <- real_plugin()
   local_machine(VIRTUAL_ENV = local_wheel("myaccel"))
@@ -109,7 +109,7 @@ test_that("a registered plugin is used before one that is found", {
   expect_identical(plugin_path("mine"), copy)
 })
 
-test_that("what is no plugin cannot be registered", {
+test_that("a file that is not a plugin cannot be registered", {
   local_registration()
   text <- withr::local_tempfile(lines = "no library")
   plugin <- real_plugin()
@@ -129,7 +129,7 @@ test_that("what is no plugin cannot be registered", {
   expect_identical(the$registered, list())
 })
 
-test_that("options of a registration are a client's defaults", {
+test_that("options given at registration are the client's defaults", {
   code <- bquote({
     plugin <- .(real_plugin())
     pjrt_register_plugin("mine", plugin, list(cpu_device_count = 3L))
@@ -144,7 +144,7 @@ test_that("options of a registration are a client's defaults", {
   expect_clean(run_child(code), c("3 5 4 ", "TRUE "))
 })
 
-test_that("a platform keeps the plugin that it has loaded", {
+test_that("a platform keeps the plugin that it loaded first", {
   local_registration()
   withr::local_envvar(PJRT_PLUGIN_PATH_MINE = real_plugin())
   pjrt_plugin("mine")

@@ -1,4 +1,5 @@
-# Processes that R forks while a client is alive. All of it in children, which fork in turn.
+# Forks of a process that has a client. Everything runs in child processes, which fork in turn.
+# Slow: starts many sessions.
 
 # What a fork may do with what it got from its parent, in the names of fork_setup(): each exported function, and methods.
 fork_uses <- list(
@@ -146,7 +147,7 @@ run_parent <- function(code) {
   }), env)
 }
 
-test_that("every exported function gives forks an error at once, or what they may know", {
+test_that("in a fork every exported function fails at once or returns what is safe", {
   expect_setequal(intersect(names(fork_uses), getNamespaceExports("pjrt")), getNamespaceExports("pjrt"))
   table <- withr::local_tempfile()
   saveRDS(fork_uses, table)
@@ -166,7 +167,7 @@ test_that("every exported function gives forks an error at once, or what they ma
   expect_identical(child$out, c(sprintf("%s: %s", names(fork_uses), expected), healthy))
 })
 
-test_that("forks that leave pjrt alone are as if it were not there, however they end", {
+test_that("forks that do not use pjrt run and end normally", {
   child <- run_parent(quote({
     for (i in 1:6) {
       squares <- parallel::mclapply(1:2, function(i) { gc(); i^2 }, mc.cores = 2)
@@ -187,7 +188,7 @@ test_that("forks that leave pjrt alone are as if it were not there, however they
   expect_identical(child$out, c("dropped all ", "TRUE TRUE TRUE 0 ", healthy))
 })
 
-test_that("futures in forks behave as forks do", {
+test_that("forked futures behave like forks", {
   skip_if_not_installed("future")
   child <- run_parent(quote({
     future::plan("multicore", workers = 2)
@@ -199,7 +200,7 @@ test_that("futures in forks behave as forks do", {
   expect_identical(child$out, c("55 pjrt_error_forked ", healthy))
 })
 
-test_that("sessions of their own, by a cluster or callr, have clients of their own", {
+test_that("cluster and callr sessions have their own clients", {
   child <- run_parent(quote({
     text <- unary_program("2xf32")
     double_of <- function(x, text) {
@@ -215,7 +216,7 @@ test_that("sessions of their own, by a cluster or callr, have clients of their o
   expect_identical(child$out, c("2 4 6 8 ", "10 12 ", healthy))
 })
 
-test_that("a child can say what a buffer is, and how to go on", {
+test_that("a forked child knows a buffer's shape and type, and reading it raises an error with advice", {
   child <- run_child(quote({
     x <- pjrt_buffer(c(1, 2))
     told <- parallel::mclapply(1:2, function(i) {
@@ -229,7 +230,7 @@ test_that("a child can say what a buffer is, and how to go on", {
   expect_match(child$out, "PSOCK", fixed = TRUE, all = FALSE)
 })
 
-test_that("children of a parent that has no client can have their own", {
+test_that("children of a parent without a client can create their own", {
   child <- run_child(quote({
     sums <- parallel::mclapply(1:2, function(i) {
       as_array(pjrt_execute(compile(unary_program("2xf32")), pjrt_buffer(c(i, 10))))

@@ -1,4 +1,4 @@
-test_that("both stages of a program are shown, without any preparation", {
+test_that("inspect_hlo() shows both stages of a program without preparation", {
   stages <- inspect_hlo(pjrt_program(add_program("2x2xf32")))
   expect_s3_class(stages, "PJRTHloModuleSrcs", exact = TRUE)
   expect_identical(names(stages), c("before_optimizations", "after_optimizations"))
@@ -10,7 +10,7 @@ test_that("both stages of a program are shown, without any preparation", {
   expect_true(dir.exists(attr(stages, "dir")))
 })
 
-test_that("stages print as text, and a pair of them in short", {
+test_that("a stage prints as text and a pair of stages prints a summary", {
   stages <- inspect_hlo(pjrt_program(add_program("2x2xf32")))
   short <- paste0(
     "^<PJRTHloModuleSrcs: module 'main', 2 stage\\(s\\)>\n",
@@ -24,7 +24,7 @@ test_that("stages print as text, and a pair of them in short", {
   }
 })
 
-test_that("a program is inspected for the device that is asked for, in any form", {
+test_that("a program in any form is inspected for the requested device", {
   program <- pjrt_program(add_program("3xf32"))
   for (device in list("cpu", "cpu:1", pjrt_device("cpu:1"), pjrt_client("cpu"))) {
     expect_match(inspect_hlo(program, device)$before_optimizations, "f32[3]", fixed = TRUE)
@@ -40,7 +40,7 @@ test_that("programs in every format can be inspected", {
   }
 })
 
-test_that("two programs do not mix, and one may be inspected twice", {
+test_that("inspecting programs repeatedly does not mix them up", {
   add <- pjrt_program(add_program("3xf32"))
   multiply <- pjrt_program(unary_program("5xf32", "multiply"))
   first <- inspect_hlo(add)
@@ -51,7 +51,7 @@ test_that("two programs do not mix, and one may be inspected twice", {
   expect_identical(as.vector(inspect_hlo(add)$before_optimizations), as.vector(first$before_optimizations))
 })
 
-test_that("what cannot be compiled raises the compiler's error", {
+test_that("inspecting an invalid program raises the compiler's error", {
   expect_refused(inspect_hlo("func.func"), "invalid_input", "`program` must be a `PJRTProgram`")
   error <- expect_error(inspect_hlo(pjrt_program("func.func @main() { nonsense }")), class = "pjrt_error")
   expect_identical(error$call_name, "PJRT_Client_Compile")
@@ -68,7 +68,7 @@ inspect_two <- quote({
   cat(attr(add, "dir") == Sys.getenv("DUMP_DIR"), length(list.files(Sys.getenv("DUMP_DIR"))) > 0L, "\n")
 })
 
-test_that("the folder of XLA_FLAGS is used, again and again", {
+test_that("the dump folder of XLA_FLAGS is used each time", {
   dir <- withr::local_tempdir()
   env <- c(XLA_FLAGS = sprintf("--xla_dump_to=%s --xla_dump_hlo_as_text", dir), DUMP_DIR = dir)
   for (session in 1:2) {
@@ -76,13 +76,13 @@ test_that("the folder of XLA_FLAGS is used, again and again", {
   }
 })
 
-test_that("without a folder of the user's, nothing is written there", {
+test_that("without a user's dump folder nothing is left on disk", {
   dir <- withr::local_tempdir()
   expected <- c("TRUE TRUE FALSE FALSE ", "FALSE FALSE TRUE TRUE ", "FALSE FALSE ")
   expect_clean(run_child(inspect_two, c(DUMP_DIR = dir)), expected)
 })
 
-test_that("flags that come too late, or go elsewhere, do no harm", {
+test_that("XLA_FLAGS that are set too late or point elsewhere are harmless", {
   dir <- withr::local_tempdir()
   warm <- compile(unary_program("f32"))
   withr::local_envvar(XLA_FLAGS = sprintf("--xla_dump_to=%s --xla_dump_hlo_as_text", dir))
@@ -96,7 +96,7 @@ test_that("flags that come too late, or go elsewhere, do no harm", {
   }
 })
 
-test_that("a plugin that writes no files still tells the optimized program", {
+test_that("the optimized program is available from a plugin that writes no dump files", {
   text <- "HloModule m, is_scheduled=true\n\nENTRY %e () -> f32[] {\n}\n"
   stages <- pjrt:::new_stages(pjrt:::read_stages(list(dir = "d", files = NULL, text = text)), "d")
   expect_null(stages$before_optimizations)

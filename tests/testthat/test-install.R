@@ -1,4 +1,6 @@
-test_that("plugins that a variable names are there when their file is", {
+# Slow: waits for servers.
+
+test_that("a plugin named by a variable counts as downloaded if its file exists", {
   withr::local_envvar(R_USER_CACHE_DIR = withr::local_tempdir())
   here <- withr::local_tempfile(lines = "a file")
   withr::local_envvar(PJRT_PLUGIN_PATH_CPU = here)
@@ -9,7 +11,7 @@ test_that("plugins that a variable names are there when their file is", {
   expect_false(plugins_downloaded("cpu"))
 })
 
-test_that("plugins_downloaded() is TRUE only when all platforms are there", {
+test_that("plugins_downloaded() is TRUE only if all platforms have a plugin", {
   cpu <- real_plugin()
   local_empty_cache()
   withr::local_envvar(PJRT_PLUGIN_PATH_CUDA = NA, PJRT_PLUGIN_PATH_CPU = cpu)
@@ -21,7 +23,7 @@ test_that("plugins_downloaded() is TRUE only when all platforms are there", {
   expect_refused(plugins_downloaded(1), "invalid_input", "`platforms`")
 })
 
-test_that("plugins_downloaded() asks for the default platform when none is named", {
+test_that("plugins_downloaded() checks the default platform by default", {
   cpu <- real_plugin()
   local_empty_cache()
   withr::local_envvar(PJRT_PLUGIN_PATH_CPU = cpu, PJRT_PLUGIN_PATH_CUDA = NA, PJRT_PLATFORM = "cpu")
@@ -30,14 +32,14 @@ test_that("plugins_downloaded() asks for the default platform when none is named
   expect_false(plugins_downloaded())
 })
 
-test_that("looking for plugins makes no folder", {
+test_that("looking for plugins creates no folder", {
   cache <- withr::local_tempdir()
   withr::local_envvar(R_USER_CACHE_DIR = cache, PJRT_PLUGIN_PATH_CPU = NA)
   expect_false(plugins_downloaded("cpu"))
   expect_identical(list.files(cache, all.files = TRUE, no.. = TRUE), character())
 })
 
-test_that("nothing is fetched when PJRT_INSTALL forbids it, and the error says what to do", {
+test_that("PJRT_INSTALL=0 prevents downloads and the error says what to do", {
   cache <- withr::local_tempdir()
   withr::local_envvar(R_USER_CACHE_DIR = cache, PJRT_PLUGIN_PATH_CPU = NA, PJRT_INSTALL = "0")
   error <- expect_refused(plugin_path("cpu"), "plugin_not_found", "pjrt::install_pjrt(\"cpu\")")
@@ -46,13 +48,13 @@ test_that("nothing is fetched when PJRT_INSTALL forbids it, and the error says w
   expect_identical(list.files(cache, all.files = TRUE, no.. = TRUE), character())
 })
 
-test_that("a session that is not interactive does not fetch unasked", {
+test_that("a non-interactive session does not download plugins unasked", {
   skip_if(interactive(), "the question would be asked")
   withr::local_envvar(R_USER_CACHE_DIR = withr::local_tempdir(), PJRT_PLUGIN_PATH_CPU = NA, PJRT_INSTALL = NA)
   expect_refused(plugin_path("cpu"), "plugin_not_found", "pjrt::install_pjrt(\"cpu\")")
 })
 
-test_that("arguments of install_pjrt() are checked before anything is fetched", {
+test_that("install_pjrt() checks its arguments before any download", {
   cache <- local_empty_cache()
   expect_refused(install_pjrt(cuda = NA), "invalid_input", "`cuda` must be TRUE or FALSE")
   expect_refused(install_pjrt(1), "invalid_input", "`platforms` must be")
@@ -75,7 +77,7 @@ test_that("arguments of install_pjrt() are checked before anything is fetched", 
   expect_identical(list.files(cache, all.files = TRUE, no.. = TRUE), character())
 })
 
-test_that("what is not valid UTF-8 is refused, and other encodings are understood", {
+test_that("invalid UTF-8 is refused and other encodings are converted", {
   cache <- local_empty_cache()
   invalid <- bytes <- "x\xff"
   Encoding(invalid) <- "UTF-8"
@@ -92,7 +94,7 @@ test_that("what is not valid UTF-8 is refused, and other encodings are understoo
   expect_identical(basename(plugin_path("idle")), "caf\u00e9.so")
 })
 
-test_that("uninstall_pjrt() leaves what others keep in the cache", {
+test_that("uninstall_pjrt() leaves other files in the cache", {
   cache <- local_empty_cache()
   suppressMessages(install_pjrt("idle", source = "file", path = idle_plugin()))
   dir.create(file.path(cache, "other", "data"), recursive = TRUE)
@@ -100,7 +102,7 @@ test_that("uninstall_pjrt() leaves what others keep in the cache", {
   expect_identical(list.files(cache, recursive = TRUE, include.dirs = TRUE), c("other", "other/data"))
 })
 
-test_that("an index that cannot be reached is a download error that says what to do and leaves nothing behind", {
+test_that("an unreachable index raises a download error with advice and leaves no files", {
   cache <- local_empty_cache()
   withr::local_options(pjrt.index_url = "http://me:secret@127.0.0.1:9/simple")
   error <- expect_refused(install_pjrt("cpu"), "download", "Without a network")
@@ -110,14 +112,14 @@ test_that("an index that cannot be reached is a download error that says what to
   expect_identical(list.files(cache, all.files = TRUE, no.. = TRUE), character())
 })
 
-test_that("the manifest that comes with the package is used", {
+test_that("the bundled manifest is used", {
   known <- fetchable_plugins()
   skip_on_os(c("mac", "windows"))
   expect_identical(names(known)[[1L]], "cpu")
   expect_gt(known[["cpu"]], 4e7)
 })
 
-test_that("an archive that the manifest knows is fetched, listed and removed", {
+test_that("an archive in the manifest can be installed, listed and removed", {
   cache <- local_empty_cache()
   folder <- idle_archive()
   local_manifest(folder, sha256(file.path(folder, "idle.tar.gz")))
@@ -141,27 +143,12 @@ test_that("an archive that the manifest knows is fetched, listed and removed", {
   expect_identical(list.files(cache, all.files = TRUE, no.. = TRUE), character())
 })
 
-test_that("the plugin that is used is listed before others in the cache", {
-  local_empty_cache()
-  first <- idle_plugin(name = "first.so")
-  second <- idle_plugin(name = "second.so")
-  suppressMessages(install_pjrt("idle", source = "file", path = first))
-  withr::local_envvar(PJRT_PLUGIN_URL_IDLE = paste0("file://", second))
-  suppressMessages(install_pjrt("idle"))
-  expect_identical(basename(plugin_path("idle")), "second.so")
-  expect_identical(basename(pjrt_plugins()$path), c("second.so", "first.so"))
-  withr::local_envvar(PJRT_PLUGIN_URL_IDLE = NA)
-  suppressMessages(install_pjrt("idle", source = "file", path = first))
-  expect_identical(basename(plugin_path("idle")), "first.so")
-  expect_identical(basename(pjrt_plugins()$path), c("first.so", "second.so"))
-})
-
-test_that("a variable that names no file is an error that names the variable", {
+test_that("an error about a missing file names the variable that points to it", {
   withr::local_envvar(PJRT_PLUGIN_PATH_ABACUS = "/no/such/file.so")
   expect_refused(pjrt_plugin("abacus"), "plugin_not_found", "check the environment variable PJRT_PLUGIN_PATH_ABACUS")
 })
 
-test_that("the progress fits into the terminal, or else into what R prints in a line", {
+test_that("the progress bar fits the width of the terminal or of R's output", {
   withr::local_options(width = 70L)
   withr::local_envvar(COLUMNS = NA)
   expect_identical(console_columns(), 70L)
@@ -171,14 +158,14 @@ test_that("the progress fits into the terminal, or else into what R prints in a 
   expect_identical(console_columns(), 70L)
 })
 
-test_that("an archive that is not the manifest's is refused", {
+test_that("an archive with the wrong checksum is refused", {
   cache <- local_empty_cache()
   local_manifest(idle_archive(), strrep("ab", 32L))
   expect_refused(install_pjrt("idle"), "checksum", strrep("ab", 32L))
   expect_identical(list.files(cache, all.files = TRUE, no.. = TRUE), character())
 })
 
-test_that("an archive of unknown checksum is taken only when the user says so", {
+test_that("an archive without a checksum needs the user's consent", {
   local_empty_cache()
   local_manifest(idle_archive())
   expect_refused(install_pjrt("idle"), "plugin_not_found", "source = \"release\"")
@@ -186,7 +173,7 @@ test_that("an archive of unknown checksum is taken only when the user says so", 
   expect_true(plugins_downloaded("idle"))
 })
 
-test_that("a file of the user's is installed, and used until the known plugin is installed again", {
+test_that("a user's file is used until the known plugin is installed again", {
   local_empty_cache()
   mine <- idle_plugin(name = "mine.so")
   suppressMessages(install_pjrt("cpu", source = "file", path = mine))
@@ -201,19 +188,7 @@ test_that("a file of the user's is installed, and used until the known plugin is
   expect_refused(plugin_path("cpu"), "plugin_not_found")
 })
 
-test_that("of several plugins in the cache the one in use is listed first", {
-  local_empty_cache()
-  folder <- idle_archive()
-  local_manifest(folder, sha256(file.path(folder, "idle.tar.gz")))
-  suppressMessages(install_pjrt("idle"))
-  suppressMessages(install_pjrt("idle", source = "file", path = idle_plugin(name = "mine.so")))
-  expect_identical(pjrt_plugins()$source, c("cache (from file)", "cache (from release), not in use"))
-  suppressMessages(install_pjrt("idle"))
-  expect_identical(pjrt_plugins()$source, c("cache (from release)", "cache (from file), not in use"))
-  expect_identical(pjrt_plugins()$path[[1L]], plugin_path("idle"))
-})
-
-test_that("what PJRT_PLUGIN_URL_<P> names is fetched on first use, for any platform", {
+test_that("PJRT_PLUGIN_URL_<P> is downloaded on first use, for any platform", {
   local_empty_cache()
   library <- idle_plugin()
   withr::local_envvar(PJRT_PLUGIN_URL_MY_OWN = paste0("file://", library, "#sha256=", sha256(library)))
@@ -228,7 +203,7 @@ test_that("what PJRT_PLUGIN_URL_<P> names is fetched on first use, for any platf
   expect_no_match(conditionMessage(error), "secret")
 })
 
-test_that("many processes may install at once", {
+test_that("several processes can install at once", {
   local_empty_cache()
   folder <- idle_archive()
   local_manifest(folder, sha256(file.path(folder, "idle.tar.gz")))
@@ -246,18 +221,4 @@ test_that("many processes may install at once", {
     expect_identical(child$get_exit_status(), 0L)
   }
   expect_identical(dir(file.path(cache_dir(), "idle")), paste0("1.0-", R.version$arch))
-})
-
-test_that("the plugins on the machine are listed in the order of their use", {
-  cpu <- real_plugin()
-  local_empty_cache()
-  withr::local_envvar(PJRT_PLUGIN_PATH_CPU = cpu, PJRT_PLUGIN_PATH_IDLE = idle_plugin())
-  suppressMessages(install_pjrt("cpu", source = "file", path = idle_plugin()))
-  pjrt_plugin("cpu")
-  all <- pjrt_plugins()
-  expect_identical(all$platform, c("cpu", "cpu", "idle"))
-  expect_identical(all$source, c("PJRT_PLUGIN_PATH_CPU", "cache (from file)", "PJRT_PLUGIN_PATH_IDLE"))
-  expect_identical(all$loaded, c(TRUE, FALSE, FALSE))
-  expect_identical(all$api_version[[1L]], paste(unlist(pjrt_api_version("cpu")), collapse = "."))
-  expect_identical(all$size[[1L]], file.size(cpu))
 })

@@ -1,3 +1,5 @@
+# Slow: starts many sessions.
+
 # The package is not on every machine: a stand-in that does what it does of this serves child processes.
 stand_in <- function() {
   lib <- withr::local_tempdir(.local_envir = teardown_env())
@@ -54,11 +56,11 @@ round_trip <- function(writes = c(written, only_read), dtypes = c(written, only_
   })
 }
 
-test_that("package safetensors saves and loads buffers, when it is loaded after this package", {
+test_that("package safetensors saves and loads buffers if it is loaded after this package", {
   expect_clean(run_with_stand_in(round_trip(), PJRT_CPU_DEVICE_COUNT = "2"), "the same")
 })
 
-test_that("package safetensors saves and loads buffers, when it is loaded before this package", {
+test_that("package safetensors saves and loads buffers if it is loaded before this package", {
   before <- "datasets,utils,grDevices,graphics,stats,methods,safetensors"
   expect_clean(run_with_stand_in(round_trip(), PJRT_CPU_DEVICE_COUNT = "2", R_DEFAULT_PACKAGES = before), "the same")
 })
@@ -84,7 +86,7 @@ test_that("either package can be unloaded and loaded again", {
   expect_clean(child, c("TRUE ", "TRUE TRUE ", "TRUE ", "1 2 3 "))
 })
 
-test_that("a package safetensors without frameworks is left alone", {
+test_that("a safetensors package without frameworks is left alone", {
   child <- run_with_stand_in(quote({
     unloadNamespace("pjrt")
     ns <- asNamespace("safetensors")
@@ -103,7 +105,7 @@ test_that("the real package safetensors saves and loads buffers", {
   expect_clean(run_child(round_trip(written), c(PJRT_CPU_DEVICE_COUNT = "2", R_DEFAULT_PACKAGES = before)), "the same")
 })
 
-test_that("a tensor is made of the bytes of every type of the format that PJRT has", {
+test_that("a tensor can be created from the bytes of every common type", {
   expect_bits(
     as_array(pjrt_tensor_from_raw(bytes(c(1, 2, 3, 4, 5, 6), 4), list(shape = list(2L, 3L), dtype = "F32"))),
     matrix(c(1, 4, 2, 5, 3, 6), 2)
@@ -113,7 +115,7 @@ test_that("a tensor is made of the bytes of every type of the format that PJRT h
   expect_identical(shape(pjrt_tensor_from_raw(raw(), list(shape = c(2, 0), dtype = "C64"))), c(2L, 0L))
 })
 
-test_that("tensors of four bits have two elements in a byte, the first in its lower half", {
+test_that("four-bit tensors hold two elements per byte, the first in the lower half", {
   x <- pjrt_tensor_from_raw(as.raw(c(0x21, 0x76)), list(shape = c(2, 2), dtype = "F4"))
   expect_bits(as_array(x), matrix(c(0.5, 4, 1, 6), 2))
   expect_identical(safe_tensor_buffer.PJRTBuffer(x), as.raw(c(0x21, 0x76)))
@@ -121,7 +123,7 @@ test_that("tensors of four bits have two elements in a byte, the first in its lo
   expect_refused(safe_tensor_buffer.PJRTBuffer(pjrt_empty("f4e2m1fn", 3L)), "invalid_input", "must be even")
 })
 
-test_that("tensors that cannot be are refused", {
+test_that("invalid tensors are refused", {
   from_raw <- function(raw, shape, dtype) pjrt_tensor_from_raw(raw, list(shape = shape, dtype = dtype))
   expect_refused(from_raw(raw(7), 2L, "F32"), "invalid_input", "7 bytes")
   expect_refused(from_raw(raw(3), c(2, 2), "F4"), "invalid_input", "3 bytes, but dtype F4 with shape (2, 2) requires 2.")

@@ -1,3 +1,5 @@
+# Slow: starts many sessions.
+
 # What tengen and the stand-in for its class have in common.
 expect_data_type <- function(x, name) {
   expect_s3_class(x, "DataType")
@@ -19,7 +21,7 @@ run_without_tengen <- function(code) {
   run_child(code, c(R_LIBS = lib, R_LIBS_SITE = no_library, R_LIBS_USER = no_library))
 }
 
-test_that("dtype() gives a data type, in which pred is called bool", {
+test_that("dtype() returns a data type, which calls pred bool", {
   expect_data_type(dtype(pjrt_scalar(1)), "f32")
   expect_data_type(dtype(pjrt_scalar(TRUE)), "bool")
   expect_data_type(dtype(pjrt_scalar(1L, "ui8")), "ui8")
@@ -27,7 +29,7 @@ test_that("dtype() gives a data type, in which pred is called bool", {
   expect_true(dtype(pjrt_scalar(1)) != "f64")
 })
 
-test_that("types that tengen lacks have the stand-in", {
+test_that("types that tengen lacks use the fallback class", {
   for (name in c("f8e5m2", "f8e4m3fn", "f4e2m1fn", "i4", "ui4", "i2", "ui2")) {
     type <- dtype(pjrt_empty(name, 2L))
     expect_identical(class(type), c("PJRTDataType", "DataType"))
@@ -37,7 +39,7 @@ test_that("types that tengen lacks have the stand-in", {
   }
 })
 
-test_that("without tengen every type has the stand-in, which prints and compares the same", {
+test_that("without tengen every type uses the fallback class, which prints and compares the same", {
   child <- run_without_tengen(quote({
     stopifnot(!requireNamespace("tengen", quietly = TRUE))
     for (name in c("pred", "f32", "c128", "f8e5m2")) {
@@ -54,7 +56,7 @@ test_that("without tengen every type has the stand-in, which prints and compares
   ))
 })
 
-test_that("tengen is loaded without a word, before this package and after it", {
+test_that("tengen can be loaded before or after this package without messages", {
   skip_if_not_installed("tengen")
   after <- quote({
     library(tengen, warn.conflicts = FALSE)
@@ -69,7 +71,7 @@ test_that("tengen is loaded without a word, before this package and after it", {
   for (order in list(after, before)) expect_clean(run_child(order), "TRUE ")
 })
 
-test_that("with tengen dtype() gives its data types, and dtypes can be given by them", {
+test_that("dtype() returns tengen's data types and arguments accept them", {
   skip_if_not_installed("tengen")
   names <- c("i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64", "f16", "bf16", "f32", "f64", "c64", "c128", "bool")
   for (name in names) {
@@ -80,7 +82,7 @@ test_that("with tengen dtype() gives its data types, and dtypes can be given by 
   }
 })
 
-test_that("tengen's generics work for our objects", {
+test_that("tengen's generics work for buffers", {
   skip_if_not_installed("tengen")
   values <- matrix(c(1, 2, 3, 4, 5, 6), 2)
   x <- pjrt_buffer(values)
@@ -94,7 +96,7 @@ test_that("tengen's generics work for our objects", {
   expect_true(tengen::device(compile(unary_program("f32"))) == device(x))
 })
 
-test_that("tengen takes the stand-in for one of its own", {
+test_that("tengen accepts the fallback class", {
   skip_if_not_installed("tengen")
   type <- dtype(pjrt_empty("f8e5m2", 2L))
   expect_true(tengen::is_dtype(type))
@@ -104,7 +106,7 @@ test_that("tengen takes the stand-in for one of its own", {
   expect_true(tengen::is_dtype_float(stand_in))
 })
 
-test_that("the stand-in can be compared with tengen's class", {
+test_that("the fallback class compares with tengen's class", {
   skip_if_not_installed("tengen")
   type <- dtype(pjrt_empty("f8e5m2", 2L))
   theirs <- tengen::as_dtype("f32")
@@ -139,7 +141,7 @@ install_stand_in <- function(env = parent.frame()) {
   lib
 }
 
-test_that("dtype() looks for tengen once, and again when it is loaded or unloaded", {
+test_that("dtype() looks for tengen once and again after it is loaded or unloaded", {
   lib <- install_stand_in()
   child <- run_child(bquote({
     is_stand_in <- function(...) cat(inherits(dtype(pjrt_scalar(...)), "stand_in"), "\n")
@@ -157,7 +159,7 @@ test_that("dtype() looks for tengen once, and again when it is loaded or unloade
   expect_clean(child, paste(c(FALSE, FALSE, TRUE, TRUE, TRUE, TRUE), ""))
 })
 
-test_that("an installed tengen is loaded by the first dtype()", {
+test_that("the first dtype() loads an installed tengen", {
   libs <- c(install_stand_in(), .libPaths())
   child <- run_child(quote({
     cat(isNamespaceLoaded("tengen"), "\n")
@@ -169,7 +171,7 @@ test_that("an installed tengen is loaded by the first dtype()", {
   expect_clean(child, c("FALSE ", "stand_in DataType bool ", "PJRTDataType DataType "))
 })
 
-test_that("nothing of an unloaded pjrt is called when tengen is loaded", {
+test_that("loading tengen does not call an unloaded pjrt", {
   child <- run_child(quote({
     # R has hooks of its own there, for methods
     is_ours <- function(hook) environmentName(environment(hook)) == "pjrt"

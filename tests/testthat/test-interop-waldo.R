@@ -17,13 +17,13 @@ test_that("buffers that differ in values, shape or dtype are not", {
   expect_failure(expect_equal(x, array(1:4)))
 })
 
-test_that("floats may differ by the tolerance only", {
+test_that("floats may differ only by the tolerance", {
   expect_equal(pjrt_scalar(1, "f64"), pjrt_scalar(1 + 1e-9, "f64"))
   expect_failure(expect_identical(pjrt_scalar(1, "f64"), pjrt_scalar(1 + 1e-9, "f64")))
   expect_failure(expect_equal(pjrt_scalar(1), pjrt_scalar(1.01)))
 })
 
-test_that("an attribute that one of them has makes a difference", {
+test_that("buffers with different attributes are not equal", {
   x <- pjrt_scalar(1)
   y <- pjrt_scalar(1)
   attr(y, "note") <- "mine"

@@ -1,6 +1,8 @@
-# Ctrl-C in a terminal, and wherever else R may be told to stop.
+# Ctrl-C in a terminal and other ways to interrupt R.
+# Slow: starts many sessions and waits in them.
+# Runs alone: measures time.
 
-test_that("Ctrl-C in a terminal gives the prompt back, whatever R waits for, and everything can be used", {
+test_that("Ctrl-C in a terminal ends every wait and leaves everything usable", {
   terminal <- local_waiting_terminal(PORT = local_slow_server())
   for (name in names(waits)) {
     terminal$type(sprintf("begin(waits[['%s']])", name))
@@ -22,7 +24,7 @@ test_that("Ctrl-C in a terminal gives the prompt back, whatever R waits for, and
   expect_no_match(terminal$all(), "not reached|Error|Warning")
 })
 
-test_that("Ctrl-C in a terminal does what it does to R's own waits, whatever is around the wait", {
+test_that("Ctrl-C in a terminal ends our waits as it ends R's own", {
   terminal <- local_waiting_terminal()
   around <- list(
     "tryCatch" = c("tryCatch(go(), interrupt = function(e) cat('caught', class(e), '\\n'))", "caught interrupt condition"),
@@ -62,7 +64,7 @@ test_that("Ctrl-C in a terminal does what it does to R's own waits, whatever is 
   expect_no_match(terminal$all(), "Error|Warning")
 })
 
-test_that("a script that is interrupted ends as it does in R's own waits", {
+test_that("an interrupted script ends as it does in R's own waits", {
   # what it says after "waiting", and its exit status
   ends <- function(program, arguments) {
     env <- waiting_env(R_LIBS = paste(.libPaths(), collapse = .Platform$path.sep), R_TESTS = "")
@@ -89,7 +91,7 @@ test_that("a script that is interrupted ends as it does in R's own waits", {
   }
 })
 
-test_that("a limit of time ends a wait with the error that R has for it", {
+test_that("setTimeLimit() ends a wait with R's own error", {
   child <- run_child(quote({
     y <- pjrt_execute(compile(loop_program(2e7)), pjrt_scalar(1, "f64"))
     promise <- pjrt_compile_async(pjrt_program(chain_program(9000)))

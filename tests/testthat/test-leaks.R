@@ -1,13 +1,14 @@
-# tools/leaks.R does the same with 100,000 iterations of each use.
+# Memory stays bounded over many iterations. tools/leaks.R runs the same with 100,000 iterations of each use.
+# Slow: repeats every use until a leak would show.
 
-test_that("memory stays bounded however often anything is done", {
+test_that("memory stays bounded however often anything is repeated", {
   skip_on_os(c("mac", "windows"))
   library <- build_library(test_path("fixtures", "heap.c"))
   # two sessions side by side, each with half of the uses
   look <- function(half) {
     code <- bquote({
       mine <- seq_along(repeated_uses()) %% 2L == .(half)
-      writeLines(c("all but", leaking(find_leaks(load_heap(.(library)), repeated_uses()[mine]))))
+      writeLines(c("all but", leaking(find_leaks(load_heap(.(library)), repeated_uses()[mine], together = 8L))))
     })
     start_child(code, lone_session(), helpers = c(routine_helpers, "leaks"))
   }
@@ -15,7 +16,7 @@ test_that("memory stays bounded however often anything is done", {
   for (child in children) expect_clean(end_child(child, timeout = 900), "all but")
 })
 
-test_that("a block that is never given back is found", {
+test_that("the measurement finds a leaked block", {
   skip_on_os(c("mac", "windows"))
   heap <- load_heap(build_library(test_path("fixtures", "heap.c")))
   objects <- leak_objects()
@@ -24,6 +25,8 @@ test_that("a block that is never given back is found", {
     native = .C("leak", 24), object = kept <<- c(kept, list(as.numeric(1:3))), buffer = kept <<- c(kept, pjrt_scalar(1)),
     none = pjrt_scalar(1)
   )
-  found <- lapply(leaks, measure_growth, objects, heap, 1000L, 0.2, 5L)
-  expect_identical(vapply(found, grows, NA), c(native = TRUE, object = TRUE, buffer = TRUE, none = FALSE))
+  for (together in c(1L, 4L)) {
+    found <- find_leaks(heap, leaks, seconds = 0.2, again = 1L, together = together, objects = objects)
+    expect_identical(vapply(found, grows, NA), c(native = TRUE, object = TRUE, buffer = TRUE, none = FALSE))
+  }
 })

@@ -1,3 +1,5 @@
+# Slow: starts many sessions.
+
 # A client of its own, which tests may close.
 another_client <- function(devices = 2L) new_client(pjrt_plugin("cpu"), list(cpu_device_count = devices))
 
@@ -17,7 +19,7 @@ live <- function() {
   c(colSums(stats$clients[c("live_buffers", "live_bytes")]), pinned = stats$pinned)
 }
 
-test_that("a deleted buffer is dead for every function, and still tells what it was", {
+test_that("a deleted buffer is refused by every reader but keeps its dtype and shape", {
   x <- pjrt_buffer(matrix(c(1.5, 2, 3, 4), 2))
   double <- compile(unary_program("2x2xf32"))
   expect_false(is_deleted(x))
@@ -41,7 +43,7 @@ test_that("a deleted buffer is dead for every function, and still tells what it 
   expect_identical(length(x), 4L)
 })
 
-test_that("deleting is possible twice, in lists, and after a donation", {
+test_that("buffers can be deleted twice, in lists and after a donation", {
   x <- pjrt_buffer(1:3)
   for (i in 1:2) expect_true(identical(pjrt_delete(x), x))
   buffers <- list(pjrt_scalar(1), a = list(pjrt_scalar(2), list(pjrt_scalar(3))))
@@ -57,7 +59,7 @@ test_that("deleting is possible twice, in lists, and after a donation", {
   expect_identical(as_array(z), array(c(2, 4)))
 })
 
-test_that("what is no buffer is refused before any is deleted", {
+test_that("pjrt_delete() checks all buffers before it deletes any", {
   x <- pjrt_scalar(1)
   for (bad in list(1, NULL, "x", list(x, 1), list(x, list(NULL)), pjrt_client("cpu"))) {
     expect_refused(pjrt_delete(bad), "invalid_pointer", "`buffer` must be a `PJRTBuffer`")
@@ -66,7 +68,7 @@ test_that("what is no buffer is refused before any is deleted", {
   expect_refused(is_deleted(list(x)), "invalid_pointer")
 })
 
-test_that("a deleted buffer's memory is free, and R counts it no more", {
+test_that("deleting a buffer frees its memory and updates R's count", {
   before <- live()
   resident <- function() {
     status <- readLines("/proc/self/status")
@@ -92,7 +94,7 @@ test_that("a deleted buffer's memory is free, and R counts it no more", {
   expect_lt(as.numeric(object.size(kept[[1L]])), 1024)
 })
 
-test_that("an R vector that the device used is let go of", {
+test_that("deleting a buffer releases the R vector it used", {
   before <- pinned_at_rest()
   for (i in 1:3) {
     data <- aligned("double", 1e5)
@@ -107,7 +109,7 @@ test_that("an R vector that the device used is let go of", {
   }
 })
 
-test_that("what was given a buffer before it was deleted still reads it", {
+test_that("operations started before a deletion can still read the buffer", {
   n <- 700
   for (dispatch in c("auto", "inline", "thread")) {
     withr::local_options(pjrt.dispatch = dispatch)
@@ -139,7 +141,7 @@ test_that("what was given a buffer before it was deleted still reads it", {
   }
 })
 
-test_that("an upload that goes on in the background can be deleted", {
+test_that("a buffer can be deleted during its upload", {
   before <- live()
   double <- compile(unary_program("1500x1500xf32"))
   for (i in 1:5) {
@@ -166,7 +168,7 @@ test_that("a deleted buffer of one device does not end a launch on several", {
   }
 })
 
-test_that("a forked child sees what is deleted and deletes nothing", {
+test_that("a forked child sees deletions but cannot delete", {
   child <- run_child(quote({
     x <- pjrt_buffer(c(1, 2))
     y <- pjrt_buffer(c(1, 2))
@@ -183,7 +185,7 @@ test_that("a forked child sees what is deleted and deletes nothing", {
   expect_clean(child, c(said, said, "1 2 "))
 })
 
-test_that("nothing of a closed client can be used, and all of it still tells what it was", {
+test_that("objects of a closed client are unusable but can still be described", {
   client <- another_client()
   here <- devices(client)
   x <- pjrt_buffer(c(1, 2), device = here[[1L]])
@@ -245,7 +247,7 @@ test_that("nothing of a closed client can be used, and all of it still tells wha
   expect_identical(as_array(pjrt_execute(compile(unary_program("2xf32")), other)), array(c(2, 4)))
 })
 
-test_that("closing a client frees what it holds and is not counted any more", {
+test_that("closing a client frees its objects and removes them from the counts", {
   before <- live()
   rows <- nrow(pjrt_memory_stats()$clients)
   client <- another_client()
@@ -260,7 +262,7 @@ test_that("closing a client frees what it holds and is not counted any more", {
   expect_identical(live(), before)
 })
 
-test_that("after close() a new client takes the name, with other options, and is like any", {
+test_that("after close() a new client of the platform can have other options", {
   child <- run_child(quote({
     options(pjrt.cache = TRUE)
     first <- pjrt_client("cpu", cpu_device_count = 2)
@@ -289,7 +291,7 @@ test_that("after close() a new client takes the name, with other options, and is
   ))
 })
 
-test_that("close() waits for all that is under way, and leaves nothing that could crash later", {
+test_that("close() waits for pending work and leaves nothing that could crash later", {
   child <- run_child(quote({
     other <- pjrt_client("cpu")
     objects <- list()
@@ -333,7 +335,7 @@ test_that("close() waits for all that is under way, and leaves nothing that coul
   expect_clean(child, "1 0 0 5 ")
 })
 
-test_that("Ctrl-C ends the wait of close(), and the client stays as it is", {
+test_that("Ctrl-C ends the wait of close() and leaves the client open", {
   child <- start_child(quote({
     client <- pjrt_client("cpu")
     y <- pjrt_execute(compile(loop_program(1e9)), pjrt_scalar(1, "f64"))
@@ -351,7 +353,7 @@ test_that("Ctrl-C ends the wait of close(), and the client stays as it is", {
   expect_identical(next_line(5), "interrupted FALSE 3 TRUE ")
 })
 
-test_that("clients come and go without a trace", {
+test_that("clients can be created and closed repeatedly without leaks", {
   child <- run_child(quote({
     resident <- function() {
       status <- readLines("/proc/self/status")
@@ -377,7 +379,7 @@ test_that("clients come and go without a trace", {
   expect_clean(child, "TRUE 0 ")
 })
 
-test_that("a finalizer may close a client, also in the middle of a call", {
+test_that("a finalizer can close a client, even during a call", {
   child <- run_child(quote({
     for (i in 1:10) {
       client <- pjrt_client("cpu")

@@ -1,4 +1,5 @@
-# What the package and the plugin print, and what they do not.
+# Messages of the package and the plugin.
+# Slow: starts many sessions.
 
 # A session that loads the plugin, with its log level left to us.
 run_quiet <- function(code = quote(NULL), ...) {
@@ -27,14 +28,14 @@ folding_program <- function(n = 6000L, window = 800L) {
   }", out, paste(bytes, collapse = ""), n, window, n, out, out)
 }
 
-test_that("the plugin prints nothing by default, however it would like to", {
+test_that("the plugin prints nothing by default", {
   complain <- bquote(invisible(pjrt_compile(pjrt_program(.(folding_program())))))
   expect_clean(run_quiet(complain), "2 ")
   verbose <- run_quiet(complain, PJRT_DEBUG = "1")
   expect_match(verbose$err, "Constant folding an instruction is taking", all = FALSE)
 })
 
-test_that("a user who asks is told, by us and by the plugin", {
+test_that("verbose mode shows messages of the package and the plugin", {
   for (child in list(run_quiet(quote(options(pjrt.verbose = TRUE))), run_quiet(PJRT_DEBUG = "1"))) {
     expect_identical(child$out, "2 ")
     expect_match(child$err, "^pjrt: loading the plugin for cpu from", all = FALSE)
@@ -45,7 +46,7 @@ test_that("a user who asks is told, by us and by the plugin", {
   expect_clean(run_quiet(quote(options(pjrt.verbose = FALSE)), PJRT_DEBUG = "1"), "2 ")
 })
 
-test_that("a level that the user has set stays, and other plugins get one by what is asked for then", {
+test_that("a log level set by the user is kept, and later plugins get the level requested by then", {
   levels <- function(code, ...) {
     child <- run_quiet(bquote({
       .(code)
@@ -62,13 +63,13 @@ test_that("a level that the user has set stays, and other plugins get one by wha
   expect_identical(levels(quote(NULL), TF_CPP_MIN_LOG_LEVEL = "1"), "1 1 2 ")
 })
 
-test_that("why a plugin ends the process is told in any case", {
+test_that("a plugin that ends the process always prints why", {
   child <- run_quiet(XLA_FLAGS = "--no_such_flag_of_xla")
   expect_false(child$status == 0L)
   expect_match(child$err, "no_such_flag_of_xla", all = FALSE)
 })
 
-test_that("messages have a class of their own, and can be muffled", {
+test_that("messages have the class pjrt_message and can be muffled", {
   withr::local_options(pjrt.verbose = TRUE)
   expect_message(load_plugin(plugin_path("cpu"), "cpu"), "pjrt: loading", class = "pjrt_message")
   expect_silent(suppressMessages(load_plugin(plugin_path("cpu"), "cpu")))
@@ -77,7 +78,7 @@ test_that("messages have a class of their own, and can be muffled", {
   expect_refused(load_plugin(plugin_path("cpu"), "cpu"), "invalid_input", "pjrt.verbose")
 })
 
-test_that("only methods for showing something write to the console", {
+test_that("only printing methods write to the console", {
   namespace <- asNamespace("pjrt")
   functions <- Filter(is.function, mget(ls(namespace, all.names = TRUE), namespace))
   called <- function(code) {
@@ -89,7 +90,7 @@ test_that("only methods for showing something write to the console", {
   expect_identical(with_call(c("message", "packageStartupMessage")), "inform")
 })
 
-test_that("?pjrt_options tells of every option and variable that the code asks for", {
+test_that("?pjrt_options documents every option and variable in the code", {
   root <- test_path("..", "..")
   files <- c(
     list.files(file.path(root, "R"), full.names = TRUE),

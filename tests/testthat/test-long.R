@@ -1,4 +1,6 @@
-# Vectors longer than R's integers count. They need memory that not every machine has.
+# Vectors with more than 2^31 - 1 elements. They need memory that not every machine has.
+# Slow: moves gigabytes.
+# Runs alone: needs most of the memory.
 
 free_gigabytes <- function() {
   if (!file.exists("/proc/meminfo")) {
@@ -8,7 +10,7 @@ free_gigabytes <- function() {
   as.numeric(gsub("[^0-9]", "", line)) / 2^20
 }
 
-test_that("a vector of more than 2^31 bytes goes to the device and back", {
+test_that("a vector of more than 2^31 bytes survives a round trip", {
   skip_if(free_gigabytes() <= 8, "this machine has too little memory free")
   # in a child, which gives all the memory back
   child <- run_child(quote({

@@ -1,4 +1,4 @@
-test_that("a buffer's memory space is known", {
+test_that("memory_space() returns a buffer's memory space", {
   space <- memory_space(pjrt_scalar(1))
   expect_identical(class(space), "PJRTMemory")
   expect_identical(as.character(space), "device")
@@ -10,7 +10,7 @@ test_that("a buffer's memory space is known", {
   expect_refused(pjrt_memory(1), "invalid_pointer", "PJRTBuffer")
 })
 
-test_that("each device has memory spaces of its own, each of them one R object", {
+test_that("each device has its own memory spaces, each always the same R object", {
   for (n in c(1L, 2L, 4L)) {
     client <- new_client(pjrt_plugin("cpu"), list(cpu_device_count = n))
     all <- memory_spaces(client)
@@ -30,7 +30,7 @@ test_that("each device has memory spaces of its own, each of them one R object",
   expect_refused(default_memory_space(1), "invalid_input", "Must be a PJRTDevice")
 })
 
-test_that("memory spaces compare by ==, and unequal to what is none", {
+test_that("== compares memory spaces and returns FALSE for other objects", {
   spaces <- memory_spaces("cpu:0")
   expect_true(spaces[[1L]] == default_memory_space("cpu:0"))
   expect_false(spaces[[1L]] == spaces[[2L]])
@@ -41,7 +41,7 @@ test_that("memory spaces compare by ==, and unequal to what is none", {
   expect_false(spaces[[1L]] == memory_spaces(other)[[1L]])
 })
 
-test_that("a memory space tells what is known of it", {
+test_that("memory_space_info() describes a memory space", {
   space <- memory_spaces(new_client(pjrt_plugin("cpu"), list(cpu_device_count = 2L)))[[5L]]
   info <- memory_space_info(space)
   expect_s3_class(info, "PJRTMemorySpaceInfo")
@@ -53,7 +53,7 @@ test_that("a memory space tells what is known of it", {
   expect_refused(memory_space_info(saved), "invalid_pointer", "saving and loading")
 })
 
-test_that("buffers are copied to every memory space of every device and back", {
+test_that("buffers can be copied to every memory space of every device and back", {
   for (n in c(1L, 2L, 4L)) {
     client <- new_client(pjrt_plugin("cpu"), list(cpu_device_count = n))
     values <- matrix(rnorm(600), 20)
@@ -71,7 +71,7 @@ test_that("buffers are copied to every memory space of every device and back", {
   }
 })
 
-test_that("a buffer that lies there already is not copied", {
+test_that("copying a buffer to its own memory space returns the buffer", {
   x <- pjrt_buffer(1:3)
   expect_identical(copy_buffer(x, default_memory_space("cpu:0")), x)
   host <- copy_buffer(x, memory_spaces("cpu:0")[[2L]])
@@ -79,14 +79,14 @@ test_that("a buffer that lies there already is not copied", {
   expect_identical(copy_buffer(host, memory_space(host)), host)
 })
 
-test_that("programs take buffers from any memory space", {
+test_that("programs accept buffers in any memory space", {
   host <- copy_buffer(pjrt_buffer(c(1, 2)), memory_spaces("cpu:0")[[3L]])
   out <- pjrt_execute(compile(add_program("2xf32")), host, pjrt_buffer(c(3, 4)))
   expect_identical(as_array(out), array(c(4, 6)))
   expect_identical(memory_space(out), default_memory_space("cpu:0"))
 })
 
-test_that("memory spaces of another client are reached as well", {
+test_that("buffers can be copied to memory spaces of another client", {
   other <- new_client(pjrt_plugin("cpu"), list(cpu_device_count = 1L))
   x <- pjrt_buffer(matrix(1:6, 2))
   for (space in memory_spaces(other)) {
@@ -97,7 +97,7 @@ test_that("memory spaces of another client are reached as well", {
   }
 })
 
-test_that("a copy of what is still computed returns at once and knows where it lies", {
+test_that("copying a pending buffer returns at once with its memory space", {
   slow <- compile(loop_program(3e6))
   x <- pjrt_execute(slow, pjrt_scalar(1, "f64"))
   host <- memory_spaces("cpu:0")[[2L]]
@@ -119,7 +119,7 @@ test_that("a copy of what is still computed returns at once and knows where it l
   expect_identical(memory_space(x), default_memory_space("cpu:0"))
 })
 
-test_that("copies of donated buffers and to no memory space are refused", {
+test_that("copying refuses donated buffers and invalid memory spaces", {
   x <- pjrt_buffer(c(1, 2))
   pjrt_execute(compile(add_program("2xf32", donates)), x, pjrt_buffer(c(1, 2)))
   expect_refused(copy_buffer(x, memory_spaces("cpu:0")[[2L]]), "deleted_buffer", "called on deleted or donated buffer")
@@ -129,7 +129,7 @@ test_that("copies of donated buffers and to no memory space are refused", {
   expect_refused(copy_buffer(pjrt_scalar(1), saved), "invalid_pointer", "saving and loading")
 })
 
-test_that("a device that keeps no statistics of its memory says so", {
+test_that("a device without memory statistics raises an error that says so", {
   error <- expect_refused(device_memory_stats("cpu:1"), "unimplemented", "not supported by this plugin")
   expect_match(conditionMessage(error), "pjrt_memory_stats()", fixed = TRUE)
   expect_identical(error$code, 12L)

@@ -1,3 +1,5 @@
+# Slow: repeats until memory that is not freed would show.
+
 # Megabytes that R counts as used by vectors. The first collection finds the buffers that nobody holds, the second the
 # memory that their device is done with.
 vector_megabytes <- function() {
@@ -5,7 +7,7 @@ vector_megabytes <- function() {
   gc()["Vcells", 2L]
 }
 
-test_that("R counts a buffer's bytes, and little more", {
+test_that("R counts a buffer's bytes and little more", {
   holds <- function(x, payload) {
     expect_gte(as.numeric(object.size(x)), payload)
     expect_lt(as.numeric(object.size(x)), payload + 1024)
@@ -22,7 +24,7 @@ test_that("R counts a buffer's bytes, and little more", {
   holds(pjrt_scalar(1), 4)
 })
 
-test_that("R's garbage collector sees buffers come and go", {
+test_that("R's garbage collector counts buffers while they exist", {
   before <- vector_megabytes()
   buffers <- lapply(1:20, function(i) pjrt_empty("f32", 1e6))
   expect_gt(vector_megabytes() - before, 70)
@@ -30,7 +32,7 @@ test_that("R's garbage collector sees buffers come and go", {
   expect_lt(vector_megabytes() - before, 10)
 })
 
-test_that("uploaded buffers come and go, too", {
+test_that("R's garbage collector counts uploaded buffers too", {
   data <- matrix(as.double(1:5e5), 1000)
   before <- vector_megabytes()
   buffers <- lapply(1:20, function(i) pjrt_buffer(data, "f64"))
@@ -40,7 +42,7 @@ test_that("uploaded buffers come and go, too", {
   expect_lt(vector_megabytes() - before, 10)
 })
 
-test_that("buffers keep their content under pressure on memory", {
+test_that("buffers keep their content under memory pressure", {
   buffers <- lapply(1:8, function(i) pjrt_buffer(rep(i, 5e5), "f64"))
   for (i in 1:3) {
     lapply(1:5, function(j) numeric(1e6))
@@ -49,7 +51,7 @@ test_that("buffers keep their content under pressure on memory", {
   for (i in 1:8) expect_true(all(as_array(buffers[[i]]) == i))
 })
 
-test_that("a donated input's memory is counted with the output", {
+test_that("a donated input's memory is counted once, with the output", {
   for (type in c("100000xf64", "400x250xf64")) {
     executable <- compile(add_program(type, donates))
     dims <- as.integer(strsplit(type, "x")[[1L]][-length(strsplit(type, "x")[[1L]])])
@@ -72,7 +74,7 @@ test_that("an output that is not aliased is not counted by R", {
   expect_gte(as.numeric(object.size(x)), 8e5)
 })
 
-test_that("a donated buffer that was kept all the same keeps its memory", {
+test_that("a donatable buffer that is listed as not donatable keeps its memory", {
   executable <- compile(add_program("100000xf64", donates))
   x <- pjrt_empty("f64", 1e5)
   y <- pjrt_empty("f64", 1e5)
@@ -81,7 +83,7 @@ test_that("a donated buffer that was kept all the same keeps its memory", {
   expect_gte(as.numeric(object.size(x)), 8e5)
 })
 
-test_that("memory goes along a chain of donations and is given back at its end", {
+test_that("memory passes along a chain of donations and is freed at its end", {
   executable <- compile(add_program("500000xf64", donates))
   one <- pjrt_buffer(1, "f64", shape = 5e5)
   before <- vector_megabytes()
@@ -99,7 +101,7 @@ resident <- function() {
   as.numeric(strsplit(readLines("/proc/self/statm"), " ", fixed = TRUE)[[1L]][[2L]]) * 4096 / 2^20
 }
 
-test_that("dropping results does not fill memory that R cannot see", {
+test_that("dropping results does not accumulate memory outside R", {
   executable <- compile(unary_program("1000000xf64"))
   x <- pjrt_empty("f64", 1e6)
   before <- resident()
@@ -115,7 +117,7 @@ test_that("dropping results does not fill memory that R cannot see", {
   expect_lt(most, 1100)
 })
 
-test_that("dropping promises of arrays does not fill memory that R cannot see", {
+test_that("dropping array promises does not accumulate memory outside R", {
   # 3000 MB each
   for (n in c(4e4, 1e6)) {
     x <- await(pjrt_buffer(rep(1, n), "f64"))
@@ -129,7 +131,7 @@ test_that("dropping promises of arrays does not fill memory that R cannot see", 
   }
 })
 
-test_that("dropping executables does not fill memory that R cannot see", {
+test_that("dropping executables does not accumulate memory outside R", {
   # 3 MB each
   serialized <- pjrt_serialize(compile(chain_program(1000)))
   before <- resident()
@@ -145,7 +147,7 @@ cpu_stats <- function() {
   c(colSums(stats$clients[stats$clients$platform == "cpu", c("live_buffers", "live_bytes")]), pinned = stats$pinned)
 }
 
-test_that("buffers are counted from when they are made until they are dropped or donated", {
+test_that("buffers are counted from creation until they are dropped or donated", {
   before <- cpu_stats()
   x <- aligned("double", 1e5)
   buffers <- list(
@@ -184,7 +186,7 @@ expect_held <- function(class, count, code) {
   expect_identical(held(class), before)
 }
 
-test_that("objects of each class are counted from when they are made until they are garbage", {
+test_that("objects of each class are counted from creation until collection", {
   # small buffers may be freed together with others
   values <- as.double(1:200)
   x <- pjrt_buffer(values, "f64")
@@ -213,7 +215,7 @@ test_that("objects of each class are counted from when they are made until they 
   expect_identical(held(kept), before)
 })
 
-test_that("every class of objects has a count", {
+test_that("objects of every class are counted", {
   classes <- names(pjrt_memory_stats()$objects)
   counted <- c(
     "PJRTPlugin", "PJRTClient", "PJRTDevice", "PJRTMemory", "PJRTBuffer", "PJRTProgram", "PJRTLoadedExecutable",
@@ -223,7 +225,7 @@ test_that("every class of objects has a count", {
   expect_setequal(classes, counted)
 })
 
-test_that("nothing is left of what failed while it was made", {
+test_that("failed calls leave no objects behind", {
   x <- pjrt_buffer(c(1, 2), "f64")
   add <- compile(add_program("2xf64", donates))
   bad <- pjrt_program("func.func @main(%x: tensor<2xf64>) -> tensor<2xf64> { return %y : tensor<2xf64> }")
@@ -245,7 +247,7 @@ test_that("nothing is left of what failed while it was made", {
   for (failure in failures) expect_error(eval(failure), class = "error")
 })
 
-test_that("nothing is left of what an interrupt ended", {
+test_that("interrupted calls leave no objects behind", {
   skip_on_os("windows")
   child <- run_child(quote({
     interrupted <- function(code) {
@@ -275,7 +277,7 @@ test_that("nothing is left of what an interrupt ended", {
   expect_identical(child[c("status", "out")], list(status = 0L, out = "TRUE TRUE TRUE TRUE TRUE TRUE "))
 })
 
-test_that("a session that has no client yet has nothing in use", {
+test_that("a session without a client has no memory in use", {
   child <- run_child(quote({
     stats <- pjrt_memory_stats()
     cat(dim(stats$clients), stats$staging[c("in_use", "kept")], stats$pinned, "\n")
@@ -284,7 +286,7 @@ test_that("a session that has no client yet has nothing in use", {
   expect_clean(child, c("0 4 0 0 0 ", "0 "))
 })
 
-test_that("an R vector is kept only while a device uses it", {
+test_that("an R vector is kept alive only while a device uses it", {
   before <- pinned_at_rest()
   x <- aligned("double")
   buffers <- lapply(1:100, function(i) pjrt_buffer(x, "f64"))
@@ -293,7 +295,7 @@ test_that("an R vector is kept only while a device uses it", {
   expect_identical(pinned_at_rest(), before)
 })
 
-test_that("vectors that wait to be read are let go of when they are read", {
+test_that("vectors waiting for their upload are released once they are read", {
   before <- pinned_at_rest()
   buffers <- lapply(1:3, function(i) pjrt_buffer(matrix(i + 0, 1500, 1500)))
   lapply(buffers, await)
@@ -301,7 +303,7 @@ test_that("vectors that wait to be read are let go of when they are read", {
   for (i in 1:3) expect_identical(range(as_array(buffers[[i]])), c(i, i) + 0)
 })
 
-test_that("memory that is free is kept up to the limit, and none above", {
+test_that("free staging memory is kept up to the limit", {
   withr::defer(pjrt_memory_stats())
   x <- pjrt_empty("f64", 1e6)
   for (limit in c(0, 2e7, 256e6)) {
@@ -324,7 +326,7 @@ test_that("memory that is free is kept up to the limit, and none above", {
   expect_identical(pjrt_memory_stats()$staging[["max"]], 256 * 2^20)
 })
 
-test_that("a limit that is set later frees what is kept above it", {
+test_that("lowering the limit frees staging memory above it", {
   withr::defer(pjrt_memory_stats())
   x <- as_array(pjrt_empty("f64", 2e6))
   rm(x)
@@ -334,7 +336,7 @@ test_that("a limit that is set later frees what is kept above it", {
   expect_identical(pjrt_memory_stats()$staging[["kept"]], 0)
 })
 
-test_that("a limit that is no number of bytes is refused by all that keep memory", {
+test_that("an invalid limit is refused by every function that uses staging memory", {
   x <- pjrt_empty("f64", 1e5)
   for (bad in list(-1, NA_real_, "1", NaN, c(1, 2), TRUE, list(1))) {
     withr::local_options(pjrt.staging_max = bad)
@@ -349,7 +351,7 @@ test_that("a limit that is no number of bytes is refused by all that keep memory
 # A large array that came to R, in memory that is kept when it is dropped.
 arrived <- function(from = 1, n = 1e5) as_array(pjrt_buffer(seq(from, by = 1, length.out = n), "f64"))
 
-test_that("R does with an array that came from a device what it does with its own", {
+test_that("an array read from a device behaves like R's own arrays", {
   for (limit in list(NULL, 0)) {
     withr::local_options(pjrt.staging_max = limit)
     x <- arrived()
@@ -382,7 +384,7 @@ test_that("R does with an array that came from a device what it does with its ow
   }
 })
 
-test_that("arrays of every R type are the same in memory of both kinds", {
+test_that("arrays of every R type are equal in both kinds of memory", {
   for (limit in list(NULL, 0)) {
     withr::local_options(pjrt.staging_max = limit)
     n <- 3e5
@@ -394,7 +396,7 @@ test_that("arrays of every R type are the same in memory of both kinds", {
   }
 })
 
-test_that("many arrays that come, change and go do not touch each other", {
+test_that("many arrays can be read, changed and dropped independently", {
   withr::local_seed(21)
   kept <- list()
   for (i in 1:150) {
@@ -414,7 +416,7 @@ test_that("many arrays that come, change and go do not touch each other", {
   }
 })
 
-test_that("an array that came from a device, went back to it and was dropped stays what it is there", {
+test_that("an array sent back to the device keeps its content after R drops it", {
   for (limit in list(NULL, 0)) {
     withr::local_options(pjrt.staging_max = limit)
     x <- arrived()

@@ -1,4 +1,4 @@
-test_that("a buffer tells its dimensions and its length as an array does", {
+test_that("dim() and length() of a buffer are those of its array", {
   x <- pjrt_buffer(matrix(1:6, 2))
   expect_identical(dim(x), c(2L, 3L))
   expect_identical(c(nrow(x), ncol(x), length(x)), c(2L, 3L, 6L))
@@ -9,7 +9,7 @@ test_that("a buffer tells its dimensions and its length as an array does", {
   expect_null(dimnames(pjrt_buffer(matrix(1:2, 1, dimnames = list("a", c("b", "c"))))))
 })
 
-test_that("a buffer becomes an array, a matrix and a vector as its array does", {
+test_that("as.array(), as.matrix() and as.vector() convert a buffer like its array", {
   for (dims in list(6, c(2, 3), c(1, 2, 3))) {
     x <- pjrt_buffer(1:6, shape = dims)
     array <- as_array(x)
@@ -25,7 +25,7 @@ test_that("a buffer becomes an array, a matrix and a vector as its array does", 
   expect_identical(as.vector(tail(pjrt_buffer(1:5), 2)), 4:5)
 })
 
-test_that("a buffer becomes a vector of every type", {
+test_that("a buffer converts to a vector of every type", {
   for (dtype in c("i8", "ui16", "i32", "f16", "f32", "f64")) {
     x <- pjrt_buffer(c(0, 1.5, 2), dtype)
     values <- as.vector(as_array(x))
@@ -45,7 +45,7 @@ test_that("a buffer becomes a vector of every type", {
   expect_refused(as.vector(pred, NULL), "invalid_input", "`mode` must be one of")
 })
 
-test_that("integer64 values are numbers in every conversion", {
+test_that("integer64 values stay numbers in every conversion", {
   values <- c(3, -2, NA, 0)
   x <- pjrt_buffer(bit64::as.integer64(values))
   expect_bits(as.vector(x), bit64::as.integer64(values))
@@ -66,7 +66,7 @@ test_that("integer64 values are numbers in every conversion", {
   expect_identical(suppressWarnings(as.integer(pjrt_buffer(2^40, "i64"))), NA_integer_)
 })
 
-test_that("integers and floats are numeric", {
+test_that("is.numeric() is TRUE for integers and floats", {
   for (dtype in c("i2", "i4", "ui4", "i8", "i64", "ui32", "bf16", "f16", "f32", "f64", "f8e5m2", "f4e2m1fn")) {
     expect_true(is.numeric(pjrt_empty(dtype, 1L)))
   }
@@ -75,7 +75,7 @@ test_that("integers and floats are numeric", {
   }
 })
 
-test_that("missing and infinite values are found where they are", {
+test_that("is.na() and the like find missing and infinite values", {
   values <- matrix(c(NA, NaN, Inf, -Inf, 1, 0), 2)
   x <- pjrt_buffer(values, "f64")
   for (test in list(is.na, is.nan, is.finite, is.infinite)) {
@@ -93,7 +93,7 @@ test_that("missing and infinite values are found where they are", {
   expect_false(anyNA(pjrt_buffer(bit64::as.integer64(c(-1, -3)))))
 })
 
-test_that("a line describes a buffer", {
+test_that("format() describes a buffer in one line", {
   x <- pjrt_buffer(matrix(0, 2, 3))
   expect_identical(format(x), "<PJRTBuffer f32[2x3] on CpuDevice(id=0)>")
   expect_identical(format(pjrt_scalar(TRUE)), "<PJRTBuffer pred[] on CpuDevice(id=0)>")
@@ -107,7 +107,7 @@ test_that("a line describes a buffer", {
   expect_identical(capture.output(str(restored)), " PJRTBuffer of another session")
 })
 
-test_that("what a buffer knows of itself outlives a donation, and does not wait", {
+test_that("dtype, shape and device are available after a donation and without waiting", {
   x <- pjrt_buffer(c(1, 2))
   pjrt_execute(compile(add_program("2xf32", donates)), x, pjrt_buffer(c(3, 4)))
   expect_identical(format(x), "<PJRTBuffer f32[2] on CpuDevice(id=0)>")
@@ -121,7 +121,7 @@ test_that("what a buffer knows of itself outlives a donation, and does not wait"
   expect_length(described, 4L)
 })
 
-test_that("a summary is that of the values", {
+test_that("summary() summarizes the values", {
   values <- c(1, 2, 4, 9)
   found <- summary(pjrt_buffer(values))
   expect_identical(found[["Mean"]], 4)
@@ -163,7 +163,7 @@ test_that("all.equal() compares dtype, shape and values", {
   expect_true(all.equal(list(a = x), list(a = pjrt_buffer(m))))
 })
 
-test_that("assignments are refused with what to do instead", {
+test_that("assignments are refused with advice", {
   x <- pjrt_buffer(matrix(1:6, 2))
   for (assignment in expression(
     x[1] <- 0L, x[1, ] <- 0L, x[] <- 0L, x[[1]] <- 0L, x$a <- 1, dim(x) <- 6L, names(x) <- letters[1:6],
@@ -177,7 +177,7 @@ test_that("assignments are refused with what to do instead", {
   expect_refused(x$shape, "invalid_input", "Buffers have no components: `$shape` does not exist.")
 })
 
-test_that("lists of buffers are handled as lists of anything", {
+test_that("lists of buffers behave like other lists", {
   x <- pjrt_buffer(matrix(1:6, 2))
   y <- pjrt_scalar(1)
   both <- list(x, y)
@@ -205,7 +205,7 @@ test_that("lists of buffers are handled as lists of anything", {
   expect_identical(attributes(x), list(class = "PJRTBuffer"))
 })
 
-test_that("buffers survive environments, saving and removal as before", {
+test_that("buffers survive being stored in environments, and fail cleanly after saving", {
   x <- pjrt_buffer(1:3)
   env <- list2env(list(x = x))
   expect_identical(mget("x", env), list(x = x))
@@ -219,7 +219,7 @@ test_that("buffers survive environments, saving and removal as before", {
   expect_length(ls(env), 0L)
 })
 
-test_that("methods for a class of one's own come before those for buffers", {
+test_that("methods of a user's subclass take precedence", {
   x <- pjrt_buffer(1:3)
   class(x) <- c("pjrt_test_own", "PJRTBuffer")
   expect_identical(list(shape(x), as_array(x), is_ready(x), device(x)), list(3L, array(1:3), TRUE, devices("cpu")[[1L]]))

@@ -1,4 +1,5 @@
-# Whatever way a program takes to the compiler, maximum and minimum keep NaN, unless the user wants it otherwise.
+# Maximum and minimum keep NaN, whichever way a program reaches the compiler, unless the user asks otherwise.
+# Slow: compiles in many ways.
 
 larger <- function(options = pjrt_compile_options(), ...) {
   compile(sub("add", "maximum", add_program("3xf32")), options, ...)
@@ -13,7 +14,7 @@ kept <- c(NaN, NaN, 4)
 dropped <- c(1, NaN, 4)
 fast <- pjrt_compile_options(debug_options = list(xla_cpu_enable_fast_min_max = TRUE))
 
-test_that("programs in every format keep NaN", {
+test_that("maximum and minimum keep NaN in every program format", {
   expect_identical(largest(larger()), kept)
   for (file in c("maximum.mlirbc", "maximum.artifact")) {
     expect_identical(largest(pjrt_compile(pjrt_program(path = fixture(file)))), kept, label = file)
@@ -21,7 +22,7 @@ test_that("programs in every format keep NaN", {
   expect_identical(largest(pjrt_compile(pjrt_program(path = fixture("maximum.hlo.pb"), format = "hlo"))), kept)
 })
 
-test_that("portable executables, quick ones and those compiled meanwhile keep NaN", {
+test_that("portable executables, low optimization and background compiles keep NaN", {
   portable <- larger(pjrt_compile_options(compile_portable_executable = TRUE))
   for (device in devices()) expect_identical(largest(portable, device), kept)
   expect_identical(largest(larger(pjrt_compile_options(optimization_level = 0))), kept)
@@ -29,7 +30,7 @@ test_that("portable executables, quick ones and those compiled meanwhile keep Na
   expect_identical(largest(value(pjrt_compile_async(pjrt_program(text)))), kept)
 })
 
-test_that("the stages of a program are those of a compile that keeps NaN", {
+test_that("inspect_hlo() shows stages of a compile that keeps NaN", {
   options <- function(...) pjrt_compile_options(debug_options = list(xla_dump_to = folder, ...))
   written <- function(options) {
     unlink(folder, recursive = TRUE)
@@ -45,7 +46,7 @@ test_that("the stages of a program are those of a compile that keeps NaN", {
   expect_true("xla_cpu_enable_fast_min_max: false" %in% told)
 })
 
-test_that("the user's debug option wins", {
+test_that("a debug option overrides the default", {
   expect_identical(largest(larger(fast)), dropped)
   also <- pjrt_compile_options(debug_options = list(xla_cpu_enable_fast_min_max = FALSE))
   expect_identical(largest(larger(also)), kept)
@@ -53,7 +54,7 @@ test_that("the user's debug option wins", {
   expect_identical(largest(value(pjrt_compile_async(pjrt_program(text), fast))), dropped)
 })
 
-test_that("XLA_FLAGS wins over the default, and loses to a debug option", {
+test_that("XLA_FLAGS overrides the default and a debug option overrides both", {
   code <- quote({
     x <- pjrt_buffer(c(1, NaN), "f32")
     y <- pjrt_buffer(c(NaN, 1), "f32")
@@ -66,7 +67,7 @@ test_that("XLA_FLAGS wins over the default, and loses to a debug option", {
   expect_clean(run_child(code, c(XLA_FLAGS = "--xla_cpu_enable_fast_math=false")), c("NaN NaN ", "NaN NaN "))
 })
 
-test_that("the cache tells programs with and without NaN apart", {
+test_that("the cache distinguishes programs that keep NaN from those that do not", {
   folder <- withr::local_tempdir()
   code <- quote({
     for (flag in list(list(), list(xla_cpu_enable_fast_min_max = TRUE))) {
@@ -82,7 +83,7 @@ test_that("the cache tells programs with and without NaN apart", {
   expect_clean(run_child(code, env), c("NaN NaN ", "1 NaN ", "2 0 "))
 })
 
-test_that("a saved executable stays what it was compiled as", {
+test_that("a saved executable keeps its NaN behaviour", {
   expect_identical(largest(pjrt_deserialize(pjrt_serialize(larger()))), kept)
   file <- withr::local_tempfile()
   pjrt_save_executable(larger(fast), file)
@@ -99,7 +100,7 @@ asked_of_other <- function(how, code) {
   list(child = child, log = readLines(log))
 }
 
-test_that("a compiler that does not know the flags compiles without them, and is not asked again", {
+test_that("a compiler that does not know the flags compiles without them from then on", {
   code <- quote({
     for (type in c("2xf32", "2xf64", "2xf16")) {
       x <- pjrt_buffer(c(1, 2), sub("2x", "", type))
@@ -117,7 +118,7 @@ test_that("a compiler that does not know the flags compiles without them, and is
   }
 })
 
-test_that("errors of such a compiler are about the user's program and options", {
+test_that("errors of such a compiler mention only the user's program and options", {
   code <- quote({
     first_line <- function(e) strsplit(conditionMessage(e), "\n")[[1L]][[1L]]
     say <- function(code) cat(tryCatch(code, pjrt_error = first_line), "\n")

@@ -1,4 +1,5 @@
-# Programs on types narrower than a byte that XLA's CPU compiler is lost to, or gets wrong, are refused; the others compile.
+# Programs on types narrower than a byte that crash XLA's CPU compiler, or that it compiles wrongly, are refused; the others
+# compile.
 
 # One operation on a 4x6 matrix of a type, and what else `main` returns.
 moving_program <- function(type, line, result, other = NULL) {
@@ -19,7 +20,7 @@ moves <- list(
   broadcast = list("stablehlo.broadcast_in_dim %x, dims = [1, 0] : (tensor<4x6xT>) -> tensor<6x4xT>", "6x4xT")
 )
 
-test_that("a move of dimensions is refused where the result is one of several, and compiles where it is the only one", {
+test_that("a transpose is refused as one of several results and compiles as the only one", {
   withr::local_options(pjrt.cache = FALSE)
   for (type in narrow_types) {
     for (name in names(moves)) {
@@ -34,7 +35,7 @@ test_that("a move of dimensions is refused where the result is one of several, a
   }
 })
 
-test_that("the way round that the error names works", {
+test_that("the workaround in the error message works", {
   withr::local_options(pjrt.cache = FALSE)
   for (type in c("i4", "ui2")) {
     line <- paste0("stablehlo.convert %x : (tensor<4x6xT>) -> tensor<4x6xi8>\n  %s = stablehlo.transpose %r, dims = [1, 0] : ",
@@ -48,7 +49,7 @@ test_that("the way round that the error names works", {
   }
 })
 
-test_that("programs of several results that move nothing compile, and programs on bytes are never refused", {
+test_that("programs that transpose nothing compile, and byte types are never refused", {
   withr::local_options(pjrt.cache = FALSE)
   x <- matrix(rep_len(0:1, 24), 4)
   f <- pjrt_compile(moving_program("i4", "stablehlo.reverse %x, dims = [0] : tensor<4x6xT>", "4x6xT", also))
@@ -59,7 +60,7 @@ test_that("programs of several results that move nothing compile, and programs o
   }
 })
 
-test_that("what breaks on two bits is refused, and right on four", {
+test_that("operations that fail on two-bit types are refused there and correct on four-bit types", {
   withr::local_options(pjrt.cache = FALSE)
   concatenate <- "stablehlo.concatenate %x, %x, dim = 1 : (tensor<4x6xT>, tensor<4x6xT>) -> tensor<4x12xT>"
   sort <- "\"stablehlo.sort\"(%x) <{dimension = 1 : i64, is_stable = true}> ({
@@ -79,7 +80,7 @@ test_that("what breaks on two bits is refused, and right on four", {
   }
 })
 
-test_that("loops and branches that move narrow arrays are refused, in all of their forms", {
+test_that("loops and branches that transpose narrow arrays are refused in every form", {
   branch <- "\"stablehlo.if\"(%p) ({
     stablehlo.return %x : tensor<4x6xT>
   }, {
@@ -91,7 +92,7 @@ test_that("loops and branches that move narrow arrays are refused, in all of the
   expect_refused(pjrt_compile(moving_program("i4", sub("%q", "%s", line, fixed = TRUE), "1xi8")), "unsupported_dtype")
 })
 
-test_that("bytecode and portable artifacts are refused as text is", {
+test_that("bytecode and portable artifacts are refused like text", {
   for (name in c("moved-i4.mlirbc", "moved-f4.artifact", "moved-ui2.artifact")) {
     expect_refused(pjrt_compile(pjrt_program(path = fixture(name))), "unsupported_dtype")
   }

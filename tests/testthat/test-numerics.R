@@ -1,6 +1,7 @@
-# Every operation on floats, and those on integers, at the edges of their types. helper-numerics.R has the right answers;
-# what the plugin is known to get wrong is in the tables below, so that a plugin that gets it right fails a test. The
-# article on reliability tells users of it.
+# Every operation on floats and integers at the edge values of their types. helper-numerics.R computes the right answers. The
+# tables below list known faults of the plugin, so that a plugin without them fails a test. The article on reliability
+# documents them for users.
+# Slow: compiles every operation for every type.
 
 # What becomes of subnormal numbers: operations not named here have them right. "flushed": arguments and results are taken
 # for zero. "wrong": neither that nor right. f16 is mostly computed in f32, where its subnormal numbers are normal.
@@ -35,7 +36,7 @@ expect_operation <- function(got, operation, dtype, how, ...) {
   expect_numbers(got, wanted, dtype, how[[2L]], operation, ...)
 }
 
-test_that("operations on one float are right at the edges", {
+test_that("operations on one float are right at edge values", {
   for (dtype in float_types_of_r) {
     x <- edges(dtype)
     type <- tensor(dtype, length(x))
@@ -52,7 +53,7 @@ test_that("operations on one float are right at the edges", {
   }
 })
 
-test_that("operations on two floats are right at the edges", {
+test_that("operations on two floats are right at edge values", {
   for (dtype in float_types_of_r) {
     pairs <- pair_edges(dtype)
     type <- tensor(dtype, nrow(pairs))
@@ -69,7 +70,7 @@ test_that("operations on two floats are right at the edges", {
 # twice, being x times a third.
 simplified <- list("x + 0" = float_types_of_r, "x / 3" = c("f64", "f32", "f16"))
 
-test_that("operations with constants and with themselves are right at the edges", {
+test_that("operations with constants or equal operands are right at edge values", {
   for (dtype in float_types_of_r) {
     x <- Filter(function(x) !is_subnormal(x, dtype), edges(dtype))
     type <- tensor(dtype, length(x))
@@ -106,7 +107,7 @@ test_that("operations with constants and with themselves are right at the edges"
   }
 })
 
-test_that("floats are compared as IEEE 754 has it, and in its total order", {
+test_that("comparisons of floats follow IEEE 754 and its total order", {
   for (dtype in float_types_of_r) {
     # subnormal numbers, which compare as zeros, come below
     few <- Filter(function(x) !is_subnormal(x, dtype), c(few_edges(dtype), -positive_nan))
@@ -151,7 +152,7 @@ test_that("clamp and select keep NaN, infinities and signs of zero", {
   }
 })
 
-test_that("a float is converted to the nearest whole number in range, and to the nearest float", {
+test_that("floats convert to the nearest whole number in range and to the nearest float", {
   whole <- c("i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64", "pred")
   for (dtype in float_types_of_r) {
     limits <- c(
@@ -207,7 +208,7 @@ windowed <- function(operation, type, from, to, window, padding) {
   }) : (%s, tensor<%s>) -> %s", operation, window, padding, type, type, operation, type, type, from, type, to)
 }
 
-test_that("reductions, windows and cumulative ones keep NaN and signs of zero", {
+test_that("reductions, window and cumulative operations keep NaN and signs of zero", {
   rows <- rows_with_edges()
   n <- nrow(rows)
   for (dtype in float_types_of_r) {
@@ -237,7 +238,7 @@ test_that("reductions, windows and cumulative ones keep NaN and signs of zero", 
   }
 })
 
-test_that("one NaN is enough in long reductions, wherever it is", {
+test_that("long reductions return NaN for a NaN at any position", {
   n <- 100003L
   for (dtype in float_types_of_r) {
     type <- mlir_types[[dtype]]
@@ -274,7 +275,7 @@ test_that("sorting in the total order puts NaN at the ends", {
   }
 })
 
-test_that("products of matrices keep NaN and infinities", {
+test_that("matrix products keep NaN and infinities", {
   x <- rbind(c(1, NaN, 3), c(Inf, 1, -Inf), c(0, 1, 2), c(Inf, 1, 1))
   y <- rbind(c(0, 1), c(1, 1), c(1, 1))
   for (dtype in float_types_of_r) {
@@ -346,7 +347,7 @@ func.func @main(%x: TYPE, %y: TYPE) -> TYPE {
 }")
 }
 
-test_that("logsumexp, softmax and hypot tell of NaN", {
+test_that("logsumexp, softmax and hypot return NaN for NaN", {
   x <- rbind(c(1, NaN, 3), rep(NaN, 3), c(NaN, 1, 1), rep(-Inf, 3), c(0, Inf, 1), c(0, 0, -Inf))
   softmax <- matrix(c(rep(NaN, 15L), 0.5, 0.5, 0), 6L, byrow = TRUE)
   for (dtype in float_types_of_r) {
@@ -359,7 +360,7 @@ test_that("logsumexp, softmax and hypot tell of NaN", {
   }
 })
 
-test_that("whole numbers wrap, and division by zero has XLA's results", {
+test_that("integers wrap and division by zero returns XLA's results", {
   for (dtype in c("i8", "i16", "i32", "ui8", "ui16", "ui32")) {
     range <- whole_range(dtype)
     few <- unique(c(range[[1L]] + 0:1, if (range[[1L]] < 0) -2:-1, 0:3, 7, 8, dtype_bits(dtype) - 1:0, range[[2L]] - 1:0))
@@ -391,7 +392,7 @@ bytes_of_int64 <- function(x) {
   writeBin(as.double(unclass(bit64::as.integer64(x))), raw(), endian = "little")
 }
 
-test_that("64-bit whole numbers do the same", {
+test_that("64-bit integers do the same", {
   least <- "-9223372036854775808"
   most <- "9223372036854775807"
   x <- c(least, least, least, most, "5", "-5", least, most)
@@ -414,7 +415,7 @@ test_that("64-bit whole numbers do the same", {
   }
 })
 
-test_that("minima and maxima over devices drop NaN, which is the plugin's fault", {
+test_that("minima and maxima across devices drop NaN, a known fault of the plugin", {
   for (dtype in float_types_of_r) {
     type <- sprintf("4x%s", mlir_types[[dtype]])
     for (operation in c("maximum", "minimum", "add")) {

@@ -1,4 +1,4 @@
-test_that("options show what differs from the usual", {
+test_that("compile options print only values that differ from the defaults", {
   expect_snapshot(pjrt_compile_options(), cran = TRUE)
   expect_snapshot(
     pjrt_compile_options(
@@ -14,7 +14,7 @@ test_that("options show what differs from the usual", {
   utils::capture.output(expect_invisible(print(pjrt_compile_options())))
 })
 
-test_that("options are values that do not change", {
+test_that("compile options are immutable", {
   options <- pjrt_compile_options()
   expect_refused(options$num_replicas <- 2L, "invalid_input", "Compile options are immutable")
   expect_refused(options[["num_replicas"]] <- 2L, "invalid_input", "pjrt_compile_options()")
@@ -25,7 +25,7 @@ test_that("options are values that do not change", {
   expect_identical(serialize(options, NULL), before)
 })
 
-test_that("counts are whole numbers above zero", {
+test_that("num_replicas and num_partitions must be positive whole numbers", {
   for (bad in list("1", 1.5, NA, 1:2, factor("a"))) {
     expect_refused(pjrt_compile_options(bad), "invalid_input", "must be a whole number or NULL")
     expect_refused(pjrt_compile_options(1L, bad), "invalid_input", "must be a whole number or NULL")
@@ -37,7 +37,7 @@ test_that("counts are whole numbers above zero", {
   }
 })
 
-test_that("flags are flags", {
+test_that("logical options must be TRUE or FALSE", {
   for (bad in list(NA, 1, "TRUE", c(TRUE, TRUE))) {
     expect_refused(pjrt_compile_options(use_spmd_partitioning = bad), "invalid_input", "must be TRUE, FALSE or NULL")
     expect_refused(pjrt_compile_options(use_shardy_partitioner = bad), "invalid_input", "must be TRUE, FALSE or NULL")
@@ -45,7 +45,7 @@ test_that("flags are flags", {
   }
 })
 
-test_that("options that make no sense together are refused", {
+test_that("contradictory options are refused", {
   expect_refused(pjrt_compile_options(1L, 2L, use_spmd_partitioning = FALSE), "invalid_input", "must be TRUE")
   expect_refused(pjrt_compile_options(2L, compile_portable_executable = TRUE), "invalid_input", "runs on one device")
   expect_refused(
@@ -56,7 +56,7 @@ test_that("options that make no sense together are refused", {
   expect_refused(pjrt_compile_options(optimization_level = 1, debug_options = level), "invalid_input", "pass only one of them")
 })
 
-test_that("a device assignment has a device for each part of the program", {
+test_that("a device assignment must name one device per replica and partition", {
   for (bad in list(0L, 0:2, c(0L, 0L))) {
     expect_refused(pjrt_compile_options(2L, device_assignment = bad), "invalid_input")
     expect_refused(pjrt_compile_options(2L, 1L, device_assignment = bad), "invalid_input")
@@ -75,7 +75,7 @@ test_that("a device assignment has a device for each part of the program", {
   expect_refused(compile(unary_program("f32"), options, "cpu:0"), "invalid_input", "so `device` and `devices` must not be given")
 })
 
-test_that("optimization levels go from 0 to 3", {
+test_that("optimization_level must be from 0 to 3", {
   for (level in 0:3) {
     executable <- compile(unary_program("f32"), pjrt_compile_options(optimization_level = level))
     expect_identical(as_array(pjrt_execute(executable, pjrt_scalar(2))), 4)
@@ -92,7 +92,7 @@ test_that("debug options reach the compiler", {
   expect_gt(length(list.files(folder, pattern = "before_optimizations[.]txt$")), 0)
 })
 
-test_that("debug options have a name and one value", {
+test_that("debug options need a name and one value", {
   refused <- function(options, message) {
     expect_refused(pjrt_compile_options(debug_options = options), "invalid_input", message)
   }
@@ -107,7 +107,7 @@ test_that("debug options have a name and one value", {
   }
 })
 
-test_that("what the compiler says of debug options is an error, and what would end it is refused before", {
+test_that("the compiler's complaints about debug options raise errors, and options that would crash it are refused", {
   compile_with <- function(...) compile(unary_program("f32"), pjrt_compile_options(debug_options = list(...)))
   expect_refused(compile_with(xla_no_such_option = 1), "invalid_argument", "xla_no_such_option")
   expect_refused(compile_with(xla_cpu_enable_fast_math = 1), "invalid_argument", "not a valid bool value")
@@ -125,7 +125,7 @@ test_that("a forged object is checked again before a plugin sees it", {
   expect_refused(compile(unary_program("f32"), structure(list(), class = "PJRTCompileOptions")), "invalid_input")
 })
 
-test_that("a portable executable runs where its inputs are", {
+test_that("a portable executable runs on the device of its inputs", {
   portable <- pjrt_compile_options(compile_portable_executable = TRUE)
   double <- compile(unary_program("2xf32", "add"), portable)
   for (device in devices("cpu")) {
@@ -155,7 +155,7 @@ test_that("a portable executable runs where its inputs are", {
   )
 })
 
-test_that("a portable executable without inputs is told where to run", {
+test_that("a portable executable without inputs runs on the device given to it", {
   constant <- compile("func.func @main() -> tensor<f32> {
     %0 = stablehlo.constant dense<2.5> : tensor<f32>
     return %0 : tensor<f32>
@@ -173,7 +173,7 @@ test_that("a portable executable without inputs is told where to run", {
   )
 })
 
-test_that("a portable executable works from the dispatch thread, and donates", {
+test_that("a portable executable works on the dispatch thread and with donation", {
   withr::local_options(pjrt.dispatch = "thread")
   add <- compile(add_program("4xf32", donates), pjrt_compile_options(compile_portable_executable = TRUE))
   for (device in devices("cpu")) {

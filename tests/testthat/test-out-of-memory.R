@@ -1,4 +1,5 @@
-# Memory runs out: on the device, on the host, in the plugin.
+# Memory runs out on the device, on the host and in the plugin.
+# Slow: starts many sessions and fills memory.
 
 # Runs code in a session whose address space is limited, once it says limit_now(), to so many MB more than it has then.
 run_limited <- function(megabytes, code, env = character()) {
@@ -29,7 +30,7 @@ expect_exhausted <- function(object, asked) {
   invisible(error)
 }
 
-test_that("an array for which there is no memory says how large it is, and what takes the memory", {
+test_that("an array that does not fit in memory raises an error with its size and the memory in use", {
   gc()
   kept <- list(pjrt_empty("f32", c(1000, 2000)), pjrt_empty("f64", 500), pjrt_empty("i8", 10), pjrt_empty("i8", 11))
   lapply(kept, await)
@@ -44,7 +45,7 @@ test_that("an array for which there is no memory says how large it is, and what 
   expect_false(any(vapply(kept, is_deleted, NA)))
 })
 
-test_that("a program for whose result there is no memory says so, whoever launches it", {
+test_that("a result that does not fit in memory raises an error from any thread", {
   for (dispatch in c("inline", "auto", "thread")) {
     withr::local_options(pjrt.dispatch = dispatch, pjrt.cache = FALSE)
     executable <- pjrt_compile(too_large())
@@ -67,7 +68,7 @@ test_that("a program for whose result there is no memory says so, whoever launch
   }
 })
 
-test_that("garbage that R has not found yet goes before an array is refused, on other threads as well", {
+test_that("R collects garbage before an allocation fails, on other threads too", {
   skip_if_not(file.exists("/proc/self/status"), "this system does not tell")
   child <- run_limited(1200, quote({
     options(pjrt.dispatch = Sys.getenv("DISPATCH"), pjrt.staging_max = 0)
@@ -88,7 +89,7 @@ test_that("garbage that R has not found yet goes before an array is refused, on 
   expect_clean(child, "60 rounds")
 })
 
-test_that("under a limit on memory every way to use it ends in an error or works, and the session goes on", {
+test_that("under a memory limit every operation works or raises an error, and the session survives", {
   skip_if(!nzchar(Sys.which("prlimit")), "this system has no prlimit")
   code <- quote({
     n <- 4e6
@@ -147,7 +148,7 @@ test_that("under a limit on memory every way to use it ends in an error or works
   }
 })
 
-test_that("a session without memory for a client or a compile says so", {
+test_that("a client or compile without enough memory raises an error", {
   skip_if(!nzchar(Sys.which("prlimit")), "this system has no prlimit")
   code <- quote({
     pjrt_plugin("cpu")

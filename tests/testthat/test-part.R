@@ -34,7 +34,7 @@ numbered <- function(dtype, dims) {
   pjrt_buffer(raw, dtype = dtype, shape = dims, row_major = TRUE)
 }
 
-test_that("a part is what the array's part is, for every dtype", {
+test_that("subsetting a buffer equals subsetting its array, for every dtype", {
   for (dtype in names(mlir_types)) {
     x <- numbered(dtype, c(3, 4, 2))
     for (arguments in list(
@@ -48,7 +48,7 @@ test_that("a part is what the array's part is, for every dtype", {
   }
 })
 
-test_that("any subscripts choose what they choose of an array, at every rank", {
+test_that("subscripts of every kind select what they select in an array, at every rank", {
   withr::local_seed(1)
   for (dims in list(7, 1, c(4, 5), c(1, 6), c(3, 1, 4), c(2, 3, 2, 3), c(2, 1, 3, 2, 2))) {
     x <- numbered("i32", dims)
@@ -65,7 +65,7 @@ test_that("any subscripts choose what they choose of an array, at every rank", {
   }
 })
 
-test_that("a scalar has one element", {
+test_that("a scalar can be subset with 1", {
   x <- pjrt_scalar(3.5)
   expect_identical(x[], 3.5)
   expect_identical(x[1], 3.5)
@@ -77,7 +77,7 @@ test_that("a scalar has one element", {
   expect_refused(x[1, 1], "invalid_input", "0 dimension(s), but got 2 subscripts")
 })
 
-test_that("arrays without elements have parts", {
+test_that("arrays without elements can be subset", {
   x <- pjrt_empty("f32", c(0, 3))
   for (arguments in list(
     list(all_of_it), list(all_of_it, 2), list(all_of_it, 1:2), list(integer(), 2), list(NULL, all_of_it),
@@ -90,7 +90,7 @@ test_that("arrays without elements have parts", {
   expect_refused(x[4, integer()], "invalid_input", "out of bounds")
 })
 
-test_that("a vector's part has a dimension as a vector's array has", {
+test_that("subsetting a vector keeps one dimension", {
   x <- pjrt_buffer(c(5L, 6L, 7L))
   for (arguments in list(list(2:3), list(2), list(integer()), list(2, drop = FALSE), list(cbind(2:3)), list(-1:-2))) {
     expect_part(x, arguments)
@@ -98,7 +98,7 @@ test_that("a vector's part has a dimension as a vector's array has", {
   expect_part(pjrt_buffer(1L), list(all_of_it))
 })
 
-test_that("buffers whose memory is in another order have the same parts", {
+test_that("buffers with another memory layout are subset correctly", {
   program <- "module attributes {mhlo.layout_mode = \"default\"} {
     func.func public @main(%x: tensor<2x3x4xf32>) -> (tensor<2x3x4xf32> {mhlo.layout_mode = \"{1,0,2}\"}) {
       %0 = stablehlo.add %x, %x : tensor<2x3x4xf32>
@@ -115,7 +115,7 @@ test_that("buffers whose memory is in another order have the same parts", {
   expect_identical(x[[2, 1, 3]], 2 * array[[2, 1, 3]])
 })
 
-test_that("integer64 keeps its class and its bits in every form of part", {
+test_that("integer64 keeps its class and bits in every kind of subset", {
   values <- bit64::as.integer64(c("9007199254740993", "-1", "9223372036854775807", NA, "0", "5"))
   x <- pjrt_buffer(int64(values, c(2, 3)))
   expect_bits(x[1, ], values[c(1, 3, 5)])
@@ -127,7 +127,7 @@ test_that("integer64 keeps its class and its bits in every form of part", {
   expect_bits(x[integer()], values[integer()])
 })
 
-test_that("functions may pass on subscripts that were left out", {
+test_that("functions can pass on empty subscripts", {
   x <- pjrt_buffer(matrix(1:6, 2))
   pick <- function(i, j) x[i, j]
   expect_identical(pick(2), c(2L, 4L, 6L))
@@ -136,7 +136,7 @@ test_that("functions may pass on subscripts that were left out", {
   expect_identical(do.call("[", list(x, 1, 2)), 3L)
 })
 
-test_that("what would be missing is an error", {
+test_that("subscripts out of bounds raise an error", {
   x <- pjrt_buffer(matrix(1:6, 2))
   for (bad in list(7, 7L, c(1, 1e300), Inf, rep(TRUE, 7), c(1, NaN), NA, NA_integer_, c(TRUE, NA))) {
     expect_refused(x[bad], "invalid_input", if (anyNA(bad)) "must not be NA" else "out of bounds")
@@ -150,7 +150,7 @@ test_that("what would be missing is an error", {
   expect_refused(x[[1, 4]], "invalid_input", "out of bounds")
 })
 
-test_that("what is no subscript is refused", {
+test_that("invalid subscripts are refused", {
   x <- pjrt_buffer(matrix(1:6, 2))
   error <- expect_refused(x["a"], "invalid_input", "not of type <character>")
   expect_match(conditionMessage(error), "Buffers have no names", fixed = TRUE)
@@ -173,7 +173,7 @@ test_that("what is no subscript is refused", {
   expect_refused(x[[1, 1, 1]], "invalid_input", "got 3 subscripts")
 })
 
-test_that("the error is that of the user's call", {
+test_that("errors in subsetting show the user's call", {
   x <- pjrt_buffer(matrix(1:6, 2))
   for (error in list(expect_error(x[NA, 1]), expect_error(x[3, 1]))) {
     expect_identical(as.character(conditionCall(error)[[1L]]), "[.PJRTBuffer")
@@ -181,19 +181,19 @@ test_that("the error is that of the user's call", {
   expect_identical(as.character(conditionCall(expect_error(x[["a"]]))[[1L]]), "[[.PJRTBuffer")
 })
 
-test_that("parts of what cannot be read are refused as the whole is", {
+test_that("subsetting a buffer that cannot be read is refused", {
   x <- pjrt_buffer(1)
   pjrt_execute(compile(add_program("1xf32", donates)), x, pjrt_buffer(2))
   expect_refused(x[1], "deleted_buffer", "deleted or donated buffer")
   expect_refused(unserialize(serialize(x, NULL))[1], "invalid_pointer")
 })
 
-test_that("a part waits for the content", {
+test_that("subsetting waits for the content", {
   x <- pjrt_execute(compile(loop_program(1e6)), pjrt_scalar(1, "f64"))
   expect_identical(x[1], 2)
 })
 
-test_that("a part of a large buffer takes no more memory than the part", {
+test_that("subsetting a large buffer needs memory only for the subset", {
   x <- pjrt_empty("ui8", 1e8)
   await(x)
   parts <- function() list(x[1:2], x[c(1e8, 5)], x[[7e7]], x[1e8:(1e8 - 1)])

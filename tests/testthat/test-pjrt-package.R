@@ -1,6 +1,6 @@
-# The surface that other packages call: names, order and defaults of arguments.
+# The surface that other packages call: names, order and defaults of arguments. And the layout of these tests.
 
-test_that("functions take the arguments that callers rely on", {
+test_that("functions have the arguments that callers rely on", {
   expected <- list(
     pjrt_plugin = "platform", as_pjrt_plugin = "x", plugin_attributes = "plugin",
     plugins_downloaded = "platforms = NULL",
@@ -32,7 +32,7 @@ test_that("functions take the arguments that callers rely on", {
   }
 })
 
-test_that("methods take the arguments that callers rely on", {
+test_that("methods have the arguments that callers rely on", {
   arguments <- function(generic, class) names(formals(getS3method(generic, class)))
   expect_identical(arguments("pjrt_buffer", "raw"), c("data", "...", "dtype", "device", "shape", "row_major"))
   expect_identical(formals(getS3method("pjrt_buffer", "raw"))$row_major, quote(expr = ))
@@ -47,14 +47,14 @@ test_that("methods take the arguments that callers rely on", {
   expect_identical(formals(getS3method("format", "PJRTProgram"))$n, 10)
 })
 
-test_that("no name of ours hides one that tests of other packages may use in our namespace", {
+test_that("no internal name masks a function that other packages' tests use in our namespace", {
   names <- grep("^\\.__", ls(asNamespace("pjrt"), all.names = TRUE), value = TRUE, invert = TRUE)
   for (package in c("base", "utils", "stats", "methods", "testthat")) {
     expect_identical(intersect(names, getNamespaceExports(package)), character(), info = package)
   }
 })
 
-test_that("the session's state is where the tests of other packages look for it", {
+test_that("the session's state is where other packages' tests look for it", {
   child <- run_child(quote({
     the <- getFromNamespace("the", "pjrt")
     names <- c("plugins", "clients", "devices", "platforms", "canonical_devices")
@@ -71,7 +71,7 @@ test_that("the session's state is where the tests of other packages look for it"
   expect_clean(child, c("environment list 1 ", "TRUE TRUE TRUE TRUE cpu "))
 })
 
-test_that("fresh environments for plugins and clients are a fresh start", {
+test_that("replacing the plugins and clients environments resets the session", {
   old <- list(plugins = the[["plugins"]], clients = the[["clients"]])
   withr::defer(for (name in names(old)) the[[name]] <- old[[name]])
   client <- pjrt_client("cpu")
@@ -81,4 +81,20 @@ test_that("fresh environments for plugins and clients are a fresh start", {
   expect_false(identical(fresh, client))
   expect_length(devices("cpu"), 3L)
   expect_identical(as_array(pjrt_scalar(1, device = "cpu:2")), 1)
+})
+
+test_that("every R file with code has a test file of the same name, and other test files start with their topic", {
+  sources <- list.files(source_file("R"), "[.]R$", full.names = TRUE)
+  # files without a call hold nothing but documentation
+  has_code <- vapply(sources, function(file) any(vapply(as.list(parse(file)), is.call, NA)), NA)
+  sources <- sub("[.]R$", "", basename(sources))
+  tested <- sub("^test-(.*)[.]R$", "\\1", list.files(test_path(), "^test-.*[.]R$"))
+  expect_identical(setdiff(sources[has_code], tested), character())
+  topics <- setdiff(tested, sources)
+  starts_with_topic <- vapply(topics, FUN.VALUE = NA, function(topic) {
+    lines <- readLines(test_path(sprintf("test-%s.R", topic)), n = 20L)
+    top <- lines[seq_len(match("", lines) - 1L)]
+    length(top) > 0L && all(startsWith(top, "#"))
+  })
+  expect_identical(topics[!starts_with_topic], character())
 })

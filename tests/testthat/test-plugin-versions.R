@@ -1,3 +1,5 @@
+# Plugins of other versions, and malformed ones: a fake plugin plays each of them.
+
 test_that("attributes of every type are read exactly", {
   attributes <- plugin_attributes(fake_plugin())
   expect_identical(attributes$text, "a text")
@@ -16,7 +18,7 @@ test_that("attributes of every type are read exactly", {
   expect_identical(attributes$unknown, NA)
 })
 
-test_that("large attributes print right", {
+test_that("large attributes print exactly", {
   child <- run_child(
     quote(print(plugin_attributes("fake")$exact)),
     env = c(PJRT_PLUGIN_PATH_FAKE = fake_library())
@@ -24,7 +26,7 @@ test_that("large attributes print right", {
   expect_clean(child, c("integer64", "[1] 9007199254740993"))
 })
 
-test_that("a plugin's API version is known", {
+test_that("pjrt_api_version() returns the plugin's API version", {
   version <- pjrt_api_version("cpu")
   expect_named(version, c("major", "minor"))
   expect_identical(version$major, 0L)
@@ -33,7 +35,7 @@ test_that("a plugin's API version is known", {
   expect_refused(pjrt_api_version(1), "invalid_input", "Invalid plugin")
 })
 
-test_that("extensions are listed with names where these are known", {
+test_that("extensions are listed with their names if known", {
   extensions <- plugin_extensions(fake_plugin())
   expect_identical(extensions, data.frame(name = c("FFI", NA), type = c(5, 777), size = c(64, 24)))
   expect_identical(nrow(plugin_extensions(fake_plugin("no-extensions"))), 0L)
@@ -43,7 +45,7 @@ test_that("extensions are listed with names where these are known", {
   expect_true(all(c("FFI", "Layouts") %in% plugin_extensions("cpu")$name))
 })
 
-test_that("the versions of StableHLO that a plugin reads can be compared", {
+test_that("StableHLO versions of a plugin can be compared", {
   versions <- plugin_stablehlo_versions("cpu")
   expect_named(versions, c("minimum", "current"))
   expect_identical(format(versions$current), paste(plugin_attributes("cpu")$stablehlo_current_version, collapse = "."))
@@ -51,7 +53,7 @@ test_that("the versions of StableHLO that a plugin reads can be compared", {
   expect_null(plugin_stablehlo_versions(fake_plugin()))
 })
 
-test_that("older and newer plugins work as far as they go", {
+test_that("older and newer plugins work for the calls they have", {
   create <- function(oddity) plugin_client_create(fake_plugin(oddity), "fake")
   expect_refused(create("older"), "unsupported_call", "(PJRT API 0.40) has no PJRT_Client_Create")
   expect_refused(create("no-client-create"), "unsupported_call", "omits it")
@@ -61,7 +63,7 @@ test_that("older and newer plugins work as far as they go", {
   expect_refused(fake_plugin("much-newer"), "invalid_argument", "0.200, is too new for this package")
 })
 
-test_that("a table of functions that makes no sense is refused", {
+test_that("an invalid table of functions is refused", {
   cases <- c(
     null = "returned no function table", major = "PJRT API 1.90", truncated = "truncated (56 bytes)",
     empty = "truncated (0 bytes)", "only-size" = "truncated (8 bytes)", huge = "claims an impossible size",
@@ -72,7 +74,7 @@ test_that("a table of functions that makes no sense is refused", {
   }
 })
 
-test_that("a plugin that fails to set itself up gives its own error", {
+test_that("a plugin that fails to initialize raises its own error", {
   error <- expect_refused(fake_plugin("initialize-fails"), "unavailable", "The device sleeps.")
   expect_identical(error$code, 14L)
   expect_identical(error$call_name, "PJRT_Plugin_Initialize")
@@ -85,7 +87,7 @@ test_that("a plugin that fails to set itself up gives its own error", {
   }
 })
 
-test_that("no oddity ends the session", {
+test_that("no malformed plugin ends the session", {
   oddities <- c(
     "older", "newer", "much-newer", "null", "major", "truncated", "empty", "only-size", "huge", "crooked", "no-setup",
     "no-client-create", "no-error-calls", "error-in-error", "cyclic-extensions", "short-extension", "crooked-extensions"
@@ -108,7 +110,7 @@ test_that("no oddity ends the session", {
   expect_clean(run_child(code), "done")
 })
 
-test_that("files that are no library for this machine are refused", {
+test_that("files that are not a library for this machine are refused", {
   load <- function(bytes) {
     file <- withr::local_tempfile(fileext = ".so")
     writeBin(bytes, file)
@@ -131,7 +133,7 @@ test_that("files that are no library for this machine are refused", {
   expect_refused(load(whole), "plugin_invalid", "not linked")
 })
 
-test_that("a portable program that is too new says so", {
+test_that("a portable program that is too new raises an error that says so", {
   current <- plugin_stablehlo_versions("cpu")$current
   skip_if(current >= "1.15.0", "the plugin reads what this program needs")
   newer <- pjrt_program(path = test_path("fixtures", "newer.artifact"))
@@ -140,7 +142,7 @@ test_that("a portable program that is too new says so", {
   expect_match(conditionMessage(error), "The compiler said: ", fixed = TRUE)
 })
 
-test_that("a newer program that uses nothing new compiles", {
+test_that("a program of a newer version that uses no new features compiles", {
   code <- readBin(test_path("fixtures", "square.artifact"), raw(), 10000)
   # "StableHLO_v1.0.0", whose first digit is at 18
   code[[18]] <- charToRaw("9")

@@ -1,4 +1,4 @@
-test_that("a plugin is one object for its platform", {
+test_that("pjrt_plugin() returns one object per platform", {
   plugin <- pjrt_plugin("cpu")
   expect_identical(class(plugin), "PJRTPlugin")
   expect_identical(typeof(plugin), "externalptr")
@@ -13,7 +13,7 @@ test_that("a plugin prints its platform and is returned invisibly", {
   utils::capture.output(expect_invisible(print(plugin)))
 })
 
-test_that("as_pjrt_plugin() takes names and plugins and nothing else", {
+test_that("as_pjrt_plugin() accepts only platform names and plugins", {
   plugin <- pjrt_plugin("cpu")
   expect_identical(as_pjrt_plugin("cpu"), plugin)
   expect_identical(as_pjrt_plugin(plugin), plugin)
@@ -22,13 +22,13 @@ test_that("as_pjrt_plugin() takes names and plugins and nothing else", {
   expect_refused(as_pjrt_plugin(pjrt_client("cpu")), "invalid_input", "Invalid plugin: <PJRTClient>")
 })
 
-test_that("a platform is named by one string", {
+test_that("a platform name must be one string", {
   for (bad in list("", NA_character_, c("cpu", "cpu"), character(), 1, NULL)) {
     expect_refused(pjrt_plugin(bad), "invalid_input", "`platform` must be one non-empty string")
   }
 })
 
-test_that("a platform's name leads to no other folder", {
+test_that("a platform name cannot lead to another folder", {
   cache <- local_empty_cache()
   withr::local_envvar(PJRT_INSTALL = "1", PJRT_PLUGIN_URL____X = paste0("file://", idle_plugin()))
   for (bad in c("../x", "/x", "..", ".x", "a/b", "a\\b", "\xff", strrep("x", 101L))) {
@@ -39,7 +39,7 @@ test_that("a platform's name leads to no other folder", {
   expect_identical(list.files(dirname(cache), all.files = TRUE, no.. = TRUE), character())
 })
 
-test_that("an unknown platform is refused before any folder is made", {
+test_that("an unknown platform is refused before any folder is created", {
   cache <- withr::local_tempdir()
   withr::local_envvar(R_USER_CACHE_DIR = cache)
   error <- expect_refused(pjrt_plugin("abc"), "plugin_not_found")
@@ -52,13 +52,13 @@ test_that("an unknown platform is refused before any folder is made", {
   expect_identical(list.files(cache, all.files = TRUE, no.. = TRUE), character())
 })
 
-test_that("a platform that cannot be fetched says which variable to set", {
+test_that("an error about a platform without a download names the variable to set", {
   local_empty_cache()
   withr::local_envvar(PJRT_PLUGIN_PATH_NEURON = NA)
   expect_refused(pjrt_plugin("neuron"), "plugin_not_found", "Set PJRT_PLUGIN_PATH_NEURON")
 })
 
-test_that("any name serves for a platform whose plugin is given by path", {
+test_that("a plugin given by path can have any platform name", {
   withr::local_envvar(PJRT_PLUGIN_PATH_MINE = plugin_path("cpu"))
   plugin <- pjrt_plugin("mine")
   withr::defer(rm("mine", envir = the$plugins))
@@ -67,7 +67,7 @@ test_that("any name serves for a platform whose plugin is given by path", {
   expect_identical(plugin_attributes("mine"), plugin_attributes("cpu"))
 })
 
-test_that("what is no plugin is refused", {
+test_that("a file that is not a plugin is refused", {
   text <- withr::local_tempfile(lines = "no library")
   withr::local_envvar(PJRT_PLUGIN_PATH_TEXT = text, PJRT_PLUGIN_PATH_GONE = file.path(tempdir(), "gone.so"))
   expect_refused(pjrt_plugin("text"), "plugin_invalid", text)
@@ -77,7 +77,7 @@ test_that("what is no plugin is refused", {
   expect_refused(pjrt_plugin("other"), "plugin_invalid", "GetPjrtApi")
 })
 
-test_that("a plugin says what it is", {
+test_that("plugin_attributes() describes a plugin", {
   attributes <- plugin_attributes("cpu")
   expect_type(attributes, "list")
   expect_true(all(
@@ -92,7 +92,7 @@ test_that("a plugin says what it is", {
   expect_refused(plugin_attributes(1), "invalid_input", "Invalid plugin")
 })
 
-test_that("without a TPU its plugin is told not to ask the cloud for one", {
+test_that("without a TPU the plugin is told not to query the cloud", {
   skip_if(length(Sys.glob(c("/dev/accel*", "/dev/vfio/[0-9]*"))) > 0L, "there may be a TPU")
   withr::local_envvar(TPU_SKIP_MDS_QUERY = NA)
   skip_tpu_metadata()

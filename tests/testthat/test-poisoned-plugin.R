@@ -1,7 +1,8 @@
-# A plugin that threw a C++ exception is not called any more: whatever it holds is lost, and R goes on. All of it in children,
-# on the CPU plugin behind one that throws on demand, and never returns from a call or an exit handler once it has.
+# A plugin that threw a C++ exception is not called again: its objects are lost, and R goes on. Everything runs in child
+# processes, on a proxy of the CPU plugin that throws on demand and then never returns from a call or an exit handler.
+# Slow: starts many sessions.
 
-test_that("after an exception every use of the plugin is an error at once, and what needs no plugin works", {
+test_that("after a C++ exception every use of the plugin raises an error at once and the rest works", {
   child <- run_throwing(quote({
     x <- pjrt_buffer(c(1, 2, 3))
     f <- pjrt_compile(worded_program("fine"))
@@ -42,7 +43,7 @@ test_that("after an exception every use of the plugin is an error at once, and w
   ))
 })
 
-test_that("a compile that the exception holds up for ever ends with the error, on whichever thread", {
+test_that("a compile blocked by an exception raises the error, on any thread", {
   child <- run_throwing(quote({
     x <- pjrt_buffer(c(1, 2, 3))
     before <- pjrt_compile_async(worded_program("fine"))
@@ -62,7 +63,7 @@ test_that("a compile that the exception holds up for ever ends with the error, o
   ))
 })
 
-test_that("launches, uploads and reads that wait for a thread end with the error", {
+test_that("launches, uploads and reads waiting for a thread raise the error", {
   child <- run_throwing(quote({
     options(pjrt.dispatch = "thread")
     x <- pjrt_buffer(c(1, 2, 3))
@@ -85,7 +86,7 @@ test_that("launches, uploads and reads that wait for a thread end with the error
   expect_identical(child$out[[2L]], "pjrt_error_plugin_poisoned ")
 })
 
-test_that("an exception from any call is an error, and R ends as it would", {
+test_that("a C++ exception from any call raises an R error, and R exits normally", {
   # Initialize, IsReady, Error, OnReady, Create, PlatformName, AddressableDevices, Compile, BufferFromHostBuffer,
   # LoadedExecutable_Destroy, GetExecutable, Execute, Buffer_Destroy, ToHostBuffer, ReadyEvent, UnsafePointer
   for (slot in c(3, 6, 7, 9, 10, 12, 16, 20, 22, 50, 51, 55, 58, 70, 72, 73)) {
@@ -110,7 +111,7 @@ test_that("an exception from any call is an error, and R ends as it would", {
   }
 })
 
-test_that("whatever was thrown, the plugin is not called again", {
+test_that("a plugin that has thrown anything is not called again", {
   for (what in c("memory", "number", "a reason")) {
     child <- run_throwing(quote({
       pjrt_client("cpu")
@@ -121,7 +122,7 @@ test_that("whatever was thrown, the plugin is not called again", {
   }
 })
 
-test_that("R's own end is as ever: status, .Last, finalizers and what was printed", {
+test_that("R's exit keeps its status, .Last, finalizers and output", {
   for (end in c("end", "quit", "error")) {
     child <- run_throwing(quote({
       .Last <- function() cat("last\n")
@@ -140,7 +141,7 @@ test_that("R's own end is as ever: status, .Last, finalizers and what was printe
   }
 })
 
-test_that("other plugins go on, and their clients are closed at the end", {
+test_that("other plugins keep working and their clients are closed at exit", {
   child <- run_throwing(quote({
     pjrt_register_plugin("other", Sys.getenv("PJRT_REAL_PLUGIN"))
     other <- devices(pjrt_client("other"))[[1L]]
@@ -163,7 +164,7 @@ test_that("a plugin that throws when it is loaded is not loaded again", {
   expect_clean(child, "pjrt_error_internal pjrt_error_plugin_poisoned ")
 })
 
-test_that("a session survives what XLA's own compiler throws", {
+test_that("a session survives exceptions from XLA's own compiler", {
   # under another name of the platform nothing is refused before
   for (i in 1:3) {
     child <- run_throwing(quote({

@@ -3,7 +3,7 @@ shown <- function(x, ...) utils::capture.output(print(x, ..., header = FALSE, fo
 
 cut_line <- " ... [output was truncated, set max_rows = -1 to see all]"
 
-test_that("a print begins with the class and ends with platform, dtype and shape", {
+test_that("print() starts with the class and ends with platform, dtype and shape", {
   x <- pjrt_buffer(matrix(1:10, 2))
   expect_snapshot(x, cran = TRUE)
   lines <- utils::capture.output(expect_invisible(print(x)))
@@ -27,7 +27,7 @@ test_that("header and footer can be left out or replaced", {
   expect_identical(utils::capture.output(print(x, header = FALSE, footer = "mine"))[[3L]], "mine ")
 })
 
-test_that("the samples of old print alike", {
+test_that("the reference samples print as before", {
   expect_snapshot(cran = TRUE, {
     pjrt_buffer(matrix(1:10, 2))
     pjrt_buffer(c(1e7, 2e7, 3e7, 1L), shape = c(2, 2))
@@ -48,7 +48,7 @@ test_that("the samples of old print alike", {
   })
 })
 
-test_that("integers are plain up to six digits and scientific beyond", {
+test_that("integers print plainly up to six digits and in scientific notation beyond", {
   expect_identical(shown(pjrt_buffer(c(999999L, -999999L, 1000000L))), c("     999999", "    -999999", " 1.0000e+06"))
   expect_identical(shown(pjrt_buffer(c(-1L, 20L, 300L))), c("  -1", "  20", " 300"))
   expect_identical(shown(pjrt_scalar(bit64::as.integer64("-9223372036854775807"))), " -9.2234e+18")
@@ -56,13 +56,13 @@ test_that("integers are plain up to six digits and scientific beyond", {
   expect_identical(shown(pjrt_buffer(-1L, "ui8")), " 255")
 })
 
-test_that("floats that are whole numbers are written like integers", {
+test_that("floats with whole values print like integers", {
   expect_identical(shown(pjrt_buffer(c(1, -2, 999999))), c("      1", "     -2", " 999999"))
   expect_identical(shown(pjrt_buffer(c(1e7, 1))), c(" 1.0000e+07", "          1"))
   expect_identical(shown(pjrt_buffer(c(NaN, 1, Inf))), c(" nan", "   1", " inf"))
 })
 
-test_that("other floats have four decimals as long as they are neither large nor small", {
+test_that("other floats of moderate size print with four decimals", {
   expect_identical(shown(pjrt_buffer(c(1, 2.5))), c(" 1.0000", " 2.5000"))
   expect_identical(shown(pjrt_buffer(c(0, 0.00011), "f64")), c(" 0.0000", " 0.0001"))
   expect_identical(shown(pjrt_buffer(c(-999999.5, 0.5), "f64")), c(" -999999.5000", "       0.5000"))
@@ -71,24 +71,24 @@ test_that("other floats have four decimals as long as they are neither large nor
   expect_identical(shown(pjrt_buffer(c(1.5, -0.25), "bf16")), c("  1.5000", " -0.2500"))
 })
 
-test_that("floats of one magnitude have it in front, with its sign", {
+test_that("floats of similar magnitude print with a common scale", {
   expect_identical(shown(pjrt_buffer(c(1e-7, 2.5e-7), "f64")), c("1e-07 *", " 1.0000", " 2.5000"))
   expect_identical(shown(pjrt_buffer(c(12345678.5, -98765432.25), "f64")), c("1e+07 *", "  1.2346", " -9.8765"))
   expect_identical(shown(pjrt_buffer(c(0, NaN, 3e-5), "f64")), c("1e-05 *", " 0.0000", "    nan", " 3.0000"))
 })
 
-test_that("floats of different magnitude, and single ones, are scientific", {
+test_that("floats of different magnitude and single floats print in scientific notation", {
   expect_identical(shown(pjrt_buffer(c(1e-7, 1.5), "f64")), c(" 1.0000e-07", " 1.5000e+00"))
   expect_identical(shown(pjrt_buffer(c(-1.25e-7, 1e10), "f64")), c(" -1.2500e-07", "  1.0000e+10"))
   expect_identical(shown(pjrt_scalar(1e-7, "f64")), " 1.0000e-07")
   expect_identical(shown(pjrt_scalar(12345678.5, "f64")), " 1.2346e+07")
 })
 
-test_that("logical values are 1 and 0", {
+test_that("logical values print as 1 and 0", {
   expect_identical(shown(pjrt_buffer(matrix(c(TRUE, FALSE, NA, FALSE), 2))), c(" 1 1", " 0 0"))
 })
 
-test_that("columns fill the width, and chunks of them are headed", {
+test_that("columns fill the width and each chunk has a header", {
   expect_snapshot(pjrt_buffer(matrix(1:100, 2)), cran = TRUE)
   heads <- grep("^Columns", shown(pjrt_buffer(matrix(1:100, 2))), value = TRUE)
   expect_identical(heads, c("Columns 1 to 28", "Columns 29 to 49", "Columns 50 to 50"))
@@ -102,13 +102,13 @@ test_that("columns fill the width, and chunks of them are headed", {
   expect_true(all(nchar(shown(pjrt_buffer(matrix(1:1000, 10)))) <= 85))
 })
 
-test_that("columns of one chunk are as wide as its widest printed token", {
+test_that("columns of a chunk are as wide as its widest value", {
   x <- pjrt_buffer(matrix(c(1L, 2L, 3L, 100000L), 2))
   expect_identical(shown(x), c("      1      3", "      2 100000"))
   expect_identical(shown(x, max_rows = 1), c(" 1 3", cut_line))
 })
 
-test_that("arrays of three dimensions and more are shown slice by slice", {
+test_that("arrays with three or more dimensions print slice by slice", {
   expect_identical(
     shown(pjrt_buffer(array(1:8, c(2, 2, 2)))), c("(1,.,.) =", " 1 5", " 3 7", "", "(2,.,.) =", " 2 6", " 4 8")
   )
@@ -121,7 +121,7 @@ test_that("arrays of three dimensions and more are shown slice by slice", {
   expect_identical(shown(x), c("(1,.,.) =", " 1 2", "", "(2,.,.) =", "1e-07 *", " 1.0000 2.0000"))
 })
 
-test_that("no elements are no lines", {
+test_that("an empty array prints no lines", {
   for (shape in list(0, c(0, 3), c(3, 0), c(2, 0, 2))) {
     x <- pjrt_empty("f32", shape)
     expect_identical(shown(x), character())
@@ -129,7 +129,7 @@ test_that("no elements are no lines", {
   }
 })
 
-test_that("rows beyond the limit are cut, and the last line says so", {
+test_that("rows beyond the limit are omitted with a note in the last line", {
   expect_snapshot(pjrt_buffer(1:100), cran = TRUE)
   expect_identical(shown(pjrt_buffer(1:100)), c(format(c("", 1:30), width = 3L, justify = "right")[-1L], cut_line))
   expect_identical(shown(pjrt_buffer(1:4), max_rows = 3), c(" 1", " 2", " 3", cut_line))
@@ -137,13 +137,13 @@ test_that("rows beyond the limit are cut, and the last line says so", {
   expect_identical(shown(pjrt_buffer(1:4), max_rows = 3L), c(" 1", " 2", " 3", cut_line))
 })
 
-test_that("max_rows = -1 shows everything, as the advice says", {
+test_that("max_rows = -1 shows everything", {
   expect_length(shown(pjrt_buffer(1:100), max_rows = -1), 100L)
   expect_length(shown(pjrt_buffer(array(1:400, c(2, 100, 2))), max_rows = -1L), 203L)
   expect_false(cut_line %in% shown(pjrt_buffer(1:1000), max_rows = -1))
 })
 
-test_that("one budget of rows covers slices and chunks of columns", {
+test_that("max_rows counts rows across slices and chunks", {
   x <- pjrt_buffer(array(1:4, c(2, 2, 1)))
   expect_identical(shown(x, max_rows = 4), c("(1,.,.) =", " 1", " 3", "", "(2,.,.) =", " 2", " 4"))
   expect_identical(shown(x, max_rows = 3), c("(1,.,.) =", " 1", " 3", "", "(2,.,.) =", " 2", cut_line))
@@ -163,7 +163,7 @@ test_that("max_rows_slice limits each slice", {
   expect_identical(shown(y, max_rows_slice = 2), c("(1,.,.) =", " 1", " 2", cut_line))
 })
 
-test_that("options set the limits", {
+test_that("options set the default limits", {
   x <- pjrt_buffer(matrix(1:40, 20))
   withr::local_options(pjrt.print_max_rows = 2L)
   expect_identical(shown(x), c("  1 21", "  2 22", cut_line))
@@ -176,7 +176,7 @@ test_that("options set the limits", {
   expect_length(shown(pjrt_buffer(matrix(1:1000, 1))), 1L)
 })
 
-test_that("limits that show nothing are refused", {
+test_that("limits that would show nothing are refused", {
   x <- pjrt_scalar(1)
   for (bad in list(0, -2, 1.5, "3", NA, NULL, c(1, 2))) {
     expect_refused(print(x, max_rows = bad), "invalid_input", "`max_rows` must be")
@@ -193,14 +193,14 @@ test_that("limits that show nothing are refused", {
   expect_refused(print(x), "invalid_input", "`max_rows` must be")
 })
 
-test_that("a print that fails prints nothing", {
+test_that("a failing print() prints nothing", {
   x <- pjrt_buffer(c(1, 2))
   pjrt_execute(compile(add_program("2xf32", donates)), x, pjrt_buffer(c(1, 2)))
   expect_output(try(print(x), silent = TRUE), NA)
   expect_output(try(print(pjrt_scalar(1), max_rows = 0), silent = TRUE), NA)
 })
 
-test_that("complex numbers and small floats are shown", {
+test_that("complex numbers and small floats print", {
   # made outside of the snapshot, which deparses negative imaginary parts wrongly
   x <- matrix(complex(real = c(1, 0, 3, 1e-3), imaginary = c(2, -0.5, 0, -1)), 2)
   expect_snapshot(pjrt_buffer(x), cran = TRUE)
@@ -211,19 +211,19 @@ test_that("complex numbers and small floats are shown", {
   expect_identical(format_buffer(pjrt_scalar(NaN, "f8e4m3fn")), "0x7F")
 })
 
-test_that("a buffer that is still computed is printed when it is there", {
+test_that("print() waits for a buffer that is still computed", {
   x <- pjrt_execute(compile(loop_program(2e6)), pjrt_scalar(1, "f64"))
   expect_identical(shown(x), " 2")
 })
 
-test_that("the constants of many elements are those of each", {
+test_that("format_buffer() formats each of many elements as it does a single one", {
   x <- c(rnorm(69990), NaN, Inf, -Inf, rep(1.5, 7))
   few <- unlist(lapply(split(x, (seq_along(x) - 1) %/% 1000), function(part) format_buffer(pjrt_buffer(part))))
   expect_identical(c(format_buffer(pjrt_buffer(x))), unname(few))
   expect_identical(c(format_buffer(pjrt_buffer(matrix(x, 700)))), unname(few))
 })
 
-test_that("constants have all digits of their type", {
+test_that("constants have all digits of their dtype", {
   expect_identical(format_buffer(pjrt_scalar(1.23)), "1.23000002e+00")
   expect_identical(format_buffer(pjrt_scalar(-3.33, "f64")), "-3.3300000000000001e+00")
   expect_identical(format_buffer(pjrt_buffer(c(0, -0, 1e-45, 3e38))), array(c(
@@ -238,7 +238,7 @@ test_that("constants have all digits of their type", {
   expect_identical(format_buffer(pjrt_scalar(-1L, "ui8")), "255")
 })
 
-test_that("constants that are not finite are bit patterns", {
+test_that("non-finite constants are written as bit patterns", {
   x <- c(NaN, Inf, -Inf)
   expect_identical(format_buffer(pjrt_buffer(x)), array(c("0x7FC00000", "0x7F800000", "0xFF800000")))
   expect_identical(
@@ -247,7 +247,7 @@ test_that("constants that are not finite are bit patterns", {
   expect_identical(format_buffer(pjrt_buffer(x, "f16")), array(c("0x7E00", "0x7C00", "0xFC00")))
 })
 
-test_that("constants keep the dimensions", {
+test_that("format_buffer() keeps the dimensions", {
   expect_identical(format_buffer(pjrt_buffer(matrix(1:6, 2))), matrix(as.character(1:6), 2))
   expect_identical(format_buffer(pjrt_buffer(1L)), array("1"))
   expect_null(dim(format_buffer(pjrt_scalar(1L))))
@@ -255,13 +255,13 @@ test_that("constants keep the dimensions", {
   expect_identical(format_buffer(pjrt_empty("f32", 0)), array(character(), 0L))
 })
 
-test_that("small types are constants with their sign", {
+test_that("constants of small types keep their sign", {
   x <- pjrt_buffer(as.raw(c(255, 248, 7)), dtype = "i4", shape = 3, row_major = TRUE)
   expect_identical(format_buffer(x), array(c("-1", "-8", "7")))
   expect_identical(shown(x), c(" -1", " -8", "  7"))
 })
 
-test_that("a program with a constant written so gives the same bits back", {
+test_that("a program with a formatted constant returns the same bits", {
   values <- list(f32 = c(1 / 3, NaN, Inf, -1e-30), f64 = c(1 / 3, NaN, -Inf, 5e-300), i64 = c(-2^60, 7, 0, 1))
   for (dtype in names(values)) {
     x <- pjrt_buffer(values[[dtype]], dtype)
@@ -273,7 +273,7 @@ test_that("a program with a constant written so gives the same bits back", {
   }
 })
 
-test_that("only buffers are formatted", {
+test_that("format_buffer() accepts only buffers", {
   for (bad in list(1, "a", NULL, pjrt_client("cpu"))) {
     expect_refused(format_buffer(bad), "invalid_input", "`buffer` must be a `PJRTBuffer`")
   }

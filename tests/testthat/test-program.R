@@ -7,7 +7,7 @@ squares <- function(program, x = c(3, 4), expected = array(x^2)) {
   expect_identical(as_array(pjrt_execute(pjrt_compile(program), pjrt_buffer(x))), expected)
 }
 
-test_that("a program comes as text, lines, bytes or a file", {
+test_that("a program can be given as text, lines, bytes or a file", {
   program <- pjrt_program(text)
   expect_identical(class(program), "PJRTProgram")
   squares(program)
@@ -21,21 +21,21 @@ test_that("a program comes as text, lines, bytes or a file", {
   expect_identical(unique(shown), shown[[1L]])
 })
 
-test_that("the size counts the newline that text gets", {
+test_that("a program's size counts the newline added to text", {
   size <- function(x) as.integer(sub(".*code_size=([0-9]+).*", "\\1", format(x)))
   expect_identical(size(pjrt_program(text)), nchar(text) + 1L)
   expect_identical(size(pjrt_program(strsplit(text, "\n")[[1L]])), nchar(text) + 1L)
   expect_identical(size(pjrt_program(charToRaw(text))), nchar(text))
 })
 
-test_that("exactly one source is given", {
+test_that("exactly one of src and path must be given", {
   message <- "Either src or path must be provided"
   expect_refused(pjrt_program(), "invalid_input", message)
   expect_refused(pjrt_program(text, "a-file"), "invalid_input", message)
   expect_refused(pjrt_program(NULL), "invalid_input", message)
 })
 
-test_that("what is no program is refused", {
+test_that("data that is not a program is refused", {
   for (bad in list(1, NA_character_, list(text), TRUE)) {
     expect_refused(pjrt_program(bad), "invalid_input", "`src` must be the program's text or a raw vector")
   }
@@ -49,11 +49,11 @@ test_that("what is no program is refused", {
   }
 })
 
-test_that("a program nested so deep that compilers crash is refused", {
+test_that("a program nested deep enough to crash compilers is refused", {
   expect_refused(pjrt_program(strrep("(", 1e5)), "invalid_input", "levels deep")
 })
 
-test_that("a program formats as one string: what it is, and its first lines", {
+test_that("format() returns one string with a program's description and first lines", {
   program <- pjrt_program(text)
   expect_identical(
     format(program), paste0("PJRTProgram(format=mlir, code_size=", nchar(text) + 1L, ")\n", text, "\n")
@@ -70,7 +70,7 @@ test_that("a program formats as one string: what it is, and its first lines", {
   expect_length(strsplit(format(long), "\n")[[1L]], 12L)
 })
 
-test_that("a program prints its first lines", {
+test_that("print() shows a program's first lines", {
   program <- pjrt_program(c(strsplit(text, "\n")[[1L]], "// one", "// two"))
   expect_snapshot(program, cran = TRUE)
   expect_snapshot(print(program, n = 2), cran = TRUE)
@@ -79,7 +79,7 @@ test_that("a program prints its first lines", {
   expect_identical(utils::tail(lines, 1L), "... ")
 })
 
-test_that("HLO modules run, and are shown as text of their proto", {
+test_that("HLO modules run and print as the text of their proto", {
   program <- pjrt_program(path = fixture("square.hlo.pb"), format = "hlo")
   squares(program, matrix(3), NULL) |> expect_error(class = "pjrt_error_shape_mismatch")
   expect_identical(as_array(pjrt_execute(pjrt_compile(program), pjrt_scalar(3))), 9)
@@ -101,7 +101,7 @@ test_that("MLIR bytecode and portable artifacts run", {
   }
 })
 
-test_that("cut bytecode is an error of the compiler", {
+test_that("truncated bytecode raises a compiler error", {
   bytes <- readBin(fixture("square.mlirbc"), "raw", 100)
   expect_error(pjrt_compile(pjrt_program(bytes)), class = "pjrt_error")
 })

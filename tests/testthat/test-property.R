@@ -1,5 +1,6 @@
-# Random data through every route against the reference in plain R (helper-reference.R): what becomes of the values,
-# where they lie, and what a check says of them. The seeds are fixed.
+# Random data compared with the reference in plain R (helper-reference.R), through every way in and out: the values, their
+# order, and the result of checks. The seeds are fixed.
+# Slow: tries thousands of random arrays.
 
 # Numbers of all sizes, halves and ties among them, and all that is special.
 random_doubles <- function(n) {
@@ -87,7 +88,7 @@ expect_arrival <- function(x, dtype, dims, label) {
   }
 }
 
-test_that("the reference knows the formats", {
+test_that("the reference implementation covers all formats", {
   expect_identical(as_float(c(1 / 3, 65520, 65519, -0, 2^-25, NaN), "f16"), c(1365 / 4096, Inf, 65504, -0, 0, NaN))
   expect_identical(as_float(c(464, 465, -1e9), "f8e4m3fn"), c(448, NaN, NaN))
   expect_identical(as_float(c(7, -100, 2.5, 0.25, NaN), "f4e2m1fn"), c(6, -6, 2, 0, 0))
@@ -98,7 +99,7 @@ test_that("the reference knows the formats", {
   expect_identical(as.vector(reference_bytes(-2L, "i4")), as.raw(14))
 })
 
-test_that("everything that R data can become arrives as the reference says, at every rank", {
+test_that("every conversion of R data matches the reference at every rank", {
   withr::local_seed(11)
   for (k in seq_len(nrow(pairs))) {
     pair <- pairs[k, ]
@@ -110,7 +111,7 @@ test_that("everything that R data can become arrives as the reference says, at e
   }
 })
 
-test_that("one value fills any shape as the reference says", {
+test_that("repeating a single value matches the reference", {
   withr::local_seed(12)
   for (k in seq_len(nrow(pairs))) {
     pair <- pairs[k, ]
@@ -120,7 +121,7 @@ test_that("one value fills any shape as the reference says", {
   }
 })
 
-test_that("arrays of medium size arrive as the reference says", {
+test_that("uploads of medium arrays match the reference", {
   withr::local_seed(13)
   cases <- list(
     list("double", "f32", c(300L, 333L)), list("double", "f64", 1e5), list("double", "bf16", c(17L, 3L, 41L, 40L)),
@@ -137,7 +138,7 @@ test_that("arrays of medium size arrive as the reference says", {
   }
 })
 
-test_that("arrays that are written by several threads, and while R goes on, arrive as the reference says", {
+test_that("threaded and background uploads match the reference", {
   withr::local_seed(14)
   # from few different values, so that the reference takes no time
   cases <- list(
@@ -178,7 +179,7 @@ identity_of <- function(dtype, dims = "") {
   compiled[[type]]
 }
 
-test_that("a program sees and gives every dtype", {
+test_that("programs accept and return every dtype", {
   withr::local_seed(15)
   for (k in seq_len(nrow(pairs))) {
     pair <- pairs[k, ]
@@ -198,7 +199,7 @@ test_that("a program sees and gives every dtype", {
   }
 })
 
-test_that("every dtype has scalars, zeros, its name, and a place in the printer", {
+test_that("every dtype has scalars, zeros, a name and a printed form", {
   scalar <- function(dtype) {
     switch(dtype, pred = TRUE, c64 = , c128 = 1 + 2i, i2 = , i4 = -2L, ui2 = , ui4 = 3L, 2)
   }
@@ -223,7 +224,7 @@ test_that("every dtype has scalars, zeros, its name, and a place in the printer"
   }
 })
 
-test_that("a constant made from a buffer's text is the buffer", {
+test_that("a constant made from format_buffer() equals the buffer", {
   withr::local_seed(16)
   for (k in seq_len(nrow(pairs))) {
     pair <- pairs[k, ]
@@ -241,7 +242,7 @@ test_that("a constant made from a buffer's text is the buffer", {
   }
 })
 
-test_that("every name of a dtype means that dtype", {
+test_that("every alias of a dtype means that dtype", {
   names <- list(
     pred = c("i1", "bool"), i8 = c("s8", "int8"), i16 = c("s16", "int16"), i32 = c("s32", "int32"),
     i64 = c("s64", "int64"), ui8 = c("u8", "uint8"), ui16 = c("u16", "uint16"), ui32 = c("u32", "uint32"),
@@ -284,7 +285,7 @@ expect_check <- function(x, dtype, label) {
   is.null(message)
 }
 
-test_that("a check counts what the reference counts, and finds the first", {
+test_that("check = TRUE counts and locates values like the reference", {
   withr::local_seed(17)
   passed <- 0L
   for (k in seq_len(nrow(pairs))) {
@@ -314,7 +315,7 @@ test_that("a check counts what the reference counts, and finds the first", {
   expect_gt(passed, nrow(pairs))
 })
 
-test_that("a check of a large array, done by several threads, counts every value and finds the first", {
+test_that("check = TRUE on a large array counts every value and locates the first, with several threads", {
   x <- matrix(1, 1500, 1500)
   expect_identical(dim(as_array(pjrt_buffer(x, "i8", check = TRUE))), c(1500L, 1500L))
   x[c(2000000, 70001, 1234567, 2249999)] <- c(NA, 300, -129, NaN)
@@ -327,7 +328,7 @@ test_that("a check of a large array, done by several threads, counts every value
   )
 })
 
-test_that("long integers are read as doubles or integers, or refused when one of them does not fit", {
+test_that("64-bit integers are read as doubles or integers, or refused if a value does not fit", {
   withr::local_seed(18)
   wholes <- function(dtype, numbers) {
     bytes <- as.vector(whole_bytes(numbers, dtype_bytes(dtype)))

@@ -1,4 +1,5 @@
-# The data paths of processors that lack the registers of this one; PJRT_TEST_REGISTERS is in data/src/registers.rs.
+# The code paths for processors with other vector registers. PJRT_TEST_REGISTERS is read by data/src/registers.rs.
+# Slow: starts many sessions.
 
 # Data of every size class through every conversion: what they become on the device, and what comes back.
 data_paths <- quote({
@@ -21,7 +22,7 @@ data_paths <- quote({
   saveRDS(results, Sys.getenv("RESULTS"))
 })
 
-test_that("data are the same with every kind of registers", {
+test_that("results are the same with every set of vector registers", {
   results <- lapply(c(widest = "", sse2 = "sse2", portable = "none"), function(registers) {
     file <- withr::local_tempfile()
     expect_clean(run_child(data_paths, env = c(PJRT_TEST_REGISTERS = registers, RESULTS = file), timeout = 120))

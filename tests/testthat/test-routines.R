@@ -1,16 +1,17 @@
-# Everything that R can call in the library, see helper-routines.R.
+# Every routine that R can call in the library, with the examples of helper-routines.R.
+# Slow: collects garbage at every allocation.
 
-test_that("every routine that the library registers has a use that the tests of memory go through", {
+test_that("every registered routine has an example use", {
   expect_setequal(names(routine_uses()), routine_names())
 })
 
-test_that("every use comes to its routine", {
+test_that("every example use calls its routine", {
   expect_clean(run_child(
     quote(writeLines(c("all but", missing_their_routine()))), lone_session(), helpers = routine_helpers
   ), "all but")
 })
 
-test_that("every routine gives the same while R collects garbage at every allocation", {
+test_that("every routine returns the same under gctorture()", {
   expect_clean(run_child(
     quote(writeLines(c("all but", changed_by_torture()))), lone_session(), timeout = 300, helpers = routine_helpers
   ), "all but")

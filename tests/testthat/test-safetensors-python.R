@@ -1,4 +1,5 @@
-# Files go to and fro between this package and Python's, as fixtures/tensors.py reads and writes them.
+# Safetensors files that this package and Python exchange. fixtures/tensors.py is the Python side.
+# Slow: starts many sessions of Python.
 
 formats <- c(
   "BOOL", "I8", "I16", "I32", "I64", "U8", "U16", "U32", "U64", "F16", "BF16", "F32", "F64", "C64", "F8_E4M3",
@@ -30,7 +31,7 @@ numbers <- function(format) {
   )
 }
 
-test_that("what Python writes is read here, in every type", {
+test_that("files written by Python are read, in every type", {
   paths <- python_file(formats)
   for (file in Map(list, format = formats, path = paths, listed = python_list(paths))) {
     tensors <- safetensors_load(file$path)
@@ -45,7 +46,7 @@ test_that("what Python writes is read here, in every type", {
   }
 })
 
-test_that("what is written here is read by Python, in every type", {
+test_that("Python reads our files, in every type", {
   folder <- withr::local_tempdir()
   mine <- file.path(folder, paste0(formats, ".safetensors"))
   tensors <- lapply(python_file(formats), safetensors_load)
@@ -59,7 +60,7 @@ test_that("what is written here is read by Python, in every type", {
   expect_identical(listed[seq_along(mine)], listed[-seq_along(mine)])
 })
 
-test_that("names and metadata of any alphabet are kept both ways", {
+test_that("names and metadata in any alphabet survive in both directions", {
   theirs <- python_file("names")
   tensors <- safetensors_load(theirs)
   expect_setequal(names(tensors), c("gr\u00f6\u00dfe", "\u91cd\u307f.0", "a b\"\\c", "\U0001f600", "\a"))
@@ -78,7 +79,7 @@ test_that("names and metadata of any alphabet are kept both ways", {
   expect_mapequal(listed$metadata, metadata)
 })
 
-test_that("data in another order than the header's, at any address, are read", {
+test_that("data in any order and at any offset is read", {
   tensors <- safetensors_load(python_file("shuffled"))
   expect_identical(lapply(tensors, as_array), list(
     last = array(c(0.5, -0.25)), first = array(7L), middle = matrix(c(-1L, 2L), 1L)
@@ -88,7 +89,7 @@ test_that("data in another order than the header's, at any address, are read", {
   expect_identical(info$bytes, c(16, 1, 8))
 })
 
-test_that("thousands of tensors are read and written", {
+test_that("files with thousands of tensors are read and written", {
   tensors <- safetensors_load(python_file("long"))
   expect_length(tensors, 4000L)
   numbers <- as.integer(sub("layer\\.([0-9]+)\\.x+", "\\1", names(tensors)))
@@ -100,7 +101,7 @@ test_that("thousands of tensors are read and written", {
   expect_identical(listed[[1L]], listed[[2L]])
 })
 
-test_that("shards that Python wrote are one model here", {
+test_that("shards written by Python load as one model", {
   index <- file.path(python_files(), "model.safetensors.index.json")
   tensors <- safetensors_load(index)
   expect_setequal(names(tensors), c("a", "b", "c"))
@@ -114,7 +115,7 @@ test_that("shards that Python wrote are one model here", {
   close(model)
 })
 
-test_that("shards that are written here are one model to Python", {
+test_that("Python loads our shards as one model", {
   folder <- withr::local_tempdir()
   tensors <- lapply(c(a = 1, b = 2, c = 3), function(value) pjrt_buffer(rep(value, 100), "f64"))
   index <- safetensors_save(tensors, file.path(folder, "net.safetensors"), max_shard_size = 1700)
@@ -128,7 +129,7 @@ test_that("shards that are written here are one model to Python", {
   expect_identical(lapply(listed$tensors, bytes), lapply(lapply(tensors, as_listed), bytes))
 })
 
-test_that("what Python does to a file that is in use is seen", {
+test_that("changes that Python makes to a file in use are detected", {
   child <- run_child(quote({
     python <- function(command) {
       stopifnot(system2(Sys.getenv("PJRT_TEST_PYTHON"), c(shQuote(Sys.getenv("SCRIPT")), command, shQuote(path))) == 0L)
@@ -158,7 +159,7 @@ test_that("what Python does to a file that is in use is seen", {
   ))
 })
 
-test_that("damaged files are refused as Python refuses them, and no others", {
+test_that("exactly the damaged files that Python refuses are refused", {
   folder <- withr::local_tempdir()
   good <- as.integer(run_python(fixture("tensors.py"), "mutate", folder))
   outcomes <- vapply(0:1999, FUN.VALUE = "", function(i) {
@@ -175,7 +176,7 @@ test_that("damaged files are refused as Python refuses them, and no others", {
   expect_setequal(outcomes[-(good + 1L)], "pjrt_error_safetensors_invalid")
 })
 
-test_that("the file that other packages test with is read", {
+test_that("the test file of other packages is read", {
   tensors <- safetensors_load(fixture("hello.safetensors"))
   expect_identical(lapply(tensors, as_array), list(hello = matrix(1, 10, 10), world = matrix(0, 5, 10)))
 })
@@ -189,7 +190,7 @@ trained <- function(env = parent.frame()) {
   folder
 }
 
-test_that("a network that Python trained gives here what it gives there", {
+test_that("a network trained in Python returns the same predictions", {
   for (folder in c(trained(), system.file("models", package = "pjrt"))) {
     net <- safetensors_load(file.path(folder, "iris.safetensors"))
     theirs <- utils::read.csv(file.path(folder, "iris-probabilities.csv"))
@@ -200,7 +201,7 @@ test_that("a network that Python trained gives here what it gives there", {
   }
 })
 
-test_that("the network that the package has is the one that its script trains", {
+test_that("the bundled network matches the script that trains it", {
   load <- function(folder) safetensors_load(file.path(folder, "iris.safetensors"))
   # the last digits of sums depend on the processor
   expect_equal(load(trained()), load(system.file("models", package = "pjrt")), tolerance = 1e-4)

@@ -29,7 +29,7 @@ is_mapped <- function(path) {
 
 raw_of <- function(x) as_raw(x, row_major = TRUE)
 
-test_that("tensors of every type of the format come back bit by bit", {
+test_that("tensors of every type are restored bit by bit", {
   path <- model_path()
   numbers <- matrix(c(1, 0, 0.5, 1.5, 2, 3), 2)
   dtypes <- c(
@@ -56,7 +56,7 @@ test_that("tensors of every type of the format come back bit by bit", {
   expect_identical(as_array(loaded$f4e2m1fn)[1:2, ], rbind(as.vector(t(numbers)), as.vector(t(numbers))))
 })
 
-test_that("what the format has no type for is refused, by name", {
+test_that("dtypes without a safetensors type are refused by name", {
   path <- model_path()
   for (dtype in c("i4", "ui2", "f8e4m3")) {
     expect_refused(
@@ -109,7 +109,7 @@ test_that("names, order, shapes and metadata are kept", {
   expect_identical(nrow(safetensors_info(again)), 0L)
 })
 
-test_that("tensors are chosen by name, in any order", {
+test_that("tensors can be selected by name, in any order", {
   path <- model_path()
   safetensors_save(list(a = pjrt_scalar(1), b = pjrt_scalar(2), Abc = pjrt_scalar(3)), path)
   chosen <- safetensors_load(path, names = c("Abc", "a"))
@@ -127,7 +127,7 @@ test_that("tensors are chosen by name, in any order", {
   expect_refused(safetensors_load(path, names = TRUE), "invalid_input", "must be selected by names or numbers")
 })
 
-test_that("tensors go to the device asked for", {
+test_that("tensors are loaded to the requested device", {
   path <- model_path()
   x <- two_matrices(path)
   loaded <- safetensors_load(path, "cpu:1")
@@ -137,7 +137,7 @@ test_that("tensors go to the device asked for", {
   expect_identical(as_array(safetensors_load(path)$a), x)
 })
 
-test_that("aligned tensors are used in place, as long as somebody uses them", {
+test_that("aligned tensors are used in place while they are needed", {
   skip_if_not(file.exists("/proc/self/maps"), "this system does not tell")
   path <- model_path()
   safetensors_save(list(a = pjrt_buffer(1:1e6), small = pjrt_scalar(1), b = pjrt_buffer(1:64000)), path)
@@ -161,7 +161,7 @@ test_that("aligned tensors are used in place, as long as somebody uses them", {
   expect_identical(as_array(twice), array(2L * 1:64000))
 })
 
-test_that("what is not aligned is read, in parts of any size", {
+test_that("unaligned tensors are read in chunks of any size", {
   path <- model_path()
   for (n in c(1, 512, 513, 100000, 262144 * 5 + 1)) {
     x <- (seq_len(n) - 1) %% 1000
@@ -173,7 +173,7 @@ test_that("what is not aligned is read, in parts of any size", {
   }
 })
 
-test_that("more than the memory that is free is an error", {
+test_that("a file larger than free memory raises an error", {
   skip_if_not(file.exists("/proc/meminfo"), "this system does not tell")
   path <- model_path()
   # a file of holes, 8 TB long
@@ -189,7 +189,7 @@ test_that("more than the memory that is free is an error", {
   expect_refused(safetensors_load(path), "resource_exhausted", "The tensors need 8000000000000 bytes")
 })
 
-test_that("a program that takes over a tensor's memory leaves the file alone", {
+test_that("donating a tensor leaves its file unchanged", {
   path <- model_path()
   x <- two_matrices(path)
   sum <- unname(tools::md5sum(path))
@@ -212,7 +212,7 @@ test_that("a program that takes over a tensor's memory leaves the file alone", {
   expect_identical(as_array(kept$a), x)
 })
 
-test_that("a file is replaced as a whole, also one that is in use", {
+test_that("saving replaces a file atomically, even one in use", {
   path <- model_path()
   x <- two_matrices(path)
   loaded <- safetensors_load(path)
@@ -261,7 +261,7 @@ test_that("buffers that cannot be saved are named before anything is written", {
   expect_identical(as_array(safetensors_load(path)$a), x)
 })
 
-test_that("what is no safetensors file is refused", {
+test_that("a file that is not a safetensors file is refused", {
   path <- model_path()
   refused <- function(message) {
     for (read in list(safetensors_load, safetensors_info, safetensors_open)) {
@@ -288,7 +288,7 @@ test_that("what is no safetensors file is refused", {
   }
 })
 
-test_that("a model is divided into files, and loaded as one", {
+test_that("a sharded model is saved as several files and loaded as one", {
   path <- model_path()
   folder <- dirname(path)
   values <- lapply(1:5, function(i) matrix(as.double(i + 1:2500), 50))
@@ -328,7 +328,7 @@ test_that("a model is divided into files, and loaded as one", {
   expect_setequal(list.files(folder, all.files = TRUE, no.. = TRUE), c(basename(other), shards, basename(index)))
 })
 
-test_that("a handle loads tensors one by one", {
+test_that("a file handle loads tensors one by one", {
   path <- model_path()
   x <- two_matrices(path)
   file <- safetensors_open(path)
@@ -365,7 +365,7 @@ test_that("a handle loads tensors one by one", {
   expect_output(print(stale), "of another session")
 })
 
-test_that("a handle of several files opens those that are asked for", {
+test_that("a handle for several files opens only those it needs", {
   path <- model_path()
   tensors <- list(a = pjrt_buffer(1:3), b = pjrt_buffer(4:6))
   index <- safetensors_save(tensors, path, max_shard_size = 1)
@@ -419,7 +419,7 @@ product_program <- "func.func @main(%x: tensor<2048x2048xf32>) -> tensor<2048x20
   return %0 : tensor<2048x2048xf32>
 }"
 
-test_that("a file that changes under its buffers is an error of every use of them", {
+test_that("buffers of a changed file raise an error at every use", {
   use <- quote({
     readers <- readers[setdiff(names(readers), c("is_ready", "memory_space", "pjrt_memory"))]
     readers$save <- quote(safetensors_save(list(x = x), tempfile()))
@@ -442,7 +442,7 @@ test_that("a file that changes under its buffers is an error of every use of the
   }
 })
 
-test_that("results that were complete before are good, and those that were not are errors", {
+test_that("results finished before a file changed stay valid and later ones raise errors", {
   child <- run_child(bquote({
     path <- tempfile(fileext = ".safetensors")
     ones <- pjrt_buffer(1, shape = c(2048, 2048))
@@ -468,7 +468,7 @@ test_that("results that were complete before are good, and those that were not a
   expect_clean(child, c("2048 1 2048 8589934592 ", strrep(changed, 2), changed, "8589934592 "))
 })
 
-test_that("a file that shrinks while the device reads it does not end the session", {
+test_that("truncating a file while the device reads it does not end the session", {
   child <- run_child(bquote({
     n <- 2048
     multiply <- compile(.(product_program))
@@ -492,7 +492,7 @@ test_that("a file that shrinks while the device reads it does not end the sessio
   expect_clean(child, "0 ")
 })
 
-test_that("bus errors that are not of a mapped file go where they went", {
+test_that("bus errors outside mapped files reach the previous handler", {
   skip_on_os("windows")
   code <- quote({
     if (nzchar(Sys.getenv("LOAD"))) {
@@ -512,7 +512,7 @@ test_that("bus errors that are not of a mapped file go where they went", {
   expect_identical(length(with$err), length(without$err))
 })
 
-test_that("a disk that is full leaves the file that was there", {
+test_that("a full disk leaves the existing file unchanged", {
   skip_on_os("windows")
   folder <- withr::local_tempdir()
   path <- file.path(folder, "model.safetensors")
@@ -535,7 +535,7 @@ test_that("a disk that is full leaves the file that was there", {
   expect_identical(as_array(safetensors_load(path)$b), x + 1)
 })
 
-test_that("saving and loading can be interrupted, and leave nothing behind", {
+test_that("interrupted saving and loading leaves no files behind", {
   skip_on_os("windows")
   folder <- withr::local_tempdir()
   child <- start_child(bquote({

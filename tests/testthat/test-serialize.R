@@ -1,6 +1,8 @@
+# Slow: compiles and loads damaged executables.
+
 add2 <- function(...) compile(add_program("2xf32"), ...)
 
-test_that("an executable survives as bytes, with all that is known of it", {
+test_that("a serialized executable keeps its description", {
   compiled <- compile(add_program("2x2xf32", donates))
   data <- pjrt_serialize(compiled)
   expect_type(data, "raw")
@@ -27,7 +29,7 @@ test_that("an executable survives as bytes, with all that is known of it", {
   expect_output(print(summary(loaded)), "Origin: +loaded, compiled in")
 })
 
-test_that("a file is loaded in another session", {
+test_that("an executable file can be loaded in another session", {
   path <- withr::local_tempfile(fileext = ".pjrtx")
   expect_identical(expect_invisible(pjrt_save_executable(add2(), path)), path)
   child <- run_child(bquote({
@@ -39,7 +41,7 @@ test_that("a file is loaded in another session", {
   expect_clean(child, c("4 6 ", "4 6 "))
 })
 
-test_that("an executable moves to the device asked for", {
+test_that("an executable is loaded to the requested device", {
   data <- pjrt_serialize(add2())
   second <- devices("cpu")[[2L]]
   moved <- list(
@@ -64,7 +66,7 @@ test_that("an executable moves to the device asked for", {
   ))
 })
 
-test_that("replicas and portable executables stay what they are", {
+test_that("replicated and portable executables survive serialization", {
   two <- pjrt_compile_options(num_replicas = 2L)
   data <- pjrt_serialize(compile(all_reduce_program("2xf32", 2L), two))
   run <- function(sum) {
@@ -87,7 +89,7 @@ test_that("replicas and portable executables stay what they are", {
   }
 })
 
-test_that("what is damaged or no executable is refused", {
+test_that("damaged data and other data are refused", {
   data <- pjrt_serialize(add2())
   for (bad in list(raw(), as.raw(1:100), data[-1L], data[1:40])) {
     expect_refused(pjrt_deserialize(bad), "serialized_invalid", "The data are not a serialized executable.")
@@ -102,7 +104,7 @@ test_that("what is damaged or no executable is refused", {
   expect_refused(pjrt_serialize(1), "invalid_input", "`executable`")
 })
 
-test_that("no flipped byte ends the session", {
+test_that("flipping any byte never ends the session", {
   path <- withr::local_tempfile()
   pjrt_save_executable(add2(), path)
   child <- run_child(bquote({
@@ -116,7 +118,7 @@ test_that("no flipped byte ends the session", {
   expect_clean(child, "TRUE ")
 })
 
-test_that("files that are not there, and arguments that make no sense, are refused", {
+test_that("missing files and invalid arguments are refused", {
   expect_refused(pjrt_load_executable("no/such/file"), "io", "no/such/file")
   expect_refused(pjrt_save_executable(add2(), "no/such/folder/file"), "io", "no/such/folder/file")
   expect_refused(pjrt_save_executable(add2(), 1), "invalid_input", "`path`")
@@ -132,7 +134,7 @@ test_that("files that are not there, and arguments that make no sense, are refus
   expect_refused(pjrt_deserialize(data, device = "cpu:7"), "invalid_input", "out of range")
 })
 
-test_that("another build of the plugin is said", {
+test_that("loading with another build of the plugin raises an error that says so", {
   path <- withr::local_tempfile()
   pjrt_save_executable(add2(), path)
   other <- withr::local_tempfile(fileext = ".so")

@@ -1,6 +1,6 @@
 both <- c("cpu:0", "cpu:1")
 
-test_that("an array is divided along any dimension, and gathered again", {
+test_that("an array can be divided along any dimension and put together again", {
   x <- array(as.double(1:48), c(4, 2, 6))
   for (dim in 1:3) {
     shards <- pjrt_shard(x, both, dim)
@@ -13,14 +13,14 @@ test_that("an array is divided along any dimension, and gathered again", {
   }
 })
 
-test_that("vectors have one dimension", {
+test_that("a vector is divided along its only dimension", {
   shards <- pjrt_shard(c(1, 2, 3, 4), both)
   expect_identical(lapply(shards, as_array), list(array(c(1, 2)), array(c(3, 4))))
   expect_identical(pjrt_unshard(shards), array(c(1, 2, 3, 4)))
   expect_identical(pjrt_unshard(pjrt_shard(array(1:4), both)), array(1:4))
 })
 
-test_that("every R type is divided, and has the dtype that it has otherwise", {
+test_that("every R type can be divided and gets its default dtype", {
   values <- list(
     c(TRUE, FALSE, TRUE, TRUE), 1:4, c(0.5, NA, -Inf, 1), c(1i, 2 + 1i, 3, 4),
     bit64::as.integer64(c("9007199254740993", "-1", "0", "9223372036854775807"))
@@ -37,12 +37,12 @@ test_that("every R type is divided, and has the dtype that it has otherwise", {
   expect_refused(pjrt_shard(c(1L, 2L, 3L, NA), both, check = TRUE), "invalid_input")
 })
 
-test_that("names stay behind", {
+test_that("names are not kept", {
   x <- matrix(1:4, 2, dimnames = list(c("a", "b"), NULL))
   expect_identical(pjrt_unshard(pjrt_shard(x, both)), unname(x))
 })
 
-test_that("arrays without elements are divided", {
+test_that("arrays without elements can be divided", {
   expect_identical(pjrt_unshard(pjrt_shard(numeric(), both)), array(numeric()))
   x <- matrix(0, 4, 0)
   expect_identical(lapply(pjrt_shard(x, both), shape), list(c(2L, 0L), c(2L, 0L)))
@@ -50,7 +50,7 @@ test_that("arrays without elements are divided", {
   expect_identical(dim(pjrt_unshard(pjrt_shard(matrix(0, 0, 3), both))), c(0L, 3L))
 })
 
-test_that("without a dimension every device has all", {
+test_that("without a dimension every device gets the whole array", {
   x <- matrix(c(1, 2, 3, 4, 5, 6), 2)
   copies <- pjrt_shard(x, both, dim = NULL)
   expect_identical(lapply(copies, device), devices("cpu"))
@@ -61,7 +61,7 @@ test_that("without a dimension every device has all", {
   expect_refused(pjrt_unshard(scalars), "invalid_input", "`dim = NULL`")
 })
 
-test_that("devices come as a list, as names, or as those of an executable", {
+test_that("devices can be given as a list, names or an executable", {
   expect_identical(lapply(pjrt_shard(1:2, devices("cpu")), device), devices("cpu"))
   executable <- compile(
     unary_program("2xf32"), pjrt_compile_options(2L), devices = c("cpu:1", "cpu:0")
@@ -75,12 +75,12 @@ test_that("devices come as a list, as names, or as those of an executable", {
   expect_identical(error$call[[1L]], quote(pjrt_shard))
 })
 
-test_that("parts of different size are refused", {
+test_that("dimensions that do not divide equally are refused", {
   error <- expect_refused(pjrt_shard(matrix(0, 5, 2), both), "shape_mismatch", "Dimension 1 of `x` has 5 elements")
   expect_match(conditionMessage(error), "to get 4 or 6", fixed = TRUE)
 })
 
-test_that("dimensions must be there", {
+test_that("dimensions that an array does not have are refused", {
   x <- matrix(1:4, 2)
   for (bad in list(0, 3, 1.5, "1", NA, 1:2, -1, factor("a"))) {
     expect_refused(pjrt_shard(x, both, bad), "invalid_input", "`dim` must be NULL or a number from 1 to 2")
@@ -88,13 +88,13 @@ test_that("dimensions must be there", {
   }
 })
 
-test_that("what is no array is not divided", {
+test_that("objects that are not arrays are refused", {
   for (bad in list(NULL, list(1, 2), data.frame(a = 1:2), pjrt_buffer(1:2), quote(x))) {
     expect_refused(pjrt_shard(bad, both), "invalid_input", "`x` must be an R vector, matrix or array")
   }
 })
 
-test_that("parts that do not fit together are refused", {
+test_that("buffers that do not fit together are refused", {
   a <- pjrt_buffer(matrix(1:4, 2))
   for (bad in list(a, list(), list(1), NULL, list(list(a), list(a)))) {
     expect_refused(pjrt_unshard(bad), "invalid_input", "must be a list of `PJRTBuffer`s")

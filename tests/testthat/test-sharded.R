@@ -1,3 +1,5 @@
+# Slow: starts sessions and compiles many programs.
+
 # The session has two CPU devices; what needs four has a client of its own.
 four_devices <- function() devices(new_client(pjrt_plugin("cpu"), list(cpu_device_count = 4L)))
 
@@ -38,7 +40,7 @@ test_that("replicas exchange data by every collective operation", {
   }
 })
 
-test_that("GSPMD and Shardy programs are divided into partitions without being told how", {
+test_that("GSPMD and Shardy programs are partitioned automatically", {
   x <- matrix(seq(-2, 2, length.out = 24), 8)
   w <- matrix(c(1, 0.5, -1, 2, 3, 0.25), 3)
   clients <- list(devices("cpu"), four_devices())
@@ -60,7 +62,7 @@ test_that("GSPMD and Shardy programs are divided into partitions without being t
   }
 })
 
-test_that("Shardy's dialect is seen in bytecode, too", {
+test_that("Shardy's dialect is detected in bytecode too", {
   program <- pjrt_program(path = fixture("sharded.mlirbc"))
   executable <- pjrt_compile(program, pjrt_compile_options(num_partitions = 2L))
   x <- matrix(1:12 + 0, 4)
@@ -94,7 +96,7 @@ test_that("Shardy's manual computations run", {
   expect_identical(pjrt_unshard(lapply(out, `[[`, 2L)), array(2 * (1:8)))
 })
 
-test_that("replicas of partitions run on the devices that they are assigned to", {
+test_that("replicas of partitions run on their assigned devices", {
   text <- "module {
     sdy.mesh @mesh = <[\"d\"=2]>
     func.func public @main(%x: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{\"d\"}]>}) -> tensor<f32> {
@@ -120,7 +122,7 @@ test_that("replicas of partitions run on the devices that they are assigned to",
   ))
 })
 
-test_that("a program is compiled for the devices asked for, in their order", {
+test_that("a program is compiled for the requested devices in their order", {
   for (given in list(c("cpu:1", "cpu:0"), rev(devices("cpu")), list("cpu:1", devices("cpu")[[1L]]))) {
     executable <- compile(all_reduce_program("f32", 2L), two_replicas, devices = given)
     expect_identical(devices(executable), rev(devices("cpu")))
@@ -129,7 +131,7 @@ test_that("a program is compiled for the devices asked for, in their order", {
   expect_identical(devices(compile(all_reduce_program("f32", 2L), two_replicas)), devices("cpu"))
 })
 
-test_that("devices must fit the options", {
+test_that("the number of devices must match the options", {
   text <- all_reduce_program("f32", 2L)
   expect_refused(compile(text, two_replicas, device = "cpu:0"), "invalid_input", "needs 2 device(s), not 1")
   expect_refused(compile(text, devices = both), "invalid_input", "needs 1 device(s), not 2")
@@ -143,7 +145,7 @@ test_that("devices must fit the options", {
   }
 })
 
-test_that("outputs know what they are at once", {
+test_that("dtype and shape of outputs are known at once", {
   executable <- compile(all_reduce_program("2x3xf32", 2L), two_replicas)
   x <- pjrt_shard(matrix(c(1, 2, 3, 4, 5, 6), 2), executable, dim = NULL)
   out <- pjrt_execute_sharded(executable, x)
@@ -157,7 +159,7 @@ test_that("outputs know what they are at once", {
   expect_identical(pjrt_execute_sharded(nothing, scalars(1:2 + 0, both)), list(list(), list()))
 })
 
-test_that("a program for one device runs, too", {
+test_that("a program for one device runs too", {
   add <- compile(add_program("f32"))
   x <- pjrt_scalar(2)
   out <- pjrt_execute_sharded(add, list(list(x, x)))
@@ -179,7 +181,7 @@ test_that("a program for several devices is refused by pjrt_execute()", {
   )
 })
 
-test_that("every input of every device is checked, by device and number", {
+test_that("every input is checked and reported by device and number", {
   executable <- compile(add_program("2xf32"), two_replicas)
   x <- pjrt_shard(c(1, 2), executable, dim = NULL)
   run <- function(first = list(x[[1L]], x[[1L]]), second = list(x[[2L]], x[[2L]])) {
@@ -209,7 +211,7 @@ test_that("every input of every device is checked, by device and number", {
   expect_identical(as_array(run()[[1L]]), array(c(2, 4)))
 })
 
-test_that("inputs are donated on every device", {
+test_that("inputs can be donated on every device", {
   executable <- compile(all_reduce_program("1000xf64", 2L, donates), two_replicas)
   x <- pjrt_shard(1:2000 + 0, executable, dtype = "f64")
   out <- pjrt_execute_sharded(executable, x)
@@ -232,7 +234,7 @@ test_that("inputs are donated on every device", {
   expect_identical(as_array(y[[2L]]), array(c(1, 2, 3, 4)))
 })
 
-test_that("launches on several devices do not wait, and keep their order", {
+test_that("launches on several devices return at once and keep their order", {
   child <- run_child(quote({
     pjrt_client("cpu", cpu_device_count = 4L)
     four <- pjrt_compile_options(num_replicas = 4L)
@@ -254,7 +256,7 @@ test_that("launches on several devices do not wait, and keep their order", {
   expect_identical(child$out, c("TRUE FALSE FALSE ", "36 36 36 36 10 10 10 10 "))
 })
 
-test_that("donations of single and of several devices keep out of each other's way", {
+test_that("donations on one device and on several devices do not interfere", {
   child <- run_child(quote({
     pjrt_client("cpu", cpu_device_count = 4L)
     add_all <- compile(add_program("1000xf64", donates), pjrt_compile_options(num_replicas = 4L))
@@ -278,7 +280,7 @@ test_that("donations of single and of several devices keep out of each other's w
 # Fails on both devices while it runs: there is only one replica.
 failing_program <- all_reduce_program("f32", 2L)
 
-test_that("what fails on the devices is an error where any output is read, and further on", {
+test_that("a failure on the devices raises an error at every output and every use of it", {
   child <- run_child(bquote({
     pjrt_client("cpu", cpu_device_count = 2L)
     bad <- compile(.(failing_program), pjrt_compile_options(num_partitions = 2L))
@@ -298,7 +300,7 @@ test_that("what fails on the devices is an error where any output is read, and f
   ))
 })
 
-test_that("a launch that the plugin refuses is an error at every output", {
+test_that("a launch that the plugin refuses raises an error at every output", {
   executable <- compile("func.func @main(%x: tensor<f64>) -> tensor<4000000000000xf64> {
     %1 = stablehlo.broadcast_in_dim %x, dims = [] : (tensor<f64>) -> tensor<4000000000000xf64>
     return %1 : tensor<4000000000000xf64>
@@ -307,7 +309,7 @@ test_that("a launch that the plugin refuses is an error at every output", {
   for (buffer in out) expect_error(await(buffer), class = "pjrt_error")
 })
 
-test_that("thousands of launches whose results are dropped do no harm", {
+test_that("dropping the results of thousands of launches is safe", {
   child <- run_child(quote({
     pjrt_client("cpu", cpu_device_count = 4L)
     sum <- compile(all_reduce_program("100xf32", 4L), pjrt_compile_options(num_replicas = 4L))
@@ -321,7 +323,7 @@ test_that("thousands of launches whose results are dropped do no harm", {
   expect_identical(child$out, "4 4 4 4 ")
 })
 
-test_that("launches on some of the devices, on all, and on single ones go on beside each other", {
+test_that("launches on one, some and all devices run side by side", {
   child <- run_child(quote({
     pjrt_client("cpu", cpu_device_count = 4L)
     found <- devices()
@@ -348,7 +350,7 @@ test_that("launches on some of the devices, on all, and on single ones go on bes
   expect_identical(child$out, "2 2 2 4 ")
 })
 
-test_that("launches on several devices work while R collects garbage at every allocation", {
+test_that("launches on several devices work under gctorture()", {
   child <- run_child(quote({
     pjrt_client("cpu", cpu_device_count = 2L)
     sum <- compile(all_reduce_program("2xf64", 2L, donates), pjrt_compile_options(num_replicas = 2L))
@@ -369,7 +371,7 @@ test_that("launches on several devices work while R collects garbage at every al
   ))
 })
 
-test_that("buffers are copied between all devices of a client", {
+test_that("buffers can be copied between all devices of a client", {
   found <- four_devices()
   x <- matrix(c(1, 2, 3, 4, 5, 6), 2)
   buffer <- pjrt_buffer(x, device = found[[1L]])

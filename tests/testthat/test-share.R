@@ -1,3 +1,5 @@
+# Slow: compiles many programs.
+
 four <- devices(new_client(pjrt_plugin("cpu"), list(cpu_device_count = 4L)))
 
 sharded <- function(name) pjrt_program(path = fixture(file.path("sharded", name)))
@@ -30,7 +32,7 @@ identity_of <- function(type, input, output = input, count = 4L) {
   )), devices = four)
 }
 
-test_that("a program runs on the devices that it says, and its parts make what one device gives", {
+test_that("a partitioned program computes what one device computes", {
   for (form in forms) {
     executable <- step(form)
     expect_identical(devices(executable), four, label = form)
@@ -43,7 +45,7 @@ test_that("a program runs on the devices that it says, and its parts make what o
   }
 })
 
-test_that("inputs and outputs that the program leaves open are divided as JAX divides them", {
+test_that("unspecified shardings are chosen as in JAX", {
   for (form in forms) {
     executable <- step(form)
     expect_identical(executable_inputs(executable)$shape, list(c(4L, 2L), c(4L, 3L), 3L), label = form)
@@ -63,7 +65,7 @@ test_that("inputs and outputs that the program leaves open are divided as JAX di
   expect_false(any(grepl("sharding", utils::capture.output(print(summary(compile(add_program("f32"))))))))
 })
 
-test_that("what the program says to be whole on every device stays so", {
+test_that("replicated arrays stay replicated", {
   for (name in c("gspmd-whole.mlir", "shardy-whole.mlir")) {
     executable <- step(name)
     expect_identical(executable_outputs(executable)$sharding[[1L]], "replicated", label = name)
@@ -74,7 +76,7 @@ test_that("what the program says to be whole on every device stays so", {
   }
 })
 
-test_that("the options say what GSPMD may divide", {
+test_that("the propagation options control what GSPMD may divide", {
   shapes <- function(...) {
     executable <- step("gspmd.mlir", pjrt_compile_options(...))
     c(executable_inputs(executable)$shape[3L], executable_outputs(executable)$shape)
@@ -100,7 +102,7 @@ test_that("the options say what GSPMD may divide", {
   }
 })
 
-test_that("the cache tells programs apart by what may be divided", {
+test_that("the cache key contains the propagation options", {
   child <- run_child(quote({
     options(pjrt.cache_dir = tempfile())
     pjrt_client("cpu", cpu_device_count = 4L)
@@ -116,7 +118,7 @@ test_that("the cache tells programs apart by what may be divided", {
   expect_clean(child, "2 8 2 8 ")
 })
 
-test_that("by default a program runs on as many devices as it says", {
+test_that("a program's own device count is the default", {
   child <- run_child(bquote({
     program <- pjrt_program(path = .(normalizePath(fixture("sharded/step-shardy.mlir"))))
     # too few at first
@@ -137,7 +139,7 @@ test_that("by default a program runs on as many devices as it says", {
   ))
 })
 
-test_that("numbers that are not the program's are refused, and both are named", {
+test_that("numbers that contradict the program's are refused with both values", {
   program <- sharded("step-gspmd.artifact")
   for (form in forms) {
     error <- expect_refused(
@@ -161,7 +163,7 @@ test_that("numbers that are not the program's are refused, and both are named", 
   expect_length(devices(compile(unary_program("4xf32"), pjrt_compile_options(num_replicas = 2L))), 2L)
 })
 
-test_that("meshes are followed in any order, over any dimensions", {
+test_that("meshes of any order and dimension are supported", {
   x <- array(seq_len(4 * 6 * 2) + 0, c(4, 6, 2))
   cases <- list(
     "devices=[2,2,1]<=[4]" = list(x[1:2, 1:3, ], x[1:2, 4:6, ], x[3:4, 1:3, ], x[3:4, 4:6, ]),
@@ -183,7 +185,7 @@ test_that("meshes are followed in any order, over any dimensions", {
   }
 })
 
-test_that("buffers and files give each device its part", {
+test_that("buffers and files can be divided among devices", {
   w <- matrix(seq_len(48) + 0, 8)
   path <- withr::local_tempfile(fileext = ".safetensors")
   narrow <- matrix(rep(c(0, 0.5, -1, 6), 12), 8)
@@ -224,14 +226,14 @@ test_that("buffers and files give each device its part", {
   }
 })
 
-test_that("a buffer that lies where it should is not copied", {
+test_that("a part that is already on its device is not copied", {
   executable <- identity_of("4xf32", "replicated")
   x <- pjrt_buffer(c(1, 2, 3, 4), device = four[[3L]])
   parts <- pjrt_shard(x, executable, input = 1L)
   expect_identical(vapply(parts, identical, NA, x), c(FALSE, FALSE, TRUE, FALSE))
 })
 
-test_that("each device takes memory for its part only", {
+test_that("each device allocates only its part", {
   path <- withr::local_tempfile(fileext = ".safetensors")
   safetensors_save(list(w = pjrt_empty("f32", c(4096, 1024))), path)
   model <- safetensors_open(path)
@@ -252,7 +254,7 @@ test_that("each device takes memory for its part only", {
   }
 })
 
-test_that("of a file, no more is read than the parts", {
+test_that("only the needed parts of a file are read", {
   # a gigabyte of which the disk has almost nothing
   path <- withr::local_tempfile(fileext = ".safetensors")
   header <- "{\"w\":{\"dtype\":\"I8\",\"shape\":[1024,1048576],\"data_offsets\":[0,1073741824]}}"
@@ -278,7 +280,7 @@ test_that("of a file, no more is read than the parts", {
   expect_lt(resident() - before, 2e8)
 })
 
-test_that("dimensions that are not divided equally end with zeros, and come back as they were", {
+test_that("unequal parts are padded with zeros and restored without them", {
   for (rows in c(5L, 6L, 7L)) {
     x <- matrix(seq_len(3 * rows) + 0, rows)
     executable <- identity_of(sprintf("%dx3xf32", rows), "devices=[4,1]<=[4]")
@@ -296,7 +298,7 @@ test_that("dimensions that are not divided equally end with zeros, and come back
   }
 })
 
-test_that("every type of R data is divided and put together", {
+test_that("every R type can be divided and put together again", {
   values <- list(
     i1 = matrix(c(TRUE, FALSE, TRUE, TRUE), 2), i32 = matrix(1:4, 2), `complex<f32>` = matrix(c(1i, 2 + 1i, 3, 4), 2),
     i64 = bit64::as.integer64(c("9007199254740993", "-1", "0", "9223372036854775807"))
@@ -318,7 +320,7 @@ test_that("every type of R data is divided and put together", {
   expect_identical(as.character(elt_type(pjrt_shard(c(1, 2, 3, 4), executable, input = 1L)[[1L]])), "bf16")
 })
 
-test_that("replicas have arrays of their own, or all the same", {
+test_that("replicas can have different arrays or the same one", {
   text <- "module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 2 : i32} {
     func.func @main(%x: tensor<4x2xf32> {mhlo.sharding = \"{devices=[1,2]<=[2]}\"}, %s: tensor<f32>) -> tensor<4x2xf32> {
       %0 = stablehlo.broadcast_in_dim %s, dims = [] : (tensor<f32>) -> tensor<4x2xf32>
@@ -350,14 +352,14 @@ test_that("replicas have arrays of their own, or all the same", {
   expect_identical(pjrt_unshard(out, replicas), pjrt_unshard(out))
 })
 
-test_that("a program for one device takes and gives all", {
+test_that("a program for one device uses whole arrays", {
   double <- compile(unary_program("2x2xf32"))
   x <- pjrt_shard(diag(2), double, input = 1L)
   expect_length(x, 1L)
   expect_identical(pjrt_unshard(pjrt_execute_sharded(double, x), double), 2 * diag(2))
 })
 
-test_that("how arrays are divided survives the cache, and saving", {
+test_that("shardings survive the cache and saving", {
   executable <- step("gspmd.mlir")
   path <- withr::local_tempfile()
   pjrt_save_executable(executable, path)
@@ -377,7 +379,7 @@ test_that("how arrays are divided survives the cache, and saving", {
   expect_refused(pjrt_load_executable(path, device = four, compile_options = other), "invalid_input", "4 partition(s)")
 })
 
-test_that("what does not fit an input or output is refused", {
+test_that("arrays that do not fit an input or output are refused", {
   executable <- step("gspmd.mlir")
   expect_refused(
     pjrt_shard(x[1:6, ], executable, input = 1L), "shape_mismatch",

@@ -1,4 +1,5 @@
-# The device reads R's own memory, or a thread does while R goes on: nothing that R does with its objects may show.
+# Devices that read R's own memory, and threads that read it while R goes on: R's changes must never reach a buffer.
+# Slow: repeats uploads while R changes the data.
 
 in_r_order <- function(x) if (is.raw(x)) x else writeBin(as.vector(unclass(x)), raw())
 
@@ -113,7 +114,7 @@ changes <- list(
   }
 )
 
-test_that("nothing that changes an R vector changes the buffer that uses its memory", {
+test_that("changing an R vector never changes a buffer that shares its memory", {
   for (type in aligned_types) {
     expected <- in_r_order(aligned(type))
     for (change in names(changes)) {
@@ -126,7 +127,7 @@ test_that("nothing that changes an R vector changes the buffer that uses its mem
   }
 })
 
-test_that("a large vector of the dtype's own form is used in place, and let go of with the buffer", {
+test_that("a large vector in the dtype's format is used in place and released with the buffer", {
   for (type in aligned_types) {
     x <- aligned(type)
     before <- pinned_at_rest()
@@ -143,7 +144,7 @@ test_that("a large vector of the dtype's own form is used in place, and let go o
   }
 })
 
-test_that("a loop may upload a vector and change it in every step", {
+test_that("a loop can upload and change a vector in every step", {
   for (type in aligned_types) {
     x <- aligned(type)
     kept <- list()
@@ -163,7 +164,7 @@ test_that("a loop may upload a vector and change it in every step", {
   }
 })
 
-test_that("a matrix of one column, a fitting shape and other devices share memory in the same way", {
+test_that("one-column matrices, given shapes and other devices share memory too", {
   x <- aligned("double")
   expected <- as.vector(x)
   y <- list(
@@ -174,7 +175,7 @@ test_that("a matrix of one column, a fitting shape and other devices share memor
   for (buffer in y) expect_identical(as.vector(as_array(buffer)), expected)
 })
 
-test_that("a vector that only the buffer still uses keeps its content", {
+test_that("a vector that only a buffer still uses keeps its content", {
   for (type in aligned_types) {
     expected <- in_r_order(aligned(type))
     y <- in_place(aligned(type))
@@ -190,7 +191,7 @@ test_that("a vector that only the buffer still uses keeps its content", {
   }
 })
 
-test_that("the output of a donated buffer does not keep the R vector, of which that was made", {
+test_that("the output of a donated buffer does not keep the R vector behind it", {
   add <- compile(add_program("400000xf64", donates))
   before <- pinned_at_rest()
   x <- in_place(aligned("double"))
@@ -203,7 +204,7 @@ test_that("the output of a donated buffer does not keep the R vector, of which t
   expect_identical(as_array(out)[4e5], 4e5 + 1)
 })
 
-test_that("a donated buffer leaves the R vector alone, of which it was made", {
+test_that("donating a buffer does not change its R vector", {
   add <- compile(add_program("400000xf64", donates))
   x <- aligned("double")
   expected <- as.vector(x)
@@ -215,7 +216,7 @@ test_that("a donated buffer leaves the R vector alone, of which it was made", {
   }
 })
 
-test_that("a program that gives its argument back keeps the vector's content", {
+test_that("a program that returns its argument keeps the vector's content", {
   keep <- compile(identity_program("400000xf64"))
   for (i in 1:3) {
     x <- aligned("double")
@@ -229,7 +230,7 @@ test_that("a program that gives its argument back keeps the vector's content", {
   }
 })
 
-test_that("buffers of one vector, and arrays read back from them, are apart", {
+test_that("buffers of one vector and arrays read from them are independent", {
   x <- aligned("double")
   y <- pjrt_buffer(x, "f64")
   z <- pjrt_buffer(x, "f64")
@@ -243,7 +244,7 @@ test_that("buffers of one vector, and arrays read back from them, are apart", {
   expect_identical(y[2], 2)
 })
 
-test_that("a copy on another device keeps the content of a vector that changes", {
+test_that("a copy on another device keeps the original content", {
   for (type in aligned_types) {
     x <- aligned(type)
     expected <- in_r_order(x)
@@ -258,7 +259,7 @@ test_that("a copy on another device keeps the content of a vector that changes",
   }
 })
 
-test_that("memory that no device can use in place is copied", {
+test_that("unaligned and other unsuitable memory is copied", {
   for (shift in 0:8) {
     # the vectors begin at many different addresses
     x <- as.double(seq_len(4000 + shift))
@@ -286,7 +287,7 @@ expect_later <- function(x, from = 1) {
   )
 }
 
-test_that("an R object can be dropped right after it went on its way", {
+test_that("an R object can be dropped right after pjrt_buffer() returns", {
   for (i in 1:4) {
     x <- as.double(seq_len(later_length))
     y <- pjrt_buffer(x)
@@ -297,7 +298,7 @@ test_that("an R object can be dropped right after it went on its way", {
   }
 })
 
-test_that("an R object can be changed right after it went on its way", {
+test_that("an R object can be changed right after pjrt_buffer() returns", {
   x <- as.double(seq_len(later_length))
   n <- length(x)
   for (i in 1:3) {
@@ -319,7 +320,7 @@ test_that("an R object can be changed right after it went on its way", {
   expect_identical(as_array(y), matrix(rep(1:100, 1e5), 100))
 })
 
-test_that("many arrays are on their way at once, and R's vectors are let go of in the end", {
+test_that("many uploads can run at once and release R's vectors", {
   before <- pinned_at_rest()
   buffers <- lapply(1:8, later)
   for (i in 8:1) expect_later(buffers[[i]], i)
@@ -327,7 +328,7 @@ test_that("many arrays are on their way at once, and R's vectors are let go of i
   rm(buffers)
 })
 
-test_that("zeros and repeated values of any size arrive", {
+test_that("zeros and repeated values of any size are uploaded", {
   empty <- pjrt_empty("f64", c(1500, 1000))
   filled <- pjrt_buffer(7, shape = c(1500, 1600))
   pattern <- pjrt_buffer(3L, "i8", shape = 9e6)
@@ -336,7 +337,7 @@ test_that("zeros and repeated values of any size arrive", {
   expect_identical(range(as_array(pattern)), c(3L, 3L))
 })
 
-test_that("an array on its way is used by everything at once", {
+test_that("a buffer can be used during its upload", {
   double <- compile(unary_program("2300000xf32"))
   both <- compile(add_program("2300000xf32", donates))
   doubled <- pjrt_execute(double, later(1))
@@ -360,7 +361,7 @@ test_that("an array on its way is used by everything at once", {
   expect_identical(as.vector(as_array(sum))[c(1, 2, later_length)], c(1, 3, 2 * later_length - 1))
 })
 
-test_that("an array on its way can be donated, and is gone then", {
+test_that("a buffer can be donated during its upload", {
   both <- compile(add_program("2300000xf32", donates))
   x <- later(1)
   y <- later(0)
@@ -374,7 +375,7 @@ test_that("an array on its way can be donated, and is gone then", {
   expect_later(y, 0)
 })
 
-test_that("programs on any thread wait for an array on its way", {
+test_that("programs on any thread wait for an upload", {
   for (mode in c("auto", "thread", "inline")) {
     withr::local_options(pjrt.dispatch = mode)
     double <- compile(unary_program("2300000xf32"))
@@ -386,7 +387,7 @@ test_that("programs on any thread wait for an array on its way", {
   }
 })
 
-test_that("await() waits until an array is there", {
+test_that("await() waits for an upload", {
   for (i in 1:4) {
     x <- later(i)
     expect_true(is_ready(x) %in% c(TRUE, FALSE))
@@ -396,7 +397,7 @@ test_that("await() waits until an array is there", {
   }
 })
 
-test_that("buffers that nobody holds any more are not waited for", {
+test_that("dropped buffers are not waited for", {
   before <- pinned_at_rest()
   for (i in 1:10) later(i)
   gc()
@@ -406,7 +407,7 @@ test_that("buffers that nobody holds any more are not waited for", {
   expect_identical(pinned_at_rest(), before)
 })
 
-test_that("a session ends well while arrays are on their way", {
+test_that("a session exits cleanly during uploads", {
   code <- quote({
     x <- matrix(as.double(1:4e6), 2000)
     kept <- lapply(1:6, function(i) pjrt_buffer(x + i))
@@ -423,7 +424,7 @@ test_that("a session ends well while arrays are on their way", {
   }
 })
 
-test_that("a session that fails while arrays are on their way has R's own exit status", {
+test_that("a session that fails during uploads exits with R's own status", {
   child <- run_child(quote({
     kept <- lapply(1:4, function(i) pjrt_buffer(matrix(i + 0, 2000, 2000)))
     stop("for a reason")
@@ -432,7 +433,7 @@ test_that("a session that fails while arrays are on their way has R's own exit s
   expect_identical(child$err, c("Error: for a reason", "Execution halted"))
 })
 
-test_that("forks that leave pjrt alone are no matter while arrays are on their way", {
+test_that("forks that do not use pjrt do not disturb uploads", {
   child <- run_child(quote({
     x <- as.double(1:3e6)
     kept <- lapply(1:4, function(i) pjrt_buffer(x + i))

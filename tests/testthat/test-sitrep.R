@@ -1,6 +1,6 @@
 report_text <- function() paste(format(pjrt_sitrep()), collapse = "\n")
 
-test_that("the report tells of system, package, plugins, clients, variables, cache and index", {
+test_that("the report covers system, package, plugins, clients, variables, cache and index", {
   cpu <- real_plugin()
   local_empty_cache()
   withr::local_envvar(PJRT_PLUGIN_PATH_CPU = cpu, PJRT_INDEX_URL = "https://host.test/simple")
@@ -25,7 +25,7 @@ test_that("the report tells of system, package, plugins, clients, variables, cac
   expect_match(text, "this package: 0.90", fixed = TRUE)
 })
 
-test_that("the report says what is wrong with a plugin", {
+test_that("the report shows problems with a plugin", {
   local_empty_cache()
   text <- withr::local_tempfile(lines = "no library")
   withr::local_envvar(PJRT_PLUGIN_PATH_CPU = text, PJRT_PLUGIN_PATH_GONE = paste0(text, "-gone"))
@@ -36,7 +36,7 @@ test_that("the report says what is wrong with a plugin", {
   expect_match(report_text(), problems$problem[[1L]], fixed = TRUE)
 })
 
-test_that("no secret is in the report", {
+test_that("the report contains no secrets", {
   local_empty_cache()
   withr::local_envvar(
     HTTPS_PROXY = "http://me:hidden@proxy.test:3128", PJRT_INDEX_URL = "https://me:hidden@host.test/simple?t=hidden",
@@ -50,7 +50,7 @@ test_that("no secret is in the report", {
   expect_match(text, "https://***@b.test https://***@c.test", fixed = TRUE)
 })
 
-test_that("a variable that is no valid text breaks nothing", {
+test_that("a variable that is not valid UTF-8 is handled", {
   local_empty_cache()
   withr::local_envvar(SOME_VARIABLE = "\xff", PJRT_PLUGIN_PATH_IDLE = "/\xff.so", PJRT_DEBUG = "\xff")
   expect_identical(pjrt_plugins()$platform, "idle")
@@ -59,7 +59,7 @@ test_that("a variable that is no valid text breaks nothing", {
   expect_match(report_text(), "pjrt.index_url: +http://127.0.0.1/<ff>")
 })
 
-test_that("a report comes whatever is broken", {
+test_that("the report works whatever is broken", {
   local_empty_cache()
   withr::local_options(pjrt.index_url = 1)
   report <- pjrt_sitrep()

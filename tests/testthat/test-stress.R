@@ -1,6 +1,8 @@
-# What must hold however often it is done, and whenever R collects garbage. In children: a fault would end the process.
+# Many repetitions, and garbage collections at every allocation. Everything runs in child processes, since a fault would end
+# the process.
+# Slow: collects garbage at every allocation.
 
-test_that("everything works while R collects garbage at every allocation", {
+test_that("everything works under gctorture()", {
   child <- run_child(quote({
     add <- compile(add_program("2xf64", donates))
     double <- compile(unary_program("2xf64"))
@@ -30,7 +32,7 @@ test_that("everything works while R collects garbage at every allocation", {
   expect_clean(child, "3 5 3 5 3 5 6 10 1 2 pjrt_error_deleted_buffer 2 3 5 true false TRUE ")
 })
 
-test_that("compiling, printing and failing work while R collects garbage at every allocation", {
+test_that("compiling, printing and errors work under gctorture()", {
   child <- run_child(quote({
     text <- unary_program("2xf64")
     x <- pjrt_buffer(c(1, 2), "f64")
@@ -47,7 +49,7 @@ test_that("compiling, printing and failing work while R collects garbage at ever
   expect_clean(child, c("PJRTBuffer ", " 2", " 4", "[ CPUf64{2} ] ", "pjrt_error_dtype_mismatch TRUE "))
 })
 
-test_that("a loop of donated steps keeps its sum", {
+test_that("a loop of donated steps computes the right sum", {
   child <- run_child(quote({
     one <- pjrt_buffer(1, "f64", shape = 1000)
     for (mode in c("auto", "thread")) {
@@ -64,7 +66,7 @@ test_that("a loop of donated steps keeps its sum", {
   expect_clean(child, c("2000 2000 ", "2000 2000 "))
 })
 
-test_that("results that are dropped without waiting do no harm", {
+test_that("dropping results without waiting is safe", {
   child <- run_child(quote({
     for (mode in c("auto", "thread", "inline")) {
       options(pjrt.dispatch = mode)
@@ -80,7 +82,7 @@ test_that("results that are dropped without waiting do no harm", {
   expect_clean(child, rep("2 2 ", 3))
 })
 
-test_that("100,000 results that are dropped without waiting leave a session that ends well", {
+test_that("a session that drops 100,000 pending results exits cleanly", {
   child <- run_child(timeout = 300, code = quote({
     add <- compile(add_program("2x2xf32"))
     large <- compile(unary_program("100x100xf32", "multiply"))
@@ -97,7 +99,7 @@ test_that("100,000 results that are dropped without waiting leave a session that
   expect_clean(child, "2 2 2 2 ")
 })
 
-test_that("many buffers, executables and clients come and go", {
+test_that("many buffers, executables and clients can be created and dropped", {
   child <- run_child(quote({
     for (i in 1:10000) pjrt_scalar(i)
     for (i in 1:30) compile(unary_program("f32"))
@@ -112,7 +114,7 @@ test_that("many buffers, executables and clients come and go", {
   expect_clean(child, "alive 1 ")
 })
 
-test_that("every way of data to a device and back works while R collects garbage at every allocation", {
+test_that("every kind of upload and download works under gctorture()", {
   # in several children: each collection goes through all that R has
   child <- run_child(quote({
     long <- bit64::as.integer64(1:4)
@@ -145,7 +147,7 @@ test_that("every way of data to a device and back works while R collects garbage
   ))
 })
 
-test_that("text, checks and numbers of memory work while R collects garbage at every allocation", {
+test_that("text, checks and memory statistics work under gctorture()", {
   child <- run_child(quote({
     z <- pjrt_buffer(c(1i, 4 + 5i), "c64")
     f <- pjrt_buffer(c(1, 1.1), "f8e4m3fn")
@@ -170,7 +172,7 @@ test_that("text, checks and numbers of memory work while R collects garbage at e
   ))
 })
 
-test_that("large arrays come and go while R collects garbage often", {
+test_that("large arrays survive frequent garbage collections", {
   child <- run_child(quote({
     n <- 4e4
     x <- as.double(1:n)
@@ -209,7 +211,7 @@ test_that("large arrays come and go while R collects garbage often", {
   expect_clean(child, "TRUE 52 ")
 })
 
-test_that("random work with interrupts, forks, failures and garbage collections gives what R computes", {
+test_that("random work with interrupts, forks, failures and garbage collections matches R's results", {
   withr::local_envvar(R_LIBS = paste(.libPaths(), collapse = .Platform$path.sep), R_TESTS = "", PJRT_CPU_DEVICE_COUNT = "2")
   script <- c(test_path("fixtures", "stress.R"), 20, 1, test_path("helper-programs.R"))
   child <- processx::run(rscript(), c("--vanilla", script), error_on_status = FALSE, timeout = 120)

@@ -1,4 +1,4 @@
-test_that("the system that a client is part of is described", {
+test_that("topology() describes the system of a client", {
   seen <- list()
   for (n in c(1L, 2L, 4L)) {
     client <- new_client(pjrt_plugin("cpu"), list(cpu_device_count = n))
@@ -20,7 +20,7 @@ test_that("the system that a client is part of is described", {
   expect_refused(topology(1), "invalid_input", "Must be a PJRTClient or a platform name")
 })
 
-test_that("a topology prints a fact a line, and so do its devices", {
+test_that("a topology and its devices print one fact per line", {
   found <- topology(new_client(pjrt_plugin("cpu"), list(cpu_device_count = 12L)))
   found$serialized <- raw(1000)
   expect_snapshot(found, cran = TRUE)

@@ -1,4 +1,4 @@
-test_that("a dtype decides the R type", {
+test_that("the dtype determines the R type", {
   read <- function(dtype) as_array(pjrt_empty(dtype, 2L))
   expect_identical(read("pred"), array(c(FALSE, FALSE)))
   for (dtype in c("i8", "i16", "i32", "ui8", "ui16", "i2", "i4", "ui2", "ui4")) {
@@ -8,7 +8,7 @@ test_that("a dtype decides the R type", {
   for (dtype in c("f16", "bf16", "f32", "f64")) expect_identical(read(dtype), array(c(0, 0)))
 })
 
-test_that("a scalar is a bare value, everything else an array", {
+test_that("a scalar is read as a bare value and everything else as an array", {
   expect_null(attributes(as_array(pjrt_scalar(1))))
   expect_null(attributes(as_array(pjrt_scalar(TRUE))))
   expect_identical(attributes(as_array(pjrt_scalar(bit64::as.integer64(1)))), list(class = "integer64"))
@@ -17,7 +17,7 @@ test_that("a scalar is a bare value, everything else an array", {
   expect_setequal(names(attributes(as_array(pjrt_buffer(bit64::as.integer64(1:2))))), c("dim", "class"))
 })
 
-test_that("narrow types come back with their sign", {
+test_that("narrow types are read with their sign", {
   raw_buffer <- function(bytes, dtype) {
     pjrt_buffer(as.raw(bytes), dtype = dtype, shape = length(bytes), row_major = TRUE)
   }
@@ -30,12 +30,12 @@ test_that("narrow types come back with their sign", {
   expect_bits(as_array(raw_buffer(c(3, 2, 0), "ui2")), array(c(3L, 2L, 0L)))
 })
 
-test_that("unsigned 32-bit values are positive", {
+test_that("unsigned 32-bit values are read as positive numbers", {
   x <- pjrt_buffer(as.raw(rep(255, 4)), dtype = "ui32", shape = 1, row_major = TRUE)
   expect_bits(as_array(x), int64(4294967295))
 })
 
-test_that("complex and small floats are read as what they are worth", {
+test_that("complex numbers and small floats are read by value", {
   complex <- bytes(c(1 + 2i, -3i))
   x <- pjrt_buffer(complex, dtype = "c128", shape = 2, row_major = TRUE)
   expect_identical(as_raw(x), complex)
@@ -51,7 +51,7 @@ test_that("complex and small floats are read as what they are worth", {
   expect_identical(as_array(pjrt_buffer(c(0.5, 1, 3), "f8e8m0fnu")), array(c(0.5, 1, 4)))
 })
 
-test_that("64-bit integers are read as plain numbers when asked", {
+test_that("64-bit integers are read as doubles or integers on request", {
   x <- bit64::as.integer64(c("1", "-5", "9007199254740992"))
   expect_bits(as_array(pjrt_buffer(x), int64 = "double"), array(c(1, -5, 2^53)))
   expect_bits(as_array(pjrt_buffer(x[1:2]), int64 = "integer"), array(c(1L, -5L)))
@@ -61,7 +61,7 @@ test_that("64-bit integers are read as plain numbers when asked", {
   expect_bits(as_array(pjrt_buffer(1:2), int64 = "double"), array(1:2))
 })
 
-test_that("a value that the type asked for cannot hold is an error", {
+test_that("a value that the requested type cannot hold raises an error", {
   large <- pjrt_buffer(bit64::as.integer64(c("1", "9007199254740993")))
   expect_refused(as_array(large, int64 = "double"), "invalid_input", "1 value(s) that a double cannot hold")
   expect_refused(as_array(large, int64 = "integer"), "invalid_input", "1 value(s) that an R integer cannot hold")
@@ -77,7 +77,7 @@ planted <- function(dtype, size) {
   pjrt_buffer(as.raw(c(rep(0, size - 1), 0x80)), dtype = dtype, shape = 1, row_major = TRUE)
 }
 
-test_that("check = TRUE tells values that R takes for others", {
+test_that("check = TRUE refuses values that R would misread", {
   expect_refused(as_array(planted("i32", 4), check = TRUE), "invalid_input", "cannot distinguish from NA")
   expect_refused(as_array(planted("i64", 8), check = TRUE), "invalid_input", "cannot distinguish from NA")
   wrapped <- "wrapped through R's signed integer64"
@@ -88,7 +88,7 @@ test_that("check = TRUE tells values that R takes for others", {
   expect_bits(as_array(planted("i64", 8)), int64(NA))
 })
 
-test_that("check = TRUE changes nothing else", {
+test_that("check = TRUE does not change the result", {
   expect_identical(as_array(pjrt_buffer(1:3), check = TRUE), array(1:3))
   expect_bits(as_array(pjrt_buffer(bit64::as.integer64(1:3)), check = TRUE), int64(1:3))
   expect_identical(as_array(pjrt_buffer(c(NaN, 1)), check = TRUE), array(c(NaN, 1)))
@@ -98,7 +98,7 @@ test_that("check = TRUE changes nothing else", {
   expect_refused(as_array(pjrt_scalar(1), check = NA), "invalid_input", "`check` must be TRUE or FALSE")
 })
 
-test_that("bytes come in the order asked for and go back to the same array", {
+test_that("as_raw() returns bytes in the requested order, which restore the array", {
   for (dims in list(c(2L, 3L), c(2L, 3L, 4L))) {
     x <- array(seq_len(prod(dims)), dims)
     for (case in list(
@@ -118,13 +118,13 @@ test_that("bytes come in the order asked for and go back to the same array", {
   }
 })
 
-test_that("bytes of scalars, logical values and empty arrays", {
+test_that("as_raw() works for scalars, logical values and empty arrays", {
   expect_identical(as_raw(pjrt_scalar(258L), row_major = TRUE), as.raw(c(2, 1, 0, 0)))
   expect_identical(as_raw(pjrt_buffer(c(TRUE, FALSE)), row_major = FALSE), as.raw(c(1, 0)))
   expect_identical(as_raw(pjrt_empty("f32", c(0, 3)), row_major = TRUE), raw())
 })
 
-test_that("as_raw() gives row-major bytes unless told otherwise", {
+test_that("as_raw() returns row-major bytes by default", {
   x <- pjrt_buffer(matrix(1:6, 2))
   expect_identical(as_raw(x), bytes(c(1L, 3L, 5L, 2L, 4L, 6L)))
   expect_identical(as_raw(x, row_major = FALSE), bytes(1:6))
@@ -133,18 +133,18 @@ test_that("as_raw() gives row-major bytes unless told otherwise", {
   }
 })
 
-test_that("only buffers are read", {
+test_that("as_array() and as_raw() accept only buffers", {
   expect_refused(as_array(1), "invalid_input", "`x` must be a `PJRTBuffer`")
   expect_refused(as_raw(1, TRUE), "invalid_input", "`x` must be a `PJRTBuffer`")
 })
 
-test_that("a copy to where a buffer lies is the buffer itself", {
+test_that("copying a buffer to its own device returns the buffer", {
   x <- pjrt_buffer(1:3)
   expect_identical(copy_buffer(x, "cpu:0"), x)
   expect_identical(copy_buffer(x, device(x)), x)
 })
 
-test_that("a copy lies on the other device and outlives its source", {
+test_that("a copy is on the other device and outlives its source", {
   x <- pjrt_buffer(matrix(1:6, 2))
   copy <- copy_buffer(x, "cpu:1")
   expect_false(identical(copy, x))
@@ -158,7 +158,7 @@ test_that("a copy lies on the other device and outlives its source", {
   expect_identical(as_array(back), matrix(1:6, 2))
 })
 
-test_that("a copy reaches the devices of another client", {
+test_that("a buffer can be copied to another client", {
   other <- devices(new_client(pjrt_plugin("cpu"), list(cpu_device_count = 1L)))[[1L]]
   x <- pjrt_buffer(matrix(1:6, 2))
   copy <- copy_buffer(x, other)
@@ -167,13 +167,13 @@ test_that("a copy reaches the devices of another client", {
   expect_identical(as_array(copy_buffer(copy, "cpu:0")), matrix(1:6, 2))
 })
 
-test_that("a copy of what is still computed waits its turn", {
+test_that("copying a pending buffer waits for its content", {
   x <- pjrt_execute(compile(loop_program(2e6)), pjrt_scalar(1, "f64"))
   copy <- copy_buffer(x, "cpu:1")
   expect_identical(as_array(copy), 2)
 })
 
-test_that("only buffers are copied, and only to devices", {
+test_that("copy_buffer() accepts only buffers and devices", {
   expect_refused(copy_buffer(1, "cpu:1"), "invalid_pointer", "`buffer` must be a `PJRTBuffer`")
   expect_refused(copy_buffer(pjrt_scalar(1), "cpu:7"), "invalid_input", "out of range")
   expect_refused(copy_buffer(pjrt_scalar(1), 1), "invalid_input", "Must be a PJRTDevice")

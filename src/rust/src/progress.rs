@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_tells_how_far_the_work_is_and_how_long_it_takes() {
+    fn the_progress_line_shows_progress_and_remaining_time() {
         let second = Duration::from_secs(1);
         let half = line("cuda plugin", 1_000_000_000, Some(2_000_000_000), 100_000_000, second * 10, 80);
         assert_eq!(half, "cuda plugin [============            ]  50% of 2.0 GB, 10 MB/s, 2 min left");

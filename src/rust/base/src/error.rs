@@ -240,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_plugin_does_not_do_is_said_plainly() {
+    fn an_unsupported_call_raises_a_plain_error() {
         let error = Error::new(Kind::Pjrt(UNIMPLEMENTED), "Not here.").in_call("PJRT_Call");
         let plain = error.unsupported("cpu", "Cost analysis is");
         assert_eq!(plain.message(), "Cost analysis is not supported by this plugin (cpu): Not here.");

@@ -256,7 +256,7 @@ fn a_program_is_compiled_once() {
 }
 
 #[test]
-fn what_changes_the_program_changes_the_key() {
+fn everything_that_changes_the_program_changes_the_key() {
     let folder = Folder::new("key");
     let (cache, session) = folder.session();
     let plain = CompileOptions::default();
@@ -285,7 +285,7 @@ fn what_changes_the_program_changes_the_key() {
 }
 
 #[test]
-fn a_client_of_another_number_of_devices_finds_the_same() {
+fn a_client_with_another_number_of_devices_hits_the_cache() {
     let folder = Folder::new("devices");
     let (cache, session) = folder.session();
     compile(&cache, &add(1), &CompileOptions::default());
@@ -325,7 +325,7 @@ fn a_bad_entry_is_dropped_and_compiled_afresh() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_used_fails_no_compile() {
+fn an_unusable_cache_folder_does_not_fail_a_compile() {
     let folder = Folder::new("no-folder");
     fs::write(&folder.0, "a file").unwrap();
     let session = Arc::new(Session::default());
@@ -338,7 +338,7 @@ fn a_folder_that_cannot_be_used_fails_no_compile() {
 }
 
 #[test]
-fn a_program_is_compiled_whenever_the_compiler_is_to_write_down_what_it_does() {
+fn a_compile_that_dumps_files_is_never_taken_from_the_cache() {
     let folder = Folder::new("dump");
     let (cache, session) = folder.session();
     let dump = folder.0.join("dump");

@@ -92,7 +92,7 @@ fn count_to(n: u64) -> String {
 }
 
 #[test]
-fn the_plugin_says_what_it_is() {
+fn the_plugin_describes_itself() {
     assert_eq!(plugin().api().version().0, 0);
     let names: Vec<_> = plugin().attributes().iter().map(|(name, _)| name.as_str()).collect();
     assert!(names.contains(&"stablehlo_current_version"), "{names:?}");
@@ -101,7 +101,7 @@ fn the_plugin_says_what_it_is() {
 }
 
 #[test]
-fn what_is_no_plugin_is_refused() {
+fn a_file_that_is_not_a_plugin_is_refused() {
     let missing = Plugin::load(Path::new("no/such/file.so")).unwrap_err();
     assert_eq!(missing.kind(), Kind::PluginNotFound);
     let text = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
@@ -111,7 +111,7 @@ fn what_is_no_plugin_is_refused() {
 }
 
 #[test]
-fn a_call_that_the_plugin_lacks_is_an_error_that_names_it() {
+fn a_call_that_the_plugin_lacks_raises_an_error_that_names_it() {
     let api = plugin().api();
     let offset = std::mem::offset_of!(pjrt_sys::PJRT_Api, PJRT_Client_UpdateGlobalProcessInfo);
     assert!(api.reaches(0));
@@ -165,7 +165,7 @@ fn facts_of_clients_and_devices_hold_for_any_number_of_devices() {
 }
 
 #[test]
-fn what_the_plugin_does_not_count_is_an_error_that_says_so() {
+fn statistics_that_the_plugin_lacks_raise_an_error_that_says_so() {
     let error = device(0).memory_stats().unwrap_err();
     assert_eq!(error.kind(), Kind::Pjrt(12));
     assert!(error.message().contains("not supported by this plugin"), "{error}");
@@ -197,7 +197,7 @@ fn buffers_are_copied_to_memory_spaces_also_before_they_are_made() {
 }
 
 #[test]
-fn arrays_of_every_rank_come_back_as_they_went() {
+fn arrays_of_every_rank_survive_a_round_trip() {
     let dims: &[&[i64]] = &[&[], &[0], &[3], &[2, 0, 3], &[2, 3, 1, 1, 2, 1, 2]];
     for dims in dims {
         let n = dims.iter().product::<i64>() as usize;
@@ -223,7 +223,7 @@ fn uploads_use_the_memory_they_were_given() {
 }
 
 #[test]
-fn an_executable_says_what_it_takes_and_gives() {
+fn an_executable_describes_its_inputs_and_outputs() {
     let executable = compile(DONATING_ADD).unwrap();
     let signature = executable.signature();
     let inputs: Vec<_> = signature.inputs.iter().map(|i| (i.spec.to_string(), i.donated)).collect();
@@ -305,7 +305,7 @@ fn a_read_that_was_started_survives_the_donation() {
 }
 
 #[test]
-fn a_deleted_buffer_serves_what_was_given_it_before() {
+fn a_deleted_buffer_serves_operations_started_before() {
     let add = compile(ADD).unwrap();
     let x = upload(&[2, 2], &[1.0, 2.0, 3.0, 4.0]);
     let outputs = run(&add, &[&x, &x]).unwrap();
@@ -357,7 +357,7 @@ fn nothing_of_a_closed_client_can_be_used() {
 }
 
 #[test]
-fn a_long_loop_does_not_keep_the_caller() {
+fn a_long_loop_does_not_block_the_caller() {
     let count = compile(&count_to(3_000_000)).unwrap();
     let zero = upload(&[], &[0.0]);
     let start = Instant::now();
@@ -389,7 +389,7 @@ const COUNT_TO_INPUT: &str = "func.func @main(%x: tensor<f32>, %n: tensor<f32>) 
 }";
 
 #[test]
-fn a_loop_whose_turns_the_inputs_decide_never_keeps_the_caller_however_quick_it_was() {
+fn a_loop_with_input_dependent_length_never_blocks_the_caller() {
     let count = compile(COUNT_TO_INPUT).unwrap();
     let (zero, few, many) = (upload(&[], &[0.0]), upload(&[], &[3.0]), upload(&[], &[1.5e7]));
     for _ in 0..20 {
@@ -427,7 +427,7 @@ fn a_loop_of_many_operations_runs_on_the_plugins_own_threads() {
 }
 
 #[test]
-fn a_wait_can_be_interrupted_and_taken_up_again() {
+fn a_wait_can_be_interrupted_and_repeated() {
     let count = compile(&count_to(20_000_000)).unwrap();
     let out = run(&count, &[&upload(&[], &[0.0])]).unwrap().remove(0);
     let waiter = std::thread::spawn(move || {
@@ -443,7 +443,7 @@ fn a_wait_can_be_interrupted_and_taken_up_again() {
 }
 
 #[test]
-fn a_malformed_program_gives_the_compilers_message_with_its_position() {
+fn a_malformed_program_raises_the_compilers_message_with_its_position() {
     let error =
         compile("func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {\n  %0 = stablehlo.oops %x\n}").unwrap_err();
     assert!(error.code().is_some());
@@ -463,7 +463,7 @@ fn chain(operations: usize) -> Program {
 }
 
 #[test]
-fn compiles_in_the_background_wait_for_a_processor_and_for_nothing_else() {
+fn background_compiles_wait_only_for_a_processor() {
     let processors = std::thread::available_parallelism().unwrap().get();
     let counts: Vec<usize> = (1..=processors + 4).map(|i| 300 + 2 * i).collect();
     let options = CompileOptions::default();
@@ -491,7 +491,7 @@ fn compiles_in_the_background_wait_for_a_processor_and_for_nothing_else() {
 }
 
 #[test]
-fn an_interrupted_wait_for_a_compiler_can_be_taken_up_again() {
+fn an_interrupted_wait_for_a_compiler_can_be_repeated() {
     let compiling = Compiling::start(None, &[device(0)], &chain(10_000), &CompileOptions::default()).unwrap();
     let waited = compiling.clone();
     let waiter = std::thread::spawn(move || {
@@ -548,7 +548,7 @@ fn threads_share_a_client() {
 }
 
 #[test]
-fn a_part_is_the_same_read_in_place_and_by_a_transfer_of_its_range() {
+fn a_part_is_the_same_whether_read_in_place_or_transferred() {
     let dims = [40usize, 30];
     let values: Vec<f32> = (0..1200).map(|i| i as f32).collect();
     let buffer = upload(&[40, 30], &values);
@@ -604,7 +604,7 @@ fn replicas_exchange_data_on_the_devices_they_were_compiled_for() {
 }
 
 #[test]
-fn launches_on_several_devices_from_several_threads_do_not_wait_for_each_other() {
+fn launches_on_several_devices_from_several_threads_are_independent() {
     let sums = [compile_for_both(SUM_OF_TWO, [0, 1]), compile_for_both(SUM_OF_TWO, [1, 0])];
     let inputs = [upload_to(&device(0), &[], &[1.0]), upload_to(&device(1), &[], &[2.0])];
     std::thread::scope(|scope| {

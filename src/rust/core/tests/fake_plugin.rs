@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../tests/testthat/fixtures/fake-plugin.c");
+const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/fake-plugin.c");
 
 /// A folder for libraries.
 const FOLDER: &str = env!("CARGO_TARGET_TMPDIR");
@@ -65,7 +65,7 @@ fn attributes_of_every_type_are_read() {
 }
 
 #[test]
-fn older_and_newer_plugins_work_as_far_as_they_go() {
+fn older_and_newer_plugins_work_for_the_calls_they_have() {
     let create = |plugin| Client::create(plugin, &[]).unwrap_err();
     let older = load("older").unwrap();
     assert_eq!(older.api().version(), (0, 40));
@@ -85,7 +85,7 @@ fn older_and_newer_plugins_work_as_far_as_they_go() {
 }
 
 #[test]
-fn a_table_that_makes_no_sense_is_refused() {
+fn an_invalid_table_is_refused() {
     for (oddity, message) in [
         ("null", "returned no function table"),
         ("major", "PJRT API 1.90"),
@@ -132,7 +132,7 @@ fn a_chain_of_extensions_is_followed_as_far_as_it_leads() {
 }
 
 #[test]
-fn no_code_of_what_is_no_plugin_runs() {
+fn code_of_a_file_that_is_not_a_plugin_never_runs() {
     let mark = Path::new(FOLDER).join("mark");
     let _ = std::fs::remove_file(&mark);
     let source = format!(
@@ -147,7 +147,7 @@ fn no_code_of_what_is_no_plugin_runs() {
 }
 
 #[test]
-fn a_library_that_the_plugin_needs_and_that_is_missing_is_named() {
+fn a_missing_dependency_of_the_plugin_is_named() {
     let needed = build_text("int f(void) { return 1; }", "libpjrt-needed.so", &["-Wl,-soname,libpjrt-needed.so"]);
     let path = needed.to_str().unwrap();
     let source = "int f(void); void *GetPjrtApi(void) { static int table; return f() ? &table : 0; }";

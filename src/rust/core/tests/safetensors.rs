@@ -76,7 +76,7 @@ fn read(path: &Path) -> Result<()> {
 const TENSOR: &str = r#""dtype":"F32","shape":[2,3],"data_offsets":[0,24]"#;
 
 #[test]
-fn what_is_no_sound_file_is_refused_with_the_reason() {
+fn an_invalid_file_is_refused_with_the_reason() {
     let _alone = ALONE.lock().unwrap();
     let folder = Folder::new("refused");
     let tensor = |fields: &str| file(&format!(r#"{{"a":{{{fields}}}}}"#), 24);
@@ -176,7 +176,7 @@ fn what_is_no_sound_file_is_refused_with_the_reason() {
 }
 
 #[test]
-fn what_a_sound_header_says_is_kept_in_its_order() {
+fn a_valid_header_is_kept_in_its_order() {
     let _alone = ALONE.lock().unwrap();
     let folder = Folder::new("sound");
     let header = r#" {"z":{"dtype":"BF16","shape":[2,1],"data_offsets":[10,14]},"é":{"shape":[],"data_offsets":[0,8],"dtype":"F64"},

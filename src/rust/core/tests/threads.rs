@@ -19,7 +19,7 @@ use std::sync::Mutex;
 /// Everything that the crate's users hold may move to other threads and be used on several at once; the compiler checks
 /// this.
 #[test]
-fn what_users_hold_is_shared_between_threads() {
+fn held_objects_are_shared_between_threads() {
     fn shared<T: Send + Sync>() {}
     shared::<Block>();
     shared::<Buffer>();
@@ -82,7 +82,7 @@ impl Random {
 }
 
 #[test]
-fn threads_that_do_everything_at_once_on_one_client_get_what_is_theirs() {
+fn threads_that_share_a_client_get_their_own_results() {
     const THREADS: u64 = 6;
     const STEPS: usize = 400;
     let path = std::env::var("PJRT_PLUGIN_PATH_CPU").expect("PJRT_PLUGIN_PATH_CPU names the CPU plugin's library");

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn no_elements_give_no_text() {
+    fn an_empty_array_has_no_text() {
         for_each(DType::F32, &[], |_| panic!("called"));
     }
 

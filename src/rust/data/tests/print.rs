@@ -182,14 +182,14 @@ fn each_slice_has_its_own_style() {
 }
 
 #[test]
-fn no_elements_give_no_lines() {
+fn an_empty_array_prints_no_lines() {
     for dims in [&[0][..], &[0, 3], &[3, 0], &[2, 0, 2], &[usize::MAX, usize::MAX, 0]] {
         assert_eq!(i32s(dims, [], &Options::default()), "", "{dims:?}");
     }
 }
 
 #[test]
-fn rows_beyond_the_budget_are_cut_and_said_to_be() {
+fn rows_beyond_the_budget_are_omitted_with_a_note() {
     assert_eq!(i32s(&[3], 1..=3, &rows(3)), " 1\n 2\n 3\n");
     assert_eq!(i32s(&[4], 1..=4, &rows(3)), format!(" 1\n 2\n 3\n{CUT}"));
 }
@@ -261,7 +261,7 @@ fn the_rows_read_are_the_rows_shown() {
 }
 
 #[test]
-fn a_source_that_fails_or_gives_too_little_is_an_error() {
+fn a_failing_or_short_source_raises_an_error() {
     let error = render(DType::F32, &[5], &mut HostBytes::new(DType::F32, &[0; 16]), &ALL).unwrap_err();
     assert_eq!(error.kind(), Kind::Internal);
 }

@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn what_contains_itself_is_found() {
+    fn cycles_are_found() {
         assert_eq!(of(&[&[0]]), Err(Cycle));
         assert_eq!(of(&[&[1], &[2], &[1]]), Err(Cycle));
     }

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_that_a_user_registers_are_told_from_those_of_xla() {
+    fn functions_registered_by_a_user_are_distinguished_from_those_of_xla() {
         let calls = |target: &str| {
             let opcode = if target.is_empty() { "add" } else { "custom-call" };
             let call =

@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nests_too_deep_is_refused() {
+    fn too_deep_nesting_is_refused() {
         let message = |text: &str| check(text.as_bytes()).map_err(|error| error.message().to_string());
         for text in ["(", "module {", "tuple<", "[", "-"] {
             assert!(message(&text.repeat(3000)).is_err_and(|message| message.contains("nests 3000")), "{text}");
@@ -374,12 +374,12 @@ mod tests {
     }
 
     #[test]
-    fn zeros_are_space() {
+    fn zero_bytes_count_as_whitespace() {
         assert_eq!(body_missing("func.func\0private\0@f()"), Some(1));
     }
 
     #[test]
-    fn functions_with_a_body_and_what_is_no_function_pass() {
+    fn functions_with_a_body_and_other_operations_pass() {
         for text in [
             "func.func @main() { return }",
             "func.func public @main(%x: tensor<2xf32> {a = \"(\"}) -> tensor<2xf32>{ return %x }",

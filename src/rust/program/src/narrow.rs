@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_module_is_judged_by_its_shapes() {
+    fn modules_are_checked_by_their_shapes() {
         let narrow = || shape(DType::I4, &[5, 3]);
         let scalar = || shape(DType::F32, &[]);
         let is_refused = |opcode, dimensions: &[i64], made, results| {

@@ -135,7 +135,7 @@ mod tests {
     use crate::hlo::{HloComputationProto, HloInstructionProto};
 
     #[test]
-    fn what_would_crash_a_compiler_is_refused() {
+    fn programs_that_would_crash_a_compiler_are_refused() {
         let deep = "(".repeat(10_000).into_bytes();
         assert_eq!(Program::new(deep, Format::Mlir).unwrap_err().kind(), Kind::InvalidInput);
         assert_eq!(Program::new(Vec::new(), Format::Mlir).unwrap_err().kind(), Kind::InvalidInput);

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn tiles_go_to_devices_in_the_order_that_is_told() {
+    fn tiles_follow_the_given_device_order() {
         let sharding = Sharding::new(&tiled(&[2, 2], &[4], &[], false), 4, &[4, 2], None).unwrap();
         assert_eq!((&*sharding.whole, sharding.words.as_str()), (&[8, 4][..], "devices=[2,2]<=[4]"));
         assert_eq!(starts(&sharding, 4), [[0, 0], [0, 2], [4, 0], [4, 2]]);
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_are_told_from_parts() {
+    fn copies_and_parts_are_distinguished() {
         let copies = Sharding::new(&tiled(&[1, 2, 2], &[2, 2], &[1, 0], true), 4, &[4, 3], None).unwrap();
         assert_eq!(starts(&copies, 4), [[0, 0], [0, 3], [0, 0], [0, 3]]);
         assert_eq!((0..4).map(|p| copies.is_first(p)).collect::<Vec<_>>(), [true, true, false, false]);
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leaves_it_open_what_is_where_is_not_told() {
+    fn shardings_without_known_placement_are_not_reported() {
         let manual = OpSharding { last_tile_dims: vec![4], ..tiled(&[2, 2], &[4], &[], false) };
         for proto in [
             OpSharding { kind: 4, ..Default::default() },

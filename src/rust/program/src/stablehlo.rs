@@ -79,7 +79,7 @@ mod tests {
     use crate::program::Format;
 
     #[test]
-    fn a_portable_program_tells_its_version() {
+    fn the_version_of_a_portable_program_is_read() {
         assert_eq!(Version::of_bytecode(b"\x0dStableHLO_v1.13.3\0rest"), Some(Version([1, 13, 3])));
         for other in [
             &b"\x0dMLIR22.0.0git\0"[..],

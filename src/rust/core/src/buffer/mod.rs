@@ -28,6 +28,19 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, Ordering};
 use std::sync::Arc;
 
 /// An array on a device; clones share it.
+///
+/// ```
+/// # use pjrt_core::{Buffer, Client, Plugin};
+/// # use pjrt_data::{array::Spec, dtype::DType};
+/// # let path = std::env::var("PJRT_PLUGIN_PATH_CPU").expect("PJRT_PLUGIN_PATH_CPU names the CPU plugin's library");
+/// # let client = Client::create(Plugin::load(path.as_ref())?, &[])?;
+/// let device = client.devices().next().unwrap();
+/// let numbers = [1.0f32, 2.0, 3.0].map(f32::to_ne_bytes).concat();
+/// let buffer = Buffer::from_bytes(&device, Spec::new(DType::F32, &[3])?, &numbers)?;
+/// assert_eq!((buffer.dtype(), buffer.dims()), (DType::F32, &[3][..]));
+/// assert_eq!(buffer.read()?.bytes(), numbers);
+/// # Ok::<(), pjrt_base::error::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Buffer(Arc<Inner>);
 

@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_is_as_few_runs_as_possible() {
+    fn a_part_consists_of_as_few_runs_as_possible() {
         assert_eq!(runs(&[(2, 4), (0, 3)], &[2, 3], &[4, 3]), [(6, 0, 6)]);
         assert_eq!(runs(&[(0, 2), (1, 3)], &[2, 2], &[2, 4]), [(1, 0, 2), (5, 2, 2)]);
         assert_eq!(runs(&[(1, 2), (0, 2), (0, 4)], &[1, 2, 4], &[3, 2, 4]), [(8, 0, 8)]);
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn one_run_is_told_from_several() {
+    fn one_run_and_several_are_distinguished() {
         let single = |bounds: &[(usize, usize)], part: &[i64], dims: &[i64]| {
             share(bounds, part).single_run(dims).map(|run| run.from)
         };

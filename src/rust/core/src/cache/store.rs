@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_put_there_is_found() {
+    fn a_stored_entry_is_found() {
         let folder = Folder::new("found");
         let store = Store::new(&folder.0, 1000);
         assert_eq!(store.get(&key(1)).unwrap(), None);
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn those_used_the_longest_ago_go_first() {
+    fn the_least_recently_used_are_evicted_first() {
         let folder = Folder::new("order");
         let store = Store::new(&folder.0, 320);
         fill(&store, 3);
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn what_killed_processes_left_is_swept_up() {
+    fn files_left_by_killed_processes_are_removed() {
         let folder = Folder::new("sweep");
         let store = Store::new(&folder.0, 1000);
         store.put(&key(0), b"x").unwrap();
@@ -416,7 +416,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn what_others_could_have_written_is_not_used() {
+    fn entries_that_others_could_have_written_are_not_used() {
         use std::os::unix::fs::{symlink, PermissionsExt};
         let folder = Folder::new("others");
         let store = Store::new(&folder.0, 1000);

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_said() {
+    fn differences_are_reported() {
         let saved = target();
         assert!(saved.differences(&target()).is_empty());
         let said = |change: &dyn Fn(&mut Target)| {

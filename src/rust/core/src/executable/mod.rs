@@ -33,6 +33,24 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 /// A compiled program on its devices; clones share it.
+///
+/// ```
+/// # use pjrt_core::{execute::ExecuteOptions, options::CompileOptions, Buffer, Client, Executable, Plugin};
+/// # use pjrt_data::{array::Spec, dtype::DType}; use pjrt_program::program::{Format, Program};
+/// # let path = std::env::var("PJRT_PLUGIN_PATH_CPU").expect("PJRT_PLUGIN_PATH_CPU names the CPU plugin's library");
+/// # let client = Client::create(Plugin::load(path.as_ref())?, &[])?;
+/// let device = client.devices().next().unwrap();
+/// let text = "func.func @main(%x: tensor<f32>) -> tensor<f32> {
+///   %y = stablehlo.multiply %x, %x : tensor<f32>
+///   return %y : tensor<f32>
+/// }";
+/// let program = Program::new(text.into(), Format::Mlir)?;
+/// let square = Executable::compile(&[device.clone()], &program, &CompileOptions::default())?;
+/// let three = Buffer::from_bytes(&device, Spec::new(DType::F32, &[])?, &3f32.to_ne_bytes())?;
+/// let outputs = square.execute(&[&three], &ExecuteOptions::default())?;
+/// assert_eq!(outputs[0].read()?.bytes(), 9f32.to_ne_bytes());
+/// # Ok::<(), pjrt_base::error::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Executable(Arc<Inner>);
 

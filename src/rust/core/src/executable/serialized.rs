@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_read() {
+    fn written_data_is_read_back() {
         let bytes = container();
         let read = Serialized::read(&bytes).unwrap();
         assert_eq!((read.header.name.as_str(), read.payload), ("main", &b"payload"[..]));
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn another_format_is_said() {
+    fn another_format_is_reported() {
         let mut newer = container();
         newer[8] = 2;
         let error = Serialized::read(&newer).unwrap_err();

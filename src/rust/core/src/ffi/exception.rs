@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_guard_catches_is_an_error() {
+    fn an_exception_caught_by_a_guard_becomes_an_error() {
         let [first, next] = outcomes(0);
         assert!(first.is_ok_and(|error| error.is_null()) && next.is_ok());
         let error = |kind| outcomes(kind)[0].clone().unwrap_err();

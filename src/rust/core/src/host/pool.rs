@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_memory_can_hold_is_an_error() {
+    fn sizes_beyond_all_memory_raise_an_error() {
         assert_eq!(Block::new(usize::MAX / 2).err().map(|e| e.kind()), Some(Kind::Pjrt(RESOURCE_EXHAUSTED)));
     }
 }

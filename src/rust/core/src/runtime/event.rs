@@ -207,7 +207,7 @@ mod tests {
     use pjrt_base::error::Kind;
 
     #[test]
-    fn a_wait_for_what_never_comes_ends_when_the_plugin_is_lost() {
+    fn an_endless_wait_ends_when_the_plugin_is_lost() {
         let poison = Poison::leaked();
         let signal = Signal::new(poison);
         std::thread::scope(|scope| {

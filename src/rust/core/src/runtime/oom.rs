@@ -83,7 +83,7 @@ mod tests {
     use std::sync::atomic::AtomicUsize;
 
     #[test]
-    fn a_thread_without_memory_tries_again_when_garbage_is_gone() {
+    fn a_thread_without_memory_retries_after_a_garbage_collection() {
         let full = || Err::<(), _>(Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), "Full."));
         let tries = AtomicUsize::new(0);
         let outcome = std::thread::scope(|scope| {

@@ -91,7 +91,7 @@ fn misfits_are_counted_and_the_first_is_found() {
 }
 
 #[test]
-fn in_floats_na_and_what_becomes_infinite_are_misfits_but_nan_is_none() {
+fn in_floats_na_and_overflow_are_misfits_but_nan_is_not() {
     let plain = [f64::INFINITY, f64::NAN, 1.0, -0.0];
     for dtype in [DType::F64, DType::F32, DType::F16, DType::BF16, DType::F8E5M2] {
         assert_eq!(losses(HostValues::Double(&plain), dtype), None, "{dtype}");
@@ -111,7 +111,7 @@ fn in_floats_na_and_what_becomes_infinite_are_misfits_but_nan_is_none() {
 }
 
 #[test]
-fn what_a_type_cannot_become_is_refused() {
+fn impossible_conversions_are_refused() {
     assert!(HostValues::Logical(&[]).check_dtype(DType::F32).is_err());
     assert!(HostValues::Integer(&[]).check_dtype(DType::Pred).is_err());
     assert!(HostValues::Double(&[]).check_dtype(DType::C64).is_err());
@@ -121,7 +121,7 @@ fn what_a_type_cannot_become_is_refused() {
 }
 
 #[test]
-fn long_integers_tell_what_doubles_and_integers_cannot_hold() {
+fn long_integers_that_doubles_and_integers_cannot_hold_are_reported() {
     let count = |x: &[i64], dtype, double: bool| {
         let mut out = vec![0f64; x.len()];
         let target =
@@ -144,7 +144,7 @@ fn every_dtype_is_read_into_its_r_type() {
 }
 
 #[test]
-fn sixteen_bit_floats_are_worth_what_the_reference_says() {
+fn sixteen_bit_floats_match_the_reference() {
     for bits in 0..=u16::MAX {
         // SAFETY: `F16` is a `u16` in memory.
         let f16: f64 = F16::decode(unsafe { std::mem::transmute::<u16, F16>(bits) });

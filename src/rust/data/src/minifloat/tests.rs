@@ -58,7 +58,7 @@ fn values_are_those_of_the_formats_definitions() {
 }
 
 #[test]
-fn every_pattern_comes_back_as_it_went() {
+fn every_pattern_survives_a_round_trip() {
     for (dtype, format) in formats() {
         for bits in 0..1u16 << format.bits {
             let x = format.table[usize::from(bits)];
@@ -94,7 +94,7 @@ fn midpoints_go_to_the_even_neighbour_and_all_else_to_the_nearer() {
 }
 
 #[test]
-fn what_is_too_large_becomes_infinity_or_nan_or_saturates() {
+fn values_that_are_too_large_become_infinity_or_nan_or_saturate() {
     for (dtype, last, beyond) in [
         (DType::F8E5M2, below(61_440.0), f64::INFINITY),
         (DType::F8E4M3FN, 464.0, f64::NAN),
@@ -120,7 +120,7 @@ fn what_is_too_large_becomes_infinity_or_nan_or_saturates() {
 }
 
 #[test]
-fn nan_and_zeros_are_what_the_format_has() {
+fn nan_and_zeros_follow_the_format() {
     for (dtype, format) in formats() {
         let has_nan = dtype != DType::F4E2M1FN;
         for nan in [f64::NAN, -f64::NAN, f64::from_bits(0x7ff0_0000_0000_0001)] {

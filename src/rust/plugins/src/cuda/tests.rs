@@ -76,7 +76,7 @@ fn refused<T>(result: Result<T>, kind: Kind) -> String {
 }
 
 #[test]
-fn where_there_is_no_driver_the_error_says_what_to_do() {
+fn a_missing_driver_raises_an_error_with_advice() {
     let folder = Folder::new();
     assert_eq!(driver_in(&folder), Driver::Absent { module: None });
     let text = refused(check_driver(&driver_in(&folder), &target(13)), Kind::DriverMissing);
@@ -93,7 +93,7 @@ fn where_there_is_no_driver_the_error_says_what_to_do() {
 }
 
 #[test]
-fn a_driver_is_held_against_what_the_plugin_needs() {
+fn a_drivers_version_is_compared_with_what_the_plugin_needs() {
     let folder = Folder::new();
     fs::write(folder.0.join("version"), "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.14  Thu\n").unwrap();
     fake_driver(&folder.0, 12040);
@@ -149,7 +149,7 @@ fn libraries_that_need_each_other_come_in_some_order() {
 }
 
 #[test]
-fn a_library_that_is_not_there_is_named_with_the_way_to_get_it() {
+fn a_missing_library_is_named_with_the_way_to_get_it() {
     static SOME: [Wanted; 2] = [wanted("libpjrt-none.so.1", None), wanted("libpjrt-spare.so.1", Some("luxury"))];
     let folder = Folder::new();
     let text = refused(load(&SOME, &folder.search(), Some(12)), Kind::LibraryMissing);
@@ -177,7 +177,7 @@ fn a_file_that_is_no_library_is_never_mapped() {
 }
 
 #[test]
-fn a_library_that_cannot_be_linked_is_an_error_with_the_loaders_reason() {
+fn a_library_that_cannot_be_linked_raises_an_error_with_the_loaders_reason() {
     static UNLINKED: [Wanted; 1] = [wanted("libpjrt-unlinked.so.1", None)];
     let folder = Folder::new();
     compile(&folder.0, "libpjrt-unlinked.so.1", "int nowhere(void); int f(void) { return nowhere(); }", &[], &[]);
@@ -214,7 +214,7 @@ fn libraries_are_looked_for_beside_the_plugin_before_all_else() {
 }
 
 #[test]
-fn what_a_plugin_is_for_is_told_by_its_file() {
+fn the_platform_of_a_plugin_is_read_from_its_file() {
     let folder = Folder::new();
     let plain = folder.sub("plain");
     let of = |path: PathBuf| CudaTarget::of(&path).map(|target| target.major);
@@ -273,7 +273,7 @@ fn a_toolkit_is_named_where_the_compiler_would_not_find_one() {
 }
 
 #[test]
-fn an_error_of_the_compiler_for_want_of_a_tool_says_where_to_get_it() {
+fn a_compiler_error_about_a_missing_tool_says_where_to_get_it() {
     let lacking = tools::explained(Error::new(Kind::Pjrt(14), "No PTX provider: ptxas not found"));
     assert!(
         matches!(&lacking.hints()[1], Hint::Reason(Reason::LibrariesInPlugin { names }) if names[0] == "cuda"),

@@ -139,7 +139,7 @@ fn a_plugin_in_a_virtual_environment_is_found_with_its_package() {
 }
 
 #[test]
-fn a_machine_without_anything_has_no_plugins() {
+fn an_empty_machine_has_no_plugins() {
     assert_eq!(Invented::new().look(), Findings::default());
 }
 
@@ -221,7 +221,7 @@ fn an_interpreter_is_followed_to_its_packages() {
 }
 
 #[test]
-fn pyenvs_shims_are_seen_through() {
+fn pyenv_shims_are_resolved() {
     let machine = Invented::new().with("PATH", "pyenv/shims");
     machine.file("pyenv/shims/python3", "#!/bin/sh\n");
     for version in ["3.9.1", "3.11.2", "3.11.10", "named"] {
@@ -242,7 +242,7 @@ fn pyenvs_shims_are_seen_through() {
 }
 
 #[test]
-fn users_packages_are_those_that_python_would_see() {
+fn user_packages_are_found_as_python_finds_them() {
     let machine = Invented::new();
     machine.wheel("home/.local/lib/python3.11/site-packages", "a-1", "a");
     assert_eq!(machine.platforms(), ["a"]);
@@ -319,7 +319,7 @@ fn editable_installs_are_followed_and_no_code_is_run() {
 }
 
 #[test]
-fn a_package_without_its_library_is_told() {
+fn a_package_without_its_library_is_reported() {
     let machine = Invented::new().with("VIRTUAL_ENV", "venv");
     let site = "venv/lib/python3.11/site-packages";
     machine.file(&format!("{site}/a-1.dist-info/entry_points.txt"), "[jax_plugins]\na = jax_plugins.a\n");
@@ -365,7 +365,7 @@ fn folders_of_plugins_may_hold_python_packages() {
 }
 
 #[test]
-fn what_others_can_write_is_not_taken() {
+fn files_that_others_can_write_are_not_used() {
     let machine = Invented::new().with("VIRTUAL_ENV", "venv");
     let site = "venv/lib/python3.11/site-packages";
     let library = machine.wheel(site, "a-1", "a");
@@ -388,7 +388,7 @@ fn what_others_can_write_is_not_taken() {
 }
 
 #[test]
-fn another_users_library_is_taken_only_from_a_folder_that_the_user_named() {
+fn another_users_library_is_used_only_from_a_folder_that_the_user_named() {
     let machine = Invented::new().with("VIRTUAL_ENV", "venv");
     let library = machine.wheel("venv/lib/python3.11/site-packages", "a-1", "a");
     if std::os::unix::fs::chown(&library, Some(12345), None).is_err() {
@@ -440,7 +440,7 @@ fn nothing_odd_on_disk_stops_the_search() {
 }
 
 #[test]
-fn a_name_tells_the_platform() {
+fn the_platform_is_read_from_the_name() {
     for (file, platform) in [
         ("pjrt_c_api_cpu_plugin.so", "cpu"),
         ("libpjrt_cpu.dylib", "cpu"),

@@ -21,7 +21,7 @@ fn read_here(bytes: &[u8]) -> Parsed<Library> {
 }
 
 #[test]
-fn a_library_says_what_it_needs_and_offers() {
+fn dependencies_and_symbols_of_a_library_are_read() {
     let flags = ["-shared", "-fPIC", "-nostdlib", "-Wl,-soname,liba.so.1", "-Wl,-rpath,$ORIGIN/x:/y"];
     for style in ["-Wl,--hash-style=gnu", "-Wl,--hash-style=sysv"] {
         let library = read_here(&built(SOURCE, &[&flags[..], &[style]].concat())).unwrap();
@@ -64,7 +64,7 @@ fn no_change_of_a_byte_makes_reading_fail_badly() {
 }
 
 #[test]
-fn what_is_no_shared_library_is_named() {
+fn a_file_that_is_not_a_shared_library_is_named() {
     let what = |bytes: &[u8]| match read_here(bytes) {
         Err(Defect::NoLibrary(what)) => what,
         other => panic!("{other:?}"),
@@ -83,7 +83,7 @@ fn what_is_no_shared_library_is_named() {
 }
 
 #[test]
-fn what_is_for_another_machine_is_named() {
+fn a_library_for_another_machine_is_named() {
     let machines = |bytes: &[u8]| match read_here(bytes) {
         Err(Defect::Foreign(machines)) => machines.iter().map(Architecture::to_string).collect::<Vec<_>>(),
         other => panic!("{other:?}"),

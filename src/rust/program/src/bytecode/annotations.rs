@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn bytecode_says_what_its_text_says() {
+    fn bytecode_and_its_text_are_read_alike() {
         for name in ["gspmd", "shardy"] {
             let text = mlir::read(&fixture(&format!("sharded/step-{name}.mlir"))).unwrap();
             assert_eq!((text.num_replicas, text.num_partitions), (Some(1), Some(4)));
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_for_one_device_say_so_or_nothing() {
+    fn programs_for_one_device_may_omit_the_device_count() {
         for name in ["square.mlirbc", "square.artifact"] {
             let found = of(name);
             assert_eq!((found.num_replicas, found.num_partitions), (None, None), "{name}");

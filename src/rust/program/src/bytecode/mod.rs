@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_is_noticed_and_what_is_newer_is_not_judged() {
+    fn truncation_is_noticed_and_newer_versions_are_not_checked() {
         for name in ALL {
             let code = fixture(name);
             for len in 0..code.len() {
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_entry_refers_to_is_of_the_kind_that_it_should_be() {
+    fn references_of_an_entry_must_have_the_right_kind() {
         for (name, at, byte, reason) in [
             // A sharding of an array that contains itself, and a quantized number of itself.
             ("sharded.mlirbc", 132, 0x0b, "contains itself"),

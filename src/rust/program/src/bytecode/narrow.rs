@@ -109,7 +109,7 @@ mod tests {
     use crate::narrow::Findings;
 
     #[test]
-    fn what_bytecode_moves_and_returns_is_found() {
+    fn transposes_and_results_in_bytecode_are_found() {
         for (name, dtype) in [
             ("moved-f4.mlirbc", "f4e2m1fn"),
             ("moved-i4.mlirbc", "i4"),

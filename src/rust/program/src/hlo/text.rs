@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_module_that_refers_to_nothing_is_written_all_the_same() {
+    fn a_module_without_references_is_written() {
         let mut module = module();
         let main = &mut module.computations[0];
         main.instructions[0].operand_ids = vec![99];
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_tell_tiles_memory_spaces_and_dynamic_dimensions() {
+    fn tiles_memory_spaces_and_dynamic_dimensions_of_shapes_are_read() {
         let mut shape = array(&[2, 3]);
         shape.is_dynamic_dimension = vec![true, false];
         let layout = shape.layout.as_mut().unwrap();
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn collectives_tell_their_groups() {
+    fn groups_of_collectives_are_read() {
         let groups = [vec![0, 2], vec![1, 3]].map(|replica_ids| ReplicaGroup { replica_ids });
         let mut collective = instruction(5, "all-reduce", &[4], &[]);
         collective.channel_id = 1;
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn shardings_tell_tiles_and_devices() {
+    fn tiles_and_devices_of_shardings_are_read() {
         let mut parameter = instruction(5, "parameter", &[4], &[]);
         let mut sharding = OpSharding { kind: 3, tile_dims: vec![2, 1], ..Default::default() };
         sharding.tile_devices = vec![0, 1];

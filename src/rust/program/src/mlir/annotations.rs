@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_module_says_how_many_devices_it_is_for() {
+    fn the_device_count_of_a_module_is_read() {
         let counts = |text: &str| {
             let found = of(text);
             (found.num_replicas, found.num_partitions)
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn main_says_what_it_takes_and_gives_and_which_of_it_is_divided() {
+    fn arguments_results_and_shardings_of_main_are_read() {
         let found = of("module { func.func private @f(%a: tensor<9xf32> {mhlo.sharding = \"{replicated}\"}) { }
             func.func public @main(%x: tensor<8x4xf32> {mhlo.sharding = \"{devices=[2,2]<=[4]}\"}, // , %no
               %y: tensor<4x6xf32> {jax.buffer_donor = true, sdy.sharding = #sdy.sharding<@m, [{}, {\"b\"}]>},

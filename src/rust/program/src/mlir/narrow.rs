@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_main_returns_counts_and_text_that_is_no_program_is_left_alone() {
+    fn the_results_of_main_count_and_other_text_is_ignored() {
         let text = "func.func private @f() -> (tensor<2x2xi4>, tensor<2x2xi4>) {}\n func.func public @main() -> tensor<2x2xi4> {}";
         assert_eq!(narrow_findings(text.as_bytes()).result, None);
         for text in

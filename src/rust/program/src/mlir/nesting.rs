@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn names_nest_in_what_they_stand_for() {
+    fn nesting_counts_through_aliases() {
         assert_eq!(depth(b"!a = tuple<i32>\n!b = tuple<!a>\n!c =\n  tuple<!b>\nf(!c) { (!c) }"), 8);
         assert_eq!(depth(b"#a = 1 : i32\nf { #a #a #a { #a { } } }"), 3);
         let chain: String = (1..1000).map(|i| format!("#a{i} = [#a{}]\n", i - 1)).collect();

@@ -62,7 +62,7 @@ fn partitioners_are_chosen_unless_told() {
 }
 
 #[test]
-fn used_options_tell_their_devices_in_order() {
+fn used_options_list_their_devices_in_order() {
     let used = |options: &CompileOptions, ids: &[i64]| UsedOptions::decode(&encoded(options, ids)).unwrap();
     let parts = used(&counts(2, 3), &[10, 11, 12, 20, 21, 22]);
     assert_eq!((parts.counts(), parts.is_portable()), ((2, 3), false));
@@ -108,7 +108,7 @@ fn debug_options_go_by_name_with_their_type() {
 }
 
 #[test]
-fn the_callers_options_win_over_defaults() {
+fn the_callers_options_override_defaults() {
     let text = |folder: &str| OptionValue::String(folder.to_owned());
     let named = |options: &CompileOptions| {
         let bytes = options.encode(&[0], 7, false, [(TOOLKIT.to_owned(), text("/toolkit"))].into());
@@ -141,7 +141,7 @@ fn arrays(has_sharding: &[bool]) -> Option<Vec<Array>> {
 }
 
 #[test]
-fn a_program_says_what_options_leave_open() {
+fn a_program_fills_in_unset_options() {
     let program = |num_replicas, num_partitions| Annotations { num_replicas, num_partitions, ..Default::default() };
     let resolved = |options: &CompileOptions, program: &Annotations| -> std::result::Result<(i64, i64), String> {
         let options = options.for_program(program).map_err(|error| error.message().to_owned())?;

@@ -56,7 +56,7 @@ fn the_manifest_is_complete_and_consistent() {
 }
 
 #[test]
-fn a_manifest_that_is_none_is_refused() {
+fn an_invalid_manifest_is_refused() {
     for text in ["[[plugin]]", "plugin = 3", "[[plugin]]\nplatfrom = 'cpu'", "["] {
         assert_eq!(Manifest::parse(text).unwrap_err().kind(), Kind::InvalidInput, "{text}");
     }
@@ -80,7 +80,7 @@ fn a_platform_without_a_plugin_says_which_variable_to_set() {
 }
 
 #[test]
-fn an_archive_of_unknown_hash_is_taken_only_when_it_is_asked_for() {
+fn an_archive_without_a_hash_is_used_only_on_request() {
     let error = plan_for("cpu", MAC, &Invented::default(), |_| ()).unwrap_err();
     assert_eq!(error.kind(), Kind::PluginNotFound);
     assert!(error.to_string().contains("UnverifiedArchive") && error.to_string().contains("darwin-arm64"), "{error}");
@@ -131,7 +131,7 @@ fn another_version_is_looked_up_on_the_index() {
 }
 
 #[test]
-fn a_url_of_the_users_comes_before_the_manifest() {
+fn a_users_url_takes_precedence_over_the_manifest() {
     let mut machine = Invented::default();
     machine.variables.insert("PJRT_PLUGIN_URL_CPU", "https://me:secret@host.test/p/a-1.5-x.whl?t=1#sha256=ABCD");
     let plan = plan_for("cpu", TARGET, &machine, |_| ()).unwrap();
@@ -168,7 +168,7 @@ fn a_path_is_for_source_file_and_source_file_takes_a_path() {
 }
 
 #[test]
-fn a_folder_serves_as_index_and_a_known_wheel_must_be_what_is_known_of_it() {
+fn a_folder_serves_as_index_and_a_known_wheel_must_match_its_hash() {
     let folder = Folder::new();
     let plan = |path: &Path, version: Option<&'static str>| {
         let mut request = Request { name: "cpu", source: Source::File, ..request(Path::new("/cache"), "x") };

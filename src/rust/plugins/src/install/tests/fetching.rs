@@ -28,7 +28,7 @@ fn assert_whole(server: &Server, bytes: &[u8], requests: usize) {
 }
 
 #[test]
-fn the_hash_is_that_of_the_standard() {
+fn the_hash_matches_the_standards_examples() {
     assert_eq!(sha256(b"abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
 
@@ -108,7 +108,7 @@ fn a_server_that_continues_at_the_wrong_place_is_asked_for_all_of_it_again() {
 }
 
 #[test]
-fn a_server_in_trouble_is_asked_again() {
+fn a_failing_server_is_retried() {
     let server = Server::start(|number, _, stream| match number {
         0 => reply(stream, "500 Internal Server Error", "", b"oops"),
         1 => reply(stream, "429 Too Many Requests", "", b""),
@@ -119,7 +119,7 @@ fn a_server_in_trouble_is_asked_again() {
 }
 
 #[test]
-fn a_server_that_stays_in_trouble_is_given_up() {
+fn a_server_that_keeps_failing_is_given_up() {
     let server = Server::start(|_, _, stream| reply(stream, "503 Service Unavailable", "", b""));
     let error = fetch(&server).unwrap_err();
     assert_eq!(error.kind(), Kind::Download);
@@ -128,7 +128,7 @@ fn a_server_that_stays_in_trouble_is_given_up() {
 }
 
 #[test]
-fn a_missing_file_is_not_asked_for_twice_and_the_error_shows_no_password() {
+fn a_missing_file_is_requested_once_and_the_error_shows_no_password() {
     let server = Server::start(|_, _, stream| reply(stream, "404 Not Found", "", b""));
     let url = server.url.replace("http://", "http://user:secret@");
     let error = fetch_with(&url, &http(), &mut |_, _| true).unwrap_err();
@@ -141,14 +141,14 @@ fn a_missing_file_is_not_asked_for_twice_and_the_error_shows_no_password() {
 }
 
 #[test]
-fn a_server_that_wants_a_login_says_how_to_give_one() {
+fn a_server_that_wants_a_login_raises_an_error_that_says_how() {
     let server = Server::start(|_, _, stream| reply(stream, "401 Unauthorized", "", b""));
     let error = fetch(&server).unwrap_err();
     assert!(error.hints()[0].contains("https://user:password@host/path"), "{error}");
 }
 
 #[test]
-fn a_machine_that_does_not_answer_is_tried_again_and_named() {
+fn a_server_that_does_not_answer_is_retried_and_named() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://user:secret@{}", listener.local_addr().unwrap());
     drop(listener);
@@ -197,7 +197,7 @@ fn the_caller_can_stop_while_the_server_is_silent() {
 }
 
 #[test]
-fn a_slow_server_is_waited_for_as_long_as_something_comes() {
+fn a_slow_download_continues_while_data_arrives() {
     let server = Server::start(|_, _, stream| {
         head(stream, "200 OK", "", 8);
         for byte in b"slowness" {
@@ -211,7 +211,7 @@ fn a_slow_server_is_waited_for_as_long_as_something_comes() {
 }
 
 #[test]
-fn silence_is_given_up() {
+fn a_silent_server_is_given_up() {
     let server = Server::start(|_, _, stream| {
         head(stream, "200 OK", "", 1000);
         std::thread::sleep(Duration::from_secs(20));
@@ -245,7 +245,7 @@ fn continue_from(left: &[u8], server: &Server, bytes: &[u8]) {
 }
 
 #[test]
-fn what_an_earlier_attempt_left_is_kept_and_continued() {
+fn an_earlier_attempt_is_continued() {
     let bytes = wheel_bytes();
     let served = bytes.clone();
     let server = Server::start(move |_, asked, stream| file(asked, stream, &served));
@@ -256,7 +256,7 @@ fn what_an_earlier_attempt_left_is_kept_and_continued() {
 }
 
 #[test]
-fn a_connection_may_break_any_number_of_times_as_long_as_something_comes() {
+fn a_download_survives_any_number_of_broken_connections_that_deliver_data() {
     let bytes = wheel_bytes();
     let served = bytes.clone();
     let server = Server::start(move |_, asked, stream| {
@@ -273,7 +273,7 @@ fn a_connection_may_break_any_number_of_times_as_long_as_something_comes() {
 }
 
 #[test]
-fn a_server_that_never_gets_further_is_given_up() {
+fn a_download_without_progress_is_given_up() {
     let bytes = wheel_bytes();
     let server = Server::start(move |_, _, stream| {
         head(stream, "200 OK", "", bytes.len());
@@ -285,7 +285,7 @@ fn a_server_that_never_gets_further_is_given_up() {
 }
 
 #[test]
-fn a_certificate_file_that_is_broken_or_missing_does_no_harm() {
+fn a_broken_or_missing_certificate_file_is_ignored() {
     let mut machine = Invented::default();
     machine.variables.extend([("PIP_CERT", "/broken.pem"), ("CURL_CA_BUNDLE", "/missing.pem")]);
     machine.files.insert("/broken.pem", "-----BEGIN CERTIFICATE-----\nMTIz\n-----END CERTIFICATE-----\n");

@@ -41,14 +41,14 @@ fn uv_may_give_a_url_without_a_name() {
 }
 
 #[test]
-fn no_index_at_all_is_an_error_that_says_what_to_install_or_set() {
+fn a_missing_index_raises_an_error_that_says_what_to_install_or_set() {
     let error = find(None, &Invented::default()).unwrap_err();
     assert_eq!(error.kind(), Kind::Download);
     assert!(error.to_string().contains("PJRT_INDEX_URL") && error.to_string().contains("Install pip"));
 }
 
 #[test]
-fn what_is_not_a_url_is_refused_by_name_and_without_its_password() {
+fn an_invalid_url_is_refused_by_name_without_its_password() {
     let mut machine = Invented::default();
     for bad in ["ftp://user:secret@host.test/", "user:secret@host.test/simple", "simple"] {
         machine.variables.insert("PIP_INDEX_URL", bad);
@@ -121,7 +121,7 @@ fn no_secret_of_a_url_is_shown() {
 }
 
 #[test]
-fn a_login_is_lent_to_the_same_server_only() {
+fn a_login_is_sent_only_to_its_own_server() {
     let index = Url::parse("https://me:a%40b@host.test/simple").unwrap();
     let lent = |text| {
         let mut url = Url::parse(text).unwrap();

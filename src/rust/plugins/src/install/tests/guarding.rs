@@ -31,7 +31,7 @@ fn a_page_cannot_choose_where_the_download_is_written() {
 }
 
 #[test]
-fn a_part_that_nothing_can_continue_does_not_stay() {
+fn a_partial_download_that_cannot_be_continued_is_removed() {
     let server = Server::start(|_, asked, stream| match asked.path.as_str() {
         "/half.so" => head(stream, "200 OK", "", 10),
         _ => reply(stream, "404 Not Found", "", b""),
@@ -57,7 +57,7 @@ fn only_files_are_read() {
 }
 
 #[test]
-fn what_is_on_its_way_in_or_out_is_not_listed() {
+fn entries_being_written_or_removed_are_not_listed() {
     let (manifest, folder, (_server, url)) = (manifest(&wheel_bytes()), Folder::new(), index());
     install(&manifest, &folder.0, &url, false).unwrap();
     assert_eq!(all_installed(&folder.0).len(), 1);
@@ -81,7 +81,7 @@ fn the_platforms_folder_may_be_a_link() {
 
 #[cfg(unix)]
 #[test]
-fn nothing_is_fetched_into_a_folder_of_somebody_elses() {
+fn nothing_is_downloaded_into_another_users_folder() {
     let (manifest, folder, (server, url)) = (manifest(&wheel_bytes()), Folder::new(), index());
     std::fs::create_dir(folder.join("tiny")).unwrap();
     // Only root can give a folder away.
@@ -94,7 +94,7 @@ fn nothing_is_fetched_into_a_folder_of_somebody_elses() {
 }
 
 #[test]
-fn a_lock_is_had_while_others_remove_the_folder() {
+fn a_lock_can_be_taken_while_others_remove_the_folder() {
     let folder = Folder::new();
     std::thread::scope(|scope| {
         for _ in 0..4 {

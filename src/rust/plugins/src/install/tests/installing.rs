@@ -76,7 +76,7 @@ fn a_plugin_is_installed_once_and_found_again() {
 
 #[cfg(unix)]
 #[test]
-fn nobody_else_may_write_what_is_installed() {
+fn installed_files_are_writable_only_by_their_owner() {
     use std::os::unix::fs::PermissionsExt;
     let (manifest, folder, (_server, url)) = (manifest(&wheel_bytes()), Folder::new(), index());
     let cache = folder.join("cache");
@@ -99,7 +99,7 @@ fn nobody_else_may_write_what_is_installed() {
 
 #[cfg(unix)]
 #[test]
-fn a_cache_may_lie_behind_links() {
+fn a_cache_folder_may_be_a_link() {
     let (manifest, folder, (_server, url)) = (manifest(&wheel_bytes()), Folder::new(), index());
     let (disk, cache) = (folder.join("disk"), folder.join("cache"));
     std::fs::create_dir_all(disk.join("tiny")).unwrap();
@@ -114,7 +114,7 @@ fn a_cache_may_lie_behind_links() {
 /// Only root can give files away, so elsewhere this ends early.
 #[cfg(unix)]
 #[test]
-fn a_cache_of_another_users_is_used_where_not_everybody_could_have_made_it() {
+fn another_users_cache_is_used_unless_its_folder_is_world_writable() {
     // SAFETY: asks for a number.
     if unsafe { libc::geteuid() } != 0 {
         return;
@@ -195,7 +195,7 @@ fn a_wheel_without_a_plugin_leaves_nothing_behind() {
 }
 
 #[test]
-fn an_index_without_the_wheel_makes_no_folder_and_says_what_it_has_and_what_to_do() {
+fn an_index_without_the_wheel_creates_no_folder_and_raises_an_error_with_advice() {
     let (manifest, folder) = (manifest_of("ab"), Folder::new());
     let server = index_with("tiny_plugin-9.9-py3-none-any.whl", Vec::new());
     let cache = folder.join("cache");
@@ -238,7 +238,7 @@ fn stopping_keeps_what_is_there_for_the_next_attempt() {
 }
 
 #[test]
-fn a_disk_that_is_too_full_is_an_error_before_anything_is_fetched() {
+fn a_full_disk_raises_an_error_before_any_download() {
     let (manifest, folder, (server, url)) =
         (manifest_with(&sha256(&wheel_bytes()), "unpacked = 9000000000000000\n"), Folder::new(), index());
     let error = install(&manifest, &folder.0, &url, false).unwrap_err();
@@ -359,7 +359,7 @@ fn a_page_from_the_network_cannot_point_at_a_local_file() {
 }
 
 #[test]
-fn a_file_of_the_users_is_installed_as_it_is_and_used_from_then_on() {
+fn a_users_file_is_installed_unchanged_and_used_from_then_on() {
     let (manifest, folder, (_server, url)) = (manifest(&wheel_bytes()), Folder::new(), index());
     let cache = folder.join("cache");
     let ours = install(&manifest, &cache, &url, false).unwrap();
@@ -409,7 +409,7 @@ fn a_folder_of_wheels_serves_a_machine_without_a_network() {
 }
 
 #[test]
-fn another_version_must_be_what_the_index_says() {
+fn another_version_must_match_the_index() {
     let name = "tiny_plugin-2.0-py3-none-manylinux_2_27_x86_64.whl";
     let (manifest, folder) = (manifest(&wheel_bytes()), Folder::new());
     let server = index_with(name, wheel_bytes());
@@ -433,7 +433,7 @@ fn another_version_must_be_what_the_index_says() {
 }
 
 #[test]
-fn what_a_variable_names_by_its_url_is_installed_and_used_as_long_as_it_is_set() {
+fn a_url_variable_is_installed_and_used_while_it_is_set() {
     let mut tar = tar::Builder::new(flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast()));
     let bytes = plugin_bytes();
     let mut header = tar::Header::new_gnu();
@@ -492,7 +492,7 @@ pub(super) fn contents(root: &Path) -> String {
 }
 
 #[test]
-fn what_is_uninstalled_is_gone() {
+fn an_uninstalled_plugin_is_gone() {
     let (manifest, folder, (_server, url)) = (manifest(&wheel_bytes()), Folder::new(), index());
     let mine = folder.join("libmine.so");
     std::fs::write(&mine, plugin_bytes()).unwrap();
@@ -567,7 +567,7 @@ fn the_index_is_found_only_when_something_is_to_be_fetched() {
 }
 
 #[test]
-fn a_version_that_is_not_there_is_told_with_the_newest_ones() {
+fn a_missing_version_is_reported_with_the_newest_ones() {
     let (manifest, folder) = (manifest(&wheel_bytes()), Folder::new());
     let local = folder.join("wheels");
     std::fs::create_dir_all(&local).unwrap();

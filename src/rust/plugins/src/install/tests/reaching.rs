@@ -49,7 +49,7 @@ fn https_server_with(status: String) -> String {
 }
 
 #[test]
-fn a_certificate_authority_of_ones_own_is_trusted_when_a_variable_or_pip_names_it() {
+fn a_custom_certificate_authority_is_trusted_if_a_variable_or_pip_names_it() {
     let url = https_server();
     for name in ["SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"] {
         let mut machine = Invented::default();
@@ -63,14 +63,14 @@ fn a_certificate_authority_of_ones_own_is_trusted_when_a_variable_or_pip_names_i
 }
 
 #[test]
-fn a_certificate_that_nobody_vouches_for_is_an_error_that_says_what_to_set() {
+fn an_untrusted_certificate_raises_an_error_that_says_what_to_set() {
     let error = get(&http(), &https_server()).unwrap_err();
     assert_eq!(error.kind(), Kind::Download);
     assert!(error.message().contains("certificate") && error.to_string().contains("SSL_CERT_FILE"), "{error}");
 }
 
 #[test]
-fn an_encrypted_connection_is_not_left_for_one_that_is_not() {
+fn a_redirect_never_leaves_an_encrypted_connection() {
     let plain = Server::start(|_, _, stream| reply(stream, "200 OK", "", b"anybody's"));
     let url = https_server_with(format!("302 Found\r\nLocation: {}/f.whl", plain.url));
     let mut machine = Invented::default();

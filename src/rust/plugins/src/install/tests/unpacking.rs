@@ -60,7 +60,7 @@ fn tar(files: &[(&str, &str)]) -> Vec<u8> {
 }
 
 #[test]
-fn all_that_serves_at_run_time_comes_out_of_an_archive() {
+fn every_file_needed_at_run_time_is_unpacked() {
     let files = [
         ("nvidia/cu13/lib/libx.so.1", "1"),
         ("nvidia/cu13/bin/ptxas", "2"),
@@ -81,7 +81,7 @@ fn all_that_serves_at_run_time_comes_out_of_an_archive() {
 
 #[cfg(unix)]
 #[test]
-fn what_can_be_run_stays_so_and_nobody_else_may_write_it() {
+fn executable_files_stay_executable_and_writable_only_by_their_owner() {
     use std::os::unix::fs::PermissionsExt;
     let (folder, result) = unpack_bytes(&zip(&[("bin/ptxas", "1"), ("lib/a.so", "2")]), &[]);
     result.unwrap();
@@ -103,7 +103,7 @@ fn no_name_leads_out_of_the_folder() {
 }
 
 #[test]
-fn a_name_without_end_is_not_read() {
+fn an_unterminated_name_is_not_read() {
     let mut tar = tar::Builder::new(flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast()));
     let mut header = tar::Header::new_gnu();
     header.set_entry_type(tar::EntryType::GNULongName);
@@ -162,7 +162,7 @@ fn an_archive_that_is_broken_or_lacks_a_member_is_refused() {
 }
 
 #[test]
-fn what_is_no_archive_is_a_library_itself() {
+fn a_file_that_is_not_an_archive_counts_as_the_library() {
     let (folder, result) = unpack_bytes(b"no archive", &[]);
     assert_eq!(result.unwrap(), 10);
     assert_eq!(tree(&folder.join("deep/out")), ["archive.bin"]);

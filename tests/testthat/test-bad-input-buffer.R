@@ -1,0 +1,63 @@
+# Bad input to functions of buffers. helper-bad-input.R explains the rows.
+# Slow: tries every bad value.
+
+rows <- list(
+  as_array = row(x = of("buffer", x, "an array promise")),
+  as_array.PJRTBuffer = row(x = "buffer", check = "flag", int64 = of("choice", "double")),
+  as_array.PJRTArrayPromise = row(x = "promise"),
+  as_array_async = row(x = "buffer"),
+  as_array_async.PJRTBuffer = row(x = "buffer", int64 = of("choice", "double")),
+  as_raw = row(x = "buffer"),
+  as_raw.PJRTBuffer = row(x = "buffer", row_major = "flag"),
+  await = row(x = of("buffer", x, "a compiling promise", "one from a file as PJRTExecutablePromise")),
+  await.PJRTBuffer = row(x = "buffer"),
+  copy_buffer = row(buffer = "buffer", device = of("device", here, "a memory")),
+  device = row(x = of("known_buffer", x, "an executable", "a closed executable")),
+  device.PJRTBuffer = row(x = "known_buffer"),
+  dtype = row(x = "known_buffer"),
+  dtype.PJRTBuffer = row(x = "known_buffer"),
+  elt_type = row(x = "known_buffer"),
+  format_buffer = row(buffer = "buffer"),
+  is_deleted = row(x = "known_buffer"),
+  is_ready = row(x = of("buffer", x, "an array promise", "a compiling promise", "one from a file as PJRTExecutablePromise")),
+  is_ready.PJRTBuffer = row(x = "buffer"),
+  is_ready.PJRTArrayPromise = row(x = "promise"),
+  memory_space = row(x = "buffer"),
+  pjrt_buffer = row(data = "data", dtype = "dtype", device = "device", shape = "shape", check = "flag"),
+  pjrt_buffer.PJRTBuffer = row(
+    data = "known_buffer", dtype = of("dtype", "f64"), device = "known_device", shape = of("shape", 2L, "!1:2"),
+    check = "flag"
+  ),
+  pjrt_buffer.raw = row(
+    data = of("none", as.raw(1:4)), dtype = of("dtype", "f16", "!NULL"), device = "device",
+    shape = of("shape", 2L, "!NULL"), row_major = "flag"
+  ),
+  pjrt_delete = row(buffer = of("ended", pjrt_scalar(1), "list()")),
+  pjrt_empty = row(
+    dtype = of("dtype", "f32", "!NULL"), device = "device",
+    shape = of("shape", 2L, "!NULL", "integer()", "double()", "0L", "1L", "a matrix")
+  ),
+  pjrt_scalar = row(data = "number", dtype = "dtype", device = "device", check = "flag"),
+  pjrt_scalar.PJRTBuffer = row(
+    data = of("none", pjrt_scalar(1)), dtype = "dtype", device = "known_device", check = "flag"
+  ),
+  pjrt_scalar.raw = row(data = of("number", as.raw(1)), dtype = of("dtype", "ui8", "!NULL"), device = "device"),
+  shape = row(x = "known_buffer"),
+  shape.PJRTBuffer = row(x = "known_buffer"),
+  value = row(x = of("promise", array, "a compiling promise", "one from a file as PJRTExecutablePromise")),
+  value.PJRTArrayPromise = row(x = "promise"),
+  platform.PJRTBuffer = row(x = "known_buffer")
+)
+
+# Bad values inside an argument or an option; `.` in the name stands for the value.
+uses <- list(
+  `pjrt_delete(list(.))` = use(pjrt_delete(list(bad)), of("ended", NULL, "list()")),
+  `options(pjrt.staging_max = .)` = use(
+    with_option("pjrt.staging_max", bad, pjrt_memory_stats()), of("index", NULL, "NULL", "0L", "1.5", "1e-300", whole)
+  )
+)
+
+test_that("functions of buffers refuse bad input with an error of this package", {
+  tried <- try_bad_input(rows, uses, at_least = 4400)
+  expect_snapshot(cat(refusals(tried)))
+})

@@ -1,0 +1,67 @@
+# Bad input to functions of plugins, clients, devices and memory spaces. helper-bad-input.R explains the rows.
+# Slow: tries every bad value.
+
+rows <- list(
+  as.character.PJRTClient = row(x = "client"),
+  as.character.PJRTDevice = row(x = "one_device"),
+  as.character.PJRTMemory = row(x = "memory"),
+  as_pjrt_client = row(x = "client"),
+  as_pjrt_device = row(x = "known_device"),
+  as_pjrt_plugin = row(x = "plugin"),
+  client_info = row(x = "client"),
+  close.PJRTClient = row(con = of("ended", pjrt:::new_client(plugin, list(cpu_device_count = 1L)), "a closed client")),
+  default_memory_space = row(device = "known_device"),
+  device_info = row(device = "known_device"),
+  device_memory_stats = row(device = "device"),
+  devices = row(x = of("client", client, "an executable", "a closed executable")),
+  devices.PJRTClient = row(x = "client", addressable = "flag"),
+  format.PJRTClient = row(x = "client"),
+  format.PJRTDevice = row(x = "one_device"),
+  format.PJRTInfo = row(x = of("printed", device_info(here), "a list as PJRTInfo")),
+  format.PJRTMemory = row(x = "memory"),
+  memory_spaces = row(x = of("client", client, "a device", "a closed device")),
+  memory_space_info = row(memory = "memory"),
+  pjrt_api_version = row(plugin = "plugin"),
+  pjrt_client = row(platform = of("name", "cpu", "NULL")),
+  pjrt_device = row(device = "one_device"),
+  pjrt_memory_stats = row(),
+  pjrt_plugin = row(platform = "name"),
+  pjrt_plugins = row(),
+  platform = row(x = of("client", client, "!NULL", "a device", "a closed device", "a buffer", used_buffers)),
+  platform.PJRTClient = row(x = "client"),
+  platform.PJRTDevice = row(x = "one_device"),
+  platform_version = row(x = "client"),
+  plugin_attributes = row(plugin = "plugin"),
+  plugin_client_create = row(
+    plugin = "plugin", platform = of("name", "fresh", platforms), options = of("list", list(), "NULL", "list()"),
+    after = close(made)
+  ),
+  plugin_extensions = row(plugin = "plugin"),
+  plugin_stablehlo_versions = row(plugin = "plugin"),
+  print.PJRTClient = row(x = "client"),
+  print.PJRTDevice = row(x = "one_device"),
+  print.PJRTInfo = row(x = of("printed", device_info(here), "a list as PJRTInfo")),
+  print.PJRTMemory = row(x = "memory"),
+  print.PJRTPlugin = row(x = of("any", plugin)),
+  topology = row(x = of("client", client, "!a closed client")),
+  `==.PJRTDevice` = row(e1 = "one_device", e2 = of("compared", there)),
+  `!=.PJRTDevice` = row(e1 = "one_device", e2 = of("compared", there)),
+  `==.PJRTMemory` = row(e1 = of("any", memory), e2 = of("compared", memory)),
+  `!=.PJRTMemory` = row(e1 = of("any", memory), e2 = of("compared", memory))
+)
+
+# Bad values inside an argument or an option; `.` in the name stands for the value.
+uses <- list(
+  `plugin_client_create(options = list(cpu_device_count = .))` = use(
+    plugin_client_create(plugin, "fresh", list(cpu_device_count = bad)), of("index", NULL, "1L", "integer64"), after = close(made)
+  ),
+  `plugin_client_create(options = list(threads = .))` = use(
+    plugin_client_create(plugin, "fresh", list(threads = bad)), of("index", NULL, "1L", "integer64"), after = close(made)
+  ),
+  `pjrt_client("cpu", cpu_device_count = .)` = use(pjrt_client("cpu", cpu_device_count = bad), "none")
+)
+
+test_that("functions of plugins, clients and devices refuse bad input with an error of this package", {
+  tried <- try_bad_input(rows, uses, at_least = 2900)
+  expect_snapshot(cat(refusals(tried)))
+})

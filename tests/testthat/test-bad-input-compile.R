@@ -1,0 +1,57 @@
+# Bad input to programs, compile options and compiles. helper-bad-input.R explains the rows.
+# Slow: tries every bad value.
+
+rows <- list(
+  await.PJRTExecutablePromise = row(x = "compiling"),
+  is_ready.PJRTExecutablePromise = row(x = "compiling"),
+  value.PJRTExecutablePromise = row(x = "compiling"),
+  format.PJRTExecutablePromise = row(x = "compiling"),
+  format.PJRTHloModuleSrc = row(x = of("printed", stages[[1L]], "a string as PJRTHloModuleSrc")),
+  format.PJRTHloModuleSrcs = row(x = of("printed", stages)),
+  format.PJRTProgram = row(x = "program", n = of("index", 3, whole, "0L")),
+  inspect_hlo = row(program = "program", device = "device"),
+  pjrt_compile = row(
+    program = "program", compile_options = "compile_options", device = "device", devices = of("devices", NULL, "NULL")
+  ),
+  pjrt_compile_async = row(
+    program = "program", compile_options = "compile_options", device = "device", devices = of("devices", NULL, "NULL"),
+    after = await(made)
+  ),
+  pjrt_compile_options = row(
+    num_replicas = of("index", 1L, "NULL", "1L"), num_partitions = of("index", 1L, "NULL", "1L"),
+    device_assignment = of("index", NULL, "NULL", "1L", "0L", "-1L", "-1", "-2^31"),
+    use_spmd_partitioning = "flag_or_null", use_shardy_partitioner = "flag_or_null", compile_portable_executable = "flag",
+    optimization_level = of("index", NULL, "NULL", "1L", "0L"), debug_options = of("list", list(), "NULL", "list()", vectors),
+    allow_spmd_sharding_propagation_to_parameters = of("flag_or_null", NULL, "c(TRUE, FALSE)"),
+    allow_spmd_sharding_propagation_to_output = of("flag_or_null", NULL, "c(TRUE, FALSE)")
+  ),
+  pjrt_program = row(
+    src = of("string", text, "as.raw(0:2)", "character()", "c(\"a\", \"b\")", "\"\"", "bytes", "invalid UTF-8"),
+    path = of("path", NULL, "NULL"), format = of("choice", "mlir")
+  ),
+  print.PJRTCompileOptions = row(x = "compile_options"),
+  format.PJRTCompileOptions = row(x = "compile_options"),
+  `$<-.PJRTCompileOptions` = row(x = "compile_options", name = of("string", "a"), value = "any", refuses = TRUE),
+  `[<-.PJRTCompileOptions` = row(x = "compile_options", name = "index", value = "any", refuses = TRUE),
+  `[[<-.PJRTCompileOptions` = row(x = "compile_options", name = "index", value = "any", refuses = TRUE),
+  print.PJRTExecutablePromise = row(x = "compiling"),
+  print.PJRTHloModuleSrc = row(x = of("printed", stages[[1L]], "a string as PJRTHloModuleSrc")),
+  print.PJRTHloModuleSrcs = row(x = of("printed", stages)),
+  print.PJRTProgram = row(x = "program", n = of("index", 3, whole, "0L"))
+)
+
+# Bad values inside an argument or an option; `.` in the name stands for the value.
+uses <- list(
+  `pjrt_compile(devices = list(.))` = use(pjrt_compile(program, devices = list(bad)), of("devices", NULL, "a device")),
+  `pjrt_compile_options(debug_options = list(xla_a = .))` = use(
+    pjrt_compile_options(debug_options = list(xla_a = bad)), of(
+      "string", NULL, "\"\"", "TRUE", "0L", "1.5", "1e-300", "a string as PJRTBuffer",
+      setdiff(c(whole, below_zero), c("Inf", "-Inf"))
+    )
+  )
+)
+
+test_that("functions that compile refuse bad input with an error of this package", {
+  tried <- try_bad_input(rows, uses, at_least = 3000)
+  expect_snapshot(cat(refusals(tried)))
+})

@@ -1,0 +1,44 @@
+# Bad input to functions of safetensors files. helper-bad-input.R explains the rows.
+# Slow: tries every bad value.
+
+rows <- list(
+  safe_tensor_buffer.PJRTBuffer = row(x = "buffer"),
+  safe_tensor_meta.PJRTBuffer = row(x = "known_buffer"),
+  safetensors_load = row(
+    path = of("path", model), device = "device", names = of("choice", "x", "NULL", tensors)
+  ),
+  safetensors_save = row(
+    tensors = of("list", list(x = x), "list()"), path = of("path", saved, file_names),
+    metadata = of("list", NULL, "NULL", "list()", "character()", "c(n = \"a\")"), max_shard_size = of("size", NULL, "!0L", "!1e-300"),
+    after = renew_paths()
+  ),
+  safetensors_info = row(path = of("path", model)),
+  safetensors_open = row(path = of("path", model), device = "known_device", after = close(made)),
+  `$.PJRTSafetensors` = row(x = "model", name = of("ignored", "x")),
+  `[.PJRTSafetensors` = row(x = "model", i = of("subscript", 1, tensors)),
+  `[[.PJRTSafetensors` = row(x = "model", i = of("subscript", 1, "1L", "1.5"), exact = "any"),
+  `$<-.PJRTSafetensors` = row(x = "model", of("string", "a"), value = "any", refuses = TRUE),
+  `[<-.PJRTSafetensors` = row(x = "model", of("index", 1), value = "any", refuses = TRUE),
+  `[[<-.PJRTSafetensors` = row(x = "model", of("index", 1), value = "any", refuses = TRUE),
+  `length<-.PJRTSafetensors` = row(x = "model", value = "any", refuses = TRUE),
+  `names<-.PJRTSafetensors` = row(x = "model", value = "any", refuses = TRUE),
+  as.list.PJRTSafetensors = row(x = "model"),
+  close.PJRTSafetensors = row(con = of("ended", safetensors_open(model), "a closed model file")),
+  format.PJRTSafetensors = row(x = of("any", opened)),
+  length.PJRTSafetensors = row(x = "model"),
+  names.PJRTSafetensors = row(x = "model"),
+  print.PJRTSafetensors = row(x = of("any", opened))
+)
+
+# Bad values inside an argument or an option; `.` in the name stands for the value.
+uses <- list(
+  `safetensors_save(list(x = .))` = use(safetensors_save(list(x = bad), saved), "buffer"),
+  `safetensors_save(metadata = list(a = .))` = use(
+    safetensors_save(list(x = x), saved, list(a = bad)), of("string", NULL, "\"\"")
+  )
+)
+
+test_that("functions of safetensors files refuse bad input with an error of this package", {
+  tried <- try_bad_input(rows, uses, at_least = 2100)
+  expect_snapshot(cat(refusals(tried)))
+})
