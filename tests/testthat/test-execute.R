@@ -265,7 +265,7 @@ test_that("execution options print their values", {
 test_that("an input with another layout than the program's is refused", {
   out <- pjrt_execute(compile(column_major), pjrt_buffer(matrix(1, 2, 3)))
   error <- expect_refused(pjrt_execute(compile(unary_program("2x3xf32")), out), "layout_mismatch", "Argument 1 (`%x`)")
-  expect_match(conditionMessage(error), "another order", fixed = TRUE)
+  expect_match(conditionMessage(error), "another layout in device memory", fixed = TRUE)
 })
 
 test_that("a launch that fails in the background raises an error when its output is read", {

@@ -37,8 +37,8 @@ test_that("after a C++ exception every use of the plugin raises an error at once
   expect_clean(child)
   expect_identical(child$out[[1L]], "pjrt_error_internal PJRT_Client_Compile ")
   expect_match(child$out[[2L]], "\"thrown on demand\"", fixed = TRUE)
-  expect_match(child$out[[3L]], "Save your work and restart R", fixed = TRUE)
-  expect_identical(child$out[-(1:3)], c(
+  expect_match(child$out[[5L]], "Save your work and restart R", fixed = TRUE)
+  expect_identical(child$out[-(1:5)], c(
     "pjrt_error_plugin_poisoned  ", "TRUE ", "2 4 6 500000500000 pjrt_error_plugin_poisoned "
   ))
 })

@@ -92,8 +92,8 @@ fn an_invalid_table_is_refused() {
         ("truncated", "truncated (56 bytes)"),
         ("empty", "truncated (0 bytes)"),
         ("only-size", "truncated (8 bytes)"),
-        ("huge", "which no table has"),
-        ("crooked", "is no function table"),
+        ("huge", "claims an impossible size"),
+        ("crooked", "is not a function table"),
     ] {
         let error = load(oddity).unwrap_err();
         assert_eq!(error.kind(), Kind::PluginInvalid, "{oddity}");

@@ -86,8 +86,8 @@ fn an_invalid_file_is_refused_with_the_reason() {
     let table: Vec<(Vec<u8>, &str)> = vec![
         (vec![], "it has 0 byte(s), too few for a header"),
         (vec![1; 7], "it has 7 byte(s), too few"),
-        (claims(3), "its header claims 3 bytes, where at most 2 are possible"),
-        (claims(u64::MAX), "its header claims 18446744073709551615 bytes, where at most 2"),
+        (claims(3), "its header claims 3 bytes; the limit is 2"),
+        (claims(u64::MAX), "its header claims 18446744073709551615 bytes; the limit is 2"),
         (claims(99_999_999), "claims 99999999 bytes"),
         (vec![0; 8], "its header is not valid JSON"),
         (file("{", 0), "its header is not valid JSON"),
@@ -115,7 +115,7 @@ fn an_invalid_file_is_refused_with_the_reason() {
             "tensor \"a\" of type F32 and shape [5] has 24 bytes",
         ),
         (tensor(r#""dtype":"F64","shape":[2,3],"data_offsets":[0,24]"#), "does not fit its type and shape"),
-        (tensor(r#""dtype":"F4","shape":[49],"data_offsets":[0,24]"#), "a number of elements that fill no whole bytes"),
+        (tensor(r#""dtype":"F4","shape":[49],"data_offsets":[0,24]"#), "has elements that do not fill whole bytes"),
         (
             tensor(r#""dtype":"F32","shape":[4294967296,4294967296,4],"data_offsets":[0,24]"#),
             "shape [4294967296, 4294967296, 4] is larger than any memory",
@@ -127,7 +127,7 @@ fn an_invalid_file_is_refused_with_the_reason() {
         ),
         (
             tensor(r#""dtype":"F32","shape":[7],"data_offsets":[0,28]"#),
-            "28 bytes of data, but it has 24: it is cut short",
+            "28 bytes of data, but it has 24: it is truncated",
         ),
         (tensor(r#""dtype":"F32","shape":[0],"data_offsets":[0,0]"#), "0 bytes of data, but it has 24"),
         (

@@ -148,7 +148,7 @@ fn an_archive_that_is_broken_or_lacks_a_member_is_refused() {
     damaged[bytes.len() / 2] ^= 1;
     let tarred = tar(&[("a.so", "some text")]);
     let cases: [(&[u8], &[&str], &str); 5] = [
-        (&bytes, &["gone.so"], "it holds no \"gone.so\""),
+        (&bytes, &["gone.so"], "it does not contain \"gone.so\""),
         (&bytes[..bytes.len() / 2], &[LIBRARY], "archive.bin"),
         (&damaged, &[LIBRARY], LIBRARY),
         (&damaged, &[], LIBRARY),
