@@ -43,7 +43,8 @@ pub extern "C" fn transfer_start(buffer: SEXP, int64: SEXP) -> SEXP {
         let handle = Empty::<Promise>::over(weight.sexp());
         let _protected = Protected::new(handle.sexp());
         let promise = Promise { transfer: buffer.start_read()?, spec: buffer.spec().clone(), r_type };
-        Ok(handle.fill(promise))
+        // SAFETY: protected above.
+        Ok(unsafe { handle.fill(promise) })
     })
 }
 

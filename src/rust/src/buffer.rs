@@ -106,7 +106,9 @@ pub extern "C" fn buffer_copy(buffer: SEXP, device: SEXP) -> SEXP {
         }
         let handle = Empty::<Buffer>::new();
         let _protected = Protected::new(handle.sexp());
-        Ok(handle.fill(memory::with_retry(|| needs(source.spec()), || source.copy_to(target))?))
+        let copy = memory::with_retry(|| needs(source.spec()), || source.copy_to(target))?;
+        // SAFETY: protected above.
+        Ok(unsafe { handle.fill(copy) })
     })
 }
 
@@ -121,7 +123,8 @@ pub extern "C" fn buffer_copy_to_memory(buffer: SEXP, memory: SEXP) -> SEXP {
         let handle = Empty::<Buffer>::new();
         let _protected = Protected::new(handle.sexp());
         let copy = memory::with_retry(|| needs(source.spec()), || source.copy_to_memory(target))?;
-        Ok(handle.fill(copy))
+        // SAFETY: protected above.
+        Ok(unsafe { handle.fill(copy) })
     })
 }
 
@@ -175,7 +178,8 @@ fn upload(upload: Upload, vector: SEXP) -> Result<SEXP> {
     if !sexp::is_nil(companion.sexp()) {
         client.forget_new_bytes(size);
     }
-    Ok(handle.fill(buffer))
+    // SAFETY: protected above.
+    Ok(unsafe { handle.fill(buffer) })
 }
 
 /// The type of an R vector that buffers are made from.
