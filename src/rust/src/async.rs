@@ -9,14 +9,14 @@ use crate::transfer;
 use extendr_ffi::SEXP;
 use pjrt_core::buffer::read::Transfer;
 use pjrt_data::array::Spec;
-use pjrt_data::dtype::RType;
+use pjrt_data::dtype::HostType;
 use std::sync::Arc;
 
 /// A transfer and what it brings.
 pub struct Promise {
     transfer: Transfer,
     spec: Arc<Spec>,
-    r_type: RType,
+    host_type: HostType,
 }
 
 /// `buffer_await(buffer)`: waits for the buffer's content.
@@ -38,12 +38,13 @@ pub extern "C" fn buffer_is_ready(buffer: SEXP) -> SEXP {
 pub extern "C" fn transfer_start(buffer: SEXP, int64: SEXP) -> SEXP {
     entry(|| {
         let buffer = get(buffer)?;
-        let r_type = transfer::r_type(buffer.dtype(), int64)?;
+        let host_type = transfer::host_type(buffer.dtype(), int64)?;
         let weight = Protected::new(memory::room_for_copy(buffer.client(), buffer.spec().bytes())?);
         let handle = Empty::<Promise>::over(weight.sexp());
         let _protected = Protected::new(handle.sexp());
-        let promise = Promise { transfer: buffer.start_read()?, spec: buffer.spec().clone(), r_type };
-        Ok(handle.fill(promise))
+        let promise = Promise { transfer: buffer.start_read()?, spec: buffer.spec().clone(), host_type };
+        // SAFETY: protected above.
+        Ok(unsafe { handle.fill(promise) })
     })
 }
 
@@ -57,8 +58,8 @@ pub extern "C" fn transfer_value(transfer: SEXP) -> SEXP {
     entry(|| {
         let promise: &Promise = handle::get(transfer, "transfer")?;
         let arrived = promise.transfer.wait()?;
-        let array = Protected::new(transfer::new_array(&promise.spec, promise.r_type)?);
-        transfer::fill(array.sexp(), &promise.spec, promise.r_type, false, &arrived.view())?;
+        let array = Protected::new(transfer::new_array(&promise.spec, promise.host_type)?);
+        transfer::fill(array.sexp(), &promise.spec, promise.host_type, false, &arrived.view())?;
         Ok(array.sexp())
     })
 }

@@ -14,7 +14,7 @@ use pjrt_core::host::array::HostPieces;
 use pjrt_core::{Buffer, Device, HostArray, HostContent, HostOrder, Memory};
 use pjrt_data::array::Spec;
 use pjrt_data::convert::{HostValues, LossReport};
-use pjrt_data::dtype::{DType, RType};
+use pjrt_data::dtype::{DType, HostType};
 use std::mem::ManuallyDrop;
 
 /// `buffer_new(data, dtype, device, shape, check)`: a buffer from a logical, integer, double, complex or integer64 vector.
@@ -38,16 +38,16 @@ pub extern "C" fn buffer_scalar(data: SEXP, dtype: SEXP, device: SEXP, check: SE
 
 fn from_vector(data: SEXP, dtype: SEXP, device: &Device, dims: &[i64], check: SEXP) -> Result<SEXP> {
     let check = flag(check, "check")?;
-    let r_type = r_type_of(data)?;
-    let dtype = dtype::parse(dtype, Some(default_dtype(r_type)))?;
+    let host_type = r_type_of(data)?;
+    let dtype = dtype::parse(dtype, Some(default_dtype(host_type)))?;
     let (order, len) = (HostOrder::ColumnMajor, sexp::len(data));
     let numeric = matches!(sexp::kind(data), SEXPTYPE::INTSXP | SEXPTYPE::REALSXP);
     if numeric && sexp::is_compact(data) && (len == 1 || order.is_row_major(dims)) {
         let read = |start, count, to| read_region(data, start, count, to);
-        let pieces = HostPieces { r_type, len, read: &read };
+        let pieces = HostPieces { host_type, len, read: &read };
         return upload(Upload::in_pieces(device, dtype, dims, pieces, check)?, data);
     }
-    let content = HostContent::Values(values(data, r_type));
+    let content = HostContent::Values(values(data, host_type));
     upload(Upload::new(device, dtype, &HostArray { dims, order, content }, check)?, data)
 }
 
@@ -106,7 +106,9 @@ pub extern "C" fn buffer_copy(buffer: SEXP, device: SEXP) -> SEXP {
         }
         let handle = Empty::<Buffer>::new();
         let _protected = Protected::new(handle.sexp());
-        Ok(handle.fill(memory::with_retry(|| needs(source.spec()), || source.copy_to(target))?))
+        let copy = memory::with_retry(|| needs(source.spec()), || source.copy_to(target))?;
+        // SAFETY: protected above.
+        Ok(unsafe { handle.fill(copy) })
     })
 }
 
@@ -121,7 +123,8 @@ pub extern "C" fn buffer_copy_to_memory(buffer: SEXP, memory: SEXP) -> SEXP {
         let handle = Empty::<Buffer>::new();
         let _protected = Protected::new(handle.sexp());
         let copy = memory::with_retry(|| needs(source.spec()), || source.copy_to_memory(target))?;
-        Ok(handle.fill(copy))
+        // SAFETY: protected above.
+        Ok(unsafe { handle.fill(copy) })
     })
 }
 
@@ -175,17 +178,18 @@ fn upload(upload: Upload, vector: SEXP) -> Result<SEXP> {
     if !sexp::is_nil(companion.sexp()) {
         client.forget_new_bytes(size);
     }
-    Ok(handle.fill(buffer))
+    // SAFETY: protected above.
+    Ok(unsafe { handle.fill(buffer) })
 }
 
 /// The type of an R vector that buffers are made from.
-fn r_type_of(data: SEXP) -> Result<RType> {
+fn r_type_of(data: SEXP) -> Result<HostType> {
     match sexp::kind(data) {
-        SEXPTYPE::LGLSXP => Ok(RType::Logical),
-        SEXPTYPE::INTSXP => Ok(RType::Integer),
-        SEXPTYPE::REALSXP if sexp::inherits(data, c"integer64") => Ok(RType::Integer64),
-        SEXPTYPE::REALSXP => Ok(RType::Double),
-        SEXPTYPE::CPLXSXP => Ok(RType::Complex),
+        SEXPTYPE::LGLSXP => Ok(HostType::Logical),
+        SEXPTYPE::INTSXP => Ok(HostType::Integer),
+        SEXPTYPE::REALSXP if sexp::inherits(data, c"integer64") => Ok(HostType::Integer64),
+        SEXPTYPE::REALSXP => Ok(HostType::Double),
+        SEXPTYPE::CPLXSXP => Ok(HostType::Complex),
         _ => bail!(
             InvalidInput,
             "`data` must be a logical, integer, double, complex, integer64 or raw vector, not {}.",
@@ -194,25 +198,25 @@ fn r_type_of(data: SEXP) -> Result<RType> {
     }
 }
 
-fn default_dtype(r_type: RType) -> DType {
-    match r_type {
-        RType::Logical => DType::Pred,
-        RType::Integer => DType::I32,
-        RType::Double => DType::F32,
-        RType::Integer64 => DType::I64,
-        RType::Complex => DType::C64,
+fn default_dtype(host_type: HostType) -> DType {
+    match host_type {
+        HostType::Logical => DType::Pred,
+        HostType::Integer => DType::I32,
+        HostType::Double => DType::F32,
+        HostType::Integer64 => DType::I64,
+        HostType::Complex => DType::C64,
     }
 }
 
 /// The values of a vector of this type.
-fn values<'a>(data: SEXP, r_type: RType) -> HostValues<'a> {
-    let address = match r_type {
-        RType::Logical | RType::Integer => sexp::integers(data).as_ptr().cast(),
-        RType::Double | RType::Integer64 => sexp::doubles(data).as_ptr().cast(),
-        RType::Complex => sexp::complexes(data).as_ptr().cast(),
+fn values<'a>(data: SEXP, host_type: HostType) -> HostValues<'a> {
+    let address = match host_type {
+        HostType::Logical | HostType::Integer => sexp::integers(data).as_ptr().cast(),
+        HostType::Double | HostType::Integer64 => sexp::doubles(data).as_ptr().cast(),
+        HostType::Complex => sexp::complexes(data).as_ptr().cast(),
     };
     // SAFETY: `r_type_of` has looked at the vector; what outlives the call is kept by a pin.
-    unsafe { HostValues::new(r_type, address, sexp::len(data)) }
+    unsafe { HostValues::new(host_type, address, sexp::len(data)) }
 }
 
 /// Copies values of a numeric vector, without R's writing out all of them.

@@ -168,8 +168,11 @@ pub extern "C" fn executable_execute(
         let values: Values = sexp::elements(inputs).collect();
         let inputs = buffers(executable, &values)?;
         let made = memory::with_retry(|| executable.needs(), || executable.execute(&inputs, &options))?;
-        outputs.fill(made);
-        move_weights(executable, &values, &options, outputs);
+        // SAFETY: protected above; the inputs were found to be buffers.
+        unsafe {
+            outputs.fill(made);
+            move_weights(executable, &values, &options, outputs);
+        }
         Ok(outputs.value())
     })
 }
@@ -209,17 +212,24 @@ impl NewOutputs {
             specs.iter().for_each(|spec| memory::count_result(spec.bytes()));
         }
         if simplify && specs.len() == 1 {
-            return Self::of(Empty::<Buffer>::sized(specs[0].bytes()).sexp());
+            return Self::made(Empty::<Buffer>::sized(specs[0].bytes()).sexp());
         }
         let list = Protected::new(sexp::vector(SEXPTYPE::VECSXP, specs.len()));
         for (i, spec) in specs.iter().enumerate() {
             sexp::set_at(list.sexp(), i, Empty::<Buffer>::sized(spec.bytes()).sexp());
         }
-        Self::of(list.sexp())
+        Self::made(list.sexp())
     }
 
     /// The outputs that were created before.
-    pub fn of(value: SEXP) -> Self {
+    ///
+    /// # Safety
+    /// `value` is [`NewOutputs::value`] of those, for the same program.
+    pub unsafe fn of(value: SEXP) -> Self {
+        Self::made(value)
+    }
+
+    fn made(value: SEXP) -> Self {
         NewOutputs { value, is_list: sexp::kind(value) == SEXPTYPE::VECSXP }
     }
 
@@ -236,18 +246,28 @@ impl NewOutputs {
         }
     }
 
-    pub fn fill(self, outputs: Outputs) {
+    /// Gives the handles their values.
+    ///
+    /// # Safety
+    /// The caller has protected them since they were made, and they are filled for the first time, with the outputs of the
+    /// program that they were made for.
+    pub unsafe fn fill(self, outputs: Outputs) {
         outputs.into_iter().enumerate().for_each(|(i, output)| {
-            Empty::again(self.handle(i)).fill(output);
+            // SAFETY: `new` made the handle, for a buffer.
+            unsafe { Empty::again(self.handle(i)).fill(output) };
         });
     }
 }
 
 /// Moves the R object that counts a donated input's memory to the output that lives in this memory.
-pub fn move_weights(executable: &Executable, inputs: &[SEXP], options: &ExecuteOptions, outputs: NewOutputs) {
+///
+/// # Safety
+/// The inputs and outputs are handles of buffers, for this program, which the caller protects.
+pub unsafe fn move_weights(executable: &Executable, inputs: &[SEXP], options: &ExecuteOptions, outputs: NewOutputs) {
     for (output, alias) in executable.signature().aliases.iter().enumerate() {
         if let Some(input) = alias.filter(|&input| executable.donates(input, options)) {
-            handle::move_weight(inputs[input], outputs.handle(output));
+            // SAFETY: both are handles that the caller protects.
+            unsafe { handle::move_weight(inputs[input], outputs.handle(output)) };
         }
     }
 }

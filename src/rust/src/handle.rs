@@ -95,7 +95,8 @@ owned! {
 /// The memory in bytes that any buffer takes besides its content.
 const SMALL: usize = 1 << 10;
 
-/// A handle without a value: R has allocated all memory for it, so filling it cannot fail.
+/// A handle without a value: R has allocated all memory for it, so filling it cannot fail. The caller protects it until
+/// it is filled.
 pub struct Empty<T: Owned> {
     pointer: SEXP,
     owned: PhantomData<T>,
@@ -113,17 +114,24 @@ impl<T: Owned> Empty<T> {
             return Self::new();
         }
         T::announce();
-        Self::again(owner::make_small::<T>())
+        Self::made(owner::make_small::<T>())
     }
 
     /// The same, with an R object in the pointer's protected slot, which the caller protects.
     pub fn over(object: SEXP) -> Self {
         T::announce();
-        Self::again(owner::make::<T>(object))
+        Self::made(owner::make::<T>(object))
     }
 
-    /// The empty handle of this R object.
-    pub fn again(pointer: SEXP) -> Self {
+    /// The empty handle that this R object is.
+    ///
+    /// # Safety
+    /// The object is [`Empty::sexp`] of a handle for this type, which was not filled.
+    pub unsafe fn again(pointer: SEXP) -> Self {
+        Self::made(pointer)
+    }
+
+    fn made(pointer: SEXP) -> Self {
         Empty { pointer, owned: PhantomData }
     }
 
@@ -133,8 +141,12 @@ impl<T: Owned> Empty<T> {
     }
 
     /// Moves the value into the handle.
-    pub fn fill(self, value: T) -> SEXP {
-        owner::fill(self.pointer, value);
+    ///
+    /// # Safety
+    /// R's garbage collector was kept from the handle, by [`Protected`] or by a list that holds it, since it was made.
+    pub unsafe fn fill(self, value: T) -> SEXP {
+        // SAFETY: the handle is one of this type, and alive.
+        unsafe { owner::fill(self.pointer, value) };
         T::live().fetch_add(1, Ordering::Relaxed);
         self.pointer
     }
@@ -151,7 +163,8 @@ pub fn wrap_weighing<T: Owned>(value: T, bytes: usize) -> SEXP {
     let value = ManuallyDrop::new(value);
     let weight = Protected::new(memory::weight(bytes));
     let empty = Empty::<T>::over(weight.sexp());
-    empty.fill(ManuallyDrop::into_inner(value))
+    // SAFETY: nothing was allocated since it was made.
+    unsafe { empty.fill(ManuallyDrop::into_inner(value)) }
 }
 
 /// The same, for functions with typed arguments.
@@ -239,8 +252,11 @@ pub fn no_handle<T: Owned>(x: SEXP, argument: &str) -> Failure {
 
 /// Moves the R object that counts memory from one handle's protected slot to another's: from a donated buffer to the
 /// output that lives in its memory. R vectors that back a buffer, which are in a list there, stay.
-pub fn move_weight(from: SEXP, to: SEXP) {
-    // SAFETY: both are handles, so external pointers, which the caller protects.
+///
+/// # Safety
+/// Both are handles, which the caller protects.
+pub unsafe fn move_weight(from: SEXP, to: SEXP) {
+    // SAFETY: handles are external pointers.
     unsafe {
         let object = R_ExternalPtrProtected(from);
         if sexp::kind(object) == SEXPTYPE::RAWSXP {

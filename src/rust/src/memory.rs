@@ -229,7 +229,8 @@ pub fn pooled_vector(kind: SEXPTYPE, len: usize, width: usize) -> Result<SEXP> {
     let vector = Pooled::new(kind);
     let _protected = Protected::new(vector.sexp());
     let block = with_retry(asked, || Block::new(bytes))?;
-    Ok(vector.fill(block, len))
+    // SAFETY: protected just now.
+    Ok(unsafe { vector.fill(block, len)? })
 }
 
 /// Bounds the pool by `options(pjrt.staging_max = )`.

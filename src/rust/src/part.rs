@@ -24,11 +24,11 @@ pub extern "C" fn buffer_part(buffer: SEXP, subscripts: SEXP) -> SEXP {
         let positions: usize = items(subscripts).map(sexp::len).sum();
         room::check_room(positions * size_of::<usize>(), "to find the elements")?;
         let owned = ManuallyDrop::new(locate(buffer.spec(), subscripts)?);
-        let r_type = buffer.dtype().info().r_type;
-        let made = new_array(&owned.1, r_type);
+        let host_type = buffer.dtype().info().host_type;
+        let made = new_array(&owned.1, host_type);
         let (part, spec) = ManuallyDrop::into_inner(owned);
         let array = Protected::new(made?);
-        fill(array.sexp(), &spec, r_type, false, &HostView::Copied(ready.read_part(&part)?))?;
+        fill(array.sexp(), &spec, host_type, false, &HostView::Copied(ready.read_part(&part)?))?;
         Ok(array.sexp())
     })
 }

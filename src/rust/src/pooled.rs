@@ -2,6 +2,7 @@
 
 use crate::sexp::{self, Protected};
 use extendr_ffi::*;
+use pjrt_base::error::Result;
 use pjrt_core::host::pool::Block;
 use std::ffi::c_void;
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -66,7 +67,11 @@ pub unsafe fn register(library: *mut DllInfo) {
 }
 
 /// A vector without memory: R has allocated everything else, so filling it cannot fail.
-pub struct Pooled(SEXP);
+pub struct Pooled {
+    vector: SEXP,
+    /// Bytes of a value.
+    width: usize,
+}
 
 impl Pooled {
     /// A vector of length 0, of a numeric type; not protected. R may leave this by a long jump.
@@ -77,21 +82,41 @@ impl Pooled {
         unsafe {
             let owner = Protected::new(R_MakeExternalPtr(null_mut(), sexp::nil(), sexp::nil()));
             R_RegisterCFinalizerEx(owner.sexp(), Some(release), Rboolean::FALSE);
-            Pooled(R_new_altrep(R_altrep_class_t { ptr: class }, owner.sexp(), sexp::nil()))
+            let vector = R_new_altrep(R_altrep_class_t { ptr: class }, owner.sexp(), sexp::nil());
+            Pooled { vector, width: width(kind) }
         }
     }
 
     /// The R object.
     pub fn sexp(&self) -> SEXP {
-        self.0
+        self.vector
     }
 
-    /// Gives the vector its memory, which has room for `len` elements.
-    pub fn fill(self, block: Block, len: usize) -> SEXP {
+    /// Gives the vector its memory, where there is room for `len` values, all of which somebody has yet to write.
+    ///
+    /// # Errors
+    /// `Internal` when the memory has less room.
+    ///
+    /// # Safety
+    /// The vector has been protected since it was made, and is not filled twice.
+    pub unsafe fn fill(self, block: Block, len: usize) -> Result<SEXP> {
+        if len.checked_mul(self.width).is_none_or(|bytes| bytes > block.size()) {
+            bail!(Internal, "{} bytes cannot hold {len} values of {} bytes.", block.size(), self.width);
+        }
         let content = Box::new(Content { block, len: len as R_xlen_t });
         // SAFETY: the caller protects the vector, whose owner's finalizer takes the content back.
-        unsafe { R_SetExternalPtrAddr(R_altrep_data1(self.0), Box::into_raw(content).cast()) };
-        self.0
+        unsafe { R_SetExternalPtrAddr(R_altrep_data1(self.vector), Box::into_raw(content).cast()) };
+        Ok(self.vector)
+    }
+}
+
+/// Bytes of a value of such a vector.
+fn width(kind: SEXPTYPE) -> usize {
+    match kind {
+        SEXPTYPE::RAWSXP => 1,
+        SEXPTYPE::LGLSXP | SEXPTYPE::INTSXP => 4,
+        SEXPTYPE::REALSXP => 8,
+        _ => 16,
     }
 }
 

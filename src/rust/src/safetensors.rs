@@ -131,7 +131,8 @@ pub extern "C" fn safetensors_load(file: SEXP, positions: SEXP, show: SEXP, colu
             if is_known_to_r(&loading, i, device) {
                 device.client().forget_new_bytes(loading.bytes(i));
             }
-            Empty::<Buffer>::again(sexp::at(list.sexp(), i)).fill(buffer);
+            // SAFETY: the list holds handles that `make_handles` made for buffers, one for each.
+            unsafe { Empty::<Buffer>::again(sexp::at(list.sexp(), i)).fill(buffer) };
         }
         Ok(list.sexp())
     })

@@ -94,7 +94,9 @@ fn filled(
     memory::relieve_pressure(device.client())?;
     let handle = Empty::<Buffer>::new();
     let protected = Protected::new(handle.sexp());
-    handle.fill(memory::with_retry(needed, make)?);
+    let made = memory::with_retry(needed, make)?;
+    // SAFETY: protected above.
+    unsafe { handle.fill(made) };
     Ok(sexp::robj(protected.sexp()))
 }
 

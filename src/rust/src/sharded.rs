@@ -35,9 +35,12 @@ pub extern "C" fn executable_execute_sharded(executable: SEXP, inputs: SEXP, opt
         let inputs: Vec<_> = inputs.iter().map(|inputs| inputs.as_slice()).collect();
         let made = memory::with_retry(|| executable.needs(), || executable.execute_sharded(&inputs, &options))?;
         for (device, (values, made)) in values.iter().zip(made).enumerate() {
-            let outputs = NewOutputs::of(sexp::at(results.sexp(), device));
-            outputs.fill(made);
-            move_weights(executable, values, &options, outputs);
+            // SAFETY: the list holds what was made for this program above; the inputs were found to be buffers.
+            unsafe {
+                let outputs = NewOutputs::of(sexp::at(results.sexp(), device));
+                outputs.fill(made);
+                move_weights(executable, values, &options, outputs);
+            }
         }
         Ok(results.sexp())
     })

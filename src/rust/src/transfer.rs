@@ -10,7 +10,7 @@ use pjrt_core::buffer::read::HostView;
 use pjrt_core::{Buffer, HostOrder};
 use pjrt_data::array::Spec;
 use pjrt_data::convert::{HostTarget, NA_INTEGER, NA_INTEGER64};
-use pjrt_data::dtype::{DType, RType};
+use pjrt_data::dtype::{DType, HostType};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// `buffer_array(buffer, check, int64)`: the buffer as an R vector or array. Waits for its content.
@@ -18,7 +18,7 @@ pub extern "C" fn buffer_array(buffer: SEXP, check: SEXP, int64: SEXP) -> SEXP {
     entry(|| {
         let buffer = get(buffer)?;
         let check = flag(check, "check")?;
-        array(buffer, check, r_type(buffer.dtype(), int64)?)
+        array(buffer, check, host_type(buffer.dtype(), int64)?)
     })
 }
 
@@ -26,15 +26,15 @@ pub extern "C" fn buffer_array(buffer: SEXP, check: SEXP, int64: SEXP) -> SEXP {
 pub fn default_array(buffer: SEXP) -> SEXP {
     entry(|| {
         let buffer = get(buffer)?;
-        array(buffer, false, buffer.dtype().info().r_type)
+        array(buffer, false, buffer.dtype().info().host_type)
     })
 }
 
-fn array(buffer: &Buffer, check: bool, r_type: RType) -> Result<SEXP> {
+fn array(buffer: &Buffer, check: bool, host_type: HostType) -> Result<SEXP> {
     let ready = buffer.wait()?;
     memory::relieve_pressure(buffer.client())?;
-    let array = Protected::new(new_array(buffer.spec(), r_type)?);
-    fill(array.sexp(), buffer.spec(), r_type, check, &ready.view()?)?;
+    let array = Protected::new(new_array(buffer.spec(), host_type)?);
+    fill(array.sexp(), buffer.spec(), host_type, check, &ready.view()?)?;
     Ok(array.sexp())
 }
 
@@ -54,14 +54,14 @@ pub extern "C" fn buffer_raw(buffer: SEXP, row_major: SEXP) -> SEXP {
 
 /// The R type that elements of a dtype are read into, where `int64` says what becomes of integers that R's own do not
 /// hold.
-pub fn r_type(dtype: DType, int64: SEXP) -> Result<RType> {
-    let own = dtype.info().r_type;
+pub fn host_type(dtype: DType, int64: SEXP) -> Result<HostType> {
+    let own = dtype.info().host_type;
     if is_default(int64) {
         return Ok(own);
     }
     let chosen = sexp::string(int64).and_then(|name| CHOICES.iter().find(|(choice, _)| *choice == name));
     match chosen {
-        Some((_, r_type)) => Ok(if own == RType::Integer64 { *r_type } else { own }),
+        Some((_, host_type)) => Ok(if own == HostType::Integer64 { *host_type } else { own }),
         None => {
             bail!(InvalidInput, "`int64` must be \"integer64\", \"double\" or \"integer\", not {}.", describe(int64))
         }
@@ -73,23 +73,23 @@ fn is_default(int64: SEXP) -> bool {
     sexp::texts(int64).eq(CHOICES.iter().map(|&(name, _)| Some(name)))
 }
 
-const CHOICES: [(&str, RType); 3] =
-    [("integer64", RType::Integer64), ("double", RType::Double), ("integer", RType::Integer)];
+const CHOICES: [(&str, HostType); 3] =
+    [("integer64", HostType::Integer64), ("double", HostType::Double), ("integer", HostType::Integer)];
 
 /// An R vector with room for an array of this spec: bare for rank 0, with `dim` otherwise. Not protected.
-pub fn new_array(spec: &Spec, r_type: RType) -> Result<SEXP> {
+pub fn new_array(spec: &Spec, host_type: HostType) -> Result<SEXP> {
     if spec.dims.len() > 1 && spec.dims.iter().any(|&d| d > i64::from(i32::MAX)) {
         bail!(InvalidInput, "An R array cannot have a dimension as large as in {spec}.");
     }
-    let (kind, width) = match r_type {
-        RType::Logical => (SEXPTYPE::LGLSXP, 4),
-        RType::Integer => (SEXPTYPE::INTSXP, 4),
-        RType::Double | RType::Integer64 => (SEXPTYPE::REALSXP, 8),
-        RType::Complex => (SEXPTYPE::CPLXSXP, 16),
+    let (kind, width) = match host_type {
+        HostType::Logical => (SEXPTYPE::LGLSXP, 4),
+        HostType::Integer => (SEXPTYPE::INTSXP, 4),
+        HostType::Double | HostType::Integer64 => (SEXPTYPE::REALSXP, 8),
+        HostType::Complex => (SEXPTYPE::CPLXSXP, 16),
     };
     let array = Protected::new(memory::pooled_vector(kind, spec.len(), width)?);
     set_dim(array.sexp(), spec);
-    if r_type == RType::Integer64 {
+    if host_type == HostType::Integer64 {
         let class = Protected::new(sexp::new_string("integer64"));
         sexp::set_class(array.sexp(), class.sexp());
         load_bit64();
@@ -116,15 +116,15 @@ pub fn set_dim(array: SEXP, spec: &Spec) {
 }
 
 /// Fills an array made by [`new_array`]; when `check` is set, refuses values that R would take for others.
-pub fn fill(array: SEXP, spec: &Spec, r_type: RType, check: bool, view: &HostView) -> Result<()> {
-    // SAFETY: `new_array` made a vector of the kind that goes with `r_type`.
+pub fn fill(array: SEXP, spec: &Spec, host_type: HostType, check: bool, view: &HostView) -> Result<()> {
+    // SAFETY: `new_array` made a vector of the kind that goes with `host_type`.
     let target = unsafe {
-        match r_type {
-            RType::Logical => HostTarget::Logical(LOGICAL(array)),
-            RType::Integer => HostTarget::Integer(INTEGER(array)),
-            RType::Integer64 => HostTarget::Integer64(REAL(array).cast()),
-            RType::Double => HostTarget::Double(REAL(array)),
-            RType::Complex => HostTarget::Complex(COMPLEX(array).cast()),
+        match host_type {
+            HostType::Logical => HostTarget::Logical(LOGICAL(array)),
+            HostType::Integer => HostTarget::Integer(INTEGER(array)),
+            HostType::Integer64 => HostTarget::Integer64(REAL(array).cast()),
+            HostType::Double => HostTarget::Double(REAL(array)),
+            HostType::Complex => HostTarget::Complex(COMPLEX(array).cast()),
         }
     };
     // SAFETY: the array was made for this spec.
@@ -132,15 +132,15 @@ pub fn fill(array: SEXP, spec: &Spec, r_type: RType, check: bool, view: &HostVie
     if lost == 0 {
         return Ok(());
     }
-    match (spec.dtype, r_type) {
+    match (spec.dtype, host_type) {
         (DType::I32, _) => bail!(InvalidInput, "The buffer holds {NA_INTEGER}, which R cannot distinguish from NA."),
-        (DType::I64, RType::Integer64) => {
+        (DType::I64, HostType::Integer64) => {
             bail!(InvalidInput, "The buffer holds {NA_INTEGER64}, which R cannot distinguish from NA.")
         }
-        (_, RType::Integer64) => {
+        (_, HostType::Integer64) => {
             bail!(InvalidInput, "The buffer holds values above 2^63 - 1, wrapped through R's signed integer64.")
         }
-        (_, RType::Double) => {
+        (_, HostType::Double) => {
             bail!(
                 InvalidInput,
                 "The buffer holds {lost} value(s) that a double cannot hold exactly; use int64 = \"integer64\"."

@@ -10,7 +10,7 @@ use pjrt_core::runtime::oom;
 use pjrt_core::{Buffer, Client, Device, Executable, HostArray, HostContent, HostMemory, HostOrder, Plugin, Value};
 use pjrt_data::array::Spec;
 use pjrt_data::convert::{HostTarget, HostValues, LossReport, NA_INTEGER};
-use pjrt_data::dtype::{DType, RType};
+use pjrt_data::dtype::{DType, HostType};
 use pjrt_program::program::{Format, Program};
 use std::cell::{Cell, RefCell};
 use std::path::Path;
@@ -217,7 +217,7 @@ fn arrays_of_another_size_or_type_than_told_are_refused() {
         let refused = Upload::new(&device, dtype, &matrix(dims, content), false).err();
         assert_eq!(refused.map(|error| error.kind()), Some(kind), "{dims:?}");
     }
-    let pieces = |len| HostPieces { r_type: RType::Integer, len, read: &|_, _, _| unreachable!() };
+    let pieces = |len| HostPieces { host_type: HostType::Integer, len, read: &|_, _, _| unreachable!() };
     let refused = |dtype, len| Upload::in_pieces(&device, dtype, &[5], pieces(len), false).err().map(|e| e.kind());
     assert_eq!(refused(DType::I32, 4), Some(Kind::ShapeMismatch));
     assert_eq!(refused(DType::C64, 5), Some(Kind::UnsupportedDtype));
@@ -258,7 +258,7 @@ fn values_that_a_function_writes_are_never_all_in_memory() {
         // SAFETY: there is room for `count` integers.
         (0..count).for_each(|i| unsafe { to.cast::<i32>().add(i).write((start + i) as i32) });
     };
-    let pieces = |len| HostPieces { r_type: RType::Integer, len, read: &read };
+    let pieces = |len| HostPieces { host_type: HostType::Integer, len, read: &read };
     let plan = |dtype, len, check| Upload::in_pieces(&device, dtype, &[20_000], pieces(len), check).unwrap();
     assert!(!plan(DType::F64, 20_000, false).route().keeps_source());
     // SAFETY: the function writes what it is asked for.

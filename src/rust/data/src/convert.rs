@@ -8,7 +8,7 @@
 mod lines;
 mod values;
 
-use crate::dtype::{DType, RType};
+use crate::dtype::{DType, HostType};
 use crate::transpose::Plan;
 use lines::{Conversion, Tally};
 use pjrt_base::error::{Error, Kind, Result};
@@ -94,7 +94,7 @@ impl<'a> HostValues<'a> {
     /// # Safety
     /// From `data` on lie `len` values of the type, which stay valid and unchanged for the lifetime. `data` may be anything
     /// where there are none.
-    pub unsafe fn new(r_type: RType, data: *const u8, len: usize) -> Self {
+    pub unsafe fn new(host_type: HostType, data: *const u8, len: usize) -> Self {
         unsafe fn slice<'a, T>(data: *const u8, len: usize) -> &'a [T] {
             if len == 0 {
                 return &[];
@@ -102,23 +102,23 @@ impl<'a> HostValues<'a> {
             // SAFETY: the caller vouches for it.
             unsafe { std::slice::from_raw_parts(data.cast(), len) }
         }
-        match r_type {
-            RType::Logical => HostValues::Logical(slice(data, len)),
-            RType::Integer => HostValues::Integer(slice(data, len)),
-            RType::Double => HostValues::Double(slice(data, len)),
-            RType::Integer64 => HostValues::Integer64(slice(data, len)),
-            RType::Complex => HostValues::Complex(slice(data, len)),
+        match host_type {
+            HostType::Logical => HostValues::Logical(slice(data, len)),
+            HostType::Integer => HostValues::Integer(slice(data, len)),
+            HostType::Double => HostValues::Double(slice(data, len)),
+            HostType::Integer64 => HostValues::Integer64(slice(data, len)),
+            HostType::Complex => HostValues::Complex(slice(data, len)),
         }
     }
 
     /// The type of the values.
-    pub fn r_type(&self) -> RType {
+    pub fn host_type(&self) -> HostType {
         match self {
-            HostValues::Logical(_) => RType::Logical,
-            HostValues::Integer(_) => RType::Integer,
-            HostValues::Double(_) => RType::Double,
-            HostValues::Integer64(_) => RType::Integer64,
-            HostValues::Complex(_) => RType::Complex,
+            HostValues::Logical(_) => HostType::Logical,
+            HostValues::Integer(_) => HostType::Integer,
+            HostValues::Double(_) => HostType::Double,
+            HostValues::Integer64(_) => HostType::Integer64,
+            HostValues::Complex(_) => HostType::Complex,
         }
     }
 
@@ -262,39 +262,39 @@ impl HostTarget {
     }
 
     /// The type of the values.
-    pub fn r_type(self) -> RType {
+    pub fn host_type(self) -> HostType {
         match self {
-            HostTarget::Logical(_) => RType::Logical,
-            HostTarget::Integer(_) => RType::Integer,
-            HostTarget::Double(_) => RType::Double,
-            HostTarget::Integer64(_) => RType::Integer64,
-            HostTarget::Complex(_) => RType::Complex,
+            HostTarget::Logical(_) => HostType::Logical,
+            HostTarget::Integer(_) => HostType::Integer,
+            HostTarget::Double(_) => HostType::Double,
+            HostTarget::Integer64(_) => HostType::Integer64,
+            HostTarget::Complex(_) => HostType::Complex,
         }
     }
 }
 
 /// The conversion of elements of a dtype to host values of a type, if there is one.
-fn decoding(dtype: DType, r_type: RType) -> Option<Conversion> {
-    Some(match (r_type, dtype) {
-        (RType::Logical, DType::Pred) => Conversion::decoding::<Pred, Logical>(),
-        (RType::Complex, DType::C64) => Conversion::decoding::<C64, [f64; 2]>(),
-        (RType::Complex, DType::C128) => Conversion::decoding::<C128, [f64; 2]>(),
-        (RType::Integer64, DType::U32) => Conversion::decoding::<u32, i64>(),
-        (RType::Integer64, DType::I64) => Conversion::decoding::<i64, i64>(),
-        (RType::Integer64, DType::U64) => Conversion::decoding::<u64, i64>(),
-        (RType::Integer, DType::I2) => Conversion::decoding::<I2, i32>(),
-        (RType::Integer, DType::I4) => Conversion::decoding::<I4, i32>(),
-        (RType::Integer, DType::I8) => Conversion::decoding::<i8, i32>(),
-        (RType::Integer, DType::I16) => Conversion::decoding::<i16, i32>(),
-        (RType::Integer, DType::I32) => Conversion::decoding::<i32, i32>(),
-        (RType::Integer, DType::I64) => Conversion::decoding::<i64, i32>(),
-        (RType::Integer, DType::U2) => Conversion::decoding::<U2, i32>(),
-        (RType::Integer, DType::U4) => Conversion::decoding::<U4, i32>(),
-        (RType::Integer, DType::U8) => Conversion::decoding::<u8, i32>(),
-        (RType::Integer, DType::U16) => Conversion::decoding::<u16, i32>(),
-        (RType::Integer, DType::U32) => Conversion::decoding::<u32, i32>(),
-        (RType::Integer, DType::U64) => Conversion::decoding::<u64, i32>(),
-        (RType::Double, _) => with_real!(dtype, T => Conversion::decoding::<T, f64>(), _ => return None),
+fn decoding(dtype: DType, host_type: HostType) -> Option<Conversion> {
+    Some(match (host_type, dtype) {
+        (HostType::Logical, DType::Pred) => Conversion::decoding::<Pred, Logical>(),
+        (HostType::Complex, DType::C64) => Conversion::decoding::<C64, [f64; 2]>(),
+        (HostType::Complex, DType::C128) => Conversion::decoding::<C128, [f64; 2]>(),
+        (HostType::Integer64, DType::U32) => Conversion::decoding::<u32, i64>(),
+        (HostType::Integer64, DType::I64) => Conversion::decoding::<i64, i64>(),
+        (HostType::Integer64, DType::U64) => Conversion::decoding::<u64, i64>(),
+        (HostType::Integer, DType::I2) => Conversion::decoding::<I2, i32>(),
+        (HostType::Integer, DType::I4) => Conversion::decoding::<I4, i32>(),
+        (HostType::Integer, DType::I8) => Conversion::decoding::<i8, i32>(),
+        (HostType::Integer, DType::I16) => Conversion::decoding::<i16, i32>(),
+        (HostType::Integer, DType::I32) => Conversion::decoding::<i32, i32>(),
+        (HostType::Integer, DType::I64) => Conversion::decoding::<i64, i32>(),
+        (HostType::Integer, DType::U2) => Conversion::decoding::<U2, i32>(),
+        (HostType::Integer, DType::U4) => Conversion::decoding::<U4, i32>(),
+        (HostType::Integer, DType::U8) => Conversion::decoding::<u8, i32>(),
+        (HostType::Integer, DType::U16) => Conversion::decoding::<u16, i32>(),
+        (HostType::Integer, DType::U32) => Conversion::decoding::<u32, i32>(),
+        (HostType::Integer, DType::U64) => Conversion::decoding::<u64, i32>(),
+        (HostType::Double, _) => with_real!(dtype, T => Conversion::decoding::<T, f64>(), _ => return None),
         _ => return None,
     })
 }
@@ -325,9 +325,9 @@ pub unsafe fn decode_counting(
     dst: HostTarget,
     check: bool,
 ) -> Result<usize> {
-    match decoding(dtype, dst.r_type()) {
+    match decoding(dtype, dst.host_type()) {
         Some(conversion) => Ok(conversion.run(plan, src, dst.data(), check)?.out_of_range),
-        None => bail!(UnsupportedDtype, "Elements of type {dtype} cannot be read as type {:?}.", dst.r_type()),
+        None => bail!(UnsupportedDtype, "Elements of type {dtype} cannot be read as type {:?}.", dst.host_type()),
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 
 /// The type of host vector that holds elements of a dtype.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RType {
+pub enum HostType {
     Logical,
     Integer,
     Double,
@@ -27,7 +27,7 @@ pub struct Info {
     /// Width of one element on the device, in bits.
     pub bits: u32,
     /// Host type that [`crate::convert`] reads it into by default.
-    pub r_type: RType,
+    pub host_type: HostType,
     /// Name in a safetensors header, if the format has the type.
     pub safetensors: Option<&'static str>,
     /// Name in StableHLO text.
@@ -44,7 +44,7 @@ macro_rules! dtypes {
 
         static TABLE: &[Info] = &[$(Info {
             name: $name, aliases: &[$($alias),*], code: $code, xla_code: $xla, bits: $bits,
-            r_type: RType::$r, safetensors: $st, mlir: $mlir,
+            host_type: HostType::$r, safetensors: $st, mlir: $mlir,
         }),*];
 
         /// Every dtype, in the order of the table.

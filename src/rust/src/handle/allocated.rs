@@ -81,7 +81,10 @@ pub fn make_small<T: Owned>() -> SEXP {
 }
 
 /// Moves the value into a new handle.
-pub fn fill<T: Owned>(pointer: SEXP, value: T) {
+///
+/// # Safety
+/// The pointer is what [`make`] or [`make_small`] gave for this type, and the caller protects it.
+pub unsafe fn fill<T: Owned>(pointer: SEXP, value: T) {
     // SAFETY: the owner lives as long as the pointer, which the caller protects.
     unsafe { *R_ExternalPtrAddr(pointer).cast::<Owner<T>>() = Some(value) };
 }

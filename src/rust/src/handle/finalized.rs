@@ -90,7 +90,10 @@ unsafe extern "C" fn close_page<T: Owned>(_: SEXP) {
 }
 
 /// Moves the value into a new handle.
-pub fn fill<T: Owned>(pointer: SEXP, value: T) {
+///
+/// # Safety
+/// The pointer is what [`make`] or [`make_small`] gave for this type, and the caller protects it.
+pub unsafe fn fill<T: Owned>(pointer: SEXP, value: T) {
     // SAFETY: what the pointer points to lives as long as it, and the caller protects it.
     unsafe { *R_ExternalPtrAddr(pointer).cast::<Option<T>>() = Some(value) };
 }

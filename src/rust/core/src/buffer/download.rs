@@ -22,7 +22,7 @@ impl HostView {
         if spec.is_empty() {
             return Ok(0);
         }
-        let converts = target.r_type() != spec.dtype.info().r_type;
+        let converts = target.host_type() != spec.dtype.info().host_type;
         let (plan, src) = (plan(spec, order), self.elements(spec)?);
         let lost = convert::decode_counting(spec.dtype, &plan, src, target, check || converts)?;
         self.check()?;

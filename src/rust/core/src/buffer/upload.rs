@@ -14,7 +14,7 @@ use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::process::check_interrupt_now_and_then;
 use pjrt_data::array::Spec;
 use pjrt_data::convert::{self, HostValues, LossReport};
-use pjrt_data::dtype::{DType, RType};
+use pjrt_data::dtype::{DType, HostType};
 use pjrt_data::layout;
 use pjrt_data::transpose::Plan;
 use pjrt_sys::*;
@@ -104,10 +104,11 @@ impl<'a> Upload<'a> {
         check: bool,
     ) -> Result<Self> {
         // SAFETY: nothing is read.
-        unsafe { HostValues::new(pieces.r_type, NonNull::<u64>::dangling().as_ptr().cast(), 0) }.check_dtype(dtype)?;
+        unsafe { HostValues::new(pieces.host_type, NonNull::<u64>::dangling().as_ptr().cast(), 0) }
+            .check_dtype(dtype)?;
         let spec = Spec::new(dtype, dims)?;
         check_length(pieces.len, &spec)?;
-        if pieces.r_type == RType::Complex {
+        if pieces.host_type == HostType::Complex {
             bail!(Internal, "Complex values cannot be read in pieces.");
         }
         Ok(Self::planned(device, spec, HostOrder::RowMajor, UploadSource::Pieces(pieces), check))
@@ -243,7 +244,7 @@ impl UploadSource<'_> {
     unsafe fn outliving(self) -> HostContent<'static> {
         match self {
             UploadSource::Content(HostContent::Values(values)) => {
-                HostContent::Values(HostValues::new(values.r_type(), values.data(), values.len()))
+                HostContent::Values(HostValues::new(values.host_type(), values.data(), values.len()))
             }
             UploadSource::Content(HostContent::Elements(bytes)) => {
                 HostContent::Elements(std::slice::from_raw_parts(bytes.as_ptr(), bytes.len()))
@@ -284,7 +285,7 @@ impl HostPieces<'_> {
             let count = PIECE.min(self.len - start);
             (self.read)(start, count, piece.as_mut_ptr().cast());
             // SAFETY: the piece holds as many values, and they are used before it is filled again.
-            let values = unsafe { HostValues::new(self.r_type, piece.as_ptr().cast(), count) };
+            let values = unsafe { HostValues::new(self.host_type, piece.as_ptr().cast(), count) };
             let (plan, reach) = (Plan::contiguous(count), if self.len == 1 { len } else { count });
             let to = target.wrapping_add(start * dtype.host_bytes());
             // SAFETY: the target has room for all elements.

@@ -1,7 +1,7 @@
 //! Arrays in memory of the caller.
 
 use pjrt_data::convert::HostValues;
-use pjrt_data::dtype::RType;
+use pjrt_data::dtype::HostType;
 use pjrt_data::layout;
 
 /// Memory order of an array on the host.
@@ -48,8 +48,8 @@ pub enum HostContent<'a> {
 /// Values that are not in memory: a function writes them into memory, some at a time.
 #[derive(Clone, Copy)]
 pub struct HostPieces<'a> {
-    /// [`RType::Integer`] or another type with values of at most 8 bytes.
-    pub r_type: RType,
+    /// [`HostType::Integer`] or another type with values of at most 8 bytes.
+    pub host_type: HostType,
     pub len: usize,
     /// Writes so many values, from this one on, to the address, which is aligned for them and has room. Called on the thread
     /// that starts the upload.

@@ -70,6 +70,11 @@ impl Block {
     pub fn data(&self) -> NonNull<u8> {
         self.0.data
     }
+
+    /// Bytes that it has room for, which may be more than were asked for.
+    pub fn size(&self) -> usize {
+        self.0.layout.size()
+    }
 }
 
 impl Drop for Block {

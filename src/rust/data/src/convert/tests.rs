@@ -139,7 +139,7 @@ fn long_integers_that_doubles_and_integers_cannot_hold_are_reported() {
 #[test]
 fn every_dtype_is_read_into_its_r_type() {
     for &dtype in crate::dtype::ALL {
-        assert!(decoding(dtype, dtype.info().r_type).is_some(), "{dtype}");
+        assert!(decoding(dtype, dtype.info().host_type).is_some(), "{dtype}");
     }
 }
 
