@@ -48,7 +48,7 @@ abort_class <- function(x, classes) {
   abort_input("`x` must be a ", names, ", not an object of class <", paste(class(x), collapse = "/"), ">.")
 }
 
-# Hints for failures that the native side finds. It knows no R functions: it names a reason, and here are the words.
+# Hints for failures that the native side finds. It names a reason, and this table words the remedy with R functions.
 advice <- list(
   buffer_deleted = function() {
     "pjrt_delete() has freed its memory. Create a new buffer, or delete the old one after its last use."

@@ -6,7 +6,7 @@
 # well, or not, if they start with "!".
 of <- function(kind, expr, ...) list(kind = kind, valid = substitute(expr), labels = c(...))
 
-# The arguments of a function. `after` is done with what it gives, called `made`; `refuses` says that it only ever fails.
+# The arguments of a function. `after` is done with its result, called `made`; `refuses` says that it only ever fails.
 row <- function(..., after = NULL, refuses = FALSE) {
   arguments <- lapply(list(...), function(x) if (is.character(x)) list(kind = x) else x)
   list(arguments = arguments, after = substitute(after), refuses = refuses)

@@ -75,7 +75,7 @@ object_values <- function(o) {
   ))
 }
 
-# What has a class of ours and is none of its objects.
+# Objects with one of our classes that are not ours.
 impostors <- function(class, o) {
   pointer <- if (class == "PJRTProgram") pjrt_scalar(1) else pjrt_program(o$text)
   loaded <- Find(function(x) inherits(x, class), object_values(o))

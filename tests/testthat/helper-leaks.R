@@ -224,7 +224,7 @@ repeated_uses <- function() {
   uses[!duplicated(names(uses)) & !names(uses) %in% names(unrepeatable)]
 }
 
-# Loads what tells how much memory the C library has given out.
+# Loads a routine that returns how much memory the C library has allocated.
 load_heap <- function(library) {
   dyn.load(library)
   function() .C("heap_bytes", 0)[[1L]]

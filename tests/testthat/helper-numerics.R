@@ -60,7 +60,7 @@ fmod <- function(x, y) {
   copy_sign(ifelse(is_number, left, NaN), x)
 }
 
-# As C has it, where R ignores signs of zero and knows no limits of negative numbers.
+# As C has it, where R ignores signs of zero and the limits of negative numbers.
 power <- function(x, y) {
   is_odd <- is.finite(y) & abs(y) < 2^53 & y %% 2 == 1
   z <- abs(x)^y

@@ -1,5 +1,5 @@
 # What every value becomes in every dtype, worked out in plain R from the definitions of the formats: whole numbers as
-# doubles, floats by scaling and rounding, bytes by arithmetic. Knows nothing of the package.
+# doubles, floats by scaling and rounding, bytes by arithmetic. Independent of the package.
 
 # The type's name in StableHLO's text, by its name in R.
 mlir_types <- c(
@@ -96,7 +96,7 @@ misfits <- function(x, dtype) {
   if (dtype %in% whole_types) {
     range <- whole_range(dtype)
     numbers <- trunc(as.double(x))
-    # the largest numbers of 64 bits are no doubles
+    # the largest 64-bit integers are not exact as doubles
     over <- if (range[[2L]] > 2^53) numbers >= range[[2L]] else numbers > range[[2L]]
     return(list(missing = is.na(x), out = !is.na(x) & (numbers < range[[1L]] | over)))
   }

@@ -1,4 +1,5 @@
 # Slow: waits for long programs.
+# Runs alone: measures time.
 
 test_that("executions can be chained without waiting", {
   double <- compile(unary_program("2x2xf32"))

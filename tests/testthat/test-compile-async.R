@@ -1,5 +1,6 @@
 # Compiling in the background: pjrt_compile_async() and its promises.
 # Slow: waits for long compiles.
+# Runs alone: measures time.
 
 compile_async <- function(text, ...) pjrt_compile_async(pjrt_program(text), ...)
 

@@ -1,4 +1,5 @@
 # Slow: repeats until memory that is not freed would show.
+# Runs alone: depends on free memory.
 
 # Megabytes that R counts as used by vectors. The first collection finds the buffers that nobody holds, the second the
 # memory that their device is done with.

@@ -380,7 +380,7 @@ test_that("buffers can be copied between all devices of a client", {
     expect_identical(device(buffer), device)
     expect_identical(as_array(buffer), x)
   }
-  # also results that are not there yet
+  # also results that are still pending
   slow <- compile(loop_program(1e6), pjrt_compile_options(4L), devices = found)
   out <- pjrt_execute_sharded(slow, scalars(1:4 + 0, found, dtype = "f64"))
   copies <- lapply(out, copy_buffer, found[[2L]])

@@ -343,7 +343,7 @@ test_that("replicas can have different arrays or the same one", {
   expect_identical(lapply(same, as_array)[3:4], list(x[1:4, 1, drop = FALSE], x[1:4, 2, drop = FALSE]))
   expect_refused(pjrt_shard(x[1:4, ], executable, input = "x"), "shape_mismatch", "has the shape [8x2]")
   expect_refused(pjrt_shard(3, executable, input = "s"), "invalid_input", "`dim` must be NULL for a scalar")
-  # replicas alone are divided as ever
+  # replicas alone are divided as without partitions
   replicas <- compile(unary_program("2xf32"), pjrt_compile_options(num_replicas = 4L), devices = four)
   expect_identical(
     lapply(pjrt_shard(1:8 + 0, replicas, input = 1L), as_array), lapply(pjrt_shard(1:8 + 0, replicas), as_array)

@@ -1,4 +1,4 @@
-//! Buffers: from R vectors to a device, and what a buffer says of itself.
+//! Buffers: from R vectors to a device, and the properties of a buffer.
 
 use crate::conditions::{entry, flag, Failure, Result};
 use crate::describe::describe;

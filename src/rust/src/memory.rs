@@ -82,7 +82,7 @@ pub fn find_memory(bytes: usize) -> Result<()> {
     if fresh >= enough {
         let start = Instant::now();
         collect()?;
-        // Memory that is still in use was no garbage: the next search waits longer.
+        // Memory that is still in use was not garbage: the next search waits longer.
         let useful = pool::kept() >= limit.min(fresh) / 2;
         let by_time = FRESH_BYTES_PER_MICROSECOND * start.elapsed().as_micros() as usize;
         let next = if useful { by_time.max(FRESH_BYTES) } else { 2 * enough };
@@ -194,7 +194,7 @@ pub fn count_buffer() {
 }
 
 /// Counts the content of a program's result, too, which lies in host memory: several times, since to look for garbage early
-/// takes less time than to write to memory that no cache holds. Large ones count as less, lest R look at every turn; there
+/// takes less time than to write to memory that no cache holds. Large ones count as less, so that R does not look every time; there
 /// is [`relieve_pressure`] for them.
 pub fn count_result(bytes: usize) {
     const TIMES: usize = 5;

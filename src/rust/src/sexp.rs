@@ -316,7 +316,7 @@ unsafe fn slice<'a, T>(data: *const T, len: usize) -> &'a [T] {
 /// The elements of a list, which the caller protects.
 #[inline]
 pub fn elements(list: SEXP) -> impl Iterator<Item = SEXP> {
-    // SAFETY: there are more than `i` elements; R refuses what is no list.
+    // SAFETY: there are more than `i` elements; R rejects objects that are not lists.
     (0..len(list)).map(move |i| unsafe { VECTOR_ELT(list, i as R_xlen_t) })
 }
 
@@ -326,7 +326,7 @@ pub fn at(list: SEXP, i: usize) -> SEXP {
     if i >= len(list) {
         return nil();
     }
-    // SAFETY: there are more than `i` elements; R refuses what is no list.
+    // SAFETY: there are more than `i` elements; R rejects objects that are not lists.
     unsafe { VECTOR_ELT(list, i as R_xlen_t) }
 }
 

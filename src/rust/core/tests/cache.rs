@@ -281,7 +281,7 @@ fn everything_that_changes_the_program_changes_the_key() {
     assert_eq!(folder.entries().len(), all.len() + 2);
     let inline = CompileOptions { dispatch: Dispatch::Inline, ..plain };
     let mine = compile(&cache, &add(1), &inline);
-    assert_eq!(mine.origin(), Origin::Cache, "how it is launched is no matter to the compiler");
+    assert_eq!(mine.origin(), Origin::Cache, "the compiler does not depend on how programs are launched");
 }
 
 #[test]

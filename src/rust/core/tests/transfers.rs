@@ -239,7 +239,7 @@ fn elements_and_zeros_need_no_conversion() {
 }
 
 #[test]
-fn a_check_tells_what_the_dtype_cannot_hold() {
+fn a_check_reports_values_that_the_dtype_cannot_hold() {
     let device = device();
     let report = |missing, out_of_range, first| Some(LossReport { missing, out_of_range, first });
     assert_eq!(lost(&device, DType::I8, HostValues::Integer(&[1, 2, 300, NA_INTEGER, -129])), report(1, 2, 2));
@@ -324,7 +324,7 @@ fn a_buffer_donated_after_the_wait_is_not_read() {
 }
 
 #[test]
-fn downloads_tell_what_the_host_type_cannot_hold_and_never_read_too_far() {
+fn downloads_report_values_that_the_host_type_cannot_hold_and_stay_in_bounds() {
     let (device, loan) = (device(), Loan::default());
     let values = HostContent::Values(HostValues::Integer64(&[1, -2, 1 << 40, i64::MIN]));
     let buffer = upload(&device, DType::I64, &matrix(&[4], values), &loan);

@@ -16,7 +16,7 @@ use std::path::Path;
 /// The function that makes a library a plugin.
 const ENTRY: &str = "GetPjrtApi";
 
-/// What a shared library says of itself.
+/// What a shared library declares.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Library {
     /// The libraries it needs, by the names that the loader looks for.
@@ -29,10 +29,10 @@ pub struct Library {
     pub is_plugin: bool,
 }
 
-/// Reads what the shared library at `path` says of itself, and checks that this machine can map it.
+/// Reads what the shared library at `path` declares, and checks that this machine can map it.
 ///
 /// # Errors
-/// `PluginNotFound` when nothing is there; `PluginInvalid` for what is no shared library, is for another system or
+/// `PluginNotFound` when nothing is there; `PluginInvalid` for a file that is not a shared library, is for another system or
 /// processor, is incomplete, or is damaged.
 pub fn inspect(path: &Path) -> Result<Library> {
     let shown = path.display();
@@ -87,7 +87,7 @@ enum Defect {
     Foreign(Vec<Architecture>),
     /// It has fewer bytes than it says.
     Incomplete { has: u64, needs: u64 },
-    /// What it says of itself makes no sense.
+    /// Its declarations make no sense.
     Damaged(String),
 }
 

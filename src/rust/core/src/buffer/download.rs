@@ -10,8 +10,8 @@ use pjrt_data::transpose::Plan;
 use std::sync::Arc;
 
 impl HostView {
-    /// Writes the elements of an array of this spec as host values, in `order`. Tells how many of them the target's type takes
-    /// for another value, when `check` is set or the type is not the dtype's own.
+    /// Writes the elements of an array of this spec as host values, in `order`. Reports how many of them change in the host's
+    /// type, if `check` is set or the type is not the dtype's own.
     ///
     /// # Errors
     /// `UnsupportedDtype` when the elements have no such form; `Interrupted`; as [`HostView::check`].

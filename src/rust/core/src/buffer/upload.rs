@@ -133,8 +133,8 @@ impl<'a> Upload<'a> {
         self.route
     }
 
-    /// Makes the buffer, or tells what the dtype cannot hold. `lease` is dropped, on whichever thread, when the array's memory
-    /// is not needed any more. That may be after the call only where [`UploadRoute::keeps_source`] says so.
+    /// Makes the buffer, or reports the values that the dtype cannot hold. `lease` is dropped, on any thread, once the array's
+    /// memory is no longer needed. This is after the call only if [`UploadRoute::keeps_source`] is true.
     ///
     /// # Errors
     /// The code of `RESOURCE_EXHAUSTED` when there is no memory, also after [`oom::set_collector`]'s function has run;
@@ -219,7 +219,7 @@ impl UploadSource<'_> {
         }
     }
 
-    /// Writes the elements, row-major, and tells what the dtype cannot hold.
+    /// Writes the elements in row-major order, and reports the values that the dtype cannot hold.
     ///
     /// # Safety
     /// `target` has room for `len` elements of `dtype`, as many as the plan reaches and the source was checked for.

@@ -146,7 +146,7 @@ impl Cache {
         })
     }
 
-    /// Keeps a program that was not there; gives the one of another thread that was faster.
+    /// Keeps a new program. If another thread kept it first, returns that one.
     pub(crate) fn keep(&self, place: Option<LoadedKey>, executable: Executable) -> Executable {
         let Some(place) = place else { return executable };
         executable.note_miss();

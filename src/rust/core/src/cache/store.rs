@@ -409,7 +409,7 @@ mod tests {
         age(&old, SystemTime::now() - Duration::from_secs(2 * 3600));
         store.prune(None);
         assert!(!old.exists() && new.exists());
-        assert_eq!(store.size().0, 1, "a draft is no entry");
+        assert_eq!(store.size().0, 1, "a draft is not an entry");
         store.clear().unwrap();
         assert!(!folder.0.exists());
     }

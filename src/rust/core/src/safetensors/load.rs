@@ -213,7 +213,7 @@ impl<'a> Loading<'a> {
         let data = NonNull::new(address(item.opened, item.tensor)?.cast_mut()).unwrap_or(NonNull::dangling());
         let kept = file.clone();
         // SAFETY: the mapping is kept until then, and lies within the file, whose size was checked. What others do to the
-        // file is told by the backing.
+        // file is in the backing.
         let memory = unsafe { HostMemory::lent(data, item.spec.bytes(), move || drop(kept)) };
         Buffer::from_file(self.device, item.spec.clone(), &memory, backing)
     }

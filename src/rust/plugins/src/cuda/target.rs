@@ -16,7 +16,7 @@ const SCAN: u64 = 64 << 20;
 pub(super) struct CudaTarget {
     /// The major version of CUDA; `None` if it is not known.
     pub major: Option<u32>,
-    /// What the file says of itself.
+    /// What the file declares.
     pub library: Library,
 }
 

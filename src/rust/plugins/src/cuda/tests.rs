@@ -166,7 +166,7 @@ fn a_missing_library_is_named_with_the_way_to_get_it() {
 }
 
 #[test]
-fn a_file_that_is_no_library_is_never_mapped() {
+fn a_file_that_is_not_a_library_is_never_mapped() {
     static BROKEN: [Wanted; 1] = [wanted("libpjrt-broken.so.1", None)];
     let folder = Folder::new();
     let file = compile(&folder.0, "libpjrt-broken.so.1", "int f(void) { return 1; }", &[], &[]);

@@ -55,7 +55,7 @@ pub(super) struct Piece {
 impl Plan {
     /// # Errors
     /// `PluginNotFound` if nothing fits the request, `InvalidInput` if it contradicts itself, `DriverMissing` if the
-    /// choice takes a driver that is not there.
+    /// choice needs a missing driver.
     pub fn make(
         request: &Request<'_>,
         manifest: &Manifest,
@@ -294,7 +294,7 @@ fn nothing_fits(request: &Request<'_>, manifest: &Manifest, target: PlatformRele
     instead.into_iter().fold(error, Error::hint).hint(own_plugin_hint(platform))
 }
 
-/// How to take the archive of which this package knows no hash, if there is one and the user has not asked for it.
+/// How to install the archive without a known hash, if there is one and the user has not requested it.
 fn archive_hint(request: &Request<'_>, manifest: &Manifest, target: PlatformRelease) -> Option<Hint> {
     let archive = manifest.plugins(request.name, target).find(|e| e.is_release() && e.sha256.is_none())?;
     let (name, url) = (request.name, archive.url.as_deref()?);

@@ -25,7 +25,7 @@ const LIMITS: Limits = Limits { file: 4 << 30, all: 16 << 30, files: 100_000 };
 const BLOCK: usize = 256 << 10;
 
 /// Writes the files of the archive `from` below the folder `to`: those in `members`, or all that a plugin needs at run time
-/// when `members` is empty. A file that is no archive is taken for a library itself, called `name`. Waits until all is on
+/// when `members` is empty. A file that is not an archive is taken for a library, called `name`. Waits until all is on
 /// disk. Returns the number of bytes written.
 ///
 /// # Errors
@@ -44,7 +44,7 @@ pub(super) fn unpack_within(
 ) -> Result<u64> {
     let mut file = File::open(from).map_err(|e| io_error("read", from, &e))?;
     let mut magic = [0; 4];
-    // A file of fewer bytes is no archive.
+    // A smaller file is not an archive.
     let _ = file.read(&mut magic);
     file.rewind().map_err(|e| io_error("read", from, &e))?;
     let mut target = Destination { limits, to, name, written: 0, files: 0, watch };
@@ -173,7 +173,7 @@ impl Destination<'_, '_> {
         self.copy(member, from, |_| Ok(())).map(|_| ())
     }
 
-    /// Hands over one file's bytes, and tells how many there are.
+    /// Hands over one file's bytes, and returns their number.
     fn copy(&mut self, member: &str, mut from: impl Read, mut to: impl FnMut(&[u8]) -> Result<()>) -> Result<u64> {
         let mut block = vec![0; BLOCK];
         let mut length = 0;

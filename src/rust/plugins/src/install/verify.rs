@@ -30,7 +30,7 @@ impl Sha256 {
     }
 }
 
-/// A SHA-256 that somebody tells, as [`Sha256::finish`] has it; `None` if it is none. It names the file that is being
+/// A SHA-256 given as text, in the form of [`Sha256::finish`]; `None` if it is not valid. It names the file that is being
 /// downloaded, so it must be made of digits only.
 pub(super) fn sha256(text: &str) -> Option<String> {
     let is_one = !text.is_empty() && text.bytes().all(|b| b.is_ascii_hexdigit());

@@ -7,7 +7,7 @@ use object::NativeEndian as Native;
 
 const E: Native = Native {};
 
-/// Hash tables ask for a symbol in few steps; a chain longer than this is no real one.
+/// Hash tables ask for a symbol in few steps; a longer chain is not a real one.
 const MAX_CHAIN: u32 = 100_000;
 
 pub(super) fn read<'d, R: ReadRef<'d>>(data: R, here: &Architecture) -> Parsed<Library> {

@@ -169,7 +169,7 @@ pub(super) fn is_function(dialect: &[u8], kind: u64) -> bool {
     matches!((dialect, kind), (b"builtin", 2) | (b"vhlo", 8))
 }
 
-/// Whether a type is known to be no number.
+/// Whether a type is known not to be a number.
 pub(super) fn is_no_number(dialect: &[u8], kind: u64) -> bool {
     match dialect {
         b"builtin" => matches!(kind, 2 | 10..=20),

@@ -257,7 +257,7 @@ mod tests {
             // An axis of size zero, and one with a name of invalid characters.
             ("sharded.mlirbc", 127, 0x01, "an axis has no size"),
             ("sharded.mlirbc", 299, 0xe4, "the name of an axis"),
-            // A type is made a float of a type that is none, and an integer.
+            // A type becomes a float of another type, and an integer.
             ("newer.artifact", 115, 0x11, "a number does not match its type"),
             ("square.artifact", 83, 0x13, "a number does not match its type"),
             // Of a function's arguments, there is a truth value; its type is a word.
