@@ -56,7 +56,7 @@ advice <- list(
   buffer_donated = function() {
     c(
       "A program that donates its input took over its memory. Use the program's output instead.",
-      "To keep an input, pass execution_options = pjrt_execution_options(non_donatable_input_indices = )."
+      "To keep an input, pass execution_options = pjrt_execution_options(keep_inputs = )."
     )
   },
   buffer_elsewhere = function() "Copy it to that device with copy_buffer().",
@@ -81,7 +81,7 @@ advice <- list(
     )
   },
   donation_shared = function(index) {
-    sprintf("Or keep it: execution_options = pjrt_execution_options(non_donatable_input_indices = %sL).", index)
+    sprintf("Or keep it: execution_options = pjrt_execution_options(keep_inputs = %s).", index)
   },
   driver_hidden = function() {
     "Elsewhere: install the driver's libraries, or set LD_LIBRARY_PATH to their folder before R starts."

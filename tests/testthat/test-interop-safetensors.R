@@ -127,7 +127,7 @@ test_that("invalid tensors are refused", {
   from_raw <- function(raw, shape, dtype) pjrt_tensor_from_raw(raw, list(shape = shape, dtype = dtype))
   expect_refused(from_raw(raw(7), 2L, "F32"), "invalid_input", "7 bytes")
   expect_refused(from_raw(raw(3), c(2, 2), "F4"), "invalid_input", "3 bytes, but dtype F4 with shape (2, 2) requires 2.")
-  expect_refused(from_raw(raw(3), 4L, "F6_E2M3"), "unsupported_dtype", "F6_E2M3; known are BOOL")
+  expect_refused(from_raw(raw(3), 4L, "F6_E2M3"), "unsupported_dtype", "F6_E2M3. Supported types: BOOL")
   expect_refused(from_raw(raw(3), 4L, "f32"), "unsupported_dtype", "f32")
   expect_refused(from_raw(raw(3), 4L, NULL), "unsupported_dtype", "one string")
   expect_refused(from_raw(raw(4), -1, "F32"), "invalid_input")

@@ -32,7 +32,7 @@ pub enum Reason {
     DriverHidden,
     /// The driver runs plugin `name`, which was built for an older CUDA.
     DriverRunsOlder { name: String },
-    /// A program donates the argument at position `index`, which is counted from 0, but its buffer is used elsewhere, too.
+    /// A program donates argument `index`, counted from 1, but its buffer is used elsewhere, too.
     DonationShared { index: usize },
     /// The executable runs on one fixed device.
     ExecutableFixed,

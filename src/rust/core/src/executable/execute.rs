@@ -216,7 +216,7 @@ impl Executable {
         );
         Error::new(Kind::InvalidInput, message)
             .hint("The program takes over the memory of that input: pass a copy of the buffer for one of them.")
-            .hint(Reason::DonationShared { index: donated })
+            .hint(Reason::DonationShared { index: donated + 1 })
     }
 
     fn check_non_donatable(&self, options: &ExecuteOptions) -> Result<()> {

@@ -261,8 +261,8 @@ mod tests {
             ("newer.artifact", 115, 0x11, "a number does not match its type"),
             ("square.artifact", 83, 0x13, "a number does not match its type"),
             // Of a function's arguments, there is a truth value; its type is a word.
-            ("square.artifact", 83, 0x05, "an operation is not told"),
-            ("square.artifact", 85, 0x1d, "an operation is not told"),
+            ("square.artifact", 83, 0x05, "an operation lacks a required"),
+            ("square.artifact", 85, 0x1d, "an operation lacks a required"),
         ] {
             let mut code = fixture(name);
             code[at - 4] = byte;
