@@ -1,11 +1,11 @@
 # Runs code in an R process of its own, which ends by itself or, after `timeout` seconds, by us. `code` is quoted; it
 # sees the helpers of these names. Returns what it printed, line by line.
-run_child <- function(code, env = character(), timeout = 60, helpers = "programs") {
+run_child <- function(code, env = character(), timeout = 300, helpers = "programs") {
   end_child(start_child(code, env, helpers), timeout)
 }
 
 # What a child printed, once it has ended.
-end_child <- function(child, timeout = 60) {
+end_child <- function(child, timeout = 300) {
   child$wait(timeout * 1000)
   if (child$is_alive()) {
     # a killed child can tell nothing
@@ -37,7 +37,7 @@ expect_clean <- function(child, out = NULL) {
 # A function that gives the next line of a running child, or NULL when none comes within `timeout` seconds.
 line_reader <- function(child) {
   lines <- character()
-  function(timeout = 30) {
+  function(timeout = 120) {
     end <- Sys.time() + timeout
     while (length(lines) == 0L && Sys.time() < end && (child$is_alive() || child$is_incomplete_output())) {
       child$poll_io(50)

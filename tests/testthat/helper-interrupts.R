@@ -91,7 +91,7 @@ local_waiting_terminal <- function(..., env = parent.frame()) {
   terminal
 }
 
-expect_shows <- function(terminal, pattern, timeout = 30, info = pattern) {
+expect_shows <- function(terminal, pattern, timeout = 120, info = pattern) {
   took <- terminal$see(pattern, timeout)
   if (is.na(took)) {
     terminal$kill()

@@ -11,7 +11,7 @@ start_terminal <- function(env = character(), options = "--no-readline") {
   )
   shown <- ""
   all <- list()
-  see <- function(pattern, timeout = 30, poll = 50) {
+  see <- function(pattern, timeout = 120, poll = 50) {
     start <- proc.time()[["elapsed"]]
     repeat {
       found <- regexpr(pattern, shown, perl = TRUE)

@@ -34,7 +34,7 @@ outcomes <- function(programs) {
         pjrt_error = function(e) sub("pjrt_error_", "", class(e)[[1L]])
       ), "\n")
     }
-  }, list(PROGRAMS = substitute(programs))), timeout = 120)
+  }, list(PROGRAMS = substitute(programs))), timeout = 600)
   expect_clean(child)
   trimws(child$out)
 }

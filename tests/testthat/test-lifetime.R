@@ -331,7 +331,7 @@ test_that("close() waits for pending work and leaves nothing that could crash la
     gc()
     stats <- pjrt_memory_stats()
     cat(nrow(stats$clients), stats$clients$live_buffers, stats$pinned, as_array(pjrt_scalar(5)), "\n")
-  }), timeout = 120)
+  }), timeout = 600)
   expect_clean(child, "1 0 0 5 ")
 })
 

@@ -12,7 +12,7 @@ run_limited <- function(megabytes, code, env = character()) {
     }),
     code
   )
-  run_child(as.call(c(quote(`{`), program)), env, timeout = 120)
+  run_child(as.call(c(quote(`{`), program)), env, timeout = 600)
 }
 
 too_large <- function() pjrt_program("

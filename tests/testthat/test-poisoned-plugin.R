@@ -132,7 +132,7 @@ test_that("R's exit keeps its status, .Last, finalizers and output", {
       # without an end of line, which nothing but the end writes out
       cat(strrep("a", 5000))
       switch(Sys.getenv("END"), quit = quit(status = 3), error = stop("for a reason"))
-    }), c(END = end), timeout = 30)
+    }), c(END = end), timeout = 120)
     expect_identical(child$status, switch(end, end = 0L, quit = 3L, error = 1L))
     expect_identical(child$err, if (end == "error") c("Error: for a reason", "Execution halted") else character())
     expect_identical(paste(child$out, collapse = "\n"), paste0(

@@ -136,6 +136,6 @@ test_that("a session can end while a program runs forever", {
   child <- run_child(quote({
     y <- pjrt_execute(compile(loop_program(Inf)), pjrt_scalar(1, "f64"))
     cat("leaving\n")
-  }), timeout = 30)
+  }), timeout = 120)
   expect_clean(child, "leaving")
 })

@@ -25,7 +25,7 @@ data_paths <- quote({
 test_that("results are the same with every set of vector registers", {
   results <- lapply(c(widest = "", sse2 = "sse2", portable = "none"), function(registers) {
     file <- withr::local_tempfile()
-    expect_clean(run_child(data_paths, env = c(PJRT_TEST_REGISTERS = registers, RESULTS = file), timeout = 120))
+    expect_clean(run_child(data_paths, env = c(PJRT_TEST_REGISTERS = registers, RESULTS = file), timeout = 600))
     readRDS(file)
   })
   expect_length(results$widest, 5L * (2L * 25L + 3L))

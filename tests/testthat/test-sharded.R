@@ -251,7 +251,7 @@ test_that("launches on several devices return at once and keep their order", {
     took <- proc.time()[["elapsed"]] - start
     cat(took < 0.1, is_ready(a[[1L]]), is_ready(d[[4L]]), "\n")
     cat(vapply(d, as_array, 0), vapply(other, as_array, 0), "\n")
-  }), timeout = 120)
+  }), timeout = 600)
   expect_identical(child$status, 0L)
   expect_identical(child$out, c("TRUE FALSE FALSE ", "36 36 36 36 10 10 10 10 "))
 })
@@ -272,7 +272,7 @@ test_that("donations on one device and on several devices do not interfere", {
       }
       cat(vapply(x, function(x) range(as_array(x)), c(0, 0)), "\n")
     }
-  }), timeout = 120)
+  }), timeout = 600)
   expect_identical(child$status, 0L)
   expect_identical(child$out, rep("400 400 400 400 400 400 400 400 ", 3))
 })
@@ -318,7 +318,7 @@ test_that("dropping the results of thousands of launches is safe", {
     for (i in 1:100) pjrt_execute_sharded(sum, pjrt_execute_sharded(sum, x))
     cat(vapply(pjrt_execute_sharded(sum, x), function(x) as_array(x)[[1L]], 0), "\n")
     for (i in 1:50) pjrt_execute_sharded(sum, x)
-  }), timeout = 120)
+  }), timeout = 600)
   expect_identical(child$status, 0L)
   expect_identical(child$out, "4 4 4 4 ")
 })
@@ -345,7 +345,7 @@ test_that("launches on one, some and all devices run side by side", {
       total <- pjrt_execute_sharded(all, x)
     }
     cat(vapply(c(sums, list(total)), function(out) as_array(out[[2L]])[[1L]], 0), "\n")
-  }), timeout = 120)
+  }), timeout = 600)
   expect_identical(child$status, 0L)
   expect_identical(child$out, "2 2 2 4 ")
 })
@@ -364,7 +364,7 @@ test_that("launches on several devices work under gctorture()", {
     a <- as_array(listed[[2L]][[1L]])
     gctorture(FALSE)
     cat(a, e, format(options), "\n")
-  }), timeout = 120)
+  }), timeout = 600)
   expect_identical(child$status, 0L)
   expect_identical(child$out, paste(
     "22 44 pjrt_error_deleted_buffer <PJRTCompileOptions: 2 replicas, partitions as in the program>   xla_cpu_enable_fast_math = TRUE "

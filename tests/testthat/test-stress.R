@@ -214,7 +214,7 @@ test_that("large arrays survive frequent garbage collections", {
 test_that("random work with interrupts, forks, failures and garbage collections matches R's results", {
   withr::local_envvar(R_LIBS = paste(.libPaths(), collapse = .Platform$path.sep), R_TESTS = "", PJRT_CPU_DEVICE_COUNT = "2")
   script <- c(test_path("fixtures", "stress.R"), 20, 1, test_path("helper-programs.R"))
-  child <- processx::run(rscript(), c("--vanilla", script), error_on_status = FALSE, timeout = 120)
+  child <- processx::run(rscript(), c("--vanilla", script), error_on_status = FALSE, timeout = 600)
   expect_identical(child$status, 0L, info = child$stdout)
   expect_match(child$stdout, "^steps: [0-9]{3,} *\n.*interrupts [0-9]")
   # R ends a line at each interrupt
