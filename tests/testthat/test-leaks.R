@@ -26,7 +26,7 @@ test_that("the measurement finds a leaked block", {
     none = pjrt_scalar(1)
   )
   for (together in c(1L, 4L)) {
-    found <- find_leaks(heap, leaks, seconds = 2, again = 1L, together = together, objects = objects)
+    found <- find_leaks(heap, leaks, seconds = 0.3, again = 1L, together = together, objects = objects)
     expect_identical(vapply(found, grows, NA), c(native = TRUE, object = TRUE, buffer = TRUE, none = FALSE))
   }
 })
