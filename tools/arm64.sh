@@ -140,7 +140,7 @@ crate_tests() {
     plugin=$(inside Rscript -e 'cat(pjrt:::plugin_path("cpu"))') || return 1
     while read -r program; do
         cp "$program" "$root/tmp/crate-tests"
-        inside PJRT_PLUGIN_PATH_CPU="$plugin" /tmp/crate-tests convert:: transpose:: minifloat:: registers:: processor:: library:: \
+        inside PJRT_PLUGIN_PATH_CPU="$plugin" /tmp/crate-tests convert:: transpose:: minifloat:: registers:: cpu_features:: library:: \
             decimal:: || return 1
     done <"$folder/test-programs"
 }
