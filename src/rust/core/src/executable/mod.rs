@@ -35,7 +35,8 @@ use std::time::{Duration, Instant};
 /// A compiled program on its devices; clones share it.
 ///
 /// ```
-/// # use pjrt_core::{execute::ExecuteOptions, options::CompileOptions, Buffer, Client, Executable, Plugin};
+/// # use pjrt_core::executable::{execute::ExecuteOptions, options::CompileOptions};
+/// # use pjrt_core::{Buffer, Client, Executable, Plugin};
 /// # use pjrt_data::{array::Spec, dtype::DType}; use pjrt_program::program::{Format, Program};
 /// # let path = std::env::var("PJRT_PLUGIN_PATH_CPU").expect("PJRT_PLUGIN_PATH_CPU names the CPU plugin's library");
 /// # let client = Client::create(Plugin::load(path.as_ref())?, &[])?;
