@@ -187,9 +187,9 @@ pub fn room_for_copy(client: &Client, bytes: usize) -> Result<SEXP> {
 static UNHEARD: AtomicUsize = AtomicUsize::new(0);
 
 /// Counts a new buffer for R, in batches: what a plugin keeps for each takes more memory than its elements, if these are
-/// few. Garbage that comes back while a cache still holds it is memory that the next buffers get fast.
+/// few. R then looks for garbage after some thousands of them: more often takes more time than it saves.
 pub fn count_buffer() {
-    const EACH: usize = 32 << 10;
+    const EACH: usize = 8 << 10;
     count(EACH);
 }
 
