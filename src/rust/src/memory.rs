@@ -183,14 +183,33 @@ pub fn room_for_copy(client: &Client, bytes: usize) -> Result<SEXP> {
     Ok(sexp::nil())
 }
 
-/// Bytes of new buffers that R has not heard of.
-static UNHEARD: AtomicUsize = AtomicUsize::new(0);
+/// Bytes that R has not heard of, and after how many it does.
+struct Unheard {
+    bytes: AtomicUsize,
+    batch: usize,
+}
 
-/// Counts a new buffer for R, in batches: what a plugin keeps for each takes more memory than its elements, if these are
-/// few. R then looks for garbage after some thousands of them: more often takes more time than it saves.
+impl Unheard {
+    const fn of(batch: usize) -> Self {
+        Unheard { bytes: AtomicUsize::new(0), batch }
+    }
+
+    /// R may leave this by a long jump.
+    fn count(&self, bytes: usize) {
+        let unheard = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        if unheard >= self.batch {
+            self.bytes.store(0, Ordering::Relaxed);
+            weight(unheard);
+        }
+    }
+}
+
+/// Counts a new buffer for R: what a plugin keeps for each takes more memory than its elements, if these are few. R then
+/// looks for garbage after some thousands of them: more often takes more time than it saves.
 pub fn count_buffer() {
     const EACH: usize = 8 << 10;
-    count(EACH);
+    static UNHEARD: Unheard = Unheard::of(1 << 20);
+    UNHEARD.count(EACH);
 }
 
 /// Counts the content of a program's result, too, which lies in host memory: several times, since to look for garbage early
@@ -199,18 +218,10 @@ pub fn count_buffer() {
 pub fn count_result(bytes: usize) {
     const TIMES: usize = 5;
     const AT_MOST: usize = 1 << 20;
-    count((TIMES * bytes).min(AT_MOST));
-}
-
-fn count(bytes: usize) {
     // Also what the C library takes from the system as one block: once such a block was freed, it keeps more of what is
     // free at the end of its heap, instead of giving back what the next results need.
-    const BATCH: usize = 4 << 20;
-    let unheard = UNHEARD.fetch_add(bytes, Ordering::Relaxed) + bytes;
-    if unheard >= BATCH {
-        UNHEARD.store(0, Ordering::Relaxed);
-        weight(unheard);
-    }
+    static UNHEARD: Unheard = Unheard::of(4 << 20);
+    UNHEARD.count((TIMES * bytes).min(AT_MOST));
 }
 
 /// A vector in memory from the pool, aligned as devices want it, with room for `len` values of `width` bytes each, which the

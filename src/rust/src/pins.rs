@@ -98,7 +98,7 @@ fn release(place: usize) {
 
 /// Releases the vectors that devices finished with on other threads. Call it on the main thread.
 pub fn drain() {
-    if ANY_RELEASED.swap(false, Ordering::AcqRel) {
+    if ANY_RELEASED.load(Ordering::Relaxed) && ANY_RELEASED.swap(false, Ordering::AcqRel) {
         let released = process::lock(&RELEASED).map(|mut released| std::mem::take(&mut *released)).unwrap_or_default();
         TABLE.with_borrow_mut(|table| released.into_iter().for_each(|place| table.let_go(place)));
     }

@@ -24,6 +24,7 @@ impl Spec {
     }
 
     /// The number of elements.
+    #[inline]
     pub fn len(&self) -> usize {
         self.dims.iter().map(|&d| d as usize).product()
     }
@@ -33,6 +34,7 @@ impl Spec {
     }
 
     /// Bytes of the dense array on the host.
+    #[inline]
     pub fn bytes(&self) -> usize {
         self.len() * self.dtype.host_bytes()
     }

@@ -133,6 +133,7 @@ impl DType {
     }
 
     /// Bytes of one element on the host; types narrower than a byte take one.
+    #[inline]
     pub fn host_bytes(self) -> usize {
         (self.info().bits as usize).div_ceil(8)
     }
