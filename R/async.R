@@ -16,7 +16,7 @@
 #' is_ready(x)
 #' @export
 await <- function(x, ...) {
-  if (is.null(.Call(ffi_quick_await, x))) UseMethod("await") else invisible(x)
+  if (is.null(.Call(ffi_fast_await, x))) UseMethod("await") else invisible(x)
 }
 
 #' @export
@@ -28,7 +28,7 @@ await.PJRTBuffer <- function(x, ...) {
 #' @rdname await
 #' @export
 is_ready <- function(x, ...) {
-  found <- .Call(ffi_quick_is_ready, x)
+  found <- .Call(ffi_fast_is_ready, x)
   if (is.null(found)) UseMethod("is_ready") else found
 }
 

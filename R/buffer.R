@@ -221,7 +221,7 @@ pjrt_empty <- function(dtype, shape, device = NULL) {
 #' shape(pjrt_scalar(1))
 #' @export
 shape <- function(x, ...) {
-  found <- .Call(ffi_quick_shape, x)
+  found <- .Call(ffi_fast_shape, x)
   if (is.null(found)) UseMethod("shape") else found
 }
 

@@ -71,8 +71,7 @@ as_pjrt_device <- function(x) {
     return(x)
   }
   if (is.null(x)) {
-    known <- the$clients[[default_platform()]] %||% pjrt_client()
-    return(.Call(ffi_client_devices, known)[[1L]])
+    return(.Call(ffi_client_devices, pjrt_client())[[1L]])
   }
   if (inherits(x, "PJRTClient")) {
     return(nth_device(x, 0, platform(x)))
@@ -105,7 +104,7 @@ nth_device <- function(client, index, platform) {
 #' @rdname devices
 #' @export
 device <- function(x, ...) {
-  found <- .Call(ffi_quick_device, x)
+  found <- .Call(ffi_fast_device, x)
   if (is.null(found)) UseMethod("device") else found
 }
 

@@ -20,7 +20,7 @@ elt_type <- function(x) {
 #' @rdname elt_type
 #' @export
 dtype <- function(x, ...) {
-  found <- .Call(ffi_quick_dtype, x)
+  found <- .Call(ffi_fast_dtype, x)
   if (is.null(found)) UseMethod("dtype") else found
 }
 

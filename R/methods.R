@@ -2,7 +2,7 @@
 #'
 #' These methods let functions for R's arrays work with buffers. `dim()`, `length()`, `is.numeric()`, `format()` and `str()`
 #' do not read a buffer's content, and also work for donated buffers. All others read the whole buffer, as [as_array()]
-#' does. `x[...]` reads a part; see [buffer-part].
+#' does. `x[...]` reads a part; see [buffer-slice].
 #'
 #' Buffers have no names or dimnames. They are immutable: assignments such as `x[1] <- 0` and `dim(x) <- 6` are errors.
 #' Compute a new buffer with a program, or read the buffer with [as_array()], change the array, and pass it to

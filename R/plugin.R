@@ -176,7 +176,4 @@ print.PJRTPlugin <- function(x, ...) {
 }
 
 # The platform to use if the user does not specify one.
-default_platform <- function() {
-  platform <- Sys.getenv("PJRT_PLATFORM")
-  if (nzchar(platform)) platform else "cpu"
-}
+default_platform <- function() .Call(ffi_default_platform)

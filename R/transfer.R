@@ -24,7 +24,7 @@
 #' @export
 as_array <- function(x, ...) {
   # a fast path for plain buffers: S3 dispatch takes longer than reading a small array
-  found <- if (...length() == 0L) .Call(ffi_quick_array, x)
+  found <- if (...length() == 0L) .Call(ffi_fast_array, x)
   if (is.null(found)) UseMethod("as_array") else found
 }
 

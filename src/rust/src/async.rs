@@ -20,7 +20,7 @@ pub struct Promise {
 }
 
 /// `buffer_await(buffer)`: waits for the buffer's content.
-pub extern "C" fn buffer_await(buffer: SEXP) -> SEXP {
+pub extern "C-unwind" fn buffer_await(buffer: SEXP) -> SEXP {
     entry(|| {
         let awaited = get(buffer)?;
         awaited.wait()?;
@@ -30,12 +30,12 @@ pub extern "C" fn buffer_await(buffer: SEXP) -> SEXP {
 }
 
 /// `buffer_is_ready(buffer)`: whether its content is complete.
-pub extern "C" fn buffer_is_ready(buffer: SEXP) -> SEXP {
+pub extern "C-unwind" fn buffer_is_ready(buffer: SEXP) -> SEXP {
     entry(|| Ok(sexp::new_flag(get(buffer)?.is_ready()?)))
 }
 
 /// `transfer_start(buffer, int64)`: starts a transfer to the host.
-pub extern "C" fn transfer_start(buffer: SEXP, int64: SEXP) -> SEXP {
+pub extern "C-unwind" fn transfer_start(buffer: SEXP, int64: SEXP) -> SEXP {
     entry(|| {
         let buffer = get(buffer)?;
         let host_type = transfer::host_type(buffer.dtype(), int64)?;
@@ -49,12 +49,12 @@ pub extern "C" fn transfer_start(buffer: SEXP, int64: SEXP) -> SEXP {
 }
 
 /// `transfer_is_ready(transfer)`: whether it is done.
-pub extern "C" fn transfer_is_ready(transfer: SEXP) -> SEXP {
+pub extern "C-unwind" fn transfer_is_ready(transfer: SEXP) -> SEXP {
     entry(|| Ok(sexp::new_flag(handle::get::<Promise>(transfer, "transfer")?.transfer.is_ready()?)))
 }
 
 /// `transfer_value(transfer)`: waits for it and gives the R array.
-pub extern "C" fn transfer_value(transfer: SEXP) -> SEXP {
+pub extern "C-unwind" fn transfer_value(transfer: SEXP) -> SEXP {
     entry(|| {
         let promise: &Promise = handle::get(transfer, "transfer")?;
         let arrived = promise.transfer.wait()?;

@@ -18,7 +18,7 @@ use pjrt_data::dtype::{DType, HostType};
 use std::mem::ManuallyDrop;
 
 /// `buffer_new(data, dtype, device, shape, check)`: a buffer from a logical, integer, double, complex or integer64 vector.
-pub extern "C" fn buffer_new(data: SEXP, dtype: SEXP, device: SEXP, shape: SEXP, check: SEXP) -> SEXP {
+pub extern "C-unwind" fn buffer_new(data: SEXP, dtype: SEXP, device: SEXP, shape: SEXP, check: SEXP) -> SEXP {
     entry(|| {
         let device = device::resolve(device)?;
         let dims = if sexp::is_nil(shape) { own_shape(data) } else { given_shape(shape)? };
@@ -27,7 +27,7 @@ pub extern "C" fn buffer_new(data: SEXP, dtype: SEXP, device: SEXP, shape: SEXP,
 }
 
 /// `buffer_scalar(data, dtype, device, check)`: a buffer of rank 0 from such a vector, which has one value.
-pub extern "C" fn buffer_scalar(data: SEXP, dtype: SEXP, device: SEXP, check: SEXP) -> SEXP {
+pub extern "C-unwind" fn buffer_scalar(data: SEXP, dtype: SEXP, device: SEXP, check: SEXP) -> SEXP {
     entry(|| {
         if sexp::len(data) != 1 {
             bail!(InvalidInput, "data must have length 1, not {}.", sexp::len(data));
@@ -52,18 +52,19 @@ fn from_vector(data: SEXP, dtype: SEXP, device: &Device, dims: &[i64], check: SE
 }
 
 /// `buffer_from_raw(data, dtype, device, shape, row_major)`: a buffer from the bytes of its elements.
-pub extern "C" fn buffer_from_raw(data: SEXP, dtype: SEXP, device: SEXP, shape: SEXP, row_major: SEXP) -> SEXP {
+pub extern "C-unwind" fn buffer_from_raw(data: SEXP, dtype: SEXP, device: SEXP, shape: SEXP, row_major: SEXP) -> SEXP {
     entry(|| {
         let device = device::resolve(device)?;
         let order = order(flag(row_major, "row_major")?);
         let (dtype, dims) = (dtype::parse(dtype, None)?, given_shape(shape)?);
-        let content = HostContent::Elements(sexp::raws(data));
+        // SAFETY: R protects the argument, and a pin keeps what outlives the call.
+        let content = HostContent::Elements(unsafe { sexp::raws(data) });
         upload(Upload::new(device, dtype, &HostArray { dims: &dims, order, content }, false)?, data)
     })
 }
 
 /// `buffer_empty(dtype, shape, device)`: a buffer whose elements are all zero.
-pub extern "C" fn buffer_empty(dtype: SEXP, shape: SEXP, device: SEXP) -> SEXP {
+pub extern "C-unwind" fn buffer_empty(dtype: SEXP, shape: SEXP, device: SEXP) -> SEXP {
     entry(|| {
         let device = device::resolve(device)?;
         let (dtype, dims) = (dtype::parse(dtype, None)?, given_shape(shape)?);
@@ -73,17 +74,17 @@ pub extern "C" fn buffer_empty(dtype: SEXP, shape: SEXP, device: SEXP) -> SEXP {
 }
 
 /// `buffer_dtype(buffer)`: the dtype as a `PJRTElementType`.
-pub extern "C" fn buffer_dtype(buffer: SEXP) -> SEXP {
+pub extern "C-unwind" fn buffer_dtype(buffer: SEXP) -> SEXP {
     entry(|| Ok(dtype::element_type(get(buffer)?.dtype())))
 }
 
 /// `buffer_shape(buffer)`: the dimensions.
-pub extern "C" fn buffer_shape(buffer: SEXP) -> SEXP {
+pub extern "C-unwind" fn buffer_shape(buffer: SEXP) -> SEXP {
     entry(|| Ok(sexp::new_whole_numbers(get(buffer)?.dims())))
 }
 
 /// `buffer_device(buffer)`: the one R object of its device.
-pub extern "C" fn buffer_device(buffer: SEXP) -> SEXP {
+pub extern "C-unwind" fn buffer_device(buffer: SEXP) -> SEXP {
     entry(|| {
         let buffer = get(buffer)?;
         Ok(device::object(buffer.client(), buffer.device_index()))
@@ -91,12 +92,12 @@ pub extern "C" fn buffer_device(buffer: SEXP) -> SEXP {
 }
 
 /// `buffer_platform(buffer)`: the platform of its client.
-pub extern "C" fn buffer_platform(buffer: SEXP) -> SEXP {
+pub extern "C-unwind" fn buffer_platform(buffer: SEXP) -> SEXP {
     entry(|| Ok(sexp::new_string(get(buffer)?.client().platform())))
 }
 
 /// `buffer_copy(buffer, device)`: the same buffer when it is on that device already, else a copy there.
-pub extern "C" fn buffer_copy(buffer: SEXP, device: SEXP) -> SEXP {
+pub extern "C-unwind" fn buffer_copy(buffer: SEXP, device: SEXP) -> SEXP {
     entry(|| {
         let source = get(buffer)?;
         let target: &Device = handle::get(device, "device")?;
@@ -113,7 +114,7 @@ pub extern "C" fn buffer_copy(buffer: SEXP, device: SEXP) -> SEXP {
 }
 
 /// `buffer_copy_to_memory(buffer, memory)`: the same for a memory space.
-pub extern "C" fn buffer_copy_to_memory(buffer: SEXP, memory: SEXP) -> SEXP {
+pub extern "C-unwind" fn buffer_copy_to_memory(buffer: SEXP, memory: SEXP) -> SEXP {
     entry(|| {
         let source = get(buffer)?;
         let target: &Memory = handle::get(memory, "memory")?;
@@ -210,13 +211,15 @@ fn default_dtype(host_type: HostType) -> DType {
 
 /// The values of a vector of this type.
 fn values<'a>(data: SEXP, host_type: HostType) -> HostValues<'a> {
-    let address = match host_type {
-        HostType::Logical | HostType::Integer => sexp::integers(data).as_ptr().cast(),
-        HostType::Double | HostType::Integer64 => sexp::doubles(data).as_ptr().cast(),
-        HostType::Complex => sexp::complexes(data).as_ptr().cast(),
-    };
-    // SAFETY: `r_type_of` has looked at the vector; what outlives the call is kept by a pin.
-    unsafe { HostValues::new(host_type, address, sexp::len(data)) }
+    // SAFETY: the caller found out the vector's type, and R protects it; what outlives the call is kept by a pin.
+    unsafe {
+        let address = match host_type {
+            HostType::Logical | HostType::Integer => sexp::integers(data).as_ptr().cast(),
+            HostType::Double | HostType::Integer64 => sexp::doubles(data).as_ptr().cast(),
+            HostType::Complex => sexp::complexes(data).as_ptr().cast(),
+        };
+        HostValues::new(host_type, address, sexp::len(data))
+    }
 }
 
 /// Copies values of a numeric vector, without R's writing out all of them.
@@ -235,7 +238,8 @@ fn read_region(data: SEXP, start: usize, count: usize, to: *mut u8) {
 /// The dimensions of R data: those of an array, or the length of a vector; none for an empty vector.
 fn own_shape(data: SEXP) -> Vec<i64> {
     // An array has one dimension at least.
-    let dims = sexp::dim(data);
+    // SAFETY: R protects the argument and its attributes.
+    let dims = unsafe { sexp::dim(data) };
     match sexp::len(data) {
         _ if !dims.is_empty() => dims.iter().map(|&d| i64::from(d)).collect(),
         0 => Vec::new(),

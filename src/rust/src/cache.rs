@@ -22,7 +22,8 @@ pub fn get(settings: &Robj) -> Result<Option<Cache>> {
         return Ok(None);
     }
     let settings = sexp::of(settings);
-    let dir = sexp::element(settings, "dir").and_then(sexp::string);
+    // SAFETY: R protects the argument.
+    let dir = sexp::element(settings, "dir").and_then(|dir| unsafe { sexp::string(dir) });
     let max_size = sexp::element(settings, "max_size").and_then(sexp::number);
     let (Some(dir), Some(max_size)) = (dir, max_size) else {
         bail!(InvalidInput, "The cache's settings are a folder and a size.");

@@ -6,6 +6,7 @@ use crate::{device, handle, memory, sexp};
 use extendr_api::prelude::*;
 use extendr_ffi::{R_RegisterCFinalizerEx, Rboolean, SEXP};
 use pjrt_core::{Client, Plugin, Value};
+use std::ffi::{c_char, CStr};
 
 /// Creates a client of a plugin, with options of these names, types and values.
 #[extendr]
@@ -59,13 +60,34 @@ fn client_info(client: Robj) -> Result<Robj> {
 }
 
 /// `client_devices(client)`: the devices that this process can use, always the same R objects.
-pub extern "C" fn client_devices(client: SEXP) -> SEXP {
+pub extern "C-unwind" fn client_devices(client: SEXP) -> SEXP {
     entry(|| Ok(device::addressable(handle::get(client, "client")?)))
 }
 
 /// `client_all_devices(client)`: the devices of all processes.
-pub extern "C" fn client_all_devices(client: SEXP) -> SEXP {
+pub extern "C-unwind" fn client_all_devices(client: SEXP) -> SEXP {
     entry(|| Ok(device::all(handle::get(client, "client")?)))
+}
+
+/// `default_platform()`: the name of the platform that is used if none is named.
+pub extern "C-unwind" fn default_platform() -> SEXP {
+    entry(|| Ok(sexp::new_string(&default_name().to_string_lossy())))
+}
+
+/// The client of the default platform, if it exists: the element of `the$clients` in R with the platform's name.
+pub fn default_client<'a>() -> Option<&'a Client> {
+    let clients = sexp::variable(sexp::state(), c"clients")?;
+    handle::get(sexp::variable(clients, default_name())?, "client").ok()
+}
+
+fn default_name<'a>() -> &'a CStr {
+    // SAFETY: on R's main thread, which alone changes the environment.
+    let name = unsafe { getenv(c"PJRT_PLATFORM".as_ptr()).as_ref().map(|name| CStr::from_ptr(name)) };
+    name.filter(|name| !name.is_empty()).unwrap_or(c"cpu")
+}
+
+extern "C" {
+    fn getenv(name: *const c_char) -> *const c_char;
 }
 
 /// Makes R close every client when the session ends, before the process begins to exit: while clients work, nothing may

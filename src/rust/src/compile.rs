@@ -79,7 +79,8 @@ fn get(compiling: &Robj) -> Result<&Compiling> {
 /// searches all of its options for it.
 pub fn dispatch_option() -> Result<Dispatch> {
     let option = sexp::option(c"pjrt.dispatch");
-    match sexp::string(option) {
+    // SAFETY: R keeps its options, and none changes here.
+    match unsafe { sexp::string(option) } {
         None if sexp::is_nil(option) => Ok(Dispatch::Auto),
         Some("auto") => Ok(Dispatch::Auto),
         Some("inline") => Ok(Dispatch::Inline),

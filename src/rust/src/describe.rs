@@ -8,7 +8,7 @@ use extendr_ffi::*;
 const LONGEST: usize = 40;
 
 /// `given(x)`: the description of `x`.
-pub extern "C" fn describe_words(x: SEXP) -> SEXP {
+pub extern "C-unwind" fn describe_words(x: SEXP) -> SEXP {
     entry(|| Ok(sexp::new_string(&describe(x))))
 }
 
@@ -42,7 +42,8 @@ pub fn describe(x: SEXP) -> String {
 }
 
 fn class(x: SEXP) -> String {
-    let names: Vec<_> = sexp::texts(sexp::class(x)).flatten().collect();
+    // SAFETY: `x` is protected, and keeps its class.
+    let names: Vec<_> = unsafe { sexp::texts(sexp::class(x)) }.flatten().collect();
     short(&names.join("/"))
 }
 
@@ -56,19 +57,19 @@ fn single(x: SEXP) -> Option<String> {
     match sexp::kind(x) {
         SEXPTYPE::LGLSXP => sexp::flag(x).map(|flag| if flag { "TRUE".into() } else { "FALSE".into() }),
         SEXPTYPE::STRSXP => {
-            // SAFETY: a character vector with one element; R has set its NA before it loads the package.
-            let (element, missing) = unsafe { (STRING_ELT(x, 0), R_NaString) };
-            if element == missing {
+            // SAFETY: a character vector with one element, which is protected; R has set its NA before it loads the package.
+            let (text, is_missing) = unsafe { (sexp::text(STRING_ELT(x, 0)), STRING_ELT(x, 0) == R_NaString) };
+            if is_missing {
                 return None;
             }
-            Some(
-                sexp::text(element)
-                    .map_or_else(|| "a string that is not valid text".into(), |text| format!("{:?}", short(text))),
-            )
+            Some(text.map_or_else(|| "a string that is not valid text".into(), |text| format!("{:?}", short(text))))
         }
         SEXPTYPE::CPLXSXP => Some("a complex number".into()),
-        SEXPTYPE::REALSXP if sexp::is_na(*sexp::doubles(x).first()?) => None,
-        SEXPTYPE::REALSXP => sexp::doubles(x).first().map(|&value| number(value)),
+        SEXPTYPE::REALSXP => {
+            // SAFETY: the value is copied at once.
+            let value = *unsafe { sexp::doubles(x) }.first()?;
+            (!sexp::is_na(value)).then(|| number(value))
+        }
         _ => sexp::number(x).map(|value| format!("{value}L")),
     }
 }

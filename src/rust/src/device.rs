@@ -1,5 +1,6 @@
 //! Devices: one R object for each, so that they can be compared and used as keys.
 
+use crate::client;
 use crate::conditions::Result;
 use crate::handle::{self, Kept};
 use crate::plugin::attributes_to_r;
@@ -8,7 +9,6 @@ use extendr_api::prelude::*;
 use extendr_ffi::{SEXP, SEXPTYPE};
 use pjrt_core::client::device::Description;
 use pjrt_core::{Client, Device};
-use std::ffi::{c_char, CStr};
 
 thread_local! {
     static DEVICES: Kept = const { Kept::new(Vec::new()) };
@@ -69,7 +69,7 @@ pub fn resolve<'a>(x: SEXP) -> Result<&'a Device> {
     let device: &Device = if sexp::kind(x) == SEXPTYPE::EXTPTRSXP && sexp::inherits(x, c"PJRTDevice") {
         handle::get(x, "device")?
     } else {
-        match sexp::is_nil(x).then(default_client).flatten() {
+        match sexp::is_nil(x).then(client::default_client).flatten() {
             Some(client) => handle::get(object(client, 0), "device")?,
             // A device's object is kept while its client is open.
             None => handle::get(sexp::call_ours(c"as_pjrt_device", x), "device")?,
@@ -77,19 +77,6 @@ pub fn resolve<'a>(x: SEXP) -> Result<&'a Device> {
     };
     device.check_addressable()?;
     Ok(device)
-}
-
-/// The client of the default platform, if it exists: the element of `the$clients` in R with the platform's name.
-fn default_client<'a>() -> Option<&'a Client> {
-    // SAFETY: on R's main thread, which alone changes the environment.
-    let platform = unsafe { getenv(c"PJRT_PLATFORM".as_ptr()).as_ref().map(|name| CStr::from_ptr(name)) };
-    let platform = platform.filter(|name| !name.is_empty()).unwrap_or(c"cpu");
-    let clients = sexp::variable(sexp::state(), c"clients")?;
-    handle::get(sexp::variable(clients, platform)?, "client").ok()
-}
-
-extern "C" {
-    fn getenv(name: *const c_char) -> *const c_char;
 }
 
 /// The plugin's string for the device.

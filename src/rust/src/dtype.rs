@@ -9,7 +9,8 @@ use std::cell::RefCell;
 
 /// The dtype that a string names, or `default` for NULL.
 pub fn parse(x: SEXP, default: Option<DType>) -> Result<DType> {
-    match (sexp::string(x), default) {
+    // SAFETY: R protects the argument.
+    match (unsafe { sexp::string(x) }, default) {
         (Some(name), _) => Ok(DType::parse(name)?),
         (None, Some(default)) if sexp::is_nil(x) => Ok(default),
         _ => bail!(UnsupportedDtype, "`dtype` must be one string, such as \"f32\", not {}.", describe(x)),
@@ -17,12 +18,12 @@ pub fn parse(x: SEXP, default: Option<DType>) -> Result<DType> {
 }
 
 /// `dtype_canonical(name)`: the `PJRTElementType` for a name or alias.
-pub extern "C" fn dtype_canonical(name: SEXP) -> SEXP {
+pub extern "C-unwind" fn dtype_canonical(name: SEXP) -> SEXP {
     entry(|| Ok(element_type(parse(name, None)?)))
 }
 
 /// `dtype_safetensors(name)`: the safetensors name of the dtype for a name or alias.
-pub extern "C" fn dtype_safetensors(name: SEXP) -> SEXP {
+pub extern "C-unwind" fn dtype_safetensors(name: SEXP) -> SEXP {
     entry(|| {
         let dtype = parse(name, None)?;
         match dtype.info().safetensors {
@@ -33,9 +34,10 @@ pub extern "C" fn dtype_safetensors(name: SEXP) -> SEXP {
 }
 
 /// `dtype_from_safetensors(name)`: the `PJRTElementType` for a type of the safetensors format.
-pub extern "C" fn dtype_from_safetensors(name: SEXP) -> SEXP {
+pub extern "C-unwind" fn dtype_from_safetensors(name: SEXP) -> SEXP {
     entry(|| {
-        let Some(name) = sexp::string(name) else {
+        // SAFETY: R protects the argument.
+        let Some(name) = (unsafe { sexp::string(name) }) else {
             bail!(UnsupportedDtype, "The type of a tensor must be one string, such as \"F32\".");
         };
         match DType::from_safetensors(name) {
@@ -90,7 +92,7 @@ pub fn data_type(dtype: DType) -> SEXP {
 
 /// `data_type_keep(name, value)`: keeps the data type of the dtype with this name unless there is one. Returns the kept
 /// one.
-pub extern "C" fn data_type_keep(name: SEXP, value: SEXP) -> SEXP {
+pub extern "C-unwind" fn data_type_keep(name: SEXP, value: SEXP) -> SEXP {
     entry(|| {
         let dtype = parse(name, None)?;
         let kept = data_type(dtype);
@@ -104,7 +106,7 @@ pub extern "C" fn data_type_keep(name: SEXP, value: SEXP) -> SEXP {
 }
 
 /// `data_types_forget()`: makes R create all of them again.
-pub extern "C" fn data_types_forget() -> SEXP {
+pub extern "C-unwind" fn data_types_forget() -> SEXP {
     entry(|| {
         let made = DATA_TYPES.take();
         made.into_iter().for_each(|(_, value)| sexp::release(value));

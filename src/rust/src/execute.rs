@@ -145,7 +145,7 @@ pub fn options_for<'a>(executable: &Executable, options: SEXP) -> Result<Cow<'a,
 
 /// `executable_execute(executable, inputs, options, simplify, check)`: launches the program and returns its outputs at
 /// once.
-pub extern "C" fn executable_execute(
+pub extern "C-unwind" fn executable_execute(
     executable: SEXP,
     inputs: SEXP,
     options: SEXP,

@@ -26,6 +26,7 @@ mod device;
 mod dtype;
 mod executable;
 mod execute;
+mod fast_path;
 mod find;
 mod inspect;
 mod install;
@@ -33,19 +34,18 @@ mod lifetime;
 mod memory;
 mod memory_space;
 mod options;
-mod part;
 mod pins;
 mod plugin;
 mod pooled;
 mod print;
 mod program;
 mod progress;
-mod quick;
 mod safetensors;
 mod serialize;
 mod shard;
 mod sharded;
 mod sitrep;
+mod slice;
 mod strings;
 mod topology;
 mod transfer;
@@ -103,6 +103,7 @@ fn plain_entries() -> Vec<extendr_api::metadata::Func> {
         buffer::buffer_copy_to_memory, "buffer_copy_to_memory", 2;
         client::client_all_devices, "client_all_devices", 1;
         client::client_devices, "client_devices", 1;
+        client::default_platform, "default_platform", 0;
         lifetime::buffer_delete, "buffer_delete", 1;
         lifetime::buffer_is_deleted, "buffer_is_deleted", 1;
         dtype::data_type_keep, "data_type_keep", 2;
@@ -111,17 +112,17 @@ fn plain_entries() -> Vec<extendr_api::metadata::Func> {
         dtype::dtype_from_safetensors, "dtype_from_safetensors", 1;
         dtype::dtype_safetensors, "dtype_safetensors", 1;
         describe::describe_words, "given", 1;
-        quick::quick_array, "quick_array", 1;
-        quick::quick_await, "quick_await", 1;
-        quick::quick_device, "quick_device", 1;
-        quick::quick_dtype, "quick_dtype", 1;
-        quick::quick_is_ready, "quick_is_ready", 1;
-        quick::quick_shape, "quick_shape", 1;
+        fast_path::fast_array, "fast_array", 1;
+        fast_path::fast_await, "fast_await", 1;
+        fast_path::fast_device, "fast_device", 1;
+        fast_path::fast_dtype, "fast_dtype", 1;
+        fast_path::fast_is_ready, "fast_is_ready", 1;
+        fast_path::fast_shape, "fast_shape", 1;
         execute::executable_execute, "executable_execute", 5;
         safetensors::safetensors_load, "safetensors_load", 4;
         sharded::executable_execute_sharded, "executable_execute_sharded", 4;
         transfer::buffer_array, "buffer_array", 3;
-        part::buffer_part, "buffer_part", 2;
+        slice::buffer_slice, "buffer_slice", 2;
         transfer::buffer_raw, "buffer_raw", 2;
     }
 }
@@ -143,7 +144,7 @@ fn entry(name: &'static str, address: *const u8, arguments: usize) -> extendr_ap
 }
 
 /// `loaded(namespace, the)`: called by the package whenever its namespace is loaded.
-extern "C" fn loaded(namespace: SEXP, the: SEXP) -> SEXP {
+extern "C-unwind" fn loaded(namespace: SEXP, the: SEXP) -> SEXP {
     if sexp::set_namespace(namespace, the) {
         client::close_at_end(the);
     }

@@ -6,7 +6,7 @@ use extendr_api::prelude::*;
 use extendr_ffi::SEXP;
 
 /// `buffer_delete(buffer)`: frees its memory as soon as nothing needs it any more.
-pub extern "C" fn buffer_delete(buffer: SEXP) -> SEXP {
+pub extern "C-unwind" fn buffer_delete(buffer: SEXP) -> SEXP {
     entry(|| {
         buffer::get(buffer)?.delete()?;
         handle::drop_weight(buffer);
@@ -15,7 +15,7 @@ pub extern "C" fn buffer_delete(buffer: SEXP) -> SEXP {
 }
 
 /// `buffer_is_deleted(buffer)`: whether it was deleted or donated, or its client closed.
-pub extern "C" fn buffer_is_deleted(buffer: SEXP) -> SEXP {
+pub extern "C-unwind" fn buffer_is_deleted(buffer: SEXP) -> SEXP {
     entry(|| {
         let buffer = buffer::get(buffer)?;
         Ok(sexp::new_flag(buffer.is_dead() || buffer.client().is_closed()))

@@ -80,7 +80,8 @@ fn device_ids(x: SEXP) -> Result<Vec<i32>> {
             describe(x)
         );
     };
-    let rows = sexp::dim(x).first().map_or(ids.len(), |&rows| rows as usize).max(1);
+    // SAFETY: R protects the argument and its attributes.
+    let rows = unsafe { sexp::dim(x) }.first().map_or(ids.len(), |&rows| rows as usize).max(1);
     Ok((0..rows).flat_map(|row| ids.iter().skip(row).step_by(rows).copied()).collect())
 }
 
@@ -88,7 +89,8 @@ fn debug_options(list: SEXP) -> Result<Vec<(String, OptionValue)>> {
     if sexp::kind(list) != SEXPTYPE::VECSXP {
         bail!(InvalidInput, "`debug_options` must be a named list.");
     }
-    let mut names = sexp::texts(sexp::names(list));
+    // SAFETY: R protects the argument and its attributes.
+    let mut names = unsafe { sexp::texts(sexp::names(list)) };
     let mut options: Vec<(String, OptionValue)> = Vec::with_capacity(sexp::len(list));
     for value in sexp::elements(list) {
         let Some(name) = names.next().flatten().filter(|name| !name.is_empty()) else {
@@ -109,7 +111,8 @@ fn option_value(x: SEXP) -> Option<OptionValue> {
     if let Some(flag) = sexp::flag(x) {
         return Some(OptionValue::Bool(flag));
     }
-    if let Some(text) = sexp::string(x) {
+    // SAFETY: R protects the list that has `x`.
+    if let Some(text) = unsafe { sexp::string(x) } {
         return Some(OptionValue::String(text.to_owned()));
     }
     match sexp::whole_numbers(x).as_deref() {

@@ -109,7 +109,7 @@ fn safetensors_describe(file: Robj) -> Result<Robj> {
 
 /// `safetensors_load(file, positions, show, columns)`: tensors, given by their positions from 1, as a list of buffers.
 /// With `show`, long work shows its progress on a console of `columns`.
-pub extern "C" fn safetensors_load(file: SEXP, positions: SEXP, show: SEXP, columns: SEXP) -> SEXP {
+pub extern "C-unwind" fn safetensors_load(file: SEXP, positions: SEXP, show: SEXP, columns: SEXP) -> SEXP {
     entry(|| {
         let open: &Open = handle::get(file, "x")?;
         let Some(device) = &open.device else { bail!(Internal, "The file was opened without a device.") };
@@ -119,7 +119,9 @@ pub extern "C" fn safetensors_load(file: SEXP, positions: SEXP, show: SEXP, colu
         let list = Protected::new(sexp::vector(SEXPTYPE::VECSXP, sexp::len(positions)));
 
         let model = open.model()?;
-        let tensors: Vec<usize> = sexp::integers(positions).iter().map(|&position| position as usize - 1).collect();
+        // SAFETY: R protects the argument.
+        let tensors = unsafe { sexp::integers(positions) };
+        let tensors: Vec<usize> = tensors.iter().map(|&position| position as usize - 1).collect();
         let loading = Loading::new(&model, device, &tensors)?;
         make_handles(list.sexp(), &loading, device)?;
         let total = loading.moved_bytes();

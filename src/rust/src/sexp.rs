@@ -1,6 +1,6 @@
 //! R values at the C level: the few reads and constructions that all bridge modules need.
 //!
-//! Allocations may leave a function by R's long jump. The functions here keep nothing that would need to be dropped
+//! Allocations may leave a function by R's long jump, which "C-unwind" allows. The functions here keep nothing that would need to be dropped
 //! across one, and their callers allocate before they own anything.
 
 use extendr_api::{GetSexp, Robj};
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 // Functions of R's API that extendr-ffi does not declare. Its type for R objects is opaque, hence the allowance.
 #[allow(improper_ctypes)]
-extern "C" {
+extern "C-unwind" {
     pub fn COMPLEX_RO(x: SEXP) -> *const [f64; 2];
     pub fn INTEGER_GET_REGION(x: SEXP, start: R_xlen_t, len: R_xlen_t, out: *mut c_int) -> R_xlen_t;
     pub fn INTEGER_RO(x: SEXP) -> *const c_int;
@@ -25,13 +25,13 @@ extern "C" {
     pub fn R_CheckUserInterrupt();
     pub fn R_gc();
     pub fn R_tryCatchError(
-        body: unsafe extern "C" fn(*mut c_void) -> SEXP,
+        body: unsafe extern "C-unwind" fn(*mut c_void) -> SEXP,
         body_data: *mut c_void,
-        handler: unsafe extern "C" fn(SEXP, *mut c_void) -> SEXP,
+        handler: unsafe extern "C-unwind" fn(SEXP, *mut c_void) -> SEXP,
         handler_data: *mut c_void,
     ) -> SEXP;
     pub fn R_MakeWeakRef(key: SEXP, value: SEXP, finalizer: SEXP, on_exit: Rboolean) -> SEXP;
-    pub fn R_ToplevelExec(body: unsafe extern "C" fn(*mut c_void), data: *mut c_void) -> Rboolean;
+    pub fn R_ToplevelExec(body: unsafe extern "C-unwind" fn(*mut c_void), data: *mut c_void) -> Rboolean;
     pub fn R_WeakRefKey(reference: SEXP) -> SEXP;
     pub fn Rf_eval(call: SEXP, environment: SEXP) -> SEXP;
     fn Rf_GetOption1(name: SEXP) -> SEXP;
@@ -47,13 +47,13 @@ extern "C" {
 // Reads a variable in one step: a finalizer that runs between two steps could remove it.
 #[cfg(r_before_4_5)]
 #[allow(improper_ctypes)]
-extern "C" {
+extern "C-unwind" {
     static R_UnboundValue: SEXP;
     fn Rf_findVarInFrame(environment: SEXP, name: SEXP) -> SEXP;
 }
 #[cfg(not(r_before_4_5))]
 #[allow(improper_ctypes)]
-extern "C" {
+extern "C-unwind" {
     fn R_getVarEx(name: SEXP, environment: SEXP, inherits: Rboolean, default: SEXP) -> SEXP;
 }
 
@@ -124,35 +124,41 @@ pub fn inherits(x: SEXP, class: &CStr) -> bool {
     unsafe { Rf_inherits(x, class.as_ptr()) != Rboolean::FALSE }
 }
 
-/// The string of a character vector of length one that is not NA. R's strings outlive the call that reads them.
+/// The string of a character vector of length one that is not NA.
+///
+/// # Safety
+/// As [`text`], for the vector.
 #[inline]
-pub fn string<'a>(x: SEXP) -> Option<&'a str> {
+pub unsafe fn string<'a>(x: SEXP) -> Option<&'a str> {
     if kind(x) != SEXPTYPE::STRSXP || len(x) != 1 {
         return None;
     }
-    // SAFETY: a character vector with one element.
-    text(unsafe { STRING_ELT(x, 0) })
+    text(STRING_ELT(x, 0))
 }
 
 /// The encoding of strings of bytes, in R's `cetype_t`.
 const BYTES: c_int = 3;
 
 /// An element of a character vector that is valid text and not NA.
+///
+/// # Safety
+/// The result is used before the call from R ends, and while the vector is protected.
 #[inline]
-pub fn text<'a>(element: SEXP) -> Option<&'a str> {
-    // SAFETY: `element` is a string of R's, whose translation ends with a NUL and lives until the call from R ends.
-    unsafe {
-        // R cannot translate bytes, and raises an error for them.
-        if element == R_NaString || Rf_getCharCE(element) == BYTES {
-            return None;
-        }
-        CStr::from_ptr(Rf_translateCharUTF8(element)).to_str().ok()
+pub unsafe fn text<'a>(element: SEXP) -> Option<&'a str> {
+    // R cannot translate bytes, and raises an error for them.
+    if element == R_NaString || Rf_getCharCE(element) == BYTES {
+        return None;
     }
+    // A translation ends with a NUL and lives until the call from R ends.
+    CStr::from_ptr(Rf_translateCharUTF8(element)).to_str().ok()
 }
 
 /// The elements of a character vector, each as [`text`] returns it; empty for anything else.
+///
+/// # Safety
+/// As [`text`], for the vector.
 #[inline]
-pub fn texts<'a>(x: SEXP) -> impl Iterator<Item = Option<&'a str>> {
+pub unsafe fn texts<'a>(x: SEXP) -> impl Iterator<Item = Option<&'a str>> {
     let len = if kind(x) == SEXPTYPE::STRSXP { len(x) } else { 0 };
     // SAFETY: `x` is a character vector with more than `i` elements.
     (0..len).map(move |i| text(unsafe { STRING_ELT(x, i as R_xlen_t) }))
@@ -164,7 +170,8 @@ pub fn element(list: SEXP, name: &str) -> Option<SEXP> {
     if kind(list) != SEXPTYPE::VECSXP {
         return None;
     }
-    texts(names(list)).position(|text| text == Some(name)).map(|place| at(list, place))
+    // SAFETY: the list keeps its names, which are only compared.
+    unsafe { texts(names(list)) }.position(|text| text == Some(name)).map(|place| at(list, place))
 }
 
 /// The attribute `names`; nil for none.
@@ -196,20 +203,26 @@ pub fn set_dims(x: SEXP, dims: SEXP) {
 }
 
 /// The dimensions of an array; empty for anything else.
+///
+/// # Safety
+/// As [`integers`].
 #[inline]
-pub fn dim<'a>(x: SEXP) -> &'a [i32] {
-    // SAFETY: as in `names`.
-    integers(unsafe { Rf_getAttrib(x, R_DimSymbol) })
+pub unsafe fn dim<'a>(x: SEXP) -> &'a [i32] {
+    integers(Rf_getAttrib(x, R_DimSymbol))
 }
 
 /// A number of length one that is not NA. `None` for an object with a class, such as a date, which is stored as a
 /// number.
 #[inline]
 pub fn number(x: SEXP) -> Option<f64> {
+    if is_object(x) || len(x) != 1 {
+        return None;
+    }
+    // SAFETY: the only value is copied at once.
+    let (integers, doubles) = unsafe { (integers(x), doubles(x)) };
     match kind(x) {
-        _ if is_object(x) => None,
-        SEXPTYPE::REALSXP if len(x) == 1 => doubles(x).first().copied().filter(|value| !value.is_nan()),
-        SEXPTYPE::INTSXP if len(x) == 1 => integers(x).first().filter(|&&value| value != NA_INTEGER).map(|&v| v.into()),
+        SEXPTYPE::REALSXP => doubles.first().copied().filter(|value| !value.is_nan()),
+        SEXPTYPE::INTSXP => integers.first().filter(|&&value| value != NA_INTEGER).map(|&v| v.into()),
         _ => None,
     }
 }
@@ -234,7 +247,8 @@ pub fn flags(x: SEXP) -> Option<Vec<bool>> {
     if kind(x) != SEXPTYPE::LGLSXP {
         return None;
     }
-    integers(x).iter().map(|&value| if value == NA_INTEGER { None } else { Some(value != 0) }).collect()
+    // SAFETY: the values are copied at once.
+    unsafe { integers(x) }.iter().map(|&value| if value == NA_INTEGER { None } else { Some(value != 0) }).collect()
 }
 
 /// Whole numbers of an integer vector, or of a double vector of whole numbers. `None` for anything else, for NA, and
@@ -244,43 +258,49 @@ pub fn whole_numbers(x: SEXP) -> Option<Vec<i64>> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     match kind(x) {
         _ if is_object(x) => None,
-        SEXPTYPE::INTSXP => integers(x).iter().map(|&i| (i != NA_INTEGER).then_some(i64::from(i))).collect(),
+        // SAFETY: the values are copied at once, here and below.
+        SEXPTYPE::INTSXP => unsafe { integers(x) }.iter().map(|&i| (i != NA_INTEGER).then_some(i64::from(i))).collect(),
         SEXPTYPE::REALSXP => {
-            doubles(x).iter().map(|&d| (d.fract() == 0.0 && d.abs() <= EXACT).then_some(d as i64)).collect()
+            // SAFETY: as above.
+            unsafe { doubles(x) }.iter().map(|&d| (d.fract() == 0.0 && d.abs() <= EXACT).then_some(d as i64)).collect()
         }
         _ => None,
     }
 }
 
-/// The values of an integer or logical vector.
+/// The values of an integer or logical vector; empty for anything else.
+///
+/// # Safety
+/// The result is used while `x` is protected and nobody writes into it.
 #[inline]
-pub fn integers<'a>(x: SEXP) -> &'a [i32] {
-    // SAFETY: the accessor fits the vector's kind and gives as many values as the vector is long.
-    unsafe {
-        match kind(x) {
-            SEXPTYPE::INTSXP => slice(INTEGER_RO(x), len(x)),
-            SEXPTYPE::LGLSXP => slice(LOGICAL_RO(x), len(x)),
-            _ => &[],
-        }
-    }
-}
-
-/// The values of a double vector.
-#[inline]
-pub fn doubles<'a>(x: SEXP) -> &'a [f64] {
+pub unsafe fn integers<'a>(x: SEXP) -> &'a [i32] {
     match kind(x) {
-        // SAFETY: as in `integers`.
-        SEXPTYPE::REALSXP => unsafe { slice(REAL_RO(x), len(x)) },
+        SEXPTYPE::INTSXP => slice(INTEGER_RO(x), len(x)),
+        SEXPTYPE::LGLSXP => slice(LOGICAL_RO(x), len(x)),
         _ => &[],
     }
 }
 
-/// Real and imaginary parts of a complex vector.
+/// The values of a double vector; empty for anything else.
+///
+/// # Safety
+/// The result is used while `x` is protected and nobody writes into it.
 #[inline]
-pub fn complexes<'a>(x: SEXP) -> &'a [[f64; 2]] {
+pub unsafe fn doubles<'a>(x: SEXP) -> &'a [f64] {
     match kind(x) {
-        // SAFETY: as in `integers`.
-        SEXPTYPE::CPLXSXP => unsafe { slice(COMPLEX_RO(x), len(x)) },
+        SEXPTYPE::REALSXP => slice(REAL_RO(x), len(x)),
+        _ => &[],
+    }
+}
+
+/// Real and imaginary parts of a complex vector; empty for anything else.
+///
+/// # Safety
+/// The result is used while `x` is protected and nobody writes into it.
+#[inline]
+pub unsafe fn complexes<'a>(x: SEXP) -> &'a [[f64; 2]] {
+    match kind(x) {
+        SEXPTYPE::CPLXSXP => slice(COMPLEX_RO(x), len(x)),
         _ => &[],
     }
 }
@@ -292,12 +312,24 @@ pub fn is_compact(x: SEXP) -> bool {
     unsafe { ALTREP(x) != 0 && DATAPTR_OR_NULL(x).is_null() }
 }
 
-/// The bytes of a raw vector.
+/// Makes R write out the values of a compact vector, which needs memory. R may leave this by a long jump.
 #[inline]
-pub fn raws<'a>(x: SEXP) -> &'a [u8] {
+pub fn expand(x: SEXP) {
+    // SAFETY: nobody uses the values.
+    unsafe {
+        integers(x);
+        doubles(x);
+    }
+}
+
+/// The bytes of a raw vector; empty for anything else.
+///
+/// # Safety
+/// The result is used while `x` is protected and nobody writes into it.
+#[inline]
+pub unsafe fn raws<'a>(x: SEXP) -> &'a [u8] {
     match kind(x) {
-        // SAFETY: as in `integers`.
-        SEXPTYPE::RAWSXP => unsafe { slice(RAW_RO(x), len(x)) },
+        SEXPTYPE::RAWSXP => slice(RAW_RO(x), len(x)),
         _ => &[],
     }
 }
@@ -406,7 +438,7 @@ pub fn guarded<F: FnMut()>(mut body: F) -> pjrt_base::error::Result<bool> {
 /// `Interrupted` if the user interrupts it.
 #[inline]
 pub fn interruptible<F: FnMut()>(mut body: F) -> pjrt_base::error::Result<()> {
-    unsafe extern "C" fn run<F: FnMut()>(body: *mut c_void) {
+    unsafe extern "C-unwind" fn run<F: FnMut()>(body: *mut c_void) {
         (*body.cast::<F>())();
     }
     // SAFETY: `run` is for this type of `body`, which lives until R comes back.
@@ -421,11 +453,11 @@ pub fn interruptible<F: FnMut()>(mut body: F) -> pjrt_base::error::Result<()> {
 /// Runs `body`, and returns the R error that it raises; nil for none. Not protected. Does not catch interrupts.
 #[inline]
 pub fn caught<F: FnMut()>(mut body: F) -> SEXP {
-    unsafe extern "C" fn run<F: FnMut()>(body: *mut c_void) -> SEXP {
+    unsafe extern "C-unwind" fn run<F: FnMut()>(body: *mut c_void) -> SEXP {
         (*body.cast::<F>())();
         nil()
     }
-    unsafe extern "C" fn give(error: SEXP, _: *mut c_void) -> SEXP {
+    unsafe extern "C-unwind" fn give(error: SEXP, _: *mut c_void) -> SEXP {
         error
     }
     // SAFETY: `run` is for this type of `body`, which lives until R comes back.

@@ -12,7 +12,12 @@ use pjrt_core::Executable;
 /// `executable_execute_sharded(executable, inputs, options, simplify)`: launches the program on the buffers of each
 /// device and returns its outputs at once, in a list with one element for each device: the only output if `simplify` is
 /// TRUE, otherwise a list.
-pub extern "C" fn executable_execute_sharded(executable: SEXP, inputs: SEXP, options: SEXP, simplify: SEXP) -> SEXP {
+pub extern "C-unwind" fn executable_execute_sharded(
+    executable: SEXP,
+    inputs: SEXP,
+    options: SEXP,
+    simplify: SEXP,
+) -> SEXP {
     entry(|| {
         let executable: &Executable = handle::get(executable, "executable")?;
         let simplify = flag(simplify, "simplify")?;

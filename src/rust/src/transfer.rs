@@ -14,7 +14,7 @@ use pjrt_data::dtype::{DType, HostType};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// `buffer_array(buffer, check, int64)`: the buffer as an R vector or array. Waits for its content.
-pub extern "C" fn buffer_array(buffer: SEXP, check: SEXP, int64: SEXP) -> SEXP {
+pub extern "C-unwind" fn buffer_array(buffer: SEXP, check: SEXP, int64: SEXP) -> SEXP {
     entry(|| {
         let buffer = get(buffer)?;
         let check = flag(check, "check")?;
@@ -39,7 +39,7 @@ fn array(buffer: &Buffer, check: bool, host_type: HostType) -> Result<SEXP> {
 }
 
 /// `buffer_raw(buffer, row_major)`: the bytes of the buffer's elements in the order asked for. Waits for its content.
-pub extern "C" fn buffer_raw(buffer: SEXP, row_major: SEXP) -> SEXP {
+pub extern "C-unwind" fn buffer_raw(buffer: SEXP, row_major: SEXP) -> SEXP {
     entry(|| {
         let buffer = get(buffer)?;
         let row_major = flag(row_major, "row_major")?;
@@ -59,7 +59,8 @@ pub fn host_type(dtype: DType, int64: SEXP) -> Result<HostType> {
     if is_default(int64) {
         return Ok(own);
     }
-    let chosen = sexp::string(int64).and_then(|name| CHOICES.iter().find(|(choice, _)| *choice == name));
+    // SAFETY: R protects the argument.
+    let chosen = unsafe { sexp::string(int64) }.and_then(|name| CHOICES.iter().find(|(choice, _)| *choice == name));
     match chosen {
         Some((_, host_type)) => Ok(if own == HostType::Integer64 { *host_type } else { own }),
         None => {
@@ -70,7 +71,8 @@ pub fn host_type(dtype: DType, int64: SEXP) -> Result<HostType> {
 
 /// Whether it is the default of the R functions, which names all choices.
 fn is_default(int64: SEXP) -> bool {
-    sexp::texts(int64).eq(CHOICES.iter().map(|&(name, _)| Some(name)))
+    // SAFETY: R protects the argument.
+    unsafe { sexp::texts(int64) }.eq(CHOICES.iter().map(|&(name, _)| Some(name)))
 }
 
 const CHOICES: [(&str, HostType); 3] =

@@ -93,8 +93,8 @@ pub unsafe fn fill<T: Owned>(pointer: SEXP, value: T) {
 pub fn value<'a, T: Owned>(pointer: SEXP) -> Option<&'a T> {
     // SAFETY: the caller gives an external pointer.
     let address = unsafe { R_ExternalPtrAddr(pointer) };
-    // SAFETY: the same.
-    let tag = sexp::raws(unsafe { R_ExternalPtrTag(pointer) });
+    // SAFETY: the same; the pointer keeps its tag.
+    let tag = unsafe { sexp::raws(R_ExternalPtrTag(pointer)) };
     let sealed = tag.len() == size_of::<Body<T>>()
         // SAFETY: the vector is as long as a body, which begins with the seal.
         && unsafe { tag.as_ptr().cast::<Seal>().read_unaligned() } == Seal::new::<T>(address);

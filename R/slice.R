@@ -28,10 +28,10 @@
 #' x[x[] > 3]
 #' x[cbind(c(1, 2), c(1, 3))]
 #' x[[2, 3]]
-#' @name buffer-part
+#' @name buffer-slice
 NULL
 
-#' @rdname buffer-part
+#' @rdname buffer-slice
 #' @export
 `[.PJRTBuffer` <- function(x, ..., drop = TRUE) {
   check_flag(drop, "drop")
@@ -50,14 +50,14 @@ NULL
   } else {
     positions(given[[1L]], prod(dims))
   }
-  values <- .Call(ffi_buffer_part, x, chosen)
+  values <- .Call(ffi_buffer_slice, x, chosen)
   if (count != rank || (drop && rank == 1L && length(values) < 2L)) {
     dim(values) <- NULL
   }
   if (drop) drop(values) else values
 }
 
-#' @rdname buffer-part
+#' @rdname buffer-slice
 #' @param exact Not used, since buffers have no names.
 #' @export
 `[[.PJRTBuffer` <- function(x, ..., exact = TRUE) {
@@ -67,7 +67,7 @@ NULL
   for (i in seq_along(chosen)) {
     chosen[[i]] <- single_position(chosen[[i]])
   }
-  values <- .Call(ffi_buffer_part, x, if (length(chosen) == length(dims)) chosen else chosen[[1L]])
+  values <- .Call(ffi_buffer_slice, x, if (length(chosen) == length(dims)) chosen else chosen[[1L]])
   dim(values) <- NULL
   values
 }

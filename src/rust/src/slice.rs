@@ -12,10 +12,10 @@ use pjrt_core::buffer::slice::{Axis, Slice};
 use pjrt_data::array::Spec;
 use std::mem::ManuallyDrop;
 
-/// `buffer_part(buffer, subscripts)`: some elements of the buffer as an R array. `subscripts` is a list with the positions
+/// `buffer_slice(buffer, subscripts)`: some elements of the buffer as an R array. `subscripts` is a list with the positions
 /// along each dimension, NULL for all, or a vector of positions in the whole array in R's order; these give an array of
 /// one dimension. Positions count from 1. Waits for the buffer's content.
-pub extern "C" fn buffer_part(buffer: SEXP, subscripts: SEXP) -> SEXP {
+pub extern "C-unwind" fn buffer_slice(buffer: SEXP, subscripts: SEXP) -> SEXP {
     entry(|| {
         let buffer = get(buffer)?;
         let ready = buffer.wait()?;
@@ -37,8 +37,7 @@ pub extern "C" fn buffer_part(buffer: SEXP, subscripts: SEXP) -> SEXP {
 /// anything.
 fn expand(subscripts: SEXP) {
     for x in items(subscripts) {
-        sexp::integers(x);
-        sexp::doubles(x);
+        sexp::expand(x);
     }
 }
 
@@ -95,11 +94,13 @@ impl<'a> Positions<'a> {
         let (positions, stray) = match sexp::kind(x) {
             SEXPTYPE::NILSXP => (Positions::All(extent), None),
             SEXPTYPE::INTSXP => {
-                let x = sexp::integers(x);
+                // SAFETY: R protects the list of subscripts.
+                let x = unsafe { sexp::integers(x) };
                 (Positions::Integer(x), x.iter().find(|&&p| p < 1 || p as usize > extent).map(|&p| f64::from(p)))
             }
             SEXPTYPE::REALSXP => {
-                let x = sexp::doubles(x);
+                // SAFETY: R protects the list of subscripts.
+                let x = unsafe { sexp::doubles(x) };
                 // Fractions are cut off, and NaN is outside any range.
                 (Positions::Double(x), x.iter().copied().find(|&p| !(p >= 1.0 && p < extent as f64 + 1.0)))
             }
