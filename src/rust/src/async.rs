@@ -19,12 +19,14 @@ pub struct Promise {
     host_type: HostType,
 }
 
+owned!(Promise, c"PJRTTransfer");
+
 /// `buffer_await(buffer)`: waits for the buffer's content.
 pub extern "C-unwind" fn buffer_await(buffer: SEXP) -> SEXP {
     entry(|| {
         let awaited = get(buffer)?;
         awaited.wait()?;
-        memory::relieve_pressure(awaited.client())?;
+        memory::collect_under_pressure(awaited.client())?;
         Ok(buffer)
     })
 }

@@ -17,6 +17,14 @@ use pjrt_data::convert::{HostValues, LossReport};
 use pjrt_data::dtype::{DType, HostType};
 use std::mem::ManuallyDrop;
 
+owned!(
+    Buffer,
+    c"PJRTBuffer",
+    fn announce() {
+        memory::count_buffer();
+    }
+);
+
 /// `buffer_new(data, dtype, device, shape, check)`: a buffer from a logical, integer, double, complex or integer64 vector.
 pub extern "C-unwind" fn buffer_new(data: SEXP, dtype: SEXP, device: SEXP, shape: SEXP, check: SEXP) -> SEXP {
     entry(|| {

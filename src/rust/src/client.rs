@@ -8,6 +8,8 @@ use extendr_ffi::{R_RegisterCFinalizerEx, Rboolean, SEXP};
 use pjrt_core::{Client, Plugin, Value};
 use std::ffi::{c_char, CStr};
 
+owned!(Client, c"PJRTClient");
+
 /// Creates a client of a plugin, with options of these names, types and values.
 #[extendr]
 fn client_create(plugin: Robj, names: Vec<String>, types: Vec<String>, values: List) -> Result<Robj> {

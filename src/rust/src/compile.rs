@@ -10,6 +10,8 @@ use pjrt_core::executable::options::CompileOptions;
 use pjrt_core::{Compiling, Device};
 use pjrt_program::program::Program;
 
+owned!(Compiling, c"PJRTCompiling");
+
 /// Compiles a program for a list of devices. If it is empty, for those of the options on the default device's client.
 /// Waits on R's thread, which checks for interrupts, while another thread compiles.
 #[extendr]

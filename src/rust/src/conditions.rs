@@ -52,7 +52,7 @@ pub fn entry(body: impl Fn() -> Result<SEXP>) -> SEXP {
     pins::drain();
     loop {
         let run = || {
-            memory::help_others()?;
+            memory::collect_for_others()?;
             body()
         };
         let failed = match catch_unwind(AssertUnwindSafe(run)) {
@@ -132,7 +132,7 @@ static RAISED: AtomicPtr<SEXPREC> = AtomicPtr::new(std::ptr::null_mut());
 /// Asks R whether the user interrupts, or a time limit is reached. R's own check would jump over our frames; this one
 /// returns the answer.
 pub fn interrupt_pending() -> bool {
-    if memory::help_others().is_err() {
+    if memory::collect_for_others().is_err() {
         return true;
     }
     let mut error = sexp::nil();

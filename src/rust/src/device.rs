@@ -10,6 +10,8 @@ use extendr_ffi::{SEXP, SEXPTYPE};
 use pjrt_core::client::device::Description;
 use pjrt_core::{Client, Device};
 
+owned!(Device, c"PJRTDevice");
+
 thread_local! {
     static DEVICES: Kept = const { Kept::new(Vec::new()) };
 }

@@ -11,6 +11,8 @@ use pjrt_data::array::Spec;
 use pjrt_program::sharding::Sharding;
 use std::cell::RefCell;
 
+owned!(Executable, c"PJRTLoadedExecutable");
+
 thread_local! {
     /// The R objects of executables that R still has, as weak references.
     static OBJECTS: RefCell<Vec<(WeakExecutable, SEXP)>> = const { RefCell::new(Vec::new()) };

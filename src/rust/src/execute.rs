@@ -11,12 +11,20 @@ use pjrt_base::{error::Error, error::Kind};
 use pjrt_core::executable::execute::{ExecuteOptions, Outputs};
 use pjrt_core::{Buffer, Executable};
 use std::borrow::Cow;
+use std::ffi::CStr;
 
 /// Options of an execution as R gives them.
 pub struct ExecutionOptions {
     options: ExecuteOptions,
     kept: Kept,
 }
+
+owned!(
+    ExecutionOptions,
+    c"PJRTExecutionOptions",
+    // the class that dependents know
+    const PARENT_CLASS: Option<&'static CStr> = Some(c"PJRTExecuteOptions");
+);
 
 /// Inputs whose memory the program must not take over, to be looked up among an executable's.
 enum Kept {
@@ -156,7 +164,7 @@ pub extern "C-unwind" fn executable_execute(
         let executable: &Executable = handle::get(executable, "executable")?;
         let simplify = flag(simplify, "simplify")?;
         let check = flag(check, "check")?;
-        memory::relieve_pressure(executable.client())?;
+        memory::collect_under_pressure(executable.client())?;
         // R may leave this by a jump: nothing is owned yet.
         let outputs = NewOutputs::new(executable, simplify);
         let _protected = Protected::new(outputs.value());

@@ -7,16 +7,12 @@ mod owner;
 
 use crate::conditions::{Failure, Result};
 use crate::describe::describe;
-use crate::execute::ExecutionOptions;
 use crate::memory;
-use crate::r#async::Promise;
-use crate::safetensors::Open;
 use crate::sexp::{self, Protected};
 use extendr_api::Robj;
 use extendr_ffi::*;
 use pjrt_base::{error::Error, error::Kind};
-use pjrt_core::{Buffer, Client, Compiling, Device, Executable, Memory, Plugin};
-use pjrt_program::program::Program;
+use pjrt_core::Client;
 use std::cell::RefCell;
 use std::ffi::CStr;
 use std::marker::PhantomData;
@@ -42,54 +38,29 @@ pub trait Owned: Sized + 'static {
     fn announce() {}
 }
 
+/// Implements [`Owned`] for a type whose handles have this class in R.
 macro_rules! owned {
-    ($($type:ty => $class:literal $({ $($methods:item)* })?),* $(,)?) => {
-    $(
-        impl Owned for $type {
-            $($($methods)*)?
-            const CLASS: &'static CStr = $class;
-            fn class_attribute() -> &'static AtomicPtr<SEXPREC> {
-                static ATTRIBUTE: AtomicPtr<SEXPREC> = AtomicPtr::new(std::ptr::null_mut());
+    ($type:ty, $class:literal $(, $($items:item)*)?) => {
+        impl $crate::handle::Owned for $type {
+            $($($items)*)?
+            const CLASS: &'static std::ffi::CStr = $class;
+            fn class_attribute() -> &'static std::sync::atomic::AtomicPtr<extendr_ffi::SEXPREC> {
+                static ATTRIBUTE: std::sync::atomic::AtomicPtr<extendr_ffi::SEXPREC> =
+                    std::sync::atomic::AtomicPtr::new(std::ptr::null_mut());
                 &ATTRIBUTE
             }
-            fn live() -> &'static AtomicUsize {
-                static LIVE: AtomicUsize = AtomicUsize::new(0);
+            fn live() -> &'static std::sync::atomic::AtomicUsize {
+                static LIVE: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
                 &LIVE
             }
             #[cfg(not(r_before_4_5))]
-            fn page() -> &'static AtomicPtr<SEXPREC> {
-                static PAGE: AtomicPtr<SEXPREC> = AtomicPtr::new(std::ptr::null_mut());
+            fn page() -> &'static std::sync::atomic::AtomicPtr<extendr_ffi::SEXPREC> {
+                static PAGE: std::sync::atomic::AtomicPtr<extendr_ffi::SEXPREC> =
+                    std::sync::atomic::AtomicPtr::new(std::ptr::null_mut());
                 &PAGE
             }
         }
-    )*
-
-    /// For each type, the class and the number of them in R.
-    pub fn live() -> Vec<(&'static CStr, usize)> {
-        vec![$(($class, <$type>::live().load(Ordering::Relaxed))),*]
-    }
     };
-}
-
-owned! {
-    &'static Plugin => c"PJRTPlugin",
-    Client => c"PJRTClient",
-    Device => c"PJRTDevice",
-    Memory => c"PJRTMemory",
-    Buffer => c"PJRTBuffer" {
-        fn announce() {
-            memory::count_buffer();
-        }
-    },
-    Program => c"PJRTProgram",
-    Executable => c"PJRTLoadedExecutable",
-    ExecutionOptions => c"PJRTExecutionOptions" {
-        // the class that dependents know
-        const PARENT_CLASS: Option<&'static CStr> = Some(c"PJRTExecuteOptions");
-    },
-    Promise => c"PJRTTransfer",
-    Compiling => c"PJRTCompiling",
-    Open => c"PJRTSafetensors",
 }
 
 /// The memory in bytes that any buffer takes besides its content.

@@ -12,9 +12,11 @@ use pjrt_core::ffi::exception::Guard;
 
 mod sexp;
 
+#[macro_use]
+mod handle;
+
 mod conditions;
 mod describe;
-mod handle;
 
 mod r#async;
 mod buffer;
@@ -198,6 +200,16 @@ mod tests {
             let manifest = fs::read_to_string(here.join(crate_below).join("Cargo.toml")).unwrap();
             assert!(!manifest.contains("extendr"), "{crate_below} uses R");
         }
+    }
+
+    #[test]
+    fn every_class_of_handles_is_counted() {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let text = |name: &str| fs::read_to_string(here.join(name)).unwrap();
+        let files = fs::read_dir(&here).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let classes: usize =
+            files.filter(|name| name.ends_with(".rs")).map(|name| text(&name).matches("\nowned!(").count()).sum();
+        assert_eq!(text("memory.rs").matches(" of::<").count(), classes);
     }
 
     #[test]

@@ -2,17 +2,24 @@
 
 use crate::conditions::Result;
 use crate::describe::describe;
+use crate::execute::ExecutionOptions;
+use crate::handle::Owned;
+use crate::pins;
 use crate::pooled::Pooled;
+use crate::r#async::Promise;
+use crate::safetensors::Open;
 use crate::sexp::{self, Protected};
-use crate::{handle, pins};
 use extendr_api::prelude::*;
 use extendr_ffi::{SEXP, SEXPTYPE};
 use pjrt_base::room;
 use pjrt_core::buffer::upload::{Upload, UploadRoute, BACKGROUND};
 pub use pjrt_core::client::retry::with_retry;
-use pjrt_core::client::{self, holdings, Client};
+use pjrt_core::client::{self, holdings};
 use pjrt_core::host::pool::{self, Block};
 use pjrt_core::runtime::oom;
+use pjrt_core::{Buffer, Client, Compiling, Device, Executable, Memory, Plugin};
+use pjrt_program::program::Program;
+use std::ffi::CStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
@@ -44,7 +51,7 @@ const WEIGHTLESS: usize = 64;
 ///
 /// # Errors
 /// `Interrupted` when the user interrupts that.
-pub fn relieve_pressure(client: &Client) -> pjrt_base::error::Result<()> {
+pub fn collect_under_pressure(client: &Client) -> pjrt_base::error::Result<()> {
     if is_scarce(client, MANY_BYTES) {
         collect()?;
     }
@@ -52,7 +59,7 @@ pub fn relieve_pressure(client: &Client) -> pjrt_base::error::Result<()> {
 }
 
 /// The same for calls that should return at once: only when memory is scarce.
-pub fn relieve_scarcity(client: &Client) -> pjrt_base::error::Result<()> {
+pub fn collect_if_scarce(client: &Client) -> pjrt_base::error::Result<()> {
     if is_scarce(client, usize::MAX) {
         collect()?;
     }
@@ -61,7 +68,7 @@ pub fn relieve_scarcity(client: &Client) -> pjrt_base::error::Result<()> {
 
 /// Has R collect garbage before much host memory is taken from the system afresh, so that a loop which drops its results
 /// finds the memory of those again. R may leave this by a long jump.
-pub fn find_memory(bytes: usize) -> Result<()> {
+pub fn collect_for_pool(bytes: usize) -> Result<()> {
     static ENOUGH: AtomicUsize = AtomicUsize::new(FRESH_BYTES);
     if bytes < pool::LARGE {
         return Ok(());
@@ -95,15 +102,15 @@ pub fn find_memory(bytes: usize) -> Result<()> {
 pub fn prepare(upload: &Upload) -> Result<()> {
     let (client, route, size) = (upload.device().client(), upload.route(), upload.spec().bytes());
     if route.is_staged() && size < IMMEDIATE {
-        find_memory(size)?;
+        collect_for_pool(size)?;
     }
     if route == UploadRoute::Background {
-        relieve_scarcity(client)?;
+        collect_if_scarce(client)?;
     } else {
-        relieve_pressure(client)?;
+        collect_under_pressure(client)?;
     }
     if route == UploadRoute::Now {
-        find_room(size, || holdings::arrays([upload.spec()]))?;
+        check_host_room(size, || holdings::arrays([upload.spec()]))?;
     }
     Ok(())
 }
@@ -137,7 +144,7 @@ pub fn collect() -> pjrt_base::error::Result<()> {
 
 /// That there is host memory for so many bytes. Comes before R is asked for a vector as large, so that what is too large is an
 /// error of ours.
-pub fn find_room(bytes: usize, asked: impl FnOnce() -> String) -> Result<()> {
+pub fn check_host_room(bytes: usize, asked: impl FnOnce() -> String) -> Result<()> {
     if bytes >= pool::LARGE && !pool::has(bytes) {
         with_retry(asked, || room::check_room(bytes, "for an array"))?;
     }
@@ -149,7 +156,7 @@ pub fn find_room(bytes: usize, asked: impl FnOnce() -> String) -> Result<()> {
 /// # Errors
 /// `Interrupted` when the user interrupts that.
 #[inline]
-pub fn help_others() -> pjrt_base::error::Result<()> {
+pub fn collect_for_others() -> pjrt_base::error::Result<()> {
     if oom::is_collection_wanted() {
         collect()?;
         pool::clear();
@@ -172,13 +179,13 @@ pub fn weight(bytes: usize) -> SEXP {
 /// would have R collect all its garbage first. Such copies are counted with the client's buffers. Not protected.
 pub fn room_for_copy(client: &Client, bytes: usize) -> Result<SEXP> {
     if bytes < IMMEDIATE {
-        find_memory(bytes)?;
+        collect_for_pool(bytes)?;
     }
     if bytes < BACKGROUND {
-        relieve_pressure(client)?;
+        collect_under_pressure(client)?;
         return Ok(weight(bytes));
     }
-    relieve_scarcity(client)?;
+    collect_if_scarce(client)?;
     client.note_new_bytes(bytes);
     Ok(sexp::nil())
 }
@@ -214,7 +221,7 @@ pub fn count_buffer() {
 
 /// Counts the content of a program's result, too, which lies in host memory: several times, since to look for garbage early
 /// takes less time than to write to memory that no cache holds. Large ones count as less, so that R does not look every time; there
-/// is [`relieve_pressure`] for them.
+/// is [`collect_under_pressure`] for them.
 pub fn count_result(bytes: usize) {
     const TIMES: usize = 5;
     const AT_MOST: usize = 1 << 20;
@@ -231,9 +238,9 @@ pub fn pooled_vector(kind: SEXPTYPE, len: usize, width: usize) -> Result<SEXP> {
     if bytes < pool::LARGE {
         return Ok(sexp::vector(kind, len));
     }
-    find_memory(bytes)?;
+    collect_for_pool(bytes)?;
     let asked = || format!("an R vector of {}", room::size(bytes));
-    find_room(bytes, asked)?;
+    check_host_room(bytes, asked)?;
     // Garbage at once: what counts is that R hears of the bytes; of half of them, since the pool has them again. R may leave
     // this by a long jump.
     weight(bytes / 2);
@@ -260,6 +267,26 @@ fn apply_limit() -> Result<()> {
     Ok(())
 }
 
+/// For each class of handles, how many R has.
+fn live_objects() -> [(&'static CStr, usize); 11] {
+    fn of<T: Owned>() -> (&'static CStr, usize) {
+        (T::CLASS, T::live().load(Ordering::Relaxed))
+    }
+    [
+        of::<&'static Plugin>(),
+        of::<Client>(),
+        of::<Device>(),
+        of::<Memory>(),
+        of::<Buffer>(),
+        of::<Program>(),
+        of::<Executable>(),
+        of::<ExecutionOptions>(),
+        of::<Promise>(),
+        of::<Compiling>(),
+        of::<Open>(),
+    ]
+}
+
 /// What the clients and the pool hold, in bytes, and how many objects R holds.
 #[extendr]
 fn memory_stats() -> Result<Robj> {
@@ -268,7 +295,7 @@ fn memory_stats() -> Result<Robj> {
     let clients = client::all();
     let column = |value: fn(&Client) -> f64| clients.iter().map(value).collect::<Vec<_>>();
     let (classes, counts): (Vec<_>, Vec<_>) =
-        handle::live().into_iter().map(|(class, count)| (class.to_str().unwrap_or_default(), count as f64)).unzip();
+        live_objects().into_iter().map(|(class, count)| (class.to_str().unwrap_or_default(), count as f64)).unzip();
     Ok(list!(
         platform = clients.iter().map(Client::platform).collect::<Vec<_>>(),
         live_buffers = column(|c| c.live_buffers() as f64),

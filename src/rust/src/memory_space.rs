@@ -9,6 +9,8 @@ use extendr_ffi::SEXP;
 use pjrt_base::error::UNIMPLEMENTED;
 use pjrt_core::{Buffer, Client, Device, Memory};
 
+owned!(Memory, c"PJRTMemory");
+
 thread_local! {
     static MEMORIES: Kept = const { Kept::new(Vec::new()) };
 }

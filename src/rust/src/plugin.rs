@@ -6,6 +6,8 @@ use extendr_api::prelude::*;
 use pjrt_core::{Plugin, Value};
 use std::path::Path;
 
+owned!(&'static Plugin, c"PJRTPlugin");
+
 /// Loads the plugin library at `path`.
 #[extendr]
 fn plugin_load(path: &str) -> Result<Robj> {

@@ -8,6 +8,8 @@ use pjrt_base::room;
 use pjrt_program::program::{Format, Program};
 use std::path::Path;
 
+owned!(Program, c"PJRTProgram");
+
 /// A program from the bytes of its code; `format` is "mlir" or "hlo".
 #[extendr]
 fn program_new(code: &[u8], format: &str) -> Result<Robj> {

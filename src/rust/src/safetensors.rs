@@ -30,6 +30,8 @@ pub struct Open {
     device: Option<Device>,
 }
 
+owned!(Open, c"PJRTSafetensors");
+
 impl Open {
     /// The model, unless it is closed.
     pub fn model(&self) -> Result<Rc<Model>> {
@@ -115,7 +117,7 @@ pub extern "C-unwind" fn safetensors_load(file: SEXP, positions: SEXP, show: SEX
         let Some(device) = &open.device else { bail!(Internal, "The file was opened without a device.") };
         let show = flag(show, "show")?;
         let columns = sexp::number(columns).unwrap_or(0.0) as usize;
-        memory::relieve_pressure(device.client())?;
+        memory::collect_under_pressure(device.client())?;
         let list = Protected::new(sexp::vector(SEXPTYPE::VECSXP, sexp::len(positions)));
 
         let model = open.model()?;
@@ -150,7 +152,7 @@ fn make_handles(list: SEXP, loading: &Loading, device: &Device) -> Result<()> {
     let largest = (0..sexp::len(list)).map(|i| loading.own_bytes(i)).max().unwrap_or(0);
     let mut found = Ok(());
     let made = sexp::guarded(|| {
-        found = memory::find_memory(largest);
+        found = memory::collect_for_pool(largest);
         for i in 0..sexp::len(list) {
             let weighed = is_known_to_r(loading, i, device);
             let weight = Protected::new(memory::weight(if weighed { loading.own_bytes(i) } else { 0 }));

@@ -91,7 +91,7 @@ fn filled(
     needed: impl Fn() -> String,
     make: impl FnMut() -> pjrt_base::error::Result<Buffer>,
 ) -> Result<Robj> {
-    memory::relieve_pressure(device.client())?;
+    memory::collect_under_pressure(device.client())?;
     let handle = Empty::<Buffer>::new();
     let protected = Protected::new(handle.sexp());
     let made = memory::with_retry(needed, make)?;

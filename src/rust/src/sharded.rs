@@ -22,7 +22,7 @@ pub extern "C-unwind" fn executable_execute_sharded(
         let executable: &Executable = handle::get(executable, "executable")?;
         let simplify = flag(simplify, "simplify")?;
         let options = options_for(executable, options)?;
-        memory::relieve_pressure(executable.client())?;
+        memory::collect_under_pressure(executable.client())?;
         let lists = Protected::new(input_lists(inputs)?);
         let devices = sexp::len(lists.sexp());
         let results = Protected::new(sexp::vector(SEXPTYPE::VECSXP, devices));

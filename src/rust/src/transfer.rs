@@ -32,7 +32,7 @@ pub fn default_array(buffer: SEXP) -> SEXP {
 
 fn array(buffer: &Buffer, check: bool, host_type: HostType) -> Result<SEXP> {
     let ready = buffer.wait()?;
-    memory::relieve_pressure(buffer.client())?;
+    memory::collect_under_pressure(buffer.client())?;
     let array = Protected::new(new_array(buffer.spec(), host_type)?);
     fill(array.sexp(), buffer.spec(), host_type, check, &ready.view()?)?;
     Ok(array.sexp())
