@@ -45,10 +45,37 @@ pjrt_memory <- function(buffer) {
   memory_space(buffer)
 }
 
-# Fields of `the` that this package does not use.
+# Fields of `the` that this package fills but does not need.
 add_expected_state <- function() {
+  the$platforms <- new.env(parent = emptyenv())
+  the$canonical_devices <- new.env(parent = emptyenv())
   the$custom_calls <- list()
   the$default_execution_options <- NULL
+}
+
+# Records a client's devices under their names.
+name_devices <- function(platform) {
+  for (device in the$devices[[platform]]) {
+    label <- as.character(device)
+    owner <- the$platforms[[label]] %||% platform
+    # a second client of a plugin has devices of the same names: the first client's win
+    if (owner == platform || is.null(the$clients[[owner]])) {
+      the$canonical_devices[[label]] <- device
+      the$platforms[[label]] <- platform
+    }
+  }
+}
+
+# Removes the names of the devices of closed clients.
+unname_devices <- function(closed) {
+  labels <- names(the$platforms)
+  labels <- labels[vapply(labels, function(label) the$platforms[[label]] %in% closed, NA)]
+  rm(list = labels, envir = the$platforms)
+  rm(list = labels, envir = the$canonical_devices)
+  # another client's devices may take over these names
+  for (platform in names(the$clients)) {
+    name_devices(platform)
+  }
 }
 
 # tengen: it has generics with the same names as ours. When it is loaded, our methods are registered for these as well.

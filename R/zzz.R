@@ -4,8 +4,6 @@ the$plugins <- new.env(parent = emptyenv())
 the$registered <- list()
 the$clients <- new.env(parent = emptyenv())
 the$devices <- new.env(parent = emptyenv())
-the$platforms <- new.env(parent = emptyenv())
-the$canonical_devices <- new.env(parent = emptyenv())
 the$config <- list(cpu_device_count = 1L)
 the$log_level <- NULL
 the$tengen <- NULL
