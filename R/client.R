@@ -114,33 +114,13 @@ register_client <- function(client, platform) {
   client
 }
 
-# Records a client's devices under their names.
-name_devices <- function(platform) {
-  for (device in the$devices[[platform]]) {
-    label <- as.character(device)
-    owner <- the$platforms[[label]] %||% platform
-    # a second client of a plugin has devices of the same names: the first client's win
-    if (owner == platform || is.null(the$clients[[owner]])) {
-      the$canonical_devices[[label]] <- device
-      the$platforms[[label]] <- platform
-    }
-  }
-}
-
 # Removes the names of a closed client and its devices.
 forget_client <- function(client) {
   platforms <- names(the$clients)
   its <- platforms[vapply(platforms, function(platform) identical(the$clients[[platform]], client), NA)]
-  labels <- names(the$platforms)
-  labels <- labels[vapply(labels, function(label) the$platforms[[label]] %in% its, NA)]
   rm(list = its, envir = the$clients)
   rm(list = its, envir = the$devices)
-  rm(list = labels, envir = the$platforms)
-  rm(list = labels, envir = the$canonical_devices)
-  # another client's devices may take over these names
-  for (platform in names(the$clients)) {
-    name_devices(platform)
-  }
+  unname_devices(its)
 }
 
 #' Client information

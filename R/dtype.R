@@ -75,30 +75,3 @@ dtype_text <- function(x) {
 `!=.PJRTElementType` <- function(e1, e2) {
   !(e1 == e2)
 }
-
-# The stand-in for tengen's class has another class in front, which has the methods below, since tengen registers its own for
-# "DataType".
-
-#' @export
-as.character.PJRTDataType <- as.character.PJRTElementType
-
-#' @export
-format.PJRTDataType <- format.PJRTElementType
-
-#' @export
-print.PJRTDataType <- print.PJRTElementType
-
-#' @export
-`==.PJRTDataType` <- `==.PJRTElementType`
-
-#' @export
-`!=.PJRTDataType` <- `!=.PJRTElementType`
-
-# Both classes have methods for comparisons. R 4.3 and later ask which to use; earlier versions use neither and warn.
-choose_comparison <- function(x, y, ...) inherits(y, "DataType")
-
-register_comparison <- function() {
-  if (exists("chooseOpsMethod", baseenv())) {
-    registerS3method("chooseOpsMethod", "PJRTDataType", choose_comparison)
-  }
-}

@@ -1,37 +1,6 @@
 # Package safetensors reads and writes the headers of files, and lets frameworks make the tensors. This package registers as
 # the framework "pjrt".
 
-# Registers the framework when package safetensors is loaded.
-register_framework <- function() {
-  setHook(packageEvent("safetensors", "onLoad"), add_framework)
-  if (isNamespaceLoaded("safetensors")) {
-    add_framework()
-  }
-}
-
-# Undoes that, so that no function of an unloaded namespace is called.
-unregister_framework <- function() {
-  remove_hook(packageEvent("safetensors", "onLoad"), add_framework)
-  if (isNamespaceLoaded("safetensors")) {
-    frameworks <- safetensors_frameworks()
-    if (identical(frameworks[["pjrt"]]$constructor, pjrt_tensor_from_raw)) {
-      rm("pjrt", envir = frameworks)
-    }
-  }
-}
-
-add_framework <- function(...) {
-  frameworks <- safetensors_frameworks()
-  if (is.environment(frameworks)) {
-    frameworks[["pjrt"]] <- list(constructor = pjrt_tensor_from_raw, packages = "pjrt")
-  }
-}
-
-# The environment in which package safetensors looks up frameworks; NULL if its version has none.
-safetensors_frameworks <- function() {
-  get0("safetensors_frameworks", asNamespace("safetensors"), mode = "environment", inherits = FALSE)
-}
-
 # A tensor of a file, from its bytes `raw` and its header entry `meta`.
 pjrt_tensor_from_raw <- function(raw, meta, device = NULL) {
   if (!is.raw(raw)) {

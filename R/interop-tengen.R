@@ -1,14 +1,4 @@
-# Package tengen has generics with the same names as ours. When it is loaded, our methods are registered for these as well.
-
-#' @rawNamespace
-#' S3method(tengen::as_array, PJRTArrayPromise)
-#' S3method(tengen::as_array, PJRTBuffer)
-#' S3method(tengen::as_raw, PJRTBuffer)
-#' S3method(tengen::device, PJRTBuffer)
-#' S3method(tengen::device, PJRTLoadedExecutable)
-#' S3method(tengen::dtype, PJRTBuffer)
-#' S3method(tengen::shape, PJRTBuffer)
-NULL
+# dtype() returns data types of package tengen, or a stand-in that prints and compares the same.
 
 # The data type of an element type. The native side keeps it for dtype().
 data_type <- function(type) {
@@ -22,28 +12,20 @@ data_type <- function(type) {
   .Call(ffi_data_type_keep, type, made)
 }
 
-# Looks for tengen once per session: R takes hundreds of microseconds to find that a package is not installed.
-has_tengen <- function() {
-  if (is.null(the$tengen)) {
-    the$tengen <- requireNamespace("tengen", quietly = TRUE)
-  }
-  the$tengen
-}
+# The stand-in for tengen's class has another class in front, which has the methods below, since tengen registers its own for
+# "DataType".
 
-# Looks again when tengen is loaded or unloaded.
-watch_tengen <- function() {
-  reset_tengen()
-  setHook(packageEvent("tengen", "onLoad"), reset_tengen)
-  setHook(packageEvent("tengen", "onUnload"), reset_tengen)
-}
+#' @export
+as.character.PJRTDataType <- as.character.PJRTElementType
 
-unwatch_tengen <- function() {
-  reset_tengen()
-  remove_hook(packageEvent("tengen", "onLoad"), reset_tengen)
-  remove_hook(packageEvent("tengen", "onUnload"), reset_tengen)
-}
+#' @export
+format.PJRTDataType <- format.PJRTElementType
 
-reset_tengen <- function(...) {
-  the$tengen <- NULL
-  .Call(ffi_data_types_forget)
-}
+#' @export
+print.PJRTDataType <- print.PJRTElementType
+
+#' @export
+`==.PJRTDataType` <- `==.PJRTElementType`
+
+#' @export
+`!=.PJRTDataType` <- `!=.PJRTElementType`

@@ -60,11 +60,6 @@ memory_space_info <- function(memory) {
   new_info(call_native(ffi_memory_info, memory), "PJRTMemorySpaceInfo")
 }
 
-# The name that other packages' tests use.
-pjrt_memory <- function(buffer) {
-  memory_space(buffer)
-}
-
 #' @export
 as.character.PJRTMemory <- function(x, ...) {
   memory_space_info(x)$kind

@@ -120,27 +120,6 @@ check_assignment <- function(assignment, num_replicas, num_partitions) {
   }
 }
 
-# The builders of options in earlier versions, which dependents use.
-new_compile_options <- function(build_options = NULL) {
-  pjrt_compile_options(build_options$num_replicas, build_options$num_partitions)
-}
-
-# `device_ordinal` is accepted for compatibility and has no effect: pjrt_compile() gets the device.
-new_build_options <- function(num_replicas = 1L, num_partitions = 1L, device_ordinal = -1) {
-  for (x in list(num_replicas, num_partitions, device_ordinal)) {
-    if (!is_whole_number(x) || abs(x) > .Machine$integer.max) {
-      abort_input("Build options must be whole numbers.")
-    }
-  }
-  structure(
-    list(
-      num_replicas = as.integer(num_replicas), num_partitions = as.integer(num_partitions),
-      device_ordinal = as.integer(device_ordinal)
-    ),
-    class = "PJRTBuildOptions"
-  )
-}
-
 #' @export
 format.PJRTCompileOptions <- function(x, ...) {
   check_compile_options(x, "x")

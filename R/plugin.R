@@ -161,14 +161,6 @@ plugin_extensions <- function(plugin) {
   data.frame(name = found$name, type = found$number, size = found$size)
 }
 
-# Attributes, after loading bit64 if it is needed to print them.
-with_bit64 <- function(attributes) {
-  if (any(vapply(attributes, inherits, NA, "integer64"))) {
-    load_bit64()
-  }
-  attributes
-}
-
 #' @export
 print.PJRTPlugin <- function(x, ...) {
   cat("<PJRTPlugin:", attr(x, "platform"), ">\n", sep = "")

@@ -40,11 +40,6 @@ as_array.default <- function(x, ...) {
   abort_class(x, c("PJRTBuffer", "PJRTArrayPromise"))
 }
 
-# Called by the native side before it makes the first integer64 vector.
-load_bit64 <- function(...) {
-  bit64::is.integer64
-}
-
 #' @rdname as_array
 #' @export
 as_raw <- function(x, ...) {

@@ -1,4 +1,4 @@
-// Plugins are written in C++, and may throw what no C or Rust code can catch.
+// Plugins are written in C++ and may throw exceptions, which C and Rust cannot catch.
 
 #include "guard.h"
 

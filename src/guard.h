@@ -1,4 +1,4 @@
-/* Calls a function of a plugin and catches what it throws. The same is declared in rust/core/src/ffi/exception.rs. */
+/* Calls a plugin's function and catches exceptions. Matches the declarations in rust/core/src/ffi/exception.rs. */
 
 #ifndef PJRT_GUARD_H
 #define PJRT_GUARD_H
@@ -14,7 +14,7 @@ struct pjrt_thrown {
   char what[252];
 };
 
-/* Null when something was thrown. */
+/* Returns NULL if the function throws. */
 #if defined(__GNUC__) && !defined(_WIN32)
 __attribute__((visibility("hidden")))
 #endif

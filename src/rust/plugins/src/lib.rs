@@ -1,4 +1,4 @@
-//! Plugins as files: finding, fetching and checking them, and the libraries that those for CUDA need.
+//! Plugins as files: finds, downloads and verifies them, and the libraries that CUDA plugins need.
 //! Must not know clients, arrays or programs.
 
 #[macro_use]

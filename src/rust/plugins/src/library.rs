@@ -1,7 +1,7 @@
-//! Shared libraries as files: whether one is whole and made for this machine, what it needs, and whether it is a plugin.
+//! Shared libraries as files: whether one is complete and for this machine, what it needs, and whether it is a plugin.
 //!
-//! Nothing is loaded or run, and only headers and tables are read. Mapping a truncated library kills the process, so
-//! [`inspect`] comes before every load.
+//! Loads and runs nothing: only headers and tables are read. Mapping a truncated library would kill the process, so
+//! [`inspect`] is called before every load.
 
 mod elf;
 mod macho;
@@ -13,26 +13,26 @@ use pjrt_base::error::{Error, Kind, Result};
 use std::fs::File;
 use std::path::Path;
 
-/// The function that makes a library a plugin.
+/// The function that every plugin exports.
 const ENTRY: &str = "GetPjrtApi";
 
 /// What a shared library declares.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Library {
-    /// The libraries it needs, by the names that the loader looks for.
+    /// The libraries that it needs, by the names that the loader looks for.
     pub needed: Vec<String>,
-    /// The name under which others need it.
+    /// The name by which other libraries need it.
     pub soname: Option<String>,
-    /// Folders in which the loader looks for what it needs, as written: `$ORIGIN` stands for its own.
+    /// The folders in which the loader looks for these libraries, unexpanded: `$ORIGIN` stands for the library's own.
     pub runpath: Vec<String>,
-    /// Whether it offers `GetPjrtApi`.
+    /// Whether it exports `GetPjrtApi`.
     pub is_plugin: bool,
 }
 
 /// Reads what the shared library at `path` declares, and checks that this machine can map it.
 ///
 /// # Errors
-/// `PluginNotFound` when nothing is there; `PluginInvalid` for a file that is not a shared library, is for another system or
+/// `PluginNotFound` if the file does not exist; `PluginInvalid` if it is not a shared library, is for another system or
 /// processor, is incomplete, or is damaged.
 pub fn inspect(path: &Path) -> Result<Library> {
     let shown = path.display();
@@ -83,11 +83,11 @@ impl std::fmt::Display for Architecture {
 enum Defect {
     /// It is something else.
     NoLibrary(String),
-    /// It is made for these machines, not for this one.
+    /// It is for these machines, not for this one.
     Foreign(Vec<Architecture>),
-    /// It has fewer bytes than it says.
+    /// It is shorter than its headers state.
     Incomplete { has: u64, needs: u64 },
-    /// Its declarations make no sense.
+    /// Its headers or tables are invalid.
     Damaged(String),
 }
 
@@ -116,7 +116,7 @@ impl Defect {
     }
 }
 
-/// Tells the format by the first bytes and reads the library.
+/// Detects the format from the first bytes and reads the library.
 fn read<'d, R: ReadRef<'d>>(data: R, here: &Architecture) -> Parsed<Library> {
     let len = data.len().map_err(|()| unreadable(0))?;
     let start = bytes(data, 0, len.min(512))?;
@@ -136,7 +136,7 @@ fn read<'d, R: ReadRef<'d>>(data: R, here: &Architecture) -> Parsed<Library> {
     }
 }
 
-/// Whether this is text, as far as it goes: the last character may be cut.
+/// Whether the bytes are text. The last character may be incomplete.
 fn is_text(start: &[u8]) -> bool {
     let valid = match std::str::from_utf8(start) {
         Ok(_) => true,
@@ -145,7 +145,7 @@ fn is_text(start: &[u8]) -> bool {
     valid && !start.iter().any(|&byte| byte < b' ' && !byte.is_ascii_whitespace())
 }
 
-/// Checks that the file has all of a range that it speaks of.
+/// Checks that the file contains a range that its headers refer to.
 fn check_range<'d, R: ReadRef<'d>>(data: R, offset: u64, size: u64) -> Parsed<()> {
     let has = data.len().map_err(|()| unreadable(0))?;
     match offset.checked_add(size) {

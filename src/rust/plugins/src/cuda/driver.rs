@@ -18,7 +18,7 @@ impl fmt::Display for Version {
 /// The driver of this machine. It has two parts: the library that programs use, and the kernel's module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Driver {
-    /// No library was found. There may be a module all the same: containers see the host's.
+    /// No library was found. The kernel's module may still exist: containers see the host's.
     Absent { module: Option<String> },
     /// The newest CUDA that the library supports, and the module's version, such as `"580.65.06"`, if the system
     /// reports it.
@@ -35,16 +35,16 @@ pub const LIBRARY: &str = "libcuda.so.1";
 pub struct Search {
     /// Whether to ask the loader for the library first.
     pub by_name: bool,
-    /// Folders that may have it and be unknown to the loader.
+    /// Folders that may contain it and are unknown to the loader.
     pub folders: Vec<PathBuf>,
     /// The file with the version of the kernel's module.
     pub module: PathBuf,
 }
 
 impl Search {
-    /// All of this machine.
+    /// All places on this machine.
     pub fn machine() -> Search {
-        // Windows' subsystem for Linux, cloud machines, and containers mount it there.
+        // Windows Subsystem for Linux, cloud machines and containers mount it there.
         let folders = ["/usr/lib/wsl/lib", "/usr/lib64-nvidia", "/usr/local/nvidia/lib64", "/usr/local/nvidia/lib"];
         Search {
             by_name: true,
@@ -53,7 +53,7 @@ impl Search {
         }
     }
 
-    /// Searches for the driver. The library stays loaded, so that a plugin finds it by its name.
+    /// Searches for the driver. The library stays loaded so that a plugin finds it by name.
     pub fn run(&self) -> Driver {
         let module = std::fs::read_to_string(&self.module).ok().and_then(|text| module_version(&text));
         let by_name = self.by_name.then(|| PathBuf::from(LIBRARY));
@@ -79,18 +79,18 @@ pub fn driver() -> Driver {
 fn cuda_version(library: &Path) -> Option<Version> {
     // The platform's own calling convention.
     type DriverGetVersion = unsafe extern "system" fn(*mut c_int) -> c_int;
-    // SAFETY: loading the driver's library runs its initializers, as every program on the GPU does.
+    // SAFETY: loading the driver's library runs its initializers, as in every program that uses the GPU.
     let library = unsafe { libloading::Library::new(library) }.ok()?;
     let mut version = 0;
-    // SAFETY: the function has this type in every driver, and works without CUDA's initialization.
+    // SAFETY: the function has this type in all drivers, and does not need CUDA to be initialized.
     let status = unsafe { library.get::<DriverGetVersion>(b"cuDriverGetVersion\0").ok()?(&mut version) };
-    // So that a plugin finds it loaded.
+    // Keep it loaded, so that a plugin finds it.
     std::mem::forget(library);
     let version = u32::try_from(version).ok().filter(|&version| status == 0 && version >= 1000)?;
     Some(Version(version / 1000, version % 1000 / 10))
 }
 
-/// The version in the text of the kernel's module: the first word of the first line that is a version.
+/// The version in the description of the kernel's module: the first word of the first line that is a version.
 fn module_version(text: &str) -> Option<String> {
     let is_version = |word: &&str| {
         word.contains('.') && word.split('.').all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))

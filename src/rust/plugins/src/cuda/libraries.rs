@@ -1,4 +1,4 @@
-//! NVIDIA's libraries that plugins use, and their possible places. XLA opens each by its name when it first needs it.
+//! NVIDIA's libraries that plugins use, and where to find them. XLA opens each by name when it first needs it.
 
 use pjrt_base::private_fs;
 use std::collections::HashSet;
@@ -8,9 +8,9 @@ use std::sync::{Mutex, PoisonError};
 /// A library that plugins for a version of CUDA use.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Wanted {
-    /// The name by which it is opened.
+    /// The name by which plugins open it.
     pub name: &'static str,
-    /// The Python package that has it.
+    /// The Python package that contains it.
     pub package: &'static str,
     /// The features that need it; `None` if the plugin always needs it.
     pub only_for: Option<&'static str>,
@@ -59,7 +59,7 @@ const CUDA_13: &[Wanted] = &[
     optional("libcupti.so.13", "nvidia-cuda-cupti", PROFILER),
 ];
 
-/// The libraries for a version of CUDA; empty for an unknown version.
+/// The libraries for a version of CUDA; empty if the version is unknown.
 pub fn wanted(major: u32) -> &'static [Wanted] {
     match major {
         12 => CUDA_12,
@@ -82,15 +82,15 @@ pub fn oldest_driver(major: u32) -> Option<&'static str> {
     }
 }
 
-/// Folders of Python packages in which libraries are looked for, besides the plugin's own.
+/// Folders of Python packages to search for libraries, besides the plugin's own.
 static PACKAGES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// Adds folders of Python packages (`site-packages`) whose `nvidia` folder may have the libraries.
+/// Adds folders of Python packages (`site-packages`) whose `nvidia` folder may contain the libraries.
 pub fn look_in(packages: Vec<PathBuf>) {
     *PACKAGES.lock().unwrap_or_else(PoisonError::into_inner) = packages;
 }
 
-/// The folders named by [`look_in`], except where any user may put files.
+/// The folders that [`look_in`] added, except those in which any user can put files.
 pub(super) fn packages() -> Vec<PathBuf> {
     let mut named = PACKAGES.lock().unwrap_or_else(PoisonError::into_inner).clone();
     named.retain(|folder| !anyone_writes(folder));
@@ -130,7 +130,7 @@ impl Search {
         Search { folders: existing.filter(|folder| seen.insert(folder.clone())).collect() }
     }
 
-    /// The first file of this name.
+    /// The first file with this name.
     pub fn find(&self, name: &str) -> Option<PathBuf> {
         self.folders.iter().map(|folder| folder.join(name)).find(|file| file.is_file())
     }
@@ -146,7 +146,7 @@ fn beside(plugin: &Path, runpath: &[String]) -> Vec<PathBuf> {
     named.chain(around).collect()
 }
 
-/// Whether any user may put files into a folder, as into `/tmp`.
+/// Whether any user can put files into a folder, such as `/tmp`.
 fn anyone_writes(folder: &Path) -> bool {
     folder.metadata().is_ok_and(|metadata| private_fs::anyone_writes(&metadata))
 }
@@ -156,7 +156,7 @@ fn with_origin(folder: &str, origin: &Path) -> String {
     folder.replace("${ORIGIN}", &origin).replace("$ORIGIN", &origin)
 }
 
-/// `nvidia/*/lib` of a folder of packages, except where any user may put files.
+/// `nvidia/*/lib` in a folder of packages, unless any user can put files there.
 fn of_packages(packages: &Path) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(packages.join("nvidia")) else {
         return Vec::new();
@@ -189,7 +189,7 @@ fn of_toolkit(toolkit: &Path) -> [PathBuf; 3] {
     ["lib64", "lib", "extras/CUPTI/lib64"].map(|lib| toolkit.join(lib))
 }
 
-/// `cuda-13`, `cuda-13.0` and so on, the newest first.
+/// `cuda-13`, `cuda-13.0` and so on, newest first.
 fn installed_toolkits(folder: &Path, major: u32) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut found: Vec<(u32, PathBuf)> = entries
@@ -211,7 +211,7 @@ fn of_loader(configuration: &Path, depth: usize) -> Vec<PathBuf> {
     let mut folders = Vec::new();
     for line in text.lines().map(|line| line.split('#').next().unwrap_or("").trim()) {
         match line.strip_prefix("include ") {
-            // `include` takes a pattern; in practice, one folder's `*.conf`.
+            // `include` takes a pattern; in practice, `*.conf` in one folder.
             Some(pattern) if depth == 0 => {
                 let folder = configuration.parent().unwrap_or(Path::new("/")).join(pattern.trim());
                 for file in configurations(folder.parent().unwrap_or(Path::new("/"))) {

@@ -19,13 +19,13 @@ use target::CudaTarget;
 /// A loaded plugin.
 pub struct Loaded<'a> {
     pub path: &'a Path,
-    /// Its attribute of this name, e.g. 13000 for CUDA 13.
+    /// Its attribute with this name, e.g. 13000 for CUDA 13.
     pub cuda_version: Option<i64>,
 }
 
-/// Loads the libraries that a CUDA plugin needs during its own loading: those that it is linked to, and CUDA's runtime.
+/// Loads the libraries that a CUDA plugin needs while it is loaded: those that it is linked to, and CUDA's runtime.
 ///
-/// The loader handles missing libraries: XLA's plugins load without them, and report their attributes.
+/// Missing libraries are left to the loader: XLA's plugins load without them, and report their attributes.
 pub fn before_load(plugin: &Path) {
     let Some(target) = CudaTarget::of(plugin) else {
         return;
@@ -37,8 +37,8 @@ pub fn before_load(plugin: &Path) {
     preload::load(&preload::find(target.wanted().iter().filter(|wanted| is_wanted(wanted)), &search));
 }
 
-/// Creates a client of the plugin. For a CUDA plugin, first checks the driver and loads the libraries, and explains
-/// failures of the plugin.
+/// Creates a client of the plugin. For a CUDA plugin, first checks the driver and loads the libraries. Explains the
+/// plugin's errors.
 ///
 /// # Errors
 /// `DriverMissing`, `DriverTooOld`, `LibraryMissing`, and those of `create`.
@@ -52,7 +52,7 @@ pub fn with_libraries<T>(plugin: &Loaded, create: impl FnOnce() -> Result<T>) ->
     create().map_err(|error| explained(error, &unavailable))
 }
 
-/// Refuses a driver that a plugin cannot use.
+/// Refuses a driver that is too old for the plugin.
 fn check_driver(driver: &Driver, target: &CudaTarget) -> Result<()> {
     let (cuda, module) = match driver {
         Driver::Absent { module } => return Err(driver_missing(module.as_deref(), target)),
@@ -142,7 +142,7 @@ fn libraries_missing(missing: &[(&Wanted, Option<String>)], major: Option<u32>) 
         .hint(Reason::LibrariesElsewhere)
 }
 
-/// Adds possible causes to a failure of the plugin.
+/// Adds possible causes to the plugin's error.
 #[cold]
 fn explained(error: Error, unavailable: &[&Wanted]) -> Error {
     let mut error = match std::env::var("CUDA_VISIBLE_DEVICES") {
@@ -160,13 +160,13 @@ fn explained(error: Error, unavailable: &[&Wanted]) -> Error {
 #[derive(Debug)]
 pub struct Report {
     pub driver: Driver,
-    /// The oldest CUDA version of the driver that the plugin can use, if its file says so.
+    /// The oldest CUDA version of the driver that the plugin can use, if its file states it.
     pub needs: Option<Version>,
-    /// Every library that the plugin uses, with its place and its defects.
+    /// All libraries that the plugin uses, with their places and defects.
     pub libraries: Vec<(&'static Wanted, LibraryOrigin, Option<String>)>,
 }
 
-/// The state for the plugin at `plugin`, or of the driver alone. Loads no library but the driver's.
+/// The state for the plugin at `plugin`, or of the driver alone. Loads only the driver's library.
 pub fn report(plugin: Option<&Path>) -> Report {
     let target = plugin.and_then(|plugin| Some((plugin, CudaTarget::of(plugin)?)));
     let Some((plugin, target)) = target else {

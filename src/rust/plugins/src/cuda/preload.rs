@@ -7,20 +7,20 @@ use std::path::{Path, PathBuf};
 /// The place of a library.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LibraryOrigin {
-    /// It is loaded in this process already.
+    /// It is already loaded in this process.
     Loaded,
     File(PathBuf),
     Missing,
 }
 
-/// A library, its place, and for a file what it needs or why it cannot be loaded.
+/// A library, its place, and for a file its dependencies, or why it cannot be loaded.
 pub(super) struct FoundLibrary {
     pub wanted: &'static Wanted,
     pub place: LibraryOrigin,
     pub needs: Result<Vec<String>, String>,
 }
 
-/// Finds each library, without loading it.
+/// Finds all libraries without loading them.
 pub(super) fn find(wanted: impl IntoIterator<Item = &'static Wanted>, search: &Search) -> Vec<FoundLibrary> {
     wanted.into_iter().map(|wanted| find_one(wanted, search)).collect()
 }
@@ -37,7 +37,7 @@ fn find_one(wanted: &'static Wanted, search: &Search) -> FoundLibrary {
     FoundLibrary { wanted, place: LibraryOrigin::File(file), needs }
 }
 
-/// Loads the found libraries, each after those that it needs. Returns those that could not be loaded, and why.
+/// Loads the libraries that were found, in order of their dependencies. Returns those that failed, and why.
 pub(super) fn load(found: &[FoundLibrary]) -> Vec<(&'static Wanted, String)> {
     let mut failed = Vec::new();
     for index in in_order(found) {
@@ -50,14 +50,14 @@ pub(super) fn load(found: &[FoundLibrary]) -> Vec<(&'static Wanted, String)> {
             continue;
         }
         for companion in companions(file) {
-            // The library itself exists: its own error will name what it lacks.
+            // The library itself exists: its own error will name the missing ones.
             let _ = open(&companion);
         }
     }
     failed
 }
 
-/// The indices of the libraries, each after those that it needs.
+/// The indices of the libraries in order of their dependencies.
 pub(super) fn in_order(found: &[FoundLibrary]) -> Vec<usize> {
     fn visit(index: usize, found: &[FoundLibrary], seen: &mut [bool], order: &mut Vec<usize>) {
         if std::mem::replace(&mut seen[index], true) {
@@ -75,7 +75,7 @@ pub(super) fn in_order(found: &[FoundLibrary]) -> Vec<usize> {
     order
 }
 
-/// NVRTC opens a second library by a name with its minor version, and does not search beside itself.
+/// NVRTC opens a second library, whose name contains its minor version, and does not search its own folder.
 fn companions(file: &Path) -> Vec<PathBuf> {
     let is_nvrtc = file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("libnvrtc.so."));
     let (true, Some(folder)) = (is_nvrtc, file.parent()) else {
@@ -92,14 +92,14 @@ fn companions(file: &Path) -> Vec<PathBuf> {
 #[cfg(target_os = "linux")]
 pub(super) fn is_loaded(name: &str) -> bool {
     use libloading::os::unix::Library;
-    // SAFETY: nothing is loaded, so nothing runs.
+    // SAFETY: nothing is loaded, so no code runs.
     let loaded = unsafe { Library::open(Some(name), libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
-    // Never closed: others use it.
+    // Never closed: other code uses it.
     loaded.map(std::mem::forget).is_ok()
 }
 
-/// Loads a library permanently. It can be found by its name from then on, but its symbols stay private: other packages
-/// may load another version.
+/// Loads a library permanently. From then on it can be found by name, but its symbols stay private: other packages may
+/// load another version.
 #[cfg(target_os = "linux")]
 fn open(file: &Path) -> Result<(), String> {
     use libloading::os::unix::Library;

@@ -14,9 +14,9 @@ const SCAN: u64 = 64 << 20;
 /// The file of a CUDA plugin.
 #[derive(Debug)]
 pub(super) struct CudaTarget {
-    /// The major version of CUDA; `None` if it is not known.
+    /// The major version of CUDA; `None` if unknown.
     pub major: Option<u32>,
-    /// What the file declares.
+    /// The file's declarations.
     pub library: Library,
 }
 
@@ -34,7 +34,7 @@ impl CudaTarget {
             Name::SomeCuda | Name::Gpu => written().or_else(|| scan(path)),
             Name::Other => written(),
         };
-        // A GPU may be another vendor's.
+        // The GPU may be from another vendor.
         (name == Name::SomeCuda || major.is_some()).then_some(CudaTarget { major, library })
     }
 
@@ -51,7 +51,7 @@ impl CudaTarget {
         }
     }
 
-    /// The libraries that it uses, as far as they are known.
+    /// The libraries that it uses, if known.
     pub fn wanted(&self) -> &'static [Wanted] {
         self.major.map_or(&[], libraries::wanted)
     }
@@ -71,7 +71,7 @@ enum Name {
     Other,
 }
 
-/// By the names of the file and the two folders that it is in, such as `xla_cuda13/xla_cuda_plugin.so`.
+/// From the names of the file and its two innermost folders, such as `xla_cuda13/xla_cuda_plugin.so`.
 fn named(path: &Path) -> Name {
     let names: Vec<String> = path.iter().rev().take(3).map(|name| name.to_string_lossy().to_lowercase()).collect();
     if let Some(major) = names.iter().find_map(|name| number_after(name, "cuda")) {
@@ -95,7 +95,7 @@ fn number_after(text: &str, word: &str) -> Option<u32> {
     })
 }
 
-/// By a folder in which the plugin looks for libraries: wheels have had one for all of CUDA since 13.
+/// From a folder in which the plugin looks for libraries: since CUDA 13, wheels have one folder for all.
 fn folder_major(folder: &str) -> Option<u32> {
     let inside = folder.split("nvidia/").nth(1)?;
     let first = inside.split('/').next()?;
@@ -105,7 +105,7 @@ fn folder_major(folder: &str) -> Option<u32> {
     }
 }
 
-/// According to texts in the file: XLA's platform version, as in `cuda 12090`, or the name of a library.
+/// From text in the file: XLA's platform version, such as `cuda 12090`, or the name of a library.
 fn scan(path: &Path) -> Option<u32> {
     let mut file = File::open(path).ok()?.take(SCAN);
     let mut block = Vec::new();
@@ -123,7 +123,7 @@ fn scan(path: &Path) -> Option<u32> {
     }
 }
 
-/// Texts that precede the version, the number of digits that follow, and the divisor for the major version.
+/// Text before the version, the number of digits after it, and the divisor for the major version.
 const TEXTS: [(&[u8], usize, u32); 3] = [(b"cuda ", 5, 1000), (b"libcublas.so.", 2, 1), (b"libcudart.so.", 2, 1)];
 
 fn major_in(block: &[u8]) -> Option<u32> {

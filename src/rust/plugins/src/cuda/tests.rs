@@ -1,4 +1,4 @@
-//! On invented folders, with tiny libraries that the tests compile.
+//! Uses fake folders, with tiny libraries that the tests compile.
 
 use super::driver::Search as DriverSearch;
 use super::*;
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A folder that goes with the test.
+/// A folder that is deleted at the end of the test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -20,7 +20,7 @@ impl Folder {
         Folder(path.canonicalize().unwrap())
     }
 
-    /// A folder in it.
+    /// A subfolder.
     fn sub(&self, name: &str) -> PathBuf {
         let path = self.0.join(name);
         fs::create_dir_all(&path).unwrap();
@@ -38,7 +38,7 @@ impl Drop for Folder {
     }
 }
 
-/// Compiles `code` to a library of this name, linked to others of the folder, with further options of the linker.
+/// Compiles `code` to a library with this name, linked to others in the folder, with more options for the linker.
 fn compile(folder: &Path, name: &str, code: &str, linked: &[&str], options: &[&str]) -> PathBuf {
     let library = folder.join(name);
     let source = folder.join(format!("{name}.c"));
@@ -59,7 +59,7 @@ fn fake_driver(folder: &Path, version: u32) {
     compile(folder, driver::LIBRARY, &code, &[], &[]);
 }
 
-/// The driver that only this folder has.
+/// The driver in this folder.
 fn driver_in(folder: &Folder) -> Driver {
     let module = folder.0.join("version");
     DriverSearch { by_name: false, folders: vec![folder.0.clone()], module }.run()
@@ -126,11 +126,11 @@ fn each_library_comes_after_those_that_it_needs() {
     compile(&folder.0, "libpjrt-a.so.1", "int b(void); int a(void) { return b(); }", &["libpjrt-b.so.1"], &[]);
     let found = preload::find(&CHAIN, &folder.search());
     assert_eq!(preload::in_order(&found), [2, 1, 0]);
-    // None of them tells the loader where the others are.
+    // No library tells the loader where the others are.
     load(&CHAIN, &folder.search(), Some(13)).unwrap();
     assert!(CHAIN.iter().all(|wanted| preload::is_loaded(wanted.name)));
 
-    // A library that the process has is left as it is, whatever else lies about.
+    // A library that is loaded already is kept, whatever other files exist.
     let other = Folder::new();
     fs::write(other.0.join("libpjrt-a.so.1"), "broken").unwrap();
     assert_eq!(preload::find(&CHAIN[..1], &other.search())[0].place, LibraryOrigin::Loaded);
@@ -159,7 +159,7 @@ fn a_missing_library_is_named_with_the_way_to_get_it() {
         "{text}"
     );
 
-    // One that is optional is only mentioned, and only when the plugin fails.
+    // A missing optional library is only mentioned if the plugin fails.
     let unavailable = load(&SOME[1..], &folder.search(), Some(12)).unwrap();
     let error = explained(Error::new(Kind::Pjrt(9), "No visible GPU devices."), &unavailable);
     assert!(error.to_string().contains("'libpjrt-spare.so.1' was not found; it is needed for luxury."), "{error}");
@@ -201,7 +201,7 @@ fn libraries_are_looked_for_beside_the_plugin_before_all_else() {
     fs::write(wheels[1].join("libpjrt-somewhere.so"), "").unwrap();
     assert_eq!(search.find("libpjrt-somewhere.so"), Some(wheels[1].join("libpjrt-somewhere.so")));
     assert_eq!(search.find("libpjrt-nowhere.so"), None);
-    // Nothing is taken from where anyone may have put it.
+    // Folders in which anybody can put files are not used.
     use std::os::unix::fs::PermissionsExt;
     libraries::look_in(vec![folder.0.join("site")]);
     assert!(Search::of(Path::new("/plugin.so"), &[], Some(13)).folders.iter().any(|it| it.starts_with(&folder.0)));
@@ -264,7 +264,7 @@ fn a_toolkit_is_named_where_the_compiler_would_not_find_one() {
     let plugin = folder.sub("site/jax_plugins/xla_cuda13").join("plugin.so");
     let half = folder.sub("site/nvidia/cu13/bin");
     fs::write(half.join("ptxas"), "").unwrap();
-    // A machine that has the system's toolkit is in no need of another.
+    // A machine with the system's toolkit does not need another.
     let none_needed = Path::new("/usr/local/cuda/bin/ptxas").exists();
     let chosen = tools::choose(&plugin, vec![half, elsewhere.clone()]);
     assert_eq!(chosen, (!none_needed).then_some(elsewhere.clone()));

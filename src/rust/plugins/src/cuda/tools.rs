@@ -1,4 +1,4 @@
-//! The files of the CUDA toolkit that XLA's compiler uses: NVIDIA's assembler, and a library of mathematical functions.
+//! The files of the CUDA toolkit that XLA's compiler uses: NVIDIA's assembler, and a library of math functions.
 
 use super::libraries;
 use super::target::CudaTarget;
@@ -7,13 +7,13 @@ use pjrt_base::error::Error;
 use pjrt_base::reason::Reason;
 use std::path::{Path, PathBuf};
 
-/// Where the files are in a toolkit.
+/// The paths of the files in a toolkit.
 const FILES: [&str; 2] = ["bin/ptxas", "nvvm/libdevice/libdevice.10.bc"];
 
-/// Where packages have toolkits, since CUDA 13 and before.
+/// The places of toolkits in packages, since CUDA 13 and before.
 const IN_PACKAGES: [&str; 2] = ["nvidia/cu13", "nvidia/cuda_nvcc"];
 
-/// The toolkit to pass to the compiler as `xla_gpu_cuda_data_dir`: one that it does not find itself. `None` if it does,
+/// The toolkit to pass to the compiler as `xla_gpu_cuda_data_dir`, if it would not find one itself. `None` if it would,
 /// if there is no toolkit, or if the user names one.
 pub fn data_dir(plugin: &Loaded) -> Option<PathBuf> {
     let target = CudaTarget::of_loaded(plugin)?;
@@ -23,7 +23,7 @@ pub fn data_dir(plugin: &Loaded) -> Option<PathBuf> {
     choose(plugin.path, libraries::toolkits(target.major))
 }
 
-/// The first complete toolkit that XLA does not know: beside the plugin, or the system's.
+/// The first complete toolkit that XLA does not find: beside the plugin, or the system's.
 pub(super) fn choose(plugin: &Path, others: Vec<PathBuf>) -> Option<PathBuf> {
     let beside = plugin.ancestors().skip(2).take(2).flat_map(in_packages);
     if beside.chain([PathBuf::from("/usr/local/cuda")]).any(|toolkit| is_whole(&toolkit)) {
@@ -40,7 +40,7 @@ fn is_whole(toolkit: &Path) -> bool {
     FILES.iter().all(|file| toolkit.join(file).is_file())
 }
 
-/// Explains an error of the compiler when it lacks these files.
+/// Explains the compiler's error if these files are missing.
 #[cold]
 pub fn explained(error: Error) -> Error {
     if !["ptxas", "libdevice"].iter().any(|file| error.message().contains(file)) {

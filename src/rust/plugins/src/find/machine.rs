@@ -1,4 +1,4 @@
-//! Queries of the machine: variables, folders and small files. Tests use fake machines.
+//! Access to the machine: variables, folders and small files. Tests use fake machines.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// The most entries of a folder to read.
 const MOST_ENTRIES: usize = 50_000;
-/// The most bytes of a text to read.
+/// The most bytes of a text file to read.
 const MOST_BYTES: u64 = 1 << 20;
 
 pub(super) struct Machine {
@@ -20,7 +20,7 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    /// The machine this runs on.
+    /// The machine that runs this code.
     pub fn this() -> Self {
         Machine {
             variables: std::env::vars_os().collect(),
@@ -39,7 +39,7 @@ impl Machine {
         self.variable(name).map(PathBuf::from).filter(|path| path.is_absolute())
     }
 
-    /// The path with `~` as the user's home; `None` if it is relative, since its meaning changes with the working
+    /// The path, with `~` replaced by the user's home; `None` if it is relative, since it would depend on the working
     /// folder.
     pub fn absolute(&self, path: &Path) -> Option<PathBuf> {
         let path = match path.strip_prefix("~") {
@@ -49,7 +49,7 @@ impl Machine {
         path.is_absolute().then_some(path)
     }
 
-    /// The path in a variable, as [`Machine::absolute`] returns it.
+    /// The path in a variable, in the form of [`Machine::absolute`].
     pub fn path(&self, name: &str) -> Option<PathBuf> {
         self.absolute(Path::new(self.variable(name)?))
     }
@@ -66,7 +66,7 @@ impl Machine {
     }
 }
 
-/// The names in a folder; empty if it cannot be read.
+/// The names in a folder; empty if it is not readable.
 pub(super) fn list(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().take(MOST_ENTRIES).flatten();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
@@ -74,7 +74,7 @@ pub(super) fn list(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// The text of a file, or of its beginning; `None` if it cannot be read.
+/// The beginning of a text file, or all of it; `None` if it is not readable.
 pub(super) fn read(path: &Path) -> Option<String> {
     // Opening a pipe would wait for its other end.
     if !path.is_file() {

@@ -1,8 +1,8 @@
-//! Finds plugins that are on the machine already: in folders that the user names, in Python packages, and in the
+//! Finds plugins that are already on the machine: in folders that the user names, in Python packages, and in the
 //! system's folders. Loads and runs nothing, and refuses files that others can write to.
 //!
-//! `places` lists where to search, in order, `python` finds a Python's folders with packages, `packages` finds plugins
-//! in them, `names` finds the platform of a plugin, and `trust` decides whose libraries are allowed.
+//! `places` lists the places to search, in order, `python` finds a Python's package folders, `packages` finds plugins
+//! in them, `names` determines a plugin's platform, and `trust` decides whose libraries are allowed.
 
 mod machine;
 mod names;
@@ -20,18 +20,18 @@ pub use places::SearchPlace;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-/// The most libraries in one folder to open.
+/// The most libraries to open in one folder.
 const MOST_LIBRARIES: usize = 1000;
 
 /// A plugin on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundPlugin {
     pub platform: String,
-    /// The library, with no links in its path.
+    /// The library. No part of its path is a link.
     pub path: PathBuf,
-    /// Its origin, for people: "Python package jax-cuda13-pjrt".
+    /// Its origin, for messages: "Python package jax-cuda13-pjrt".
     pub source: String,
-    /// The folder that was searched; for a Python package, the folder with all packages.
+    /// The folder that was searched; for a Python package, the folder of all packages.
     pub folder: PathBuf,
     /// The version of its package.
     pub version: Option<String>,
@@ -48,7 +48,7 @@ pub struct Skipped {
 /// The results of a search.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Findings {
-    /// The plugins. The first one for a platform is the one to use.
+    /// The plugins. The first one for a platform is used.
     pub found: Vec<FoundPlugin>,
     pub skipped: Vec<Skipped>,
     /// The places that were searched.
@@ -72,21 +72,21 @@ fn look(machine: &Machine) -> Findings {
     search.findings
 }
 
-/// The properties of a library before it is opened.
+/// What is known of a library before it is opened.
 struct Claim {
-    /// `None`: the library's name decides.
+    /// `None` if the library's name determines it.
     platform: Option<String>,
     source: String,
     folder: PathBuf,
     version: Option<String>,
-    /// The user named the place for plugins.
+    /// Whether the user named the place for plugins.
     named: bool,
 }
 
 #[derive(Default)]
 struct Search {
     findings: Findings,
-    /// Libraries and places seen already, so that none is read twice.
+    /// Libraries and places that were searched already.
     seen: HashSet<PathBuf>,
     places: HashSet<(PathBuf, Kind)>,
 }

@@ -3,19 +3,19 @@
 use super::machine::name;
 use std::path::Path;
 
-/// Prefixes of names before the platform.
+/// Prefixes before the platform's name.
 const PREFIXES: [&str; 6] = ["pjrt_c_api_", "pjrt_plugin_", "pjrt_", "xla_", "jax_", "plugin_"];
 /// Suffixes after it.
 const SUFFIXES: [&str; 3] = ["_plugin", "_pjrt", "pjrt"];
 
-/// The platform of an entry point; an unknown one keeps its own name.
+/// The platform of an entry point. An unknown platform keeps its name.
 pub(super) fn of_entry_point(name: &str) -> String {
     let lower = name.to_lowercase();
     known(bare(&lower.replace('-', "_"))).map_or_else(|| clean(&lower), str::to_string)
 }
 
-/// The platform of a library, by the name of its file, or of its folder if the file's name does not say. `needed`
-/// distinguishes AMD's GPUs from NVIDIA's.
+/// The platform of a library, from the name of its file or else of its folder. `needed` distinguishes AMD's GPUs from
+/// NVIDIA's.
 pub(super) fn of_library(path: &Path, needed: &[String]) -> String {
     let lower = name(path).to_lowercase();
     let stem = lower.split('.').next().unwrap_or_default().replace('-', "_");

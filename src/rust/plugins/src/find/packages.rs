@@ -1,5 +1,5 @@
-//! Plugins in a folder with Python packages: those that entry points name, those in the namespaces of plugins, and
-//! packages known to have one. Does not run Python.
+//! Plugins in a folder of Python packages: those that entry points name, those in plugin namespaces, and packages known
+//! to contain one. Does not run Python.
 
 use super::machine::{list, name, numbers, read};
 use super::names;
@@ -9,28 +9,28 @@ use std::path::{Path, PathBuf};
 
 /// The groups of entry points that name plugins; the namespaces have the same names.
 const GROUPS: [&str; 2] = ["jax_plugins", "xla_plugins"];
-/// Packages with a plugin that no entry point names.
+/// Packages with a plugin but no entry point.
 const KNOWN: [(&str, &str); 2] = [("libtpu", "libtpu.so"), ("libneuronxla", "libneuronpjrt.so")];
-/// The most folders that the `.pth` files of a folder can add.
+/// The most folders that a folder's `.pth` files can add.
 const MOST_ADDED: usize = 100;
-/// The most libraries of one package to open.
+/// The most libraries to open in one package.
 const MOST_LIBRARIES: usize = 100;
 
-/// An installed package, by the folder that describes it.
+/// An installed package, described by its metadata folder.
 struct Distribution {
     folder: PathBuf,
     name: String,
     version: String,
 }
 
-/// A name, and the module that it refers to.
+/// A name and its module.
 struct Entry<'a> {
     name: String,
     module: String,
     distribution: Option<&'a Distribution>,
 }
 
-/// Searches the packages in the place.
+/// Searches the packages in a place.
 pub(super) fn search(place: &Claim, search: &mut Search) {
     let site = place.folder.as_path();
     let mut folders = vec![site.to_path_buf()];
@@ -46,7 +46,7 @@ pub(super) fn search(place: &Claim, search: &mut Search) {
     }
 }
 
-/// Adds the first plugin of the entry's module, or otherwise of its package.
+/// Adds the first plugin in the entry's module, or else in its package.
 fn offer_entry(entry: &Entry<'_>, folders: &[PathBuf], place: &Claim, search: &mut Search) {
     let claim = claim(names::of_entry_point(&entry.name), &entry.module, entry.distribution, place);
     let modules = folders.iter().filter_map(|folder| module_folder(folder, &entry.module));
@@ -69,7 +69,7 @@ fn claim(platform: String, module: &str, distribution: Option<&Distribution>, pl
     }
 }
 
-/// The plugins that packages declare, the newest first among those of one kind.
+/// The plugins that packages declare, newest first among those of one kind.
 fn entries<'a>(folders: &[PathBuf], distributions: &'a [Distribution]) -> Vec<Entry<'a>> {
     let mut entries = Vec::new();
     for distribution in distributions {
@@ -94,7 +94,7 @@ fn entries<'a>(folders: &[PathBuf], distributions: &'a [Distribution]) -> Vec<En
     entries
 }
 
-/// Names and modules of the entry points for plugins, in a file of Python's INI format.
+/// Names and modules of plugin entry points in a file in Python's INI format.
 fn entry_points(text: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut inside = false;
@@ -112,12 +112,12 @@ fn entry_points(text: &str) -> Vec<(String, String)> {
     found
 }
 
-/// Whether this is a module's name, which cannot lead out of the folder.
+/// Whether this is a module name that cannot lead out of the folder.
 fn is_module(text: &str) -> bool {
     text.split('.').all(|part| !part.is_empty() && part.chars().all(|c| c.is_alphanumeric() || c == '_'))
 }
 
-/// The folder of a module, or of the package that a module of one file is in.
+/// The folder of a module, or of the package that contains it if it is a single file.
 fn module_folder(site: &Path, module: &str) -> Option<PathBuf> {
     let path = site.join(module.replace('.', "/"));
     if path.is_dir() {
@@ -126,14 +126,14 @@ fn module_folder(site: &Path, module: &str) -> Option<PathBuf> {
     path.parent().filter(|parent| *parent != site && path.with_extension("py").is_file()).map(Path::to_path_buf)
 }
 
-/// The libraries in a folder and, after those, in the folders in it.
+/// The libraries in a folder, then those in its subfolders.
 fn libraries(folder: &Path) -> Vec<PathBuf> {
     let entries = list(folder);
     let inner = entries.iter().filter(|path| path.is_dir()).flat_map(|path| list(path));
     entries.iter().cloned().chain(inner).filter(|path| names::is_library(path)).collect()
 }
 
-/// The libraries in a package's list of files.
+/// The libraries in a package's file list.
 fn recorded(distribution: &Distribution) -> Vec<PathBuf> {
     let Some(site) = distribution.folder.parent() else { return Vec::new() };
     let record = read(&distribution.folder.join("RECORD")).unwrap_or_default();
@@ -157,7 +157,7 @@ fn distributions(site: &Path) -> Vec<Distribution> {
     list(site).into_iter().filter_map(describe).collect()
 }
 
-/// The package that a module's folder belongs to, by their names.
+/// The package that a module's folder belongs to, determined by name.
 fn owner<'a>(module: &str, distributions: &'a [Distribution]) -> Option<&'a Distribution> {
     let module = module.replace('_', "-").to_lowercase();
     let variant = format!("{module}-");
@@ -165,7 +165,7 @@ fn owner<'a>(module: &str, distributions: &'a [Distribution]) -> Option<&'a Dist
     named(&|name| name == module).or_else(|| named(&|name| name.starts_with(&variant)))
 }
 
-/// The folders that `.pth` files add, as editable installs do. Lines of code in them are not run.
+/// The folders that `.pth` files add, as in editable installs. Code in these files is not run.
 fn added(site: &Path) -> Vec<PathBuf> {
     let files = list(site).into_iter().filter(|path| path.extension().is_some_and(|end| end == "pth"));
     let texts = files.filter_map(|path| read(&path));

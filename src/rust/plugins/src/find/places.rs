@@ -4,7 +4,7 @@ use super::machine::{list, name, Machine};
 use super::python;
 use std::path::{Path, PathBuf};
 
-/// Folders of the system with libraries.
+/// The system's library folders.
 const LIBRARIES: [&str; 6] =
     ["usr/local/lib", "usr/lib", "usr/lib64", "usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "lib"];
 
@@ -12,24 +12,24 @@ const LIBRARIES: [&str; 6] =
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchPlace {
     pub path: PathBuf,
-    /// Its origin, for people: "PJRT_PLUGIN_PATH".
+    /// Its origin, for messages: "PJRT_PLUGIN_PATH".
     pub source: String,
     pub(super) kind: Kind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Kind {
-    /// A folder of plugins or of Python packages, or a plugin; the user's own choice.
+    /// A folder of plugins or Python packages, or a plugin, chosen by the user.
     Plugins,
     /// The library for TPUs.
     Tpu,
-    /// A folder with Python packages.
+    /// A folder of Python packages.
     Site,
-    /// A folder of libraries of all kinds: only files named as plugins count.
+    /// A folder of libraries of all kinds: only files with typical plugin names are opened.
     Libraries,
 }
 
-/// All places of a machine, and invalid entries of variables, with the reason.
+/// All places on a machine, and the invalid entries of variables, with reasons.
 pub(super) fn all(machine: &Machine) -> (Vec<SearchPlace>, Vec<(PathBuf, &'static str)>) {
     let mut places = Places::default();
     for path in machine.paths("PJRT_PLUGIN_PATH") {
@@ -96,7 +96,7 @@ impl Places {
     }
 }
 
-/// Amazon's images have `/opt/aws_neuronx_venv_pytorch_2_8`, one for each framework.
+/// Amazon's images have folders such as `/opt/aws_neuronx_venv_pytorch_2_8`, one for each framework.
 fn is_neuron_environment(path: &Path) -> bool {
     name(path).starts_with("aws_neuron")
 }

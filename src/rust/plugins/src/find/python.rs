@@ -1,12 +1,12 @@
-//! Finds a Python's folders with packages, from files alone. Does not run Python.
+//! Finds a Python's package folders by reading files. Does not run Python.
 
 use super::machine::{list, name, numbers, read, Machine};
 use std::path::{Path, PathBuf};
 
-/// The most links from an interpreter to the next to follow.
+/// The most links to follow from one interpreter to the next.
 const MOST_LINKS: usize = 40;
 
-/// The folders with packages of a virtual or conda environment, or of any other installation below `prefix`.
+/// The package folders of a virtual or conda environment, or of any other installation below `prefix`.
 pub(super) fn environment(prefix: &Path) -> Vec<PathBuf> {
     let config = read(&prefix.join("pyvenv.cfg")).unwrap_or_default();
     let setting = |key: &str| {
@@ -25,11 +25,11 @@ pub(super) fn environment(prefix: &Path) -> Vec<PathBuf> {
     sites
 }
 
-/// The folders with packages of an interpreter.
+/// The package folders of an interpreter.
 pub(super) fn interpreter(path: &Path) -> Vec<PathBuf> {
     let mut step = path.to_path_buf();
     for _ in 0..MOST_LINKS {
-        // The interpreter of a virtual environment is a link to that of its base: the first with a configuration counts.
+        // A virtual environment's interpreter is a link to its base's: the first one with a configuration counts.
         let virtual_one = step.ancestors().skip(1).take(2).find(|folder| folder.join("pyvenv.cfg").is_file());
         if let Some(prefix) = virtual_one {
             return environment(prefix);
@@ -60,7 +60,7 @@ pub(super) fn on_path(machine: &Machine) -> Option<PathBuf> {
     })
 }
 
-/// The folders with the user's own packages, those of the newest Python first.
+/// The folders of the user's own packages, newest Python first.
 pub(super) fn user_sites(machine: &Machine) -> Vec<PathBuf> {
     if machine.variable("PYTHONNOUSERSITE").is_some() {
         return Vec::new();
@@ -85,7 +85,7 @@ pub(super) fn user_sites(machine: &Machine) -> Vec<PathBuf> {
     sites
 }
 
-/// The environments that reticulate uses by default: those that a variable names, and its default.
+/// The environments that reticulate uses by default: those that a variable names, and its default one.
 pub(super) fn reticulate_environments(machine: &Machine) -> Vec<PathBuf> {
     let home = machine.home();
     let root = ["RETICULATE_VIRTUALENV_ROOT", "WORKON_HOME"].iter().find_map(|name| machine.path(name));
@@ -99,7 +99,7 @@ pub(super) fn reticulate_environments(machine: &Machine) -> Vec<PathBuf> {
     environments.into_iter().flatten().collect()
 }
 
-/// The environment that `RETICULATE_PYTHON_ENV` names, by its path or as one of reticulate's.
+/// The environment that `RETICULATE_PYTHON_ENV` names, as a path or as one of reticulate's.
 pub(super) fn reticulate_environment(machine: &Machine) -> Option<PathBuf> {
     let named = Path::new(machine.variable("RETICULATE_PYTHON_ENV")?);
     let is_name = named.components().count() == 1 && !named.starts_with("~") && !named.is_absolute();
@@ -110,7 +110,7 @@ pub(super) fn reticulate_environment(machine: &Machine) -> Option<PathBuf> {
     siblings.iter().map(|sibling| sibling.with_file_name(named)).find(|folder| folder.is_dir())
 }
 
-/// The folders with packages below a prefix, for a version like "3.11", or for all versions if that has none.
+/// The package folders below a prefix, for a version such as "3.11", or for all versions if that has none.
 fn below(prefix: &Path, version: Option<&str>) -> Vec<PathBuf> {
     let libraries = ["local/lib", "local/lib64", "lib", "lib64"].map(|library| prefix.join(library));
     let of_version = |library: &Path, version: &str| {
@@ -146,7 +146,7 @@ fn newest_first(mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
     paths
 }
 
-/// The prefix of an installation whose interpreter is in this folder; on Windows that may be the folder itself.
+/// The prefix of the installation whose interpreter is in this folder. On Windows, that may be the folder itself.
 fn prefix_of(folder: &Path) -> Option<PathBuf> {
     let is_below = matches!(name(folder), "bin" | "Scripts");
     (if is_below { folder.parent() } else { Some(folder) }).map(Path::to_path_buf)
@@ -157,7 +157,7 @@ fn major_minor(version: &str) -> Option<String> {
     let mut parts = version.split('.');
     let (major, minor) = (parts.next()?, parts.next()?);
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    // Python without its global lock is "3.13t".
+    // Free-threaded Python is "3.13t".
     (is_number(major) && is_number(minor.trim_end_matches('t'))).then(|| format!("{major}.{minor}"))
 }
 
@@ -176,7 +176,7 @@ fn behind_shim(machine: &Machine, root: &Path) -> Option<PathBuf> {
     words.into_iter().find_map(|version| pyenv_version(&root.join("versions"), version))
 }
 
-/// The folder of a version; "3.11" is the newest of its kind.
+/// The folder of a version; "3.11" means the newest 3.11.
 fn pyenv_version(versions: &Path, version: &str) -> Option<PathBuf> {
     let is_plain = Path::new(version).components().all(|part| matches!(part, std::path::Component::Normal(_)));
     if version.is_empty() || !is_plain {

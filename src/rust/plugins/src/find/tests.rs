@@ -1,4 +1,4 @@
-//! Tests on machines that are folders: nothing of the real machine counts.
+//! Uses folders as fake machines, independent of the real machine.
 
 use super::*;
 use std::os::unix::fs::{symlink, PermissionsExt};
@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::OnceLock;
 
-/// A folder that is a machine, gone at the end of the test.
+/// A folder that acts as a machine, deleted at the end of the test.
 struct Invented {
     root: PathBuf,
     machine: Machine,
@@ -57,7 +57,7 @@ impl Invented {
         self.file(name, library_with("GetPjrtApi"))
     }
 
-    /// A package with an entry point for the module `jax_plugins.<module>`, with a plugin in it.
+    /// A package with an entry point for the module `jax_plugins.<module>`, which contains a plugin.
     fn wheel(&self, site: &str, package: &str, module: &str) -> PathBuf {
         let entry = format!("[jax_plugins]\n{module} = jax_plugins.{module}\n");
         self.file(&format!("{site}/{package}.dist-info/entry_points.txt"), entry);
@@ -68,7 +68,7 @@ impl Invented {
         look(&self.machine)
     }
 
-    /// The platforms found, with the paths below the machine's root.
+    /// The platforms found, with their paths below the machine's root.
     fn found(&self) -> Vec<(String, String)> {
         let below = |path: PathBuf| path.strip_prefix(&self.root).unwrap().to_str().unwrap().to_string();
         self.look().found.into_iter().map(|found| (found.platform, below(found.path))).collect()
@@ -78,7 +78,7 @@ impl Invented {
         self.found().into_iter().map(|(platform, _)| platform).collect()
     }
 
-    /// The packages of the plugins found, in their order.
+    /// The packages of the plugins found, in order.
     fn sources(&self) -> Vec<String> {
         self.look().found.into_iter().map(|found| found.source.replace("Python package ", "")).collect()
     }
@@ -94,7 +94,7 @@ impl Drop for Invented {
     }
 }
 
-/// A small library that offers this function.
+/// A small library that exports this function.
 fn library_with(function: &str) -> Vec<u8> {
     static PLUGIN: OnceLock<Vec<u8>> = OnceLock::new();
     let build = || {
@@ -213,7 +213,7 @@ fn an_interpreter_is_followed_to_its_packages() {
     machine.link("bin/python3.11", "../opt/python/bin/python3.11");
     machine.file("opt/python/bin/python3.11", "");
     machine.wheel("opt/python/lib/python3.11/site-packages", "a-1", "a");
-    // Another version's packages are not this interpreter's.
+    // Packages for another version do not belong to this interpreter.
     machine.wheel("opt/python/lib/python3.12/site-packages", "b-1", "b");
     machine.wheel("opt/python/lib/python3/dist-packages", "c-1", "c");
     machine.wheel("opt/python/local/lib/python3.11/dist-packages", "d-1", "d");
@@ -380,7 +380,7 @@ fn files_that_others_can_write_are_not_used() {
         allow(path, safe);
     }
     assert_eq!(machine.platforms(), ["a"]);
-    // Nobody can replace what others own in a folder like /tmp.
+    // In a folder like /tmp, nobody can replace another user's files.
     allow(&machine.path("venv"), 0o1777);
     assert_eq!(machine.platforms(), ["a"]);
     allow(library.parent().unwrap(), 0o1777);

@@ -1,10 +1,11 @@
-//! Decides whose libraries are allowed: a file that others could have put there is not loaded unless the user names it.
+//! Decides whose libraries are allowed: unless the user names a file, it is not loaded if others could have put it
+//! there.
 
 use pjrt_base::private_fs;
 use std::path::Path;
 
-/// Why a library, whose path has no links in it, cannot be trusted; `None` if it can. `named`: the user chose its
-/// folder, and so trusts the owner of the folder.
+/// Why a library cannot be trusted; `None` if it can. No part of its path is a link. `named`: the user chose its
+/// folder, and so trusts the folder's owner.
 pub(super) fn objection(library: &Path, named: bool) -> Option<String> {
     for (depth, path) in library.ancestors().enumerate() {
         let shown = path.display();

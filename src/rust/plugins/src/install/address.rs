@@ -1,11 +1,11 @@
-//! URLs from users: parses them, and shows them without their secrets.
+//! URLs from users: parses them, and shows them without secrets.
 
 use pjrt_base::error::{Error, Kind, Result};
 use reqwest::Url;
 use std::path::Path;
 
-/// The URL for messages: without user name, password, query and fragment, all of which may be secrets. Works on any
-/// text, since invalid URLs may contain a password, too.
+/// The URL for messages: without user name, password, query and fragment, which may be secret. Accepts any text, since
+/// invalid URLs may contain passwords, too.
 pub(super) fn redact(text: &str) -> String {
     let end = text.find(['?', '#']).unwrap_or(text.len());
     let text = &text[..end];
@@ -13,14 +13,14 @@ pub(super) fn redact(text: &str) -> String {
         Some(at) => text.split_at(at + 3),
         None => ("", text),
     };
-    // A password with an unescaped `/` or `@` in it must not slip through, so everything up to the last `@` goes.
+    // Passwords may contain an unescaped `/` or `@`, so remove everything up to the last `@`.
     match rest.rfind('@') {
         Some(at) => format!("{scheme}***@{}", &rest[at + 1..]),
         None => text.to_string(),
     }
 }
 
-/// Reads the URL (`http`, `https` or `file`) of `what`, or an absolute path. `origin` says in messages where it comes from.
+/// Parses a URL (`http`, `https` or `file`) or an absolute path for `what`. `origin` is its source in messages.
 pub(super) fn parse(text: &str, origin: &str, what: &str) -> Result<Url> {
     let text = text.trim();
     let path = Path::new(text);
@@ -40,7 +40,7 @@ pub(super) fn parse(text: &str, origin: &str, what: &str) -> Result<Url> {
     })
 }
 
-/// The last part of the path, decoded: a file's name.
+/// The file name: the last part of the path, decoded.
 pub(super) fn file_name(url: &Url) -> String {
     let last = url.path().rsplit('/').next().unwrap_or_default();
     percent_encoding::percent_decode_str(last).decode_utf8_lossy().into_owned()
@@ -66,7 +66,7 @@ pub(super) fn lend_login(from: &Url, url: &mut Url) {
     if from.origin() != url.origin() || !url.username().is_empty() || url.password().is_some() {
         return;
     }
-    // Both setters refuse only URLs that cannot have a login at all, such as `file:`.
+    // Both setters refuse only URLs that cannot have a login, such as `file:`.
     let _ = url.set_username(from.username());
     let _ = url.set_password(from.password());
 }

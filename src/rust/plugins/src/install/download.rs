@@ -1,4 +1,4 @@
-//! Downloads a file: streams it to disk and hashes it on the way; continues after a broken connection.
+//! Downloads a file: streams it to disk, hashes it on the way, and resumes after a broken connection.
 
 use super::http::{download_error, Failure, Http, INDEX_HINT};
 use super::place::{io_error, open_file};
@@ -15,11 +15,11 @@ use std::path::Path;
 const MAX_BYTES: u64 = 4 << 30;
 const BLOCK: usize = 256 << 10;
 
-/// Downloads the file at `url` (`http`, `https` or `file`) to `to`, and returns its SHA-256. If its hash is known
-/// beforehand, continues an earlier partial download at `to`.
+/// Downloads the file at `url` (`http`, `https` or `file`) to `to`, and returns its SHA-256. Resumes an earlier partial
+/// download at `to` if the expected hash is known.
 ///
 /// # Errors
-/// `Download` if it cannot be downloaded, `Io` if `to` cannot be written, `Interrupted` if the caller stops it.
+/// `Download` if it cannot be downloaded, `Io` if `to` cannot be written, `Interrupted` if the caller cancels it.
 pub(super) fn fetch(
     http: &Http,
     url: &Url,
@@ -41,7 +41,7 @@ pub(super) fn fetch(
             _ => http.retrying(url, watch, |watch| part.attempt(http, url, watch)),
         };
         if brought.is_err() && (expected.is_none() || part.done == 0) {
-            // No later attempt could continue it.
+            // No later attempt could resume it.
             let _ = std::fs::remove_file(to);
         }
         brought?;
@@ -56,7 +56,7 @@ struct PartialFile<'a> {
     path: &'a Path,
     hash: Sha256,
     done: u64,
-    /// The largest size that it had.
+    /// The largest size so far.
     furthest: u64,
     /// The server's identifier of this version of the file.
     version: Option<HeaderValue>,
@@ -96,7 +96,7 @@ impl PartialFile<'_> {
         let unreadable = |e| io_error("read", source, &e);
         self.restart()?;
         let found = std::fs::metadata(source).map_err(unreadable)?;
-        // Opening a pipe would wait for its other end, and a device may have no end.
+        // Opening a pipe would wait for its other end, and a device may never end.
         if !found.is_file() {
             bail!(Io, "\"{}\" is not a file.", source.display());
         }
@@ -148,7 +148,7 @@ impl PartialFile<'_> {
         }
     }
 
-    /// The connection broke. If it made progress, it is worth another attempt, however often it breaks.
+    /// The connection broke. After progress, another attempt is worthwhile, however often it breaks.
     fn broken(&mut self, reason: String) -> Failure {
         if self.done <= self.furthest {
             return Failure::Retry(reason);

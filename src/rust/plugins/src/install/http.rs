@@ -1,6 +1,6 @@
-//! HTTP client: uses the machine's certificates and proxies, limits silence, retries, and lets the caller stop it at
-//! any time. The network runs on the caller's own thread, in slices between which the caller is asked; no thread
-//! outlives the work.
+//! HTTP client: uses the machine's certificates and proxies, limits silence, retries, and can be cancelled at any time.
+//! The network runs on the caller's own thread, in slices between which the caller can cancel. No thread outlives the
+//! work.
 
 use super::address::redact;
 use super::index::{self, Machine};
@@ -15,9 +15,9 @@ use std::pin::pin;
 use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Handle, Runtime};
 
-/// Variables that name a file of certificates, which are trusted besides the system's.
+/// Variables that name a file of certificates to trust in addition to the system's.
 const CERTIFICATE_FILES: [&str; 4] = ["SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"];
-/// The answer to a request for an index page may be JSON (PEP 691) or HTML (PEP 503).
+/// An index page may be JSON (PEP 691) or HTML (PEP 503).
 const PAGE_TYPES: &str =
     "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.01";
 /// The largest index page.
@@ -51,7 +51,7 @@ impl Default for Limits {
 pub(super) enum Failure {
     /// Another attempt may succeed. Contains the reason, as part of a sentence.
     Retry(String),
-    /// The same after progress: attempts are counted from here.
+    /// The same after progress: the attempts are counted anew.
     Broken(String),
     /// Another attempt will not succeed.
     Stop(Error),
@@ -86,7 +86,7 @@ impl Http {
         if Handle::try_current().is_ok() {
             return Err(internal(&"called from asynchronous code"));
         }
-        // An error means that the process has a provider already, which works as well.
+        // An error means that the process already has a provider, which works as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let certificates = certificates(machine);
         let builder = || {
@@ -102,13 +102,13 @@ impl Http {
             }
         };
         let client = builder().tls_certs_merge(certificates.clone()).build();
-        // A machine without any certificates can still do HTTP.
+        // HTTP works on a machine without certificates.
         let client = client.or_else(|_| builder().tls_certs_only(certificates).build()).map_err(|e| internal(&e))?;
         let runtime = Builder::new_current_thread().enable_all().build().map_err(|e| internal(&e))?;
         Ok(Http { client, limits, runtime: Some(runtime) })
     }
 
-    /// Runs `work` to its end, unless it is silent for too long or the caller stops it.
+    /// Runs `work` until it is done, is silent for too long, or is cancelled.
     fn wait<T>(
         &self,
         watch: &mut Watch<'_>,
@@ -133,7 +133,7 @@ impl Http {
         })
     }
 
-    /// Sends a GET request and returns the answer after its headers, if its status is a success.
+    /// Sends a GET request and returns the answer once its headers have arrived, if its status is a success.
     pub fn get(&self, url: &Url, headers: HeaderMap, watch: &mut Watch<'_>) -> std::result::Result<Response, Failure> {
         let response = self.wait(watch, self.client.get(url.clone()).headers(headers).send())?;
         let status = response.status();
@@ -157,7 +157,7 @@ impl Http {
         self.wait(watch, response.chunk())
     }
 
-    /// Makes attempts until one succeeds or no further one can.
+    /// Retries until an attempt succeeds or no attempt is left.
     pub fn retrying<T>(
         &self,
         url: &Url,
@@ -208,14 +208,14 @@ impl Http {
 
 impl Drop for Http {
     fn drop(&mut self) {
-        // A look-up of a host name cannot be stopped, so nobody waits for it.
+        // Looking up a host name cannot be cancelled, so nothing waits for it.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
     }
 }
 
-/// Follows redirects, but never from an encrypted connection to an unencrypted one, which anybody could have changed.
+/// Follows redirects, except from an encrypted connection to an unencrypted one, which anybody could have changed.
 fn redirect(attempt: Attempt<'_>) -> reqwest::redirect::Action {
     let was_encrypted = attempt.previous().last().is_some_and(|url| url.scheme() == "https");
     if was_encrypted && attempt.url().scheme() != "https" {
@@ -224,8 +224,8 @@ fn redirect(attempt: Attempt<'_>) -> reqwest::redirect::Action {
     Policy::default().redirect(attempt)
 }
 
-/// The certificates that variables and pip's settings name. Unreadable ones are left out: a connection that needs them
-/// fails with its own error.
+/// The certificates that variables and pip's settings name. Skips unreadable ones: a connection that needs them fails
+/// with its own error.
 fn certificates(machine: &dyn Machine) -> Vec<Certificate> {
     let files =
         CERTIFICATE_FILES.iter().filter_map(|name| machine.variable(name)).chain(index::pip_setting(machine, "cert"));
@@ -237,7 +237,7 @@ fn certificates(machine: &dyn Machine) -> Vec<Certificate> {
     let mut found = Vec::new();
     for text in texts {
         for der in CertificateDer::pem_slice_iter(text.as_bytes()).flatten() {
-            // A certificate that this library cannot use would make the whole client fail.
+            // A certificate that this library does not support would make the whole client fail.
             if known.add(der.clone()).is_ok() {
                 found.extend(Certificate::from_der(&der));
             }
@@ -250,7 +250,7 @@ fn certificates(machine: &dyn Machine) -> Vec<Certificate> {
 fn failure(error: reqwest::Error) -> Failure {
     let hopeless = error.is_builder() || error.is_redirect();
     let url = error.url().cloned();
-    // The URL may hold a password; messages show it redacted.
+    // The URL may contain a password; messages show it redacted.
     let error = error.without_url();
     let mut reason = error.to_string();
     let mut source = std::error::Error::source(&error);

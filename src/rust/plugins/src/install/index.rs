@@ -1,5 +1,5 @@
-//! Finds the Python package index, as pip does, and the wheel on it. No index is built in: if nobody has set one, the
-//! machine's own pip is asked.
+//! Finds the Python package index, as pip does, and the wheel on it. There is no built-in index: if none is set, this
+//! asks the machine's own pip.
 
 use super::address;
 use super::http::{download_error, Http, INDEX_HINT};
@@ -12,25 +12,25 @@ use pjrt_base::error::{Error, Kind, Result};
 use reqwest::Url;
 use std::path::{Path, PathBuf};
 
-/// The name of an index's URL in messages.
+/// What messages call the URL of an index.
 const INDEX: &str = "a Python package index";
 
-/// The hint if a local folder, used as an index, lacks a wheel.
+/// The hint if a wheel is missing from a local folder that serves as an index.
 const FOLDER_HINT: &str = "Put the wheel into the folder.";
 
-/// Queries of the machine. Tests use fake machines.
+/// Access to the machine. Tests use fake machines.
 pub(super) trait Machine {
     /// An environment variable; `None` if it is unset or empty.
     fn variable(&self, name: &str) -> Option<String>;
-    /// The text of a file; `None` if it cannot be read.
+    /// The text of a file; `None` if it is not readable.
     fn read(&self, path: &Path) -> Option<String>;
     /// The index that the machine's pip uses.
     fn pip_index(&self, watch: &mut Watch<'_>) -> Result<Option<String>>;
-    /// The version of CUDA that the machine's driver runs; `None` without a driver.
+    /// The CUDA version that the machine's driver supports; `None` without a driver.
     fn cuda_driver(&self) -> Option<(u32, u32)>;
 }
 
-/// The machine this runs on.
+/// The machine that runs this code.
 pub(super) struct ThisMachine;
 
 impl Machine for ThisMachine {
@@ -56,7 +56,7 @@ impl Machine for ThisMachine {
     }
 }
 
-/// The index to use, and its origin. The first that is set counts: the argument, `PJRT_INDEX_URL`, `PIP_INDEX_URL`,
+/// The index to use, and its origin. The first one set is used: the argument, `PJRT_INDEX_URL`, `PIP_INDEX_URL`,
 /// `UV_DEFAULT_INDEX`, pip's configuration files, and last pip's own answer.
 ///
 /// # Errors
@@ -91,7 +91,7 @@ pub(super) fn find(
     ))
 }
 
-/// The place of a wheel, and its SHA-256 if the manifest's does not apply.
+/// The URL of a wheel, and its SHA-256 if the manifest's does not apply.
 pub(super) struct IndexFile {
     pub url: Url,
     pub sha256: Option<String>,
@@ -118,7 +118,7 @@ pub(super) fn locate(
     if page::pick(&links, wheel, target).is_none() {
         let page =
             if local { local_page(&address::below(&folder, &["index.html"])) } else { http.page(&folder, watch) };
-        // A page from the network must not choose which local file is read.
+        // A page from the network must not choose a local file to read.
         let allowed = |link: &page::Link| matches!(link.url.scheme(), "http" | "https") || local;
         match page {
             Ok(page) => links.extend(page::links(&page).into_iter().filter(allowed)),
@@ -151,7 +151,7 @@ fn not_listed(folder: &Url, links: &[page::Link], wheel: &Piece, target: Platfor
             let is_local = folder.scheme() == "file";
             download_error(folder, &reason, if is_local { FOLDER_HINT } else { INDEX_HINT })
         }
-        // The user's own choice of a version; other sources cannot help.
+        // The user chose the version, so other sources cannot help.
         None => Error::new(
             Kind::PluginNotFound,
             format!(
@@ -171,7 +171,7 @@ fn not_listed(folder: &Url, links: &[page::Link], wheel: &Piece, target: Platfor
     }
 }
 
-/// The numbers in a version, by which versions are sorted.
+/// The numbers in a version, for sorting.
 fn numbers(version: &str) -> Vec<u64> {
     version.split(|c: char| !c.is_ascii_digit()).filter_map(|part| part.parse().ok()).collect()
 }
@@ -182,8 +182,8 @@ fn local_page(url: &Url) -> Result<super::http::Answer> {
     Ok(super::http::Answer { url: url.clone(), is_json: false, text })
 }
 
-/// A setting of pip, as its configuration files have it: a section for the command counts before the general one, and
-/// within a section the nearer file before the farther.
+/// A setting in pip's configuration files: a section for the command precedes the general one, and within a section,
+/// nearer files precede farther ones.
 pub(super) fn pip_setting(machine: &dyn Machine, key: &str) -> Option<String> {
     let texts: Vec<_> = pip_files(machine).iter().filter_map(|path| machine.read(path)).collect();
     let sections = ["download", "install", "global"];
@@ -195,7 +195,7 @@ fn pip_files(machine: &dyn Machine) -> Vec<PathBuf> {
     let path = |name: &str| machine.variable(name).map(PathBuf::from);
     let named = path("PIP_CONFIG_FILE");
     if named.as_deref() == Some(Path::new("/dev/null")) {
-        // pip's way to disable the index.
+        // This is how pip disables the index.
         return Vec::new();
     }
     let home = path("HOME");
@@ -213,8 +213,8 @@ fn pip_files(machine: &dyn Machine) -> Vec<PathBuf> {
     .collect()
 }
 
-/// The value of `key` in a section of a file in Python's INI format: `key = value` or `key: value`, the value perhaps
-/// on the next, indented line. pip takes `_` and `-` in keys for the same.
+/// The value of `key` in a section of a file in Python's INI format: `key = value` or `key: value`. The value may be on
+/// the next, indented line. Like pip, treats `_` and `-` in keys as equal.
 fn ini_value(text: &str, section: &str, key: &str) -> Option<String> {
     let mut inside = false;
     let mut lines = text.lines().filter(|line| !line.trim_start().starts_with(['#', ';'])).peekable();
@@ -236,7 +236,7 @@ fn ini_value(text: &str, section: &str, key: &str) -> Option<String> {
     None
 }
 
-/// The URL in uv's `name=url`. A URL alone may contain a `=`, too, but only after a character that names lack.
+/// The URL in uv's `name=url`. A plain URL may contain `=`, too, but only after a character that names cannot contain.
 fn without_name(text: &str) -> &str {
     let is_name = |name: &str| name.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | '.'));
     text.split_once('=').filter(|(name, _)| is_name(name.trim())).map_or(text, |(_, url)| url)

@@ -53,7 +53,7 @@ pub(super) struct Library {
     pub files: Vec<String>,
 }
 
-/// The operating system and processor of a plugin, in the words of `std::env::consts`.
+/// The operating system and processor of a plugin, as named in `std::env::consts`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PlatformRelease {
     pub os: &'static str,
@@ -78,15 +78,15 @@ impl Manifest {
             .map_err(|error| Error::new(Kind::InvalidInput, format!("The data are not a plugin manifest: {error}.")))
     }
 
-    /// The plugins for `name`, a platform (`"cuda"`) or one CUDA version (`"cuda12"`), on this kind of machine, the
-    /// preferred first.
+    /// The plugins for `name`, a platform (`"cuda"`) or one CUDA version (`"cuda12"`), on this kind of machine,
+    /// preferred ones first.
     pub(super) fn plugins<'a>(&'a self, name: &'a str, target: PlatformRelease) -> impl Iterator<Item = &'a Entry> {
         self.plugins
             .iter()
             .filter(move |e| e.os == target.os && e.arch == target.arch && (e.platform == name || e.name() == name))
     }
 
-    /// The wheels that a plugin needs beside it.
+    /// The additional wheels that a plugin needs.
     pub(super) fn libraries<'a>(&'a self, plugin: &'a Entry) -> impl Iterator<Item = &'a Library> {
         self.libraries.iter().filter(|l| Some(l.cuda) == plugin.cuda && l.arch == plugin.arch)
     }
@@ -96,7 +96,7 @@ impl Manifest {
         self.plugins.iter().find(|e| e.name() == name).map_or(name, |e| e.platform.as_str())
     }
 
-    /// The plugins that can be downloaded for this machine: their names, and the size of the download in bytes.
+    /// The plugins that can be downloaded for this machine: their names and download sizes in bytes.
     pub fn fetchable(&self) -> Vec<(String, Option<u64>)> {
         let mut found: Vec<(String, Option<u64>)> = Vec::new();
         for name in self.plugins.iter().flat_map(|e| [e.platform.clone(), e.name()]) {
@@ -109,7 +109,7 @@ impl Manifest {
         found
     }
 
-    /// The size of everything to download for a plugin.
+    /// The total download size of a plugin.
     fn bytes(&self, plugin: &Entry) -> Option<u64> {
         plugin.bytes.map(|bytes| bytes + self.libraries(plugin).map(|l| l.bytes).sum::<u64>())
     }
@@ -126,12 +126,12 @@ impl Manifest {
 }
 
 impl Entry {
-    /// Its own name, if a platform has several: `"cuda12"`.
+    /// Its own name, if a platform has several plugins: `"cuda12"`.
     pub fn name(&self) -> String {
         self.cuda.map_or_else(|| self.platform.clone(), |major| format!("{}{major}", self.platform))
     }
 
-    /// Name of the folder in which it is installed.
+    /// The name of its installation folder.
     pub fn folder(&self) -> String {
         match self.cuda {
             Some(_) => format!("{}-{}-{}", self.version, self.name(), self.arch),

@@ -31,8 +31,8 @@ use plan::{Piece, Plan};
 use std::path::{Path, PathBuf};
 use watch::Watch;
 
-/// Receives the number of bytes done and, if known, the total; `false` stops the work. Called on the caller's thread,
-/// at least every 100 ms, also while the server is silent.
+/// Receives the number of bytes done and, if known, the total; returning `false` cancels the work. Called on the
+/// caller's thread at least every 100 ms, even while the server is silent.
 pub type Progress<'a> = dyn FnMut(u64, Option<u64>) -> bool + 'a;
 
 /// The source of a plugin.
@@ -51,25 +51,25 @@ pub enum Source {
 /// What to install, and where.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
-    /// Platform of the plugin, e.g. `"cpu"`, or one CUDA version's, e.g. `"cuda12"`.
+    /// The plugin's platform, e.g. `"cpu"`, or one of its CUDA versions, e.g. `"cuda12"`.
     pub name: &'a str,
-    /// Folder for the plugins of all platforms. Created when the first file is stored.
+    /// The folder for the plugins of all platforms. Created when the first file is stored.
     pub cache_dir: &'a Path,
-    /// Another version than the manifest's.
+    /// A version other than the manifest's.
     pub version: Option<&'a str>,
     pub source: Source,
     /// A wheel, an archive, a library, or a folder of wheels: for `Source::File`.
     pub path: Option<&'a Path>,
-    /// Python package index (a URL, a local folder, or the wheel itself); `None` finds the machine's own.
+    /// The Python package index: a URL, a local folder, or the wheel itself. `None` finds the machine's own.
     pub index_url: Option<&'a str>,
-    /// Installs again, and replaces existing files.
+    /// Reinstalls, replacing existing files.
     pub force: bool,
 }
 
 /// A plugin in the cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Installed {
-    /// Name of its folder.
+    /// The name of its folder.
     folder: String,
     library: PathBuf,
     record: Record,
@@ -88,7 +88,7 @@ impl Installed {
         &self.record.version
     }
 
-    /// The version of the PJRT C API that it implements, if the manifest knows it.
+    /// The version of the PJRT C API that it implements, if the manifest lists it.
     pub fn api(&self) -> Option<&str> {
         self.record.api.as_deref()
     }
@@ -98,14 +98,14 @@ impl Installed {
         &self.record.source
     }
 
-    /// Length of all its files.
+    /// The total size of its files.
     pub fn bytes(&self) -> u64 {
         self.record.bytes
     }
 }
 
-/// The plugin in `cache_dir` that is used for a platform, if it is there and complete: the one that
-/// `PJRT_PLUGIN_URL_<PLATFORM>` names, else the one that was installed by the user's own choice, else the manifest's.
+/// The plugin in `cache_dir` to use for a platform, if it is complete: the one that `PJRT_PLUGIN_URL_<PLATFORM>` names,
+/// else the one that the user chose to install, else the manifest's.
 pub fn installed(name: &str, cache_dir: &Path, manifest: &Manifest) -> Option<Installed> {
     installed_on(name, cache_dir, manifest, &ThisMachine, PlatformRelease::HERE)
 }
@@ -131,7 +131,7 @@ fn installed_on(
     };
     selected().or_else(|| {
         let mut found: Vec<_> = manifest.plugins(name, target).filter_map(complete).collect();
-        // Of several, one that the driver can run.
+        // If there are several, prefer one that the driver can run.
         if let (true, Some(driver)) = (found.len() > 1, machine.cuda_driver()) {
             found.sort_by_key(|(cuda, _)| cuda.is_some_and(|major| major > driver.0));
         }
@@ -139,7 +139,7 @@ fn installed_on(
     })
 }
 
-/// The Python package index in use, without its secrets, and what names it. Asks pip where nothing else does.
+/// The Python package index in use, without its secrets, and the setting that names it. Asks pip if no setting does.
 ///
 /// # Errors
 /// As for [`install`].
@@ -148,12 +148,12 @@ pub fn index_in_use(index_url: Option<&str>, progress: &mut Progress<'_>) -> Res
     Ok((address::redact(url.as_str()), origin))
 }
 
-/// A URL, or any text that may be one, as it may be shown: without what may be secret in it.
+/// Removes secrets from a URL, or from any text that may be one, so that it can be shown.
 pub fn redacted(text: &str) -> String {
     address::redact(text)
 }
 
-/// All plugins in `cache_dir`, complete ones only; of each platform, the one that the user chose comes first.
+/// All complete plugins in `cache_dir`. For each platform, the user's choice comes first.
 pub fn all_installed(cache_dir: &Path) -> Vec<Installed> {
     let names = std::fs::read_dir(cache_dir).into_iter().flatten().flatten();
     let mut names: Vec<_> = names.filter_map(|entry| entry.file_name().into_string().ok()).collect();
@@ -161,12 +161,11 @@ pub fn all_installed(cache_dir: &Path) -> Vec<Installed> {
     names.iter().flat_map(|platform| InstallFolder::new(cache_dir, platform).all()).collect()
 }
 
-/// Removes a platform's plugins from `cache_dir`, all or those of one version, and returns the folders that are gone. `name`
-/// may be one CUDA version's, as for [`Request`].
-/// Blocks while another process installs one.
+/// Removes all of a platform's plugins from `cache_dir`, or one version, and returns the removed folders. `name` may be
+/// one CUDA version, as in [`Request`]. Blocks while another process installs one.
 ///
 /// # Errors
-/// `Io` if they cannot be removed, `Interrupted` if `progress` said stop.
+/// `Io` if they cannot be removed, `Interrupted` if `progress` cancels the work.
 pub fn uninstall(
     name: &str,
     version: Option<&str>,
@@ -179,17 +178,17 @@ pub fn uninstall(
     InstallFolder::new(cache_dir, platform).remove(version, variant, &mut Watch::new(progress))
 }
 
-/// Installs a platform's plugin; what is installed already is not downloaded again unless `request.force`. Several
-/// processes may do this at once: one downloads, the others wait for it.
+/// Installs a platform's plugin. Installed plugins are not downloaded again unless `request.force` is set. Several
+/// processes may call this at once: one downloads, the others wait for it.
 ///
 /// Blocks; must not be called from asynchronous code.
 ///
 /// # Errors
-/// `PluginNotFound` if the manifest has no plugin for the request on this machine; `DriverMissing` or `DriverTooOld` if the
-/// choice takes a driver; `Download` if no index is known, or it cannot be reached or lacks the file; `Checksum` if a
-/// file is not the expected one; `PluginInvalid` if there is no usable library in it; `Io` if the cache folder cannot be
-/// written or is too full; `Interrupted` if `progress` said stop. Whatever happens, nothing half-done is left where
-/// [`installed`] looks.
+/// `PluginNotFound` if the manifest has no plugin for the request on this machine; `DriverMissing` or `DriverTooOld` if
+/// the driver decides which plugin to use; `Download` if no index is known, or it cannot be reached or lacks the file;
+/// `Checksum` if a file's hash is wrong; `PluginInvalid` if it contains no usable library; `Io` if the cache folder is
+/// read-only or too full; `Interrupted` if `progress` cancels the work. After an error, [`installed`] finds nothing
+/// incomplete.
 pub fn install(request: &Request<'_>, manifest: &Manifest, progress: &mut Progress<'_>) -> Result<Installed> {
     let plan = Plan::make(request, manifest, &ThisMachine, PlatformRelease::HERE)?;
     carry_out(&plan, request, &ThisMachine, PlatformRelease::HERE, Limits::default(), progress)
@@ -217,7 +216,7 @@ fn carry_out(
     })
 }
 
-/// An installation at work.
+/// A running installation.
 struct Work<'a> {
     plan: &'a Plan,
     request: &'a Request<'a>,
@@ -247,7 +246,7 @@ impl Work<'_> {
         let found = self.locate(&http, watch)?;
 
         let _lock = place.lock(watch)?;
-        // Another process may have been at work while this one waited.
+        // Another process may have installed it while this one waited.
         let done = present().map_or_else(|| self.bring(&http, &found, watch), Ok);
         let done = done.inspect_err(|_| place.leave_if_empty())?;
         place.select(chosen)?;
@@ -255,7 +254,7 @@ impl Work<'_> {
         Ok(done)
     }
 
-    /// Where each piece is.
+    /// Finds the location of each piece.
     fn locate(&self, http: &Http, watch: &mut Watch<'_>) -> Result<Vec<index::IndexFile>> {
         let mut index = None;
         let mut locate = |piece: &Piece| {
@@ -274,7 +273,7 @@ impl Work<'_> {
         self.plan.pieces.iter().map(&mut locate).collect()
     }
 
-    /// Downloads and unpacks all pieces, and puts them in their place.
+    /// Downloads and unpacks all pieces, and moves them into place.
     fn bring(&self, http: &Http, found: &[index::IndexFile], watch: &mut Watch<'_>) -> Result<Installed> {
         let plan = self.plan;
         let pieces = &plan.pieces;
@@ -322,12 +321,12 @@ impl Work<'_> {
     }
 }
 
-/// The name of the plugin's own file.
+/// The file name of the plugin itself.
 fn first_name(found: &[index::IndexFile]) -> String {
     found.first().map(|found| address::file_name(&found.url)).unwrap_or_default()
 }
 
-/// The one plugin's library among the files unpacked from `what`, as a path below `root`.
+/// Finds the only plugin among the files unpacked from `what`. Returns its path below `root`.
 fn find_library(root: &Path, what: &str) -> Result<String> {
     let mut folders = vec![root.to_path_buf()];
     let mut plugins = Vec::new();

@@ -13,11 +13,11 @@ use serde_json::Value;
 pub(super) struct Link {
     pub file: String,
     pub url: Url,
-    /// What the page says about its hash: good to recognise a file by, never to trust it.
+    /// The hash according to the page. It identifies a file, but is never trusted.
     pub sha256: Option<String>,
 }
 
-/// The files that a page lists. What is not a link to a file is left out.
+/// The files that a page lists. Other links are skipped.
 pub(super) fn links(page: &Answer) -> Vec<Link> {
     if page.is_json || page.text.trim_start().starts_with('{') {
         json_links(&page.text, &page.url)
@@ -26,7 +26,7 @@ pub(super) fn links(page: &Answer) -> Vec<Link> {
     }
 }
 
-/// The link to `wheel`: by its file name, else by its hash, else by project, version and what it runs on.
+/// The link to `wheel`: by its file name, else by its hash, else by project, version and machine.
 pub(super) fn pick<'a>(links: &'a [Link], wheel: &Piece, target: PlatformRelease) -> Option<&'a Link> {
     let plain = |text: &str| text.to_ascii_lowercase().replace('-', "_");
     let start = format!("{}_{}_", plain(&wheel.project), plain(&wheel.version));
@@ -50,11 +50,11 @@ pub(super) fn pick<'a>(links: &'a [Link], wheel: &Piece, target: PlatformRelease
         .iter()
         .find(|l| wheel.file.as_ref() == Some(&l.file))
         .or_else(|| links.iter().find(hashed))
-        // Of several, the one for the newest Python: the library in it is the same.
+        // If there are several, take the one for the newest Python: they contain the same library.
         .or_else(|| links.iter().filter(alike).max_by(|a, b| a.file.cmp(&b.file)))
 }
 
-/// The wheels in a local folder of them, which may have one folder for each project.
+/// The wheels in a local folder, which may have a subfolder for each project.
 pub(super) fn files(index: &Url, folder: &Url) -> Vec<Link> {
     let paths = [index, folder].into_iter().filter_map(|url| url.to_file_path().ok());
     let entries = paths.filter_map(|path| std::fs::read_dir(path).ok()).flatten().flatten();
@@ -97,7 +97,7 @@ fn html_links(text: &str, base: &Url) -> Vec<Link> {
     links
 }
 
-/// The opening tags of an HTML text: name, and the text of the attributes. Knows quotes and comments, no more.
+/// The opening tags of an HTML text: names, and attributes as text. Handles only quotes and comments.
 struct Tags<'a>(&'a str);
 
 impl<'a> Iterator for Tags<'a> {
@@ -133,7 +133,7 @@ impl<'a> Iterator for Tags<'a> {
     }
 }
 
-/// The value of one of a tag's attributes, as it is written.
+/// The value of a tag's attribute, still escaped.
 fn attribute<'a>(mut text: &'a str, wanted: &str) -> Option<&'a str> {
     loop {
         text = text.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '/');
@@ -143,7 +143,7 @@ fn attribute<'a>(mut text: &'a str, wanted: &str) -> Option<&'a str> {
         let name_end = text.find(|c: char| c.is_ascii_whitespace() || matches!(c, '=' | '/')).unwrap_or(text.len());
         let (name, rest) = text.split_at(name_end);
         let Some(rest) = rest.trim_start().strip_prefix('=') else {
-            // An attribute without a value. A stray `=` cannot be here, so this always moves on.
+            // An attribute without a value. There cannot be a stray `=` here, so each iteration makes progress.
             text = rest;
             continue;
         };

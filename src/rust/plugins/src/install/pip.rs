@@ -1,4 +1,4 @@
-//! What the machine's own pip knows: the index it uses, which its help names as the default of `--index-url`.
+//! Asks the machine's own pip for the index it uses: pip's help names it as the default of `--index-url`.
 
 use super::watch::{Watch, SLICE};
 use pjrt_base::error::Result;
@@ -6,17 +6,17 @@ use std::io::Read;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How pip may be called, in the order of trying.
+/// The commands that may run pip, in order of preference.
 const COMMANDS: [&[&str]; 3] = [&["python3", "-m", "pip"], &["python", "-m", "pip"], &["pip"]];
-/// A pip that takes longer is not waited for.
+/// How long to wait for pip.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// The index that pip uses on this machine, if there is a pip that says so.
+/// The index that pip uses on this machine, if its help names one.
 ///
 /// # Errors
-/// `Interrupted` if the caller said so.
+/// `Interrupted` if the caller cancels the work.
 pub(super) fn default_index(watch: &mut Watch<'_>) -> Result<Option<String>> {
-    // R sets the path of shared libraries for its own sake, with which another Python than meant may come up.
+    // R sets the library path for its own libraries, which could start the wrong Python.
     for keep_library_path in [false, true] {
         for command in COMMANDS {
             if let Some(url) = help(command, keep_library_path, watch)?.as_deref().and_then(parse_help) {
@@ -27,8 +27,8 @@ pub(super) fn default_index(watch: &mut Watch<'_>) -> Result<Option<String>> {
     Ok(None)
 }
 
-/// The default of `--index-url` in pip's help: `(default <url>)`, anywhere in the option's text and on as many lines as
-/// it took.
+/// The default of `--index-url` in pip's help: `(default <url>)`, anywhere in the option's text and split over any
+/// number of lines.
 pub(super) fn parse_help(help: &str) -> Option<String> {
     let option = help.split_once("--index-url")?.1;
     let default = option.split_once("(default")?.1.split_once(')')?.0;
@@ -36,7 +36,7 @@ pub(super) fn parse_help(help: &str) -> Option<String> {
     url.contains("://").then_some(url)
 }
 
-/// What `pip download --help` prints, if it can be run.
+/// The output of `pip download --help`, if it can be run.
 fn help(command: &[&str], keep_library_path: bool, watch: &mut Watch<'_>) -> Result<Option<String>> {
     let (program, arguments) = command.split_first().unwrap_or((&"pip", &[]));
     let mut call = Command::new(program);
@@ -46,9 +46,9 @@ fn help(command: &[&str], keep_library_path: bool, watch: &mut Watch<'_>) -> Res
     let started = call
         .args(arguments)
         .args(["download", "--help"])
-        // A file `pip.py` in the working folder would be run in pip's place.
+        // Python would run a file `pip.py` in the working folder instead of pip.
         .current_dir("/")
-        // Wide enough that no line is broken inside a URL.
+        // Wide enough that pip does not break a line inside a URL.
         .env("COLUMNS", "1000")
         .env("PIP_DISABLE_PIP_VERSION_CHECK", "1")
         .stdin(Stdio::null())
@@ -58,7 +58,7 @@ fn help(command: &[&str], keep_library_path: bool, watch: &mut Watch<'_>) -> Res
     match started {
         Ok(mut child) => {
             let text = read(&mut child, watch);
-            // Whatever happened, no process stays behind. It has ended already, if all went well.
+            // Leave no process behind. If all went well, it has exited already.
             let _ = child.kill();
             let _ = child.wait();
             text
@@ -67,14 +67,14 @@ fn help(command: &[&str], keep_library_path: bool, watch: &mut Watch<'_>) -> Res
     }
 }
 
-/// All that `child` prints, read beside this thread so that the caller can be asked meanwhile.
+/// The output of `child`, read on another thread so that the caller can cancel meanwhile.
 fn read(child: &mut Child, watch: &mut Watch<'_>) -> Result<Option<String>> {
     let Some(mut output) = child.stdout.take() else { return Ok(None) };
     let (sender, receiver) = std::sync::mpsc::channel();
     let reader = std::thread::Builder::new().name("pjrt-pip".to_string()).spawn(move || {
         let mut bytes = Vec::new();
         let read = output.read_to_end(&mut bytes);
-        // Nobody listens any more if the caller stopped.
+        // The receiver is gone if the caller cancelled.
         let _ = sender.send(read.map(|_| String::from_utf8_lossy(&bytes).into_owned()));
     });
     let end = Instant::now() + LIMIT;

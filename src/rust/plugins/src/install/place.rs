@@ -1,6 +1,6 @@
-//! Where an installed plugin lies, and how it gets there in one step: `<cache>/<platform>/<folder>/` holds the unpacked
-//! files as their wheels lay them out, and a record of their origin. The folder is filled under another name and renamed
-//! when it is complete.
+//! The folder of an installed plugin, and its atomic creation: `<cache>/<platform>/<folder>/` contains the unpacked
+//! files, laid out as in their wheels, and a record of their origin. It is filled under a temporary name and renamed
+//! once complete.
 
 use super::watch::{Watch, SLICE};
 use super::Installed;
@@ -13,17 +13,17 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Name of the record in a complete folder.
+/// The name of the record in a complete folder.
 const RECORD: &str = "source.toml";
-/// Holds the name of the folder that the user chose rather than the manifest's.
+/// A file with the name of the folder that the user chose instead of the manifest's.
 const SELECTED: &str = "selected";
 const LOCK: &str = ".lock";
-/// How often the folder is made again for the lock, when others remove it.
+/// How often to recreate the folder for the lock, if other processes remove it.
 const TRIES: u32 = 1000;
-/// Keeps what was downloaded of an installation that did not end.
+/// Keeps partial downloads of installations that did not finish.
 const DOWNLOADS: &str = ".downloads";
 
-/// Where a plugin comes from, as its folder keeps it.
+/// The origin of a plugin, as stored in its folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Record {
     pub platform: String,
@@ -32,18 +32,18 @@ pub(super) struct Record {
     pub api: Option<String>,
     /// How it was found: `index`, `release`, `url` or `file`.
     pub source: String,
-    /// Without login, query and fragment.
+    /// Without login, query or fragment.
     pub url: String,
-    /// Of the file that the library was in.
+    /// The hash of the file that contained the library.
     pub sha256: String,
-    /// The library, below the folder; its parts are separated by `/`.
+    /// The library's path below the folder, separated by `/`.
     pub library: String,
     pub library_bytes: u64,
-    /// Length of all files in the folder.
+    /// The total size of all files in the folder.
     pub bytes: u64,
 }
 
-/// The place of one platform's plugins in a cache folder.
+/// The folder for one platform's plugins in a cache folder.
 pub(super) struct InstallFolder {
     root: PathBuf,
     keeper: Option<u32>,
@@ -67,12 +67,12 @@ impl InstallFolder {
         safe.then(|| Installed { folder: folder.to_string(), library, record })
     }
 
-    /// All plugins here, the selected first.
+    /// All plugins here, the selected one first.
     pub fn all(&self) -> Vec<Installed> {
         let selected = self.selected();
         let names = fs::read_dir(&self.root).into_iter().flatten().flatten();
         let names = names.filter_map(|entry| entry.file_name().into_string().ok());
-        // What begins with a dot is on its way in or out.
+        // Names with a leading dot are temporary.
         let mut all: Vec<_> =
             names.filter(|name| !name.starts_with('.')).filter_map(|name| self.installed(&name)).collect();
         all.sort_by_key(|one| (selected.as_deref() != Some(&one.folder), one.folder.clone()));
@@ -88,7 +88,7 @@ impl InstallFolder {
         Some(name.trim().to_string()).filter(|name| is_below(name))
     }
 
-    /// Notes the user's choice; `None` returns to the manifest's.
+    /// Stores the user's choice; `None` restores the manifest's.
     pub fn select(&self, folder: Option<&str>) -> Result<()> {
         let path = self.root.join(SELECTED);
         let Some(folder) = folder else {
@@ -103,9 +103,9 @@ impl InstallFolder {
         written.map_err(|e| io_error("write", &path, &e))
     }
 
-    /// Waits until no other process installs this platform's plugin, and clears up after those that were killed. The
-    /// lock ends with the value returned or with the process. `None` where the file system cannot lock: then two
-    /// processes may both download, and the first to finish wins.
+    /// Waits until no other process installs this platform's plugin, and removes what killed processes left behind. The
+    /// lock is released when the returned value is dropped or the process ends. `None` if the file system does not
+    /// support locks: then two processes may both download, and the first to finish wins.
     pub fn lock(&self, watch: &mut Watch<'_>) -> Result<Option<File>> {
         let path = self.root.join(LOCK);
         let mut tries = 0..TRIES;
@@ -134,7 +134,7 @@ impl InstallFolder {
         Ok(Some(file))
     }
 
-    /// The folder for what is being downloaded. It stays when the installation fails, so that the next goes on from there.
+    /// The folder for downloads. If the installation fails, it is kept so that the next one can resume.
     pub fn downloads(&self) -> Result<PathBuf> {
         let path = self.root.join(DOWNLOADS);
         create_folder(&path)?;
@@ -142,14 +142,14 @@ impl InstallFolder {
     }
 
     pub fn drop_downloads(&self) {
-        // What stays is removed by the next installation or by uninstall().
+        // The next installation, or uninstall(), removes what remains.
         let _ = fs::remove_dir_all(self.root.join(DOWNLOADS));
     }
 
-    /// Checks that what is installed here could be used.
+    /// Checks that plugins installed here can be used.
     ///
     /// # Errors
-    /// `Io` if others may write here, which is so on some file systems whatever one does, or if it is somebody else's.
+    /// `Io` if others can write here, which cannot be prevented on some file systems, or if another user owns it.
     pub fn check_owner(&self) -> Result<()> {
         if is_safe(&self.root, self.keeper) {
             return Ok(());
@@ -159,12 +159,12 @@ impl InstallFolder {
         Err(Error::new(Kind::Io, message).hint(OWN_FOLDER_HINT))
     }
 
-    /// Checks that there is room for `needed` more bytes.
+    /// Checks that there is space for `needed` more bytes.
     ///
     /// # Errors
     /// `Io` if there is not.
     pub fn check_room(&self, needed: u64) -> Result<()> {
-        // A file system that does not tell is found out when it is full.
+        // If the file system does not report its free space, writing fails when it is full.
         let Ok(free) = fs4::available_space(&self.root) else { return Ok(()) };
         if free >= needed {
             return Ok(());
@@ -178,7 +178,7 @@ impl InstallFolder {
         Err(Error::new(Kind::Io, message).hint(Reason::DiskFull))
     }
 
-    /// Removes this platform's plugins, all or those of one version or one variant (as "cuda12"), and returns their folders.
+    /// Removes all of this platform's plugins, or one version or variant (such as "cuda12"), and returns their folders.
     pub fn remove(&self, version: Option<&str>, variant: Option<&str>, watch: &mut Watch<'_>) -> Result<Vec<PathBuf>> {
         if !self.root.is_dir() {
             return Ok(Vec::new());
@@ -193,7 +193,8 @@ impl InstallFolder {
                 version.is_none_or(|version| self.installed(&name).is_some_and(|one| one.record.version == version));
             let is_variant = variant.is_none_or(|variant| name.contains(&format!("-{variant}-")));
             if is_plugin && wanted && is_variant {
-                // Renamed first, so that nobody finds half of it. A process that has loaded it keeps it.
+                // Rename it first, so that nobody finds a partial plugin. Processes that have loaded it are not
+                // affected.
                 let old = self.temporary();
                 fs::rename(entry.path(), &old).map_err(|e| io_error("remove", &entry.path(), &e))?;
                 remove(&old).map_err(|e| io_error("remove", &entry.path(), &e))?;
@@ -212,7 +213,7 @@ impl InstallFolder {
         Ok(gone)
     }
 
-    /// A new empty folder to build in, beside the final one.
+    /// A new empty folder to work in, beside the final one.
     pub fn workspace(&self) -> Result<Workspace<'_>> {
         let path = self.temporary();
         create_folder(&path)?;
@@ -223,7 +224,7 @@ impl InstallFolder {
         private_fs::temporary(&self.root)
     }
 
-    /// Removes the folder if there is nothing in it: only an attempt that failed made it. Only for the holder of the lock.
+    /// Removes the folder if it is empty: only a failed attempt created it. The caller must hold the lock.
     pub fn leave_if_empty(&self) {
         let _ = fs::remove_dir(self.root.join(DOWNLOADS));
         let names = fs::read_dir(&self.root).into_iter().flatten().flatten();
@@ -234,7 +235,7 @@ impl InstallFolder {
     }
 }
 
-/// A folder under construction. It disappears unless it is published.
+/// A folder under construction. It is deleted unless it is published.
 pub(super) struct Workspace<'a> {
     place: &'a InstallFolder,
     path: PathBuf,
@@ -245,8 +246,8 @@ impl Workspace<'_> {
         &self.path
     }
 
-    /// Writes the record and gives the folder its final name. If another process was faster, its plugin is used, unless
-    /// `replace`.
+    /// Writes the record and gives the folder its final name. If another process was faster, uses its plugin unless
+    /// `replace` is set.
     pub fn publish(self, folder: &str, record: &Record, replace: bool) -> Result<Installed> {
         self.write(record)?;
         let path = self.place.root.join(folder);
@@ -259,7 +260,7 @@ impl Workspace<'_> {
             if tries > 3 || !path.exists() {
                 return Err(io_error("create", &path, &error));
             }
-            // Processes that have the old library open keep it: only its name goes.
+            // Processes that have the old library open keep it: only its name disappears.
             let old = self.place.temporary();
             if fs::rename(&path, &old).is_ok() {
                 let _ = remove(&old);
@@ -287,7 +288,7 @@ impl Workspace<'_> {
 
 impl Drop for Workspace<'_> {
     fn drop(&mut self) {
-        // After a rename there is nothing here any more.
+        // After a rename, nothing is left to remove.
         let _ = fs::remove_dir_all(&self.path);
     }
 }
@@ -301,47 +302,47 @@ fn is_at(file: &File, path: &Path) -> bool {
     ours.is_some() && ours == id(fs::symlink_metadata(path))
 }
 
-/// Lock files stay where they are here.
+/// On this system, lock files are never removed.
 #[cfg(not(unix))]
 fn is_at(_: &File, _: &Path) -> bool {
     true
 }
 
-/// Whether a path in a record or an archive stays below where it starts.
+/// Whether a path in a record or an archive stays below its starting folder.
 pub(super) fn is_below(path: &str) -> bool {
     let is_name = |part: &str| !part.is_empty() && part != "." && part != ".." && !part.contains(['\\', ':', '\0']);
     path.split('/').all(is_name)
 }
 
-/// Whether a file or folder belongs to this user, the system or the cache's keeper, and nobody else may write to it.
+/// Whether this user, the system or the cache's keeper owns a file or folder, and nobody else can write to it.
 fn is_safe(path: &Path, keeper: Option<u32>) -> bool {
-    // The mode of a link itself means nothing.
+    // The mode of a link itself has no meaning.
     fs::symlink_metadata(path).is_ok_and(|link| private_fs::is_owned(&link, keeper))
         && fs::metadata(path).is_ok_and(|m| private_fs::is_owned(&m, keeper) && private_fs::is_closed(&m))
 }
 
-/// Makes a folder and those above it, which others may read but not write.
+/// Creates a folder and its parents. Others can read but not write to it.
 pub(super) fn create_folder(path: &Path) -> Result<()> {
     private_fs::create_folder(path).map_err(|e| io_error("create", path, &e))?;
     if !is_safe(path, None) {
-        // One that was here before, or that an inherited rule opened; where it is not ours, this fails, and the check of
-        // what is installed says so.
+        // It existed before, or has inherited permissions. If it is not ours, this fails, and the check of the
+        // installed files reports it.
         let _ = private_fs::close_folder(path);
     }
     Ok(())
 }
 
-/// Makes a new file, which others may read but not write.
+/// Creates a file. Others can read but not write to it.
 pub(super) fn create_file(path: &Path) -> Result<File> {
     private_fs::create_file(path, false).map_err(|e| io_error("create", path, &e))
 }
 
-/// Makes a new file that can be run.
+/// Creates an executable file.
 pub(super) fn create_program(path: &Path) -> Result<File> {
     private_fs::create_file(path, true).map_err(|e| io_error("create", path, &e))
 }
 
-/// Opens a file to read and write, which is made if it is not there.
+/// Opens a file for reading and writing. Creates it if it does not exist.
 pub(super) fn open_file(path: &Path) -> Result<File> {
     private_fs::open_file(path).map_err(|e| io_error("open", path, &e))
 }
@@ -354,14 +355,14 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Asks for a folder's entries to be on disk. Not all file systems can, and nothing depends on it.
+/// Syncs a folder's entries to disk, if the file system can. Nothing depends on it.
 fn sync_folder(path: &Path) {
     if let Ok(folder) = File::open(path) {
         let _ = folder.sync_all();
     }
 }
 
-/// A number of bytes as people read it.
+/// A human-readable number of bytes.
 fn size(bytes: u64) -> String {
     match bytes {
         0..1_000_000 => format!("{} kB", bytes / 1000),
@@ -372,7 +373,7 @@ fn size(bytes: u64) -> String {
 
 const OWN_FOLDER_HINT: &str = "Set R_USER_CACHE_DIR to a folder of your own that nobody else can write to.";
 
-/// An error of the file system at `path`, with what to do about it.
+/// An error of the file system at `path`, with a hint about what to do.
 #[cold]
 pub(super) fn io_error(verb: &str, path: &Path, error: &io::Error) -> Error {
     let made = Error::new(Kind::Io, format!("Cannot {verb} \"{}\": {error}.", path.display()));

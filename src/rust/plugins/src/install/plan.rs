@@ -1,4 +1,4 @@
-//! What a request means: which files are to be fetched from where, and what they must be.
+//! Turns a request into a plan: which files to fetch, from where, and their expected hashes.
 
 use super::address::{self, redact};
 use super::index::Machine;
@@ -10,45 +10,45 @@ use pjrt_base::reason::{Hint, Reason};
 use reqwest::Url;
 use std::path::Path;
 
-/// All that an installation needs to know.
+/// Everything that an installation needs to know.
 #[derive(Debug)]
 pub(super) struct Plan {
-    /// What the user calls it: the platform, or one CUDA version's.
+    /// The user's name for it: the platform, or one CUDA version.
     pub name: String,
     pub platform: String,
-    /// Name of the folder for it, below the platform's.
+    /// The name of its folder, below the platform's.
     pub folder: String,
     pub version: String,
     pub api: Option<String>,
     pub source: &'static str,
-    /// The plugin's library among the unpacked files; `None` if that must be found out.
+    /// The plugin's library among the unpacked files; `None` to search for it.
     pub library: Option<String>,
     /// The plugin's own file first, then the libraries that it needs.
     pub pieces: Vec<Piece>,
-    /// The index to ask, if not the machine's.
+    /// The index to use instead of the machine's.
     pub index: Option<String>,
-    /// Whether to use it from now on rather than what the manifest has.
+    /// Whether to use it from now on, instead of the manifest's plugin.
     pub select: bool,
-    /// Install it even if it is there.
+    /// Install it even if it is installed already.
     pub force: bool,
-    /// What else the user could do when the download fails.
+    /// An alternative for the user if the download fails.
     pub instead: Option<Hint>,
 }
 
 /// A file to fetch.
 #[derive(Debug, Default)]
 pub(super) struct Piece {
-    /// Where it is, unless that is to be looked up on an index.
+    /// Its URL; `None` to look it up on an index.
     pub url: Option<Url>,
     pub project: String,
     pub version: String,
-    /// Its name on the index; `None` takes what fits this machine.
+    /// Its name on the index; `None` selects one for this machine.
     pub file: Option<String>,
-    /// What it must be; `None` takes the index at its word, or the user who named it.
+    /// The expected hash; `None` trusts the index, or the user who named the file.
     pub sha256: Option<String>,
     pub bytes: Option<u64>,
     pub unpacked: Option<u64>,
-    /// The files to take out of it; all, when empty.
+    /// The files to extract; all if empty.
     pub members: Vec<String>,
 }
 
@@ -87,7 +87,7 @@ fn given_url(name: &str, manifest: &Manifest, machine: &dyn Machine) -> Result<O
     machine.variable(&variable).map(|text| address::parse(&text, &variable, "a plugin")).transpose()
 }
 
-/// The folder of the plugin that `PJRT_PLUGIN_URL_<PLATFORM>` names, if it is set, and the SHA-256 that it must have.
+/// The folder of the plugin that `PJRT_PLUGIN_URL_<PLATFORM>` names, if it is set, and its expected SHA-256.
 pub(super) fn given(
     name: &str,
     manifest: &Manifest,
@@ -97,7 +97,7 @@ pub(super) fn given(
     Some(url.and_then(|url| Ok((folder_of("url", &url), told_sha256(&url)?))))
 }
 
-/// The SHA-256 that stands behind a URL, as `#sha256=...`.
+/// The SHA-256 in a URL's fragment, `#sha256=...`.
 fn told_sha256(url: &Url) -> Result<Option<String>> {
     let Some(told) = url.fragment().and_then(|f| f.strip_prefix("sha256=")) else { return Ok(None) };
     let message = format!("\"{told}\", after the URL of the plugin, is not a SHA-256.");
@@ -118,12 +118,12 @@ fn variable(start: &str, platform: &str) -> String {
     start.chars().chain(platform.chars().map(upper)).collect()
 }
 
-/// A folder's name that tells the URLs of plugins apart. A login does not count, so that none can be guessed from it.
+/// A folder name that is unique for each plugin's URL. It does not depend on the login, which could be guessed from it.
 fn folder_of(source: &str, url: &Url) -> String {
     format!("{source}-{}", &Sha256::of(redact(url.as_str()).as_bytes())[..12])
 }
 
-/// A plan for what the user names by its URL.
+/// The plan for a URL that the user names.
 fn from_url(mut url: Url, name: &str, manifest: &Manifest, source: &'static str) -> Result<Plan> {
     let folder = folder_of(source, &url);
     let sha256 = told_sha256(&url)?;
@@ -160,7 +160,7 @@ fn from_path(
     let file = path.file_name().unwrap_or_default().to_string_lossy();
     let known = |e: &Entry| e.file.as_deref() == Some(&*file);
     if found.is_dir() || request.version.is_some() || manifest.plugins(request.name, target).any(known) {
-        // A folder is an index of its own; what the manifest knows of its wheels must be true.
+        // A folder serves as an index. The hashes of the manifest apply to its wheels.
         let request = Request { source: Source::Index, path: None, ..*request };
         let only = (!found.is_dir()).then_some(&*file);
         let mut plan =
@@ -180,7 +180,7 @@ fn from_manifest(
     machine: &dyn Machine,
     target: PlatformRelease,
 ) -> Result<Plan> {
-    // An archive that nothing is known of is taken only when the user asks for it.
+    // An archive without a known hash is only used if the user asks for it.
     let trusted = |e: &Entry| match request.source {
         Source::Release => e.is_release(),
         Source::Index => !e.is_release(),
@@ -236,7 +236,7 @@ fn from_entries(
     })
 }
 
-/// The entry to take: the first, or for CUDA the first that the driver can run.
+/// The entry to use: the first, or for CUDA the first that the driver can run.
 fn choose<'a>(entries: &[&'a Entry], name: &str, machine: &dyn Machine) -> Result<Option<&'a Entry>> {
     let by_driver = entries.iter().any(|e| e.cuda.is_some() && e.name() != name);
     if !by_driver {
@@ -262,7 +262,7 @@ fn choose<'a>(entries: &[&'a Entry], name: &str, machine: &dyn Machine) -> Resul
     })
 }
 
-/// A version as part of a folder's name.
+/// A version, in a form that is safe in a folder's name.
 fn plain(version: &str) -> String {
     version.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '.' | '+' | '_') { c } else { '_' }).collect()
 }
@@ -272,7 +272,7 @@ fn release_url(url: &str, entry: &Entry, version: Option<&str>) -> Result<Url> {
     address::parse(&url, "`url` in the manifest", "a plugin")
 }
 
-/// The error for a request that no entry fits, with what else would.
+/// The error if no entry fits a request, with alternatives.
 #[cold]
 fn nothing_fits(request: &Request<'_>, manifest: &Manifest, target: PlatformRelease) -> Error {
     let (name, platform) = (request.name, manifest.platform(request.name));
@@ -294,7 +294,7 @@ fn nothing_fits(request: &Request<'_>, manifest: &Manifest, target: PlatformRele
     instead.into_iter().fold(error, Error::hint).hint(own_plugin_hint(platform))
 }
 
-/// How to install the archive without a known hash, if there is one and the user has not requested it.
+/// How to install the archive without a known hash, if there is one and the user did not ask for it.
 fn archive_hint(request: &Request<'_>, manifest: &Manifest, target: PlatformRelease) -> Option<Hint> {
     let archive = manifest.plugins(request.name, target).find(|e| e.is_release() && e.sha256.is_none())?;
     let (name, url) = (request.name, archive.url.as_deref()?);
@@ -302,7 +302,7 @@ fn archive_hint(request: &Request<'_>, manifest: &Manifest, target: PlatformRele
         .then(|| Reason::UnverifiedArchive { name: name.to_owned(), url: url.to_owned() }.into())
 }
 
-/// How to do without a download.
+/// How to avoid a download.
 pub(super) fn own_plugin_hint(platform: &str) -> String {
     format!("To use a plugin of your own, set {} to the path of its library.", path_variable(platform))
 }

@@ -1,6 +1,5 @@
-//! Taking files out of a wheel or another zip archive, or out of a compressed tar archive. Nothing is written outside the
-//! given folder whatever an archive says: names that lead out of it are refused, links are left out, and there are limits
-//! on number and size.
+//! Extracts files from a wheel, another zip archive, or a compressed tar archive. Never writes outside the given
+//! folder: paths that lead out of it are refused, links are skipped, and number and size of files are limited.
 
 use super::place::{create_file, create_folder, create_program, io_error, is_below};
 use super::watch::Watch;
@@ -11,10 +10,10 @@ use std::io::{self, BufReader, Read, Seek, Write};
 use std::path::Path;
 use zip::result::ZipError;
 
-/// What no archive goes beyond.
+/// The limits for any archive.
 #[derive(Clone, Copy)]
 pub(super) struct Limits {
-    /// Bytes of a file in it.
+    /// Bytes of one file.
     pub file: u64,
     /// Bytes of all files.
     pub all: u64,
@@ -24,8 +23,8 @@ pub(super) struct Limits {
 const LIMITS: Limits = Limits { file: 4 << 30, all: 16 << 30, files: 100_000 };
 const BLOCK: usize = 256 << 10;
 
-/// Writes the files of the archive `from` below the folder `to`: those in `members`, or all that a plugin needs at run time
-/// when `members` is empty. A file that is not an archive is taken for a library, called `name`. Waits until all is on
+/// Extracts files of the archive `from` to the folder `to`: those in `members` or, if that is empty, all that a plugin
+/// needs at run time. Treats a file that is not an archive as a library called `name`. Waits until all data are on
 /// disk. Returns the number of bytes written.
 ///
 /// # Errors
@@ -89,7 +88,7 @@ fn from_tar(file: File, target: &mut Destination<'_, '_>) -> Result<()> {
     let mut archive = tar::Archive::new(Rationed { from: unpacked, left: &left });
     let mut entries = archive.entries().map_err(|e| broken(name, &e))?;
     loop {
-        // Names may be of any length, and are read as a whole.
+        // Names may have any length, and are read at once.
         left.set(MAX_HEADERS);
         let Some(entry) = entries.next() else { return Ok(()) };
         let entry = entry.map_err(|e| broken(name, &e))?;
@@ -105,10 +104,10 @@ fn from_tar(file: File, target: &mut Destination<'_, '_>) -> Result<()> {
     }
 }
 
-/// Most bytes of a tar archive between the contents of two files.
+/// The most bytes of a tar archive between the contents of two files.
 const MAX_HEADERS: u64 = 1 << 20;
 
-/// A reader that gives no more than is left.
+/// A reader that returns at most the bytes that are left.
 struct Rationed<'a, R> {
     from: R,
     left: &'a Cell<u64>,
@@ -130,14 +129,14 @@ fn can_run(mode: Option<u32>) -> bool {
     mode.is_some_and(|mode| mode & 0o111 != 0)
 }
 
-/// Whether a file serves a plugin at run time: not Python's, nor what only compilers and linkers read.
+/// Whether a plugin needs a file at run time, unlike files for Python, compilers and linkers.
 fn wanted(member: &str) -> bool {
     let of_no_use = [".py", ".pyi", ".pyc", ".h", ".hpp", ".hh", ".cuh", ".inl", ".a", ".lib", ".cmake", ".pc"];
     let folder = |part: &str| part == "include" || part.ends_with(".dist-info");
     !of_no_use.iter().any(|end| member.ends_with(end)) && !member.split('/').rev().skip(1).any(folder)
 }
 
-/// Where files go, and what has gone there.
+/// The target folder, and what was written to it.
 struct Destination<'a, 'b> {
     limits: Limits,
     to: &'a Path,
@@ -168,12 +167,12 @@ impl Destination<'_, '_> {
         file.sync_all().map_err(|e| io_error("write", &path, &e))
     }
 
-    /// Reads past one file.
+    /// Skips one file.
     fn pass(&mut self, member: &str, from: impl Read) -> Result<()> {
         self.copy(member, from, |_| Ok(())).map(|_| ())
     }
 
-    /// Hands over one file's bytes, and returns their number.
+    /// Passes one file's bytes on, and returns their number.
     fn copy(&mut self, member: &str, mut from: impl Read, mut to: impl FnMut(&[u8]) -> Result<()>) -> Result<u64> {
         let mut block = vec![0; BLOCK];
         let mut length = 0;

@@ -1,4 +1,4 @@
-//! SHA-256: computed while a file comes in, compared before anything is done with it.
+//! SHA-256: computed during a download, compared before the file is used.
 
 use super::address::redact;
 use pjrt_base::digest::hex;
@@ -6,7 +6,7 @@ use pjrt_base::error::{Error, Kind, Result};
 use reqwest::Url;
 use ring::digest::{Context, SHA256};
 
-/// A hash that is being computed. `ring` uses the processor's SHA instructions where there are any.
+/// A hash in progress. `ring` uses the processor's SHA instructions if available.
 #[derive(Clone)]
 pub(super) struct Sha256(Context);
 
@@ -30,8 +30,8 @@ impl Sha256 {
     }
 }
 
-/// A SHA-256 given as text, in the form of [`Sha256::finish`]; `None` if it is not valid. It names the file that is being
-/// downloaded, so it must be made of digits only.
+/// A SHA-256 given as text, in the form of [`Sha256::finish`]; `None` if it is not valid. It becomes the name of a
+/// downloaded file, so it must consist of digits only.
 pub(super) fn sha256(text: &str) -> Option<String> {
     let is_one = !text.is_empty() && text.bytes().all(|b| b.is_ascii_hexdigit());
     is_one.then(|| text.to_ascii_lowercase())

@@ -4,15 +4,15 @@ use super::Progress;
 use pjrt_base::error::{Error, Kind, Result};
 use std::time::{Duration, Instant};
 
-/// Longest time without a word to the caller.
+/// The longest time between calls of the caller's function.
 pub(super) const SLICE: Duration = Duration::from_millis(50);
-/// Most bytes without a word to the caller.
+/// The most bytes between calls of the caller's function.
 const STEP: u64 = 1 << 20;
 
-/// Tells the caller how far the work is, neither too often nor too rarely, and hears whether to go on.
+/// Reports progress to the caller, at reasonable intervals, and asks whether to continue.
 pub(super) struct Watch<'a> {
     progress: &'a mut Progress<'a>,
-    /// What earlier steps brought, and what all will bring.
+    /// The bytes of earlier steps, and of all steps.
     before: u64,
     whole: Option<u64>,
     done: u64,
@@ -26,15 +26,15 @@ impl<'a> Watch<'a> {
         Watch { progress, before: 0, whole: None, done: 0, total: None, told_at: Instant::now(), told_done: 0 }
     }
 
-    /// Begins a step: so much was brought before it, and so much will be brought in all.
+    /// Begins a step: `before` bytes were done earlier, and all steps have `whole` bytes.
     pub fn begin(&mut self, before: u64, whole: Option<u64>) {
         (self.before, self.whole, self.done, self.total) = (before, whole, before, whole);
     }
 
-    /// Tells the caller where the work stands.
+    /// Reports progress to the caller.
     ///
     /// # Errors
-    /// `Interrupted` if the caller wants no more; so for all of these.
+    /// `Interrupted` if the caller cancels the work. This applies to all methods below.
     pub fn tell(&mut self) -> Result<()> {
         self.told_at = Instant::now();
         self.told_done = self.done;
@@ -45,7 +45,7 @@ impl<'a> Watch<'a> {
             .hint("Nothing was installed. The partial download is kept for the next attempt."))
     }
 
-    /// Tells the caller where the work stands, if that is due.
+    /// Reports progress to the caller if it is due.
     pub fn tick(&mut self) -> Result<()> {
         if self.told_at.elapsed() >= SLICE || self.done.abs_diff(self.told_done) >= STEP {
             self.tell()?;
@@ -53,14 +53,14 @@ impl<'a> Watch<'a> {
         Ok(())
     }
 
-    /// Notes that `done` bytes of this step are there, of `total`.
+    /// Records that `done` of this step's `total` bytes are done.
     pub fn reach(&mut self, done: u64, total: Option<u64>) -> Result<()> {
         self.done = self.before + done;
         self.total = self.whole.or(total.map(|total| self.before + total));
         self.tick()
     }
 
-    /// Does nothing for a while, and lets the caller stop that.
+    /// Waits, unless the caller cancels the work.
     pub fn pause(&mut self, time: Duration) -> Result<()> {
         let end = Instant::now() + time;
         loop {

@@ -1,4 +1,4 @@
-//! Libraries of Linux and other Unix systems. Read as the loader does, from the segments: sections may be stripped.
+//! Libraries of Linux and other Unix systems. Reads the segments, as the loader does: sections may be stripped.
 
 use super::{bytes, check_range, many, one, text, Architecture, Defect, Library, Parsed, ENTRY};
 use object::elf::{self, Dyn64, DynamicTag, FileHeader64, ProgramHeader64, Sym64};
@@ -7,7 +7,7 @@ use object::NativeEndian as Native;
 
 const E: Native = Native {};
 
-/// Hash tables ask for a symbol in few steps; a longer chain is not a real one.
+/// Hash tables find a symbol in a few steps. A longer chain is not valid.
 const MAX_CHAIN: u32 = 100_000;
 
 pub(super) fn read<'d, R: ReadRef<'d>>(data: R, here: &Architecture) -> Parsed<Library> {
@@ -35,7 +35,7 @@ pub(super) fn read<'d, R: ReadRef<'d>>(data: R, here: &Architecture) -> Parsed<L
     Image::new(data, segments)?.library()
 }
 
-/// The machine that the first bytes name.
+/// The machine according to the first bytes.
 fn machine(ident: &[u8], here: &Architecture) -> Architecture {
     let is_big_endian = ident[5] == elf::ELFDATA2MSB.0;
     let number = [ident[18], ident[19]];
@@ -57,7 +57,7 @@ fn machine(ident: &[u8], here: &Architecture) -> Architecture {
         false if is_big_endian => "big-endian ",
         false => "little-endian ",
     };
-    // The format is that of every Unix but macOS.
+    // All Unix systems but macOS use this format.
     let system = if matches!(&*here.system, "macOS" | "Windows") { "Linux" } else { &here.system };
     Architecture::new(system, format!("{width}{order}{name}"))
 }
@@ -111,7 +111,7 @@ impl<'d, R: ReadRef<'d>> Image<'d, R> {
         self.dynamic.iter().find(|entry| entry.0 == tag).map(|entry| entry.1)
     }
 
-    /// Where in the file the byte of an address lies.
+    /// The file offset of an address.
     fn offset(&self, address: u64) -> Parsed<u64> {
         let loaded = self.segments.iter().filter(|s| s.p_type.get(E) == elf::PT_LOAD);
         loaded
@@ -121,7 +121,8 @@ impl<'d, R: ReadRef<'d>> Image<'d, R> {
             .ok_or_else(|| Defect::Damaged(format!("it refers to address {address:#x}, which it does not have")))
     }
 
-    /// The name at an index of the table of names, which may be large: only so much of it is read as the name is long.
+    /// The name at an index of the name table. Reads only as much of the table as the name needs, since it may be
+    /// large.
     fn name(&self, index: u64) -> Parsed<&'d [u8]> {
         let (start, size) = self.names;
         let left = size.saturating_sub(index);
@@ -138,7 +139,7 @@ impl<'d, R: ReadRef<'d>> Image<'d, R> {
         }
     }
 
-    /// Whether a symbol is defined here for others; found through the hash tables, as the loader does.
+    /// Whether the library defines and exports a symbol. Uses the hash tables, as the loader does.
     fn exports(&self, name: &str) -> Parsed<bool> {
         let Some(symbols) = self.value(elf::DT_SYMTAB) else {
             return Ok(false);
@@ -168,7 +169,7 @@ impl<'d, R: ReadRef<'d>> Image<'d, R> {
         let chains = start + u64::from(buckets) * 4;
         let mut index = self.word(start + u64::from(hash % buckets) * 4)?;
         for _ in 0..MAX_CHAIN {
-            // An empty bucket has 0, which is below the first symbol that the table has.
+            // An empty bucket contains 0, which is less than the table's first symbol.
             let Some(place) = index.checked_sub(first) else {
                 return Ok(false);
             };

@@ -1,4 +1,4 @@
-//! Libraries of macOS: for one processor, or universal, with a library for each of several.
+//! Libraries of macOS: for one processor, or universal, with one library for each of several.
 
 use super::{bytes, check_range, many, one, text, Architecture, Defect, Library, Parsed, ENTRY};
 use object::macho::{self, FatHeader, MachHeader64, Nlist64, SymtabCommand};
@@ -8,7 +8,7 @@ use object::{BigEndian, LittleEndian as LE};
 
 const SYSTEM: &str = "macOS";
 
-/// Reads the library for this machine's processor out of a universal one.
+/// Reads the library for this machine's processor from a universal one.
 pub(super) fn read_universal<'d, R: ReadRef<'d>>(data: R, here: &Architecture) -> Parsed<Library> {
     let header: &FatHeader = one(data, 0)?;
     let count = header.nfat_arch.get(BigEndian);
@@ -21,7 +21,7 @@ pub(super) fn read_universal<'d, R: ReadRef<'d>>(data: R, here: &Architecture) -
 
 fn read_one_of<'d, Fat: FatArch, R: ReadRef<'d>>(data: R, count: u32, here: &Architecture) -> Parsed<Library> {
     let parts: &[Fat] = many(data, size_of::<FatHeader>() as u64, count.into())?;
-    // All of them first: what is cut short is so wherever it is.
+    // Check all of them first: a truncated file is an error wherever it ends.
     parts.iter().try_for_each(|part| check_range(data, part.offset().into(), part.size().into()))?;
     let machine = |part: &Fat| Architecture::new(SYSTEM, processor(part.cputype()));
     match parts.iter().find(|part| machine(part) == *here) {
@@ -45,7 +45,7 @@ fn processor(cpu: macho::CpuType) -> String {
     }
 }
 
-/// Reads the library that lies at `start` and has `size` bytes; offsets in it count from there.
+/// Reads the library of `size` bytes at `start`. Its offsets are relative to `start`.
 fn read_at<'d, R: ReadRef<'d>>(data: R, start: u64, size: u64, here: &Architecture) -> Parsed<Library> {
     let header: &MachHeader64<LE> = one(data, start)?;
     if header.magic() == macho::MH_MAGIC || header.magic() == macho::MH_MAGIC_64 {
@@ -82,7 +82,7 @@ fn read_at<'d, R: ReadRef<'d>>(data: R, start: u64, size: u64, here: &Architectu
     Ok(library)
 }
 
-/// One library's range of a file.
+/// The range of one library in a file.
 struct Segment<R> {
     data: R,
     start: u64,
@@ -105,7 +105,7 @@ impl<'d, R: ReadRef<'d>> Segment<R> {
         let (at, size) = (u64::from(table.stroff.get(LE)), u64::from(table.strsize.get(LE)));
         self.check(at, size)?;
         let names = bytes(self.data, self.start + at, size)?;
-        // C's names begin with an underscore here.
+        // On macOS, the names of C functions begin with an underscore.
         let symbol_name = format!("_{name}\0");
         Ok(symbols.iter().any(|symbol| {
             let is_exported = symbol.n_type.is_ext() && symbol.n_sect != 0;

@@ -9,7 +9,7 @@ use object::LittleEndian as LE;
 pub(super) fn read<'d, R: ReadRef<'d>>(data: R, here: &Architecture) -> Parsed<Library> {
     let dos: &ImageDosHeader = one(data, 0)?;
     let mut offset = u64::from(dos.nt_headers_offset());
-    // Four bytes of signature come first.
+    // A signature of four bytes comes first.
     let header: &ImageFileHeader = one(data, offset + 4)?;
     let machine = Architecture::new("Windows", processor(header.machine.get(LE)));
     if machine != *here {

@@ -3,7 +3,7 @@ use std::process::Command;
 
 const SOURCE: &str = "int GetPjrtApi(void) { return 1; } int other(void) { return 2; }";
 
-/// A small library that the C compiler has just made.
+/// A small library, freshly compiled from C.
 fn built(source: &str, flags: &[&str]) -> Vec<u8> {
     let folder = std::env::temp_dir().join(format!("pjrt-library-{}-{:p}", std::process::id(), &source));
     std::fs::create_dir_all(&folder).unwrap();
@@ -37,7 +37,7 @@ fn dependencies_and_symbols_of_a_library_are_read() {
         &["-shared", "-fPIC", "-Wl,--no-as-needed", "-lm"],
     );
     assert!(read_here(&needing).unwrap().needed.iter().any(|name| name.starts_with("libm.so")));
-    // A symbol that is only used is not offered.
+    // A symbol that is only used is not exported.
     let using = built("int GetPjrtApi(void); int f(void) { return GetPjrtApi(); }", &["-shared", "-fPIC"]);
     assert!(!read_here(&using).unwrap().is_plugin);
 }
@@ -104,7 +104,7 @@ fn a_real_plugin_cut_anywhere_is_refused() {
     let cache = ReadCache::new(file);
     let here = Architecture::here();
     assert!(read(cache.range(0, len), &here).unwrap().is_plugin);
-    // Near both ends at every byte, and at many in between.
+    // At every byte near both ends, and at many in between.
     let cuts = (0..5000).chain((5000..len).step_by(50_021)).chain(len - 5000..len);
     for cut in cuts {
         assert!(read(cache.range(0, cut), &here).is_err(), "{cut} bytes of {len}");
@@ -130,7 +130,7 @@ fn words(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-/// A load command of a Mach-O file: its number, its fields, and a text that comes last.
+/// A load command of a Mach-O file: its number, its fields, and a text at the end.
 fn command(number: u32, fields: &[u32], name: &str) -> Vec<u8> {
     let fields = words(fields);
     let size = (8 + fields.len() + name.len() + 1).next_multiple_of(8);
@@ -139,10 +139,10 @@ fn command(number: u32, fields: &[u32], name: &str) -> Vec<u8> {
     out
 }
 
-/// A library for macOS on aarch64 that consists of tables alone.
+/// A library for macOS on aarch64 that consists only of tables.
 fn macho() -> Vec<u8> {
     let names = b"\0_other\0_GetPjrtApi\0";
-    // Symbol 1 is used, symbol 2 is defined and offered.
+    // Symbol 1 is used, symbol 2 is defined and exported.
     let symbols = [words(&[1, 1, 0, 0]), words(&[8, 0x010f, 0, 0])].concat();
     let before = [
         command(0xd, &[24, 0, 0, 0], "@rpath/liba.dylib"),
@@ -171,7 +171,7 @@ fn a_library_of_macos_is_read() {
     };
     assert_eq!(read(&thin[..], &mac).unwrap(), library);
     assert_eq!(read(&thin[..], &intel), Err(Defect::Foreign(vec![mac.clone()])));
-    // Universal: big-endian, first a part for a processor that nobody asks for.
+    // Universal: big-endian, with a part for an unrelated processor first.
     let start = 64u32;
     let size = thin.len() as u32;
     let head = [0xcafe_babe, 2, 7, 0, 60, 4, 0, 0x0100_000c, 0, start, size, 0, 0, 0, 0, 0];
@@ -189,7 +189,7 @@ fn a_library_of_macos_is_read() {
     }
 }
 
-/// A library for Windows on x86_64 with one section, of the tables of what it offers and needs.
+/// A library for Windows on x86_64 with one section: the tables of its exports and imports.
 fn pe() -> Vec<u8> {
     let dos = [b"MZ".to_vec(), vec![0; 58], words(&[64])].concat();
     let header = [b"PE\0\0".to_vec(), words(&[0x0001_8664, 0, 0, 0, 0x2022_00f0])].concat();

@@ -1,4 +1,4 @@
-//! What a request takes of a manifest.
+//! Which entry of a manifest a request selects.
 
 use super::super::plan::given;
 use super::*;

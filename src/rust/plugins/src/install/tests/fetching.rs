@@ -1,4 +1,4 @@
-//! A file arrives whole, or an error says why it did not.
+//! A file arrives complete, or an error gives the reason.
 
 use super::super::{address, download, verify};
 use super::server::{file, head, reply, Server};
@@ -7,7 +7,7 @@ use pjrt_base::error::Kind;
 use reqwest::Url;
 use std::time::Instant;
 
-/// Fetches `<server>/f.whl` and gives the hash and the bytes.
+/// Fetches `<server>/f.whl` and returns its hash and bytes.
 fn fetch(server: &Server) -> Result<(String, Vec<u8>)> {
     fetch_with(&server.url, &http(), &mut |_, _| true)
 }
@@ -232,7 +232,7 @@ fn a_wrong_hash_is_an_error_with_both_hashes() {
     assert!(!error.to_string().contains("secret"));
 }
 
-/// Fetches a file whose hash is known to where `left` is already.
+/// Fetches a file with a known hash to a place that already contains `left`.
 fn continue_from(left: &[u8], server: &Server, bytes: &[u8]) {
     let folder = Folder::new();
     let to = folder.join("f.whl");
@@ -280,7 +280,7 @@ fn a_download_without_progress_is_given_up() {
         let _ = stream.write_all(&bytes[..100_000]);
     });
     assert_eq!(fetch(&server).unwrap_err().kind(), Kind::Download);
-    // The first attempt brought something, and those after it did not.
+    // The first attempt made progress, the later ones did not.
     assert_eq!(server.asked().len(), limits().pauses.len() + 1);
 }
 

@@ -1,4 +1,4 @@
-//! The cache is guarded: against what servers say, other users, and other processes.
+//! The cache is protected from servers, other users, and other processes.
 
 use super::super::all_installed;
 use super::super::index::ThisMachine;

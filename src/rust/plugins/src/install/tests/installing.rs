@@ -1,4 +1,4 @@
-//! From the index to the library in the cache, with all that can go wrong on the way.
+//! The whole installation, from the index to the library in the cache, and its failures.
 
 use super::super::place::{InstallFolder, Record};
 use super::super::{all_installed, index, uninstall};
@@ -22,7 +22,7 @@ fn index_with(name: &'static str, bytes: Vec<u8>) -> Server {
     })
 }
 
-/// The index that has what the manifest knows.
+/// The index with the manifest's wheel.
 pub(super) fn index() -> (Server, String) {
     let server = index_with(FILE, wheel_bytes());
     let url = format!("{}/simple", server.url);
@@ -85,7 +85,7 @@ fn installed_files_are_writable_only_by_their_owner() {
         let mode = std::fs::metadata(path).unwrap().permissions().mode();
         assert_eq!(mode & 0o022, 0, "{} {mode:o}", path.display());
     }
-    // What others could have changed is not used, and put right by the next installation.
+    // Files that others could have changed are not used, and the next installation repairs them.
     for open in [library.clone(), library.parent().unwrap().to_path_buf(), cache.join("tiny")] {
         let mode = std::fs::metadata(&open).unwrap().permissions().mode();
         std::fs::set_permissions(&open, PermissionsExt::from_mode(0o777)).unwrap();
@@ -111,11 +111,11 @@ fn a_cache_folder_may_be_a_link() {
     assert!(disk.join(INSTALLED).exists());
 }
 
-/// Only root can give files away, so elsewhere this ends early.
+/// Only root can give files away, so for other users this returns early.
 #[cfg(unix)]
 #[test]
 fn another_users_cache_is_used_unless_its_folder_is_world_writable() {
-    // SAFETY: asks for a number.
+    // SAFETY: the function only returns a number.
     if unsafe { libc::geteuid() } != 0 {
         return;
     }
@@ -124,7 +124,7 @@ fn another_users_cache_is_used_unless_its_folder_is_world_writable() {
         assert!(std::process::Command::new("chown").arg("-R").arg("12345").arg(path).status().unwrap().success());
     };
     let look = |cache: &Path| found(cache, &manifest, &Invented::default());
-    // Below the folder for temporary files, anybody could have made it.
+    // Anybody could have created it in the folder for temporary files.
     let open = Folder::new();
     install(&manifest, &open.0, &url, false).unwrap();
     assert!(look(&open.0).is_some());
@@ -474,7 +474,7 @@ fn a_url_variable_is_installed_and_used_while_it_is_set() {
     assert!(error.kind() == Kind::InvalidInput && error.message().contains("\"../x\""), "{error}");
 }
 
-/// The names of all files below a folder, and what is in the small ones.
+/// The names of all files below a folder, and the contents of small ones.
 pub(super) fn contents(root: &Path) -> String {
     let mut text = String::new();
     for entry in std::fs::read_dir(root).unwrap().flatten() {

@@ -1,5 +1,5 @@
-//! Tests of the installation, and what they share: an invented machine, a small wheel, and a server on this machine's
-//! loopback. None needs the internet, pip, or a variable of the real environment.
+//! Tests of the installation, and their shared helpers: a fake machine, a small wheel, and a server on the loopback
+//! interface. No test needs the internet, pip, or variables of the real environment.
 
 mod choosing;
 mod fetching;
@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// A machine with nothing but what a test gives it.
+/// A machine with only what a test provides.
 #[derive(Default)]
 struct Invented {
     variables: HashMap<&'static str, &'static str>,
@@ -49,7 +49,7 @@ impl Machine for Invented {
     }
 }
 
-/// A new folder, gone at the end of the test.
+/// A new folder, deleted at the end of the test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -73,14 +73,14 @@ impl Drop for Folder {
 
 const LIBRARY: &str = "xla_plugins/tiny/tiny.so";
 
-/// The library in the test's wheel: a plugin that can do nothing, too long to arrive in one piece, and hard to compress.
+/// The library in the test's wheel: a plugin without functions, too long to arrive in one piece, and hard to compress.
 fn library_bytes() -> Vec<u8> {
     static BYTES: OnceLock<Vec<u8>> = OnceLock::new();
     let noise = || (0..500_000u32).flat_map(|i| (i.wrapping_mul(2_654_435_761) >> 3).to_le_bytes());
     BYTES.get_or_init(|| plugin_bytes().into_iter().chain(noise()).collect()).clone()
 }
 
-/// A library with the one function that makes it a plugin.
+/// A library with only the function that makes it a plugin.
 fn plugin_bytes() -> Vec<u8> {
     let folder = Folder::new();
     let (code, library) = (folder.join("tiny.c"), folder.join("tiny.so"));
@@ -110,18 +110,18 @@ fn sha256(bytes: &[u8]) -> String {
     Sha256::of(bytes)
 }
 
-/// What the test's plugin is for.
+/// The machine of the test's plugin.
 const TARGET: PlatformRelease = PlatformRelease { os: "linux", arch: "x86_64" };
 const FILE: &str = "tiny_plugin-1.2+3-py3-none-manylinux_2_27_x86_64.whl";
-/// Where its library is installed, below the cache.
+/// The path of its library below the cache.
 const INSTALLED: &str = "tiny/1.2+3-x86_64/xla_plugins/tiny/tiny.so";
 
-/// A manifest with one plugin, in a wheel of this hash.
+/// A manifest with one plugin, in a wheel with this hash.
 fn manifest_of(sha256: &str) -> Manifest {
     manifest_with(sha256, "")
 }
 
-/// The same with more fields, or more entries.
+/// The same with additional fields or entries.
 fn manifest_with(sha256: &str, more: &str) -> Manifest {
     Manifest::parse(&format!(
         "[[plugin]]\nplatform = 'tiny'\nos = 'linux'\narch = 'x86_64'\nversion = '1.2+3'\nproject = 'tiny-plugin'\n\
@@ -130,12 +130,12 @@ fn manifest_with(sha256: &str, more: &str) -> Manifest {
     .unwrap()
 }
 
-/// A manifest for a wheel of these bytes.
+/// A manifest for a wheel with these bytes.
 fn manifest(bytes: &[u8]) -> Manifest {
     manifest_of(&sha256(bytes))
 }
 
-/// The piece that the manifest's plugin consists of.
+/// The only piece of the manifest's plugin.
 fn piece(sha256: &str) -> Piece {
     Piece {
         project: "tiny-plugin".to_string(),
@@ -167,7 +167,7 @@ fn found(cache: &Path, manifest: &Manifest, machine: &Invented) -> Option<PathBu
     installed_on("tiny", cache, manifest, machine, TARGET).map(|found| found.library().to_path_buf())
 }
 
-/// Limits for tests: impatient, and without proxies, since the server is on this machine.
+/// Limits for tests: short, and without proxies, since the server is on this machine.
 fn limits() -> Limits {
     Limits {
         connect: Duration::from_secs(5),

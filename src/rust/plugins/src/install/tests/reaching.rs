@@ -1,4 +1,4 @@
-//! The ways out of a company's network: its proxy, and its own certificate authority.
+//! Connections from a company's network, with its proxy and its own certificate authority.
 
 use super::super::download;
 use super::server::{reply, Server};
@@ -18,12 +18,12 @@ fn get(http: &Http, url: &str) -> Result<Vec<u8>> {
 
 const AUTHORITY: &str = include_str!("tls/authority.pem");
 
-/// A server whose certificate only the test's own authority vouches for; its URL.
+/// The URL of a server whose certificate only the test's own authority has signed.
 fn https_server() -> String {
     https_server_with("200 OK".into())
 }
 
-/// The same, which answers with this status and more headers.
+/// The same, for a server that answers with this status and additional headers.
 fn https_server_with(status: String) -> String {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let chain = vec![CertificateDer::from_pem_slice(include_bytes!("tls/server.pem")).unwrap()];
@@ -36,7 +36,7 @@ fn https_server_with(status: String) -> String {
         for stream in listener.incoming().flatten() {
             let connection = rustls::ServerConnection::new(config.clone()).unwrap();
             let mut stream = rustls::StreamOwned::new(connection, stream);
-            // One that does not trust the certificate hangs up.
+            // A client that does not trust the certificate closes the connection.
             let mut request = [0; 4096];
             if stream.read(&mut request).is_ok_and(|n| n > 0) {
                 let _ = write!(stream, "HTTP/1.1 {status}\r\nContent-Length: 4\r\nConnection: close\r\n\r\nsafe");
@@ -81,7 +81,7 @@ fn a_redirect_never_leaves_an_encrypted_connection() {
     assert_eq!(plain.asked().len(), 0);
 }
 
-/// The proxy's variables are the process' own, so this test runs itself once more in a process that has them.
+/// The proxy variables belong to the whole process, so this test runs itself again in a process that has them.
 #[test]
 fn the_proxy_that_variables_name_is_used_except_where_they_say_otherwise() {
     if let Ok(direct) = std::env::var("PJRT_TEST_DIRECT") {

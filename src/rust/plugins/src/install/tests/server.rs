@@ -1,4 +1,4 @@
-//! An HTTP server on the loopback that answers as a test says.
+//! An HTTP server on the loopback interface whose answers a test determines.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -16,20 +16,20 @@ impl Asked {
         self.headers.iter().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
     }
 
-    /// Where the asked-for range starts.
+    /// The start of the requested range.
     pub fn range(&self) -> Option<usize> {
         self.header("range")?.strip_prefix("bytes=")?.strip_suffix('-')?.parse().ok()
     }
 }
 
-/// Serves until the process ends. Each connection takes one request.
+/// Serves until the process ends. Each connection handles one request.
 pub struct Server {
     pub url: String,
     log: Arc<Mutex<Vec<Asked>>>,
 }
 
 impl Server {
-    /// `answer` gets the number of the request, the request, and the connection to write to.
+    /// `answer` gets the request's number, the request, and the connection to write to.
     pub fn start(answer: impl Fn(usize, &Asked, &mut TcpStream) + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -70,19 +70,19 @@ fn read(stream: &TcpStream) -> Option<Asked> {
     Some(Asked { path, headers })
 }
 
-/// Writes an answer with the body's true length in its headers.
+/// Writes an answer with the correct length in its headers.
 pub fn reply(stream: &mut TcpStream, status: &str, headers: &str, body: &[u8]) {
     head(stream, status, headers, body.len());
     let _ = stream.write_all(body);
 }
 
-/// Writes headers that promise `length` bytes.
+/// Writes headers that announce `length` bytes.
 pub fn head(stream: &mut TcpStream, status: &str, headers: &str, length: usize) {
     let text = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n{headers}\r\n");
     let _ = stream.write_all(text.as_bytes());
 }
 
-/// Serves `bytes` whole, or from where the request's range starts.
+/// Serves all `bytes`, or those from the start of the requested range.
 pub fn file(asked: &Asked, stream: &mut TcpStream, bytes: &[u8]) {
     match asked.range() {
         Some(start) => {

@@ -1,4 +1,4 @@
-//! Files come out of archives, and never where they should not go.
+//! Files are extracted from archives, and never to the wrong place.
 
 use super::super::unpack;
 use super::*;
@@ -41,7 +41,7 @@ fn zip(files: &[(&str, &str)]) -> Vec<u8> {
     zip.finish().unwrap().into_inner()
 }
 
-/// A compressed tar archive; names are written as they are.
+/// A compressed tar archive. Names are stored unchanged.
 fn tar(files: &[(&str, &str)]) -> Vec<u8> {
     let mut tar = tar::Builder::new(flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast()));
     for (name, text) in files {
