@@ -3,15 +3,15 @@
 use crate::conditions::Result;
 use crate::sexp;
 use extendr_api::prelude::*;
-use pjrt_core::cache::{Cache, Removed, Session};
+use pjrt_core::cache::{Cache, InProcess, Removed};
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The part of the cache in memory, for all folders.
-fn session() -> &'static Arc<Session> {
-    static SESSION: OnceLock<Arc<Session>> = OnceLock::new();
-    SESSION.get_or_init(Arc::default)
+fn in_process() -> &'static Arc<InProcess> {
+    static IN_PROCESS: OnceLock<Arc<InProcess>> = OnceLock::new();
+    IN_PROCESS.get_or_init(Arc::default)
 }
 
 /// The cache for the R list of `cache_settings()`; none for NULL.
@@ -31,7 +31,7 @@ pub fn get(settings: &Robj) -> Result<Option<Cache>> {
     let (root, max_bytes) = (Path::new(dir), max_size as u64);
     let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
     if last.as_ref().is_none_or(|cache| cache.root() != root || cache.max_bytes() != max_bytes) {
-        *last = Some(Cache::new(root, max_bytes, session().clone()));
+        *last = Some(Cache::new(root, max_bytes, in_process().clone()));
     }
     Ok(last.clone())
 }
@@ -40,7 +40,7 @@ pub fn get(settings: &Robj) -> Result<Option<Cache>> {
 #[extendr]
 fn cache_info(settings: Robj) -> Result<Robj> {
     let (entries, bytes) = get(&settings)?.map_or((0, 0), |cache| cache.size());
-    let counts = session().counts();
+    let counts = in_process().counts();
     Ok(list!(
         entries = entries as f64,
         bytes = bytes as f64,
@@ -89,7 +89,7 @@ fn cache_prune(settings: Robj, max_age: f64) -> Result<Robj> {
 /// The failures since the last call, a line each.
 #[extendr]
 fn cache_messages() -> Vec<String> {
-    session().take_messages()
+    in_process().take_messages()
 }
 
 fn removed(removed: Removed) -> Robj {

@@ -1,7 +1,7 @@
 //! Serialized executables and the cache of compiled programs, on the real CPU plugin.
 
 use pjrt_base::{error::Kind, error::Result};
-use pjrt_core::cache::{Cache, Counts, Session};
+use pjrt_core::cache::{Cache, Counts, InProcess};
 use pjrt_core::compile;
 use pjrt_core::executable::execute::{Dispatch, ExecuteOptions};
 use pjrt_core::executable::options::{CompileOptions, OptionValue};
@@ -79,9 +79,9 @@ impl Folder {
     }
 
     /// The cache in this folder, as a new process sees it.
-    fn session(&self) -> (Cache, Arc<Session>) {
-        let session = Arc::new(Session::default());
-        (Cache::new(&self.0, 1 << 30, session.clone()), session)
+    fn in_process(&self) -> (Cache, Arc<InProcess>) {
+        let in_process = Arc::new(InProcess::default());
+        (Cache::new(&self.0, 1 << 30, in_process.clone()), in_process)
     }
 
     fn entries(&self) -> Vec<PathBuf> {
@@ -101,8 +101,8 @@ fn compile(cache: &Cache, text: &str, options: &CompileOptions) -> Executable {
     compile::compile(Some(cache), &devices, &program(text), options).unwrap()
 }
 
-fn counts(session: &Session) -> (u64, u64, u64, u64) {
-    let Counts { hits, shared, misses, errors, .. } = session.counts();
+fn counts(in_process: &InProcess) -> (u64, u64, u64, u64) {
+    let Counts { hits, shared, misses, errors, .. } = in_process.counts();
     (hits, shared, misses, errors)
 }
 
@@ -233,19 +233,19 @@ fn no_flipped_byte_reaches_the_plugin() {
 #[test]
 fn a_program_is_compiled_once() {
     let folder = Folder::new("once");
-    let (cache, session) = folder.session();
+    let (cache, in_process) = folder.in_process();
     let options = CompileOptions::default();
     let first = compile(&cache, &add(1), &options);
-    assert_eq!((first.origin(), counts(&session)), (Origin::Missed, (0, 0, 1, 0)));
+    assert_eq!((first.origin(), counts(&in_process)), (Origin::Missed, (0, 0, 1, 0)));
     let same = compile(&cache, &add(1), &options);
     assert!(same.downgrade() == first.downgrade(), "somebody has it");
-    assert_eq!(counts(&session), (0, 1, 1, 0));
+    assert_eq!(counts(&in_process), (0, 1, 1, 0));
     drop((first, same));
     assert_eq!(compile(&cache, &add(1), &options).origin(), Origin::Cache);
-    let (other, session) = folder.session();
+    let (other, in_process) = folder.in_process();
     let loaded = compile(&other, &add(1), &options);
-    assert_eq!((loaded.origin(), counts(&session)), (Origin::Cache, (1, 0, 0, 0)));
-    assert!(session.counts().saved > std::time::Duration::ZERO);
+    assert_eq!((loaded.origin(), counts(&in_process)), (Origin::Cache, (1, 0, 0, 0)));
+    assert!(in_process.counts().saved > std::time::Duration::ZERO);
     let x = upload(&device(0), &[2], &[1.0, 2.0]);
     assert_eq!(run(&loaded, &[&x, &x]), [2.0, 4.0]);
     let list = other.list();
@@ -258,7 +258,7 @@ fn a_program_is_compiled_once() {
 #[test]
 fn everything_that_changes_the_program_changes_the_key() {
     let folder = Folder::new("key");
-    let (cache, session) = folder.session();
+    let (cache, in_process) = folder.in_process();
     let plain = CompileOptions::default();
     let all = [
         plain.clone(),
@@ -277,7 +277,7 @@ fn everything_that_changes_the_program_changes_the_key() {
     }
     compile(&cache, &add(2), &plain);
     compile(&cache, &format!("{} ", add(1)), &plain);
-    assert_eq!(counts(&session), (0, 0, all.len() as u64 + 2, 0));
+    assert_eq!(counts(&in_process), (0, 0, all.len() as u64 + 2, 0));
     assert_eq!(folder.entries().len(), all.len() + 2);
     let inline = CompileOptions { dispatch: Dispatch::Inline, ..plain };
     let mine = compile(&cache, &add(1), &inline);
@@ -287,12 +287,12 @@ fn everything_that_changes_the_program_changes_the_key() {
 #[test]
 fn a_client_with_another_number_of_devices_hits_the_cache() {
     let folder = Folder::new("devices");
-    let (cache, session) = folder.session();
+    let (cache, in_process) = folder.in_process();
     compile(&cache, &add(1), &CompileOptions::default());
     let small = client_of(1);
     let devices: Vec<Device> = small.devices().collect();
     let here = compile::compile(Some(&cache), &devices, &program(&add(1)), &CompileOptions::default()).unwrap();
-    assert_eq!((here.origin(), counts(&session)), (Origin::Cache, (1, 0, 1, 0)));
+    assert_eq!((here.origin(), counts(&in_process)), (Origin::Cache, (1, 0, 1, 0)));
     let x = upload(&devices[0], &[2], &[1.0, 2.0]);
     assert_eq!(run(&here, &[&x, &x]), [2.0, 4.0]);
 }
@@ -302,25 +302,25 @@ fn a_bad_entry_is_dropped_and_compiled_afresh() {
     let folder = Folder::new("bad");
     let options = CompileOptions::default();
     let x = upload(&device(0), &[2], &[1.0, 2.0]);
-    compile(&folder.session().0, &add(1), &options);
+    compile(&folder.in_process().0, &add(1), &options);
     let path = folder.entries().pop().unwrap();
     let whole = fs::read(&path).unwrap();
     let foreign = {
         let other = Folder::new("foreign");
-        compile(&other.session().0, &add(5), &options);
+        compile(&other.in_process().0, &add(5), &options);
         fs::read(other.entries().pop().unwrap()).unwrap()
     };
     let mut flipped = whole.clone();
     flipped[whole.len() / 2] ^= 1;
     for bad in [&b""[..], b"nonsense", &whole[..whole.len() - 1], &flipped, &foreign] {
         fs::write(&path, bad).unwrap();
-        let (cache, session) = folder.session();
+        let (cache, in_process) = folder.in_process();
         let executable = compile(&cache, &add(1), &options);
-        assert_eq!((executable.origin(), counts(&session)), (Origin::Missed, (0, 0, 1, 1)));
+        assert_eq!((executable.origin(), counts(&in_process)), (Origin::Missed, (0, 0, 1, 1)));
         assert_eq!(run(&executable, &[&x, &x]), [2.0, 4.0]);
-        let messages = session.take_messages();
+        let messages = in_process.take_messages();
         assert!(messages.len() == 1 && messages[0].contains("dropped"), "{messages:?}");
-        assert_eq!(compile(&folder.session().0, &add(1), &options).origin(), Origin::Cache, "it was written anew");
+        assert_eq!(compile(&folder.in_process().0, &add(1), &options).origin(), Origin::Cache, "it was written anew");
     }
 }
 
@@ -328,19 +328,19 @@ fn a_bad_entry_is_dropped_and_compiled_afresh() {
 fn an_unusable_cache_folder_does_not_fail_a_compile() {
     let folder = Folder::new("no-folder");
     fs::write(&folder.0, "a file").unwrap();
-    let session = Arc::new(Session::default());
-    let cache = Cache::new(&folder.0.join("executables"), 1 << 30, session.clone());
+    let in_process = Arc::new(InProcess::default());
+    let cache = Cache::new(&folder.0.join("executables"), 1 << 30, in_process.clone());
     let executable = compile(&cache, &add(1), &CompileOptions::default());
     assert_eq!(executable.origin(), Origin::Missed);
-    assert_eq!(session.counts().misses, 1);
-    assert!(session.take_messages().iter().any(|message| message.contains("cannot keep")));
+    assert_eq!(in_process.counts().misses, 1);
+    assert!(in_process.take_messages().iter().any(|message| message.contains("cannot keep")));
     fs::remove_file(&folder.0).unwrap();
 }
 
 #[test]
 fn a_compile_that_dumps_files_is_never_taken_from_the_cache() {
     let folder = Folder::new("dump");
-    let (cache, session) = folder.session();
+    let (cache, in_process) = folder.in_process();
     let dump = folder.0.join("dump");
     let name = "xla_dump_to".to_owned();
     let value = OptionValue::String(dump.to_string_lossy().into_owned());
@@ -350,13 +350,13 @@ fn a_compile_that_dumps_files_is_never_taken_from_the_cache() {
         assert!(fs::read_dir(&dump).unwrap().count() > 0);
         fs::remove_dir_all(&dump).unwrap();
     }
-    assert_eq!((counts(&session), folder.entries().len()), ((0, 0, 0, 0), 0));
+    assert_eq!((counts(&in_process), folder.entries().len()), ((0, 0, 0, 0), 0));
 }
 
 #[test]
 fn many_threads_share_one_executable() {
     let folder = Folder::new("threads");
-    let (cache, _) = folder.session();
+    let (cache, _) = folder.in_process();
     let text = add(1);
     let all: Vec<_> = std::thread::scope(|scope| {
         let one = || scope.spawn(|| compile(&cache, &text, &CompileOptions::default()));

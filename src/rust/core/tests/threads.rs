@@ -4,7 +4,7 @@
 use pjrt_base::{error::Error, error::Kind};
 use pjrt_core::buffer::read::Transfer;
 use pjrt_core::buffer::slice::{Axis, Slice};
-use pjrt_core::cache::{Cache, Session};
+use pjrt_core::cache::{Cache, InProcess};
 use pjrt_core::executable::execute::{ExecuteOptions, Outputs};
 use pjrt_core::executable::options::CompileOptions;
 use pjrt_core::host::pool::Block;
@@ -38,7 +38,7 @@ fn held_objects_are_shared_between_threads() {
     shared::<Slice>();
     shared::<Plugin>();
     shared::<Program>();
-    shared::<Session>();
+    shared::<InProcess>();
     shared::<Spec>();
     shared::<Transfer>();
     shared::<Value>();

@@ -26,12 +26,12 @@ pub use store::{Entry, Removed};
 #[derive(Debug, Clone)]
 pub struct Cache {
     store: Arc<Store>,
-    session: Arc<Session>,
+    in_process: Arc<InProcess>,
 }
 
 /// The part of the cache that a process has in memory, for all folders.
 #[derive(Debug, Default)]
-pub struct Session {
+pub struct InProcess {
     counts: Mutex<Counts>,
     /// Executables that may still be in use.
     known: Mutex<Vec<(LoadedKey, WeakExecutable)>>,
@@ -73,8 +73,8 @@ pub(crate) enum Lookup {
 
 impl Cache {
     /// The cache in the folder `root`, which is created with the first entry.
-    pub fn new(root: &Path, max_bytes: u64, session: Arc<Session>) -> Cache {
-        Cache { store: Arc::new(Store::new(root, max_bytes)), session }
+    pub fn new(root: &Path, max_bytes: u64, in_process: Arc<InProcess>) -> Cache {
+        Cache { store: Arc::new(Store::new(root, max_bytes)), in_process }
     }
 
     pub fn root(&self) -> &Path {
@@ -106,7 +106,7 @@ impl Cache {
     /// # Errors
     /// `Io` when entries are left.
     pub fn clear(&self) -> Result<Removed> {
-        if let Some(mut known) = process::lock(&self.session.known) {
+        if let Some(mut known) = process::lock(&self.in_process.known) {
             known.clear();
         }
         self.store.clear()
@@ -133,15 +133,15 @@ impl Cache {
         }
         let Some(key) = self.key(devices, program, options) else { return Ok(Lookup::Nothing(None)) };
         let place = LoadedKey { key, client: client.id(), dispatch: options.dispatch };
-        if let Some(executable) = self.session.find(&place) {
-            self.session.count(|counts| counts.shared += 1);
+        if let Some(executable) = self.in_process.find(&place) {
+            self.in_process.count(|counts| counts.shared += 1);
             return Ok(Lookup::Executable(executable));
         }
         if most_bytes < u64::MAX && self.store.bytes(&key) > most_bytes {
             return Ok(Lookup::Large);
         }
         Ok(match self.load(&key, devices, options) {
-            Some(executable) => Lookup::Executable(self.session.share(place, executable)),
+            Some(executable) => Lookup::Executable(self.in_process.share(place, executable)),
             None => Lookup::Nothing(Some(place)),
         })
     }
@@ -150,16 +150,16 @@ impl Cache {
     pub(crate) fn keep(&self, place: Option<LoadedKey>, executable: Executable) -> Executable {
         let Some(place) = place else { return executable };
         executable.note_miss();
-        self.session.count(|counts| counts.misses += 1);
+        self.in_process.count(|counts| counts.misses += 1);
         self.save(&place.key, &executable);
-        self.session.share(place, executable)
+        self.in_process.share(place, executable)
     }
 
     fn key(&self, devices: &[Device], program: &Program, options: &CompileOptions) -> Option<Key> {
         match Target::of(&devices[0], Some(self.root())) {
             Ok(target) => Key::new(target, devices, program, options),
             Err(error) => {
-                self.session.complain(error.message());
+                self.in_process.complain(error.message());
                 None
             }
         }
@@ -171,7 +171,7 @@ impl Cache {
         let content = match self.store.get(key) {
             Ok(content) => content?,
             Err(error) => {
-                self.session.complain(&format!("cannot read {key}: {error}"));
+                self.in_process.complain(&format!("cannot read {key}: {error}"));
                 return None;
             }
         };
@@ -180,14 +180,14 @@ impl Cache {
         match load(&content, key, &destination) {
             Ok(executable) => {
                 let saved = executable.compile_time().saturating_sub(start.elapsed());
-                self.session.count(|counts| {
+                self.in_process.count(|counts| {
                     counts.hits += 1;
                     counts.saved += saved;
                 });
                 Some(executable)
             }
             Err(error) => {
-                self.session.complain(&format!("dropped {key}: {}", error.message()));
+                self.in_process.complain(&format!("dropped {key}: {}", error.message()));
                 self.store.remove(key);
                 None
             }
@@ -196,10 +196,10 @@ impl Cache {
 
     fn save(&self, key: &Key, executable: &Executable) {
         match self.try_save(key, executable) {
-            Ok(removed) => self.session.count(|counts| counts.evictions += removed.entries),
+            Ok(removed) => self.in_process.count(|counts| counts.evictions += removed.entries),
             // The plugin cannot save programs, which is not an error.
             Err(error) if error.code() == Some(UNIMPLEMENTED) || error.kind() == Kind::UnsupportedCall => {}
-            Err(error) => self.session.complain(&format!("cannot keep {key}: {}", error.message())),
+            Err(error) => self.in_process.complain(&format!("cannot keep {key}: {}", error.message())),
         }
     }
 
@@ -222,7 +222,7 @@ fn load(content: &[u8], key: &Key, destination: &Destination<'_>) -> Result<Exec
     serialized.hand_over(destination, destination.devices, Origin::Cache)
 }
 
-impl Session {
+impl InProcess {
     pub fn counts(&self) -> Counts {
         process::lock(&self.counts).map_or_else(Counts::default, |counts| *counts)
     }
