@@ -64,10 +64,11 @@ impl Buffer {
             copy.count_in_flight()?;
             return Ok(copy);
         }
-        let launch = client.new_dispatched();
-        let copy = Buffer::make(client.clone(), device.index(), index, spec, null_mut(), Some(launch.clone()), backing);
+        let dispatched = client.new_dispatched();
+        let copy =
+            Buffer::make(client.clone(), device.index(), index, spec, null_mut(), Some(dispatched.clone()), backing);
         let (source, promised) = (self.clone(), copy.clone());
-        self.0.client.dispatcher(self.0.device).submit(launch, move || {
+        self.0.client.dispatcher(self.0.device).submit(dispatched, move || {
             let started = oom::with_retry(|| source.start_copy(&device, memory.as_ref()));
             promised.fulfil(started.map_err(|error| promised.failed(error))?);
             promised.count_in_flight()

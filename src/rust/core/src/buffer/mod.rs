@@ -56,7 +56,7 @@ pub(crate) struct Inner {
     /// Null until the launch that makes it has run, and permanently if the launch failed.
     handle: AtomicPtr<PJRT_Buffer>,
     /// The launch that makes it, if it runs on the dispatch thread.
-    launch: Option<Arc<Dispatched>>,
+    dispatched: Option<Arc<Dispatched>>,
     /// [`ALIVE`], or why it cannot be read any more.
     state: AtomicU8,
     /// Known to be complete, without error.
@@ -89,10 +89,10 @@ impl Buffer {
         client: Client,
         device: usize,
         spec: Arc<Spec>,
-        launch: Arc<Dispatched>,
+        dispatched: Arc<Dispatched>,
         backing: Option<Arc<Backing>>,
     ) -> Buffer {
-        Buffer::make(client, device, None, spec, null_mut(), Some(launch), backing)
+        Buffer::make(client, device, None, spec, null_mut(), Some(dispatched), backing)
     }
 
     fn make(
@@ -101,7 +101,7 @@ impl Buffer {
         memory: Option<usize>,
         spec: Arc<Spec>,
         handle: *mut PJRT_Buffer,
-        launch: Option<Arc<Dispatched>>,
+        dispatched: Option<Arc<Dispatched>>,
         backing: Option<Arc<Backing>>,
     ) -> Buffer {
         client.count_buffer(spec.bytes());
@@ -112,7 +112,7 @@ impl Buffer {
             memory,
             spec,
             handle: AtomicPtr::new(handle),
-            launch,
+            dispatched,
             state: AtomicU8::new(ALIVE),
             is_complete: AtomicBool::new(false),
             backing,
@@ -220,9 +220,9 @@ impl Buffer {
         if self.0.is_complete.load(Ordering::Acquire) {
             return Ok(true);
         }
-        match &self.0.launch {
-            Some(launch) if !launch.is_done() => return Ok(false),
-            Some(launch) if launch.outcome().is_err() => return Ok(true),
+        match &self.0.dispatched {
+            Some(dispatched) if !dispatched.is_done() => return Ok(false),
+            Some(dispatched) if dispatched.outcome().is_err() => return Ok(true),
             _ => {}
         }
         self.ready_event()?.is_ready()
@@ -294,8 +294,8 @@ impl Buffer {
     /// The handle, after the launch that makes it. Works on a dispatch thread, too: the launch was queued earlier, on
     /// this thread or another device's, so the wait for it ends.
     pub(crate) fn made(&self) -> Result<*mut PJRT_Buffer> {
-        if let Some(launch) = self.unfinished_launch() {
-            launch.wait().map_err(|e| self.named(e))?;
+        if let Some(dispatched) = self.unfinished_launch() {
+            dispatched.wait().map_err(|e| self.named(e))?;
         }
         Ok(self.raw_handle())
     }
@@ -308,7 +308,7 @@ impl Buffer {
     /// The launch that makes it, unless it has run already.
     pub(crate) fn unfinished_launch(&self) -> Option<&Arc<Dispatched>> {
         if self.raw_handle().is_null() {
-            self.0.launch.as_ref()
+            self.0.dispatched.as_ref()
         } else {
             None
         }

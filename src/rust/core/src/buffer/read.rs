@@ -64,7 +64,7 @@ impl Arrived<'_> {
 pub struct Transfer {
     client: Client,
     /// The launch that starts it, if the buffer itself is not made yet.
-    launch: Option<Arc<Dispatched>>,
+    dispatched: Option<Arc<Dispatched>>,
     /// Set once it is started.
     copy: Arc<OnceLock<HostCopy>>,
     /// Files that the content depends on.
@@ -85,8 +85,8 @@ impl Transfer {
     /// The plugin's, if it cannot tell.
     pub fn is_ready(&self) -> Result<bool> {
         self.client.handle()?;
-        match &self.launch {
-            Some(launch) if !launch.is_done() => Ok(false),
+        match &self.dispatched {
+            Some(dispatched) if !dispatched.is_done() => Ok(false),
             _ => self.copy.get().and_then(|copy| copy.done.as_ref()).map_or(Ok(true), Event::is_ready),
         }
     }
@@ -97,8 +97,8 @@ impl Transfer {
     /// The error that happened on the device, or `Interrupted`; the transfer then goes on.
     pub fn wait(&self) -> Result<Arrived<'_>> {
         self.client.handle()?;
-        if let Some(launch) = &self.launch {
-            launch.wait()?;
+        if let Some(dispatched) = &self.dispatched {
+            dispatched.wait()?;
         }
         let Some(copy) = self.copy.get() else { bail!(Internal, "A transfer was not started.") };
         if let Some(done) = &copy.done {
@@ -219,16 +219,16 @@ impl Buffer {
     pub fn start_read(&self) -> Result<Transfer> {
         self.check_alive()?;
         let backing = Backing::of(&[self])?;
-        let mut transfer = Transfer { client: self.client().clone(), launch: None, copy: Arc::default(), backing };
+        let mut transfer = Transfer { client: self.client().clone(), dispatched: None, copy: Arc::default(), backing };
         if self.unfinished_launch().is_some() {
-            let launch = self.client().new_dispatched();
+            let dispatched = self.client().new_dispatched();
             let (buffer, copy) = (self.clone(), transfer.copy.clone());
-            self.client().dispatcher(self.device_index()).submit(launch.clone(), move || {
+            self.client().dispatcher(self.device_index()).submit(dispatched.clone(), move || {
                 // Nobody else sets it.
                 let _ = copy.set(oom::with_retry(|| start(&buffer)).map_err(|e| explained(e, &buffer))?);
                 Ok(())
             })?;
-            transfer.launch = Some(launch);
+            transfer.dispatched = Some(dispatched);
         } else {
             transfer.copy = Arc::new(start(self).map_err(|e| explained(e, self))?.into());
         }

@@ -356,10 +356,10 @@ impl Buffer {
         let client = device.client();
         client.handle()?;
         check_size(&spec, &data)?;
-        let launch = client.new_dispatched();
-        let buffer = Buffer::pending(client.clone(), device.index(), Arc::new(spec), launch.clone(), None);
+        let dispatched = client.new_dispatched();
+        let buffer = Buffer::pending(client.clone(), device.index(), Arc::new(spec), dispatched.clone(), None);
         let (device, promised) = (device.clone(), buffer.clone());
-        client.uploader().submit(launch, move || {
+        client.uploader().submit(dispatched, move || {
             // Nothing is to be done when nobody holds the buffer any more.
             if Arc::strong_count(&promised.0) > 1 {
                 write(data.data())?;

@@ -364,15 +364,15 @@ impl Executable {
         options: &ExecuteOptions,
         backing: Option<Backing>,
     ) -> Result<Outputs> {
-        let launch = self.client().new_dispatched_of(self.history().last());
+        let dispatched = self.client().new_dispatched_of(self.history().last());
         let pending = |spec: &Arc<_>| {
             let backing = backing.as_ref().map(Backing::again);
-            Buffer::pending(self.client().clone(), device, Arc::clone(spec), launch.clone(), backing)
+            Buffer::pending(self.client().clone(), device, Arc::clone(spec), dispatched.clone(), backing)
         };
         let outputs: Outputs = self.signature().outputs.iter().map(pending).collect();
         let (executable, options, promised) = (self.clone(), options.clone(), outputs.clone());
         let inputs: Vec<Buffer> = inputs.iter().map(|&input| input.clone()).collect();
-        self.client().dispatcher(device).submit(launch.clone(), move || {
+        self.client().dispatcher(device).submit(dispatched.clone(), move || {
             let launched = inputs.iter().map(Buffer::made).collect::<Result<Handles>>();
             let launched =
                 launched.and_then(|handles| oom::with_retry(|| executable.launch(device, &handles, &options)));

@@ -66,13 +66,13 @@ impl Executable {
         options: &ExecuteOptions,
     ) -> Result<Vec<Outputs>> {
         let client = self.client();
-        let launch = client.new_dispatched();
+        let dispatched = client.new_dispatched();
         let backing = Backing::of(&inputs.concat())?;
         let pending = |&device: &usize| -> Outputs {
             let specs = self.signature().outputs.iter();
             let make = |spec: &Arc<_>| {
                 let backing = backing.as_ref().map(Backing::again);
-                Buffer::pending(client.clone(), device, Arc::clone(spec), launch.clone(), backing)
+                Buffer::pending(client.clone(), device, Arc::clone(spec), dispatched.clone(), backing)
             };
             specs.map(make).collect()
         };
@@ -84,7 +84,7 @@ impl Executable {
         let (arrived, arrivals) = channel::<()>();
 
         let _order = client.launch_order().lock().unwrap_or_else(PoisonError::into_inner);
-        client.dispatcher(devices[0]).submit(launch.clone(), move || {
+        client.dispatcher(devices[0]).submit(dispatched.clone(), move || {
             for _ in 1..running.len() {
                 if arrivals.recv().is_err() {
                     bail!(Internal, "A device's dispatch thread cannot be reached.");
@@ -104,11 +104,11 @@ impl Executable {
             Ok(())
         })?;
         for &device in &devices[1..] {
-            let (arrived, launch) = (arrived.clone(), launch.clone());
+            let (arrived, dispatched) = (arrived.clone(), dispatched.clone());
             client.dispatcher(device).submit(client.new_dispatched(), move || {
                 // The launch has ended already if another device could not be reached.
                 let _ = arrived.send(());
-                launch.wait()
+                dispatched.wait()
             })?;
         }
         Ok(outputs)

@@ -74,7 +74,7 @@ impl Dispatcher {
     /// The code of `RESOURCE_EXHAUSTED` if the system cannot start a thread.
     pub(crate) fn submit(
         &self,
-        launch: Arc<Dispatched>,
+        dispatched: Arc<Dispatched>,
         work: impl FnOnce() -> Result<()> + Send + 'static,
     ) -> Result<()> {
         let mut sender = self.sender.lock().unwrap_or_else(PoisonError::into_inner);
@@ -86,7 +86,7 @@ impl Dispatcher {
         let job = move || {
             // Even if the work panics, somebody may wait for it.
             let outcome = catch_unwind(AssertUnwindSafe(work));
-            launch.finish(
+            dispatched.finish(
                 outcome.unwrap_or_else(|_| Err(Error::new(Kind::Internal, "A launch was aborted by a fault."))),
             );
             unfinished.fetch_sub(1, Ordering::AcqRel);
