@@ -1,8 +1,9 @@
 //! Work in many pieces, shared by several threads while the calling thread checks for interrupts.
 
 use crate::error::{Error, Result};
+use crate::sync::Unpoisoned;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -43,7 +44,7 @@ pub fn run(
     let failed: Mutex<Option<Error>> = Mutex::new(None);
     let fail = |error| {
         ended.store(true, Ordering::Relaxed);
-        failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        failed.lock().unpoisoned().get_or_insert(error);
     };
     // Whether pieces may be left.
     let step = || {
@@ -79,7 +80,7 @@ pub fn run(
             look();
         }
     });
-    match failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+    match failed.into_inner().unpoisoned() {
         Some(error) => Err(error),
         None => Ok(()),
     }

@@ -10,10 +10,11 @@ use crate::runtime::event::Event;
 use crate::runtime::oom;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::reason::Reason;
+use pjrt_base::sync::Unpoisoned;
 use smallvec::SmallVec;
 use std::ptr::null_mut;
 use std::sync::mpsc::channel;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 impl Executable {
     /// Launches the program on all of its devices, with one list of inputs for each in the order of its placement.
@@ -83,7 +84,7 @@ impl Executable {
         let running = devices.to_vec();
         let (arrived, arrivals) = channel::<()>();
 
-        let _order = client.launch_order().lock().unwrap_or_else(PoisonError::into_inner);
+        let _order = client.launch_order().lock().unpoisoned();
         client.dispatcher(devices[0]).submit(launch.clone(), move || {
             for _ in 1..running.len() {
                 if arrivals.recv().is_err() {

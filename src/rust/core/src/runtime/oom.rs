@@ -1,9 +1,10 @@
 //! Out of memory: retries after a garbage collection.
 
 use pjrt_base::error::{Error, Kind, Result, RESOURCE_EXHAUSTED};
+use pjrt_base::sync::Unpoisoned;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
 /// Whether the error means that memory is exhausted.
@@ -46,7 +47,7 @@ pub fn is_collection_wanted() -> bool {
 /// Wakes threads that waited for a garbage collection.
 pub fn collected() {
     IS_WANTED.store(false, Ordering::Relaxed);
-    *ROUNDS.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+    *ROUNDS.lock().unpoisoned() += 1;
     ROUND_ENDS.notify_all();
 }
 
@@ -69,11 +70,11 @@ pub(crate) fn telling(first: Error, again: Error) -> Error {
 }
 
 fn await_collection() -> bool {
-    let rounds = ROUNDS.lock().unwrap_or_else(PoisonError::into_inner);
+    let rounds = ROUNDS.lock().unpoisoned();
     let now = *rounds;
     IS_WANTED.store(true, Ordering::Relaxed);
     let waited = ROUND_ENDS.wait_timeout_while(rounds, PATIENCE, |rounds| *rounds == now);
-    let (rounds, _) = waited.unwrap_or_else(PoisonError::into_inner);
+    let (rounds, _) = waited.unpoisoned();
     *rounds != now
 }
 
