@@ -2,6 +2,8 @@
 //!
 //! Nothing is loaded or run, and only headers and tables are read. Mapping a truncated library kills the process, so
 //! [`inspect`] comes before every load.
+//!
+//! `object::File` would not do: it omits sonames and search paths, needs sections, and misses truncated segments.
 
 mod elf;
 mod macho;
