@@ -11,6 +11,7 @@ use crate::executable::Executable;
 use crate::ffi::poison::{self, Poison};
 use crate::runtime::event::Signal;
 use pjrt_base::error::{Error, Kind, Result, RESOURCE_EXHAUSTED};
+use pjrt_base::parallel::processors;
 use pjrt_base::process::LastWait;
 use pjrt_base::room;
 use pjrt_base::sync::Unpoisoned;
@@ -19,7 +20,7 @@ use std::collections::VecDeque;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
-use std::thread::{available_parallelism, Builder, JoinHandle};
+use std::thread::{Builder, JoinHandle};
 
 /// Stack for the recursion of compilers, several times a main thread's; only the used part takes memory.
 const STACK: usize = 64 << 20;
@@ -305,9 +306,4 @@ fn work(first: Job) {
 fn join(thread: JoinHandle<()>) {
     // Faults are caught where they happen.
     let _ = thread.join();
-}
-
-fn processors() -> usize {
-    static COUNT: OnceLock<usize> = OnceLock::new();
-    *COUNT.get_or_init(|| available_parallelism().map_or(1, usize::from))
 }
