@@ -3,9 +3,10 @@
 use crate::conditions::Result;
 use crate::sexp;
 use extendr_api::prelude::*;
+use pjrt_base::sync::Unpoisoned;
 use pjrt_core::cache::{Cache, InProcess, Removed};
 use std::path::Path;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The part of the cache in memory, for all folders.
@@ -29,7 +30,7 @@ pub fn get(settings: &Robj) -> Result<Option<Cache>> {
         bail!(InvalidInput, "The cache's settings are a folder and a size.");
     };
     let (root, max_bytes) = (Path::new(dir), max_size as u64);
-    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut last = LAST.lock().unpoisoned();
     if last.as_ref().is_none_or(|cache| cache.root() != root || cache.max_bytes() != max_bytes) {
         *last = Some(Cache::new(root, max_bytes, in_process().clone()));
     }

@@ -7,9 +7,10 @@ use crate::sexp::{self, Protected};
 use extendr_ffi::*;
 use pjrt_base::error::Result;
 use pjrt_base::process;
+use pjrt_base::sync::Unpoisoned;
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 /// Slots of the table that devices are done with and that are not free yet.
 static RELEASED: Mutex<Vec<usize>> = Mutex::new(Vec::new());
@@ -91,7 +92,7 @@ fn release(place: usize) {
         _ => false,
     });
     if done != Ok(true) {
-        RELEASED.lock().unwrap_or_else(PoisonError::into_inner).push(place);
+        RELEASED.lock().unpoisoned().push(place);
         ANY_RELEASED.store(true, Ordering::Release);
     }
 }

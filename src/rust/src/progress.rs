@@ -1,6 +1,7 @@
 //! A progress bar on the console.
 
 use extendr_api::prelude::*;
+use pjrt_base::room::rough_size;
 use std::time::{Duration, Instant};
 
 /// The shortest time between two updates.
@@ -54,9 +55,9 @@ impl<'a> Bar<'a> {
 /// be overwritten.
 fn line(label: &str, done: u64, total: Option<u64>, arrived: u64, time: Duration, columns: usize) -> String {
     let rate = arrived as f64 / time.as_secs_f64().max(0.001);
-    let speed = if arrived > 0 && time > PAUSE { format!(", {}/s", size(rate)) } else { String::new() };
+    let speed = if arrived > 0 && time > PAUSE { format!(", {}/s", rough_size(rate)) } else { String::new() };
     let Some(total) = total.filter(|total| *total >= done) else {
-        return format!("{label}: {}{speed}", size(done as f64));
+        return format!("{label}: {}{speed}", rough_size(done as f64));
     };
     let share = done as f64 / total.max(1) as f64;
     let left = if speed.is_empty() || done == total {
@@ -64,21 +65,13 @@ fn line(label: &str, done: u64, total: Option<u64>, arrived: u64, time: Duration
     } else {
         format!(", {} left", duration((total - done) as f64 / rate))
     };
-    let text = format!("{:3.0}% of {}{speed}{left}", (share * 100.0).floor(), size(total as f64));
+    let text = format!("{:3.0}% of {}{speed}{left}", (share * 100.0).floor(), rough_size(total as f64));
     let room = columns.saturating_sub(format!("{label} [] {text} ").len()).min(WIDTH);
     if room < 4 {
         return format!("{label} {text}");
     }
     let filled = (share * room as f64) as usize;
     format!("{label} [{:=<filled$}{:empty$}] {text}", "", "", empty = room - filled)
-}
-
-fn size(bytes: f64) -> String {
-    match bytes {
-        b if b < 1e6 => format!("{:.0} kB", b / 1e3),
-        b if b < 1e9 => format!("{:.0} MB", b / 1e6),
-        b => format!("{:.1} GB", b / 1e9),
-    }
 }
 
 fn duration(seconds: f64) -> String {

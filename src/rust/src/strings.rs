@@ -7,6 +7,7 @@
 
 use crate::sexp;
 use extendr_ffi::*;
+use pjrt_base::parallel::processors;
 use pjrt_base::process::check_interrupt_now_and_then;
 use pjrt_base::room;
 use pjrt_data::literal::Formatter;
@@ -80,7 +81,7 @@ pub fn fill(out: SEXP, formatter: &Formatter, elements: &[u8], width: usize) -> 
 /// `Interrupted` if the user interrupts.
 fn write(formatter: &Formatter, batch: &[u8], width: usize) -> pjrt_base::error::Result<Vec<Vec<Span>>> {
     let len = batch.len() / width;
-    let threads = thread::available_parallelism().map_or(1, usize::from).min(len.div_ceil(SHARE));
+    let threads = processors().min(len.div_ceil(SHARE));
     let share = len.div_ceil(threads);
     let is_unwanted = &AtomicBool::new(false);
     let work = |thread: usize| {

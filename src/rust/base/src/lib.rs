@@ -11,4 +11,5 @@ pub mod private_fs;
 pub mod process;
 pub mod reason;
 pub mod room;
+pub mod sync;
 pub mod trusted_fs;

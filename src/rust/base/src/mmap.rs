@@ -3,11 +3,12 @@
 mod sigbus;
 
 use crate::error::{Error, Kind, Result};
+use crate::private_fs;
 use crate::room;
 use memmap2::Mmap;
 use once_cell::sync::OnceCell;
 use sigbus::Guard;
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -122,20 +123,7 @@ pub fn read(path: &Path) -> Result<Vec<u8>> {
 }
 
 fn open(path: &Path) -> Result<(File, Metadata)> {
-    let mut options = OpenOptions::new();
-    options.read(true);
-    #[cfg(unix)]
-    // Opening a pipe would wait for its other end.
-    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK);
-    let opened = options.open(path).and_then(|file| {
-        let metadata = file.metadata()?;
-        if metadata.is_file() {
-            Ok((file, metadata))
-        } else {
-            Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a file"))
-        }
-    });
-    opened.map_err(|error| unreadable(path, &error))
+    private_fs::open_regular(path, true).map_err(|error| unreadable(path, &error))
 }
 
 #[cfg(unix)]

@@ -1,8 +1,9 @@
 //! Work in many pieces, shared by several threads while the calling thread checks for interrupts.
 
 use crate::error::{Error, Result};
+use crate::sync::Unpoisoned;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -43,7 +44,7 @@ pub fn run(
     let failed: Mutex<Option<Error>> = Mutex::new(None);
     let fail = |error| {
         ended.store(true, Ordering::Relaxed);
-        failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        failed.lock().unpoisoned().get_or_insert(error);
     };
     // Whether pieces may be left.
     let step = || {
@@ -79,7 +80,7 @@ pub fn run(
             look();
         }
     });
-    match failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+    match failed.into_inner().unpoisoned() {
         Some(error) => Err(error),
         None => Ok(()),
     }
@@ -87,7 +88,14 @@ pub fn run(
 
 /// The number of threads besides the calling one that the machine has room for.
 pub fn helpers() -> usize {
-    thread::available_parallelism().map_or(0, |n| n.get() - 1)
+    processors() - 1
+}
+
+/// The number of processors for this process when this was first asked, because the system takes long to answer; 1 if unknown.
+#[inline]
+pub fn processors() -> usize {
+    static COUNT: OnceLock<usize> = OnceLock::new();
+    *COUNT.get_or_init(|| thread::available_parallelism().map_or(1, usize::from))
 }
 
 #[cfg(test)]

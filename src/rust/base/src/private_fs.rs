@@ -41,6 +41,39 @@ pub fn open_file(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
+/// Opens a regular file to read it, also through a symbolic link if `follows_links`.
+///
+/// # Errors
+/// The system's errors; `InvalidInput` for a folder, a device or a pipe.
+pub fn open_regular(path: &Path, follows_links: bool) -> io::Result<(File, Metadata)> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        let links = if follows_links { 0 } else { libc::O_NOFOLLOW };
+        // Opening a pipe would wait for its other end.
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK | links);
+    }
+    #[cfg(not(unix))]
+    let _ = follows_links;
+    let file = options.open(path)?;
+    let metadata = file.metadata()?;
+    check_regular(&metadata)?;
+    Ok((file, metadata))
+}
+
+/// Refuses a path with a folder, a device or a pipe, which a new file would replace.
+pub fn check_target(path: &Path) -> io::Result<()> {
+    fs::metadata(path).map_or(Ok(()), |there| check_regular(&there))
+}
+
+fn check_regular(metadata: &Metadata) -> io::Result<()> {
+    if metadata.is_file() {
+        return Ok(());
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a file"))
+}
+
 /// Lets only the owner write to a folder, if the system allows this user to do so.
 pub fn close_folder(path: &Path) -> io::Result<()> {
     #[cfg(unix)]

@@ -2,10 +2,11 @@
 
 use crate::error::{Error, Kind, Result};
 use crate::reason::Reason;
+use crate::sync::Unpoisoned;
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, Once, OnceLock, PoisonError, TryLockError};
+use std::sync::{Mutex, MutexGuard, Once, OnceLock, TryLockError};
 use std::time::{Duration, Instant};
 
 /// Counts forks: one higher in a child than in its parent. Objects remember the value from their creation.
@@ -43,7 +44,7 @@ pub fn forked() -> Error {
 /// fork that happened while another thread held it.
 pub fn lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     if generation() == 0 {
-        return Some(mutex.lock().unwrap_or_else(PoisonError::into_inner));
+        return Some(mutex.lock().unpoisoned());
     }
     for _ in 0..1000 {
         match mutex.try_lock() {

@@ -80,3 +80,12 @@ pub fn size(bytes: usize) -> String {
         format!("{value:.1} {}", UNITS[unit])
     }
 }
+
+/// The same with fewer digits, for downloads and disks.
+pub fn rough_size(bytes: f64) -> String {
+    match bytes {
+        b if b < 1e6 => format!("{:.0} kB", b / 1e3),
+        b if b < 1e9 => format!("{:.0} MB", b / 1e6),
+        b => format!("{:.1} GB", b / 1e9),
+    }
+}

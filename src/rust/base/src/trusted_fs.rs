@@ -2,7 +2,7 @@
 //! written them.
 
 use crate::private_fs::{self, temporary};
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Write};
 use std::path::Path;
 
@@ -22,16 +22,7 @@ pub fn check_folder(path: &Path) -> io::Result<()> {
 /// # Errors
 /// The system's errors; `PermissionDenied` for a link, and for files that others could have written.
 pub fn open(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true);
-    #[cfg(unix)]
-    // Opening a pipe would wait for its other end.
-    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NOFOLLOW | libc::O_NONBLOCK);
-    let file = options.open(path)?;
-    let metadata = file.metadata()?;
-    if !metadata.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a file"));
-    }
+    let (file, metadata) = private_fs::open_regular(path, false)?;
     check_owner(&metadata)?;
     Ok(file)
 }

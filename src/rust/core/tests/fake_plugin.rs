@@ -1,10 +1,11 @@
 //! Versions and features of a plugin before any device is used, with a fake plugin that the C compiler makes.
 
+use pjrt_base::sync::Unpoisoned;
 use pjrt_base::{error::Error, error::Kind};
 use pjrt_core::{Client, Plugin, Value};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/fake-plugin.c");
 
@@ -32,7 +33,7 @@ fn load(oddity: &str) -> Result<&'static Plugin, Error> {
     let built = BUILT.get_or_init(|| build(Path::new(SOURCE), "fake.so", &[]));
     let copy = Path::new(FOLDER).join(format!("fake-{oddity}.so"));
     std::fs::copy(built, &copy).unwrap();
-    let _alone = ODDITY.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = ODDITY.lock().unpoisoned();
     // Only the fake plugin reads this, under the lock.
     std::env::set_var("PJRT_FAKE", oddity);
     let plugin = Plugin::load(&copy);

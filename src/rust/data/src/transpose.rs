@@ -8,11 +8,10 @@ mod tile;
 
 use crate::registers::{registers, Registers};
 use pjrt_base::error::Result;
+use pjrt_base::parallel::processors;
 use pjrt_base::process::check_interrupt_now_and_then;
 use smallvec::{smallvec, SmallVec};
 use std::cmp::Reverse;
-use std::num::NonZeroUsize;
-use std::sync::OnceLock;
 use tile::{columns_for, Tile, COLUMNS, ROWS};
 
 /// Converts a number of elements that lie one after the other: source, destination, how many. The destination has room
@@ -149,7 +148,7 @@ impl Plan {
 
     unsafe fn run_on_threads(&self, ends: Ends, line: Line) {
         let bytes = self.len().saturating_mul(ends.src_width + ends.dst_width);
-        let parts = self.split((bytes / BYTES_PER_THREAD).min(threads()));
+        let parts = self.split((bytes / BYTES_PER_THREAD).min(processors().min(MAX_THREADS)));
         let [first, others @ ..] = parts.as_slice() else { return };
         std::thread::scope(|scope| {
             for (plan, src, dst) in others {
@@ -211,12 +210,6 @@ unsafe fn stream_line(ends: Ends, len: usize, line: Line, tile: &mut Tile) {
         line(ends.src, converted, piece);
         tile::stream(converted, ends.dst, piece * ends.dst_width);
     }
-}
-
-/// How many threads a large array is reordered on.
-fn threads() -> usize {
-    static COUNT: OnceLock<usize> = OnceLock::new();
-    *COUNT.get_or_init(|| std::thread::available_parallelism().map_or(1, NonZeroUsize::get).min(MAX_THREADS))
 }
 
 unsafe fn outer(axes: &[Axis], ends: Ends, body: &mut dyn FnMut(Ends)) {

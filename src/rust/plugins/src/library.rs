@@ -2,6 +2,8 @@
 //!
 //! Loads and runs nothing: only headers and tables are read. Mapping a truncated library would kill the process, so
 //! [`inspect`] is called before every load.
+//!
+//! `object::File` would not do: it omits sonames and search paths, needs sections, and misses truncated segments.
 
 mod elf;
 mod macho;

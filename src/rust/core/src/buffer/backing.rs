@@ -3,7 +3,8 @@
 use crate::buffer::Buffer;
 use pjrt_base::error::Result;
 use pjrt_base::mmap::MappedFile;
-use std::sync::{Arc, Mutex, PoisonError};
+use pjrt_base::sync::Unpoisoned;
+use std::sync::{Arc, Mutex};
 
 /// Files that the content of a buffer depends on: for as long as the buffer lives if it uses their memory in place, or
 /// until it is complete if it was computed or copied from such memory.
@@ -36,7 +37,7 @@ impl Backing {
     }
 
     fn files(&self) -> Vec<Arc<MappedFile>> {
-        self.files.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.files.lock().unpoisoned().clone()
     }
 
     /// Checks that no file has changed.
@@ -48,7 +49,7 @@ impl Backing {
     pub(crate) fn complete(&self) -> Result<()> {
         self.check()?;
         if !self.is_in_place {
-            let files = std::mem::take(&mut *self.files.lock().unwrap_or_else(PoisonError::into_inner));
+            let files = std::mem::take(&mut *self.files.lock().unpoisoned());
             // Unmapping a file does not need the lock.
             drop(files);
         }

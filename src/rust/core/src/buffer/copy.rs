@@ -3,10 +3,11 @@
 use crate::buffer::backing::Backing;
 use crate::buffer::Buffer;
 use crate::client::device::Device;
+use crate::client::holdings;
 use crate::client::memory_space::Memory;
+use crate::client::retry::with_retry;
 use crate::ffi::api::call;
 use crate::host::array::HostOrder;
-use crate::runtime::oom;
 use pjrt_base::error::Result;
 use pjrt_data::array::Spec;
 use pjrt_sys::*;
@@ -69,7 +70,8 @@ impl Buffer {
             Buffer::make(client.clone(), device.index(), index, spec, null_mut(), Some(dispatched.clone()), backing);
         let (source, promised) = (self.clone(), copy.clone());
         self.0.client.dispatcher(self.0.device).submit(dispatched, move || {
-            let started = oom::with_retry(|| source.start_copy(&device, memory.as_ref()));
+            let asked = || holdings::arrays([&**source.spec()]);
+            let started = with_retry(asked, || source.start_copy(&device, memory.as_ref()));
             promised.fulfil(started.map_err(|error| promised.failed(error))?);
             promised.count_in_flight()
         })?;

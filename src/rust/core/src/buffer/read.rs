@@ -3,13 +3,13 @@
 use crate::buffer::backing::Backing;
 use crate::buffer::Buffer;
 use crate::client::holdings;
+use crate::client::retry::with_retry;
 use crate::client::Client;
 use crate::ffi::api::call;
 use crate::host::memory::HostMemory;
 use crate::runtime::dispatch::Dispatched;
 use crate::runtime::event::Event;
-use crate::runtime::oom;
-use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::error::{Kind, Result};
 use std::sync::{Arc, OnceLock};
 
 /// A buffer's bytes on the host: the dense array in the buffer's memory order, types narrower than a byte one byte each.
@@ -131,8 +131,8 @@ fn start(buffer: &Buffer) -> Result<HostCopy> {
 }
 
 #[cold]
-fn explained(error: Error, buffer: &Buffer) -> Error {
-    holdings::explain(error, || format!("a copy of {}", holdings::arrays([&**buffer.spec()])))
+fn needs(buffer: &Buffer) -> String {
+    format!("a copy of {}", holdings::arrays([&**buffer.spec()]))
 }
 
 impl<'a> Ready<'a> {
@@ -225,12 +225,12 @@ impl Buffer {
             let (buffer, copy) = (self.clone(), transfer.copy.clone());
             self.client().dispatcher(self.device_index()).submit(dispatched.clone(), move || {
                 // Nobody else sets it.
-                let _ = copy.set(oom::with_retry(|| start(&buffer)).map_err(|e| explained(e, &buffer))?);
+                let _ = copy.set(with_retry(|| needs(&buffer), || start(&buffer))?);
                 Ok(())
             })?;
             transfer.dispatched = Some(dispatched);
         } else {
-            transfer.copy = Arc::new(start(self).map_err(|e| explained(e, self))?.into());
+            transfer.copy = Arc::new(start(self).map_err(|e| holdings::explain(e, || needs(self)))?.into());
         }
         Ok(transfer)
     }

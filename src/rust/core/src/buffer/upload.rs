@@ -9,7 +9,6 @@ use crate::ffi::api::call;
 use crate::host::array::{HostArray, HostContent, HostOrder, HostPieces};
 use crate::host::memory::HostMemory;
 use crate::runtime::event::Event;
-use crate::runtime::oom;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::process::check_interrupt_now_and_then;
 use pjrt_data::array::Spec;
@@ -137,8 +136,7 @@ impl<'a> Upload<'a> {
     /// memory is no longer needed. This is after the call only if [`UploadRoute::keeps_source`] is true.
     ///
     /// # Errors
-    /// The code of `RESOURCE_EXHAUSTED` when there is no memory, also after [`oom::set_collector`]'s function has run;
-    /// `Interrupted`; the plugin's own.
+    /// The code of `RESOURCE_EXHAUSTED` when there is no memory, also after a second try; `Interrupted`; the plugin's own.
     ///
     /// # Safety
     /// The array's memory stays valid, and nobody writes to it, until `lease` is dropped. The function behind
@@ -363,7 +361,8 @@ impl Buffer {
             // Nothing is to be done when nobody holds the buffer any more.
             if Arc::strong_count(&promised.0) > 1 {
                 write(data.data())?;
-                let started = oom::with_retry(|| start_upload(&device, promised.spec(), &data));
+                let asked = || holdings::arrays([&**promised.spec()]);
+                let started = with_retry(asked, || start_upload(&device, promised.spec(), &data));
                 promised.fulfil(started.map_err(|error| promised.failed(error))?);
             }
             Ok(())

@@ -25,11 +25,12 @@ use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::process::{self, LastWait};
 use pjrt_base::reason::Reason;
 use pjrt_base::room;
+use pjrt_base::sync::Unpoisoned;
 use pjrt_plugins::cuda;
 use pjrt_sys::*;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
 /// A client; clones share it.
@@ -114,7 +115,7 @@ impl Client {
             call!(plugin.api(), PJRT_Client_Create { create_options: named.as_ptr(), num_options: named.len() })
         })?;
         let client = Client::describe(plugin, made.client, settings).inspect_err(|_| destroy(plugin, made.client))?;
-        OPEN.lock().unwrap_or_else(PoisonError::into_inner).push(client.clone());
+        OPEN.lock().unpoisoned().push(client.clone());
         plugin.first_client.call_once(|| process::watch_exit(close_all));
         Ok(client)
     }
@@ -295,7 +296,7 @@ impl Client {
 
     /// Registers a compilation, for which the client waits before it closes.
     pub(crate) fn note_compile(&self, compile: &Arc<Signal>) {
-        let mut compiles = self.0.compiles.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut compiles = self.0.compiles.lock().unpoisoned();
         compiles.retain(|compile| compile.strong_count() > 0);
         compiles.push(Arc::downgrade(compile));
     }
@@ -431,7 +432,7 @@ impl Client {
             Err(error) if error.kind() == Kind::PluginPoisoned => {}
             rested => rested?,
         }
-        OPEN.lock().unwrap_or_else(PoisonError::into_inner).retain(|client| !client.same(self));
+        OPEN.lock().unpoisoned().retain(|client| !client.same(self));
         let handle = self.0.handle.swap(null_mut(), Ordering::AcqRel);
         if self.is_poisoned() {
             return Ok(());
@@ -450,8 +451,7 @@ impl Client {
     /// Waits until nothing is pending.
     fn wait_idle(&self) -> Result<()> {
         self.handle()?;
-        let compiles: Vec<_> =
-            self.0.compiles.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(Weak::upgrade).collect();
+        let compiles: Vec<_> = self.0.compiles.lock().unpoisoned().iter().filter_map(Weak::upgrade).collect();
         compiles.iter().try_for_each(|compile| compile.wait())?;
         self.threads().try_for_each(Dispatcher::wait_idle)?;
         self.0.buffers.all().into_iter().try_for_each(Resource::wait_idle)?;
@@ -488,14 +488,14 @@ fn finish_compiles(patience: &LastWait) -> bool {
 
 /// Every open client, in order of creation.
 pub fn all() -> Vec<Client> {
-    OPEN.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    OPEN.lock().unpoisoned().clone()
 }
 
 /// Destroys every client in order of creation, waiting for its pending work as long as [`LastWait`] says. For the end
 /// of the process, best before exit handlers run: static objects that a plugin creates late are destroyed before any
 /// handler of ours runs. Clients of a poisoned plugin stay as they are.
 pub fn close_all() {
-    let clients = std::mem::take(&mut *OPEN.lock().unwrap_or_else(PoisonError::into_inner));
+    let clients = std::mem::take(&mut *OPEN.lock().unpoisoned());
     let patience = LastWait::start();
     // In a fork there are no threads to wait for.
     let mut usable = clients.iter().filter(|client| client.is_usable() && !client.is_poisoned()).peekable();

@@ -1,12 +1,13 @@
-//! A second try where memory ran out, for the thread that owns the objects of this crate.
+//! A second try where memory ran out.
 
 use crate::client::holdings;
 use crate::host::pool;
 use crate::runtime::oom;
-use pjrt_base::error::Result;
+use pjrt_base::error::{Error, Kind, Result};
 
-/// Runs `make`. If memory is exhausted, collects garbage (see [`oom::set_collector`]), frees the memory that is kept for later
-/// use, and tries once more. `asked` says what the memory is for.
+/// Runs `make`. If memory is exhausted, collects garbage (see [`oom::set_collector`]) or waits until the thread that has a
+/// collector has done so, frees the memory that is kept for later use, and tries once more. `asked` says what the memory is
+/// for.
 ///
 /// # Errors
 /// Those of `make`, and of the collector.
@@ -15,17 +16,27 @@ pub fn with_retry<T>(asked: impl FnOnce() -> String, mut make: impl FnMut() -> R
         Err(error) if oom::is_exhausted(&error) => {
             oom::collect()?;
             pool::clear();
-            make().map_err(|again| holdings::explain(oom::telling(error, again), asked))
+            make().map_err(|again| holdings::explain(telling(error, again), asked))
         }
         made => made,
+    }
+}
+
+/// The more useful error of two tries: the first, if it lost the plugin.
+fn telling(first: Error, again: Error) -> Error {
+    if again.kind() == Kind::PluginPoisoned {
+        first
+    } else {
+        again
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pjrt_base::error::{Error, Kind, RESOURCE_EXHAUSTED};
+    use pjrt_base::error::RESOURCE_EXHAUSTED;
     use std::cell::Cell;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     thread_local! {
         static COLLECTIONS: Cell<usize> = const { Cell::new(0) };
@@ -60,5 +71,24 @@ mod tests {
             full::<()>()
         });
         assert_eq!((made.unwrap_err().kind(), tries), (Kind::Interrupted, 1));
+    }
+
+    #[test]
+    fn a_thread_without_memory_retries_after_a_garbage_collection() {
+        let tries = AtomicUsize::new(0);
+        let make = || if tries.fetch_add(1, Ordering::Relaxed) == 0 { full() } else { Ok(()) };
+        let outcome = std::thread::scope(|scope| {
+            let thread = scope.spawn(|| with_retry(String::new, make));
+            while !oom::is_collection_wanted() {
+                std::thread::yield_now();
+            }
+            oom::collected();
+            thread.join().unwrap()
+        });
+        assert!(outcome.is_ok());
+        assert_eq!(tries.into_inner(), 2);
+        // Nobody answers.
+        assert!(with_retry(String::new, full::<()>).is_err());
+        oom::collected();
     }
 }

@@ -11,14 +11,16 @@ use crate::executable::Executable;
 use crate::ffi::poison::{self, Poison};
 use crate::runtime::event::Signal;
 use pjrt_base::error::{Error, Kind, Result, RESOURCE_EXHAUSTED};
+use pjrt_base::parallel::processors;
 use pjrt_base::process::LastWait;
 use pjrt_base::room;
+use pjrt_base::sync::Unpoisoned;
 use pjrt_program::program::Program;
 use std::collections::VecDeque;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread::{available_parallelism, Builder, JoinHandle};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
+use std::thread::{Builder, JoinHandle};
 
 /// Stack for the recursion of compilers, several times a main thread's; only the used part takes memory.
 const STACK: usize = 64 << 20;
@@ -215,7 +217,7 @@ static THREAD_ENDS: Condvar = Condvar::new();
 
 impl Queue {
     fn lock() -> MutexGuard<'static, Queue> {
-        QUEUE.lock().unwrap_or_else(PoisonError::into_inner)
+        QUEUE.lock().unpoisoned()
     }
 
     /// Starts a thread for `job` unless there are `most` already.
@@ -277,7 +279,7 @@ fn finish(patience: &LastWait) -> bool {
     Queue::lock().waiting.clear();
     let ended = patience.until(|slice| {
         let waited = THREAD_ENDS.wait_timeout_while(Queue::lock(), slice, |queue| queue.working() > 0);
-        waited.unwrap_or_else(PoisonError::into_inner).0.working() == 0
+        waited.unpoisoned().0.working() == 0
     });
     // Some threads of a poisoned plugin never end.
     if ended && !poison::is_any() {
@@ -304,9 +306,4 @@ fn work(first: Job) {
 fn join(thread: JoinHandle<()>) {
     // Faults are caught where they happen.
     let _ = thread.join();
-}
-
-fn processors() -> usize {
-    static COUNT: OnceLock<usize> = OnceLock::new();
-    *COUNT.get_or_init(|| available_parallelism().map_or(1, usize::from))
 }

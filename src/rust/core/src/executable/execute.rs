@@ -4,10 +4,10 @@ use crate::buffer::backing::Backing;
 use crate::buffer::Buffer;
 use crate::client::device::Device;
 use crate::client::holdings;
+use crate::client::retry::with_retry;
 use crate::executable::{Executable, Input, Placement, Signature};
 use crate::ffi::api::{call, Args};
 use crate::runtime::event::Event;
-use crate::runtime::oom;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::reason::Reason;
 use pjrt_base::room;
@@ -373,13 +373,10 @@ impl Executable {
         let (executable, options, promised) = (self.clone(), options.clone(), outputs.clone());
         let inputs: Vec<Buffer> = inputs.iter().map(|&input| input.clone()).collect();
         self.client().dispatcher(device).submit(dispatched.clone(), move || {
-            let launched = inputs.iter().map(Buffer::made).collect::<Result<Handles>>();
-            let launched =
-                launched.and_then(|handles| oom::with_retry(|| executable.launch(device, &handles, &options)));
-            let made = launched.map_err(|error| {
-                promised.iter().for_each(Buffer::mark_failed);
-                holdings::explain(error, || executable.needs())
-            })?;
+            let handles = inputs.iter().map(Buffer::made).collect::<Result<Handles>>();
+            let launch = |handles: &Handles| executable.launch(device, handles, &options);
+            let launched = handles.and_then(|handles| with_retry(|| executable.needs(), || launch(&handles)));
+            let made = launched.inspect_err(|_| promised.iter().for_each(Buffer::mark_failed))?;
             for (output, handle) in promised.iter().zip(made.handles) {
                 output.fulfil(handle);
                 if made.are_complete {

@@ -14,14 +14,13 @@ use crate::executable::{Deserialized, Executable, Origin, Placement, Provenance}
 use crate::ffi::api::{bytes, call};
 use pjrt_base::digest::{self, Digest};
 use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::private_fs;
 use pjrt_base::reason::Reason;
 use pjrt_base::room;
 use pjrt_base::trusted_fs;
 use pjrt_program::hlo::HloModuleProto;
 use pjrt_program::sharding::Wholes;
 use prost::Message;
-use std::fs;
-use std::io;
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -153,13 +152,7 @@ impl Executable {
 /// # Errors
 /// `Io`.
 pub fn write(path: &Path, container: &[u8]) -> Result<()> {
-    // A device or a pipe would be replaced by the file.
-    let is_other = fs::metadata(path).is_ok_and(|metadata| !metadata.is_file());
-    let written = if is_other {
-        Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a file"))
-    } else {
-        trusted_fs::write(path, container)
-    };
+    let written = private_fs::check_target(path).and_then(|()| trusted_fs::write(path, container));
     written.map_err(|error| Error::new(Kind::Io, format!("Cannot write '{}': {error}.", path.display())))
 }
 

@@ -2,18 +2,18 @@
 
 use crate::buffer::backing::Backing;
 use crate::buffer::Buffer;
-use crate::client::holdings;
+use crate::client::retry::with_retry;
 use crate::executable::execute::{ExecuteOptions, Handles, Outputs};
 use crate::executable::{Executable, Placement};
 use crate::runtime::dispatch::Running;
 use crate::runtime::event::Event;
-use crate::runtime::oom;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::reason::Reason;
+use pjrt_base::sync::Unpoisoned;
 use smallvec::SmallVec;
 use std::ptr::null_mut;
 use std::sync::mpsc::channel;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 impl Executable {
     /// Launches the program on all of its devices, with one list of inputs for each in the order of its placement.
@@ -83,7 +83,7 @@ impl Executable {
         let running = devices.to_vec();
         let (arrived, arrivals) = channel::<()>();
 
-        let _order = client.launch_order().lock().unwrap_or_else(PoisonError::into_inner);
+        let _order = client.launch_order().lock().unpoisoned();
         client.dispatcher(devices[0]).submit(dispatched.clone(), move || {
             for _ in 1..running.len() {
                 if arrivals.recv().is_err() {
@@ -91,11 +91,8 @@ impl Executable {
                 }
             }
             running.iter().filter_map(|&device| executable.client().running(device)).for_each(Running::wait);
-            let launched = oom::with_retry(|| executable.launch_all(&inputs, &options));
-            let (made, complete) = launched.map_err(|error| {
-                promised.iter().flatten().for_each(Buffer::mark_failed);
-                holdings::explain(error, || executable.needs())
-            })?;
+            let launched = with_retry(|| executable.needs(), || executable.launch_all(&inputs, &options));
+            let (made, complete) = launched.inspect_err(|_| promised.iter().flatten().for_each(Buffer::mark_failed))?;
             for (promised, made) in promised.iter().zip(made) {
                 promised.iter().zip(made).for_each(|(output, handle)| output.fulfil(handle));
             }

@@ -5,10 +5,11 @@ use crate::runtime::event::{Event, Signal};
 use crate::runtime::spin;
 use pjrt_base::error::{Error, Kind, Result, RESOURCE_EXHAUSTED};
 use pjrt_base::process::{self, LastWait};
+use pjrt_base::sync::Unpoisoned;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender, TryRecvError};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
 /// A launch queued on the dispatch thread.
@@ -77,7 +78,7 @@ impl Dispatcher {
         dispatched: Arc<Dispatched>,
         work: impl FnOnce() -> Result<()> + Send + 'static,
     ) -> Result<()> {
-        let mut sender = self.sender.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sender = self.sender.lock().unpoisoned();
         let open = match sender.as_ref() {
             Some(open) => open,
             None => sender.insert(start()?),
@@ -117,7 +118,7 @@ impl Dispatcher {
     /// Waits until all jobs are done. Returns whether they were done in time.
     pub(crate) fn drain(&self, patience: &LastWait) -> bool {
         let (done, all_done) = channel::<()>();
-        let mut sender = self.sender.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sender = self.sender.lock().unpoisoned();
         match sender.take() {
             // Dropping the sender ends the thread after this last job.
             Some(open) => {
@@ -215,7 +216,7 @@ impl Running {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Event>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unpoisoned()
     }
 }
 

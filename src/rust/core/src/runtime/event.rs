@@ -6,10 +6,11 @@ use crate::runtime::plugin::Plugin;
 use crate::runtime::spin;
 use pjrt_base::error::Result;
 use pjrt_base::process;
+use pjrt_base::sync::Unpoisoned;
 use pjrt_sys::*;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 /// How long a waiter sleeps between checks for interrupts.
@@ -152,7 +153,7 @@ impl Signal {
         self.raised.store(true, Ordering::SeqCst);
         if self.sleepers.load(Ordering::SeqCst) > 0 {
             // A thread that checked the flag before this raised it sleeps once its lock is free.
-            drop(self.sleep.lock().unwrap_or_else(PoisonError::into_inner));
+            drop(self.sleep.lock().unpoisoned());
             self.changed.notify_all();
         }
     }
@@ -187,7 +188,7 @@ impl Signal {
 
     fn sleep_until_raised(&self, goes_on: impl Fn() -> Result<()>) -> Result<()> {
         loop {
-            let asleep = self.sleep.lock().unwrap_or_else(PoisonError::into_inner);
+            let asleep = self.sleep.lock().unpoisoned();
             if self.is_raised() {
                 return Ok(());
             }

@@ -5,12 +5,13 @@ use crate::ffi::poison::Poison;
 use once_cell::sync::OnceCell;
 use pjrt_base::error::{Error, Kind, Result, UNIMPLEMENTED};
 use pjrt_base::reason::Reason;
+use pjrt_base::sync::Unpoisoned;
 use pjrt_plugins::cuda;
 use pjrt_plugins::library::{self, Library};
 use pjrt_program::stablehlo::{Version, Versions};
 use pjrt_sys::*;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, Once, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, Once, OnceLock};
 
 /// A loaded plugin. One exists per library file and lives until the process ends.
 #[derive(Debug)]
@@ -43,7 +44,7 @@ impl Plugin {
         let file = path.canonicalize().map_err(|error| {
             Error::new(Kind::PluginNotFound, format!("There is no plugin at '{}': {error}.", path.display()))
         })?;
-        let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut loaded = LOADED.lock().unpoisoned();
         if let Some(plugin) = loaded.iter().find(|p| p.path == file) {
             return Ok(plugin);
         }
@@ -96,7 +97,7 @@ impl Plugin {
     /// `PluginPoisoned`.
     pub fn check_sound(path: &Path) -> Result<()> {
         let Ok(file) = path.canonicalize() else { return Ok(()) };
-        let loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+        let loaded = LOADED.lock().unpoisoned();
         let loaded = loaded.iter().map(|plugin| (&plugin.path, plugin.api.poison()));
         let lost = lost();
         let lost = lost.iter().map(|(path, poison)| (path, *poison));
@@ -129,7 +130,7 @@ impl Plugin {
 }
 
 fn lost() -> MutexGuard<'static, Vec<(PathBuf, &'static Poison)>> {
-    LOST.lock().unwrap_or_else(PoisonError::into_inner)
+    LOST.lock().unpoisoned()
 }
 
 /// Initializes the plugin, and reads its attributes.

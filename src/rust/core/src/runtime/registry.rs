@@ -1,10 +1,11 @@
 //! The live objects of a client: they must release the plugin's objects before the client ends.
 
 use pjrt_base::error::Result;
+use pjrt_base::sync::Unpoisoned;
 use pjrt_data::array::Spec;
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 /// An object of a client that holds a plugin's object.
 pub(crate) trait Resource: Debug + Send + Sync {
@@ -85,7 +86,7 @@ impl Registry {
     }
 
     fn slots(&self) -> MutexGuard<'_, Slots> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unpoisoned()
     }
 }
 

@@ -1,7 +1,6 @@
 //! Short waits for other threads, by polling: to sleep and wake up would take longer.
 
-use std::sync::OnceLock;
-use std::thread::available_parallelism;
+use pjrt_base::parallel::processors;
 use std::time::{Duration, Instant};
 
 /// The default time to poll: most short programs end within it.
@@ -18,7 +17,7 @@ pub(crate) fn until(limit: Duration, mut is_over: impl FnMut() -> bool) -> bool 
     if is_over() {
         return true;
     }
-    if !has_another_processor() {
+    if processors() == 1 {
         return false;
     }
     let start = Instant::now();
@@ -36,11 +35,6 @@ pub(crate) fn until(limit: Duration, mut is_over: impl FnMut() -> bool) -> bool 
     }
 }
 
-fn has_another_processor() -> bool {
-    static ANSWER: OnceLock<bool> = OnceLock::new();
-    *ANSWER.get_or_init(|| available_parallelism().is_ok_and(|count| count.get() > 1))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -54,6 +48,6 @@ mod tests {
             looks += 1;
             looks == 3
         });
-        assert_eq!(third, has_another_processor());
+        assert_eq!(third, processors() > 1);
     }
 }

@@ -12,7 +12,7 @@ use ::safetensors::tensor::TensorInfo;
 use ::safetensors::Dtype;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::parallel::Lookout;
-use pjrt_base::private_fs::temporary;
+use pjrt_base::private_fs::{check_target, temporary};
 use pjrt_base::process;
 use serde::de::value::{Error as NoSuchName, StrDeserializer};
 use serde::de::{Deserialize, IntoDeserializer};
@@ -43,7 +43,7 @@ pub struct Saving<'a> {
 /// buffers.
 pub fn save(tensors: &[(String, Buffer)], how: &Saving, progress: &mut Progress) -> Result<PathBuf> {
     let path = file_path(how.path);
-    check_target(&path)?;
+    check_target(&path).map_err(|error| Failure::from(error).about(&path))?;
     check_names(tensors)?;
     let items = tensors.iter().map(|(name, buffer)| Item::new(name, buffer)).collect::<Result<Vec<_>>>()?;
     items.iter().try_for_each(Item::wait)?;
@@ -323,14 +323,6 @@ fn file_path(path: &Path) -> PathBuf {
     match path.to_str().and_then(|text| text.strip_suffix(INDEX)) {
         Some(file) => file.into(),
         None => path.into(),
-    }
-}
-
-/// Refuses a path with a folder or a device, which a file would replace.
-fn check_target(path: &Path) -> Result<()> {
-    match fs::metadata(path) {
-        Ok(there) if !there.is_file() => bail!(Io, "Cannot write '{}': it is not a file.", path.display()),
-        _ => Ok(()),
     }
 }
 

@@ -1,9 +1,10 @@
 //! NVIDIA's libraries that plugins use, and where to find them. XLA opens each by name when it first needs it.
 
 use pjrt_base::private_fs;
+use pjrt_base::sync::Unpoisoned;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 /// A library that plugins for a version of CUDA use.
 #[derive(Debug, PartialEq, Eq)]
@@ -87,12 +88,12 @@ static PACKAGES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// Adds folders of Python packages (`site-packages`) whose `nvidia` folder may contain the libraries.
 pub fn look_in(packages: Vec<PathBuf>) {
-    *PACKAGES.lock().unwrap_or_else(PoisonError::into_inner) = packages;
+    *PACKAGES.lock().unpoisoned() = packages;
 }
 
 /// The folders that [`look_in`] added, except those in which any user can put files.
 pub(super) fn packages() -> Vec<PathBuf> {
-    let mut named = PACKAGES.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let mut named = PACKAGES.lock().unpoisoned().clone();
     named.retain(|folder| !anyone_writes(folder));
     named
 }

@@ -8,6 +8,7 @@ use fs4::FileExt;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::private_fs::{self, TEMPORARY};
 use pjrt_base::reason::Reason;
+use pjrt_base::room::rough_size;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -171,9 +172,9 @@ impl InstallFolder {
         }
         let message = format!(
             "The installation of the plugin needs {} in \"{}\", where only {} are free.",
-            size(needed),
+            rough_size(needed as f64),
             self.root.display(),
-            size(free)
+            rough_size(free as f64)
         );
         Err(Error::new(Kind::Io, message).hint(Reason::DiskFull))
     }
@@ -359,15 +360,6 @@ fn remove(path: &Path) -> io::Result<()> {
 fn sync_folder(path: &Path) {
     if let Ok(folder) = File::open(path) {
         let _ = folder.sync_all();
-    }
-}
-
-/// A human-readable number of bytes.
-fn size(bytes: u64) -> String {
-    match bytes {
-        0..1_000_000 => format!("{} kB", bytes / 1000),
-        1_000_000..1_000_000_000 => format!("{} MB", bytes / 1_000_000),
-        _ => format!("{:.1} GB", bytes as f64 / 1e9),
     }
 }
 
