@@ -185,7 +185,7 @@ fn upload(upload: Upload, vector: SEXP) -> Result<SEXP> {
         Err(lost) => return Err(misfits(lost, dtype)),
     };
     if !sexp::is_nil(companion.sexp()) {
-        client.forget_new_bytes(size);
+        client.usage().subtract_new_bytes(size);
     }
     // SAFETY: protected above.
     Ok(unsafe { handle.fill(buffer) })

@@ -120,7 +120,7 @@ static NEXT_LOOK: AtomicUsize = AtomicUsize::new(FEW_BYTES);
 
 /// Whether new buffers have taken `many` bytes or a quarter of what is free.
 fn is_scarce(client: &Client, many: usize) -> bool {
-    let new = client.new_bytes();
+    let new = client.usage().new_bytes();
     if new < NEXT_LOOK.load(Ordering::Relaxed) {
         return false;
     }
@@ -135,7 +135,7 @@ fn is_scarce(client: &Client, many: usize) -> bool {
 pub fn collect() -> pjrt_base::error::Result<()> {
     // SAFETY: on R's main thread; a jump ends in `interruptible`.
     sexp::interruptible(|| unsafe { sexp::R_gc() })?;
-    client::all().iter().for_each(Client::reset_new_bytes);
+    client::all().iter().for_each(|client| client.usage().reset_new_bytes());
     pool::reset_fresh();
     pool::reset_handed_out();
     NEXT_LOOK.store(FEW_BYTES, Ordering::Relaxed);
@@ -186,7 +186,7 @@ pub fn room_for_copy(client: &Client, bytes: usize) -> Result<SEXP> {
         return Ok(weight(bytes));
     }
     collect_if_scarce(client)?;
-    client.note_new_bytes(bytes);
+    client.usage().add_new_bytes(bytes);
     Ok(sexp::nil())
 }
 
@@ -298,9 +298,9 @@ fn memory_stats() -> Result<Robj> {
         live_objects().into_iter().map(|(class, count)| (class.to_str().unwrap_or_default(), count as f64)).unzip();
     Ok(list!(
         platform = clients.iter().map(Client::platform).collect::<Vec<_>>(),
-        live_buffers = column(|c| c.live_buffers() as f64),
-        live_bytes = column(|c| c.live_bytes() as f64),
-        live_executables = column(|c| c.live_executables() as f64),
+        live_buffers = column(|c| c.usage().live_buffers() as f64),
+        live_bytes = column(|c| c.usage().live_bytes() as f64),
+        live_executables = column(|c| c.usage().live_executables() as f64),
         classes = classes,
         objects = counts,
         staging_in_use = pool::in_use() as f64,

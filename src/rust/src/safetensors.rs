@@ -133,7 +133,7 @@ pub extern "C-unwind" fn safetensors_load(file: SEXP, positions: SEXP, show: SEX
         bar.finish();
         for (i, buffer) in loaded?.into_iter().enumerate() {
             if is_known_to_r(&loading, i, device) {
-                device.client().forget_new_bytes(loading.bytes(i));
+                device.client().usage().subtract_new_bytes(loading.bytes(i));
             }
             // SAFETY: the list holds handles that `make_handles` made for buffers, one for each.
             unsafe { Empty::<Buffer>::again(sexp::at(list.sexp(), i)).fill(buffer) };

@@ -524,10 +524,10 @@ fn column_major_outputs_say_so() {
 fn bytes_alive_are_counted() {
     let other = Client::create(plugin(), &[("cpu_device_count".into(), Value::Int(1))]).unwrap();
     let buffer = upload_to(&other.devices().next().unwrap(), &[1000], &[0.0; 1000]);
-    assert_eq!(other.live_bytes(), 4000);
+    assert_eq!(other.usage().live_bytes(), 4000);
     drop(buffer);
-    assert_eq!(other.live_bytes(), 0);
-    assert_eq!(other.new_bytes(), 4000);
+    assert_eq!(other.usage().live_bytes(), 0);
+    assert_eq!(other.usage().new_bytes(), 4000);
 }
 
 #[test]

@@ -152,5 +152,5 @@ fn threads_that_share_a_client_get_their_own_results() {
         }
     });
     drop(common);
-    assert_eq!((client.live_buffers(), client.live_bytes()), (0, 0));
+    assert_eq!((client.usage().live_buffers(), client.usage().live_bytes()), (0, 0));
 }

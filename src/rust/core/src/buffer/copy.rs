@@ -69,7 +69,7 @@ impl Buffer {
         let copy =
             Buffer::make(client.clone(), device.index(), index, spec, null_mut(), Some(dispatched.clone()), backing);
         let (source, promised) = (self.clone(), copy.clone());
-        self.0.client.dispatcher(self.0.device).submit(dispatched, move || {
+        self.0.client.work().dispatcher(self.0.device).submit(dispatched, move || {
             let asked = || holdings::arrays([&**source.spec()]);
             let started = with_retry(asked, || source.start_copy(&device, memory.as_ref()));
             promised.fulfil(started.map_err(|error| promised.failed(error))?);
@@ -80,7 +80,7 @@ impl Buffer {
 
     /// Has its device know of it until it is complete: programs that wait for it fill the device's queue.
     fn count_in_flight(&self) -> Result<()> {
-        self.0.client.in_flight(self.0.device).count(&self.ready_event()?);
+        self.0.client.work().in_flight(self.0.device).count(&self.ready_event()?);
         Ok(())
     }
 

@@ -104,7 +104,7 @@ impl Buffer {
         dispatched: Option<Arc<Dispatched>>,
         backing: Option<Arc<Backing>>,
     ) -> Buffer {
-        client.count_buffer(spec.bytes());
+        client.usage().add_buffer(spec.bytes());
         let buffer = Arc::new(Inner {
             client,
             slot: Slot::default(),
@@ -173,7 +173,7 @@ impl Buffer {
             return self.free();
         }
         let buffer = self.clone();
-        self.0.client.dispatcher(self.0.device).submit(self.0.client.new_dispatched(), move || {
+        self.0.client.work().dispatcher(self.0.device).submit(self.0.client.new_dispatched(), move || {
             buffer.made()?;
             buffer.free()
         })
@@ -351,7 +351,7 @@ impl Buffer {
         let next = |now: u8| matches!(now, ALIVE | FAILED).then_some(state);
         let before = self.0.state.fetch_update(Ordering::AcqRel, Ordering::Acquire, next);
         if before == Ok(ALIVE) {
-            self.0.client.uncount_buffer(self.0.spec.bytes());
+            self.0.client.usage().subtract_buffer(self.0.spec.bytes());
         }
         before.is_ok()
     }
@@ -416,7 +416,7 @@ impl Resource for Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         if *self.state.get_mut() == ALIVE {
-            self.client.uncount_buffer(self.spec.bytes());
+            self.client.usage().subtract_buffer(self.spec.bytes());
         }
         // In the child of a fork, another thread may have held the registry's lock.
         if self.client.is_usable() {

@@ -126,7 +126,7 @@ fn start(buffer: &Buffer) -> Result<HostCopy> {
     .map_err(|e| e.on_platform(buffer.client().platform()))?;
     let done = Event::new(plugin, started.event);
     memory.keep_until(&done);
-    buffer.client().transfers().count(&done);
+    buffer.client().work().transfers().count(&done);
     Ok(HostCopy { memory, done: Some(done) })
 }
 
@@ -223,7 +223,7 @@ impl Buffer {
         if self.unfinished_launch().is_some() {
             let dispatched = self.client().new_dispatched();
             let (buffer, copy) = (self.clone(), transfer.copy.clone());
-            self.client().dispatcher(self.device_index()).submit(dispatched.clone(), move || {
+            self.client().work().dispatcher(self.device_index()).submit(dispatched.clone(), move || {
                 // Nobody else sets it.
                 let _ = copy.set(with_retry(|| needs(&buffer), || start(&buffer))?);
                 Ok(())

@@ -357,7 +357,7 @@ impl Buffer {
         let dispatched = client.new_dispatched();
         let buffer = Buffer::pending(client.clone(), device.index(), Arc::new(spec), dispatched.clone(), None);
         let (device, promised) = (device.clone(), buffer.clone());
-        client.uploader().submit(dispatched, move || {
+        client.work().uploader().submit(dispatched, move || {
             // Nothing is to be done when nobody holds the buffer any more.
             if Arc::strong_count(&promised.0) > 1 {
                 write(data.data())?;

@@ -10,14 +10,17 @@ pub mod retry;
 pub(crate) mod settings;
 pub mod target;
 pub mod topology;
+pub mod usage;
+pub(crate) mod work;
 
 use crate::client::device::{AllFacts, Device, Facts};
 use crate::client::flags::KnownFlags;
 use crate::client::settings::Settings;
+use crate::client::usage::Usage;
+use crate::client::work::Work;
 use crate::ffi::api::{call, text, Value};
 use crate::ffi::poison;
-use crate::runtime::dispatch::{Dispatched, Dispatcher, InFlight, Running};
-use crate::runtime::event::Signal;
+use crate::runtime::dispatch::Dispatched;
 use crate::runtime::plugin::Plugin;
 use crate::runtime::registry::{Registry, Resource};
 use memory_space::{Memory, MemoryFacts};
@@ -29,8 +32,8 @@ use pjrt_base::sync::Unpoisoned;
 use pjrt_plugins::cuda;
 use pjrt_sys::*;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 /// A client; clones share it.
@@ -63,27 +66,11 @@ struct Inner {
     /// The CUDA toolkit to pass to the compiler.
     cuda_data_dir: Option<String>,
     known_flags: KnownFlags,
-    live_buffers: AtomicUsize,
-    live_bytes: AtomicUsize,
-    live_executables: AtomicUsize,
-    /// Bytes of buffers created since the owner last collected garbage.
-    new_bytes: AtomicUsize,
-    /// One for each device, so that devices work side by side.
-    dispatchers: Vec<Dispatcher>,
-    uploader: Dispatcher,
+    usage: Usage,
+    work: Work,
     /// Its live buffers and executables.
     buffers: Registry,
     executables: Registry,
-    /// Compilations that may still run.
-    compiles: Mutex<Vec<Weak<Signal>>>,
-    /// Copies to the host in progress.
-    transfers: InFlight,
-    /// The pending work of each device.
-    in_flight: Vec<InFlight>,
-    /// One lock for each device if XLA's CPU client has several, see [`Client::running`].
-    running: Vec<Running>,
-    /// Held while a launch is queued on the threads of several devices.
-    launch_order: Mutex<()>,
 }
 
 /// Every open client. A client lives until it is closed or the process exits, whether or not somebody holds it.
@@ -139,9 +126,8 @@ impl Client {
             bail!(InvalidInput, "The {platform} client has no devices; check its options.");
         }
         let poison = api.poison();
-        let dispatchers = devices.devices.iter().map(|_| Dispatcher::new(poison)).collect();
-        let in_flight = devices.devices.iter().map(|_| InFlight::new(poison)).collect();
-        let tracked = if platform == CPU && devices.addressable > 1 { devices.devices.len() } else { 0 };
+        let is_tracked = platform == CPU && devices.addressable > 1;
+        let work = Work::new(poison, devices.devices.len(), is_tracked);
         Ok(Client(Arc::new(Inner {
             plugin,
             handle: AtomicPtr::new(handle),
@@ -156,19 +142,10 @@ impl Client {
             cuda_data_dir: cuda::tools::data_dir(&plugin.for_cuda())
                 .map(|folder| folder.to_string_lossy().into_owned()),
             known_flags: KnownFlags::new(),
-            live_buffers: AtomicUsize::new(0),
-            live_bytes: AtomicUsize::new(0),
-            live_executables: AtomicUsize::new(0),
-            new_bytes: AtomicUsize::new(0),
-            dispatchers,
-            uploader: Dispatcher::new(poison),
+            usage: Usage::default(),
+            work,
             buffers: Registry::default(),
             executables: Registry::default(),
-            compiles: Mutex::default(),
-            transfers: InFlight::new(poison),
-            in_flight,
-            running: (0..tracked).map(|_| Running::default()).collect(),
-            launch_order: Mutex::new(()),
         })))
     }
 
@@ -294,74 +271,17 @@ impl Client {
         &self.0.executables
     }
 
-    /// Registers a compilation, for which the client waits before it closes.
-    pub(crate) fn note_compile(&self, compile: &Arc<Signal>) {
-        let mut compiles = self.0.compiles.lock().unpoisoned();
-        compiles.retain(|compile| compile.strong_count() > 0);
-        compiles.push(Arc::downgrade(compile));
+    /// What its objects use.
+    pub fn usage(&self) -> &Usage {
+        &self.0.usage
     }
 
-    /// Counts a new buffer's bytes.
-    pub(crate) fn count_buffer(&self, bytes: usize) {
-        self.0.live_buffers.fetch_add(1, Ordering::Relaxed);
-        self.0.live_bytes.fetch_add(bytes, Ordering::Relaxed);
-        self.note_new_bytes(bytes);
+    /// Its pending work.
+    pub(crate) fn work(&self) -> &Work {
+        &self.0.work
     }
 
-    /// Adds to the bytes that the owner does not know.
-    pub fn note_new_bytes(&self, bytes: usize) {
-        self.0.new_bytes.fetch_add(bytes, Ordering::Relaxed);
-    }
-
-    /// Subtracts a dead buffer's bytes.
-    pub(crate) fn uncount_buffer(&self, bytes: usize) {
-        self.0.live_buffers.fetch_sub(1, Ordering::Relaxed);
-        self.0.live_bytes.fetch_sub(bytes, Ordering::Relaxed);
-    }
-
-    /// The live buffers: neither dropped nor donated.
-    pub fn live_buffers(&self) -> usize {
-        self.0.live_buffers.load(Ordering::Relaxed)
-    }
-
-    /// Bytes of the live buffers.
-    pub fn live_bytes(&self) -> usize {
-        self.0.live_bytes.load(Ordering::Relaxed)
-    }
-
-    /// Counts a new executable.
-    pub(crate) fn count_executable(&self) {
-        self.0.live_executables.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Uncounts a dropped executable.
-    pub(crate) fn uncount_executable(&self) {
-        self.0.live_executables.fetch_sub(1, Ordering::Relaxed);
-    }
-
-    /// The number of loaded executables.
-    pub fn live_executables(&self) -> usize {
-        self.0.live_executables.load(Ordering::Relaxed)
-    }
-
-    /// Subtracts the bytes of a new buffer from those that the owner does not know.
-    pub fn forget_new_bytes(&self, bytes: usize) {
-        let less = |new: usize| Some(new.saturating_sub(bytes));
-        // The closure always returns a value.
-        let _ = self.0.new_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
-    }
-
-    /// Bytes of the buffers, and of copies of them, created since [`Client::reset_new_bytes`].
-    pub fn new_bytes(&self) -> usize {
-        self.0.new_bytes.load(Ordering::Relaxed)
-    }
-
-    /// Resets the count. Call it after a garbage collection.
-    pub fn reset_new_bytes(&self) {
-        self.0.new_bytes.store(0, Ordering::Relaxed);
-    }
-
-    /// Queues a launch on one of the threads below.
+    /// A launch, to be queued on one of the threads of [`Client::work`].
     pub(crate) fn new_dispatched(&self) -> Arc<Dispatched> {
         self.new_dispatched_of(Duration::ZERO)
     }
@@ -374,44 +294,6 @@ impl Client {
     /// Whether its plugin threw a C++ exception, and is not called any more.
     pub fn is_poisoned(&self) -> bool {
         self.0.plugin.api().poison().is_noted()
-    }
-
-    /// The thread for launches on a device that would block their caller.
-    pub(crate) fn dispatcher(&self, device: usize) -> &Dispatcher {
-        &self.0.dispatchers[device]
-    }
-
-    /// The pending work of a device.
-    pub(crate) fn in_flight(&self, device: usize) -> &InFlight {
-        &self.0.in_flight[device]
-    }
-
-    /// A lock to hold while a launch is queued on the threads of several devices, so that two launches do not deadlock.
-    pub(crate) fn launch_order(&self) -> &Mutex<()> {
-        &self.0.launch_order
-    }
-
-    /// A lock on the work of a device against launches on several devices in between. On XLA's CPU client all devices
-    /// share one thread pool, and a device there accepts 32 programs at a time. A part of a launch that waits for its
-    /// turn occupies a thread, and the other parts occupy theirs while they wait for it, so that no thread may be left
-    /// for the programs before.
-    pub(crate) fn running(&self, device: usize) -> Option<&Running> {
-        self.0.running.get(device)
-    }
-
-    /// The thread that writes arrays for devices in the background.
-    pub(crate) fn uploader(&self) -> &Dispatcher {
-        &self.0.uploader
-    }
-
-    /// Copies to the host in progress.
-    pub(crate) fn transfers(&self) -> &InFlight {
-        &self.0.transfers
-    }
-
-    /// Its threads; launches wait for uploads, never the reverse.
-    fn threads(&self) -> impl Iterator<Item = &Dispatcher> {
-        std::iter::once(&self.0.uploader).chain(&self.0.dispatchers)
     }
 
     /// Waits for its pending work, and frees all of its objects, even those in use: only their descriptions remain
@@ -438,10 +320,10 @@ impl Client {
             return Ok(());
         }
         let patience = LastWait::start();
-        self.threads().for_each(|thread| {
+        self.work().threads().for_each(|thread| {
             thread.drain(&patience);
         });
-        self.0.running.iter().for_each(Running::forget);
+        self.work().forget_running();
         self.0.buffers.all().iter().for_each(|buffer| buffer.release());
         self.0.executables.all().iter().for_each(|executable| executable.release());
         destroy(self.0.plugin, handle);
@@ -451,17 +333,15 @@ impl Client {
     /// Waits until nothing is pending.
     fn wait_idle(&self) -> Result<()> {
         self.handle()?;
-        let compiles: Vec<_> = self.0.compiles.lock().unpoisoned().iter().filter_map(Weak::upgrade).collect();
-        compiles.iter().try_for_each(|compile| compile.wait())?;
-        self.threads().try_for_each(Dispatcher::wait_idle)?;
+        self.work().wait_queued()?;
         self.0.buffers.all().into_iter().try_for_each(Resource::wait_idle)?;
-        self.0.in_flight.iter().chain([&self.0.transfers]).try_for_each(InFlight::wait_idle)
+        self.work().wait_started()
     }
 
     /// Ends it at the end of the process, after its pending work, without freeing the plugin's part of its objects.
     /// Returns whether the work was done in time.
     fn end(&self, patience: &LastWait) -> bool {
-        if !self.threads().all(|thread| thread.drain(patience)) {
+        if !self.work().threads().all(|thread| thread.drain(patience)) {
             return false;
         }
         let handle = self.0.handle.swap(null_mut(), Ordering::AcqRel);

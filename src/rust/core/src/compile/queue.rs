@@ -114,7 +114,7 @@ impl Compiling {
         room::check_address_space(if is_first { FIRST_COMPILE } else { COMPILE }, "to compile")?;
         HAS_COMPILED.store(true, Ordering::Relaxed);
         client::finish_compiles_by(finish);
-        client.note_compile(&result.ended);
+        client.work().note_compile(&result.ended);
         Queue::lock().add(Job { compile: Some(compile), result: result.clone(), poison }, most)?;
         Ok(Compiling { client, result })
     }

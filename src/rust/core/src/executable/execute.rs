@@ -88,13 +88,13 @@ impl Executable {
     fn goes_by_thread(&self, device: usize, inputs: &[&Buffer], options: &ExecuteOptions) -> bool {
         let client = self.client();
         // A waiting launch may still read an input that this one takes over, or may run on several devices.
-        let must_wait =
-            (client.running(device).is_some() || self.donates_any(options)) && client.dispatcher(device).is_busy();
+        let must_wait = (client.work().running(device).is_some() || self.donates_any(options))
+            && client.work().dispatcher(device).is_busy();
         must_wait
             || match self.dispatch() {
                 Dispatch::Auto => {
                     self.hint().keeps_caller(self.history())
-                        || client.in_flight(device).is_full()
+                        || client.work().in_flight(device).is_full()
                         || inputs.iter().any(|input| input.unfinished_launch().is_some())
                 }
                 Dispatch::Inline => false,
@@ -298,7 +298,7 @@ impl Executable {
             Placement::Portable => self.client().device_facts(device).handle,
         };
         let client = self.client();
-        let (running, in_flight) = (client.running(device), client.in_flight(device));
+        let (running, in_flight) = (client.work().running(device), client.work().in_flight(device));
         let is_counted = self.hint().is_long || !in_flight.is_empty();
         let mut complete: *mut PJRT_Event = null_mut();
         let events: *mut *mut PJRT_Event = if running.is_some() || is_counted { &mut complete } else { null_mut() };
@@ -372,7 +372,7 @@ impl Executable {
         let outputs: Outputs = self.signature().outputs.iter().map(pending).collect();
         let (executable, options, promised) = (self.clone(), options.clone(), outputs.clone());
         let inputs: Vec<Buffer> = inputs.iter().map(|&input| input.clone()).collect();
-        self.client().dispatcher(device).submit(dispatched.clone(), move || {
+        self.client().work().dispatcher(device).submit(dispatched.clone(), move || {
             let handles = inputs.iter().map(Buffer::made).collect::<Result<Handles>>();
             let launch = |handles: &Handles| executable.launch(device, handles, &options);
             let launched = handles.and_then(|handles| with_retry(|| executable.needs(), || launch(&handles)));

@@ -386,7 +386,7 @@ impl Loaded {
     /// Takes ownership of an executable that the plugin has loaded.
     fn new(client: &Client, handle: *mut PJRT_LoadedExecutable) -> Loaded {
         client.plugin().first_executable.call_once(|| process::watch_exit(crate::client::close_all));
-        client.count_executable();
+        client.usage().add_executable();
         Loaded { client: client.clone(), slot: Slot::default(), handle: AtomicPtr::new(handle) }
     }
 
@@ -411,7 +411,7 @@ impl Resource for Inner {
 
 impl Drop for Loaded {
     fn drop(&mut self) {
-        self.client.uncount_executable();
+        self.client.usage().subtract_executable();
         // In the child of a fork, another thread may have held the registry's lock.
         if self.client.is_usable() {
             self.client.executables().leave(&self.slot);

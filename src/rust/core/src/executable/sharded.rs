@@ -83,14 +83,14 @@ impl Executable {
         let running = devices.to_vec();
         let (arrived, arrivals) = channel::<()>();
 
-        let _order = client.launch_order().lock().unpoisoned();
-        client.dispatcher(devices[0]).submit(dispatched.clone(), move || {
+        let _order = client.work().launch_order().lock().unpoisoned();
+        client.work().dispatcher(devices[0]).submit(dispatched.clone(), move || {
             for _ in 1..running.len() {
                 if arrivals.recv().is_err() {
                     bail!(Internal, "A device's dispatch thread cannot be reached.");
                 }
             }
-            running.iter().filter_map(|&device| executable.client().running(device)).for_each(Running::wait);
+            running.iter().filter_map(|&device| executable.client().work().running(device)).for_each(Running::wait);
             let launched = with_retry(|| executable.needs(), || executable.launch_all(&inputs, &options));
             let (made, complete) = launched.inspect_err(|_| promised.iter().flatten().for_each(Buffer::mark_failed))?;
             for (promised, made) in promised.iter().zip(made) {
@@ -102,7 +102,7 @@ impl Executable {
         })?;
         for &device in &devices[1..] {
             let (arrived, dispatched) = (arrived.clone(), dispatched.clone());
-            client.dispatcher(device).submit(client.new_dispatched(), move || {
+            client.work().dispatcher(device).submit(client.new_dispatched(), move || {
                 // The launch has ended already if another device could not be reached.
                 let _ = arrived.send(());
                 dispatched.wait()

@@ -1,0 +1,108 @@
+//! A client's pending work, and the threads that do it.
+
+use crate::ffi::poison::Poison;
+use crate::runtime::dispatch::{Dispatcher, InFlight, Running};
+use crate::runtime::event::Signal;
+use pjrt_base::error::Result;
+use pjrt_base::sync::Unpoisoned;
+use std::sync::{Arc, Mutex, Weak};
+
+#[derive(Debug)]
+pub(crate) struct Work {
+    /// One for each device, so that devices work side by side.
+    dispatchers: Vec<Dispatcher>,
+    uploader: Dispatcher,
+    /// Compilations that may still run.
+    compiles: Mutex<Vec<Weak<Signal>>>,
+    /// Copies to the host in progress.
+    transfers: InFlight,
+    /// The pending work of each device.
+    in_flight: Vec<InFlight>,
+    /// One lock for each device if XLA's CPU client has several, see [`Work::running`].
+    running: Vec<Running>,
+    /// Held while a launch is queued on the threads of several devices.
+    launch_order: Mutex<()>,
+}
+
+impl Work {
+    /// Without work; `is_tracked` says whether each device has a lock.
+    pub(crate) fn new(poison: &'static Poison, devices: usize, is_tracked: bool) -> Work {
+        Work {
+            dispatchers: (0..devices).map(|_| Dispatcher::new(poison)).collect(),
+            uploader: Dispatcher::new(poison),
+            compiles: Mutex::default(),
+            transfers: InFlight::new(poison),
+            in_flight: (0..devices).map(|_| InFlight::new(poison)).collect(),
+            running: (0..if is_tracked { devices } else { 0 }).map(|_| Running::default()).collect(),
+            launch_order: Mutex::new(()),
+        }
+    }
+
+    /// Registers a compilation, for which the client waits before it closes.
+    pub(crate) fn note_compile(&self, compile: &Arc<Signal>) {
+        let mut compiles = self.compiles.lock().unpoisoned();
+        compiles.retain(|compile| compile.strong_count() > 0);
+        compiles.push(Arc::downgrade(compile));
+    }
+
+    /// The thread for launches on a device that would block their caller.
+    pub(crate) fn dispatcher(&self, device: usize) -> &Dispatcher {
+        &self.dispatchers[device]
+    }
+
+    /// The pending work of a device.
+    pub(crate) fn in_flight(&self, device: usize) -> &InFlight {
+        &self.in_flight[device]
+    }
+
+    /// A lock to hold while a launch is queued on the threads of several devices, so that two launches do not deadlock.
+    pub(crate) fn launch_order(&self) -> &Mutex<()> {
+        &self.launch_order
+    }
+
+    /// A lock on the work of a device against launches on several devices in between. On XLA's CPU client all devices
+    /// share one thread pool, and a device there accepts 32 programs at a time. A part of a launch that waits for its
+    /// turn occupies a thread, and the other parts occupy theirs while they wait for it, so that no thread may be left
+    /// for the programs before.
+    pub(crate) fn running(&self, device: usize) -> Option<&Running> {
+        self.running.get(device)
+    }
+
+    /// The thread that writes arrays for devices in the background.
+    pub(crate) fn uploader(&self) -> &Dispatcher {
+        &self.uploader
+    }
+
+    /// Copies to the host in progress.
+    pub(crate) fn transfers(&self) -> &InFlight {
+        &self.transfers
+    }
+
+    /// Its threads; launches wait for uploads, never the reverse.
+    pub(crate) fn threads(&self) -> impl Iterator<Item = &Dispatcher> {
+        std::iter::once(&self.uploader).chain(&self.dispatchers)
+    }
+
+    /// Waits for compilations and for what is queued on threads.
+    ///
+    /// # Errors
+    /// `Interrupted`, and the first failure.
+    pub(crate) fn wait_queued(&self) -> Result<()> {
+        let compiles: Vec<_> = self.compiles.lock().unpoisoned().iter().filter_map(Weak::upgrade).collect();
+        compiles.iter().try_for_each(|compile| compile.wait())?;
+        self.threads().try_for_each(Dispatcher::wait_idle)
+    }
+
+    /// Waits for what was started on the devices.
+    ///
+    /// # Errors
+    /// `Interrupted`, and the first failure.
+    pub(crate) fn wait_started(&self) -> Result<()> {
+        self.in_flight.iter().chain([&self.transfers]).try_for_each(InFlight::wait_idle)
+    }
+
+    /// Forgets what runs on devices, whose client ends.
+    pub(crate) fn forget_running(&self) {
+        self.running.iter().for_each(Running::forget);
+    }
+}
