@@ -1,5 +1,8 @@
 //! Serialized executables and the cache of compiled programs, on the real CPU plugin.
 
+mod common;
+
+use common::{client, client_of, device, download, program, upload_to};
 use pjrt_base::{error::Kind, error::Result};
 use pjrt_core::cache::{Cache, Counts, InProcess};
 use pjrt_core::compile;
@@ -7,45 +10,10 @@ use pjrt_core::executable::execute::{Dispatch, ExecuteOptions};
 use pjrt_core::executable::options::{CompileOptions, OptionValue};
 use pjrt_core::executable::serialized::{Destination, Serialized};
 use pjrt_core::executable::{Origin, Placement};
-use pjrt_core::{Buffer, Client, Device, Executable, HostMemory, Plugin, Value};
-use pjrt_data::{array::Spec, dtype::DType};
-use pjrt_program::program::Format;
-use pjrt_program::program::Program;
+use pjrt_core::{Buffer, Client, Device, Executable};
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
-
-fn client() -> &'static Client {
-    static CLIENT: OnceLock<Client> = OnceLock::new();
-    CLIENT.get_or_init(|| client_of(2))
-}
-
-fn client_of(devices: i64) -> Client {
-    let path = std::env::var("PJRT_PLUGIN_PATH_CPU").expect("PJRT_PLUGIN_PATH_CPU names the CPU plugin's library");
-    let plugin = Plugin::load(Path::new(&path)).unwrap();
-    Client::create(plugin, &[("cpu_device_count".into(), Value::Int(devices))]).unwrap()
-}
-
-fn device(index: usize) -> Device {
-    client().devices().nth(index).unwrap()
-}
-
-fn program(text: &str) -> Program {
-    Program::new(text.as_bytes().to_vec(), Format::Mlir).unwrap()
-}
-
-fn upload(device: &Device, dims: &[i64], values: &[f32]) -> Buffer {
-    let spec = Spec::new(DType::F32, dims).unwrap();
-    let memory = HostMemory::new(spec.bytes()).unwrap();
-    // SAFETY: the block holds as many floats.
-    unsafe { std::ptr::copy_nonoverlapping(values.as_ptr(), memory.data().cast(), values.len()) };
-    Buffer::from_host(device, spec, &memory).unwrap()
-}
-
-fn download(buffer: &Buffer) -> Vec<f32> {
-    let view = buffer.read().unwrap();
-    view.bytes().chunks_exact(4).map(|b| f32::from_ne_bytes(b.try_into().unwrap())).collect()
-}
+use std::path::PathBuf;
+use std::sync::Arc;
 
 fn run(executable: &Executable, inputs: &[&Buffer]) -> Vec<f32> {
     download(&executable.execute(inputs, &ExecuteOptions::default()).unwrap()[0])
@@ -130,13 +98,13 @@ fn a_loaded_executable_is_as_good_as_a_compiled_one() {
     assert_eq!(loaded.optimized_module().unwrap().text(), compiled.optimized_module().unwrap().text());
     assert_eq!(loaded.counts(), (1, 1));
     assert_eq!(loaded.compile_time(), compiled.compile_time());
-    let (x, y) = (upload(&device(0), &[2, 3], &[1.0; 6]), upload(&device(0), &[2, 3], &[2.0; 6]));
+    let (x, y) = (upload_to(&device(0), &[2, 3], &[1.0; 6]), upload_to(&device(0), &[2, 3], &[2.0; 6]));
     assert_eq!(run(&loaded, &[&x, &y]), [3.0; 6]);
     let error = loaded.execute(&[&x, &y], &ExecuteOptions::default()).unwrap_err();
     assert_eq!(error.kind(), Kind::DeletedBuffer, "the first run took the first input");
     // A loaded executable can be saved and loaded again.
     let again = load(&load(&loaded.serialize(None).unwrap(), &[]).unwrap().serialize(None).unwrap(), &[]).unwrap();
-    let x = upload(&device(0), &[2, 3], &[1.0; 6]);
+    let x = upload_to(&device(0), &[2, 3], &[1.0; 6]);
     assert_eq!(run(&again, &[&x, &y]), [3.0; 6]);
 }
 
@@ -146,9 +114,9 @@ fn an_executable_moves_to_another_device() {
     let bytes = compiled.serialize(None).unwrap();
     let moved = load(&bytes, &[device(1)]).unwrap();
     assert!(matches!(moved.placement(), Placement::Fixed(devices) if devices == &[1]));
-    let there = upload(&device(1), &[2], &[1.0, 2.0]);
+    let there = upload_to(&device(1), &[2], &[1.0, 2.0]);
     assert_eq!(run(&moved, &[&there, &there]), [2.0, 4.0]);
-    let here = upload(&device(0), &[2], &[1.0, 2.0]);
+    let here = upload_to(&device(0), &[2], &[1.0, 2.0]);
     let error = moved.execute(&[&here, &here], &ExecuteOptions::default()).unwrap_err();
     assert_eq!(error.kind(), Kind::DeviceMismatch);
     let assigned = CompileOptions { device_assignment: Some(vec![1]), ..Default::default() };
@@ -163,7 +131,7 @@ fn an_executable_moves_to_another_device() {
     assert!(error.message().contains("device 1"), "{error}");
     let first: Vec<Device> = small.devices().collect();
     let moved = Serialized::read(&saved).unwrap().load(&destination(&small, &first), None).unwrap();
-    let x = upload(&first[0], &[2], &[3.0, 4.0]);
+    let x = upload_to(&first[0], &[2], &[3.0, 4.0]);
     assert_eq!(run(&moved, &[&x, &x]), [6.0, 8.0]);
 }
 
@@ -174,7 +142,7 @@ fn a_portable_executable_runs_on_either_device_after_loading() {
     let loaded = load(&compiled.serialize(None).unwrap(), &[]).unwrap();
     assert!(matches!(loaded.placement(), Placement::Portable));
     for index in 0..2 {
-        let x = upload(&device(index), &[2], &[1.0, 2.0]);
+        let x = upload_to(&device(index), &[2], &[1.0, 2.0]);
         assert_eq!(run(&loaded, &[&x, &x]), [2.0, 4.0]);
     }
 }
@@ -204,7 +172,7 @@ fn replicas_and_partitions_run_after_loading() {
         let compiled = Executable::compile(&devices, &program(text), &options).unwrap();
         let loaded = load(&compiled.serialize(None).unwrap(), &[]).unwrap();
         assert!(matches!(loaded.placement(), Placement::Fixed(devices) if devices == &[0, 1]));
-        let parts = [upload(&device(0), &[2], &[1.0, 2.0]), upload(&device(1), &[2], &[3.0, 4.0])];
+        let parts = [upload_to(&device(0), &[2], &[1.0, 2.0]), upload_to(&device(1), &[2], &[3.0, 4.0])];
         let outputs = loaded.execute_sharded(&[&[&parts[0]], &[&parts[1]]], &ExecuteOptions::default()).unwrap();
         outputs.iter().for_each(|outputs| assert_eq!(download(&outputs[0]), expected));
         // It needs the number of devices that it was compiled for, and options cannot change that.
@@ -246,7 +214,7 @@ fn a_program_is_compiled_once() {
     let loaded = compile(&other, &add(1), &options);
     assert_eq!((loaded.origin(), counts(&in_process)), (Origin::Cache, (1, 0, 0, 0)));
     assert!(in_process.counts().saved > std::time::Duration::ZERO);
-    let x = upload(&device(0), &[2], &[1.0, 2.0]);
+    let x = upload_to(&device(0), &[2], &[1.0, 2.0]);
     assert_eq!(run(&loaded, &[&x, &x]), [2.0, 4.0]);
     let list = other.list();
     assert_eq!((list.len(), other.size().0), (1, 1));
@@ -293,7 +261,7 @@ fn a_client_with_another_number_of_devices_hits_the_cache() {
     let devices: Vec<Device> = small.devices().collect();
     let here = compile::compile(Some(&cache), &devices, &program(&add(1)), &CompileOptions::default()).unwrap();
     assert_eq!((here.origin(), counts(&in_process)), (Origin::Cache, (1, 0, 1, 0)));
-    let x = upload(&devices[0], &[2], &[1.0, 2.0]);
+    let x = upload_to(&devices[0], &[2], &[1.0, 2.0]);
     assert_eq!(run(&here, &[&x, &x]), [2.0, 4.0]);
 }
 
@@ -301,7 +269,7 @@ fn a_client_with_another_number_of_devices_hits_the_cache() {
 fn a_bad_entry_is_dropped_and_compiled_afresh() {
     let folder = Folder::new("bad");
     let options = CompileOptions::default();
-    let x = upload(&device(0), &[2], &[1.0, 2.0]);
+    let x = upload_to(&device(0), &[2], &[1.0, 2.0]);
     compile(&folder.in_process().0, &add(1), &options);
     let path = folder.entries().pop().unwrap();
     let whole = fs::read(&path).unwrap();

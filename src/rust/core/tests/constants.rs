@@ -1,21 +1,13 @@
-//! The text of [`pjrt_data::literal`], read back by the real CPU plugin's compiler. `PJRT_PLUGIN_PATH_CPU` names the
-//! plugin.
+//! The text of [`pjrt_data::literal`], read back by the real CPU plugin's compiler.
 
+mod common;
+
+use common::{device, program};
 use pjrt_core::executable::execute::ExecuteOptions;
 use pjrt_core::executable::options::CompileOptions;
-use pjrt_core::{Client, Device, Executable, Plugin};
+use pjrt_core::Executable;
 use pjrt_data::dtype::{self, DType};
 use pjrt_data::literal;
-use pjrt_program::program::Format;
-use pjrt_program::program::Program;
-use std::path::Path;
-
-fn device() -> Device {
-    let path = std::env::var("PJRT_PLUGIN_PATH_CPU").expect("PJRT_PLUGIN_PATH_CPU names the CPU plugin's library");
-    let client = Client::create(Plugin::load(Path::new(&path)).unwrap(), &[]).unwrap();
-    let device = client.devices().next();
-    device.unwrap()
-}
 
 /// Zeros, ones, ends of the range, infinities, NaNs of several payloads, and numbers in between, as little-endian words
 /// of so many bytes that are floats with so many bits of mantissa or integers.
@@ -45,7 +37,7 @@ fn elements(dtype: DType) -> Vec<u8> {
 
 #[test]
 fn constants_come_back_from_the_compiler_with_the_same_bits() {
-    let device = device();
+    let device = device(0);
     for &dtype in dtype::ALL {
         let mut bytes = elements(dtype);
         let width = dtype.host_bytes();
@@ -60,7 +52,7 @@ fn constants_come_back_from_the_compiler_with_the_same_bits() {
 }}",
             texts.join(", ")
         );
-        let program = Program::new(text.into_bytes(), Format::Mlir).unwrap();
+        let program = program(&text);
         let executable =
             Executable::compile(std::slice::from_ref(&device), &program, &CompileOptions::default()).unwrap();
         let outputs = executable.execute(&[], &ExecuteOptions::default()).unwrap();

@@ -1,5 +1,6 @@
-//! Types that threads may share, and threads that do everything at once, on the real CPU plugin. `PJRT_PLUGIN_PATH_CPU`
-//! names the plugin.
+//! Types that threads may share, and threads that do everything at once, on the real CPU plugin.
+
+mod common;
 
 use pjrt_base::{error::Error, error::Kind};
 use pjrt_core::buffer::read::Transfer;
@@ -10,10 +11,8 @@ use pjrt_core::executable::options::CompileOptions;
 use pjrt_core::host::pool::Block;
 use pjrt_core::runtime::event::Event;
 use pjrt_core::{Buffer, Client, Compiling, Device, Executable, HostMemory, Memory, Plugin, Value};
-use pjrt_data::{array::Spec, dtype::DType};
-use pjrt_program::program::Format;
+use pjrt_data::array::Spec;
 use pjrt_program::program::Program;
-use std::path::Path;
 use std::sync::Mutex;
 
 /// Everything that the crate's users hold may move to other threads and be used on several at once; the compiler checks
@@ -54,15 +53,11 @@ fn program(donates: bool) -> Program {
   return %0 : tensor<{N}xf32>
 }}"
     );
-    Program::new(text.into_bytes(), Format::Mlir).unwrap()
+    common::program(&text)
 }
 
 fn upload(device: &Device, value: f32) -> Buffer {
-    let spec = Spec::new(DType::F32, &[N]).unwrap();
-    let memory = HostMemory::new(spec.bytes()).unwrap();
-    // SAFETY: the memory was made for as many floats.
-    unsafe { std::slice::from_raw_parts_mut(memory.data().cast::<f32>(), N as usize) }.fill(value);
-    Buffer::from_host(device, spec, &memory).unwrap()
+    common::upload_to(device, &[N], &vec![value; N as usize])
 }
 
 fn check(bytes: &[u8], value: f32) {
@@ -85,9 +80,7 @@ impl Random {
 fn threads_that_share_a_client_get_their_own_results() {
     const THREADS: u64 = 6;
     const STEPS: usize = 400;
-    let path = std::env::var("PJRT_PLUGIN_PATH_CPU").expect("PJRT_PLUGIN_PATH_CPU names the CPU plugin's library");
-    let plugin = Plugin::load(Path::new(&path)).unwrap();
-    let client = Client::create(plugin, &[("cpu_device_count".into(), Value::Int(2))]).unwrap();
+    let client = common::client_of(2);
     let devices: Vec<Device> = client.devices().collect();
     let compile = |device: &Device, donates| {
         Executable::compile(std::slice::from_ref(device), &program(donates), &CompileOptions::default()).unwrap()

@@ -1,5 +1,6 @@
-//! Uploads and downloads on the real CPU plugin, whose path `PJRT_PLUGIN_PATH_CPU` gives: how arrays travel, and how long the
-//! caller's memory is needed.
+//! Uploads and downloads on the real CPU plugin: how arrays travel, and how long the caller's memory is needed.
+
+mod common;
 
 use pjrt_base::error::{Error, Kind, RESOURCE_EXHAUSTED};
 use pjrt_core::buffer::upload::{Upload, UploadRoute};
@@ -7,22 +8,19 @@ use pjrt_core::executable::execute::ExecuteOptions;
 use pjrt_core::executable::options::CompileOptions;
 use pjrt_core::host::array::HostPieces;
 use pjrt_core::runtime::oom;
-use pjrt_core::{Buffer, Client, Device, Executable, HostArray, HostContent, HostMemory, HostOrder, Plugin, Value};
+use pjrt_core::{Buffer, Device, Executable, HostArray, HostContent, HostMemory, HostOrder};
 use pjrt_data::array::Spec;
 use pjrt_data::convert::{HostTarget, HostValues, LossReport, NA_INTEGER};
 use pjrt_data::dtype::{DType, HostType};
 use pjrt_program::program::{Format, Program};
 use std::cell::{Cell, RefCell};
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{mpsc, Arc};
 use std::time::{Duration, Instant};
 
 /// The device of a client that no other test has.
 fn device() -> Device {
-    let path = std::env::var("PJRT_PLUGIN_PATH_CPU").expect("PJRT_PLUGIN_PATH_CPU names the CPU plugin's library");
-    let options = [("cpu_device_count".into(), Value::Int(1))];
-    Client::create(Plugin::load(Path::new(&path)).unwrap(), &options).unwrap().devices().next().unwrap()
+    common::client_of(1).devices().next().unwrap()
 }
 
 /// Memory that is lent, and whether it was given back.
