@@ -30,7 +30,7 @@ const SHARED: usize = 16 << 10;
 /// From this size on, an array is converted in the background, while the caller goes on.
 pub const BACKGROUND: usize = 8 << 20;
 
-/// What an upload reads.
+/// What an upload reads. Unlike content, pieces stay on the caller's thread.
 #[derive(Clone, Copy)]
 enum UploadSource<'a> {
     Content(HostContent<'a>),
@@ -145,10 +145,17 @@ impl<'a> Upload<'a> {
         let Upload { device, spec, plan, source, check, route } = self;
         let (dtype, len, size) = (spec.dtype, spec.len(), spec.bytes());
         let asked = || holdings::arrays([&spec]);
+        // SAFETY: called with room for the spec's elements.
+        let write = |target| unsafe {
+            match &source {
+                UploadSource::Content(content) => content.write(dtype, len, &plan, check, target),
+                UploadSource::Pieces(pieces) => pieces.write(dtype, len, check, target),
+            }
+        };
         let handle = match route {
             UploadRoute::Small => {
                 let mut bytes = [0u64; SMALL / 8];
-                if let Some(lost) = source.write(dtype, len, &plan, check, bytes.as_mut_ptr().cast())? {
+                if let Some(lost) = write(bytes.as_mut_ptr().cast())? {
                     return Ok(Err(lost));
                 }
                 // SAFETY: as many bytes as the array has.
@@ -174,7 +181,7 @@ impl<'a> Upload<'a> {
             }
             UploadRoute::Now => {
                 let memory = with_retry(asked, || HostMemory::new(size))?;
-                if let Some(lost) = source.write(dtype, len, &plan, check, memory.data())? {
+                if let Some(lost) = write(memory.data())? {
                     return Ok(Err(lost));
                 }
                 with_retry(asked, || start_upload(device, &spec, &memory))?
@@ -217,24 +224,6 @@ impl UploadSource<'_> {
         }
     }
 
-    /// Writes the elements in row-major order, and reports the values that the dtype cannot hold.
-    ///
-    /// # Safety
-    /// `target` has room for `len` elements of `dtype`, as many as the plan reaches and the source was checked for.
-    unsafe fn write(
-        &self,
-        dtype: DType,
-        len: usize,
-        plan: &Plan,
-        check: bool,
-        target: *mut u8,
-    ) -> Result<Option<LossReport>> {
-        match self {
-            UploadSource::Content(content) => content.write(dtype, len, plan, check, target),
-            UploadSource::Pieces(pieces) => pieces.write(dtype, len, check, target),
-        }
-    }
-
     /// The content, for a reader that outlives the call; pieces are never read by one.
     ///
     /// # Safety
@@ -253,7 +242,10 @@ impl UploadSource<'_> {
 }
 
 impl HostContent<'_> {
-    /// See [`UploadSource::write`].
+    /// Writes the elements in row-major order, and reports the values that the dtype cannot hold.
+    ///
+    /// # Safety
+    /// `target` has room for `len` elements of `dtype`, as many as the plan reaches and the content was checked for.
     unsafe fn write(
         &self,
         dtype: DType,
@@ -273,7 +265,7 @@ impl HostContent<'_> {
 }
 
 impl HostPieces<'_> {
-    /// Encodes the values piece by piece, so that they are never all in memory. See [`UploadSource::write`].
+    /// Encodes the values piece by piece, so that they are never all in memory. Otherwise as [`HostContent::write`].
     unsafe fn write(&self, dtype: DType, len: usize, check: bool, target: *mut u8) -> Result<Option<LossReport>> {
         const PIECE: usize = 8192;
         let mut piece = [0u64; PIECE];
