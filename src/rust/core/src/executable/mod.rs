@@ -239,18 +239,7 @@ impl Executable {
             is_self_contained: module.calls_only_known_functions(),
             payload: None,
         };
-        let shardings = provenance.shardings(&signature);
-        Ok(Executable::new(Inner {
-            loaded,
-            placement,
-            signature,
-            shardings,
-            hint,
-            history: RunHistory::default(),
-            dispatch: options.dispatch,
-            provenance,
-            missed: AtomicBool::new(false),
-        }))
+        Ok(Executable::new(loaded, signature, placement, hint, options.dispatch, provenance))
     }
 
     /// Takes ownership of an executable that a plugin has loaded from its serialized form.
@@ -262,22 +251,20 @@ impl Executable {
         let loaded = Loaded::new(client, handle);
         let Deserialized { names, placement, hint, dispatch, provenance } = as_was;
         let signature = Description::new(client, loaded.handle())?.signature(&provenance.interface, names)?;
-        let (shardings, history, missed) =
-            (provenance.shardings(&signature), RunHistory::default(), AtomicBool::new(false));
-        Ok(Executable::new(Inner {
-            loaded,
-            placement,
-            signature,
-            shardings,
-            hint,
-            history,
-            dispatch,
-            provenance,
-            missed,
-        }))
+        Ok(Executable::new(loaded, signature, placement, hint, dispatch, provenance))
     }
 
-    fn new(inner: Inner) -> Executable {
+    fn new(
+        loaded: Loaded,
+        signature: Signature,
+        placement: Placement,
+        hint: DispatchHint,
+        dispatch: Dispatch,
+        provenance: Provenance,
+    ) -> Executable {
+        let (shardings, history) = (provenance.shardings(&signature), RunHistory::default());
+        let missed = AtomicBool::new(false);
+        let inner = Inner { loaded, placement, signature, shardings, hint, history, dispatch, provenance, missed };
         let inner = Arc::new(inner);
         let Loaded { client, slot, .. } = &inner.loaded;
         client.executables().enter(&inner, slot);
