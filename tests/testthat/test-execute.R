@@ -122,7 +122,7 @@ test_that("foreign and expired pointers are refused", {
   expect_identical(typeof(foreign), "externalptr")
   expect_refused(pjrt_execute(add, x, foreign), "invalid_pointer", "Argument 2 (`%y`)")
   expect_refused(as_array(foreign), "invalid_pointer", "must be a `PJRTBuffer`")
-  # a device's pointer in a buffer's clothes: not a class name, but the pointer itself decides
+  # the pointer decides, not the class name
   disguised <- pjrt_program("module {}")
   class(disguised) <- "PJRTBuffer"
   expect_refused(as_array(disguised), "invalid_pointer", "must be a `PJRTBuffer`")
@@ -191,7 +191,7 @@ test_that("after refused inputs the executable and the inputs still work", {
   expect_identical(as_array(pjrt_execute(add, x, pjrt_buffer(c(1, 1)))), array(c(2, 3)))
 })
 
-test_that("flags must be flags", {
+test_that("simplify and check must be TRUE or FALSE", {
   double <- compile(unary_program("f32"))
   for (bad in list(NA, 1, NULL, "yes", c(TRUE, FALSE))) {
     expect_refused(pjrt_execute(double, pjrt_scalar(1), simplify = bad), "invalid_input", "must be TRUE or FALSE")
