@@ -149,7 +149,7 @@ test_that("every dispatch mode returns the same results", {
   }
 })
 
-test_that("small programs return the same results however often they run", {
+test_that("small programs return the same results on every run", {
   input <- c(1, 2, 3)
   loop <- compile(loop_program(20))
   branch <- compile("func.func @main(%x: tensor<3xf64>, %p: tensor<i1>) -> tensor<3xf64> {

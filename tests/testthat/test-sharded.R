@@ -323,7 +323,7 @@ test_that("dropping the results of thousands of launches is safe", {
   expect_identical(child$out, "4 4 4 4 ")
 })
 
-test_that("launches on one, some and all devices run side by side", {
+test_that("launches on one, some and all devices run in parallel", {
   child <- run_child(quote({
     pjrt_client("cpu", cpu_device_count = 4L)
     found <- devices()
