@@ -15,7 +15,7 @@ step <- read("tests/testthat/fixtures/mlp-step.mlir")
 padding <- strrep("// a line of a comment, as long as those of StableHLO are: tensor<100x100xf32>\n", 127000)
 large <- pjrt_program(paste0(padding, add))
 
-# Median microseconds of a function over all `inputs`. All results stay alive.
+# Median time of a function over all `inputs`, in microseconds. All results stay alive.
 each_time <- function(inputs, run) {
   kept <- vector("list", length(inputs))
   times <- numeric(length(inputs))
@@ -56,7 +56,7 @@ rows <- function(name, text, n) {
 ours <- c(rows("add", add, 41L), rows("mlp", step, 11L))
 small <- pjrt_program(add)
 kept <- lapply(list(small, large), pjrt_compile)
-# programs that the session has already compiled: measures mostly the key
+# the session has already compiled these programs, so this measures mostly the key
 ours <- c(ours, add_known = median_time(100L, pjrt_compile(small)), large_known = median_time(10L, pjrt_compile(large)))
 reach <- c(
   add_hit = 1500, mlp_hit = 12000, large_known = 15000, add_miss = 1.05 * ours[["add_compile"]],

@@ -1,4 +1,4 @@
-# Shared by the benchmarks: timing, the programs for comparison, and the table. Run the benchmarks from the package's root.
+# Shared by the benchmarks: timing, comparisons and tables. Run the benchmarks from the package's root.
 
 now <- function() as.numeric(Sys.time()) * 1e6
 
@@ -15,7 +15,7 @@ median_time <- function(n, call, rounds = 5L) {
   median(times[-1L])
 }
 
-# The same for a function whose results all stay alive, so that each result uses new memory.
+# The same, but all results stay alive, so that each uses new memory.
 fresh_time <- function(call, rounds = 5L) {
   kept <- vector("list", rounds)
   times <- numeric(rounds)
@@ -28,7 +28,7 @@ fresh_time <- function(call, rounds = 5L) {
   median(times)
 }
 
-# The lines `name value` that a command prints, as a named vector. Empty if the command is missing.
+# Runs a command that prints lines `name value` and returns a named vector, empty if the command is missing.
 others <- function(command, args) {
   if (!nzchar(Sys.which(command))) {
     return(numeric())
@@ -47,14 +47,14 @@ rival_of <- function(script) {
   others(Sys.getenv("PJRT_BENCH_PYTHON"), script)
 }
 
-# The numbers that code prints in a new session: medians over several sessions.
+# Runs code in several new sessions and returns the medians of the numbers that it prints.
 fresh_session <- function(code, sessions = 5L) {
   rscript <- file.path(R.home("bin"), "Rscript")
   run <- function(i) scan(text = system2(rscript, c("-e", shQuote(code)), stdout = TRUE), quiet = TRUE)
   apply(do.call(rbind, lapply(seq_len(sessions), run)), 2L, median)
 }
 
-# Lines of a table that compares our times with the others.
+# The lines of a table that compares the times of pjrt, the floor and the rival.
 compare <- function(ours, floor, rival, reach, unit) {
   rows <- names(ours)
   table <- data.frame(ours, floor[rows], rival[rows], reach[rows], row.names = rows)

@@ -1,6 +1,6 @@
-# Measures the cost of correct minima and maxima: programs with the flags that pjrt sets ("kept": NaN is kept), with XLA's
-# default ("dropped"), and with other expressions for the maximum that keep NaN: one for XLA's default ("written":
-# select(y != y, y, max(x, y))) and one for any flags ("compared": select(x > y | x != x, x, y)).
+# Measures the cost of minima and maxima that keep NaN: with the flags that pjrt sets ("kept"), with XLA's default, which drops
+# NaN ("dropped"), and with expressions that keep NaN with XLA's default ("written": select(y != y, y, max(x, y))) or with any
+# flags ("compared": select(x > y | x != x, x, y)).
 #
 #   Rscript bench/numerics.R [file for the table]
 #
@@ -9,7 +9,7 @@
 library(pjrt)
 source("bench/measure.R")
 
-# A program `text`, in which MAX(r, x, y, type, bits) computes %r from %x and %y.
+# Expands MAX(r, x, y, type, bits) in a program's text to code that computes %r from %x and %y.
 expanded <- function(text, way) {
   pattern <- "(MAX|MIN)\\(([a-z0-9_]+), ([a-z0-9_#%]+), ([a-z0-9_#%]+), (tensor<[^>]*>), (tensor<[^>]*>)\\)"
   plain <- "%\\2 = stablehlo.\\1imum %\\3, %\\4 : \\5"
@@ -37,7 +37,7 @@ reduced <- function(x, from, to, dim, type = "f32", how = "MAX") {
     }", x, if (how == "MAX") "low" else "high", dim, from, type, type, to, type, type, type, how, type, type)
 }
 
-# The sums of rows.
+# Row sums.
 summed <- function(x, from, to) {
   sprintf("%%sum = stablehlo.reduce(%%%s init: %%zero) applies stablehlo.add across dimensions = [1]
     : (tensor<%sxf32>, tensor<f32>) -> tensor<%sxf32>", x, from, to)
@@ -103,7 +103,7 @@ over <- function(what) {
   }
 }
 
-# Like JAX's cumulative maximum: each step covers twice as many numbers.
+# A cumulative maximum as in JAX: each step covers twice as many numbers.
 cummax <- function() {
   step <- function(i, by) {
     c(
@@ -135,7 +135,7 @@ max_loop <- function(type = "f32") {
     }", full, steps, full), sprintf("%%r = stablehlo.add %%l#1, %%l#1 : %s", full), type = type)
 }
 
-# The largest difference of two rows, and the best of all sums: maxima inside matrix products.
+# Maxima inside matrix products: the largest difference of two rows, or the largest sum.
 pairs <- function(combine, how) {
   shape <- "256x256x128"
   main(c(x = "256x128", y = "256x128"), "tensor<256x256xf32>",

@@ -56,7 +56,7 @@ if (nzchar(Sys.which("taskset"))) {
   commands <- c(commands, "taskset, 1 CPU" = paste("taskset --cpu-list 0", rscript))
 }
 rounds <- replicate(9L, vapply(commands, session, numeric(4L)))
-# time and processors of the fastest round, for each program
+# the fastest round of each program
 matmul <- apply(rounds[1L, , ], 1L, which.min)
 elementwise <- apply(rounds[3L, , ], 1L, which.min)
 of <- function(row, round) rounds[row, , ][cbind(seq_along(commands), round)]

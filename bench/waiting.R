@@ -1,4 +1,4 @@
-# Times small programs with loops that are awaited at once, compared with JAX on the same plugin.
+# Times small programs with loops, each awaited at once, and compares them with JAX on the same plugin.
 #
 #   PJRT_BENCH_PYTHON=/path/to/python Rscript bench/waiting.R [file for the table]
 #

@@ -13,11 +13,11 @@ if (!all(vapply(known, exists, NA, envir = asNamespace("tools"), inherits = FALS
 undefined <- function(library) {
   lines <- system2("nm", c("-D", "--undefined-only", "--format=posix", shQuote(library)), stdout = TRUE)
   names <- unique(sub("[@ ].*", "", lines))
-  # without those of the C library and the linker
+  # drop symbols of the C library and the linker
   names[!startsWith(names, "_")]
 }
 
-# The functions and variables among these names that R itself defines.
+# The names of functions and variables that R itself defines.
 from_r <- function(names) {
   command <- file.path(R.home("bin"), "exec", "R")
   shared <- file.path(R.home("lib"), paste0("libR", .Platform$dynlib.ext))
@@ -27,7 +27,7 @@ from_r <- function(names) {
 library <- c(commandArgs(trailingOnly = TRUE), system.file("libs", paste0("pjrt", .Platform$dynlib.ext), package = "pjrt"))[[1L]]
 if (!file.exists(library)) stop("The library '", library, "' does not exist.")
 asked <- undefined(library)
-# the C names of functions that have another name in the headers
+# the C names of functions that R's headers rename
 api <- c(tools:::unmap(tools:::funAPI()$name), tools:::varAPI()$name)
 outside <- setdiff(tools:::nonAPI, c(tools:::funAPI()$name, tools:::varAPI()$name))
 if (length(from_r(asked)) == 0L) stop("No symbols of R were found in '", library, "': cannot read its symbols.")

@@ -4,13 +4,13 @@
 #   sh tools/arm64.sh [TEST...]
 #
 # It unpacks Debian's arm64 R into a folder, cross-compiles the Rust code with arm64's standard library and installs the
-# package in that folder. There it runs install_pjrt("cpu"), the crates' tests of data and of libraries, the demo, and the named R
+# package in that folder. There it runs install_pjrt("cpu"), the crates' tests of data and libraries, the demo, and the named R
 # tests (by default those of buffers, transfers, execution, exactness and data types). This takes some minutes on an idle machine
 # and is not part of CI.
 #
-# This machine unpacks the packages and does not run their scripts, which would take half an hour under emulation. All files are
-# in .arm64/ (2 GB); ARM64_FOLDER names another folder. These remain installed on the machine: qemu-user-static, the cross
-# compiler, and the binfmt_misc entry for arm64 programs.
+# It unpacks packages without running their scripts, which would take half an hour under emulation. All files are in .arm64/
+# (2 GB); ARM64_FOLDER names another folder. qemu-user-static, the cross compiler and the binfmt_misc entry for arm64 programs
+# remain installed on the machine.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 . tools/setup.sh
@@ -39,7 +39,7 @@ fetch() {
     mkdir -p "$folder/apt/lists/partial" "$folder/apt/archives/partial"
     : >"$folder/apt/status"
     apt_arm64 get update || stop "apt-get update failed for arm64"
-    # bash to findutils are part of every Debian
+    # the packages from bash to findutils are part of every Debian
     apt_arm64 get install -y --download-only --no-install-recommends \
         bash dash coreutils debianutils diffutils grep sed gawk findutils tar gzip hostname libc-bin base-files \
         r-base-core r-cran-bit64 r-cran-callr r-cran-testthat r-cran-withr gcc g++ make libc6-dev python3-pip ||

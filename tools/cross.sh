@@ -30,7 +30,7 @@ R_HOME=$(R RHOME)
 R_INCLUDE_DIR=$(Rscript --vanilla -e 'cat(R.home("include"))')
 cat >"$folder/darwin/cc" <<'END'
 #!/bin/sh
-# answers the query for the compiler's name by ring's build
+# answers ring's query for the compiler's name
 case " $* " in
     *" -E "*) echo '#pragma message "clang"' ;;
     *" -? "*) exit 1 ;;

@@ -1,4 +1,4 @@
-# Ends sessions with pending work, in all the ways that a session can end, and lists those that did not end correctly:
+# Ends sessions with pending work in every way that a session can end, and lists those that did not end correctly:
 #
 #   Rscript tools/endings.R [COUNT [SEED]]
 #

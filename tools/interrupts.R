@@ -1,4 +1,4 @@
-# Measures how long Ctrl-C takes to return the prompt, in a real terminal, during every kind of wait and work.
+# Measures the time from Ctrl-C to the prompt in a real terminal, during every kind of wait and work.
 #
 #   Rscript tools/interrupts.R [TIMES]
 #

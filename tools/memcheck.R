@@ -1,4 +1,4 @@
-# Run by tools/memcheck.sh: calls every registered routine once, and more, see tests/testthat/helper-leaks.R. Run it in the
+# Run by tools/memcheck.sh: calls every registered routine and the uses in tests/testthat/helper-leaks.R. Run it in the
 # package's sources, with the package installed.
 
 library(pjrt)

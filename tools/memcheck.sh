@@ -5,7 +5,7 @@
 #
 #   sh tools/memcheck.sh [r|crates]
 #
-# runs one part, or both by default. It does not detect data races: valgrind's tools do not support Rust's locks, and
+# runs one part, or both by default. It does not detect data races, because valgrind's tools do not support Rust's locks, and
 # ThreadSanitizer needs an instrumented standard library.
 set -u
 cd "$(dirname "$0")/.." || exit 1

@@ -15,7 +15,7 @@ library=.lib
 R_LIBS="$PWD/$library${R_LIBS:+:$R_LIBS}"
 export R_LIBS
 
-# A folder next to the checkout that can contain the development version of R and the sources of R packages not in Debian.
+# A folder next to the checkout that can contain the development version of R and the sources of R packages that Debian lacks.
 kit=../shared/r-devel
 
 say() {
@@ -139,7 +139,7 @@ install_package() {
         return 0
     fi
     say "building pjrt into $library (minutes the first time, seconds after that)"
-    # another R may have built these
+    # these may be from another R
     rm -f src/*.o src/*.so
     if ! R CMD INSTALL --library="$library" . >"$library/install.log" 2>&1 </dev/null; then
         tail -n 60 "$library/install.log" >&2

@@ -5,8 +5,8 @@
 # Each part appends a line "passed failed skipped" to the file COUNTS and prints the failures. The tests also append a summary to
 # the file TESTS.
 #
-# Test files run in sessions side by side: one for each processor, 4 at most, or PJRT_TEST_SESSIONS. A test file can say how
-# to run it, by a line that starts with one of these:
+# Test files run in parallel sessions: one per processor, at most 4, or PJRT_TEST_SESSIONS. A test file can contain lines that
+# start with one of these:
 #
 #   # Slow:         `quick` leaves it out
 #   # Runs alone:   nothing else runs meanwhile
@@ -43,7 +43,7 @@ run_tests <- function(quick = FALSE) {
   )
 }
 
-# The test files and how to run them, those that took the longest at the last run first.
+# The test files and how to run them, sorted by their time in the last run, longest first.
 test_files <- function() {
   paths <- list.files("tests/testthat", "^test-.*[.]R$", full.names = TRUE)
   says <- function(what) vapply(paths, function(path) any(startsWith(readLines(path), what)), NA, USE.NAMES = FALSE)
@@ -56,7 +56,7 @@ test_files <- function() {
   files[order(-files$seconds), ]
 }
 
-# The seconds that each file took at the last run, in the library that the tests use.
+# Stores the seconds that each file took in the last run, in the library that the tests use.
 seconds_file <- function() file.path(.libPaths()[[1L]], "test-seconds.rds")
 
 last_seconds <- function() if (file.exists(seconds_file())) readRDS(seconds_file()) else numeric()
@@ -66,12 +66,12 @@ test_sessions <- function() {
   if (nzchar(given)) as.integer(given) else min(4L, max(1L, parallel::detectCores(), na.rm = TRUE))
 }
 
-# What one session runs: files of 20 seconds in all, or one that takes longer.
+# Splits the files into chunks for one session each: about 20 seconds in total, or one longer file.
 chunks_of <- function(files) {
   unname(split(files$name, floor(cumsum(files$seconds) / 20)))
 }
 
-# Runs each chunk in a session of its own, so many at a time, and returns the results of all.
+# Runs each chunk in a separate session, `sessions` at a time, and returns all results.
 run_chunks <- function(chunks, sessions) {
   running <- list()
   results <- list()
@@ -97,7 +97,7 @@ start_chunk <- function(names) {
   chunk
 }
 
-# The results of a chunk. A session that died is a failure of its files.
+# Returns the results of a chunk. A session that died counts as one failure.
 end_chunk <- function(chunk) {
   results <- if (file.exists(chunk$results)) readRDS(chunk$results)
   died <- is.null(results) || !identical(chunk$process$get_exit_status(), 0L)
@@ -125,7 +125,7 @@ run_chunk <- function(file, names) {
   saveRDS(unclass(results), file)
 }
 
-# Shows the files that take more than five seconds, and keeps what each took for the next run.
+# Prints the files that took more than five seconds, and stores all times for the next run.
 note_seconds <- function(results) {
   files <- sub("^test-(.*)[.]R$", "\\1", vapply(results, `[[`, "", "file"))
   seconds <- tapply(vapply(results, `[[`, 0, "real"), files, sum)
@@ -198,7 +198,7 @@ run_vignettes <- function() {
   count(sum(works), sum(!works))
 }
 
-# The code that renders a vignette or, without rmarkdown, only runs its code.
+# Code that renders a vignette or, without rmarkdown, only runs its code.
 vignette_code <- function(vignette, folder) {
   if (is_missing("rmarkdown")) {
     bquote({

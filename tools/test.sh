@@ -82,13 +82,13 @@ other_r() {
     }
 }
 
-# Checks that every R has run the same number of tests: the lines "R VERSION: N tests, …" have the same N.
+# Checks that every R ran the same number of tests: N is equal in all lines "R VERSION: N tests, …".
 same_tests() {
     cat "$tests"
     [ "$(sed 's/.*: \([0-9]*\) tests.*/\1/' "$tests" | sort -u | wc -l)" -eq 1 ]
 }
 
-# Adds the tests that cargo counts of the packages that its arguments choose; a build or a test program that dies is one
+# Runs cargo's tests of the packages that the arguments select, and adds their counts. A failed build or a crash counts as one
 # failure.
 rust_tests() {
     say "Rust tests"
@@ -121,7 +121,7 @@ package_check() {
     )
 }
 
-# Prints the counts; the exit status says whether all is well.
+# Prints the counts and fails if any check failed.
 finish() {
     skipped=$(awk '{s += $3} END {print s + 0}' "$counts")
     failed=$(awk '{f += $2} END {print f + 0}' "$counts")

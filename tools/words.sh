@@ -4,14 +4,14 @@
 #   sh tools/words.sh [PATH...]     checks these files and folders, by default the whole checkout
 #   sh tools/words.sh --self-test   checks the lint itself
 #
-# Prints FILE:LINE for each match and fails if there is any. A phrase that is split over two lines is found as well. In
-# tests/testthat, only comments and test names are checked. Matching ignores case.
+# Prints FILE:LINE for each match and fails if there is any. It also finds phrases that are split over two lines. In
+# tests/testthat, it checks only comments and test names. Matching ignores case.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# What to avoid: an extended regular expression, which matches whole words, and the advice.
+# Phrases to avoid: an extended regular expression, which matches whole words, and the advice.
 cat >"$work/patterns" <<'END'
 what is no [a-z]+            # write: "a value that is not ...", or name the thing
 what are no [a-z]+           # write: "values that are not ...", or name the thing
@@ -34,7 +34,7 @@ as ever                      # write: "as usual", "still" or "unchanged"
 lest                         # write: "so that ... not"
 END
 
-# What is right all the same: phrases that are removed before the search.
+# Acceptable phrases, which are removed before the search.
 cat >"$work/allowed" <<'END'
 there ((is|was|are|were|will be|should be|would be|may be|can be|must be) )?no
 (is|are|was|were) there no
@@ -84,14 +84,14 @@ FNR == 1 {
 
 {
     text = tolower($0)
-    # names of tests are sentences in Rust, too
+    # names of Rust tests are sentences, too
     if (rust && text ~ /^ *(async )?fn [a-z0-9]+_[a-z0-9]+_[a-z0-9]+_/) gsub(/_/, " ", text)
     if (in_tests && text !~ /^ *#/ && text !~ /^ *(test_that|describe|it)\(/) text = ""
     sub(/^[ \t]*(#'|#|\/\/[\/!]?|"""|\*|-|>)?[ \t]*/, "", text)
     sub(/[ \t\\]+$/, "", text)
-    # list items and blank lines begin a new sentence
+    # list items and blank lines start a new sentence
     if (text == "" || $0 ~ /^ *[-*] /) last = ""
-    # with the end of the line before, for phrases that are split
+    # prepend the end of the previous line, to find split phrases
     joined = substr(last, length(last) > 40 ? length(last) - 39 : 1) " " text
     last = text
     if (joined ~ any) {

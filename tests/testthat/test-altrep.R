@@ -7,16 +7,16 @@ is_compact <- function(x) {
   any(grepl("(compact)", utils::capture.output(.Internal(inspect(x))), fixed = TRUE))
 }
 
-# Megabytes that R's vectors take more, at most, while `code` runs. Buffers made meanwhile count as R counts them.
+# The peak growth of R's vector memory while `code` runs, in megabytes. It includes buffers as R counts them.
 most_megabytes <- function(code) {
   before <- gc(reset = TRUE)["Vcells", 2L]
   force(code)
   after <- gc()
-  # the last column, of which there are more where R's memory has a limit
+  # the last column: there are more columns if R's memory is limited
   after["Vcells", ncol(after)] - before
 }
 
-test_that("a sequence converts to every dtype like its values", {
+test_that("a sequence converts to every dtype like an ordinary vector", {
   n <- 20000L
   integers <- 1:n
   doubles <- seq(3, by = 1, length.out = n)
@@ -48,7 +48,7 @@ test_that("uploading a sequence does not expand it in R's memory", {
       x <- sources[[source]]()
       taken <- most_megabytes({
         await(pjrt_buffer(x, dtype))
-        # the buffer's own bytes are counted by R, 80 MB at most, until the collector comes
+        # until the next collection, R also counts the buffer itself (at most 80 MB)
         gc()
       })
       expect_true(is_compact(x), label = paste(source, dtype))
@@ -72,7 +72,7 @@ test_that("check = TRUE reads a sequence in chunks", {
   expect_identical(as.vector(pjrt_buffer(x, "i32", check = TRUE)[c(1, n)]), c(1L, as.integer(n)))
   expect_identical(as.vector(pjrt_buffer(x, "f32", check = TRUE)[c(1, n)]), c(1, n))
   expect_true(is_compact(x))
-  # the first misfit is not in the first piece
+  # the first invalid value is not in the first chunk
   y <- -100:1e6
   expect_refused(pjrt_buffer(y, "i16", check = TRUE), "invalid_input", "the first is element 32869.")
   z <- -5000000:5000000
@@ -122,7 +122,7 @@ test_that("a large array read from a buffer behaves like any other vector", {
   for (type in names(arrays)) {
     x <- arrays[[type]]
     expect_identical(typeof(x), type)
-    # what R itself allocates
+    # memory that R itself allocated
     own <- vector(type, length(x))
     own[] <- x
     dim(own) <- dim(x)
@@ -132,7 +132,7 @@ test_that("a large array read from a buffer behaves like any other vector", {
     )) {
       expect_identical(f(x), f(own), label = type)
     }
-    # a copy is another vector
+    # changing a copy leaves the original alone
     y <- x
     y[2:3] <- y[[7]]
     y[[4]] <- y[[7]]

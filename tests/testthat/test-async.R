@@ -149,7 +149,7 @@ test_that("every dispatch mode returns the same results", {
   }
 })
 
-test_that("small programs return the same results however often they run", {
+test_that("small programs return the same results on every run", {
   input <- c(1, 2, 3)
   loop <- compile(loop_program(20))
   branch <- compile("func.func @main(%x: tensor<3xf64>, %p: tensor<i1>) -> tensor<3xf64> {
@@ -246,7 +246,7 @@ test_that("R continues when a device's queue of programs is full", {
     y <- pjrt_buffer(c(1, 2), device = device)
     products <- lapply(1:100, function(i) pjrt_execute(multiply, x))
     for (i in 1:3) y <- pjrt_execute(double, y)
-    # a launch that waited for a free place would have seen most of them end
+    # if a launch had waited for a free slot, most of them would be done
     expect_lt(sum(vapply(products, is_ready, NA)), 50)
     expect_identical(as_array(y), array(c(8, 16)))
     expect_identical(range(as_array(products[[100L]])), c(700, 700))
@@ -268,7 +268,7 @@ test_that("R continues when many programs wait for a copy from another device", 
   for (i in 1:20) x <- pjrt_execute(multiply, x)
   copy <- copy_buffer(x, device = "cpu:0")
   corners <- lapply(1:100, function(i) pjrt_execute(corner, copy))
-  # a launch that waited for a free place would have waited for the copy
+  # if a launch had waited for a free slot, it would have waited for the copy
   expect_false(is_ready(copy))
   expect_identical(unique(lapply(corners, as_array)), list(1))
 })

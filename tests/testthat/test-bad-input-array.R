@@ -1,4 +1,4 @@
-# Bad input to methods that make buffers look like arrays. helper-bad-input.R explains the rows.
+# Bad input to array methods of buffers. helper-bad-input.R explains the rows.
 # Slow: tries every bad value.
 
 rows <- list(

@@ -1,4 +1,4 @@
-# Bad input to functions of the executable cache. helper-bad-input.R explains the rows.
+# Bad input to functions for the executable cache. helper-bad-input.R explains the rows.
 
 rows <- list(
   format.PJRTCacheInfo = row(x = of("printed", pjrt_cache_info())),

@@ -1,4 +1,4 @@
-# Bad input to functions of plugins, clients, devices and memory spaces. helper-bad-input.R explains the rows.
+# Bad input to functions for plugins, clients, devices and memory spaces. helper-bad-input.R explains the rows.
 # Slow: tries every bad value.
 
 rows <- list(

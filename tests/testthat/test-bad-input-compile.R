@@ -1,4 +1,4 @@
-# Bad input to programs, compile options and compiles. helper-bad-input.R explains the rows.
+# Bad input to functions for programs, compile options and compiling. helper-bad-input.R explains the rows.
 # Slow: tries every bad value.
 
 rows <- list(

@@ -1,4 +1,4 @@
-# Bad input to methods of element types. helper-bad-input.R explains the rows.
+# Bad input to methods for element types. helper-bad-input.R explains the rows.
 
 rows <- list(
   as.character.PJRTDataType = row(x = of("dtype_name", data_type)),

@@ -1,4 +1,4 @@
-# Bad input to functions of executables. helper-bad-input.R explains the rows.
+# Bad input to functions for executables. helper-bad-input.R explains the rows.
 # Slow: tries every bad value.
 
 rows <- list(

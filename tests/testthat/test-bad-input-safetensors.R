@@ -1,4 +1,4 @@
-# Bad input to functions of safetensors files. helper-bad-input.R explains the rows.
+# Bad input to functions for safetensors files. helper-bad-input.R explains the rows.
 # Slow: tries every bad value.
 
 rows <- list(

@@ -1,6 +1,6 @@
-# The parts of bad input that the tables in test-bad-input-*.R do not cover.
+# Bad input that the tables in test-bad-input-*.R do not cover.
 
-# The names in the table `rows` of a test file.
+# The names of `rows` in a test file.
 row_names <- function(file) {
   tables <- Filter(function(code) is.call(code) && identical(code[1:2], quote(rows <- NULL)[1:2]), as.list(parse(file)))
   names(tables[[1L]][[3L]])[-1L]

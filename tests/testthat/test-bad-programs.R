@@ -1,5 +1,4 @@
-# Programs that are damaged, nested too deeply or too large raise an error and never end the session. Compilers run in child
-# processes.
+# Damaged, deeply nested and oversized programs raise an error and never end the session. Compilers run in child processes.
 # Slow: compiles thousands of damaged programs.
 
 mutations <- local({
@@ -12,14 +11,14 @@ test_that("a session survives 10,000 damaged programs", {
   found <- mutations$run_mutations(10000L, seed = 1L)
   expect_identical(unique(grep("^(died|hung|not ours)", found$outcome, value = TRUE)), character())
   expect_false(anyNA(found$outcome))
-  # Else nothing would have been tried.
+  # some programs of every kind are accepted and some refused
   kinds <- table(found$kind, found$outcome == "accepted")
   expect_identical(dimnames(kinds), list(c("bytecode", "executable", "hlo", "text"), c("FALSE", "TRUE")), ignore_attr = TRUE)
   expect_true(all(kinds > 0L), label = paste(capture.output(kinds), collapse = "\n"))
 })
 
-# What becomes of programs in a child: their classes of errors, or "accepted". `programs` makes a list of raw vectors; its names
-# are formats.
+# Compiles programs in a child and returns their error classes, or "accepted". `programs` creates a list of raw vectors whose
+# names are formats.
 outcomes <- function(programs) {
   child <- run_child(substitute({
     options(pjrt.cache = FALSE)
@@ -66,7 +65,7 @@ test_that("text nested 100,000 levels deep is refused", {
 test_that("bytecode and HLO modules nested 100,000 levels deep are refused", {
   expect_identical(outcomes({
     n <- 1e5L
-    # Numbers have as many zero bits at their end as bytes follow.
+    # The number of trailing zero bits is the number of bytes that follow.
     number <- function(x) {
       bytes <- if (x < 2^7) 1L else if (x < 2^14) 2L else 3L
       as.raw((2^bytes * x + 2^(bytes - 1L)) %/% 256^(seq_len(bytes) - 1L) %% 256)
@@ -74,7 +73,7 @@ test_that("bytecode and HLO modules nested 100,000 levels deep are refused", {
     all_of <- function(...) unlist(list(...))
     section <- function(id, ...) {
       content <- all_of(...)
-      # The number of bytes in eight more.
+      # The length takes eight bytes.
       c(as.raw(c(id, 0)), as.raw(length(content) %/% 256^(0:7) %% 256), content)
     }
     strings <- c("builtin", "module")
@@ -93,7 +92,7 @@ test_that("bytecode and HLO modules nested 100,000 levels deep are refused", {
     nested <- all_of(number(2), lapply(seq_len(n), function(i) c(number(0), as.raw(0x10), number(0), number(2), number(1), number(0), number(2))))
     arrays <- c(list(unknown), lapply(seq_len(n), function(i) c(number(0), number(1), number(i - 1L))))
 
-    # The same for fields of protocol buffers: 4 is a tuple's part, 3.8.2.3 the shape of an instruction.
+    # The same with protocol buffers: field 4 is an element of a tuple, 3.8.2.3 the shape of an instruction.
     varint <- function(x) {
       bytes <- max(1L, ceiling(log2(x + 1) / 7))
       as.raw(x %/% 128^(seq_len(bytes) - 1L) %% 128 + 128 * (seq_len(bytes) < bytes))

@@ -80,7 +80,7 @@ test_that("missing doubles become the smallest signed integer, or 0 in unsigned 
   expect_bits(back("ui64"), int64(c(0, 0)))
 })
 
-test_that("doubles become pred as as.logical() converts them", {
+test_that("doubles convert to pred like as.logical()", {
   expect_identical(as_array(pjrt_buffer(c(0, 1, 0.5, -1, -0), "pred")), array(c(FALSE, TRUE, TRUE, TRUE, FALSE)))
   expect_identical(as_array(pjrt_buffer(c(NA, NaN), "pred")), array(c(TRUE, TRUE)))
 })
@@ -139,7 +139,7 @@ test_that("in integer types narrower than a byte, doubles saturate and integers 
   expect_identical(as_array(pjrt_buffer(c(5L, -1L), "ui2")), array(c(1L, 3L)))
 })
 
-test_that("a dtype that the data cannot be converted to is refused by name", {
+test_that("an error names the dtype that the data cannot be converted to", {
   expect_refused(pjrt_buffer(TRUE, "f32"), "unsupported_dtype", "Unsupported type: f32")
   expect_refused(pjrt_buffer(TRUE, "i32"), "unsupported_dtype", "Unsupported type: i32")
   expect_refused(pjrt_buffer(1L, "pred"), "unsupported_dtype", "Unsupported type: pred")
@@ -154,7 +154,7 @@ test_that("a dtype that the data cannot be converted to is refused by name", {
   }
 })
 
-test_that("a missing logical is TRUE", {
+test_that("a missing logical becomes TRUE", {
   expect_identical(as_array(pjrt_buffer(c(TRUE, FALSE, NA))), array(c(TRUE, FALSE, TRUE)))
 })
 
@@ -240,7 +240,7 @@ test_that("a single value is repeated to fill any shape", {
   expect_identical(as_array(pjrt_buffer(matrix(7L), "i8", shape = c(2, 2))), matrix(7L, 2, 2))
 })
 
-test_that("data of another length than the shape needs is refused", {
+test_that("data whose length does not match the shape is refused", {
   message <- "Data has length 2, but specified shape is 1x4"
   expect_refused(pjrt_buffer(c(1, 2), shape = c(1, 4)), "shape_mismatch", message)
   expect_refused(pjrt_buffer(1:2, shape = c(1, 4)), "shape_mismatch", message)
@@ -272,7 +272,7 @@ test_that("a shape must be non-negative whole numbers", {
   expect_refused(pjrt_empty("f32", NULL), "invalid_input", "`shape`")
 })
 
-test_that("a size beyond all memory raises an error and leaves the session usable", {
+test_that("an impossibly large size raises an error and leaves the session usable", {
   too_much <- function(object) {
     error <- expect_error(object, class = "pjrt_error")
     expect_true(inherits(error, c("pjrt_error_resource_exhausted", "pjrt_error_invalid_input")))
@@ -307,7 +307,7 @@ test_that("unknown arguments are refused", {
   expect_refused(pjrt_scalar(raw(4), dtype = "f32", nonsense = 1), "invalid_input", message)
 })
 
-test_that("data that is not a vector of numbers is refused with advice", {
+test_that("data that is not a numeric vector is refused with advice", {
   bad <- list("1", list(1), NULL, factor("a"), data.frame(x = 1), Sys.Date(), quote(x), sum)
   for (x in bad) {
     expect_refused(pjrt_buffer(x), "invalid_input", "`data` must be")
@@ -319,7 +319,7 @@ test_that("data that is not a vector of numbers is refused with advice", {
   expect_refused(pjrt_buffer(list(1, 2)), "invalid_input", "unlist()")
   thing <- methods::setClass("PjrtTestThing", representation(x = "numeric"), where = environment())
   expect_refused(pjrt_buffer(thing(x = 1)), "invalid_input", "PjrtTestThing")
-  # an S4 object that is a number is one
+  # S4 objects that extend numeric are accepted
   number <- methods::setClass("PjrtTestNumber", contains = "numeric", where = environment())
   expect_identical(as_array(pjrt_buffer(number(c(1, 2)))), array(c(1, 2)))
 })
@@ -337,7 +337,7 @@ test_that("raw data needs a dtype, a shape and an order", {
   }
 })
 
-test_that("raw data must have the number of bytes that dtype and shape need", {
+test_that("raw data must have the size that dtype and shape require", {
   expect_refused(
     pjrt_buffer(raw(10), dtype = "f32", shape = c(2, 3), row_major = FALSE), "invalid_input",
     "Raw data has 10 bytes, but dtype \"f32\" with shape (2, 3) requires 24 bytes."
@@ -363,7 +363,7 @@ test_that("raw data may be in row-major or column-major order", {
   expect_identical(dim(as_array(pjrt_buffer(raw(), dtype = "f32", shape = c(0, 2), row_major = TRUE))), c(0L, 2L))
 })
 
-test_that("pjrt_empty() makes zeros of every type", {
+test_that("pjrt_empty() creates zeros of every type", {
   expect_identical(as_array(pjrt_empty("f32", c(2, 3))), matrix(0, 2, 3))
   expect_identical(as_array(pjrt_empty("i32", 2L)), array(c(0L, 0L)))
   expect_identical(as_array(pjrt_empty("pred", 2L)), array(c(FALSE, FALSE)))
@@ -373,7 +373,7 @@ test_that("pjrt_empty() makes zeros of every type", {
   expect_identical(device(pjrt_empty("f32", 1L, "cpu:1")), devices("cpu")[[2L]])
 })
 
-test_that("pjrt_buffer() returns a buffer that it is given", {
+test_that("pjrt_buffer() returns an existing buffer unchanged", {
   x <- pjrt_buffer(matrix(1:6, 2))
   expect_identical(pjrt_buffer(x), x)
   expect_identical(pjrt_buffer(x, "i32", "cpu:0", c(2L, 3L)), x)
@@ -420,7 +420,7 @@ test_that("changing the R object afterwards does not change the buffer", {
   expect_identical(as_array(y), matrix(1:4, 2))
 })
 
-test_that("changing what was read does not change the buffer", {
+test_that("changing an array that was read does not change the buffer", {
   x <- pjrt_buffer(c(1, 2, 3), "f64")
   y <- as_array(x)
   y[[1L]] <- 100
@@ -440,7 +440,7 @@ test_that("a million elements are uploaded in the right order", {
   integers <- array(seq_len(1e6), c(10, 100, 1000))
   expect_identical(as_array(pjrt_buffer(integers)), integers)
   expect_identical(as_array(pjrt_buffer(integers > 5e5)), integers > 5e5)
-  # a compact sequence, which R does not hold in memory
+  # a compact sequence, which R does not expand in memory
   expect_identical(as_array(pjrt_buffer(1:1e6)), array(1:1e6))
 })
 

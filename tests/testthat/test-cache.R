@@ -1,15 +1,15 @@
 # Slow: starts many sessions.
 
-# The cache, on, in a folder of its own.
+# Enables the cache in a temporary folder.
 local_cache <- function(..., env = parent.frame()) {
   folder <- withr::local_tempdir(.local_envir = env)
-  # the plugin itself stays where it is
+  # R_USER_CACHE_DIR must not hide the plugin
   all <- c(PJRT_CACHE = "1", R_USER_CACHE_DIR = folder, PJRT_PLUGIN_PATH_CPU = real_plugin(), ...)
   withr::local_envvar(all, .local_envir = env)
   pjrt_cache_info()$dir
 }
 
-# What the cache has done in `code`.
+# How the cache's counts change while `code` runs.
 counted <- function(code) {
   counts <- c("hits", "shared", "misses", "evictions", "errors")
   before <- unlist(pjrt_cache_info()[counts])
@@ -23,7 +23,7 @@ counts <- function(hits = 0, shared = 0, misses = 0, evictions = 0, errors = 0) 
 
 entry_files <- function(dir) list.files(dir, "[.]pjrtx$", full.names = TRUE)
 
-# A program that nobody else compiles: x * n.
+# A program that no other test compiles: x * n.
 times_program <- function(n) {
   sprintf("func.func @main(%%x: tensor<2xf32>) -> tensor<2xf32> {
   %%c = stablehlo.constant dense<%d.0> : tensor<2xf32>
@@ -32,7 +32,7 @@ times_program <- function(n) {
 }", as.integer(n))
 }
 
-# Executables that nobody holds are gone afterwards: R looks at weak references in one collection, and frees in the next.
+# Frees unused executables: R clears weak references in one collection and frees the objects in the next.
 forget <- function() {
   gc()
   invisible(gc())
@@ -91,7 +91,7 @@ test_that("an executable compiled in one session is loaded from the cache in ano
   second <- child()
   expect_match(second[[2L]], "^  from the cache, compiled in [0-9.]+ s$")
   expect_identical(second[-2L], c("<PJRTLoadedExecutable>", "2 4 ", "1 0 0 TRUE "))
-  # a client of another number of devices
+  # a client with another number of devices
   withr::local_envvar(PJRT_CPU_DEVICE_COUNT = "1")
   expect_match(child()[[2L]], "from the cache", fixed = TRUE)
   expect_length(entry_files(dir), 1L)
@@ -143,7 +143,7 @@ test_that("a session killed while writing the cache leaves it usable", {
     child$signal(9L)
     child$wait(10000)
   }
-  # half of an entry under its draft's name
+  # an incomplete entry under its temporary name
   dir.create(dir, FALSE, TRUE)
   writeLines("half", file.path(dir, ".tmp-1-0-0"))
   for (file in entry_files(dir)) {
@@ -243,7 +243,7 @@ test_that("a damaged entry is listed without its details", {
   dir <- local_cache()
   compile(times_program(21))
   content <- readBin(entry_files(dir), "raw", 1e6)
-  # the name "main" is a field of its own, with its number and length before it
+  # the name "main" is a separate field: field number, length, then the text
   name <- grepRaw(as.raw(c(0x1a, 4, charToRaw("main"))), content, fixed = TRUE)
   content[name + 2L] <- as.raw(0)
   writeBin(content, entry_files(dir))

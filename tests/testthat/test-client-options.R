@@ -1,4 +1,4 @@
-# The options as the native side takes them, by name.
+# The options as passed to native code, by name.
 typed <- function(..., platform = "mine") {
   given <- typed_client_options(list(...), platform)
   stats::setNames(Map(c, given$types, given$values), given$names)
@@ -122,7 +122,7 @@ test_that("creating a client does not change the environment, even if it fails",
   }
 })
 
-# Code for a child: the number of threads in which XLA runs programs.
+# Code for a child: counts the threads on which XLA runs programs.
 count_threads <- quote({
   threads <- function() {
     names <- vapply(list.files("/proc/self/task", full.names = TRUE), function(x) readLines(file.path(x, "comm")), "")

@@ -1,4 +1,4 @@
-# The surface that other packages use: names, order and defaults of arguments, internal names, and the session's state.
+# The interface that other packages rely on: arguments and their defaults, internal names, and the session's state.
 
 test_that("functions have the arguments that callers rely on", {
   expected <- list(
@@ -83,7 +83,7 @@ test_that("replacing the plugins and clients environments resets the session", {
   expect_identical(as_array(pjrt_scalar(1, device = "cpu:2")), 1)
 })
 
-test_that("the fields of the session's state that only other packages use exist", {
+test_that("the session's state has the fields that only other packages use", {
   child <- run_child(quote({
     the <- getFromNamespace("the", "pjrt")
     cat(identical(the[["custom_calls"]], list()), exists("default_execution_options", the, inherits = FALSE), "\n")
@@ -97,7 +97,7 @@ test_that("build options are checked", {
     expect_refused(new_build_options(num_partitions = bad), "invalid_input", "Build options must be whole numbers")
     expect_refused(new_build_options(device_ordinal = bad), "invalid_input", "Build options must be whole numbers")
   }
-  # these would end the process
+  # these would abort the process
   program <- pjrt_program(unary_program("f32"))
   for (n in c(0L, -1L)) {
     expect_refused(pjrt_compile(program, new_compile_options(new_build_options(n))), "invalid_input")

@@ -149,7 +149,7 @@ test_that("Ctrl-C ends a wait for the compiler and leaves everything usable", {
   expect_identical(next_line(120), "later: PJRTLoadedExecutable TRUE 7 ")
   child$wait(30000)
   expect_identical(child$get_exit_status(), 0L)
-  # R ends the line when it is interrupted
+  # R prints a newline when it is interrupted
   expect_identical(paste(child$read_all_error_lines(), collapse = ""), "")
 })
 
@@ -173,7 +173,7 @@ test_that("pending compiles delay the end of a session only briefly and keep its
   expect_lt(took, 30)
 })
 
-test_that("forked children leave the parent's compile promises alone", {
+test_that("forked children do not affect the parent's compile promises", {
   child <- run_child(quote({
     promise <- pjrt_compile_async(pjrt_program(chain_program(5000)))
     done <- pjrt_compile_async(pjrt_program(unary_program("f32")))

@@ -1,4 +1,4 @@
-# As a user would write it, outside of any package.
+# Turns a function into one that a user might define, outside any package.
 user <- function(f) {
   environment(f) <- globalenv()
   f

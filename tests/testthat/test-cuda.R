@@ -1,7 +1,7 @@
-# Without a GPU: libraries and a driver that the tests compile, and the CPU plugin under a CUDA plugin's name. They are put
-# before the machine's own, so that the tests mean the same where there is a driver.
+# CUDA without a GPU: the tests compile dummy libraries and a dummy driver, and use the CPU plugin under the CUDA plugin's name.
+# The dummies come first in the search path, so that results do not depend on an installed driver.
 
-# Compiles a library that has one function, linked to others of its folder.
+# Compiles a library with one function, linked to others in its folder.
 tiny_library <- function(folder, name, code = "int f(void) { return 1; }", linked = character()) {
   dir.create(folder, showWarnings = FALSE, recursive = TRUE)
   source <- withr::local_tempfile(fileext = ".c", lines = code)
@@ -23,7 +23,7 @@ cuda_libraries <- c(
   "libcusparse.so.12", "libcusolver.so.12"
 )
 
-# A folder as wheels unpack: the plugin and, beside it, its libraries.
+# A folder laid out like unpacked wheels, with the plugin and its libraries.
 fake_site <- function(libraries = cuda_libraries, env = parent.frame()) {
   site <- normalizePath(withr::local_tempdir(.local_envir = env))
   plugin <- file.path(site, "jax_plugins", "xla_cuda13", "xla_cuda_plugin.so")
@@ -60,7 +60,7 @@ skip_without_compiler <- function() {
   skip_if(Sys.which("cc") == "", "there is no C compiler")
 }
 
-test_that("a CUDA client has its libraries loaded in the order of their dependencies", {
+test_that("a CUDA client loads its libraries in dependency order", {
   skip_without_compiler()
   site <- fake_site()
   driver <- fake_driver(file.path(site$root, "driver"), 13000L)
@@ -133,7 +133,7 @@ test_that("CUDA libraries of other Python packages are found", {
   expect_identical(libraries$path[libraries$name == "libcudart.so.13"], file.path(site$libraries, "libcudart.so.13"))
 })
 
-test_that("the report shows CUDA needs only for a CUDA plugin", {
+test_that("the report shows CUDA requirements only for a CUDA plugin", {
   report <- cuda_report()
   expect_named(report, c("cuda", "module", "needs", "libraries"))
   expect_identical(nrow(report$libraries), 0L)

@@ -21,7 +21,7 @@ test_that("each device is always the same R object", {
   second <- devices("cpu")[[2L]]
   expect_false(identical(first, second))
   expect_identical(device(pjrt_scalar(1, device = "cpu:1")), second)
-  # identical() on external pointers compares where they point to
+  # identical() compares the addresses of external pointers
   expect_identical(typeof(first), "externalptr")
 })
 

@@ -1,7 +1,7 @@
-# Programs that take over the memory of their inputs.
+# Programs that reuse the memory of donated inputs.
 # Slow: compiles many programs.
 
-# A program x + y that donates x, in every form that programs have and by both attributes.
+# x + y, donating x, in every program format and with both attributes.
 donating_programs <- function(type) {
   text <- function(attribute) pjrt_program(add_program(type, sprintf(" {%s}", attribute)))
   file <- function(name, format = "mlir") pjrt_program(path = fixture(name), format = format)
@@ -30,7 +30,7 @@ test_that("a donated buffer is refused by every reader, for any rank and form of
         error <- expect_refused(eval(reader), "deleted_buffer", "called on deleted or donated buffer")
         expect_match(conditionMessage(error), "pjrt_execution_options(keep_inputs = )", fixed = TRUE)
       }
-      # what it was stays known
+      # dtype, shape and device remain available
       expect_identical(shape(x), dims)
       expect_true(elt_type(x) == "f64")
       expect_identical(device(x), devices("cpu")[[1L]])
@@ -45,7 +45,7 @@ test_that("a donated buffer is refused by every reader, for any rank and form of
 
 test_that("a donated input's memory holds the output", {
   address <- function(x) {
-    # the vector in the pointer's protected slot, which holds the bytes
+    # the pointer's protected slot holds the vector with the bytes
     lines <- utils::capture.output(.Internal(inspect(x)))
     sub("^.*@([0-9a-f]+) .*$", "\\1", grep("RAWSXP", lines, value = TRUE)[[1L]])
   }
@@ -67,7 +67,7 @@ test_that("inputs are kept by name and by number from 1", {
     expect_identical(as_array(out), array(2 * 1:4))
     expect_false(is_deleted(x))
   }
-  # together with the inherited argument, which counts from 0
+  # together with non_donatable_input_indices, which counts from 0
   both <- pjrt_execution_options(0L, keep_inputs = 1L)
   expect_identical(as_array(pjrt_execute(add, x, x, execution_options = both)), array(2 * 1:4))
   y <- pjrt_buffer(1:4, "f32")
@@ -135,7 +135,7 @@ test_that("an input listed as not donatable keeps its buffer", {
   expect_identical(as_array(x), array(c(1, 2, 3, 4)))
   expect_identical(as_array(out), array(c(2, 4, 6, 8)))
   expect_identical(as_array(again), array(c(3, 6, 9, 12)))
-  # another index keeps nothing
+  # an index of another input has no effect
   pjrt_execute(add, x, out, execution_options = pjrt_execution_options(1L))
   expect_refused(as_array(x), "deleted_buffer")
 })

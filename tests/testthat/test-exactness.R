@@ -9,21 +9,21 @@ float_bytes <- function(dtype) if (dtype %in% c("f16", "bf16")) 2L else 1L
 
 float_patterns <- function(dtype) switch(dtype, f4e2m1fn = 16L, f16 = , bf16 = 65536L, 256L)
 
-# What `read` gives for each format, called with the open file and the dtype, format by format.
+# Calls `read` with the open file and the dtype for one format after the other, and returns the results.
 read_formats <- function(name, read) {
   file <- gzfile(fixture(name), "rb")
   on.exit(close(file))
   sapply(float_formats, function(dtype) read(file, dtype), simplify = FALSE)
 }
 
-# What each bit pattern of a format is worth, from 0 on.
+# The value of each bit pattern, in order from 0.
 float_values <- function() {
   read_formats("float-values.bin.gz", function(file, dtype) {
     readBin(file, "double", float_patterns(dtype), size = 4L, endian = "little")
   })
 }
 
-# Doubles, and the bytes that they become.
+# Doubles and the bytes that they convert to.
 float_cases <- function() {
   read_formats("float-cases.bin.gz", function(file, dtype) {
     count <- readBin(file, "integer", 1L, size = 4L, endian = "little")
@@ -37,7 +37,7 @@ float_cases <- function() {
 # All bit patterns of a format, as bytes.
 all_patterns <- function(dtype) bytes(seq_len(float_patterns(dtype)) - 1L, float_bytes(dtype))
 
-# Whether all bytes are those expected; if not, says for which doubles, of `size` bytes each, they are not.
+# Expects the same bytes. If elements of `size` bytes differ, the failure names the first such double.
 expect_elements <- function(object, expected, doubles, size, dtype) {
   same <- length(object) == length(expected) && all(object == expected)
   if (!same && length(object) == length(expected)) {

@@ -112,11 +112,11 @@ test_that("the optimized program as bytes is an HLO module that cannot be compil
   expect_type(bytes, "raw")
   # field 1, the name, in 4 bytes
   expect_identical(bytes[1:6], c(as.raw(c(0x0a, 0x04)), charToRaw("main")))
-  # XLA aborts on some of those
+  # XLA aborts on some of these modules
   expect_refused(pjrt_program(bytes, format = "hlo"), "invalid_input", "A compiler has already optimized the HLO module")
 })
 
-# The blocks of HLO text, whose order is of no meaning, without what only the compiler knows.
+# The sorted blocks of HLO text: their order has no meaning.
 hlo_blocks <- function(text) {
   sort(trimws(strsplit(paste0(text, "\n"), "\n(?=%|ENTRY)", perl = TRUE)[[1L]]))
 }
@@ -157,7 +157,7 @@ test_that("summary() shows an executable's inputs, outputs and sizes", {
   expect_identical(all$cost, executable_cost(executable))
   expect_identical(all$memory, executable_memory_stats(executable))
   expect_type(all$code_size, "double")
-  # what depends on the plugin
+  # replace values that depend on the plugin
   all$fingerprint <- "1234"
   all$cost <- c(flops = 1234567, `bytes accessed` = 72, `utilization0{}` = 1)
   all$memory[] <- seq_along(all$memory) * 1e4
@@ -208,7 +208,7 @@ test_that("an executable for several devices shows its parts", {
   cut <- compile(partitioned_program("shardy", 2L), pjrt_compile_options(num_partitions = 2L))
   all <- summary(cut)
   expect_identical(c(all$num_replicas, all$num_partitions), c(1L, 2L))
-  # of the 8 rows a partition has 4
+  # each partition has 4 of the 8 rows
   expect_identical(executable_inputs(cut)$shape, list(c(4L, 3L), c(3L, 2L)))
   expect_identical(executable_outputs(cut)$shape, list(c(4L, 2L), integer()))
   expect_output(print(all), "1 replica(s), 2 partition(s)", fixed = TRUE)

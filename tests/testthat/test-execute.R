@@ -84,7 +84,7 @@ test_that("inputs are matched by position and cannot be named", {
   expect_identical(as_array(pjrt_execute(add, x, y = x, check = FALSE)), 2)
 })
 
-test_that("inputs of the wrong class are refused by number, checked or not", {
+test_that("inputs of the wrong class are refused with their number, with and without checks", {
   add <- compile(add_program("f32"))
   x <- pjrt_scalar(1)
   for (bad in list(1, NULL, "x", list(x), devices("cpu")[[1L]], add, pjrt_client("cpu"), globalenv())) {
@@ -122,7 +122,7 @@ test_that("foreign and expired pointers are refused", {
   expect_identical(typeof(foreign), "externalptr")
   expect_refused(pjrt_execute(add, x, foreign), "invalid_pointer", "Argument 2 (`%y`)")
   expect_refused(as_array(foreign), "invalid_pointer", "must be a `PJRTBuffer`")
-  # a device's pointer in a buffer's clothes: not a class name, but the pointer itself decides
+  # the pointer decides, not the class name
   disguised <- pjrt_program("module {}")
   class(disguised) <- "PJRTBuffer"
   expect_refused(as_array(disguised), "invalid_pointer", "must be a `PJRTBuffer`")
@@ -144,7 +144,7 @@ test_that("the number of inputs must be right", {
   expect_refused(pjrt_execute(add, x, x, x), "argument_count", "takes 2 arguments (`%x`: f32[], `%y`: f32[]), but got 3")
 })
 
-test_that("an input of another dtype is refused, even when its size fits", {
+test_that("an input with the wrong dtype is refused, even if its size fits", {
   add <- compile(add_program("2xf32"))
   x <- pjrt_buffer(c(1, 2))
   error <- expect_refused(pjrt_execute(add, x, pjrt_buffer(1:2)), "dtype_mismatch", "Wrong dtype of argument 2 (`%y`): expected f32[2], got i32[2].")
@@ -152,7 +152,7 @@ test_that("an input of another dtype is refused, even when its size fits", {
   expect_refused(pjrt_execute(add, pjrt_buffer(c(1, 2), "f64"), x), "dtype_mismatch", "argument 1 (`%x`): expected f32[2], got f64[2]")
 })
 
-test_that("an input of another shape is refused, even when its size fits", {
+test_that("an input with the wrong shape is refused, even if its size fits", {
   add <- compile(add_program("2x3xf32"))
   x <- pjrt_empty("f32", c(2, 3))
   for (shape in list(6, c(3, 2), c(2, 3, 1), integer(), c(2, 4))) {
@@ -191,7 +191,7 @@ test_that("after refused inputs the executable and the inputs still work", {
   expect_identical(as_array(pjrt_execute(add, x, pjrt_buffer(c(1, 1)))), array(c(2, 3)))
 })
 
-test_that("flags must be flags", {
+test_that("simplify and check must be TRUE or FALSE", {
   double <- compile(unary_program("f32"))
   for (bad in list(NA, 1, NULL, "yes", c(TRUE, FALSE))) {
     expect_refused(pjrt_execute(double, pjrt_scalar(1), simplify = bad), "invalid_input", "must be TRUE or FALSE")
@@ -262,7 +262,7 @@ test_that("execution options print their values", {
   expect_output(print(pjrt_execution_options(keep_inputs = integer())), "^<PJRTExecutionOptions: launch 0>$")
 })
 
-test_that("an input with another layout than the program's is refused", {
+test_that("an input whose layout differs from the program's is refused", {
   out <- pjrt_execute(compile(column_major), pjrt_buffer(matrix(1, 2, 3)))
   error <- expect_refused(pjrt_execute(compile(unary_program("2x3xf32")), out), "layout_mismatch", "Argument 1 (`%x`)")
   expect_match(conditionMessage(error), "another layout in device memory", fixed = TRUE)

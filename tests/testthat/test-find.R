@@ -1,4 +1,4 @@
-# A folder of Python packages with the CPU plugin as a wheel brings it, with an entry point of this name.
+# A folder of Python packages with the CPU plugin, as a wheel installs it, and an entry point of this name.
 local_wheel <- function(name, env = parent.frame()) {
   prefix <- withr::local_tempdir(.local_envir = env)
   site <- file.path(prefix, "lib", "python3.11", "site-packages")

@@ -1,7 +1,7 @@
-# Forks of a process that has a client. Everything runs in child processes, which fork in turn.
+# Forks of a process that has a client. Every test runs in a child process, which forks.
 # Slow: starts many sessions.
 
-# What a fork may do with what it got from its parent, in the names of fork_setup(): each exported function, and methods.
+# Calls of every exported function and of methods in a fork, on the objects that fork_setup creates in the parent.
 fork_uses <- list(
   as_array = quote(as_array(x)),
   as_array_async = quote(as_array_async(x)),
@@ -95,7 +95,7 @@ fork_uses <- list(
   "print of devices" = quote(print(devices(client)))
 )
 
-# What they may know without asking the device runtime.
+# Functions that work in a fork because they do not call the device runtime.
 known_in_forks <- c(
   "as_pjrt_client", "as_pjrt_device", "as_pjrt_plugin", "client_info", "default_memory_space", "device", "device_info",
   "devices", "dtype", "elt_type", "executable_inputs", "executable_outputs", "install_pjrt", "is_deleted",
@@ -107,7 +107,7 @@ known_in_forks <- c(
   "format of an executable", "dim of a buffer", "print of a promise", "print of a client", "print of devices"
 )
 
-# A parent with one of everything, some of it unfinished.
+# Creates one object of every kind in the parent. Some are still pending.
 fork_setup <- quote({
   x <- pjrt_buffer(c(1, 2))
   client <- pjrt_client()
@@ -124,9 +124,9 @@ fork_setup <- quote({
   pjrt_save_executable(double, file)
   model <- tempfile()
   safetensors_save(list(x = x), model)
-  # that the parent is healthy
+  # shows that the parent still works
   check <- function() cat(as_array(pjrt_execute(double, x)), value(promise), class(value(compiling)), is_ready(endless), "\n")
-  # as an endless program would keep the end of the session
+  # the endless program would block a normal exit
   leave <- function() {
     flush(stdout())
     tools::pskill(Sys.getpid(), 9L)
@@ -147,7 +147,7 @@ run_parent <- function(code) {
   }), env)
 }
 
-test_that("in a fork every exported function fails at once or returns what is safe", {
+test_that("in a fork every exported function fails at once or returns a safe result", {
   expect_setequal(intersect(names(fork_uses), getNamespaceExports("pjrt")), getNamespaceExports("pjrt"))
   table <- withr::local_tempfile()
   saveRDS(fork_uses, table)
@@ -175,7 +175,7 @@ test_that("forks that do not use pjrt run and end normally", {
     }
     job <- parallel::mcparallel({ rm(list = ls(globalenv()), pos = globalenv()); gc(); gc(); "dropped all" })
     cat(parallel::mccollect(job)[[1L]], "\n")
-    # the exit status that the shell sees is beyond mccollect()
+    # mccollect() does not return the exit status
     ends <- list(quote(quit("no", 3)), quote(tools::pskill(Sys.getpid(), 15L)), quote(stop("for a reason")))
     for (end in ends) {
       began <- Sys.time()

@@ -57,7 +57,7 @@ test_that("inspecting an invalid program raises the compiler's error", {
   expect_identical(error$call_name, "PJRT_Client_Compile")
 })
 
-# Inspects two programs and returns the paths of the files.
+# Inspects two programs and prints whether their stages and dump folder are right.
 inspect_two <- quote({
   add <- inspect_hlo(pjrt_program(add_program("3xf32")))
   warm <- compile(unary_program("7xf32"))

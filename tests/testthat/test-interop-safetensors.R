@@ -1,6 +1,6 @@
 # Slow: starts many sessions.
 
-# The package is not on every machine: a stand-in that does what it does of this serves child processes.
+# Installs a stand-in for child processes, because not every machine has package safetensors.
 stand_in <- function() {
   lib <- withr::local_tempdir(.local_envir = teardown_env())
   arguments <- c("CMD", "INSTALL", "--no-test-load", "-l", shQuote(lib), shQuote(fixture("stand-in")))
@@ -9,7 +9,7 @@ stand_in <- function() {
   lib
 }
 
-# Runs code in a child that finds the stand-in.
+# Runs code in a child with the stand-in.
 run_with_stand_in <- function(code, ...) {
   skip_if_not_installed("jsonlite")
   if (is.null(found$lib)) found$lib <- stand_in()
@@ -18,14 +18,14 @@ run_with_stand_in <- function(code, ...) {
 
 found <- new.env()
 
-# The types of the format that PJRT has, those first that package safetensors writes.
+# The safetensors types that PJRT supports: those that package safetensors can write, and those that it can only read.
 written <- c(
   "pred", "i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64", "f16", "bf16", "f32", "f64", "f8e5m2", "f8e4m3fn"
 )
 only_read <- c("f8e5m2fnuz", "f8e4m3fnuz", "f8e8m0fnu", "c64", "f4e2m1fn")
 
-# Code for a child: buffers of each dtype go into a file and come out the same. The dtypes in `writes` are also written by
-# package safetensors, all are read by it.
+# Code for a child: checks that buffers of each dtype survive a round trip through a file. Package safetensors reads all dtypes
+# and writes those in `writes`.
 round_trip <- function(writes = c(written, only_read), dtypes = c(written, only_read)) {
   bquote({
     for (dtype in .(dtypes)) {
@@ -34,7 +34,7 @@ round_trip <- function(writes = c(written, only_read), dtypes = c(written, only_
         matrix = pjrt_buffer(value, dtype, shape = c(2, 1)), empty = pjrt_empty(dtype, c(0L, 3L)),
         array = pjrt_buffer(array(rep(value, 12), c(2, 3, 4)), dtype)
       )
-      # a scalar of four bits does not fill a byte
+      # a four-bit scalar does not fill a byte
       if (dtype != "f4e2m1fn") saved$scalar <- pjrt_scalar(value[[2]], dtype)
       path <- tempfile()
       if (dtype %in% .(writes)) {

@@ -1,6 +1,6 @@
 # Slow: starts many sessions.
 
-# What tengen and the stand-in for its class have in common.
+# Checks what tengen's class and the fallback class have in common.
 expect_data_type <- function(x, name) {
   expect_s3_class(x, "DataType")
   expect_identical(as.character(x), name)
@@ -10,13 +10,13 @@ expect_data_type <- function(x, name) {
   expect_false(x != name || name != x || x != x)
 }
 
-# Runs code in a child that finds this package and what it imports, and no tengen.
+# Runs code in a child that has this package and its imports but not tengen.
 run_without_tengen <- function(code) {
   lib <- withr::local_tempdir()
   for (package in c("pjrt", "bit64", "bit")) {
     file.copy(find.package(package), lib, recursive = TRUE)
   }
-  # .libPaths() of the child has nothing else but R's own packages
+  # otherwise the child would find tengen in R's other libraries
   no_library <- file.path(lib, "none")
   run_child(code, c(R_LIBS = lib, R_LIBS_SITE = no_library, R_LIBS_USER = no_library))
 }
@@ -112,7 +112,7 @@ test_that("the fallback class compares with tengen's class", {
   theirs <- tengen::as_dtype("f32")
   compare <- function() c(type == theirs, theirs == type, type != theirs, theirs != type)
   expected <- c(FALSE, FALSE, TRUE, TRUE)
-  # earlier versions of R cannot be told which package compares, so that R itself does and says so
+  # before R 4.3 a package cannot choose the method, so R compares and warns
   if (getRversion() >= "4.3") {
     expect_silent(compared <- compare())
   } else {
@@ -123,7 +123,7 @@ test_that("the fallback class compares with tengen's class", {
   expect_identical(compared, expected)
 })
 
-# The package is not on every machine: a stand-in with the same generics serves child processes.
+# Installs a stand-in with the same generics for child processes, because not every machine has tengen.
 install_stand_in <- function(env = parent.frame()) {
   source <- file.path(withr::local_tempdir(.local_envir = env), "tengen")
   lib <- withr::local_tempdir(.local_envir = env)
@@ -165,7 +165,7 @@ test_that("the first dtype() loads an installed tengen", {
     cat(isNamespaceLoaded("tengen"), "\n")
     type <- dtype(pjrt_scalar(TRUE))
     cat(class(type), as.character(type), "\n")
-    # what tengen has no type for
+    # tengen lacks this type
     cat(class(dtype(pjrt_empty("i4", 1))), "\n")
   }), c(R_LIBS = paste(libs, collapse = .Platform$path.sep)))
   expect_clean(child, c("FALSE ", "stand_in DataType bool ", "PJRTDataType DataType "))
@@ -173,7 +173,7 @@ test_that("the first dtype() loads an installed tengen", {
 
 test_that("loading tengen does not call an unloaded pjrt", {
   child <- run_child(quote({
-    # R has hooks of its own there, for methods
+    # R also sets hooks, for delayed S3 methods
     is_ours <- function(hook) environmentName(environment(hook)) == "pjrt"
     ours <- function(event) sum(vapply(getHook(packageEvent("tengen", event)), is_ours, NA))
     cat(ours("onLoad"), ours("onUnload"), "\n")

@@ -14,7 +14,7 @@ test_that("Ctrl-C in a terminal ends every wait and leaves everything usable", {
     expect_shows(terminal, "usable 42 FALSE FALSE", info = name)
     expect_shows(terminal, "ready> ")
   }
-  # a file is saved whole or not at all
+  # the file is complete or does not exist
   terminal$type("cat('saved', !file.exists(saved) || identical(as_array(safetensors_load(saved)$x), as_array(large)), '\\n')")
   expect_shows(terminal, "saved TRUE")
   terminal$type("cat('files', setdiff(list.files(dirname(saved), 'safetensors'), basename(c(model, saved))), '\\n')")
@@ -24,7 +24,7 @@ test_that("Ctrl-C in a terminal ends every wait and leaves everything usable", {
   expect_no_match(terminal$all(), "not reached|Error|Warning")
 })
 
-test_that("Ctrl-C in a terminal ends our waits as it ends R's own", {
+test_that("Ctrl-C in a terminal ends our waits like R's own", {
   terminal <- local_waiting_terminal()
   around <- list(
     "tryCatch" = c("tryCatch(go(), interrupt = function(e) cat('caught', class(e), '\\n'))", "caught interrupt condition"),
@@ -35,7 +35,7 @@ test_that("Ctrl-C in a terminal ends our waits as it ends R's own", {
     "finally" = c("tryCatch(go(), finally = cat('final', 'ly\\n'))", "final ly"),
     "try" = c("try(go())", ""),
     "suppressed messages" = c("suppressMessages(go())", ""),
-    # every R can draw to a PDF, which knitr prepares for
+    # knitr opens a graphics device, and every R has pdf()
     "knitr" = c("knitr::knit(text = c('```{r, dev = \"pdf\"}', 'go()', '```'), quiet = TRUE)", ""),
     "source" = c("source(textConnection('go()'))", ""),
     "prompt" = c("cat('go', 'ing\\n', sep = '', file = stderr())", "")
@@ -52,7 +52,7 @@ test_that("Ctrl-C in a terminal ends our waits as it ends R's own", {
     expect_shows(terminal, "usable 42 FALSE FALSE", info = name)
     expect_shows(terminal, "ready> ")
   }
-  # in the browser, the prompt is the browser's
+  # in the browser, the wait ends at the browser's prompt
   terminal$type("local({ browser(); 1 })")
   expect_shows(terminal, "Browse.*> ")
   terminal$type("go()")
@@ -64,8 +64,8 @@ test_that("Ctrl-C in a terminal ends our waits as it ends R's own", {
   expect_no_match(terminal$all(), "Error|Warning")
 })
 
-test_that("an interrupted script ends as it does in R's own waits", {
-  # what it says after "waiting", and its exit status
+test_that("an interrupted script ends the same way as in R's own waits", {
+  # the exit status and the output after "waiting"
   ends <- function(program, arguments) {
     env <- waiting_env(R_LIBS = paste(.libPaths(), collapse = .Platform$path.sep), R_TESTS = "")
     child <- withr::with_envvar(env, processx::process$new(program, arguments, stdout = "|", stderr = "|"))
@@ -75,7 +75,7 @@ test_that("an interrupted script ends as it does in R's own waits", {
     Sys.sleep(0.1)
     child$interrupt()
     child$wait(20000)
-    # one that goes on could not be read to its end
+    # reading the output of a running process would block
     if (child$is_alive()) return("goes on")
     list(child$get_exit_status(), child$read_all_output(), child$read_all_error())
   }

@@ -1,10 +1,10 @@
-# Memory stays bounded over many iterations. tools/leaks.R runs the same with 100,000 iterations of each use.
+# Memory stays bounded over many iterations. tools/leaks.R runs 100,000 iterations of each use.
 # Slow: repeats every use until a leak would show.
 
-test_that("memory stays bounded however often anything is repeated", {
+test_that("memory stays bounded over many repetitions of every use", {
   skip_on_os(c("mac", "windows"))
   library <- build_library(test_path("fixtures", "heap.c"))
-  # two sessions side by side, each with half of the uses
+  # two sessions in parallel, each with half of the uses
   look <- function(half) {
     code <- bquote({
       mine <- seq_along(repeated_uses()) %% 2L == .(half)

@@ -1,9 +1,9 @@
 # Slow: starts many sessions.
 
-# A client of its own, which tests may close.
+# A client that a test may close.
 another_client <- function(devices = 2L) new_client(pjrt_plugin("cpu"), list(cpu_device_count = devices))
 
-# x times itself, for long enough that a use of x is under way when the call returns.
+# x %*% x, slow enough that the device still reads x when the call returns.
 product_program <- function(n = 700) {
   type <- sprintf("%dx%dxf32", n, n)
   sprintf("func.func @main(%%x: tensor<%s>) -> tensor<%s> {
@@ -89,7 +89,7 @@ test_that("deleting a buffer frees its memory and updates R's count", {
     kept <- c(kept, list(x), list(y))
   }
   expect_identical(live(), before)
-  # 2400 MB were made, and all handles are kept
+  # 2400 MB in total, with all handles kept
   expect_lt(most, 400)
   expect_lt(as.numeric(object.size(kept[[1L]])), 1024)
 })
@@ -129,7 +129,7 @@ test_that("operations started before a deletion can still read the buffer", {
       expect_identical(range(as_array(copy)), rep(i^2 * n, 2))
       expect_equal(range(as_array(z)), rep(i^4 * n^3, 2), tolerance = 1e-5)
 
-      # not even launched when they are deleted
+      # deleted before they are launched
       a <- pjrt_scalar(1, "f64")
       b <- pjrt_execute(loop, a)
       c <- pjrt_execute(loop, b)
@@ -306,7 +306,7 @@ test_that("close() waits for pending work and leaves nothing that could crash la
           : (tensor<300x300xf32>, tensor<300x300xf32>) -> tensor<300x300xf32>
         return %0 : tensor<300x300xf32>
       }", device = d[[1L]])
-      # results that somebody holds, and others that nobody does
+      # results that are kept and results that are dropped
       kept <- lapply(1:10, function(j) pjrt_execute(product, x))
       for (j in 1:10) pjrt_execute(product, x)
       y <- pjrt_execute(loop, pjrt_scalar(1, "f64", device = d[[1L]]))
@@ -314,7 +314,7 @@ test_that("close() waits for pending work and leaves nothing that could crash la
       promises <- c(lapply(kept, as_array_async), as_array_async(z))
       copies <- c(lapply(kept, copy_buffer, device = d[[2L]]), lapply(kept, copy_buffer, device = devices(other)[[1L]]))
       uploads <- lapply(1:3, function(j) pjrt_buffer(matrix(0, 1200, 1200), device = d[[2L]]))
-      # from another client that goes on: made by its thread when this one is closed
+      # the other client's thread makes this copy after this client is closed
       late <- pjrt_execute(compile(loop_program(1e5)), pjrt_scalar(1, "f64"))
       foreign <- copy_buffer(late, d[[1L]])
       if (i %% 2 == 0) rm(foreign)
@@ -373,7 +373,7 @@ test_that("clients can be created and closed repeatedly without leaks", {
     }
     after <- replicate(3, resident_after_cycles())
     grown <- apply(after, 1L, diff)
-    # the allocator keeps more now and then; what is lost is lost each time
+    # the allocator may keep memory once, but a leak grows every time
     cat(min(grown[, 1L]) < 16000, sum(grown[, 2L]), "\n")
   }))
   expect_clean(child, "TRUE 0 ")

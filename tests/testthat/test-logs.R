@@ -1,7 +1,7 @@
 # Messages of the package and the plugin.
 # Slow: starts many sessions.
 
-# A session that loads the plugin, with its log level left to us.
+# Runs code in a session that loads the plugin and does not set its log level.
 run_quiet <- function(code = quote(NULL), ...) {
   run_child(
     bquote({
@@ -12,7 +12,7 @@ run_quiet <- function(code = quote(NULL), ...) {
   )
 }
 
-# An operation on a constant that the compiler carries out itself, for seconds; it complains after the first.
+# The compiler takes seconds to fold this constant, and prints a warning after the first.
 folding_program <- function(n = 6000L, window = 800L) {
   bytes <- sprintf("%02X%02X803F", seq_len(n) %% 256L, seq_len(n) %/% 256L)
   out <- n - window + 1L
@@ -46,7 +46,7 @@ test_that("verbose mode shows messages of the package and the plugin", {
   expect_clean(run_quiet(quote(options(pjrt.verbose = FALSE)), PJRT_DEBUG = "1"), "2 ")
 })
 
-test_that("a log level set by the user is kept, and later plugins get the level requested by then", {
+test_that("a log level set by the user is kept, and plugins use the level requested when they are loaded", {
   levels <- function(code, ...) {
     child <- run_quiet(bquote({
       .(code)
@@ -99,7 +99,7 @@ test_that("?pjrt_options documents every option and variable in the code", {
   files <- files[!grepl("/hlo/|tests?(/|[.]rs$)|pjrt-options.R$", files)]
   lines <- unlist(lapply(files, function(file) {
     code <- readLines(file, encoding = "UTF-8")
-    # tests in a file come last in it
+    # tests are at the end of a file
     end <- grep("^#\\[cfg\\(.*test", code)
     grep("^ *(#|//)", if (length(end) > 0L) code[seq_len(end[[1L]] - 1L)] else code, value = TRUE, invert = TRUE)
   }))

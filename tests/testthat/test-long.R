@@ -1,4 +1,4 @@
-# Vectors with more than 2^31 - 1 elements. They need memory that not every machine has.
+# Vectors with more than 2^31 - 1 elements. Not every machine has enough memory.
 # Slow: moves gigabytes.
 # Runs alone: needs most of the memory.
 
@@ -12,7 +12,7 @@ free_gigabytes <- function() {
 
 test_that("a vector of more than 2^31 bytes survives a round trip", {
   skip_if(free_gigabytes() <= 8, "this machine has too little memory free")
-  # in a child, which gives all the memory back
+  # in a child, so that all memory is freed
   child <- run_child(quote({
     n <- 2^31 + 8
     x <- raw(n)
@@ -29,7 +29,7 @@ test_that("a vector of more than 2^31 bytes survives a round trip", {
     rm(back)
     rm(y)
     invisible(gc())
-    # read by its columns, as R has it
+    # column-major, like R's arrays
     x <- raw(n)
     x[c(2, n)] <- as.raw(c(7, 9))
     y <- pjrt_buffer(x, dtype = "ui8", shape = c(2, n / 2), row_major = FALSE)

@@ -1,8 +1,8 @@
 # Slow: repeats until memory that is not freed would show.
 # Runs alone: depends on free memory.
 
-# Megabytes that R counts as used by vectors. The first collection finds the buffers that nobody holds, the second the
-# memory that their device is done with.
+# Megabytes that R counts as used by vectors. The first collection frees unused buffers, the second frees their memory once the
+# device is done with it.
 vector_megabytes <- function() {
   gc()
   gc()["Vcells", 2L]
@@ -96,7 +96,7 @@ test_that("memory passes along a chain of donations and is freed at its end", {
   expect_lt(vector_megabytes() - before, 1)
 })
 
-# Megabytes of memory that this process has.
+# The resident memory of this process in megabytes.
 resident <- function() {
   skip_if_not(file.exists("/proc/self/statm"), "this system does not tell")
   as.numeric(strsplit(readLines("/proc/self/statm"), " ", fixed = TRUE)[[1L]][[2L]]) * 4096 / 2^20
@@ -114,12 +114,12 @@ test_that("dropping results does not accumulate memory outside R", {
       most <- max(most, resident() - before)
     }
   }
-  # 2400 MB were made
+  # 2400 MB in total
   expect_lt(most, 1100)
 })
 
 test_that("dropping array promises does not accumulate memory outside R", {
-  # 3000 MB each
+  # 3000 MB in total for each size
   for (n in c(4e4, 1e6)) {
     x <- await(pjrt_buffer(rep(1, n), "f64"))
     before <- resident()
@@ -140,7 +140,7 @@ test_that("dropping executables does not accumulate memory outside R", {
   expect_lt(resident() - before, 1100)
 })
 
-# The numbers of the CPU's clients.
+# The counts of all CPU clients.
 cpu_stats <- function() {
   gc()
   gc()
@@ -158,7 +158,7 @@ test_that("buffers are counted from creation until they are dropped or donated",
   expect_identical(
     cpu_stats() - before, c(live_buffers = 6, live_bytes = 4 + 2e4 + 3e6 + 8e5 + 10 + 12e6, pinned = 1)
   )
-  # who writes an array for a device holds it, too
+  # a thread that writes a buffer holds it, too
   lapply(buffers, await)
   rm(buffers)
   expect_identical(cpu_stats(), before)
@@ -171,16 +171,16 @@ test_that("buffers are counted from creation until they are dropped or donated",
   expect_identical(cpu_stats(), before)
 })
 
-# How many objects of these classes R holds, after it has collected garbage; executables are gone at the second time.
+# The number of objects of each class after garbage collection. Executables need two collections.
 held <- function(classes) {
   for (i in 1:3) gc()
   pjrt_memory_stats()$objects[classes]
 }
 
-# That the code makes so many objects of a class, which are gone with its value.
+# Expects `code` to create `count` objects of a class, which are freed with its value.
 expect_held <- function(class, count, code) {
   before <- held(class)
-  # not by the argument itself, which would keep it
+  # forcing the argument itself would keep the value
   made <- eval.parent(substitute(code))
   expect_identical(held(class) - before, structure(count, names = class))
   rm(made)
@@ -188,7 +188,7 @@ expect_held <- function(class, count, code) {
 }
 
 test_that("objects of each class are counted from creation until collection", {
-  # small buffers may be freed together with others
+  # small buffers may be freed in groups
   values <- as.double(1:200)
   x <- pjrt_buffer(values, "f64")
   program <- pjrt_program(add_program("200xf64", donates))
@@ -208,7 +208,7 @@ test_that("objects of each class are counted from creation until collection", {
   safetensors_save(list(x = x), path)
   expect_held("PJRTSafetensors", 1, safetensors_open(path))
   expect_held("PJRTSafetensors", 0, safetensors_load(path))
-  # one object for each, however often they are asked for
+  # repeated calls return the same objects
   kept <- c("PJRTClient", "PJRTDevice", "PJRTMemory")
   lapply(devices(), memory_spaces)
   before <- held(kept)
@@ -222,7 +222,7 @@ test_that("objects of every class are counted", {
     "PJRTPlugin", "PJRTClient", "PJRTDevice", "PJRTMemory", "PJRTBuffer", "PJRTProgram", "PJRTLoadedExecutable",
     "PJRTExecutionOptions", "PJRTTransfer", "PJRTCompiling", "PJRTSafetensors"
   )
-  # what is missing here has no test above
+  # a class missing here needs a test above
   expect_setequal(classes, counted)
 })
 
@@ -268,13 +268,13 @@ test_that("interrupted calls leave no objects behind", {
     )
     before <- live()
     for (code in tries) cat(interrupted(eval(code)), "")
-    # what goes on is counted until it ends
+    # interrupted work is counted until it ends
     await(pjrt_execute(long, x))
     value(pjrt_compile_async(pjrt_program(add_program("2xf64"))))
     Sys.sleep(0.2)
     cat(identical(live(), before), "\n")
   }))
-  # R ends the line when it is interrupted
+  # R prints a newline when it is interrupted
   expect_identical(child[c("status", "out")], list(status = 0L, out = "TRUE TRUE TRUE TRUE TRUE TRUE "))
 })
 
@@ -320,7 +320,7 @@ test_that("free staging memory is kept up to the limit", {
       gc()
       expect_lte(pjrt_memory_stats()$staging[["kept"]], limit)
     }
-    # of the six that are free now, as many as there is room for
+    # of the six free blocks, as many as fit are kept
     expect_gte(pjrt_memory_stats()$staging[["kept"]], min(limit %/% 9e6, 6) * 8e6)
   }
   options(pjrt.staging_max = NULL)
@@ -349,7 +349,7 @@ test_that("an invalid limit is refused by every function that uses staging memor
   expect_identical(range(as_array(x)), c(0, 0))
 })
 
-# A large array that came to R, in memory that is kept when it is dropped.
+# A large array read from the device, in staging memory.
 arrived <- function(from = 1, n = 1e5) as_array(pjrt_buffer(seq(from, by = 1, length.out = n), "f64"))
 
 test_that("an array read from a device behaves like R's own arrays", {
@@ -401,7 +401,7 @@ test_that("many arrays can be read, changed and dropped independently", {
   withr::local_seed(21)
   kept <- list()
   for (i in 1:150) {
-    # of few sizes, so that memory is used again
+    # few different sizes, so that memory is reused
     n <- sample(c(4e4, 4e4 + 1, 1e5, 3e5), 1L)
     place <- paste(sample.int(12L, 1L))
     x <- arrived(i, n)
@@ -425,7 +425,7 @@ test_that("an array sent back to the device keeps its content after R drops it",
     z <- pjrt_buffer(arrived(7), "f64")
     rm(x)
     gc()
-    # all memory that is free is written
+    # overwrite all free staging memory
     for (i in 1:10) {
       other <- arrived(-i)
       other[] <- 0

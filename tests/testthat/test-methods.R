@@ -75,7 +75,7 @@ test_that("is.numeric() is TRUE for integers and floats", {
   }
 })
 
-test_that("is.na() and the like find missing and infinite values", {
+test_that("is.na(), is.nan() and the like find missing and infinite values", {
   values <- matrix(c(NA, NaN, Inf, -Inf, 1, 0), 2)
   x <- pjrt_buffer(values, "f64")
   for (test in list(is.na, is.nan, is.finite, is.infinite)) {

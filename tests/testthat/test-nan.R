@@ -1,11 +1,11 @@
-# Maximum and minimum keep NaN, whichever way a program reaches the compiler, unless the user asks otherwise.
+# Maximum and minimum keep NaN in every program format and every way of compiling, unless the user chooses otherwise.
 # Slow: compiles in many ways.
 
 larger <- function(options = pjrt_compile_options(), ...) {
   compile(sub("add", "maximum", add_program("3xf32")), options, ...)
 }
 
-# For c(1, NaN, 3) and c(NaN, 1, 4); XLA's own default gives 1, NaN, 4.
+# The maximum of c(1, NaN, 3) and c(NaN, 1, 4). With XLA's own default it is 1, NaN, 4.
 largest <- function(program, device = NULL) {
   c(as_array(pjrt_execute(program, pjrt_buffer(c(1, NaN, 3), "f32", device), pjrt_buffer(c(NaN, 1, 4), "f32", device))))
 }
@@ -39,7 +39,7 @@ test_that("inspect_hlo() shows stages of a compile that keeps NaN", {
   }
   folder <- withr::local_tempdir()
   expect_identical(written(options()), "xla_cpu_enable_fast_min_max: false")
-  # XLA's own default is not written
+  # XLA omits values that equal its defaults
   expect_identical(written(options(xla_cpu_enable_fast_min_max = TRUE)), character())
   stages <- inspect_hlo(pjrt_program(sub("add", "maximum", add_program("3xf32"))))
   told <- readLines(list.files(attr(stages, "dir"), "debug_options$", full.names = TRUE))
@@ -90,7 +90,7 @@ test_that("a saved executable keeps its NaN behaviour", {
   expect_identical(largest(pjrt_load_executable(file)), dropped)
 })
 
-# What a session with tests/testthat/fixtures/other-plugin.c asks of it, for this code.
+# Runs code with tests/testthat/fixtures/other-plugin.c and returns the requests that the plugin logs.
 asked_of_other <- function(how, code) {
   log <- withr::local_tempfile()
   library <- build_library(fixture("other-plugin.c"))
@@ -100,7 +100,7 @@ asked_of_other <- function(how, code) {
   list(child = child, log = readLines(log))
 }
 
-test_that("a compiler that does not know the flags compiles without them from then on", {
+test_that("if a compiler does not know the flags, programs are compiled without them from then on", {
   code <- quote({
     for (type in c("2xf32", "2xf64", "2xf16")) {
       x <- pjrt_buffer(c(1, 2), sub("2x", "", type))
@@ -118,7 +118,7 @@ test_that("a compiler that does not know the flags compiles without them from th
   }
 })
 
-test_that("errors of such a compiler mention only the user's program and options", {
+test_that("errors of a compiler without the flags mention only the user's program and options", {
   code <- quote({
     first_line <- function(e) strsplit(conditionMessage(e), "\n")[[1L]][[1L]]
     say <- function(code) cat(tryCatch(code, pjrt_error = first_line), "\n")

@@ -1,7 +1,6 @@
-# Programs on types narrower than a byte that crash XLA's CPU compiler, or that it compiles wrongly, are refused; the others
-# compile.
+# Programs on types narrower than a byte are refused if XLA's CPU compiler crashes on them or compiles them wrongly.
 
-# One operation on a 4x6 matrix of a type, and what else `main` returns.
+# A program with one operation on a 4x6 matrix of a type. `other` adds a second result.
 moving_program <- function(type, line, result, other = NULL) {
   types <- c(sprintf("tensor<%s>", result), if (!is.null(other)) "tensor<4x6xf32>")
   sub_type <- function(text) gsub("(?<=[x<])T", type, text, perl = TRUE)
@@ -49,7 +48,7 @@ test_that("the workaround in the error message works", {
   }
 })
 
-test_that("programs that transpose nothing compile, and byte types are never refused", {
+test_that("programs without a transpose compile, and byte types are never refused", {
   withr::local_options(pjrt.cache = FALSE)
   x <- matrix(rep_len(0:1, 24), 4)
   f <- pjrt_compile(moving_program("i4", "stablehlo.reverse %x, dims = [0] : tensor<4x6xT>", "4x6xT", also))
@@ -60,7 +59,7 @@ test_that("programs that transpose nothing compile, and byte types are never ref
   }
 })
 
-test_that("operations that fail on two-bit types are refused there and correct on four-bit types", {
+test_that("operations that fail on two-bit types are refused for these and correct for four-bit types", {
   withr::local_options(pjrt.cache = FALSE)
   concatenate <- "stablehlo.concatenate %x, %x, dim = 1 : (tensor<4x6xT>, tensor<4x6xT>) -> tensor<4x12xT>"
   sort <- "\"stablehlo.sort\"(%x) <{dimension = 1 : i64, is_stable = true}> ({

@@ -1,10 +1,10 @@
-# Every operation on floats and integers at the edge values of their types. helper-numerics.R computes the right answers. The
-# tables below list known faults of the plugin, so that a plugin without them fails a test. The article on reliability
-# documents them for users.
+# Every operation on floats and integers at the edge values of their types. helper-numerics.R computes the expected results. The
+# tables below list known faults of the plugin; a plugin without them fails a test. The article on reliability documents them
+# for users.
 # Slow: compiles every operation for every type.
 
-# What becomes of subnormal numbers: operations not named here have them right. "flushed": arguments and results are taken
-# for zero. "wrong": neither that nor right. f16 is mostly computed in f32, where its subnormal numbers are normal.
+# Operations that treat subnormal numbers incorrectly: "flushed" if arguments and results become zero, otherwise "wrong". f16 is
+# mostly computed in f32, where its subnormal numbers are normal.
 subnormals <- local({
   both <- c(
     ceil = "flushed", exponential = "flushed", floor = "flushed", log = "flushed", log_plus_one = "flushed",
@@ -18,7 +18,7 @@ subnormals <- local({
   )
 })
 
-# Conversions that take subnormal arguments and results for zero.
+# Conversions that flush subnormal arguments and results to zero.
 subnormal_conversions <- c("f32 to f64", "bf16 to f64", "f64 to f32", "f64 to bf16")
 
 # Checks results for the arguments `...`.
@@ -36,7 +36,7 @@ expect_operation <- function(got, operation, dtype, how, ...) {
   expect_numbers(got, wanted, dtype, how[[2L]], operation, ...)
 }
 
-test_that("operations on one float are right at edge values", {
+test_that("operations on one float are correct at edge values", {
   for (dtype in float_types_of_r) {
     x <- edges(dtype)
     type <- tensor(dtype, length(x))
@@ -53,7 +53,7 @@ test_that("operations on one float are right at edge values", {
   }
 })
 
-test_that("operations on two floats are right at edge values", {
+test_that("operations on two floats are correct at edge values", {
   for (dtype in float_types_of_r) {
     pairs <- pair_edges(dtype)
     type <- tensor(dtype, nrow(pairs))
@@ -66,11 +66,11 @@ test_that("operations on two floats are right at edge values", {
   }
 })
 
-# What the compiler makes other operations of, and what is wrong with them: x + 0 is x also for -0, and x / 3 is rounded
-# twice, being x times a third.
+# Simplifications by the compiler that change results: x + 0 becomes x, also for -0, and x / 3 becomes x times a third, which
+# rounds twice.
 simplified <- list("x + 0" = float_types_of_r, "x / 3" = c("f64", "f32", "f16"))
 
-test_that("operations with constants or equal operands are right at edge values", {
+test_that("operations with constants or equal operands are correct at edge values", {
   for (dtype in float_types_of_r) {
     x <- Filter(function(x) !is_subnormal(x, dtype), edges(dtype))
     type <- tensor(dtype, length(x))
@@ -109,7 +109,7 @@ test_that("operations with constants or equal operands are right at edge values"
 
 test_that("comparisons of floats follow IEEE 754 and its total order", {
   for (dtype in float_types_of_r) {
-    # subnormal numbers, which compare as zeros, come below
+    # subnormal numbers, which compare as zeros, are tested below
     few <- Filter(function(x) !is_subnormal(x, dtype), c(few_edges(dtype), -positive_nan))
     pairs <- expand.grid(x = few, y = few)
     type <- tensor(dtype, nrow(pairs))
@@ -167,7 +167,7 @@ test_that("floats convert to the nearest whole number in range and to the neares
     for (i in seq_along(results)) {
       label <- paste(dtype, "to", results[[i]])
       if (results[[i]] %in% whole) {
-        # but for f16, a subnormal number is FALSE
+        # a subnormal number is FALSE, except in f16
         wanted <- as_whole(if (dtype == "f16") x else flushed(x, dtype), results[[i]])
         expect_identical(elements_of(got[[i]], results[[i]]), as.double(wanted), label = label)
       } else {
@@ -179,7 +179,7 @@ test_that("floats convert to the nearest whole number in range and to the neares
   }
 })
 
-# Rows with NaN, infinities and zeros in every place.
+# Rows with NaN, infinities and zeros in various positions.
 rows_with_edges <- function() {
   rbind(
     c(1, NaN, 3, 2, 0.5), rep(NaN, 5), c(NaN, 1, 2, 3, 4), c(4, 3, 2, 1, NaN), c(-0, 0, -0, 0, -0), rep(-0, 5),
@@ -296,7 +296,7 @@ test_that("matrix products keep NaN and infinities", {
   }
 })
 
-# As JAX has them.
+# As in JAX.
 logsumexp_program <- function(type) {
   gsub("TYPE", type, fixed = TRUE, "
 func.func @main(%x: tensor<6x3xTYPE>) -> (tensor<6xTYPE>, tensor<6x3xTYPE>) {
@@ -371,7 +371,7 @@ test_that("integers wrap and division by zero returns XLA's results", {
       sprintf("stablehlo.%s %%x, %%y : %s", names(operations), type), sprintf("stablehlo.negate %%x : %s", type),
       if (startsWith(dtype, "i")) sprintf(c("stablehlo.abs %%x : %s", "stablehlo.sign %%x : %s"), type)
     )
-    # pjrt_buffer() makes no NA of the least integer
+    # pjrt_buffer() does not convert the smallest integer to NA
     inputs <- lapply(pairs, function(x) pjrt_buffer(x, dtype))
     results <- results_of(inputs, type, stats::setNames(code, rep(type, length(code))))
     got <- lapply(results, elements_of, dtype)
@@ -386,13 +386,13 @@ test_that("integers wrap and division by zero returns XLA's results", {
   }
 })
 
-# 64-bit numbers as bytes. R's NA has the bits of the least one.
+# 64-bit integers as bytes. The smallest has the bits of R's NA.
 bytes_of_int64 <- function(x) {
   x[x == "-9223372036854775808"] <- NA
   writeBin(as.double(unclass(bit64::as.integer64(x))), raw(), endian = "little")
 }
 
-test_that("64-bit integers do the same", {
+test_that("64-bit integers wrap and division by zero returns XLA's results", {
   least <- "-9223372036854775808"
   most <- "9223372036854775807"
   x <- c(least, least, least, most, "5", "-5", least, most)

@@ -30,7 +30,7 @@ test_that("num_replicas and num_partitions must be positive whole numbers", {
     expect_refused(pjrt_compile_options(bad), "invalid_input", "must be a whole number or NULL")
     expect_refused(pjrt_compile_options(1L, bad), "invalid_input", "must be a whole number or NULL")
   }
-  # these would end the process
+  # these would abort the process
   for (bad in list(0L, -1L, 1e15)) {
     expect_refused(pjrt_compile_options(bad), "invalid_input", "`num_replicas` must be a whole number from 1")
     expect_refused(pjrt_compile_options(1L, bad), "invalid_input", "`num_partitions` must be a whole number from 1")
@@ -107,7 +107,7 @@ test_that("debug options need a name and one value", {
   }
 })
 
-test_that("the compiler's complaints about debug options raise errors, and options that would crash it are refused", {
+test_that("debug options that the compiler rejects raise errors, and options that would crash it are refused", {
   compile_with <- function(...) compile(unary_program("f32"), pjrt_compile_options(debug_options = list(...)))
   expect_refused(compile_with(xla_no_such_option = 1), "invalid_argument", "xla_no_such_option")
   expect_refused(compile_with(xla_cpu_enable_fast_math = 1), "invalid_argument", "not a valid bool value")

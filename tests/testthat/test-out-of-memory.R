@@ -1,7 +1,7 @@
-# Memory runs out on the device, on the host and in the plugin.
+# Running out of memory on the device, on the host and in the plugin.
 # Slow: starts many sessions and fills memory.
 
-# Runs code in a session whose address space is limited, once it says limit_now(), to so many MB more than it has then.
+# Runs code in a session. limit_now() limits its address space to this many megabytes more than it uses at that time.
 run_limited <- function(megabytes, code, env = character()) {
   program <- c(
     bquote(limit_now <- function() {
@@ -21,7 +21,7 @@ func.func @main(%x: tensor<f32>) -> (tensor<10000000x10000000xf32>, tensor<f32>)
   return %y, %x : tensor<10000000x10000000xf32>, tensor<f32>
 }")
 
-# An error that says what was asked for, what is there, and what to do.
+# Expects an error with the requested size, the memory in use, and advice.
 expect_exhausted <- function(object, asked) {
   error <- expect_refused(object, "resource_exhausted")
   expect_match(conditionMessage(error), paste0("Asked for ", asked), fixed = TRUE)
@@ -62,7 +62,7 @@ test_that("a result that does not fit in memory raises an error from any thread"
       expect_identical(error$code, 8L)
     }
     gc()
-    # what was never made is not counted
+    # outputs that were never allocated are not counted
     expect_lt(sum(pjrt_memory_stats()$clients$live_bytes) - before, 1e6)
     expect_identical(as_array(x), 3)
   }
@@ -123,7 +123,7 @@ test_that("under a memory limit every operation works or raises an error, and th
     )
     outcome <- function(use) {
       tryCatch({
-        # what succeeds is kept, so that there is less and less
+        # results are kept, so that memory runs out
         kept[[length(kept) + 1L]] <<- use()
         "fine"
       }, pjrt_error_invalid_input = function(e) "fine", pjrt_error_serialized_invalid = function(e) "fine",
@@ -138,7 +138,7 @@ test_that("under a memory limit every operation works or raises an error, and th
     cat("odd:", names(odd), odd, "\n")
     cat("exhausted:", any(found == "pjrt_error_resource_exhausted"), "\n")
     cat("alive:", as_array(pjrt_scalar(7)), sum(as_array(x)), "\n")
-    # a session that is out of memory may not end well, which is not asked here
+    # a session without memory may fail to exit, which is not tested here
     flush(stdout())
     tools::pskill(Sys.getpid(), 9L)
   })

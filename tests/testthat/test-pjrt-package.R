@@ -2,7 +2,7 @@
 
 test_that("every R file with code has a test file of the same name, and other test files start with their topic", {
   sources <- list.files(source_file("R"), "[.]R$", full.names = TRUE)
-  # files without a call hold nothing but documentation
+  # files without calls contain only documentation
   has_code <- vapply(sources, function(file) any(vapply(as.list(parse(file)), is.call, NA)), NA)
   sources <- sub("[.]R$", "", basename(sources))
   tested <- sub("^test-(.*)[.]R$", "\\1", list.files(test_path(), "^test-.*[.]R$"))

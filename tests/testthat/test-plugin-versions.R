@@ -1,4 +1,4 @@
-# Plugins of other versions, and malformed ones: a fake plugin plays each of them.
+# Plugins of other versions and malformed plugins, all played by a fake plugin.
 
 test_that("attributes of every type are read exactly", {
   attributes <- plugin_attributes(fake_plugin())
@@ -53,12 +53,12 @@ test_that("StableHLO versions of a plugin can be compared", {
   expect_null(plugin_stablehlo_versions(fake_plugin()))
 })
 
-test_that("older and newer plugins work for the calls they have", {
+test_that("older and newer plugins work with the calls that they provide", {
   create <- function(oddity) plugin_client_create(fake_plugin(oddity), "fake")
   expect_refused(create("older"), "unsupported_call", "(PJRT API 0.40) has no PJRT_Client_Create")
   expect_refused(create("no-client-create"), "unsupported_call", "omits it")
   expect_refused(create("none"), "failed_precondition", "There is no device.")
-  # It wants argument structs that have grown.
+  # this plugin has larger argument structs
   expect_refused(create("newer"), "failed_precondition", "There is no device.")
   expect_refused(fake_plugin("much-newer"), "invalid_argument", "0.200, is too new for this package")
 })
@@ -110,7 +110,7 @@ test_that("no malformed plugin ends the session", {
   expect_clean(run_child(code), "done")
 })
 
-test_that("files that are not a library for this machine are refused", {
+test_that("files that are not libraries for this machine are refused", {
   load <- function(bytes) {
     file <- withr::local_tempfile(fileext = ".so")
     writeBin(bytes, file)
@@ -144,7 +144,7 @@ test_that("a portable program that is too new raises an error that says so", {
 
 test_that("a program of a newer version that uses no new features compiles", {
   code <- readBin(test_path("fixtures", "square.artifact"), raw(), 10000)
-  # "StableHLO_v1.0.0", whose first digit is at 18
+  # byte 18 is the first digit of "StableHLO_v1.0.0"
   code[[18]] <- charToRaw("9")
   square <- pjrt_compile(pjrt_program(code))
   expect_equal(as_array(pjrt_execute(square, pjrt_buffer(matrix(3, 2, 2), "f32"))), matrix(9, 2, 2))

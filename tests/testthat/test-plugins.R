@@ -1,4 +1,4 @@
-test_that("the plugins on the machine are listed in the order of their use", {
+test_that("the plugins on the machine are listed in order of precedence", {
   cpu <- real_plugin()
   local_empty_cache()
   withr::local_envvar(PJRT_PLUGIN_PATH_CPU = cpu, PJRT_PLUGIN_PATH_IDLE = idle_plugin())

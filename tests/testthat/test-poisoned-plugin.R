@@ -1,5 +1,5 @@
-# A plugin that threw a C++ exception is not called again: its objects are lost, and R goes on. Everything runs in child
-# processes, on a proxy of the CPU plugin that throws on demand and then never returns from a call or an exit handler.
+# A plugin that threw a C++ exception is never called again: its objects become unusable, and R continues. Everything runs in
+# child processes with a proxy of the CPU plugin, which throws on demand and then blocks in every call and exit handler.
 # Slow: starts many sessions.
 
 test_that("after a C++ exception every use of the plugin raises an error at once and the rest works", {
@@ -52,7 +52,7 @@ test_that("a compile blocked by an exception raises the error, on any thread", {
     thrown <- pjrt_compile_async(worded_program("throws_here"))
     waiting <- lapply(1:4, function(i) pjrt_compile_async(worded_program("fine")))
     cat(class_of(value(thrown)), class_of(value(held)), "\n")
-    # those that were done before it can be had, not used
+    # executables compiled before the exception can be retrieved but not run
     cat(unique(vapply(waiting, function(one) class_of(pjrt_execute(value(one), x)), "")), "\n")
     cat(class_of(pjrt_execute(value(before), x)), "\n")
     rm(held, thrown, waiting)
@@ -129,7 +129,7 @@ test_that("R's exit keeps its status, .Last, finalizers and output", {
       kept <- list(pjrt_buffer(c(1, 2, 3)), pjrt_compile(worded_program("fine")))
       reg.finalizer(environment(class_of), function(e) cat("finalized\n"), onexit = TRUE)
       try(pjrt_compile(worded_program("throws_here")), silent = TRUE)
-      # without an end of line, which nothing but the end writes out
+      # without a newline, so that only the exit flushes it
       cat(strrep("a", 5000))
       switch(Sys.getenv("END"), quit = quit(status = 3), error = stop("for a reason"))
     }), c(END = end), timeout = 120)
@@ -165,7 +165,7 @@ test_that("a plugin that throws when it is loaded is not loaded again", {
 })
 
 test_that("a session survives exceptions from XLA's own compiler", {
-  # under another name of the platform nothing is refused before
+  # for other platform names, the program is not refused before it is compiled
   for (i in 1:3) {
     child <- run_throwing(quote({
       kept <- list(pjrt_buffer(c(1, 2, 3)), pjrt_compile(worded_program("fine")))
@@ -174,7 +174,7 @@ test_that("a session survives exceptions from XLA's own compiler", {
         %1 = stablehlo.convert %x : (tensor<3x5xi4>) -> tensor<3x5xi8>
         return %0, %1 : tensor<5x3xi4>, tensor<3x5xi8>
       }")
-      # the first may have been thrown out of before the last is started
+      # the first may throw before the last starts
       promises <- lapply(1:3, function(i) tryCatch(pjrt_compile_async(program), pjrt_error_plugin_poisoned = identity))
       started <- promises[!vapply(promises, inherits, NA, what = "condition")]
       classes <- vapply(started, function(promise) class_of(value(promise)), "")

@@ -1,4 +1,4 @@
-# The lines that print() shows of a buffer's elements.
+# The lines with a buffer's elements that print() shows.
 shown <- function(x, ...) utils::capture.output(print(x, ..., header = FALSE, footer = ""))
 
 cut_line <- " ... [output was truncated, set max_rows = -1 to see all]"
@@ -116,7 +116,7 @@ test_that("arrays with three or more dimensions print slice by slice", {
     grep("=", shown(pjrt_buffer(array(1:12, c(2, 1, 3, 1, 2)))), value = TRUE),
     c("(1,1,1,.,.) =", "(1,1,2,.,.) =", "(1,1,3,.,.) =", "(2,1,1,.,.) =", "(2,1,2,.,.) =", "(2,1,3,.,.) =")
   )
-  # every slice has its own style
+  # each slice is formatted separately
   x <- pjrt_buffer(array(c(1, 1e-7, 2, 2e-7), c(2, 1, 2)), "f64")
   expect_identical(shown(x), c("(1,.,.) =", " 1 2", "", "(2,.,.) =", "1e-07 *", " 1.0000 2.0000"))
 })
@@ -158,7 +158,7 @@ test_that("max_rows_slice limits each slice", {
   x <- pjrt_buffer(array(1:4, c(2, 2, 1)))
   expect_identical(shown(x, max_rows_slice = 1), c("(1,.,.) =", " 1", "", "(2,.,.) =", " 2", cut_line))
   expect_identical(shown(x, max_rows_slice = -1), shown(x))
-  # what was cut in an early slice is said, too
+  # rows omitted from an earlier slice are noted, too
   y <- pjrt_buffer(array(1:3, c(1, 3, 1)))
   expect_identical(shown(y, max_rows_slice = 2), c("(1,.,.) =", " 1", " 2", cut_line))
 })
@@ -201,7 +201,7 @@ test_that("a failing print() prints nothing", {
 })
 
 test_that("complex numbers and small floats print", {
-  # made outside of the snapshot, which deparses negative imaginary parts wrongly
+  # created outside the snapshot, which deparses negative imaginary parts incorrectly
   x <- matrix(complex(real = c(1, 0, 3, 1e-3), imaginary = c(2, -0.5, 0, -1)), 2)
   expect_snapshot(pjrt_buffer(x), cran = TRUE)
   expect_snapshot(pjrt_buffer(c(0.5, 448, NaN), "f8e4m3fn"), cran = TRUE)
@@ -211,12 +211,12 @@ test_that("complex numbers and small floats print", {
   expect_identical(format_buffer(pjrt_scalar(NaN, "f8e4m3fn")), "0x7F")
 })
 
-test_that("print() waits for a buffer that is still computed", {
+test_that("print() waits for a pending buffer", {
   x <- pjrt_execute(compile(loop_program(2e6)), pjrt_scalar(1, "f64"))
   expect_identical(shown(x), " 2")
 })
 
-test_that("format_buffer() formats each of many elements as it does a single one", {
+test_that("format_buffer() formats many elements like single ones", {
   x <- c(rnorm(69990), NaN, Inf, -Inf, rep(1.5, 7))
   few <- unlist(lapply(split(x, (seq_along(x) - 1) %/% 1000), function(part) format_buffer(pjrt_buffer(part))))
   expect_identical(c(format_buffer(pjrt_buffer(x))), unname(few))

@@ -45,7 +45,7 @@ test_that("a plugin path without a file raises an error that names the file", {
 })
 
 test_that("sessions with every kind of pending work exit cleanly in every way R can end", {
-  # each kind of work and each way meet twice; tools/endings.R tries more
+  # tries each kind of work with each kind of exit twice; tools/endings.R tries more
   expect_identical(bad_endings(90, seed = 8), character())
 })
 
@@ -125,7 +125,7 @@ test_that("a session whose wait was interrupted ends without waiting", {
   expect_identical(line_reader(child)(), "waiting")
   child$interrupt()
   child$wait(5000)
-  # one that goes on could not be read to its end
+  # reading the output of a running process would block
   expect_false(child$is_alive())
   if (child$is_alive()) return()
   expect_identical(child$get_exit_status(), 1L)

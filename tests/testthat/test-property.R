@@ -1,8 +1,8 @@
-# Random data compared with the reference in plain R (helper-reference.R), through every way in and out: the values, their
-# order, and the result of checks. The seeds are fixed.
+# Compares random data with the reference implementation in plain R (helper-reference.R), for every kind of upload and download:
+# values, order, and results of checks. The seeds are fixed.
 # Slow: tries thousands of random arrays.
 
-# Numbers of all sizes, halves and ties among them, and all that is special.
+# Numbers of all magnitudes, including halves and ties, and all special values.
 random_doubles <- function(n) {
   special <- c(
     0, -0, 1, -1, 0.5, -0.5, 2.5, NA, NaN, Inf, -Inf, 127, 128, -128, -129, 255, 256, 448, 464, 480, 65504, 65520,
@@ -39,7 +39,7 @@ random_values <- function(source, n) {
   )
 }
 
-# All that R data can become.
+# All conversions of R data.
 pairs <- rbind(
   expand.grid(source = "double", dtype = setdiff(names(mlir_types), c("c64", "c128")), stringsAsFactors = FALSE),
   expand.grid(
@@ -57,7 +57,7 @@ random_dims <- function(rank, most) {
   dims
 }
 
-# Which values become NaN, where it is left open which of its bits.
+# Which values become NaN. The bits of a NaN are unspecified.
 becomes_nan <- function(x, dtype) {
   if (is.complex(x)) {
     return(is.na(Re(x)) | is.na(Im(x)))
@@ -65,7 +65,7 @@ becomes_nan <- function(x, dtype) {
   if (dtype %in% c("pred", whole_types)) logical(length(x)) else is.na(as_float(as.double(x), dtype))
 }
 
-# That data arrive as the reference says, as an array and as bytes in both orders, and that such bytes are that array.
+# Expects the reference's values and bytes in both orders, and that a buffer made from these bytes is the same.
 expect_arrival <- function(x, dtype, dims, label) {
   if (length(dims) > 0L && length(x) > 1L) dim(x) <- dims
   buffer <- if (length(dims) == 0L) pjrt_scalar(x, dtype) else pjrt_buffer(x, dtype, shape = dims)
@@ -140,7 +140,7 @@ test_that("uploads of medium arrays match the reference", {
 
 test_that("threaded and background uploads match the reference", {
   withr::local_seed(14)
-  # from few different values, so that the reference takes no time
+  # few different values, so that the reference is fast
   cases <- list(
     list("double", "f32", c(1500L, 1400L)), list("double", "f64", c(130L, 90L, 100L)),
     list("double", "f16", c(4L, 1100L, 1000L)), list("integer", "i8", c(3000L, 2800L)),
@@ -217,7 +217,7 @@ test_that("every dtype has scalars, zeros, a name and a printed form", {
     expect_identical(length(format_buffer(out)), 1L)
     zeros <- pjrt_empty(dtype, c(2L, 3L))
     expect_identical(as_raw(zeros, row_major = TRUE), raw(6L * dtype_bytes(dtype)), label = dtype)
-    # the bits that are all zero mean the smallest power of two there
+    # in this dtype, zero bits are the smallest power of two
     zero <- if (dtype == "f8e8m0fnu") 2^-127 else 0
     expect_true(all(as_array(zeros) == zero), label = dtype)
     expect_identical(dim(as_array(pjrt_empty(dtype, c(0L, 3L)))), c(0L, 3L), label = dtype)
@@ -272,7 +272,7 @@ check_message <- function(x, dtype) {
   }
 }
 
-# That a check says what the reference says, or that the data arrive.
+# Expects the reference's message from a check, or the data without one.
 expect_check <- function(x, dtype, label) {
   message <- check_message(x, dtype)
   if (is.null(message)) {
@@ -294,7 +294,7 @@ test_that("check = TRUE counts and locates values like the reference", {
     for (n in c(1L, 3L, 40L, 3000L)) {
       expect_check(random_values(pair$source, n), pair$dtype, label)
     }
-    # what fits, with few values among it that do not
+    # values that fit, first alone, then with three that do not
     x <- random_values(pair$source, 5000L)
     bad <- misfits(x, pair$dtype)
     bad <- bad$missing | bad$out
@@ -311,7 +311,7 @@ test_that("check = TRUE counts and locates values like the reference", {
       expect_check(good, pair$dtype, paste(label, "matrix"))
     }
   }
-  # data that fit must be part of all this
+  # the cases must include data that fit
   expect_gt(passed, nrow(pairs))
 })
 
@@ -361,7 +361,7 @@ test_that("64-bit integers are read as doubles or integers, or refused if a valu
   unsigned <- pjrt_buffer(as.raw(rep(255, 8)), dtype = "ui64", shape = 1L, row_major = TRUE)
   expect_refused(as_array(unsigned, int64 = "double"), "invalid_input", "holds 1 value(s) that a double cannot hold")
   expect_refused(as_array(unsigned, int64 = "integer"), "invalid_input", "holds 1 value(s) that an R integer cannot")
-  # where R's own types do, the choice changes nothing
+  # other dtypes ignore the argument
   expect_identical(as_array(pjrt_buffer(1:3), int64 = "double"), array(1:3))
   expect_identical(as_array(pjrt_buffer(1.5), int64 = "integer"), array(1.5))
   for (bad in list("int", NA_character_, 1, NULL, character())) {

@@ -1,7 +1,7 @@
-# The code paths for processors with other vector registers. PJRT_TEST_REGISTERS is read by data/src/registers.rs.
+# The code paths for other vector registers. PJRT_TEST_REGISTERS selects them (see data/src/registers.rs).
 # Slow: starts many sessions.
 
-# Data of every size class through every conversion: what they become on the device, and what comes back.
+# Sends data of every size class through every conversion, and saves the bytes on the device and the arrays read back.
 data_paths <- quote({
   doubles <- c(NA, NaN, Inf, -Inf, 0, -0, 0.5, 2.5, -2.5, 127.9, -129, 255, 65520, 2^31, 2^63, 1e300, 5e-324)
   dtypes <- c(

@@ -1,4 +1,4 @@
-# Every routine that R can call in the library, with the examples of helper-routines.R.
+# Every registered routine of the library, with the examples from helper-routines.R.
 # Slow: collects garbage at every allocation.
 
 test_that("every registered routine has an example use", {

@@ -6,7 +6,7 @@ formats <- c(
   "F8_E4M3FNUZ", "F8_E5M2", "F8_E5M2FNUZ", "F8_E8M0", "F4"
 )
 
-# A folder with the files that Python writes.
+# The folder of files written by Python.
 python_files <- function() {
   if (is.null(written$folder)) {
     folder <- withr::local_tempdir(.local_envir = teardown_env())
@@ -20,7 +20,7 @@ written <- new.env()
 
 python_file <- function(name) file.path(python_files(), paste0(name, ".safetensors"))
 
-# The numbers that Python writes into each of its files.
+# The numbers in each file written by Python.
 numbers <- function(format) {
   switch(format,
     BOOL = c(FALSE, TRUE, TRUE, TRUE, TRUE, TRUE),
@@ -51,7 +51,7 @@ test_that("Python reads our files, in every type", {
   mine <- file.path(folder, paste0(formats, ".safetensors"))
   tensors <- lapply(python_file(formats), safetensors_load)
   for (i in seq_along(mine)) {
-    # the numbers by the way of R, everything else as it came
+    # the numbers are converted from R, everything else is saved as loaded
     values <- matrix(numbers(formats[[i]]), 2L, byrow = TRUE)
     tensors[[i]]$values <- pjrt_buffer(values, as.character(elt_type(tensors[[i]]$values)))
     safetensors_save(tensors[[i]], mine[[i]])
@@ -159,7 +159,7 @@ test_that("changes that Python makes to a file in use are detected", {
   ))
 })
 
-test_that("exactly the damaged files that Python refuses are refused", {
+test_that("the same damaged files are refused as in Python", {
   folder <- withr::local_tempdir()
   good <- as.integer(run_python(fixture("tensors.py"), "mutate", folder))
   outcomes <- vapply(0:1999, FUN.VALUE = "", function(i) {
@@ -176,12 +176,12 @@ test_that("exactly the damaged files that Python refuses are refused", {
   expect_setequal(outcomes[-(good + 1L)], "pjrt_error_safetensors_invalid")
 })
 
-test_that("the test file of other packages is read", {
+test_that("a file from other packages' tests is read", {
   tensors <- safetensors_load(fixture("hello.safetensors"))
   expect_identical(lapply(tensors, as_array), list(hello = matrix(1, 10, 10), world = matrix(0, 5, 10)))
 })
 
-# The network's script, run anew; the folder that it writes to.
+# Runs the script that trains the network and returns its output folder.
 trained <- function(env = parent.frame()) {
   folder <- withr::local_tempdir(.local_envir = env)
   data <- file.path(folder, "iris.csv")
@@ -203,6 +203,6 @@ test_that("a network trained in Python returns the same predictions", {
 
 test_that("the bundled network matches the script that trains it", {
   load <- function(folder) safetensors_load(file.path(folder, "iris.safetensors"))
-  # the last digits of sums depend on the processor
+  # the last digits depend on the processor
   expect_equal(load(trained()), load(system.file("models", package = "pjrt")), tolerance = 1e-4)
 })

@@ -1,4 +1,4 @@
-# A file with this header and these bytes of data.
+# Writes a file with this header and data.
 write_file <- function(path, header, data = raw()) {
   text <- charToRaw(header)
   writeBin(c(writeBin(length(text), raw(), size = 4L), raw(4L), text, data), path)
@@ -9,14 +9,14 @@ model_path <- function(env = parent.frame()) {
   file.path(withr::local_tempdir(.local_envir = env), "model.safetensors")
 }
 
-# Two matrices that are used in place when they are loaded.
+# Saves two matrices that are used in place when they are loaded. Returns the first.
 two_matrices <- function(path) {
   x <- matrix(as.double(1:90000), 300)
   safetensors_save(list(a = pjrt_buffer(x), b = pjrt_buffer(x + 1)), path)
   x
 }
 
-# One float vector of this length, where no device can use it in place: its data begin at an odd byte.
+# Writes a float vector that no device can use in place, because its data start at an odd offset.
 unaligned_file <- function(path, x) {
   header <- sprintf('{"x":{"dtype":"F32","shape":[%.0f],"data_offsets":[0,%.0f]}} ', length(x), 4 * length(x))
   write_file(path, paste0(header, strrep(" ", (1 - nchar(header)) %% 2)), bytes(x, 4L))
@@ -95,7 +95,7 @@ test_that("names, order, shapes and metadata are kept", {
   expect_identical(names(info), c("name", "dtype", "shape", "bytes", "offset"))
   expect_identical(attr(info, "metadata"), metadata)
   expect_identical(attr(safetensors_load(path, names = "z"), "metadata"), metadata)
-  # a list that was loaded is saved with its metadata, unless there are others
+  # a loaded list keeps its metadata when it is saved, unless the call gives other metadata
   again <- model_path()
   safetensors_save(loaded, again)
   expect_identical(attr(safetensors_info(again), "metadata"), metadata)
@@ -176,7 +176,7 @@ test_that("unaligned tensors are read in chunks of any size", {
 test_that("a file larger than free memory raises an error", {
   skip_if_not(file.exists("/proc/meminfo"), "this system does not tell")
   path <- model_path()
-  # a file of holes, 8 TB long
+  # a sparse file of 8 TB
   n <- 2e12
   header <- sprintf('{"x":{"dtype":"F32","shape":[%.0f],"data_offsets":[0,%.0f]}}', n, 4 * n)
   header <- paste0(header, strrep(" ", 1 - nchar(header) %% 2))
@@ -205,7 +205,7 @@ test_that("donating a tensor leaves its file unchanged", {
   expect_identical(as_array(again), 3 * x + 2)
   two_matrices(path)
   expect_identical(unname(tools::md5sum(path)), sum)
-  # what was loaded from the file is not changed either
+  # a second load of the file does not change either
   loaded <- safetensors_load(path)
   kept <- safetensors_load(path)
   await(pjrt_execute(add, loaded$a, loaded$b))
@@ -307,11 +307,11 @@ test_that("a sharded model is saved as several files and loaded as one", {
   expect_identical(info$name, names(tensors))
   expect_identical(info$file, shards[c(1L, 1L, 2L, 2L, 3L)])
   expect_identical(attr(safetensors_info(file.path(folder, shards[[2L]])), "metadata"), c(note = "x"))
-  # a file that is not needed is not missed
+  # files that are not needed may be missing
   unlink(file.path(folder, shards[[2L]]))
   expect_identical(lapply(safetensors_load(path, names = c("a", "d")), as_array), list(a = values[[5L]], d = values[[2L]]))
   expect_refused(safetensors_load(path), "io", shards[[2L]])
-  # what an earlier save left goes, and nothing else
+  # only the files of an earlier save are removed
   other <- file.path(folder, c("other-00001-of-00003.safetensors", "model-00009-of-00009.safetensors"))
   file.create(other)
   expect_identical(safetensors_save(tensors, index, max_shard_size = 1), index)
@@ -374,13 +374,13 @@ test_that("a handle for several files opens only those it needs", {
   expect_output(print(file), "2 tensor(s) in 2 file(s)", fixed = TRUE)
   expect_identical(as_array(file$a), array(1:3))
   expect_refused(file$b, "io", "model-00002-of-00002.safetensors")
-  # what is open stays so
+  # open files stay open
   unlink(sub("[.]safetensors$", "-00001-of-00002.safetensors", path))
   expect_identical(as_array(file$a), array(1:3))
   close(file)
 })
 
-# In a child: `change` is done to the file of `loaded`, `x`, `y` and to that of nothing else.
+# Runs `change` on the file behind `loaded`, and then `code`, in a child.
 after_change <- function(change, code) {
   run_child(bquote({
     path <- tempfile(fileext = ".safetensors")
@@ -412,7 +412,7 @@ write_over <- quote({
   Sys.setFileTime(path, Sys.time() + 10)
 })
 
-# The product of a matrix with itself: it takes longer than to change a file.
+# The product of a matrix with itself, slow enough that the file changes before it ends.
 product_program <- "func.func @main(%x: tensor<2048x2048xf32>) -> tensor<2048x2048xf32> {
   %0 = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0]
     : (tensor<2048x2048xf32>, tensor<2048x2048xf32>) -> tensor<2048x2048xf32>
@@ -452,7 +452,7 @@ test_that("results finished before a file changed stay valid and later ones rais
     average <- function(x) tryCatch(mean(as_array(x)), error = function(e) class(e)[[1L]])
     waited <- await(pjrt_execute(multiply, loaded$a))
     copy <- await(copy_buffer(loaded$a, "cpu:1"))
-    # complete without anybody waiting for them
+    # complete, but never awaited
     complete <- pjrt_execute(multiply, loaded$a)
     further <- pjrt_execute(multiply, complete)
     while (!is_ready(further)) Sys.sleep(0.01)
@@ -526,7 +526,7 @@ test_that("a full disk leaves the existing file unchanged", {
       cat(class(error)[[1L]], "\n")
     }
   })), script)
-  # a file may have 1 MB, and who writes more gets an error instead of a signal
+  # files are limited to 1 MB, and SIGXFSZ is ignored so that writing more fails with an error
   limited <- sprintf("trap '' 25; ulimit -f 2000; exec '%s' --vanilla '%s'", rscript(), script)
   withr::local_envvar(R_LIBS = paste(.libPaths(), collapse = ":"))
   out <- suppressWarnings(system2("sh", c("-c", shQuote(limited)), stdout = TRUE, stderr = TRUE))
@@ -543,7 +543,7 @@ test_that("interrupted saving and loading leaves no files behind", {
     safetensors_save(list(old = pjrt_scalar(1)), "model.safetensors")
     x <- pjrt_buffer(1, "f32", shape = 1e7)
     many <- stats::setNames(rep(list(x), 200), 1:200)
-    # a file of holes, 3 GB long
+    # a sparse file of 3 GB
     n <- 7.5e8
     header <- charToRaw(sprintf('{"x":{"dtype":"F32","shape":[%.0f],"data_offsets":[0,%.0f]}}', n, 4 * n))
     header <- c(header, charToRaw(strrep(" ", 1 - length(header) %% 2)))

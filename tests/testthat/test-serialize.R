@@ -89,7 +89,7 @@ test_that("replicated and portable executables survive serialization", {
   }
 })
 
-test_that("damaged data and other data are refused", {
+test_that("damaged and unrelated data are refused", {
   data <- pjrt_serialize(add2())
   for (bad in list(raw(), as.raw(1:100), data[-1L], data[1:40])) {
     expect_refused(pjrt_deserialize(bad), "serialized_invalid", "The data are not a serialized executable.")
@@ -138,7 +138,7 @@ test_that("loading with another build of the plugin raises an error that says so
   path <- withr::local_tempfile()
   pjrt_save_executable(add2(), path)
   other <- withr::local_tempfile(fileext = ".so")
-  # the same code in a file that differs
+  # the same code in a different file
   file.copy(real_plugin(), other)
   cat("x", file = other, append = TRUE)
   child <- run_child(bquote({

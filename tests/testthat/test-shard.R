@@ -1,6 +1,6 @@
 both <- c("cpu:0", "cpu:1")
 
-test_that("an array can be divided along any dimension and put together again", {
+test_that("an array can be divided along any dimension and reassembled", {
   x <- array(as.double(1:48), c(4, 2, 6))
   for (dim in 1:3) {
     shards <- pjrt_shard(x, both, dim)

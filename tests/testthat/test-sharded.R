@@ -1,6 +1,6 @@
 # Slow: starts sessions and compiles many programs.
 
-# The session has two CPU devices; what needs four has a client of its own.
+# The session's client has two CPU devices. Tests that need four use another client.
 four_devices <- function() devices(new_client(pjrt_plugin("cpu"), list(cpu_device_count = 4L)))
 
 two_replicas <- pjrt_compile_options(num_replicas = 2L)
@@ -9,7 +9,7 @@ both <- c("cpu:0", "cpu:1")
 # One scalar for each device.
 scalars <- function(values, devices, ...) unname(Map(function(x, d) pjrt_scalar(x, device = d, ...), values, devices))
 
-test_that("replicas exchange data by every collective operation", {
+test_that("replicas exchange data with every collective operation", {
   clients <- list(devices("cpu"), four_devices())
   for (found in clients) {
     n <- length(found)
@@ -55,7 +55,7 @@ test_that("GSPMD and Shardy programs are partitioned automatically", {
       for (part in out) expect_equal(as_array(part[[2L]]), sum(x), tolerance = 1e-6)
     }
   }
-  # on one device it is a program like any other
+  # on one device the programs run like any other
   for (partitioner in c("gspmd", "shardy")) {
     out <- pjrt_execute(compile(partitioned_program(partitioner, 2L)), pjrt_buffer(x), pjrt_buffer(w))
     expect_equal(as_array(out[[1L]]), x %*% w, tolerance = 1e-6)
@@ -67,7 +67,7 @@ test_that("Shardy's dialect is detected in bytecode too", {
   executable <- pjrt_compile(program, pjrt_compile_options(num_partitions = 2L))
   x <- matrix(1:12 + 0, 4)
   expect_identical(pjrt_unshard(pjrt_execute_sharded(executable, pjrt_shard(x, executable))), 2 * x)
-  # the partitioner that the program is not written for cannot divide it
+  # GSPMD cannot partition a program written for Shardy
   gspmd <- pjrt_compile_options(num_partitions = 2L, use_shardy_partitioner = FALSE)
   expect_error(pjrt_compile(program, gspmd), class = "pjrt_error")
 })
@@ -122,7 +122,7 @@ test_that("replicas of partitions run on their assigned devices", {
   ))
 })
 
-test_that("a program is compiled for the requested devices in their order", {
+test_that("a program is compiled for the requested devices in the given order", {
   for (given in list(c("cpu:1", "cpu:0"), rev(devices("cpu")), list("cpu:1", devices("cpu")[[1L]]))) {
     executable <- compile(all_reduce_program("f32", 2L), two_replicas, devices = given)
     expect_identical(devices(executable), rev(devices("cpu")))
@@ -145,7 +145,7 @@ test_that("the number of devices must match the options", {
   }
 })
 
-test_that("dtype and shape of outputs are known at once", {
+test_that("dtype and shape of outputs are available at once", {
   executable <- compile(all_reduce_program("2x3xf32", 2L), two_replicas)
   x <- pjrt_shard(matrix(c(1, 2, 3, 4, 5, 6), 2), executable, dim = NULL)
   out <- pjrt_execute_sharded(executable, x)
@@ -159,7 +159,7 @@ test_that("dtype and shape of outputs are known at once", {
   expect_identical(pjrt_execute_sharded(nothing, scalars(1:2 + 0, both)), list(list(), list()))
 })
 
-test_that("a program for one device runs too", {
+test_that("pjrt_execute_sharded() also runs programs for one device", {
   add <- compile(add_program("f32"))
   x <- pjrt_scalar(2)
   out <- pjrt_execute_sharded(add, list(list(x, x)))
@@ -207,7 +207,7 @@ test_that("every input is checked and reported by device and number", {
   }
   expect_refused(pjrt_execute_sharded(1, list()), "invalid_pointer", "`executable` must be a `PJRTLoadedExecutable`")
   expect_refused(pjrt_execute_sharded(executable, list(), execution_options = 1), "invalid_pointer")
-  # all is as it was
+  # the executable and its inputs still work
   expect_identical(as_array(run()[[1L]]), array(c(2, 4)))
 })
 
@@ -287,7 +287,7 @@ test_that("a failure on the devices raises an error at every output and every us
     out <- pjrt_execute_sharded(bad, list(pjrt_scalar(1), pjrt_scalar(2, device = "cpu:1")))
     error_of <- function(expr) tryCatch({ expr; "none" }, pjrt_error = function(e) class(e)[[1L]])
     cat(error_of(as_array(out[[1L]])), error_of(await(out[[2L]])), "\n")
-    # the other device would wait for ever
+    # without the error, the other device would wait forever
     sum <- compile(all_reduce_program("f32", 2L), pjrt_compile_options(num_replicas = 2L))
     further <- pjrt_execute_sharded(sum, list(pjrt_scalar(1), out[[2L]]))
     cat(error_of(as_array(further[[1L]])), error_of(as_array(further[[2L]])), "\n")
@@ -323,7 +323,7 @@ test_that("dropping the results of thousands of launches is safe", {
   expect_identical(child$out, "4 4 4 4 ")
 })
 
-test_that("launches on one, some and all devices run side by side", {
+test_that("launches on one, some and all devices run in parallel", {
   child <- run_child(quote({
     pjrt_client("cpu", cpu_device_count = 4L)
     found <- devices()
@@ -380,7 +380,7 @@ test_that("buffers can be copied between all devices of a client", {
     expect_identical(device(buffer), device)
     expect_identical(as_array(buffer), x)
   }
-  # also results that are still pending
+  # pending results, too
   slow <- compile(loop_program(1e6), pjrt_compile_options(4L), devices = found)
   out <- pjrt_execute_sharded(slow, scalars(1:4 + 0, found, dtype = "f64"))
   copies <- lapply(out, copy_buffer, found[[2L]])

@@ -4,7 +4,7 @@ four <- devices(new_client(pjrt_plugin("cpu"), list(cpu_device_count = 4L)))
 
 sharded <- function(name) pjrt_program(path = fixture(file.path("sharded", name)))
 
-# x %*% w + b and the sums of x's rows, which JAX has divided over a mesh of 2 by 2, in every form of programs.
+# x %*% w + b and the row sums of x, partitioned by JAX over a 2x2 mesh, in every program format.
 forms <- c("gspmd.mlir", "gspmd.mlirbc", "gspmd.artifact", "shardy.mlir", "shardy.mlirbc", "shardy.artifact")
 x <- matrix(seq(-4, 3.75, by = 0.25), 8)
 w <- matrix(seq(-1.5, 1.375, by = 0.125), 4)
@@ -19,7 +19,7 @@ inputs_of <- function(executable, x, w, b) {
   )
 }
 
-# A program with one input and one output of these shardings, over so many devices.
+# Compiles a program with one input and one output of these shardings for `count` devices.
 identity_of <- function(type, input, output = input, count = 4L) {
   annotation <- function(sharding) if (nzchar(sharding)) sprintf(" {mhlo.sharding = \"{%s}\"}", sharding) else ""
   pjrt_compile(pjrt_program(sprintf(
@@ -93,7 +93,7 @@ test_that("the propagation options control what GSPMD may divide", {
   expect_identical(option(c(FALSE, FALSE, TRUE), c(FALSE, FALSE)), option(output = FALSE))
   whole <- pjrt_compile_options(allow_spmd_sharding_propagation_to_output = TRUE)
   expect_identical(executable_outputs(step("gspmd-whole.mlir", whole))$shape, list(c(4L, 3L), 4L))
-  # these would end the process
+  # these would abort the process
   expect_refused(option(c(TRUE, FALSE)), "invalid_input", "to_parameters` has 2 values, but the program has 3.")
   expect_refused(option(output = rep(TRUE, 3)), "invalid_input", "to_output` has 3 values, but the program has 2.")
   for (bad in list(NA, 1, "TRUE", c(TRUE, NA), logical())) {
@@ -121,7 +121,7 @@ test_that("the cache key contains the propagation options", {
 test_that("a program's own device count is the default", {
   child <- run_child(bquote({
     program <- pjrt_program(path = .(normalizePath(fixture("sharded/step-shardy.mlir"))))
-    # too few at first
+    # the client has too few devices at first
     message <- tryCatch(pjrt_compile(program), pjrt_error_invalid_input = conditionMessage)
     cat(strsplit(message, "\n")[[1L]][[1L]], "\n")
     close(pjrt_client("cpu"))
@@ -139,7 +139,7 @@ test_that("a program's own device count is the default", {
   ))
 })
 
-test_that("numbers that contradict the program's are refused with both values", {
+test_that("a device count that contradicts the program is refused with both values", {
   program <- sharded("step-gspmd.artifact")
   for (form in forms) {
     error <- expect_refused(
@@ -158,7 +158,7 @@ test_that("numbers that contradict the program's are refused with both values", 
   expect_refused(pjrt_compile(program, portable), "invalid_input", "runs on one device")
   assigned <- pjrt_compile_options(device_assignment = 0:1)
   expect_refused(pjrt_compile(program, assigned), "invalid_input", "needs 4 device(s), not 2")
-  # a program that says nothing is for one device, or for as many as the options say
+  # without its own count, a program is for one device or for the number in the options
   expect_length(devices(compile(unary_program("4xf32"))), 1L)
   expect_length(devices(compile(unary_program("4xf32"), pjrt_compile_options(num_replicas = 2L))), 2L)
 })
@@ -239,7 +239,7 @@ test_that("each device allocates only its part", {
   model <- safetensors_open(path)
   source <- pjrt_empty("f32", c(4096, 1024))
   live <- function() {
-    # small buffers of other tests may go at the second time
+    # small buffers of other tests may need a second collection
     for (i in 1:2) gc()
     sum(pjrt_memory_stats()$clients$live_bytes)
   }
@@ -255,7 +255,7 @@ test_that("each device allocates only its part", {
 })
 
 test_that("only the needed parts of a file are read", {
-  # a gigabyte of which the disk has almost nothing
+  # a sparse file of 1 GB
   path <- withr::local_tempfile(fileext = ".safetensors")
   header <- "{\"w\":{\"dtype\":\"I8\",\"shape\":[1024,1048576],\"data_offsets\":[0,1073741824]}}"
   header <- paste0(header, strrep(" ", 120L - nchar(header)))
@@ -298,7 +298,7 @@ test_that("unequal parts are padded with zeros and restored without them", {
   }
 })
 
-test_that("every R type can be divided and put together again", {
+test_that("every R type can be divided and reassembled", {
   values <- list(
     i1 = matrix(c(TRUE, FALSE, TRUE, TRUE), 2), i32 = matrix(1:4, 2), `complex<f32>` = matrix(c(1i, 2 + 1i, 3, 4), 2),
     i64 = bit64::as.integer64(c("9007199254740993", "-1", "0", "9223372036854775807"))
@@ -315,7 +315,7 @@ test_that("every R type can be divided and put together again", {
     out <- pjrt_unshard(pjrt_execute_sharded(executable, parts), executable)
     expect_bits(out, as_array(pjrt_buffer(values[[type]])))
   }
-  # the type is the program's
+  # the dtype is that of the program's input
   executable <- identity_of("4xbf16", "devices=[4]<=[4]")
   expect_identical(as.character(elt_type(pjrt_shard(c(1, 2, 3, 4), executable, input = 1L)[[1L]])), "bf16")
 })
@@ -343,7 +343,7 @@ test_that("replicas can have different arrays or the same one", {
   expect_identical(lapply(same, as_array)[3:4], list(x[1:4, 1, drop = FALSE], x[1:4, 2, drop = FALSE]))
   expect_refused(pjrt_shard(x[1:4, ], executable, input = "x"), "shape_mismatch", "has the shape [8x2]")
   expect_refused(pjrt_shard(3, executable, input = "s"), "invalid_input", "`dim` must be NULL for a scalar")
-  # replicas alone are divided as without partitions
+  # with replicas only, `input` makes no difference
   replicas <- compile(unary_program("2xf32"), pjrt_compile_options(num_replicas = 4L), devices = four)
   expect_identical(
     lapply(pjrt_shard(1:8 + 0, replicas, input = 1L), as_array), lapply(pjrt_shard(1:8 + 0, replicas), as_array)
@@ -373,7 +373,7 @@ test_that("shardings survive the cache and saving", {
   again <- pjrt_deserialize(pjrt_serialize(uneven), device = four)
   out <- pjrt_execute_sharded(again, pjrt_shard(1:5 + 0, again, input = 1L))
   expect_identical(pjrt_unshard(out, again), array(2 * (1:5)))
-  # options need not say again how many there are
+  # the options need not repeat the number of partitions
   expect_length(devices(pjrt_load_executable(path, device = four, compile_options = pjrt_compile_options())), 4L)
   other <- pjrt_compile_options(num_partitions = 2L)
   expect_refused(pjrt_load_executable(path, device = four, compile_options = other), "invalid_input", "4 partition(s)")

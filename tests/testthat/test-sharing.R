@@ -1,9 +1,9 @@
-# Devices that read R's own memory, and threads that read it while R goes on: R's changes must never reach a buffer.
+# Devices and threads that read R's memory in place while R continues: changes by R must never reach a buffer.
 # Slow: repeats uploads while R changes the data.
 
 in_r_order <- function(x) if (is.raw(x)) x else writeBin(as.vector(unclass(x)), raw())
 
-# Does all that can be done to a variable after an upload, and gives the upload. `x` is a promise for a fresh vector.
+# Every way to change a variable after an upload. Each function returns the buffer. `x` is a promise for a new vector.
 changes <- list(
   `an element` = function(x) {
     y <- in_place(x)
@@ -118,7 +118,7 @@ test_that("changing an R vector never changes a buffer that shares its memory", 
   for (type in aligned_types) {
     expected <- in_r_order(aligned(type))
     for (change in names(changes)) {
-      # R compiles a function at its second call
+      # R byte-compiles a function on its second call
       for (round in 1:3) {
         y <- changes[[change]](aligned(type))
         expect(identical(as_raw(y, row_major = TRUE), expected), paste(change, "of type", type, "changes a buffer"))
@@ -133,7 +133,7 @@ test_that("a large vector in the dtype's format is used in place and released wi
     before <- pinned_at_rest()
     y <- in_place(x)
     expect_identical(pinned_at_rest(), before + 1, label = type)
-    # the same memory, seen twice
+    # a second buffer on the same memory
     z <- in_place(x)
     expect_identical(pinned_at_rest(), before + 2, label = type)
     rm(y)
@@ -155,7 +155,7 @@ test_that("a loop can upload and change a vector in every step", {
       x[i] <- x[i + 10L]
     }
     for (i in 1:8) expect(identical(as_raw(buffers[[i]], TRUE), kept[[i]]), paste("step", i, "of type", type))
-    # in a function's own copy
+    # each function call changes its own copy
     steps <- lapply(1:4, function(i) {
       x[i] <- x[i + 20L]
       list(in_r_order(x), in_place(x))
@@ -164,7 +164,7 @@ test_that("a loop can upload and change a vector in every step", {
   }
 })
 
-test_that("one-column matrices, given shapes and other devices share memory too", {
+test_that("one-column matrices, explicit shapes and other devices share memory too", {
   x <- aligned("double")
   expected <- as.vector(x)
   y <- list(
@@ -180,7 +180,7 @@ test_that("a vector that only a buffer still uses keeps its content", {
     expected <- in_r_order(aligned(type))
     y <- in_place(aligned(type))
     gc()
-    # of the same size, and would take its place
+    # vectors of the same size, which would reuse its memory
     others <- lapply(1:5, function(i) {
       x <- aligned(type)
       x[] <- x[i]
@@ -191,7 +191,7 @@ test_that("a vector that only a buffer still uses keeps its content", {
   }
 })
 
-test_that("the output of a donated buffer does not keep the R vector behind it", {
+test_that("the output of a donation does not keep the input's R vector alive", {
   add <- compile(add_program("400000xf64", donates))
   before <- pinned_at_rest()
   x <- in_place(aligned("double"))
@@ -261,7 +261,7 @@ test_that("a copy on another device keeps the original content", {
 
 test_that("unaligned and other unsuitable memory is copied", {
   for (shift in 0:8) {
-    # the vectors begin at many different addresses
+    # vary the address of the vector
     x <- as.double(seq_len(4000 + shift))
     y <- pjrt_buffer(x, "f64")
     x[] <- 0
@@ -275,7 +275,7 @@ test_that("unaligned and other unsuitable memory is copied", {
   expect_identical(pinned_at_rest(), before)
 })
 
-# Long enough that it becomes more than 8 MB of f32, which is written while R goes on.
+# More than 8 MB as f32: the upload continues in the background.
 later_length <- 2.3e6
 
 later <- function(from = 1) pjrt_buffer(seq(from, by = 1, length.out = later_length) + 0, "f32")
@@ -397,11 +397,11 @@ test_that("await() waits for an upload", {
   }
 })
 
-test_that("dropped buffers are not waited for", {
+test_that("R does not wait for the uploads of dropped buffers", {
   before <- pinned_at_rest()
   for (i in 1:10) later(i)
   gc()
-  # arrays go one after the other
+  # arrays are uploaded one after the other
   x <- later(11)
   expect_later(x, 11)
   expect_identical(pinned_at_rest(), before)

@@ -59,7 +59,7 @@ test_that("a variable that is not valid UTF-8 is handled", {
   expect_match(report_text(), "pjrt.index_url: +http://127.0.0.1/<ff>")
 })
 
-test_that("the report works whatever is broken", {
+test_that("the report works with invalid index URLs", {
   local_empty_cache()
   withr::local_options(pjrt.index_url = 1)
   report <- pjrt_sitrep()

@@ -1,16 +1,16 @@
-# Stands for a subscript that is left out.
+# Stands for an empty subscript.
 all_of_it <- "all of it"
 
-# That x[...] is what the array gives, to the last bit.
+# Expects x[...] to equal the same subset of the array, bit by bit.
 expect_part <- function(x, arguments, array = as_array(x)) {
   arguments[vapply(arguments, identical, NA, all_of_it)] <- list(quote(expr = ))
-  # without its class: bit64 fails on matrices of subscripts
+  # without its class, because bit64 does not support matrix subscripts
   expected <- do.call("[", c(list(unclass(array)), arguments))
   oldClass(expected) <- oldClass(array)
   expect_bits(do.call("[", c(list(x), arguments)), expected)
 }
 
-# A subscript of some kind for `n` positions, at random.
+# A random subscript of a random kind for `n` positions.
 random_subscript <- function(n) {
   some <- function(replace) sample.int(n, sample.int(n, 1L), replace = replace)
   run <- sort(sample.int(n, 2L, replace = TRUE))
@@ -20,7 +20,7 @@ random_subscript <- function(n) {
   )
 }
 
-# A buffer of these dimensions with elements that all differ where the dtype allows.
+# A buffer of these dimensions, with distinct elements if the dtype has enough values.
 numbered <- function(dtype, dims) {
   n <- prod(dims)
   raw <- switch(dtype,
@@ -48,7 +48,7 @@ test_that("subsetting a buffer equals subsetting its array, for every dtype", {
   }
 })
 
-test_that("subscripts of every kind select what they select in an array, at every rank", {
+test_that("every kind of subscript selects the same elements as in an array, at every rank", {
   withr::local_seed(1)
   for (dims in list(7, 1, c(4, 5), c(1, 6), c(3, 1, 4), c(2, 3, 2, 3), c(2, 1, 3, 2, 2))) {
     x <- numbered("i32", dims)

@@ -1,5 +1,5 @@
-# Many repetitions, and garbage collections at every allocation. Everything runs in child processes, since a fault would end
-# the process.
+# Many repetitions, and garbage collections at every allocation. Everything runs in child processes, because a fault would end
+# the session.
 # Slow: collects garbage at every allocation.
 
 test_that("everything works under gctorture()", {
@@ -115,7 +115,7 @@ test_that("many buffers, executables and clients can be created and dropped", {
 })
 
 test_that("every kind of upload and download works under gctorture()", {
-  # in several children: each collection goes through all that R has
+  # in several children, because each collection visits all of R's objects
   child <- run_child(quote({
     long <- bit64::as.integer64(1:4)
     m <- matrix(c(1i, 2i, 3i, 4 + 5i), 2)
@@ -197,7 +197,7 @@ test_that("large arrays survive frequent garbage collections", {
         all(as.double(long) == back), sum(Re(complex)) == expected, sum(x) == expected
       )
     }
-    # written while R goes on
+    # uploaded in the background
     large <- matrix(as.double(1:1.2e6), 1000)
     for (i in 1:2) {
       large[1, 1] <- i
@@ -217,6 +217,6 @@ test_that("random work with interrupts, forks, failures and garbage collections 
   child <- processx::run(rscript(), c("--vanilla", script), error_on_status = FALSE, timeout = 600)
   expect_identical(child$status, 0L, info = child$stdout)
   expect_match(child$stdout, "^steps: [0-9]{3,} *\n.*interrupts [0-9]")
-  # R ends a line at each interrupt
+  # R prints a newline at each interrupt
   expect_identical(trimws(child$stderr), "")
 })

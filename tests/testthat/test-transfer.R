@@ -21,7 +21,7 @@ test_that("narrow types are read with their sign", {
   raw_buffer <- function(bytes, dtype) {
     pjrt_buffer(as.raw(bytes), dtype = dtype, shape = length(bytes), row_major = TRUE)
   }
-  # compared by bits: waldo cannot show how arrays of one dimension differ
+  # bitwise, because waldo cannot show differences of one-dimensional arrays
   expect_bits(as_array(raw_buffer(c(255, 128, 127), "i8")), array(c(-1L, -128L, 127L)))
   expect_bits(as_array(raw_buffer(c(255, 128, 127), "ui8")), array(c(255L, 128L, 127L)))
   expect_bits(as_array(raw_buffer(c(255, 248, 7), "i4")), array(c(-1L, -8L, 7L)))
@@ -72,7 +72,7 @@ test_that("a value that the requested type cannot hold raises an error", {
   }
 })
 
-# The element whose bits R takes for NA.
+# The element that R reads as NA.
 planted <- function(dtype, size) {
   pjrt_buffer(as.raw(c(rep(0, size - 1), 0x80)), dtype = dtype, shape = 1, row_major = TRUE)
 }

@@ -22,7 +22,7 @@ test_that("objects survive unloading and reloading the package", {
       sums <- c(sum(dropped$large), sum(as.integer(dropped$raw)))
       if (way == "unloaded") detach("package:pjrt", unload = TRUE) else unloadNamespace("pjrt")
       if (way == "taken from memory") library.dynam.unload("pjrt", folder)
-      # the memory of the package, with nobody there who knows it
+      # memory allocated by the package is still valid after unloading
       cat("pjrt" %in% loadedNamespaces(), identical(sums, c(sum(dropped$large), sum(as.integer(dropped$raw)))), "")
       rm(dropped)
       gc()
