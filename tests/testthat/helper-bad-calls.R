@@ -1,7 +1,7 @@
-# Gives bad values to the functions of a table of rows and reports what happens.
+# Calls the functions of a table with bad values and records the outcomes.
 
-# Tries every bad value on every argument of the rows and uses. Every call must end as it should: right values are accepted,
-# wrong ones raise an error of this package, nothing warns, and the objects still work afterwards. Returns the calls.
+# Tries every bad value for every argument of the rows and uses. Expects that valid values are accepted, that invalid ones
+# raise an error of this package, that nothing warns, and that the objects still work afterwards. Returns the calls.
 try_bad_input <- function(rows, uses = list(), at_least) {
   expect_identical(arguments_missing_from(rows), character())
   local_place()
@@ -21,7 +21,7 @@ try_bad_input <- function(rows, uses = list(), at_least) {
   tried
 }
 
-# Nothing can be downloaded, and what is installed or removed is in a folder of the test.
+# Blocks downloads, and installs and removes plugins in a temporary folder only.
 local_place <- function(env = parent.frame()) {
   folder <- withr::local_tempdir(.local_envir = env)
   work <- file.path(folder, "a/b")
@@ -34,8 +34,8 @@ local_place <- function(env = parent.frame()) {
   local_manifest(folder, env = env)
 }
 
-# The arguments that a function has and its row lacks. Entries without a name stand for the first arguments that are not
-# named, or for `...`.
+# The function arguments that are missing from the rows. Entries without a name match the remaining arguments in order, or
+# `...`.
 arguments_missing_from <- function(rows) {
   missed <- lapply(names(rows), function(name) {
     arguments <- setdiff(names(formals(getFromNamespace(name, "pjrt"))), "...")
@@ -55,7 +55,7 @@ registered_methods <- function() {
 
 is_our_class <- function(class) grepl("PJRT", class)
 
-# The function that a row is about: an exported function, or the generic of a method where there is one to call.
+# The function to call for a row: an exported function, a generic or, if the generic is not available, the method itself.
 row_function <- function(method, name, env) {
   if (nrow(method) == 0L) {
     as.name(name)
@@ -66,8 +66,8 @@ row_function <- function(method, name, env) {
   }
 }
 
-# The cases to try: a call for each argument of each row, with `bad` in place of the argument, and the values that `bad` has in
-# turn. A case without values is a call with right arguments only.
+# The cases to try: for each argument of each row, a call with `bad` in its place and the values to give `bad`. A case without
+# values calls the function with valid arguments only.
 input_cases <- function(rows, uses, o) {
   methods <- registered_methods()
   kinds <- input_kinds()
@@ -78,7 +78,7 @@ input_cases <- function(rows, uses, o) {
     if (is.null(known[[class]])) known[[class]] <<- impostors(class, o)
     known[[class]]
   }
-  # `self` is the class of the method that is tried
+  # `self`: the class of the method under test
   values <- function(kind, self = NULL) {
     classes <- unique(c("PJRTBuffer", kind$classes, self))
     all <- c(plain, if (kind$paths) paths, do.call(c, lapply(classes, impostors_of)))
@@ -118,7 +118,7 @@ input_cases <- function(rows, uses, o) {
   Filter(Negate(is.null), cases)
 }
 
-# Whether a value is right for this argument.
+# Whether a value is valid for the case's argument.
 is_right <- function(case, value, label) {
   if (case$refuses || paste0("!", label) %in% case$labels) {
     return(FALSE)
@@ -148,8 +148,8 @@ try_inputs <- function(cases, o) {
   as.data.frame(lapply(structure(columns, names = columns), function(name) unlist(lapply(all, `[[`, name))))
 }
 
-# The result of one call: "accepted", the kind of our error or "foreign", with the message and any warning. A call that the
-# plugin does not implement counts as accepted.
+# The outcome of one call: its class ("accepted", the kind of our error, or "foreign"), its message and any warning. Calls
+# that the plugin does not implement count as accepted.
 outcome <- function(case, env, folder) {
   warning <- ""
   told <- withCallingHandlers(
@@ -174,7 +174,7 @@ outcome <- function(case, env, folder) {
   c(told, warning = warning)
 }
 
-# A message without the value that it quotes, the names of folders and the contents of memory, which differ between runs.
+# Masks what differs between runs: the quoted value, folder names and the contents of memory.
 masked <- function(message, value, folder) {
   message <- gsub(folder, "<folder>", message, fixed = TRUE)
   message <- gsub(normalizePath("../.."), "<folder>", message, fixed = TRUE)
@@ -199,8 +199,8 @@ masked <- function(message, value, folder) {
   gsub("\n", "\n    ", message, fixed = TRUE)
 }
 
-# The refusals as a text. Each message comes once, followed by the arguments and values that raise it. Values that are too many
-# to list are counted: they are those that no other line names for the argument.
+# Formats the refusals: each message once, followed by the arguments and values that raise it. More than 30 values are counted
+# instead of listed; they are all that no other line names for the argument.
 refusals <- function(tried) {
   tried <- tried[!tried$right, ]
   where <- factor_in_order(ifelse(nzchar(tried$argument), sprintf("%s(%s)", tried$name, tried$argument), tried$name))
@@ -215,7 +215,7 @@ refusals <- function(tried) {
 
 factor_in_order <- function(x) factor(x, unique(x))
 
-# Labels of values as a text.
+# Formats the labels of values; combines the impostors of a class.
 list_values <- function(labels) {
   if (length(labels) > 30L) {
     return(sprintf("other values (%d)", length(labels)))

@@ -1,29 +1,29 @@
-# Tests of bad input. Each test-bad-input-*.R has a table with a row for each function of its family: the kinds of its
-# arguments. Each argument in turn is given all the values of helper-bad-values.R while the other arguments are right. A value
-# that is wrong for the kind must raise an error of this package.
+# Tables for the tests of bad input. Each test-bad-input-*.R lists the functions of a family and the kinds of their arguments.
+# Each argument in turn gets every value of helper-bad-values.R while the others are valid. A value that is invalid for the
+# kind must raise an error of this package.
 
-# An argument: its kind, a right value where that is not the kind's own, and the labels of bad values that are right here as
-# well, or not, if they start with "!".
+# An argument: its kind, a valid value if it differs from the kind's, and the labels of values that are valid here as well or,
+# with a leading "!", invalid.
 of <- function(kind, expr, ...) list(kind = kind, valid = substitute(expr), labels = c(...))
 
-# The arguments of a function. `after` is done with its result, called `made`; `refuses` says that it only ever fails.
+# A function's arguments. `after` runs on its result, `made`. With `refuses`, every call must fail.
 row <- function(..., after = NULL, refuses = FALSE) {
   arguments <- lapply(list(...), function(x) if (is.character(x)) list(kind = x) else x)
   list(arguments = arguments, after = substitute(after), refuses = refuses)
 }
 
-# A use in which the bad value, called `bad`, is not an argument itself, but in one or beside them.
+# An expression in which `bad` is not an argument itself, but part of one, a subscript or an option.
 use <- function(expr, kind, after = NULL) {
   c(list(expr = substitute(expr), after = substitute(after)), if (is.character(kind)) list(kind = kind) else kind)
 }
 
-# A kind of argument: a right value; which of the bad values are right for it after all; the classes of ours that it is about,
-# of which it is given impostors; and whether it is given paths.
+# A kind of argument: a valid value, the bad values that it accepts, the classes to try impostors of, whether to try paths,
+# and the labels of values to leave out.
 kind <- function(valid, accepts = nothing, classes = character(), paths = FALSE, spared = character()) {
   list(valid = substitute(valid), accepts = accepts, classes = classes, paths = paths, spared = spared)
 }
 
-# What kinds accept. A value is known by its label where its class would have a say in what is asked of it.
+# Predicates for `accepts`. They compare labels where methods of the value's class could interfere.
 nothing <- function(v, label) FALSE
 anything <- function(v, label) TRUE
 only <- function(...) function(v, label) label %in% c(...)
@@ -33,7 +33,7 @@ or_null <- function(accepts) function(v, label) is.null(v) || accepts(v, label)
 is_flag <- function(v) is.logical(v) && length(v) == 1L && !is.na(v)
 is_text <- function(v) is.character(v) && length(v) == 1L && !is.na(v) && validEnc(v) && Encoding(v) != "bytes"
 
-# Labels that are right together in several places.
+# Sets of labels that several rows accept.
 whole <- c("1L", "2^31", "2^53", "1e18", "1e300", "Inf")
 below_zero <- c("-1L", "-1", "-2^31", "-1e300", "-Inf")
 vectors <- c("raw()", "logical()", "integer()", "double()", "character()")
@@ -64,7 +64,7 @@ input_kinds <- function() {
   list(
     ignored = NULL,
     any = kind(x, anything),
-    # what R itself does not take for two objects with different methods
+    # R does not dispatch operators on two objects with different methods
     compared = kind(x, anything, spared = with_operators),
     compared_dtype = kind(
       "f32", function(v, label) (is.atomic(v) || is.list(v)) && !inherits(v, "PJRTBuffer"), spared = with_operators
@@ -73,7 +73,7 @@ input_kinds <- function() {
     none = kind(x),
     flag = kind(FALSE, plainly(is_flag)),
     flag_or_null = kind(NULL, or_null(plainly(is_flag))),
-    # our objects: those that must be of use, and those of which it is enough that they were once
+    # our objects; the kinds named `known_` accept unusable ones, too
     buffer = kind(x, only("a buffer"), "PJRTBuffer"),
     known_buffer = kind(x, only("a buffer", used_buffers), "PJRTBuffer"),
     client = kind(client, only("a client", "a closed client", "NULL"), "PJRTClient"),
@@ -96,19 +96,19 @@ input_kinds <- function() {
       c("PJRTArrayPromise", "PJRTExecutablePromise")
     ),
     model = kind(opened, only("a model file"), "PJRTSafetensors"),
-    # those that the call puts an end to
+    # objects that the call deletes or closes
     ended = kind(
       NULL, only("a deleted buffer", "a donated buffer", "a closed buffer"), c("PJRTBuffer", "PJRTClient"),
       spared = c("a buffer", "a client", "a model file")
     ),
-    # R objects with a class of ours: what is in it is looked at where the method could not go on
+    # R objects with one of our classes, whose content is checked only where the method needs it
     printed = kind(NULL),
     dtype_name = kind(NULL, function(v, label) grepl("^a (list|number|string) as ", label)),
-    # numbers, texts and data
+    # numbers, strings and data
     data = kind(c(1, 2), plainly(function(v) is.numeric(v) && length(v) %in% 1:2)),
     number = kind(1, plainly(function(v) is.numeric(v) && length(v) == 1L)),
     dtype = kind("f32", only("NULL")),
-    # a buffer of 2^31 elements takes its time
+    # creating a buffer of 2^31 elements is slow
     shape = kind(2L, only("NULL", "1:2"), spared = "2^31"),
     index = kind(1),
     string = kind("a", plainly(is_text)),
@@ -116,9 +116,9 @@ input_kinds <- function() {
     path = kind(file, paths = TRUE),
     list = kind(list()),
     choice = kind("a"),
-    # R evaluates what as.vector() is given once more
+    # R evaluates a call or symbol given to as.vector() again
     mode = kind("any", spared = c("a call", "a symbol")),
-    # what would be installed, which takes a second each time
+    # valid names would be installed, which takes a second each
     installed = kind("idle", spared = c("NULL", platforms)),
     size = kind(NULL, only(sizes)),
     subscript = kind(1)

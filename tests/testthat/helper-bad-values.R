@@ -1,6 +1,6 @@
 # The values that the tests of bad input try, and the objects behind them.
 
-# The objects that all are of, and those that are of no use any more.
+# One object of each class, and unusable ones.
 input_objects <- function() {
   o <- routine_objects()
   o$with_option <- function(name, value, code) {
@@ -8,7 +8,7 @@ input_objects <- function() {
     on.exit(options(old))
     code
   }
-  # as they were before something was saved there
+  # restores the paths after something was saved there
   o$renew_paths <- function() {
     unlink(c(list.files(), "../a"))
     path_values(o$folder)
@@ -39,7 +39,7 @@ input_objects <- function() {
   o
 }
 
-# The bad values that any argument is given, by what they are.
+# The values that every argument is given, by label.
 plain_values <- function() {
   list(
     `NULL` = NULL, `NA` = NA, `NA_integer_` = NA_integer_, `NA_real_` = NA_real_, `NA_character_` = NA_character_,
@@ -63,7 +63,7 @@ plain_values <- function() {
 
 null_pointer <- function() unserialize(serialize(methods::new("externalptr"), NULL))
 
-# Our own objects: one of each class, and those that are of no use any more.
+# Our own objects, by label: one of each class, and unusable ones.
 object_values <- function(o) {
   with(o, list(
     `a plugin` = plugin, `a client` = client, `a device` = here, `a memory` = memory, `a buffer` = x, `a program` = program,
@@ -88,7 +88,7 @@ impostors <- function(class, o) {
   structure(made, names = sprintf("%s as %s", names(made), class))
 }
 
-# Paths at which there is nothing that could be read or written.
+# Paths, by label, that hold no valid file or cannot be accessed.
 path_values <- function(folder) {
   folder <- file.path(folder, "paths")
   unlink(folder, recursive = TRUE)

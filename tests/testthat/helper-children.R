@@ -1,14 +1,14 @@
-# Runs code in an R process of its own, which ends by itself or, after `timeout` seconds, by us. `code` is quoted; it
-# sees the helpers of these names. Returns what it printed, line by line.
+# Runs `code` (quoted) in a new R process that sources these helpers, and kills it after `timeout` seconds. Returns its exit
+# status and the lines that it printed.
 run_child <- function(code, env = character(), timeout = 300, helpers = "programs") {
   end_child(start_child(code, env, helpers), timeout)
 }
 
-# What a child printed, once it has ended.
+# Waits for a child; returns its exit status and the lines that it printed.
 end_child <- function(child, timeout = 300) {
   child$wait(timeout * 1000)
   if (child$is_alive()) {
-    # a killed child can tell nothing
+    # read the output before the child is killed
     withr::defer(child$kill())
     return(list(status = "hangs", out = child$read_output_lines(), err = child$read_error_lines()))
   }
@@ -26,7 +26,7 @@ start_child <- function(code, env = character(), helpers = "programs") {
 
 rscript <- function() file.path(R.home("bin"), "Rscript")
 
-# That a child did its work, ended well, and had nothing to complain about.
+# Expects that a child exits with status 0, prints `out` and writes nothing to stderr.
 expect_clean <- function(child, out = NULL) {
   testthat::expect_identical(child$status, 0L)
   testthat::expect_identical(child$err, character())
@@ -34,7 +34,7 @@ expect_clean <- function(child, out = NULL) {
   invisible(child)
 }
 
-# A function that gives the next line of a running child, or NULL when none comes within `timeout` seconds.
+# Returns a function that reads a running child's next line, or NULL if none arrives within `timeout` seconds.
 line_reader <- function(child) {
   lines <- character()
   function(timeout = 120) {

@@ -1,5 +1,5 @@
-# Sessions that end with work under way. What came of `count` of them, of all kinds, is a character vector: a line for each
-# that did not end as it should.
+# Ends `count` sessions while work is under way, in all ways and with all kinds of work. Returns a line for each session that
+# did not end as expected.
 bad_endings <- function(count, seed) {
   withr::local_seed(seed)
   cache <- withr::local_tempdir()
@@ -8,7 +8,7 @@ bad_endings <- function(count, seed) {
     "dropped", "nothing"
   )
   ways <- c("script", "quit", "status", "error", "terminate", "unload", "batch", "prompt", "end of input")
-  # five sessions for each way have every kind of work once
+  # for each way to end, five sessions share all kinds of work
   deal <- function(way) {
     hands <- split(sample(kinds), rep_len(1:5, length(kinds)))
     lapply(unname(hands), function(work) {
@@ -31,7 +31,7 @@ bad_endings <- function(count, seed) {
   bad
 }
 
-# Starts a session; the function that it gives waits for the end, and says what was wrong with that.
+# Starts a session. Returns a function that waits for its end and describes what went wrong, if anything.
 start_ending <- function(ending, cache) {
   script <- normalizePath(test_path("fixtures", "ending.R"))
   env <- c(

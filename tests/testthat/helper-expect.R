@@ -1,4 +1,4 @@
-# An error of this package: its class, a piece of its message, and that it is one of ours at all.
+# Expects an error of this package, of this kind and with `message` in its message.
 expect_refused <- function(object, kind, message = NULL) {
   class <- paste0("pjrt_error_", kind)
   error <- if (is.null(message)) {
@@ -10,10 +10,10 @@ expect_refused <- function(object, kind, message = NULL) {
   invisible(error)
 }
 
-# A pattern that matches this text and nothing else.
+# Escapes a text for use in a regular expression.
 literally <- function(text) gsub("([][{}()+*^$|\\\\?.])", "\\\\\\1", text)
 
-# Equal to the last bit: tells NA from NaN, 0 from -0, and integer64 values apart, which identical() alone does not.
+# Expects bitwise equality. Distinguishes NA from NaN, 0 from -0, and integer64 values, unlike identical().
 expect_bits <- function(object, expected) {
   same <- identical(object, expected, num.eq = FALSE, single.NA = FALSE)
   difference <- if (!same) c(utils::capture.output(dput(object)), "instead of", utils::capture.output(dput(expected)))

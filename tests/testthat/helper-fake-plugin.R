@@ -1,4 +1,4 @@
-# Makes a library of C code, in a folder for the test run. Skips the test where there is no C compiler.
+# Compiles C code to a library in a temporary folder. Skips the test if there is no C compiler.
 build_library <- function(source) {
   folder <- tempfile("library")
   dir.create(folder)
@@ -11,7 +11,7 @@ build_library <- function(source) {
   file.path(folder, "library.so")
 }
 
-# A file of the package's sources: they lie above the tests in a checkout, and beside them in `R CMD check`.
+# A file of the package's sources, which are above the tests in a checkout and beside them in `R CMD check`.
 source_file <- function(path) {
   places <- test_path("../..", c(".", "00_pkg_src/pjrt"), path)
   found <- places[file.exists(places)]
@@ -19,7 +19,7 @@ source_file <- function(path) {
   found[[1L]]
 }
 
-# The fake plugin's library: a copy of its own for each oddity, since a plugin is loaded once.
+# A new copy of the fake plugin's library. Each oddity needs its own, since a plugin is loaded once.
 fake_library <- local({
   built <- NULL
   function() {
@@ -30,7 +30,7 @@ fake_library <- local({
   }
 })
 
-# A plugin that has the oddity of this name, see src/rust/core/tests/fixtures/fake-plugin.c.
+# Loads the fake plugin with this oddity, see src/rust/core/tests/fixtures/fake-plugin.c.
 fake_plugin <- function(oddity = "none") {
   withr::local_envvar(PJRT_FAKE = oddity)
   load_plugin(fake_library(), "fake")

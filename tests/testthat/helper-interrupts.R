@@ -1,6 +1,6 @@
-# Sessions in which R waits, to be interrupted: see helper-terminal.R for the terminal.
+# Sessions in which to interrupt R while it waits. See helper-terminal.R for the terminal.
 
-# What keeps R waiting, in a session that had interrupt_setup(): a name for each.
+# Expressions that keep R waiting, by name. They need the objects of `interrupt_setup`.
 waits <- list(
   await = quote(await(endless)),
   value = quote(value(promise)),
@@ -26,7 +26,7 @@ waits <- list(
   "info on a model" = quote(repeat safetensors_info(model))
 )
 
-# Begins one of them, and says so.
+# Creates the objects and defines begin(), which announces a wait and starts it, and check().
 interrupt_setup <- quote({
   endless <- pjrt_execute(compile(loop_program(Inf), device = "cpu:1"), pjrt_scalar(1, "f64", device = "cpu:1"))
   promise <- as_array_async(endless)
@@ -35,7 +35,7 @@ interrupt_setup <- quote({
   large <- pjrt_buffer(0.5, shape = c(3000, 4000))
   numbers <- pjrt_buffer(as.double(1:1e6))
   values <- as.double(1:2e7)
-  # a tensor that has to be copied: 8 bytes past a multiple of 64
+  # a misaligned tensor, 8 bytes past a multiple of 64, which must be copied
   saved <- tempfile(fileext = ".safetensors")
   model <- tempfile(fileext = ".safetensors")
   local({
@@ -56,7 +56,7 @@ interrupt_setup <- quote({
     eval(wait)
     cat("not", "reached\n")
   }
-  # that what was there before can be used
+  # shows that earlier objects are still usable
   check <- function() {
     cat("usable", as_array(pjrt_execute(double, pjrt_scalar(21, "f64"))), is_ready(endless), is_ready(promise), "\n")
   }
@@ -68,7 +68,7 @@ local_slow_server <- function(env = parent.frame()) {
   line_reader(server)()
 }
 
-# The R code of a session that can begin to wait, as a file.
+# Writes a script that sets up the waits and runs the code in `...`.
 waiting_script <- function(..., env = parent.frame()) {
   helper <- encodeString(normalizePath(test_path("helper-programs.R")), quote = "\"")
   withr::local_tempfile(fileext = ".R", .local_envir = env, lines = c(
@@ -81,7 +81,7 @@ waiting_env <- function(...) {
   c(PJRT_CPU_DEVICE_COUNT = "2", PJRT_CACHE = "0", PJRT_PLUGIN_PATH_CPU = real_plugin(), ...)
 }
 
-# A terminal in which such a session is ready.
+# Starts a terminal that has run such a script.
 local_waiting_terminal <- function(..., env = parent.frame()) {
   env_vars <- waiting_env(..., R_USER_CACHE_DIR = withr::local_tempdir(.local_envir = env))
   terminal <- start_terminal(env_vars)

@@ -1,10 +1,10 @@
-# Whether memory stays bounded however often a thing is done. Each kind of object is made, used and dropped in batches;
-# between them R collects its garbage, and what is in use then must not grow.
+# Looks for memory leaks. Each kind of object is created, used and dropped in batches. The memory that is in use after a
+# garbage collection must not grow from batch to batch.
 
-# What is done besides the uses of single routines, see helper-routines.R.
+# Uses to repeat in addition to those of single routines in helper-routines.R.
 leak_uses <- function() {
   alist(
-    # buffers by each way to a device
+    # buffers, by each path to a device
     small = pjrt_buffer(c(1, 2, 3, 4), "f32"),
     now = pjrt_buffer(matrix_64, "f32"),
     now_in_place = pjrt_buffer(matrix_64, "f64"),
@@ -78,7 +78,7 @@ leak_uses <- function() {
     compile_sharded = pjrt_compile(reduce, pjrt_compile_options(num_replicas = 2L), devices = devices(client)),
     executed_and_dropped = pjrt_execute(pjrt_deserialize(serialized), x, x),
 
-    # models in files
+    # model files
     safetensors_in_place = lapply(safetensors_load(model), as_array),
     safetensors_copied = safetensors_load(system.file("models", "iris.safetensors", package = "pjrt")),
     safetensors_used = pjrt_execute(add, safetensors_load(model)$x, x),
@@ -97,7 +97,7 @@ leak_uses <- function() {
     error_safetensors_closed = refused(closed_model[["x"]]),
     error_safetensors_saved = refused(safetensors_save(list(x = deleted), model)),
 
-    # what is shown
+    # printing
     print_matrix = utils::capture.output(print(on_device)),
     print_large = utils::capture.output(print(on_device_long)),
     literals = format_buffer(on_device),
@@ -108,7 +108,7 @@ leak_uses <- function() {
     topology = utils::capture.output(print(topology(client))),
     methods = list(dim(on_device), length(x), as.numeric(x), t(as.matrix(on_device))),
 
-    # errors: input that is refused, what the plugin refuses, files, pointers
+    # errors: refused by us or by the plugin, files, pointers
     error_data = refused(pjrt_buffer("a")),
     error_dtype = refused(pjrt_buffer(1, "f31")),
     error_shape = refused(pjrt_buffer(1:3, shape = 4)),
@@ -147,7 +147,7 @@ unrepeatable <- c(
   client_create = "a client stays open until it is closed"
 )
 
-# The objects that the uses are of, besides those of the routines.
+# The objects that the uses need, including those of the routines.
 leak_objects <- function() {
   o <- routine_objects()
   local(envir = o, {
@@ -209,7 +209,7 @@ leak_objects <- function() {
     closed_model <- safetensors_open(model)
     close(closed_model)
     executables <- pjrt_memory_stats()$objects[["PJRTLoadedExecutable"]]
-    # Waits for all that the devices were given.
+    # Waits until both devices have finished their work.
     settle <- function() {
       await(pjrt_execute(on_thread, x, x))
       await(copy_buffer(pjrt_execute(on_thread, x, x), there))
@@ -218,7 +218,7 @@ leak_objects <- function() {
   o
 }
 
-# All that is repeated: the uses of single routines and the others.
+# All uses to repeat.
 repeated_uses <- function() {
   uses <- c(leak_uses(), routine_uses())
   uses[!duplicated(names(uses)) & !names(uses) %in% names(unrepeatable)]
@@ -230,14 +230,13 @@ load_heap <- function(library) {
   function() .C("heap_bytes", 0)[[1L]]
 }
 
-# How much is in use once garbage is gone: bytes of the C library's heap, which has R's memory, too; of R's objects; of the
-# process.
+# Bytes in use after a garbage collection: of the C library's heap (including R's memory), of R's objects, and of the process.
 memory_now <- function(heap, objects) {
   objects$settle()
-  # at the second, R gives back the pages that the first has emptied
+  # the second collection frees the pages that the first one emptied
   for (i in 1:2) counts <- gc()
   if (pjrt_memory_stats()$objects[["PJRTLoadedExecutable"]] > objects$executables) {
-    # there was a weak reference to each, which takes R one more
+    # objects with a weak reference need another collection
     counts <- gc()
   }
   heap <- heap()
@@ -245,24 +244,24 @@ memory_now <- function(heap, objects) {
   c(heap = heap, objects = sum(counts[, 1L] * c(56, 8)), process = pages * 4096)
 }
 
-# What is alive of what this package makes; R's own objects of devices and memory spaces come with a client and stay.
+# Counts of this package's live objects. R objects of devices and memory spaces stay for the session.
 live_now <- function() {
   stats <- pjrt_memory_stats()
   c(stats$objects, colSums(stats$clients[-1L]), pinned = stats$pinned)
 }
 
-# The median of the slopes between all pairs of points: one that jumps out says little.
+# The median slope between all pairs of points, which is robust to outliers.
 typical_slope <- function(y) {
   pairs <- utils::combn(length(y), 2L)
   stats::median((y[pairs[2L, ]] - y[pairs[1L, ]]) / (pairs[2L, ] - pairs[1L, ]))
 }
 
-# A function that repeats a use n times, and how often a batch does: as many as there are in `seconds`, at most `most`. Quick
-# uses are repeated often enough for a single small block to show: one of 24 bytes that is lost each time takes more than the
-# sway of grows() in five batches of 400.
+# A function that runs one batch of a use, and the batch's number of repetitions: as many as fit in `seconds`, at most `most`.
+# Quick uses are repeated at least 400 times, so that losing a block of 24 bytes each time exceeds the noise limit of grows()
+# in five batches.
 repetition <- function(use, objects, most, seconds) {
   run <- compiler::cmpfun(eval(bquote(function(n) for (i in seq_len(n)) .(use)), objects))
-  # the first uses fill caches, start threads and so on, whose memory stays
+  # warm up: the first uses fill caches and start threads, whose memory stays
   run(2L)
   for (first in c(4L, 20L)) {
     each <- max(1e-6, system.time(run(first), gcFirst = FALSE)[["elapsed"]] / first)
@@ -272,8 +271,7 @@ repetition <- function(use, objects, most, seconds) {
   list(run = function() run(n), n = n)
 }
 
-# Repeats uses together, `batches` times. Returns the growth in bytes for each iteration, and what is alive afterwards that
-# was not before.
+# Runs `batches` batches of these uses. Returns the growth in bytes per iteration, and the number of objects left over.
 measure_growth <- function(uses, objects, heap, most, seconds, batches) {
   repetitions <- lapply(uses, repetition, objects, most, seconds)
   run <- function() for (repetition in repetitions) repetition$run()
@@ -296,16 +294,16 @@ measure_growth <- function(uses, objects, heap, most, seconds, batches) {
   )
 }
 
-# Whether memory grows: by more than half of the smallest block that is not freed, and by more than R's own memory sways.
-# The process as a whole is judged by more: it has pages that are free in part.
+# Whether memory grows: per iteration by more than half of the smallest block, and in total by more than R's memory
+# fluctuates. The limits of the process are higher since its pages may be partly free.
 grows <- function(measured, limit = c(heap = 12, objects = 12, process = 100)) {
   sway <- c(heap = 32e3, objects = 32e3, process = 16e6)
   any(measured$growth > limit & measured$total > sway) || length(measured$left) > 0L
 }
 
-# Repeats each of these uses and returns what was measured, by use. R's garbage collections take most of the time, so `together`
-# uses share them; if memory grows, each of them is measured alone. A use whose memory seems to grow then gets two more chances,
-# with `again` times the iterations: a leak grows every time. `report` is called with each use at once.
+# Measures each of these uses. Garbage collections take most of the time, so `together` uses share them; if memory grows, each
+# is measured alone. A use that seems to leak is then measured up to twice more, with `again` times the iterations: a leak
+# grows every time. `report` is called as soon as a use has been measured alone.
 find_leaks <- function(heap, uses = repeated_uses(), most = 1000L, seconds = 0.02, batches = 5L, again = 10L, report = NULL,
                        together = 1L, objects = leak_objects()) {
   groups <- split(uses, (seq_along(uses) - 1L) %/% together)
@@ -321,7 +319,7 @@ find_leaks <- function(heap, uses = repeated_uses(), most = 1000L, seconds = 0.0
   found <- lapply(unname(groups), function(group) {
     if (length(group) > 1L) {
       measured <- measure_growth(group, objects, heap, most, seconds, batches)
-      # the limit is for one iteration of one use
+      # the limits per iteration hold for a single use
       if (!grows(measured, limit = 0)) {
         return(lapply(group, function(use) measured))
       }
@@ -331,7 +329,7 @@ find_leaks <- function(heap, uses = repeated_uses(), most = 1000L, seconds = 0.0
   do.call(c, found)
 }
 
-# A line for each that leaks.
+# A line for each use that leaks.
 leaking <- function(found) {
   leaks <- Filter(grows, found)
   describe <- function(name) {

@@ -1,18 +1,18 @@
-# What StableHLO's operations give for numbers at the edges of floating point, worked out in R: in doubles, which are then
-# rounded to the type. Needs helper-reference.R.
+# Reference results of StableHLO's operations at the edges of floating point, computed in R as doubles and then rounded to the
+# type. Needs helper-reference.R.
 
 float_types_of_r <- c("f64", "f32", "f16", "bf16")
 
-# As float_types has them.
+# The type's entry in `float_types`, or the same for f64.
 float_format <- function(dtype) {
   if (dtype == "f64") list(digits = 52, low = -1022, max = .Machine$double.xmax) else float_types[[dtype]]
 }
 
-# NaN whose sign bit is not set, on every processor.
+# NaN with a clear sign bit, on every processor.
 positive_nan <- readBin(as.raw(c(0, 0, 0, 0, 0, 0, 0xf8, 0x7f)), "double", endian = "little")
 
-# Numbers at which operations may go wrong, all of the type: NaN, infinities, zeros, subnormal and normal limits,
-# halves, and numbers whose exponentials are subnormal.
+# Numbers of the type at which operations may go wrong: NaN, infinities, zeros, subnormal and normal limits, halves, and
+# numbers whose exponentials are subnormal.
 edges <- function(dtype) {
   format <- float_format(dtype)
   least <- 2^(format$low - format$digits)
@@ -24,7 +24,7 @@ edges <- function(dtype) {
   as_float(c(positive_nan, positive, -positive), dtype)
 }
 
-# Fewer of them: every pair, or every triple.
+# Fewer edges, for operations with several arguments.
 few_edges <- function(dtype, positive = c(0.5, 1, 1.5, 2, 3, 100)) {
   format <- float_format(dtype)
   positive <- c(Inf, 0, 2^(format$low - format$digits), 2^format$low, positive, format$max)
@@ -40,19 +40,19 @@ triple_edges <- function() {
 
 is_subnormal <- function(x, dtype) !is.na(x) & x != 0 & abs(x) < 2^float_format(dtype)$low
 
-# Subnormal numbers as zeros of their sign.
+# Flushes subnormal numbers to zero, keeping the sign.
 flushed <- function(x, dtype) ifelse(is_subnormal(x, dtype), copy_sign(0, x), x)
 
 copy_sign <- function(size, sign) ifelse(is_negative(sign), -abs(size), abs(size))
 
-# The remainder of a division that rounds to zero, exactly, as C's fmod().
+# C's fmod(): the exact remainder of a division that rounds towards zero.
 fmod <- function(x, y) {
   left <- abs(x)
   by <- abs(y)
   is_number <- is.finite(left) & !is.nan(by) & by > 0
   shift <- ifelse(is_number & is.finite(by) & left >= by & left > 0, exponent(left) - exponent(by), -1)
   for (s in rev(seq_len(max(shift) + 1) - 1)) {
-    # 2^s alone may be too large
+    # 2^s may overflow
     part <- by * 2^(s %/% 2) * 2^(s - s %/% 2)
     take <- shift >= s & left >= part
     left[take] <- left[take] - part[take]
@@ -60,7 +60,7 @@ fmod <- function(x, y) {
   copy_sign(ifelse(is_number, left, NaN), x)
 }
 
-# As C has it, where R ignores signs of zero and the limits of negative numbers.
+# C's pow(). R's `^` ignores the sign of zero and the limits of negative numbers.
 power <- function(x, y) {
   is_odd <- is.finite(y) & abs(y) < 2^53 & y %% 2 == 1
   z <- abs(x)^y
@@ -72,7 +72,7 @@ power <- function(x, y) {
   z
 }
 
-# -0 is less than 0, and NaN comes from NaN.
+# Treats -0 as less than 0, and propagates NaN.
 maximum <- function(x, y) {
   z <- ifelse(x > y | (x == y & is_negative(y)), x, y)
   ifelse(is.nan(x) | is.nan(y), NaN, z)
@@ -87,7 +87,7 @@ away_from_zero <- function(x) {
   copy_sign(trunc(abs(x)) + up, x)
 }
 
-# A function for which the result at a zero is that zero, with its sign, which some versions of R lose.
+# Makes a function return a zero for the same zero: some versions of R lose its sign.
 through_zero <- function(f) {
   function(x) {
     y <- f(x)
@@ -96,7 +96,7 @@ through_zero <- function(f) {
   }
 }
 
-# What is right in principle, and how many units in the last place of the type the plugin may be off.
+# The reference for each operation, and the error allowed in units in the last place of the type.
 unary_operations <- list(
   abs = list(abs, 0), cbrt = list(function(x) copy_sign(abs(x)^(1 / 3), x), 20), ceil = list(ceiling, 0),
   cosine = list(cos, 2), exponential = list(exp, 2), exponential_minus_one = list(through_zero(expm1), 3),
@@ -116,25 +116,25 @@ binary_operations <- list(
 
 comparisons <- list(EQ = `==`, NE = `!=`, GE = `>=`, GT = `>`, LE = `<=`, LT = `<`)
 
-# Ranks in the order of all numbers in which -NaN is the least, NaN the largest, and -0 less than 0.
+# Ranks in the total order, in which -NaN is least, NaN is greatest, and -0 is less than 0.
 total_order <- function(x) {
   sizes <- c(sort(unique(abs(x[is.finite(x)]))), Inf, NaN)
   copy_sign(match(abs(x), sizes), x)
 }
 
-# In integers of so many values: beyond the ends comes the other end.
+# Wraps whole numbers around at the ends of the type's range.
 wrapped <- function(x, dtype) {
   range <- whole_range(dtype)
   range[[1L]] + (x - range[[1L]]) %% (range[[2L]] - range[[1L]] + 1)
 }
 
-# The product, of which a double holds too little at once.
+# The wrapped product, computed in two parts since a double may not hold it exactly.
 wrapped_product <- function(x, y, dtype) {
   high <- floor(y / 65536)
   wrapped(wrapped(x * high, dtype) * 65536 + x * (y - 65536 * high), dtype)
 }
 
-# What XLA has for division by zero and for the one quotient that is too large.
+# The operations as XLA defines them, including division by zero and the one quotient that overflows.
 integer_operations <- function(dtype) {
   bits <- dtype_bits(dtype)
   is_signed <- startsWith(dtype, "i")
@@ -151,30 +151,30 @@ integer_operations <- function(dtype) {
     maximum = pmax, minimum = pmin,
     shift_left = function(x, y) {
       by <- pmin(unsigned(y), bits)
-      # one bit after the other, since products may have more than 53
+      # bit by bit, since products may have more than 53 bits
       for (i in seq_len(bits)) x <- ifelse(by >= i, wrapped(2 * x, dtype), x)
       x
     },
     shift_right_logical = function(x, y) shifted(unsigned(x), y, 0, function(x, by) x / 2^by),
     shift_right_arithmetic = function(x, y) {
-      # the first bit counts as the sign, also of unsigned numbers
+      # the top bit counts as the sign, even of unsigned numbers
       x <- ifelse(unsigned(x) >= 2^(bits - 1), unsigned(x) - 2^bits, x)
       shifted(x, y, ifelse(x < 0, wrapped(-1, dtype), 0), function(x, by) x / 2^by)
     }
   )
 }
 
-# A float as whole numbers: cut off, at the ends of the range for what is beyond, and 0 for NaN.
+# Converts floats to whole numbers: truncates, clamps to the range, and turns NaN into 0.
 as_whole <- function(x, dtype) {
   if (dtype == "pred") {
     return(is.nan(x) | x != 0)
   }
   range <- whole_range(dtype)
-  # adding zero makes 0 of -0
+  # adding zero turns -0 into 0
   ifelse(is.nan(x), 0, pmin(pmax(trunc(x), range[[1L]]), range[[2L]])) + 0
 }
 
-# How many units in the last place two numbers are apart; Inf when one is NaN, infinite or a zero and the other is not.
+# The distance in units in the last place; Inf where NaN, infinities or the signs of zeros differ.
 ulps_apart <- function(got, wanted, dtype) {
   format <- float_format(dtype)
   is_plain <- is.finite(wanted) & is.finite(got) & !(got == 0 & wanted == 0)
@@ -185,7 +185,7 @@ ulps_apart <- function(got, wanted, dtype) {
   ifelse(is_same, 0, ifelse(is_plain, apart, Inf))
 }
 
-# The numbers that a buffer has are those wanted, up to so many units in the last place.
+# Expects these numbers, up to `ulps` units in the last place. `...` holds the operands, which a failure shows.
 expect_numbers <- function(got, wanted, dtype, ulps = 0, label = "", ...) {
   if (inherits(got, "PJRTBuffer")) got <- as_array(got)
   got <- c(got)
@@ -195,8 +195,8 @@ expect_numbers <- function(got, wanted, dtype, ulps = 0, label = "", ...) {
   expect(length(got) == length(wanted) && length(wrong) == 0L, paste(c(paste(dtype, label), lines), collapse = "\n"))
 }
 
-# A program of which each line of `code` is one result, whose type is its name; the buffers that it makes of inputs, which
-# it knows by their names.
+# Compiles a program and executes it on `inputs`, whose names it uses. Each element of `code` computes one result; its name is
+# the result's type.
 results_of <- function(inputs, types, code, before = character(), options = pjrt_compile_options()) {
   ids <- sprintf("%%result%d", seq_along(code))
   arguments <- sprintf("%%%s: %s", names(inputs), types)
@@ -209,7 +209,7 @@ results_of <- function(inputs, types, code, before = character(), options = pjrt
   do.call(pjrt_execute, c(list(program), unname(as.list(inputs)), simplify = FALSE))
 }
 
-# The elements of a buffer as doubles, also those that R's integers do not have.
+# The elements of a buffer as doubles, including integers beyond R's range.
 elements_of <- function(x, dtype) {
   if (!dtype %in% whole_types) {
     return(as.double(c(as_array(x))))
@@ -218,7 +218,7 @@ elements_of <- function(x, dtype) {
   bytes <- matrix(as.double(as.integer(as_raw(x, row_major = TRUE))), size)
   numbers <- colSums(bytes * 256^(seq_len(size) - 1))
   is_negative <- startsWith(dtype, "i") & bytes[size, ] > 127
-  # the complement, since little is left of the difference to 2^64
+  # use the complement: subtracting 2^64 would lose small numbers
   ifelse(is_negative, -(colSums((255 - bytes) * 256^(seq_len(size) - 1)) + 1), numbers)
 }
 

@@ -1,7 +1,7 @@
-# The library of the CPU plugin that the tests run on.
+# The library of the CPU plugin that the tests use.
 real_plugin <- function() normalizePath(plugin_path("cpu"))
 
-# What a session finds when nothing but these variables tells it of plugins.
+# Unsets every variable that could point to a plugin, except those in `...`, and uses an empty cache.
 local_machine <- function(..., env = parent.frame()) {
   unset <- c(
     VIRTUAL_ENV = NA, RETICULATE_PYTHON = NA, RETICULATE_PYTHON_ENV = NA, CONDA_PREFIX = NA, PJRT_PLUGIN_PATH = NA,
@@ -12,13 +12,13 @@ local_machine <- function(..., env = parent.frame()) {
   withr::local_envvar(all, .local_envir = env)
 }
 
-# An empty cache on a machine without other plugins than the cache's; its folder.
+# Sets up an empty cache as the only source of plugins. Returns its folder.
 local_empty_cache <- function(env = parent.frame()) {
   local_machine(PJRT_DISCOVER = "0", env = env)
   cache_dir()
 }
 
-# A library that is a plugin by its looks: it is never loaded.
+# Builds a library that looks like a plugin but is never loaded.
 idle_plugin <- function(folder = withr::local_tempdir(.local_envir = env), name = "libpjrt_idle.so", env = parent.frame()) {
   code <- file.path(folder, "idle.c")
   writeLines("void *GetPjrtApi(void) { return 0; }", code)
@@ -29,7 +29,7 @@ idle_plugin <- function(folder = withr::local_tempdir(.local_envir = env), name 
   library
 }
 
-# A manifest in which platform "idle" is an archive in `folder`, of this SHA-256.
+# Uses a manifest in which platform "idle" is an archive in `folder` with this SHA-256.
 local_manifest <- function(folder, sha256 = NULL, env = parent.frame()) {
   here <- c(os = switch(Sys.info()[["sysname"]], Darwin = "macos", tolower(Sys.info()[["sysname"]])), arch = R.version$arch)
   file <- withr::local_tempfile(.local_envir = env, lines = c(
@@ -40,7 +40,7 @@ local_manifest <- function(folder, sha256 = NULL, env = parent.frame()) {
   withr::local_options(pjrt.manifest = file, .local_envir = env)
 }
 
-# A folder with the archive of which local_manifest() speaks.
+# Creates the archive that local_manifest() refers to. Returns its folder.
 idle_archive <- function(env = parent.frame()) {
   folder <- withr::local_tempdir(.local_envir = env)
   idle_plugin(folder)

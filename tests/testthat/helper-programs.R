@@ -2,7 +2,7 @@ compile <- function(text, ...) pjrt_compile(pjrt_program(text), ...)
 
 fixture <- function(name) test_path("fixtures", name)
 
-# `type` to `type`, by one operation on the argument and itself.
+# Applies one binary operation to the argument and itself.
 unary_program <- function(type, operation = "add") {
   sprintf("func.func @main(%%x: tensor<%s>) -> tensor<%s> {
   %%0 = stablehlo.%s %%x, %%x : tensor<%s>
@@ -14,7 +14,7 @@ identity_program <- function(type) {
   sprintf("func.func @main(%%x: tensor<%s>) -> tensor<%s> { return %%x : tensor<%s> }", type, type, type)
 }
 
-# x + y, where x has these attributes.
+# x + y, with the attributes `x` on the first argument.
 add_program <- function(type, x = "") {
   sprintf("func.func @main(%%x: tensor<%s>%s, %%y: tensor<%s>) -> tensor<%s> {
   %%0 = stablehlo.add %%x, %%y : tensor<%s>
@@ -24,7 +24,7 @@ add_program <- function(type, x = "") {
 
 donates <- " {tf.aliasing_output = 0 : i32}"
 
-# A chain of so many operations on four numbers, each on the two results before it; 10,000 take the compiler about a second.
+# A chain of operations on four numbers, each on the two previous results. Compiling 10,000 takes about a second.
 chain_program <- function(operations) {
   n <- seq_len(operations)
   sprintf("func.func @main(%%0: tensor<4xf32>) -> tensor<4xf32> {\n%s\nreturn %%%d : tensor<4xf32>\n}", paste0(
@@ -33,8 +33,7 @@ chain_program <- function(operations) {
   ), operations)
 }
 
-# x + 1 without any rounding that would matter, in a loop of `steps`, which the plugin runs on the thread that launches
-# it. Never ends when `steps` is Inf.
+# x + 1 after a loop of `steps`, which the plugin runs on the launching thread. Never ends if `steps` is Inf.
 loop_program <- function(steps, x = "") {
   sprintf("func.func @main(%%x: tensor<f64>%s) -> tensor<f64> {
   %%zero = stablehlo.constant dense<0> : tensor<i64>
@@ -58,7 +57,7 @@ loop_program <- function(steps, x = "") {
 }", x, if (is.finite(steps)) format(steps, scientific = FALSE) else "4611686018427387904")
 }
 
-# One program each for the kinds of instructions that HLO text writes in a way of its own.
+# A program for each kind of instruction that has its own syntax in HLO text.
 kinds_of_programs <- function() {
   main <- function(arguments, results, ...) {
     names <- paste0("%r", seq_along(results), collapse = ", ")
@@ -125,7 +124,7 @@ kinds_of_programs <- function() {
     loop = loop_program(10)
   )
 }
-# A StableHLO collective on `x` among `n` replicas, as in collective("all_reduce", "f32", "f32", 2).
+# A StableHLO collective on `x` across `n` replicas, as in collective("all_reduce", "f32", "f32", 2).
 collective <- function(operation, from, to, n, attributes = "", reduces = FALSE) {
   element <- sub("^.*x", "", from)
   sum <- sprintf("({
@@ -140,7 +139,7 @@ collective <- function(operation, from, to, n, attributes = "", reduces = FALSE)
   )
 }
 
-# The sum of x over `n` replicas, where x has these attributes.
+# The sum of x over `n` replicas, with the attributes `x` on the argument.
 all_reduce_program <- function(type, n, x = "") {
   sprintf("func.func @main(%%x: tensor<%s>%s) -> tensor<%s> {
   %%0 = %s
@@ -148,7 +147,7 @@ all_reduce_program <- function(type, n, x = "") {
 }", type, x, type, collective("all_reduce", type, type, n, reduces = TRUE), type)
 }
 
-# Where the cut is made in a program of partitions, in the words of GSPMD or of Shardy.
+# Attributes that shard the rows or replicate, in the syntax of GSPMD or Shardy.
 sharded_by <- function(partitioner, n, rank) {
   if (partitioner == "gspmd") {
     tiles <- paste(c(n, rep(1, rank - 1L)), collapse = ",")
@@ -162,7 +161,7 @@ sharded_by <- function(partitioner, n, rank) {
   }
 }
 
-# x %*% w and sum(x), for an 8x3 matrix whose rows are divided.
+# x %*% w and sum(x), for an 8x3 matrix that is sharded by rows.
 partitioned_program <- function(partitioner, n) {
   where <- sharded_by(partitioner, n, 2L)
   sprintf("module {
@@ -176,7 +175,7 @@ partitioned_program <- function(partitioner, n) {
 }", where$mesh, where$rows, where$all, where$rows, where$all)
 }
 
-# The network of inst/models/iris.py for so many flowers.
+# The network of inst/models/iris.py for `rows` flowers.
 classifier_program <- function(rows) {
   text <- "
 func.func @main(%x: tensor<ROWSx4xf32>, %mean: tensor<4xf32>, %scale: tensor<4xf32>, %w1: tensor<4x8xf32>,
@@ -206,7 +205,7 @@ func.func @main(%x: tensor<ROWSx4xf32>, %mean: tensor<4xf32>, %scale: tensor<4xf
   gsub("ROWS", rows, text, fixed = TRUE)
 }
 
-# Every function that reads the content of a buffer `x` or passes it on, beside another `y` and a program `add`.
+# Every function that reads or passes on the content of buffer `x`. `y` is another buffer, `add` an executable.
 readers <- list(
   as_array = quote(as_array(x)), as_raw = quote(as_raw(x, TRUE)), print = quote(print(x)),
   format_buffer = quote(format_buffer(x)), await = quote(await(x)), is_ready = quote(is_ready(x)),

@@ -1,4 +1,4 @@
-# Runs a script by the Python that PJRT_TEST_PYTHON names, which has what tools/python.txt lists; the lines it prints.
+# Runs a script with PJRT_TEST_PYTHON, which has the packages of tools/python.txt. Returns the lines that it prints.
 run_python <- function(script, ...) {
   run <- processx::run(test_python(), c(script, ...), error_on_status = FALSE)
   if (run$status != 0L) stop(run$stderr)
@@ -11,8 +11,8 @@ test_python <- function() {
   python
 }
 
-# What Python finds in files: for each its metadata and, of each tensor in the header's order, type, shape and bytes; of an
-# index, the shard takes the place of the type.
+# Lists files in Python. Returns each file's metadata and the type, shape and bytes of its tensors, in the header's order. For
+# an index, the shard replaces the type.
 python_list <- function(paths) {
   lines <- run_python(fixture("tensors.py"), "list_file", paths)
   files <- split(lines, cumsum(lines == "file"))
@@ -30,7 +30,7 @@ python_list <- function(paths) {
   })
 }
 
-# The same of a buffer.
+# A buffer in the same form.
 as_listed <- function(x) {
   list(
     dtype = safe_tensor_meta.PJRTBuffer(x)$dtype, shape = paste(shape(x), collapse = ","),

@@ -1,7 +1,7 @@
-# What every value becomes in every dtype, worked out in plain R from the definitions of the formats: whole numbers as
-# doubles, floats by scaling and rounding, bytes by arithmetic. Independent of the package.
+# Reference values of R data in every dtype, computed in plain R from the definitions of the formats, independently of the
+# package. Whole numbers are doubles, floats are scaled and rounded, bytes come from arithmetic.
 
-# The type's name in StableHLO's text, by its name in R.
+# The names of the dtypes in StableHLO's text.
 mlir_types <- c(
   pred = "i1", i2 = "i2", i4 = "i4", i8 = "i8", i16 = "i16", i32 = "i32", i64 = "i64", ui2 = "ui2", ui4 = "ui4",
   ui8 = "ui8", ui16 = "ui16", ui32 = "ui32", ui64 = "ui64", f16 = "f16", bf16 = "bf16", f32 = "f32", f64 = "f64",
@@ -12,7 +12,7 @@ mlir_types <- c(
 
 whole_types <- grep("^u?i[0-9]+$", names(mlir_types), value = TRUE)
 
-# Digits of the significand after the point, exponent of the smallest normal number, largest number, what is beyond it.
+# Fraction bits, exponent of the smallest normal number, largest number, and the result of overflow.
 float_types <- list(
   f32 = list(digits = 23, low = -126, max = (2 - 2^-23) * 2^127, beyond = Inf),
   f16 = list(digits = 10, low = -14, max = 65504, beyond = Inf),
@@ -32,22 +32,22 @@ dtype_bits <- function(dtype) {
   switch(dtype, pred = 8, bf16 = 16, c64 = 64, c128 = 128, as.numeric(sub("^(ui|[a-z])([0-9]+).*$", "\\2", dtype)))
 }
 
-# Bytes of one element on the host, where narrow types take one.
+# Bytes per element on the host, where types below 8 bits take one.
 dtype_bytes <- function(dtype) as.integer(max(dtype_bits(dtype) / 8, 1))
 
-# The least and the largest whole number of a type; beyond 2^53 the second is one too large.
+# The range of an integer type. Beyond 2^53, the upper end is one too large.
 whole_range <- function(dtype) {
   bits <- dtype_bits(dtype)
   if (startsWith(dtype, "u")) c(0, 2^bits - 1) else c(-2^(bits - 1), 2^(bits - 1) - 1)
 }
 
-# The exponent of positive numbers, which log2() alone gets wrong right below a power of two.
+# The exponent of positive numbers. log2() alone is wrong just below a power of two.
 exponent <- function(x) {
   e <- floor(log2(x))
   e + (x >= 2^(e + 1)) - (x < 2^e)
 }
 
-# Numbers rounded to the steps of a float type, whatever their size.
+# Rounds numbers to the precision of a float type, whatever their size.
 rounded <- function(x, format) {
   size <- abs(x)
   step <- 2^(pmax(ifelse(size > 0 & is.finite(size), exponent(size), 0), format$low) - format$digits)
@@ -55,10 +55,10 @@ rounded <- function(x, format) {
   ifelse(is.finite(x), sign * round(size / step) * step, x)
 }
 
-# Whether the sign bit of doubles is set; NaN has one, too.
+# Whether the sign bit of doubles is set, even in NaN.
 is_negative <- function(x) matrix(writeBin(as.vector(x), raw(), endian = "little"), 8L)[8L, ] >= as.raw(128)
 
-# Doubles as a float type has them. For NaN, f4e2m1fn has a zero of the other sign.
+# Rounds doubles to a float type. f4e2m1fn turns NaN into a zero of the opposite sign.
 as_float <- function(x, dtype) {
   if (dtype == "f64") {
     return(x)
@@ -74,7 +74,7 @@ as_float <- function(x, dtype) {
   y
 }
 
-# Which values of R data a type cannot hold: NA, and those that would be another number.
+# Which values a type cannot hold: NA (`missing`) and those out of range (`out`).
 misfits <- function(x, dtype) {
   if (is.complex(x)) {
     part <- c(c64 = "f32", c128 = "f64")[[dtype]]
@@ -85,7 +85,7 @@ misfits <- function(x, dtype) {
   }
   if (inherits(x, "integer64")) {
     missing <- is.na(x)
-    # what a double does not hold exactly is far from both limits
+    # numbers that are not exact as doubles are far from the limits
     numbers <- suppressWarnings(as.double(x))
     limits <- switch(dtype, i64 = c(-Inf, Inf), ui64 = c(0, Inf), ui32 = c(0, 2^32 - 1))
     return(list(missing = missing, out = !missing & (numbers < limits[[1L]] | numbers > limits[[2L]])))
@@ -123,7 +123,7 @@ word_bytes <- function(x, size = 4L) {
   out
 }
 
-# The bytes of whole numbers, given as doubles, that may be below 0 and of any size up to 2^64.
+# The bytes of whole numbers up to 2^64, given as doubles. They may be negative.
 whole_bytes <- function(x, size) {
   if (size <= 4L) {
     return(word_bytes(x %% 2^(8 * size), size))
@@ -132,7 +132,7 @@ whole_bytes <- function(x, size) {
   rbind(word_bytes(x - high * 2^32), word_bytes(high %% 2^32))
 }
 
-# The bits, as a number, of what a float type of at most 16 bits holds: exponents and significands count on as one.
+# The bit patterns, as numbers, of a float type of at most 16 bits. Exponent and significand form one counter.
 float_bits <- function(x, dtype) {
   format <- float_types[[dtype]]
   size <- abs(x)
@@ -147,7 +147,7 @@ float_bits <- function(x, dtype) {
   code + ifelse(!is.na(x) & (x < 0 | 1 / x < 0), 2^(dtype_bits(dtype) - 1), 0)
 }
 
-# The bytes that R data have as elements of a dtype, one column for each. Those of NaN are left open, but in f64.
+# The bytes of R data as elements of a dtype, one column each. Those of NaN are meaningful in f64 only.
 reference_bytes <- function(x, dtype) {
   size <- dtype_bytes(dtype)
   columns <- function(bytes, size) matrix(bytes, size, length(bytes) / size)
@@ -163,7 +163,7 @@ reference_bytes <- function(x, dtype) {
     return(columns(as.raw(is.na(x) | x != 0), 1L))
   }
   if (is.integer(x)) {
-    # in memory, NA is a number
+    # in memory, an integer NA is -2^31
     x <- ifelse(is.na(x), -2^31, as.double(x))
     if (dtype %in% whole_types) {
       bits <- dtype_bits(dtype)
@@ -184,7 +184,7 @@ reference_bytes <- function(x, dtype) {
   word_bytes(float_bits(as_float(x, dtype), dtype), size)
 }
 
-# The R array that is read where these data were written.
+# The R array that reading these data back must return.
 reference_array <- function(x, dtype, dims) {
   values <- if (dtype %in% c("c64", "c128")) {
     part <- if (dtype == "c64") "f32" else "f64"
@@ -214,7 +214,7 @@ by_row <- function(dims) {
   if (length(dims) < 2L) seq_len(prod(dims)) else as.vector(aperm(array(seq_len(prod(dims)), dims)))
 }
 
-# Equal to the last bit, but for the payloads of NaN.
+# Expects bitwise equality except for NaN payloads.
 expect_values <- function(object, expected, label) {
   plain <- function(x) {
     if (is.complex(x)) {

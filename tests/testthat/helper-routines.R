@@ -1,13 +1,13 @@
-# What the library registers, and one use of each routine: small, quick, and with the same value each time. The tests of
-# memory go through all of them. A routine that comes new needs a row here.
+# One use of each routine that the library registers: small, quick, and with the same value each time. The memory tests go
+# through all of them. Each new routine needs a row here.
 
-# The names of the routines, of all kinds.
+# The names of all registered routines.
 routine_names <- function() {
   kinds <- getDLLRegisteredRoutines(getNamespaceInfo("pjrt", "DLLs")$pjrt)
   sort(unlist(lapply(kinds, names), use.names = FALSE))
 }
 
-# What a session is told that finds no more than the plugin, and keeps nothing.
+# Environment variables for a session that finds only the CPU plugin and caches nothing.
 lone_session <- function() {
   folder <- tempfile("cache")
   c(
@@ -19,7 +19,7 @@ lone_session <- function() {
 # The helpers that the uses need.
 routine_helpers <- c("programs", "plugins", "sharing", "routines")
 
-# The objects that the uses are of, in an environment for them.
+# An environment with the objects that the uses need.
 routine_objects <- function() {
   folder <- tempfile("routines")
   dir.create(folder)
@@ -54,7 +54,7 @@ routine_objects <- function() {
     library <- pjrt:::call_native(pjrt:::ffi_plugin_file, plugin)
     cache <- list(dir = file.path(folder, "cache"), max_size = 1e6)
     manifest <- pjrt:::manifest_path()
-    # a promise that has not been asked for its value
+    # a promise whose value has not been read
     fresh <- function(promise) {
       promise$executable <- NULL
       promise$data <- pjrt:::start_compile(pjrt:::ffi_compiling_start, program, pjrt_compile_options(), NULL, NULL)
@@ -199,7 +199,7 @@ routine_uses <- function() {
   )
 }
 
-# What the uses give, without what is another object each time; of an error its class.
+# Replaces objects that differ each time with values that can be compared.
 plain <- function(x) {
   if (inherits(x, "PJRTBuffer")) {
     as_array(x)
@@ -214,14 +214,14 @@ plain <- function(x) {
   }
 }
 
-# The value of a use; the class of its error, if it has one: some routines have nothing to do here but to refuse.
+# The value of a use, or the class of its error: some routines can only fail here.
 used <- function(use, objects) {
   tryCatch(eval(use, objects), pjrt_error = function(e) class(e)[[1L]])
 }
 
-# The names of the uses whose value is another when R collects garbage at every `step`th allocation.
+# The names of the uses whose value changes if R collects garbage at every `step`th allocation.
 changed_by_torture <- function(uses = routine_uses(), step = 1L) {
-  # R would compile its functions meanwhile, which takes longer than all the rest
+  # compiling functions meanwhile would take longer than everything else
   jit <- compiler::enableJIT(0)
   on.exit(compiler::enableJIT(jit))
   objects <- routine_objects()
@@ -236,7 +236,7 @@ changed_by_torture <- function(uses = routine_uses(), step = 1L) {
   names(uses)[changed]
 }
 
-# The names of the uses that do not come to their routine: those that miss nothing when it is not there.
+# The names of the uses that do not call their routine: they still work when it is missing.
 missing_their_routine <- function(uses = routine_uses()) {
   objects <- routine_objects()
   namespace <- asNamespace("pjrt")

@@ -1,5 +1,4 @@
-# R vectors whose memory a device uses in place: large results of a buffer are aligned as devices want it. One of each
-# type that can be.
+# An R vector whose memory a device can use in place: large arrays read from a buffer are aligned as devices need.
 aligned <- function(type, n = 4e5) {
   switch(type,
     double = as_array(pjrt_buffer(as.double(seq_len(n)), "f64")),
@@ -12,7 +11,7 @@ aligned <- function(type, n = 4e5) {
 
 aligned_types <- c("double", "integer", "complex", "integer64", "raw")
 
-# A buffer in whose dtype the vector is as it lies in memory.
+# A buffer with the dtype that matches the vector's memory layout.
 in_place <- function(x) {
   if (is.raw(x)) {
     return(pjrt_buffer(x, dtype = "ui8", shape = length(x), row_major = TRUE))
@@ -23,8 +22,8 @@ in_place <- function(x) {
 
 pinned <- function() pjrt_memory_stats()$pinned
 
-# The number of R vectors that are kept, once buffers that nobody holds are gone: their finalizers run after one
-# collection, and what these let go of is collected by the next.
+# The number of pinned R vectors after garbage is collected. The first collection runs the finalizers of buffers, the second
+# one collects what they release.
 pinned_at_rest <- function() {
   gc()
   gc()

@@ -1,6 +1,6 @@
-# An interactive R session in a terminal. `type()` sends a line, `press_ctrl_c()` and `interrupt()` end what it does (by
-# the terminal's key, or by a signal alone), `see()` waits for a pattern in what it shows and was not asked for yet, and
-# says how many seconds that took, or NA.
+# An interactive R session in a terminal. `type()` sends a line; `press_ctrl_c()` and `interrupt()` interrupt R, with the
+# terminal's key or with a signal; `see()` waits for a pattern in output that it has not passed yet, and returns the seconds
+# it took, or NA.
 start_terminal <- function(env = character(), options = "--no-readline") {
   withr::local_envvar(c(R_LIBS = paste(.libPaths(), collapse = .Platform$path.sep), R_TESTS = "", env))
   r <- tryCatch(
@@ -25,7 +25,7 @@ start_terminal <- function(env = character(), options = "--no-readline") {
       }
       r$poll_io(poll)
       new <- r$read_output()
-      # much may be shown before the pattern is, which is short
+      # keep only the end: the output may be long, but patterns are short
       shown <<- paste0(substring(shown, nchar(shown) - 1e4), new)
       all[[length(all) + 1L]] <<- new
     }

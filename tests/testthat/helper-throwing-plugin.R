@@ -7,18 +7,18 @@ throwing_library <- local({
   }
 })
 
-# Runs code in a session whose CPU plugin that is.
+# Runs code in a child with this plugin as its CPU plugin.
 run_throwing <- function(code, env = character(), ...) {
   plugin <- c(
     PJRT_PLUGIN_PATH_CPU = throwing_library(), PJRT_REAL_PLUGIN = real_plugin(), PJRT_CPU_DEVICE_COUNT = "2",
     PJRT_CACHE = "0", PJRT_DISCOVER = "0"
   )
-  # an end that waits for the plugin takes ten seconds at least, and most never come
+  # an exit that waits for the plugin takes at least ten seconds and usually hangs
   run_child(code, c(plugin, env), helpers = c("programs", "throwing-plugin"), ...)
 }
 
-# A program with this word in it, which the plugin looks for.
+# A program that contains a word that the plugin looks for.
 worded_program <- function(word) pjrt_program(paste0("module @", word, " {", unary_program("3xf32"), "}"))
 
-# The class of the error that the code raises.
+# The class of the error that the code raises, or "fine".
 class_of <- function(code) tryCatch({ code; "fine" }, error = function(e) class(e)[[1L]])

@@ -1,5 +1,5 @@
-# A session of their own for the tests: no client or plugin of an earlier use, two CPU devices, no plugin that happens to be
-# on the machine, no program that was compiled before, and a plugin that is quiet.
+# Isolates the tests from the session and the machine: no existing clients or plugins, two CPU devices, no plugin discovery,
+# no cached programs, and no messages from the plugin.
 local({
   the <- getFromNamespace("the", "pjrt")
   the[["clients"]] <- new.env(parent = emptyenv())
