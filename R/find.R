@@ -90,7 +90,7 @@ local_plugin_path <- function(platform) {
   }
 }
 
-# Hints about the search for a platform's plugin, if there is none.
+# Where a platform's plugin was looked for in vain: hints for the error.
 search_hints <- function(platform) {
   seen <- look_for_plugins(platform)
   paths <- shorten_list(sprintf("%s (%s)", seen$places$path, seen$places$source), 3L)

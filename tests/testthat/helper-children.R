@@ -51,3 +51,12 @@ line_reader <- function(child) {
     first
   }
 }
+
+# Installs the sources of package `name`, for child processes, and returns the new library. It is deleted after `env`.
+install_stand_in <- function(source, name, env) {
+  lib <- withr::local_tempdir(.local_envir = env)
+  arguments <- c("CMD", "INSTALL", "--no-test-load", "-l", shQuote(lib), shQuote(source))
+  output <- suppressWarnings(system2(file.path(R.home("bin"), "R"), arguments, stdout = TRUE, stderr = TRUE))
+  if (!dir.exists(file.path(lib, name))) stop(paste(output, collapse = "\n"))
+  lib
+}

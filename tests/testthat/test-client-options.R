@@ -131,7 +131,7 @@ count_threads <- quote({
 })
 
 test_that("XLA uses the requested number of threads on any number of devices", {
-  skip_if_not(file.exists("/proc/self/task"), "this system does not tell")
+  skip_if_not(file.exists("/proc/self/task"), "this system has no /proc")
   child <- run_child(bquote({
     .(count_threads)
     allowed <- function() grep("^Cpus_allowed:", readLines("/proc/self/status"), value = TRUE)
@@ -147,7 +147,7 @@ test_that("XLA uses the requested number of threads on any number of devices", {
 })
 
 test_that("PJRT_CPU_THREADS applies to the platform's client and the argument overrides it", {
-  skip_if_not(file.exists("/proc/self/task"), "this system does not tell")
+  skip_if_not(file.exists("/proc/self/task"), "this system has no /proc")
   make <- function(call) bquote({
     .(count_threads)
     .(call)

@@ -1,18 +1,9 @@
 # Slow: starts many sessions.
 
-# Installs a stand-in for child processes, because not every machine has package safetensors.
-stand_in <- function() {
-  lib <- withr::local_tempdir(.local_envir = teardown_env())
-  arguments <- c("CMD", "INSTALL", "--no-test-load", "-l", shQuote(lib), shQuote(fixture("stand-in")))
-  output <- suppressWarnings(system2(file.path(R.home("bin"), "R"), arguments, stdout = TRUE, stderr = TRUE))
-  if (!dir.exists(file.path(lib, "safetensors"))) stop(paste(output, collapse = "\n"))
-  lib
-}
-
-# Runs code in a child with the stand-in.
+# Runs code in a child with a stand-in, because not every machine has package safetensors.
 run_with_stand_in <- function(code, ...) {
   skip_if_not_installed("jsonlite")
-  if (is.null(found$lib)) found$lib <- stand_in()
+  if (is.null(found$lib)) found$lib <- install_stand_in(fixture("stand-in"), "safetensors", teardown_env())
   run_child(code, c(R_LIBS = paste(c(found$lib, .libPaths()), collapse = .Platform$path.sep), ...))
 }
 

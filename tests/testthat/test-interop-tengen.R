@@ -124,9 +124,8 @@ test_that("the fallback class compares with tengen's class", {
 })
 
 # Installs a stand-in with the same generics for child processes, because not every machine has tengen.
-install_stand_in <- function(env = parent.frame()) {
+tengen_stand_in <- function(env = parent.frame()) {
   source <- file.path(withr::local_tempdir(.local_envir = env), "tengen")
-  lib <- withr::local_tempdir(.local_envir = env)
   generics <- c("as_array", "as_raw", "device", "dtype", "shape")
   dir.create(file.path(source, "R"), recursive = TRUE)
   writeLines(c("Package: tengen", "Version: 0.0.1", "Title: Stand-In"), file.path(source, "DESCRIPTION"))
@@ -135,14 +134,11 @@ install_stand_in <- function(env = parent.frame()) {
     "as_dtype <- function(x) structure(x, class = c('stand_in', 'DataType'))",
     sprintf("%1$s <- function(x, ...) UseMethod('%1$s')", generics)
   ), file.path(source, "R", "all.R"))
-  arguments <- c("CMD", "INSTALL", "--no-test-load", "-l", shQuote(lib), shQuote(source))
-  output <- suppressWarnings(system2(file.path(R.home("bin"), "R"), arguments, stdout = TRUE, stderr = TRUE))
-  if (!dir.exists(file.path(lib, "tengen"))) stop(paste(output, collapse = "\n"))
-  lib
+  install_stand_in(source, "tengen", env)
 }
 
 test_that("dtype() looks for tengen once and again after it is loaded or unloaded", {
-  lib <- install_stand_in()
+  lib <- tengen_stand_in()
   child <- run_child(bquote({
     is_stand_in <- function(...) cat(inherits(dtype(pjrt_scalar(...)), "stand_in"), "\n")
     is_stand_in(1)
@@ -160,7 +156,7 @@ test_that("dtype() looks for tengen once and again after it is loaded or unloade
 })
 
 test_that("the first dtype() loads an installed tengen", {
-  libs <- c(install_stand_in(), .libPaths())
+  libs <- c(tengen_stand_in(), .libPaths())
   child <- run_child(quote({
     cat(isNamespaceLoaded("tengen"), "\n")
     type <- dtype(pjrt_scalar(TRUE))

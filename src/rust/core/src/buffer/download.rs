@@ -46,7 +46,7 @@ impl HostView {
     /// The same into new memory.
     ///
     /// # Errors
-    /// As [`HostView::copy`], and the code of `RESOURCE_EXHAUSTED` when there is no memory.
+    /// As [`HostView::copy`], and the code of `RESOURCE_EXHAUSTED` if memory is exhausted.
     pub fn ordered_copy(&self, spec: &Spec, order: HostOrder) -> Result<Arc<HostMemory>> {
         let memory = HostMemory::new(spec.bytes())?;
         // SAFETY: the memory was made for the spec's bytes, and is aligned for all elements.
