@@ -124,20 +124,20 @@ check_array_promise <- function(x) {
 
 #' @export
 await.default <- function(x, ...) {
-  abort_class(x, c("PJRTBuffer", "PJRTExecutablePromise"))
+  pass_on("await", x, c("PJRTBuffer", "PJRTExecutablePromise"), ...)
 }
 
 #' @export
 is_ready.default <- function(x, ...) {
-  abort_class(x, c("PJRTBuffer", "PJRTArrayPromise", "PJRTExecutablePromise"))
+  pass_on("is_ready", x, c("PJRTBuffer", "PJRTArrayPromise", "PJRTExecutablePromise"), ...)
 }
 
 #' @export
 as_array_async.default <- function(x, ...) {
-  abort_class(x, "PJRTBuffer")
+  pass_on("as_array_async", x, "PJRTBuffer", ...)
 }
 
 #' @export
 value.default <- function(x, ...) {
-  abort_class(x, c("PJRTArrayPromise", "PJRTExecutablePromise"))
+  pass_on("value", x, c("PJRTArrayPromise", "PJRTExecutablePromise"), ...)
 }

@@ -232,7 +232,7 @@ shape.PJRTBuffer <- function(x, ...) {
 
 #' @export
 shape.default <- function(x, ...) {
-  abort_class(x, "PJRTBuffer")
+  pass_on("shape", x, "PJRTBuffer", ...)
 }
 
 #' @export

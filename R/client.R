@@ -194,5 +194,5 @@ print.PJRTClient <- function(x, ...) {
 
 #' @export
 platform.default <- function(x, ...) {
-  abort_class(x, c("PJRTClient", "PJRTDevice", "PJRTBuffer"))
+  pass_on("platform", x, c("PJRTClient", "PJRTDevice", "PJRTBuffer"), ...)
 }

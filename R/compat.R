@@ -5,12 +5,14 @@ connect_packages <- function() {
   register_comparison()
   register_framework()
   watch_tengen()
+  connect_neighbours()
 }
 
 # Afterwards, no other package calls a function of the unloaded namespace.
 disconnect_packages <- function() {
   unregister_framework()
   unwatch_tengen()
+  disconnect_neighbours()
 }
 
 # Undoes setHook().

@@ -2,7 +2,7 @@
 
 # Raises an error. `message` says what is wrong and what was expected; each of `hints` says what to do.
 pjrt_abort <- function(message, class, hints = character(), call = user_call(), code = NULL, call_name = NULL,
-                       platform = NULL) {
+                       platform = NULL, parent = NULL) {
   # evaluated here: the frame of force() would end user_call()'s search
   call <- call
   if (!is.null(code)) {
@@ -12,7 +12,7 @@ pjrt_abort <- function(message, class, hints = character(), call = user_call(), 
     class = c(paste0("pjrt_error_", class), "pjrt_error", "error", "condition"),
     list(
       message = paste(c(trimws(readable(message), "right"), sprintf("i %s", hints)), collapse = "\n"),
-      call = call, code = code, call_name = call_name, platform = platform
+      call = call, code = code, call_name = call_name, platform = platform, parent = parent
     )
   ))
 }
@@ -67,6 +67,11 @@ advice <- list(
   complex_values = function() "Re() and Im() return its parts. c64 and c128 hold complex values.",
   conversion_needed = function(to) {
     sprintf("Convert the data first with %s.", paste0("as.", to, "()", collapse = " or "))
+  },
+  custom_call_missing = function(target, platform) {
+    sprintf(
+      "Register a handler before you compile: pjrt_register_custom_call(\"%s\", list(%s = ...)).", target, platform
+    )
   },
   device_unnamed = function() {
     "Name a device: execution_options = pjrt_execution_options(device = \"cpu:0\")."
@@ -260,6 +265,13 @@ if (!exists("%||%", baseenv())) {
 inform <- function(...) {
   message(structure(
     class = c("pjrt_message", "message", "condition"), list(message = paste0(..., "\n"), call = NULL)
+  ))
+}
+
+# Raises a warning.
+warn <- function(...) {
+  warning(structure(
+    class = c("pjrt_warning", "warning", "condition"), list(message = paste0(...), call = user_call())
   ))
 }
 

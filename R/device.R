@@ -180,5 +180,5 @@ print.PJRTDevice <- function(x, ...) {
 
 #' @export
 device.default <- function(x, ...) {
-  abort_class(x, c("PJRTBuffer", "PJRTLoadedExecutable"))
+  pass_on("device", x, c("PJRTBuffer", "PJRTLoadedExecutable"), ...)
 }

@@ -31,7 +31,7 @@ dtype.PJRTBuffer <- function(x, ...) {
 
 #' @export
 dtype.default <- function(x, ...) {
-  abort_class(x, "PJRTBuffer")
+  pass_on("dtype", x, "PJRTBuffer", ...)
 }
 
 # The name of an element type outside PJRT, where "pred" is "bool".

@@ -69,6 +69,7 @@ load_plugin <- function(path, platform) {
   set_log_level()
   plugin <- call_with_text(ffi_plugin_load, enc2utf8(path))
   attr(plugin, "platform") <- platform
+  warn_about_custom_calls()
   plugin
 }
 

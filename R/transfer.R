@@ -37,7 +37,7 @@ as_array.PJRTBuffer <- function(x, check = FALSE, int64 = c("integer64", "double
 
 #' @export
 as_array.default <- function(x, ...) {
-  abort_class(x, c("PJRTBuffer", "PJRTArrayPromise"))
+  pass_on("as_array", x, c("PJRTBuffer", "PJRTArrayPromise"), ...)
 }
 
 #' @rdname as_array
@@ -54,5 +54,5 @@ as_raw.PJRTBuffer <- function(x, row_major = TRUE, ...) {
 
 #' @export
 as_raw.default <- function(x, ...) {
-  abort_class(x, "PJRTBuffer")
+  pass_on("as_raw", x, "PJRTBuffer", ...)
 }

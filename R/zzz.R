@@ -7,6 +7,7 @@ the$devices <- new.env(parent = emptyenv())
 the$config <- list(cpu_device_count = 1L)
 the$log_level <- NULL
 the$tengen <- NULL
+the$handler_packages <- character()
 
 .onLoad <- function(libname, pkgname) {
   .Call(ffi_loaded, topenv(), the)

@@ -132,8 +132,10 @@ finish() {
 }
 
 if [ "$fast" ]; then
-    rust_tests -p pjrt-base -p pjrt-data -p pjrt-program -p pjrt-plugins --lib
+    rust_tests -p pjrt-base -p pjrt-data -p pjrt-program -p pjrt-plugins --lib >"$work/rust" &
     r_part quick "quick R tests with R $(r_version)"
+    wait
+    cat "$work/rust"
     finish
     exit
 fi

@@ -95,6 +95,10 @@ input_kinds <- function() {
       compiled, only("a compiling promise", "one from a file as PJRTExecutablePromise"),
       c("PJRTArrayPromise", "PJRTExecutablePromise")
     ),
+    tree = kind(tree, classes = "RTree"),
+    dispatcher = kind(dispatching, classes = "Dispatcher"),
+    fun = kind(identity, only("a function", "a primitive")),
+    texts = kind("a", plainly(function(v) is.character(v) && !anyNA(v) && all(validEnc(v)) && !any(Encoding(v) == "bytes"))),
     model = kind(opened, only("a model file"), "PJRTSafetensors"),
     # objects that the call deletes or closes
     ended = kind(

@@ -51,7 +51,18 @@ routine_objects <- function() {
     safetensors_save(list(x = x, y = pjrt_scalar(2L)), model, c(from = "here"))
     opened <- safetensors_open(model)
     idle <- idle_plugin(folder)
+    nested <- list(l = list(w = x, b = 1), r = 2)
+    tree <- build_tree(nested)
+    leaves <- flatten(nested)
+    # compiles nothing
+    reused <- function(info) {
+      list(exec = add, client = client, device = here, out_tree = build_tree(1), out_avals = list(list()))
+    }
+    dispatching <- dispatcher(2, reused, default_device = function() here, context = function() "c")
+    anvl <- structure(list(data = x, device = here, backend = "pjrt"), class = "AnvlArray")
     library <- pjrt:::call_native(pjrt:::ffi_plugin_file, plugin)
+    # a function, though not a handler
+    pointer <- getNativeSymbolInfo("GetPjrtApi", dyn.load(library))$address
     cache <- list(dir = file.path(folder, "cache"), max_size = 1e6)
     manifest <- pjrt:::manifest_path()
     # a promise whose value has not been read
@@ -178,6 +189,19 @@ routine_uses <- function() {
     executable_execute = pjrt_execute(add, x, x, execution_options = options),
     executable_execute_sharded = pjrt_execute_sharded(both, list(x, z)),
 
+    # custom calls
+    custom_call_register = pjrt_register_custom_call("routine", list(host = pointer), "routine"),
+    custom_call_unregister = {
+      pjrt_register_custom_call("routine", list(host = pointer), "routine")
+      pjrt:::pjrt_unregister_custom_calls("routine")
+    },
+    custom_call_problems = pjrt:::warn_about_custom_calls(),
+
+    # dispatchers
+    dispatch = dispatch(dispatching, list(anvl, anvl)),
+    dispatcher_new = class(dispatcher(1, reused, static = "s", move_inputs = TRUE)),
+    dispatcher_size = is.integer(dispatcher_size(dispatching)),
+
     # model files
     safetensors_save = basename(safetensors_save(list(x = x), file.path(folder, "saved.safetensors"))),
     safetensors_open = class(safetensors_open(model)),
@@ -189,6 +213,25 @@ routine_uses <- function() {
     safetensors_summary = format(opened),
     safetensors_tensor = pjrt:::call_native(pjrt:::ffi_safetensors_tensor, opened, 1L),
     safetensors_close = close(safetensors_open(model)),
+
+    # nested lists
+    tree_build = format(build_tree(nested)),
+    tree_child_kinds = tree_child_kinds(tree),
+    tree_child_names = tree_child_names(tree),
+    tree_child_sizes = tree_child_sizes(tree),
+    tree_concat = format(tree_concat(list(tree, tree), c("a", "b"))),
+    tree_diff = tree_diff(tree, tree_concat(list(tree, tree))),
+    tree_equal = tree_equal(tree, tree),
+    tree_filter = format(tree_filter_by_names(tree, "l")),
+    tree_flatten = flatten(nested),
+    tree_hash = tree_hash(tree),
+    tree_leaf_mask = tree_leaf_mask(tree, "l"),
+    tree_path = tree_path(tree, 2),
+    tree_repr = tree_repr(tree),
+    tree_root_kind = tree_root_kind(tree),
+    tree_size = tree_size(tree),
+    tree_take_apart = flatten_fun(list, tree)(x, 1, 2),
+    tree_unflatten = unflatten(tree, leaves),
 
     # the cache of executables
     cache_info = pjrt:::call_native(pjrt:::ffi_cache_info, cache)$entries,
@@ -219,18 +262,41 @@ used <- function(use, objects) {
   tryCatch(eval(use, objects), pjrt_error = function(e) class(e)[[1L]])
 }
 
-# The names of the uses whose value changes if R collects garbage at every `step`th allocation.
+# Replaces an object of the package until the calling function ends.
+local_in_package <- function(name, value, env = parent.frame()) {
+  namespace <- asNamespace("pjrt")
+  original <- get(name, namespace)
+  unlockBinding(name, namespace)
+  assign(name, value, namespace)
+  withr::defer(assign(name, original, namespace), env)
+}
+
+# The names of the uses whose value changes if R collects garbage at every `step`th allocation. It does so only inside
+# call_native() in uses that get there, because the R code around it would take most of the time.
 changed_by_torture <- function(uses = routine_uses(), step = 1L) {
   # compiling functions meanwhile would take longer than everything else
   jit <- compiler::enableJIT(0)
   on.exit(compiler::enableJIT(jit))
   objects <- routine_objects()
   on.exit(gctorture(FALSE), add = TRUE)
+  call_native <- pjrt:::call_native
+  calls <- 0L
+  inside <- 0L
+  local_in_package("call_native", function(symbol, ...) {
+    calls <<- calls + 1L
+    arguments <- list(symbol, ...)
+    gctorture2(inside)
+    on.exit(gctorture(FALSE))
+    do.call(call_native, arguments, quote = TRUE)
+  })
   changed <- vapply(names(uses), FUN.VALUE = NA, function(name) {
+    calls <<- inside <<- 0L
     expected <- plain(used(uses[[name]], objects))
-    gctorture2(step)
+    inside <<- step
+    gctorture2(if (calls > 0L) 0L else step)
     value <- used(uses[[name]], objects)
     gctorture(FALSE)
+    inside <<- 0L
     !identical(plain(value), expected)
   })
   names(uses)[changed]
@@ -239,13 +305,8 @@ changed_by_torture <- function(uses = routine_uses(), step = 1L) {
 # The names of the uses that do not call their routine: they still work when it is missing.
 missing_their_routine <- function(uses = routine_uses()) {
   objects <- routine_objects()
-  namespace <- asNamespace("pjrt")
   misses <- vapply(names(uses), FUN.VALUE = NA, function(name) {
-    symbol <- paste0("ffi_", name)
-    routine <- get(symbol, namespace)
-    unlockBinding(symbol, namespace)
-    on.exit(assign(symbol, routine, namespace))
-    assign(symbol, NULL, namespace)
+    local_in_package(paste0("ffi_", name), NULL)
     tryCatch(
       {
         plain(used(uses[[name]], objects))

@@ -1,3 +1,4 @@
+# Slow: tries every bad value.
 # Bad input to functions for the executable cache. helper-bad-input.R explains the rows.
 
 rows <- list(

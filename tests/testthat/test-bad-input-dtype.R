@@ -1,3 +1,4 @@
+# Slow: tries every bad value.
 # Bad input to methods for element types. helper-bad-input.R explains the rows.
 
 rows <- list(

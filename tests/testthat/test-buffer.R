@@ -254,7 +254,8 @@ test_that("arrays without elements need a dimension of 0", {
   message <- "Empty buffers must have at least one dimension equal to 0"
   for (x in list(integer(), double(), logical(), bit64::integer64())) {
     expect_refused(pjrt_buffer(x), "invalid_input", message)
-    expect_refused(pjrt_buffer(x, shape = 3), "invalid_input", message)
+    error <- expect_refused(pjrt_buffer(x, shape = c(3, 2)), "invalid_input", message)
+    expect_match(conditionMessage(error), "Data has length 0, but specified shape is 3x2.", fixed = TRUE)
     expect_identical(shape(pjrt_buffer(x, shape = 0)), 0L)
     expect_identical(dim(as_array(pjrt_buffer(x, shape = c(2, 0, 3)))), c(2L, 0L, 3L))
   }

@@ -1,3 +1,5 @@
+# Slow: starts many clients.
+
 # The options as passed to native code, by name.
 typed <- function(..., platform = "mine") {
   given <- typed_client_options(list(...), platform)

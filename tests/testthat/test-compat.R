@@ -1,3 +1,5 @@
+# Slow: starts many sessions.
+
 # The interface that other packages rely on: arguments and their defaults, internal names, and the session's state.
 
 test_that("functions have the arguments that callers rely on", {
@@ -12,6 +14,14 @@ test_that("functions have the arguments that callers rely on", {
     pjrt_empty = "dtype, shape, device = NULL", elt_type = "x", dtype = "x, ...", shape = "x, ...",
     format_buffer = "buffer", copy_buffer = "buffer, device", as_array_async = "x, ...", value = "x, ...",
     is_ready = "x, ...", await = "x, ...",
+    dispatcher = paste0(
+      "capacity, compile, static = character(), backend = \"pjrt\", move_inputs = FALSE, default_device = NULL, ",
+      "extractor = NULL, context = NULL"
+    ),
+    dispatch = "dispatcher, args", dispatcher_size = "dispatcher", flatten = "x", build_tree = "x", unflatten = "tree, x",
+    tree_equal = "a, b", tree_hash = "tree", tree_path = "tree, i", tree_filter_by_names = "tree, names",
+    tree_concat = "children, names = NULL", tree_leaf_mask = "tree, groups", tree_diff = "a, b",
+    map_tree = ".x, .f, ...", pmap_tree = ".l, .f, ...", flatten_fun = "f, in_tree",
     pjrt_program = "src = NULL, path = NULL, format = c(\"mlir\", \"hlo\")",
     pjrt_compile = "program, compile_options = pjrt_compile_options(), device = NULL, devices = NULL",
     pjrt_execute = "executable, ..., execution_options = NULL, simplify = TRUE, check = TRUE",

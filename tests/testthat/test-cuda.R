@@ -1,3 +1,5 @@
+# Slow: copies the plugin and compiles C libraries.
+
 # CUDA without a GPU: the tests compile dummy libraries and a dummy driver, and use the CPU plugin under the CUDA plugin's name.
 # The dummies come first in the search path, so that results do not depend on an installed driver.
 
@@ -23,13 +25,19 @@ cuda_libraries <- c(
   "libcusparse.so.12", "libcusolver.so.12"
 )
 
+# A copy of the CPU plugin for hard links: a link to the plugin itself would change its attributes, by which caches know it.
+plugin_copy <- function() {
+  copy <- file.path(tempdir(), "plugin-copy.so")
+  file.exists(copy) || file.copy(plugin_path("cpu"), copy)
+  copy
+}
+
 # A folder laid out like unpacked wheels, with the plugin and its libraries.
 fake_site <- function(libraries = cuda_libraries, env = parent.frame()) {
   site <- normalizePath(withr::local_tempdir(.local_envir = env))
   plugin <- file.path(site, "jax_plugins", "xla_cuda13", "xla_cuda_plugin.so")
   dir.create(dirname(plugin), recursive = TRUE)
-  cpu <- plugin_path("cpu")
-  suppressWarnings(file.link(cpu, plugin)) || file.copy(cpu, plugin)
+  suppressWarnings(file.link(plugin_copy(), plugin)) || file.copy(plugin_copy(), plugin)
   needs <- list(libcublas.so.13 = "libcublasLt.so.13", libcusolver.so.12 = c("libcublas.so.13", "libcusparse.so.12"))
   folder <- file.path(site, "nvidia", "cu13", "lib")
   for (name in libraries) {

@@ -1,3 +1,5 @@
+# Slow: compiles many programs.
+
 donating_step <- function(...) compile(add_program("2x3xf32", donates), ...)
 
 test_that("executable_inputs() uses the argument names of the source", {

@@ -77,6 +77,30 @@ fork_uses <- list(
   topology = quote(topology(client)),
   uninstall_pjrt = quote(uninstall_pjrt("abacus")),
   value = quote(value(compiling)),
+  pjrt_register_custom_call = quote(pjrt_register_custom_call("unused", list(host = some_function))),
+  dispatcher = quote(dispatcher(1, identity, move_inputs = TRUE)),
+  dispatcher_size = quote(dispatcher_size(dispatching)),
+  dispatch = quote(dispatch(dispatching, list(x = 1))),
+
+  flatten = quote(flatten(nested)),
+  build_tree = quote(build_tree(nested)),
+  unflatten = quote(unflatten(tree, list(1, 2))),
+  flatten_fun = quote(flatten_fun(list, tree)(1, 2)),
+  map_tree = quote(map_tree(nested, identity)),
+  pmap_tree = quote(pmap_tree(list(nested, nested), list)),
+  tree_child_kinds = quote(tree_child_kinds(tree)),
+  tree_child_names = quote(tree_child_names(tree)),
+  tree_child_sizes = quote(tree_child_sizes(tree)),
+  tree_concat = quote(tree_concat(list(tree, tree))),
+  tree_diff = quote(tree_diff(tree, tree)),
+  tree_equal = quote(tree_equal(tree, tree)),
+  tree_filter_by_names = quote(tree_filter_by_names(tree, "a")),
+  tree_hash = quote(tree_hash(tree)),
+  tree_leaf_mask = quote(tree_leaf_mask(tree, "a")),
+  tree_path = quote(tree_path(tree, 1)),
+  tree_repr = quote(tree_repr(tree)),
+  tree_root_kind = quote(tree_root_kind(tree)),
+  tree_size = quote(tree_size(tree)),
 
   "value of an array" = quote(value(promise)),
   "is_ready of a compile" = quote(is_ready(compiling)),
@@ -97,6 +121,7 @@ fork_uses <- list(
 
 # Functions that work in a fork because they do not call the device runtime.
 known_in_forks <- c(
+  grep("tree|flatten", names(fork_uses), value = TRUE), "pjrt_register_custom_call", "dispatcher", "dispatcher_size",
   "as_pjrt_client", "as_pjrt_device", "as_pjrt_plugin", "client_info", "default_memory_space", "device", "device_info",
   "devices", "dtype", "elt_type", "executable_inputs", "executable_outputs", "install_pjrt", "is_deleted",
   "memory_spaces", "memory_space_info", "pjrt_api_version", "pjrt_cache_clear", "pjrt_cache_info", "pjrt_cache_list",
@@ -124,6 +149,12 @@ fork_setup <- quote({
   pjrt_save_executable(double, file)
   model <- tempfile()
   safetensors_save(list(x = x), model)
+  nested <- list(a = 1, b = list(2))
+  tree <- build_tree(nested)
+  dispatching <- dispatcher(2, default_device = function() device, compile = function(info) {
+    list(exec = double, client = client, device = device, out_tree = build_tree(1), out_avals = list(list()))
+  })
+  some_function <- getNativeSymbolInfo("GetPjrtApi", dyn.load(Sys.getenv("PJRT_PLUGIN_PATH_CPU")))$address
   # shows that the parent still works
   check <- function() cat(as_array(pjrt_execute(double, x)), value(promise), class(value(compiling)), is_ready(endless), "\n")
   # the endless program would block a normal exit

@@ -1,3 +1,5 @@
+# Slow: compiles many programs.
+
 test_that("inspect_hlo() shows both stages of a program without preparation", {
   stages <- inspect_hlo(pjrt_program(add_program("2x2xf32")))
   expect_s3_class(stages, "PJRTHloModuleSrcs", exact = TRUE)

@@ -208,6 +208,10 @@ test_that("objects of each class are counted from creation until collection", {
   safetensors_save(list(x = x), path)
   expect_held("PJRTSafetensors", 1, safetensors_open(path))
   expect_held("PJRTSafetensors", 0, safetensors_load(path))
+  tree <- build_tree(list(a = 1))
+  expect_held("RTree", 2, list(build_tree(list(a = 2)), tree_concat(list(tree))))
+  expect_held("Dispatcher", 1, dispatcher(1, identity, move_inputs = TRUE))
+  expect_held("RTree", 0, map_tree(list(a = 1), identity))
   # repeated calls return the same objects
   kept <- c("PJRTClient", "PJRTDevice", "PJRTMemory")
   lapply(devices(), memory_spaces)
@@ -220,7 +224,7 @@ test_that("objects of every class are counted", {
   classes <- names(pjrt_memory_stats()$objects)
   counted <- c(
     "PJRTPlugin", "PJRTClient", "PJRTDevice", "PJRTMemory", "PJRTBuffer", "PJRTProgram", "PJRTLoadedExecutable",
-    "PJRTExecutionOptions", "PJRTTransfer", "PJRTCompiling", "PJRTSafetensors"
+    "PJRTExecutionOptions", "PJRTTransfer", "PJRTCompiling", "PJRTSafetensors", "RTree", "Dispatcher"
   )
   # a class missing here needs a test above
   expect_setequal(classes, counted)

@@ -1,3 +1,5 @@
+# Slow: saves and loads large files.
+
 # Writes a file with this header and data.
 write_file <- function(path, header, data = raw()) {
   text <- charToRaw(header)

@@ -1,3 +1,5 @@
+# Slow: reads many programs and plugins.
+
 report_text <- function() paste(format(pjrt_sitrep()), collapse = "\n")
 
 test_that("the report covers system, package, plugins, clients, variables, cache and index", {

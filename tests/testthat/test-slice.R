@@ -1,3 +1,5 @@
+# Slow: compiles many programs.
+
 # Stands for an empty subscript.
 all_of_it <- "all of it"
 

@@ -1,3 +1,5 @@
+# Slow: starts many sessions.
+
 test_that("loading the package starts no client and no plugin", {
   child <- run_child(quote({
     cat(length(ls(pjrt:::the$clients)), length(ls(pjrt:::the$plugins)), "\n")

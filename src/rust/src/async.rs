@@ -2,7 +2,7 @@
 
 use crate::buffer::get;
 use crate::conditions::entry;
-use crate::handle::{self, Empty};
+use crate::handle::{self, EmptyHandle};
 use crate::memory;
 use crate::sexp::{self, Protected};
 use crate::transfer;
@@ -42,7 +42,7 @@ pub extern "C-unwind" fn transfer_start(buffer: SEXP, int64: SEXP) -> SEXP {
         let buffer = get(buffer)?;
         let host_type = transfer::host_type(buffer.dtype(), int64)?;
         let weight = Protected::new(memory::room_for_copy(buffer.client(), buffer.spec().bytes())?);
-        let handle = Empty::<Promise>::over(weight.sexp());
+        let handle = EmptyHandle::<Promise>::over(weight.sexp());
         let _protected = Protected::new(handle.sexp());
         let promise = Promise { transfer: buffer.start_read()?, spec: buffer.spec().clone(), host_type };
         // SAFETY: protected above.

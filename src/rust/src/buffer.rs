@@ -2,7 +2,7 @@
 
 use crate::conditions::{entry, flag, Failure, Result};
 use crate::describe::describe;
-use crate::handle::{self, Empty};
+use crate::handle::{self, EmptyHandle};
 use crate::pins;
 use crate::sexp::{self, Protected};
 use crate::{device, dtype, memory};
@@ -48,6 +48,18 @@ fn from_vector(data: SEXP, dtype: SEXP, device: &Device, dims: &[i64], check: SE
     let check = flag(check, "check")?;
     let host_type = r_type_of(data)?;
     let dtype = dtype::parse(dtype, Some(default_dtype(host_type)))?;
+    uploaded(data, host_type, dtype, device, dims, check)
+}
+
+/// The buffer of a vector of R data, which has this type; not protected.
+pub fn uploaded(
+    data: SEXP,
+    host_type: HostType,
+    dtype: DType,
+    device: &Device,
+    dims: &[i64],
+    check: bool,
+) -> Result<SEXP> {
     let (order, len) = (HostOrder::ColumnMajor, sexp::len(data));
     let numeric = matches!(sexp::kind(data), SEXPTYPE::INTSXP | SEXPTYPE::REALSXP);
     if numeric && sexp::is_compact(data) && (len == 1 || order.is_row_major(dims)) {
@@ -76,8 +88,7 @@ pub extern "C-unwind" fn buffer_empty(dtype: SEXP, shape: SEXP, device: SEXP) ->
     entry(|| {
         let device = device::resolve(device)?;
         let (dtype, dims) = (dtype::parse(dtype, None)?, given_shape(shape)?);
-        let zeros = HostArray { dims: &dims, order: HostOrder::RowMajor, content: HostContent::Zeros };
-        upload(Upload::new(device, dtype, &zeros, false)?, sexp::nil())
+        zeros(dtype, &dims, device)
     })
 }
 
@@ -107,18 +118,29 @@ pub extern "C-unwind" fn buffer_platform(buffer: SEXP) -> SEXP {
 /// `buffer_copy(buffer, device)`: the same buffer when it is on that device already, else a copy there.
 pub extern "C-unwind" fn buffer_copy(buffer: SEXP, device: SEXP) -> SEXP {
     entry(|| {
-        let source = get(buffer)?;
         let target: &Device = handle::get(device, "device")?;
-        if source.device() == *target {
-            source.check_alive()?;
-            return Ok(buffer);
-        }
-        let handle = Empty::<Buffer>::new();
-        let _protected = Protected::new(handle.sexp());
-        let copy = memory::with_retry(|| needs(source.spec()), || source.copy_to(target))?;
-        // SAFETY: protected above.
-        Ok(unsafe { handle.fill(copy) })
+        copied(buffer, target)
     })
+}
+
+/// The buffer itself if it is on that device already, else a copy; not protected.
+pub fn copied(buffer: SEXP, target: &Device) -> Result<SEXP> {
+    let source = get(buffer)?;
+    if source.device() == *target {
+        source.check_alive()?;
+        return Ok(buffer);
+    }
+    let handle = EmptyHandle::<Buffer>::new();
+    let _protected = Protected::new(handle.sexp());
+    let copy = memory::with_retry(|| needs(source.spec()), || source.copy_to(target))?;
+    // SAFETY: protected above.
+    Ok(unsafe { handle.fill(copy) })
+}
+
+/// A buffer of zeros; not protected.
+pub fn zeros(dtype: DType, dims: &[i64], device: &Device) -> Result<SEXP> {
+    let zeros = HostArray { dims, order: HostOrder::RowMajor, content: HostContent::Zeros };
+    upload(Upload::new(device, dtype, &zeros, false)?, sexp::nil())
 }
 
 /// `buffer_copy_to_memory(buffer, memory)`: the same for a memory space.
@@ -129,7 +151,7 @@ pub extern "C-unwind" fn buffer_copy_to_memory(buffer: SEXP, memory: SEXP) -> SE
         if source.memory()?.as_ref() == Some(target) {
             return Ok(buffer);
         }
-        let handle = Empty::<Buffer>::new();
+        let handle = EmptyHandle::<Buffer>::new();
         let _protected = Protected::new(handle.sexp());
         let copy = memory::with_retry(|| needs(source.spec()), || source.copy_to_memory(target))?;
         // SAFETY: protected above.
@@ -174,7 +196,8 @@ fn upload(upload: Upload, vector: SEXP) -> Result<SEXP> {
         _ => sexp::nil(),
     };
     let companion = Protected::new(companion);
-    let handle = if sexp::is_nil(companion.sexp()) { Empty::sized(size) } else { Empty::over(companion.sexp()) };
+    let handle =
+        if sexp::is_nil(companion.sexp()) { EmptyHandle::sized(size) } else { EmptyHandle::over(companion.sexp()) };
     let _protected = Protected::new(handle.sexp());
     let upload = ManuallyDrop::into_inner(owned);
 

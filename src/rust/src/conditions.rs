@@ -5,6 +5,7 @@ use crate::sexp::{self, Protected};
 use crate::{memory, pins};
 use extendr_api::prelude::*;
 use extendr_ffi::*;
+use pjrt_base::console;
 use pjrt_base::error::{Error, Kind};
 use pjrt_base::reason::{Hint, Reason};
 use std::cell::RefCell;
@@ -56,15 +57,32 @@ pub fn entry(body: impl Fn() -> Result<SEXP>) -> SEXP {
             body()
         };
         let failed = match catch_unwind(AssertUnwindSafe(run)) {
+            Ok(Ok(value)) if console::is_waiting() => return after_output(value),
             Ok(Ok(value)) => return value,
             Ok(Err(Failure(error))) => error,
             Err(_) => Error::new(Kind::Internal, "A fault inside pjrt was caught.")
                 .hint("The session continues. Please report how to reproduce the fault."),
         };
+        // The error is the more important one.
+        let _ = console::flush();
         STAGED.with(|staged| *staged.borrow_mut() = Some(failed));
         // Nothing in this frame is left to drop: the call below leaves it by R's long jump.
         signal();
     }
+}
+
+/// A value, after what programs printed meanwhile is written. An interrupt is R's, as at any other time.
+#[cold]
+fn after_output(value: SEXP) -> SEXP {
+    // SAFETY: on R's main thread. R itself undoes the protection when it jumps.
+    unsafe { Rf_protect(value) };
+    while let Err(interrupted) = console::flush() {
+        STAGED.with(|staged| *staged.borrow_mut() = Some(interrupted));
+        signal();
+    }
+    // SAFETY: as above.
+    unsafe { Rf_unprotect(1) };
+    value
 }
 
 /// Raises the staged failure. Returns only from an interrupt that the user resumes.

@@ -1,8 +1,9 @@
 //! Execution: one call from R, one call of the plugin.
 
 use crate::conditions::{entry, flag, Failure, Result};
+use crate::custom_call;
 use crate::describe::describe;
-use crate::handle::{self, Empty};
+use crate::handle::{self, EmptyHandle};
 use crate::memory;
 use crate::sexp::{self, Protected};
 use extendr_api::prelude::*;
@@ -113,9 +114,7 @@ fn position(names: &[&str], wanted: &str) -> std::result::Result<usize, String> 
 #[extendr]
 fn execute_options_new(non_donatable: Vec<i32>, launch_id: i32, device: Robj, kept: Robj) -> Result<Robj> {
     let device = if device.is_null() { None } else { Some(handle::get(sexp::of(&device), "device")?) };
-    if let Some(bad) = non_donatable.iter().find(|&&i| i < 0) {
-        bail!(InvalidInput, "`non_donatable_input_indices` must not be negative: got {bad}.");
-    }
+    check_indices(&non_donatable)?;
     let non_donatable = non_donatable.into_iter().map(i64::from).collect();
     let kept = match (kept.as_string_vector(), kept.as_integer_slice()) {
         (Some(names), _) => Kept::Names(names),
@@ -124,6 +123,21 @@ fn execute_options_new(non_donatable: Vec<i32>, launch_id: i32, device: Robj, ke
     };
     let options = ExecuteOptions { non_donatable, launch_id, device: device.cloned() };
     Ok(handle::object(ExecutionOptions { options, kept }))
+}
+
+/// Options with these inputs, from 0, whose memory the program must not take over; not protected.
+pub fn new_options(non_donatable: &[i32], launch_id: i32) -> Result<SEXP> {
+    check_indices(non_donatable)?;
+    let non_donatable = non_donatable.iter().map(|&index| i64::from(index)).collect();
+    let options = ExecuteOptions { non_donatable, launch_id, device: None };
+    Ok(handle::wrap(ExecutionOptions { options, kept: Kept::Names(Vec::new()) }))
+}
+
+fn check_indices(non_donatable: &[i32]) -> Result<()> {
+    match non_donatable.iter().find(|&&index| index < 0) {
+        Some(bad) => bail!(InvalidInput, "`non_donatable_input_indices` must not be negative: got {bad}."),
+        None => Ok(()),
+    }
 }
 
 /// The options of an execution.
@@ -173,16 +187,32 @@ pub extern "C-unwind" fn executable_execute(
             bail!(InvalidInput, "Expected unnamed arguments: a program's inputs are matched by position.");
         }
         let options = options_for(executable, options)?;
+        custom_call::read_limits(executable);
         let values: Values = sexp::elements(inputs).collect();
-        let inputs = buffers(executable, &values)?;
-        let made = memory::with_retry(|| executable.needs(), || executable.execute(&inputs, &options))?;
-        // SAFETY: protected above; the inputs were found to be buffers.
-        unsafe {
-            outputs.fill(made);
-            move_weights(executable, &values, &options, outputs);
-        }
+        // SAFETY: protected above.
+        unsafe { launch(executable, &values, &options, outputs)? };
         Ok(outputs.value())
     })
+}
+
+/// Launches the program with these R objects as inputs, and fills the outputs.
+///
+/// # Safety
+/// The caller protects the R objects, and has protected the outputs, which are new and this program's, since they were made.
+pub unsafe fn launch(
+    executable: &Executable,
+    values: &[SEXP],
+    options: &ExecuteOptions,
+    outputs: NewOutputs,
+) -> Result<()> {
+    let inputs = buffers(executable, values)?;
+    let made = memory::with_retry(|| executable.needs(), || executable.execute(&inputs, options))?;
+    // SAFETY: by the caller; the inputs were found to be buffers.
+    unsafe {
+        outputs.fill(made);
+        move_weights(executable, values, options, outputs);
+    }
+    Ok(())
 }
 
 /// R objects that are passed as inputs.
@@ -220,11 +250,11 @@ impl NewOutputs {
             specs.iter().for_each(|spec| memory::count_result(spec.bytes()));
         }
         if simplify && specs.len() == 1 {
-            return Self::made(Empty::<Buffer>::sized(specs[0].bytes()).sexp());
+            return Self::made(EmptyHandle::<Buffer>::sized(specs[0].bytes()).sexp());
         }
         let list = Protected::new(sexp::vector(SEXPTYPE::VECSXP, specs.len()));
         for (i, spec) in specs.iter().enumerate() {
-            sexp::set_at(list.sexp(), i, Empty::<Buffer>::sized(spec.bytes()).sexp());
+            sexp::set_at(list.sexp(), i, EmptyHandle::<Buffer>::sized(spec.bytes()).sexp());
         }
         Self::made(list.sexp())
     }
@@ -245,7 +275,8 @@ impl NewOutputs {
         self.value
     }
 
-    fn handle(self, index: usize) -> SEXP {
+    /// The handle of an output.
+    pub fn handle(self, index: usize) -> SEXP {
         if self.is_list {
             // SAFETY: `new` made the list, with an element for each output of the program.
             unsafe { VECTOR_ELT(self.value, index as _) }
@@ -262,7 +293,7 @@ impl NewOutputs {
     pub unsafe fn fill(self, outputs: Outputs) {
         outputs.into_iter().enumerate().for_each(|(i, output)| {
             // SAFETY: `new` made the handle, for a buffer.
-            unsafe { Empty::again(self.handle(i)).fill(output) };
+            unsafe { EmptyHandle::from_sexp(self.handle(i)).fill(output) };
         });
     }
 }

@@ -68,12 +68,12 @@ const SMALL: usize = 1 << 10;
 
 /// A handle without a value: R has allocated all memory for it, so filling it cannot fail. The caller protects it until
 /// it is filled.
-pub struct Empty<T: Owned> {
+pub struct EmptyHandle<T: Owned> {
     pointer: SEXP,
     owned: PhantomData<T>,
 }
 
-impl<T: Owned> Empty<T> {
+impl<T: Owned> EmptyHandle<T> {
     /// Creates the R object of a handle; not protected. R may leave this by a long jump.
     pub fn new() -> Self {
         Self::over(sexp::nil())
@@ -97,13 +97,13 @@ impl<T: Owned> Empty<T> {
     /// The empty handle that this R object is.
     ///
     /// # Safety
-    /// The object is [`Empty::sexp`] of a handle for this type, which was not filled.
-    pub unsafe fn again(pointer: SEXP) -> Self {
+    /// The object is [`EmptyHandle::sexp`] of a handle for this type, which was not filled.
+    pub unsafe fn from_sexp(pointer: SEXP) -> Self {
         Self::made(pointer)
     }
 
     fn made(pointer: SEXP) -> Self {
-        Empty { pointer, owned: PhantomData }
+        EmptyHandle { pointer, owned: PhantomData }
     }
 
     /// The R object.
@@ -133,7 +133,7 @@ pub fn wrap_weighing<T: Owned>(value: T, bytes: usize) -> SEXP {
     // The value must not be owned by a frame that R may jump over.
     let value = ManuallyDrop::new(value);
     let weight = Protected::new(memory::weight(bytes));
-    let empty = Empty::<T>::over(weight.sexp());
+    let empty = EmptyHandle::<T>::over(weight.sexp());
     // SAFETY: nothing was allocated since it was made.
     unsafe { empty.fill(ManuallyDrop::into_inner(value)) }
 }

@@ -20,11 +20,14 @@ mod describe;
 
 mod r#async;
 mod buffer;
+mod c_interface;
 mod cache;
 mod client;
 mod compile;
 mod cuda;
+mod custom_call;
 mod device;
+mod dispatcher;
 mod dtype;
 mod executable;
 mod execute;
@@ -51,6 +54,7 @@ mod slice;
 mod strings;
 mod topology;
 mod transfer;
+mod tree;
 
 extendr_module! {
     mod pjrt;
@@ -58,6 +62,7 @@ extendr_module! {
     use client;
     use compile;
     use cuda;
+    use custom_call;
     use device;
     use executable;
     use find;
@@ -108,6 +113,9 @@ fn plain_entries() -> Vec<extendr_api::metadata::Func> {
         client::default_platform, "default_platform", 0;
         lifetime::buffer_delete, "buffer_delete", 1;
         lifetime::buffer_is_deleted, "buffer_is_deleted", 1;
+        dispatcher::dispatch, "dispatch", 2;
+        dispatcher::dispatcher_new, "dispatcher_new", 5;
+        dispatcher::dispatcher_size, "dispatcher_size", 1;
         dtype::data_type_keep, "data_type_keep", 2;
         dtype::data_types_forget, "data_types_forget", 0;
         dtype::dtype_canonical, "dtype_canonical", 1;
@@ -126,6 +134,23 @@ fn plain_entries() -> Vec<extendr_api::metadata::Func> {
         transfer::buffer_array, "buffer_array", 3;
         slice::buffer_slice, "buffer_slice", 2;
         transfer::buffer_raw, "buffer_raw", 2;
+        tree::tree_build, "tree_build", 1;
+        tree::tree_child_kinds, "tree_child_kinds", 1;
+        tree::tree_child_names, "tree_child_names", 1;
+        tree::tree_child_sizes, "tree_child_sizes", 1;
+        tree::tree_concat, "tree_concat", 2;
+        tree::tree_diff, "tree_diff", 2;
+        tree::tree_equal, "tree_equal", 2;
+        tree::tree_filter, "tree_filter", 2;
+        tree::tree_flatten, "tree_flatten", 1;
+        tree::tree_hash, "tree_hash", 1;
+        tree::tree_leaf_mask, "tree_leaf_mask", 2;
+        tree::tree_path, "tree_path", 2;
+        tree::tree_repr, "tree_repr", 1;
+        tree::tree_root_kind, "tree_root_kind", 1;
+        tree::tree_size, "tree_size", 1;
+        tree::tree_take_apart, "tree_take_apart", 1;
+        tree::tree_unflatten, "tree_unflatten", 2;
     }
 }
 
@@ -170,7 +195,9 @@ pub unsafe extern "C" fn pjrt_register(library: *mut extendr_ffi::DllInfo, guard
     metadata.functions.extend(plain_entries());
     extendr_api::register_call_methods(library, metadata);
     pooled::register(library);
+    c_interface::register();
     pjrt_base::process::set_interrupt_poll(conditions::interrupt_pending);
+    pjrt_base::console::set_writer(custom_call::write);
     pjrt_core::runtime::oom::set_collector(memory::collect);
 }
 
@@ -186,7 +213,8 @@ mod tests {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
         let mut vouched = Vec::new();
         let files = |folder: &str| fs::read_dir(here.join(folder)).unwrap().map(|entry| entry.unwrap().path());
-        for file in files("src").chain(files("src/handle")).filter(|path| path.is_file()) {
+        for file in files("src").chain(files("src/dispatcher")).chain(files("src/handle")).filter(|path| path.is_file())
+        {
             let code = fs::read_to_string(&file).unwrap();
             let code = code.split("#[cfg(test)]").next().unwrap();
             let name = file.file_name().unwrap().to_string_lossy().into_owned();

@@ -2,6 +2,7 @@
 
 use crate::conditions::Result;
 use crate::describe::describe;
+use crate::dispatcher::Dispatcher;
 use crate::execute::ExecutionOptions;
 use crate::handle::Owned;
 use crate::pins;
@@ -18,6 +19,7 @@ use pjrt_core::client::{self, holdings};
 use pjrt_core::host::pool::{self, Block};
 use pjrt_core::runtime::oom;
 use pjrt_core::{Buffer, Client, Compiling, Device, Executable, Memory, Plugin};
+use pjrt_data::tree::Tree;
 use pjrt_program::program::Program;
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -268,7 +270,7 @@ fn apply_limit() -> Result<()> {
 }
 
 /// For each class of handles, how many R has.
-fn live_objects() -> [(&'static CStr, usize); 11] {
+fn live_objects() -> [(&'static CStr, usize); 13] {
     fn of<T: Owned>() -> (&'static CStr, usize) {
         (T::CLASS, T::live().load(Ordering::Relaxed))
     }
@@ -284,6 +286,8 @@ fn live_objects() -> [(&'static CStr, usize); 11] {
         of::<Promise>(),
         of::<Compiling>(),
         of::<Open>(),
+        of::<Tree>(),
+        of::<Dispatcher>(),
     ]
 }
 

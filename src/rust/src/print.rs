@@ -55,7 +55,7 @@ fn no_memory(spec: &Spec) -> Failure {
 }
 
 /// Splits text at line ends into pieces that R writes quickly, however long the text is.
-fn pieces(text: &str) -> Vec<&str> {
+pub fn pieces(text: &str) -> Vec<&str> {
     const PIECE: usize = 1 << 13;
     let (mut pieces, mut rest) = (Vec::new(), text);
     while let Some(end) = rest.bytes().skip(PIECE).position(|byte| byte == b'\n') {

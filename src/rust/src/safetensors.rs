@@ -2,7 +2,7 @@
 
 use crate::buffer;
 use crate::conditions::{entry, flag, Result};
-use crate::handle::{self, Empty};
+use crate::handle::{self, EmptyHandle};
 use crate::memory;
 use crate::progress::Bar;
 use crate::sexp::{self, Protected};
@@ -136,7 +136,7 @@ pub extern "C-unwind" fn safetensors_load(file: SEXP, positions: SEXP, show: SEX
                 device.client().usage().subtract_new_bytes(loading.bytes(i));
             }
             // SAFETY: the list holds handles that `make_handles` made for buffers, one for each.
-            unsafe { Empty::<Buffer>::again(sexp::at(list.sexp(), i)).fill(buffer) };
+            unsafe { EmptyHandle::<Buffer>::from_sexp(sexp::at(list.sexp(), i)).fill(buffer) };
         }
         Ok(list.sexp())
     })
@@ -156,7 +156,7 @@ fn make_handles(list: SEXP, loading: &Loading, device: &Device) -> Result<()> {
         for i in 0..sexp::len(list) {
             let weighed = is_known_to_r(loading, i, device);
             let weight = Protected::new(memory::weight(if weighed { loading.own_bytes(i) } else { 0 }));
-            sexp::set_at(list, i, Empty::<Buffer>::over(weight.sexp()).sexp());
+            sexp::set_at(list, i, EmptyHandle::<Buffer>::over(weight.sexp()).sexp());
         }
     })?;
     found?;

@@ -35,7 +35,7 @@ extern "C-unwind" {
     pub fn R_WeakRefKey(reference: SEXP) -> SEXP;
     pub fn Rf_eval(call: SEXP, environment: SEXP) -> SEXP;
     fn Rf_GetOption1(name: SEXP) -> SEXP;
-    fn Rf_getCharCE(x: SEXP) -> c_int;
+    pub fn Rf_getCharCE(x: SEXP) -> c_int;
     fn R_IsNA(x: f64) -> c_int;
     pub fn Rf_inherits(x: SEXP, class: *const c_char) -> Rboolean;
     pub fn Rf_lang2(function: SEXP, argument: SEXP) -> SEXP;

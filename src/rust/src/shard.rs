@@ -2,7 +2,7 @@
 
 use crate::buffer::{self, needs};
 use crate::conditions::Result;
-use crate::handle::{self, Empty};
+use crate::handle::{self, EmptyHandle};
 use crate::safetensors::Open;
 use crate::sexp::{self, Protected};
 use crate::{executable, memory};
@@ -92,7 +92,7 @@ fn filled(
     make: impl FnMut() -> pjrt_base::error::Result<Buffer>,
 ) -> Result<Robj> {
     memory::collect_under_pressure(device.client())?;
-    let handle = Empty::<Buffer>::new();
+    let handle = EmptyHandle::<Buffer>::new();
     let protected = Protected::new(handle.sexp());
     let made = memory::with_retry(needed, make)?;
     // SAFETY: protected above.

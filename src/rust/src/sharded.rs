@@ -1,6 +1,7 @@
 //! Execution on several devices at once: one call from R, one launch of the plugin.
 
 use crate::conditions::{entry, flag, Failure, Result};
+use crate::custom_call;
 use crate::describe::describe;
 use crate::execute::{buffers, move_weights, options_for, Inputs, NewOutputs, Values};
 use crate::handle;
@@ -22,6 +23,7 @@ pub extern "C-unwind" fn executable_execute_sharded(
         let executable: &Executable = handle::get(executable, "executable")?;
         let simplify = flag(simplify, "simplify")?;
         let options = options_for(executable, options)?;
+        custom_call::read_limits(executable);
         memory::collect_under_pressure(executable.client())?;
         let lists = Protected::new(input_lists(inputs)?);
         let devices = sexp::len(lists.sexp());

@@ -73,6 +73,9 @@ pub const UNKNOWN: u32 = 2;
 /// `PJRT_Error_Code_INVALID_ARGUMENT`: the plugin refuses an argument.
 pub const INVALID_ARGUMENT: u32 = 3;
 
+/// `PJRT_Error_Code_NOT_FOUND`: the plugin does not know a name.
+pub const NOT_FOUND: u32 = 5;
+
 /// `PJRT_Error_Code_RESOURCE_EXHAUSTED`: the device or the host is out of memory.
 pub const RESOURCE_EXHAUSTED: u32 = 8;
 

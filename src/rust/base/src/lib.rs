@@ -4,6 +4,7 @@
 #[macro_use]
 pub mod error;
 
+pub mod console;
 pub mod digest;
 pub mod mmap;
 pub mod parallel;

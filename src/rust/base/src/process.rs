@@ -1,5 +1,6 @@
 //! Events of the process: fork, exit, and a user who interrupts a wait.
 
+use crate::console;
 use crate::error::{Error, Kind, Result};
 use crate::reason::Reason;
 use crate::sync::Unpoisoned;
@@ -61,14 +62,14 @@ pub fn set_interrupt_poll(poll: fn() -> bool) {
     INTERRUPT_POLL.set(Some(poll));
 }
 
-/// Calls this thread's poll.
+/// Calls this thread's poll, and writes what programs have printed.
 ///
 /// # Errors
 /// `Interrupted` if the user interrupts.
 pub fn check_interrupt() -> Result<()> {
     ASKED.set(Some(Instant::now()));
     match INTERRUPT_POLL.get() {
-        Some(poll) if poll() => {
+        Some(poll) if console::flush().is_err() || poll() => {
             IS_UNWANTED.store(true, Ordering::Relaxed);
             Err(Error::new(Kind::Interrupted, "Interrupted."))
         }
@@ -87,6 +88,18 @@ pub fn check_interrupt_now_and_then() -> Result<()> {
         return Ok(());
     }
     check_interrupt()
+}
+
+/// Does `work`, which may be long, without calls of this thread's poll: for code that a plugin calls.
+pub fn without_poll<T>(work: impl FnOnce() -> T) -> T {
+    struct Restore(Option<fn() -> bool>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            INTERRUPT_POLL.set(self.0);
+        }
+    }
+    let _restore = Restore(INTERRUPT_POLL.take());
+    work()
 }
 
 /// How long the end of the process waits for compilations and launched programs: some seconds, or almost no time after
@@ -139,6 +152,27 @@ pub fn keep_library_of(code: usize) {
     }
 }
 
+/// Whether this address is in memory with code; `None` if the system does not tell.
+pub fn is_code(address: usize) -> Option<bool> {
+    #[cfg(target_os = "linux")]
+    {
+        let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
+        // "7f00-8000 r-xp …"
+        let is_executable = |line: &str| {
+            let (from, rest) = line.split_once('-')?;
+            let (to, rest) = rest.split_once(' ')?;
+            let range = usize::from_str_radix(from, 16).ok()?..usize::from_str_radix(to, 16).ok()?;
+            Some(range.contains(&address) && rest.as_bytes().get(2) == Some(&b'x'))
+        };
+        Some(maps.lines().any(|line| is_executable(line) == Some(true)))
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = address;
+        None
+    }
+}
+
 /// Watches for forks from now on. Called before the first plugin is used.
 pub fn watch_forks() {
     static ONCE: Once = Once::new();
@@ -166,6 +200,7 @@ pub fn watch_exit(close: fn()) {
     extern "C" fn at_exit() {
         // The thread's storage may be gone.
         INTERRUPT_POLL.set(None);
+        console::end();
         if let Some(close) = AT_EXIT.get() {
             close();
         }
@@ -200,6 +235,14 @@ pub fn skip_exit_handlers() {
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn code_is_distinguished_from_data() {
+        let data = Box::new(1);
+        assert_eq!(is_code(watch_forks as *const () as usize), Some(true));
+        assert_eq!([&raw const *data as usize, 1, usize::MAX].map(is_code), [Some(false); 3]);
+    }
 
     #[test]
     fn a_fork_does_not_wait_for_a_thread_that_it_does_not_have() {

@@ -44,6 +44,8 @@ reasons! {
     ComplexValues => "complex_values",
     /// Values of this type do not convert to the dtype; those of the types `to` do.
     ConversionNeeded { to: &'static [&'static str] } => "conversion_needed",
+    /// No handler is registered for the custom call `target` on this platform.
+    CustomCallMissing { target: String, platform: String } => "custom_call_missing",
     /// A program needs `count` devices, more than the client has; a CPU client can have more.
     DevicesMissing { count: usize } => "devices_missing",
     /// The process is a fork of one that used a client.

@@ -11,6 +11,8 @@ extern crate pjrt_base;
 
 pub mod ffi;
 
+pub mod custom_call;
+
 pub mod runtime;
 
 pub mod host;

@@ -72,14 +72,15 @@ impl HloModuleProto {
         self.computations.iter().flat_map(|c| &c.instructions).all(known)
     }
 
-    /// Whether every function that the program calls by name comes with XLA's plugins, judged by name: others may be
+    /// The functions that the program calls by name and that do not come with XLA's plugins, judged by name: they may be
     /// absent in another process.
-    pub fn calls_only_known_functions(&self) -> bool {
+    pub fn foreign_functions(&self) -> impl Iterator<Item = &str> {
         const PREFIXES: [&str; 2] = ["__", "xla."];
         const NAMES: [&str; 5] = ["MoveToDevice", "MoveToHost", "Sharding", "TopK", "annotate_device_placement"];
         let is_known = |name: &str| NAMES.contains(&name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix));
-        let mut instructions = self.computations.iter().flat_map(|computation| &computation.instructions);
-        instructions.all(|i| i.opcode != "custom-call" || is_known(&i.custom_call_target))
+        let instructions = self.computations.iter().flat_map(|computation| &computation.instructions);
+        let calls = instructions.filter(|i| i.opcode == "custom-call").map(|i| i.custom_call_target.as_str());
+        calls.filter(move |name| !is_known(name))
     }
 
     /// The entry computation.
@@ -222,18 +223,21 @@ mod tests {
 
     #[test]
     fn functions_registered_by_a_user_are_distinguished_from_those_of_xla() {
-        let calls = |target: &str| {
+        let is_foreign = |target: &str| {
             let opcode = if target.is_empty() { "add" } else { "custom-call" };
             let call =
                 HloInstructionProto { opcode: opcode.into(), custom_call_target: target.into(), ..Default::default() };
             let computation = HloComputationProto { instructions: vec![call], ..Default::default() };
-            HloModuleProto { computations: vec![computation], ..Default::default() }.calls_only_known_functions()
+            let module = HloModuleProto { computations: vec![computation], ..Default::default() };
+            let found: Vec<_> = module.foreign_functions().collect();
+            assert!(found.is_empty() || found == [target]);
+            !found.is_empty()
         };
         for target in ["", "TopK", "__onednn$matmul", "__cublas$gemm", "xla.sdy.FuncResultSharding"] {
-            assert!(calls(target), "{target}");
+            assert!(!is_foreign(target), "{target}");
         }
         for target in ["print_tensor", "my_kernel", "TopK2"] {
-            assert!(!calls(target), "{target}");
+            assert!(is_foreign(target), "{target}");
         }
     }
 }

@@ -27,24 +27,24 @@ extern "C" {
 /// The target of an external pointer; `None` between the creation of the R objects and the filling of the handle.
 type Owner<T> = Option<T>;
 
-/// The content of a handle's tag: a seal, followed by the target of the pointer.
+/// The content of a handle's tag: a mark of the type, followed by the target of the pointer.
 #[repr(C)]
 struct Body<T> {
-    seal: Seal,
+    mark: TypeMark,
     owner: Owner<T>,
 }
 
 /// Proof that a pointer belongs to this package, has its type, and is from this session.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq)]
-struct Seal {
+struct TypeMark {
     kind: *const AtomicPtr<SEXPREC>,
     owner: *const c_void,
 }
 
-impl Seal {
+impl TypeMark {
     fn new<T: Owned>(owner: *const c_void) -> Self {
-        Seal { kind: T::class_attribute(), owner }
+        TypeMark { kind: T::class_attribute(), owner }
     }
 }
 
@@ -67,7 +67,7 @@ pub fn make<T: Owned>(object: SEXP) -> SEXP {
         let body = RAW(tag).cast::<Body<T>>();
         HEADROOM.store(body as usize - start as usize, Ordering::Relaxed);
         let owner = &raw mut (*body).owner;
-        body.write(Body { seal: Seal::new::<T>(owner.cast()), owner: None });
+        body.write(Body { mark: TypeMark::new::<T>(owner.cast()), owner: None });
         let pointer = Rf_protect(R_MakeExternalPtr(owner.cast(), tag, object));
         Rf_setAttrib(pointer, R_ClassSymbol, class::<T>());
         Rf_unprotect(2);
@@ -95,13 +95,13 @@ pub fn value<'a, T: Owned>(pointer: SEXP) -> Option<&'a T> {
     let address = unsafe { R_ExternalPtrAddr(pointer) };
     // SAFETY: the same; the pointer keeps its tag.
     let tag = unsafe { sexp::raws(R_ExternalPtrTag(pointer)) };
-    let sealed = tag.len() == size_of::<Body<T>>()
-        // SAFETY: the vector is as long as a body, which begins with the seal.
-        && unsafe { tag.as_ptr().cast::<Seal>().read_unaligned() } == Seal::new::<T>(address);
-    if !sealed {
+    let is_marked = tag.len() == size_of::<Body<T>>()
+        // SAFETY: the vector is as long as a body, which begins with the mark.
+        && unsafe { tag.as_ptr().cast::<TypeMark>().read_unaligned() } == TypeMark::new::<T>(address);
+    if !is_marked {
         return None;
     }
-    // SAFETY: pointers with our seal point to an owner.
+    // SAFETY: pointers with our mark point to an owner.
     unsafe { address.cast::<Owner<T>>().as_ref() }.and_then(Option::as_ref)
 }
 

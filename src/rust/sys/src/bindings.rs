@@ -38,15 +38,7 @@ pub struct PJRT_Extension_Base {
     pub type_: PJRT_Extension_Type,
     pub next: *mut PJRT_Extension_Base,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Extension_Base"][::core::mem::size_of::<PJRT_Extension_Base>() - 24usize];
-    ["Alignment of PJRT_Extension_Base"][::core::mem::align_of::<PJRT_Extension_Base>() - 8usize];
-    ["Offset of field: PJRT_Extension_Base::struct_size"]
-        [::core::mem::offset_of!(PJRT_Extension_Base, struct_size) - 0usize];
-    ["Offset of field: PJRT_Extension_Base::type_"][::core::mem::offset_of!(PJRT_Extension_Base, type_) - 8usize];
-    ["Offset of field: PJRT_Extension_Base::next"][::core::mem::offset_of!(PJRT_Extension_Base, next) - 16usize];
-};
+layout! { PJRT_Extension_Base, 24, 8; struct_size: 0, type_: 8, next: 16 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Api_Version {
@@ -55,18 +47,7 @@ pub struct PJRT_Api_Version {
     pub major_version: ::core::ffi::c_int,
     pub minor_version: ::core::ffi::c_int,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Api_Version"][::core::mem::size_of::<PJRT_Api_Version>() - 24usize];
-    ["Alignment of PJRT_Api_Version"][::core::mem::align_of::<PJRT_Api_Version>() - 8usize];
-    ["Offset of field: PJRT_Api_Version::struct_size"][::core::mem::offset_of!(PJRT_Api_Version, struct_size) - 0usize];
-    ["Offset of field: PJRT_Api_Version::extension_start"]
-        [::core::mem::offset_of!(PJRT_Api_Version, extension_start) - 8usize];
-    ["Offset of field: PJRT_Api_Version::major_version"]
-        [::core::mem::offset_of!(PJRT_Api_Version, major_version) - 16usize];
-    ["Offset of field: PJRT_Api_Version::minor_version"]
-        [::core::mem::offset_of!(PJRT_Api_Version, minor_version) - 20usize];
-};
+layout! { PJRT_Api_Version, 24, 8; struct_size: 0, extension_start: 8, major_version: 16, minor_version: 20 }
 #[repr(C)]
 #[derive(Debug)]
 pub struct PJRT_Error {
@@ -79,17 +60,7 @@ pub struct PJRT_Error_Destroy_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     pub error: *mut PJRT_Error,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Error_Destroy_Args"][::core::mem::size_of::<PJRT_Error_Destroy_Args>() - 24usize];
-    ["Alignment of PJRT_Error_Destroy_Args"][::core::mem::align_of::<PJRT_Error_Destroy_Args>() - 8usize];
-    ["Offset of field: PJRT_Error_Destroy_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Error_Destroy_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Error_Destroy_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Error_Destroy_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Error_Destroy_Args::error"]
-        [::core::mem::offset_of!(PJRT_Error_Destroy_Args, error) - 16usize];
-};
+layout! { PJRT_Error_Destroy_Args, 24, 8; struct_size: 0, extension_start: 8, error: 16 }
 pub type PJRT_Error_Destroy = ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Error_Destroy_Args)>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -100,21 +71,7 @@ pub struct PJRT_Error_Message_Args {
     pub message: *const ::core::ffi::c_char,
     pub message_size: usize,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Error_Message_Args"][::core::mem::size_of::<PJRT_Error_Message_Args>() - 40usize];
-    ["Alignment of PJRT_Error_Message_Args"][::core::mem::align_of::<PJRT_Error_Message_Args>() - 8usize];
-    ["Offset of field: PJRT_Error_Message_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Error_Message_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Error_Message_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Error_Message_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Error_Message_Args::error"]
-        [::core::mem::offset_of!(PJRT_Error_Message_Args, error) - 16usize];
-    ["Offset of field: PJRT_Error_Message_Args::message"]
-        [::core::mem::offset_of!(PJRT_Error_Message_Args, message) - 24usize];
-    ["Offset of field: PJRT_Error_Message_Args::message_size"]
-        [::core::mem::offset_of!(PJRT_Error_Message_Args, message_size) - 32usize];
-};
+layout! { PJRT_Error_Message_Args, 40, 8; struct_size: 0, extension_start: 8, error: 16, message: 24, message_size: 32 }
 pub type PJRT_Error_Message = ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Error_Message_Args)>;
 impl PJRT_Error_Code {
     pub const PJRT_Error_Code_OK: PJRT_Error_Code = PJRT_Error_Code(0);
@@ -146,19 +103,7 @@ pub struct PJRT_Error_GetCode_Args {
     pub error: *const PJRT_Error,
     pub code: PJRT_Error_Code,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Error_GetCode_Args"][::core::mem::size_of::<PJRT_Error_GetCode_Args>() - 32usize];
-    ["Alignment of PJRT_Error_GetCode_Args"][::core::mem::align_of::<PJRT_Error_GetCode_Args>() - 8usize];
-    ["Offset of field: PJRT_Error_GetCode_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Error_GetCode_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Error_GetCode_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Error_GetCode_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Error_GetCode_Args::error"]
-        [::core::mem::offset_of!(PJRT_Error_GetCode_Args, error) - 16usize];
-    ["Offset of field: PJRT_Error_GetCode_Args::code"]
-        [::core::mem::offset_of!(PJRT_Error_GetCode_Args, code) - 24usize];
-};
+layout! { PJRT_Error_GetCode_Args, 32, 8; struct_size: 0, extension_start: 8, error: 16, code: 24 }
 pub type PJRT_Error_GetCode =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Error_GetCode_Args) -> *mut PJRT_Error>;
 pub type PJRT_CallbackError = ::core::option::Option<
@@ -198,48 +143,17 @@ pub union PJRT_NamedValue__bindgen_ty_1 {
     pub float_value: f32,
     pub bool_value: bool,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_NamedValue__bindgen_ty_1"][::core::mem::size_of::<PJRT_NamedValue__bindgen_ty_1>() - 8usize];
-    ["Alignment of PJRT_NamedValue__bindgen_ty_1"][::core::mem::align_of::<PJRT_NamedValue__bindgen_ty_1>() - 8usize];
-    ["Offset of field: PJRT_NamedValue__bindgen_ty_1::string_value"]
-        [::core::mem::offset_of!(PJRT_NamedValue__bindgen_ty_1, string_value) - 0usize];
-    ["Offset of field: PJRT_NamedValue__bindgen_ty_1::int64_value"]
-        [::core::mem::offset_of!(PJRT_NamedValue__bindgen_ty_1, int64_value) - 0usize];
-    ["Offset of field: PJRT_NamedValue__bindgen_ty_1::int64_array_value"]
-        [::core::mem::offset_of!(PJRT_NamedValue__bindgen_ty_1, int64_array_value) - 0usize];
-    ["Offset of field: PJRT_NamedValue__bindgen_ty_1::float_value"]
-        [::core::mem::offset_of!(PJRT_NamedValue__bindgen_ty_1, float_value) - 0usize];
-    ["Offset of field: PJRT_NamedValue__bindgen_ty_1::bool_value"]
-        [::core::mem::offset_of!(PJRT_NamedValue__bindgen_ty_1, bool_value) - 0usize];
-};
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_NamedValue"][::core::mem::size_of::<PJRT_NamedValue>() - 56usize];
-    ["Alignment of PJRT_NamedValue"][::core::mem::align_of::<PJRT_NamedValue>() - 8usize];
-    ["Offset of field: PJRT_NamedValue::struct_size"][::core::mem::offset_of!(PJRT_NamedValue, struct_size) - 0usize];
-    ["Offset of field: PJRT_NamedValue::extension_start"]
-        [::core::mem::offset_of!(PJRT_NamedValue, extension_start) - 8usize];
-    ["Offset of field: PJRT_NamedValue::name"][::core::mem::offset_of!(PJRT_NamedValue, name) - 16usize];
-    ["Offset of field: PJRT_NamedValue::name_size"][::core::mem::offset_of!(PJRT_NamedValue, name_size) - 24usize];
-    ["Offset of field: PJRT_NamedValue::type_"][::core::mem::offset_of!(PJRT_NamedValue, type_) - 32usize];
-    ["Offset of field: PJRT_NamedValue::value_size"][::core::mem::offset_of!(PJRT_NamedValue, value_size) - 48usize];
-};
+layout! { PJRT_NamedValue__bindgen_ty_1, 8, 8; string_value: 0, int64_value: 0, int64_array_value: 0, float_value: 0,
+bool_value: 0 }
+layout! { PJRT_NamedValue, 56, 8; struct_size: 0, extension_start: 8, name: 16, name_size: 24, type_: 32, value_size: 48
+}
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Plugin_Initialize_Args {
     pub struct_size: usize,
     pub extension_start: *mut PJRT_Extension_Base,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Plugin_Initialize_Args"][::core::mem::size_of::<PJRT_Plugin_Initialize_Args>() - 16usize];
-    ["Alignment of PJRT_Plugin_Initialize_Args"][::core::mem::align_of::<PJRT_Plugin_Initialize_Args>() - 8usize];
-    ["Offset of field: PJRT_Plugin_Initialize_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Plugin_Initialize_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Plugin_Initialize_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Plugin_Initialize_Args, extension_start) - 8usize];
-};
+layout! { PJRT_Plugin_Initialize_Args, 16, 8; struct_size: 0, extension_start: 8 }
 pub type PJRT_Plugin_Initialize =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Plugin_Initialize_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -250,19 +164,7 @@ pub struct PJRT_Plugin_Attributes_Args {
     pub attributes: *const PJRT_NamedValue,
     pub num_attributes: usize,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Plugin_Attributes_Args"][::core::mem::size_of::<PJRT_Plugin_Attributes_Args>() - 32usize];
-    ["Alignment of PJRT_Plugin_Attributes_Args"][::core::mem::align_of::<PJRT_Plugin_Attributes_Args>() - 8usize];
-    ["Offset of field: PJRT_Plugin_Attributes_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Plugin_Attributes_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Plugin_Attributes_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Plugin_Attributes_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Plugin_Attributes_Args::attributes"]
-        [::core::mem::offset_of!(PJRT_Plugin_Attributes_Args, attributes) - 16usize];
-    ["Offset of field: PJRT_Plugin_Attributes_Args::num_attributes"]
-        [::core::mem::offset_of!(PJRT_Plugin_Attributes_Args, num_attributes) - 24usize];
-};
+layout! { PJRT_Plugin_Attributes_Args, 32, 8; struct_size: 0, extension_start: 8, attributes: 16, num_attributes: 24 }
 pub type PJRT_Plugin_Attributes =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Plugin_Attributes_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -277,17 +179,7 @@ pub struct PJRT_Event_Destroy_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     pub event: *mut PJRT_Event,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Event_Destroy_Args"][::core::mem::size_of::<PJRT_Event_Destroy_Args>() - 24usize];
-    ["Alignment of PJRT_Event_Destroy_Args"][::core::mem::align_of::<PJRT_Event_Destroy_Args>() - 8usize];
-    ["Offset of field: PJRT_Event_Destroy_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Event_Destroy_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Event_Destroy_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Event_Destroy_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Event_Destroy_Args::event"]
-        [::core::mem::offset_of!(PJRT_Event_Destroy_Args, event) - 16usize];
-};
+layout! { PJRT_Event_Destroy_Args, 24, 8; struct_size: 0, extension_start: 8, event: 16 }
 pub type PJRT_Event_Destroy =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Event_Destroy_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -298,19 +190,7 @@ pub struct PJRT_Event_IsReady_Args {
     pub event: *mut PJRT_Event,
     pub is_ready: bool,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Event_IsReady_Args"][::core::mem::size_of::<PJRT_Event_IsReady_Args>() - 32usize];
-    ["Alignment of PJRT_Event_IsReady_Args"][::core::mem::align_of::<PJRT_Event_IsReady_Args>() - 8usize];
-    ["Offset of field: PJRT_Event_IsReady_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Event_IsReady_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Event_IsReady_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Event_IsReady_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Event_IsReady_Args::event"]
-        [::core::mem::offset_of!(PJRT_Event_IsReady_Args, event) - 16usize];
-    ["Offset of field: PJRT_Event_IsReady_Args::is_ready"]
-        [::core::mem::offset_of!(PJRT_Event_IsReady_Args, is_ready) - 24usize];
-};
+layout! { PJRT_Event_IsReady_Args, 32, 8; struct_size: 0, extension_start: 8, event: 16, is_ready: 24 }
 pub type PJRT_Event_IsReady =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Event_IsReady_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -320,16 +200,7 @@ pub struct PJRT_Event_Error_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     pub event: *mut PJRT_Event,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Event_Error_Args"][::core::mem::size_of::<PJRT_Event_Error_Args>() - 24usize];
-    ["Alignment of PJRT_Event_Error_Args"][::core::mem::align_of::<PJRT_Event_Error_Args>() - 8usize];
-    ["Offset of field: PJRT_Event_Error_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Event_Error_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Event_Error_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Event_Error_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Event_Error_Args::event"][::core::mem::offset_of!(PJRT_Event_Error_Args, event) - 16usize];
-};
+layout! { PJRT_Event_Error_Args, 24, 8; struct_size: 0, extension_start: 8, event: 16 }
 pub type PJRT_Event_Error =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Event_Error_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -339,16 +210,7 @@ pub struct PJRT_Event_Await_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     pub event: *mut PJRT_Event,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Event_Await_Args"][::core::mem::size_of::<PJRT_Event_Await_Args>() - 24usize];
-    ["Alignment of PJRT_Event_Await_Args"][::core::mem::align_of::<PJRT_Event_Await_Args>() - 8usize];
-    ["Offset of field: PJRT_Event_Await_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Event_Await_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Event_Await_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Event_Await_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Event_Await_Args::event"][::core::mem::offset_of!(PJRT_Event_Await_Args, event) - 16usize];
-};
+layout! { PJRT_Event_Await_Args, 24, 8; struct_size: 0, extension_start: 8, event: 16 }
 pub type PJRT_Event_Await =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Event_Await_Args) -> *mut PJRT_Error>;
 pub type PJRT_Event_OnReadyCallback =
@@ -362,21 +224,7 @@ pub struct PJRT_Event_OnReady_Args {
     pub callback: PJRT_Event_OnReadyCallback,
     pub user_arg: *mut ::core::ffi::c_void,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Event_OnReady_Args"][::core::mem::size_of::<PJRT_Event_OnReady_Args>() - 40usize];
-    ["Alignment of PJRT_Event_OnReady_Args"][::core::mem::align_of::<PJRT_Event_OnReady_Args>() - 8usize];
-    ["Offset of field: PJRT_Event_OnReady_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Event_OnReady_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Event_OnReady_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Event_OnReady_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Event_OnReady_Args::event"]
-        [::core::mem::offset_of!(PJRT_Event_OnReady_Args, event) - 16usize];
-    ["Offset of field: PJRT_Event_OnReady_Args::callback"]
-        [::core::mem::offset_of!(PJRT_Event_OnReady_Args, callback) - 24usize];
-    ["Offset of field: PJRT_Event_OnReady_Args::user_arg"]
-        [::core::mem::offset_of!(PJRT_Event_OnReady_Args, user_arg) - 32usize];
-};
+layout! { PJRT_Event_OnReady_Args, 40, 8; struct_size: 0, extension_start: 8, event: 16, callback: 24, user_arg: 32 }
 pub type PJRT_Event_OnReady =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Event_OnReady_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -386,17 +234,7 @@ pub struct PJRT_Event_Create_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     pub event: *mut PJRT_Event,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Event_Create_Args"][::core::mem::size_of::<PJRT_Event_Create_Args>() - 24usize];
-    ["Alignment of PJRT_Event_Create_Args"][::core::mem::align_of::<PJRT_Event_Create_Args>() - 8usize];
-    ["Offset of field: PJRT_Event_Create_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Event_Create_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Event_Create_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Event_Create_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Event_Create_Args::event"]
-        [::core::mem::offset_of!(PJRT_Event_Create_Args, event) - 16usize];
-};
+layout! { PJRT_Event_Create_Args, 24, 8; struct_size: 0, extension_start: 8, event: 16 }
 pub type PJRT_Event_Create =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Event_Create_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -409,22 +247,8 @@ pub struct PJRT_Event_Set_Args {
     pub error_message: *const ::core::ffi::c_char,
     pub error_message_size: usize,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Event_Set_Args"][::core::mem::size_of::<PJRT_Event_Set_Args>() - 48usize];
-    ["Alignment of PJRT_Event_Set_Args"][::core::mem::align_of::<PJRT_Event_Set_Args>() - 8usize];
-    ["Offset of field: PJRT_Event_Set_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Event_Set_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Event_Set_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Event_Set_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Event_Set_Args::event"][::core::mem::offset_of!(PJRT_Event_Set_Args, event) - 16usize];
-    ["Offset of field: PJRT_Event_Set_Args::error_code"]
-        [::core::mem::offset_of!(PJRT_Event_Set_Args, error_code) - 24usize];
-    ["Offset of field: PJRT_Event_Set_Args::error_message"]
-        [::core::mem::offset_of!(PJRT_Event_Set_Args, error_message) - 32usize];
-    ["Offset of field: PJRT_Event_Set_Args::error_message_size"]
-        [::core::mem::offset_of!(PJRT_Event_Set_Args, error_message_size) - 40usize];
-};
+layout! { PJRT_Event_Set_Args, 48, 8; struct_size: 0, extension_start: 8, event: 16, error_code: 24, error_message: 32,
+error_message_size: 40 }
 pub type PJRT_Event_Set =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Event_Set_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -498,31 +322,8 @@ pub struct PJRT_KeyValueGetCallback_Args {
     pub value_size: usize,
     pub value_deleter_callback: PJRT_KeyValueGetCallback_ValueDeleter,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_KeyValueGetCallback_Args"][::core::mem::size_of::<PJRT_KeyValueGetCallback_Args>() - 80usize];
-    ["Alignment of PJRT_KeyValueGetCallback_Args"][::core::mem::align_of::<PJRT_KeyValueGetCallback_Args>() - 8usize];
-    ["Offset of field: PJRT_KeyValueGetCallback_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_KeyValueGetCallback_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_KeyValueGetCallback_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_KeyValueGetCallback_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_KeyValueGetCallback_Args::key"]
-        [::core::mem::offset_of!(PJRT_KeyValueGetCallback_Args, key) - 16usize];
-    ["Offset of field: PJRT_KeyValueGetCallback_Args::key_size"]
-        [::core::mem::offset_of!(PJRT_KeyValueGetCallback_Args, key_size) - 24usize];
-    ["Offset of field: PJRT_KeyValueGetCallback_Args::timeout_in_ms"]
-        [::core::mem::offset_of!(PJRT_KeyValueGetCallback_Args, timeout_in_ms) - 32usize];
-    ["Offset of field: PJRT_KeyValueGetCallback_Args::callback_error"]
-        [::core::mem::offset_of!(PJRT_KeyValueGetCallback_Args, callback_error) - 40usize];
-    ["Offset of field: PJRT_KeyValueGetCallback_Args::user_arg"]
-        [::core::mem::offset_of!(PJRT_KeyValueGetCallback_Args, user_arg) - 48usize];
-    ["Offset of field: PJRT_KeyValueGetCallback_Args::value"]
-        [::core::mem::offset_of!(PJRT_KeyValueGetCallback_Args, value) - 56usize];
-    ["Offset of field: PJRT_KeyValueGetCallback_Args::value_size"]
-        [::core::mem::offset_of!(PJRT_KeyValueGetCallback_Args, value_size) - 64usize];
-    ["Offset of field: PJRT_KeyValueGetCallback_Args::value_deleter_callback"]
-        [::core::mem::offset_of!(PJRT_KeyValueGetCallback_Args, value_deleter_callback) - 72usize];
-};
+layout! { PJRT_KeyValueGetCallback_Args, 80, 8; struct_size: 0, extension_start: 8, key: 16, key_size: 24,
+timeout_in_ms: 32, callback_error: 40, user_arg: 48, value: 56, value_size: 64, value_deleter_callback: 72 }
 pub type PJRT_KeyValueGetCallback =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_KeyValueGetCallback_Args) -> *mut PJRT_Error>;
 pub type PJRT_KeyValueTryGetCallback_ValueDeleter =
@@ -540,30 +341,8 @@ pub struct PJRT_KeyValueTryGetCallback_Args {
     pub value_size: usize,
     pub value_deleter_callback: PJRT_KeyValueTryGetCallback_ValueDeleter,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_KeyValueTryGetCallback_Args"][::core::mem::size_of::<PJRT_KeyValueTryGetCallback_Args>() - 72usize];
-    ["Alignment of PJRT_KeyValueTryGetCallback_Args"]
-        [::core::mem::align_of::<PJRT_KeyValueTryGetCallback_Args>() - 8usize];
-    ["Offset of field: PJRT_KeyValueTryGetCallback_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_KeyValueTryGetCallback_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_KeyValueTryGetCallback_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_KeyValueTryGetCallback_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_KeyValueTryGetCallback_Args::key"]
-        [::core::mem::offset_of!(PJRT_KeyValueTryGetCallback_Args, key) - 16usize];
-    ["Offset of field: PJRT_KeyValueTryGetCallback_Args::key_size"]
-        [::core::mem::offset_of!(PJRT_KeyValueTryGetCallback_Args, key_size) - 24usize];
-    ["Offset of field: PJRT_KeyValueTryGetCallback_Args::callback_error"]
-        [::core::mem::offset_of!(PJRT_KeyValueTryGetCallback_Args, callback_error) - 32usize];
-    ["Offset of field: PJRT_KeyValueTryGetCallback_Args::user_arg"]
-        [::core::mem::offset_of!(PJRT_KeyValueTryGetCallback_Args, user_arg) - 40usize];
-    ["Offset of field: PJRT_KeyValueTryGetCallback_Args::value"]
-        [::core::mem::offset_of!(PJRT_KeyValueTryGetCallback_Args, value) - 48usize];
-    ["Offset of field: PJRT_KeyValueTryGetCallback_Args::value_size"]
-        [::core::mem::offset_of!(PJRT_KeyValueTryGetCallback_Args, value_size) - 56usize];
-    ["Offset of field: PJRT_KeyValueTryGetCallback_Args::value_deleter_callback"]
-        [::core::mem::offset_of!(PJRT_KeyValueTryGetCallback_Args, value_deleter_callback) - 64usize];
-};
+layout! { PJRT_KeyValueTryGetCallback_Args, 72, 8; struct_size: 0, extension_start: 8, key: 16, key_size: 24,
+callback_error: 32, user_arg: 40, value: 48, value_size: 56, value_deleter_callback: 64 }
 pub type PJRT_KeyValueTryGetCallback =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_KeyValueTryGetCallback_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -578,27 +357,8 @@ pub struct PJRT_KeyValuePutCallback_Args {
     pub callback_error: *mut PJRT_CallbackError,
     pub user_arg: *mut ::core::ffi::c_void,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_KeyValuePutCallback_Args"][::core::mem::size_of::<PJRT_KeyValuePutCallback_Args>() - 64usize];
-    ["Alignment of PJRT_KeyValuePutCallback_Args"][::core::mem::align_of::<PJRT_KeyValuePutCallback_Args>() - 8usize];
-    ["Offset of field: PJRT_KeyValuePutCallback_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_KeyValuePutCallback_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_KeyValuePutCallback_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_KeyValuePutCallback_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_KeyValuePutCallback_Args::key"]
-        [::core::mem::offset_of!(PJRT_KeyValuePutCallback_Args, key) - 16usize];
-    ["Offset of field: PJRT_KeyValuePutCallback_Args::key_size"]
-        [::core::mem::offset_of!(PJRT_KeyValuePutCallback_Args, key_size) - 24usize];
-    ["Offset of field: PJRT_KeyValuePutCallback_Args::value"]
-        [::core::mem::offset_of!(PJRT_KeyValuePutCallback_Args, value) - 32usize];
-    ["Offset of field: PJRT_KeyValuePutCallback_Args::value_size"]
-        [::core::mem::offset_of!(PJRT_KeyValuePutCallback_Args, value_size) - 40usize];
-    ["Offset of field: PJRT_KeyValuePutCallback_Args::callback_error"]
-        [::core::mem::offset_of!(PJRT_KeyValuePutCallback_Args, callback_error) - 48usize];
-    ["Offset of field: PJRT_KeyValuePutCallback_Args::user_arg"]
-        [::core::mem::offset_of!(PJRT_KeyValuePutCallback_Args, user_arg) - 56usize];
-};
+layout! { PJRT_KeyValuePutCallback_Args, 64, 8; struct_size: 0, extension_start: 8, key: 16, key_size: 24, value: 32,
+value_size: 40, callback_error: 48, user_arg: 56 }
 pub type PJRT_KeyValuePutCallback =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_KeyValuePutCallback_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -616,33 +376,9 @@ pub struct PJRT_Client_Create_Args {
     pub kv_try_get_callback: PJRT_KeyValueTryGetCallback,
     pub kv_try_get_user_arg: *mut ::core::ffi::c_void,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Client_Create_Args"][::core::mem::size_of::<PJRT_Client_Create_Args>() - 88usize];
-    ["Alignment of PJRT_Client_Create_Args"][::core::mem::align_of::<PJRT_Client_Create_Args>() - 8usize];
-    ["Offset of field: PJRT_Client_Create_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Client_Create_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Client_Create_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Client_Create_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Client_Create_Args::create_options"]
-        [::core::mem::offset_of!(PJRT_Client_Create_Args, create_options) - 16usize];
-    ["Offset of field: PJRT_Client_Create_Args::num_options"]
-        [::core::mem::offset_of!(PJRT_Client_Create_Args, num_options) - 24usize];
-    ["Offset of field: PJRT_Client_Create_Args::kv_get_callback"]
-        [::core::mem::offset_of!(PJRT_Client_Create_Args, kv_get_callback) - 32usize];
-    ["Offset of field: PJRT_Client_Create_Args::kv_get_user_arg"]
-        [::core::mem::offset_of!(PJRT_Client_Create_Args, kv_get_user_arg) - 40usize];
-    ["Offset of field: PJRT_Client_Create_Args::kv_put_callback"]
-        [::core::mem::offset_of!(PJRT_Client_Create_Args, kv_put_callback) - 48usize];
-    ["Offset of field: PJRT_Client_Create_Args::kv_put_user_arg"]
-        [::core::mem::offset_of!(PJRT_Client_Create_Args, kv_put_user_arg) - 56usize];
-    ["Offset of field: PJRT_Client_Create_Args::client"]
-        [::core::mem::offset_of!(PJRT_Client_Create_Args, client) - 64usize];
-    ["Offset of field: PJRT_Client_Create_Args::kv_try_get_callback"]
-        [::core::mem::offset_of!(PJRT_Client_Create_Args, kv_try_get_callback) - 72usize];
-    ["Offset of field: PJRT_Client_Create_Args::kv_try_get_user_arg"]
-        [::core::mem::offset_of!(PJRT_Client_Create_Args, kv_try_get_user_arg) - 80usize];
-};
+layout! { PJRT_Client_Create_Args, 88, 8; struct_size: 0, extension_start: 8, create_options: 16, num_options: 24,
+kv_get_callback: 32, kv_get_user_arg: 40, kv_put_callback: 48, kv_put_user_arg: 56, client: 64, kv_try_get_callback: 72,
+kv_try_get_user_arg: 80 }
 pub type PJRT_Client_Create =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Client_Create_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -652,17 +388,7 @@ pub struct PJRT_Client_Destroy_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     pub client: *mut PJRT_Client,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Client_Destroy_Args"][::core::mem::size_of::<PJRT_Client_Destroy_Args>() - 24usize];
-    ["Alignment of PJRT_Client_Destroy_Args"][::core::mem::align_of::<PJRT_Client_Destroy_Args>() - 8usize];
-    ["Offset of field: PJRT_Client_Destroy_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Client_Destroy_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Client_Destroy_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Client_Destroy_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Client_Destroy_Args::client"]
-        [::core::mem::offset_of!(PJRT_Client_Destroy_Args, client) - 16usize];
-};
+layout! { PJRT_Client_Destroy_Args, 24, 8; struct_size: 0, extension_start: 8, client: 16 }
 pub type PJRT_Client_Destroy =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Client_Destroy_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -674,21 +400,8 @@ pub struct PJRT_Client_PlatformName_Args {
     pub platform_name: *const ::core::ffi::c_char,
     pub platform_name_size: usize,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Client_PlatformName_Args"][::core::mem::size_of::<PJRT_Client_PlatformName_Args>() - 40usize];
-    ["Alignment of PJRT_Client_PlatformName_Args"][::core::mem::align_of::<PJRT_Client_PlatformName_Args>() - 8usize];
-    ["Offset of field: PJRT_Client_PlatformName_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Client_PlatformName_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Client_PlatformName_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Client_PlatformName_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Client_PlatformName_Args::client"]
-        [::core::mem::offset_of!(PJRT_Client_PlatformName_Args, client) - 16usize];
-    ["Offset of field: PJRT_Client_PlatformName_Args::platform_name"]
-        [::core::mem::offset_of!(PJRT_Client_PlatformName_Args, platform_name) - 24usize];
-    ["Offset of field: PJRT_Client_PlatformName_Args::platform_name_size"]
-        [::core::mem::offset_of!(PJRT_Client_PlatformName_Args, platform_name_size) - 32usize];
-};
+layout! { PJRT_Client_PlatformName_Args, 40, 8; struct_size: 0, extension_start: 8, client: 16, platform_name: 24,
+platform_name_size: 32 }
 pub type PJRT_Client_PlatformName =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Client_PlatformName_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -699,19 +412,7 @@ pub struct PJRT_Client_ProcessIndex_Args {
     pub client: *mut PJRT_Client,
     pub process_index: ::core::ffi::c_int,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Client_ProcessIndex_Args"][::core::mem::size_of::<PJRT_Client_ProcessIndex_Args>() - 32usize];
-    ["Alignment of PJRT_Client_ProcessIndex_Args"][::core::mem::align_of::<PJRT_Client_ProcessIndex_Args>() - 8usize];
-    ["Offset of field: PJRT_Client_ProcessIndex_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Client_ProcessIndex_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Client_ProcessIndex_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Client_ProcessIndex_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Client_ProcessIndex_Args::client"]
-        [::core::mem::offset_of!(PJRT_Client_ProcessIndex_Args, client) - 16usize];
-    ["Offset of field: PJRT_Client_ProcessIndex_Args::process_index"]
-        [::core::mem::offset_of!(PJRT_Client_ProcessIndex_Args, process_index) - 24usize];
-};
+layout! { PJRT_Client_ProcessIndex_Args, 32, 8; struct_size: 0, extension_start: 8, client: 16, process_index: 24 }
 pub type PJRT_Client_ProcessIndex =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Client_ProcessIndex_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -723,22 +424,8 @@ pub struct PJRT_Client_PlatformVersion_Args {
     pub platform_version: *const ::core::ffi::c_char,
     pub platform_version_size: usize,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Client_PlatformVersion_Args"][::core::mem::size_of::<PJRT_Client_PlatformVersion_Args>() - 40usize];
-    ["Alignment of PJRT_Client_PlatformVersion_Args"]
-        [::core::mem::align_of::<PJRT_Client_PlatformVersion_Args>() - 8usize];
-    ["Offset of field: PJRT_Client_PlatformVersion_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Client_PlatformVersion_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Client_PlatformVersion_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Client_PlatformVersion_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Client_PlatformVersion_Args::client"]
-        [::core::mem::offset_of!(PJRT_Client_PlatformVersion_Args, client) - 16usize];
-    ["Offset of field: PJRT_Client_PlatformVersion_Args::platform_version"]
-        [::core::mem::offset_of!(PJRT_Client_PlatformVersion_Args, platform_version) - 24usize];
-    ["Offset of field: PJRT_Client_PlatformVersion_Args::platform_version_size"]
-        [::core::mem::offset_of!(PJRT_Client_PlatformVersion_Args, platform_version_size) - 32usize];
-};
+layout! { PJRT_Client_PlatformVersion_Args, 40, 8; struct_size: 0, extension_start: 8, client: 16, platform_version: 24,
+platform_version_size: 32 }
 pub type PJRT_Client_PlatformVersion =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Client_PlatformVersion_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -749,21 +436,7 @@ pub struct PJRT_Client_TopologyDescription_Args {
     pub client: *mut PJRT_Client,
     pub topology: *mut PJRT_TopologyDescription,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Client_TopologyDescription_Args"]
-        [::core::mem::size_of::<PJRT_Client_TopologyDescription_Args>() - 32usize];
-    ["Alignment of PJRT_Client_TopologyDescription_Args"]
-        [::core::mem::align_of::<PJRT_Client_TopologyDescription_Args>() - 8usize];
-    ["Offset of field: PJRT_Client_TopologyDescription_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Client_TopologyDescription_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Client_TopologyDescription_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Client_TopologyDescription_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Client_TopologyDescription_Args::client"]
-        [::core::mem::offset_of!(PJRT_Client_TopologyDescription_Args, client) - 16usize];
-    ["Offset of field: PJRT_Client_TopologyDescription_Args::topology"]
-        [::core::mem::offset_of!(PJRT_Client_TopologyDescription_Args, topology) - 24usize];
-};
+layout! { PJRT_Client_TopologyDescription_Args, 32, 8; struct_size: 0, extension_start: 8, client: 16, topology: 24 }
 pub type PJRT_Client_TopologyDescription =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Client_TopologyDescription_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -775,21 +448,8 @@ pub struct PJRT_Client_Devices_Args {
     pub devices: *const *mut PJRT_Device,
     pub num_devices: usize,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Client_Devices_Args"][::core::mem::size_of::<PJRT_Client_Devices_Args>() - 40usize];
-    ["Alignment of PJRT_Client_Devices_Args"][::core::mem::align_of::<PJRT_Client_Devices_Args>() - 8usize];
-    ["Offset of field: PJRT_Client_Devices_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Client_Devices_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Client_Devices_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Client_Devices_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Client_Devices_Args::client"]
-        [::core::mem::offset_of!(PJRT_Client_Devices_Args, client) - 16usize];
-    ["Offset of field: PJRT_Client_Devices_Args::devices"]
-        [::core::mem::offset_of!(PJRT_Client_Devices_Args, devices) - 24usize];
-    ["Offset of field: PJRT_Client_Devices_Args::num_devices"]
-        [::core::mem::offset_of!(PJRT_Client_Devices_Args, num_devices) - 32usize];
-};
+layout! { PJRT_Client_Devices_Args, 40, 8; struct_size: 0, extension_start: 8, client: 16, devices: 24, num_devices: 32
+}
 pub type PJRT_Client_Devices =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Client_Devices_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -801,23 +461,8 @@ pub struct PJRT_Client_AddressableDevices_Args {
     pub addressable_devices: *const *mut PJRT_Device,
     pub num_addressable_devices: usize,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Client_AddressableDevices_Args"]
-        [::core::mem::size_of::<PJRT_Client_AddressableDevices_Args>() - 40usize];
-    ["Alignment of PJRT_Client_AddressableDevices_Args"]
-        [::core::mem::align_of::<PJRT_Client_AddressableDevices_Args>() - 8usize];
-    ["Offset of field: PJRT_Client_AddressableDevices_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Client_AddressableDevices_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Client_AddressableDevices_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Client_AddressableDevices_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Client_AddressableDevices_Args::client"]
-        [::core::mem::offset_of!(PJRT_Client_AddressableDevices_Args, client) - 16usize];
-    ["Offset of field: PJRT_Client_AddressableDevices_Args::addressable_devices"]
-        [::core::mem::offset_of!(PJRT_Client_AddressableDevices_Args, addressable_devices) - 24usize];
-    ["Offset of field: PJRT_Client_AddressableDevices_Args::num_addressable_devices"]
-        [::core::mem::offset_of!(PJRT_Client_AddressableDevices_Args, num_addressable_devices) - 32usize];
-};
+layout! { PJRT_Client_AddressableDevices_Args, 40, 8; struct_size: 0, extension_start: 8, client: 16,
+addressable_devices: 24, num_addressable_devices: 32 }
 pub type PJRT_Client_AddressableDevices =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Client_AddressableDevices_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -829,21 +474,7 @@ pub struct PJRT_Client_LookupDevice_Args {
     pub id: ::core::ffi::c_int,
     pub device: *mut PJRT_Device,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Client_LookupDevice_Args"][::core::mem::size_of::<PJRT_Client_LookupDevice_Args>() - 40usize];
-    ["Alignment of PJRT_Client_LookupDevice_Args"][::core::mem::align_of::<PJRT_Client_LookupDevice_Args>() - 8usize];
-    ["Offset of field: PJRT_Client_LookupDevice_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Client_LookupDevice_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Client_LookupDevice_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Client_LookupDevice_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Client_LookupDevice_Args::client"]
-        [::core::mem::offset_of!(PJRT_Client_LookupDevice_Args, client) - 16usize];
-    ["Offset of field: PJRT_Client_LookupDevice_Args::id"]
-        [::core::mem::offset_of!(PJRT_Client_LookupDevice_Args, id) - 24usize];
-    ["Offset of field: PJRT_Client_LookupDevice_Args::device"]
-        [::core::mem::offset_of!(PJRT_Client_LookupDevice_Args, device) - 32usize];
-};
+layout! { PJRT_Client_LookupDevice_Args, 40, 8; struct_size: 0, extension_start: 8, client: 16, id: 24, device: 32 }
 pub type PJRT_Client_LookupDevice =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Client_LookupDevice_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -855,23 +486,8 @@ pub struct PJRT_Client_LookupAddressableDevice_Args {
     pub local_hardware_id: ::core::ffi::c_int,
     pub addressable_device: *mut PJRT_Device,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Client_LookupAddressableDevice_Args"]
-        [::core::mem::size_of::<PJRT_Client_LookupAddressableDevice_Args>() - 40usize];
-    ["Alignment of PJRT_Client_LookupAddressableDevice_Args"]
-        [::core::mem::align_of::<PJRT_Client_LookupAddressableDevice_Args>() - 8usize];
-    ["Offset of field: PJRT_Client_LookupAddressableDevice_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Client_LookupAddressableDevice_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Client_LookupAddressableDevice_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Client_LookupAddressableDevice_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Client_LookupAddressableDevice_Args::client"]
-        [::core::mem::offset_of!(PJRT_Client_LookupAddressableDevice_Args, client) - 16usize];
-    ["Offset of field: PJRT_Client_LookupAddressableDevice_Args::local_hardware_id"]
-        [::core::mem::offset_of!(PJRT_Client_LookupAddressableDevice_Args, local_hardware_id) - 24usize];
-    ["Offset of field: PJRT_Client_LookupAddressableDevice_Args::addressable_device"]
-        [::core::mem::offset_of!(PJRT_Client_LookupAddressableDevice_Args, addressable_device) - 32usize];
-};
+layout! { PJRT_Client_LookupAddressableDevice_Args, 40, 8; struct_size: 0, extension_start: 8, client: 16,
+local_hardware_id: 24, addressable_device: 32 }
 pub type PJRT_Client_LookupAddressableDevice = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Client_LookupAddressableDevice_Args) -> *mut PJRT_Error,
 >;
@@ -896,21 +512,8 @@ pub struct PJRT_ProcessInfo {
     pub error_message: *const ::core::ffi::c_char,
     pub error_message_size: usize,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_ProcessInfo"][::core::mem::size_of::<PJRT_ProcessInfo>() - 48usize];
-    ["Alignment of PJRT_ProcessInfo"][::core::mem::align_of::<PJRT_ProcessInfo>() - 8usize];
-    ["Offset of field: PJRT_ProcessInfo::struct_size"][::core::mem::offset_of!(PJRT_ProcessInfo, struct_size) - 0usize];
-    ["Offset of field: PJRT_ProcessInfo::task_id"][::core::mem::offset_of!(PJRT_ProcessInfo, task_id) - 8usize];
-    ["Offset of field: PJRT_ProcessInfo::incarnation_id"]
-        [::core::mem::offset_of!(PJRT_ProcessInfo, incarnation_id) - 16usize];
-    ["Offset of field: PJRT_ProcessInfo::state"][::core::mem::offset_of!(PJRT_ProcessInfo, state) - 24usize];
-    ["Offset of field: PJRT_ProcessInfo::error_code"][::core::mem::offset_of!(PJRT_ProcessInfo, error_code) - 28usize];
-    ["Offset of field: PJRT_ProcessInfo::error_message"]
-        [::core::mem::offset_of!(PJRT_ProcessInfo, error_message) - 32usize];
-    ["Offset of field: PJRT_ProcessInfo::error_message_size"]
-        [::core::mem::offset_of!(PJRT_ProcessInfo, error_message_size) - 40usize];
-};
+layout! { PJRT_ProcessInfo, 48, 8; struct_size: 0, task_id: 8, incarnation_id: 16, state: 24, error_code: 28,
+error_message: 32, error_message_size: 40 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Client_UpdateGlobalProcessInfo_Args {
@@ -920,23 +523,8 @@ pub struct PJRT_Client_UpdateGlobalProcessInfo_Args {
     pub process_infos: *mut PJRT_ProcessInfo,
     pub num_process_infos: usize,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Client_UpdateGlobalProcessInfo_Args"]
-        [::core::mem::size_of::<PJRT_Client_UpdateGlobalProcessInfo_Args>() - 40usize];
-    ["Alignment of PJRT_Client_UpdateGlobalProcessInfo_Args"]
-        [::core::mem::align_of::<PJRT_Client_UpdateGlobalProcessInfo_Args>() - 8usize];
-    ["Offset of field: PJRT_Client_UpdateGlobalProcessInfo_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Client_UpdateGlobalProcessInfo_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Client_UpdateGlobalProcessInfo_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Client_UpdateGlobalProcessInfo_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Client_UpdateGlobalProcessInfo_Args::client"]
-        [::core::mem::offset_of!(PJRT_Client_UpdateGlobalProcessInfo_Args, client) - 16usize];
-    ["Offset of field: PJRT_Client_UpdateGlobalProcessInfo_Args::process_infos"]
-        [::core::mem::offset_of!(PJRT_Client_UpdateGlobalProcessInfo_Args, process_infos) - 24usize];
-    ["Offset of field: PJRT_Client_UpdateGlobalProcessInfo_Args::num_process_infos"]
-        [::core::mem::offset_of!(PJRT_Client_UpdateGlobalProcessInfo_Args, num_process_infos) - 32usize];
-};
+layout! { PJRT_Client_UpdateGlobalProcessInfo_Args, 40, 8; struct_size: 0, extension_start: 8, client: 16,
+process_infos: 24, num_process_infos: 32 }
 pub type PJRT_Client_UpdateGlobalProcessInfo = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Client_UpdateGlobalProcessInfo_Args) -> *mut PJRT_Error,
 >;
@@ -949,23 +537,8 @@ pub struct PJRT_Client_AddressableMemories_Args {
     pub addressable_memories: *const *mut PJRT_Memory,
     pub num_addressable_memories: usize,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Client_AddressableMemories_Args"]
-        [::core::mem::size_of::<PJRT_Client_AddressableMemories_Args>() - 40usize];
-    ["Alignment of PJRT_Client_AddressableMemories_Args"]
-        [::core::mem::align_of::<PJRT_Client_AddressableMemories_Args>() - 8usize];
-    ["Offset of field: PJRT_Client_AddressableMemories_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Client_AddressableMemories_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Client_AddressableMemories_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Client_AddressableMemories_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Client_AddressableMemories_Args::client"]
-        [::core::mem::offset_of!(PJRT_Client_AddressableMemories_Args, client) - 16usize];
-    ["Offset of field: PJRT_Client_AddressableMemories_Args::addressable_memories"]
-        [::core::mem::offset_of!(PJRT_Client_AddressableMemories_Args, addressable_memories) - 24usize];
-    ["Offset of field: PJRT_Client_AddressableMemories_Args::num_addressable_memories"]
-        [::core::mem::offset_of!(PJRT_Client_AddressableMemories_Args, num_addressable_memories) - 32usize];
-};
+layout! { PJRT_Client_AddressableMemories_Args, 40, 8; struct_size: 0, extension_start: 8, client: 16,
+addressable_memories: 24, num_addressable_memories: 32 }
 pub type PJRT_Client_AddressableMemories =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Client_AddressableMemories_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -978,17 +551,8 @@ pub struct PJRT_Program {
     pub format: *const ::core::ffi::c_char,
     pub format_size: usize,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Program"][::core::mem::size_of::<PJRT_Program>() - 48usize];
-    ["Alignment of PJRT_Program"][::core::mem::align_of::<PJRT_Program>() - 8usize];
-    ["Offset of field: PJRT_Program::struct_size"][::core::mem::offset_of!(PJRT_Program, struct_size) - 0usize];
-    ["Offset of field: PJRT_Program::extension_start"][::core::mem::offset_of!(PJRT_Program, extension_start) - 8usize];
-    ["Offset of field: PJRT_Program::code"][::core::mem::offset_of!(PJRT_Program, code) - 16usize];
-    ["Offset of field: PJRT_Program::code_size"][::core::mem::offset_of!(PJRT_Program, code_size) - 24usize];
-    ["Offset of field: PJRT_Program::format"][::core::mem::offset_of!(PJRT_Program, format) - 32usize];
-    ["Offset of field: PJRT_Program::format_size"][::core::mem::offset_of!(PJRT_Program, format_size) - 40usize];
-};
+layout! { PJRT_Program, 48, 8; struct_size: 0, extension_start: 8, code: 16, code_size: 24, format: 32, format_size: 40
+}
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Client_Compile_Args {
@@ -1000,25 +564,8 @@ pub struct PJRT_Client_Compile_Args {
     pub compile_options_size: usize,
     pub executable: *mut PJRT_LoadedExecutable,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Client_Compile_Args"][::core::mem::size_of::<PJRT_Client_Compile_Args>() - 56usize];
-    ["Alignment of PJRT_Client_Compile_Args"][::core::mem::align_of::<PJRT_Client_Compile_Args>() - 8usize];
-    ["Offset of field: PJRT_Client_Compile_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Client_Compile_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Client_Compile_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Client_Compile_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Client_Compile_Args::client"]
-        [::core::mem::offset_of!(PJRT_Client_Compile_Args, client) - 16usize];
-    ["Offset of field: PJRT_Client_Compile_Args::program"]
-        [::core::mem::offset_of!(PJRT_Client_Compile_Args, program) - 24usize];
-    ["Offset of field: PJRT_Client_Compile_Args::compile_options"]
-        [::core::mem::offset_of!(PJRT_Client_Compile_Args, compile_options) - 32usize];
-    ["Offset of field: PJRT_Client_Compile_Args::compile_options_size"]
-        [::core::mem::offset_of!(PJRT_Client_Compile_Args, compile_options_size) - 40usize];
-    ["Offset of field: PJRT_Client_Compile_Args::executable"]
-        [::core::mem::offset_of!(PJRT_Client_Compile_Args, executable) - 48usize];
-};
+layout! { PJRT_Client_Compile_Args, 56, 8; struct_size: 0, extension_start: 8, client: 16, program: 24,
+compile_options: 32, compile_options_size: 40, executable: 48 }
 pub type PJRT_Client_Compile =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Client_Compile_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -1032,27 +579,8 @@ pub struct PJRT_Client_DefaultDeviceAssignment_Args {
     pub default_assignment_size: usize,
     pub default_assignment: *mut ::core::ffi::c_int,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Client_DefaultDeviceAssignment_Args"]
-        [::core::mem::size_of::<PJRT_Client_DefaultDeviceAssignment_Args>() - 48usize];
-    ["Alignment of PJRT_Client_DefaultDeviceAssignment_Args"]
-        [::core::mem::align_of::<PJRT_Client_DefaultDeviceAssignment_Args>() - 8usize];
-    ["Offset of field: PJRT_Client_DefaultDeviceAssignment_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Client_DefaultDeviceAssignment_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Client_DefaultDeviceAssignment_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Client_DefaultDeviceAssignment_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Client_DefaultDeviceAssignment_Args::client"]
-        [::core::mem::offset_of!(PJRT_Client_DefaultDeviceAssignment_Args, client) - 16usize];
-    ["Offset of field: PJRT_Client_DefaultDeviceAssignment_Args::num_replicas"]
-        [::core::mem::offset_of!(PJRT_Client_DefaultDeviceAssignment_Args, num_replicas) - 24usize];
-    ["Offset of field: PJRT_Client_DefaultDeviceAssignment_Args::num_partitions"]
-        [::core::mem::offset_of!(PJRT_Client_DefaultDeviceAssignment_Args, num_partitions) - 28usize];
-    ["Offset of field: PJRT_Client_DefaultDeviceAssignment_Args::default_assignment_size"]
-        [::core::mem::offset_of!(PJRT_Client_DefaultDeviceAssignment_Args, default_assignment_size) - 32usize];
-    ["Offset of field: PJRT_Client_DefaultDeviceAssignment_Args::default_assignment"]
-        [::core::mem::offset_of!(PJRT_Client_DefaultDeviceAssignment_Args, default_assignment) - 40usize];
-};
+layout! { PJRT_Client_DefaultDeviceAssignment_Args, 48, 8; struct_size: 0, extension_start: 8, client: 16,
+num_replicas: 24, num_partitions: 28, default_assignment_size: 32, default_assignment: 40 }
 pub type PJRT_Client_DefaultDeviceAssignment = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Client_DefaultDeviceAssignment_Args) -> *mut PJRT_Error,
 >;
@@ -1065,21 +593,7 @@ pub struct PJRT_Client_DmaMap_Args {
     pub data: *mut ::core::ffi::c_void,
     pub size: usize,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Client_DmaMap_Args"][::core::mem::size_of::<PJRT_Client_DmaMap_Args>() - 40usize];
-    ["Alignment of PJRT_Client_DmaMap_Args"][::core::mem::align_of::<PJRT_Client_DmaMap_Args>() - 8usize];
-    ["Offset of field: PJRT_Client_DmaMap_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Client_DmaMap_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Client_DmaMap_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Client_DmaMap_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Client_DmaMap_Args::client"]
-        [::core::mem::offset_of!(PJRT_Client_DmaMap_Args, client) - 16usize];
-    ["Offset of field: PJRT_Client_DmaMap_Args::data"]
-        [::core::mem::offset_of!(PJRT_Client_DmaMap_Args, data) - 24usize];
-    ["Offset of field: PJRT_Client_DmaMap_Args::size"]
-        [::core::mem::offset_of!(PJRT_Client_DmaMap_Args, size) - 32usize];
-};
+layout! { PJRT_Client_DmaMap_Args, 40, 8; struct_size: 0, extension_start: 8, client: 16, data: 24, size: 32 }
 pub type PJRT_Client_DmaMap =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Client_DmaMap_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -1090,19 +604,7 @@ pub struct PJRT_Client_DmaUnmap_Args {
     pub client: *mut PJRT_Client,
     pub data: *mut ::core::ffi::c_void,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Client_DmaUnmap_Args"][::core::mem::size_of::<PJRT_Client_DmaUnmap_Args>() - 32usize];
-    ["Alignment of PJRT_Client_DmaUnmap_Args"][::core::mem::align_of::<PJRT_Client_DmaUnmap_Args>() - 8usize];
-    ["Offset of field: PJRT_Client_DmaUnmap_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Client_DmaUnmap_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Client_DmaUnmap_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Client_DmaUnmap_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Client_DmaUnmap_Args::client"]
-        [::core::mem::offset_of!(PJRT_Client_DmaUnmap_Args, client) - 16usize];
-    ["Offset of field: PJRT_Client_DmaUnmap_Args::data"]
-        [::core::mem::offset_of!(PJRT_Client_DmaUnmap_Args, data) - 24usize];
-};
+layout! { PJRT_Client_DmaUnmap_Args, 32, 8; struct_size: 0, extension_start: 8, client: 16, data: 24 }
 pub type PJRT_Client_DmaUnmap =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Client_DmaUnmap_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -1112,19 +614,8 @@ pub struct PJRT_AsyncHostToDeviceTransferManager_Destroy_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     pub transfer_manager: *mut PJRT_AsyncHostToDeviceTransferManager,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_AsyncHostToDeviceTransferManager_Destroy_Args"]
-        [::core::mem::size_of::<PJRT_AsyncHostToDeviceTransferManager_Destroy_Args>() - 24usize];
-    ["Alignment of PJRT_AsyncHostToDeviceTransferManager_Destroy_Args"]
-        [::core::mem::align_of::<PJRT_AsyncHostToDeviceTransferManager_Destroy_Args>() - 8usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_Destroy_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_Destroy_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_Destroy_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_Destroy_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_Destroy_Args::transfer_manager"]
-        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_Destroy_Args, transfer_manager) - 16usize];
-};
+layout! { PJRT_AsyncHostToDeviceTransferManager_Destroy_Args, 24, 8; struct_size: 0, extension_start: 8,
+transfer_manager: 16 }
 pub type PJRT_AsyncHostToDeviceTransferManager_Destroy = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_AsyncHostToDeviceTransferManager_Destroy_Args) -> *mut PJRT_Error,
 >;
@@ -1141,33 +632,9 @@ pub struct PJRT_AsyncHostToDeviceTransferManager_TransferData_Args {
     pub is_last_transfer: bool,
     pub done_with_h2d_transfer: *mut PJRT_Event,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_AsyncHostToDeviceTransferManager_TransferData_Args"]
-        [::core::mem::size_of::<PJRT_AsyncHostToDeviceTransferManager_TransferData_Args>() - 72usize];
-    ["Alignment of PJRT_AsyncHostToDeviceTransferManager_TransferData_Args"]
-        [::core::mem::align_of::<PJRT_AsyncHostToDeviceTransferManager_TransferData_Args>() - 8usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_TransferData_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_TransferData_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_TransferData_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_TransferData_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_TransferData_Args::transfer_manager"]
-        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_TransferData_Args, transfer_manager) - 16usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_TransferData_Args::buffer_index"]
-        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_TransferData_Args, buffer_index) - 24usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_TransferData_Args::data"]
-        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_TransferData_Args, data) - 32usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_TransferData_Args::offset"]
-        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_TransferData_Args, offset) - 40usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_TransferData_Args::transfer_size"]
-        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_TransferData_Args, transfer_size) - 48usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_TransferData_Args::is_last_transfer"]
-        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_TransferData_Args, is_last_transfer) - 56usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_TransferData_Args::done_with_h2d_transfer"][::core::mem::offset_of!(
-        PJRT_AsyncHostToDeviceTransferManager_TransferData_Args,
-        done_with_h2d_transfer
-    ) - 64usize];
-};
+layout! { PJRT_AsyncHostToDeviceTransferManager_TransferData_Args, 72, 8; struct_size: 0, extension_start: 8,
+transfer_manager: 16, buffer_index: 24, data: 32, offset: 40, transfer_size: 48, is_last_transfer: 56,
+done_with_h2d_transfer: 64 }
 pub type PJRT_AsyncHostToDeviceTransferManager_TransferData = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_AsyncHostToDeviceTransferManager_TransferData_Args) -> *mut PJRT_Error,
 >;
@@ -1180,25 +647,8 @@ pub struct PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args {
     pub buffer_index: ::core::ffi::c_int,
     pub buffer_out: *mut PJRT_Buffer,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args"]
-        [::core::mem::size_of::<PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args>() - 40usize];
-    ["Alignment of PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args"]
-        [::core::mem::align_of::<PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args>() - 8usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args::transfer_manager"][::core::mem::offset_of!(
-        PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args,
-        transfer_manager
-    ) - 16usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args::buffer_index"]
-        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args, buffer_index) - 24usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args::buffer_out"]
-        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args, buffer_out) - 32usize];
-};
+layout! { PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args, 40, 8; struct_size: 0, extension_start: 8,
+transfer_manager: 16, buffer_index: 24, buffer_out: 32 }
 pub type PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer_Args) -> *mut PJRT_Error,
 >;
@@ -1210,21 +660,8 @@ pub struct PJRT_AsyncHostToDeviceTransferManager_Device_Args {
     pub transfer_manager: *mut PJRT_AsyncHostToDeviceTransferManager,
     pub device_out: *mut PJRT_Device,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_AsyncHostToDeviceTransferManager_Device_Args"]
-        [::core::mem::size_of::<PJRT_AsyncHostToDeviceTransferManager_Device_Args>() - 32usize];
-    ["Alignment of PJRT_AsyncHostToDeviceTransferManager_Device_Args"]
-        [::core::mem::align_of::<PJRT_AsyncHostToDeviceTransferManager_Device_Args>() - 8usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_Device_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_Device_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_Device_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_Device_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_Device_Args::transfer_manager"]
-        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_Device_Args, transfer_manager) - 16usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_Device_Args::device_out"]
-        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_Device_Args, device_out) - 24usize];
-};
+layout! { PJRT_AsyncHostToDeviceTransferManager_Device_Args, 32, 8; struct_size: 0, extension_start: 8,
+transfer_manager: 16, device_out: 24 }
 pub type PJRT_AsyncHostToDeviceTransferManager_Device = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_AsyncHostToDeviceTransferManager_Device_Args) -> *mut PJRT_Error,
 >;
@@ -1236,21 +673,8 @@ pub struct PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args {
     pub transfer_manager: *mut PJRT_AsyncHostToDeviceTransferManager,
     pub buffer_count: usize,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args"]
-        [::core::mem::size_of::<PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args>() - 32usize];
-    ["Alignment of PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args"]
-        [::core::mem::align_of::<PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args>() - 8usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args::transfer_manager"]
-        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args, transfer_manager) - 16usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args::buffer_count"]
-        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args, buffer_count) - 24usize];
-};
+layout! { PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args, 32, 8; struct_size: 0, extension_start: 8,
+transfer_manager: 16, buffer_count: 24 }
 pub type PJRT_AsyncHostToDeviceTransferManager_BufferCount = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_AsyncHostToDeviceTransferManager_BufferCount_Args) -> *mut PJRT_Error,
 >;
@@ -1263,23 +687,8 @@ pub struct PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args {
     pub buffer_index: ::core::ffi::c_int,
     pub buffer_size: usize,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args"]
-        [::core::mem::size_of::<PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args>() - 40usize];
-    ["Alignment of PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args"]
-        [::core::mem::align_of::<PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args>() - 8usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args::transfer_manager"]
-        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args, transfer_manager) - 16usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args::buffer_index"]
-        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args, buffer_index) - 24usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args::buffer_size"]
-        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args, buffer_size) - 32usize];
-};
+layout! { PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args, 40, 8; struct_size: 0, extension_start: 8,
+transfer_manager: 16, buffer_index: 24, buffer_size: 32 }
 pub type PJRT_AsyncHostToDeviceTransferManager_BufferSize = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_AsyncHostToDeviceTransferManager_BufferSize_Args) -> *mut PJRT_Error,
 >;
@@ -1294,31 +703,8 @@ pub struct PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args {
     pub error_message: *const ::core::ffi::c_char,
     pub error_message_size: usize,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args"]
-        [::core::mem::size_of::<PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args>() - 48usize];
-    ["Alignment of PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args"]
-        [::core::mem::align_of::<PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args>() - 8usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args::transfer_manager"][::core::mem::offset_of!(
-        PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args,
-        transfer_manager
-    ) - 16usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args::buffer_index"]
-        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args, buffer_index) - 24usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args::error_code"]
-        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args, error_code) - 28usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args::error_message"]
-        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args, error_message) - 32usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args::error_message_size"][::core::mem::offset_of!(
-        PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args,
-        error_message_size
-    ) - 40usize];
-};
+layout! { PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args, 48, 8; struct_size: 0, extension_start: 8,
+transfer_manager: 16, buffer_index: 24, error_code: 28, error_message: 32, error_message_size: 40 }
 pub type PJRT_AsyncHostToDeviceTransferManager_SetBufferError = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_AsyncHostToDeviceTransferManager_SetBufferError_Args) -> *mut PJRT_Error,
 >;
@@ -1331,23 +717,8 @@ pub struct PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args {
     pub transfer_metadata: *const PJRT_NamedValue,
     pub num_metadata: usize,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args"]
-        [::core::mem::size_of::<PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args>() - 40usize];
-    ["Alignment of PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args"]
-        [::core::mem::align_of::<PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args>() - 8usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args::transfer_manager"]
-        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args, transfer_manager) - 16usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args::transfer_metadata"]
-        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args, transfer_metadata) - 24usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args::num_metadata"]
-        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args, num_metadata) - 32usize];
-};
+layout! { PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args, 40, 8; struct_size: 0, extension_start: 8,
+transfer_manager: 16, transfer_metadata: 24, num_metadata: 32 }
 pub type PJRT_AsyncHostToDeviceTransferManager_AddMetadata = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_AsyncHostToDeviceTransferManager_AddMetadata_Args) -> *mut PJRT_Error,
 >;
@@ -1414,25 +785,8 @@ pub struct PJRT_Buffer_MemoryLayout_Tiled {
     pub tile_dim_sizes: *const usize,
     pub num_tiles: usize,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Buffer_MemoryLayout_Tiled"][::core::mem::size_of::<PJRT_Buffer_MemoryLayout_Tiled>() - 56usize];
-    ["Alignment of PJRT_Buffer_MemoryLayout_Tiled"][::core::mem::align_of::<PJRT_Buffer_MemoryLayout_Tiled>() - 8usize];
-    ["Offset of field: PJRT_Buffer_MemoryLayout_Tiled::struct_size"]
-        [::core::mem::offset_of!(PJRT_Buffer_MemoryLayout_Tiled, struct_size) - 0usize];
-    ["Offset of field: PJRT_Buffer_MemoryLayout_Tiled::extension_start"]
-        [::core::mem::offset_of!(PJRT_Buffer_MemoryLayout_Tiled, extension_start) - 8usize];
-    ["Offset of field: PJRT_Buffer_MemoryLayout_Tiled::minor_to_major"]
-        [::core::mem::offset_of!(PJRT_Buffer_MemoryLayout_Tiled, minor_to_major) - 16usize];
-    ["Offset of field: PJRT_Buffer_MemoryLayout_Tiled::minor_to_major_size"]
-        [::core::mem::offset_of!(PJRT_Buffer_MemoryLayout_Tiled, minor_to_major_size) - 24usize];
-    ["Offset of field: PJRT_Buffer_MemoryLayout_Tiled::tile_dims"]
-        [::core::mem::offset_of!(PJRT_Buffer_MemoryLayout_Tiled, tile_dims) - 32usize];
-    ["Offset of field: PJRT_Buffer_MemoryLayout_Tiled::tile_dim_sizes"]
-        [::core::mem::offset_of!(PJRT_Buffer_MemoryLayout_Tiled, tile_dim_sizes) - 40usize];
-    ["Offset of field: PJRT_Buffer_MemoryLayout_Tiled::num_tiles"]
-        [::core::mem::offset_of!(PJRT_Buffer_MemoryLayout_Tiled, num_tiles) - 48usize];
-};
+layout! { PJRT_Buffer_MemoryLayout_Tiled, 56, 8; struct_size: 0, extension_start: 8, minor_to_major: 16,
+minor_to_major_size: 24, tile_dims: 32, tile_dim_sizes: 40, num_tiles: 48 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Buffer_MemoryLayout_Strides {
@@ -1441,20 +795,8 @@ pub struct PJRT_Buffer_MemoryLayout_Strides {
     pub byte_strides: *const i64,
     pub num_byte_strides: usize,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Buffer_MemoryLayout_Strides"][::core::mem::size_of::<PJRT_Buffer_MemoryLayout_Strides>() - 32usize];
-    ["Alignment of PJRT_Buffer_MemoryLayout_Strides"]
-        [::core::mem::align_of::<PJRT_Buffer_MemoryLayout_Strides>() - 8usize];
-    ["Offset of field: PJRT_Buffer_MemoryLayout_Strides::struct_size"]
-        [::core::mem::offset_of!(PJRT_Buffer_MemoryLayout_Strides, struct_size) - 0usize];
-    ["Offset of field: PJRT_Buffer_MemoryLayout_Strides::extension_start"]
-        [::core::mem::offset_of!(PJRT_Buffer_MemoryLayout_Strides, extension_start) - 8usize];
-    ["Offset of field: PJRT_Buffer_MemoryLayout_Strides::byte_strides"]
-        [::core::mem::offset_of!(PJRT_Buffer_MemoryLayout_Strides, byte_strides) - 16usize];
-    ["Offset of field: PJRT_Buffer_MemoryLayout_Strides::num_byte_strides"]
-        [::core::mem::offset_of!(PJRT_Buffer_MemoryLayout_Strides, num_byte_strides) - 24usize];
-};
+layout! { PJRT_Buffer_MemoryLayout_Strides, 32, 8; struct_size: 0, extension_start: 8, byte_strides: 16,
+num_byte_strides: 24 }
 #[repr(C)]
 #[derive(Copy, Clone)]
 pub struct PJRT_Buffer_MemoryLayout {
@@ -1469,28 +811,8 @@ pub union PJRT_Buffer_MemoryLayout__bindgen_ty_1 {
     pub tiled: PJRT_Buffer_MemoryLayout_Tiled,
     pub strides: PJRT_Buffer_MemoryLayout_Strides,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Buffer_MemoryLayout__bindgen_ty_1"]
-        [::core::mem::size_of::<PJRT_Buffer_MemoryLayout__bindgen_ty_1>() - 56usize];
-    ["Alignment of PJRT_Buffer_MemoryLayout__bindgen_ty_1"]
-        [::core::mem::align_of::<PJRT_Buffer_MemoryLayout__bindgen_ty_1>() - 8usize];
-    ["Offset of field: PJRT_Buffer_MemoryLayout__bindgen_ty_1::tiled"]
-        [::core::mem::offset_of!(PJRT_Buffer_MemoryLayout__bindgen_ty_1, tiled) - 0usize];
-    ["Offset of field: PJRT_Buffer_MemoryLayout__bindgen_ty_1::strides"]
-        [::core::mem::offset_of!(PJRT_Buffer_MemoryLayout__bindgen_ty_1, strides) - 0usize];
-};
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Buffer_MemoryLayout"][::core::mem::size_of::<PJRT_Buffer_MemoryLayout>() - 80usize];
-    ["Alignment of PJRT_Buffer_MemoryLayout"][::core::mem::align_of::<PJRT_Buffer_MemoryLayout>() - 8usize];
-    ["Offset of field: PJRT_Buffer_MemoryLayout::struct_size"]
-        [::core::mem::offset_of!(PJRT_Buffer_MemoryLayout, struct_size) - 0usize];
-    ["Offset of field: PJRT_Buffer_MemoryLayout::extension_start"]
-        [::core::mem::offset_of!(PJRT_Buffer_MemoryLayout, extension_start) - 8usize];
-    ["Offset of field: PJRT_Buffer_MemoryLayout::type_"]
-        [::core::mem::offset_of!(PJRT_Buffer_MemoryLayout, type_) - 72usize];
-};
+layout! { PJRT_Buffer_MemoryLayout__bindgen_ty_1, 56, 8; tiled: 0, strides: 0 }
+layout! { PJRT_Buffer_MemoryLayout, 80, 8; struct_size: 0, extension_start: 8, type_: 72 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args {
@@ -1505,40 +827,9 @@ pub struct PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args {
     pub shape_layout: *mut PJRT_Buffer_MemoryLayout,
     pub done_with_h2d_transfer: *mut PJRT_Event,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args"]
-        [::core::mem::size_of::<PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args>() - 80usize];
-    ["Alignment of PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args"]
-        [::core::mem::align_of::<PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args>() - 8usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args::transfer_manager"][::core::mem::offset_of!(
-        PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args,
-        transfer_manager
-    ) - 16usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args::buffer_index"]
-        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args, buffer_index) - 24usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args::data"]
-        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args, data) - 32usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args::shape_dims"]
-        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args, shape_dims) - 40usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args::shape_num_dims"]
-        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args, shape_num_dims) - 48usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args::shape_element_type"][::core::mem::offset_of!(
-        PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args,
-        shape_element_type
-    ) - 56usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args::shape_layout"]
-        [::core::mem::offset_of!(PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args, shape_layout) - 64usize];
-    ["Offset of field: PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args::done_with_h2d_transfer"][::core::mem::offset_of!(
-        PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args,
-        done_with_h2d_transfer
-    )
-        - 72usize];
-};
+layout! { PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args, 80, 8; struct_size: 0, extension_start: 8,
+transfer_manager: 16, buffer_index: 24, data: 32, shape_dims: 40, shape_num_dims: 48, shape_element_type: 56,
+shape_layout: 64, done_with_h2d_transfer: 72 }
 pub type PJRT_AsyncHostToDeviceTransferManager_TransferLiteral = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_AsyncHostToDeviceTransferManager_TransferLiteral_Args) -> *mut PJRT_Error,
 >;
@@ -1556,33 +847,8 @@ pub struct PJRT_Client_CreateUninitializedBuffer_Args {
     pub memory: *mut PJRT_Memory,
     pub buffer: *mut PJRT_Buffer,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Client_CreateUninitializedBuffer_Args"]
-        [::core::mem::size_of::<PJRT_Client_CreateUninitializedBuffer_Args>() - 80usize];
-    ["Alignment of PJRT_Client_CreateUninitializedBuffer_Args"]
-        [::core::mem::align_of::<PJRT_Client_CreateUninitializedBuffer_Args>() - 8usize];
-    ["Offset of field: PJRT_Client_CreateUninitializedBuffer_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Client_CreateUninitializedBuffer_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Client_CreateUninitializedBuffer_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Client_CreateUninitializedBuffer_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Client_CreateUninitializedBuffer_Args::client"]
-        [::core::mem::offset_of!(PJRT_Client_CreateUninitializedBuffer_Args, client) - 16usize];
-    ["Offset of field: PJRT_Client_CreateUninitializedBuffer_Args::shape_dims"]
-        [::core::mem::offset_of!(PJRT_Client_CreateUninitializedBuffer_Args, shape_dims) - 24usize];
-    ["Offset of field: PJRT_Client_CreateUninitializedBuffer_Args::shape_num_dims"]
-        [::core::mem::offset_of!(PJRT_Client_CreateUninitializedBuffer_Args, shape_num_dims) - 32usize];
-    ["Offset of field: PJRT_Client_CreateUninitializedBuffer_Args::shape_element_type"]
-        [::core::mem::offset_of!(PJRT_Client_CreateUninitializedBuffer_Args, shape_element_type) - 40usize];
-    ["Offset of field: PJRT_Client_CreateUninitializedBuffer_Args::shape_layout"]
-        [::core::mem::offset_of!(PJRT_Client_CreateUninitializedBuffer_Args, shape_layout) - 48usize];
-    ["Offset of field: PJRT_Client_CreateUninitializedBuffer_Args::device"]
-        [::core::mem::offset_of!(PJRT_Client_CreateUninitializedBuffer_Args, device) - 56usize];
-    ["Offset of field: PJRT_Client_CreateUninitializedBuffer_Args::memory"]
-        [::core::mem::offset_of!(PJRT_Client_CreateUninitializedBuffer_Args, memory) - 64usize];
-    ["Offset of field: PJRT_Client_CreateUninitializedBuffer_Args::buffer"]
-        [::core::mem::offset_of!(PJRT_Client_CreateUninitializedBuffer_Args, buffer) - 72usize];
-};
+layout! { PJRT_Client_CreateUninitializedBuffer_Args, 80, 8; struct_size: 0, extension_start: 8, client: 16,
+shape_dims: 24, shape_num_dims: 32, shape_element_type: 40, shape_layout: 48, device: 56, memory: 64, buffer: 72 }
 pub type PJRT_Client_CreateUninitializedBuffer = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Client_CreateUninitializedBuffer_Args) -> *mut PJRT_Error,
 >;
@@ -1602,37 +868,9 @@ pub struct PJRT_Client_CreateErrorBuffer_Args {
     pub memory: *mut PJRT_Memory,
     pub buffer: *mut PJRT_Buffer,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Client_CreateErrorBuffer_Args"]
-        [::core::mem::size_of::<PJRT_Client_CreateErrorBuffer_Args>() - 96usize];
-    ["Alignment of PJRT_Client_CreateErrorBuffer_Args"]
-        [::core::mem::align_of::<PJRT_Client_CreateErrorBuffer_Args>() - 8usize];
-    ["Offset of field: PJRT_Client_CreateErrorBuffer_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Client_CreateErrorBuffer_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Client_CreateErrorBuffer_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Client_CreateErrorBuffer_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Client_CreateErrorBuffer_Args::client"]
-        [::core::mem::offset_of!(PJRT_Client_CreateErrorBuffer_Args, client) - 16usize];
-    ["Offset of field: PJRT_Client_CreateErrorBuffer_Args::error_code"]
-        [::core::mem::offset_of!(PJRT_Client_CreateErrorBuffer_Args, error_code) - 24usize];
-    ["Offset of field: PJRT_Client_CreateErrorBuffer_Args::error_message"]
-        [::core::mem::offset_of!(PJRT_Client_CreateErrorBuffer_Args, error_message) - 32usize];
-    ["Offset of field: PJRT_Client_CreateErrorBuffer_Args::error_message_size"]
-        [::core::mem::offset_of!(PJRT_Client_CreateErrorBuffer_Args, error_message_size) - 40usize];
-    ["Offset of field: PJRT_Client_CreateErrorBuffer_Args::shape_dims"]
-        [::core::mem::offset_of!(PJRT_Client_CreateErrorBuffer_Args, shape_dims) - 48usize];
-    ["Offset of field: PJRT_Client_CreateErrorBuffer_Args::shape_num_dims"]
-        [::core::mem::offset_of!(PJRT_Client_CreateErrorBuffer_Args, shape_num_dims) - 56usize];
-    ["Offset of field: PJRT_Client_CreateErrorBuffer_Args::shape_element_type"]
-        [::core::mem::offset_of!(PJRT_Client_CreateErrorBuffer_Args, shape_element_type) - 64usize];
-    ["Offset of field: PJRT_Client_CreateErrorBuffer_Args::shape_layout"]
-        [::core::mem::offset_of!(PJRT_Client_CreateErrorBuffer_Args, shape_layout) - 72usize];
-    ["Offset of field: PJRT_Client_CreateErrorBuffer_Args::memory"]
-        [::core::mem::offset_of!(PJRT_Client_CreateErrorBuffer_Args, memory) - 80usize];
-    ["Offset of field: PJRT_Client_CreateErrorBuffer_Args::buffer"]
-        [::core::mem::offset_of!(PJRT_Client_CreateErrorBuffer_Args, buffer) - 88usize];
-};
+layout! { PJRT_Client_CreateErrorBuffer_Args, 96, 8; struct_size: 0, extension_start: 8, client: 16, error_code: 24,
+error_message: 32, error_message_size: 40, shape_dims: 48, shape_num_dims: 56, shape_element_type: 64, shape_layout: 72,
+memory: 80, buffer: 88 }
 pub type PJRT_Client_CreateErrorBuffer =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Client_CreateErrorBuffer_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -1649,33 +887,9 @@ pub struct PJRT_Client_CreateAliasBuffer_Args {
     pub alias_buffer: *mut PJRT_Buffer,
     pub fulfill_alias_buffer_cb: *mut PJRT_FulfillAliasBufferCallback,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Client_CreateAliasBuffer_Args"]
-        [::core::mem::size_of::<PJRT_Client_CreateAliasBuffer_Args>() - 80usize];
-    ["Alignment of PJRT_Client_CreateAliasBuffer_Args"]
-        [::core::mem::align_of::<PJRT_Client_CreateAliasBuffer_Args>() - 8usize];
-    ["Offset of field: PJRT_Client_CreateAliasBuffer_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Client_CreateAliasBuffer_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Client_CreateAliasBuffer_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Client_CreateAliasBuffer_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Client_CreateAliasBuffer_Args::client"]
-        [::core::mem::offset_of!(PJRT_Client_CreateAliasBuffer_Args, client) - 16usize];
-    ["Offset of field: PJRT_Client_CreateAliasBuffer_Args::memory"]
-        [::core::mem::offset_of!(PJRT_Client_CreateAliasBuffer_Args, memory) - 24usize];
-    ["Offset of field: PJRT_Client_CreateAliasBuffer_Args::shape_dims"]
-        [::core::mem::offset_of!(PJRT_Client_CreateAliasBuffer_Args, shape_dims) - 32usize];
-    ["Offset of field: PJRT_Client_CreateAliasBuffer_Args::shape_num_dims"]
-        [::core::mem::offset_of!(PJRT_Client_CreateAliasBuffer_Args, shape_num_dims) - 40usize];
-    ["Offset of field: PJRT_Client_CreateAliasBuffer_Args::shape_element_type"]
-        [::core::mem::offset_of!(PJRT_Client_CreateAliasBuffer_Args, shape_element_type) - 48usize];
-    ["Offset of field: PJRT_Client_CreateAliasBuffer_Args::shape_layout"]
-        [::core::mem::offset_of!(PJRT_Client_CreateAliasBuffer_Args, shape_layout) - 56usize];
-    ["Offset of field: PJRT_Client_CreateAliasBuffer_Args::alias_buffer"]
-        [::core::mem::offset_of!(PJRT_Client_CreateAliasBuffer_Args, alias_buffer) - 64usize];
-    ["Offset of field: PJRT_Client_CreateAliasBuffer_Args::fulfill_alias_buffer_cb"]
-        [::core::mem::offset_of!(PJRT_Client_CreateAliasBuffer_Args, fulfill_alias_buffer_cb) - 72usize];
-};
+layout! { PJRT_Client_CreateAliasBuffer_Args, 80, 8; struct_size: 0, extension_start: 8, client: 16, memory: 24,
+shape_dims: 32, shape_num_dims: 40, shape_element_type: 48, shape_layout: 56, alias_buffer: 64,
+fulfill_alias_buffer_cb: 72 }
 pub type PJRT_Client_CreateAliasBuffer =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Client_CreateAliasBuffer_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -1690,29 +904,8 @@ pub struct PJRT_Client_FulfillAliasBuffer_Args {
     pub error_message_size: usize,
     pub fulfill_alias_buffer_cb: *mut PJRT_FulfillAliasBufferCallback,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Client_FulfillAliasBuffer_Args"]
-        [::core::mem::size_of::<PJRT_Client_FulfillAliasBuffer_Args>() - 64usize];
-    ["Alignment of PJRT_Client_FulfillAliasBuffer_Args"]
-        [::core::mem::align_of::<PJRT_Client_FulfillAliasBuffer_Args>() - 8usize];
-    ["Offset of field: PJRT_Client_FulfillAliasBuffer_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Client_FulfillAliasBuffer_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Client_FulfillAliasBuffer_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Client_FulfillAliasBuffer_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Client_FulfillAliasBuffer_Args::client"]
-        [::core::mem::offset_of!(PJRT_Client_FulfillAliasBuffer_Args, client) - 16usize];
-    ["Offset of field: PJRT_Client_FulfillAliasBuffer_Args::buffer"]
-        [::core::mem::offset_of!(PJRT_Client_FulfillAliasBuffer_Args, buffer) - 24usize];
-    ["Offset of field: PJRT_Client_FulfillAliasBuffer_Args::status_code"]
-        [::core::mem::offset_of!(PJRT_Client_FulfillAliasBuffer_Args, status_code) - 32usize];
-    ["Offset of field: PJRT_Client_FulfillAliasBuffer_Args::error_message"]
-        [::core::mem::offset_of!(PJRT_Client_FulfillAliasBuffer_Args, error_message) - 40usize];
-    ["Offset of field: PJRT_Client_FulfillAliasBuffer_Args::error_message_size"]
-        [::core::mem::offset_of!(PJRT_Client_FulfillAliasBuffer_Args, error_message_size) - 48usize];
-    ["Offset of field: PJRT_Client_FulfillAliasBuffer_Args::fulfill_alias_buffer_cb"]
-        [::core::mem::offset_of!(PJRT_Client_FulfillAliasBuffer_Args, fulfill_alias_buffer_cb) - 56usize];
-};
+layout! { PJRT_Client_FulfillAliasBuffer_Args, 64, 8; struct_size: 0, extension_start: 8, client: 16, buffer: 24,
+status_code: 32, error_message: 40, error_message_size: 48, fulfill_alias_buffer_cb: 56 }
 pub type PJRT_Client_FulfillAliasBuffer =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Client_FulfillAliasBuffer_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -1734,43 +927,9 @@ pub struct PJRT_Client_BufferFromHostBuffer_Args {
     pub done_with_host_buffer: *mut PJRT_Event,
     pub buffer: *mut PJRT_Buffer,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Client_BufferFromHostBuffer_Args"]
-        [::core::mem::size_of::<PJRT_Client_BufferFromHostBuffer_Args>() - 120usize];
-    ["Alignment of PJRT_Client_BufferFromHostBuffer_Args"]
-        [::core::mem::align_of::<PJRT_Client_BufferFromHostBuffer_Args>() - 8usize];
-    ["Offset of field: PJRT_Client_BufferFromHostBuffer_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Client_BufferFromHostBuffer_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Client_BufferFromHostBuffer_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Client_BufferFromHostBuffer_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Client_BufferFromHostBuffer_Args::client"]
-        [::core::mem::offset_of!(PJRT_Client_BufferFromHostBuffer_Args, client) - 16usize];
-    ["Offset of field: PJRT_Client_BufferFromHostBuffer_Args::data"]
-        [::core::mem::offset_of!(PJRT_Client_BufferFromHostBuffer_Args, data) - 24usize];
-    ["Offset of field: PJRT_Client_BufferFromHostBuffer_Args::type_"]
-        [::core::mem::offset_of!(PJRT_Client_BufferFromHostBuffer_Args, type_) - 32usize];
-    ["Offset of field: PJRT_Client_BufferFromHostBuffer_Args::dims"]
-        [::core::mem::offset_of!(PJRT_Client_BufferFromHostBuffer_Args, dims) - 40usize];
-    ["Offset of field: PJRT_Client_BufferFromHostBuffer_Args::num_dims"]
-        [::core::mem::offset_of!(PJRT_Client_BufferFromHostBuffer_Args, num_dims) - 48usize];
-    ["Offset of field: PJRT_Client_BufferFromHostBuffer_Args::byte_strides"]
-        [::core::mem::offset_of!(PJRT_Client_BufferFromHostBuffer_Args, byte_strides) - 56usize];
-    ["Offset of field: PJRT_Client_BufferFromHostBuffer_Args::num_byte_strides"]
-        [::core::mem::offset_of!(PJRT_Client_BufferFromHostBuffer_Args, num_byte_strides) - 64usize];
-    ["Offset of field: PJRT_Client_BufferFromHostBuffer_Args::host_buffer_semantics"]
-        [::core::mem::offset_of!(PJRT_Client_BufferFromHostBuffer_Args, host_buffer_semantics) - 72usize];
-    ["Offset of field: PJRT_Client_BufferFromHostBuffer_Args::device"]
-        [::core::mem::offset_of!(PJRT_Client_BufferFromHostBuffer_Args, device) - 80usize];
-    ["Offset of field: PJRT_Client_BufferFromHostBuffer_Args::memory"]
-        [::core::mem::offset_of!(PJRT_Client_BufferFromHostBuffer_Args, memory) - 88usize];
-    ["Offset of field: PJRT_Client_BufferFromHostBuffer_Args::device_layout"]
-        [::core::mem::offset_of!(PJRT_Client_BufferFromHostBuffer_Args, device_layout) - 96usize];
-    ["Offset of field: PJRT_Client_BufferFromHostBuffer_Args::done_with_host_buffer"]
-        [::core::mem::offset_of!(PJRT_Client_BufferFromHostBuffer_Args, done_with_host_buffer) - 104usize];
-    ["Offset of field: PJRT_Client_BufferFromHostBuffer_Args::buffer"]
-        [::core::mem::offset_of!(PJRT_Client_BufferFromHostBuffer_Args, buffer) - 112usize];
-};
+layout! { PJRT_Client_BufferFromHostBuffer_Args, 120, 8; struct_size: 0, extension_start: 8, client: 16, data: 24,
+type_: 32, dims: 40, num_dims: 48, byte_strides: 56, num_byte_strides: 64, host_buffer_semantics: 72, device: 80,
+memory: 88, device_layout: 96, done_with_host_buffer: 104, buffer: 112 }
 pub type PJRT_Client_BufferFromHostBuffer =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Client_BufferFromHostBuffer_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -1793,41 +952,9 @@ pub struct PJRT_Client_CreateViewOfDeviceBuffer_Args {
     pub buffer: *mut PJRT_Buffer,
     pub memory: *mut PJRT_Memory,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Client_CreateViewOfDeviceBuffer_Args"]
-        [::core::mem::size_of::<PJRT_Client_CreateViewOfDeviceBuffer_Args>() - 112usize];
-    ["Alignment of PJRT_Client_CreateViewOfDeviceBuffer_Args"]
-        [::core::mem::align_of::<PJRT_Client_CreateViewOfDeviceBuffer_Args>() - 8usize];
-    ["Offset of field: PJRT_Client_CreateViewOfDeviceBuffer_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Client_CreateViewOfDeviceBuffer_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Client_CreateViewOfDeviceBuffer_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Client_CreateViewOfDeviceBuffer_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Client_CreateViewOfDeviceBuffer_Args::client"]
-        [::core::mem::offset_of!(PJRT_Client_CreateViewOfDeviceBuffer_Args, client) - 16usize];
-    ["Offset of field: PJRT_Client_CreateViewOfDeviceBuffer_Args::device_buffer_ptr"]
-        [::core::mem::offset_of!(PJRT_Client_CreateViewOfDeviceBuffer_Args, device_buffer_ptr) - 24usize];
-    ["Offset of field: PJRT_Client_CreateViewOfDeviceBuffer_Args::dims"]
-        [::core::mem::offset_of!(PJRT_Client_CreateViewOfDeviceBuffer_Args, dims) - 32usize];
-    ["Offset of field: PJRT_Client_CreateViewOfDeviceBuffer_Args::num_dims"]
-        [::core::mem::offset_of!(PJRT_Client_CreateViewOfDeviceBuffer_Args, num_dims) - 40usize];
-    ["Offset of field: PJRT_Client_CreateViewOfDeviceBuffer_Args::element_type"]
-        [::core::mem::offset_of!(PJRT_Client_CreateViewOfDeviceBuffer_Args, element_type) - 48usize];
-    ["Offset of field: PJRT_Client_CreateViewOfDeviceBuffer_Args::layout"]
-        [::core::mem::offset_of!(PJRT_Client_CreateViewOfDeviceBuffer_Args, layout) - 56usize];
-    ["Offset of field: PJRT_Client_CreateViewOfDeviceBuffer_Args::device"]
-        [::core::mem::offset_of!(PJRT_Client_CreateViewOfDeviceBuffer_Args, device) - 64usize];
-    ["Offset of field: PJRT_Client_CreateViewOfDeviceBuffer_Args::on_delete_callback"]
-        [::core::mem::offset_of!(PJRT_Client_CreateViewOfDeviceBuffer_Args, on_delete_callback) - 72usize];
-    ["Offset of field: PJRT_Client_CreateViewOfDeviceBuffer_Args::on_delete_callback_arg"]
-        [::core::mem::offset_of!(PJRT_Client_CreateViewOfDeviceBuffer_Args, on_delete_callback_arg) - 80usize];
-    ["Offset of field: PJRT_Client_CreateViewOfDeviceBuffer_Args::stream"]
-        [::core::mem::offset_of!(PJRT_Client_CreateViewOfDeviceBuffer_Args, stream) - 88usize];
-    ["Offset of field: PJRT_Client_CreateViewOfDeviceBuffer_Args::buffer"]
-        [::core::mem::offset_of!(PJRT_Client_CreateViewOfDeviceBuffer_Args, buffer) - 96usize];
-    ["Offset of field: PJRT_Client_CreateViewOfDeviceBuffer_Args::memory"]
-        [::core::mem::offset_of!(PJRT_Client_CreateViewOfDeviceBuffer_Args, memory) - 104usize];
-};
+layout! { PJRT_Client_CreateViewOfDeviceBuffer_Args, 112, 8; struct_size: 0, extension_start: 8, client: 16,
+device_buffer_ptr: 24, dims: 32, num_dims: 40, element_type: 48, layout: 56, device: 64, on_delete_callback: 72,
+on_delete_callback_arg: 80, stream: 88, buffer: 96, memory: 104 }
 pub type PJRT_Client_CreateViewOfDeviceBuffer = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Client_CreateViewOfDeviceBuffer_Args) -> *mut PJRT_Error,
 >;
@@ -1840,17 +967,7 @@ pub struct PJRT_ShapeSpec {
     pub num_dims: usize,
     pub element_type: PJRT_Buffer_Type,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_ShapeSpec"][::core::mem::size_of::<PJRT_ShapeSpec>() - 40usize];
-    ["Alignment of PJRT_ShapeSpec"][::core::mem::align_of::<PJRT_ShapeSpec>() - 8usize];
-    ["Offset of field: PJRT_ShapeSpec::struct_size"][::core::mem::offset_of!(PJRT_ShapeSpec, struct_size) - 0usize];
-    ["Offset of field: PJRT_ShapeSpec::extension_start"]
-        [::core::mem::offset_of!(PJRT_ShapeSpec, extension_start) - 8usize];
-    ["Offset of field: PJRT_ShapeSpec::dims"][::core::mem::offset_of!(PJRT_ShapeSpec, dims) - 16usize];
-    ["Offset of field: PJRT_ShapeSpec::num_dims"][::core::mem::offset_of!(PJRT_ShapeSpec, num_dims) - 24usize];
-    ["Offset of field: PJRT_ShapeSpec::element_type"][::core::mem::offset_of!(PJRT_ShapeSpec, element_type) - 32usize];
-};
+layout! { PJRT_ShapeSpec, 40, 8; struct_size: 0, extension_start: 8, dims: 16, num_dims: 24, element_type: 32 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Client_CreateBuffersForAsyncHostToDevice_Args {
@@ -1864,31 +981,8 @@ pub struct PJRT_Client_CreateBuffersForAsyncHostToDevice_Args {
     pub memory: *mut PJRT_Memory,
     pub transfer_manager: *mut PJRT_AsyncHostToDeviceTransferManager,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Client_CreateBuffersForAsyncHostToDevice_Args"]
-        [::core::mem::size_of::<PJRT_Client_CreateBuffersForAsyncHostToDevice_Args>() - 72usize];
-    ["Alignment of PJRT_Client_CreateBuffersForAsyncHostToDevice_Args"]
-        [::core::mem::align_of::<PJRT_Client_CreateBuffersForAsyncHostToDevice_Args>() - 8usize];
-    ["Offset of field: PJRT_Client_CreateBuffersForAsyncHostToDevice_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Client_CreateBuffersForAsyncHostToDevice_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Client_CreateBuffersForAsyncHostToDevice_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Client_CreateBuffersForAsyncHostToDevice_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Client_CreateBuffersForAsyncHostToDevice_Args::client"]
-        [::core::mem::offset_of!(PJRT_Client_CreateBuffersForAsyncHostToDevice_Args, client) - 16usize];
-    ["Offset of field: PJRT_Client_CreateBuffersForAsyncHostToDevice_Args::shape_specs"]
-        [::core::mem::offset_of!(PJRT_Client_CreateBuffersForAsyncHostToDevice_Args, shape_specs) - 24usize];
-    ["Offset of field: PJRT_Client_CreateBuffersForAsyncHostToDevice_Args::num_shape_specs"]
-        [::core::mem::offset_of!(PJRT_Client_CreateBuffersForAsyncHostToDevice_Args, num_shape_specs) - 32usize];
-    ["Offset of field: PJRT_Client_CreateBuffersForAsyncHostToDevice_Args::device_layouts"]
-        [::core::mem::offset_of!(PJRT_Client_CreateBuffersForAsyncHostToDevice_Args, device_layouts) - 40usize];
-    ["Offset of field: PJRT_Client_CreateBuffersForAsyncHostToDevice_Args::num_device_layouts"]
-        [::core::mem::offset_of!(PJRT_Client_CreateBuffersForAsyncHostToDevice_Args, num_device_layouts) - 48usize];
-    ["Offset of field: PJRT_Client_CreateBuffersForAsyncHostToDevice_Args::memory"]
-        [::core::mem::offset_of!(PJRT_Client_CreateBuffersForAsyncHostToDevice_Args, memory) - 56usize];
-    ["Offset of field: PJRT_Client_CreateBuffersForAsyncHostToDevice_Args::transfer_manager"]
-        [::core::mem::offset_of!(PJRT_Client_CreateBuffersForAsyncHostToDevice_Args, transfer_manager) - 64usize];
-};
+layout! { PJRT_Client_CreateBuffersForAsyncHostToDevice_Args, 72, 8; struct_size: 0, extension_start: 8, client: 16,
+shape_specs: 24, num_shape_specs: 32, device_layouts: 40, num_device_layouts: 48, memory: 56, transfer_manager: 64 }
 pub type PJRT_Client_CreateBuffersForAsyncHostToDevice = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Client_CreateBuffersForAsyncHostToDevice_Args) -> *mut PJRT_Error,
 >;
@@ -1900,19 +994,7 @@ pub struct PJRT_DeviceDescription_Id_Args {
     pub device_description: *mut PJRT_DeviceDescription,
     pub id: ::core::ffi::c_int,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_DeviceDescription_Id_Args"][::core::mem::size_of::<PJRT_DeviceDescription_Id_Args>() - 32usize];
-    ["Alignment of PJRT_DeviceDescription_Id_Args"][::core::mem::align_of::<PJRT_DeviceDescription_Id_Args>() - 8usize];
-    ["Offset of field: PJRT_DeviceDescription_Id_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_DeviceDescription_Id_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_DeviceDescription_Id_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_DeviceDescription_Id_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_DeviceDescription_Id_Args::device_description"]
-        [::core::mem::offset_of!(PJRT_DeviceDescription_Id_Args, device_description) - 16usize];
-    ["Offset of field: PJRT_DeviceDescription_Id_Args::id"]
-        [::core::mem::offset_of!(PJRT_DeviceDescription_Id_Args, id) - 24usize];
-};
+layout! { PJRT_DeviceDescription_Id_Args, 32, 8; struct_size: 0, extension_start: 8, device_description: 16, id: 24 }
 pub type PJRT_DeviceDescription_Id =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_DeviceDescription_Id_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -1923,21 +1005,8 @@ pub struct PJRT_DeviceDescription_ProcessIndex_Args {
     pub device_description: *mut PJRT_DeviceDescription,
     pub process_index: ::core::ffi::c_int,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_DeviceDescription_ProcessIndex_Args"]
-        [::core::mem::size_of::<PJRT_DeviceDescription_ProcessIndex_Args>() - 32usize];
-    ["Alignment of PJRT_DeviceDescription_ProcessIndex_Args"]
-        [::core::mem::align_of::<PJRT_DeviceDescription_ProcessIndex_Args>() - 8usize];
-    ["Offset of field: PJRT_DeviceDescription_ProcessIndex_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_DeviceDescription_ProcessIndex_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_DeviceDescription_ProcessIndex_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_DeviceDescription_ProcessIndex_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_DeviceDescription_ProcessIndex_Args::device_description"]
-        [::core::mem::offset_of!(PJRT_DeviceDescription_ProcessIndex_Args, device_description) - 16usize];
-    ["Offset of field: PJRT_DeviceDescription_ProcessIndex_Args::process_index"]
-        [::core::mem::offset_of!(PJRT_DeviceDescription_ProcessIndex_Args, process_index) - 24usize];
-};
+layout! { PJRT_DeviceDescription_ProcessIndex_Args, 32, 8; struct_size: 0, extension_start: 8, device_description: 16,
+process_index: 24 }
 pub type PJRT_DeviceDescription_ProcessIndex = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_DeviceDescription_ProcessIndex_Args) -> *mut PJRT_Error,
 >;
@@ -1950,23 +1019,8 @@ pub struct PJRT_DeviceDescription_Attributes_Args {
     pub num_attributes: usize,
     pub attributes: *const PJRT_NamedValue,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_DeviceDescription_Attributes_Args"]
-        [::core::mem::size_of::<PJRT_DeviceDescription_Attributes_Args>() - 40usize];
-    ["Alignment of PJRT_DeviceDescription_Attributes_Args"]
-        [::core::mem::align_of::<PJRT_DeviceDescription_Attributes_Args>() - 8usize];
-    ["Offset of field: PJRT_DeviceDescription_Attributes_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_DeviceDescription_Attributes_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_DeviceDescription_Attributes_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_DeviceDescription_Attributes_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_DeviceDescription_Attributes_Args::device_description"]
-        [::core::mem::offset_of!(PJRT_DeviceDescription_Attributes_Args, device_description) - 16usize];
-    ["Offset of field: PJRT_DeviceDescription_Attributes_Args::num_attributes"]
-        [::core::mem::offset_of!(PJRT_DeviceDescription_Attributes_Args, num_attributes) - 24usize];
-    ["Offset of field: PJRT_DeviceDescription_Attributes_Args::attributes"]
-        [::core::mem::offset_of!(PJRT_DeviceDescription_Attributes_Args, attributes) - 32usize];
-};
+layout! { PJRT_DeviceDescription_Attributes_Args, 40, 8; struct_size: 0, extension_start: 8, device_description: 16,
+num_attributes: 24, attributes: 32 }
 pub type PJRT_DeviceDescription_Attributes =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_DeviceDescription_Attributes_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -1978,22 +1032,8 @@ pub struct PJRT_DeviceDescription_Kind_Args {
     pub device_kind: *const ::core::ffi::c_char,
     pub device_kind_size: usize,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_DeviceDescription_Kind_Args"][::core::mem::size_of::<PJRT_DeviceDescription_Kind_Args>() - 40usize];
-    ["Alignment of PJRT_DeviceDescription_Kind_Args"]
-        [::core::mem::align_of::<PJRT_DeviceDescription_Kind_Args>() - 8usize];
-    ["Offset of field: PJRT_DeviceDescription_Kind_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_DeviceDescription_Kind_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_DeviceDescription_Kind_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_DeviceDescription_Kind_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_DeviceDescription_Kind_Args::device_description"]
-        [::core::mem::offset_of!(PJRT_DeviceDescription_Kind_Args, device_description) - 16usize];
-    ["Offset of field: PJRT_DeviceDescription_Kind_Args::device_kind"]
-        [::core::mem::offset_of!(PJRT_DeviceDescription_Kind_Args, device_kind) - 24usize];
-    ["Offset of field: PJRT_DeviceDescription_Kind_Args::device_kind_size"]
-        [::core::mem::offset_of!(PJRT_DeviceDescription_Kind_Args, device_kind_size) - 32usize];
-};
+layout! { PJRT_DeviceDescription_Kind_Args, 40, 8; struct_size: 0, extension_start: 8, device_description: 16,
+device_kind: 24, device_kind_size: 32 }
 pub type PJRT_DeviceDescription_Kind =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_DeviceDescription_Kind_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -2005,23 +1045,8 @@ pub struct PJRT_DeviceDescription_DebugString_Args {
     pub debug_string: *const ::core::ffi::c_char,
     pub debug_string_size: usize,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_DeviceDescription_DebugString_Args"]
-        [::core::mem::size_of::<PJRT_DeviceDescription_DebugString_Args>() - 40usize];
-    ["Alignment of PJRT_DeviceDescription_DebugString_Args"]
-        [::core::mem::align_of::<PJRT_DeviceDescription_DebugString_Args>() - 8usize];
-    ["Offset of field: PJRT_DeviceDescription_DebugString_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_DeviceDescription_DebugString_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_DeviceDescription_DebugString_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_DeviceDescription_DebugString_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_DeviceDescription_DebugString_Args::device_description"]
-        [::core::mem::offset_of!(PJRT_DeviceDescription_DebugString_Args, device_description) - 16usize];
-    ["Offset of field: PJRT_DeviceDescription_DebugString_Args::debug_string"]
-        [::core::mem::offset_of!(PJRT_DeviceDescription_DebugString_Args, debug_string) - 24usize];
-    ["Offset of field: PJRT_DeviceDescription_DebugString_Args::debug_string_size"]
-        [::core::mem::offset_of!(PJRT_DeviceDescription_DebugString_Args, debug_string_size) - 32usize];
-};
+layout! { PJRT_DeviceDescription_DebugString_Args, 40, 8; struct_size: 0, extension_start: 8, device_description: 16,
+debug_string: 24, debug_string_size: 32 }
 pub type PJRT_DeviceDescription_DebugString =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_DeviceDescription_DebugString_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -2033,23 +1058,8 @@ pub struct PJRT_DeviceDescription_ToString_Args {
     pub to_string: *const ::core::ffi::c_char,
     pub to_string_size: usize,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_DeviceDescription_ToString_Args"]
-        [::core::mem::size_of::<PJRT_DeviceDescription_ToString_Args>() - 40usize];
-    ["Alignment of PJRT_DeviceDescription_ToString_Args"]
-        [::core::mem::align_of::<PJRT_DeviceDescription_ToString_Args>() - 8usize];
-    ["Offset of field: PJRT_DeviceDescription_ToString_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_DeviceDescription_ToString_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_DeviceDescription_ToString_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_DeviceDescription_ToString_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_DeviceDescription_ToString_Args::device_description"]
-        [::core::mem::offset_of!(PJRT_DeviceDescription_ToString_Args, device_description) - 16usize];
-    ["Offset of field: PJRT_DeviceDescription_ToString_Args::to_string"]
-        [::core::mem::offset_of!(PJRT_DeviceDescription_ToString_Args, to_string) - 24usize];
-    ["Offset of field: PJRT_DeviceDescription_ToString_Args::to_string_size"]
-        [::core::mem::offset_of!(PJRT_DeviceDescription_ToString_Args, to_string_size) - 32usize];
-};
+layout! { PJRT_DeviceDescription_ToString_Args, 40, 8; struct_size: 0, extension_start: 8, device_description: 16,
+to_string: 24, to_string_size: 32 }
 pub type PJRT_DeviceDescription_ToString =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_DeviceDescription_ToString_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -2060,20 +1070,8 @@ pub struct PJRT_Device_GetDescription_Args {
     pub device: *mut PJRT_Device,
     pub device_description: *mut PJRT_DeviceDescription,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Device_GetDescription_Args"][::core::mem::size_of::<PJRT_Device_GetDescription_Args>() - 32usize];
-    ["Alignment of PJRT_Device_GetDescription_Args"]
-        [::core::mem::align_of::<PJRT_Device_GetDescription_Args>() - 8usize];
-    ["Offset of field: PJRT_Device_GetDescription_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Device_GetDescription_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Device_GetDescription_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Device_GetDescription_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Device_GetDescription_Args::device"]
-        [::core::mem::offset_of!(PJRT_Device_GetDescription_Args, device) - 16usize];
-    ["Offset of field: PJRT_Device_GetDescription_Args::device_description"]
-        [::core::mem::offset_of!(PJRT_Device_GetDescription_Args, device_description) - 24usize];
-};
+layout! { PJRT_Device_GetDescription_Args, 32, 8; struct_size: 0, extension_start: 8, device: 16, device_description: 24
+}
 pub type PJRT_Device_GetDescription =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Device_GetDescription_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -2084,19 +1082,7 @@ pub struct PJRT_Device_IsAddressable_Args {
     pub device: *mut PJRT_Device,
     pub is_addressable: bool,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Device_IsAddressable_Args"][::core::mem::size_of::<PJRT_Device_IsAddressable_Args>() - 32usize];
-    ["Alignment of PJRT_Device_IsAddressable_Args"][::core::mem::align_of::<PJRT_Device_IsAddressable_Args>() - 8usize];
-    ["Offset of field: PJRT_Device_IsAddressable_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Device_IsAddressable_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Device_IsAddressable_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Device_IsAddressable_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Device_IsAddressable_Args::device"]
-        [::core::mem::offset_of!(PJRT_Device_IsAddressable_Args, device) - 16usize];
-    ["Offset of field: PJRT_Device_IsAddressable_Args::is_addressable"]
-        [::core::mem::offset_of!(PJRT_Device_IsAddressable_Args, is_addressable) - 24usize];
-};
+layout! { PJRT_Device_IsAddressable_Args, 32, 8; struct_size: 0, extension_start: 8, device: 16, is_addressable: 24 }
 pub type PJRT_Device_IsAddressable =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Device_IsAddressable_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -2107,20 +1093,8 @@ pub struct PJRT_Device_LocalHardwareId_Args {
     pub device: *mut PJRT_Device,
     pub local_hardware_id: ::core::ffi::c_int,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Device_LocalHardwareId_Args"][::core::mem::size_of::<PJRT_Device_LocalHardwareId_Args>() - 32usize];
-    ["Alignment of PJRT_Device_LocalHardwareId_Args"]
-        [::core::mem::align_of::<PJRT_Device_LocalHardwareId_Args>() - 8usize];
-    ["Offset of field: PJRT_Device_LocalHardwareId_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Device_LocalHardwareId_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Device_LocalHardwareId_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Device_LocalHardwareId_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Device_LocalHardwareId_Args::device"]
-        [::core::mem::offset_of!(PJRT_Device_LocalHardwareId_Args, device) - 16usize];
-    ["Offset of field: PJRT_Device_LocalHardwareId_Args::local_hardware_id"]
-        [::core::mem::offset_of!(PJRT_Device_LocalHardwareId_Args, local_hardware_id) - 24usize];
-};
+layout! { PJRT_Device_LocalHardwareId_Args, 32, 8; struct_size: 0, extension_start: 8, device: 16, local_hardware_id: 24
+}
 pub type PJRT_Device_LocalHardwareId =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Device_LocalHardwareId_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -2132,23 +1106,8 @@ pub struct PJRT_Device_AddressableMemories_Args {
     pub memories: *const *mut PJRT_Memory,
     pub num_memories: usize,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Device_AddressableMemories_Args"]
-        [::core::mem::size_of::<PJRT_Device_AddressableMemories_Args>() - 40usize];
-    ["Alignment of PJRT_Device_AddressableMemories_Args"]
-        [::core::mem::align_of::<PJRT_Device_AddressableMemories_Args>() - 8usize];
-    ["Offset of field: PJRT_Device_AddressableMemories_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Device_AddressableMemories_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Device_AddressableMemories_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Device_AddressableMemories_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Device_AddressableMemories_Args::device"]
-        [::core::mem::offset_of!(PJRT_Device_AddressableMemories_Args, device) - 16usize];
-    ["Offset of field: PJRT_Device_AddressableMemories_Args::memories"]
-        [::core::mem::offset_of!(PJRT_Device_AddressableMemories_Args, memories) - 24usize];
-    ["Offset of field: PJRT_Device_AddressableMemories_Args::num_memories"]
-        [::core::mem::offset_of!(PJRT_Device_AddressableMemories_Args, num_memories) - 32usize];
-};
+layout! { PJRT_Device_AddressableMemories_Args, 40, 8; struct_size: 0, extension_start: 8, device: 16, memories: 24,
+num_memories: 32 }
 pub type PJRT_Device_AddressableMemories =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Device_AddressableMemories_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -2159,19 +1118,7 @@ pub struct PJRT_Device_DefaultMemory_Args {
     pub device: *mut PJRT_Device,
     pub memory: *mut PJRT_Memory,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Device_DefaultMemory_Args"][::core::mem::size_of::<PJRT_Device_DefaultMemory_Args>() - 32usize];
-    ["Alignment of PJRT_Device_DefaultMemory_Args"][::core::mem::align_of::<PJRT_Device_DefaultMemory_Args>() - 8usize];
-    ["Offset of field: PJRT_Device_DefaultMemory_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Device_DefaultMemory_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Device_DefaultMemory_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Device_DefaultMemory_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Device_DefaultMemory_Args::device"]
-        [::core::mem::offset_of!(PJRT_Device_DefaultMemory_Args, device) - 16usize];
-    ["Offset of field: PJRT_Device_DefaultMemory_Args::memory"]
-        [::core::mem::offset_of!(PJRT_Device_DefaultMemory_Args, memory) - 24usize];
-};
+layout! { PJRT_Device_DefaultMemory_Args, 32, 8; struct_size: 0, extension_start: 8, device: 16, memory: 24 }
 pub type PJRT_Device_DefaultMemory =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Device_DefaultMemory_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -2202,59 +1149,12 @@ pub struct PJRT_Device_MemoryStats_Args {
     pub peak_pool_bytes: i64,
     pub peak_pool_bytes_is_set: bool,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Device_MemoryStats_Args"][::core::mem::size_of::<PJRT_Device_MemoryStats_Args>() - 192usize];
-    ["Alignment of PJRT_Device_MemoryStats_Args"][::core::mem::align_of::<PJRT_Device_MemoryStats_Args>() - 8usize];
-    ["Offset of field: PJRT_Device_MemoryStats_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Device_MemoryStats_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Device_MemoryStats_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Device_MemoryStats_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Device_MemoryStats_Args::device"]
-        [::core::mem::offset_of!(PJRT_Device_MemoryStats_Args, device) - 16usize];
-    ["Offset of field: PJRT_Device_MemoryStats_Args::bytes_in_use"]
-        [::core::mem::offset_of!(PJRT_Device_MemoryStats_Args, bytes_in_use) - 24usize];
-    ["Offset of field: PJRT_Device_MemoryStats_Args::peak_bytes_in_use"]
-        [::core::mem::offset_of!(PJRT_Device_MemoryStats_Args, peak_bytes_in_use) - 32usize];
-    ["Offset of field: PJRT_Device_MemoryStats_Args::peak_bytes_in_use_is_set"]
-        [::core::mem::offset_of!(PJRT_Device_MemoryStats_Args, peak_bytes_in_use_is_set) - 40usize];
-    ["Offset of field: PJRT_Device_MemoryStats_Args::num_allocs"]
-        [::core::mem::offset_of!(PJRT_Device_MemoryStats_Args, num_allocs) - 48usize];
-    ["Offset of field: PJRT_Device_MemoryStats_Args::num_allocs_is_set"]
-        [::core::mem::offset_of!(PJRT_Device_MemoryStats_Args, num_allocs_is_set) - 56usize];
-    ["Offset of field: PJRT_Device_MemoryStats_Args::largest_alloc_size"]
-        [::core::mem::offset_of!(PJRT_Device_MemoryStats_Args, largest_alloc_size) - 64usize];
-    ["Offset of field: PJRT_Device_MemoryStats_Args::largest_alloc_size_is_set"]
-        [::core::mem::offset_of!(PJRT_Device_MemoryStats_Args, largest_alloc_size_is_set) - 72usize];
-    ["Offset of field: PJRT_Device_MemoryStats_Args::bytes_limit"]
-        [::core::mem::offset_of!(PJRT_Device_MemoryStats_Args, bytes_limit) - 80usize];
-    ["Offset of field: PJRT_Device_MemoryStats_Args::bytes_limit_is_set"]
-        [::core::mem::offset_of!(PJRT_Device_MemoryStats_Args, bytes_limit_is_set) - 88usize];
-    ["Offset of field: PJRT_Device_MemoryStats_Args::bytes_reserved"]
-        [::core::mem::offset_of!(PJRT_Device_MemoryStats_Args, bytes_reserved) - 96usize];
-    ["Offset of field: PJRT_Device_MemoryStats_Args::bytes_reserved_is_set"]
-        [::core::mem::offset_of!(PJRT_Device_MemoryStats_Args, bytes_reserved_is_set) - 104usize];
-    ["Offset of field: PJRT_Device_MemoryStats_Args::peak_bytes_reserved"]
-        [::core::mem::offset_of!(PJRT_Device_MemoryStats_Args, peak_bytes_reserved) - 112usize];
-    ["Offset of field: PJRT_Device_MemoryStats_Args::peak_bytes_reserved_is_set"]
-        [::core::mem::offset_of!(PJRT_Device_MemoryStats_Args, peak_bytes_reserved_is_set) - 120usize];
-    ["Offset of field: PJRT_Device_MemoryStats_Args::bytes_reservable_limit"]
-        [::core::mem::offset_of!(PJRT_Device_MemoryStats_Args, bytes_reservable_limit) - 128usize];
-    ["Offset of field: PJRT_Device_MemoryStats_Args::bytes_reservable_limit_is_set"]
-        [::core::mem::offset_of!(PJRT_Device_MemoryStats_Args, bytes_reservable_limit_is_set) - 136usize];
-    ["Offset of field: PJRT_Device_MemoryStats_Args::largest_free_block_bytes"]
-        [::core::mem::offset_of!(PJRT_Device_MemoryStats_Args, largest_free_block_bytes) - 144usize];
-    ["Offset of field: PJRT_Device_MemoryStats_Args::largest_free_block_bytes_is_set"]
-        [::core::mem::offset_of!(PJRT_Device_MemoryStats_Args, largest_free_block_bytes_is_set) - 152usize];
-    ["Offset of field: PJRT_Device_MemoryStats_Args::pool_bytes"]
-        [::core::mem::offset_of!(PJRT_Device_MemoryStats_Args, pool_bytes) - 160usize];
-    ["Offset of field: PJRT_Device_MemoryStats_Args::pool_bytes_is_set"]
-        [::core::mem::offset_of!(PJRT_Device_MemoryStats_Args, pool_bytes_is_set) - 168usize];
-    ["Offset of field: PJRT_Device_MemoryStats_Args::peak_pool_bytes"]
-        [::core::mem::offset_of!(PJRT_Device_MemoryStats_Args, peak_pool_bytes) - 176usize];
-    ["Offset of field: PJRT_Device_MemoryStats_Args::peak_pool_bytes_is_set"]
-        [::core::mem::offset_of!(PJRT_Device_MemoryStats_Args, peak_pool_bytes_is_set) - 184usize];
-};
+layout! { PJRT_Device_MemoryStats_Args, 192, 8; struct_size: 0, extension_start: 8, device: 16, bytes_in_use: 24,
+peak_bytes_in_use: 32, peak_bytes_in_use_is_set: 40, num_allocs: 48, num_allocs_is_set: 56, largest_alloc_size: 64,
+largest_alloc_size_is_set: 72, bytes_limit: 80, bytes_limit_is_set: 88, bytes_reserved: 96, bytes_reserved_is_set: 104,
+peak_bytes_reserved: 112, peak_bytes_reserved_is_set: 120, bytes_reservable_limit: 128,
+bytes_reservable_limit_is_set: 136, largest_free_block_bytes: 144, largest_free_block_bytes_is_set: 152,
+pool_bytes: 160, pool_bytes_is_set: 168, peak_pool_bytes: 176, peak_pool_bytes_is_set: 184 }
 pub type PJRT_Device_MemoryStats =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Device_MemoryStats_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -2269,28 +1169,8 @@ pub struct PJRT_Device_PoisonExecution_Args {
     pub error_message_size: usize,
     pub poisoned: bool,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Device_PoisonExecution_Args"][::core::mem::size_of::<PJRT_Device_PoisonExecution_Args>() - 56usize];
-    ["Alignment of PJRT_Device_PoisonExecution_Args"]
-        [::core::mem::align_of::<PJRT_Device_PoisonExecution_Args>() - 8usize];
-    ["Offset of field: PJRT_Device_PoisonExecution_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Device_PoisonExecution_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Device_PoisonExecution_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Device_PoisonExecution_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Device_PoisonExecution_Args::device"]
-        [::core::mem::offset_of!(PJRT_Device_PoisonExecution_Args, device) - 16usize];
-    ["Offset of field: PJRT_Device_PoisonExecution_Args::launch_id"]
-        [::core::mem::offset_of!(PJRT_Device_PoisonExecution_Args, launch_id) - 24usize];
-    ["Offset of field: PJRT_Device_PoisonExecution_Args::error_code"]
-        [::core::mem::offset_of!(PJRT_Device_PoisonExecution_Args, error_code) - 28usize];
-    ["Offset of field: PJRT_Device_PoisonExecution_Args::error_message"]
-        [::core::mem::offset_of!(PJRT_Device_PoisonExecution_Args, error_message) - 32usize];
-    ["Offset of field: PJRT_Device_PoisonExecution_Args::error_message_size"]
-        [::core::mem::offset_of!(PJRT_Device_PoisonExecution_Args, error_message_size) - 40usize];
-    ["Offset of field: PJRT_Device_PoisonExecution_Args::poisoned"]
-        [::core::mem::offset_of!(PJRT_Device_PoisonExecution_Args, poisoned) - 48usize];
-};
+layout! { PJRT_Device_PoisonExecution_Args, 56, 8; struct_size: 0, extension_start: 8, device: 16, launch_id: 24,
+error_code: 28, error_message: 32, error_message_size: 40, poisoned: 48 }
 pub type PJRT_Device_PoisonExecution =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Device_PoisonExecution_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -2308,25 +1188,8 @@ pub struct PJRT_Device_CreateAsyncTrackingEvent_Args {
     pub description_size: usize,
     pub event: *mut PJRT_AsyncTrackingEvent,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Device_CreateAsyncTrackingEvent_Args"]
-        [::core::mem::size_of::<PJRT_Device_CreateAsyncTrackingEvent_Args>() - 48usize];
-    ["Alignment of PJRT_Device_CreateAsyncTrackingEvent_Args"]
-        [::core::mem::align_of::<PJRT_Device_CreateAsyncTrackingEvent_Args>() - 8usize];
-    ["Offset of field: PJRT_Device_CreateAsyncTrackingEvent_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Device_CreateAsyncTrackingEvent_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Device_CreateAsyncTrackingEvent_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Device_CreateAsyncTrackingEvent_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Device_CreateAsyncTrackingEvent_Args::device"]
-        [::core::mem::offset_of!(PJRT_Device_CreateAsyncTrackingEvent_Args, device) - 16usize];
-    ["Offset of field: PJRT_Device_CreateAsyncTrackingEvent_Args::description"]
-        [::core::mem::offset_of!(PJRT_Device_CreateAsyncTrackingEvent_Args, description) - 24usize];
-    ["Offset of field: PJRT_Device_CreateAsyncTrackingEvent_Args::description_size"]
-        [::core::mem::offset_of!(PJRT_Device_CreateAsyncTrackingEvent_Args, description_size) - 32usize];
-    ["Offset of field: PJRT_Device_CreateAsyncTrackingEvent_Args::event"]
-        [::core::mem::offset_of!(PJRT_Device_CreateAsyncTrackingEvent_Args, event) - 40usize];
-};
+layout! { PJRT_Device_CreateAsyncTrackingEvent_Args, 48, 8; struct_size: 0, extension_start: 8, device: 16,
+description: 24, description_size: 32, event: 40 }
 pub type PJRT_Device_CreateAsyncTrackingEvent = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Device_CreateAsyncTrackingEvent_Args) -> *mut PJRT_Error,
 >;
@@ -2337,19 +1200,7 @@ pub struct PJRT_AsyncTrackingEvent_Destroy_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     pub event: *mut PJRT_AsyncTrackingEvent,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_AsyncTrackingEvent_Destroy_Args"]
-        [::core::mem::size_of::<PJRT_AsyncTrackingEvent_Destroy_Args>() - 24usize];
-    ["Alignment of PJRT_AsyncTrackingEvent_Destroy_Args"]
-        [::core::mem::align_of::<PJRT_AsyncTrackingEvent_Destroy_Args>() - 8usize];
-    ["Offset of field: PJRT_AsyncTrackingEvent_Destroy_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_AsyncTrackingEvent_Destroy_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_AsyncTrackingEvent_Destroy_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_AsyncTrackingEvent_Destroy_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_AsyncTrackingEvent_Destroy_Args::event"]
-        [::core::mem::offset_of!(PJRT_AsyncTrackingEvent_Destroy_Args, event) - 16usize];
-};
+layout! { PJRT_AsyncTrackingEvent_Destroy_Args, 24, 8; struct_size: 0, extension_start: 8, event: 16 }
 pub type PJRT_AsyncTrackingEvent_Destroy =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_AsyncTrackingEvent_Destroy_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -2360,17 +1211,7 @@ pub struct PJRT_Memory_Id_Args {
     pub memory: *mut PJRT_Memory,
     pub id: ::core::ffi::c_int,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Memory_Id_Args"][::core::mem::size_of::<PJRT_Memory_Id_Args>() - 32usize];
-    ["Alignment of PJRT_Memory_Id_Args"][::core::mem::align_of::<PJRT_Memory_Id_Args>() - 8usize];
-    ["Offset of field: PJRT_Memory_Id_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Memory_Id_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Memory_Id_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Memory_Id_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Memory_Id_Args::memory"][::core::mem::offset_of!(PJRT_Memory_Id_Args, memory) - 16usize];
-    ["Offset of field: PJRT_Memory_Id_Args::id"][::core::mem::offset_of!(PJRT_Memory_Id_Args, id) - 24usize];
-};
+layout! { PJRT_Memory_Id_Args, 32, 8; struct_size: 0, extension_start: 8, memory: 16, id: 24 }
 pub type PJRT_Memory_Id =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Memory_Id_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -2382,20 +1223,7 @@ pub struct PJRT_Memory_Kind_Args {
     pub kind: *const ::core::ffi::c_char,
     pub kind_size: usize,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Memory_Kind_Args"][::core::mem::size_of::<PJRT_Memory_Kind_Args>() - 40usize];
-    ["Alignment of PJRT_Memory_Kind_Args"][::core::mem::align_of::<PJRT_Memory_Kind_Args>() - 8usize];
-    ["Offset of field: PJRT_Memory_Kind_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Memory_Kind_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Memory_Kind_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Memory_Kind_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Memory_Kind_Args::memory"]
-        [::core::mem::offset_of!(PJRT_Memory_Kind_Args, memory) - 16usize];
-    ["Offset of field: PJRT_Memory_Kind_Args::kind"][::core::mem::offset_of!(PJRT_Memory_Kind_Args, kind) - 24usize];
-    ["Offset of field: PJRT_Memory_Kind_Args::kind_size"]
-        [::core::mem::offset_of!(PJRT_Memory_Kind_Args, kind_size) - 32usize];
-};
+layout! { PJRT_Memory_Kind_Args, 40, 8; struct_size: 0, extension_start: 8, memory: 16, kind: 24, kind_size: 32 }
 pub type PJRT_Memory_Kind =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Memory_Kind_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -2406,19 +1234,7 @@ pub struct PJRT_Memory_Kind_Id_Args {
     pub memory: *mut PJRT_Memory,
     pub kind_id: ::core::ffi::c_int,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Memory_Kind_Id_Args"][::core::mem::size_of::<PJRT_Memory_Kind_Id_Args>() - 32usize];
-    ["Alignment of PJRT_Memory_Kind_Id_Args"][::core::mem::align_of::<PJRT_Memory_Kind_Id_Args>() - 8usize];
-    ["Offset of field: PJRT_Memory_Kind_Id_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Memory_Kind_Id_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Memory_Kind_Id_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Memory_Kind_Id_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Memory_Kind_Id_Args::memory"]
-        [::core::mem::offset_of!(PJRT_Memory_Kind_Id_Args, memory) - 16usize];
-    ["Offset of field: PJRT_Memory_Kind_Id_Args::kind_id"]
-        [::core::mem::offset_of!(PJRT_Memory_Kind_Id_Args, kind_id) - 24usize];
-};
+layout! { PJRT_Memory_Kind_Id_Args, 32, 8; struct_size: 0, extension_start: 8, memory: 16, kind_id: 24 }
 pub type PJRT_Memory_Kind_Id =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Memory_Kind_Id_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -2430,21 +1246,8 @@ pub struct PJRT_Memory_DebugString_Args {
     pub debug_string: *const ::core::ffi::c_char,
     pub debug_string_size: usize,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Memory_DebugString_Args"][::core::mem::size_of::<PJRT_Memory_DebugString_Args>() - 40usize];
-    ["Alignment of PJRT_Memory_DebugString_Args"][::core::mem::align_of::<PJRT_Memory_DebugString_Args>() - 8usize];
-    ["Offset of field: PJRT_Memory_DebugString_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Memory_DebugString_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Memory_DebugString_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Memory_DebugString_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Memory_DebugString_Args::memory"]
-        [::core::mem::offset_of!(PJRT_Memory_DebugString_Args, memory) - 16usize];
-    ["Offset of field: PJRT_Memory_DebugString_Args::debug_string"]
-        [::core::mem::offset_of!(PJRT_Memory_DebugString_Args, debug_string) - 24usize];
-    ["Offset of field: PJRT_Memory_DebugString_Args::debug_string_size"]
-        [::core::mem::offset_of!(PJRT_Memory_DebugString_Args, debug_string_size) - 32usize];
-};
+layout! { PJRT_Memory_DebugString_Args, 40, 8; struct_size: 0, extension_start: 8, memory: 16, debug_string: 24,
+debug_string_size: 32 }
 pub type PJRT_Memory_DebugString =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Memory_DebugString_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -2456,21 +1259,8 @@ pub struct PJRT_Memory_ToString_Args {
     pub to_string: *const ::core::ffi::c_char,
     pub to_string_size: usize,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Memory_ToString_Args"][::core::mem::size_of::<PJRT_Memory_ToString_Args>() - 40usize];
-    ["Alignment of PJRT_Memory_ToString_Args"][::core::mem::align_of::<PJRT_Memory_ToString_Args>() - 8usize];
-    ["Offset of field: PJRT_Memory_ToString_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Memory_ToString_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Memory_ToString_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Memory_ToString_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Memory_ToString_Args::memory"]
-        [::core::mem::offset_of!(PJRT_Memory_ToString_Args, memory) - 16usize];
-    ["Offset of field: PJRT_Memory_ToString_Args::to_string"]
-        [::core::mem::offset_of!(PJRT_Memory_ToString_Args, to_string) - 24usize];
-    ["Offset of field: PJRT_Memory_ToString_Args::to_string_size"]
-        [::core::mem::offset_of!(PJRT_Memory_ToString_Args, to_string_size) - 32usize];
-};
+layout! { PJRT_Memory_ToString_Args, 40, 8; struct_size: 0, extension_start: 8, memory: 16, to_string: 24,
+to_string_size: 32 }
 pub type PJRT_Memory_ToString =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Memory_ToString_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -2482,23 +1272,8 @@ pub struct PJRT_Memory_AddressableByDevices_Args {
     pub devices: *const *mut PJRT_Device,
     pub num_devices: usize,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Memory_AddressableByDevices_Args"]
-        [::core::mem::size_of::<PJRT_Memory_AddressableByDevices_Args>() - 40usize];
-    ["Alignment of PJRT_Memory_AddressableByDevices_Args"]
-        [::core::mem::align_of::<PJRT_Memory_AddressableByDevices_Args>() - 8usize];
-    ["Offset of field: PJRT_Memory_AddressableByDevices_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Memory_AddressableByDevices_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Memory_AddressableByDevices_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Memory_AddressableByDevices_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Memory_AddressableByDevices_Args::memory"]
-        [::core::mem::offset_of!(PJRT_Memory_AddressableByDevices_Args, memory) - 16usize];
-    ["Offset of field: PJRT_Memory_AddressableByDevices_Args::devices"]
-        [::core::mem::offset_of!(PJRT_Memory_AddressableByDevices_Args, devices) - 24usize];
-    ["Offset of field: PJRT_Memory_AddressableByDevices_Args::num_devices"]
-        [::core::mem::offset_of!(PJRT_Memory_AddressableByDevices_Args, num_devices) - 32usize];
-};
+layout! { PJRT_Memory_AddressableByDevices_Args, 40, 8; struct_size: 0, extension_start: 8, memory: 16, devices: 24,
+num_devices: 32 }
 pub type PJRT_Memory_AddressableByDevices =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Memory_AddressableByDevices_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -2513,18 +1288,7 @@ pub struct PJRT_ExecuteContext_Create_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     pub context: *mut PJRT_ExecuteContext,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_ExecuteContext_Create_Args"][::core::mem::size_of::<PJRT_ExecuteContext_Create_Args>() - 24usize];
-    ["Alignment of PJRT_ExecuteContext_Create_Args"]
-        [::core::mem::align_of::<PJRT_ExecuteContext_Create_Args>() - 8usize];
-    ["Offset of field: PJRT_ExecuteContext_Create_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_ExecuteContext_Create_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_ExecuteContext_Create_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_ExecuteContext_Create_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_ExecuteContext_Create_Args::context"]
-        [::core::mem::offset_of!(PJRT_ExecuteContext_Create_Args, context) - 16usize];
-};
+layout! { PJRT_ExecuteContext_Create_Args, 24, 8; struct_size: 0, extension_start: 8, context: 16 }
 pub type PJRT_ExecuteContext_Create =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_ExecuteContext_Create_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -2534,18 +1298,7 @@ pub struct PJRT_ExecuteContext_Destroy_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     pub context: *mut PJRT_ExecuteContext,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_ExecuteContext_Destroy_Args"][::core::mem::size_of::<PJRT_ExecuteContext_Destroy_Args>() - 24usize];
-    ["Alignment of PJRT_ExecuteContext_Destroy_Args"]
-        [::core::mem::align_of::<PJRT_ExecuteContext_Destroy_Args>() - 8usize];
-    ["Offset of field: PJRT_ExecuteContext_Destroy_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_ExecuteContext_Destroy_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_ExecuteContext_Destroy_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_ExecuteContext_Destroy_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_ExecuteContext_Destroy_Args::context"]
-        [::core::mem::offset_of!(PJRT_ExecuteContext_Destroy_Args, context) - 16usize];
-};
+layout! { PJRT_ExecuteContext_Destroy_Args, 24, 8; struct_size: 0, extension_start: 8, context: 16 }
 pub type PJRT_ExecuteContext_Destroy =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_ExecuteContext_Destroy_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -2555,17 +1308,7 @@ pub struct PJRT_Executable_Destroy_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     pub executable: *mut PJRT_Executable,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Executable_Destroy_Args"][::core::mem::size_of::<PJRT_Executable_Destroy_Args>() - 24usize];
-    ["Alignment of PJRT_Executable_Destroy_Args"][::core::mem::align_of::<PJRT_Executable_Destroy_Args>() - 8usize];
-    ["Offset of field: PJRT_Executable_Destroy_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Executable_Destroy_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Executable_Destroy_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Executable_Destroy_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Executable_Destroy_Args::executable"]
-        [::core::mem::offset_of!(PJRT_Executable_Destroy_Args, executable) - 16usize];
-};
+layout! { PJRT_Executable_Destroy_Args, 24, 8; struct_size: 0, extension_start: 8, executable: 16 }
 pub type PJRT_Executable_Destroy =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Executable_Destroy_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -2575,19 +1318,7 @@ pub struct PJRT_LoadedExecutable_Destroy_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     pub executable: *mut PJRT_LoadedExecutable,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_LoadedExecutable_Destroy_Args"]
-        [::core::mem::size_of::<PJRT_LoadedExecutable_Destroy_Args>() - 24usize];
-    ["Alignment of PJRT_LoadedExecutable_Destroy_Args"]
-        [::core::mem::align_of::<PJRT_LoadedExecutable_Destroy_Args>() - 8usize];
-    ["Offset of field: PJRT_LoadedExecutable_Destroy_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_LoadedExecutable_Destroy_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_LoadedExecutable_Destroy_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_LoadedExecutable_Destroy_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_LoadedExecutable_Destroy_Args::executable"]
-        [::core::mem::offset_of!(PJRT_LoadedExecutable_Destroy_Args, executable) - 16usize];
-};
+layout! { PJRT_LoadedExecutable_Destroy_Args, 24, 8; struct_size: 0, extension_start: 8, executable: 16 }
 pub type PJRT_LoadedExecutable_Destroy =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_LoadedExecutable_Destroy_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -2598,21 +1329,8 @@ pub struct PJRT_LoadedExecutable_GetExecutable_Args {
     pub loaded_executable: *mut PJRT_LoadedExecutable,
     pub executable: *mut PJRT_Executable,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_LoadedExecutable_GetExecutable_Args"]
-        [::core::mem::size_of::<PJRT_LoadedExecutable_GetExecutable_Args>() - 32usize];
-    ["Alignment of PJRT_LoadedExecutable_GetExecutable_Args"]
-        [::core::mem::align_of::<PJRT_LoadedExecutable_GetExecutable_Args>() - 8usize];
-    ["Offset of field: PJRT_LoadedExecutable_GetExecutable_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_LoadedExecutable_GetExecutable_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_LoadedExecutable_GetExecutable_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_LoadedExecutable_GetExecutable_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_LoadedExecutable_GetExecutable_Args::loaded_executable"]
-        [::core::mem::offset_of!(PJRT_LoadedExecutable_GetExecutable_Args, loaded_executable) - 16usize];
-    ["Offset of field: PJRT_LoadedExecutable_GetExecutable_Args::executable"]
-        [::core::mem::offset_of!(PJRT_LoadedExecutable_GetExecutable_Args, executable) - 24usize];
-};
+layout! { PJRT_LoadedExecutable_GetExecutable_Args, 32, 8; struct_size: 0, extension_start: 8, loaded_executable: 16,
+executable: 24 }
 pub type PJRT_LoadedExecutable_GetExecutable = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_LoadedExecutable_GetExecutable_Args) -> *mut PJRT_Error,
 >;
@@ -2633,32 +1351,9 @@ pub struct PJRT_LoadedExecutable_GetDeviceAssignment_Args {
     pub serialized_device_assignment_deleter:
         ::core::option::Option<unsafe extern "C" fn(da: *mut PJRT_DeviceAssignmentSerialized)>,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_LoadedExecutable_GetDeviceAssignment_Args"]
-        [::core::mem::size_of::<PJRT_LoadedExecutable_GetDeviceAssignment_Args>() - 56usize];
-    ["Alignment of PJRT_LoadedExecutable_GetDeviceAssignment_Args"]
-        [::core::mem::align_of::<PJRT_LoadedExecutable_GetDeviceAssignment_Args>() - 8usize];
-    ["Offset of field: PJRT_LoadedExecutable_GetDeviceAssignment_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_LoadedExecutable_GetDeviceAssignment_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_LoadedExecutable_GetDeviceAssignment_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_LoadedExecutable_GetDeviceAssignment_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_LoadedExecutable_GetDeviceAssignment_Args::executable"]
-        [::core::mem::offset_of!(PJRT_LoadedExecutable_GetDeviceAssignment_Args, executable) - 16usize];
-    ["Offset of field: PJRT_LoadedExecutable_GetDeviceAssignment_Args::serialized_bytes"]
-        [::core::mem::offset_of!(PJRT_LoadedExecutable_GetDeviceAssignment_Args, serialized_bytes) - 24usize];
-    ["Offset of field: PJRT_LoadedExecutable_GetDeviceAssignment_Args::serialized_bytes_size"]
-        [::core::mem::offset_of!(PJRT_LoadedExecutable_GetDeviceAssignment_Args, serialized_bytes_size) - 32usize];
-    ["Offset of field: PJRT_LoadedExecutable_GetDeviceAssignment_Args::serialized_device_assignment"][::core::mem::offset_of!(
-        PJRT_LoadedExecutable_GetDeviceAssignment_Args,
-        serialized_device_assignment
-    ) - 40usize];
-    ["Offset of field: PJRT_LoadedExecutable_GetDeviceAssignment_Args::serialized_device_assignment_deleter"][::core::mem::offset_of!(
-        PJRT_LoadedExecutable_GetDeviceAssignment_Args,
-        serialized_device_assignment_deleter
-    )
-        - 48usize];
-};
+layout! { PJRT_LoadedExecutable_GetDeviceAssignment_Args, 56, 8; struct_size: 0, extension_start: 8, executable: 16,
+serialized_bytes: 24, serialized_bytes_size: 32, serialized_device_assignment: 40,
+serialized_device_assignment_deleter: 48 }
 pub type PJRT_LoadedExecutable_GetDeviceAssignment = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_LoadedExecutable_GetDeviceAssignment_Args) -> *mut PJRT_Error,
 >;
@@ -2671,21 +1366,8 @@ pub struct PJRT_Executable_Name_Args {
     pub executable_name: *const ::core::ffi::c_char,
     pub executable_name_size: usize,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Executable_Name_Args"][::core::mem::size_of::<PJRT_Executable_Name_Args>() - 40usize];
-    ["Alignment of PJRT_Executable_Name_Args"][::core::mem::align_of::<PJRT_Executable_Name_Args>() - 8usize];
-    ["Offset of field: PJRT_Executable_Name_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Executable_Name_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Executable_Name_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Executable_Name_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Executable_Name_Args::executable"]
-        [::core::mem::offset_of!(PJRT_Executable_Name_Args, executable) - 16usize];
-    ["Offset of field: PJRT_Executable_Name_Args::executable_name"]
-        [::core::mem::offset_of!(PJRT_Executable_Name_Args, executable_name) - 24usize];
-    ["Offset of field: PJRT_Executable_Name_Args::executable_name_size"]
-        [::core::mem::offset_of!(PJRT_Executable_Name_Args, executable_name_size) - 32usize];
-};
+layout! { PJRT_Executable_Name_Args, 40, 8; struct_size: 0, extension_start: 8, executable: 16, executable_name: 24,
+executable_name_size: 32 }
 pub type PJRT_Executable_Name =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Executable_Name_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -2696,20 +1378,8 @@ pub struct PJRT_Executable_NumReplicas_Args {
     pub executable: *mut PJRT_Executable,
     pub num_replicas: usize,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Executable_NumReplicas_Args"][::core::mem::size_of::<PJRT_Executable_NumReplicas_Args>() - 32usize];
-    ["Alignment of PJRT_Executable_NumReplicas_Args"]
-        [::core::mem::align_of::<PJRT_Executable_NumReplicas_Args>() - 8usize];
-    ["Offset of field: PJRT_Executable_NumReplicas_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Executable_NumReplicas_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Executable_NumReplicas_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Executable_NumReplicas_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Executable_NumReplicas_Args::executable"]
-        [::core::mem::offset_of!(PJRT_Executable_NumReplicas_Args, executable) - 16usize];
-    ["Offset of field: PJRT_Executable_NumReplicas_Args::num_replicas"]
-        [::core::mem::offset_of!(PJRT_Executable_NumReplicas_Args, num_replicas) - 24usize];
-};
+layout! { PJRT_Executable_NumReplicas_Args, 32, 8; struct_size: 0, extension_start: 8, executable: 16, num_replicas: 24
+}
 pub type PJRT_Executable_NumReplicas =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Executable_NumReplicas_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -2720,21 +1390,8 @@ pub struct PJRT_Executable_NumPartitions_Args {
     pub executable: *mut PJRT_Executable,
     pub num_partitions: usize,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Executable_NumPartitions_Args"]
-        [::core::mem::size_of::<PJRT_Executable_NumPartitions_Args>() - 32usize];
-    ["Alignment of PJRT_Executable_NumPartitions_Args"]
-        [::core::mem::align_of::<PJRT_Executable_NumPartitions_Args>() - 8usize];
-    ["Offset of field: PJRT_Executable_NumPartitions_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Executable_NumPartitions_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Executable_NumPartitions_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Executable_NumPartitions_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Executable_NumPartitions_Args::executable"]
-        [::core::mem::offset_of!(PJRT_Executable_NumPartitions_Args, executable) - 16usize];
-    ["Offset of field: PJRT_Executable_NumPartitions_Args::num_partitions"]
-        [::core::mem::offset_of!(PJRT_Executable_NumPartitions_Args, num_partitions) - 24usize];
-};
+layout! { PJRT_Executable_NumPartitions_Args, 32, 8; struct_size: 0, extension_start: 8, executable: 16,
+num_partitions: 24 }
 pub type PJRT_Executable_NumPartitions =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Executable_NumPartitions_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -2746,23 +1403,8 @@ pub struct PJRT_LoadedExecutable_AddressableDevices_Args {
     pub addressable_devices: *const *mut PJRT_Device,
     pub num_addressable_devices: usize,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_LoadedExecutable_AddressableDevices_Args"]
-        [::core::mem::size_of::<PJRT_LoadedExecutable_AddressableDevices_Args>() - 40usize];
-    ["Alignment of PJRT_LoadedExecutable_AddressableDevices_Args"]
-        [::core::mem::align_of::<PJRT_LoadedExecutable_AddressableDevices_Args>() - 8usize];
-    ["Offset of field: PJRT_LoadedExecutable_AddressableDevices_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_LoadedExecutable_AddressableDevices_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_LoadedExecutable_AddressableDevices_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_LoadedExecutable_AddressableDevices_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_LoadedExecutable_AddressableDevices_Args::executable"]
-        [::core::mem::offset_of!(PJRT_LoadedExecutable_AddressableDevices_Args, executable) - 16usize];
-    ["Offset of field: PJRT_LoadedExecutable_AddressableDevices_Args::addressable_devices"]
-        [::core::mem::offset_of!(PJRT_LoadedExecutable_AddressableDevices_Args, addressable_devices) - 24usize];
-    ["Offset of field: PJRT_LoadedExecutable_AddressableDevices_Args::num_addressable_devices"]
-        [::core::mem::offset_of!(PJRT_LoadedExecutable_AddressableDevices_Args, num_addressable_devices) - 32usize];
-};
+layout! { PJRT_LoadedExecutable_AddressableDevices_Args, 40, 8; struct_size: 0, extension_start: 8, executable: 16,
+addressable_devices: 24, num_addressable_devices: 32 }
 pub type PJRT_LoadedExecutable_AddressableDevices = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_LoadedExecutable_AddressableDevices_Args) -> *mut PJRT_Error,
 >;
@@ -2774,21 +1416,8 @@ pub struct PJRT_Executable_OptimizedProgram_Args {
     pub executable: *mut PJRT_Executable,
     pub program: *mut PJRT_Program,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Executable_OptimizedProgram_Args"]
-        [::core::mem::size_of::<PJRT_Executable_OptimizedProgram_Args>() - 32usize];
-    ["Alignment of PJRT_Executable_OptimizedProgram_Args"]
-        [::core::mem::align_of::<PJRT_Executable_OptimizedProgram_Args>() - 8usize];
-    ["Offset of field: PJRT_Executable_OptimizedProgram_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Executable_OptimizedProgram_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Executable_OptimizedProgram_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Executable_OptimizedProgram_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Executable_OptimizedProgram_Args::executable"]
-        [::core::mem::offset_of!(PJRT_Executable_OptimizedProgram_Args, executable) - 16usize];
-    ["Offset of field: PJRT_Executable_OptimizedProgram_Args::program"]
-        [::core::mem::offset_of!(PJRT_Executable_OptimizedProgram_Args, program) - 24usize];
-};
+layout! { PJRT_Executable_OptimizedProgram_Args, 32, 8; struct_size: 0, extension_start: 8, executable: 16, program: 24
+}
 pub type PJRT_Executable_OptimizedProgram =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Executable_OptimizedProgram_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -2798,19 +1427,7 @@ pub struct PJRT_LoadedExecutable_Delete_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     pub executable: *mut PJRT_LoadedExecutable,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_LoadedExecutable_Delete_Args"]
-        [::core::mem::size_of::<PJRT_LoadedExecutable_Delete_Args>() - 24usize];
-    ["Alignment of PJRT_LoadedExecutable_Delete_Args"]
-        [::core::mem::align_of::<PJRT_LoadedExecutable_Delete_Args>() - 8usize];
-    ["Offset of field: PJRT_LoadedExecutable_Delete_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_LoadedExecutable_Delete_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_LoadedExecutable_Delete_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_LoadedExecutable_Delete_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_LoadedExecutable_Delete_Args::executable"]
-        [::core::mem::offset_of!(PJRT_LoadedExecutable_Delete_Args, executable) - 16usize];
-};
+layout! { PJRT_LoadedExecutable_Delete_Args, 24, 8; struct_size: 0, extension_start: 8, executable: 16 }
 pub type PJRT_LoadedExecutable_Delete =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_LoadedExecutable_Delete_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -2821,21 +1438,8 @@ pub struct PJRT_LoadedExecutable_IsDeleted_Args {
     pub executable: *mut PJRT_LoadedExecutable,
     pub is_deleted: bool,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_LoadedExecutable_IsDeleted_Args"]
-        [::core::mem::size_of::<PJRT_LoadedExecutable_IsDeleted_Args>() - 32usize];
-    ["Alignment of PJRT_LoadedExecutable_IsDeleted_Args"]
-        [::core::mem::align_of::<PJRT_LoadedExecutable_IsDeleted_Args>() - 8usize];
-    ["Offset of field: PJRT_LoadedExecutable_IsDeleted_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_LoadedExecutable_IsDeleted_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_LoadedExecutable_IsDeleted_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_LoadedExecutable_IsDeleted_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_LoadedExecutable_IsDeleted_Args::executable"]
-        [::core::mem::offset_of!(PJRT_LoadedExecutable_IsDeleted_Args, executable) - 16usize];
-    ["Offset of field: PJRT_LoadedExecutable_IsDeleted_Args::is_deleted"]
-        [::core::mem::offset_of!(PJRT_LoadedExecutable_IsDeleted_Args, is_deleted) - 24usize];
-};
+layout! { PJRT_LoadedExecutable_IsDeleted_Args, 32, 8; struct_size: 0, extension_start: 8, executable: 16,
+is_deleted: 24 }
 pub type PJRT_LoadedExecutable_IsDeleted =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_LoadedExecutable_IsDeleted_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -2848,15 +1452,7 @@ pub struct PJRT_Chunk {
     >,
     pub deleter_arg: *mut ::core::ffi::c_void,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Chunk"][::core::mem::size_of::<PJRT_Chunk>() - 32usize];
-    ["Alignment of PJRT_Chunk"][::core::mem::align_of::<PJRT_Chunk>() - 8usize];
-    ["Offset of field: PJRT_Chunk::data"][::core::mem::offset_of!(PJRT_Chunk, data) - 0usize];
-    ["Offset of field: PJRT_Chunk::size"][::core::mem::offset_of!(PJRT_Chunk, size) - 8usize];
-    ["Offset of field: PJRT_Chunk::deleter"][::core::mem::offset_of!(PJRT_Chunk, deleter) - 16usize];
-    ["Offset of field: PJRT_Chunk::deleter_arg"][::core::mem::offset_of!(PJRT_Chunk, deleter_arg) - 24usize];
-};
+layout! { PJRT_Chunk, 32, 8; data: 0, size: 8, deleter: 16, deleter_arg: 24 }
 #[repr(C)]
 #[derive(Debug)]
 pub struct PJRT_CopyToDeviceStream {
@@ -2886,17 +1482,7 @@ pub struct PJRT_SendCallbackInfo {
     pub user_arg: *mut ::core::ffi::c_void,
     pub send_callback: PJRT_SendCallback,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_SendCallbackInfo"][::core::mem::size_of::<PJRT_SendCallbackInfo>() - 24usize];
-    ["Alignment of PJRT_SendCallbackInfo"][::core::mem::align_of::<PJRT_SendCallbackInfo>() - 8usize];
-    ["Offset of field: PJRT_SendCallbackInfo::channel_id"]
-        [::core::mem::offset_of!(PJRT_SendCallbackInfo, channel_id) - 0usize];
-    ["Offset of field: PJRT_SendCallbackInfo::user_arg"]
-        [::core::mem::offset_of!(PJRT_SendCallbackInfo, user_arg) - 8usize];
-    ["Offset of field: PJRT_SendCallbackInfo::send_callback"]
-        [::core::mem::offset_of!(PJRT_SendCallbackInfo, send_callback) - 16usize];
-};
+layout! { PJRT_SendCallbackInfo, 24, 8; channel_id: 0, user_arg: 8, send_callback: 16 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_RecvCallbackInfo {
@@ -2904,17 +1490,7 @@ pub struct PJRT_RecvCallbackInfo {
     pub user_arg: *mut ::core::ffi::c_void,
     pub recv_callback: PJRT_RecvCallback,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_RecvCallbackInfo"][::core::mem::size_of::<PJRT_RecvCallbackInfo>() - 24usize];
-    ["Alignment of PJRT_RecvCallbackInfo"][::core::mem::align_of::<PJRT_RecvCallbackInfo>() - 8usize];
-    ["Offset of field: PJRT_RecvCallbackInfo::channel_id"]
-        [::core::mem::offset_of!(PJRT_RecvCallbackInfo, channel_id) - 0usize];
-    ["Offset of field: PJRT_RecvCallbackInfo::user_arg"]
-        [::core::mem::offset_of!(PJRT_RecvCallbackInfo, user_arg) - 8usize];
-    ["Offset of field: PJRT_RecvCallbackInfo::recv_callback"]
-        [::core::mem::offset_of!(PJRT_RecvCallbackInfo, recv_callback) - 16usize];
-};
+layout! { PJRT_RecvCallbackInfo, 24, 8; channel_id: 0, user_arg: 8, recv_callback: 16 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_ExecuteOptions {
@@ -2933,38 +1509,9 @@ pub struct PJRT_ExecuteOptions {
     pub task_ids: *mut ::core::ffi::c_int,
     pub incarnation_ids: *mut i64,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_ExecuteOptions"][::core::mem::size_of::<PJRT_ExecuteOptions>() - 112usize];
-    ["Alignment of PJRT_ExecuteOptions"][::core::mem::align_of::<PJRT_ExecuteOptions>() - 8usize];
-    ["Offset of field: PJRT_ExecuteOptions::struct_size"]
-        [::core::mem::offset_of!(PJRT_ExecuteOptions, struct_size) - 0usize];
-    ["Offset of field: PJRT_ExecuteOptions::extension_start"]
-        [::core::mem::offset_of!(PJRT_ExecuteOptions, extension_start) - 8usize];
-    ["Offset of field: PJRT_ExecuteOptions::send_callbacks"]
-        [::core::mem::offset_of!(PJRT_ExecuteOptions, send_callbacks) - 16usize];
-    ["Offset of field: PJRT_ExecuteOptions::recv_callbacks"]
-        [::core::mem::offset_of!(PJRT_ExecuteOptions, recv_callbacks) - 24usize];
-    ["Offset of field: PJRT_ExecuteOptions::num_send_ops"]
-        [::core::mem::offset_of!(PJRT_ExecuteOptions, num_send_ops) - 32usize];
-    ["Offset of field: PJRT_ExecuteOptions::num_recv_ops"]
-        [::core::mem::offset_of!(PJRT_ExecuteOptions, num_recv_ops) - 40usize];
-    ["Offset of field: PJRT_ExecuteOptions::launch_id"]
-        [::core::mem::offset_of!(PJRT_ExecuteOptions, launch_id) - 48usize];
-    ["Offset of field: PJRT_ExecuteOptions::non_donatable_input_indices"]
-        [::core::mem::offset_of!(PJRT_ExecuteOptions, non_donatable_input_indices) - 56usize];
-    ["Offset of field: PJRT_ExecuteOptions::num_non_donatable_input_indices"]
-        [::core::mem::offset_of!(PJRT_ExecuteOptions, num_non_donatable_input_indices) - 64usize];
-    ["Offset of field: PJRT_ExecuteOptions::context"][::core::mem::offset_of!(PJRT_ExecuteOptions, context) - 72usize];
-    ["Offset of field: PJRT_ExecuteOptions::call_location"]
-        [::core::mem::offset_of!(PJRT_ExecuteOptions, call_location) - 80usize];
-    ["Offset of field: PJRT_ExecuteOptions::num_tasks"]
-        [::core::mem::offset_of!(PJRT_ExecuteOptions, num_tasks) - 88usize];
-    ["Offset of field: PJRT_ExecuteOptions::task_ids"]
-        [::core::mem::offset_of!(PJRT_ExecuteOptions, task_ids) - 96usize];
-    ["Offset of field: PJRT_ExecuteOptions::incarnation_ids"]
-        [::core::mem::offset_of!(PJRT_ExecuteOptions, incarnation_ids) - 104usize];
-};
+layout! { PJRT_ExecuteOptions, 112, 8; struct_size: 0, extension_start: 8, send_callbacks: 16, recv_callbacks: 24,
+num_send_ops: 32, num_recv_ops: 40, launch_id: 48, non_donatable_input_indices: 56, num_non_donatable_input_indices: 64,
+context: 72, call_location: 80, num_tasks: 88, task_ids: 96, incarnation_ids: 104 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_LoadedExecutable_Execute_Args {
@@ -2979,33 +1526,8 @@ pub struct PJRT_LoadedExecutable_Execute_Args {
     pub device_complete_events: *mut *mut PJRT_Event,
     pub execute_device: *mut PJRT_Device,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_LoadedExecutable_Execute_Args"]
-        [::core::mem::size_of::<PJRT_LoadedExecutable_Execute_Args>() - 80usize];
-    ["Alignment of PJRT_LoadedExecutable_Execute_Args"]
-        [::core::mem::align_of::<PJRT_LoadedExecutable_Execute_Args>() - 8usize];
-    ["Offset of field: PJRT_LoadedExecutable_Execute_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_LoadedExecutable_Execute_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_LoadedExecutable_Execute_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_LoadedExecutable_Execute_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_LoadedExecutable_Execute_Args::executable"]
-        [::core::mem::offset_of!(PJRT_LoadedExecutable_Execute_Args, executable) - 16usize];
-    ["Offset of field: PJRT_LoadedExecutable_Execute_Args::options"]
-        [::core::mem::offset_of!(PJRT_LoadedExecutable_Execute_Args, options) - 24usize];
-    ["Offset of field: PJRT_LoadedExecutable_Execute_Args::argument_lists"]
-        [::core::mem::offset_of!(PJRT_LoadedExecutable_Execute_Args, argument_lists) - 32usize];
-    ["Offset of field: PJRT_LoadedExecutable_Execute_Args::num_devices"]
-        [::core::mem::offset_of!(PJRT_LoadedExecutable_Execute_Args, num_devices) - 40usize];
-    ["Offset of field: PJRT_LoadedExecutable_Execute_Args::num_args"]
-        [::core::mem::offset_of!(PJRT_LoadedExecutable_Execute_Args, num_args) - 48usize];
-    ["Offset of field: PJRT_LoadedExecutable_Execute_Args::output_lists"]
-        [::core::mem::offset_of!(PJRT_LoadedExecutable_Execute_Args, output_lists) - 56usize];
-    ["Offset of field: PJRT_LoadedExecutable_Execute_Args::device_complete_events"]
-        [::core::mem::offset_of!(PJRT_LoadedExecutable_Execute_Args, device_complete_events) - 64usize];
-    ["Offset of field: PJRT_LoadedExecutable_Execute_Args::execute_device"]
-        [::core::mem::offset_of!(PJRT_LoadedExecutable_Execute_Args, execute_device) - 72usize];
-};
+layout! { PJRT_LoadedExecutable_Execute_Args, 80, 8; struct_size: 0, extension_start: 8, executable: 16, options: 24,
+argument_lists: 32, num_devices: 40, num_args: 48, output_lists: 56, device_complete_events: 64, execute_device: 72 }
 pub type PJRT_LoadedExecutable_Execute =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_LoadedExecutable_Execute_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -3016,20 +1538,7 @@ pub struct PJRT_Executable_NumOutputs_Args {
     pub executable: *mut PJRT_Executable,
     pub num_outputs: usize,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Executable_NumOutputs_Args"][::core::mem::size_of::<PJRT_Executable_NumOutputs_Args>() - 32usize];
-    ["Alignment of PJRT_Executable_NumOutputs_Args"]
-        [::core::mem::align_of::<PJRT_Executable_NumOutputs_Args>() - 8usize];
-    ["Offset of field: PJRT_Executable_NumOutputs_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Executable_NumOutputs_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Executable_NumOutputs_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Executable_NumOutputs_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Executable_NumOutputs_Args::executable"]
-        [::core::mem::offset_of!(PJRT_Executable_NumOutputs_Args, executable) - 16usize];
-    ["Offset of field: PJRT_Executable_NumOutputs_Args::num_outputs"]
-        [::core::mem::offset_of!(PJRT_Executable_NumOutputs_Args, num_outputs) - 24usize];
-};
+layout! { PJRT_Executable_NumOutputs_Args, 32, 8; struct_size: 0, extension_start: 8, executable: 16, num_outputs: 24 }
 pub type PJRT_Executable_NumOutputs =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Executable_NumOutputs_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -3040,21 +1549,8 @@ pub struct PJRT_Executable_SizeOfGeneratedCodeInBytes_Args {
     pub executable: *mut PJRT_Executable,
     pub size_in_bytes: i64,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Executable_SizeOfGeneratedCodeInBytes_Args"]
-        [::core::mem::size_of::<PJRT_Executable_SizeOfGeneratedCodeInBytes_Args>() - 32usize];
-    ["Alignment of PJRT_Executable_SizeOfGeneratedCodeInBytes_Args"]
-        [::core::mem::align_of::<PJRT_Executable_SizeOfGeneratedCodeInBytes_Args>() - 8usize];
-    ["Offset of field: PJRT_Executable_SizeOfGeneratedCodeInBytes_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Executable_SizeOfGeneratedCodeInBytes_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Executable_SizeOfGeneratedCodeInBytes_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Executable_SizeOfGeneratedCodeInBytes_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Executable_SizeOfGeneratedCodeInBytes_Args::executable"]
-        [::core::mem::offset_of!(PJRT_Executable_SizeOfGeneratedCodeInBytes_Args, executable) - 16usize];
-    ["Offset of field: PJRT_Executable_SizeOfGeneratedCodeInBytes_Args::size_in_bytes"]
-        [::core::mem::offset_of!(PJRT_Executable_SizeOfGeneratedCodeInBytes_Args, size_in_bytes) - 24usize];
-};
+layout! { PJRT_Executable_SizeOfGeneratedCodeInBytes_Args, 32, 8; struct_size: 0, extension_start: 8, executable: 16,
+size_in_bytes: 24 }
 pub type PJRT_Executable_SizeOfGeneratedCodeInBytes = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Executable_SizeOfGeneratedCodeInBytes_Args) -> *mut PJRT_Error,
 >;
@@ -3067,22 +1563,8 @@ pub struct PJRT_Executable_Fingerprint_Args {
     pub executable_fingerprint: *const ::core::ffi::c_char,
     pub executable_fingerprint_size: usize,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Executable_Fingerprint_Args"][::core::mem::size_of::<PJRT_Executable_Fingerprint_Args>() - 40usize];
-    ["Alignment of PJRT_Executable_Fingerprint_Args"]
-        [::core::mem::align_of::<PJRT_Executable_Fingerprint_Args>() - 8usize];
-    ["Offset of field: PJRT_Executable_Fingerprint_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Executable_Fingerprint_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Executable_Fingerprint_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Executable_Fingerprint_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Executable_Fingerprint_Args::executable"]
-        [::core::mem::offset_of!(PJRT_Executable_Fingerprint_Args, executable) - 16usize];
-    ["Offset of field: PJRT_Executable_Fingerprint_Args::executable_fingerprint"]
-        [::core::mem::offset_of!(PJRT_Executable_Fingerprint_Args, executable_fingerprint) - 24usize];
-    ["Offset of field: PJRT_Executable_Fingerprint_Args::executable_fingerprint_size"]
-        [::core::mem::offset_of!(PJRT_Executable_Fingerprint_Args, executable_fingerprint_size) - 32usize];
-};
+layout! { PJRT_Executable_Fingerprint_Args, 40, 8; struct_size: 0, extension_start: 8, executable: 16,
+executable_fingerprint: 24, executable_fingerprint_size: 32 }
 pub type PJRT_Executable_Fingerprint =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Executable_Fingerprint_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -3094,23 +1576,8 @@ pub struct PJRT_Executable_GetCostAnalysis_Args {
     pub num_properties: usize,
     pub properties: *const PJRT_NamedValue,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Executable_GetCostAnalysis_Args"]
-        [::core::mem::size_of::<PJRT_Executable_GetCostAnalysis_Args>() - 40usize];
-    ["Alignment of PJRT_Executable_GetCostAnalysis_Args"]
-        [::core::mem::align_of::<PJRT_Executable_GetCostAnalysis_Args>() - 8usize];
-    ["Offset of field: PJRT_Executable_GetCostAnalysis_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Executable_GetCostAnalysis_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Executable_GetCostAnalysis_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Executable_GetCostAnalysis_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Executable_GetCostAnalysis_Args::executable"]
-        [::core::mem::offset_of!(PJRT_Executable_GetCostAnalysis_Args, executable) - 16usize];
-    ["Offset of field: PJRT_Executable_GetCostAnalysis_Args::num_properties"]
-        [::core::mem::offset_of!(PJRT_Executable_GetCostAnalysis_Args, num_properties) - 24usize];
-    ["Offset of field: PJRT_Executable_GetCostAnalysis_Args::properties"]
-        [::core::mem::offset_of!(PJRT_Executable_GetCostAnalysis_Args, properties) - 32usize];
-};
+layout! { PJRT_Executable_GetCostAnalysis_Args, 40, 8; struct_size: 0, extension_start: 8, executable: 16,
+num_properties: 24, properties: 32 }
 pub type PJRT_Executable_GetCostAnalysis =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Executable_GetCostAnalysis_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -3132,45 +1599,11 @@ pub struct PJRT_Executable_GetCompiledMemoryStats_Args {
     pub peak_memory_in_bytes: i64,
     pub total_size_in_bytes: i64,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Executable_GetCompiledMemoryStats_Args"]
-        [::core::mem::size_of::<PJRT_Executable_GetCompiledMemoryStats_Args>() - 120usize];
-    ["Alignment of PJRT_Executable_GetCompiledMemoryStats_Args"]
-        [::core::mem::align_of::<PJRT_Executable_GetCompiledMemoryStats_Args>() - 8usize];
-    ["Offset of field: PJRT_Executable_GetCompiledMemoryStats_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Executable_GetCompiledMemoryStats_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Executable_GetCompiledMemoryStats_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Executable_GetCompiledMemoryStats_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Executable_GetCompiledMemoryStats_Args::executable"]
-        [::core::mem::offset_of!(PJRT_Executable_GetCompiledMemoryStats_Args, executable) - 16usize];
-    ["Offset of field: PJRT_Executable_GetCompiledMemoryStats_Args::generated_code_size_in_bytes"]
-        [::core::mem::offset_of!(PJRT_Executable_GetCompiledMemoryStats_Args, generated_code_size_in_bytes) - 24usize];
-    ["Offset of field: PJRT_Executable_GetCompiledMemoryStats_Args::argument_size_in_bytes"]
-        [::core::mem::offset_of!(PJRT_Executable_GetCompiledMemoryStats_Args, argument_size_in_bytes) - 32usize];
-    ["Offset of field: PJRT_Executable_GetCompiledMemoryStats_Args::output_size_in_bytes"]
-        [::core::mem::offset_of!(PJRT_Executable_GetCompiledMemoryStats_Args, output_size_in_bytes) - 40usize];
-    ["Offset of field: PJRT_Executable_GetCompiledMemoryStats_Args::alias_size_in_bytes"]
-        [::core::mem::offset_of!(PJRT_Executable_GetCompiledMemoryStats_Args, alias_size_in_bytes) - 48usize];
-    ["Offset of field: PJRT_Executable_GetCompiledMemoryStats_Args::temp_size_in_bytes"]
-        [::core::mem::offset_of!(PJRT_Executable_GetCompiledMemoryStats_Args, temp_size_in_bytes) - 56usize];
-    ["Offset of field: PJRT_Executable_GetCompiledMemoryStats_Args::host_generated_code_size_in_bytes"][::core::mem::offset_of!(
-        PJRT_Executable_GetCompiledMemoryStats_Args,
-        host_generated_code_size_in_bytes
-    ) - 64usize];
-    ["Offset of field: PJRT_Executable_GetCompiledMemoryStats_Args::host_argument_size_in_bytes"]
-        [::core::mem::offset_of!(PJRT_Executable_GetCompiledMemoryStats_Args, host_argument_size_in_bytes) - 72usize];
-    ["Offset of field: PJRT_Executable_GetCompiledMemoryStats_Args::host_output_size_in_bytes"]
-        [::core::mem::offset_of!(PJRT_Executable_GetCompiledMemoryStats_Args, host_output_size_in_bytes) - 80usize];
-    ["Offset of field: PJRT_Executable_GetCompiledMemoryStats_Args::host_alias_size_in_bytes"]
-        [::core::mem::offset_of!(PJRT_Executable_GetCompiledMemoryStats_Args, host_alias_size_in_bytes) - 88usize];
-    ["Offset of field: PJRT_Executable_GetCompiledMemoryStats_Args::host_temp_size_in_bytes"]
-        [::core::mem::offset_of!(PJRT_Executable_GetCompiledMemoryStats_Args, host_temp_size_in_bytes) - 96usize];
-    ["Offset of field: PJRT_Executable_GetCompiledMemoryStats_Args::peak_memory_in_bytes"]
-        [::core::mem::offset_of!(PJRT_Executable_GetCompiledMemoryStats_Args, peak_memory_in_bytes) - 104usize];
-    ["Offset of field: PJRT_Executable_GetCompiledMemoryStats_Args::total_size_in_bytes"]
-        [::core::mem::offset_of!(PJRT_Executable_GetCompiledMemoryStats_Args, total_size_in_bytes) - 112usize];
-};
+layout! { PJRT_Executable_GetCompiledMemoryStats_Args, 120, 8; struct_size: 0, extension_start: 8, executable: 16,
+generated_code_size_in_bytes: 24, argument_size_in_bytes: 32, output_size_in_bytes: 40, alias_size_in_bytes: 48,
+temp_size_in_bytes: 56, host_generated_code_size_in_bytes: 64, host_argument_size_in_bytes: 72,
+host_output_size_in_bytes: 80, host_alias_size_in_bytes: 88, host_temp_size_in_bytes: 96, peak_memory_in_bytes: 104,
+total_size_in_bytes: 112 }
 pub type PJRT_Executable_GetCompiledMemoryStats = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Executable_GetCompiledMemoryStats_Args) -> *mut PJRT_Error,
 >;
@@ -3183,23 +1616,8 @@ pub struct PJRT_Executable_OutputElementTypes_Args {
     pub output_types: *mut PJRT_Buffer_Type,
     pub num_output_types: usize,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Executable_OutputElementTypes_Args"]
-        [::core::mem::size_of::<PJRT_Executable_OutputElementTypes_Args>() - 40usize];
-    ["Alignment of PJRT_Executable_OutputElementTypes_Args"]
-        [::core::mem::align_of::<PJRT_Executable_OutputElementTypes_Args>() - 8usize];
-    ["Offset of field: PJRT_Executable_OutputElementTypes_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Executable_OutputElementTypes_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Executable_OutputElementTypes_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Executable_OutputElementTypes_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Executable_OutputElementTypes_Args::executable"]
-        [::core::mem::offset_of!(PJRT_Executable_OutputElementTypes_Args, executable) - 16usize];
-    ["Offset of field: PJRT_Executable_OutputElementTypes_Args::output_types"]
-        [::core::mem::offset_of!(PJRT_Executable_OutputElementTypes_Args, output_types) - 24usize];
-    ["Offset of field: PJRT_Executable_OutputElementTypes_Args::num_output_types"]
-        [::core::mem::offset_of!(PJRT_Executable_OutputElementTypes_Args, num_output_types) - 32usize];
-};
+layout! { PJRT_Executable_OutputElementTypes_Args, 40, 8; struct_size: 0, extension_start: 8, executable: 16,
+output_types: 24, num_output_types: 32 }
 pub type PJRT_Executable_OutputElementTypes =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Executable_OutputElementTypes_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -3212,25 +1630,8 @@ pub struct PJRT_Executable_OutputDimensions_Args {
     pub dims: *const i64,
     pub dim_sizes: *const usize,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Executable_OutputDimensions_Args"]
-        [::core::mem::size_of::<PJRT_Executable_OutputDimensions_Args>() - 48usize];
-    ["Alignment of PJRT_Executable_OutputDimensions_Args"]
-        [::core::mem::align_of::<PJRT_Executable_OutputDimensions_Args>() - 8usize];
-    ["Offset of field: PJRT_Executable_OutputDimensions_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Executable_OutputDimensions_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Executable_OutputDimensions_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Executable_OutputDimensions_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Executable_OutputDimensions_Args::executable"]
-        [::core::mem::offset_of!(PJRT_Executable_OutputDimensions_Args, executable) - 16usize];
-    ["Offset of field: PJRT_Executable_OutputDimensions_Args::num_outputs"]
-        [::core::mem::offset_of!(PJRT_Executable_OutputDimensions_Args, num_outputs) - 24usize];
-    ["Offset of field: PJRT_Executable_OutputDimensions_Args::dims"]
-        [::core::mem::offset_of!(PJRT_Executable_OutputDimensions_Args, dims) - 32usize];
-    ["Offset of field: PJRT_Executable_OutputDimensions_Args::dim_sizes"]
-        [::core::mem::offset_of!(PJRT_Executable_OutputDimensions_Args, dim_sizes) - 40usize];
-};
+layout! { PJRT_Executable_OutputDimensions_Args, 48, 8; struct_size: 0, extension_start: 8, executable: 16,
+num_outputs: 24, dims: 32, dim_sizes: 40 }
 pub type PJRT_Executable_OutputDimensions =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Executable_OutputDimensions_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -3243,25 +1644,8 @@ pub struct PJRT_Executable_OutputMemoryKinds_Args {
     pub memory_kinds: *const *const ::core::ffi::c_char,
     pub memory_kind_sizes: *const usize,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Executable_OutputMemoryKinds_Args"]
-        [::core::mem::size_of::<PJRT_Executable_OutputMemoryKinds_Args>() - 48usize];
-    ["Alignment of PJRT_Executable_OutputMemoryKinds_Args"]
-        [::core::mem::align_of::<PJRT_Executable_OutputMemoryKinds_Args>() - 8usize];
-    ["Offset of field: PJRT_Executable_OutputMemoryKinds_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Executable_OutputMemoryKinds_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Executable_OutputMemoryKinds_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Executable_OutputMemoryKinds_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Executable_OutputMemoryKinds_Args::executable"]
-        [::core::mem::offset_of!(PJRT_Executable_OutputMemoryKinds_Args, executable) - 16usize];
-    ["Offset of field: PJRT_Executable_OutputMemoryKinds_Args::num_outputs"]
-        [::core::mem::offset_of!(PJRT_Executable_OutputMemoryKinds_Args, num_outputs) - 24usize];
-    ["Offset of field: PJRT_Executable_OutputMemoryKinds_Args::memory_kinds"]
-        [::core::mem::offset_of!(PJRT_Executable_OutputMemoryKinds_Args, memory_kinds) - 32usize];
-    ["Offset of field: PJRT_Executable_OutputMemoryKinds_Args::memory_kind_sizes"]
-        [::core::mem::offset_of!(PJRT_Executable_OutputMemoryKinds_Args, memory_kind_sizes) - 40usize];
-};
+layout! { PJRT_Executable_OutputMemoryKinds_Args, 48, 8; struct_size: 0, extension_start: 8, executable: 16,
+num_outputs: 24, memory_kinds: 32, memory_kind_sizes: 40 }
 pub type PJRT_Executable_OutputMemoryKinds =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Executable_OutputMemoryKinds_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -3286,25 +1670,8 @@ pub struct PJRT_Executable_Serialize_Args {
     pub serialized_executable_deleter:
         ::core::option::Option<unsafe extern "C" fn(exec: *mut PJRT_SerializedExecutable)>,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Executable_Serialize_Args"][::core::mem::size_of::<PJRT_Executable_Serialize_Args>() - 56usize];
-    ["Alignment of PJRT_Executable_Serialize_Args"][::core::mem::align_of::<PJRT_Executable_Serialize_Args>() - 8usize];
-    ["Offset of field: PJRT_Executable_Serialize_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Executable_Serialize_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Executable_Serialize_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Executable_Serialize_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Executable_Serialize_Args::executable"]
-        [::core::mem::offset_of!(PJRT_Executable_Serialize_Args, executable) - 16usize];
-    ["Offset of field: PJRT_Executable_Serialize_Args::serialized_bytes"]
-        [::core::mem::offset_of!(PJRT_Executable_Serialize_Args, serialized_bytes) - 24usize];
-    ["Offset of field: PJRT_Executable_Serialize_Args::serialized_bytes_size"]
-        [::core::mem::offset_of!(PJRT_Executable_Serialize_Args, serialized_bytes_size) - 32usize];
-    ["Offset of field: PJRT_Executable_Serialize_Args::serialized_executable"]
-        [::core::mem::offset_of!(PJRT_Executable_Serialize_Args, serialized_executable) - 40usize];
-    ["Offset of field: PJRT_Executable_Serialize_Args::serialized_executable_deleter"]
-        [::core::mem::offset_of!(PJRT_Executable_Serialize_Args, serialized_executable_deleter) - 48usize];
-};
+layout! { PJRT_Executable_Serialize_Args, 56, 8; struct_size: 0, extension_start: 8, executable: 16,
+serialized_bytes: 24, serialized_bytes_size: 32, serialized_executable: 40, serialized_executable_deleter: 48 }
 pub type PJRT_Executable_Serialize =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Executable_Serialize_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -3319,27 +1686,9 @@ pub struct PJRT_Executable_GetCompileOptions_Args {
     pub serialized_compile_options_deleter:
         ::core::option::Option<unsafe extern "C" fn(options: *mut PJRT_SerializedCompileOptions)>,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Executable_GetCompileOptions_Args"]
-        [::core::mem::size_of::<PJRT_Executable_GetCompileOptions_Args>() - 56usize];
-    ["Alignment of PJRT_Executable_GetCompileOptions_Args"]
-        [::core::mem::align_of::<PJRT_Executable_GetCompileOptions_Args>() - 8usize];
-    ["Offset of field: PJRT_Executable_GetCompileOptions_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Executable_GetCompileOptions_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Executable_GetCompileOptions_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Executable_GetCompileOptions_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Executable_GetCompileOptions_Args::executable"]
-        [::core::mem::offset_of!(PJRT_Executable_GetCompileOptions_Args, executable) - 16usize];
-    ["Offset of field: PJRT_Executable_GetCompileOptions_Args::serialized_bytes"]
-        [::core::mem::offset_of!(PJRT_Executable_GetCompileOptions_Args, serialized_bytes) - 24usize];
-    ["Offset of field: PJRT_Executable_GetCompileOptions_Args::serialized_bytes_size"]
-        [::core::mem::offset_of!(PJRT_Executable_GetCompileOptions_Args, serialized_bytes_size) - 32usize];
-    ["Offset of field: PJRT_Executable_GetCompileOptions_Args::serialized_compile_options"]
-        [::core::mem::offset_of!(PJRT_Executable_GetCompileOptions_Args, serialized_compile_options) - 40usize];
-    ["Offset of field: PJRT_Executable_GetCompileOptions_Args::serialized_compile_options_deleter"]
-        [::core::mem::offset_of!(PJRT_Executable_GetCompileOptions_Args, serialized_compile_options_deleter) - 48usize];
-};
+layout! { PJRT_Executable_GetCompileOptions_Args, 56, 8; struct_size: 0, extension_start: 8, executable: 16,
+serialized_bytes: 24, serialized_bytes_size: 32, serialized_compile_options: 40, serialized_compile_options_deleter: 48
+}
 pub type PJRT_Executable_GetCompileOptions =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Executable_GetCompileOptions_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -3354,34 +1703,9 @@ pub struct PJRT_Executable_DeserializeAndLoad_Args {
     pub overridden_serialized_compile_options: *const ::core::ffi::c_char,
     pub overridden_serialized_compile_options_size: usize,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Executable_DeserializeAndLoad_Args"]
-        [::core::mem::size_of::<PJRT_Executable_DeserializeAndLoad_Args>() - 64usize];
-    ["Alignment of PJRT_Executable_DeserializeAndLoad_Args"]
-        [::core::mem::align_of::<PJRT_Executable_DeserializeAndLoad_Args>() - 8usize];
-    ["Offset of field: PJRT_Executable_DeserializeAndLoad_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Executable_DeserializeAndLoad_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Executable_DeserializeAndLoad_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Executable_DeserializeAndLoad_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Executable_DeserializeAndLoad_Args::client"]
-        [::core::mem::offset_of!(PJRT_Executable_DeserializeAndLoad_Args, client) - 16usize];
-    ["Offset of field: PJRT_Executable_DeserializeAndLoad_Args::serialized_executable"]
-        [::core::mem::offset_of!(PJRT_Executable_DeserializeAndLoad_Args, serialized_executable) - 24usize];
-    ["Offset of field: PJRT_Executable_DeserializeAndLoad_Args::serialized_executable_size"]
-        [::core::mem::offset_of!(PJRT_Executable_DeserializeAndLoad_Args, serialized_executable_size) - 32usize];
-    ["Offset of field: PJRT_Executable_DeserializeAndLoad_Args::loaded_executable"]
-        [::core::mem::offset_of!(PJRT_Executable_DeserializeAndLoad_Args, loaded_executable) - 40usize];
-    ["Offset of field: PJRT_Executable_DeserializeAndLoad_Args::overridden_serialized_compile_options"][::core::mem::offset_of!(
-        PJRT_Executable_DeserializeAndLoad_Args,
-        overridden_serialized_compile_options
-    ) - 48usize];
-    ["Offset of field: PJRT_Executable_DeserializeAndLoad_Args::overridden_serialized_compile_options_size"][::core::mem::offset_of!(
-        PJRT_Executable_DeserializeAndLoad_Args,
-        overridden_serialized_compile_options_size
-    )
-        - 56usize];
-};
+layout! { PJRT_Executable_DeserializeAndLoad_Args, 64, 8; struct_size: 0, extension_start: 8, client: 16,
+serialized_executable: 24, serialized_executable_size: 32, loaded_executable: 40,
+overridden_serialized_compile_options: 48, overridden_serialized_compile_options_size: 56 }
 pub type PJRT_Executable_DeserializeAndLoad =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Executable_DeserializeAndLoad_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -3393,23 +1717,8 @@ pub struct PJRT_LoadedExecutable_Fingerprint_Args {
     pub executable_fingerprint: *const ::core::ffi::c_char,
     pub executable_fingerprint_size: usize,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_LoadedExecutable_Fingerprint_Args"]
-        [::core::mem::size_of::<PJRT_LoadedExecutable_Fingerprint_Args>() - 40usize];
-    ["Alignment of PJRT_LoadedExecutable_Fingerprint_Args"]
-        [::core::mem::align_of::<PJRT_LoadedExecutable_Fingerprint_Args>() - 8usize];
-    ["Offset of field: PJRT_LoadedExecutable_Fingerprint_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_LoadedExecutable_Fingerprint_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_LoadedExecutable_Fingerprint_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_LoadedExecutable_Fingerprint_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_LoadedExecutable_Fingerprint_Args::executable"]
-        [::core::mem::offset_of!(PJRT_LoadedExecutable_Fingerprint_Args, executable) - 16usize];
-    ["Offset of field: PJRT_LoadedExecutable_Fingerprint_Args::executable_fingerprint"]
-        [::core::mem::offset_of!(PJRT_LoadedExecutable_Fingerprint_Args, executable_fingerprint) - 24usize];
-    ["Offset of field: PJRT_LoadedExecutable_Fingerprint_Args::executable_fingerprint_size"]
-        [::core::mem::offset_of!(PJRT_LoadedExecutable_Fingerprint_Args, executable_fingerprint_size) - 32usize];
-};
+layout! { PJRT_LoadedExecutable_Fingerprint_Args, 40, 8; struct_size: 0, extension_start: 8, executable: 16,
+executable_fingerprint: 24, executable_fingerprint_size: 32 }
 pub type PJRT_LoadedExecutable_Fingerprint =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_LoadedExecutable_Fingerprint_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -3419,17 +1728,7 @@ pub struct PJRT_Buffer_Destroy_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     pub buffer: *mut PJRT_Buffer,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Buffer_Destroy_Args"][::core::mem::size_of::<PJRT_Buffer_Destroy_Args>() - 24usize];
-    ["Alignment of PJRT_Buffer_Destroy_Args"][::core::mem::align_of::<PJRT_Buffer_Destroy_Args>() - 8usize];
-    ["Offset of field: PJRT_Buffer_Destroy_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Buffer_Destroy_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Buffer_Destroy_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Buffer_Destroy_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Buffer_Destroy_Args::buffer"]
-        [::core::mem::offset_of!(PJRT_Buffer_Destroy_Args, buffer) - 16usize];
-};
+layout! { PJRT_Buffer_Destroy_Args, 24, 8; struct_size: 0, extension_start: 8, buffer: 16 }
 pub type PJRT_Buffer_Destroy =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_Destroy_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -3440,19 +1739,7 @@ pub struct PJRT_Buffer_ElementType_Args {
     pub buffer: *mut PJRT_Buffer,
     pub type_: PJRT_Buffer_Type,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Buffer_ElementType_Args"][::core::mem::size_of::<PJRT_Buffer_ElementType_Args>() - 32usize];
-    ["Alignment of PJRT_Buffer_ElementType_Args"][::core::mem::align_of::<PJRT_Buffer_ElementType_Args>() - 8usize];
-    ["Offset of field: PJRT_Buffer_ElementType_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Buffer_ElementType_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Buffer_ElementType_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Buffer_ElementType_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Buffer_ElementType_Args::buffer"]
-        [::core::mem::offset_of!(PJRT_Buffer_ElementType_Args, buffer) - 16usize];
-    ["Offset of field: PJRT_Buffer_ElementType_Args::type_"]
-        [::core::mem::offset_of!(PJRT_Buffer_ElementType_Args, type_) - 24usize];
-};
+layout! { PJRT_Buffer_ElementType_Args, 32, 8; struct_size: 0, extension_start: 8, buffer: 16, type_: 24 }
 pub type PJRT_Buffer_ElementType =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_ElementType_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -3464,21 +1751,7 @@ pub struct PJRT_Buffer_Dimensions_Args {
     pub dims: *const i64,
     pub num_dims: usize,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Buffer_Dimensions_Args"][::core::mem::size_of::<PJRT_Buffer_Dimensions_Args>() - 40usize];
-    ["Alignment of PJRT_Buffer_Dimensions_Args"][::core::mem::align_of::<PJRT_Buffer_Dimensions_Args>() - 8usize];
-    ["Offset of field: PJRT_Buffer_Dimensions_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Buffer_Dimensions_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Buffer_Dimensions_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Buffer_Dimensions_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Buffer_Dimensions_Args::buffer"]
-        [::core::mem::offset_of!(PJRT_Buffer_Dimensions_Args, buffer) - 16usize];
-    ["Offset of field: PJRT_Buffer_Dimensions_Args::dims"]
-        [::core::mem::offset_of!(PJRT_Buffer_Dimensions_Args, dims) - 24usize];
-    ["Offset of field: PJRT_Buffer_Dimensions_Args::num_dims"]
-        [::core::mem::offset_of!(PJRT_Buffer_Dimensions_Args, num_dims) - 32usize];
-};
+layout! { PJRT_Buffer_Dimensions_Args, 40, 8; struct_size: 0, extension_start: 8, buffer: 16, dims: 24, num_dims: 32 }
 pub type PJRT_Buffer_Dimensions =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_Dimensions_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -3490,23 +1763,8 @@ pub struct PJRT_Buffer_UnpaddedDimensions_Args {
     pub unpadded_dims: *const i64,
     pub num_dims: usize,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Buffer_UnpaddedDimensions_Args"]
-        [::core::mem::size_of::<PJRT_Buffer_UnpaddedDimensions_Args>() - 40usize];
-    ["Alignment of PJRT_Buffer_UnpaddedDimensions_Args"]
-        [::core::mem::align_of::<PJRT_Buffer_UnpaddedDimensions_Args>() - 8usize];
-    ["Offset of field: PJRT_Buffer_UnpaddedDimensions_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Buffer_UnpaddedDimensions_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Buffer_UnpaddedDimensions_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Buffer_UnpaddedDimensions_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Buffer_UnpaddedDimensions_Args::buffer"]
-        [::core::mem::offset_of!(PJRT_Buffer_UnpaddedDimensions_Args, buffer) - 16usize];
-    ["Offset of field: PJRT_Buffer_UnpaddedDimensions_Args::unpadded_dims"]
-        [::core::mem::offset_of!(PJRT_Buffer_UnpaddedDimensions_Args, unpadded_dims) - 24usize];
-    ["Offset of field: PJRT_Buffer_UnpaddedDimensions_Args::num_dims"]
-        [::core::mem::offset_of!(PJRT_Buffer_UnpaddedDimensions_Args, num_dims) - 32usize];
-};
+layout! { PJRT_Buffer_UnpaddedDimensions_Args, 40, 8; struct_size: 0, extension_start: 8, buffer: 16, unpadded_dims: 24,
+num_dims: 32 }
 pub type PJRT_Buffer_UnpaddedDimensions =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_UnpaddedDimensions_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -3518,23 +1776,8 @@ pub struct PJRT_Buffer_DynamicDimensionIndices_Args {
     pub dynamic_dim_indices: *const usize,
     pub num_dynamic_dims: usize,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Buffer_DynamicDimensionIndices_Args"]
-        [::core::mem::size_of::<PJRT_Buffer_DynamicDimensionIndices_Args>() - 40usize];
-    ["Alignment of PJRT_Buffer_DynamicDimensionIndices_Args"]
-        [::core::mem::align_of::<PJRT_Buffer_DynamicDimensionIndices_Args>() - 8usize];
-    ["Offset of field: PJRT_Buffer_DynamicDimensionIndices_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Buffer_DynamicDimensionIndices_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Buffer_DynamicDimensionIndices_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Buffer_DynamicDimensionIndices_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Buffer_DynamicDimensionIndices_Args::buffer"]
-        [::core::mem::offset_of!(PJRT_Buffer_DynamicDimensionIndices_Args, buffer) - 16usize];
-    ["Offset of field: PJRT_Buffer_DynamicDimensionIndices_Args::dynamic_dim_indices"]
-        [::core::mem::offset_of!(PJRT_Buffer_DynamicDimensionIndices_Args, dynamic_dim_indices) - 24usize];
-    ["Offset of field: PJRT_Buffer_DynamicDimensionIndices_Args::num_dynamic_dims"]
-        [::core::mem::offset_of!(PJRT_Buffer_DynamicDimensionIndices_Args, num_dynamic_dims) - 32usize];
-};
+layout! { PJRT_Buffer_DynamicDimensionIndices_Args, 40, 8; struct_size: 0, extension_start: 8, buffer: 16,
+dynamic_dim_indices: 24, num_dynamic_dims: 32 }
 pub type PJRT_Buffer_DynamicDimensionIndices = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Buffer_DynamicDimensionIndices_Args) -> *mut PJRT_Error,
 >;
@@ -3546,20 +1789,7 @@ pub struct PJRT_Buffer_GetMemoryLayout_Args {
     pub buffer: *mut PJRT_Buffer,
     pub layout: PJRT_Buffer_MemoryLayout,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Buffer_GetMemoryLayout_Args"][::core::mem::size_of::<PJRT_Buffer_GetMemoryLayout_Args>() - 104usize];
-    ["Alignment of PJRT_Buffer_GetMemoryLayout_Args"]
-        [::core::mem::align_of::<PJRT_Buffer_GetMemoryLayout_Args>() - 8usize];
-    ["Offset of field: PJRT_Buffer_GetMemoryLayout_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Buffer_GetMemoryLayout_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Buffer_GetMemoryLayout_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Buffer_GetMemoryLayout_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Buffer_GetMemoryLayout_Args::buffer"]
-        [::core::mem::offset_of!(PJRT_Buffer_GetMemoryLayout_Args, buffer) - 16usize];
-    ["Offset of field: PJRT_Buffer_GetMemoryLayout_Args::layout"]
-        [::core::mem::offset_of!(PJRT_Buffer_GetMemoryLayout_Args, layout) - 24usize];
-};
+layout! { PJRT_Buffer_GetMemoryLayout_Args, 104, 8; struct_size: 0, extension_start: 8, buffer: 16, layout: 24 }
 pub type PJRT_Buffer_GetMemoryLayout =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_GetMemoryLayout_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -3573,25 +1803,8 @@ pub struct PJRT_Buffer_ToHostBuffer_Args {
     pub dst_size: usize,
     pub event: *mut PJRT_Event,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Buffer_ToHostBuffer_Args"][::core::mem::size_of::<PJRT_Buffer_ToHostBuffer_Args>() - 56usize];
-    ["Alignment of PJRT_Buffer_ToHostBuffer_Args"][::core::mem::align_of::<PJRT_Buffer_ToHostBuffer_Args>() - 8usize];
-    ["Offset of field: PJRT_Buffer_ToHostBuffer_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Buffer_ToHostBuffer_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Buffer_ToHostBuffer_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Buffer_ToHostBuffer_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Buffer_ToHostBuffer_Args::src"]
-        [::core::mem::offset_of!(PJRT_Buffer_ToHostBuffer_Args, src) - 16usize];
-    ["Offset of field: PJRT_Buffer_ToHostBuffer_Args::host_layout"]
-        [::core::mem::offset_of!(PJRT_Buffer_ToHostBuffer_Args, host_layout) - 24usize];
-    ["Offset of field: PJRT_Buffer_ToHostBuffer_Args::dst"]
-        [::core::mem::offset_of!(PJRT_Buffer_ToHostBuffer_Args, dst) - 32usize];
-    ["Offset of field: PJRT_Buffer_ToHostBuffer_Args::dst_size"]
-        [::core::mem::offset_of!(PJRT_Buffer_ToHostBuffer_Args, dst_size) - 40usize];
-    ["Offset of field: PJRT_Buffer_ToHostBuffer_Args::event"]
-        [::core::mem::offset_of!(PJRT_Buffer_ToHostBuffer_Args, event) - 48usize];
-};
+layout! { PJRT_Buffer_ToHostBuffer_Args, 56, 8; struct_size: 0, extension_start: 8, src: 16, host_layout: 24, dst: 32,
+dst_size: 40, event: 48 }
 pub type PJRT_Buffer_ToHostBuffer =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_ToHostBuffer_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -3602,21 +1815,8 @@ pub struct PJRT_Buffer_OnDeviceSizeInBytes_Args {
     pub buffer: *mut PJRT_Buffer,
     pub on_device_size_in_bytes: usize,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Buffer_OnDeviceSizeInBytes_Args"]
-        [::core::mem::size_of::<PJRT_Buffer_OnDeviceSizeInBytes_Args>() - 32usize];
-    ["Alignment of PJRT_Buffer_OnDeviceSizeInBytes_Args"]
-        [::core::mem::align_of::<PJRT_Buffer_OnDeviceSizeInBytes_Args>() - 8usize];
-    ["Offset of field: PJRT_Buffer_OnDeviceSizeInBytes_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Buffer_OnDeviceSizeInBytes_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Buffer_OnDeviceSizeInBytes_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Buffer_OnDeviceSizeInBytes_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Buffer_OnDeviceSizeInBytes_Args::buffer"]
-        [::core::mem::offset_of!(PJRT_Buffer_OnDeviceSizeInBytes_Args, buffer) - 16usize];
-    ["Offset of field: PJRT_Buffer_OnDeviceSizeInBytes_Args::on_device_size_in_bytes"]
-        [::core::mem::offset_of!(PJRT_Buffer_OnDeviceSizeInBytes_Args, on_device_size_in_bytes) - 24usize];
-};
+layout! { PJRT_Buffer_OnDeviceSizeInBytes_Args, 32, 8; struct_size: 0, extension_start: 8, buffer: 16,
+on_device_size_in_bytes: 24 }
 pub type PJRT_Buffer_OnDeviceSizeInBytes =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_OnDeviceSizeInBytes_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -3626,17 +1826,7 @@ pub struct PJRT_Buffer_Delete_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     pub buffer: *mut PJRT_Buffer,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Buffer_Delete_Args"][::core::mem::size_of::<PJRT_Buffer_Delete_Args>() - 24usize];
-    ["Alignment of PJRT_Buffer_Delete_Args"][::core::mem::align_of::<PJRT_Buffer_Delete_Args>() - 8usize];
-    ["Offset of field: PJRT_Buffer_Delete_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Buffer_Delete_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Buffer_Delete_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Buffer_Delete_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Buffer_Delete_Args::buffer"]
-        [::core::mem::offset_of!(PJRT_Buffer_Delete_Args, buffer) - 16usize];
-};
+layout! { PJRT_Buffer_Delete_Args, 24, 8; struct_size: 0, extension_start: 8, buffer: 16 }
 pub type PJRT_Buffer_Delete =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_Delete_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -3647,19 +1837,7 @@ pub struct PJRT_Buffer_IsDeleted_Args {
     pub buffer: *mut PJRT_Buffer,
     pub is_deleted: bool,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Buffer_IsDeleted_Args"][::core::mem::size_of::<PJRT_Buffer_IsDeleted_Args>() - 32usize];
-    ["Alignment of PJRT_Buffer_IsDeleted_Args"][::core::mem::align_of::<PJRT_Buffer_IsDeleted_Args>() - 8usize];
-    ["Offset of field: PJRT_Buffer_IsDeleted_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Buffer_IsDeleted_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Buffer_IsDeleted_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Buffer_IsDeleted_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Buffer_IsDeleted_Args::buffer"]
-        [::core::mem::offset_of!(PJRT_Buffer_IsDeleted_Args, buffer) - 16usize];
-    ["Offset of field: PJRT_Buffer_IsDeleted_Args::is_deleted"]
-        [::core::mem::offset_of!(PJRT_Buffer_IsDeleted_Args, is_deleted) - 24usize];
-};
+layout! { PJRT_Buffer_IsDeleted_Args, 32, 8; struct_size: 0, extension_start: 8, buffer: 16, is_deleted: 24 }
 pub type PJRT_Buffer_IsDeleted =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_IsDeleted_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -3673,25 +1851,8 @@ pub struct PJRT_Buffer_CopyRawToHost_Args {
     pub transfer_size: i64,
     pub event: *mut PJRT_Event,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Buffer_CopyRawToHost_Args"][::core::mem::size_of::<PJRT_Buffer_CopyRawToHost_Args>() - 56usize];
-    ["Alignment of PJRT_Buffer_CopyRawToHost_Args"][::core::mem::align_of::<PJRT_Buffer_CopyRawToHost_Args>() - 8usize];
-    ["Offset of field: PJRT_Buffer_CopyRawToHost_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Buffer_CopyRawToHost_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Buffer_CopyRawToHost_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Buffer_CopyRawToHost_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Buffer_CopyRawToHost_Args::buffer"]
-        [::core::mem::offset_of!(PJRT_Buffer_CopyRawToHost_Args, buffer) - 16usize];
-    ["Offset of field: PJRT_Buffer_CopyRawToHost_Args::dst"]
-        [::core::mem::offset_of!(PJRT_Buffer_CopyRawToHost_Args, dst) - 24usize];
-    ["Offset of field: PJRT_Buffer_CopyRawToHost_Args::offset"]
-        [::core::mem::offset_of!(PJRT_Buffer_CopyRawToHost_Args, offset) - 32usize];
-    ["Offset of field: PJRT_Buffer_CopyRawToHost_Args::transfer_size"]
-        [::core::mem::offset_of!(PJRT_Buffer_CopyRawToHost_Args, transfer_size) - 40usize];
-    ["Offset of field: PJRT_Buffer_CopyRawToHost_Args::event"]
-        [::core::mem::offset_of!(PJRT_Buffer_CopyRawToHost_Args, event) - 48usize];
-};
+layout! { PJRT_Buffer_CopyRawToHost_Args, 56, 8; struct_size: 0, extension_start: 8, buffer: 16, dst: 24, offset: 32,
+transfer_size: 40, event: 48 }
 pub type PJRT_Buffer_CopyRawToHost =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_CopyRawToHost_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -3704,25 +1865,8 @@ pub struct PJRT_Buffer_CopyRawToHostFuture_Callback_Args {
     pub error_message_size: usize,
     pub dst: *mut ::core::ffi::c_void,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Buffer_CopyRawToHostFuture_Callback_Args"]
-        [::core::mem::size_of::<PJRT_Buffer_CopyRawToHostFuture_Callback_Args>() - 48usize];
-    ["Alignment of PJRT_Buffer_CopyRawToHostFuture_Callback_Args"]
-        [::core::mem::align_of::<PJRT_Buffer_CopyRawToHostFuture_Callback_Args>() - 8usize];
-    ["Offset of field: PJRT_Buffer_CopyRawToHostFuture_Callback_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Buffer_CopyRawToHostFuture_Callback_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Buffer_CopyRawToHostFuture_Callback_Args::callback_data"]
-        [::core::mem::offset_of!(PJRT_Buffer_CopyRawToHostFuture_Callback_Args, callback_data) - 8usize];
-    ["Offset of field: PJRT_Buffer_CopyRawToHostFuture_Callback_Args::error_code"]
-        [::core::mem::offset_of!(PJRT_Buffer_CopyRawToHostFuture_Callback_Args, error_code) - 16usize];
-    ["Offset of field: PJRT_Buffer_CopyRawToHostFuture_Callback_Args::error_message"]
-        [::core::mem::offset_of!(PJRT_Buffer_CopyRawToHostFuture_Callback_Args, error_message) - 24usize];
-    ["Offset of field: PJRT_Buffer_CopyRawToHostFuture_Callback_Args::error_message_size"]
-        [::core::mem::offset_of!(PJRT_Buffer_CopyRawToHostFuture_Callback_Args, error_message_size) - 32usize];
-    ["Offset of field: PJRT_Buffer_CopyRawToHostFuture_Callback_Args::dst"]
-        [::core::mem::offset_of!(PJRT_Buffer_CopyRawToHostFuture_Callback_Args, dst) - 40usize];
-};
+layout! { PJRT_Buffer_CopyRawToHostFuture_Callback_Args, 48, 8; struct_size: 0, callback_data: 8, error_code: 16,
+error_message: 24, error_message_size: 32, dst: 40 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Buffer_CopyRawToHostFuture_Args {
@@ -3736,29 +1880,8 @@ pub struct PJRT_Buffer_CopyRawToHostFuture_Args {
     pub future_ready_callback:
         ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_CopyRawToHostFuture_Callback_Args)>,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Buffer_CopyRawToHostFuture_Args"]
-        [::core::mem::size_of::<PJRT_Buffer_CopyRawToHostFuture_Args>() - 64usize];
-    ["Alignment of PJRT_Buffer_CopyRawToHostFuture_Args"]
-        [::core::mem::align_of::<PJRT_Buffer_CopyRawToHostFuture_Args>() - 8usize];
-    ["Offset of field: PJRT_Buffer_CopyRawToHostFuture_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Buffer_CopyRawToHostFuture_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Buffer_CopyRawToHostFuture_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Buffer_CopyRawToHostFuture_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Buffer_CopyRawToHostFuture_Args::buffer"]
-        [::core::mem::offset_of!(PJRT_Buffer_CopyRawToHostFuture_Args, buffer) - 16usize];
-    ["Offset of field: PJRT_Buffer_CopyRawToHostFuture_Args::offset"]
-        [::core::mem::offset_of!(PJRT_Buffer_CopyRawToHostFuture_Args, offset) - 24usize];
-    ["Offset of field: PJRT_Buffer_CopyRawToHostFuture_Args::transfer_size"]
-        [::core::mem::offset_of!(PJRT_Buffer_CopyRawToHostFuture_Args, transfer_size) - 32usize];
-    ["Offset of field: PJRT_Buffer_CopyRawToHostFuture_Args::event"]
-        [::core::mem::offset_of!(PJRT_Buffer_CopyRawToHostFuture_Args, event) - 40usize];
-    ["Offset of field: PJRT_Buffer_CopyRawToHostFuture_Args::callback_data"]
-        [::core::mem::offset_of!(PJRT_Buffer_CopyRawToHostFuture_Args, callback_data) - 48usize];
-    ["Offset of field: PJRT_Buffer_CopyRawToHostFuture_Args::future_ready_callback"]
-        [::core::mem::offset_of!(PJRT_Buffer_CopyRawToHostFuture_Args, future_ready_callback) - 56usize];
-};
+layout! { PJRT_Buffer_CopyRawToHostFuture_Args, 64, 8; struct_size: 0, extension_start: 8, buffer: 16, offset: 24,
+transfer_size: 32, event: 40, callback_data: 48, future_ready_callback: 56 }
 pub type PJRT_Buffer_CopyRawToHostFuture =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_CopyRawToHostFuture_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -3770,21 +1893,8 @@ pub struct PJRT_Buffer_CopyToDevice_Args {
     pub dst_device: *mut PJRT_Device,
     pub dst_buffer: *mut PJRT_Buffer,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Buffer_CopyToDevice_Args"][::core::mem::size_of::<PJRT_Buffer_CopyToDevice_Args>() - 40usize];
-    ["Alignment of PJRT_Buffer_CopyToDevice_Args"][::core::mem::align_of::<PJRT_Buffer_CopyToDevice_Args>() - 8usize];
-    ["Offset of field: PJRT_Buffer_CopyToDevice_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Buffer_CopyToDevice_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Buffer_CopyToDevice_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Buffer_CopyToDevice_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Buffer_CopyToDevice_Args::buffer"]
-        [::core::mem::offset_of!(PJRT_Buffer_CopyToDevice_Args, buffer) - 16usize];
-    ["Offset of field: PJRT_Buffer_CopyToDevice_Args::dst_device"]
-        [::core::mem::offset_of!(PJRT_Buffer_CopyToDevice_Args, dst_device) - 24usize];
-    ["Offset of field: PJRT_Buffer_CopyToDevice_Args::dst_buffer"]
-        [::core::mem::offset_of!(PJRT_Buffer_CopyToDevice_Args, dst_buffer) - 32usize];
-};
+layout! { PJRT_Buffer_CopyToDevice_Args, 40, 8; struct_size: 0, extension_start: 8, buffer: 16, dst_device: 24,
+dst_buffer: 32 }
 pub type PJRT_Buffer_CopyToDevice =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_CopyToDevice_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -3796,21 +1906,8 @@ pub struct PJRT_Buffer_CopyToMemory_Args {
     pub dst_memory: *mut PJRT_Memory,
     pub dst_buffer: *mut PJRT_Buffer,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Buffer_CopyToMemory_Args"][::core::mem::size_of::<PJRT_Buffer_CopyToMemory_Args>() - 40usize];
-    ["Alignment of PJRT_Buffer_CopyToMemory_Args"][::core::mem::align_of::<PJRT_Buffer_CopyToMemory_Args>() - 8usize];
-    ["Offset of field: PJRT_Buffer_CopyToMemory_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Buffer_CopyToMemory_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Buffer_CopyToMemory_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Buffer_CopyToMemory_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Buffer_CopyToMemory_Args::buffer"]
-        [::core::mem::offset_of!(PJRT_Buffer_CopyToMemory_Args, buffer) - 16usize];
-    ["Offset of field: PJRT_Buffer_CopyToMemory_Args::dst_memory"]
-        [::core::mem::offset_of!(PJRT_Buffer_CopyToMemory_Args, dst_memory) - 24usize];
-    ["Offset of field: PJRT_Buffer_CopyToMemory_Args::dst_buffer"]
-        [::core::mem::offset_of!(PJRT_Buffer_CopyToMemory_Args, dst_buffer) - 32usize];
-};
+layout! { PJRT_Buffer_CopyToMemory_Args, 40, 8; struct_size: 0, extension_start: 8, buffer: 16, dst_memory: 24,
+dst_buffer: 32 }
 pub type PJRT_Buffer_CopyToMemory =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_CopyToMemory_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -3821,19 +1918,7 @@ pub struct PJRT_Buffer_IsOnCpu_Args {
     pub buffer: *mut PJRT_Buffer,
     pub is_on_cpu: bool,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Buffer_IsOnCpu_Args"][::core::mem::size_of::<PJRT_Buffer_IsOnCpu_Args>() - 32usize];
-    ["Alignment of PJRT_Buffer_IsOnCpu_Args"][::core::mem::align_of::<PJRT_Buffer_IsOnCpu_Args>() - 8usize];
-    ["Offset of field: PJRT_Buffer_IsOnCpu_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Buffer_IsOnCpu_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Buffer_IsOnCpu_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Buffer_IsOnCpu_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Buffer_IsOnCpu_Args::buffer"]
-        [::core::mem::offset_of!(PJRT_Buffer_IsOnCpu_Args, buffer) - 16usize];
-    ["Offset of field: PJRT_Buffer_IsOnCpu_Args::is_on_cpu"]
-        [::core::mem::offset_of!(PJRT_Buffer_IsOnCpu_Args, is_on_cpu) - 24usize];
-};
+layout! { PJRT_Buffer_IsOnCpu_Args, 32, 8; struct_size: 0, extension_start: 8, buffer: 16, is_on_cpu: 24 }
 pub type PJRT_Buffer_IsOnCpu =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_IsOnCpu_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -3844,19 +1929,7 @@ pub struct PJRT_Buffer_Device_Args {
     pub buffer: *mut PJRT_Buffer,
     pub device: *mut PJRT_Device,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Buffer_Device_Args"][::core::mem::size_of::<PJRT_Buffer_Device_Args>() - 32usize];
-    ["Alignment of PJRT_Buffer_Device_Args"][::core::mem::align_of::<PJRT_Buffer_Device_Args>() - 8usize];
-    ["Offset of field: PJRT_Buffer_Device_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Buffer_Device_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Buffer_Device_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Buffer_Device_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Buffer_Device_Args::buffer"]
-        [::core::mem::offset_of!(PJRT_Buffer_Device_Args, buffer) - 16usize];
-    ["Offset of field: PJRT_Buffer_Device_Args::device"]
-        [::core::mem::offset_of!(PJRT_Buffer_Device_Args, device) - 24usize];
-};
+layout! { PJRT_Buffer_Device_Args, 32, 8; struct_size: 0, extension_start: 8, buffer: 16, device: 24 }
 pub type PJRT_Buffer_Device =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_Device_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -3867,19 +1940,7 @@ pub struct PJRT_Buffer_Memory_Args {
     pub buffer: *mut PJRT_Buffer,
     pub memory: *mut PJRT_Memory,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Buffer_Memory_Args"][::core::mem::size_of::<PJRT_Buffer_Memory_Args>() - 32usize];
-    ["Alignment of PJRT_Buffer_Memory_Args"][::core::mem::align_of::<PJRT_Buffer_Memory_Args>() - 8usize];
-    ["Offset of field: PJRT_Buffer_Memory_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Buffer_Memory_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Buffer_Memory_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Buffer_Memory_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Buffer_Memory_Args::buffer"]
-        [::core::mem::offset_of!(PJRT_Buffer_Memory_Args, buffer) - 16usize];
-    ["Offset of field: PJRT_Buffer_Memory_Args::memory"]
-        [::core::mem::offset_of!(PJRT_Buffer_Memory_Args, memory) - 24usize];
-};
+layout! { PJRT_Buffer_Memory_Args, 32, 8; struct_size: 0, extension_start: 8, buffer: 16, memory: 24 }
 pub type PJRT_Buffer_Memory =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_Memory_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -3890,19 +1951,7 @@ pub struct PJRT_Buffer_ReadyEvent_Args {
     pub buffer: *mut PJRT_Buffer,
     pub event: *mut PJRT_Event,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Buffer_ReadyEvent_Args"][::core::mem::size_of::<PJRT_Buffer_ReadyEvent_Args>() - 32usize];
-    ["Alignment of PJRT_Buffer_ReadyEvent_Args"][::core::mem::align_of::<PJRT_Buffer_ReadyEvent_Args>() - 8usize];
-    ["Offset of field: PJRT_Buffer_ReadyEvent_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Buffer_ReadyEvent_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Buffer_ReadyEvent_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Buffer_ReadyEvent_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Buffer_ReadyEvent_Args::buffer"]
-        [::core::mem::offset_of!(PJRT_Buffer_ReadyEvent_Args, buffer) - 16usize];
-    ["Offset of field: PJRT_Buffer_ReadyEvent_Args::event"]
-        [::core::mem::offset_of!(PJRT_Buffer_ReadyEvent_Args, event) - 24usize];
-};
+layout! { PJRT_Buffer_ReadyEvent_Args, 32, 8; struct_size: 0, extension_start: 8, buffer: 16, event: 24 }
 pub type PJRT_Buffer_ReadyEvent =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_ReadyEvent_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -3913,19 +1962,7 @@ pub struct PJRT_Buffer_UnsafePointer_Args {
     pub buffer: *mut PJRT_Buffer,
     pub buffer_pointer: usize,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Buffer_UnsafePointer_Args"][::core::mem::size_of::<PJRT_Buffer_UnsafePointer_Args>() - 32usize];
-    ["Alignment of PJRT_Buffer_UnsafePointer_Args"][::core::mem::align_of::<PJRT_Buffer_UnsafePointer_Args>() - 8usize];
-    ["Offset of field: PJRT_Buffer_UnsafePointer_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Buffer_UnsafePointer_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Buffer_UnsafePointer_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Buffer_UnsafePointer_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Buffer_UnsafePointer_Args::buffer"]
-        [::core::mem::offset_of!(PJRT_Buffer_UnsafePointer_Args, buffer) - 16usize];
-    ["Offset of field: PJRT_Buffer_UnsafePointer_Args::buffer_pointer"]
-        [::core::mem::offset_of!(PJRT_Buffer_UnsafePointer_Args, buffer_pointer) - 24usize];
-};
+layout! { PJRT_Buffer_UnsafePointer_Args, 32, 8; struct_size: 0, extension_start: 8, buffer: 16, buffer_pointer: 24 }
 pub type PJRT_Buffer_UnsafePointer =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_UnsafePointer_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -3935,19 +1972,7 @@ pub struct PJRT_Buffer_IncreaseExternalReferenceCount_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     pub buffer: *mut PJRT_Buffer,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Buffer_IncreaseExternalReferenceCount_Args"]
-        [::core::mem::size_of::<PJRT_Buffer_IncreaseExternalReferenceCount_Args>() - 24usize];
-    ["Alignment of PJRT_Buffer_IncreaseExternalReferenceCount_Args"]
-        [::core::mem::align_of::<PJRT_Buffer_IncreaseExternalReferenceCount_Args>() - 8usize];
-    ["Offset of field: PJRT_Buffer_IncreaseExternalReferenceCount_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Buffer_IncreaseExternalReferenceCount_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Buffer_IncreaseExternalReferenceCount_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Buffer_IncreaseExternalReferenceCount_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Buffer_IncreaseExternalReferenceCount_Args::buffer"]
-        [::core::mem::offset_of!(PJRT_Buffer_IncreaseExternalReferenceCount_Args, buffer) - 16usize];
-};
+layout! { PJRT_Buffer_IncreaseExternalReferenceCount_Args, 24, 8; struct_size: 0, extension_start: 8, buffer: 16 }
 pub type PJRT_Buffer_IncreaseExternalReferenceCount = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Buffer_IncreaseExternalReferenceCount_Args) -> *mut PJRT_Error,
 >;
@@ -3958,19 +1983,7 @@ pub struct PJRT_Buffer_DecreaseExternalReferenceCount_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     pub buffer: *mut PJRT_Buffer,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Buffer_DecreaseExternalReferenceCount_Args"]
-        [::core::mem::size_of::<PJRT_Buffer_DecreaseExternalReferenceCount_Args>() - 24usize];
-    ["Alignment of PJRT_Buffer_DecreaseExternalReferenceCount_Args"]
-        [::core::mem::align_of::<PJRT_Buffer_DecreaseExternalReferenceCount_Args>() - 8usize];
-    ["Offset of field: PJRT_Buffer_DecreaseExternalReferenceCount_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Buffer_DecreaseExternalReferenceCount_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Buffer_DecreaseExternalReferenceCount_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Buffer_DecreaseExternalReferenceCount_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Buffer_DecreaseExternalReferenceCount_Args::buffer"]
-        [::core::mem::offset_of!(PJRT_Buffer_DecreaseExternalReferenceCount_Args, buffer) - 16usize];
-};
+layout! { PJRT_Buffer_DecreaseExternalReferenceCount_Args, 24, 8; struct_size: 0, extension_start: 8, buffer: 16 }
 pub type PJRT_Buffer_DecreaseExternalReferenceCount = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Buffer_DecreaseExternalReferenceCount_Args) -> *mut PJRT_Error,
 >;
@@ -3982,21 +1995,8 @@ pub struct PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args {
     pub buffer: *mut PJRT_Buffer,
     pub device_memory_ptr: *mut ::core::ffi::c_void,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args"]
-        [::core::mem::size_of::<PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args>() - 32usize];
-    ["Alignment of PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args"]
-        [::core::mem::align_of::<PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args>() - 8usize];
-    ["Offset of field: PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args::buffer"]
-        [::core::mem::offset_of!(PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args, buffer) - 16usize];
-    ["Offset of field: PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args::device_memory_ptr"]
-        [::core::mem::offset_of!(PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args, device_memory_ptr) - 24usize];
-};
+layout! { PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args, 32, 8; struct_size: 0, extension_start: 8, buffer: 16,
+device_memory_ptr: 24 }
 pub type PJRT_Buffer_OpaqueDeviceMemoryDataPointer = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Buffer_OpaqueDeviceMemoryDataPointer_Args) -> *mut PJRT_Error,
 >;
@@ -4009,23 +2009,8 @@ pub struct PJRT_Buffer_DonateWithControlDependency_Callback_Args {
     pub error_message: *const ::core::ffi::c_char,
     pub error_message_size: usize,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Buffer_DonateWithControlDependency_Callback_Args"]
-        [::core::mem::size_of::<PJRT_Buffer_DonateWithControlDependency_Callback_Args>() - 40usize];
-    ["Alignment of PJRT_Buffer_DonateWithControlDependency_Callback_Args"]
-        [::core::mem::align_of::<PJRT_Buffer_DonateWithControlDependency_Callback_Args>() - 8usize];
-    ["Offset of field: PJRT_Buffer_DonateWithControlDependency_Callback_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Buffer_DonateWithControlDependency_Callback_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Buffer_DonateWithControlDependency_Callback_Args::callback_data"]
-        [::core::mem::offset_of!(PJRT_Buffer_DonateWithControlDependency_Callback_Args, callback_data) - 8usize];
-    ["Offset of field: PJRT_Buffer_DonateWithControlDependency_Callback_Args::error_code"]
-        [::core::mem::offset_of!(PJRT_Buffer_DonateWithControlDependency_Callback_Args, error_code) - 16usize];
-    ["Offset of field: PJRT_Buffer_DonateWithControlDependency_Callback_Args::error_message"]
-        [::core::mem::offset_of!(PJRT_Buffer_DonateWithControlDependency_Callback_Args, error_message) - 24usize];
-    ["Offset of field: PJRT_Buffer_DonateWithControlDependency_Callback_Args::error_message_size"]
-        [::core::mem::offset_of!(PJRT_Buffer_DonateWithControlDependency_Callback_Args, error_message_size) - 32usize];
-};
+layout! { PJRT_Buffer_DonateWithControlDependency_Callback_Args, 40, 8; struct_size: 0, callback_data: 8,
+error_code: 16, error_message: 24, error_message_size: 32 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Buffer_DonateWithControlDependency_Args {
@@ -4037,25 +2022,8 @@ pub struct PJRT_Buffer_DonateWithControlDependency_Args {
         ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Buffer_DonateWithControlDependency_Callback_Args)>,
     pub out_buffer: *mut PJRT_Buffer,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Buffer_DonateWithControlDependency_Args"]
-        [::core::mem::size_of::<PJRT_Buffer_DonateWithControlDependency_Args>() - 48usize];
-    ["Alignment of PJRT_Buffer_DonateWithControlDependency_Args"]
-        [::core::mem::align_of::<PJRT_Buffer_DonateWithControlDependency_Args>() - 8usize];
-    ["Offset of field: PJRT_Buffer_DonateWithControlDependency_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Buffer_DonateWithControlDependency_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Buffer_DonateWithControlDependency_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Buffer_DonateWithControlDependency_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Buffer_DonateWithControlDependency_Args::buffer"]
-        [::core::mem::offset_of!(PJRT_Buffer_DonateWithControlDependency_Args, buffer) - 16usize];
-    ["Offset of field: PJRT_Buffer_DonateWithControlDependency_Args::callback_data"]
-        [::core::mem::offset_of!(PJRT_Buffer_DonateWithControlDependency_Args, callback_data) - 24usize];
-    ["Offset of field: PJRT_Buffer_DonateWithControlDependency_Args::dependency_ready_callback"]
-        [::core::mem::offset_of!(PJRT_Buffer_DonateWithControlDependency_Args, dependency_ready_callback) - 32usize];
-    ["Offset of field: PJRT_Buffer_DonateWithControlDependency_Args::out_buffer"]
-        [::core::mem::offset_of!(PJRT_Buffer_DonateWithControlDependency_Args, out_buffer) - 40usize];
-};
+layout! { PJRT_Buffer_DonateWithControlDependency_Args, 48, 8; struct_size: 0, extension_start: 8, buffer: 16,
+callback_data: 24, dependency_ready_callback: 32, out_buffer: 40 }
 pub type PJRT_Buffer_DonateWithControlDependency = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Buffer_DonateWithControlDependency_Args) -> *mut PJRT_Error,
 >;
@@ -4066,19 +2034,7 @@ pub struct PJRT_CopyToDeviceStream_Destroy_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     pub stream: *mut PJRT_CopyToDeviceStream,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_CopyToDeviceStream_Destroy_Args"]
-        [::core::mem::size_of::<PJRT_CopyToDeviceStream_Destroy_Args>() - 24usize];
-    ["Alignment of PJRT_CopyToDeviceStream_Destroy_Args"]
-        [::core::mem::align_of::<PJRT_CopyToDeviceStream_Destroy_Args>() - 8usize];
-    ["Offset of field: PJRT_CopyToDeviceStream_Destroy_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_CopyToDeviceStream_Destroy_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_CopyToDeviceStream_Destroy_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_CopyToDeviceStream_Destroy_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_CopyToDeviceStream_Destroy_Args::stream"]
-        [::core::mem::offset_of!(PJRT_CopyToDeviceStream_Destroy_Args, stream) - 16usize];
-};
+layout! { PJRT_CopyToDeviceStream_Destroy_Args, 24, 8; struct_size: 0, extension_start: 8, stream: 16 }
 pub type PJRT_CopyToDeviceStream_Destroy =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_CopyToDeviceStream_Destroy_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -4090,23 +2046,8 @@ pub struct PJRT_CopyToDeviceStream_AddChunk_Args {
     pub chunk: *mut PJRT_Chunk,
     pub transfer_complete: *mut PJRT_Event,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_CopyToDeviceStream_AddChunk_Args"]
-        [::core::mem::size_of::<PJRT_CopyToDeviceStream_AddChunk_Args>() - 40usize];
-    ["Alignment of PJRT_CopyToDeviceStream_AddChunk_Args"]
-        [::core::mem::align_of::<PJRT_CopyToDeviceStream_AddChunk_Args>() - 8usize];
-    ["Offset of field: PJRT_CopyToDeviceStream_AddChunk_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_CopyToDeviceStream_AddChunk_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_CopyToDeviceStream_AddChunk_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_CopyToDeviceStream_AddChunk_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_CopyToDeviceStream_AddChunk_Args::stream"]
-        [::core::mem::offset_of!(PJRT_CopyToDeviceStream_AddChunk_Args, stream) - 16usize];
-    ["Offset of field: PJRT_CopyToDeviceStream_AddChunk_Args::chunk"]
-        [::core::mem::offset_of!(PJRT_CopyToDeviceStream_AddChunk_Args, chunk) - 24usize];
-    ["Offset of field: PJRT_CopyToDeviceStream_AddChunk_Args::transfer_complete"]
-        [::core::mem::offset_of!(PJRT_CopyToDeviceStream_AddChunk_Args, transfer_complete) - 32usize];
-};
+layout! { PJRT_CopyToDeviceStream_AddChunk_Args, 40, 8; struct_size: 0, extension_start: 8, stream: 16, chunk: 24,
+transfer_complete: 32 }
 pub type PJRT_CopyToDeviceStream_AddChunk =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_CopyToDeviceStream_AddChunk_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -4117,21 +2058,8 @@ pub struct PJRT_CopyToDeviceStream_TotalBytes_Args {
     pub stream: *mut PJRT_CopyToDeviceStream,
     pub total_bytes: i64,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_CopyToDeviceStream_TotalBytes_Args"]
-        [::core::mem::size_of::<PJRT_CopyToDeviceStream_TotalBytes_Args>() - 32usize];
-    ["Alignment of PJRT_CopyToDeviceStream_TotalBytes_Args"]
-        [::core::mem::align_of::<PJRT_CopyToDeviceStream_TotalBytes_Args>() - 8usize];
-    ["Offset of field: PJRT_CopyToDeviceStream_TotalBytes_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_CopyToDeviceStream_TotalBytes_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_CopyToDeviceStream_TotalBytes_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_CopyToDeviceStream_TotalBytes_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_CopyToDeviceStream_TotalBytes_Args::stream"]
-        [::core::mem::offset_of!(PJRT_CopyToDeviceStream_TotalBytes_Args, stream) - 16usize];
-    ["Offset of field: PJRT_CopyToDeviceStream_TotalBytes_Args::total_bytes"]
-        [::core::mem::offset_of!(PJRT_CopyToDeviceStream_TotalBytes_Args, total_bytes) - 24usize];
-};
+layout! { PJRT_CopyToDeviceStream_TotalBytes_Args, 32, 8; struct_size: 0, extension_start: 8, stream: 16,
+total_bytes: 24 }
 pub type PJRT_CopyToDeviceStream_TotalBytes =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_CopyToDeviceStream_TotalBytes_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -4142,21 +2070,8 @@ pub struct PJRT_CopyToDeviceStream_GranuleSize_Args {
     pub stream: *mut PJRT_CopyToDeviceStream,
     pub granule_size_in_bytes: i64,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_CopyToDeviceStream_GranuleSize_Args"]
-        [::core::mem::size_of::<PJRT_CopyToDeviceStream_GranuleSize_Args>() - 32usize];
-    ["Alignment of PJRT_CopyToDeviceStream_GranuleSize_Args"]
-        [::core::mem::align_of::<PJRT_CopyToDeviceStream_GranuleSize_Args>() - 8usize];
-    ["Offset of field: PJRT_CopyToDeviceStream_GranuleSize_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_CopyToDeviceStream_GranuleSize_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_CopyToDeviceStream_GranuleSize_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_CopyToDeviceStream_GranuleSize_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_CopyToDeviceStream_GranuleSize_Args::stream"]
-        [::core::mem::offset_of!(PJRT_CopyToDeviceStream_GranuleSize_Args, stream) - 16usize];
-    ["Offset of field: PJRT_CopyToDeviceStream_GranuleSize_Args::granule_size_in_bytes"]
-        [::core::mem::offset_of!(PJRT_CopyToDeviceStream_GranuleSize_Args, granule_size_in_bytes) - 24usize];
-};
+layout! { PJRT_CopyToDeviceStream_GranuleSize_Args, 32, 8; struct_size: 0, extension_start: 8, stream: 16,
+granule_size_in_bytes: 24 }
 pub type PJRT_CopyToDeviceStream_GranuleSize = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_CopyToDeviceStream_GranuleSize_Args) -> *mut PJRT_Error,
 >;
@@ -4168,21 +2083,8 @@ pub struct PJRT_CopyToDeviceStream_CurrentBytes_Args {
     pub stream: *mut PJRT_CopyToDeviceStream,
     pub current_bytes: i64,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_CopyToDeviceStream_CurrentBytes_Args"]
-        [::core::mem::size_of::<PJRT_CopyToDeviceStream_CurrentBytes_Args>() - 32usize];
-    ["Alignment of PJRT_CopyToDeviceStream_CurrentBytes_Args"]
-        [::core::mem::align_of::<PJRT_CopyToDeviceStream_CurrentBytes_Args>() - 8usize];
-    ["Offset of field: PJRT_CopyToDeviceStream_CurrentBytes_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_CopyToDeviceStream_CurrentBytes_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_CopyToDeviceStream_CurrentBytes_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_CopyToDeviceStream_CurrentBytes_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_CopyToDeviceStream_CurrentBytes_Args::stream"]
-        [::core::mem::offset_of!(PJRT_CopyToDeviceStream_CurrentBytes_Args, stream) - 16usize];
-    ["Offset of field: PJRT_CopyToDeviceStream_CurrentBytes_Args::current_bytes"]
-        [::core::mem::offset_of!(PJRT_CopyToDeviceStream_CurrentBytes_Args, current_bytes) - 24usize];
-};
+layout! { PJRT_CopyToDeviceStream_CurrentBytes_Args, 32, 8; struct_size: 0, extension_start: 8, stream: 16,
+current_bytes: 24 }
 pub type PJRT_CopyToDeviceStream_CurrentBytes = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_CopyToDeviceStream_CurrentBytes_Args) -> *mut PJRT_Error,
 >;
@@ -4197,27 +2099,8 @@ pub struct PJRT_TopologyDescription_Create_Args {
     pub num_options: usize,
     pub topology: *mut PJRT_TopologyDescription,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_TopologyDescription_Create_Args"]
-        [::core::mem::size_of::<PJRT_TopologyDescription_Create_Args>() - 56usize];
-    ["Alignment of PJRT_TopologyDescription_Create_Args"]
-        [::core::mem::align_of::<PJRT_TopologyDescription_Create_Args>() - 8usize];
-    ["Offset of field: PJRT_TopologyDescription_Create_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_TopologyDescription_Create_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_TopologyDescription_Create_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_TopologyDescription_Create_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_TopologyDescription_Create_Args::topology_name"]
-        [::core::mem::offset_of!(PJRT_TopologyDescription_Create_Args, topology_name) - 16usize];
-    ["Offset of field: PJRT_TopologyDescription_Create_Args::topology_name_size"]
-        [::core::mem::offset_of!(PJRT_TopologyDescription_Create_Args, topology_name_size) - 24usize];
-    ["Offset of field: PJRT_TopologyDescription_Create_Args::create_options"]
-        [::core::mem::offset_of!(PJRT_TopologyDescription_Create_Args, create_options) - 32usize];
-    ["Offset of field: PJRT_TopologyDescription_Create_Args::num_options"]
-        [::core::mem::offset_of!(PJRT_TopologyDescription_Create_Args, num_options) - 40usize];
-    ["Offset of field: PJRT_TopologyDescription_Create_Args::topology"]
-        [::core::mem::offset_of!(PJRT_TopologyDescription_Create_Args, topology) - 48usize];
-};
+layout! { PJRT_TopologyDescription_Create_Args, 56, 8; struct_size: 0, extension_start: 8, topology_name: 16,
+topology_name_size: 24, create_options: 32, num_options: 40, topology: 48 }
 pub type PJRT_TopologyDescription_Create =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_TopologyDescription_Create_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -4227,19 +2110,7 @@ pub struct PJRT_TopologyDescription_Destroy_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     pub topology: *mut PJRT_TopologyDescription,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_TopologyDescription_Destroy_Args"]
-        [::core::mem::size_of::<PJRT_TopologyDescription_Destroy_Args>() - 24usize];
-    ["Alignment of PJRT_TopologyDescription_Destroy_Args"]
-        [::core::mem::align_of::<PJRT_TopologyDescription_Destroy_Args>() - 8usize];
-    ["Offset of field: PJRT_TopologyDescription_Destroy_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_TopologyDescription_Destroy_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_TopologyDescription_Destroy_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_TopologyDescription_Destroy_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_TopologyDescription_Destroy_Args::topology"]
-        [::core::mem::offset_of!(PJRT_TopologyDescription_Destroy_Args, topology) - 16usize];
-};
+layout! { PJRT_TopologyDescription_Destroy_Args, 24, 8; struct_size: 0, extension_start: 8, topology: 16 }
 pub type PJRT_TopologyDescription_Destroy =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_TopologyDescription_Destroy_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -4251,23 +2122,8 @@ pub struct PJRT_TopologyDescription_PlatformVersion_Args {
     pub platform_version: *const ::core::ffi::c_char,
     pub platform_version_size: usize,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_TopologyDescription_PlatformVersion_Args"]
-        [::core::mem::size_of::<PJRT_TopologyDescription_PlatformVersion_Args>() - 40usize];
-    ["Alignment of PJRT_TopologyDescription_PlatformVersion_Args"]
-        [::core::mem::align_of::<PJRT_TopologyDescription_PlatformVersion_Args>() - 8usize];
-    ["Offset of field: PJRT_TopologyDescription_PlatformVersion_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_TopologyDescription_PlatformVersion_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_TopologyDescription_PlatformVersion_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_TopologyDescription_PlatformVersion_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_TopologyDescription_PlatformVersion_Args::topology"]
-        [::core::mem::offset_of!(PJRT_TopologyDescription_PlatformVersion_Args, topology) - 16usize];
-    ["Offset of field: PJRT_TopologyDescription_PlatformVersion_Args::platform_version"]
-        [::core::mem::offset_of!(PJRT_TopologyDescription_PlatformVersion_Args, platform_version) - 24usize];
-    ["Offset of field: PJRT_TopologyDescription_PlatformVersion_Args::platform_version_size"]
-        [::core::mem::offset_of!(PJRT_TopologyDescription_PlatformVersion_Args, platform_version_size) - 32usize];
-};
+layout! { PJRT_TopologyDescription_PlatformVersion_Args, 40, 8; struct_size: 0, extension_start: 8, topology: 16,
+platform_version: 24, platform_version_size: 32 }
 pub type PJRT_TopologyDescription_PlatformVersion = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_TopologyDescription_PlatformVersion_Args) -> *mut PJRT_Error,
 >;
@@ -4280,23 +2136,8 @@ pub struct PJRT_TopologyDescription_PlatformName_Args {
     pub platform_name: *const ::core::ffi::c_char,
     pub platform_name_size: usize,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_TopologyDescription_PlatformName_Args"]
-        [::core::mem::size_of::<PJRT_TopologyDescription_PlatformName_Args>() - 40usize];
-    ["Alignment of PJRT_TopologyDescription_PlatformName_Args"]
-        [::core::mem::align_of::<PJRT_TopologyDescription_PlatformName_Args>() - 8usize];
-    ["Offset of field: PJRT_TopologyDescription_PlatformName_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_TopologyDescription_PlatformName_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_TopologyDescription_PlatformName_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_TopologyDescription_PlatformName_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_TopologyDescription_PlatformName_Args::topology"]
-        [::core::mem::offset_of!(PJRT_TopologyDescription_PlatformName_Args, topology) - 16usize];
-    ["Offset of field: PJRT_TopologyDescription_PlatformName_Args::platform_name"]
-        [::core::mem::offset_of!(PJRT_TopologyDescription_PlatformName_Args, platform_name) - 24usize];
-    ["Offset of field: PJRT_TopologyDescription_PlatformName_Args::platform_name_size"]
-        [::core::mem::offset_of!(PJRT_TopologyDescription_PlatformName_Args, platform_name_size) - 32usize];
-};
+layout! { PJRT_TopologyDescription_PlatformName_Args, 40, 8; struct_size: 0, extension_start: 8, topology: 16,
+platform_name: 24, platform_name_size: 32 }
 pub type PJRT_TopologyDescription_PlatformName = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_TopologyDescription_PlatformName_Args) -> *mut PJRT_Error,
 >;
@@ -4309,23 +2150,8 @@ pub struct PJRT_TopologyDescription_GetDeviceDescriptions_Args {
     pub descriptions: *const *mut PJRT_DeviceDescription,
     pub num_descriptions: usize,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_TopologyDescription_GetDeviceDescriptions_Args"]
-        [::core::mem::size_of::<PJRT_TopologyDescription_GetDeviceDescriptions_Args>() - 40usize];
-    ["Alignment of PJRT_TopologyDescription_GetDeviceDescriptions_Args"]
-        [::core::mem::align_of::<PJRT_TopologyDescription_GetDeviceDescriptions_Args>() - 8usize];
-    ["Offset of field: PJRT_TopologyDescription_GetDeviceDescriptions_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_TopologyDescription_GetDeviceDescriptions_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_TopologyDescription_GetDeviceDescriptions_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_TopologyDescription_GetDeviceDescriptions_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_TopologyDescription_GetDeviceDescriptions_Args::topology"]
-        [::core::mem::offset_of!(PJRT_TopologyDescription_GetDeviceDescriptions_Args, topology) - 16usize];
-    ["Offset of field: PJRT_TopologyDescription_GetDeviceDescriptions_Args::descriptions"]
-        [::core::mem::offset_of!(PJRT_TopologyDescription_GetDeviceDescriptions_Args, descriptions) - 24usize];
-    ["Offset of field: PJRT_TopologyDescription_GetDeviceDescriptions_Args::num_descriptions"]
-        [::core::mem::offset_of!(PJRT_TopologyDescription_GetDeviceDescriptions_Args, num_descriptions) - 32usize];
-};
+layout! { PJRT_TopologyDescription_GetDeviceDescriptions_Args, 40, 8; struct_size: 0, extension_start: 8, topology: 16,
+descriptions: 24, num_descriptions: 32 }
 pub type PJRT_TopologyDescription_GetDeviceDescriptions = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_TopologyDescription_GetDeviceDescriptions_Args) -> *mut PJRT_Error,
 >;
@@ -4346,27 +2172,8 @@ pub struct PJRT_TopologyDescription_Serialize_Args {
     pub serialized_topology_deleter:
         ::core::option::Option<unsafe extern "C" fn(serialized_topology: *mut PJRT_SerializedTopology)>,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_TopologyDescription_Serialize_Args"]
-        [::core::mem::size_of::<PJRT_TopologyDescription_Serialize_Args>() - 56usize];
-    ["Alignment of PJRT_TopologyDescription_Serialize_Args"]
-        [::core::mem::align_of::<PJRT_TopologyDescription_Serialize_Args>() - 8usize];
-    ["Offset of field: PJRT_TopologyDescription_Serialize_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_TopologyDescription_Serialize_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_TopologyDescription_Serialize_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_TopologyDescription_Serialize_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_TopologyDescription_Serialize_Args::topology"]
-        [::core::mem::offset_of!(PJRT_TopologyDescription_Serialize_Args, topology) - 16usize];
-    ["Offset of field: PJRT_TopologyDescription_Serialize_Args::serialized_bytes"]
-        [::core::mem::offset_of!(PJRT_TopologyDescription_Serialize_Args, serialized_bytes) - 24usize];
-    ["Offset of field: PJRT_TopologyDescription_Serialize_Args::serialized_bytes_size"]
-        [::core::mem::offset_of!(PJRT_TopologyDescription_Serialize_Args, serialized_bytes_size) - 32usize];
-    ["Offset of field: PJRT_TopologyDescription_Serialize_Args::serialized_topology"]
-        [::core::mem::offset_of!(PJRT_TopologyDescription_Serialize_Args, serialized_topology) - 40usize];
-    ["Offset of field: PJRT_TopologyDescription_Serialize_Args::serialized_topology_deleter"]
-        [::core::mem::offset_of!(PJRT_TopologyDescription_Serialize_Args, serialized_topology_deleter) - 48usize];
-};
+layout! { PJRT_TopologyDescription_Serialize_Args, 56, 8; struct_size: 0, extension_start: 8, topology: 16,
+serialized_bytes: 24, serialized_bytes_size: 32, serialized_topology: 40, serialized_topology_deleter: 48 }
 pub type PJRT_TopologyDescription_Serialize =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_TopologyDescription_Serialize_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -4378,23 +2185,8 @@ pub struct PJRT_TopologyDescription_Deserialize_Args {
     pub serialized_topology_size: usize,
     pub topology: *mut PJRT_TopologyDescription,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_TopologyDescription_Deserialize_Args"]
-        [::core::mem::size_of::<PJRT_TopologyDescription_Deserialize_Args>() - 40usize];
-    ["Alignment of PJRT_TopologyDescription_Deserialize_Args"]
-        [::core::mem::align_of::<PJRT_TopologyDescription_Deserialize_Args>() - 8usize];
-    ["Offset of field: PJRT_TopologyDescription_Deserialize_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_TopologyDescription_Deserialize_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_TopologyDescription_Deserialize_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_TopologyDescription_Deserialize_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_TopologyDescription_Deserialize_Args::serialized_topology"]
-        [::core::mem::offset_of!(PJRT_TopologyDescription_Deserialize_Args, serialized_topology) - 16usize];
-    ["Offset of field: PJRT_TopologyDescription_Deserialize_Args::serialized_topology_size"]
-        [::core::mem::offset_of!(PJRT_TopologyDescription_Deserialize_Args, serialized_topology_size) - 24usize];
-    ["Offset of field: PJRT_TopologyDescription_Deserialize_Args::topology"]
-        [::core::mem::offset_of!(PJRT_TopologyDescription_Deserialize_Args, topology) - 32usize];
-};
+layout! { PJRT_TopologyDescription_Deserialize_Args, 40, 8; struct_size: 0, extension_start: 8, serialized_topology: 16,
+serialized_topology_size: 24, topology: 32 }
 pub type PJRT_TopologyDescription_Deserialize = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_TopologyDescription_Deserialize_Args) -> *mut PJRT_Error,
 >;
@@ -4407,23 +2199,8 @@ pub struct PJRT_TopologyDescription_Attributes_Args {
     pub attributes: *const PJRT_NamedValue,
     pub num_attributes: usize,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_TopologyDescription_Attributes_Args"]
-        [::core::mem::size_of::<PJRT_TopologyDescription_Attributes_Args>() - 40usize];
-    ["Alignment of PJRT_TopologyDescription_Attributes_Args"]
-        [::core::mem::align_of::<PJRT_TopologyDescription_Attributes_Args>() - 8usize];
-    ["Offset of field: PJRT_TopologyDescription_Attributes_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_TopologyDescription_Attributes_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_TopologyDescription_Attributes_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_TopologyDescription_Attributes_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_TopologyDescription_Attributes_Args::topology"]
-        [::core::mem::offset_of!(PJRT_TopologyDescription_Attributes_Args, topology) - 16usize];
-    ["Offset of field: PJRT_TopologyDescription_Attributes_Args::attributes"]
-        [::core::mem::offset_of!(PJRT_TopologyDescription_Attributes_Args, attributes) - 24usize];
-    ["Offset of field: PJRT_TopologyDescription_Attributes_Args::num_attributes"]
-        [::core::mem::offset_of!(PJRT_TopologyDescription_Attributes_Args, num_attributes) - 32usize];
-};
+layout! { PJRT_TopologyDescription_Attributes_Args, 40, 8; struct_size: 0, extension_start: 8, topology: 16,
+attributes: 24, num_attributes: 32 }
 pub type PJRT_TopologyDescription_Attributes = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_TopologyDescription_Attributes_Args) -> *mut PJRT_Error,
 >;
@@ -4439,24 +2216,8 @@ pub struct PJRT_Compile_Args {
     pub client: *mut PJRT_Client,
     pub executable: *mut PJRT_Executable,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Compile_Args"][::core::mem::size_of::<PJRT_Compile_Args>() - 64usize];
-    ["Alignment of PJRT_Compile_Args"][::core::mem::align_of::<PJRT_Compile_Args>() - 8usize];
-    ["Offset of field: PJRT_Compile_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Compile_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Compile_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Compile_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Compile_Args::topology"][::core::mem::offset_of!(PJRT_Compile_Args, topology) - 16usize];
-    ["Offset of field: PJRT_Compile_Args::program"][::core::mem::offset_of!(PJRT_Compile_Args, program) - 24usize];
-    ["Offset of field: PJRT_Compile_Args::compile_options"]
-        [::core::mem::offset_of!(PJRT_Compile_Args, compile_options) - 32usize];
-    ["Offset of field: PJRT_Compile_Args::compile_options_size"]
-        [::core::mem::offset_of!(PJRT_Compile_Args, compile_options_size) - 40usize];
-    ["Offset of field: PJRT_Compile_Args::client"][::core::mem::offset_of!(PJRT_Compile_Args, client) - 48usize];
-    ["Offset of field: PJRT_Compile_Args::executable"]
-        [::core::mem::offset_of!(PJRT_Compile_Args, executable) - 56usize];
-};
+layout! { PJRT_Compile_Args, 64, 8; struct_size: 0, extension_start: 8, topology: 16, program: 24, compile_options: 32,
+compile_options_size: 40, client: 48, executable: 56 }
 pub type PJRT_Compile = ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Compile_Args) -> *mut PJRT_Error>;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -4593,252 +2354,50 @@ pub struct PJRT_Api {
     pub PJRT_Event_Create: PJRT_Event_Create,
     pub PJRT_Event_Set: PJRT_Event_Set,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Api"][::core::mem::size_of::<PJRT_Api>() - 1064usize];
-    ["Alignment of PJRT_Api"][::core::mem::align_of::<PJRT_Api>() - 8usize];
-    ["Offset of field: PJRT_Api::struct_size"][::core::mem::offset_of!(PJRT_Api, struct_size) - 0usize];
-    ["Offset of field: PJRT_Api::extension_start"][::core::mem::offset_of!(PJRT_Api, extension_start) - 8usize];
-    ["Offset of field: PJRT_Api::pjrt_api_version"][::core::mem::offset_of!(PJRT_Api, pjrt_api_version) - 16usize];
-    ["Offset of field: PJRT_Api::PJRT_Error_Destroy"][::core::mem::offset_of!(PJRT_Api, PJRT_Error_Destroy) - 40usize];
-    ["Offset of field: PJRT_Api::PJRT_Error_Message"][::core::mem::offset_of!(PJRT_Api, PJRT_Error_Message) - 48usize];
-    ["Offset of field: PJRT_Api::PJRT_Error_GetCode"][::core::mem::offset_of!(PJRT_Api, PJRT_Error_GetCode) - 56usize];
-    ["Offset of field: PJRT_Api::PJRT_Plugin_Initialize"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Plugin_Initialize) - 64usize];
-    ["Offset of field: PJRT_Api::PJRT_Plugin_Attributes"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Plugin_Attributes) - 72usize];
-    ["Offset of field: PJRT_Api::PJRT_Event_Destroy"][::core::mem::offset_of!(PJRT_Api, PJRT_Event_Destroy) - 80usize];
-    ["Offset of field: PJRT_Api::PJRT_Event_IsReady"][::core::mem::offset_of!(PJRT_Api, PJRT_Event_IsReady) - 88usize];
-    ["Offset of field: PJRT_Api::PJRT_Event_Error"][::core::mem::offset_of!(PJRT_Api, PJRT_Event_Error) - 96usize];
-    ["Offset of field: PJRT_Api::PJRT_Event_Await"][::core::mem::offset_of!(PJRT_Api, PJRT_Event_Await) - 104usize];
-    ["Offset of field: PJRT_Api::PJRT_Event_OnReady"][::core::mem::offset_of!(PJRT_Api, PJRT_Event_OnReady) - 112usize];
-    ["Offset of field: PJRT_Api::PJRT_Client_Create"][::core::mem::offset_of!(PJRT_Api, PJRT_Client_Create) - 120usize];
-    ["Offset of field: PJRT_Api::PJRT_Client_Destroy"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Client_Destroy) - 128usize];
-    ["Offset of field: PJRT_Api::PJRT_Client_PlatformName"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Client_PlatformName) - 136usize];
-    ["Offset of field: PJRT_Api::PJRT_Client_ProcessIndex"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Client_ProcessIndex) - 144usize];
-    ["Offset of field: PJRT_Api::PJRT_Client_PlatformVersion"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Client_PlatformVersion) - 152usize];
-    ["Offset of field: PJRT_Api::PJRT_Client_Devices"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Client_Devices) - 160usize];
-    ["Offset of field: PJRT_Api::PJRT_Client_AddressableDevices"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Client_AddressableDevices) - 168usize];
-    ["Offset of field: PJRT_Api::PJRT_Client_LookupDevice"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Client_LookupDevice) - 176usize];
-    ["Offset of field: PJRT_Api::PJRT_Client_LookupAddressableDevice"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Client_LookupAddressableDevice) - 184usize];
-    ["Offset of field: PJRT_Api::PJRT_Client_AddressableMemories"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Client_AddressableMemories) - 192usize];
-    ["Offset of field: PJRT_Api::PJRT_Client_Compile"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Client_Compile) - 200usize];
-    ["Offset of field: PJRT_Api::PJRT_Client_DefaultDeviceAssignment"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Client_DefaultDeviceAssignment) - 208usize];
-    ["Offset of field: PJRT_Api::PJRT_Client_BufferFromHostBuffer"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Client_BufferFromHostBuffer) - 216usize];
-    ["Offset of field: PJRT_Api::PJRT_DeviceDescription_Id"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_DeviceDescription_Id) - 224usize];
-    ["Offset of field: PJRT_Api::PJRT_DeviceDescription_ProcessIndex"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_DeviceDescription_ProcessIndex) - 232usize];
-    ["Offset of field: PJRT_Api::PJRT_DeviceDescription_Attributes"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_DeviceDescription_Attributes) - 240usize];
-    ["Offset of field: PJRT_Api::PJRT_DeviceDescription_Kind"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_DeviceDescription_Kind) - 248usize];
-    ["Offset of field: PJRT_Api::PJRT_DeviceDescription_DebugString"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_DeviceDescription_DebugString) - 256usize];
-    ["Offset of field: PJRT_Api::PJRT_DeviceDescription_ToString"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_DeviceDescription_ToString) - 264usize];
-    ["Offset of field: PJRT_Api::PJRT_Device_GetDescription"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Device_GetDescription) - 272usize];
-    ["Offset of field: PJRT_Api::PJRT_Device_IsAddressable"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Device_IsAddressable) - 280usize];
-    ["Offset of field: PJRT_Api::PJRT_Device_LocalHardwareId"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Device_LocalHardwareId) - 288usize];
-    ["Offset of field: PJRT_Api::PJRT_Device_AddressableMemories"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Device_AddressableMemories) - 296usize];
-    ["Offset of field: PJRT_Api::PJRT_Device_DefaultMemory"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Device_DefaultMemory) - 304usize];
-    ["Offset of field: PJRT_Api::PJRT_Device_MemoryStats"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Device_MemoryStats) - 312usize];
-    ["Offset of field: PJRT_Api::PJRT_Memory_Id"][::core::mem::offset_of!(PJRT_Api, PJRT_Memory_Id) - 320usize];
-    ["Offset of field: PJRT_Api::PJRT_Memory_Kind"][::core::mem::offset_of!(PJRT_Api, PJRT_Memory_Kind) - 328usize];
-    ["Offset of field: PJRT_Api::PJRT_Memory_DebugString"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Memory_DebugString) - 336usize];
-    ["Offset of field: PJRT_Api::PJRT_Memory_ToString"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Memory_ToString) - 344usize];
-    ["Offset of field: PJRT_Api::PJRT_Memory_AddressableByDevices"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Memory_AddressableByDevices) - 352usize];
-    ["Offset of field: PJRT_Api::PJRT_Executable_Destroy"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Executable_Destroy) - 360usize];
-    ["Offset of field: PJRT_Api::PJRT_Executable_Name"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Executable_Name) - 368usize];
-    ["Offset of field: PJRT_Api::PJRT_Executable_NumReplicas"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Executable_NumReplicas) - 376usize];
-    ["Offset of field: PJRT_Api::PJRT_Executable_NumPartitions"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Executable_NumPartitions) - 384usize];
-    ["Offset of field: PJRT_Api::PJRT_Executable_NumOutputs"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Executable_NumOutputs) - 392usize];
-    ["Offset of field: PJRT_Api::PJRT_Executable_SizeOfGeneratedCodeInBytes"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Executable_SizeOfGeneratedCodeInBytes) - 400usize];
-    ["Offset of field: PJRT_Api::PJRT_Executable_GetCostAnalysis"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Executable_GetCostAnalysis) - 408usize];
-    ["Offset of field: PJRT_Api::PJRT_Executable_OutputMemoryKinds"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Executable_OutputMemoryKinds) - 416usize];
-    ["Offset of field: PJRT_Api::PJRT_Executable_OptimizedProgram"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Executable_OptimizedProgram) - 424usize];
-    ["Offset of field: PJRT_Api::PJRT_Executable_Serialize"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Executable_Serialize) - 432usize];
-    ["Offset of field: PJRT_Api::PJRT_LoadedExecutable_Destroy"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_LoadedExecutable_Destroy) - 440usize];
-    ["Offset of field: PJRT_Api::PJRT_LoadedExecutable_GetExecutable"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_LoadedExecutable_GetExecutable) - 448usize];
-    ["Offset of field: PJRT_Api::PJRT_LoadedExecutable_AddressableDevices"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_LoadedExecutable_AddressableDevices) - 456usize];
-    ["Offset of field: PJRT_Api::PJRT_LoadedExecutable_Delete"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_LoadedExecutable_Delete) - 464usize];
-    ["Offset of field: PJRT_Api::PJRT_LoadedExecutable_IsDeleted"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_LoadedExecutable_IsDeleted) - 472usize];
-    ["Offset of field: PJRT_Api::PJRT_LoadedExecutable_Execute"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_LoadedExecutable_Execute) - 480usize];
-    ["Offset of field: PJRT_Api::PJRT_Executable_DeserializeAndLoad"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Executable_DeserializeAndLoad) - 488usize];
-    ["Offset of field: PJRT_Api::PJRT_LoadedExecutable_Fingerprint"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_LoadedExecutable_Fingerprint) - 496usize];
-    ["Offset of field: PJRT_Api::PJRT_Buffer_Destroy"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Buffer_Destroy) - 504usize];
-    ["Offset of field: PJRT_Api::PJRT_Buffer_ElementType"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Buffer_ElementType) - 512usize];
-    ["Offset of field: PJRT_Api::PJRT_Buffer_Dimensions"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Buffer_Dimensions) - 520usize];
-    ["Offset of field: PJRT_Api::PJRT_Buffer_UnpaddedDimensions"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Buffer_UnpaddedDimensions) - 528usize];
-    ["Offset of field: PJRT_Api::PJRT_Buffer_DynamicDimensionIndices"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Buffer_DynamicDimensionIndices) - 536usize];
-    ["Offset of field: PJRT_Api::PJRT_Buffer_GetMemoryLayout"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Buffer_GetMemoryLayout) - 544usize];
-    ["Offset of field: PJRT_Api::PJRT_Buffer_OnDeviceSizeInBytes"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Buffer_OnDeviceSizeInBytes) - 552usize];
-    ["Offset of field: PJRT_Api::PJRT_Buffer_Device"][::core::mem::offset_of!(PJRT_Api, PJRT_Buffer_Device) - 560usize];
-    ["Offset of field: PJRT_Api::PJRT_Buffer_Memory"][::core::mem::offset_of!(PJRT_Api, PJRT_Buffer_Memory) - 568usize];
-    ["Offset of field: PJRT_Api::PJRT_Buffer_Delete"][::core::mem::offset_of!(PJRT_Api, PJRT_Buffer_Delete) - 576usize];
-    ["Offset of field: PJRT_Api::PJRT_Buffer_IsDeleted"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Buffer_IsDeleted) - 584usize];
-    ["Offset of field: PJRT_Api::PJRT_Buffer_CopyToDevice"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Buffer_CopyToDevice) - 592usize];
-    ["Offset of field: PJRT_Api::PJRT_Buffer_ToHostBuffer"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Buffer_ToHostBuffer) - 600usize];
-    ["Offset of field: PJRT_Api::PJRT_Buffer_IsOnCpu"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Buffer_IsOnCpu) - 608usize];
-    ["Offset of field: PJRT_Api::PJRT_Buffer_ReadyEvent"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Buffer_ReadyEvent) - 616usize];
-    ["Offset of field: PJRT_Api::PJRT_Buffer_UnsafePointer"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Buffer_UnsafePointer) - 624usize];
-    ["Offset of field: PJRT_Api::PJRT_Buffer_IncreaseExternalReferenceCount"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Buffer_IncreaseExternalReferenceCount) - 632usize];
-    ["Offset of field: PJRT_Api::PJRT_Buffer_DecreaseExternalReferenceCount"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Buffer_DecreaseExternalReferenceCount) - 640usize];
-    ["Offset of field: PJRT_Api::PJRT_Buffer_OpaqueDeviceMemoryDataPointer"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Buffer_OpaqueDeviceMemoryDataPointer) - 648usize];
-    ["Offset of field: PJRT_Api::PJRT_CopyToDeviceStream_Destroy"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_CopyToDeviceStream_Destroy) - 656usize];
-    ["Offset of field: PJRT_Api::PJRT_CopyToDeviceStream_AddChunk"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_CopyToDeviceStream_AddChunk) - 664usize];
-    ["Offset of field: PJRT_Api::PJRT_CopyToDeviceStream_TotalBytes"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_CopyToDeviceStream_TotalBytes) - 672usize];
-    ["Offset of field: PJRT_Api::PJRT_CopyToDeviceStream_GranuleSize"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_CopyToDeviceStream_GranuleSize) - 680usize];
-    ["Offset of field: PJRT_Api::PJRT_CopyToDeviceStream_CurrentBytes"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_CopyToDeviceStream_CurrentBytes) - 688usize];
-    ["Offset of field: PJRT_Api::PJRT_TopologyDescription_Create"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_TopologyDescription_Create) - 696usize];
-    ["Offset of field: PJRT_Api::PJRT_TopologyDescription_Destroy"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_TopologyDescription_Destroy) - 704usize];
-    ["Offset of field: PJRT_Api::PJRT_TopologyDescription_PlatformName"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_TopologyDescription_PlatformName) - 712usize];
-    ["Offset of field: PJRT_Api::PJRT_TopologyDescription_PlatformVersion"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_TopologyDescription_PlatformVersion) - 720usize];
-    ["Offset of field: PJRT_Api::PJRT_TopologyDescription_GetDeviceDescriptions"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_TopologyDescription_GetDeviceDescriptions) - 728usize];
-    ["Offset of field: PJRT_Api::PJRT_TopologyDescription_Serialize"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_TopologyDescription_Serialize) - 736usize];
-    ["Offset of field: PJRT_Api::PJRT_TopologyDescription_Attributes"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_TopologyDescription_Attributes) - 744usize];
-    ["Offset of field: PJRT_Api::PJRT_Compile"][::core::mem::offset_of!(PJRT_Api, PJRT_Compile) - 752usize];
-    ["Offset of field: PJRT_Api::PJRT_Executable_OutputElementTypes"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Executable_OutputElementTypes) - 760usize];
-    ["Offset of field: PJRT_Api::PJRT_Executable_OutputDimensions"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Executable_OutputDimensions) - 768usize];
-    ["Offset of field: PJRT_Api::PJRT_Buffer_CopyToMemory"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Buffer_CopyToMemory) - 776usize];
-    ["Offset of field: PJRT_Api::PJRT_Client_CreateViewOfDeviceBuffer"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Client_CreateViewOfDeviceBuffer) - 784usize];
-    ["Offset of field: PJRT_Api::PJRT_Executable_Fingerprint"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Executable_Fingerprint) - 792usize];
-    ["Offset of field: PJRT_Api::PJRT_Client_TopologyDescription"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Client_TopologyDescription) - 800usize];
-    ["Offset of field: PJRT_Api::PJRT_Executable_GetCompiledMemoryStats"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Executable_GetCompiledMemoryStats) - 808usize];
-    ["Offset of field: PJRT_Api::PJRT_Memory_Kind_Id"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Memory_Kind_Id) - 816usize];
-    ["Offset of field: PJRT_Api::PJRT_ExecuteContext_Create"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_ExecuteContext_Create) - 824usize];
-    ["Offset of field: PJRT_Api::PJRT_ExecuteContext_Destroy"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_ExecuteContext_Destroy) - 832usize];
-    ["Offset of field: PJRT_Api::PJRT_Buffer_CopyRawToHost"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Buffer_CopyRawToHost) - 840usize];
-    ["Offset of field: PJRT_Api::PJRT_AsyncHostToDeviceTransferManager_Destroy"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_AsyncHostToDeviceTransferManager_Destroy) - 848usize];
-    ["Offset of field: PJRT_Api::PJRT_AsyncHostToDeviceTransferManager_TransferData"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_AsyncHostToDeviceTransferManager_TransferData) - 856usize];
-    ["Offset of field: PJRT_Api::PJRT_Client_CreateBuffersForAsyncHostToDevice"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Client_CreateBuffersForAsyncHostToDevice) - 864usize];
-    ["Offset of field: PJRT_Api::PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer) - 872usize];
-    ["Offset of field: PJRT_Api::PJRT_AsyncHostToDeviceTransferManager_Device"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_AsyncHostToDeviceTransferManager_Device) - 880usize];
-    ["Offset of field: PJRT_Api::PJRT_AsyncHostToDeviceTransferManager_BufferCount"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_AsyncHostToDeviceTransferManager_BufferCount) - 888usize];
-    ["Offset of field: PJRT_Api::PJRT_AsyncHostToDeviceTransferManager_BufferSize"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_AsyncHostToDeviceTransferManager_BufferSize) - 896usize];
-    ["Offset of field: PJRT_Api::PJRT_AsyncHostToDeviceTransferManager_SetBufferError"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_AsyncHostToDeviceTransferManager_SetBufferError) - 904usize];
-    ["Offset of field: PJRT_Api::PJRT_AsyncHostToDeviceTransferManager_AddMetadata"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_AsyncHostToDeviceTransferManager_AddMetadata) - 912usize];
-    ["Offset of field: PJRT_Api::PJRT_Client_DmaMap"][::core::mem::offset_of!(PJRT_Api, PJRT_Client_DmaMap) - 920usize];
-    ["Offset of field: PJRT_Api::PJRT_Client_DmaUnmap"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Client_DmaUnmap) - 928usize];
-    ["Offset of field: PJRT_Api::PJRT_Client_CreateUninitializedBuffer"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Client_CreateUninitializedBuffer) - 936usize];
-    ["Offset of field: PJRT_Api::PJRT_Client_UpdateGlobalProcessInfo"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Client_UpdateGlobalProcessInfo) - 944usize];
-    ["Offset of field: PJRT_Api::PJRT_TopologyDescription_Deserialize"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_TopologyDescription_Deserialize) - 952usize];
-    ["Offset of field: PJRT_Api::PJRT_Client_CreateAliasBuffer"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Client_CreateAliasBuffer) - 960usize];
-    ["Offset of field: PJRT_Api::PJRT_Client_FulfillAliasBuffer"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Client_FulfillAliasBuffer) - 968usize];
-    ["Offset of field: PJRT_Api::PJRT_LoadedExecutable_GetDeviceAssignment"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_LoadedExecutable_GetDeviceAssignment) - 976usize];
-    ["Offset of field: PJRT_Api::PJRT_Client_CreateErrorBuffer"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Client_CreateErrorBuffer) - 984usize];
-    ["Offset of field: PJRT_Api::PJRT_AsyncHostToDeviceTransferManager_TransferLiteral"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_AsyncHostToDeviceTransferManager_TransferLiteral) - 992usize];
-    ["Offset of field: PJRT_Api::PJRT_Buffer_CopyRawToHostFuture"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Buffer_CopyRawToHostFuture) - 1000usize];
-    ["Offset of field: PJRT_Api::PJRT_Device_PoisonExecution"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Device_PoisonExecution) - 1008usize];
-    ["Offset of field: PJRT_Api::PJRT_Device_CreateAsyncTrackingEvent"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Device_CreateAsyncTrackingEvent) - 1016usize];
-    ["Offset of field: PJRT_Api::PJRT_AsyncTrackingEvent_Destroy"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_AsyncTrackingEvent_Destroy) - 1024usize];
-    ["Offset of field: PJRT_Api::PJRT_Executable_GetCompileOptions"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Executable_GetCompileOptions) - 1032usize];
-    ["Offset of field: PJRT_Api::PJRT_Buffer_DonateWithControlDependency"]
-        [::core::mem::offset_of!(PJRT_Api, PJRT_Buffer_DonateWithControlDependency) - 1040usize];
-    ["Offset of field: PJRT_Api::PJRT_Event_Create"][::core::mem::offset_of!(PJRT_Api, PJRT_Event_Create) - 1048usize];
-    ["Offset of field: PJRT_Api::PJRT_Event_Set"][::core::mem::offset_of!(PJRT_Api, PJRT_Event_Set) - 1056usize];
-};
+layout! { PJRT_Api, 1064, 8; struct_size: 0, extension_start: 8, pjrt_api_version: 16, PJRT_Error_Destroy: 40,
+PJRT_Error_Message: 48, PJRT_Error_GetCode: 56, PJRT_Plugin_Initialize: 64, PJRT_Plugin_Attributes: 72,
+PJRT_Event_Destroy: 80, PJRT_Event_IsReady: 88, PJRT_Event_Error: 96, PJRT_Event_Await: 104, PJRT_Event_OnReady: 112,
+PJRT_Client_Create: 120, PJRT_Client_Destroy: 128, PJRT_Client_PlatformName: 136, PJRT_Client_ProcessIndex: 144,
+PJRT_Client_PlatformVersion: 152, PJRT_Client_Devices: 160, PJRT_Client_AddressableDevices: 168,
+PJRT_Client_LookupDevice: 176, PJRT_Client_LookupAddressableDevice: 184, PJRT_Client_AddressableMemories: 192,
+PJRT_Client_Compile: 200, PJRT_Client_DefaultDeviceAssignment: 208, PJRT_Client_BufferFromHostBuffer: 216,
+PJRT_DeviceDescription_Id: 224, PJRT_DeviceDescription_ProcessIndex: 232, PJRT_DeviceDescription_Attributes: 240,
+PJRT_DeviceDescription_Kind: 248, PJRT_DeviceDescription_DebugString: 256, PJRT_DeviceDescription_ToString: 264,
+PJRT_Device_GetDescription: 272, PJRT_Device_IsAddressable: 280, PJRT_Device_LocalHardwareId: 288,
+PJRT_Device_AddressableMemories: 296, PJRT_Device_DefaultMemory: 304, PJRT_Device_MemoryStats: 312, PJRT_Memory_Id: 320,
+PJRT_Memory_Kind: 328, PJRT_Memory_DebugString: 336, PJRT_Memory_ToString: 344, PJRT_Memory_AddressableByDevices: 352,
+PJRT_Executable_Destroy: 360, PJRT_Executable_Name: 368, PJRT_Executable_NumReplicas: 376,
+PJRT_Executable_NumPartitions: 384, PJRT_Executable_NumOutputs: 392, PJRT_Executable_SizeOfGeneratedCodeInBytes: 400,
+PJRT_Executable_GetCostAnalysis: 408, PJRT_Executable_OutputMemoryKinds: 416, PJRT_Executable_OptimizedProgram: 424,
+PJRT_Executable_Serialize: 432, PJRT_LoadedExecutable_Destroy: 440, PJRT_LoadedExecutable_GetExecutable: 448,
+PJRT_LoadedExecutable_AddressableDevices: 456, PJRT_LoadedExecutable_Delete: 464, PJRT_LoadedExecutable_IsDeleted: 472,
+PJRT_LoadedExecutable_Execute: 480, PJRT_Executable_DeserializeAndLoad: 488, PJRT_LoadedExecutable_Fingerprint: 496,
+PJRT_Buffer_Destroy: 504, PJRT_Buffer_ElementType: 512, PJRT_Buffer_Dimensions: 520,
+PJRT_Buffer_UnpaddedDimensions: 528, PJRT_Buffer_DynamicDimensionIndices: 536, PJRT_Buffer_GetMemoryLayout: 544,
+PJRT_Buffer_OnDeviceSizeInBytes: 552, PJRT_Buffer_Device: 560, PJRT_Buffer_Memory: 568, PJRT_Buffer_Delete: 576,
+PJRT_Buffer_IsDeleted: 584, PJRT_Buffer_CopyToDevice: 592, PJRT_Buffer_ToHostBuffer: 600, PJRT_Buffer_IsOnCpu: 608,
+PJRT_Buffer_ReadyEvent: 616, PJRT_Buffer_UnsafePointer: 624, PJRT_Buffer_IncreaseExternalReferenceCount: 632,
+PJRT_Buffer_DecreaseExternalReferenceCount: 640, PJRT_Buffer_OpaqueDeviceMemoryDataPointer: 648,
+PJRT_CopyToDeviceStream_Destroy: 656, PJRT_CopyToDeviceStream_AddChunk: 664, PJRT_CopyToDeviceStream_TotalBytes: 672,
+PJRT_CopyToDeviceStream_GranuleSize: 680, PJRT_CopyToDeviceStream_CurrentBytes: 688,
+PJRT_TopologyDescription_Create: 696, PJRT_TopologyDescription_Destroy: 704, PJRT_TopologyDescription_PlatformName: 712,
+PJRT_TopologyDescription_PlatformVersion: 720, PJRT_TopologyDescription_GetDeviceDescriptions: 728,
+PJRT_TopologyDescription_Serialize: 736, PJRT_TopologyDescription_Attributes: 744, PJRT_Compile: 752,
+PJRT_Executable_OutputElementTypes: 760, PJRT_Executable_OutputDimensions: 768, PJRT_Buffer_CopyToMemory: 776,
+PJRT_Client_CreateViewOfDeviceBuffer: 784, PJRT_Executable_Fingerprint: 792, PJRT_Client_TopologyDescription: 800,
+PJRT_Executable_GetCompiledMemoryStats: 808, PJRT_Memory_Kind_Id: 816, PJRT_ExecuteContext_Create: 824,
+PJRT_ExecuteContext_Destroy: 832, PJRT_Buffer_CopyRawToHost: 840, PJRT_AsyncHostToDeviceTransferManager_Destroy: 848,
+PJRT_AsyncHostToDeviceTransferManager_TransferData: 856, PJRT_Client_CreateBuffersForAsyncHostToDevice: 864,
+PJRT_AsyncHostToDeviceTransferManager_RetrieveBuffer: 872, PJRT_AsyncHostToDeviceTransferManager_Device: 880,
+PJRT_AsyncHostToDeviceTransferManager_BufferCount: 888, PJRT_AsyncHostToDeviceTransferManager_BufferSize: 896,
+PJRT_AsyncHostToDeviceTransferManager_SetBufferError: 904, PJRT_AsyncHostToDeviceTransferManager_AddMetadata: 912,
+PJRT_Client_DmaMap: 920, PJRT_Client_DmaUnmap: 928, PJRT_Client_CreateUninitializedBuffer: 936,
+PJRT_Client_UpdateGlobalProcessInfo: 944, PJRT_TopologyDescription_Deserialize: 952, PJRT_Client_CreateAliasBuffer: 960,
+PJRT_Client_FulfillAliasBuffer: 968, PJRT_LoadedExecutable_GetDeviceAssignment: 976, PJRT_Client_CreateErrorBuffer: 984,
+PJRT_AsyncHostToDeviceTransferManager_TransferLiteral: 992, PJRT_Buffer_CopyRawToHostFuture: 1000,
+PJRT_Device_PoisonExecution: 1008, PJRT_Device_CreateAsyncTrackingEvent: 1016, PJRT_AsyncTrackingEvent_Destroy: 1024,
+PJRT_Executable_GetCompileOptions: 1032, PJRT_Buffer_DonateWithControlDependency: 1040, PJRT_Event_Create: 1048,
+PJRT_Event_Set: 1056 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_FFI_Type_Info {
@@ -4846,15 +2405,7 @@ pub struct PJRT_FFI_Type_Info {
     pub serialize: ::core::option::Option<unsafe extern "C" fn()>,
     pub deserialize: ::core::option::Option<unsafe extern "C" fn()>,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_FFI_Type_Info"][::core::mem::size_of::<PJRT_FFI_Type_Info>() - 24usize];
-    ["Alignment of PJRT_FFI_Type_Info"][::core::mem::align_of::<PJRT_FFI_Type_Info>() - 8usize];
-    ["Offset of field: PJRT_FFI_Type_Info::deleter"][::core::mem::offset_of!(PJRT_FFI_Type_Info, deleter) - 0usize];
-    ["Offset of field: PJRT_FFI_Type_Info::serialize"][::core::mem::offset_of!(PJRT_FFI_Type_Info, serialize) - 8usize];
-    ["Offset of field: PJRT_FFI_Type_Info::deserialize"]
-        [::core::mem::offset_of!(PJRT_FFI_Type_Info, deserialize) - 16usize];
-};
+layout! { PJRT_FFI_Type_Info, 24, 8; deleter: 0, serialize: 8, deserialize: 16 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_FFI_Type_Register_Args {
@@ -4865,23 +2416,8 @@ pub struct PJRT_FFI_Type_Register_Args {
     pub type_id: i64,
     pub type_info: *mut PJRT_FFI_Type_Info,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_FFI_Type_Register_Args"][::core::mem::size_of::<PJRT_FFI_Type_Register_Args>() - 48usize];
-    ["Alignment of PJRT_FFI_Type_Register_Args"][::core::mem::align_of::<PJRT_FFI_Type_Register_Args>() - 8usize];
-    ["Offset of field: PJRT_FFI_Type_Register_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_FFI_Type_Register_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_FFI_Type_Register_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_FFI_Type_Register_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_FFI_Type_Register_Args::type_name"]
-        [::core::mem::offset_of!(PJRT_FFI_Type_Register_Args, type_name) - 16usize];
-    ["Offset of field: PJRT_FFI_Type_Register_Args::type_name_size"]
-        [::core::mem::offset_of!(PJRT_FFI_Type_Register_Args, type_name_size) - 24usize];
-    ["Offset of field: PJRT_FFI_Type_Register_Args::type_id"]
-        [::core::mem::offset_of!(PJRT_FFI_Type_Register_Args, type_id) - 32usize];
-    ["Offset of field: PJRT_FFI_Type_Register_Args::type_info"]
-        [::core::mem::offset_of!(PJRT_FFI_Type_Register_Args, type_info) - 40usize];
-};
+layout! { PJRT_FFI_Type_Register_Args, 48, 8; struct_size: 0, extension_start: 8, type_name: 16, type_name_size: 24,
+type_id: 32, type_info: 40 }
 pub type PJRT_FFI_Type_Register =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_FFI_Type_Register_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -4890,13 +2426,7 @@ pub struct PJRT_FFI_UserData {
     pub type_id: i64,
     pub data: *mut ::core::ffi::c_void,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_FFI_UserData"][::core::mem::size_of::<PJRT_FFI_UserData>() - 16usize];
-    ["Alignment of PJRT_FFI_UserData"][::core::mem::align_of::<PJRT_FFI_UserData>() - 8usize];
-    ["Offset of field: PJRT_FFI_UserData::type_id"][::core::mem::offset_of!(PJRT_FFI_UserData, type_id) - 0usize];
-    ["Offset of field: PJRT_FFI_UserData::data"][::core::mem::offset_of!(PJRT_FFI_UserData, data) - 8usize];
-};
+layout! { PJRT_FFI_UserData, 16, 8; type_id: 0, data: 8 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_FFI_UserData_Add_Args {
@@ -4905,19 +2435,7 @@ pub struct PJRT_FFI_UserData_Add_Args {
     pub context: *mut PJRT_ExecuteContext,
     pub user_data: PJRT_FFI_UserData,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_FFI_UserData_Add_Args"][::core::mem::size_of::<PJRT_FFI_UserData_Add_Args>() - 40usize];
-    ["Alignment of PJRT_FFI_UserData_Add_Args"][::core::mem::align_of::<PJRT_FFI_UserData_Add_Args>() - 8usize];
-    ["Offset of field: PJRT_FFI_UserData_Add_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_FFI_UserData_Add_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_FFI_UserData_Add_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_FFI_UserData_Add_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_FFI_UserData_Add_Args::context"]
-        [::core::mem::offset_of!(PJRT_FFI_UserData_Add_Args, context) - 16usize];
-    ["Offset of field: PJRT_FFI_UserData_Add_Args::user_data"]
-        [::core::mem::offset_of!(PJRT_FFI_UserData_Add_Args, user_data) - 24usize];
-};
+layout! { PJRT_FFI_UserData_Add_Args, 40, 8; struct_size: 0, extension_start: 8, context: 16, user_data: 24 }
 pub type PJRT_FFI_UserData_Add =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_FFI_UserData_Add_Args) -> *mut PJRT_Error>;
 impl PJRT_FFI_Handler_TraitsBits {
@@ -4938,25 +2456,8 @@ pub struct PJRT_FFI_Register_Handler_Args {
     pub platform_name_size: usize,
     pub traits: PJRT_FFI_Handler_TraitsBits,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_FFI_Register_Handler_Args"][::core::mem::size_of::<PJRT_FFI_Register_Handler_Args>() - 56usize];
-    ["Alignment of PJRT_FFI_Register_Handler_Args"][::core::mem::align_of::<PJRT_FFI_Register_Handler_Args>() - 8usize];
-    ["Offset of field: PJRT_FFI_Register_Handler_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_FFI_Register_Handler_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_FFI_Register_Handler_Args::target_name"]
-        [::core::mem::offset_of!(PJRT_FFI_Register_Handler_Args, target_name) - 8usize];
-    ["Offset of field: PJRT_FFI_Register_Handler_Args::target_name_size"]
-        [::core::mem::offset_of!(PJRT_FFI_Register_Handler_Args, target_name_size) - 16usize];
-    ["Offset of field: PJRT_FFI_Register_Handler_Args::handler"]
-        [::core::mem::offset_of!(PJRT_FFI_Register_Handler_Args, handler) - 24usize];
-    ["Offset of field: PJRT_FFI_Register_Handler_Args::platform_name"]
-        [::core::mem::offset_of!(PJRT_FFI_Register_Handler_Args, platform_name) - 32usize];
-    ["Offset of field: PJRT_FFI_Register_Handler_Args::platform_name_size"]
-        [::core::mem::offset_of!(PJRT_FFI_Register_Handler_Args, platform_name_size) - 40usize];
-    ["Offset of field: PJRT_FFI_Register_Handler_Args::traits"]
-        [::core::mem::offset_of!(PJRT_FFI_Register_Handler_Args, traits) - 48usize];
-};
+layout! { PJRT_FFI_Register_Handler_Args, 56, 8; struct_size: 0, target_name: 8, target_name_size: 16, handler: 24,
+platform_name: 32, platform_name_size: 40, traits: 48 }
 pub type PJRT_FFI_Register_Handler =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_FFI_Register_Handler_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -4967,18 +2468,7 @@ pub struct PJRT_FFI_Extension {
     pub user_data_add: PJRT_FFI_UserData_Add,
     pub register_handler: PJRT_FFI_Register_Handler,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_FFI_Extension"][::core::mem::size_of::<PJRT_FFI_Extension>() - 48usize];
-    ["Alignment of PJRT_FFI_Extension"][::core::mem::align_of::<PJRT_FFI_Extension>() - 8usize];
-    ["Offset of field: PJRT_FFI_Extension::base"][::core::mem::offset_of!(PJRT_FFI_Extension, base) - 0usize];
-    ["Offset of field: PJRT_FFI_Extension::type_register"]
-        [::core::mem::offset_of!(PJRT_FFI_Extension, type_register) - 24usize];
-    ["Offset of field: PJRT_FFI_Extension::user_data_add"]
-        [::core::mem::offset_of!(PJRT_FFI_Extension, user_data_add) - 32usize];
-    ["Offset of field: PJRT_FFI_Extension::register_handler"]
-        [::core::mem::offset_of!(PJRT_FFI_Extension, register_handler) - 40usize];
-};
+layout! { PJRT_FFI_Extension, 48, 8; base: 0, type_register: 24, user_data_add: 32, register_handler: 40 }
 pub type PJRT_FFI = PJRT_FFI_Extension;
 #[repr(C)]
 #[derive(Debug)]
@@ -4997,19 +2487,7 @@ pub struct PJRT_Layouts_MemoryLayout_Destroy_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     pub layout: *mut PJRT_Layouts_MemoryLayout,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Layouts_MemoryLayout_Destroy_Args"]
-        [::core::mem::size_of::<PJRT_Layouts_MemoryLayout_Destroy_Args>() - 24usize];
-    ["Alignment of PJRT_Layouts_MemoryLayout_Destroy_Args"]
-        [::core::mem::align_of::<PJRT_Layouts_MemoryLayout_Destroy_Args>() - 8usize];
-    ["Offset of field: PJRT_Layouts_MemoryLayout_Destroy_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Layouts_MemoryLayout_Destroy_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Layouts_MemoryLayout_Destroy_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Layouts_MemoryLayout_Destroy_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Layouts_MemoryLayout_Destroy_Args::layout"]
-        [::core::mem::offset_of!(PJRT_Layouts_MemoryLayout_Destroy_Args, layout) - 16usize];
-};
+layout! { PJRT_Layouts_MemoryLayout_Destroy_Args, 24, 8; struct_size: 0, extension_start: 8, layout: 16 }
 pub type PJRT_Layouts_MemoryLayout_Destroy =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_Layouts_MemoryLayout_Destroy_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -5024,27 +2502,8 @@ pub struct PJRT_Layouts_MemoryLayout_Serialize_Args {
     pub serialized_layout_deleter:
         ::core::option::Option<unsafe extern "C" fn(s_layout: *mut PJRT_Layouts_SerializedLayout)>,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Layouts_MemoryLayout_Serialize_Args"]
-        [::core::mem::size_of::<PJRT_Layouts_MemoryLayout_Serialize_Args>() - 56usize];
-    ["Alignment of PJRT_Layouts_MemoryLayout_Serialize_Args"]
-        [::core::mem::align_of::<PJRT_Layouts_MemoryLayout_Serialize_Args>() - 8usize];
-    ["Offset of field: PJRT_Layouts_MemoryLayout_Serialize_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Layouts_MemoryLayout_Serialize_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Layouts_MemoryLayout_Serialize_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Layouts_MemoryLayout_Serialize_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Layouts_MemoryLayout_Serialize_Args::layout"]
-        [::core::mem::offset_of!(PJRT_Layouts_MemoryLayout_Serialize_Args, layout) - 16usize];
-    ["Offset of field: PJRT_Layouts_MemoryLayout_Serialize_Args::serialized_bytes"]
-        [::core::mem::offset_of!(PJRT_Layouts_MemoryLayout_Serialize_Args, serialized_bytes) - 24usize];
-    ["Offset of field: PJRT_Layouts_MemoryLayout_Serialize_Args::serialized_bytes_size"]
-        [::core::mem::offset_of!(PJRT_Layouts_MemoryLayout_Serialize_Args, serialized_bytes_size) - 32usize];
-    ["Offset of field: PJRT_Layouts_MemoryLayout_Serialize_Args::serialized_layout"]
-        [::core::mem::offset_of!(PJRT_Layouts_MemoryLayout_Serialize_Args, serialized_layout) - 40usize];
-    ["Offset of field: PJRT_Layouts_MemoryLayout_Serialize_Args::serialized_layout_deleter"]
-        [::core::mem::offset_of!(PJRT_Layouts_MemoryLayout_Serialize_Args, serialized_layout_deleter) - 48usize];
-};
+layout! { PJRT_Layouts_MemoryLayout_Serialize_Args, 56, 8; struct_size: 0, extension_start: 8, layout: 16,
+serialized_bytes: 24, serialized_bytes_size: 32, serialized_layout: 40, serialized_layout_deleter: 48 }
 pub type PJRT_Layouts_MemoryLayout_Serialize = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Layouts_MemoryLayout_Serialize_Args) -> *mut PJRT_Error,
 >;
@@ -5056,21 +2515,8 @@ pub struct PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args {
     pub buffer: *mut PJRT_Buffer,
     pub layout: *mut PJRT_Layouts_MemoryLayout,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args"]
-        [::core::mem::size_of::<PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args>() - 32usize];
-    ["Alignment of PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args"]
-        [::core::mem::align_of::<PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args>() - 8usize];
-    ["Offset of field: PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args::buffer"]
-        [::core::mem::offset_of!(PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args, buffer) - 16usize];
-    ["Offset of field: PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args::layout"]
-        [::core::mem::offset_of!(PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args, layout) - 24usize];
-};
+layout! { PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args, 32, 8; struct_size: 0, extension_start: 8, buffer: 16, layout: 24
+}
 pub type PJRT_Layouts_PJRT_Buffer_MemoryLayout = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Layouts_PJRT_Buffer_MemoryLayout_Args) -> *mut PJRT_Error,
 >;
@@ -5085,27 +2531,8 @@ pub struct PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args {
     pub num_dims: usize,
     pub layout: *mut PJRT_Layouts_MemoryLayout,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args"]
-        [::core::mem::size_of::<PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args>() - 56usize];
-    ["Alignment of PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args"]
-        [::core::mem::align_of::<PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args>() - 8usize];
-    ["Offset of field: PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args::client"]
-        [::core::mem::offset_of!(PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args, client) - 16usize];
-    ["Offset of field: PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args::type_"]
-        [::core::mem::offset_of!(PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args, type_) - 24usize];
-    ["Offset of field: PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args::dims"]
-        [::core::mem::offset_of!(PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args, dims) - 32usize];
-    ["Offset of field: PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args::num_dims"]
-        [::core::mem::offset_of!(PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args, num_dims) - 40usize];
-    ["Offset of field: PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args::layout"]
-        [::core::mem::offset_of!(PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args, layout) - 48usize];
-};
+layout! { PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args, 56, 8; struct_size: 0, extension_start: 8, client: 16,
+type_: 24, dims: 32, num_dims: 40, layout: 48 }
 pub type PJRT_Layouts_PJRT_Client_GetDefaultLayout = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Layouts_PJRT_Client_GetDefaultLayout_Args) -> *mut PJRT_Error,
 >;
@@ -5120,27 +2547,8 @@ pub struct PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args {
     pub num_dims: usize,
     pub layout: *mut PJRT_Layouts_MemoryLayout,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args"]
-        [::core::mem::size_of::<PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args>() - 56usize];
-    ["Alignment of PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args"]
-        [::core::mem::align_of::<PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args>() - 8usize];
-    ["Offset of field: PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args::topology_description"]
-        [::core::mem::offset_of!(PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args, topology_description) - 16usize];
-    ["Offset of field: PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args::type_"]
-        [::core::mem::offset_of!(PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args, type_) - 24usize];
-    ["Offset of field: PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args::dims"]
-        [::core::mem::offset_of!(PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args, dims) - 32usize];
-    ["Offset of field: PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args::num_dims"]
-        [::core::mem::offset_of!(PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args, num_dims) - 40usize];
-    ["Offset of field: PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args::layout"]
-        [::core::mem::offset_of!(PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args, layout) - 48usize];
-};
+layout! { PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args, 56, 8; struct_size: 0, extension_start: 8,
+topology_description: 16, type_: 24, dims: 32, num_dims: 40, layout: 48 }
 pub type PJRT_Layouts_PJRT_Topology_GetDefaultLayout = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Layouts_PJRT_Topology_GetDefaultLayout_Args) -> *mut PJRT_Error,
 >;
@@ -5153,23 +2561,8 @@ pub struct PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args {
     pub num_outputs: usize,
     pub layouts: *mut *mut PJRT_Layouts_MemoryLayout,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args"]
-        [::core::mem::size_of::<PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args>() - 40usize];
-    ["Alignment of PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args"]
-        [::core::mem::align_of::<PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args>() - 8usize];
-    ["Offset of field: PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args::executable"]
-        [::core::mem::offset_of!(PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args, executable) - 16usize];
-    ["Offset of field: PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args::num_outputs"]
-        [::core::mem::offset_of!(PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args, num_outputs) - 24usize];
-    ["Offset of field: PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args::layouts"]
-        [::core::mem::offset_of!(PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args, layouts) - 32usize];
-};
+layout! { PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args, 40, 8; struct_size: 0, extension_start: 8, executable: 16,
+num_outputs: 24, layouts: 32 }
 pub type PJRT_Layouts_PJRT_Executable_GetOutputLayouts = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Layouts_PJRT_Executable_GetOutputLayouts_Args) -> *mut PJRT_Error,
 >;
@@ -5184,24 +2577,10 @@ pub struct PJRT_Layouts_Extension {
     pub PJRT_Layouts_PJRT_Topology_GetDefaultLayout: PJRT_Layouts_PJRT_Topology_GetDefaultLayout,
     pub PJRT_Layouts_PJRT_Executable_GetOutputLayouts: PJRT_Layouts_PJRT_Executable_GetOutputLayouts,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Layouts_Extension"][::core::mem::size_of::<PJRT_Layouts_Extension>() - 72usize];
-    ["Alignment of PJRT_Layouts_Extension"][::core::mem::align_of::<PJRT_Layouts_Extension>() - 8usize];
-    ["Offset of field: PJRT_Layouts_Extension::base"][::core::mem::offset_of!(PJRT_Layouts_Extension, base) - 0usize];
-    ["Offset of field: PJRT_Layouts_Extension::PJRT_Layouts_MemoryLayout_Destroy"]
-        [::core::mem::offset_of!(PJRT_Layouts_Extension, PJRT_Layouts_MemoryLayout_Destroy) - 24usize];
-    ["Offset of field: PJRT_Layouts_Extension::PJRT_Layouts_MemoryLayout_Serialize"]
-        [::core::mem::offset_of!(PJRT_Layouts_Extension, PJRT_Layouts_MemoryLayout_Serialize) - 32usize];
-    ["Offset of field: PJRT_Layouts_Extension::PJRT_Layouts_PJRT_Client_GetDefaultLayout"]
-        [::core::mem::offset_of!(PJRT_Layouts_Extension, PJRT_Layouts_PJRT_Client_GetDefaultLayout) - 40usize];
-    ["Offset of field: PJRT_Layouts_Extension::PJRT_Layouts_PJRT_Buffer_MemoryLayout"]
-        [::core::mem::offset_of!(PJRT_Layouts_Extension, PJRT_Layouts_PJRT_Buffer_MemoryLayout) - 48usize];
-    ["Offset of field: PJRT_Layouts_Extension::PJRT_Layouts_PJRT_Topology_GetDefaultLayout"]
-        [::core::mem::offset_of!(PJRT_Layouts_Extension, PJRT_Layouts_PJRT_Topology_GetDefaultLayout) - 56usize];
-    ["Offset of field: PJRT_Layouts_Extension::PJRT_Layouts_PJRT_Executable_GetOutputLayouts"]
-        [::core::mem::offset_of!(PJRT_Layouts_Extension, PJRT_Layouts_PJRT_Executable_GetOutputLayouts) - 64usize];
-};
+layout! { PJRT_Layouts_Extension, 72, 8; base: 0, PJRT_Layouts_MemoryLayout_Destroy: 24,
+PJRT_Layouts_MemoryLayout_Serialize: 32, PJRT_Layouts_PJRT_Client_GetDefaultLayout: 40,
+PJRT_Layouts_PJRT_Buffer_MemoryLayout: 48, PJRT_Layouts_PJRT_Topology_GetDefaultLayout: 56,
+PJRT_Layouts_PJRT_Executable_GetOutputLayouts: 64 }
 #[repr(C)]
 #[derive(Debug)]
 pub struct PJRT_MemoryDescription {
@@ -5217,25 +2596,8 @@ pub struct PJRT_DeviceDescription_MemoryDescriptions_Args {
     pub num_memory_descriptions: usize,
     pub default_memory_index: usize,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_DeviceDescription_MemoryDescriptions_Args"]
-        [::core::mem::size_of::<PJRT_DeviceDescription_MemoryDescriptions_Args>() - 48usize];
-    ["Alignment of PJRT_DeviceDescription_MemoryDescriptions_Args"]
-        [::core::mem::align_of::<PJRT_DeviceDescription_MemoryDescriptions_Args>() - 8usize];
-    ["Offset of field: PJRT_DeviceDescription_MemoryDescriptions_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_DeviceDescription_MemoryDescriptions_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_DeviceDescription_MemoryDescriptions_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_DeviceDescription_MemoryDescriptions_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_DeviceDescription_MemoryDescriptions_Args::device_description"]
-        [::core::mem::offset_of!(PJRT_DeviceDescription_MemoryDescriptions_Args, device_description) - 16usize];
-    ["Offset of field: PJRT_DeviceDescription_MemoryDescriptions_Args::memory_descriptions"]
-        [::core::mem::offset_of!(PJRT_DeviceDescription_MemoryDescriptions_Args, memory_descriptions) - 24usize];
-    ["Offset of field: PJRT_DeviceDescription_MemoryDescriptions_Args::num_memory_descriptions"]
-        [::core::mem::offset_of!(PJRT_DeviceDescription_MemoryDescriptions_Args, num_memory_descriptions) - 32usize];
-    ["Offset of field: PJRT_DeviceDescription_MemoryDescriptions_Args::default_memory_index"]
-        [::core::mem::offset_of!(PJRT_DeviceDescription_MemoryDescriptions_Args, default_memory_index) - 40usize];
-};
+layout! { PJRT_DeviceDescription_MemoryDescriptions_Args, 48, 8; struct_size: 0, extension_start: 8,
+device_description: 16, memory_descriptions: 24, num_memory_descriptions: 32, default_memory_index: 40 }
 pub type PJRT_DeviceDescription_MemoryDescriptions = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_DeviceDescription_MemoryDescriptions_Args) -> *mut PJRT_Error,
 >;
@@ -5249,24 +2611,8 @@ pub struct PJRT_MemoryDescription_Kind_Args {
     pub kind_size: usize,
     pub kind_id: ::core::ffi::c_int,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_MemoryDescription_Kind_Args"][::core::mem::size_of::<PJRT_MemoryDescription_Kind_Args>() - 48usize];
-    ["Alignment of PJRT_MemoryDescription_Kind_Args"]
-        [::core::mem::align_of::<PJRT_MemoryDescription_Kind_Args>() - 8usize];
-    ["Offset of field: PJRT_MemoryDescription_Kind_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_MemoryDescription_Kind_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_MemoryDescription_Kind_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_MemoryDescription_Kind_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_MemoryDescription_Kind_Args::memory_description"]
-        [::core::mem::offset_of!(PJRT_MemoryDescription_Kind_Args, memory_description) - 16usize];
-    ["Offset of field: PJRT_MemoryDescription_Kind_Args::kind"]
-        [::core::mem::offset_of!(PJRT_MemoryDescription_Kind_Args, kind) - 24usize];
-    ["Offset of field: PJRT_MemoryDescription_Kind_Args::kind_size"]
-        [::core::mem::offset_of!(PJRT_MemoryDescription_Kind_Args, kind_size) - 32usize];
-    ["Offset of field: PJRT_MemoryDescription_Kind_Args::kind_id"]
-        [::core::mem::offset_of!(PJRT_MemoryDescription_Kind_Args, kind_id) - 40usize];
-};
+layout! { PJRT_MemoryDescription_Kind_Args, 48, 8; struct_size: 0, extension_start: 8, memory_description: 16, kind: 24,
+kind_size: 32, kind_id: 40 }
 pub type PJRT_MemoryDescription_Kind =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_MemoryDescription_Kind_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -5276,21 +2622,8 @@ pub struct PJRT_MemoryDescriptions_Extension {
     pub PJRT_DeviceDescription_MemoryDescriptions: PJRT_DeviceDescription_MemoryDescriptions,
     pub PJRT_MemoryDescription_Kind: PJRT_MemoryDescription_Kind,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_MemoryDescriptions_Extension"]
-        [::core::mem::size_of::<PJRT_MemoryDescriptions_Extension>() - 40usize];
-    ["Alignment of PJRT_MemoryDescriptions_Extension"]
-        [::core::mem::align_of::<PJRT_MemoryDescriptions_Extension>() - 8usize];
-    ["Offset of field: PJRT_MemoryDescriptions_Extension::base"]
-        [::core::mem::offset_of!(PJRT_MemoryDescriptions_Extension, base) - 0usize];
-    ["Offset of field: PJRT_MemoryDescriptions_Extension::PJRT_DeviceDescription_MemoryDescriptions"][::core::mem::offset_of!(
-        PJRT_MemoryDescriptions_Extension,
-        PJRT_DeviceDescription_MemoryDescriptions
-    ) - 24usize];
-    ["Offset of field: PJRT_MemoryDescriptions_Extension::PJRT_MemoryDescription_Kind"]
-        [::core::mem::offset_of!(PJRT_MemoryDescriptions_Extension, PJRT_MemoryDescription_Kind) - 32usize];
-};
+layout! { PJRT_MemoryDescriptions_Extension, 40, 8; base: 0, PJRT_DeviceDescription_MemoryDescriptions: 24,
+PJRT_MemoryDescription_Kind: 32 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_PhaseCompile_Get_Compiler_Args {
@@ -5298,19 +2631,7 @@ pub struct PJRT_PhaseCompile_Get_Compiler_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     pub phase_compiler: *const PJRT_PhaseCompiler,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_PhaseCompile_Get_Compiler_Args"]
-        [::core::mem::size_of::<PJRT_PhaseCompile_Get_Compiler_Args>() - 24usize];
-    ["Alignment of PJRT_PhaseCompile_Get_Compiler_Args"]
-        [::core::mem::align_of::<PJRT_PhaseCompile_Get_Compiler_Args>() - 8usize];
-    ["Offset of field: PJRT_PhaseCompile_Get_Compiler_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_PhaseCompile_Get_Compiler_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_PhaseCompile_Get_Compiler_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_PhaseCompile_Get_Compiler_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_PhaseCompile_Get_Compiler_Args::phase_compiler"]
-        [::core::mem::offset_of!(PJRT_PhaseCompile_Get_Compiler_Args, phase_compiler) - 16usize];
-};
+layout! { PJRT_PhaseCompile_Get_Compiler_Args, 24, 8; struct_size: 0, extension_start: 8, phase_compiler: 16 }
 pub type PJRT_PhaseCompile_Get_Compiler =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_PhaseCompile_Get_Compiler_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -5320,19 +2641,7 @@ pub struct PJRT_PhaseCompile_Destroy_Compiler_Args {
     pub extension_start: *mut PJRT_Extension_Base,
     pub phase_compiler: *const PJRT_PhaseCompiler,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_PhaseCompile_Destroy_Compiler_Args"]
-        [::core::mem::size_of::<PJRT_PhaseCompile_Destroy_Compiler_Args>() - 24usize];
-    ["Alignment of PJRT_PhaseCompile_Destroy_Compiler_Args"]
-        [::core::mem::align_of::<PJRT_PhaseCompile_Destroy_Compiler_Args>() - 8usize];
-    ["Offset of field: PJRT_PhaseCompile_Destroy_Compiler_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_PhaseCompile_Destroy_Compiler_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_PhaseCompile_Destroy_Compiler_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_PhaseCompile_Destroy_Compiler_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_PhaseCompile_Destroy_Compiler_Args::phase_compiler"]
-        [::core::mem::offset_of!(PJRT_PhaseCompile_Destroy_Compiler_Args, phase_compiler) - 16usize];
-};
+layout! { PJRT_PhaseCompile_Destroy_Compiler_Args, 24, 8; struct_size: 0, extension_start: 8, phase_compiler: 16 }
 pub type PJRT_PhaseCompile_Destroy_Compiler =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_PhaseCompile_Destroy_Compiler_Args)>;
 #[repr(C)]
@@ -5354,42 +2663,10 @@ pub struct PJRT_PhaseCompile_Run_Phase_Args {
     pub output_programs_sizes: *const usize,
     pub num_output_programs: usize,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_PhaseCompile_Run_Phase_Args"][::core::mem::size_of::<PJRT_PhaseCompile_Run_Phase_Args>() - 120usize];
-    ["Alignment of PJRT_PhaseCompile_Run_Phase_Args"]
-        [::core::mem::align_of::<PJRT_PhaseCompile_Run_Phase_Args>() - 8usize];
-    ["Offset of field: PJRT_PhaseCompile_Run_Phase_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_PhaseCompile_Run_Phase_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_PhaseCompile_Run_Phase_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_PhaseCompile_Run_Phase_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_PhaseCompile_Run_Phase_Args::phase_compiler"]
-        [::core::mem::offset_of!(PJRT_PhaseCompile_Run_Phase_Args, phase_compiler) - 16usize];
-    ["Offset of field: PJRT_PhaseCompile_Run_Phase_Args::input_programs"]
-        [::core::mem::offset_of!(PJRT_PhaseCompile_Run_Phase_Args, input_programs) - 24usize];
-    ["Offset of field: PJRT_PhaseCompile_Run_Phase_Args::input_programs_sizes"]
-        [::core::mem::offset_of!(PJRT_PhaseCompile_Run_Phase_Args, input_programs_sizes) - 32usize];
-    ["Offset of field: PJRT_PhaseCompile_Run_Phase_Args::num_input_programs"]
-        [::core::mem::offset_of!(PJRT_PhaseCompile_Run_Phase_Args, num_input_programs) - 40usize];
-    ["Offset of field: PJRT_PhaseCompile_Run_Phase_Args::phases_to_run"]
-        [::core::mem::offset_of!(PJRT_PhaseCompile_Run_Phase_Args, phases_to_run) - 48usize];
-    ["Offset of field: PJRT_PhaseCompile_Run_Phase_Args::phases_to_run_sizes"]
-        [::core::mem::offset_of!(PJRT_PhaseCompile_Run_Phase_Args, phases_to_run_sizes) - 56usize];
-    ["Offset of field: PJRT_PhaseCompile_Run_Phase_Args::num_phases_to_run"]
-        [::core::mem::offset_of!(PJRT_PhaseCompile_Run_Phase_Args, num_phases_to_run) - 64usize];
-    ["Offset of field: PJRT_PhaseCompile_Run_Phase_Args::compile_options"]
-        [::core::mem::offset_of!(PJRT_PhaseCompile_Run_Phase_Args, compile_options) - 72usize];
-    ["Offset of field: PJRT_PhaseCompile_Run_Phase_Args::compile_options_size"]
-        [::core::mem::offset_of!(PJRT_PhaseCompile_Run_Phase_Args, compile_options_size) - 80usize];
-    ["Offset of field: PJRT_PhaseCompile_Run_Phase_Args::topology"]
-        [::core::mem::offset_of!(PJRT_PhaseCompile_Run_Phase_Args, topology) - 88usize];
-    ["Offset of field: PJRT_PhaseCompile_Run_Phase_Args::output_programs"]
-        [::core::mem::offset_of!(PJRT_PhaseCompile_Run_Phase_Args, output_programs) - 96usize];
-    ["Offset of field: PJRT_PhaseCompile_Run_Phase_Args::output_programs_sizes"]
-        [::core::mem::offset_of!(PJRT_PhaseCompile_Run_Phase_Args, output_programs_sizes) - 104usize];
-    ["Offset of field: PJRT_PhaseCompile_Run_Phase_Args::num_output_programs"]
-        [::core::mem::offset_of!(PJRT_PhaseCompile_Run_Phase_Args, num_output_programs) - 112usize];
-};
+layout! { PJRT_PhaseCompile_Run_Phase_Args, 120, 8; struct_size: 0, extension_start: 8, phase_compiler: 16,
+input_programs: 24, input_programs_sizes: 32, num_input_programs: 40, phases_to_run: 48, phases_to_run_sizes: 56,
+num_phases_to_run: 64, compile_options: 72, compile_options_size: 80, topology: 88, output_programs: 96,
+output_programs_sizes: 104, num_output_programs: 112 }
 pub type PJRT_PhaseCompile_Run_Phase =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_PhaseCompile_Run_Phase_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -5402,25 +2679,8 @@ pub struct PJRT_PhaseCompile_Get_PhaseNames_Args {
     pub phase_names_sizes: *const usize,
     pub num_phase_names: usize,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_PhaseCompile_Get_PhaseNames_Args"]
-        [::core::mem::size_of::<PJRT_PhaseCompile_Get_PhaseNames_Args>() - 48usize];
-    ["Alignment of PJRT_PhaseCompile_Get_PhaseNames_Args"]
-        [::core::mem::align_of::<PJRT_PhaseCompile_Get_PhaseNames_Args>() - 8usize];
-    ["Offset of field: PJRT_PhaseCompile_Get_PhaseNames_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_PhaseCompile_Get_PhaseNames_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_PhaseCompile_Get_PhaseNames_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_PhaseCompile_Get_PhaseNames_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_PhaseCompile_Get_PhaseNames_Args::phase_compiler"]
-        [::core::mem::offset_of!(PJRT_PhaseCompile_Get_PhaseNames_Args, phase_compiler) - 16usize];
-    ["Offset of field: PJRT_PhaseCompile_Get_PhaseNames_Args::phase_names"]
-        [::core::mem::offset_of!(PJRT_PhaseCompile_Get_PhaseNames_Args, phase_names) - 24usize];
-    ["Offset of field: PJRT_PhaseCompile_Get_PhaseNames_Args::phase_names_sizes"]
-        [::core::mem::offset_of!(PJRT_PhaseCompile_Get_PhaseNames_Args, phase_names_sizes) - 32usize];
-    ["Offset of field: PJRT_PhaseCompile_Get_PhaseNames_Args::num_phase_names"]
-        [::core::mem::offset_of!(PJRT_PhaseCompile_Get_PhaseNames_Args, num_phase_names) - 40usize];
-};
+layout! { PJRT_PhaseCompile_Get_PhaseNames_Args, 48, 8; struct_size: 0, extension_start: 8, phase_compiler: 16,
+phase_names: 24, phase_names_sizes: 32, num_phase_names: 40 }
 pub type PJRT_PhaseCompile_Get_PhaseNames =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_PhaseCompile_Get_PhaseNames_Args) -> *mut PJRT_Error>;
 #[repr(C)]
@@ -5432,23 +2692,8 @@ pub struct PJRT_PhaseCompile_C_Buffers_Destroy_Args {
     pub char_buffer_sizes: *const usize,
     pub num_char_buffers: usize,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_PhaseCompile_C_Buffers_Destroy_Args"]
-        [::core::mem::size_of::<PJRT_PhaseCompile_C_Buffers_Destroy_Args>() - 40usize];
-    ["Alignment of PJRT_PhaseCompile_C_Buffers_Destroy_Args"]
-        [::core::mem::align_of::<PJRT_PhaseCompile_C_Buffers_Destroy_Args>() - 8usize];
-    ["Offset of field: PJRT_PhaseCompile_C_Buffers_Destroy_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_PhaseCompile_C_Buffers_Destroy_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_PhaseCompile_C_Buffers_Destroy_Args::extension_start"]
-        [::core::mem::offset_of!(PJRT_PhaseCompile_C_Buffers_Destroy_Args, extension_start) - 8usize];
-    ["Offset of field: PJRT_PhaseCompile_C_Buffers_Destroy_Args::char_buffers"]
-        [::core::mem::offset_of!(PJRT_PhaseCompile_C_Buffers_Destroy_Args, char_buffers) - 16usize];
-    ["Offset of field: PJRT_PhaseCompile_C_Buffers_Destroy_Args::char_buffer_sizes"]
-        [::core::mem::offset_of!(PJRT_PhaseCompile_C_Buffers_Destroy_Args, char_buffer_sizes) - 24usize];
-    ["Offset of field: PJRT_PhaseCompile_C_Buffers_Destroy_Args::num_char_buffers"]
-        [::core::mem::offset_of!(PJRT_PhaseCompile_C_Buffers_Destroy_Args, num_char_buffers) - 32usize];
-};
+layout! { PJRT_PhaseCompile_C_Buffers_Destroy_Args, 40, 8; struct_size: 0, extension_start: 8, char_buffers: 16,
+char_buffer_sizes: 24, num_char_buffers: 32 }
 pub type PJRT_PhaseCompile_C_Buffers_Destroy =
     ::core::option::Option<unsafe extern "C" fn(args: *mut PJRT_PhaseCompile_C_Buffers_Destroy_Args)>;
 #[repr(C)]
@@ -5461,23 +2706,9 @@ pub struct PJRT_PhaseCompile_Extension {
     pub phase_compile_get_phase_names: PJRT_PhaseCompile_Get_PhaseNames,
     pub phase_compile_c_buffers_destroy: PJRT_PhaseCompile_C_Buffers_Destroy,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_PhaseCompile_Extension"][::core::mem::size_of::<PJRT_PhaseCompile_Extension>() - 64usize];
-    ["Alignment of PJRT_PhaseCompile_Extension"][::core::mem::align_of::<PJRT_PhaseCompile_Extension>() - 8usize];
-    ["Offset of field: PJRT_PhaseCompile_Extension::base"]
-        [::core::mem::offset_of!(PJRT_PhaseCompile_Extension, base) - 0usize];
-    ["Offset of field: PJRT_PhaseCompile_Extension::phase_compile_get_compiler"]
-        [::core::mem::offset_of!(PJRT_PhaseCompile_Extension, phase_compile_get_compiler) - 24usize];
-    ["Offset of field: PJRT_PhaseCompile_Extension::phase_compile_destroy_compiler"]
-        [::core::mem::offset_of!(PJRT_PhaseCompile_Extension, phase_compile_destroy_compiler) - 32usize];
-    ["Offset of field: PJRT_PhaseCompile_Extension::phase_compile_run_phases"]
-        [::core::mem::offset_of!(PJRT_PhaseCompile_Extension, phase_compile_run_phases) - 40usize];
-    ["Offset of field: PJRT_PhaseCompile_Extension::phase_compile_get_phase_names"]
-        [::core::mem::offset_of!(PJRT_PhaseCompile_Extension, phase_compile_get_phase_names) - 48usize];
-    ["Offset of field: PJRT_PhaseCompile_Extension::phase_compile_c_buffers_destroy"]
-        [::core::mem::offset_of!(PJRT_PhaseCompile_Extension, phase_compile_c_buffers_destroy) - 56usize];
-};
+layout! { PJRT_PhaseCompile_Extension, 64, 8; base: 0, phase_compile_get_compiler: 24,
+phase_compile_destroy_compiler: 32, phase_compile_run_phases: 40, phase_compile_get_phase_names: 48,
+phase_compile_c_buffers_destroy: 56 }
 #[repr(C)]
 #[derive(Debug)]
 pub struct PLUGIN_Profiler_Api {
@@ -5490,16 +2721,7 @@ pub struct PJRT_Profiler_Extension {
     pub profiler_api: *mut PLUGIN_Profiler_Api,
     pub traceme_context_id: i64,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Profiler_Extension"][::core::mem::size_of::<PJRT_Profiler_Extension>() - 40usize];
-    ["Alignment of PJRT_Profiler_Extension"][::core::mem::align_of::<PJRT_Profiler_Extension>() - 8usize];
-    ["Offset of field: PJRT_Profiler_Extension::base"][::core::mem::offset_of!(PJRT_Profiler_Extension, base) - 0usize];
-    ["Offset of field: PJRT_Profiler_Extension::profiler_api"]
-        [::core::mem::offset_of!(PJRT_Profiler_Extension, profiler_api) - 24usize];
-    ["Offset of field: PJRT_Profiler_Extension::traceme_context_id"]
-        [::core::mem::offset_of!(PJRT_Profiler_Extension, traceme_context_id) - 32usize];
-};
+layout! { PJRT_Profiler_Extension, 40, 8; base: 0, profiler_api: 24, traceme_context_id: 32 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Get_Stream_For_External_Ready_Events_Args {
@@ -5507,19 +2729,7 @@ pub struct PJRT_Get_Stream_For_External_Ready_Events_Args {
     pub device: *mut PJRT_Device,
     pub stream: isize,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Get_Stream_For_External_Ready_Events_Args"]
-        [::core::mem::size_of::<PJRT_Get_Stream_For_External_Ready_Events_Args>() - 24usize];
-    ["Alignment of PJRT_Get_Stream_For_External_Ready_Events_Args"]
-        [::core::mem::align_of::<PJRT_Get_Stream_For_External_Ready_Events_Args>() - 8usize];
-    ["Offset of field: PJRT_Get_Stream_For_External_Ready_Events_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Get_Stream_For_External_Ready_Events_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Get_Stream_For_External_Ready_Events_Args::device"]
-        [::core::mem::offset_of!(PJRT_Get_Stream_For_External_Ready_Events_Args, device) - 8usize];
-    ["Offset of field: PJRT_Get_Stream_For_External_Ready_Events_Args::stream"]
-        [::core::mem::offset_of!(PJRT_Get_Stream_For_External_Ready_Events_Args, stream) - 16usize];
-};
+layout! { PJRT_Get_Stream_For_External_Ready_Events_Args, 24, 8; struct_size: 0, device: 8, stream: 16 }
 pub type PJRT_Get_Stream_For_External_Ready_Events = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Get_Stream_For_External_Ready_Events_Args) -> *mut PJRT_Error,
 >;
@@ -5530,19 +2740,7 @@ pub struct PJRT_Wait_Until_Buffer_Ready_On_Stream_Args {
     pub stream: isize,
     pub buffer: *mut PJRT_Buffer,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Wait_Until_Buffer_Ready_On_Stream_Args"]
-        [::core::mem::size_of::<PJRT_Wait_Until_Buffer_Ready_On_Stream_Args>() - 24usize];
-    ["Alignment of PJRT_Wait_Until_Buffer_Ready_On_Stream_Args"]
-        [::core::mem::align_of::<PJRT_Wait_Until_Buffer_Ready_On_Stream_Args>() - 8usize];
-    ["Offset of field: PJRT_Wait_Until_Buffer_Ready_On_Stream_Args::struct_size"]
-        [::core::mem::offset_of!(PJRT_Wait_Until_Buffer_Ready_On_Stream_Args, struct_size) - 0usize];
-    ["Offset of field: PJRT_Wait_Until_Buffer_Ready_On_Stream_Args::stream"]
-        [::core::mem::offset_of!(PJRT_Wait_Until_Buffer_Ready_On_Stream_Args, stream) - 8usize];
-    ["Offset of field: PJRT_Wait_Until_Buffer_Ready_On_Stream_Args::buffer"]
-        [::core::mem::offset_of!(PJRT_Wait_Until_Buffer_Ready_On_Stream_Args, buffer) - 16usize];
-};
+layout! { PJRT_Wait_Until_Buffer_Ready_On_Stream_Args, 24, 8; struct_size: 0, stream: 8, buffer: 16 }
 pub type PJRT_Wait_Until_Buffer_Ready_On_Stream = ::core::option::Option<
     unsafe extern "C" fn(args: *mut PJRT_Wait_Until_Buffer_Ready_On_Stream_Args) -> *mut PJRT_Error,
 >;
@@ -5553,16 +2751,7 @@ pub struct PJRT_Stream_Extension {
     pub get_stream: PJRT_Get_Stream_For_External_Ready_Events,
     pub wait_stream: PJRT_Wait_Until_Buffer_Ready_On_Stream,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of PJRT_Stream_Extension"][::core::mem::size_of::<PJRT_Stream_Extension>() - 40usize];
-    ["Alignment of PJRT_Stream_Extension"][::core::mem::align_of::<PJRT_Stream_Extension>() - 8usize];
-    ["Offset of field: PJRT_Stream_Extension::base"][::core::mem::offset_of!(PJRT_Stream_Extension, base) - 0usize];
-    ["Offset of field: PJRT_Stream_Extension::get_stream"]
-        [::core::mem::offset_of!(PJRT_Stream_Extension, get_stream) - 24usize];
-    ["Offset of field: PJRT_Stream_Extension::wait_stream"]
-        [::core::mem::offset_of!(PJRT_Stream_Extension, wait_stream) - 32usize];
-};
+layout! { PJRT_Stream_Extension, 40, 8; base: 0, get_stream: 24, wait_stream: 32 }
 #[repr(C)]
 #[derive(Debug)]
 pub struct XLA_FFI_InternalApi {
@@ -5581,15 +2770,7 @@ pub struct XLA_FFI_Extension_Base {
     pub type_: XLA_FFI_Extension_Type,
     pub next: *mut XLA_FFI_Extension_Base,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of XLA_FFI_Extension_Base"][::core::mem::size_of::<XLA_FFI_Extension_Base>() - 24usize];
-    ["Alignment of XLA_FFI_Extension_Base"][::core::mem::align_of::<XLA_FFI_Extension_Base>() - 8usize];
-    ["Offset of field: XLA_FFI_Extension_Base::struct_size"]
-        [::core::mem::offset_of!(XLA_FFI_Extension_Base, struct_size) - 0usize];
-    ["Offset of field: XLA_FFI_Extension_Base::type_"][::core::mem::offset_of!(XLA_FFI_Extension_Base, type_) - 8usize];
-    ["Offset of field: XLA_FFI_Extension_Base::next"][::core::mem::offset_of!(XLA_FFI_Extension_Base, next) - 16usize];
-};
+layout! { XLA_FFI_Extension_Base, 24, 8; struct_size: 0, type_: 8, next: 16 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct XLA_FFI_Api_Version {
@@ -5598,19 +2779,7 @@ pub struct XLA_FFI_Api_Version {
     pub major_version: ::core::ffi::c_int,
     pub minor_version: ::core::ffi::c_int,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of XLA_FFI_Api_Version"][::core::mem::size_of::<XLA_FFI_Api_Version>() - 24usize];
-    ["Alignment of XLA_FFI_Api_Version"][::core::mem::align_of::<XLA_FFI_Api_Version>() - 8usize];
-    ["Offset of field: XLA_FFI_Api_Version::struct_size"]
-        [::core::mem::offset_of!(XLA_FFI_Api_Version, struct_size) - 0usize];
-    ["Offset of field: XLA_FFI_Api_Version::extension_start"]
-        [::core::mem::offset_of!(XLA_FFI_Api_Version, extension_start) - 8usize];
-    ["Offset of field: XLA_FFI_Api_Version::major_version"]
-        [::core::mem::offset_of!(XLA_FFI_Api_Version, major_version) - 16usize];
-    ["Offset of field: XLA_FFI_Api_Version::minor_version"]
-        [::core::mem::offset_of!(XLA_FFI_Api_Version, minor_version) - 20usize];
-};
+layout! { XLA_FFI_Api_Version, 24, 8; struct_size: 0, extension_start: 8, major_version: 16, minor_version: 20 }
 #[repr(C)]
 #[derive(Debug)]
 pub struct XLA_FFI_Error {
@@ -5646,19 +2815,7 @@ pub struct XLA_FFI_Error_Create_Args {
     pub message: *const ::core::ffi::c_char,
     pub errc: XLA_FFI_Error_Code,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of XLA_FFI_Error_Create_Args"][::core::mem::size_of::<XLA_FFI_Error_Create_Args>() - 32usize];
-    ["Alignment of XLA_FFI_Error_Create_Args"][::core::mem::align_of::<XLA_FFI_Error_Create_Args>() - 8usize];
-    ["Offset of field: XLA_FFI_Error_Create_Args::struct_size"]
-        [::core::mem::offset_of!(XLA_FFI_Error_Create_Args, struct_size) - 0usize];
-    ["Offset of field: XLA_FFI_Error_Create_Args::extension_start"]
-        [::core::mem::offset_of!(XLA_FFI_Error_Create_Args, extension_start) - 8usize];
-    ["Offset of field: XLA_FFI_Error_Create_Args::message"]
-        [::core::mem::offset_of!(XLA_FFI_Error_Create_Args, message) - 16usize];
-    ["Offset of field: XLA_FFI_Error_Create_Args::errc"]
-        [::core::mem::offset_of!(XLA_FFI_Error_Create_Args, errc) - 24usize];
-};
+layout! { XLA_FFI_Error_Create_Args, 32, 8; struct_size: 0, extension_start: 8, message: 16, errc: 24 }
 pub type XLA_FFI_Error_Create =
     ::core::option::Option<unsafe extern "C" fn(args: *mut XLA_FFI_Error_Create_Args) -> *mut XLA_FFI_Error>;
 #[repr(C)]
@@ -5669,19 +2826,7 @@ pub struct XLA_FFI_Error_GetMessage_Args {
     pub error: *mut XLA_FFI_Error,
     pub message: *const ::core::ffi::c_char,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of XLA_FFI_Error_GetMessage_Args"][::core::mem::size_of::<XLA_FFI_Error_GetMessage_Args>() - 32usize];
-    ["Alignment of XLA_FFI_Error_GetMessage_Args"][::core::mem::align_of::<XLA_FFI_Error_GetMessage_Args>() - 8usize];
-    ["Offset of field: XLA_FFI_Error_GetMessage_Args::struct_size"]
-        [::core::mem::offset_of!(XLA_FFI_Error_GetMessage_Args, struct_size) - 0usize];
-    ["Offset of field: XLA_FFI_Error_GetMessage_Args::extension_start"]
-        [::core::mem::offset_of!(XLA_FFI_Error_GetMessage_Args, extension_start) - 8usize];
-    ["Offset of field: XLA_FFI_Error_GetMessage_Args::error"]
-        [::core::mem::offset_of!(XLA_FFI_Error_GetMessage_Args, error) - 16usize];
-    ["Offset of field: XLA_FFI_Error_GetMessage_Args::message"]
-        [::core::mem::offset_of!(XLA_FFI_Error_GetMessage_Args, message) - 24usize];
-};
+layout! { XLA_FFI_Error_GetMessage_Args, 32, 8; struct_size: 0, extension_start: 8, error: 16, message: 24 }
 pub type XLA_FFI_Error_GetMessage =
     ::core::option::Option<unsafe extern "C" fn(args: *mut XLA_FFI_Error_GetMessage_Args)>;
 #[repr(C)]
@@ -5691,17 +2836,7 @@ pub struct XLA_FFI_Error_Destroy_Args {
     pub extension_start: *mut XLA_FFI_Extension_Base,
     pub error: *mut XLA_FFI_Error,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of XLA_FFI_Error_Destroy_Args"][::core::mem::size_of::<XLA_FFI_Error_Destroy_Args>() - 24usize];
-    ["Alignment of XLA_FFI_Error_Destroy_Args"][::core::mem::align_of::<XLA_FFI_Error_Destroy_Args>() - 8usize];
-    ["Offset of field: XLA_FFI_Error_Destroy_Args::struct_size"]
-        [::core::mem::offset_of!(XLA_FFI_Error_Destroy_Args, struct_size) - 0usize];
-    ["Offset of field: XLA_FFI_Error_Destroy_Args::extension_start"]
-        [::core::mem::offset_of!(XLA_FFI_Error_Destroy_Args, extension_start) - 8usize];
-    ["Offset of field: XLA_FFI_Error_Destroy_Args::error"]
-        [::core::mem::offset_of!(XLA_FFI_Error_Destroy_Args, error) - 16usize];
-};
+layout! { XLA_FFI_Error_Destroy_Args, 24, 8; struct_size: 0, extension_start: 8, error: 16 }
 pub type XLA_FFI_Error_Destroy = ::core::option::Option<unsafe extern "C" fn(args: *mut XLA_FFI_Error_Destroy_Args)>;
 impl XLA_FFI_DataType {
     pub const XLA_FFI_DataType_INVALID: XLA_FFI_DataType = XLA_FFI_DataType(0);
@@ -5750,18 +2885,7 @@ pub struct XLA_FFI_Buffer {
     pub rank: i64,
     pub dims: *mut i64,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of XLA_FFI_Buffer"][::core::mem::size_of::<XLA_FFI_Buffer>() - 48usize];
-    ["Alignment of XLA_FFI_Buffer"][::core::mem::align_of::<XLA_FFI_Buffer>() - 8usize];
-    ["Offset of field: XLA_FFI_Buffer::struct_size"][::core::mem::offset_of!(XLA_FFI_Buffer, struct_size) - 0usize];
-    ["Offset of field: XLA_FFI_Buffer::extension_start"]
-        [::core::mem::offset_of!(XLA_FFI_Buffer, extension_start) - 8usize];
-    ["Offset of field: XLA_FFI_Buffer::dtype"][::core::mem::offset_of!(XLA_FFI_Buffer, dtype) - 16usize];
-    ["Offset of field: XLA_FFI_Buffer::data"][::core::mem::offset_of!(XLA_FFI_Buffer, data) - 24usize];
-    ["Offset of field: XLA_FFI_Buffer::rank"][::core::mem::offset_of!(XLA_FFI_Buffer, rank) - 32usize];
-    ["Offset of field: XLA_FFI_Buffer::dims"][::core::mem::offset_of!(XLA_FFI_Buffer, dims) - 40usize];
-};
+layout! { XLA_FFI_Buffer, 48, 8; struct_size: 0, extension_start: 8, dtype: 16, data: 24, rank: 32, dims: 40 }
 impl XLA_FFI_ArgType {
     pub const XLA_FFI_ArgType_BUFFER: XLA_FFI_ArgType = XLA_FFI_ArgType(1);
 }
@@ -5794,26 +2918,14 @@ pub struct XLA_FFI_ByteSpan {
     pub ptr: *const ::core::ffi::c_char,
     pub len: usize,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of XLA_FFI_ByteSpan"][::core::mem::size_of::<XLA_FFI_ByteSpan>() - 16usize];
-    ["Alignment of XLA_FFI_ByteSpan"][::core::mem::align_of::<XLA_FFI_ByteSpan>() - 8usize];
-    ["Offset of field: XLA_FFI_ByteSpan::ptr"][::core::mem::offset_of!(XLA_FFI_ByteSpan, ptr) - 0usize];
-    ["Offset of field: XLA_FFI_ByteSpan::len"][::core::mem::offset_of!(XLA_FFI_ByteSpan, len) - 8usize];
-};
+layout! { XLA_FFI_ByteSpan, 16, 8; ptr: 0, len: 8 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct XLA_FFI_Scalar {
     pub dtype: XLA_FFI_DataType,
     pub value: *mut ::core::ffi::c_void,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of XLA_FFI_Scalar"][::core::mem::size_of::<XLA_FFI_Scalar>() - 16usize];
-    ["Alignment of XLA_FFI_Scalar"][::core::mem::align_of::<XLA_FFI_Scalar>() - 8usize];
-    ["Offset of field: XLA_FFI_Scalar::dtype"][::core::mem::offset_of!(XLA_FFI_Scalar, dtype) - 0usize];
-    ["Offset of field: XLA_FFI_Scalar::value"][::core::mem::offset_of!(XLA_FFI_Scalar, value) - 8usize];
-};
+layout! { XLA_FFI_Scalar, 16, 8; dtype: 0, value: 8 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct XLA_FFI_Array {
@@ -5821,25 +2933,13 @@ pub struct XLA_FFI_Array {
     pub size: usize,
     pub data: *mut ::core::ffi::c_void,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of XLA_FFI_Array"][::core::mem::size_of::<XLA_FFI_Array>() - 24usize];
-    ["Alignment of XLA_FFI_Array"][::core::mem::align_of::<XLA_FFI_Array>() - 8usize];
-    ["Offset of field: XLA_FFI_Array::dtype"][::core::mem::offset_of!(XLA_FFI_Array, dtype) - 0usize];
-    ["Offset of field: XLA_FFI_Array::size"][::core::mem::offset_of!(XLA_FFI_Array, size) - 8usize];
-    ["Offset of field: XLA_FFI_Array::data"][::core::mem::offset_of!(XLA_FFI_Array, data) - 16usize];
-};
+layout! { XLA_FFI_Array, 24, 8; dtype: 0, size: 8, data: 16 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct XLA_FFI_TypeId {
     pub type_id: i64,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of XLA_FFI_TypeId"][::core::mem::size_of::<XLA_FFI_TypeId>() - 8usize];
-    ["Alignment of XLA_FFI_TypeId"][::core::mem::align_of::<XLA_FFI_TypeId>() - 8usize];
-    ["Offset of field: XLA_FFI_TypeId::type_id"][::core::mem::offset_of!(XLA_FFI_TypeId, type_id) - 0usize];
-};
+layout! { XLA_FFI_TypeId, 8, 8; type_id: 0 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct XLA_FFI_TypeInfo {
@@ -5847,15 +2947,7 @@ pub struct XLA_FFI_TypeInfo {
     pub extension_start: *mut XLA_FFI_Extension_Base,
     pub deleter: ::core::option::Option<unsafe extern "C" fn(object: *mut ::core::ffi::c_void)>,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of XLA_FFI_TypeInfo"][::core::mem::size_of::<XLA_FFI_TypeInfo>() - 24usize];
-    ["Alignment of XLA_FFI_TypeInfo"][::core::mem::align_of::<XLA_FFI_TypeInfo>() - 8usize];
-    ["Offset of field: XLA_FFI_TypeInfo::struct_size"][::core::mem::offset_of!(XLA_FFI_TypeInfo, struct_size) - 0usize];
-    ["Offset of field: XLA_FFI_TypeInfo::extension_start"]
-        [::core::mem::offset_of!(XLA_FFI_TypeInfo, extension_start) - 8usize];
-    ["Offset of field: XLA_FFI_TypeInfo::deleter"][::core::mem::offset_of!(XLA_FFI_TypeInfo, deleter) - 16usize];
-};
+layout! { XLA_FFI_TypeInfo, 24, 8; struct_size: 0, extension_start: 8, deleter: 16 }
 #[repr(C)]
 #[derive(Debug)]
 pub struct XLA_FFI_Future {
@@ -5868,17 +2960,7 @@ pub struct XLA_FFI_Future_Create_Args {
     pub extension_start: *mut XLA_FFI_Extension_Base,
     pub future: *mut XLA_FFI_Future,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of XLA_FFI_Future_Create_Args"][::core::mem::size_of::<XLA_FFI_Future_Create_Args>() - 24usize];
-    ["Alignment of XLA_FFI_Future_Create_Args"][::core::mem::align_of::<XLA_FFI_Future_Create_Args>() - 8usize];
-    ["Offset of field: XLA_FFI_Future_Create_Args::struct_size"]
-        [::core::mem::offset_of!(XLA_FFI_Future_Create_Args, struct_size) - 0usize];
-    ["Offset of field: XLA_FFI_Future_Create_Args::extension_start"]
-        [::core::mem::offset_of!(XLA_FFI_Future_Create_Args, extension_start) - 8usize];
-    ["Offset of field: XLA_FFI_Future_Create_Args::future"]
-        [::core::mem::offset_of!(XLA_FFI_Future_Create_Args, future) - 16usize];
-};
+layout! { XLA_FFI_Future_Create_Args, 24, 8; struct_size: 0, extension_start: 8, future: 16 }
 pub type XLA_FFI_Future_Create =
     ::core::option::Option<unsafe extern "C" fn(args: *mut XLA_FFI_Future_Create_Args) -> *mut XLA_FFI_Error>;
 #[repr(C)]
@@ -5888,18 +2970,7 @@ pub struct XLA_FFI_Future_SetAvailable_Args {
     pub extension_start: *mut XLA_FFI_Extension_Base,
     pub future: *mut XLA_FFI_Future,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of XLA_FFI_Future_SetAvailable_Args"][::core::mem::size_of::<XLA_FFI_Future_SetAvailable_Args>() - 24usize];
-    ["Alignment of XLA_FFI_Future_SetAvailable_Args"]
-        [::core::mem::align_of::<XLA_FFI_Future_SetAvailable_Args>() - 8usize];
-    ["Offset of field: XLA_FFI_Future_SetAvailable_Args::struct_size"]
-        [::core::mem::offset_of!(XLA_FFI_Future_SetAvailable_Args, struct_size) - 0usize];
-    ["Offset of field: XLA_FFI_Future_SetAvailable_Args::extension_start"]
-        [::core::mem::offset_of!(XLA_FFI_Future_SetAvailable_Args, extension_start) - 8usize];
-    ["Offset of field: XLA_FFI_Future_SetAvailable_Args::future"]
-        [::core::mem::offset_of!(XLA_FFI_Future_SetAvailable_Args, future) - 16usize];
-};
+layout! { XLA_FFI_Future_SetAvailable_Args, 24, 8; struct_size: 0, extension_start: 8, future: 16 }
 pub type XLA_FFI_Future_SetAvailable =
     ::core::option::Option<unsafe extern "C" fn(args: *mut XLA_FFI_Future_SetAvailable_Args) -> *mut XLA_FFI_Error>;
 #[repr(C)]
@@ -5910,19 +2981,7 @@ pub struct XLA_FFI_Future_SetError_Args {
     pub future: *mut XLA_FFI_Future,
     pub error: *mut XLA_FFI_Error,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of XLA_FFI_Future_SetError_Args"][::core::mem::size_of::<XLA_FFI_Future_SetError_Args>() - 32usize];
-    ["Alignment of XLA_FFI_Future_SetError_Args"][::core::mem::align_of::<XLA_FFI_Future_SetError_Args>() - 8usize];
-    ["Offset of field: XLA_FFI_Future_SetError_Args::struct_size"]
-        [::core::mem::offset_of!(XLA_FFI_Future_SetError_Args, struct_size) - 0usize];
-    ["Offset of field: XLA_FFI_Future_SetError_Args::extension_start"]
-        [::core::mem::offset_of!(XLA_FFI_Future_SetError_Args, extension_start) - 8usize];
-    ["Offset of field: XLA_FFI_Future_SetError_Args::future"]
-        [::core::mem::offset_of!(XLA_FFI_Future_SetError_Args, future) - 16usize];
-    ["Offset of field: XLA_FFI_Future_SetError_Args::error"]
-        [::core::mem::offset_of!(XLA_FFI_Future_SetError_Args, error) - 24usize];
-};
+layout! { XLA_FFI_Future_SetError_Args, 32, 8; struct_size: 0, extension_start: 8, future: 16, error: 24 }
 pub type XLA_FFI_Future_SetError =
     ::core::option::Option<unsafe extern "C" fn(args: *mut XLA_FFI_Future_SetError_Args) -> *mut XLA_FFI_Error>;
 impl XLA_FFI_ExecutionStage {
@@ -5943,16 +3002,7 @@ pub struct XLA_FFI_Args {
     pub types: *mut XLA_FFI_ArgType,
     pub args: *mut *mut ::core::ffi::c_void,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of XLA_FFI_Args"][::core::mem::size_of::<XLA_FFI_Args>() - 40usize];
-    ["Alignment of XLA_FFI_Args"][::core::mem::align_of::<XLA_FFI_Args>() - 8usize];
-    ["Offset of field: XLA_FFI_Args::struct_size"][::core::mem::offset_of!(XLA_FFI_Args, struct_size) - 0usize];
-    ["Offset of field: XLA_FFI_Args::extension_start"][::core::mem::offset_of!(XLA_FFI_Args, extension_start) - 8usize];
-    ["Offset of field: XLA_FFI_Args::size"][::core::mem::offset_of!(XLA_FFI_Args, size) - 16usize];
-    ["Offset of field: XLA_FFI_Args::types"][::core::mem::offset_of!(XLA_FFI_Args, types) - 24usize];
-    ["Offset of field: XLA_FFI_Args::args"][::core::mem::offset_of!(XLA_FFI_Args, args) - 32usize];
-};
+layout! { XLA_FFI_Args, 40, 8; struct_size: 0, extension_start: 8, size: 16, types: 24, args: 32 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct XLA_FFI_Rets {
@@ -5962,16 +3012,7 @@ pub struct XLA_FFI_Rets {
     pub types: *mut XLA_FFI_RetType,
     pub rets: *mut *mut ::core::ffi::c_void,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of XLA_FFI_Rets"][::core::mem::size_of::<XLA_FFI_Rets>() - 40usize];
-    ["Alignment of XLA_FFI_Rets"][::core::mem::align_of::<XLA_FFI_Rets>() - 8usize];
-    ["Offset of field: XLA_FFI_Rets::struct_size"][::core::mem::offset_of!(XLA_FFI_Rets, struct_size) - 0usize];
-    ["Offset of field: XLA_FFI_Rets::extension_start"][::core::mem::offset_of!(XLA_FFI_Rets, extension_start) - 8usize];
-    ["Offset of field: XLA_FFI_Rets::size"][::core::mem::offset_of!(XLA_FFI_Rets, size) - 16usize];
-    ["Offset of field: XLA_FFI_Rets::types"][::core::mem::offset_of!(XLA_FFI_Rets, types) - 24usize];
-    ["Offset of field: XLA_FFI_Rets::rets"][::core::mem::offset_of!(XLA_FFI_Rets, rets) - 32usize];
-};
+layout! { XLA_FFI_Rets, 40, 8; struct_size: 0, extension_start: 8, size: 16, types: 24, rets: 32 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct XLA_FFI_Attrs {
@@ -5982,18 +3023,7 @@ pub struct XLA_FFI_Attrs {
     pub names: *mut *mut XLA_FFI_ByteSpan,
     pub attrs: *mut *mut ::core::ffi::c_void,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of XLA_FFI_Attrs"][::core::mem::size_of::<XLA_FFI_Attrs>() - 48usize];
-    ["Alignment of XLA_FFI_Attrs"][::core::mem::align_of::<XLA_FFI_Attrs>() - 8usize];
-    ["Offset of field: XLA_FFI_Attrs::struct_size"][::core::mem::offset_of!(XLA_FFI_Attrs, struct_size) - 0usize];
-    ["Offset of field: XLA_FFI_Attrs::extension_start"]
-        [::core::mem::offset_of!(XLA_FFI_Attrs, extension_start) - 8usize];
-    ["Offset of field: XLA_FFI_Attrs::size"][::core::mem::offset_of!(XLA_FFI_Attrs, size) - 16usize];
-    ["Offset of field: XLA_FFI_Attrs::types"][::core::mem::offset_of!(XLA_FFI_Attrs, types) - 24usize];
-    ["Offset of field: XLA_FFI_Attrs::names"][::core::mem::offset_of!(XLA_FFI_Attrs, names) - 32usize];
-    ["Offset of field: XLA_FFI_Attrs::attrs"][::core::mem::offset_of!(XLA_FFI_Attrs, attrs) - 40usize];
-};
+layout! { XLA_FFI_Attrs, 48, 8; struct_size: 0, extension_start: 8, size: 16, types: 24, names: 32, attrs: 40 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct XLA_FFI_CallFrame {
@@ -6007,22 +3037,8 @@ pub struct XLA_FFI_CallFrame {
     pub attrs: XLA_FFI_Attrs,
     pub future: *mut XLA_FFI_Future,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of XLA_FFI_CallFrame"][::core::mem::size_of::<XLA_FFI_CallFrame>() - 176usize];
-    ["Alignment of XLA_FFI_CallFrame"][::core::mem::align_of::<XLA_FFI_CallFrame>() - 8usize];
-    ["Offset of field: XLA_FFI_CallFrame::struct_size"]
-        [::core::mem::offset_of!(XLA_FFI_CallFrame, struct_size) - 0usize];
-    ["Offset of field: XLA_FFI_CallFrame::extension_start"]
-        [::core::mem::offset_of!(XLA_FFI_CallFrame, extension_start) - 8usize];
-    ["Offset of field: XLA_FFI_CallFrame::api"][::core::mem::offset_of!(XLA_FFI_CallFrame, api) - 16usize];
-    ["Offset of field: XLA_FFI_CallFrame::ctx"][::core::mem::offset_of!(XLA_FFI_CallFrame, ctx) - 24usize];
-    ["Offset of field: XLA_FFI_CallFrame::stage"][::core::mem::offset_of!(XLA_FFI_CallFrame, stage) - 32usize];
-    ["Offset of field: XLA_FFI_CallFrame::args"][::core::mem::offset_of!(XLA_FFI_CallFrame, args) - 40usize];
-    ["Offset of field: XLA_FFI_CallFrame::rets"][::core::mem::offset_of!(XLA_FFI_CallFrame, rets) - 80usize];
-    ["Offset of field: XLA_FFI_CallFrame::attrs"][::core::mem::offset_of!(XLA_FFI_CallFrame, attrs) - 120usize];
-    ["Offset of field: XLA_FFI_CallFrame::future"][::core::mem::offset_of!(XLA_FFI_CallFrame, future) - 168usize];
-};
+layout! { XLA_FFI_CallFrame, 176, 8; struct_size: 0, extension_start: 8, api: 16, ctx: 24, stage: 32, args: 40,
+rets: 80, attrs: 120, future: 168 }
 pub type XLA_FFI_Handler =
     ::core::option::Option<unsafe extern "C" fn(call_frame: *mut XLA_FFI_CallFrame) -> *mut XLA_FFI_Error>;
 #[repr(C)]
@@ -6033,19 +3049,7 @@ pub struct XLA_FFI_Handler_Bundle {
     pub initialize: XLA_FFI_Handler,
     pub execute: XLA_FFI_Handler,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of XLA_FFI_Handler_Bundle"][::core::mem::size_of::<XLA_FFI_Handler_Bundle>() - 32usize];
-    ["Alignment of XLA_FFI_Handler_Bundle"][::core::mem::align_of::<XLA_FFI_Handler_Bundle>() - 8usize];
-    ["Offset of field: XLA_FFI_Handler_Bundle::instantiate"]
-        [::core::mem::offset_of!(XLA_FFI_Handler_Bundle, instantiate) - 0usize];
-    ["Offset of field: XLA_FFI_Handler_Bundle::prepare"]
-        [::core::mem::offset_of!(XLA_FFI_Handler_Bundle, prepare) - 8usize];
-    ["Offset of field: XLA_FFI_Handler_Bundle::initialize"]
-        [::core::mem::offset_of!(XLA_FFI_Handler_Bundle, initialize) - 16usize];
-    ["Offset of field: XLA_FFI_Handler_Bundle::execute"]
-        [::core::mem::offset_of!(XLA_FFI_Handler_Bundle, execute) - 24usize];
-};
+layout! { XLA_FFI_Handler_Bundle, 32, 8; instantiate: 0, prepare: 8, initialize: 16, execute: 24 }
 impl XLA_FFI_Handler_TraitsBits {
     pub const XLA_FFI_HANDLER_TRAITS_COMMAND_BUFFER_COMPATIBLE: XLA_FFI_Handler_TraitsBits =
         XLA_FFI_Handler_TraitsBits(1);
@@ -6064,23 +3068,8 @@ pub struct XLA_FFI_Handler_Register_Args {
     pub bundle: XLA_FFI_Handler_Bundle,
     pub traits: XLA_FFI_Handler_Traits,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of XLA_FFI_Handler_Register_Args"][::core::mem::size_of::<XLA_FFI_Handler_Register_Args>() - 88usize];
-    ["Alignment of XLA_FFI_Handler_Register_Args"][::core::mem::align_of::<XLA_FFI_Handler_Register_Args>() - 8usize];
-    ["Offset of field: XLA_FFI_Handler_Register_Args::struct_size"]
-        [::core::mem::offset_of!(XLA_FFI_Handler_Register_Args, struct_size) - 0usize];
-    ["Offset of field: XLA_FFI_Handler_Register_Args::extension_start"]
-        [::core::mem::offset_of!(XLA_FFI_Handler_Register_Args, extension_start) - 8usize];
-    ["Offset of field: XLA_FFI_Handler_Register_Args::name"]
-        [::core::mem::offset_of!(XLA_FFI_Handler_Register_Args, name) - 16usize];
-    ["Offset of field: XLA_FFI_Handler_Register_Args::platform"]
-        [::core::mem::offset_of!(XLA_FFI_Handler_Register_Args, platform) - 32usize];
-    ["Offset of field: XLA_FFI_Handler_Register_Args::bundle"]
-        [::core::mem::offset_of!(XLA_FFI_Handler_Register_Args, bundle) - 48usize];
-    ["Offset of field: XLA_FFI_Handler_Register_Args::traits"]
-        [::core::mem::offset_of!(XLA_FFI_Handler_Register_Args, traits) - 80usize];
-};
+layout! { XLA_FFI_Handler_Register_Args, 88, 8; struct_size: 0, extension_start: 8, name: 16, platform: 32, bundle: 48,
+traits: 80 }
 pub type XLA_FFI_Handler_Register =
     ::core::option::Option<unsafe extern "C" fn(args: *mut XLA_FFI_Handler_Register_Args) -> *mut XLA_FFI_Error>;
 #[repr(C)]
@@ -6092,21 +3081,7 @@ pub struct XLA_FFI_Type_Register_Args {
     pub type_id: *mut XLA_FFI_TypeId,
     pub type_info: *const XLA_FFI_TypeInfo,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of XLA_FFI_Type_Register_Args"][::core::mem::size_of::<XLA_FFI_Type_Register_Args>() - 48usize];
-    ["Alignment of XLA_FFI_Type_Register_Args"][::core::mem::align_of::<XLA_FFI_Type_Register_Args>() - 8usize];
-    ["Offset of field: XLA_FFI_Type_Register_Args::struct_size"]
-        [::core::mem::offset_of!(XLA_FFI_Type_Register_Args, struct_size) - 0usize];
-    ["Offset of field: XLA_FFI_Type_Register_Args::extension_start"]
-        [::core::mem::offset_of!(XLA_FFI_Type_Register_Args, extension_start) - 8usize];
-    ["Offset of field: XLA_FFI_Type_Register_Args::name"]
-        [::core::mem::offset_of!(XLA_FFI_Type_Register_Args, name) - 16usize];
-    ["Offset of field: XLA_FFI_Type_Register_Args::type_id"]
-        [::core::mem::offset_of!(XLA_FFI_Type_Register_Args, type_id) - 32usize];
-    ["Offset of field: XLA_FFI_Type_Register_Args::type_info"]
-        [::core::mem::offset_of!(XLA_FFI_Type_Register_Args, type_info) - 40usize];
-};
+layout! { XLA_FFI_Type_Register_Args, 48, 8; struct_size: 0, extension_start: 8, name: 16, type_id: 32, type_info: 40 }
 pub type XLA_FFI_Type_Register =
     ::core::option::Option<unsafe extern "C" fn(args: *mut XLA_FFI_Type_Register_Args) -> *mut XLA_FFI_Error>;
 #[repr(C)]
@@ -6118,23 +3093,7 @@ pub struct XLA_FFI_ExecutionContext_Get_Args {
     pub type_id: *mut XLA_FFI_TypeId,
     pub data: *mut ::core::ffi::c_void,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of XLA_FFI_ExecutionContext_Get_Args"]
-        [::core::mem::size_of::<XLA_FFI_ExecutionContext_Get_Args>() - 40usize];
-    ["Alignment of XLA_FFI_ExecutionContext_Get_Args"]
-        [::core::mem::align_of::<XLA_FFI_ExecutionContext_Get_Args>() - 8usize];
-    ["Offset of field: XLA_FFI_ExecutionContext_Get_Args::struct_size"]
-        [::core::mem::offset_of!(XLA_FFI_ExecutionContext_Get_Args, struct_size) - 0usize];
-    ["Offset of field: XLA_FFI_ExecutionContext_Get_Args::extension_start"]
-        [::core::mem::offset_of!(XLA_FFI_ExecutionContext_Get_Args, extension_start) - 8usize];
-    ["Offset of field: XLA_FFI_ExecutionContext_Get_Args::ctx"]
-        [::core::mem::offset_of!(XLA_FFI_ExecutionContext_Get_Args, ctx) - 16usize];
-    ["Offset of field: XLA_FFI_ExecutionContext_Get_Args::type_id"]
-        [::core::mem::offset_of!(XLA_FFI_ExecutionContext_Get_Args, type_id) - 24usize];
-    ["Offset of field: XLA_FFI_ExecutionContext_Get_Args::data"]
-        [::core::mem::offset_of!(XLA_FFI_ExecutionContext_Get_Args, data) - 32usize];
-};
+layout! { XLA_FFI_ExecutionContext_Get_Args, 40, 8; struct_size: 0, extension_start: 8, ctx: 16, type_id: 24, data: 32 }
 pub type XLA_FFI_ExecutionContext_Get =
     ::core::option::Option<unsafe extern "C" fn(args: *mut XLA_FFI_ExecutionContext_Get_Args) -> *mut XLA_FFI_Error>;
 #[repr(C)]
@@ -6147,22 +3106,8 @@ pub struct XLA_FFI_State_Set_Args {
     pub type_id: *mut XLA_FFI_TypeId,
     pub state: *mut ::core::ffi::c_void,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of XLA_FFI_State_Set_Args"][::core::mem::size_of::<XLA_FFI_State_Set_Args>() - 48usize];
-    ["Alignment of XLA_FFI_State_Set_Args"][::core::mem::align_of::<XLA_FFI_State_Set_Args>() - 8usize];
-    ["Offset of field: XLA_FFI_State_Set_Args::struct_size"]
-        [::core::mem::offset_of!(XLA_FFI_State_Set_Args, struct_size) - 0usize];
-    ["Offset of field: XLA_FFI_State_Set_Args::extension_start"]
-        [::core::mem::offset_of!(XLA_FFI_State_Set_Args, extension_start) - 8usize];
-    ["Offset of field: XLA_FFI_State_Set_Args::ctx"][::core::mem::offset_of!(XLA_FFI_State_Set_Args, ctx) - 16usize];
-    ["Offset of field: XLA_FFI_State_Set_Args::stage"]
-        [::core::mem::offset_of!(XLA_FFI_State_Set_Args, stage) - 24usize];
-    ["Offset of field: XLA_FFI_State_Set_Args::type_id"]
-        [::core::mem::offset_of!(XLA_FFI_State_Set_Args, type_id) - 32usize];
-    ["Offset of field: XLA_FFI_State_Set_Args::state"]
-        [::core::mem::offset_of!(XLA_FFI_State_Set_Args, state) - 40usize];
-};
+layout! { XLA_FFI_State_Set_Args, 48, 8; struct_size: 0, extension_start: 8, ctx: 16, stage: 24, type_id: 32, state: 40
+}
 pub type XLA_FFI_State_Set =
     ::core::option::Option<unsafe extern "C" fn(args: *mut XLA_FFI_State_Set_Args) -> *mut XLA_FFI_Error>;
 #[repr(C)]
@@ -6175,22 +3120,8 @@ pub struct XLA_FFI_State_Get_Args {
     pub type_id: *mut XLA_FFI_TypeId,
     pub state: *mut ::core::ffi::c_void,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of XLA_FFI_State_Get_Args"][::core::mem::size_of::<XLA_FFI_State_Get_Args>() - 48usize];
-    ["Alignment of XLA_FFI_State_Get_Args"][::core::mem::align_of::<XLA_FFI_State_Get_Args>() - 8usize];
-    ["Offset of field: XLA_FFI_State_Get_Args::struct_size"]
-        [::core::mem::offset_of!(XLA_FFI_State_Get_Args, struct_size) - 0usize];
-    ["Offset of field: XLA_FFI_State_Get_Args::extension_start"]
-        [::core::mem::offset_of!(XLA_FFI_State_Get_Args, extension_start) - 8usize];
-    ["Offset of field: XLA_FFI_State_Get_Args::ctx"][::core::mem::offset_of!(XLA_FFI_State_Get_Args, ctx) - 16usize];
-    ["Offset of field: XLA_FFI_State_Get_Args::stage"]
-        [::core::mem::offset_of!(XLA_FFI_State_Get_Args, stage) - 24usize];
-    ["Offset of field: XLA_FFI_State_Get_Args::type_id"]
-        [::core::mem::offset_of!(XLA_FFI_State_Get_Args, type_id) - 32usize];
-    ["Offset of field: XLA_FFI_State_Get_Args::state"]
-        [::core::mem::offset_of!(XLA_FFI_State_Get_Args, state) - 40usize];
-};
+layout! { XLA_FFI_State_Get_Args, 48, 8; struct_size: 0, extension_start: 8, ctx: 16, stage: 24, type_id: 32, state: 40
+}
 pub type XLA_FFI_State_Get =
     ::core::option::Option<unsafe extern "C" fn(args: *mut XLA_FFI_State_Get_Args) -> *mut XLA_FFI_Error>;
 #[repr(C)]
@@ -6201,18 +3132,7 @@ pub struct XLA_FFI_Stream_Get_Args {
     pub ctx: *mut XLA_FFI_ExecutionContext,
     pub stream: *mut ::core::ffi::c_void,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of XLA_FFI_Stream_Get_Args"][::core::mem::size_of::<XLA_FFI_Stream_Get_Args>() - 32usize];
-    ["Alignment of XLA_FFI_Stream_Get_Args"][::core::mem::align_of::<XLA_FFI_Stream_Get_Args>() - 8usize];
-    ["Offset of field: XLA_FFI_Stream_Get_Args::struct_size"]
-        [::core::mem::offset_of!(XLA_FFI_Stream_Get_Args, struct_size) - 0usize];
-    ["Offset of field: XLA_FFI_Stream_Get_Args::extension_start"]
-        [::core::mem::offset_of!(XLA_FFI_Stream_Get_Args, extension_start) - 8usize];
-    ["Offset of field: XLA_FFI_Stream_Get_Args::ctx"][::core::mem::offset_of!(XLA_FFI_Stream_Get_Args, ctx) - 16usize];
-    ["Offset of field: XLA_FFI_Stream_Get_Args::stream"]
-        [::core::mem::offset_of!(XLA_FFI_Stream_Get_Args, stream) - 24usize];
-};
+layout! { XLA_FFI_Stream_Get_Args, 32, 8; struct_size: 0, extension_start: 8, ctx: 16, stream: 24 }
 pub type XLA_FFI_Stream_Get =
     ::core::option::Option<unsafe extern "C" fn(args: *mut XLA_FFI_Stream_Get_Args) -> *mut XLA_FFI_Error>;
 #[repr(C)]
@@ -6225,25 +3145,8 @@ pub struct XLA_FFI_DeviceMemory_Allocate_Args {
     pub alignment: usize,
     pub data: *mut ::core::ffi::c_void,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of XLA_FFI_DeviceMemory_Allocate_Args"]
-        [::core::mem::size_of::<XLA_FFI_DeviceMemory_Allocate_Args>() - 48usize];
-    ["Alignment of XLA_FFI_DeviceMemory_Allocate_Args"]
-        [::core::mem::align_of::<XLA_FFI_DeviceMemory_Allocate_Args>() - 8usize];
-    ["Offset of field: XLA_FFI_DeviceMemory_Allocate_Args::struct_size"]
-        [::core::mem::offset_of!(XLA_FFI_DeviceMemory_Allocate_Args, struct_size) - 0usize];
-    ["Offset of field: XLA_FFI_DeviceMemory_Allocate_Args::extension_start"]
-        [::core::mem::offset_of!(XLA_FFI_DeviceMemory_Allocate_Args, extension_start) - 8usize];
-    ["Offset of field: XLA_FFI_DeviceMemory_Allocate_Args::ctx"]
-        [::core::mem::offset_of!(XLA_FFI_DeviceMemory_Allocate_Args, ctx) - 16usize];
-    ["Offset of field: XLA_FFI_DeviceMemory_Allocate_Args::size"]
-        [::core::mem::offset_of!(XLA_FFI_DeviceMemory_Allocate_Args, size) - 24usize];
-    ["Offset of field: XLA_FFI_DeviceMemory_Allocate_Args::alignment"]
-        [::core::mem::offset_of!(XLA_FFI_DeviceMemory_Allocate_Args, alignment) - 32usize];
-    ["Offset of field: XLA_FFI_DeviceMemory_Allocate_Args::data"]
-        [::core::mem::offset_of!(XLA_FFI_DeviceMemory_Allocate_Args, data) - 40usize];
-};
+layout! { XLA_FFI_DeviceMemory_Allocate_Args, 48, 8; struct_size: 0, extension_start: 8, ctx: 16, size: 24,
+alignment: 32, data: 40 }
 pub type XLA_FFI_DeviceMemory_Allocate =
     ::core::option::Option<unsafe extern "C" fn(args: *mut XLA_FFI_DeviceMemory_Allocate_Args) -> *mut XLA_FFI_Error>;
 #[repr(C)]
@@ -6255,21 +3158,7 @@ pub struct XLA_FFI_DeviceMemory_Free_Args {
     pub size: usize,
     pub data: *mut ::core::ffi::c_void,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of XLA_FFI_DeviceMemory_Free_Args"][::core::mem::size_of::<XLA_FFI_DeviceMemory_Free_Args>() - 40usize];
-    ["Alignment of XLA_FFI_DeviceMemory_Free_Args"][::core::mem::align_of::<XLA_FFI_DeviceMemory_Free_Args>() - 8usize];
-    ["Offset of field: XLA_FFI_DeviceMemory_Free_Args::struct_size"]
-        [::core::mem::offset_of!(XLA_FFI_DeviceMemory_Free_Args, struct_size) - 0usize];
-    ["Offset of field: XLA_FFI_DeviceMemory_Free_Args::extension_start"]
-        [::core::mem::offset_of!(XLA_FFI_DeviceMemory_Free_Args, extension_start) - 8usize];
-    ["Offset of field: XLA_FFI_DeviceMemory_Free_Args::ctx"]
-        [::core::mem::offset_of!(XLA_FFI_DeviceMemory_Free_Args, ctx) - 16usize];
-    ["Offset of field: XLA_FFI_DeviceMemory_Free_Args::size"]
-        [::core::mem::offset_of!(XLA_FFI_DeviceMemory_Free_Args, size) - 24usize];
-    ["Offset of field: XLA_FFI_DeviceMemory_Free_Args::data"]
-        [::core::mem::offset_of!(XLA_FFI_DeviceMemory_Free_Args, data) - 32usize];
-};
+layout! { XLA_FFI_DeviceMemory_Free_Args, 40, 8; struct_size: 0, extension_start: 8, ctx: 16, size: 24, data: 32 }
 pub type XLA_FFI_DeviceMemory_Free =
     ::core::option::Option<unsafe extern "C" fn(args: *mut XLA_FFI_DeviceMemory_Free_Args) -> *mut XLA_FFI_Error>;
 pub type XLA_FFI_Task = ::core::option::Option<unsafe extern "C" fn(data: *mut ::core::ffi::c_void)>;
@@ -6282,22 +3171,7 @@ pub struct XLA_FFI_ThreadPool_Schedule_Args {
     pub task: XLA_FFI_Task,
     pub data: *mut ::core::ffi::c_void,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of XLA_FFI_ThreadPool_Schedule_Args"][::core::mem::size_of::<XLA_FFI_ThreadPool_Schedule_Args>() - 40usize];
-    ["Alignment of XLA_FFI_ThreadPool_Schedule_Args"]
-        [::core::mem::align_of::<XLA_FFI_ThreadPool_Schedule_Args>() - 8usize];
-    ["Offset of field: XLA_FFI_ThreadPool_Schedule_Args::struct_size"]
-        [::core::mem::offset_of!(XLA_FFI_ThreadPool_Schedule_Args, struct_size) - 0usize];
-    ["Offset of field: XLA_FFI_ThreadPool_Schedule_Args::extension_start"]
-        [::core::mem::offset_of!(XLA_FFI_ThreadPool_Schedule_Args, extension_start) - 8usize];
-    ["Offset of field: XLA_FFI_ThreadPool_Schedule_Args::ctx"]
-        [::core::mem::offset_of!(XLA_FFI_ThreadPool_Schedule_Args, ctx) - 16usize];
-    ["Offset of field: XLA_FFI_ThreadPool_Schedule_Args::task"]
-        [::core::mem::offset_of!(XLA_FFI_ThreadPool_Schedule_Args, task) - 24usize];
-    ["Offset of field: XLA_FFI_ThreadPool_Schedule_Args::data"]
-        [::core::mem::offset_of!(XLA_FFI_ThreadPool_Schedule_Args, data) - 32usize];
-};
+layout! { XLA_FFI_ThreadPool_Schedule_Args, 40, 8; struct_size: 0, extension_start: 8, ctx: 16, task: 24, data: 32 }
 pub type XLA_FFI_ThreadPool_Schedule =
     ::core::option::Option<unsafe extern "C" fn(args: *mut XLA_FFI_ThreadPool_Schedule_Args) -> *mut XLA_FFI_Error>;
 #[repr(C)]
@@ -6308,21 +3182,7 @@ pub struct XLA_FFI_ThreadPool_NumThreads_Args {
     pub ctx: *mut XLA_FFI_ExecutionContext,
     pub num_threads: *mut i64,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of XLA_FFI_ThreadPool_NumThreads_Args"]
-        [::core::mem::size_of::<XLA_FFI_ThreadPool_NumThreads_Args>() - 32usize];
-    ["Alignment of XLA_FFI_ThreadPool_NumThreads_Args"]
-        [::core::mem::align_of::<XLA_FFI_ThreadPool_NumThreads_Args>() - 8usize];
-    ["Offset of field: XLA_FFI_ThreadPool_NumThreads_Args::struct_size"]
-        [::core::mem::offset_of!(XLA_FFI_ThreadPool_NumThreads_Args, struct_size) - 0usize];
-    ["Offset of field: XLA_FFI_ThreadPool_NumThreads_Args::extension_start"]
-        [::core::mem::offset_of!(XLA_FFI_ThreadPool_NumThreads_Args, extension_start) - 8usize];
-    ["Offset of field: XLA_FFI_ThreadPool_NumThreads_Args::ctx"]
-        [::core::mem::offset_of!(XLA_FFI_ThreadPool_NumThreads_Args, ctx) - 16usize];
-    ["Offset of field: XLA_FFI_ThreadPool_NumThreads_Args::num_threads"]
-        [::core::mem::offset_of!(XLA_FFI_ThreadPool_NumThreads_Args, num_threads) - 24usize];
-};
+layout! { XLA_FFI_ThreadPool_NumThreads_Args, 32, 8; struct_size: 0, extension_start: 8, ctx: 16, num_threads: 24 }
 pub type XLA_FFI_ThreadPool_NumThreads =
     ::core::option::Option<unsafe extern "C" fn(args: *mut XLA_FFI_ThreadPool_NumThreads_Args) -> *mut XLA_FFI_Error>;
 #[repr(C)]
@@ -6333,18 +3193,7 @@ pub struct XLA_FFI_RunId_Get_Args {
     pub ctx: *mut XLA_FFI_ExecutionContext,
     pub run_id: i64,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of XLA_FFI_RunId_Get_Args"][::core::mem::size_of::<XLA_FFI_RunId_Get_Args>() - 32usize];
-    ["Alignment of XLA_FFI_RunId_Get_Args"][::core::mem::align_of::<XLA_FFI_RunId_Get_Args>() - 8usize];
-    ["Offset of field: XLA_FFI_RunId_Get_Args::struct_size"]
-        [::core::mem::offset_of!(XLA_FFI_RunId_Get_Args, struct_size) - 0usize];
-    ["Offset of field: XLA_FFI_RunId_Get_Args::extension_start"]
-        [::core::mem::offset_of!(XLA_FFI_RunId_Get_Args, extension_start) - 8usize];
-    ["Offset of field: XLA_FFI_RunId_Get_Args::ctx"][::core::mem::offset_of!(XLA_FFI_RunId_Get_Args, ctx) - 16usize];
-    ["Offset of field: XLA_FFI_RunId_Get_Args::run_id"]
-        [::core::mem::offset_of!(XLA_FFI_RunId_Get_Args, run_id) - 24usize];
-};
+layout! { XLA_FFI_RunId_Get_Args, 32, 8; struct_size: 0, extension_start: 8, ctx: 16, run_id: 24 }
 pub type XLA_FFI_RunId_Get =
     ::core::option::Option<unsafe extern "C" fn(args: *mut XLA_FFI_RunId_Get_Args) -> *mut XLA_FFI_Error>;
 #[repr(C)]
@@ -6355,19 +3204,7 @@ pub struct XLA_FFI_DeviceOrdinal_Get_Args {
     pub ctx: *mut XLA_FFI_ExecutionContext,
     pub device_ordinal: i32,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of XLA_FFI_DeviceOrdinal_Get_Args"][::core::mem::size_of::<XLA_FFI_DeviceOrdinal_Get_Args>() - 32usize];
-    ["Alignment of XLA_FFI_DeviceOrdinal_Get_Args"][::core::mem::align_of::<XLA_FFI_DeviceOrdinal_Get_Args>() - 8usize];
-    ["Offset of field: XLA_FFI_DeviceOrdinal_Get_Args::struct_size"]
-        [::core::mem::offset_of!(XLA_FFI_DeviceOrdinal_Get_Args, struct_size) - 0usize];
-    ["Offset of field: XLA_FFI_DeviceOrdinal_Get_Args::extension_start"]
-        [::core::mem::offset_of!(XLA_FFI_DeviceOrdinal_Get_Args, extension_start) - 8usize];
-    ["Offset of field: XLA_FFI_DeviceOrdinal_Get_Args::ctx"]
-        [::core::mem::offset_of!(XLA_FFI_DeviceOrdinal_Get_Args, ctx) - 16usize];
-    ["Offset of field: XLA_FFI_DeviceOrdinal_Get_Args::device_ordinal"]
-        [::core::mem::offset_of!(XLA_FFI_DeviceOrdinal_Get_Args, device_ordinal) - 24usize];
-};
+layout! { XLA_FFI_DeviceOrdinal_Get_Args, 32, 8; struct_size: 0, extension_start: 8, ctx: 16, device_ordinal: 24 }
 pub type XLA_FFI_DeviceOrdinal_Get =
     ::core::option::Option<unsafe extern "C" fn(args: *mut XLA_FFI_DeviceOrdinal_Get_Args) -> *mut XLA_FFI_Error>;
 #[repr(C)]
@@ -6378,31 +3215,14 @@ pub struct XLA_FFI_Metadata {
     pub traits: XLA_FFI_Handler_Traits,
     pub state_type_id: XLA_FFI_TypeId,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of XLA_FFI_Metadata"][::core::mem::size_of::<XLA_FFI_Metadata>() - 48usize];
-    ["Alignment of XLA_FFI_Metadata"][::core::mem::align_of::<XLA_FFI_Metadata>() - 8usize];
-    ["Offset of field: XLA_FFI_Metadata::struct_size"][::core::mem::offset_of!(XLA_FFI_Metadata, struct_size) - 0usize];
-    ["Offset of field: XLA_FFI_Metadata::api_version"][::core::mem::offset_of!(XLA_FFI_Metadata, api_version) - 8usize];
-    ["Offset of field: XLA_FFI_Metadata::traits"][::core::mem::offset_of!(XLA_FFI_Metadata, traits) - 32usize];
-    ["Offset of field: XLA_FFI_Metadata::state_type_id"]
-        [::core::mem::offset_of!(XLA_FFI_Metadata, state_type_id) - 40usize];
-};
+layout! { XLA_FFI_Metadata, 48, 8; struct_size: 0, api_version: 8, traits: 32, state_type_id: 40 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct XLA_FFI_Metadata_Extension {
     pub extension_base: XLA_FFI_Extension_Base,
     pub metadata: *mut XLA_FFI_Metadata,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of XLA_FFI_Metadata_Extension"][::core::mem::size_of::<XLA_FFI_Metadata_Extension>() - 32usize];
-    ["Alignment of XLA_FFI_Metadata_Extension"][::core::mem::align_of::<XLA_FFI_Metadata_Extension>() - 8usize];
-    ["Offset of field: XLA_FFI_Metadata_Extension::extension_base"]
-        [::core::mem::offset_of!(XLA_FFI_Metadata_Extension, extension_base) - 0usize];
-    ["Offset of field: XLA_FFI_Metadata_Extension::metadata"]
-        [::core::mem::offset_of!(XLA_FFI_Metadata_Extension, metadata) - 24usize];
-};
+layout! { XLA_FFI_Metadata_Extension, 32, 8; extension_base: 0, metadata: 24 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct XLA_FFI_Api {
@@ -6429,48 +3249,9 @@ pub struct XLA_FFI_Api {
     pub XLA_FFI_RunId_Get: XLA_FFI_RunId_Get,
     pub XLA_FFI_DeviceOrdinal_Get: XLA_FFI_DeviceOrdinal_Get,
 }
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of XLA_FFI_Api"][::core::mem::size_of::<XLA_FFI_Api>() - 192usize];
-    ["Alignment of XLA_FFI_Api"][::core::mem::align_of::<XLA_FFI_Api>() - 8usize];
-    ["Offset of field: XLA_FFI_Api::struct_size"][::core::mem::offset_of!(XLA_FFI_Api, struct_size) - 0usize];
-    ["Offset of field: XLA_FFI_Api::extension_start"][::core::mem::offset_of!(XLA_FFI_Api, extension_start) - 8usize];
-    ["Offset of field: XLA_FFI_Api::api_version"][::core::mem::offset_of!(XLA_FFI_Api, api_version) - 16usize];
-    ["Offset of field: XLA_FFI_Api::internal_api"][::core::mem::offset_of!(XLA_FFI_Api, internal_api) - 40usize];
-    ["Offset of field: XLA_FFI_Api::XLA_FFI_Error_Create"]
-        [::core::mem::offset_of!(XLA_FFI_Api, XLA_FFI_Error_Create) - 48usize];
-    ["Offset of field: XLA_FFI_Api::XLA_FFI_Error_GetMessage"]
-        [::core::mem::offset_of!(XLA_FFI_Api, XLA_FFI_Error_GetMessage) - 56usize];
-    ["Offset of field: XLA_FFI_Api::XLA_FFI_Error_Destroy"]
-        [::core::mem::offset_of!(XLA_FFI_Api, XLA_FFI_Error_Destroy) - 64usize];
-    ["Offset of field: XLA_FFI_Api::XLA_FFI_Handler_Register"]
-        [::core::mem::offset_of!(XLA_FFI_Api, XLA_FFI_Handler_Register) - 72usize];
-    ["Offset of field: XLA_FFI_Api::XLA_FFI_Stream_Get"]
-        [::core::mem::offset_of!(XLA_FFI_Api, XLA_FFI_Stream_Get) - 80usize];
-    ["Offset of field: XLA_FFI_Api::XLA_FFI_Type_Register"]
-        [::core::mem::offset_of!(XLA_FFI_Api, XLA_FFI_Type_Register) - 88usize];
-    ["Offset of field: XLA_FFI_Api::XLA_FFI_ExecutionContext_Get"]
-        [::core::mem::offset_of!(XLA_FFI_Api, XLA_FFI_ExecutionContext_Get) - 96usize];
-    ["Offset of field: XLA_FFI_Api::XLA_FFI_State_Set"]
-        [::core::mem::offset_of!(XLA_FFI_Api, XLA_FFI_State_Set) - 104usize];
-    ["Offset of field: XLA_FFI_Api::XLA_FFI_State_Get"]
-        [::core::mem::offset_of!(XLA_FFI_Api, XLA_FFI_State_Get) - 112usize];
-    ["Offset of field: XLA_FFI_Api::XLA_FFI_DeviceMemory_Allocate"]
-        [::core::mem::offset_of!(XLA_FFI_Api, XLA_FFI_DeviceMemory_Allocate) - 120usize];
-    ["Offset of field: XLA_FFI_Api::XLA_FFI_DeviceMemory_Free"]
-        [::core::mem::offset_of!(XLA_FFI_Api, XLA_FFI_DeviceMemory_Free) - 128usize];
-    ["Offset of field: XLA_FFI_Api::XLA_FFI_ThreadPool_Schedule"]
-        [::core::mem::offset_of!(XLA_FFI_Api, XLA_FFI_ThreadPool_Schedule) - 136usize];
-    ["Offset of field: XLA_FFI_Api::XLA_FFI_ThreadPool_NumThreads"]
-        [::core::mem::offset_of!(XLA_FFI_Api, XLA_FFI_ThreadPool_NumThreads) - 144usize];
-    ["Offset of field: XLA_FFI_Api::XLA_FFI_Future_Create"]
-        [::core::mem::offset_of!(XLA_FFI_Api, XLA_FFI_Future_Create) - 152usize];
-    ["Offset of field: XLA_FFI_Api::XLA_FFI_Future_SetAvailable"]
-        [::core::mem::offset_of!(XLA_FFI_Api, XLA_FFI_Future_SetAvailable) - 160usize];
-    ["Offset of field: XLA_FFI_Api::XLA_FFI_Future_SetError"]
-        [::core::mem::offset_of!(XLA_FFI_Api, XLA_FFI_Future_SetError) - 168usize];
-    ["Offset of field: XLA_FFI_Api::XLA_FFI_RunId_Get"]
-        [::core::mem::offset_of!(XLA_FFI_Api, XLA_FFI_RunId_Get) - 176usize];
-    ["Offset of field: XLA_FFI_Api::XLA_FFI_DeviceOrdinal_Get"]
-        [::core::mem::offset_of!(XLA_FFI_Api, XLA_FFI_DeviceOrdinal_Get) - 184usize];
-};
+layout! { XLA_FFI_Api, 192, 8; struct_size: 0, extension_start: 8, api_version: 16, internal_api: 40,
+XLA_FFI_Error_Create: 48, XLA_FFI_Error_GetMessage: 56, XLA_FFI_Error_Destroy: 64, XLA_FFI_Handler_Register: 72,
+XLA_FFI_Stream_Get: 80, XLA_FFI_Type_Register: 88, XLA_FFI_ExecutionContext_Get: 96, XLA_FFI_State_Set: 104,
+XLA_FFI_State_Get: 112, XLA_FFI_DeviceMemory_Allocate: 120, XLA_FFI_DeviceMemory_Free: 128,
+XLA_FFI_ThreadPool_Schedule: 136, XLA_FFI_ThreadPool_NumThreads: 144, XLA_FFI_Future_Create: 152,
+XLA_FFI_Future_SetAvailable: 160, XLA_FFI_Future_SetError: 168, XLA_FFI_RunId_Get: 176, XLA_FFI_DeviceOrdinal_Get: 184 }

@@ -2,6 +2,20 @@
 //! Every struct's size and field offsets are asserted at compile time in the generated file.
 #![no_std]
 
+/// Asserts the size, the alignment and the offsets of the fields of a struct, all in bytes.
+macro_rules! layout {
+    ($name:ty, $size:literal, $align:literal; $($field:ident: $offset:literal),*) => {
+        const _: () = {
+            assert!(size_of::<$name>() == $size, concat!("size of ", stringify!($name)));
+            assert!(align_of::<$name>() == $align, concat!("alignment of ", stringify!($name)));
+            $(assert!(
+                core::mem::offset_of!($name, $field) == $offset,
+                concat!("offset of ", stringify!($name), "::", stringify!($field))
+            );)*
+        };
+    };
+}
+
 #[allow(non_camel_case_types, non_snake_case, non_upper_case_globals, clippy::all, missing_docs)]
 mod bindings;
 

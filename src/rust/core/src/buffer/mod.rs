@@ -1,5 +1,6 @@
 //! Buffers: arrays on a device. A buffer's type, shape and device are known at once, its content later.
 
+mod address;
 pub(crate) mod backing;
 mod copy;
 pub mod download;
@@ -18,6 +19,7 @@ use crate::ffi::api::call;
 use crate::runtime::dispatch::Dispatched;
 use crate::runtime::event::Event;
 use crate::runtime::registry::{Resource, Slot};
+use pjrt_base::console;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::reason::Reason;
 use pjrt_data::array::Spec;
@@ -236,6 +238,8 @@ impl Buffer {
     pub fn wait(&self) -> Result<Ready<'_>> {
         self.check_alive()?;
         self.wait_complete()?;
+        // The programs that made it may have printed.
+        console::flush()?;
         self.check_in_place()?;
         Ok(Ready::new(self))
     }

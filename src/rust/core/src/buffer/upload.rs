@@ -440,7 +440,11 @@ fn too_short(spec: &Spec, len: usize) -> Error {
 
 fn check_length(len: usize, spec: &Spec) -> Result<()> {
     if len == 0 && !spec.is_empty() {
-        bail!(InvalidInput, "Empty buffers must have at least one dimension equal to 0.");
+        let length = match &spec.dims[..] {
+            [] => String::new(),
+            dims => format!("Data has length 0, but specified shape is {}. ", shown(dims)),
+        };
+        bail!(InvalidInput, "{length}Empty buffers must have at least one dimension equal to 0.");
     }
     if len > 1 && len != spec.len() {
         bail!(ShapeMismatch, "Data has length {len}, but specified shape is {}.", shown(&spec.dims));

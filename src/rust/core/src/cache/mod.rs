@@ -4,6 +4,7 @@
 use crate::client::device::Device;
 use crate::client::target::Target;
 use crate::client::Client;
+use crate::custom_call;
 use crate::executable::execute::Dispatch;
 use crate::executable::options::CompileOptions;
 use crate::executable::serialized::{Destination, Serialized};
@@ -134,6 +135,7 @@ impl Cache {
         let Some(key) = self.key(devices, program, options) else { return Ok(Lookup::Nothing(None)) };
         let place = LoadedKey { key, client: client.id(), dispatch: options.dispatch };
         if let Some(executable) = self.in_process.find(&place) {
+            custom_call::check(executable.functions(), client.platform())?;
             self.in_process.count(|counts| counts.shared += 1);
             return Ok(Lookup::Executable(executable));
         }
@@ -204,7 +206,7 @@ impl Cache {
     }
 
     fn try_save(&self, key: &Key, executable: &Executable) -> Result<Removed> {
-        if !executable.provenance().is_self_contained {
+        if !executable.is_self_contained() {
             return Ok(Removed::default());
         }
         let content = executable.serialize_as(key.bytes(), Some(self.root()))?;

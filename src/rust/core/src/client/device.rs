@@ -70,6 +70,15 @@ impl Device {
         self.index
     }
 
+    /// The plugin's handle of the device, valid while the client is open.
+    ///
+    /// # Errors
+    /// `Forked`, `ClientClosed`, `PluginPoisoned`.
+    pub fn raw(&self) -> Result<*mut PJRT_Device> {
+        self.client.handle()?;
+        Ok(self.facts().handle)
+    }
+
     pub(crate) fn facts(&self) -> &Facts {
         self.client.device_facts(self.index)
     }

@@ -7,6 +7,7 @@ use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::reason::Reason;
 use pjrt_base::trusted_fs;
 use std::fs::{self, Metadata};
+use std::io;
 use std::path::Path;
 
 /// The prefix of the names of files with a plugin's hash.
@@ -29,23 +30,33 @@ pub(crate) fn of_plugin<'a>(plugin: &'a Plugin, kept: Option<&Path>) -> Result<&
 }
 
 fn of_file(path: &Path, kept: Option<&Path>) -> Result<String> {
+    // A new hard link or another owner also changes the stamp, but not the content.
+    for _ in 0..3 {
+        if let Some(hash) = of_unchanged(path, kept).map_err(|error| failure(path, &error.to_string()))? {
+            return Ok(hash);
+        }
+    }
+    Err(failure(path, "it changed while it was read"))
+}
+
+/// The hash of a file, or nothing if the file changed meanwhile.
+fn of_unchanged(path: &Path, kept: Option<&Path>) -> io::Result<Option<String>> {
     let stamp = || fs::metadata(path).map(|metadata| stamp(&metadata));
-    let before = stamp().map_err(|error| failure(path, &error.to_string()))?;
+    let before = stamp()?;
     let note = kept.map(|folder| folder.join(format!("{PREFIX}{}", &digest::hex(&digest::of(&[name(path)]))[..16])));
     if let Some(hash) = note.as_deref().and_then(|note| noted(note, &before)) {
-        return Ok(hash);
+        return Ok(Some(hash));
     }
-    let hashed = fs::File::open(path).and_then(digest::of_reader);
-    let hash = digest::hex(&hashed.map_err(|error| failure(path, &error.to_string()))?);
-    if stamp().ok().as_ref() != Some(&before) {
-        return Err(failure(path, "it changed while it was read"));
+    let hash = digest::hex(&fs::File::open(path).and_then(digest::of_reader)?);
+    if stamp()? != before {
+        return Ok(None);
     }
     if let (Some(folder), Some(note)) = (kept, note) {
         // Without it, the next process reads the plugin again.
         let _ = trusted_fs::create_folder(folder)
             .and_then(|()| trusted_fs::write(&note, format!("{before}\n{hash}\n").as_bytes()));
     }
-    Ok(hash)
+    Ok(Some(hash))
 }
 
 /// The hash in a note, if it belongs to the file with this stamp.
@@ -90,4 +101,28 @@ fn is_replaced(_: &Path) -> bool {
 
 fn failure(path: &Path, why: &str) -> Error {
     Error::new(Kind::Io, format!("Cannot read the plugin '{}': {why}.", path.display()))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::thread;
+    use std::time::Duration;
+
+    #[test]
+    fn a_new_hard_link_does_not_disturb_hashing() {
+        let file = std::env::temp_dir().join(format!("pjrt-hash-{}", std::process::id()));
+        let link = file.with_extension("link");
+        // Big enough that the link is made while it is read.
+        fs::File::create(&file).unwrap().set_len(200 << 20).unwrap();
+        let (from, to) = (file.clone(), link.clone());
+        let linking = thread::spawn(move || {
+            thread::sleep(Duration::from_millis(10));
+            fs::hard_link(from, to).unwrap();
+        });
+        let hash = of_file(&file, None).unwrap();
+        linking.join().unwrap();
+        assert_eq!(hash, of_file(&file, None).unwrap());
+        fs::remove_file(file).and_then(|()| fs::remove_file(link)).unwrap();
+    }
 }

@@ -11,6 +11,7 @@ pub mod sharded;
 use crate::client::device::Device;
 use crate::client::flags;
 use crate::client::Client;
+use crate::custom_call::{self, registry};
 use crate::executable::description::Description;
 use crate::executable::execute::Dispatch;
 use crate::executable::hint::{DispatchHint, RunHistory};
@@ -96,8 +97,8 @@ pub(crate) struct Provenance {
     pub wholes: Wholes,
     /// The size of its source in bytes: the program, or the serialized form.
     pub source_bytes: usize,
-    /// Every function that it calls by name comes with the plugin.
-    pub is_self_contained: bool,
+    /// The functions that it calls by name and that do not come with the plugin.
+    pub functions: Vec<String>,
     /// The serialized form that it was loaded from. XLA's CPU plugin cannot serialize it again: it omits the machine
     /// code of executables that it has loaded.
     pub payload: Option<Box<[u8]>>,
@@ -213,9 +214,8 @@ impl Executable {
             Ok((compiled, serialized))
         })
         .map_err(|e| {
-            program
-                .explain(cuda::tools::explained(e), client.plugin().stablehlo_versions())
-                .on_platform(client.platform())
+            let e = custom_call::explain(cuda::tools::explained(e), api, client.platform());
+            program.explain(e, client.plugin().stablehlo_versions()).on_platform(client.platform())
         })?;
         let compile_time = start.elapsed();
         let loaded = Loaded::new(client, compiled.executable);
@@ -223,6 +223,10 @@ impl Executable {
         let module = description.optimized_module()?;
         let signature = description.signature(&module, program.input_names())?;
         let hint = description.hint(&module);
+        let mut functions: Vec<_> = module.foreign_functions().map(str::to_owned).collect();
+        functions.sort_unstable();
+        functions.dedup();
+        custom_call::check(&functions, client.platform())?;
         drop(description);
         let placement = if options.compile_portable_executable {
             Placement::Portable
@@ -236,7 +240,7 @@ impl Executable {
             interface: module.interface(),
             wholes: if options.partitions() > 1 { Wholes::of(program.annotations()) } else { Wholes::default() },
             source_bytes: program.code().len(),
-            is_self_contained: module.calls_only_known_functions(),
+            functions,
             payload: None,
         };
         Ok(Executable::new(loaded, signature, placement, hint, options.dispatch, provenance))
@@ -283,6 +287,17 @@ impl Executable {
     /// The compiler's time, even if it was in another process.
     pub fn compile_time(&self) -> Duration {
         self.0.provenance.compile_time
+    }
+
+    /// The functions that it calls by name and that do not come with the plugin.
+    pub fn functions(&self) -> &[String] {
+        &self.0.provenance.functions
+    }
+
+    /// Whether other processes have all functions that it calls by name.
+    pub(crate) fn is_self_contained(&self) -> bool {
+        let platform = self.client().platform();
+        self.functions().iter().all(|name| registry::known(name, platform) == Some(registry::Known::BuiltIn))
     }
 
     /// Records that the cache did not have it.

@@ -7,6 +7,7 @@
 use crate::client::device::Device;
 use crate::client::target::Target;
 use crate::client::Client;
+use crate::custom_call;
 use crate::executable::execute::Dispatch;
 use crate::executable::hint::DispatchHint;
 use crate::executable::options::{CompileOptions, UsedOptions};
@@ -61,6 +62,9 @@ pub struct Header {
     wholes: Option<Wholes>,
     #[prost(bool, tag = "12")]
     is_predictable: bool,
+    /// The functions that it calls by name and that do not come with the plugin.
+    #[prost(string, repeated, tag = "13")]
+    functions: Vec<String>,
 }
 
 /// A container that has passed the check for damage.
@@ -113,6 +117,7 @@ impl Executable {
             key: key.into(),
             wholes: Some(provenance.wholes.clone()),
             is_predictable: self.hint().is_predictable,
+            functions: provenance.functions.clone(),
         };
         self.with_payload(|payload| {
             room::check_room(payload.len(), "to save the executable")?;
@@ -327,6 +332,7 @@ impl<'a> Serialized<'a> {
         origin: Origin,
     ) -> Result<Executable> {
         let client = destination.client;
+        custom_call::check(&self.header.functions, client.platform())?;
         let options = match destination.options {
             // The code is there already, so the compiler's flags have no effect.
             Some(options) => self.counted(options).serialize_with(&[], devices, self.used.is_for_shardy()),
@@ -342,7 +348,10 @@ impl<'a> Serialized<'a> {
                 overridden_serialized_compile_options_size: options.len(),
             }
         )
-        .map_err(|error| error.unsupported(client.platform(), "Loading a saved executable is"))?;
+        .map_err(|error| {
+            let error = custom_call::explain(error, client.plugin().api(), client.platform());
+            error.unsupported(client.platform(), "Loading a saved executable is")
+        })?;
         let header = &self.header;
         let placement = if self.used.is_portable() {
             Placement::Portable
@@ -368,7 +377,7 @@ impl<'a> Serialized<'a> {
                     interface: header.interface.clone(),
                     wholes: header.wholes.clone().unwrap_or_default(),
                     source_bytes: self.payload.len(),
-                    is_self_contained: true,
+                    functions: header.functions.clone(),
                     payload: Some(self.payload.into()),
                 },
             },

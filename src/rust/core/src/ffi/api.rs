@@ -15,6 +15,9 @@ const SIZE_AT_81: usize = 984;
 /// The largest plausible table; today's are about 1,100 bytes long.
 const MAX_SIZE: usize = 1 << 16;
 
+/// The longest plausible chain of extensions; a longer one is a plugin's bug.
+const MAX_EXTENSIONS: usize = 1000;
+
 /// A checked view of a plugin's `PJRT_Api`.
 #[derive(Debug)]
 pub struct Api {
@@ -89,6 +92,32 @@ impl Api {
     #[inline]
     pub fn reaches(&self, offset: usize) -> bool {
         offset + size_of::<usize>() <= self.size
+    }
+
+    /// The extension of this type, as its struct `T`.
+    ///
+    /// The plugin's struct may be shorter than `T`: read a field only if the extension's own `struct_size` reaches it.
+    pub(crate) fn extension<T>(&self, kind: PJRT_Extension_Type) -> Option<*const T> {
+        // SAFETY: the chain gives extensions that lie in the plugin's constant data.
+        self.extensions().into_iter().find(|link| unsafe { (**link).type_ == kind }).map(|link| link.cast())
+    }
+
+    /// The links of the chain of extensions. A link that forms a circle, or is too short for a next link, ends it; the
+    /// links before are valid.
+    pub(crate) fn extensions(&self) -> Vec<*const PJRT_Extension_Base> {
+        let mut links = Vec::new();
+        // SAFETY: the table reaches beyond its first fields (checked in `new`).
+        let mut next: *const PJRT_Extension_Base = unsafe { (*self.raw).extension_start };
+        while !next.is_null() && next.is_aligned() && !links.contains(&next) && links.len() < MAX_EXTENSIONS {
+            // SAFETY: each link points to an extension, whose size comes first.
+            if unsafe { (*next).struct_size } < size_of::<PJRT_Extension_Base>() {
+                break;
+            }
+            links.push(next);
+            // SAFETY: the extension is long enough for this field.
+            next = unsafe { (*next).next };
+        }
+        links
     }
 
     /// The error for a call that the plugin lacks.

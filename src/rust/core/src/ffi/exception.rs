@@ -60,7 +60,38 @@ pub(crate) unsafe fn guarded<A>(
     }
 }
 
+/// Calls a function that is not the plugin's. Returns in words what it threw.
+///
+/// # Safety
+/// As for the function.
+pub(crate) unsafe fn caught<A, R>(
+    function: unsafe extern "C" fn(*mut A) -> *mut R,
+    argument: *mut A,
+) -> std::result::Result<*mut R, String> {
+    let Some(guard) = GUARD.get() else { return Ok(function(argument)) };
+    let mut thrown = MaybeUninit::<Thrown>::uninit();
+    // SAFETY: only the types that the pointers point to differ.
+    let function = std::mem::transmute::<unsafe extern "C" fn(*mut A) -> *mut R, Function>(function);
+    let returned = guard(function, argument.cast(), thrown.as_mut_ptr());
+    match (*thrown.as_ptr()).kind {
+        NOTHING => Ok(returned.cast()),
+        NO_MEMORY => Err("std::bad_alloc".into()),
+        _ => Err(Thrown::what(thrown.as_ptr())),
+    }
+}
+
 impl Thrown {
+    /// The exception in words.
+    #[cold]
+    unsafe fn what(thrown: *const Thrown) -> String {
+        let what = CStr::from_ptr((&raw const (*thrown).what).cast()).to_string_lossy();
+        if what.is_empty() {
+            "of unknown kind".into()
+        } else {
+            format!("\"{what}\"")
+        }
+    }
+
     #[cold]
     unsafe fn error(thrown: *const Thrown, poison: &Poison, call_name: &'static str) -> Error {
         if (*thrown).kind == NO_MEMORY {
@@ -70,8 +101,7 @@ impl Thrown {
                 .hint(Reason::PluginLost)
                 .in_call(call_name);
         }
-        let what = CStr::from_ptr((&raw const (*thrown).what).cast()).to_string_lossy();
-        let what = if what.is_empty() { "of unknown kind".into() } else { format!("\"{what}\"") };
+        let what = Thrown::what(thrown);
         poison.note(call_name, &what);
         Error::new(Kind::Internal, format!("The plugin threw a C++ exception, {what}."))
             .hint("The plugin cannot be used any more.")

@@ -4,6 +4,7 @@ use crate::ffi::api::call;
 use crate::ffi::poison::Poison;
 use crate::runtime::plugin::Plugin;
 use crate::runtime::spin;
+use pjrt_base::console;
 use pjrt_base::error::Result;
 use pjrt_base::process;
 use pjrt_base::sync::Unpoisoned;
@@ -57,6 +58,8 @@ impl Event {
         if !is_over {
             self.signal()?.wait()?;
         }
+        // The work may have printed.
+        console::flush()?;
         self.outcome()
     }
 

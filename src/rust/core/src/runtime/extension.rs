@@ -32,9 +32,6 @@ const NAMES: [&str; 25] = [
     "XlaTransform",
 ];
 
-/// The longest plausible chain; a longer one is a plugin's bug.
-const MAX_LENGTH: usize = 1000;
-
 /// One extension of a plugin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extension {
@@ -56,32 +53,13 @@ impl Plugin {
     pub fn extensions(&self) -> Vec<Extension> {
         // SAFETY: the chain gives extensions that lie in the plugin's constant data.
         let described = |link: *const PJRT_Extension_Base| unsafe { ((*link).type_.0, (*link).struct_size) };
-        self.chain().into_iter().map(described).map(|(number, size)| Extension { number, size }).collect()
+        self.api().extensions().into_iter().map(described).map(|(number, size)| Extension { number, size }).collect()
     }
 
     /// The extension of this type, as its struct `T`.
     ///
     /// The plugin's struct may be shorter than `T`: read a field only if the extension's own `struct_size` reaches it.
     pub fn extension<T>(&self, kind: PJRT_Extension_Type) -> Option<*const T> {
-        // SAFETY: as above.
-        self.chain().into_iter().find(|link| unsafe { (**link).type_ == kind }).map(|link| link.cast())
-    }
-
-    /// The links of the chain. A link that forms a circle, or is too short for a next link, ends it; the links before
-    /// are valid.
-    fn chain(&self) -> Vec<*const PJRT_Extension_Base> {
-        let mut links = Vec::new();
-        // SAFETY: the table reaches beyond its first fields (checked in Api::new).
-        let mut next: *const PJRT_Extension_Base = unsafe { (*self.api().raw()).extension_start };
-        while !next.is_null() && next.is_aligned() && !links.contains(&next) && links.len() < MAX_LENGTH {
-            // SAFETY: each link points to an extension, whose size comes first.
-            if unsafe { (*next).struct_size } < size_of::<PJRT_Extension_Base>() {
-                break;
-            }
-            links.push(next);
-            // SAFETY: the extension is long enough for this field.
-            next = unsafe { (*next).next };
-        }
-        links
+        self.api().extension(kind)
     }
 }

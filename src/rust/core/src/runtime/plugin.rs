@@ -1,5 +1,6 @@
 //! Plugins: loads each library once per process, and reads its version and attributes. A plugin is never unloaded.
 
+use crate::custom_call::registry;
 use crate::ffi::api::{call, named_values, Api, Value};
 use crate::ffi::poison::Poison;
 use once_cell::sync::OnceCell;
@@ -78,6 +79,7 @@ impl Plugin {
             flags: OnceLock::new(),
         }));
         loaded.push(plugin);
+        registry::add_plugin(&plugin.api);
         Ok(plugin)
     }
 

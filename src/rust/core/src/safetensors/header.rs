@@ -94,7 +94,7 @@ impl Header {
 
     /// Parses a header, for a file with `data` bytes after it. The error says what is wrong.
     pub(super) fn parse(text: &[u8], data: u64) -> std::result::Result<Header, String> {
-        let Entries { metadata, tensors } = serde_json::from_slice(text).map_err(|error| {
+        let HeaderEntries { metadata, tensors } = serde_json::from_slice(text).map_err(|error| {
             let what = if error.is_data() { "its header is wrong" } else { "its header is not valid JSON" };
             format!("{what}: {}", shortened(&error.to_string()))
         })?;
@@ -169,23 +169,23 @@ pub(super) fn shortened(text: &str) -> String {
 
 /// The JSON text of a header.
 #[derive(Default)]
-struct Entries {
+struct HeaderEntries {
     metadata: Option<Metadata>,
     tensors: Vec<(String, TensorInfo)>,
 }
 
-impl<'de> Deserialize<'de> for Entries {
+impl<'de> Deserialize<'de> for HeaderEntries {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
         struct InOrder;
         impl<'de> Visitor<'de> for InOrder {
-            type Value = Entries;
+            type Value = HeaderEntries;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object with the tensors")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Entries, A::Error> {
-                let mut entries = Entries::default();
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<HeaderEntries, A::Error> {
+                let mut entries = HeaderEntries::default();
                 let mut seen = HashSet::new();
                 while let Some(name) = map.next_key::<String>()? {
                     if !seen.insert(name.clone()) {

@@ -33,7 +33,7 @@ pub(super) struct Index {
 }
 
 #[derive(serde::Deserialize)]
-struct Entries {
+struct IndexEntries {
     metadata: Option<Unique<Value>>,
     weight_map: Unique<Text>,
 }
@@ -67,7 +67,7 @@ impl Index {
 
     /// Parses an index. The error says what is wrong.
     pub(super) fn parse(text: &[u8]) -> std::result::Result<Index, String> {
-        let Entries { metadata, weight_map } = serde_json::from_slice(text)
+        let IndexEntries { metadata, weight_map } = serde_json::from_slice(text)
             .map_err(|error| format!("the index is wrong: {}", shortened(&error.to_string())))?;
         let mut index = Index { metadata: None, files: Vec::new(), tensors: Vec::new() };
         let mut known = HashMap::new();

@@ -32,7 +32,7 @@ pub const LIBRARY: &str = "nvcuda.dll";
 pub const LIBRARY: &str = "libcuda.so.1";
 
 /// The places to search for the driver.
-pub struct Search {
+pub struct DriverSearch {
     /// Whether to ask the loader for the library first.
     pub by_name: bool,
     /// Folders that may contain it and are unknown to the loader.
@@ -41,12 +41,12 @@ pub struct Search {
     pub module: PathBuf,
 }
 
-impl Search {
+impl DriverSearch {
     /// All places on this machine.
-    pub fn machine() -> Search {
+    pub fn machine() -> DriverSearch {
         // Windows Subsystem for Linux, cloud machines and containers mount it there.
         let folders = ["/usr/lib/wsl/lib", "/usr/lib64-nvidia", "/usr/local/nvidia/lib64", "/usr/local/nvidia/lib"];
-        Search {
+        DriverSearch {
             by_name: true,
             folders: folders.map(PathBuf::from).into(),
             module: "/proc/driver/nvidia/version".into(),
@@ -68,7 +68,7 @@ impl Search {
 /// The driver of this machine, remembered once it is found.
 pub fn driver() -> Driver {
     static FOUND: OnceCell<Driver> = OnceCell::new();
-    let found = FOUND.get_or_try_init(|| match Search::machine().run() {
+    let found = FOUND.get_or_try_init(|| match DriverSearch::machine().run() {
         present @ Driver::Present { .. } => Ok(present),
         absent @ Driver::Absent { .. } => Err(absent),
     });

@@ -114,21 +114,21 @@ fn variable(name: &str) -> Option<std::ffi::OsString> {
 }
 
 /// The places to search for libraries.
-pub struct Search {
+pub struct LibrarySearch {
     /// The folders, in order.
     pub folders: Vec<PathBuf>,
 }
 
-impl Search {
+impl LibrarySearch {
     /// For a plugin that searches these folders itself: beside the plugin, as in wheels; in other packages; and in the
     /// system's folders.
-    pub fn of(plugin: &Path, runpath: &[String], major: Option<u32>) -> Search {
+    pub fn of(plugin: &Path, runpath: &[String], major: Option<u32>) -> LibrarySearch {
         let mut folders = beside(plugin, runpath);
         folders.extend(packages().iter().flat_map(|packages| of_packages(packages)));
         folders.extend(of_system(major));
         let mut seen = HashSet::new();
         let existing = folders.iter().filter_map(|folder| folder.canonicalize().ok());
-        Search { folders: existing.filter(|folder| seen.insert(folder.clone())).collect() }
+        LibrarySearch { folders: existing.filter(|folder| seen.insert(folder.clone())).collect() }
     }
 
     /// The first file with this name.

@@ -10,7 +10,7 @@ pub mod tools;
 pub use driver::{driver, Driver, Version};
 pub use preload::LibraryOrigin;
 
-use libraries::{Search, Wanted};
+use libraries::{LibrarySearch, Wanted};
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::reason::Reason;
 use std::path::Path;
@@ -30,7 +30,7 @@ pub fn before_load(plugin: &Path) {
     let Some(target) = CudaTarget::of(plugin) else {
         return;
     };
-    let search = Search::of(plugin, &target.library.runpath, target.major);
+    let search = LibrarySearch::of(plugin, &target.library.runpath, target.major);
     let is_wanted = |wanted: &Wanted| {
         wanted.name.starts_with("libcudart.so.") || target.library.needed.iter().any(|name| name == wanted.name)
     };
@@ -47,7 +47,7 @@ pub fn with_libraries<T>(plugin: &Loaded, create: impl FnOnce() -> Result<T>) ->
         return create();
     };
     check_driver(&driver(), &target)?;
-    let search = Search::of(plugin.path, &target.library.runpath, target.major);
+    let search = LibrarySearch::of(plugin.path, &target.library.runpath, target.major);
     let unavailable = load(target.wanted(), &search, target.major)?;
     create().map_err(|error| explained(error, &unavailable))
 }
@@ -105,7 +105,7 @@ fn driver_missing(module: Option<&str>, target: &CudaTarget) -> Error {
 }
 
 /// Loads the libraries. Returns the optional ones that are missing.
-fn load(wanted: &'static [Wanted], search: &Search, major: Option<u32>) -> Result<Vec<&'static Wanted>> {
+fn load(wanted: &'static [Wanted], search: &LibrarySearch, major: Option<u32>) -> Result<Vec<&'static Wanted>> {
     // On other systems, the plugin finds its libraries itself.
     if !cfg!(target_os = "linux") {
         return Ok(Vec::new());
@@ -172,7 +172,7 @@ pub fn report(plugin: Option<&Path>) -> Report {
     let Some((plugin, target)) = target else {
         return Report { driver: driver(), needs: None, libraries: Vec::new() };
     };
-    let search = Search::of(plugin, &target.library.runpath, target.major);
+    let search = LibrarySearch::of(plugin, &target.library.runpath, target.major);
     let found = preload::find(target.wanted(), &search);
     let libraries = found.into_iter().map(|library| (library.wanted, library.place, library.needs.err())).collect();
     Report { driver: driver(), needs: target.needs(), libraries }

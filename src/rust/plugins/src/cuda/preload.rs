@@ -1,6 +1,6 @@
 //! Loads NVIDIA's libraries before the plugin opens them by name, so that it uses exactly these.
 
-use super::libraries::{Search, Wanted};
+use super::libraries::{LibrarySearch, Wanted};
 use crate::library;
 use std::path::{Path, PathBuf};
 
@@ -21,11 +21,11 @@ pub(super) struct FoundLibrary {
 }
 
 /// Finds all libraries without loading them.
-pub(super) fn find(wanted: impl IntoIterator<Item = &'static Wanted>, search: &Search) -> Vec<FoundLibrary> {
+pub(super) fn find(wanted: impl IntoIterator<Item = &'static Wanted>, search: &LibrarySearch) -> Vec<FoundLibrary> {
     wanted.into_iter().map(|wanted| find_one(wanted, search)).collect()
 }
 
-fn find_one(wanted: &'static Wanted, search: &Search) -> FoundLibrary {
+fn find_one(wanted: &'static Wanted, search: &LibrarySearch) -> FoundLibrary {
     let known = |place| FoundLibrary { wanted, place, needs: Ok(Vec::new()) };
     if is_loaded(wanted.name) {
         return known(LibraryOrigin::Loaded);

@@ -1,6 +1,6 @@
 //! Uses fake folders, with tiny libraries that the tests compile.
 
-use super::driver::Search as DriverSearch;
+use super::driver::DriverSearch;
 use super::*;
 use pjrt_base::reason::Hint;
 use std::fs;
@@ -27,8 +27,8 @@ impl Folder {
         path
     }
 
-    fn search(&self) -> Search {
-        Search { folders: vec![self.0.clone()] }
+    fn search(&self) -> LibrarySearch {
+        LibrarySearch { folders: vec![self.0.clone()] }
     }
 }
 
@@ -194,7 +194,7 @@ fn libraries_are_looked_for_beside_the_plugin_before_all_else() {
     let named = folder.sub("site/tensorrt");
     libraries::look_in(vec![folder.0.join("other")]);
     let runpath = ["$ORIGIN/../../tensorrt".to_owned(), "${ORIGIN}/nowhere".to_owned()];
-    let search = Search::of(&origin.join("plugin.so"), &runpath, Some(13));
+    let search = LibrarySearch::of(&origin.join("plugin.so"), &runpath, Some(13));
     libraries::look_in(Vec::new());
     assert_eq!(search.folders[..4], [named, wheels[0].clone(), wheels[1].clone(), others.clone()]);
     fs::write(others.join("libpjrt-somewhere.so"), "").unwrap();
@@ -204,12 +204,18 @@ fn libraries_are_looked_for_beside_the_plugin_before_all_else() {
     // Folders in which anybody can put files are not used.
     use std::os::unix::fs::PermissionsExt;
     libraries::look_in(vec![folder.0.join("site")]);
-    assert!(Search::of(Path::new("/plugin.so"), &[], Some(13)).folders.iter().any(|it| it.starts_with(&folder.0)));
+    assert!(LibrarySearch::of(Path::new("/plugin.so"), &[], Some(13))
+        .folders
+        .iter()
+        .any(|it| it.starts_with(&folder.0)));
     fs::set_permissions(folder.0.join("site"), fs::Permissions::from_mode(0o777)).unwrap();
-    assert!(!Search::of(Path::new("/plugin.so"), &[], Some(13)).folders.iter().any(|it| it.starts_with(&folder.0)));
+    assert!(!LibrarySearch::of(Path::new("/plugin.so"), &[], Some(13))
+        .folders
+        .iter()
+        .any(|it| it.starts_with(&folder.0)));
     assert_eq!(libraries::packages(), Vec::<PathBuf>::new());
     libraries::look_in(Vec::new());
-    let search = Search::of(&origin.join("plugin.so"), &[], Some(13));
+    let search = LibrarySearch::of(&origin.join("plugin.so"), &[], Some(13));
     assert!(!search.folders.contains(&wheels[0]));
 }
 

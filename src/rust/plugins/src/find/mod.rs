@@ -62,7 +62,7 @@ pub fn find() -> Findings {
 
 fn look(machine: &Machine) -> Findings {
     let (places, refused) = places::all(machine);
-    let mut search = Search::default();
+    let mut search = PluginSearch::default();
     for (path, reason) in refused {
         search.skip(&path, reason, None);
     }
@@ -84,14 +84,14 @@ struct Claim {
 }
 
 #[derive(Default)]
-struct Search {
+struct PluginSearch {
     findings: Findings,
     /// Libraries and places that were searched already.
     seen: HashSet<PathBuf>,
     places: HashSet<(PathBuf, Kind)>,
 }
 
-impl Search {
+impl PluginSearch {
     fn look_at(&mut self, place: SearchPlace) {
         let named = matches!(place.kind, Kind::Plugins | Kind::Tpu);
         let (path, kind) = (place.path.clone(), place.kind);

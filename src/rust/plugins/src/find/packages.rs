@@ -3,7 +3,7 @@
 
 use super::machine::{list, name, numbers, read};
 use super::names;
-use super::{Claim, Search};
+use super::{Claim, PluginSearch};
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 
@@ -31,7 +31,7 @@ struct Entry<'a> {
 }
 
 /// Searches the packages in a place.
-pub(super) fn search(place: &Claim, search: &mut Search) {
+pub(super) fn search(place: &Claim, search: &mut PluginSearch) {
     let site = place.folder.as_path();
     let mut folders = vec![site.to_path_buf()];
     folders.extend(added(site));
@@ -47,7 +47,7 @@ pub(super) fn search(place: &Claim, search: &mut Search) {
 }
 
 /// Adds the first plugin in the entry's module, or else in its package.
-fn offer_entry(entry: &Entry<'_>, folders: &[PathBuf], place: &Claim, search: &mut Search) {
+fn offer_entry(entry: &Entry<'_>, folders: &[PathBuf], place: &Claim, search: &mut PluginSearch) {
     let claim = claim(names::of_entry_point(&entry.name), &entry.module, entry.distribution, place);
     let modules = folders.iter().filter_map(|folder| module_folder(folder, &entry.module));
     let mut libraries: Vec<PathBuf> = modules.flat_map(|folder| libraries(&folder)).collect();

@@ -1,0 +1,14 @@
+//! Custom calls: functions that programs call by name, through XLA's FFI. Must not know clients or buffers.
+//!
+//! A handler is a Rust function of this crate or of its users, or a foreign function that follows XLA's FFI. Handlers
+//! run on any thread, several at once.
+
+pub mod frame;
+mod missing;
+pub mod print;
+pub mod registry;
+mod slots;
+
+pub use frame::{Failure, Frame};
+pub(crate) use missing::{check, explain};
+pub use registry::{register, unregister, Handler};

@@ -1,0 +1,74 @@
+//! `print_tensor`: a custom call that prints its argument.
+
+use crate::custom_call::frame::{Array, Attribute, Failure, Frame};
+use pjrt_base::console;
+use pjrt_base::process;
+use pjrt_base::sync::Unpoisoned;
+use pjrt_data::print::{render, HostBytes, Options};
+use std::borrow::Cow;
+use std::sync::Mutex;
+
+pub(super) const TARGET: &str = "print_tensor";
+
+static LIMITS: Mutex<Option<Options>> = Mutex::new(None);
+
+/// Sets the limits of the output from now on.
+pub fn set_limits(limits: Options) {
+    *LIMITS.lock().unpoisoned() = Some(limits);
+}
+
+/// Prints the argument; a result is a copy of it.
+pub(super) fn print_tensor(frame: &Frame<'_>) -> Result<(), Failure> {
+    if frame.arguments() != 1 || frame.results() > 1 {
+        return Err(Failure::invalid(format!(
+            "Expected 1 argument and at most 1 result, but got {} and {}.",
+            frame.arguments(),
+            frame.results()
+        )));
+    }
+    let x = frame.argument(0)?;
+    let header = line(frame, "print_header", || "PJRTBuffer".into())?;
+    let footer = line(frame, "print_footer", || footer(&x))?;
+    // The plugin is the caller, so nothing of the host may run here.
+    let elements = process::without_poll(|| elements(&x))?;
+    if frame.results() == 1 {
+        x.copy_to(&frame.result(0)?)?;
+    }
+    console::push(format!("{header}{elements}{footer}"));
+    Ok(())
+}
+
+/// A line of text: the attribute's, or the default; nothing for an empty one.
+fn line(frame: &Frame<'_>, name: &str, default: impl FnOnce() -> String) -> Result<String, Failure> {
+    let text = match frame.attributes().get(name) {
+        None => default(),
+        Some(Attribute::String(bytes)) => String::from_utf8_lossy(bytes).replace('\0', "\u{fffd}"),
+        Some(_) => return Err(Failure::invalid(format!("The attribute '{name}' must be a string."))),
+    };
+    Ok(if text.is_empty() { text } else { text + "\n" })
+}
+
+/// `[ f32{2,3} ]`
+fn footer(x: &Array<'_>) -> String {
+    let dims: Vec<_> = x.dims.iter().map(ToString::to_string).collect();
+    format!("[ {}{{{}}} ]", x.dtype, dims.join(","))
+}
+
+/// The lines with the elements.
+fn elements(x: &Array<'_>) -> Result<String, Failure> {
+    let limits = LIMITS.lock().unpoisoned().unwrap_or_default();
+    let dims: Vec<usize> = x.dims.iter().map(|&dim| dim as usize).collect();
+    // SAFETY: the handler is registered for hosts alone, and copies the argument to the result only later.
+    let bytes = unsafe { x.bytes() };
+    let bytes = if x.dtype.is_packed() { Cow::Owned(unpack(x, bytes)) } else { Cow::Borrowed(bytes) };
+    Ok(render(x.dtype, &dims, &mut HostBytes::new(x.dtype, &bytes), &limits)?)
+}
+
+/// The elements of a type narrower than a byte, one in each byte.
+fn unpack(x: &Array<'_>, packed: &[u8]) -> Vec<u8> {
+    let bits = x.dtype.info().bits as usize;
+    let in_byte = 8 / bits;
+    let mask = (1u8 << bits) - 1;
+    let element = |i: usize| packed.get(i / in_byte).map_or(0, |byte| byte >> (bits * (i % in_byte)) & mask);
+    (0..x.len()).map(element).collect()
+}

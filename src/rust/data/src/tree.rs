@@ -1,0 +1,595 @@
+//! The structure of nested lists: which elements are leaves, lists or empty, and the names. The leaves themselves are
+//! kept elsewhere, in the same order.
+//!
+//! Nodes are stored one after the other, each before its children, so that nothing here recurses.
+
+use crate::hash::Mixer;
+use pjrt_base::error::Result;
+use std::collections::HashSet;
+use std::fmt::Write;
+
+/// Deeper lists are refused: most functions that use them recurse.
+pub const MAX_DEPTH: usize = 10_000;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Leaf,
+    Null,
+    List,
+    /// A list with names, of which some or all may be empty.
+    NamedList,
+}
+
+impl Kind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Leaf => "leaf",
+            Kind::Null => "null",
+            Kind::List | Kind::NamedList => "list",
+        }
+    }
+
+    pub fn is_list(self) -> bool {
+        matches!(self, Kind::List | Kind::NamedList)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Node {
+    kind: Kind,
+    /// The number of children.
+    arity: u32,
+    /// The number of nodes in the subtree, including this one.
+    nodes: u32,
+    /// The number of leaves in the subtree.
+    leaves: u32,
+    /// Where the node's name ends in the text of all names. It begins where the previous node's name ends.
+    name_end: u32,
+}
+
+/// The structure of a nested list.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Tree {
+    nodes: Vec<Node>,
+    names: String,
+}
+
+/// Where two trees differ first: the path of the node, and both subtrees as text.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Difference {
+    pub prefix: String,
+    pub a: String,
+    pub b: String,
+}
+
+/// A node and its name, which is empty for none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct View<'a> {
+    pub kind: Kind,
+    pub arity: usize,
+    pub name: &'a str,
+}
+
+/// Builds a tree from its nodes, each before its children.
+#[derive(Debug, Default)]
+pub struct Builder {
+    tree: Tree,
+    /// The lists whose children are being added.
+    open: Vec<usize>,
+    leaves: u32,
+}
+
+impl Builder {
+    /// # Errors
+    /// `InvalidInput` for more nodes than can be counted.
+    #[inline]
+    pub fn leaf(&mut self, name: &str) -> Result<()> {
+        self.push(Kind::Leaf, 0, 1, name)?;
+        self.leaves += 1;
+        Ok(())
+    }
+
+    /// # Errors
+    /// As [`Builder::leaf`].
+    #[inline]
+    pub fn null(&mut self, name: &str) -> Result<()> {
+        self.push(Kind::Null, 0, 0, name)
+    }
+
+    /// Adds a list of this many elements, which come next; then call [`Builder::close`].
+    ///
+    /// # Errors
+    /// As [`Builder::leaf`], and `InvalidInput` for lists that are nested too deep.
+    #[inline]
+    pub fn open(&mut self, has_names: bool, arity: usize, name: &str) -> Result<()> {
+        check_depth(self.open.len() + 1)?;
+        let kind = if has_names { Kind::NamedList } else { Kind::List };
+        // Replaced by the number of its own leaves when the list is closed.
+        self.push(kind, count(arity)?, self.leaves, name)?;
+        self.open.push(self.tree.nodes.len() - 1);
+        Ok(())
+    }
+
+    #[inline]
+    pub fn close(&mut self) {
+        let end = self.tree.nodes.len();
+        if let Some(index) = self.open.pop() {
+            let node = &mut self.tree.nodes[index];
+            node.nodes = (end - index) as u32;
+            node.leaves = self.leaves - node.leaves;
+        }
+    }
+
+    pub fn finish(self) -> Tree {
+        self.tree
+    }
+
+    #[inline]
+    fn push(&mut self, kind: Kind, arity: u32, leaves: u32, name: &str) -> Result<()> {
+        self.tree.names.push_str(name);
+        count(self.tree.nodes.len() + 1)?;
+        let name_end = count(self.tree.names.len())?;
+        self.tree.nodes.push(Node { kind, arity, nodes: 1, leaves, name_end });
+        Ok(())
+    }
+
+    /// Adds a part of another tree under another name.
+    fn append(&mut self, tree: &Tree, start: usize, name: &str) -> Result<()> {
+        let end = start + tree.nodes[start].nodes as usize;
+        let names = &tree.names[tree.name_end(start)..tree.name_end(end - 1)];
+        self.tree.names.push_str(name);
+        let first_end = self.tree.names.len();
+        self.tree.names.push_str(names);
+        count(self.tree.names.len())?;
+        count(self.tree.nodes.len() + end - start)?;
+        let shift = |end: u32| (first_end + end as usize - tree.name_end(start)) as u32;
+        let nodes = &tree.nodes[start..end];
+        self.tree.nodes.extend(nodes.iter().map(|node| Node { name_end: shift(node.name_end), ..*node }));
+        self.leaves = count(self.leaves as usize + tree.nodes[start].leaves as usize)?;
+        Ok(())
+    }
+}
+
+#[inline]
+fn count(number: usize) -> Result<u32> {
+    match u32::try_from(number) {
+        Ok(number) => Ok(number),
+        Err(_) => bail!(InvalidInput, "The list has more elements, or longer names, than a tree can hold."),
+    }
+}
+
+#[inline]
+fn check_depth(depth: usize) -> Result<()> {
+    if depth > MAX_DEPTH {
+        bail!(InvalidInput, "The list is nested too deep: a tree has at most {MAX_DEPTH} levels.");
+    }
+    Ok(())
+}
+
+impl Tree {
+    /// A list of these trees.
+    ///
+    /// # Errors
+    /// `InvalidInput` if the result is too deep or too large, or if there are not as many names as trees.
+    pub fn concat(children: &[&Tree], names: Option<&[&str]>) -> Result<Tree> {
+        if names.is_some_and(|names| names.len() != children.len()) {
+            bail!(
+                InvalidInput,
+                "names must match the number of children: got {} names for {} children.",
+                names.map_or(0, <[_]>::len),
+                children.len()
+            );
+        }
+        check_depth(1 + children.iter().map(|child| child.depth()).max().unwrap_or(0))?;
+        let mut builder = Builder::default();
+        builder.open(names.is_some(), children.len(), "")?;
+        for (i, child) in children.iter().enumerate() {
+            builder.append(child, 0, names.map_or("", |names| names[i]))?;
+        }
+        builder.close();
+        Ok(builder.finish())
+    }
+
+    /// The number of leaves.
+    #[inline]
+    pub fn size(&self) -> usize {
+        self.nodes.first().map_or(0, |root| root.leaves as usize)
+    }
+
+    #[inline]
+    pub fn root(&self) -> Kind {
+        self.nodes.first().map_or(Kind::Null, |root| root.kind)
+    }
+
+    /// For each list with names: the number of its elements, and their names.
+    pub fn named_lists(&self) -> impl Iterator<Item = (usize, impl Iterator<Item = &str>)> {
+        let named = (0..self.nodes.len()).filter(|&i| self.nodes[i].kind == Kind::NamedList);
+        named.map(|i| (self.nodes[i].arity as usize, self.children_of(i).map(|child| self.name(child))))
+    }
+
+    /// The nodes, each before its children.
+    #[inline]
+    pub fn views(&self) -> impl Iterator<Item = View<'_>> {
+        (0..self.nodes.len()).map(|i| self.view(i))
+    }
+
+    /// The children of the root, with the number of leaves of each.
+    pub fn children(&self) -> impl Iterator<Item = (View<'_>, usize)> {
+        self.children_of(0).map(|child| (self.view(child), self.nodes[child].leaves as usize))
+    }
+
+    /// A hash of the structure and the names.
+    pub fn hash(&self) -> u64 {
+        let mut mixer = Mixer::default();
+        for node in &self.nodes {
+            mixer.word(node.kind as u64 | u64::from(node.arity) << 8);
+            mixer.word(node.name_end.into());
+        }
+        mixer.bytes(self.names.as_bytes());
+        mixer.finish()
+    }
+
+    /// The path of a leaf, from 0, as one would write it in R; empty for the root.
+    pub fn path(&self, leaf: usize) -> Option<String> {
+        if leaf >= self.size() {
+            return None;
+        }
+        let (mut path, mut at, mut before) = (String::new(), 0, 0);
+        while self.nodes[at].kind.is_list() {
+            let holds = |&(_, child): &(usize, usize)| {
+                let end = before + self.nodes[child].leaves as usize;
+                let found = leaf < end;
+                if !found {
+                    before = end;
+                }
+                found
+            };
+            let (position, child) = self.children_of(at).enumerate().find(holds)?;
+            add_step(&mut path, self.name(child), position);
+            at = child;
+        }
+        Some(path)
+    }
+
+    /// The path of a node.
+    fn path_of(&self, node: usize) -> String {
+        let (mut path, mut at) = (String::new(), 0);
+        while at != node {
+            let holds = |&(_, child): &(usize, usize)| node < child + self.nodes[child].nodes as usize;
+            let Some((position, child)) = self.children_of(at).enumerate().find(holds) else { break };
+            add_step(&mut path, self.name(child), position);
+            at = child;
+        }
+        path
+    }
+
+    /// The tree as text.
+    pub fn repr(&self) -> String {
+        if self.nodes.is_empty() {
+            return String::new();
+        }
+        self.repr_of(0)
+    }
+
+    fn repr_of(&self, start: usize) -> String {
+        let end = start + self.nodes[start].nodes as usize;
+        let mut text = String::new();
+        // For the lists around a node: where they begin, and end.
+        let mut open: Vec<(usize, usize)> = Vec::new();
+        for i in start..end {
+            while open.last().is_some_and(|&(_, end)| end == i) {
+                open.pop();
+                text.push(')');
+            }
+            if let Some(&(parent, _)) = open.last() {
+                if i > parent + 1 {
+                    text.push_str(", ");
+                }
+                if !self.name(i).is_empty() {
+                    text.push_str(self.name(i));
+                    text.push_str(" = ");
+                }
+            }
+            let node = &self.nodes[i];
+            text.push_str(match node.kind {
+                Kind::Leaf => "*",
+                Kind::Null => "NULL",
+                Kind::List => "list(",
+                Kind::NamedList => "list<named>(",
+            });
+            if node.kind.is_list() {
+                open.push((i, i + node.nodes as usize));
+            }
+        }
+        open.iter().for_each(|_| text.push(')'));
+        text
+    }
+
+    /// Where the trees differ first.
+    pub fn difference(&self, other: &Tree) -> Option<Difference> {
+        // Before the first difference, equal nodes have equal positions.
+        let place = (0..self.nodes.len().min(other.nodes.len())).find(|&i| !self.is_alike(other, i))?;
+        Some(Difference { prefix: self.path_of(place), a: self.repr_of(place), b: other.repr_of(place) })
+    }
+
+    /// Whether the nodes at a position have the same kind, and children with the same names.
+    fn is_alike(&self, other: &Tree, i: usize) -> bool {
+        let (a, b) = (&self.nodes[i], &other.nodes[i]);
+        let names = || self.children_of(i).map(|child| self.name(child));
+        let others = || other.children_of(i).map(|child| other.name(child));
+        a.kind == b.kind && a.arity == b.arity && (a.kind != Kind::NamedList || names().eq(others()))
+    }
+
+    /// The tree with only the root's children that have one of these names.
+    ///
+    /// # Errors
+    /// `InvalidInput` if the root is not a list with names.
+    pub fn filter(&self, names: &HashSet<&str>) -> Result<Tree> {
+        if self.root() != Kind::NamedList {
+            let what = match self.root() {
+                Kind::Leaf => "a leaf",
+                Kind::Null => "NULL",
+                _ => "a list without names",
+            };
+            bail!(InvalidInput, "The tree must have names, but its root is {what}.");
+        }
+        let chosen: Vec<_> = self.children_of(0).filter(|&child| names.contains(self.name(child))).collect();
+        let mut builder = Builder::default();
+        builder.open(true, chosen.len(), "")?;
+        for child in chosen {
+            builder.append(self, child, self.name(child))?;
+        }
+        builder.close();
+        Ok(builder.finish())
+    }
+
+    /// For each leaf, whether it is below a child of the root that has one of these names.
+    pub fn leaf_mask(&self, groups: &HashSet<&str>) -> Vec<bool> {
+        if !self.root().is_list() {
+            return vec![false; self.size()];
+        }
+        let mut mask = Vec::with_capacity(self.size());
+        for (child, leaves) in self.children() {
+            let is_chosen = !child.name.is_empty() && groups.contains(child.name);
+            mask.resize(mask.len() + leaves, is_chosen);
+        }
+        mask
+    }
+
+    /// The number of nested lists.
+    pub fn depth(&self) -> usize {
+        let (mut ends, mut depth) = (Vec::new(), 0);
+        for (i, node) in self.nodes.iter().enumerate() {
+            while ends.last() == Some(&i) {
+                ends.pop();
+            }
+            if node.kind.is_list() {
+                ends.push(i + node.nodes as usize);
+                depth = depth.max(ends.len());
+            }
+        }
+        depth
+    }
+
+    fn view(&self, i: usize) -> View<'_> {
+        View { kind: self.nodes[i].kind, arity: self.nodes[i].arity as usize, name: self.name(i) }
+    }
+
+    fn name(&self, i: usize) -> &str {
+        let start = if i == 0 { 0 } else { self.name_end(i - 1) };
+        &self.names[start..self.name_end(i)]
+    }
+
+    fn name_end(&self, i: usize) -> usize {
+        self.nodes[i].name_end as usize
+    }
+
+    /// The positions of a node's children.
+    fn children_of(&self, parent: usize) -> impl Iterator<Item = usize> + '_ {
+        let count = self.nodes.get(parent).map_or(0, |node| node.arity as usize);
+        let next = move |&child: &usize| Some(child + self.nodes[child].nodes as usize);
+        std::iter::successors((count > 0).then_some(parent + 1), next).take(count)
+    }
+}
+
+/// Adds a step to a path: the name of an element, or else its position from 0.
+fn add_step(path: &mut String, name: &str, position: usize) {
+    if name.is_empty() {
+        let _ = write!(path, "[[{}]]", position + 1);
+    } else {
+        if !path.is_empty() {
+            path.push('$');
+        }
+        path.push_str(name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A tree from text like that of [`Tree::repr`], with "," between elements.
+    fn tree(text: &str) -> Tree {
+        let mut builder = Builder::default();
+        read(&mut builder, text, "");
+        builder.finish()
+    }
+
+    fn read(builder: &mut Builder, text: &str, name: &str) {
+        let list = text.strip_prefix("list").and_then(|rest| rest.strip_suffix(')'));
+        match (text, list) {
+            ("*", _) => builder.leaf(name).unwrap(),
+            ("NULL", _) => builder.null(name).unwrap(),
+            (_, Some(list)) => {
+                let (has_names, elements) = match list.strip_prefix("<named>(") {
+                    Some(elements) => (true, elements),
+                    None => (false, &list[1..]),
+                };
+                let elements = split(elements);
+                builder.open(has_names, elements.len(), name).unwrap();
+                for element in elements {
+                    let (name, element) = match element.split_once(" = ") {
+                        Some((name, element)) if !name.contains('(') => (name, element),
+                        _ => ("", element),
+                    };
+                    read(builder, element, name);
+                }
+                builder.close();
+            }
+            _ => panic!("{text}"),
+        }
+    }
+
+    fn split(text: &str) -> Vec<&str> {
+        let (mut parts, mut start, mut depth) = (Vec::new(), 0, 0);
+        for (i, c) in text.char_indices() {
+            depth += i32::from(c == '(') - i32::from(c == ')');
+            if c == ',' && depth == 0 {
+                parts.push(text[start..i].trim());
+                start = i + 1;
+            }
+        }
+        parts.extend(Some(text[start..].trim()).filter(|last| !last.is_empty()));
+        parts
+    }
+
+    const TREES: [&str; 14] = [
+        "*",
+        "NULL",
+        "list()",
+        "list<named>()",
+        "list(*)",
+        "list<named>(*)",
+        "list<named>(a = *)",
+        "list<named>(b = *)",
+        "list(NULL)",
+        "list(list(), *)",
+        "list(list(*))",
+        "list(*, *)",
+        "list<named>(l = list(*, list<named>(a = NULL, b = *)), *)",
+        "list(list(list(*), *), list<named>(x = *, y = list(*, NULL), list()))",
+    ];
+
+    fn deep(levels: usize) -> Result<Tree> {
+        let mut builder = Builder::default();
+        for _ in 0..levels {
+            builder.open(false, 1, "")?;
+        }
+        builder.leaf("")?;
+        (0..levels).for_each(|_| builder.close());
+        Ok(builder.finish())
+    }
+
+    #[test]
+    fn a_tree_is_equal_to_itself_alone_and_so_is_its_hash() {
+        for (i, a) in TREES.iter().enumerate() {
+            assert_eq!(tree(a).repr(), *a);
+            for (j, b) in TREES.iter().enumerate() {
+                assert_eq!(tree(a) == tree(b), i == j, "{a} {b}");
+                assert_eq!(tree(a).hash() == tree(b).hash(), i == j, "{a} {b}");
+                assert_eq!(tree(a).difference(&tree(b)).is_none(), i == j, "{a} {b}");
+            }
+        }
+    }
+
+    #[test]
+    fn names_with_the_same_letters_are_told_apart() {
+        let named = |a: &str, b: &str| tree(&format!("list<named>({a} = *, {b} = *)"));
+        assert_ne!(named("ab", "c"), named("a", "bc"));
+        assert_ne!(named("ab", "c").hash(), named("a", "bc").hash());
+    }
+
+    #[test]
+    fn leaves_have_paths() {
+        let tree = tree(TREES[12]);
+        assert_eq!(tree.size(), 3);
+        assert_eq!(tree.path(0).unwrap(), "l[[1]]");
+        assert_eq!(tree.path(1).unwrap(), "l[[2]]$b");
+        assert_eq!(tree.path(2).unwrap(), "[[2]]");
+        assert_eq!(tree.path(3), None);
+        assert_eq!(super::tests::tree("*").path(0).unwrap(), "");
+        assert_eq!(super::tests::tree("NULL").path(0), None);
+    }
+
+    #[test]
+    fn differences_name_the_first_node_that_differs() {
+        let difference = |a: &str, b: &str| {
+            let found = tree(a).difference(&tree(b)).unwrap();
+            (found.prefix, found.a, found.b)
+        };
+        let text = |a: &str, b: &str, c: &str| (a.to_owned(), b.to_owned(), c.to_owned());
+        assert_eq!(difference("*", "NULL"), text("", "*", "NULL"));
+        assert_eq!(
+            difference(
+                "list<named>(m = list<named>(w = *, b = *))",
+                "list<named>(m = list<named>(w = *, b = list(*)))"
+            ),
+            text("m$b", "*", "list(*)")
+        );
+        let (a, b) = ("list<named>(m = list<named>(w = *, b = *))", "list<named>(m = list<named>(w = *, c = *))");
+        assert_eq!(difference(a, b), text("m", "list<named>(w = *, b = *)", "list<named>(w = *, c = *)"));
+        assert_eq!(difference("list(*, list(*))", "list(*, list(*, *))"), text("[[2]]", "list(*)", "list(*, *)"));
+        assert_eq!(difference("list()", "list<named>()"), text("", "list()", "list<named>()"));
+    }
+
+    #[test]
+    fn children_are_chosen_by_name() {
+        let tree = tree("list<named>(a = *, b = list(*, *), *, a = NULL)");
+        let names = |names: &[&'static str]| names.iter().copied().collect::<HashSet<_>>();
+        assert_eq!(tree.filter(&names(&["b"])).unwrap().repr(), "list<named>(b = list(*, *))");
+        assert_eq!(
+            tree.filter(&names(&["b", "a", "c"])).unwrap().repr(),
+            "list<named>(a = *, b = list(*, *), a = NULL)"
+        );
+        assert_eq!(tree.filter(&names(&[])).unwrap(), super::tests::tree("list<named>()"));
+        assert_eq!(tree.leaf_mask(&names(&["b"])), [false, true, true, false]);
+        assert_eq!(tree.leaf_mask(&names(&["", "c"])), [false; 4]);
+        assert_eq!(super::tests::tree("*").leaf_mask(&names(&["a"])), [false]);
+        for unnamed in ["*", "NULL", "list(*)"] {
+            assert!(super::tests::tree(unnamed).filter(&names(&["a"])).is_err());
+        }
+    }
+
+    #[test]
+    fn trees_become_children() {
+        let (a, b) = (tree(TREES[12]), tree("*"));
+        let unnamed = Tree::concat(&[&a, &b], None).unwrap();
+        assert_eq!(unnamed, tree(&format!("list({}, *)", TREES[12])));
+        assert_eq!((unnamed.size(), unnamed.depth()), (4, 4));
+        let named = Tree::concat(&[&b, &a], Some(&["x", ""])).unwrap();
+        assert_eq!(named, tree(&format!("list<named>(x = *, {})", TREES[12])));
+        assert_eq!(named.path(2).unwrap(), "[[2]]$l[[2]]$b");
+        assert_eq!(Tree::concat(&[], None).unwrap(), tree("list()"));
+        assert_eq!(Tree::concat(&[], Some(&[])).unwrap(), tree("list<named>()"));
+        assert!(Tree::concat(&[&a], Some(&[])).is_err());
+    }
+
+    #[test]
+    fn lists_with_names_are_listed_each_before_its_elements() {
+        let tree = tree("list(list<named>(a = list<named>(), *), list(*), list<named>(b = *))");
+        let names: Vec<(usize, Vec<&str>)> =
+            tree.named_lists().map(|(count, names)| (count, names.collect())).collect();
+        assert_eq!(names, [(2, vec!["a", ""]), (0, vec![]), (1, vec!["b"])]);
+    }
+
+    #[test]
+    fn children_of_the_root_have_names_kinds_and_sizes() {
+        let tree = tree("list<named>(a = *, b = list(*, *), NULL)");
+        let children: Vec<_> = tree.children().map(|(child, leaves)| (child.name, child.kind.name(), leaves)).collect();
+        assert_eq!(children, [("a", "leaf", 1), ("b", "list", 2), ("", "null", 0)]);
+        assert_eq!(super::tests::tree("*").children().count(), 0);
+    }
+
+    #[test]
+    fn deep_trees_are_refused_and_the_deepest_ones_work() {
+        assert!(deep(MAX_DEPTH + 1).is_err());
+        let tree = deep(MAX_DEPTH).unwrap();
+        assert_eq!(tree, tree.clone());
+        assert_eq!((tree.size(), tree.depth()), (1, MAX_DEPTH));
+        assert_eq!(tree.path(0).unwrap().len(), 5 * MAX_DEPTH);
+        assert_eq!(tree.repr().len(), 6 * MAX_DEPTH + 1);
+        assert_ne!(tree.hash(), deep(MAX_DEPTH - 1).unwrap().hash());
+        assert_eq!(tree.difference(&deep(MAX_DEPTH - 1).unwrap()).unwrap().a, "list(*)");
+        assert!(Tree::concat(&[&tree], None).is_err());
+    }
+}
