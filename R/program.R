@@ -43,7 +43,9 @@ program_bytes <- function(src) {
   if (!is.character(src) || anyNA(src)) {
     abort_input("`src` must be the program's text or a raw vector, not ", given(src), ".")
   }
-  charToRaw(enc2utf8(paste0(paste(src, collapse = "\n"), "\n")))
+  # pasting would copy a large program three times
+  text <- if (length(src) == 1L) src else paste(src, collapse = "\n")
+  c(charToRaw(enc2utf8(text)), as.raw(10L))
 }
 
 check_program <- function(program) {

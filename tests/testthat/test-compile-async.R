@@ -164,7 +164,7 @@ test_that("a session that fails during a compile exits with R's own status", {
 
 test_that("pending compiles delay the end of a session only briefly and keep its exit status", {
   took <- system.time(child <- run_child(quote({
-    program <- pjrt_program(chain_program(60000))
+    program <- pjrt_program(chain_program(20000))
     promises <- lapply(1:20, function(i) pjrt_compile_async(program))
     cat("leaving\n")
     quit("no", status = 3)

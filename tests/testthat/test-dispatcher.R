@@ -448,7 +448,7 @@ test_that("the older dialect accepts declared types, too", {
 
 test_that("many calls survive garbage collection", {
   d <- counting_dispatcher(3)
-  for (i in 1:300) {
+  for (i in 1:100) {
     n <- i %% 5 + 1
     expect_identical(values(d$dispatch(anvl_f32(rep(i, n)), i)), list(array(rep(i + 0, n)), i))
     if (i %% 10 == 0) gc()

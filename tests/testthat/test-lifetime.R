@@ -367,7 +367,7 @@ test_that("clients can be created and closed repeatedly without leaks", {
       close(client)
     }
     resident_after_cycles <- function() {
-      for (i in 1:60) cycle()
+      for (i in 1:30) cycle()
       gc()
       resident()
     }

@@ -179,7 +179,7 @@ test_that("large arrays survive frequent garbage collections", {
     same <- logical()
     invisible(as_array(pjrt_buffer(bit64::as.integer64(1))))
     gctorture2(20)
-    for (i in 1:8) {
+    for (i in 1:4) {
       x[i] <- -i
       y <- pjrt_buffer(x, "f64")
       expected <- sum(x)
@@ -208,12 +208,12 @@ test_that("large arrays survive frequent garbage collections", {
     gctorture(FALSE)
     cat(all(same), length(same), "\n")
   }))
-  expect_clean(child, "TRUE 52 ")
+  expect_clean(child, "TRUE 28 ")
 })
 
 test_that("random work with interrupts, forks, failures and garbage collections matches R's results", {
   withr::local_envvar(R_LIBS = paste(.libPaths(), collapse = .Platform$path.sep), R_TESTS = "", PJRT_CPU_DEVICE_COUNT = "2")
-  script <- c(test_path("fixtures", "stress.R"), 20, 1, test_path("helper-programs.R"))
+  script <- c(test_path("fixtures", "stress.R"), 12, 1, test_path("helper-programs.R"))
   child <- processx::run(rscript(), c("--vanilla", script), error_on_status = FALSE, timeout = 600)
   expect_identical(child$status, 0L, info = child$stdout)
   expect_match(child$stdout, "^steps: [0-9]{3,} *\n.*interrupts [0-9]")

@@ -87,7 +87,7 @@ path_code <- function(marked, k) {
 
 test_that("random nested lists survive, and equal ones alone have equal trees", {
   withr::local_seed(1)
-  lists <- replicate(500L, random_list(5L), simplify = FALSE)
+  lists <- replicate(200L, random_list(5L), simplify = FALSE)
   trees <- lapply(lists, build_tree)
   for (i in seq_along(lists)) {
     leaves <- flatten(lists[[i]])

@@ -2,7 +2,9 @@
 //! inputs.
 
 use crate::annotations::Annotations;
+use memchr::{memchr, memchr2, memchr3, memmem};
 use pjrt_base::error::Result;
+use std::borrow::Cow;
 
 mod annotations;
 mod calls;
@@ -21,7 +23,8 @@ const MAX_NESTING: usize = 2000;
 /// `InvalidInput` for text nested too deep, functions without a body or that call themselves, and arrays with too many
 /// dimensions.
 pub fn check(text: &[u8]) -> Result<()> {
-    check_code(text, &blank_strings_and_comments(text))
+    let text = without_data(text);
+    check_code(&text, &blank_strings_and_comments(&text))
 }
 
 /// The same, with the program's annotations about devices.
@@ -29,9 +32,10 @@ pub fn check(text: &[u8]) -> Result<()> {
 /// # Errors
 /// The errors of [`check`].
 pub fn read(text: &[u8]) -> Result<Annotations> {
-    let code = blank_strings_and_comments(text);
-    check_code(text, &code)?;
-    Ok(annotations::read(text, &code))
+    let text = without_data(text);
+    let code = blank_strings_and_comments(&text);
+    check_code(&text, &code)?;
+    Ok(annotations::read(&text, &code))
 }
 
 fn check_code(text: &[u8], code: &[u8]) -> Result<()> {
@@ -63,8 +67,9 @@ fn check_code(text: &[u8], code: &[u8]) -> Result<()> {
 
 /// The names of the arguments of the function `main` in the text, such as `%x`; empty if it has none.
 pub fn argument_names(text: &[u8]) -> Vec<String> {
-    let code = blank_strings_and_comments(text);
-    main_function(text, &code).and_then(|mut rest| rest.argument_names()).unwrap_or_default()
+    let text = without_data(text);
+    let code = blank_strings_and_comments(&text);
+    main_function(&text, &code).and_then(|mut rest| rest.argument_names()).unwrap_or_default()
 }
 
 /// The function `main`, from its name on; `code` is the text without strings and comments.
@@ -83,15 +88,58 @@ fn main_function<'a>(text: &[u8], code: &'a [u8]) -> Option<Rest<'a>> {
 /// Whether a program names this dialect: in text before a dot, outside strings and comments; in bytecode also alone.
 pub fn names_dialect(code: &[u8], dialect: &str, is_text: bool) -> bool {
     let found = |code: &[u8]| {
-        let mut places = code.windows(dialect.len() + 1).enumerate();
-        places.any(|(i, word)| {
+        memmem::find_iter(code, dialect).any(|i| {
             let starts = i == 0 || !(code[i - 1].is_ascii_alphanumeric() || b"_$@%".contains(&code[i - 1]));
-            let (name, end) = word.split_at(dialect.len());
-            starts && name == dialect.as_bytes() && (end == b"." || (end == b"\0" && !is_text))
+            let end = code.get(i + dialect.len());
+            starts && (end == Some(&b'.') || (end == Some(&0) && !is_text))
         })
     };
     // Most programs do not, and need no copy.
     found(code) && (!is_text || found(&blank_strings_and_comments(code)))
+}
+
+/// The text with long strings of hexadecimal digits cut short: the numbers of a model, which no check reads.
+fn without_data(text: &[u8]) -> Cow<'_, [u8]> {
+    const START: &[u8] = b"\"0x";
+    const KEPT: usize = 64;
+    let mut short = Vec::new();
+    // Up to here, the text is copied.
+    let mut copied = 0;
+    let mut i = 0;
+    while let Some(found) = memchr2(b'"', b'/', &text[i..]) {
+        let start = i + found;
+        if text[start] == b'/' {
+            i = start + 1;
+            if text.get(i) == Some(&b'/') {
+                i = memchr(b'\n', &text[i..]).map_or(text.len(), |end| i + end);
+            }
+            continue;
+        }
+        i = end_of_string(text, start);
+        if i - start > 3 * KEPT && text[start..].starts_with(START) && memchr(b'\n', &text[start..i]).is_none() {
+            short.extend_from_slice(&text[copied..start + KEPT]);
+            copied = i - KEPT;
+        }
+    }
+    if copied == 0 {
+        return Cow::Borrowed(text);
+    }
+    short.extend_from_slice(&text[copied..]);
+    Cow::Owned(short)
+}
+
+/// The position after the string that begins at `start`.
+fn end_of_string(text: &[u8], start: usize) -> usize {
+    let mut i = start + 1;
+    while let Some(found) = memchr2(b'"', b'\\', text.get(i..).unwrap_or_default()) {
+        i += found + 1;
+        if text[i - 1] == b'"' {
+            return i;
+        }
+        // what is escaped
+        i += 1;
+    }
+    text.len()
 }
 
 /// The text with each byte of a string replaced by `_`, and each byte of a comment by a space. Zeros become spaces,
@@ -99,31 +147,21 @@ pub fn names_dialect(code: &[u8], dialect: &str, is_text: bool) -> bool {
 fn blank_strings_and_comments(text: &[u8]) -> Vec<u8> {
     let mut code = text.to_vec();
     let mut i = 0;
-    while i < code.len() {
-        match code[i] {
+    while let Some(found) = memchr3(b'"', b'/', 0, &code[i..]) {
+        let start = i + found;
+        i = start + 1;
+        match code[start] {
             b'"' => {
-                let mut escaped = false;
-                code[i] = b'_';
-                i += 1;
-                while i < code.len() {
-                    let byte = std::mem::replace(&mut code[i], b'_');
-                    if byte == b'"' && !escaped {
-                        break;
-                    }
-                    escaped = byte == b'\\' && !escaped;
-                    i += 1;
-                }
+                i = end_of_string(text, start);
+                code[start..i].fill(b'_');
             }
-            b'/' if code.get(i + 1) == Some(&b'/') => {
-                while i < code.len() && code[i] != b'\n' {
-                    code[i] = b' ';
-                    i += 1;
-                }
+            b'/' if code.get(i) == Some(&b'/') => {
+                i = memchr(b'\n', &code[i..]).map_or(code.len(), |end| i + end);
+                code[start..i].fill(b' ');
             }
-            0 => code[i] = b' ',
+            0 => code[start] = b' ',
             _ => {}
         }
-        i += 1;
     }
     code
 }
@@ -154,7 +192,8 @@ fn far_dimension(code: &[u8]) -> Option<&str> {
     };
     let (mut left, mut list) = (0, 0);
     for (i, &byte) in code.iter().enumerate() {
-        if code[i..].starts_with(b"dim_numbers") || code[i..].starts_with(b"conv<") {
+        if (byte == b'd' && code[i..].starts_with(b"dim_numbers")) || (byte == b'c' && code[i..].starts_with(b"conv<"))
+        {
             left = LISTS;
         }
         if byte == b']' && left > 0 {
@@ -181,8 +220,7 @@ fn function_without_body(code: &[u8]) -> Option<usize> {
 /// Every function: the position of its keyword, and the text after it.
 fn functions(code: &[u8]) -> impl Iterator<Item = (usize, Rest<'_>)> {
     const KEYWORD: &[u8] = b"func.func";
-    let starts = (0..code.len()).filter(|&i| code[i] == b'f' && code[i..].starts_with(KEYWORD));
-    starts.map(|start| (start, Rest(&code[start + KEYWORD.len()..])))
+    memmem::find_iter(code, KEYWORD).map(|start| (start, Rest(&code[start + KEYWORD.len()..])))
 }
 
 fn is_in_name(byte: u8) -> bool {
@@ -371,6 +409,28 @@ mod tests {
         assert_eq!(body_missing("module {\n func.func private @\"a b\"(tensor<2xf32>) -> tensor<2xf32>\n}"), Some(2));
         assert_eq!(body_missing("func.func @g() -> (i32, i32) attributes {a = {}}\nfunc.func @h() { }"), Some(1));
         assert_eq!(body_missing("func.func @f() -> "), Some(1));
+    }
+
+    #[test]
+    fn the_numbers_of_models_are_left_out() {
+        let digits = "0f".repeat(1000);
+        let text = |digits: &str| format!("// \"0x{digits}\"\n/ \"\\\"0x\" dense<\"0x{digits}\"> @\"{digits}\"\nx");
+        let short = without_data(text(&digits).as_bytes()).into_owned();
+        assert_eq!(
+            short,
+            text(&digits).replace(&format!("<\"0x{digits}"), &format!("<\"0x{}", "0f".repeat(62))).as_bytes()
+        );
+        for text in ["", "/", "\"", "\"0x", "\"\\", "//", "f // \"", &text("00"), &format!("\"0x{digits}\n\""), &digits]
+        {
+            assert_eq!(without_data(text.as_bytes()), text.as_bytes(), "{text}");
+            assert_eq!(blank_strings_and_comments(text.as_bytes()).len(), text.len());
+        }
+        let cut = format!("func.func @f() {{ \"0x{digits}\" }} // x\nfunc.func @main(%x: i32)");
+        assert_eq!(argument_names(cut.as_bytes()), ["%x"]);
+        assert_eq!(
+            check(cut.as_bytes()).unwrap_err().message(),
+            "The function on line 2 of the program has no body; XLA cannot compile declarations."
+        );
     }
 
     #[test]

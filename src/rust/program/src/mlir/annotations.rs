@@ -2,6 +2,7 @@
 
 use super::{functions, is_in_name, main_function, split, Rest};
 use crate::annotations::{Annotations, Array, PARTITIONS, REPLICAS, SHARDINGS};
+use memchr::memmem;
 
 /// Reads the annotations in `text`; `code` is the same without strings and comments.
 pub(super) fn read(text: &[u8], code: &[u8]) -> Annotations {
@@ -17,8 +18,7 @@ pub(super) fn read(text: &[u8], code: &[u8]) -> Annotations {
 fn module<'a>(text: &[u8], code: &'a [u8]) -> &'a [u8] {
     const GENERIC: &[u8] = b"\"builtin.module\"";
     let first = functions(code).next().map_or(code.len(), |(start, _)| start);
-    let is_generic = text[..first].windows(GENERIC.len()).any(|word| word == GENERIC);
-    if is_generic {
+    if memmem::find(&text[..first], GENERIC).is_some() {
         code
     } else {
         &code[..first]
@@ -39,7 +39,7 @@ fn find(code: &[u8], name: &[u8]) -> Option<usize> {
         let after = code.get(at + name.len()).copied();
         ![before, after].into_iter().flatten().any(is_in_name)
     };
-    (0..code.len()).find(|&at| code[at] == name[0] && code[at..].starts_with(name) && is_apart(at))
+    memmem::find_iter(code, name).find(|&at| is_apart(at))
 }
 
 /// The arguments and results of a function whose name comes next.

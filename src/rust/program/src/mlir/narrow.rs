@@ -2,6 +2,7 @@
 
 use super::{blank_strings_and_comments, functions, is_in_name};
 use crate::narrow::{Array, Findings};
+use memchr::memmem;
 use pjrt_data::dtype::DType;
 
 /// The names of these types.
@@ -32,7 +33,7 @@ pub fn narrow_findings(text: &[u8]) -> Findings {
     if count(results) > 1 {
         found.result = name_of(results);
     }
-    if contains(text, b"mhlo.layout_mode") {
+    if memmem::find(text, b"mhlo.layout_mode").is_some() {
         found.ordered = name_of(arguments).or_else(|| name_of(results));
     }
     found
@@ -41,7 +42,7 @@ pub fn narrow_findings(text: &[u8]) -> Findings {
 /// The operations of StableHLO and its like by name, with or without quotes, each with the code behind the name.
 fn operations<'a>(text: &'a [u8], code: &'a [u8]) -> impl Iterator<Item = (&'a str, &'a [u8])> {
     const DIALECT: &[u8] = b"hlo.";
-    let starts = (0..text.len()).filter(|&i| text[i] == b'h' && text[i..].starts_with(DIALECT) && code[i] != b' ');
+    let starts = memmem::find_iter(text, DIALECT).filter(|&i| code[i] != b' ');
     starts.filter_map(|start| {
         let start = start + DIALECT.len();
         let len = text[start..].iter().take_while(|&&byte| is_in_name(byte)).count();
@@ -79,8 +80,7 @@ fn element(code: &[u8]) -> Option<DType> {
 
 /// The arrays of narrow types: `5x3xi4` in `tensor<5x3xi4>`.
 fn arrays(code: &[u8]) -> impl Iterator<Item = Array> + '_ {
-    let starts = (0..code.len()).filter(|&i| code[i] == b't' && code[i..].starts_with(b"tensor<"));
-    starts.filter_map(|start| {
+    memmem::find_iter(code, b"tensor<").filter_map(|start| {
         let start = start + b"tensor<".len();
         let len = code[start..].iter().position(|byte| matches!(byte, b'>' | b','))?;
         let mut parts = code[start..start + len].rsplit(|&byte| byte == b'x');
@@ -151,10 +151,6 @@ fn signature<'a>(text: &[u8], code: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
 /// The number of types in a list in parentheses.
 fn count(list: &[u8]) -> usize {
     list.windows(7).filter(|word| *word == b"tensor<").count()
-}
-
-fn contains(text: &[u8], word: &[u8]) -> bool {
-    text.windows(word.len()).any(|window| window == word)
 }
 
 #[cfg(test)]
