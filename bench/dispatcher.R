@@ -1,5 +1,5 @@
-# Times trees and dispatchers from R. In the same run, a bare pjrt_execute() of the same executable is the floor of a dispatch.
-# The rival's column shows the design goal of r-xla/pjrt.
+# Times trees and dispatchers from R. The same run also measures a bare pjrt_execute() of the same executable, and the plugin
+# driven from Rust (the floor, src/rust/core/examples/floor.rs). The rival's column shows the design goal of r-xla/pjrt.
 #
 #   Rscript bench/dispatcher.R [file for the table]
 
@@ -65,11 +65,14 @@ timed$build_tree_1000 <- batches(5L, build_tree(leaves))
 timed$unflatten_1000 <- batches(5L, unflatten(tree, values))
 
 table <- as.data.frame(do.call(rbind, timed))
-floor <- c(dispatch_2 = "execute_2", dispatch_2_static = "execute_2", dispatch_50 = "execute_50", dispatch_50_static = "execute_50")
-table$over_floor <- table$min - table[floor[rownames(table)], "min"]
+inputs <- ifelse(grepl("^(dispatch|execute)", rownames(table)), sub("^[a-z]+_([0-9]+).*", "\\1", rownames(table)), NA)
+table$over_execute <- table$min - table[paste0("execute_", inputs), "min"]
+floor <- floor_of("floor")
+table$floor <- floor[c("2" = "execute", "50" = "execute_50")[inputs]]
 table$rival <- ifelse(grepl("^dispatch", rownames(table)), 10, NA)
 reach <- c(dispatch_2 = 6, dispatch_50 = 25, flatten_1000_flat = 60, flatten_1000 = 60, unflatten_1000 = 60)
 table$reach <- reach[rownames(table)]
-names(table) <- c("min_us", "median_us", "min_over_execute_us", "rival_us", "reach_us")
+names(table) <- c("min_us", "median_us", "min_over_execute_us", "floor_us", "rival_us", "reach_us")
+width <- options(width = 120L)
 cell <- function(x) ifelse(is.na(x), "", formatC(signif(x, 3), digits = 3, format = "fg", big.mark = ","))
 report(utils::capture.output(print(as.data.frame(lapply(table, cell), row.names = rownames(table)))))

@@ -58,6 +58,19 @@ fn main() -> Result<(), Failure> {
     })?;
     println!("execute {execute:.3}");
 
+    let t = "tensor<2x2xf32>";
+    let arguments: Vec<_> = (1..=50).map(|i| format!("%a{i}: {t}")).collect();
+    let text = format!(
+        "func.func @main({}) -> {t} {{\n %r = stablehlo.add %a1, %a50 : {t}\n return %r : {t}\n}}",
+        arguments.join(", ")
+    );
+    let wide = Executable::compile(std::slice::from_ref(&device), &program(text)?, &CompileOptions::default())?;
+    let execute_50 = time(5_000, || {
+        wide.execute(&[&x; 50], &options)?;
+        Ok(())
+    })?;
+    println!("execute_50 {execute_50:.3}");
+
     let read = time(20_000, || {
         let out = add.execute(&[&x, &x], &options)?;
         let view = out[0].read()?;
