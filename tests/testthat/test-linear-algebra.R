@@ -22,6 +22,20 @@ test_that("the programs of JAX call every target in every type", {
   expect_setequal(sub("custom_call @", "", called), expected)
 })
 
+test_that("the comparison with JAX notices differences", {
+  a <- matrix(c(1, 2, 3, 4, 5, 7), 2)
+  b <- replace(a, 4L, 4.001)
+  expect_gt(far_from(b, a), 1e-4)
+  expect_lt(far_from(b, a), 2e-4)
+  expect_identical(far_from(replace(a, 1L, NaN), a), Inf)
+  turned <- sweep(a, 2L, c(1, -1, 1), `*`)
+  expect_identical(far_from(turned, a, "columns"), 0)
+  expect_gt(far_from(turned, a, "rows"), 0.1)
+  expect_gt(far_from(turned, a), 0.1)
+  expect_lt(far_from(a * complex(argument = 1), a + 0i, "rows"), 1e-15)
+  expect_identical(far_from(turned, a, "abs"), 0)
+})
+
 shapes <- list(tall = c(5L, 3L), wide = c(3L, 5L), square = c(4L, 4L))
 
 # Random numbers that have the same value in f32.
@@ -169,7 +183,7 @@ test_that("a batch of a thousand matrices is decomposed", {
   expect_equal(result[[2L]][n, ], svd(a[n, , ])$d)
 })
 
-test_that("eigenvalues without vectors are computed, and an info that is not zero is no error", {
+test_that("eigenvalues are computed without vectors, and a matrix without a Cholesky factor gets an info", {
   a <- crossprod(example(c(3L, 3L)))
   outputs <- c("3x3xf64", "3xf64", "i32")
   values <- call_target("lapack_dsyevd_ffi", list(a), outputs, "uplo = 85 : ui8, mode = 78 : ui8")
