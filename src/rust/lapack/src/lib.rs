@@ -10,12 +10,14 @@
 //!
 //! All functions may run on several threads at once, each with its own workspace.
 
+mod check;
 mod eigen;
 mod letters;
 mod library;
 mod lu;
 mod qr;
 mod reduce;
+mod routine;
 mod scalar;
 mod schur;
 mod solve;
