@@ -11,7 +11,7 @@ const LAYERS: [(&str, &[&str]); 8] = [
     ("program", &["base", "data"]),
     ("lapack", &["base"]),
     ("plugins", &["base"]),
-    ("core", &["base", "data", "plugins", "program", "sys"]),
+    ("core", &["base", "data", "lapack", "plugins", "program", "sys"]),
     (".", &["base", "core", "data", "plugins", "program"]),
 ];
 
