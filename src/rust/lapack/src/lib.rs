@@ -24,6 +24,8 @@ mod solve;
 mod svd;
 mod workspace;
 
+pub use pjrt_base::error::Result;
+
 pub use eigen::{geev, syevd};
 pub use letters::{Diag, Side, SvdMode, Transpose, Uplo};
 pub use library::{library, set_libraries, Library};
@@ -35,3 +37,6 @@ pub use schur::gees;
 pub use solve::{gtsv, tridiagonal_solve_perturbed, trsm};
 pub use svd::{gesdd, gesvd};
 pub use workspace::Workspace;
+
+#[cfg(test)]
+mod tests;

@@ -82,7 +82,9 @@ pub fn gtsv<T: Scalar>(
     if n == 0 {
         return Ok(0);
     }
-    let Some(routine) = work.find::<T>(Routine::Gtsv) else {
+    // LAPACK's own writes to `b` even if it has no columns.
+    let routine = work.find::<T>(Routine::Gtsv).filter(|_| columns > 0);
+    let Some(routine) = routine else {
         let mut system = Tridiagonal { dl, d, du };
         let info = system.eliminate(b, true);
         if info == 0 {
