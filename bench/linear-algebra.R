@@ -101,7 +101,7 @@ batch_child <- quote({
   )
   for (name in names(batched)) {
     case <- batched[[name]]
-    executable <- compile(linear_algebra_program(case[[1L]], "1000x16x16xf64", case[[2L]], case[[3L]]))
+    executable <- compile(linear_algebra_program(case[[1L]], "1000x16x16xf64", case[[2L]], case[[3L]], batch = 1L))
     x <- pjrt_buffer(many, "f64")
     symbol <- direct(name)
     ours <- function() for (out in pjrt_execute(executable, x, simplify = FALSE)) await(out)

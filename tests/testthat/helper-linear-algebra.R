@@ -83,7 +83,7 @@ far_from <- function(got, expected, compare = "values") {
     expected <- Mod(expected)
   }
   if (compare %in% c("columns", "rows")) {
-    got <- aligned(got, expected, length(dim(got)) - (compare == "columns"))
+    got <- in_phase(got, expected, length(dim(got)) - (compare == "columns"))
   }
   if (!identical(is.finite(got), is.finite(expected)) || !identical(is.nan(got), is.nan(expected))) {
     return(Inf)
@@ -93,7 +93,7 @@ far_from <- function(got, expected, compare = "values") {
 }
 
 # Multiplies each vector along the dimension `along` by the phase that brings it closest to the expected one.
-aligned <- function(got, expected, along) {
+in_phase <- function(got, expected, along) {
   others <- setdiff(seq_along(dim(got)), along)
   vectors <- function(x) matrix(aperm(x, c(along, others)), dim(x)[[along]])
   inner <- colSums(Conj(vectors(got)) * vectors(expected))
@@ -103,11 +103,11 @@ aligned <- function(got, expected, along) {
 }
 
 # A program that calls `target` on matrices and vectors in column-major order. `inputs` and `outputs` are types such as
-# "4x3xf64"; the inputs may have attributes, such as `donates`.
-linear_algebra_program <- function(target, inputs, outputs, attributes = "", input_attributes = "") {
-  tensor <- sprintf("tensor<%s>", c(inputs, outputs))
+# "4x3xf64", of which the first `batch` dimensions count matrices. The inputs may have attributes, such as `donates`.
+linear_algebra_program <- function(target, inputs, outputs, attributes = "", input_attributes = "", batch = 0L) {
+  tensor <- sprintf("tensor<%s>", sub("c128$", "complex<f64>", sub("c64$", "complex<f32>", c(inputs, outputs))))
   is_input <- seq_along(tensor) <= length(inputs)
-  layouts <- vapply(strsplit(c(inputs, outputs), "x", fixed = TRUE), column_major, "")
+  layouts <- vapply(strsplit(c(inputs, outputs), "x", fixed = TRUE), column_major, "", batch = batch)
   names <- sprintf("%%x%d", seq_along(inputs))
   results <- sprintf("%%y#%d", seq_along(outputs) - 1L)
   sprintf(
@@ -123,18 +123,18 @@ linear_algebra_program <- function(target, inputs, outputs, attributes = "", inp
   )
 }
 
-# The layout of a type that has been split at "x": the last two dimensions in column-major order.
-column_major <- function(parts) {
+# The layout of a type that has been split at "x": matrices in column-major order.
+column_major <- function(parts, batch) {
   rank <- length(parts) - 1L
   order <- rev(seq_len(rank) - 1L)
-  if (rank > 1L) order[1:2] <- order[2:1]
+  if (rank == batch + 2L) order[1:2] <- order[2:1]
   sprintf("dense<[%s]> : tensor<%dxindex>", toString(order), rank)
 }
 
 # Calls `target` on R arrays, and returns its outputs as R arrays.
-call_target <- function(target, arrays, outputs, attributes = "", dtype = "f64") {
+call_target <- function(target, arrays, outputs, attributes = "", dtype = "f64", batch = 0L) {
   inputs <- lapply(arrays, function(x) if (inherits(x, "PJRTBuffer")) x else pjrt_buffer(x, dtype))
   types <- vapply(inputs, function(x) paste(c(shape(x), as.character(elt_type(x))), collapse = "x"), "")
-  executable <- compile(linear_algebra_program(target, types, outputs, attributes))
+  executable <- compile(linear_algebra_program(target, types, outputs, attributes, batch = batch))
   lapply(do.call(run_all, c(list(executable), unname(inputs))), as_array)
 }

@@ -39,7 +39,7 @@ test_that("the comparison with JAX notices differences", {
 shapes <- list(tall = c(5L, 3L), wide = c(3L, 5L), square = c(4L, 4L))
 
 # Random numbers that have the same value in f32.
-example <- function(shape, seed = 1L) {
+numbers <- function(shape, seed = 1L) {
   withr::with_seed(seed, array(round(rnorm(prod(shape)), 2) * 8, shape))
 }
 
@@ -51,10 +51,10 @@ for (dtype in c("f32", "f64")) {
   test_that(paste("geqrf and orgqr return a QR decomposition of", dtype), {
     for (shape in shapes) {
       k <- min(shape)
-      a <- example(shape)
+      a <- numbers(shape)
       packed <- call_target("geqrf", list(a), c(typed(dtype, shape), typed(dtype, k)), dtype = dtype)
       r <- packed[[1L]][seq_len(k), , drop = FALSE]
-      r[row(r) > col(r)] <- 0
+      r[lower.tri(r)] <- 0
       # orgqr takes as many columns as there are reflections
       reflections <- packed[[1L]][, seq_len(k), drop = FALSE]
       q <- call_target("orgqr", list(reflections, packed[[2L]]), typed(dtype, shape[[1L]], k), dtype = dtype)[[1L]]
@@ -67,15 +67,15 @@ for (dtype in c("f32", "f64")) {
   test_that(paste("lu returns an LU decomposition of", dtype), {
     for (shape in shapes) {
       k <- min(shape)
-      a <- example(shape)
+      a <- numbers(shape)
       result <- call_target("lu", list(a), c(typed(dtype, shape), typed("i32", k)), dtype = dtype)
       pivots <- result[[2L]]
       expect_true(is.integer(pivots) && all(pivots >= seq_len(k), pivots <= shape[[1L]]))
       l <- result[[1L]][, seq_len(k), drop = FALSE]
-      l[row(l) < col(l)] <- 0
-      l[row(l) == col(l)] <- 1
+      l[upper.tri(l)] <- 0
+      diag(l) <- 1
       u <- result[[1L]][seq_len(k), , drop = FALSE]
-      u[row(u) > col(u)] <- 0
+      u[lower.tri(u)] <- 0
       rows <- seq_len(shape[[1L]])
       for (i in seq_len(k)) rows[c(i, pivots[[i]])] <- rows[c(pivots[[i]], i)]
       expect_equal(l %*% u, a[rows, ], tolerance = tolerance)
@@ -87,7 +87,7 @@ for (dtype in c("f32", "f64")) {
   test_that(paste("svd returns a singular value decomposition of", dtype), {
     for (shape in shapes) {
       k <- min(shape)
-      a <- example(shape)
+      a <- numbers(shape)
       types <- c(typed(dtype, shape[[1L]], k), typed(dtype, k), typed(dtype, k, shape[[2L]]))
       result <- call_target("svd", list(a), types, dtype = dtype)
       expect_equal(result[[1L]] %*% diag(result[[2L]]) %*% result[[3L]], a, tolerance = tolerance)
@@ -96,7 +96,7 @@ for (dtype in c("f32", "f64")) {
   })
 
   test_that(paste("eigh returns the eigenvectors of the lower triangle of", dtype), {
-    a <- example(c(4L, 4L))
+    a <- numbers(c(4L, 4L))
     lower <- a
     lower[upper.tri(a)] <- t(a)[upper.tri(a)]
     result <- call_target("eigh", list(a), c(typed(dtype, 4, 4), typed(dtype, 4)), dtype = dtype)
@@ -110,7 +110,7 @@ for (dtype in c("f32", "f64")) {
     outputs <- list(
       geqrf = c(one, typed(dtype, 4)), lu = c(one, "4xi32"), svd = c(one, typed(dtype, 4), one), eigh = c(one, typed(dtype, 4))
     )
-    a <- example(c(4L, 4L))
+    a <- numbers(c(4L, 4L))
     for (target in names(outputs)) {
       x <- pjrt_buffer(a, dtype)
       before <- as_raw(x)
@@ -145,7 +145,7 @@ test_that("calls with other types and shapes are refused", {
 })
 
 test_that("wrong calls are refused by name", {
-  a <- example(c(3L, 3L))
+  a <- numbers(c(3L, 3L))
   call <- function(target, outputs, attributes = "", ...) {
     call_target(sprintf("lapack_%s_ffi", target), list(a, ...), outputs, attributes)
   }
@@ -157,22 +157,23 @@ test_that("wrong calls are refused by name", {
   }
   refused(call("dpotrf", both), "uplo")
   refused(call("dpotrf", both, "uplo = 88 : ui8"), "uplo")
-  refused(call("dpotrf", both, "uplo = 76 : i32"), "uplo")
+  refused(call("dpotrf", both, "uplo = 76.0 : f32"), "uplo")
   refused(call("dgesdd", c(matrix, "3xf64", matrix, matrix, "i32"), "mode = 66 : ui8"), "mode")
   refused(call("dpotrf", matrix, "uplo = 76 : ui8"), "result")
   refused(call("dpotrf", both, "uplo = 76 : ui8", a), "argument")
-  refused(call("dpotrf", c("3x2xf64", "i32"), "uplo = 76 : ui8"), "")
+  refused(call("dpotrf", c("3x2xf64", "i32"), "uplo = 76 : ui8"), "Expected result 1 of type f64[3,3], got f64[3,2].")
   refused(call("dpotrf", c("3x3xf32", "i32"), "uplo = 76 : ui8"), "f64")
   refused(call("spotrf", both, "uplo = 76 : ui8"), "f32")
-  refused(call("dgetrf", c(matrix, "4xi32", "i32")), "")
+  refused(call("dgetrf", c(matrix, "4xi32", "i32")), "Expected result 2 of type i32[3], got i32[4].")
   refused(call("dgehrd", c(matrix, "2xf64", "i32"), "low = 0 : i32, high = 9 : i32"), "")
 })
 
 test_that("a batch of a thousand matrices is decomposed", {
   n <- 1000L
-  a <- example(c(n, 4L, 3L))
+  a <- numbers(c(n, 4L, 3L))
   result <- call_target(
-    "lapack_dgesdd_ffi", list(a), c("1000x4x3xf64", "1000x3xf64", "1000x4x3xf64", "1000x3x3xf64", "1000xi32"), "mode = 83 : ui8"
+    "lapack_dgesdd_ffi", list(a), c("1000x4x3xf64", "1000x3xf64", "1000x4x3xf64", "1000x3x3xf64", "1000xi32"),
+    "mode = 83 : ui8", batch = 1L
   )
   expect_identical(as.vector(result[[5L]]), integer(n))
   rebuilt <- array(0, dim(a))
@@ -184,7 +185,7 @@ test_that("a batch of a thousand matrices is decomposed", {
 })
 
 test_that("eigenvalues are computed without vectors, and a matrix without a Cholesky factor gets an info", {
-  a <- crossprod(example(c(3L, 3L)))
+  a <- crossprod(numbers(c(3L, 3L)))
   outputs <- c("3x3xf64", "3xf64", "i32")
   values <- call_target("lapack_dsyevd_ffi", list(a), outputs, "uplo = 85 : ui8, mode = 78 : ui8")
   expect_equal(as.vector(values[[2L]]), rev(eigen(a)$values))
@@ -197,7 +198,7 @@ test_that("many executions at once return the same", {
   withr::local_options(pjrt.dispatch = "thread")
   program <- linear_algebra_program("svd", "40x30xf64", c("40x30xf64", "30xf64", "30x30xf64"))
   both <- lapply(devices("cpu"), function(device) {
-    list(run = compile(program, device = device), x = pjrt_buffer(example(c(40L, 30L)), "f64", device = device))
+    list(run = compile(program, device = device), x = pjrt_buffer(numbers(c(40L, 30L)), "f64", device = device))
   })
   runs <- lapply(1:40, function(i) {
     on <- both[[i %% 2L + 1L]]
@@ -211,11 +212,11 @@ test_that("an interrupt ends the wait for a long decomposition, and R goes on", 
   child <- start_child(
     bquote({
       big <- compile(.(linear_algebra_program("svd", "1500x1500xf64", c("1500x1500xf64", "1500xf64", "1500x1500xf64"))))
-      double <- compile(unary_program("f64"))
-      run <- pjrt_execute(big, pjrt_buffer(matrix(rnorm(1500^2), 1500)), simplify = FALSE)
+      double <- compile(unary_program("f64"), device = "cpu:1")
+      run <- pjrt_execute(big, pjrt_buffer(matrix(rnorm(1500^2), 1500), "f64"), simplify = FALSE)
       cat("starts\n")
       tryCatch(await(run[[2L]]), interrupt = function(i) cat("interrupted\n"))
-      cat(is_ready(run[[2L]]), as_array(pjrt_execute(double, pjrt_scalar(21, "f64"))), "\n")
+      cat(is_ready(run[[2L]]), as_array(pjrt_execute(double, pjrt_scalar(21, "f64", device = "cpu:1"))), "\n")
       Sys.sleep(100)
     }),
     env = lone_session(), helpers = c("programs", "linear-algebra")
@@ -238,7 +239,7 @@ test_that("a program with linear algebra is cached, and works in the next sessio
     child <- run_child(
       bquote({
         eigh <- compile(.(linear_algebra_program("eigh", "2x2xf64", c("2x2xf64", "2xf64"))))
-        cat(as_array(run_all(eigh, pjrt_buffer(matrix(c(2, 1, 1, 2), 2)))[[2L]]), "\n")
+        cat(as_array(run_all(eigh, pjrt_buffer(matrix(c(2, 1, 1, 2), 2), "f64"))[[2L]]), "\n")
         cat(unlist(pjrt_cache_info()[c("hits", "misses", "errors", "entries")]), "\n")
       }),
       env = env, helpers = c("programs", "linear-algebra")
