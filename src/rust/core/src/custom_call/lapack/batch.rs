@@ -1,8 +1,10 @@
 //! The work of a call: on all matrices of a batch, on several threads if it is worth it.
 
 use crate::custom_call::frame::{Failure, Frame};
-use crate::custom_call::lapack::operands::{check_memory, Call, Operands};
+use crate::custom_call::lapack::operands::Call;
+use crate::custom_call::lapack::parts::{check_memory, Operands};
 use pjrt_base::error::{self, Error, Kind};
+use pjrt_base::reason::Hint;
 use pjrt_lapack::Workspace;
 use pjrt_sys::XLA_FFI_Error_Code;
 use std::sync::OnceLock;
@@ -101,7 +103,10 @@ fn chunks(frame: &Frame<'_>, count: usize, operations: f64) -> usize {
 fn failure(error: Error) -> Failure {
     match error.kind() {
         Kind::LibraryMissing => {
-            Failure::new(XLA_FFI_Error_Code::XLA_FFI_Error_Code_FAILED_PRECONDITION.0, error.message())
+            let sentences =
+                std::iter::once(error.message().to_owned()).chain(error.hints().iter().map(Hint::to_string));
+            let message = sentences.collect::<Vec<_>>().join("\n");
+            Failure::new(XLA_FFI_Error_Code::XLA_FFI_Error_Code_FAILED_PRECONDITION.0, message)
         }
         _ => error.into(),
     }

@@ -8,6 +8,7 @@ mod eigen;
 mod letters;
 mod lu;
 mod operands;
+mod parts;
 mod qr;
 mod reduce;
 mod simple;
