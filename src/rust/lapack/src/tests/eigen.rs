@@ -1,6 +1,6 @@
 //! Eigenvalues and Schur factorizations.
 
-use super::numbers::{random, Matrix};
+use super::numbers::{are_nan, random, Matrix};
 use super::{assert_close, assert_orthonormal, for_all, ORDERS};
 use crate::{gees, geev, syevd, Scalar, Uplo, Workspace};
 
@@ -117,7 +117,6 @@ fn schur_vectors_triangularize_the_matrix() {
 }
 
 fn check_not_finite<T: Scalar>(work: &mut Workspace) {
-    let is_nan = |values: &[T]| values.iter().all(|value| *value != *value);
     for bad in [f64::NAN, f64::INFINITY] {
         for n in [1, 2, 50] {
             let mut a = Matrix::<T>::random(n, n, 14);
@@ -125,16 +124,16 @@ fn check_not_finite<T: Scalar>(work: &mut Workspace) {
             a.data[n * n - n] = T::from_parts(bad, 0.0);
             let (mut copy, mut w) = (a.clone(), random::<T::Real>(n, 1));
             assert_eq!(syevd(work, Uplo::Upper, true, n, &mut copy.data, &mut w).unwrap(), 1);
-            assert!(is_nan(&copy.data) && w.iter().all(|value| *value != *value));
+            assert!(are_nan(&copy.data) && are_nan(&w));
             let (mut copy, mut w, mut wi) = (a.clone(), random(n, 1), random(wi_length::<T>(n), 1));
             let (mut vl, mut vr) = (random(n * n, 1), random(n * n, 1));
             let info = geev(work, true, true, n, &mut copy.data, &mut w, &mut wi, &mut vl, &mut vr).unwrap();
             assert_eq!(info, 1);
-            assert!(is_nan(&w) && is_nan(&wi) && vl.iter().chain(&vr).all(|value| *value != *value));
+            assert!([w, wi].iter().all(|values| are_nan(values)) && [vl, vr].iter().all(|values| are_nan(values)));
             let (mut copy, mut vs) = (a.clone(), random(n * n, 1));
             (w, wi) = (random(n, 1), random(wi_length::<T>(n), 1));
             assert_eq!(gees(work, true, n, &mut copy.data, &mut vs, &mut w, &mut wi).unwrap(), 1);
-            assert!([&copy.data, &vs, &w, &wi].into_iter().all(|values| is_nan(values)));
+            assert!([&copy.data, &vs, &w, &wi].into_iter().all(|values| are_nan(values)));
         }
     }
 }

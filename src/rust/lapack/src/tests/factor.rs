@@ -1,6 +1,6 @@
 //! Cholesky, LU and QR factorizations, and reductions.
 
-use super::numbers::{random, real, Matrix};
+use super::numbers::{conjugate, random, real, Matrix};
 use super::{assert_close, assert_orthonormal, for_all, ORDERS, SIZES};
 use crate::{gehrd, sytrd, Scalar, Side, Uplo, Workspace};
 use crate::{geqp3, geqrf, getrf, lu_pivots_to_permutation, orgqr, ormqr, potrf};
@@ -161,7 +161,7 @@ fn check_hessenberg<T: Scalar>(work: &mut Workspace) {
                     std::cmp::Ordering::Greater => T::default(),
                 };
                 let v: Vec<T> = (0..n).map(element).collect();
-                q = q.times(&Matrix::reflector(&v, tau[step - 1]));
+                q = q.reflected(&v, tau[step - 1]);
             }
             assert_orthonormal(&q, "Q of the Hessenberg form");
             let form = h.where_or(|i, j| i <= j + 1, T::default());
@@ -186,7 +186,7 @@ fn check_tridiagonal<T: Scalar>(work: &mut Workspace) {
             let mut tau = random::<T>(less, 1);
             assert_eq!(sytrd(work, uplo, n, &mut form.data, &mut d, &mut e, &mut tau).unwrap(), 0);
             let mut q = Matrix::identity(n);
-            for step in 0..less {
+            for (step, factor) in tau.iter().enumerate() {
                 let one = if is_lower { step + 1 } else { step };
                 let v: Vec<T> = (0..n)
                     .map(|i| match (i.cmp(&one), is_lower) {
@@ -196,8 +196,12 @@ fn check_tridiagonal<T: Scalar>(work: &mut Workspace) {
                         _ => T::default(),
                     })
                     .collect();
-                let reflector = Matrix::reflector(&v, tau[step]);
-                q = if is_lower { q.times(&reflector) } else { reflector.times(&q) };
+                q = if is_lower {
+                    q.reflected(&v, *factor)
+                } else {
+                    // from the left
+                    q.adjoint().reflected(&v, conjugate(*factor)).adjoint()
+                };
             }
             assert_orthonormal(&q, "Q of the tridiagonal form");
             let tridiagonal = Matrix::<T>::of(n, n, |i, j| match i.abs_diff(j) {

@@ -27,6 +27,10 @@ pub fn conjugate<T: Scalar>(value: T) -> T {
     T::from_parts(re, -im)
 }
 
+pub fn are_nan<T: Scalar>(values: &[T]) -> bool {
+    values.iter().all(|value| value.parts().0.is_nan())
+}
+
 pub fn real<T: Scalar>(value: f64) -> T {
     T::from_parts(value, 0.0)
 }
@@ -126,8 +130,9 @@ impl<T: Scalar> Matrix<T> {
         self.data.iter().map(|value| value.parts()).map(|(re, im)| re * re + im * im).sum::<f64>().sqrt()
     }
 
-    /// I - tau v v^H.
-    pub fn reflector(v: &[T], tau: T) -> Self {
-        Self::identity(v.len()).minus(&Self::of(v.len(), v.len(), |i, j| tau * v[i] * conjugate(v[j])))
+    /// The product with I - tau v v^H.
+    pub fn reflected(&self, v: &[T], tau: T) -> Self {
+        let v = Matrix { rows: v.len(), columns: 1, data: v.to_vec() };
+        self.minus(&self.times(&v).times(&Matrix::of(1, v.rows, |_, j| tau * conjugate(v.at(j, 0)))))
     }
 }
