@@ -43,7 +43,7 @@ run_all <- function(executable, ...) {
 }
 
 # Runs a fixture and describes the outputs that differ from those of JAX.
-differences_from_jax <- function(fixture, executable = compile(fixture$text)) {
+differences_from_jax <- function(fixture, executable) {
   outputs <- do.call(run_all, c(list(executable), lapply(fixture$inputs, upload)))
   stopifnot(length(outputs) == length(fixture$outputs))
   problems <- Map(output_difference, outputs, fixture$outputs, seq_along(outputs))
