@@ -54,10 +54,22 @@ pub(crate) fn size(elements: u64) -> Result<i32> {
     }
 }
 
-/// Fails where sizes that grow with `n` squared, which LAPACK computes itself, would overflow.
-pub(crate) fn squares(n: usize) -> Result<()> {
-    let n = n as u64;
-    size(n.saturating_mul(n).saturating_mul(5).saturating_add(n.saturating_mul(300))).map(drop)
+/// Fails if a matrix of `columns` columns, whose factorization takes `steps` steps, needs more work than LAPACK can count
+/// for its blocks. LAPACK itself would not notice.
+pub(crate) fn blocks(columns: usize, steps: usize) -> Result<()> {
+    const SMALLEST: usize = 32;
+    const LARGEST: u64 = 130;
+    if steps < SMALLEST {
+        return Ok(());
+    }
+    size((columns as u64).saturating_mul(LARGEST)).map(drop)
+}
+
+/// Fails if the work of singular vectors is more than LAPACK can count. LAPACK itself would not notice.
+pub(crate) fn vectors(steps: usize, elements: usize) -> Result<()> {
+    let (steps, elements) = (steps as u64, elements as u64);
+    let squares = steps.saturating_mul(steps).saturating_mul(5);
+    size(squares.saturating_add(steps.saturating_mul(300)).saturating_add(elements)).map(drop)
 }
 
 pub(crate) fn all_finite<T: Scalar>(values: &[T]) -> bool {
@@ -76,7 +88,8 @@ mod tests {
     fn what_lapack_cannot_count_is_refused() {
         assert!(dimension("n", 1 << 31).unwrap_err().message().contains("limit is 2147483647"));
         assert!(matrix("a", 0, usize::MAX, 2).is_err());
-        assert!(squares(20_000).is_ok() && squares(30_000).is_err() && squares(usize::MAX).is_err());
+        assert!(vectors(20_000, 0).is_ok() && vectors(30_000, 0).is_err() && vectors(usize::MAX, 1).is_err());
+        assert!(blocks(1 << 23, 40).is_ok() && blocks(1 << 25, 40).is_err() && blocks(1 << 25, 4).is_ok());
         assert_eq!(work_size(f64::NAN, 3).unwrap(), 3);
         assert_eq!(work_size(-5f32, 0).unwrap(), 1);
         assert_eq!(work_size(1e12f64, 0).unwrap(), i32::MAX);

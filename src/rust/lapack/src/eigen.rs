@@ -1,6 +1,6 @@
 //! Eigenvalues and eigenvectors.
 
-use crate::check::{all_finite, dimension, fill_nan, matrix, size, squares, vector, work_size};
+use crate::check::{all_finite, dimension, fill_nan, matrix, size, vector, work_size};
 use crate::letters::Uplo;
 use crate::routine::{call, Address, Routine};
 use crate::scalar::Scalar;
@@ -24,7 +24,6 @@ pub fn syevd<T: Scalar>(
     let order = dimension("n", n)?;
     matrix("a", a.len(), n, n)?;
     vector("w", w.len(), n)?;
-    squares(n)?;
     if n == 0 {
         return Ok(0);
     }
@@ -84,8 +83,9 @@ fn divide_and_conquer<T: Scalar>(
         let (mut asked, mut reals, mut integers) = (T::default(), T::Real::default(), 0);
         run((&mut asked, -1), (&mut reals, -1), (&mut integers, -1));
         let n = order as u64;
+        let squares = if letters[0] == b'V' { n * n } else { 0 };
         let (least, least_reals) =
-            if T::IS_COMPLEX { (2 * n + n * n, 1 + 5 * n + 2 * n * n) } else { (1 + 6 * n + 2 * n * n, 0) };
+            if T::IS_COMPLEX { (2 * n + squares, 1 + 5 * n + 2 * squares) } else { (1 + 6 * n + 2 * squares, 0) };
         let integers = integers.max(size(3 + 5 * n)?);
         Ok(Sizes { work: work_size(asked, least)?, reals: work_size(reals, least_reals)?, integers })
     })?;
@@ -163,7 +163,6 @@ pub fn geev<T: Scalar>(
     let vr: &mut [T::Complex] = if right { vr } else { &mut [] };
     matrix("vl", vl.len(), n, if left { n } else { 0 })?;
     matrix("vr", vr.len(), n, if right { n } else { 0 })?;
-    squares(n)?;
     if n == 0 {
         return Ok(0);
     }

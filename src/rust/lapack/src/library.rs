@@ -146,16 +146,25 @@ fn look_up(handle: &libloading::Library, name: &str) -> Option<Address> {
 
 /// Whether the library's integers have 64 bits: by asking for its version, or else by the file's name.
 fn has_wide_integers(handle: &libloading::Library, file: &Path) -> bool {
-    let Some(ilaver) = look_up(handle, "ilaver") else { return names_wide_integers(file) };
-    // Of each pair, a library with integers of 32 bits writes only the first.
-    let mut version = [[-1i32; 2]; 3];
-    let [major, minor, patch] = &mut version;
-    // SAFETY: `ilaver` writes three integers, and there is room for either size.
-    unsafe {
-        let ilaver: unsafe extern "C" fn(*mut [i32; 2], *mut [i32; 2], *mut [i32; 2]) = ilaver.function();
-        ilaver(major, minor, patch);
+    match look_up(handle, "ilaver") {
+        // SAFETY: `ilaver` has this type, but for the size of the integers.
+        Some(ilaver) => writes_wide_integers(unsafe { ilaver.function() }),
+        None => names_wide_integers(file),
     }
-    version.iter().any(|pair| pair[1] != -1)
+}
+
+/// LAPACK's `ilaver`, with room for integers of either size.
+type Ilaver = unsafe extern "C" fn(*mut [i32; 2], *mut [i32; 2], *mut [i32; 2]);
+
+fn writes_wide_integers(ilaver: Ilaver) -> bool {
+    #[repr(align(8))]
+    struct Aligned([i32; 2]);
+    // Of each pair, a library with integers of 32 bits writes only the first.
+    let mut version = [const { Aligned([-1; 2]) }; 3];
+    let [major, minor, patch] = &mut version;
+    // SAFETY: it writes three integers, and there is room for either size.
+    unsafe { ilaver(&mut major.0, &mut minor.0, &mut patch.0) };
+    version.iter().any(|number| number.0[1] != -1)
 }
 
 fn names_wide_integers(file: &Path) -> bool {
@@ -181,6 +190,26 @@ mod tests {
         for name in ["/usr/lib64/liblapack.so.3", "libmkl_intel_lp64.so", "libopenblas_x64.dll", "Rlapack.dll", ""] {
             assert!(!names_wide_integers(Path::new(name)), "{name}");
         }
+    }
+
+    unsafe extern "C" fn narrow(major: *mut [i32; 2], minor: *mut [i32; 2], patch: *mut [i32; 2]) {
+        for number in [major, minor, patch] {
+            // SAFETY: there is room for more.
+            unsafe { number.cast::<i32>().write(3) };
+        }
+    }
+
+    unsafe extern "C" fn wide(major: *mut [i32; 2], minor: *mut [i32; 2], patch: *mut [i32; 2]) {
+        for number in [major, minor, patch] {
+            // SAFETY: there is room for as much.
+            unsafe { number.cast::<i64>().write(3) };
+        }
+    }
+
+    #[test]
+    fn an_ilp64_library_is_recognized_by_what_it_writes() {
+        assert!(!writes_wide_integers(narrow));
+        assert!(writes_wide_integers(wide));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! QR factorizations and products with their orthogonal factor.
 
-use crate::check::{dimension, leading, matrix, vector, work_size};
+use crate::check::{blocks, dimension, leading, matrix, vector, work_size};
 use crate::letters::Side;
 use crate::routine::{call, Routine};
 use crate::scalar::Scalar;
@@ -17,6 +17,7 @@ pub fn geqrf<T: Scalar>(work: &mut Workspace, m: usize, n: usize, a: &mut [T], t
     let (rows, columns) = (dimension("m", m)?, dimension("n", n)?);
     matrix("a", a.len(), m, n)?;
     vector("tau", tau.len(), m.min(n))?;
+    blocks(n, m.min(n))?;
     if m == 0 || n == 0 {
         return Ok(());
     }
@@ -69,6 +70,7 @@ pub fn geqp3<T: Scalar>(
     matrix("a", a.len(), m, n)?;
     vector("jpvt", jpvt.len(), n)?;
     vector("tau", tau.len(), m.min(n))?;
+    blocks(n, m.min(n))?;
     if m == 0 || n == 0 {
         exchange_only(jpvt);
         return Ok(());
@@ -134,6 +136,7 @@ pub fn orgqr<T: Scalar>(work: &mut Workspace, m: usize, n: usize, a: &mut [T], t
     if n > m || reflectors > columns {
         bail!(InvalidInput, "{} reflectors do not fit in the columns of a matrix of {m} x {n}.", tau.len());
     }
+    blocks(n, tau.len())?;
     if n == 0 {
         return Ok(());
     }
@@ -197,6 +200,7 @@ pub fn ormqr<T: Scalar>(
     if a.len() < used || a.len() % order.max(1) != 0 {
         bail!(InvalidInput, "`a` must have {order} x {} elements, or more columns: got {}.", tau.len(), a.len());
     }
+    blocks(other, tau.len())?;
     if m == 0 || n == 0 || tau.is_empty() {
         return Ok(());
     }

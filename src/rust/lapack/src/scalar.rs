@@ -45,6 +45,8 @@ pub trait Scalar: sealed::Sealed + Arithmetic + Copy + Default + PartialEq + Sen
     const EPSILON: f64;
     /// The smallest positive number of full precision.
     const SMALLEST: f64;
+    /// The largest finite number.
+    const LARGEST: f64;
 
     /// The real and the imaginary part.
     fn parts(self) -> (f64, f64);
@@ -52,10 +54,10 @@ pub trait Scalar: sealed::Sealed + Arithmetic + Copy + Default + PartialEq + Sen
     /// Real types ignore the imaginary part.
     fn from_parts(re: f64, im: f64) -> Self;
 
+    /// Whether the number is finite, and so is its absolute value.
     #[inline]
     fn is_finite(self) -> bool {
-        let (re, im) = self.parts();
-        re.is_finite() && im.is_finite()
+        self.size() <= Self::LARGEST
     }
 
     /// The sum of the parts' absolute values: a cheap size for pivots.
@@ -92,6 +94,7 @@ macro_rules! scalars {
             const IS_COMPLEX: bool = false;
             const EPSILON: f64 = $real::EPSILON as f64;
             const SMALLEST: f64 = $real::MIN_POSITIVE as f64;
+            const LARGEST: f64 = $real::MAX as f64;
 
             #[inline]
             fn parts(self) -> (f64, f64) {
@@ -114,6 +117,7 @@ macro_rules! scalars {
             const IS_COMPLEX: bool = true;
             const EPSILON: f64 = $real::EPSILON as f64;
             const SMALLEST: f64 = $real::MIN_POSITIVE as f64;
+            const LARGEST: f64 = $real::MAX as f64;
 
             #[inline]
             fn parts(self) -> (f64, f64) {

@@ -1,6 +1,6 @@
 //! Schur factorizations.
 
-use crate::check::{all_finite, dimension, fill_nan, matrix, size, squares, vector, work_size};
+use crate::check::{all_finite, dimension, fill_nan, matrix, size, vector, work_size};
 use crate::reduce::{gehrd, unghr};
 use crate::routine::{call, Address, Routine};
 use crate::scalar::Scalar;
@@ -29,7 +29,6 @@ pub fn gees<T: Scalar>(
     vector("wi", wi.len(), if T::IS_COMPLEX { 0 } else { n })?;
     let vs: &mut [T] = if vectors { vs } else { &mut [] };
     matrix("vs", vs.len(), n, if vectors { n } else { 0 })?;
-    squares(n)?;
     if n == 0 {
         return Ok(0);
     }

@@ -1,6 +1,6 @@
 //! Singular value decompositions.
 
-use crate::check::{all_finite, dimension, fill_nan, leading, matrix, size, squares, vector, work_size};
+use crate::check::{all_finite, dimension, fill_nan, leading, matrix, size, vector, vectors, work_size};
 use crate::letters::SvdMode;
 use crate::routine::{call, Address, Routine};
 use crate::scalar::Scalar;
@@ -71,7 +71,11 @@ fn svd<T: Scalar>(
     };
     matrix("u", u.len(), m, u_columns)?;
     matrix("vt", vt.len(), vt_rows, n)?;
-    squares(k)?;
+    if mode != SvdMode::None {
+        // QR iteration works on two copies where there is room
+        let copies = if routine == Routine::Gesvd { a.len().saturating_mul(2) } else { 0 };
+        vectors(k, copies)?;
+    }
     if k == 0 {
         // one of the two is empty
         set_identity(u, m);

@@ -109,6 +109,28 @@ fn qr_factors_multiply_to_the_matrix_and_q_is_orthogonal() {
     for_all!(check_qr);
 }
 
+/// At sizes at which LAPACK works in blocks, with all of the memory that it asked for.
+#[test]
+fn large_matrices_are_factored_in_blocks() {
+    let (m, n) = (230, 200);
+    let a = Matrix::<f64>::random(m, n, 21);
+    for library in super::libraries() {
+        let work = &mut Workspace::of(library);
+        let (mut qr, mut tau) = (a.clone(), vec![0.0; n]);
+        geqrf(work, m, n, &mut qr.data, &mut tau).unwrap();
+        let mut product = qr.upper();
+        ormqr(work, Side::Left, false, m, n, &qr.data, &tau, &mut product.data).unwrap();
+        assert_close(&product, &a, "Q times R");
+        orgqr(work, m, n, &mut qr.data, &tau).unwrap();
+        assert_orthonormal(&qr, "Q");
+        let (mut qr, mut jpvt) = (a.clone(), vec![0; n]);
+        geqp3(work, m, n, &mut qr.data, &mut jpvt, &mut tau).unwrap();
+        let mut product = qr.upper();
+        ormqr(work, Side::Left, false, m, n, &qr.data, &tau, &mut product.data).unwrap();
+        assert_close(&product, &Matrix::of(m, n, |i, j| a.at(i, jpvt[j] as usize - 1)), "Q times pivoted R");
+    }
+}
+
 fn check_pivoted_qr<T: Scalar>(work: &mut Workspace) {
     for (m, n) in SIZES {
         let (a, k) = (Matrix::<T>::random(m, n, 5), m.min(n));
