@@ -379,7 +379,7 @@ fn tridiagonal_systems() {
                 }
             }
         }
-        let zeros = vec![vec![(0.0, 0.0); 2]];
+        let zeros = [vec![(0.0, 0.0); 2]];
         let inputs: Vec<_> = (0..4).map(|i| (dtype, if i == 3 { &[2, 1][..] } else { &[2] }, &zeros[..])).collect();
         let found = call("tridiagonal_solve_perturbed_ffi", "", &inputs, &[(dtype, &[2, 1])]);
         assert!(found[0][0].values.iter().all(|x| x.0.is_finite()), "{found:?}");

@@ -19,6 +19,8 @@ mod tpu;
 use crate::custom_call::slots::RustHandler;
 use pjrt_base::error::Result;
 use pjrt_lapack::Complex;
+use pjrt_program::program::Program;
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 /// Names the files to load LAPACK from, the preferred one first. An empty list means the system's LAPACK.
@@ -61,6 +63,11 @@ pub(crate) fn are_quick<'a>(calls: impl Iterator<Item = (&'a str, Option<Vec<usi
     elements <= FEW_ELEMENTS
 }
 
+/// The program for a host, with its calls by interfaces that no handler here can have rewritten.
+pub(crate) fn for_host(program: &Program) -> Cow<'_, Program> {
+    program.with_typed_calls(tpu::TARGET).map_or(Cow::Borrowed(program), Cow::Owned)
+}
+
 /// One row for a routine: its targets for the types `s`, `d`, `c` and `z`. The last two may have another name.
 macro_rules! routines {
     ($($real:literal $complex:literal $module:ident::$function:ident;)*) => {
@@ -101,5 +108,5 @@ const UNTYPED: [(&str, RustHandler); 8] = [
     ("eigh", simple::eigh),
     ("lu_pivots_to_permutation", simple::lu_pivots_to_permutation),
     ("tridiagonal_solve_perturbed_ffi", solve::perturbed),
-    ("LuDecomposition", tpu::lu_decomposition),
+    (tpu::TARGET, tpu::lu_decomposition),
 ];

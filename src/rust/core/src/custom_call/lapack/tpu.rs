@@ -5,6 +5,9 @@ use crate::custom_call::lapack::operands::{Call, Number};
 use pjrt_data::dtype::DType;
 use pjrt_lapack::Complex;
 
+/// Its name. JAX's programs call it by an interface that plugins offer no handlers.
+pub(super) const TARGET: &str = "LuDecomposition";
+
 /// `x -> lu, pivots, permutation` of matrices whose rows are contiguous. Pivots and permutation count from 0.
 pub(super) fn lu_decomposition(frame: &Frame<'_>) -> Result<(), Failure> {
     let call = Call::new(frame, 1, 3)?;
