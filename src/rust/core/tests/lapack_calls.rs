@@ -2,12 +2,15 @@
 
 mod common;
 
+use common::device;
 use common::linear::*;
 use pjrt_base::error::Kind;
 use pjrt_core::custom_call::registry::{known, Known};
 use pjrt_core::executable::execute::ExecuteOptions;
+use pjrt_core::executable::options::CompileOptions;
 use pjrt_core::Executable;
 use pjrt_data::dtype::DType;
+use pjrt_program::program::{Format, Program};
 use std::time::Instant;
 
 const REAL: [(DType, f64); 2] = [(DType::F32, 1e-4), (DType::F64, 1e-10)];
@@ -88,6 +91,15 @@ fn tpu_programs_get_their_lu() {
         let untyped = text.replace("api_version = 4 : i32", "api_version = 2 : i32, backend_config = \"\"");
         check_tpu(&compile(&untyped), dtype, &x, precision);
     }
+}
+
+#[test]
+fn an_exported_tpu_program_gets_its_lu() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../program/fixtures/lu.artifact");
+    let program = Program::new(std::fs::read(path).unwrap(), Format::Mlir).unwrap();
+    let executable = Executable::compile(&[device(0)], &program, &CompileOptions::default()).unwrap();
+    assert_eq!(executable.functions(), ["LuDecomposition"]);
+    check_tpu(&executable, DType::F32, &Random(5).matrix(DType::F32, 5, 3), 1e-4);
 }
 
 fn check_tpu(executable: &Executable, dtype: DType, x: &Matrix, precision: f64) {
