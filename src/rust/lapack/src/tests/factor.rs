@@ -120,14 +120,14 @@ fn large_matrices_are_factored_in_blocks() {
         geqrf(work, m, n, &mut qr.data, &mut tau).unwrap();
         let mut product = qr.upper();
         ormqr(work, Side::Left, false, m, n, &qr.data, &tau, &mut product.data).unwrap();
-        assert_close(&product, &a, "Q times R");
+        assert_close(&product, &a, "QR in blocks");
         orgqr(work, m, n, &mut qr.data, &tau).unwrap();
         assert_orthonormal(&qr, "Q");
         let (mut qr, mut jpvt) = (a.clone(), vec![0; n]);
         geqp3(work, m, n, &mut qr.data, &mut jpvt, &mut tau).unwrap();
         let mut product = qr.upper();
         ormqr(work, Side::Left, false, m, n, &qr.data, &tau, &mut product.data).unwrap();
-        assert_close(&product, &Matrix::of(m, n, |i, j| a.at(i, jpvt[j] as usize - 1)), "Q times pivoted R");
+        assert_close(&product, &Matrix::of(m, n, |i, j| a.at(i, jpvt[j] as usize - 1)), "pivoted QR in blocks");
     }
 }
 
