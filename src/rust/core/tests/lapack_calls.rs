@@ -2,12 +2,13 @@
 
 mod common;
 
-use common::device;
 use common::linear::*;
+use common::{client, device};
 use pjrt_base::error::Kind;
 use pjrt_core::custom_call::registry::{known, Known};
-use pjrt_core::executable::execute::ExecuteOptions;
+use pjrt_core::executable::execute::{Dispatch, ExecuteOptions};
 use pjrt_core::executable::options::CompileOptions;
+use pjrt_core::executable::serialized::{Destination, Serialized};
 use pjrt_core::Executable;
 use pjrt_data::dtype::DType;
 use pjrt_program::program::{Format, Program};
@@ -338,6 +339,35 @@ fn wrong_calls_fail_and_say_what_is_wrong() {
         assert!(error.message().contains(message), "{error}");
         assert!(matches!(error.kind(), Kind::Pjrt(3)), "{error}");
     }
+}
+
+#[test]
+fn a_large_factorization_does_not_keep_the_caller() {
+    let n = 500;
+    let operand = Operand::new(DType::F64, &[], &[n, n]);
+    let outputs = [operand.clone(), Operand::new(DType::F64, &[], &[n])];
+    let executable = compile(&text("eigh", "", std::slice::from_ref(&operand), &outputs, ""));
+    let input = upload(&operand, &Random(9).matrix(DType::F64, n, n).values);
+    for _ in 0..4 {
+        let start = Instant::now();
+        let outputs = executable.execute(&[&input], &ExecuteOptions::default()).unwrap();
+        let launched = start.elapsed();
+        outputs[1].wait().unwrap();
+        assert!(launched < start.elapsed() / 4, "{launched:?} of {:?}", start.elapsed());
+    }
+}
+
+#[test]
+fn a_saved_program_calls_them_when_it_is_loaded() {
+    let operand = Operand::new(DType::F64, &[], &[3, 3]);
+    let outputs = [operand.clone(), Operand::new(DType::I32, &[], &[])];
+    let compiled = compile(&text("lapack_dpotrf_ffi", "uplo = 76 : ui8", std::slice::from_ref(&operand), &outputs, ""));
+    let bytes = compiled.serialize(None).unwrap();
+    let destination = Destination { client: client(), devices: &[], options: None, dispatch: Dispatch::Auto };
+    let loaded = Serialized::read(&bytes).unwrap().load(&destination, None).unwrap();
+    let x = Random(2).positive(DType::F64, 3);
+    let input = upload(&operand, &x.values);
+    assert_eq!(run(&loaded, &[&input]).unwrap(), run(&compiled, &[&input]).unwrap());
 }
 
 #[test]
