@@ -98,6 +98,7 @@ plugin_client_create <- function(plugin, platform, options = list()) {
 
 # A client that is not kept under a name.
 new_client <- function(plugin, options = list()) {
+  name_lapack()
   platform <- attr(plugin, "platform") %||% ""
   given <- typed_client_options(options, platform)
   for_xla <- given$names != "threads" | platform != "cpu"

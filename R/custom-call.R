@@ -20,7 +20,8 @@
 #' other handlers. [pjrt_save_executable()] saves them; register the handlers before you load them.
 #'
 #' @section print_tensor:
-#' The package has one handler of its own: `print_tensor` prints its argument from within a program on the CPU.
+#' The package has handlers of its own: those for [linear algebra][linear-algebra], and `print_tensor`, which prints its argument
+#' from within a program on the CPU.
 #' ```
 #' stablehlo.custom_call @print_tensor(%x) {
 #'   api_version = 4 : i32, has_side_effect = true,
@@ -47,7 +48,7 @@
 #' * [pjrt_compile()] raises `pjrt_error_not_found` for a program that calls a name without a handler.
 #'
 #' If a plugin refuses a handler, there is a warning of class `pjrt_warning`.
-#' @seealso [pjrt_compile()], [pjrt_execute()]
+#' @seealso [linear-algebra], [pjrt_compile()], [pjrt_execute()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' program <- pjrt_program('
 #' func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {

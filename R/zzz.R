@@ -8,6 +8,7 @@ the$config <- list(cpu_device_count = 1L)
 the$log_level <- NULL
 the$tengen <- NULL
 the$handler_packages <- character()
+the$lapack_named <- FALSE
 
 .onLoad <- function(libname, pkgname) {
   .Call(ffi_loaded, topenv(), the)

@@ -196,6 +196,7 @@ routine_uses <- function() {
       pjrt:::pjrt_unregister_custom_calls("routine")
     },
     custom_call_problems = pjrt:::warn_about_custom_calls(),
+    linear_algebra_libraries = pjrt:::call_native(pjrt:::ffi_linear_algebra_libraries, pjrt:::lapack_files()),
 
     # dispatchers
     dispatch = dispatch(dispatching, list(anvl, anvl)),

@@ -36,6 +36,7 @@ mod find;
 mod inspect;
 mod install;
 mod lifetime;
+mod linear_algebra;
 mod memory;
 mod memory_space;
 mod options;
@@ -70,6 +71,7 @@ extendr_module! {
     use inspect;
     use install;
     use lifetime;
+    use linear_algebra;
     use memory;
     use memory_space;
     use options;

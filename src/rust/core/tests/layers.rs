@@ -4,13 +4,14 @@
 use std::path::Path;
 
 /// Every crate with those of ours that it may use, from the bottom up.
-const LAYERS: [(&str, &[&str]); 7] = [
+const LAYERS: [(&str, &[&str]); 8] = [
     ("sys", &[]),
     ("base", &[]),
     ("data", &["base"]),
     ("program", &["base", "data"]),
+    ("lapack", &["base"]),
     ("plugins", &["base"]),
-    ("core", &["base", "data", "plugins", "program", "sys"]),
+    ("core", &["base", "data", "lapack", "plugins", "program", "sys"]),
     (".", &["base", "core", "data", "plugins", "program"]),
 ];
 

@@ -83,6 +83,15 @@ impl HloModuleProto {
         calls.filter(move |name| !is_known(name))
     }
 
+    /// The calls of functions by name, with the numbers of elements of their operands and results if these are known.
+    pub fn custom_calls(&self) -> impl Iterator<Item = (&str, Option<Vec<usize>>)> {
+        let calls = self.computations.iter().flat_map(|computation| {
+            let calls = computation.instructions.iter().filter(|i| i.opcode == "custom-call");
+            calls.map(move |call| (computation, call))
+        });
+        calls.map(|(computation, call)| (call.custom_call_target.as_str(), computation.sizes(call)))
+    }
+
     /// The entry computation.
     pub fn entry(&self) -> Option<&HloComputationProto> {
         self.computations.iter().find(|c| c.id == self.entry_computation_id)
@@ -171,6 +180,17 @@ impl HloModuleProto {
         }
         let _ = writeln!(out, "id: {}\nentry_computation_id: {}", self.id, self.entry_computation_id);
         out
+    }
+}
+
+impl HloComputationProto {
+    /// The numbers of elements of an instruction's operands and results, if all are arrays.
+    fn sizes(&self, instruction: &HloInstructionProto) -> Option<Vec<usize>> {
+        let shape = |id: &i64| self.instructions.iter().find(|i| i.id == *id)?.shape.as_ref();
+        let operands = instruction.operand_ids.iter().map(|id| shape(id)?.specs());
+        let arrays = operands.chain([instruction.shape.as_ref()?.specs()]).collect::<Option<Vec<_>>>()?;
+        let size = |array: &Spec| array.dims.iter().map(|&dim| dim as usize).fold(1, usize::saturating_mul);
+        Some(arrays.iter().flatten().map(size).collect())
     }
 }
 

@@ -10,8 +10,10 @@ mod annotations;
 mod calls;
 mod narrow;
 mod nesting;
+mod typed;
 
 pub use narrow::narrow_findings;
+pub(crate) use typed::with_typed_calls;
 
 /// The nesting from which on the compiler would overflow the stack, with a margin; also the limit of dimensions, which
 /// take it seconds.

@@ -4,6 +4,7 @@
 //! run on any thread, several at once.
 
 pub mod frame;
+pub mod lapack;
 mod missing;
 pub mod print;
 pub mod registry;

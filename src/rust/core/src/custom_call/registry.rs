@@ -1,7 +1,7 @@
 //! The handlers of this process, and the plugins that know them.
 
-use crate::custom_call::print;
 use crate::custom_call::slots::{self, Callee};
+use crate::custom_call::{lapack, print};
 use crate::ffi::api::{Api, Args};
 use crate::ffi::exception::guarded;
 use pjrt_base::error::{Error, Kind, Result, INVALID_ARGUMENT, RESOURCE_EXHAUSTED};
@@ -53,13 +53,15 @@ pub struct Problem {
     pub error: Error,
 }
 
-/// The handlers of this crate.
-const BUILT_IN: [(&str, &str, RustHandler); 1] = [(print::TARGET, HOST, print::print_tensor)];
+/// The handlers of this crate, all for hosts.
+fn built_in() -> impl Iterator<Item = (&'static str, RustHandler)> {
+    std::iter::once((print::TARGET, print::print_tensor as RustHandler)).chain(lapack::targets())
+}
 
 static REGISTRY: LazyLock<Mutex<Registry>> = LazyLock::new(|| {
     let mut registry = Registry::default();
-    for (target, platform, handler) in BUILT_IN {
-        registry.entries.push(Entry::new(target, platform.into()));
+    for (target, handler) in built_in() {
+        registry.entries.push(Entry::new(target, HOST.into()));
         let slot = registry.entries.len() - 1;
         registry.entries[slot].built_in = Some(handler);
         registry.entries[slot].apply(slot);

@@ -1,6 +1,7 @@
 //! A plugin's description of a compiled program.
 
 use crate::client::Client;
+use crate::custom_call::lapack;
 use crate::executable::hint::DispatchHint;
 use crate::executable::{Input, Signature};
 use crate::ffi::api::{bytes, call, named_values, slice, text, Args, Value};
@@ -140,7 +141,8 @@ impl<'a> Description<'a> {
         let has_many_flops = cost("flops") >= FEW_FLOPS;
         let takes_long = cost("transcendentals") > FEW_TRANSCENDENTALS
             || cost("bytes accessed") > FEW_BYTES
-            || ["sort", "custom-call", "conditional"].iter().any(|opcode| module.has_opcode(opcode));
+            || ["sort", "conditional"].iter().any(|opcode| module.has_opcode(opcode))
+            || !lapack::are_quick(module.custom_calls());
         DispatchHint {
             runs_on_caller: !has_many_flops && (loops || takes_long),
             is_long: loops || takes_long || cost("flops") > MANY_FLOPS,

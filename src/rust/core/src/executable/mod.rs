@@ -11,7 +11,7 @@ pub mod sharded;
 use crate::client::device::Device;
 use crate::client::flags;
 use crate::client::Client;
-use crate::custom_call::{self, registry};
+use crate::custom_call::{self, lapack, registry};
 use crate::executable::description::Description;
 use crate::executable::execute::Dispatch;
 use crate::executable::hint::{DispatchHint, RunHistory};
@@ -27,6 +27,7 @@ use pjrt_program::narrow;
 use pjrt_program::program::Program;
 use pjrt_program::sharding::{Shardings, Wholes};
 use pjrt_sys::*;
+use std::borrow::Cow;
 use std::ffi::c_char;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
@@ -188,9 +189,13 @@ impl Executable {
         options.check_devices(devices)?;
         devices.iter().try_for_each(Device::check_addressable)?;
         let client = devices[0].client();
-        if client.shares_host_memory() {
+        let rewritten = if client.shares_host_memory() {
             narrow::check(program)?;
-        }
+            lapack::for_host(program)
+        } else {
+            Cow::Borrowed(program)
+        };
+        let program = &*rewritten;
         let api = client.plugin().api();
         let format = program.format().name();
         let mut source = Args::<PJRT_Program>::new(api);

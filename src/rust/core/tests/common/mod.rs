@@ -1,6 +1,8 @@
 //! The real CPU plugin, which `PJRT_PLUGIN_PATH_CPU` names, with programs and arrays for it. Each test file uses some of these.
 #![allow(dead_code)]
 
+pub mod linear;
+
 use pjrt_core::{Buffer, Client, Device, HostMemory, Plugin, Value};
 use pjrt_data::{array::Spec, dtype::DType};
 use pjrt_program::program::{Format, Program};

@@ -140,6 +140,11 @@ impl<'a> Entries<'a> {
         Ok(&self.entries[reader.index(self.attributes)?])
     }
 
+    /// The attribute with this number.
+    pub fn attribute_number(&self, number: usize) -> &Entry<'_> {
+        &self.entries[number]
+    }
+
     /// The type with this number.
     pub fn type_number(&self, number: usize) -> &Entry<'_> {
         &self.entries[self.attributes + number]

@@ -9,12 +9,15 @@ mod narrow;
 mod operations;
 mod portable;
 mod reader;
+mod typed;
 
 use crate::annotations::Annotations;
 use crate::narrow::Findings;
 use attributes::Entries;
 use pjrt_base::error::{Error, Kind, Result};
 use reader::Reader;
+
+pub(crate) use typed::with_typed_calls;
 
 /// The newest known encoding. Nothing in a newer one is considered wrong.
 const NEWEST: u64 = 6;

@@ -1,0 +1,97 @@
+#' Linear algebra in programs
+#'
+#' Programs on the CPU can call LAPACK: for matrix factorizations, eigenvalues and linear systems. The package handles the
+#' [custom calls][pjrt_register_custom_call] below, so programs that JAX has lowered for CPUs run as they are. You do not need
+#' to register anything.
+#'
+#' @section LAPACK:
+#' The package uses the LAPACK of R, so programs return the same numbers as R's own functions and are as fast: with OpenBLAS,
+#' MKL or Accelerate if R uses it. The library is loaded when a program calls it first. It is the first of these that works:
+#' [La_library()], the BLAS in [extSoftVersion()], and the libraries in R's folders. If none works, the execution fails with an
+#' error that lists what was tried.
+#'
+#' R's own LAPACK has no routines for single precision. With it, `f32` and `c64` are computed in double precision and rounded.
+#' Routines with 64-bit integers (ILP64) are not supported.
+#' @section Targets:
+#' These have the names `geqrf`, `lu` and so on, and work for `f32` and `f64`. `m`, `n` are the dimensions of a matrix, and `k`
+#' is the smaller one. All matrices are in column-major order: state it with `operand_layouts` and `result_layouts`, as in the
+#' example. The calls need `api_version = 4 : i32`.
+#'
+#' | target | inputs | outputs |
+#' |---|---|---|
+#' | `geqrf` | A (m, n) | R and reflections (m, n), tau (k) |
+#' | `orgqr` | reflections (m, k), tau (k) | Q (m, k) |
+#' | `lu` | A (m, n) | L and U (m, n), pivots (k, `i32`, from 1) |
+#' | `lu_pivots_to_permutation` | pivots (k, `i32`, from 1) | permutation of the rows (m, `i32`, from 1) |
+#' | `svd` | A (m, n) | U (m, k), S (k), transposed V (k, n) |
+#' | `eigh` | A (n, n), lower triangle | V (n, n), eigenvalues in ascending order (n) |
+#'
+#' If `svd` or `eigh` cannot compute a result, for example because the input has NaN, the outputs are NaN.
+#' @section JAX's targets:
+#' These have the names `lapack_s<name>_ffi` for `f32`, with `d` for `f64`, `c` for `c64` and `z` for `c128`. Leading dimensions
+#' are batches, which are divided among the [client's][pjrt_client] threads. Attributes marked u8 are the code of a letter. The
+#' output `info` has type `i32` and the dimensions of the batch. A matrix that cannot be factorized is not an error: its `info`
+#' is not zero, and JAX's programs then return NaN.
+#'
+#' | name | inputs | outputs | attributes |
+#' |---|---|---|---|
+#' | `potrf` | A | Cholesky factor, info | `uplo` u8 |
+#' | `getrf` | A | L and U, pivots (`i32`, from 1), info | |
+#' | `geqrf` | A | R and reflections, tau | |
+#' | `geqp3` | A, columns (`i32`) | R and reflections, columns, tau | |
+#' | `orgqr` (`ungqr`) | reflections, tau | Q | |
+#' | `ormqr` (`unmqr`) | reflections, tau, C | product | `left`, `transpose` (flags) |
+#' | `gesdd`, `gesvd` | A | A, S, U, transposed V, info | `mode` u8: A, S or N |
+#' | `syevd` (`heevd`) | A | V, eigenvalues, info | `uplo` u8, `mode` u8: V or N |
+#' | `geev` | A | eigenvalues, left V, right V, info | `compute_left`, `compute_right` u8: V or N |
+#' | `gees` | A | T, V, eigenvalues, selected (`i32`), info | `mode` u8: V or N, `sort` u8: N |
+#' | `gehrd` | A | H and reflections, tau, info | `low`, `high` (`i32`) |
+#' | `sytrd` (`hetrd`) | A | T and reflections, diagonal, off-diagonal, tau, info | `uplo` u8 |
+#' | `trsm` | A, B | solution | `side`, `uplo`, `trans_x`, `diag` u8 |
+#' | `gtsv` | lower, diagonal, upper, B | lower, diagonal, upper, solution, info | |
+#'
+#' The names in parentheses are those of complex types. `geev` and `gees` of real types return the real and imaginary parts of
+#' eigenvalues as two outputs. `tridiagonal_solve_perturbed_ffi` works for all four types, and so does `LuDecomposition`, which
+#' is in programs that JAX has lowered for TPUs.
+#' @section Other platforms:
+#' There are handlers for the CPU only. On another platform, [pjrt_compile()] raises `pjrt_error_not_found`, which names the
+#' target, unless the plugin handles it or you register a handler.
+#' @section Errors:
+#' Calls with other types, shapes or attributes fail: reading an output raises `pjrt_error_invalid_argument`, with the name of
+#' the target.
+#' @seealso [pjrt_register_custom_call()]
+#' @name linear-algebra
+#' @examplesIf pjrt::plugins_downloaded("cpu")
+#' # eigenvectors and eigenvalues of a symmetric matrix
+#' program <- pjrt_program('
+#' func.func @main(%a: tensor<2x2xf64>) -> (tensor<2x2xf64>, tensor<2xf64>) {
+#'   %v, %w = stablehlo.custom_call @eigh(%a) {
+#'     api_version = 4 : i32, operand_layouts = [dense<[0, 1]> : tensor<2xindex>],
+#'     result_layouts = [dense<[0, 1]> : tensor<2xindex>, dense<0> : tensor<1xindex>]
+#'   } : (tensor<2x2xf64>) -> (tensor<2x2xf64>, tensor<2xf64>)
+#'   return %v, %w : tensor<2x2xf64>, tensor<2xf64>
+#' }')
+#' a <- matrix(c(2, 1, 1, 2), 2)
+#' lapply(pjrt_execute(pjrt_compile(program), pjrt_buffer(a, "f64")), as_array)
+NULL
+
+# Tells native code once where R's LAPACK is. Takes less than a millisecond, because R loads its LAPACK for this.
+name_lapack <- function() {
+  if (!the$lapack_named) {
+    call_with_text(ffi_linear_algebra_libraries, enc2utf8(lapack_files()))
+    the$lapack_named <- TRUE
+  }
+}
+
+# The files that may have LAPACK or BLAS, R's choice first.
+lapack_files <- function() {
+  # some have no files, such as those of macOS
+  used <- c(La_library(), extSoftVersion()[["BLAS"]])
+  bundled <- c(
+    file.path(R.home("lib"), c("libRlapack.so", "libRlapack.dylib", "libRblas.so", "libRblas.dylib")),
+    file.path(R.home("bin"), c("Rlapack.dll", "Rblas.dll"))
+  )
+  files <- c(used[nzchar(used)], bundled)
+  files <- files[file.exists(files) | startsWith(files, "/System/")]
+  unique(normalizePath(files, mustWork = FALSE))
+}

@@ -1,0 +1,142 @@
+//! The targets of r-xla's programs: real types only, and no `info`. If a factorization fails, its results are NaN.
+
+use crate::custom_call::frame::{Failure, Frame};
+use crate::custom_call::lapack::operands::{Call, Number};
+use crate::custom_call::lapack::qr;
+use pjrt_data::dtype::DType;
+use pjrt_lapack::{SvdMode, Uplo};
+
+/// A real type.
+trait Real: Number<Real = Self> {
+    const NAN: Self;
+}
+
+impl Real for f32 {
+    const NAN: f32 = f32::NAN;
+}
+
+impl Real for f64 {
+    const NAN: f64 = f64::NAN;
+}
+
+/// Calls the function for the type of the first argument.
+macro_rules! for_type_of {
+    ($frame:ident, $($function:ident)::+) => {
+        match $frame.argument(0)?.dtype {
+            DType::F32 => $($function)::+::<f32>($frame),
+            DType::F64 => $($function)::+::<f64>($frame),
+            other => Err(Failure::invalid(format!("The operation only supports f32 and f64, got {other}."))),
+        }
+    };
+}
+
+/// `A -> packed, tau`
+pub(super) fn geqrf(frame: &Frame<'_>) -> Result<(), Failure> {
+    for_type_of!(frame, qr::geqrf)
+}
+
+/// `packed, tau -> Q`
+pub(super) fn orgqr(frame: &Frame<'_>) -> Result<(), Failure> {
+    for_type_of!(frame, orgqr_of)
+}
+
+/// `A -> LU, pivots`, counted from 1.
+pub(super) fn lu(frame: &Frame<'_>) -> Result<(), Failure> {
+    for_type_of!(frame, lu_of)
+}
+
+/// `A -> U, S, Vt`, as many singular vectors as there are singular values.
+pub(super) fn svd(frame: &Frame<'_>) -> Result<(), Failure> {
+    for_type_of!(frame, svd_of)
+}
+
+/// `A -> V, W`, the eigenvalues in ascending order. The lower triangle is read.
+pub(super) fn eigh(frame: &Frame<'_>) -> Result<(), Failure> {
+    for_type_of!(frame, eigh_of)
+}
+
+/// `pivots -> permutation` of as many rows as the result has. Both count from the attribute `first`, 1 by default.
+pub(super) fn lu_pivots_to_permutation(frame: &Frame<'_>) -> Result<(), Failure> {
+    let call = Call::new(frame, 1, 1)?;
+    let first = match frame.attributes().get("first") {
+        Some(_) => frame.integer("first")?,
+        None => 1,
+    };
+    let (batch, pivots) = call.vectors(0)?;
+    let rows = call.result_length(0)?;
+    let operands = (call.input::<i32>(0, batch, &[pivots])?, call.output::<i32>(0, batch, &[rows])?);
+    call.each_without_library(operands, |(pivots, permutation)| {
+        pjrt_lapack::lu_pivots_to_permutation(first, pivots, permutation)
+    })
+}
+
+fn orgqr_of<T: Real>(frame: &Frame<'_>) -> Result<(), Failure> {
+    let call = Call::new(frame, 2, 1)?;
+    let packed = call.matrices::<T>(0)?;
+    let columns = call.result_length(0)?;
+    if columns == packed.columns {
+        return qr::orgqr::<T>(frame);
+    }
+    let m = packed.rows;
+    let (_, k) = call.vectors(1)?;
+    let operands = (
+        call.input::<T>(0, packed.batch, &[m, packed.columns])?,
+        call.input::<T>(1, packed.batch, &[k])?,
+        call.output::<T>(0, packed.batch, &[m, columns])?,
+    );
+    let operations = 2.0 * m as f64 * (columns as f64).powi(2);
+    call.each(operations, operands, |work, (packed, tau, q)| {
+        // The reflectors are in the first columns of both.
+        let same = packed.len().min(q.len());
+        q[..same].copy_from_slice(&packed[..same]);
+        q[same..].fill(T::default());
+        pjrt_lapack::orgqr(work, m, columns, q, tau)
+    })
+}
+
+fn lu_of<T: Real>(frame: &Frame<'_>) -> Result<(), Failure> {
+    let call = Call::new(frame, 1, 2)?;
+    let a = call.matrices::<T>(0)?;
+    let (m, n) = (a.rows, a.columns);
+    let operands = (call.in_place::<T>(0, 0, a.batch, &[m, n])?, call.output::<i32>(1, a.batch, &[a.least()])?);
+    // A singular matrix has a factorization, too.
+    call.each(a.cubed(), operands, |work, (a, pivots)| pjrt_lapack::getrf(work, m, n, a, pivots).map(drop))
+}
+
+fn svd_of<T: Real>(frame: &Frame<'_>) -> Result<(), Failure> {
+    let call = Call::new(frame, 1, 3)?;
+    let a = call.matrices::<T>(0)?;
+    let (m, n, k) = (a.rows, a.columns, a.least());
+    let operands = (
+        call.consumed::<T>(0, a.batch, &[m, n])?,
+        call.output::<T>(0, a.batch, &[m, k])?,
+        call.output::<T>(1, a.batch, &[k])?,
+        call.output::<T>(2, a.batch, &[k, n])?,
+    );
+    call.each(20.0 * a.cubed(), operands, |work, (a, u, s, vt)| {
+        if pjrt_lapack::gesdd(work, SvdMode::Some, m, n, a, s, u, vt)? != 0 {
+            [u, s, vt].into_iter().for_each(fill_with_nan);
+        }
+        Ok(())
+    })
+}
+
+fn eigh_of<T: Real>(frame: &Frame<'_>) -> Result<(), Failure> {
+    let call = Call::new(frame, 1, 2)?;
+    let a = call.matrices::<T>(0)?;
+    if a.rows != a.columns {
+        return Err(Failure::invalid(format!("eigh requires a square matrix, got {} x {}.", a.rows, a.columns)));
+    }
+    let n = a.rows;
+    let operands = (call.in_place::<T>(0, 0, a.batch, &[n, n])?, call.output::<T>(1, a.batch, &[n])?);
+    call.each(10.0 * a.cubed(), operands, |work, (a, w)| {
+        if pjrt_lapack::syevd(work, Uplo::Lower, true, n, a, w)? != 0 {
+            [a, w].into_iter().for_each(fill_with_nan);
+        }
+        Ok(())
+    })
+}
+
+fn fill_with_nan<T: Real>(values: &mut [T]) {
+    values.fill(T::NAN);
+}

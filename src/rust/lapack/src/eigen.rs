@@ -1,0 +1,255 @@
+//! Eigenvalues and eigenvectors.
+
+use crate::check::{all_finite, dimension, fill_nan, matrix, size, vector, work_size};
+use crate::letters::Uplo;
+use crate::routine::{call, Address, Routine};
+use crate::scalar::Scalar;
+use crate::workspace::{Sizes, Workspace};
+use pjrt_base::error::Result;
+
+/// Eigenvalues in ascending order, and if wanted the eigenvectors, of a symmetric or Hermitian `n` x `n` matrix, of
+/// which only the triangle `uplo` is read. The vectors replace `a`; without them it is destroyed. Named `heevd` for
+/// complex types. If the triangle has a value that is not finite, all outputs become NaN, and `info` 1.
+///
+/// # Errors
+/// Wrong arguments, no library, no memory.
+pub fn syevd<T: Scalar>(
+    work: &mut Workspace,
+    uplo: Uplo,
+    vectors: bool,
+    n: usize,
+    a: &mut [T],
+    w: &mut [T::Real],
+) -> Result<i32> {
+    let order = dimension("n", n)?;
+    matrix("a", a.len(), n, n)?;
+    vector("w", w.len(), n)?;
+    if n == 0 {
+        return Ok(0);
+    }
+    let is_finite = a
+        .chunks_exact(n)
+        .enumerate()
+        .all(|(column, values)| all_finite(if uplo == Uplo::Upper { &values[..=column] } else { &values[column..] }));
+    if !is_finite {
+        fill_nan(a);
+        fill_nan(w);
+        return Ok(1);
+    }
+    let job = if vectors { b'V' } else { b'N' };
+    if let Some(routine) = work.find::<T>(Routine::Syevd) {
+        return divide_and_conquer(work, routine, [job, uplo.letter()], order, a, w);
+    }
+    if let Some(routine) = work.find::<T>(Routine::Heev) {
+        return by_iteration(work, routine, [job, uplo.letter()], order, a, w);
+    }
+    work.routine::<T>(Routine::Syevd)?;
+    work.converted(a, |work, a: &mut [T::Wide]| work.converted(w, |work, w| syevd(work, uplo, vectors, n, a, w)))
+}
+
+fn divide_and_conquer<T: Scalar>(
+    work: &mut Workspace,
+    routine: Address,
+    letters: [u8; 2],
+    order: i32,
+    a: &mut [T],
+    w: &mut [T::Real],
+) -> Result<i32> {
+    let mut run = |room: (*mut T, i32), reals: (*mut T::Real, i32), integers: (*mut i32, i32)| {
+        let mut info = 0;
+        let (a, w) = (a.as_mut_ptr(), w.as_mut_ptr());
+        // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
+        unsafe {
+            if T::IS_COMPLEX {
+                call!(
+                    routine,
+                    &letters[0] => &u8, &letters[1] => &u8, &order => &i32, a => *mut T, &order => &i32,
+                    w => *mut T::Real, room.0 => *mut T, &room.1 => &i32, reals.0 => *mut T::Real, &reals.1 => &i32,
+                    integers.0 => *mut i32, &integers.1 => &i32, &mut info => &mut i32, 1 => usize, 1 => usize,
+                );
+            } else {
+                call!(
+                    routine,
+                    &letters[0] => &u8, &letters[1] => &u8, &order => &i32, a => *mut T, &order => &i32,
+                    w => *mut T::Real, room.0 => *mut T, &room.1 => &i32,
+                    integers.0 => *mut i32, &integers.1 => &i32, &mut info => &mut i32, 1 => usize, 1 => usize,
+                );
+            }
+        }
+        info
+    };
+    let dims = [order, i32::from(letters[0]), i32::from(letters[1]), 0, 0];
+    let sizes = work.sizes::<T>(Routine::Syevd, dims, || {
+        let (mut asked, mut reals, mut integers) = (T::default(), T::Real::default(), 0);
+        run((&mut asked, -1), (&mut reals, -1), (&mut integers, -1));
+        let n = order as u64;
+        let squares = if letters[0] == b'V' { n * n } else { 0 };
+        let (least, least_reals) =
+            if T::IS_COMPLEX { (2 * n + squares, 1 + 5 * n + 2 * squares) } else { (1 + 6 * n + 2 * squares, 0) };
+        let integers = integers.max(size(3 + 5 * n)?);
+        Ok(Sizes { work: work_size(asked, least)?, reals: work_size(reals, least_reals)?, integers })
+    })?;
+    let (mut room, mut reals, mut integers) = (work.take(), work.take(), work.take());
+    let info = run(
+        (room.room(sizes.work as usize)?, sizes.work),
+        (reals.room(sizes.reals as usize)?, sizes.reals),
+        (integers.integers(sizes.integers as usize)?, sizes.integers),
+    );
+    work.give(integers);
+    work.give(reals);
+    work.give(room);
+    Ok(info)
+}
+
+/// By QR iteration, for complex matrices.
+fn by_iteration<T: Scalar>(
+    work: &mut Workspace,
+    routine: Address,
+    letters: [u8; 2],
+    order: i32,
+    a: &mut [T],
+    w: &mut [T::Real],
+) -> Result<i32> {
+    let mut run = |room: *mut T, size: i32, reals: *mut T::Real| {
+        let mut info = 0;
+        // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
+        unsafe {
+            call!(
+                routine,
+                &letters[0] => &u8, &letters[1] => &u8, &order => &i32, a.as_mut_ptr() => *mut T, &order => &i32,
+                w.as_mut_ptr() => *mut T::Real, room => *mut T, &size => &i32, reals => *mut T::Real,
+                &mut info => &mut i32, 1 => usize, 1 => usize,
+            );
+        }
+        info
+    };
+    let dims = [order, i32::from(letters[0]), i32::from(letters[1]), 0, 0];
+    let sizes = work.sizes::<T>(Routine::Heev, dims, || {
+        let (mut asked, mut real) = (T::default(), T::Real::default());
+        run(&mut asked, -1, &mut real);
+        Ok(Sizes { work: work_size(asked, 2 * order as u64)?, reals: size(3 * order as u64)?, integers: 0 })
+    })?;
+    let (mut room, mut reals) = (work.take(), work.take());
+    let info = run(room.room(sizes.work as usize)?, sizes.work, reals.room(sizes.reals as usize)?);
+    work.give(reals);
+    work.give(room);
+    Ok(info)
+}
+
+/// Eigenvalues, and the left and right eigenvectors that are wanted, of a general `n` x `n` matrix, which is destroyed.
+/// Real types: `w` are the real parts of the eigenvalues and `wi` the imaginary parts. Complex types: `w` are the
+/// eigenvalues, and `wi` is empty. `vl` and `vr` are n x n, and unused if not wanted, where they may have any length.
+/// If `a` has a value that is not finite, all outputs become NaN, and `info` 1.
+///
+/// # Errors
+/// Wrong arguments, no library, no memory.
+#[allow(clippy::too_many_arguments)]
+pub fn geev<T: Scalar>(
+    work: &mut Workspace,
+    left: bool,
+    right: bool,
+    n: usize,
+    a: &mut [T],
+    w: &mut [T],
+    wi: &mut [T],
+    vl: &mut [T::Complex],
+    vr: &mut [T::Complex],
+) -> Result<i32> {
+    let order = dimension("n", n)?;
+    matrix("a", a.len(), n, n)?;
+    vector("w", w.len(), n)?;
+    vector("wi", wi.len(), if T::IS_COMPLEX { 0 } else { n })?;
+    let vl: &mut [T::Complex] = if left { vl } else { &mut [] };
+    let vr: &mut [T::Complex] = if right { vr } else { &mut [] };
+    matrix("vl", vl.len(), n, if left { n } else { 0 })?;
+    matrix("vr", vr.len(), n, if right { n } else { 0 })?;
+    if n == 0 {
+        return Ok(0);
+    }
+    if !all_finite(a) {
+        fill_nan(w);
+        fill_nan(wi);
+        fill_nan(vl);
+        fill_nan(vr);
+        return Ok(1);
+    }
+    let Some(routine) = work.routine::<T>(Routine::Geev)? else {
+        return work.converted(a, |work, a: &mut [T::Wide]| {
+            work.converted(w, |work, w| {
+                work.converted(wi, |work, wi| {
+                    work.converted(vl, |work, vl| {
+                        work.converted(vr, |work, vr| geev(work, left, right, n, a, w, wi, vl, vr))
+                    })
+                })
+            })
+        });
+    };
+    let (mut left_block, mut right_block) = (work.take(), work.take());
+    let left_vectors = left_block.zeros::<T>(vl.len())?;
+    let right_vectors = right_block.zeros::<T>(vr.len())?;
+    let letters = [left, right].map(|wanted| if wanted { b'V' } else { b'N' });
+    let (values, imaginary) = (w.as_mut_ptr(), wi.as_mut_ptr());
+    let mut run = |room: *mut T, size: i32, reals: *mut T::Real| {
+        let mut info = 0;
+        let (a, vl, vr) = (a.as_mut_ptr(), left_vectors.as_mut_ptr(), right_vectors.as_mut_ptr());
+        // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
+        unsafe {
+            if T::IS_COMPLEX {
+                call!(
+                    routine,
+                    &letters[0] => &u8, &letters[1] => &u8, &order => &i32, a => *mut T, &order => &i32,
+                    values => *mut T, vl => *mut T, &order => &i32, vr => *mut T, &order => &i32, room => *mut T,
+                    &size => &i32, reals => *mut T::Real, &mut info => &mut i32, 1 => usize, 1 => usize,
+                );
+            } else {
+                call!(
+                    routine,
+                    &letters[0] => &u8, &letters[1] => &u8, &order => &i32, a => *mut T, &order => &i32,
+                    values => *mut T, imaginary => *mut T, vl => *mut T, &order => &i32, vr => *mut T, &order => &i32,
+                    room => *mut T, &size => &i32, &mut info => &mut i32, 1 => usize, 1 => usize,
+                );
+            }
+        }
+        info
+    };
+    let sizes = work.sizes::<T>(Routine::Geev, [order, i32::from(left), i32::from(right), 0, 0], || {
+        let (mut asked, mut real) = (T::default(), T::Real::default());
+        run(&mut asked, -1, &mut real);
+        Ok(Sizes { work: work_size(asked, 4 * n as u64)?, reals: size(2 * n as u64)?, integers: 0 })
+    })?;
+    let (mut room, mut reals) = (work.take(), work.take());
+    let info = run(room.room(sizes.work as usize)?, sizes.work, reals.room(sizes.reals as usize)?);
+    work.give(reals);
+    work.give(room);
+    unpack(left_vectors, wi, n, vl);
+    unpack(right_vectors, wi, n, vr);
+    work.give(right_block);
+    work.give(left_block);
+    Ok(info)
+}
+
+/// Writes out eigenvectors. Of a pair of complex ones, real types store the real part and the imaginary part in two
+/// columns.
+fn unpack<T: Scalar>(packed: &[T], imaginary: &[T], n: usize, vectors: &mut [T::Complex]) {
+    if vectors.is_empty() {
+        return;
+    }
+    let mut column = 0;
+    while column < n {
+        let at = column * n;
+        if T::IS_COMPLEX || imaginary[column] == T::default() || column + 1 == n {
+            for (to, value) in vectors[at..at + n].iter_mut().zip(&packed[at..at + n]) {
+                let (re, im) = value.parts();
+                *to = T::Complex::from_parts(re, im);
+            }
+            column += 1;
+            continue;
+        }
+        for row in at..at + n {
+            let (re, im) = (packed[row].parts().0, packed[row + n].parts().0);
+            vectors[row] = T::Complex::from_parts(re, im);
+            vectors[row + n] = T::Complex::from_parts(re, -im);
+        }
+        column += 2;
+    }
+}

@@ -1,0 +1,256 @@
+//! QR factorizations and products with their orthogonal factor.
+
+use crate::check::{blocks, dimension, leading, matrix, vector, work_size};
+use crate::letters::Side;
+use crate::routine::{call, Routine};
+use crate::scalar::Scalar;
+use crate::workspace::{Sizes, Workspace};
+use pjrt_base::bail;
+use pjrt_base::error::Result;
+
+/// QR factorization of the `m` x `n` matrix `a`: R on and above the diagonal, the reflectors below it, with min(m, n)
+/// factors in `tau`.
+///
+/// # Errors
+/// Wrong arguments, no library, no memory.
+pub fn geqrf<T: Scalar>(work: &mut Workspace, m: usize, n: usize, a: &mut [T], tau: &mut [T]) -> Result<()> {
+    let (rows, columns) = (dimension("m", m)?, dimension("n", n)?);
+    matrix("a", a.len(), m, n)?;
+    vector("tau", tau.len(), m.min(n))?;
+    blocks(n, m.min(n))?;
+    if m == 0 || n == 0 {
+        return Ok(());
+    }
+    let Some(routine) = work.routine::<T>(Routine::Geqrf)? else {
+        return work.converted(a, |work, a: &mut [T::Wide]| {
+            work.converted(tau, |work, tau: &mut [T::Wide]| geqrf(work, m, n, a, tau))
+        });
+    };
+    let mut run = |room: *mut T, size: i32| {
+        // SAFETY: the arguments are checked, and there is room for `size` elements, or one if `size` is -1.
+        unsafe {
+            call!(
+                routine,
+                &rows => &i32,
+                &columns => &i32,
+                a.as_mut_ptr() => *mut T,
+                &leading(rows) => &i32,
+                tau.as_mut_ptr() => *mut T,
+                room => *mut T,
+                &size => &i32,
+                &mut 0 => &mut i32,
+            );
+        }
+    };
+    let sizes = work.sizes::<T>(Routine::Geqrf, [rows, columns, 0, 0, 0], || {
+        let mut asked = T::default();
+        run(&mut asked, -1);
+        Ok(Sizes { work: work_size(asked, n as u64)?, ..Sizes::default() })
+    })?;
+    let mut room = work.take();
+    run(room.room(sizes.work as usize)?, sizes.work);
+    work.give(room);
+    Ok(())
+}
+
+/// QR factorization with column exchanges. Columns with `jpvt[j] != 0` on entry are moved to the front; on return,
+/// column j of the product was column `jpvt[j]` of the matrix, counted from 1.
+///
+/// # Errors
+/// Wrong arguments, no library, no memory.
+pub fn geqp3<T: Scalar>(
+    work: &mut Workspace,
+    m: usize,
+    n: usize,
+    a: &mut [T],
+    jpvt: &mut [i32],
+    tau: &mut [T],
+) -> Result<()> {
+    let (rows, columns) = (dimension("m", m)?, dimension("n", n)?);
+    matrix("a", a.len(), m, n)?;
+    vector("jpvt", jpvt.len(), n)?;
+    vector("tau", tau.len(), m.min(n))?;
+    blocks(n, m.min(n))?;
+    if m == 0 || n == 0 {
+        exchange_only(jpvt);
+        return Ok(());
+    }
+    let Some(routine) = work.routine::<T>(Routine::Geqp3)? else {
+        return work.converted(a, |work, a: &mut [T::Wide]| {
+            work.converted(tau, |work, tau: &mut [T::Wide]| geqp3(work, m, n, a, jpvt, tau))
+        });
+    };
+    let mut run = |room: *mut T, size: i32, reals: *mut T::Real| {
+        let mut info = 0;
+        let (a, jpvt, tau) = (a.as_mut_ptr(), jpvt.as_mut_ptr(), tau.as_mut_ptr());
+        // SAFETY: the arguments are checked, and there is room for the sizes, which are one if `size` is -1.
+        unsafe {
+            if T::IS_COMPLEX {
+                call!(
+                    routine,
+                    &rows => &i32, &columns => &i32, a => *mut T, &leading(rows) => &i32, jpvt => *mut i32,
+                    tau => *mut T, room => *mut T, &size => &i32, reals => *mut T::Real, &mut info => &mut i32,
+                );
+            } else {
+                call!(
+                    routine,
+                    &rows => &i32, &columns => &i32, a => *mut T, &leading(rows) => &i32, jpvt => *mut i32,
+                    tau => *mut T, room => *mut T, &size => &i32, &mut info => &mut i32,
+                );
+            }
+        }
+    };
+    let sizes = work.sizes::<T>(Routine::Geqp3, [rows, columns, 0, 0, 0], || {
+        let (mut asked, mut real) = (T::default(), T::Real::default());
+        run(&mut asked, -1, &mut real);
+        Ok(Sizes { work: work_size(asked, 3 * n as u64 + 1)?, ..Sizes::default() })
+    })?;
+    let (mut room, mut reals) = (work.take(), work.take());
+    run(room.room(sizes.work as usize)?, sizes.work, reals.room(2 * n)?);
+    work.give(reals);
+    work.give(room);
+    Ok(())
+}
+
+/// The column exchanges of a matrix without rows: those that are asked for come first.
+fn exchange_only(jpvt: &mut [i32]) {
+    let mut front = 0;
+    for column in 0..jpvt.len() {
+        let is_first = jpvt[column] != 0;
+        jpvt[column] = column as i32 + 1;
+        if is_first {
+            jpvt.swap(front, column);
+            front += 1;
+        }
+    }
+}
+
+/// Replaces the first `tau.len()` reflectors in the `m` x `n` matrix `a` by the first `n` columns of their product;
+/// `tau.len() <= n <= m`. Named `ungqr` for complex types.
+///
+/// # Errors
+/// Wrong arguments, no library, no memory.
+pub fn orgqr<T: Scalar>(work: &mut Workspace, m: usize, n: usize, a: &mut [T], tau: &[T]) -> Result<()> {
+    let (rows, columns, reflectors) = (dimension("m", m)?, dimension("n", n)?, dimension("tau", tau.len())?);
+    matrix("a", a.len(), m, n)?;
+    if n > m || reflectors > columns {
+        bail!(InvalidInput, "{} reflectors do not fit in the columns of a matrix of {m} x {n}.", tau.len());
+    }
+    blocks(n, tau.len())?;
+    if n == 0 {
+        return Ok(());
+    }
+    let Some(routine) = work.routine::<T>(Routine::Orgqr)? else {
+        return work.converted(a, |work, a: &mut [T::Wide]| {
+            work.with_copy(tau, |work, tau: &mut [T::Wide]| orgqr(work, m, n, a, tau))
+        });
+    };
+    let mut run = |room: *mut T, size: i32| {
+        // SAFETY: the arguments are checked, and there is room for `size` elements, or one if `size` is -1.
+        unsafe {
+            call!(
+                routine,
+                &rows => &i32,
+                &columns => &i32,
+                &reflectors => &i32,
+                a.as_mut_ptr() => *mut T,
+                &leading(rows) => &i32,
+                tau.as_ptr() => *const T,
+                room => *mut T,
+                &size => &i32,
+                &mut 0 => &mut i32,
+            );
+        }
+    };
+    let sizes = work.sizes::<T>(Routine::Orgqr, [rows, columns, reflectors, 0, 0], || {
+        let mut asked = T::default();
+        run(&mut asked, -1);
+        Ok(Sizes { work: work_size(asked, n as u64)?, ..Sizes::default() })
+    })?;
+    let mut room = work.take();
+    run(room.room(sizes.work as usize)?, sizes.work);
+    work.give(room);
+    Ok(())
+}
+
+/// Multiplies the `m` x `n` matrix `c` with the orthogonal factor Q from the left or right; with `transpose`, with its
+/// (conjugate) transpose. The reflectors are the first k = `tau.len()` columns of `a`, which has r rows, m or n by
+/// side, and at least k columns; k <= r. Named `unmqr` for complex types.
+///
+/// # Errors
+/// Wrong arguments, no library, no memory.
+#[allow(clippy::too_many_arguments)]
+pub fn ormqr<T: Scalar>(
+    work: &mut Workspace,
+    side: Side,
+    transpose: bool,
+    m: usize,
+    n: usize,
+    a: &[T],
+    tau: &[T],
+    c: &mut [T],
+) -> Result<()> {
+    let (rows, columns, reflectors) = (dimension("m", m)?, dimension("n", n)?, dimension("tau", tau.len())?);
+    matrix("c", c.len(), m, n)?;
+    let (order, other) = if side == Side::Left { (m, n) } else { (n, m) };
+    if tau.len() > order {
+        bail!(InvalidInput, "`tau` has {} elements, more than the {order} rows of `a`.", tau.len());
+    }
+    let used = order.saturating_mul(tau.len());
+    if a.len() < used || a.len() % order.max(1) != 0 {
+        bail!(InvalidInput, "`a` must have {order} x {} elements, or more columns: got {}.", tau.len(), a.len());
+    }
+    blocks(other, tau.len())?;
+    if m == 0 || n == 0 || tau.is_empty() {
+        return Ok(());
+    }
+    let Some(routine) = work.routine::<T>(Routine::Ormqr)? else {
+        return work.converted(c, |work, c: &mut [T::Wide]| {
+            work.with_copy(&a[..used], |work, a: &mut [T::Wide]| {
+                work.with_copy(tau, |work, tau: &mut [T::Wide]| ormqr(work, side, transpose, m, n, a, tau, c))
+            })
+        });
+    };
+    let letter = match (transpose, T::IS_COMPLEX) {
+        (false, _) => b'N',
+        (true, false) => b'T',
+        (true, true) => b'C',
+    };
+    // Some versions change `a` while they run.
+    work.with_copy(&a[..used], |work, a: &mut [T]| {
+        let order = if side == Side::Left { rows } else { columns };
+        let mut run = |room: *mut T, size: i32| {
+            // SAFETY: the arguments are checked, and there is room for `size` elements, or one if `size` is -1.
+            unsafe {
+                call!(
+                    routine,
+                    &side.letter() => &u8,
+                    &letter => &u8,
+                    &rows => &i32,
+                    &columns => &i32,
+                    &reflectors => &i32,
+                    a.as_mut_ptr() => *mut T,
+                    &order => &i32,
+                    tau.as_ptr() => *const T,
+                    c.as_mut_ptr() => *mut T,
+                    &leading(rows) => &i32,
+                    room => *mut T,
+                    &size => &i32,
+                    &mut 0 => &mut i32,
+                    1 => usize,
+                    1 => usize,
+                );
+            }
+        };
+        let letters = [side.letter(), letter].map(i32::from);
+        let sizes = work.sizes::<T>(Routine::Ormqr, [rows, columns, reflectors, letters[0], letters[1]], || {
+            let mut asked = T::default();
+            run(&mut asked, -1);
+            Ok(Sizes { work: work_size(asked, other as u64)?, ..Sizes::default() })
+        })?;
+        let mut room = work.take();
+        run(room.room(sizes.work as usize)?, sizes.work);
+        work.give(room);
+        Ok(())
+    })
+}

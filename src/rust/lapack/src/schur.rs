@@ -1,0 +1,171 @@
+//! Schur factorizations.
+
+use crate::check::{all_finite, dimension, fill_nan, matrix, size, vector, work_size};
+use crate::reduce::{gehrd, unghr};
+use crate::routine::{call, Address, Routine};
+use crate::scalar::Scalar;
+use crate::workspace::{Sizes, Workspace};
+use pjrt_base::error::Result;
+
+/// Schur factorization of the `n` x `n` matrix `a`, which is replaced by the triangular factor (block triangular for
+/// real types); the eigenvalues are not sorted. The Schur vectors are written to the n x n matrix `vs` if wanted;
+/// otherwise it is unused and may have any length. `w` and `wi` as in [`geev`](crate::geev). If `a` has a value that is
+/// not finite, all outputs become NaN, and `info` 1.
+///
+/// # Errors
+/// Wrong arguments, no library, no memory.
+pub fn gees<T: Scalar>(
+    work: &mut Workspace,
+    vectors: bool,
+    n: usize,
+    a: &mut [T],
+    vs: &mut [T],
+    w: &mut [T],
+    wi: &mut [T],
+) -> Result<i32> {
+    let order = dimension("n", n)?;
+    matrix("a", a.len(), n, n)?;
+    vector("w", w.len(), n)?;
+    vector("wi", wi.len(), if T::IS_COMPLEX { 0 } else { n })?;
+    let vs: &mut [T] = if vectors { vs } else { &mut [] };
+    matrix("vs", vs.len(), n, if vectors { n } else { 0 })?;
+    if n == 0 {
+        return Ok(0);
+    }
+    if !all_finite(a) {
+        for values in [a, vs, w, wi] {
+            fill_nan(values);
+        }
+        return Ok(1);
+    }
+    if let Some(routine) = work.find::<T>(Routine::Gees) {
+        return direct(work, routine, vectors, order, a, vs, w, wi);
+    }
+    let parts = [Routine::Gehrd, Routine::Unghr, Routine::Hseqr].map(|routine| work.find::<T>(routine));
+    if let [Some(_), Some(unghr), Some(hseqr)] = parts {
+        return composed(work, [unghr, hseqr], vectors, order, a, vs, w);
+    }
+    work.routine::<T>(Routine::Gees)?;
+    work.converted(a, |work, a: &mut [T::Wide]| {
+        work.converted(vs, |work, vs| {
+            work.converted(w, |work, w| work.converted(wi, |work, wi| gees(work, vectors, n, a, vs, w, wi)))
+        })
+    })
+}
+
+#[allow(clippy::too_many_arguments)]
+fn direct<T: Scalar>(
+    work: &mut Workspace,
+    routine: Address,
+    vectors: bool,
+    order: i32,
+    a: &mut [T],
+    vs: &mut [T],
+    w: &mut [T],
+    wi: &mut [T],
+) -> Result<i32> {
+    let job = if vectors { b'V' } else { b'N' };
+    let mut run = |room: *mut T, size: i32, reals: *mut T::Real, flags: *mut i32| {
+        let (mut info, mut selected) = (0, 0);
+        // Without sorting, nothing selects.
+        let select = std::ptr::null();
+        let (a, vs, w, wi) = (a.as_mut_ptr(), vs.as_mut_ptr(), w.as_mut_ptr(), wi.as_mut_ptr());
+        // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
+        unsafe {
+            if T::IS_COMPLEX {
+                call!(
+                    routine,
+                    &job => &u8, &b'N' => &u8, select => *const u8, &order => &i32, a => *mut T, &order => &i32,
+                    &mut selected => &mut i32, w => *mut T, vs => *mut T, &order => &i32, room => *mut T,
+                    &size => &i32, reals => *mut T::Real, flags => *mut i32, &mut info => &mut i32,
+                    1 => usize, 1 => usize,
+                );
+            } else {
+                call!(
+                    routine,
+                    &job => &u8, &b'N' => &u8, select => *const u8, &order => &i32, a => *mut T, &order => &i32,
+                    &mut selected => &mut i32, w => *mut T, wi => *mut T, vs => *mut T, &order => &i32,
+                    room => *mut T, &size => &i32, flags => *mut i32, &mut info => &mut i32, 1 => usize, 1 => usize,
+                );
+            }
+        }
+        info
+    };
+    let sizes = work.sizes::<T>(Routine::Gees, [order, i32::from(vectors), 0, 0, 0], || {
+        let (mut asked, mut real, mut flag) = (T::default(), T::Real::default(), 0);
+        run(&mut asked, -1, &mut real, &mut flag);
+        let n = order as u64;
+        Ok(Sizes { work: work_size(asked, 3 * n)?, reals: size(n)?, integers: order })
+    })?;
+    let (mut room, mut reals, mut flags) = (work.take(), work.take(), work.take());
+    let info = run(
+        room.room(sizes.work as usize)?,
+        sizes.work,
+        reals.room(sizes.reals as usize)?,
+        flags.integers(sizes.integers as usize)?,
+    );
+    work.give(flags);
+    work.give(reals);
+    work.give(room);
+    Ok(info)
+}
+
+/// By reduction to Hessenberg form and QR iteration, for complex matrices.
+fn composed<T: Scalar>(
+    work: &mut Workspace,
+    [unghr_address, hseqr]: [Address; 2],
+    vectors: bool,
+    order: i32,
+    a: &mut [T],
+    vs: &mut [T],
+    w: &mut [T],
+) -> Result<i32> {
+    let n = order as usize;
+    let mut block = work.take();
+    let tau = block.zeros::<T>(n - 1)?;
+    let info = gehrd(work, n, 1, order, a, tau)?;
+    if info != 0 {
+        work.give(block);
+        return Ok(info);
+    }
+    if vectors {
+        vs.copy_from_slice(a);
+        unghr(work, unghr_address, order, vs, tau)?;
+    }
+    work.give(block);
+    clear_below(a, n, 2);
+    let compz = if vectors { b'V' } else { b'N' };
+    let mut run = |room: *mut T, size: i32| {
+        let mut info = 0;
+        // SAFETY: the arguments are checked, and there is room for `size` elements, or one if `size` is -1.
+        unsafe {
+            call!(
+                hseqr,
+                &b'S' => &u8, &compz => &u8, &order => &i32, &1 => &i32, &order => &i32, a.as_mut_ptr() => *mut T,
+                &order => &i32, w.as_mut_ptr() => *mut T, vs.as_mut_ptr() => *mut T, &order => &i32, room => *mut T,
+                &size => &i32, &mut info => &mut i32, 1 => usize, 1 => usize,
+            );
+        }
+        info
+    };
+    let sizes = work.sizes::<T>(Routine::Hseqr, [order, i32::from(vectors), 0, 0, 0], || {
+        let mut asked = T::default();
+        run(&mut asked, -1);
+        Ok(Sizes { work: work_size(asked, n as u64)?, ..Sizes::default() })
+    })?;
+    let mut room = work.take();
+    let info = run(room.room(sizes.work as usize)?, sizes.work);
+    work.give(room);
+    if info == 0 {
+        clear_below(a, n, 1);
+    }
+    Ok(info)
+}
+
+/// Sets the elements to zero that are at least so many rows below the diagonal.
+fn clear_below<T: Scalar>(a: &mut [T], n: usize, distance: usize) {
+    for (column, values) in a.chunks_exact_mut(n).enumerate() {
+        let start = (column + distance).min(n);
+        values[start..].fill(T::default());
+    }
+}

@@ -1,0 +1,226 @@
+//! Singular value decompositions.
+
+use crate::check::{all_finite, dimension, fill_nan, leading, matrix, size, vector, vectors, work_size};
+use crate::letters::SvdMode;
+use crate::routine::{call, Address, Routine};
+use crate::scalar::Scalar;
+use crate::workspace::{Sizes, Workspace};
+use pjrt_base::error::Result;
+
+/// Singular value decomposition, by divide and conquer, of the `m` x `n` matrix `a`, which is destroyed. `s` has k =
+/// min(m, n) elements. `u` is m x m and `vt` n x n with `SvdMode::All`, m x k and k x n with `Some`, and unused with
+/// `None`, where they may have any length. If `a` has a value that is not finite, `s`, `u` and `vt` become NaN, and
+/// `info` 1.
+///
+/// # Errors
+/// Wrong arguments, no library, no memory.
+#[allow(clippy::too_many_arguments)]
+pub fn gesdd<T: Scalar>(
+    work: &mut Workspace,
+    mode: SvdMode,
+    m: usize,
+    n: usize,
+    a: &mut [T],
+    s: &mut [T::Real],
+    u: &mut [T],
+    vt: &mut [T],
+) -> Result<i32> {
+    svd(work, Routine::Gesdd, mode, m, n, a, s, u, vt)
+}
+
+/// Singular value decomposition, by QR iteration, of the `m` x `n` matrix `a`. The arguments and the result are those
+/// of [`gesdd`].
+///
+/// # Errors
+/// Wrong arguments, no library, no memory.
+#[allow(clippy::too_many_arguments)]
+pub fn gesvd<T: Scalar>(
+    work: &mut Workspace,
+    mode: SvdMode,
+    m: usize,
+    n: usize,
+    a: &mut [T],
+    s: &mut [T::Real],
+    u: &mut [T],
+    vt: &mut [T],
+) -> Result<i32> {
+    svd(work, Routine::Gesvd, mode, m, n, a, s, u, vt)
+}
+
+#[allow(clippy::too_many_arguments)]
+fn svd<T: Scalar>(
+    work: &mut Workspace,
+    routine: Routine,
+    mode: SvdMode,
+    m: usize,
+    n: usize,
+    a: &mut [T],
+    s: &mut [T::Real],
+    u: &mut [T],
+    vt: &mut [T],
+) -> Result<i32> {
+    let (rows, columns) = (dimension("m", m)?, dimension("n", n)?);
+    let k = m.min(n);
+    matrix("a", a.len(), m, n)?;
+    vector("s", s.len(), k)?;
+    let (u, vt): (&mut [T], &mut [T]) = if mode == SvdMode::None { (&mut [], &mut []) } else { (u, vt) };
+    let (u_columns, vt_rows) = match mode {
+        SvdMode::All => (m, n),
+        SvdMode::Some => (k, k),
+        SvdMode::None => (0, 0),
+    };
+    matrix("u", u.len(), m, u_columns)?;
+    matrix("vt", vt.len(), vt_rows, n)?;
+    if mode != SvdMode::None {
+        // QR iteration works on two copies where there is room
+        let copies = if routine == Routine::Gesvd { a.len().saturating_mul(2) } else { 0 };
+        vectors(k, copies)?;
+    }
+    if k == 0 {
+        // one of the two is empty
+        set_identity(u, m);
+        set_identity(vt, n);
+        return Ok(0);
+    }
+    if !all_finite(a) {
+        fill_nan(s);
+        fill_nan(u);
+        fill_nan(vt);
+        return Ok(1);
+    }
+    let Some(address) = work.routine::<T>(routine)? else {
+        return work.converted(a, |work, a: &mut [T::Wide]| {
+            work.converted(s, |work, s| {
+                work.converted(u, |work, u| work.converted(vt, |work, vt| svd(work, routine, mode, m, n, a, s, u, vt)))
+            })
+        });
+    };
+    let arguments = Arguments {
+        address,
+        letter: mode.letter(),
+        rows,
+        columns,
+        a: a.as_mut_ptr(),
+        s: s.as_mut_ptr(),
+        u: u.as_mut_ptr(),
+        vt: vt.as_mut_ptr(),
+        // without vectors, LAPACK only asks that it is not 0
+        vt_rows: leading(dimension("n", vt_rows)?),
+    };
+    let run = |room: *mut T, size: i32, reals: *mut T::Real, integers: *mut i32| {
+        // SAFETY: the arguments are checked, and the caller has the room.
+        unsafe {
+            if routine == Routine::Gesdd {
+                arguments.gesdd(room, size, reals, integers)
+            } else {
+                arguments.gesvd(room, size, reals)
+            }
+        }
+    };
+    let sizes = work.sizes::<T>(routine, [rows, columns, i32::from(mode.letter()), 0, 0], || {
+        let (mut asked, mut real, mut integer) = (T::default(), T::Real::default(), 0);
+        run(&mut asked, -1, &mut real, &mut integer);
+        let (small, large) = (k as u64, m.max(n) as u64);
+        let is_gesdd = routine == Routine::Gesdd;
+        let least = if !is_gesdd {
+            (3 * small + large).max(5 * small)
+        } else if mode == SvdMode::None {
+            7 * small + large
+        } else {
+            4 * small * small + 7 * small + large
+        };
+        let reals = match (T::IS_COMPLEX, is_gesdd, mode) {
+            (false, ..) => 0,
+            (true, false, _) => 5 * small,
+            (true, true, SvdMode::None) => 7 * small,
+            (true, true, _) => (5 * small * small + 7 * small).max(2 * large * small + 2 * small * small + small),
+        };
+        let integers = if is_gesdd { size(8 * small)? } else { 0 };
+        Ok(Sizes { work: work_size(asked, least)?, reals: size(reals)?, integers })
+    })?;
+    let (mut room, mut reals, mut integers) = (work.take(), work.take(), work.take());
+    let info = run(
+        room.room(sizes.work as usize)?,
+        sizes.work,
+        reals.room(sizes.reals as usize)?,
+        integers.integers(sizes.integers as usize)?,
+    );
+    work.give(integers);
+    work.give(reals);
+    work.give(room);
+    Ok(info)
+}
+
+fn set_identity<T: Scalar>(matrix: &mut [T], order: usize) {
+    matrix.fill(T::default());
+    matrix.iter_mut().step_by(order + 1).for_each(|value| *value = T::from_parts(1.0, 0.0));
+}
+
+/// What does not change between the question for sizes and the work.
+struct Arguments<T: Scalar> {
+    address: Address,
+    letter: u8,
+    rows: i32,
+    columns: i32,
+    a: *mut T,
+    s: *mut T::Real,
+    u: *mut T,
+    vt: *mut T,
+    vt_rows: i32,
+}
+
+impl<T: Scalar> Arguments<T> {
+    /// # Safety
+    /// The matrices have the sizes that the letter says, and the room has those that LAPACK asked for.
+    unsafe fn gesdd(&self, room: *mut T, size: i32, reals: *mut T::Real, integers: *mut i32) -> i32 {
+        let mut info = 0;
+        // SAFETY: the caller vouches for the arguments.
+        unsafe {
+            if T::IS_COMPLEX {
+                call!(
+                    self.address,
+                    &self.letter => &u8, &self.rows => &i32, &self.columns => &i32, self.a => *mut T,
+                    &self.rows => &i32, self.s => *mut T::Real, self.u => *mut T, &self.rows => &i32,
+                    self.vt => *mut T, &self.vt_rows => &i32, room => *mut T, &size => &i32,
+                    reals => *mut T::Real, integers => *mut i32, &mut info => &mut i32, 1 => usize,
+                );
+            } else {
+                call!(
+                    self.address,
+                    &self.letter => &u8, &self.rows => &i32, &self.columns => &i32, self.a => *mut T,
+                    &self.rows => &i32, self.s => *mut T::Real, self.u => *mut T, &self.rows => &i32,
+                    self.vt => *mut T, &self.vt_rows => &i32, room => *mut T, &size => &i32,
+                    integers => *mut i32, &mut info => &mut i32, 1 => usize,
+                );
+            }
+        }
+        info
+    }
+
+    /// # Safety
+    /// As [`Arguments::gesdd`].
+    unsafe fn gesvd(&self, room: *mut T, size: i32, reals: *mut T::Real) -> i32 {
+        let mut info = 0;
+        // SAFETY: the caller vouches for the arguments.
+        unsafe {
+            if T::IS_COMPLEX {
+                call!(
+                    self.address,
+                    &self.letter => &u8, &self.letter => &u8, &self.rows => &i32, &self.columns => &i32,
+                    self.a => *mut T, &self.rows => &i32, self.s => *mut T::Real, self.u => *mut T,
+                    &self.rows => &i32, self.vt => *mut T, &self.vt_rows => &i32, room => *mut T,
+                    &size => &i32, reals => *mut T::Real, &mut info => &mut i32, 1 => usize, 1 => usize,
+                );
+            } else {
+                call!(
+                    self.address,
+                    &self.letter => &u8, &self.letter => &u8, &self.rows => &i32, &self.columns => &i32,
+                    self.a => *mut T, &self.rows => &i32, self.s => *mut T::Real, self.u => *mut T,
+                    &self.rows => &i32, self.vt => *mut T, &self.vt_rows => &i32, room => *mut T,
+                    &size => &i32, &mut info => &mut i32, 1 => usize, 1 => usize,
+                );
+            }
+        }
+        info
+    }
+}
