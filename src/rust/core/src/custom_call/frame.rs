@@ -305,7 +305,7 @@ impl<'a> Frame<'a> {
     }
 
     /// The functions that handlers may call, and the context that these ask for.
-    fn api(&self) -> Option<(*const XLA_FFI_Api, *mut XLA_FFI_ExecutionContext)> {
+    pub(super) fn api(&self) -> Option<(*const XLA_FFI_Api, *mut XLA_FFI_ExecutionContext)> {
         // SAFETY: checked in `new`.
         let (api, ctx) = unsafe { ((*self.raw).api, (*self.raw).ctx) };
         (!api.is_null()).then_some((api, ctx))
@@ -316,7 +316,7 @@ impl<'a> Frame<'a> {
 ///
 /// # Safety
 /// `api` must be a plugin's table.
-unsafe fn reaches(api: *const XLA_FFI_Api, offset: usize) -> bool {
+pub(super) unsafe fn reaches(api: *const XLA_FFI_Api, offset: usize) -> bool {
     (*api).struct_size >= offset + size_of::<usize>()
 }
 
@@ -324,7 +324,7 @@ unsafe fn reaches(api: *const XLA_FFI_Api, offset: usize) -> bool {
 ///
 /// # Safety
 /// `error` must come from a function of this table.
-unsafe fn is_success(api: *const XLA_FFI_Api, error: *mut XLA_FFI_Error) -> bool {
+pub(super) unsafe fn is_success(api: *const XLA_FFI_Api, error: *mut XLA_FFI_Error) -> bool {
     if error.is_null() {
         return true;
     }

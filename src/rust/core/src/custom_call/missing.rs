@@ -31,6 +31,8 @@ pub(crate) fn explain(error: Error, api: &Api, platform: &str) -> Error {
             format!("The program calls '{target}' by an old interface, which its handler does not support."),
         )
         .hint("Set `api_version = 4 : i32` in the program's `custom_call`.")
+    } else if let Some(why) = registry::refusal(target, platform) {
+        missing(target, platform).hint(format!("The plugin refused the handler that is built in: {why}"))
     } else {
         missing(target, platform)
     };

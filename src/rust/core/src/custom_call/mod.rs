@@ -3,6 +3,7 @@
 //! A handler is a Rust function of this crate or of its users, or a foreign function that follows XLA's FFI. Handlers
 //! run on any thread, several at once.
 
+pub mod cuda;
 pub mod frame;
 pub mod lapack;
 mod missing;

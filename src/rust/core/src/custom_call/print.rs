@@ -19,6 +19,16 @@ pub fn set_limits(limits: Options) {
 
 /// Prints the argument; a result is a copy of it.
 pub(super) fn print_tensor(frame: &Frame<'_>) -> Result<(), Failure> {
+    // SAFETY: this handler is registered for hosts alone, and copies the argument to the result only later.
+    print_with(frame, |x| Ok(Cow::Borrowed(unsafe { x.bytes() })), |x, result| x.copy_to(&result))
+}
+
+/// The same for a device whose memory these functions read and copy.
+pub(super) fn print_with<'a>(
+    frame: &Frame<'a>,
+    read: impl FnOnce(Array<'a>) -> Result<Cow<'a, [u8]>, Failure>,
+    copy: impl FnOnce(Array<'a>, Array<'a>) -> Result<(), Failure>,
+) -> Result<(), Failure> {
     if frame.arguments() != 1 || frame.results() > 1 {
         return Err(Failure::invalid(format!(
             "Expected 1 argument and at most 1 result, but got {} and {}.",
@@ -30,9 +40,9 @@ pub(super) fn print_tensor(frame: &Frame<'_>) -> Result<(), Failure> {
     let header = line(frame, "print_header", || "PJRTBuffer".into())?;
     let footer = line(frame, "print_footer", || footer(&x))?;
     // The plugin is the caller, so nothing of the host may run here.
-    let elements = process::without_poll(|| elements(&x))?;
+    let elements = process::without_poll(|| elements(&x, &read(x)?))?;
     if frame.results() == 1 {
-        x.copy_to(&frame.result(0)?)?;
+        copy(x, frame.result(0)?)?;
     }
     console::push(format!("{header}{elements}{footer}"));
     Ok(())
@@ -55,11 +65,9 @@ fn footer(x: &Array<'_>) -> String {
 }
 
 /// The lines with the elements.
-fn elements(x: &Array<'_>) -> Result<String, Failure> {
+fn elements(x: &Array<'_>, bytes: &[u8]) -> Result<String, Failure> {
     let limits = LIMITS.lock().unpoisoned().unwrap_or_default();
     let dims: Vec<usize> = x.dims.iter().map(|&dim| dim as usize).collect();
-    // SAFETY: the handler is registered for hosts alone, and copies the argument to the result only later.
-    let bytes = unsafe { x.bytes() };
     let bytes = if x.dtype.is_packed() { Cow::Owned(unpack(x, bytes)) } else { Cow::Borrowed(bytes) };
     Ok(render(x.dtype, &dims, &mut HostBytes::new(x.dtype, &bytes), &limits)?)
 }

@@ -1,7 +1,7 @@
 //! The handlers of this process, and the plugins that know them.
 
 use crate::custom_call::slots::{self, Callee};
-use crate::custom_call::{lapack, print};
+use crate::custom_call::{cuda, lapack, print};
 use crate::ffi::api::{Api, Args};
 use crate::ffi::exception::guarded;
 use pjrt_base::error::{Error, Kind, Result, INVALID_ARGUMENT, RESOURCE_EXHAUSTED};
@@ -34,6 +34,8 @@ struct Entry {
     foreign: Option<ForeignHandler>,
     /// The plugins that know it, by number.
     plugins: Vec<usize>,
+    /// Why a plugin refused it last, where that is not a problem.
+    refusal: Option<Error>,
 }
 
 #[derive(Debug, Default)]
@@ -53,15 +55,17 @@ pub struct Problem {
     pub error: Error,
 }
 
-/// The handlers of this crate, all for hosts.
-fn built_in() -> impl Iterator<Item = (&'static str, RustHandler)> {
-    std::iter::once((print::TARGET, print::print_tensor as RustHandler)).chain(lapack::targets())
+/// The handlers of this crate, with their platforms.
+fn built_in() -> impl Iterator<Item = (&'static str, &'static str, RustHandler)> {
+    let of_hosts = std::iter::once((print::TARGET, print::print_tensor as RustHandler)).chain(lapack::targets());
+    let of_cuda = cuda::TARGETS.into_iter().map(|(target, handler)| (target, cuda::PLATFORM, handler));
+    of_hosts.map(|(target, handler)| (target, HOST, handler)).chain(of_cuda)
 }
 
 static REGISTRY: LazyLock<Mutex<Registry>> = LazyLock::new(|| {
     let mut registry = Registry::default();
-    for (target, handler) in built_in() {
-        registry.entries.push(Entry::new(target, HOST.into()));
+    for (target, platform, handler) in built_in() {
+        registry.entries.push(Entry::new(target, platform.into()));
         let slot = registry.entries.len() - 1;
         registry.entries[slot].built_in = Some(handler);
         registry.entries[slot].apply(slot);
@@ -181,6 +185,13 @@ pub(crate) fn is_removed(target: &str, platform: &str) -> bool {
     registry.find(target, &platform_name(platform)).is_some_and(|slot| registry.entries[slot].handler().is_none())
 }
 
+/// Why a plugin refused a handler of this crate, for a program that it then refuses, too.
+pub(crate) fn refusal(target: &str, platform: &str) -> Option<String> {
+    let registry = registry();
+    let entry = &registry.entries[registry.find(target, &platform_name(platform))?];
+    entry.refusal.as_ref().map(|error| error.message().trim_end().to_owned())
+}
+
 /// Whether a plugin has custom calls.
 pub(crate) fn is_supported(api: &Api) -> bool {
     extension(api).is_some()
@@ -199,7 +210,7 @@ pub fn take_problems() -> Vec<Problem> {
 
 impl Entry {
     fn new(target: &str, platform: String) -> Entry {
-        Entry { target: target.into(), platform, built_in: None, foreign: None, plugins: Vec::new() }
+        Entry { target: target.into(), platform, built_in: None, foreign: None, plugins: Vec::new(), refusal: None }
     }
 
     /// The handler that comes first.
@@ -237,6 +248,8 @@ impl Registry {
         }
         match tell(api, &entry.target, &entry.platform, slots::entry(slot)) {
             Ok(()) => entry.plugins.push(plugin),
+            // The plugin of another device may have its own. It matters only to programs that call it.
+            Err(error) if entry.foreign.is_none() && entry.platform != HOST => entry.refusal = Some(error),
             Err(error) => {
                 self.problems.push(Problem { target: entry.target.clone(), platform: entry.platform.clone(), error })
             }

@@ -3,11 +3,13 @@
 
 pub mod driver;
 pub mod libraries;
+mod open;
 mod preload;
 mod target;
 pub mod tools;
 
 pub use driver::{driver, Driver, Version};
+pub use open::{driver_library, solver_library};
 pub use preload::LibraryOrigin;
 
 use libraries::{LibrarySearch, Wanted};

@@ -79,7 +79,7 @@ impl Call<'_> {
 }
 
 /// The number of indices with anything to do.
-fn checked_count(operands: &impl Operands) -> Result<usize, Failure> {
+pub(in crate::custom_call) fn checked_count(operands: &impl Operands) -> Result<usize, Failure> {
     let mut memory = Vec::with_capacity(8);
     operands.memory(&mut memory);
     check_memory(&memory)?;

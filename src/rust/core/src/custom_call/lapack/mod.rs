@@ -16,6 +16,10 @@ mod solve;
 mod svd;
 mod tpu;
 
+pub(super) use batch::checked_count;
+pub(super) use operands::{Call, Element};
+pub(super) use parts::{Consumed, InPlace, Input, Output};
+
 use crate::custom_call::registry::{known, Known, HOST};
 use crate::custom_call::slots::RustHandler;
 use pjrt_base::error::Result;

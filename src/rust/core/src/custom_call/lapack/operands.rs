@@ -7,7 +7,7 @@ use pjrt_lapack::{Complex, Scalar};
 use std::fmt;
 
 /// A type of elements.
-pub(super) trait Element: Copy + Default + Send + Sync + 'static {
+pub(in crate::custom_call) trait Element: Copy + Default + Send + Sync + 'static {
     const DTYPE: DType;
 }
 
@@ -43,7 +43,7 @@ pub(super) fn typed(dtype: DType, dims: impl IntoIterator<Item = i64>) -> String
 
 /// A stack of matrices: the leading dimensions, and the last two.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Matrices<'a> {
+pub(in crate::custom_call) struct Matrices<'a> {
     pub batch: &'a [i64],
     pub rows: usize,
     pub columns: usize,
@@ -62,7 +62,7 @@ impl Matrices<'_> {
 
 /// A call whose operands are checked.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Call<'a> {
+pub(in crate::custom_call) struct Call<'a> {
     pub frame: &'a Frame<'a>,
 }
 

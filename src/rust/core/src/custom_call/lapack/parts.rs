@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 
 /// Matrices or vectors of the same size, one after the other in memory.
 #[derive(Debug)]
-pub(super) struct Stack<'a, T> {
+pub(in crate::custom_call) struct Stack<'a, T> {
     name: Name,
     data: *mut T,
     /// The number of elements of each.
@@ -24,7 +24,7 @@ unsafe impl<T: Sync> Sync for Stack<'_, T> {}
 impl<'a, T: Element> Stack<'a, T> {
     /// # Errors
     /// If the array has another type or other dimensions than these.
-    pub fn new(name: Name, array: &Array<'a>, batch: &[i64], dims: &[usize]) -> Result<Stack<'a, T>, Failure> {
+    pub(super) fn new(name: Name, array: &Array<'a>, batch: &[i64], dims: &[usize]) -> Result<Stack<'a, T>, Failure> {
         let expected = || batch.iter().copied().chain(dims.iter().map(|&dim| dim as i64));
         if array.dtype != T::DTYPE || !expected().eq(array.dims.iter().copied()) {
             let (expected, got) = (typed(T::DTYPE, expected()), typed(array.dtype, array.dims.iter().copied()));
@@ -39,6 +39,16 @@ impl<'a, T: Element> Stack<'a, T> {
         let size = product(&mut dims.iter().copied());
         let count = if batch.contains(&0) { 0 } else { product(&mut batch.iter().map(|&dim| dim as usize)) };
         Ok(Stack { name, data, size, count, call: PhantomData })
+    }
+
+    /// The first element of the part at an index, for operands in the memory of another device.
+    pub fn at(&self, index: usize) -> *mut T {
+        self.data.wrapping_add(index * self.size)
+    }
+
+    /// The number of elements of all parts.
+    pub fn len(&self) -> usize {
+        self.size * self.count
     }
 
     fn memory(&self, role: Role) -> Memory {
@@ -79,7 +89,7 @@ pub(super) enum Role {
 
 /// The memory of an operand.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Memory {
+pub(in crate::custom_call) struct Memory {
     name: Name,
     start: usize,
     each: usize,
@@ -126,7 +136,7 @@ pub(super) fn check_memory(memory: &[Memory]) -> Result<(), Failure> {
 }
 
 /// The operands of a call, or one of them: what the work on one index needs.
-pub(super) trait Operands: Sync {
+pub(in crate::custom_call) trait Operands: Sync {
     /// Memory for copies, one for each thread.
     type Copies;
     type Parts<'p>;
@@ -154,23 +164,23 @@ pub(super) trait Operands: Sync {
 
 /// An argument that is only read.
 #[derive(Debug)]
-pub(super) struct Input<'a, T>(pub Stack<'a, T>);
+pub(in crate::custom_call) struct Input<'a, T>(pub Stack<'a, T>);
 
 /// An argument that is worked on in a copy.
 #[derive(Debug)]
-pub(super) struct Consumed<'a, T>(pub Stack<'a, T>);
+pub(in crate::custom_call) struct Consumed<'a, T>(pub Stack<'a, T>);
 
 /// A result.
 #[derive(Debug)]
-pub(super) struct Output<'a, T>(pub Stack<'a, T>);
+pub(in crate::custom_call) struct Output<'a, T>(pub Stack<'a, T>);
 
 /// A result with one number for each matrix.
 #[derive(Debug)]
-pub(super) struct Info<'a>(pub Output<'a, i32>);
+pub(in crate::custom_call) struct Info<'a>(pub Output<'a, i32>);
 
 /// A result that starts as a copy of an argument.
 #[derive(Debug)]
-pub(super) struct InPlace<'a, T> {
+pub(in crate::custom_call) struct InPlace<'a, T> {
     pub from: Stack<'a, T>,
     pub to: Stack<'a, T>,
 }
