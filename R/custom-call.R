@@ -21,7 +21,7 @@
 #'
 #' @section print_tensor:
 #' The package has handlers of its own: those for [linear algebra][linear-algebra], and `print_tensor`, which prints its argument
-#' from within a program on the CPU.
+#' from within a program on the CPU or an NVIDIA GPU.
 #' ```
 #' stablehlo.custom_call @print_tensor(%x) {
 #'   api_version = 4 : i32, has_side_effect = true,

@@ -54,8 +54,19 @@
 #' eigenvalues as two outputs. `tridiagonal_solve_perturbed_ffi` works for all four types, and so does `LuDecomposition`, which
 #' is in programs that JAX has lowered for TPUs.
 #' @section Other platforms:
-#' There are handlers for the CPU only. On another platform, [pjrt_compile()] raises `pjrt_error_not_found`, which names the
-#' target, unless the plugin handles it or you register a handler.
+#' On NVIDIA GPUs (platform `cuda`), the first table's targets call cuSOLVER of the CUDA installation, also for `f32` and `f64`
+#' only. The library is loaded when a program calls it first: it is the one that the plugin uses. If there is none, programs
+#' compile, and their execution fails with an error that names the library. Differences to the CPU:
+#' * `svd` requires `m >= n`. For `m < n`, set the attribute `transposed = true` and state row-major order in `operand_layouts` and
+#'   `result_layouts`, so that cuSOLVER gets the transposed matrix.
+#' * `svd` and `eigh` do not report that they did not converge. Their outputs are then unspecified instead of NaN, because a check
+#'   would wait for the GPU.
+#' * `lu_pivots_to_permutation` waits for the GPU and computes on the host.
+#'
+#' A plugin may have a handler with the same name, and refuse that of the package. Programs then call the plugin's.
+#'
+#' There are no handlers for JAX's targets on CUDA, nor for other platforms. For those, [pjrt_compile()] raises
+#' `pjrt_error_not_found`, which names the target, unless the plugin handles it or you register a handler.
 #' @section Errors:
 #' Calls with other types, shapes or attributes fail: reading an output raises `pjrt_error_invalid_argument`, with the name of
 #' the target.

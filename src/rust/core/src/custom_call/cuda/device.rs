@@ -137,7 +137,8 @@ impl<'a> Device<'a> {
         call!(
             self.frame,
             XLA_FFI_DeviceMemory_Allocate,
-            XLA_FFI_DeviceMemory_Allocate_Args { size: size, alignment: 16, data: null_mut() }
+            // Device memory is aligned for every type; plugins refuse large alignments.
+            XLA_FFI_DeviceMemory_Allocate_Args { size: size, alignment: 1, data: null_mut() }
         )
         .filter(|args| !args.data.is_null())
         .map(|args| Memory { device: self, data: args.data, size })
