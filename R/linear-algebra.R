@@ -57,10 +57,10 @@
 #' On NVIDIA GPUs (platform `cuda`), the first table's targets call cuSOLVER of the CUDA installation, also for `f32` and `f64`
 #' only. The library is loaded when a program calls it first: it is the one that the plugin uses. If there is none, programs
 #' compile, and their execution fails with an error that names the library. Differences to the CPU:
-#' * `svd` requires `m >= n`. For `m < n`, set the attribute `transposed = true` and state row-major order in `operand_layouts` and
-#'   `result_layouts`, so that cuSOLVER gets the transposed matrix.
-#' * `svd` and `eigh` do not report that they did not converge. Their outputs are then unspecified instead of NaN, because a check
-#'   would wait for the GPU.
+#' * `svd` requires `m >= n`. For `m < n`, set the attribute `transposed = true` and state row-major order in `operand_layouts`
+#'   and `result_layouts`, so that cuSOLVER gets the transposed matrix.
+#' * `svd` and `eigh` do not report that they did not converge. Their outputs are then unspecified instead of NaN, because a
+#'   check would wait for the GPU.
 #' * `lu_pivots_to_permutation` waits for the GPU and computes on the host.
 #'
 #' A plugin may have a handler with the same name, and refuse that of the package. Programs then call the plugin's.

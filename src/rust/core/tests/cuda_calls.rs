@@ -169,7 +169,7 @@ fn on_device<const TARGET: usize>(frame: &Frame<'_>) -> Result<(), Failure> {
 fn start() {
     static STARTED: OnceLock<()> = OnceLock::new();
     STARTED.get_or_init(|| {
-        let handlers: [fn(&Frame<'_>) -> Result<(), Failure>; 7] = [
+        let handlers: [registry::RustHandler; 7] = [
             on_device::<0>,
             on_device::<1>,
             on_device::<2>,

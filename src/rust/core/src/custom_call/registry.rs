@@ -442,6 +442,25 @@ mod tests {
     }
 
     #[test]
+    fn a_refused_handler_is_a_problem_if_it_is_the_users_or_for_hosts() {
+        let entries = vec![Entry::new("name", HOST.into()), Entry::new("name", cuda::PLATFORM.into())];
+        let plugins = vec![plugin(Some(refuses))];
+        let mut registry = Registry { entries, plugins, problems: Vec::new() };
+        registry.tell_all(0);
+        registry.tell_all(1);
+        assert_eq!(registry.problems.iter().map(|it| it.platform.as_str()).collect::<Vec<_>>(), [HOST]);
+        let refusal = registry.entries[1].refusal.take().unwrap();
+        assert_eq!(refusal.message(), "A handler of this name is registered.");
+        unsafe extern "C" fn foreign(_: *mut XLA_FFI_CallFrame) -> *mut XLA_FFI_Error {
+            std::ptr::null_mut()
+        }
+        registry.entries[1].foreign = Some(foreign);
+        registry.tell_all(1);
+        assert_eq!(registry.problems[1].platform, cuda::PLATFORM);
+        TOLD.take();
+    }
+
+    #[test]
     fn each_slot_has_its_own_function() {
         let functions: std::collections::HashSet<_> =
             (0..slots::COUNT).map(|slot| slots::entry(slot) as usize).collect();

@@ -32,8 +32,7 @@ pub(super) struct Device<'a> {
 }
 
 impl<'a> Device<'a> {
-    /// # Errors
-    /// If there is no driver or no stream.
+    /// Asks the plugin for the stream, and makes its context current.
     pub fn new(frame: &'a Frame<'a>) -> Result<Device<'a>, Failure> {
         let driver = library::driver()?;
         let args = call!(frame, XLA_FFI_Stream_Get, XLA_FFI_Stream_Get_Args { stream: null_mut() });
@@ -51,9 +50,6 @@ impl<'a> Device<'a> {
 
     /// Queues a copy on the device. The memory must not overlap, unless it is the same.
     ///
-    /// # Errors
-    /// The driver's.
-    ///
     /// # Safety
     /// Both must be device memory of so many bytes.
     pub unsafe fn copy<T>(&self, to: *mut T, from: *const T, count: usize) -> Result<(), Failure> {
@@ -67,9 +63,6 @@ impl<'a> Device<'a> {
 
     /// Queues zeros.
     ///
-    /// # Errors
-    /// The driver's.
-    ///
     /// # Safety
     /// The device memory must have room for `count` elements.
     pub unsafe fn zero<T>(&self, to: *mut T, count: usize) -> Result<(), Failure> {
@@ -80,9 +73,6 @@ impl<'a> Device<'a> {
     }
 
     /// The elements of device memory. Waits for all work that is queued.
-    ///
-    /// # Errors
-    /// The driver's, and if there is no memory.
     ///
     /// # Safety
     /// The device memory must have `count` elements, for which all bits are valid.
@@ -105,9 +95,6 @@ impl<'a> Device<'a> {
 
     /// Writes elements to device memory. Waits for all work that is queued.
     ///
-    /// # Errors
-    /// The driver's.
-    ///
     /// # Safety
     /// The device memory must have room for the elements.
     pub unsafe fn write<T: Copy>(&self, to: *mut T, elements: Vec<T>) -> Result<(), Failure> {
@@ -129,9 +116,6 @@ impl<'a> Device<'a> {
     }
 
     /// Memory on the device, freed after the work that is queued until its end.
-    ///
-    /// # Errors
-    /// If there is none.
     pub fn memory(&self, bytes: usize) -> Result<Memory<'_>, Failure> {
         let size = bytes.max(1);
         call!(

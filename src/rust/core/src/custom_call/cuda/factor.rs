@@ -2,7 +2,7 @@
 
 use crate::custom_call::cuda::run::{Real, Run};
 use crate::custom_call::frame::{Failure, Frame};
-use crate::custom_call::lapack::{checked_count, Call, Consumed, InPlace, Input, Output};
+use crate::custom_call::lapack::{checked_count, Call, Consumed, Element, InPlace, Input, Output, Stack};
 use pjrt_data::dtype::DType;
 use std::ffi::c_int;
 
@@ -41,25 +41,69 @@ const LOWER: c_int = 0;
 /// The job of `gesvd` that computes as many singular vectors as there are singular values.
 const SOME: i8 = b'S' as i8;
 
-fn geqrf_of<T: Real>(frame: &Frame<'_>) -> Result<(), Failure> {
+/// A factorization that overwrites a copy of the argument and writes a vector.
+struct InPlaceRun<'a, T, U> {
+    run: Run<'a, T>,
+    count: usize,
+    m: c_int,
+    n: c_int,
+    a: Stack<'a, T>,
+    other: Stack<'a, U>,
+}
+
+/// Checks the operands, and queues the copy. `None` if there is nothing to do.
+fn in_place<'a, T: Real, U: Element>(frame: &'a Frame<'a>) -> Result<Option<InPlaceRun<'a, T, U>>, Failure> {
     let call = Call::new(frame, 1, 2)?;
     let a = call.matrices::<T>(0)?;
     let [m, n] = sizes([a.rows, a.columns])?;
-    let packed = call.in_place::<T>(0, 0, a.batch, &[a.rows, a.columns])?;
-    let operands = (packed, call.output::<T>(1, a.batch, &[a.least()])?);
+    let both = call.in_place::<T>(0, 0, a.batch, &[a.rows, a.columns])?;
+    let operands = (both, call.output::<U>(1, a.batch, &[a.least()])?);
     let count = checked_count(&operands)?;
     if count == 0 {
-        return Ok(());
+        return Ok(None);
     }
-    let (InPlace { from, to: packed }, Output(tau)) = operands;
-    let run = Run::<T>::new(frame)?;
+    let (InPlace { from, to: a }, Output(other)) = operands;
+    let run = Run::new(frame)?;
     // SAFETY: both are device memory of so many elements.
-    unsafe { run.device.copy(packed.at(0), from.at(0), packed.len()) }?;
+    unsafe { run.device.copy(a.at(0), from.at(0), a.len()) }?;
+    Ok(Some(InPlaceRun { run, count, m, n, a, other }))
+}
+
+fn geqrf_of<T: Real>(frame: &Frame<'_>) -> Result<(), Failure> {
+    let Some(InPlaceRun { run, count, m, n, a, other: tau }) = in_place::<T, T>(frame)? else { return Ok(()) };
     // SAFETY: the arguments are what the header asks for.
-    let work = run.workspace("geqrf", |f, h, size| unsafe { (f.geqrf_size)(h, m, n, packed.at(0).cast(), m, size) })?;
+    let work = run.workspace("geqrf", |f, h, size| unsafe { (f.geqrf_size)(h, m, n, a.at(0).cast(), m, size) })?;
     // SAFETY: as above, and the workspace is as large as the routine asked.
     run.each("geqrf", count, |f, h, i| unsafe {
-        (f.geqrf)(h, m, n, packed.at(i).cast(), m, tau.at(i).cast(), work.data(), work.size, work.info())
+        (f.geqrf)(h, m, n, a.at(i).cast(), m, tau.at(i).cast(), work.data(), work.size, work.info())
+    })
+}
+
+fn lu_of<T: Real>(frame: &Frame<'_>) -> Result<(), Failure> {
+    let Some(InPlaceRun { run, count, m, n, a, other: pivots }) = in_place::<T, i32>(frame)? else { return Ok(()) };
+    // SAFETY: the arguments are what the header asks for.
+    let work = run.workspace("getrf", |f, h, size| unsafe { (f.getrf_size)(h, m, n, a.at(0).cast(), m, size) })?;
+    // A singular matrix has a factorization, too.
+    // SAFETY: as above, and the workspace is as large as the routine asked.
+    run.each("getrf", count, |f, h, i| unsafe {
+        (f.getrf)(h, m, n, a.at(i).cast(), m, work.data(), pivots.at(i).cast(), work.info())
+    })
+}
+
+fn eigh_of<T: Real>(frame: &Frame<'_>) -> Result<(), Failure> {
+    if let [.., rows, columns] = frame.argument(0)?.dims {
+        if rows != columns {
+            return Err(Failure::invalid(format!("eigh requires a square matrix, got {rows} x {columns}.")));
+        }
+    }
+    let Some(InPlaceRun { run, count, n, a, other: w, .. }) = in_place::<T, T>(frame)? else { return Ok(()) };
+    // SAFETY: the arguments are what the header asks for.
+    let work = run.workspace("syevd", |f, h, size| unsafe {
+        (f.syevd_size)(h, WITH_VECTORS, LOWER, n, a.at(0).cast(), n, w.at(0).cast(), size)
+    })?;
+    // SAFETY: as above, and the workspace is as large as the routine asked.
+    run.each("syevd", count, |f, h, i| unsafe {
+        (f.syevd)(h, WITH_VECTORS, LOWER, n, a.at(i).cast(), n, w.at(i).cast(), work.data(), work.size, work.info())
     })
 }
 
@@ -101,29 +145,6 @@ fn orgqr_of<T: Real>(frame: &Frame<'_>) -> Result<(), Failure> {
     // SAFETY: as above, and the workspace is as large as the routine asked.
     run.each("orgqr", count, |f, h, i| unsafe {
         (f.orgqr)(h, m, n, k, q.at(i).cast(), m, tau.at(i).cast(), work.data(), work.size, work.info())
-    })
-}
-
-fn lu_of<T: Real>(frame: &Frame<'_>) -> Result<(), Failure> {
-    let call = Call::new(frame, 1, 2)?;
-    let a = call.matrices::<T>(0)?;
-    let [m, n] = sizes([a.rows, a.columns])?;
-    let both = call.in_place::<T>(0, 0, a.batch, &[a.rows, a.columns])?;
-    let operands = (both, call.output::<i32>(1, a.batch, &[a.least()])?);
-    let count = checked_count(&operands)?;
-    if count == 0 {
-        return Ok(());
-    }
-    let (InPlace { from, to: both }, Output(pivots)) = operands;
-    let run = Run::<T>::new(frame)?;
-    // SAFETY: both are device memory of so many elements.
-    unsafe { run.device.copy(both.at(0), from.at(0), both.len()) }?;
-    // SAFETY: the arguments are what the header asks for.
-    let work = run.workspace("getrf", |f, h, size| unsafe { (f.getrf_size)(h, m, n, both.at(0).cast(), m, size) })?;
-    // A singular matrix has a factorization, too.
-    // SAFETY: as above, and the workspace is as large as the routine asked.
-    run.each("getrf", count, |f, h, i| unsafe {
-        (f.getrf)(h, m, n, both.at(i).cast(), m, work.data(), pivots.at(i).cast(), work.info())
     })
 }
 
@@ -176,33 +197,6 @@ fn svd_of<T: Real>(frame: &Frame<'_>) -> Result<(), Failure> {
         })?;
     }
     Ok(())
-}
-
-fn eigh_of<T: Real>(frame: &Frame<'_>) -> Result<(), Failure> {
-    let call = Call::new(frame, 1, 2)?;
-    let a = call.matrices::<T>(0)?;
-    if a.rows != a.columns {
-        return Err(Failure::invalid(format!("eigh requires a square matrix, got {} x {}.", a.rows, a.columns)));
-    }
-    let [n] = sizes([a.rows])?;
-    let v = call.in_place::<T>(0, 0, a.batch, &[a.rows, a.rows])?;
-    let operands = (v, call.output::<T>(1, a.batch, &[a.rows])?);
-    let count = checked_count(&operands)?;
-    if count == 0 {
-        return Ok(());
-    }
-    let (InPlace { from, to: v }, Output(w)) = operands;
-    let run = Run::<T>::new(frame)?;
-    // SAFETY: both are device memory of so many elements.
-    unsafe { run.device.copy(v.at(0), from.at(0), v.len()) }?;
-    // SAFETY: the arguments are what the header asks for.
-    let work = run.workspace("syevd", |f, h, size| unsafe {
-        (f.syevd_size)(h, WITH_VECTORS, LOWER, n, v.at(0).cast(), n, w.at(0).cast(), size)
-    })?;
-    // SAFETY: as above, and the workspace is as large as the routine asked.
-    run.each("syevd", count, |f, h, i| unsafe {
-        (f.syevd)(h, WITH_VECTORS, LOWER, n, v.at(i).cast(), n, w.at(i).cast(), work.data(), work.size, work.info())
-    })
 }
 
 /// Dimensions as cuSOLVER takes them.

@@ -99,9 +99,6 @@ pub fn set_libraries(driver: PathBuf, solver: PathBuf) {
 }
 
 /// The driver; the first call loads it.
-///
-/// # Errors
-/// If it cannot be loaded or lacks functions.
 pub(super) fn driver() -> Result<&'static Driver, Failure> {
     static DRIVER: OnceCell<Driver> = OnceCell::new();
     let load = || {
@@ -115,9 +112,6 @@ pub(super) fn driver() -> Result<&'static Driver, Failure> {
 }
 
 /// cuSOLVER; the first call loads it.
-///
-/// # Errors
-/// If it cannot be loaded or lacks functions.
 pub(super) fn solver() -> Result<&'static Solver, Failure> {
     static SOLVER: OnceCell<Solver> = OnceCell::new();
     let load = || {
@@ -156,8 +150,7 @@ fn failure(error: Error) -> Failure {
 }
 
 impl Driver {
-    /// # Errors
-    /// For a status that is not success: the function's name, and the status.
+    /// A failure with the names of the function and of its status, unless this is success.
     pub fn check(&self, function: &str, status: c_int) -> Result<(), Failure> {
         if status == 0 {
             return Ok(());
@@ -174,12 +167,11 @@ impl Driver {
     }
 }
 
-/// # Errors
-/// For a status of cuSOLVER that is not success: the function's name, and the status.
+/// The same for cuSOLVER.
 pub(super) fn check(function: &str, status: c_int) -> Result<(), Failure> {
     const NAMES: &str =
         "SUCCESS NOT_INITIALIZED ALLOC_FAILED INVALID_VALUE ARCH_MISMATCH MAPPING_ERROR EXECUTION_FAILED \
-                         INTERNAL_ERROR MATRIX_TYPE_NOT_SUPPORTED NOT_SUPPORTED ZERO_PIVOT INVALID_LICENSE";
+         INTERNAL_ERROR MATRIX_TYPE_NOT_SUPPORTED NOT_SUPPORTED ZERO_PIVOT INVALID_LICENSE";
     const ALLOC_FAILED: c_int = 2;
     if status == 0 {
         return Ok(());

@@ -13,24 +13,17 @@ use std::sync::Mutex;
 /// A type that cuSOLVER has routines for here, with the letter in their names.
 pub(super) trait Real: Element {
     const LETTER: char;
-
-    fn routines(solver: &Solver) -> &Routines;
+    const ROUTINES: fn(&Solver) -> &Routines;
 }
 
 impl Real for f32 {
     const LETTER: char = 'S';
-
-    fn routines(solver: &Solver) -> &Routines {
-        &solver.single
-    }
+    const ROUTINES: fn(&Solver) -> &Routines = |solver| &solver.single;
 }
 
 impl Real for f64 {
     const LETTER: char = 'D';
-
-    fn routines(solver: &Solver) -> &Routines {
-        &solver.double
-    }
+    const ROUTINES: fn(&Solver) -> &Routines = |solver| &solver.double;
 }
 
 /// Idle handles, by the stream that they were last used on, the latest last.
@@ -48,8 +41,7 @@ pub(super) struct Run<'a, T> {
 }
 
 impl<'a, T: Real> Run<'a, T> {
-    /// # Errors
-    /// If there is no driver, no stream or no cuSOLVER, or if these fail.
+    /// Takes an idle handle, or creates one.
     pub fn new(frame: &'a Frame<'a>) -> Result<Run<'a, T>, Failure> {
         let (device, solver) = (Device::new(frame)?, library::solver()?);
         let known = {
@@ -68,41 +60,29 @@ impl<'a, T: Real> Run<'a, T> {
     }
 
     /// Device memory for this number of elements.
-    ///
-    /// # Errors
-    /// If there is none.
     pub fn memory(&self, elements: usize) -> Result<Memory<'_>, Failure> {
         self.device.memory(elements * size_of::<T>())
     }
 
     /// A workspace of the size that the function asks for.
-    ///
-    /// # Errors
-    /// cuSOLVER's, and if there is no memory.
     pub fn workspace(
         &self,
         routine: &str,
         ask: impl FnOnce(&Routines, Pointer, *mut c_int) -> c_int,
     ) -> Result<Workspace<'_>, Failure> {
         let mut size = 0;
-        let status = ask(T::routines(self.solver), self.handle, &mut size);
+        let status = ask(T::ROUTINES(self.solver), self.handle, &mut size);
         Self::check(status, || format!("{routine}_bufferSize"))?;
         let size = size.max(0);
         Ok(Workspace { memory: self.memory(size as usize)?, size, info: self.device.memory(size_of::<c_int>())? })
     }
 
     /// Calls a routine.
-    ///
-    /// # Errors
-    /// cuSOLVER's.
     pub fn once(&self, routine: &str, call: impl FnOnce(&Routines, Pointer) -> c_int) -> Result<(), Failure> {
-        Self::check(call(T::routines(self.solver), self.handle), || routine.into())
+        Self::check(call(T::ROUTINES(self.solver), self.handle), || routine.into())
     }
 
     /// Calls a routine for each number below `count`.
-    ///
-    /// # Errors
-    /// cuSOLVER's.
     pub fn each(
         &self,
         routine: &str,

@@ -18,7 +18,7 @@ mod tpu;
 
 pub(super) use batch::checked_count;
 pub(super) use operands::{Call, Element};
-pub(super) use parts::{Consumed, InPlace, Input, Output};
+pub(super) use parts::{Consumed, InPlace, Input, Output, Stack};
 
 use crate::custom_call::registry::{known, Known, HOST};
 use crate::custom_call::slots::RustHandler;
