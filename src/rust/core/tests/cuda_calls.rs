@@ -26,10 +26,10 @@ const REAL: [(DType, char, f64); 2] = [(DType::F32, 'S', 1e-4), (DType::F64, 'D'
 
 /// The fake library's own functions.
 struct Fake {
-    fail_call: unsafe extern "C" fn(c_int, c_int),
+    fail: unsafe extern "C" fn(*const u8, usize, c_int),
     depth: unsafe extern "C" fn() -> c_int,
     handles: unsafe extern "C" fn() -> c_int,
-    new_stream: unsafe extern "C" fn() -> *mut c_void,
+    new_stream: unsafe extern "C" fn(c_int) -> *mut c_void,
     end_stream: unsafe extern "C" fn(*mut c_void),
 }
 
@@ -45,7 +45,7 @@ fn fake() -> &'static Fake {
             let set_worker = library.get::<unsafe extern "C" fn(unsafe extern "C" fn(*const Work))>(b"set_worker");
             set_worker.unwrap()(factorize);
             Fake {
-                fail_call: *library.get(b"fail_call").unwrap(),
+                fail: *library.get(b"fail").unwrap(),
                 depth: *library.get(b"current_depth").unwrap(),
                 handles: *library.get(b"handle_count").unwrap(),
                 new_stream: *library.get(b"new_stream").unwrap(),
@@ -131,7 +131,7 @@ unsafe extern "C" fn free(args: *mut XLA_FFI_DeviceMemory_Free_Args) -> *mut XLA
     null_mut()
 }
 
-/// A handler as on a GPU. The attribute `fail` makes a call of the libraries fail: its number, and 1000 times the status.
+/// A handler as on a GPU. The attributes `fail` and `status` make a function of the libraries fail, or the plugin's memory.
 fn on_device<const TARGET: usize>(frame: &Frame<'_>) -> Result<(), Failure> {
     let fake = fake();
     // SAFETY: the copies live until the call's end; the fake library's functions have these types.
@@ -143,15 +143,17 @@ fn on_device<const TARGET: usize>(frame: &Frame<'_>) -> Result<(), Failure> {
         api.XLA_FFI_DeviceMemory_Free = Some(free);
         raw.api = &api;
         let failing = match frame.attributes().get("fail") {
-            Some(Attribute::Integer(both)) => both as c_int,
-            _ => 0,
+            Some(Attribute::String(name)) => name,
+            _ => b"",
         };
-        HAS_MEMORY.set(failing >= 0);
-        (fake.fail_call)(failing.max(0) % 1000, failing.max(0) / 1000);
-        let stream = (fake.new_stream)();
+        HAS_MEMORY.set(failing != b"memory");
+        let stream = (fake.new_stream)((!failing.is_empty()).into());
+        if !failing.is_empty() {
+            (fake.fail)(failing.as_ptr(), failing.len(), frame.integer("status")?);
+        }
         STREAM.set(stream);
         let outcome = (cuda::TARGETS[TARGET].1)(&Frame::new(&raw)?);
-        (fake.fail_call)(0, 0);
+        (fake.fail)(failing.as_ptr(), 0, 0);
         assert_eq!((fake.depth)(), 0, "the context is popped");
         (fake.end_stream)(stream);
         for (memory, size, is_free) in MEMORY.take() {
@@ -213,11 +215,11 @@ fn qr_gives_back_the_matrix() {
                 let k = m.min(n);
                 let found =
                     call("cuda_geqrf", "", &[(dtype, &[m, n], &values_of(&xs))], &[(dtype, &[m, n]), (dtype, &[k])]);
-                let packed: Vec<_> = found.iter().map(|found| found[0].columns(k).values.clone()).collect();
                 let tau: Vec<_> = found.iter().map(|found| found[1].values.clone()).collect();
-                for columns in [k, m] {
-                    // As many columns as there are rows, too.
-                    let inputs = [(dtype, &[m, k][..], &packed[..]), (dtype, &[k], &tau)];
+                // From all columns and from the first, to as many columns as there are reflections or rows.
+                for (taken, columns) in [(k, k), (k, m), (n, k)] {
+                    let packed: Vec<_> = found.iter().map(|found| found[0].columns(taken).values.clone()).collect();
+                    let inputs = [(dtype, &[m, taken][..], &packed[..]), (dtype, &[k], &tau)];
                     let q = call("cuda_orgqr", "", &inputs, &[(dtype, &[m, columns])]);
                     for ((x, found), q) in xs.iter().zip(&found).zip(&q) {
                         assert_close(&q[0].adjoint().times(&q[0]), &Matrix::identity(columns), 10.0 * precision);
@@ -389,38 +391,46 @@ fn wrong_calls_are_errors() {
 
 #[test]
 fn failures_of_the_libraries_name_the_function_and_its_status() {
-    let geqrf = |fail: i32| {
-        let square = (DType::F64, &[2, 2][..]);
-        error_of("cuda_geqrf", &format!("fail = {fail} : i32"), &[square], &[square, (DType::F64, &[2])])
+    let square = (DType::F64, &[2, 2][..]);
+    let vector = |dtype| (dtype, &[2][..]);
+    let fail = |target: &str, function: &str, status: i32| {
+        let (inputs, outputs) = match target {
+            "cuda_svd" => (vec![square], vec![square, vector(DType::F64), square]),
+            "cuda_orgqr" => (vec![(DType::F64, &[3, 2][..]), vector(DType::F64)], vec![(DType::F64, &[3, 3][..])]),
+            "cuda_lu" => (vec![square], vec![square, vector(DType::I32)]),
+            "cuda_lu_pivots_to_permutation" => (vec![vector(DType::I32)], vec![vector(DType::I32)]),
+            _ => (vec![square], vec![square, vector(DType::F64)]),
+        };
+        let attributes = format!("fail = \"{function}\", first = 0 : i32, status = {status} : i32");
+        error_of(target, &attributes, &inputs, &outputs)
     };
-    for (call, status, code, message) in [
-        (1, 400, 13, "cuda_geqrf: cuStreamGetCtx failed: 400."),
-        (2, 201, 13, "cuCtxPushCurrent failed: CUDA_ERROR_INVALID_CONTEXT."),
+    for (target, function, status, code, name) in [
+        ("cuda_geqrf", "cuStreamGetCtx", 400, 13, "400"),
+        ("cuda_geqrf", "cuCtxPushCurrent_v2", 201, 13, "CUDA_ERROR_INVALID_CONTEXT"),
+        ("cuda_geqrf", "cusolverDnCreate", 1, 13, "CUSOLVER_STATUS_NOT_INITIALIZED"),
+        ("cuda_geqrf", "cusolverDnSetStream", 3, 13, "CUSOLVER_STATUS_INVALID_VALUE"),
+        ("cuda_geqrf", "cuMemcpyDtoDAsync_v2", 2, 8, "CUDA_ERROR_OUT_OF_MEMORY"),
+        ("cuda_geqrf", "cusolverDnDgeqrf_bufferSize", 9, 13, "CUSOLVER_STATUS_NOT_SUPPORTED"),
+        ("cuda_geqrf", "cusolverDnDgeqrf", 2, 8, "CUSOLVER_STATUS_ALLOC_FAILED"),
+        ("cuda_orgqr", "cuMemsetD8Async", 999, 13, "999"),
+        ("cuda_orgqr", "cusolverDnDorgqr_bufferSize", 7, 13, "CUSOLVER_STATUS_INTERNAL_ERROR"),
+        ("cuda_orgqr", "cusolverDnDorgqr", 7, 13, "CUSOLVER_STATUS_INTERNAL_ERROR"),
+        ("cuda_lu", "cusolverDnDgetrf_bufferSize", 11, 13, "CUSOLVER_STATUS_INVALID_LICENSE"),
+        ("cuda_lu", "cusolverDnDgetrf", 31, 13, "31"),
+        ("cuda_svd", "cusolverDnDgesvd_bufferSize", 4, 13, "CUSOLVER_STATUS_ARCH_MISMATCH"),
+        ("cuda_svd", "cusolverDnDgesvd", 6, 13, "CUSOLVER_STATUS_EXECUTION_FAILED"),
+        ("cuda_eigh", "cusolverDnDsyevd_bufferSize", 10, 13, "CUSOLVER_STATUS_ZERO_PIVOT"),
+        ("cuda_eigh", "cusolverDnDsyevd", 8, 13, "CUSOLVER_STATUS_MATRIX_TYPE_NOT_SUPPORTED"),
+        ("cuda_lu_pivots_to_permutation", "cuMemcpyDtoHAsync_v2", 2, 8, "CUDA_ERROR_OUT_OF_MEMORY"),
+        ("cuda_lu_pivots_to_permutation", "cuMemcpyHtoDAsync_v2", 2, 8, "CUDA_ERROR_OUT_OF_MEMORY"),
+        ("cuda_lu_pivots_to_permutation", "cuStreamSynchronize", 201, 13, "CUDA_ERROR_INVALID_CONTEXT"),
     ] {
-        let error = geqrf(1000 * status + call);
+        let error = fail(target, function, status);
         assert_eq!(error.code(), Some(code), "{error}");
-        assert!(error.message().contains(message), "{error}");
+        let message = format!("{target}: {} failed: {name}.", function.trim_end_matches("_v2"));
+        assert!(error.message().contains(&message), "{error} instead of {message}");
     }
-    // Whether there is an idle handle depends on the other tests, so the number of the call, too.
-    let mut messages = Vec::new();
-    for call in 3..12 {
-        let square = (DType::F32, &[2, 2][..]);
-        start();
-        let inputs = [(Operand::new(square.0, &[], square.1), vec![(1.0, 0.0); 4])];
-        let outputs = [inputs[0].0.clone(), Operand::new(DType::F32, &[], &[2])];
-        let outcome = try_call("cuda_geqrf", &format!("fail = {} : i32", 2000 + call), &inputs, &outputs);
-        messages.extend(outcome.err().map(|error| (error.code(), error.message().to_owned())));
-    }
-    for part in [
-        "cusolverDnSetStream failed: CUSOLVER_STATUS_ALLOC_FAILED.",
-        "cuMemcpyDtoDAsync failed: CUDA_ERROR_OUT_OF_MEMORY.",
-        "cusolverDnSgeqrf_bufferSize failed: CUSOLVER_STATUS_ALLOC_FAILED.",
-        "cusolverDnSgeqrf failed: CUSOLVER_STATUS_INTERNAL_ERROR.",
-    ] {
-        let (code, _) = messages.iter().find(|(_, message)| message.contains(part)).expect(part);
-        assert_eq!(*code, Some(if part.contains("INTERNAL") { 13 } else { 8 }), "{part}");
-    }
-    let error = geqrf(-1);
+    let error = fail("cuda_geqrf", "memory", 0);
     assert_eq!(error.code(), Some(8), "{error}");
     assert!(error.message().contains("Not enough memory on the device: "), "{error}");
 }

@@ -68,7 +68,7 @@ fn the_targets_of_r_xla_factorize() {
         assert_close(&product, &x, 10.0 * precision);
         assert!(eigh[1].values.windows(2).all(|pair| pair[0].0 <= pair[1].0));
         assert_eq!(known("eigh", "cpu"), Some(Known::BuiltIn));
-        assert_eq!(known("eigh", "cuda"), None);
+        assert_eq!(known("eigh", "tpu"), None);
     }
 }
 
