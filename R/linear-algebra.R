@@ -5,9 +5,9 @@
 #' to register anything.
 #'
 #' @section LAPACK:
-#' The package uses R's LAPACK, also if that is OpenBLAS, MKL or Accelerate. The library is loaded when a program first calls it.
-#' The package takes the first library that works: that of [La_library()], the BLAS in [extSoftVersion()], or one in R's folders.
-#' If none works, the execution fails with an error that lists what was tried.
+#' The package uses R's LAPACK, also if that is OpenBLAS, MKL or Accelerate. The library is loaded when a program first calls
+#' it. The package takes the first library that works: that of [La_library()], the BLAS in [extSoftVersion()], or one in R's
+#' folders. If none works, the execution fails with an error that lists what was tried.
 #'
 #' The LAPACK in R's sources has no routines for single precision. With it, `f32` and `c64` are computed in double precision and
 #' rounded. Libraries with 64-bit integers (ILP64) are not supported.
@@ -52,7 +52,10 @@
 #'
 #' The names in parentheses are those of complex types. `geev` and `gees` of real types return the real and imaginary parts of
 #' eigenvalues as two outputs. `tridiagonal_solve_perturbed_ffi` works for all four types, and so does `LuDecomposition`, which
-#' is in programs that JAX has lowered for TPUs. If `mode` is N, vectors are not computed.
+#' is in programs that JAX has lowered for TPUs.
+#'
+#' The letters are those of LAPACK: `uplo` is L or U, `side` L or R, `trans_x` N, T or C, and `diag` N or U. If `mode` is N, vectors
+#' are not computed.
 #' @section Other platforms:
 #' There are handlers for the CPU only. On another platform, [pjrt_compile()] raises `pjrt_error_not_found`, which names the
 #' target, unless the plugin handles it or you register a handler.
