@@ -54,8 +54,8 @@
 #' eigenvalues as two outputs. `tridiagonal_solve_perturbed_ffi` works for all four types, and so does `LuDecomposition`, which
 #' is in programs that JAX has lowered for TPUs.
 #'
-#' The letters are those of LAPACK: `uplo` is L or U, `side` L or R, `trans_x` N, T or C, and `diag` N or U. If `mode` is N, vectors
-#' are not computed.
+#' The letters are those of LAPACK: `uplo` is L or U, `side` L or R, `trans_x` N, T or C, and `diag` N or U. If `mode` is N,
+#' vectors are not computed.
 #' @section Other platforms:
 #' There are handlers for the CPU only. On another platform, [pjrt_compile()] raises `pjrt_error_not_found`, which names the
 #' target, unless the plugin handles it or you register a handler.
