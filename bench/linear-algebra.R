@@ -123,7 +123,8 @@ if (nzchar(Sys.getenv("PJRT_BENCH_BATCH"))) {
 
 batch_rows <- function(threads) {
   script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
-  command <- sprintf("PJRT_BENCH_BATCH=1 PJRT_CPU_THREADS=%d %s %s", threads, shQuote(file.path(R.home("bin"), "Rscript")), script)
+  rscript <- shQuote(file.path(R.home("bin"), "Rscript"))
+  command <- sprintf("PJRT_BENCH_BATCH=1 PJRT_CPU_THREADS=%d %s %s", threads, rscript, script)
   numbers <- scan(text = system(command, intern = TRUE), quiet = TRUE)
   rows <- matrix(numbers, 2L, byrow = TRUE)
   rownames(rows) <- sprintf("%s of 1000 matrices 16 x 16, %d thread%s", c("LU", "eigh"), threads, if (threads > 1L) "s" else "")
