@@ -10,6 +10,16 @@ source("bench/measure.R")
 source("tests/testthat/helper-programs.R")
 source("tests/testthat/helper-linear-algebra.R")
 
+# How much more processor time two processes get than one.
+processors <- local({
+  spin <- function(i) {
+    x <- 0
+    for (k in seq_len(2e7)) x <- x + k
+  }
+  elapsed <- function(n) system.time(parallel::mclapply(seq_len(n), spin, mc.cores = n))[["elapsed"]]
+  2 * elapsed(1L) / elapsed(2L)
+})
+
 direct <- local({
   folder <- tempfile("direct")
   dir.create(folder)
@@ -139,6 +149,7 @@ report(
   paste("LAPACK:", La_library(), La_version()), "",
   utils::capture.output(print(shown)), "",
   "Microseconds. The ratio is the median of the ratios of alternating runs.",
-  sprintf("A program that adds two 2 x 2 matrices, without a call of LAPACK, takes %.1f us.", without_call)
+  sprintf("A program that adds two 2 x 2 matrices, without a call of LAPACK, takes %.1f us.", without_call),
+  sprintf("Two busy processes got the time of %.1f processors.", processors)
 )
 options(width)
