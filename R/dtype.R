@@ -65,7 +65,7 @@ print.PJRTElementType <- function(x, ...) {
 }
 
 dtype_text <- function(x) {
-  if (!is.atomic(x) && !is.list(x)) {
+  if (!is.null(x) && !is.atomic(x) && !is.list(x)) {
     abort_input("A dtype can be compared with a dtype or a string, not with ", given(x), ".")
   }
   as.character(x)

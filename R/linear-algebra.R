@@ -5,17 +5,16 @@
 #' to register anything.
 #'
 #' @section LAPACK:
-#' The package uses the LAPACK of R, so programs return the same numbers as R's own functions and are as fast: with OpenBLAS,
-#' MKL or Accelerate if R uses it. The library is loaded when a program calls it first. It is the first of these that works:
-#' [La_library()], the BLAS in [extSoftVersion()], and the libraries in R's folders. If none works, the execution fails with an
-#' error that lists what was tried.
+#' The package uses R's LAPACK, also if that is OpenBLAS, MKL or Accelerate. The library is loaded when a program first calls
+#' it. The package takes the first library that works: that of [La_library()], the BLAS in [extSoftVersion()], or one in R's
+#' folders. If none works, the execution fails with an error that lists what was tried.
 #'
-#' R's own LAPACK has no routines for single precision. With it, `f32` and `c64` are computed in double precision and rounded.
-#' Routines with 64-bit integers (ILP64) are not supported.
+#' The LAPACK in R's sources has no routines for single precision. With it, `f32` and `c64` are computed in double precision and
+#' rounded. Libraries with 64-bit integers (ILP64) are not supported.
 #' @section Targets:
-#' These have the names `geqrf`, `lu` and so on, and work for `f32` and `f64`. `m`, `n` are the dimensions of a matrix, and `k`
-#' is the smaller one. All matrices are in column-major order: state it with `operand_layouts` and `result_layouts`, as in the
-#' example. The calls need `api_version = 4 : i32`.
+#' These work for `f32` and `f64`. `m` and `n` are the dimensions of a matrix, and `k` is the smaller one. All matrices are in
+#' column-major order: state it with `operand_layouts` and `result_layouts`, as in the example. The calls need
+#' `api_version = 4 : i32`.
 #'
 #' | target | inputs | outputs |
 #' |---|---|---|
@@ -26,7 +25,8 @@
 #' | `svd` | A (m, n) | U (m, k), S (k), transposed V (k, n) |
 #' | `eigh` | A (n, n), lower triangle | V (n, n), eigenvalues in ascending order (n) |
 #'
-#' If `svd` or `eigh` cannot compute a result, for example because the input has NaN, the outputs are NaN.
+#' If `svd` or `eigh` cannot compute a result, for example because the input has NaN, the outputs are NaN. The attribute
+#' `first = 0 : i32` makes `lu_pivots_to_permutation` count from 0. Leading dimensions are batches, as below.
 #' @section JAX's targets:
 #' These have the names `lapack_s<name>_ffi` for `f32`, with `d` for `f64`, `c` for `c64` and `z` for `c128`. Leading dimensions
 #' are batches, which are divided among the [client's][pjrt_client] threads. Attributes marked u8 are the code of a letter. The
@@ -53,6 +53,9 @@
 #' The names in parentheses are those of complex types. `geev` and `gees` of real types return the real and imaginary parts of
 #' eigenvalues as two outputs. `tridiagonal_solve_perturbed_ffi` works for all four types, and so does `LuDecomposition`, which
 #' is in programs that JAX has lowered for TPUs.
+#'
+#' The letters are those of LAPACK: `uplo` is L or U, `side` L or R, `trans_x` N, T or C, and `diag` N or U. If `mode` is N,
+#' vectors are not computed.
 #' @section Other platforms:
 #' On NVIDIA GPUs (platform `cuda`), the first table's targets call cuSOLVER of the CUDA installation, also for `f32` and `f64`
 #' only. The library is loaded when a program calls it first: it is the one that the plugin uses. If there is none, programs

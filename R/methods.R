@@ -225,7 +225,7 @@ print.summary.PJRTBuffer <- function(x, ...) {
 #' @export
 all.equal.PJRTBuffer <- function(target, current, ...) {
   other <- inherits(current, "PJRTBuffer")
-  if (!other && !is.atomic(current)) {
+  if (!other && (is.null(current) || !is.atomic(current))) {
     return(sprintf("target is a PJRTBuffer, current is of type %s", typeof(current)))
   }
   dims <- shape(target)

@@ -76,7 +76,7 @@ pjrt_compile_options <- function(num_replicas = NULL, num_partitions = NULL, dev
                                  allow_spmd_sharding_propagation_to_output = NULL) {
   check_number_or_null(num_replicas, "num_replicas")
   check_number_or_null(num_partitions, "num_partitions")
-  if (is.object(debug_options) || !(is.list(debug_options) || is.atomic(debug_options))) {
+  if (is.object(debug_options) || !(is.null(debug_options) || is.list(debug_options) || is.atomic(debug_options))) {
     abort_input("`debug_options` must be a named list, not ", given(debug_options), ".")
   }
   check_flag(compile_portable_executable, "compile_portable_executable")

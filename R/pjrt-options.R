@@ -71,7 +71,8 @@
 #' plugin runs it on the calling thread; for the device, if its queue is full (32 programs on the CPU); or for an earlier
 #' program that has not been started yet. Then a separate thread of the device starts it. If a program's run time does not
 #' depend on its inputs (no branches, no custom calls, and only loops whose number of iterations the compiler knows) and its
-#' last three runs took at most 0.1 ms each, it is started from R's thread again.
+#' last three runs took at most 0.1 ms each, it is started from R's thread again. Programs with a little
+#' [linear algebra][linear-algebra], on matrices of at most 32 x 32, are short enough for R's thread.
 #'
 #' With `"thread"`, the device's thread starts all programs. With `"inline"`, R's thread starts all programs except those that
 #' must wait for an earlier one; Ctrl-C then has no effect while R's thread runs a program. [pjrt_execute_sharded()] always

@@ -10,6 +10,16 @@ source("bench/measure.R")
 source("tests/testthat/helper-programs.R")
 source("tests/testthat/helper-linear-algebra.R")
 
+# How much more processor time two processes get than one.
+processors <- local({
+  spin <- function(i) {
+    x <- 0
+    for (k in seq_len(2e7)) x <- x + k
+  }
+  elapsed <- function(n) system.time(parallel::mclapply(seq_len(n), spin, mc.cores = n))[["elapsed"]]
+  2 * elapsed(1L) / elapsed(2L)
+})
+
 direct <- local({
   folder <- tempfile("direct")
   dir.create(folder)
@@ -123,7 +133,8 @@ if (nzchar(Sys.getenv("PJRT_BENCH_BATCH"))) {
 
 batch_rows <- function(threads) {
   script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
-  command <- sprintf("PJRT_BENCH_BATCH=1 PJRT_CPU_THREADS=%d %s %s", threads, shQuote(file.path(R.home("bin"), "Rscript")), script)
+  rscript <- shQuote(file.path(R.home("bin"), "Rscript"))
+  command <- sprintf("PJRT_BENCH_BATCH=1 PJRT_CPU_THREADS=%d %s %s", threads, rscript, script)
   numbers <- scan(text = system(command, intern = TRUE), quiet = TRUE)
   rows <- matrix(numbers, 2L, byrow = TRUE)
   rownames(rows) <- sprintf("%s of 1000 matrices 16 x 16, %d thread%s", c("LU", "eigh"), threads, if (threads > 1L) "s" else "")
@@ -138,6 +149,7 @@ report(
   paste("LAPACK:", La_library(), La_version()), "",
   utils::capture.output(print(shown)), "",
   "Microseconds. The ratio is the median of the ratios of alternating runs.",
-  sprintf("A program that adds two 2 x 2 matrices, without a call of LAPACK, takes %.1f us.", without_call)
+  sprintf("A program that adds two 2 x 2 matrices, without a call of LAPACK, takes %.1f us.", without_call),
+  sprintf("Two busy processes got the time of %.1f processors.", processors)
 )
 options(width)

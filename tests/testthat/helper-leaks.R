@@ -302,33 +302,37 @@ grows <- function(measured, limit = c(heap = 12, objects = 12, process = 100)) {
 }
 
 # Measures each of these uses. Garbage collections take most of the time, so `together` uses share them; if memory grows
-# twice, each is measured alone. A use that seems to leak is then measured up to twice more, with `again` times the iterations: a
-# leak grows every time. `report` is called as soon as a use has been measured alone.
-find_leaks <- function(heap, uses = repeated_uses(), most = 1000L, seconds = 0.02, batches = 5L, again = 10L, report = NULL,
+# twice, each half of them is measured, down to single ones. A use that seems to leak is then measured up to twice more, with
+# `again` times the iterations: a leak grows every time. `report` is called as soon as a use has been measured alone.
+find_leaks <- function(heap, uses = repeated_uses(), most = 1000L, seconds = 0.01, batches = 5L, again = 10L, report = NULL,
                        together = 1L, objects = leak_objects()) {
-  groups <- split(uses, (seq_along(uses) - 1L) %/% together)
-  alone <- function(name) {
-    measured <- measure_growth(uses[name], objects, heap, most, seconds, batches)
+  measure <- function(group, more = 1L, times = batches) {
+    measure_growth(group, objects, heap, more * most, more * seconds, times)
+  }
+  alone <- function(use) {
+    measured <- measure(use)
     for (chance in 1:2) {
       if (!grows(measured)) break
-      measured <- measure_growth(uses[name], objects, heap, again * most, again * seconds, 2L * batches)
+      measured <- measure(use, again, 2L * batches)
     }
-    if (!is.null(report)) report(name, measured)
-    measured
+    if (!is.null(report)) report(names(use), measured)
+    stats::setNames(list(measured), names(use))
   }
-  found <- lapply(unname(groups), function(group) {
-    if (length(group) > 1L) {
-      for (chance in 1:2) {
-        measured <- measure_growth(group, objects, heap, most, seconds, batches)
-        # the limits per iteration hold for a single use
-        if (!grows(measured, limit = 0)) {
-          return(lapply(group, function(use) measured))
-        }
+  look <- function(group) {
+    if (length(group) == 1L) {
+      return(alone(group))
+    }
+    for (chance in 1:2) {
+      measured <- measure(group)
+      # the limits per iteration hold for a single use
+      if (!grows(measured, limit = 0)) {
+        return(lapply(group, function(use) measured))
       }
     }
-    lapply(stats::setNames(nm = names(group)), alone)
-  })
-  do.call(c, found)
+    first <- seq_len(length(group) %/% 2L)
+    c(look(group[first]), look(group[-first]))
+  }
+  do.call(c, lapply(unname(split(uses, (seq_along(uses) - 1L) %/% together)), look))
 }
 
 # A line for each use that leaks.

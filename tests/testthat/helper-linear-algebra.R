@@ -78,9 +78,9 @@ far_from <- function(got, expected, compare = "values") {
     got <- got[whole, , ]
     expected <- expected[whole, , ]
   }
-  if (compare == "abs") {
-    got <- Mod(got)
-    expected <- Mod(expected)
+  if (compare == "sorted") {
+    got <- sorted_rows(got)
+    expected <- sorted_rows(expected)
   }
   if (compare %in% c("columns", "rows")) {
     got <- in_phase(got, expected, length(dim(got)) - (compare == "columns"))
@@ -92,6 +92,11 @@ far_from <- function(got, expected, compare = "values") {
   max(0, Mod(got[finite] - expected[finite])) / max(1, Mod(expected[finite]))
 }
 
+# The numbers of the last dimension in one order, however they are rounded.
+sorted_rows <- function(x) {
+  if (length(dim(x)) < 2L) x[order(round(Re(x), 3), round(Im(x), 3))] else apply(x, 1L, sorted_rows)
+}
+
 # Multiplies each vector along the dimension `along` by the phase that brings it closest to the expected one.
 in_phase <- function(got, expected, along) {
   others <- setdiff(seq_along(dim(got)), along)
@@ -100,6 +105,27 @@ in_phase <- function(got, expected, along) {
   phase <- ifelse(is.finite(inner) & Mod(inner) > 0, inner / Mod(inner), 1)
   turned <- sweep(vectors(got), 2L, phase, `*`)
   aperm(array(turned, dim(got)[c(along, others)]), order(c(along, others)))
+}
+
+# Builds a library that has only the routines of LAPACK that R's headers declare: most of double precision, a few complex
+# ones, none of single precision. R's own LAPACK has no others. Returns its path, or NULL where there is no static LAPACK.
+build_small_lapack <- function(folder) {
+  archive <- Sys.glob(c("/usr/lib/*/lapack/liblapack.a", "/usr/lib*/liblapack.a"))
+  if (length(archive) == 0L || .Platform$OS.type != "unix" || !nzchar(Sys.which("gcc"))) {
+    return()
+  }
+  header <- readLines(file.path(R.home("include"), "R_ext", "Lapack.h"))
+  pattern <- "F77_(NAME|SUB)[(]([a-z0-9]+)[)]"
+  declared <- sub(pattern, "\\2", unlist(regmatches(header, gregexpr(pattern, header))))
+  exports <- sprintf("%s_;", unique(c("ilaver", grep("^[dzi]", declared, value = TRUE))))
+  map <- file.path(folder, "exports")
+  writeLines(c("{ global:", exports, "local: *; };"), map)
+  path <- file.path(folder, "libsmall.so")
+  arguments <- c(
+    "-shared", "-o", path, "-Wl,--whole-archive", archive[[1L]], "-Wl,--no-whole-archive",
+    paste0("-Wl,--version-script=", map), "-lblas", "-lgfortran", "-lm"
+  )
+  if (processx::run("gcc", arguments, error_on_status = FALSE)$status == 0L) path
 }
 
 # A program that calls `target` on matrices and vectors in column-major order. `inputs` and `outputs` are types such as

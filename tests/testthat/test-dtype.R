@@ -4,6 +4,7 @@ test_that("element types print, compare and convert as strings", {
   expect_identical(as.character(type), "f32")
   expect_identical(format(type), "f32")
   expect_true(type == "f32")
+  expect_identical(type == NULL, logical())
   expect_true("f32" == type)
   expect_true(type == elt_type(pjrt_buffer(c(1, 2))))
   expect_false(type == "f64")

@@ -141,6 +141,7 @@ test_that("all.equal() compares dtype, shape and values", {
   expect_true(all.equal(x, x))
   expect_true(all.equal(x, pjrt_buffer(m)))
   expect_true(all.equal(x, m))
+  expect_identical(all.equal(x, NULL), "target is a PJRTBuffer, current is of type NULL")
   expect_identical(all.equal(x, pjrt_buffer(m, "f64")), "Data types: f32, f64")
   expect_identical(all.equal(x, t(m)), "Shapes: [2x3], [3x2]")
   expect_length(all.equal(x, pjrt_buffer(t(m), "f64")), 2L)

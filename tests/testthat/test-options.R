@@ -37,6 +37,10 @@ test_that("num_replicas and num_partitions must be positive whole numbers", {
   }
 })
 
+test_that("NULL stands for no debug options", {
+  expect_identical(pjrt_compile_options(debug_options = NULL), pjrt_compile_options())
+})
+
 test_that("logical options must be TRUE or FALSE", {
   for (bad in list(NA, 1, "TRUE", c(TRUE, TRUE))) {
     expect_refused(pjrt_compile_options(use_spmd_partitioning = bad), "invalid_input", "must be TRUE, FALSE or NULL")

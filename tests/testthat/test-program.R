@@ -101,6 +101,11 @@ test_that("MLIR bytecode and portable artifacts run", {
   }
 })
 
+test_that("MLIR bytecode with aligned resources runs", {
+  x <- matrix(c(1, 2, 3, 4), 2)
+  squares(pjrt_program(path = fixture("resource.mlirbc")), x, x^2)
+})
+
 test_that("truncated bytecode raises a compiler error", {
   bytes <- readBin(fixture("square.mlirbc"), "raw", 100)
   expect_error(pjrt_compile(pjrt_program(bytes)), class = "pjrt_error")

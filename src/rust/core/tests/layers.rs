@@ -146,10 +146,9 @@ fn words_of_r(line: &str) -> Option<&'static str> {
 }
 
 /// Lines that must hold such words, by file and part: instruction names of bytecode, and an option of `chown`.
-const ALLOWED: [(&str, &str); 4] = [
+const ALLOWED: [(&str, &str); 3] = [
     ("program/src/bytecode/portable.rs", "rng_v1"),
     ("plugins/src/install/tests/installing.rs", "chown"),
-    ("core/tests/fake_plugin.rs", "tests/testthat/fixtures/fake-plugin.c"),
     ("core/tests/layers.rs", ""),
 ];
 

@@ -26,7 +26,7 @@ pub fn geqrf<T: Scalar>(work: &mut Workspace, m: usize, n: usize, a: &mut [T], t
             work.converted(tau, |work, tau: &mut [T::Wide]| geqrf(work, m, n, a, tau))
         });
     };
-    let mut run = |room: *mut T, size: i32| {
+    let run = |room: *mut T, size: i32| {
         // SAFETY: the arguments are checked, and there is room for `size` elements, or one if `size` is -1.
         unsafe {
             call!(
@@ -42,15 +42,7 @@ pub fn geqrf<T: Scalar>(work: &mut Workspace, m: usize, n: usize, a: &mut [T], t
             );
         }
     };
-    let sizes = work.sizes::<T>(Routine::Geqrf, [rows, columns, 0, 0, 0], || {
-        let mut asked = T::default();
-        run(&mut asked, -1);
-        Ok(Sizes { work: work_size(asked, n as u64)?, ..Sizes::default() })
-    })?;
-    let mut room = work.take();
-    run(room.room(sizes.work as usize)?, sizes.work);
-    work.give(room);
-    Ok(())
+    work.with_room(Routine::Geqrf, [rows, columns, 0, 0, 0], n as u64, run)
 }
 
 /// QR factorization with column exchanges. Columns with `jpvt[j] != 0` on entry are moved to the front; on return,
@@ -145,7 +137,7 @@ pub fn orgqr<T: Scalar>(work: &mut Workspace, m: usize, n: usize, a: &mut [T], t
             work.with_copy(tau, |work, tau: &mut [T::Wide]| orgqr(work, m, n, a, tau))
         });
     };
-    let mut run = |room: *mut T, size: i32| {
+    let run = |room: *mut T, size: i32| {
         // SAFETY: the arguments are checked, and there is room for `size` elements, or one if `size` is -1.
         unsafe {
             call!(
@@ -162,15 +154,7 @@ pub fn orgqr<T: Scalar>(work: &mut Workspace, m: usize, n: usize, a: &mut [T], t
             );
         }
     };
-    let sizes = work.sizes::<T>(Routine::Orgqr, [rows, columns, reflectors, 0, 0], || {
-        let mut asked = T::default();
-        run(&mut asked, -1);
-        Ok(Sizes { work: work_size(asked, n as u64)?, ..Sizes::default() })
-    })?;
-    let mut room = work.take();
-    run(room.room(sizes.work as usize)?, sizes.work);
-    work.give(room);
-    Ok(())
+    work.with_room(Routine::Orgqr, [rows, columns, reflectors, 0, 0], n as u64, run)
 }
 
 /// Multiplies the `m` x `n` matrix `c` with the orthogonal factor Q from the left or right; with `transpose`, with its
@@ -219,7 +203,7 @@ pub fn ormqr<T: Scalar>(
     // Some versions change `a` while they run.
     work.with_copy(&a[..used], |work, a: &mut [T]| {
         let order = if side == Side::Left { rows } else { columns };
-        let mut run = |room: *mut T, size: i32| {
+        let run = |room: *mut T, size: i32| {
             // SAFETY: the arguments are checked, and there is room for `size` elements, or one if `size` is -1.
             unsafe {
                 call!(
@@ -243,14 +227,6 @@ pub fn ormqr<T: Scalar>(
             }
         };
         let letters = [side.letter(), letter].map(i32::from);
-        let sizes = work.sizes::<T>(Routine::Ormqr, [rows, columns, reflectors, letters[0], letters[1]], || {
-            let mut asked = T::default();
-            run(&mut asked, -1);
-            Ok(Sizes { work: work_size(asked, other as u64)?, ..Sizes::default() })
-        })?;
-        let mut room = work.take();
-        run(room.room(sizes.work as usize)?, sizes.work);
-        work.give(room);
-        Ok(())
+        work.with_room(Routine::Ormqr, [rows, columns, reflectors, letters[0], letters[1]], other as u64, run)
     })
 }

@@ -1,10 +1,10 @@
 //! Reductions to Hessenberg and tridiagonal form.
 
-use crate::check::{dimension, matrix, vector, work_size};
+use crate::check::{dimension, matrix, vector};
 use crate::letters::Uplo;
 use crate::routine::{call, Address, Routine};
 use crate::scalar::Scalar;
-use crate::workspace::{Sizes, Workspace};
+use crate::workspace::Workspace;
 use pjrt_base::bail;
 use pjrt_base::error::Result;
 
@@ -59,7 +59,7 @@ fn hessenberg<T: Scalar>(
     a: &mut [T],
     tau: *mut T,
 ) -> Result<i32> {
-    let mut run = |room: *mut T, size: i32| {
+    let run = |room: *mut T, size: i32| {
         let mut info = 0;
         // SAFETY: the arguments are checked, and there is room for `size` elements, or one if `size` is -1.
         unsafe {
@@ -78,15 +78,7 @@ fn hessenberg<T: Scalar>(
         }
         info
     };
-    let sizes = work.sizes::<T>(routine, [order, low, high, 0, 0], || {
-        let mut asked = T::default();
-        run(&mut asked, -1);
-        Ok(Sizes { work: work_size(asked, order as u64)?, ..Sizes::default() })
-    })?;
-    let mut room = work.take();
-    let info = run(room.room(sizes.work as usize)?, sizes.work);
-    work.give(room);
-    Ok(info)
+    work.with_room(routine, [order, low, high, 0, 0], order as u64, run)
 }
 
 /// Reduces a symmetric or Hermitian `n` x `n` matrix, of which only the triangle `uplo` is read, to tridiagonal form:
@@ -118,7 +110,7 @@ pub fn sytrd<T: Scalar>(
             })
         });
     };
-    let mut run = |room: *mut T, size: i32| {
+    let run = |room: *mut T, size: i32| {
         let mut info = 0;
         // SAFETY: the arguments are checked, and there is room for `size` elements, or one if `size` is -1.
         unsafe {
@@ -139,13 +131,5 @@ pub fn sytrd<T: Scalar>(
         }
         info
     };
-    let sizes = work.sizes::<T>(Routine::Sytrd, [order, i32::from(uplo.letter()), 0, 0, 0], || {
-        let mut asked = T::default();
-        run(&mut asked, -1);
-        Ok(Sizes { work: work_size(asked, 1)?, ..Sizes::default() })
-    })?;
-    let mut room = work.take();
-    let info = run(room.room(sizes.work as usize)?, sizes.work);
-    work.give(room);
-    Ok(info)
+    work.with_room(Routine::Sytrd, [order, i32::from(uplo.letter()), 0, 0, 0], 1, run)
 }

@@ -135,7 +135,7 @@ fn composed<T: Scalar>(
     work.give(block);
     clear_below(a, n, 2);
     let compz = if vectors { b'V' } else { b'N' };
-    let mut run = |room: *mut T, size: i32| {
+    let run = |room: *mut T, size: i32| {
         let mut info = 0;
         // SAFETY: the arguments are checked, and there is room for `size` elements, or one if `size` is -1.
         unsafe {
@@ -148,14 +148,7 @@ fn composed<T: Scalar>(
         }
         info
     };
-    let sizes = work.sizes::<T>(Routine::Hseqr, [order, i32::from(vectors), 0, 0, 0], || {
-        let mut asked = T::default();
-        run(&mut asked, -1);
-        Ok(Sizes { work: work_size(asked, n as u64)?, ..Sizes::default() })
-    })?;
-    let mut room = work.take();
-    let info = run(room.room(sizes.work as usize)?, sizes.work);
-    work.give(room);
+    let info = work.with_room(Routine::Hseqr, [order, i32::from(vectors), 0, 0, 0], n as u64, run)?;
     if info == 0 {
         clear_below(a, n, 1);
     }

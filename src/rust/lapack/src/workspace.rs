@@ -1,5 +1,6 @@
 //! Memory and sizes that operations keep from one matrix of a batch to the next.
 
+use crate::check::work_size;
 use crate::library::{library, Library};
 use crate::routine::{Address, Routine};
 use crate::scalar::{Scalar, ScalarKind};
@@ -76,6 +77,26 @@ impl Workspace {
         }
         self.answers.push((question, sizes));
         Ok(sizes)
+    }
+
+    /// Runs a routine with as much room as it asks for, at least `least` elements. Asked with the size -1, it writes the
+    /// size it wants into the first element.
+    pub(crate) fn with_room<T: Scalar, R>(
+        &mut self,
+        routine: Routine,
+        dims: [i32; 5],
+        least: u64,
+        mut run: impl FnMut(*mut T, i32) -> R,
+    ) -> Result<R> {
+        let sizes = self.sizes::<T>(routine, dims, || {
+            let mut asked = T::default();
+            run(&mut asked, -1);
+            Ok(Sizes { work: work_size(asked, least)?, ..Sizes::default() })
+        })?;
+        let mut room = self.take();
+        let result = run(room.room(sizes.work as usize)?, sizes.work);
+        self.give(room);
+        Ok(result)
     }
 
     /// A block of memory, the one that was given back last.

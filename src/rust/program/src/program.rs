@@ -10,7 +10,7 @@ use prost::Message;
 use std::sync::Arc;
 
 /// The magic number of MLIR bytecode.
-const BYTECODE: &[u8] = b"ML\xefR";
+pub(crate) const BYTECODE: &[u8] = b"ML\xefR";
 
 /// The format of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

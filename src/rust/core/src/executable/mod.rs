@@ -17,6 +17,7 @@ use crate::executable::execute::Dispatch;
 use crate::executable::hint::{DispatchHint, RunHistory};
 use crate::executable::options::{CompileOptions, UsedOptions};
 use crate::ffi::api::{call, Args};
+use crate::host::memory::HostMemory;
 use crate::runtime::registry::{Resource, Slot};
 use pjrt_base::error::Result;
 use pjrt_base::process;
@@ -175,6 +176,18 @@ impl Signature {
     }
 }
 
+/// A copy of a program in bytecode if its memory is not aligned: MLIR refuses aligned resources in it.
+fn aligned(program: &Program) -> Result<Option<Arc<HostMemory>>> {
+    let code = program.code();
+    if program.bytecode().is_none() || HostMemory::is_aligned(code.as_ptr()) {
+        return Ok(None);
+    }
+    let memory = HostMemory::new(code.len())?;
+    // SAFETY: the new memory is as long.
+    unsafe { memory.data().copy_from_nonoverlapping(code.as_ptr(), code.len()) };
+    Ok(Some(memory))
+}
+
 impl Executable {
     /// Compiles `program` for these devices, all partitions of the first replica first. A portable executable is
     /// compiled for any device of the given device's client.
@@ -198,10 +211,13 @@ impl Executable {
         let program = &*rewritten;
         let api = client.plugin().api();
         let format = program.format().name();
+        let aligned = aligned(program)?;
+        // SAFETY: `aligned` has written all of it.
+        let code = aligned.as_ref().map_or(program.code(), |memory| unsafe { memory.bytes() });
         let mut source = Args::<PJRT_Program>::new(api);
         source.fields.struct_size = api.size_of(&source);
-        source.fields.code = program.code().as_ptr() as *mut c_char;
-        source.fields.code_size = program.code().len();
+        source.fields.code = code.as_ptr() as *mut c_char;
+        source.fields.code_size = code.len();
         source.fields.format = format.as_ptr().cast();
         source.fields.format_size = format.len();
         let start = Instant::now();

@@ -97,7 +97,7 @@ pub fn narrow_findings(code: &[u8]) -> Result<Findings> {
 
 /// Reads the sections before the operations, unless the encoding is too new.
 fn read<'a>(code: &'a [u8], use_them: impl FnOnce(&Tables<'a>, Reader<'a>) -> Result<()>) -> Result<()> {
-    let mut reader = Reader::new(code);
+    let mut reader = Reader::after_magic(code);
     let version = reader.number()?;
     if version > NEWEST {
         return Ok(());
@@ -221,11 +221,12 @@ mod tests {
         std::fs::read(path).unwrap()[4..].to_vec()
     }
 
-    const ALL: [&str; 8] = [
+    const ALL: [&str; 9] = [
         "square.mlirbc",
         "sharded.mlirbc",
         "donor.mlirbc",
         "donating.mlirbc",
+        "resource.mlirbc",
         "square.artifact",
         "newer.artifact",
         "sharded/step-gspmd.mlirbc",

@@ -8,11 +8,18 @@ use pjrt_base::error::Result;
 pub(super) struct Reader<'a> {
     whole: &'a [u8],
     at: usize,
+    /// The bytes before these that count for the alignment of sections.
+    before: usize,
 }
 
 impl<'a> Reader<'a> {
     pub fn new(bytes: &'a [u8]) -> Self {
-        Reader { whole: bytes, at: 0 }
+        Reader { whole: bytes, at: 0, before: 0 }
+    }
+
+    /// Reads a whole program after its magic number.
+    pub fn after_magic(bytes: &'a [u8]) -> Self {
+        Reader { whole: bytes, at: 0, before: crate::program::BYTECODE.len() }
     }
 
     pub fn left(&self) -> usize {
@@ -101,7 +108,8 @@ impl<'a> Reader<'a> {
             if !alignment.is_power_of_two() {
                 return Err(damaged("an alignment is not a power of two"));
             }
-            let padding = self.at.checked_next_multiple_of(alignment).map_or(usize::MAX, |start| start - self.at);
+            let at = self.before + self.at;
+            let padding = at.checked_next_multiple_of(alignment).map_or(usize::MAX, |start| start - at);
             self.bytes(padding)?;
         }
         let len = self.bounded(len)?;

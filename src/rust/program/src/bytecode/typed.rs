@@ -89,7 +89,7 @@ fn value(attribute: &Entry<'_>, kind: u64) -> Result<Option<u64>> {
 
 /// `None` if a section is aligned, which would have to move.
 fn rewrite(code: &[u8], changes: &Changes) -> Result<Option<Vec<u8>>> {
-    let mut reader = Reader::new(code);
+    let mut reader = Reader::after_magic(code);
     reader.number()?;
     reader.text()?;
     let mut rewritten = code[..code.len() - reader.left()].to_vec();

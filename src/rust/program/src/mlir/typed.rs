@@ -150,10 +150,10 @@ mod tests {
     #[test]
     fn calls_of_the_target_become_typed() {
         for (before, after) in [
-            ("%0 = stablehlo.custom_call @Lu(%x) : (t) -> t", "%0 = stablehlo.custom_call @Lu(%x) {api_version = 4 : i32} : (t) -> t"),
+            ("%0 = stablehlo.custom_call @Lu(%x) : t", "%0 = stablehlo.custom_call @Lu(%x) {api_version = 4 : i32} : t"),
             (
-                "%0:3 = stablehlo.custom_call @\"Lu\" (%x, %y)\n {api_version = 2 : i32, a = {b = \"}\", c}, backend_config = \"{,\"} : t",
-                "%0:3 = stablehlo.custom_call @\"Lu\" (%x, %y)\n {api_version = 4 : i32, a = {b = \"}\", c}} : t",
+                "%0:3 = custom_call @\"Lu\" (%x, %y)\n {api_version = 2 : i32, a = {b = \"}\", c}, backend_config = \"{\"} : t",
+                "%0:3 = custom_call @\"Lu\" (%x, %y)\n {api_version = 4 : i32, a = {b = \"}\", c}} : t",
             ),
             (
                 "custom_call @Lu(%x) {operand_layouts = [dense<[0, 1]> : t], result_layouts = [dense<[0, 1]> : t]} : t",
@@ -164,8 +164,8 @@ mod tests {
                 "\"stablehlo.custom_call\"(%0) <{api_version = 4 : i32, call_target_name = \"Lu\", x = [{}]}> : t",
             ),
             (
-                "custom_call @Lu(%x) {} : t \n custom_call @A(%x) : t custom_call @Lu(%y) : t",
-                "custom_call @Lu(%x) {api_version = 4 : i32} : t \n custom_call @A(%x) : t custom_call @Lu(%y) {api_version = 4 : i32} : t",
+                "custom_call @Lu(%x) {} : t \n call @A() : t custom_call @Lu() : t",
+                "custom_call @Lu(%x) {api_version = 4 : i32} : t \n call @A() : t custom_call @Lu() {api_version = 4 : i32} : t",
             ),
         ] {
             assert_eq!(rewritten(before).as_deref(), Some(after));

@@ -136,6 +136,17 @@ impl<'a> Call<'a> {
         }
     }
 
+    /// The last two dimensions of a result, if it has as many.
+    ///
+    /// # Errors
+    /// If there is no such result.
+    pub fn result_size(&self, index: usize) -> Result<Option<[usize; 2]>, Failure> {
+        Ok(match self.result(index)?.1.dims {
+            [.., rows, columns] => Some([*rows as usize, *columns as usize]),
+            _ => None,
+        })
+    }
+
     /// An argument that is only read.
     ///
     /// # Errors

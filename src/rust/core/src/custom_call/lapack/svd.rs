@@ -24,7 +24,13 @@ fn decompose<T: Number>(frame: &Frame<'_>, routine: Routine<T, T::Real>) -> Resu
     let mode: SvdMode = call.letter("mode")?;
     let x = call.matrices::<T>(0)?;
     let (m, n, k) = (x.rows, x.columns, x.least());
-    let (u_columns, vt_rows) = if mode == SvdMode::All { (m, n) } else { (k, k) };
+    let is_full = match mode {
+        SvdMode::All => true,
+        SvdMode::Some => false,
+        // The vectors are not computed, and may have the size of either.
+        SvdMode::None => call.result_size(2)? == Some([m, m]) && call.result_size(3)? == Some([n, n]),
+    };
+    let (u_columns, vt_rows) = if is_full { (m, n) } else { (k, k) };
     let operands = (
         call.in_place::<T>(0, 0, x.batch, &[m, n])?,
         call.output::<T::Real>(1, x.batch, &[k])?,

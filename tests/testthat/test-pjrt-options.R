@@ -1,0 +1,42 @@
+# What R code and the help page say about options and variables.
+
+page <- function() paste(unlist(tools::Rd_db("pjrt")[["pjrt_options.Rd"]]), collapse = "")
+
+# The words in the code of all functions that match a pattern.
+words_in_code <- function(pattern) {
+  namespace <- asNamespace("pjrt")
+  functions <- Filter(is.function, mget(ls(namespace, all.names = TRUE), namespace))
+  strings <- function(code) {
+    if (is.character(code)) code else if (is.call(code) || is.pairlist(code)) unlist(lapply(as.list(code), strings))
+  }
+  found <- unlist(lapply(functions, function(f) c(strings(formals(f)), strings(body(f)))))
+  unique(found[grepl(pattern, found)])
+}
+
+test_that("the help page lists the options and variables that R code reads", {
+  options <- words_in_code("^pjrt[.][a-z_]+$")
+  variables <- words_in_code("^PJRT_[A-Z_]+$")
+  expect_true(all(c("pjrt.print_max_rows", "pjrt.verbose") %in% options))
+  expect_true("PJRT_INSTALL" %in% variables)
+  is_listed <- function(word) grepl(word, page(), fixed = TRUE)
+  expect_identical(Filter(Negate(is_listed), c(options, variables)), character())
+})
+
+test_that("every documented option is checked or used", {
+  documented <- unique(regmatches(page(), gregexpr("pjrt[.][a-z_]+", page()))[[1L]])
+  x <- pjrt_buffer(c(1, 2))
+  # code that reads the option, and fails for another type
+  readers <- alist(
+    pjrt.cache = pjrt_cache_info(), pjrt.cache_max_size = pjrt_cache_info(), pjrt.dispatch = compile(unary_program("f32")),
+    pjrt.index_url = install_pjrt("cpu", force = TRUE), pjrt.manifest = install_pjrt("cpu"), pjrt.print_max_rows = print(x),
+    pjrt.print_max_rows_slice = print(x), pjrt.print_max_width = print(x), pjrt.staging_max = pjrt_memory_stats(),
+    pjrt.verbose = load_plugin(plugin_path("cpu"), "cpu")
+  )
+  expect_setequal(names(readers), documented)
+  for (option in names(readers)) {
+    withr::with_options(
+      stats::setNames(list(list("x")), option),
+      expect_error(utils::capture.output(eval(readers[[option]])), class = "pjrt_error", info = option)
+    )
+  }
+})
