@@ -472,16 +472,17 @@ test_that("results finished before a file changed stay valid and later ones rais
 
 test_that("truncating a file while the device reads it does not end the session", {
   child <- run_child(bquote({
-    n <- 2048
-    multiply <- compile(.(product_program))
+    n <- 256
+    # such products of oneDNN have no stack of their own for signals
+    multiply <- compile(.(gsub("2048", "256", product_program)))
     ones <- pjrt_buffer(1, shape = c(n, n))
     path <- tempfile(fileext = ".safetensors")
     wrong <- 0
-    for (i in 1:5) {
+    for (i in 1:40) {
       safetensors_save(list(a = ones), path)
       loaded <- safetensors_load(path)
       out <- pjrt_execute(multiply, loaded$a)
-      Sys.sleep(i / 100)
+      Sys.sleep((i %% 4) / 100)
       con <- file(path, "r+b")
       seek(con, 5000, rw = "write")
       truncate(con)

@@ -1,6 +1,9 @@
 //! Files that are read in place: mapped into memory, never written to, and checked for changes by other processes.
 
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+mod list;
 mod sigbus;
+mod signal_stacks;
 
 use crate::error::{Error, Kind, Result};
 use crate::private_fs;
@@ -13,6 +16,8 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
+
+pub use signal_stacks::SignalStacks;
 
 /// A file that is open for reading. It is mapped as a whole when its memory is first needed.
 #[derive(Debug)]

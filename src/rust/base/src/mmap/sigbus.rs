@@ -17,6 +17,9 @@ impl Guard {
     }
 }
 
+#[cfg(target_os = "linux")]
+pub(super) use watched::install;
+
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 use watched::Watch;
 
@@ -25,10 +28,11 @@ use unwatched::Watch;
 
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 mod watched {
+    use super::super::list::List;
+    use super::super::signal_stacks;
     use libc::{c_int, c_void, sigaction, siginfo_t};
     use std::mem::{transmute, zeroed};
-    use std::ptr::null_mut;
-    use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     use std::sync::OnceLock;
 
     /// Addresses of one mapping. The handler may run at any time, so regions are never freed, only reused.
@@ -40,10 +44,9 @@ mod watched {
         end: AtomicUsize,
         is_used: AtomicBool,
         is_damaged: AtomicBool,
-        next: AtomicPtr<Region>,
     }
 
-    static FIRST: AtomicPtr<Region> = AtomicPtr::new(null_mut());
+    static REGIONS: List<Region> = List::new();
     static PREVIOUS: OnceLock<sigaction> = OnceLock::new();
     static PAGE: AtomicUsize = AtomicUsize::new(4096);
 
@@ -54,7 +57,7 @@ mod watched {
     impl Watch {
         pub(super) fn new(start: usize, len: usize) -> Watch {
             install();
-            let region = regions().find(|region| region.claim()).unwrap_or_else(add);
+            let region = REGIONS.iter().find(|region| region.claim()).unwrap_or_else(|| REGIONS.add(Region::used()));
             region.is_damaged.store(false, Ordering::Relaxed);
             region.set(start, start + len.next_multiple_of(PAGE.load(Ordering::Relaxed)));
             Watch(region)
@@ -73,6 +76,12 @@ mod watched {
     }
 
     impl Region {
+        fn used() -> Region {
+            let zero = || AtomicUsize::new(0);
+            let (is_used, is_damaged) = (AtomicBool::new(true), AtomicBool::new(false));
+            Region { version: zero(), start: zero(), end: zero(), is_used, is_damaged }
+        }
+
         fn claim(&self) -> bool {
             !self.is_used.swap(true, Ordering::AcqRel)
         }
@@ -94,35 +103,8 @@ mod watched {
         }
     }
 
-    fn regions() -> impl Iterator<Item = &'static Region> {
-        let at = |region: *mut Region| {
-            // SAFETY: regions are never freed.
-            unsafe { region.as_ref() }
-        };
-        std::iter::successors(at(FIRST.load(Ordering::Acquire)), move |region| at(region.next.load(Ordering::Acquire)))
-    }
-
-    /// Adds a region.
-    fn add() -> &'static Region {
-        let region = Box::leak(Box::new(Region {
-            version: AtomicUsize::new(0),
-            start: AtomicUsize::new(0),
-            end: AtomicUsize::new(0),
-            is_used: AtomicBool::new(true),
-            is_damaged: AtomicBool::new(false),
-            next: AtomicPtr::new(FIRST.load(Ordering::Acquire)),
-        }));
-        let add = |first| {
-            region.next.store(first, Ordering::Release);
-            Some(&raw const *region as *mut Region)
-        };
-        // The closure always returns a value.
-        let _ = FIRST.fetch_update(Ordering::AcqRel, Ordering::Acquire, add);
-        region
-    }
-
     /// Sets the handler, once.
-    fn install() {
+    pub(crate) fn install() {
         PREVIOUS.get_or_init(|| {
             // SAFETY: the handler keeps to what a handler may do, and passes on what is not for it.
             unsafe {
@@ -142,13 +124,16 @@ mod watched {
         if (*info).si_code > 0 && replace((*info).si_addr() as usize) {
             return;
         }
+        if signal_stacks::take(info, context) {
+            return;
+        }
         pass_on(signal, info, context);
     }
 
     /// Maps zeros from the page of this address to the end of its mapping: a file that has shrunk has no data there.
     unsafe fn replace(address: usize) -> bool {
         let holds = |region: &'static Region| region.end_after(address).map(|end| (region, end));
-        let Some((region, end)) = regions().find_map(holds) else { return false };
+        let Some((region, end)) = REGIONS.iter().find_map(holds) else { return false };
         region.is_damaged.store(true, Ordering::Release);
         let page = address & !(PAGE.load(Ordering::Relaxed) - 1);
         let flags = libc::MAP_FIXED | libc::MAP_PRIVATE | libc::MAP_ANON;

@@ -25,6 +25,7 @@ use crate::runtime::plugin::Plugin;
 use crate::runtime::registry::{Registry, Resource};
 use memory_space::{Memory, MemoryFacts};
 use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::mmap::SignalStacks;
 use pjrt_base::process::{self, LastWait};
 use pjrt_base::reason::Reason;
 use pjrt_base::room;
@@ -71,6 +72,8 @@ struct Inner {
     /// Its live buffers and executables.
     buffers: Registry,
     executables: Registry,
+    /// Of the plugin's threads.
+    _stacks: SignalStacks,
 }
 
 /// Every open client. A client lives until it is closed or the process exits, whether or not somebody holds it.
@@ -98,16 +101,25 @@ impl Client {
         room::check_address_space(ADDRESS_SPACE, "to create a client")?;
         let settings = Settings::read(plugin);
         let named: Vec<PJRT_NamedValue> = options.iter().map(named_value).collect::<Result<_>>()?;
-        let made = cuda::with_libraries(&plugin.for_cuda(), || {
-            call!(plugin.api(), PJRT_Client_Create { create_options: named.as_ptr(), num_options: named.len() })
-        })?;
-        let client = Client::describe(plugin, made.client, settings).inspect_err(|_| destroy(plugin, made.client))?;
+        let (made, stacks) = SignalStacks::of_threads_made_by(|| {
+            cuda::with_libraries(&plugin.for_cuda(), || {
+                call!(plugin.api(), PJRT_Client_Create { create_options: named.as_ptr(), num_options: named.len() })
+            })
+        });
+        let made = made?;
+        let client =
+            Client::describe(plugin, made.client, settings, stacks).inspect_err(|_| destroy(plugin, made.client))?;
         OPEN.lock().unpoisoned().push(client.clone());
         plugin.first_client.call_once(|| process::watch_exit(close_all));
         Ok(client)
     }
 
-    fn describe(plugin: &'static Plugin, handle: *mut PJRT_Client, settings: Settings) -> Result<Client> {
+    fn describe(
+        plugin: &'static Plugin,
+        handle: *mut PJRT_Client,
+        settings: Settings,
+        stacks: SignalStacks,
+    ) -> Result<Client> {
         static NEXT_ID: AtomicU64 = AtomicU64::new(0);
         let api = plugin.api();
         let name = call!(api, PJRT_Client_PlatformName { client: handle })?;
@@ -146,6 +158,7 @@ impl Client {
             work,
             buffers: Registry::default(),
             executables: Registry::default(),
+            _stacks: stacks,
         })))
     }
 

@@ -4,6 +4,7 @@ use crate::ffi::poison::{self, Poison};
 use crate::runtime::event::{Event, Signal};
 use crate::runtime::spin;
 use pjrt_base::error::{Error, Kind, Result, RESOURCE_EXHAUSTED};
+use pjrt_base::mmap::SignalStacks;
 use pjrt_base::process::{self, LastWait};
 use pjrt_base::sync::Unpoisoned;
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -222,7 +223,10 @@ impl Running {
 
 fn start() -> Result<Sender<Job>> {
     let (sender, receiver) = channel::<Job>();
-    let run = move || work(&receiver);
+    let run = move || {
+        let _stacks = SignalStacks::of_this_thread();
+        work(&receiver);
+    };
     std::thread::Builder::new().name("pjrt-dispatch".into()).spawn(run).map_err(|error| {
         Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), format!("Cannot start a dispatch thread: {error}."))
     })?;

@@ -1,0 +1,286 @@
+//! Stacks of their own for signals, for threads that may read a mapped file.
+//!
+//! A signal is handled on the stack of the thread, below its stack pointer. While oneDNN multiplies large matrices, that
+//! register points to a workspace on the heap, and a signal would overwrite the heap below it. So threads that compute get
+//! another stack, on which the handler for missing parts of files runs, and leave the signals of the process, such as a
+//! profiler's, to other threads.
+
+#[cfg(target_os = "linux")]
+pub(super) use linux::take;
+#[cfg(target_os = "linux")]
+pub use linux::SignalStacks;
+
+#[cfg(not(target_os = "linux"))]
+pub(super) use others::take;
+#[cfg(not(target_os = "linux"))]
+pub use others::SignalStacks;
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use super::super::list::List;
+    use super::super::sigbus;
+    use libc::{c_int, c_void, siginfo_t, stack_t, ucontext_t};
+    use std::mem::{offset_of, zeroed};
+    use std::ptr::{null_mut, NonNull};
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    /// Room for the registers, at most 11 kB on known processors, and the handler. Untouched pages take no memory.
+    const SIZE: usize = 64 << 10;
+
+    /// A stack. It is reused when its thread has ended, and never freed, since a handler may look at it.
+    #[derive(Debug)]
+    struct Stack {
+        memory: NonNull<c_void>,
+        is_used: AtomicBool,
+    }
+
+    // SAFETY: the memory is only used by the kernel.
+    unsafe impl Send for Stack {}
+    // SAFETY: as above.
+    unsafe impl Sync for Stack {}
+
+    static STACKS: List<Stack> = List::new();
+
+    /// The stacks of some threads. Drop it when these have ended.
+    #[derive(Debug, Default)]
+    pub struct SignalStacks(Vec<&'static Stack>);
+
+    impl SignalStacks {
+        /// Runs `work`, and gives a stack to each thread that the process has afterwards and did not have before. Those get
+        /// it when they wake up, and no signals of the process. Without memory, or where the system forbids it, they stay as they are.
+        pub fn of_threads_made_by<T>(work: impl FnOnce() -> T) -> (T, SignalStacks) {
+            let before = threads();
+            // threads inherit what is blocked
+            let previous = block_signals();
+            let result = work();
+            // SAFETY: a mask that the thread has had.
+            unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &previous, null_mut()) };
+            sigbus::install();
+            let mut stacks = Vec::new();
+            for thread in threads().into_iter().filter(|thread| !before.contains(thread)) {
+                let Some(stack) = Stack::new() else { break };
+                stack.send_to(thread);
+                stacks.push(stack);
+            }
+            (result, SignalStacks(stacks))
+        }
+
+        /// Gives this thread a stack, if it has none, and no more signals of the process.
+        pub fn of_this_thread() -> SignalStacks {
+            block_signals();
+            sigbus::install();
+            let stack = Stack::new();
+            if let Some(stack) = stack {
+                // SAFETY: has no conditions.
+                stack.send_to(unsafe { libc::gettid() });
+            }
+            SignalStacks(stack.into_iter().collect())
+        }
+    }
+
+    impl Drop for SignalStacks {
+        fn drop(&mut self) {
+            self.0.iter().for_each(|stack| stack.is_used.store(false, Ordering::Release));
+        }
+    }
+
+    impl Stack {
+        fn new() -> Option<&'static Stack> {
+            if let Some(free) = STACKS.iter().find(|stack| !stack.is_used.swap(true, Ordering::AcqRel)) {
+                return Some(free);
+            }
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_STACK;
+            // SAFETY: new memory.
+            let memory = unsafe { libc::mmap(null_mut(), SIZE, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
+            let memory = NonNull::new(memory).filter(|_| memory != libc::MAP_FAILED)?;
+            Some(STACKS.add(Stack { memory, is_used: AtomicBool::new(true) }))
+        }
+
+        /// Sends a signal with the address of the stack to a thread of this process, whose handler takes it.
+        fn send_to(&self, thread: c_int) {
+            // SAFETY: the system copies the message; a thread that has ended is an error.
+            unsafe {
+                let message = Message {
+                    signal: libc::SIGBUS,
+                    errno: 0,
+                    code: libc::SI_QUEUE,
+                    padding: 0,
+                    process: libc::getpid(),
+                    user: libc::getuid(),
+                    value: self.memory.as_ptr(),
+                    rest: zeroed(),
+                };
+                libc::syscall(libc::SYS_rt_tgsigqueueinfo, libc::getpid(), thread, libc::SIGBUS, &message);
+            }
+        }
+    }
+
+    /// Blocks the signals that a process can get at any time in this thread, and returns what was blocked before.
+    fn block_signals() -> libc::sigset_t {
+        const SIGNALS: [c_int; 13] = [
+            libc::SIGALRM,
+            libc::SIGCHLD,
+            libc::SIGCONT,
+            libc::SIGHUP,
+            libc::SIGINT,
+            libc::SIGIO,
+            libc::SIGPROF,
+            libc::SIGQUIT,
+            libc::SIGTERM,
+            libc::SIGUSR1,
+            libc::SIGUSR2,
+            libc::SIGVTALRM,
+            libc::SIGWINCH,
+        ];
+        // SAFETY: the sets are valid, and the signals exist.
+        unsafe {
+            let (mut blocked, mut previous) = (zeroed(), zeroed());
+            libc::sigemptyset(&mut blocked);
+            for signal in SIGNALS {
+                libc::sigaddset(&mut blocked, signal);
+            }
+            libc::pthread_sigmask(libc::SIG_BLOCK, &blocked, &mut previous);
+            previous
+        }
+    }
+
+    /// What the system calls `siginfo_t`, for a signal that a process sends with a value.
+    #[repr(C)]
+    struct Message {
+        signal: c_int,
+        errno: c_int,
+        code: c_int,
+        padding: c_int,
+        process: libc::pid_t,
+        user: libc::uid_t,
+        value: *mut c_void,
+        rest: [u64; 12],
+    }
+
+    const _: () = assert!(
+        size_of::<Message>() == size_of::<siginfo_t>()
+            && offset_of!(Message, process) == 16
+            && offset_of!(Message, value) == 24
+    );
+
+    fn threads() -> Vec<c_int> {
+        let folder = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+        folder.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+    }
+
+    /// Gives this thread the stack that a signal brings, unless it has one. Returns whether the signal was such a message.
+    ///
+    /// # Safety
+    /// For the arguments of a handler of SIGBUS.
+    pub(in super::super) unsafe fn take(info: *mut siginfo_t, context: *mut c_void) -> bool {
+        if (*info).si_code != libc::SI_QUEUE || (*info).si_pid() != libc::getpid() {
+            return false;
+        }
+        let memory = (*info).si_value().sival_ptr;
+        if !STACKS.iter().any(|stack| stack.memory.as_ptr() == memory) {
+            return false;
+        }
+        // The system restores the stack for signals from here.
+        let current: &mut stack_t = &mut (*context.cast::<ucontext_t>()).uc_stack;
+        if current.ss_flags & libc::SS_DISABLE != 0 {
+            *current = stack_t { ss_sp: memory, ss_flags: 0, ss_size: SIZE };
+        }
+        true
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod others {
+    /// The stacks of some threads.
+    #[derive(Debug, Default)]
+    pub struct SignalStacks;
+
+    impl SignalStacks {
+        pub fn of_threads_made_by<T>(work: impl FnOnce() -> T) -> (T, SignalStacks) {
+            (work(), SignalStacks)
+        }
+
+        pub fn of_this_thread() -> SignalStacks {
+            SignalStacks
+        }
+    }
+
+    #[cfg(target_os = "macos")]
+    pub(in super::super) unsafe fn take(_: *mut libc::siginfo_t, _: *mut libc::c_void) -> bool {
+        false
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use std::mem::MaybeUninit;
+    use std::sync::mpsc::channel;
+
+    /// The size of this thread's stack for signals.
+    fn size() -> usize {
+        let mut stack = MaybeUninit::<libc::stack_t>::zeroed();
+        // SAFETY: the place for the answer is valid.
+        let stack = unsafe {
+            assert_eq!(libc::sigaltstack(std::ptr::null(), stack.as_mut_ptr()), 0);
+            stack.assume_init()
+        };
+        if stack.ss_flags & libc::SS_DISABLE != 0 {
+            0
+        } else {
+            stack.ss_size
+        }
+    }
+
+    /// Whether this thread blocks a signal.
+    fn blocks(signal: i32) -> bool {
+        let mut set = MaybeUninit::<libc::sigset_t>::zeroed();
+        // SAFETY: the place for the answer is valid.
+        unsafe {
+            assert_eq!(libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), set.as_mut_ptr()), 0);
+            libc::sigismember(set.as_ptr(), signal) == 1
+        }
+    }
+
+    /// A thread without a stack for signals.
+    fn bare_thread(work: impl FnOnce() + Send + 'static) -> std::thread::JoinHandle<()> {
+        std::thread::spawn(move || {
+            let none = libc::stack_t { ss_sp: std::ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0 };
+            // SAFETY: the thread handles no signal now.
+            assert_eq!(unsafe { libc::sigaltstack(&none, std::ptr::null_mut()) }, 0);
+            work();
+        })
+    }
+
+    #[test]
+    fn new_threads_get_a_stack_and_others_do_not() {
+        let (go, wait) = channel::<()>();
+        let (ready, is_ready) = channel::<()>();
+        let before = size();
+        let (thread, stacks) = SignalStacks::of_threads_made_by(|| {
+            let thread = bare_thread(move || {
+                ready.send(()).unwrap();
+                wait.recv().unwrap();
+                assert_eq!(size(), 64 << 10);
+            });
+            is_ready.recv().unwrap();
+            thread
+        });
+        go.send(()).unwrap();
+        thread.join().unwrap();
+        assert_eq!(size(), before);
+        assert!(!blocks(libc::SIGPROF));
+        drop(stacks);
+    }
+
+    #[test]
+    fn a_thread_takes_a_stack_itself() {
+        let work = || {
+            assert_eq!(size(), 0);
+            let _stacks = SignalStacks::of_this_thread();
+            assert_eq!(size(), 64 << 10);
+            assert!(blocks(libc::SIGPROF) && !blocks(libc::SIGBUS));
+        };
+        bare_thread(work).join().unwrap();
+    }
+}
