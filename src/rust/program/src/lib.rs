@@ -7,6 +7,7 @@ extern crate pjrt_base;
 pub mod annotations;
 pub mod bytecode;
 pub mod depth;
+pub mod exported;
 pub mod hlo;
 pub mod mlir;
 pub mod narrow;
