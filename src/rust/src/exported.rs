@@ -41,7 +41,7 @@ fn described(content: &[u8]) -> Result<Robj> {
         output_tree = output_tree,
         platforms = exported.platforms,
         num_devices = f64::from(exported.num_devices),
-        jax_version = exported.jax_version,
+        jax_version = exported.jax_version.map_or(().into(), Robj::from),
         calling_convention = i32::from(exported.calling_convention),
         ordered_effects = exported.ordered_effects,
         unordered_effects = exported.unordered_effects,

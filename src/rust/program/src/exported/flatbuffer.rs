@@ -170,7 +170,12 @@ impl<'a, 'b> Table<'a, 'b> {
     }
 
     /// What `read` returns for each element of a vector.
-    fn each<T>(&self, number: usize, width: usize, read: impl Fn(&'b Buffer<'a>, usize) -> Result<T>) -> Result<Vec<T>> {
+    fn each<T>(
+        &self,
+        number: usize,
+        width: usize,
+        read: impl Fn(&'b Buffer<'a>, usize) -> Result<T>,
+    ) -> Result<Vec<T>> {
         let Some(at) = self.target(number)? else { return Ok(Vec::new()) };
         let (start, count) = self.buffer.elements(at, width)?;
         self.buffer.spend(count * width)?;

@@ -1,5 +1,5 @@
-//! Exported functions: the files that JAX's `jax.export` writes, with a program and what it takes and returns. They are
-//! untrusted input.
+//! Exported functions: the files that JAX's `jax.export` writes, with a program and a description of its arguments and
+//! results. They are untrusted input.
 
 mod flatbuffer;
 mod tree;

@@ -7,7 +7,17 @@ fn fixture(name: &str) -> Vec<u8> {
 }
 
 const ALL: [&str; 12] = [
-    "simple", "tree", "unused", "donated", "platforms", "tpu", "symbolic", "ordered", "unordered", "vjp", "key",
+    "simple",
+    "tree",
+    "unused",
+    "donated",
+    "platforms",
+    "tpu",
+    "symbolic",
+    "ordered",
+    "unordered",
+    "vjp",
+    "key",
     "devices",
 ];
 
@@ -25,10 +35,10 @@ fn a_simple_function_is_read() {
     assert_eq!((exported.function.as_str(), exported.num_devices), ("square", 1));
     assert_eq!(exported.in_tree, Tree::Tuple(vec![Tree::Tuple(vec![Tree::Leaf(0)]), Tree::Dict(vec![])]));
     assert_eq!(exported.out_tree, Tree::Leaf(0));
-    assert_eq!((described(&exported.inputs), described(&exported.outputs)), (
-        vec!["f32[2,3]".to_owned()],
-        vec!["f32[2,3]".to_owned()]
-    ));
+    assert_eq!(
+        (described(&exported.inputs), described(&exported.outputs)),
+        (vec!["f32[2,3]".to_owned()], vec!["f32[2,3]".to_owned()])
+    );
     assert_eq!((exported.platforms, exported.kept), (vec!["cpu".to_owned()], vec![0]));
     assert!((9..=10).contains(&exported.calling_convention));
     assert!(!exported.has_vjp && exported.ordered_effects.is_empty() && exported.unordered_effects.is_empty());
@@ -37,13 +47,16 @@ fn a_simple_function_is_read() {
 #[test]
 fn trees_name_their_leaves_as_python_does() {
     let exported = read("tree");
-    assert_eq!(exported.in_tree.argument_paths(), [
-        "args[0]['layers'][0]['b']",
-        "args[0]['layers'][0]['w']",
-        "args[0]['layers'][1]['w']",
-        "args[1]",
-        "kwargs['scale']"
-    ]);
+    assert_eq!(
+        exported.in_tree.argument_paths(),
+        [
+            "args[0]['layers'][0]['b']",
+            "args[0]['layers'][0]['w']",
+            "args[0]['layers'][1]['w']",
+            "args[1]",
+            "kwargs['scale']"
+        ]
+    );
     assert_eq!(described(&exported.inputs), ["f32[3]", "f32[4,3]", "f32[3,2]", "f32[5,4]", "f32[]"]);
     assert_eq!(exported.out_tree.paths("result"), ["result['hidden'][0]", "result['scores']", "result['sum'][0]"]);
     let Tree::Dict(outputs) = exported.out_tree else { panic!("not a dictionary") };

@@ -18,7 +18,10 @@ pub enum Tree {
     /// Keys in JAX's order, which is sorted.
     Dict(Vec<(String, Tree)>),
     /// A registered type, by its name.
-    Custom { name: String, children: Vec<Tree> },
+    Custom {
+        name: String,
+        children: Vec<Tree>,
+    },
 }
 
 /// The fields of a `PyTreeDef`.
