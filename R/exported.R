@@ -148,7 +148,7 @@ is_symbolic <- function(x) {
 format.PJRTExported <- function(x, ...) {
   check_exported(x)
   lines <- function(arrays) {
-    shapes <- vapply(arrays$shape, paste, "", collapse = "x")
+    shapes <- vapply(arrays$shape, function(dim) paste(dim, collapse = if (is.character(dim)) ", " else "x"), "")
     sprintf("%s: %s[%s]", arrays$path, arrays$dtype, shapes)
   }
   kept <- x$inputs$kept

@@ -109,6 +109,33 @@ fn damage_never_panics() {
     }
 }
 
+/// Sets a field of the root table to missing.
+fn without(mut content: Vec<u8>, field: usize) -> Vec<u8> {
+    let number = |at: usize| u32::from_le_bytes(content[at..at + 4].try_into().unwrap()) as usize;
+    let root = number(0);
+    let place = root - number(root) + 4 + 2 * field;
+    content[place..place + 2].fill(0);
+    content
+}
+
+#[test]
+fn older_files_repeat_each_value() {
+    for name in ALL {
+        let new = read(name);
+        let old = [field::INPUT_INDICES, field::OUTPUT_INDICES, field::UNIQUE_VALUES];
+        let old = Exported::read(&old.into_iter().fold(fixture(name), without)).unwrap();
+        assert_eq!((&old.inputs, &old.outputs), (&new.inputs, &new.outputs), "{name}");
+    }
+}
+
+#[test]
+fn parts_that_the_program_needs_may_not_be_missing() {
+    for part in [field::IN_TREE, field::OUT_TREE, field::PLATFORMS, field::PROGRAM, field::DEVICES] {
+        let error = Exported::read(&without(fixture("simple"), part)).unwrap_err();
+        assert!(error.message().starts_with("The exported program is damaged"), "{error}");
+    }
+}
+
 #[test]
 fn other_formats_are_refused() {
     let message = |content: &[u8]| {
