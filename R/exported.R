@@ -8,8 +8,8 @@
 #'
 #' JAX flattens the arguments of a function, which may be nested lists, tuples and dictionaries, to a sequence of arrays.
 #' Dictionaries are sorted by key. The compiled program takes these arrays by position, in the order in which they are
-#' printed, without those that the function does not use (`kept` is `FALSE`). It returns the arrays of the result in the order of
-#' `outputs`. Shapes and types must be those of the export.
+#' printed, without those that the function does not use (`kept` is `FALSE`). It returns the arrays of the result in the order
+#' of `outputs`. Shapes and types must be those of the export.
 #'
 #' Pass a PRNG key (`key<fry>`, `key<rbg>`, `key<unsafe_rbg>`) as its `jax.random.key_data()`: a `ui32` array with one more
 #' dimension, of size 2 for `key<fry>` and 4 for the others.
@@ -28,8 +28,9 @@
 #' @param x A string, the path of a file, or a raw vector with its content.
 #' @return A list of class `PJRTExported`, which cannot be modified:
 #' * `name`: the function's name.
-#' * `inputs`, `outputs`: data frames with a row for each array: `path`, the Python expression for it; `dtype`; `shape`, a list of
-#'   integer vectors, or of character vectors if a dimension is symbolic; and for inputs `kept`, whether the program takes it.
+#' * `inputs`, `outputs`: data frames with a row for each array: `path`, the Python expression for it; `dtype`; `shape`, a list
+#'   of integer vectors, or of character vectors if a dimension is symbolic; and for inputs `kept`, whether the program takes
+#'   it.
 #' * `input_tree`, `output_tree`: nested lists with the structure of arguments and result. Each array is represented by its row
 #'   in `inputs` or `outputs`, and `None` by `NULL`. The input tree has the elements `args` and `kwargs`. A custom Python type
 #'   is a list with the attribute `"type"`, its name.
@@ -38,7 +39,8 @@
 #' * `jax_version`: JAX's version, or `NULL` if the file does not contain it.
 #' * `calling_convention`: a number, the version of the calling convention.
 #' * `ordered_effects`, `unordered_effects`: character vectors, the Python types of its side effects.
-#' * `disabled_checks`: a character vector, the checks that were disabled at the export: targets of custom calls or `"platform"`.
+#' * `disabled_checks`: a character vector, the checks that were disabled at the export: targets of custom calls, or
+#'   `"platform"`.
 #' * `has_vjp`: whether the file also contains the derivative, which is not loaded.
 #' * `program`: a `PJRTProgram`.
 #' @section Errors:

@@ -31,9 +31,15 @@ rows <- list(
     src = of("string", text, "as.raw(0:2)", "character()", "c(\"a\", \"b\")", "\"\"", "bytes", "invalid UTF-8"),
     path = of("path", NULL, "NULL"), format = of("choice", "mlir")
   ),
-  `$<-.PJRTExported` = row(x = of("printed", pjrt_load_exported(exported_file)), name = of("string", "a"), value = "any", refuses = TRUE),
-  `[<-.PJRTExported` = row(x = of("printed", pjrt_load_exported(exported_file)), name = "index", value = "any", refuses = TRUE),
-  `[[<-.PJRTExported` = row(x = of("printed", pjrt_load_exported(exported_file)), name = "index", value = "any", refuses = TRUE),
+  `$<-.PJRTExported` = row(
+    x = of("printed", pjrt_load_exported(exported_file)), name = of("string", "a"), value = "any", refuses = TRUE
+  ),
+  `[<-.PJRTExported` = row(
+    x = of("printed", pjrt_load_exported(exported_file)), name = "index", value = "any", refuses = TRUE
+  ),
+  `[[<-.PJRTExported` = row(
+    x = of("printed", pjrt_load_exported(exported_file)), name = "index", value = "any", refuses = TRUE
+  ),
   print.PJRTCompileOptions = row(x = "compile_options"),
   format.PJRTCompileOptions = row(x = "compile_options"),
   `$<-.PJRTCompileOptions` = row(x = "compile_options", name = of("string", "a"), value = "any", refuses = TRUE),
