@@ -8,7 +8,7 @@
 #' A program that was compiled before, in this or another session, is loaded from the cache: see [pjrt_cache]. If this session
 #' still has its executable, the same object is returned.
 #'
-#' @param program A `PJRTProgram`.
+#' @param program A `PJRTProgram`, or a `PJRTExported` from [pjrt_load_exported()].
 #' @param compile_options A `PJRTCompileOptions`, from [pjrt_compile_options()]. By default, a program runs on as many devices
 #'   as it declares.
 #' @param device A device: anything that [as_pjrt_device()] takes. The program is compiled for it.
@@ -36,7 +36,8 @@
 #' * `pjrt_error_program_version`: the program does not compile, and it is a portable program in a version of StableHLO that
 #'   the plugin does not support. See [plugin_stablehlo_versions()].
 #' * `pjrt_error_unsupported_dtype`: XLA's CPU compiler would fail on types narrower than a byte.
-#' * `pjrt_error_invalid_input`: the devices do not fit the options.
+#' * `pjrt_error_invalid_input`: the devices do not fit the options, or an exported function cannot run here; see
+#'   [pjrt_load_exported()].
 #' @seealso [pjrt_compile_options()], [pjrt_cache], [pjrt_save_executable()], and [pjrt_compile_async()] to compile several
 #'   programs at once
 #' @examplesIf pjrt::plugins_downloaded("cpu")
@@ -125,7 +126,10 @@ check_executable_promise <- function(x) {
 
 # Checks the arguments of a compile and starts it.
 start_compile <- function(symbol, program, compile_options, device, devices) {
-  check_program(program)
+  exported <- if (inherits(program, "PJRTExported")) check_can_run(program)
+  if (is.null(exported)) {
+    check_program(program)
+  }
   check_compile_options(compile_options)
   if (!is.null(device) && !is.null(devices)) {
     abort_input("Only one of `device` and `devices` can be given.")
@@ -138,6 +142,10 @@ start_compile <- function(symbol, program, compile_options, device, devices) {
     )
   }
   first <- if (is.null(chosen)) as_pjrt_device(NULL)
+  if (!is.null(exported)) {
+    check_exported_platform(exported, platform(if (is.null(chosen)) first else chosen[[1L]]))
+    program <- exported$program
+  }
   made <- call_native(symbol, program, compile_options, as.list(chosen), first, cache_settings())
   show_cache_messages()
   made

@@ -150,6 +150,7 @@ advice <- list(
   plugin_undecided = function(names) {
     sprintf("To install it for another machine, choose a version of CUDA: %s.", install_calls(names))
   },
+  program_not_exported = function() "Read it with pjrt_program().",
   tensors_too_large = function() {
     c(
       "Load some of them by name, or one by one from safetensors_open().",

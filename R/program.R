@@ -5,7 +5,8 @@
 #' @param src A character vector with the program's text, or a raw vector with its bytes.
 #' @param path A string: a file with the program, instead of `src`.
 #' @param format A string: `"mlir"` for StableHLO as text, MLIR bytecode or a portable artifact, or `"hlo"` for a serialized
-#'   `HloModuleProto` that has not been optimized.
+#'   `HloModuleProto` that has not been optimized. From a file that `jax.export` wrote, `"mlir"` takes only the program. Use
+#'   [pjrt_load_exported()] to check that it can run, and to see its arguments.
 #' @return A `PJRTProgram`.
 #' @section Errors:
 #' `pjrt_error_invalid_input` unless exactly one of `src` and `path` is given, if the program is empty or nested too deeply for a

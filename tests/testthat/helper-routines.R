@@ -34,6 +34,8 @@ routine_objects <- function() {
     program <- pjrt_program(text)
     source <- file.path(folder, "add.mlir")
     writeLines(text, source)
+    exported_file <- system.file("exported", "network.jaxexport", package = "pjrt")
+    exported_bytes <- readBin(exported_file, "raw", file.size(exported_file))
     add <- pjrt_compile(program)
     both <- pjrt_compile(
       pjrt_program(all_reduce_program("2xf64", 2)), pjrt_compile_options(num_replicas = 2L), devices = devices(client)
@@ -160,6 +162,8 @@ routine_uses <- function() {
     program_new = pjrt_program(text),
     program_read = pjrt_program(path = source),
     program_describe = format(program),
+    exported_new = names(pjrt_load_exported(exported_bytes)),
+    exported_read = names(pjrt_load_exported(exported_file)),
     compile_options_check = pjrt_compile_options(debug_options = list(xla_cpu_enable_fast_math = FALSE)),
     executable_compile = pjrt_compile(program),
     compiling_start = pjrt_compile_async(program),

@@ -6,6 +6,7 @@ rows <- list(
   is_ready.PJRTExecutablePromise = row(x = "compiling"),
   value.PJRTExecutablePromise = row(x = "compiling"),
   format.PJRTExecutablePromise = row(x = "compiling"),
+  format.PJRTExported = row(x = of("printed", pjrt_load_exported(exported_file))),
   format.PJRTHloModuleSrc = row(x = of("printed", stages[[1L]], "a string as PJRTHloModuleSrc")),
   format.PJRTHloModuleSrcs = row(x = of("printed", stages)),
   format.PJRTProgram = row(x = "program", n = of("index", 3, whole, "0L")),
@@ -25,9 +26,19 @@ rows <- list(
     allow_spmd_sharding_propagation_to_parameters = of("flag_or_null", NULL, "c(TRUE, FALSE)"),
     allow_spmd_sharding_propagation_to_output = of("flag_or_null", NULL, "c(TRUE, FALSE)")
   ),
+  pjrt_load_exported = row(x = of("path", exported_file)),
   pjrt_program = row(
     src = of("string", text, "as.raw(0:2)", "character()", "c(\"a\", \"b\")", "\"\"", "bytes", "invalid UTF-8"),
     path = of("path", NULL, "NULL"), format = of("choice", "mlir")
+  ),
+  `$<-.PJRTExported` = row(
+    x = of("printed", pjrt_load_exported(exported_file)), name = of("string", "a"), value = "any", refuses = TRUE
+  ),
+  `[<-.PJRTExported` = row(
+    x = of("printed", pjrt_load_exported(exported_file)), name = "index", value = "any", refuses = TRUE
+  ),
+  `[[<-.PJRTExported` = row(
+    x = of("printed", pjrt_load_exported(exported_file)), name = "index", value = "any", refuses = TRUE
   ),
   print.PJRTCompileOptions = row(x = "compile_options"),
   format.PJRTCompileOptions = row(x = "compile_options"),
@@ -35,6 +46,7 @@ rows <- list(
   `[<-.PJRTCompileOptions` = row(x = "compile_options", name = "index", value = "any", refuses = TRUE),
   `[[<-.PJRTCompileOptions` = row(x = "compile_options", name = "index", value = "any", refuses = TRUE),
   print.PJRTExecutablePromise = row(x = "compiling"),
+  print.PJRTExported = row(x = of("printed", pjrt_load_exported(exported_file))),
   print.PJRTHloModuleSrc = row(x = of("printed", stages[[1L]], "a string as PJRTHloModuleSrc")),
   print.PJRTHloModuleSrcs = row(x = of("printed", stages)),
   print.PJRTProgram = row(x = "program", n = of("index", 3, whole, "0L"))

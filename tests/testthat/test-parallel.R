@@ -51,6 +51,7 @@ fork_uses <- list(
   pjrt_execute_sharded = quote(pjrt_execute_sharded(double, list(x))),
   pjrt_execution_options = quote(pjrt_execution_options()),
   pjrt_load_executable = quote(pjrt_load_executable(file)),
+  pjrt_load_exported = quote(pjrt_load_exported(system.file("exported", "network.jaxexport", package = "pjrt"))),
   safetensors_load = quote(safetensors_load(model)),
   pjrt_memory_stats = quote(pjrt_memory_stats()),
   pjrt_plugin = quote(pjrt_plugin("cpu")),
@@ -126,7 +127,8 @@ known_in_forks <- c(
   "devices", "dtype", "elt_type", "executable_inputs", "executable_outputs", "install_pjrt", "is_deleted",
   "memory_spaces", "memory_space_info", "pjrt_api_version", "pjrt_cache_clear", "pjrt_cache_info", "pjrt_cache_list",
   "pjrt_cache_prune", "pjrt_client", "pjrt_compile_options", "pjrt_device", "pjrt_execution_options",
-  "pjrt_memory_stats", "pjrt_plugin", "pjrt_plugins", "pjrt_program", "pjrt_register_plugin", "pjrt_sitrep",
+  "pjrt_load_exported", "pjrt_memory_stats", "pjrt_plugin", "pjrt_plugins", "pjrt_program", "pjrt_register_plugin",
+  "pjrt_sitrep",
   "platform", "platform_version", "plugin_attributes", "plugin_extensions", "plugin_stablehlo_versions",
   "plugins_downloaded", "safetensors_info", "safetensors_open", "shape", "uninstall_pjrt", "str of a buffer",
   "format of an executable", "dim of a buffer", "print of a promise", "print of a client", "print of devices"

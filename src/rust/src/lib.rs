@@ -31,6 +31,7 @@ mod dispatcher;
 mod dtype;
 mod executable;
 mod execute;
+mod exported;
 mod fast_path;
 mod find;
 mod inspect;
@@ -66,6 +67,7 @@ extendr_module! {
     use custom_call;
     use device;
     use executable;
+    use exported;
     use find;
     use execute;
     use inspect;

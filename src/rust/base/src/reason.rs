@@ -90,6 +90,8 @@ reasons! {
     PluginReplaced => "plugin_replaced",
     /// The plugins `names` are for this platform, and the machine has no driver to choose one by.
     PluginUndecided { names: Vec<String> } => "plugin_undecided",
+    /// The content is a program itself, not an exported function.
+    ProgramNotExported => "program_not_exported",
     /// Tensors need more memory than is free.
     TensorsTooLarge => "tensors_too_large",
     /// The archive of plugin `name` at `url` has no known SHA-256.

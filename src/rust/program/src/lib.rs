@@ -1,5 +1,5 @@
-//! Reads programs before and after compilation: StableHLO as text and bytecode, and HLO modules. Must not know PJRT,
-//! plugins or devices.
+//! Reads programs before and after compilation: StableHLO as text and bytecode, HLO modules, and functions exported by
+//! JAX. Must not know PJRT, plugins or devices.
 
 #[macro_use]
 extern crate pjrt_base;
@@ -7,6 +7,7 @@ extern crate pjrt_base;
 pub mod annotations;
 pub mod bytecode;
 pub mod depth;
+pub mod exported;
 pub mod hlo;
 pub mod mlir;
 pub mod narrow;

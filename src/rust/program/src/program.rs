@@ -2,6 +2,7 @@
 
 use crate::annotations::Annotations;
 use crate::bytecode;
+use crate::exported;
 use crate::hlo::HloModuleProto;
 use crate::mlir;
 use pjrt_base::error::{Error, Kind, Result};
@@ -40,7 +41,8 @@ pub struct Program {
 }
 
 impl Program {
-    /// Checks a program's code for constructs that would crash a compiler.
+    /// Checks a program's code for constructs that would crash a compiler. Of an exported function of JAX, takes the
+    /// program in it.
     ///
     /// # Errors
     /// `InvalidInput` for empty code, text that [`mlir::check`] and bytecode that [`bytecode::check`] refuse, and `hlo`
@@ -48,6 +50,11 @@ impl Program {
     pub fn new(code: Vec<u8>, format: Format) -> Result<Program> {
         if code.is_empty() {
             bail!(InvalidInput, "The program is empty.");
+        }
+        if format == Format::Mlir && !code.starts_with(BYTECODE) {
+            if let Some(module) = exported::module(&code) {
+                return Program::new(module.to_vec(), format);
+            }
         }
         // A copy of text without its comments; a module as its parts, most of them small.
         let copies = if format == Format::Hlo { 8 } else { 1 };

@@ -1,0 +1,189 @@
+#' Load a function exported by JAX
+#'
+#' `pjrt_load_exported()` reads a function that JAX's `jax.export` has written, for [pjrt_compile()]. In Python:
+#' ```python
+#' exported = jax.export.export(jax.jit(f), platforms=["cpu"])(*args)
+#' open("f.jaxexport", "wb").write(exported.serialize())
+#' ```
+#'
+#' JAX flattens the arguments of a function, which may be nested lists, tuples and dictionaries, to a sequence of arrays.
+#' Dictionaries are sorted by key. The compiled program takes these arrays by position, in the order in which they are
+#' printed, without those that the function does not use (`kept` is `FALSE`). It returns the arrays of the result in the order
+#' of `outputs`. Shapes and types must be those of the export.
+#'
+#' Pass a PRNG key (`key<fry>`, `key<rbg>`, `key<unsafe_rbg>`) as its `jax.random.key_data()`: a `ui32` array with one more
+#' dimension, of size 2 for `key<fry>` and 4 for the others.
+#'
+#' A function that was exported for several devices runs on as many: see [pjrt_execute_sharded()].
+#'
+#' @section Limits:
+#' These functions can be loaded, but not compiled:
+#' * Functions for another platform, or for several. Export with `platforms=["cpu"]`, or `"cuda"`, `"rocm"`, `"tpu"`.
+#' * Functions with symbolic dimensions. Export for fixed shapes, once for each.
+#' * Functions with ordered effects, such as ordered I/O.
+#' * Functions exported by very old or newer versions of JAX, with a calling convention other than 9 or 10.
+#'
+#' Custom calls need a handler; see [pjrt_register_custom_call()]. Most linear algebra works: see [linear-algebra].
+#'
+#' @param x A string, the path of a file, or a raw vector with its content.
+#' @return A list of class `PJRTExported`, which cannot be modified:
+#' * `name`: the function's name.
+#' * `inputs`, `outputs`: data frames with a row for each array: `path`, the Python expression for it; `dtype`; `shape`, a list
+#'   of integer vectors, or of character vectors if a dimension is symbolic; and for inputs `kept`, whether the program takes
+#'   it.
+#' * `input_tree`, `output_tree`: nested lists with the structure of arguments and result. Each array is represented by its row
+#'   in `inputs` or `outputs`, and `None` by `NULL`. The input tree has the elements `args` and `kwargs`. A custom Python type
+#'   is a list with the attribute `"type"`, its name.
+#' * `platforms`: a character vector, JAX's names of the platforms that the function was exported for.
+#' * `num_devices`: the number of devices that it runs on.
+#' * `jax_version`: JAX's version, or `NULL` if the file does not contain it.
+#' * `calling_convention`: a number, the version of the calling convention.
+#' * `ordered_effects`, `unordered_effects`: character vectors, the Python types of its side effects.
+#' * `disabled_checks`: a character vector, the checks that were disabled at the export: targets of custom calls, or
+#'   `"platform"`.
+#' * `has_vjp`: whether the file also contains the derivative, which is not loaded.
+#' * `program`: a `PJRTProgram`.
+#' @section Errors:
+#' * `pjrt_error_invalid_input`: the file is damaged, or not an exported function. [pjrt_compile()] raises it for a function
+#'   that cannot be compiled.
+#' * `pjrt_error_io`: the file cannot be read.
+#' @seealso [pjrt_program()] for programs without a description of their arguments
+#' @examplesIf pjrt::plugins_downloaded("cpu")
+#' # a network with two layers; its parameters are nested dictionaries
+#' path <- system.file("exported", "network.jaxexport", package = "pjrt")
+#' network <- pjrt_load_exported(path)
+#' network
+#'
+#' run <- pjrt_compile(network)
+#' arrays <- lapply(network$inputs$shape, function(shape) {
+#'   pjrt_buffer(array(seq_len(prod(shape)) / 10, shape))
+#' })
+#' do.call(pjrt_execute, c(run, arrays))
+#' @export
+pjrt_load_exported <- function(x) {
+  if (is.raw(x)) {
+    facts <- call_native(ffi_exported_new, x)
+  } else {
+    if (!is.character(x)) {
+      abort_input("`x` must be the path of a file or a raw vector, not ", given(x), ".")
+    }
+    check_string(x, "x")
+    facts <- call_with_text(ffi_exported_read, full_path(x))
+  }
+  facts$inputs <- array_frame(facts$inputs)
+  facts$inputs$kept <- facts$kept
+  facts$kept <- NULL
+  facts$outputs <- array_frame(facts$outputs)
+  structure(facts, class = "PJRTExported")
+}
+
+# A row for each array.
+array_frame <- function(columns) {
+  structure(columns, class = "data.frame", row.names = .set_row_names(length(columns$path)))
+}
+
+check_exported <- function(x, name = "x") {
+  parts <- c("name", "inputs", "outputs", "platforms", "num_devices", "ordered_effects", "calling_convention", "program")
+  check_intact(x, "PJRTExported", parts = parts, name = name)
+  if (!is.data.frame(x$inputs) || !is.data.frame(x$outputs) || !is.character(x$platforms)) {
+    check_intact(NULL, "PJRTExported", name = name)
+  }
+}
+
+# Returns an exported function that can be compiled for its platform.
+check_can_run <- function(x) {
+  check_exported(x, "program")
+  check_program(x$program)
+  refused <- why_refused(x)
+  if (!is.null(refused)) {
+    abort_input("The exported function `", x$name, "` ", refused$reason, hints = refused$hints)
+  }
+  x
+}
+
+check_exported_platform <- function(x, platform) {
+  if (!platform %in% x$platforms) {
+    abort_input(
+      "The exported function `", x$name, "` is for the platform \"", x$platforms[[1L]], "\", not for \"", platform, "\".",
+      hints = paste0("Export it for this platform: jax.export.export(jax.jit(f), platforms=[\"", platform, "\"])(*args).")
+    )
+  }
+}
+
+# Why an exported function cannot be compiled on any platform, and what to do; NULL if it can.
+why_refused <- function(x) {
+  if (length(x$ordered_effects) > 0L || any(c(x$inputs$dtype, x$outputs$dtype) == "token")) {
+    return(list(
+      reason = paste0("has ordered effects, which are not supported: ", toString(x$ordered_effects), "."),
+      hints = "Export a function without them."
+    ))
+  }
+  if (is_symbolic(x)) {
+    return(list(
+      reason = "has symbolic dimensions, which are not supported.",
+      hints = paste(
+        "Export it for fixed shapes:",
+        "jax.export.export(jax.jit(f))(jax.ShapeDtypeStruct((32, 4), \"float32\"))."
+      )
+    ))
+  }
+  if (length(x$platforms) > 1L) {
+    return(list(
+      reason = paste0("is for several platforms: ", toString(x$platforms), "."),
+      hints = paste0("Export it for one: jax.export.export(jax.jit(f), platforms=[\"", x$platforms[[1L]], "\"])(*args).")
+    ))
+  }
+  if (!x$calling_convention %in% 9:10) {
+    return(list(
+      reason = paste0("has calling convention ", x$calling_convention, ", but only 9 and 10 are supported."),
+      hints = "Export it with another version of JAX."
+    ))
+  }
+  NULL
+}
+
+is_symbolic <- function(x) {
+  any(vapply(c(x$inputs$shape, x$outputs$shape), is.character, NA))
+}
+
+#' @export
+format.PJRTExported <- function(x, ...) {
+  check_exported(x)
+  lines <- function(arrays) {
+    shapes <- vapply(arrays$shape, function(dim) paste(dim, collapse = if (is.character(dim)) ", " else "x"), "")
+    sprintf("%s: %s[%s]", arrays$path, arrays$dtype, shapes)
+  }
+  kept <- x$inputs$kept
+  section <- function(title, lines) if (length(lines) > 0L) c(paste0("  ", title, ":"), paste0("    ", lines))
+  inputs <- lines(x$inputs)[kept]
+  refused <- why_refused(x)
+  paste(c(
+    sprintf("<PJRTExported: %s>", x$name),
+    section("inputs, by position", sprintf("%d. %s", seq_along(inputs), inputs)),
+    section("not passed", lines(x$inputs)[!kept]),
+    section("outputs", lines(x$outputs)),
+    sprintf("  platform: %s", toString(x$platforms)),
+    sprintf("  devices: %.0f", x$num_devices),
+    sprintf("  JAX: %s (calling convention %d)", x$jax_version %||% "version unknown", x$calling_convention),
+    if (length(x$disabled_checks) > 0L) sprintf("  unchecked: %s", toString(x$disabled_checks)),
+    if (length(x$unordered_effects) > 0L) sprintf("  effects: %s", toString(x$unordered_effects)),
+    if (!is.null(refused)) sprintf("  Cannot be compiled: it %s", refused$reason)
+  ), collapse = "\n")
+}
+
+#' @export
+print.PJRTExported <- function(x, ...) {
+  cat(format(x), "\n", sep = "")
+  invisible(x)
+}
+
+#' @export
+`$<-.PJRTExported` <- function(x, name, value) {
+  abort_input("Exported functions are immutable.", hints = "Load another one with pjrt_load_exported().")
+}
+
+#' @export
+`[[<-.PJRTExported` <- `$<-.PJRTExported`
+
+#' @export
+`[<-.PJRTExported` <- `$<-.PJRTExported`

@@ -1,0 +1,189 @@
+//! FlatBuffers: tables whose fields are found by offsets. Every offset is checked before it is followed.
+
+use super::damaged;
+use pjrt_base::error::Result;
+use std::cell::Cell;
+
+/// A FlatBuffer, and how much more may be read from it. Offsets may lead to the same place many times, so that a small
+/// file can stand for an endless tree.
+pub struct Buffer<'a> {
+    bytes: &'a [u8],
+    budget: Cell<usize>,
+}
+
+/// The parts of a file that are read once or a few times are charged for their bytes. No file needs more than this.
+const READS: usize = 16;
+
+impl<'a> Buffer<'a> {
+    pub fn new(bytes: &'a [u8]) -> Buffer<'a> {
+        Buffer { bytes, budget: Cell::new(bytes.len().saturating_mul(READS)) }
+    }
+
+    /// The table that all others belong to.
+    ///
+    /// # Errors
+    /// `InvalidInput` if it is not within the file.
+    pub fn root<'b>(&'b self) -> Result<Table<'a, 'b>> {
+        Table::at(self, self.target(0)?)
+    }
+
+    fn spend(&self, bytes: usize) -> Result<()> {
+        match self.budget.get().checked_sub(bytes) {
+            Some(rest) => {
+                self.budget.set(rest);
+                Ok(())
+            }
+            None => Err(damaged("its parts overlap")),
+        }
+    }
+
+    fn bytes(&self, at: usize, len: usize) -> Result<&'a [u8]> {
+        let end = at.checked_add(len).ok_or_else(outside)?;
+        self.bytes.get(at..end).ok_or_else(outside)
+    }
+
+    fn array<const N: usize>(&self, at: usize) -> Result<[u8; N]> {
+        self.bytes(at, N)?.try_into().map_err(|_| outside())
+    }
+
+    fn u16(&self, at: usize) -> Result<u16> {
+        self.array(at).map(u16::from_le_bytes)
+    }
+
+    fn u32(&self, at: usize) -> Result<u32> {
+        self.array(at).map(u32::from_le_bytes)
+    }
+
+    /// The place that the offset at `at` refers to.
+    fn target(&self, at: usize) -> Result<usize> {
+        match self.u32(at)? as usize {
+            0 => Err(damaged("an offset is 0")),
+            offset => at.checked_add(offset).filter(|&target| target < self.bytes.len()).ok_or_else(outside),
+        }
+    }
+
+    /// The place and number of the elements of the vector at `at`, whose elements have `width` bytes.
+    fn elements(&self, at: usize, width: usize) -> Result<(usize, usize)> {
+        let count = self.u32(at)? as usize;
+        let start = at + 4;
+        let size = count.checked_mul(width).ok_or_else(outside)?;
+        self.bytes(start, size)?;
+        Ok((start, count))
+    }
+
+    fn string(&self, at: usize) -> Result<&'a str> {
+        let (start, len) = self.elements(at, 1)?;
+        self.spend(len + 4)?;
+        std::str::from_utf8(self.bytes(start, len)?).map_err(|_| damaged("a text is not UTF-8"))
+    }
+}
+
+/// A table: its fields have numbers, and any may be missing.
+#[derive(Clone, Copy)]
+pub struct Table<'a, 'b> {
+    buffer: &'b Buffer<'a>,
+    at: usize,
+    size: usize,
+    /// The offset of each field from `at`, two bytes each; 0 if it is missing.
+    fields: &'a [u8],
+}
+
+impl<'a, 'b> Table<'a, 'b> {
+    fn at(buffer: &'b Buffer<'a>, at: usize) -> Result<Self> {
+        let back = i64::from(i32::from_le_bytes(buffer.array(at)?));
+        let start = usize::try_from(at as i64 - back).map_err(|_| outside())?;
+        let (len, size) = (usize::from(buffer.u16(start)?), usize::from(buffer.u16(start + 2)?));
+        if len < 4 || len % 2 != 0 || size < 4 {
+            return Err(damaged("a table has an impossible size"));
+        }
+        let fields = &buffer.bytes(start, len)?[4..];
+        buffer.bytes(at, size)?;
+        buffer.spend(4)?;
+        Ok(Table { buffer, at, size, fields })
+    }
+
+    /// The place of a field of `width` bytes.
+    fn field(&self, number: usize, width: usize) -> Result<Option<usize>> {
+        let Some(&[low, high]) = self.fields.get(2 * number..2 * number + 2) else { return Ok(None) };
+        match usize::from(u16::from_le_bytes([low, high])) {
+            0 => Ok(None),
+            offset if offset >= 4 && offset + width <= self.size => Ok(Some(self.at + offset)),
+            _ => Err(damaged("a field is outside of its table")),
+        }
+    }
+
+    /// The place that the offset in a field refers to.
+    fn target(&self, number: usize) -> Result<Option<usize>> {
+        self.field(number, 4)?.map(|at| self.buffer.target(at)).transpose()
+    }
+
+    /// A field of one byte; 0 if it is missing.
+    ///
+    /// # Errors
+    /// `InvalidInput` if any part of it is outside of the file, as for the other kinds of fields.
+    pub fn byte(&self, number: usize) -> Result<u8> {
+        let at = self.field(number, 1)?;
+        at.map_or(Ok(0), |at| self.buffer.array(at).map(|[byte]| byte))
+    }
+
+    /// A field of two bytes; 0 if it is missing.
+    pub fn u16(&self, number: usize) -> Result<u16> {
+        self.field(number, 2)?.map_or(Ok(0), |at| self.buffer.u16(at))
+    }
+
+    /// A field of four bytes; 0 if it is missing.
+    pub fn u32(&self, number: usize) -> Result<u32> {
+        self.field(number, 4)?.map_or(Ok(0), |at| self.buffer.u32(at))
+    }
+
+    pub fn string(&self, number: usize) -> Result<Option<&'a str>> {
+        self.target(number)?.map(|at| self.buffer.string(at)).transpose()
+    }
+
+    pub fn table(&self, number: usize) -> Result<Option<Table<'a, 'b>>> {
+        self.target(number)?.map(|at| Table::at(self.buffer, at)).transpose()
+    }
+
+    /// A vector of bytes; empty if it is missing.
+    pub fn bytes(&self, number: usize) -> Result<&'a [u8]> {
+        let Some(at) = self.target(number)? else { return Ok(&[]) };
+        let (start, len) = self.buffer.elements(at, 1)?;
+        self.buffer.bytes(start, len)
+    }
+
+    /// A vector of numbers of two bytes; empty if it is missing.
+    pub fn u16s(&self, number: usize) -> Result<Vec<u16>> {
+        self.each(number, 2, |buffer, at| buffer.u16(at))
+    }
+
+    /// A vector of numbers of four bytes; empty if it is missing.
+    pub fn u32s(&self, number: usize) -> Result<Vec<u32>> {
+        self.each(number, 4, |buffer, at| buffer.u32(at))
+    }
+
+    pub fn strings(&self, number: usize) -> Result<Vec<String>> {
+        self.each(number, 4, |buffer, at| Ok(buffer.string(buffer.target(at)?)?.to_owned()))
+    }
+
+    pub fn tables(&self, number: usize) -> Result<Vec<Table<'a, 'b>>> {
+        self.each(number, 4, |buffer, at| Table::at(buffer, buffer.target(at)?))
+    }
+
+    /// What `read` returns for each element of a vector.
+    fn each<T>(
+        &self,
+        number: usize,
+        width: usize,
+        read: impl Fn(&'b Buffer<'a>, usize) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        let Some(at) = self.target(number)? else { return Ok(Vec::new()) };
+        let (start, count) = self.buffer.elements(at, width)?;
+        self.buffer.spend(count * width)?;
+        (0..count).map(|i| read(self.buffer, start + i * width)).collect()
+    }
+}
+
+#[cold]
+fn outside() -> pjrt_base::error::Error {
+    damaged("it ends too early, or an offset is wrong")
+}

@@ -1,0 +1,230 @@
+//! Exported functions: the files that JAX's `jax.export` writes, with a program and a description of its arguments and
+//! results. They are untrusted input.
+
+mod flatbuffer;
+mod tree;
+
+pub use tree::Tree;
+
+use crate::program::BYTECODE;
+use flatbuffer::{Buffer, Table};
+use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::reason::Reason;
+use std::sync::Arc;
+
+/// The fields of the root table by number. Others are not needed to run the program.
+mod field {
+    pub const FUNCTION: usize = 1;
+    pub const IN_TREE: usize = 2;
+    pub const INPUTS: usize = 3;
+    pub const OUT_TREE: usize = 4;
+    pub const OUTPUTS: usize = 5;
+    pub const DEVICES_SHORT: usize = 6;
+    pub const PLATFORMS: usize = 9;
+    pub const ORDERED_EFFECTS: usize = 10;
+    pub const UNORDERED_EFFECTS: usize = 11;
+    pub const DISABLED_CHECKS: usize = 12;
+    pub const PROGRAM: usize = 13;
+    pub const CALLING_CONVENTION: usize = 14;
+    pub const KEPT: usize = 15;
+    pub const VJP: usize = 17;
+    pub const DEVICES: usize = 18;
+    pub const UNIQUE_VALUES: usize = 19;
+    pub const INPUT_INDICES: usize = 22;
+    pub const OUTPUT_INDICES: usize = 23;
+    pub const JAX_VERSION: usize = 26;
+}
+
+/// XLA's arrays have fewer dimensions.
+const MAX_RANK: usize = 256;
+
+/// The element types by number, by the names of `pjrt_data::dtype` where it has them.
+const DTYPES: [&str; 30] = [
+    "pred",
+    "i8",
+    "i16",
+    "i32",
+    "i64",
+    "ui8",
+    "ui16",
+    "ui32",
+    "ui64",
+    "f16",
+    "f32",
+    "f64",
+    "c64",
+    "c128",
+    "bf16",
+    "i4",
+    "ui4",
+    "f8e4m3b11fnuz",
+    "f8e4m3fn",
+    "f8e4m3fnuz",
+    "f8e5m2",
+    "f8e5m2fnuz",
+    "float0",
+    "f8e4m3",
+    "f8e3m4",
+    "f8e8m0fnu",
+    "f4e2m1fn",
+    "key<fry>",
+    "key<rbg>",
+    "key<unsafe_rbg>",
+];
+
+/// An exported function.
+#[derive(Debug, Clone)]
+pub struct Exported {
+    /// The function's name.
+    pub function: String,
+    /// The positional and the named arguments, as a pair.
+    pub in_tree: Tree,
+    pub out_tree: Tree,
+    /// The leaves of the trees.
+    pub inputs: Vec<Arc<Value>>,
+    pub outputs: Vec<Arc<Value>>,
+    /// The inputs that the program uses, from 0; all others must not be passed to it.
+    pub kept: Vec<usize>,
+    /// Names of platforms, as JAX writes them.
+    pub platforms: Vec<String>,
+    pub num_devices: u32,
+    pub ordered_effects: Vec<String>,
+    pub unordered_effects: Vec<String>,
+    /// What JAX did not check at the export: "platform", or the targets of custom calls.
+    pub disabled_checks: Vec<String>,
+    pub calling_convention: u16,
+    /// The version of JAX, if the file has it.
+    pub jax_version: Option<String>,
+    /// Whether the file also has the function's derivative.
+    pub has_vjp: bool,
+    /// The program: a portable artifact of StableHLO.
+    pub program: Vec<u8>,
+}
+
+/// What is known of an input or output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Value {
+    pub dtype: &'static str,
+    /// Numbers, or expressions such as "2*b".
+    pub shape: Vec<String>,
+    /// Whether it is a token, which carries no data.
+    pub is_token: bool,
+}
+
+impl Exported {
+    /// Reads the content of a file.
+    ///
+    /// # Errors
+    /// `InvalidInput` for damage and other formats. The program itself is not checked.
+    pub fn read(content: &[u8]) -> Result<Exported> {
+        if content.starts_with(BYTECODE) {
+            return Err(not_exported("it is MLIR bytecode").hint(Reason::ProgramNotExported));
+        }
+        if is_pickle(content) && module(content).is_none() {
+            return Err(not_exported("it is a Python pickle, which only Python can read").hint(EXPORT));
+        }
+        let buffer = Buffer::new(content);
+        let root = buffer.root().map_err(|error| error.hint(EXPORT))?;
+        let program = root.bytes(field::PROGRAM)?;
+        if !program.starts_with(BYTECODE) {
+            return Err(damaged("it does not contain a program").hint(EXPORT));
+        }
+        let (in_tree, inputs) = arrays(root, field::IN_TREE, field::INPUTS, field::INPUT_INDICES)?;
+        let (out_tree, outputs) = arrays(root, field::OUT_TREE, field::OUTPUTS, field::OUTPUT_INDICES)?;
+        let kept: Vec<usize> = root.u16s(field::KEPT)?.into_iter().map(usize::from).collect();
+        if kept.windows(2).any(|pair| pair[0] >= pair[1]) || kept.last().is_some_and(|&last| last >= inputs.len()) {
+            return Err(damaged("the arguments that it keeps are wrong"));
+        }
+        let num_devices = match root.u32(field::DEVICES)? {
+            0 => u32::from(root.u16(field::DEVICES_SHORT)?),
+            number => number,
+        };
+        let platforms = root.strings(field::PLATFORMS)?;
+        if num_devices == 0 || platforms.is_empty() {
+            return Err(damaged("it is not for any device"));
+        }
+        let names = |number| {
+            let effects = root.tables(number)?.into_iter();
+            effects.map(|effect| Ok(effect.string(0)?.unwrap_or_default().to_owned())).collect::<Result<Vec<_>>>()
+        };
+        let check = |check: Table<'_, '_>| Ok(check.string(1)?.unwrap_or("platform").to_owned());
+        Ok(Exported {
+            function: root.string(field::FUNCTION)?.unwrap_or_default().to_owned(),
+            in_tree,
+            out_tree,
+            inputs,
+            outputs,
+            kept,
+            platforms,
+            num_devices,
+            ordered_effects: names(field::ORDERED_EFFECTS)?,
+            unordered_effects: names(field::UNORDERED_EFFECTS)?,
+            disabled_checks: root.tables(field::DISABLED_CHECKS)?.into_iter().map(check).collect::<Result<_>>()?,
+            calling_convention: root.u16(field::CALLING_CONVENTION)?,
+            jax_version: root.string(field::JAX_VERSION)?.map(str::to_owned),
+            has_vjp: root.table(field::VJP)?.is_some(),
+            program: program.to_vec(),
+        })
+    }
+}
+
+/// The program in the content of an exported function's file; `None` for anything else. Reads nothing but the offsets
+/// that lead to it.
+pub fn module(content: &[u8]) -> Option<&[u8]> {
+    let buffer = Buffer::new(content);
+    let program = buffer.root().and_then(|root| root.bytes(field::PROGRAM)).ok()?;
+    Some(program).filter(|program| program.starts_with(BYTECODE))
+}
+
+/// A tree and its leaves. Newer files have each distinct value once, and the indices of the values.
+fn arrays(root: Table<'_, '_>, tree: usize, values: usize, indices: usize) -> Result<(Tree, Vec<Arc<Value>>)> {
+    let (tree, leaves) = Tree::read(root.table(tree)?.ok_or_else(|| damaged("a tree is missing"))?)?;
+    let read = |number| root.tables(number)?.into_iter().map(value).collect::<Result<Vec<_>>>();
+    let indices = root.u32s(indices)?;
+    let values = if indices.is_empty() {
+        read(values)?
+    } else {
+        let unique = read(field::UNIQUE_VALUES)?;
+        let at = |index: u32| unique.get(index as usize).cloned();
+        indices.into_iter().map(at).collect::<Option<_>>().ok_or_else(|| damaged("an index is too large"))?
+    };
+    if values.len() != leaves {
+        return Err(damaged("its trees do not match its arrays"));
+    }
+    Ok((tree, values))
+}
+
+fn value(table: Table<'_, '_>) -> Result<Arc<Value>> {
+    let is_token = match table.byte(0)? {
+        0 => false,
+        1 => true,
+        _ => return Err(damaged("a value is of unknown kind")),
+    };
+    let dtype = DTYPES.get(usize::from(table.byte(2)?)).ok_or_else(|| damaged("an element type is unknown"))?;
+    let shape = table.strings(1)?;
+    if shape.len() > MAX_RANK {
+        return Err(damaged("an array has too many dimensions"));
+    }
+    Ok(Arc::new(Value { dtype, shape, is_token }))
+}
+
+/// Pickles of the protocols 2 to 5 begin with their number.
+fn is_pickle(content: &[u8]) -> bool {
+    matches!(content, [0x80, 2..=5, ..])
+}
+
+/// What writes files that can be read here.
+const EXPORT: &str = "In Python, write the bytes jax.export.export(jax.jit(f))(*args).serialize() to a file.";
+
+#[cold]
+fn not_exported(what: &str) -> Error {
+    Error::new(Kind::InvalidInput, format!("This is not an exported function of JAX: {what}."))
+}
+
+#[cold]
+fn damaged(what: &str) -> Error {
+    Error::new(Kind::InvalidInput, format!("The exported program is damaged: {what}."))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,105 @@
+//! The trees of nested Python containers that a function takes and returns.
+
+use super::damaged;
+use super::flatbuffer::Table;
+use pjrt_base::error::Result;
+
+/// The limit of nesting, far more than JAX's own recursion allows in practice.
+const MAX_NESTING: usize = 200;
+
+/// A tree whose leaves are arrays, numbered in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Tree {
+    /// An array, by its number from 0.
+    Leaf(usize),
+    None,
+    Tuple(Vec<Tree>),
+    List(Vec<Tree>),
+    /// Keys in JAX's order, which is sorted.
+    Dict(Vec<(String, Tree)>),
+    /// A registered type, by its name.
+    Custom {
+        name: String,
+        children: Vec<Tree>,
+    },
+}
+
+/// The fields of a `PyTreeDef`.
+const KIND: usize = 0;
+const CHILDREN: usize = 1;
+const NAMES: usize = 2;
+const CUSTOM_NAME: usize = 3;
+
+impl Tree {
+    /// Reads a tree; returns it with the number of its leaves.
+    ///
+    /// # Errors
+    /// `InvalidInput` for damage, and trees that are nested too deeply.
+    pub fn read(table: Table<'_, '_>) -> Result<(Tree, usize)> {
+        let mut leaves = 0;
+        let tree = Self::node(table, &mut leaves, 0)?;
+        Ok((tree, leaves))
+    }
+
+    fn node(table: Table<'_, '_>, leaves: &mut usize, depth: usize) -> Result<Tree> {
+        if depth > MAX_NESTING {
+            return Err(damaged("a tree is nested too deeply"));
+        }
+        let mut children = Vec::new();
+        for child in table.tables(CHILDREN)? {
+            children.push(Self::node(child, leaves, depth + 1)?);
+        }
+        let kind = table.byte(KIND)?;
+        Ok(match kind {
+            0 | 1 if !children.is_empty() => return Err(damaged("a leaf of a tree has children")),
+            0 => {
+                *leaves += 1;
+                Tree::Leaf(*leaves - 1)
+            }
+            1 => Tree::None,
+            2 => Tree::Tuple(children),
+            3 => Tree::List(children),
+            4 => {
+                let names = table.strings(NAMES)?;
+                if names.len() != children.len() {
+                    return Err(damaged("a dictionary's keys do not match its values"));
+                }
+                Tree::Dict(names.into_iter().zip(children).collect())
+            }
+            5 => Tree::Custom { name: table.string(CUSTOM_NAME)?.unwrap_or_default().to_owned(), children },
+            _ => return Err(damaged("a tree has a node of unknown kind")),
+        })
+    }
+
+    /// The path of each leaf, as Python would access it in a variable `root`.
+    pub fn paths(&self, root: &str) -> Vec<String> {
+        let mut paths = Vec::new();
+        self.collect(root, &mut paths);
+        paths
+    }
+
+    /// The same for the pair of positional and named arguments.
+    pub fn argument_paths(&self) -> Vec<String> {
+        match self {
+            Tree::Tuple(pair) if pair.len() == 2 => {
+                let mut paths = pair[0].paths("args");
+                pair[1].collect("kwargs", &mut paths);
+                paths
+            }
+            other => other.paths("args"),
+        }
+    }
+
+    fn collect(&self, path: &str, paths: &mut Vec<String>) {
+        match self {
+            Tree::Leaf(_) => paths.push(path.to_owned()),
+            Tree::None => {}
+            Tree::Tuple(children) | Tree::List(children) | Tree::Custom { children, .. } => {
+                children.iter().enumerate().for_each(|(i, child)| child.collect(&format!("{path}[{i}]"), paths));
+            }
+            Tree::Dict(children) => {
+                children.iter().for_each(|(name, child)| child.collect(&format!("{path}['{name}']"), paths));
+            }
+        }
+    }
+}

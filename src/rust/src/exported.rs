@@ -1,0 +1,112 @@
+//! Functions that JAX exported, as R lists with their program.
+
+use crate::conditions::Result;
+use crate::{handle, sexp};
+use extendr_api::prelude::*;
+use pjrt_base::mmap;
+use pjrt_base::room;
+use pjrt_program::exported::{Exported, Tree, Value};
+use pjrt_program::program::{Format, Program};
+use std::path::Path;
+use std::sync::Arc;
+
+/// An exported function from the bytes of its file.
+#[extendr]
+fn exported_new(content: &[u8]) -> Result<Robj> {
+    described(content)
+}
+
+/// The same from a file.
+#[extendr]
+fn exported_read(path: &str) -> Result<Robj> {
+    described(&mmap::read(Path::new(path))?)
+}
+
+fn described(content: &[u8]) -> Result<Robj> {
+    room::check_room(content.len(), "to read the exported function")?;
+    let exported = Exported::read(content)?;
+    let input_paths = exported.in_tree.argument_paths();
+    let output_paths = exported.out_tree.paths("result");
+    let (inputs, outputs) = (arrays(input_paths, &exported.inputs), arrays(output_paths, &exported.outputs));
+    let is_kept = |i| exported.kept.binary_search(&i).is_ok();
+    let kept: Vec<bool> = (0..exported.inputs.len()).map(is_kept).collect();
+    let (input_tree, output_tree) = (arguments(&exported.in_tree), tree(&exported.out_tree));
+    let program = handle::object(Program::new(exported.program, Format::Mlir)?);
+    Ok(list!(
+        name = exported.function,
+        inputs = inputs,
+        kept = kept,
+        outputs = outputs,
+        input_tree = input_tree,
+        output_tree = output_tree,
+        platforms = exported.platforms,
+        num_devices = f64::from(exported.num_devices),
+        jax_version = exported.jax_version.map_or(().into(), Robj::from),
+        calling_convention = i32::from(exported.calling_convention),
+        ordered_effects = exported.ordered_effects,
+        unordered_effects = exported.unordered_effects,
+        disabled_checks = exported.disabled_checks,
+        has_vjp = exported.has_vjp,
+        program = program
+    )
+    .into())
+}
+
+/// Inputs or outputs as columns.
+fn arrays(paths: Vec<String>, values: &[Arc<Value>]) -> Robj {
+    let dtype = |value: &Arc<Value>| if value.is_token { "token" } else { value.dtype };
+    list!(
+        path = paths,
+        dtype = values.iter().map(dtype).collect::<Vec<_>>(),
+        shape = List::from_values(values.iter().map(|value| shape(&value.shape)))
+    )
+    .into()
+}
+
+/// Dimensions as numbers, or as text if some are symbolic.
+fn shape(dims: &[String]) -> Robj {
+    match dims.iter().map(|dim| dim.parse::<i64>()).collect::<std::result::Result<Vec<_>, _>>() {
+        Ok(numbers) => sexp::robj(sexp::new_whole_numbers(&numbers)),
+        Err(_) => dims.iter().map(String::as_str).collect::<Vec<_>>().into(),
+    }
+}
+
+/// The positional and named arguments.
+fn arguments(pair: &Tree) -> Robj {
+    match pair {
+        Tree::Tuple(parts) if parts.len() == 2 => list!(args = tree(&parts[0]), kwargs = tree(&parts[1])).into(),
+        other => tree(other),
+    }
+}
+
+/// A tree as nested lists with the numbers of its leaves, from 1.
+fn tree(node: &Tree) -> Robj {
+    match node {
+        Tree::Leaf(number) => (*number as i32 + 1).into(),
+        Tree::None => ().into(),
+        Tree::Tuple(children) | Tree::List(children) => unnamed(children).into(),
+        Tree::Dict(children) => {
+            let (names, children): (Vec<_>, Vec<_>) =
+                children.iter().map(|(name, child)| (name.as_str(), tree(child))).unzip();
+            let mut list: Robj = List::from_values(children).into();
+            // Names only fail for values that cannot have any.
+            let _ = list.set_names(names);
+            list
+        }
+        Tree::Custom { name, children } => {
+            let mut list: Robj = unnamed(children).into();
+            let _ = list.set_attrib("type", name.as_str());
+            list
+        }
+    }
+}
+
+fn unnamed(children: &[Tree]) -> List {
+    List::from_values(children.iter().map(tree))
+}
+
+extendr_module! {
+    mod exported;
+    fn exported_new;
+    fn exported_read;
+}

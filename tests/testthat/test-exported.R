@@ -1,0 +1,156 @@
+# The files are made by src/rust/program/fixtures/exported/make.py, with the numbers that JAX computes.
+exported_path <- function(name) fixture(file.path("exported", paste0(name, ".jaxexport")))
+load_fixture <- function(name) pjrt_load_exported(exported_path(name))
+exported_runs <- function() source(fixture(file.path("exported", "runs.R")), local = TRUE)$value
+
+test_that("exported functions compute what JAX computes", {
+  runs <- exported_runs()
+  expect_setequal(names(runs), c("simple", "tree", "unused", "donated", "vjp"))
+  for (name in names(runs)) {
+    run <- runs[[name]]
+    for (executable in list(pjrt_compile(load_fixture(name)), value(pjrt_compile_async(load_fixture(name))))) {
+      inputs <- lapply(run$inputs, function(x) pjrt_buffer(x$data, x$dtype, shape = as.integer(x$dim)))
+      outputs <- do.call(pjrt_execute, c(executable, inputs, simplify = FALSE))
+      expect_length(outputs, length(run$outputs))
+      for (i in seq_along(outputs)) {
+        expected <- run$outputs[[i]]
+        expect_identical(shape(outputs[[i]]), as.integer(expected$dim))
+        expect_equal(as.vector(as_array(outputs[[i]])), expected$data, tolerance = 1e-6)
+      }
+    }
+  }
+})
+
+test_that("trees, arrays and facts are those of the Python function", {
+  x <- load_fixture("tree")
+  expect_s3_class(x, "PJRTExported")
+  expect_identical(x$name, "layers")
+  expect_identical(x$inputs$path, c(
+    "args[0]['layers'][0]['b']", "args[0]['layers'][0]['w']", "args[0]['layers'][1]['w']", "args[1]", "kwargs['scale']"
+  ))
+  expect_identical(x$inputs$dtype, rep("f32", 5))
+  expect_identical(x$inputs$shape, list(3L, c(4L, 3L), c(3L, 2L), c(5L, 4L), integer()))
+  expect_identical(x$inputs$kept, rep(TRUE, 5))
+  expect_identical(x$outputs$path, c("result['hidden'][0]", "result['scores']", "result['sum'][0]"))
+  expect_identical(x$input_tree, list(
+    args = list(list(layers = list(list(b = 1L, w = 2L), list(w = 3L)), none = NULL), 4L), kwargs = list(scale = 5L)
+  ))
+  expect_identical(x$output_tree, list(hidden = list(1L, NULL), scores = 2L, sum = list(3L)))
+  expect_identical(x$platforms, "cpu")
+  expect_identical(x$num_devices, 1)
+  expect_true("jax_version" %in% names(x))
+  expect_null(x$jax_version)
+  expect_false(x$has_vjp)
+  expect_true(load_fixture("vjp")$has_vjp)
+  expect_s3_class(x$program, "PJRTProgram")
+  expect_identical(load_fixture("unused")$inputs$kept, c(TRUE, FALSE, TRUE))
+})
+
+test_that("a donated argument is taken over", {
+  donating <- pjrt_compile(load_fixture("donated"))
+  x <- pjrt_buffer(1:4, "f32")
+  expect_identical(as_array(pjrt_execute(donating, x, pjrt_buffer(rep(1, 4)))), array(c(2, 3, 4, 5)))
+  expect_true(is_deleted(x))
+})
+
+test_that("keys are passed as their data", {
+  key <- load_fixture("key")
+  expect_identical(key$inputs$dtype, "key<fry>")
+  out <- pjrt_execute(pjrt_compile(key), pjrt_buffer(c(3, 4), "ui32"))
+  expect_equal(as.vector(as_array(out, int64 = "double")), c(3, 4))
+})
+
+test_that("a function for two devices runs on both", {
+  x <- load_fixture("devices")
+  expect_identical(x$num_devices, 2)
+  executable <- pjrt_compile(x, devices = c("cpu:0", "cpu:1"))
+  data <- matrix(1:12, 4)
+  inputs <- lapply(pjrt_shard(data, c("cpu:0", "cpu:1"), dtype = "f32"), list)
+  outputs <- pjrt_execute_sharded(executable, inputs)
+  expect_equal(pjrt_unshard(outputs), data / 4)
+})
+
+test_that("unordered effects do not matter", {
+  run <- pjrt_compile(load_fixture("unordered"))
+  expect_identical(as_array(pjrt_execute(run, pjrt_buffer(1:3, "f32"))), array(c(2, 3, 4)))
+})
+
+test_that("what cannot run here is refused with the remedy", {
+  for (compile in list(pjrt_compile, pjrt_compile_async)) {
+    refused <- function(name, message) expect_refused(compile(load_fixture(name)), "invalid_input", message)
+    refused("tpu", "is for the platform \"tpu\", not for \"cpu\"")
+    refused("tpu", "platforms=[\"cpu\"]")
+    refused("platforms", "is for several platforms: cpu, tpu")
+    refused("platforms", "platforms=[\"cpu\"]")
+    refused("symbolic", "jax.export.export(jax.jit(f))(jax.ShapeDtypeStruct((32, 4), \"float32\"))")
+    refused("ordered", "has ordered effects, which are not supported: <class '__main__.Ordered'>")
+  }
+  expect_identical(load_fixture("symbolic")$inputs$shape, list(c("b", "2*b", "4")))
+  newer <- unclass(load_fixture("simple"))
+  newer$calling_convention <- 11L
+  expect_refused(pjrt_compile(structure(newer, class = "PJRTExported")), "invalid_input", "calling convention 11")
+})
+
+test_that("other files are refused with what to write instead", {
+  pickle <- fixture("exported/executable.pickle")
+  expect_refused(pjrt_load_exported(pickle), "invalid_input", "jax.export.export(jax.jit(f))(*args).serialize()")
+  expect_refused(pjrt_load_exported(pickle), "invalid_input", "a Python pickle")
+  expect_refused(pjrt_load_exported(fixture("square.artifact")), "invalid_input", "pjrt_program()")
+  for (bad in list(raw(), charToRaw("module {}"), as.raw(rep(255, 100)))) {
+    expect_refused(pjrt_load_exported(bad), "invalid_input", "The exported program is damaged")
+  }
+  for (bad in list(1, NA_character_, NULL, list(), "")) {
+    expect_refused(pjrt_load_exported(bad), "invalid_input", "`x` must be")
+  }
+  expect_refused(pjrt_load_exported(file.path(tempdir(), "none.jaxexport")), "io", "none.jaxexport")
+})
+
+test_that("damaged files raise an error or load", {
+  content <- readBin(exported_path("simple"), "raw", 1e5)
+  outcomes <- vapply(seq_along(content), function(i) {
+    content[i] <- xor(content[i], as.raw(0x41))
+    tryCatch(class(pjrt_load_exported(content))[[1L]], pjrt_error_invalid_input = function(e) "refused")
+  }, "")
+  expect_setequal(outcomes, c("PJRTExported", "refused"))
+  expect_refused(pjrt_load_exported(content[seq_len(400)]), "invalid_input", "damaged")
+})
+
+test_that("bytes and files are the same, and pjrt_program() takes the program", {
+  path <- exported_path("simple")
+  content <- readBin(path, "raw", 1e5)
+  expect_identical(format(pjrt_load_exported(content)), format(pjrt_load_exported(path)))
+  programs <- list(pjrt_program(content), pjrt_program(path = path), load_fixture("simple")$program)
+  expect_length(unique(vapply(programs, format, "")), 1L)
+  out <- pjrt_execute(pjrt_compile(programs[[1L]]), pjrt_buffer(matrix(1:6, 2), "f32"))
+  expect_identical(as_array(out), matrix((1:6)^2, 2))
+})
+
+test_that("exported functions are immutable, and impostors are refused", {
+  x <- load_fixture("simple")
+  expect_refused(x$name <- "a", "invalid_input", "immutable")
+  expect_refused(x[["name"]] <- "a", "invalid_input", "immutable")
+  expect_refused(x["name"] <- "a", "invalid_input", "immutable")
+  for (bad in list(list(), 1, "a", function() NULL)) {
+    bad <- structure(bad, class = "PJRTExported")
+    expect_refused(pjrt_compile(bad), "invalid_input", "this package did not make it")
+    expect_refused(format(bad), "invalid_input", "this package did not make it")
+  }
+  expect_refused(pjrt_compile(unserialize(serialize(x, NULL))), "invalid_pointer")
+})
+
+test_that("print() shows what to pass and what comes back", {
+  for (name in c("tree", "unused", "platforms", "symbolic", "ordered", "unordered", "devices", "key")) {
+    expect_snapshot(load_fixture(name), cran = TRUE)
+  }
+})
+
+test_that("the example is a network of two layers", {
+  network <- pjrt_load_exported(system.file("exported", "network.jaxexport", package = "pjrt"))
+  arrays <- lapply(network$inputs$shape, function(shape) array(sin(seq_len(prod(shape))), shape))
+  names(arrays) <- network$inputs$path
+  out <- as_array(do.call(pjrt_execute, c(pjrt_compile(network), unname(lapply(arrays, pjrt_buffer)))))
+  p <- unname(arrays)
+  hidden <- pmax(sweep(p[[5]] %*% p[[2]], 2, p[[1]], "+"), 0)
+  odds <- exp(sweep(hidden %*% p[[4]], 2, p[[3]], "+"))
+  expect_equal(out, odds / rowSums(odds), tolerance = 1e-5)
+})
