@@ -6,10 +6,13 @@ extern crate pjrt_base;
 
 pub mod annotations;
 pub mod bytecode;
+mod content;
 pub mod depth;
+mod diagnostic;
 pub mod hlo;
 pub mod mlir;
 pub mod narrow;
 pub mod program;
 pub mod sharding;
 pub mod stablehlo;
+pub mod suggest;
