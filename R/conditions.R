@@ -84,6 +84,9 @@ advice <- list(
           if (platform == "host") "the CPU" else platform
         )
       },
+      if (startsWith(target, "cu") && platform == "host" && length(others) == 0L) {
+        "It looks like a function of CUDA. Export the program for the CPU."
+      },
       if (length(related) > 0L) {
         sprintf("Linear algebra for %s: %s. See ?\"linear-algebra\".", platform, short_targets(related))
       },

@@ -36,7 +36,7 @@
 #' | `pjrt_error_safetensors_invalid` | a damaged safetensors file |
 #' | `pjrt_error_serialized_invalid`, `pjrt_error_serialized_mismatch` | damaged or foreign serialized executables |
 #' | `pjrt_error_plugin_not_found`, `pjrt_error_plugin_invalid` | plugins that are missing or damaged |
-#' | `pjrt_error_driver_missing`, `pjrt_error_driver_too_old`, `pjrt_error_library_missing` | missing CUDA drivers and libraries |
+#' | `pjrt_error_driver_missing`, `pjrt_error_driver_too_old`, `pjrt_error_library_missing` | missing drivers, libraries |
 #' | `pjrt_error_download`, `pjrt_error_checksum` | failed installations of plugins |
 #' | `pjrt_error_plugin_poisoned` | use of a plugin that threw a C++ exception |
 #' | `pjrt_error_client_closed`, `pjrt_error_forked` | use of a closed client, or in a forked process |

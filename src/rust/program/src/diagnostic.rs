@@ -168,7 +168,7 @@ impl<'a> Source<'a> {
     /// The line with a mark under the column; of a long line, the part around it.
     fn excerpt(&self) -> String {
         const BEFORE: usize = 60;
-        const AFTER: usize = 40;
+        const AFTER: usize = 60;
         // No character of a line moves the mark.
         let plain = |bytes: &[u8]| -> Vec<char> {
             let text = String::from_utf8_lossy(bytes);
@@ -192,12 +192,16 @@ impl<'a> Source<'a> {
 
     /// The name at the column, such as `%x` or `float32`.
     fn word(&self) -> &'a str {
-        let rest = &self.content[self.column - 1..];
-        let is_part =
-            |i: usize, byte: u8| byte.is_ascii_alphanumeric() || b"_.$-".contains(&byte) || (i == 0 && byte == b'%');
-        let len = rest.iter().enumerate().take_while(|(i, &byte)| is_part(*i, byte)).count();
-        std::str::from_utf8(&rest[..len]).unwrap_or_default()
+        name_at(&self.content[self.column - 1..])
     }
+}
+
+/// The name at the start of a text.
+fn name_at(text: &[u8]) -> &str {
+    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.$-".contains(byte);
+    let mark = usize::from(text.starts_with(b"%"));
+    let len = mark + text[mark..].iter().take_while(|byte| is_part(byte)).count();
+    std::str::from_utf8(&text[..len]).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -263,7 +267,7 @@ mod tests {
         assert_eq!(excerpt("a\n\tü b\n", (2, 5)).as_deref(), Some("  2 |  ü b\n    |    ^"));
         assert_eq!(excerpt("a", (1, 2)).as_deref(), Some("  1 | a\n    |  ^"));
         let long = excerpt(&"x".repeat(1000), (1, 501)).unwrap();
-        assert_eq!(long, format!("  1 | ...{}...\n    | {}^", "x".repeat(100), " ".repeat(63)));
+        assert_eq!(long, format!("  1 | ...{}...\n    | {}^", "x".repeat(120), " ".repeat(63)));
         for place in [(1, 3), (3, 1), (2, 2)] {
             assert_eq!(excerpt("a\n", place), None, "{place:?}");
         }

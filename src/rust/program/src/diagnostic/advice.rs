@@ -1,6 +1,6 @@
 //! Advice on a compiler's message: what was probably meant, or how to write it.
 
-use super::Source;
+use super::{name_at, Source};
 use crate::mlir;
 use crate::suggest;
 
@@ -37,7 +37,7 @@ fn in_line(message: &str, source: &Source<'_>, text: &[u8]) -> Option<String> {
     let (before, rest) = source.content.split_at(source.column - 1);
     let word = source.word();
     if message.contains("undeclared SSA value") {
-        return Some(undefined(word, &text[..source.start + before.len()]));
+        return Some(undefined(word, &defined(source, text)));
     }
     if let Some((_, choices)) = message.split_once("to be one of: ") {
         let upper = word.to_ascii_uppercase();
@@ -45,8 +45,9 @@ fn in_line(message: &str, source: &Source<'_>, text: &[u8]) -> Option<String> {
         return did_you_mean(meant.map(str::to_owned));
     }
     if message.contains("expected SSA operand") {
-        let value = format!("%{word}");
-        if names(&text[..source.start + before.len()]).contains(&value.as_str()) {
+        // The place may be before spaces.
+        let value = format!("%{}", name_at(rest.trim_ascii_start()));
+        if defined(source, text).contains(&value.as_str()) {
             return did_you_mean(Some(value));
         }
         let is_bracket = rest.starts_with(b"(");
@@ -73,11 +74,19 @@ fn did_you_mean(meant: Option<String>) -> Option<String> {
     meant.map(|meant| format!("Did you mean `{meant}`?"))
 }
 
-/// What to write for a value that is not defined in the text before it.
-fn undefined(name: &str, before: &[u8]) -> String {
+/// The values defined before a place: not yet the results of its own line.
+fn defined<'a>(source: &Source<'_>, text: &'a [u8]) -> Vec<&'a str> {
+    let (before, line) = text[..source.start + source.column - 1].split_at(source.start);
+    let operands = memchr::memmem::find(line, b" = ").map_or(line, |end| &line[end..]);
+    let mut found = names(before);
+    found.extend(names(operands).into_iter().filter(|name| !found.contains(name)).collect::<Vec<_>>());
+    found
+}
+
+/// What to write for a value that is not defined.
+fn undefined(name: &str, defined: &[&str]) -> String {
     const MOST: usize = 10;
-    let mut defined = names(before);
-    defined.retain(|known| *known != name);
+    let defined: Vec<&str> = defined.iter().copied().filter(|known| *known != name).collect();
     let meant = suggest::closest(name.trim_start_matches('%'), defined.iter().map(|known| &known[1..]));
     let advice = match (meant, defined.len()) {
         (Some(meant), _) => format!("Did you mean `%{meant}`?"),
@@ -133,7 +142,8 @@ mod tests {
             ("use of undeclared SSA value name", "%x0: t\n ^%x1", "`%x0`"),
             ("use of undeclared SSA value name", "%x: t\n ^%y", "Defined before: %x."),
             ("use of undeclared SSA value name", "^%y", "Nothing is defined"),
-            ("expected SSA operand", "%x: t\n negate ^x", "`%x`"),
+            ("use of undeclared SSA value name", "%x: t\n %0 = add %x, ^%y", "Defined before: %x."),
+            ("expected SSA operand", "%x: t\n negate^ x", "`%x`"),
             ("expected SSA operand", "add^(%x)", "without brackets"),
             ("expected A to be one of: EQ, LT", "^lt,", "`LT`"),
             ("expected ')'", "%x: f32^[2,3])", "`tensor<2x3xf32>`"),
