@@ -184,7 +184,7 @@ advice <- list(
     "Export the function as StableHLO: in JAX, write jax.jit(f).lower(x).as_text() to a file, and read it with `path = `."
   },
   program_of_tensorflow = function() {
-    "Export it as StableHLO, with TensorFlow's experimental_get_compiler_ir(stage = \"stablehlo\") or a converter."
+    "Export it as StableHLO: in TensorFlow, with f.experimental_get_compiler_ir(x)(stage = \"stablehlo\")."
   },
   program_packed = function() "Unpack it, and read the program in it with `path = `.",
   shape_dynamic = function() {

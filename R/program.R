@@ -58,7 +58,8 @@ program_bytes <- function(src) {
 
 # Refuses a path given as a program's text: one line that names a file or ends like the name of one.
 check_not_path <- function(src) {
-  if (!validEnc(src) || nchar(src, "bytes") > 1000L || !nzchar(src) || grepl("[\n{(]", src, useBytes = TRUE)) {
+  is_text <- Encoding(src) == "bytes" || !validEnc(src) || nchar(src, "bytes") > 1000L || grepl("[\n{(]", src, useBytes = TRUE)
+  if (is_text || !nzchar(src)) {
     return(invisible())
   }
   is_file <- file.exists(src) && !dir.exists(src)

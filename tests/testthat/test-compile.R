@@ -102,7 +102,7 @@ test_that("other mistakes are explained", {
   })
 })
 
-test_that("mistakes in other files and in bytecode have no line", {
+test_that("mistakes in code of other files have no line", {
   located <- sub("\n  return", ' loc("model.py":12:3)\n  return', with_line(
     '%0 = "stablehlo.add"(%x0, %c) : (tensor<2xf32>, tensor<3xf32>) -> tensor<2xf32>'
   ))

@@ -109,7 +109,8 @@ impl<'a> Diagnostic<'a> {
 
     /// The message without what the compiler tried and its own names.
     fn sentence(&self) -> String {
-        let message = self.message.split(" (tried '").next().unwrap_or(self.message);
+        let before = |end| move |message: &'a str| message.split(end).next().unwrap_or(message);
+        let message = before(". If this is intended, please call")(before(" (tried '")(self.message));
         let message = message.replace("::mlir::stablehlo::", "");
         let origin = self.origin.map(|origin| format!("{origin}: ")).unwrap_or_default();
         format!("The program does not compile: {origin}{}.", message.trim_end_matches(['.', ' ']))
