@@ -32,7 +32,14 @@
 #' plugin cannot be used any more, see [pjrt-package].
 #' @return A `PJRTLoadedExecutable`: run it with [pjrt_execute()], or with [pjrt_execute_sharded()] on several devices.
 #' @section Errors:
-#' * The compiler's errors, with line and column in the program: conditions of class `pjrt_error` with the compiler's code.
+#' * `pjrt_error_compile`: the program has a mistake. The message shows what the compiler says, the line with a mark under the
+#'   place, and, for unknown operations, types and values, what was probably meant. The fields `line`, `column` and `source`
+#'   contain the place and the line, unless they are unknown, as for bytecode. `detail` contains everything that the compiler
+#'   said. The condition also has the class of the compiler's code, such as `pjrt_error_unknown`.
+#' * `pjrt_error_dynamic_shape`: arguments or results of `main` have no fixed shape. The message lists them.
+#' * `pjrt_error_custom_call`, also of class `pjrt_error_not_found`: the program calls a function that has no handler. The field
+#'   `target` contains its name. See [pjrt_register_custom_call()].
+#' * Other errors of the compiler have the class of its code.
 #' * `pjrt_error_program_version`: the program does not compile, and it is a portable program in a version of StableHLO that
 #'   the plugin does not support. See [plugin_stablehlo_versions()].
 #' * `pjrt_error_unsupported_dtype`: XLA's CPU compiler would fail on types narrower than a byte.
@@ -45,7 +52,13 @@
 #' add <- pjrt_compile(program)
 #' add
 #' device(add)
-#' try(pjrt_compile(pjrt_program("func.func @main() { nonsense }")))
+#'
+#' typo <- pjrt_program("func.func @main(%x: tensor<f32>) -> tensor<f32> {
+#'   %y = stablehlo.exp %x : tensor<f32>
+#'   return %y : tensor<f32>
+#' }")
+#' try(pjrt_compile(typo))
+#' tryCatch(pjrt_compile(typo), pjrt_error_compile = function(e) c(e$line, e$column))
 #' @export
 pjrt_compile <- function(program, compile_options = pjrt_compile_options(), device = NULL, devices = NULL) {
   start_compile(ffi_executable_compile, program, compile_options, device, devices)

@@ -1,19 +1,20 @@
 # All conditions of the package are made here. Errors have the classes `pjrt_error_<kind>` and `pjrt_error`.
 
-# Raises an error. `message` says what is wrong and what was expected; each of `hints` says what to do.
+# Raises an error. `message` says what is wrong and what was expected; each of `hints` says what to do. `class` may be several,
+# the most specific first; `fields` are added to the condition.
 pjrt_abort <- function(message, class, hints = character(), call = user_call(), code = NULL, call_name = NULL,
-                       platform = NULL, parent = NULL) {
+                       platform = NULL, parent = NULL, fields = list()) {
   # evaluated here: the frame of force() would end user_call()'s search
   call <- call
   if (!is.null(code)) {
-    hints <- c(hints, sprintf("From %s: error code %d (%s).", call_name, code, class))
+    hints <- c(hints, sprintf("From %s: error code %d (%s).", call_name, code, class[[length(class)]]))
   }
   stop(structure(
     class = c(paste0("pjrt_error_", class), "pjrt_error", "error", "condition"),
-    list(
+    c(list(
       message = paste(c(trimws(readable(message), "right"), sprintf("i %s", hints)), collapse = "\n"),
       call = call, code = code, call_name = call_name, platform = platform, parent = parent
-    )
+    ), fields)
   ))
 }
 
@@ -64,15 +65,37 @@ advice <- list(
   client_closed = function(platform) {
     sprintf("Create a new client with pjrt_client(\"%s\"), and buffers and executables on it.", platform)
   },
+  compile_failed = function(...) character(),
   complex_values = function() "Re() and Im() return its parts. c64 and c128 hold complex values.",
   conversion_needed = function(to) {
     sprintf("Convert the data first with %s.", paste0("as.", to, "()", collapse = " or "))
   },
-  custom_call_missing = function(target, platform) {
-    sprintf(
-      "Register a handler before you compile: pjrt_register_custom_call(\"%s\", list(%s = ...)).", target, platform
+  custom_call_missing = function(target, platform, others, related) {
+    if (grepl("^xla_(ffi_)?(partitioned_)?python_(cpu|gpu)_callback$", target)) {
+      return(c(
+        "It calls back into Python, as pure_callback(), io_callback() and debug.print() of JAX do. R cannot run that.",
+        "Export the program without callbacks."
+      ))
+    }
+    c(
+      if (length(others) > 0L) {
+        sprintf(
+          "It has handlers for %s only. Export the program for %s.", paste(others, collapse = ", "),
+          if (platform == "host") "the CPU" else platform
+        )
+      },
+      if (startsWith(target, "cu") && platform == "host" && length(others) == 0L) {
+        "It looks like a function of CUDA. Export the program for the CPU."
+      },
+      if (length(related) > 0L) {
+        sprintf("Linear algebra for %s: %s. See ?\"linear-algebra\".", platform, short_targets(related))
+      },
+      sprintf(
+        "Register a handler before you compile: pjrt_register_custom_call(\"%s\", list(%s = ...)).", target, platform
+      )
     )
   },
+  custom_call_refused = function(target) character(),
   device_unnamed = function() {
     "Name a device: execution_options = pjrt_execution_options(device = \"cpu:0\")."
   },
@@ -151,6 +174,23 @@ advice <- list(
     sprintf("To install it for another machine, choose a version of CUDA: %s.", install_calls(names))
   },
   program_not_exported = function() "Read it with pjrt_program().",
+  program_of_arrays = function() "Load it with safetensors_load(), and pass the arrays to a program.",
+  program_of_hlo = function() {
+    c(
+      "Export StableHLO instead, in JAX with jax.jit(f).lower(x).as_text().",
+      "A serialized HloModuleProto has `format = \"hlo\"`."
+    )
+  },
+  program_of_python = function() {
+    "Export the function as StableHLO: in JAX, write jax.jit(f).lower(x).as_text() to a file, and read it with `path = `."
+  },
+  program_of_tensorflow = function() {
+    "Export it as StableHLO: in TensorFlow, with f.experimental_get_compiler_ir(x)(stage = \"stablehlo\")."
+  },
+  program_packed = function() "Unpack it, and read the program in it with `path = `.",
+  shape_dynamic = function() {
+    "Export the program again with numbers instead of `?`, one program for each shape."
+  },
   tensors_too_large = function() {
     c(
       "Load some of them by name, or one by one from safetensors_open().",
@@ -174,6 +214,31 @@ word_hint <- function(hint) {
   if (is.character(hint)) hint else do.call(advice[[hint$reason]], hint[names(hint) != "reason"])
 }
 
+# Linear algebra targets in short: those of LAPACK once for all types.
+short_targets <- function(targets) {
+  targets <- setdiff(targets, "print_tensor")
+  toString(unique(sub("^lapack_[sdcz](.*)_ffi$", "lapack_*\\1_ffi", targets)))
+}
+
+# Classes that the reason of a failure adds to that of its code.
+reason_classes <- c(
+  compile_failed = "compile", custom_call_missing = "custom_call", custom_call_refused = "custom_call"
+)
+
+# The class and the fields that the reasons among some hints add to a condition.
+failure_subject <- function(hints) {
+  for (hint in hints) {
+    if (is.list(hint) && hint$reason %in% names(reason_classes)) {
+      fields <- hint[intersect(c("line", "column", "source", "detail", "target"), names(hint))]
+      fields <- fields[lengths(fields) > 0L]
+      numbers <- names(fields) %in% c("line", "column")
+      fields[numbers] <- lapply(fields[numbers], as.integer)
+      return(list(class = reason_classes[[hint$reason]], fields = fields))
+    }
+  }
+  NULL
+}
+
 # Raises what the native side found; the entry points there call this by name.
 signal_failure <- function(failure) {
   hints <- unlist(lapply(failure$hints, word_hint))
@@ -187,9 +252,10 @@ signal_failure <- function(failure) {
     }
     return(signal_interrupt())
   }
+  subject <- failure_subject(failure$hints)
   pjrt_abort(
-    failure$message, failure$class,
-    hints = hints, code = failure$code, call_name = failure$call_name, platform = failure$platform
+    failure$message, c(subject$class, failure$class),
+    hints = hints, code = failure$code, call_name = failure$call_name, platform = failure$platform, fields = subject$fields
   )
 }
 

@@ -45,7 +45,8 @@
 #' @section Errors:
 #' * `pjrt_error_invalid_input` for arguments that are not as described.
 #' * `pjrt_error_invalid_pointer` for an external pointer that is null or does not point to a function.
-#' * [pjrt_compile()] raises `pjrt_error_not_found` for a program that calls a name without a handler.
+#' * [pjrt_compile()] raises `pjrt_error_custom_call`, also of class `pjrt_error_not_found`, for a program that calls a name
+#'   without a handler.
 #'
 #' If a plugin refuses a handler, there is a warning of class `pjrt_warning`.
 #' @seealso [linear-algebra], [pjrt_compile()], [pjrt_execute()]

@@ -69,7 +69,7 @@
 #' A plugin may have a handler with the same name, and refuse that of the package. Programs then call the plugin's.
 #'
 #' There are no handlers for JAX's targets on CUDA, nor for other platforms. For those, [pjrt_compile()] raises
-#' `pjrt_error_not_found`, which names the target, unless the plugin handles it or you register a handler.
+#' `pjrt_error_custom_call`, which names the target, unless the plugin handles it or you register a handler.
 #' @section Errors:
 #' Calls with other types, shapes or attributes fail: reading an output raises `pjrt_error_invalid_argument`, with the name of
 #' the target.

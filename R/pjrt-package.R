@@ -18,12 +18,34 @@
 #'   it.
 #'
 #' @section Errors:
-#' Every error is a condition of class `pjrt_error` and of a more specific class, such as `pjrt_error_shape_mismatch`,
-#' `pjrt_error_dtype_mismatch`, `pjrt_error_device_mismatch`, `pjrt_error_argument_count`, `pjrt_error_deleted_buffer`,
-#' `pjrt_error_invalid_input`, `pjrt_error_invalid_pointer`, `pjrt_error_plugin_not_found`, `pjrt_error_plugin_poisoned`,
-#' `pjrt_error_forked` and `pjrt_error_client_closed`. The plugin's errors have a class for each PJRT error code, such as
-#' `pjrt_error_invalid_argument` or `pjrt_error_resource_exhausted`. The fields `code`, `call_name` and `platform` contain the
-#' plugin's error code, the PJRT function and the platform, or `NULL`.
+#' Every error is a condition of class `pjrt_error` and of a more specific class:
+#'
+#' | class | raised for |
+#' |---|---|
+#' | `pjrt_error_compile` | a mistake in a program; fields `line`, `column`, `source` and `detail` |
+#' | `pjrt_error_custom_call` | a program that calls a function without a handler; field `target` |
+#' | `pjrt_error_dynamic_shape` | a program with arguments or results of unknown size |
+#' | `pjrt_error_program_version` | a portable program that is too new or too old for the plugin |
+#' | `pjrt_error_argument_count` | a wrong number of inputs |
+#' | `pjrt_error_shape_mismatch`, `pjrt_error_dtype_mismatch` | inputs or data of the wrong shape or dtype |
+#' | `pjrt_error_device_mismatch`, `pjrt_error_layout_mismatch` | inputs on the wrong device, or with another layout |
+#' | `pjrt_error_unsupported_dtype` | data that a dtype cannot hold, or a dtype that a compiler cannot handle |
+#' | `pjrt_error_deleted_buffer` | a buffer that was deleted or donated |
+#' | `pjrt_error_invalid_input`, `pjrt_error_invalid_pointer` | other invalid arguments |
+#' | `pjrt_error_io`, `pjrt_error_file_changed` | files that cannot be read, or changed while in use |
+#' | `pjrt_error_safetensors_invalid` | a damaged safetensors file |
+#' | `pjrt_error_serialized_invalid`, `pjrt_error_serialized_mismatch` | damaged or foreign serialized executables |
+#' | `pjrt_error_plugin_not_found`, `pjrt_error_plugin_invalid` | plugins that are missing or damaged |
+#' | `pjrt_error_driver_missing`, `pjrt_error_driver_too_old`, `pjrt_error_library_missing` | missing drivers, libraries |
+#' | `pjrt_error_download`, `pjrt_error_checksum` | failed installations of plugins |
+#' | `pjrt_error_plugin_poisoned` | use of a plugin that threw a C++ exception |
+#' | `pjrt_error_client_closed`, `pjrt_error_forked` | use of a closed client, or in a forked process |
+#' | `pjrt_error_unsupported_call` | a call that the plugin does not have |
+#' | `pjrt_error_internal` | a fault in the package or in a plugin |
+#'
+#' The plugin's errors have a class for each PJRT error code, such as `pjrt_error_invalid_argument` or
+#' `pjrt_error_resource_exhausted`; more specific classes come before it. The fields `code`, `call_name` and `platform` contain
+#' the plugin's error code, the PJRT function and the platform, or `NULL`.
 #'
 #' @section Poisoned plugins:
 #' A plugin that throws a C++ exception may keep locks that are never released and threads that wait for ever. The call that

@@ -9,9 +9,14 @@
 #'   [pjrt_load_exported()] to check that it can run, and to see its arguments.
 #' @return A `PJRTProgram`.
 #' @section Errors:
-#' `pjrt_error_invalid_input` unless exactly one of `src` and `path` is given, if the program is empty or nested too deeply for a
-#' compiler, and for `"hlo"` if it is not an HLO module, or an optimized one, which would crash XLA. [pjrt_compile()] finds other
-#' mistakes.
+#' `pjrt_error_invalid_input`:
+#' * unless exactly one of `src` and `path` is given, or if `src` is the name of a file.
+#' * if the program is empty or nested too deeply for a compiler.
+#' * for `"hlo"` if it is not an HLO module, or an optimized one, which would crash XLA.
+#' * for other data: HLO text, Python code, pickles, safetensors files, archives and TensorFlow models. The message says how to
+#'   get StableHLO.
+#'
+#' [pjrt_compile()] finds other mistakes.
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' program <- pjrt_program("
 #' func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
@@ -44,9 +49,27 @@ program_bytes <- function(src) {
   if (!is.character(src) || anyNA(src)) {
     abort_input("`src` must be the program's text or a raw vector, not ", given(src), ".")
   }
+  if (length(src) == 1L) {
+    check_not_path(src)
+  }
   # pasting would copy a large program three times
   text <- if (length(src) == 1L) src else paste(src, collapse = "\n")
   c(charToRaw(enc2utf8(text)), as.raw(10L))
+}
+
+# Refuses a path given as a program's text: one line that names a file or ends like the name of one.
+check_not_path <- function(src) {
+  is_text <- Encoding(src) == "bytes" || !validEnc(src) || nchar(src, "bytes") > 1000L || grepl("[\n{(]", src, useBytes = TRUE)
+  if (is_text || !nzchar(src)) {
+    return(invisible())
+  }
+  is_file <- file.exists(src) && !dir.exists(src)
+  if (is_file || grepl("^[^ ]+[.](mlir|mlirbc|stablehlo|hlo|pb|txt)$", src, useBytes = TRUE)) {
+    abort_input(
+      "`src` must be the program's text, not the ", if (is_file) "path" else "name", " of a file: '", src, "'.",
+      hints = "To read a file, pass its name as `path = `."
+    )
+  }
 }
 
 check_program <- function(program) {

@@ -116,7 +116,7 @@ test_that("bytecode and HLO modules nested 100,000 levels deep are refused", {
 test_that("empty programs are refused", {
   expect_identical(
     outcomes(list(mlir = raw(), hlo = raw(), executable = raw(), mlir = charToRaw(" "), mlir = c(charToRaw("ML"), as.raw(0xef), charToRaw("R")))),
-    c("invalid_input", "invalid_input", "serialized_invalid", "unknown", "invalid_input")
+    c("invalid_input", "invalid_input", "serialized_invalid", "compile", "invalid_input")
   )
   expect_error(compile(""), class = "pjrt_error_unknown")
 })
@@ -132,7 +132,7 @@ test_that("100 MB of data that is not a program is refused", {
       mlir = garbage, mlir = c(main, garbage), mlir = c(bytecode, garbage), mlir = c(bytecode, as.raw(13), garbage), hlo = garbage, executable = garbage, mlir = spaces,
       mlir = c(main, spaces)
     )
-  }), c("invalid_input", "invalid_input", "unknown", "invalid_input", "invalid_input", "serialized_invalid", "unknown", "accepted"))
+  }), c("invalid_input", "invalid_input", "compile", "invalid_input", "invalid_input", "serialized_invalid", "compile", "accepted"))
 })
 
 test_that("zero bytes in text raise an error or count as whitespace", {
@@ -140,5 +140,5 @@ test_that("zero bytes in text raise an error or count as whitespace", {
     main <- charToRaw("func.func @main(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> }\n")
     with_zeros <- function(at) append(main, as.raw(c(0, 0)), at)
     list(mlir = with_zeros(0L), mlir = with_zeros(12L), mlir = with_zeros(20L), mlir = raw(1000L), hlo = raw(1000L), executable = raw(1000L))
-  }), c("accepted", "unknown", "accepted", "unknown", "invalid_input", "serialized_invalid"))
+  }), c("accepted", "compile", "accepted", "compile", "invalid_input", "serialized_invalid"))
 })

@@ -18,8 +18,9 @@ test_that("errors of the plugin carry its code, the call and the platform", {
   expect_identical(error$call_name, "PJRT_Client_Compile")
   expect_identical(error$platform, "cpu")
   kinds <- c("cancelled", "unknown", "invalid_argument", "deadline_exceeded", "not_found")
-  expect_identical(class(error)[[1L]], paste0("pjrt_error_", kinds[[error$code]]))
-  expect_match(conditionMessage(error), sprintf("error code %d", error$code))
+  expect_identical(class(error)[[1L]], "pjrt_error_compile")
+  expect_identical(class(error)[[2L]], paste0("pjrt_error_", kinds[[error$code]]))
+  expect_match(conditionMessage(error), sprintf("error code %d (unknown)", error$code), fixed = TRUE)
 })
 
 test_that("the call of an error is the user's", {

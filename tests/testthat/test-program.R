@@ -49,6 +49,39 @@ test_that("data that is not a program is refused", {
   }
 })
 
+test_that("a file name given as text is refused", {
+  folder <- withr::local_tempdir()
+  path <- file.path(folder, "x.mlir")
+  expect_refused(pjrt_program(path), "invalid_input", "not the name of a file")
+  writeLines(text, path)
+  error <- expect_refused(pjrt_program(path), "invalid_input", "`src` must be the program's text, not the path of a file")
+  expect_match(conditionMessage(error), "`path = `", fixed = TRUE)
+  withr::local_dir(folder)
+  expect_refused(pjrt_program("x.mlir"), "invalid_input", "not the path of a file: 'x.mlir'")
+  squares(pjrt_program(path = "x.mlir"))
+  expect_s3_class(pjrt_program("module {} // x.mlir"), "PJRTProgram")
+  expect_s3_class(pjrt_program("."), "PJRTProgram")
+})
+
+test_that("other formats than StableHLO are recognized", {
+  tell <- function(src, ...) {
+    tryCatch(pjrt_program(src, ...), pjrt_error_invalid_input = function(e) cat(conditionMessage(e), "\n"))
+  }
+  expect_snapshot(cran = TRUE, {
+    tell("HloModule m\n\nENTRY main {\n  ROOT x = f32[] parameter(0)\n}")
+    tell("import jax\nimport jax.numpy as jnp")
+    tell("f = jax.jit(lambda x: x + 1)")
+    tell(as.raw(c(0x80, 0x04, 0x95)))
+    tell(as.raw(c(0x1f, 0x8b, 0x08)))
+    tell(charToRaw("PK\003\004"))
+    tell(c(as.raw(c(0x08, 0x01, 0x12)), charToRaw("\ntensorflow")))
+    tell(charToRaw("HloModule m"), format = "hlo")
+  })
+  path <- withr::local_tempfile()
+  safetensors_save(list(x = pjrt_scalar(1)), path)
+  expect_refused(pjrt_program(path = path), "invalid_input", "The data are a safetensors file")
+})
+
 test_that("a program nested deep enough to crash compilers is refused", {
   expect_refused(pjrt_program(strrep("(", 1e5)), "invalid_input", "levels deep")
 })

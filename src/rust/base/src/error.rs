@@ -20,6 +20,8 @@ pub enum Kind {
     DriverMissing,
     DriverTooOld,
     DtypeMismatch,
+    /// A program has arguments or results without a fixed shape.
+    DynamicShape,
     /// A file that was mapped into memory has changed.
     FileChanged,
     Forked,
@@ -96,6 +98,7 @@ impl Kind {
             Kind::DriverMissing => "driver_missing",
             Kind::DriverTooOld => "driver_too_old",
             Kind::DtypeMismatch => "dtype_mismatch",
+            Kind::DynamicShape => "dynamic_shape",
             Kind::FileChanged => "file_changed",
             Kind::Forked => "forked",
             Kind::Internal => "internal",

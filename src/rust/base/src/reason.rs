@@ -40,12 +40,17 @@ reasons! {
     BufferLayout => "buffer_layout",
     /// The client of this platform is closed.
     ClientClosed { platform: String } => "client_closed",
+    /// The compiler refuses a program, at a place in its text if that is known. `detail` is all that it said.
+    CompileFailed { line: Option<usize>, column: Option<usize>, source: Option<String>, detail: String } => "compile_failed",
     /// Complex values were given for a dtype that cannot hold them.
     ComplexValues => "complex_values",
     /// Values of this type do not convert to the dtype; those of the types `to` do.
     ConversionNeeded { to: &'static [&'static str] } => "conversion_needed",
-    /// No handler is registered for the custom call `target` on this platform.
-    CustomCallMissing { target: String, platform: String } => "custom_call_missing",
+    /// No handler is registered for the custom call `target` on this platform, but perhaps on `others`. `related` are the
+    /// targets of this platform's handlers for the same purpose.
+    CustomCallMissing { target: String, platform: String, others: Vec<String>, related: Vec<String> } => "custom_call_missing",
+    /// The custom call `target` cannot have a handler as it is.
+    CustomCallRefused { target: String } => "custom_call_refused",
     /// A program needs `count` devices, more than the client has; a CPU client can have more.
     DevicesMissing { count: usize } => "devices_missing",
     /// The process is a fork of one that used a client.
@@ -92,6 +97,18 @@ reasons! {
     PluginUndecided { names: Vec<String> } => "plugin_undecided",
     /// The content is a program itself, not an exported function.
     ProgramNotExported => "program_not_exported",
+    /// A program is given as an archive or compressed.
+    ProgramPacked => "program_packed",
+    /// Arrays are given as a program.
+    ProgramOfArrays => "program_of_arrays",
+    /// HLO text is given as a program.
+    ProgramOfHlo => "program_of_hlo",
+    /// Code or data of Python are given as a program.
+    ProgramOfPython => "program_of_python",
+    /// A model of TensorFlow is given as a program.
+    ProgramOfTensorflow => "program_of_tensorflow",
+    /// Arguments or results of a program have no fixed shape.
+    ShapeDynamic => "shape_dynamic",
     /// Tensors need more memory than is free.
     TensorsTooLarge => "tensors_too_large",
     /// The archive of plugin `name` at `url` has no known SHA-256.
@@ -112,6 +129,12 @@ impl Field for String {
 impl Field for usize {
     fn texts(&self) -> Vec<String> {
         vec![self.to_string()]
+    }
+}
+
+impl<T: Field> Field for Option<T> {
+    fn texts(&self) -> Vec<String> {
+        self.as_ref().map_or_else(Vec::new, Field::texts)
     }
 }
 

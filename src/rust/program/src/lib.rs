@@ -6,7 +6,9 @@ extern crate pjrt_base;
 
 pub mod annotations;
 pub mod bytecode;
+mod content;
 pub mod depth;
+mod diagnostic;
 pub mod exported;
 pub mod hlo;
 pub mod mlir;
@@ -14,3 +16,4 @@ pub mod narrow;
 pub mod program;
 pub mod sharding;
 pub mod stablehlo;
+pub mod suggest;

@@ -8,10 +8,12 @@ use std::borrow::Cow;
 
 mod annotations;
 mod calls;
+mod dynamic;
 mod narrow;
 mod nesting;
 mod typed;
 
+pub(crate) use dynamic::dynamic_arrays;
 pub use narrow::narrow_findings;
 pub(crate) use typed::with_typed_calls;
 
@@ -72,6 +74,19 @@ pub fn argument_names(text: &[u8]) -> Vec<String> {
     let text = without_data(text);
     let code = blank_strings_and_comments(&text);
     main_function(&text, &code).and_then(|mut rest| rest.argument_names()).unwrap_or_default()
+}
+
+/// The names of all functions, such as `@f`.
+pub(crate) fn function_names(text: &[u8]) -> Vec<String> {
+    let text = without_data(text);
+    let code = blank_strings_and_comments(&text);
+    let name = |mut rest: Rest<'_>| {
+        rest.skip_visibility();
+        let len = rest.0.strip_prefix(b"@")?.iter().take_while(|&&byte| is_in_name(byte)).count();
+        let start = code.len() - rest.0.len();
+        Some(String::from_utf8_lossy(&text[start..=start + len]).into_owned())
+    };
+    functions(&code).filter_map(|(_, rest)| name(rest)).collect()
 }
 
 /// The function `main`, from its name on; `code` is the text without strings and comments.

@@ -2,6 +2,8 @@
 
 use crate::annotations::Annotations;
 use crate::bytecode;
+use crate::content;
+use crate::diagnostic;
 use crate::exported;
 use crate::hlo::HloModuleProto;
 use crate::mlir;
@@ -45,8 +47,8 @@ impl Program {
     /// program in it.
     ///
     /// # Errors
-    /// `InvalidInput` for empty code, text that [`mlir::check`] and bytecode that [`bytecode::check`] refuse, and `hlo`
-    /// programs that are not HLO modules, or are optimized already.
+    /// `InvalidInput` for empty code, data in other formats, text that [`mlir::check`] and bytecode that
+    /// [`bytecode::check`] refuse, and `hlo` programs that are not HLO modules, or are optimized already.
     pub fn new(code: Vec<u8>, format: Format) -> Result<Program> {
         if code.is_empty() {
             bail!(InvalidInput, "The program is empty.");
@@ -62,8 +64,10 @@ impl Program {
         let annotations = match format {
             Format::Hlo => {
                 let module = HloModuleProto::decode(code.as_slice()).map_err(|error| {
-                    Error::new(Kind::InvalidInput, format!("The program is not a serialized HloModuleProto: {error}."))
-                        .hint("A StableHLO program has format \"mlir\".")
+                    content::check(&code).err().unwrap_or_else(|| {
+                        let message = format!("The program is not a serialized HloModuleProto: {error}.");
+                        Error::new(Kind::InvalidInput, message).hint("A StableHLO program has format \"mlir\".")
+                    })
                 })?;
                 // XLA may abort on modules that its compiler has made.
                 if module.schedule.is_some() || module.has_opcode("fusion") {
@@ -81,7 +85,10 @@ impl Program {
             }
             Format::Mlir => match code.strip_prefix(BYTECODE) {
                 Some(bytecode) => bytecode::check(bytecode)?,
-                None => mlir::read(&code)?,
+                None => {
+                    content::check(&code)?;
+                    mlir::read(&code)?
+                }
             },
         };
         Ok(Program { code: Arc::new(code), format, annotations: Arc::new(annotations) })
@@ -127,6 +134,27 @@ impl Program {
             Format::Mlir if self.bytecode().is_some() => Vec::new(),
             Format::Mlir => mlir::argument_names(&self.code),
             Format::Hlo => HloModuleProto::decode(self.code.as_slice()).map(|m| m.input_names()).unwrap_or_default(),
+        }
+    }
+
+    /// Checks that the arguments of its main function have fixed shapes. Only done for text. A compiler may find out the
+    /// shapes of results.
+    ///
+    /// # Errors
+    /// `DynamicShape`, which lists the arguments and results without a fixed shape.
+    pub fn check_shapes(&self) -> Result<()> {
+        let found = self.dynamic_arrays();
+        match found.first() {
+            Some(first) if first.starts_with("argument") => Err(diagnostic::dynamic_shape(&found)),
+            _ => Ok(()),
+        }
+    }
+
+    /// The arguments and results of its main function without a fixed shape, in words; empty if unknown.
+    pub(crate) fn dynamic_arrays(&self) -> Vec<String> {
+        match self.format {
+            Format::Mlir if self.bytecode().is_none() => mlir::dynamic_arrays(&self.code),
+            _ => Vec::new(),
         }
     }
 

@@ -1,5 +1,6 @@
 //! Versions of StableHLO: those that a plugin reads, and the version of a portable program.
 
+use crate::diagnostic;
 use crate::program::Program;
 use pjrt_base::error::{Error, Kind, INVALID_ARGUMENT, UNKNOWN};
 use std::fmt;
@@ -40,15 +41,16 @@ impl Program {
         Version::of_bytecode(self.bytecode()?)
     }
 
-    /// Explains a compiler's error if the plugin does not claim to read the program's version.
+    /// Explains a compiler's error: a version that the plugin does not claim to read, or a mistake in the program.
     ///
-    /// Checked only after an error, because a plugin also reads newer programs that use no new features.
+    /// Versions are checked only after an error, because a plugin also reads newer programs that use no new features.
     #[cold]
     pub fn explain(&self, error: Error, versions: Option<Versions>) -> Error {
-        match (self.stablehlo_version(), versions) {
+        let error = match (self.stablehlo_version(), versions) {
             (Some(version), Some(versions)) => versions.explain(version, error),
             _ => error,
-        }
+        };
+        diagnostic::explain(self, error)
     }
 }
 

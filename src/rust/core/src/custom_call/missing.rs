@@ -25,12 +25,14 @@ pub(crate) fn explain(error: Error, api: &Api, platform: &str) -> Error {
     let explained = if !registry::is_supported(api) {
         Error::new(Kind::Pjrt(NOT_FOUND), no_handler(target, platform))
             .hint("The plugin does not support handlers of custom calls.")
+            .hint(Reason::CustomCallRefused { target: target.to_owned() })
     } else if !is_typed && known(target, platform).is_some() {
         Error::new(
             Kind::Pjrt(NOT_FOUND),
             format!("The program calls '{target}' by an old interface, which its handler does not support."),
         )
         .hint("Set `api_version = 4 : i32` in the program's `custom_call`.")
+        .hint(Reason::CustomCallRefused { target: target.to_owned() })
     } else if let Some(why) = registry::refusal(target, platform) {
         missing(target, platform).hint(format!("The plugin refused the handler that is built in: {why}"))
     } else {
@@ -47,12 +49,11 @@ fn missing(target: &str, platform: &str) -> Error {
     let mut others = registry::platforms(target);
     others.retain(|other| *other != platform_name(platform));
     let platform = platform_name(platform);
+    // Those of linear algebra have other names for other platforms.
+    let is_algebra = target.starts_with("lapack_") || target.starts_with("cu");
+    let related = if is_algebra { registry::targets(&platform) } else { Vec::new() };
     let error = Error::new(Kind::Pjrt(NOT_FOUND), no_handler(target, &platform));
-    let error = match others.is_empty() {
-        true => error,
-        false => error.hint(format!("It has handlers for {} only.", others.join(", "))),
-    };
-    error.hint(Reason::CustomCallMissing { target: target.to_owned(), platform })
+    error.hint(Reason::CustomCallMissing { target: target.to_owned(), platform, others, related })
 }
 
 fn no_handler(target: &str, platform: &str) -> String {

@@ -203,6 +203,12 @@ pub fn platforms(target: &str) -> Vec<String> {
     registry().entries.iter().filter(has_handler).map(|entry| entry.platform.clone()).collect()
 }
 
+/// The targets that have handlers for a platform.
+pub(crate) fn targets(platform: &str) -> Vec<String> {
+    let has_handler = |entry: &&Entry| entry.platform == platform && entry.handler().is_some();
+    registry().entries.iter().filter(has_handler).map(|entry| entry.target.clone()).collect()
+}
+
 /// The handlers that plugins have refused since the last call.
 pub fn take_problems() -> Vec<Problem> {
     std::mem::take(&mut registry().problems)

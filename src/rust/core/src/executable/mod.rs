@@ -193,13 +193,14 @@ impl Executable {
     /// compiled for any device of the given device's client.
     ///
     /// # Errors
-    /// The compiler's, with its position in the program; `InvalidInput` for options that would make a plugin abort, and
-    /// for devices that do not match them; `UnsupportedDtype` for types that would crash XLA's CPU compiler;
-    /// `ProgramVersion` for a portable program that is too new for the plugin; `UnsupportedCall` if a plugin cannot
-    /// describe a program's inputs.
+    /// The compiler's, with the place in the program; `InvalidInput` for options that would make a plugin abort, and for
+    /// devices that do not match them; `DynamicShape` for inputs and outputs without a fixed shape; `UnsupportedDtype`
+    /// for types that would crash XLA's CPU compiler; `ProgramVersion` for a portable program that is too new for the
+    /// plugin; `UnsupportedCall` if a plugin cannot describe a program's inputs.
     pub fn compile(devices: &[Device], program: &Program, options: &CompileOptions) -> Result<Executable> {
         let options = options.for_program(program.annotations())?;
         options.check_devices(devices)?;
+        program.check_shapes()?;
         devices.iter().try_for_each(Device::check_addressable)?;
         let client = devices[0].client();
         let rewritten = if client.shares_host_memory() {
