@@ -33,6 +33,7 @@ mod executable;
 mod execute;
 mod fast_path;
 mod find;
+mod inputs;
 mod inspect;
 mod install;
 mod lifetime;

@@ -9,6 +9,7 @@ pub mod bytecode;
 pub mod depth;
 pub mod hlo;
 pub mod mlir;
+pub mod names;
 pub mod narrow;
 pub mod program;
 pub mod sharding;
