@@ -47,7 +47,7 @@ fn position_of_r(text: &str) -> Option<(usize, &str)> {
 }
 
 /// Whether a compiler has made up the name of an argument.
-fn is_generated(name: &str) -> bool {
+pub fn is_generated(name: &str) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if let Some(name) = name.strip_prefix('%') {
         return is_number(name) || name.strip_prefix("arg").is_some_and(is_number);

@@ -9,7 +9,7 @@ use pjrt_base::error::Result;
 use pjrt_data::array::Spec;
 use pjrt_data::dtype::DType;
 use pjrt_program::hlo::{HloModuleProto, HloModuleProtoWithConfig};
-use pjrt_program::names::InputNames;
+use pjrt_program::names::{self, InputNames};
 use pjrt_sys::*;
 use prost::Message;
 use std::sync::Arc;
@@ -70,12 +70,13 @@ impl<'a> Description<'a> {
             bail!(UnsupportedDtype, "The program has an input or output that is not an array (a tuple or a token).");
         };
         self.check_outputs(&outputs)?;
-        let names = if names.len() == parameters.len() { names } else { module.input_names() };
-        // The location of an argument names it better than the text.
+        let in_source = if names.len() == parameters.len() { names } else { module.input_names() };
+        // The location of an argument names it better than the text. Partitioned programs record made-up names.
         let mut recorded = module.recorded_names();
-        let mut recorded = |i: usize| recorded.get_mut(i).and_then(Option::take);
+        let mut recorded =
+            |i: usize| recorded.get_mut(i).and_then(Option::take).filter(|name| !names::is_generated(name));
         let inputs = parameters.into_iter().enumerate().map(|(i, spec)| Input {
-            name: recorded(i).or_else(|| names.get(i).cloned()).unwrap_or_default(),
+            name: recorded(i).or_else(|| in_source.get(i).cloned()).unwrap_or_default(),
             spec: Arc::new(spec),
             donated: false,
         });

@@ -209,10 +209,7 @@ mod tests {
             let inputs = [array(&[8, 4], true), array(&[4, 6], true), array(&[6], false)];
             assert_eq!(text.inputs.as_deref(), Some(&inputs[..]));
             let output = |dims, path: &str| Array { path: Some(path.into()), ..array(dims, false) };
-            assert_eq!(
-                text.outputs.as_deref(),
-                Some(&[output(&[8, 6], "result[0]"), output(&[8], "result[1]")][..])
-            );
+            assert_eq!(text.outputs.as_deref(), Some(&[output(&[8, 6], "result[0]"), output(&[8], "result[1]")][..]));
             for form in ["mlirbc", "artifact"] {
                 assert_eq!(of(&format!("sharded/step-{name}.{form}")), text, "{name} {form}");
             }
