@@ -2,7 +2,7 @@
 
 # `inputs` as a list of all inputs.
 sole_inputs <- function(inputs, ...) {
-  if (!is.list(inputs) || is.object(inputs)) {
+  if (typeof(inputs) != "list" || is.object(inputs)) {
     abort_input("`inputs` must be a list of buffers, not ", given(inputs), ".")
   }
   if (...length() > 0L) {

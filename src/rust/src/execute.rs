@@ -192,9 +192,12 @@ pub extern "C-unwind" fn executable_execute(
             outputs.set_names(names);
         }
 
-        let values = inputs::in_order(executable, inputs)?;
         let options = options_for(executable, options)?;
         custom_call::read_limits(executable);
+        let mut values: Values = sexp::elements(inputs).collect();
+        if !inputs::are_plain(inputs, &values) {
+            values = inputs::in_order(executable, inputs)?;
+        }
         // SAFETY: protected above.
         unsafe { launch(executable, &values, &options, outputs)? };
         Ok(outputs.value())
@@ -282,6 +285,7 @@ impl NewOutputs {
     }
 
     /// Names the elements of a list. The caller protects it; R may leave this by a long jump.
+    #[cold]
     fn set_names(self, names: &[String]) {
         if !self.is_list {
             return;

@@ -10,14 +10,19 @@ use pjrt_program::names::{Inputs, SLASH};
 /// The limit of nesting, so that no stack overflows.
 const MAX_NESTING: usize = 100;
 
+/// Whether the elements of a list are inputs by position, without lists among them. Most calls are such.
+#[inline]
+pub fn are_plain(inputs: SEXP, values: &[SEXP]) -> bool {
+    sexp::is_nil(sexp::names(inputs)) && !values.iter().any(|&x| is_list(x))
+}
+
 /// The R objects in a list in the order of the program's arguments. The caller protects the list.
 ///
 /// # Errors
 /// `InvalidInput` for names that do not fit, and lists nested too deep.
+#[cold]
+#[inline(never)]
 pub fn in_order(executable: &Executable, inputs: SEXP) -> Result<Values> {
-    if sexp::is_nil(sexp::names(inputs)) && !sexp::elements(inputs).any(is_list) {
-        return Ok(sexp::elements(inputs).collect());
-    }
     let mut found = Found::default();
     found.list(inputs, &mut Path::default(), 0)?;
     if !found.inputs.has_names() {
@@ -28,6 +33,7 @@ pub fn in_order(executable: &Executable, inputs: SEXP) -> Result<Values> {
 }
 
 /// Whether an R object is a list of inputs: one with a class is an object of something else.
+#[inline]
 fn is_list(x: SEXP) -> bool {
     sexp::kind(x) == SEXPTYPE::VECSXP && !sexp::is_object(x)
 }
