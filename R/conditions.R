@@ -13,9 +13,24 @@ pjrt_abort <- function(message, class, hints = character(), call = user_call(), 
     class = c(paste0("pjrt_error_", class), "pjrt_error", "error", "condition"),
     c(list(
       message = paste(c(trimws(readable(message), "right"), sprintf("i %s", hints)), collapse = "\n"),
-      call = call, code = code, call_name = call_name, platform = platform, parent = parent
+      call = shortened(call), code = code, call_name = call_name, platform = platform, parent = parent
     ), fields)
   ))
+}
+
+# A call, with an ellipsis for its arguments if these fill lines.
+shortened <- function(call, longest = 200L) {
+  lines <- if (is.call(call)) deparse(call, width.cutoff = 500L, nlines = longest)
+  if (sum(nchar(lines, "bytes")) <= longest && length(lines) < longest) {
+    return(call)
+  }
+  called <- call[[1L]]
+  if (is.function(called)) {
+    # from do.call() with the function itself
+    is_it <- function(name) identical(get0(name, topenv()), called)
+    called <- as.symbol(Find(is_it, ls(topenv())) %||% "function")
+  }
+  as.call(list(called, quote(...)))
 }
 
 # Text that may not be valid UTF-8, such as a quoted argument, with invalid bytes as "<ff>".

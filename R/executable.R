@@ -9,7 +9,8 @@
 #' @param ... Not used.
 #' @return
 #' * `executable_inputs()`: a data frame with a row for each input, in the program's order.
-#'   - `name`: the name in the program's source, such as `"%x"`; for bytecode, the compiler's name.
+#'   - `name`: the name in the program's source, such as `"%x"`, or `"params['w']"` of JAX; for bytecode without
+#'     names, the compiler's name. See [pjrt_execute()].
 #'   - `dtype`, and `shape`: a list of integer vectors.
 #'   - `layout`: a string, the dimensions from fastest to slowest varying. As in HLO, they are counted from 0: `"{1,0}"` is
 #'     row-major.
@@ -20,8 +21,8 @@
 #'   - `sharding`: how the array is divided between partitions, in HLO's notation, or `NA` if there is one partition.
 #'     `"devices=[2,2]<=[4]"` divides a matrix into four parts. `"devices=[2,1,2]<=[4] last_tile_dim_replicate"` divides its
 #'     rows into two parts, each on two devices. With `"replicated"`, every device has the whole array. See [pjrt_shard()].
-#' * `executable_outputs()`: a data frame with the same columns except `name`. `alias` is the number, from 1, of the input
-#'   whose memory the output reuses.
+#' * `executable_outputs()`: a data frame with the same columns except `donated`. `name` is the name in the list of outputs, or
+#'   `""`. `alias` is the number, from 1, of the input whose memory the output reuses.
 #' * `executable_cost()`: a named numeric vector, the compiler's estimate for one execution. `flops` counts floating point
 #'   operations, `transcendentals` operations such as `exp`, `bytes accessed` all memory reads and writes. Plugins may add
 #'   further values.
@@ -216,6 +217,9 @@ print_table <- function(title, table) {
   } else {
     table$dtype <- types(table)
     table$shape <- NULL
+    if (!any(nzchar(table$name))) {
+      table$name <- NULL
+    }
     if (all(is.na(table$sharding))) {
       table$sharding <- NULL
     }

@@ -3,6 +3,13 @@
 #' `pjrt_execute()` starts a program on a device and returns its output buffers at once. Reading an output waits for it. You
 #' can pass outputs to other programs without waiting.
 #'
+#' Inputs are matched as R matches arguments: those with names by name, then the others by position. Names are compared as
+#' paths, however they are written: `params['dense']['bias']` of JAX, `params.dense.bias`, `params$dense$bias`,
+#' `params/dense/bias`, and the list `params = list(dense = list(bias = x))` are the same. Elements of a list without
+#' names have the positions of Python: `layers = list(x, y)` gives `layers[0]` and `layers[1]`. Names must match in full.
+#' [executable_inputs()] shows the names of a program: the names of JAX if it was exported with them, else those in its text.
+#' Names that a compiler has numbered, such as `%arg0` and `%0`, cannot be used.
+#'
 #' Every input is checked before the program starts: it must not be deleted, and must have the executable's device and the
 #' dtype, shape and layout that the program expects. Use [pjrt_execute_sharded()] for programs on several devices.
 #'
@@ -12,11 +19,14 @@
 #' `pjrt_execution_options(keep_inputs = )` prevents it.
 #'
 #' @param executable A `PJRTLoadedExecutable`.
-#' @param ... `PJRTBuffer`s: the inputs in the program's order, without names.
+#' @param ... `PJRTBuffer`s: the inputs by name, or in the program's order. Lists of them, also lists of lists, stand for
+#'   their elements. R takes an input named `e`, `ex` and so on for `executable`: pass it in `inputs`.
 #' @param execution_options A `PJRTExecutionOptions`, from [pjrt_execution_options()], or `NULL`.
 #' @param simplify A flag: whether to return a single output itself instead of a list.
-#' @param check A flag: whether names in `...` are an error. The inputs themselves are always checked.
+#' @param check A flag, kept for compatibility: inputs and their names are always checked.
+#' @param inputs A list of all inputs, instead of `...`: for names that are arguments of `pjrt_execute()`, too.
 #' @return A `PJRTBuffer`. A list of `PJRTBuffer`s if the program does not have exactly one output, or if `simplify` is `FALSE`.
+#'   Several outputs have names if JAX returned them in a dictionary: see the column `name` of [executable_outputs()].
 #' @section Errors:
 #' `pjrt_error_argument_count`, `pjrt_error_dtype_mismatch`, `pjrt_error_shape_mismatch`, `pjrt_error_device_mismatch`,
 #' `pjrt_error_layout_mismatch`, `pjrt_error_deleted_buffer`, `pjrt_error_invalid_pointer` and `pjrt_error_invalid_input` for
@@ -29,9 +39,17 @@
 #' x <- pjrt_buffer(matrix(1:4, 2), dtype = "f32")
 #' sum <- pjrt_execute(add, x, x)
 #' as_array(pjrt_execute(add, sum, x))
+#'
+#' # by name
+#' executable_inputs(add)$name
+#' as_array(pjrt_execute(add, y = sum, x = x))
+#' as_array(pjrt_execute(add, inputs = list(y = sum, x = x)))
 #' @export
-pjrt_execute <- function(executable, ..., execution_options = NULL, simplify = TRUE, check = TRUE) {
-  .Call(ffi_executable_execute, executable, list(...), execution_options, simplify, check)
+pjrt_execute <- function(executable, ..., execution_options = NULL, simplify = TRUE, check = TRUE, inputs = NULL) {
+  .Call(
+    ffi_executable_execute, executable, if (is.null(inputs)) list(...) else sole_inputs(inputs, ...), execution_options,
+    simplify, check
+  )
 }
 
 #' Execution options

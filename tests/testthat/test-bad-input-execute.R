@@ -13,7 +13,7 @@ rows <- list(
   ),
   pjrt_execute = row(
     executable = "executable", of("buffer", x), of("buffer", x), execution_options = "execution_options", simplify = "flag",
-    check = "flag"
+    check = "flag", inputs = of("list", NULL, "NULL")
   ),
   pjrt_execute_sharded = row(
     executable = of("executable", both, "!an executable"), inputs = of("list", list(x, z)),
@@ -29,6 +29,8 @@ rows <- list(
 
 # Bad values inside an argument or an option; `.` in the name stands for the value.
 uses <- list(
+  `pjrt_execute(inputs = list(x, .))` = use(pjrt_execute(add, inputs = list(x, bad)), "buffer"),
+  `pjrt_execute(inputs = .)` = use(pjrt_execute(add, inputs = bad), of("list", list(x, x))),
   `pjrt_execute_sharded(inputs = list(x, .))` = use(pjrt_execute_sharded(both, list(x, bad)), of("buffer", NULL, "!a buffer")),
   `pjrt_shard(devices = list(.))` = use(pjrt_shard(c(1, 2), list(bad)), of("devices", NULL, "a device")),
   `pjrt_shard(input = .)` = use(pjrt_shard(x, add, input = bad), of("index", 1, "1L")),

@@ -57,6 +57,8 @@ fn executable_describe(executable: Robj) -> Result<Robj> {
     let output_specs: Vec<_> = signature.outputs.iter().map(|spec| &**spec).collect();
     let output_of = |input| signature.aliases.iter().position(|&alias| alias == Some(input));
     let names = signature.inputs.iter().map(|input| input.name.as_str()).collect::<Strings>();
+    let output_name = |i: usize| signature.output_names.as_ref().map_or("", |names| names[i].as_str());
+    let output_names = (0..output_specs.len()).map(output_name).collect::<Strings>();
     let donated = signature.inputs.iter().map(|input| input.donated).collect::<Logicals>();
     let shardings = executable.shardings();
     Ok(list!(
@@ -74,6 +76,7 @@ fn executable_describe(executable: Robj) -> Result<Robj> {
             sharding = words(&shardings.inputs, input_specs.len())
         ),
         outputs = list!(
+            name = output_names,
             dtype = dtypes(&output_specs),
             shape = shapes(&output_specs),
             layout = layouts(&output_specs),

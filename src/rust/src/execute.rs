@@ -4,6 +4,7 @@ use crate::conditions::{entry, flag, Failure, Result};
 use crate::custom_call;
 use crate::describe::describe;
 use crate::handle::{self, EmptyHandle};
+use crate::inputs;
 use crate::memory;
 use crate::sexp::{self, Protected};
 use extendr_api::prelude::*;
@@ -11,6 +12,7 @@ use extendr_ffi::{SEXP, SEXPTYPE, VECTOR_ELT};
 use pjrt_base::{error::Error, error::Kind};
 use pjrt_core::executable::execute::{ExecuteOptions, Outputs};
 use pjrt_core::{Buffer, Executable};
+use pjrt_program::names;
 use std::borrow::Cow;
 use std::ffi::CStr;
 
@@ -97,6 +99,9 @@ fn position(names: &[&str], wanted: &str) -> std::result::Result<usize, String> 
     if let Some(index) = names.iter().position(|name| *name == wanted || name.strip_prefix('%') == Some(wanted)) {
         return Ok(index);
     }
+    if let Some(index) = names::find(names, wanted) {
+        return Ok(index);
+    }
     let known: Vec<_> = names.iter().filter(|name| !name.is_empty()).map(|name| format!("`{name}`")).collect();
     if names.is_empty() {
         return Err("but the program takes no arguments.".to_owned());
@@ -177,18 +182,22 @@ pub extern "C-unwind" fn executable_execute(
     entry(|| {
         let executable: &Executable = handle::get(executable, "executable")?;
         let simplify = flag(simplify, "simplify")?;
-        let check = flag(check, "check")?;
+        flag(check, "check")?;
         memory::collect_under_pressure(executable.client())?;
         // R may leave this by a jump: nothing is owned yet.
         let outputs = NewOutputs::new(executable, simplify);
         let _protected = Protected::new(outputs.value());
 
-        if check && !sexp::is_nil(sexp::names(inputs)) {
-            bail!(InvalidInput, "Expected unnamed arguments: a program's inputs are matched by position.");
+        if let Some(names) = &executable.signature().output_names {
+            outputs.set_names(names);
         }
+
         let options = options_for(executable, options)?;
         custom_call::read_limits(executable);
-        let values: Values = sexp::elements(inputs).collect();
+        let mut values: Values = sexp::elements(inputs).collect();
+        if !inputs::are_plain(inputs, &values) {
+            values = inputs::in_order(executable, inputs)?;
+        }
         // SAFETY: protected above.
         unsafe { launch(executable, &values, &options, outputs)? };
         Ok(outputs.value())
@@ -275,6 +284,19 @@ impl NewOutputs {
         self.value
     }
 
+    /// Names the elements of a list. The caller protects it; R may leave this by a long jump.
+    #[cold]
+    fn set_names(self, names: &[String]) {
+        if !self.is_list {
+            return;
+        }
+        let values = Protected::new(sexp::vector(SEXPTYPE::STRSXP, names.len()));
+        for (i, name) in names.iter().enumerate() {
+            sexp::set_text(values.sexp(), i, name);
+        }
+        sexp::set_names(self.value, values.sexp());
+    }
+
     /// The handle of an output.
     pub fn handle(self, index: usize) -> SEXP {
         if self.is_list {
@@ -326,6 +348,7 @@ mod tests {
         assert_eq!(position(&["%x", "%y"], "y"), Ok(1));
         assert_eq!(position(&["%x", "%y"], "%y"), Ok(1));
         assert_eq!(position(&["", "Arg_1.1"], "Arg_1.1"), Ok(1));
+        assert_eq!(position(&["x", "p['w']"], "p$w"), Ok(1));
         let problem = |names: &[&str]| position(names, "z").unwrap_err();
         assert_eq!(problem(&["%x", ""]), "which the program does not have. Its arguments are `%x`.");
         assert_eq!(problem(&["", ""]), "but this program's arguments have no names; give their numbers, from 1.");

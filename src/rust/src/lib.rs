@@ -34,6 +34,7 @@ mod execute;
 mod exported;
 mod fast_path;
 mod find;
+mod inputs;
 mod inspect;
 mod install;
 mod lifetime;

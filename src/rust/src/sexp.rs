@@ -188,6 +188,13 @@ pub fn class(x: SEXP) -> SEXP {
     unsafe { Rf_getAttrib(x, R_ClassSymbol) }
 }
 
+/// Sets the attribute `names`. The caller protects both; R may leave this by a long jump.
+#[inline]
+pub fn set_names(x: SEXP, names: SEXP) {
+    // SAFETY: on R's main thread; R checks what it is given.
+    unsafe { Rf_setAttrib(x, R_NamesSymbol, names) };
+}
+
 /// Sets the attribute `class`. The caller protects both; R may leave this by a long jump.
 #[inline]
 pub fn set_class(x: SEXP, class: SEXP) {

@@ -16,10 +16,15 @@ pub struct Array {
     pub dims: Option<Vec<i64>>,
     /// Whether the program has a sharding for it.
     pub has_sharding: bool,
+    /// For an output, the path to it in what the function returns.
+    pub path: Option<String>,
 }
 
 /// The attributes for shardings: of GSPMD, of Shardy, and of Shardy in GSPMD's form.
 pub const SHARDINGS: [&[u8]; 3] = [b"mhlo.sharding", b"sdy.sharding", b"xla.sdy.sharding"];
+
+/// The attribute of a result for its path.
+pub const PATH: &[u8] = b"jax.result_info";
 
 /// The attributes of a module for the number of devices.
 pub const REPLICAS: &[u8] = b"mhlo.num_replicas";

@@ -114,11 +114,22 @@ impl HloModuleProto {
 
     /// The names of the inputs: those of the source if a compiler recorded them, otherwise the parameters' own.
     pub fn input_names(&self) -> Vec<String> {
+        let parameters = self.parameters();
+        parameters.into_iter().map(|p| p.name_in_source().unwrap_or(&p.name).to_owned()).collect()
+    }
+
+    /// The names of the inputs in the source, as far as a compiler recorded them.
+    pub fn recorded_names(&self) -> Vec<Option<String>> {
+        let parameters = self.parameters();
+        parameters.into_iter().map(|p| p.name_in_source().map(str::to_owned)).collect()
+    }
+
+    /// The parameters of the entry computation in their order.
+    fn parameters(&self) -> Vec<&HloInstructionProto> {
         let instructions = self.entry().map(|c| c.instructions.as_slice()).unwrap_or_default();
         let mut parameters: Vec<_> = instructions.iter().filter(|i| i.opcode == "parameter").collect();
         parameters.sort_by_key(|p| p.parameter_number);
-        let noted = |p: &HloInstructionProto| p.metadata.as_ref().map(|m| m.op_name.clone()).filter(|n| !n.is_empty());
-        parameters.into_iter().map(|p| noted(p).unwrap_or_else(|| p.name.clone())).collect()
+        parameters
     }
 
     /// The module's annotations about devices. Their number is not one of them.
@@ -129,6 +140,7 @@ impl HloModuleProto {
         let array = |shape: &ShapeProto, sharding: Option<&OpSharding>| Array {
             dims: shape.spec().map(|spec| spec.dims.into_vec()),
             has_sharding: sharding.is_some(),
+            path: None,
         };
         let parameters = entry.instructions.iter().filter(|i| i.opcode == "parameter");
         let divided = parameters.filter_map(|p| Some((p.parameter_number, p.sharding.as_ref()?)));
@@ -195,6 +207,11 @@ impl HloComputationProto {
 }
 
 impl HloInstructionProto {
+    /// Its name in the program's source, if a compiler recorded it.
+    fn name_in_source(&self) -> Option<&str> {
+        self.metadata.as_ref().map(|metadata| metadata.op_name.as_str()).filter(|name| !name.is_empty())
+    }
+
     /// Whether the compiler has recorded the number of iterations of this loop.
     fn knows_trip_count(&self) -> bool {
         const NOTED: &[u8] = b"\"known_trip_count\"";

@@ -9,6 +9,7 @@ use pjrt_base::error::Result;
 use pjrt_data::array::Spec;
 use pjrt_data::dtype::DType;
 use pjrt_program::hlo::{HloModuleProto, HloModuleProtoWithConfig};
+use pjrt_program::names::{self, InputNames};
 use pjrt_sys::*;
 use prost::Message;
 use std::sync::Arc;
@@ -54,8 +55,13 @@ impl<'a> Description<'a> {
         Ok(unsafe { text(name.executable_name, name.executable_name_size) })
     }
 
-    /// The program's inputs and outputs; `names` are those of its inputs in the source.
-    pub fn signature(&self, module: &HloModuleProto, names: Vec<String>) -> Result<Signature> {
+    /// The program's inputs and outputs, with their names in the source.
+    pub fn signature(
+        &self,
+        module: &HloModuleProto,
+        names: Vec<String>,
+        output_names: Option<Vec<String>>,
+    ) -> Result<Signature> {
         let shape = module.host_program_shape.clone().unwrap_or_default();
         let result = shape.result.unwrap_or_default();
         let (Some(parameters), Some(outputs)) =
@@ -64,15 +70,21 @@ impl<'a> Description<'a> {
             bail!(UnsupportedDtype, "The program has an input or output that is not an array (a tuple or a token).");
         };
         self.check_outputs(&outputs)?;
-        let names = if names.len() == parameters.len() { names } else { module.input_names() };
+        let in_source = if names.len() == parameters.len() { names } else { module.input_names() };
+        // The location of an argument names it better than the text. Partitioned programs record made-up names.
+        let mut recorded = module.recorded_names();
+        let mut recorded =
+            |i: usize| recorded.get_mut(i).and_then(Option::take).filter(|name| !names::is_generated(name));
         let inputs = parameters.into_iter().enumerate().map(|(i, spec)| Input {
-            name: names.get(i).cloned().unwrap_or_default(),
+            name: recorded(i).or_else(|| in_source.get(i).cloned()).unwrap_or_default(),
             spec: Arc::new(spec),
             donated: false,
         });
         let mut signature = Signature {
             name: self.name()?,
             inputs: inputs.collect(),
+            input_names: InputNames::default(),
+            output_names: output_names.filter(|names| names.len() == outputs.len()),
             aliases: vec![None; outputs.len()],
             outputs: outputs.into_iter().map(Arc::new).collect(),
         };

@@ -11,6 +11,7 @@ use crate::runtime::event::Event;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::reason::Reason;
 use pjrt_base::room;
+use pjrt_program::names;
 use pjrt_sys::*;
 use smallvec::SmallVec;
 use std::ptr::null_mut;
@@ -243,7 +244,7 @@ impl Executable {
         let message = match inputs.len() {
             0 => format!("The program takes no arguments, but got {got}."),
             1 => format!("The program takes 1 argument ({}), but got {got}.", inputs[0]),
-            n => format!("The program takes {n} arguments ({}), but got {got}.", inputs.join(", ")),
+            n => format!("The program takes {n} arguments ({}), but got {got}.", names::listed(inputs)),
         };
         Error::new(Kind::ArgumentCount, message)
     }

@@ -24,6 +24,7 @@ use pjrt_base::process;
 use pjrt_data::array::Spec;
 use pjrt_plugins::cuda;
 use pjrt_program::hlo::HloModuleProto;
+use pjrt_program::names::{self, InputNames, Inputs, Order};
 use pjrt_program::narrow;
 use pjrt_program::program::Program;
 use pjrt_program::sharding::{Shardings, Wholes};
@@ -79,6 +80,7 @@ pub(crate) struct Inner {
 /// A serialized executable's description, so that the plugin need not be asked for its module.
 pub(crate) struct Deserialized {
     pub names: Vec<String>,
+    pub output_names: Option<Vec<String>>,
     pub placement: Placement,
     pub hint: DispatchHint,
     pub dispatch: Dispatch,
@@ -161,12 +163,24 @@ pub struct Input {
 pub struct Signature {
     pub name: String,
     pub inputs: Vec<Input>,
+    /// For inputs that are given by name.
+    input_names: InputNames,
     pub outputs: Vec<Arc<Spec>>,
+    /// The names of several outputs in R, if all have one.
+    pub output_names: Option<Vec<String>>,
     /// For each output, the input whose memory it takes over.
     pub aliases: Vec<Option<usize>>,
 }
 
 impl Signature {
+    /// The order of these inputs, some of which have names.
+    ///
+    /// # Errors
+    /// Those of [`InputNames::order`].
+    pub fn order(&self, inputs: &Inputs) -> Result<Order> {
+        self.input_names.order(|| self.inputs.iter().map(|input| input.name.as_str()).collect(), inputs)
+    }
+
     /// An input in words, by its index: "Argument 2 (`%y`)".
     pub fn argument(&self, index: usize) -> String {
         match self.inputs.get(index) {
@@ -243,7 +257,9 @@ impl Executable {
         let loaded = Loaded::new(client, compiled.executable);
         let description = Description::new(client, loaded.handle())?;
         let module = description.optimized_module()?;
-        let signature = description.signature(&module, program.input_names())?;
+        let outputs = program.annotations().outputs.as_deref().unwrap_or_default();
+        let output_names = names::of_outputs(outputs.iter().map(|output| output.path.as_deref()));
+        let signature = description.signature(&module, program.input_names(), output_names)?;
         let hint = description.hint(&module);
         let mut functions: Vec<_> = module.foreign_functions().map(str::to_owned).collect();
         functions.sort_unstable();
@@ -275,8 +291,9 @@ impl Executable {
         as_was: Deserialized,
     ) -> Result<Executable> {
         let loaded = Loaded::new(client, handle);
-        let Deserialized { names, placement, hint, dispatch, provenance } = as_was;
-        let signature = Description::new(client, loaded.handle())?.signature(&provenance.interface, names)?;
+        let Deserialized { names, output_names, placement, hint, dispatch, provenance } = as_was;
+        let signature =
+            Description::new(client, loaded.handle())?.signature(&provenance.interface, names, output_names)?;
         Ok(Executable::new(loaded, signature, placement, hint, dispatch, provenance))
     }
 

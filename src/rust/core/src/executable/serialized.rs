@@ -65,6 +65,9 @@ pub struct Header {
     /// The functions that it calls by name and that do not come with the plugin.
     #[prost(string, repeated, tag = "13")]
     functions: Vec<String>,
+    /// The names of all outputs; empty for none.
+    #[prost(string, repeated, tag = "14")]
+    output_names: Vec<String>,
 }
 
 /// A container that has passed the check for damage.
@@ -118,6 +121,7 @@ impl Executable {
             wholes: Some(provenance.wholes.clone()),
             is_predictable: self.hint().is_predictable,
             functions: provenance.functions.clone(),
+            output_names: signature.output_names.clone().unwrap_or_default(),
         };
         self.with_payload(|payload| {
             room::check_room(payload.len(), "to save the executable")?;
@@ -210,8 +214,9 @@ impl Header {
     fn read(bytes: &[u8]) -> Option<Header> {
         let header = Header::decode(bytes).ok()?;
         let is_text = |text: &String| !text.contains('\0');
-        let is_whole =
-            is_text(&header.name) && is_text(&header.target.platform) && header.input_names.iter().all(is_text);
+        let is_whole = is_text(&header.name)
+            && is_text(&header.target.platform)
+            && header.input_names.iter().chain(&header.output_names).all(is_text);
         is_whole.then_some(header)
     }
 }
@@ -363,6 +368,7 @@ impl<'a> Serialized<'a> {
             loaded.loaded_executable,
             Deserialized {
                 names: header.input_names.clone(),
+                output_names: Some(header.output_names.clone()).filter(|names| !names.is_empty()),
                 placement,
                 hint: DispatchHint {
                     runs_on_caller: header.runs_on_caller,

@@ -4,7 +4,7 @@ use super::attributes::{Entries, Entry};
 use super::operations::Operation;
 use super::reader::Reader;
 use super::Tables;
-use crate::annotations::{Annotations, Array, PARTITIONS, REPLICAS, SHARDINGS};
+use crate::annotations::{Annotations, Array, PARTITIONS, PATH, REPLICAS, SHARDINGS};
 use pjrt_base::error::Result;
 
 /// Numbers of kinds, of MLIR itself and of the portable form.
@@ -113,7 +113,11 @@ impl<'a> Program<'a> {
                     .item(attributes, b"mhlo.frontend_attributes")
                     .is_some_and(|inner| SHARDINGS.iter().any(|name| self.item(inner, name).is_some()))
         };
-        let array = |(i, dims)| Array { dims, has_sharding: has_sharding(i) };
+        let path = |i: usize| {
+            let path = self.string(self.item(attributes.get(i)?, PATH)?)?;
+            std::str::from_utf8(path).ok().map(str::to_owned)
+        };
+        let array = |(i, dims)| Array { dims, has_sharding: has_sharding(i), path: path(i) };
         Some(dims.into_iter().enumerate().map(array).collect())
     }
 
@@ -201,15 +205,16 @@ mod tests {
         for name in ["gspmd", "shardy"] {
             let text = mlir::read(&fixture(&format!("sharded/step-{name}.mlir"))).unwrap();
             assert_eq!((text.num_replicas, text.num_partitions), (Some(1), Some(4)));
-            let array = |dims: &[i64], has_sharding| Array { dims: Some(dims.into()), has_sharding };
+            let array = |dims: &[i64], has_sharding| Array { dims: Some(dims.into()), has_sharding, path: None };
             let inputs = [array(&[8, 4], true), array(&[4, 6], true), array(&[6], false)];
             assert_eq!(text.inputs.as_deref(), Some(&inputs[..]));
-            assert_eq!(text.outputs.as_deref(), Some(&[array(&[8, 6], false), array(&[8], false)][..]));
+            let output = |dims, path: &str| Array { path: Some(path.into()), ..array(dims, false) };
+            assert_eq!(text.outputs.as_deref(), Some(&[output(&[8, 6], "result[0]"), output(&[8], "result[1]")][..]));
             for form in ["mlirbc", "artifact"] {
                 assert_eq!(of(&format!("sharded/step-{name}.{form}")), text, "{name} {form}");
             }
         }
-        let sharded = Array { dims: Some(vec![4, 3]), has_sharding: true };
+        let sharded = Array { dims: Some(vec![4, 3]), has_sharding: true, path: None };
         assert_eq!(of("sharded.mlirbc").inputs, Some(vec![sharded.clone()]));
         assert_eq!(of("sharded.mlirbc").outputs, Some(vec![sharded]));
     }
@@ -219,7 +224,7 @@ mod tests {
         for name in ["square.mlirbc", "square.artifact"] {
             let found = of(name);
             assert_eq!((found.num_replicas, found.num_partitions), (None, None), "{name}");
-            let array = Array { dims: Some(vec![2, 2]), has_sharding: false };
+            let array = Array { dims: Some(vec![2, 2]), has_sharding: false, path: None };
             assert_eq!((found.inputs, found.outputs), (Some(vec![array.clone()]), Some(vec![array])), "{name}");
         }
     }

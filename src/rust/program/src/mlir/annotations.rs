@@ -1,12 +1,16 @@
 //! The annotations about devices of a program in text.
 
-use super::{functions, is_in_name, main_function, split, Rest};
-use crate::annotations::{Annotations, Array, PARTITIONS, REPLICAS, SHARDINGS};
+use super::{end_of_string, functions, is_in_name, main_function, split, Rest};
+use crate::annotations::{Annotations, Array, PARTITIONS, PATH, REPLICAS, SHARDINGS};
 use memchr::memmem;
 
 /// Reads the annotations in `text`; `code` is the same without strings and comments.
 pub(super) fn read(text: &[u8], code: &[u8]) -> Annotations {
-    let (inputs, outputs) = match main_function(text, code).and_then(|mut main| arrays(&mut main)) {
+    let output = |result: &[u8]| {
+        let start = result.as_ptr() as usize - code.as_ptr() as usize;
+        Array { path: path(&text[start..start + result.len()], result), ..array(result) }
+    };
+    let (inputs, outputs) = match main_function(text, code).and_then(|mut main| arrays(&mut main, output)) {
         Some((inputs, outputs)) => (Some(inputs), Some(outputs)),
         None => (None, None),
     };
@@ -42,8 +46,41 @@ fn find(code: &[u8], name: &[u8]) -> Option<usize> {
     memmem::find_iter(code, name).find(|&at| is_apart(at))
 }
 
+/// The path to a result.
+fn path(text: &[u8], code: &[u8]) -> Option<String> {
+    let start = find(code, PATH)? + PATH.len();
+    let equals = start + text[start..].iter().position(|byte| !byte.is_ascii_whitespace())?;
+    let quote = equals + 1 + text.get(equals + 1..)?.iter().position(|byte| !byte.is_ascii_whitespace())?;
+    if (text[equals], text[quote]) != (b'=', b'"') {
+        return None;
+    }
+    let end = end_of_string(text, quote);
+    unescaped(text.get(quote + 1..end - 1)?)
+}
+
+/// The content of a string: a backslash stands before a quote, a backslash, a letter or two hexadecimal digits.
+fn unescaped(mut text: &[u8]) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    while let Some((&first, rest)) = text.split_first() {
+        text = rest;
+        if first != b'\\' {
+            bytes.push(first);
+            continue;
+        }
+        let (byte, len) = match rest.first()? {
+            b'n' => (b'\n', 1),
+            b't' => (b'\t', 1),
+            &byte @ (b'"' | b'\\') => (byte, 1),
+            _ => (u8::from_str_radix(std::str::from_utf8(rest.get(..2)?).ok()?, 16).ok()?, 2),
+        };
+        bytes.push(byte);
+        text = &rest[len..];
+    }
+    String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))
+}
+
 /// The arguments and results of a function whose name comes next.
-fn arrays(function: &mut Rest<'_>) -> Option<(Vec<Array>, Vec<Array>)> {
+fn arrays(function: &mut Rest<'_>, output: impl Fn(&[u8]) -> Array) -> Option<(Vec<Array>, Vec<Array>)> {
     function.skip(b"@");
     function.skip_name();
     let inputs = split(function.brackets()?).map(|argument| {
@@ -55,11 +92,11 @@ fn arrays(function: &mut Rest<'_>) -> Option<(Vec<Array>, Vec<Array>)> {
         return Some((inputs, Vec::new()));
     }
     if function.trimmed().first() == Some(&b'(') {
-        return Some((inputs, split(function.brackets()?).map(array).collect()));
+        return Some((inputs, split(function.brackets()?).map(output).collect()));
     }
     let before = function.0;
     function.skip_type();
-    Some((inputs, vec![array(&before[..before.len() - function.0.len()])]))
+    Some((inputs, vec![output(&before[..before.len() - function.0.len()])]))
 }
 
 /// The text of an argument after its name, or of a result.
@@ -68,7 +105,7 @@ fn array(code: &[u8]) -> Array {
     let code = code.trim_ascii_start();
     let code = code.strip_prefix(b":").unwrap_or(code).trim_ascii_start();
     let has_sharding = SHARDINGS.iter().any(|name| find(code, name).is_some());
-    Array { dims: code.strip_prefix(TYPE).and_then(dims), has_sharding }
+    Array { dims: code.strip_prefix(TYPE).and_then(dims), has_sharding, path: None }
 }
 
 /// The dimensions before the type of the elements, as in `2x3xf32>`.
@@ -96,7 +133,7 @@ mod tests {
     }
 
     fn array(dims: &[i64], has_sharding: bool) -> Array {
-        Array { dims: Some(dims.into()), has_sharding }
+        Array { dims: Some(dims.into()), has_sharding, path: None }
     }
 
     #[test]
@@ -146,7 +183,32 @@ mod tests {
                 array(&[3], true)
             ]
         );
-        assert_eq!(found.outputs.unwrap(), [array(&[8, 6], false), array(&[8], true)]);
+        let path = Some("mhlo.sharding".to_owned());
+        assert_eq!(found.outputs.unwrap(), [Array { path, ..array(&[8, 6], false) }, array(&[8], true)]);
+    }
+
+    #[test]
+    fn the_paths_to_results_are_read() {
+        let paths = |attributes: &str| {
+            let text = format!("func.func @main() -> (tensor<f32> {{{attributes}}}, tensor<i8> {{b = \"//\"}}) {{");
+            of(&text).outputs.unwrap().remove(0).path
+        };
+        assert_eq!(paths("jax.result_info = \"result['a, b']\"").as_deref(), Some("result['a, b']"));
+        assert_eq!(paths("a, jax.result_info=\"[\\22\\C3\\a9\\\"\\\\]\", b").as_deref(), Some("[\"é\"\\]"));
+        for attributes in [
+            "",
+            "jax.result_info",
+            "jax.result_info = ",
+            "jax.result_info = 1",
+            "x = \"jax.result_info = \"",
+            "jax.result_info_2 = \"a\"",
+            "jax.result_info = \"\\ff\"",
+            "jax.result_info = \"\\00\"",
+            "jax.result_info = \"\\z\"",
+        ] {
+            assert_eq!(paths(attributes), None, "{attributes}");
+        }
+        assert_eq!(of("func.func @main() -> (tensor<f32> {jax.result_info = \"a").outputs, None);
     }
 
     #[test]

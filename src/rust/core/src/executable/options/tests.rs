@@ -137,7 +137,7 @@ fn debug_options_are_checked() {
 }
 
 fn arrays(has_sharding: &[bool]) -> Option<Vec<Array>> {
-    Some(has_sharding.iter().map(|&has_sharding| Array { dims: None, has_sharding }).collect())
+    Some(has_sharding.iter().map(|&has_sharding| Array { has_sharding, ..Default::default() }).collect())
 }
 
 #[test]

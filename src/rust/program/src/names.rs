@@ -1,0 +1,386 @@
+//! Names of a program's inputs and outputs, and the order in which inputs with names belong.
+//!
+//! The same name has many spellings: `params['dense']['w']` in JAX, `params$dense$w` in R, `params.dense.w`,
+//! `params/dense/w`. All have the same normal form: the parts, with positions from 0, between slashes.
+
+use pjrt_base::error::{Error, Kind, Result};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// Between the parts in a normal form, and in the paths of inputs.
+pub const SLASH: char = '/';
+
+const SEPARATORS: [char; 9] = ['.', '$', SLASH, '[', ']', '\'', '"', '`', '\\'];
+
+/// How many names an error shows.
+const SHOWN: usize = 5;
+
+/// A name in its normal form. Positions as R writes them, `[[1]]`, count from 1, all others from 0.
+pub fn normal(name: &str) -> String {
+    let mut normal = String::with_capacity(name.len());
+    let mut push = |part: &str| {
+        if !normal.is_empty() {
+            normal.push(SLASH);
+        }
+        normal.push_str(part);
+    };
+    let mut rest = name.strip_prefix('%').unwrap_or(name);
+    while let Some(first) = rest.chars().next() {
+        if let Some((position, after)) = position_of_r(rest) {
+            push(&position.to_string());
+            rest = after;
+        } else if SEPARATORS.contains(&first) {
+            rest = &rest[first.len_utf8()..];
+        } else {
+            let (part, after) = rest.split_at(rest.find(SEPARATORS).unwrap_or(rest.len()));
+            push(part);
+            rest = after;
+        }
+    }
+    normal
+}
+
+/// The position, from 0, in `[[1]]`, and the text after it.
+fn position_of_r(text: &str) -> Option<(usize, &str)> {
+    let (number, after) = text.strip_prefix("[[")?.split_once("]]")?;
+    Some((number.parse::<usize>().ok()?.checked_sub(1)?, after))
+}
+
+/// Whether a compiler has made up the name of an argument.
+pub fn is_generated(name: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if let Some(name) = name.strip_prefix('%') {
+        return is_number(name) || name.strip_prefix("arg").is_some_and(is_number);
+    }
+    // As HLO names its instructions: the number makes the name unique.
+    let (base, is_numbered) = match name.rsplit_once('.') {
+        Some((base, number)) if is_number(number) => (base, true),
+        _ => (name, false),
+    };
+    let counts = |prefix: &str| base.strip_prefix(prefix).is_some_and(is_number);
+    // JAX replaces the brackets and quotes of its own names by underscores.
+    let is_mangled = base.contains("__") || matches!(base, "param" | "parameter") || counts("param_");
+    name.is_empty() || counts("Arg_") || (is_numbered && is_mangled)
+}
+
+/// The names of a program's inputs, ready to be looked up.
+#[derive(Debug, Default)]
+pub struct InputNames {
+    table: OnceLock<Table>,
+    /// The inputs of the last match, and their order.
+    last: Mutex<Option<(String, Order)>>,
+}
+
+/// For each argument of a program, the input for it, from 0.
+pub type Order = Arc<[usize]>;
+
+/// The arguments by their names in normal form.
+type Table = HashMap<String, Vec<usize>>;
+
+/// Inputs in the order of a call.
+///
+/// Each is the letter of its kind, its path and a zero byte. What is the same text has the same order.
+#[derive(Debug, Default)]
+pub struct Inputs {
+    text: String,
+    has_names: bool,
+}
+
+const NAMED: &str = "n";
+const UNNAMED: &str = "u";
+const END: char = '\0';
+
+impl Inputs {
+    pub fn push_unnamed(&mut self) {
+        self.text.push_str(UNNAMED);
+        self.text.push(END);
+    }
+
+    /// Adds an input with a path, whose parts are in any spelling, with positions from 0.
+    pub fn push(&mut self, path: &str) {
+        self.has_names = true;
+        self.text.push_str(NAMED);
+        self.text.push_str(path);
+        self.text.push(END);
+    }
+
+    /// Whether any input has a name.
+    pub fn has_names(&self) -> bool {
+        self.has_names
+    }
+
+    fn iter(&self) -> impl Iterator<Item = Option<&str>> {
+        self.text.split_terminator(END).map(|input| input.strip_prefix(NAMED))
+    }
+}
+
+impl InputNames {
+    /// The order of inputs, for the arguments with these names. As R matches arguments: first those with a name, then
+    /// the others with what is left, in order.
+    ///
+    /// # Errors
+    /// `InvalidInput` for names that fit no argument, several arguments, or one that has an input already, and if
+    /// the number of inputs is wrong.
+    pub fn order<'a>(&self, arguments: impl Fn() -> Vec<&'a str>, inputs: &Inputs) -> Result<Order> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, order)) = last.as_ref().filter(|(text, _)| *text == inputs.text) {
+            return Ok(order.clone());
+        }
+        let arguments = arguments();
+        let order: Order = match_names(self.table.get_or_init(|| table(&arguments)), &arguments, inputs)?.into();
+        *last = Some((inputs.text.clone(), order.clone()));
+        Ok(order)
+    }
+}
+
+fn table(arguments: &[&str]) -> Table {
+    let mut table = Table::new();
+    for (index, name) in arguments.iter().enumerate().filter(|(_, name)| !is_generated(name)) {
+        table.entry(normal(name)).or_default().push(index);
+    }
+    table
+}
+
+fn match_names(table: &Table, arguments: &[&str], inputs: &Inputs) -> Result<Vec<usize>> {
+    if table.is_empty() {
+        return Err(invalid("The program has no argument names, so its inputs cannot have names.".into())
+            .hint("Pass the inputs in the program's order, without names: executable_inputs() shows them."));
+    }
+    let mut order = vec![None; arguments.len()];
+    let (mut unknown, mut ambiguous, mut repeated) = (Vec::new(), Vec::new(), Vec::new());
+    for (input, path) in inputs.iter().enumerate() {
+        let Some(path) = path else { continue };
+        match table.get(&normal(path)).map(Vec::as_slice) {
+            Some(&[index]) if order[index].is_none() => order[index] = Some(input),
+            Some(&[index]) => repeated.push(quoted(arguments[index])),
+            Some(several) => ambiguous.push((path, several)),
+            None => unknown.push(quoted(path)),
+        }
+    }
+    if !unknown.is_empty() {
+        let known = arguments.iter().filter(|name| !is_generated(name)).map(|name| quoted(name)).collect();
+        return Err(invalid(format!("The program has no {}.", counted("argument", unknown)))
+            .hint(format!("Its argument names are {}.", listed(known))));
+    }
+    if let Some((path, several)) = ambiguous.first() {
+        let several = several.iter().map(|&index| quoted(arguments[index])).collect();
+        return Err(invalid(format!("The name {} fits several arguments: {}.", quoted(path), listed(several)))
+            .hint("Pass the inputs in the program's order, without names."));
+    }
+    if !repeated.is_empty() {
+        return Err(invalid(format!("More than one input is given for {}.", counted("argument", repeated))));
+    }
+    let mut unnamed = inputs.iter().enumerate().filter(|(_, path)| path.is_none()).map(|(input, _)| input);
+    for place in order.iter_mut().filter(|place| place.is_none()) {
+        *place = unnamed.next();
+    }
+    let surplus = unnamed.count();
+    if surplus > 0 {
+        return Err(invalid(format!(
+            "The program takes {}, but got {} inputs: {surplus} without a name too many.",
+            number_of("argument", arguments.len()),
+            arguments.len() + surplus
+        )));
+    }
+    let missing = order.iter().enumerate().filter(|(_, input)| input.is_none());
+    let missing: Vec<_> = missing.map(|(index, _)| described(index, arguments[index])).collect();
+    if !missing.is_empty() {
+        let count = missing.len();
+        return Err(invalid(format!(
+            "The program takes {}, but {count} of them {} no input: {}.",
+            number_of("argument", arguments.len()),
+            if count == 1 { "has" } else { "have" },
+            listed(missing)
+        )));
+    }
+    Ok(order.into_iter().flatten().collect())
+}
+
+#[cold]
+fn invalid(message: String) -> Error {
+    Error::new(Kind::InvalidInput, message)
+}
+
+fn described(index: usize, name: &str) -> String {
+    if name.is_empty() {
+        format!("number {}", index + 1)
+    } else {
+        format!("number {} ({})", index + 1, quoted(name))
+    }
+}
+
+/// A name in backticks, cut short if it is long.
+fn quoted(name: &str) -> String {
+    const LONGEST: usize = 100;
+    match name.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("`{}...`", &name[..end]),
+        None => format!("`{name}`"),
+    }
+}
+
+/// The first items, and the number of the others.
+pub fn listed(items: Vec<String>) -> String {
+    let more = items.len().saturating_sub(SHOWN);
+    let shown = items[..items.len() - more].join(", ");
+    if more > 0 {
+        format!("{shown} and {more} more")
+    } else {
+        shown
+    }
+}
+
+fn counted(noun: &str, items: Vec<String>) -> String {
+    match items.len() {
+        1 => format!("{noun} {}", items[0]),
+        n => format!("{n} {noun}s {}", listed(items)),
+    }
+}
+
+fn number_of(noun: &str, count: usize) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+/// The argument that a name stands for, from 0, if it is just one.
+pub fn find(arguments: &[&str], name: &str) -> Option<usize> {
+    match table(arguments).get(&normal(name)).map(Vec::as_slice) {
+        Some(&[index]) => Some(index),
+        _ => None,
+    }
+}
+
+/// The names of several outputs in R, from the paths to them in JAX: `loss` for `result['loss']`. `None` unless all have
+/// names of their own: a position alone is not one.
+pub fn of_outputs<'a>(paths: impl Iterator<Item = Option<&'a str>>) -> Option<Vec<String>> {
+    let names = paths.map(|path| name_in_r(path?)).collect::<Option<Vec<_>>>()?;
+    let mut sorted: Vec<_> = names.iter().map(|name| normal(name)).collect();
+    sorted.sort_unstable();
+    sorted.dedup();
+    (names.len() > 1 && sorted.len() == names.len()).then_some(names)
+}
+
+fn name_in_r(path: &str) -> Option<String> {
+    // Older versions of JAX leave the root out.
+    let path = path.strip_prefix("result").filter(|rest| rest.starts_with(['[', '.'])).unwrap_or(path);
+    let normal = normal(path);
+    let mut name = String::new();
+    let mut has_key = false;
+    for part in normal.split(SLASH) {
+        match part.parse::<usize>() {
+            Ok(position) => name.push_str(&format!("[[{}]]", position.saturating_add(1))),
+            Err(_) => {
+                has_key = true;
+                if !name.is_empty() {
+                    name.push('$');
+                }
+                name.push_str(part);
+            }
+        }
+    }
+    has_key.then_some(name).filter(|name| !name.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order(arguments: &[&str], inputs: &[&str]) -> std::result::Result<Vec<usize>, String> {
+        let mut given = Inputs::default();
+        for input in inputs {
+            if input.is_empty() {
+                given.push_unnamed();
+            } else {
+                given.push(input);
+            }
+        }
+        let names = InputNames::default();
+        let found = || names.order(|| arguments.to_vec(), &given).map(|order| order.to_vec());
+        let first = found();
+        // from the cache
+        assert_eq!(found().is_ok(), first.is_ok());
+        assert_eq!(found().ok(), first.as_ref().ok().cloned());
+        first.map_err(|error| error.message().to_owned())
+    }
+
+    #[test]
+    fn spellings_of_a_name_have_one_normal_form() {
+        for name in [
+            "params['dense_0']['bias']",
+            "params[\"dense_0\"][\"bias\"]",
+            "params.dense_0.bias",
+            "params$dense_0$bias",
+            "params$`dense_0`$bias",
+            "params[[\"dense_0\"]]$bias",
+            "params/dense_0/bias",
+            "%params.dense_0.bias",
+        ] {
+            assert_eq!(normal(name), "params/dense_0/bias", "{name}");
+        }
+        for name in ["layers[0].w", "layers[[1]]$w", "layers/0/w", "layers.0.w", "layers['0'].w"] {
+            assert_eq!(normal(name), "layers/0/w", "{name}");
+        }
+        assert_eq!(normal("[[0]][[x]]é.ü"), "0/x/é/ü");
+        for empty in ["", "%", "..", "[[", "[]"] {
+            assert_eq!(normal(empty), "", "{empty}");
+        }
+    }
+
+    #[test]
+    fn generated_names_are_not_names() {
+        for name in ["", "%0", "%arg12", "Arg_0.1", "Arg_3", "param.2", "param_0.1", "params__w__.3", "parameter.1"] {
+            assert!(is_generated(name), "{name}");
+        }
+        for name in ["%x", "%arg", "%args0", "x.3", "params['w']", "param", "my__x", "layers.0", "x__y['a.1']", "é.1"]
+        {
+            assert!(!is_generated(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn names_are_matched_first_and_others_fill_the_rest() {
+        let arguments = ["params['b']", "params['w']", "%x"];
+        assert_eq!(order(&arguments, &["x", "params/w", "params/b"]), Ok(vec![2, 1, 0]));
+        assert_eq!(order(&arguments, &["", "params.b", ""]), Ok(vec![1, 0, 2]));
+        assert_eq!(order(&arguments, &["", "", ""]), Ok(vec![0, 1, 2]));
+        assert_eq!(order(&["%arg0", "x"], &["x", ""]), Ok(vec![1, 0]));
+    }
+
+    #[test]
+    fn inputs_that_do_not_fit_are_refused_with_their_names() {
+        let problem = |inputs: &[&str]| order(&["a", "b", "%arg2"], inputs).unwrap_err();
+        assert_eq!(problem(&["a", "bb", "c"]), "The program has no 2 arguments `bb`, `c`.");
+        assert_eq!(problem(&["arg2", ""]), "The program has no argument `arg2`.");
+        assert_eq!(problem(&["a", "$a", "b"]), "More than one input is given for argument `a`.");
+        assert_eq!(
+            problem(&["a", "", "", ""]),
+            "The program takes 3 arguments, but got 4 inputs: 1 without a name too many."
+        );
+        assert_eq!(
+            problem(&["b"]),
+            "The program takes 3 arguments, but 2 of them have no input: number 1 (`a`), number 3 (`%arg2`)."
+        );
+        assert!(order(&["%0", ""], &["a", "b"]).unwrap_err().contains("no argument names"));
+        assert_eq!(
+            order(&["a.b", "a['b']"], &["a/b", ""]).unwrap_err(),
+            "The name `a/b` fits several arguments: `a.b`, `a['b']`."
+        );
+        let many: Vec<_> = (0..300).map(|i| format!("x{i}")).collect();
+        let many: Vec<_> = many.iter().map(String::as_str).collect();
+        assert_eq!(
+            order(&many, &["x0"]).unwrap_err(),
+            "The program takes 300 arguments, but 299 of them have no input: number 2 (`x1`), number 3 (`x2`), number 4 \
+             (`x3`), number 5 (`x4`), number 6 (`x5`) and 294 more."
+        );
+    }
+
+    #[test]
+    fn outputs_have_names_if_all_paths_have_distinct_keys() {
+        let names = |paths: &[&str]| of_outputs(paths.iter().map(|path| Some(*path)));
+        assert_eq!(names(&["result['a']", "result['b']['c']"]), Some(vec!["a".into(), "b$c".into()]));
+        assert_eq!(names(&["['a']", "['result']"]), Some(vec!["a".into(), "result".into()]));
+        assert_eq!(names(&["result[0].w", "result.x[1]"]), Some(vec!["[[1]]$w".into(), "x[[2]]".into()]));
+        for paths in [&["result[0]", "result[1]['a']"][..], &["a"], &[], &["a", ""], &["a", "['a']"], &["a", "[0]"]] {
+            assert_eq!(names(paths), None, "{paths:?}");
+        }
+        assert_eq!(of_outputs([Some("a"), None].into_iter()), None);
+    }
+}
