@@ -136,8 +136,8 @@ test_that("dropping executables does not accumulate memory outside R", {
   # 3 MB each
   serialized <- pjrt_serialize(compile(chain_program(1000)))
   before <- resident()
-  for (i in 1:150) pjrt_deserialize(serialized)
-  expect_lt(resident() - before, 250)
+  for (i in 1:600) pjrt_deserialize(serialized)
+  expect_lt(resident() - before, 1100)
 })
 
 # The counts of all CPU clients.
