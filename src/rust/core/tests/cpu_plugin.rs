@@ -417,7 +417,12 @@ fn a_malformed_program_raises_the_compilers_message_with_its_position() {
     let error =
         compile("func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {\n  %0 = stablehlo.oops %x\n}").unwrap_err();
     assert!(error.code().is_some());
-    assert!(error.message().contains(":2:"), "{error}");
+    let place = error.hints().iter().find_map(|hint| match hint {
+        Hint::Reason(Reason::CompileFailed { line, column, .. }) => Some((*line, *column)),
+        _ => None,
+    });
+    assert_eq!(place, Some((Some(2), Some(8))), "{error}");
+    assert!(error.message().contains("\n  2 |   %0 = stablehlo.oops %x\n"), "{error}");
     assert_eq!(error.call_name(), Some("PJRT_Client_Compile"));
 }
 
