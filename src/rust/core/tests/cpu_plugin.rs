@@ -3,6 +3,7 @@
 mod common;
 
 use common::{client, device, download, floats, plugin, program, upload_to};
+use pjrt_base::reason::{Hint, Reason};
 use pjrt_base::{error::Kind, error::Result};
 use pjrt_core::buffer::slice::{Axis, Slice};
 use pjrt_core::executable::execute::{Dispatch, ExecuteOptions};
