@@ -121,7 +121,7 @@ leak_uses <- function() {
     error_argument_count = refused(pjrt_execute(add, x)),
     error_argument_dtype = refused(pjrt_execute(add, x, scalar)),
     error_argument_device = refused(pjrt_execute(add, x, z)),
-    error_argument_name = refused(pjrt_execute(add, x, y = x)),
+    error_argument_name = refused(pjrt_execute(add, x, z = x)),
     error_no_buffer = refused(pjrt_execute(add, x, 1)),
     error_sharded = refused(pjrt_execute_sharded(both, list(x, x))),
     error_deleted = refused(as_array(deleted)),
