@@ -70,16 +70,11 @@ pjrt_load_exported <- function(x) {
     check_string(x, "x")
     facts <- call_with_text(ffi_exported_read, full_path(x))
   }
-  facts$inputs <- array_frame(facts$inputs)
+  facts$inputs <- as_table(facts$inputs)
   facts$inputs$kept <- facts$kept
   facts$kept <- NULL
-  facts$outputs <- array_frame(facts$outputs)
+  facts$outputs <- as_table(facts$outputs)
   structure(facts, class = "PJRTExported")
-}
-
-# A row for each array.
-array_frame <- function(columns) {
-  structure(columns, class = "data.frame", row.names = .set_row_names(length(columns$path)))
 }
 
 check_exported <- function(x, name = "x") {

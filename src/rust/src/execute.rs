@@ -109,10 +109,8 @@ fn position(names: &[&str], wanted: &str) -> std::result::Result<usize, String> 
     if known.is_empty() {
         return Err("but this program's arguments have no names; give their numbers, from 1.".to_owned());
     }
-    let more = known.len().saturating_sub(SHOWN);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let known = known[..known.len().min(SHOWN)].join(", ");
-    Err(format!("which the program does not have. Its arguments are {known}{more}."))
+    let known = names::first_of(&known, SHOWN);
+    Err(format!("which the program does not have. Its arguments are {known}."))
 }
 
 /// Options of an execution.

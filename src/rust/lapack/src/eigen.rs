@@ -89,16 +89,9 @@ fn divide_and_conquer<T: Scalar>(
         let integers = integers.max(size(3 + 5 * n)?);
         Ok(Sizes { work: work_size(asked, least)?, reals: work_size(reals, least_reals)?, integers })
     })?;
-    let (mut room, mut reals, mut integers) = (work.take(), work.take(), work.take());
-    let info = run(
-        (room.room(sizes.work as usize)?, sizes.work),
-        (reals.room(sizes.reals as usize)?, sizes.reals),
-        (integers.integers(sizes.integers as usize)?, sizes.integers),
-    );
-    work.give(integers);
-    work.give(reals);
-    work.give(room);
-    Ok(info)
+    work.in_rooms(sizes, |room, reals, integers| {
+        run((room, sizes.work), (reals, sizes.reals), (integers, sizes.integers))
+    })
 }
 
 /// By QR iteration, for complex matrices.
@@ -129,11 +122,7 @@ fn by_iteration<T: Scalar>(
         run(&mut asked, -1, &mut real);
         Ok(Sizes { work: work_size(asked, 2 * order as u64)?, reals: size(3 * order as u64)?, integers: 0 })
     })?;
-    let (mut room, mut reals) = (work.take(), work.take());
-    let info = run(room.room(sizes.work as usize)?, sizes.work, reals.room(sizes.reals as usize)?);
-    work.give(reals);
-    work.give(room);
-    Ok(info)
+    work.in_rooms(sizes, |room, reals, _| run(room, sizes.work, reals))
 }
 
 /// Eigenvalues, and the left and right eigenvectors that are wanted, of a general `n` x `n` matrix, which is destroyed.
@@ -217,10 +206,7 @@ pub fn geev<T: Scalar>(
         run(&mut asked, -1, &mut real);
         Ok(Sizes { work: work_size(asked, 4 * n as u64)?, reals: size(2 * n as u64)?, integers: 0 })
     })?;
-    let (mut room, mut reals) = (work.take(), work.take());
-    let info = run(room.room(sizes.work as usize)?, sizes.work, reals.room(sizes.reals as usize)?);
-    work.give(reals);
-    work.give(room);
+    let info = work.in_rooms(sizes, |room, reals, _| run(room, sizes.work, reals))?;
     unpack(left_vectors, wi, n, vl);
     unpack(right_vectors, wi, n, vr);
     work.give(right_block);

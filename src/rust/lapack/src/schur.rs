@@ -97,17 +97,7 @@ fn direct<T: Scalar>(
         let n = order as u64;
         Ok(Sizes { work: work_size(asked, 3 * n)?, reals: size(n)?, integers: order })
     })?;
-    let (mut room, mut reals, mut flags) = (work.take(), work.take(), work.take());
-    let info = run(
-        room.room(sizes.work as usize)?,
-        sizes.work,
-        reals.room(sizes.reals as usize)?,
-        flags.integers(sizes.integers as usize)?,
-    );
-    work.give(flags);
-    work.give(reals);
-    work.give(room);
-    Ok(info)
+    work.in_rooms(sizes, |room, reals, flags| run(room, sizes.work, reals, flags))
 }
 
 /// By reduction to Hessenberg form and QR iteration, for complex matrices.

@@ -138,17 +138,7 @@ fn svd<T: Scalar>(
         let integers = if is_gesdd { size(8 * small)? } else { 0 };
         Ok(Sizes { work: work_size(asked, least)?, reals: size(reals)?, integers })
     })?;
-    let (mut room, mut reals, mut integers) = (work.take(), work.take(), work.take());
-    let info = run(
-        room.room(sizes.work as usize)?,
-        sizes.work,
-        reals.room(sizes.reals as usize)?,
-        integers.integers(sizes.integers as usize)?,
-    );
-    work.give(integers);
-    work.give(reals);
-    work.give(room);
-    Ok(info)
+    work.in_rooms(sizes, |room, reals, integers| run(room, sizes.work, reals, integers))
 }
 
 fn set_identity<T: Scalar>(matrix: &mut [T], order: usize) {

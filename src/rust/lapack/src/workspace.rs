@@ -93,8 +93,23 @@ impl Workspace {
             run(&mut asked, -1);
             Ok(Sizes { work: work_size(asked, least)?, ..Sizes::default() })
         })?;
-        let mut room = self.take();
-        let result = run(room.room(sizes.work as usize)?, sizes.work);
+        self.in_rooms(sizes, |room, _: *mut T::Real, _| run(room, sizes.work))
+    }
+
+    /// Runs `run` with memory of these sizes, without content.
+    pub(crate) fn in_rooms<T: Scalar, R>(
+        &mut self,
+        sizes: Sizes,
+        run: impl FnOnce(*mut T, *mut T::Real, *mut i32) -> R,
+    ) -> Result<R> {
+        let (mut room, mut reals, mut integers) = (self.take(), self.take(), self.take());
+        let result = run(
+            room.room(sizes.work as usize)?,
+            reals.room(sizes.reals as usize)?,
+            integers.integers(sizes.integers as usize)?,
+        );
+        self.give(integers);
+        self.give(reals);
         self.give(room);
         Ok(result)
     }

@@ -4,8 +4,9 @@
 //! `params/dense/w`. All have the same normal form: the parts, with positions from 0, between slashes.
 
 use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::sync::Unpoisoned;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// Between the parts in a normal form, and in the paths of inputs.
 pub const SLASH: char = '/';
@@ -122,7 +123,7 @@ impl InputNames {
     /// `InvalidInput` for names that fit no argument, several arguments, or one that has an input already, and if
     /// the number of inputs is wrong.
     pub fn order<'a>(&self, arguments: impl Fn() -> Vec<&'a str>, inputs: &Inputs) -> Result<Order> {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock().unpoisoned();
         if let Some((_, order)) = last.as_ref().filter(|(text, _)| *text == inputs.text) {
             return Ok(order.clone());
         }
@@ -220,7 +221,12 @@ fn quoted(name: &str) -> String {
 
 /// The first items, and the number of the others.
 pub fn listed(items: Vec<String>) -> String {
-    let more = items.len().saturating_sub(SHOWN);
+    first_of(&items, SHOWN)
+}
+
+/// At most so many of the items, and the number of the others.
+pub fn first_of(items: &[String], most: usize) -> String {
+    let more = items.len().saturating_sub(most);
     let shown = items[..items.len() - more].join(", ");
     if more > 0 {
         format!("{shown} and {more} more")

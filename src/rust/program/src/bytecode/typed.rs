@@ -4,6 +4,7 @@ use super::attributes::Entry;
 use super::operations;
 use super::reader::Reader;
 use super::{read, Section, Tables};
+use memchr::memmem;
 use pjrt_base::error::Result;
 
 /// Kinds of attributes of the portable form.
@@ -29,7 +30,7 @@ struct Changes {
 pub(crate) fn with_typed_calls(code: &[u8], target: &str) -> Option<Vec<u8>> {
     // Its name is among the strings.
     let target = target.as_bytes();
-    (0..code.len()).find(|&i| code[i] == target[0] && code[i..].starts_with(target))?;
+    memmem::find(code, target)?;
     let mut changes = None;
     // Damage is an error when the program is created.
     read(code, |tables, operations| {

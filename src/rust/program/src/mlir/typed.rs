@@ -1,6 +1,7 @@
 //! Custom calls by XLA's older interface, rewritten to its typed one.
 
 use super::{blank_strings_and_comments, is_in_name, split};
+use memchr::memmem;
 use std::ops::Range;
 
 /// The attributes of a custom call that the typed interface has in another form. Without layouts, rows are contiguous.
@@ -12,7 +13,7 @@ const TYPED: &str = "api_version = 4 : i32";
 pub(crate) fn with_typed_calls(text: &[u8], target: &str) -> Option<Vec<u8>> {
     let target = target.as_bytes();
     // Most programs have none, and need no copy.
-    let mut places = (0..text.len()).filter(|&i| text[i] == target[0] && text[i..].starts_with(target)).peekable();
+    let mut places = memmem::find_iter(text, target).peekable();
     places.peek()?;
     let code = blank_strings_and_comments(text);
     let source = Source { text, code: &code };

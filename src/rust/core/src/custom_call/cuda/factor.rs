@@ -2,25 +2,12 @@
 
 use crate::custom_call::cuda::run::{Real, Run};
 use crate::custom_call::frame::{Failure, Frame};
-use crate::custom_call::lapack::{checked_count, Call, Consumed, Element, InPlace, Input, Output, Stack};
-use pjrt_data::dtype::DType;
+use crate::custom_call::lapack::{
+    checked_count, real_handlers, Call, Consumed, Element, InPlace, Input, Output, Stack,
+};
 use std::ffi::c_int;
 
-/// Handlers that call the function for the type of the first argument.
-macro_rules! handlers {
-    ($($(#[$doc:meta])* $name:ident = $function:ident;)*) => {$(
-        $(#[$doc])*
-        pub(super) fn $name(frame: &Frame<'_>) -> Result<(), Failure> {
-            match frame.argument(0)?.dtype {
-                DType::F32 => $function::<f32>(frame),
-                DType::F64 => $function::<f64>(frame),
-                other => Err(Failure::invalid(format!("The operation only supports f32 and f64, got {other}."))),
-            }
-        }
-    )*};
-}
-
-handlers! {
+real_handlers! {
     /// `A -> packed, tau`
     geqrf = geqrf_of;
     /// `packed, tau -> Q`
@@ -91,11 +78,7 @@ fn lu_of<T: Real>(frame: &Frame<'_>) -> Result<(), Failure> {
 }
 
 fn eigh_of<T: Real>(frame: &Frame<'_>) -> Result<(), Failure> {
-    if let [.., rows, columns] = frame.argument(0)?.dims {
-        if rows != columns {
-            return Err(Failure::invalid(format!("eigh requires a square matrix, got {rows} x {columns}.")));
-        }
-    }
+    Call::new(frame, 1, 2)?.eigh_matrices::<T>()?;
     let Some(InPlaceRun { run, count, n, a, other: w, .. }) = in_place::<T, T>(frame)? else { return Ok(()) };
     // SAFETY: the arguments are what the header asks for.
     let work = run.workspace("syevd", |f, h, size| unsafe {

@@ -48,18 +48,13 @@ fn print_tensor(frame: &Frame<'_>) -> Result<(), Failure> {
 /// `pivots -> permutation`, computed on the host: it is small, and its steps depend on each other.
 fn lu_pivots_to_permutation(frame: &Frame<'_>) -> Result<(), Failure> {
     let call = Call::new(frame, 1, 1)?;
-    let first = match frame.attributes().get("first") {
-        Some(_) => frame.integer("first")?,
-        None => 1,
-    };
-    let (batch, length) = call.vectors(0)?;
-    let rows = call.result_length(0)?;
-    let operands = (call.input::<i32>(0, batch, &[length])?, call.output::<i32>(0, batch, &[rows])?);
+    let (first, operands) = (call.first_index()?, call.pivots_and_permutation()?);
     let count = checked_count(&operands)?;
     if count == 0 {
         return Ok(());
     }
     let (Input(pivots), Output(permutations)) = operands;
+    let (length, rows) = (pivots.len() / count, permutations.len() / count);
     let device = Device::new(frame)?;
     // SAFETY: the operands are device memory with so many elements.
     let pivots = unsafe { device.read(pivots.at(0), pivots.len()) }?;

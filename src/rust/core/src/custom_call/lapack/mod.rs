@@ -17,7 +17,7 @@ mod svd;
 mod tpu;
 
 pub(super) use batch::checked_count;
-pub(super) use operands::{Call, Element};
+pub(super) use operands::{real_handlers, Call, Element};
 pub(super) use parts::{Consumed, InPlace, Input, Output, Stack};
 
 use crate::custom_call::registry::{known, Known, HOST};

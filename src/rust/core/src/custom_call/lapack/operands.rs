@@ -22,6 +22,22 @@ pub(super) trait Number: Element + Scalar<Real: Element, Complex: Element> {}
 
 impl<T: Element + Scalar<Real: Element, Complex: Element>> Number for T {}
 
+/// Handlers that call a function for the type of the first argument, `f32` or `f64`.
+macro_rules! real_handlers {
+    ($($(#[$doc:meta])* $name:ident = $($function:ident)::+;)*) => {$(
+        $(#[$doc])*
+        pub(in crate::custom_call) fn $name(frame: &Frame<'_>) -> Result<(), Failure> {
+            match frame.argument(0)?.dtype {
+                pjrt_data::dtype::DType::F32 => $($function)::+::<f32>(frame),
+                pjrt_data::dtype::DType::F64 => $($function)::+::<f64>(frame),
+                other => Err(Failure::invalid(format!("The operation only supports f32 and f64, got {other}."))),
+            }
+        }
+    )*};
+}
+
+pub(in crate::custom_call) use real_handlers;
+
 /// An argument or a result, by its number.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Name {
@@ -110,6 +126,39 @@ impl<'a> Call<'a> {
             return Err(Failure::invalid(format!("Expected {name} to be a square matrix, got {got}.")));
         }
         Ok((batch, rows))
+    }
+
+    /// The first argument of `eigh`.
+    ///
+    /// # Errors
+    /// Those of [`Call::matrices`], and for other matrices than square ones.
+    pub fn eigh_matrices<T: Element>(&self) -> Result<Matrices<'a>, Failure> {
+        let a = self.matrices::<T>(0)?;
+        if a.rows != a.columns {
+            return Err(Failure::invalid(format!("eigh requires a square matrix, got {} x {}.", a.rows, a.columns)));
+        }
+        Ok(a)
+    }
+
+    /// The operands of `pivots -> permutation`.
+    ///
+    /// # Errors
+    /// Those of [`Call::input`] and [`Call::output`].
+    pub fn pivots_and_permutation(&self) -> Result<(Input<'a, i32>, Output<'a, i32>), Failure> {
+        let (batch, pivots) = self.vectors(0)?;
+        let rows = self.result_length(0)?;
+        Ok((self.input::<i32>(0, batch, &[pivots])?, self.output::<i32>(0, batch, &[rows])?))
+    }
+
+    /// The number that pivots and permutations count from: the attribute `first`, 1 by default.
+    ///
+    /// # Errors
+    /// For another attribute than a number.
+    pub fn first_index(&self) -> Result<i32, Failure> {
+        match self.frame.attributes().get("first") {
+            Some(_) => self.frame.integer("first"),
+            None => Ok(1),
+        }
     }
 
     /// The last dimension of an argument, and those before it.

@@ -1,9 +1,8 @@
 //! The targets of r-xla's programs: real types only, and no `info`. If a factorization fails, its results are NaN.
 
 use crate::custom_call::frame::{Failure, Frame};
-use crate::custom_call::lapack::operands::{Call, Number};
+use crate::custom_call::lapack::operands::{real_handlers, Call, Number};
 use crate::custom_call::lapack::qr;
-use pjrt_data::dtype::DType;
 use pjrt_lapack::{SvdMode, Uplo};
 
 /// A real type.
@@ -19,52 +18,23 @@ impl Real for f64 {
     const NAN: f64 = f64::NAN;
 }
 
-/// Calls the function for the type of the first argument.
-macro_rules! for_type_of {
-    ($frame:ident, $($function:ident)::+) => {
-        match $frame.argument(0)?.dtype {
-            DType::F32 => $($function)::+::<f32>($frame),
-            DType::F64 => $($function)::+::<f64>($frame),
-            other => Err(Failure::invalid(format!("The operation only supports f32 and f64, got {other}."))),
-        }
-    };
+real_handlers! {
+    /// `A -> packed, tau`
+    geqrf = qr::geqrf;
+    /// `packed, tau -> Q`
+    orgqr = orgqr_of;
+    /// `A -> LU, pivots`, counted from 1.
+    lu = lu_of;
+    /// `A -> U, S, Vt`, as many singular vectors as there are singular values.
+    svd = svd_of;
+    /// `A -> V, W`, the eigenvalues in ascending order. The lower triangle is read.
+    eigh = eigh_of;
 }
 
-/// `A -> packed, tau`
-pub(super) fn geqrf(frame: &Frame<'_>) -> Result<(), Failure> {
-    for_type_of!(frame, qr::geqrf)
-}
-
-/// `packed, tau -> Q`
-pub(super) fn orgqr(frame: &Frame<'_>) -> Result<(), Failure> {
-    for_type_of!(frame, orgqr_of)
-}
-
-/// `A -> LU, pivots`, counted from 1.
-pub(super) fn lu(frame: &Frame<'_>) -> Result<(), Failure> {
-    for_type_of!(frame, lu_of)
-}
-
-/// `A -> U, S, Vt`, as many singular vectors as there are singular values.
-pub(super) fn svd(frame: &Frame<'_>) -> Result<(), Failure> {
-    for_type_of!(frame, svd_of)
-}
-
-/// `A -> V, W`, the eigenvalues in ascending order. The lower triangle is read.
-pub(super) fn eigh(frame: &Frame<'_>) -> Result<(), Failure> {
-    for_type_of!(frame, eigh_of)
-}
-
-/// `pivots -> permutation` of as many rows as the result has. Both count from the attribute `first`, 1 by default.
+/// `pivots -> permutation`
 pub(super) fn lu_pivots_to_permutation(frame: &Frame<'_>) -> Result<(), Failure> {
     let call = Call::new(frame, 1, 1)?;
-    let first = match frame.attributes().get("first") {
-        Some(_) => frame.integer("first")?,
-        None => 1,
-    };
-    let (batch, pivots) = call.vectors(0)?;
-    let rows = call.result_length(0)?;
-    let operands = (call.input::<i32>(0, batch, &[pivots])?, call.output::<i32>(0, batch, &[rows])?);
+    let (first, operands) = (call.first_index()?, call.pivots_and_permutation()?);
     call.each_without_library(operands, |(pivots, permutation)| {
         pjrt_lapack::lu_pivots_to_permutation(first, pivots, permutation)
     })
@@ -123,10 +93,7 @@ fn svd_of<T: Real>(frame: &Frame<'_>) -> Result<(), Failure> {
 
 fn eigh_of<T: Real>(frame: &Frame<'_>) -> Result<(), Failure> {
     let call = Call::new(frame, 1, 2)?;
-    let a = call.matrices::<T>(0)?;
-    if a.rows != a.columns {
-        return Err(Failure::invalid(format!("eigh requires a square matrix, got {} x {}.", a.rows, a.columns)));
-    }
+    let a = call.eigh_matrices::<T>()?;
     let n = a.rows;
     let operands = (call.in_place::<T>(0, 0, a.batch, &[n, n])?, call.output::<T>(1, a.batch, &[n])?);
     call.each(10.0 * a.cubed(), operands, |work, (a, w)| {
