@@ -80,7 +80,12 @@ advice <- list(
   client_closed = function(platform) {
     sprintf("Create a new client with pjrt_client(\"%s\"), and buffers and executables on it.", platform)
   },
-  compile_failed = function(...) character(),
+  compile_failed = function(source = NULL, column = NULL, ...) {
+    name <- if (!is.null(source) && !is.null(column)) substring(source, column)
+    if (any(grepl("^[{][A-Za-z][A-Za-z0-9_]*[}]", name))) {
+      sprintf("Give pjrt_program(types = ) the text for `%s`.", sub("[}].*", "}", name))
+    }
+  },
   complex_values = function() "Re() and Im() return its parts. c64 and c128 hold complex values.",
   conversion_needed = function(to) {
     sprintf("Convert the data first with %s.", paste0("as.", to, "()", collapse = " or "))

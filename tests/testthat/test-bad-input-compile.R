@@ -29,7 +29,8 @@ rows <- list(
   pjrt_load_exported = row(x = of("path", exported_file)),
   pjrt_program = row(
     src = of("string", text, "as.raw(0:2)", "character()", "c(\"a\", \"b\")", "\"\"", "bytes", "invalid UTF-8"),
-    path = of("path", NULL, "NULL"), format = of("choice", "mlir")
+    path = of("path", NULL, "NULL"), format = of("choice", "mlir"),
+    types = of("list", NULL, "NULL", "list()", "character()")
   ),
   `$<-.PJRTExported` = row(
     x = of("printed", pjrt_load_exported(exported_file)), name = of("string", "a"), value = "any", refuses = TRUE
@@ -55,6 +56,12 @@ rows <- list(
 # Bad values inside an argument or an option; `.` in the name stands for the value.
 uses <- list(
   `pjrt_compile(devices = list(.))` = use(pjrt_compile(program, devices = list(bad)), of("devices", NULL, "a device")),
+  `pjrt_program(types = list(X = .))` = use(
+    pjrt_program("// {X}", types = list(X = bad)),
+    of(
+      "string", NULL, "\"\"", "1L", "1:2", "1:1000", "0L", "2^31", "2^53", "a matrix", "a buffer", used_buffers
+    )
+  ),
   `pjrt_compile_options(debug_options = list(xla_a = .))` = use(
     pjrt_compile_options(debug_options = list(xla_a = bad)), of(
       "string", NULL, "\"\"", "TRUE", "0L", "1.5", "1e-300", "a string as PJRTBuffer",

@@ -143,3 +143,122 @@ test_that("truncated bytecode raises a compiler error", {
   bytes <- readBin(fixture("square.mlirbc"), "raw", 100)
   expect_error(pjrt_compile(pjrt_program(bytes)), class = "pjrt_error")
 })
+
+square_any <- "func.func @main(%x: tensor<{X}>) -> tensor<{X}> {
+  %0 = stablehlo.multiply %x, %x : tensor<{X}>
+  return %0 : tensor<{X}>
+}"
+
+test_that("`types` fills in names as strings, dimensions or the types of buffers", {
+  filled <- format(pjrt_program(gsub("{X}", "2xf32", square_any, fixed = TRUE)), n = Inf)
+  shown <- function(src, ...) format(pjrt_program(src, ...), n = Inf)
+  expect_identical(shown(square_any, types = list(X = "2xf32")), filled)
+  expect_identical(shown(square_any, types = c(X = "2xf32")), filled)
+  expect_identical(shown(square_any, types = list(X = pjrt_buffer(c(1, 2)))), filled)
+  whole <- gsub("tensor<{X}>", "{TYPE}", square_any, fixed = TRUE)
+  expect_identical(shown(whole, types = list(TYPE = "tensor<2xf32>")), filled)
+  sized <- gsub("{X}", "{n_1}x{ELEMENT}", square_any, fixed = TRUE)
+  for (size in list(2, 2L, "2")) {
+    expect_identical(shown(sized, types = list(ELEMENT = "f32", n_1 = size)), filled)
+  }
+  squares(pjrt_program(square_any, types = list(X = "2xf32")))
+  expect_identical(shown(text, types = list()), shown(text))
+})
+
+test_that("`types` fills in text from lines, bytes and files", {
+  lines <- strsplit(square_any, "\n")[[1L]]
+  path <- withr::local_tempfile(lines = lines)
+  squares(pjrt_program(lines, types = c(X = "2xf32")))
+  squares(pjrt_program(charToRaw(square_any), types = c(X = "2xf32")))
+  squares(pjrt_program(path = path, types = c(X = "2xf32")))
+  commented <- paste0("// caf\u00e9 {X} \u4e2d\n", square_any)
+  squares(pjrt_program(commented, types = c(X = "2xf32")))
+  expect_match(format(pjrt_program(commented, types = c(X = "2xf32"))), "// caf\u00e9 2xf32 \u4e2d\n", fixed = TRUE)
+})
+
+test_that("`types` writes dimensions and types of every kind as StableHLO does", {
+  type <- function(x) {
+    sub(".*<|>.*", "", sub("\n.*", "", sub("^[^\n]*\n", "", format(pjrt_program("// <{X}|", types = list(X = x))))))
+  }
+  expect_identical(type(c(100, 4)), "100x4|")
+  expect_identical(type(dim(matrix(0, 3, 5))), "3x5|")
+  expect_identical(type(1e5), "100000|")
+  expect_identical(type(c(1e15, 1)), "1000000000000000x1|")
+  expect_identical(type(0L), "0|")
+  for (dtype in c("i8", "ui32", "f64", "bf16")) {
+    expect_identical(type(pjrt_buffer(matrix(1, 2, 3), dtype)), paste0("2x3x", dtype, "|"))
+  }
+  # as the type of a whole program, because the complex type has angle brackets itself
+  for (x in list(pjrt_buffer(TRUE), pjrt_scalar(1i), pjrt_buffer(array(1i, 1:3), "c128"), pjrt_buffer(1, "f8e4m3fn"))) {
+    same <- pjrt_compile(pjrt_program(
+      "func.func @main(%x: tensor<{X}>) -> tensor<{X}> { return %x : tensor<{X}> }", types = list(X = x)
+    ))
+    expect_identical(as_array(pjrt_execute(same, x)), as_array(x))
+  }
+})
+
+test_that("braces that are not names in `types` stay", {
+  program <- "module attributes {mhlo.num_partitions = 1 : i32, unit} {
+    func.func @main(%x: tensor<{X}> {tf.aliasing_output = 0 : i32}, %y: tensor<{X}> {jax.arg}) -> tensor<{X}> {
+      %0 = \"stablehlo.custom_call\"(%y) <{call_target_name = \"a\", has_side_effect}> {X2} : (tensor<{X}>) -> tensor<{X}>
+      // {} {{X}} { X } {1X} {X-} {X} tensor<2xf32, {X3}>
+      return %x : tensor<{X}>
+    }
+  }"
+  expected <- gsub("{X}", "2xf32", program, fixed = TRUE)
+  shown <- format(pjrt_program(program, types = list(X = "2xf32")), n = Inf)
+  expect_identical(shown, format(pjrt_program(expected), n = Inf))
+  donating <- add_program("{X}", donates)
+  added <- pjrt_compile(pjrt_program(donating, types = list(X = "2xf32")))
+  expect_identical(as_array(pjrt_execute(added, pjrt_buffer(c(1, 2)), pjrt_buffer(c(3, 4)))), array(c(4, 6)))
+})
+
+test_that("inserted text is not searched for names of `types`", {
+  program <- pjrt_program("// {A} {B}", types = list(A = "{B}", B = "{A}"))
+  expect_match(format(program), "\n// {B} {A}\n", fixed = TRUE)
+})
+
+test_that("names without a type and types without a name are refused", {
+  refused <- function(src, types, message) expect_refused(pjrt_program(src, types = types), "invalid_input", message)
+  refused(square_any, c(Y = "2xf32"), "The program has names that `types` lacks: {X}.")
+  refused(square_any, c(Y = "2xf32"), "`types` has names that the program does not use: Y.")
+  refused(square_any, list(X = "2xf32", Y = 1, Z = 2), "the program does not use: Y, Z.")
+  refused("tensor<2x{A}x{B}xf32> dense<[{C}, 2]> tensor<{A}> {X}", list(X = ""), "`types` lacks: {A}, {B}, {C}.")
+  refused("dense<{X}>", list(X = "{Y}>: tensor<{Z}"), "`types` lacks: {Y}, {Z}.")
+  bytecode <- readBin(fixture("square.mlirbc"), "raw", 1e4)
+  refused(bytecode, list(X = "2"), "does not use: X.")
+  expect_refused(
+    pjrt_program(path = fixture("square.hlo.pb"), format = "hlo", types = c(X = "2")), "invalid_input", "not an HLO module"
+  )
+})
+
+test_that("errors about `types` list the names", {
+  expect_snapshot(error = TRUE, cran = TRUE, {
+    pjrt_program(square_any, types = list(Y = "2xf32"))
+    pjrt_program(square_any, types = list(X = "2xf32", Z = "3"))
+    pjrt_program(square_any, types = list(X = 1.5))
+    pjrt_program(square_any, types = "2xf32")
+    pjrt_program(square_any, types = list(X = "1", X = "2"))
+  })
+})
+
+test_that("an error of the compiler suggests `types` for a name that is left", {
+  error <- expect_refused(pjrt_compile(pjrt_program(square_any)), "compile", "does not compile")
+  expect_match(conditionMessage(error), "Give pjrt_program(types = ) the text for `{X}`.", fixed = TRUE)
+  error <- expect_refused(pjrt_compile(pjrt_program(sub("{X}", "2xf33", square_any, fixed = TRUE))), "compile", "")
+  expect_no_match(conditionMessage(error), "types = ", fixed = TRUE)
+})
+
+test_that("`types` with other values or names are refused", {
+  for (bad in list(TRUE, 1, "2xf32", list("2xf32"), list(X = "1", X = "2"), c(`a b` = "1"), list(`1` = "1"), mtcars, quote(x))) {
+    expect_refused(pjrt_program(square_any, types = bad), "invalid_input", "`types` must ")
+  }
+  for (bad in list(NULL, NA, NA_character_, c("a", "b"), 1.5, -1, c(1, NA), Inf, numeric(), list(), factor("a"), TRUE, 1i)) {
+    expect_refused(
+      pjrt_program(square_any, types = list(X = bad)), "invalid_input", "`types$X` must be a string, dimensions or a buffer, not "
+    )
+  }
+  gone <- pjrt_buffer(1)
+  pjrt_delete(gone)
+  expect_match(format(pjrt_program("// {X}", types = list(X = gone))), "// 1xf32", fixed = TRUE)
+})

@@ -22,6 +22,11 @@ pub extern "C-unwind" fn dtype_canonical(name: SEXP) -> SEXP {
     entry(|| Ok(element_type(parse(name, None)?)))
 }
 
+/// `dtype_mlir(name)`: the name in StableHLO of the dtype for a name or alias.
+pub extern "C-unwind" fn dtype_mlir(name: SEXP) -> SEXP {
+    entry(|| Ok(sexp::new_string(parse(name, None)?.info().mlir)))
+}
+
 /// `dtype_safetensors(name)`: the safetensors name of the dtype for a name or alias.
 pub extern "C-unwind" fn dtype_safetensors(name: SEXP) -> SEXP {
     entry(|| {

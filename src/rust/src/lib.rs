@@ -125,6 +125,7 @@ fn plain_entries() -> Vec<extendr_api::metadata::Func> {
         dtype::data_types_forget, "data_types_forget", 0;
         dtype::dtype_canonical, "dtype_canonical", 1;
         dtype::dtype_from_safetensors, "dtype_from_safetensors", 1;
+        dtype::dtype_mlir, "dtype_mlir", 1;
         dtype::dtype_safetensors, "dtype_safetensors", 1;
         describe::describe_words, "given", 1;
         fast_path::fast_array, "fast_array", 1;
