@@ -13,8 +13,8 @@
 #' @section Types:
 #' Shapes in a program are fixed, so R code often fills them in. `types` has a value for each name in the text. Names consist of
 #' letters, digits and underscores, and start with a letter. A value can be:
-#' * a string, which is inserted as it is: a type such as `"100x4xf64"` for `tensor<{X}>`, or any other part of the text, such as
-#'   an attribute. To insert a constant with all its digits, use [format_buffer()].
+#' * a string, which is inserted as it is: a type such as `"100x4xf64"` for `tensor<{X}>`, or any other part of the text, such
+#'   as an attribute. To insert a constant with all its digits, use [format_buffer()].
 #' * whole numbers, as dimensions: `dim(x)` of a 100 x 4 matrix becomes `100x4`, for `tensor<{DIM}xf64>`.
 #' * a buffer: its type, such as `100x4xf64`.
 #'

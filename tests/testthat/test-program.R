@@ -250,12 +250,13 @@ test_that("an error of the compiler suggests `types` for a name that is left", {
 })
 
 test_that("`types` with other values or names are refused", {
-  for (bad in list(TRUE, 1, "2xf32", list("2xf32"), list(X = "1", X = "2"), c(`a b` = "1"), list(`1` = "1"), mtcars, quote(x))) {
+  for (bad in list(TRUE, 1, "1", list("1"), list(X = "1", X = "2"), c(`a b` = "1"), list(`1` = "1"), mtcars, quote(x))) {
     expect_refused(pjrt_program(square_any, types = bad), "invalid_input", "`types` must ")
   }
   for (bad in list(NULL, NA, NA_character_, c("a", "b"), 1.5, -1, c(1, NA), Inf, numeric(), list(), factor("a"), TRUE, 1i)) {
     expect_refused(
-      pjrt_program(square_any, types = list(X = bad)), "invalid_input", "`types$X` must be a string, dimensions or a buffer, not "
+      pjrt_program(square_any, types = list(X = bad)), "invalid_input",
+      "`types$X` must be a string, dimensions or a buffer, not "
     )
   }
   gone <- pjrt_buffer(1)
