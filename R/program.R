@@ -30,6 +30,7 @@
 #'   get StableHLO.
 #'
 #' [pjrt_compile()] finds other mistakes.
+#' @seealso `vignette("stablehlo")` explains how to write programs.
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' program <- pjrt_program("
 #' func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {

@@ -9,8 +9,8 @@ groups <- read_idioms(folder)
 # The arguments as R values.
 values <- lapply(structure(arguments$value, names = arguments$name), function(value) eval(parse(text = value)))
 
-# Buffers of the type that a program states, such as "3x2xf64".
-upload <- function(value, type) {
+# A buffer of the type that a program states, such as "3x2xf64".
+upload_as <- function(value, type) {
   dtype <- sub(".*x", "", type)
   if (grepl("x", type)) pjrt_buffer(value, dtype) else pjrt_scalar(value, dtype)
 }
@@ -18,7 +18,7 @@ upload <- function(value, type) {
 run_idiom <- function(idiom) {
   program <- idiom_program(idiom, arguments)
   executable <- compile(program$text)
-  inputs <- Map(upload, values[program$arguments$name], program$arguments$type)
+  inputs <- Map(upload_as, values[program$arguments$name], program$arguments$type)
   as_array(do.call(pjrt_execute, c(list(executable), unname(inputs))), int64 = "double")
 }
 
