@@ -7,11 +7,11 @@ library(pjrt)
 source("bench/measure.R")
 
 program <- function(body, size) {
-  type <- sprintf("tensor<%dx%dxf32>", size, size)
-  pjrt_program(gsub("T", type, sprintf("func.func @main(%%x: T, %%y: T) -> T {\n%s\n return %%r : T\n}", body)))
+  text <- sprintf("func.func @main(%%x: {T}, %%y: {T}) -> {T} {\n%s\n return %%r : {T}\n}", body)
+  pjrt_program(text, types = list(T = sprintf("tensor<%dx%dxf32>", size, size)))
 }
-add <- pjrt_compile(program(" %r = stablehlo.add %x, %y : T", 2L))
-step <- pjrt_compile(program(" %p = stablehlo.multiply %x, %y : T\n %r = stablehlo.add %p, %x : T", 100L))
+add <- pjrt_compile(program(" %r = stablehlo.add %x, %y : {T}", 2L))
+step <- pjrt_compile(program(" %p = stablehlo.multiply %x, %y : {T}\n %r = stablehlo.add %p, %x : {T}", 100L))
 x <- pjrt_buffer(matrix(0, 2, 2))
 a <- pjrt_buffer(matrix(0, 100, 100))
 matrix_1e6 <- matrix(rnorm(1e6), 1000)

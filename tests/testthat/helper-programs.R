@@ -177,32 +177,31 @@ partitioned_program <- function(partitioner, n) {
 
 # The network of inst/models/iris.py for `rows` flowers.
 classifier_program <- function(rows) {
-  text <- "
-func.func @main(%x: tensor<ROWSx4xf32>, %mean: tensor<4xf32>, %scale: tensor<4xf32>, %w1: tensor<4x8xf32>,
-                %b1: tensor<8xf32>, %w2: tensor<8x3xf32>, %b2: tensor<3xf32>) -> tensor<ROWSx3xf32> {
-  %means = stablehlo.broadcast_in_dim %mean, dims = [1] : (tensor<4xf32>) -> tensor<ROWSx4xf32>
-  %scales = stablehlo.broadcast_in_dim %scale, dims = [1] : (tensor<4xf32>) -> tensor<ROWSx4xf32>
-  %centred = stablehlo.subtract %x, %means : tensor<ROWSx4xf32>
-  %scaled = stablehlo.divide %centred, %scales : tensor<ROWSx4xf32>
+  pjrt_program("
+func.func @main(%x: tensor<{ROWS}x4xf32>, %mean: tensor<4xf32>, %scale: tensor<4xf32>, %w1: tensor<4x8xf32>,
+                %b1: tensor<8xf32>, %w2: tensor<8x3xf32>, %b2: tensor<3xf32>) -> tensor<{ROWS}x3xf32> {
+  %means = stablehlo.broadcast_in_dim %mean, dims = [1] : (tensor<4xf32>) -> tensor<{ROWS}x4xf32>
+  %scales = stablehlo.broadcast_in_dim %scale, dims = [1] : (tensor<4xf32>) -> tensor<{ROWS}x4xf32>
+  %centred = stablehlo.subtract %x, %means : tensor<{ROWS}x4xf32>
+  %scaled = stablehlo.divide %centred, %scales : tensor<{ROWS}x4xf32>
   %p1 = stablehlo.dot_general %scaled, %w1, contracting_dims = [1] x [0]
-    : (tensor<ROWSx4xf32>, tensor<4x8xf32>) -> tensor<ROWSx8xf32>
-  %q1 = stablehlo.broadcast_in_dim %b1, dims = [1] : (tensor<8xf32>) -> tensor<ROWSx8xf32>
-  %s1 = stablehlo.add %p1, %q1 : tensor<ROWSx8xf32>
-  %zeros = stablehlo.constant dense<0.0> : tensor<ROWSx8xf32>
-  %hidden = stablehlo.maximum %s1, %zeros : tensor<ROWSx8xf32>
+    : (tensor<{ROWS}x4xf32>, tensor<4x8xf32>) -> tensor<{ROWS}x8xf32>
+  %q1 = stablehlo.broadcast_in_dim %b1, dims = [1] : (tensor<8xf32>) -> tensor<{ROWS}x8xf32>
+  %s1 = stablehlo.add %p1, %q1 : tensor<{ROWS}x8xf32>
+  %zeros = stablehlo.constant dense<0.0> : tensor<{ROWS}x8xf32>
+  %hidden = stablehlo.maximum %s1, %zeros : tensor<{ROWS}x8xf32>
   %p2 = stablehlo.dot_general %hidden, %w2, contracting_dims = [1] x [0]
-    : (tensor<ROWSx8xf32>, tensor<8x3xf32>) -> tensor<ROWSx3xf32>
-  %q2 = stablehlo.broadcast_in_dim %b2, dims = [1] : (tensor<3xf32>) -> tensor<ROWSx3xf32>
-  %scores = stablehlo.add %p2, %q2 : tensor<ROWSx3xf32>
-  %odds = stablehlo.exponential %scores : tensor<ROWSx3xf32>
+    : (tensor<{ROWS}x8xf32>, tensor<8x3xf32>) -> tensor<{ROWS}x3xf32>
+  %q2 = stablehlo.broadcast_in_dim %b2, dims = [1] : (tensor<3xf32>) -> tensor<{ROWS}x3xf32>
+  %scores = stablehlo.add %p2, %q2 : tensor<{ROWS}x3xf32>
+  %odds = stablehlo.exponential %scores : tensor<{ROWS}x3xf32>
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
   %total = stablehlo.reduce(%odds init: %zero) applies stablehlo.add across dimensions = [1]
-    : (tensor<ROWSx3xf32>, tensor<f32>) -> tensor<ROWSxf32>
-  %totals = stablehlo.broadcast_in_dim %total, dims = [0] : (tensor<ROWSxf32>) -> tensor<ROWSx3xf32>
-  %y = stablehlo.divide %odds, %totals : tensor<ROWSx3xf32>
-  return %y : tensor<ROWSx3xf32>
-}"
-  gsub("ROWS", rows, text, fixed = TRUE)
+    : (tensor<{ROWS}x3xf32>, tensor<f32>) -> tensor<{ROWS}xf32>
+  %totals = stablehlo.broadcast_in_dim %total, dims = [0] : (tensor<{ROWS}xf32>) -> tensor<{ROWS}x3xf32>
+  %y = stablehlo.divide %odds, %totals : tensor<{ROWS}x3xf32>
+  return %y : tensor<{ROWS}x3xf32>
+}", types = list(ROWS = rows))
 }
 
 # Every function that reads or passes on the content of buffer `x`. `y` is another buffer, `add` an executable.

@@ -3,20 +3,19 @@
 # A program with one operation on a 4x6 matrix of a type. `other` adds a second result.
 moving_program <- function(type, line, result, other = NULL) {
   types <- c(sprintf("tensor<%s>", result), if (!is.null(other)) "tensor<4x6xf32>")
-  sub_type <- function(text) gsub("(?<=[x<])T", type, text, perl = TRUE)
-  pjrt_program(sub_type(paste0(
-    "func.func @main(%x: tensor<4x6xT>) -> (", toString(types), ") {\n  %r = ", line, "\n", other,
-    "  return ", toString(c("%r", if (!is.null(other)) "%e")), " : ", toString(types), "\n}"
-  )))
+  pjrt_program(c(
+    paste0("func.func @main(%x: tensor<4x6x{T}>) -> (", toString(types), ") {"), paste0("  %r = ", line), other,
+    paste0("  return ", toString(c("%r", if (!is.null(other)) "%e")), " : ", toString(types)), "}"
+  ), types = list(T = type))
 }
 
-also <- "  %e = stablehlo.convert %x : (tensor<4x6xT>) -> tensor<4x6xf32>\n"
+also <- "  %e = stablehlo.convert %x : (tensor<4x6x{T}>) -> tensor<4x6xf32>"
 
 narrow_types <- c("i2", "ui2", "i4", "ui4", "f4E2M1FN")
 
 moves <- list(
-  transpose = list("stablehlo.transpose %x, dims = [1, 0] : (tensor<4x6xT>) -> tensor<6x4xT>", "6x4xT"),
-  broadcast = list("stablehlo.broadcast_in_dim %x, dims = [1, 0] : (tensor<4x6xT>) -> tensor<6x4xT>", "6x4xT")
+  transpose = list("stablehlo.transpose %x, dims = [1, 0] : (tensor<4x6x{T}>) -> tensor<6x4x{T}>", "6x4x{T}"),
+  broadcast = list("stablehlo.broadcast_in_dim %x, dims = [1, 0] : (tensor<4x6x{T}>) -> tensor<6x4x{T}>", "6x4x{T}")
 )
 
 test_that("a transpose is refused as one of several results and compiles as the only one", {
@@ -37,10 +36,12 @@ test_that("a transpose is refused as one of several results and compiles as the 
 test_that("the workaround in the error message works", {
   withr::local_options(pjrt.cache = FALSE)
   for (type in c("i4", "ui2")) {
-    line <- paste0("stablehlo.convert %x : (tensor<4x6xT>) -> tensor<4x6xi8>\n  %s = stablehlo.transpose %r, dims = [1, 0] : ",
-      "(tensor<4x6xi8>) -> tensor<6x4xi8>")
-    program <- pjrt_program(gsub("(?<=x)T", type, paste0("func.func @main(%x: tensor<4x6xT>) -> (tensor<6x4xi8>, tensor<4x6xf32>) {\n  %r = ",
-      line, "\n", also, "  return %s, %e : tensor<6x4xi8>, tensor<4x6xf32>\n}"), perl = TRUE))
+    program <- pjrt_program(c(
+      "func.func @main(%x: tensor<4x6x{T}>) -> (tensor<6x4xi8>, tensor<4x6xf32>) {",
+      "  %s = stablehlo.convert %x : (tensor<4x6x{T}>) -> tensor<4x6xi8>",
+      "  %r = stablehlo.transpose %s, dims = [1, 0] : (tensor<4x6xi8>) -> tensor<6x4xi8>",
+      also, "  return %r, %e : tensor<6x4xi8>, tensor<4x6xf32>", "}"
+    ), types = list(T = type))
     x <- matrix(rep_len(c(0, 1, 1), 24), 4)
     results <- pjrt_execute(pjrt_compile(program), pjrt_buffer(x, type))
     expect_equal(as_array(results[[1L]]), t(x))
@@ -51,7 +52,7 @@ test_that("the workaround in the error message works", {
 test_that("programs without a transpose compile, and byte types are never refused", {
   withr::local_options(pjrt.cache = FALSE)
   x <- matrix(rep_len(0:1, 24), 4)
-  f <- pjrt_compile(moving_program("i4", "stablehlo.reverse %x, dims = [0] : tensor<4x6xT>", "4x6xT", also))
+  f <- pjrt_compile(moving_program("i4", "stablehlo.reverse %x, dims = [0] : tensor<4x6x{T}>", "4x6x{T}", also))
   expect_equal(as_array(pjrt_execute(f, pjrt_buffer(x, "i4"))[[1L]]), x[4:1, ])
   for (move in moves) {
     f <- pjrt_compile(moving_program("i8", move[[1L]], move[[2L]], also))
@@ -61,32 +62,32 @@ test_that("programs without a transpose compile, and byte types are never refuse
 
 test_that("operations that fail on two-bit types are refused for these and correct for four-bit types", {
   withr::local_options(pjrt.cache = FALSE)
-  concatenate <- "stablehlo.concatenate %x, %x, dim = 1 : (tensor<4x6xT>, tensor<4x6xT>) -> tensor<4x12xT>"
+  concatenate <- "stablehlo.concatenate %x, %x, dim = 1 : (tensor<4x6x{T}>, tensor<4x6x{T}>) -> tensor<4x12x{T}>"
   sort <- "\"stablehlo.sort\"(%x) <{dimension = 1 : i64, is_stable = true}> ({
     ^bb0(%a: tensor<T>, %b: tensor<T>):
       %c = stablehlo.compare LT, %a, %b : (tensor<T>, tensor<T>) -> tensor<i1>
       stablehlo.return %c : tensor<i1>
-  }) : (tensor<4x6xT>) -> tensor<4x6xT>"
+  }) : (tensor<4x6x{T}>) -> tensor<4x6x{T}>"
   x <- matrix(rep_len(c(1, 0, 1), 24), 4)
   for (type in c("i2", "ui2")) {
-    expect_refused(pjrt_compile(moving_program(type, concatenate, "4x12xT")), "unsupported_dtype")
-    expect_refused(pjrt_compile(moving_program(type, sort, "4x6xT")), "unsupported_dtype")
+    expect_refused(pjrt_compile(moving_program(type, concatenate, "4x12x{T}")), "unsupported_dtype")
+    expect_refused(pjrt_compile(moving_program(type, sort, "4x6x{T}")), "unsupported_dtype")
   }
   for (type in c("i4", "ui4", "f4E2M1FN")) {
     run <- function(line, result) as_array(pjrt_execute(pjrt_compile(moving_program(type, line, result)), pjrt_buffer(x, tolower(type))))
-    expect_equal(run(concatenate, "4x12xT"), cbind(x, x))
-    expect_equal(run(sort, "4x6xT"), t(apply(x, 1, base::sort)))
+    expect_equal(run(concatenate, "4x12x{T}"), cbind(x, x))
+    expect_equal(run(sort, "4x6x{T}"), t(apply(x, 1, base::sort)))
   }
 })
 
 test_that("loops and branches that transpose narrow arrays are refused in every form", {
   branch <- "\"stablehlo.if\"(%p) ({
-    stablehlo.return %x : tensor<4x6xT>
+    stablehlo.return %x : tensor<4x6x{T}>
   }, {
-    %t = stablehlo.transpose %x, dims = [1, 0] : (tensor<4x6xT>) -> tensor<6x4xT>
-    %u = stablehlo.reshape %t : (tensor<6x4xT>) -> tensor<4x6xT>
-    stablehlo.return %u : tensor<4x6xT>
-  }) : (tensor<i1>) -> tensor<4x6xT>"
+    %t = stablehlo.transpose %x, dims = [1, 0] : (tensor<4x6x{T}>) -> tensor<6x4x{T}>
+    %u = stablehlo.reshape %t : (tensor<6x4x{T}>) -> tensor<4x6x{T}>
+    stablehlo.return %u : tensor<4x6x{T}>
+  }) : (tensor<i1>) -> tensor<4x6x{T}>"
   line <- paste("stablehlo.constant dense<0> : tensor<1xi8>\n  %p = stablehlo.constant dense<true> : tensor<i1>\n  %q =", branch)
   expect_refused(pjrt_compile(moving_program("i4", sub("%q", "%s", line, fixed = TRUE), "1xi8")), "unsupported_dtype")
 })

@@ -298,52 +298,52 @@ test_that("matrix products keep NaN and infinities", {
 
 # As in JAX.
 logsumexp_program <- function(type) {
-  gsub("TYPE", type, fixed = TRUE, "
-func.func @main(%x: tensor<6x3xTYPE>) -> (tensor<6xTYPE>, tensor<6x3xTYPE>) {
-  %low = stablehlo.constant dense<-1.0> : tensor<TYPE>
-  %none = stablehlo.constant dense<0.0> : tensor<TYPE>
-  %one = stablehlo.constant dense<1.0> : tensor<TYPE>
-  %minus_infinity = stablehlo.divide %low, %none : tensor<TYPE>
-  %zero = stablehlo.constant dense<0.0> : tensor<6xTYPE>
+  pjrt_program(types = list(TYPE = type), "
+func.func @main(%x: tensor<6x3x{TYPE}>) -> (tensor<6x{TYPE}>, tensor<6x3x{TYPE}>) {
+  %low = stablehlo.constant dense<-1.0> : tensor<{TYPE}>
+  %none = stablehlo.constant dense<0.0> : tensor<{TYPE}>
+  %one = stablehlo.constant dense<1.0> : tensor<{TYPE}>
+  %minus_infinity = stablehlo.divide %low, %none : tensor<{TYPE}>
+  %zero = stablehlo.constant dense<0.0> : tensor<6x{TYPE}>
   %top = stablehlo.reduce(%x init: %minus_infinity) applies stablehlo.maximum across dimensions = [1]
-    : (tensor<6x3xTYPE>, tensor<TYPE>) -> tensor<6xTYPE>
-  %is_finite = stablehlo.is_finite %top : (tensor<6xTYPE>) -> tensor<6xi1>
-  %shift = stablehlo.select %is_finite, %top, %zero : tensor<6xi1>, tensor<6xTYPE>
-  %shifts = stablehlo.broadcast_in_dim %shift, dims = [0] : (tensor<6xTYPE>) -> tensor<6x3xTYPE>
-  %less = stablehlo.subtract %x, %shifts : tensor<6x3xTYPE>
-  %odds = stablehlo.exponential %less : tensor<6x3xTYPE>
+    : (tensor<6x3x{TYPE}>, tensor<{TYPE}>) -> tensor<6x{TYPE}>
+  %is_finite = stablehlo.is_finite %top : (tensor<6x{TYPE}>) -> tensor<6xi1>
+  %shift = stablehlo.select %is_finite, %top, %zero : tensor<6xi1>, tensor<6x{TYPE}>
+  %shifts = stablehlo.broadcast_in_dim %shift, dims = [0] : (tensor<6x{TYPE}>) -> tensor<6x3x{TYPE}>
+  %less = stablehlo.subtract %x, %shifts : tensor<6x3x{TYPE}>
+  %odds = stablehlo.exponential %less : tensor<6x3x{TYPE}>
   %sum = stablehlo.reduce(%odds init: %none) applies stablehlo.add across dimensions = [1]
-    : (tensor<6x3xTYPE>, tensor<TYPE>) -> tensor<6xTYPE>
-  %log = stablehlo.log %sum : tensor<6xTYPE>
-  %result = stablehlo.add %log, %shift : tensor<6xTYPE>
-  %tops = stablehlo.broadcast_in_dim %top, dims = [0] : (tensor<6xTYPE>) -> tensor<6x3xTYPE>
-  %lower = stablehlo.subtract %x, %tops : tensor<6x3xTYPE>
-  %parts = stablehlo.exponential %lower : tensor<6x3xTYPE>
+    : (tensor<6x3x{TYPE}>, tensor<{TYPE}>) -> tensor<6x{TYPE}>
+  %log = stablehlo.log %sum : tensor<6x{TYPE}>
+  %result = stablehlo.add %log, %shift : tensor<6x{TYPE}>
+  %tops = stablehlo.broadcast_in_dim %top, dims = [0] : (tensor<6x{TYPE}>) -> tensor<6x3x{TYPE}>
+  %lower = stablehlo.subtract %x, %tops : tensor<6x3x{TYPE}>
+  %parts = stablehlo.exponential %lower : tensor<6x3x{TYPE}>
   %total = stablehlo.reduce(%parts init: %none) applies stablehlo.add across dimensions = [1]
-    : (tensor<6x3xTYPE>, tensor<TYPE>) -> tensor<6xTYPE>
-  %totals = stablehlo.broadcast_in_dim %total, dims = [0] : (tensor<6xTYPE>) -> tensor<6x3xTYPE>
-  %softmax = stablehlo.divide %parts, %totals : tensor<6x3xTYPE>
-  return %result, %softmax : tensor<6xTYPE>, tensor<6x3xTYPE>
+    : (tensor<6x3x{TYPE}>, tensor<{TYPE}>) -> tensor<6x{TYPE}>
+  %totals = stablehlo.broadcast_in_dim %total, dims = [0] : (tensor<6x{TYPE}>) -> tensor<6x3x{TYPE}>
+  %softmax = stablehlo.divide %parts, %totals : tensor<6x3x{TYPE}>
+  return %result, %softmax : tensor<6x{TYPE}>, tensor<6x3x{TYPE}>
 }")
 }
 
 hypot_program <- function(type) {
-  gsub("TYPE", type, fixed = TRUE, "
-func.func @main(%x: TYPE, %y: TYPE) -> TYPE {
-  %a = stablehlo.abs %x : TYPE
-  %b = stablehlo.abs %y : TYPE
-  %large = stablehlo.maximum %a, %b : TYPE
-  %small = stablehlo.minimum %a, %b : TYPE
-  %zero = stablehlo.constant dense<0.0> : TYPE
-  %one = stablehlo.constant dense<1.0> : TYPE
-  %none = stablehlo.compare EQ, %large, %zero, FLOAT : (TYPE, TYPE) -> tensor<5xi1>
-  %by = stablehlo.select %none, %one, %large : tensor<5xi1>, TYPE
-  %ratio = stablehlo.divide %small, %by : TYPE
-  %square = stablehlo.multiply %ratio, %ratio : TYPE
-  %sum = stablehlo.add %square, %one : TYPE
-  %root = stablehlo.sqrt %sum : TYPE
-  %result = stablehlo.multiply %large, %root : TYPE
-  return %result : TYPE
+  pjrt_program(types = list(TYPE = type), "
+func.func @main(%x: {TYPE}, %y: {TYPE}) -> {TYPE} {
+  %a = stablehlo.abs %x : {TYPE}
+  %b = stablehlo.abs %y : {TYPE}
+  %large = stablehlo.maximum %a, %b : {TYPE}
+  %small = stablehlo.minimum %a, %b : {TYPE}
+  %zero = stablehlo.constant dense<0.0> : {TYPE}
+  %one = stablehlo.constant dense<1.0> : {TYPE}
+  %none = stablehlo.compare EQ, %large, %zero, FLOAT : ({TYPE}, {TYPE}) -> tensor<5xi1>
+  %by = stablehlo.select %none, %one, %large : tensor<5xi1>, {TYPE}
+  %ratio = stablehlo.divide %small, %by : {TYPE}
+  %square = stablehlo.multiply %ratio, %ratio : {TYPE}
+  %sum = stablehlo.add %square, %one : {TYPE}
+  %root = stablehlo.sqrt %sum : {TYPE}
+  %result = stablehlo.multiply %large, %root : {TYPE}
+  return %result : {TYPE}
 }")
 }
 
@@ -351,10 +351,10 @@ test_that("logsumexp, softmax and hypot return NaN for NaN", {
   x <- rbind(c(1, NaN, 3), rep(NaN, 3), c(NaN, 1, 1), rep(-Inf, 3), c(0, Inf, 1), c(0, 0, -Inf))
   softmax <- matrix(c(rep(NaN, 15L), 0.5, 0.5, 0), 6L, byrow = TRUE)
   for (dtype in float_types_of_r) {
-    results <- pjrt_execute(compile(logsumexp_program(mlir_types[[dtype]])), pjrt_buffer(x, dtype))
+    results <- pjrt_execute(pjrt_compile(logsumexp_program(mlir_types[[dtype]])), pjrt_buffer(x, dtype))
     expect_numbers(results[[1L]], as_float(c(NaN, NaN, NaN, -Inf, Inf, log(2)), dtype), dtype, 1, "logsumexp")
     expect_numbers(results[[2L]], softmax, dtype, 0, "softmax")
-    hypot <- compile(hypot_program(tensor(dtype, 5)))
+    hypot <- pjrt_compile(hypot_program(tensor(dtype, 5)))
     y <- pjrt_execute(hypot, pjrt_buffer(c(3, NaN, 1, 0, NaN), dtype), pjrt_buffer(c(4, 1, NaN, -0, NaN), dtype))
     expect_numbers(y, c(5, NaN, NaN, 0, NaN), dtype, 0, "hypot")
   }
