@@ -64,8 +64,8 @@ test_that("operations that fail on two-bit types are refused for these and corre
   withr::local_options(pjrt.cache = FALSE)
   concatenate <- "stablehlo.concatenate %x, %x, dim = 1 : (tensor<4x6x{T}>, tensor<4x6x{T}>) -> tensor<4x12x{T}>"
   sort <- "\"stablehlo.sort\"(%x) <{dimension = 1 : i64, is_stable = true}> ({
-    ^bb0(%a: tensor<T>, %b: tensor<T>):
-      %c = stablehlo.compare LT, %a, %b : (tensor<T>, tensor<T>) -> tensor<i1>
+    ^bb0(%a: tensor<{T}>, %b: tensor<{T}>):
+      %c = stablehlo.compare LT, %a, %b : (tensor<{T}>, tensor<{T}>) -> tensor<i1>
       stablehlo.return %c : tensor<i1>
   }) : (tensor<4x6x{T}>) -> tensor<4x6x{T}>"
   x <- matrix(rep_len(c(1, 0, 1), 24), 4)
