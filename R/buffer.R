@@ -4,16 +4,20 @@
 #' value. `pjrt_empty()` makes a buffer of zeros (of 2^-127 in `f8e8m0fnu`, which has no zero). All return before the data
 #' are on the device, and you can use the buffer at once.
 #'
+#' Doubles become `f32` by default, which has about 7 digits. This is right for neural networks and most simulations. Use
+#' `dtype = "f64"`, R's own precision, for statistics: linear models, optimization, sums of many numbers, dates, and
+#' whenever results are compared with R's. `options(pjrt.default_float = "f64")` makes it the default.
+#'
 #' Element `x[i, j]` of the R array is element (i - 1, j - 1) of the buffer. Changing the R object later does not change
 #' the buffer. Names, dimnames and other attributes are dropped.
 #'
 #' @section Element types:
 #' | R data | default dtype | other dtypes |
 #' |---|---|---|
-#' | logical | `pred` | none |
-#' | integer | `i32` | all integer types and all floats |
-#' | double | `f32` | all floats, all integer types, `pred` |
-#' | [bit64::integer64] | `i64` | `ui64`, `ui32` |
+#' | logical | `pred` | all |
+#' | integer | `i32` | all but `pred` |
+#' | double | `f32` | all |
+#' | [bit64::integer64] | `i64` | `ui64`, `ui32`, all floats |
 #' | complex | `c64` | `c128` |
 #' | raw | must be given | all: the bytes of the elements |
 #'
@@ -26,18 +30,22 @@
 #' Factors, dates, data frames, lists and strings are errors, whose messages say how to convert them.
 #'
 #' @section What a dtype cannot hold:
-#' * Integers wrap into narrower integers, as in C. `NA_integer_` is the number -2147483648, as R stores it.
-#' * Doubles are truncated towards zero and clamped to the range of an integer type. `NA` and `NaN` become its smallest
-#'   value (which is `NA` again for `i32` and `i64`), or 0 in unsigned types.
-#' * [bit64::integer64] values wrap into `ui64` and `ui32`.
+#' * `NA` becomes NaN in floats and complex types. In `f64` and `c128` it stays R's `NA`. NaN stays NaN.
+#' * Types without NaN, which are integers, `pred` and `f4e2m1fn`, have no missing values: `NA` becomes a number there, with
+#'   a warning of class `pjrt_warning_na`, which says how many there are and which is the first. An integer `NA` is the number
+#'   -2147483648, as R stores it, or its last bits in narrower types; a double `NA` or NaN is the type's smallest value, 0 in
+#'   unsigned types; in `pred`, both are `TRUE`. A large vector is searched in the background, and a later call of this
+#'   package may raise the warning.
+#' * Integers wrap into narrower integers, as in C. [bit64::integer64] values wrap into `ui64` and `ui32`.
+#' * Doubles are truncated towards zero and clamped to the range of an integer type.
 #' * Floats are rounded once, to nearest, ties to even. Numbers that are too large become infinite. Formats without
 #'   infinity (`fn`, `fnuz`) use NaN instead; `f4e2m1fn`, which has neither, uses its largest value, and zero for NaN.
 #'   `f8e8m0fnu` has only powers of two: zero and negative numbers become NaN.
-#' * `NA_real_` stays `NA` in `f64` and `c128`, and becomes NaN in narrower floats. NaN stays NaN.
-#' * A logical `NA` becomes `TRUE`.
 #'
-#' With `check = TRUE`, all of these are errors. The message says how many values are missing or do not fit, and which is
-#' the first. NaN is a valid float, and rounding or truncating a fraction is not an error.
+#' With `check = TRUE`, all of these are errors, also an integer that a float does not hold exactly, such as 16777217L in
+#' `f32`. The message says how many values are missing or do not fit, and which is the first. NaN is a valid float, and
+#' rounding or truncating a fraction is not an error. `options(pjrt.check = TRUE)` makes it the default, here and in
+#' [as_array()].
 #'
 #' @section Time and memory:
 #' Small arrays are copied at once. Large ones are converted and reordered in one pass, on several threads. From about
@@ -55,7 +63,8 @@
 #' @param device A device: anything that [as_pjrt_device()] takes.
 #' @param shape A vector of whole numbers: the dimensions; `integer()` makes a scalar. Default: the dimensions of `data`,
 #'   or its length. A single value fills any shape.
-#' @param check A flag. If `TRUE`, missing values and values that the dtype cannot hold are errors.
+#' @param check A flag. If `TRUE`, missing values and values that the dtype cannot hold are errors. Default, also for `NULL`:
+#'   `getOption("pjrt.check")`, or `FALSE`.
 #' @param row_major A flag, for raw data: whether the bytes are in row-major order (last index fastest) or in R's order.
 #' @param ... For methods. Anything else is an error.
 #' @return A `PJRTBuffer`.
@@ -71,6 +80,7 @@
 #' as_array(x)
 #' pjrt_buffer(0, shape = c(2, 2), dtype = "f64")
 #' pjrt_buffer(c(0.1, 448, 1e6), dtype = "f8e4m3fn")
+#' pjrt_buffer(airquality$Ozone, dtype = "f64")
 #' pjrt_scalar(3L)
 #' pjrt_empty("i32", shape = c(2, 3))
 #' pjrt_buffer(as.raw(1:4), dtype = "ui8", shape = 4, row_major = TRUE)
@@ -78,7 +88,7 @@
 pjrt_buffer <- function(data, dtype = NULL, device = NULL, shape = NULL, check = FALSE, ...) {
   # a fast path for plain numbers: S3 dispatch takes as long as the rest
   if (!is.object(data) && is.numeric(data) && ...length() == 0L) {
-    .Call(ffi_buffer_new, data, dtype, device, shape, check)
+    .Call(ffi_buffer_new, data, dtype, device, shape, if (!missing(check)) check)
   } else {
     UseMethod("pjrt_buffer")
   }
@@ -87,7 +97,7 @@ pjrt_buffer <- function(data, dtype = NULL, device = NULL, shape = NULL, check =
 #' @export
 pjrt_buffer.numeric <- function(data, dtype = NULL, device = NULL, shape = NULL, check = FALSE, ...) {
   check_unused(...)
-  .Call(ffi_buffer_new, data, dtype, device, shape, check)
+  .Call(ffi_buffer_new, data, dtype, device, shape, if (!missing(check)) check)
 }
 
 #' @export
@@ -161,7 +171,7 @@ abort_not_data <- function(data) {
 #' @export
 pjrt_scalar <- function(data, dtype = NULL, device = NULL, check = FALSE, ...) {
   if (!is.object(data) && is.numeric(data) && ...length() == 0L) {
-    .Call(ffi_buffer_scalar, data, dtype, device, check)
+    .Call(ffi_buffer_scalar, data, dtype, device, if (!missing(check)) check)
   } else {
     UseMethod("pjrt_scalar")
   }
@@ -170,7 +180,7 @@ pjrt_scalar <- function(data, dtype = NULL, device = NULL, check = FALSE, ...) {
 #' @export
 pjrt_scalar.numeric <- function(data, dtype = NULL, device = NULL, check = FALSE, ...) {
   check_unused(...)
-  .Call(ffi_buffer_scalar, data, dtype, device, check)
+  .Call(ffi_buffer_scalar, data, dtype, device, if (!missing(check)) check)
 }
 
 #' @export

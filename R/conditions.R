@@ -356,10 +356,27 @@ inform <- function(...) {
 }
 
 # Raises a warning.
-warn <- function(...) {
+warn <- function(..., class = NULL) {
   warning(structure(
-    class = c("pjrt_warning", "warning", "condition"), list(message = paste0(...), call = user_call())
+    class = c(class, "pjrt_warning", "warning", "condition"), list(message = paste0(...), call = user_call())
   ))
+}
+
+# Warns of the missing values that uploads have found; the entry points in native code call this by name.
+warn_missing <- function(notes) {
+  for (note in notes) {
+    found <- if (note$count == 1) {
+      sprintf("a missing value (element %.0f)", note$first)
+    } else {
+      sprintf("%.0f missing values (the first is element %.0f)", note$count, note$first)
+    }
+    warn(
+      if (note$late) "The data of an earlier call for " else "`data` for ", note$spec, if (note$late) " have " else " has ",
+      found, ". ", note$dtype, " has none: programs take them for numbers.\n",
+      "i Use a float dtype, such as \"f32\", in which they are NaN, or replace them first.",
+      class = "pjrt_warning_na"
+    )
+  }
 }
 
 # Prints a message about what the package does, if the user turned these on.

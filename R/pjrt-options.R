@@ -8,6 +8,9 @@
 #' * `pjrt.cache`: whether to keep compiled programs; see [pjrt_cache]. Default: `PJRT_CACHE`, or `TRUE`.
 #' * `pjrt.cache_max_size`: the size limit of the cache on disk: a number of bytes, or a string such as `"500MB"`.
 #'   Default: `PJRT_CACHE_MAX_SIZE`, or 2 GiB.
+#' * `pjrt.check`: whether [pjrt_buffer()] and [as_array()] check all values by default. Default: `FALSE`.
+#' * `pjrt.default_float`, `pjrt.default_int`: the dtype of a buffer of doubles, a float, and of integers, an integer type.
+#'   Default: `"f32"` and `"i32"`.
 #' * `pjrt.dispatch`: which thread starts programs; see below. Default: `"auto"`.
 #' * `pjrt.index_url`: the Python package index to download plugins from; see [install_pjrt()]. Default:
 #'   `PJRT_INDEX_URL`, or pip's.

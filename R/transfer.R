@@ -32,7 +32,7 @@ as_array <- function(x, ...) {
 #' @export
 as_array.PJRTBuffer <- function(x, check = FALSE, int64 = c("integer64", "double", "integer"), ...) {
   # the default is not evaluated: that would take as long as reading a small array
-  .Call(ffi_buffer_array, x, check, if (missing(int64)) "integer64" else int64)
+  .Call(ffi_buffer_array, x, if (!missing(check)) check, if (missing(int64)) "integer64" else int64)
 }
 
 #' @export

@@ -21,6 +21,26 @@ expect_bits <- function(object, expected) {
   invisible(object)
 }
 
+# Evaluates an expression without the warning of missing values.
+without_na_warning <- function(expr) suppressWarnings(expr, classes = "pjrt_warning_na")
+
+# Expects one warning of missing values: how many, and which is the first. Returns the value of the expression.
+expect_na_warning <- function(object, dtype, count, first) {
+  warnings <- character()
+  value <- withCallingHandlers(object, pjrt_warning_na = function(w) {
+    warnings <<- c(warnings, conditionMessage(w))
+    invokeRestart("muffleWarning")
+  })
+  found <- if (count == 1) {
+    sprintf("a missing value (element %.0f)", first)
+  } else {
+    sprintf("%.0f missing values (the first is element %.0f)", count, first)
+  }
+  testthat::expect_length(warnings, 1L)
+  testthat::expect_match(warnings[1L], paste0(found, ". ", dtype, " has none"), fixed = TRUE)
+  invisible(value)
+}
+
 # An integer64 array of these dimensions.
 int64 <- function(x, dim = length(x)) {
   x <- bit64::as.integer64(x)

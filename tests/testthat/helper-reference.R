@@ -74,8 +74,26 @@ as_float <- function(x, dtype) {
   y
 }
 
-# Which values a type cannot hold: NA (`missing`) and those out of range (`out`).
+# R data as the R type that they are converted by: logical values by numbers, numbers in floats by doubles.
+by_way_of <- function(x, dtype) {
+  if (dtype %in% c("c64", "c128")) {
+    return(if (is.complex(x)) x else complex(real = as.double(x), imaginary = 0))
+  }
+  if (is.logical(x) && dtype != "pred") x <- as.integer(x)
+  # integer64 values that doubles round bring a warning
+  if (dtype %in% c("pred", whole_types)) x else suppressWarnings(as.double(x))
+}
+
+# Which values a type cannot hold: NA (`missing`), and those out of range or, if they are integers, not exact (`out`).
 misfits <- function(x, dtype) {
+  if (is.logical(x) && dtype != "pred") x <- as.integer(x)
+  if (!is.complex(x) && dtype %in% c("c64", "c128")) {
+    return(misfits(x, c(c64 = "f32", c128 = "f64")[[dtype]]))
+  }
+  if ((is.integer(x) || inherits(x, "integer64")) && !dtype %in% c("pred", whole_types)) {
+    back <- suppressWarnings(bit64::as.integer64(as_float(as.double(x), dtype)))
+    return(list(missing = is.na(x), out = !is.na(x) & (is.na(back) | back != x)))
+  }
   if (is.complex(x)) {
     part <- c(c64 = "f32", c128 = "f64")[[dtype]]
     re <- misfits(Re(x), part)
@@ -165,10 +183,8 @@ reference_bytes <- function(x, dtype) {
   if (is.integer(x)) {
     # in memory, an integer NA is -2^31
     x <- ifelse(is.na(x), -2^31, as.double(x))
-    if (dtype %in% whole_types) {
-      bits <- dtype_bits(dtype)
-      return(whole_bytes(if (bits < 8) x %% 2^bits else x, size))
-    }
+    bits <- dtype_bits(dtype)
+    return(whole_bytes(if (bits < 8) x %% 2^bits else x, size))
   }
   if (dtype %in% whole_types) {
     range <- whole_range(dtype)
@@ -203,7 +219,7 @@ reference_array <- function(x, dtype, dims) {
     numbers <- readBin(bytes, "integer", length(bytes) / size, size = size, signed = signed || size > 2L)
     if (bits < 8 && signed) ifelse(numbers >= 2^(bits - 1), numbers - as.integer(2^bits), numbers) else numbers
   } else {
-    as_float(if (is.integer(x)) ifelse(is.na(x), -2^31, as.double(x)) else as.double(x), dtype)
+    as_float(x, dtype)
   }
   if (length(dims) > 0L) dim(values) <- dims
   values

@@ -41,11 +41,90 @@ test_that("integers convert to every number type and wrap in narrower ones", {
   expect_identical(back("bf16"), array(c(0, 1, -1, 127, 128, -129, 300, 65536)))
 })
 
-test_that("NA_integer_ is stored as the smallest 32-bit integer", {
-  expect_identical(as_array(pjrt_buffer(NA_integer_)), array(NA_integer_))
-  expect_bits(as_array(pjrt_buffer(NA_integer_, "i64")), int64(-2^31))
-  expect_identical(as_array(pjrt_buffer(NA_integer_, "f64")), array(-2^31))
-  expect_identical(as_array(pjrt_buffer(NA_integer_, "i8")), array(0L))
+test_that("NA_integer_ is the smallest 32-bit integer in integer types, with a warning", {
+  back <- function(dtype) expect_na_warning(as_array(pjrt_buffer(c(1L, NA), dtype)), dtype, 1, 2)
+  expect_identical(back("i32"), array(c(1L, NA)))
+  expect_bits(back("i64"), int64(c(1, -2^31)))
+  expect_identical(back("i8"), array(1:0))
+})
+
+test_that("integer, integer64 and logical NA are NaN in every float type, without a warning", {
+  floats <- setdiff(names(float_types), "f4e2m1fn")
+  for (x in list(c(1L, NA, 2L), bit64::as.integer64(c(1, NA, 2)), c(TRUE, NA, TRUE))) {
+    for (dtype in c("f64", floats)) {
+      y <- expect_silent(as_array(pjrt_buffer(x, dtype)))
+      expect_identical(is.na(c(y)), c(FALSE, TRUE, FALSE), label = dtype)
+      expect_identical(c(y)[1L], 1, label = dtype)
+    }
+    # R's own missing value
+    expect_bits(as_array(pjrt_buffer(x[2L], "f64")), array(NA_real_))
+  }
+  expect_identical(as_array(pjrt_buffer(c(TRUE, NA), "c128")), array(c(1 + 0i, NA)))
+  expect_equal(mean(as_array(pjrt_buffer(airquality$Ozone, "f64")), na.rm = TRUE), mean(airquality$Ozone, na.rm = TRUE))
+})
+
+test_that("NA in a type without NaN warns once a call, with count and place", {
+  expect_na_warning(pjrt_buffer(c(TRUE, FALSE, NA)), "pred", 1, 3)
+  expect_na_warning(pjrt_buffer(c(0, NA, NaN), "pred"), "pred", 2, 2)
+  expect_na_warning(pjrt_buffer(c(NA, 1, NA), "ui8"), "ui8", 2, 1)
+  expect_na_warning(pjrt_scalar(NA_integer_), "i32", 1, 1)
+  expect_na_warning(pjrt_buffer(bit64::as.integer64(c(1, NA))), "i64", 1, 2)
+  expect_na_warning(pjrt_buffer(c(TRUE, NA), "i16"), "i16", 1, 2)
+  # arrays that the device uses in place, and such that are converted
+  x <- rep(5L, 10000L)
+  expect_silent(pjrt_buffer(x))
+  x[c(4000L, 7000L)] <- NA
+  expect_na_warning(pjrt_buffer(x), "i32", 2, 4000)
+  expect_na_warning(pjrt_buffer(matrix(as.double(x), 100), "i32"), "i32", 2, 4000)
+  expect_error(withr::with_options(list(warn = 2), pjrt_buffer(x)), "converted from warning")
+  # numbers that are too large are not missing
+  expect_silent(pjrt_buffer(c(300L, -1L), "ui8"))
+})
+
+test_that("missing values in large arrays are told of by a later call", {
+  x <- rep(1L, 1e6)
+  x[[5e5]] <- NA
+  told_later <- function(make) {
+    told <- NULL
+    note <- function(w) {
+      told <<- conditionMessage(w)
+      invokeRestart("muffleWarning")
+    }
+    withCallingHandlers(
+      {
+        buffer <- make()
+        limit <- Sys.time() + 60
+        while (is.null(told) && Sys.time() < limit) shape(buffer)
+      },
+      pjrt_warning_na = note
+    )
+    told
+  }
+  expect_match(told_later(function() pjrt_buffer(x)), "a missing value (element 500000)", fixed = TRUE)
+  expect_match(told_later(function() pjrt_buffer(as.double(rep(x, 3)), "i32")), "3 missing values")
+})
+
+test_that("options set the default of checks and types", {
+  withr::local_options(pjrt.check = TRUE)
+  expect_refused(pjrt_buffer(c(1L, NA)), "invalid_input", "1 NA value(s)")
+  expect_refused(pjrt_scalar(NA), "invalid_input", "1 NA value(s)")
+  expect_refused(as_array(without_na_warning(pjrt_buffer(NA_integer_, check = FALSE))), "invalid_input", "NA")
+  expect_identical(as_array(without_na_warning(pjrt_buffer(NA_integer_, check = FALSE)), check = FALSE), array(NA_integer_))
+  for (bad in list(NA, "yes", 1L)) {
+    withr::local_options(pjrt.check = bad)
+    expect_refused(pjrt_buffer(1), "invalid_input", "`options(pjrt.check = )` must be TRUE or FALSE")
+  }
+  withr::local_options(pjrt.check = NULL, pjrt.default_float = "double", pjrt.default_int = "i64")
+  expect_true(elt_type(pjrt_buffer(1)) == "f64")
+  expect_true(elt_type(pjrt_scalar(1L)) == "i64")
+  expect_true(elt_type(pjrt_buffer(1, "f32")) == "f32")
+  expect_true(elt_type(pjrt_buffer(TRUE)) == "pred")
+  for (bad in list("i32", "word", 1, NA_character_)) {
+    withr::local_options(pjrt.default_float = bad)
+    expect_refused(pjrt_buffer(1), "invalid_input", "`options(pjrt.default_float = )` must be a float dtype, such as \"f32\"")
+  }
+  withr::local_options(pjrt.default_int = "pred")
+  expect_refused(pjrt_buffer(1L), "invalid_input", "`options(pjrt.default_int = )` must be an integer dtype")
 })
 
 test_that("doubles are truncated towards zero and saturate in integer types", {
@@ -71,8 +150,7 @@ test_that("doubles convert to 64-bit integers beyond the range of R's integers",
 })
 
 test_that("missing doubles become the smallest signed integer, or 0 in unsigned types", {
-  x <- c(NA, NaN)
-  back <- function(dtype) as_array(pjrt_buffer(x, dtype))
+  back <- function(dtype) expect_na_warning(as_array(pjrt_buffer(c(NA, NaN), dtype)), dtype, 2, 1)
   expect_identical(back("i8"), array(c(-128L, -128L)))
   expect_identical(back("i32"), array(c(NA_integer_, NA_integer_)))
   expect_bits(back("i64"), int64(c(NA, NA)))
@@ -82,7 +160,7 @@ test_that("missing doubles become the smallest signed integer, or 0 in unsigned 
 
 test_that("doubles convert to pred like as.logical()", {
   expect_identical(as_array(pjrt_buffer(c(0, 1, 0.5, -1, -0), "pred")), array(c(FALSE, TRUE, TRUE, TRUE, FALSE)))
-  expect_identical(as_array(pjrt_buffer(c(NA, NaN), "pred")), array(c(TRUE, TRUE)))
+  expect_identical(expect_na_warning(as_array(pjrt_buffer(c(NA, NaN), "pred")), "pred", 2, 1), array(c(TRUE, TRUE)))
 })
 
 test_that("doubles keep every bit in f64, including NaN and infinities", {
@@ -105,11 +183,10 @@ test_that("doubles are rounded in narrower floats, and NaN and infinities are ke
 
 test_that("integer64 values keep all their bits", {
   x <- bit64::as.integer64(c("9007199254740993", "-9007199254740993", "9223372036854775807", "-1", NA))
-  expect_bits(as_array(pjrt_buffer(x)), int64(x))
-  expect_bits(as_array(pjrt_buffer(x, "ui64")), int64(x))
-  expect_identical(
-    as.vector(format_buffer(pjrt_buffer(x, "ui64")))[4:5], c("18446744073709551615", "9223372036854775808")
-  )
+  expect_bits(expect_na_warning(as_array(pjrt_buffer(x)), "i64", 1, 5), int64(x))
+  unsigned <- expect_na_warning(pjrt_buffer(x, "ui64"), "ui64", 1, 5)
+  expect_bits(as_array(unsigned), int64(x))
+  expect_identical(as.vector(format_buffer(unsigned))[4:5], c("18446744073709551615", "9223372036854775808"))
   expect_bits(as_array(pjrt_scalar(x[[1L]])), x[[1L]])
   m <- int64(x[1:4], c(2, 2))
   expect_bits(as_array(pjrt_buffer(m)), m)
@@ -133,29 +210,46 @@ test_that("complex numbers keep both parts, rounded in c64", {
 })
 
 test_that("in integer types narrower than a byte, doubles saturate and integers wrap", {
-  expect_identical(as_array(pjrt_buffer(c(-9, 9, NaN, 2.7), "i4")), array(c(-8L, 7L, -8L, 2L)))
-  expect_identical(as_array(pjrt_buffer(c(-9, 9, NaN, 2.7), "ui2")), array(c(0L, 3L, 0L, 2L)))
+  expect_identical(without_na_warning(as_array(pjrt_buffer(c(-9, 9, NaN, 2.7), "i4"))), array(c(-8L, 7L, -8L, 2L)))
+  expect_identical(without_na_warning(as_array(pjrt_buffer(c(-9, 9, NaN, 2.7), "ui2"))), array(c(0L, 3L, 0L, 2L)))
   expect_identical(as_array(pjrt_buffer(c(9L, 16L, -1L), "i4")), array(c(-7L, 0L, -1L)))
   expect_identical(as_array(pjrt_buffer(c(5L, -1L), "ui2")), array(c(1L, 3L)))
 })
 
 test_that("an error names the dtype that the data cannot be converted to", {
-  expect_refused(pjrt_buffer(TRUE, "f32"), "unsupported_dtype", "Unsupported type: f32")
-  expect_refused(pjrt_buffer(TRUE, "i32"), "unsupported_dtype", "Unsupported type: i32")
   expect_refused(pjrt_buffer(1L, "pred"), "unsupported_dtype", "Unsupported type: pred")
-  expect_refused(pjrt_buffer(1, "c64"), "unsupported_dtype", "Unsupported type: c64")
-  expect_refused(pjrt_scalar(TRUE, "f64"), "unsupported_dtype", "Unsupported type: f64")
   x <- bit64::as.integer64(1)
   expect_refused(pjrt_buffer(1i, "f64"), "unsupported_dtype", "Unsupported type: f64")
-  for (dtype in c("i32", "f32", "f64", "pred")) {
+  for (dtype in c("i32", "i8", "c64", "pred")) {
     message <- paste("input only supports i64 or ui64 dtype, got", dtype)
     expect_refused(pjrt_buffer(x, dtype), "unsupported_dtype", message)
     expect_refused(pjrt_scalar(x, dtype), "unsupported_dtype", message)
   }
 })
 
-test_that("a missing logical becomes TRUE", {
-  expect_identical(as_array(pjrt_buffer(c(TRUE, FALSE, NA))), array(c(TRUE, FALSE, TRUE)))
+test_that("a missing logical becomes TRUE in pred", {
+  expect_identical(as_array(without_na_warning(pjrt_buffer(c(TRUE, FALSE, NA)))), array(c(TRUE, FALSE, TRUE)))
+})
+
+test_that("logical values convert to every number type", {
+  for (dtype in setdiff(names(mlir_types), c("pred", "f8e8m0fnu"))) {
+    expect_equal(as.double(as_array(pjrt_buffer(c(TRUE, FALSE), dtype))), c(1, 0), label = dtype)
+  }
+  expect_identical(as_array(pjrt_scalar(TRUE, "f64")), 1)
+})
+
+test_that("real numbers become complex ones without imaginary part", {
+  expect_identical(as_array(pjrt_buffer(c(1.5, -2), "c64")), array(c(1.5 + 0i, -2 + 0i)))
+  expect_identical(as_array(pjrt_buffer(1:2, "c128")), array(c(1 + 0i, 2 + 0i)))
+})
+
+test_that("check = TRUE refuses integers that a float cannot hold exactly", {
+  expect_refused(pjrt_buffer(c(1L, 16777217L), "f32", check = TRUE), "invalid_input", "f32 cannot hold; the first is element 2")
+  expect_refused(pjrt_buffer(2049L, "f16", check = TRUE), "invalid_input", "f16 cannot hold")
+  big <- bit64::as.integer64("9007199254740993")
+  expect_refused(pjrt_buffer(big, "f64", check = TRUE), "invalid_input", "f64 cannot hold")
+  expect_identical(as_array(pjrt_buffer(16777217L, "f64", check = TRUE)), array(16777217))
+  expect_identical(as_array(pjrt_buffer(16777217L, "f32")), array(16777216))
 })
 
 test_that("check = TRUE counts the values that the dtype cannot hold", {
@@ -186,7 +280,7 @@ test_that("check = TRUE accepts all other values", {
 })
 
 test_that("check must be a flag", {
-  for (bad in list(NA, 1, "yes", c(TRUE, TRUE), NULL)) {
+  for (bad in list(NA, 1, "yes", c(TRUE, TRUE))) {
     expect_refused(pjrt_buffer(1, check = bad), "invalid_input", "`check` must be TRUE or FALSE")
   }
 })

@@ -1,6 +1,6 @@
 //! Buffers: from R vectors to a device, and the properties of a buffer.
 
-use crate::conditions::{entry, flag, Failure, Result};
+use crate::conditions::{entry, flag, flag_or_option, Failure, Result};
 use crate::describe::describe;
 use crate::handle::{self, EmptyHandle};
 use crate::pins;
@@ -13,7 +13,7 @@ use pjrt_core::client::holdings;
 use pjrt_core::host::array::HostPieces;
 use pjrt_core::{Buffer, Device, HostArray, HostContent, HostOrder, Memory};
 use pjrt_data::array::Spec;
-use pjrt_data::convert::{HostValues, LossReport};
+use pjrt_data::convert::{Check, HostValues, LossReport};
 use pjrt_data::dtype::{DType, HostType};
 use std::mem::ManuallyDrop;
 
@@ -45,10 +45,15 @@ pub extern "C-unwind" fn buffer_scalar(data: SEXP, dtype: SEXP, device: SEXP, ch
 }
 
 fn from_vector(data: SEXP, dtype: SEXP, device: &Device, dims: &[i64], check: SEXP) -> Result<SEXP> {
-    let check = flag(check, "check")?;
+    let check = if checks(check)? { Check::All } else { Check::Missing };
     let host_type = r_type_of(data)?;
-    let dtype = dtype::parse(dtype, Some(default_dtype(host_type)))?;
+    let dtype = if sexp::is_nil(dtype) { default_dtype(host_type)? } else { dtype::parse(dtype, None)? };
     uploaded(data, host_type, dtype, device, dims, check)
+}
+
+/// Whether values are checked: as the argument says, or the option if it is nil.
+pub fn checks(check: SEXP) -> Result<bool> {
+    flag_or_option(check, "check", c"pjrt.check")
 }
 
 /// The buffer of a vector of R data, which has this type; not protected.
@@ -58,7 +63,7 @@ pub fn uploaded(
     dtype: DType,
     device: &Device,
     dims: &[i64],
-    check: bool,
+    check: Check,
 ) -> Result<SEXP> {
     let (order, len) = (HostOrder::ColumnMajor, sexp::len(data));
     let numeric = matches!(sexp::kind(data), SEXPTYPE::INTSXP | SEXPTYPE::REALSXP);
@@ -79,7 +84,7 @@ pub extern "C-unwind" fn buffer_from_raw(data: SEXP, dtype: SEXP, device: SEXP, 
         let (dtype, dims) = (dtype::parse(dtype, None)?, given_shape(shape)?);
         // SAFETY: R protects the argument, and a pin keeps what outlives the call.
         let content = HostContent::Elements(unsafe { sexp::raws(data) });
-        upload(Upload::new(device, dtype, &HostArray { dims: &dims, order, content }, false)?, data)
+        upload(Upload::new(device, dtype, &HostArray { dims: &dims, order, content }, Check::Missing)?, data)
     })
 }
 
@@ -140,7 +145,7 @@ pub fn copied(buffer: SEXP, target: &Device) -> Result<SEXP> {
 /// A buffer of zeros; not protected.
 pub fn zeros(dtype: DType, dims: &[i64], device: &Device) -> Result<SEXP> {
     let zeros = HostArray { dims, order: HostOrder::RowMajor, content: HostContent::Zeros };
-    upload(Upload::new(device, dtype, &zeros, false)?, sexp::nil())
+    upload(Upload::new(device, dtype, &zeros, Check::Missing)?, sexp::nil())
 }
 
 /// `buffer_copy_to_memory(buffer, memory)`: the same for a memory space.
@@ -230,13 +235,25 @@ fn r_type_of(data: SEXP) -> Result<HostType> {
     }
 }
 
-fn default_dtype(host_type: HostType) -> DType {
+fn default_dtype(host_type: HostType) -> Result<DType> {
+    let chosen = |name, default, is_allowed: fn(DType) -> bool, kind| match sexp::option(name) {
+        option if sexp::is_nil(option) => Ok(default),
+        option => match dtype::parse(option, None) {
+            Ok(dtype) if is_allowed(dtype) => Ok(dtype),
+            _ => bail!(
+                InvalidInput,
+                "`options({} = )` must be {kind}, such as \"{default}\", not {}.",
+                name.to_string_lossy(),
+                describe(option)
+            ),
+        },
+    };
     match host_type {
-        HostType::Logical => DType::Pred,
-        HostType::Integer => DType::I32,
-        HostType::Double => DType::F32,
-        HostType::Integer64 => DType::I64,
-        HostType::Complex => DType::C64,
+        HostType::Logical => Ok(DType::Pred),
+        HostType::Integer => chosen(c"pjrt.default_int", DType::I32, DType::is_integer, "an integer dtype"),
+        HostType::Double => chosen(c"pjrt.default_float", DType::F32, DType::is_float, "a float dtype"),
+        HostType::Integer64 => Ok(DType::I64),
+        HostType::Complex => Ok(DType::C64),
     }
 }
 

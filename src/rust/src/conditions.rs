@@ -8,7 +8,9 @@ use extendr_ffi::*;
 use pjrt_base::console;
 use pjrt_base::error::{Error, Kind};
 use pjrt_base::reason::{Hint, Reason};
+use pjrt_core::buffer::missing;
 use std::cell::RefCell;
+use std::ffi::CStr;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -42,6 +44,26 @@ pub fn flag(x: SEXP, argument: &str) -> Result<bool> {
     }
 }
 
+/// The same for an argument that may be nil: then an R option, FALSE by default, says it.
+pub fn flag_or_option(x: SEXP, argument: &str, option: &CStr) -> Result<bool> {
+    if !sexp::is_nil(x) {
+        return flag(x, argument);
+    }
+    let value = sexp::option(option);
+    match sexp::flag(value) {
+        Some(value) => Ok(value),
+        None if sexp::is_nil(value) => Ok(false),
+        None => {
+            bail!(
+                InvalidInput,
+                "`options({} = )` must be TRUE or FALSE, not {}.",
+                option.to_string_lossy(),
+                describe(value)
+            )
+        }
+    }
+}
+
 thread_local! {
     /// The failure on its way to R: kept here so that no frame owns anything when R jumps.
     static STAGED: RefCell<Option<Error>> = const { RefCell::new(None) };
@@ -57,7 +79,7 @@ pub fn entry(body: impl Fn() -> Result<SEXP>) -> SEXP {
             body()
         };
         let failed = match catch_unwind(AssertUnwindSafe(run)) {
-            Ok(Ok(value)) if console::is_waiting() => return after_output(value),
+            Ok(Ok(value)) if console::is_waiting() || missing::is_noted() => return after_notes(value),
             Ok(Ok(value)) => return value,
             Ok(Err(Failure(error))) => error,
             Err(_) => Error::new(Kind::Internal, "A fault inside pjrt was caught.")
@@ -71,18 +93,54 @@ pub fn entry(body: impl Fn() -> Result<SEXP>) -> SEXP {
     }
 }
 
-/// A value, after what programs printed meanwhile is written. An interrupt is R's, as at any other time.
+/// A value, after what programs printed meanwhile is written, and R is warned of missing values. An interrupt is R's, as at
+/// any other time.
 #[cold]
-fn after_output(value: SEXP) -> SEXP {
+fn after_notes(value: SEXP) -> SEXP {
     // SAFETY: on R's main thread. R itself undoes the protection when it jumps.
     unsafe { Rf_protect(value) };
     while let Err(interrupted) = console::flush() {
         STAGED.with(|staged| *staged.borrow_mut() = Some(interrupted));
         signal();
     }
+    let notes = missing_list();
+    if !sexp::is_nil(notes) {
+        // SAFETY: as above.
+        unsafe { Rf_protect(notes) };
+        // R leaves this by a long jump if warnings are errors.
+        sexp::call_ours(c"warn_missing", notes);
+        // SAFETY: as above.
+        unsafe { Rf_unprotect(1) };
+    }
     // SAFETY: as above.
     unsafe { Rf_unprotect(1) };
     value
+}
+
+/// The missing values that uploads noted, as `warn_missing()` in R/conditions.R takes them, nil if there are none; not
+/// protected.
+fn missing_list() -> SEXP {
+    let notes = missing::take();
+    if notes.is_empty() {
+        return sexp::nil();
+    }
+    let list = Protected::new(sexp::vector(SEXPTYPE::VECSXP, notes.len()));
+    for (i, note) in notes.iter().enumerate() {
+        let count = Protected::new(sexp::new_whole_numbers(&[note.report.missing as i64]));
+        let first = Protected::new(sexp::new_whole_numbers(&[note.report.first as i64 + 1]));
+        let dtype = Protected::new(sexp::new_string(note.spec.dtype.info().name));
+        let spec = Protected::new(sexp::new_string(&format!("{}", note.spec)));
+        let late = Protected::new(sexp::new_flag(note.is_late));
+        let fields = sexp::named_list(&[
+            ("count", count.sexp()),
+            ("first", first.sexp()),
+            ("dtype", dtype.sexp()),
+            ("spec", spec.sexp()),
+            ("late", late.sexp()),
+        ]);
+        sexp::set_at(list.sexp(), i, fields);
+    }
+    list.sexp()
 }
 
 /// Raises the staged failure. Returns only from an interrupt that the user resumes.

@@ -1,6 +1,6 @@
 //! Transfers back: buffers as R arrays and as raw bytes.
 
-use crate::buffer::{get, order};
+use crate::buffer::{checks, get, order};
 use crate::conditions::{entry, flag, Result};
 use crate::describe::describe;
 use crate::memory;
@@ -17,16 +17,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub extern "C-unwind" fn buffer_array(buffer: SEXP, check: SEXP, int64: SEXP) -> SEXP {
     entry(|| {
         let buffer = get(buffer)?;
-        let check = flag(check, "check")?;
+        let check = checks(check)?;
         array(buffer, check, host_type(buffer.dtype(), int64)?)
     })
 }
 
-/// The same without a check, in the dtype's own R type.
+/// The same with the defaults, in the dtype's own R type.
 pub fn default_array(buffer: SEXP) -> SEXP {
     entry(|| {
         let buffer = get(buffer)?;
-        array(buffer, false, buffer.dtype().info().host_type)
+        array(buffer, checks(sexp::nil())?, buffer.dtype().info().host_type)
     })
 }
 

@@ -10,7 +10,7 @@ use pjrt_core::host::array::HostPieces;
 use pjrt_core::runtime::oom;
 use pjrt_core::{Buffer, Device, Executable, HostArray, HostContent, HostMemory, HostOrder};
 use pjrt_data::array::Spec;
-use pjrt_data::convert::{HostTarget, HostValues, LossReport, NA_INTEGER};
+use pjrt_data::convert::{Check, HostTarget, HostValues, LossReport, NA_INTEGER};
 use pjrt_data::dtype::{DType, HostType};
 use pjrt_program::program::{Format, Program};
 use std::cell::{Cell, RefCell};
@@ -84,7 +84,7 @@ fn matrix<'a>(dims: &'a [i64], content: HostContent<'a>) -> HostArray<'a> {
 }
 
 fn route(device: &Device, dtype: DType, array: &HostArray) -> UploadRoute {
-    Upload::new(device, dtype, array, false).unwrap().route()
+    Upload::new(device, dtype, array, Check::Missing).unwrap().route()
 }
 
 fn upload(device: &Device, dtype: DType, array: &HostArray, loan: &Loan) -> Buffer {
@@ -96,7 +96,7 @@ fn upload(device: &Device, dtype: DType, array: &HostArray, loan: &Loan) -> Buff
 fn lost(device: &Device, dtype: DType, values: HostValues) -> Option<LossReport> {
     let dims = [values.len() as i64];
     let loan = Loan::default();
-    let upload = Upload::new(device, dtype, &matrix(&dims, HostContent::Values(values)), true).unwrap();
+    let upload = Upload::new(device, dtype, &matrix(&dims, HostContent::Values(values)), Check::All).unwrap();
     assert!(!upload.route().keeps_source(), "the caller must be told at once");
     // SAFETY: the values outlive the upload.
     let made = unsafe { upload.run(loan.lease()) }.unwrap();
@@ -169,7 +169,7 @@ fn what_cannot_be_used_in_place_is_copied_during_the_call() {
     }
     // A check reads the values now, in any case.
     let large = Doubles::new(3_000_000, 0);
-    let checked = Upload::new(&device, DType::F64, &large.array(&[3_000_000]), true).unwrap();
+    let checked = Upload::new(&device, DType::F64, &large.array(&[3_000_000]), Check::All).unwrap();
     assert_eq!(checked.route(), UploadRoute::Now);
 }
 
@@ -212,11 +212,12 @@ fn arrays_of_another_size_or_type_than_told_are_refused() {
         (DType::I32, &[3], HostContent::Elements(&[0; 13]), Kind::InvalidInput),
     ];
     for (dtype, dims, content, kind) in cases {
-        let refused = Upload::new(&device, dtype, &matrix(dims, content), false).err();
+        let refused = Upload::new(&device, dtype, &matrix(dims, content), Check::Missing).err();
         assert_eq!(refused.map(|error| error.kind()), Some(kind), "{dims:?}");
     }
     let pieces = |len| HostPieces { host_type: HostType::Integer, len, read: &|_, _, _| unreachable!() };
-    let refused = |dtype, len| Upload::in_pieces(&device, dtype, &[5], pieces(len), false).err().map(|e| e.kind());
+    let refused =
+        |dtype, len| Upload::in_pieces(&device, dtype, &[5], pieces(len), Check::Missing).err().map(|e| e.kind());
     assert_eq!(refused(DType::I32, 4), Some(Kind::ShapeMismatch));
     assert_eq!(refused(DType::C64, 5), Some(Kind::UnsupportedDtype));
 }
@@ -258,19 +259,19 @@ fn values_that_a_function_writes_are_never_all_in_memory() {
     };
     let pieces = |len| HostPieces { host_type: HostType::Integer, len, read: &read };
     let plan = |dtype, len, check| Upload::in_pieces(&device, dtype, &[20_000], pieces(len), check).unwrap();
-    assert!(!plan(DType::F64, 20_000, false).route().keeps_source());
+    assert!(!plan(DType::F64, 20_000, Check::Missing).route().keeps_source());
     // SAFETY: the function writes what it is asked for.
-    let buffer = unsafe { plan(DType::F64, 20_000, false).run(()) }.unwrap().unwrap();
+    let buffer = unsafe { plan(DType::F64, 20_000, Check::Missing).run(()) }.unwrap().unwrap();
     assert_eq!(doubles(&buffer, HostOrder::ColumnMajor), (0..20_000).map(f64::from).collect::<Vec<_>>());
     assert_eq!(asked.take(), [(0, 8192), (8192, 8192), (16384, 3616)]);
     // SAFETY: as above.
-    let found = unsafe { plan(DType::U16, 20_000, true).run(()) }.unwrap().err();
+    let found = unsafe { plan(DType::U16, 20_000, Check::All).run(()) }.unwrap().err();
     assert_eq!(found, None);
     // SAFETY: as above.
-    let found = unsafe { plan(DType::I8, 20_000, true).run(()) }.unwrap().err();
+    let found = unsafe { plan(DType::I8, 20_000, Check::All).run(()) }.unwrap().err();
     assert_eq!(found, Some(LossReport { missing: 0, out_of_range: 20_000 - 128, first: 128 }));
     // SAFETY: as above.
-    let filled = unsafe { plan(DType::F32, 1, false).run(()) }.unwrap().unwrap();
+    let filled = unsafe { plan(DType::F32, 1, Check::Missing).run(()) }.unwrap().unwrap();
     assert!(doubles(&filled, HostOrder::RowMajor).iter().all(|&value| value == 0.0));
 }
 

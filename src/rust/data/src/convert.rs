@@ -3,14 +3,14 @@
 //!
 //! Conversion to integers cuts doubles towards zero and saturates; NaN becomes the smallest value of a signed type (the
 //! host's NA) and 0 of an unsigned one. Narrower integers wrap, as in C. Conversion to floats rounds to nearest, ties
-//! to even.
+//! to even; missing values become NaN.
 
 mod lines;
 mod values;
 
 use crate::dtype::{DType, HostType};
 use crate::transpose::Plan;
-use lines::{Conversion, Tally};
+use lines::{Conversion, Counting, Tally};
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::reason::Reason;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -44,6 +44,15 @@ pub enum HostTarget {
     Complex(*mut [f64; 2]),
 }
 
+/// Which values that a dtype cannot hold are looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Check {
+    /// Missing values, where the dtype has no NaN.
+    Missing,
+    /// All: also numbers outside its range, whole numbers that a float would round, and missing values that become NaN.
+    All,
+}
+
 /// Values that a dtype cannot hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LossReport {
@@ -53,7 +62,30 @@ pub struct LossReport {
     pub first: usize,
 }
 
-/// Runs `$body` with `$T` as the element type of a real dtype, and `$other` for all other dtypes.
+/// Runs `$body` with `$T` as the element type of a float, and `$other` for all other dtypes.
+#[rustfmt::skip]
+macro_rules! with_float {
+    ($dtype:expr, $T:ident => $body:expr, _ => $other:expr) => {
+        match $dtype {
+            DType::F16 => { type $T = F16; $body }
+            DType::BF16 => { type $T = BF16; $body }
+            DType::F32 => { type $T = f32; $body }
+            DType::F64 => { type $T = f64; $body }
+            DType::F8E5M2 => { type $T = F8E5M2; $body }
+            DType::F8E4M3FN => { type $T = F8E4M3FN; $body }
+            DType::F8E4M3B11FNUZ => { type $T = F8E4M3B11FNUZ; $body }
+            DType::F8E5M2FNUZ => { type $T = F8E5M2FNUZ; $body }
+            DType::F8E4M3FNUZ => { type $T = F8E4M3FNUZ; $body }
+            DType::F8E4M3 => { type $T = F8E4M3; $body }
+            DType::F8E3M4 => { type $T = F8E3M4; $body }
+            DType::F8E8M0FNU => { type $T = F8E8M0FNU; $body }
+            DType::F4E2M1FN => { type $T = F4E2M1FN; $body }
+            _ => $other,
+        }
+    };
+}
+
+/// The same for a real dtype.
 #[rustfmt::skip]
 macro_rules! with_real {
     ($dtype:expr, $T:ident => $body:expr, _ => $other:expr) => {
@@ -70,20 +102,24 @@ macro_rules! with_real {
             DType::U16 => { type $T = u16; $body }
             DType::U32 => { type $T = u32; $body }
             DType::U64 => { type $T = u64; $body }
-            DType::F16 => { type $T = F16; $body }
-            DType::BF16 => { type $T = BF16; $body }
-            DType::F32 => { type $T = f32; $body }
-            DType::F64 => { type $T = f64; $body }
-            DType::F8E5M2 => { type $T = F8E5M2; $body }
-            DType::F8E4M3FN => { type $T = F8E4M3FN; $body }
-            DType::F8E4M3B11FNUZ => { type $T = F8E4M3B11FNUZ; $body }
-            DType::F8E5M2FNUZ => { type $T = F8E5M2FNUZ; $body }
-            DType::F8E4M3FNUZ => { type $T = F8E4M3FNUZ; $body }
-            DType::F8E4M3 => { type $T = F8E4M3; $body }
-            DType::F8E3M4 => { type $T = F8E3M4; $body }
-            DType::F8E8M0FNU => { type $T = F8E8M0FNU; $body }
-            DType::F4E2M1FN => { type $T = F4E2M1FN; $body }
-            DType::Pred | DType::C64 | DType::C128 => $other,
+            _ => with_float!($dtype, $T => $body, _ => $other),
+        }
+    };
+}
+
+/// The same for a real or complex dtype.
+macro_rules! with_number {
+    ($dtype:expr, $T:ident => $body:expr, _ => $other:expr) => {
+        match $dtype {
+            DType::C64 => {
+                type $T = C64;
+                $body
+            }
+            DType::C128 => {
+                type $T = C128;
+                $body
+            }
+            _ => with_real!($dtype, $T => $body, _ => $other),
         }
     };
 }
@@ -159,17 +195,20 @@ impl<'a> HostValues<'a> {
 
     fn conversion(&self, dtype: DType) -> Option<Conversion> {
         match self {
-            HostValues::Logical(_) => (dtype == DType::Pred).then(Conversion::encoding::<Logical, Pred>),
-            HostValues::Integer(_) => with_real!(dtype, T => Some(Conversion::encoding::<i32, T>()), _ => None),
+            HostValues::Logical(_) => match dtype {
+                DType::Pred => Some(Conversion::encoding::<Logical, Pred>()),
+                _ => with_number!(dtype, T => Some(Conversion::encoding::<Logical, T>()), _ => None),
+            },
+            HostValues::Integer(_) => with_number!(dtype, T => Some(Conversion::encoding::<i32, T>()), _ => None),
             HostValues::Double(_) => match dtype {
                 DType::Pred => Some(Conversion::encoding::<f64, Pred>()),
-                _ => with_real!(dtype, T => Some(Conversion::encoding::<f64, T>()), _ => None),
+                _ => with_number!(dtype, T => Some(Conversion::encoding::<f64, T>()), _ => None),
             },
             HostValues::Integer64(_) => match dtype {
                 DType::I64 => Some(Conversion::encoding::<i64, i64>()),
                 DType::U64 => Some(Conversion::encoding::<i64, u64>()),
                 DType::U32 => Some(Conversion::encoding::<i64, u32>()),
-                _ => None,
+                _ => with_float!(dtype, T => Some(Conversion::encoding::<i64, T>()), _ => None),
             },
             HostValues::Complex(_) => match dtype {
                 DType::C64 => Some(Conversion::encoding::<[f64; 2], C64>()),
@@ -189,25 +228,23 @@ impl<'a> HostValues<'a> {
 
     #[cold]
     fn unsupported(&self, dtype: DType) -> Error {
-        let (source, to): (_, &[&str]) = match self {
+        let (source, reason) = match self {
             HostValues::Integer64(_) => {
                 let message = format!("integer64 input only supports i64 or ui64 dtype, got {dtype}.");
                 return Error::new(Kind::UnsupportedDtype, message)
-                    .hint("ui32 also accepts integer64. A double holds whole numbers up to 2^53 exactly.")
+                    .hint("ui32 and floats also accept integer64. A double holds whole numbers up to 2^53 exactly.")
                     .hint(Reason::ConversionNeeded { to: &["double"] });
             }
-            HostValues::Logical(_) => ("logical", &["integer", "double"]),
-            HostValues::Integer(_) | HostValues::Double(_) if dtype == DType::Pred => ("integer", &["logical"]),
-            HostValues::Integer(_) => ("integer", &["complex"]),
-            HostValues::Double(_) => ("double", &["complex"]),
-            HostValues::Complex(_) => ("complex", &[]),
+            HostValues::Logical(_) => ("logical", Reason::ConversionNeeded { to: &["integer"] }),
+            HostValues::Integer(_) => ("integer", Reason::ConversionNeeded { to: &["logical"] }),
+            HostValues::Double(_) => ("double", Reason::ConversionNeeded { to: &["logical"] }),
+            HostValues::Complex(_) => ("complex", Reason::ComplexValues),
         };
-        let reason = if to.is_empty() { Reason::ComplexValues } else { Reason::ConversionNeeded { to } };
         Error::new(Kind::UnsupportedDtype, format!("Unsupported type: {dtype} for {source} data.")).hint(reason)
     }
 
     /// Writes the values as elements of `dtype`, in the plan's order. A single value fills the whole array of `len`
-    /// elements. With `check`, returns the values that the dtype cannot hold: NA, and numbers outside its range.
+    /// elements. Returns the values that are looked for and found.
     ///
     /// # Errors
     /// `UnsupportedDtype`, as [`HostValues::check_dtype`]; `Interrupted`, as [`Plan::run`].
@@ -221,21 +258,47 @@ impl<'a> HostValues<'a> {
         plan: &Plan,
         len: usize,
         dst: *mut u8,
-        check: bool,
+        check: Check,
     ) -> Result<Option<LossReport>> {
         let conversion = self.conversion(dtype).ok_or_else(|| self.unsupported(dtype))?;
         let src = self.data();
         let one = Plan::contiguous(1);
         let fills = self.len() == 1 && len > 1;
-        let tally = conversion.run(if fills { &one } else { plan }, src, dst, check)?;
+        let counting = match check {
+            Check::Missing => conversion.noting,
+            Check::All => Some(conversion.counting),
+        };
+        let tally = conversion.run(if fills { &one } else { plan }, src, dst, counting)?;
         if fills {
             fill(dst, conversion.dst_width, len);
         }
-        Ok((tally != Tally::default()).then(|| LossReport {
+        Ok(counting.filter(|_| tally != Tally::default()).map(|counting| LossReport {
             missing: tally.missing,
             out_of_range: tally.out_of_range,
-            first: conversion.first_misfit(src, self.len()),
+            first: conversion.first_found(counting, src, self.len()),
         }))
+    }
+
+    /// Whether such values can be missing without being NaN.
+    pub fn may_have_missing_elements(&self) -> bool {
+        matches!(self, HostValues::Logical(_) | HostValues::Integer(_) | HostValues::Integer64(_))
+    }
+
+    /// The missing values among values that [`HostValues::are_elements`] of a dtype: nothing converts them.
+    pub fn missing_elements(&self) -> Option<LossReport> {
+        fn find<T: Copy + PartialEq>(values: &[T], na: T) -> Option<LossReport> {
+            const LINE: usize = 1024;
+            let is_in = |line: &&[T]| line.iter().fold(false, |any, x| any | (*x == na));
+            let count = |line: &[T]| line.iter().filter(|x| **x == na).count();
+            let missing = values.chunks(LINE).filter(is_in).map(count).sum();
+            let first = (missing > 0).then(|| values.iter().position(|x| *x == na))??;
+            Some(LossReport { missing, out_of_range: 0, first })
+        }
+        match self {
+            HostValues::Logical(x) | HostValues::Integer(x) => find(x, NA_INTEGER),
+            HostValues::Integer64(x) => find(x, NA_INTEGER64),
+            HostValues::Double(_) | HostValues::Complex(_) => None,
+        }
     }
 }
 
@@ -326,7 +389,10 @@ pub unsafe fn decode_counting(
     check: bool,
 ) -> Result<usize> {
     match decoding(dtype, dst.host_type()) {
-        Some(conversion) => Ok(conversion.run(plan, src, dst.data(), check)?.out_of_range),
+        Some(conversion) => {
+            let counting = check.then_some(conversion.counting);
+            Ok(conversion.run(plan, src, dst.data(), counting)?.out_of_range)
+        }
         None => bail!(UnsupportedDtype, "Elements of type {dtype} cannot be read as type {:?}.", dst.host_type()),
     }
 }
@@ -347,17 +413,17 @@ pub unsafe fn copy(dtype: DType, plan: &Plan, src: *const u8, dst: *mut u8) -> R
 }
 
 impl Conversion {
-    unsafe fn run(&self, plan: &Plan, src: *const u8, dst: *mut u8, check: bool) -> Result<Tally> {
-        if !check {
+    unsafe fn run(&self, plan: &Plan, src: *const u8, dst: *mut u8, counting: Option<Counting>) -> Result<Tally> {
+        let Some(counting) = counting else {
             let plain = self.plain;
             // SAFETY: as in `copy`.
             plan.run(src, self.src_width, dst, self.dst_width, &|src, dst, len| unsafe { plain(src, dst, len) })?;
             return Ok(Tally::default());
-        }
+        };
         let (missing, out_of_range) = (AtomicUsize::new(0), AtomicUsize::new(0));
         plan.run(src, self.src_width, dst, self.dst_width, &|src, dst, len| {
             // SAFETY: as in `copy`.
-            let found = unsafe { (self.counting)(src, dst, len) };
+            let found = unsafe { counting(src, dst, len) };
             if found != Tally::default() {
                 missing.fetch_add(found.missing, Ordering::Relaxed);
                 out_of_range.fetch_add(found.out_of_range, Ordering::Relaxed);
@@ -366,15 +432,14 @@ impl Conversion {
         Ok(Tally { missing: missing.into_inner(), out_of_range: out_of_range.into_inner() })
     }
 
-    /// Position of the first value that does not fit; there is one.
-    unsafe fn first_misfit(&self, src: *const u8, len: usize) -> usize {
+    /// Position of the first value that is counted; there is one.
+    unsafe fn first_found(&self, counting: Counting, src: *const u8, len: usize) -> usize {
         let mut scratch = [0u64; 2];
-        let fits = |i: usize| {
-            let found = (self.counting)(src.add(i * self.src_width), scratch.as_mut_ptr().cast(), 1);
-            found == Tally::default()
+        let mut is_counted = |i: &usize| {
+            let found = counting(src.add(i * self.src_width), scratch.as_mut_ptr().cast(), 1);
+            found != Tally::default()
         };
-        let mut fits = fits;
-        (0..len).find(|&i| !fits(i)).unwrap_or(len)
+        (0..len).find(|i| is_counted(i)).unwrap_or(len)
     }
 }
 

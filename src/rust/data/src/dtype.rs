@@ -127,6 +127,16 @@ impl DType {
         ALL.iter().copied().find(|d| d.info().safetensors == Some(name))
     }
 
+    /// Whether the elements are integers.
+    pub fn is_integer(self) -> bool {
+        matches!(self.info().host_type, HostType::Integer | HostType::Integer64)
+    }
+
+    /// Whether the elements are real floats.
+    pub fn is_float(self) -> bool {
+        self.info().host_type == HostType::Double
+    }
+
     /// Whether elements are narrower than a byte: several share one on the device, and each takes one on the host.
     pub fn is_packed(self) -> bool {
         self.info().bits < 8

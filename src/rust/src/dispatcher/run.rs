@@ -9,6 +9,7 @@ use crate::sexp::{self, Protected};
 use crate::{buffer, memory, tree};
 use extendr_ffi::*;
 use pjrt_core::executable::execute::ExecuteOptions;
+use pjrt_data::convert::Check;
 use std::mem::ManuallyDrop;
 
 /// Runs the entry, or returns the R function that does. `kept` are the entry's R objects, which the caller protects. R may
@@ -67,7 +68,7 @@ fn inputs(
     for (i, (leaf, aval)) in request.inputs().enumerate() {
         values.push(if let Some(host_type) = leaf.data {
             let dtype = program.input_dtypes.get(i).copied().flatten().unwrap_or(aval.dtype);
-            hold(buffer::uploaded(leaf.value, host_type, dtype, &program.device, &aval.dims, false)?)
+            hold(buffer::uploaded(leaf.value, host_type, dtype, &program.device, &aval.dims, Check::Missing)?)
         } else if call.dispatcher.move_inputs {
             hold(buffer::copied(leaf.value, &program.device)?)
         } else {

@@ -4,6 +4,7 @@ mod address;
 pub(crate) mod backing;
 mod copy;
 pub mod download;
+pub mod missing;
 pub mod read;
 pub mod shard;
 pub mod slice;

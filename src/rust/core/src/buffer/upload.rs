@@ -1,6 +1,7 @@
 //! Uploads: arrays in host memory become buffers. An array's size, type and order decide how it gets to the device.
 
 use crate::buffer::backing::Backing;
+use crate::buffer::missing::{self, Missing};
 use crate::buffer::Buffer;
 use crate::client::device::Device;
 use crate::client::holdings;
@@ -12,13 +13,13 @@ use crate::runtime::event::Event;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::process::check_interrupt_now_and_then;
 use pjrt_data::array::Spec;
-use pjrt_data::convert::{self, HostValues, LossReport};
+use pjrt_data::convert::{self, Check, HostValues, LossReport};
 use pjrt_data::dtype::{DType, HostType};
 use pjrt_data::layout;
 use pjrt_data::transpose::Plan;
 use pjrt_sys::*;
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// Up to this size, the plugin copies an array while it is called: to share memory costs more.
 const SMALL: usize = 2048;
@@ -29,6 +30,10 @@ const SHARED: usize = 16 << 10;
 
 /// From this size on, an array is converted in the background, while the caller goes on.
 pub const BACKGROUND: usize = 8 << 20;
+
+/// Up to this size, an array that is used in place is searched for missing values at once. Larger ones are searched in the
+/// background, as no call should take longer for them.
+const SEARCHED: usize = 64 << 10;
 
 /// What an upload reads. Unlike content, pieces stay on the caller's thread.
 #[derive(Clone, Copy)]
@@ -68,17 +73,17 @@ pub struct Upload<'a> {
     spec: Spec,
     plan: Plan,
     source: UploadSource<'a>,
-    check: bool,
+    check: Check,
     route: UploadRoute,
 }
 
 impl<'a> Upload<'a> {
-    /// Plans the upload of an array as elements of `dtype`. With `check`, values that the dtype cannot hold are found.
+    /// Plans the upload of an array as elements of `dtype`.
     ///
     /// # Errors
     /// `UnsupportedDtype` when the values cannot become such elements; `InvalidInput` and `ShapeMismatch` when the array has
     /// another number of them than its dimensions say.
-    pub fn new(device: &'a Device, dtype: DType, array: &HostArray<'a>, check: bool) -> Result<Self> {
+    pub fn new(device: &'a Device, dtype: DType, array: &HostArray<'a>, check: Check) -> Result<Self> {
         if let HostContent::Values(values) = &array.content {
             values.check_dtype(dtype)?;
         }
@@ -100,7 +105,7 @@ impl<'a> Upload<'a> {
         dtype: DType,
         dims: &[i64],
         pieces: HostPieces<'a>,
-        check: bool,
+        check: Check,
     ) -> Result<Self> {
         // SAFETY: nothing is read.
         unsafe { HostValues::new(pieces.host_type, NonNull::<u64>::dangling().as_ptr().cast(), 0) }
@@ -113,7 +118,7 @@ impl<'a> Upload<'a> {
         Ok(Self::planned(device, spec, HostOrder::RowMajor, UploadSource::Pieces(pieces), check))
     }
 
-    fn planned(device: &'a Device, spec: Spec, order: HostOrder, source: UploadSource<'a>, check: bool) -> Self {
+    fn planned(device: &'a Device, spec: Spec, order: HostOrder, source: UploadSource<'a>, check: Check) -> Self {
         let plan = Plan::new(&spec.dims, &order.strides(&spec.dims), &layout::row_major(&spec.dims));
         let route = route(device, &spec, &plan, &source, check);
         Upload { device, spec, plan, source, check, route }
@@ -132,8 +137,9 @@ impl<'a> Upload<'a> {
         self.route
     }
 
-    /// Makes the buffer, or reports the values that the dtype cannot hold. `lease` is dropped, on any thread, once the array's
-    /// memory is no longer needed. This is after the call only if [`UploadRoute::keeps_source`] is true.
+    /// Makes the buffer. With [`Check::All`], values that the dtype cannot hold are reported instead; with
+    /// [`Check::Missing`], module [`missing`] notes them. `lease` is dropped, on any thread, once the array's memory is no
+    /// longer needed. This is after the call only if [`UploadRoute::keeps_source`] is true.
     ///
     /// # Errors
     /// The code of `RESOURCE_EXHAUSTED` when there is no memory, also after a second try; `Interrupted`; the plugin's own.
@@ -152,10 +158,18 @@ impl<'a> Upload<'a> {
                 UploadSource::Pieces(pieces) => pieces.write(dtype, len, check, target),
             }
         };
+        let refused = |found: Option<LossReport>| match (found, check) {
+            (Some(report), Check::All) => Some(report),
+            (Some(report), Check::Missing) => {
+                missing::note(Missing { spec: spec.clone(), report, is_late: false });
+                None
+            }
+            (None, _) => None,
+        };
         let handle = match route {
             UploadRoute::Small => {
                 let mut bytes = [0u64; SMALL / 8];
-                if let Some(lost) = write(bytes.as_mut_ptr().cast())? {
+                if let Some(lost) = refused(write(bytes.as_mut_ptr().cast())?) {
                     return Ok(Err(lost));
                 }
                 // SAFETY: as many bytes as the array has.
@@ -165,6 +179,8 @@ impl<'a> Upload<'a> {
             UploadRoute::Shared => {
                 let data = source.data().and_then(|data| NonNull::new(data.cast_mut())).unwrap_or(NonNull::dangling());
                 // SAFETY: the caller keeps the memory unchanged until the lease is dropped.
+                let lease = unsafe { search(device, &spec, &source, lease)? };
+                // SAFETY: as above.
                 let memory = unsafe { HostMemory::lent(data, size, move || drop(lease)) };
                 with_retry(asked, || start_upload(device, &spec, &memory))?
             }
@@ -172,16 +188,20 @@ impl<'a> Upload<'a> {
                 let memory = with_retry(asked, || HostMemory::new(size))?;
                 // SAFETY: the lease lives as long as the closure that reads the content.
                 let content = unsafe { source.outliving() };
+                let written = spec.clone();
                 let write = move |target: *mut u8| {
                     let _lease = lease;
                     // SAFETY: the memory was made for the spec's bytes.
-                    unsafe { content.write(dtype, len, &plan, check, target).map(drop) }
+                    if let Some(report) = unsafe { content.write(dtype, len, &plan, check, target)? } {
+                        missing::note(Missing { spec: written, report, is_late: true });
+                    }
+                    Ok(())
                 };
                 return Buffer::from_host_later(device, spec, memory, write).map(Ok);
             }
             UploadRoute::Now => {
                 let memory = with_retry(asked, || HostMemory::new(size))?;
-                if let Some(lost) = write(memory.data())? {
+                if let Some(lost) = refused(write(memory.data())?) {
                     return Ok(Err(lost));
                 }
                 with_retry(asked, || start_upload(device, &spec, &memory))?
@@ -191,12 +211,47 @@ impl<'a> Upload<'a> {
     }
 }
 
-fn route(device: &Device, spec: &Spec, plan: &Plan, source: &UploadSource, check: bool) -> UploadRoute {
+/// Notes missing values of an array that the device uses in place.
+///
+/// # Safety
+/// The memory stays valid and unchanged until the lease is dropped.
+unsafe fn search<L: Send + 'static>(
+    device: &Device,
+    spec: &Spec,
+    source: &UploadSource,
+    lease: L,
+) -> Result<Arc<Mutex<L>>> {
+    let lease = Arc::new(Mutex::new(lease));
+    let UploadSource::Content(HostContent::Values(values)) = source else { return Ok(lease) };
+    if !values.may_have_missing_elements() {
+        return Ok(lease);
+    }
+    let note = |values: HostValues, spec: Spec, is_late| {
+        if let Some(report) = values.missing_elements() {
+            missing::note(Missing { spec, report, is_late });
+        }
+    };
+    if spec.bytes() <= SEARCHED {
+        note(*values, spec.clone(), false);
+    } else {
+        let values = HostValues::new(values.host_type(), values.data(), values.len());
+        let (spec, kept) = (spec.clone(), lease.clone());
+        let client = device.client();
+        client.work().uploader().submit(client.new_dispatched(), move || {
+            note(values, spec, true);
+            drop(kept);
+            Ok(())
+        })?;
+    }
+    Ok(lease)
+}
+
+fn route(device: &Device, spec: &Spec, plan: &Plan, source: &UploadSource, check: Check) -> UploadRoute {
     let (size, total) = (spec.bytes(), spec.len());
     let shares = device.client().shares_host_memory() && !spec.dtype.is_packed();
     let (is_in_form, now) = match source {
         UploadSource::Content(HostContent::Values(values)) => {
-            (values.len() == total && values.are_elements(spec.dtype) && !check, check)
+            (values.len() == total && values.are_elements(spec.dtype) && check != Check::All, check == Check::All)
         }
         UploadSource::Content(HostContent::Elements(_)) => (true, false),
         UploadSource::Content(HostContent::Zeros) => (false, false),
@@ -251,7 +306,7 @@ impl HostContent<'_> {
         dtype: DType,
         len: usize,
         plan: &Plan,
-        check: bool,
+        check: Check,
         target: *mut u8,
     ) -> Result<Option<LossReport>> {
         match self {
@@ -266,7 +321,7 @@ impl HostContent<'_> {
 
 impl HostPieces<'_> {
     /// Encodes the values piece by piece, so that they are never all in memory. Otherwise as [`HostContent::write`].
-    unsafe fn write(&self, dtype: DType, len: usize, check: bool, target: *mut u8) -> Result<Option<LossReport>> {
+    unsafe fn write(&self, dtype: DType, len: usize, check: Check, target: *mut u8) -> Result<Option<LossReport>> {
         const PIECE: usize = 8192;
         let mut piece = [0u64; PIECE];
         let mut all: Option<LossReport> = None;
@@ -290,8 +345,8 @@ impl HostPieces<'_> {
 }
 
 impl Buffer {
-    /// Makes a buffer of an array in memory of the caller: [`Upload::new`] and [`Upload::run`] in one step, without a check of
-    /// the values.
+    /// Makes a buffer of an array in memory of the caller: [`Upload::new`] and [`Upload::run`] in one step, which notes missing
+    /// values.
     ///
     /// # Errors
     /// As these.
@@ -304,7 +359,7 @@ impl Buffer {
         array: &HostArray,
         lease: L,
     ) -> Result<Buffer> {
-        match Upload::new(device, dtype, array, false)?.run(lease)? {
+        match Upload::new(device, dtype, array, Check::Missing)?.run(lease)? {
             Ok(buffer) => Ok(buffer),
             Err(_) => bail!(Internal, "An upload was checked that should not be."),
         }

@@ -14,8 +14,8 @@ pub struct Tally {
 /// Converts a line: source, destination, number of elements.
 type Plain = unsafe fn(*const u8, *mut u8, usize);
 
-/// Converts a line and counts what does not fit.
-type Counting = unsafe fn(*const u8, *mut u8, usize) -> Tally;
+/// Converts a line and counts what does not fit, or only what is missing.
+pub type Counting = unsafe fn(*const u8, *mut u8, usize) -> Tally;
 
 /// The conversion of elements of one type to another.
 #[derive(Clone, Copy)]
@@ -24,6 +24,8 @@ pub struct Conversion {
     pub dst_width: usize,
     pub plain: Plain,
     pub counting: Counting,
+    /// Counts missing values only; `None` if the elements keep them.
+    pub noting: Option<Counting>,
 }
 
 /// Makes a function from two: one for any processor of the architecture, one for processors with wide registers.
@@ -63,6 +65,22 @@ unsafe fn encode_counting<S: Copy, E: Encode<S>>(src: *const S, dst: *mut E, len
     }
 }
 
+#[inline(always)]
+unsafe fn encode_noting<S: Copy, E: Encode<S>>(src: *const S, dst: *mut E, len: usize) -> Tally {
+    let mut any = false;
+    for i in 0..len {
+        let x = src.add(i).read_unaligned();
+        dst.add(i).write_unaligned(E::encode(x));
+        any |= E::is_missing(x);
+    }
+    if any {
+        let missing = |i: &usize| E::is_missing(src.add(*i).read_unaligned());
+        Tally { missing: (0..len).filter(missing).count(), out_of_range: 0 }
+    } else {
+        Tally::default()
+    }
+}
+
 #[cold]
 fn count_misfits<S: Copy, E: Encode<S>>(values: &[S]) -> Tally {
     let mut tally = Tally::default();
@@ -94,6 +112,7 @@ unsafe fn decode_counting<E: Decode<T>, T>(src: *const E, dst: *mut T, len: usiz
 
 by_cpu_feature!(encode_any, encode_wide, encode_line, [S: Copy, E: Encode<S>], [S, E], ());
 by_cpu_feature!(encode_counting_any, encode_counting_wide, encode_counting, [S: Copy, E: Encode<S>], [S, E], Tally);
+by_cpu_feature!(encode_noting_any, encode_noting_wide, encode_noting, [S: Copy, E: Encode<S>], [S, E], Tally);
 by_cpu_feature!(decode_any, decode_wide, decode_line, [E: Decode<T>, T], [E, T], ());
 by_cpu_feature!(decode_counting_any, decode_counting_wide, decode_counting, [E: Decode<T>, T], [E, T], Tally);
 
@@ -108,9 +127,16 @@ impl Conversion {
                 dst_width,
                 plain: encode_wide::<S, E>,
                 counting: encode_counting_wide::<S, E>,
+                noting: if E::KEEPS_MISSING { None } else { Some(encode_noting_wide::<S, E>) },
             };
         }
-        Conversion { src_width, dst_width, plain: encode_any::<S, E>, counting: encode_counting_any::<S, E> }
+        Conversion {
+            src_width,
+            dst_width,
+            plain: encode_any::<S, E>,
+            counting: encode_counting_any::<S, E>,
+            noting: if E::KEEPS_MISSING { None } else { Some(encode_noting_any::<S, E>) },
+        }
     }
 
     /// From elements `E` to values `T` of a host vector.
@@ -123,8 +149,15 @@ impl Conversion {
                 dst_width,
                 plain: decode_wide::<E, T>,
                 counting: decode_counting_wide::<E, T>,
+                noting: None,
             };
         }
-        Conversion { src_width, dst_width, plain: decode_any::<E, T>, counting: decode_counting_any::<E, T> }
+        Conversion {
+            src_width,
+            dst_width,
+            plain: decode_any::<E, T>,
+            counting: decode_counting_any::<E, T>,
+            noting: None,
+        }
     }
 }

@@ -1,6 +1,6 @@
 use super::*;
 
-fn encode_checked<const N: usize>(values: HostValues, dtype: DType, check: bool) -> ([u8; N], Option<LossReport>) {
+fn encode_checked<const N: usize>(values: HostValues, dtype: DType, check: Check) -> ([u8; N], Option<LossReport>) {
     let mut out = [0u8; N];
     let len = values.len();
     // SAFETY: `out` has room for every element: each caller says how much.
@@ -9,13 +9,11 @@ fn encode_checked<const N: usize>(values: HostValues, dtype: DType, check: bool)
 }
 
 fn encode<const N: usize>(values: HostValues, dtype: DType) -> [u8; N] {
-    let (out, found) = encode_checked(values, dtype, false);
-    assert_eq!(found, None);
-    out
+    encode_checked(values, dtype, Check::Missing).0
 }
 
 fn losses(values: HostValues, dtype: DType) -> Option<LossReport> {
-    encode_checked::<256>(values, dtype, true).1
+    encode_checked::<256>(values, dtype, Check::All).1
 }
 
 const NA_REAL: f64 = f64::from_bits(0x7ff0_0000_0000_07a2);
@@ -65,7 +63,7 @@ fn one_value_fills_an_array() {
         let values = HostValues::Double(&[7.0]);
         let plan = Plan::contiguous(len);
         // SAFETY: `out` has room for every element.
-        unsafe { values.encode(DType::I32, &plan, len, out.as_mut_ptr().cast(), false).unwrap() };
+        unsafe { values.encode(DType::I32, &plan, len, out.as_mut_ptr().cast(), Check::Missing).unwrap() };
         assert!(out.iter().all(|&x| x == 7));
     }
 }
@@ -110,13 +108,91 @@ fn in_floats_na_and_overflow_are_misfits_but_nan_is_not() {
     );
 }
 
+fn decoded<const N: usize>(dtype: DType, bytes: &[u8]) -> [f64; N] {
+    let mut out = [0.0; N];
+    let target = HostTarget::Double(out.as_mut_ptr());
+    // SAFETY: both have room for `N` elements.
+    unsafe { decode(dtype, &Plan::contiguous(N), bytes.as_ptr(), target).unwrap() };
+    out
+}
+
+#[test]
+fn missing_values_become_nan_in_every_float() {
+    for &dtype in crate::dtype::ALL {
+        if !matches!(dtype.info().host_type, HostType::Double) || dtype == DType::F4E2M1FN {
+            continue;
+        }
+        for values in [
+            HostValues::Integer(&[1, NA_INTEGER, 2]),
+            HostValues::Integer64(&[1, NA_INTEGER64, 2]),
+            HostValues::Logical(&[1, NA_INTEGER, 1]),
+        ] {
+            let (bytes, found) = encode_checked::<24>(values, dtype, Check::Missing);
+            assert_eq!(found, None, "{dtype}");
+            let [one, na, other] = decoded::<3>(dtype, &bytes);
+            assert!(one == 1.0 && na.is_nan() && other >= 1.0, "{dtype}: {na}");
+        }
+    }
+    let (bytes, _) = encode_checked::<8>(HostValues::Integer(&[NA_INTEGER]), DType::F64, Check::Missing);
+    assert_eq!(bytes, NA_REAL.to_bits().to_ne_bytes());
+    let bytes: [u8; 16] = encode(HostValues::Logical(&[0, NA_INTEGER]), DType::C64);
+    assert_eq!(bytes[..8], [0; 8]);
+    assert!(f32::from_ne_bytes(bytes[8..12].try_into().unwrap()).is_nan());
+}
+
+#[test]
+fn missing_values_without_nan_are_noticed_unasked() {
+    let report = |missing, first| Some(LossReport { missing, out_of_range: 0, first });
+    let found = |values, dtype| encode_checked::<64>(values, dtype, Check::Missing).1;
+    for dtype in [DType::I32, DType::I64, DType::U8, DType::I4, DType::F4E2M1FN] {
+        assert_eq!(found(HostValues::Integer(&[1, NA_INTEGER, NA_INTEGER]), dtype), report(2, 1), "{dtype}");
+        assert_eq!(found(HostValues::Logical(&[1, 0, NA_INTEGER]), dtype), report(1, 2), "{dtype}");
+        assert_eq!(found(HostValues::Double(&[NA_REAL, 1e300]), dtype), report(1, 0), "{dtype}");
+    }
+    assert_eq!(found(HostValues::Logical(&[0, NA_INTEGER]), DType::Pred), report(1, 1));
+    assert_eq!(found(HostValues::Double(&[f64::NAN]), DType::Pred), report(1, 0));
+    assert_eq!(found(HostValues::Integer64(&[3, NA_INTEGER64]), DType::U32), report(1, 1));
+    assert_eq!(found(HostValues::Integer(&[-1, 1000]), DType::U8), None);
+    let mut many = vec![0; 10_000];
+    assert_eq!(HostValues::Integer(&many).missing_elements(), None);
+    (many[5000], many[9999]) = (NA_INTEGER, NA_INTEGER);
+    assert_eq!(HostValues::Integer(&many).missing_elements(), report(2, 5000));
+    assert_eq!(HostValues::Integer64(&[NA_INTEGER64]).missing_elements(), report(1, 0));
+}
+
+#[test]
+fn whole_numbers_that_a_float_rounds_are_reported() {
+    let first = |values, dtype| losses(values, dtype).map(|m| (m.out_of_range, m.first));
+    let x = [1 << 24, (1 << 24) + 1, -(1 << 24) - 1, (1 << 24) + 2, 0, -5];
+    assert_eq!(first(HostValues::Integer(&x), DType::F32), Some((2, 1)));
+    assert_eq!(first(HostValues::Integer(&x), DType::F64), None);
+    assert_eq!(first(HostValues::Integer(&[2048, 2049]), DType::F16), Some((1, 1)));
+    assert_eq!(first(HostValues::Integer(&[256, 257]), DType::BF16), Some((1, 1)));
+    assert_eq!(first(HostValues::Integer(&[16, 17]), DType::F8E4M3FN), Some((1, 1)));
+    let x = [1 << 53, (1 << 53) + 1, i64::MAX, 1 << 62];
+    assert_eq!(first(HostValues::Integer64(&x), DType::F64), Some((2, 1)));
+    assert_eq!(first(HostValues::Logical(&[0, 1]), DType::BF16), None);
+    assert_eq!(first(HostValues::Integer64(&[4, 0]), DType::F8E8M0FNU), Some((1, 1)));
+    // Rounding of doubles is expected.
+    assert_eq!(first(HostValues::Double(&[16_777_217.0, 0.1]), DType::F32), None);
+}
+
+#[test]
+fn long_integers_are_rounded_once() {
+    // Just above the middle of two neighbours: a double would be the middle itself.
+    for (x, expected) in
+        [((1i64 << 62) + (1 << 54) + 1, 2f64.powi(62) + 2f64.powi(55)), (-(257 << 50) - 1, -258.0 * 2f64.powi(50))]
+    {
+        let bytes: [u8; 2] = encode(HostValues::Integer64(&[x]), DType::BF16);
+        assert_eq!(decoded::<1>(DType::BF16, &bytes), [expected], "{x}");
+    }
+}
+
 #[test]
 fn impossible_conversions_are_refused() {
-    assert!(HostValues::Logical(&[]).check_dtype(DType::F32).is_err());
     assert!(HostValues::Integer(&[]).check_dtype(DType::Pred).is_err());
-    assert!(HostValues::Double(&[]).check_dtype(DType::C64).is_err());
     assert!(HostValues::Complex(&[]).check_dtype(DType::F64).is_err());
-    let error = HostValues::Integer64(&[]).check_dtype(DType::F32).unwrap_err();
+    let error = HostValues::Integer64(&[]).check_dtype(DType::I32).unwrap_err();
     assert!(error.message().contains("only supports i64 or ui64"));
 }
 

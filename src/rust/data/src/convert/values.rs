@@ -5,6 +5,9 @@ use crate::minifloat::{self, bf16_from_f64, f16_from_f64};
 
 /// An element of a dtype in its host format that can be made from a value of type `S`.
 pub trait Encode<S>: Copy {
+    /// Whether the element of a missing value is NaN.
+    const KEEPS_MISSING: bool = false;
+
     fn encode(x: S) -> Self;
 
     /// Whether `x` is certainly neither missing nor out of range. If false, the other methods decide.
@@ -36,11 +39,24 @@ pub trait Decode<T>: Copy {
 #[repr(transparent)]
 pub struct Logical(i32);
 
-/// NA of doubles is the NaN with this number in its low half.
+impl Logical {
+    /// 0, 1 or NA.
+    #[inline(always)]
+    fn number(self) -> i32 {
+        if self.0 == NA_INTEGER {
+            NA_INTEGER
+        } else {
+            i32::from(self.0 != 0)
+        }
+    }
+}
+
+/// NA of doubles: the NaN with this low half.
+const NA_DOUBLE: f64 = f64::from_bits(0x7ff0_0000_0000_07a2);
+
 #[inline(always)]
 fn is_na(x: f64) -> bool {
-    const NA_PAYLOAD: u32 = 1954;
-    x.is_nan() & (x.to_bits() as u32 == NA_PAYLOAD)
+    x.is_nan() & (x.to_bits() as u32 == NA_DOUBLE.to_bits() as u32)
 }
 
 // Pred
@@ -303,11 +319,30 @@ fn is_whole_double(x: u64) -> bool {
 
 // Floats
 
-/// The implementation for all floats, except how doubles convert, which values are certainly in range (at a first
-/// look), and which are only rounded.
+/// A whole number that rounds to the same narrow float as `x`, and that a double holds: of a large number, digits that do
+/// not matter are gathered in one.
+#[inline(always)]
+fn gathered(x: i64) -> f64 {
+    const SPARE: u64 = (1 << 11) - 1;
+    let size = x.unsigned_abs();
+    let sticky = (size & !SPARE) | u64::from(size & SPARE != 0) << 11;
+    let size = if size < 1 << f64::MANTISSA_DIGITS { size } else { sticky } as f64;
+    if x < 0 {
+        -size
+    } else {
+        size
+    }
+}
+
+/// The implementation for all floats, except how doubles and 64-bit integers convert, which doubles are certainly in range
+/// (at a first look), which are only rounded, below which size all whole numbers are certainly exact, and whether there is a
+/// NaN.
 macro_rules! float {
-    ($($t:ty, $x:ident => $encode:expr, plain $plain:expr, $element:ident fits $fits:expr;)*) => {$(
+    ($($t:ty, $x:ident => $encode:expr, plain $plain:expr, $element:ident fits $fits:expr,
+       $whole:ident => $encode_whole:expr, exact below $exact:expr, nan $nan:literal;)*) => {$(
         impl Encode<f64> for $t {
+            const KEEPS_MISSING: bool = $nan;
+
             #[inline(always)]
             fn encode($x: f64) -> Self {
                 $encode
@@ -329,13 +364,15 @@ macro_rules! float {
         }
 
         impl Encode<i32> for $t {
+            const KEEPS_MISSING: bool = $nan;
+
             #[inline(always)]
             fn encode(x: i32) -> Self {
-                <$t as Encode<f64>>::encode(x.into())
+                <$t as Encode<f64>>::encode(if x == NA_INTEGER { NA_DOUBLE } else { x.into() })
             }
             #[inline(always)]
             fn is_plain(x: i32) -> bool {
-                (x != NA_INTEGER) & <$t as Encode<f64>>::is_plain(x.into())
+                (x != NA_INTEGER) & (0..$exact).contains(&u64::from(x.unsigned_abs()))
             }
             #[inline(always)]
             fn is_missing(x: i32) -> bool {
@@ -343,7 +380,34 @@ macro_rules! float {
             }
             #[inline(always)]
             fn stands_for(self, x: i32) -> bool {
-                <$t as Encode<f64>>::stands_for(self, x.into())
+                <$t as Decode<f64>>::decode(self) == f64::from(x)
+            }
+        }
+
+        impl Encode<i64> for $t {
+            const KEEPS_MISSING: bool = $nan;
+
+            #[inline(always)]
+            fn encode($whole: i64) -> Self {
+                if $whole == NA_INTEGER64 {
+                    <$t as Encode<f64>>::encode(NA_DOUBLE)
+                } else {
+                    $encode_whole
+                }
+            }
+            #[inline(always)]
+            fn is_plain(x: i64) -> bool {
+                (0..$exact).contains(&x.unsigned_abs())
+            }
+            #[inline(always)]
+            fn is_missing(x: i64) -> bool {
+                x == NA_INTEGER64
+            }
+            #[inline(always)]
+            fn stands_for(self, x: i64) -> bool {
+                let y = <$t as Decode<f64>>::decode(self);
+                // A double may be larger than all 64-bit integers.
+                !y.is_nan() && y as i128 == x.into()
             }
         }
     )*};
@@ -358,10 +422,14 @@ pub struct F16(u16);
 pub struct BF16(u16);
 
 float! {
-    f64, x => x, plain !x.is_nan(), _element fits true;
-    f32, x => x as f32, plain x.abs() <= f32::MAX.into(), y fits !x.is_finite() | y.is_finite();
-    F16, x => F16(f16_from_f64(x)), plain x.abs() <= 65504.0, y fits !x.is_finite() | (y.0 & 0x7c00 != 0x7c00);
-    BF16, x => BF16(bf16_from_f64(x)), plain x.abs() <= 3e38, y fits !x.is_finite() | (y.0 & 0x7f80 != 0x7f80);
+    f64, x => x, plain !x.is_nan(), _element fits true,
+    i => i as f64, exact below 1 << 53, nan true;
+    f32, x => x as f32, plain x.abs() <= f32::MAX.into(), y fits !x.is_finite() | y.is_finite(),
+    i => i as f32, exact below 1 << 24, nan true;
+    F16, x => F16(f16_from_f64(x)), plain x.abs() <= 65504.0, y fits !x.is_finite() | (y.0 & 0x7c00 != 0x7c00),
+    i => F16(f16_from_f64(gathered(i))), exact below 1 << 11, nan true;
+    BF16, x => BF16(bf16_from_f64(x)), plain x.abs() <= 3e38, y fits !x.is_finite() | (y.0 & 0x7f80 != 0x7f80),
+    i => BF16(bf16_from_f64(gathered(i))), exact below 1 << 8, nan true;
 }
 
 impl Decode<f64> for F16 {
@@ -388,14 +456,15 @@ impl Decode<f64> for BF16 {
 }
 
 macro_rules! minifloats {
-    ($($name:ident),*) => {$(
+    ($($name:ident, nan $nan:literal;)*) => {$(
         #[derive(Clone, Copy)]
         #[repr(transparent)]
         pub struct $name(u8);
 
         float! {
             $name, x => $name(minifloat::$name.encode(x)), plain minifloat::$name.is_in_range(x),
-            _element fits minifloat::$name.fits(x);
+            _element fits minifloat::$name.fits(x),
+            i => $name(minifloat::$name.encode(gathered(i))), exact below 0, nan $nan;
         }
 
         impl Decode<f64> for $name {
@@ -406,7 +475,46 @@ macro_rules! minifloats {
         }
     )*};
 }
-minifloats!(F8E5M2, F8E4M3FN, F8E4M3B11FNUZ, F8E5M2FNUZ, F8E4M3FNUZ, F8E4M3, F8E3M4, F8E8M0FNU, F4E2M1FN);
+minifloats! {
+    F8E5M2, nan true;
+    F8E4M3FN, nan true;
+    F8E4M3B11FNUZ, nan true;
+    F8E5M2FNUZ, nan true;
+    F8E4M3FNUZ, nan true;
+    F8E4M3, nan true;
+    F8E3M4, nan true;
+    F8E8M0FNU, nan true;
+    F4E2M1FN, nan false;
+}
+
+// Logical values as numbers
+
+macro_rules! from_logical {
+    ($($t:ty),*) => {$(
+        impl Encode<Logical> for $t {
+            const KEEPS_MISSING: bool = <$t as Encode<i32>>::KEEPS_MISSING;
+
+            #[inline(always)]
+            fn encode(x: Logical) -> Self {
+                <$t as Encode<i32>>::encode(x.number())
+            }
+            #[inline(always)]
+            fn is_plain(x: Logical) -> bool {
+                <$t as Encode<i32>>::is_plain(x.number())
+            }
+            #[inline(always)]
+            fn is_missing(x: Logical) -> bool {
+                x.0 == NA_INTEGER
+            }
+            #[inline(always)]
+            fn stands_for(self, x: Logical) -> bool {
+                <$t as Encode<i32>>::stands_for(self, x.number())
+            }
+        }
+    )*};
+}
+from_logical!(I2, I4, i8, i16, i32, i64, U2, U4, u8, u16, u32, u64, F16, BF16, f32, f64);
+from_logical!(F8E5M2, F8E4M3FN, F8E4M3B11FNUZ, F8E5M2FNUZ, F8E4M3FNUZ, F8E4M3, F8E3M4, F8E8M0FNU, F4E2M1FN);
 
 // Complex numbers
 
@@ -417,6 +525,8 @@ macro_rules! complex {
         pub struct $name([$part; 2]);
 
         impl Encode<[f64; 2]> for $name {
+            const KEEPS_MISSING: bool = true;
+
             #[inline(always)]
             fn encode(x: [f64; 2]) -> Self {
                 $name([x[0] as $part, x[1] as $part])
@@ -446,4 +556,38 @@ macro_rules! complex {
 complex! {
     C64(f32);
     C128(f64);
+}
+
+/// Real values as complex numbers.
+macro_rules! complex_from_real {
+    ($($name:ident from $real:ty;)*) => {$(
+        impl Encode<$real> for $name {
+            const KEEPS_MISSING: bool = true;
+
+            #[inline(always)]
+            fn encode(x: $real) -> Self {
+                $name([Encode::<$real>::encode(x), 0.0])
+            }
+            #[inline(always)]
+            fn is_plain(x: $real) -> bool {
+                <f32 as Encode<$real>>::is_plain(x)
+            }
+            #[inline(always)]
+            fn is_missing(x: $real) -> bool {
+                <f32 as Encode<$real>>::is_missing(x)
+            }
+            #[inline(always)]
+            fn stands_for(self, x: $real) -> bool {
+                Encode::<$real>::stands_for(self.0[0], x)
+            }
+        }
+    )*};
+}
+complex_from_real! {
+    C64 from Logical;
+    C64 from i32;
+    C64 from f64;
+    C128 from Logical;
+    C128 from i32;
+    C128 from f64;
 }
