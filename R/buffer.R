@@ -131,7 +131,7 @@ pjrt_buffer.raw <- function(data, ..., dtype = NULL, device = NULL, shape = NULL
 #' @export
 pjrt_buffer.PJRTBuffer <- function(data, dtype = NULL, device = NULL, shape = NULL, check = FALSE, ...) {
   check_unused(...)
-  check_flag(check, "check")
+  if (!is.null(check)) check_flag(check, "check")
   if (!is.null(dtype) && !identical(.Call(ffi_dtype_canonical, dtype), elt_type(data))) {
     abort_input("Must use the same data type as the data.")
   }

@@ -167,6 +167,7 @@ outcome <- function(case, env, folder) {
       },
       error = function(e) list(class = "foreign", message = conditionMessage(e))
     ),
+    pjrt_warning_na = function(w) invokeRestart("muffleWarning"),
     warning = function(w) {
       warning <<- conditionMessage(w)
       invokeRestart("muffleWarning")

@@ -31,6 +31,7 @@ plainly <- function(test) function(v, label) !is.object(v) && isTRUE(test(v))
 or_null <- function(accepts) function(v, label) is.null(v) || accepts(v, label)
 
 is_flag <- function(v) is.logical(v) && length(v) == 1L && !is.na(v)
+is_numbers <- function(v, label) label == "integer64" || !is.object(v) && (is.numeric(v) || is.logical(v))
 is_text <- function(v) is.character(v) && length(v) == 1L && !is.na(v) && validEnc(v) && Encoding(v) != "bytes"
 
 # Sets of labels that several rows accept.
@@ -109,8 +110,8 @@ input_kinds <- function() {
     printed = kind(NULL),
     dtype_name = kind(NULL, function(v, label) grepl("^a (list|number|string) as ", label)),
     # numbers, strings and data
-    data = kind(c(1, 2), plainly(function(v) is.numeric(v) && length(v) %in% 1:2)),
-    number = kind(1, plainly(function(v) is.numeric(v) && length(v) == 1L)),
+    data = kind(c(1, 2), function(v, label) is_numbers(v, label) && length(v) %in% 1:2),
+    number = kind(1, function(v, label) is_numbers(v, label) && length(v) == 1L),
     dtype = kind("f32", only("NULL")),
     # creating a buffer of 2^31 elements is slow
     shape = kind(2L, only("NULL", "1:2"), spared = "2^31"),

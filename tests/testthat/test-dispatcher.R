@@ -93,7 +93,7 @@ test_that("R data and arrays with the same aval share an entry", {
 test_that("R data are uploaded at their default types, arrays in their shape", {
   d <- counting_dispatcher()
   matrix <- matrix(1:6 + 0.5, 2)
-  result <- d$dispatch(1.5, 2L, TRUE, matrix, array(c(1L, NA), 2L))
+  result <- expect_na_warning(d$dispatch(1.5, 2L, TRUE, matrix, array(c(1L, NA), 2L)), "i32", 1, 2)
   expect_identical(values(result), list(1.5, 2L, TRUE, matrix, array(c(1L, NA), 2L)))
   expect_identical(vapply(result, function(x) as.character(x$dtype), ""), c("f32", "i32", "bool", "f32", "i32"))
   expect_identical(lapply(d$log$info$avals, `[[`, "ambiguous"), list(TRUE, TRUE, FALSE, TRUE, TRUE))

@@ -85,7 +85,7 @@ test_that("floats of different magnitude and single floats print in scientific n
 })
 
 test_that("logical values print as 1 and 0", {
-  expect_identical(shown(pjrt_buffer(matrix(c(TRUE, FALSE, NA, FALSE), 2))), c(" 1 1", " 0 0"))
+  expect_identical(shown(pjrt_buffer(matrix(c(TRUE, FALSE, TRUE, FALSE), 2))), c(" 1 1", " 0 0"))
 })
 
 test_that("columns fill the width and each chunk has a header", {

@@ -119,7 +119,7 @@ test_that("buffers with another memory layout are subset correctly", {
 
 test_that("integer64 keeps its class and bits in every kind of subset", {
   values <- bit64::as.integer64(c("9007199254740993", "-1", "9223372036854775807", NA, "0", "5"))
-  x <- pjrt_buffer(int64(values, c(2, 3)))
+  x <- without_na_warning(pjrt_buffer(int64(values, c(2, 3))))
   expect_bits(x[1, ], values[c(1, 3, 5)])
   expect_bits(x[1, , drop = FALSE], int64(values[c(1, 3, 5)], c(1, 3)))
   expect_bits(x[4:2], values[4:2])
