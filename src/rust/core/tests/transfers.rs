@@ -207,7 +207,7 @@ fn arrays_of_another_size_or_type_than_told_are_refused() {
         (DType::I32, &[2], numbers, Kind::ShapeMismatch),
         (DType::I32, &[], numbers, Kind::ShapeMismatch),
         (DType::I32, &[2, 2], HostContent::Values(HostValues::Integer(&[])), Kind::InvalidInput),
-        (DType::C64, &[3], numbers, Kind::UnsupportedDtype),
+        (DType::Pred, &[3], numbers, Kind::UnsupportedDtype),
         (DType::I32, &[3], HostContent::Elements(&[0; 11]), Kind::InvalidInput),
         (DType::I32, &[3], HostContent::Elements(&[0; 13]), Kind::InvalidInput),
     ];
@@ -219,7 +219,7 @@ fn arrays_of_another_size_or_type_than_told_are_refused() {
     let refused =
         |dtype, len| Upload::in_pieces(&device, dtype, &[5], pieces(len), Check::Missing).err().map(|e| e.kind());
     assert_eq!(refused(DType::I32, 4), Some(Kind::ShapeMismatch));
-    assert_eq!(refused(DType::C64, 5), Some(Kind::UnsupportedDtype));
+    assert_eq!(refused(DType::Pred, 5), Some(Kind::UnsupportedDtype));
 }
 
 #[test]
