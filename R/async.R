@@ -42,8 +42,7 @@ is_ready.PJRTBuffer <- function(x, ...) {
 #' `as_array_async()` starts the transfer to R and returns a promise at once. `value()` waits for the array and returns it.
 #' The array is the buffer's content when the promise was made, even if the buffer is donated or deleted later.
 #'
-#' @param x A `PJRTBuffer` for `as_array_async()`. A `PJRTArrayPromise`, or a promise of [pjrt_compile_async()], for
-#'   `value()`.
+#' @param x A `PJRTBuffer`. For `value()`, also a `PJRTArrayPromise` or a promise of [pjrt_compile_async()].
 #' @param int64 A string, as for [as_array()].
 #' @param ... For methods.
 #' @return `as_array_async()`: a `PJRTArrayPromise`. `value()`: a vector or array, as from [as_array()]; every call returns
@@ -92,8 +91,13 @@ value.PJRTArrayPromise <- function(x, ...) {
 }
 
 #' @export
-as_array.PJRTArrayPromise <- function(x, ...) {
-  value(x)
+as_array.PJRTArrayPromise <- function(x, drop = FALSE, ...) {
+  dropped(value(x), drop)
+}
+
+#' @export
+value.PJRTBuffer <- function(x, ...) {
+  as_array(x, ...)
 }
 
 #' @export
@@ -139,5 +143,5 @@ as_array_async.default <- function(x, ...) {
 
 #' @export
 value.default <- function(x, ...) {
-  pass_on("value", x, c("PJRTArrayPromise", "PJRTExecutablePromise"), ...)
+  pass_on("value", x, c("PJRTBuffer", "PJRTArrayPromise", "PJRTExecutablePromise"), ...)
 }

@@ -27,7 +27,8 @@
 #' Common aliases work as well: `"bool"`, `"int32"`, `"s32"`, `"uint8"`, `"float32"`, `"double"`, `"half"`,
 #' `"bfloat16"`, `"float8_e4m3fn"`, `"complex64"` and so on.
 #'
-#' Factors, dates, data frames, lists and strings are errors, whose messages say how to convert them.
+#' Time series, tables and data frames whose columns are all numbers are taken as arrays. Factors, dates, times, sparse
+#' matrices, lists and strings are errors, whose messages say how to convert them.
 #'
 #' @section What a dtype cannot hold:
 #' * `NA` becomes NaN in floats and complex types. In `f64` and `c128` it stays R's `NA`. NaN stays NaN.
@@ -146,18 +147,47 @@ pjrt_buffer.PJRTBuffer <- function(data, dtype = NULL, device = NULL, shape = NU
 
 #' @export
 pjrt_buffer.default <- function(data, dtype = NULL, device = NULL, shape = NULL, check = FALSE, ...) {
-  abort_not_data(data)
+  data <- plain_data(data)
+  check_unused(...)
+  .Call(ffi_buffer_new, data, dtype, device, shape, if (!missing(check)) check)
+}
+
+# Classes whose objects are arrays of numbers with other attributes.
+array_classes <- c("ts", "mts", "table", "xtabs", "AsIs", "noquote", "matrix", "array")
+
+# Objects that mean an array of numbers, as that.
+plain_data <- function(data) {
+  is_plain <- function(x) (is.numeric(x) || is.logical(x) || is.complex(x)) && !is.object(x)
+  if (is.data.frame(data) && length(data) > 0L && all(vapply(data, is_plain, NA))) {
+    data <- as.matrix(data)
+  }
+  if (isS4(data) || !(is.numeric(data) || is.logical(data) || is.complex(data)) || !all(oldClass(data) %in% array_classes)) {
+    abort_not_data(data)
+  }
+  structure(as.vector(data), dim = dim(data))
 }
 
 abort_not_data <- function(data) {
   hints <- if (is.factor(data)) {
-    "Use as.integer() for a factor's codes."
+    "as.integer(x) gives a factor's codes, and model.matrix(~ x - 1) a column for each level."
+  } else if (inherits(data, "Date")) {
+    "as.numeric(x) gives the days since 1970-01-01."
+  } else if (inherits(data, "POSIXct")) {
+    "as.numeric(x) gives the seconds since 1970-01-01. They need dtype = \"f64\"."
+  } else if (inherits(data, "POSIXlt")) {
+    "as.numeric(as.POSIXct(x)) gives the seconds since 1970-01-01. They need dtype = \"f64\"."
+  } else if (inherits(data, "difftime")) {
+    "as.numeric(x, units = \"secs\") gives seconds."
   } else if (is.data.frame(data)) {
-    "Use as.matrix() on columns of one type."
+    "data.matrix(x) gives numbers, codes for factors. Or select columns: as.matrix(x[sapply(x, is.numeric)])."
+  } else if (isS4(data) && inherits(data, c("Matrix", "sparseVector"))) {
+    if (inherits(data, "sparseVector")) "as.numeric(x) gives a dense vector." else "as.matrix(x) gives a dense matrix."
   } else if (is.object(data) && typeof(data) %in% c("integer", "double")) {
-    "Use as.numeric() or as.integer() to get plain numbers."
+    "as.numeric(x) or as.integer(x) gives plain numbers."
   } else if (is.list(data)) {
-    "Use unlist(), or create one buffer per element."
+    "Use unlist(x), or create one buffer per element."
+  } else if (is.character(data)) {
+    "as.numeric(x) reads numbers. For categories, as.integer(factor(x)) gives codes."
   } else {
     "Convert it to numbers first."
   }
@@ -212,7 +242,9 @@ pjrt_scalar.PJRTBuffer <- function(data, dtype = NULL, device = NULL, check = FA
 
 #' @export
 pjrt_scalar.default <- function(data, dtype = NULL, device = NULL, check = FALSE, ...) {
-  abort_not_data(data)
+  data <- plain_data(data)
+  check_unused(...)
+  .Call(ffi_buffer_scalar, data, dtype, device, if (!missing(check)) check)
 }
 
 #' @rdname pjrt_buffer

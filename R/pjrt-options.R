@@ -15,9 +15,11 @@
 #' * `pjrt.index_url`: the Python package index to download plugins from; see [install_pjrt()]. Default:
 #'   `PJRT_INDEX_URL`, or pip's.
 #' * `pjrt.manifest`: a file that replaces the package's list of plugins; see below.
+#' * `pjrt.print_decimals`: the digits of printed floats after the decimal point. Default: `getOption("digits") - 3`, which is 4.
 #' * `pjrt.print_max_rows`: how many rows of a buffer are printed, -1 for all. Default: 30.
 #' * `pjrt.print_max_rows_slice`: how many rows of each slice are printed. Default: `pjrt.print_max_rows`.
-#' * `pjrt.print_max_width`: the width of a printed line in characters. Default: 85.
+#' * `pjrt.print_max_width`: the width of a printed line in characters. Default: `getOption("width")`, or 85 if that is R's
+#'   default, 80.
 #' * `pjrt.staging_max`: bytes of host memory that are kept for reuse; see [pjrt_memory_stats()]. Default: 256 MiB.
 #' * `pjrt.verbose`: whether to print messages; see below. Default: `PJRT_DEBUG`, or `FALSE`.
 #'

@@ -3,9 +3,13 @@
 #' `print()` shows a buffer's elements in aligned columns. Arrays of three and more dimensions are shown as slices. Only what is
 #' shown is read from the device.
 #'
+#' Integers are shown with all digits, and as `NA` if [as_array()] reads them so; `pred` as 1 and 0. Floats have
+#' `options(pjrt.print_decimals = )` digits after the decimal point, by default 3 less than `options(digits = )`: 4.
+#'
 #' @param x A `PJRTBuffer`.
 #' @param max_rows A whole number: how many rows are shown in total, including all slices and column chunks; -1 for no limit.
-#' @param max_width A whole number: the width of a line in characters; negative for no limit.
+#' @param max_width A whole number: the width of a line in characters; negative for no limit. Default: that of
+#'   `options(pjrt.print_max_width = )`, or `options(width = )`, where 85 stands for R's default of 80.
 #' @param max_rows_slice A whole number: how many rows of a slice are shown; -1 for no limit.
 #' @param header A flag: whether to show the class in the first line.
 #' @param footer A string: the last line. Default: platform, dtype and shape; `""` for none.
@@ -16,7 +20,7 @@
 #' print(pjrt_buffer(1:3), header = FALSE, footer = "")
 #' @export
 print.PJRTBuffer <- function(x, max_rows = getOption("pjrt.print_max_rows", 30L),
-                             max_width = getOption("pjrt.print_max_width", 85L),
+                             max_width = getOption("pjrt.print_max_width", line_width()),
                              max_rows_slice = getOption("pjrt.print_max_rows_slice", max_rows), header = TRUE,
                              footer = NULL, ...) {
   check_limit(max_rows, "max_rows")
@@ -28,7 +32,7 @@ print.PJRTBuffer <- function(x, max_rows = getOption("pjrt.print_max_rows", 30L)
   if (!is.null(footer) && !(is.character(footer) && length(footer) == 1L && !is.na(footer))) {
     abort_input("`footer` must be NULL or one string, not ", given(footer), ".")
   }
-  pieces <- call_native(ffi_buffer_lines, x, as.double(max_rows), as.double(max_width), as.double(max_rows_slice))
+  pieces <- call_native(ffi_buffer_lines, x, as.double(max_rows), as.double(max_width), as.double(max_rows_slice), print_decimals())
   if (header) {
     cat("PJRTBuffer \n")
   }
@@ -43,6 +47,21 @@ print.PJRTBuffer <- function(x, max_rows = getOption("pjrt.print_max_rows", 30L)
     cat(footer, "\n")
   }
   invisible(x)
+}
+
+# The default width of a line. R's own default, 80, stands for that of r-xla/pjrt.
+line_width <- function() {
+  width <- getOption("width")
+  if (width == 80) 85L else max(width, 2L)
+}
+
+# Digits of floats after the decimal point.
+print_decimals <- function() {
+  digits <- getOption("pjrt.print_decimals", max(getOption("digits") - 3, 1))
+  if (!is_whole_number(digits) || digits < 0 || digits > 20) {
+    abort_input("`options(pjrt.print_decimals = )` must be a whole number from 0 to 20, not ", given(digits), ".")
+  }
+  as.double(digits)
 }
 
 buffer_footer <- function(x) {

@@ -8,6 +8,7 @@
 #'   `NA`, and `ui64` values above 2^63 - 1, which [bit64::integer64] cannot hold.
 #' @param int64 A string: the R type for `i64`, `ui64` and `ui32`. With `"double"` and `"integer"`, a value that the type cannot
 #'   hold exactly is an error.
+#' @param drop A flag: whether to drop dimensions of size 1, as [base::drop()] does. A vector of rank 1 becomes a plain one.
 #' @param row_major A flag: whether the bytes are in row-major order (last index fastest) or in R's order.
 #' @param ... For methods.
 #' @return `as_array()`: a vector of length one for a scalar, otherwise an array without dimnames. Floats become double, `c64` and
@@ -21,6 +22,11 @@
 #' as_array(x)
 #' as_array(pjrt_buffer(c(1, 2^40), dtype = "i64"), int64 = "double")
 #' as_raw(pjrt_buffer(1:2))
+#'
+#' # a result of rank 1 keeps its dimension; as a plain vector, it recycles with others
+#' y <- pjrt_buffer(c(10, 20))
+#' dim(as_array(y))
+#' as_array(y, drop = TRUE) + 1:4
 #' @export
 as_array <- function(x, ...) {
   # a fast path for plain buffers: S3 dispatch takes longer than reading a small array
@@ -30,9 +36,21 @@ as_array <- function(x, ...) {
 
 #' @rdname as_array
 #' @export
-as_array.PJRTBuffer <- function(x, check = FALSE, int64 = c("integer64", "double", "integer"), ...) {
+as_array.PJRTBuffer <- function(x, check = FALSE, int64 = c("integer64", "double", "integer"), drop = FALSE, ...) {
   # the default is not evaluated: that would take as long as reading a small array
-  .Call(ffi_buffer_array, x, if (!missing(check)) check, if (missing(int64)) "integer64" else int64)
+  array <- .Call(ffi_buffer_array, x, if (!missing(check)) check, if (missing(int64)) "integer64" else int64)
+  if (missing(drop)) array else dropped(array, drop)
+}
+
+# An array without dimensions of size 1 if `drop` says so; without all of them if only one is left.
+dropped <- function(array, drop) {
+  check_flag(drop, "drop")
+  if (!drop || is.null(dim(array))) {
+    return(array)
+  }
+  kept <- dim(array)[dim(array) != 1L]
+  dim(array) <- if (length(kept) > 1L) kept
+  array
 }
 
 #' @export

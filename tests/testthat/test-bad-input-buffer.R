@@ -3,8 +3,8 @@
 
 rows <- list(
   as_array = row(x = of("buffer", x, "an array promise")),
-  as_array.PJRTBuffer = row(x = "buffer", check = "flag_or_null", int64 = of("choice", "double")),
-  as_array.PJRTArrayPromise = row(x = "promise"),
+  as_array.PJRTBuffer = row(x = "buffer", check = "flag_or_null", int64 = of("choice", "double"), drop = "flag"),
+  as_array.PJRTArrayPromise = row(x = "promise", drop = "flag"),
   as_array_async = row(x = "buffer"),
   as_array_async.PJRTBuffer = row(x = "buffer", int64 = of("choice", "double")),
   as_raw = row(x = "buffer"),
@@ -23,7 +23,7 @@ rows <- list(
   is_ready.PJRTBuffer = row(x = "buffer"),
   is_ready.PJRTArrayPromise = row(x = "promise"),
   memory_space = row(x = "buffer"),
-  pjrt_buffer = row(data = "data", dtype = "dtype", device = "device", shape = "shape", check = "flag_or_null"),
+  pjrt_buffer = row(data = of("data", c(1, 2), "a data frame"), dtype = "dtype", device = "device", shape = "shape", check = "flag_or_null"),
   pjrt_buffer.PJRTBuffer = row(
     data = "known_buffer", dtype = of("dtype", "f64"), device = "known_device", shape = of("shape", 2L, "!1:2"),
     check = "flag_or_null"
@@ -37,15 +37,16 @@ rows <- list(
     dtype = of("dtype", "f32", "!NULL"), device = "device",
     shape = of("shape", 2L, "!NULL", "integer()", "double()", "0L", "1L", "a matrix")
   ),
-  pjrt_scalar = row(data = "number", dtype = "dtype", device = "device", check = "flag_or_null"),
+  pjrt_scalar = row(data = of("number", 1, "a data frame"), dtype = "dtype", device = "device", check = "flag_or_null"),
   pjrt_scalar.PJRTBuffer = row(
     data = of("none", pjrt_scalar(1)), dtype = "dtype", device = "known_device", check = "flag_or_null"
   ),
-  pjrt_scalar.raw = row(data = of("number", as.raw(1), "!integer64"), dtype = of("dtype", "ui8", "!NULL"), device = "device"),
+  pjrt_scalar.raw = row(data = of("number", as.raw(1), "!integer64", "a data frame"), dtype = of("dtype", "ui8", "!NULL"), device = "device"),
   shape = row(x = "known_buffer"),
   shape.PJRTBuffer = row(x = "known_buffer"),
-  value = row(x = of("promise", array, "a compiling promise", "one from a file as PJRTExecutablePromise")),
+  value = row(x = of("promise", array, "a buffer", "a compiling promise", "one from a file as PJRTExecutablePromise")),
   value.PJRTArrayPromise = row(x = "promise"),
+  value.PJRTBuffer = row(x = "buffer"),
   platform.PJRTBuffer = row(x = "known_buffer")
 )
 

@@ -347,7 +347,8 @@ test_that("data whose length does not match the shape is refused", {
 test_that("arrays without elements need a dimension of 0", {
   message <- "Empty buffers must have at least one dimension equal to 0"
   for (x in list(integer(), double(), logical(), bit64::integer64())) {
-    expect_refused(pjrt_buffer(x), "invalid_input", message)
+    expect_identical(shape(pjrt_buffer(x)), 0L)
+    expect_refused(pjrt_buffer(x, shape = integer()), "invalid_input", message)
     error <- expect_refused(pjrt_buffer(x, shape = c(3, 2)), "invalid_input", message)
     expect_match(conditionMessage(error), "Data has length 0, but specified shape is 3x2.", fixed = TRUE)
     expect_identical(shape(pjrt_buffer(x, shape = 0)), 0L)
@@ -403,20 +404,35 @@ test_that("unknown arguments are refused", {
 })
 
 test_that("data that is not a numeric vector is refused with advice", {
-  bad <- list("1", list(1), NULL, factor("a"), data.frame(x = 1), Sys.Date(), quote(x), sum)
+  bad <- list("1", list(1), NULL, factor("a"), data.frame(x = "a"), data.frame(), Sys.Date(), quote(x), sum)
   for (x in bad) {
     expect_refused(pjrt_buffer(x), "invalid_input", "`data` must be")
     expect_refused(pjrt_scalar(x), "invalid_input", "`data` must be")
   }
-  expect_refused(pjrt_buffer(factor("a")), "invalid_input", "as.integer()")
-  expect_refused(pjrt_buffer(data.frame(x = 1)), "invalid_input", "as.matrix()")
-  expect_refused(pjrt_buffer(Sys.Date()), "invalid_input", "as.numeric()")
-  expect_refused(pjrt_buffer(list(1, 2)), "invalid_input", "unlist()")
+  expect_refused(pjrt_buffer(factor("a")), "invalid_input", "as.integer(x)")
+  expect_refused(pjrt_buffer(iris), "invalid_input", "data.matrix(x)")
+  expect_refused(pjrt_buffer(Sys.Date()), "invalid_input", "as.numeric(x) gives the days")
+  expect_refused(pjrt_buffer(Sys.time()), "invalid_input", "dtype = \"f64\"")
+  expect_refused(pjrt_buffer(as.POSIXlt(Sys.time())), "invalid_input", "as.numeric(as.POSIXct(x))")
+  expect_refused(pjrt_buffer(as.difftime(3, units = "mins")), "invalid_input", "as.numeric(x, units = \"secs\")")
+  expect_refused(pjrt_buffer(list(1, 2)), "invalid_input", "unlist(x)")
+  expect_refused(pjrt_buffer("1"), "invalid_input", "as.integer(factor(x))")
   thing <- methods::setClass("PjrtTestThing", representation(x = "numeric"), where = environment())
   expect_refused(pjrt_buffer(thing(x = 1)), "invalid_input", "PjrtTestThing")
   # S4 objects that extend numeric are accepted
   number <- methods::setClass("PjrtTestNumber", contains = "numeric", where = environment())
   expect_identical(as_array(pjrt_buffer(number(c(1, 2)))), array(c(1, 2)))
+})
+
+test_that("time series, tables and data frames of numbers are arrays", {
+  expect_identical(as_array(pjrt_buffer(ts(c(1, 2), start = 2000), "f64")), array(c(1, 2)))
+  expect_identical(as_array(pjrt_buffer(ts(matrix(1:4, 2)))), matrix(1:4, 2))
+  expect_identical(as_array(pjrt_buffer(table(c("a", "b", "b")))), array(1:2))
+  expect_identical(as_array(pjrt_buffer(table(mtcars$cyl, mtcars$gear))), unname(unclass(table(mtcars$cyl, mtcars$gear)))[, ])
+  expect_identical(as_array(pjrt_buffer(data.frame(a = 1:2, b = c(0.5, 2)), "f64")), matrix(c(1, 2, 0.5, 2), 2))
+  expect_identical(as_array(pjrt_buffer(data.frame(a = c(TRUE, FALSE)))), matrix(c(TRUE, FALSE)))
+  expect_identical(as_array(pjrt_scalar(I(3))), 3)
+  expect_refused(pjrt_buffer(ts(c(1, NA)), check = TRUE), "invalid_input", "1 NA value(s)")
 })
 
 test_that("raw data needs a dtype, a shape and an order", {

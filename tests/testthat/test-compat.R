@@ -22,7 +22,7 @@ test_that("functions have the arguments that callers rely on", {
     tree_equal = "a, b", tree_hash = "tree", tree_path = "tree, i", tree_filter_by_names = "tree, names",
     tree_concat = "children, names = NULL", tree_leaf_mask = "tree, groups", tree_diff = "a, b",
     map_tree = ".x, .f, ...", pmap_tree = ".l, .f, ...", flatten_fun = "f, in_tree",
-    pjrt_program = "src = NULL, path = NULL, format = c(\"mlir\", \"hlo\")",
+    pjrt_program = "src = NULL, path = NULL, format = c(\"mlir\", \"hlo\"), types = NULL",
     pjrt_compile = "program, compile_options = pjrt_compile_options(), device = NULL, devices = NULL",
     pjrt_execute = "executable, ..., execution_options = NULL, simplify = TRUE, check = TRUE, inputs = NULL",
     pjrt_execution_options = "non_donatable_input_indices = integer(), launch_id = 0L, device = NULL, keep_inputs = NULL",

@@ -27,8 +27,9 @@ test_that("every documented option is checked or used", {
   x <- pjrt_buffer(c(1, 2))
   # code that reads the option, and fails for another type
   readers <- alist(
-    pjrt.cache = pjrt_cache_info(), pjrt.cache_max_size = pjrt_cache_info(), pjrt.dispatch = compile(unary_program("f32")),
-    pjrt.index_url = install_pjrt("cpu", force = TRUE), pjrt.manifest = install_pjrt("cpu"), pjrt.print_max_rows = print(x),
+    pjrt.cache = pjrt_cache_info(), pjrt.cache_max_size = pjrt_cache_info(), pjrt.check = as_array(x),
+    pjrt.default_float = pjrt_buffer(1), pjrt.default_int = pjrt_buffer(1L), pjrt.dispatch = compile(unary_program("f32")),
+    pjrt.print_decimals = print(x), pjrt.index_url = install_pjrt("cpu", force = TRUE), pjrt.manifest = install_pjrt("cpu"), pjrt.print_max_rows = print(x),
     pjrt.print_max_rows_slice = print(x), pjrt.print_max_width = print(x), pjrt.staging_max = pjrt_memory_stats(),
     pjrt.verbose = load_plugin(plugin_path("cpu"), "cpu")
   )

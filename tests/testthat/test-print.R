@@ -48,11 +48,36 @@ test_that("the reference samples print as before", {
   })
 })
 
-test_that("integers print plainly up to six digits and in scientific notation beyond", {
-  expect_identical(shown(pjrt_buffer(c(999999L, -999999L, 1000000L))), c("     999999", "    -999999", " 1.0000e+06"))
+test_that("integers print with all their digits", {
+  expect_identical(shown(pjrt_buffer(c(999999L, -999999L, 1234567L))), c("  999999", " -999999", " 1234567"))
+  expect_identical(shown(pjrt_scalar(bit64::as.integer64("9007199254740993"))), " 9007199254740993")
+  expect_identical(shown(pjrt_scalar(bit64::as.integer64("-9223372036854775807"))), " -9223372036854775807")
+  expect_identical(shown(pjrt_buffer(-1L, "ui64")), " 18446744073709551615")
+})
+
+test_that("an integer that R reads as NA prints as NA", {
+  expect_identical(shown(without_na_warning(pjrt_buffer(c(5L, NA)))), c("  5", " NA"))
+  expect_identical(shown(without_na_warning(pjrt_scalar(bit64::as.integer64(NA)))), " NA")
+  expect_identical(shown(pjrt_scalar(-2^31, "i64")), " -2147483648")
+})
+
+test_that("the options digits and width set the defaults", {
+  x <- pjrt_buffer(c(1, 2.123456789), "f64")
+  expect_identical(shown(x), c(" 1.0000", " 2.1235"))
+  withr::with_options(list(digits = 10), expect_identical(shown(x), c(" 1.0000000", " 2.1234568")))
+  withr::with_options(list(digits = 3), expect_identical(shown(x), c(" 1.0", " 2.1")))
+  withr::with_options(list(digits = 10, pjrt.print_decimals = 2), expect_identical(shown(x), c(" 1.00", " 2.12")))
+  wide <- pjrt_buffer(matrix(1:100, 1))
+  longest <- function() max(nchar(grep("Columns", shown(wide), value = TRUE, invert = TRUE)))
+  withr::with_options(list(width = 80), expect_gt(longest(), 80))
+  withr::with_options(list(width = 40), expect_lte(longest(), 40))
+  withr::with_options(list(width = 40, pjrt.print_max_width = 60), expect_gt(longest(), 40))
+  for (bad in list(-1, 1.5, "4", NA, 21)) {
+    withr::with_options(list(pjrt.print_decimals = bad), {
+      expect_refused(print(x), "invalid_input", "`options(pjrt.print_decimals = )` must be a whole number from 0 to 20")
+    })
+  }
   expect_identical(shown(pjrt_buffer(c(-1L, 20L, 300L))), c("  -1", "  20", " 300"))
-  expect_identical(shown(pjrt_scalar(bit64::as.integer64("-9223372036854775807"))), " -9.2234e+18")
-  expect_identical(shown(pjrt_buffer(-1L, "ui64")), " 1.8447e+19")
   expect_identical(shown(pjrt_buffer(-1L, "ui8")), " 255")
 })
 

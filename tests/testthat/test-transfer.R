@@ -178,3 +178,19 @@ test_that("copy_buffer() accepts only buffers and devices", {
   expect_refused(copy_buffer(pjrt_scalar(1), "cpu:7"), "invalid_input", "out of range")
   expect_refused(copy_buffer(pjrt_scalar(1), 1), "invalid_input", "Must be a PJRTDevice")
 })
+
+test_that("drop = TRUE drops dimensions of size 1, also the only one", {
+  expect_identical(as_array(pjrt_buffer(c(1, 2)), drop = TRUE), c(1, 2))
+  expect_identical(as_array(pjrt_buffer(5), drop = TRUE), 5)
+  expect_identical(as_array(pjrt_scalar(5), drop = TRUE), 5)
+  expect_identical(as_array(pjrt_buffer(array(1:6, c(1, 2, 1, 3))), drop = TRUE), matrix(1:6, 2))
+  expect_bits(as_array(pjrt_buffer(bit64::as.integer64(1:2)), drop = TRUE), bit64::as.integer64(1:2))
+  expect_identical(as_array(as_array_async(pjrt_buffer(c(1, 2))), drop = TRUE), c(1, 2))
+  expect_identical(as_array(pjrt_buffer(c(1, 2)), drop = FALSE), array(c(1, 2)))
+  expect_identical(as_array(pjrt_buffer(c(10, 20)), drop = TRUE) + 1:4, c(11, 22, 13, 24))
+  expect_refused(as_array(pjrt_buffer(1), drop = NA), "invalid_input", "`drop` must be TRUE or FALSE")
+})
+
+test_that("value() of a buffer is its array", {
+  expect_identical(value(pjrt_buffer(c(1, 2))), array(c(1, 2)))
+})

@@ -283,15 +283,15 @@ fn read_region(data: SEXP, start: usize, count: usize, to: *mut u8) {
     }
 }
 
-/// The dimensions of R data: those of an array, or the length of a vector; none for an empty vector.
+/// The dimensions of R data: those of an array, or the length of a vector.
 fn own_shape(data: SEXP) -> Vec<i64> {
     // An array has one dimension at least.
     // SAFETY: R protects the argument and its attributes.
     let dims = unsafe { sexp::dim(data) };
-    match sexp::len(data) {
-        _ if !dims.is_empty() => dims.iter().map(|&d| i64::from(d)).collect(),
-        0 => Vec::new(),
-        n => vec![n as i64],
+    if dims.is_empty() {
+        vec![sexp::len(data) as i64]
+    } else {
+        dims.iter().map(|&d| i64::from(d)).collect()
     }
 }
 

@@ -100,7 +100,7 @@ pub fn read_limits(executable: &Executable) {
     let max_rows_slice = rows(c"pjrt.print_max_rows_slice").unwrap_or(max_rows);
     let width = number(c"pjrt.print_max_width").filter(|width| !(0.0..=1.0).contains(width)).map(limit);
     let max_width = width.map_or(default.max_width, |width| width.map(|width| width as usize));
-    print::set_limits(Options { max_rows, max_width, max_rows_slice });
+    print::set_limits(Options { max_rows, max_width, max_rows_slice, ..Options::default() });
 }
 
 /// A negative limit means no limit.

@@ -18,13 +18,14 @@ use pjrt_data::print::{render, HostBytes, Options, Source};
 
 /// The lines that show a buffer's elements, in pieces of some lines each. Negative limits mean no limit.
 #[extendr]
-fn buffer_lines(buffer: Robj, max_rows: f64, max_width: f64, max_rows_slice: f64) -> Result<Robj> {
+fn buffer_lines(buffer: Robj, max_rows: f64, max_width: f64, max_rows_slice: f64, decimals: f64) -> Result<Robj> {
     let buffer = buffer::get(sexp::of(&buffer))?;
     let limit = |x: f64| (x >= 0.0).then_some(x as u64);
     let options = Options {
         max_rows: limit(max_rows),
         max_width: limit(max_width).map(|w| w as usize),
         max_rows_slice: limit(max_rows_slice),
+        decimals: decimals as u32,
     };
     let dims: Vec<usize> = buffer.dims().iter().map(|&d| d as usize).collect();
     let ready = buffer.wait()?;

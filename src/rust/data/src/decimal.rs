@@ -19,24 +19,6 @@ pub fn scientific<const PRECISION: u32>(value: f64, out: &mut String) {
     }
 }
 
-/// Appends an integer, given as sign and magnitude, in the form of `%.4e`.
-pub fn integer_scientific(negative: bool, magnitude: u64, out: &mut String) {
-    const PRECISION: u32 = 4;
-    let mut power = magnitude.checked_ilog10().unwrap_or(0);
-    let mut digits = match power.checked_sub(PRECISION) {
-        None | Some(0) => magnitude * 10u64.pow(PRECISION - power),
-        Some(dropped) => {
-            let unit = 10u64.pow(dropped);
-            round_half_even(magnitude / unit, (magnitude % unit).cmp(&(unit / 2)))
-        }
-    };
-    if digits == 10u64.pow(PRECISION + 1) {
-        digits /= 10;
-        power += 1;
-    }
-    write_scientific::<PRECISION>(negative, digits, power as i32, out);
-}
-
 /// Appends `value` in the form of `%.4f`, e.g. `-10.1213`.
 pub fn fixed4(value: f64, out: &mut String) {
     const SCALE: u64 = 10_000;
@@ -233,7 +215,7 @@ fn write_scientific<const PRECISION: u32>(negative: bool, digits: u64, power: i3
 }
 
 /// The same by `std`, whose exponents (`e0`, `e-7`) need a sign and two digits.
-fn scientific_by_std(value: f64, precision: u32, out: &mut String) {
+pub fn scientific_by_std(value: f64, precision: u32, out: &mut String) {
     let from = out.len();
     let _ = write!(out, "{value:.*e}", precision as usize);
     let Some(e) = out[from..].rfind('e').map(|e| from + e + 1) else { return };

@@ -3,6 +3,7 @@
 //! Works on host bytes that a [`Source`] fetches, and requests only what can be printed. Must not know where the bytes
 //! come from, nor the header and footer around them.
 
+use crate::convert::{NA_INTEGER, NA_INTEGER64};
 use crate::decimal;
 use crate::dtype::DType;
 use crate::scalar::{Float, Reader, Scalar};
@@ -20,11 +21,13 @@ pub struct Options {
     pub max_width: Option<usize>,
     /// Rows of one slice; `None` for no limit.
     pub max_rows_slice: Option<u64>,
+    /// Digits of floats after the decimal point.
+    pub decimals: u32,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { max_rows: Some(30), max_width: Some(85), max_rows_slice: Some(30) }
+        Options { max_rows: Some(30), max_width: Some(85), max_rows_slice: Some(30), decimals: 4 }
     }
 }
 
@@ -94,6 +97,7 @@ pub fn render(dtype: DType, dims: &[usize], source: &mut dyn Source, options: &O
     };
     let mut page = Page {
         reader: Reader::new(dtype),
+        texts: Texts { na: missing_of(dtype), decimals: options.decimals },
         source,
         limit: options.max_width.map_or(usize::MAX, |width| width - 1),
         rows_left: options.max_rows.unwrap_or(u64::MAX),
@@ -146,6 +150,7 @@ const TEXT: usize = 64;
 /// A print in progress: what is left of the budget, the text so far, and scratch space that all matrices share.
 struct Page<'a> {
     reader: Reader,
+    texts: Texts,
     source: &'a mut dyn Source,
     /// Characters of a line after its leading space.
     limit: usize,
@@ -218,7 +223,7 @@ impl Page<'_> {
                     check_interrupt_now_and_then()?;
                 }
                 let element = self.reader.read(self.cells.at(self.reader.width(), row, column));
-                widest = widest.max(self.tokens.push(|out| style.write(element, out)));
+                widest = widest.max(self.tokens.push(|out| self.texts.write(style, element, out)));
             }
             let count = column - first + 1;
             if count > 1 && count * widest + (count - 1) > self.limit {
@@ -367,26 +372,50 @@ impl Style {
             Style::Scientific
         }
     }
+}
 
-    fn write(self, element: Scalar, out: &mut String) {
-        match element {
-            Scalar::Pred(value) => out.push(if value { '1' } else { '0' }),
-            Scalar::Signed(value) => integer(value < 0, value.unsigned_abs(), out),
-            Scalar::Unsigned(value) => integer(false, value, out),
-            Scalar::Float(x) => self.write_float(x.value, out),
+/// How elements become text, whatever the style.
+#[derive(Debug, Clone, Copy)]
+struct Texts {
+    /// The integer that is the host's NA, if there is one.
+    na: Option<i64>,
+    decimals: u32,
+}
+
+fn missing_of(dtype: DType) -> Option<i64> {
+    match dtype {
+        DType::I32 => Some(NA_INTEGER.into()),
+        DType::I64 => Some(NA_INTEGER64),
+        _ => None,
+    }
+}
+
+impl Texts {
+    fn write(self, style: Style, element: Scalar, out: &mut String) {
+        // Writing to a string never fails.
+        let _ = match element {
+            Scalar::Pred(value) => write!(out, "{}", u8::from(value)),
+            Scalar::Signed(value) if self.na == Some(value) => write!(out, "NA"),
+            Scalar::Signed(value) => write!(out, "{value}"),
+            Scalar::Unsigned(value) => write!(out, "{value}"),
+            Scalar::Float(x) => {
+                self.write_float(style, x.value, out);
+                Ok(())
+            }
             Scalar::Complex { re, im } => {
-                self.write_float(re.value, out);
+                self.write_float(style, re.value, out);
                 let middle = out.len();
-                self.write_float(im.value, out);
+                self.write_float(style, im.value, out);
                 if !out[middle..].starts_with('-') {
                     out.insert(middle, '+');
                 }
                 out.push('i');
+                Ok(())
             }
-        }
+        };
     }
 
-    fn write_float(self, value: f64, out: &mut String) {
+    fn write_float(self, style: Style, value: f64, out: &mut String) {
         if value.is_nan() {
             out.push_str("nan");
             return;
@@ -395,22 +424,23 @@ impl Style {
             out.push_str(if value < 0.0 { "-inf" } else { "inf" });
             return;
         }
-        match self {
+        match style {
             Style::Integer if value.abs() < SEVEN_DIGITS => {
-                integer(value.is_sign_negative(), value.abs() as u64, out);
+                let sign = if value.is_sign_negative() { "-" } else { "" };
+                let _ = write!(out, "{sign}{}", value.abs() as u64);
             }
-            Style::Fixed => decimal::fixed4(value, out),
-            Style::Scaled(power) => decimal::fixed4(decimal::scale_down(value, power), out),
-            Style::Integer | Style::Scientific => decimal::scientific::<4>(value, out),
+            Style::Fixed => self.write_fixed(value, out),
+            Style::Scaled(power) => self.write_fixed(decimal::scale_down(value, power), out),
+            Style::Integer | Style::Scientific if self.decimals == 4 => decimal::scientific::<4>(value, out),
+            Style::Integer | Style::Scientific => decimal::scientific_by_std(value, self.decimals, out),
         }
     }
-}
 
-/// An integer, plain up to six digits.
-fn integer(negative: bool, magnitude: u64, out: &mut String) {
-    if magnitude < SEVEN_DIGITS as u64 {
-        let _ = write!(out, "{}{magnitude}", if negative { "-" } else { "" });
-    } else {
-        decimal::integer_scientific(negative, magnitude, out);
+    fn write_fixed(self, value: f64, out: &mut String) {
+        if self.decimals == 4 {
+            decimal::fixed4(value, out);
+        } else {
+            let _ = write!(out, "{value:.*}", self.decimals as usize);
+        }
     }
 }

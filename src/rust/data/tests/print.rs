@@ -6,7 +6,7 @@ use pjrt_data::dtype::DType;
 use pjrt_data::print::{render, HostBytes, Options, Source};
 
 const CUT: &str = " ... [output was truncated, set max_rows = -1 to see all]\n";
-const ALL: Options = Options { max_rows: None, max_width: None, max_rows_slice: None };
+const ALL: Options = Options { max_rows: None, max_width: None, max_rows_slice: None, decimals: 4 };
 
 fn rows(max: u64) -> Options {
     Options { max_rows: Some(max), max_rows_slice: Some(max), ..Options::default() }
@@ -62,7 +62,27 @@ fn whole_floats_of_more_than_six_digits_are_scientific_one_by_one() {
     assert_eq!(f32s(&[], &[1e6]), " 1.0000e+06\n");
     assert_eq!(f32s(&[], &[1e5]), " 100000\n");
     assert_eq!(f32s(&[2], &[999_999.0, -999_999.0]), "  999999\n -999999\n");
-    assert_eq!(i32s(&[2], [1_234_567, -999_999], &ALL), " 1.2346e+06\n    -999999\n");
+}
+
+#[test]
+fn integers_have_all_their_digits_and_the_missing_one_is_na() {
+    assert_eq!(i32s(&[3], [1_234_567, -999_999, i32::MIN], &ALL), " 1234567\n -999999\n      NA\n");
+    let bytes = |dtype, bytes: &[u8]| text(dtype, &[bytes.len() / dtype.host_bytes()], bytes, &ALL);
+    assert_eq!(bytes(DType::I64, &9_007_199_254_740_993i64.to_ne_bytes()), " 9007199254740993\n");
+    assert_eq!(bytes(DType::I64, &i64::from(i32::MIN).to_ne_bytes()), " -2147483648\n");
+    assert_eq!(bytes(DType::U64, &(1u64 << 63).to_ne_bytes()), " 9223372036854775808\n");
+}
+
+#[test]
+fn floats_have_as_many_decimals_as_asked_for() {
+    let options = Options { decimals: 7, ..ALL };
+    let shown = |x: &[f64]| {
+        let bytes: Vec<u8> = x.iter().flat_map(|x| x.to_ne_bytes()).collect();
+        text(DType::F64, &[x.len()], &bytes, &options)
+    };
+    assert_eq!(shown(&[1.0, 2.123_456_78]), " 1.0000000\n 2.1234568\n");
+    assert_eq!(shown(&[1e-7, 1.5]), " 1.0000000e-07\n 1.5000000e+00\n");
+    assert_eq!(shown(&[3.0]), " 3\n");
 }
 
 #[test]
@@ -105,8 +125,8 @@ fn every_readable_dtype_prints() {
     assert_eq!(bytes(DType::Pred, &[1, 0, 1]), " 1\n 0\n 1\n");
     assert_eq!(bytes(DType::I4, &[0x0f, 0x07]), " -1\n  7\n");
     assert_eq!(bytes(DType::U8, &[255]), " 255\n");
-    assert_eq!(bytes(DType::U64, &u64::MAX.to_ne_bytes()), " 1.8447e+19\n");
-    assert_eq!(bytes(DType::I64, &i64::MIN.to_ne_bytes()), " -9.2234e+18\n");
+    assert_eq!(bytes(DType::U64, &u64::MAX.to_ne_bytes()), " 18446744073709551615\n");
+    assert_eq!(bytes(DType::I64, &i64::MIN.to_ne_bytes()), " NA\n");
     assert_eq!(bytes(DType::F16, &f16::from_f32(1.5).to_ne_bytes()), " 1.5000\n");
     assert_eq!(bytes(DType::BF16, &bf16::from_f32(-0.1).to_ne_bytes()), " -0.1001\n");
 }

@@ -24,10 +24,6 @@ fn fixed(value: f64) -> String {
     text(|out| fixed4(value, out))
 }
 
-fn integer(value: i64) -> String {
-    text(|out| integer_scientific(value < 0, value.unsigned_abs(), out))
-}
-
 /// Pseudo-random bits, the same in every run.
 fn bits(seed: u64) -> impl Iterator<Item = u64> {
     std::iter::successors(Some(seed), |state| Some(state.wrapping_add(0x9E37_79B9_7F4A_7C15))).map(|state| {
@@ -103,21 +99,6 @@ fn fixed_agrees_with_std() {
     let ties = bits(10).take(100_000).map(|b| (b >> 40) as f64 / 32_768.0);
     for value in spread.chain(usual).chain(ties).chain([f64::MAX, 5e-324, 4_503_599_627_370_496.5]) {
         assert_eq!(fixed(value), format!("{value:.4}"), "{value:e}");
-    }
-}
-
-#[test]
-fn integers_round_exactly_with_ties_to_even() {
-    assert_eq!(integer(0), "0.0000e+00");
-    assert_eq!(integer(7), "7.0000e+00");
-    assert_eq!(integer(-10_000_000), "-1.0000e+07");
-    assert_eq!(integer(1_234_450), "1.2344e+06");
-    assert_eq!(integer(1_234_550), "1.2346e+06");
-    assert_eq!(integer(999_995_000), "1.0000e+09");
-    assert_eq!(integer(1_234_450_000_000_000_001), "1.2345e+18");
-    assert_eq!(integer(i64::MIN), "-9.2234e+18");
-    for value in bits(11).take(100_000).map(|b| (b >> 12) as i64) {
-        assert_eq!(integer(value), by_std(value as f64, 4));
     }
 }
 
