@@ -84,29 +84,30 @@
 #' @export
 pjrt_function <- function(x, as = c("buffer", "array"), device = NULL, arguments = NULL, ...) {
   as <- check_choice(as, c("buffer", "array"), "as")
+  source <- list()
   if (inherits(x, "PJRTLoadedExecutable")) {
     check_unused(...)
     if (!is.null(device)) {
       abort_input("`device` must not be given for an executable: it has one already.")
     }
-    executable <- x
+    source$executable <- x
   } else if (inherits(x, "PJRTExported") || inherits(x, "PJRTProgram")) {
-    executable <- pjrt_compile(x, ..., device = device)
+    source$executable <- pjrt_compile(x, ..., device = device)
   } else {
     abort_input(
       "`x` must be a `PJRTLoadedExecutable`, a `PJRTExported` or a `PJRTProgram`, not ", given(x), "."
     )
   }
-  made <- describe_function(x, executable)
-  made$as <- as
-  make_function(rename_arguments(made, arguments), executable)
+  described <- describe_function(x, source$executable)
+  described$as <- as
+  make_function(rename_arguments(described, arguments), source)
 }
 
 # What a function of a program knows, as a list:
 # * name, device: strings
 # * inputs: a data frame with a row for each array that the caller passes. `path` is in normal form, with the argument's name
 #   first; `kept` is FALSE for arrays that the program does not use; `donated`, `alias` and `type` as of an executable
-# * arguments: the names of the arguments; `optional`: whether there is nothing to pass
+# * arguments: the names of the arguments; `optional`: whether the program uses none of their arrays
 # * trees: for each argument, the nested list of the rows in `inputs`
 # * outputs: a data frame with `path` in normal form ("" for none), and `type`
 # * result: the nested list of the rows in `outputs`, or NULL for the result of pjrt_execute()
@@ -118,13 +119,13 @@ describe_function <- function(x, executable) {
       hints = "Use pjrt_execute_sharded(), which takes a list of inputs for each device."
     )
   }
-  taken <- data.frame(
-    path = call_native(ffi_function_paths, described$inputs$name), kept = TRUE, donated = described$inputs$donated,
-    alias = described$inputs$alias, type = types(described$inputs)
-  )
-  outputs <- data.frame(
+  taken <- as_table(list(
+    path = call_native(ffi_function_paths, described$inputs$name), kept = rep(TRUE, length(described$inputs$name)),
+    donated = described$inputs$donated, alias = described$inputs$alias, type = types(described$inputs)
+  ))
+  outputs <- as_table(list(
     path = call_native(ffi_function_paths, described$outputs$name), type = types(described$outputs)
-  )
+  ))
   parts <- if (inherits(x, "PJRTExported")) {
     describe_exported_arguments(x, taken)
   } else {
@@ -190,10 +191,10 @@ describe_exported_arguments <- function(x, taken) {
   owner <- ifelse(
     is.na(position), length(positional) + match(sub("^kwargs/([^/]*).*$", "\\1", all), named), position
   )
-  inputs <- data.frame(
-    path = paste0(arguments[owner], below), kept = x$inputs$kept, donated = FALSE, alias = NA_integer_,
-    type = types(x$inputs)
-  )
+  inputs <- as_table(list(
+    path = paste0(arguments[owner], below, recycle0 = TRUE), kept = x$inputs$kept, donated = logical(length(owner)),
+    alias = rep(NA_integer_, length(owner)), type = types(x$inputs)
+  ))
   inputs[kept, c("donated", "alias", "type")] <- taken[c("donated", "alias", "type")]
   list(
     inputs = inputs, arguments = arguments, trees = unname(c(x$input_tree$args, x$input_tree$kwargs)),
@@ -203,9 +204,8 @@ describe_exported_arguments <- function(x, taken) {
 
 # Names that differ from each other, from `others`, and from what the functions made here need.
 unique_names <- function(names, others = character()) {
-  taken <- c(others, "...", ".callable", "state")
-  unique <- make.unique(c(setdiff(taken, "state"), names), sep = "_")
-  utils::tail(unique, length(names))
+  taken <- c(others, "...", ".callable", "ffi_function_call")
+  utils::tail(make.unique(c(taken, names), sep = "_"), length(names))
 }
 
 # The nested list of the positions of some paths. Lists whose elements all have numbers have no names.
@@ -277,23 +277,19 @@ quoted_list <- function(names) {
   toString(abbreviate_list(paste0("`", names, "`", recycle0 = TRUE)))
 }
 
-# The R function for a description.
-make_function <- function(described, executable) {
+# The R function for a description. `source` is what executable_for() takes.
+make_function <- function(described, source) {
   is_step <- !is.null(described$state)
   arguments <- setdiff(described$arguments, described$state)
   optional <- described$optional[match(arguments, described$arguments)]
   first <- if (is_step) unique_state(arguments)
   formals <- c(first, arguments)
   required <- c(first, arguments[!optional])
-  if (is_step) {
-    described$first <- first
-  }
-  source <- list(executable = executable)
   paths <- described$inputs$path
   result <- described$result
   callable <- .Call(
     ffi_function_new, source, as_utf8(c(if (is_step) "", arguments)), as_utf8(paths), described$inputs$kept,
-    if (!is.null(result)) build_tree(result), as.integer(unlist(flatten(result))), integer()
+    if (!is.null(result)) build_tree(result), if (!is.null(result)) as.integer(unlist(flatten(result))), integer()
   )
   defaults <- stats::setNames(rep(alist(x = ), length(formals)), formals)
   defaults[arguments[optional]] <- list(NULL)
@@ -353,7 +349,8 @@ executable_for_call <- function(call) {
   executable_for(call[[1L]], call[[2L]])
 }
 
-# The executable that a function runs with these inputs: buffers and R arrays in the program's order.
+# The executable that a function runs with these inputs: buffers and R arrays in the program's order. Called once; again for
+# other dimensions of the inputs whose positions ffi_function_new() got as `symbolic`.
 executable_for <- function(source, inputs) {
   source$executable
 }
@@ -419,7 +416,7 @@ print.PJRTFunction <- function(x, ...) {
 
 #' @export
 str.PJRTFunction <- function(object, ...) {
-  cat(" ", class(object)[[1L]], " ", format(object), "\n", sep = "")
+  cat(" ", class(object)[[1L]], " ", format.PJRTFunction(object), "\n", sep = "")
 }
 
 #' @export

@@ -45,7 +45,8 @@ map_results <- function(name, x, classes, f, start = NULL, ...) {
   is_ours <- vapply(leaves, inherits, NA, classes)
   generic <- if (!any(is_ours) && length(leaves) > 0L) neighbour_generic(name, x)
   if (!is.null(generic)) {
-    return(generic(x, ...))
+    # not from here, where R would find our methods first
+    return(do.call(generic, list(x, ...), quote = TRUE, envir = globalenv()))
   }
   for (i in which(!is_ours)) {
     if (is.null(neighbour_generic(name, leaves[[i]]))) {

@@ -9,7 +9,7 @@ pjrt_step <- function(f, state = NULL, outputs = NULL) {
     abort_input("`outputs` must be a character vector of names, not ", given(outputs), ".")
   }
   described <- add_state(described, state, outputs)
-  make_function(described, environment(f)$.source$executable)
+  make_function(described, environment(f)$.source)
 }
 
 # Adds to a function's description which arguments form the state, and the structure of the next state.

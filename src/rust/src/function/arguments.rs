@@ -3,6 +3,7 @@
 
 use super::refusal;
 use crate::conditions::Result;
+use crate::describe::describe;
 use crate::execute::Values;
 use crate::sexp::{self, Protected};
 use crate::tree::Kept;
@@ -255,8 +256,9 @@ impl<'a> Walk<'a> {
             } else if is_list(x) {
                 self.list(x, "", 1)?;
             } else {
-                let message = "The state must be a named list of the arguments that change.".to_owned();
-                return Err(refusal(message, &format!("Its elements are {}.", self.arguments.known_below(""))));
+                let given = describe(x);
+                let message = format!("The state must be a named list of the arguments that change, not {given}.");
+                return Err(refusal(message, ""));
             }
         }
         Ok(())
@@ -280,7 +282,7 @@ impl<'a> Walk<'a> {
             Some(Place::List { .. }) if is_list(x) => self.list(x, path, depth)?,
             Some(Place::List { .. }) => {
                 return Err(refusal(
-                    format!("{} must be a list, not {}.", quoted(path), crate::describe::describe(x)),
+                    format!("{} must be a list, not {}.", quoted(path), describe(x)),
                     &format!("Its elements are {}.", self.arguments.known_below(path)),
                 ));
             }
