@@ -251,7 +251,7 @@ impl Callable {
     }
 }
 
-/// Whether an input is passed as it is. What is no R array is refused later.
+/// Whether an input is passed as it is; `upload` refuses what is neither this nor R data.
 fn is_buffer(x: SEXP) -> bool {
     sexp::kind(x) == SEXPTYPE::EXTPTRSXP
 }

@@ -70,7 +70,7 @@ pub struct Given {
 }
 
 impl Arguments {
-    /// `paths` are those of all arrays; some of them are no inputs of the program.
+    /// `paths` are those of all arrays, and `is_input` says which of them the program takes.
     pub fn new(formals: Vec<String>, paths: Vec<String>, is_input: &[bool]) -> Self {
         let mut places = HashMap::new();
         let mut inputs = Vec::new();
