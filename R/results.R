@@ -51,8 +51,7 @@ map_results <- function(name, x, classes, f, start = NULL, ...) {
   for (i in which(!is_ours)) {
     if (is.null(neighbour_generic(name, leaves[[i]]))) {
       abort_input(
-        "`x` must contain only results, each a ", paste0("`", classes, "`", collapse = " or "), ": `",
-        tree_path(tree, i), "` is ", given(leaves[[i]]), "."
+        "Element `", tree_path(tree, i), "` of `x` must be a ", any_of(classes), ", not ", given(leaves[[i]]), "."
       )
     }
   }
