@@ -111,6 +111,7 @@ pjrt_function <- function(x, as = c("buffer", "array"), device = NULL, arguments
 # * trees: for each argument, the nested list of the rows in `inputs`
 # * outputs: a data frame with `path` in normal form ("" for none), and `type`
 # * result: the nested list of the rows in `outputs`, or NULL for the result of pjrt_execute()
+# * symbolic: the positions, among the inputs that are kept, of those whose dimensions choose the executable
 describe_function <- function(x, executable) {
   described <- describe_executable(executable)
   if (described$num_replicas * described$num_partitions > 1L) {
@@ -289,7 +290,8 @@ make_function <- function(described, source) {
   result <- described$result
   callable <- .Call(
     ffi_function_new, source, as_utf8(c(if (is_step) "", arguments)), as_utf8(paths), described$inputs$kept,
-    if (!is.null(result)) build_tree(result), if (!is.null(result)) as.integer(unlist(flatten(result))), integer()
+    if (!is.null(result)) build_tree(result), if (!is.null(result)) as.integer(unlist(flatten(result))),
+    described$symbolic %||% integer()
   )
   defaults <- stats::setNames(rep(alist(x = ), length(formals)), formals)
   defaults[arguments[optional]] <- list(NULL)
@@ -349,10 +351,10 @@ executable_for_call <- function(call) {
   executable_for(call[[1L]], call[[2L]])
 }
 
-# The executable that a function runs with these inputs: buffers and R arrays in the program's order. Called once; again for
-# other dimensions of the inputs whose positions ffi_function_new() got as `symbolic`.
+# The executable that a function runs with these inputs: buffers and R arrays in the program's order. Called once, and again
+# for other dimensions of the inputs in `symbolic`. `source` is a list with the executable, or with a function of the inputs.
 executable_for <- function(source, inputs) {
-  source$executable
+  source$executable %||% source$compile(inputs)
 }
 
 in_r <- function(paths) {

@@ -229,6 +229,31 @@ test_that("names are looked up again only if they change", {
   expect_identical(as_array(result), right)
 })
 
+test_that("dimensions choose the executable if a function has several", {
+  described <- pjrt:::describe_function(NULL, compile(add_program("2xf32")))
+  described$as <- "buffer"
+  described$symbolic <- 1L
+  made <- list()
+  compile_for <- function(inputs) {
+    n <- length(inputs[[1L]])
+    made[[length(made) + 1L]] <<- n
+    compile(add_program(sprintf("%dxf32", n)))
+  }
+  f <- pjrt:::make_function(described, list(compile = compile_for))
+  for (n in c(2, 3, 2, 3, 5)) {
+    expect_identical(as_array(f(seq_len(n), rep(1, n))), array(seq_len(n) + 1))
+    expect_identical(as_array(f(pjrt_buffer(seq_len(n), "f32"), rep(1, n))), array(seq_len(n) + 1))
+  }
+  expect_identical(made, list(2L, 3L, 5L))
+  # more than a function keeps
+  for (n in 1:70) f(seq_len(n), seq_len(n))
+  expect_identical(as_array(f(1:2, 1:2)), array(c(2, 4)))
+  failing <- pjrt:::make_function(described, list(compile = function(inputs) stop("not today")))
+  expect_error(failing(1, 1), "not today")
+  wrong <- pjrt:::make_function(described, list(compile = function(inputs) compile(identity_program("f32"))))
+  expect_refused(wrong(1, 1), "internal", "The executable takes 1 arrays, but the function has 2.")
+})
+
 test_that("pjrt_function() refuses what is not a program", {
   for (bad in list(NULL, 1, "x", mean, pjrt_scalar(1), list())) {
     expect_refused(pjrt_function(bad), "invalid_input", "`x` must be a `PJRTLoadedExecutable`, a `PJRTExported` or")
