@@ -45,7 +45,27 @@ def every(params, x):
     return x
 
 
+def train(params, x):
+    return {"params": {name: p * 0.5 for name, p in params.items()}, "loss": x.sum()}
+
+
+def measure_step(name, count):
+    """A loop that feeds donated parameters back."""
+    params = {f"p{i:03}": jnp.full((4,), 0.01, jnp.float32) for i in range(count)}
+    x = jnp.full((4,), 0.01, jnp.float32)
+    jitted = jax.jit(train, donate_argnums=0)
+    (folder / f"{name}.jaxexport").write_bytes(jax.export.export(jitted)(params, x).serialize())
+    state = [params]
+
+    def step():
+        state[0] = jitted(state[0], x)["params"]
+
+    step()
+    print(name, median_time(500, step))
+
+
 measure("parameters_2", model, 2)
 measure("parameters_50", model, 50)
 measure("parameters_200", model, 200)
 measure("all_used_200", every, 200)
+measure_step("step_200", 200)
