@@ -39,7 +39,7 @@ rows <- list(
 
 # Bad values inside an argument; `.` in the name stands for the value.
 uses <- list(
-  `pjrt_function(add)(x, .)` = use(pjrt_function(add)(x, bad), of("buffer", NULL, "1:2"))
+  `pjrt_function(add)(x, .)` = use(pjrt_function(add)(x, bad), of("buffer", NULL, "1:2", "c(TRUE, FALSE)"))
 )
 
 test_that("functions of executables refuse bad input with an error of this package", {

@@ -157,7 +157,8 @@ test_that("R arrays are converted to the program's dtype and shape, with checks"
   expect_identical(as_array(f(x, x + 0)), x + x)
   expect_refused(f(x, x * 100), "invalid_input", "Argument 2 (`%y`) has 5 value(s) that i8 cannot hold")
   expect_refused(f(replace(x, 3, NA), x), "invalid_input", "Argument 1 (`%x`) has 1 NA value(s)")
-  expect_refused(f(x, x > 1), "unsupported_dtype", "Argument 2 (`%y`): Unsupported type: i8 for logical data.")
+  expect_refused(f(x, x + 1i), "unsupported_dtype", "Argument 2 (`%y`): Unsupported type: i8 for complex data.")
+  expect_identical(as_array(f(x, x > 1)), x + (x > 1))
   expected <- "Wrong shape of argument 2 (`%y`): expected i8[2x3], got "
   expect_refused(f(x, t(x)), "shape_mismatch", paste0(expected, "an array of 3x2."))
   expect_refused(f(x, 1:6), "shape_mismatch", paste0(expected, "a vector of length 6."))

@@ -17,6 +17,7 @@ use pjrt_core::executable::execute::ExecuteOptions;
 use pjrt_core::executable::Placement;
 use pjrt_core::{Buffer, Device, Executable};
 use pjrt_data::array::Spec;
+use pjrt_data::convert::Check;
 use pjrt_program::names;
 use smallvec::SmallVec;
 use std::cell::RefCell;
@@ -281,7 +282,7 @@ fn upload(executable: &Executable, device: Option<&Device>, index: usize, x: SEX
     if !fits(x, &want.dims) {
         return Err(wrong_shape(executable, index, x));
     }
-    buffer::uploaded(x, host_type, want.dtype, device, &want.dims, true)
+    buffer::uploaded(x, host_type, want.dtype, device, &want.dims, Check::All)
         .map_err(|failure| about(&executable.signature().argument(index), failure))
 }
 
