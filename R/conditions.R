@@ -56,12 +56,14 @@ check_intact <- function(x, class, type = "list", parts = character(), name = "x
 
 # Raises the error for an object that a generic has no method for.
 abort_class <- function(x, classes) {
+  abort_input("`x` must be a ", any_of(classes), ", not an object of class <", paste(class(x), collapse = "/"), ">.")
+}
+
+# Names of classes in words, as in "`a`, `b` or `c`".
+any_of <- function(classes) {
   names <- paste0("`", classes, "`")
   last <- length(names)
-  if (last > 1L) {
-    names <- paste(paste(names[-last], collapse = ", "), "or", names[[last]])
-  }
-  abort_input("`x` must be a ", names, ", not an object of class <", paste(class(x), collapse = "/"), ">.")
+  if (last > 1L) paste(paste(names[-last], collapse = ", "), "or", names[[last]]) else names
 }
 
 # Hints for failures that the native side finds. It names a reason, and this table words the remedy with R functions.

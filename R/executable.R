@@ -32,12 +32,12 @@
 #' * `executable_fingerprint()`: a string, equal for executables with equal optimized programs.
 #' * `executable_hlo()`: the optimized program for one device. As text, a string that prints as is; as bytes, a raw vector
 #'   for other tools. It cannot be compiled again. [inspect_hlo()] shows it beside the program before optimization.
-#' * `format()`: a string, the program's signature.
+#' * `format()`: a string, the program's signature. `str()` prints such a line.
 #' * `summary()`: a list of class `summary.PJRTLoadedExecutable`: `name`, `inputs`, `outputs`, `num_replicas`,
 #'   `num_partitions`, `origin`, `devices`, `fingerprint`, `cost`, `memory` and `code_size` in bytes. `origin` is a list with
 #'   the compile time and one of `"compiled"` (the cache was off), `"missed"` (not in the cache, so compiled), `"cache"` and
 #'   `"saved"` (loaded from a file). Values that the plugin does not provide are `NA` or `NULL`.
-#' * `print()`: `x`, invisibly. It shows whether the executable came from the cache, if the cache was on.
+#' * `print()`: `x`, invisibly. It shows inputs, outputs, devices, and whether the executable came from the cache.
 #' @section Errors:
 #' `pjrt_error_unimplemented` or `pjrt_error_unsupported_call` if the plugin does not support a request.
 #' @seealso [device()] and [devices()], [inspect_hlo()]
@@ -107,13 +107,45 @@ format.PJRTLoadedExecutable <- function(x, ...) {
 
 #' @export
 print.PJRTLoadedExecutable <- function(x, ...) {
-  cat("<PJRTLoadedExecutable>\n")
-  made <- tryCatch(call_native(ffi_executable_origin, x), pjrt_error_invalid_pointer = function(e) NULL)
-  # without a cache, nothing more is printed
-  if (!is.null(made) && made$origin != "compiled") {
-    cat("  ", origin_line(made), "\n", sep = "")
+  # printing a saved workspace must not fail
+  described <- tryCatch(describe_executable(x), pjrt_error_invalid_pointer = function(e) NULL)
+  if (is.null(described)) {
+    writeLines(c("<PJRTLoadedExecutable>", "  of another session"))
+    return(invisible(x))
   }
+  inputs <- described$inputs
+  made <- call_native(ffi_executable_origin, x)
+  writeLines(c(
+    "<PJRTLoadedExecutable>",
+    sprintf("  name: %s", described$name),
+    signature_section("inputs", signature_lines(inputs$name, types(inputs), inputs$donated)),
+    signature_section("outputs", signature_lines(described$outputs$name, types(described$outputs))),
+    sprintf("  %s", device_line(x)),
+    # without a cache, the origin is always the same
+    if (made$origin != "compiled") sprintf("  %s", origin_line(made))
+  ))
   invisible(x)
+}
+
+#' @rdname executable
+#' @export
+str.PJRTLoadedExecutable <- function(object, ...) {
+  cat(" PJRTLoadedExecutable ", sub("^PJRTLoadedExecutable ", "", format(object)), "\n", sep = "")
+}
+
+# The devices of an executable, in words.
+device_line <- function(executable) {
+  labels <- vapply(devices(executable), as.character, "")
+  if (is_portable(executable)) {
+    paste("device: any of", toString(abbreviate_list(labels)))
+  } else {
+    paste0(if (length(labels) == 1L) "device: " else "devices: ", toString(abbreviate_list(labels)))
+  }
+}
+
+# Whether an executable runs where its inputs are.
+is_portable <- function(executable) {
+  is.null(tryCatch(device(executable), pjrt_error_invalid_input = function(e) NULL))
 }
 
 #' @rdname executable

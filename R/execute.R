@@ -32,7 +32,8 @@
 #' `pjrt_error_layout_mismatch`, `pjrt_error_deleted_buffer`, `pjrt_error_invalid_pointer` and `pjrt_error_invalid_input` for
 #' invalid inputs. Messages name the argument by its number, from 1, and its name in the program, as in
 #' ``argument 2 (`%y`)``. If a computation fails on the device, the error is raised when you read an output, or by [await()].
-#' @seealso [as_array()], [as_array_async()], [await()], [pjrt_execution_options()], [executable_inputs()]
+#' @seealso [pjrt_function()] for programs as R functions, which also take R arrays; [as_array()], [as_array_async()], [await()],
+#'   [pjrt_execution_options()], [executable_inputs()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' program <- pjrt_program(path = system.file("programs", "add-2x2.mlir", package = "pjrt"))
 #' add <- pjrt_compile(program)

@@ -47,7 +47,8 @@
 #' * `pjrt_error_invalid_input`: the file is damaged, or not an exported function. [pjrt_compile()] raises it for a function
 #'   that cannot be compiled.
 #' * `pjrt_error_io`: the file cannot be read.
-#' @seealso [pjrt_program()] for programs without a description of their arguments
+#' @seealso [pjrt_function()] to call it like a function of R; [pjrt_program()] for programs without a description of their
+#'   arguments
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' # a network with two layers; its parameters are nested dictionaries
 #' path <- system.file("exported", "network.jaxexport", package = "pjrt")

@@ -37,6 +37,7 @@ routine_objects <- function() {
     exported_file <- system.file("exported", "network.jaxexport", package = "pjrt")
     exported_bytes <- readBin(exported_file, "raw", file.size(exported_file))
     add <- pjrt_compile(program)
+    calling <- pjrt_function(add)
     both <- pjrt_compile(
       pjrt_program(all_reduce_program("2xf64", 2)), pjrt_compile_options(num_replicas = 2L), devices = devices(client)
     )
@@ -192,6 +193,10 @@ routine_uses <- function() {
     execute_options_new = pjrt_execution_options(0L, 1L, here),
     execute_options_describe = utils::capture.output(print(options)),
     executable_execute = pjrt_execute(add, x, x, execution_options = options),
+    function_new = class(pjrt_function(add)),
+    function_call = calling(x, c(3, 4)),
+    function_paths = pjrt:::call_native(pjrt:::ffi_function_paths, c("a['b'][0]", "%arg0")),
+    function_paths_in_r = pjrt:::call_native(pjrt:::ffi_function_paths_in_r, "a/b/0"),
     executable_execute_sharded = pjrt_execute_sharded(both, list(x, z)),
 
     # custom calls

@@ -2,14 +2,16 @@
 # Slow: tries every bad value.
 
 rows <- list(
-  as_array = row(x = of("buffer", x, "an array promise")),
+  as_array = row(x = of("buffer", x, "an array promise", "list()", "list(a = NULL)")),
   as_array.PJRTBuffer = row(x = "buffer", check = "flag_or_null", int64 = of("choice", "double"), drop = "flag"),
   as_array.PJRTArrayPromise = row(x = "promise", drop = "flag"),
-  as_array_async = row(x = "buffer"),
+  as_array_async = row(x = of("buffer", x, "list()", "list(a = NULL)")),
   as_array_async.PJRTBuffer = row(x = "buffer", int64 = of("choice", "double")),
   as_raw = row(x = "buffer"),
   as_raw.PJRTBuffer = row(x = "buffer", row_major = "flag"),
-  await = row(x = of("buffer", x, "a compiling promise", "one from a file as PJRTExecutablePromise")),
+  await = row(x = of(
+    "buffer", x, "a compiling promise", "one from a file as PJRTExecutablePromise", "list()", "list(a = NULL)"
+  )),
   await.PJRTBuffer = row(x = "buffer"),
   copy_buffer = row(buffer = "buffer", device = of("device", here, "a memory")),
   device = row(x = of("known_buffer", x, "an executable", "a closed executable")),
@@ -19,7 +21,10 @@ rows <- list(
   elt_type = row(x = "known_buffer"),
   format_buffer = row(buffer = "buffer"),
   is_deleted = row(x = "known_buffer"),
-  is_ready = row(x = of("buffer", x, "an array promise", "a compiling promise", "one from a file as PJRTExecutablePromise")),
+  is_ready = row(x = of(
+    "buffer", x, "an array promise", "a compiling promise", "one from a file as PJRTExecutablePromise", "list()",
+    "list(a = NULL)"
+  )),
   is_ready.PJRTBuffer = row(x = "buffer"),
   is_ready.PJRTArrayPromise = row(x = "promise"),
   memory_space = row(x = "buffer"),
@@ -44,7 +49,9 @@ rows <- list(
   pjrt_scalar.raw = row(data = of("number", as.raw(1), "!integer64", "a data frame"), dtype = of("dtype", "ui8", "!NULL"), device = "device"),
   shape = row(x = "known_buffer"),
   shape.PJRTBuffer = row(x = "known_buffer"),
-  value = row(x = of("promise", array, "a buffer", "a compiling promise", "one from a file as PJRTExecutablePromise")),
+  value = row(x = of(
+    "promise", array, "a buffer", "a compiling promise", "one from a file as PJRTExecutablePromise", "list()", "list(a = NULL)"
+  )),
   value.PJRTArrayPromise = row(x = "promise"),
   value.PJRTBuffer = row(x = "buffer"),
   platform.PJRTBuffer = row(x = "known_buffer")
@@ -52,6 +59,7 @@ rows <- list(
 
 # Bad values inside an argument or an option; `.` in the name stands for the value.
 uses <- list(
+  `as_array(list(x, .))` = use(as_array(list(x, bad)), of("buffer", NULL, "NULL", "an array promise", "list()", "list(a = NULL)")),
   `pjrt_delete(list(.))` = use(pjrt_delete(list(bad)), of("ended", NULL, "list()")),
   `options(pjrt.staging_max = .)` = use(
     with_option("pjrt.staging_max", bad, pjrt_memory_stats()), of("index", NULL, "NULL", "0L", "1.5", "1e-300", whole)

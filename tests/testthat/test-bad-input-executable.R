@@ -17,12 +17,32 @@ rows <- list(
   pjrt_load_executable = row(path = "path", device = "device", compile_options = of("compile_options", NULL, "NULL")),
   pjrt_save_executable = row(executable = "executable", path = of("path", saved, file_names), after = renew_paths()),
   pjrt_serialize = row(executable = "executable"),
+  pjrt_function = row(
+    x = of("known_executable", add, "a program"), as = of("choice", "buffer"), device = of("none", NULL, "NULL"),
+    arguments = of("none", c("a", "b"), "NULL", "c(\"a\", \"b\")")
+  ),
+  format.PJRTFunction = row(x = of("printed", pjrt_function(add))),
+  print.PJRTFunction = row(x = of("printed", pjrt_function(add))),
+  str.PJRTFunction = row(object = of("printed", pjrt_function(add))),
+  pjrt_step = row(
+    f = of("executable", pjrt_function(add), "a program", "a closed executable"), state = of("choice", c(x = 1)),
+    outputs = of("none", NULL, "NULL", "character()")
+  ),
+  format.PJRTStep = row(x = of("printed", pjrt_step(add, c(x = 1)))),
+  print.PJRTStep = row(x = of("printed", pjrt_step(add, c(x = 1)))),
+  str.PJRTStep = row(object = of("printed", pjrt_step(add, c(x = 1)))),
   print.PJRTLoadedExecutable = row(x = of("any", add)),
+  str.PJRTLoadedExecutable = row(object = of("any", add)),
   summary.PJRTLoadedExecutable = row(object = "executable"),
   print.summary.PJRTLoadedExecutable = row(x = of("printed", summary(add)))
 )
 
+# Bad values inside an argument; `.` in the name stands for the value.
+uses <- list(
+  `pjrt_function(add)(x, .)` = use(pjrt_function(add)(x, bad), of("buffer", NULL, "1:2", "c(TRUE, FALSE)"))
+)
+
 test_that("functions of executables refuse bad input with an error of this package", {
-  tried <- try_bad_input(rows, at_least = 1500)
+  tried <- try_bad_input(rows, uses, at_least = 2000)
   expect_snapshot(cat(refusals(tried)))
 })

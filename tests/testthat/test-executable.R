@@ -133,10 +133,18 @@ test_that("the optimized program's text matches XLA's own dump", {
   expect_output(print(text), "HloModule main, is_scheduled=true", fixed = TRUE)
 })
 
-test_that("format() returns one line with the signature and print() shows the class", {
+test_that("format() and str() return one line with the signature, and print() shows all of it", {
   executable <- donating_step()
   expect_identical(format(executable), "main(%x: f32[2x3] donated, %y: f32[2x3]) -> f32[2x3]")
-  expect_identical(utils::capture.output(print(executable)), "<PJRTLoadedExecutable>")
+  expect_snapshot(executable)
+  expect_output(str(list(executable)), "PJRTLoadedExecutable main(%x: f32[2x3] donated, %y", fixed = TRUE)
+  many <- compile(sprintf(
+    "func.func @main(%s) -> tensor<f32> { return %%a1 : tensor<f32> }",
+    paste0("%a", 1:200, ": tensor<f32>", collapse = ", ")
+  ))
+  lines <- utils::capture.output(print(many))
+  expect_true("    ... 190 more" %in% lines)
+  expect_lt(length(lines), 25)
   two <- compile("func.func @main(%x: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>) {
     return %x, %x : tensor<2xf32>, tensor<2xf32>
   }")
@@ -193,7 +201,8 @@ test_that("functions of executables refuse other objects", {
     expect_refused(ask(loaded), "invalid_pointer", "does not survive saving and loading")
   }
   expect_identical(format(loaded), "PJRTLoadedExecutable of another session")
-  expect_output(print(loaded), "<PJRTLoadedExecutable>", fixed = TRUE)
+  expect_identical(utils::capture.output(print(loaded)), c("<PJRTLoadedExecutable>", "  of another session"))
+  expect_output(str(loaded), "PJRTLoadedExecutable of another session", fixed = TRUE)
   for (bad in list("hlo", c("bytes", "text"), NULL, NA, 1)) {
     expect_refused(executable_hlo(donating_step(), bad), "invalid_input", "`format` must be")
   }

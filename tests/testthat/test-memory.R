@@ -211,6 +211,7 @@ test_that("objects of each class are counted from creation until collection", {
   tree <- build_tree(list(a = 1))
   expect_held("RTree", 2, list(build_tree(list(a = 2)), tree_concat(list(tree))))
   expect_held("Dispatcher", 1, dispatcher(1, identity, move_inputs = TRUE))
+  expect_held("PJRTCallable", 2, list(pjrt_function(add), pjrt_step(add, c(x = 1))))
   expect_held("RTree", 0, map_tree(list(a = 1), identity))
   # repeated calls return the same objects
   kept <- c("PJRTClient", "PJRTDevice", "PJRTMemory")
@@ -224,7 +225,7 @@ test_that("objects of every class are counted", {
   classes <- names(pjrt_memory_stats()$objects)
   counted <- c(
     "PJRTPlugin", "PJRTClient", "PJRTDevice", "PJRTMemory", "PJRTBuffer", "PJRTProgram", "PJRTLoadedExecutable",
-    "PJRTExecutionOptions", "PJRTTransfer", "PJRTCompiling", "PJRTSafetensors", "RTree", "Dispatcher"
+    "PJRTExecutionOptions", "PJRTTransfer", "PJRTCompiling", "PJRTSafetensors", "RTree", "Dispatcher", "PJRTCallable"
   )
   # a class missing here needs a test above
   expect_setequal(classes, counted)

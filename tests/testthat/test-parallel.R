@@ -50,6 +50,12 @@ fork_uses <- list(
   pjrt_execute = quote(pjrt_execute(double, x)),
   pjrt_execute_sharded = quote(pjrt_execute_sharded(double, list(x))),
   pjrt_execution_options = quote(pjrt_execution_options()),
+  pjrt_function = quote(pjrt_function(double)),
+  pjrt_step = quote(pjrt_step(double, state = c(x = 1))),
+  "call of a function" = quote(calling(x)),
+  "as_array of a list" = quote(as_array(list(x))),
+  "print of a function" = quote(print(calling)),
+  "print of an executable" = quote(print(double)),
   pjrt_load_executable = quote(pjrt_load_executable(file)),
   pjrt_load_exported = quote(pjrt_load_exported(system.file("exported", "network.jaxexport", package = "pjrt"))),
   safetensors_load = quote(safetensors_load(model)),
@@ -128,7 +134,7 @@ known_in_forks <- c(
   "memory_spaces", "memory_space_info", "pjrt_api_version", "pjrt_cache_clear", "pjrt_cache_info", "pjrt_cache_list",
   "pjrt_cache_prune", "pjrt_client", "pjrt_compile_options", "pjrt_device", "pjrt_execution_options",
   "pjrt_load_exported", "pjrt_memory_stats", "pjrt_plugin", "pjrt_plugins", "pjrt_program", "pjrt_register_plugin",
-  "pjrt_sitrep",
+  "pjrt_sitrep", "pjrt_function", "pjrt_step", "print of a function", "print of an executable",
   "platform", "platform_version", "plugin_attributes", "plugin_extensions", "plugin_stablehlo_versions",
   "plugins_downloaded", "safetensors_info", "safetensors_open", "shape", "uninstall_pjrt", "str of a buffer",
   "format of an executable", "dim of a buffer", "print of a promise", "print of a client", "print of devices"
@@ -144,6 +150,7 @@ fork_setup <- quote({
   endless <- pjrt_execute(compile(loop_program(Inf), device = "cpu:1"), pjrt_scalar(1, "f64", device = "cpu:1"))
   program <- pjrt_program(unary_program("2xf32"))
   double <- pjrt_compile(program)
+  calling <- pjrt_function(double)
   promise <- as_array_async(x)
   compiling <- pjrt_compile_async(pjrt_program(chain_program(5000)))
   bytes <- pjrt_serialize(double)

@@ -220,7 +220,7 @@ fn upload(upload: Upload, vector: SEXP) -> Result<SEXP> {
 }
 
 /// The type of an R vector that buffers are made from.
-fn r_type_of(data: SEXP) -> Result<HostType> {
+pub fn r_type_of(data: SEXP) -> Result<HostType> {
     match sexp::kind(data) {
         SEXPTYPE::LGLSXP => Ok(HostType::Logical),
         SEXPTYPE::INTSXP => Ok(HostType::Integer),

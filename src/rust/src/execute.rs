@@ -284,7 +284,7 @@ impl NewOutputs {
 
     /// Names the elements of a list. The caller protects it; R may leave this by a long jump.
     #[cold]
-    fn set_names(self, names: &[String]) {
+    pub fn set_names(self, names: &[String]) {
         if !self.is_list {
             return;
         }

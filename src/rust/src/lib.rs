@@ -34,6 +34,7 @@ mod execute;
 mod exported;
 mod fast_path;
 mod find;
+mod function;
 mod inputs;
 mod inspect;
 mod install;
@@ -70,6 +71,7 @@ extendr_module! {
     use executable;
     use exported;
     use find;
+    use function;
     use execute;
     use inspect;
     use install;
@@ -135,6 +137,8 @@ fn plain_entries() -> Vec<extendr_api::metadata::Func> {
         fast_path::fast_is_ready, "fast_is_ready", 1;
         fast_path::fast_shape, "fast_shape", 1;
         execute::executable_execute, "executable_execute", 5;
+        function::function_call, "function_call", 2;
+        function::function_new, "function_new", 7;
         safetensors::safetensors_load, "safetensors_load", 4;
         sharded::executable_execute_sharded, "executable_execute_sharded", 4;
         transfer::buffer_array, "buffer_array", 3;
@@ -219,7 +223,11 @@ mod tests {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
         let mut vouched = Vec::new();
         let files = |folder: &str| fs::read_dir(here.join(folder)).unwrap().map(|entry| entry.unwrap().path());
-        for file in files("src").chain(files("src/dispatcher")).chain(files("src/handle")).filter(|path| path.is_file())
+        for file in files("src")
+            .chain(files("src/dispatcher"))
+            .chain(files("src/function"))
+            .chain(files("src/handle"))
+            .filter(|path| path.is_file())
         {
             let code = fs::read_to_string(&file).unwrap();
             let code = code.split("#[cfg(test)]").next().unwrap();

@@ -4,6 +4,7 @@ use crate::conditions::Result;
 use crate::describe::describe;
 use crate::dispatcher::Dispatcher;
 use crate::execute::ExecutionOptions;
+use crate::function::Callable;
 use crate::handle::Owned;
 use crate::pins;
 use crate::pooled::Pooled;
@@ -270,7 +271,7 @@ fn apply_limit() -> Result<()> {
 }
 
 /// For each class of handles, how many R has.
-fn live_objects() -> [(&'static CStr, usize); 13] {
+fn live_objects() -> [(&'static CStr, usize); 14] {
     fn of<T: Owned>() -> (&'static CStr, usize) {
         (T::CLASS, T::live().load(Ordering::Relaxed))
     }
@@ -288,6 +289,7 @@ fn live_objects() -> [(&'static CStr, usize); 13] {
         of::<Open>(),
         of::<Tree>(),
         of::<Dispatcher>(),
+        of::<Callable>(),
     ]
 }
 

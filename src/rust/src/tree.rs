@@ -349,9 +349,18 @@ fn enter<const STRUCTURE: bool>(list: SEXP, walked: &mut Walked) -> Result<Frame
 }
 
 /// An R object that is kept until this is dropped.
-struct Kept(SEXP);
+pub struct Kept(SEXP);
 
 impl Kept {
+    /// A copy of a list that R may make element by element.
+    pub fn copy_of(list: SEXP) -> Result<Kept> {
+        Kept::made(|| copy_elements(list))
+    }
+
+    pub fn sexp(&self) -> SEXP {
+        self.0
+    }
+
     /// Keeps the object that `make` makes, from which R may jump.
     fn made(make: impl Fn() -> SEXP) -> Result<Kept> {
         let mut made = sexp::nil();

@@ -268,13 +268,17 @@ fn name_in_r(path: &str) -> Option<String> {
     // Older versions of JAX leave the root out.
     let path = path.strip_prefix("result").filter(|rest| rest.starts_with(['[', '.'])).unwrap_or(path);
     let normal = normal(path);
+    let has_key = normal.split(SLASH).any(|part| part.parse::<usize>().is_err());
+    has_key.then(|| in_r(&normal)).filter(|name| !name.is_empty())
+}
+
+/// A name in normal form as R writes it: `layers[[1]]$w` for `layers/0/w`.
+pub fn in_r(normal: &str) -> String {
     let mut name = String::new();
-    let mut has_key = false;
     for part in normal.split(SLASH) {
         match part.parse::<usize>() {
             Ok(position) => name.push_str(&format!("[[{}]]", position.saturating_add(1))),
             Err(_) => {
-                has_key = true;
                 if !name.is_empty() {
                     name.push('$');
                 }
@@ -282,7 +286,7 @@ fn name_in_r(path: &str) -> Option<String> {
             }
         }
     }
-    has_key.then_some(name).filter(|name| !name.is_empty())
+    name
 }
 
 #[cfg(test)]

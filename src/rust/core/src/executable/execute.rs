@@ -184,6 +184,7 @@ impl Executable {
             return Err(self.count_error(inputs.len()));
         }
         self.check_non_donatable(options)?;
+        let mut donated = 0;
         for (index, (input, want)) in inputs.iter().zip(expected).enumerate() {
             if input.is_dead() {
                 return Err(self.dead_input_error(index, input));
@@ -193,17 +194,26 @@ impl Executable {
             if !(placed && fits) {
                 return Err(self.input_error(device, index, input));
             }
-            if want.donated && self.donates(index, options) {
-                self.check_sole_use(index, inputs)?;
-            }
+            donated += usize::from(want.donated && self.donates(index, options));
+        }
+        if donated > 0 {
+            self.check_sole_use(inputs, options)?;
         }
         Ok(())
     }
 
-    fn check_sole_use(&self, index: usize, inputs: &[&Buffer]) -> Result<()> {
-        let is_same = |&(other, input): &(usize, &&Buffer)| other != index && input.same(inputs[index]);
-        match inputs.iter().enumerate().find(is_same) {
-            Some((other, _)) => Err(self.shared_donation_error(index, other)),
+    /// Checks that no buffer that is taken over is used for a second input.
+    fn check_sole_use(&self, inputs: &[&Buffer], options: &ExecuteOptions) -> Result<()> {
+        // Equal ones are then neighbours.
+        let mut by_place: SmallVec<[(usize, usize); 16]> =
+            inputs.iter().enumerate().map(|(index, input)| (input.place(), index)).collect();
+        by_place.sort_unstable();
+        let is_shared = |pair: &&[(usize, usize)]| {
+            pair[0].0 == pair[1].0 && pair.iter().any(|&(_, index)| self.donates(index, options))
+        };
+        match by_place.windows(2).find(is_shared) {
+            Some(pair) if self.donates(pair[0].1, options) => Err(self.shared_donation_error(pair[0].1, pair[1].1)),
+            Some(pair) => Err(self.shared_donation_error(pair[1].1, pair[0].1)),
             None => Ok(()),
         }
     }

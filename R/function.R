@@ -1,0 +1,425 @@
+#' Call a program like an R function
+#'
+#' `pjrt_function()` makes an R function of a program. It takes buffers and R arrays, also in nested lists, and returns the
+#' program's outputs. `pjrt_step()` makes a function for loops: its outputs replace the arguments that they update.
+#'
+#' # Arguments of the function
+#' The arguments have the names of the program's arguments: those of the Python function for a program of JAX, `%x` is `x`.
+#' Arguments without a name are called `x1`, `x2` and so on by their position. Arguments that JAX took apart, such as
+#' `params['dense']['bias']`, are nested lists: `params = list(dense = list(bias = ...))`, in any order. Elements of a
+#' list without names have positions.
+#'
+#' Each array is one of these:
+#' * a `PJRTBuffer`, which must have the dtype, shape and device that the program expects.
+#' * an R vector or array, which must have the shape: a vector of length n fits shape n, a single value a scalar.
+#'   It is uploaded with the dtype that the program expects, as by [pjrt_buffer()] with `check = TRUE`: values that the dtype
+#'   cannot hold, and `NA`, are errors.
+#'
+#' Arguments that the program does not use are ignored, as JAX does, and may be left out.
+#'
+#' `print()` shows the arguments, and which are donated: a buffer that you pass there is deleted by the call. See
+#' [pjrt_execute()].
+#'
+#' # Result
+#' A function exported by JAX returns nested lists with the structure of the Python result: a dictionary is a list with names,
+#' a tuple a list without. Other programs return what [pjrt_execute()] returns; outputs with names such as `grads$w` are put
+#' into nested lists. A single output is returned itself.
+#'
+#' # Loops
+#' `pjrt_step()` returns a function of `state` and the other arguments of `f`. `state` is a list of the arguments that change.
+#' The function returns the same list with the new values, and with the other outputs of the program:
+#' ```r
+#' step <- pjrt_step(f)
+#' state <- list(params = params)
+#' for (batch in batches) state <- step(state, batch)
+#' as_array(state$loss)
+#' ```
+#' Elements of `state` that are not arguments, such as `loss` here, are ignored. An output replaces the argument
+#' that it has the name of, with the same dtype and shape; otherwise the argument whose memory it takes over (donation). An
+#' argument changes if there is an output for each of its arrays. If the program tells neither, name the arguments and the
+#' outputs in `state`.
+#'
+#' @param x A `PJRTLoadedExecutable`, a `PJRTExported` from [pjrt_load_exported()] or a `PJRTProgram`. The latter two are
+#'   compiled with [pjrt_compile()].
+#' @param as A string: whether the function returns buffers, or arrays as by [as_array()]. Buffers are returned at once; to
+#'   read an array waits for it.
+#' @param device A device to compile for: anything that [as_pjrt_device()] takes. An executable has one already.
+#' @param arguments A character vector: names for the function's arguments, instead of the program's.
+#' @param ... For `pjrt_function()`, further arguments of [pjrt_compile()]. For methods otherwise.
+#' @param f A `PJRTFunction`, or what `pjrt_function()` takes.
+#' @param state `NULL`, or the arguments that change: a character vector of their names. Its elements may have names: then
+#'   the names are arguments, and the elements name the outputs that replace them, or are their positions, as in
+#'   `c(params = "new_params")` or `c(params = 1)`.
+#' @param outputs A character vector: names for the other outputs in the state, in their order. By default, their names in the
+#'   result, or `output1`, `output2` and so on by their positions.
+#' @return `pjrt_function()`: a function of class `PJRTFunction`. `pjrt_step()`: a function of class `PJRTStep`. `format()`
+#'   returns a string, the signature; `print()` returns `x`, invisibly.
+#' @section Errors:
+#' * `pjrt_error_argument_count`: arguments are missing, or there are more than the program takes.
+#' * `pjrt_error_invalid_input`: elements of nested lists are missing or unknown, or an argument is not an array.
+#' * `pjrt_error_shape_mismatch`, `pjrt_error_unsupported_dtype` and the other errors of [pjrt_buffer()] and [pjrt_execute()].
+#'   Messages name the program's argument.
+#' @seealso [pjrt_execute()] for one call without a function
+#' @examplesIf pjrt::plugins_downloaded("cpu")
+#' # a network, exported by JAX; its parameters are nested dictionaries
+#' network <- pjrt_load_exported(system.file("exported", "network.jaxexport", package = "pjrt"))
+#' predict <- pjrt_function(network)
+#' predict
+#' params <- list(
+#'   hidden = list(w = matrix(rnorm(32), 4), b = numeric(8)),
+#'   out = list(w = matrix(rnorm(24), 8), b = numeric(3))
+#' )
+#' predict(params, x = matrix(1:8, 2))
+#'
+#' # a training loop: the program takes over the memory of `weights` and `velocity`
+#' path <- system.file("programs", "logistic-step.mlir", package = "pjrt")
+#' step <- pjrt_step(pjrt_program(path = path), outputs = "loss")
+#' step
+#' features <- pjrt_buffer(matrix(rnorm(500), 100), "f64")
+#' labels <- pjrt_buffer(rep(c(0, 1), 50), "f64")
+#' state <- list(weights = numeric(5), velocity = numeric(5))
+#' for (i in 1:10) state <- step(state, features, labels, rate = 0.1, momentum = 0.9)
+#' as_array(state$weights)
+#' as_array(state$loss)
+#' @export
+pjrt_function <- function(x, as = c("buffer", "array"), device = NULL, arguments = NULL, ...) {
+  as <- check_choice(as, c("buffer", "array"), "as")
+  source <- list()
+  if (inherits(x, "PJRTLoadedExecutable")) {
+    check_unused(...)
+    if (!is.null(device)) {
+      abort_input("`device` must not be given for an executable: it has one already.")
+    }
+    source$executable <- x
+  } else if (inherits(x, "PJRTExported") || inherits(x, "PJRTProgram")) {
+    source$executable <- pjrt_compile(x, ..., device = device)
+  } else {
+    abort_input(
+      "`x` must be a `PJRTLoadedExecutable`, a `PJRTExported` or a `PJRTProgram`, not ", given(x), "."
+    )
+  }
+  described <- describe_function(x, source$executable)
+  described$as <- as
+  make_function(rename_arguments(described, arguments), source)
+}
+
+# What a function of a program knows, as a list:
+# * name, device: strings
+# * inputs: a data frame with a row for each array that the caller passes. `path` is in normal form, with the argument's name
+#   first; `kept` is FALSE for arrays that the program does not use; `donated`, `alias` and `type` as of an executable
+# * arguments: the names of the arguments; `optional`: whether the program uses none of their arrays
+# * trees: for each argument, the nested list of the rows in `inputs`
+# * outputs: a data frame with `path` in normal form ("" for none), and `type`
+# * result: the nested list of the rows in `outputs`, or NULL for the result of pjrt_execute()
+# * symbolic: the positions, among the inputs that are kept, of those whose dimensions choose the executable
+describe_function <- function(x, executable) {
+  described <- describe_executable(executable)
+  if (described$num_replicas * described$num_partitions > 1L) {
+    abort_input(
+      "The program runs on several devices, so it cannot become a function.",
+      hints = "Use pjrt_execute_sharded(), which takes a list of inputs for each device."
+    )
+  }
+  taken <- as_table(list(
+    path = call_native(ffi_function_paths, described$inputs$name), kept = rep(TRUE, length(described$inputs$name)),
+    donated = described$inputs$donated, alias = described$inputs$alias, type = types(described$inputs)
+  ))
+  outputs <- as_table(list(
+    path = call_native(ffi_function_paths, described$outputs$name), type = types(described$outputs)
+  ))
+  parts <- if (inherits(x, "PJRTExported")) {
+    describe_exported_arguments(x, taken)
+  } else {
+    describe_named_arguments(taken)
+  }
+  result <- NULL
+  if (inherits(x, "PJRTExported")) {
+    result <- x$output_tree
+    outputs$path <- result_paths(result, nrow(outputs))
+  } else if (nrow(outputs) > 1L && all(nzchar(outputs$path))) {
+    result <- nest(outputs$path)
+  }
+  c(parts, list(
+    name = if (inherits(x, "PJRTExported")) x$name else described$name, outputs = outputs, result = result,
+    device = device_line(executable)
+  ))
+}
+
+# The arguments of a program whose inputs have names.
+describe_named_arguments <- function(inputs) {
+  parts <- strsplit(inputs$path, "/", fixed = TRUE)
+  first <- vapply(parts, function(part) if (length(part) > 0L) part[[1L]] else "", "")
+  # names that are positions, repeated, or both an array and a list
+  is_bad <- !nzchar(first) | grepl("^[0-9]+$", first) | inputs$path %in% inputs$path[duplicated(inputs$path)]
+  lists <- unlist(lapply(parts, function(part) {
+    vapply(seq_len(max(length(part) - 1L, 0L)), function(n) paste(part[seq_len(n)], collapse = "/"), "")
+  }))
+  is_bad <- is_bad | inputs$path %in% lists
+  is_bad <- is_bad | first %in% first[is_bad]
+  inputs$path[is_bad] <- unique_names(paste0("x", which(is_bad)), first[!is_bad])
+  parts[is_bad] <- as.list(inputs$path[is_bad])
+  first[is_bad] <- inputs$path[is_bad]
+  arguments <- unique(first)
+  renamed <- unique_names(arguments)
+  inputs$path <- paste0(renamed[match(first, arguments)], substring(inputs$path, nchar(first) + 1L))
+  tree <- nest(inputs$path)
+  list(inputs = inputs, arguments = renamed, optional = logical(length(renamed)), trees = unname(tree[renamed]))
+}
+
+# The arguments of an exported function. `taken` are the inputs of its program, whose names have the arguments' names.
+describe_exported_arguments <- function(x, taken) {
+  all <- call_native(ffi_function_paths, x$inputs$path)
+  # without "args/0" or "kwargs/scale"
+  below <- sub("^[^/]*/[^/]*", "", all)
+  position <- rep(NA_integer_, length(all))
+  is_positional <- startsWith(all, "args/")
+  position[is_positional] <- as.integer(sub("^args/([0-9]+).*$", "\\1", all[is_positional])) + 1L
+  kept <- which(x$inputs$kept)
+  if (length(kept) != nrow(taken)) {
+    abort_input("The exported function `", x$name, "` is damaged: its program has other inputs.")
+  }
+  # "params" for the program's name "params/hidden/b" of what is below "/hidden/b"
+  known <- ifelse(endsWith(taken$path, below[kept]), substring(taken$path, 1L, nchar(taken$path) - nchar(below[kept])), "")
+  known[grepl("/", known, fixed = TRUE) | grepl("^[0-9]*$", known)] <- NA
+  positional <- vapply(seq_along(x$input_tree$args), function(i) {
+    names <- unique(known[position[kept] %in% i])
+    if (length(names) == 1L && !is.na(names)) names else NA_character_
+  }, "")
+  named <- names(x$input_tree$kwargs)
+  arguments <- c(ifelse(is.na(positional), paste0("x", seq_along(positional)), positional), named)
+  # the names of keywords are fixed
+  arguments[seq_along(positional)] <- unique_names(arguments[seq_along(positional)], named)
+  owner <- ifelse(
+    is.na(position), length(positional) + match(sub("^kwargs/([^/]*).*$", "\\1", all), named), position
+  )
+  inputs <- as_table(list(
+    path = paste0(arguments[owner], below, recycle0 = TRUE), kept = x$inputs$kept, donated = logical(length(owner)),
+    alias = rep(NA_integer_, length(owner)), type = types(x$inputs)
+  ))
+  inputs[kept, c("donated", "alias", "type")] <- taken[c("donated", "alias", "type")]
+  list(
+    inputs = inputs, arguments = arguments, trees = unname(c(x$input_tree$args, x$input_tree$kwargs)),
+    optional = !seq_along(arguments) %in% owner[kept]
+  )
+}
+
+# Names that differ from each other, from `others`, and from what the functions made here need.
+unique_names <- function(names, others = character()) {
+  taken <- c(others, "...", ".callable", "ffi_function_call")
+  utils::tail(make.unique(c(taken, names), sep = "_"), length(names))
+}
+
+# The nested list of the positions of some paths. Lists whose elements all have numbers have no names.
+nest <- function(paths) {
+  build <- function(rows, parts) {
+    is_end <- lengths(parts) == 0L
+    if (any(is_end)) {
+      return(rows[[1L]])
+    }
+    first <- vapply(parts, `[[`, "", 1L)
+    keys <- unique(first)
+    children <- lapply(keys, function(key) {
+      build(rows[first == key], lapply(parts[first == key], `[`, -1L))
+    })
+    if (setequal(keys, seq_along(keys) - 1L)) {
+      children[order(as.integer(keys))]
+    } else {
+      stats::setNames(children, keys)
+    }
+  }
+  if (length(paths) == 0L) {
+    return(list())
+  }
+  build(seq_along(paths), strsplit(paths, "/", fixed = TRUE))
+}
+
+# The path of each array in a nested list of their numbers.
+result_paths <- function(tree, count) {
+  paths <- character(count)
+  visit <- function(node, path) {
+    if (is.list(node)) {
+      names <- names(node) %||% character(length(node))
+      for (i in seq_along(node)) {
+        part <- if (nzchar(names[[i]])) call_native(ffi_function_paths, names[[i]]) else as.character(i - 1L)
+        visit(node[[i]], c(path, part))
+      }
+    } else if (!is.null(node)) {
+      paths[[node]] <<- paste(path, collapse = "/")
+    }
+  }
+  visit(tree, character())
+  paths
+}
+
+rename_arguments <- function(described, arguments) {
+  if (is.null(arguments)) {
+    return(described)
+  }
+  before <- described$arguments
+  if (!is.character(arguments) || anyNA(arguments) || length(arguments) != length(before)) {
+    abort_input(
+      "`arguments` must be ", length(before), " name(s), not ", given(arguments), ".",
+      hints = if (length(before) > 0L) sprintf("They replace %s.", quoted_list(before))
+    )
+  }
+  is_bad <- !nzchar(arguments) | arguments != unique_names(arguments) | grepl("[./$%'\"`\\\\[]|\\]", arguments)
+  if (any(is_bad)) {
+    abort_input("`arguments` must be unique names without dots and brackets: got ", quoted_list(arguments[is_bad]), ".")
+  }
+  first <- sub("/.*$", "", described$inputs$path)
+  described$inputs$path <- paste0(
+    arguments[match(first, before)], substring(described$inputs$path, nchar(first) + 1L), recycle0 = TRUE
+  )
+  described$arguments <- arguments
+  described
+}
+
+quoted_list <- function(names) {
+  toString(abbreviate_list(paste0("`", names, "`", recycle0 = TRUE)))
+}
+
+# The R function for a description. `source` is what executable_for() takes.
+make_function <- function(described, source) {
+  is_step <- !is.null(described$state)
+  arguments <- setdiff(described$arguments, described$state)
+  optional <- described$optional[match(arguments, described$arguments)]
+  first <- if (is_step) unique_state(arguments)
+  formals <- c(first, arguments)
+  required <- c(first, arguments[!optional])
+  paths <- described$inputs$path
+  result <- described$result
+  callable <- .Call(
+    ffi_function_new, source, as_utf8(c(if (is_step) "", arguments)), as_utf8(paths), described$inputs$kept,
+    if (!is.null(result)) build_tree(result), if (!is.null(result)) as.integer(unlist(flatten(result))),
+    described$symbolic %||% integer()
+  )
+  defaults <- stats::setNames(rep(alist(x = ), length(formals)), formals)
+  defaults[arguments[optional]] <- list(NULL)
+  call <- bquote(.Call(ffi_function_call, .callable, .(as.call(c(quote(list), lapply(formals, as.name))))))
+  if (!is_step && described$as == "array") {
+    call <- bquote(as_array(.(call)))
+  }
+  f <- eval(call("function", as.pairlist(c(defaults, alist(... = ))), bquote(
+    if (.(wrong_call(required, length(formals)))) refuse_call() else .(call)
+  )))
+  environment(f) <- list2env(
+    list(.callable = callable, .source = source, .described = described), parent = topenv()
+  )
+  structure(f, class = if (is_step) "PJRTStep" else "PJRTFunction")
+}
+
+# The first argument of a step.
+unique_state <- function(arguments) {
+  utils::tail(make.unique(c(arguments, "state"), sep = "_"), 1L)
+}
+
+# The expression for a call with too few or too many arguments.
+wrong_call <- function(required, count) {
+  extra <- quote(...length() > 0L)
+  if (length(required) <= 20L) {
+    Reduce(function(a, b) call("||", a, b), lapply(required, function(name) call("missing", as.name(name))), extra)
+  } else {
+    # to ask for each takes longer than the call
+    bquote(.(extra) || nargs() < .(length(required)))
+  }
+}
+
+# Raises the error for a call of a function with too few or too many arguments.
+refuse_call <- function() {
+  frame <- parent.frame()
+  f <- sys.function(-1L)
+  formals <- formals(f)
+  all <- setdiff(names(formals), "...")
+  is_required <- vapply(formals[all], function(default) identical(default, quote(expr = )), NA)
+  is_missing <- vapply(all, function(name) eval(call("missing", as.name(name)), frame), NA)
+  extra <- eval(quote(names(list(...))), frame) %||% character(eval(quote(...length()), frame))
+  lacking <- all[is_required & is_missing]
+  unknown <- extra[nzchar(extra)]
+  takes <- sprintf("The function takes %s", if (length(all) > 0L) quoted_list(all) else "no arguments")
+  problem <- if (length(unknown) > 0L) {
+    sprintf("%s: it has no argument %s.", takes, quoted_list(unknown))
+  } else if (length(lacking) > 0L) {
+    sprintf("%s: %s missing.", takes, paste(quoted_list(lacking), if (length(lacking) == 1L) "is" else "are"))
+  } else {
+    sprintf("%s: got %d too many.", takes, length(extra))
+  }
+  pjrt_abort(problem, "argument_count")
+}
+
+# The native side calls this for a function's first call: its source and the list of the program's inputs.
+executable_for_call <- function(call) {
+  executable_for(call[[1L]], call[[2L]])
+}
+
+# The executable that a function runs with these inputs: buffers and R arrays in the program's order. Called once, and again
+# for other dimensions of the inputs in `symbolic`. `source` is a list with the executable, or with a function of the inputs.
+executable_for <- function(source, inputs) {
+  source$executable %||% source$compile(inputs)
+}
+
+in_r <- function(paths) {
+  call_native(ffi_function_paths_in_r, paths)
+}
+
+description_of <- function(f, class = "PJRTFunction") {
+  described <- if (is.function(f)) environment(f)$.described
+  if (!is.list(described)) {
+    check_intact(NULL, class)
+  }
+  described
+}
+
+# `x: f32[2x3], donated` for each row.
+signature_lines <- function(names, types, donated = FALSE) {
+  names <- ifelse(nzchar(names), paste0(names, ": "), "")
+  paste0(names, types, ifelse(donated, ", donated", ""), recycle0 = TRUE)
+}
+
+# Lines of a signature, below a title.
+signature_section <- function(title, lines, most = 12L) {
+  if (length(lines) == 0L) {
+    return(sprintf("  %s: none", title))
+  }
+  c(sprintf("  %s:", title), paste0("    ", abbreviate_list(lines, most)))
+}
+
+#' @rdname pjrt_function
+#' @export
+format.PJRTFunction <- function(x, ...) {
+  described <- description_of(x, class(x)[[1L]])
+  described$inputs <- described$inputs[described$inputs$kept, ]
+  inputs <- signature_lines(in_r(described$inputs$path), described$inputs$type, described$inputs$donated)
+  outputs <- toString(abbreviate_list(described$outputs$type))
+  if (nrow(described$outputs) != 1L) {
+    outputs <- paste0("(", outputs, ")")
+  }
+  sprintf("%s(%s) -> %s", described$name, toString(abbreviate_list(inputs)), outputs)
+}
+
+#' @rdname pjrt_function
+#' @export
+format.PJRTStep <- format.PJRTFunction
+
+#' @rdname pjrt_function
+#' @export
+print.PJRTFunction <- function(x, ...) {
+  described <- description_of(x)
+  inputs <- described$inputs
+  is_shown <- inputs$kept
+  writeLines(c(
+    sprintf("<PJRTFunction %s>", described$name),
+    signature_section("arguments", signature_lines(in_r(inputs$path), inputs$type, inputs$donated)[is_shown]),
+    if (!all(is_shown)) signature_section("not used", in_r(inputs$path[!is_shown])),
+    signature_section("result", signature_lines(in_r(described$outputs$path), described$outputs$type)),
+    sprintf("  %s", described$device)
+  ))
+  invisible(x)
+}
+
+#' @export
+str.PJRTFunction <- function(object, ...) {
+  cat(" ", class(object)[[1L]], " ", format.PJRTFunction(object), "\n", sep = "")
+}
+
+#' @export
+str.PJRTStep <- str.PJRTFunction

@@ -1,0 +1,71 @@
+# Nested lists of results: the methods of generics for lists.
+
+#' @rdname as_array
+#' @export
+as_array.list <- function(x, ...) {
+  classes <- c("PJRTBuffer", "PJRTArrayPromise")
+  read <- if (...length() > 0L) as_array else function(leaf) as_array(leaf)
+  map_results("as_array", x, classes, read, start = if (...length() == 0L) start_reading, ...)
+}
+
+#' @rdname as_array_async
+#' @export
+as_array_async.list <- function(x, ...) {
+  map_results("as_array_async", x, "PJRTBuffer", as_array_async, ...)
+}
+
+#' @export
+value.list <- function(x, ...) {
+  map_results("value", x, c("PJRTArrayPromise", "PJRTExecutablePromise"), value, ...)
+}
+
+#' @export
+await.list <- function(x, ...) {
+  map_results("await", x, c("PJRTBuffer", "PJRTExecutablePromise"), await, ...)
+  invisible(x)
+}
+
+#' @export
+is_ready.list <- function(x, ...) {
+  classes <- c("PJRTBuffer", "PJRTArrayPromise", "PJRTExecutablePromise")
+  all(unlist(flatten(map_results("is_ready", x, classes, is_ready, ...))))
+}
+
+# Starts the transfer of a buffer that is not in the host's memory.
+start_reading <- function(leaf) {
+  if (inherits(leaf, "PJRTBuffer") && platform(leaf) != "cpu") as_array_async(leaf) else leaf
+}
+
+# Applies a generic to all results in a nested list, and returns the values in a list of the same structure. `start` is applied
+# to all of them first.
+map_results <- function(name, x, classes, f, start = NULL, ...) {
+  parts <- .Call(ffi_tree_take_apart, x)
+  tree <- parts[[1L]]
+  leaves <- parts[[2L]]
+  is_ours <- vapply(leaves, inherits, NA, classes)
+  generic <- if (!any(is_ours) && length(leaves) > 0L) neighbour_generic(name, x)
+  if (!is.null(generic)) {
+    # not from here, where R would find our methods first
+    return(do.call(generic, list(x, ...), quote = TRUE, envir = globalenv()))
+  }
+  for (i in which(!is_ours)) {
+    if (is.null(neighbour_generic(name, leaves[[i]]))) {
+      abort_input(
+        "Element `", tree_path(tree, i), "` of `x` must be a ", any_of(classes), ", not ", given(leaves[[i]]), "."
+      )
+    }
+  }
+  i <- 0L
+  values <- withCallingHandlers(
+    {
+      for (i in seq_along(leaves)) if (!is.null(start)) leaves[[i]] <- start(leaves[[i]])
+      for (i in seq_along(leaves)) leaves[[i]] <- f(leaves[[i]], ...)
+      leaves
+    },
+    pjrt_error = function(e) {
+      e$message <- sprintf("`%s`: %s", tree_path(tree, i), conditionMessage(e))
+      stop(e)
+    }
+  )
+  .Call(ffi_tree_unflatten, tree, values)
+}

@@ -1,0 +1,191 @@
+# Functions for loops: a program's outputs replace the arguments that they update.
+
+#' @rdname pjrt_function
+#' @export
+pjrt_step <- function(f, state = NULL, outputs = NULL) {
+  f <- if (inherits(f, "PJRTFunction")) f else pjrt_function(f)
+  described <- description_of(f)
+  if (!is.null(outputs) && (!is.character(outputs) || anyNA(outputs) || !all(nzchar(outputs)))) {
+    abort_input("`outputs` must be a character vector of names, not ", given(outputs), ".")
+  }
+  described <- add_state(described, state, outputs)
+  make_function(described, environment(f)$.source)
+}
+
+# Adds to a function's description which arguments form the state, and the structure of the next state.
+add_state <- function(described, state, names) {
+  sources <- output_sources(described, state)
+  changes <- vapply(described$arguments, function(argument) {
+    rows <- which(below(described$inputs$path, argument) & described$inputs$kept)
+    length(rows) > 0L && !anyNA(sources[rows])
+  }, NA)
+  wanted <- if (is.null(names(state))) state else names(state)
+  lacking <- if (is.null(state)) character() else wanted[!changes[match(wanted, described$arguments)]]
+  if (length(lacking) > 0L) {
+    rows <- which(below(described$inputs$path, lacking[[1L]]) & described$inputs$kept & is.na(sources))
+    abort_input(
+      "There is no output for `", in_r(described$inputs$path[[rows[[1L]]]]), "`.",
+      hints = sprintf("Name the output that replaces the argument, as in `state = c(%s = 1)`.", lacking[[1L]])
+    )
+  }
+  if (!any(changes)) {
+    abort_input(
+      "No output of `", described$name, "` replaces an argument: neither their names nor donation match.",
+      hints = if (length(described$arguments) > 0L) {
+        sprintf("Name the outputs, as in `state = c(%s = 1)`.", described$arguments[[1L]])
+      }
+    )
+  }
+  if (!is.null(state)) {
+    changes <- described$arguments %in% wanted
+  }
+  sources[!sub("/.*$", "", described$inputs$path) %in% described$arguments[changes]] <- NA
+  next_state <- lapply(which(changes), function(i) renumber(described$trees[[i]], sources))
+  others <- other_outputs(described, sources[!is.na(sources)])
+  if (length(names) > length(others)) {
+    abort_input("`outputs` has ", length(names), " name(s), but the program has ", length(others), " other output(s).")
+  }
+  names(others)[seq_along(names)] <- names
+  state_names <- described$arguments[changes]
+  names(others) <- unique_names(names(others), state_names)
+  described$state <- state_names
+  described$sources <- sources
+  described$result <- c(stats::setNames(next_state, state_names), others)
+  described$others <- others
+  described
+}
+
+# For each input, the number of the output that replaces it, or NA.
+output_sources <- function(described, state) {
+  check_state(described, state)
+  inputs <- described$inputs
+  outputs <- described$outputs
+  sources <- rep(NA_integer_, nrow(inputs))
+  replace <- function(rows, found) {
+    # an output belongs to one input, with its dtype and shape
+    for (i in seq_along(rows)) {
+      row <- rows[[i]]
+      n <- found[[i]]
+      fits <- !is.na(n) && is.na(sources[[row]]) && !n %in% sources && outputs$type[[n]] == inputs$type[[row]]
+      if (fits) sources[[row]] <<- n
+    }
+  }
+  if (!is.null(names(state))) {
+    tops <- top_paths(described, state)
+    for (i in seq_along(state)) {
+      rows <- which(below(inputs$path, names(state)[[i]]))
+      replace(rows, match(sub(names(state)[[i]], tops[[i]], inputs$path[rows], fixed = TRUE), output_paths(described)))
+    }
+    return(sources)
+  }
+  rows <- which(inputs$kept)
+  named <- match(inputs$path[rows], outputs$path, incomparables = "")
+  replace(rows, named)
+  replace(rows, inputs$alias[rows])
+  sources
+}
+
+check_state <- function(described, state) {
+  if (is.null(state)) {
+    return()
+  }
+  known <- described$arguments
+  is_valid <- (is.character(state) || is.numeric(state)) && !is.object(state) && !anyNA(state) && length(state) > 0L
+  if (!is_valid || (is.numeric(state) && is.null(names(state)))) {
+    abort_input(
+      "`state` must be names of arguments, or outputs with the names of arguments, not ", given(state), ".",
+      hints = sprintf("The arguments are %s.", quoted_list(known))
+    )
+  }
+  wanted <- names(state) %||% state
+  is_bad <- !wanted %in% known | duplicated(wanted)
+  if (any(is_bad)) {
+    abort_input(
+      "`state` must name arguments of the function, each once: got `", wanted[is_bad][[1L]], "`.",
+      hints = sprintf("The arguments are %s.", quoted_list(known))
+    )
+  }
+}
+
+# The paths of all outputs. Without names they are positions.
+output_paths <- function(described) {
+  if (is.null(described$result)) as.character(seq_len(nrow(described$outputs)) - 1L) else described$outputs$path
+}
+
+# The paths of outputs that `state` gives by name or position.
+top_paths <- function(described, state) {
+  paths <- output_paths(described)
+  tops <- unique(sub("/.*$", "", paths))
+  if (is.numeric(state)) {
+    # a single output has no place in a list
+    if (identical(paths, "")) tops <- ""
+    is_bad <- !state %in% seq_along(tops)
+    found <- tops[ifelse(is_bad, NA, state)]
+  } else {
+    found <- call_native(ffi_function_paths, state)
+    is_bad <- !vapply(found, function(path) nzchar(path) && any(below(paths, path)), NA)
+  }
+  if (any(is_bad)) {
+    abort_input(
+      "`state` must name outputs: there is no output `", state[is_bad][[1L]], "`.",
+      hints = sprintf("There are %d: %s.", length(tops), quoted_list(in_r(tops)))
+    )
+  }
+  found
+}
+
+# Whether paths are this one, or lead to arrays in the list there.
+below <- function(paths, path) {
+  paths == path | startsWith(paths, paste0(path, "/"))
+}
+
+# A nested list of numbers with other numbers. NULL for numbers without one.
+renumber <- function(tree, numbers) {
+  if (is.list(tree)) {
+    lapply(tree, renumber, numbers)
+  } else if (!is.null(tree) && !is.na(numbers[[tree]])) {
+    numbers[[tree]]
+  }
+}
+
+# The elements of the result without some outputs. All have names.
+other_outputs <- function(described, used) {
+  result <- described$result %||% as.list(seq_len(nrow(described$outputs)))
+  if (!is.list(result)) {
+    result <- list(result)
+  }
+  names <- names(result) %||% character(length(result))
+  is_bare <- !nzchar(names)
+  names[is_bare] <- paste0("output", seq_along(result))[is_bare]
+  remaining <- lapply(result, without, used)
+  kept <- lengths(remaining) > 0L
+  stats::setNames(remaining[kept], names[kept])
+}
+
+# A nested list of numbers without some of them.
+without <- function(tree, used) {
+  if (!is.list(tree)) {
+    return(if (!tree %in% used) tree)
+  }
+  rest <- lapply(tree, without, used)
+  rest[lengths(rest) > 0L]
+}
+
+#' @export
+print.PJRTStep <- function(x, ...) {
+  described <- description_of(x, "PJRTStep")
+  inputs <- described$inputs
+  lines <- signature_lines(in_r(inputs$path), inputs$type, inputs$donated)
+  is_state <- !is.na(described$sources)
+  lines[is_state] <- sprintf("%s, from output %d", lines, described$sources)[is_state]
+  others <- unlist(flatten(described$others))
+  paths <- result_paths(described$result, nrow(described$outputs))
+  writeLines(c(
+    sprintf("<PJRTStep %s>", described$name),
+    signature_section("state", lines[is_state]),
+    signature_section("arguments", lines[!is_state & inputs$kept]),
+    signature_section("other outputs", signature_lines(in_r(paths[others]), described$outputs$type[others])),
+    sprintf("  %s", described$device)
+  ))
+  invisible(x)
+}

@@ -1,0 +1,75 @@
+# Times calls of functions of programs with many parameters, against JAX's jitted call of the same function with the same
+# arguments in the same run.
+#
+#   PJRT_BENCH_PYTHON=/path/to/python Rscript bench/function.R [file for the table]
+#
+# The two alternate over several rounds, so that other load affects both equally. The ratio is that of the fastest rounds.
+
+library(pjrt)
+source("bench/measure.R")
+
+python <- Sys.getenv("PJRT_BENCH_PYTHON")
+if (!nzchar(python)) {
+  stop("PJRT_BENCH_PYTHON must name a Python that has JAX.")
+}
+Sys.setenv(JAX_PLATFORMS = "cpu", TF_CPP_MIN_LOG_LEVEL = "3")
+folder <- tempfile("functions")
+dir.create(folder)
+rounds <- as.integer(Sys.getenv("PJRT_BENCH_ROUNDS", "5"))
+
+rival <- function() others(python, c("bench/jax_function.py", folder))
+
+# The model and its inputs, which the rival has written.
+model <- function(name) {
+  exported <- pjrt_load_exported(file.path(folder, paste0(name, ".jaxexport")))
+  buffers <- lapply(exported$inputs$shape, function(shape) pjrt_buffer(array(0.01, shape)))
+  params <- map_tree(exported$input_tree$args[[1L]], function(row) buffers[[row]])
+  list(f = pjrt_function(exported), params = params, x = buffers[[nrow(exported$inputs)]], exported = exported)
+}
+
+ours <- function(names) {
+  times <- numeric()
+  for (name in names) {
+    m <- model(name)
+    if (startsWith(name, "step")) {
+      step <- pjrt_step(m$f)
+      state <- list(params = m$params)
+      x <- m$x
+      times[[name]] <- median_time(500L, state <<- step(state, x), 10L)
+      next
+    }
+    f <- m$f
+    params <- m$params
+    x <- m$x
+    times[[name]] <- median_time(500L, f(params, x), 10L)
+    rebuilt <- function() lapply(params, function(p) p)
+    times[[paste0(name, "_rebuilt")]] <- median_time(500L, f(rebuilt(), x), 10L) - median_time(500L, rebuilt(), 10L)
+    executable <- pjrt_compile(m$exported)
+    all <- list(params = params, x = x)
+    times[[paste0(name, "_execute")]] <- median_time(500L, pjrt_execute(executable, inputs = all), 10L)
+  }
+  times
+}
+
+measured <- lapply(seq_len(rounds), function(i) {
+  jax <- rival()
+  list(jax = jax, ours = ours(names(jax)))
+})
+fastest <- function(who) {
+  all <- do.call(rbind, lapply(measured, `[[`, who))
+  apply(all, 2L, min)
+}
+jax <- fastest("jax")
+best <- fastest("ours")
+table <- data.frame(
+  function_us = best[names(jax)],
+  # with a new list of the same names at each call
+  rebuilt_us = best[paste0(names(jax), "_rebuilt")],
+  # pjrt_execute() with the same lists
+  execute_us = best[paste0(names(jax), "_execute")],
+  jax_us = jax
+)
+table$over_jax <- table$function_us / jax
+rownames(table) <- names(jax)
+cell <- function(x) formatC(signif(x, 3), digits = 3, format = "fg")
+report(utils::capture.output(print(as.data.frame(lapply(table, cell), row.names = rownames(table)))))

@@ -1,0 +1,293 @@
+# The exported programs are made by src/rust/program/fixtures/exported/make.py.
+exported <- function(name) pjrt_load_exported(fixture(file.path("exported", paste0(name, ".jaxexport"))))
+network <- function(...) {
+  pjrt_function(pjrt_load_exported(system.file("exported", "network.jaxexport", package = "pjrt")), ...)
+}
+network_params <- function() {
+  list(
+    hidden = list(b = seq(-1, 1, length.out = 8), w = matrix(sin(1:32), 4)),
+    out = list(b = c(1, 0, -1), w = matrix(cos(1:24), 8))
+  )
+}
+network_in_r <- function(params, x) {
+  hidden <- pmax(x %*% params$hidden$w + rep(params$hidden$b, each = nrow(x)), 0)
+  scores <- exp(hidden %*% params$out$w + rep(params$out$b, each = nrow(x)))
+  scores / rowSums(scores)
+}
+
+# y = params$w * x - params$b
+linear <- "func.func @main(%params.b: tensor<2xf32>, %params.w: tensor<2xf32>, %x: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = stablehlo.multiply %params.w, %x : tensor<2xf32>
+  %1 = stablehlo.subtract %0, %params.b : tensor<2xf32>
+  return %1 : tensor<2xf32>
+}"
+
+test_that("an exported program takes nested lists of R arrays and buffers", {
+  f <- network()
+  params <- network_params()
+  x <- matrix(1:8 / 8, 2)
+  expected <- network_in_r(params, x)
+  result <- f(params, x)
+  expect_s3_class(result, "PJRTBuffer")
+  expect_equal(as_array(result), expected, tolerance = 1e-5)
+  expect_equal(as_array(f(x = x, params = params)), expected, tolerance = 1e-5)
+  # in any order, with buffers among them
+  shuffled <- list(out = rev(params$out), hidden = list(w = pjrt_buffer(params$hidden$w), b = params$hidden$b))
+  for (i in 1:3) {
+    expect_equal(as_array(f(shuffled, x)), expected, tolerance = 1e-5)
+    expect_equal(as_array(f(params, pjrt_buffer(x))), expected, tolerance = 1e-5)
+  }
+  expect_equal(network(as = "array")(params, x), expected, tolerance = 1e-5)
+  # without names, lists have positions: JAX sorts by key
+  expect_refused(f(unname(params), x), "invalid_input", "The program has no argument `params[[1]]`.")
+})
+
+test_that("the formals are the names of the program's arguments", {
+  expect_identical(names(formals(network())), c("params", "x", "..."))
+  expect_identical(names(formals(pjrt_function(exported("tree")))), c("params", "x", "scale", "..."))
+  expect_identical(names(formals(pjrt_function(pjrt_program(linear)))), c("params", "x", "..."))
+  expect_identical(names(formals(args(pjrt_function(compile(add_program("f32")))))), c("x", "y", "..."))
+  unnamed <- "func.func @main(%arg0: tensor<f32>, %x1: tensor<f32>, %2: tensor<f32>) -> tensor<f32> {
+    %0 = stablehlo.subtract %arg0, %x1 : tensor<f32>
+    %1 = stablehlo.subtract %0, %2 : tensor<f32>
+    return %1 : tensor<f32>
+  }"
+  f <- pjrt_function(pjrt_program(gsub("%2", "%arg2", unnamed)))
+  expect_identical(names(formals(f)), c("x1_1", "x1", "x3", "..."))
+  expect_identical(as_array(f(x1 = 1, x1_1 = 10, x3 = 2)), 7)
+  renamed <- pjrt_function(pjrt_program(gsub("%2", "%arg2", unnamed)), arguments = c("a", "b", "c"))
+  expect_identical(as_array(renamed(10, c = 2, b = 1)), 7)
+  # names that are arrays and lists
+  clash <- pjrt_function(pjrt_program(gsub("params.b", "params", linear)))
+  expect_identical(names(formals(clash)), c("x1", "x2", "x", "..."))
+  expect_identical(as_array(clash(1:2, 3:4, 5:6)), array(c(14, 22)))
+  # names that the functions need themselves
+  own <- gsub("%x", "%list", gsub("%y", "%missing", add_program("f32")))
+  expect_identical(as_array(pjrt_function(pjrt_program(own))(list = 1, missing = 2)), 3)
+})
+
+test_that("results have the structure of the Python function's", {
+  f <- pjrt_function(exported("tree"))
+  run <- source(fixture("exported/runs.R"), local = TRUE)$value$tree
+  inputs <- lapply(run$inputs, function(x) if (is.null(x$dim)) x$data else array(x$data, x$dim))
+  params <- list(layers = list(list(b = inputs[[1]], w = inputs[[2]]), list(w = inputs[[3]])), none = NULL)
+  result <- as_array(f(params, inputs[[4]], scale = inputs[[5]]))
+  expect_identical(names(result), c("hidden", "scores", "sum"))
+  expect_null(result$hidden[[2]])
+  found <- list(result$hidden[[1]], result$scores, result$sum[[1]])
+  for (i in 1:3) expect_equal(as.vector(found[[i]]), run$outputs[[i]]$data, tolerance = 1e-6)
+  # `None` may be left out
+  params$none <- NULL
+  expect_identical(as_array(f(params, inputs[[4]], inputs[[5]])), result)
+  # without a description of the result, it is what pjrt_execute() returns
+  two <- compile("func.func @main(%x: tensor<f32>) -> (tensor<f32>, tensor<f32>) {
+    return %x, %x : tensor<f32>, tensor<f32>
+  }")
+  expect_identical(as_array(pjrt_function(two)(1)), list(1, 1))
+  none <- compile("func.func @main() { return }")
+  expect_identical(pjrt_function(none)(), list())
+  # names of outputs lead into lists
+  named <- compile("func.func @main(%x: tensor<f32>) ->
+    (tensor<f32> {jax.result_info = \"['a']['b']\"}, tensor<f32> {jax.result_info = \"['c']\"}) {
+    return %x, %x : tensor<f32>, tensor<f32>
+  }")
+  expect_identical(as_array(pjrt_function(named)(2)), list(a = list(b = 2), c = 2))
+  expect_identical(pjrt_function(named, as = "array")(2), list(a = list(b = 2), c = 2))
+})
+
+test_that("arguments that the program does not use are ignored and optional", {
+  f <- pjrt_function(exported("unused"))
+  expect_identical(names(formals(f)), c("x", "x2", "y", "..."))
+  expected <- array(c(1, 1, 1))
+  expect_identical(as_array(f(2:4, y = 1:3)), expected)
+  for (any in list(NULL, matrix(0, 2, 2), "text", list(1, list()))) {
+    expect_identical(as_array(f(2:4, any, 1:3)), expected)
+  }
+})
+
+test_that("missing and additional arguments are refused by name", {
+  f <- network()
+  params <- network_params()
+  x <- matrix(1:8 / 8, 2)
+  expect_refused(f(), "argument_count", "The function takes `params`, `x`: `params`, `x` are missing.")
+  expect_refused(f(x = x), "argument_count", "The function takes `params`, `x`: `params` is missing.")
+  expect_refused(f(params, ), "argument_count", "`x` is missing.")
+  expect_refused(f(params, x, 1, 2), "argument_count", "The function takes `params`, `x`: got 2 too many.")
+  error <- expect_refused(f(params, X = x), "argument_count", "it has no argument `X`.")
+  expect_identical(conditionCall(error), quote(f(params, X = x)))
+  many <- sprintf(
+    "func.func @main(%s) -> tensor<f32> { return %%a1 : tensor<f32> }",
+    paste0("%a", 1:30, ": tensor<f32>", collapse = ", ")
+  )
+  g <- pjrt_function(pjrt_program(many))
+  expect_identical(as_array(do.call(g, as.list(1:30))), 1)
+  expect_refused(do.call(g, as.list(1:29)), "argument_count", "`a30` is missing.")
+  expect_refused(do.call(g, as.list(1:31)), "argument_count", "got 1 too many.")
+})
+
+test_that("elements of lists that are missing, unknown or of another kind are refused by name", {
+  f <- network()
+  params <- network_params()
+  x <- matrix(1:8 / 8, 2)
+  refused <- function(params, message, hint = NULL) {
+    error <- expect_refused(f(params, x), "invalid_input", message)
+    if (!is.null(hint)) expect_match(conditionMessage(error), hint, fixed = TRUE)
+  }
+  refused(params["hidden"], "There is no value for `params$out$b`, `params$out$w`.")
+  refused(list(), "There is no value for `params$hidden$b`, `params$hidden$w`, `params$out$b`, `params$out$w`.")
+  refused(c(params, z = 1), "The program has no argument `params$z`.", "The names there are `hidden`, `out`.")
+  refused(c(params, list(params$out)), "The program has no argument `params[[3]]`.")
+  refused(c(params, params["out"]), "There are several values for `params$out$b`.")
+  refused(1, "`params` must be a list, not 1.", "Its elements are `hidden`, `out`.")
+  refused(list(hidden = 1, out = params$out), "`params$hidden` must be a list, not 1.")
+  refused(list(hidden = list(b = list(1), w = 1), out = params$out), "`params$hidden$b` must be an array, not a list.")
+  expect_refused(f(params, NULL), "invalid_input", "There is no value for `x`.")
+  names(params)[[2L]] <- NA
+  refused(params, "Names of arguments must be valid text and not NA.")
+  deep <- list()
+  for (i in 1:200) deep <- list(hidden = deep)
+  refused(deep, "`params$hidden$hidden`")
+  # a call that fails does not disturb the next one
+  expect_equal(as_array(f(network_params(), x)), network_in_r(network_params(), x), tolerance = 1e-5)
+})
+
+test_that("R arrays are converted to the program's dtype and shape, with checks", {
+  f <- pjrt_function(compile(add_program("2x3xi8")))
+  x <- matrix(1:6, 2)
+  expect_identical(as_array(f(x, x + 0)), x + x)
+  expect_refused(f(x, x * 100), "invalid_input", "Argument 2 (`%y`) has 5 value(s) that i8 cannot hold")
+  expect_refused(f(replace(x, 3, NA), x), "invalid_input", "Argument 1 (`%x`) has 1 NA value(s)")
+  expect_refused(f(x, x + 1i), "unsupported_dtype", "Argument 2 (`%y`): Unsupported type: i8 for complex data.")
+  expect_identical(as_array(f(x, x > 1)), x + (x > 1))
+  expected <- "Wrong shape of argument 2 (`%y`): expected i8[2x3], got "
+  expect_refused(f(x, t(x)), "shape_mismatch", paste0(expected, "an array of 3x2."))
+  expect_refused(f(x, 1:6), "shape_mismatch", paste0(expected, "a vector of length 6."))
+  expect_refused(f(x, 1), "shape_mismatch", paste0(expected, "a vector of length 1."))
+  expect_refused(f(x, pjrt_buffer(x)), "dtype_mismatch", "argument 2 (`%y`): expected i8[2x3], got i32[2x3]")
+  for (bad in list("a", factor(x), as.raw(x), quote(x), mean, Sys.Date(), data.frame(a = 1))) {
+    expect_refused(f(x, bad), "invalid_input", "Argument 2 (`%y`) must be a `PJRTBuffer` or an R array of numbers, not")
+  }
+  scalar <- pjrt_function(compile(add_program("f64")))
+  expect_identical(as_array(scalar(1L, 2)), 3)
+  expect_refused(scalar(1, c(1, 2)), "shape_mismatch", "expected f64[], got a vector of length 2.")
+  expect_refused(scalar(1, array(1, 1)), "shape_mismatch", "expected f64[], got an array of 1.")
+  vector <- pjrt_function(compile(add_program("3xi64")))
+  expect_bits(as_array(vector(1:3, bit64::as.integer64(c(1, 2, 2^40)))), int64(c(2, 4, 2^40 + 3)))
+  complex <- pjrt_function(compile(add_program("2xcomplex<f32>")))
+  expect_identical(as_array(complex(c(1i, 2), c(1i, 2))), array(c(2i, 4)))
+  logical <- pjrt_function(compile(add_program("2xi1")))
+  expect_refused(logical(c(TRUE, NA), c(TRUE, TRUE)), "invalid_input", "has 1 NA value(s)")
+})
+
+test_that("arrays go to the executable's device, or to that of the buffers", {
+  f <- pjrt_function(pjrt_program(add_program("2xf32")), device = "cpu:1")
+  expect_identical(device(f(1:2, 3:4)), pjrt_device("cpu:1"))
+  expect_refused(f(pjrt_buffer(c(1, 2)), 3:4), "device_mismatch")
+  portable <- pjrt_compile_options(compile_portable_executable = TRUE)
+  g <- pjrt_function(pjrt_program(add_program("2xf32")), compile_options = portable)
+  expect_identical(device(g(1:2, pjrt_buffer(c(1, 2), device = "cpu:1"))), pjrt_device("cpu:1"))
+  expect_identical(device(g(1:2, 3:4)), pjrt_device("cpu:0"))
+  expect_output(print(g), "device: any of CpuDevice(id=0), CpuDevice(id=1)", fixed = TRUE)
+})
+
+test_that("donated inputs are taken over, and R arrays stay", {
+  f <- pjrt_function(pjrt_program(add_program("2xf64", donates)))
+  x <- pjrt_buffer(c(1, 2), "f64")
+  y <- c(3, 4)
+  expect_identical(as_array(f(x, y)), array(c(4, 6)))
+  expect_true(is_deleted(x))
+  expect_refused(f(x, y), "deleted_buffer", "Argument 1 (`%x`)")
+  z <- c(1, 2)
+  expect_identical(as_array(f(z, y)), array(c(4, 6)))
+  expect_identical(z, c(1, 2))
+  expect_output(print(f), "x: f64[2], donated", fixed = TRUE)
+  large <- seq_len(1e5) + 0.5
+  g <- pjrt_function(pjrt_program(add_program("100000xf64", donates)))
+  expect_identical(as_array(g(large, large)), array(large + large))
+  expect_identical(large, seq_len(1e5) + 0.5)
+})
+
+test_that("names are looked up again only if they change", {
+  f <- pjrt_function(pjrt_program(linear))
+  right <- array(c(14, 22))
+  params <- list(b = 1:2, w = 3:4)
+  for (i in 1:2) {
+    expect_identical(as_array(f(params, 5:6)), right)
+    expect_identical(as_array(f(list(w = 3:4, b = 1:2), 5:6)), right)
+    names <- c("b", "w")
+    expect_identical(as_array(f(structure(list(1:2, 3:4), names = names), 5:6)), right)
+    # as deferred strings, and in another encoding
+    latin1 <- enc2native(iconv(c("b", "w"), to = "latin1"))
+    expect_identical(as_array(f(structure(list(1:2, 3:4), names = latin1), 5:6)), right)
+  }
+  expect_refused(f(list(b = 1:2, v = 3:4), 5:6), "invalid_input", "`params$v`")
+  expect_refused(f(list(1:2, 3:4), 5:6), "invalid_input", "`params[[1]]`")
+  # recursive calls, by garbage collection in the middle of a call
+  withr::defer(gctorture(FALSE))
+  gctorture(TRUE)
+  result <- f(params, 5:6)
+  gctorture(FALSE)
+  expect_identical(as_array(result), right)
+})
+
+test_that("dimensions choose the executable if a function has several", {
+  described <- pjrt:::describe_function(NULL, compile(add_program("2xf32")))
+  described$as <- "buffer"
+  described$symbolic <- 1L
+  made <- list()
+  compile_for <- function(inputs) {
+    n <- length(inputs[[1L]])
+    made[[length(made) + 1L]] <<- n
+    compile(add_program(sprintf("%dxf32", n)))
+  }
+  f <- pjrt:::make_function(described, list(compile = compile_for))
+  for (n in c(2, 3, 2, 3, 5)) {
+    expect_identical(as_array(f(seq_len(n), rep(1, n))), array(seq_len(n) + 1))
+    expect_identical(as_array(f(pjrt_buffer(seq_len(n), "f32"), rep(1, n))), array(seq_len(n) + 1))
+  }
+  expect_identical(made, list(2L, 3L, 5L))
+  # more than a function keeps
+  for (n in 1:70) f(seq_len(n), seq_len(n))
+  expect_identical(as_array(f(1:2, 1:2)), array(c(2, 4)))
+  failing <- pjrt:::make_function(described, list(compile = function(inputs) stop("not today")))
+  expect_error(failing(1, 1), "not today")
+  wrong <- pjrt:::make_function(described, list(compile = function(inputs) compile(identity_program("f32"))))
+  expect_refused(wrong(1, 1), "internal", "The executable takes 1 arrays, but the function has 2.")
+})
+
+test_that("pjrt_function() refuses what is not a program", {
+  for (bad in list(NULL, 1, "x", mean, pjrt_scalar(1), list())) {
+    expect_refused(pjrt_function(bad), "invalid_input", "`x` must be a `PJRTLoadedExecutable`, a `PJRTExported` or")
+  }
+  add <- compile(add_program("f32"))
+  expect_refused(pjrt_function(add, device = "cpu:0"), "invalid_input", "it has one already")
+  expect_refused(pjrt_function(add, "buffer", NULL, NULL, 1), "invalid_input", "Unused arguments")
+  expect_refused(pjrt_function(add, as = "list"), "invalid_input", "`as` must be one of")
+  for (bad in list("a", c("a", "a"), c("a", NA), c("a", ""), c("a", "b.c"), c("...", "b"), 1:2)) {
+    expect_refused(pjrt_function(add, arguments = bad), "invalid_input", "`arguments` must be")
+  }
+  both <- pjrt_program(all_reduce_program("2xf64", 2))
+  executable <- pjrt_compile(both, pjrt_compile_options(num_replicas = 2L), devices = devices("cpu")[1:2])
+  expect_refused(pjrt_function(executable), "invalid_input", "The program runs on several devices")
+  expect_refused(pjrt_function(exported("symbolic")), "invalid_input", "symbolic")
+})
+
+test_that("functions print their signature, also without their program", {
+  f <- network()
+  expect_snapshot(f)
+  expect_snapshot(pjrt_function(exported("unused")))
+  expect_output(str(f), " PJRTFunction network(params$hidden$b: f32[8], params$hidden$w: f32[4x8]", fixed = TRUE)
+  expect_match(format(f), "^network\\(")
+  loaded <- unserialize(serialize(f, NULL))
+  expect_identical(utils::capture.output(print(loaded)), utils::capture.output(print(f)))
+  expect_refused(loaded(network_params(), matrix(0, 2, 4)), "invalid_pointer", "does not survive saving and loading")
+  many <- sprintf(
+    "func.func @main(%s) -> tensor<f32> { return %%a1 : tensor<f32> }",
+    paste0("%a", 1:200, ": tensor<f32>", collapse = ", ")
+  )
+  lines <- utils::capture.output(print(pjrt_function(pjrt_program(many))))
+  expect_true("    ... 190 more" %in% lines)
+  for (method in list(pjrt:::print.PJRTFunction, pjrt:::format.PJRTFunction, pjrt:::str.PJRTFunction)) {
+    expect_refused(method(mean), "invalid_input", "this package did not make it")
+  }
+})

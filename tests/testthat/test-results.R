@@ -1,0 +1,47 @@
+results <- function() list(a = pjrt_scalar(1), b = list(pjrt_buffer(1:3), NULL), c = list())
+values <- list(a = 1, b = list(array(1:3), NULL), c = list())
+
+test_that("lists of results are read into lists of the same structure", {
+  expect_identical(as_array(results()), values)
+  expect_identical(value(as_array_async(results())), values)
+  expect_identical(as_array(as_array_async(results())), values)
+  expect_identical(as_array(list()), list())
+  x <- list(pjrt_buffer(c(1, 2^40), "i64"))
+  expect_identical(as_array(x, int64 = "double"), list(array(c(1, 2^40))))
+  expect_refused(as_array(x, int64 = "integer"), "invalid_input", "`[[1]]`: The buffer holds")
+  run <- pjrt_compile_async(pjrt_program(add_program("f32")))
+  expect_s3_class(value(list(run = run))$run, "PJRTLoadedExecutable")
+})
+
+test_that("lists of results are awaited, and ready if all are", {
+  x <- results()
+  expect_invisible(await(x))
+  expect_identical(await(x), x)
+  expect_true(is_ready(x))
+  expect_true(is_ready(list()))
+  endless <- pjrt_execute(compile(loop_program(3e6), device = "cpu:1"), pjrt_scalar(1, "f64", device = "cpu:1"))
+  expect_false(is_ready(list(x, list(endless))))
+  await(list(x, list(endless)))
+  expect_true(is_ready(list(x, list(endless))))
+})
+
+test_that("errors name the element", {
+  x <- results()
+  pjrt_delete(x$b[[1]])
+  expect_refused(as_array(x), "deleted_buffer", "`b[[1]]`: The function was called on deleted or donated buffer")
+  expect_refused(await(x), "deleted_buffer", "`b[[1]]`: ")
+  expect_refused(is_ready(x), "deleted_buffer", "`b[[1]]`: ")
+  expect_refused(as_array_async(x), "deleted_buffer", "`b[[1]]`: ")
+  for (f in list(as_array, as_array_async, await, is_ready, value)) {
+    for (bad in list(1, "a", mean, structure(list(), class = "other"))) {
+      expect_refused(f(list(list(good = bad))), "invalid_input", "Element `[[1]]$good` of `x` must be a `PJRT")
+    }
+  }
+})
+
+test_that("lists of another package's objects are left to it", {
+  skip_if_not_installed("future")
+  promises <- list(a = future::future(1 + 1, lazy = TRUE), b = future::future(3, lazy = TRUE))
+  expect_identical(value(promises), list(a = 2, b = 3))
+  expect_identical(value(list(promises$a, as_array_async(pjrt_scalar(1)))), list(2, 1))
+})
