@@ -60,16 +60,24 @@
 #' })
 #' do.call(pjrt_execute, c(run, arrays))
 #' @export
-pjrt_load_exported <- function(x) {
-  if (is.raw(x)) {
-    facts <- call_native(ffi_exported_new, x)
-  } else {
+pjrt_load_exported <- function(x, device = NULL, name = NULL) {
+  if (!is.raw(x)) {
     if (!is.character(x)) {
-      abort_input("`x` must be the path of a file or a raw vector, not ", given(x), ".")
+      abort_input("`x` must be the path of a file or a folder, or a raw vector, not ", given(x), ".")
     }
     check_string(x, "x")
-    facts <- call_with_text(ffi_exported_read, full_path(x))
+    if (validUTF8(x) && dir.exists(full_path(x))) {
+      if (!is.null(name)) check_string(name, "name")
+      return(structure(load_pytorch(full_path(x), device, name), class = "PJRTExported"))
+    }
   }
+  for (argument in c("device", "name")) {
+    if (!is.null(get(argument))) {
+      abort_input("`", argument, "` must be NULL unless `x` is a folder of PyTorch.")
+    }
+  }
+  facts <- if (is.raw(x)) call_native(ffi_exported_new, x) else call_with_text(ffi_exported_read, full_path(x))
+  facts$framework <- "JAX"
   facts$inputs <- as_table(facts$inputs)
   facts$inputs$kept <- facts$kept
   facts$kept <- NULL
@@ -97,7 +105,8 @@ check_can_run <- function(x) {
 }
 
 check_exported_platform <- function(x, platform) {
-  if (!platform %in% x$platforms) {
+  # PyTorch exports for any platform
+  if (length(x$platforms) > 0L && !platform %in% x$platforms) {
     abort_input(
       "The exported function `", x$name, "` is for the platform \"", x$platforms[[1L]], "\", not for \"", platform, "\".",
       hints = paste0("Export it for this platform: jax.export.export(jax.jit(f), platforms=[\"", platform, "\"])(*args).")
@@ -107,7 +116,7 @@ check_exported_platform <- function(x, platform) {
 
 # Why an exported function cannot be compiled on any platform, and what to do; NULL if it can.
 why_refused <- function(x) {
-  if (length(x$ordered_effects) > 0L || any(c(x$inputs$dtype, x$outputs$dtype) == "token")) {
+  if (length(x$ordered_effects) > 0L || "token" %in% c(x$inputs$dtype, x$outputs$dtype)) {
     return(list(
       reason = paste0("has ordered effects, which are not supported: ", toString(x$ordered_effects), "."),
       hints = "Export a function without them."
@@ -116,10 +125,11 @@ why_refused <- function(x) {
   if (is_symbolic(x)) {
     return(list(
       reason = "has symbolic dimensions, which are not supported.",
-      hints = paste(
-        "Export it for fixed shapes:",
+      hints = paste("Export it for fixed shapes:", if (is_pytorch(x)) {
+        "torch.export.export(model, args) without `dynamic_shapes`."
+      } else {
         "jax.export.export(jax.jit(f))(jax.ShapeDtypeStruct((32, 4), \"float32\"))."
-      )
+      })
     ))
   }
   if (length(x$platforms) > 1L) {
@@ -128,13 +138,17 @@ why_refused <- function(x) {
       hints = paste0("Export it for one: jax.export.export(jax.jit(f), platforms=[\"", x$platforms[[1L]], "\"])(*args).")
     ))
   }
-  if (!x$calling_convention %in% 9:10) {
+  if (!is_pytorch(x) && !x$calling_convention %in% 9:10) {
     return(list(
       reason = paste0("has calling convention ", x$calling_convention, ", but only 9 and 10 are supported."),
       hints = "Export it with another version of JAX."
     ))
   }
   NULL
+}
+
+is_pytorch <- function(x) {
+  identical(x$framework, "PyTorch")
 }
 
 is_symbolic <- function(x) {
@@ -146,7 +160,7 @@ format.PJRTExported <- function(x, ...) {
   check_exported(x)
   lines <- function(arrays) {
     shapes <- vapply(arrays$shape, function(dim) paste(dim, collapse = if (is.character(dim)) ", " else "x"), "")
-    sprintf("%s: %s[%s]", arrays$path, arrays$dtype, shapes)
+    ifelse(is.na(arrays$dtype), arrays$path, sprintf("%s: %s[%s]", arrays$path, arrays$dtype, shapes))
   }
   kept <- x$inputs$kept
   section <- function(title, lines) if (length(lines) > 0L) c(paste0("  ", title, ":"), paste0("    ", lines))
@@ -154,12 +168,22 @@ format.PJRTExported <- function(x, ...) {
   refused <- why_refused(x)
   paste(c(
     sprintf("<PJRTExported: %s>", x$name),
-    section("inputs, by position", sprintf("%d. %s", seq_along(inputs), inputs)),
+    if (is_pytorch(x)) {
+      format_pytorch_inputs(x, lines(x$inputs))
+    } else {
+      section("inputs, by position", sprintf("%d. %s", seq_along(inputs), inputs))
+    },
     section("not passed", lines(x$inputs)[!kept]),
     section("outputs", lines(x$outputs)),
-    sprintf("  platform: %s", toString(x$platforms)),
-    sprintf("  devices: %.0f", x$num_devices),
-    sprintf("  JAX: %s (calling convention %d)", x$jax_version %||% "version unknown", x$calling_convention),
+    if (is_pytorch(x)) {
+      "  PyTorch, for any platform"
+    } else {
+      c(
+        sprintf("  platform: %s", toString(x$platforms)),
+        sprintf("  devices: %.0f", x$num_devices),
+        sprintf("  JAX: %s (calling convention %d)", x$jax_version %||% "version unknown", x$calling_convention)
+      )
+    },
     if (length(x$disabled_checks) > 0L) sprintf("  unchecked: %s", toString(x$disabled_checks)),
     if (length(x$unordered_effects) > 0L) sprintf("  effects: %s", toString(x$unordered_effects)),
     if (!is.null(refused)) sprintf("  Cannot be compiled: it %s", refused$reason)

@@ -49,6 +49,7 @@ mod pooled;
 mod print;
 mod program;
 mod progress;
+mod pytorch;
 mod safetensors;
 mod serialize;
 mod shard;
@@ -84,6 +85,7 @@ extendr_module! {
     use plugin;
     use print;
     use program;
+    use pytorch;
     use safetensors;
     use serialize;
     use shard;
