@@ -1,6 +1,6 @@
 use super::*;
 
-/// A description that torch_xla 2.9 wrote; see tests/testthat/fixtures/pytorch/make.py.
+/// A description that torch_xla 2.9 wrote; see `make.py` there.
 fn fixture(name: &str) -> Vec<u8> {
     std::fs::read(format!("{}/fixtures/pytorch/{name}.meta", env!("CARGO_MANIFEST_DIR"))).unwrap()
 }
