@@ -8,7 +8,7 @@ npy_bytes <- function(descr, shape, data, fortran = FALSE) {
 }
 
 # Writes numbers as an array of float32 in Python's order.
-write_npy <- function(x, path, shape = dim(x) %||% length(x)) {
+write_npy <- function(x, path, shape = if (is.null(dim(x))) length(x) else dim(x)) {
   writeBin(npy_bytes("<f4", shape, writeBin(as.double(if (length(shape) == 2L) t(x) else x), raw(), size = 4L)), path)
   path
 }
