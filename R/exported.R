@@ -1,4 +1,4 @@
-#' Load a function exported by JAX
+#' Load a function exported by JAX or PyTorch
 #'
 #' `pjrt_load_exported()` reads a function that JAX's `jax.export` has written, for [pjrt_compile()]. In Python:
 #' ```python
@@ -16,16 +16,37 @@
 #'
 #' A function that was exported for several devices runs on as many: see [pjrt_execute_sharded()].
 #'
+#' @section PyTorch:
+#' torch_xla writes a model as a folder, with its weights:
+#' ```python
+#' torch_xla.stablehlo.save_torch_model_as_stablehlo(model, args, "folder")
+#' ```
+#' The weights are loaded as buffers, with the names that they have in PyTorch. On a CPU, large ones are memory-mapped and not
+#' copied, as by [pjrt_load_npy()]. The program takes weights and arguments in an order of its own, so pass them by name:
+#' ```r
+#' model <- pjrt_load_exported("folder")
+#' run <- pjrt_compile(model)
+#' pjrt_execute(run, model$weights, args = list(x, y))
+#' ```
+#' A single argument needs no name: `pjrt_execute(run, model$weights, x)`. Leave out arguments that the model does not use, or
+#' pass them by names such as `` `args[1]` ``. Weights of the same names, types and shapes can replace those of the model, for
+#' example from [safetensors_load()]. A model that was exported with `save_weights=False` has none.
+#'
+#' torchax returns weights, and a function of JAX that takes them as its first argument. Write the function as above, and the
+#' weights with `numpy.savez()` for [pjrt_load_npy()].
+#'
 #' @section Limits:
 #' These functions can be loaded, but not compiled:
 #' * Functions for another platform, or for several. Export with `platforms=["cpu"]`, or `"cuda"`, `"rocm"`, `"tpu"`.
-#' * Functions with symbolic dimensions. Export for fixed shapes, once for each.
+#' * Functions with symbolic dimensions, or `dynamic_shapes` of PyTorch. Export for fixed shapes, once for each.
 #' * Functions with ordered effects, such as ordered I/O.
 #' * Functions exported by very old or newer versions of JAX, with a calling convention other than 9 or 10.
 #'
 #' Custom calls need a handler; see [pjrt_register_custom_call()]. Most linear algebra works: see [linear-algebra].
 #'
-#' @param x A string, the path of a file, or a raw vector with its content.
+#' @param x A string, the path of a file or of a folder of PyTorch, or a raw vector with the content of a file.
+#' @param device For PyTorch, the device of the weights: anything that [as_pjrt_device()] takes.
+#' @param name For PyTorch, the name of a function in the folder. Default: the only one, or `"forward"`.
 #' @return A list of class `PJRTExported`, which cannot be modified:
 #' * `name`: the function's name.
 #' * `inputs`, `outputs`: data frames with a row for each array: `path`, the Python expression for it; `dtype`; `shape`, a list
@@ -34,10 +55,13 @@
 #' * `input_tree`, `output_tree`: nested lists with the structure of arguments and result. Each array is represented by its row
 #'   in `inputs` or `outputs`, and `None` by `NULL`. The input tree has the elements `args` and `kwargs`. A custom Python type
 #'   is a list with the attribute `"type"`, its name.
-#' * `platforms`: a character vector, JAX's names of the platforms that the function was exported for.
+#' * `weights`: for PyTorch, a named list of `PJRTBuffer`s. Their names are elements of `inputs$path`.
+#' * `framework`: `"JAX"` or `"PyTorch"`.
+#' * `platforms`: a character vector, JAX's names of the platforms that the function was exported for. Empty for PyTorch, whose
+#'   functions run on any.
 #' * `num_devices`: the number of devices that it runs on.
 #' * `jax_version`: JAX's version, or `NULL` if the file does not contain it.
-#' * `calling_convention`: a number, the version of the calling convention.
+#' * `calling_convention`: a number, the version of JAX's calling convention.
 #' * `ordered_effects`, `unordered_effects`: character vectors, the Python types of its side effects.
 #' * `disabled_checks`: a character vector, the checks that were disabled at the export: targets of custom calls, or
 #'   `"platform"`.
@@ -47,6 +71,7 @@
 #' * `pjrt_error_invalid_input`: the file is damaged, or not an exported function. [pjrt_compile()] raises it for a function
 #'   that cannot be compiled.
 #' * `pjrt_error_io`: the file cannot be read.
+#' * The errors of [pjrt_load_npy()] for the weights of a model.
 #' @seealso [pjrt_program()] for programs without a description of their arguments
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' # a network with two layers; its parameters are nested dictionaries
@@ -59,6 +84,13 @@
 #'   pjrt_buffer(array(seq_len(prod(shape)) / 10, shape))
 #' })
 #' do.call(pjrt_execute, c(run, arrays))
+#'
+#' # a network of PyTorch
+#' model <- pjrt_load_exported(system.file("exported", "iris-torch", package = "pjrt"))
+#' model
+#' run <- pjrt_compile(model)
+#' scores <- pjrt_execute(run, model$weights, pjrt_buffer(as.matrix(iris[1:4]), "f32"))
+#' table(max.col(as_array(scores)), iris$Species)
 #' @export
 pjrt_load_exported <- function(x, device = NULL, name = NULL) {
   if (!is.raw(x)) {
