@@ -98,17 +98,16 @@ pjrt_load_exported <- function(x, device = NULL, name = NULL) {
       abort_input("`x` must be the path of a file or a folder, or a raw vector, not ", given(x), ".")
     }
     check_string(x, "x")
-    if (validUTF8(x) && dir.exists(full_path(x))) {
+    # it warns of paths that are too long
+    if (validUTF8(x) && suppressWarnings(dir.exists(full_path(x)))) {
       if (!is.null(name)) check_string(name, "name")
       return(structure(load_pytorch(full_path(x), device, name), class = "PJRTExported"))
     }
   }
-  for (argument in c("device", "name")) {
-    if (!is.null(get(argument))) {
-      abort_input("`", argument, "` must be NULL unless `x` is a folder of PyTorch.")
-    }
-  }
   facts <- if (is.raw(x)) call_native(ffi_exported_new, x) else call_with_text(ffi_exported_read, full_path(x))
+  if (!is.null(device) || !is.null(name)) {
+    abort_input("`device` and `name` must be NULL unless `x` is a folder of PyTorch.")
+  }
   facts$framework <- "JAX"
   facts$inputs <- as_table(facts$inputs)
   facts$inputs$kept <- facts$kept

@@ -3,7 +3,7 @@
 
 rows <- list(
   pjrt_load_npy = row(
-    path = of("path", npy_file), device = "device", names = of("string", NULL, "NULL", "character()"),
+    path = of("path", npy_file), device = "device", names = of("none", NULL, "NULL"),
     dtype = of("choice", NULL, "NULL")
   ),
   safe_tensor_buffer.PJRTBuffer = row(x = "buffer"),

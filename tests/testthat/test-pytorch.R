@@ -242,7 +242,7 @@ test_that("folders that are damaged or something else are refused", {
   for (arguments in list(list(device = "cpu"), list(name = "forward"))) {
     expect_refused(
       do.call(pjrt_load_exported, c(list(torch_path("torchax.jaxexport")), arguments)), "invalid_input",
-      paste0("`", names(arguments), "` must be NULL unless `x` is a folder of PyTorch")
+      "`device` and `name` must be NULL unless `x` is a folder of PyTorch"
     )
   }
   expect_refused(pjrt_load_exported(torch_path("linear"), name = 1), "invalid_input", "`name` must be one non-empty string")
