@@ -1,7 +1,8 @@
 #' Load NumPy files
 #'
-#' `pjrt_load_npy()` loads the array of a `.npy` file, or the arrays of a `.npz` file, as buffers. In Python, `numpy.save(path, x)`
-#' writes the former, and `numpy.savez(path, w = w, b = b)` the latter. The file's content decides which it is, not its name.
+#' `pjrt_load_npy()` loads the array of a `.npy` file, or the arrays of a `.npz` file, as buffers. In Python,
+#' `numpy.save(path, x)` writes the former, and `numpy.savez(path, w=w, b=b)` the latter. The file's content decides which it
+#' is, not its name.
 #'
 #' Arrays do not pass through R's memory. On a CPU, an array whose data begin at a multiple of 64 bytes is memory-mapped and not
 #' copied; its pages are read on first use. This is true for `.npy` files, which NumPy aligns, and only by chance for arrays in
@@ -20,9 +21,10 @@
 #' @param path A string, the path of a file.
 #' @param device A device: anything that [as_pjrt_device()] takes.
 #' @param names A character vector, the names of arrays in a `.npz` file. Default: all. Other arrays are not read.
-#' @param dtype A string, the type of elements that the file does not name, such as `"bf16"`. Arrays of other types keep theirs.
-#' @return For a `.npy` file, a `PJRTBuffer`. For a `.npz` file, a named list of `PJRTBuffer`s, in the order of `names` or of the
-#'   file.
+#' @param dtype A string, the type of elements that the file does not name, such as `"bf16"`. Arrays of other types keep
+#'   theirs.
+#' @return For a `.npy` file, a `PJRTBuffer`. For a `.npz` file, a named list of `PJRTBuffer`s, in the order of `names` or of
+#'   the file.
 #' @section Errors:
 #' * `pjrt_error_npy_invalid`: the file is damaged, or not a file of NumPy.
 #' * `pjrt_error_unsupported_dtype`: PJRT lacks the elements' type, or `dtype` is needed.

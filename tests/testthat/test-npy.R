@@ -50,7 +50,7 @@ test_that("types that NumPy lacks are given by `dtype`", {
     expect_identical(as_array(buffer), matrix(if (name == "int4") 0:5 else as.double(0:5), 2L, byrow = TRUE))
     expect_python(buffer, python$arrays[python$arrays$name == name, ])
   }
-  error <- expect_refused(pjrt_load_npy(path("bfloat16")), "unsupported_dtype", "does not contain the type of its elements of 2")
+  error <- expect_refused(pjrt_load_npy(path("bfloat16")), "unsupported_dtype", "does not contain the type of its elements")
   expect_match(conditionMessage(error), "pass `dtype = \"bf16\"`", fixed = TRUE)
   expect_refused(pjrt_load_npy(path("bfloat16"), dtype = "f32"), "invalid_input", "which are not of type f32")
   expect_refused(pjrt_load_npy(path("version1"), dtype = "bf16"), "invalid_input", "says that its elements are f32")

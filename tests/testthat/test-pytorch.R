@@ -157,8 +157,8 @@ test_that("a model with more weights than the system allows open files is loaded
     arrays <- paste(rep('{"shape": [100, 100], "dtype": "float32"}', count), collapse = ", ")
     locations <- paste(sprintf('{"type_": "parameter", "name": "w%d"}', seq_len(count)), collapse = ", ")
     writeLines(sprintf(
-      '{"name": "f", "input_signature": [%s], "input_locations": [%s], "output_signature": [{"shape": [100, 100], "dtype": "float32"}]}',
-      arrays, locations
+      '{"name": "f", "input_signature": [%s], "input_locations": [%s], "output_signature": [%s]}', arrays, locations,
+      '{"shape": [100, 100], "dtype": "float32"}'
     ), file.path(folder, "functions", "f.meta"))
     text <- sprintf("%%w%d: tensor<100x100xf32>", seq_len(count))
     writeLines(sprintf(
@@ -173,7 +173,8 @@ test_that("a model with more weights than the system allows open files is loaded
   helper <- encodeString(normalizePath(test_path("helper-npy.R")), quote = "\"")
   writeLines(c("library(pjrt)", sprintf("source(%s)", helper), deparse(code)), script)
   withr::local_envvar(R_LIBS = paste(.libPaths(), collapse = .Platform$path.sep), R_TESTS = "")
-  child <- processx::run("sh", c("-c", sprintf("ulimit -n 300; exec '%s' --vanilla '%s'", rscript(), script)), error_on_status = FALSE)
+  limited <- sprintf("ulimit -n 300; exec '%s' --vanilla '%s'", rscript(), script)
+  child <- processx::run("sh", c("-c", limited), error_on_status = FALSE)
   expect_identical(child$stderr, "")
   expect_identical(strsplit(child$stdout, "\n")[[1L]], c("400 TRUE TRUE ", "TRUE "))
 })
