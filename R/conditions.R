@@ -164,6 +164,10 @@ advice <- list(
     )
   },
   not_an_executable = function() "pjrt_serialize() and pjrt_save_executable() create serialized executables.",
+  npy_type_missing = function(bytes) {
+    known <- if (bytes == "2") " NumPy has no bfloat16: for that, pass `dtype = \"bf16\"`."
+    paste0("Pass it in `dtype`.", known)
+  },
   offline_file = function(name) {
     sprintf(
       "Without a network: download the file elsewhere, and call install_pjrt(\"%s\", source = \"file\", path = ).",
@@ -196,7 +200,9 @@ advice <- list(
     sprintf("To install it for another machine, choose a version of CUDA: %s.", install_calls(names))
   },
   program_not_exported = function() "Read it with pjrt_program().",
-  program_of_arrays = function() "Load it with safetensors_load(), and pass the arrays to a program.",
+  program_of_arrays = function() {
+    "Load it with safetensors_load() or pjrt_load_npy(), and pass the arrays to a program."
+  },
   program_of_hlo = function() {
     c(
       "Export StableHLO instead, in JAX with jax.jit(f).lower(x).as_text().",

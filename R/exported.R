@@ -1,4 +1,4 @@
-#' Load a function exported by JAX
+#' Load a function exported by JAX or PyTorch
 #'
 #' `pjrt_load_exported()` reads a function that JAX's `jax.export` has written, for [pjrt_compile()]. In Python:
 #' ```python
@@ -16,16 +16,37 @@
 #'
 #' A function that was exported for several devices runs on as many: see [pjrt_execute_sharded()].
 #'
+#' @section PyTorch:
+#' torch_xla writes a model as a folder, with its weights:
+#' ```python
+#' torch_xla.stablehlo.save_torch_model_as_stablehlo(model, args, "folder")
+#' ```
+#' The weights are loaded as buffers, with the names that they have in PyTorch. On a CPU, large ones are memory-mapped and not
+#' copied, as by [pjrt_load_npy()]. The program takes weights and arguments in an order of its own, so pass them by name:
+#' ```r
+#' model <- pjrt_load_exported("folder")
+#' run <- pjrt_compile(model)
+#' pjrt_execute(run, model$weights, args = list(x, y))
+#' ```
+#' A single argument needs no name: `pjrt_execute(run, model$weights, x)`. Leave out arguments that the model does not use, or
+#' pass them by names such as `` `args[1]` ``. Weights of the same names, types and shapes can replace those of the model, for
+#' example from [safetensors_load()]. A model that was exported with `save_weights=False` has none.
+#'
+#' torchax returns weights, and a function of JAX that takes them as its first argument. Write the function as above, and the
+#' weights with `numpy.savez()` for [pjrt_load_npy()].
+#'
 #' @section Limits:
 #' These functions can be loaded, but not compiled:
 #' * Functions for another platform, or for several. Export with `platforms=["cpu"]`, or `"cuda"`, `"rocm"`, `"tpu"`.
-#' * Functions with symbolic dimensions. Export for fixed shapes, once for each.
+#' * Functions with symbolic dimensions, or `dynamic_shapes` of PyTorch. Export for fixed shapes, once for each.
 #' * Functions with ordered effects, such as ordered I/O.
 #' * Functions exported by very old or newer versions of JAX, with a calling convention other than 9 or 10.
 #'
 #' Custom calls need a handler; see [pjrt_register_custom_call()]. Most linear algebra works: see [linear-algebra].
 #'
-#' @param x A string, the path of a file, or a raw vector with its content.
+#' @param x A string, the path of a file or of a folder of PyTorch, or a raw vector with the content of a file.
+#' @param device For PyTorch, the device of the weights: anything that [as_pjrt_device()] takes.
+#' @param name For PyTorch, the name of a function in the folder. Default: the only one, or `"forward"`.
 #' @return A list of class `PJRTExported`, which cannot be modified:
 #' * `name`: the function's name.
 #' * `inputs`, `outputs`: data frames with a row for each array: `path`, the Python expression for it; `dtype`; `shape`, a list
@@ -34,10 +55,13 @@
 #' * `input_tree`, `output_tree`: nested lists with the structure of arguments and result. Each array is represented by its row
 #'   in `inputs` or `outputs`, and `None` by `NULL`. The input tree has the elements `args` and `kwargs`. A custom Python type
 #'   is a list with the attribute `"type"`, its name.
-#' * `platforms`: a character vector, JAX's names of the platforms that the function was exported for.
+#' * `weights`: for PyTorch, a named list of `PJRTBuffer`s. Their names are elements of `inputs$path`.
+#' * `framework`: `"JAX"` or `"PyTorch"`.
+#' * `platforms`: a character vector, JAX's names of the platforms that the function was exported for. Empty for PyTorch, whose
+#'   functions run on any.
 #' * `num_devices`: the number of devices that it runs on.
 #' * `jax_version`: JAX's version, or `NULL` if the file does not contain it.
-#' * `calling_convention`: a number, the version of the calling convention.
+#' * `calling_convention`: a number, the version of JAX's calling convention.
 #' * `ordered_effects`, `unordered_effects`: character vectors, the Python types of its side effects.
 #' * `disabled_checks`: a character vector, the checks that were disabled at the export: targets of custom calls, or
 #'   `"platform"`.
@@ -47,6 +71,7 @@
 #' * `pjrt_error_invalid_input`: the file is damaged, or not an exported function. [pjrt_compile()] raises it for a function
 #'   that cannot be compiled.
 #' * `pjrt_error_io`: the file cannot be read.
+#' * The errors of [pjrt_load_npy()] for the weights of a model.
 #' @seealso [pjrt_function()] to call it like a function of R; [pjrt_program()] for programs without a description of their
 #'   arguments
 #' @examplesIf pjrt::plugins_downloaded("cpu")
@@ -60,17 +85,31 @@
 #'   pjrt_buffer(array(seq_len(prod(shape)) / 10, shape))
 #' })
 #' do.call(pjrt_execute, c(run, arrays))
+#'
+#' # a network of PyTorch
+#' model <- pjrt_load_exported(system.file("exported", "iris-torch", package = "pjrt"))
+#' model
+#' run <- pjrt_compile(model)
+#' scores <- pjrt_execute(run, model$weights, pjrt_buffer(as.matrix(iris[1:4]), "f32"))
+#' table(max.col(as_array(scores)), iris$Species)
 #' @export
-pjrt_load_exported <- function(x) {
-  if (is.raw(x)) {
-    facts <- call_native(ffi_exported_new, x)
-  } else {
+pjrt_load_exported <- function(x, device = NULL, name = NULL) {
+  if (!is.raw(x)) {
     if (!is.character(x)) {
-      abort_input("`x` must be the path of a file or a raw vector, not ", given(x), ".")
+      abort_input("`x` must be the path of a file or a folder, or a raw vector, not ", given(x), ".")
     }
     check_string(x, "x")
-    facts <- call_with_text(ffi_exported_read, full_path(x))
+    # it warns of paths that are too long
+    if (validUTF8(x) && suppressWarnings(dir.exists(full_path(x)))) {
+      if (!is.null(name)) check_string(name, "name")
+      return(structure(load_pytorch(full_path(x), device, name), class = "PJRTExported"))
+    }
   }
+  facts <- if (is.raw(x)) call_native(ffi_exported_new, x) else call_with_text(ffi_exported_read, full_path(x))
+  if (!is.null(device) || !is.null(name)) {
+    abort_input("`device` and `name` must be NULL unless `x` is a folder of PyTorch.")
+  }
+  facts$framework <- "JAX"
   facts$inputs <- as_table(facts$inputs)
   facts$inputs$kept <- facts$kept
   facts$kept <- NULL
@@ -98,7 +137,8 @@ check_can_run <- function(x) {
 }
 
 check_exported_platform <- function(x, platform) {
-  if (!platform %in% x$platforms) {
+  # PyTorch exports for any platform
+  if (length(x$platforms) > 0L && !platform %in% x$platforms) {
     abort_input(
       "The exported function `", x$name, "` is for the platform \"", x$platforms[[1L]], "\", not for \"", platform, "\".",
       hints = paste0("Export it for this platform: jax.export.export(jax.jit(f), platforms=[\"", platform, "\"])(*args).")
@@ -108,7 +148,7 @@ check_exported_platform <- function(x, platform) {
 
 # Why an exported function cannot be compiled on any platform, and what to do; NULL if it can.
 why_refused <- function(x) {
-  if (length(x$ordered_effects) > 0L || any(c(x$inputs$dtype, x$outputs$dtype) == "token")) {
+  if (length(x$ordered_effects) > 0L || "token" %in% c(x$inputs$dtype, x$outputs$dtype)) {
     return(list(
       reason = paste0("has ordered effects, which are not supported: ", toString(x$ordered_effects), "."),
       hints = "Export a function without them."
@@ -117,10 +157,11 @@ why_refused <- function(x) {
   if (is_symbolic(x)) {
     return(list(
       reason = "has symbolic dimensions, which are not supported.",
-      hints = paste(
-        "Export it for fixed shapes:",
+      hints = paste("Export it for fixed shapes:", if (is_pytorch(x)) {
+        "torch.export.export(model, args) without `dynamic_shapes`."
+      } else {
         "jax.export.export(jax.jit(f))(jax.ShapeDtypeStruct((32, 4), \"float32\"))."
-      )
+      })
     ))
   }
   if (length(x$platforms) > 1L) {
@@ -129,13 +170,17 @@ why_refused <- function(x) {
       hints = paste0("Export it for one: jax.export.export(jax.jit(f), platforms=[\"", x$platforms[[1L]], "\"])(*args).")
     ))
   }
-  if (!x$calling_convention %in% 9:10) {
+  if (!is_pytorch(x) && !x$calling_convention %in% 9:10) {
     return(list(
       reason = paste0("has calling convention ", x$calling_convention, ", but only 9 and 10 are supported."),
       hints = "Export it with another version of JAX."
     ))
   }
   NULL
+}
+
+is_pytorch <- function(x) {
+  identical(x$framework, "PyTorch")
 }
 
 is_symbolic <- function(x) {
@@ -147,7 +192,7 @@ format.PJRTExported <- function(x, ...) {
   check_exported(x)
   lines <- function(arrays) {
     shapes <- vapply(arrays$shape, function(dim) paste(dim, collapse = if (is.character(dim)) ", " else "x"), "")
-    sprintf("%s: %s[%s]", arrays$path, arrays$dtype, shapes)
+    ifelse(is.na(arrays$dtype), arrays$path, sprintf("%s: %s[%s]", arrays$path, arrays$dtype, shapes))
   }
   kept <- x$inputs$kept
   section <- function(title, lines) if (length(lines) > 0L) c(paste0("  ", title, ":"), paste0("    ", lines))
@@ -155,12 +200,22 @@ format.PJRTExported <- function(x, ...) {
   refused <- why_refused(x)
   paste(c(
     sprintf("<PJRTExported: %s>", x$name),
-    section("inputs, by position", sprintf("%d. %s", seq_along(inputs), inputs)),
+    if (is_pytorch(x)) {
+      format_pytorch_inputs(x, lines(x$inputs))
+    } else {
+      section("inputs, by position", sprintf("%d. %s", seq_along(inputs), inputs))
+    },
     section("not passed", lines(x$inputs)[!kept]),
     section("outputs", lines(x$outputs)),
-    sprintf("  platform: %s", toString(x$platforms)),
-    sprintf("  devices: %.0f", x$num_devices),
-    sprintf("  JAX: %s (calling convention %d)", x$jax_version %||% "version unknown", x$calling_convention),
+    if (is_pytorch(x)) {
+      "  PyTorch, for any platform"
+    } else {
+      c(
+        sprintf("  platform: %s", toString(x$platforms)),
+        sprintf("  devices: %.0f", x$num_devices),
+        sprintf("  JAX: %s (calling convention %d)", x$jax_version %||% "version unknown", x$calling_convention)
+      )
+    },
     if (length(x$disabled_checks) > 0L) sprintf("  unchecked: %s", toString(x$disabled_checks)),
     if (length(x$unordered_effects) > 0L) sprintf("  effects: %s", toString(x$unordered_effects)),
     if (!is.null(refused)) sprintf("  Cannot be compiled: it %s", refused$reason)

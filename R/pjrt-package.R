@@ -33,7 +33,7 @@
 #' | `pjrt_error_deleted_buffer` | a buffer that was deleted or donated |
 #' | `pjrt_error_invalid_input`, `pjrt_error_invalid_pointer` | other invalid arguments |
 #' | `pjrt_error_io`, `pjrt_error_file_changed` | files that cannot be read, or changed while in use |
-#' | `pjrt_error_safetensors_invalid` | a damaged safetensors file |
+#' | `pjrt_error_safetensors_invalid`, `pjrt_error_npy_invalid` | damaged safetensors files and files of NumPy |
 #' | `pjrt_error_serialized_invalid`, `pjrt_error_serialized_mismatch` | damaged or foreign serialized executables |
 #' | `pjrt_error_plugin_not_found`, `pjrt_error_plugin_invalid` | plugins that are missing or damaged |
 #' | `pjrt_error_driver_missing`, `pjrt_error_driver_too_old`, `pjrt_error_library_missing` | missing drivers, libraries |

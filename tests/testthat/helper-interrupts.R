@@ -22,6 +22,7 @@ waits <- list(
   "large print" = quote(repeat print(large, max_rows = -1, max_width = -1)),
   "large upload" = quote(repeat pjrt_buffer(values, "f32", check = TRUE)),
   "large model" = quote(repeat safetensors_load(model)),
+  "large array of NumPy" = quote(repeat pjrt_load_npy(array)),
   "large model saved" = quote(repeat safetensors_save(list(x = large), saved)),
   "info on a model" = quote(repeat safetensors_info(model))
 )
@@ -44,6 +45,16 @@ interrupt_setup <- quote({
     writeBin(c(128L, 0L), file, endian = "little")
     writeBin(charToRaw(formatC(header, width = -128)), file)
     seek(file, 136 + 96e6 - 1, rw = "write")
+    writeBin(raw(1), file)
+    close(file)
+  })
+  # an array in Fortran order, which must be transposed
+  array <- tempfile(fileext = ".npy")
+  local({
+    header <- formatC("{'descr': '<f8', 'fortran_order': True, 'shape': (3000, 4000), }", width = -117)
+    file <- file(array, "wb")
+    writeBin(c(as.raw(0x93), charToRaw("NUMPY"), as.raw(c(1, 0, 118, 0)), charToRaw(paste0(header, "\n"))), file)
+    seek(file, 128 + 96e6 - 1, rw = "write")
     writeBin(raw(1), file)
     close(file)
   })

@@ -84,6 +84,10 @@ leak_uses <- function() {
     safetensors_used = pjrt_execute(add, safetensors_load(model)$x, x),
     safetensors_donated = pjrt_execute(give, safetensors_load(model)$x, x),
     safetensors_some = safetensors_load(model, names = "y"),
+    npy_in_place = as_array(pjrt_load_npy(npy_large)),
+    npy_copied = pjrt_load_npy(npy_file),
+    npy_refused = refused(pjrt_load_npy(file)),
+    pytorch_model = pjrt_load_exported(torch_folder),
     safetensors_lazy = safetensors_open(model)[["x"]],
     safetensors_closed = {
       handle <- safetensors_open(model)
@@ -206,6 +210,12 @@ leak_objects <- function() {
     deleted <- pjrt_buffer(c(1, 2), "f64")
     pjrt_execute(give, deleted, x)
     restored <- unserialize(serialize(x, NULL))
+    npy_large <- file.path(folder, "large.npy")
+    local({
+      header <- formatC("{'descr': '<f4', 'fortran_order': False, 'shape': (20000,), }", width = -117)
+      magic <- c(as.raw(0x93), charToRaw("NUMPY"), as.raw(c(1, 0, 118, 0)))
+      writeBin(c(magic, charToRaw(paste0(header, "\n")), raw(80000)), npy_large)
+    })
     closed_model <- safetensors_open(model)
     close(closed_model)
     executables <- pjrt_memory_stats()$objects[["PJRTLoadedExecutable"]]

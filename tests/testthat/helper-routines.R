@@ -35,6 +35,9 @@ routine_objects <- function() {
     source <- file.path(folder, "add.mlir")
     writeLines(text, source)
     exported_file <- system.file("exported", "network.jaxexport", package = "pjrt")
+    file.copy(system.file("exported", "iris-torch", package = "pjrt"), folder, recursive = TRUE)
+    torch_folder <- file.path(folder, "iris-torch")
+    npy_file <- file.path(torch_folder, "data", "0.bias")
     exported_bytes <- readBin(exported_file, "raw", file.size(exported_file))
     add <- pjrt_compile(program)
     calling <- pjrt_function(add)
@@ -166,6 +169,9 @@ routine_uses <- function() {
     program_describe = format(program),
     exported_new = names(pjrt_load_exported(exported_bytes)),
     exported_read = names(pjrt_load_exported(exported_file)),
+    pytorch_read = names(pjrt_load_exported(torch_folder)),
+    npy_load = pjrt_load_npy(npy_file),
+    npy_load_files = pjrt_load_exported(torch_folder)$weights,
     compile_options_check = pjrt_compile_options(debug_options = list(xla_cpu_enable_fast_math = FALSE)),
     executable_compile = pjrt_compile(program),
     compiling_start = pjrt_compile_async(program),

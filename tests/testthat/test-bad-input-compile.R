@@ -26,7 +26,9 @@ rows <- list(
     allow_spmd_sharding_propagation_to_parameters = of("flag_or_null", NULL, "c(TRUE, FALSE)"),
     allow_spmd_sharding_propagation_to_output = of("flag_or_null", NULL, "c(TRUE, FALSE)")
   ),
-  pjrt_load_exported = row(x = of("path", exported_file)),
+  pjrt_load_exported = row(
+    x = of("path", torch_folder), device = "device", name = of("choice", "forward", "NULL")
+  ),
   pjrt_program = row(
     src = of("string", text, "as.raw(0:2)", "character()", "c(\"a\", \"b\")", "\"\"", "bytes", "invalid UTF-8"),
     path = of("path", NULL, "NULL"), format = of("choice", "mlir"),

@@ -1,7 +1,11 @@
-# Bad input to functions for safetensors files. helper-bad-input.R explains the rows.
+# Bad input to functions for safetensors and NumPy files. helper-bad-input.R explains the rows.
 # Slow: tries every bad value.
 
 rows <- list(
+  pjrt_load_npy = row(
+    path = of("path", npy_file), device = "device", names = of("none", NULL, "NULL"),
+    dtype = of("choice", NULL, "NULL")
+  ),
   safe_tensor_buffer.PJRTBuffer = row(x = "buffer"),
   safe_tensor_meta.PJRTBuffer = row(x = "known_buffer"),
   safetensors_load = row(

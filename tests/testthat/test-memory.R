@@ -208,6 +208,7 @@ test_that("objects of each class are counted from creation until collection", {
   safetensors_save(list(x = x), path)
   expect_held("PJRTSafetensors", 1, safetensors_open(path))
   expect_held("PJRTSafetensors", 0, safetensors_load(path))
+  expect_held("PJRTBuffer", 4, pjrt_load_exported(system.file("exported", "iris-torch", package = "pjrt"))$weights)
   tree <- build_tree(list(a = 1))
   expect_held("RTree", 2, list(build_tree(list(a = 2)), tree_concat(list(tree))))
   expect_held("Dispatcher", 1, dispatcher(1, identity, move_inputs = TRUE))

@@ -64,7 +64,7 @@ fn arrays(paths: Vec<String>, values: &[Arc<Value>]) -> Robj {
 }
 
 /// Dimensions as numbers, or as text if some are symbolic.
-fn shape(dims: &[String]) -> Robj {
+pub fn shape(dims: &[String]) -> Robj {
     match dims.iter().map(|dim| dim.parse::<i64>()).collect::<std::result::Result<Vec<_>, _>>() {
         Ok(numbers) => sexp::robj(sexp::new_whole_numbers(&numbers)),
         Err(_) => dims.iter().map(String::as_str).collect::<Vec<_>>().into(),
@@ -72,7 +72,7 @@ fn shape(dims: &[String]) -> Robj {
 }
 
 /// The positional and named arguments.
-fn arguments(pair: &Tree) -> Robj {
+pub fn arguments(pair: &Tree) -> Robj {
     match pair {
         Tree::Tuple(parts) if parts.len() == 2 => list!(args = tree(&parts[0]), kwargs = tree(&parts[1])).into(),
         other => tree(other),
@@ -80,7 +80,7 @@ fn arguments(pair: &Tree) -> Robj {
 }
 
 /// A tree as nested lists with the numbers of its leaves, from 1.
-fn tree(node: &Tree) -> Robj {
+pub fn tree(node: &Tree) -> Robj {
     match node {
         Tree::Leaf(number) => (*number as i32 + 1).into(),
         Tree::None => ().into(),

@@ -2,16 +2,15 @@
 
 use crate::buffer;
 use crate::conditions::{entry, flag, Result};
-use crate::handle::{self, EmptyHandle};
+use crate::handle;
 use crate::memory;
 use crate::progress::Bar;
 use crate::sexp::{self, Protected};
+use crate::stored;
 use extendr_api::prelude::*;
 use extendr_ffi::{SEXP, SEXPTYPE};
-use pjrt_base::error::RESOURCE_EXHAUSTED;
-use pjrt_base::room;
-use pjrt_base::{error::Error, error::Kind};
-use pjrt_core::safetensors::{save, Loading, Metadata, Model, Saving};
+use pjrt_core::safetensors::{save, Metadata, Model, Saving};
+use pjrt_core::stored::Loading;
 use pjrt_core::{Buffer, Device};
 use std::cell::RefCell;
 use std::path::Path;
@@ -19,9 +18,6 @@ use std::rc::Rc;
 
 /// The amount of work, in bytes, from which a progress bar is shown.
 const LONG: u64 = 1_000_000_000;
-
-/// R does not count buffers above this size by a vector of the same size: it would collect all garbage first.
-const WEIGHED: usize = 8 << 20;
 
 /// An open model, and the device for its tensors.
 pub struct Open {
@@ -124,47 +120,14 @@ pub extern "C-unwind" fn safetensors_load(file: SEXP, positions: SEXP, show: SEX
         // SAFETY: R protects the argument.
         let tensors = unsafe { sexp::integers(positions) };
         let tensors: Vec<usize> = tensors.iter().map(|&position| position as usize - 1).collect();
-        let loading = Loading::new(&model, device, &tensors)?;
-        make_handles(list.sexp(), &loading, device)?;
+        let loading = Loading::new(model.stored(&tensors)?, device)?;
         let total = loading.moved_bytes();
         let mut bar = Bar::new("loading", show && total >= LONG, columns);
-        let asked = || format!("{} tensor(s), {}", tensors.len(), room::size(total as usize));
-        let loaded = memory::with_retry(asked, || loading.run(&mut |done| bar.show(done, Some(total))));
+        let loaded = stored::load(list.sexp(), 0, &loading, device, &mut |done| bar.show(done, Some(total)));
         bar.finish();
-        for (i, buffer) in loaded?.into_iter().enumerate() {
-            if is_known_to_r(&loading, i, device) {
-                device.client().usage().subtract_new_bytes(loading.bytes(i));
-            }
-            // SAFETY: the list holds handles that `make_handles` made for buffers, one for each.
-            unsafe { EmptyHandle::<Buffer>::from_sexp(sexp::at(list.sexp(), i)).fill(buffer) };
-        }
+        loaded?;
         Ok(list.sexp())
     })
-}
-
-/// Whether R counts the memory of a tensor's buffer, if it needs to.
-fn is_known_to_r(loading: &Loading, tensor: usize, device: &Device) -> bool {
-    device.client().shares_host_memory() && loading.own_bytes(tensor) <= WEIGHED
-}
-
-/// Stores handles for the tensors in a list.
-fn make_handles(list: SEXP, loading: &Loading, device: &Device) -> Result<()> {
-    let largest = (0..sexp::len(list)).map(|i| loading.own_bytes(i)).max().unwrap_or(0);
-    let mut found = Ok(());
-    let made = sexp::guarded(|| {
-        found = memory::collect_for_pool(largest);
-        for i in 0..sexp::len(list) {
-            let weighed = is_known_to_r(loading, i, device);
-            let weight = Protected::new(memory::weight(if weighed { loading.own_bytes(i) } else { 0 }));
-            sexp::set_at(list, i, EmptyHandle::<Buffer>::over(weight.sexp()).sexp());
-        }
-    })?;
-    found?;
-    if !made {
-        let message = format!("Not enough memory for {} buffers.", sexp::len(list));
-        return Err(Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), message).into());
-    }
-    Ok(())
 }
 
 /// Saves buffers by name, and returns the path to load them from. A negative limit of a file's size means no limit.

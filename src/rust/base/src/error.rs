@@ -32,6 +32,8 @@ pub enum Kind {
     Io,
     LayoutMismatch,
     LibraryMissing,
+    /// The file is not an array file of NumPy, or is damaged.
+    NpyInvalid,
     PluginInvalid,
     PluginNotFound,
     /// The plugin threw a C++ exception earlier, and is not called any more.
@@ -108,6 +110,7 @@ impl Kind {
             Kind::Io => "io",
             Kind::LayoutMismatch => "layout_mismatch",
             Kind::LibraryMissing => "library_missing",
+            Kind::NpyInvalid => "npy_invalid",
             Kind::PluginInvalid => "plugin_invalid",
             Kind::PluginNotFound => "plugin_not_found",
             Kind::PluginPoisoned => "plugin_poisoned",

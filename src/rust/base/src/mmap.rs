@@ -14,6 +14,7 @@ use sigbus::Guard;
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -26,6 +27,51 @@ pub struct MappedFile {
     file: File,
     state: State,
     mapped: OnceCell<Mapped>,
+    _counted: Counted,
+}
+
+/// The number of files that are open.
+static OPEN: AtomicUsize = AtomicUsize::new(0);
+
+/// Counts an open file.
+#[derive(Debug)]
+struct Counted;
+
+impl Counted {
+    fn new() -> Counted {
+        OPEN.fetch_add(1, Ordering::Relaxed);
+        Counted
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        OPEN.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Whether another file may stay open for long: half of the files that the system allows this process are left to
+/// others.
+pub fn has_room_for_files() -> bool {
+    OPEN.load(Ordering::Relaxed) < limit_of_files() / 2
+}
+
+#[cfg(unix)]
+fn limit_of_files() -> usize {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: fills the struct.
+    let known = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } == 0;
+    if known {
+        usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX)
+    } else {
+        0
+    }
+}
+
+#[cfg(not(unix))]
+fn limit_of_files() -> usize {
+    // The system's limit is far higher.
+    8192
 }
 
 /// The attributes that show a change of the file.
@@ -56,7 +102,8 @@ impl MappedFile {
     pub fn open(path: &Path) -> Result<Arc<MappedFile>> {
         let (file, metadata) = open(path)?;
         let state = State::of(&metadata);
-        Ok(Arc::new(MappedFile { path: path.into(), file, state, mapped: OnceCell::new() }))
+        let mapped = OnceCell::new();
+        Ok(Arc::new(MappedFile { path: path.into(), file, state, mapped, _counted: Counted::new() }))
     }
 
     pub fn path(&self) -> &Path {

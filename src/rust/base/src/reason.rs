@@ -83,6 +83,8 @@ reasons! {
     LibraryOfRocm => "library_of_rocm",
     /// A file is not a serialized executable.
     NotAnExecutable => "not_an_executable",
+    /// A file of NumPy does not say what its elements of `bytes` bytes are.
+    NpyTypeMissing { bytes: usize } => "npy_type_missing",
     /// The network does not work: plugin `name` can be installed from a file.
     OfflineFile { name: String } => "offline_file",
     /// The network does not work: plugin `name` can be installed from a folder with these wheels, as pip names them.

@@ -27,6 +27,10 @@ pub mod cache;
 
 pub mod compile;
 
+pub mod stored;
+
+pub mod numpy;
+
 pub mod safetensors;
 
 pub use buffer::Buffer;

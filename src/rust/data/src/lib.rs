@@ -12,6 +12,7 @@ pub mod hash;
 pub mod layout;
 pub mod literal;
 pub mod minifloat;
+pub mod npy;
 pub mod print;
 pub mod registers;
 pub mod scalar;

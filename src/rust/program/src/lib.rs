@@ -1,5 +1,5 @@
 //! Reads programs before and after compilation: StableHLO as text and bytecode, HLO modules, and functions exported by
-//! JAX. Must not know PJRT, plugins or devices.
+//! JAX and PyTorch. Must not know PJRT, plugins or devices.
 
 #[macro_use]
 extern crate pjrt_base;
@@ -15,6 +15,7 @@ pub mod mlir;
 pub mod names;
 pub mod narrow;
 pub mod program;
+pub mod pytorch;
 pub mod sharding;
 pub mod stablehlo;
 pub mod suggest;

@@ -171,6 +171,9 @@ fn match_names(table: &Table, arguments: &[&str], inputs: &Inputs) -> Result<Vec
     if !repeated.is_empty() {
         return Err(invalid(format!("More than one input is given for {}.", counted("argument", repeated))));
     }
+    let open: Vec<&str> =
+        arguments.iter().zip(&order).filter(|(_, input)| input.is_none()).map(|(name, _)| *name).collect();
+    check_order(&open)?;
     let mut unnamed = inputs.iter().enumerate().filter(|(_, path)| path.is_none()).map(|(input, _)| input);
     for place in order.iter_mut().filter(|place| place.is_none()) {
         *place = unnamed.next();
@@ -200,6 +203,22 @@ fn match_names(table: &Table, arguments: &[&str], inputs: &Inputs) -> Result<Vec
 #[cold]
 fn invalid(message: String) -> Error {
     Error::new(Kind::InvalidInput, message)
+}
+
+/// Refuses to fill arguments of a Python function by position if the program takes them in another order. Such
+/// arguments are called `args[0]` and so on.
+fn check_order(open: &[&str]) -> Result<()> {
+    // Positions as numbers, keys as JAX sorts them.
+    let place = |name: &str| -> Option<Vec<(Option<usize>, String)>> {
+        let rest = normal(name).strip_prefix("args/")?.to_owned();
+        Some(rest.split(SLASH).map(|part| (part.parse().ok(), part.to_owned())).collect())
+    };
+    if open.iter().filter_map(|name| place(name)).is_sorted() {
+        return Ok(());
+    }
+    let listed = listed(open.iter().map(|name| quoted(name)).collect());
+    Err(invalid(format!("The program takes its arguments in another order than the function: {listed}."))
+        .hint("Pass them by name: `args = list(x, y)` are the first and the second."))
 }
 
 fn described(index: usize, name: &str) -> String {
@@ -352,6 +371,19 @@ mod tests {
         assert_eq!(order(&arguments, &["", "params.b", ""]), Ok(vec![1, 0, 2]));
         assert_eq!(order(&arguments, &["", "", ""]), Ok(vec![0, 1, 2]));
         assert_eq!(order(&["%arg0", "x"], &["x", ""]), Ok(vec![1, 0]));
+    }
+
+    #[test]
+    fn arguments_in_another_order_than_the_functions_need_names() {
+        let arguments = ["bias", "args[1]", "weight", "args[0]"];
+        let problem = "The program takes its arguments in another order than the function: `args[1]`, `args[0]`.";
+        assert_eq!(order(&arguments, &["weight", "bias", "", ""]), Err(problem.into()));
+        assert_eq!(order(&arguments, &["weight", "bias", "args[0]", "args[1]"]), Ok(vec![1, 3, 0, 2]));
+        assert_eq!(order(&arguments, &["weight", "bias", "args[0]", ""]), Ok(vec![1, 3, 0, 2]));
+        assert_eq!(order(&["w", "args[0]", "args[1]"], &["w", "", ""]), Ok(vec![0, 1, 2]));
+        assert_eq!(order(&["w", "args[0]['x']"], &["w", ""]), Ok(vec![0, 1]));
+        assert!(order(&["w", "args[0]['y']", "args[0]['x']"], &["w", "", ""]).is_err());
+        assert!(order(&["w", "args[2]", "args[10]"], &["w", "", ""]).is_ok());
     }
 
     #[test]

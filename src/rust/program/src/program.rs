@@ -40,6 +40,8 @@ pub struct Program {
     code: Arc<Vec<u8>>,
     format: Format,
     annotations: Arc<Annotations>,
+    /// Names of the inputs that are better than those in the code.
+    names: Option<Arc<Vec<String>>>,
 }
 
 impl Program {
@@ -91,7 +93,18 @@ impl Program {
                 }
             },
         };
-        Ok(Program { code: Arc::new(code), format, annotations: Arc::new(annotations) })
+        Ok(Program { code: Arc::new(code), format, annotations: Arc::new(annotations), names: None })
+    }
+
+    /// The program with these names for its inputs, instead of those in its code.
+    #[must_use]
+    pub fn with_input_names(self, names: Vec<String>) -> Program {
+        Program { names: Some(Arc::new(names)), ..self }
+    }
+
+    /// The names that its inputs were given, if any.
+    pub fn given_names(&self) -> Option<&[String]> {
+        self.names.as_deref().map(Vec::as_slice)
     }
 
     /// Its annotations about devices.
@@ -125,7 +138,7 @@ impl Program {
             (Format::Mlir, Some(bytecode)) => [BYTECODE, &bytecode::with_typed_calls(bytecode, target)?].concat(),
             (Format::Hlo, _) => return None,
         };
-        Some(Program { code: Arc::new(code), format: self.format, annotations: self.annotations.clone() })
+        Some(Program { code: Arc::new(code), ..self.clone() })
     }
 
     /// The names of the program's inputs, `%x` in MLIR text; empty if they cannot be read.

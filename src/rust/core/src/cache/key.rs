@@ -33,6 +33,9 @@ struct Parts {
     threads: u64,
     #[prost(uint64, tag = "8")]
     all_devices: u64,
+    /// Names of inputs that are not in the code.
+    #[prost(string, repeated, tag = "9")]
+    names: Vec<String>,
 }
 
 impl Key {
@@ -50,6 +53,7 @@ impl Key {
             settings: client.settings().words.clone(),
             threads: if is_cpu { client.settings().threads } else { 0 },
             all_devices: if is_cpu { 0 } else { client.all_devices().count() as u64 },
+            names: program.given_names().unwrap_or_default().to_vec(),
         };
         Some(digest::of(&[&parts.encode_length_delimited_to_vec(), program.code()]).into())
     }

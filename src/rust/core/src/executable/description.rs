@@ -55,11 +55,12 @@ impl<'a> Description<'a> {
         Ok(unsafe { text(name.executable_name, name.executable_name_size) })
     }
 
-    /// The program's inputs and outputs, with their names in the source.
+    /// The program's inputs and outputs, with their names: those that it was given, or those in the source.
     pub fn signature(
         &self,
         module: &HloModuleProto,
-        names: Vec<String>,
+        given: Option<&[String]>,
+        in_source: Vec<String>,
         output_names: Option<Vec<String>>,
     ) -> Result<Signature> {
         let shape = module.host_program_shape.clone().unwrap_or_default();
@@ -70,13 +71,15 @@ impl<'a> Description<'a> {
             bail!(UnsupportedDtype, "The program has an input or output that is not an array (a tuple or a token).");
         };
         self.check_outputs(&outputs)?;
-        let in_source = if names.len() == parameters.len() { names } else { module.input_names() };
+        let count = parameters.len();
+        let in_source = if in_source.len() == parameters.len() { in_source } else { module.input_names() };
         // The location of an argument names it better than the text. Partitioned programs record made-up names.
         let mut recorded = module.recorded_names();
         let mut recorded =
             |i: usize| recorded.get_mut(i).and_then(Option::take).filter(|name| !names::is_generated(name));
+        let given = |i: usize| given.filter(|names| names.len() == count).map(|names| names[i].clone());
         let inputs = parameters.into_iter().enumerate().map(|(i, spec)| Input {
-            name: recorded(i).or_else(|| in_source.get(i).cloned()).unwrap_or_default(),
+            name: given(i).or_else(|| recorded(i)).or_else(|| in_source.get(i).cloned()).unwrap_or_default(),
             spec: Arc::new(spec),
             donated: false,
         });

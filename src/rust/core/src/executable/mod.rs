@@ -259,7 +259,7 @@ impl Executable {
         let module = description.optimized_module()?;
         let outputs = program.annotations().outputs.as_deref().unwrap_or_default();
         let output_names = names::of_outputs(outputs.iter().map(|output| output.path.as_deref()));
-        let signature = description.signature(&module, program.input_names(), output_names)?;
+        let signature = description.signature(&module, program.given_names(), program.input_names(), output_names)?;
         let hint = description.hint(&module);
         let mut functions: Vec<_> = module.foreign_functions().map(str::to_owned).collect();
         functions.sort_unstable();
@@ -292,8 +292,12 @@ impl Executable {
     ) -> Result<Executable> {
         let loaded = Loaded::new(client, handle);
         let Deserialized { names, output_names, placement, hint, dispatch, provenance } = as_was;
-        let signature =
-            Description::new(client, loaded.handle())?.signature(&provenance.interface, names, output_names)?;
+        let signature = Description::new(client, loaded.handle())?.signature(
+            &provenance.interface,
+            Some(&names),
+            Vec::new(),
+            output_names,
+        )?;
         Ok(Executable::new(loaded, signature, placement, hint, dispatch, provenance))
     }
 

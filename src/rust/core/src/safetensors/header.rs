@@ -1,6 +1,7 @@
 //! The header of a file: its tensors and its metadata, in their order.
 
 use super::Metadata;
+use crate::stored::{Form, Stored};
 use ::safetensors::tensor::{Metadata as Validated, TensorInfo};
 use ::safetensors::{Dtype, SafeTensorError};
 use pjrt_base::error::{Error, Kind, Result};
@@ -12,6 +13,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::collections::HashSet;
 use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Size in bytes of the header's length, which comes first.
 const LENGTH: u64 = 8;
@@ -56,9 +58,23 @@ impl Tensor {
         }
     }
 
+    /// The tensor as an array in its file.
+    ///
+    /// # Errors
+    /// As [`Tensor::spec`].
+    pub(super) fn stored<'a>(&self, file: &'a Arc<MappedFile>) -> Result<Stored<'a>> {
+        let spec = self.spec()?;
+        let form = if spec.dtype.is_packed() { Form::Packed } else { Form::Plain { in_place: true } };
+        Ok(Stored { file, label: self.label(), spec, start: self.start, bytes: self.bytes, form })
+    }
+
     /// Adds the tensor's name to an error.
     pub(super) fn about(&self, error: Error) -> Error {
-        error.within(&format!("Tensor \"{}\"", self.name))
+        error.within(&self.label())
+    }
+
+    fn label(&self) -> String {
+        format!("Tensor \"{}\"", self.name)
     }
 }
 

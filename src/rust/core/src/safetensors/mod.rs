@@ -3,20 +3,14 @@
 
 mod header;
 mod index;
-mod load;
 mod model;
-mod packed;
 mod part;
 mod save;
 
 pub use header::{Header, Tensor};
-pub use load::Loading;
 pub use model::Model;
 pub use part::load_part;
 pub use save::{save, Saving};
 
 /// Strings by name, in the order of the file.
 pub type Metadata = Vec<(String, String)>;
-
-/// Called regularly with the number of bytes done.
-pub type Progress<'a> = dyn FnMut(u64) + 'a;

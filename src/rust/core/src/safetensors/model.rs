@@ -3,6 +3,7 @@
 use super::header::{invalid, Header, Tensor};
 use super::index::{is_index, locate, Index};
 use super::Metadata;
+use crate::stored::Stored;
 use once_cell::unsync::OnceCell;
 use pjrt_base::error::Result;
 use pjrt_base::mmap::MappedFile;
@@ -111,6 +112,18 @@ impl Model {
     /// `SafetensorsInvalid`, also if the index is wrong about the tensor; `Io`.
     pub fn tensor(&self, tensor: usize) -> Result<&Tensor> {
         Ok(self.find(tensor)?.1)
+    }
+
+    /// Tensors by their positions, as arrays in their files.
+    ///
+    /// # Errors
+    /// As [`Model::tensor`]; `UnsupportedDtype`, `InvalidInput` for tensors that no buffer can hold.
+    pub fn stored(&self, tensors: &[usize]) -> Result<Vec<Stored<'_>>> {
+        let stored = |&position: &usize| {
+            let (opened, tensor) = self.find(position)?;
+            tensor.stored(&opened.file)
+        };
+        tensors.iter().map(stored).collect()
     }
 
     /// A tensor and its file.

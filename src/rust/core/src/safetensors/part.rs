@@ -1,11 +1,11 @@
 //! A part of a tensor: in place if possible, otherwise only its own bytes are read.
 
 use super::header::Tensor;
-use super::load::Loading;
 use super::model::Model;
 use crate::buffer::shard::{Run, Share};
 use crate::buffer::Buffer;
 use crate::client::device::Device;
+use crate::stored::Loading;
 use pjrt_base::error::Result;
 use pjrt_base::mmap::MappedFile;
 use pjrt_base::process::check_interrupt_now_and_then;
@@ -15,7 +15,7 @@ use std::ops::Range;
 /// Loads a part of the tensor at a position of a model.
 ///
 /// # Errors
-/// `ShapeMismatch` for a part outside the tensor; those of [`Loading::new`] and [`Loading::run`].
+/// `ShapeMismatch` for a part outside the tensor; those of [`Model::stored`] and [`Loading::run`].
 pub fn load_part(model: &Model, tensor: usize, share: &Share, device: &Device) -> Result<Buffer> {
     let (opened, tensor) = model.find(tensor)?;
     let whole = tensor.spec()?;
@@ -31,7 +31,7 @@ pub fn load_part(model: &Model, tensor: usize, share: &Share, device: &Device) -
             bytes: bytes(run.len),
             ..tensor.clone()
         };
-        let mut loaded = Loading::one(opened, &part, device)?.run(&mut |_| {})?;
+        let mut loaded = Loading::new(vec![part.stored(&opened.file)?], device)?.run(&mut |_| {})?;
         return match loaded.pop() {
             Some(buffer) => Ok(buffer),
             None => bail!(Internal, "A part of a tensor was not loaded."),

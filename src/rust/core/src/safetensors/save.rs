@@ -2,12 +2,12 @@
 
 use super::header::{NewHeader, METADATA};
 use super::index::{self, shard_stem, with_suffix, Index, FILE, INDEX, TOTAL_SIZE};
-use super::packed::pack;
-use super::Progress;
 use crate::buffer::read::{HostView, Transfer};
 use crate::buffer::Buffer;
 use crate::host::array::HostOrder;
 use crate::host::pool::ALIGNMENT;
+use crate::stored::packed::pack;
+use crate::stored::Progress;
 use ::safetensors::tensor::TensorInfo;
 use ::safetensors::Dtype;
 use pjrt_base::error::{Error, Kind, Result};

@@ -1,9 +1,7 @@
-//! Loads tensors from files to a device: in place if the device can use the file's memory, otherwise with one copy.
+//! Loads arrays from files to a device: in place if the device can use the file's memory, otherwise with one copy.
 
-use super::header::Tensor;
-use super::model::{Model, Opened};
 use super::packed::unpack;
-use super::Progress;
+use super::{Form, Progress, Stored};
 use crate::buffer::backing::Backing;
 use crate::buffer::Buffer;
 use crate::client::device::Device;
@@ -15,12 +13,11 @@ use pjrt_base::parallel::{self, Lookout};
 use pjrt_base::process;
 use pjrt_base::reason::Reason;
 use pjrt_base::room::available_memory;
-use pjrt_data::array::Spec;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-/// Up to this size, the plugin copies a tensor during the call. Using it in place would be faster now, but each use
+/// Up to this size, the plugin copies an array during the call. Using it in place would be faster now, but each use
 /// would check whether the file has changed.
 const SMALL: usize = 2048;
 
@@ -33,22 +30,20 @@ const ONE_THREAD: usize = 2 << 20;
 /// The bytes up to which memory is not checked beforehand.
 const FEW: usize = 64 << 20;
 
-/// Tensors to load: checked for the device, with a chosen route.
+/// Arrays to load: checked for the device, with a chosen route.
 #[derive(Debug)]
 pub struct Loading<'a> {
     device: &'a Device,
-    tensors: Vec<Item<'a>>,
+    arrays: Vec<Item<'a>>,
 }
 
 #[derive(Debug)]
 struct Item<'a> {
-    opened: &'a Opened,
-    tensor: &'a Tensor,
-    spec: Spec,
+    stored: Stored<'a>,
     route: Route,
 }
 
-/// How a tensor reaches the device.
+/// How an array reaches the device.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Route {
     /// Read to the stack, and copied by the plugin.
@@ -59,69 +54,72 @@ enum Route {
     Copied,
     /// As `Copied`, with narrow elements one per byte; the plugin copies them again.
     Unpacked,
+    /// As `Copied`, written as a whole by the format's own code.
+    Decoded,
 }
 
 impl<'a> Loading<'a> {
-    /// Prepares to load tensors of a model, given by their positions.
+    /// Prepares to load arrays. The specs have been checked against the sizes in the files.
     ///
     /// # Errors
-    /// `UnsupportedDtype`, `InvalidInput` for tensors that no buffer can hold; `SafetensorsInvalid`, `FileChanged`, `Io`.
-    pub fn new(model: &'a Model, device: &'a Device, tensors: &[usize]) -> Result<Loading<'a>> {
-        let tensors = tensors.iter().map(|&position| model.find(position)).collect::<Result<Vec<_>>>()?;
-        Loading::of(&tensors, device)
-    }
-
-    /// The same for a tensor in an open file, or a part of one.
-    pub(super) fn one(opened: &'a Opened, tensor: &'a Tensor, device: &'a Device) -> Result<Loading<'a>> {
-        Loading::of(&[(opened, tensor)], device)
-    }
-
-    fn of(tensors: &[(&'a Opened, &'a Tensor)], device: &'a Device) -> Result<Loading<'a>> {
+    /// `InvalidInput` for a device of another process; `FileChanged`, `Io`.
+    pub fn new(arrays: Vec<Stored<'a>>, device: &'a Device) -> Result<Loading<'a>> {
         device.check_addressable()?;
         let shares = device.client().shares_host_memory();
-        let item = |&(opened, tensor): &(&'a Opened, &'a Tensor)| {
-            let spec = tensor.spec()?;
-            let route = if spec.bytes() <= SMALL {
+        let item = |stored: Stored<'a>| {
+            let route = if stored.spec.bytes() <= SMALL {
                 Route::Small
-            } else if spec.dtype.is_packed() {
-                Route::Unpacked
-            } else if !shares || HostMemory::is_aligned(address(opened, tensor)?) {
-                Route::Mapped
             } else {
-                Route::Copied
+                match stored.form {
+                    Form::Encoded(_) => Route::Decoded,
+                    Form::Packed => Route::Unpacked,
+                    Form::Plain { in_place: true } if !shares || HostMemory::is_aligned(address(&stored)?) => {
+                        Route::Mapped
+                    }
+                    Form::Plain { .. } => Route::Copied,
+                }
             };
-            Ok(Item { opened, tensor, spec, route })
+            Ok(Item { stored, route })
         };
-        Ok(Loading { device, tensors: tensors.iter().map(item).collect::<Result<_>>()? })
+        Ok(Loading { device, arrays: arrays.into_iter().map(item).collect::<Result<_>>()? })
     }
 
-    /// The memory in bytes that a tensor's buffer needs besides the file's.
-    pub fn own_bytes(&self, tensor: usize) -> usize {
-        let item = &self.tensors[tensor];
+    /// The number of arrays.
+    pub fn len(&self) -> usize {
+        self.arrays.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.arrays.is_empty()
+    }
+
+    /// The memory in bytes that an array's buffer needs besides the file's.
+    pub fn own_bytes(&self, array: usize) -> usize {
+        let item = &self.arrays[array];
         if self.stays(item) {
             0
         } else {
-            item.spec.bytes()
+            item.stored.spec.bytes()
         }
     }
 
-    /// The size of a tensor's buffer in bytes.
-    pub fn bytes(&self, tensor: usize) -> usize {
-        self.tensors[tensor].spec.bytes()
+    /// The size of an array's buffer in bytes.
+    pub fn bytes(&self, array: usize) -> usize {
+        self.arrays[array].stored.spec.bytes()
     }
 
     /// Bytes to read from files or send to the device.
     pub fn moved_bytes(&self) -> u64 {
-        let moved = self.tensors.iter().filter(|item| !self.stays(item));
-        moved.map(|item| item.tensor.bytes as u64).sum()
+        let moved = self.arrays.iter().filter(|item| !self.stays(item));
+        moved.map(|item| item.stored.bytes as u64).sum()
     }
 
-    /// Whether the device uses a tensor in the file's memory.
+    /// Whether the device uses an array in the file's memory.
     fn stays(&self, item: &Item) -> bool {
         item.route == Route::Mapped && self.device.client().shares_host_memory()
     }
 
-    /// Loads the tensors. A user's interrupt ends the load.
+    /// Loads the arrays. A user's interrupt ends the load.
     ///
     /// # Errors
     /// `FileChanged` if a file changed meanwhile; `Io`, `Interrupted`, and the plugin's own.
@@ -129,19 +127,19 @@ impl<'a> Loading<'a> {
         let (memories, mut done) = self.read(progress)?;
         let mut lookout = Lookout::start();
         let mut backings: Vec<(&Arc<MappedFile>, Arc<Backing>)> = Vec::new();
-        let mut buffers = Vec::with_capacity(self.tensors.len());
-        for (item, memory) in self.tensors.iter().zip(memories) {
+        let mut buffers = Vec::with_capacity(self.arrays.len());
+        for (item, memory) in self.arrays.iter().zip(memories) {
             let buffer = match item.route {
                 Route::Small => self.small(item),
                 Route::Mapped => self.mapped(item, &mut backings),
-                Route::Copied | Route::Unpacked => match &memory {
-                    Some(memory) => Buffer::from_host(self.device, item.spec.clone(), memory),
-                    None => bail!(Internal, "A tensor was not read."),
+                Route::Copied | Route::Unpacked | Route::Decoded => match &memory {
+                    Some(memory) => Buffer::from_host(self.device, item.stored.spec.clone(), memory),
+                    None => bail!(Internal, "An array was not read."),
                 },
             };
-            buffers.push(buffer.map_err(|error| item.tensor.about(error))?);
+            buffers.push(buffer.map_err(|error| item.stored.about(error))?);
             if memory.is_none() && !self.stays(item) {
-                done += item.tensor.bytes as u64;
+                done += item.stored.bytes as u64;
             }
             if lookout.is_due() {
                 process::check_interrupt()?;
@@ -152,18 +150,20 @@ impl<'a> Loading<'a> {
         Ok(buffers)
     }
 
-    /// Memory with the contents of the copied tensors, read by several threads, and the number of bytes read.
+    /// Memory with the contents of the copied arrays, read by several threads, and the number of bytes read.
     fn read(&self, progress: &mut Progress) -> Result<(Vec<Option<Arc<HostMemory>>>, u64)> {
         let memory = |item: &Item| match item.route {
-            Route::Copied | Route::Unpacked => HostMemory::new(item.spec.bytes()).map(Some),
+            Route::Copied | Route::Unpacked | Route::Decoded => HostMemory::new(item.stored.spec.bytes()).map(Some),
             _ => Ok(None),
         };
         self.check_memory()?;
-        let memories = self.tensors.iter().map(memory).collect::<Result<Vec<_>>>()?;
+        let memories = self.arrays.iter().map(memory).collect::<Result<Vec<_>>>()?;
         let mut todo = Vec::new();
-        for (item, memory) in self.tensors.iter().zip(&memories) {
+        for (item, memory) in self.arrays.iter().zip(&memories) {
             let Some(memory) = memory else { continue };
-            let pieces = (0..item.tensor.bytes).step_by(PIECE);
+            // What is decoded is one piece.
+            let step = if item.route == Route::Decoded { usize::MAX } else { PIECE };
+            let pieces = (0..item.stored.bytes.max(1)).step_by(step);
             todo.extend(pieces.map(|offset| Piece { item, memory, offset }));
         }
         let total: usize = todo.iter().map(Piece::len).sum();
@@ -187,19 +187,22 @@ impl<'a> Loading<'a> {
     fn small(&self, item: &Item) -> Result<Buffer> {
         let (mut elements, mut packed) = ([0u64; SMALL / 8], [0; SMALL / 2]);
         // SAFETY: the bytes of the words.
-        let elements = unsafe { std::slice::from_raw_parts_mut(elements.as_mut_ptr().cast(), item.spec.bytes()) };
-        if item.spec.dtype.is_packed() {
-            let packed = &mut packed[..item.tensor.bytes];
-            item.opened.file.read(item.tensor.start, packed)?;
-            unpack(packed, elements);
-        } else {
-            item.opened.file.read(item.tensor.start, elements)?;
+        let elements =
+            unsafe { std::slice::from_raw_parts_mut(elements.as_mut_ptr().cast(), item.stored.spec.bytes()) };
+        match item.stored.form {
+            Form::Encoded(code) => code.decode(elements)?,
+            Form::Packed => {
+                let packed = &mut packed[..item.stored.bytes];
+                item.stored.file.read(item.stored.start, packed)?;
+                unpack(packed, elements);
+            }
+            Form::Plain { .. } => item.stored.file.read(item.stored.start, elements)?,
         }
-        Buffer::from_bytes(self.device, item.spec.clone(), elements)
+        Buffer::from_bytes(self.device, item.stored.spec.clone(), elements)
     }
 
     fn mapped(&self, item: &Item<'a>, backings: &mut Vec<(&'a Arc<MappedFile>, Arc<Backing>)>) -> Result<Buffer> {
-        let file = &item.opened.file;
+        let file = item.stored.file;
         let backing = if self.stays(item) {
             let known = backings.iter().find(|(other, _)| Arc::ptr_eq(other, file)).map(|(_, backing)| backing.clone());
             known.unwrap_or_else(|| {
@@ -210,18 +213,19 @@ impl<'a> Loading<'a> {
         } else {
             Arc::new(Backing::passing(file))
         };
-        let data = NonNull::new(address(item.opened, item.tensor)?.cast_mut()).unwrap_or(NonNull::dangling());
+        let data = NonNull::new(address(&item.stored)?.cast_mut()).unwrap_or(NonNull::dangling());
         let kept = file.clone();
         // SAFETY: the mapping is kept until then, and lies within the file, whose size was checked. What others do to the
         // file is in the backing.
-        let memory = unsafe { HostMemory::lent(data, item.spec.bytes(), move || drop(kept)) };
-        Buffer::from_file(self.device, item.spec.clone(), &memory, backing)
+        let memory = unsafe { HostMemory::lent(data, item.stored.spec.bytes(), move || drop(kept)) };
+        Buffer::from_file(self.device, item.stored.spec.clone(), &memory, backing)
     }
 
     /// Checks that there is enough memory, without which the system would end the process.
     fn check_memory(&self) -> Result<()> {
-        let copied = self.tensors.iter().filter(|item| matches!(item.route, Route::Copied | Route::Unpacked));
-        let needed: usize = copied.map(|item| item.spec.bytes()).fold(0, usize::saturating_add);
+        let copied =
+            self.arrays.iter().filter(|item| matches!(item.route, Route::Copied | Route::Unpacked | Route::Decoded));
+        let needed: usize = copied.map(|item| item.stored.spec.bytes()).fold(0, usize::saturating_add);
         let free = |needed| if needed > FEW { available_memory() } else { None };
         match free(needed) {
             Some(free) if needed > free.saturating_add(pool::kept()) => {
@@ -235,8 +239,8 @@ impl<'a> Loading<'a> {
     /// Checks that no file changed during the read.
     fn check_files(&self) -> Result<()> {
         let mut last: Option<&Arc<MappedFile>> = None;
-        for item in &self.tensors {
-            let file = &item.opened.file;
+        for item in &self.arrays {
+            let file = item.stored.file;
             if !last.is_some_and(|last| Arc::ptr_eq(last, file)) {
                 file.check()?;
             }
@@ -246,33 +250,41 @@ impl<'a> Loading<'a> {
     }
 }
 
-/// The range of a tensor's bytes in its file.
-fn address(opened: &Opened, tensor: &Tensor) -> Result<*const u8> {
-    let memory = opened.file.memory()?;
-    match usize::try_from(tensor.start).ok().and_then(|start| memory.get(start..start.checked_add(tensor.bytes)?)) {
+/// The first of an array's bytes in its file.
+fn address(stored: &Stored) -> Result<*const u8> {
+    let memory = stored.file.memory()?;
+    match usize::try_from(stored.start).ok().and_then(|start| memory.get(start..start.checked_add(stored.bytes)?)) {
         Some(bytes) => Ok(bytes.as_ptr()),
-        None => bail!(Internal, "Tensor \"{}\" lies outside of its file.", tensor.name),
+        None => bail!(Internal, "{} lies outside of its file.", stored.label),
     }
 }
 
-/// A part of a tensor that one thread reads.
+/// A part of an array that one thread reads.
 struct Piece<'a> {
     item: &'a Item<'a>,
     memory: &'a HostMemory,
-    /// Its offset in bytes from the start of the tensor's data in the file.
+    /// Its offset in bytes from the start of the array's data in the file.
     offset: usize,
 }
 
 impl Piece<'_> {
     fn len(&self) -> usize {
-        PIECE.min(self.item.tensor.bytes - self.offset)
+        let rest = self.item.stored.bytes - self.offset;
+        if self.item.route == Route::Decoded {
+            rest
+        } else {
+            PIECE.min(rest)
+        }
     }
 
     fn read(&self) -> Result<()> {
-        let file = &self.item.opened.file;
-        let start = self.item.tensor.start + self.offset as u64;
-        // SAFETY: the memory was made for the tensor's elements, and no other piece has these.
+        let file = self.item.stored.file;
+        let start = self.item.stored.start + self.offset as u64;
+        // SAFETY: the memory was made for the array's elements, and no other piece has these.
         let target = |offset, len| unsafe { std::slice::from_raw_parts_mut(self.memory.data().add(offset), len) };
+        if let Form::Encoded(code) = self.item.stored.form {
+            return code.decode(target(0, self.memory.len())).map_err(|error| self.item.stored.about(error));
+        }
         if self.item.route == Route::Unpacked {
             let mut packed = vec![0; self.len()];
             file.read(start, &mut packed)?;

@@ -2,14 +2,14 @@
 //! byte.
 
 /// Writes the elements of `packed` one per byte.
-pub(super) fn unpack(packed: &[u8], out: &mut [u8]) {
+pub(crate) fn unpack(packed: &[u8], out: &mut [u8]) {
     for (pair, &byte) in out.chunks_exact_mut(2).zip(packed) {
         pair.copy_from_slice(&[byte & 0x0f, byte >> 4]);
     }
 }
 
 /// Writes the elements of `elements`, an even number, two per byte.
-pub(super) fn pack(elements: &[u8], out: &mut [u8]) {
+pub(crate) fn pack(elements: &[u8], out: &mut [u8]) {
     for (pair, byte) in elements.chunks_exact(2).zip(out) {
         *byte = pair[0] & 0x0f | pair[1] << 4;
     }

@@ -1,0 +1,63 @@
+# Folders of PyTorch models: src/rust/program/src/pytorch.rs reads the description of a function.
+
+# The exported function in a folder. Besides the parts of JAX's functions it has `weights`, a named list of buffers with the
+# names that the program's inputs have in `inputs$path`. A caller of the function passes the other inputs that are kept: the
+# leaves of `input_tree` are their rows. The program takes all kept rows in their order.
+load_pytorch <- function(folder, device, name) {
+  facts <- call_with_text(ffi_pytorch_read, folder, name)
+  files <- facts$files
+  facts$files <- NULL
+  inputs <- as_table(facts$inputs)
+  inputs$dtype[!nzchar(inputs$dtype)] <- NA_character_
+  inputs$kept <- facts$kept
+  facts$kept <- NULL
+  facts$inputs <- inputs
+  facts$outputs <- as_table(facts$outputs)
+  facts$platforms <- character()
+  facts$num_devices <- 1
+  facts["calling_convention"] <- list(NULL)
+  facts$ordered_effects <- facts$unordered_effects <- facts$disabled_checks <- character()
+  facts$has_vjp <- FALSE
+  facts$framework <- "PyTorch"
+  facts$weights <- load_pytorch_weights(folder, files, inputs, device)
+  facts
+}
+
+# The weights of a model as a named list of buffers, used in place where possible. A model can be exported without them.
+load_pytorch_weights <- function(folder, files, inputs, device) {
+  rows <- which(nzchar(files))
+  if (!dir.exists(file.path(folder, "data"))) {
+    rows <- rows[!startsWith(files[rows], "data/")]
+  }
+  paths <- as_utf8(file.path(folder, files[rows]))
+  buffers <- call_with_text(ffi_npy_load_files, paths, as_pjrt_device(device), interactive(), console_columns())
+  names(buffers) <- inputs$path[rows]
+  for (i in seq_along(rows)) {
+    check_pytorch_weight(buffers[[i]], paths[[i]], inputs$dtype[[rows[[i]]]], inputs$shape[[rows[[i]]]])
+  }
+  buffers
+}
+
+check_pytorch_weight <- function(buffer, path, dtype, shape) {
+  found <- shape(buffer)
+  if (!identical(as.character(elt_type(buffer)), dtype) || !identical(as.character(found), as.character(shape))) {
+    type <- function(dtype, shape) sprintf("%s[%s]", dtype, paste(shape, collapse = "x"))
+    abort_input(
+      "'", path, "' is not the weight that the model was exported with: it is ", type(elt_type(buffer), found), ", not ",
+      type(dtype, shape), "."
+    )
+  }
+}
+
+# The lines of print() for arguments, in the function's order, and weights, of which there may be thousands.
+format_pytorch_inputs <- function(x, lines) {
+  rows <- unlist(x$input_tree, use.names = FALSE)
+  rows <- rows[x$inputs$kept[rows]]
+  missing <- setdiff(which(x$inputs$kept & !x$inputs$path %in% names(x$weights)), rows)
+  count <- length(x$weights)
+  c(
+    if (length(rows) > 0L) c("  inputs, by name:", paste0("    ", lines[rows])),
+    if (count > 0L) sprintf("  weights: %d array(s), %s", count, toString(shorten_list(names(x$weights), 3L))),
+    if (length(missing) > 0L) c("  weights that were not exported:", paste0("    ", lines[missing]))
+  )
+}

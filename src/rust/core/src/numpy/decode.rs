@@ -1,0 +1,181 @@
+//! Arrays that cannot be used as they lie in a file: compressed, column-major, or big-endian.
+
+use super::{invalid, Member};
+use crate::host::array::HostOrder;
+use crate::host::memory::HostMemory;
+use crate::stored::Decode;
+use flate2::{Crc, Decompress, FlushDecompress, Status};
+use pjrt_base::error::{Error, Result};
+use pjrt_base::mmap::MappedFile;
+use pjrt_base::process::check_interrupt_now_and_then;
+use pjrt_data::array::Spec;
+use pjrt_data::convert;
+use pjrt_data::layout;
+use pjrt_data::npy::Header;
+use pjrt_data::transpose::Plan;
+use std::sync::Arc;
+
+/// Bytes to work on between checks for interrupts.
+const PIECE: usize = 1 << 20;
+
+/// How an array's elements are brought into order.
+#[derive(Debug)]
+pub(super) struct Decoder {
+    file: Arc<MappedFile>,
+    member: Member,
+    /// The size of the header, which comes first.
+    header: usize,
+    spec: Spec,
+    is_column_major: bool,
+    /// The bytes of numbers whose order is reversed.
+    swapped: Option<usize>,
+}
+
+impl Decoder {
+    /// `None` for an array that can be used as it is.
+    pub(super) fn new(
+        file: Arc<MappedFile>,
+        member: &Member,
+        header_size: usize,
+        header: &Header,
+        spec: &Spec,
+    ) -> Option<Decoder> {
+        let order = if header.is_column_major { HostOrder::ColumnMajor } else { HostOrder::RowMajor };
+        let is_column_major = !order.is_row_major(&spec.dims) && !spec.is_empty();
+        if member.deflated.is_none() && !is_column_major && header.swapped.is_none() {
+            return None;
+        }
+        let (member, spec, swapped) = (member.clone(), spec.clone(), header.swapped);
+        Some(Decoder { file, member, header: header_size, spec, is_column_major, swapped })
+    }
+
+    /// Writes the elements in the file's order.
+    fn read(&self, target: &mut [u8]) -> Result<()> {
+        if self.member.deflated.is_some() {
+            let mut inflated = Inflated::new(&self.file, &self.member);
+            inflated.fill(&mut vec![0; self.header])?;
+            inflated.fill(target)?;
+            return inflated.finish();
+        }
+        let start = self.member.start + self.header as u64;
+        for (i, piece) in target.chunks_mut(PIECE).enumerate() {
+            check_interrupt_now_and_then()?;
+            self.file.read(start + (i * PIECE) as u64, piece)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the elements in row-major order.
+    fn read_in_order(&self, target: &mut [u8]) -> Result<()> {
+        if !self.is_column_major {
+            return self.read(target);
+        }
+        let memory = HostMemory::new(target.len())?;
+        // SAFETY: new memory of this size, which nobody else knows.
+        let elements = unsafe { std::slice::from_raw_parts_mut(memory.data(), target.len()) };
+        self.read(elements)?;
+        let dims = &self.spec.dims;
+        let plan = Plan::new(dims, &HostOrder::ColumnMajor.strides(dims), &layout::row_major(dims));
+        // SAFETY: both have the bytes of the spec's elements, which the plan moves one by one.
+        unsafe { convert::copy(self.spec.dtype, &plan, elements.as_ptr(), target.as_mut_ptr()) }
+    }
+}
+
+impl Decode for Decoder {
+    fn decode(&self, target: &mut [u8]) -> Result<()> {
+        self.read_in_order(target)?;
+        if let Some(width) = self.swapped {
+            for piece in target.chunks_mut(PIECE) {
+                check_interrupt_now_and_then()?;
+                piece.chunks_exact_mut(width).for_each(<[u8]>::reverse);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A compressed member that is read from its start.
+pub(super) struct Inflated<'a> {
+    file: &'a MappedFile,
+    member: &'a Member,
+    state: Decompress,
+    crc: Crc,
+    /// Compressed bytes that have been read from the file; those before `used` are done.
+    input: Vec<u8>,
+    used: usize,
+    /// The number of compressed bytes read so far.
+    read: u64,
+    is_at_end: bool,
+}
+
+impl<'a> Inflated<'a> {
+    pub(super) fn new(file: &'a MappedFile, member: &'a Member) -> Inflated<'a> {
+        let state = Decompress::new(false);
+        Inflated { file, member, state, crc: Crc::new(), input: Vec::new(), used: 0, read: 0, is_at_end: false }
+    }
+
+    /// Fills `target` with the bytes that come next.
+    pub(super) fn fill(&mut self, target: &mut [u8]) -> Result<()> {
+        let mut filled = 0;
+        while filled < target.len() {
+            let end = target.len().min(filled + PIECE);
+            let done = self.step(&mut target[filled..end])?;
+            if done == 0 && self.is_at_end {
+                return Err(self.damaged("its compressed data end too early"));
+            }
+            self.crc.update(&target[filled..filled + done]);
+            filled += done;
+        }
+        Ok(())
+    }
+
+    /// Checks that there are no more bytes, and that their checksum is right.
+    pub(super) fn finish(mut self) -> Result<()> {
+        while !self.is_at_end {
+            if self.step(&mut [0])? > 0 {
+                return Err(self.damaged("its compressed data are too long"));
+            }
+        }
+        if self.member.deflated != Some(self.crc.sum()) {
+            return Err(self.damaged("its checksum is wrong"));
+        }
+        Ok(())
+    }
+
+    /// Inflates some bytes; returns their number.
+    fn step(&mut self, target: &mut [u8]) -> Result<usize> {
+        check_interrupt_now_and_then()?;
+        if self.used == self.input.len() {
+            const ENOUGH: u64 = 64 << 10;
+            let len = ENOUGH.min(self.member.stored - self.read);
+            self.input.resize(len as usize, 0);
+            self.file.read(self.member.start + self.read, &mut self.input)?;
+            self.read += len;
+            self.used = 0;
+        }
+        let (before_in, before_out) = (self.state.total_in(), self.state.total_out());
+        let input = &self.input[self.used..];
+        let is_last = self.read == self.member.stored;
+        let status = self.state.decompress(input, target, FlushDecompress::None);
+        let used = (self.state.total_in() - before_in) as usize;
+        let done = (self.state.total_out() - before_out) as usize;
+        self.used += used;
+        match status {
+            Ok(Status::StreamEnd) => self.is_at_end = true,
+            // Without progress and without more input, there is no more to come.
+            Ok(_) if used == 0 && done == 0 && is_last => self.is_at_end = true,
+            Ok(_) => {}
+            Err(_) => return Err(self.damaged("its compressed data are damaged")),
+        }
+        Ok(done)
+    }
+
+    #[cold]
+    fn damaged(&self, what: &str) -> Error {
+        match self.file.check() {
+            // The loader adds the array's name.
+            Ok(()) => invalid(self.file.path(), None, what),
+            Err(changed) => changed,
+        }
+    }
+}

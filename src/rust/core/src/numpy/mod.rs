@@ -1,0 +1,183 @@
+//! Array files of NumPy: `.npy` with one array, and `.npz`, ZIP archives of them. A file is checked before it is used.
+
+mod archive;
+mod decode;
+
+use crate::stored::{Form, Stored};
+use decode::Decoder;
+use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::mmap::MappedFile;
+use pjrt_base::reason::Reason;
+use pjrt_data::array::Spec;
+use pjrt_data::dtype::DType;
+use pjrt_data::npy::{self, Element, Header, Problem};
+use std::path::Path;
+use std::sync::Arc;
+
+/// An open file of either kind.
+#[derive(Debug)]
+pub struct ArrayFile {
+    file: Arc<MappedFile>,
+    is_archive: bool,
+    members: Vec<Member>,
+}
+
+/// An array file, alone or as a part of an archive.
+#[derive(Debug, Clone)]
+struct Member {
+    /// Its name in the archive, without the extension.
+    name: String,
+    /// Where its bytes are in the file.
+    start: u64,
+    stored: u64,
+    /// The checksum of its bytes, if they are compressed.
+    deflated: Option<u32>,
+    /// The number of its bytes when they are not compressed.
+    len: u64,
+}
+
+/// An array whose header has been read.
+#[derive(Debug)]
+pub struct Array {
+    member: Member,
+    file: Arc<MappedFile>,
+    label: String,
+    spec: Spec,
+    /// Whether the file says the type of the elements.
+    has_type: bool,
+    header: usize,
+    decoder: Option<Decoder>,
+}
+
+impl ArrayFile {
+    /// Opens a file, and reads the list of its arrays.
+    ///
+    /// # Errors
+    /// `NpyInvalid` for anything but these files; `Io`.
+    pub fn open(path: &Path) -> Result<ArrayFile> {
+        let file = MappedFile::open(path)?;
+        if let Some(members) = archive::members(&file)? {
+            return Ok(ArrayFile { file, is_archive: true, members });
+        }
+        let len = file.len();
+        let members = vec![Member { name: String::new(), start: 0, stored: len, deflated: None, len }];
+        Ok(ArrayFile { file, is_archive: false, members })
+    }
+
+    /// Whether it is an archive, which has arrays by name. Other files have one array, without a name.
+    pub fn is_archive(&self) -> bool {
+        self.is_archive
+    }
+
+    /// The names of its arrays.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.members.iter().map(|member| member.name.as_str())
+    }
+
+    /// Reads the header of an array. `dtype` is the type of elements that the file does not say.
+    ///
+    /// # Errors
+    /// `NpyInvalid`; `UnsupportedDtype` for elements that PJRT lacks, or without a type; `InvalidInput` for a `dtype` of
+    /// another size; `FileChanged`, `Io`.
+    pub fn array(&self, array: usize, dtype: Option<DType>) -> Result<Array> {
+        let member = self.members[array].clone();
+        let label = self.label(&member);
+        let problem = |problem: Problem| match &problem {
+            Problem::Invalid(what) => self.invalid(&member, what),
+            Problem::Unsupported(what) => Error::new(problem.kind(), format!("{label} {what}.")),
+        };
+        let mut start = [0; npy::START];
+        let known = usize::try_from(member.len).map_or(npy::START, |len| len.min(npy::START));
+        self.read(&member, &mut start[..known])?;
+        let size = npy::size(&start[..known]).map_err(problem)?;
+        if size as u64 > member.len {
+            return Err(self.invalid(&member, "it is truncated"));
+        }
+        let mut bytes = vec![0; size];
+        self.read(&member, &mut bytes)?;
+        let header = Header::parse(&bytes).map_err(problem)?;
+        let dtype = match (header.element, dtype) {
+            (Element::Known(dtype), _) => dtype,
+            (Element::Void(bytes), Some(dtype)) if dtype.host_bytes() == bytes => dtype,
+            (Element::Void(bytes), Some(dtype)) => {
+                bail!(InvalidInput, "{label} has elements of {bytes} byte(s), which are not of type {dtype}.")
+            }
+            (Element::Void(bytes), None) => {
+                let message = format!("{label} does not contain the type of its elements of {bytes} byte(s).");
+                return Err(Error::new(Kind::UnsupportedDtype, message).hint(Reason::NpyTypeMissing { bytes }));
+            }
+        };
+        let spec = Spec::new(dtype, &header.dims)
+            .map_err(|error| self.invalid(&member, error.message().trim_end_matches('.')))?;
+        let (needed, found) = (spec.bytes() as u64, member.len - size as u64);
+        if found < needed {
+            let what = format!("its header declares {needed} bytes of data, but it has {found}: it is truncated");
+            return Err(self.invalid(&member, &what));
+        }
+        if found > needed {
+            let what = format!("there are {} bytes after its array", found - needed);
+            return Err(self.invalid(&member, &what));
+        }
+        let has_type = matches!(header.element, Element::Known(_));
+        let decoder = Decoder::new(self.file.clone(), &member, size, &header, &spec);
+        Ok(Array { member, file: self.file.clone(), label, spec, has_type, header: size, decoder })
+    }
+
+    /// Reads the first bytes of a member.
+    fn read(&self, member: &Member, target: &mut [u8]) -> Result<()> {
+        if member.deflated.is_none() {
+            return self.file.read(member.start, target);
+        }
+        let mut inflated = decode::Inflated::new(&self.file, member);
+        inflated.fill(target)
+    }
+
+    fn label(&self, member: &Member) -> String {
+        if self.is_archive {
+            format!("Array \"{}\"", member.name)
+        } else {
+            format!("'{}'", self.file.path().display())
+        }
+    }
+
+    #[cold]
+    fn invalid(&self, member: &Member, what: &str) -> Error {
+        invalid(self.file.path(), if self.is_archive { Some(&member.name) } else { None }, what)
+    }
+}
+
+impl Array {
+    /// Where the array is. With `in_place`, a device may use the memory of the file if that is possible.
+    pub fn stored(&self, in_place: bool) -> Stored<'_> {
+        let spec = self.spec.clone();
+        let (start, bytes) = match &self.decoder {
+            None => (self.member.start + self.header as u64, spec.bytes()),
+            Some(_) => (self.member.start, self.member.stored as usize),
+        };
+        let form = match &self.decoder {
+            Some(decoder) => Form::Encoded(decoder),
+            // A device copies narrow elements.
+            None => Form::Plain { in_place: in_place && !spec.dtype.is_packed() },
+        };
+        Stored { file: &self.file, label: self.label.clone(), spec, start, bytes, form }
+    }
+
+    pub fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    /// Whether the file says the type of the elements.
+    pub fn has_type(&self) -> bool {
+        self.has_type
+    }
+}
+
+#[cold]
+fn invalid(path: &Path, array: Option<&str>, what: &str) -> Error {
+    let path = path.display();
+    let message = match array {
+        Some(name) => format!("'{path}' is not a valid file of NumPy: array \"{name}\": {what}."),
+        None => format!("'{path}' is not a valid file of NumPy: {what}."),
+    };
+    Error::new(Kind::NpyInvalid, message)
+}

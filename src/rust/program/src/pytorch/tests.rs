@@ -1,0 +1,128 @@
+use super::*;
+
+/// A description that torch_xla 2.9 wrote; see `make.py` there.
+fn fixture(name: &str) -> Vec<u8> {
+    std::fs::read(format!("{}/fixtures/pytorch/{name}.meta", env!("CARGO_MANIFEST_DIR"))).unwrap()
+}
+
+fn read(name: &str) -> Function {
+    Function::read(&fixture(name)).unwrap()
+}
+
+fn described(arrays: &[Array]) -> Vec<String> {
+    arrays.iter().map(|array| format!("{}: {}[{}]", array.path, array.dtype, array.shape.join(","))).collect()
+}
+
+fn inputs(function: &Function) -> Vec<String> {
+    described(&function.inputs.iter().map(|input| input.array.clone()).collect::<Vec<_>>())
+}
+
+#[test]
+fn weights_and_arguments_are_told_apart() {
+    let linear = read("linear");
+    assert_eq!(linear.name, "forward");
+    assert_eq!(inputs(&linear), ["bias: float32[3]", "weight: float32[3,4]", "args[0]: float32[2,4]"]);
+    let sources: Vec<_> = linear.inputs.iter().map(|input| input.source.clone()).collect();
+    assert_eq!(sources, [Source::Weight("data/bias".into()), Source::Weight("data/weight".into()), Source::Argument]);
+    assert_eq!(described(&linear.outputs), ["result: float32[2,3]"]);
+    assert_eq!((&linear.out_tree, linear.taken().count()), (&Tree::Leaf(0), 3));
+    let args = Tree::Tuple(vec![Tree::Leaf(2)]);
+    assert_eq!(linear.in_tree, Tree::Tuple(vec![args, Tree::Dict(vec![])]));
+}
+
+#[test]
+fn arguments_keep_their_places() {
+    let lookup = read("lookup");
+    let paths: Vec<_> = lookup.inputs.iter().map(|input| input.array.path.as_str()).collect();
+    assert_eq!(
+        paths,
+        ["factor", "args[1]", "table", "fc2.bias", "fc2.weight", "fc1.bias", "fc1.weight", "args[0]", "args[2]"]
+    );
+    assert_eq!(lookup.inputs[8].source, Source::Unused);
+    assert_eq!(inputs(&lookup)[8], "args[2]: float32[2]");
+    let args = Tree::Tuple(vec![Tree::Leaf(7), Tree::Leaf(1), Tree::Leaf(8)]);
+    assert_eq!(lookup.in_tree, Tree::Tuple(vec![args, Tree::Dict(vec![])]));
+    let outputs: Vec<_> = lookup.outputs.iter().map(|output| output.path.as_str()).collect();
+    assert_eq!(outputs, ["result['rows']", "result['next'][0]", "result['next'][1]"]);
+    let constants = read("constants");
+    let found = constants.inputs.iter().filter(|input| input.array.path.starts_with("constants/"));
+    let found: Vec<_> = found.map(|input| input.source.clone()).collect();
+    assert_eq!(found, [Source::Weight("constants/0".into()), Source::Weight("constants/1".into())]);
+}
+
+#[test]
+fn nested_arguments_are_counted_in_order() {
+    // The exporter takes `b` for the unused argument 1, which is `a['y'][0]`.
+    let nested = read("nested");
+    let described = inputs(&nested);
+    assert_eq!(
+        described,
+        [
+            "args[0]['y'][0]: float32[2]",
+            "args[0]['x']: float32[2]",
+            "args[1][1]: float32[2]",
+            "args[0]['y'][1]: []",
+            "args[1][0]: []"
+        ]
+    );
+}
+
+#[test]
+fn dimensions_that_are_not_fixed_have_no_number() {
+    assert_eq!(inputs(&read("dynamic"))[2], "args[0]: float32[?,4]");
+}
+
+#[test]
+fn older_descriptions_lack_some_entries() {
+    let json = br#"{"name": "f", "input_signature": [{"shape": [], "dtype": "int64"}],
+        "output_signature": [{"shape": [1], "dtype": "bool"}, {"shape": [], "dtype": "bool"}],
+        "input_locations": [{"type_": "input_arg", "position": 1}]}"#;
+    let function = Function::read(json).unwrap();
+    assert_eq!(inputs(&function), ["args[1]: int64[]", "args[0]: []"]);
+    assert_eq!(described(&function.outputs), ["result[0]: bool[1]", "result[1]: bool[]"]);
+}
+
+#[test]
+fn damage_is_refused() {
+    let refused = |from: &str, to: &str, reason: &str| {
+        let text = String::from_utf8(fixture("linear")).unwrap();
+        assert!(text.contains(from), "{from}");
+        let error = Function::read(text.replace(from, to).as_bytes()).expect_err(to);
+        assert_eq!(error.kind(), Kind::InvalidInput);
+        assert!(error.message().contains(reason), "{error}");
+    };
+    for name in ["", "..", "../data/x", "/etc/passwd", "a\\\\b", "C:x", "a\\u0000"] {
+        refused("\"name\": \"bias\"", &format!("\"name\": \"{name}\""), "is not the name of a weight");
+    }
+    refused("\"name\": \"bias\"", "\"name\": \"weight\"", "takes \"weight\" twice");
+    refused("\"position\": 0", "\"position\": 1", "do not match");
+    refused("\"position\": 0", "\"position\": -5", "negative");
+    refused("\"input_arg\"", "\"other\"", "which is unknown");
+    refused("\"shape\": [3]", "\"shape\": [-3]", "negative");
+    refused("\"shape\": [3]", &format!("\"shape\": [{}1]", "1,".repeat(100)), "too many dimensions");
+    refused("[1, {\\\"type\\\"", "[2, {\\\"type\\\"", "version 2");
+    refused("\\\"context\\\": \\\"[]\\\"", "\\\"context\\\": \\\"[3]\\\"", "keys do not match");
+    refused("\"input_signature\": [", "\"input_signature\": [{\"shape\": [], \"dtype\": \"x\"}, ", "do not match");
+    refused("{\"name\"", "[\"name\"", "damaged");
+}
+
+#[test]
+fn no_change_of_a_byte_does_more_than_an_error() {
+    for name in ["constants", "nested"] {
+        let sound = fixture(name);
+        for i in 0..sound.len() {
+            for byte in [b'0', b'"', 0xff] {
+                let mut bytes = sound.clone();
+                bytes[i] = byte;
+                let _ = Function::read(&bytes);
+            }
+            let _ = Function::read(&sound[..i]);
+        }
+    }
+    let deep = format!("\"[1, {}", "{\\\"type\\\": \\\"builtins.tuple\\\", \\\"children_spec\\\": [".repeat(100_000));
+    let json = format!(
+        "{{\"name\": \"f\", \"input_signature\": [], \"output_signature\": [], \"input_locations\": [], \
+         \"input_pytree_spec\": {deep}\"}}"
+    );
+    assert!(Function::read(json.as_bytes()).is_err());
+}
