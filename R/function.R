@@ -11,8 +11,8 @@
 #'
 #' Each array is one of these:
 #' * a `PJRTBuffer`, which must have the dtype, shape and device that the program expects.
-#' * an R vector or array, which must have the shape: a vector of length n fits shape n, a single value a scalar.
-#'   It is uploaded with the dtype that the program expects, as by [pjrt_buffer()] with `check = TRUE`: values that the dtype
+#' * an R vector or array, or another object that [pjrt_buffer()] takes. It must have the shape: a vector of length n fits shape
+#'   n, a single value a scalar. It is uploaded with the dtype that the program expects, as by [pjrt_buffer()] with `check = TRUE`: values that the dtype
 #'   cannot hold, and `NA`, are errors.
 #'
 #' Arguments that the program does not use are ignored, as JAX does, and may be left out.
@@ -344,6 +344,15 @@ refuse_call <- function() {
     sprintf("%s: got %d too many.", takes, length(extra))
   }
   pjrt_abort(problem, "argument_count")
+}
+
+# The native side calls this for other arguments than plain arrays: returns a plain array, or the hint of the error as a string.
+plain_argument <- function(x) {
+  tryCatch(plain_data(x), pjrt_error = function(e) {
+    lines <- strsplit(conditionMessage(e), "\ni ", fixed = TRUE)[[1L]]
+    # NA without a hint
+    lines[2L]
+  })
 }
 
 # The native side calls this for a function's first call: its source and the list of the program's inputs.

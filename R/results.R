@@ -1,6 +1,5 @@
 # Nested lists of results: the methods of generics for lists.
 
-#' @rdname as_array
 #' @export
 as_array.list <- function(x, ...) {
   classes <- c("PJRTBuffer", "PJRTArrayPromise")
@@ -8,7 +7,6 @@ as_array.list <- function(x, ...) {
   map_results("as_array", x, classes, read, start = if (...length() == 0L) start_reading, ...)
 }
 
-#' @rdname as_array_async
 #' @export
 as_array_async.list <- function(x, ...) {
   map_results("as_array_async", x, "PJRTBuffer", as_array_async, ...)

@@ -275,10 +275,10 @@ fn upload(executable: &Executable, device: Option<&Device>, index: usize, x: SEX
     let Some(device) = device else { bail!(Internal, "The executable has no device.") };
     let want = &executable.signature().inputs[index].spec;
     let is_data = !sexp::is_object(x) || sexp::inherits(x, c"integer64");
-    let host_type = match buffer::r_type_of(x) {
-        Ok(host_type) if is_data => host_type,
-        _ => return Err(no_array(executable, index, x)),
-    };
+    let is_data = is_data && buffer::r_type_of(x).is_ok();
+    let plain = Protected::new(if is_data { x } else { sexp::call_ours(c"plain_argument", x) });
+    let (given, x) = (x, plain.sexp());
+    let Ok(host_type) = buffer::r_type_of(x) else { return Err(no_array(executable, index, given, x)) };
     if !fits(x, &want.dims) {
         return Err(wrong_shape(executable, index, x));
     }
@@ -311,13 +311,19 @@ fn own_dims(x: SEXP) -> Dims {
     }
 }
 
+/// `hint` is an R string.
 #[cold]
-fn no_array(executable: &Executable, index: usize, x: SEXP) -> Failure {
+fn no_array(executable: &Executable, index: usize, x: SEXP, hint: SEXP) -> Failure {
     let argument = executable.signature().argument(index);
-    let message = format!("{argument} must be a `PJRTBuffer` or an R array of numbers, not {}.", describe(x));
-    Failure(
-        Error::new(Kind::InvalidInput, message).hint("Create a buffer with pjrt_buffer(), or convert it to numbers."),
-    )
+    let error = Error::new(
+        Kind::InvalidInput,
+        format!("{argument} must be a `PJRTBuffer` or an R array of numbers, not {}.", describe(x)),
+    );
+    // SAFETY: the caller protects the string.
+    match unsafe { sexp::string(hint) } {
+        Some(hint) => Failure(error.hint(hint)),
+        None => Failure(error),
+    }
 }
 
 #[cold]
