@@ -28,7 +28,8 @@
 #' run <- pjrt_compile(model)
 #' pjrt_execute(run, model$weights, args = list(x, y))
 #' ```
-#' A single argument needs no name: `pjrt_execute(run, model$weights, x)`. Leave out arguments that the model does not use, or
+#' Or make it a function that has the weights: `predict <- pjrt_function(model)`, and then `predict(x, y)`. A single argument
+#' needs no name: `pjrt_execute(run, model$weights, x)`. Leave out arguments that the model does not use, or
 #' pass them by names such as `` `args[1]` ``. Weights of the same names, types and shapes can replace those of the model, for
 #' example from [safetensors_load()]. A model that was exported with `save_weights=False` has none.
 #'

@@ -17,11 +17,14 @@
 #'
 #' Arguments that the program does not use are ignored, as JAX does, and may be left out.
 #'
+#' A model of PyTorch has arguments `x1`, `x2` and so on, and the last one, `weights`, which is by default the list of the
+#' model's weights: see [pjrt_load_exported()].
+#'
 #' `print()` shows the arguments, and which are donated: a buffer that you pass there is deleted by the call. See
 #' [pjrt_execute()].
 #'
 #' # Result
-#' A function exported by JAX returns nested lists with the structure of the Python result: a dictionary is a list with names,
+#' A function exported by JAX or PyTorch returns nested lists with the structure of the Python result: a dictionary is a list with names,
 #' a tuple a list without. Other programs return what [pjrt_execute()] returns; outputs with names such as `grads$w` are put
 #' into nested lists. A single output is returned itself.
 #'
@@ -171,8 +174,11 @@ describe_exported_arguments <- function(x, taken) {
   all <- call_native(ffi_function_paths, x$inputs$path)
   # without "args/0" or "kwargs/scale"
   below <- sub("^[^/]*/[^/]*", "", all)
+  # weights are the inputs that are not arguments
+  is_weight <- is_pytorch(x) & !seq_along(all) %in% unlist(x$input_tree)
+  below[is_weight] <- paste0("/", all[is_weight], recycle0 = TRUE)
   position <- rep(NA_integer_, length(all))
-  is_positional <- startsWith(all, "args/")
+  is_positional <- startsWith(all, "args/") & !is_weight
   position[is_positional] <- as.integer(sub("^args/([0-9]+).*$", "\\1", all[is_positional])) + 1L
   kept <- which(x$inputs$kept)
   if (length(kept) != nrow(taken)) {
@@ -192,14 +198,26 @@ describe_exported_arguments <- function(x, taken) {
   owner <- ifelse(
     is.na(position), length(positional) + match(sub("^kwargs/([^/]*).*$", "\\1", all), named), position
   )
+  trees <- unname(c(x$input_tree$args, x$input_tree$kwargs))
+  optional <- !seq_along(arguments) %in% owner[kept]
+  weights <- NULL
+  if (any(is_weight)) {
+    # the last argument; weights that were exported are its default
+    weights <- unique_names("weights", arguments)
+    arguments <- c(arguments, weights)
+    owner[is_weight] <- length(arguments)
+    trees <- c(trees, list(stats::setNames(as.list(which(is_weight)), x$inputs$path[is_weight])))
+    optional <- c(optional, TRUE)
+  }
   inputs <- as_table(list(
     path = paste0(arguments[owner], below, recycle0 = TRUE), kept = x$inputs$kept, donated = logical(length(owner)),
     alias = rep(NA_integer_, length(owner)), type = types(x$inputs)
   ))
   inputs[kept, c("donated", "alias", "type")] <- taken[c("donated", "alias", "type")]
   list(
-    inputs = inputs, arguments = arguments, trees = unname(c(x$input_tree$args, x$input_tree$kwargs)),
-    optional = !seq_along(arguments) %in% owner[kept]
+    inputs = inputs, arguments = arguments, trees = trees, optional = optional,
+    # the name of the argument that has a default, and the default
+    weights = weights, default = x$weights
   )
 }
 
@@ -295,6 +313,10 @@ make_function <- function(described, source) {
   )
   defaults <- stats::setNames(rep(alist(x = ), length(formals)), formals)
   defaults[arguments[optional]] <- list(NULL)
+  if (!is.null(described$weights)) {
+    # not the list itself, which print() of the bare function would show
+    defaults[intersect(described$weights, arguments)] <- alist(.described$default)
+  }
   call <- bquote(.Call(ffi_function_call, .callable, .(as.call(c(quote(list), lapply(formals, as.name))))))
   if (!is_step && described$as == "array") {
     call <- bquote(as_array(.(call)))
@@ -396,6 +418,7 @@ signature_section <- function(title, lines, most = 12L) {
 #' @export
 format.PJRTFunction <- function(x, ...) {
   described <- description_of(x, class(x)[[1L]])
+  described$inputs <- shown_inputs(described)
   described$inputs <- described$inputs[described$inputs$kept, ]
   inputs <- signature_lines(in_r(described$inputs$path), described$inputs$type, described$inputs$donated)
   outputs <- toString(abbreviate_list(described$outputs$type))
@@ -413,7 +436,7 @@ format.PJRTStep <- format.PJRTFunction
 #' @export
 print.PJRTFunction <- function(x, ...) {
   described <- description_of(x)
-  inputs <- described$inputs
+  inputs <- shown_inputs(described)
   is_shown <- inputs$kept
   writeLines(c(
     sprintf("<PJRTFunction %s>", described$name),
@@ -423,6 +446,21 @@ print.PJRTFunction <- function(x, ...) {
     sprintf("  %s", described$device)
   ))
   invisible(x)
+}
+
+# The inputs in the order of the arguments. Weights, of which there may be thousands, are one.
+shown_inputs <- function(described) {
+  inputs <- described$inputs
+  if (is.null(described$weights)) {
+    return(inputs)
+  }
+  first <- sub("/.*$", "", inputs$path)
+  is_weight <- first == described$weights
+  weights <- inputs[which(is_weight)[[1L]], ]
+  weights$path <- described$weights
+  weights$type <- sprintf("%d array(s)%s", sum(is_weight), if (length(described$default) > 0L) " of the model" else "")
+  arguments <- inputs[!is_weight, ]
+  rbind(arguments[order(match(first[!is_weight], described$arguments)), ], weights)
 }
 
 #' @export

@@ -2,7 +2,8 @@
 
 # The exported function in a folder. Besides the parts of JAX's functions it has `weights`, a named list of buffers with the
 # names that the program's inputs have in `inputs$path`. A caller of the function passes the other inputs that are kept: the
-# leaves of `input_tree` are their rows. The program takes all kept rows in their order.
+# leaves of `input_tree` are their rows. The program takes all kept rows in their order. pjrt_function() passes `weights` as
+# the default of an argument.
 load_pytorch <- function(folder, device, name) {
   facts <- call_with_text(ffi_pytorch_read, folder, name)
   files <- facts$files

@@ -96,6 +96,30 @@ test_that("arguments of a function are never swapped", {
   expect_identical(rowSums(as_array(pjrt_execute(pjrt_compile(mlp), mlp$weights, x))), c(1, 1), tolerance = 1e-6)
 })
 
+test_that("pjrt_function() takes the arguments of the model and has its weights", {
+  runs <- torch_runs()
+  for (name in c("lookup", "constants", "mlp", "nested")) {
+    run <- runs[[name]]
+    f <- pjrt_function(load_torch(name))
+    inputs <- lapply(run$inputs, as_buffer)
+    if (name == "nested") {
+      inputs <- list(list(x = inputs[[1L]], y = inputs[2:3]), inputs[4:5])
+    }
+    outputs <- rapply(list(do.call(f, inputs)), function(x) as.vector(as_array(x, int64 = "double")), how = "unlist")
+    expected <- unlist(lapply(run$outputs, function(x) as.double(x$data)))
+    expect_equal(unname(outputs), expected, tolerance = 1e-5, info = name)
+  }
+  model <- load_torch("lookup")
+  f <- pjrt_function(model, as = "array")
+  expect_identical(names(formals(f)), c("x1", "x2", "x3", "weights", "..."))
+  x <- matrix(1:8, 2)
+  none <- lapply(model$weights, function(w) array(0, shape(w)))
+  expect_identical(f(x, c(1, 0), weights = none)$rows, matrix(0, 2, 3))
+  expect_refused(f(x, c(1, 0), weights = none[-1L]), "invalid_input", "`weights$factor`")
+  expect_refused(pjrt_function(load_torch("unweighted"))(x), "invalid_input", "`weights$bias`")
+  for (name in c("lookup", "unweighted")) expect_snapshot(pjrt_function(load_torch(name)), cran = TRUE)
+})
+
 test_that("names are kept by the cache and by saved executables", {
   code <- quote({
     model <- pjrt_load_exported(path)
