@@ -14,7 +14,7 @@ as_array_async.list <- function(x, ...) {
 
 #' @export
 value.list <- function(x, ...) {
-  map_results("value", x, c("PJRTArrayPromise", "PJRTExecutablePromise"), value, ...)
+  map_results("value", x, c("PJRTBuffer", "PJRTArrayPromise", "PJRTExecutablePromise"), value, ...)
 }
 
 #' @export

@@ -56,7 +56,7 @@ test_that("await() waits and returns its buffer invisibly", {
   expect_identical(is_ready(x), TRUE)
   expect_refused(await(1), "invalid_input", "`x` must be a `PJRTBuffer`")
   expect_refused(await(as_array_async(x)), "invalid_input", "`x` must be a `PJRTBuffer`")
-  expect_refused(value(x), "invalid_input", "`x` must be a `PJRTArrayPromise`")
+  expect_refused(value(1), "invalid_input", "`x` must be a `PJRTBuffer`, `PJRTArrayPromise`")
   expect_refused(is_ready(1), "invalid_input", "`x` must be a `PJRTBuffer`")
 })
 
