@@ -5,10 +5,12 @@
 mod attribute;
 mod constant;
 mod operation;
+mod refine;
 mod types;
 mod write;
 
 pub(crate) use attribute::{Algorithm, Attribute, Conv, Dense, Dot, Gather, Scatter};
+pub use refine::{refine, with_constant_argument};
 pub(crate) use operation::{Block, Operation, Region, Value};
 pub(crate) use types::{Element, Tensor, Type, DYNAMIC};
 pub(crate) use write::{quoted, shown, symbol_text};
