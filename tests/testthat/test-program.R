@@ -279,8 +279,10 @@ test_that("as.character() returns the whole text of a program, and decodes bytec
     again <- pjrt_program(as.character(program))
     run <- function(program) {
       executable <- pjrt_compile(program)
-      inputs <- lapply(executable_inputs(executable)$shape, function(dims) pjrt_buffer(array(seq_len(prod(dims)) / 8, dims), "f32"))
-      lapply(do.call(pjrt_execute, c(list(executable), inputs)), as_array)
+      inputs <- lapply(executable_inputs(executable)$shape, function(dims) {
+        pjrt_buffer(array(seq_len(prod(dims)) / 8, if (length(dims)) dims else 1L), "f32", shape = dims)
+      })
+      lapply(do.call(pjrt_execute, c(list(executable), inputs, simplify = FALSE)), as_array)
     }
     expect_identical(run(again), run(program))
   }

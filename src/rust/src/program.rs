@@ -46,7 +46,7 @@ fn program_describe(program: Robj) -> Result<Robj> {
 fn program_text(program: Robj) -> Result<String> {
     let program = get(&program)?;
     room::check_room(4 * program.code().len(), "to write the program as text")?;
-    program.whole_text()
+    Ok(program.whole_text()?)
 }
 
 /// The program of a handle.

@@ -5,7 +5,6 @@ use pjrt_base::error::Result;
 use pjrt_data::dtype::DType;
 use pjrt_data::scalar::{Float, Reader, Scalar};
 use std::fmt::Write;
-use std::sync::Arc;
 
 /// From this number of elements on, numbers are written as hexadecimal digits.
 const MANY: usize = 33;
@@ -56,7 +55,7 @@ impl Dense {
             digits(&self.bytes, out);
             out.push('"');
         } else {
-            nested(&tensor.dims, &tensor.element, &self.bytes, width, out)?;
+            nested(&tensor.dims, &tensor.element, &self.bytes, out)?;
         }
         out.push('>');
         Ok(())
@@ -90,7 +89,7 @@ fn integer(scalar: Scalar) -> Option<i64> {
 }
 
 /// Elements in brackets, a pair for each dimension.
-fn nested(dims: &[i64], kind: &Element, bytes: &[u8], width: usize, out: &mut String) -> Result<()> {
+fn nested(dims: &[i64], kind: &Element, bytes: &[u8], out: &mut String) -> Result<()> {
     let Some((&first, rest)) = dims.split_first() else { return element(kind, bytes, out) };
     let size = bytes.len() / usize::try_from(first).unwrap_or(1).max(1);
     out.push('[');
@@ -98,7 +97,7 @@ fn nested(dims: &[i64], kind: &Element, bytes: &[u8], width: usize, out: &mut St
         if i > 0 {
             out.push_str(", ");
         }
-        nested(rest, kind, part, width, out)?;
+        nested(rest, kind, part, out)?;
     }
     out.push(']');
     Ok(())
@@ -166,9 +165,4 @@ fn float(value: Float, width: usize, out: &mut String) {
 pub(super) fn float_attribute(bits: u64, kind: &Element, out: &mut String) -> Result<()> {
     let width = kind.bytes().ok_or_else(|| unknown(format_args!("a number of type {kind}")))?;
     element(kind, &bits.to_le_bytes()[..width.min(8)], out)
-}
-
-/// All elements of the same value.
-pub(crate) fn splat(kind: Type, bytes: &[u8]) -> Dense {
-    Dense { kind, bytes: Arc::from(bytes) }
 }

@@ -10,9 +10,9 @@ mod types;
 mod write;
 
 pub(crate) use attribute::{Algorithm, Attribute, Conv, Dense, Dot, Gather, Scatter};
-pub use refine::{refine, with_constant_argument};
 pub(crate) use operation::{Block, Operation, Region, Value};
-pub(crate) use types::{Element, Tensor, Type, DYNAMIC};
+pub use refine::{refine, with_constant_argument};
+pub(crate) use types::{Element, Tensor, Type};
 pub(crate) use write::{quoted, shown, symbol_text};
 
 use crate::bytecode;

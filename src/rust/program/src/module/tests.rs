@@ -62,7 +62,10 @@ fn the_text_keeps_names_and_annotations() {
     }
     for form in ["artifact", "mlirbc"] {
         let others = text(&format!("others.{form}"));
-        for part in ["x.text = \"a\\22b\\\\\\0A\\C3\\A9\"", "\"x.odd key\" = [1 : i8, -1 : i64, 255 : ui8, 1.5 : bf16, 0x7FC0 : bf16"] {
+        for part in [
+            "x.text = \"a\\22b\\\\\\0A\\C3\\A9\"",
+            "\"x.odd key\" = [1 : i8, -1 : i64, 255 : ui8, 1.5 : bf16, 0x7FC0 : bf16",
+        ] {
             assert!(others.contains(part), "{part} in {others}");
         }
     }

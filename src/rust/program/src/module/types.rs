@@ -5,9 +5,6 @@ use pjrt_data::dtype::DType;
 use std::fmt;
 use std::sync::Arc;
 
-/// A dimension without a fixed size.
-pub(crate) const DYNAMIC: i64 = i64::MIN;
-
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Type {
     Tensor(Arc<Tensor>),
@@ -24,6 +21,7 @@ pub(crate) enum Type {
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Tensor {
+    /// Negative without a fixed size.
     pub dims: Vec<i64>,
     pub element: Element,
     pub encoding: Option<Attribute>,

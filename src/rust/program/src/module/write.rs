@@ -409,4 +409,3 @@ fn is_elementwise(kind: &str) -> bool {
     ];
     NAMES.contains(&kind)
 }
-

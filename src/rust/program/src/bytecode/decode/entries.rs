@@ -12,17 +12,8 @@ use std::sync::Arc;
 const MAX_NESTING: usize = 100;
 
 /// Small floats, in the order of their numbers.
-const SMALL: [&str; 9] = [
-    "f8E5M2",
-    "f8E4M3",
-    "f8E4M3FN",
-    "f8E5M2FNUZ",
-    "f8E4M3FNUZ",
-    "f8E4M3B11FNUZ",
-    "f8E3M4",
-    "f4E2M1FN",
-    "f8E8M0FNU",
-];
+const SMALL: [&str; 9] =
+    ["f8E5M2", "f8E4M3", "f8E4M3FN", "f8E5M2FNUZ", "f8E4M3FNUZ", "f8E4M3B11FNUZ", "f8E3M4", "f4E2M1FN", "f8E8M0FNU"];
 
 /// Decodes each entry once.
 pub(super) struct Decoder<'t, 'a> {
@@ -105,10 +96,6 @@ impl<'t, 'a> Decoder<'t, 'a> {
     pub fn next_bytes(&self, reader: &mut Reader<'a>) -> Result<&'a [u8]> {
         let index = reader.index(self.tables.strings.len())?;
         Ok(self.tables.strings[index])
-    }
-
-    pub fn next_name(&self, reader: &mut Reader<'a>) -> Result<Name> {
-        name(self.next_bytes(reader)?)
     }
 
     /// The next attribute, which is a string, as a name.

@@ -7,9 +7,9 @@ mod stablehlo;
 mod vhlo;
 
 use super::attributes::Entries;
+use super::operations::{ATTRIBUTES, OPERANDS, OWN_PROPERTIES, REGIONS, RESULTS, SUCCESSORS, USE_LISTS};
 use super::reader::Reader;
 use super::{damaged, read, too_deep, Section, Tables, ISOLATED_SECTIONS, OPTIONAL_LOCATIONS, USE_LIST_ORDERS};
-use super::operations::{ATTRIBUTES, OPERANDS, OWN_PROPERTIES, REGIONS, RESULTS, SUCCESSORS, USE_LISTS};
 use crate::module::{unknown, Attribute, Block, Module, Name, Operation, Region, Type, Value};
 use crate::program::BYTECODE;
 use entries::Decoder;
@@ -232,8 +232,11 @@ impl<'t, 'a> Builder<'t, 'a> {
         if has_arguments {
             let arguments = reader.count()?;
             for _ in 0..arguments {
-                let (kind, has_location) =
-                    if self.tables.version >= OPTIONAL_LOCATIONS { reader.flagged()? } else { (reader.number()?, true) };
+                let (kind, has_location) = if self.tables.version >= OPTIONAL_LOCATIONS {
+                    reader.flagged()?
+                } else {
+                    (reader.number()?, true)
+                };
                 let kind = self.entries.kind(Reader::within(kind, types)?)?;
                 block.arguments.push(self.define(scope, next, kind)?);
                 let location = if has_location { Some(reader.index(attributes)?) } else { None };

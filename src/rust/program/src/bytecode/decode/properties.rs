@@ -129,7 +129,8 @@ const WITHOUT: [&str; 12] = [
 ];
 
 /// Operations of StableHLO without attributes.
-const NONE: &str = "abs add after_all and async_done async_start atan2 bitcast_convert case ceil clamp complex convert \
+const NONE: &str =
+    "abs add after_all and async_done async_start atan2 bitcast_convert case ceil clamp complex convert \
     count_leading_zeros create_token divide dynamic_pad dynamic_reshape dynamic_update_slice floor if imag is_finite \
     maximum minimum multiply negate not optimization_barrier or partition_id popcnt power real real_dynamic_slice \
     remainder replica_id reshape return round_nearest_afz round_nearest_even select shift_left \
@@ -152,7 +153,9 @@ pub(super) fn named<'a>(
         return of_portable(decoder, portable, properties, others, in_function);
     }
     let is_known = matches!(&**full_name, "func.return" | "sdy.return" | super::CAST)
-        || full_name.strip_prefix("stablehlo.").is_some_and(|name| NONE.split_ascii_whitespace().any(|known| known == name));
+        || full_name
+            .strip_prefix("stablehlo.")
+            .is_some_and(|name| NONE.split_ascii_whitespace().any(|known| known == name));
     let Some(list) = listed(OWN, full_name).or(is_known.then_some("")) else {
         return Err(unknown(format_args!("operation {full_name}")));
     };
@@ -311,7 +314,8 @@ fn combined(base: &str, parts: &mut Parts) -> Result<Attributes> {
 /// The algorithm of a product; types stand for what is not given.
 fn algorithm(parts: &mut Parts) -> Result<Option<Algorithm>> {
     let kinds = ["lhs_precision_type", "rhs_precision_type", "accumulation_type"].map(|name| parts.take(name));
-    let counts = ["lhs_component_count", "rhs_component_count", "num_primitive_operations"].map(|name| parts.take(name));
+    let counts =
+        ["lhs_component_count", "rhs_component_count", "num_primitive_operations"].map(|name| parts.take(name));
     let imprecise = parts.take("allow_imprecise_accumulation");
     let [Some(Attribute::Type(lhs)), Some(Attribute::Type(rhs)), Some(Attribute::Type(accumulation))] = kinds else {
         return Ok(None);

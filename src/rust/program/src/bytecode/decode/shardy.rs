@@ -77,9 +77,7 @@ fn body(attribute: &Attribute) -> Result<String> {
             let text = text.strip_prefix("#sdy.sharding<").map(|rest| format!("<{rest}"));
             match (text, attribute) {
                 (Some(text), _) => Ok(text),
-                (None, Attribute::Other(text)) => {
-                    Ok(text.strip_prefix("#sdy.").unwrap_or(text).to_owned())
-                }
+                (None, Attribute::Other(text)) => Ok(text.strip_prefix("#sdy.").unwrap_or(text).to_owned()),
                 _ => Err(damaged("an axis is something else")),
             }
         }

@@ -1,7 +1,7 @@
 //! Attributes and types of the portable form.
 
-use super::super::reader::Reader;
 use super::super::damaged;
+use super::super::reader::Reader;
 use super::entries::{complex, numbers, of_name, signed, Decoder};
 use crate::module::{shown, unknown, Attribute, Element, Type};
 use pjrt_base::error::Result;

@@ -7,10 +7,10 @@ use std::collections::{HashMap, HashSet};
 pub(super) fn clean(root: &mut Operation) {
     let Some(block) = root.regions.first_mut().and_then(|region| region.blocks.first_mut()) else { return };
     let mut pure = HashSet::new();
-    // Callers come after main, and before that after what they call.
-    let order: Vec<usize> = (1..block.operations.len()).chain(0..1).collect();
-    for i in order {
-        let Some(function) = block.operations.get_mut(i).filter(|operation| &*operation.name == "func.func") else { continue };
+    let is_main = |function: &Operation| function.attribute("sym_name").and_then(Attribute::as_text) == Some("main");
+    // Functions come after those that they call, but for main, which is the first.
+    let (main, others): (Vec<_>, Vec<_>) = block.operations.iter_mut().partition(|operation| is_main(operation));
+    for function in others.into_iter().chain(main).filter(|operation| &*operation.name == "func.func") {
         let mut used = HashSet::new();
         function.regions.iter_mut().for_each(|region| clean_region(region, &mut used, &pure));
         if function.regions.iter().all(|region| is_pure_region(region, &pure)) {

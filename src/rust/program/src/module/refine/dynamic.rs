@@ -20,7 +20,11 @@ impl<'m> Refiner<'m> {
     ) -> Result<Option<Vec<Value>>> {
         let kind = source.kind();
         let sizes = match kind {
-            "dynamic_broadcast_in_dim" | "dynamic_reshape" | "dynamic_gather" | "dynamic_conv" | "real_dynamic_slice"
+            "dynamic_broadcast_in_dim"
+            | "dynamic_reshape"
+            | "dynamic_gather"
+            | "dynamic_conv"
+            | "real_dynamic_slice"
             | "dynamic_pad" => operands.get(1..).unwrap_or_default(),
             "dynamic_iota" => operands,
             _ => return Ok(None),
@@ -64,8 +68,8 @@ impl<'m> Refiner<'m> {
                 attach("limit_indices", &limit);
                 attach("strides", &strides);
                 let bounds = start.iter().zip(&limit).zip(&strides);
-                let dims = bounds.map(|((start, limit), &stride)| ceil(limit - start, stride)).collect();
-                ("stablehlo.slice", Some(dims))
+                let dims = bounds.map(|((&start, &limit), &stride)| ceil(limit.checked_sub(start)?, stride)).collect();
+                ("stablehlo.slice", dims)
             }
             "dynamic_pad" => {
                 let (low, high, interior) = (next()?, next()?, next()?);
@@ -105,7 +109,8 @@ impl<'m> Refiner<'m> {
             None => self.result_types(source, &operation)?,
         };
         if matches!(operation.kind(), "broadcast_in_dim" | "iota") {
-            if let (Some((element, dims, integers)), true) = (self.folded_as(&operation, source, &types[0])?, is_known) {
+            if let (Some((element, dims, integers)), true) = (self.folded_as(&operation, source, &types[0])?, is_known)
+            {
                 return Ok(Some(vec![self.integers(dims, element, integers, out)]));
             }
         }
@@ -237,7 +242,12 @@ impl<'m> Refiner<'m> {
     }
 
     /// The operands: inputs, initial values, window, strides, dilations of the base and of the window, and padding.
-    fn reduce_window(&mut self, source: &'m Operation, operands: &[Value], out: &mut Vec<Operation>) -> Result<Vec<Value>> {
+    fn reduce_window(
+        &mut self,
+        source: &'m Operation,
+        operands: &[Value],
+        out: &mut Vec<Operation>,
+    ) -> Result<Vec<Value>> {
         let inputs = operands.len().saturating_sub(5);
         let called = source.attribute("called_computations").and_then(Attribute::as_array).unwrap_or_default();
         let [called] = called else { return Err(strange("a reduction without a function")) };
@@ -259,7 +269,8 @@ impl<'m> Refiner<'m> {
 
     /// Keeps a function that a call names, if it has fixed sizes.
     fn unchanged(&mut self, source: &Operation, name: &crate::module::Name) -> Result<()> {
-        let function = self.functions.get(&**name).ok_or_else(|| strange("a call of a function that does not exist"))?;
+        let function =
+            self.functions.get(&**name).ok_or_else(|| strange("a call of a function that does not exist"))?;
         let arguments = function.block(0).map(|block| block.arguments.clone()).unwrap_or_default();
         let types: Vec<Type> = arguments.iter().map(|&argument| self.source.type_of(argument).clone()).collect();
         if !types.iter().all(Type::is_static) && self.is_strict {

@@ -20,13 +20,17 @@ impl Refiner<'_> {
         }
         let known: Option<Vec<&Known>> = operands.iter().map(|&operand| self.known(operand)).collect();
         let Some(known) = known else { return Ok(None) };
+        let (first, operand) = match (known.first(), operands.first()) {
+            (Some(&first), Some(&operand)) => (first, operand),
+            _ if source.kind() == "iota" => (&Known::from([]), Value(0)),
+            _ => return Ok(None),
+        };
         let dims = if tensor.dims.iter().all(|&dim| dim >= 0) {
             tensor.dims.clone()
         } else {
             match (source.kind(), operands.first()) {
-                ("concatenate" | "slice" | "broadcast_in_dim" | "iota" | "reshape" | "dynamic_slice", _) | (_, None) => {
-                    return Ok(None)
-                }
+                ("concatenate" | "slice" | "broadcast_in_dim" | "iota" | "reshape" | "dynamic_slice", _)
+                | (_, None) => return Ok(None),
                 (_, Some(_)) => {
                     let longest = operands.iter().max_by_key(|&&operand| self.dims(operand).len());
                     longest.map(|&operand| self.dims(operand).to_vec()).unwrap_or_default()
@@ -38,14 +42,14 @@ impl Refiner<'_> {
         let operand_element = operands.first().and_then(|&operand| self.of(operand).as_tensor());
         let operand_element = operand_element.map_or(&tensor.element, |operand| &operand.element);
         let folded = match source.kind() {
-            "reshape" | "optimization_barrier" => Some(known[0].to_vec()),
+            "reshape" | "optimization_barrier" => Some(first.to_vec()),
             "convert" if tensor.element.dtype() == Some(DType::Pred) => {
-                Some(known[0].iter().map(|&value| i64::from(value != 0)).collect())
+                Some(first.iter().map(|&value| i64::from(value != 0)).collect())
             }
-            "convert" => Some(known[0].to_vec()),
+            "convert" => Some(first.to_vec()),
             "concatenate" => self.joined(source, operands, &known),
-            "slice" if tensor.dims.len() == 1 => slice(source, known[0]),
-            "broadcast_in_dim" => self.broadcast(source, operands[0], known[0], &tensor.dims),
+            "slice" if tensor.dims.len() == 1 => slice(source, first),
+            "broadcast_in_dim" => self.broadcast(source, operand, first, &tensor.dims),
             "iota" => iota(source, &tensor.dims),
             _ => elementwise(source, &known, operand_element, len),
         };
@@ -58,7 +62,7 @@ impl Refiner<'_> {
     /// The same for an operation that replaces another one, with a result of this type.
     pub(super) fn folded_as(&self, operation: &Operation, source: &Operation, kind: &Type) -> Result<Option<Folded>> {
         let Some(tensor) = kind.as_tensor().filter(|tensor| is_integer(&tensor.element)) else { return Ok(None) };
-        if source.results.len() != 1 || !tensor.len().is_some_and(|len| len <= MAX_KNOWN) {
+        if source.results.len() != 1 || tensor.len().is_none_or(|len| len > MAX_KNOWN) {
             return Ok(None);
         }
         let values = match (operation.kind(), operation.operands.first()) {
@@ -80,12 +84,15 @@ impl Refiner<'_> {
 
     fn joined(&self, source: &Operation, operands: &[Value], known: &[&Known]) -> Option<Vec<i64>> {
         let at = usize::try_from(source.attribute("dimension")?.as_integer()?).ok()?;
-        let outer: i64 = self.dims(*operands.first()?).get(..at)?.iter().product();
-        let outer = usize::try_from(outer).ok()?;
+        let outer = self.dims(*operands.first()?).get(..at)?;
+        let outer = outer.iter().try_fold(1usize, |outer, &dim| outer.checked_mul(usize::try_from(dim).ok()?))?;
+        if outer > MAX_KNOWN {
+            return None;
+        }
         let mut joined = Vec::new();
         for i in 0..outer {
             for part in known {
-                let size = part.len() / outer;
+                let size = part.len() / outer.max(1);
                 joined.extend_from_slice(part.get(i * size..(i + 1) * size)?);
             }
         }
@@ -106,9 +113,9 @@ impl Refiner<'_> {
                 index[at] = rest % dim;
                 rest /= dim;
             }
-            let at = places.iter().zip(from).try_fold(0, |at, (&place, &size)| {
+            let at = places.iter().zip(from).try_fold(0i64, |at, (&place, &size)| {
                 let index = index.get(usize::try_from(place).ok()?)?;
-                Some(at * size + if size == 1 { 0 } else { *index })
+                at.checked_mul(size)?.checked_add(if size == 1 { 0 } else { *index })
             })?;
             values.get(usize::try_from(at).ok()?).copied()
         };
@@ -140,7 +147,7 @@ fn wrapped(value: i64, element: &Element) -> i64 {
 }
 
 fn slice(source: &Operation, values: &[i64]) -> Option<Vec<i64>> {
-    let bound = |name: &str| Some(usize::try_from(*source.attribute(name)?.as_numbers()?.first()?).ok()?);
+    let bound = |name: &str| usize::try_from(*source.attribute(name)?.as_numbers()?.first()?).ok();
     let (start, limit, stride) = (bound("start_indices")?, bound("limit_indices")?, bound("strides")?);
     Some(values.get(start..limit)?.iter().copied().step_by(stride.max(1)).collect())
 }

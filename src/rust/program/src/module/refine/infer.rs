@@ -66,8 +66,8 @@ impl Refiner<'_> {
             "slice" => {
                 let (start, limit, strides) = (list("start_indices")?, list("limit_indices")?, list("strides")?);
                 let bounds = start.iter().zip(&limit).zip(&strides);
-                let dims: Vec<i64> = bounds.map(|((start, limit), stride)| ceil(limit - start, *stride)).collect();
-                one(Some(dims))
+                let dims = bounds.map(|((&start, &limit), &stride)| ceil(limit.checked_sub(start)?, stride)).collect();
+                one(dims)
             }
             "pad" => {
                 let (low, high) = (list("edge_padding_low")?, list("edge_padding_high")?);
@@ -99,8 +99,16 @@ impl Refiner<'_> {
             "batch_norm_training" => Some(vec![operand(0)?, operand(1)?, operand(1)?]),
             "batch_norm_grad" => Some(vec![operand(0)?, operand(1)?, operand(1)?]),
             "bitcast_convert" => one(self.recast(operation, result)),
-            "map" | "dynamic_update_slice" | "reverse" | "cholesky" | "select_and_scatter" | "reduce_precision"
-            | "batch_norm_inference" | "collective_permute" | "collective_broadcast" | "all_reduce" => one(operand(0)),
+            "map"
+            | "dynamic_update_slice"
+            | "reverse"
+            | "cholesky"
+            | "select_and_scatter"
+            | "reduce_precision"
+            | "batch_norm_inference"
+            | "collective_permute"
+            | "collective_broadcast"
+            | "all_reduce" => one(operand(0)),
             kind if ELEMENTWISE.contains(&kind) => one(operand(0)),
             _ if matches!(&*operation.name, "sdy.sharding_constraint" | "sdy.reshard") => one(operand(0)),
             _ => None,
@@ -110,8 +118,8 @@ impl Refiner<'_> {
     fn concatenated(&self, operation: &Operation) -> Option<Vec<i64>> {
         let at = usize::try_from(operation.attribute("dimension")?.as_integer()?).ok()?;
         let mut dims = self.dims(*operation.operands.first()?).to_vec();
-        let sizes = operation.operands.iter().map(|&operand| self.dims(operand).get(at).copied());
-        *dims.get_mut(at)? = sizes.sum::<Option<i64>>()?;
+        let mut sizes = operation.operands.iter().map(|&operand| self.dims(operand).get(at).copied());
+        *dims.get_mut(at)? = sizes.try_fold(0i64, |sum, size| sum.checked_add(size?))?;
         Some(dims)
     }
 
@@ -172,7 +180,8 @@ impl Refiner<'_> {
         let sizes = windows.sizes(&spatial, &window)?;
         let groups = operation.attribute("batch_group_count").and_then(Attribute::as_integer).unwrap_or(1);
         let mut dims = vec![0; input.len()];
-        *dims.get_mut(usize::try_from(conv.output_batch).ok()?)? = pick(input, conv.input_batch)?.checked_div(groups)?;
+        *dims.get_mut(usize::try_from(conv.output_batch).ok()?)? =
+            pick(input, conv.input_batch)?.checked_div(groups)?;
         *dims.get_mut(usize::try_from(conv.output_feature).ok()?)? = pick(kernel, conv.kernel_output_feature)?;
         for (&at, size) in conv.output_spatial.iter().zip(sizes) {
             *dims.get_mut(usize::try_from(at).ok()?)? = size;
@@ -206,15 +215,19 @@ impl Windows {
 
     /// The number of positions in each dimension.
     fn sizes(&self, dims: &[i64], window: &[i64]) -> Option<Vec<i64>> {
-        let dilated = |size: i64, dilation: i64| if size == 0 { 0 } else { (size - 1) * dilation + 1 };
+        let dilated = |size: i64, dilation: i64| match size {
+            0 => Some(0),
+            _ => size.checked_sub(1)?.checked_mul(dilation)?.checked_add(1),
+        };
         let size = |i: usize| {
-            let whole = dilated(dims[i], *self.base.get(i)?) + self.padding.get(2 * i)? + self.padding.get(2 * i + 1)?;
-            let window = dilated(*window.get(i)?, *self.dilations.get(i)?);
+            let padding = self.padding.get(2 * i)?.checked_add(*self.padding.get(2 * i + 1)?)?;
+            let whole = dilated(dims[i], *self.base.get(i)?)?.checked_add(padding)?;
+            let window = dilated(*window.get(i)?, *self.dilations.get(i)?)?;
             let stride = *self.strides.get(i)?;
             if whole < window || whole <= 0 {
                 return Some(0);
             }
-            Some((whole - window).checked_div(stride)? + 1)
+            whole.checked_sub(window)?.checked_div(stride)?.checked_add(1)
         };
         (0..dims.len()).map(size).collect()
     }
@@ -278,17 +291,18 @@ fn without(dims: &[i64], dropped: &[i64]) -> Vec<i64> {
     dims.iter().enumerate().filter(|(at, _)| !dropped.contains(&(*at as i64))).map(|(_, &dim)| dim).collect()
 }
 
-pub(super) fn ceil(size: i64, stride: i64) -> i64 {
-    if size <= 0 || stride <= 0 {
-        return 0;
+/// How many steps of a stride begin in a size.
+pub(super) fn ceil(size: i64, stride: i64) -> Option<i64> {
+    if size <= 0 {
+        return Some(0);
     }
-    (size - 1) / stride + 1
+    Some((size - 1).checked_div(stride).filter(|_| stride > 0)? + 1)
 }
 
 pub(super) fn padded(dims: &[i64], low: &[i64], high: &[i64], interior: &[i64]) -> Option<Vec<i64>> {
     let size = |(at, &dim): (usize, &i64)| {
         let inner = (dim - 1).max(0).checked_mul(*interior.get(at)?)?;
-        Some(dim + low.get(at)? + high.get(at)? + inner)
+        dim.checked_add(*low.get(at)?)?.checked_add(*high.get(at)?)?.checked_add(inner)
     };
     dims.iter().enumerate().map(size).collect()
 }

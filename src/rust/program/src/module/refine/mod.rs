@@ -263,7 +263,7 @@ impl<'m> Refiner<'m> {
         let results = operation.results.clone();
         if let ("constant", Some(Attribute::Dense(dense))) = (operation.kind(), operation.attribute("value")) {
             if let Some(integers) = dense.integers(MAX_KNOWN) {
-                self.known.insert(results[0], integers.into());
+                self.known.extend(results.first().map(|&result| (result, integers.into())));
             }
         }
         if let ("add", [x, y], [sum]) = (operation.kind(), &operation.operands[..], &results[..]) {
@@ -288,7 +288,12 @@ impl<'m> Refiner<'m> {
         Ok(self.with_known(results, &special.known, out))
     }
 
-    fn composite(&mut self, source: &'m Operation, operands: Vec<Value>, out: &mut Vec<Operation>) -> Result<Vec<Value>> {
+    fn composite(
+        &mut self,
+        source: &'m Operation,
+        operands: Vec<Value>,
+        out: &mut Vec<Operation>,
+    ) -> Result<Vec<Value>> {
         let callee = source.attribute("decomposition").and_then(Attribute::as_symbol);
         let callee = callee.ok_or_else(|| strange("a composite without a function"))?.clone();
         let special = self.specialized(&callee, &operands)?;

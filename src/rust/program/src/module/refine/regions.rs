@@ -51,9 +51,8 @@ impl<'m> Refiner<'m> {
         let block = source.block(1).ok_or_else(|| strange("a loop without a body"))?;
         let returned = block.operations.last().map(|last| last.operands.as_slice()).unwrap_or_default();
         let stays = |i: usize| returned.get(i).is_some_and(|value| block.arguments.get(i) == Some(value));
-        let known: Vec<Option<Known>> = (0..operands.len())
-            .map(|i| self.known(operands[i]).cloned().filter(|_| stays(i)))
-            .collect();
+        let known: Vec<Option<Known>> =
+            (0..operands.len()).map(|i| self.known(operands[i]).cloned().filter(|_| stays(i))).collect();
         let types: Vec<Type> = operands.iter().map(|&operand| self.of(operand).clone()).collect();
         let (condition, _) = self.region(condition, types.clone(), &known, values)?;
         let (body, _) = self.region(body, types.clone(), &known, values)?;
@@ -111,4 +110,3 @@ impl<'m> Refiner<'m> {
         Ok(region)
     }
 }
-

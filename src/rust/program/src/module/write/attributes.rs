@@ -311,7 +311,6 @@ pub(crate) fn quoted(bytes: &[u8]) -> String {
     text
 }
 
-
 pub(crate) fn symbol_text(name: &str) -> String {
     let mut text = String::new();
     symbol(name, &mut text);
