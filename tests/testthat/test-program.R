@@ -146,7 +146,6 @@ test_that("truncated bytecode raises a compiler error", {
   expect_error(pjrt_compile(pjrt_program(bytes)), class = "pjrt_error")
 })
 
-<<<<<<< HEAD
 square_any <- "func.func @main(%x: tensor<{X}>) -> tensor<{X}> {
   %0 = stablehlo.multiply %x, %x : tensor<{X}>
   return %0 : tensor<{X}>
@@ -265,7 +264,7 @@ test_that("`types` with other values or names are refused", {
   gone <- pjrt_buffer(1)
   pjrt_delete(gone)
   expect_match(format(pjrt_program("// {X}", types = list(X = gone))), "// 1xf32", fixed = TRUE)
-=======
+
 test_that("as.character() returns the whole text of a program, and decodes bytecode", {
   expect_identical(as.character(pjrt_program(text)), paste0(text, "\n"))
   x <- matrix(c(1, 2, 3, 4), 2)
@@ -295,5 +294,4 @@ test_that("bytecode that cannot be decoded raises a classed error", {
   at <- grepRaw("multiply_v1", bytes)
   bytes[at + 0:10] <- charToRaw("multiplx_v1")
   error <- expect_refused(as.character(pjrt_program(bytes)), "unsupported_program", "operation vhlo.multiplx_v1")
->>>>>>> 062f9c6 (Decode MLIR bytecode into a module, and write it as text)
 })

@@ -26,6 +26,8 @@ impl Array {
         let dtype = match *dtype {
             "bool" => "pred",
             "float32" => "f32",
+            "int64" => "i64",
+            "float64" => "f64",
             "int32" => "i32",
             "uint32" => "ui32",
             other => panic!("no arrays of type {other}"),

@@ -110,6 +110,10 @@ impl Refiner<'_> {
             | "collective_broadcast"
             | "all_reduce" => one(operand(0)),
             kind if ELEMENTWISE.contains(&kind) => one(operand(0)),
+            "custom_call" => {
+                let target = operation.attribute("call_target_name")?.as_text()?;
+                one(operand(0).filter(|_| MARKS.contains(&target) && operands.len() == 1))
+            }
             _ if matches!(&*operation.name, "sdy.sharding_constraint" | "sdy.reshard") => one(operand(0)),
             _ => None,
         }
@@ -232,6 +236,9 @@ impl Windows {
         (0..dims.len()).map(size).collect()
     }
 }
+
+/// Calls that return their operand, with an annotation.
+const MARKS: [&str; 3] = ["LayoutConstraint", "Sharding", "annotate_device_placement"];
 
 /// Operations whose result has the sizes of the first operand.
 const ELEMENTWISE: [&str; 45] = [

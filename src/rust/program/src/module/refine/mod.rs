@@ -152,7 +152,9 @@ impl<'m> Refiner<'m> {
     fn constant_argument(&mut self, kind: &Type, value: i32, i: usize, out: &mut Vec<Operation>) -> Result<Value> {
         let element = kind.as_tensor().filter(|tensor| tensor.dims.is_empty()).map(|tensor| &tensor.element);
         match element.and_then(Element::dtype) {
-            Some(DType::I32) => Ok(self.integers(Vec::new(), Element::Number(DType::I32), vec![value.into()], out)),
+            Some(dtype @ (DType::I32 | DType::I64)) => {
+                Ok(self.integers(Vec::new(), Element::Number(dtype), vec![value.into()], out))
+            }
             _ => bail!(InvalidInput, "Argument {} of the program is {}, not an integer.", i + 1, shown(kind)),
         }
     }

@@ -17,13 +17,12 @@ impl<'m> Refiner<'m> {
         region: &'m Region,
         types: Vec<Type>,
         known: &[Option<Known>],
-        values: &Values,
+        values: &mut Values,
     ) -> Result<(Region, Vec<Value>)> {
         let [source] = region.blocks.as_slice() else { return Err(strange("a region with several blocks")) };
         if types.len() != source.arguments.len() {
             return Err(strange("a region with other arguments than it declares"));
         }
-        let mut values = values.clone();
         let mut block = Block { names: source.names.clone(), ..Block::default() };
         for (i, (&argument, kind)) in source.arguments.iter().zip(types).enumerate() {
             let value = self.value(kind);
@@ -33,7 +32,7 @@ impl<'m> Refiner<'m> {
                 self.known.insert(value, known.clone());
             }
         }
-        let results = self.block(source, &mut values, &mut block.operations)?;
+        let results = self.block(source, values, &mut block.operations)?;
         let last = source.operations.last().map_or("stablehlo.return", |last| &last.name);
         end(&mut block, last, results.clone());
         Ok((Region { blocks: vec![block] }, results))
@@ -79,8 +78,7 @@ impl<'m> Refiner<'m> {
                 _ => usize::try_from(index).map_or(last, |index| index.min(last)),
             };
             let block = source.block(chosen).ok_or_else(|| strange("a branch without operations"))?;
-            let mut inner = values.clone();
-            return self.block(block, &mut inner, out);
+            return self.block(block, values, out);
         }
         let mut operation = Operation { operands, results: Vec::new(), ..without_regions(source) };
         let mut types = Vec::new();
@@ -103,7 +101,7 @@ impl<'m> Refiner<'m> {
         };
         let region = function.regions.first().ok_or_else(|| strange("a function without a body"))?;
         let types = self.region_types(region);
-        let (mut region, _) = self.region(region, types, &[], &Values::new())?;
+        let (mut region, _) = self.region(region, types, &[], &mut Values::new())?;
         if let Some(last) = region.blocks.first_mut().and_then(|block| block.operations.last_mut()) {
             last.name = "stablehlo.return".into();
         }
