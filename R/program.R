@@ -9,7 +9,7 @@
 #'   [pjrt_load_exported()] to check that it can run, and to see its arguments.
 #' @param types A named list, or a named character vector. Each `{NAME}` in the program's text is replaced with the element
 #'   `NAME`; see below.
-#' @return A `PJRTProgram`.
+#' @return A `PJRTProgram`. `as.character()` returns its whole text, which compiles again; MLIR bytecode is decoded.
 #' @section Types:
 #' Shapes in a program are fixed, so R code often fills them in. `types` has a value for each name in the text. Names consist of
 #' letters, digits and underscores, and start with a letter. A value can be:
@@ -29,7 +29,8 @@
 #' * for other data: HLO text, Python code, pickles, safetensors files, archives and TensorFlow models. The message says how to
 #'   get StableHLO.
 #'
-#' [pjrt_compile()] finds other mistakes.
+#' [pjrt_compile()] finds other mistakes. `as.character()` raises `pjrt_error_unsupported_program` for bytecode with operations
+#' or attributes that it cannot decode.
 #' @seealso `vignette("stablehlo")` explains how to write programs.
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' program <- pjrt_program("
@@ -51,6 +52,10 @@
 #'   return %0 : tensor<{X}>
 #' }", types = list(X = "2x3xf32"))
 #' pjrt_execute(pjrt_compile(program), pjrt_buffer(x, "f32"))
+#'
+#' # the program in a file that JAX exported, as text
+#' network <- pjrt_program(path = system.file("exported", "network.jaxexport", package = "pjrt"))
+#' cat(as.character(network))
 #' @export
 pjrt_program <- function(src = NULL, path = NULL, format = c("mlir", "hlo"), types = NULL) {
   format <- match_format(format)
@@ -196,4 +201,10 @@ format.PJRTProgram <- function(x, ..., n = 10) {
 print.PJRTProgram <- function(x, ..., n = 5) {
   cat(format(x, n = n), "\n")
   invisible(x)
+}
+
+#' @export
+as.character.PJRTProgram <- function(x, ...) {
+  check_program(x)
+  call_native(ffi_program_text, x)
 }

@@ -167,6 +167,7 @@ routine_uses <- function() {
     program_new = pjrt_program(text),
     program_read = pjrt_program(path = source),
     program_describe = format(program),
+    program_text = as.character(program),
     exported_new = names(pjrt_load_exported(exported_bytes)),
     exported_read = names(pjrt_load_exported(exported_file)),
     pytorch_read = names(pjrt_load_exported(torch_folder)),

@@ -2,6 +2,7 @@
 # Slow: tries every bad value.
 
 rows <- list(
+  as.character.PJRTProgram = row(x = "program"),
   await.PJRTExecutablePromise = row(x = "compiling"),
   is_ready.PJRTExecutablePromise = row(x = "compiling"),
   value.PJRTExecutablePromise = row(x = "compiling"),

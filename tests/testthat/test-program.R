@@ -264,4 +264,34 @@ test_that("`types` with other values or names are refused", {
   gone <- pjrt_buffer(1)
   pjrt_delete(gone)
   expect_match(format(pjrt_program("// {X}", types = list(X = gone))), "// 1xf32", fixed = TRUE)
+
+test_that("as.character() returns the whole text of a program, and decodes bytecode", {
+  expect_identical(as.character(pjrt_program(text)), paste0(text, "\n"))
+  x <- matrix(c(1, 2, 3, 4), 2)
+  for (name in c("square.mlirbc", "square.artifact", "resource.mlirbc")) {
+    decoded <- as.character(pjrt_program(path = fixture(name)))
+    expect_match(decoded, "stablehlo.multiply")
+    squares(pjrt_program(decoded), x, x^2)
+  }
+  for (path in c(system.file("exported", "network.jaxexport", package = "pjrt"), fixture("exported/tree.jaxexport"))) {
+    program <- pjrt_program(path = path)
+    again <- pjrt_program(as.character(program))
+    run <- function(program) {
+      executable <- pjrt_compile(program)
+      inputs <- lapply(executable_inputs(executable)$shape, function(dims) {
+        pjrt_buffer(array(seq_len(prod(dims)) / 8, if (length(dims)) dims else 1L), "f32", shape = dims)
+      })
+      lapply(do.call(pjrt_execute, c(list(executable), inputs, simplify = FALSE)), as_array)
+    }
+    expect_identical(run(again), run(program))
+  }
+  expect_match(as.character(pjrt_program(path = fixture("square.hlo.pb"), format = "hlo")), "x\\*x\\.3")
+})
+
+test_that("bytecode that cannot be decoded raises a classed error", {
+  bytes <- readBin(fixture("square.artifact"), "raw", 1e4)
+  # another operation of the same length
+  at <- grepRaw("multiply_v1", bytes)
+  bytes[at + 0:10] <- charToRaw("multiplx_v1")
+  error <- expect_refused(as.character(pjrt_program(bytes)), "unsupported_program", "operation vhlo.multiplx_v1")
 })

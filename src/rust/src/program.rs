@@ -41,6 +41,14 @@ fn program_describe(program: Robj) -> Result<Robj> {
     Ok(list!(format = program.format().name(), code_size = program.code().len() as f64, text = program.text()).into())
 }
 
+/// The whole text of a program.
+#[extendr]
+fn program_text(program: Robj) -> Result<String> {
+    let program = get(&program)?;
+    room::check_room(4 * program.code().len(), "to write the program as text")?;
+    Ok(program.whole_text()?)
+}
+
 /// The program of a handle.
 pub fn get(program: &Robj) -> Result<&Program> {
     handle::get(sexp::of(program), "program")
@@ -51,4 +59,5 @@ extendr_module! {
     fn program_new;
     fn program_read;
     fn program_describe;
+    fn program_text;
 }

@@ -48,6 +48,8 @@ pub enum Kind {
     ShapeMismatch,
     UnsupportedCall,
     UnsupportedDtype,
+    /// A program has an operation, attribute or type that is not known here.
+    UnsupportedProgram,
 }
 
 /// PJRT's error codes by number, as lower-case words. A code beyond the list is "unknown".
@@ -121,6 +123,7 @@ impl Kind {
             Kind::ShapeMismatch => "shape_mismatch",
             Kind::UnsupportedCall => "unsupported_call",
             Kind::UnsupportedDtype => "unsupported_dtype",
+            Kind::UnsupportedProgram => "unsupported_program",
         }
     }
 }

@@ -12,6 +12,7 @@ mod diagnostic;
 pub mod exported;
 pub mod hlo;
 pub mod mlir;
+pub mod module;
 pub mod names;
 pub mod narrow;
 pub mod program;

@@ -7,6 +7,7 @@ use crate::diagnostic;
 use crate::exported;
 use crate::hlo::HloModuleProto;
 use crate::mlir;
+use crate::module::Module;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::room;
 use prost::Message;
@@ -175,6 +176,17 @@ impl Program {
     pub fn is_for_shardy(&self) -> bool {
         let is_text = self.format == Format::Mlir && self.bytecode().is_none();
         mlir::names_dialect(&self.code, "sdy", is_text)
+    }
+
+    /// The whole program as text, which compiles to the same executable if it is MLIR; bytecode is decoded.
+    ///
+    /// # Errors
+    /// `UnsupportedProgram` for bytecode that cannot be decoded.
+    pub fn whole_text(&self) -> Result<String> {
+        match self.bytecode() {
+            Some(_) => Module::decode(&self.code)?.text(),
+            None => Ok(self.text()),
+        }
     }
 
     /// The program for a reader: MLIR text as it is, an HLO module as its proto's text form.

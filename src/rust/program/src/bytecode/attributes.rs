@@ -141,12 +141,12 @@ impl<'a> Entries<'a> {
     }
 
     /// The attribute with this number.
-    pub fn attribute_number(&self, number: usize) -> &Entry<'_> {
+    pub fn attribute_number(&self, number: usize) -> &Entry<'a> {
         &self.entries[number]
     }
 
     /// The type with this number.
-    pub fn type_number(&self, number: usize) -> &Entry<'_> {
+    pub fn type_number(&self, number: usize) -> &Entry<'a> {
         &self.entries[self.attributes + number]
     }
 
@@ -244,6 +244,11 @@ impl<'a> Entries<'a> {
 impl<'a> Entry<'a> {
     pub fn dialect(&self) -> &'a [u8] {
         self.dialect
+    }
+
+    /// All of its bytes.
+    pub fn content(&self) -> &'a [u8] {
+        self.content.rest()
     }
 
     /// Whether it is of this dialect and one of these kinds.

@@ -4,6 +4,7 @@
 
 mod annotations;
 mod attributes;
+mod decode;
 mod kinds;
 mod narrow;
 mod operations;
@@ -17,6 +18,7 @@ use attributes::Entries;
 use pjrt_base::error::{Error, Kind, Result};
 use reader::Reader;
 
+pub(crate) use decode::decode;
 pub(crate) use typed::with_typed_calls;
 
 /// The newest known encoding. Nothing in a newer one is considered wrong.
@@ -59,6 +61,8 @@ struct Tables<'a> {
     operations: Vec<(usize, &'a [u8])>,
     entries: Entries<'a>,
     properties: Vec<Reader<'a>>,
+    /// The contents of the resources of dialects that constants refer to, if they are blocks of bytes.
+    resources: Vec<Option<&'a [u8]>>,
 }
 
 /// Checks bytecode, given without its magic number, and reads the program's annotations about devices.
@@ -117,11 +121,12 @@ fn read<'a>(code: &'a [u8], use_them: impl FnOnce(&Tables<'a>, Reader<'a>) -> Re
     let strings = strings(section(Section::STRINGS)?)?;
     let (dialects, operations) = dialects(section(Section::DIALECTS)?, version, &strings)?;
     let properties = optional(Section::PROPERTIES).map_or(Ok(Vec::new()), properties)?;
+    let mut blocks = Vec::new();
     if let (Some(offsets), Some(resources)) = (optional(Section::RESOURCE_OFFSETS), optional(Section::RESOURCES)) {
-        check_resources(offsets, resources, strings.len())?;
+        blocks = read_resources(offsets, resources, strings.len(), dialects.len())?;
     }
     let entries = Entries::read(section(Section::OFFSETS)?, section(Section::ENTRIES)?, &dialects)?;
-    let tables = Tables { version, strings, dialects, operations, entries, properties };
+    let tables = Tables { version, strings, dialects, operations, entries, properties, resources: blocks };
     use_them(&tables, section(Section::OPERATIONS)?)
 }
 
@@ -185,19 +190,44 @@ fn properties(mut reader: Reader<'_>) -> Result<Vec<Reader<'_>>> {
     (0..count).map(one).collect()
 }
 
-/// Resources are groups of named pieces of their section.
-fn check_resources(mut offsets: Reader<'_>, mut resources: Reader<'_>, strings: usize) -> Result<()> {
-    let external = offsets.number()?;
-    for _ in 0..offsets.bounded(external)? {
-        offsets.index(strings)?;
+/// Resources are groups of named pieces of their section: first external ones, then those of dialects, whose contents
+/// are returned.
+fn read_resources<'a>(
+    mut offsets: Reader<'_>,
+    mut resources: Reader<'a>,
+    strings: usize,
+    dialects: usize,
+) -> Result<Vec<Option<&'a [u8]>>> {
+    let mut group = |offsets: &mut Reader<'_>| {
+        let mut found = Vec::new();
         for _ in 0..offsets.count()? {
             offsets.index(strings)?;
             let size = offsets.number()?;
-            offsets.byte()?;
-            resources.bytes(resources.bounded(size)?)?;
+            let kind = offsets.byte()?;
+            let content = resources.bytes(resources.bounded(size)?)?;
+            found.push(if kind == 0 { block(content) } else { None });
         }
+        Ok(found)
+    };
+    let external = offsets.number()?;
+    for _ in 0..offsets.bounded(external)? {
+        offsets.index(strings)?;
+        group(&mut offsets)?;
     }
-    Ok(())
+    let mut found = Vec::new();
+    while !offsets.is_empty() {
+        offsets.index(dialects)?;
+        found.extend(group(&mut offsets)?);
+    }
+    Ok(found)
+}
+
+/// The bytes of a resource, which come last, after their alignment, their number and padding.
+fn block(content: &[u8]) -> Option<&[u8]> {
+    let mut reader = Reader::new(content);
+    reader.number().ok()?;
+    let size = reader.count().ok()?;
+    content.get(content.len() - size..)
 }
 
 #[cold]

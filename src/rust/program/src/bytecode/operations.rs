@@ -8,13 +8,13 @@ use pjrt_base::error::{Error, Kind, Result};
 use smallvec::SmallVec;
 
 /// The parts that an operation has.
-const ATTRIBUTES: u8 = 0x01;
-const RESULTS: u8 = 0x02;
-const OPERANDS: u8 = 0x04;
-const SUCCESSORS: u8 = 0x08;
-const REGIONS: u8 = 0x10;
-const USE_LISTS: u8 = 0x20;
-const OWN_PROPERTIES: u8 = 0x40;
+pub(super) const ATTRIBUTES: u8 = 0x01;
+pub(super) const RESULTS: u8 = 0x02;
+pub(super) const OPERANDS: u8 = 0x04;
+pub(super) const SUCCESSORS: u8 = 0x08;
+pub(super) const REGIONS: u8 = 0x10;
+pub(super) const USE_LISTS: u8 = 0x20;
+pub(super) const OWN_PROPERTIES: u8 = 0x40;
 
 /// The state of reading an operation's regions.
 struct Open<'a> {
@@ -180,7 +180,7 @@ fn block(reader: &mut Reader<'_>, tables: &Tables<'_>) -> Result<usize> {
 }
 
 /// Skips the order of the uses of this number of values.
-fn use_lists(reader: &mut Reader<'_>, values: usize) -> Result<()> {
+pub(super) fn use_lists(reader: &mut Reader<'_>, values: usize) -> Result<()> {
     let lists = if values > 1 { reader.count()? } else { 1 };
     for _ in 0..lists {
         if values > 1 {

@@ -1,0 +1,373 @@
+//! Attributes and types: those of MLIR itself, and the way to those of dialects.
+
+use super::super::attributes::Entry;
+use super::super::reader::Reader;
+use super::super::{damaged, too_deep, Tables};
+use super::{shardy, stablehlo, vhlo};
+use crate::module::{unknown, Attribute, Dense, Element, Name, Type};
+use pjrt_base::error::Result;
+use pjrt_data::dtype::{self, DType};
+use std::sync::Arc;
+
+const MAX_NESTING: usize = 100;
+
+/// Small floats, in the order of their numbers.
+const SMALL: [&str; 9] =
+    ["f8E5M2", "f8E4M3", "f8E4M3FN", "f8E5M2FNUZ", "f8E4M3FNUZ", "f8E4M3B11FNUZ", "f8E3M4", "f4E2M1FN", "f8E8M0FNU"];
+
+/// Decodes each entry once.
+pub(super) struct Decoder<'t, 'a> {
+    tables: &'t Tables<'a>,
+    attributes: Vec<Option<Attribute>>,
+    types: Vec<Option<Type>>,
+    depth: usize,
+}
+
+impl<'t, 'a> Decoder<'t, 'a> {
+    pub fn new(tables: &'t Tables<'a>) -> Self {
+        let (attributes, types) = tables.entries.counts();
+        Decoder { tables, attributes: vec![None; attributes], types: vec![None; types], depth: 0 }
+    }
+
+    /// The attribute of this number.
+    pub fn attribute(&mut self, number: usize) -> Result<Attribute> {
+        if let Some(known) = &self.attributes[number] {
+            return Ok(known.clone());
+        }
+        let decoded = self.deeper(|this| this.decode_attribute(this.tables.entries.attribute_number(number)))?;
+        self.attributes[number] = Some(decoded.clone());
+        Ok(decoded)
+    }
+
+    /// The type of this number.
+    pub fn kind(&mut self, number: usize) -> Result<Type> {
+        if let Some(known) = &self.types[number] {
+            return Ok(known.clone());
+        }
+        let decoded = self.deeper(|this| this.decode_type(this.tables.entries.type_number(number)))?;
+        self.types[number] = Some(decoded.clone());
+        Ok(decoded)
+    }
+
+    fn deeper<T>(&mut self, decode: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        if self.depth == MAX_NESTING {
+            return Err(too_deep());
+        }
+        self.depth += 1;
+        let decoded = decode(self);
+        self.depth -= 1;
+        decoded
+    }
+
+    pub fn next_attribute(&mut self, reader: &mut Reader<'_>) -> Result<Attribute> {
+        let number = reader.index(self.attributes.len())?;
+        self.attribute(number)
+    }
+
+    pub fn next_optional(&mut self, reader: &mut Reader<'_>) -> Result<Option<Attribute>> {
+        let (number, is_there) = reader.flagged()?;
+        if !is_there {
+            return Ok(None);
+        }
+        self.attribute(Reader::within(number, self.attributes.len())?).map(Some)
+    }
+
+    pub fn next_attributes(&mut self, reader: &mut Reader<'_>) -> Result<Vec<Attribute>> {
+        (0..reader.count()?).map(|_| self.next_attribute(reader)).collect()
+    }
+
+    pub fn next_type(&mut self, reader: &mut Reader<'_>) -> Result<Type> {
+        let number = reader.index(self.types.len())?;
+        self.kind(number)
+    }
+
+    pub fn next_types(&mut self, reader: &mut Reader<'_>) -> Result<Vec<Type>> {
+        (0..reader.count()?).map(|_| self.next_type(reader)).collect()
+    }
+
+    /// The type of an element that comes next.
+    pub fn next_element(&mut self, reader: &mut Reader<'_>) -> Result<Element> {
+        match self.next_type(reader)? {
+            Type::Number(element) => Ok(element),
+            _ => Err(damaged("the elements of an array are not numbers")),
+        }
+    }
+
+    pub fn next_bytes(&self, reader: &mut Reader<'a>) -> Result<&'a [u8]> {
+        let index = reader.index(self.tables.strings.len())?;
+        Ok(self.tables.strings[index])
+    }
+
+    /// The next attribute, which is a string, as a name.
+    pub fn next_string(&mut self, reader: &mut Reader<'_>) -> Result<Name> {
+        match self.next_attribute(reader)? {
+            Attribute::String(bytes) => name(&bytes),
+            _ => Err(damaged("a name is not text")),
+        }
+    }
+
+    pub fn next_pairs(&mut self, reader: &mut Reader<'_>) -> Result<Attribute> {
+        let pairs = (0..reader.count()?).map(|_| Ok((self.next_string(reader)?, self.next_attribute(reader)?)));
+        Ok(Attribute::Dictionary(pairs.collect::<Result<_>>()?))
+    }
+
+    /// An integer or a float of a type.
+    pub fn next_number(&mut self, reader: &mut Reader<'_>, is_float: bool) -> Result<Attribute> {
+        let kind = self.next_type(reader)?;
+        let Type::Number(element) = kind else { return Err(damaged("a number does not match its type")) };
+        let bits = match &element {
+            Element::Number(DType::Pred) => 1,
+            Element::Number(dtype) => dtype.info().bits,
+            Element::Signed(width) => u32::try_from(*width).unwrap_or(u32::MAX),
+            Element::Index => 64,
+            Element::Other(_) => return Err(unknown(format_args!("a number of type {element}"))),
+        };
+        let value = match bits {
+            0..=8 => i64::from(reader.byte()?),
+            9..=64 => signed(reader)?,
+            _ => return Err(unknown(format_args!("a number of type {element}"))),
+        };
+        Ok(match element {
+            Element::Number(DType::Pred) => Attribute::Bool(value != 0),
+            _ if is_float => Attribute::Float(value as u64, element),
+            Element::Number(dtype) if dtype.info().mlir.starts_with('i') && bits < 64 => {
+                let shift = 64 - bits;
+                Attribute::Integer(value << shift >> shift, element)
+            }
+            Element::Number(_) if bits < 64 => Attribute::Integer(value & ((1 << bits) - 1), element),
+            _ => Attribute::Integer(value, element),
+        })
+    }
+
+    /// A constant: its type, and its bytes.
+    pub fn next_dense(&mut self, reader: &mut Reader<'_>) -> Result<Attribute> {
+        let kind = self.next_type(reader)?;
+        let count = reader.count()?;
+        dense(kind, reader.bytes(count)?)
+    }
+
+    /// The name in the location of an argument.
+    pub fn location(&mut self, number: usize) -> Result<Option<Name>> {
+        match self.attribute(number)? {
+            Attribute::Location(name) => Ok(name),
+            _ => Err(damaged("a location is something else")),
+        }
+    }
+
+    fn decode_attribute(&mut self, entry: &Entry<'a>) -> Result<Attribute> {
+        let Some((kind, mut reader)) = entry.kind()? else { return text_attribute(entry) };
+        let reader = &mut reader;
+        match entry.dialect() {
+            b"builtin" => self.builtin_attribute(kind, reader),
+            b"vhlo" => vhlo::attribute(self, kind, reader),
+            b"stablehlo" => stablehlo::attribute(self, kind, reader),
+            b"sdy" => shardy::attribute(self, kind, reader),
+            other => Err(unknown(format_args!("an attribute of dialect {}", String::from_utf8_lossy(other)))),
+        }
+    }
+
+    fn builtin_attribute(&mut self, kind: u64, reader: &mut Reader<'a>) -> Result<Attribute> {
+        Ok(match kind {
+            0 => Attribute::Array(self.next_attributes(reader)?.into()),
+            1 => self.next_pairs(reader)?,
+            2 => Attribute::String(self.next_bytes(reader)?.into()),
+            3 => {
+                let bytes = self.next_bytes(reader)?;
+                match self.next_type(reader)? {
+                    Type::None => Attribute::String(bytes.into()),
+                    _ => return Err(unknown("a string with a type")),
+                }
+            }
+            4 => Attribute::symbol(self.next_string(reader)?),
+            5 => {
+                let mut names = vec![self.next_string(reader)?];
+                for part in self.next_attributes(reader)? {
+                    names.push(part.as_symbol().cloned().ok_or_else(|| damaged("a symbol is something else"))?);
+                }
+                Attribute::Symbol(names.into())
+            }
+            6 => Attribute::Type(self.next_type(reader)?),
+            7 => Attribute::Unit,
+            8 => self.next_number(reader, false)?,
+            9 => self.next_number(reader, true)?,
+            // A name, and what it stands for.
+            14 => Attribute::Location(self.next_string(reader).ok()),
+            10..=13 | 15 | 22 => Attribute::Location(None),
+            17 => self.integers(reader)?,
+            18 => self.next_dense(reader)?,
+            16 => {
+                let kind = self.next_type(reader)?;
+                let number = reader.index(self.tables.resources.len())?;
+                let bytes = self.tables.resources[number].ok_or_else(|| unknown("a resource without content"))?;
+                let is_whole = kind.as_tensor().is_some_and(|tensor| {
+                    let element = tensor.element.dtype();
+                    element.is_some_and(|dtype| !dtype.is_packed() && dtype != DType::Pred)
+                        && tensor.len().and_then(|len| len.checked_mul(tensor.element.bytes()?)) == Some(bytes.len())
+                });
+                if !is_whole {
+                    return Err(unknown("a resource of this type"));
+                }
+                dense(kind, bytes)?
+            }
+            _ => return Err(unknown(format_args!("attribute {kind} of MLIR"))),
+        })
+    }
+
+    /// `array<i64: ..>`.
+    fn integers(&mut self, reader: &mut Reader<'a>) -> Result<Attribute> {
+        let element = self.next_element(reader)?;
+        let count = reader.number()?;
+        let size = reader.count()?;
+        let bytes = reader.bytes(size)?;
+        let width = element.bytes().filter(|width| (1..=8).contains(width));
+        let width = width.ok_or_else(|| unknown(format_args!("a list of {element}")))?;
+        if count.checked_mul(width as u64) != Some(bytes.len() as u64) {
+            return Err(damaged("the size of a list does not match its type"));
+        }
+        let value = |part: &[u8]| {
+            let mut value = [0; 8];
+            value[..width].copy_from_slice(part);
+            let shift = 64 - 8 * width;
+            i64::from_le_bytes(value) << shift >> shift
+        };
+        let values = bytes.chunks_exact(width).map(value);
+        Ok(match element {
+            Element::Number(DType::I64) => Attribute::Numbers(values.collect()),
+            Element::Number(DType::Pred) => Attribute::Bools(values.map(|value| value != 0).collect()),
+            Element::Number(DType::I8 | DType::I16 | DType::I32) => Attribute::Integers(values.collect(), element),
+            _ => return Err(unknown(format_args!("a list of {element}"))),
+        })
+    }
+
+    fn decode_type(&mut self, entry: &Entry<'a>) -> Result<Type> {
+        let Some((kind, mut reader)) = entry.kind()? else { return text_type(entry) };
+        let reader = &mut reader;
+        match entry.dialect() {
+            b"builtin" => self.builtin_type(kind, reader),
+            b"vhlo" => vhlo::kind(self, kind, reader),
+            b"stablehlo" if kind == 0 => Ok(Type::Token),
+            other => Err(unknown(format_args!("type {kind} of dialect {}", String::from_utf8_lossy(other)))),
+        }
+    }
+
+    fn builtin_type(&mut self, kind: u64, reader: &mut Reader<'a>) -> Result<Type> {
+        let number = |dtype| Ok(Type::Number(Element::Number(dtype)));
+        match kind {
+            0 => integer_type(reader.number()?),
+            1 => Ok(Type::Number(Element::Index)),
+            2 => Ok(Type::Function(Arc::new((self.next_types(reader)?, self.next_types(reader)?)))),
+            3 => number(DType::BF16),
+            4 => number(DType::F16),
+            5 => number(DType::F32),
+            6 => number(DType::F64),
+            9 => complex(&self.next_element(reader)?),
+            12 => Ok(Type::None),
+            13 => {
+                let dims = numbers(reader)?;
+                Ok(Type::tensor(dims, self.next_element(reader)?))
+            }
+            14 => {
+                let encoding = Some(self.next_attribute(reader)?);
+                self.encoded(reader, encoding)
+            }
+            15 => Ok(Type::Tuple(self.next_types(reader)?.into())),
+            16 => Ok(Type::Unranked(self.next_element(reader)?)),
+            22..=29 | 32 => of_name(SMALL[if kind == 32 { 8 } else { kind as usize - 22 }]),
+            _ => Err(unknown(format_args!("type {kind} of MLIR"))),
+        }
+    }
+
+    /// An array with more than sizes and elements.
+    pub fn encoded(&mut self, reader: &mut Reader<'a>, encoding: Option<Attribute>) -> Result<Type> {
+        let dims = numbers(reader)?;
+        let element = self.next_element(reader)?;
+        Ok(Type::Tensor(Arc::new(crate::module::Tensor { dims, element, encoding })))
+    }
+}
+
+pub(super) fn name(bytes: &[u8]) -> Result<Name> {
+    std::str::from_utf8(bytes).map(Name::from).map_err(|_| damaged("a name is not text"))
+}
+
+/// A number with its sign in the last bit.
+pub(super) fn signed(reader: &mut Reader<'_>) -> Result<i64> {
+    let (number, is_negative) = reader.flagged()?;
+    Ok(if is_negative { !(number as i64) } else { number as i64 })
+}
+
+/// A list of numbers with signs.
+pub(super) fn numbers(reader: &mut Reader<'_>) -> Result<Vec<i64>> {
+    (0..reader.count()?).map(|_| signed(reader)).collect()
+}
+
+/// An integer's width, and in the last bits its sign.
+fn integer_type(code: u64) -> Result<Type> {
+    let width = code >> 2;
+    let name = match code & 3 {
+        0 => format!("i{width}"),
+        2 => format!("ui{width}"),
+        1 => return Ok(Type::Number(Element::Signed(width))),
+        _ => return Err(damaged("an integer has no sign")),
+    };
+    of_name(&name)
+}
+
+/// The number type of this name.
+pub(super) fn of_name(name: &str) -> Result<Type> {
+    let found = dtype::ALL.iter().find(|dtype| dtype.info().mlir == name);
+    found.map(|&dtype| Type::Number(Element::Number(dtype))).ok_or_else(|| unknown(format_args!("type {name}")))
+}
+
+pub(super) fn complex(part: &Element) -> Result<Type> {
+    of_name(&format!("complex<{part}>"))
+}
+
+/// A constant of one type, with truth values as bytes.
+pub(super) fn dense(kind: Type, bytes: &[u8]) -> Result<Attribute> {
+    let tensor = kind.as_tensor().ok_or_else(|| damaged("a constant is not an array"))?;
+    let len = tensor.len().ok_or_else(|| damaged("a constant has no size"))?;
+    let bytes: Arc<[u8]> = match tensor.element.dtype() {
+        Some(DType::Pred) => match bytes {
+            [0] => [0].into(),
+            [0xff] => [1].into(),
+            _ if bytes.len() == len => bytes.iter().map(|&byte| u8::from(byte != 0)).collect(),
+            _ if bytes.len() == len.div_ceil(8) => (0..len).map(|i| bytes[i / 8] >> (i % 8) & 1).collect(),
+            _ => return Err(damaged("the size of a constant does not match its type")),
+        },
+        _ => {
+            let width = tensor.element.bytes();
+            let width = width.ok_or_else(|| unknown(format_args!("a constant of {} elements", tensor.element)))?;
+            if bytes.len() != width && len.checked_mul(width) != Some(bytes.len()) {
+                return Err(damaged("the size of a constant does not match its type"));
+            }
+            bytes.into()
+        }
+    };
+    Ok(Attribute::Dense(Arc::new(Dense { kind, bytes })))
+}
+
+/// The text of an entry that is not encoded.
+fn text<'a>(entry: &Entry<'a>) -> Result<&'a str> {
+    let bytes = entry.content();
+    std::str::from_utf8(bytes.strip_suffix(&[0]).unwrap_or(bytes)).map_err(|_| damaged("an attribute is not text"))
+}
+
+/// Text is copied as it is, if it is of a dialect that the text of a program may have.
+fn text_attribute(entry: &Entry<'_>) -> Result<Attribute> {
+    let text = text(entry)?;
+    if text.starts_with('#') || text.starts_with("dense<") {
+        return Ok(Attribute::Other(text.into()));
+    }
+    Err(unknown(format_args!("attribute {}", text.chars().take(100).collect::<String>())))
+}
+
+fn text_type(entry: &Entry<'_>) -> Result<Type> {
+    let text = text(entry)?;
+    if text == "!stablehlo.token" {
+        return Ok(Type::Token);
+    }
+    if text.starts_with("!quant.") {
+        return Ok(Type::Number(Element::Other(text.into())));
+    }
+    of_name(text)
+}

@@ -1,0 +1,412 @@
+//! The names of operations, and of their attributes, which bytecode has in a fixed order.
+
+use super::super::damaged;
+use super::super::reader::Reader;
+use super::entries::{name, Decoder};
+use super::stablehlo;
+use crate::module::{unknown, Algorithm, Attribute, Conv, Dot, Element, Gather, Name, Scatter, Type};
+use pjrt_base::error::Result;
+use pjrt_data::dtype::DType;
+use std::sync::Arc;
+
+type Attributes = Vec<(Name, Attribute)>;
+
+/// The attributes of operations in bytecode, sorted by name; those with a question mark may be missing. In the portable
+/// form, none is missing.
+#[rustfmt::skip]
+const OWN: &[(&str, &str)] = &[
+    ("builtin.module", "sym_name? sym_visibility?"),
+    ("func.call", "arg_attrs? callee no_inline? res_attrs?"),
+    ("func.func", "arg_attrs? function_type no_inline? res_attrs? sym_name sym_visibility?"),
+    ("sdy.manual_computation", "in_shardings manual_axes out_shardings"),
+    ("sdy.mesh", "mesh sym_name"),
+    ("sdy.named_computation", "in_shardings? name out_shardings?"),
+    ("sdy.reshard sdy.sharding_constraint", "sharding"),
+    ("sdy.sharding_group", "group_id"),
+    ("stablehlo.all_gather", "all_gather_dim channel_handle? replica_groups use_global_device_ids?"),
+    ("stablehlo.all_reduce", "channel_handle? replica_groups use_global_device_ids?"),
+    ("stablehlo.all_to_all", "channel_handle? concat_dimension replica_groups split_count split_dimension"),
+    ("stablehlo.batch_norm_grad stablehlo.batch_norm_inference stablehlo.batch_norm_training", "epsilon feature_index"),
+    ("stablehlo.broadcast", "broadcast_sizes"),
+    ("stablehlo.broadcast_in_dim", "broadcast_dimensions"),
+    ("stablehlo.cbrt stablehlo.cosine stablehlo.exponential stablehlo.exponential_minus_one stablehlo.log \
+      stablehlo.log_plus_one stablehlo.logistic stablehlo.rsqrt stablehlo.sine stablehlo.sqrt stablehlo.tan \
+      stablehlo.tanh", "result_accuracy?"),
+    ("stablehlo.cholesky", "lower?"),
+    ("stablehlo.collective_broadcast", "channel_handle? replica_groups"),
+    ("stablehlo.collective_permute", "channel_handle? source_target_pairs"),
+    ("stablehlo.compare", "compare_type? comparison_direction"),
+    ("stablehlo.composite", "composite_attributes? decomposition name version?"),
+    ("stablehlo.concatenate stablehlo.get_dimension_size stablehlo.set_dimension_size", "dimension"),
+    ("stablehlo.constant", "value"),
+    ("stablehlo.convolution stablehlo.dynamic_conv", "batch_group_count dimension_numbers feature_group_count \
+      lhs_dilation? padding? precision_config? rhs_dilation? window_reversal? window_strides?"),
+    ("stablehlo.custom_call", "api_version? backend_config? call_target_name called_computations? has_side_effect? \
+      operand_layouts? output_operand_aliases? result_layouts?"),
+    ("stablehlo.dot", "precision_config?"),
+    ("stablehlo.dot_general", "algorithm? dot_dimension_numbers precision_config?"),
+    ("stablehlo.dynamic_broadcast_in_dim",
+     "broadcast_dimensions known_expanding_dimensions? known_nonexpanding_dimensions?"),
+    ("stablehlo.dynamic_gather", "dimension_numbers indices_are_sorted?"),
+    ("stablehlo.dynamic_slice", "slice_sizes"),
+    ("stablehlo.einsum stablehlo.unary_einsum", "einsum_config"),
+    ("stablehlo.fft", "fft_length fft_type"),
+    ("stablehlo.gather", "dimension_numbers indices_are_sorted? slice_sizes"),
+    ("stablehlo.get_tuple_element", "index"),
+    ("stablehlo.infeed", "infeed_config? layout?"),
+    ("stablehlo.iota stablehlo.dynamic_iota", "iota_dimension"),
+    ("stablehlo.map stablehlo.reduce stablehlo.reverse", "dimensions"),
+    ("stablehlo.outfeed", "outfeed_config?"),
+    ("stablehlo.pad", "edge_padding_high edge_padding_low interior_padding"),
+    ("stablehlo.recv stablehlo.send", "channel_handle is_host_transfer? source_target_pairs?"),
+    ("stablehlo.reduce_precision", "exponent_bits mantissa_bits"),
+    ("stablehlo.reduce_scatter", "channel_handle? replica_groups scatter_dimension use_global_device_ids?"),
+    ("stablehlo.reduce_window", "base_dilations? padding? window_dilations? window_dimensions window_strides?"),
+    ("stablehlo.rng", "rng_distribution"),
+    ("stablehlo.rng_bit_generator", "rng_algorithm"),
+    ("stablehlo.scatter", "indices_are_sorted? scatter_dimension_numbers unique_indices?"),
+    ("stablehlo.select_and_scatter", "padding? window_dimensions? window_strides?"),
+    ("stablehlo.slice", "limit_indices start_indices strides"),
+    ("stablehlo.sort", "dimension? is_stable?"),
+    ("stablehlo.torch_index_select", "batch_dims dim"),
+    ("stablehlo.transpose", "permutation"),
+    ("stablehlo.triangular_solve", "left_side lower transpose_a unit_diagonal"),
+];
+
+/// The same for the portable form, where it differs. Versions are part of the names.
+#[rustfmt::skip]
+const PORTABLE: &[(&str, &str)] = &[
+    ("all_gather_v1 all_gather_v2", "all_gather_dim channel_id replica_groups use_global_device_ids"),
+    ("all_reduce_v1 all_reduce_v2", "channel_id replica_groups use_global_device_ids"),
+    ("all_to_all_v1 all_to_all_v2", "channel_id concat_dimension replica_groups split_count split_dimension"),
+    ("call_v1", "callee"),
+    ("collective_broadcast_v1", "channel_id replica_groups"),
+    ("collective_permute_v1", "channel_id source_target_pairs"),
+    ("composite_v1 composite_v2", "composite_attributes decomposition name version"),
+    ("convolution_v1 dynamic_conv_v1", "batch_group_count feature_group_count input_batch_dimension \
+      input_feature_dimension input_spatial_dimensions kernel_input_feature_dimension kernel_output_feature_dimension \
+      kernel_spatial_dimensions lhs_dilation output_batch_dimension output_feature_dimension \
+      output_spatial_dimensions padding precision_config rhs_dilation window_reversal window_strides"),
+    ("dynamic_conv_v2", "batch_group_count feature_group_count input_batch_dimension input_feature_dimension \
+      input_spatial_dimensions kernel_input_feature_dimension kernel_output_feature_dimension \
+      kernel_spatial_dimensions lhs_dilation output_batch_dimension output_feature_dimension \
+      output_spatial_dimensions precision_config rhs_dilation window_reversal window_strides"),
+    ("dot_general_v1", "lhs_batching_dimensions lhs_contracting_dimensions precision_config rhs_batching_dimensions \
+      rhs_contracting_dimensions"),
+    ("dot_general_v2", "accumulation_type allow_imprecise_accumulation lhs_batching_dimensions lhs_component_count \
+      lhs_contracting_dimensions lhs_precision_type num_primitive_operations precision_config rhs_batching_dimensions \
+      rhs_component_count rhs_contracting_dimensions rhs_precision_type"),
+    ("dynamic_gather_v1", "collapsed_slice_dims index_vector_dim indices_are_sorted offset_dims start_index_map"),
+    ("dynamic_gather_v2", "collapsed_slice_dims index_vector_dim indices_are_sorted offset_dims \
+      operand_batching_dims start_index_map start_indices_batching_dims"),
+    ("func_v1", "arg_attrs function_type res_attrs sym_name sym_visibility"),
+    ("gather_v1", "collapsed_slice_dims index_vector_dim indices_are_sorted offset_dims slice_sizes start_index_map"),
+    ("gather_v2", "collapsed_slice_dims index_vector_dim indices_are_sorted offset_dims operand_batching_dims \
+      slice_sizes start_index_map start_indices_batching_dims"),
+    ("recv_v1 send_v1", "channel_id channel_type is_host_transfer"),
+    ("recv_v2 send_v2", "channel_id channel_type is_host_transfer source_target_pairs"),
+    ("reduce_scatter_v1", "channel_id replica_groups scatter_dimension use_global_device_ids"),
+    ("scatter_v1", "index_vector_dim indices_are_sorted inserted_window_dims scatter_dims_to_operand_dims \
+      unique_indices update_window_dims"),
+    ("scatter_v2", "index_vector_dim indices_are_sorted input_batching_dims inserted_window_dims \
+      scatter_dims_to_operand_dims scatter_indices_batching_dims unique_indices update_window_dims"),
+];
+
+/// Functions whose first version in the portable form had no accuracy.
+const WITHOUT: [&str; 12] = [
+    "cbrt_v1",
+    "cosine_v1",
+    "exponential_minus_one_v1",
+    "exponential_v1",
+    "log_plus_one_v1",
+    "log_v1",
+    "logistic_v1",
+    "rsqrt_v1",
+    "sine_v1",
+    "sqrt_v1",
+    "tan_v1",
+    "tanh_v1",
+];
+
+/// Operations of StableHLO without attributes.
+const NONE: &str =
+    "abs add after_all and async_done async_start atan2 bitcast_convert case ceil clamp complex convert \
+    count_leading_zeros create_token divide dynamic_pad dynamic_reshape dynamic_update_slice floor if imag is_finite \
+    maximum minimum multiply negate not optimization_barrier or partition_id popcnt power real real_dynamic_slice \
+    remainder replica_id reshape return round_nearest_afz round_nearest_even select shift_left \
+    shift_right_arithmetic shift_right_logical sign subtract tuple uniform_dequantize uniform_quantize while xor \
+    cross-replica-sum";
+
+fn listed(table: &[(&'static str, &'static str)], name: &str) -> Option<&'static str> {
+    table.iter().find(|(names, _)| names.split_ascii_whitespace().any(|known| known == name)).map(|(_, list)| *list)
+}
+
+/// The name of an operation, and its attributes: its properties, and then those of the dictionary.
+pub(super) fn named<'a>(
+    decoder: &mut Decoder<'_, 'a>,
+    full_name: &Name,
+    properties: Option<Reader<'a>>,
+    others: Attributes,
+    in_function: bool,
+) -> Result<(Name, Attributes)> {
+    if let Some(portable) = full_name.strip_prefix("vhlo.") {
+        return of_portable(decoder, portable, properties, others, in_function);
+    }
+    let is_known = matches!(&**full_name, "func.return" | "sdy.return" | super::CAST)
+        || full_name
+            .strip_prefix("stablehlo.")
+            .is_some_and(|name| NONE.split_ascii_whitespace().any(|known| known == name));
+    let Some(list) = listed(OWN, full_name).or(is_known.then_some("")) else {
+        return Err(unknown(format_args!("operation {full_name}")));
+    };
+    let mut attributes = Attributes::new();
+    if let Some(mut reader) = properties {
+        for key in list.split_ascii_whitespace() {
+            match key.strip_suffix('?') {
+                Some(key) => {
+                    let value = decoder.next_optional(&mut reader)?;
+                    attributes.extend(value.map(|value| (key.into(), value)));
+                }
+                None => attributes.push((key.into(), decoder.next_attribute(&mut reader)?)),
+            }
+        }
+        if !reader.is_empty() {
+            return Err(unknown(format_args!("operation {full_name} has an unknown property")));
+        }
+    }
+    attributes.retain(|(key, value)| !(&**key == "result_accuracy" && *value == Attribute::Unit));
+    attributes.extend(others);
+    Ok((full_name.clone(), attributes))
+}
+
+fn of_portable<'a>(
+    decoder: &mut Decoder<'_, 'a>,
+    portable: &str,
+    properties: Option<Reader<'a>>,
+    others: Attributes,
+    in_function: bool,
+) -> Result<(Name, Attributes)> {
+    let strange = || unknown(format_args!("operation vhlo.{portable}"));
+    let (base, version) = portable.rsplit_once("_v").ok_or_else(strange)?;
+    let full_name: Name = match base {
+        "func" => "func.func".into(),
+        "call" => "func.call".into(),
+        "return" if in_function => "func.return".into(),
+        _ => format!("stablehlo.{base}").into(),
+    };
+    let is_plain = NONE.split_ascii_whitespace().any(|known| known == base);
+    let list = match listed(PORTABLE, portable) {
+        Some(list) => list,
+        None if WITHOUT.contains(&portable) || is_plain => "",
+        // Newer versions of operations may have other properties.
+        None if !matches!(version, "1" | "2") => return Err(strange()),
+        None => listed(OWN, &full_name).ok_or_else(strange)?,
+    };
+    let mut found = Attributes::new();
+    if let Some(mut reader) = properties {
+        for key in list.split_ascii_whitespace() {
+            let key = key.strip_suffix('?').unwrap_or(key);
+            found.push((key.into(), decoder.next_attribute(&mut reader)?));
+        }
+        if !reader.is_empty() {
+            return Err(unknown(format_args!("operation vhlo.{portable} has an unknown property")));
+        }
+    } else if !list.is_empty() {
+        return Err(unknown(format_args!("operation vhlo.{portable} without properties")));
+    }
+    let mut parts = Parts(found);
+    let mut attributes = combined(base, &mut parts)?;
+    for (key, value) in parts.0 {
+        attributes.extend(of_stablehlo(base, &key, value)?.map(|value| (key, value)));
+    }
+    attributes.extend(others);
+    Ok((full_name, attributes))
+}
+
+/// Attributes that become part of others.
+struct Parts(Attributes);
+
+impl Parts {
+    fn take(&mut self, name: &str) -> Option<Attribute> {
+        let at = self.0.iter().position(|(key, _)| &**key == name)?;
+        Some(self.0.remove(at).1)
+    }
+
+    /// A list of numbers; empty if older versions do not have it.
+    fn list(&mut self, name: &str) -> Result<Vec<i64>> {
+        match self.take(name) {
+            Some(value) => value.as_numbers().ok_or_else(|| damaged("a list of dimensions is something else")),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    fn number(&mut self, name: &str) -> Result<i64> {
+        let value = self.take(name).and_then(|value| value.as_integer());
+        value.ok_or_else(|| damaged("a number is something else"))
+    }
+}
+
+/// The attributes of StableHLO that the portable form divides into several.
+fn combined(base: &str, parts: &mut Parts) -> Result<Attributes> {
+    let mut attributes = Attributes::new();
+    let mut add = |name: &str, value| attributes.push((name.into(), value));
+    match base {
+        "gather" | "dynamic_gather" => {
+            let gather = Gather {
+                offset_dims: parts.list("offset_dims")?,
+                collapsed_slice_dims: parts.list("collapsed_slice_dims")?,
+                operand_batching_dims: parts.list("operand_batching_dims")?,
+                start_indices_batching_dims: parts.list("start_indices_batching_dims")?,
+                start_index_map: parts.list("start_index_map")?,
+                index_vector_dim: parts.number("index_vector_dim")?,
+            };
+            add("dimension_numbers", Attribute::Gather(Arc::new(gather)));
+        }
+        "scatter" => {
+            let scatter = Scatter {
+                update_window_dims: parts.list("update_window_dims")?,
+                inserted_window_dims: parts.list("inserted_window_dims")?,
+                input_batching_dims: parts.list("input_batching_dims")?,
+                scatter_indices_batching_dims: parts.list("scatter_indices_batching_dims")?,
+                scatter_dims_to_operand_dims: parts.list("scatter_dims_to_operand_dims")?,
+                index_vector_dim: parts.number("index_vector_dim")?,
+            };
+            add("scatter_dimension_numbers", Attribute::Scatter(Arc::new(scatter)));
+        }
+        "dot_general" => {
+            let dot = Dot {
+                lhs_batching: parts.list("lhs_batching_dimensions")?,
+                rhs_batching: parts.list("rhs_batching_dimensions")?,
+                lhs_contracting: parts.list("lhs_contracting_dimensions")?,
+                rhs_contracting: parts.list("rhs_contracting_dimensions")?,
+            };
+            add("dot_dimension_numbers", Attribute::Dot(Arc::new(dot)));
+            if let Some(algorithm) = algorithm(parts)? {
+                add("algorithm", Attribute::Algorithm(Arc::new(algorithm)));
+            }
+        }
+        "convolution" | "dynamic_conv" => {
+            let conv = Conv {
+                input_batch: parts.number("input_batch_dimension")?,
+                input_feature: parts.number("input_feature_dimension")?,
+                input_spatial: parts.list("input_spatial_dimensions")?,
+                kernel_input_feature: parts.number("kernel_input_feature_dimension")?,
+                kernel_output_feature: parts.number("kernel_output_feature_dimension")?,
+                kernel_spatial: parts.list("kernel_spatial_dimensions")?,
+                output_batch: parts.number("output_batch_dimension")?,
+                output_feature: parts.number("output_feature_dimension")?,
+                output_spatial: parts.list("output_spatial_dimensions")?,
+            };
+            add("dimension_numbers", Attribute::Conv(Arc::new(conv)));
+        }
+        _ => {}
+    }
+    if let Some(handle) = parts.take("channel_id").and_then(|value| value.as_integer()) {
+        let kind = parts.take("channel_type").and_then(|value| value.as_integer());
+        // Without a channel, it is zero.
+        if handle != 0 || kind.is_some() {
+            add("channel_handle", stablehlo::channel(handle, kind.unwrap_or(0)));
+        }
+    }
+    Ok(attributes)
+}
+
+/// The algorithm of a product; types stand for what is not given.
+fn algorithm(parts: &mut Parts) -> Result<Option<Algorithm>> {
+    let kinds = ["lhs_precision_type", "rhs_precision_type", "accumulation_type"].map(|name| parts.take(name));
+    let counts =
+        ["lhs_component_count", "rhs_component_count", "num_primitive_operations"].map(|name| parts.take(name));
+    let imprecise = parts.take("allow_imprecise_accumulation");
+    let [Some(Attribute::Type(lhs)), Some(Attribute::Type(rhs)), Some(Attribute::Type(accumulation))] = kinds else {
+        return Ok(None);
+    };
+    if lhs == Type::None {
+        return Ok(None);
+    }
+    let count = |at: usize| counts[at].as_ref().and_then(Attribute::as_integer);
+    let (Some(first), Some(second), Some(third), Some(Attribute::Bool(allow_imprecise))) =
+        (count(0), count(1), count(2), imprecise)
+    else {
+        return Err(damaged("an algorithm is something else"));
+    };
+    Ok(Some(Algorithm {
+        lhs_precision: lhs,
+        rhs_precision: rhs,
+        accumulation,
+        counts: [first, second, third],
+        allow_imprecise,
+    }))
+}
+
+fn all(value: &Attribute, number: i64) -> bool {
+    value.as_numbers().is_some_and(|numbers| numbers.iter().all(|&found| found == number))
+}
+
+/// An attribute of the portable form as one of StableHLO; `None` for the default, which is left out.
+fn of_stablehlo(base: &str, key: &str, value: Attribute) -> Result<Option<Attribute>> {
+    let is_empty = value.as_array().is_some_and(<[_]>::is_empty);
+    let symbol = |value: &Attribute| match value {
+        Attribute::String(bytes) => Ok(Attribute::symbol(name(bytes)?)),
+        Attribute::Symbol(_) => Ok(value.clone()),
+        _ => Err(damaged("a symbol is something else")),
+    };
+    Ok(Some(match (key, &value) {
+        ("precision_config" | "arg_attrs" | "res_attrs" | "called_computations" | "layout", _) if is_empty => {
+            return Ok(None)
+        }
+        ("output_operand_aliases", _) if is_empty => return Ok(None),
+        ("operand_layouts" | "result_layouts", _) if is_empty => return Ok(None),
+        ("precision_config", Attribute::Array(items))
+            if items.iter().all(|item| matches!(item, Attribute::Choice(_, "DEFAULT"))) =>
+        {
+            return Ok(None)
+        }
+        ("composite_attributes", Attribute::Dictionary(items)) if items.is_empty() => return Ok(None),
+        ("has_side_effect" | "indices_are_sorted" | "unique_indices" | "is_host_transfer", Attribute::Bool(false)) => {
+            return Ok(None)
+        }
+        ("api_version", Attribute::Integer(1, _)) => return Ok(None),
+        ("version", Attribute::Integer(0, _)) if base == "composite" => return Ok(None),
+        ("base_dilations" | "window_dilations" | "lhs_dilation" | "rhs_dilation", value) if all(value, 1) => {
+            return Ok(None)
+        }
+        ("window_strides", value) if all(value, 1) => return Ok(None),
+        ("window_reversal" | "padding", value) if base != "pad" && all(value, 0) => return Ok(None),
+        ("compare_type", Attribute::Choice(_, "NOTYPE")) => return Ok(None),
+        ("result_accuracy", Attribute::Unit) => return Ok(None),
+        ("use_global_device_ids", Attribute::Bool(value)) => {
+            return Ok(value.then_some(Attribute::Unit));
+        }
+        ("sym_visibility" | "backend_config" | "infeed_config" | "outfeed_config", Attribute::String(text))
+            if text.is_empty() =>
+        {
+            return Ok(None)
+        }
+        ("known_expanding_dimensions" | "known_nonexpanding_dimensions", value)
+            if value.as_numbers().is_some_and(|numbers| numbers.is_empty()) =>
+        {
+            return Ok(None)
+        }
+        ("source_target_pairs", Attribute::Dense(dense))
+            if matches!(base, "send" | "recv") && dense.bytes.is_empty() =>
+        {
+            return Ok(None)
+        }
+        ("callee" | "decomposition", value) => symbol(value)?,
+        ("called_computations", Attribute::Array(items)) => {
+            Attribute::Array(items.iter().map(symbol).collect::<Result<_>>()?)
+        }
+        ("padding" | "replica_groups" | "source_target_pairs" | "value", Attribute::Dense(_)) => value,
+        (_, Attribute::Dense(dense)) => {
+            let tensor = dense.tensor()?;
+            let numbers = value.as_numbers().filter(|_| tensor.dims.len() == 1);
+            let numbers = numbers.ok_or_else(|| unknown(format_args!("attribute {key} of {base}")))?;
+            match tensor.element {
+                Element::Number(DType::Pred) => Attribute::Bools(numbers.iter().map(|&value| value != 0).collect()),
+                Element::Number(DType::I64) => Attribute::Numbers(numbers.into()),
+                _ => return Err(unknown(format_args!("attribute {key} of {base}"))),
+            }
+        }
+        _ => value,
+    }))
+}

@@ -1,0 +1,137 @@
+//! Attributes and types of the portable form.
+
+use super::super::damaged;
+use super::super::reader::Reader;
+use super::entries::{complex, numbers, of_name, signed, Decoder};
+use crate::module::{shown, unknown, Attribute, Element, Type};
+use pjrt_base::error::Result;
+use pjrt_data::dtype::DType;
+use std::sync::Arc;
+
+pub(super) fn attribute<'a>(decoder: &mut Decoder<'_, 'a>, kind: u64, reader: &mut Reader<'a>) -> Result<Attribute> {
+    Ok(match kind {
+        1 => Attribute::Array(decoder.next_attributes(reader)?.into()),
+        2 => Attribute::Bool(reader.number()? != 0),
+        3 => choice("comparison_direction", &DIRECTIONS, reader)?,
+        4 => choice("comparison_type", &COMPARISONS, reader)?,
+        5 => Attribute::Integer(reader.index(5)? as i64, Element::Number(DType::I32)),
+        6 => decoder.next_pairs(reader)?,
+        7 => choice("fft_type", &TRANSFORMS, reader)?,
+        8 => decoder.next_number(reader, true)?,
+        9 => decoder.next_number(reader, false)?,
+        10 => alias(reader)?,
+        11 => choice("precision", &PRECISIONS, reader)?,
+        12 => choice("rng_algorithm", &ALGORITHMS, reader)?,
+        13 => choice("rng_distribution", &["UNIFORM", "NORMAL"], reader)?,
+        14 => Attribute::String(decoder.next_bytes(reader)?.into()),
+        15 => decoder.next_dense(reader)?,
+        16 => choice("transpose", &TRANSPOSES, reader)?,
+        17 => Attribute::Type(decoder.next_type(reader)?),
+        18 => Attribute::Bounds(numbers(reader)?.into()),
+        19 => choice("result_accuracy_mode", &ACCURACIES, reader)?,
+        20 => accuracy(decoder, reader)?,
+        _ => return Err(unknown(format_args!("attribute {kind} of StableHLO's portable form"))),
+    })
+}
+
+pub(super) const DIRECTIONS: [&str; 6] = ["EQ", "NE", "GE", "GT", "LE", "LT"];
+pub(super) const COMPARISONS: [&str; 5] = ["NOTYPE", "FLOAT", "TOTALORDER", "SIGNED", "UNSIGNED"];
+pub(super) const TRANSFORMS: [&str; 4] = ["FFT", "IFFT", "RFFT", "IRFFT"];
+pub(super) const PRECISIONS: [&str; 3] = ["DEFAULT", "HIGH", "HIGHEST"];
+pub(super) const ALGORITHMS: [&str; 3] = ["DEFAULT", "THREE_FRY", "PHILOX"];
+pub(super) const TRANSPOSES: [&str; 4] = ["TRANSPOSE_INVALID", "NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"];
+pub(super) const ACCURACIES: [&str; 3] = ["DEFAULT", "HIGHEST", "TOLERANCE"];
+
+pub(super) fn choice(name: &'static str, values: &[&'static str], reader: &mut Reader<'_>) -> Result<Attribute> {
+    let number = reader.number()?;
+    let value = usize::try_from(number).ok().and_then(|number| values.get(number));
+    value.map(|value| Attribute::Choice(name, value)).ok_or_else(|| unknown(format_args!("{name} {number}")))
+}
+
+/// An output in the memory of an operand: its place, the operand, and the place in it.
+pub(super) fn alias(reader: &mut Reader<'_>) -> Result<Attribute> {
+    let (output, operand, place) = (numbers(reader)?, signed(reader)?, numbers(reader)?);
+    let text = format!(
+        "#stablehlo.output_operand_alias<output_tuple_indices = {output:?}, operand_index = {operand}, \
+         operand_tuple_indices = {place:?}>"
+    );
+    Ok(Attribute::Other(text.into()))
+}
+
+/// Tolerances: absolute, relative, in units in the last place; and the mode.
+pub(super) fn accuracy(decoder: &mut Decoder<'_, '_>, reader: &mut Reader<'_>) -> Result<Attribute> {
+    let mut tolerance = || Ok(f64::from_bits(signed(reader)? as u64));
+    let (absolute, relative) = (tolerance()?, tolerance()?);
+    let units = signed(reader)?;
+    let Attribute::Choice(_, mode) = decoder.next_attribute(reader)? else {
+        return Err(damaged("an accuracy is something else"));
+    };
+    if !absolute.is_finite() || !relative.is_finite() {
+        return Err(unknown("an accuracy that is not finite"));
+    }
+    let text = format!(
+        "#stablehlo.result_accuracy<atol = {absolute:.20e}, rtol = {relative:.20e}, ulps = {units}, \
+         mode = #stablehlo.result_accuracy_mode<{mode}>>"
+    );
+    let is_default = mode == "DEFAULT";
+    Ok(if is_default { Attribute::Unit } else { Attribute::Other(text.into()) })
+}
+
+/// The numbers by the number of their type.
+const NUMBERS: [(u64, &str); 29] = [
+    (0, "i1"),
+    (2, "bf16"),
+    (3, "f16"),
+    (4, "f32"),
+    (5, "f64"),
+    (6, "f8E4M3FN"),
+    (7, "f8E5M2"),
+    (10, "i4"),
+    (11, "i8"),
+    (12, "i16"),
+    (13, "i32"),
+    (14, "i64"),
+    (15, "ui4"),
+    (16, "ui8"),
+    (17, "ui16"),
+    (18, "ui32"),
+    (19, "ui64"),
+    (27, "f8E4M3FNUZ"),
+    (28, "f8E5M2FNUZ"),
+    (29, "f8E4M3B11FNUZ"),
+    (31, "i2"),
+    (32, "ui2"),
+    (34, "tf32"),
+    (35, "f8E4M3"),
+    (36, "f8E3M4"),
+    (37, "f4E2M1FN"),
+    (38, "f6E2M3FN"),
+    (39, "f6E3M2FN"),
+    (40, "f8E8M0FNU"),
+];
+
+pub(super) fn kind<'a>(decoder: &mut Decoder<'_, 'a>, kind: u64, reader: &mut Reader<'a>) -> Result<Type> {
+    if let Some((_, name)) = NUMBERS.iter().find(|(number, _)| *number == kind) {
+        return of_name(name).or_else(|_| Ok(Type::Number(Element::Other((*name).into()))));
+    }
+    match kind {
+        1 => complex(&decoder.next_element(reader)?),
+        8 => Ok(Type::Function(Arc::new((decoder.next_types(reader)?, decoder.next_types(reader)?)))),
+        9 => Ok(Type::Number(Element::Index)),
+        20 => decoder.encoded(reader, None),
+        21 => {
+            let encoding = Some(decoder.next_attribute(reader)?);
+            decoder.encoded(reader, encoding)
+        }
+        22 => Ok(Type::Token),
+        23 => Ok(Type::Tuple(decoder.next_types(reader)?.into())),
+        25 => Ok(Type::Unranked(decoder.next_element(reader)?)),
+        33 => Ok(Type::None),
+        42 => {
+            let parts: Vec<_> = decoder.next_types(reader)?.iter().map(shown).collect();
+            Ok(Type::Other(format!("!stablehlo.future<{}>", parts.join(", ")).into()))
+        }
+        24 | 30 => Err(unknown("quantized numbers")),
+        _ => Err(unknown(format_args!("type {kind} of StableHLO's portable form"))),
+    }
+}

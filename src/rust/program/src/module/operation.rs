@@ -1,0 +1,66 @@
+//! Operations, and what they contain.
+
+use super::{Attribute, Name};
+
+/// The result of an operation, or the argument of a block: the number of its type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Value(pub u32);
+
+#[derive(Debug, Clone)]
+pub(crate) struct Operation {
+    /// With the dialect: `stablehlo.add`.
+    pub name: Name,
+    pub operands: Vec<Value>,
+    pub results: Vec<Value>,
+    pub attributes: Vec<(Name, Attribute)>,
+    pub regions: Vec<Region>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Region {
+    pub blocks: Vec<Block>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Block {
+    pub arguments: Vec<Value>,
+    /// The names of the arguments in the source, if it has any.
+    pub names: Vec<Option<Name>>,
+    pub operations: Vec<Operation>,
+}
+
+impl Operation {
+    pub fn new(name: &str, operands: Vec<Value>, results: Vec<Value>) -> Operation {
+        Operation { name: name.into(), operands, results, attributes: Vec::new(), regions: Vec::new() }
+    }
+
+    /// The name without the dialect `stablehlo`; empty for other dialects.
+    pub fn kind(&self) -> &str {
+        self.name.strip_prefix("stablehlo.").unwrap_or("")
+    }
+
+    pub fn attribute(&self, name: &str) -> Option<&Attribute> {
+        self.attributes.iter().find(|(key, _)| &**key == name).map(|(_, value)| value)
+    }
+
+    /// Replaces an attribute, or adds it.
+    pub fn set(&mut self, name: &str, value: Attribute) {
+        match self.attributes.iter_mut().find(|(key, _)| &**key == name) {
+            Some((_, place)) => *place = value,
+            None => self.attributes.push((name.into(), value)),
+        }
+    }
+
+    pub fn remove(&mut self, name: &str) -> Option<Attribute> {
+        let at = self.attributes.iter().position(|(key, _)| &**key == name)?;
+        Some(self.attributes.remove(at).1)
+    }
+
+    /// The only block of a region.
+    pub fn block(&self, region: usize) -> Option<&Block> {
+        match self.regions.get(region)?.blocks.as_slice() {
+            [block] => Some(block),
+            _ => None,
+        }
+    }
+}

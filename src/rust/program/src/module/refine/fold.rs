@@ -1,0 +1,223 @@
+//! Arithmetic on integers that are known.
+
+use super::{Known, Refiner, MAX_KNOWN};
+use crate::module::{Attribute, Element, Operation, Tensor, Type, Value};
+use pjrt_base::error::Result;
+use pjrt_data::dtype::DType;
+
+type Folded = (Element, Vec<i64>, Vec<i64>);
+
+impl Refiner<'_> {
+    /// The integers of an operation's result: its element type, sizes and values, if they follow from known ones.
+    pub(super) fn folded(&self, source: &Operation, operands: &[Value]) -> Result<Option<Folded>> {
+        let [result] = source.results[..] else { return Ok(None) };
+        let Some(tensor) = self.source.type_of(result).as_tensor() else { return Ok(None) };
+        if !is_integer(&tensor.element) {
+            return Ok(None);
+        }
+        if source.kind() == "get_dimension_size" {
+            return Ok(self.size(source, operands).map(|size| (tensor.element.clone(), Vec::new(), vec![size])));
+        }
+        let known: Option<Vec<&Known>> = operands.iter().map(|&operand| self.known(operand)).collect();
+        let Some(known) = known else { return Ok(None) };
+        let (first, operand) = match (known.first(), operands.first()) {
+            (Some(&first), Some(&operand)) => (first, operand),
+            _ if source.kind() == "iota" => (&Known::from([]), Value(0)),
+            _ => return Ok(None),
+        };
+        let dims = if tensor.dims.iter().all(|&dim| dim >= 0) {
+            tensor.dims.clone()
+        } else {
+            match (source.kind(), operands.first()) {
+                ("concatenate" | "slice" | "broadcast_in_dim" | "iota" | "reshape" | "dynamic_slice", _)
+                | (_, None) => return Ok(None),
+                (_, Some(_)) => {
+                    let longest = operands.iter().max_by_key(|&&operand| self.dims(operand).len());
+                    longest.map(|&operand| self.dims(operand).to_vec()).unwrap_or_default()
+                }
+            }
+        };
+        let tensor = Tensor { dims, element: tensor.element.clone(), encoding: None };
+        let Some(len) = tensor.len().filter(|&len| len <= MAX_KNOWN) else { return Ok(None) };
+        let operand_element = operands.first().and_then(|&operand| self.of(operand).as_tensor());
+        let operand_element = operand_element.map_or(&tensor.element, |operand| &operand.element);
+        let folded = match source.kind() {
+            "reshape" | "optimization_barrier" => Some(first.to_vec()),
+            "convert" if tensor.element.dtype() == Some(DType::Pred) => {
+                Some(first.iter().map(|&value| i64::from(value != 0)).collect())
+            }
+            "convert" => Some(first.to_vec()),
+            "concatenate" => self.joined(source, operands, &known),
+            "slice" if tensor.dims.len() == 1 => slice(source, first),
+            "broadcast_in_dim" => self.broadcast(source, operand, first, &tensor.dims),
+            "iota" => iota(source, &tensor.dims),
+            _ => elementwise(source, &known, operand_element, len),
+        };
+        Ok(folded.filter(|values| values.len() == len).map(|values| {
+            let values = values.into_iter().map(|value| wrapped(value, &tensor.element)).collect();
+            (tensor.element, tensor.dims, values)
+        }))
+    }
+
+    /// The same for an operation that replaces another one, with a result of this type.
+    pub(super) fn folded_as(&self, operation: &Operation, source: &Operation, kind: &Type) -> Result<Option<Folded>> {
+        let Some(tensor) = kind.as_tensor().filter(|tensor| is_integer(&tensor.element)) else { return Ok(None) };
+        if source.results.len() != 1 || tensor.len().is_none_or(|len| len > MAX_KNOWN) {
+            return Ok(None);
+        }
+        let values = match (operation.kind(), operation.operands.first()) {
+            ("iota", _) => iota(operation, &tensor.dims),
+            ("broadcast_in_dim", Some(&operand)) => {
+                self.known(operand).and_then(|known| self.broadcast(operation, operand, known, &tensor.dims))
+            }
+            _ => None,
+        };
+        Ok(values.map(|values| (tensor.element.clone(), tensor.dims.clone(), values)))
+    }
+
+    /// The size of a dimension, if it is fixed.
+    fn size(&self, source: &Operation, operands: &[Value]) -> Option<i64> {
+        let dimension = usize::try_from(source.attribute("dimension")?.as_integer()?).ok()?;
+        let size = self.of(*operands.first()?).dims()?.get(dimension).copied()?;
+        (size >= 0).then_some(size)
+    }
+
+    fn joined(&self, source: &Operation, operands: &[Value], known: &[&Known]) -> Option<Vec<i64>> {
+        let at = usize::try_from(source.attribute("dimension")?.as_integer()?).ok()?;
+        let outer = self.dims(*operands.first()?).get(..at)?;
+        let outer = outer.iter().try_fold(1usize, |outer, &dim| outer.checked_mul(usize::try_from(dim).ok()?))?;
+        if outer > MAX_KNOWN {
+            return None;
+        }
+        let mut joined = Vec::new();
+        for i in 0..outer {
+            for part in known {
+                let size = part.len() / outer.max(1);
+                joined.extend_from_slice(part.get(i * size..(i + 1) * size)?);
+            }
+        }
+        Some(joined)
+    }
+
+    fn broadcast(&self, source: &Operation, operand: Value, values: &[i64], dims: &[i64]) -> Option<Vec<i64>> {
+        let places = source.attribute("broadcast_dimensions")?.as_numbers()?;
+        let from = self.dims(operand);
+        if places.len() != from.len() {
+            return None;
+        }
+        let len: i64 = dims.iter().product();
+        let source_of = |flat: i64| {
+            let mut rest = flat;
+            let mut index = vec![0; dims.len()];
+            for (at, &dim) in dims.iter().enumerate().rev() {
+                index[at] = rest % dim;
+                rest /= dim;
+            }
+            let at = places.iter().zip(from).try_fold(0i64, |at, (&place, &size)| {
+                let index = index.get(usize::try_from(place).ok()?)?;
+                at.checked_mul(size)?.checked_add(if size == 1 { 0 } else { *index })
+            })?;
+            values.get(usize::try_from(at).ok()?).copied()
+        };
+        (0..len).map(source_of).collect()
+    }
+}
+
+pub(super) fn is_integer(element: &Element) -> bool {
+    use DType::{Pred, I16, I32, I64, I8, U16, U32, U64, U8};
+    matches!(element.dtype(), Some(Pred | I8 | I16 | I32 | I64 | U8 | U16 | U32 | U64))
+}
+
+fn is_unsigned(element: &Element) -> bool {
+    matches!(element.dtype(), Some(DType::Pred | DType::U8 | DType::U16 | DType::U32 | DType::U64))
+}
+
+/// A number as an element holds it.
+fn wrapped(value: i64, element: &Element) -> i64 {
+    match element.dtype() {
+        Some(DType::Pred) => i64::from(value & 1 != 0),
+        Some(DType::I8) => i64::from(value as i8),
+        Some(DType::I16) => i64::from(value as i16),
+        Some(DType::I32) => i64::from(value as i32),
+        Some(DType::U8) => i64::from(value as u8),
+        Some(DType::U16) => i64::from(value as u16),
+        Some(DType::U32) => i64::from(value as u32),
+        _ => value,
+    }
+}
+
+fn slice(source: &Operation, values: &[i64]) -> Option<Vec<i64>> {
+    let bound = |name: &str| usize::try_from(*source.attribute(name)?.as_numbers()?.first()?).ok();
+    let (start, limit, stride) = (bound("start_indices")?, bound("limit_indices")?, bound("strides")?);
+    Some(values.get(start..limit)?.iter().copied().step_by(stride.max(1)).collect())
+}
+
+fn iota(source: &Operation, dims: &[i64]) -> Option<Vec<i64>> {
+    let dimension = usize::try_from(source.attribute("iota_dimension")?.as_integer()?).ok()?;
+    let size = *dims.get(dimension)?;
+    let inner: i64 = dims[dimension + 1..].iter().product();
+    let len: i64 = dims.iter().product();
+    Some((0..len).map(|flat| flat / inner % size).collect())
+}
+
+/// Operations on each element; scalars among the operands count for all elements.
+fn elementwise(source: &Operation, known: &[&Known], element: &Element, len: usize) -> Option<Vec<i64>> {
+    let at = |operand: usize, i: usize| {
+        let values = known.get(operand)?;
+        values.get(if values.len() == 1 { 0 } else { i }).copied()
+    };
+    let one = |f: &dyn Fn(i64) -> Option<i64>| (0..len).map(|i| f(at(0, i)?)).collect();
+    let two = |f: &dyn Fn(i64, i64) -> Option<i64>| (0..len).map(|i| f(at(0, i)?, at(1, i)?)).collect();
+    let is_unsigned = is_unsigned(element);
+    let order = |x: i64, y: i64| if is_unsigned { (x as u64).cmp(&(y as u64)) } else { x.cmp(&y) };
+    let is_shift = |y: i64| u32::try_from(y).ok().filter(|&y| y < 32);
+    match source.kind() {
+        "negate" => one(&|x| Some(x.wrapping_neg())),
+        "abs" => one(&|x| Some(if is_unsigned { x } else { x.wrapping_abs() })),
+        "sign" => one(&|x| Some(if is_unsigned { i64::from(x != 0) } else { x.signum() })),
+        "not" => one(&|x| Some(!x)),
+        "add" if element.dtype() == Some(DType::Pred) => two(&|x, y| Some(x | y)),
+        "multiply" if element.dtype() == Some(DType::Pred) => two(&|x, y| Some(x & y)),
+        "add" => two(&|x, y| Some(x.wrapping_add(y))),
+        "subtract" => two(&|x, y| Some(x.wrapping_sub(y))),
+        "multiply" => two(&|x, y| Some(x.wrapping_mul(y))),
+        "divide" if is_unsigned => two(&|x, y| Some((x as u64).checked_div(y as u64)? as i64)),
+        "divide" => two(&|x, y| x.checked_div(y)),
+        "remainder" if is_unsigned => two(&|x, y| Some((x as u64).checked_rem(y as u64)? as i64)),
+        "remainder" => two(&|x, y| x.checked_rem(y)),
+        "maximum" => two(&|x, y| Some(if order(x, y).is_ge() { x } else { y })),
+        "minimum" => two(&|x, y| Some(if order(x, y).is_le() { x } else { y })),
+        "and" => two(&|x, y| Some(x & y)),
+        "or" => two(&|x, y| Some(x | y)),
+        "xor" => two(&|x, y| Some(x ^ y)),
+        "shift_left" => two(&|x, y| Some(x << is_shift(y)?)),
+        "shift_right_logical" if is_unsigned => two(&|x, y| Some((x as u64 >> is_shift(y)?) as i64)),
+        "shift_right_logical" => two(&|x, y| if x < 0 { None } else { Some(x >> is_shift(y)?) }),
+        "shift_right_arithmetic" => two(&|x, y| Some(x >> is_shift(y)?)),
+        "compare" => {
+            let Some(Attribute::Choice(_, direction)) = source.attribute("comparison_direction") else { return None };
+            two(&|x, y| {
+                let order = order(x, y);
+                let holds = match *direction {
+                    "EQ" => order.is_eq(),
+                    "NE" => order.is_ne(),
+                    "GE" => order.is_ge(),
+                    "GT" => order.is_gt(),
+                    "LE" => order.is_le(),
+                    "LT" => order.is_lt(),
+                    _ => return None,
+                };
+                Some(holds.into())
+            })
+        }
+        "select" => (0..len).map(|i| if at(0, i)? != 0 { at(1, i) } else { at(2, i) }).collect(),
+        "clamp" => (0..len)
+            .map(|i| {
+                let (low, x, high) = (at(0, i)?, at(1, i)?, at(2, i)?);
+                let x = if order(x, low).is_lt() { low } else { x };
+                Some(if order(x, high).is_gt() { high } else { x })
+            })
+            .collect(),
+        _ => None,
+    }
+}

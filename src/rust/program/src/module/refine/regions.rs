@@ -1,0 +1,110 @@
+//! Loops and branches.
+
+use super::{end, strange, without_regions, Known, Refiner, Values};
+use crate::module::{Block, Operation, Region, Type, Value};
+use pjrt_base::error::Result;
+
+impl<'m> Refiner<'m> {
+    /// The types of a region's arguments, as they are declared.
+    pub(super) fn region_types(&self, region: &Region) -> Vec<Type> {
+        let arguments = region.blocks.iter().flat_map(|block| &block.arguments);
+        arguments.map(|&argument| self.source.type_of(argument).clone()).collect()
+    }
+
+    /// Builds a region with arguments of these types, and of these integers where they are known; with what it returns.
+    pub(super) fn region(
+        &mut self,
+        region: &'m Region,
+        types: Vec<Type>,
+        known: &[Option<Known>],
+        values: &mut Values,
+    ) -> Result<(Region, Vec<Value>)> {
+        let [source] = region.blocks.as_slice() else { return Err(strange("a region with several blocks")) };
+        if types.len() != source.arguments.len() {
+            return Err(strange("a region with other arguments than it declares"));
+        }
+        let mut block = Block { names: source.names.clone(), ..Block::default() };
+        for (i, (&argument, kind)) in source.arguments.iter().zip(types).enumerate() {
+            let value = self.value(kind);
+            values.insert(argument, value);
+            block.arguments.push(value);
+            if let Some(Some(known)) = known.get(i) {
+                self.known.insert(value, known.clone());
+            }
+        }
+        let results = self.block(source, values, &mut block.operations)?;
+        let last = source.operations.last().map_or("stablehlo.return", |last| &last.name);
+        end(&mut block, last, results.clone());
+        Ok((Region { blocks: vec![block] }, results))
+    }
+
+    /// A loop. Values that its body returns as they are stay known.
+    pub(super) fn repeat(
+        &mut self,
+        source: &'m Operation,
+        operands: Vec<Value>,
+        values: &mut Values,
+        out: &mut Vec<Operation>,
+    ) -> Result<Vec<Value>> {
+        let [condition, body] = source.regions.as_slice() else { return Err(strange("a loop without a body")) };
+        let block = source.block(1).ok_or_else(|| strange("a loop without a body"))?;
+        let returned = block.operations.last().map(|last| last.operands.as_slice()).unwrap_or_default();
+        let stays = |i: usize| returned.get(i).is_some_and(|value| block.arguments.get(i) == Some(value));
+        let known: Vec<Option<Known>> =
+            (0..operands.len()).map(|i| self.known(operands[i]).cloned().filter(|_| stays(i))).collect();
+        let types: Vec<Type> = operands.iter().map(|&operand| self.of(operand).clone()).collect();
+        let (condition, _) = self.region(condition, types.clone(), &known, values)?;
+        let (body, _) = self.region(body, types.clone(), &known, values)?;
+        let regions = vec![condition, body];
+        let operation = Operation { operands, results: Vec::new(), regions, ..without_regions(source) };
+        let results = self.push(operation, types, out)?;
+        Ok(self.with_known(results, &known, out))
+    }
+
+    /// A choice between regions; if it is known, the operations of the chosen one.
+    pub(super) fn choose(
+        &mut self,
+        source: &'m Operation,
+        operands: Vec<Value>,
+        values: &mut Values,
+        out: &mut Vec<Operation>,
+    ) -> Result<Vec<Value>> {
+        let index = operands.first().and_then(|&operand| self.known(operand)).and_then(|known| known.first().copied());
+        if let Some(index) = index {
+            let last = source.regions.len().saturating_sub(1);
+            let chosen = match source.kind() {
+                "if" => usize::from(index == 0),
+                // Any other number stands for the last one.
+                _ => usize::try_from(index).map_or(last, |index| index.min(last)),
+            };
+            let block = source.block(chosen).ok_or_else(|| strange("a branch without operations"))?;
+            return self.block(block, values, out);
+        }
+        let mut operation = Operation { operands, results: Vec::new(), ..without_regions(source) };
+        let mut types = Vec::new();
+        for (i, region) in source.regions.iter().enumerate() {
+            let (region, results) = self.region(region, Vec::new(), &[], values)?;
+            operation.regions.push(region);
+            let found: Vec<Type> = results.iter().map(|&result| self.of(result).clone()).collect();
+            if i > 0 && found != types {
+                return Err(strange("branches with results of different types"));
+            }
+            types = found;
+        }
+        self.push(operation, types, out)
+    }
+
+    /// The body of a function as the region of an operation.
+    pub(super) fn function_region(&mut self, name: &str) -> Result<Region> {
+        let Some(&function) = self.functions.get(name) else {
+            return Err(strange(&format!("a call of {name}, which does not exist")));
+        };
+        let region = function.regions.first().ok_or_else(|| strange("a function without a body"))?;
+        let types = self.region_types(region);
+        let (mut region, _) = self.region(region, types, &[], &mut Values::new())?;
+        if let Some(last) = region.blocks.first_mut().and_then(|block| block.operations.last_mut()) {
+            last.name = "stablehlo.return".into();
+        }
+        Ok(region)
+    }
+}
