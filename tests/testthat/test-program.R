@@ -264,6 +264,7 @@ test_that("`types` with other values or names are refused", {
   gone <- pjrt_buffer(1)
   pjrt_delete(gone)
   expect_match(format(pjrt_program("// {X}", types = list(X = gone))), "// 1xf32", fixed = TRUE)
+})
 
 test_that("as.character() returns the whole text of a program, and decodes bytecode", {
   expect_identical(as.character(pjrt_program(text)), paste0(text, "\n"))
