@@ -15,6 +15,9 @@
 #' @param devices A list of devices, or a character vector of their names such as `c("cpu:0", "cpu:1")`, for a program that
 #'   runs on several: one for each replica and partition, starting with all partitions of the first replica. Default: the
 #'   first devices of the default platform, or those of the options' `device_assignment`.
+#' @param shapes The shapes of inputs, for an exported function with symbolic dimensions: a list of integer vectors with the
+#'   names of inputs, such as `list(x = c(32, 4))`. It can be nested as the arguments are. The sizes of symbolic dimensions
+#'   can be given instead: `list(b = 32)`. A list without names has the order of the inputs. See [pjrt_load_exported()].
 #' @section Types narrower than a byte:
 #' XLA's CPU compiler throws a C++ exception if an array of `i2`, `ui2`, `i4`, `ui4` or `f4e2m1fn` changes its order in memory
 #' in a separate operation, not fused with another one. The package refuses programs in which this may happen:
@@ -36,7 +39,9 @@
 #'   place, and, for unknown operations, types and values, what was probably meant. The fields `line`, `column` and `source`
 #'   contain the place and the line, unless they are unknown, as for bytecode. `detail` contains everything that the compiler
 #'   said. The condition also has the class of the compiler's code, such as `pjrt_error_unknown`.
-#' * `pjrt_error_dynamic_shape`: arguments or results of `main` have no fixed shape. The message lists them.
+#' * `pjrt_error_dynamic_shape`: arguments or results of `main` have no fixed shape. The message lists them. Or the symbolic
+#'   dimensions of an exported function cannot be resolved on this machine.
+#' * `pjrt_error_shape_mismatch`: `shapes` contradicts the shapes of an exported function. The message says where.
 #' * `pjrt_error_custom_call`, also of class `pjrt_error_not_found`: the program calls a function that has no handler. The field
 #'   `target` contains its name. See [pjrt_register_custom_call()].
 #' * Other errors of the compiler have the class of its code.
@@ -60,8 +65,8 @@
 #' try(pjrt_compile(typo))
 #' tryCatch(pjrt_compile(typo), pjrt_error_compile = function(e) c(e$line, e$column))
 #' @export
-pjrt_compile <- function(program, compile_options = pjrt_compile_options(), device = NULL, devices = NULL) {
-  start_compile(ffi_executable_compile, program, compile_options, device, devices)
+pjrt_compile <- function(program, compile_options = pjrt_compile_options(), device = NULL, devices = NULL, shapes = NULL) {
+  start_compile(ffi_executable_compile, program, compile_options, device, devices, shapes)
 }
 
 #' Compile asynchronously
@@ -88,9 +93,10 @@ pjrt_compile <- function(program, compile_options = pjrt_compile_options(), devi
 #' lapply(promises, value)
 #' promises[[1]]
 #' @export
-pjrt_compile_async <- function(program, compile_options = pjrt_compile_options(), device = NULL, devices = NULL) {
+pjrt_compile_async <- function(program, compile_options = pjrt_compile_options(), device = NULL, devices = NULL,
+                               shapes = NULL) {
   promise <- new.env(parent = emptyenv())
-  promise$data <- start_compile(ffi_compiling_start, program, compile_options, device, devices)
+  promise$data <- start_compile(ffi_compiling_start, program, compile_options, device, devices, shapes)
   promise$executable <- NULL
   class(promise) <- "PJRTExecutablePromise"
   promise
@@ -138,11 +144,8 @@ check_executable_promise <- function(x) {
 }
 
 # Checks the arguments of a compile and starts it.
-start_compile <- function(symbol, program, compile_options, device, devices) {
-  exported <- if (inherits(program, "PJRTExported")) check_can_run(program)
-  if (is.null(exported)) {
-    check_program(program)
-  }
+start_compile <- function(symbol, program, compile_options, device, devices, shapes = NULL) {
+  shapes <- check_compilable(program, shapes)
   check_compile_options(compile_options)
   if (!is.null(device) && !is.null(devices)) {
     abort_input("Only one of `device` and `devices` can be given.")
@@ -155,9 +158,8 @@ start_compile <- function(symbol, program, compile_options, device, devices) {
     )
   }
   first <- if (is.null(chosen)) as_pjrt_device(NULL)
-  if (!is.null(exported)) {
-    check_exported_platform(exported, platform(if (is.null(chosen)) first else chosen[[1L]]))
-    program <- exported$program
+  if (inherits(program, "PJRTExported")) {
+    program <- exported_program(program, platform(if (is.null(chosen)) first else chosen[[1L]]), shapes)
   }
   made <- call_native(symbol, program, compile_options, as.list(chosen), first, cache_settings())
   show_cache_messages()

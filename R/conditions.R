@@ -199,6 +199,9 @@ advice <- list(
   plugin_undecided = function(names) {
     sprintf("To install it for another machine, choose a version of CUDA: %s.", install_calls(names))
   },
+  program_exported = function() {
+    "Load it with pjrt_load_exported(), and compile that: pjrt_compile(exported). Symbolic dimensions need `shapes`."
+  },
   program_not_exported = function() "Read it with pjrt_program().",
   program_of_arrays = function() {
     "Load it with safetensors_load() or pjrt_load_npy(), and pass the arrays to a program."

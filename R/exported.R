@@ -9,12 +9,39 @@
 #' JAX flattens the arguments of a function, which may be nested lists, tuples and dictionaries, to a sequence of arrays.
 #' Dictionaries are sorted by key. The compiled program takes these arrays by position, in the order in which they are
 #' printed, without those that the function does not use (`kept` is `FALSE`). It returns the arrays of the result in the order
-#' of `outputs`. Shapes and types must be those of the export.
+#' of `outputs`.
 #'
 #' Pass a PRNG key (`key<fry>`, `key<rbg>`, `key<unsafe_rbg>`) as its `jax.random.key_data()`: a `ui32` array with one more
 #' dimension, of size 2 for `key<fry>` and 4 for the others.
 #'
-#' A function that was exported for several devices runs on as many: see [pjrt_execute_sharded()].
+#' A function that was exported for several devices runs on as many: see [pjrt_execute_sharded()]. One that was exported for
+#' several platforms is compiled for the platform of the device.
+#'
+#' Custom calls need a handler; see [pjrt_register_custom_call()]. Most linear algebra works: see [linear-algebra].
+#'
+#' @section Symbolic dimensions:
+#' A function may have been exported with symbolic dimensions, such as the shape `(b, 4)`. [pjrt_compile()] compiles it for the
+#' sizes that follow from its argument `shapes`:
+#' ```r
+#' pjrt_compile(exported, shapes = list(x = c(32, 4)))
+#' pjrt_compile(exported, shapes = list(b = 32))
+#' ```
+#' Inputs have the names in `inputs$name`. One input may determine the sizes of several symbolic dimensions, and the shapes of
+#' others that depend on them, such as `2*b + 1`. If a name fits both an input and a dimension, it is the input's.
+#'
+#' The package replaces symbolic dimensions by sizes itself. If a program has operations for which it cannot, it calls
+#' `stablehlo-opt` if that is on the `PATH`, or a Python with JAX: `options(pjrt.python = )`, `PJRT_PYTHON`,
+#' `RETICULATE_PYTHON`, that of the active environment, or `python3` on the `PATH`.
+#'
+#' @section Derivatives:
+#' `exported.serialize(vjp_order=1)` writes a function together with its derivative, `vjp_order=2` also with the derivative of
+#' that. `vjp = TRUE` loads the derivative, another `PJRTExported`. It takes the arguments of the function, and then the
+#' cotangents of its outputs: for the gradient of a loss, pass `1`. It returns the cotangents of the arguments, in the order of
+#' `inputs`. Their names are those of the arguments and, for the inputs, `cotangents['loss']` for the output `result['loss']`.
+#' Arrays of integers have cotangents of type `float0`: inputs of this type are not passed, and outputs contain `FALSE`.
+#'
+#' In `input_tree`, the cotangents are the named argument `cotangents`, with the structure of the result. `output_tree` has the
+#' structure of the arguments.
 #'
 #' @section PyTorch:
 #' torch_xla writes a model as a folder, with its weights:
@@ -38,21 +65,20 @@
 #'
 #' @section Limits:
 #' These functions can be loaded, but not compiled:
-#' * Functions for another platform, or for several. Export with `platforms=["cpu"]`, or `"cuda"`, `"rocm"`, `"tpu"`.
-#' * Functions with symbolic dimensions, or `dynamic_shapes` of PyTorch. Export for fixed shapes, once for each.
+#' * Functions for other platforms. Export with `platforms=["cpu"]`, or `"cuda"`, `"rocm"`, `"tpu"`.
+#' * Models with `dynamic_shapes` of PyTorch. Export for fixed shapes, once for each.
 #' * Functions with ordered effects, such as ordered I/O.
 #' * Functions exported by very old or newer versions of JAX, with a calling convention other than 9 or 10.
-#'
-#' Custom calls need a handler; see [pjrt_register_custom_call()]. Most linear algebra works: see [linear-algebra].
 #'
 #' @param x A string, the path of a file or of a folder of PyTorch, or a raw vector with the content of a file.
 #' @param device For PyTorch, the device of the weights: anything that [as_pjrt_device()] takes.
 #' @param name For PyTorch, the name of a function in the folder. Default: the only one, or `"forward"`.
+#' @param vjp A flag: whether to load the function's derivative. A number loads the derivative of that order.
 #' @return A list of class `PJRTExported`, which cannot be modified:
 #' * `name`: the function's name.
-#' * `inputs`, `outputs`: data frames with a row for each array: `path`, the Python expression for it; `dtype`; `shape`, a list
-#'   of integer vectors, or of character vectors if a dimension is symbolic; and for inputs `kept`, whether the program takes
-#'   it.
+#' * `inputs`, `outputs`: data frames with a row for each array: `name`, for inputs with the argument's name in the Python
+#'   function, such as `params['w']`; `path`, such as `args[0]['w']`; `dtype`; `shape`, a list of integer vectors, or of
+#'   character vectors if a dimension is symbolic; and for inputs `kept`, whether the program takes it.
 #' * `input_tree`, `output_tree`: nested lists with the structure of arguments and result. Each array is represented by its row
 #'   in `inputs` or `outputs`, and `None` by `NULL`. The input tree has the elements `args` and `kwargs`. A custom Python type
 #'   is a list with the attribute `"type"`, its name.
@@ -66,11 +92,14 @@
 #' * `ordered_effects`, `unordered_effects`: character vectors, the Python types of its side effects.
 #' * `disabled_checks`: a character vector, the checks that were disabled at the export: targets of custom calls, or
 #'   `"platform"`.
-#' * `has_vjp`: whether the file also contains the derivative, which is not loaded.
+#' * `custom_calls`: a data frame with a row for each function that the program calls: `target`, its name, and `available`,
+#'   whether there was a handler for one of the platforms when the file was loaded.
+#' * `has_vjp`: whether the file also contains the derivative of this function.
+#' * `order`: an integer, the order of this derivative; 0 for the function itself.
 #' * `program`: a `PJRTProgram`.
 #' @section Errors:
-#' * `pjrt_error_invalid_input`: the file is damaged, or not an exported function. [pjrt_compile()] raises it for a function
-#'   that cannot be compiled.
+#' * `pjrt_error_invalid_input`: the file is damaged, not an exported function, or does not contain the derivative.
+#'   [pjrt_compile()] raises it for a function that cannot be compiled.
 #' * `pjrt_error_io`: the file cannot be read.
 #' * The errors of [pjrt_load_npy()] for the weights of a model.
 #' @seealso [pjrt_function()] to call it like a function of R; [pjrt_program()] for programs without a description of their
@@ -87,6 +116,17 @@
 #' })
 #' do.call(pjrt_execute, c(run, arrays))
 #'
+#' # a loss with its gradient, for data of any number of rows
+#' path <- system.file("exported", "loss.jaxexport", package = "pjrt")
+#' pjrt_load_exported(path)
+#' gradient <- pjrt_load_exported(path, vjp = TRUE)
+#' gradient
+#' run <- pjrt_compile(gradient, shapes = list(x = c(8, 3)))
+#' x <- pjrt_buffer(matrix(sin(1:24), 8))
+#' w <- pjrt_buffer(c(1, 2, 3))
+#' y <- pjrt_buffer(cos(1:8))
+#' pjrt_execute(run, w = w, x = x, y = y, cotangents = pjrt_scalar(1))[[1]]
+#'
 #' # a network of PyTorch
 #' model <- pjrt_load_exported(system.file("exported", "iris-torch", package = "pjrt"))
 #' model
@@ -94,7 +134,8 @@
 #' scores <- pjrt_execute(run, model$weights, pjrt_buffer(as.matrix(iris[1:4]), "f32"))
 #' table(max.col(as_array(scores)), iris$Species)
 #' @export
-pjrt_load_exported <- function(x, device = NULL, name = NULL) {
+pjrt_load_exported <- function(x, device = NULL, name = NULL, vjp = FALSE) {
+  order <- derivative_order(vjp)
   if (!is.raw(x)) {
     if (!is.character(x)) {
       abort_input("`x` must be the path of a file or a folder, or a raw vector, not ", given(x), ".")
@@ -103,10 +144,15 @@ pjrt_load_exported <- function(x, device = NULL, name = NULL) {
     # it warns of paths that are too long
     if (validUTF8(x) && suppressWarnings(dir.exists(full_path(x)))) {
       if (!is.null(name)) check_string(name, "name")
+      if (order > 0L) abort_input("`vjp` must be FALSE for a folder of PyTorch, which contains no derivatives.")
       return(structure(load_pytorch(full_path(x), device, name), class = "PJRTExported"))
     }
   }
-  facts <- if (is.raw(x)) call_native(ffi_exported_new, x) else call_with_text(ffi_exported_read, full_path(x))
+  facts <- if (is.raw(x)) {
+    call_native(ffi_exported_new, x, order)
+  } else {
+    call_with_text(ffi_exported_read, full_path(x), order)
+  }
   if (!is.null(device) || !is.null(name)) {
     abort_input("`device` and `name` must be NULL unless `x` is a folder of PyTorch.")
   }
@@ -115,35 +161,27 @@ pjrt_load_exported <- function(x, device = NULL, name = NULL) {
   facts$inputs$kept <- facts$kept
   facts$kept <- NULL
   facts$outputs <- as_table(facts$outputs)
+  facts$custom_calls <- as_table(facts$custom_calls)
   structure(facts, class = "PJRTExported")
 }
 
+# `vjp` as a number: 0 for the function itself.
+derivative_order <- function(vjp) {
+  is_flag <- is.logical(vjp) && length(vjp) == 1L && !is.na(vjp)
+  if (!is_flag && !(is_whole_number(vjp) && vjp >= 0 && vjp <= 100)) {
+    abort_input("`vjp` must be TRUE, FALSE or the order of the derivative, not ", given(vjp), ".")
+  }
+  as.integer(vjp)
+}
+
 check_exported <- function(x, name = "x") {
-  parts <- c("name", "inputs", "outputs", "platforms", "num_devices", "ordered_effects", "calling_convention", "program")
+  parts <- c(
+    "name", "inputs", "outputs", "platforms", "num_devices", "ordered_effects", "calling_convention", "custom_calls", "order",
+    "program"
+  )
   check_intact(x, "PJRTExported", parts = parts, name = name)
-  if (!is.data.frame(x$inputs) || !is.data.frame(x$outputs) || !is.character(x$platforms)) {
+  if (!is.data.frame(x$inputs) || !is.data.frame(x$outputs) || !is.data.frame(x$custom_calls) || !is.character(x$platforms)) {
     check_intact(NULL, "PJRTExported", name = name)
-  }
-}
-
-# Returns an exported function that can be compiled for its platform.
-check_can_run <- function(x) {
-  check_exported(x, "program")
-  check_program(x$program)
-  refused <- why_refused(x)
-  if (!is.null(refused)) {
-    abort_input("The exported function `", x$name, "` ", refused$reason, hints = refused$hints)
-  }
-  x
-}
-
-check_exported_platform <- function(x, platform) {
-  # PyTorch exports for any platform
-  if (length(x$platforms) > 0L && !platform %in% x$platforms) {
-    abort_input(
-      "The exported function `", x$name, "` is for the platform \"", x$platforms[[1L]], "\", not for \"", platform, "\".",
-      hints = paste0("Export it for this platform: jax.export.export(jax.jit(f), platforms=[\"", platform, "\"])(*args).")
-    )
   }
 }
 
@@ -155,23 +193,16 @@ why_refused <- function(x) {
       hints = "Export a function without them."
     ))
   }
-  if (is_symbolic(x)) {
-    return(list(
-      reason = "has symbolic dimensions, which are not supported.",
-      hints = paste("Export it for fixed shapes:", if (is_pytorch(x)) {
-        "torch.export.export(model, args) without `dynamic_shapes`."
-      } else {
-        "jax.export.export(jax.jit(f))(jax.ShapeDtypeStruct((32, 4), \"float32\"))."
-      })
-    ))
+  if (is_pytorch(x)) {
+    # its file does not relate symbolic dimensions to each other
+    return(if (is_symbolic(x)) {
+      list(
+        reason = "has symbolic dimensions, which are not supported.",
+        hints = "Export it for fixed shapes: torch.export.export(model, args) without `dynamic_shapes`."
+      )
+    })
   }
-  if (length(x$platforms) > 1L) {
-    return(list(
-      reason = paste0("is for several platforms: ", toString(x$platforms), "."),
-      hints = paste0("Export it for one: jax.export.export(jax.jit(f), platforms=[\"", x$platforms[[1L]], "\"])(*args).")
-    ))
-  }
-  if (!is_pytorch(x) && !x$calling_convention %in% 9:10) {
+  if (!x$calling_convention %in% 9:10) {
     return(list(
       reason = paste0("has calling convention ", x$calling_convention, ", but only 9 and 10 are supported."),
       hints = "Export it with another version of JAX."
@@ -188,19 +219,26 @@ is_symbolic <- function(x) {
   any(vapply(c(x$inputs$shape, x$outputs$shape), is.character, NA))
 }
 
+# The names of the symbolic dimensions.
+symbolic_dimensions <- function(x) {
+  call_native(ffi_exported_dimensions, x$inputs$shape)
+}
+
 #' @export
 format.PJRTExported <- function(x, ...) {
   check_exported(x)
   lines <- function(arrays) {
     shapes <- vapply(arrays$shape, function(dim) paste(dim, collapse = if (is.character(dim)) ", " else "x"), "")
-    ifelse(is.na(arrays$dtype), arrays$path, sprintf("%s: %s[%s]", arrays$path, arrays$dtype, shapes))
+    ifelse(is.na(arrays$dtype), arrays$name, sprintf("%s: %s[%s]", arrays$name, arrays$dtype, shapes))
   }
   kept <- x$inputs$kept
   section <- function(title, lines) if (length(lines) > 0L) c(paste0("  ", title, ":"), paste0("    ", lines))
   inputs <- lines(x$inputs)[kept]
   refused <- why_refused(x)
+  line <- function(title, values) if (length(values) > 0L) paste0("  ", title, ": ", toString(values))
+  calls <- paste0(x$custom_calls$target, ifelse(x$custom_calls$available, "", " (no handler)"))
   paste(c(
-    sprintf("<PJRTExported: %s>", x$name),
+    sprintf("<PJRTExported: %s%s>", if (x$order > 0L) strrep("vjp of ", x$order) else "", x$name),
     if (is_pytorch(x)) {
       format_pytorch_inputs(x, lines(x$inputs))
     } else {
@@ -212,13 +250,15 @@ format.PJRTExported <- function(x, ...) {
       "  PyTorch, for any platform"
     } else {
       c(
-        sprintf("  platform: %s", toString(x$platforms)),
+        line("symbolic dimensions", symbolic_dimensions(x)),
+        line(if (length(x$platforms) > 1L) "platforms" else "platform", x$platforms),
         sprintf("  devices: %.0f", x$num_devices),
         sprintf("  JAX: %s (calling convention %d)", x$jax_version %||% "version unknown", x$calling_convention)
       )
     },
-    if (length(x$disabled_checks) > 0L) sprintf("  unchecked: %s", toString(x$disabled_checks)),
-    if (length(x$unordered_effects) > 0L) sprintf("  effects: %s", toString(x$unordered_effects)),
+    line("custom calls", if (nrow(x$custom_calls) > 0L) calls),
+    line("unchecked", x$disabled_checks),
+    line("effects", x$unordered_effects),
     if (!is.null(refused)) sprintf("  Cannot be compiled: it %s", refused$reason)
   ), collapse = "\n")
 }

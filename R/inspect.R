@@ -7,8 +7,9 @@
 #' environment variable `XLA_FLAGS` contains `--xla_dump_to=<folder> --xla_dump_hlo_as_text` before the first client is created,
 #' it uses that folder instead. If a plugin does not write such files, you may still get the optimized program.
 #'
-#' @param program A `PJRTProgram`.
+#' @param program A `PJRTProgram`, or a `PJRTExported` from [pjrt_load_exported()].
 #' @param device A device: anything that [as_pjrt_device()] takes. The program is compiled for it.
+#' @param shapes The shapes of inputs, for an exported function with symbolic dimensions: see [pjrt_compile()].
 #' @return A list of class `PJRTHloModuleSrcs` with `before_optimizations` and `after_optimizations`: each a string that prints
 #'   as is, or `NULL` if the compiler does not provide it. The attribute `module` is the module's name, `dir` the folder with
 #'   the files.
@@ -21,9 +22,12 @@
 #' stages
 #' stages$after_optimizations
 #' @export
-inspect_hlo <- function(program, device = NULL) {
-  check_program(program)
+inspect_hlo <- function(program, device = NULL, shapes = NULL) {
+  shapes <- check_compilable(program, shapes)
   device <- as_pjrt_device(device)
+  if (inherits(program, "PJRTExported")) {
+    program <- exported_program(program, platform(device), shapes)
+  }
   dumped <- dump_to_session_folder(program, device)
   if (length(dumped$files) == 0L) {
     dumped <- dump_to_own_folder(program, device)

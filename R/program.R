@@ -5,8 +5,8 @@
 #' @param src A character vector with the program's text, or a raw vector with its bytes.
 #' @param path A string: a file with the program, instead of `src`.
 #' @param format A string: `"mlir"` for StableHLO as text, MLIR bytecode or a portable artifact, or `"hlo"` for a serialized
-#'   `HloModuleProto` that has not been optimized. From a file that `jax.export` wrote, `"mlir"` takes only the program. Use
-#'   [pjrt_load_exported()] to check that it can run, and to see its arguments.
+#'   `HloModuleProto` that has not been optimized. From a file that `jax.export` wrote, `"mlir"` takes the program. Use
+#'   [pjrt_load_exported()] to see its arguments, and for functions with symbolic dimensions or for several platforms.
 #' @param types A named list, or a named character vector. Each `{NAME}` in the program's text is replaced with the element
 #'   `NAME`; see below.
 #' @return A `PJRTProgram`. `as.character()` returns its whole text, which compiles again; MLIR bytecode is decoded.
@@ -22,6 +22,7 @@
 #' @section Errors:
 #' `pjrt_error_invalid_input`:
 #' * unless exactly one of `src` and `path` is given, or if `src` is the name of a file.
+#' * if a file of `jax.export` contains a program that cannot be compiled alone; [pjrt_load_exported()] loads it.
 #' * if the program is empty or nested too deeply for a compiler.
 #' * for `"hlo"` if it is not an HLO module, or an optimized one, which would crash XLA.
 #' * for `types` with other values, with names that the program does not use, and if there is no type for a name within

@@ -8,17 +8,19 @@ load_pytorch <- function(folder, device, name) {
   facts <- call_with_text(ffi_pytorch_read, folder, name)
   files <- facts$files
   facts$files <- NULL
-  inputs <- as_table(facts$inputs)
+  inputs <- as_table(c(list(name = facts$inputs$path), facts$inputs))
   inputs$dtype[!nzchar(inputs$dtype)] <- NA_character_
   inputs$kept <- facts$kept
   facts$kept <- NULL
   facts$inputs <- inputs
-  facts$outputs <- as_table(facts$outputs)
+  facts$outputs <- as_table(c(list(name = facts$outputs$path), facts$outputs))
   facts$platforms <- character()
   facts$num_devices <- 1
   facts["calling_convention"] <- list(NULL)
   facts$ordered_effects <- facts$unordered_effects <- facts$disabled_checks <- character()
+  facts$custom_calls <- as_table(list(target = character(), available = logical()))
   facts$has_vjp <- FALSE
+  facts$order <- 0L
   facts$framework <- "PyTorch"
   facts$weights <- load_pytorch_weights(folder, files, inputs, device)
   facts

@@ -28,7 +28,8 @@
 #'   device gets all of `x`, and `pjrt_unshard()` returns the first array. With an executable's input or output, `dim` is
 #'   about its replicas.
 #' @param dtype,... A string and further arguments, as for [pjrt_buffer()]. With `input`, the default type is the input's.
-#' @param input The number, from 1, or the name, with or without `%`, of the executable's input that `x` is for.
+#' @param input The number, from 1, or the name of the executable's input that `x` is for. Names have any spelling that
+#'   [pjrt_execute()] takes: `params$w` is `params['w']`.
 #' @param tensor The name or number, from 1, of a tensor, if `x` is a safetensors file.
 #' @param buffers A list of `PJRTBuffer`s, one for each device, in order. With an executable, also a list that contains, for
 #'   each device, a list of all outputs.

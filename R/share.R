@@ -110,12 +110,12 @@ array_layout <- function(executable, number, kind) {
 
 input_number <- function(executable, input) {
   names <- describe_executable(executable)$inputs$name
-  number <- if (is.character(input) && length(input) == 1L && !is.na(input)) {
-    match(TRUE, sub("^%", "", names) == sub("^%", "", input, useBytes = TRUE))
+  number <- if (is.character(input) && length(input) == 1L && !is.na(input) && nzchar(input)) {
+    call_with_text(ffi_executable_input, executable, enc2utf8(input))
   } else if (is_whole_number(input) && input >= 1 && input <= length(names)) {
     as.integer(input)
   }
-  if (is.null(number) || is.na(number)) {
+  if (is.null(number)) {
     shown <- names[nzchar(names)]
     abort_input(
       "`input` must be one of the ", length(names), " input(s), by number or name, not ", given(input), ".",

@@ -9,6 +9,7 @@ the$log_level <- NULL
 the$tengen <- NULL
 the$handler_packages <- character()
 the$lapack_named <- FALSE
+the$refined <- list()
 
 .onLoad <- function(libname, pkgname) {
   .Call(ffi_loaded, topenv(), the)

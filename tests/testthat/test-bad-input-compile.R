@@ -11,13 +11,14 @@ rows <- list(
   format.PJRTHloModuleSrc = row(x = of("printed", stages[[1L]], "a string as PJRTHloModuleSrc")),
   format.PJRTHloModuleSrcs = row(x = of("printed", stages)),
   format.PJRTProgram = row(x = "program", n = of("index", 3, whole, "0L")),
-  inspect_hlo = row(program = "program", device = "device"),
+  inspect_hlo = row(program = "program", device = "device", shapes = of("list", NULL, "NULL")),
   pjrt_compile = row(
-    program = "program", compile_options = "compile_options", device = "device", devices = of("devices", NULL, "NULL")
+    program = "program", compile_options = "compile_options", device = "device", devices = of("devices", NULL, "NULL"),
+    shapes = of("list", NULL, "NULL")
   ),
   pjrt_compile_async = row(
     program = "program", compile_options = "compile_options", device = "device", devices = of("devices", NULL, "NULL"),
-    after = await(made)
+    shapes = of("list", NULL, "NULL"), after = await(made)
   ),
   pjrt_compile_options = row(
     num_replicas = of("index", 1L, "NULL", "1L"), num_partitions = of("index", 1L, "NULL", "1L"),
@@ -28,7 +29,8 @@ rows <- list(
     allow_spmd_sharding_propagation_to_output = of("flag_or_null", NULL, "c(TRUE, FALSE)")
   ),
   pjrt_load_exported = row(
-    x = of("path", torch_folder), device = "device", name = of("choice", "forward", "NULL")
+    x = of("path", torch_folder), device = "device", name = of("choice", "forward", "NULL"),
+    vjp = of("flag", FALSE, "!TRUE", "0L")
   ),
   pjrt_program = row(
     src = of("string", text, "as.raw(0:2)", "character()", "c(\"a\", \"b\")", "\"\"", "bytes", "invalid UTF-8"),
@@ -58,6 +60,15 @@ rows <- list(
 
 # Bad values inside an argument or an option; `.` in the name stands for the value.
 uses <- list(
+  `pjrt_compile(exported, shapes = list(x = .))` = use(
+    pjrt_compile(pjrt_load_exported(exported_file), shapes = list(x = bad)), of("none", c(2, 4), "list()")
+  ),
+  `pjrt_compile(symbolic, shapes = list(x = .))` = use(
+    pjrt_compile(symbolic, shapes = list(x = bad)), of("none", c(2, 3))
+  ),
+  `pjrt_compile(exported, shapes = .)` = use(
+    pjrt_compile(pjrt_load_exported(exported_file), shapes = bad), of("none", NULL, "NULL", "list()", vectors[3:4])
+  ),
   `pjrt_compile(devices = list(.))` = use(pjrt_compile(program, devices = list(bad)), of("devices", NULL, "a device")),
   `pjrt_program(types = list(X = .))` = use(
     pjrt_program("// {X}", types = list(X = bad)),

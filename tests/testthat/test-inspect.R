@@ -113,3 +113,12 @@ test_that("the optimized program is available from a plugin that writes no dump 
     expect_refused(pjrt:::abort_no_hlo(), "unsupported_call", "The compiler dumped no HLO for this program.")
   })
 })
+
+test_that("inspect_hlo() takes exported functions", {
+  exported <- pjrt_load_exported(fixture("exported/simple.jaxexport"))
+  expect_match(inspect_hlo(exported)$before_optimizations, "multiply")
+  symbolic <- pjrt_load_exported(fixture("exported/symbolic.jaxexport"))
+  expect_match(inspect_hlo(symbolic, shapes = list(x = c(2, 4, 4)))$before_optimizations, "f32[2,4,4]", fixed = TRUE)
+  expect_refused(inspect_hlo(symbolic), "invalid_input", "whose sizes are not known: b")
+  expect_refused(inspect_hlo(symbolic, shapes = list(x = c(2, 5, 4))), "shape_mismatch", "Dimension 2 of `x`")
+})

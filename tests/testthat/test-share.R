@@ -420,3 +420,15 @@ test_that("arrays that do not fit an input or output are refused", {
   expect_refused(pjrt_unshard(out, output = 1L), "invalid_input", "`output` needs `executable`")
   expect_refused(pjrt_unshard(out, executable = 1), "invalid_input", "`executable` must be a `PJRTLoadedExecutable`")
 })
+
+test_that("inputs are found by every spelling of their names", {
+  path <- system.file("exported", "network.jaxexport", package = "pjrt")
+  executable <- pjrt_compile(pjrt_load_exported(path))
+  w <- matrix(1:32 + 0, 4)
+  for (name in c("params['hidden']['w']", "params$hidden$w", "params/hidden/w", "params.hidden.w")) {
+    expect_identical(as_array(pjrt_shard(w, executable, input = name)[[1L]]), w)
+  }
+  for (bad in c("params$hidden", "w", "", "params$hidden$v")) {
+    expect_refused(pjrt_shard(w, executable, input = bad), "invalid_input", "`input` must be one of the 5 input(s), by number or name")
+  }
+})

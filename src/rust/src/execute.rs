@@ -94,7 +94,7 @@ impl Kept {
 ///
 /// # Errors
 /// What to say when there is no such argument.
-fn position(names: &[&str], wanted: &str) -> std::result::Result<usize, String> {
+pub fn position(names: &[&str], wanted: &str) -> std::result::Result<usize, String> {
     const SHOWN: usize = 10;
     if let Some(index) = names.iter().position(|name| *name == wanted || name.strip_prefix('%') == Some(wanted)) {
         return Ok(index);

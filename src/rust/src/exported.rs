@@ -5,33 +5,45 @@ use crate::{handle, sexp};
 use extendr_api::prelude::*;
 use pjrt_base::mmap;
 use pjrt_base::room;
+use pjrt_core::custom_call::registry;
 use pjrt_program::exported::{Exported, Tree, Value};
 use pjrt_program::program::{Format, Program};
 use std::path::Path;
 use std::sync::Arc;
 
-/// An exported function from the bytes of its file.
+/// An exported function from the bytes of its file, or its derivative of an order.
 #[extendr]
-fn exported_new(content: &[u8]) -> Result<Robj> {
-    described(content)
+fn exported_new(content: &[u8], order: i32) -> Result<Robj> {
+    described(content, order)
 }
 
 /// The same from a file.
 #[extendr]
-fn exported_read(path: &str) -> Result<Robj> {
-    described(&mmap::read(Path::new(path))?)
+fn exported_read(path: &str, order: i32) -> Result<Robj> {
+    described(&mmap::read(Path::new(path))?, order)
 }
 
-fn described(content: &[u8]) -> Result<Robj> {
+fn described(content: &[u8], order: i32) -> Result<Robj> {
     room::check_room(content.len(), "to read the exported function")?;
-    let exported = Exported::read(content)?;
-    let input_paths = exported.in_tree.argument_paths();
-    let output_paths = exported.out_tree.paths("result");
-    let (inputs, outputs) = (arrays(input_paths, &exported.inputs), arrays(output_paths, &exported.outputs));
+    let exported = Exported::read(content, order.max(0) as usize)?;
+    let (input_paths, output_paths) = (exported.in_tree.argument_paths(), exported.output_paths());
+    let inputs = arrays(&exported.input_names, input_paths, &exported.inputs);
+    let outputs = arrays(&exported.output_names, output_paths, &exported.outputs);
     let is_kept = |i| exported.kept.binary_search(&i).is_ok();
     let kept: Vec<bool> = (0..exported.inputs.len()).map(is_kept).collect();
-    let (input_tree, output_tree) = (arguments(&exported.in_tree), tree(&exported.out_tree));
-    let program = handle::object(Program::new(exported.program, Format::Mlir)?);
+    let input_tree = arguments(&exported.in_tree);
+    let output_tree = if exported.order > 0 { arguments(&exported.out_tree) } else { tree(&exported.out_tree) };
+    let has_handler =
+        |target: &String| exported.platforms.iter().any(|platform| registry::known(target, platform).is_some());
+    let available: Vec<bool> = exported.custom_calls.iter().map(has_handler).collect();
+    let custom_calls = list!(target = exported.custom_calls, available = available);
+    let names = exported.kept.iter().map(|&input| exported.input_names[input].clone()).collect();
+    let mut program = Program::new(exported.program, Format::Mlir)?;
+    // JAX gives the arguments of derivatives no names.
+    if exported.order > 0 {
+        program = program.with_input_names(names);
+    }
+    let program = handle::object(program);
     Ok(list!(
         name = exported.function,
         inputs = inputs,
@@ -46,16 +58,19 @@ fn described(content: &[u8]) -> Result<Robj> {
         ordered_effects = exported.ordered_effects,
         unordered_effects = exported.unordered_effects,
         disabled_checks = exported.disabled_checks,
+        custom_calls = custom_calls,
         has_vjp = exported.has_vjp,
+        order = exported.order as i32,
         program = program
     )
     .into())
 }
 
 /// Inputs or outputs as columns.
-fn arrays(paths: Vec<String>, values: &[Arc<Value>]) -> Robj {
+fn arrays(names: &[String], paths: Vec<String>, values: &[Arc<Value>]) -> Robj {
     let dtype = |value: &Arc<Value>| if value.is_token { "token" } else { value.dtype };
     list!(
+        name = names.to_vec(),
         path = paths,
         dtype = values.iter().map(dtype).collect::<Vec<_>>(),
         shape = List::from_values(values.iter().map(|value| shape(&value.shape)))

@@ -51,6 +51,7 @@ mod print;
 mod program;
 mod progress;
 mod pytorch;
+mod refine;
 mod safetensors;
 mod serialize;
 mod shard;
@@ -88,6 +89,7 @@ extendr_module! {
     use print;
     use program;
     use pytorch;
+    use refine;
     use safetensors;
     use serialize;
     use shard;

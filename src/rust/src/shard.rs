@@ -2,6 +2,7 @@
 
 use crate::buffer::{self, needs};
 use crate::conditions::Result;
+use crate::execute::position;
 use crate::handle::{self, EmptyHandle};
 use crate::safetensors::Open;
 use crate::sexp::{self, Protected};
@@ -52,6 +53,14 @@ fn executable_array(executable: Robj, is_input: bool, index: i32) -> Result<Robj
         found.push(("is_first", is_first.collect::<Logicals>().into()));
     }
     Ok(List::from_pairs(found).into())
+}
+
+/// The number of an executable's input, from 1, by its name in any spelling; NULL if there is no such input.
+#[extendr]
+fn executable_input(executable: Robj, name: &str) -> Result<Robj> {
+    let signature = executable::get(&executable)?.signature();
+    let names: Vec<&str> = signature.inputs.iter().map(|input| input.name.as_str()).collect();
+    Ok(position(&names, name).map_or_else(|_| ().into(), |index| (index as i32 + 1).into()))
 }
 
 /// A part of a buffer for a device, where it has the dimensions `dims`.
@@ -112,6 +121,7 @@ fn share(start: &Robj, size: &Robj, dims: &Robj) -> Result<Share> {
 extendr_module! {
     mod shard;
     fn executable_array;
+    fn executable_input;
     fn buffer_share;
     fn safetensors_share;
     fn safetensors_tensor;

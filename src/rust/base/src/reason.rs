@@ -97,6 +97,8 @@ reasons! {
     PluginReplaced => "plugin_replaced",
     /// The plugins `names` are for this platform, and the machine has no driver to choose one by.
     PluginUndecided { names: Vec<String> } => "plugin_undecided",
+    /// The program is part of an exported function, whose description is needed to compile it.
+    ProgramExported => "program_exported",
     /// The content is a program itself, not an exported function.
     ProgramNotExported => "program_not_exported",
     /// A program is given as an archive or compressed.

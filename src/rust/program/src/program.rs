@@ -50,14 +50,14 @@ impl Program {
     /// program in it.
     ///
     /// # Errors
-    /// `InvalidInput` for empty code, data in other formats, text that [`mlir::check`] and bytecode that
+    /// `InvalidInput` for exported functions whose program cannot be compiled as it is, empty code, data in other formats, text that [`mlir::check`] and bytecode that
     /// [`bytecode::check`] refuse, and `hlo` programs that are not HLO modules, or are optimized already.
     pub fn new(code: Vec<u8>, format: Format) -> Result<Program> {
         if code.is_empty() {
             bail!(InvalidInput, "The program is empty.");
         }
         if format == Format::Mlir && !code.starts_with(BYTECODE) {
-            if let Some(module) = exported::module(&code) {
+            if let Some(module) = exported::plain_module(&code)? {
                 return Program::new(module.to_vec(), format);
             }
         }

@@ -17,9 +17,15 @@ const FUNCTION: [u64; 2] = [2, 8];
 const TENSOR: [u64; 2] = [13, 20];
 const ENCODED_TENSOR: [u64; 2] = [14, 21];
 
+/// The entry function.
+pub(super) const MAIN: &[u8] = b"main";
+
+/// The portable form has no locations of its own.
+const NAME_LOCATION: [u64; 2] = [14, u64::MAX];
+
 /// Reads the annotations of an operation if it is the module or the entry function.
 pub(super) fn note(operation: &Operation<'_>, tables: &Tables<'_>, notes: &mut Annotations) {
-    let program = Program { entries: &tables.entries, strings: &tables.strings };
+    let program = Program::new(tables);
     match (operation.dialect, operation.name) {
         (b"builtin", b"module") => {
             let number = |name: &[u8]| program.integer(program.item(operation.attributes?, name)?);
@@ -35,7 +41,8 @@ pub(super) fn note(operation: &Operation<'_>, tables: &Tables<'_>, notes: &mut A
     }
 }
 
-struct Program<'a> {
+/// Reads attributes and types.
+pub(super) struct Program<'a> {
     entries: &'a Entries<'a>,
     strings: &'a [&'a [u8]],
 }
@@ -50,10 +57,26 @@ struct Function<'a> {
 }
 
 impl<'a> Program<'a> {
+    pub fn new(tables: &'a Tables<'_>) -> Self {
+        Program { entries: &tables.entries, strings: &tables.strings }
+    }
+
+    /// The name of a function.
+    pub fn function_name(&self, operation: &Operation<'a>) -> Option<&'a [u8]> {
+        self.string(self.function(operation)?.name?)
+    }
+
+    /// The name that a location gives to its place, if it does.
+    pub fn location_name(&self, location: usize) -> Option<&'a [u8]> {
+        // Both forms have MLIR's own locations.
+        let mut content = self.content(self.entries.attribute_number(location), NAME_LOCATION)?;
+        self.string(self.entries.attribute(&mut content).ok()?)
+    }
+
     /// The inputs and outputs of the function `main`; `None` for another function.
     fn arrays(&self, operation: &Operation<'a>) -> Option<(Vec<Array>, Vec<Array>)> {
         let function = self.function(operation)?;
-        if self.string(function.name?)? != b"main" {
+        if self.string(function.name?)? != MAIN {
             return None;
         }
         let mut shape = function.shape?;
@@ -131,7 +154,7 @@ impl<'a> Program<'a> {
         entry.kind().ok().flatten().filter(|&(found, _)| found == kind).map(|(_, content)| content)
     }
 
-    fn string(&self, entry: &Entry<'a>) -> Option<&'a [u8]> {
+    pub fn string(&self, entry: &Entry<'a>) -> Option<&'a [u8]> {
         let mut content = self.content(entry, STRING)?;
         Some(self.strings[content.index(self.strings.len()).ok()?])
     }

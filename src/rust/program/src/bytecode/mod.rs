@@ -10,6 +10,7 @@ mod narrow;
 mod operations;
 mod portable;
 mod reader;
+mod symbols;
 mod typed;
 
 use crate::annotations::Annotations;
@@ -19,6 +20,7 @@ use pjrt_base::error::{Error, Kind, Result};
 use reader::Reader;
 
 pub(crate) use decode::decode;
+pub(crate) use symbols::{symbols, Symbols};
 pub(crate) use typed::with_typed_calls;
 
 /// The newest known encoding. Nothing in a newer one is considered wrong.

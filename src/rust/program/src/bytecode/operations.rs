@@ -34,6 +34,8 @@ pub(super) struct Operation<'a> {
     pub properties: Option<Reader<'a>>,
     /// The types of its results, by number.
     pub results: SmallVec<[usize; 4]>,
+    /// The locations of a function's arguments, by number.
+    pub arguments: Vec<Option<usize>>,
 }
 
 /// Called for each operation.
@@ -67,7 +69,7 @@ pub(super) fn check(mut reader: Reader<'_>, tables: &Tables<'_>, visit: Visit<'_
             }
         } else if level.blocks > 0 {
             level.blocks -= 1;
-            level.operations = block(&mut reader, tables)?;
+            level.operations = block(&mut reader, tables, &mut Vec::new())?;
         } else if level.regions > 0 {
             level.regions -= 1;
             level.blocks = region(&mut reader)?;
@@ -93,6 +95,7 @@ fn operation<'a>(reader: &mut Reader<'a>, tables: &Tables<'_>, visit: Visit<'_>)
         attributes: None,
         properties: None,
         results: SmallVec::new(),
+        arguments: Vec::new(),
     };
     if parts & ATTRIBUTES != 0 {
         found.attributes = Some(tables.entries.attribute(reader)?);
@@ -109,7 +112,6 @@ fn operation<'a>(reader: &mut Reader<'a>, tables: &Tables<'_>, visit: Visit<'_>)
             found.results.push(reader.index(types)?);
         }
     }
-    visit(&found)?;
     if parts & OPERANDS != 0 {
         skip_numbers(reader)?;
     }
@@ -120,6 +122,7 @@ fn operation<'a>(reader: &mut Reader<'a>, tables: &Tables<'_>, visit: Visit<'_>)
         use_lists(reader, found.results.len())?;
     }
     if parts & REGIONS == 0 {
+        visit(&found)?;
         return Ok(None);
     }
     let (regions, is_isolated) = reader.flagged()?;
@@ -136,10 +139,12 @@ fn operation<'a>(reader: &mut Reader<'a>, tables: &Tables<'_>, visit: Visit<'_>)
     if is_function {
         // It has one region, in which a declaration has no block.
         let mut first = apart.unwrap_or(*reader);
-        if regions == 0 || first.number()? == 0 {
+        if regions == 0 || region(&mut first)? == 0 {
             return Err(no_body());
         }
+        block(&mut first, tables, &mut found.arguments)?;
     }
+    visit(&found)?;
     Ok(Some(Open { apart, regions, blocks: 0, operations: 0 }))
 }
 
@@ -158,8 +163,8 @@ fn region(reader: &mut Reader<'_>) -> Result<usize> {
     Ok(blocks)
 }
 
-/// Reads a block's arguments, and its number of operations.
-fn block(reader: &mut Reader<'_>, tables: &Tables<'_>) -> Result<usize> {
+/// Reads the locations of a block's arguments, and its number of operations.
+fn block(reader: &mut Reader<'_>, tables: &Tables<'_>, arguments: &mut Vec<Option<usize>>) -> Result<usize> {
     let (attributes, types) = tables.entries.counts();
     let (operations, has_arguments) = reader.flagged()?;
     if has_arguments {
@@ -168,9 +173,7 @@ fn block(reader: &mut Reader<'_>, tables: &Tables<'_>) -> Result<usize> {
             let (kind, has_location) =
                 if tables.version >= OPTIONAL_LOCATIONS { reader.flagged()? } else { (reader.number()?, true) };
             Reader::within(kind, types)?;
-            if has_location {
-                reader.index(attributes)?;
-            }
+            arguments.push(if has_location { Some(reader.index(attributes)?) } else { None });
         }
         if tables.version >= USE_LIST_ORDERS && reader.byte()? != 0 {
             use_lists(reader, count)?;

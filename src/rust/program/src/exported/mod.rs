@@ -1,11 +1,14 @@
 //! Exported functions: the files that JAX's `jax.export` writes, with a program and a description of its arguments and
 //! results. They are untrusted input.
 
+pub mod dims;
 mod flatbuffer;
+mod names;
 mod tree;
 
 pub use tree::Tree;
 
+use crate::bytecode;
 use crate::program::BYTECODE;
 use flatbuffer::{Buffer, Table};
 use pjrt_base::error::{Error, Kind, Result};
@@ -79,7 +82,14 @@ pub struct Exported {
     pub function: String,
     /// The positional and the named arguments, as a pair.
     pub in_tree: Tree,
+    /// The result; for a derivative, the cotangents of the arguments, as their pair.
     pub out_tree: Tree,
+    /// How often it was differentiated.
+    pub order: usize,
+    /// The arguments by the names that the Python function gave them, such as `params['w']`, or their paths.
+    pub input_names: Vec<String>,
+    /// The outputs by their paths. Those of a derivative have the names of the arguments.
+    pub output_names: Vec<String>,
     /// The leaves of the trees.
     pub inputs: Vec<Arc<Value>>,
     pub outputs: Vec<Arc<Value>>,
@@ -93,9 +103,11 @@ pub struct Exported {
     /// What JAX did not check at the export: "platform", or the targets of custom calls.
     pub disabled_checks: Vec<String>,
     pub calling_convention: u16,
+    /// The targets of custom calls that need a handler.
+    pub custom_calls: Vec<String>,
     /// The version of JAX, if the file has it.
     pub jax_version: Option<String>,
-    /// Whether the file also has the function's derivative.
+    /// Whether the file also has this function's derivative.
     pub has_vjp: bool,
     /// The program: a portable artifact of StableHLO.
     pub program: Vec<u8>,
@@ -112,11 +124,12 @@ pub struct Value {
 }
 
 impl Exported {
-    /// Reads the content of a file.
+    /// Reads the function in the content of a file, or its derivative of an order: the function that takes the
+    /// arguments and the cotangents of the outputs, and returns the cotangents of the arguments.
     ///
     /// # Errors
-    /// `InvalidInput` for damage and other formats. The program itself is not checked.
-    pub fn read(content: &[u8]) -> Result<Exported> {
+    /// `InvalidInput` for damage and other formats, and without such a derivative. The program itself is not checked.
+    pub fn read(content: &[u8], order: usize) -> Result<Exported> {
         if content.starts_with(BYTECODE) {
             return Err(not_exported("it is MLIR bytecode").hint(Reason::ProgramNotExported));
         }
@@ -124,7 +137,16 @@ impl Exported {
             return Err(not_exported("it is a Python pickle, which only Python can read").hint(EXPORT));
         }
         let buffer = Buffer::new(content);
-        let root = buffer.root().map_err(|error| error.hint(EXPORT))?;
+        let mut root = buffer.root().map_err(|error| error.hint(EXPORT))?;
+        let mut exported = Self::of(root)?;
+        for done in 0..order {
+            root = root.table(field::VJP)?.ok_or_else(|| no_derivative(&exported.function, done))?;
+            exported = Self::of(root)?.derivative_of(exported)?;
+        }
+        Ok(exported)
+    }
+
+    fn of(root: Table<'_, '_>) -> Result<Exported> {
         let program = root.bytes(field::PROGRAM)?;
         if !program.starts_with(BYTECODE) {
             return Err(damaged("it does not contain a program").hint(EXPORT));
@@ -148,10 +170,16 @@ impl Exported {
             effects.map(|effect| Ok(effect.string(0)?.unwrap_or_default().to_owned())).collect::<Result<Vec<_>>>()
         };
         let check = |check: Table<'_, '_>| Ok(check.string(1)?.unwrap_or("platform").to_owned());
+        let mut symbols = bytecode::symbols(&program[BYTECODE.len()..]).unwrap_or_default();
+        let input_names = names::of_inputs(&symbols, &in_tree.argument_paths(), &kept);
+        let output_names = out_tree.paths(RESULT);
         Ok(Exported {
             function: root.string(field::FUNCTION)?.unwrap_or_default().to_owned(),
             in_tree,
             out_tree,
+            order: 0,
+            input_names,
+            output_names,
             inputs,
             outputs,
             kept,
@@ -161,16 +189,110 @@ impl Exported {
             unordered_effects: names(field::UNORDERED_EFFECTS)?,
             disabled_checks: root.tables(field::DISABLED_CHECKS)?.into_iter().map(check).collect::<Result<_>>()?,
             calling_convention: root.u16(field::CALLING_CONVENTION)?,
+            custom_calls: names::targets(&mut symbols),
             jax_version: root.string(field::JAX_VERSION)?.map(str::to_owned),
             has_vjp: root.table(field::VJP)?.is_some(),
             program: program.to_vec(),
         })
     }
+
+    /// The derivative of a function with the function's trees and names. JAX flattens them: all arguments and then all
+    /// cotangents are positional.
+    fn derivative_of(self, function: Exported) -> Result<Exported> {
+        let (inputs, outputs) = (function.inputs.len(), function.outputs.len());
+        if self.inputs.len() != inputs + outputs || self.outputs.len() != inputs {
+            return Err(damaged("a derivative does not match its function"));
+        }
+        let order = function.order + 1;
+        let mut cotangents = COTANGENTS.to_owned();
+        if order > 1 {
+            cotangents.push_str(&order.to_string());
+        }
+        let output_names = function.input_names.clone();
+        let mut input_names = function.input_names;
+        let of_output = |name: &String| match name.strip_prefix(RESULT) {
+            Some(rest) if function.order == 0 => format!("{cotangents}{rest}"),
+            _ => format!("{cotangents}[{name}]"),
+        };
+        input_names.extend(function.output_names.iter().map(of_output));
+        let in_tree = match &function.in_tree {
+            Tree::Tuple(pair) if matches!(pair[..], [_, Tree::Dict(_)]) => {
+                let mut named = pair[1].clone();
+                if let Tree::Dict(items) = &mut named {
+                    items.push((cotangents, function.out_tree.shifted(inputs)));
+                }
+                Tree::Tuple(vec![pair[0].clone(), named])
+            }
+            _ => self.in_tree,
+        };
+        let out_tree = function.in_tree;
+        Ok(Exported { function: function.function, in_tree, out_tree, order, input_names, output_names, ..self })
+    }
+
+    /// Why its program cannot be compiled as it is, if it cannot.
+    pub fn needs_more(&self) -> Option<&'static str> {
+        let is_symbolic = |value: &Arc<Value>| value.shape.iter().any(|dim| dim.parse::<i64>().is_err());
+        if !self.ordered_effects.is_empty() {
+            Some("has ordered effects")
+        } else if self.inputs.iter().chain(&self.outputs).any(is_symbolic) {
+            Some("has symbolic dimensions")
+        } else if self.platforms.len() > 1 {
+            Some("is for several platforms")
+        } else {
+            None
+        }
+    }
+
+    /// The path of each output, as Python would access it. Those of a derivative are the arguments' paths.
+    pub fn output_paths(&self) -> Vec<String> {
+        if self.order > 0 {
+            self.out_tree.argument_paths()
+        } else {
+            self.out_tree.paths(RESULT)
+        }
+    }
+}
+
+/// The root of the outputs' paths.
+const RESULT: &str = "result";
+
+/// The named argument of a derivative for the cotangents of the outputs.
+const COTANGENTS: &str = "cotangents";
+
+#[cold]
+fn no_derivative(function: &str, order: usize) -> Error {
+    let message = match order {
+        0 => format!("The file does not contain the derivative of `{function}`."),
+        _ => format!("The file contains derivatives of `{function}` up to order {order}."),
+    };
+    let next = order + 1;
+    let remedy = format!("In Python, write exported.serialize(vjp_order={next}) to the file.");
+    Error::new(Kind::InvalidInput, message).hint(remedy)
+}
+
+/// The program in the content of an exported function's file, if it can be compiled as it is.
+///
+/// # Errors
+/// `InvalidInput` if it cannot.
+pub fn plain_module(content: &[u8]) -> Result<Option<&[u8]>> {
+    let Some(module) = module(content) else { return Ok(None) };
+    // Damage elsewhere does not matter.
+    match Exported::read(content, 0) {
+        Ok(exported) => match exported.needs_more() {
+            Some(what) => Err(Error::new(
+                Kind::InvalidInput,
+                format!("The file contains an exported function of JAX, `{}`, which {what}.", exported.function),
+            )
+            .hint(Reason::ProgramExported)),
+            None => Ok(Some(module)),
+        },
+        Err(_) => Ok(Some(module)),
+    }
 }
 
 /// The program in the content of an exported function's file; `None` for anything else. Reads nothing but the offsets
 /// that lead to it.
-pub fn module(content: &[u8]) -> Option<&[u8]> {
+pub(crate) fn module(content: &[u8]) -> Option<&[u8]> {
     let buffer = Buffer::new(content);
     let program = buffer.root().and_then(|root| root.bytes(field::PROGRAM)).ok()?;
     Some(program).filter(|program| program.starts_with(BYTECODE))

@@ -71,6 +71,21 @@ impl Tree {
         })
     }
 
+    /// The tree with the numbers of its leaves increased.
+    pub fn shifted(&self, by: usize) -> Tree {
+        let all = |children: &[Tree]| children.iter().map(|child| child.shifted(by)).collect();
+        match self {
+            Tree::Leaf(number) => Tree::Leaf(number + by),
+            Tree::None => Tree::None,
+            Tree::Tuple(children) => Tree::Tuple(all(children)),
+            Tree::List(children) => Tree::List(all(children)),
+            Tree::Dict(children) => {
+                Tree::Dict(children.iter().map(|(name, child)| (name.clone(), child.shifted(by))).collect())
+            }
+            Tree::Custom { name, children } => Tree::Custom { name: name.clone(), children: all(children) },
+        }
+    }
+
     /// The path of each leaf, as Python would access it in a variable `root`.
     pub fn paths(&self, root: &str) -> Vec<String> {
         let mut paths = Vec::new();

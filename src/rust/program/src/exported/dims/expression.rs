@@ -1,0 +1,292 @@
+//! Expressions of dimensions as JAX prints them: sums of products of numbers, variables, powers, and functions of two
+//! expressions.
+
+use super::super::damaged;
+use super::Values;
+use pjrt_base::error::Result;
+use std::collections::BTreeSet;
+
+/// The limits of an expression; JAX simplifies sums long before.
+const MAX_LENGTH: usize = 10_000;
+const MAX_NESTING: usize = 100;
+const MAX_POWER: u32 = 64;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Expression {
+    Number(i64),
+    Variable(String),
+    Sum(Vec<Expression>),
+    Product(Vec<Expression>),
+    Call(Function, Box<(Expression, Expression)>),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Function {
+    FloorDiv,
+    Mod,
+    Max,
+    Min,
+}
+
+/// `factor * variable + constant`.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Linear {
+    pub variable: Option<(String, i64)>,
+    pub constant: i64,
+}
+
+impl Expression {
+    /// # Errors
+    /// `InvalidInput`.
+    pub fn parse(text: &str) -> Result<Expression> {
+        if let Ok(number) = text.parse() {
+            return Ok(Expression::Number(number));
+        }
+        if text.len() > MAX_LENGTH {
+            return Err(damaged("a dimension is too long"));
+        }
+        let mut parser = Parser { rest: text.trim_start(), depth: 0 };
+        match parser.sum() {
+            Some(expression) if parser.rest.is_empty() => Ok(expression),
+            _ => Err(damaged("a dimension cannot be read")),
+        }
+    }
+
+    /// The value, if all variables have one, and it is a number of 64 bits.
+    pub fn value(&self, values: &Values) -> Option<i64> {
+        match self {
+            Expression::Number(number) => Some(*number),
+            Expression::Variable(name) => values.get(name).copied(),
+            Expression::Sum(terms) => terms.iter().try_fold(0i64, |sum, term| sum.checked_add(term.value(values)?)),
+            Expression::Product(factors) => {
+                factors.iter().try_fold(1i64, |product, factor| product.checked_mul(factor.value(values)?))
+            }
+            Expression::Call(function, arguments) => {
+                function.apply(arguments.0.value(values)?, arguments.1.value(values)?)
+            }
+        }
+    }
+
+    /// The expression with at most one variable that has no value, if it is linear in it.
+    pub fn linear(&self, values: &Values) -> Option<Linear> {
+        match self {
+            Expression::Variable(name) if !values.contains_key(name) => {
+                Some(Linear { variable: Some((name.clone(), 1)), constant: 0 })
+            }
+            Expression::Sum(terms) => {
+                let start = Linear { variable: None, constant: 0 };
+                terms.iter().try_fold(start, |sum, term| sum.plus(term.linear(values)?))
+            }
+            Expression::Product(factors) => {
+                let start = Linear { variable: None, constant: 1 };
+                factors.iter().try_fold(start, |product, factor| product.times(factor.linear(values)?))
+            }
+            known => known.value(values).map(|constant| Linear { variable: None, constant }),
+        }
+    }
+
+    pub fn note_variables(&self, found: &mut BTreeSet<String>) {
+        match self {
+            Expression::Number(_) => {}
+            Expression::Variable(name) => {
+                found.insert(name.clone());
+            }
+            Expression::Sum(parts) | Expression::Product(parts) => {
+                parts.iter().for_each(|part| part.note_variables(found));
+            }
+            Expression::Call(_, arguments) => {
+                arguments.0.note_variables(found);
+                arguments.1.note_variables(found);
+            }
+        }
+    }
+
+    pub fn has(&self, variable: &str) -> bool {
+        let mut found = BTreeSet::new();
+        self.note_variables(&mut found);
+        found.contains(variable)
+    }
+}
+
+impl Linear {
+    fn plus(self, other: Linear) -> Option<Linear> {
+        let variable = match (self.variable, other.variable) {
+            (Some((a, x)), Some((b, y))) if a == b => Some((a, x.checked_add(y)?)).filter(|(_, factor)| *factor != 0),
+            (Some(_), Some(_)) => return None,
+            (one, other) => one.or(other),
+        };
+        Some(Linear { variable, constant: self.constant.checked_add(other.constant)? })
+    }
+
+    fn times(self, other: Linear) -> Option<Linear> {
+        let constant = self.constant.checked_mul(other.constant)?;
+        let (variable, by) = match (self.variable, other.variable) {
+            (Some(_), Some(_)) => return None,
+            (Some(variable), None) => (variable, other.constant),
+            (None, Some(variable)) => (variable, self.constant),
+            (None, None) => return Some(Linear { variable: None, constant }),
+        };
+        let factor = variable.1.checked_mul(by)?;
+        Some(Linear { variable: Some((variable.0, factor)).filter(|_| factor != 0), constant })
+    }
+}
+
+impl Function {
+    const ALL: [(&'static str, Function); 4] =
+        [("floordiv", Function::FloorDiv), ("mod", Function::Mod), ("max", Function::Max), ("min", Function::Min)];
+
+    /// Division rounds down, and the rest has the divisor's sign, as in Python.
+    fn apply(self, a: i64, b: i64) -> Option<i64> {
+        match self {
+            Function::FloorDiv => {
+                let rest = self::Function::Mod.apply(a, b)?;
+                a.checked_sub(rest)?.checked_div(b)
+            }
+            Function::Mod => {
+                let rest = a.checked_rem(b)?;
+                Some(if rest != 0 && (rest < 0) != (b < 0) { rest + b } else { rest })
+            }
+            Function::Max => Some(a.max(b)),
+            Function::Min => Some(a.min(b)),
+        }
+    }
+}
+
+/// Reads one part after the other, and the space after it; `None` for errors.
+struct Parser<'a> {
+    rest: &'a str,
+    depth: usize,
+}
+
+impl<'a> Parser<'a> {
+    fn sum(&mut self) -> Option<Expression> {
+        self.depth += 1;
+        if self.depth > MAX_NESTING {
+            return None;
+        }
+        let mut terms = Vec::new();
+        let mut is_negative = self.skip('-');
+        if !is_negative {
+            self.skip('+');
+        }
+        loop {
+            let term = self.product()?;
+            terms.push(if is_negative { Expression::Product(vec![Expression::Number(-1), term]) } else { term });
+            is_negative = self.skip('-');
+            if !is_negative && !self.skip('+') {
+                break;
+            }
+        }
+        self.depth -= 1;
+        Some(if terms.len() == 1 { terms.pop()? } else { Expression::Sum(terms) })
+    }
+
+    fn product(&mut self) -> Option<Expression> {
+        let mut factors = Vec::new();
+        loop {
+            let factor = self.factor()?;
+            let power =
+                if self.skip('^') { self.number()?.parse().ok().filter(|&power| power <= MAX_POWER)? } else { 1 };
+            (0..power).for_each(|_| factors.push(factor.clone()));
+            if !self.skip('*') {
+                break;
+            }
+        }
+        Some(if factors.len() == 1 { factors.pop()? } else { Expression::Product(factors) })
+    }
+
+    fn factor(&mut self) -> Option<Expression> {
+        if self.skip('-') {
+            return Some(Expression::Number(self.number()?.parse::<i64>().ok()?.checked_neg()?));
+        }
+        if self.rest.starts_with(|first: char| first.is_ascii_digit()) {
+            return self.number()?.parse().ok().map(Expression::Number);
+        }
+        let name = self.take(|c| c.is_alphanumeric() || c == '_');
+        if name.is_empty() {
+            return None;
+        }
+        let Some((_, function)) = Function::ALL.into_iter().find(|(known, _)| *known == name) else {
+            return Some(Expression::Variable(name.to_owned()));
+        };
+        let a = self.skip('(').then(|| self.sum())??;
+        let b = self.skip(',').then(|| self.sum())??;
+        self.skip(')').then(|| Expression::Call(function, Box::new((a, b))))
+    }
+
+    fn number(&mut self) -> Option<&'a str> {
+        Some(self.take(|c| c.is_ascii_digit())).filter(|digits| !digits.is_empty())
+    }
+
+    fn take(&mut self, is_part: impl Fn(char) -> bool) -> &'a str {
+        let (part, rest) = self.rest.split_at(self.rest.find(|c| !is_part(c)).unwrap_or(self.rest.len()));
+        self.rest = rest.trim_start();
+        part
+    }
+
+    fn skip(&mut self, what: char) -> bool {
+        let rest = self.rest.strip_prefix(what);
+        self.rest = rest.map_or(self.rest, str::trim_start);
+        rest.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values() -> Values {
+        [("a", 7), ("b", 3)].map(|(name, value)| (name.to_owned(), value)).into()
+    }
+
+    #[test]
+    fn expressions_have_the_values_of_python() {
+        for (text, value) in [
+            ("5", 5),
+            ("b", 3),
+            ("2*b", 6),
+            ("b + 1", 4),
+            ("a - b", 4),
+            ("-b + 4", 1),
+            ("- b + 4", 1),
+            ("-1*b + 4", 1),
+            ("4 + -2*b", -2),
+            ("b^2*a", 63),
+            ("floordiv(a, 2)", 3),
+            ("floordiv(-1*a, 2)", -4),
+            ("mod(a, b)", 1),
+            ("mod(-1*a, b)", 2),
+            ("max(a, b) - min(a, 2*b)", 1),
+            ("2*floordiv(a + 1, max(b, 2)) + 1", 5),
+        ] {
+            assert_eq!(Expression::parse(text).unwrap().value(&values()), Some(value), "{text}");
+        }
+        for text in ["c", "floordiv(a, 0)", "mod(a, b - 3)", "9223372036854775807*b", "a^64"] {
+            assert_eq!(Expression::parse(text).unwrap().value(&values()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn other_text_is_damage() {
+        let deep = format!("{}b, 1{}", "max(".repeat(1000), ")".repeat(1000));
+        let long = "b + ".repeat(5000) + "b";
+        for text in
+            ["", " ", "b +", "2**b", "b c", "floordiv(a)", "mod(a, b", "a^b", "a^65", "b$", "(b)", "2.5", &deep, &long]
+        {
+            assert!(Expression::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_linear_in_one_unknown_is_found() {
+        let linear = |text: &str| Expression::parse(text).unwrap().linear(&values());
+        let of = |factor, constant| Some(Linear { variable: Some(("n".into(), factor)), constant });
+        assert_eq!(linear("2*n + 1"), of(2, 1));
+        assert_eq!(linear("n*b - a + n"), of(4, -7));
+        assert_eq!(linear("-n + floordiv(a, 2)"), of(-1, 3));
+        assert_eq!(linear("n - n"), Some(Linear { variable: None, constant: 0 }));
+        for text in ["n*m", "n + m", "n^2", "floordiv(n, 2)", "max(n, b)"] {
+            assert_eq!(linear(text), None, "{text}");
+        }
+    }
+}
