@@ -212,7 +212,9 @@ origin_line <- function(made) {
 
 # `f32[2x2]` for each row.
 types <- function(table) {
-  sprintf("%s[%s]", table$dtype, vapply(table$shape, paste, "", collapse = "x"))
+  # symbolic dimensions are expressions
+  shape <- function(dim) paste(dim, collapse = if (is.character(dim)) ", " else "x")
+  sprintf("%s[%s]", table$dtype, vapply(table$shape, shape, ""))
 }
 
 abbreviate_list <- function(x, most = 8L) {

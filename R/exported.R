@@ -228,8 +228,7 @@ symbolic_dimensions <- function(x) {
 format.PJRTExported <- function(x, ...) {
   check_exported(x)
   lines <- function(arrays) {
-    shapes <- vapply(arrays$shape, function(dim) paste(dim, collapse = if (is.character(dim)) ", " else "x"), "")
-    ifelse(is.na(arrays$dtype), arrays$name, sprintf("%s: %s[%s]", arrays$name, arrays$dtype, shapes))
+    ifelse(is.na(arrays$dtype), arrays$name, paste0(arrays$name, ": ", types(arrays), recycle0 = TRUE))
   }
   kept <- x$inputs$kept
   section <- function(title, lines) if (length(lines) > 0L) c(paste0("  ", title, ":"), paste0("    ", lines))

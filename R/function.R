@@ -43,7 +43,7 @@
 #' outputs in `state`.
 #'
 #' @param x A `PJRTLoadedExecutable`, a `PJRTExported` from [pjrt_load_exported()] or a `PJRTProgram`. The latter two are
-#'   compiled with [pjrt_compile()].
+#'   compiled with [pjrt_compile()]: a function with symbolic dimensions at the first call with each shape, all others at once.
 #' @param as A string: whether the function returns buffers, or arrays as by [as_array()]. Buffers are returned at once; to
 #'   read an array waits for it.
 #' @param device A device to compile for: anything that [as_pjrt_device()] takes. An executable has one already.
@@ -94,6 +94,14 @@ pjrt_function <- function(x, as = c("buffer", "array"), device = NULL, arguments
       abort_input("`device` must not be given for an executable: it has one already.")
     }
     source$executable <- x
+  } else if (inherits(x, "PJRTExported") && is_compiled_later(x, ...)) {
+    device <- as_pjrt_device(device)
+    # refuses other platforms
+    platform_index(x, platform(device))
+    source$compile <- function(inputs) pjrt_compile(x, ..., device = device, shapes = shapes_of(inputs, x))
+    described <- describe_symbolic(x, device)
+    described$as <- as
+    return(make_function(rename_arguments(described, arguments), source))
   } else if (inherits(x, "PJRTExported") || inherits(x, "PJRTProgram")) {
     source$executable <- pjrt_compile(x, ..., device = device)
   } else {
@@ -117,12 +125,7 @@ pjrt_function <- function(x, as = c("buffer", "array"), device = NULL, arguments
 # * symbolic: the positions, among the inputs that are kept, of those whose dimensions choose the executable
 describe_function <- function(x, executable) {
   described <- describe_executable(executable)
-  if (described$num_replicas * described$num_partitions > 1L) {
-    abort_input(
-      "The program runs on several devices, so it cannot become a function.",
-      hints = "Use pjrt_execute_sharded(), which takes a list of inputs for each device."
-    )
-  }
+  check_one_device(described$num_replicas * described$num_partitions)
   taken <- as_table(list(
     path = call_native(ffi_function_paths, described$inputs$name), kept = rep(TRUE, length(described$inputs$name)),
     donated = described$inputs$donated, alias = described$inputs$alias, type = types(described$inputs)
@@ -146,6 +149,47 @@ describe_function <- function(x, executable) {
     name = if (inherits(x, "PJRTExported")) x$name else described$name, outputs = outputs, result = result,
     device = device_line(executable)
   ))
+}
+
+check_one_device <- function(count) {
+  if (count > 1L) {
+    abort_input(
+      "The program runs on several devices, so it cannot become a function.",
+      hints = "Use pjrt_execute_sharded(), which takes a list of inputs for each device."
+    )
+  }
+}
+
+# Whether an exported function has symbolic dimensions whose sizes its calls decide.
+is_compiled_later <- function(x, ..., shapes = NULL) {
+  check_can_run(x)
+  is.null(shapes) && is_symbolic(x)
+}
+
+# An exported function with symbolic dimensions, which is compiled for each shape of its inputs.
+describe_symbolic <- function(x, device) {
+  check_one_device(x$num_devices)
+  kept <- which(x$inputs$kept)
+  taken <- as_table(list(
+    path = call_native(ffi_function_paths, x$inputs$name[kept]), kept = rep(TRUE, length(kept)),
+    donated = logical(length(kept)), alias = rep(NA_integer_, length(kept)), type = types(x$inputs)[kept]
+  ))
+  outputs <- as_table(list(path = result_paths(x$output_tree, nrow(x$outputs)), type = types(x$outputs)))
+  c(describe_exported_arguments(x, taken), list(
+    name = x$name, outputs = outputs, result = x$output_tree, device = paste("device:", as.character(device)),
+    symbolic = which(vapply(x$inputs$shape[kept], is.character, NA))
+  ))
+}
+
+# The shapes of a function's inputs, as pjrt_compile() takes them. A single value is a scalar where the function takes one.
+shapes_of <- function(inputs, exported) {
+  kept <- exported$inputs[exported$inputs$kept, ]
+  shapes <- Map(function(input, shape, dtype) {
+    dims <- if (inherits(input, "PJRTBuffer")) shape(input) else dim(input) %||% if (length(shape) > 0L) length(input)
+    # of a PRNG key, the data have one more dimension
+    if (startsWith(dtype, "key<")) utils::head(dims, -1L) else as.integer(dims)
+  }, inputs, kept$shape, kept$dtype)
+  stats::setNames(shapes, kept$name)
 }
 
 # The arguments of a program whose inputs have names.

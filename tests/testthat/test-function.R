@@ -274,7 +274,6 @@ test_that("pjrt_function() refuses what is not a program", {
   both <- pjrt_program(all_reduce_program("2xf64", 2))
   executable <- pjrt_compile(both, pjrt_compile_options(num_replicas = 2L), devices = devices("cpu")[1:2])
   expect_refused(pjrt_function(executable), "invalid_input", "The program runs on several devices")
-  expect_refused(pjrt_function(exported("symbolic")), "invalid_input", "symbolic")
 })
 
 test_that("functions print their signature, also without their program", {
@@ -295,4 +294,44 @@ test_that("functions print their signature, also without their program", {
   for (method in list(pjrt:::print.PJRTFunction, pjrt:::format.PJRTFunction, pjrt:::str.PJRTFunction)) {
     expect_refused(method(mean), "invalid_input", "this package did not make it")
   }
+})
+
+# The network in the package, for any number of flowers, and its parameters.
+iris_file <- function(name) system.file("exported", "iris-jax", name, package = "pjrt")
+
+test_that("a function with symbolic dimensions is compiled for each shape that it is called with", {
+  params <- pjrt_load_npy(iris_file("iris-params.npz"))
+  predict <- pjrt_function(pjrt_load_exported(iris_file("iris-predict.jaxexport")), as = "array")
+  expect_identical(names(formals(predict)), c("params", "x", "..."))
+  expect_output(print(predict), "x: f32[n, 4]", fixed = TRUE)
+  expect_output(print(predict), "f32[n, 3]", fixed = TRUE)
+  x <- as.matrix(iris[1:4])
+  scores <- predict(params, x)
+  # computed by JAX
+  expect_equal(scores[1, ], c(-5.292752393870614e-05, -9.847672462463379, -19.471130371), tolerance = 1e-5)
+  expect_gt(mean(max.col(scores) == as.integer(iris$Species)), 0.95)
+  for (rows in list(1L, 7:9, 100:150, 7:9)) {
+    expect_equal(predict(params, x[rows, , drop = FALSE]), scores[rows, , drop = FALSE], tolerance = 1e-6)
+  }
+  expect_equal(predict(params, pjrt_buffer(x[1:2, ], "f32")), scores[1:2, ], tolerance = 1e-6)
+  expect_refused(predict(params, x[, 1:3]), "shape_mismatch", "Dimension 2 of `x` must be 4, not 3")
+  expect_refused(predict(params, 1:4), "shape_mismatch", "`x`")
+  expect_refused(predict(params[-1], x), "invalid_input", "hidden$b")
+  fixed <- pjrt_function(pjrt_load_exported(iris_file("iris-predict.jaxexport")), shapes = list(x = c(2, 4)))
+  expect_refused(fixed(params, x), "shape_mismatch", "`x`")
+})
+
+test_that("a derivative is a function of the arguments and the cotangents", {
+  params <- as_array(pjrt_load_npy(iris_file("iris-params.npz")))
+  species <- as.integer(iris$Species) - 1L
+  x <- as.matrix(iris[1:4])
+  loss <- pjrt_function(pjrt_load_exported(iris_file("iris-loss.jaxexport")), as = "array")
+  gradient <- pjrt_function(pjrt_load_exported(iris_file("iris-loss.jaxexport"), vjp = TRUE), as = "array")
+  slope <- gradient(params, x, species, 1)$args[[1]]
+  # computed by JAX
+  expect_equal(loss(params, x, species), 0.060745317, tolerance = 1e-6)
+  expect_equal(c(slope$out$b), c(7.7901292e-05, -1.4948312e-02, 1.4870409e-02), tolerance = 1e-4)
+  moved <- params
+  moved$out.b <- moved$out.b + c(0, 0.01, 0)
+  expect_equal((loss(moved, x, species) - loss(params, x, species)) / 0.01, slope$out$b[[2]], tolerance = 0.05)
 })
