@@ -115,7 +115,7 @@ impl Exported {
     /// Reads the content of a file.
     ///
     /// # Errors
-    /// `InvalidInput` for damage and other formats. The program itself is not checked.
+    /// `InvalidFile` for damage and other formats. The program itself is not checked.
     pub fn read(content: &[u8]) -> Result<Exported> {
         if content.starts_with(BYTECODE) {
             return Err(not_exported("it is MLIR bytecode").hint(Reason::ProgramNotExported));
@@ -218,12 +218,12 @@ const EXPORT: &str = "In Python, write the bytes jax.export.export(jax.jit(f))(*
 
 #[cold]
 fn not_exported(what: &str) -> Error {
-    Error::new(Kind::InvalidInput, format!("This is not an exported function of JAX: {what}."))
+    Error::new(Kind::InvalidFile, format!("This is not an exported function of JAX: {what}."))
 }
 
 #[cold]
 fn damaged(what: &str) -> Error {
-    Error::new(Kind::InvalidInput, format!("The exported program is damaged: {what}."))
+    Error::new(Kind::InvalidFile, format!("The exported program is damaged: {what}."))
 }
 
 #[cfg(test)]
