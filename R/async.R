@@ -1,13 +1,12 @@
-#' Wait for a buffer
+#' Wait for a buffer or a promise
 #'
-#' `await()` waits until a buffer's content has been computed. `is_ready()` checks without waiting. You need neither for
-#' correct results: functions that read a buffer wait for it, and programs take buffers that are not ready. For a nested list of
-#' results, `await()` waits for all, and `is_ready()` is `TRUE` if all are ready.
+#' `await()` waits until a buffer's content has been computed, or a promise has its value. `is_ready()` checks without
+#' waiting. You need neither for correct results: functions that read a buffer wait for it, and programs take buffers that are
+#' not ready. For a nested list of results, `await()` waits for all, and `is_ready()` is `TRUE` if all are ready.
 #'
 #' Ctrl-C ends the wait, not the computation.
 #'
-#' @param x A `PJRTBuffer`, a promise of [pjrt_compile_async()] or, for `is_ready()` only, a promise of [as_array_async()]. Or a
-#'   nested list of these.
+#' @param x A `PJRTBuffer`, or a promise of [as_array_async()] or [pjrt_compile_async()]. Or a nested list of these.
 #' @param ... For methods.
 #' @return `await()`: `x`, invisibly. `is_ready()`: `TRUE` or `FALSE`.
 #' @section Errors:
@@ -111,8 +110,28 @@ is_ready.PJRTArrayPromise <- function(x, ...) {
 }
 
 #' @export
+format.PJRTArrayPromise <- function(x, ...) {
+  check_array_promise(x)
+  dead_promise(x) %||% paste0("<", promise_words(x), ">")
+}
+
+promise_words <- function(x) {
+  sprintf("PJRTArrayPromise %s[%s]", as.character(x$dtype), paste(x$shape, collapse = "x"))
+}
+
+# A promise that was read keeps its value.
+dead_promise <- function(x) {
+  if (!x$materialized) dead_text(x$data, "PJRTArrayPromise", promise_words(x))
+}
+
+#' @export
 print.PJRTArrayPromise <- function(x, ...) {
   check_array_promise(x)
+  dead <- dead_promise(x)
+  if (!is.null(dead)) {
+    cat(dead, "\n", sep = "")
+    return(invisible(x))
+  }
   cat("<PJRTArrayPromise>\n")
   if (x$materialized) {
     cat("Status: Materialized\nValue:\n")
@@ -131,8 +150,14 @@ check_array_promise <- function(x) {
 }
 
 #' @export
+await.PJRTArrayPromise <- function(x, ...) {
+  value(x)
+  invisible(x)
+}
+
+#' @export
 await.default <- function(x, ...) {
-  pass_on("await", x, c("PJRTBuffer", "PJRTExecutablePromise"), ...)
+  pass_on("await", x, c("PJRTBuffer", "PJRTArrayPromise", "PJRTExecutablePromise"), ...)
 }
 
 #' @export

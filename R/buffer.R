@@ -191,7 +191,7 @@ abort_not_data <- function(data) {
   } else {
     "Convert it to numbers first."
   }
-  abort_input(
+  abort_type(
     "`data` must be a logical, integer, double, complex, integer64 or raw vector, not ", given(data), ".",
     hints = hints
   )
@@ -251,6 +251,18 @@ pjrt_scalar.default <- function(data, dtype = NULL, device = NULL, check = FALSE
 #' @export
 pjrt_empty <- function(dtype, shape, device = NULL) {
   .Call(ffi_buffer_empty, dtype, shape, device)
+}
+
+#' Is it a buffer?
+#'
+#' @param x Any object.
+#' @return `TRUE` if `x` is a `PJRTBuffer`, also one that was deleted or is of another session, else `FALSE`. See [is_deleted()].
+#' @examplesIf pjrt::plugins_downloaded("cpu")
+#' is_pjrt_buffer(pjrt_scalar(1))
+#' is_pjrt_buffer(1)
+#' @export
+is_pjrt_buffer <- function(x) {
+  typeof(x) == "externalptr" && inherits(x, "PJRTBuffer")
 }
 
 #' Shape of a buffer

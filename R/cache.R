@@ -83,7 +83,7 @@ pjrt_cache_clear <- function() {
 #' @export
 pjrt_cache_prune <- function(max_size = NULL, max_age = Inf) {
   if (!is.numeric(max_age) || length(max_age) != 1L || is.na(max_age) || max_age < 0) {
-    abort_input("`max_age` must be a non-negative number of days, not ", given(max_age), ".")
+    abort_type("`max_age` must be a non-negative number of days, not ", given(max_age), ".")
   }
   place <- cache_place()
   if (!is.null(max_size)) {
@@ -132,7 +132,7 @@ cache_enabled <- function() {
   option <- getOption("pjrt.cache")
   if (!is.null(option)) {
     if (!isTRUE(option) && !isFALSE(option)) {
-      abort_input("`options(pjrt.cache = )` must be TRUE or FALSE, not ", given(option), ".")
+      abort_type("`options(pjrt.cache = )` must be TRUE or FALSE, not ", given(option), ".")
     }
     return(option)
   }
@@ -161,7 +161,7 @@ parse_bytes <- function(x, name) {
     bytes <- as.double(gsub("[^0-9.]", "", x)) * if (nzchar(unit)) units[unit] else 1
   }
   if (is.na(bytes) || bytes < 0 || bytes > 2^53) {
-    abort_input(name, " must be a number of bytes, or a size such as \"500MB\" or \"2GiB\", not ", given(x), ".")
+    abort_type(name, " must be a number of bytes, or a size such as \"500MB\" or \"2GiB\", not ", given(x), ".")
   }
   unname(bytes)
 }

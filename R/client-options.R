@@ -40,7 +40,7 @@ typed_client_options <- function(options, platform) {
   wrong <- which(vapply(values, is.null, NA))
   if (length(wrong) > 0L) {
     first <- wrong[[1L]]
-    abort_input(
+    abort_type(
       "Client options must be ", option_types[[types[[first]]]], " for `", names[[first]], "`, not ",
       given(options[[first]]), ".",
       hints = hints
@@ -127,7 +127,7 @@ with_threads <- function(threads, code) {
     return(code)
   }
   if (threads < 1 || threads > most_threads) {
-    abort_input("`threads` must be a whole number from 1 to ", most_threads, ", not ", given(threads), ".")
+    abort_type("`threads` must be a whole number from 1 to ", most_threads, ", not ", given(threads), ".")
   }
   before <- Sys.getenv("NPROC", NA)
   Sys.setenv(NPROC = threads)

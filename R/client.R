@@ -57,7 +57,7 @@ as_pjrt_client <- function(x) {
   } else if (is.null(x) || (is.character(x) && length(x) == 1L && !is.na(x) && nzchar(x))) {
     pjrt_client(x)
   } else {
-    abort_input("Must be a PJRTClient or a platform name, not ", given(x), ".")
+    abort_type("Must be a PJRTClient or a platform name, not ", given(x), ".")
   }
 }
 
@@ -77,7 +77,7 @@ plugin_client_create <- function(plugin, platform, options = list()) {
   check_platform(platform)
   plugin <- as_pjrt_plugin(plugin)
   if (!is.null(options) && (!is.list(options) || is.object(options))) {
-    abort_input("`options` must be a named list, not ", given(options), ".")
+    abort_type("`options` must be a named list, not ", given(options), ".")
   }
   known <- the$clients[[platform]]
   if (!is.null(known)) {
@@ -184,13 +184,17 @@ as.character.PJRTClient <- function(x, ...) {
 
 #' @export
 format.PJRTClient <- function(x, ...) {
-  platform(x)
+  dead_client(x) %||% platform(x)
 }
 
 #' @export
 print.PJRTClient <- function(x, ...) {
-  cat("<PJRTClient:", platform(x), ">\n", sep = "")
+  cat(dead_client(x) %||% paste0("<PJRTClient:", platform(x), ">"), "\n", sep = "")
   invisible(x)
+}
+
+dead_client <- function(x) {
+  dead_text(x, "PJRTClient", paste0("PJRTClient:", platform(x)), closed = "closed")
 }
 
 #' @export

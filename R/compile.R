@@ -126,6 +126,11 @@ is_ready.PJRTExecutablePromise <- function(x, ...) {
 
 #' @export
 format.PJRTExecutablePromise <- function(x, ...) {
+  check_executable_promise(x)
+  dead <- dead_text(x$executable %||% x$data, "PJRTExecutablePromise")
+  if (!is.null(dead)) {
+    return(dead)
+  }
   outcome <- function() tryCatch({
     value(x)
     "ready"
@@ -172,7 +177,7 @@ device_list <- function(devices, name = "devices") {
     devices <- list(devices)
   }
   if (!(is.list(devices) || is.character(devices)) || is.object(devices) || length(devices) == 0L) {
-    abort_input(
+    abort_type(
       "`", name, "` must be a list of devices, or names such as c(\"cpu:0\", \"cpu:1\"), not ", given(devices), "."
     )
   }

@@ -10,12 +10,16 @@ pjrt_abort <- function(message, class, hints = character(), call = user_call(), 
     hints <- c(hints, sprintf("From %s: error code %d (%s).", call_name, code, class[[length(class)]]))
   }
   stop(structure(
-    class = c(paste0("pjrt_error_", class), "pjrt_error", "error", "condition"),
+    class = c(paste0("pjrt_error_", with_parents(class)), "pjrt_error", "error", "condition"),
     c(list(
       message = paste(c(trimws(readable(message), "right"), sprintf("i %s", hints)), collapse = "\n"),
       call = shortened(call), code = code, call_name = call_name, platform = platform, parent = parent
     ), fields)
   ))
+}
+
+with_parents <- function(classes) {
+  unlist(lapply(classes, function(class) c(class, class_parents[[class]])))
 }
 
 # A call, with an ellipsis for its arguments if these fill lines.
@@ -38,9 +42,23 @@ readable <- function(text) {
   if (validUTF8(text)) text else iconv(text, "UTF-8", "UTF-8", sub = "byte")
 }
 
-abort_input <- function(..., hints = character()) {
-  pjrt_abort(paste0(...), "invalid_input", hints = hints)
+# `class` says what is wrong with the input: its value, its type, or the file.
+abort_input <- function(..., hints = character(), class = "invalid_value") {
+  pjrt_abort(paste0(...), class, hints = hints)
 }
+
+# For an argument of the wrong type or length, or NA.
+abort_type <- function(..., hints = character()) {
+  abort_input(..., hints = hints, class = "invalid_type")
+}
+
+# The classes that others inherit from.
+class_parents <- list(
+  invalid_type = "invalid_input", invalid_value = "invalid_input", invalid_file = "invalid_input",
+  safetensors_invalid = c("invalid_file", "invalid_input"), npy_invalid = c("invalid_file", "invalid_input"),
+  serialized_invalid = c("invalid_file", "invalid_input"),
+  plugin_invalid = c("invalid_file", "invalid_input")
+)
 
 # A short description of an argument.
 given <- function(x) {
@@ -50,13 +68,28 @@ given <- function(x) {
 # Refuses objects that have a class of this package, but not its type and names.
 check_intact <- function(x, class, type = "list", parts = character(), name = "x") {
   if (typeof(x) != type || !all(parts %in% names(x))) {
-    abort_input("`", name, "` must be a `", class, "`: it has the class, but this package did not make it.")
+    abort_type("`", name, "` must be a `", class, "`: it has the class, but this package did not make it.")
   }
+}
+
+# Whether this is a buffer without its class.
+is_disguised <- function(x) {
+  typeof(x) == "externalptr" && !inherits(x, "PJRTBuffer") &&
+    tryCatch(is.logical(.Call(ffi_buffer_is_deleted, x)), pjrt_error = function(e) FALSE)
 }
 
 # Raises the error for an object that a generic has no method for.
 abort_class <- function(x, classes) {
-  abort_input("`x` must be a ", any_of(classes), ", not an object of class <", paste(class(x), collapse = "/"), ">.")
+  if (is_disguised(x)) {
+    abort_type(
+      "`x` is a buffer whose class was changed to <", paste(class(x), collapse = "/"), ">.",
+      hints = c(
+        "class<- and structure() change a buffer under all its names. To restore it: class(x) <- \"PJRTBuffer\".",
+        "To make a class of your own, put the buffer into a list: structure(list(buffer = x), class = \"mine\")."
+      )
+    )
+  }
+  abort_type("`x` must be a ", any_of(classes), ", not an object of class <", paste(class(x), collapse = "/"), ">.")
 }
 
 # Names of classes in words, as in "`a`, `b` or `c`".
@@ -404,14 +437,14 @@ is_verbose <- function() {
     return(!Sys.getenv("PJRT_DEBUG") %in% c("", "0"))
   }
   if (!isTRUE(option) && !isFALSE(option)) {
-    abort_input("`options(pjrt.verbose = )` must be TRUE or FALSE, not ", given(option), ".")
+    abort_type("`options(pjrt.verbose = )` must be TRUE or FALSE, not ", given(option), ".")
   }
   option
 }
 
 check_string <- function(x, name) {
   if (!is.character(x) || length(x) != 1L || is.na(x) || !nzchar(x) || Encoding(x) == "bytes") {
-    abort_input("`", name, "` must be one non-empty string, not ", given(x), ".")
+    abort_type("`", name, "` must be one non-empty string, not ", given(x), ".")
   }
 }
 
@@ -438,23 +471,34 @@ check_choice <- function(x, choices, name) {
   if (identical(x, choices)) {
     return(choices[[1L]])
   }
-  if (!is.character(x) || length(x) != 1L || !x %in% choices) {
-    abort_input("`", name, "` must be one of ", paste0("\"", choices, "\"", collapse = ", "), ", not ", given(x), ".")
+  is_string <- is.character(x) && length(x) == 1L
+  if (!is_string || !x %in% choices) {
+    abort_input(
+      "`", name, "` must be one of ", paste0("\"", choices, "\"", collapse = ", "), ", not ", given(x), ".",
+      class = if (is_string) "invalid_value" else "invalid_type"
+    )
   }
   x
 }
 
 check_flag <- function(x, name) {
   if (!is.logical(x) || length(x) != 1L || is.na(x)) {
-    abort_input("`", name, "` must be TRUE or FALSE, not ", given(x), ".")
+    abort_type("`", name, "` must be TRUE or FALSE, not ", given(x), ".")
   }
 }
+
+# What buffers call arguments that other packages name otherwise.
+argument_names <- c(dim = "shape", dims = "shape", size = "shape", type = "dtype", elt_type = "dtype")
 
 check_unused <- function(...) {
   if (...length() > 0L) {
     given <- ...names() %||% rep("", ...length())
     given[!nzchar(given)] <- "<unnamed>"
-    abort_input("Unused arguments: ", paste(given, collapse = ", "), ".")
+    meant <- argument_names[intersect(given, names(argument_names))]
+    abort_input(
+      "Unused arguments: ", paste(given, collapse = ", "), ".",
+      hints = if (length(meant) > 0L) sprintf("Use `%s` for `%s`.", meant, names(meant))
+    )
   }
 }
 

@@ -80,14 +80,14 @@ pjrt_register_custom_call <- function(target_name, handler, .package = NULL) {
 # The handlers by platform as the FFI names it, in which CPUs are hosts.
 check_handler <- function(handler) {
   if (inherits(handler, "NativeSymbolInfo")) {
-    abort_input(
+    abort_type(
       "`handler` must be a named list of external pointers, not ", given(handler), ".",
       hints = "Use its address: list(host = handler$address)."
     )
   }
   platforms <- names(handler)
   if (!is.list(handler) || is.object(handler) || length(handler) == 0L || is.null(platforms)) {
-    abort_input(
+    abort_type(
       "`handler` must be a named list of external pointers, such as list(host = pointer), not ", given(handler), "."
     )
   }
@@ -96,7 +96,7 @@ check_handler <- function(handler) {
   }
   for (platform in platforms) {
     if (typeof(handler[[platform]]) != "externalptr") {
-      abort_input(
+      abort_type(
         "`handler$", platform, "` must be an external pointer to a function, not ", given(handler[[platform]]), "."
       )
     }

@@ -58,7 +58,7 @@ devices.PJRTLoadedExecutable <- function(x, ...) {
 #' @export
 pjrt_device <- function(device) {
   if (!inherits(device, "PJRTDevice") && !is.character(device)) {
-    abort_input("Must be a PJRTDevice or a platform name, not ", given(device), ".")
+    abort_type("Must be a PJRTDevice or a platform name, not ", given(device), ".")
   }
   as_pjrt_device(device)
 }
@@ -77,7 +77,7 @@ as_pjrt_device <- function(x) {
     return(nth_device(x, 0, platform(x)))
   }
   if (!is.character(x) || length(x) != 1L || is.na(x) || !nzchar(x) || !validUTF8(x)) {
-    abort_input("Must be a PJRTDevice, a PJRTClient, a platform name, or NULL, not ", given(x), ".")
+    abort_type("Must be a PJRTDevice, a PJRTClient, a platform name, or NULL, not ", given(x), ".")
   }
   name <- sub(":.*$", "", x)
   index <- if (grepl(":", x, fixed = TRUE)) sub("^[^:]*:", "", x) else "0"
@@ -158,14 +158,16 @@ as.character.PJRTDevice <- function(x, ...) {
 
 #' @export
 format.PJRTDevice <- function(x, ...) {
-  as.character(x)
+  dead_device(x) %||% as.character(x)
 }
 
 #' @export
 print.PJRTDevice <- function(x, ...) {
-  cat("<", as.character(x), ">\n", sep = "")
+  cat(dead_device(x) %||% paste0("<", as.character(x), ">"), "\n", sep = "")
   invisible(x)
 }
+
+dead_device <- function(x) dead_text(x, "PJRTDevice", as.character(x))
 
 #' @export
 `==.PJRTDevice` <- function(e1, e2) {

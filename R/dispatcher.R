@@ -83,11 +83,11 @@
 dispatcher <- function(capacity, compile, static = character(), backend = "pjrt", move_inputs = FALSE,
                        default_device = NULL, extractor = NULL, context = NULL) {
   if (!is_whole_number(capacity) || capacity < 1 || !is.finite(capacity)) {
-    abort_input("`capacity` must be a positive count, not ", given(capacity), ".")
+    abort_type("`capacity` must be a positive count, not ", given(capacity), ".")
   }
   check_function(compile, "compile")
   if (!is.character(static) || is.object(static) || anyNA(static)) {
-    abort_input("`static` must be a character vector without NA, not ", given(static), ".")
+    abort_type("`static` must be a character vector without NA, not ", given(static), ".")
   }
   check_string(backend, "backend")
   check_flag(move_inputs, "move_inputs")
@@ -122,7 +122,12 @@ dispatcher_size <- function(dispatcher) {
 }
 
 #' @export
+format.Dispatcher <- function(x, ...) {
+  dead_text(x, "Dispatcher") %||% "<Dispatcher>"
+}
+
+#' @export
 print.Dispatcher <- function(x, ...) {
-  cat("<Dispatcher>\n")
+  cat(format(x), "\n", sep = "")
   invisible(x)
 }

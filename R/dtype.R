@@ -43,7 +43,7 @@ data_type_name <- function(type) {
 #' @export
 as.character.PJRTElementType <- function(x, ...) {
   if (!is.atomic(x) && !is.list(x)) {
-    abort_input("`x` must be a `", class(x)[[1L]], "`: it has the class, but this package did not make it.")
+    abort_type("`x` must be a `", class(x)[[1L]], "`: it has the class, but this package did not make it.")
   }
   as.character(unclass(x))
 }
@@ -66,7 +66,7 @@ print.PJRTElementType <- function(x, ...) {
 
 dtype_text <- function(x) {
   if (!is.null(x) && !is.atomic(x) && !is.list(x)) {
-    abort_input("A dtype can be compared with a dtype or a string, not with ", given(x), ".")
+    abort_type("A dtype can be compared with a dtype or a string, not with ", given(x), ".")
   }
   as.character(x)
 }

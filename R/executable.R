@@ -269,7 +269,7 @@ describe_executable <- function(executable) {
 
 check_executable <- function(executable) {
   if (!inherits(executable, "PJRTLoadedExecutable")) {
-    abort_input(
+    abort_type(
       "`executable` must be a `PJRTLoadedExecutable`, not ", given(executable), "; create it with pjrt_compile()."
     )
   }

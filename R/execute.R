@@ -18,7 +18,7 @@
 #' cannot be used for a second input of the same call. [executable_inputs()] shows which inputs are donated, and
 #' `pjrt_execution_options(keep_inputs = )` prevents it.
 #'
-#' @param executable A `PJRTLoadedExecutable`.
+#' @param executable A `PJRTLoadedExecutable`, which must be given.
 #' @param ... `PJRTBuffer`s: the inputs by name, or in the program's order. Lists of them, also lists of lists, stand for
 #'   their elements. R takes an input named `e`, `ex` and so on for `executable`: pass it in `inputs`.
 #' @param execution_options A `PJRTExecutionOptions`, from [pjrt_execution_options()], or `NULL`.
@@ -46,10 +46,19 @@
 #' as_array(pjrt_execute(add, y = sum, x = x))
 #' as_array(pjrt_execute(add, inputs = list(y = sum, x = x)))
 #' @export
-pjrt_execute <- function(executable, ..., execution_options = NULL, simplify = TRUE, check = TRUE, inputs = NULL) {
+pjrt_execute <- function(executable = missing_executable(), ..., execution_options = NULL, simplify = TRUE, check = TRUE,
+                         inputs = NULL) {
   .Call(
     ffi_executable_execute, executable, if (is.null(inputs)) list(...) else sole_inputs(inputs, ...), execution_options,
     simplify, check
+  )
+}
+
+# As a default, this costs calls with an executable nothing.
+missing_executable <- function() {
+  abort_input(
+    "`executable` is missing.",
+    hints = "pjrt_execute(executable, x, y) runs an executable from pjrt_compile() on buffers from pjrt_buffer()."
   )
 }
 
@@ -57,9 +66,9 @@ pjrt_execute <- function(executable, ..., execution_options = NULL, simplify = T
 #'
 #' `pjrt_execution_options()` makes options for [pjrt_execute()] and [pjrt_execute_sharded()].
 #'
-#' @param non_donatable_input_indices An integer vector: inputs, counted from 0, that keep their memory although the
+#' @param non_donatable_input_indices Whole numbers: inputs, counted from 0, that keep their memory although the
 #'   program would take it over. `keep_inputs` does the same with names, or numbers from 1.
-#' @param launch_id An integer. It distinguishes executions of one program when several processes run it together.
+#' @param launch_id A whole number. It distinguishes executions of one program when several processes run it together.
 #' @param device The device where a portable executable runs: anything that [as_pjrt_device()] takes. By default, it
 #'   runs where its inputs are. See [pjrt_compile_options()].
 #' @param keep_inputs Inputs that keep their memory although the program would take it over: a character vector of the
@@ -82,27 +91,30 @@ pjrt_execute <- function(executable, ..., execution_options = NULL, simplify = T
 #' @export
 pjrt_execution_options <- function(non_donatable_input_indices = integer(), launch_id = 0L, device = NULL,
                                    keep_inputs = NULL) {
-  if (!is.integer(non_donatable_input_indices) || anyNA(non_donatable_input_indices)) {
-    abort_input(
-      "`non_donatable_input_indices` must be an integer vector without NA, such as `0L`, not ",
-      given(non_donatable_input_indices), "."
-    )
-  }
-  if (!is.integer(launch_id) || length(launch_id) != 1L || is.na(launch_id)) {
-    abort_input("`launch_id` must be one integer, such as `0L`, not ", given(launch_id), ".")
+  non_donatable_input_indices <- integers(non_donatable_input_indices) %||% abort_type(
+    "`non_donatable_input_indices` must be whole numbers without NA, not ", given(non_donatable_input_indices), "."
+  )
+  if (length(launch_id) != 1L || is.null(integers(launch_id))) {
+    abort_type("`launch_id` must be one whole number, not ", given(launch_id), ".")
   }
   device <- if (!is.null(device)) as_pjrt_device(device)
   keep_inputs <- check_keep_inputs(keep_inputs)
-  call_with_text(ffi_execute_options_new, non_donatable_input_indices, launch_id, device, keep_inputs)
+  call_with_text(ffi_execute_options_new, non_donatable_input_indices, as.integer(launch_id), device, keep_inputs)
+}
+
+# Whole numbers as an integer vector; NULL for anything else.
+integers <- function(x) {
+  is_whole <- typeof(x) %in% c("integer", "double") && !is.object(x) && !anyNA(x) &&
+    all(x == trunc(x) & abs(x) <= .Machine$integer.max)
+  if (is_whole) as.integer(x)
 }
 
 # `x` as NULL, or a character or integer vector.
 check_keep_inputs <- function(x) {
   is_names <- is.character(x) && !is.object(x) && !anyNA(x) && all(nzchar(x))
-  is_numbers <- typeof(x) %in% c("integer", "double") && !is.object(x) && !anyNA(x) &&
-    all(x == trunc(x) & x >= 1 & x <= .Machine$integer.max)
+  is_numbers <- !is.null(integers(x)) && all(x >= 1)
   if (!is.null(x) && !is_names && !is_numbers) {
-    abort_input("`keep_inputs` must be names of inputs, or whole numbers from 1, not ", given(x), ".")
+    abort_type("`keep_inputs` must be names of inputs, or whole numbers from 1, not ", given(x), ".")
   }
   if (anyDuplicated(x) > 0L) {
     abort_input("`keep_inputs` must not have duplicates: got ", x[duplicated(x)][[1L]], " twice.")
@@ -111,15 +123,23 @@ check_keep_inputs <- function(x) {
 }
 
 #' @export
-print.PJRTExecutionOptions <- function(x, ...) {
+format.PJRTExecutionOptions <- function(x, ...) {
+  dead <- dead_text(x, "PJRTExecutionOptions")
+  if (!is.null(dead)) {
+    return(dead)
+  }
   options <- call_native(ffi_execute_options_describe, x)
-  line <- function(name, values) if (length(values) > 0L) paste0("  ", name, " = ", toString(values), "\n")
-  cat(
-    "<PJRTExecutionOptions: launch ", options$launch_id, ">\n",
+  line <- function(name, values) if (length(values) > 0L) paste0("  ", name, " = ", toString(values))
+  c(
+    sprintf("<PJRTExecutionOptions: launch %d>", options$launch_id),
     line("non_donatable_input_indices", options$non_donatable),
     if (!is.na(options$device)) line("device", options$device),
-    line("keep_inputs", options$kept),
-    sep = ""
+    line("keep_inputs", options$kept)
   )
+}
+
+#' @export
+print.PJRTExecutionOptions <- function(x, ...) {
+  writeLines(format(x))
   invisible(x)
 }

@@ -138,7 +138,7 @@ pjrt_load_exported <- function(x, device = NULL, name = NULL, vjp = FALSE) {
   order <- derivative_order(vjp)
   if (!is.raw(x)) {
     if (!is.character(x)) {
-      abort_input("`x` must be the path of a file or a folder, or a raw vector, not ", given(x), ".")
+      abort_type("`x` must be the path of a file or a folder, or a raw vector, not ", given(x), ".")
     }
     check_string(x, "x")
     # it warns of paths that are too long

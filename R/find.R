@@ -28,7 +28,7 @@ pjrt_register_plugin <- function(name, path, options = list()) {
   }
   check_string(path, "path")
   if (!is.list(options)) {
-    abort_input("`options` must be a named list, not ", given(options), ".")
+    abort_type("`options` must be a named list, not ", given(options), ".")
   }
   typed_client_options(options, name)
   file <- call_with_text(ffi_plugin_check, full_path(path))

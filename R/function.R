@@ -105,7 +105,7 @@ pjrt_function <- function(x, as = c("buffer", "array"), device = NULL, arguments
   } else if (inherits(x, "PJRTExported") || inherits(x, "PJRTProgram")) {
     source$executable <- pjrt_compile(x, ..., device = device)
   } else {
-    abort_input(
+    abort_type(
       "`x` must be a `PJRTLoadedExecutable`, a `PJRTExported` or a `PJRTProgram`, not ", given(x), "."
     )
   }
@@ -319,7 +319,7 @@ rename_arguments <- function(described, arguments) {
   }
   before <- described$arguments
   if (!is.character(arguments) || anyNA(arguments) || length(arguments) != length(before)) {
-    abort_input(
+    abort_type(
       "`arguments` must be ", length(before), " name(s), not ", given(arguments), ".",
       hints = if (length(before) > 0L) sprintf("They replace %s.", quoted_list(before))
     )

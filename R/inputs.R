@@ -3,7 +3,7 @@
 # `inputs` as a list of all inputs.
 sole_inputs <- function(inputs, ...) {
   if (typeof(inputs) != "list" || is.object(inputs)) {
-    abort_input("`inputs` must be a list of buffers, not ", given(inputs), ".")
+    abort_type("`inputs` must be a list of buffers, not ", given(inputs), ".")
   }
   if (...length() > 0L) {
     abort_input("`inputs` must hold all inputs: got ", ...length(), " more besides it.")

@@ -171,7 +171,7 @@ index_option <- function() {
 string_option <- function(name) {
   value <- getOption(name, "")
   if (!is.character(value) || length(value) != 1L || is.na(value) || Encoding(value) == "bytes") {
-    abort_input("`options(", name, " = )` must be one string, not ", given(value), ".")
+    abort_type("`options(", name, " = )` must be one string, not ", given(value), ".")
   }
   enc2utf8(value)
 }
@@ -195,7 +195,7 @@ plugin_variable <- function(what, platform) {
 
 check_platforms <- function(platforms) {
   if (!is.character(platforms) || anyNA(platforms) || !all(is_platform_name(platforms))) {
-    abort_input("`platforms` must be a character vector of platforms' names, without NA, not ", given(platforms), ".")
+    abort_type("`platforms` must be a character vector of platforms' names, without NA, not ", given(platforms), ".")
   }
 }
 
@@ -273,6 +273,17 @@ abort_no_file <- function(platform, path) {
   )
 }
 
+# Which platforms there are: hints for the error about another.
+platform_hints <- function() {
+  here <- unique(pjrt_plugins()$platform)
+  others <- setdiff(names(fetchable_plugins()), here)
+  quoted <- function(names) paste0("\"", names, "\"", collapse = ", ")
+  c(
+    if (length(here) > 0L) sprintf("Platforms with a plugin on this machine: %s.", quoted(here)),
+    if (length(others) > 0L) sprintf("install_pjrt() can install %s.", quoted(others))
+  )
+}
+
 abort_no_plugin <- function(platform) {
   message <- if (platform %in% known_platforms) {
     sprintf("There is no plugin for platform '%s' on this machine, and none can be downloaded for it.", platform)
@@ -282,6 +293,7 @@ abort_no_plugin <- function(platform) {
   pjrt_abort(
     message, "plugin_not_found",
     hints = c(
+      platform_hints(),
       sprintf(
         "Set %s to the path of a plugin's library, or call pjrt_register_plugin().",
         plugin_path_variable(platform)

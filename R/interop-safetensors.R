@@ -4,7 +4,7 @@
 # A tensor of a file, from its bytes `raw` and its header entry `meta`.
 pjrt_tensor_from_raw <- function(raw, meta, device = NULL) {
   if (!is.raw(raw)) {
-    abort_input("`raw` must be a raw vector with the bytes of the tensor, not ", given(raw), ".")
+    abort_type("`raw` must be a raw vector with the bytes of the tensor, not ", given(raw), ".")
   }
   if (!is.list(meta) || !is_shape(meta$shape)) {
     abort_input("`meta` must be a list with `shape` and `dtype`, as in the header of a safetensors file.")

@@ -6,7 +6,13 @@
 #' @section Deleted buffers:
 #' A deleted buffer cannot be used any more, under any name. Programs, copies and promises that already use it still read its
 #' content, and its memory is freed when they are done. If the device used an R vector in place, the vector is released as
-#' well. `shape()`, `elt_type()`, `device()` and `format()` still work.
+#' well. `shape()`, `elt_type()`, `device()`, `format()`, `print()` and `str()` still work.
+#'
+#' @section Objects that cannot be used any more:
+#' Every object of this package prints, also one that is deleted, donated, of a closed client, loaded from a file such as a saved
+#' workspace, or used in a fork of the process that created it. `print()`, `format()` and `str()` show what it is:
+#' `<PJRTBuffer f32[3], deleted>`, `<PJRTBuffer f32[3], donated>`, `<PJRTBuffer f32[3], of a closed client>`,
+#' `<PJRTBuffer f32[3], of the parent process>` or `<PJRTBuffer of another session>`. Any other use raises an error.
 #'
 #' @section Closed clients:
 #' `close()` waits until all work on the client's devices is done: programs, copies, transfers and compiles. Ctrl-C ends the
@@ -22,9 +28,10 @@
 #' @param x A `PJRTBuffer`.
 #' @param con A `PJRTClient`.
 #' @param ... Not used.
-#' @return `pjrt_delete()`: `buffer`, invisibly. It ignores buffers that are already deleted or whose client is closed.
-#'   `is_deleted()`: `TRUE` if the buffer was deleted or donated or its client is closed, else `FALSE`. `close()`: `NULL`,
-#'   invisibly. You can close a client twice.
+#' @return `pjrt_delete()`: `buffer`, invisibly. It ignores buffers that are already deleted, of another session,
+#'   or whose client is closed.
+#'   `is_deleted()`: `TRUE` if the buffer was deleted or donated, its client is closed, or it is of another session, else
+#'   `FALSE`. `close()`: `NULL`, invisibly. You can close a client twice.
 #' @section Errors:
 #' `pjrt_error_invalid_pointer` if an argument is not a buffer; then nothing is deleted. `pjrt_error_forked` in a fork of the
 #' process that created the client, except from `is_deleted()`.
@@ -75,3 +82,61 @@ close.PJRTClient <- function(con, ...) {
 flat_list <- function(x) {
   if (is.list(x) && !is.object(x)) do.call(c, lapply(unname(x), flat_list)) else list(x)
 }
+
+# Why objects cannot be used any more, as their texts end.
+fates <- c(
+  deleted = "deleted", donated = "donated", closed = "of a closed client", forked = "of the parent process"
+)
+
+# The text for an object that cannot be used any more; NULL if it can. `words` describe it, and are not evaluated if it is of
+# another session, where nothing of it is left.
+dead_text <- function(x, class, words = class, closed = fates[["closed"]]) {
+  fate <- .Call(ffi_object_fate, x)
+  if (!nzchar(fate)) {
+    return()
+  }
+  if (fate == "saved") {
+    return(sprintf("<%s of another session>", class))
+  }
+  sprintf("<%s, %s>", words, if (fate == "closed") closed else fates[[fate]])
+}
+
+# str() for objects that format: their class and the first line.
+str_line <- function(object, ...) {
+  line <- sub("^<(.*)>$", "\\1", strsplit(format(object)[[1L]], "\n", fixed = TRUE)[[1L]][[1L]])
+  class <- class(object)[[1L]]
+  cat(" ", if (!startsWith(line, class)) paste0(class, " "), line, "\n", sep = "")
+}
+
+#' @export
+str.Dispatcher <- str_line
+
+#' @export
+str.PJRTArrayPromise <- str_line
+
+#' @export
+str.PJRTClient <- str_line
+
+#' @export
+str.PJRTDevice <- str_line
+
+#' @export
+str.PJRTExecutablePromise <- str_line
+
+#' @export
+str.PJRTExecutionOptions <- str_line
+
+#' @export
+str.PJRTMemory <- str_line
+
+#' @export
+str.PJRTPlugin <- str_line
+
+#' @export
+str.PJRTProgram <- str_line
+
+#' @export
+str.PJRTSafetensors <- str_line
+
+#' @export
+str.RTree <- str_line

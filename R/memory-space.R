@@ -67,14 +67,16 @@ as.character.PJRTMemory <- function(x, ...) {
 
 #' @export
 format.PJRTMemory <- function(x, ...) {
-  as.character(x)
+  dead_memory(x) %||% as.character(x)
 }
 
 #' @export
 print.PJRTMemory <- function(x, ...) {
-  cat("<PJRTMemory:", as.character(x), ">\n", sep = "")
+  cat(dead_memory(x) %||% paste0("<PJRTMemory:", as.character(x), ">"), "\n", sep = "")
   invisible(x)
 }
+
+dead_memory <- function(x) dead_text(x, "PJRTMemory", paste0("PJRTMemory:", as.character(x)))
 
 #' @export
 `==.PJRTMemory` <- function(e1, e2) {

@@ -12,6 +12,15 @@
 #' numbers, with bit64's warning if a double is not exact. `as.integer()` returns `NA` with a warning for numbers that are
 #' too large.
 #'
+#' @section Attributes and classes:
+#' A buffer is a reference, as an environment is: R does not copy it. So `attr(x, "unit") <- "m"`, `class(x) <- "mine"` and
+#' `structure(x, class = "mine")` change the buffer itself, under all its names, and R gives a package no way to refuse them.
+#' The only attribute of a buffer is its class, and `class(x) <- "PJRTBuffer"` restores it. A class in front of it, as in
+#' `c("mine", "PJRTBuffer")`, is possible, but also under all names.
+#'
+#' To add information to a buffer, or to make a class of your own, wrap it: put it into a list, and write the methods that you
+#' need. See the example, and `vignette("using-pjrt")`.
+#'
 #' @param x,object,target A `PJRTBuffer`.
 #' @param current A `PJRTBuffer`, or an R vector or array.
 #' @param mode A string: the type of the vector, as for [base::as.vector()].
@@ -39,6 +48,11 @@
 #' summary(x)
 #' all.equal(x, matrix(c(1.5, 2, 3, 4), 2))
 #' try(x[1, 1] <- 0)
+#'
+#' # a class with a buffer inside
+#' measured <- function(x, unit) structure(list(buffer = x, unit = unit), class = "measured")
+#' format.measured <- function(x, ...) paste(format(x$buffer), "in", x$unit)
+#' format(measured(x, "m"))
 #' @name buffer-methods
 NULL
 
@@ -184,22 +198,19 @@ anyNA.PJRTBuffer <- function(x, recursive = FALSE) {
 #' @rdname buffer-methods
 #' @export
 format.PJRTBuffer <- function(x, ...) {
-  paste0("<", describe_buffer(x), ">")
+  dead_buffer(x) %||% sprintf("<PJRTBuffer %s[%s] on %s>", elt_type(x), paste(shape(x), collapse = "x"), format(device(x)))
 }
 
 #' @rdname buffer-methods
 #' @importFrom utils str
 #' @export
 str.PJRTBuffer <- function(object, ...) {
-  cat(" ", describe_buffer(object), "\n", sep = "")
+  str_line(object)
 }
 
-describe_buffer <- function(x) {
-  tryCatch(
-    sprintf("PJRTBuffer %s[%s] on %s", elt_type(x), paste(shape(x), collapse = "x"), format(device(x))),
-    # printing a saved workspace must not fail
-    pjrt_error_invalid_pointer = function(e) "PJRTBuffer of another session"
-  )
+# The text for a buffer that cannot be used any more, or NULL.
+dead_buffer <- function(x) {
+  dead_text(x, "PJRTBuffer", sprintf("PJRTBuffer %s[%s]", elt_type(x), paste(shape(x), collapse = "x")))
 }
 
 #' @rdname buffer-methods
@@ -212,7 +223,7 @@ summary.PJRTBuffer <- function(object, ...) {
 #' @export
 print.summary.PJRTBuffer <- function(x, ...) {
   if (!is.character(attr(x, "buffer")) || !is.atomic(x)) {
-    abort_input("`x` must be a `summary.PJRTBuffer`: it has the class, but this package did not make it.")
+    abort_type("`x` must be a `summary.PJRTBuffer`: it has the class, but this package did not make it.")
   }
   cat(attr(x, "buffer"), "\n", sep = "")
   values <- structure(x, class = setdiff(class(x), "summary.PJRTBuffer"), buffer = NULL)
@@ -276,6 +287,9 @@ all.equal.PJRTBuffer <- function(target, current, ...) {
 
 #' @export
 `length<-.PJRTBuffer` <- `[<-.PJRTBuffer`
+
+#' @export
+`levels<-.PJRTBuffer` <- `[<-.PJRTBuffer`
 
 abort_immutable <- function() {
   abort_input("Buffers are immutable.", hints = c(

@@ -50,6 +50,6 @@ check_array_names <- function(names) {
   valid <- is.null(names) || (is.character(names) && !is.object(names) && !anyNA(names) &&
     all(validEnc(names) & Encoding(names) != "bytes") && anyDuplicated(names) == 0L)
   if (!valid) {
-    abort_input("`names` must be NULL, or unique names of arrays, not ", given(names), ".")
+    abort_type("`names` must be NULL, or unique names of arrays, not ", given(names), ".")
   }
 }

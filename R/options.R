@@ -77,7 +77,7 @@ pjrt_compile_options <- function(num_replicas = NULL, num_partitions = NULL, dev
   check_number_or_null(num_replicas, "num_replicas")
   check_number_or_null(num_partitions, "num_partitions")
   if (is.object(debug_options) || !(is.null(debug_options) || is.list(debug_options) || is.atomic(debug_options))) {
-    abort_input("`debug_options` must be a named list, not ", given(debug_options), ".")
+    abort_type("`debug_options` must be a named list, not ", given(debug_options), ".")
   }
   check_flag(compile_portable_executable, "compile_portable_executable")
   check_assignment(device_assignment, num_replicas, num_partitions)
@@ -95,13 +95,13 @@ pjrt_compile_options <- function(num_replicas = NULL, num_partitions = NULL, dev
 
 check_number_or_null <- function(x, name) {
   if (!is.null(x) && !is_whole_number(x)) {
-    abort_input("`", name, "` must be a whole number or NULL, not ", given(x), ".")
+    abort_type("`", name, "` must be a whole number or NULL, not ", given(x), ".")
   }
 }
 
 check_compile_options <- function(x, name = "compile_options") {
   if (!inherits(x, "PJRTCompileOptions")) {
-    abort_input("`", name, "` must be a `PJRTCompileOptions`, not ", given(x), "; create it with pjrt_compile_options().")
+    abort_type("`", name, "` must be a `PJRTCompileOptions`, not ", given(x), "; create it with pjrt_compile_options().")
   }
   check_intact(x, "PJRTCompileOptions", parts = c("num_replicas", "num_partitions", "debug_options"), name = name)
 }

@@ -32,11 +32,17 @@
 #' | `pjrt_error_device_mismatch`, `pjrt_error_layout_mismatch` | inputs on the wrong device, or with another layout |
 #' | `pjrt_error_unsupported_dtype` | data that a dtype cannot hold, or a dtype that a compiler cannot handle |
 #' | `pjrt_error_deleted_buffer` | a buffer that was deleted or donated |
-#' | `pjrt_error_invalid_input`, `pjrt_error_invalid_pointer` | other invalid arguments |
-#' | `pjrt_error_io`, `pjrt_error_file_changed` | files that cannot be read, or changed while in use |
+#' | `pjrt_error_invalid_input` | other invalid arguments and files: parent of the next three |
+#' | `pjrt_error_invalid_type` | an argument of the wrong type, class or length, or `NA` |
+#' | `pjrt_error_invalid_value` | an argument that is out of range or unknown, or contradicts another |
+#' | `pjrt_error_invalid_file` | a file, or bytes, that are damaged or not what they should be: parent of the next ones |
 #' | `pjrt_error_safetensors_invalid`, `pjrt_error_npy_invalid` | damaged safetensors files and files of NumPy |
-#' | `pjrt_error_serialized_invalid`, `pjrt_error_serialized_mismatch` | damaged or foreign serialized executables |
-#' | `pjrt_error_plugin_not_found`, `pjrt_error_plugin_invalid` | plugins that are missing or damaged |
+#' | `pjrt_error_serialized_invalid` | a damaged serialized executable |
+#' | `pjrt_error_plugin_invalid` | a file that is not a plugin, or not for this machine |
+#' | `pjrt_error_invalid_pointer` | an object of this package that is of another session or class |
+#' | `pjrt_error_io`, `pjrt_error_file_changed` | files that cannot be read, or changed while in use |
+#' | `pjrt_error_serialized_mismatch` | an executable that was serialized for another plugin, processor or device |
+#' | `pjrt_error_plugin_not_found` | a missing plugin |
 #' | `pjrt_error_driver_missing`, `pjrt_error_driver_too_old`, `pjrt_error_library_missing` | missing drivers, libraries |
 #' | `pjrt_error_download`, `pjrt_error_checksum` | failed installations of plugins |
 #' | `pjrt_error_plugin_poisoned` | use of a plugin that threw a C++ exception |

@@ -101,7 +101,7 @@ as_pjrt_plugin <- function(x) {
   } else if (is.character(x)) {
     pjrt_plugin(x)
   } else {
-    abort_input("Invalid plugin: <", paste(class(x), collapse = "/"), ">; use a platform's name or a `PJRTPlugin`.")
+    abort_type("Invalid plugin: <", paste(class(x), collapse = "/"), ">; use a platform's name or a `PJRTPlugin`.")
   }
 }
 
@@ -163,8 +163,13 @@ plugin_extensions <- function(plugin) {
 }
 
 #' @export
+format.PJRTPlugin <- function(x, ...) {
+  dead_text(x, "PJRTPlugin") %||% paste0("<PJRTPlugin:", attr(x, "platform"), ">")
+}
+
+#' @export
 print.PJRTPlugin <- function(x, ...) {
-  cat("<PJRTPlugin:", attr(x, "platform"), ">\n", sep = "")
+  cat(format(x), "\n", sep = "")
   invisible(x)
 }
 

@@ -1,7 +1,8 @@
 #' Print a buffer
 #'
 #' `print()` shows a buffer's elements in aligned columns. Arrays of three and more dimensions are shown as slices. Only what is
-#' shown is read from the device.
+#' shown is read from the device. A buffer that cannot be read any more prints as one line, such as
+#' `<PJRTBuffer f32[3], deleted>`.
 #'
 #' Integers are shown with all digits, and as `NA` if [as_array()] reads them so; `pred` as 1 and 0. Floats have
 #' `options(pjrt.print_decimals = )` digits after the decimal point, by default 3 less than `options(digits = )`: 4.
@@ -26,11 +27,16 @@ print.PJRTBuffer <- function(x, max_rows = getOption("pjrt.print_max_rows", 30L)
   check_limit(max_rows, "max_rows")
   check_limit(max_rows_slice, "max_rows_slice")
   if (!is_whole_number(max_width) || max_width %in% c(0, 1)) {
-    abort_input("`max_width` must be a whole number above 1, or negative for no limit, not ", given(max_width), ".")
+    abort_type("`max_width` must be a whole number above 1, or negative for no limit, not ", given(max_width), ".")
   }
   check_flag(header, "header")
   if (!is.null(footer) && !(is.character(footer) && length(footer) == 1L && !is.na(footer))) {
-    abort_input("`footer` must be NULL or one string, not ", given(footer), ".")
+    abort_type("`footer` must be NULL or one string, not ", given(footer), ".")
+  }
+  dead <- dead_buffer(x)
+  if (!is.null(dead)) {
+    cat(dead, "\n", sep = "")
+    return(invisible(x))
   }
   pieces <- call_native(ffi_buffer_lines, x, as.double(max_rows), as.double(max_width), as.double(max_rows_slice), print_decimals())
   if (header) {
@@ -59,7 +65,7 @@ line_width <- function() {
 print_decimals <- function() {
   digits <- getOption("pjrt.print_decimals", max(getOption("digits") - 3, 1))
   if (!is_whole_number(digits) || digits < 0 || digits > 20) {
-    abort_input("`options(pjrt.print_decimals = )` must be a whole number from 0 to 20, not ", given(digits), ".")
+    abort_type("`options(pjrt.print_decimals = )` must be a whole number from 0 to 20, not ", given(digits), ".")
   }
   as.double(digits)
 }
@@ -70,7 +76,7 @@ buffer_footer <- function(x) {
 
 check_limit <- function(x, name) {
   if (!is_whole_number(x) || (x < 1 && x != -1)) {
-    abort_input("`", name, "` must be a whole number of at least 1, or -1 for no limit, not ", given(x), ".")
+    abort_type("`", name, "` must be a whole number of at least 1, or -1 for no limit, not ", given(x), ".")
   }
 }
 
@@ -85,7 +91,7 @@ check_limit <- function(x, name) {
 #' @export
 format_buffer <- function(buffer) {
   if (!inherits(buffer, "PJRTBuffer")) {
-    abort_input("`buffer` must be a `PJRTBuffer`, not ", given(buffer), ".")
+    abort_type("`buffer` must be a `PJRTBuffer`, not ", given(buffer), ".")
   }
   call_native(ffi_buffer_literals, buffer)
 }

@@ -76,7 +76,7 @@ pjrt_program <- function(src = NULL, path = NULL, format = c("mlir", "hlo"), typ
 # The bytes of a program's text, from a string or a vector of lines.
 program_bytes <- function(src) {
   if (!is.character(src) || anyNA(src)) {
-    abort_input("`src` must be the program's text or a raw vector, not ", given(src), ".")
+    abort_type("`src` must be the program's text or a raw vector, not ", given(src), ".")
   }
   if (length(src) == 1L) {
     check_not_path(src)
@@ -107,7 +107,7 @@ check_types <- function(types) {
     return()
   }
   if (!typeof(types) %in% c("list", "character") || is.object(types)) {
-    abort_input("`types` must be a named list or character vector, not ", given(types), ".")
+    abort_type("`types` must be a named list or character vector, not ", given(types), ".")
   }
   names <- names(types) %||% rep("", length(types))
   if (!all(grepl("^[A-Za-z][A-Za-z0-9_]*$", names, useBytes = TRUE)) || anyDuplicated(names) > 0L) {
@@ -129,7 +129,7 @@ type_text <- function(x, name) {
   if (is.numeric(x) && length(x) > 0L && all(vapply(x, is_size, NA))) {
     return(paste(format(x, scientific = FALSE, trim = TRUE), collapse = "x"))
   }
-  abort_input("`types$", name, "` must be a string, dimensions or a buffer, not ", given(x), ".")
+  abort_type("`types$", name, "` must be a string, dimensions or a buffer, not ", given(x), ".")
 }
 
 # Replaces each `{NAME}` that `types` has in a program's text.
@@ -168,7 +168,7 @@ check_filled <- function(unfilled, unused) {
 
 check_program <- function(program) {
   if (!inherits(program, "PJRTProgram")) {
-    abort_input("`program` must be a `PJRTProgram`, not ", given(program), "; create it with pjrt_program().")
+    abort_type("`program` must be a `PJRTProgram`, not ", given(program), "; create it with pjrt_program().")
   }
 }
 
@@ -177,8 +177,12 @@ match_format <- function(format) {
   if (identical(format, formats)) {
     return("mlir")
   }
-  if (!is.character(format) || length(format) != 1L || !format %in% formats) {
-    abort_input("`format` must be \"mlir\" or \"hlo\", not ", given(format), ".")
+  is_string <- is.character(format) && length(format) == 1L
+  if (!is_string || !format %in% formats) {
+    abort_input(
+      "`format` must be \"mlir\" or \"hlo\", not ", given(format), ".",
+      class = if (is_string) "invalid_value" else "invalid_type"
+    )
   }
   format
 }
@@ -186,7 +190,11 @@ match_format <- function(format) {
 #' @export
 format.PJRTProgram <- function(x, ..., n = 10) {
   if (!is_whole_number(n) || n < 0) {
-    abort_input("`n` must be a number of lines, such as 10 or Inf, not ", given(n), ".")
+    abort_type("`n` must be a number of lines, such as 10 or Inf, not ", given(n), ".")
+  }
+  dead <- dead_text(x, "PJRTProgram")
+  if (!is.null(dead)) {
+    return(dead)
   }
   described <- call_native(ffi_program_describe, x)
   lines <- strsplit(described$text, "\n", fixed = TRUE)[[1L]]

@@ -19,7 +19,7 @@ value.list <- function(x, ...) {
 
 #' @export
 await.list <- function(x, ...) {
-  map_results("await", x, c("PJRTBuffer", "PJRTExecutablePromise"), await, ...)
+  map_results("await", x, c("PJRTBuffer", "PJRTArrayPromise", "PJRTExecutablePromise"), await, ...)
   invisible(x)
 }
 
@@ -48,7 +48,7 @@ map_results <- function(name, x, classes, f, start = NULL, ...) {
   }
   for (i in which(!is_ours)) {
     if (is.null(neighbour_generic(name, leaves[[i]]))) {
-      abort_input(
+      abort_type(
         "Element `", tree_path(tree, i), "` of `x` must be a ", any_of(classes), ", not ", given(leaves[[i]]), "."
       )
     }

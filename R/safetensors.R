@@ -197,16 +197,13 @@ close.PJRTSafetensors <- function(con, ...) {
 #' @rdname safetensors_open
 #' @export
 format.PJRTSafetensors <- function(x, ...) {
-  # printing a saved workspace must not fail
-  described <- tryCatch(
-    call_native(ffi_safetensors_summary, x),
-    pjrt_error_invalid_pointer = function(e) list(path = "of another session")
-  )
+  dead <- dead_text(x, "PJRTSafetensors")
+  if (!is.null(dead)) {
+    return(dead)
+  }
+  described <- call_native(ffi_safetensors_summary, x)
   if (is.null(described)) {
     return("<PJRTSafetensors closed>")
-  }
-  if (is.null(described$tensors)) {
-    return(sprintf("<PJRTSafetensors %s>", described$path))
   }
   files <- if (is.na(described$files)) "" else sprintf(" in %.0f file(s)", described$files)
   sprintf("<PJRTSafetensors '%s': %.0f tensor(s)%s, for %s>", described$path, described$tensors, files, described$device)
@@ -248,7 +245,7 @@ tensor_positions <- function(chosen, known) {
     return(positions)
   }
   if (!is.numeric(chosen) || is.object(chosen)) {
-    abort_input("Tensors must be selected by names or numbers, not by ", given(chosen), ".")
+    abort_type("Tensors must be selected by names or numbers, not by ", given(chosen), ".")
   }
   outside <- is.na(chosen) | chosen < 1 | chosen >= length(known) + 1
   if (any(outside)) {
@@ -273,7 +270,7 @@ abort_unknown <- function(unknown, known) {
 
 check_tensors <- function(tensors) {
   if (!is.list(tensors) || is.object(tensors)) {
-    abort_input("`tensors` must be a named list of buffers, not ", given(tensors), ".")
+    abort_type("`tensors` must be a named list of buffers, not ", given(tensors), ".")
   }
   names <- names(tensors)
   if (length(tensors) > 0L && (is.null(names) || anyNA(names) || !all(nzchar(names)))) {
@@ -281,7 +278,7 @@ check_tensors <- function(tensors) {
   }
   is_buffer <- vapply(tensors, inherits, NA, "PJRTBuffer")
   if (!all(is_buffer)) {
-    abort_input(
+    abort_type(
       "Tensor \"", names[!is_buffer][[1L]], "\" must be a `PJRTBuffer`, not ", given(tensors[!is_buffer][[1L]]), ".",
       hints = "pjrt_buffer() converts R data."
     )

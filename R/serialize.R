@@ -41,6 +41,7 @@ NULL
 #' @rdname pjrt_serialize
 #' @export
 pjrt_serialize <- function(executable) {
+  check_not_buffer(executable)
   check_executable(executable)
   call_native(ffi_executable_serialize, executable, hash_folder())
 }
@@ -49,7 +50,7 @@ pjrt_serialize <- function(executable) {
 #' @export
 pjrt_deserialize <- function(data, device = NULL, compile_options = NULL) {
   if (!is.raw(data)) {
-    abort_input("`data` must be a raw vector from pjrt_serialize(), not ", given(data), ".")
+    abort_type("`data` must be a raw vector from pjrt_serialize(), not ", given(data), ".")
   }
   load_executable(ffi_executable_deserialize, data, device, compile_options)
 }
@@ -57,6 +58,7 @@ pjrt_deserialize <- function(data, device = NULL, compile_options = NULL) {
 #' @rdname pjrt_serialize
 #' @export
 pjrt_save_executable <- function(executable, path) {
+  check_not_buffer(executable)
   check_executable(executable)
   check_string(path, "path")
   call_with_text(ffi_executable_save, executable, full_path(path), hash_folder())
@@ -68,6 +70,19 @@ pjrt_save_executable <- function(executable, path) {
 pjrt_load_executable <- function(path, device = NULL, compile_options = NULL) {
   check_string(path, "path")
   load_executable(ffi_executable_load, full_path(path), device, compile_options)
+}
+
+# Says how to save a buffer.
+check_not_buffer <- function(executable) {
+  if (inherits(executable, "PJRTBuffer")) {
+    abort_type(
+      "`executable` must be a `PJRTLoadedExecutable`, not a buffer.",
+      hints = c(
+        "safetensors_save(list(x = buffer), path) saves buffers to a file.",
+        "as_array() returns an R array, which serialize() and saveRDS() take."
+      )
+    )
+  }
 }
 
 load_executable <- function(symbol, from, device, compile_options) {

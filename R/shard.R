@@ -76,7 +76,7 @@ pjrt_shard <- function(x, devices, dim = 1L, dtype = NULL, ..., input = NULL, te
     abort_input("`tensor` needs `input`.", hints = "Name the executable's input, as in `input = 1`.")
   }
   if (!is.atomic(x) || is.null(x)) {
-    abort_input(
+    abort_type(
       "`x` must be an R vector, matrix or array, not ", given(x), "; read buffers with as_array().",
       hints = "With `input = `, for an executable, `x` can also be a buffer or a safetensors file."
     )
@@ -130,7 +130,7 @@ pjrt_unshard <- function(buffers, dim = 1L, executable = NULL, output = NULL) {
   }
   are_buffers <- is.list(buffers) && all(vapply(buffers, inherits, NA, "PJRTBuffer"))
   if (!are_buffers || length(buffers) == 0L) {
-    abort_input(
+    abort_type(
       "`buffers` must be a list of `PJRTBuffer`s, one for each device, not ", given(buffers), ".",
       hints = "Select one of several outputs: lapply(outputs, `[[`, 1)."
     )
@@ -176,7 +176,7 @@ combine_arrays <- function(parts, dim) {
 check_dimension <- function(dim, dims, hints = NULL) {
   if (!is_whole_number(dim) || dim < 1 || dim > length(dims)) {
     wanted <- if (length(dims) > 0L) paste("NULL or a number from 1 to", length(dims)) else "NULL for a scalar"
-    abort_input("`dim` must be ", wanted, ", not ", given(dim), ".", hints = hints)
+    abort_type("`dim` must be ", wanted, ", not ", given(dim), ".", hints = hints)
   }
 }
 

@@ -3,7 +3,7 @@
 # The parts of `x` for an input of an executable, one for each device.
 shard_for_input <- function(x, executable, input, dim, dtype, tensor, ...) {
   if (!inherits(executable, "PJRTLoadedExecutable")) {
-    abort_input("`devices` must be an executable if `input` is given, not ", given(executable), ".")
+    abort_type("`devices` must be an executable if `input` is given, not ", given(executable), ".")
   }
   number <- input_number(executable, input)
   layout <- array_layout(executable, number, "input")
@@ -36,7 +36,7 @@ unshard_output <- function(buffers, executable, output, dim) {
   check_executable(executable)
   count <- length(describe_executable(executable)$outputs$dtype)
   if (!is_whole_number(output) || output < 1 || output > count) {
-    abort_input("`output` must be a number from 1 to ", count, ", not ", given(output), ".")
+    abort_type("`output` must be a number from 1 to ", count, ", not ", given(output), ".")
   }
   layout <- array_layout(executable, output, "output")
   replicated_shape(layout, dim)
@@ -117,7 +117,7 @@ input_number <- function(executable, input) {
   }
   if (is.null(number)) {
     shown <- names[nzchar(names)]
-    abort_input(
+    abort_type(
       "`input` must be one of the ", length(names), " input(s), by number or name, not ", given(input), ".",
       hints = if (length(shown) > 0L) sprintf("Their names: %s.", toString(shorten_list(sprintf("\"%s\"", shown), 8L)))
     )
@@ -163,7 +163,7 @@ share_source <- function(x, layout, dtype, tensor, ...) {
     return(share_of_file(x, layout, tensor))
   }
   if (!is.null(tensor)) {
-    abort_input("`tensor` needs a file opened with safetensors_open(), but `x` is ", given(x), ".")
+    abort_type("`tensor` needs a file opened with safetensors_open(), but `x` is ", given(x), ".")
   }
   if (inherits(x, "PJRTBuffer")) {
     check_no_options(..., dtype = dtype)
@@ -177,7 +177,7 @@ share_source <- function(x, layout, dtype, tensor, ...) {
     return(list(dims = shape(x), share = share))
   }
   if (!is.atomic(x) || is.null(x)) {
-    abort_input("`x` must be an R vector, matrix or array, a `PJRTBuffer` or a safetensors file, not ", given(x), ".")
+    abort_type("`x` must be an R vector, matrix or array, a `PJRTBuffer` or a safetensors file, not ", given(x), ".")
   }
   share_of_array(x, dtype %||% layout$dtype, ...)
 }
@@ -246,7 +246,7 @@ check_share_dtype <- function(dtype, layout) {
 output_parts <- function(buffers, layout, output, count) {
   is_buffer <- function(x) inherits(x, "PJRTBuffer")
   if (!is.list(buffers) || length(buffers) != count) {
-    abort_input("`buffers` must be a list with an element for each of the ", count, " device(s), not ", given(buffers), ".")
+    abort_type("`buffers` must be a list with an element for each of the ", count, " device(s), not ", given(buffers), ".")
   }
   parts <- vector("list", count)
   for (i in seq_len(count)) {
@@ -255,7 +255,7 @@ output_parts <- function(buffers, layout, output, count) {
       part <- part[[output]]
     }
     if (!is_buffer(part)) {
-      abort_input("`buffers` must be a list of `PJRTBuffer`s, or of lists of them; element ", i, " is ", given(part), ".")
+      abort_type("`buffers` must be a list of `PJRTBuffer`s, or of lists of them; element ", i, " is ", given(part), ".")
     }
     if (!identical(as.numeric(shape(part)), as.numeric(layout$part))) {
       pjrt_abort(

@@ -6,7 +6,7 @@ pjrt_step <- function(f, state = NULL, outputs = NULL) {
   f <- if (inherits(f, "PJRTFunction")) f else pjrt_function(f)
   described <- description_of(f)
   if (!is.null(outputs) && (!is.character(outputs) || anyNA(outputs) || !all(nzchar(outputs)))) {
-    abort_input("`outputs` must be a character vector of names, not ", given(outputs), ".")
+    abort_type("`outputs` must be a character vector of names, not ", given(outputs), ".")
   }
   described <- add_state(described, state, outputs)
   make_function(described, environment(f)$.source)
@@ -92,7 +92,7 @@ check_state <- function(described, state) {
   known <- described$arguments
   is_valid <- (is.character(state) || is.numeric(state)) && !is.object(state) && !anyNA(state) && length(state) > 0L
   if (!is_valid || (is.numeric(state) && is.null(names(state)))) {
-    abort_input(
+    abort_type(
       "`state` must be names of arguments, or outputs with the names of arguments, not ", given(state), ".",
       hints = sprintf("The arguments are %s.", quoted_list(known))
     )

@@ -69,7 +69,7 @@ print.FlattenedFunction <- function(x, ...) {
 
 check_function <- function(x, name) {
   if (!is.function(x)) {
-    abort_input("`", name, "` must be a function, not ", given(x), ".")
+    abort_type("`", name, "` must be a function, not ", given(x), ".")
   }
 }
 
@@ -194,13 +194,13 @@ tree_diff <- function(a, b) {
 #' @rdname tree
 #' @export
 format.RTree <- function(x, ...) {
-  tree_repr(x)
+  dead_text(x, "RTree") %||% tree_repr(x)
 }
 
 #' @rdname tree
 #' @export
 print.RTree <- function(x, ...) {
-  cat(tree_repr(x), "\n", sep = "")
+  cat(format.RTree(x), "\n", sep = "")
   invisible(x)
 }
 
@@ -236,7 +236,7 @@ map_tree <- function(.x, .f, ...) {
 #' @export
 pmap_tree <- function(.l, .f, ...) {
   if (typeof(.l) != "list" || is.object(.l) || length(.l) == 0L) {
-    abort_input("`.l` must be a list of at least one nested list, not ", given(.l), ".")
+    abort_type("`.l` must be a list of at least one nested list, not ", given(.l), ".")
   }
   check_function(.f, ".f")
   parts <- lapply(.l, function(x) .Call(ffi_tree_take_apart, x))

@@ -163,7 +163,7 @@ outcome <- function(case, env, folder) {
       },
       pjrt_error_unimplemented = function(e) list(class = "accepted", message = ""),
       pjrt_error = function(e) {
-        list(class = sub("pjrt_error_", "", class(e)[[1L]]), message = masked(conditionMessage(e), env$bad, folder))
+        list(class = main_class(e), message = masked(conditionMessage(e), env$bad, folder))
       },
       error = function(e) list(class = "foreign", message = conditionMessage(e))
     ),
@@ -200,6 +200,11 @@ masked <- function(message, value, folder) {
   message <- gsub("not of type <[^>]*>", "not of type <its type>", message)
   message <- gsub("(/a){100,}|a{100,}", "<long>", message)
   gsub("\n", "\n    ", message, fixed = TRUE)
+}
+
+# The class of an error that its tables name: the parent of those that say what is wrong with the input.
+main_class <- function(e) {
+  sub("^invalid_(type|value|file)$", "invalid_input", sub("pjrt_error_", "", class(e)[[1L]]))
 }
 
 # Formats the refusals: each message once, followed by the arguments and values that raise it. More than 30 values are counted

@@ -54,6 +54,8 @@ kept <- c(
   "NULL", "integer()", "double()", "character()", "1L", "1:2", "1:1000", "a matrix", single_names, "c(\"a\", \"b\")", "a long string",
   "latin1", "a line end", "\"../a\"", "\"cpu:9\"", "\"%s\""
 )
+# Objects of another session: they print, and that is all.
+of_files <- function(class) sprintf(c("a null pointer as %s", "one from a file as %s"), class)
 tensors <- c("integer()", "double()", "character()", "1L", "1.5", "1:2")
 closed_devices <- c("a closed device", "a closed client")
 used_buffers <- c("a donated buffer", "a deleted buffer", "a closed buffer")
@@ -71,6 +73,8 @@ input_kinds <- function() {
       "f32", function(v, label) (is.atomic(v) || is.list(v)) && !inherits(v, "PJRTBuffer"), spared = with_operators
     ),
     compared_array = kind(x, function(v, label) !inherits(v, "PJRTBuffer") || label == "a buffer"),
+    # what prints, formats or has a structure: everything but impostors that are not from a file
+    shown = kind(x, function(v, label) !grepl(" as PJRT", label) || grepl("^(a null pointer|one from a file) as ", label)),
     none = kind(x),
     flag = kind(FALSE, plainly(is_flag)),
     flag_or_null = kind(NULL, or_null(plainly(is_flag))),
@@ -118,6 +122,8 @@ input_kinds <- function() {
     index = kind(1),
     string = kind("a", plainly(is_text)),
     name = kind("cpu"),
+    # platforms without a plugin skip a test
+    tested = kind("cpu", spared = c(single_names, "a line end", "\"cpu:9\"", "\"%s\"")),
     path = kind(file, paths = TRUE),
     list = kind(list()),
     choice = kind("a"),

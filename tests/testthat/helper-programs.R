@@ -206,7 +206,7 @@ func.func @main(%x: tensor<{ROWS}x4xf32>, %mean: tensor<4xf32>, %scale: tensor<4
 
 # Every function that reads or passes on the content of buffer `x`. `y` is another buffer, `add` an executable.
 readers <- list(
-  as_array = quote(as_array(x)), as_raw = quote(as_raw(x, TRUE)), print = quote(print(x)),
+  as_array = quote(as_array(x)), as_raw = quote(as_raw(x, TRUE)),
   format_buffer = quote(format_buffer(x)), await = quote(await(x)), is_ready = quote(is_ready(x)),
   as_array_async = quote(as_array_async(x)), copy_buffer = quote(copy_buffer(x, "cpu:1")),
   to_memory = quote(copy_buffer(x, memory_spaces(device(x))[[2L]])), memory_space = quote(memory_space(x)),

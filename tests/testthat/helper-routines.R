@@ -156,6 +156,7 @@ routine_uses <- function() {
     fast_shape = shape(x),
     buffer_delete = is_deleted(pjrt_delete(pjrt_scalar(1))),
     buffer_is_deleted = is_deleted(x),
+    object_fate = pjrt:::dead_text(x, "PJRTBuffer"),
     dtype_safetensors = pjrt:::safe_tensor_meta.PJRTBuffer(x),
     dtype_mlir = pjrt_program("func.func @main(%x: tensor<{X}>) { return }", types = list(X = x)),
     dtype_from_safetensors = pjrt:::pjrt_tensor_from_raw(as.raw(1:4), list(shape = list(2L), dtype = "F16")),

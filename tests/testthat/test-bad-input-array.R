@@ -12,6 +12,7 @@ rows <- list(
   `dimnames<-.PJRTBuffer` = row(x = "buffer", value = "any", refuses = TRUE),
   `length<-.PJRTBuffer` = row(x = "buffer", value = "any", refuses = TRUE),
   `names<-.PJRTBuffer` = row(x = "buffer", value = "any", refuses = TRUE),
+  `levels<-.PJRTBuffer` = row(x = "buffer", value = "any", refuses = TRUE),
   all.equal.PJRTBuffer = row(target = "buffer", current = "compared_array"),
   anyNA.PJRTBuffer = row(x = "buffer", recursive = "any"),
   as.array.PJRTBuffer = row(x = "buffer"),
@@ -24,7 +25,7 @@ rows <- list(
   compare_proxy.PJRTBuffer = row(x = "buffer", path = "ignored"),
   compare_proxy.PJRTArrayPromise = row(x = "promise", path = "ignored"),
   dim.PJRTBuffer = row(x = "known_buffer"),
-  format.PJRTBuffer = row(x = "any"),
+  format.PJRTBuffer = row(x = "shown"),
   is.finite.PJRTBuffer = row(x = "buffer"),
   is.infinite.PJRTBuffer = row(x = "buffer"),
   is.na.PJRTBuffer = row(x = "buffer"),
@@ -32,14 +33,16 @@ rows <- list(
   is.numeric.PJRTBuffer = row(x = "known_buffer"),
   length.PJRTBuffer = row(x = "known_buffer"),
   print.PJRTBuffer = row(
-    x = "buffer", max_rows = of("index", 5, whole, "-1L", "-1"), header = "flag",
+    x = of("buffer", x, used_buffers, of_files("PJRTBuffer")), max_rows = of("index", 5, whole, "-1L", "-1"), header = "flag",
     footer = of("string", "a", "NULL", "bytes", "invalid UTF-8"),
     max_rows_slice = of("index", 5, whole, "-1L", "-1"), max_width = of("index", 5, setdiff(whole, "1L"), below_zero)
   ),
-  str.PJRTBuffer = row(object = "any"),
+  str.PJRTBuffer = row(object = "shown"),
   summary.PJRTBuffer = row(object = "buffer"),
   print.summary.PJRTBuffer = row(x = of("printed", summary(x))),
-  print.PJRTArrayPromise = row(x = of("promise", array, "a closed promise", "one from a file as PJRTArrayPromise"))
+  format.PJRTArrayPromise = row(x = of("shown", array, "!a null pointer as PJRTArrayPromise")),
+  print.PJRTArrayPromise = row(x = of("promise", array, "a closed promise", "one from a file as PJRTArrayPromise")),
+  str.PJRTArrayPromise = row(object = of("shown", array, "!a null pointer as PJRTArrayPromise"))
 )
 
 # Bad values inside an argument or an option; `.` in the name stands for the value.

@@ -10,9 +10,10 @@ rows <- list(
   as_raw = row(x = "buffer"),
   as_raw.PJRTBuffer = row(x = "buffer", row_major = "flag"),
   await = row(x = of(
-    "buffer", x, "a compiling promise", "one from a file as PJRTExecutablePromise", "list()", "list(a = NULL)"
+    "buffer", x, "an array promise", "a compiling promise", "one from a file as PJRTExecutablePromise", "list()", "list(a = NULL)"
   )),
   await.PJRTBuffer = row(x = "buffer"),
+  await.PJRTArrayPromise = row(x = "promise"),
   copy_buffer = row(buffer = "buffer", device = of("device", here, "a memory")),
   device = row(x = of("known_buffer", x, "an executable", "a closed executable")),
   device.PJRTBuffer = row(x = "known_buffer"),
@@ -20,7 +21,8 @@ rows <- list(
   dtype.PJRTBuffer = row(x = "known_buffer"),
   elt_type = row(x = "known_buffer"),
   format_buffer = row(buffer = "buffer"),
-  is_deleted = row(x = "known_buffer"),
+  is_pjrt_buffer = row(x = "any"),
+  is_deleted = row(x = of("known_buffer", x, of_files("PJRTBuffer"))),
   is_ready = row(x = of(
     "buffer", x, "an array promise", "a compiling promise", "one from a file as PJRTExecutablePromise", "list()",
     "list(a = NULL)"
@@ -37,7 +39,7 @@ rows <- list(
     data = of("none", as.raw(1:4)), dtype = of("dtype", "f16", "!NULL"), device = "device",
     shape = of("shape", 2L, "!NULL"), row_major = "flag"
   ),
-  pjrt_delete = row(buffer = of("ended", pjrt_scalar(1), "list()")),
+  pjrt_delete = row(buffer = of("ended", pjrt_scalar(1), "list()", of_files("PJRTBuffer"))),
   pjrt_empty = row(
     dtype = of("dtype", "f32", "!NULL"), device = "device",
     shape = of("shape", 2L, "!NULL", "integer()", "double()", "0L", "1L", "a matrix")
@@ -60,7 +62,7 @@ rows <- list(
 # Bad values inside an argument or an option; `.` in the name stands for the value.
 uses <- list(
   `as_array(list(x, .))` = use(as_array(list(x, bad)), of("buffer", NULL, "NULL", "an array promise", "list()", "list(a = NULL)")),
-  `pjrt_delete(list(.))` = use(pjrt_delete(list(bad)), of("ended", NULL, "list()")),
+  `pjrt_delete(list(.))` = use(pjrt_delete(list(bad)), of("ended", NULL, "list()", of_files("PJRTBuffer"))),
   `options(pjrt.staging_max = .)` = use(
     with_option("pjrt.staging_max", bad, pjrt_memory_stats()), of("index", NULL, "NULL", "0L", "1.5", "1e-300", whole)
   )

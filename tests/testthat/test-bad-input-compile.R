@@ -10,7 +10,7 @@ rows <- list(
   format.PJRTExported = row(x = of("printed", pjrt_load_exported(exported_file))),
   format.PJRTHloModuleSrc = row(x = of("printed", stages[[1L]], "a string as PJRTHloModuleSrc")),
   format.PJRTHloModuleSrcs = row(x = of("printed", stages)),
-  format.PJRTProgram = row(x = "program", n = of("index", 3, whole, "0L")),
+  format.PJRTProgram = row(x = of("program", program, of_files("PJRTProgram")), n = of("index", 3, whole, "0L")),
   inspect_hlo = row(program = "program", device = "device", shapes = of("list", NULL, "NULL")),
   pjrt_compile = row(
     program = "program", compile_options = "compile_options", device = "device", devices = of("devices", NULL, "NULL"),
@@ -55,7 +55,9 @@ rows <- list(
   print.PJRTExported = row(x = of("printed", pjrt_load_exported(exported_file))),
   print.PJRTHloModuleSrc = row(x = of("printed", stages[[1L]], "a string as PJRTHloModuleSrc")),
   print.PJRTHloModuleSrcs = row(x = of("printed", stages)),
-  print.PJRTProgram = row(x = "program", n = of("index", 3, whole, "0L"))
+  print.PJRTProgram = row(x = of("program", program, of_files("PJRTProgram")), n = of("index", 3, whole, "0L")),
+  str.PJRTExecutablePromise = row(object = of("shown", compiled, "!a null pointer as PJRTExecutablePromise")),
+  str.PJRTProgram = row(object = "shown")
 )
 
 # Bad values inside an argument or an option; `.` in the name stands for the value.

@@ -3,7 +3,7 @@
 
 rows <- list(
   pjrt_shard = row(
-    x = of("data", c(1, 2), "integer()", "double()", "1:1000", "a matrix"),
+    x = of("data", c(1, 2), "logical()", "integer()", "double()", "1:1000", "a matrix"),
     devices = of("devices", here, "a device", "an executable"), dim = of("index", 1, "NULL", "1L"), dtype = "dtype",
     input = of("index", NULL, "NULL"), tensor = of("index", NULL, "NULL")
   ),
@@ -20,11 +20,13 @@ rows <- list(
     execution_options = of("execution_options", NULL), simplify = "flag"
   ),
   pjrt_execution_options = row(
-    non_donatable_input_indices = of("index", 0L, "integer()", "0L", "1L", "1:2", "1:1000", "a matrix"),
-    launch_id = of("index", 0L, "0L", "1L", "-1L"), device = "known_device",
+    non_donatable_input_indices = of("index", 0L, "integer()", "0L", "1L", "1:2", "1:1000", "a matrix", "double()"),
+    launch_id = of("index", 0L, "0L", "1L", "-1L", "-1"), device = "known_device",
     keep_inputs = of("index", NULL, kept)
   ),
-  print.PJRTExecutionOptions = row(x = "execution_options")
+  format.PJRTExecutionOptions = row(x = of("shown", options)),
+  print.PJRTExecutionOptions = row(x = of("execution_options", options, of_files("PJRTExecutionOptions"))),
+  str.PJRTExecutionOptions = row(object = "shown")
 )
 
 # Bad values inside an argument or an option; `.` in the name stands for the value.

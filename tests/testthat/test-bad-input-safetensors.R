@@ -28,10 +28,11 @@ rows <- list(
   `names<-.PJRTSafetensors` = row(x = "model", value = "any", refuses = TRUE),
   as.list.PJRTSafetensors = row(x = "model"),
   close.PJRTSafetensors = row(con = of("ended", safetensors_open(model), "a closed model file")),
-  format.PJRTSafetensors = row(x = of("any", opened)),
+  format.PJRTSafetensors = row(x = of("model", opened, "a closed model file", of_files("PJRTSafetensors"))),
   length.PJRTSafetensors = row(x = "model"),
   names.PJRTSafetensors = row(x = "model"),
-  print.PJRTSafetensors = row(x = of("any", opened))
+  print.PJRTSafetensors = row(x = of("model", opened, "a closed model file", of_files("PJRTSafetensors"))),
+  str.PJRTSafetensors = row(object = "shown")
 )
 
 # Bad values inside an argument or an option; `.` in the name stands for the value.

@@ -30,7 +30,7 @@ outcomes <- function(programs) {
           if (format == "executable") pjrt_deserialize(programs[[i]]) else pjrt_compile(pjrt_program(programs[[i]], format = format))
           "accepted"
         },
-        pjrt_error = function(e) sub("pjrt_error_", "", class(e)[[1L]])
+        pjrt_error = function(e) sub("^invalid_(type|value|file)$", "invalid_input", sub("pjrt_error_", "", class(e)[[1L]]))
       ), "\n")
     }
   }, list(PROGRAMS = substitute(programs))), timeout = 600)

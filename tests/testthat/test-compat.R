@@ -24,7 +24,9 @@ test_that("functions have the arguments that callers rely on", {
     map_tree = ".x, .f, ...", pmap_tree = ".l, .f, ...", flatten_fun = "f, in_tree",
     pjrt_program = "src = NULL, path = NULL, format = c(\"mlir\", \"hlo\"), types = NULL",
     pjrt_compile = "program, compile_options = pjrt_compile_options(), device = NULL, devices = NULL",
-    pjrt_execute = "executable, ..., execution_options = NULL, simplify = TRUE, check = TRUE, inputs = NULL",
+    pjrt_execute = paste0(
+      "executable = missing_executable(), ..., execution_options = NULL, simplify = TRUE, check = TRUE, inputs = NULL"
+    ),
     pjrt_execution_options = "non_donatable_input_indices = integer(), launch_id = 0L, device = NULL, keep_inputs = NULL",
     install_pjrt = paste0(
       "platforms = NULL, version = NULL, source = c(\"auto\", \"index\", \"release\", \"file\"), path = NULL, ",

@@ -12,6 +12,70 @@ test_that("all errors inherit from pjrt_error", {
   expect_identical(tryCatch(pjrt_buffer(1, "f99"), pjrt_error = function(e) "caught"), "caught")
 })
 
+test_that("errors about the input have a class that says what is wrong with it", {
+  classes <- function(kinds) c(paste0("pjrt_error_", kinds), "pjrt_error", "error", "condition")
+  class_of <- function(code) class(tryCatch(code, error = identity))
+  for (code in expression(
+    pjrt_buffer("a"), pjrt_client(1), pjrt_scalar(1, check = NA), print(pjrt_scalar(1), header = 2),
+    tree_path(build_tree(1), "a"), value(1), pjrt_compile_options(num_replicas = "a")
+  )) {
+    expect_identical(class_of(eval(code)), classes(c("invalid_type", "invalid_input")), info = deparse(code))
+  }
+  for (code in expression(
+    pjrt_device("cpu:999"), pjrt_client("a/b"), as.vector(pjrt_scalar(1), "text"),
+    pjrt_scalar(1)$name, pjrt_buffer(1, nonsense = 2), pjrt_compile_options(num_replicas = -1)
+  )) {
+    expect_identical(class_of(eval(code)), classes(c("invalid_value", "invalid_input")), info = deparse(code))
+  }
+  bytes <- as.raw(1:100)
+  file <- withr::local_tempfile()
+  writeBin(bytes, file)
+  file_classes <- c("invalid_file", "invalid_input")
+  expect_identical(class_of(pjrt_program(raw())), classes(file_classes))
+  expect_identical(class_of(pjrt_program(as.raw(c(0x4d, 0x4c, 0xef, 0x52, 1:9)))), classes(file_classes))
+  expect_identical(class_of(pjrt_load_exported(bytes)), classes(file_classes))
+  expect_identical(class_of(safetensors_load(file)), classes(c("safetensors_invalid", file_classes)))
+  expect_identical(class_of(pjrt_deserialize(bytes)), classes(c("serialized_invalid", file_classes)))
+  expect_identical(class_of(pjrt_register_plugin("mine", file)), classes(c("plugin_invalid", file_classes)))
+})
+
+test_that("common mistakes are answered with what to do", {
+  expect_refused(pjrt_buffer(1:6, dim = c(2, 3)), "invalid_input", "Use `shape` for `dim`.")
+  expect_refused(pjrt_buffer(1:6, dims = 6, type = "f32"), "invalid_input", "Use `dtype` for `type`.")
+  withr::local_envvar(PJRT_INSTALL = "0")
+  error <- expect_refused(pjrt_buffer(1, device = "gpu"), "plugin_not_found", "Platforms with a plugin on this machine: \"cpu\"")
+  expect_match(conditionMessage(error), "install_pjrt() can install \"cuda\"", fixed = TRUE)
+  expect_refused(pjrt_execute(), "invalid_input", "pjrt_execute(executable, x, y) runs an executable from pjrt_compile()")
+  x <- pjrt_scalar(1)
+  expect_refused(pjrt_execute(inputs = list(x)), "invalid_input", "`executable` is missing.")
+  expect_refused(pjrt_serialize(x), "invalid_type", "safetensors_save(list(x = buffer), path)")
+  expect_refused(pjrt_save_executable(x, "a"), "invalid_type", "safetensors_save(list(x = buffer), path)")
+})
+
+test_that("whole doubles are accepted wherever integers are", {
+  x <- pjrt_buffer(matrix(1:6, 2))
+  tree <- build_tree(list(a = 1, b = list(2, 3)))
+  text <- function(x) utils::capture.output(print(x))
+  program <- pjrt_program(unary_program("2xf32"))
+  uses <- list(
+    function(i) text(pjrt_execution_options(i(0), i(1), keep_inputs = i(2))),
+    function(i) text(pjrt_compile_options(i(1), i(1), device_assignment = i(0), optimization_level = i(1))),
+    function(i) text(pjrt_compile_options(debug_options = list(xla_backend_optimization_level = i(1)))),
+    function(i) as_array(pjrt_buffer(1:6, shape = i(c(2, 3)))),
+    function(i) as_array(pjrt_empty("i32", i(2))),
+    function(i) x[i(1), i(2:3)],
+    function(i) x[[i(1), i(2)]],
+    function(i) tree_path(tree, i(2)),
+    function(i) utils::capture.output(print(x, max_rows = i(1), max_width = i(40), max_rows_slice = i(1))),
+    function(i) format(program, n = i(1)),
+    function(i) lapply(pjrt_shard(1:4, "cpu", dim = i(1)), as_array),
+    function(i) pjrt_unshard(list(x), dim = i(1)),
+    function(i) dispatcher_size(dispatcher(i(2), identity, default_device = function() "cpu")),
+    function(i) text(pjrt_program("func.func @main(%x: tensor<{N}xf32>) -> () {", types = list(N = i(2))))
+  )
+  for (use in uses) expect_identical(use(as.double), use(as.integer), info = paste(deparse(body(use)), collapse = " "))
+})
+
 test_that("errors of the plugin carry its code, the call and the platform", {
   error <- expect_error(compile("nonsense"), class = "pjrt_error")
   expect_true(is.integer(error$code) && error$code > 0L)

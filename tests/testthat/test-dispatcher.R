@@ -341,7 +341,7 @@ test_that("inputs are checked as pjrt_execute() does", {
   x <- anvl_f32(1)
   d$dispatch(x)
   pjrt_delete(x$data)
-  expect_refused(d$dispatch(x), "deleted_buffer", "deleted or donated")
+  expect_refused(d$dispatch(x), "deleted_buffer", "deleted buffer")
 })
 
 test_that("callbacks may dispatch, and drop the entry that is in use", {
@@ -533,5 +533,5 @@ test_that("deep arguments raise an error", {
     for (i in 1:1e5) deep <- list(deep)
     cat(tryCatch(dispatch(d$dispatcher, deep), error = function(e) class(e)[[1L]]), d$log$count, "\n")
   }))
-  expect_clean(child, "pjrt_error_invalid_input 0 ")
+  expect_clean(child, "pjrt_error_invalid_value 0 ")
 })

@@ -38,7 +38,7 @@ test_that("value() works for futures and promises of arrays, whichever package i
     .(both)
   })
   for (order in list(after, before)) {
-    expect_clean(run_child(order), c("1 2 3 42 42 42 PJRTLoadedExecutable ", "42 1 2 3 pjrt_error_invalid_input "))
+    expect_clean(run_child(order), c("1 2 3 42 42 42 PJRTLoadedExecutable ", "42 1 2 3 pjrt_error_invalid_type "))
   }
 })
 
@@ -61,7 +61,7 @@ test_that("another package's generic of the same name accepts our objects, and o
   })
   methods <- "as_array.PJRTArrayPromise as_array.PJRTBuffer as_array.torch_tensor "
   expect_clean(run_child(code, with_library(lib)), c(
-    "pjrt_error_invalid_input ", "2 5 6 7 ", methods, "as_array.torch_tensor ", methods
+    "pjrt_error_invalid_type ", "2 5 6 7 ", methods, "as_array.torch_tensor ", methods
   ))
 })
 

@@ -26,20 +26,20 @@ test_that("a deleted buffer is refused by every reader but keeps its dtype and s
   expect_invisible(pjrt_delete(x))
   expect_true(is_deleted(x))
   uses <- list(
-    quote(as_array(x)), quote(as_raw(x)), quote(as_array_async(x)), quote(await(x)), quote(is_ready(x)), quote(print(x)),
+    quote(as_array(x)), quote(as_raw(x)), quote(as_array_async(x)), quote(await(x)), quote(is_ready(x)),
     quote(format_buffer(x)), quote(copy_buffer(x, "cpu:1")), quote(copy_buffer(x, memory_spaces("cpu:0")[[2L]])),
     quote(memory_space(x)), quote(x[1, ]), quote(x[[1]]), quote(summary(x)), quote(as.vector(x)),
     quote(pjrt_execute(double, x)), quote(pjrt_execute_sharded(double, list(x))), quote(pjrt_unshard(list(x)))
   )
   for (use in uses) {
-    error <- expect_refused(eval(use), "deleted_buffer", "called on deleted or donated buffer f32[2x2]")
+    error <- expect_refused(eval(use), "deleted_buffer", "called on deleted buffer f32[2x2]")
     expect_match(conditionMessage(error), "pjrt_delete() has freed its memory", fixed = TRUE)
   }
   expect_identical(shape(x), c(2L, 2L))
   expect_identical(as.character(elt_type(x)), "f32")
   expect_identical(device(x), pjrt_device("cpu:0"))
   expect_identical(platform(x), "cpu")
-  expect_identical(format(x), "<PJRTBuffer f32[2x2] on CpuDevice(id=0)>")
+  expect_identical(format(x), "<PJRTBuffer f32[2x2], deleted>")
   expect_identical(length(x), 4L)
 })
 
@@ -203,12 +203,11 @@ test_that("objects of a closed client are unusable but can still be described", 
   space <- memory_spaces(client)[[1L]]
   told <- function() {
     list(
-      shape(x), elt_type(x), dtype(x), platform(x), format(x), dim(x), length(x), format(device(x)), as.character(here[[2L]]),
-      platform(here[[1L]]), platform(client), format(client), client_info(client)$devices_in_all, format(device(double)),
-      vapply(devices(double), format, ""), format(double), executable_inputs(double), executable_outputs(double),
+      shape(x), elt_type(x), dtype(x), platform(x), dim(x), length(x), as.character(device(x)), as.character(here[[2L]]),
+      platform(here[[1L]]), platform(client), client_info(client)$devices_in_all,
+      as.character(device(double)), vapply(devices(double), as.character, ""), format(double), executable_inputs(double), executable_outputs(double),
       device_info(here[[1L]])$kind, memory_space_info(space)$kind, as.character(default_memory_space(here[[1L]])), length(devices(client)),
-      is.numeric(x), utils::capture.output(str(x)), utils::capture.output(print(client)), utils::capture.output(print(here[[1L]])),
-      utils::capture.output(print(space)), utils::capture.output(print(double)), value(read), platform_version(client)
+      is.numeric(x), utils::capture.output(print(double)), value(read), platform_version(client)
     )
   }
   before <- told()
@@ -216,7 +215,7 @@ test_that("objects of a closed client are unusable but can still be described", 
   expect_invisible(close(client))
   expect_null(close(client))
   uses <- list(
-    quote(as_array(x)), quote(as_raw(x)), quote(as_array_async(x)), quote(await(x)), quote(is_ready(x)), quote(print(x)),
+    quote(as_array(x)), quote(as_raw(x)), quote(as_array_async(x)), quote(await(x)), quote(is_ready(x)),
     quote(format_buffer(x)), quote(summary(x)), quote(x[1]), quote(x[[1]]), quote(as.vector(x)), quote(memory_space(x)),
     quote(all.equal(x, c(1, 2))), quote(anyNA(x)), quote(copy_buffer(x, "cpu:0")), quote(copy_buffer(x, memory_spaces("cpu:0")[[2L]])),
     quote(copy_buffer(x, here[[2L]])), quote(copy_buffer(other, here[[1L]])), quote(copy_buffer(other, space)),
@@ -232,7 +231,7 @@ test_that("objects of a closed client are unusable but can still be described", 
     quote(pjrt_compile(program, device = here[[1L]])), quote(pjrt_compile(program, device = client)),
     quote(pjrt_compile_async(program, device = here[[1L]])), quote(inspect_hlo(program, here[[1L]])),
     quote(value(promise)), quote(as_array(promise)), quote(is_ready(promise)), quote(value(compiling)), quote(await(compiling)),
-    quote(is_ready(compiling)), quote(print(compiling)), quote(topology(client)), quote(device_memory_stats(here[[1L]]))
+    quote(is_ready(compiling)), quote(topology(client)), quote(device_memory_stats(here[[1L]]))
   )
   for (use in uses) {
     error <- tryCatch(eval(use), error = identity)
@@ -398,4 +397,132 @@ test_that("a finalizer can close a client, even during a call", {
     cat(as_array(pjrt_scalar(1)), "\n")
   }))
   expect_clean(child, "1 ")
+})
+
+# What print(), format() and str() show of an object.
+shown <- function(x) {
+  list(print = capture.output(print(x)), format = format(x), str = capture.output(str(x)))
+}
+
+# The same for an object that cannot be used any more: one line everywhere.
+expect_shown <- function(x, line) {
+  found <- shown(x)
+  found$print <- trimws(found$print)
+  testthat::expect_identical(found, list(print = line, format = line, str = sub("^<(.*)>$", " \\1", line)))
+  testthat::expect_identical(trimws(capture.output(print(list(x)))), c("[[1]]", line, ""))
+}
+
+test_that("deleted and donated buffers print as what they are", {
+  x <- pjrt_buffer(1:3, "f32")
+  pjrt_delete(x)
+  expect_shown(x, "<PJRTBuffer f32[3], deleted>")
+  y <- pjrt_buffer(c(1, 2))
+  pjrt_execute(compile(add_program("2xf32", donates)), y, pjrt_buffer(c(3, 4)))
+  expect_shown(y, "<PJRTBuffer f32[2], donated>")
+  expect_refused(as_array(x), "deleted_buffer", "called on deleted buffer f32[3]")
+  expect_refused(as_array(y), "deleted_buffer", "called on donated buffer f32[2]")
+})
+
+test_that("objects of a closed client print as what they are", {
+  client <- another_client()
+  here <- devices(client)[[1L]]
+  memory <- memory_spaces(here)[[1L]]
+  x <- pjrt_buffer(matrix(0, 2, 3), device = here)
+  promise <- as_array_async(x)
+  read <- as_array_async(x)
+  await(read)
+  compiling <- pjrt_compile_async(pjrt_program(unary_program("2xf32")), device = here)
+  await(compiling)
+  kind <- as.character(memory)
+  label <- as.character(here)
+  close(client)
+  expect_shown(client, "<PJRTClient:cpu, closed>")
+  expect_shown(x, "<PJRTBuffer f32[2x3], of a closed client>")
+  expect_shown(promise, "<PJRTArrayPromise f32[2x3], of a closed client>")
+  expect_shown(compiling, "<PJRTExecutablePromise, of a closed client>")
+  expect_identical(format(here), sprintf("<%s, of a closed client>", label))
+  expect_identical(capture.output(print(here)), format(here))
+  expect_identical(capture.output(str(here)), sprintf(" PJRTDevice %s, of a closed client", label))
+  expect_shown(memory, sprintf("<PJRTMemory:%s, of a closed client>", kind))
+  # what was read stays
+  expect_identical(capture.output(print(read))[1:2], c("<PJRTArrayPromise>", "Status: Materialized"))
+})
+
+test_that("objects of another session print as what they are, and count as deleted", {
+  x <- pjrt_buffer(1:3)
+  program <- pjrt_program(unary_program("2xf32"))
+  file <- withr::local_tempfile()
+  safetensors_save(list(x = x), file)
+  objects <- list(
+    PJRTPlugin = pjrt_plugin("cpu"), PJRTClient = pjrt_client("cpu"), PJRTDevice = pjrt_device("cpu"),
+    PJRTMemory = memory_space(x), PJRTBuffer = x, PJRTProgram = program, PJRTArrayPromise = as_array_async(x),
+    PJRTExecutablePromise = pjrt_compile_async(program), PJRTExecutionOptions = pjrt_execution_options(),
+    RTree = build_tree(list(1, 2)), Dispatcher = dispatcher(2, identity, default_device = function() "cpu"),
+    PJRTSafetensors = safetensors_open(file)
+  )
+  restored <- unserialize(serialize(objects, NULL))
+  for (class in names(restored)) expect_shown(restored[[class]], sprintf("<%s of another session>", class))
+  expect_true(is_deleted(restored$PJRTBuffer))
+  expect_true(identical(pjrt_delete(restored$PJRTBuffer), restored$PJRTBuffer))
+  expect_output(str(restored), "PJRTBuffer of another session")
+  # the text of plain R objects stays
+  plain <- list(pjrt_compile_options(), elt_type(x), inspect_hlo(program), device_info("cpu"))
+  expect_identical(lapply(unserialize(serialize(plain[1:3], NULL)), shown), lapply(plain[1:3], shown))
+  expect_output(print(unserialize(serialize(plain[[4L]], NULL))), "PJRTMemory of another session")
+})
+
+test_that("objects print in a forked child as what they are", {
+  child <- run_child(quote({
+    x <- pjrt_buffer(c(1, 2))
+    objects <- list(x, pjrt_client("cpu"), pjrt_device("cpu"), as_array_async(x), memory_space(x))
+    text <- function(x) c(format(x), trimws(capture.output(print(x))), capture.output(str(x)))
+    seen <- parallel::mclapply(1:2, function(i) lapply(objects, text))[[1L]]
+    for (lines in seen) cat(unique(trimws(gsub("[<>]", "", lines))), sep = "\n")
+  }))
+  ends <- ", of the parent process"
+  expect_clean(child)
+  expect_true(all(endsWith(child$out, ends)))
+  expect_true(all(paste0(c("PJRTBuffer f32[2]", "PJRTClient:cpu", "PJRTArrayPromise f32[2]"), ends) %in% child$out))
+})
+
+test_that("live objects print as before", {
+  x <- pjrt_buffer(1:3)
+  expect_identical(format(pjrt_client("cpu")), "cpu")
+  expect_identical(format(pjrt_device("cpu:0")), "CpuDevice(id=0)")
+  expect_identical(capture.output(str(pjrt_client("cpu"))), " PJRTClient cpu")
+  expect_identical(capture.output(str(pjrt_device("cpu:0"))), " PJRTDevice CpuDevice(id=0)")
+  expect_identical(format(as_array_async(x)), "<PJRTArrayPromise i32[3]>")
+  expect_identical(format(pjrt_plugin("cpu")), "<PJRTPlugin:cpu>")
+  expect_identical(
+    format(pjrt_execution_options(1, 2, keep_inputs = "x")),
+    c("<PJRTExecutionOptions: launch 2>", "  non_donatable_input_indices = 1", "  keep_inputs = x")
+  )
+  expect_output(str(pjrt_program(unary_program("2xf32"))), "^ PJRTProgram\\(format=mlir, code_size=[0-9]+\\)$")
+})
+
+test_that("a cached document with objects of this package renders a second time", {
+  skip_if_not_installed("knitr")
+  folder <- withr::local_tempdir()
+  lines <- c(
+    "```{r made, cache = TRUE}", "library(pjrt)", "x <- pjrt_buffer(1:3)", "objects <- list(x, y = list(x))",
+    sprintf("add <- pjrt_compile(pjrt_program(%s))", encodeString(unary_program("2xf32"), quote = "\"")),
+    "client <- pjrt_client()", "program <- pjrt_program(\"module {}\")", "promise <- as_array_async(x)", "```",
+    "```{r shown}", "x", "objects", "add", "client", "program", "promise", "str(objects)", "is_deleted(x)", "```"
+  )
+  writeLines(lines, file.path(folder, "document.Rmd"))
+  render <- quote({
+    setwd(Sys.getenv("FOLDER"))
+    knitr::knit("document.Rmd", "document.md", quiet = TRUE)
+    cat(grep("PJRT|Error|TRUE|FALSE", readLines("document.md"), value = TRUE), sep = "\n")
+  })
+  first <- run_child(render, env = c(FOLDER = folder))
+  expect_identical(first$status, 0L)
+  expect_false(any(grepl("Error|another session", first$out)))
+  second <- run_child(render, env = c(FOLDER = folder))
+  expect_identical(second$status, 0L)
+  expect_false(any(grepl("Error", second$out)))
+  for (class in c("Buffer", "Client", "Program", "ArrayPromise")) {
+    expect_true(any(grepl(sprintf("<PJRT%s of another session>", class), second$out, fixed = TRUE)), info = class)
+  }
+  expect_true("## [1] TRUE" %in% second$out)
 })

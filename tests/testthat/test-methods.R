@@ -110,7 +110,7 @@ test_that("format() describes a buffer in one line", {
 test_that("dtype, shape and device are available after a donation and without waiting", {
   x <- pjrt_buffer(c(1, 2))
   pjrt_execute(compile(add_program("2xf32", donates)), x, pjrt_buffer(c(3, 4)))
-  expect_identical(format(x), "<PJRTBuffer f32[2] on CpuDevice(id=0)>")
+  expect_identical(format(x), "<PJRTBuffer f32[2], donated>")
   expect_identical(list(dim(x), length(x), is.numeric(x)), list(2L, 2L, TRUE))
   expect_refused(as.vector(x), "deleted_buffer")
   expect_refused(summary(x), "deleted_buffer")
@@ -229,4 +229,35 @@ test_that("methods of a user's subclass take precedence", {
     expect_identical(do.call(generic, list(x)), "own")
   }
   expect_identical(shape(pjrt_buffer(1:2)), 2L)
+})
+
+test_that("a buffer whose class was changed says how to restore it, and lists wrap buffers", {
+  x <- pjrt_buffer(c(1, 2))
+  y <- x
+  # R changes the buffer, not a copy
+  z <- structure(x, class = "mine")
+  expect_false(is_pjrt_buffer(y))
+  for (use in expression(as_array(y), shape(y), dtype(y), device(y), await(y), is_ready(y), as_array_async(y), platform(y))) {
+    error <- expect_refused(eval(use), "invalid_type", "`x` is a buffer whose class was changed to <mine>.")
+  }
+  expect_match(conditionMessage(error), "structure(list(buffer = x), class = \"mine\")", fixed = TRUE)
+  class(y) <- "PJRTBuffer"
+  expect_identical(as_array(x), array(c(1, 2)))
+  class(x) <- c("mine", "PJRTBuffer")
+  expect_identical(as_array(y), array(c(1, 2)))
+  class(x) <- "PJRTBuffer"
+  wrapped <- structure(list(buffer = x, unit = "m"), class = "mine")
+  registerS3method("as_array", "mine", function(x, ...) as_array(x$buffer, ...), envir = asNamespace("pjrt"))
+  expect_identical(as_array(wrapped), array(c(1, 2)))
+  expect_identical(attributes(x), list(class = "PJRTBuffer"))
+  expect_refused(levels(x) <- "a", "invalid_input", "Buffers are immutable.")
+})
+
+test_that("is_pjrt_buffer() is TRUE for every buffer", {
+  x <- pjrt_scalar(1)
+  expect_true(is_pjrt_buffer(x))
+  pjrt_delete(x)
+  expect_true(is_pjrt_buffer(x))
+  expect_true(is_pjrt_buffer(unserialize(serialize(x, NULL))))
+  for (other in list(NULL, 1, structure(list(), class = "PJRTBuffer"), pjrt_client("cpu"))) expect_false(is_pjrt_buffer(other))
 })

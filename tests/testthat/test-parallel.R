@@ -28,7 +28,9 @@ fork_uses <- list(
   inspect_hlo = quote(inspect_hlo(program)),
   install_pjrt = quote(try(install_pjrt("abacus"), silent = TRUE)),
   is_deleted = quote(is_deleted(x)),
+  is_pjrt_buffer = quote(is_pjrt_buffer(x)),
   is_ready = quote(is_ready(endless)),
+  skip_if_no_pjrt = quote(skip_if_no_pjrt()),
   memory_spaces = quote(memory_spaces(device)),
   memory_space_info = quote(memory_space_info(memory)),
   memory_space = quote(memory_space(x)),
@@ -131,14 +133,15 @@ fork_uses <- list(
 known_in_forks <- c(
   grep("tree|flatten", names(fork_uses), value = TRUE), "pjrt_register_custom_call", "dispatcher", "dispatcher_size",
   "as_pjrt_client", "as_pjrt_device", "as_pjrt_plugin", "client_info", "default_memory_space", "device", "device_info",
-  "devices", "dtype", "elt_type", "executable_inputs", "executable_outputs", "install_pjrt", "is_deleted",
+  "devices", "dtype", "elt_type", "executable_inputs", "executable_outputs", "install_pjrt", "is_deleted", "is_pjrt_buffer",
   "memory_spaces", "memory_space_info", "pjrt_api_version", "pjrt_cache_clear", "pjrt_cache_info", "pjrt_cache_list",
   "pjrt_cache_prune", "pjrt_client", "pjrt_compile_options", "pjrt_device", "pjrt_execution_options",
   "pjrt_load_exported", "pjrt_memory_stats", "pjrt_plugin", "pjrt_plugins", "pjrt_program", "pjrt_register_plugin",
   "pjrt_sitrep", "pjrt_function", "pjrt_step", "print of a function", "print of an executable",
+  "skip_if_no_pjrt",
   "platform", "platform_version", "plugin_attributes", "plugin_extensions", "plugin_stablehlo_versions",
   "plugins_downloaded", "safetensors_info", "safetensors_open", "shape", "uninstall_pjrt", "str of a buffer",
-  "format of an executable", "dim of a buffer", "print of a promise", "print of a client", "print of devices"
+  "format of an executable", "dim of a buffer", "print of a buffer", "print of a promise", "print of a client", "print of devices"
 )
 
 # Creates one object of every kind in the parent. Some are still pending.

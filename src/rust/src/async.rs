@@ -7,6 +7,7 @@ use crate::memory;
 use crate::sexp::{self, Protected};
 use crate::transfer;
 use extendr_ffi::SEXP;
+use pjrt_base::error;
 use pjrt_core::buffer::read::Transfer;
 use pjrt_data::array::Spec;
 use pjrt_data::dtype::HostType;
@@ -20,6 +21,13 @@ pub struct Promise {
 }
 
 owned!(Promise, c"PJRTTransfer");
+
+impl Promise {
+    /// Whether the transfer is done.
+    pub fn is_ready(&self) -> error::Result<bool> {
+        self.transfer.is_ready()
+    }
+}
 
 /// `buffer_await(buffer)`: waits for the buffer's content.
 pub extern "C-unwind" fn buffer_await(buffer: SEXP) -> SEXP {
@@ -52,7 +60,7 @@ pub extern "C-unwind" fn transfer_start(buffer: SEXP, int64: SEXP) -> SEXP {
 
 /// `transfer_is_ready(transfer)`: whether it is done.
 pub extern "C-unwind" fn transfer_is_ready(transfer: SEXP) -> SEXP {
-    entry(|| Ok(sexp::new_flag(handle::get::<Promise>(transfer, "transfer")?.transfer.is_ready()?)))
+    entry(|| Ok(sexp::new_flag(handle::get::<Promise>(transfer, "transfer")?.is_ready()?)))
 }
 
 /// `transfer_value(transfer)`: waits for it and gives the R array.

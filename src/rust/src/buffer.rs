@@ -228,7 +228,7 @@ pub fn r_type_of(data: SEXP) -> Result<HostType> {
         SEXPTYPE::REALSXP => Ok(HostType::Double),
         SEXPTYPE::CPLXSXP => Ok(HostType::Complex),
         _ => bail!(
-            InvalidInput,
+            InvalidType,
             "`data` must be a logical, integer, double, complex, integer64 or raw vector, not {}.",
             describe(data)
         ),
@@ -241,7 +241,7 @@ fn default_dtype(host_type: HostType) -> Result<DType> {
         option => match dtype::parse(option, None) {
             Ok(dtype) if is_allowed(dtype) => Ok(dtype),
             _ => bail!(
-                InvalidInput,
+                InvalidType,
                 "`options({} = )` must be {kind}, such as \"{default}\", not {}.",
                 name.to_string_lossy(),
                 describe(option)
@@ -299,7 +299,7 @@ fn given_shape(shape: SEXP) -> Result<Vec<i64>> {
     match sexp::whole_numbers(shape) {
         Some(dims) if dims.iter().all(|&d| d >= 0) => Ok(dims),
         _ => bail!(
-            InvalidInput,
+            InvalidType,
             "`shape` must be a vector of whole numbers from 0 to 2^53, without NA, not {}.",
             describe(shape)
         ),

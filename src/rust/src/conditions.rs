@@ -40,7 +40,7 @@ impl From<Failure> for Robj {
 pub fn flag(x: SEXP, argument: &str) -> Result<bool> {
     match sexp::flag(x) {
         Some(value) => Ok(value),
-        None => bail!(InvalidInput, "`{argument}` must be TRUE or FALSE, not {}.", describe(x)),
+        None => bail!(InvalidType, "`{argument}` must be TRUE or FALSE, not {}.", describe(x)),
     }
 }
 
@@ -55,7 +55,7 @@ pub fn flag_or_option(x: SEXP, argument: &str, option: &CStr) -> Result<bool> {
         None if sexp::is_nil(value) => Ok(false),
         None => {
             bail!(
-                InvalidInput,
+                InvalidType,
                 "`options({} = )` must be TRUE or FALSE, not {}.",
                 option.to_string_lossy(),
                 describe(value)

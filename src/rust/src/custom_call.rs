@@ -32,7 +32,7 @@ fn custom_call_register(target: &str, platforms: Vec<String>, handlers: Robj) ->
 /// The function that an external pointer points to.
 fn function(x: SEXP, platform: &str) -> Result<ForeignHandler> {
     if sexp::kind(x) != SEXPTYPE::EXTPTRSXP {
-        bail!(InvalidInput, "`handler${platform}` must be an external pointer to a function, not {}.", describe(x));
+        bail!(InvalidType, "`handler${platform}` must be an external pointer to a function, not {}.", describe(x));
     }
     if sexp::inherits(x, c"RegisteredNativeSymbol") {
         let message = format!("`handler${platform}` describes a registered routine instead of pointing to a function.");

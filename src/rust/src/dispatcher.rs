@@ -78,12 +78,12 @@ pub extern "C-unwind" fn dispatcher_new(
         let _protected = Protected::new(handle.sexp());
 
         let Some(capacity) = sexp::number(capacity).filter(|&capacity| capacity >= 1.0) else {
-            bail!(InvalidInput, "capacity must be a positive count, not {}.", describe(capacity));
+            bail!(InvalidType, "capacity must be a positive count, not {}.", describe(capacity));
         };
         let names = tree::Texts::of(statics, "static")?;
         // SAFETY: R protects the argument.
         let Some(backend) = (unsafe { sexp::string(backend) }) else {
-            bail!(InvalidInput, "`backend` must be one string, not {}.", describe(backend));
+            bail!(InvalidType, "`backend` must be one string, not {}.", describe(backend));
         };
         let dispatcher = Dispatcher {
             capacity: capacity as usize,
@@ -112,7 +112,7 @@ pub extern "C-unwind" fn dispatch(dispatcher: SEXP, args: SEXP) -> SEXP {
         let parts = parts_of(dispatcher)?;
         let dispatcher = get(dispatcher)?;
         if sexp::kind(args) != SEXPTYPE::VECSXP || sexp::is_object(args) {
-            bail!(InvalidInput, "`args` must be a list of arguments, not {}.", describe(args));
+            bail!(InvalidType, "`args` must be a list of arguments, not {}.", describe(args));
         }
         // Made by the first call, while nothing is owned.
         request::keep_names();
@@ -347,7 +347,7 @@ fn context(parts: SEXP) -> Result<SEXP> {
     }
     let value = evaluate((c"context", function), None);
     if sexp::kind(value) != SEXPTYPE::STRSXP {
-        bail!(InvalidInput, "The value of `context()` must be a character vector, not {}.", describe(value));
+        bail!(InvalidType, "The value of `context()` must be a character vector, not {}.", describe(value));
     }
     Ok(value)
 }
@@ -365,7 +365,7 @@ fn default_device(dispatcher: &Dispatcher, parts: SEXP) -> Result<SEXP> {
     let value = evaluate((c"default_device", function), None);
     let is_device = !dispatcher.is_pjrt() || handle::get::<Device>(value, "default_device").is_ok();
     if !is_device || sexp::is_nil(value) {
-        bail!(InvalidInput, "the `default_device` resolver must return a PJRTDevice, not {}.", describe(value));
+        bail!(InvalidType, "the `default_device` resolver must return a PJRTDevice, not {}.", describe(value));
     }
     Ok(value)
 }

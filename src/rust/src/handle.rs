@@ -148,12 +148,22 @@ pub fn object<T: Owned>(value: T) -> Robj {
 /// # Errors
 /// `InvalidPointer` if `x` is not a handle of this type, or was saved and loaded.
 pub fn get<'a, T: Owned>(x: SEXP, argument: &str) -> Result<&'a T> {
+    find(x).ok_or_else(|| no_handle::<T>(x, &format!("`{argument}`")))
+}
+
+/// The value of a handle, or `None` if `x` is not one of this type and session.
+pub fn find<'a, T: Owned>(x: SEXP) -> Option<&'a T> {
     if sexp::kind(x) == SEXPTYPE::EXTPTRSXP {
-        if let Some(value) = owner::value(x) {
-            return Ok(value);
-        }
+        owner::value(x)
+    } else {
+        None
     }
-    Err(no_handle::<T>(x, &format!("`{argument}`")))
+}
+
+/// Whether this is a null pointer, such as a handle that was saved and loaded.
+pub fn is_null(x: SEXP) -> bool {
+    // SAFETY: asked of external pointers only.
+    sexp::kind(x) == SEXPTYPE::EXTPTRSXP && unsafe { R_ExternalPtrAddr(x) }.is_null()
 }
 
 /// Lists of handles that R keeps until their client is closed, by the client's id.
@@ -209,11 +219,9 @@ pub fn is_plain<T: Owned>(x: SEXP) -> bool {
 #[cold]
 pub fn no_handle<T: Owned>(x: SEXP, argument: &str) -> Failure {
     let class = T::CLASS.to_string_lossy();
-    // SAFETY: asked of external pointers only.
-    let is_null = || unsafe { R_ExternalPtrAddr(x) }.is_null();
     let message = if sexp::kind(x) != SEXPTYPE::EXTPTRSXP || !sexp::inherits(x, T::CLASS) {
         format!("{argument} must be a `{class}`, not {}.", describe(x))
-    } else if is_null() {
+    } else if is_null(x) {
         format!("{argument} is a null pointer: a `{class}` does not survive saving and loading. Create it again.")
     } else {
         format!("{argument} must be a `{class}`: this pointer has the class, but this package did not make it.")

@@ -127,6 +127,7 @@ fn plain_entries() -> Vec<extendr_api::metadata::Func> {
         client::default_platform, "default_platform", 0;
         lifetime::buffer_delete, "buffer_delete", 1;
         lifetime::buffer_is_deleted, "buffer_is_deleted", 1;
+        lifetime::object_fate, "object_fate", 1;
         dispatcher::dispatch, "dispatch", 2;
         dispatcher::dispatcher_new, "dispatcher_new", 5;
         dispatcher::dispatcher_size, "dispatcher_size", 1;

@@ -1,25 +1,73 @@
 //! The end of buffers and clients at the user's request.
 
 use crate::conditions::{entry, Result};
-use crate::{buffer, client, device, handle, memory_space, sexp};
+use crate::{buffer, client, device, handle, memory_space, r#async, sexp};
 use extendr_api::prelude::*;
 use extendr_ffi::SEXP;
+use pjrt_base::error::{self, Kind};
+use pjrt_core::{Buffer, Client, Compiling, Device, Executable, Memory};
 
 /// `buffer_delete(buffer)`: frees its memory as soon as nothing needs it any more.
 pub extern "C-unwind" fn buffer_delete(buffer: SEXP) -> SEXP {
     entry(|| {
+        if is_of_other_session(buffer) {
+            return Ok(sexp::nil());
+        }
         buffer::get(buffer)?.delete()?;
         handle::drop_weight(buffer);
         Ok(sexp::nil())
     })
 }
 
-/// `buffer_is_deleted(buffer)`: whether it was deleted or donated, or its client closed.
+/// `buffer_is_deleted(buffer)`: whether it was deleted or donated, its client closed, or it is of another session.
 pub extern "C-unwind" fn buffer_is_deleted(buffer: SEXP) -> SEXP {
     entry(|| {
+        if is_of_other_session(buffer) {
+            return Ok(sexp::new_flag(true));
+        }
         let buffer = buffer::get(buffer)?;
         Ok(sexp::new_flag(buffer.is_dead() || buffer.client().is_closed()))
     })
+}
+
+fn is_of_other_session(buffer: SEXP) -> bool {
+    handle::is_null(buffer) && sexp::inherits(buffer, c"PJRTBuffer")
+}
+
+/// `object_fate(x)`: why an object cannot be used any more, as R/lifetime.R words it; "" if it can.
+pub extern "C-unwind" fn object_fate(x: SEXP) -> SEXP {
+    entry(|| Ok(sexp::new_string(fate(x))))
+}
+
+fn fate(x: SEXP) -> &'static str {
+    if handle::is_null(x) {
+        return "saved";
+    }
+    let outcome = if let Some(buffer) = handle::find::<Buffer>(x) {
+        if buffer.is_dead() {
+            return if buffer.is_donated() { "donated" } else { "deleted" };
+        }
+        buffer.client().check_open()
+    } else if let Some(client) = handle::find::<Client>(x) {
+        client.check_open()
+    } else if let Some(device) = handle::find::<Device>(x) {
+        device.client().check_open()
+    } else if let Some(memory) = handle::find::<Memory>(x) {
+        memory.client().check_open()
+    } else if let Some(executable) = handle::find::<Executable>(x) {
+        executable.client().check_open()
+    } else if let Some(compiling) = handle::find::<Compiling>(x) {
+        compiling.is_ready().map(drop)
+    } else if let Some(promise) = handle::find::<r#async::Promise>(x) {
+        promise.is_ready().map(drop)
+    } else {
+        Ok(())
+    };
+    match outcome.as_ref().map_err(error::Error::kind) {
+        Err(Kind::ClientClosed) => "closed",
+        Err(Kind::Forked) => "forked",
+        _ => "",
+    }
 }
 
 /// Closes a client, waiting for its pending work. Returns false if it was closed before.

@@ -261,7 +261,7 @@ fn apply_limit() -> Result<()> {
         None if sexp::is_nil(option) => pool::DEFAULT_LIMIT,
         Some(bytes) if bytes >= 0.0 => bytes as usize,
         _ => bail!(
-            InvalidInput,
+            InvalidType,
             "`options(pjrt.staging_max = )` must be a number of bytes, 0 or more, not {}.",
             describe(option)
         ),

@@ -49,7 +49,7 @@ fn propagation(x: Option<SEXP>, name: &str) -> Result<Propagation> {
     match sexp::flags(x) {
         Some(flags) if flags.len() > 1 => Ok(Propagation::Each(flags)),
         _ => bail!(
-            InvalidInput,
+            InvalidType,
             "`{name}` must be TRUE, FALSE, NULL, or one such value for each of the program's arrays, not {}.",
             describe(x)
         ),
@@ -59,14 +59,14 @@ fn propagation(x: Option<SEXP>, name: &str) -> Result<Propagation> {
 fn checked_flag(x: SEXP, name: &str) -> Result<bool> {
     match sexp::flag(x) {
         Some(flag) => Ok(flag),
-        None => bail!(InvalidInput, "`{name}` must be TRUE, FALSE or NULL, not {}.", describe(x)),
+        None => bail!(InvalidType, "`{name}` must be TRUE, FALSE or NULL, not {}.", describe(x)),
     }
 }
 
 fn whole(x: SEXP, name: &str) -> Result<i64> {
     match sexp::whole_numbers(x).as_deref() {
         Some(&[value]) => Ok(value),
-        _ => bail!(InvalidInput, "`{name}` must be a whole number, not {}.", describe(x)),
+        _ => bail!(InvalidType, "`{name}` must be a whole number, not {}.", describe(x)),
     }
 }
 
@@ -75,7 +75,7 @@ fn device_ids(x: SEXP) -> Result<Vec<i32>> {
     let ids = sexp::whole_numbers(x).and_then(|ids| ids.into_iter().map(|id| i32::try_from(id).ok()).collect());
     let Some(ids): Option<Vec<i32>> = ids else {
         bail!(
-            InvalidInput,
+            InvalidType,
             "`device_assignment` must be a vector of device ids, which are whole numbers, not {}.",
             describe(x)
         );

@@ -57,7 +57,7 @@ pub extern "C-unwind" fn executable_execute_sharded(
 fn input_lists(inputs: SEXP) -> Result<SEXP> {
     if sexp::kind(inputs) != SEXPTYPE::VECSXP {
         bail!(
-            InvalidInput,
+            InvalidType,
             "`inputs` must be a list with one list of buffers for each device, not {}.",
             describe(inputs)
         );

@@ -52,7 +52,7 @@ pub extern "C-unwind" fn tree_unflatten(tree: SEXP, leaves: SEXP) -> SEXP {
     entry(|| {
         let structure = get(tree, "tree")?;
         if sexp::kind(leaves) != SEXPTYPE::VECSXP {
-            bail!(InvalidInput, "`x` must be a list of leaves, not {}.", describe(leaves));
+            bail!(InvalidType, "`x` must be a list of leaves, not {}.", describe(leaves));
         }
         let (got, size) = (sexp::len(leaves), structure.size());
         if got != size {
@@ -121,7 +121,7 @@ pub extern "C-unwind" fn tree_path(tree: SEXP, i: SEXP) -> SEXP {
     entry(|| {
         let tree = get(tree, "tree")?;
         let Some(index) = sexp::number(i).filter(|index| index.fract() == 0.0) else {
-            bail!(InvalidInput, "`i` must be one whole number, not {}.", describe(i));
+            bail!(InvalidType, "`i` must be one whole number, not {}.", describe(i));
         };
         let path = if index >= 1.0 { tree.path(index as usize - 1) } else { None };
         match path {
@@ -150,7 +150,7 @@ pub extern "C-unwind" fn tree_filter(tree: SEXP, names: SEXP) -> SEXP {
 pub extern "C-unwind" fn tree_concat(children: SEXP, names: SEXP) -> SEXP {
     entry(|| {
         if sexp::kind(children) != SEXPTYPE::VECSXP || sexp::is_object(children) {
-            bail!(InvalidInput, "`children` must be a list of trees, not {}.", describe(children));
+            bail!(InvalidType, "`children` must be a list of trees, not {}.", describe(children));
         }
         let child = |(i, child): (usize, SEXP)| get(child, &format!("children[[{}]]", i + 1));
         let trees = sexp::elements(children).enumerate().map(child).collect::<Result<Vec<_>>>()?;
@@ -212,7 +212,7 @@ pub fn get<'a>(tree: SEXP, argument: &str) -> Result<&'a Tree> {
 #[cold]
 fn not_a_tree(x: SEXP, argument: &str) -> Failure {
     let message = format!("`{argument}`: expected an `RTree` (as returned by `build_tree()`), not {}.", describe(x));
-    let error = Error::new(ErrorKind::InvalidInput, message);
+    let error = Error::new(ErrorKind::InvalidType, message);
     // SAFETY: asked of external pointers only.
     let is_null = || unsafe { R_ExternalPtrAddr(x) }.is_null();
     let is_loaded = sexp::kind(x) == SEXPTYPE::EXTPTRSXP && sexp::inherits(x, c"RTree") && is_null();
@@ -455,7 +455,7 @@ impl<'a> Texts<'a> {
     /// `InvalidInput` for anything but a character vector.
     pub fn of(x: SEXP, argument: &'a str) -> Result<Self> {
         if sexp::kind(x) != SEXPTYPE::STRSXP || sexp::is_object(x) {
-            bail!(InvalidInput, "`{argument}` must be a character vector, not {}.", describe(x));
+            bail!(InvalidType, "`{argument}` must be a character vector, not {}.", describe(x));
         }
         let (vector, made) = plain_text(x)?;
         Ok(Texts { vector, argument, _made: made })

@@ -27,8 +27,13 @@ pub enum Kind {
     Forked,
     Internal,
     Interrupted,
+    /// Bytes or a file that are damaged or not what they should be.
+    InvalidFile,
+    /// An argument outside of what is allowed, or arguments that contradict each other.
     InvalidInput,
     InvalidPointer,
+    /// An argument of the wrong type or length, or NA.
+    InvalidType,
     Io,
     LayoutMismatch,
     LibraryMissing,
@@ -107,8 +112,10 @@ impl Kind {
             Kind::Forked => "forked",
             Kind::Internal => "internal",
             Kind::Interrupted => "interrupted",
-            Kind::InvalidInput => "invalid_input",
+            Kind::InvalidFile => "invalid_file",
+            Kind::InvalidInput => "invalid_value",
             Kind::InvalidPointer => "invalid_pointer",
+            Kind::InvalidType => "invalid_type",
             Kind::Io => "io",
             Kind::LayoutMismatch => "layout_mismatch",
             Kind::LibraryMissing => "library_missing",

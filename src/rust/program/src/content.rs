@@ -10,9 +10,9 @@ const START: usize = 1024;
 /// Refuses data that are plainly not MLIR.
 ///
 /// # Errors
-/// `InvalidInput`, which names the format of the data.
+/// `InvalidFile`, which names the format of the data.
 pub(crate) fn check(code: &[u8]) -> Result<()> {
-    recognize(code).map_or(Ok(()), |(message, reason)| Err(Error::new(Kind::InvalidInput, message).hint(reason)))
+    recognize(code).map_or(Ok(()), |(message, reason)| Err(Error::new(Kind::InvalidFile, message).hint(reason)))
 }
 
 fn recognize(code: &[u8]) -> Option<(&'static str, Reason)> {

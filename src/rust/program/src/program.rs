@@ -50,11 +50,12 @@ impl Program {
     /// program in it.
     ///
     /// # Errors
-    /// `InvalidInput` for exported functions whose program cannot be compiled as it is, empty code, data in other formats, text that [`mlir::check`] and bytecode that
-    /// [`bytecode::check`] refuse, and `hlo` programs that are not HLO modules, or are optimized already.
+    /// `InvalidFile` for empty code, data in other formats and `hlo` programs that are not HLO modules; `InvalidInput` for
+    /// exported functions whose program cannot be compiled as it is, and `hlo` programs that are optimized already; and the
+    /// errors of [`mlir::check`] and [`bytecode::check`].
     pub fn new(code: Vec<u8>, format: Format) -> Result<Program> {
         if code.is_empty() {
-            bail!(InvalidInput, "The program is empty.");
+            bail!(InvalidFile, "The program is empty.");
         }
         if format == Format::Mlir && !code.starts_with(BYTECODE) {
             if let Some(module) = exported::plain_module(&code)? {
@@ -69,7 +70,7 @@ impl Program {
                 let module = HloModuleProto::decode(code.as_slice()).map_err(|error| {
                     content::check(&code).err().unwrap_or_else(|| {
                         let message = format!("The program is not a serialized HloModuleProto: {error}.");
-                        Error::new(Kind::InvalidInput, message).hint("A StableHLO program has format \"mlir\".")
+                        Error::new(Kind::InvalidFile, message).hint("A StableHLO program has format \"mlir\".")
                     })
                 })?;
                 // XLA may abort on modules that its compiler has made.
@@ -79,7 +80,7 @@ impl Program {
                 }
                 if !module.is_of_one_mind() {
                     return Err(Error::new(
-                        Kind::InvalidInput,
+                        Kind::InvalidFile,
                         "The HLO module is damaged: its inputs and result do not match its entry computation.",
                     )
                     .hint("Export or copy it again."));
@@ -210,8 +211,8 @@ mod tests {
     fn programs_that_would_crash_a_compiler_are_refused() {
         let deep = "(".repeat(10_000).into_bytes();
         assert_eq!(Program::new(deep, Format::Mlir).unwrap_err().kind(), Kind::InvalidInput);
-        assert_eq!(Program::new(Vec::new(), Format::Mlir).unwrap_err().kind(), Kind::InvalidInput);
-        assert_eq!(Program::new(b"module {}".to_vec(), Format::Hlo).unwrap_err().kind(), Kind::InvalidInput);
+        assert_eq!(Program::new(Vec::new(), Format::Mlir).unwrap_err().kind(), Kind::InvalidFile);
+        assert_eq!(Program::new(b"module {}".to_vec(), Format::Hlo).unwrap_err().kind(), Kind::InvalidFile);
     }
 
     #[test]

@@ -56,7 +56,7 @@ const KEPT: usize = 8;
 /// The R objects of a new entry; not protected. R may leave this by a long jump.
 pub fn new_kept(call: &Call, request: &Request, compiled: SEXP) -> Result<SEXP> {
     if sexp::kind(compiled) != SEXPTYPE::VECSXP {
-        bail!(InvalidInput, "compile callback must return a list, not {}.", describe(compiled));
+        bail!(InvalidType, "compile callback must return a list, not {}.", describe(compiled));
     }
     let kept = Protected::new(sexp::vector(SEXPTYPE::VECSXP, KEPT));
     let statics = sexp::vector(SEXPTYPE::VECSXP, request.statics().count());
@@ -68,7 +68,7 @@ pub fn new_kept(call: &Call, request: &Request, compiled: SEXP) -> Result<SEXP> 
         let function = field(compiled, "r_fun");
         // SAFETY: only asks for the type.
         if unsafe { Rf_isFunction(function) } == Rboolean::FALSE {
-            bail!(InvalidInput, "compile callback must return a function `r_fun`, not {}.", describe(function));
+            bail!(InvalidType, "compile callback must return a function `r_fun`, not {}.", describe(function));
         }
         sexp::set_at(kept.sexp(), FUNCTION, function);
         return Ok(kept.sexp());
@@ -106,7 +106,7 @@ fn required<'a, T: Owned>(compiled: SEXP, name: &str) -> Result<&'a T> {
 fn optional_list(compiled: SEXP, name: &str) -> Result<SEXP> {
     let value = field(compiled, name);
     if !sexp::is_nil(value) && (sexp::kind(value) != SEXPTYPE::VECSXP || sexp::is_object(value)) {
-        bail!(InvalidInput, "compile callback must return `{name}` (a list), not {}.", describe(value));
+        bail!(InvalidType, "compile callback must return `{name}` (a list), not {}.", describe(value));
     }
     Ok(value)
 }
@@ -185,14 +185,14 @@ impl Program {
         }
         let avals = field(compiled, "out_avals");
         if sexp::kind(avals) != SEXPTYPE::VECSXP {
-            bail!(InvalidInput, "compile callback must return `out_avals` (a list), not {}.", describe(avals));
+            bail!(InvalidType, "compile callback must return `out_avals` (a list), not {}.", describe(avals));
         }
         if sexp::len(avals) != leaves {
             bail!(InvalidInput, "out_avals has length {} but out_tree has {leaves} leaves.", sexp::len(avals));
         }
         for (i, constant) in sexp::elements(sexp::at(kept, CONSTANTS)).enumerate() {
             if handle::get::<Buffer>(constant, "constant").is_err() {
-                bail!(InvalidInput, "`const_arrays[[{}]]` must be a PJRTBuffer, not {}.", i + 1, describe(constant));
+                bail!(InvalidType, "`const_arrays[[{}]]` must be a PJRTBuffer, not {}.", i + 1, describe(constant));
             }
         }
         let is_ambiguous = |aval| sexp::flag(field(aval, "ambiguous")).unwrap_or(false);
@@ -213,7 +213,7 @@ fn phantoms(specs: SEXP) -> Result<Vec<Spec>> {
         let dtype = match unsafe { sexp::string(dtype) } {
             Some(name) => DType::parse(name)?,
             None => bail!(
-                InvalidInput,
+                InvalidType,
                 "`phantom_specs[[{}]]` must be a list with `dtype` and `shape`, but its `dtype` is {}.",
                 i + 1,
                 describe(dtype)
@@ -221,7 +221,7 @@ fn phantoms(specs: SEXP) -> Result<Vec<Spec>> {
         };
         match sexp::whole_numbers(shape) {
             Some(dims) if dims.iter().all(|&dim| dim >= 0) => Ok(Spec::new(dtype, &dims)?),
-            _ => bail!(InvalidInput, "The `shape` of `phantom_specs[[{}]]` is {}.", i + 1, describe(shape)),
+            _ => bail!(InvalidType, "The `shape` of `phantom_specs[[{}]]` is {}.", i + 1, describe(shape)),
         }
     };
     sexp::elements(specs).enumerate().map(phantom).collect()
@@ -238,7 +238,7 @@ fn input_dtypes(dispatcher: &Dispatcher, request: &Request, given: SEXP) -> Resu
         };
     }
     if sexp::kind(given) != SEXPTYPE::STRSXP {
-        bail!(InvalidInput, "`input_dtypes` must be a character vector, not {}.", describe(given));
+        bail!(InvalidType, "`input_dtypes` must be a character vector, not {}.", describe(given));
     }
     if sexp::len(given) != count {
         bail!(InvalidInput, "`input_dtypes` has {} entries but the call supplies {count}.", sexp::len(given));

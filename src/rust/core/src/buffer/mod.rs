@@ -158,6 +158,11 @@ impl Buffer {
         matches!(self.0.state.load(Ordering::Acquire), DONATED | DELETED)
     }
 
+    /// Whether it was donated to a program.
+    pub fn is_donated(&self) -> bool {
+        self.0.state.load(Ordering::Acquire) == DONATED
+    }
+
     /// Frees its memory on the device: now, or after earlier launches that still need it. Only its description remains
     /// usable. Does nothing to a dead buffer or one whose client is closed.
     ///
@@ -381,18 +386,18 @@ impl Buffer {
 
     #[cold]
     fn dead_error(&self) -> Error {
-        self.explain_death(format!("The function was called on deleted or donated buffer {}.", self.0.spec))
+        self.explain_death("The function was called on")
     }
 
-    /// The error for a use of a dead buffer; says whether it was deleted or donated.
+    /// The error for a use of a dead buffer, which follows a text such as "The function was called on"; says whether it
+    /// was deleted or donated.
     #[cold]
-    pub(crate) fn explain_death(&self, message: String) -> Error {
-        let error = Error::new(Kind::DeletedBuffer, message).on_platform(self.0.client.platform());
-        if self.0.state.load(Ordering::Acquire) == DELETED {
-            error.hint(Reason::BufferDeleted)
-        } else {
-            error.hint(Reason::BufferDonated)
-        }
+    pub(crate) fn explain_death(&self, use_of: &str) -> Error {
+        let (fate, reason) =
+            if self.is_donated() { ("donated", Reason::BufferDonated) } else { ("deleted", Reason::BufferDeleted) };
+        Error::new(Kind::DeletedBuffer, format!("{use_of} {fate} buffer {}.", self.0.spec))
+            .on_platform(self.0.client.platform())
+            .hint(reason)
     }
 }
 

@@ -255,7 +255,7 @@ impl Client {
     /// # Errors
     /// `Forked`, `ClientClosed`.
     #[inline]
-    pub(crate) fn check_open(&self) -> Result<()> {
+    pub fn check_open(&self) -> Result<()> {
         if self.0.generation != process::generation() {
             return Err(process::forked());
         }

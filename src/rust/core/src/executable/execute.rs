@@ -262,8 +262,7 @@ impl Executable {
     #[cold]
     fn dead_input_error(&self, index: usize, input: &Buffer) -> Error {
         let argument = self.signature().argument(index);
-        input
-            .explain_death(format!("{argument}: the program was called on deleted or donated buffer {}.", input.spec()))
+        input.explain_death(&format!("{argument}: the program was called on"))
     }
 
     #[cold]

@@ -68,14 +68,14 @@ impl Manifest {
     /// Reads the manifest at `path`.
     ///
     /// # Errors
-    /// `Io` if it cannot be read, `InvalidInput` if it is invalid.
+    /// `Io` if it cannot be read, `InvalidFile` if it is invalid.
     pub fn read(path: &Path) -> Result<Manifest> {
         Manifest::parse(&String::from_utf8_lossy(&mmap::read(path)?)).map_err(|e| e.within(&path.display().to_string()))
     }
 
     pub(super) fn parse(text: &str) -> Result<Manifest> {
         basic_toml::from_str(text)
-            .map_err(|error| Error::new(Kind::InvalidInput, format!("The data are not a plugin manifest: {error}.")))
+            .map_err(|error| Error::new(Kind::InvalidFile, format!("The data are not a plugin manifest: {error}.")))
     }
 
     /// The plugins for `name`, a platform (`"cuda"`) or one CUDA version (`"cuda12"`), on this kind of machine,

@@ -70,7 +70,7 @@ struct Tables<'a> {
 /// Checks bytecode, given without its magic number, and reads the program's annotations about devices.
 ///
 /// # Errors
-/// `InvalidInput` for damaged or too deeply nested bytecode, or functions without a body.
+/// `InvalidFile` for damaged bytecode; `InvalidInput` if it nests too deeply, or a function has no body.
 pub fn check(code: &[u8]) -> Result<Annotations> {
     let mut found = Annotations::default();
     read(code, |tables, operations| {
@@ -234,7 +234,7 @@ fn block(content: &[u8]) -> Option<&[u8]> {
 
 #[cold]
 fn damaged(what: &str) -> Error {
-    Error::new(Kind::InvalidInput, format!("The program's bytecode is damaged: {what}."))
+    Error::new(Kind::InvalidFile, format!("The program's bytecode is damaged: {what}."))
         .hint("Export or copy it again.")
 }
 

@@ -22,7 +22,7 @@ impl<'a> Buffer<'a> {
     /// The table that all others belong to.
     ///
     /// # Errors
-    /// `InvalidInput` if it is not within the file.
+    /// `InvalidFile` if it is not within the file.
     pub fn root<'b>(&'b self) -> Result<Table<'a, 'b>> {
         Table::at(self, self.target(0)?)
     }
@@ -120,7 +120,7 @@ impl<'a, 'b> Table<'a, 'b> {
     /// A field of one byte; 0 if it is missing.
     ///
     /// # Errors
-    /// `InvalidInput` if any part of it is outside of the file, as for the other kinds of fields.
+    /// `InvalidFile` if any part of it is outside of the file, as for the other kinds of fields.
     pub fn byte(&self, number: usize) -> Result<u8> {
         let at = self.field(number, 1)?;
         at.map_or(Ok(0), |at| self.buffer.array(at).map(|[byte]| byte))

@@ -128,7 +128,8 @@ impl Exported {
     /// arguments and the cotangents of the outputs, and returns the cotangents of the arguments.
     ///
     /// # Errors
-    /// `InvalidInput` for damage and other formats, and without such a derivative. The program itself is not checked.
+    /// `InvalidFile` for damage and other formats; `InvalidInput` without such a derivative. The program itself is not
+    /// checked.
     pub fn read(content: &[u8], order: usize) -> Result<Exported> {
         if content.starts_with(BYTECODE) {
             return Err(not_exported("it is MLIR bytecode").hint(Reason::ProgramNotExported));
@@ -340,12 +341,12 @@ const EXPORT: &str = "In Python, write the bytes jax.export.export(jax.jit(f))(*
 
 #[cold]
 fn not_exported(what: &str) -> Error {
-    Error::new(Kind::InvalidInput, format!("This is not an exported function of JAX: {what}."))
+    Error::new(Kind::InvalidFile, format!("This is not an exported function of JAX: {what}."))
 }
 
 #[cold]
 fn damaged(what: &str) -> Error {
-    Error::new(Kind::InvalidInput, format!("The exported program is damaged: {what}."))
+    Error::new(Kind::InvalidFile, format!("The exported program is damaged: {what}."))
 }
 
 #[cfg(test)]

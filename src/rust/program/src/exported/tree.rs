@@ -34,7 +34,7 @@ impl Tree {
     /// Reads a tree; returns it with the number of its leaves.
     ///
     /// # Errors
-    /// `InvalidInput` for damage, and trees that are nested too deeply.
+    /// `InvalidFile` for damage, and trees that are nested too deeply.
     pub fn read(table: Table<'_, '_>) -> Result<(Tree, usize)> {
         let mut leaves = 0;
         let tree = Self::node(table, &mut leaves, 0)?;

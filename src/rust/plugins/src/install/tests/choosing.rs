@@ -58,7 +58,7 @@ fn the_manifest_is_complete_and_consistent() {
 #[test]
 fn an_invalid_manifest_is_refused() {
     for text in ["[[plugin]]", "plugin = 3", "[[plugin]]\nplatfrom = 'cpu'", "["] {
-        assert_eq!(Manifest::parse(text).unwrap_err().kind(), Kind::InvalidInput, "{text}");
+        assert_eq!(Manifest::parse(text).unwrap_err().kind(), Kind::InvalidFile, "{text}");
     }
 }
 
