@@ -31,7 +31,7 @@ test_that("every documented option is checked or used", {
     pjrt.default_float = pjrt_buffer(1), pjrt.default_int = pjrt_buffer(1L), pjrt.dispatch = compile(unary_program("f32")),
     pjrt.print_decimals = print(x), pjrt.index_url = install_pjrt("cpu", force = TRUE), pjrt.manifest = install_pjrt("cpu"), pjrt.print_max_rows = print(x),
     pjrt.print_max_rows_slice = print(x), pjrt.print_max_width = print(x), pjrt.staging_max = pjrt_memory_stats(),
-    pjrt.verbose = load_plugin(plugin_path("cpu"), "cpu")
+    pjrt.python = pythons(), pjrt.verbose = load_plugin(plugin_path("cpu"), "cpu")
   )
   expect_setequal(names(readers), documented)
   for (option in names(readers)) {

@@ -219,9 +219,7 @@ test_that("limits that would show nothing are refused", {
 })
 
 test_that("a failing print() prints nothing", {
-  x <- pjrt_buffer(c(1, 2))
-  pjrt_execute(compile(add_program("2xf32", donates)), x, pjrt_buffer(c(1, 2)))
-  expect_output(try(print(x), silent = TRUE), NA)
+  expect_output(try(print(pjrt_buffer(1), footer = NA), silent = TRUE), NA)
   expect_output(try(print(pjrt_scalar(1), max_rows = 0), silent = TRUE), NA)
 })
 
