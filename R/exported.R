@@ -169,7 +169,7 @@ pjrt_load_exported <- function(x, device = NULL, name = NULL, vjp = FALSE) {
 derivative_order <- function(vjp) {
   is_flag <- is.logical(vjp) && length(vjp) == 1L && !is.na(vjp)
   if (!is_flag && !(is_whole_number(vjp) && vjp >= 0 && vjp <= 100)) {
-    abort_input("`vjp` must be TRUE, FALSE or the order of the derivative, not ", given(vjp), ".")
+    abort_type("`vjp` must be TRUE, FALSE or the order of the derivative, not ", given(vjp), ".")
   }
   as.integer(vjp)
 }

@@ -32,7 +32,7 @@ given_shapes <- function(exported, shapes) {
     shapes <- as.list(shapes)
   }
   if (!is.list(shapes) || is.object(shapes)) {
-    abort_input("`shapes` must be a list with the shapes of inputs, not ", given(shapes), ".", hints = hints)
+    abort_type("`shapes` must be a list with the shapes of inputs, not ", given(shapes), ".", hints = hints)
   }
   inputs <- exported$inputs$name[exported$inputs$kept]
   if (is.null(names(shapes)) && length(shapes) <= length(inputs)) {
@@ -46,7 +46,7 @@ given_shapes <- function(exported, shapes) {
   }
   for (dim in flat) {
     if (!is.numeric(dim) || is.object(dim) || anyNA(dim) || any(dim < 0 | dim != trunc(dim) | dim > 2^53)) {
-      abort_input("Each shape in `shapes` must be whole numbers from 0, not ", given(dim), ".", hints = hints)
+      abort_type("Each shape in `shapes` must be whole numbers from 0, not ", given(dim), ".", hints = hints)
     }
   }
   flat
