@@ -78,7 +78,8 @@
 #' * `name`: the function's name.
 #' * `inputs`, `outputs`: data frames with a row for each array: `name`, for inputs with the argument's name in the Python
 #'   function, such as `params['w']`; `path`, such as `args[0]['w']`; `dtype`; `shape`, a list of integer vectors, or of
-#'   character vectors if a dimension is symbolic; and for inputs `kept`, whether the program takes it.
+#'   character vectors if a dimension is symbolic; and for inputs `kept`, whether the program takes it. For
+#'   JAX also `donated`, whether the program takes over its memory, and `alias`, the number of the output that reuses it, or `NA`.
 #' * `input_tree`, `output_tree`: nested lists with the structure of arguments and result. Each array is represented by its row
 #'   in `inputs` or `outputs`, and `None` by `NULL`. The input tree has the elements `args` and `kwargs`. A custom Python type
 #'   is a list with the attribute `"type"`, its name.
@@ -158,8 +159,8 @@ pjrt_load_exported <- function(x, device = NULL, name = NULL, vjp = FALSE) {
   }
   facts$framework <- "JAX"
   facts$inputs <- as_table(facts$inputs)
-  facts$inputs$kept <- facts$kept
-  facts$kept <- NULL
+  facts$inputs[c("kept", "donated", "alias")] <- facts[c("kept", "donated", "alias")]
+  facts[c("kept", "donated", "alias")] <- NULL
   facts$outputs <- as_table(facts$outputs)
   facts$custom_calls <- as_table(facts$custom_calls)
   structure(facts, class = "PJRTExported")

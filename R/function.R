@@ -43,7 +43,8 @@
 #' outputs in `state`.
 #'
 #' @param x A `PJRTLoadedExecutable`, a `PJRTExported` from [pjrt_load_exported()] or a `PJRTProgram`. The latter two are
-#'   compiled with [pjrt_compile()]: a function with symbolic dimensions at the first call with each shape, all others at once.
+#'   compiled with [pjrt_compile()]: functions of JAX at the first call, or at the first with each shape if they have symbolic
+#'   dimensions, all others at once.
 #' @param as A string: whether the function returns buffers, or arrays as by [as_array()]. Buffers are returned at once; to
 #'   read an array waits for it.
 #' @param device A device to compile for: anything that [as_pjrt_device()] takes. An executable has one already.
@@ -99,7 +100,7 @@ pjrt_function <- function(x, as = c("buffer", "array"), device = NULL, arguments
     # refuses other platforms
     platform_index(x, platform(device))
     source$compile <- function(inputs) pjrt_compile(x, ..., device = device, shapes = shapes_of(inputs, x))
-    described <- describe_symbolic(x, device)
+    described <- describe_exported(x, device)
     described$as <- as
     return(make_function(rename_arguments(described, arguments), source))
   } else if (inherits(x, "PJRTExported") || inherits(x, "PJRTProgram")) {
@@ -160,29 +161,32 @@ check_one_device <- function(count) {
   }
 }
 
-# Whether an exported function has symbolic dimensions whose sizes its calls decide.
+# Whether a function is compiled by its calls: its file must describe its arguments.
 is_compiled_later <- function(x, ..., shapes = NULL) {
   check_can_run(x)
-  is.null(shapes) && is_symbolic(x)
+  is.null(shapes) && !is_pytorch(x)
 }
 
-# An exported function with symbolic dimensions, which is compiled for each shape of its inputs.
-describe_symbolic <- function(x, device) {
+# A function of JAX that is not compiled yet.
+describe_exported <- function(x, device) {
   check_one_device(x$num_devices)
-  kept <- which(x$inputs$kept)
+  kept <- x$inputs[x$inputs$kept, ]
   taken <- as_table(list(
-    path = call_native(ffi_function_paths, x$inputs$name[kept]), kept = rep(TRUE, length(kept)),
-    donated = logical(length(kept)), alias = rep(NA_integer_, length(kept)), type = types(x$inputs)[kept]
+    path = call_native(ffi_function_paths, kept$name), kept = kept$kept, donated = kept$donated, alias = kept$alias,
+    type = types(kept)
   ))
   outputs <- as_table(list(path = result_paths(x$output_tree, nrow(x$outputs)), type = types(x$outputs)))
   c(describe_exported_arguments(x, taken), list(
     name = x$name, outputs = outputs, result = x$output_tree, device = paste("device:", as.character(device)),
-    symbolic = which(vapply(x$inputs$shape[kept], is.character, NA))
+    symbolic = which(vapply(kept$shape, is.character, NA))
   ))
 }
 
 # The shapes of a function's inputs, as pjrt_compile() takes them. A single value is a scalar where the function takes one.
 shapes_of <- function(inputs, exported) {
+  if (!is_symbolic(exported)) {
+    return(NULL)
+  }
   kept <- exported$inputs[exported$inputs$kept, ]
   shapes <- Map(function(input, shape, dtype) {
     dims <- if (inherits(input, "PJRTBuffer")) shape(input) else dim(input) %||% if (length(shape) > 0L) length(input)

@@ -335,3 +335,13 @@ test_that("a derivative is a function of the arguments and the cotangents", {
   moved$out.b <- moved$out.b + c(0, 0.01, 0)
   expect_equal((loss(moved, x, species) - loss(params, x, species)) / 0.01, slope$out$b[[2]], tolerance = 0.05)
 })
+
+test_that("an exported function knows its donated inputs, and is compiled by its first call", {
+  step <- pjrt_load_exported(iris_file("iris-step.jaxexport"))
+  expect_identical(step$inputs$donated, c(TRUE, TRUE, TRUE, TRUE, FALSE, FALSE, FALSE))
+  executable <- pjrt_compile(step)
+  expect_identical(step$inputs$donated, executable_inputs(executable)$donated)
+  expect_identical(step$inputs$alias, executable_inputs(executable)$alias)
+  expect_output(print(pjrt_function(step)), "params$out$w: f32[8x3], donated", fixed = TRUE)
+  expect_null(environment(pjrt_function(step))$.source$executable)
+})

@@ -12,7 +12,7 @@ data_paths <- quote({
   for (shape in list(17L, c(3L, 5L), c(67L, 41L), c(7L, 34L, 35L), c(300L, 500L))) {
     x <- array(rep_len(doubles, prod(shape)), shape)
     for (dtype in dtypes) {
-      buffer <- pjrt_buffer(x, dtype = dtype)
+      buffer <- suppressWarnings(pjrt_buffer(x, dtype = dtype), classes = "pjrt_warning_na")
       results <- c(results, list(as_raw(buffer, row_major = TRUE), as_array(buffer)))
     }
     flags <- pjrt_buffer(!is.na(x) & x > 0)

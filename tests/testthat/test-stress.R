@@ -123,7 +123,7 @@ test_that("every kind of upload and download works under gctorture()", {
     gctorture(TRUE)
     z <- pjrt_buffer(m, "c64")
     l <- pjrt_buffer(long, shape = c(2, 2))
-    b <- pjrt_buffer(c(TRUE, FALSE, NA))
+    b <- pjrt_buffer(c(TRUE, FALSE, TRUE))
     r <- pjrt_buffer(as.raw(1:4), dtype = "ui8", shape = c(2, 2), row_major = FALSE)
     i <- pjrt_buffer(1:6, "i4", shape = c(2, 3))
     f <- pjrt_buffer(c(1, 1.1, 1e9), "f8e4m3fn")

@@ -43,11 +43,23 @@ fn described(content: &[u8], order: i32) -> Result<Robj> {
     if exported.order > 0 {
         program = program.with_input_names(names);
     }
+    // With several platforms, the first input is the number of one.
+    let first = usize::from(exported.platforms.len() > 1);
+    let taken = |i: usize| program.annotations().inputs.as_ref()?.get(first + exported.kept.binary_search(&i).ok()?);
+    let all = 0..exported.inputs.len();
+    let donated: Vec<bool> = all.clone().map(|i| taken(i).is_some_and(|input| input.is_donated)).collect();
+    let alias = all.map(|i| match taken(i).and_then(|input| input.alias) {
+        Some(output) => Rint::from(output as i32 + 1),
+        None => Rint::na(),
+    });
+    let alias: Integers = alias.collect();
     let program = handle::object(program);
     Ok(list!(
         name = exported.function,
         inputs = inputs,
         kept = kept,
+        donated = donated,
+        alias = alias,
         outputs = outputs,
         input_tree = input_tree,
         output_tree = output_tree,

@@ -1,4 +1,4 @@
-//! The annotations of a program's source about devices: how many it is for, and the shardings of its arrays.
+//! The annotations of a program's source: how many devices it is for, the shardings of its arrays, and which it takes over.
 
 /// A program's annotations; `None` if they could not be read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -18,6 +18,10 @@ pub struct Array {
     pub has_sharding: bool,
     /// For an output, the path to it in what the function returns.
     pub path: Option<String>,
+    /// For an input of an MLIR program, whether the program takes over its memory.
+    pub is_donated: bool,
+    /// The output that reuses the memory, if the program says which.
+    pub alias: Option<usize>,
 }
 
 /// The attributes for shardings: of GSPMD, of Shardy, and of Shardy in GSPMD's form.
@@ -29,3 +33,7 @@ pub const PATH: &[u8] = b"jax.result_info";
 /// The attributes of a module for the number of devices.
 pub const REPLICAS: &[u8] = b"mhlo.num_replicas";
 pub const PARTITIONS: &[u8] = b"mhlo.num_partitions";
+
+/// The attributes of an input whose memory an output reuses: a certain one, and any.
+pub const ALIAS: &[u8] = b"tf.aliasing_output";
+pub const DONOR: &[u8] = b"jax.buffer_donor";

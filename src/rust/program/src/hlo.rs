@@ -140,7 +140,7 @@ impl HloModuleProto {
         let array = |shape: &ShapeProto, sharding: Option<&OpSharding>| Array {
             dims: shape.spec().map(|spec| spec.dims.into_vec()),
             has_sharding: sharding.is_some(),
-            path: None,
+            ..Array::default()
         };
         let parameters = entry.instructions.iter().filter(|i| i.opcode == "parameter");
         let divided = parameters.filter_map(|p| Some((p.parameter_number, p.sharding.as_ref()?)));

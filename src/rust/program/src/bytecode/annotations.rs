@@ -4,7 +4,7 @@ use super::attributes::{Entries, Entry};
 use super::operations::Operation;
 use super::reader::Reader;
 use super::Tables;
-use crate::annotations::{Annotations, Array, PARTITIONS, PATH, REPLICAS, SHARDINGS};
+use crate::annotations::{Annotations, Array, ALIAS, DONOR, PARTITIONS, PATH, REPLICAS, SHARDINGS};
 use pjrt_base::error::Result;
 
 /// Numbers of kinds, of MLIR itself and of the portable form.
@@ -120,7 +120,7 @@ impl<'a> Program<'a> {
         Some(Function { name: optional(false)?, shape, inputs, outputs })
     }
 
-    /// Arrays of these shapes, and whether their attributes, which are omitted if empty, have a sharding.
+    /// Arrays of these shapes, and what their attributes say, which are omitted if empty.
     fn annotated(&self, dims: Vec<Option<Vec<i64>>>, attributes: Option<&'a Entry<'a>>) -> Option<Vec<Array>> {
         let attributes = match attributes {
             Some(list) => self.list(list)?,
@@ -140,7 +140,14 @@ impl<'a> Program<'a> {
             let path = self.string(self.item(attributes.get(i)?, PATH)?)?;
             std::str::from_utf8(path).ok().map(str::to_owned)
         };
-        let array = |(i, dims)| Array { dims, has_sharding: has_sharding(i), path: path(i) };
+        let item = |i: usize, name: &[u8]| self.item(attributes.get(i)?, name);
+        let array = |(i, dims)| Array {
+            dims,
+            has_sharding: has_sharding(i),
+            path: path(i),
+            is_donated: item(i, ALIAS).is_some() || item(i, DONOR).is_some(),
+            alias: item(i, ALIAS).and_then(|number| usize::try_from(self.integer(number)?).ok()),
+        };
         Some(dims.into_iter().enumerate().map(array).collect())
     }
 
@@ -228,7 +235,8 @@ mod tests {
         for name in ["gspmd", "shardy"] {
             let text = mlir::read(&fixture(&format!("sharded/step-{name}.mlir"))).unwrap();
             assert_eq!((text.num_replicas, text.num_partitions), (Some(1), Some(4)));
-            let array = |dims: &[i64], has_sharding| Array { dims: Some(dims.into()), has_sharding, path: None };
+            let array =
+                |dims: &[i64], has_sharding| Array { dims: Some(dims.into()), has_sharding, ..Array::default() };
             let inputs = [array(&[8, 4], true), array(&[4, 6], true), array(&[6], false)];
             assert_eq!(text.inputs.as_deref(), Some(&inputs[..]));
             let output = |dims, path: &str| Array { path: Some(path.into()), ..array(dims, false) };
@@ -237,9 +245,19 @@ mod tests {
                 assert_eq!(of(&format!("sharded/step-{name}.{form}")), text, "{name} {form}");
             }
         }
-        let sharded = Array { dims: Some(vec![4, 3]), has_sharding: true, path: None };
+        let sharded = Array { dims: Some(vec![4, 3]), has_sharding: true, ..Array::default() };
         assert_eq!(of("sharded.mlirbc").inputs, Some(vec![sharded.clone()]));
         assert_eq!(of("sharded.mlirbc").outputs, Some(vec![sharded]));
+    }
+
+    #[test]
+    fn inputs_say_whether_and_where_their_memory_goes() {
+        let inputs = |name: &str| -> Vec<(bool, Option<usize>)> {
+            of(name).inputs.unwrap().iter().map(|input| (input.is_donated, input.alias)).collect()
+        };
+        assert!(inputs("donor.mlirbc").contains(&(true, None)));
+        assert!(inputs("donating.mlirbc").iter().any(|&(is_donated, alias)| is_donated && alias.is_some()));
+        assert_eq!(inputs("square.mlirbc"), [(false, None)]);
     }
 
     #[test]
@@ -247,7 +265,7 @@ mod tests {
         for name in ["square.mlirbc", "square.artifact"] {
             let found = of(name);
             assert_eq!((found.num_replicas, found.num_partitions), (None, None), "{name}");
-            let array = Array { dims: Some(vec![2, 2]), has_sharding: false, path: None };
+            let array = Array { dims: Some(vec![2, 2]), has_sharding: false, ..Array::default() };
             assert_eq!((found.inputs, found.outputs), (Some(vec![array.clone()]), Some(vec![array])), "{name}");
         }
     }

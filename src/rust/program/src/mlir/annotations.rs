@@ -1,7 +1,7 @@
 //! The annotations about devices of a program in text.
 
 use super::{end_of_string, functions, is_in_name, main_function, split, Rest};
-use crate::annotations::{Annotations, Array, PARTITIONS, PATH, REPLICAS, SHARDINGS};
+use crate::annotations::{Annotations, Array, ALIAS, DONOR, PARTITIONS, PATH, REPLICAS, SHARDINGS};
 use memchr::memmem;
 
 /// Reads the annotations in `text`; `code` is the same without strings and comments.
@@ -104,8 +104,13 @@ fn array(code: &[u8]) -> Array {
     const TYPE: &[u8] = b"tensor<";
     let code = code.trim_ascii_start();
     let code = code.strip_prefix(b":").unwrap_or(code).trim_ascii_start();
-    let has_sharding = SHARDINGS.iter().any(|name| find(code, name).is_some());
-    Array { dims: code.strip_prefix(TYPE).and_then(dims), has_sharding, path: None }
+    Array {
+        dims: code.strip_prefix(TYPE).and_then(dims),
+        has_sharding: SHARDINGS.iter().any(|name| find(code, name).is_some()),
+        path: None,
+        is_donated: find(code, ALIAS).is_some() || find(code, DONOR).is_some(),
+        alias: number(code, ALIAS).and_then(|output| usize::try_from(output).ok()),
+    }
 }
 
 /// The dimensions before the type of the elements, as in `2x3xf32>`.
@@ -133,7 +138,7 @@ mod tests {
     }
 
     fn array(dims: &[i64], has_sharding: bool) -> Array {
-        Array { dims: Some(dims.into()), has_sharding, path: None }
+        Array { dims: Some(dims.into()), has_sharding, ..Array::default() }
     }
 
     #[test]
@@ -176,7 +181,7 @@ mod tests {
             found.inputs.unwrap(),
             [
                 array(&[8, 4], true),
-                array(&[4, 6], true),
+                Array { is_donated: true, ..array(&[4, 6], true) },
                 array(&[], false),
                 Array::default(),
                 Array::default(),
