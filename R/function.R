@@ -363,7 +363,7 @@ make_function <- function(described, source) {
   defaults[arguments[optional]] <- list(NULL)
   if (!is.null(described$weights)) {
     # not the list itself, which print() of the bare function would show
-    defaults[intersect(described$weights, arguments)] <- alist(.described$default)
+    defaults[intersect(described$weights, arguments)] <- list(call("$", as.name(".described"), as.name("default")))
   }
   call <- bquote(.Call(ffi_function_call, .callable, .(as.call(c(quote(list), lapply(formals, as.name))))))
   if (!is_step && described$as == "array") {
