@@ -147,7 +147,7 @@ pjrt_buffer.PJRTBuffer <- function(data, dtype = NULL, device = NULL, shape = NU
 
 #' @export
 pjrt_buffer.default <- function(data, dtype = NULL, device = NULL, shape = NULL, check = FALSE, ...) {
-  data <- plain_data(data)
+  data <- plain_data(data) %||% abort_not_data(data)
   check_unused(...)
   .Call(ffi_buffer_new, data, dtype, device, shape, if (!missing(check)) check)
 }
@@ -155,20 +155,28 @@ pjrt_buffer.default <- function(data, dtype = NULL, device = NULL, shape = NULL,
 # Classes whose objects are arrays of numbers with other attributes.
 array_classes <- c("ts", "mts", "table", "xtabs", "AsIs", "noquote", "matrix", "array")
 
-# Objects that mean an array of numbers, as that.
+# Objects that mean an array of numbers, as that; NULL for others.
 plain_data <- function(data) {
   is_plain <- function(x) (is.numeric(x) || is.logical(x) || is.complex(x)) && !is.object(x)
   if (is.data.frame(data) && length(data) > 0L && all(vapply(data, is_plain, NA))) {
     data <- as.matrix(data)
   }
   if (isS4(data) || !(is.numeric(data) || is.logical(data) || is.complex(data)) || !all(oldClass(data) %in% array_classes)) {
-    abort_not_data(data)
+    return(NULL)
   }
   structure(as.vector(data), dim = dim(data))
 }
 
 abort_not_data <- function(data) {
-  hints <- if (is.factor(data)) {
+  abort_type(
+    "`data` must be a logical, integer, double, complex, integer64 or raw vector, not ", given(data), ".",
+    hints = conversion_advice(data)
+  )
+}
+
+# How to convert an object that is not an array of numbers.
+conversion_advice <- function(data) {
+  if (is.factor(data)) {
     "as.integer(x) gives a factor's codes, and model.matrix(~ x - 1) a column for each level."
   } else if (inherits(data, "Date")) {
     "as.numeric(x) gives the days since 1970-01-01."
@@ -191,10 +199,6 @@ abort_not_data <- function(data) {
   } else {
     "Convert it to numbers first."
   }
-  abort_type(
-    "`data` must be a logical, integer, double, complex, integer64 or raw vector, not ", given(data), ".",
-    hints = hints
-  )
 }
 
 #' @rdname pjrt_buffer
@@ -242,7 +246,7 @@ pjrt_scalar.PJRTBuffer <- function(data, dtype = NULL, device = NULL, check = FA
 
 #' @export
 pjrt_scalar.default <- function(data, dtype = NULL, device = NULL, check = FALSE, ...) {
-  data <- plain_data(data)
+  data <- plain_data(data) %||% abort_not_data(data)
   check_unused(...)
   .Call(ffi_buffer_scalar, data, dtype, device, if (!missing(check)) check)
 }

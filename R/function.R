@@ -416,13 +416,9 @@ refuse_call <- function() {
   pjrt_abort(problem, "argument_count")
 }
 
-# The native side calls this for other arguments than plain arrays: returns a plain array, or the hint of the error as a string.
+# The native side calls this for other arguments than plain arrays: returns a plain array, or advice as a string.
 plain_argument <- function(x) {
-  tryCatch(plain_data(x), pjrt_error = function(e) {
-    lines <- strsplit(conditionMessage(e), "\ni ", fixed = TRUE)[[1L]]
-    # NA without a hint
-    lines[2L]
-  })
+  plain_data(x) %||% conversion_advice(x)
 }
 
 # The native side calls this for a function's first call: its source and the list of the program's inputs.

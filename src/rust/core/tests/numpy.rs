@@ -1,65 +1,18 @@
 //! Files of NumPy: any byte may be wrong. Tests with the plugin, and of files that NumPy wrote, are in R.
 
+#[path = "common/damage.rs"]
+mod damage;
+
+use damage::{Folder, ALONE, LARGEST};
 use pjrt_base::error::{Kind, Result};
 use pjrt_core::numpy::ArrayFile;
 use pjrt_core::stored::{Form, Stored};
 use pjrt_data::dtype::DType;
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::fs;
 use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::Mutex;
+use std::path::Path;
+use std::sync::atomic::Ordering;
 use zip::write::SimpleFileOptions;
 use zip::CompressionMethod;
-
-/// Records the largest allocation.
-struct Largest;
-
-static LARGEST: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: the system's allocator, which is asked for all.
-unsafe impl GlobalAlloc for Largest {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        LARGEST.fetch_max(layout.size(), Ordering::Relaxed);
-        System.alloc(layout)
-    }
-
-    unsafe fn dealloc(&self, data: *mut u8, layout: Layout) {
-        System.dealloc(data, layout);
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Largest = Largest;
-
-/// Runs one test at a time, because all allocations count.
-static ALONE: Mutex<()> = Mutex::new(());
-
-/// A folder that is removed at the end of the test.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let folder = std::env::temp_dir().join(format!("pjrt-numpy-{name}-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        Folder(folder)
-    }
-
-    fn file(&self, name: &str, content: &[u8]) -> PathBuf {
-        let path = self.0.join(name);
-        // Some file systems take their time to overwrite a file.
-        let _ = fs::remove_file(&path);
-        fs::write(&path, content).unwrap();
-        path
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
 
 /// A file as NumPy writes it.
 fn npy(descr: &str, fortran: bool, shape: &str, data: &[u8]) -> Vec<u8> {
@@ -109,7 +62,7 @@ const SIX: [u8; 12] = [1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0];
 #[test]
 fn arrays_are_brought_into_order() {
     let _alone = ALONE.lock().unwrap();
-    let folder = Folder::new("order");
+    let folder = Folder::new("numpy-order");
     let one = |descr: &str, fortran, data: &[u8]| {
         let path = folder.file("a.npy", &npy(descr, fortran, "(2, 3)", data));
         let mut found = read(&path).unwrap();
@@ -141,7 +94,7 @@ fn arrays_are_brought_into_order() {
 #[test]
 fn an_invalid_file_is_refused_with_the_reason() {
     let _alone = ALONE.lock().unwrap();
-    let folder = Folder::new("invalid");
+    let folder = Folder::new("numpy-invalid");
     let refused = |content: &[u8], kind: Kind, reason: &str| {
         let error = read(&folder.file("a", content)).expect_err(reason);
         assert_eq!(error.kind(), kind, "{error}");
@@ -225,7 +178,7 @@ fn damaged(random: &mut Random, sound: &[u8]) -> Vec<u8> {
 #[test]
 fn no_damage_does_more_than_an_error() {
     let _alone = ALONE.lock().unwrap();
-    let folder = Folder::new("damaged");
+    let folder = Folder::new("numpy-damaged");
     let alone = npy("<i2", true, "(2, 3)", &SIX);
     let other = npy("|V2", false, "(6,)", &SIX);
     let archive =

@@ -1,62 +1,16 @@
 //! Damaged and changing files of the safetensors format: any byte may be wrong. Tests of valid files are in R, with the
 //! plugin.
 
+#[path = "common/damage.rs"]
+mod damage;
+
+use damage::{Folder, ALONE, LARGEST};
 use pjrt_base::mmap::MappedFile;
 use pjrt_base::{error::Kind, error::Result};
 use pjrt_core::safetensors::Model;
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::Mutex;
-
-/// Records the largest allocation.
-struct Largest;
-
-static LARGEST: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: the system's allocator, which is asked for all.
-unsafe impl GlobalAlloc for Largest {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        LARGEST.fetch_max(layout.size(), Ordering::Relaxed);
-        System.alloc(layout)
-    }
-
-    unsafe fn dealloc(&self, data: *mut u8, layout: Layout) {
-        System.dealloc(data, layout);
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Largest = Largest;
-
-/// Runs one test at a time, because all allocations count.
-static ALONE: Mutex<()> = Mutex::new(());
-
-/// A folder that is removed at the end of the test.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let folder = std::env::temp_dir().join(format!("pjrt-safetensors-{name}-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        Folder(folder)
-    }
-
-    fn file(&self, name: &str, content: &[u8]) -> PathBuf {
-        let path = self.0.join(name);
-        // Some file systems take their time to overwrite a file.
-        let _ = fs::remove_file(&path);
-        fs::write(&path, content).unwrap();
-        path
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
+use std::path::Path;
+use std::sync::atomic::Ordering;
 
 /// A file with this header and as many bytes of data.
 fn file(header: &str, data: usize) -> Vec<u8> {
@@ -78,7 +32,7 @@ const TENSOR: &str = r#""dtype":"F32","shape":[2,3],"data_offsets":[0,24]"#;
 #[test]
 fn an_invalid_file_is_refused_with_the_reason() {
     let _alone = ALONE.lock().unwrap();
-    let folder = Folder::new("refused");
+    let folder = Folder::new("safetensors-refused");
     let tensor = |fields: &str| file(&format!(r#"{{"a":{{{fields}}}}}"#), 24);
     let mut longer = tensor(TENSOR);
     longer.extend([0; 3]);
@@ -178,7 +132,7 @@ fn an_invalid_file_is_refused_with_the_reason() {
 #[test]
 fn a_valid_header_is_kept_in_its_order() {
     let _alone = ALONE.lock().unwrap();
-    let folder = Folder::new("sound");
+    let folder = Folder::new("safetensors-sound");
     let header = r#" {"z":{"dtype":"BF16","shape":[2,1],"data_offsets":[10,14]},"é":{"shape":[],"data_offsets":[0,8],"dtype":"F64"},
         "__metadata__":{"y":"1","x":"ö"},"empty":{"dtype":"I8","shape":[0,5],"data_offsets":[8,8]},
         "six":{"dtype":"F6_E2M3","shape":[4],"data_offsets":[14,17]},
@@ -205,7 +159,7 @@ fn a_valid_header_is_kept_in_its_order() {
 #[test]
 fn an_index_holds_files_together() {
     let _alone = ALONE.lock().unwrap();
-    let folder = Folder::new("index");
+    let folder = Folder::new("safetensors-index");
     folder.file("one.safetensors", &file(&format!(r#"{{"a":{{{TENSOR}}}}}"#), 24));
     folder.file(
         "two.safetensors",
@@ -250,7 +204,7 @@ fn an_index_holds_files_together() {
 #[test]
 fn a_folder_needs_one_model() {
     let _alone = ALONE.lock().unwrap();
-    let folder = Folder::new("folder");
+    let folder = Folder::new("safetensors-folder");
     let refused = |reason: &str, hint: &str| {
         let error = Model::open(&folder.0).expect_err(reason);
         assert_eq!(error.kind(), Kind::Io);
@@ -365,7 +319,7 @@ fn damaged(random: &mut Random, sound: &[u8]) -> Vec<u8> {
 #[test]
 fn no_damage_does_more_than_an_error() {
     let _alone = ALONE.lock().unwrap();
-    let folder = Folder::new("damaged");
+    let folder = Folder::new("safetensors-damaged");
     let header = r#"{"__metadata__":{"a":"1","b":"2"},"w":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},
         "e":{"dtype":"BOOL","shape":[0,7],"data_offsets":[24,24]},"q":{"dtype":"F4","shape":[2,2],"data_offsets":[24,26]},
         "s":{"dtype":"F64","shape":[],"data_offsets":[26,34]}}"#;
@@ -402,7 +356,7 @@ fn no_damage_does_more_than_an_error() {
 #[test]
 fn a_file_that_shrinks_while_it_is_mapped_is_noticed() {
     let _alone = ALONE.lock().unwrap();
-    let folder = Folder::new("shrinks");
+    let folder = Folder::new("safetensors-shrinks");
     let path = folder.file("file", &vec![7; 1 << 20]);
     let other = MappedFile::open(&folder.file("other", &[5; 10_000])).unwrap();
     let file = MappedFile::open(&path).unwrap();
@@ -433,7 +387,7 @@ fn a_file_that_shrinks_while_it_is_mapped_is_noticed() {
 #[test]
 fn a_file_that_is_written_to_is_noticed() {
     let _alone = ALONE.lock().unwrap();
-    let folder = Folder::new("written");
+    let folder = Folder::new("safetensors-written");
     let path = folder.file("file", &[7; 1000]);
     let file = MappedFile::open(&path).unwrap();
     file.check().unwrap();

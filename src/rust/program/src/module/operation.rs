@@ -64,3 +64,48 @@ impl Operation {
         }
     }
 }
+
+/// Whether the operands and the result of an operation of StableHLO have one type: it computes each element from those at its
+/// place. MLIR reads such operations as `name operands : type`.
+pub fn is_elementwise(kind: &str) -> bool {
+    const NAMES: [&str; 37] = [
+        "abs",
+        "add",
+        "and",
+        "atan2",
+        "cbrt",
+        "ceil",
+        "cosine",
+        "count_leading_zeros",
+        "divide",
+        "exponential",
+        "exponential_minus_one",
+        "floor",
+        "log",
+        "log_plus_one",
+        "logistic",
+        "maximum",
+        "minimum",
+        "multiply",
+        "negate",
+        "not",
+        "or",
+        "popcnt",
+        "power",
+        "remainder",
+        "round_nearest_afz",
+        "round_nearest_even",
+        "rsqrt",
+        "shift_left",
+        "shift_right_arithmetic",
+        "shift_right_logical",
+        "sign",
+        "sine",
+        "sqrt",
+        "subtract",
+        "tan",
+        "tanh",
+        "xor",
+    ];
+    NAMES.contains(&kind)
+}

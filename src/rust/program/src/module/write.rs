@@ -4,6 +4,7 @@ mod attributes;
 
 pub(crate) use attributes::{quoted, shown, symbol_text};
 
+use super::operation::is_elementwise;
 use super::{unknown, Attribute, Block, Module, Name, Operation, Region, Type, Value};
 use attributes::{attribute_text, dictionary, kind_text, string, symbol};
 use pjrt_base::error::Result;
@@ -364,48 +365,4 @@ impl Writer<'_> {
 /// The attributes but for these names.
 fn without<'a>(attributes: &'a [(Name, Attribute)], names: &[&str]) -> Vec<&'a (Name, Attribute)> {
     attributes.iter().filter(|(name, _)| !names.contains(&&**name)).collect()
-}
-
-/// Operations that MLIR reads as `name operands : type` if all types are equal.
-fn is_elementwise(kind: &str) -> bool {
-    const NAMES: [&str; 37] = [
-        "abs",
-        "add",
-        "and",
-        "atan2",
-        "cbrt",
-        "ceil",
-        "cosine",
-        "count_leading_zeros",
-        "divide",
-        "exponential",
-        "exponential_minus_one",
-        "floor",
-        "log",
-        "log_plus_one",
-        "logistic",
-        "maximum",
-        "minimum",
-        "multiply",
-        "negate",
-        "not",
-        "or",
-        "popcnt",
-        "power",
-        "remainder",
-        "round_nearest_afz",
-        "round_nearest_even",
-        "rsqrt",
-        "shift_left",
-        "shift_right_arithmetic",
-        "shift_right_logical",
-        "sign",
-        "sine",
-        "sqrt",
-        "subtract",
-        "tan",
-        "tanh",
-        "xor",
-    ];
-    NAMES.contains(&kind)
 }

@@ -1,6 +1,7 @@
 //! The types of results, from those of the operands.
 
 use super::{shown, strange, unrefined, Refiner};
+use crate::module::operation::is_elementwise;
 use crate::module::{Attribute, Element, Gather, Operation, Type, Value};
 use pjrt_base::error::Result;
 
@@ -109,7 +110,7 @@ impl Refiner<'_> {
             | "collective_permute"
             | "collective_broadcast"
             | "all_reduce" => one(operand(0)),
-            kind if ELEMENTWISE.contains(&kind) => one(operand(0)),
+            kind if is_elementwise(kind) || SAME_SIZES.contains(&kind) => one(operand(0)),
             "custom_call" => {
                 let target = operation.attribute("call_target_name")?.as_text()?;
                 one(operand(0).filter(|_| MARKS.contains(&target) && operands.len() == 1))
@@ -240,54 +241,9 @@ impl Windows {
 /// Calls that return their operand, with an annotation.
 const MARKS: [&str; 3] = ["LayoutConstraint", "Sharding", "annotate_device_placement"];
 
-/// Operations whose result has the sizes of the first operand.
-const ELEMENTWISE: [&str; 45] = [
-    "abs",
-    "add",
-    "and",
-    "atan2",
-    "cbrt",
-    "ceil",
-    "compare",
-    "complex",
-    "convert",
-    "cosine",
-    "count_leading_zeros",
-    "divide",
-    "exponential",
-    "exponential_minus_one",
-    "floor",
-    "imag",
-    "is_finite",
-    "log",
-    "log_plus_one",
-    "logistic",
-    "maximum",
-    "minimum",
-    "multiply",
-    "negate",
-    "not",
-    "or",
-    "popcnt",
-    "power",
-    "real",
-    "remainder",
-    "round_nearest_afz",
-    "round_nearest_even",
-    "rsqrt",
-    "shift_left",
-    "shift_right_arithmetic",
-    "shift_right_logical",
-    "sign",
-    "sine",
-    "sqrt",
-    "subtract",
-    "tan",
-    "tanh",
-    "uniform_dequantize",
-    "uniform_quantize",
-    "xor",
-];
+/// Operations whose result has the sizes of the first operand, besides those of [`is_elementwise`].
+const SAME_SIZES: [&str; 8] =
+    ["compare", "complex", "convert", "imag", "is_finite", "real", "uniform_dequantize", "uniform_quantize"];
 
 fn pick(dims: &[i64], at: i64) -> Option<i64> {
     dims.get(usize::try_from(at).ok()?).copied()
