@@ -81,7 +81,7 @@
 #' as_array(x)
 #' pjrt_buffer(0, shape = c(2, 2), dtype = "f64")
 #' pjrt_buffer(c(0.1, 448, 1e6), dtype = "f8e4m3fn")
-#' pjrt_buffer(airquality$Ozone, dtype = "f64")
+#' pjrt_buffer(head(airquality$Ozone), dtype = "f64")
 #' pjrt_scalar(3L)
 #' pjrt_empty("i32", shape = c(2, 3))
 #' pjrt_buffer(as.raw(1:4), dtype = "ui8", shape = 4, row_major = TRUE)
@@ -114,6 +114,10 @@ pjrt_buffer.complex <- pjrt_buffer.numeric
 pjrt_buffer.integer64 <- pjrt_buffer.numeric
 
 #' @rdname pjrt_buffer
+#' @usage
+#' \method{pjrt_buffer}{raw}(
+#'   data, ..., dtype = NULL, device = NULL, shape = NULL, row_major
+#' )
 #' @export
 pjrt_buffer.raw <- function(data, ..., dtype = NULL, device = NULL, shape = NULL, row_major) {
   check_unused(...)

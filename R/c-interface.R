@@ -31,5 +31,11 @@
 #' * Element types are numbers of PJRT's `PJRT_Buffer_Type`. `pjrt_c_dtype_from_name("f32")` returns the number of a type.
 #' * Arrays from R are in column-major order, as everywhere in R. The memory of `pjrt_c_buffer_device_ptr()` has the buffer's own
 #'   layout, which is row-major unless a program asks for another.
+#' @examples
+#' # the names of the routines
+#' path <- system.file("include", "pjrt", "api.h", package = "pjrt")
+#' lines <- readLines(path)
+#' routines <- grep("^PJRT_C_ROUTINE", lines, value = TRUE)
+#' substr(sub("PJRT_C_ROUTINE", "", routines), 1, 70)
 #' @name c-interface
 NULL

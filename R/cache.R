@@ -42,11 +42,9 @@
 #' @seealso [pjrt_compile()]; [pjrt_save_executable()] to save an executable to a file
 #' @examples
 #' pjrt_cache_info()
-#' pjrt_cache_list()
-#' \dontrun{
-#' # keep at most 500 MB of entries used in the last 30 days
-#' pjrt_cache_prune(max_size = "500MB", max_age = 30)
-#' }
+#' head(pjrt_cache_list()[c("name", "platform", "bytes", "last_used")], 3)
+#' # remove entries that were not used for ten years
+#' print(pjrt_cache_prune(max_size = "1TB", max_age = 3650))
 #' @name pjrt_cache
 NULL
 

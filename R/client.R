@@ -71,7 +71,11 @@ as_pjrt_client <- function(x) {
 #' @return A `PJRTClient`: the client of that name, which is created if necessary.
 #' @inheritSection pjrt_client Errors
 #' @examplesIf pjrt::plugins_downloaded("cpu")
-#' plugin_client_create(pjrt_plugin("cpu"), "cpu")
+#' # a client of the CPU besides the default one, with two devices
+#' client <- plugin_client_create(
+#'   pjrt_plugin("cpu"), "two", list(cpu_device_count = 2L)
+#' )
+#' devices(client)
 #' @export
 plugin_client_create <- function(plugin, platform, options = list()) {
   check_platform(platform)

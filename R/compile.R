@@ -53,7 +53,8 @@
 #' @seealso [pjrt_compile_options()], [pjrt_cache], [pjrt_save_executable()], and [pjrt_compile_async()] to compile several
 #'   programs at once
 #' @examplesIf pjrt::plugins_downloaded("cpu")
-#' program <- pjrt_program(path = system.file("programs", "add-2x2.mlir", package = "pjrt"))
+#' path <- system.file("programs", "add-2x2.mlir", package = "pjrt")
+#' program <- pjrt_program(path = path)
 #' add <- pjrt_compile(program)
 #' add
 #' device(add)
@@ -63,7 +64,8 @@
 #'   return %y : tensor<f32>
 #' }")
 #' try(pjrt_compile(typo))
-#' tryCatch(pjrt_compile(typo), pjrt_error_compile = function(e) c(e$line, e$column))
+#' place <- function(error) c(line = error$line, column = error$column)
+#' tryCatch(pjrt_compile(typo), pjrt_error_compile = place)
 #' @export
 pjrt_compile <- function(program, compile_options = pjrt_compile_options(), device = NULL, devices = NULL, shapes = NULL) {
   start_compile(ffi_executable_compile, program, compile_options, device, devices, shapes)
@@ -87,8 +89,11 @@ pjrt_compile <- function(program, compile_options = pjrt_compile_options(), devi
 #' [pjrt_compile()] does.
 #' @seealso [pjrt_compile()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
-#' paths <- system.file("programs", c("add-2x2.mlir", "square.mlir"), package = "pjrt")
-#' promises <- lapply(paths, function(path) pjrt_compile_async(pjrt_program(path = path)))
+#' files <- c("add-2x2.mlir", "square.mlir")
+#' promises <- lapply(files, function(file) {
+#'   path <- system.file("programs", file, package = "pjrt")
+#'   pjrt_compile_async(pjrt_program(path = path))
+#' })
 #' is_ready(promises[[1]])
 #' lapply(promises, value)
 #' promises[[1]]

@@ -31,6 +31,9 @@
 #' * `pjrt_error_library_missing`: libraries are missing or cannot be loaded. The message names them and says how to get
 #'   them.
 #' @seealso [install_pjrt()], [pjrt_client()]
+#' @examples
+#' # this machine's driver and libraries
+#' str(pjrt_sitrep()$cuda)
 #' @name cuda
 NULL
 

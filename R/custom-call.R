@@ -55,7 +55,8 @@
 #' func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
 #'   %y = stablehlo.add %x, %x : tensor<2xf32>
 #'   stablehlo.custom_call @print_tensor(%y) {
-#'     api_version = 4 : i32, has_side_effect = true, backend_config = {print_header = "twice x:"}
+#'     api_version = 4 : i32, has_side_effect = true,
+#'     backend_config = {print_header = "twice x:"}
 #'   } : (tensor<2xf32>) -> ()
 #'   return %y : tensor<2xf32>
 #' }')

@@ -64,14 +64,14 @@
 #'   default_device = function() pjrt_device("cpu:0"),
 #'   compile = function(info) {
 #'     aval <- info$avals[[1]]
-#'     type <- paste0("tensor<", paste0(aval$shape, "x", collapse = ""), aval$dtype, ">")
-#'     if (length(aval$shape) == 0) type <- paste0("tensor<", aval$dtype, ">")
-#'     text <- gsub("T", type, "func.func @main(%x: T) -> T {
-#'       %y = stablehlo.add %x, %x : T
-#'       return %y : T
-#'     }")
+#'     type <- paste(c(aval$shape, aval$dtype), collapse = "x")
+#'     text <- "func.func @main(%x: tensor<{T}>) -> tensor<{T}> {
+#'       %y = stablehlo.add %x, %x : tensor<{T}>
+#'       return %y : tensor<{T}>
+#'     }"
 #'     list(
-#'       exec = pjrt_compile(pjrt_program(text)), client = pjrt_client("cpu"), device = info$default_device,
+#'       exec = pjrt_compile(pjrt_program(text, types = list(T = type))),
+#'       client = pjrt_client("cpu"), device = info$default_device,
 #'       out_tree = build_tree(list(y = NA)), out_avals = list(aval)
 #'     )
 #'   }

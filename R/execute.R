@@ -35,7 +35,8 @@
 #' @seealso [pjrt_function()] for programs as R functions, which also take R arrays; [as_array()], [as_array_async()], [await()],
 #'   [pjrt_execution_options()], [executable_inputs()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
-#' program <- pjrt_program(path = system.file("programs", "add-2x2.mlir", package = "pjrt"))
+#' path <- system.file("programs", "add-2x2.mlir", package = "pjrt")
+#' program <- pjrt_program(path = path)
 #' add <- pjrt_compile(program)
 #' x <- pjrt_buffer(matrix(1:4, 2), dtype = "f32")
 #' sum <- pjrt_execute(add, x, x)
@@ -80,13 +81,16 @@ missing_executable <- function() {
 #' @seealso [executable_inputs()] for the names of a program's arguments, and for which of them are donated
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' program <- pjrt_program("
-#' func.func @main(%x: tensor<2xf32> {tf.aliasing_output = 0 : i32}) -> tensor<2xf32> {
+#' func.func @main(
+#'   %x: tensor<2xf32> {tf.aliasing_output = 0 : i32}
+#' ) -> tensor<2xf32> {
 #'   %0 = stablehlo.add %x, %x : tensor<2xf32>
 #'   return %0 : tensor<2xf32>
 #' }")
 #' double <- pjrt_compile(program)
 #' x <- pjrt_buffer(c(1, 2))
-#' pjrt_execute(double, x, execution_options = pjrt_execution_options(keep_inputs = "x"))
+#' keep <- pjrt_execution_options(keep_inputs = "x")
+#' pjrt_execute(double, x, execution_options = keep)
 #' x
 #' @export
 pjrt_execution_options <- function(non_donatable_input_indices = integer(), launch_id = 0L, device = NULL,

@@ -129,10 +129,12 @@
 #' pjrt_execute(run, w = w, x = x, y = y, cotangents = pjrt_scalar(1))[[1]]
 #'
 #' # a network of PyTorch
-#' model <- pjrt_load_exported(system.file("exported", "iris-torch", package = "pjrt"))
+#' path <- system.file("exported", "iris-torch", package = "pjrt")
+#' model <- pjrt_load_exported(path)
 #' model
 #' run <- pjrt_compile(model)
-#' scores <- pjrt_execute(run, model$weights, pjrt_buffer(as.matrix(iris[1:4]), "f32"))
+#' x <- pjrt_buffer(as.matrix(iris[1:4]), "f32")
+#' scores <- pjrt_execute(run, model$weights, x)
 #' table(max.col(as_array(scores)), iris$Species)
 #' @export
 pjrt_load_exported <- function(x, device = NULL, name = NULL, vjp = FALSE) {

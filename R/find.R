@@ -16,10 +16,12 @@
 #' * `pjrt_error_invalid_input`: a name or option is invalid, the platform has already loaded a different plugin, or it
 #'   already has a client that was created with other options.
 #' @seealso [pjrt_plugin()], which describes where plugins are found
-#' @examplesIf file.exists(Sys.getenv("PJRT_PLUGIN_PATH_CPU"))
+#' @examplesIf pjrt::plugins_downloaded("cpu")
 #' # the CPU under another name, as two devices
-#' pjrt_register_plugin("halves", Sys.getenv("PJRT_PLUGIN_PATH_CPU"), list(cpu_device_count = 2L))
-#' plugins_downloaded("halves")
+#' plugins <- pjrt_plugins()
+#' path <- plugins$path[plugins$platform == "cpu"][1]
+#' pjrt_register_plugin("halves", path, list(cpu_device_count = 2L))
+#' devices("halves")
 #' @export
 pjrt_register_plugin <- function(name, path, options = list()) {
   check_platform(name, "name")

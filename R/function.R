@@ -66,7 +66,8 @@
 #' @seealso [pjrt_execute()] for one call without a function
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' # a network, exported by JAX; its parameters are nested dictionaries
-#' network <- pjrt_load_exported(system.file("exported", "network.jaxexport", package = "pjrt"))
+#' path <- system.file("exported", "network.jaxexport", package = "pjrt")
+#' network <- pjrt_load_exported(path)
 #' predict <- pjrt_function(network)
 #' predict
 #' params <- list(
@@ -75,14 +76,16 @@
 #' )
 #' predict(params, x = matrix(1:8, 2))
 #'
-#' # a training loop: the program takes over the memory of `weights` and `velocity`
+#' # a training loop: the program reuses the memory of its state
 #' path <- system.file("programs", "logistic-step.mlir", package = "pjrt")
 #' step <- pjrt_step(pjrt_program(path = path), outputs = "loss")
 #' step
 #' features <- pjrt_buffer(matrix(rnorm(500), 100), "f64")
 #' labels <- pjrt_buffer(rep(c(0, 1), 50), "f64")
 #' state <- list(weights = numeric(5), velocity = numeric(5))
-#' for (i in 1:10) state <- step(state, features, labels, rate = 0.1, momentum = 0.9)
+#' for (i in 1:10) {
+#'   state <- step(state, features, labels, rate = 0.1, momentum = 0.9)
+#' }
 #' as_array(state$weights)
 #' as_array(state$loss)
 #' @export

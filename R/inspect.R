@@ -17,7 +17,8 @@
 #' The errors of [pjrt_compile()], and `pjrt_error_unsupported_call` if the plugin provides neither stage.
 #' @seealso [executable_hlo()] for a program that is already compiled
 #' @examplesIf pjrt::plugins_downloaded("cpu")
-#' program <- pjrt_program(path = system.file("programs", "square.mlir", package = "pjrt"))
+#' path <- system.file("programs", "square.mlir", package = "pjrt")
+#' program <- pjrt_program(path = path)
 #' stages <- inspect_hlo(program)
 #' stages
 #' stages$after_optimizations

@@ -100,7 +100,7 @@ platforms_to_install <- function(platforms, cuda, alone) {
 #' @seealso [install_pjrt()], [pjrt_plugins()]
 #' @examples
 #' # nothing is installed for this platform
-#' print(uninstall_pjrt("abacus"))
+#' uninstall_pjrt("abacus")
 #' @export
 uninstall_pjrt <- function(platforms = NULL, version = NULL) {
   check_string_or_null(version, "version")
@@ -127,7 +127,7 @@ uninstall_pjrt <- function(platforms = NULL, version = NULL) {
 #' @param platforms A character vector of platforms' names. Default: `PJRT_PLATFORM`, or `"cpu"`.
 #' @return `TRUE` if there is a plugin for every platform, else `FALSE`.
 #' @examples
-#' plugins_downloaded("cpu")
+#' vapply(c("cpu", "cuda", "tpu"), plugins_downloaded, NA)
 #' @export
 plugins_downloaded <- function(platforms = NULL) {
   platforms <- platforms %||% default_platform()

@@ -42,10 +42,13 @@
 #' is_deleted(x)
 #' format(x)
 #' try(as_array(x))
-#' \dontrun{
-#' close(pjrt_client("cpu"))
-#' pjrt_client("cpu", cpu_device_count = 4)
-#' }
+#'
+#' # a second client of the CPU, under a name of its own
+#' client <- plugin_client_create(pjrt_plugin("cpu"), "spare")
+#' y <- pjrt_buffer(1:3, device = devices(client)[[1]])
+#' close(client)
+#' client
+#' y
 #' @name pjrt_delete
 NULL
 

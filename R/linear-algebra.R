@@ -16,14 +16,12 @@
 #' column-major order: state it with `operand_layouts` and `result_layouts`, as in the example. The calls need
 #' `api_version = 4 : i32`.
 #'
-#' | target | inputs | outputs |
-#' |---|---|---|
-#' | `geqrf` | A (m, n) | R and reflections (m, n), tau (k) |
-#' | `orgqr` | reflections (m, k), tau (k) | Q (m, k) |
-#' | `lu` | A (m, n) | L and U (m, n), pivots (k, `i32`, from 1) |
-#' | `lu_pivots_to_permutation` | pivots (k, `i32`, from 1) | permutation of the rows (m, `i32`, from 1) |
-#' | `svd` | A (m, n) | U (m, k), S (k), transposed V (k, n) |
-#' | `eigh` | A (n, n), lower triangle | V (n, n), eigenvalues in ascending order (n) |
+#' * `geqrf`: input A (m, n); outputs R and reflections (m, n), tau (k).
+#' * `orgqr`: inputs reflections (m, k), tau (k); output Q (m, k).
+#' * `lu`: input A (m, n); outputs L and U (m, n), pivots (k, `i32`, from 1).
+#' * `lu_pivots_to_permutation`: input pivots (k, `i32`, from 1); output a permutation of the rows (m, `i32`, from 1).
+#' * `svd`: input A (m, n); outputs U (m, k), S (k), transposed V (k, n).
+#' * `eigh`: input A (n, n), lower triangle; outputs V (n, n), eigenvalues in ascending order (n).
 #'
 #' If `svd` or `eigh` cannot compute a result, for example because the input has NaN, the outputs are NaN. The attribute
 #' `first = 0 : i32` makes `lu_pivots_to_permutation` count from 0. Leading dimensions are batches, as below.
@@ -33,22 +31,20 @@
 #' output `info` has type `i32` and the dimensions of the batch. A matrix that cannot be factorized is not an error: its `info`
 #' is not zero, and JAX's programs then return NaN.
 #'
-#' | name | inputs | outputs | attributes |
-#' |---|---|---|---|
-#' | `potrf` | A | Cholesky factor, info | `uplo` u8 |
-#' | `getrf` | A | L and U, pivots (`i32`, from 1), info | |
-#' | `geqrf` | A | R and reflections, tau | |
-#' | `geqp3` | A, columns (`i32`) | R and reflections, columns, tau | |
-#' | `orgqr` (`ungqr`) | reflections, tau | Q | |
-#' | `ormqr` (`unmqr`) | reflections, tau, C | product | `left`, `transpose` (flags) |
-#' | `gesdd`, `gesvd` | A | A, S, U, transposed V, info | `mode` u8: A, S or N |
-#' | `syevd` (`heevd`) | A | V, eigenvalues, info | `uplo` u8, `mode` u8: V or N |
-#' | `geev` | A | eigenvalues, left V, right V, info | `compute_left`, `compute_right` u8: V or N |
-#' | `gees` | A | T, V, eigenvalues, selected (`i32`), info | `mode` u8: V or N, `sort` u8: N |
-#' | `gehrd` | A | H and reflections, tau, info | `low`, `high` (`i32`) |
-#' | `sytrd` (`hetrd`) | A | T and reflections, diagonal, off-diagonal, tau, info | `uplo` u8 |
-#' | `trsm` | A, B | solution | `side`, `uplo`, `trans_x`, `diag` u8 |
-#' | `gtsv` | lower, diagonal, upper, B | lower, diagonal, upper, solution, info | |
+#' * `potrf`: input A; outputs Cholesky factor, info; attributes `uplo` u8.
+#' * `getrf`: input A; outputs L and U, pivots (`i32`, from 1), info.
+#' * `geqrf`: input A; outputs R and reflections, tau.
+#' * `geqp3`: inputs A, columns (`i32`); outputs R and reflections, columns, tau.
+#' * `orgqr` (`ungqr`): inputs reflections, tau; output Q.
+#' * `ormqr` (`unmqr`): inputs reflections, tau, C; output product; attributes `left`, `transpose` (flags).
+#' * `gesdd`, `gesvd`: input A; outputs A, S, U, transposed V, info; attributes `mode` u8: A, S or N.
+#' * `syevd` (`heevd`): input A; outputs V, eigenvalues, info; attributes `uplo` u8, `mode` u8: V or N.
+#' * `geev`: input A; outputs eigenvalues, left V, right V, info; attributes `compute_left`, `compute_right` u8: V or N.
+#' * `gees`: input A; outputs T, V, eigenvalues, selected (`i32`), info; attributes `mode` u8: V or N, `sort` u8: N.
+#' * `gehrd`: input A; outputs H and reflections, tau, info; attributes `low`, `high` (`i32`).
+#' * `sytrd` (`hetrd`): input A; outputs T and reflections, diagonal, off-diagonal, tau, info; attributes `uplo` u8.
+#' * `trsm`: inputs A, B; output solution; attributes `side`, `uplo`, `trans_x`, `diag` u8.
+#' * `gtsv`: inputs lower, diagonal, upper, B; outputs lower, diagonal, upper, solution, info.
 #'
 #' The names in parentheses are those of complex types. `geev` and `gees` of real types return the real and imaginary parts of
 #' eigenvalues as two outputs. `tridiagonal_solve_perturbed_ffi` works for all four types, and so does `LuDecomposition`, which
@@ -57,7 +53,7 @@
 #' The letters are those of LAPACK: `uplo` is L or U, `side` L or R, `trans_x` N, T or C, and `diag` N or U. If `mode` is N,
 #' vectors are not computed.
 #' @section Other platforms:
-#' On NVIDIA GPUs (platform `cuda`), the first table's targets call cuSOLVER of the CUDA installation, also for `f32` and `f64`
+#' On NVIDIA GPUs (platform `cuda`), the first list's targets call cuSOLVER of the CUDA installation, also for `f32` and `f64`
 #' only. The library is loaded when a program calls it first: it is the one that the plugin uses. If there is none, programs
 #' compile, and their execution fails with an error that names the library. Differences to the CPU:
 #' * `svd` requires `m >= n`. For `m < n`, set the attribute `transposed = true` and state row-major order in `operand_layouts`
@@ -80,13 +76,17 @@
 #' program <- pjrt_program('
 #' func.func @main(%a: tensor<2x2xf64>) -> (tensor<2x2xf64>, tensor<2xf64>) {
 #'   %v, %w = stablehlo.custom_call @eigh(%a) {
-#'     api_version = 4 : i32, operand_layouts = [dense<[0, 1]> : tensor<2xindex>],
-#'     result_layouts = [dense<[0, 1]> : tensor<2xindex>, dense<0> : tensor<1xindex>]
+#'     api_version = 4 : i32,
+#'     operand_layouts = [dense<[0, 1]> : tensor<2xindex>],
+#'     result_layouts = [
+#'       dense<[0, 1]> : tensor<2xindex>, dense<0> : tensor<1xindex>
+#'     ]
 #'   } : (tensor<2x2xf64>) -> (tensor<2x2xf64>, tensor<2xf64>)
 #'   return %v, %w : tensor<2x2xf64>, tensor<2xf64>
 #' }')
 #' a <- matrix(c(2, 1, 1, 2), 2)
-#' lapply(pjrt_execute(pjrt_compile(program), pjrt_buffer(a, "f64")), as_array)
+#' eigen <- pjrt_compile(program)
+#' pjrt_execute(eigen, pjrt_buffer(a, "f64"))
 NULL
 
 # Tells native code once where R's LAPACK is. Takes less than a millisecond, because R loads its LAPACK for this.

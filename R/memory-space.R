@@ -101,7 +101,11 @@ dead_memory <- function(x) dead_text(x, "PJRTMemory", paste0("PJRTMemory:", as.c
 #' `pjrt_error_unimplemented` if the plugin has no statistics, `pjrt_error_invalid_input` if `device` is not a device.
 #' @seealso [pjrt_memory_stats()], [device_info()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
-#' try(device_memory_stats("cpu:0"))
+#' # the CPU has no statistics
+#' tryCatch(
+#'   device_memory_stats("cpu:0"),
+#'   pjrt_error = function(error) class(error)[[1]]
+#' )
 #' @export
 device_memory_stats <- function(device = NULL) {
   stats <- call_native(ffi_device_memory_stats, as_pjrt_device(device))

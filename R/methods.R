@@ -50,7 +50,9 @@
 #' try(x[1, 1] <- 0)
 #'
 #' # a class with a buffer inside
-#' measured <- function(x, unit) structure(list(buffer = x, unit = unit), class = "measured")
+#' measured <- function(x, unit) {
+#'   structure(list(buffer = x, unit = unit), class = "measured")
+#' }
 #' format.measured <- function(x, ...) paste(format(x$buffer), "in", x$unit)
 #' format(measured(x, "m"))
 #' @name buffer-methods

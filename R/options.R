@@ -60,14 +60,18 @@
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' quick <- pjrt_compile_options(optimization_level = 0)
 #' quick
-#' program <- pjrt_program(path = system.file("programs", "add-2x2.mlir", package = "pjrt"))
+#' path <- system.file("programs", "add-2x2.mlir", package = "pjrt")
+#' program <- pjrt_program(path = path)
 #' add <- pjrt_compile(program, quick)
 #'
 #' # a portable executable runs on the device of its inputs
-#' portable <- pjrt_compile(program, pjrt_compile_options(compile_portable_executable = TRUE))
+#' options <- pjrt_compile_options(compile_portable_executable = TRUE)
+#' portable <- pjrt_compile(program, options)
 #' device(pjrt_execute(portable, pjrt_buffer(diag(2)), pjrt_buffer(diag(2))))
 #'
-#' try(pjrt_compile_options(num_partitions = 2L, use_spmd_partitioning = FALSE))
+#'
+#' # options that contradict each other
+#' try(pjrt_compile_options(num_partitions = 2L, num_replicas = 0L))
 #' @export
 pjrt_compile_options <- function(num_replicas = NULL, num_partitions = NULL, device_assignment = NULL,
                                  use_spmd_partitioning = NULL, use_shardy_partitioner = NULL,

@@ -91,7 +91,14 @@
 #' `system.file("plugins.toml", package = "pjrt")`, whose first lines describe the format.
 #' @name pjrt_options
 #' @examples
-#' # print messages
-#' old <- options(pjrt.verbose = TRUE)
+#' # printing
+#' x <- pjrt_buffer(matrix(sqrt(1:20), 10), "f64")
+#' old <- options(pjrt.print_decimals = 2, pjrt.print_max_rows = 3)
+#' x
+#' options(old)
+#'
+#' # missing values become an error
+#' old <- options(pjrt.check = TRUE)
+#' try(pjrt_buffer(c(1, NA, 3)))
 #' options(old)
 NULL

@@ -17,7 +17,7 @@
 #' @param ... For methods.
 #' @return `x`, invisibly.
 #' @examplesIf pjrt::plugins_downloaded("cpu")
-#' print(pjrt_buffer(matrix(1:100, 2)), max_width = 40)
+#' print(pjrt_buffer(matrix(1:30, 2)), max_width = 20)
 #' print(pjrt_buffer(1:3), header = FALSE, footer = "")
 #' @export
 print.PJRTBuffer <- function(x, max_rows = getOption("pjrt.print_max_rows", 30L),

@@ -43,20 +43,24 @@
 #' square <- pjrt_compile(program)
 #' pjrt_execute(square, pjrt_buffer(c(3, 4)))
 #'
-#' pjrt_program(path = system.file("programs", "add-2x2.mlir", package = "pjrt"))
-#'
 #' # the same for a matrix of any shape
-#' x <- matrix(1:6, nrow = 2)
+#' x <- pjrt_buffer(matrix(1:6, nrow = 2), "f32")
 #' program <- pjrt_program("
 #' func.func @main(%x: tensor<{X}>) -> tensor<{X}> {
 #'   %0 = stablehlo.multiply %x, %x : tensor<{X}>
 #'   return %0 : tensor<{X}>
-#' }", types = list(X = "2x3xf32"))
-#' pjrt_execute(pjrt_compile(program), pjrt_buffer(x, "f32"))
+#' }", types = list(X = x))
+#' pjrt_execute(pjrt_compile(program), x)
 #'
-#' # the program in a file that JAX exported, as text
-#' network <- pjrt_program(path = system.file("exported", "network.jaxexport", package = "pjrt"))
-#' cat(as.character(network))
+#' # from a file that JAX exported: bytecode, which is decoded
+#' path <- system.file("exported", "network.jaxexport", package = "pjrt")
+#' network <- pjrt_program(path = path)
+#' text <- strsplit(as.character(network), "\n")[[1]]
+#' substr(text[3:6], 1, 70)
+#' @usage
+#' pjrt_program(
+#'   src = NULL, path = NULL, format = c("mlir", "hlo"), types = NULL
+#' )
 #' @export
 pjrt_program <- function(src = NULL, path = NULL, format = c("mlir", "hlo"), types = NULL) {
   format <- match_format(format)

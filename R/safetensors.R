@@ -52,7 +52,9 @@
 #' * `pjrt_error_invalid_input`: an argument is invalid.
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' path <- tempfile(fileext = ".safetensors")
-#' weights <- list(w = pjrt_buffer(matrix(rnorm(6), 2)), b = pjrt_buffer(c(1, 2), "bf16"))
+#' weights <- list(
+#'   w = pjrt_buffer(matrix(rnorm(6), 2)), b = pjrt_buffer(c(1, 2), "bf16")
+#' )
 #' safetensors_save(weights, path, metadata = c(epoch = "12"))
 #'
 #' safetensors_info(path)
@@ -115,7 +117,8 @@ safetensors_info <- function(path) {
 #' The errors of [safetensors_load()]; `pjrt_error_invalid_input` if a tensor does not exist or the file is closed.
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' path <- tempfile(fileext = ".safetensors")
-#' safetensors_save(list(w = pjrt_buffer(matrix(1:6, 2)), b = pjrt_buffer(1:2)), path)
+#' weights <- list(w = pjrt_buffer(matrix(1:6, 2)), b = pjrt_buffer(1:2))
+#' safetensors_save(weights, path)
 #' model <- safetensors_open(path)
 #' model
 #' names(model)

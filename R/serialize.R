@@ -27,7 +27,8 @@
 #' * `pjrt_error_unimplemented`: the plugin does not support this.
 #' @seealso [pjrt_compile()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
-#' program <- pjrt_program(path = system.file("programs", "add-2x2.mlir", package = "pjrt"))
+#' path <- system.file("programs", "add-2x2.mlir", package = "pjrt")
+#' program <- pjrt_program(path = path)
 #' path <- tempfile(fileext = ".pjrtx")
 #' pjrt_save_executable(pjrt_compile(program), path)
 #'

@@ -52,18 +52,23 @@
 #' pjrt_unshard(shards)
 #' pjrt_shard(c(0.5, 1.5), "cpu:0", dim = NULL)
 #' try(pjrt_shard(x, c("cpu:0", "cpu:0"), dim = 2L))
-#' @examplesIf pjrt::plugins_downloaded("cpu") && length(devices("cpu")) > 1L
-#' # needs two CPU devices: pjrt_client("cpu", cpu_device_count = 2L)
+#'
+#' # a program with two partitions, on a client of the CPU with two devices
+#' pair <- plugin_client_create(
+#'   pjrt_plugin("cpu"), "pair", list(cpu_device_count = 2L)
+#' )
 #' double <- pjrt_compile(pjrt_program("
 #' module attributes {mhlo.num_partitions = 2 : i32} {
-#'   sdy.mesh @mesh = <[\"columns\"=2]>
+#'   sdy.mesh @m = <[\"columns\"=2]>
 #'   func.func @main(
-#'     %x: tensor<2x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {\"columns\"}]>}
+#'     %x: tensor<2x6xf32> {
+#'       sdy.sharding = #sdy.sharding<@m, [{}, {\"columns\"}]>
+#'     }
 #'   ) -> tensor<2x6xf32> {
 #'     %0 = stablehlo.add %x, %x : tensor<2x6xf32>
 #'     return %0 : tensor<2x6xf32>
 #'   }
-#' }"))
+#' }"), devices = devices(pair))
 #' shards <- pjrt_shard(matrix(1:12, nrow = 2), double, input = "x")
 #' shards[[2]]
 #' pjrt_unshard(pjrt_execute_sharded(double, shards), executable = double)

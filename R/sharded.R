@@ -26,18 +26,23 @@
 #' The errors of [pjrt_execute()]; messages name the device and the argument. If a computation fails on one device later, the error
 #' is raised when you read an output that depends on it.
 #' @seealso [pjrt_shard()], `vignette("several-devices")`
-#' @examplesIf pjrt::plugins_downloaded("cpu") && length(devices("cpu")) > 1L
-#' # needs two CPU devices: pjrt_client("cpu", cpu_device_count = 2L)
+#' @examplesIf pjrt::plugins_downloaded("cpu")
+#' # a client of the CPU with two devices
+#' pair <- plugin_client_create(
+#'   pjrt_plugin("cpu"), "pair", list(cpu_device_count = 2L)
+#' )
 #' sum_of_all <- pjrt_compile(pjrt_program("
 #' func.func @main(%x: tensor<f32>) -> tensor<f32> {
-#'   %0 = \"stablehlo.all_reduce\"(%x) <{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> ({
+#'   %0 = \"stablehlo.all_reduce\"(%x) <{
+#'     replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>
+#'   }> ({
 #'     ^bb0(%a: tensor<f32>, %b: tensor<f32>):
 #'       %c = stablehlo.add %a, %b : tensor<f32>
 #'       stablehlo.return %c : tensor<f32>
 #'   }) : (tensor<f32>) -> tensor<f32>
 #'   return %0 : tensor<f32>
-#' }"), pjrt_compile_options(num_replicas = 2L))
-#' inputs <- list(pjrt_scalar(1, device = "cpu:0"), pjrt_scalar(2, device = "cpu:1"))
+#' }"), pjrt_compile_options(num_replicas = 2L), devices = devices(pair))
+#' inputs <- Map(pjrt_scalar, c(1, 2), device = devices(pair))
 #' pjrt_execute_sharded(sum_of_all, inputs)
 #' @export
 pjrt_execute_sharded <- function(executable, inputs, execution_options = NULL, simplify = TRUE) {

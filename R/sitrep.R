@@ -9,9 +9,7 @@
 #' @return A list of class `PJRTSitrep`, which prints as text.
 #' @seealso [pjrt_plugins()], [install_pjrt()]
 #' @examples
-#' \donttest{
 #' pjrt_sitrep()
-#' }
 #' @export
 pjrt_sitrep <- function() {
   parts <- list(

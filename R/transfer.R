@@ -26,7 +26,7 @@
 #' as_raw(pjrt_buffer(1:2))
 #' str(as_array(list(x = x, more = list(pjrt_scalar(1)))))
 #'
-#' # a result of rank 1 keeps its dimension; as a plain vector, it recycles with others
+#' # a result of rank 1 keeps its dimension; a plain vector recycles
 #' y <- pjrt_buffer(c(10, 20))
 #' dim(as_array(y))
 #' as_array(y, drop = TRUE) + 1:4

@@ -26,7 +26,8 @@
 #' length(leaves)
 #' identical(unflatten(tree, leaves), model)
 #'
-#' sums <- flatten_fun(function(x, y) list(sum = x + y), build_tree(list(1, y = 2)))
+#' add <- function(x, y) list(sum = x + y)
+#' sums <- flatten_fun(add, build_tree(list(1, y = 2)))
 #' sums(10, 20)
 #' @export
 build_tree <- function(x) {
@@ -223,7 +224,8 @@ print.RTree <- function(x, ...) {
 #' model <- list(layer = list(w = 1, b = 2), rate = 3)
 #' gradient <- list(layer = list(w = 0.1, b = 0.2), rate = 0)
 #' str(map_tree(model, function(leaf) -leaf))
-#' str(pmap_tree(list(model, gradient), function(x, g, step) x - step * g, step = 0.5))
+#' descend <- function(x, g, step) x - step * g
+#' str(pmap_tree(list(model, gradient), descend, step = 0.5))
 #' @export
 map_tree <- function(.x, .f, ...) {
   check_function(.f, ".f")
