@@ -196,6 +196,8 @@ advice <- list(
       "before R starts."
     )
   },
+  map_needs_type = function() "For a file of plain numbers, pass `dtype` and `shape`.",
+  map_refused = function() "pjrt_load_npy() loads all kinds of NumPy's files.",
   not_an_executable = function() "pjrt_serialize() and pjrt_save_executable() create serialized executables.",
   npy_type_missing = function(bytes) {
     known <- if (bytes == "2") " NumPy has no bfloat16: for that, pass `dtype = \"bf16\"`."

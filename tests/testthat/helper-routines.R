@@ -173,6 +173,7 @@ routine_uses <- function() {
     exported_read = names(pjrt_load_exported(exported_file)),
     pytorch_read = names(pjrt_load_exported(torch_folder)),
     npy_load = pjrt_load_npy(npy_file),
+    map_array = pjrt_map(npy_file, "ui8", 4L),
     npy_load_files = pjrt_load_exported(torch_folder)$weights,
     exported_sizes = pjrt:::call_native(
       pjrt:::ffi_exported_sizes, "x", "args[0]", list(c("b", "4")), list("2*b"), "x", list(c(3, 4))

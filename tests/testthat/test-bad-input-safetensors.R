@@ -6,6 +6,10 @@ rows <- list(
     path = of("path", npy_file), device = "device", names = of("none", NULL, "NULL"),
     dtype = of("choice", NULL, "NULL")
   ),
+  pjrt_map = row(
+    path = of("path", npy_file), dtype = of("dtype", "ui8"), shape = of("shape", 2L, "!NULL"), offset = of("size", 0, "0L"),
+    row_major = "flag", device = "device"
+  ),
   safe_tensor_buffer.PJRTBuffer = row(x = "buffer"),
   safe_tensor_meta.PJRTBuffer = row(x = "known_buffer"),
   safetensors_load = row(

@@ -60,6 +60,7 @@ fork_uses <- list(
   "print of an executable" = quote(print(double)),
   pjrt_load_executable = quote(pjrt_load_executable(file)),
   pjrt_load_exported = quote(pjrt_load_exported(system.file("exported", "network.jaxexport", package = "pjrt"))),
+  pjrt_map = quote(pjrt_map(system.file("exported", "iris-torch", "data", "0.bias", package = "pjrt"), "ui8", 4L)),
   pjrt_load_npy = quote(pjrt_load_npy(system.file("exported", "iris-torch", "data", "0.bias", package = "pjrt"))),
   safetensors_load = quote(safetensors_load(model)),
   pjrt_memory_stats = quote(pjrt_memory_stats()),

@@ -40,6 +40,7 @@ mod inspect;
 mod install;
 mod lifetime;
 mod linear_algebra;
+mod map;
 mod memory;
 mod memory_space;
 mod npy;
@@ -81,6 +82,7 @@ extendr_module! {
     use install;
     use lifetime;
     use linear_algebra;
+    use map;
     use memory;
     use memory_space;
     use npy;

@@ -81,6 +81,10 @@ reasons! {
     LibraryOfOneApi => "library_of_oneapi",
     /// A library of AMD's ROCm is missing.
     LibraryOfRocm => "library_of_rocm",
+    /// A file is not a `.npy` file, and the type of its numbers was not given.
+    MapNeedsType => "map_needs_type",
+    /// The arrays of a file of NumPy cannot be used in place.
+    MapRefused => "map_refused",
     /// A file is not a serialized executable.
     NotAnExecutable => "not_an_executable",
     /// A file of NumPy does not say what its elements of `bytes` bytes are.

@@ -31,6 +31,8 @@ pub mod stored;
 
 pub mod numpy;
 
+pub mod map;
+
 pub mod safetensors;
 
 pub use buffer::Buffer;

@@ -1,18 +1,13 @@
 //! Arrays that cannot be used as they lie in a file: compressed, column-major, or big-endian.
 
 use super::{invalid, Member};
-use crate::host::array::HostOrder;
-use crate::host::memory::HostMemory;
-use crate::stored::Decode;
+use crate::stored::{column_major, Decode};
 use flate2::{Crc, Decompress, FlushDecompress, Status};
 use pjrt_base::error::{Error, Result};
 use pjrt_base::mmap::MappedFile;
 use pjrt_base::process::check_interrupt_now_and_then;
 use pjrt_data::array::Spec;
-use pjrt_data::convert;
-use pjrt_data::layout;
 use pjrt_data::npy::Header;
-use pjrt_data::transpose::Plan;
 use std::sync::Arc;
 
 /// Bytes to work on between checks for interrupts.
@@ -40,13 +35,17 @@ impl Decoder {
         header: &Header,
         spec: &Spec,
     ) -> Option<Decoder> {
-        let order = if header.is_column_major { HostOrder::ColumnMajor } else { HostOrder::RowMajor };
-        let is_column_major = !order.is_row_major(&spec.dims) && !spec.is_empty();
+        let is_column_major = header.is_column_major && column_major::is_needed(spec);
         if member.deflated.is_none() && !is_column_major && header.swapped.is_none() {
             return None;
         }
         let (member, spec, swapped) = (member.clone(), spec.clone(), header.swapped);
         Some(Decoder { file, member, header: header_size, spec, is_column_major, swapped })
+    }
+
+    /// Whether the elements are as in memory, but for their order.
+    pub(super) fn only_transposes(&self) -> bool {
+        self.member.deflated.is_none() && self.swapped.is_none()
     }
 
     /// Writes the elements in the file's order.
@@ -57,27 +56,16 @@ impl Decoder {
             inflated.fill(target)?;
             return inflated.finish();
         }
-        let start = self.member.start + self.header as u64;
-        for (i, piece) in target.chunks_mut(PIECE).enumerate() {
-            check_interrupt_now_and_then()?;
-            self.file.read(start + (i * PIECE) as u64, piece)?;
-        }
-        Ok(())
+        column_major::read(&self.file, self.member.start + self.header as u64, target)
     }
 
     /// Writes the elements in row-major order.
     fn read_in_order(&self, target: &mut [u8]) -> Result<()> {
-        if !self.is_column_major {
-            return self.read(target);
+        if self.is_column_major {
+            column_major::transpose(&self.spec, target, |elements| self.read(elements))
+        } else {
+            self.read(target)
         }
-        let memory = HostMemory::new(target.len())?;
-        // SAFETY: new memory of this size, which nobody else knows.
-        let elements = unsafe { std::slice::from_raw_parts_mut(memory.data(), target.len()) };
-        self.read(elements)?;
-        let dims = &self.spec.dims;
-        let plan = Plan::new(dims, &HostOrder::ColumnMajor.strides(dims), &layout::row_major(dims));
-        // SAFETY: both have the bytes of the spec's elements, which the plan moves one by one.
-        unsafe { convert::copy(self.spec.dtype, &plan, elements.as_ptr(), target.as_mut_ptr()) }
     }
 }
 

@@ -46,6 +46,7 @@ pub struct Array {
     /// Whether the file says the type of the elements.
     has_type: bool,
     header: usize,
+    is_column_major: bool,
     decoder: Option<Decoder>,
 }
 
@@ -119,8 +120,9 @@ impl ArrayFile {
             return Err(self.invalid(&member, &what));
         }
         let has_type = matches!(header.element, Element::Known(_));
+        let is_column_major = header.is_column_major;
         let decoder = Decoder::new(self.file.clone(), &member, size, &header, &spec);
-        Ok(Array { member, file: self.file.clone(), label, spec, has_type, header: size, decoder })
+        Ok(Array { member, file: self.file.clone(), label, spec, has_type, header: size, is_column_major, decoder })
     }
 
     /// Reads the first bytes of a member.
@@ -164,6 +166,21 @@ impl Array {
 
     pub fn spec(&self) -> &Spec {
         &self.spec
+    }
+
+    /// Its file, and where its data begin.
+    pub(crate) fn place(&self) -> (&Arc<MappedFile>, u64) {
+        (&self.file, self.member.start + self.header as u64)
+    }
+
+    /// Whether its elements lie in column-major order.
+    pub(crate) fn is_column_major(&self) -> bool {
+        self.is_column_major
+    }
+
+    /// Whether its elements lie in the file as in memory, in whichever order.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.decoder.as_ref().map_or(true, Decoder::only_transposes)
     }
 
     /// Whether the file says the type of the elements.

@@ -1,5 +1,6 @@
 //! Arrays in files of any format: where their bytes are, and their way to a device.
 
+pub(crate) mod column_major;
 mod load;
 pub(crate) mod packed;
 

@@ -1,0 +1,161 @@
+//! Arrays in files of plain numbers: in any file from some byte on, and parts of the array in a `.npy` file.
+
+use crate::numpy::{Array, ArrayFile};
+use crate::stored::column_major::{self, ColumnMajor};
+use crate::stored::{Form, Stored};
+use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::mmap::{self, MappedFile};
+use pjrt_base::reason::Reason;
+use pjrt_data::array::Spec;
+use pjrt_data::dtype::DType;
+use pjrt_data::layout;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The size in bytes from which an array is used in place: its file stays open.
+const WORTH_A_FILE: usize = 32 << 10;
+
+/// Which array of a file is meant.
+#[derive(Debug)]
+pub struct Part {
+    /// The type of the elements. Without it, the file is a `.npy` file.
+    pub dtype: Option<DType>,
+    /// The dimensions. Without them, the whole array of a `.npy` file.
+    pub dims: Option<Vec<i64>>,
+    /// The dimension to find out: as many as there are bytes for.
+    pub unknown: Option<usize>,
+    /// Where the array begins, in bytes from the start of the file, or of the data of a `.npy` file.
+    pub offset: u64,
+    /// The order of the elements. A `.npy` file says its own.
+    pub is_column_major: bool,
+}
+
+/// An array of a file.
+#[derive(Debug)]
+pub struct Mapping(Content);
+
+#[derive(Debug)]
+enum Content {
+    /// All of a `.npy` file.
+    Array(Array),
+    /// Plain elements.
+    Part { file: Arc<MappedFile>, start: u64, spec: Spec, reorder: Option<ColumnMajor> },
+}
+
+impl Mapping {
+    /// Opens the file, and checks that it has the part.
+    ///
+    /// # Errors
+    /// `ShapeMismatch` if the file ends before the array does; `InvalidInput` for dimensions that no array has;
+    /// `NpyInvalid` without a type if it is not a `.npy` file, or if its numbers are big-endian and a part is wanted;
+    /// `Io`, `FileChanged`.
+    pub fn open(path: &Path, part: &Part) -> Result<Mapping> {
+        let Some(dtype) = part.dtype else { return Mapping::of_numpy(path, part) };
+        let Some(dims) = &part.dims else { bail!(InvalidInput, "The shape of the array is missing.") };
+        Mapping::of_part(&MappedFile::open(path)?, 0, dtype, dims, part, part.is_column_major)
+    }
+
+    fn of_numpy(path: &Path, part: &Part) -> Result<Mapping> {
+        let file = ArrayFile::open(path).map_err(|error| match error.kind() {
+            Kind::NpyInvalid => error.hint(Reason::MapNeedsType),
+            _ => error,
+        })?;
+        if file.is_archive() {
+            let message = format!("'{}' is an archive, whose arrays cannot be used in place.", path.display());
+            return Err(Error::new(Kind::NpyInvalid, message).hint(Reason::MapRefused));
+        }
+        let array = file.array(0, None).map_err(|error| match error.kind() {
+            Kind::NpyInvalid => error.hint(Reason::MapNeedsType),
+            _ => error,
+        })?;
+        let dims = match &part.dims {
+            None if part.offset == 0 => return Ok(Mapping(Content::Array(array))),
+            None => bail!(InvalidInput, "An array that begins within the data needs a shape."),
+            Some(dims) => dims,
+        };
+        if !array.is_plain() {
+            let message = format!("The numbers in '{}' are big-endian: parts of it cannot be used.", path.display());
+            return Err(Error::new(Kind::NpyInvalid, message).hint(Reason::MapRefused));
+        }
+        let (file, start) = array.place();
+        Mapping::of_part(file, start, array.spec().dtype, dims, part, array.is_column_major())
+    }
+
+    /// The part of a file whose data begin at byte `data`.
+    fn of_part(
+        file: &Arc<MappedFile>,
+        data: u64,
+        dtype: DType,
+        dims: &[i64],
+        part: &Part,
+        is_column_major: bool,
+    ) -> Result<Mapping> {
+        let (path, whole) = (file.path().display(), file.len() - data);
+        let Some(found) = whole.checked_sub(part.offset) else {
+            bail!(ShapeMismatch, "The offset, {}, is beyond the {whole} bytes of data in '{path}'.", part.offset);
+        };
+        let dims = match part.unknown {
+            None => dims.to_vec(),
+            Some(unknown) => completed(file, found, dtype, dims, unknown, part.offset)?,
+        };
+        let spec = Spec::new(dtype, &dims)?;
+        let needed = spec.bytes() as u64;
+        if needed > found {
+            bail!(
+                ShapeMismatch,
+                "An array {spec} has {needed} bytes, but '{path}' has {found} bytes of data from offset {} on.",
+                part.offset
+            );
+        }
+        let start = data + part.offset;
+        let reorder = is_column_major && column_major::is_needed(&spec);
+        let reorder = reorder.then(|| ColumnMajor { file: file.clone(), start, spec: spec.clone() });
+        Ok(Mapping(Content::Part { file: file.clone(), start, spec, reorder }))
+    }
+
+    /// Where the array is. It is used in place if that is possible and worth an open file.
+    pub fn stored(&self) -> Stored<'_> {
+        match &self.0 {
+            Content::Array(array) => array.stored(is_worth_a_file(array.spec())),
+            Content::Part { file, start, spec, reorder } => {
+                let form = match reorder {
+                    Some(reorder) => Form::Encoded(reorder),
+                    // A device copies narrow elements.
+                    None => Form::Plain { in_place: is_worth_a_file(spec) && !spec.dtype.is_packed() },
+                };
+                let label = format!("'{}'", file.path().display());
+                Stored { file, label, spec: spec.clone(), start: *start, bytes: spec.bytes(), form }
+            }
+        }
+    }
+}
+
+fn is_worth_a_file(spec: &Spec) -> bool {
+    spec.bytes() >= WORTH_A_FILE && mmap::has_room_for_files()
+}
+
+/// The dimensions with the unknown one, which makes an array of all bytes that there are.
+fn completed(
+    file: &MappedFile,
+    found: u64,
+    dtype: DType,
+    dims: &[i64],
+    unknown: usize,
+    offset: u64,
+) -> Result<Vec<i64>> {
+    let mut dims = dims.to_vec();
+    let Some(dim) = dims.get_mut(unknown) else { bail!(Internal, "The unknown dimension is not one of the shape.") };
+    *dim = 1;
+    layout::check_dims(dtype, &dims)?;
+    let step = Spec::new(dtype, &dims)?.bytes() as u64;
+    if step == 0 || found % step != 0 {
+        bail!(
+            ShapeMismatch,
+            "'{}' has {found} bytes of data from offset {offset} on, which do not make whole arrays {} of {step} bytes.",
+            file.path().display(),
+            layout::format_type(dtype, &dims)
+        );
+    }
+    dims[unknown] = (found / step) as i64;
+    Ok(dims)
+}
