@@ -101,6 +101,8 @@ any_of <- function(classes) {
 
 # Hints for failures that the native side finds. It names a reason, and this table words the remedy with R functions.
 advice <- list(
+  arrow_conversion = function() "Convert it in Arrow first, to integers or floats.",
+  arrow_nulls = function() "Cast it to a type of floats in Arrow first: there, missing values become NaN.",
   buffer_deleted = function() {
     "pjrt_delete() has freed its memory. Create a new buffer, or delete the old one after its last use."
   },

@@ -18,6 +18,7 @@ mod handle;
 mod conditions;
 mod describe;
 
+mod arrow;
 mod r#async;
 mod buffer;
 mod c_interface;
@@ -67,6 +68,7 @@ mod tree;
 
 extendr_module! {
     mod pjrt;
+    use arrow;
     use cache;
     use client;
     use compile;

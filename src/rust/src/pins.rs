@@ -1,19 +1,23 @@
 //! R vectors whose memory a device uses: protected from R's garbage collector until the device is done with them.
 //!
 //! A device may finish on any thread, at any time. Only R's main thread releases the vector: at once if the device
-//! finishes there, as when a buffer is collected, and at the next call otherwise.
+//! finishes there, as when a buffer is collected, and at the next call otherwise. The same holds for memory of other
+//! packages, which may be theirs to release on that thread only.
 
 use crate::sexp::{self, Protected};
 use extendr_ffi::*;
 use pjrt_base::error::Result;
 use pjrt_base::process;
 use pjrt_base::sync::Unpoisoned;
+use std::any::Any;
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Mutex;
 
 /// Slots of the table that devices are done with and that are not free yet.
 static RELEASED: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+/// What else waits to be dropped on the main thread.
+static OTHERS: Mutex<Vec<Box<dyn Any + Send>>> = Mutex::new(Vec::new());
 static ANY_RELEASED: AtomicBool = AtomicBool::new(false);
 
 /// The vectors in use: an R list that R keeps, and its free slots.
@@ -97,11 +101,19 @@ fn release(place: usize) {
     }
 }
 
-/// Releases the vectors that devices finished with on other threads. Call it on the main thread.
+/// Drops a value on the main thread, at the next call. Never now: R may be collecting garbage.
+pub fn drop_later(value: impl Any + Send) {
+    OTHERS.lock().unpoisoned().push(Box::new(value));
+    ANY_RELEASED.store(true, Ordering::Release);
+}
+
+/// Releases what devices finished with on other threads. Call it on the main thread.
 pub fn drain() {
     if ANY_RELEASED.load(Ordering::Relaxed) && ANY_RELEASED.swap(false, Ordering::AcqRel) {
         let released = process::lock(&RELEASED).map(|mut released| std::mem::take(&mut *released)).unwrap_or_default();
         TABLE.with_borrow_mut(|table| released.into_iter().for_each(|place| table.let_go(place)));
+        let others = process::lock(&OTHERS).map(|mut others| std::mem::take(&mut *others)).unwrap_or_default();
+        drop(others);
     }
 }
 

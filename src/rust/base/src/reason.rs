@@ -30,6 +30,10 @@ macro_rules! reasons {
 }
 
 reasons! {
+    /// An Arrow array has no numbers; Arrow can convert it.
+    ArrowConversion => "arrow_conversion",
+    /// An Arrow array has missing values that its type cannot hold.
+    ArrowNulls => "arrow_nulls",
     /// The user deleted the buffer.
     BufferDeleted => "buffer_deleted",
     /// An execution took over the buffer's memory.

@@ -27,6 +27,8 @@ pub mod cache;
 
 pub mod compile;
 
+pub mod arrow;
+
 pub mod stored;
 
 pub mod numpy;

@@ -5,6 +5,7 @@
 extern crate pjrt_base;
 
 pub mod array;
+pub mod arrow;
 pub mod convert;
 pub mod decimal;
 pub mod dtype;

@@ -180,7 +180,7 @@ impl Array {
 
     /// Whether its elements lie in the file as in memory, in whichever order.
     pub(crate) fn is_plain(&self) -> bool {
-        self.decoder.as_ref().map_or(true, Decoder::only_transposes)
+        self.decoder.as_ref().is_none_or(Decoder::only_transposes)
     }
 
     /// Whether the file says the type of the elements.

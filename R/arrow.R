@@ -1,0 +1,75 @@
+#' Arrays of Arrow
+#'
+#' `pjrt_buffer()` takes arrays of the R packages nanoarrow and arrow, and, by reticulate, of Python's
+#' pyarrow. `pjrt_from_arrow()` takes any array of Arrow by the addresses of the two structs of the Arrow C
+#' data interface, for packages that have one.
+#'
+#' Numbers of 8 to 64 bits keep their type; truth values become `pred`. Lists of one length
+#' (`fixed_size_list`) add a dimension. Missing values become NaN in floats, and are an error in other
+#' types. Strings, dates, decimals, dictionaries and tables are errors: convert them in Arrow first, and
+#' take columns one by one.
+#'
+#' On a CPU, the buffer is Arrow's memory, without a copy, if the address of the first number is a multiple
+#' of 64, as Arrow recommends, and no value is missing. Arrow's array stays alive as long as the device
+#' needs it, and its owner may release it before. It must not be modified.
+#'
+#' @param array,schema Addresses of a `struct ArrowArray` and a `struct ArrowSchema`: external pointers,
+#'   strings of digits, doubles or [bit64::integer64]. Both are moved: the buffer owns them now, and
+#'   releases them when it no longer needs them. Wrong addresses crash R.
+#' @param device A device: anything that [as_pjrt_device()] takes.
+#' @return A `PJRTBuffer`. An array has one dimension, its length, and lists have more.
+#' @section Errors:
+#' * `pjrt_error_unsupported_dtype`: the elements are not numbers.
+#' * `pjrt_error_invalid_input`: missing values in integers; arrays that were released; other arguments.
+#' @seealso [pjrt_buffer()]
+#' @examplesIf pjrt::plugins_downloaded("cpu") && requireNamespace("nanoarrow", quietly = TRUE)
+#' array <- nanoarrow::as_nanoarrow_array(c(1.5, NA, 3))
+#' pjrt_buffer(array)
+#' @export
+pjrt_from_arrow <- function(array, schema, device = NULL) {
+  call_with_text(ffi_arrow_take, array, schema, as_pjrt_device(device))
+}
+
+#' @export
+pjrt_buffer.nanoarrow_array <- function(data, dtype = NULL, device = NULL, shape = NULL, check = FALSE, ...) {
+  check_unused(...)
+  export <- function(to) {
+    nanoarrow::nanoarrow_pointer_export(data, to$array)
+    nanoarrow::nanoarrow_pointer_export(nanoarrow::infer_nanoarrow_schema(data), to$schema)
+  }
+  from_arrow(export, dtype, device, shape)
+}
+
+#' @export
+pjrt_buffer.ArrowDatum <- function(data, dtype = NULL, device = NULL, shape = NULL, check = FALSE, ...) {
+  check_unused(...)
+  if (inherits(data, "ChunkedArray")) {
+    if (data$num_chunks != 1L) {
+      abort_input(
+        "`data` must have one chunk, not ", data$num_chunks, ".", hints = "arrow::concat_arrays() makes one array of chunks."
+      )
+    }
+    data <- data$chunk(0L)
+  }
+  from_arrow(function(to) data$export_to_c(to$array, to$schema), dtype, device, shape)
+}
+
+# The buffer of an array that `export` moves into room for it.
+from_arrow <- function(export, dtype, device, shape) {
+  device <- as_pjrt_device(device)
+  room <- call_native(ffi_arrow_room)
+  export(room)
+  buffer <- pjrt_from_arrow(room$array, room$schema, device)
+  check_as_it_is(buffer, dtype, shape)
+}
+
+# Checks that a buffer has the type and shape that the user wants.
+check_as_it_is <- function(buffer, dtype, shape) {
+  if (!is.null(dtype) && !identical(.Call(ffi_dtype_canonical, dtype), elt_type(buffer))) {
+    abort_input("The array has elements of type ", elt_type(buffer), ", not ", dtype, ".", hints = "Cast it in Arrow first.")
+  }
+  if (!is.null(shape) && !(is.numeric(shape) && identical(as.double(shape), as.double(shape(buffer))))) {
+    abort_input("The array has another shape: ", paste(shape(buffer), collapse = "x"), ".", class = "shape_mismatch")
+  }
+  buffer
+}

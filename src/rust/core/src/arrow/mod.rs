@@ -1,0 +1,237 @@
+//! Arrays of Arrow, by its C data interface, as buffers: in place where the device can use their memory.
+
+mod c_data;
+
+pub use c_data::{ArrowArray, ArrowSchema, Pair};
+
+use crate::buffer::Buffer;
+use crate::client::device::Device;
+use crate::host::memory::HostMemory;
+use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::reason::Reason;
+use pjrt_data::array::Spec;
+use pjrt_data::arrow::Format;
+use pjrt_data::dtype::DType;
+use std::ffi::CStr;
+use std::ptr::NonNull;
+
+/// Lists may be nested up to this depth.
+const DEPTH: usize = 16;
+
+/// Up to this size, an array is copied, which takes less time than to keep track of it.
+const SMALL: usize = 2048;
+
+/// An array that was checked.
+struct Found {
+    spec: Spec,
+    /// The first element, or the byte that holds the first bit.
+    data: *const u8,
+    /// Where the first element is in the data and in the validity map.
+    first: usize,
+    is_bits: bool,
+    /// The validity map, if there are missing values, and their number.
+    missing: Option<(*const u8, usize)>,
+}
+
+impl Buffer {
+    /// Moves an Arrow array to a device. Missing values become NaN. `later` is given the array when it is not needed any
+    /// more, on any thread.
+    ///
+    /// # Errors
+    /// `UnsupportedDtype` for elements that are not numbers; `InvalidInput` for missing values in a type without NaN,
+    /// and for arrays that break the interface's rules; the plugin's own errors.
+    pub fn from_arrow(device: &Device, pair: Pair, later: impl FnOnce(Pair) + Send + 'static) -> Result<Buffer> {
+        let pair = Kept { pair: Some(pair), later: Some(later) };
+        device.check_addressable()?;
+        let found = pair.find()?;
+        let bytes = found.spec.bytes();
+        let shares = device.client().shares_host_memory();
+        let in_place = !found.is_bits
+            && found.missing.is_none()
+            && bytes > SMALL
+            && (!shares || HostMemory::is_aligned(found.data));
+        let memory = match NonNull::new(found.data.cast_mut()) {
+            // SAFETY: the producer keeps the memory, and nobody writes to it, until the pair is released.
+            Some(data) if in_place => unsafe { HostMemory::lent(data, bytes, move || drop(pair)) },
+            _ => {
+                let memory = HostMemory::new(bytes)?;
+                // SAFETY: new memory of this size, which nobody else knows.
+                found.copy(unsafe { std::slice::from_raw_parts_mut(memory.data(), bytes) })?;
+                memory
+            }
+        };
+        Buffer::from_host(device, found.spec, &memory)
+    }
+}
+
+/// A pair, given back wherever its use ends.
+struct Kept<F: FnOnce(Pair)> {
+    pair: Option<Pair>,
+    later: Option<F>,
+}
+
+impl<F: FnOnce(Pair)> Drop for Kept<F> {
+    fn drop(&mut self) {
+        if let (Some(pair), Some(later)) = (self.pair.take(), self.later.take()) {
+            later(pair);
+        }
+    }
+}
+
+impl<F: FnOnce(Pair)> Kept<F> {
+    fn find(&self) -> Result<Found> {
+        match &self.pair {
+            // SAFETY: the pair owns structs that its producer filled.
+            Some(pair) => unsafe { find(&pair.array, &pair.schema) },
+            None => bail!(Internal, "The array was given back."),
+        }
+    }
+}
+
+/// Checks an array, down to its numbers.
+///
+/// # Safety
+/// The structs are a producer's, not released.
+unsafe fn find(array: &ArrowArray, schema: &ArrowSchema) -> Result<Found> {
+    let (mut array, mut schema) = (array, schema);
+    let mut dims = vec![array.length];
+    let (mut first, mut count) = (0i64, array.length);
+    for _ in 0..DEPTH {
+        check(array, schema)?;
+        let last = first.checked_add(count).filter(|&last| last <= array.length);
+        let (Some(_), Some(start)) = (last, first.checked_add(array.offset)) else {
+            return Err(broken("an array is shorter than its parent needs"));
+        };
+        first = start;
+        match format_of(schema)? {
+            Format::Lists(size) => {
+                if !missing(array, first as usize, count as usize)?.is_none() {
+                    bail!(InvalidInput, "The Arrow array has missing lists, which have no values.");
+                }
+                (array, schema) =
+                    (child(array.children, array.n_children)?, child(schema.children, schema.n_children)?);
+                dims.push(size);
+                (first, count) = match (first.checked_mul(size), count.checked_mul(size)) {
+                    (Some(first), Some(count)) => (first, count),
+                    _ => return Err(broken("its lists are too large")),
+                };
+            }
+            Format::Numbers(dtype) => return numbers(array, &dims, dtype, first as usize, false),
+            Format::Bits => return numbers(array, &dims, DType::Pred, first as usize, true),
+        }
+    }
+    bail!(InvalidInput, "The Arrow array has lists nested more than {DEPTH} times.")
+}
+
+unsafe fn numbers(array: &ArrowArray, dims: &[i64], dtype: DType, first: usize, is_bits: bool) -> Result<Found> {
+    let spec = Spec::new(dtype, dims)?;
+    if array.n_buffers != 2 {
+        return Err(broken("an array of numbers must have two buffers"));
+    }
+    let missing = missing(array, first, spec.len())?;
+    if let Some((_, count)) = missing {
+        if !has_nan(dtype) {
+            let message = format!("The Arrow array has {count} missing value(s), which {dtype} does not have.");
+            return Err(Error::new(Kind::InvalidInput, message).hint(Reason::ArrowNulls));
+        }
+    }
+    let data: *const u8 = (*array.buffers.add(1)).cast();
+    if data.is_null() && !spec.is_empty() {
+        return Err(broken("an array has no data"));
+    }
+    let data = if is_bits || spec.is_empty() { data } else { data.add(first * dtype.host_bytes()) };
+    Ok(Found { spec, data, first, is_bits, missing })
+}
+
+/// The map and the number of missing values among `count` elements from `first` on, if there are any.
+unsafe fn missing(array: &ArrowArray, first: usize, count: usize) -> Result<Option<(*const u8, usize)>> {
+    if array.null_count == 0 || array.n_buffers < 1 || count == 0 {
+        return Ok(None);
+    }
+    let map: *const u8 = (*array.buffers).cast();
+    if map.is_null() {
+        return if array.null_count > 0 { Err(broken("it has missing values, but no map of them")) } else { Ok(None) };
+    }
+    let missing = (first..first + count).filter(|&i| !bit(map, i)).count();
+    Ok((missing > 0).then_some((map, missing)))
+}
+
+unsafe fn bit(map: *const u8, i: usize) -> bool {
+    *map.add(i / 8) >> (i % 8) & 1 == 1
+}
+
+unsafe fn check(array: &ArrowArray, schema: &ArrowSchema) -> Result<()> {
+    if array.length < 0 || array.offset < 0 || array.n_buffers < 0 || array.length.checked_add(array.offset).is_none() {
+        return Err(broken("its sizes are negative"));
+    }
+    if array.n_buffers > 0 && array.buffers.is_null() {
+        return Err(broken("it has no buffers"));
+    }
+    if !schema.dictionary.is_null() {
+        return Err(unsupported("values of a dictionary"));
+    }
+    Ok(())
+}
+
+unsafe fn format_of(schema: &ArrowSchema) -> Result<Format> {
+    if schema.format.is_null() {
+        return Err(broken("it has no type"));
+    }
+    let format = CStr::from_ptr(schema.format).to_string_lossy();
+    Format::parse(&format).map_err(unsupported)
+}
+
+unsafe fn child<'a, T>(children: *mut *mut T, count: i64) -> Result<&'a T> {
+    if count != 1 || children.is_null() || (*children).is_null() {
+        return Err(broken("a list must have one array of values"));
+    }
+    Ok(&**children)
+}
+
+fn has_nan(dtype: DType) -> bool {
+    matches!(dtype, DType::F16 | DType::F32 | DType::F64)
+}
+
+impl Found {
+    /// Writes the elements, with NaN for missing values.
+    fn copy(&self, target: &mut [u8]) -> Result<()> {
+        if target.is_empty() {
+            return Ok(());
+        }
+        if self.is_bits {
+            for (i, value) in target.iter_mut().enumerate() {
+                // SAFETY: the producer's bits, as many as elements.
+                *value = unsafe { bit(self.data, self.first + i) }.into();
+            }
+            return Ok(());
+        }
+        // SAFETY: the producer's numbers, as many as fit.
+        unsafe { std::ptr::copy_nonoverlapping(self.data, target.as_mut_ptr(), target.len()) };
+        let Some((map, _)) = self.missing else { return Ok(()) };
+        let width = self.spec.dtype.host_bytes();
+        let nan: &[u8] = match self.spec.dtype {
+            DType::F16 => &0x7e00u16.to_ne_bytes(),
+            DType::F32 => &f32::NAN.to_ne_bytes(),
+            DType::F64 => &f64::NAN.to_ne_bytes(),
+            _ => bail!(Internal, "Missing values have no number."),
+        };
+        for (i, value) in target.chunks_exact_mut(width).enumerate() {
+            // SAFETY: the producer's map has a bit for each element.
+            if !unsafe { bit(map, self.first + i) } {
+                value.copy_from_slice(nan);
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cold]
+fn broken(what: &str) -> Error {
+    Error::new(Kind::InvalidInput, format!("The Arrow array is not valid: {what}."))
+}
+
+#[cold]
+fn unsupported(what: &str) -> Error {
+    let message = format!("The Arrow array has {what}, which PJRT lacks.");
+    Error::new(Kind::UnsupportedDtype, message).hint(Reason::ArrowConversion)
+}
