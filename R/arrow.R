@@ -1,8 +1,6 @@
 #' Arrays of Arrow
 #'
-#' `pjrt_buffer()` takes arrays of the R packages nanoarrow and arrow, and, by reticulate, of Python's
-#' pyarrow. `pjrt_from_arrow()` takes any array of Arrow by the addresses of the two structs of the Arrow C
-#' data interface, for packages that have one.
+#' `pjrt_buffer()` takes arrays of the packages nanoarrow and arrow, by Arrow's C data interface.
 #'
 #' Numbers of 8 to 64 bits keep their type; truth values become `pred`. Lists of one length
 #' (`fixed_size_list`) add a dimension. Missing values become NaN in floats, and are an error in other
@@ -10,26 +8,23 @@
 #' take columns one by one.
 #'
 #' On a CPU, the buffer is Arrow's memory, without a copy, if the address of the first number is a multiple
-#' of 64, as Arrow recommends, and no value is missing. Arrow's array stays alive as long as the device
-#' needs it, and its owner may release it before. It must not be modified.
+#' of 64, as Arrow recommends, and no value is missing. Arrow keeps the memory as long as the device needs
+#' it, also if the array is removed. It must not be modified.
 #'
-#' @param array,schema Addresses of a `struct ArrowArray` and a `struct ArrowSchema`: external pointers,
-#'   strings of digits, doubles or [bit64::integer64]. Both are moved: the buffer owns them now, and
-#'   releases them when it no longer needs them. Wrong addresses crash R.
+#' @param data An array of nanoarrow, or an array or chunked array of arrow. A chunked array must have one
+#'   chunk.
+#' @param dtype,shape The array's own type and shape, or `NULL`: arrays are not converted.
 #' @param device A device: anything that [as_pjrt_device()] takes.
+#' @param check Ignored: nothing is lost.
+#' @param ... Anything else is an error.
 #' @return A `PJRTBuffer`. An array has one dimension, its length, and lists have more.
 #' @section Errors:
 #' * `pjrt_error_unsupported_dtype`: the elements are not numbers.
 #' * `pjrt_error_invalid_input`: missing values in integers; arrays that were released; other arguments.
 #' @seealso [pjrt_buffer()]
 #' @examplesIf pjrt::plugins_downloaded("cpu") && requireNamespace("nanoarrow", quietly = TRUE)
-#' array <- nanoarrow::as_nanoarrow_array(c(1.5, NA, 3))
-#' pjrt_buffer(array)
-#' @export
-pjrt_from_arrow <- function(array, schema, device = NULL) {
-  call_with_text(ffi_arrow_take, array, schema, as_pjrt_device(device))
-}
-
+#' pjrt_buffer(nanoarrow::as_nanoarrow_array(c(1.5, NA, 3)))
+#' @name arrow
 #' @export
 pjrt_buffer.nanoarrow_array <- function(data, dtype = NULL, device = NULL, shape = NULL, check = FALSE, ...) {
   check_unused(...)
@@ -40,6 +35,7 @@ pjrt_buffer.nanoarrow_array <- function(data, dtype = NULL, device = NULL, shape
   from_arrow(export, dtype, device, shape)
 }
 
+#' @rdname arrow
 #' @export
 pjrt_buffer.ArrowDatum <- function(data, dtype = NULL, device = NULL, shape = NULL, check = FALSE, ...) {
   check_unused(...)
@@ -59,8 +55,13 @@ from_arrow <- function(export, dtype, device, shape) {
   device <- as_pjrt_device(device)
   room <- call_native(ffi_arrow_room)
   export(room)
-  buffer <- pjrt_from_arrow(room$array, room$schema, device)
+  buffer <- take_arrow(room$array, room$schema, device)
   check_as_it_is(buffer, dtype, shape)
+}
+
+# The buffer of the array and its type at these addresses, in digits. Wrong ones crash R.
+take_arrow <- function(array, schema, device = as_pjrt_device(NULL)) {
+  call_with_text(ffi_arrow_take, array, schema, device)
 }
 
 # Checks that a buffer has the type and shape that the user wants.

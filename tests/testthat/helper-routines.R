@@ -174,6 +174,8 @@ routine_uses <- function() {
     pytorch_read = names(pjrt_load_exported(torch_folder)),
     npy_load = pjrt_load_npy(npy_file),
     map_array = pjrt_map(npy_file, "ui8", 4L),
+    arrow_room = names(pjrt:::call_native(pjrt:::ffi_arrow_room)),
+    arrow_take = tryCatch(pjrt:::take_arrow("0", "0"), pjrt_error_invalid_input = function(e) "refused"),
     npy_load_files = pjrt_load_exported(torch_folder)$weights,
     exported_sizes = pjrt:::call_native(
       pjrt:::ffi_exported_sizes, "x", "args[0]", list(c("b", "4")), list("2*b"), "x", list(c(3, 4))
