@@ -7,8 +7,11 @@ rows <- list(
     dtype = of("choice", NULL, "NULL")
   ),
   pjrt_map = row(
-    path = of("path", npy_file), dtype = of("dtype", "ui8"), shape = of("shape", 2L, "!NULL"), offset = of("size", 0, "0L"),
-    row_major = "flag", device = "device"
+    path = of("path", npy_file, "a file of bytes"), dtype = of("dtype", "ui8"),
+    shape = of(
+      "shape", 2L, "!NULL", "NA", "NA_integer_", "NA_real_", "a matrix", "integer()", "double()", "1L", "0L", "c(1, NA)"
+    ),
+    offset = of("none", 0, "1L", "0L"), row_major = "flag", device = "device"
   ),
   safe_tensor_buffer.PJRTBuffer = row(x = "buffer"),
   safe_tensor_meta.PJRTBuffer = row(x = "known_buffer"),

@@ -35,7 +35,7 @@ fn arrow_take(array: &str, schema: &str, device: Robj) -> Result<Robj> {
     let _protected = Protected::new(handle.sexp());
     // SAFETY: the caller says that they are there.
     let pair = unsafe { Pair::take(array as *mut ArrowArray, schema as *mut ArrowSchema) }?;
-    let buffer = Buffer::from_arrow(device, pair, |pair| pins::drop_later(pair))?;
+    let buffer = Buffer::from_arrow(device, pair, pins::drop_later)?;
     // SAFETY: protected above.
     Ok(sexp::robj(unsafe { handle.fill(buffer) }))
 }

@@ -105,7 +105,7 @@ unsafe fn find(array: &ArrowArray, schema: &ArrowSchema) -> Result<Found> {
         first = start;
         match format_of(schema)? {
             Format::Lists(size) => {
-                if !missing(array, first as usize, count as usize)?.is_none() {
+                if missing(array, first as usize, count as usize)?.is_some() {
                     bail!(InvalidInput, "The Arrow array has missing lists, which have no values.");
                 }
                 (array, schema) =
