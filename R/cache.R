@@ -15,7 +15,8 @@
 #' with `xla_dump_to`. Plugins that cannot serialize executables have no entries.
 #'
 #' @section Settings:
-#' * The folder is `executables` in `tools::R_user_dir("pjrt", "cache")`. The environment variable `R_USER_CACHE_DIR` moves it.
+#' * The folder is `executables` in the one that the environment variable `PJRT_CACHE_DIR` names, or in
+#'   `tools::R_user_dir("pjrt", "cache")`, which `R_USER_CACHE_DIR` moves. If the home folder does not exist, nothing is kept.
 #' * `PJRT_CACHE=0` or `options(pjrt.cache = FALSE)` turns the cache off, on disk and in memory. The option wins. During
 #'   `R CMD check`, the cache is off unless you turn it on.
 #' * `PJRT_CACHE_MAX_SIZE` or `options(pjrt.cache_max_size = )` sets the size limit: a number of bytes, or a string such as
@@ -26,7 +27,8 @@
 #' @param max_age A number of days: entries that were not used for this long are removed. `Inf` removes none.
 #' @return
 #' * `pjrt_cache_info()`: a list of class `PJRTCacheInfo`.
-#'   - `dir`: the folder; `enabled`: whether it is used; `max_size`: the limit in bytes.
+#'   - `dir`: the folder, `NA` if there is none; `enabled`: whether the cache is on; `max_size`: the limit in bytes.
+#'   - `problem`: why nothing can be kept in the folder, or why it is not trusted, `NA` if all is well.
 #'   - `entries`, `bytes`: the number and total size of the entries.
 #'   - `hits`: how many compiles of this session were loaded from disk; `shared`: how many returned an executable that the
 #'     session already had; `misses`: how many programs were compiled.
@@ -52,11 +54,10 @@ NULL
 #' @export
 pjrt_cache_info <- function() {
   place <- cache_place()
+  facts <- call_native(ffi_cache_info, place)
+  facts$problem <- cache_dir_problem() %||% facts$problem %||% NA_character_
   structure(
-    c(
-      list(dir = place$dir, enabled = cache_enabled(), max_size = place$max_size),
-      call_native(ffi_cache_info, place)
-    ),
+    c(list(dir = place$dir %||% NA_character_, enabled = cache_enabled(), max_size = cache_max_size()), facts),
     class = "PJRTCacheInfo"
   )
 }
@@ -83,20 +84,30 @@ pjrt_cache_prune <- function(max_size = NULL, max_age = Inf) {
   if (!is.numeric(max_age) || length(max_age) != 1L || is.na(max_age) || max_age < 0) {
     abort_type("`max_age` must be a non-negative number of days, not ", given(max_age), ".")
   }
-  place <- cache_place()
   if (!is.null(max_size)) {
-    place$max_size <- parse_bytes(max_size, "`max_size`")
+    max_size <- parse_bytes(max_size, "`max_size`")
   }
+  place <- cache_place(max_size)
   invisible(call_native(ffi_cache_prune, place, max_age * 86400))
 }
 
 #' @export
 format.PJRTCacheInfo <- function(x, ...) {
-  check_intact(x, "PJRTCacheInfo", parts = c("dir", "enabled", "max_size"))
+  check_intact(x, "PJRTCacheInfo", parts = c("dir", "enabled", "max_size", "problem"))
   c(
     "<PJRTCacheInfo>",
-    labelled(c(folder = x$dir, state = if (x$enabled) "on" else "off", `on disk` = disk_line(x), `this session` = session_line(x)))
+    labelled(c(folder = x$dir, state = state_line(x), `on disk` = disk_line(x), `this session` = session_line(x)))
   )
+}
+
+state_line <- function(info) {
+  if (!info$enabled) {
+    "off"
+  } else if (is.na(info$problem)) {
+    "on"
+  } else {
+    paste("keeps nothing:", info$problem)
+  }
 }
 
 disk_line <- function(info) {
@@ -116,14 +127,34 @@ print.PJRTCacheInfo <- function(x, ...) {
   invisible(x)
 }
 
-# The cache for a compile. NULL if it is off, or if its folder's name is not valid in this locale.
+# The cache for a compile. NULL if it is off, without a folder, or if its folder's name is not valid in this locale.
 cache_settings <- function() {
   place <- if (cache_enabled()) cache_place()
-  if (!is.null(place) && validUTF8(place$dir)) place
+  if (is.null(place) || !validUTF8(place$dir)) {
+    return()
+  }
+  if (!may_exist(place$dir)) {
+    debug_message("cache: cannot keep programs in ", place$dir, ", which cannot be created")
+    return()
+  }
+  place
 }
 
-cache_place <- function() {
-  list(dir = enc2utf8(file.path(cache_dir(), "executables")), max_size = cache_max_size())
+# The folder of compiled programs and its limit. NULL if there is no place for one.
+cache_place <- function(max_size = NULL) {
+  max_size <- max_size %||% cache_max_size()
+  folder <- cache_dir()
+  if (!is.null(folder)) list(dir = enc2utf8(file.path(folder, "executables")), max_size = max_size)
+}
+
+# Whether a folder exists or can be created. If not, it is no use to compute keys.
+may_exist <- function(folder) {
+  if (dir.exists(folder)) {
+    return(TRUE)
+  }
+  parent <- dirname(folder)
+  while (!file.exists(parent) && parent != dirname(parent)) parent <- dirname(parent)
+  file.access(parent, 3L) == 0L
 }
 
 cache_enabled <- function() {

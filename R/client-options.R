@@ -102,9 +102,14 @@ default_client_options <- function(platform) {
   }
   defaults <- list(
     cpu_device_count = count_variable("PJRT_CPU_DEVICE_COUNT") %||% the$config$cpu_device_count,
-    threads = count_variable("PJRT_CPU_THREADS")
+    threads = count_variable("PJRT_CPU_THREADS") %||% job_threads()
   )
   defaults[!vapply(defaults, is.null, NA)]
+}
+
+# The number of threads that a scheduler's job may use. NULL if the user gives XLA a number.
+job_threads <- function() {
+  if (!nzchar(Sys.getenv("NPROC"))) min(call_native(ffi_processors_allowed)$count, most_threads)
 }
 
 # The number in an environment variable, or NULL if it is not set.

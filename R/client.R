@@ -12,7 +12,7 @@
 #' * `cpu_device_count`: the number of devices that the CPU is divided into, 1 to 4096. Default: the environment variable
 #'   `PJRT_CPU_DEVICE_COUNT`, or 1.
 #' * `threads`: the number of threads that run programs, 1 to 4096. Default: the environment variable `PJRT_CPU_THREADS`, or
-#'   the number of processors available to the process. All devices share these threads, and there are at least as many
+#'   the number of processors that the process or its job may use: see [pjrt_options]. All devices share these threads, and there are at least as many
 #'   threads as devices. You can ask for more threads than processors. Threads are not pinned to processors. The compiler has
 #'   separate threads, which are idle while programs run.
 #'

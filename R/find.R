@@ -86,7 +86,7 @@ look_for_plugins <- function(platform = NULL) {
 
 # The path of a platform's plugin if it needs no download, or NULL.
 local_plugin_path <- function(platform) {
-  the$registered[[platform]]$path %||% cached_plugin_path(platform) %||% {
+  the$registered[[platform]]$path %||% stored_plugin_path(platform) %||% {
     found <- found_plugins(platform)$path
     if (length(found) > 0L) found[[1L]]
   }
@@ -98,6 +98,7 @@ search_hints <- function(platform) {
   paths <- shorten_list(sprintf("%s (%s)", seen$places$path, seen$places$source), 3L)
   skipped <- seen$skipped
   c(
+    store_hints(platform),
     if (length(paths) > 0L) paste0("Looked for it in ", paste(paths, collapse = ", "), "."),
     shorten_list(sprintf("Did not use '%s': %s.", skipped$path, sub("\\.$", "", skipped$reason)), 3L)
   )

@@ -1,9 +1,9 @@
 #' Install plugins
 #'
-#' `install_pjrt()` downloads plugins, and the libraries that they need, into the package's cache,
-#' `tools::R_user_dir("pjrt", "cache")`. Plugins that are already there are not downloaded again. The first use of a platform
-#' does the same if the environment variable `PJRT_INSTALL` is `1`. If it is `0`, a missing plugin is an error; if it is unset,
-#' interactive sessions ask and others raise the error.
+#' `install_pjrt()` downloads plugins, and the libraries that they need, into the package's cache: the folder in the environment
+#' variable `PJRT_CACHE_DIR`, or else `tools::R_user_dir("pjrt", "cache")`. Plugins that are already there are not downloaded
+#' again. The first use of a platform does the same if the environment variable `PJRT_INSTALL` is `1`. If it is `0`, a missing
+#' plugin is an error; if it is unset, interactive sessions ask and others raise the error.
 #'
 #' A progress bar shows the download. If it breaks off or is interrupted, the next call continues it.
 #'
@@ -26,6 +26,7 @@
 #' @param force A flag: whether to download plugins again that are already installed.
 #' @param cuda A flag: whether to install the CUDA plugin as well. `NULL` does so if there is a driver for it and `platforms`
 #'   is `NULL`.
+#' @param site A flag: whether to install into the folder in `PJRT_SITE_DIR`, for all users; see below.
 #' @return A character vector of the platforms whose plugins are installed, invisibly.
 #' @section Where plugins come from:
 #' The index is the first that is set of `options(pjrt.index_url = )`, `PJRT_INDEX_URL`, `PIP_INDEX_URL`, `UV_DEFAULT_INDEX` and
@@ -40,6 +41,14 @@
 #' A file must have the SHA-256 checksum that this package knows, before anything is unpacked or loaded. If you specify
 #' `version`, it must have the checksum in the index. Files from `source = "release"` and `"file"`, and from URLs without
 #' `#sha256=`, are not verified. An installed plugin is used only if no other user can write to it.
+#' @section Plugins for all users:
+#' If the environment variable `PJRT_SITE_DIR` is the absolute path of a folder, plugins in it are used as if the user had
+#' installed them; those in the user's own cache come first. `install_pjrt(site = TRUE)` and `uninstall_pjrt(site = TRUE)`,
+#' called by the administrator, fill and empty the folder. Nothing else writes to it. `vignette("cluster")` shows more.
+#'
+#' A plugin is used only if nobody else could have changed it. It and the folders around it, up to the site's folder, must
+#' belong to root, to you or to the owner of this package's files, and neither their group nor others may have permission to
+#' write. [pjrt_plugins()], [pjrt_sitrep()] and the error for a missing plugin say why a plugin is not used.
 #' @section Errors:
 #' The messages say what to do.
 #' * `pjrt_error_download`: no index is known, or the download failed.
@@ -47,18 +56,20 @@
 #' * `pjrt_error_plugin_not_found`: there is no such plugin or version for this machine.
 #' * `pjrt_error_plugin_invalid`: the file does not contain a plugin.
 #' * `pjrt_error_driver_missing`, `pjrt_error_driver_too_old`: the machine's driver cannot run the plugin.
-#' * `pjrt_error_io`: the cache cannot be written, or the disk is full.
+#' * `pjrt_error_io`: the cache cannot be written, the disk is full, or there is no folder for a cache, because the user has no
+#'   home folder.
 #' @seealso [pjrt_plugins()], [pjrt_sitrep()], [pjrt_plugin()], [plugins_downloaded()]
-#' @examplesIf pjrt::plugins_downloaded("cpu") && !nzchar(Sys.getenv("PJRT_PLUGIN_PATH_CPU"))
+#' @examplesIf "cache (from index)" %in% subset(pjrt::pjrt_plugins(), platform == "cpu")$source
 #' # the plugin is already installed, so this downloads nothing
 #' print(install_pjrt("cpu"))
 #' @export
 install_pjrt <- function(platforms = NULL, version = NULL, source = c("auto", "index", "release", "file"), path = NULL,
-                         force = FALSE, cuda = NULL) {
+                         force = FALSE, cuda = NULL, site = FALSE) {
   source <- check_choice(source, c("auto", "index", "release", "file"), "source")
   check_string_or_null(version, "version")
   check_string_or_null(path, "path")
   check_flag(force, "force")
+  check_flag(site, "site")
   if (!is.null(cuda)) {
     check_flag(cuda, "cuda")
   }
@@ -66,8 +77,14 @@ install_pjrt <- function(platforms = NULL, version = NULL, source = c("auto", "i
   if (length(platforms) != 1L && !(is.null(version) && is.null(path))) {
     abort_input("`version` and `path` need exactly one platform in `platforms`.")
   }
+  if (site) {
+    # other users must be able to read it
+    before <- Sys.umask("022")
+    on.exit(Sys.umask(before))
+  }
   for (platform in platforms) {
-    library <- fetch_plugin(platform, version %||% "", source, path %||% "", force)
+    folder <- if (site) needed_site_dir() else needed_cache_dir()
+    library <- fetch_plugin(platform, version %||% "", source, path %||% "", force, folder)
     inform("The plugin for ", platform, " is ", library)
   }
   invisible(unique(sub("^cuda[0-9]+$", "cuda", platforms)))
@@ -88,34 +105,85 @@ platforms_to_install <- function(platforms, cuda, alone) {
 
 #' Remove plugins
 #'
-#' `uninstall_pjrt()` removes plugins from the package's cache. A session that has loaded one can go on using it. Plugins
-#' elsewhere on the machine stay.
+#' `uninstall_pjrt()` removes plugins from the package's cache, and `uninstall_pjrt(everything = TRUE)` all that the package has
+#' stored for you: plugins, unfinished downloads, compiled programs, and the folders that are empty then. A session that has
+#' loaded a plugin can go on using it. Plugins elsewhere on the machine, and files that this package did not create, stay.
 #'
 #' @param platforms A character vector of platforms, as for [install_pjrt()]: `"cuda"` stands for the plugins for CUDA 12 and
 #'   CUDA 13, `"cuda12"` for the former only. `NULL` removes all that [install_pjrt()] installed.
 #' @param version A string: the version to remove. `NULL` removes all versions.
-#' @return A character vector of the removed folders, invisibly.
+#' @param everything A flag: whether to remove the compiled programs and all plugins of your cache. It cannot be combined with
+#'   other arguments.
+#' @param site A flag: whether to remove plugins from the folder in `PJRT_SITE_DIR` instead of the cache.
+#' @return A character vector of the removed folders, invisibly. Messages say what was removed, with sizes.
 #' @section Errors:
 #' `pjrt_error_io` if a folder cannot be removed.
-#' @seealso [install_pjrt()], [pjrt_plugins()]
+#' @seealso [install_pjrt()], [pjrt_plugins()], [pjrt_cache_clear()]
 #' @examples
 #' # nothing is installed for this platform
 #' uninstall_pjrt("abacus")
 #' @export
-uninstall_pjrt <- function(platforms = NULL, version = NULL) {
+uninstall_pjrt <- function(platforms = NULL, version = NULL, everything = FALSE, site = FALSE) {
   check_string_or_null(version, "version")
-  if (is.null(platforms)) {
-    # other things may be in the cache's folder as well
-    platforms <- list.files(cache_dir(), no.. = TRUE)
-    platforms <- platforms[file.exists(file.path(cache_dir(), platforms, ".lock"))]
+  check_flag(everything, "everything")
+  check_flag(site, "site")
+  if (everything && (site || !is.null(platforms) || !is.null(version))) {
+    abort_input("`everything = TRUE` cannot be combined with other arguments.")
   }
-  check_platforms(platforms)
-  gone <- lapply(platforms, function(platform) {
-    call_with_text(ffi_plugin_uninstall, platform, version %||% "", cache_dir(), manifest_path())
-  })
-  gone <- as.character(unlist(gone))
-  inform(if (length(gone) > 0L) paste0("Removed ", gone, collapse = "\n") else "Nothing to remove.")
+  folder <- if (site) needed_site_dir() else cache_dir()
+  if (everything && is_same_folder(folder, site_dir())) {
+    abort_input("The cache '", folder, "' is also the site's folder.", hints = "Use uninstall_pjrt(site = TRUE).")
+  }
+  if (!is.null(platforms)) {
+    check_platforms(platforms)
+  } else {
+    # other things may be in the cache's folder as well
+    platforms <- if (!is.null(folder)) list.files(folder, no.. = TRUE)
+    platforms <- platforms[file.exists(file.path(folder, platforms, ".lock"))]
+  }
+  remove <- function(platform) {
+    gone <- call_with_text(ffi_plugin_uninstall, platform, version %||% "", folder, manifest_path())
+    data.frame(path = as.character(gone$path), bytes = as.double(gone$bytes))
+  }
+  gone <- do.call(rbind, c(list(data.frame(path = character(), bytes = double())), lapply(if (!is.null(folder)) platforms, remove)))
+  told <- sprintf("Removed %s (%s)", gone$path, vapply(gone$bytes, format_bytes, ""))
+  gone <- gone$path
+  if (everything) {
+    rest <- remove_programs(folder)
+    told <- c(told, rest$told)
+    gone <- c(gone, rest$gone)
+  }
+  inform(if (length(told) > 0L) paste(told, collapse = "\n") else "Nothing to remove.")
   invisible(gone)
+}
+
+# Removes the compiled programs, and the cache's folder if it is empty then. Returns the removed folders, and what to tell.
+remove_programs <- function(folder) {
+  if (is.null(folder)) {
+    return()
+  }
+  place <- cache_place()
+  there <- dir.exists(place$dir)
+  removed <- call_native(ffi_cache_clear, place)
+  gone <- if (there && !dir.exists(place$dir)) place$dir
+  told <- if (removed$entries > 0) {
+    sprintf("Removed %.0f compiled program(s) from %s (%s)", removed$entries, place$dir, format_bytes(removed$bytes))
+  }
+  # a folder in a variable of this package is the user's, and a link may lead to another disk
+  own <- !nzchar(Sys.getenv("PJRT_CACHE_DIR")) && !nzchar(Sys.readlink(folder))
+  left <- list.files(folder, all.files = TRUE, no.. = TRUE)
+  if (own && dir.exists(folder) && length(left) == 0L && suppressWarnings(file.remove(folder))) {
+    gone <- c(gone, folder)
+    told <- c(told, sprintf("Removed the empty folder %s", folder))
+  }
+  if (length(left) > 0L) {
+    told <- c(told, sprintf("Left what this package did not create: %s", toString(shorten_list(file.path(folder, left), 3L))))
+  }
+  list(gone = gone, told = told)
+}
+
+is_same_folder <- function(a, b) {
+  !is.null(a) && !is.null(b) && identical(normalizePath(a, mustWork = FALSE), normalizePath(b, mustWork = FALSE))
 }
 
 #' Check for installed plugins
@@ -203,18 +271,11 @@ given_plugin_path <- function(platform) {
   path.expand(Sys.getenv(plugin_path_variable(platform)))
 }
 
-cache_dir <- function() {
-  enc2utf8(path.expand(tools::R_user_dir("pjrt", "cache")))
-}
-
-cached_plugin_path <- function(platform) {
-  call_with_text(ffi_plugin_installed, platform, cache_dir(), manifest_path())
-}
-
-fetch_plugin <- function(platform, version = "", source = "auto", path = "", force = FALSE) {
+fetch_plugin <- function(platform, version = "", source = "auto", path = "", force = FALSE, folder = needed_cache_dir()) {
+  folder <- folder
   debug_message("downloading the plugin for ", platform)
   call_with_text(
-    ffi_plugin_install, platform, cache_dir(), manifest_path(), enc2utf8(version), source, full_path(path),
+    ffi_plugin_install, platform, folder, manifest_path(), enc2utf8(version), source, full_path(path),
     index_option(), force, interactive() || isatty(stderr()), console_columns()
   )
 }
@@ -240,10 +301,11 @@ ask_to_fetch <- function(platform) {
   switch(Sys.getenv("PJRT_INSTALL"),
     "1" = return(invisible()),
     "0" = NULL,
-    if (interactive()) {
+    if (interactive() && !is.null(cache_dir())) {
       question <- sprintf(
         "The %s plugin%s is not installed. Download it to %s?", platform, download_size(platform), cache_dir()
       )
+      question <- paste(c(store_hints(platform), question), collapse = "\n")
       if (isTRUE(utils::askYesNo(question))) {
         return(invisible())
       }

@@ -30,7 +30,8 @@
 #'
 #' * `PJRT_PLATFORM`: the default platform. Default: `cpu`.
 #' * `PJRT_CPU_DEVICE_COUNT`: the number of devices that the CPU is divided into; see [pjrt_client()]. Default: 1.
-#' * `PJRT_CPU_THREADS`: the number of threads that run programs on the CPU. Default: one for each processor.
+#' * `PJRT_CPU_THREADS`: the number of threads that run programs on the CPU. Default: one for each processor that the process
+#'   or its job may use; see below.
 #' * `PJRT_PLUGIN_PATH_<PLATFORM>`: the library of a platform's plugin, as in `PJRT_PLUGIN_PATH_CPU`; overrides
 #'   everything else.
 #' * `PJRT_PLUGIN_PATH`: folders with plugins, separated as in `PATH`.
@@ -41,6 +42,9 @@
 #' * `PJRT_INDEX_URL`, `PIP_INDEX_URL`, `UV_DEFAULT_INDEX`: the Python package index to download from. Default: pip's.
 #' * `PJRT_PYTHON`: a Python with JAX; see `pjrt.python`.
 #' * `PIP_CONFIG_FILE`, `XDG_CONFIG_HOME`: pip's configuration, which may set the index. Default: pip's defaults.
+#' * `PJRT_CACHE_DIR`: the folder of this user's plugins and compiled programs, which only the user can write to. Default:
+#'   `tools::R_user_dir("pjrt", "cache")`.
+#' * `PJRT_SITE_DIR`: the folder of plugins for all users; see [install_pjrt()]. Default: none.
 #' * `PJRT_CACHE`: if `0`, compiled programs are not kept; see [pjrt_cache].
 #' * `PJRT_CACHE_MAX_SIZE`: the size limit of the cache, such as `500MB`. Default: `2GiB`.
 #' * `PJRT_DEBUG`: any value except `0` turns on messages; see below.
@@ -49,7 +53,8 @@
 #' * `XLA_FLAGS`: XLA's own options, read when the first client is created; an unknown option ends the process.
 #'   [pjrt_compile_options()] sets options for a single program.
 #' * `NPROC`: the number of threads of XLA's CPU client, if neither `threads` nor `PJRT_CPU_THREADS` is set.
-#' * `R_USER_CACHE_DIR`: the folder of R's user caches, including this package's. Default: see [tools::R_user_dir()].
+#' * `R_USER_CACHE_DIR`: the folder of R's user caches, including this package's unless `PJRT_CACHE_DIR` is set. Default: see
+#'   [tools::R_user_dir()].
 #' * `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`: proxies for downloads. Default: the system's.
 #' * `SSL_CERT_FILE`, `PIP_CERT`, `REQUESTS_CA_BUNDLE`, `CURL_CA_BUNDLE`: files with certificates to trust in addition
 #'   to the system's.
@@ -64,8 +69,18 @@
 #'   `RETICULATE_VIRTUALENV_ROOT`, `WORKON_HOME`, `PYENV_VERSION`, `PYTHONUSERBASE`, `PYTHONNOUSERSITE`,
 #'   `XDG_DATA_HOME`: the folders of Python packages that are searched for plugins.
 #'
+#' * `SLURM_CPUS_PER_TASK`, `SLURM_CPUS_ON_NODE`, `PBS_NUM_PPN`, `LSB_DJOB_NUMPROC`, `NSLOTS`, `OMP_NUM_THREADS`,
+#'   `OMP_THREAD_LIMIT`, and `NCPUS` if there is a `PBS_JOBID`: the number of processors for this process, as job schedulers and
+#'   users of OpenMP set them; see below.
+#'
 #' `PJRT_TEST` and `PJRT_TEST_REGISTERS` are for the package's own tests.
 #'
+#' @section Threads:
+#' The package uses no more threads than the process may use processors. The number is the smallest of those that the system
+#' allows (affinity, and the limits of control groups in containers and jobs) and those in the variables of schedulers and of
+#' OpenMP. It is the default number of threads that run programs on the CPU, which `NPROC`, `PJRT_CPU_THREADS` and
+#' `pjrt_client("cpu", threads = )` change, and limits the threads that convert data and the programs that are compiled at once.
+#' [pjrt_sitrep()] shows the number and the variable that it comes from.
 #' @section Messages:
 #' The package's messages are conditions of class `pjrt_message`, so that [suppressMessages()] and handlers work. Only progress
 #' bars are drawn directly on the console. Plugins write to the process's standard error, and by default only fatal errors.

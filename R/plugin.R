@@ -6,8 +6,9 @@
 #' 1. the file in the environment variable `PJRT_PLUGIN_PATH_<PLATFORM>`, such as `PJRT_PLUGIN_PATH_CPU`.
 #' 2. the file passed to [pjrt_register_plugin()].
 #' 3. a plugin in the package's cache.
-#' 4. a plugin elsewhere on the machine, see below.
-#' 5. a download, for platforms that [install_pjrt()] knows, if `PJRT_INSTALL` allows it.
+#' 4. a plugin in the site's folder, `PJRT_SITE_DIR`: see [install_pjrt()].
+#' 5. a plugin elsewhere on the machine, see below.
+#' 6. a download, for platforms that [install_pjrt()] knows, if `PJRT_INSTALL` allows it.
 #'
 #' @section Plugins on the machine:
 #' These places are searched, in this order:

@@ -1,13 +1,14 @@
 #' List plugins
 #'
 #' `pjrt_plugins()` lists the plugins that [pjrt_plugin()] can use without a download. The first row for a platform is the plugin
-#' that is used, unless its source says that it is not in use. Nothing is loaded or downloaded.
+#' that is used, unless its source says that it is not in use. Installed plugins that others could have changed are listed as not
+#' in use, with the reason. Nothing is loaded or downloaded.
 #'
 #' @return A data frame with a row for each plugin:
 #' * `platform`: the platform's name.
 #' * `path`: the plugin's library.
-#' * `source`: where it was found: an environment variable, [pjrt_register_plugin()], this package's cache (and where it was
-#'   downloaded from), or another place.
+#' * `source`: where it was found: an environment variable, [pjrt_register_plugin()], this package's cache or the site folder
+#'   (and where it was downloaded from), or another place; and why it is not in use.
 #' * `version`: the plugin's version, `NA` if unknown.
 #' * `api_version`: its version of the PJRT C API, `NA` if it is known only after loading.
 #' * `size`: the size in bytes of its files; outside the cache, of its library.
@@ -17,10 +18,12 @@
 #' pjrt_plugins()
 #' @export
 pjrt_plugins <- function() {
-  cached <- cached_plugins()
-  idle <- endsWith(cached$source, "not in use")
+  stored <- stored_plugins()
+  idle <- endsWith(stored$source, "not in use")
+  refused <- refused_plugins()
   all <- rbind(
-    given_plugins(), as_plugin_table(registered_plugins()), cached[!idle, ], as_plugin_table(found_plugins()), cached[idle, ]
+    given_plugins(), as_plugin_table(registered_plugins()), stored[!idle, ], as_plugin_table(found_plugins()), stored[idle, ],
+    plugin_table(refused$platform, refused$path, sprintf("%s, not in use: %s", refused$store, refused$reason))
   )
   all <- all[!duplicated(all[c("platform", "path")]), , drop = FALSE]
   files <- normalizePath(all$path, mustWork = FALSE)
@@ -64,13 +67,19 @@ environment_variables <- function() {
   structure(all$value[by_name], names = all$name[by_name])
 }
 
-# The plugins in the cache. At most one for a platform is in use: the last that the user chose, or the one that this package
-# knows.
-cached_plugins <- function() {
-  all <- call_with_text(ffi_plugins_cached, cache_dir())
-  used <- unlist(lapply(unique(all$platform), cached_plugin_path))
-  source <- sprintf("cache (from %s)%s", all$source, ifelse(all$path %in% used, "", ", not in use"))
-  plugin_table(all$platform, all$path, source, all$version, all$api_version, all$size)
+# The plugins in the cache and in the site's folder. At most one for a platform is in use: the last that the user chose, or the
+# one that this package knows, in the first of these folders that has it.
+stored_plugins <- function() {
+  of_store <- function(name, store) {
+    if (!is.null(store)) {
+      all <- call_with_text(ffi_plugins_cached, store[[1L]], store[[2L]])
+      used <- unlist(lapply(unique(all$platform), stored_plugin_path))
+      source <- sprintf("%s (from %s)%s", name, all$source, ifelse(all$path %in% used, "", ", not in use"))
+      plugin_table(all$platform, all$path, source, all$version, all$api_version, all$size)
+    }
+  }
+  stores <- plugin_stores()
+  do.call(rbind, c(list(plugin_table()), unname(Map(of_store, names(stores), stores))))
 }
 
 # The plugins that this session has loaded.

@@ -1,8 +1,8 @@
 #' Situation report
 #'
 #' `pjrt_sitrep()` collects information for troubleshooting: the system, R and this package, plugins and their problems, CUDA's
-#' driver and libraries, the session's clients, relevant environment variables and options, the cache, and the Python package
-#' index in use. Credentials in URLs are removed, so that you can share the report.
+#' driver and libraries, the session's clients, relevant environment variables and options, the cache and the site folder and
+#' why they cannot be used, the number of processors for the session, and the Python package index in use. Credentials in URLs are removed, so that you can share the report.
 #'
 #' Nothing is loaded, downloaded or changed. To find the index, the package may run pip, which takes about a second.
 #'
@@ -25,8 +25,14 @@ system_facts <- function() {
   c(
     OS = utils::osVersion %||% Sys.info()[["sysname"]], machine = paste(Sys.info()[["sysname"]], Sys.info()[["machine"]]),
     R = paste0(R.version$major, ".", R.version$minor, " (", R.version$platform, ")"),
-    session = if (interactive()) "interactive" else "not interactive"
+    session = if (interactive()) "interactive" else "not interactive", processors = processors_text()
   )
+}
+
+# The number of processors that this session may use, and who says so.
+processors_text <- function() {
+  allowed <- call_native(ffi_processors_allowed)
+  paste0(allowed$count, if (!is.na(allowed$variable)) sprintf(" (%s)", allowed$variable))
 }
 
 package_facts <- function() {
@@ -95,14 +101,15 @@ option_facts <- function() {
   vapply(all, function(value) hide_secrets(strsplit(readable(toString(value)), " ", fixed = TRUE)[[1L]]), "")
 }
 
-# The cache's folder, the size of each platform in it, and the compiled programs.
+# The cache's folder, the size of each platform in it, and the compiled programs; and the site's folder.
 cache_facts <- function() {
   folder <- cache_dir()
-  platforms <- list.files(folder, no.. = TRUE)
-  size <- function(platform) {
-    sum(file.size(list.files(file.path(folder, platform), recursive = TRUE, all.files = TRUE, full.names = TRUE)), na.rm = TRUE)
-  }
-  list(folder = folder, size = vapply(setdiff(platforms, "executables"), size, 0), programs = pjrt_cache_info())
+  platforms <- setdiff(if (!is.null(folder)) list.files(folder, no.. = TRUE), "executables")
+  list(
+    folder = folder %||% sprintf("none: %s", cache_dir_problem()),
+    size = vapply(platforms, function(platform) folder_bytes(file.path(folder, platform)), 0), programs = pjrt_cache_info(),
+    site = paste(c(site_dir(), site_dir_problem()), collapse = ", not in use: ")
+  )
 }
 
 index_facts <- function() {
@@ -130,7 +137,8 @@ format.PJRTSitrep <- function(x, ...) {
       programs <- cache$programs
       labelled(c(
         folder = cache$folder, vapply(cache$size, format_bytes, ""),
-        programs = paste0(if (!programs$enabled) "off; ", disk_line(programs)), `this session` = session_line(programs)
+        programs = paste(c(setdiff(state_line(programs), "on"), disk_line(programs)), collapse = "; "), `this session` = session_line(programs),
+        if (nzchar(cache$site)) c(`site folder` = cache$site)
       ))
     }),
     report_part("Python package index", x$index, function(index) sprintf("%s (%s)", index[["url"]], index[["origin"]]))

@@ -5,7 +5,7 @@ real_plugin <- function() normalizePath(plugin_path("cpu"))
 local_machine <- function(..., env = parent.frame()) {
   unset <- c(
     VIRTUAL_ENV = NA, RETICULATE_PYTHON = NA, RETICULATE_PYTHON_ENV = NA, CONDA_PREFIX = NA, PJRT_PLUGIN_PATH = NA,
-    PJRT_PLUGIN_PATH_CPU = NA, TPU_LIBRARY_PATH = NA, PJRT_DISCOVER = NA, PYTHONNOUSERSITE = "1", PJRT_INSTALL = "0"
+    PJRT_PLUGIN_PATH_CPU = NA, PJRT_CACHE_DIR = NA, PJRT_SITE_DIR = NA, TPU_LIBRARY_PATH = NA, PJRT_DISCOVER = NA, PYTHONNOUSERSITE = "1", PJRT_INSTALL = "0"
   )
   given <- c(...)
   all <- c(given, unset[setdiff(names(unset), names(given))], R_USER_CACHE_DIR = withr::local_tempdir(.local_envir = env))

@@ -8,14 +8,14 @@ rows <- list(
   ),
   install_pjrt = row(
     platforms = "installed", version = of("choice", NULL, "NULL"), source = of("choice", "file"), path = of("path", library),
-    force = "flag", cuda = of("flag_or_null", NULL, "!TRUE"), after = uninstall_pjrt(made)
+    force = "flag", cuda = of("flag_or_null", NULL, "!TRUE"), site = of("flag", FALSE, "!TRUE"), after = uninstall_pjrt(made)
   ),
   plugins_downloaded = row(
     platforms = of("name", "cpu", "NULL", "character()", "\"a\"", "c(\"a\", \"b\")", "c(n = \"a\")", "a line end", "\"cpu:9\"", "\"%s\"")
   ),
   uninstall_pjrt = row(
     platforms = of("name", "idle", "NULL", "character()", "\"a\"", "c(\"a\", \"b\")", "c(n = \"a\")", "a line end", "\"cpu:9\"", "\"%s\""),
-    version = of("string", NULL, "NULL", "!\"\"", "!latin1")
+    version = of("string", NULL, "NULL", "!\"\"", "!latin1"), everything = "flag", site = of("flag", FALSE, "!TRUE")
   ),
   pjrt_sitrep = row(),
   format.PJRTSitrep = row(x = of("printed", pjrt_sitrep())),

@@ -106,7 +106,7 @@ test_that("PJRT_CPU_THREADS sets the number of threads and an option overrides i
   withr::local_envvar(PJRT_CPU_THREADS = "3")
   expect_identical(default_client_options("cpu"), list(cpu_device_count = 2L, threads = 3L))
   expect_identical(default_client_options("cuda"), list())
-  withr::local_envvar(PJRT_CPU_THREADS = NA)
+  withr::local_envvar(PJRT_CPU_THREADS = NA, NPROC = "7")
   expect_identical(default_client_options("cpu"), list(cpu_device_count = 2L))
   for (bad in c("many", "0", "-1", "1.5", " 2", "\xff")) {
     withr::local_envvar(PJRT_CPU_THREADS = bad)
@@ -146,6 +146,38 @@ test_that("XLA uses the requested number of threads on any number of devices", {
     cat(counts, identical(allowed(), before), "\n")
   }))
   expect_clean(child, "1 3 9 2 5 4 6 TRUE ")
+})
+
+test_that("a job has as many threads as its scheduler allows", {
+  unset <- c(
+    "SLURM_CPUS_PER_TASK", "SLURM_CPUS_ON_NODE", "PBS_NUM_PPN", "LSB_DJOB_NUMPROC", "NSLOTS", "OMP_NUM_THREADS",
+    "OMP_THREAD_LIMIT", "PBS_JOBID", "NCPUS", "NPROC", "PJRT_CPU_THREADS"
+  )
+  withr::local_envvar(structure(rep(NA_character_, length(unset)), names = unset))
+  threads <- function() default_client_options("cpu")$threads
+  every <- threads()
+  expect_true(every >= 1L && every <= parallel::detectCores())
+  expect_match(format(pjrt_sitrep()), sprintf("processors: *%d$", every), all = FALSE)
+  for (name in setdiff(unset, c("PBS_JOBID", "NCPUS", "NPROC", "PJRT_CPU_THREADS"))) {
+    withr::local_envvar(structure("1", names = name))
+    expect_identical(threads(), 1L, info = name)
+    withr::local_envvar(structure("4096", names = name))
+    expect_identical(threads(), every, info = name)
+  }
+  withr::local_envvar(NCPUS = "1")
+  expect_identical(threads(), every)
+  withr::local_envvar(PBS_JOBID = "1.server", PJRT_CPU_THREADS = "3")
+  expect_identical(threads(), 3L)
+  withr::local_envvar(PJRT_CPU_THREADS = NA)
+  expect_identical(threads(), 1L)
+  skip_if_not(file.exists("/proc/self/task"), "this system has no /proc")
+  child <- run_child(bquote({
+    .(count_threads)
+    pjrt_client("cpu", cpu_device_count = 1)
+    cat(threads(), grep("processors:", format(pjrt_sitrep()), value = TRUE), "\n")
+  }), c(SLURM_CPUS_PER_TASK = "1"))
+  expect_identical(child$status, 0L)
+  expect_match(child$out, "^1 +processors: +1 \\((SLURM_CPUS_PER_TASK|NCPUS)\\) $", all = FALSE)
 })
 
 test_that("PJRT_CPU_THREADS applies to the platform's client and the argument overrides it", {

@@ -40,9 +40,11 @@ pub fn get(settings: &Robj) -> Result<Option<Cache>> {
 /// The cache's size on disk, and statistics of this session's use.
 #[extendr]
 fn cache_info(settings: Robj) -> Result<Robj> {
-    let (entries, bytes) = get(&settings)?.map_or((0, 0), |cache| cache.size());
+    let cache = get(&settings)?;
+    let (entries, bytes) = cache.as_ref().map_or((0, 0), Cache::size);
     let counts = in_process().counts();
     Ok(list!(
+        problem = cache.and_then(|cache| cache.problem()),
         entries = entries as f64,
         bytes = bytes as f64,
         hits = counts.hits as f64,

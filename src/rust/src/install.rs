@@ -3,14 +3,23 @@
 use crate::conditions::{interrupt_pending, Result};
 use crate::progress::Bar;
 use extendr_api::prelude::*;
-use pjrt_plugins::install::{all_installed, install, installed, uninstall, Manifest, Request, Source};
+use pjrt_plugins::install::{all_installed, install, installed, refused, uninstall, Manifest, Request, Source, Store};
 use std::path::Path;
 
-/// The library of a platform's plugin in the cache, or NULL.
+/// A site's folder, or a cache if the package's folder is `""`.
+fn store<'a>(folder: &'a str, package: &'a str) -> Store<'a> {
+    if package.is_empty() {
+        Store::Cache(Path::new(folder))
+    } else {
+        Store::Site { folder: Path::new(folder), package: Path::new(package) }
+    }
+}
+
+/// The library of a platform's plugin in the cache, or in a site's folder, or NULL.
 #[extendr]
-fn plugin_installed(name: &str, cache_dir: &str, manifest: &str) -> Result<Robj> {
+fn plugin_installed(name: &str, folder: &str, manifest: &str, package: &str) -> Result<Robj> {
     let manifest = Manifest::read(Path::new(manifest))?;
-    let found = installed(name, Path::new(cache_dir), &manifest);
+    let found = installed(name, store(folder, package), &manifest);
     Ok(found.map_or(().into(), |found| text(found.library())))
 }
 
@@ -57,10 +66,22 @@ fn plugin_install(
     Ok(text(result?.library()))
 }
 
-/// The plugins in the cache, as columns.
+/// The plugins in the cache or in a site's folder that others could have changed, as columns.
 #[extendr]
-fn plugins_cached(cache_dir: &str) -> Robj {
-    let all = all_installed(Path::new(cache_dir));
+fn plugins_refused(folder: &str, package: &str) -> Robj {
+    let all = refused(store(folder, package));
+    list!(
+        platform = all.iter().map(|one| one.platform.as_str()).collect::<Vec<_>>(),
+        path = all.iter().map(|one| one.library.to_string_lossy().into_owned()).collect::<Vec<_>>(),
+        reason = all.iter().map(|one| one.reason.as_str()).collect::<Vec<_>>()
+    )
+    .into()
+}
+
+/// The plugins in the cache or in a site's folder, as columns.
+#[extendr]
+fn plugins_cached(folder: &str, package: &str) -> Robj {
+    let all = all_installed(store(folder, package));
     let column =
         |of: &dyn Fn(&pjrt_plugins::install::Installed) -> Option<String>| all.iter().map(of).collect::<Vec<_>>();
     list!(
@@ -74,14 +95,15 @@ fn plugins_cached(cache_dir: &str) -> Robj {
     .into()
 }
 
-/// Removes a platform's plugins from the cache, all versions if `version` is `""`, and returns their folders.
+/// Removes a platform's plugins from the cache, all versions if `version` is `""`, and returns their folders and sizes.
 #[extendr]
 fn plugin_uninstall(name: &str, version: &str, cache_dir: &str, manifest: &str) -> Result<Robj> {
     let version = Some(version).filter(|version| !version.is_empty());
     let gone = uninstall(name, version, Path::new(cache_dir), &Manifest::read(Path::new(manifest))?, &mut |_, _| {
         !interrupt_pending()
     })?;
-    Ok(gone.iter().map(|path| path.to_string_lossy().into_owned()).collect::<Vec<_>>().into())
+    let path = gone.iter().map(|(path, _)| path.to_string_lossy().into_owned()).collect::<Vec<_>>();
+    Ok(list!(path = path, bytes = gone.iter().map(|(_, bytes)| *bytes as f64).collect::<Vec<_>>()).into())
 }
 
 /// The plugins that can be downloaded for this machine: names, and the size of the download in bytes.
@@ -101,6 +123,7 @@ extendr_module! {
     fn plugin_installed;
     fn plugin_install;
     fn plugins_cached;
+    fn plugins_refused;
     fn plugin_uninstall;
     fn plugins_fetchable;
 }

@@ -218,6 +218,8 @@ pub unsafe extern "C" fn pjrt_register(library: *mut extendr_ffi::DllInfo, guard
     extendr_api::register_call_methods(library, metadata);
     pooled::register(library);
     c_interface::register();
+    // Reads variables, which only the main thread may do.
+    pjrt_base::processors::count();
     pjrt_base::process::set_interrupt_poll(conditions::interrupt_pending);
     pjrt_base::console::set_writer(custom_call::write);
     pjrt_core::runtime::oom::set_collector(memory::collect);

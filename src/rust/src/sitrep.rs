@@ -19,6 +19,13 @@ fn index_found(index_url: &str) -> Result<Robj> {
     Ok(list!(url = url, origin = origin).into())
 }
 
+/// The number of processors that this process may use, and the variable that says so, or NULL.
+#[extendr]
+fn processors_allowed() -> Robj {
+    let allowed = pjrt_base::processors::allowed();
+    list!(count = i32::try_from(allowed.count).unwrap_or(i32::MAX), variable = allowed.variable).into()
+}
+
 /// Texts without secrets, if they are URLs.
 #[extendr]
 fn redact(texts: Vec<String>) -> Vec<String> {
@@ -29,5 +36,6 @@ extendr_module! {
     mod sitrep;
     fn api_version_bound;
     fn index_found;
+    fn processors_allowed;
     fn redact;
 }

@@ -10,6 +10,7 @@ pub mod mmap;
 pub mod parallel;
 pub mod private_fs;
 pub mod process;
+pub mod processors;
 pub mod reason;
 pub mod room;
 pub mod sync;

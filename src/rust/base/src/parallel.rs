@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::sync::Unpoisoned;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock};
+use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -86,16 +86,11 @@ pub fn run(
     }
 }
 
-/// The number of threads besides the calling one that the machine has room for.
+pub use crate::processors::count as processors;
+
+/// The number of threads besides the calling one that this process may use.
 pub fn helpers() -> usize {
     processors() - 1
-}
-
-/// The number of processors for this process when this was first asked, because the system takes long to answer; 1 if unknown.
-#[inline]
-pub fn processors() -> usize {
-    static COUNT: OnceLock<usize> = OnceLock::new();
-    *COUNT.get_or_init(|| thread::available_parallelism().map_or(1, usize::from))
 }
 
 #[cfg(test)]

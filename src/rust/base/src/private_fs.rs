@@ -93,6 +93,39 @@ pub fn is_closed(metadata: &Metadata) -> bool {
     mode(metadata).is_none_or(|mode| mode & 0o022 == 0)
 }
 
+/// Why others could have changed a file or folder; `None` if only this user, the system or the user `also` could.
+pub fn objection(path: &Path, metadata: &Metadata, also: Option<u32>) -> Option<String> {
+    let shown = path.display();
+    let mode = mode(metadata).unwrap_or(0);
+    if !is_owned(metadata, also) {
+        let owner = owner(metadata).map(|owner| format!(" (uid {owner})")).unwrap_or_default();
+        Some(format!("another user{owner} owns '{shown}'"))
+    } else if mode & 0o002 != 0 {
+        Some(format!("every user can write to '{shown}' (mode {:o})", mode & 0o7777))
+    } else if mode & 0o020 != 0 {
+        Some(format!("its group can write to '{shown}' (mode {:o})", mode & 0o7777))
+    } else {
+        None
+    }
+}
+
+/// Why this user cannot create files in a folder, or create the folder; `None` if there is no known reason.
+pub fn write_objection(folder: &Path) -> Option<String> {
+    let there = folder.ancestors().find(|path| path.symlink_metadata().is_ok())?;
+    let shown = there.display();
+    match fs::metadata(there) {
+        Err(error) => Some(format!("'{shown}' cannot be read: {error}")),
+        Ok(found) if !found.is_dir() => Some(format!("'{shown}' is not a folder")),
+        Ok(_) if !may_write(there) => Some(format!("you cannot write to '{shown}'")),
+        Ok(_) => None,
+    }
+}
+
+/// The owner of a file or folder.
+pub fn owner_of(path: &Path) -> Option<u32> {
+    owner(&fs::metadata(path).ok()?)
+}
+
 /// Whether any user may write to something, as to `/tmp`.
 pub fn anyone_writes(metadata: &Metadata) -> bool {
     mode(metadata).is_some_and(|mode| mode & 0o002 != 0)
@@ -118,6 +151,15 @@ fn set_mode(options: &mut OpenOptions, mode: u32) {
 }
 
 #[cfg(unix)]
+fn may_write(folder: &Path) -> bool {
+    let Ok(name) = std::ffi::CString::new(std::os::unix::ffi::OsStrExt::as_bytes(folder.as_os_str())) else {
+        return false;
+    };
+    // SAFETY: reads the name, which ends with a zero byte.
+    unsafe { libc::faccessat(libc::AT_FDCWD, name.as_ptr(), libc::W_OK | libc::X_OK, libc::AT_EACCESS) == 0 }
+}
+
+#[cfg(unix)]
 fn mode(metadata: &Metadata) -> Option<u32> {
     Some(std::os::unix::fs::MetadataExt::mode(metadata))
 }
@@ -135,6 +177,11 @@ fn user() -> Option<u32> {
 
 #[cfg(not(unix))]
 fn set_mode(_: &mut OpenOptions, _: u32) {}
+
+#[cfg(not(unix))]
+fn may_write(_: &Path) -> bool {
+    true
+}
 
 #[cfg(not(unix))]
 fn mode(_: &Metadata) -> Option<u32> {

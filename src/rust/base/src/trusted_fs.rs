@@ -14,7 +14,13 @@ pub fn create_folder(path: &Path) -> io::Result<()> {
 
 /// Checks that only this user or the system may write to a folder.
 pub fn check_folder(path: &Path) -> io::Result<()> {
-    check_owner(&fs::metadata(path)?)
+    check_owner(path, &fs::metadata(path)?)
+}
+
+/// Why files in a folder, which may not exist yet, cannot be kept or are not used; `None` if they can.
+pub fn problem(folder: &Path) -> Option<String> {
+    let objection = fs::metadata(folder).ok().and_then(|found| private_fs::objection(folder, &found, None));
+    objection.or_else(|| private_fs::write_objection(folder))
 }
 
 /// Opens a file to read it.
@@ -23,7 +29,7 @@ pub fn check_folder(path: &Path) -> io::Result<()> {
 /// The system's errors; `PermissionDenied` for a link, and for files that others could have written.
 pub fn open(path: &Path) -> io::Result<File> {
     let (file, metadata) = private_fs::open_regular(path, false)?;
-    check_owner(&metadata)?;
+    check_owner(path, &metadata)?;
     Ok(file)
 }
 
@@ -49,9 +55,9 @@ pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
 }
 
 /// Checks that this user or the system owns it, and nobody else may write to it.
-fn check_owner(metadata: &Metadata) -> io::Result<()> {
-    if private_fs::is_closed(metadata) && private_fs::is_owned(metadata, None) {
-        return Ok(());
+fn check_owner(path: &Path, metadata: &Metadata) -> io::Result<()> {
+    match private_fs::objection(path, metadata, None) {
+        None => Ok(()),
+        Some(objection) => Err(io::Error::new(io::ErrorKind::PermissionDenied, objection)),
     }
-    Err(io::Error::new(io::ErrorKind::PermissionDenied, "other users could have written to it"))
 }

@@ -86,6 +86,11 @@ impl Cache {
         self.store.max_bytes()
     }
 
+    /// Why compiled programs cannot be kept in the folder; `None` if they can.
+    pub fn problem(&self) -> Option<String> {
+        self.store.problem()
+    }
+
     /// The number of entries, and their size in bytes.
     pub fn size(&self) -> (u64, u64) {
         self.store.size()

@@ -71,6 +71,11 @@ impl Store {
         self.max_bytes
     }
 
+    /// Why entries cannot be kept; `None` if they can.
+    pub fn problem(&self) -> Option<String> {
+        trusted_fs::problem(&self.root)
+    }
+
     /// An entry's content, if it exists. Marks it as last used.
     pub fn get(&self, key: &Key) -> io::Result<Option<Vec<u8>>> {
         let mut file = match trusted_fs::open(&self.path(key)) {

@@ -48,6 +48,23 @@ pub enum Source {
     File,
 }
 
+/// A folder with plugins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Store<'a> {
+    /// A user's cache. The owner of the folder is trusted.
+    Cache(&'a Path),
+    /// A folder for all users of a site. Only the system, this user and the owner of `package` are trusted.
+    Site { folder: &'a Path, package: &'a Path },
+}
+
+impl<'a> Store<'a> {
+    pub fn folder(&self) -> &'a Path {
+        match self {
+            Store::Cache(folder) | Store::Site { folder, .. } => folder,
+        }
+    }
+}
+
 /// What to install, and where.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
@@ -104,21 +121,21 @@ impl Installed {
     }
 }
 
-/// The plugin in `cache_dir` to use for a platform, if it is complete: the one that `PJRT_PLUGIN_URL_<PLATFORM>` names,
+/// The plugin in `store` to use for a platform, if it is complete: the one that `PJRT_PLUGIN_URL_<PLATFORM>` names,
 /// else the one that the user chose to install, else the manifest's.
-pub fn installed(name: &str, cache_dir: &Path, manifest: &Manifest) -> Option<Installed> {
-    installed_on(name, cache_dir, manifest, &ThisMachine, PlatformRelease::HERE)
+pub fn installed(name: &str, store: Store<'_>, manifest: &Manifest) -> Option<Installed> {
+    installed_on(name, store, manifest, &ThisMachine, PlatformRelease::HERE)
 }
 
 fn installed_on(
     name: &str,
-    cache_dir: &Path,
+    store: Store<'_>,
     manifest: &Manifest,
     machine: &dyn Machine,
     target: PlatformRelease,
 ) -> Option<Installed> {
     let platform = manifest.platform(name);
-    let place = InstallFolder::new(cache_dir, platform);
+    let place = InstallFolder::new(store, platform);
     if let Some(given) = plan::given(name, manifest, machine) {
         let (folder, sha256) = given.ok()?;
         return place.installed(&folder).filter(|found| sha256.is_none_or(|sha256| sha256 == found.record.sha256));
@@ -153,16 +170,39 @@ pub fn redacted(text: &str) -> String {
     address::redact(text)
 }
 
-/// All complete plugins in `cache_dir`. For each platform, the user's choice comes first.
-pub fn all_installed(cache_dir: &Path) -> Vec<Installed> {
-    let names = std::fs::read_dir(cache_dir).into_iter().flatten().flatten();
-    let mut names: Vec<_> = names.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-    names.sort_unstable();
-    names.iter().flat_map(|platform| InstallFolder::new(cache_dir, platform).all()).collect()
+/// All complete plugins in `store`. For each platform, the user's choice comes first.
+pub fn all_installed(store: Store<'_>) -> Vec<Installed> {
+    platforms(store).iter().flat_map(|platform| InstallFolder::new(store, platform).all()).collect()
 }
 
-/// Removes all of a platform's plugins from `cache_dir`, or one version, and returns the removed folders. `name` may be
-/// one CUDA version, as in [`Request`]. Blocks while another process installs one.
+/// A complete plugin that is not used, because others could have changed it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    pub platform: String,
+    pub library: PathBuf,
+    pub reason: String,
+}
+
+/// The plugins in `store` that others could have changed.
+pub fn refused(store: Store<'_>) -> Vec<Refused> {
+    let of_platform = |platform: &String| {
+        let refused = InstallFolder::new(store, platform).refused();
+        let describe = |(library, reason)| Refused { platform: platform.clone(), library, reason };
+        refused.into_iter().map(describe).collect::<Vec<_>>()
+    };
+    platforms(store).iter().flat_map(of_platform).collect()
+}
+
+/// The folders in `store`.
+fn platforms(store: Store<'_>) -> Vec<String> {
+    let names = std::fs::read_dir(store.folder()).into_iter().flatten().flatten();
+    let mut names: Vec<_> = names.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort_unstable();
+    names
+}
+
+/// Removes all of a platform's plugins from `cache_dir`, or one version, and returns the removed folders with their sizes
+/// in bytes. `name` may be one CUDA version, as in [`Request`]. Blocks while another process installs one.
 ///
 /// # Errors
 /// `Io` if they cannot be removed, `Interrupted` if `progress` cancels the work.
@@ -172,10 +212,10 @@ pub fn uninstall(
     cache_dir: &Path,
     manifest: &Manifest,
     progress: &mut Progress<'_>,
-) -> Result<Vec<PathBuf>> {
+) -> Result<Vec<(PathBuf, u64)>> {
     let platform = manifest.platform(name);
     let variant = Some(name).filter(|name| *name != platform);
-    InstallFolder::new(cache_dir, platform).remove(version, variant, &mut Watch::new(progress))
+    InstallFolder::new(Store::Cache(cache_dir), platform).remove(version, variant, &mut Watch::new(progress))
 }
 
 /// Installs a platform's plugin. Installed plugins are not downloaded again unless `request.force` is set. Several
@@ -202,7 +242,7 @@ fn carry_out(
     limits: Limits,
     progress: &mut Progress<'_>,
 ) -> Result<Installed> {
-    let place = InstallFolder::new(request.cache_dir, &plan.platform);
+    let place = InstallFolder::new(Store::Cache(request.cache_dir), &plan.platform);
     let watch = &mut Watch::new(progress);
     let work = Work { plan, request, machine, target, limits, place: &place };
     work.run(watch).map_err(|error| {

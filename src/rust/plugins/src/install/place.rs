@@ -3,7 +3,7 @@
 //! once complete.
 
 use super::watch::{Watch, SLICE};
-use super::Installed;
+use super::{Installed, Store};
 use fs4::FileExt;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::private_fs::{self, TEMPORARY};
@@ -44,38 +44,67 @@ pub(super) struct Record {
     pub bytes: u64,
 }
 
-/// The folder for one platform's plugins in a cache folder.
+/// The folder for one platform's plugins in a cache folder or a site's.
 pub(super) struct InstallFolder {
     root: PathBuf,
+    /// This folder and those below must not be open to others.
+    top: PathBuf,
     keeper: Option<u32>,
 }
 
 impl InstallFolder {
-    pub fn new(cache_dir: &Path, platform: &str) -> Self {
-        InstallFolder { root: cache_dir.join(platform), keeper: private_fs::keeper(cache_dir) }
+    pub fn new(store: Store<'_>, platform: &str) -> Self {
+        let keeper = match store {
+            Store::Cache(folder) => private_fs::keeper(folder),
+            Store::Site { package, .. } => private_fs::owner_of(package),
+        };
+        let top = match store {
+            Store::Cache(folder) => folder.join(platform),
+            Store::Site { folder, .. } => folder.to_path_buf(),
+        };
+        InstallFolder { root: store.folder().join(platform), top, keeper }
     }
 
     /// The plugin in a folder, if it is complete and nobody else could have changed it.
     pub fn installed(&self, folder: &str) -> Option<Installed> {
+        let found = self.complete(folder)?;
+        self.objection(&found.library).is_none().then_some(found)
+    }
+
+    /// The complete plugins that are not used because others could have changed them: their libraries, with the reasons.
+    pub fn refused(&self) -> Vec<(PathBuf, String)> {
+        let complete = self.folders().into_iter().filter_map(|name| self.complete(&name));
+        complete.filter_map(|found| Some((self.objection(&found.library)?, found.library))).map(|(a, b)| (b, a)).collect()
+    }
+
+    /// Why others could have changed a file here.
+    fn objection(&self, file: &Path) -> Option<String> {
+        file.ancestors().take_while(|path| path.starts_with(&self.top)).find_map(|path| objection(path, self.keeper))
+    }
+
+    /// The plugin in a folder, if it is complete.
+    fn complete(&self, folder: &str) -> Option<Installed> {
         let path = self.root.join(folder);
         let text = fs::read_to_string(path.join(RECORD)).ok()?;
         let record: Record = basic_toml::from_str(&text).ok()?;
         let library = path.join(&record.library);
         let bytes = fs::symlink_metadata(&library).ok().filter(fs::Metadata::is_file)?.len();
         let whole = bytes == record.library_bytes && is_below(&record.library);
-        let safe =
-            whole && library.ancestors().take_while(|p| p.starts_with(&self.root)).all(|p| is_safe(p, self.keeper));
-        safe.then(|| Installed { folder: folder.to_string(), library, record })
+        whole.then(|| Installed { folder: folder.to_string(), library, record })
+    }
+
+    /// The names of the folders that may have plugins.
+    fn folders(&self) -> Vec<String> {
+        let names = fs::read_dir(&self.root).into_iter().flatten().flatten();
+        let names = names.filter_map(|entry| entry.file_name().into_string().ok());
+        // Names with a leading dot are temporary.
+        names.filter(|name| !name.starts_with('.')).collect()
     }
 
     /// All plugins here, the selected one first.
     pub fn all(&self) -> Vec<Installed> {
         let selected = self.selected();
-        let names = fs::read_dir(&self.root).into_iter().flatten().flatten();
-        let names = names.filter_map(|entry| entry.file_name().into_string().ok());
-        // Names with a leading dot are temporary.
-        let mut all: Vec<_> =
-            names.filter(|name| !name.starts_with('.')).filter_map(|name| self.installed(&name)).collect();
+        let mut all: Vec<_> = self.folders().iter().filter_map(|name| self.installed(name)).collect();
         all.sort_by_key(|one| (selected.as_deref() != Some(&one.folder), one.folder.clone()));
         all
     }
@@ -152,11 +181,8 @@ impl InstallFolder {
     /// # Errors
     /// `Io` if others can write here, which cannot be prevented on some file systems, or if another user owns it.
     pub fn check_owner(&self) -> Result<()> {
-        if is_safe(&self.root, self.keeper) {
-            return Ok(());
-        }
-        let message =
-            format!("The folder \"{}\" belongs to another user, or others may write to it.", self.root.display());
+        let Some(objection) = self.objection(&self.root) else { return Ok(()) };
+        let message = format!("Plugins in \"{}\" would not be used: {objection}.", self.root.display());
         Err(Error::new(Kind::Io, message).hint(OWN_FOLDER_HINT))
     }
 
@@ -179,8 +205,14 @@ impl InstallFolder {
         Err(Error::new(Kind::Io, message).hint(Reason::DiskFull))
     }
 
-    /// Removes all of this platform's plugins, or one version or variant (such as "cuda12"), and returns their folders.
-    pub fn remove(&self, version: Option<&str>, variant: Option<&str>, watch: &mut Watch<'_>) -> Result<Vec<PathBuf>> {
+    /// Removes all of this platform's plugins, or one version or variant (such as "cuda12"), and returns their folders and
+    /// sizes in bytes. Leaves everything that was not installed.
+    pub fn remove(
+        &self,
+        version: Option<&str>,
+        variant: Option<&str>,
+        watch: &mut Watch<'_>,
+    ) -> Result<Vec<(PathBuf, u64)>> {
         if !self.root.is_dir() {
             return Ok(Vec::new());
         }
@@ -189,20 +221,20 @@ impl InstallFolder {
         let names = fs::read_dir(&self.root).map_err(|e| io_error("read", &self.root, &e))?;
         for entry in names.flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
-            let is_plugin = !name.starts_with('.') && name != SELECTED;
+            let is_plugin = !name.starts_with('.') && entry.path().join(RECORD).is_file();
             let wanted =
                 version.is_none_or(|version| self.installed(&name).is_some_and(|one| one.record.version == version));
             let is_variant = variant.is_none_or(|variant| name.contains(&format!("-{variant}-")));
             if is_plugin && wanted && is_variant {
                 // Rename it first, so that nobody finds a partial plugin. Processes that have loaded it are not
                 // affected.
-                let old = self.temporary();
+                let (old, bytes) = (self.temporary(), bytes_in(&entry.path()));
                 fs::rename(entry.path(), &old).map_err(|e| io_error("remove", &entry.path(), &e))?;
                 remove(&old).map_err(|e| io_error("remove", &entry.path(), &e))?;
                 if self.selected().as_deref() == Some(&name) {
                     self.select(None)?;
                 }
-                gone.push(entry.path());
+                gone.push((entry.path(), bytes));
             }
         }
         if version.is_none() && variant.is_none() {
@@ -315,11 +347,31 @@ pub(super) fn is_below(path: &str) -> bool {
     path.split('/').all(is_name)
 }
 
-/// Whether this user, the system or the cache's keeper owns a file or folder, and nobody else can write to it.
+/// Whether this user, the system or the keeper owns a file or folder, and nobody else can write to it.
 fn is_safe(path: &Path, keeper: Option<u32>) -> bool {
+    objection(path, keeper).is_none()
+}
+
+/// Why a file or folder is not safe.
+fn objection(path: &Path, keeper: Option<u32>) -> Option<String> {
+    let found = |metadata: io::Result<fs::Metadata>| metadata.map_err(|e| format!("'{}': {e}", path.display()));
+    let (link, target) = match (found(fs::symlink_metadata(path)), found(fs::metadata(path))) {
+        (Ok(link), Ok(target)) => (link, target),
+        (Err(error), _) | (_, Err(error)) => return Some(error),
+    };
     // The mode of a link itself has no meaning.
-    fs::symlink_metadata(path).is_ok_and(|link| private_fs::is_owned(&link, keeper))
-        && fs::metadata(path).is_ok_and(|m| private_fs::is_owned(&m, keeper) && private_fs::is_closed(&m))
+    let of_link = (!private_fs::is_owned(&link, keeper)).then(|| private_fs::objection(path, &link, keeper)).flatten();
+    of_link.or_else(|| private_fs::objection(path, &target, keeper))
+}
+
+/// The size of all files in a folder.
+fn bytes_in(folder: &Path) -> u64 {
+    let of_entry = |entry: fs::DirEntry| match entry.metadata() {
+        Ok(found) if found.is_dir() => bytes_in(&entry.path()),
+        Ok(found) if found.is_file() => found.len(),
+        _ => 0,
+    };
+    fs::read_dir(folder).into_iter().flatten().flatten().map(of_entry).sum()
 }
 
 /// Creates a folder and its parents. Others can read but not write to it.
@@ -363,7 +415,7 @@ fn sync_folder(path: &Path) {
     }
 }
 
-const OWN_FOLDER_HINT: &str = "Set R_USER_CACHE_DIR to a folder of your own that nobody else can write to.";
+const OWN_FOLDER_HINT: &str = "Set PJRT_CACHE_DIR to a folder of your own that nobody else can write to.";
 
 /// An error of the file system at `path`, with a hint about what to do.
 #[cold]
@@ -372,7 +424,7 @@ pub(super) fn io_error(verb: &str, path: &Path, error: &io::Error) -> Error {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => made.hint(Reason::DiskFull),
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-            made.hint("Make the folder writable, or set R_USER_CACHE_DIR to another one.")
+            made.hint("Make the folder writable, or set PJRT_CACHE_DIR to another one.")
         }
         _ => made,
     }

@@ -1,6 +1,6 @@
 //! The cache is protected from servers, other users, and other processes.
 
-use super::super::all_installed;
+use super::super::{all_installed, Store};
 use super::super::index::ThisMachine;
 use super::super::place::InstallFolder;
 use super::installing::{contents, index, install};
@@ -60,9 +60,9 @@ fn only_files_are_read() {
 fn entries_being_written_or_removed_are_not_listed() {
     let (manifest, folder, (_server, url)) = (manifest(&wheel_bytes()), Folder::new(), index());
     install(&manifest, &folder.0, &url, false).unwrap();
-    assert_eq!(all_installed(&folder.0).len(), 1);
+    assert_eq!(all_installed(Store::Cache(&folder.0)).len(), 1);
     std::fs::rename(folder.join("tiny/1.2+3-x86_64"), folder.join("tiny/.tmp-1")).unwrap();
-    assert_eq!(all_installed(&folder.0), []);
+    assert_eq!(all_installed(Store::Cache(&folder.0)), []);
 }
 
 #[cfg(unix)]
@@ -89,7 +89,7 @@ fn nothing_is_downloaded_into_another_users_folder() {
         return;
     }
     let error = install(&manifest, &folder.0, &url, false).unwrap_err();
-    assert!(error.message().contains("belongs to another user"), "{error}");
+    assert!(error.message().contains("another user (uid 12345) owns"), "{error}");
     assert!(server.asked().iter().all(|asked| !asked.path.starts_with("/files/")));
 }
 
@@ -99,7 +99,7 @@ fn a_lock_can_be_taken_while_others_remove_the_folder() {
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
-                let place = InstallFolder::new(&folder.0, "tiny");
+                let place = InstallFolder::new(Store::Cache(&folder.0), "tiny");
                 for _ in 0..1000 {
                     let _lock = place.lock(&mut Watch::new(&mut |_, _| true)).unwrap();
                     place.leave_if_empty();

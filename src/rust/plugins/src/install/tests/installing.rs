@@ -1,7 +1,7 @@
 //! The whole installation, from the index to the library in the cache, and its failures.
 
 use super::super::place::{InstallFolder, Record};
-use super::super::{all_installed, index, uninstall};
+use super::super::{all_installed, index, uninstall, Store};
 use super::server::{file, head, reply, Server};
 use super::*;
 use pjrt_base::error::Kind;
@@ -67,7 +67,7 @@ fn a_plugin_is_installed_once_and_found_again() {
     assert_eq!(server.asked().len(), 4, "unless forced");
     assert_eq!(names(&cache.join("tiny")), ["1.2+3-x86_64"]);
 
-    let all = all_installed(&cache);
+    let all = all_installed(Store::Cache(&cache));
     assert_eq!(all.len(), 1);
     let one = &all[0];
     assert_eq!((one.platform(), one.version(), one.source(), one.api()), ("tiny", "1.2+3", "index", None));
@@ -167,7 +167,7 @@ fn a_record_cannot_point_out_of_its_folder() {
     for broken in ["", "= [", "library = 3"] {
         std::fs::write(&path, broken).unwrap();
         assert_eq!(found(&folder.0, &manifest, &Invented::default()), None);
-        assert_eq!(all_installed(&folder.0), []);
+        assert_eq!(all_installed(Store::Cache(&folder.0)), []);
     }
 }
 
@@ -280,7 +280,7 @@ fn many_that_fail_at_once_all_say_why() {
 #[test]
 fn without_a_lock_the_first_to_finish_wins() {
     let folder = Folder::new();
-    let place = InstallFolder::new(&folder.0, "tiny");
+    let place = InstallFolder::new(Store::Cache(&folder.0), "tiny");
     let record = Record {
         platform: "tiny".to_string(),
         version: "1".to_string(),
@@ -309,7 +309,7 @@ fn without_a_lock_the_first_to_finish_wins() {
 #[test]
 fn waiting_for_another_process_can_be_stopped() {
     let folder = Folder::new();
-    let place = InstallFolder::new(&folder.0, "tiny");
+    let place = InstallFolder::new(Store::Cache(&folder.0), "tiny");
     let mut go_on = |_, _| true;
     let held = place.lock(&mut Watch::new(&mut go_on)).unwrap();
     assert!(held.is_some(), "this file system has no locks");
@@ -374,8 +374,8 @@ fn a_users_file_is_installed_unchanged_and_used_from_then_on() {
     let installed = from_file(&wheel).unwrap();
     assert!(installed.library().ends_with(LIBRARY) && installed.version() == "7");
     assert_eq!(look(), installed.library());
-    assert_eq!(all_installed(&cache)[0].library(), installed.library(), "the user's choice comes first");
-    assert_eq!(all_installed(&cache).len(), 3);
+    assert_eq!(all_installed(Store::Cache(&cache))[0].library(), installed.library(), "the user's choice comes first");
+    assert_eq!(all_installed(Store::Cache(&cache)).len(), 3);
     assert_eq!(install(&manifest, &cache, &url, false).unwrap(), ours);
     assert_eq!(look(), ours, "the manifest's is used again when it is asked for");
     std::fs::write(&mine, b"no library").unwrap();
@@ -497,7 +497,10 @@ fn an_uninstalled_plugin_is_gone() {
     let ours = install(&manifest, &cache, &url, false).unwrap();
     let own = Request { source: Source::File, path: Some(&mine), ..request(&cache, &url) };
     let own = carry_out_on(&own, &manifest, &Invented::default()).unwrap();
-    let remove = |version| uninstall("tiny", version, &cache, &manifest, &mut |_, _| true).unwrap();
+    let remove = |version| {
+        let gone = uninstall("tiny", version, &cache, &manifest, &mut |_, _| true).unwrap();
+        gone.into_iter().map(|(folder, bytes)| (bytes > 0).then_some(folder).unwrap()).collect::<Vec<_>>()
+    };
     assert_eq!(remove(Some("9")), [] as [PathBuf; 0]);
     assert_eq!(remove(Some("")), [cache.join("tiny").join(own.library().parent().unwrap().file_name().unwrap())]);
     assert_eq!(found(&cache, &manifest, &Invented::default()), Some(ours), "the choice went with it");
@@ -543,7 +546,10 @@ fn libraries_that_a_plugin_needs_are_unpacked_beside_it_in_their_wheels_layout()
     assert_eq!(std::fs::read(root.join("nvidia/cu13/lib/libcublas.so.13")).unwrap(), b"library");
     assert!(!root.join("nvidia/cu13/include").exists());
     assert_eq!(installed.bytes(), library_bytes().len() as u64 + 7);
-    let remove = |name| uninstall(name, None, &folder.0, &manifest, &mut |_, _| true).unwrap();
+    let remove = |name| {
+        let gone = uninstall(name, None, &folder.0, &manifest, &mut |_, _| true).unwrap();
+        gone.into_iter().map(|(folder, _)| folder).collect::<Vec<_>>()
+    };
     assert_eq!(remove("tiny12"), [] as [PathBuf; 0]);
     assert_eq!(remove("tiny13"), std::slice::from_ref(&root));
     assert!(!folder.join("tiny").exists());

@@ -16,7 +16,7 @@ use super::manifest::{Manifest, PlatformRelease};
 use super::plan::{Piece, Plan};
 use super::verify::Sha256;
 use super::watch::Watch;
-use super::{carry_out, installed_on, Installed, Request, Source};
+use super::{carry_out, installed_on, Installed, Request, Source, Store};
 use pjrt_base::error::Result;
 use std::collections::HashMap;
 use std::io::Write;
@@ -164,7 +164,7 @@ fn carry_out_on(request: &Request<'_>, manifest: &Manifest, machine: &Invented) 
 }
 
 fn found(cache: &Path, manifest: &Manifest, machine: &Invented) -> Option<PathBuf> {
-    installed_on("tiny", cache, manifest, machine, TARGET).map(|found| found.library().to_path_buf())
+    installed_on("tiny", Store::Cache(cache), manifest, machine, TARGET).map(|found| found.library().to_path_buf())
 }
 
 /// Limits for tests: short, and without proxies, since the server is on this machine.
