@@ -147,7 +147,7 @@ cache_place <- function(max_size = NULL) {
   if (!is.null(folder)) list(dir = enc2utf8(file.path(folder, "executables")), max_size = max_size)
 }
 
-# Whether a folder exists or can be created. If not, it is no use to compute keys.
+# Whether a folder exists or can be created. Otherwise no keys need to be computed.
 may_exist <- function(folder) {
   if (dir.exists(folder)) {
     return(TRUE)

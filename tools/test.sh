@@ -152,6 +152,11 @@ else
     say "no Rust lint: this Rust has no clippy"
 fi
 check "words" sh -c 'sh tools/words.sh --self-test && sh tools/words.sh'
+if [ "$(id -u)" -eq 0 ] && unshare --mount true 2>/dev/null; then
+    check "another user in a chroot" sh tools/chroot.sh
+else
+    say "no test in a chroot: it needs root, who may mount"
+fi
 check "refusal of an old Rust" sh tools/check-msrv.sh
 rust_tests --workspace
 r_parts

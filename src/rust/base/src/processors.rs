@@ -64,7 +64,10 @@ mod tests {
     #[test]
     fn the_smallest_number_counts() {
         assert_eq!(with(&[]), (16, None));
-        assert_eq!(with(&[("SLURM_CPUS_PER_TASK", "4"), ("SLURM_CPUS_ON_NODE", "8")]), (4, Some("SLURM_CPUS_PER_TASK")));
+        assert_eq!(
+            with(&[("SLURM_CPUS_PER_TASK", "4"), ("SLURM_CPUS_ON_NODE", "8")]),
+            (4, Some("SLURM_CPUS_PER_TASK"))
+        );
         assert_eq!(with(&[("NSLOTS", "8"), ("OMP_NUM_THREADS", "2,4")]), (2, Some("OMP_NUM_THREADS")));
         assert_eq!(with(&[("LSB_DJOB_NUMPROC", "64")]), (16, None));
         assert_eq!(with(&[("SLURM_CPUS_ON_NODE", "8(x2)")]), (8, Some("SLURM_CPUS_ON_NODE")));

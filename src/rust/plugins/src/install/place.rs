@@ -74,7 +74,7 @@ impl InstallFolder {
     /// The complete plugins that are not used because others could have changed them: their libraries, with the reasons.
     pub fn refused(&self) -> Vec<(PathBuf, String)> {
         let complete = self.folders().into_iter().filter_map(|name| self.complete(&name));
-        complete.filter_map(|found| Some((self.objection(&found.library)?, found.library))).map(|(a, b)| (b, a)).collect()
+        complete.filter_map(|found| self.objection(&found.library).map(|reason| (found.library, reason))).collect()
     }
 
     /// Why others could have changed a file here.

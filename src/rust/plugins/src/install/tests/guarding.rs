@@ -1,8 +1,8 @@
 //! The cache is protected from servers, other users, and other processes.
 
-use super::super::{all_installed, Store};
 use super::super::index::ThisMachine;
 use super::super::place::InstallFolder;
+use super::super::{all_installed, refused, Store};
 use super::installing::{contents, index, install};
 use super::server::{head, reply, Server};
 use super::*;
@@ -91,6 +91,39 @@ fn nothing_is_downloaded_into_another_users_folder() {
     let error = install(&manifest, &folder.0, &url, false).unwrap_err();
     assert!(error.message().contains("another user (uid 12345) owns"), "{error}");
     assert!(server.asked().iter().all(|asked| !asked.path.starts_with("/files/")));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_plugin_that_others_could_have_changed_is_refused_with_the_reason() {
+    let (manifest, folder, (_server, url)) = (manifest(&wheel_bytes()), Folder::new(), index());
+    install(&manifest, &folder.0, &url, false).unwrap();
+    let set_mode = |path: &Path, mode| {
+        std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+    };
+    let cache = Store::Cache(&folder.0);
+    let site = Store::Site { folder: &folder.0, package: Path::new("/") };
+    let reasons = |store| refused(store).into_iter().map(|one| one.reason).collect::<Vec<_>>();
+    assert_eq!((reasons(cache), reasons(site)), (vec![], vec![]));
+    let tiny = folder.join("tiny");
+    for (mode, who) in [(0o775, "its group"), (0o777, "every user")] {
+        set_mode(&tiny, mode);
+        let reason = format!("{who} can write to '{}' (mode {mode:o})", tiny.display());
+        assert_eq!((reasons(cache), reasons(site)), (vec![reason.clone()], vec![reason]));
+        assert_eq!((all_installed(cache), all_installed(site)), (vec![], vec![]));
+    }
+    set_mode(&tiny, 0o755);
+    // The folder of a site must be closed, too.
+    set_mode(&folder.0, 0o775);
+    assert_eq!((reasons(cache).len(), reasons(site).len()), (0, 1));
+    set_mode(&folder.0, 0o755);
+    // Only root can give a folder away.
+    if std::os::unix::fs::chown(&folder.0, Some(12345), None).is_ok() {
+        assert_eq!(all_installed(cache).len(), 1, "the owner of a cache is trusted");
+        assert_eq!(all_installed(site), [], "the owner of a site's folder is not");
+        let package = Store::Site { folder: &folder.0, package: &folder.0 };
+        assert_eq!(all_installed(package).len(), 1, "unless the package is theirs");
+    }
 }
 
 #[test]

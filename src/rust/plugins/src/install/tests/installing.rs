@@ -504,7 +504,10 @@ fn an_uninstalled_plugin_is_gone() {
     assert_eq!(remove(Some("9")), [] as [PathBuf; 0]);
     assert_eq!(remove(Some("")), [cache.join("tiny").join(own.library().parent().unwrap().file_name().unwrap())]);
     assert_eq!(found(&cache, &manifest, &Invented::default()), Some(ours), "the choice went with it");
+    std::fs::create_dir(cache.join("tiny/mine")).unwrap();
     assert_eq!(remove(None), [cache.join("tiny/1.2+3-x86_64")]);
+    std::fs::remove_dir(cache.join("tiny/mine")).unwrap();
+    assert_eq!(remove(None), [] as [PathBuf; 0]);
     assert_eq!(found(&cache, &manifest, &Invented::default()), None);
     assert!(!cache.join("tiny").exists());
     assert_eq!(remove(None), [] as [PathBuf; 0]);
