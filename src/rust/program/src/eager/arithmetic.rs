@@ -182,11 +182,24 @@ pub(super) fn comparison(body: &mut Body, operation: Operation, x: &Value, y: &V
     Ok(body.compare(direction, &x, &y))
 }
 
-/// `&` and `|`: numbers other than zero are true.
+/// `pmax` and `pmin`: NaN if one of both is.
+pub(super) fn extreme(body: &mut Body, operation: Operation, x: &Value, y: &Value) -> Result<Value> {
+    let (x, y, dtype) = meet(body, operation, x, y)?;
+    real(operation, dtype)?;
+    let (x, y, dtype) = numbers(body, x, y, dtype);
+    let result = body.same(if operation == Operation::Pmax { "maximum" } else { "minimum" }, &[&x, &y]);
+    Ok(body.convert(&result, dtype))
+}
+
+/// `&`, `|` and `xor`: numbers other than zero are true.
 pub(super) fn logic(body: &mut Body, operation: Operation, x: &Value, y: &Value) -> Result<Value> {
     let (x, y) = (body.convert(x, DType::Pred), body.convert(y, DType::Pred));
     let (x, y) = one_shape(body, operation, &x, &y)?;
-    Ok(if operation == Operation::And { body.and(&x, &y) } else { body.or(&x, &y) })
+    Ok(match operation {
+        Operation::And => body.and(&x, &y),
+        Operation::Or => body.or(&x, &y),
+        _ => body.same("xor", &[&x, &y]),
+    })
 }
 
 pub(super) fn not(body: &mut Body, x: &Value) -> Value {

@@ -34,27 +34,27 @@ pub(super) struct Body {
     arguments: usize,
     next: usize,
     text: String,
+    /// Values with names of their own.
+    renamed: Vec<(usize, String)>,
 }
 
 impl Body {
     /// A body with one argument for each operand.
     pub fn new(operands: &[Operand]) -> (Body, Vec<Value>) {
-        let body = Body { arguments: operands.len(), next: operands.len(), text: String::new() };
+        let body = Body { arguments: operands.len(), next: operands.len(), text: String::new(), renamed: Vec::new() };
         let value = |(id, operand): (usize, &Operand)| Value { id, dtype: operand.dtype, dims: operand.shape.to_vec() };
         (body, operands.iter().enumerate().map(value).collect())
     }
 
-    /// The program that returns a value. It uses each argument, as a compiler may drop those that it does not need.
-    pub fn finish(self, operands: &[Operand], result: &Value) -> String {
-        let mut text = String::with_capacity(self.text.len() + 200);
-        text.push_str("func.func @main(");
-        for (id, operand) in operands.iter().enumerate().take(self.arguments) {
-            let comma = if id > 0 { ", " } else { "" };
-            put!(text, "{comma}%{id}: {}", tensor(operand.dtype, operand.shape));
-        }
-        let of = tensor(result.dtype, &result.dims);
-        put!(text, ") -> {of} {{\n{}  return %{} : {of}\n}}\n", self.text, result.id);
-        text
+    /// The program that returns a value.
+    pub fn finish(self, arguments: &[Value], result: &Value) -> String {
+        let list: Vec<_> = arguments
+            .iter()
+            .map(|value| format!("{}: {}", self.name(value), tensor(value.dtype, &value.dims)))
+            .collect();
+        let (of, name) = (tensor(result.dtype, &result.dims), self.name(result));
+        let (list, text) = (list.join(", "), self.text);
+        format!("func.func @main({list}) -> {of} {{\n{text}  return {name} : {of}\n}}\n")
     }
 
     fn value(&mut self, dtype: DType, dims: &[i64]) -> Value {
@@ -79,13 +79,40 @@ impl Body {
         dims: &[i64],
     ) -> Value {
         let result = self.value(dtype, dims);
-        let list = |part: fn(&Value) -> String| operands.iter().map(|v| part(v)).collect::<Vec<_>>().join(", ");
-        let (names, types) = (list(|v| format!("%{}", v.id)), list(|v| tensor(v.dtype, &v.dims)));
+        let names = operands.iter().map(|v| self.name(v)).collect::<Vec<_>>().join(", ");
+        let types = operands.iter().map(|v| tensor(v.dtype, &v.dims)).collect::<Vec<_>>().join(", ");
+        let name_of = self.name(&result);
         let gap = |text: &str| if text.is_empty() { String::new() } else { format!(" {text}") };
         let (region, attributes) = (gap(region), gap(attributes));
         let of = tensor(dtype, dims);
-        put!(self.text, "  %{} = \"{name}\"({names}){region}{attributes} : ({types}) -> {of}\n", result.id);
+        put!(self.text, "  {name_of} = \"{name}\"({names}){region}{attributes} : ({types}) -> {of}\n");
         result
+    }
+
+    /// The second of two results of an operation on two values, which have their types.
+    pub fn emit_second(&mut self, name: &str, operands: &[&Value; 2], region: &str, attributes: &str) -> Value {
+        let [x, y] = operands;
+        let result = self.value(y.dtype, &y.dims);
+        let (of_x, of_y) = (tensor(x.dtype, &x.dims), tensor(y.dtype, &y.dims));
+        let (x, y) = (self.name(x), self.name(y));
+        let types = format!("({of_x}, {of_y}) -> ({of_x}, {of_y})");
+        let pair = format!("%r{}", result.id);
+        put!(self.text, "  {pair}:2 = \"{name}\"({x}, {y}) {region} {attributes} : {types}\n");
+        self.renamed.push((result.id, format!("{pair}#1")));
+        result
+    }
+
+    /// The name of a value in the text.
+    fn name(&self, value: &Value) -> String {
+        if let Some((_, name)) = self.renamed.iter().find(|(id, _)| *id == value.id) {
+            return name.clone();
+        }
+        match (self.arguments, value.id) {
+            (1 | 2, 0) => "%x".into(),
+            (2, 1) => "%y".into(),
+            (count, id) if id < count => format!("%x{}", id + 1),
+            (count, id) => format!("%{}", id - count),
+        }
     }
 
     /// An operation whose result has the type of its first operand.
@@ -122,6 +149,11 @@ impl Body {
         self.same("not", &[x])
     }
 
+    /// A scalar constant.
+    pub fn scalar(&mut self, dtype: DType, number: f64) -> Value {
+        self.literal(dtype, &number_text(dtype, number))
+    }
+
     /// A scalar constant, from its text.
     pub fn literal(&mut self, dtype: DType, text: &str) -> Value {
         let attributes = format!("{{value = dense<{text}> : {}}}", tensor(dtype, &[]));
@@ -130,9 +162,13 @@ impl Body {
 
     /// A constant with the type of `like`.
     pub fn constant(&mut self, like: &Value, number: f64) -> Value {
-        let text = number_text(like.dtype, number);
-        let scalar = self.literal(like.dtype, &text);
+        let scalar = self.scalar(like.dtype, number);
         self.spread(&scalar, &like.dims)
+    }
+
+    /// The index along a dimension.
+    pub fn iota(&mut self, dtype: DType, dims: &[i64], dimension: usize) -> Value {
+        self.emit("stablehlo.iota", &[], &format!("{{iota_dimension = {dimension} : i64}}"), dtype, dims)
     }
 
     /// A scalar repeated to a shape.
@@ -194,6 +230,32 @@ impl Body {
             return x.clone();
         }
         self.emit("stablehlo.reshape", &[x], "", x.dtype, dims)
+    }
+
+    pub fn concatenate(&mut self, parts: &[&Value], dimension: i64) -> Value {
+        if let [part] = parts {
+            return (*part).clone();
+        }
+        let mut dims = parts[0].dims.clone();
+        dims[dimension as usize] = parts.iter().map(|part| part.dims[dimension as usize]).sum();
+        let attributes = format!("{{dimension = {dimension} : i64}}");
+        self.emit("stablehlo.concatenate", parts, &attributes, parts[0].dtype, &dims)
+    }
+
+    /// Indices from `start` to below `end`.
+    pub fn slice(&mut self, x: &Value, start: &[i64], end: &[i64]) -> Value {
+        if x.dims == end && start.iter().all(|&first| first == 0) {
+            return x.clone();
+        }
+        let dims: Vec<i64> = start.iter().zip(end).map(|(first, last)| last - first).collect();
+        let steps = vec![1; dims.len()];
+        let attributes = format!(
+            "{{start_indices = {}, limit_indices = {}, strides = {}}}",
+            integers(start),
+            integers(end),
+            integers(&steps)
+        );
+        self.emit("stablehlo.slice", &[x], &attributes, x.dtype, &dims)
     }
 
     /// Dimension `i` of the result is dimension `order[i]` of `x`.
