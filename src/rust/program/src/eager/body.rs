@@ -166,6 +166,18 @@ impl Body {
         self.spread(&scalar, &like.dims)
     }
 
+    /// A constant to divide by. Compilers would multiply by its reciprocal, which rounds, if they knew it.
+    pub fn divisor(&mut self, like: &Value, number: f64) -> Value {
+        let scalar = self.scalar(like.dtype, number);
+        let hidden = self.hidden(&scalar);
+        self.spread(&hidden, &like.dims)
+    }
+
+    /// A value that a compiler does not look behind.
+    pub fn hidden(&mut self, x: &Value) -> Value {
+        self.same("optimization_barrier", &[x])
+    }
+
     /// The index along a dimension.
     pub fn iota(&mut self, dtype: DType, dims: &[i64], dimension: usize) -> Value {
         self.emit("stablehlo.iota", &[], &format!("{{iota_dimension = {dimension} : i64}}"), dtype, dims)

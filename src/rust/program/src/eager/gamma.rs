@@ -4,7 +4,7 @@
 //! the asymptotic series of Stirling, negative ones the reflection formula.
 
 use super::body::{Body, Value};
-use super::math::sin_pi;
+use super::math::{cos_pi, sin_pi};
 use super::Operation;
 use pjrt_data::dtype::DType;
 use std::f64::consts::PI;
@@ -91,7 +91,7 @@ pub(super) fn function(body: &mut Body, operation: Operation, x: &Value) -> Valu
     }
 }
 
-/// Coefficients, lowest power first, at `x`. Terms below the precision of f32 are left out there.
+/// A polynomial of `x`: coefficients, lowest power first.
 fn polynomial(body: &mut Body, x: &Value, coefficients: &[f64]) -> Value {
     let (last, others) = coefficients.split_last().unwrap_or((&0.0, &[]));
     let mut sum = body.constant(x, *last);
@@ -108,39 +108,36 @@ fn reciprocal(body: &mut Body, x: &Value) -> Value {
     body.div(&one, x)
 }
 
-fn log1p(body: &mut Body, x: &Value) -> Value {
-    super::math::log1p(body, x)
-}
-
-/// An argument of at least 1/2 as `product * gamma(2 + e)`, with |e| <= 1/2 up to the bound; the product is of the numbers
-/// by which gamma grows above, divided by those below.
-struct Reduced {
+/// A positive argument, moved to 2 + e by the recurrence. Up to the bound, |e| <= 1/2.
+struct Moved {
     e: Value,
-    product: Value,
-    /// Whether the argument is below 3/2, where gamma(2 + e) is divided by the argument.
-    is_below: Value,
+    /// gamma(x) = gamma(2 + e) * factor / divisor; one of both is 1.
+    factor: Value,
+    divisor: Value,
 }
 
-fn reduce(body: &mut Body, x: &Value, bound: f64) -> Reduced {
-    let is_below = body.compare_to("LT", x, 1.5);
-    let one = body.constant(x, 1.0);
-    let up = body.add(x, &one);
-    let mut rest = body.select(&is_below, &up, x);
-    let mut product = one.clone();
+fn reduce(body: &mut Body, x: &Value, bound: f64) -> Moved {
+    let (one, two) = (body.constant(x, 1.0), body.constant(x, 2.0));
+    let (mut rest, mut factor) = (x.clone(), one.clone());
     let steps = (bound - 2.5).ceil() as usize;
     for _ in 0..steps {
         let is_above = body.compare_to("GE", &rest, 2.5);
         let down = body.sub(&rest, &one);
         rest = body.select(&is_above, &down, &rest);
-        let next = body.mul(&product, &rest);
-        product = body.select(&is_above, &next, &product);
+        let next = body.mul(&factor, &rest);
+        factor = body.select(&is_above, &next, &factor);
     }
-    let two = body.constant(x, 2.0);
-    // Exact, unlike the argument plus one: it is used where it is small.
-    let below = body.sub(x, &one);
-    let above = body.sub(&rest, &two);
+    // Below 3/2, gamma(1 + x) = x gamma(x); below 1/2, once more. The differences are exact.
+    let is_below = body.compare_to("LT", x, 1.5);
+    let is_low = body.compare_to("LT", x, 0.5);
+    let (above, below) = (body.sub(&rest, &two), body.sub(x, &one));
     let e = body.select(&is_below, &below, &above);
-    Reduced { e, product, is_below }
+    let e = body.select(&is_low, x, &e);
+    let up = body.add(x, &one);
+    let low = body.mul(x, &up);
+    let divisor = body.select(&is_below, x, &one);
+    let divisor = body.select(&is_low, &low, &divisor);
+    Moved { e, factor, divisor }
 }
 
 /// log(gamma(2 + e)).
@@ -157,14 +154,6 @@ fn correction(body: &mut Body, x: &Value) -> Value {
     body.mul(&sum, &inverse)
 }
 
-/// Reflects arguments below 1/2 at 1/2: the argument of the formulas, and whether it was reflected.
-fn reflect(body: &mut Body, x: &Value) -> (Value, Value) {
-    let is_reflected = body.compare_to("LT", x, 0.5);
-    let one = body.constant(x, 1.0);
-    let other = body.sub(&one, x);
-    (body.select(&is_reflected, &other, x), is_reflected)
-}
-
 /// Whether `x` is 0, -1, -2, ..., where the functions have poles.
 fn is_pole(body: &mut Body, x: &Value) -> Value {
     let whole = body.same("floor", &[x]);
@@ -174,15 +163,12 @@ fn is_pole(body: &mut Body, x: &Value) -> Value {
 }
 
 fn gamma(body: &mut Body, x: &Value) -> Value {
-    // gamma(x) gamma(1 - x) = pi / sin(pi x), with 1 - x for small x only, as x itself is exact.
-    let (y, is_reflected) = reflect(body, x);
-    let Reduced { e, product, is_below } = reduce(body, &y, PRODUCT);
+    let y = body.same("abs", &[x]);
+    let Moved { e, factor, divisor } = reduce(body, &y, PRODUCT);
     let log = series(body, &e);
-    let base = body.same("exponential", &[&log]);
-    let small = body.mul(&base, &product);
-    // gamma(1 + e) = gamma(2 + e) / (1 + e)
-    let below = body.div(&base, &y);
-    let small = body.select(&is_below, &below, &small);
+    let small = body.same("exponential", &[&log]);
+    let small = body.mul(&small, &factor);
+    let small = body.div(&small, &divisor);
     // The power would overflow before gamma does.
     let (half, quarter) = (body.constant(&y, 0.5), body.constant(&y, 0.25));
     let exponent = body.mul(&y, &half);
@@ -202,31 +188,37 @@ fn gamma(body: &mut Body, x: &Value) -> Value {
     let large = body.select_number(&is_huge, f64::INFINITY, &large);
     let is_large = body.compare_to("GE", &y, PRODUCT);
     let result = body.select(&is_large, &large, &small);
+    // gamma(-y) gamma(y) = -pi / (y sin(pi y))
     let sine = sin_pi(body, x);
-    let reflected = body.mul(&sine, &result);
+    let reflected = body.mul(&y, &result);
+    let reflected = body.mul(&reflected, &sine);
     let pi = body.constant(x, PI);
     let reflected = body.div(&pi, &reflected);
-    let result = body.select(&is_reflected, &reflected, &result);
+    let is_negative = body.compare_to("LT", x, 0.0);
+    let result = body.select(&is_negative, &reflected, &result);
     let pole = is_pole(body, x);
     body.select_number(&pole, f64::NAN, &result)
 }
 
 fn log_gamma(body: &mut Body, x: &Value) -> Value {
-    let (y, is_reflected) = reflect(body, x);
-    let Reduced { e, product, is_below } = reduce(body, &y, LARGE);
+    let y = body.same("abs", &[x]);
+    let Moved { e, factor, divisor } = reduce(body, &y, LARGE);
     let log = series(body, &e);
-    let above = body.same("log", &[&product]);
-    let above = body.add(&log, &above);
-    let below = log1p(body, &e);
+    let factor = body.same("log", &[&factor]);
+    let small = body.add(&log, &factor);
+    // Near 1, the logarithm of the divisor is that of 1 + e.
+    let below = super::math::log1p(body, &e);
+    let low = body.same("log", &[&divisor]);
+    let is_low = body.compare_to("LT", &y, 0.5);
+    let below = body.select(&is_low, &low, &below);
     let below = body.sub(&log, &below);
-    let small = body.select(&is_below, &below, &above);
-    let half = body.constant(&y, 0.5);
+    let is_below = body.compare_to("LT", &y, 1.5);
+    let small = body.select(&is_below, &below, &small);
+    // (y - 1/2) (log(y) - 1) + ...: the product comes close to the result.
+    let (half, one) = (body.constant(&y, 0.5), body.constant(&y, 1.0));
     let log = body.same("log", &[&y]);
-    let one = body.constant(&y, 1.0);
-    // (y - 1/2) (log(y) - 1) - 1/2 + ...: the product comes close to the result.
-    let factor = body.sub(&y, &half);
-    let log = body.sub(&log, &one);
-    let large = body.mul(&factor, &log);
+    let (half_less, log_less) = (body.sub(&y, &half), body.sub(&log, &one));
+    let large = body.mul(&half_less, &log_less);
     let more = correction(body, &y);
     let rest = body.constant(&y, 0.5 * (2.0 * PI).ln() - 0.5);
     let more = body.add(&more, &rest);
@@ -235,29 +227,24 @@ fn log_gamma(body: &mut Body, x: &Value) -> Value {
     let result = body.select(&is_large, &large, &small);
     let is_infinite = body.compare_to("EQ", &y, f64::INFINITY);
     let result = body.select_number(&is_infinite, f64::INFINITY, &result);
-    // Between 0 and 1/2, log(gamma(x)) = log(gamma(1 + x)) - log(x), which has no sine that rounds.
-    let low = series(body, x);
-    let low_log = log1p(body, x);
-    let low = body.sub(&low, &low_log);
-    let log = body.same("log", &[x]);
-    let low = body.sub(&low, &log);
+    // log|gamma(-y)| = log(pi / |y sin(pi y)|) - log(gamma(y))
     let sine = sin_pi(body, x);
     let sine = body.same("abs", &[&sine]);
     let pi = body.constant(x, PI);
-    let sine = body.div(&pi, &sine);
-    let sine = body.same("log", &[&sine]);
-    let reflected = body.sub(&sine, &result);
-    let is_positive = body.compare_to("GT", x, 0.0);
-    let reflected = body.select(&is_positive, &low, &reflected);
-    let result = body.select(&is_reflected, &reflected, &result);
+    let ratio = body.div(&pi, &sine);
+    let ratio = body.div(&ratio, &y);
+    let ratio = body.same("log", &[&ratio]);
+    let reflected = body.sub(&ratio, &result);
+    let is_negative = body.compare_to("LT", x, 0.0);
+    let result = body.select(&is_negative, &reflected, &result);
     let pole = is_pole(body, x);
     let is_infinite = body.compare_to("EQ", x, f64::NEG_INFINITY);
     let pole = body.or(&pole, &is_infinite);
     body.select_number(&pole, f64::INFINITY, &result)
 }
 
-/// The argument moved up to [`LARGE`], and the sum of the `power`th powers of the reciprocals passed on the way.
-fn moved(body: &mut Body, x: &Value, power: u32) -> (Value, Value) {
+/// The argument raised to [`LARGE`], and the sum of the `power`th powers of the reciprocals passed on the way.
+fn raised(body: &mut Body, x: &Value, power: u32) -> (Value, Value) {
     let (mut y, mut sum) = (x.clone(), body.constant(x, 0.0));
     let one = body.constant(x, 1.0);
     for _ in 0..LARGE as usize {
@@ -273,8 +260,8 @@ fn moved(body: &mut Body, x: &Value, power: u32) -> (Value, Value) {
 }
 
 fn digamma(body: &mut Body, x: &Value) -> Value {
-    let (y, is_reflected) = reflect(body, x);
-    let (z, sum) = moved(body, &y, 1);
+    let y = body.same("abs", &[x]);
+    let (z, sum) = raised(body, &y, 1);
     let inverse = reciprocal(body, &z);
     let square = body.mul(&inverse, &inverse);
     let tail = polynomial(body, &square, &DIGAMMA);
@@ -285,19 +272,23 @@ fn digamma(body: &mut Body, x: &Value) -> Value {
     let log = body.same("log", &[&z]);
     let result = body.add(&log, &tail);
     let result = body.sub(&result, &sum);
-    // digamma(x) = digamma(1 - x) - pi / tan(pi x)
-    let tangent = super::math::tan_pi(body, x);
+    // digamma(-y) = digamma(y) + 1 / y + pi cos(pi y) / sin(pi y)
+    let (sine, cosine) = (sin_pi(body, &y), cos_pi(body, &y));
     let pi = body.constant(x, PI);
-    let term = body.div(&pi, &tangent);
-    let reflected = body.sub(&result, &term);
-    let result = body.select(&is_reflected, &reflected, &result);
+    let cotangent = body.div(&cosine, &sine);
+    let term = body.mul(&pi, &cotangent);
+    let inverse = reciprocal(body, &y);
+    let term = body.add(&term, &inverse);
+    let reflected = body.add(&result, &term);
+    let is_negative = body.compare_to("LT", x, 0.0);
+    let result = body.select(&is_negative, &reflected, &result);
     let pole = is_pole(body, x);
     body.select_number(&pole, f64::NAN, &result)
 }
 
 fn trigamma(body: &mut Body, x: &Value) -> Value {
-    let (y, is_reflected) = reflect(body, x);
-    let (z, sum) = moved(body, &y, 2);
+    let y = body.same("abs", &[x]);
+    let (z, sum) = raised(body, &y, 2);
     let inverse = reciprocal(body, &z);
     let square = body.mul(&inverse, &inverse);
     let tail = polynomial(body, &square, &TRIGAMMA);
@@ -308,13 +299,17 @@ fn trigamma(body: &mut Body, x: &Value) -> Value {
     let tail = body.add(&tail, &half);
     let tail = body.add(&tail, &inverse);
     let result = body.add(&tail, &sum);
-    // trigamma(x) = (pi / sin(pi x))^2 - trigamma(1 - x)
-    let sine = sin_pi(body, x);
+    // trigamma(-y) = (pi / sin(pi y))^2 + 1 / y^2 - trigamma(y)
+    let sine = sin_pi(body, &y);
     let pi = body.constant(x, PI);
     let ratio = body.div(&pi, &sine);
     let ratio = body.mul(&ratio, &ratio);
-    let reflected = body.sub(&ratio, &result);
-    let result = body.select(&is_reflected, &reflected, &result);
+    let inverse = reciprocal(body, &y);
+    let square = body.mul(&inverse, &inverse);
+    let rest = body.sub(&square, &result);
+    let reflected = body.add(&ratio, &rest);
+    let is_negative = body.compare_to("LT", x, 0.0);
+    let result = body.select(&is_negative, &reflected, &result);
     let pole = is_pole(body, x);
     body.select_number(&pole, f64::INFINITY, &result)
 }

@@ -54,8 +54,7 @@ fn matrices(operation: Operation, x: &Value, y: &Value) -> Option<Matrices> {
     let is_plain = operation == Operation::Matmul;
     let matrices = match (matrix(x)?, matrix(y)?) {
         (Some(left), Some(right)) => (left, right),
-        // Two vectors: the inner product, or the outer one if only that fits.
-        (None, None) if is_plain && n != m && m == 1 => ((n, 1), (1, 1)),
+        // Two vectors: the inner product; a single number times a row.
         (None, None) if is_plain && n == 1 => ((1, 1), (1, m)),
         (None, None) if is_plain => ((1, n), (m, 1)),
         (None, None) => ((n, 1), (m, 1)),
@@ -67,7 +66,7 @@ fn matrices(operation: Operation, x: &Value, y: &Value) -> Option<Matrices> {
         (Some(left), None) => match operation {
             Operation::Matmul if m == left.1 => (left, (m, 1)),
             Operation::Crossprod if m == left.0 => (left, (m, 1)),
-            Operation::Tcrossprod if m != left.1 => (left, (m, 1)),
+            Operation::Tcrossprod => (left, (m, 1)),
             _ => (left, (1, m)),
         },
     };

@@ -91,7 +91,7 @@ fn round_digits(body: &mut Body, x: &Value, digits: i64) -> Value {
     }
     let power = 10f64.powi(digits.unsigned_abs() as i32);
     let power = if digits < -most { f64::INFINITY } else { power };
-    let scale = body.constant(x, power);
+    let scale = body.divisor(x, power);
     let (scaled, unscale): (Value, fn(&mut Body, &Value, &Value) -> Value) =
         if digits > 0 { (body.mul(x, &scale), Body::div) } else { (body.div(x, &scale), Body::mul) };
     let (down, up) = (body.same("floor", &[&scaled]), body.same("ceil", &[&scaled]));
@@ -105,16 +105,16 @@ fn round_digits(body: &mut Body, x: &Value, digits: i64) -> Value {
     let is_even = body.and(&is_tie, &is_even);
     let is_low = body.or(&is_nearer, &is_even);
     let result = body.select(&is_low, &low, &high);
-    // Numbers that are too large for the scale have no such digits, nor have infinities.
-    let size = body.same("abs", &[&scaled]);
-    let exact = if x.dtype == DType::F64 { 2f64.powi(52) } else { 2f64.powi(23) };
-    let is_exact = body.compare_to("LT", &size, exact);
-    if digits > 0 {
-        body.select(&is_exact, &result, x)
-    } else {
+    if digits < 0 {
         let is_finite = is_finite(body, x);
-        body.select(&is_finite, &result, x)
+        return body.select(&is_finite, &result, x);
     }
+    // Numbers with as many digits before the point as the dtype has stay as they are, and infinities.
+    let most = if x.dtype == DType::F64 { 15.0 } else { 7.0 };
+    let bits = ((most - digits as f64) / 2f64.log10() - 0.5).floor() as i32;
+    let size = body.same("abs", &[x]);
+    let is_short = body.compare_to("LT", &size, 2f64.powi(bits + 1));
+    body.select(&is_short, &result, x)
 }
 
 /// `signif`: as many significant digits, at least one.
@@ -136,8 +136,8 @@ pub(super) fn signif(body: &mut Body, x: &Value, parameters: &[i64], float: DTyp
     let shift = body.sub(&wanted, &exponent);
     let shift_size = body.same("abs", &[&shift]);
     let ten = body.constant(&x, 10.0);
-    // Small numbers need a scale beyond the range: in two steps.
-    let bound = body.constant(&x, if x.dtype == DType::F64 { 300.0 } else { 37.0 });
+    // The smallest numbers need a scale beyond the range: in two steps.
+    let bound = body.constant(&x, if x.dtype == DType::F64 { 308.0 } else { 38.0 });
     let first = body.same("minimum", &[&shift_size, &bound]);
     let second = body.sub(&shift_size, &first);
     let (first, second) = (body.same("power", &[&ten, &first]), body.same("power", &[&ten, &second]));
@@ -241,7 +241,7 @@ pub(super) fn pair(body: &mut Body, operation: Operation, x: &Value, y: &Value, 
 /// The logarithm to a base, whose natural logarithm is `scale`.
 fn logarithm(body: &mut Body, x: &Value, scale: f64, base: f64) -> Value {
     let log = body.same("log", &[x]);
-    let (scale, base) = (body.constant(x, scale), body.constant(x, base));
+    let (scale, base) = (body.divisor(x, scale), body.constant(x, base));
     let quotient = body.div(&log, &scale);
     snapped(body, x, &base, &quotient)
 }
@@ -267,6 +267,7 @@ pub(super) fn log1p(body: &mut Body, x: &Value) -> Value {
     }
     let one = body.constant(x, 1.0);
     let sum = body.add(x, &one);
+    let sum = body.hidden(&sum);
     let rest = body.sub(&sum, &one);
     let log = body.same("log", &[&sum]);
     let ratio = body.div(x, &rest);
@@ -309,9 +310,14 @@ fn sinh(body: &mut Body, x: &Value) -> Value {
     let large = halves(body, &size);
     let is_large = body.compare_to("GT", &size, 40.0);
     let result = body.select(&is_large, &large, &small);
-    let minus = body.same("negate", &[&result]);
+    with_sign(body, &result, x)
+}
+
+/// An odd function of `x`, from its value at the absolute value of `x`.
+fn with_sign(body: &mut Body, result: &Value, x: &Value) -> Value {
+    let minus = body.same("negate", &[result]);
     let is_negative = body.compare_to("LT", x, 0.0);
-    let result = body.select(&is_negative, &minus, &result);
+    let result = body.select(&is_negative, &minus, result);
     let is_zero = body.compare_to("EQ", x, 0.0);
     body.select(&is_zero, x, &result)
 }
@@ -325,11 +331,7 @@ fn atanh(body: &mut Body, x: &Value) -> Value {
     let ratio = body.div(&double, &rest);
     let log = log1p(body, &ratio);
     let result = body.mul(&log, &half);
-    let minus = body.same("negate", &[&result]);
-    let is_negative = body.compare_to("LT", x, 0.0);
-    let result = body.select(&is_negative, &minus, &result);
-    let is_zero = body.compare_to("EQ", x, 0.0);
-    body.select(&is_zero, x, &result)
+    with_sign(body, &result, x)
 }
 
 /// What is left of `x` beyond the nearest even number: from -1 to 1, exact.
@@ -357,7 +359,7 @@ pub(super) fn sin_pi(body: &mut Body, x: &Value) -> Value {
 }
 
 /// cos(pi x), exact at multiples of 1/2.
-fn cos_pi(body: &mut Body, x: &Value) -> Value {
+pub(super) fn cos_pi(body: &mut Body, x: &Value) -> Value {
     let rest = beyond_even(body, x);
     let size = body.same("abs", &[&rest]);
     let half = body.constant(x, 0.5);
@@ -372,25 +374,30 @@ fn sine_of_half_turn(body: &mut Body, rest: &Value) -> Value {
 }
 
 /// tan(pi x), exact at multiples of 1/4; NaN at the poles.
-pub(super) fn tan_pi(body: &mut Body, x: &Value) -> Value {
+fn tan_pi(body: &mut Body, x: &Value) -> Value {
     let one = body.constant(x, 1.0);
-    let minus_one = body.constant(x, -1.0);
     let rest = body.same("remainder", &[x, &one]);
     let is_high = body.compare_to("GT", &rest, 0.5);
     let is_low = body.compare_to("LT", &rest, -0.5);
     let (down, up) = (body.sub(&rest, &one), body.add(&rest, &one));
     let rest = body.select(&is_high, &down, &rest);
     let rest = body.select(&is_low, &up, &rest);
-    let pi = body.constant(x, PI);
-    let angle = body.mul(&rest, &pi);
-    let result = body.same("tan", &[&angle]);
+    // tan(pi x) = 1 / tan(pi (1/2 - x)), as angles near the pole are not exact.
     let size = body.same("abs", &[&rest]);
+    let half = body.constant(x, 0.5);
+    let other = body.sub(&half, &size);
+    let is_steep = body.compare_to("GT", &size, 0.25);
+    let angle = body.select(&is_steep, &other, &size);
+    let pi = body.constant(x, PI);
+    let angle = body.mul(&angle, &pi);
+    let flat = body.same("tan", &[&angle]);
+    let steep = body.div(&one, &flat);
+    let result = body.select(&is_steep, &steep, &flat);
+    let is_quarter = body.compare_to("EQ", &size, 0.25);
+    let result = body.select(&is_quarter, &one, &result);
     let is_pole = body.compare_to("EQ", &size, 0.5);
     let result = body.select_number(&is_pole, f64::NAN, &result);
-    let is_quarter = body.compare_to("EQ", &rest, 0.25);
-    let result = body.select(&is_quarter, &one, &result);
-    let is_quarter = body.compare_to("EQ", &rest, -0.25);
-    body.select(&is_quarter, &minus_one, &result)
+    with_sign(body, &result, &rest)
 }
 
 /// `is.nan`, `is.finite`, `is.infinite`.
