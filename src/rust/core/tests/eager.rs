@@ -115,6 +115,11 @@ fn run(name: &str, operands: &[Array]) -> Array {
     run_with(name, operands, &[])
 }
 
+/// A single operand.
+fn one(array: &Array) -> &[Array] {
+    std::slice::from_ref(array)
+}
+
 fn refused(name: &str, operands: &[Array]) -> Kind {
     try_run(name, operands, &[], F64).unwrap_err().kind()
 }
@@ -137,7 +142,7 @@ fn expect(name: &str, operands: &[Array], want: &Array) {
 }
 
 fn expect_with(name: &str, operand: &Array, parameters: &[i64], want: &Array) {
-    check(name, &run_with(name, std::slice::from_ref(operand), parameters), want, 0.0);
+    check(name, &run_with(name, one(operand), parameters), want, 0.0);
 }
 
 const NUMBERS: [f64; 14] =
@@ -173,7 +178,10 @@ fn quotient(x: f64, y: f64) -> f64 {
     }
 }
 
+type Unary = fn(f64) -> f64;
 type Binary = fn(f64, f64) -> f64;
+type Comparison = fn(f64, f64) -> bool;
+type OfIntegers = fn(i32, i32) -> i32;
 
 #[test]
 fn operators_compute_doubles_as_the_processor_does() {
@@ -194,7 +202,7 @@ fn operators_compute_doubles_as_the_processor_does() {
         let tolerance = if matches!(name, "^" | "atan2") { 1e-15 } else { 0.0 };
         check(name, &run(name, &[vector(F64, &x), vector(F64, &y)]), &vector(F64, &want), tolerance);
     }
-    let comparisons: [(&str, fn(f64, f64) -> bool); 6] = [
+    let comparisons: [(&str, Comparison); 6] = [
         ("==", |x, y| x == y),
         ("!=", |x, y| x != y),
         ("<", |x, y| x < y),
@@ -212,7 +220,7 @@ fn operators_compute_doubles_as_the_processor_does() {
 fn operators_compute_integers_and_nothing_traps() {
     let smallest = f64::from(i32::MIN);
     let (x, y) = pairs(&[-7.0, -2.0, -1.0, 0.0, 1.0, 3.0, f64::from(i32::MAX), smallest]);
-    let integers: [(&str, fn(i32, i32) -> i32); 5] = [
+    let integers: [(&str, OfIntegers); 5] = [
         ("+", i32::wrapping_add),
         ("-", i32::wrapping_sub),
         ("*", i32::wrapping_mul),
@@ -245,10 +253,10 @@ fn truths_count_as_integers() {
     expect("&", &both, &vector(Pred, &[1.0, 0.0, 0.0, 0.0]));
     expect("xor", &both, &vector(Pred, &[0.0, 1.0, 1.0, 0.0]));
     expect("<", &both, &vector(Pred, &[0.0, 0.0, 1.0, 0.0]));
-    expect("-", &[x.clone()], &vector(I32, &[-1.0, -1.0, 0.0, 0.0]));
+    expect("-", one(&x), &vector(I32, &[-1.0, -1.0, 0.0, 0.0]));
     expect("/", &both, &vector(F64, &[1.0, f64::INFINITY, 0.0, f64::NAN]));
-    expect("sum", &[x.clone()], &scalar(I32, 2.0));
-    expect("max", &[x.clone()], &scalar(I32, 1.0));
+    expect("sum", one(&x), &scalar(I32, 2.0));
+    expect("max", one(&x), &scalar(I32, 1.0));
     expect("cumsum", &[x], &vector(I32, &[1.0, 2.0, 2.0, 2.0]));
     expect("|", &[vector(F64, &[0.0, 2.0]), scalar(I32, 0.0)], &vector(Pred, &[0.0, 1.0]));
     expect("!", &[vector(C64, &[0.0, 1.0, 0.0, 0.0])], &vector(Pred, &[0.0, 1.0]));
@@ -292,7 +300,7 @@ fn sums_of_every_dtype_compile_and_run() {
 #[test]
 fn functions_are_as_exact_as_the_processors() {
     let x: Vec<f64> = (-60..=60).map(|i| f64::from(i) / 7.0).chain([1e-9, -1e-9, 1e-300, 40.5, -300.0, 1e5]).collect();
-    let functions: [(&str, fn(f64) -> f64); 18] = [
+    let functions: [(&str, Unary); 18] = [
         ("sqrt", f64::sqrt),
         ("exp", f64::exp),
         ("expm1", f64::exp_m1),
@@ -318,7 +326,7 @@ fn functions_are_as_exact_as_the_processors() {
     }
     // Numbers near zero keep all of their digits.
     let small = [1e-300, -3e-20, 1e-9, -1e-5];
-    for (name, function) in [("log1p", f64::ln_1p as fn(f64) -> f64), ("sinh", f64::sinh), ("atanh", f64::atanh)] {
+    for (name, function) in [("log1p", f64::ln_1p as Unary), ("sinh", f64::sinh), ("atanh", f64::atanh)] {
         for (got, x) in run(name, &[vector(F64, &small)]).values.iter().zip(small) {
             assert!((got / function(x) - 1.0).abs() < 1e-15, "{name}({x:e}) is {got:e}");
         }
@@ -328,17 +336,17 @@ fn functions_are_as_exact_as_the_processors() {
 #[test]
 fn functions_of_other_dtypes_have_the_right_type() {
     let halves: Vec<f64> = (1..20).map(|i| f64::from(i) / 2.0).collect();
-    for (name, function) in [("log", f64::ln as fn(f64) -> f64), ("tanh", f64::tanh), ("asinh", f64::asinh)] {
+    for (name, function) in [("log", f64::ln as Unary), ("tanh", f64::tanh), ("asinh", f64::asinh)] {
         let want: Vec<f64> = halves.iter().copied().map(function).collect();
         check(name, &run(name, &[vector(F32, &halves)]), &vector(F32, &want), 1e-6);
         check(name, &run(name, &[vector(BF16, &halves)]), &vector(BF16, &want), 8e-3);
     }
     let integers = vector(I32, &[-2.0, 0.0, 9.0]);
-    let root = try_run("sqrt", &[integers.clone()], &[], F32).unwrap();
+    let root = try_run("sqrt", one(&integers), &[], F32).unwrap();
     check("sqrt", &root, &vector(F32, &[f64::NAN, 0.0, 3.0]), 0.0);
-    expect("abs", &[integers.clone()], &vector(I32, &[2.0, 0.0, 9.0]));
-    expect("sign", &[integers.clone()], &vector(I32, &[-1.0, 0.0, 1.0]));
-    expect("floor", &[integers.clone()], &integers);
+    expect("abs", one(&integers), &vector(I32, &[2.0, 0.0, 9.0]));
+    expect("sign", one(&integers), &vector(I32, &[-1.0, 0.0, 1.0]));
+    expect("floor", one(&integers), &integers);
     expect("sign", &[vector(U8, &[0.0, 200.0])], &vector(U8, &[0.0, 1.0]));
     expect("abs", &[vector(C128, &[3.0, 4.0])], &vector(F64, &[5.0]));
     expect("Conj", &[vector(C64, &[3.0, 4.0])], &vector(C64, &[3.0, -4.0]));
@@ -351,7 +359,7 @@ fn functions_of_other_dtypes_have_the_right_type() {
 /// Numbers by arbitrary-precision arithmetic: the argument, gamma, log(|gamma|), and its first and second derivative.
 const GAMMA: &[[f64; 5]] = &[
     [1.0e-10, 9_999_999_999.422_785, 23.025_850_929_882_736, -10_000_000_000.577_215, 1.0e+20],
-    [0.001, 999.423_772_484_595_5, 6.907_178_885_383_853, -1000.575_571_931_810_3, 1_000_001.642_533_195_8],
+    [0.001, 999.423_772_484_595_5, 6.907_178_885_383_853, -1_000.575_571_931_810_3, 1_000_001.642_533_195_8],
     [0.25, 3.625_609_908_221_908, 1.288_022_524_698_077_4, -4.227_453_533_376_265_5, 17.197_329_154_507_11],
     [0.5, 1.772_453_850_905_516, 0.572_364_942_924_700_1, -1.963_510_026_021_423_5, 4.934_802_200_544_679],
     [0.75, 1.225_416_702_465_177_6, 0.203_280_951_431_295_38, -1.085_860_879_786_472_2, 2.541_879_647_671_606_3],
@@ -369,7 +377,7 @@ const GAMMA: &[[f64; 5]] = &[
     [2.000_001, 1.000_000_422_784_747, 4.227_846_576_245_292_3e-07, 0.422_784_980_032_332, 0.644_933_662_734_667],
     [2.5, 1.329_340_388_179_137, 0.284_682_870_472_919_2, 0.703_156_640_645_243_2, 0.490_357_756_100_234_85],
     [3.75, 4.422_988_410_460_251, 1.486_815_578_593_417, 1.182_537_388_611_796_2, 0.305_339_852_690_253_1],
-    [7.5, 1871.254_305_797_788_4, 7.534_364_236_758_733, 1.946_757_484_246_086_9, 0.142_615_896_696_703_8],
+    [7.5, 1_871.254_305_797_788_4, 7.534_364_236_758_733, 1.946_757_484_246_086_9, 0.142_615_896_696_703_8],
     [11.5, 11_899_423.083_962_249, 16.292_000_476_567_242, 2.398_239_129_535_781_4, 0.090_846_661_274_546_23],
     [12.25, 73_711_509.046_769_95, 18.115_669_505_710_894, 2.464_154_655_185_369, 0.085_055_142_988_163_2],
     [22.25, 1.101_772_698_729_100_2e+20, 46.148_622_286_840_32, 3.079_701_803_554_102_4, 0.045_968_918_298_033_49],
@@ -381,7 +389,7 @@ const GAMMA: &[[f64; 5]] = &[
     [-0.25, -4.901_666_809_860_711, 1.589_575_312_551_186, 2.914_139_120_213_527_6, 18.541_879_647_671_607],
     [-0.5, -3.544_907_701_811_032, 1.265_512_123_484_645_4, 0.036_489_973_978_576_52, 8.934_802_200_544_679],
     [-1.75, 2.762_369_453_883_358_5, 1.016_088_809_214_435_8, -2.322_691_628_614_361, 19.301_637_544_529_786],
-    [-2.0001, -4999.538_701_476_32, 8.517_100_927_455_314, 10_000.922_494_819_815, 100_000_002.894_527_48],
+    [-2.0001, -4_999.538_701_476_32, 8.517_100_927_455_314, 10_000.922_494_819_815, 100_000_002.894_527_48],
     [-10.25, -6.780_818_043_294_673e-07, -14.203_997_900_931_09, 5.516_858_419_886_273, 19.646_252_424_622_652],
     [-20.75, -1.869_850_001_195_195_8e-19, -43.123_258_552_502_23, -0.085_143_521_734_187_16, 19.692_158_656_372_5],
     [-50.3, -3.933_159_831_930_715e-65, -148.298_587_913_308_44, 6.210_413_167_857_633, 15.059_729_299_010_273],
@@ -391,12 +399,14 @@ const GAMMA: &[[f64; 5]] = &[
 #[test]
 fn the_gamma_family_is_exact_to_nearly_all_digits() {
     let x: Vec<f64> = GAMMA.iter().map(|row| row[0]).collect();
-    for (column, name) in [(1, "gamma"), (2, "lgamma"), (3, "digamma"), (4, "trigamma")] {
+    // digamma has zeros between the arguments.
+    let functions = [(1, "gamma", 4e-15), (2, "lgamma", 4e-15), (3, "digamma", 1e-13), (4, "trigamma", 4e-15)];
+    for (column, name, tolerance) in functions {
         let want: Vec<f64> = GAMMA.iter().map(|row| row[column]).collect();
-        check(name, &run(name, &[vector(F64, &x)]), &vector(F64, &want), 4e-15);
+        check(name, &run(name, &[vector(F64, &x)]), &vector(F64, &want), tolerance);
         let narrow: Vec<f64> = x.iter().copied().filter(|x| x.abs() < 30.0 && (x * 4.0).fract() == 0.0).collect();
         let want: Vec<f64> = GAMMA.iter().filter(|row| narrow.contains(&row[0])).map(|row| row[column]).collect();
-        check(name, &run(name, &[vector(F32, &narrow)]), &vector(F32, &want), 4e-6);
+        check(name, &run(name, &[vector(F32, &narrow)]), &vector(F32, &want), 1e9 * tolerance);
     }
     let whole: Vec<f64> = (1..=20).map(f64::from).collect();
     let factorials: Vec<f64> = (1..=20).map(|n| (1..n).map(f64::from).product()).collect();
@@ -412,8 +422,8 @@ fn the_gamma_family_is_exact_to_nearly_all_digits() {
 fn turns_and_powers_of_the_base_are_exact() {
     let x = vector(F64, &[0.0, 0.25, 0.5, 1.0, 1.5, -2.25, 1e15 + 0.5]);
     let half = 0.5f64.sqrt();
-    check("sinpi", &run("sinpi", &[x.clone()]), &vector(F64, &[0.0, half, 1.0, 0.0, -1.0, -half, 1.0]), 2e-16);
-    check("cospi", &run("cospi", &[x.clone()]), &vector(F64, &[1.0, half, 0.0, -1.0, 0.0, half, 0.0]), 2e-16);
+    check("sinpi", &run("sinpi", one(&x)), &vector(F64, &[0.0, half, 1.0, 0.0, -1.0, -half, 1.0]), 2e-16);
+    check("cospi", &run("cospi", one(&x)), &vector(F64, &[1.0, half, 0.0, -1.0, 0.0, half, 0.0]), 2e-16);
     let nan = f64::NAN;
     expect("tanpi", &[x], &vector(F64, &[0.0, 1.0, nan, 0.0, nan, -1.0, nan]));
     let powers: Vec<f64> = (-20..=22).map(|i| 10f64.powi(i)).collect();
@@ -461,20 +471,20 @@ fn summaries_have_room_for_their_sums() {
 fn arrays_without_elements_have_results() {
     let none = array(F64, &[0, 3], &[]);
     expect("+", &[none.clone(), scalar(F64, 1.0)], &none);
-    expect("gamma", &[none.clone()], &none);
-    expect("sum", &[none.clone()], &scalar(F64, 0.0));
-    expect("prod", &[none.clone()], &scalar(F64, 1.0));
-    expect("mean", &[none.clone()], &scalar(F64, f64::NAN));
-    expect("max", &[none.clone()], &scalar(F64, f64::NEG_INFINITY));
-    expect("all", &[none.clone()], &scalar(Pred, 1.0));
-    expect("colSums", &[none.clone()], &vector(F64, &[0.0; 3]));
-    expect("rowMeans", &[none.clone()], &vector(F64, &[]));
-    expect("cumsum", &[none.clone()], &vector(F64, &[]));
-    expect("sort", &[none.clone()], &vector(F64, &[]));
-    expect("order", &[none.clone()], &vector(I32, &[]));
-    expect("rev", &[none.clone()], &vector(F64, &[]));
-    expect("t", &[none.clone()], &array(F64, &[3, 0], &[]));
-    expect("crossprod", &[none.clone()], &array(F64, &[3, 3], &[0.0; 9]));
+    expect("gamma", one(&none), &none);
+    expect("sum", one(&none), &scalar(F64, 0.0));
+    expect("prod", one(&none), &scalar(F64, 1.0));
+    expect("mean", one(&none), &scalar(F64, f64::NAN));
+    expect("max", one(&none), &scalar(F64, f64::NEG_INFINITY));
+    expect("all", one(&none), &scalar(Pred, 1.0));
+    expect("colSums", one(&none), &vector(F64, &[0.0; 3]));
+    expect("rowMeans", one(&none), &vector(F64, &[]));
+    expect("cumsum", one(&none), &vector(F64, &[]));
+    expect("sort", one(&none), &vector(F64, &[]));
+    expect("order", one(&none), &vector(I32, &[]));
+    expect("rev", one(&none), &vector(F64, &[]));
+    expect("t", one(&none), &array(F64, &[3, 0], &[]));
+    expect("crossprod", one(&none), &array(F64, &[3, 3], &[0.0; 9]));
     expect("rbind", &[none.clone(), vector(F64, &[1.0, 2.0, 3.0])], &array(F64, &[1, 3], &[1.0, 2.0, 3.0]));
     expect_with("dim", &none, &[3, 0, 2], &array(F64, &[3, 0, 2], &[]));
     expect("diag", &[array(F64, &[0, 0], &[])], &vector(F64, &[]));
@@ -486,11 +496,11 @@ fn arrays_without_elements_have_results() {
 fn scalars_are_arrays_of_one_element() {
     let x = scalar(F64, 3.0);
     expect("+", &[x.clone(), x.clone()], &scalar(F64, 6.0));
-    expect("mean", &[x.clone()], &x);
-    expect("cumprod", &[x.clone()], &vector(F64, &[3.0]));
-    expect("sort", &[x.clone()], &vector(F64, &[3.0]));
-    expect("which.min", &[x.clone()], &scalar(I32, 1.0));
-    expect("t", &[x.clone()], &array(F64, &[1, 1], &[3.0]));
+    expect("mean", one(&x), &x);
+    expect("cumprod", one(&x), &vector(F64, &[3.0]));
+    expect("sort", one(&x), &vector(F64, &[3.0]));
+    expect("which.min", one(&x), &scalar(I32, 1.0));
+    expect("t", one(&x), &array(F64, &[1, 1], &[3.0]));
     expect("%*%", &[x.clone(), x.clone()], &array(F64, &[1, 1], &[9.0]));
     expect_with("dim", &x, &[1, 1, 1], &array(F64, &[1, 1, 1], &[3.0]));
     expect_with("diag", &x, &[2], &array(F64, &[2, 2], &[3.0, 0.0, 0.0, 3.0]));
@@ -528,7 +538,7 @@ fn rows_and_columns_are_summed_along_their_axes() {
     check("colMeans", &sums("colMeans", 2), &vector(F64, &[2.5, 8.5]), 0.0);
     expect_with("max", &cube(), &[2, 0], &vector(F64, &[7.0, 9.0, 11.0]));
     let matrix = array(I32, &[2, 2], &[1.0, 2.0, 3.0, 5.0]);
-    expect("rowSums", &[matrix.clone()], &vector(I64, &[3.0, 8.0]));
+    expect("rowSums", one(&matrix), &vector(I64, &[3.0, 8.0]));
     expect("colMeans", &[matrix], &vector(F64, &[2.0, 3.5]));
     assert_eq!(refused("rowSums", &[vector(F64, &[1.0])]), Kind::ShapeMismatch);
 }
@@ -539,7 +549,7 @@ fn matrices_are_joined_and_taken_apart() {
     let parts = [vector(I32, &[8.0, 9.0]), matrix.clone(), scalar(F32, 7.0)];
     expect("cbind", &parts, &array(F32, &[2, 4], &[8.0, 1.0, 2.0, 7.0, 9.0, 3.0, 4.0, 7.0]));
     expect("rbind", &parts, &array(F32, &[4, 2], &[8.0, 9.0, 1.0, 2.0, 3.0, 4.0, 7.0, 7.0]));
-    expect("diag", &[matrix.clone()], &vector(F32, &[1.0, 4.0]));
+    expect("diag", one(&matrix), &vector(F32, &[1.0, 4.0]));
     expect("diag", &[array(F64, &[2, 3], &[f64::NAN, 1.0, 2.0, 3.0, 4.0, 5.0])], &vector(F64, &[f64::NAN, 4.0]));
     let wide = array(I32, &[2, 3], &[5.0, 0.0, 0.0, 0.0, 6.0, 0.0]);
     expect_with("diag", &vector(I32, &[5.0, 6.0]), &[2, 3], &wide);
@@ -553,11 +563,11 @@ fn matrices_are_joined_and_taken_apart() {
 fn order_puts_nan_last() {
     let (inf, nan) = (f64::INFINITY, f64::NAN);
     let x = vector(F64, &[3.0, 1.0, nan, 2.0, 1.0, -inf, inf]);
-    expect("sort", &[x.clone()], &vector(F64, &[-inf, 1.0, 1.0, 2.0, 3.0, inf, nan]));
+    expect("sort", one(&x), &vector(F64, &[-inf, 1.0, 1.0, 2.0, 3.0, inf, nan]));
     expect_with("sort", &x, &[1], &vector(F64, &[inf, 3.0, 2.0, 1.0, 1.0, -inf, nan]));
-    expect("order", &[x.clone()], &vector(I32, &[6.0, 2.0, 5.0, 4.0, 1.0, 7.0, 3.0]));
+    expect("order", one(&x), &vector(I32, &[6.0, 2.0, 5.0, 4.0, 1.0, 7.0, 3.0]));
     expect_with("order", &x, &[1], &vector(I32, &[7.0, 1.0, 4.0, 2.0, 5.0, 6.0, 3.0]));
-    expect("which.max", &[x.clone()], &scalar(I32, 7.0));
+    expect("which.max", one(&x), &scalar(I32, 7.0));
     expect("which.min", &[x], &scalar(I32, 6.0));
     expect("which.min", &[vector(F32, &[nan, nan])], &scalar(I32, f64::from(i32::MIN)));
     expect("sort", &[vector(Pred, &[1.0, 0.0, 1.0])], &vector(Pred, &[0.0, 1.0, 1.0]));
@@ -573,7 +583,7 @@ fn products_of_matrices_take_vectors_as_rows_or_columns() {
     expect("%*%", &[x.clone(), column.clone()], &array(F64, &[2, 1], &[-2.0, -2.0]));
     expect("%*%", &[row.clone(), x.clone()], &array(F64, &[1, 3], &[3.0, 4.5, 6.0]));
     expect("%*%", &[column.clone(), column.clone()], &array(F64, &[1, 1], &[2.0]));
-    expect("tcrossprod", &[x.clone()], &array(F64, &[2, 2], &[14.0, 32.0, 32.0, 77.0]));
+    expect("tcrossprod", one(&x), &array(F64, &[2, 2], &[14.0, 32.0, 32.0, 77.0]));
     expect("crossprod", &[x.clone(), row.clone()], &array(F64, &[3, 1], &[3.0, 4.5, 6.0]));
     expect("outer", &[row, column.clone()], &array(F64, &[2, 3], &[1.0, 0.0, -1.0, 0.5, 0.0, -0.5]));
     assert_eq!(refused("%*%", &[x.clone(), x.clone()]), Kind::ShapeMismatch);

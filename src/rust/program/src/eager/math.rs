@@ -92,10 +92,16 @@ fn round_digits(body: &mut Body, x: &Value, digits: i64) -> Value {
     let power = 10f64.powi(digits.unsigned_abs() as i32);
     let power = if digits < -most { f64::INFINITY } else { power };
     let scale = body.divisor(x, power);
-    let (scaled, unscale): (Value, fn(&mut Body, &Value, &Value) -> Value) =
-        if digits > 0 { (body.mul(x, &scale), Body::div) } else { (body.div(x, &scale), Body::mul) };
+    let scaled = if digits > 0 { body.mul(x, &scale) } else { body.div(x, &scale) };
+    let unscale = |body: &mut Body, whole: &Value| {
+        if digits > 0 {
+            body.div(whole, &scale)
+        } else {
+            body.mul(whole, &scale)
+        }
+    };
     let (down, up) = (body.same("floor", &[&scaled]), body.same("ceil", &[&scaled]));
-    let (low, high) = (unscale(body, &down, &scale), unscale(body, &up, &scale));
+    let (low, high) = (unscale(body, &down), unscale(body, &up));
     let (below, above) = (body.sub(x, &low), body.sub(&high, x));
     let half = body.constant(&down, 0.5);
     let even = body.mul(&down, &half);
