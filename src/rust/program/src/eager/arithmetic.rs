@@ -70,11 +70,22 @@ pub(super) fn floating(body: &mut Body, operation: Operation, x: &Value, y: &Val
     Ok(body.convert(&result, dtype))
 }
 
-/// Half floats are rounded once, after the power.
+/// Half floats are rounded once, after the power. Negative numbers have whole, finite powers only: others are NaN, also for
+/// infinities, where the processor has limits.
 fn power(body: &mut Body, x: &Value, y: &Value) -> Value {
     let (dtype, work) = (x.dtype, super::math::working(x.dtype));
     let (x, y) = (body.convert(x, work), body.convert(y, work));
     let result = body.same("power", &[&x, &y]);
+    if dtype.is_complex() {
+        return result;
+    }
+    let whole = body.same("floor", &[&y]);
+    let (is_whole, is_finite) = (body.compare("EQ", &y, &whole), super::math::is_finite(body, &y));
+    let is_whole = body.and(&is_whole, &is_finite);
+    let is_broken = body.not(&is_whole);
+    let is_negative = body.compare_to("LT", &x, 0.0);
+    let is_undefined = body.and(&is_negative, &is_broken);
+    let result = body.select_number(&is_undefined, f64::NAN, &result);
     body.convert(&result, dtype)
 }
 

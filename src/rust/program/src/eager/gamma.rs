@@ -227,13 +227,13 @@ fn log_gamma(body: &mut Body, x: &Value) -> Value {
     let result = body.select(&is_large, &large, &small);
     let is_infinite = body.compare_to("EQ", &y, f64::INFINITY);
     let result = body.select_number(&is_infinite, f64::INFINITY, &result);
-    // log|gamma(-y)| = log(pi / |y sin(pi y)|) - log(gamma(y))
+    // log|gamma(-y)| = log(pi / |sin(pi y)|) - log(y) - log(gamma(y))
     let sine = sin_pi(body, x);
     let sine = body.same("abs", &[&sine]);
     let pi = body.constant(x, PI);
     let ratio = body.div(&pi, &sine);
-    let ratio = body.div(&ratio, &y);
     let ratio = body.same("log", &[&ratio]);
+    let ratio = body.sub(&ratio, &log);
     let reflected = body.sub(&ratio, &result);
     let is_negative = body.compare_to("LT", x, 0.0);
     let result = body.select(&is_negative, &reflected, &result);

@@ -147,11 +147,15 @@ pub(super) fn signif(body: &mut Body, x: &Value, parameters: &[i64], float: DTyp
     let first = body.same("minimum", &[&shift_size, &bound]);
     let second = body.sub(&shift_size, &first);
     let (first, second) = (body.same("power", &[&ten, &first]), body.same("power", &[&ten, &second]));
+    // Compilers would multiply by the opposite powers, which round.
+    let (first, second) = (body.hidden(&first), body.hidden(&second));
     let is_up = body.compare_to("GE", &shift, 0.0);
     let times = |body: &mut Body, x: &Value, is_up: &Value| {
         let up = body.mul(x, &first);
         let up = body.mul(&up, &second);
         let down = body.div(x, &first);
+        // Nor may they divide by the product, which may be infinite.
+        let down = body.hidden(&down);
         let down = body.div(&down, &second);
         body.select(is_up, &up, &down)
     };
@@ -262,7 +266,7 @@ fn snapped(body: &mut Body, x: &Value, base: &Value, log: &Value) -> Value {
     body.select(&is_power, &whole, log)
 }
 
-fn is_finite(body: &mut Body, x: &Value) -> Value {
+pub(super) fn is_finite(body: &mut Body, x: &Value) -> Value {
     body.emit("stablehlo.is_finite", &[x], "", DType::Pred, &x.dims)
 }
 
