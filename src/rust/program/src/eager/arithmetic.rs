@@ -79,6 +79,9 @@ fn power(body: &mut Body, x: &Value, y: &Value) -> Value {
     if dtype.is_complex() {
         return result;
     }
+    // Squares are rounded once.
+    let (is_two, square) = (body.compare_to("EQ", &y, 2.0), body.mul(&x, &x));
+    let result = body.select(&is_two, &square, &result);
     let whole = body.same("floor", &[&y]);
     let (is_whole, is_finite) = (body.compare("EQ", &y, &whole), super::math::is_finite(body, &y));
     let is_whole = body.and(&is_whole, &is_finite);
