@@ -30,7 +30,8 @@
 #' * `dim()`: an integer vector, or `NULL` for a scalar. `length()`: the number of elements.
 #' * `as.array()`: an array, with one dimension for a scalar. `as.matrix()`: a matrix, with one column unless the buffer has
 #'   two dimensions. `as.vector()`, `as.double()` and so on: a vector. `as.list()` and [lapply()] use the elements.
-#' * `is.numeric()`: `TRUE` for integers and floats.
+#' * `is.numeric()`: `TRUE` for integers and floats. `is.array()`: `TRUE` unless it is a scalar. `is.matrix()`: `TRUE` for two
+#'   dimensions.
 #' * `is.na()`, `is.nan()`, `is.finite()` and `is.infinite()`: a logical array. `anyNA()`: `TRUE` or `FALSE`.
 #' * `format()`: a string, such as `"<PJRTBuffer f32[2x3] on CpuDevice(id=0)>"`. `str()` prints such a line.
 #' * `summary()`: the summary of the values, which prints below that line.

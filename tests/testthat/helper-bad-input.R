@@ -132,6 +132,11 @@ input_kinds <- function() {
     # valid names would be installed, which takes a second each
     installed = kind("idle", spared = c("NULL", platforms)),
     size = kind(NULL, only(sizes)),
-    subscript = kind(1)
+    subscript = kind(1),
+    # what an operator takes beside a buffer of two floats
+    operand = kind(
+      x, function(v, label) label == "a buffer" || (is_numbers(v, label) || is.complex(v)) && length(v) %in% 1:2,
+      "PJRTBuffer", spared = with_operators
+    )
   )
 }

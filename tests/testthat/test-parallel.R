@@ -118,6 +118,8 @@ fork_uses <- list(
   "print of a buffer" = quote(print(x)),
   "summary of a buffer" = quote(summary(x)),
   "part of a buffer" = quote(x[1]),
+  "operator on buffers" = quote(x + 1),
+  "function of a buffer" = quote(exp(x)),
   "all.equal of buffers" = quote(all.equal(x, x)),
   "is.na of a buffer" = quote(is.na(x)),
   "as.vector of a buffer" = quote(as.vector(x)),

@@ -1,7 +1,7 @@
 //! The cache of compiled programs.
 
 use crate::conditions::Result;
-use crate::sexp;
+use crate::{operators, sexp};
 use extendr_api::prelude::*;
 use pjrt_base::sync::Unpoisoned;
 use pjrt_core::cache::{Cache, InProcess, Removed};
@@ -42,6 +42,7 @@ pub fn get(settings: &Robj) -> Result<Option<Cache>> {
 fn cache_info(settings: Robj) -> Result<Robj> {
     let (entries, bytes) = get(&settings)?.map_or((0, 0), |cache| cache.size());
     let counts = in_process().counts();
+    let operators = operators::counts();
     Ok(list!(
         entries = entries as f64,
         bytes = bytes as f64,
@@ -50,7 +51,10 @@ fn cache_info(settings: Robj) -> Result<Robj> {
         misses = counts.misses as f64,
         evictions = counts.evictions as f64,
         errors = counts.errors as f64,
-        saved_seconds = counts.saved.as_secs_f64()
+        saved_seconds = counts.saved.as_secs_f64(),
+        operators = operators.kept as f64,
+        operators_made = operators.made as f64,
+        operators_evicted = operators.evictions as f64
     )
     .into())
 }
