@@ -87,9 +87,16 @@ Ops.PJRTBuffer <- function(e1, e2) {
   if (missing(e2)) .Call(ffi_operator_1, .Generic, e1, NULL) else .Call(ffi_operator_2, .Generic, e1, e2)
 }
 
-# R >= 4.3 asks this if both operands have methods.
-#' @rawNamespace if (getRversion() >= "4.3.0") S3method(chooseOpsMethod, PJRTBuffer)
-chooseOpsMethod.PJRTBuffer <- function(x, y, mx, my, cl, reverse) {
+# R >= 4.3 has generics that earlier versions do not have.
+register_new_methods <- function() {
+  if (getRversion() >= "4.3.0") {
+    registerS3method("chooseOpsMethod", "PJRTBuffer", choose_ours, baseenv())
+    registerS3method("matrixOps", "PJRTBuffer", multiply, baseenv())
+  }
+}
+
+# If both operands have methods, ours takes or refuses the other one.
+choose_ours <- function(x, y, mx, my, cl, reverse) {
   TRUE
 }
 
@@ -102,9 +109,16 @@ Math.PJRTBuffer <- function(x, ...) {
   switch(.Generic,
     round = .Call(ffi_operator_1, "round", x, digits_of(...)),
     signif = .Call(ffi_operator_1, "signif", x, digits_of(...)),
-    log = .Call(ffi_operator_2, "/", log(x), log_of_base(x, ...)),
+    log = .Call(ffi_operator_2, "log", x, base_of(...)),
     abort_input("`", .Generic, "()` of a buffer takes no more arguments.")
   )
+}
+
+#' @rdname operators
+#' @param z A `PJRTBuffer`.
+#' @export
+Complex.PJRTBuffer <- function(z) {
+  .Call(ffi_operator_1, .Generic, z, NULL)
 }
 
 digits_of <- function(digits = 0L) {
@@ -114,12 +128,8 @@ digits_of <- function(digits = 0L) {
   as.integer(digits)
 }
 
-# The logarithm of a base, to divide by.
-log_of_base <- function(x, base = exp(1)) {
-  if (!inherits(base, "PJRTBuffer") && (!is.numeric(base) || length(base) != 1L)) {
-    abort_type("`base` must be a number, not ", given(base), ".")
-  }
-  log(base)
+base_of <- function(base = exp(1)) {
+  base
 }
 
 # How many programs of operators a session keeps.
