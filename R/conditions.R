@@ -393,7 +393,11 @@ user_call <- function() {
 as_written <- function(call, frame) {
   generic <- get0(".Generic", frame, inherits = FALSE)
   is_group <- is.symbol(call[[1L]]) && grepl("^(Ops|Math|Summary|Complex|matrixOps)[.]", as.character(call[[1L]]))
-  if (is_group && is.character(generic)) call[[1L]] <- as.name(generic)
+  if (is_group && is.character(generic)) {
+    call[[1L]] <- as.name(generic)
+    # R evaluates the arguments of summaries before it finds the method
+    call[vapply(as.list(call), typeof, "") == "externalptr"] <- list(quote(...))
+  }
   call
 }
 

@@ -25,10 +25,10 @@
 #' | one | other | result |
 #' |---|---|---|
 #' | `pred` | any | the other |
-#' | signed integer | signed integer | the wider |
+#' | signed | signed | the wider |
 #' | unsigned | unsigned | the wider |
 #' | signed | narrower unsigned | the signed |
-#' | signed | other unsigned | the next wider signed; `f64` for `ui64` |
+#' | signed | other unsigned | a wider signed; `f64` for `ui64` |
 #' | integer | float, complex | the float, complex |
 #' | `f64` | other float | `f64` |
 #' | `f32` | narrower float | `f32` |

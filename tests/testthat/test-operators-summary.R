@@ -46,6 +46,7 @@ test_that("summaries propagate NaN, and refuse to leave out values", {
     expect_match(conditionMessage(error), "as_array()", fixed = TRUE)
     expect_refused(f(x, na.rm = NA), "invalid_type", "`na.rm` must be TRUE or FALSE")
   }
+  expect_identical(conditionCall(tryCatch(sum(x, na.rm = TRUE), error = identity)), quote(sum(..., na.rm = TRUE)))
   expect_refused(mean(x, trim = 0.1), "operator", "`trim` must be 0.")
   expect_refused(sum(x, "a"), "operator", "`sum` takes buffers, and numbers of R, not \"a\".")
   expect_refused(max(x, numeric()), "operator", "`max` needs at least one number of R.")

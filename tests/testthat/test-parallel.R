@@ -121,10 +121,10 @@ fork_uses <- list(
   crossprod = quote(crossprod(x)),
   diag = quote(diag(x)),
   tcrossprod = quote(tcrossprod(x)),
-  rowSums = quote(rowSums(rbind(x, x))),
-  colSums = quote(colSums(rbind(x, x))),
-  rowMeans = quote(rowMeans(rbind(x, x))),
-  colMeans = quote(colMeans(rbind(x, x))),
+  rowSums = quote(rowSums(square)),
+  colSums = quote(colSums(square)),
+  rowMeans = quote(rowMeans(square)),
+  colMeans = quote(colMeans(square)),
   "operator on buffers" = quote(x + 1),
   "function of a buffer" = quote(exp(x)),
   "all.equal of buffers" = quote(all.equal(x, x)),
@@ -157,6 +157,7 @@ known_in_forks <- c(
 # Creates one object of every kind in the parent. Some are still pending.
 fork_setup <- quote({
   x <- pjrt_buffer(c(1, 2))
+  square <- pjrt_buffer(diag(2))
   client <- pjrt_client()
   device <- devices(client)[[1L]]
   memory <- default_memory_space(device)
