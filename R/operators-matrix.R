@@ -133,12 +133,13 @@ check_na_rm <- function(na.rm) {
 rows_or_columns <- function(name, x, na.rm, dims) {
   check_na_rm(na.rm)
   rank <- length(shape(x))
-  if (rank < 2L || !is_whole_number(dims) || dims < 1 || dims > rank - 1L) {
+  if (rank < 2L) {
     abort_operator(
-      "`", name, "()` needs an array of two dimensions or more, and `dims` below their number: got ", rank, " dimension(s) and ",
-      given(dims), ".",
-      class = "shape_mismatch"
+      "`", name, "()` needs an array of two dimensions or more: got ", rank, " dimension(s).", class = "shape_mismatch"
     )
+  }
+  if (!is_whole_number(dims) || dims < 1 || dims > rank - 1L) {
+    abort_operator("`", name, "()` of ", rank, " dimensions takes `dims` from 1 to ", rank - 1L, ", not ", given(dims), ".")
   }
   .Call(ffi_operator_1, name, x, as.integer(dims))
 }

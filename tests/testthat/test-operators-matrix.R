@@ -77,7 +77,7 @@ test_that("sums and means of rows and columns are R's, of matrices and arrays", 
     expect_identical(f(m), f(unclass(m)))
     expect_refused(f(x, na.rm = TRUE), "operator", "`na.rm` must be FALSE")
     expect_refused(f(pjrt_buffer(1:3)), "operator", "needs an array of two dimensions or more")
-    expect_refused(f(x, dims = 2), "shape_mismatch", "`dims` below their number")
+    expect_refused(f(x, dims = 2), "operator", "of 2 dimensions takes `dims` from 1 to 1, not 2.")
   }
   expect_array(rowSums(pjrt_buffer(m > 0)), array(rowSums(m > 0)), "i32")
 })
