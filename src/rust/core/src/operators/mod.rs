@@ -42,7 +42,7 @@ pub struct Counts {
 }
 
 /// The programs of operators.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Operators {
     /// By the hash of what each was made for.
     programs: HashMap<u64, Made, BuildHasherDefault<Hashed>>,
@@ -152,12 +152,6 @@ impl Hasher for Hashed {
 
     fn write_u64(&mut self, hash: u64) {
         self.0 = hash;
-    }
-}
-
-impl Default for Operators {
-    fn default() -> Self {
-        Operators { programs: HashMap::default(), clock: 0, made: 0, evictions: 0 }
     }
 }
 
