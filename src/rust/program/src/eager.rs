@@ -1,5 +1,5 @@
 //! Programs of one operation each, for operators and functions that are computed on a device as they are called: StableHLO
-//! text for an operation, the dtypes and shapes of its operands, and its parameters. Pure text: knows no device.
+//! text for an operation, the dtypes and shapes of its operands, and its parameters.
 
 mod arithmetic;
 #[macro_use]
