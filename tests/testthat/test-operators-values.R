@@ -22,6 +22,7 @@ expect_numbers <- function(x, expected, relative = 0, absolute = 0) {
 }
 
 f64 <- function(x) pjrt_buffer(x, "f64")
+if (getRversion() < "4.3.0") `%*%` <- get("%*%", "package:pjrt")
 
 set.seed(1)
 special <- c(0, -0, 1, -1, 0.5, -0.5, 2, -2, 1e10, 1e300, -1e300, 1e-300, Inf, -Inf, NaN)
@@ -39,7 +40,7 @@ test_that("arithmetic and comparisons of doubles are R's, with infinities and Na
     # the device's smallest number is larger than R's
     expect_numbers(operator(f64(a), f64(b)), expected, 0, 3e-308)
   }
-  expect_numbers(f64(a)^f64(b), a^b, 4e-16, 1e-300)
+  expect_numbers(f64(a)^f64(b), suppressWarnings(a^b), 4e-16, 1e-300)
   # scalars are not turned into their reciprocals
   a <- runif(1000, -100, 100)
   for (b in c(3, 10, 49)) expect_numbers(f64(a) / b, a / b)
@@ -143,7 +144,7 @@ test_that("summaries are R's, for floats, integers and pred", {
 
 test_that("sums along rows and columns are R's", {
   for (name in c("rowSums", "colSums", "rowMeans", "colMeans")) {
-    f <- getExportedValue("pjrt", name)
+    f <- get(name)
     base <- get(name, baseenv())
     expect_numbers(f(f64(cube[, , 1L])), array(base(cube[, , 1L])), 1e-15)
     for (dims in 1:2) expect_numbers(f(f64(cube), dims = dims), as.array(base(cube, dims = dims)), 1e-15)
@@ -188,14 +189,12 @@ test_that("matrices are joined and taken apart as in R", {
   expect_numbers(rbind(x, 1:3, 9), rbind(m, 1:3, 9))
   expect_numbers(cbind(x, x), cbind(m, m))
   expect_numbers(rbind(f64(1:3), f64(4:6)), rbind(1:3, 4:6))
-  diag <- pjrt::diag
   expect_numbers(diag(x), array(base::diag(m)))
   expect_numbers(diag(f64(c(2, 3))), base::diag(c(2, 3)))
   expect_numbers(diag(f64(c(2, 3)), 2, 3), base::diag(c(2, 3), 2, 3))
 })
 
 test_that("products of matrices and vectors are R's", {
-  `%*%` <- pjrt::`%*%`
   a <- matrix(rnorm(6), 2)
   b <- matrix(rnorm(12), 3)
   both <- function(x, y) expect_numbers(f64(x) %*% f64(y), base::`%*%`(x, y), 1e-14, 1e-14)
@@ -206,10 +205,10 @@ test_that("products of matrices and vectors are R's", {
   both(matrix(1:3, 3), 1:2)
   both(1:3, matrix(1:3, 1))
   both(matrix(0, 2, 0), matrix(0, 0, 3))
-  expect_numbers(pjrt::crossprod(f64(a)), base::crossprod(a), 1e-14)
-  expect_numbers(pjrt::crossprod(f64(a), f64(1:2)), base::crossprod(a, 1:2), 1e-14)
-  expect_numbers(pjrt::tcrossprod(f64(a)), base::tcrossprod(a), 1e-14)
-  expect_numbers(pjrt::tcrossprod(f64(1:3), f64(1:2)), base::tcrossprod(1:3, 1:2))
+  expect_numbers(crossprod(f64(a)), base::crossprod(a), 1e-14)
+  expect_numbers(crossprod(f64(a), f64(1:2)), base::crossprod(a, 1:2), 1e-14)
+  expect_numbers(tcrossprod(f64(a)), base::tcrossprod(a), 1e-14)
+  expect_numbers(tcrossprod(f64(1:3), f64(1:2)), base::tcrossprod(1:3, 1:2))
   expect_numbers(pjrt_buffer(a, "f32") %*% pjrt_buffer(b, "f32"), base::`%*%`(a, b), 1e-5, 1e-6)
   expect_numbers(pjrt_buffer(matrix(1:4, 2)) %*% 1:2, matrix(c(7, 10)))
 })
