@@ -170,25 +170,19 @@ pub(super) fn signif(body: &mut Body, x: &Value, parameters: &[i64], float: DTyp
     Ok(body.convert(&result, dtype))
 }
 
+/// Whether a function is defined for complex numbers.
+fn takes_complex(operation: Operation) -> bool {
+    use Operation as Op;
+    let is_circular = matches!(operation, Op::Cos | Op::Sin | Op::Tan | Op::Acos | Op::Asin | Op::Atan);
+    let is_hyperbolic = matches!(operation, Op::Cosh | Op::Sinh | Op::Tanh | Op::Acosh | Op::Asinh | Op::Atanh);
+    is_circular || is_hyperbolic || matches!(operation, Op::Sqrt | Op::Exp | Op::Log)
+}
+
 /// Functions with a float result.
 pub(super) fn function(body: &mut Body, operation: Operation, x: &Value, float: DType) -> Result<Value> {
     use Operation as Op;
     let dtype = floating(x.dtype, float);
-    let complex = matches!(
-        operation,
-        Op::Sqrt
-            | Op::Exp
-            | Op::Log
-            | Op::Cos
-            | Op::Sin
-            | Op::Tan
-            | Op::Acos
-            | Op::Asin
-            | Op::Atan
-            | Op::Cosh
-            | Op::Sinh
-    ) || matches!(operation, Op::Tanh | Op::Acosh | Op::Asinh | Op::Atanh);
-    if !complex {
+    if !takes_complex(operation) {
         real(operation, dtype)?;
     }
     let x = body.convert(x, dtype);
