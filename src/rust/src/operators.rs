@@ -224,6 +224,7 @@ fn has_na(x: SEXP) -> bool {
     if sexp::inherits(x, c"integer64") {
         return doubles.iter().any(|value| value.to_bits() as i64 == NA_INTEGER64);
     }
+    // SAFETY: as above.
     let complexes = unsafe { sexp::complexes(x) };
     integers.contains(&NA_INTEGER)
         || doubles.iter().any(|&value| value.is_nan() && sexp::is_na(value))
