@@ -2,7 +2,8 @@
 
 use super::arithmetic::real;
 use super::body::{tensor, wide, Body, Value};
-use super::reduce::{fold, Fold};
+use super::math::working;
+use super::reduce::{fold, limit, Fold};
 use super::shape::flat;
 use super::Operation;
 use pjrt_base::error::{Error, Kind, Result};
@@ -13,11 +14,42 @@ use pjrt_data::dtype::DType;
 pub(super) fn sort(body: &mut Body, x: &Value, parameters: &[i64]) -> Result<Value> {
     real(Operation::Sort, x.dtype)?;
     let dtype = x.dtype;
+    let is_decreasing = is_decreasing(parameters);
     let x = flat(body, x);
-    let x = body.widened(&x);
-    let region = comparator(x.dtype, false, is_decreasing(parameters));
-    let result = body.emit_region("stablehlo.sort", &[&x], &region, SORT, x.dtype, &x.dims);
+    let x = body.convert(&x, working(dtype));
+    // Compilers sort by a single comparison several times as fast as by any other function.
+    let keys = if dtype.is_float() { keys(body, &x, is_decreasing) } else { x.clone() };
+    let region = comparator(keys.dtype, false, is_decreasing);
+    let sorted = body.emit_region("stablehlo.sort", &[&keys], &region, SORT, keys.dtype, &keys.dims);
+    let result = if dtype.is_float() { numbers(body, &sorted, x.dtype) } else { sorted };
     Ok(body.convert(&result, dtype))
+}
+
+/// Integers that are ordered as the floats are, with NaN at the end: their bits, where those of negative numbers are turned
+/// around.
+fn keys(body: &mut Body, x: &Value, is_decreasing: bool) -> Value {
+    let dtype = if x.dtype == DType::F64 { DType::I64 } else { DType::I32 };
+    let bits = body.emit("stablehlo.bitcast_convert", &[x], "", dtype, &x.dims);
+    let keys = turned(body, &bits);
+    let is_nan = body.compare("NE", x, x);
+    let last = body.literal(dtype, &limit(dtype, !is_decreasing));
+    let last = body.spread(&last, &x.dims);
+    body.select(&is_nan, &last, &keys)
+}
+
+/// The floats of such integers. The largest and the smallest one are NaN.
+fn numbers(body: &mut Body, keys: &Value, dtype: DType) -> Value {
+    let bits = turned(body, keys);
+    body.emit("stablehlo.bitcast_convert", &[&bits], "", dtype, &keys.dims)
+}
+
+/// Turns all bits of negative integers but the sign.
+fn turned(body: &mut Body, bits: &Value) -> Value {
+    let most = body.literal(bits.dtype, &limit(bits.dtype, true));
+    let most = body.spread(&most, &bits.dims);
+    let opposite = body.same("xor", &[bits, &most]);
+    let is_negative = body.compare_to("LT", bits, 0.0);
+    body.select(&is_negative, &opposite, bits)
 }
 
 const SORT: &str = "{dimension = 0 : i64, is_stable = true}";

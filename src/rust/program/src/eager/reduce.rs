@@ -61,7 +61,7 @@ impl Fold {
 }
 
 /// The largest or smallest integer of a dtype.
-fn limit(dtype: DType, is_largest: bool) -> String {
+pub(super) fn limit(dtype: DType, is_largest: bool) -> String {
     let bits = dtype.info().bits;
     let unsigned = u64::MAX >> (64 - bits);
     match (dtype.is_signed(), is_largest) {
