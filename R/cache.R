@@ -34,6 +34,8 @@
 #'     session already had; `misses`: how many programs were compiled.
 #'   - `evictions`: entries that this session removed to make room; `errors`: entries that it could not read or write.
 #'   - `saved_seconds`: compile time saved by the hits, less the time to load them.
+#'   - `operators`: the number of programs of [operators] that the session keeps; `operators_max`: how many it keeps at most;
+#'     `operators_made`: how many it made; `operators_evicted`: how many made room for others.
 #' * `pjrt_cache_list()`: a data frame with a row for each entry, the last used first: `key`, `name` of the program, `platform`,
 #'   `bytes`, `created`, `last_used` and `compile_seconds`.
 #' * `pjrt_cache_clear()`, `pjrt_cache_prune()`: the number of `entries` and `bytes` removed, invisibly. Executables that
@@ -57,7 +59,10 @@ pjrt_cache_info <- function() {
   facts <- call_native(ffi_cache_info, place)
   facts$problem <- cache_dir_problem() %||% facts$problem %||% NA_character_
   structure(
-    c(list(dir = place$dir %||% NA_character_, enabled = cache_enabled(), max_size = cache_max_size()), facts),
+    c(
+      list(dir = place$dir %||% NA_character_, enabled = cache_enabled(), max_size = cache_max_size()), facts,
+      list(operators_max = operators_max())
+    ),
     class = "PJRTCacheInfo"
   )
 }
@@ -96,7 +101,10 @@ format.PJRTCacheInfo <- function(x, ...) {
   check_intact(x, "PJRTCacheInfo", parts = c("dir", "enabled", "max_size", "problem"))
   c(
     "<PJRTCacheInfo>",
-    labelled(c(folder = x$dir, state = state_line(x), `on disk` = disk_line(x), `this session` = session_line(x)))
+    labelled(c(
+      folder = x$dir, state = state_line(x), `on disk` = disk_line(x), `this session` = session_line(x),
+      operators = operators_line(x)
+    ))
   )
 }
 
@@ -118,6 +126,13 @@ session_line <- function(info) {
   sprintf(
     "%.0f from disk, %.0f shared, %.0f compiled, %.0f evicted, %.0f error(s), %.2f s saved",
     info$hits, info$shared, info$misses, info$evictions, info$errors, info$saved_seconds
+  )
+}
+
+operators_line <- function(info) {
+  sprintf(
+    "%.0f program(s) of %.0f, %.0f made, %.0f evicted",
+    info$operators, info$operators_max, info$operators_made, info$operators_evicted
   )
 }
 

@@ -124,6 +124,9 @@ advice <- list(
     }
   },
   complex_values = function() "Re() and Im() return its parts. c64 and c128 hold complex values.",
+  compute_in_r = function() {
+    "To compute in R, read the buffers with as_array(), and pass the result to pjrt_buffer()."
+  },
   conversion_needed = function(to) {
     sprintf("Convert the data first with %s.", paste0("as.", to, "()", collapse = " or "))
   },
@@ -290,7 +293,8 @@ short_targets <- function(targets) {
 
 # Classes that the reason of a failure adds to that of its code.
 reason_classes <- c(
-  compile_failed = "compile", custom_call_missing = "custom_call", custom_call_refused = "custom_call"
+  compile_failed = "compile", compute_in_r = "operator", custom_call_missing = "custom_call",
+  custom_call_refused = "custom_call"
 )
 
 # The class and the fields that the reasons among some hints add to a condition.
@@ -378,7 +382,23 @@ user_call <- function() {
     }
     n <- caller
   }
-  if (n > 1L && is_ours(n - 1L) && is_method_of(sys.call(n), sys.call(n - 1L))) sys.call(n - 1L) else sys.call(n)
+  if (n > 1L && is_ours(n - 1L) && is_method_of(sys.call(n), sys.call(n - 1L))) {
+    sys.call(n - 1L)
+  } else {
+    as_written(sys.call(n), sys.frame(n))
+  }
+}
+
+# The call of a group's method, such as Ops.PJRTBuffer(x, y), as the user wrote it: x + y.
+as_written <- function(call, frame) {
+  generic <- get0(".Generic", frame, inherits = FALSE)
+  is_group <- is.symbol(call[[1L]]) && grepl("^(Ops|Math|Summary|Complex|matrixOps)[.]", as.character(call[[1L]]))
+  if (is_group && is.character(generic)) {
+    call[[1L]] <- as.name(generic)
+    # R evaluates the arguments of summaries before it finds the method
+    call[vapply(as.list(call), typeof, "") == "externalptr"] <- list(quote(...))
+  }
+  call
 }
 
 # Whether the first call is to a method of the generic that the second calls.

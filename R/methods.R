@@ -4,9 +4,10 @@
 #' do not read a buffer's content, and also work for donated buffers. All others read the whole buffer, as [as_array()]
 #' does. `x[...]` reads a part; see [buffer-slice].
 #'
-#' Buffers have no names or dimnames. They are immutable: assignments such as `x[1] <- 0` and `dim(x) <- 6` are errors.
-#' Compute a new buffer with a program, or read the buffer with [as_array()], change the array, and pass it to
-#' [pjrt_buffer()].
+#' Operators and functions that compute on the device are in [operators], [matrices] and [summaries].
+#'
+#' Buffers have no names or dimnames. They are immutable: assignments such as `x[1] <- 0` are errors. Compute a new buffer with
+#' operators or a program, or read the buffer with [as_array()], change the array, and pass it to [pjrt_buffer()].
 #'
 #' `i64`, `ui64` and `ui32` are read as [bit64::integer64]. `as.vector()` keeps that class. `as.double()` converts the
 #' numbers, with bit64's warning if a double is not exact. `as.integer()` returns `NA` with a warning for numbers that are
@@ -30,7 +31,8 @@
 #' * `dim()`: an integer vector, or `NULL` for a scalar. `length()`: the number of elements.
 #' * `as.array()`: an array, with one dimension for a scalar. `as.matrix()`: a matrix, with one column unless the buffer has
 #'   two dimensions. `as.vector()`, `as.double()` and so on: a vector. `as.list()` and [lapply()] use the elements.
-#' * `is.numeric()`: `TRUE` for integers and floats.
+#' * `is.numeric()`: `TRUE` for integers and floats. `is.array()`: `TRUE` unless it is a scalar. `is.matrix()`: `TRUE` for two
+#'   dimensions.
 #' * `is.na()`, `is.nan()`, `is.finite()` and `is.infinite()`: a logical array. `anyNA()`: `TRUE` or `FALSE`.
 #' * `format()`: a string, such as `"<PJRTBuffer f32[2x3] on CpuDevice(id=0)>"`. `str()` prints such a line.
 #' * `summary()`: the summary of the values, which prints below that line.
@@ -279,9 +281,6 @@ all.equal.PJRTBuffer <- function(target, current, ...) {
 `$<-.PJRTBuffer` <- `[<-.PJRTBuffer`
 
 #' @export
-`dim<-.PJRTBuffer` <- `[<-.PJRTBuffer`
-
-#' @export
 `dimnames<-.PJRTBuffer` <- `[<-.PJRTBuffer`
 
 #' @export
@@ -295,7 +294,7 @@ all.equal.PJRTBuffer <- function(target, current, ...) {
 
 abort_immutable <- function() {
   abort_input("Buffers are immutable.", hints = c(
-    "Compute a new buffer with a program, which can reuse this one's memory (donation).",
+    "Compute a new buffer with operators, or with a program, which can reuse this one's memory (donation).",
     "Or read it with as_array(), change the array, and pass it to pjrt_buffer()."
   ))
 }

@@ -15,6 +15,7 @@
 #' * `pjrt.index_url`: the Python package index to download plugins from; see [install_pjrt()]. Default:
 #'   `PJRT_INDEX_URL`, or pip's.
 #' * `pjrt.manifest`: a file that replaces the package's list of plugins; see below.
+#' * `pjrt.operators_max`: how many programs of [operators] a session keeps. Default: 512.
 #' * `pjrt.print_decimals`: the digits of printed floats after the decimal point. Default: `getOption("digits") - 3`, which is 4.
 #' * `pjrt.print_max_rows`: how many rows of a buffer are printed, -1 for all. Default: 30.
 #' * `pjrt.print_max_rows_slice`: how many rows of each slice are printed. Default: `pjrt.print_max_rows`.

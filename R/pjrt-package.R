@@ -29,6 +29,7 @@
 #' * `pjrt_error_shape_mismatch`, `pjrt_error_dtype_mismatch`: inputs or data of the wrong shape or dtype.
 #' * `pjrt_error_device_mismatch`, `pjrt_error_layout_mismatch`: inputs on the wrong device, or with another layout.
 #' * `pjrt_error_unsupported_dtype`: data that a dtype cannot hold, or a dtype that a compiler cannot handle.
+#' * `pjrt_error_operator`: an operation on buffers that [operators] do not have; a second class says why.
 #' * `pjrt_error_deleted_buffer`: a buffer that was deleted or donated.
 #' * `pjrt_error_invalid_input`: other invalid arguments and files: parent of the next three.
 #' * `pjrt_error_invalid_type`: an argument of the wrong type, class or length, or `NA`.

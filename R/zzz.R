@@ -13,7 +13,14 @@ the$refined <- list()
 
 .onLoad <- function(libname, pkgname) {
   .Call(ffi_loaded, topenv(), the)
+  register_new_methods()
   connect_packages()
+}
+
+.onAttach <- function(libname, pkgname) {
+  if (getRversion() < "4.3.0") {
+    assign("%*%", matmul, as.environment("package:pjrt"))
+  }
 }
 
 .onUnload <- function(libpath) {

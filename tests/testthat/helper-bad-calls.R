@@ -59,6 +59,10 @@ is_our_class <- function(class) grepl("PJRT", class)
 
 # The function to call for a row: an exported function, a generic or, if the generic is not available, the method itself.
 row_function <- function(method, name, env) {
+  member <- c(Ops = "+", Math = "exp", Summary = "sum", Complex = "Re", matrixOps = "%*%")[method$generic]
+  if (nrow(method) > 0L && !is.na(member)) {
+    return(as.name(member))
+  }
   if (nrow(method) == 0L) {
     as.name(name)
   } else if (exists(method$generic, env)) {

@@ -132,6 +132,19 @@ input_kinds <- function() {
     # valid names would be installed, which takes a second each
     installed = kind("idle", spared = c("NULL", platforms)),
     size = kind(NULL, only(sizes)),
-    subscript = kind(1)
+    subscript = kind(1),
+    # what has as many rows
+    factor = kind(
+      x, only("a buffer", "NULL", "1:2", "c(1, NA)", "c(TRUE, FALSE)", "a matrix"), "PJRTBuffer"
+    ),
+    joined = kind(
+      1, function(v, label) label %in% c("a buffer", "NULL") || (is_numbers(v, label) || is.complex(v)) && length(v) %in% 0:2,
+      "PJRTBuffer", spared = with_operators
+    ),
+    # what an operator takes beside a buffer of two floats
+    operand = kind(
+      x, function(v, label) label == "a buffer" || (is_numbers(v, label) || is.complex(v)) && length(v) %in% 1:2,
+      "PJRTBuffer", spared = with_operators
+    )
   )
 }

@@ -10,6 +10,9 @@ expect_refused <- function(object, kind, message = NULL) {
   invisible(error)
 }
 
+# The names of exported functions, without the tables of S4 generics.
+exported_names <- function() grep("^[.]__", getNamespaceExports("pjrt"), value = TRUE, invert = TRUE)
+
 # Escapes a text for use in a regular expression.
 literally <- function(text) gsub("([][{}()+*^$|\\\\?.])", "\\\\\\1", text)
 

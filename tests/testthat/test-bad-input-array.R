@@ -8,7 +8,6 @@ rows <- list(
   `[[.PJRTBuffer` = row(x = "buffer", of("subscript", 1, "a factor", "integer64", "1L", "1.5"), exact = "any"),
   `[<-.PJRTBuffer` = row(x = "buffer", of("index", 1), value = "any", refuses = TRUE),
   `[[<-.PJRTBuffer` = row(x = "buffer", of("index", 1), value = "any", refuses = TRUE),
-  `dim<-.PJRTBuffer` = row(x = "buffer", value = "any", refuses = TRUE),
   `dimnames<-.PJRTBuffer` = row(x = "buffer", value = "any", refuses = TRUE),
   `length<-.PJRTBuffer` = row(x = "buffer", value = "any", refuses = TRUE),
   `names<-.PJRTBuffer` = row(x = "buffer", value = "any", refuses = TRUE),

@@ -11,7 +11,7 @@ test_that("every exported function and every method of our classes has one row i
   rows <- unlist(lapply(files, row_names))
   methods <- registered_methods()
   ours <- methods$name[is_our_class(methods$class)]
-  exported <- getNamespaceExports("pjrt")
+  exported <- exported_names()
   expect_identical(setdiff(c(exported, ours), rows), character())
   expect_identical(setdiff(rows, c(exported, methods$name)), character())
   expect_identical(rows[duplicated(rows)], character())

@@ -61,6 +61,8 @@ test_that("methods have the arguments that callers rely on", {
 
 test_that("no internal name masks a function that other packages' tests use in our namespace", {
   names <- grep("^\\.__", ls(asNamespace("pjrt"), all.names = TRUE), value = TRUE, invert = TRUE)
+  # S4 generics do as the functions of base for all other objects
+  names <- Filter(function(name) !methods::isGeneric(name, asNamespace("pjrt")), names)
   for (package in c("base", "utils", "stats", "methods", "testthat")) {
     expect_identical(intersect(names, getNamespaceExports(package)), character(), info = package)
   }

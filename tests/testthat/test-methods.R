@@ -167,7 +167,7 @@ test_that("all.equal() compares dtype, shape and values", {
 test_that("assignments are refused with advice", {
   x <- pjrt_buffer(matrix(1:6, 2))
   for (assignment in expression(
-    x[1] <- 0L, x[1, ] <- 0L, x[] <- 0L, x[[1]] <- 0L, x$a <- 1, dim(x) <- 6L, names(x) <- letters[1:6],
+    x[1] <- 0L, x[1, ] <- 0L, x[] <- 0L, x[[1]] <- 0L, x$a <- 1, names(x) <- letters[1:6],
     dimnames(x) <- NULL, length(x) <- 2L, is.na(x) <- 1
   )) {
     error <- expect_refused(eval(assignment), "invalid_input", "Buffers are immutable.")

@@ -65,6 +65,18 @@ pub fn uploaded(
     dims: &[i64],
     check: Check,
 ) -> Result<SEXP> {
+    uploaded_or_lost(data, host_type, dtype, device, dims, check)?.map_err(|lost| misfits(lost, dtype))
+}
+
+/// The same, or the values that the dtype cannot hold.
+pub fn uploaded_or_lost(
+    data: SEXP,
+    host_type: HostType,
+    dtype: DType,
+    device: &Device,
+    dims: &[i64],
+    check: Check,
+) -> Result<std::result::Result<SEXP, LossReport>> {
     let (order, len) = (HostOrder::ColumnMajor, sexp::len(data));
     let numeric = matches!(sexp::kind(data), SEXPTYPE::INTSXP | SEXPTYPE::REALSXP);
     if numeric && sexp::is_compact(data) && (len == 1 || order.is_row_major(dims)) {
@@ -84,7 +96,9 @@ pub extern "C-unwind" fn buffer_from_raw(data: SEXP, dtype: SEXP, device: SEXP, 
         let (dtype, dims) = (dtype::parse(dtype, None)?, given_shape(shape)?);
         // SAFETY: R protects the argument, and a pin keeps what outlives the call.
         let content = HostContent::Elements(unsafe { sexp::raws(data) });
-        upload(Upload::new(device, dtype, &HostArray { dims: &dims, order, content }, Check::Missing)?, data)
+        let made =
+            upload(Upload::new(device, dtype, &HostArray { dims: &dims, order, content }, Check::Missing)?, data)?;
+        made.map_err(|lost| misfits(lost, dtype))
     })
 }
 
@@ -145,7 +159,8 @@ pub fn copied(buffer: SEXP, target: &Device) -> Result<SEXP> {
 /// A buffer of zeros; not protected.
 pub fn zeros(dtype: DType, dims: &[i64], device: &Device) -> Result<SEXP> {
     let zeros = HostArray { dims, order: HostOrder::RowMajor, content: HostContent::Zeros };
-    upload(Upload::new(device, dtype, &zeros, Check::Missing)?, sexp::nil())
+    let made = upload(Upload::new(device, dtype, &zeros, Check::Missing)?, sexp::nil())?;
+    made.map_err(|lost| misfits(lost, dtype))
 }
 
 /// `buffer_copy_to_memory(buffer, memory)`: the same for a memory space.
@@ -183,10 +198,10 @@ pub fn get<'a>(buffer: SEXP) -> Result<&'a Buffer> {
     handle::get(buffer, "buffer")
 }
 
-/// Makes the R object of a buffer. `vector` is what the upload reads, or nil.
-fn upload(upload: Upload, vector: SEXP) -> Result<SEXP> {
+/// Makes the R object of a buffer, or says what the dtype cannot hold. `vector` is what the upload reads, or nil.
+fn upload(upload: Upload, vector: SEXP) -> Result<std::result::Result<SEXP, LossReport>> {
     let (client, route) = (upload.device().client(), upload.route());
-    let (size, dtype) = (upload.spec().bytes(), upload.spec().dtype);
+    let size = upload.spec().bytes();
     memory::prepare(&upload)?;
     // R may leave its allocations by a long jump: nothing may wait to be dropped meanwhile.
     let owned = ManuallyDrop::new(upload);
@@ -210,13 +225,13 @@ fn upload(upload: Upload, vector: SEXP) -> Result<SEXP> {
     // SAFETY: the vector is kept, and not changed, until the pin is dropped.
     let buffer = match unsafe { upload.run(pin)? } {
         Ok(buffer) => buffer,
-        Err(lost) => return Err(misfits(lost, dtype)),
+        Err(lost) => return Ok(Err(lost)),
     };
     if !sexp::is_nil(companion.sexp()) {
         client.usage().subtract_new_bytes(size);
     }
     // SAFETY: protected above.
-    Ok(unsafe { handle.fill(buffer) })
+    Ok(Ok(unsafe { handle.fill(buffer) }))
 }
 
 /// The type of an R vector that buffers are made from.
@@ -235,7 +250,8 @@ pub fn r_type_of(data: SEXP) -> Result<HostType> {
     }
 }
 
-fn default_dtype(host_type: HostType) -> Result<DType> {
+/// The dtype of buffers of such numbers, if none is named.
+pub fn default_dtype(host_type: HostType) -> Result<DType> {
     let chosen = |name, default, is_allowed: fn(DType) -> bool, kind| match sexp::option(name) {
         option if sexp::is_nil(option) => Ok(default),
         option => match dtype::parse(option, None) {

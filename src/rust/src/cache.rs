@@ -1,7 +1,7 @@
 //! The cache of compiled programs.
 
 use crate::conditions::Result;
-use crate::sexp;
+use crate::{operators, sexp};
 use extendr_api::prelude::*;
 use pjrt_base::sync::Unpoisoned;
 use pjrt_core::cache::{Cache, InProcess, Removed};
@@ -43,6 +43,7 @@ fn cache_info(settings: Robj) -> Result<Robj> {
     let cache = get(&settings)?;
     let (entries, bytes) = cache.as_ref().map_or((0, 0), Cache::size);
     let counts = in_process().counts();
+    let operators = operators::counts();
     Ok(list!(
         problem = cache.and_then(|cache| cache.problem()),
         entries = entries as f64,
@@ -52,7 +53,10 @@ fn cache_info(settings: Robj) -> Result<Robj> {
         misses = counts.misses as f64,
         evictions = counts.evictions as f64,
         errors = counts.errors as f64,
-        saved_seconds = counts.saved.as_secs_f64()
+        saved_seconds = counts.saved.as_secs_f64(),
+        operators = operators.kept as f64,
+        operators_made = operators.made as f64,
+        operators_evicted = operators.evictions as f64
     )
     .into())
 }

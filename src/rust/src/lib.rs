@@ -45,6 +45,7 @@ mod map;
 mod memory;
 mod memory_space;
 mod npy;
+mod operators;
 mod options;
 mod pins;
 mod plugin;
@@ -151,6 +152,9 @@ fn plain_entries() -> Vec<extendr_api::metadata::Func> {
         execute::executable_execute, "executable_execute", 5;
         function::function_call, "function_call", 2;
         function::function_new, "function_new", 7;
+        operators::operator_1, "operator_1", 3;
+        operators::operator_2, "operator_2", 3;
+        operators::operator_n, "operator_n", 3;
         safetensors::safetensors_load, "safetensors_load", 4;
         sharded::executable_execute_sharded, "executable_execute_sharded", 4;
         transfer::buffer_array, "buffer_array", 3;

@@ -1,7 +1,7 @@
 //! The end of buffers and clients at the user's request.
 
 use crate::conditions::{entry, Result};
-use crate::{buffer, client, device, handle, memory_space, r#async, sexp};
+use crate::{buffer, client, device, handle, memory_space, operators, r#async, sexp};
 use extendr_api::prelude::*;
 use extendr_ffi::SEXP;
 use pjrt_base::error::{self, Kind};
@@ -81,6 +81,7 @@ fn client_close(client: Robj) -> Result<Robj> {
     unsafe { client.close() }?;
     device::forget(client);
     memory_space::forget(client);
+    operators::forget(client);
     Ok(true.into())
 }
 

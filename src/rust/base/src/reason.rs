@@ -48,6 +48,8 @@ reasons! {
     CompileFailed { line: Option<usize>, column: Option<usize>, source: Option<String>, detail: String } => "compile_failed",
     /// Complex values were given for a dtype that cannot hold them.
     ComplexValues => "complex_values",
+    /// An operator cannot compute this on a device.
+    ComputeInR => "compute_in_r",
     /// Values of this type do not convert to the dtype; those of the types `to` do.
     ConversionNeeded { to: &'static [&'static str] } => "conversion_needed",
     /// No handler is registered for the custom call `target` on this platform, but perhaps on `others`. `related` are the

@@ -29,6 +29,8 @@ pub mod compile;
 
 pub mod arrow;
 
+pub mod operators;
+
 pub mod stored;
 
 pub mod numpy;

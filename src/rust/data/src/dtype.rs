@@ -132,6 +132,16 @@ impl DType {
         matches!(self.info().host_type, HostType::Integer | HostType::Integer64)
     }
 
+    /// Whether the elements are integers that can be negative.
+    pub fn is_signed(self) -> bool {
+        matches!(self, DType::I2 | DType::I4 | DType::I8 | DType::I16 | DType::I32 | DType::I64)
+    }
+
+    /// Whether the elements are complex.
+    pub fn is_complex(self) -> bool {
+        self.info().host_type == HostType::Complex
+    }
+
     /// Whether the elements are real floats.
     pub fn is_float(self) -> bool {
         self.info().host_type == HostType::Double

@@ -15,6 +15,7 @@ pub mod literal;
 pub mod minifloat;
 pub mod npy;
 pub mod print;
+pub mod promote;
 pub mod registers;
 pub mod scalar;
 pub mod transpose;

@@ -9,6 +9,7 @@ pub mod bytecode;
 mod content;
 pub mod depth;
 mod diagnostic;
+pub mod eager;
 pub mod exported;
 pub mod hlo;
 pub mod mlir;

@@ -1,0 +1,203 @@
+#' Matrices of buffers
+#'
+#' Functions for matrices and arrays that compute with buffers on their device and return buffers, as [operators] do. Elements are in
+#' R's order.
+#'
+#' `%*%`, `crossprod()` and `tcrossprod()` take vectors as rows or columns, as R does. The result of integers is of the default
+#' float.
+#'
+#' `diag()`, `crossprod()`, `tcrossprod()`, `rowSums()`, `colSums()`, `rowMeans()` and `colMeans()` become S4 generics when this
+#' package is attached, as in package Matrix, and work together with it. Otherwise, call `pjrt::rowSums()` and so on. Before R 4.3,
+#' `%*%` needs an attached package, too.
+#'
+#' @param x,y Buffers, or R's numbers beside a buffer.
+#' @param a A `PJRTBuffer`.
+#' @param perm Whole numbers: the dimensions in their new order, by default reversed.
+#' @param resize Must be `TRUE`.
+#' @param value Whole numbers: the new dimensions. `NULL` for one dimension.
+#' @param na.rm Must be `FALSE`: to leave out missing values, read the buffer.
+#' @param dims A whole number: how many dimensions count as rows, as for [base::rowSums()].
+#' @param nrow,ncol Numbers of rows and columns of a matrix with the diagonal `x`.
+#' @param names Not used, since buffers have no names.
+#' @param deparse.level Not used, since buffers have no names.
+#' @param decreasing A flag: whether the largest come first.
+#' @param na.last `NA` or `TRUE`: unlike R, `sort()` keeps NaN, at the end.
+#' @param ... Buffers, and R's numbers, vectors and matrices, for `cbind()` and `rbind()`. Otherwise not used.
+#' @return A `PJRTBuffer`. `rev()` and `sort()` have one dimension. `dim(x) <- value` makes `x` a new buffer with the same elements,
+#'   and other names of the old one keep it.
+#' @section Errors:
+#' Those of [operators].
+#' @seealso [operators], [summaries]
+#' @examplesIf pjrt::plugins_downloaded("cpu")
+#' x <- pjrt_buffer(matrix(1:6, 2), "f32")
+#' t(x)
+#' x %*% t(x)
+#' crossprod(x, c(1, 2))
+#' rowSums(x)
+#' cbind(1, x)
+#' diag(pjrt_buffer(c(2, 3)))
+#' dim(x) <- c(3, 2)
+#' x
+#' @name matrices
+NULL
+
+#' @rdname matrices
+#' @export
+t.PJRTBuffer <- function(x) {
+  .Call(ffi_operator_1, "t", x, NULL)
+}
+
+#' @rdname matrices
+#' @export
+aperm.PJRTBuffer <- function(a, perm = NULL, resize = TRUE, ...) {
+  if (!isTRUE(resize)) {
+    abort_input("`resize` must be TRUE: buffers without the dimensions of the result do not exist.")
+  }
+  rank <- length(shape(a))
+  perm <- if (is.null(perm)) rev(seq_len(rank)) else integers(perm)
+  if (is.null(perm) || !setequal(perm, seq_len(rank)) || length(perm) != rank) {
+    abort_input("`perm` must be a permutation of the ", rank, " dimension(s) of `a`.")
+  }
+  if (rank == 0L) a else .Call(ffi_operator_1, "aperm", a, perm - 1L)
+}
+
+#' @rdname matrices
+#' @usage \method{dim}{PJRTBuffer}(x) <- value
+#' @export
+`dim<-.PJRTBuffer` <- function(x, value) {
+  value <- if (is.null(value)) length(x) else value
+  if (!is.numeric(value) || is.object(value) || length(value) == 0L || anyNA(value) || any(value < 0 | value != trunc(value))) {
+    abort_type("The dimensions must be whole numbers, not ", given(value), ".")
+  }
+  .Call(ffi_operator_1, "dim", x, value)
+}
+
+#' @rdname matrices
+#' @export
+rev.PJRTBuffer <- function(x) {
+  .Call(ffi_operator_1, "rev", x, NULL)
+}
+
+#' @rdname matrices
+#' @export
+sort.PJRTBuffer <- function(x, decreasing = FALSE, na.last = NA, ...) {
+  check_flag(decreasing, "decreasing")
+  if (isFALSE(na.last)) {
+    abort_operator("`sort()` of a buffer keeps NaN at the end: `na.last` must not be FALSE.")
+  }
+  .Call(ffi_operator_1, "sort", x, as.integer(decreasing))
+}
+
+#' @rdname matrices
+#' @export
+cbind.PJRTBuffer <- function(..., deparse.level = 1) {
+  bound("cbind", list(...))
+}
+
+#' @rdname matrices
+#' @export
+rbind.PJRTBuffer <- function(..., deparse.level = 1) {
+  bound("rbind", list(...))
+}
+
+bound <- function(name, parts) {
+  .Call(ffi_operator_n, name, unname(parts[lengths(parts) > 0L | !vapply(parts, is.null, NA)]), NULL)
+}
+
+# The method of group matrixOps.
+multiply <- function(x, y = NULL, ...) {
+  product(.Generic, x, y)
+}
+
+product <- function(name, x, y) {
+  .Call(ffi_operator_n, name, if (is.null(y) && name != "%*%") list(x) else list(x, y), NULL)
+}
+
+# R before 4.3 finds no S3 methods for `%*%`: attaching this package puts this function in front of base's.
+matmul <- function(x, y) {
+  if (inherits(x, "PJRTBuffer") || inherits(y, "PJRTBuffer")) product("%*%", x, y) else base::`%*%`(x, y)
+}
+
+# Raises the error for what an operator cannot do.
+abort_operator <- function(..., class = "invalid_value") {
+  pjrt_abort(paste0(...), c("operator", class), hints = advice$compute_in_r())
+}
+
+check_na_rm <- function(na.rm) {
+  if (!isFALSE(na.rm)) {
+    check_flag(na.rm, "na.rm")
+    abort_operator("`na.rm` must be FALSE: a buffer has a fixed number of elements, so none can be left out.")
+  }
+}
+
+rows_or_columns <- function(name, x, na.rm, dims) {
+  check_na_rm(na.rm)
+  rank <- length(shape(x))
+  if (rank < 2L) {
+    abort_operator(
+      "`", name, "()` needs an array of two dimensions or more: got ", rank, " dimension(s).", class = "shape_mismatch"
+    )
+  }
+  if (!is_whole_number(dims) || dims < 1 || dims > rank - 1L) {
+    abort_operator("`", name, "()` of ", rank, " dimensions takes `dims` from 1 to ", rank - 1L, ", not ", given(dims), ".")
+  }
+  .Call(ffi_operator_1, name, x, as.integer(dims))
+}
+
+# Functions of base that are no S3 generics become S4 generics, which packages share.
+#' @importFrom methods setOldClass setMethod
+setOldClass("PJRTBuffer")
+
+#' @rdname matrices
+#' @aliases rowSums,PJRTBuffer-method
+#' @exportMethod rowSums
+setMethod("rowSums", "PJRTBuffer", function(x, na.rm = FALSE, dims = 1, ...) rows_or_columns("rowSums", x, na.rm, dims))
+
+#' @rdname matrices
+#' @aliases colSums,PJRTBuffer-method
+#' @exportMethod colSums
+setMethod("colSums", "PJRTBuffer", function(x, na.rm = FALSE, dims = 1, ...) rows_or_columns("colSums", x, na.rm, dims))
+
+#' @rdname matrices
+#' @aliases rowMeans,PJRTBuffer-method
+#' @exportMethod rowMeans
+setMethod("rowMeans", "PJRTBuffer", function(x, na.rm = FALSE, dims = 1, ...) rows_or_columns("rowMeans", x, na.rm, dims))
+
+#' @rdname matrices
+#' @aliases colMeans,PJRTBuffer-method
+#' @exportMethod colMeans
+setMethod("colMeans", "PJRTBuffer", function(x, na.rm = FALSE, dims = 1, ...) rows_or_columns("colMeans", x, na.rm, dims))
+
+#' @rdname matrices
+#' @aliases diag,PJRTBuffer-method
+#' @exportMethod diag
+setMethod("diag", "PJRTBuffer", function(x = 1, nrow, ncol, names = TRUE) {
+  size <- c(if (!missing(nrow)) check_size(nrow, "nrow"), if (!missing(ncol)) check_size(ncol, "ncol"))
+  .Call(ffi_operator_1, "diag", x, size)
+})
+
+# If one operand is an S4 object, or before R 4.4.
+#' @rdname matrices
+#' @aliases crossprod,PJRTBuffer,ANY-method crossprod,ANY,PJRTBuffer-method
+#' @exportMethod crossprod
+setMethod("crossprod", c("PJRTBuffer", "ANY"), function(x, y = NULL, ...) product("crossprod", x, y))
+setMethod("crossprod", c("ANY", "PJRTBuffer"), function(x, y = NULL, ...) product("crossprod", x, y))
+
+#' @rdname matrices
+#' @aliases tcrossprod,PJRTBuffer,ANY-method tcrossprod,ANY,PJRTBuffer-method
+#' @exportMethod tcrossprod
+setMethod("tcrossprod", c("PJRTBuffer", "ANY"), function(x, y = NULL, ...) product("tcrossprod", x, y))
+setMethod("tcrossprod", c("ANY", "PJRTBuffer"), function(x, y = NULL, ...) product("tcrossprod", x, y))
+
+#' @rdname matrices
+#' @aliases %*%,PJRTBuffer,ANY-method %*%,ANY,PJRTBuffer-method
+#' @exportMethod "%*%"
+setMethod("%*%", c("PJRTBuffer", "ANY"), function(x, y) product("%*%", x, y))
+setMethod("%*%", c("ANY", "PJRTBuffer"), function(x, y) product("%*%", x, y))
+
+check_size <- function(x, name) {
+  if (!is_whole_number(x) || x < 0) {
+    abort_type("`", name, "` must be a whole number, 0 or more, not ", given(x), ".")
+  }
+  x
+}

@@ -1,0 +1,78 @@
+#' Summaries of buffers
+#'
+#' `sum(x)`, `mean(x)`, `range(x)` and so on compute on the device, as [operators] do. Their results are buffers: read them with
+#' [as_array()].
+#'
+#' `sum()` and `prod()` of integers are `i64`, of unsigned ones `ui64`, and of `pred` `i32`. `mean()` of integers and `pred` is the
+#' default float, `options(pjrt.default_float = )`. `max()`, `min()` and `range()` have the dtype of `x`. A float sum is as exact as
+#' its dtype: for `f32` about seven digits, where R sums in double precision.
+#'
+#' NaN are not left out: read the buffer for `na.rm = TRUE`. With several arguments, the first must be a buffer.
+#'
+#' @param x A `PJRTBuffer`.
+#' @param ... Buffers, and R's numbers after them. For `mean()`, not used.
+#' @param na.rm Must be `FALSE`.
+#' @param trim Must be 0.
+#' @return A `PJRTBuffer` without dimensions; of two elements for `range()`.
+#' @section Errors:
+#' Those of [operators].
+#' @seealso [operators], [matrices]
+#' @examplesIf pjrt::plugins_downloaded("cpu")
+#' x <- pjrt_buffer(matrix(1:6, 2))
+#' sum(x)
+#' mean(x)
+#' range(x)
+#' max(x, 10L)
+#' any(x > 5L)
+#' as_array(sum((x - mean(x))^2) / (length(x) - 1))
+#' @name summaries
+NULL
+
+#' @rdname summaries
+#' @export
+Summary.PJRTBuffer <- function(..., na.rm = FALSE) {
+  check_na_rm(na.rm)
+  if (...length() == 1L) {
+    return(.Call(ffi_operator_1, .Generic, ..1, NULL))
+  }
+  parts <- list(...)
+  if (.Generic == "range") {
+    ends <- rbind(joined("min", parts), joined("max", parts))
+    dim(ends) <- 2L
+    return(ends)
+  }
+  joined(.Generic, parts)
+}
+
+# The summary of several arguments, of which the first is a buffer.
+joined <- function(name, parts) {
+  join <- c(sum = "+", prod = "*", max = "pmax", min = "pmin", any = "|", all = "&")[[name]]
+  results <- lapply(parts, function(part) {
+    if (inherits(part, "PJRTBuffer")) .Call(ffi_operator_1, name, part, NULL) else summarized(name, part)
+  })
+  Reduce(function(x, y) .Call(ffi_operator_2, join, x, y), results)
+}
+
+# The summary of R's numbers beside a buffer.
+summarized <- function(name, x) {
+  if (!is.numeric(x) && !is.logical(x) && !is.complex(x) || is.object(x)) {
+    abort_operator("`", name, "` takes buffers, and numbers of R, not ", given(x), ".", class = "invalid_type")
+  }
+  if (length(x) == 0L && name %in% c("max", "min")) {
+    abort_operator("`", name, "` needs at least one number of R.")
+  }
+  if (anyNA(x) && name %in% c("any", "all")) {
+    abort_operator("`", name, "` cannot take NA: the result of a test on a device is true or false.")
+  }
+  get(name, baseenv())(x)
+}
+
+#' @rdname summaries
+#' @export
+mean.PJRTBuffer <- function(x, ..., trim = 0, na.rm = FALSE) {
+  check_na_rm(na.rm)
+  if (!identical(trim, 0) && !identical(trim, 0L)) {
+    abort_operator("`trim` must be 0.")
+  }
+  .Call(ffi_operator_1, "mean", x, NULL)
+}

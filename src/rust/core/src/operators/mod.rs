@@ -1,0 +1,234 @@
+//! Operators: functions of buffers that run at once. Each is a small program, made for an operation, the types and shapes of its
+//! operands, and their device. It is kept until others were used more recently.
+
+pub mod scalars;
+
+use crate::buffer::Buffer;
+use crate::cache::Cache;
+use crate::client::Client;
+use crate::compile::queue::Compiling;
+use crate::executable::execute::Dispatch;
+use crate::executable::options::CompileOptions;
+use crate::executable::Executable;
+use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::reason::Reason;
+use pjrt_data::array::Spec;
+use pjrt_data::dtype::DType;
+use pjrt_program::eager::{self, Operand, Operation};
+use pjrt_program::program::{Format, Program};
+use smallvec::SmallVec;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
+
+/// What an operator is to compute.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    pub operation: Operation,
+    pub operands: &'a [&'a Buffer],
+    pub parameters: &'a [i64],
+    /// The type of fractions that integers give.
+    pub float: DType,
+}
+
+/// How many programs were made, and what became of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Those that are kept now.
+    pub kept: usize,
+    pub made: u64,
+    /// Those that made room for others.
+    pub evictions: u64,
+}
+
+/// The programs of operators.
+#[derive(Debug, Default)]
+pub struct Operators {
+    /// By the hash of what each was made for.
+    programs: HashMap<u64, Made, BuildHasherDefault<Hashed>>,
+    /// Counts the uses, for their order.
+    clock: u64,
+    made: u64,
+    evictions: u64,
+}
+
+/// A program, and what it was made for.
+#[derive(Debug)]
+struct Made {
+    operation: Operation,
+    operands: SmallVec<[Arc<Spec>; 2]>,
+    parameters: Box<[i64]>,
+    float: DType,
+    device: usize,
+    executable: Executable,
+    last_use: u64,
+}
+
+impl Request<'_> {
+    /// The buffer whose device the others must be on.
+    fn first(&self) -> Result<&Buffer> {
+        match self.operands.first() {
+            Some(first) => Ok(first),
+            None => bail!(Internal, "An operator needs a buffer."),
+        }
+    }
+
+    /// Checks that the operands can be used, together.
+    ///
+    /// # Errors
+    /// `DeletedBuffer`, `ClientClosed`, `Forked` and `DeviceMismatch`.
+    pub fn check(&self) -> Result<()> {
+        let first = self.first()?;
+        for operand in self.operands {
+            operand.check_alive()?;
+            if !(operand.client().same(first.client()) && operand.device_index() == first.device_index()) {
+                return Err(self.device_error(operand));
+            }
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn device_error(&self, other: &Buffer) -> Error {
+        let (operation, other_device) = (self.operation.name(), other.device());
+        let first = self.operands.first().map_or_else(String::new, |first| first.device().label().to_owned());
+        let clients = if self.operands.iter().all(|operand| operand.client().same(other.client())) {
+            ""
+        } else {
+            " of different clients"
+        };
+        let message = format!(
+            "`{operation}` takes buffers on one device, not on '{first}' and '{}'{clients}.",
+            other_device.label()
+        );
+        Error::new(Kind::DeviceMismatch, message).hint(Reason::BufferElsewhere)
+    }
+
+    fn hash(&self) -> Result<u64> {
+        let first = self.first()?;
+        let mut hash = mixed(self.operation as u64, first.client().id());
+        hash = mixed(hash, (first.device_index() as u64) << 8 | self.float as u64);
+        for operand in self.operands {
+            hash = mixed(hash, (operand.dims().len() as u64) << 8 | operand.dtype() as u64);
+            hash = operand.dims().iter().fold(hash, |hash, &dim| mixed(hash, dim as u64));
+        }
+        hash = self.parameters.iter().fold(hash, |hash, &parameter| mixed(hash, parameter as u64));
+        Ok(hash ^ hash >> 32)
+    }
+
+    /// Compiles the program for this, or loads it from the cache. Waits.
+    ///
+    /// # Errors
+    /// Those of [`eager::program`] for operands that do not fit, and those of a compilation.
+    pub fn compile(&self, cache: Option<&Cache>, dispatch: Dispatch) -> Result<Executable> {
+        let operands: SmallVec<[Operand; 2]> =
+            self.operands.iter().map(|operand| Operand { dtype: operand.dtype(), shape: operand.dims() }).collect();
+        let text = eager::program(self.operation, &operands, self.parameters, self.float)?;
+        let program = Program::new(text.into_bytes(), Format::Mlir)?;
+        let options = CompileOptions { dispatch, ..CompileOptions::default() };
+        Compiling::start(cache, &[self.first()?.device()], &program, &options)?.wait()
+    }
+}
+
+/// Mixes a number into a hash.
+#[inline]
+fn mixed(hash: u64, value: u64) -> u64 {
+    const ODD: u64 = 0x517c_c1b7_2722_0a95;
+    (hash.rotate_left(5) ^ value).wrapping_mul(ODD)
+}
+
+/// Takes a hash as it is.
+#[derive(Debug, Default)]
+struct Hashed(u64);
+
+impl Hasher for Hashed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = bytes.iter().fold(self.0, |hash, &byte| mixed(hash, byte.into()));
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}
+
+impl Operators {
+    /// The program for this, if it is kept.
+    ///
+    /// # Errors
+    /// Those of [`Request::check`].
+    pub fn find(&mut self, request: &Request) -> Result<Option<Executable>> {
+        request.check()?;
+        let Some(made) = self.programs.get_mut(&request.hash()?) else { return Ok(None) };
+        if !made.is_for(request) {
+            return Ok(None);
+        }
+        self.clock += 1;
+        made.last_use = self.clock;
+        Ok(Some(made.executable.clone()))
+    }
+
+    /// Keeps a program, and drops those that were used least recently, so that there are `most` at most.
+    ///
+    /// # Errors
+    /// `Internal` for a request without operands.
+    pub fn keep(&mut self, request: &Request, executable: Executable, most: usize) -> Result<()> {
+        self.made += 1;
+        self.programs.retain(|_, made| made.executable.client().handle().is_ok());
+        while self.programs.len() >= most.max(1) {
+            let oldest = self.programs.iter().map(|(&hash, made)| (made.last_use, hash)).min();
+            let Some((_, hash)) = oldest else { break };
+            self.programs.remove(&hash);
+            self.evictions += 1;
+        }
+        if most == 0 {
+            return Ok(());
+        }
+        self.clock += 1;
+        let made = Made {
+            operation: request.operation,
+            operands: request.operands.iter().map(|operand| operand.spec().clone()).collect(),
+            parameters: request.parameters.into(),
+            float: request.float,
+            device: request.first()?.device_index(),
+            executable,
+            last_use: self.clock,
+        };
+        self.programs.insert(request.hash()?, made);
+        Ok(())
+    }
+
+    /// Drops the programs of a client.
+    pub fn forget(&mut self, client: &Client) {
+        self.programs.retain(|_, made| !made.executable.client().same(client));
+    }
+
+    /// Drops all programs.
+    pub fn clear(&mut self) {
+        self.programs.clear();
+    }
+
+    pub fn counts(&self) -> Counts {
+        Counts { kept: self.programs.len(), made: self.made, evictions: self.evictions }
+    }
+}
+
+impl Made {
+    /// Whether it is the program for this. The hash says so already for all but the rarest cases.
+    fn is_for(&self, request: &Request) -> bool {
+        let fits = |(spec, operand): (&Arc<Spec>, &&Buffer)| {
+            Arc::ptr_eq(spec, operand.spec()) || spec.dtype == operand.dtype() && *spec.dims == *operand.dims()
+        };
+        self.operation == request.operation
+            && self.operands.len() == request.operands.len()
+            && self.operands.iter().zip(request.operands).all(fits)
+            && *self.parameters == *request.parameters
+            && self.float == request.float
+            && request.operands.first().is_some_and(|first| {
+                first.device_index() == self.device && first.client().same(self.executable.client())
+            })
+    }
+}

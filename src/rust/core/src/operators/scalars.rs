@@ -1,0 +1,116 @@
+//! Numbers of the host as operands: buffers of rank 0. A program often uses the same few, so the recent ones are kept.
+
+use crate::buffer::upload::Upload;
+use crate::buffer::Buffer;
+use crate::client::device::Device;
+use crate::client::Client;
+use crate::host::array::{HostArray, HostContent, HostOrder};
+use pjrt_base::error::Result;
+use pjrt_data::convert::{Check, HostValues, LossReport};
+use pjrt_data::dtype::{DType, HostType};
+
+/// How many are kept. To look through them takes less time than to make one.
+const MOST: usize = 32;
+
+/// A number of the host, as it is in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C, align(16))]
+pub struct Number {
+    bytes: [u8; 16],
+    host_type: HostType,
+}
+
+impl Number {
+    /// A number whose bytes are these, at most 16.
+    fn new(host_type: HostType, value: &[u8]) -> Number {
+        let mut bytes = [0; 16];
+        bytes[..value.len()].copy_from_slice(value);
+        Number { bytes, host_type }
+    }
+
+    pub fn logical(value: i32) -> Number {
+        Number::new(HostType::Logical, &value.to_ne_bytes())
+    }
+
+    pub fn integer(value: i32) -> Number {
+        Number::new(HostType::Integer, &value.to_ne_bytes())
+    }
+
+    pub fn double(value: f64) -> Number {
+        Number::new(HostType::Double, &value.to_ne_bytes())
+    }
+
+    pub fn integer64(value: i64) -> Number {
+        Number::new(HostType::Integer64, &value.to_ne_bytes())
+    }
+
+    pub fn complex([re, im]: [f64; 2]) -> Number {
+        let [mut number, other] = [re, im].map(Number::double);
+        number.bytes[8..].copy_from_slice(&other.bytes[..8]);
+        Number { host_type: HostType::Complex, ..number }
+    }
+}
+
+/// The buffers of recent numbers.
+#[derive(Debug, Default)]
+pub struct Scalars {
+    recent: Vec<Scalar>,
+    /// The place of the next new one, once there are enough.
+    next: usize,
+}
+
+#[derive(Debug)]
+struct Scalar {
+    number: Number,
+    /// Its buffer has the client, device and dtype.
+    buffer: Buffer,
+}
+
+impl Scalars {
+    /// The buffer of a number; what it loses, if the dtype cannot hold it.
+    ///
+    /// # Errors
+    /// `UnsupportedDtype` if such numbers do not become elements of the dtype, and those of an upload.
+    pub fn get(
+        &mut self,
+        device: &Device,
+        dtype: DType,
+        number: Number,
+        check: Check,
+    ) -> Result<std::result::Result<Buffer, LossReport>> {
+        let is_it = |known: &&Scalar| {
+            known.number == number
+                && known.buffer.dtype() == dtype
+                && known.buffer.device_index() == device.index()
+                && known.buffer.client().same(device.client())
+        };
+        if let Some(known) = self.recent.iter().find(is_it) {
+            return Ok(Ok(known.buffer.clone()));
+        }
+        // SAFETY: the value is of this type, and outlives the call, during which it is copied.
+        let made = unsafe {
+            let values = HostValues::new(number.host_type, number.bytes.as_ptr(), 1);
+            let array = HostArray { dims: &[], order: HostOrder::RowMajor, content: HostContent::Values(values) };
+            Upload::new(device, dtype, &array, check)?.run(())?
+        };
+        if let Ok(buffer) = &made {
+            self.keep(Scalar { number, buffer: buffer.clone() });
+        }
+        Ok(made)
+    }
+
+    fn keep(&mut self, scalar: Scalar) {
+        if self.recent.len() < MOST {
+            self.recent.push(scalar);
+            return;
+        }
+        self.recent[self.next] = scalar;
+        self.next = (self.next + 1) % MOST;
+    }
+
+    /// Drops the buffers of a client.
+    pub fn forget(&mut self, client: &Client) {
+        self.recent.retain(|scalar| !scalar.buffer.client().same(client));
+        self.next = 0;
+    }
+}

@@ -1,0 +1,246 @@
+//! Summaries of arrays, of all elements or along some axes, and cumulative ones.
+
+use super::arithmetic::real;
+use super::body::{integers, tensor, Body, Value};
+use super::math::{floating, working};
+use super::shape::flat;
+use super::Operation;
+use pjrt_base::error::{Error, Kind, Result};
+use pjrt_data::dtype::DType;
+use pjrt_data::layout::format_type;
+
+/// What a reduction does with two elements.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fold {
+    Sum,
+    Product,
+    Maximum,
+    Minimum,
+    And,
+    Or,
+}
+
+impl Fold {
+    fn operation(self) -> &'static str {
+        match self {
+            Fold::Sum => "stablehlo.add",
+            Fold::Product => "stablehlo.multiply",
+            Fold::Maximum => "stablehlo.maximum",
+            Fold::Minimum => "stablehlo.minimum",
+            Fold::And => "stablehlo.and",
+            Fold::Or => "stablehlo.or",
+        }
+    }
+
+    /// The element that changes no other one.
+    fn neutral(self, body: &mut Body, dtype: DType) -> Value {
+        let number = match self {
+            Fold::Sum | Fold::Or => 0.0,
+            Fold::Product | Fold::And => 1.0,
+            Fold::Maximum | Fold::Minimum if dtype.is_float() => {
+                if self == Fold::Maximum {
+                    f64::NEG_INFINITY
+                } else {
+                    f64::INFINITY
+                }
+            }
+            Fold::Maximum | Fold::Minimum => return body.literal(dtype, &limit(dtype, self == Fold::Minimum)),
+        };
+        body.scalar(dtype, number)
+    }
+
+    /// The region of a reduction.
+    fn region(self, dtype: DType) -> String {
+        let of = tensor(dtype, &[]);
+        format!(
+            "({{\n  ^bb0(%a: {of}, %b: {of}):\n    %c = \"{}\"(%a, %b) : ({of}, {of}) -> {of}\n    \
+             \"stablehlo.return\"(%c) : ({of}) -> ()\n  }})",
+            self.operation()
+        )
+    }
+}
+
+/// The largest or smallest integer of a dtype.
+pub(super) fn limit(dtype: DType, is_largest: bool) -> String {
+    let bits = dtype.info().bits;
+    let unsigned = u64::MAX >> (64 - bits);
+    match (dtype.is_signed(), is_largest) {
+        (true, true) => (unsigned / 2).to_string(),
+        (true, false) => format!("-{}", unsigned / 2 + 1),
+        (false, true) => unsigned.to_string(),
+        (false, false) => "0".into(),
+    }
+}
+
+/// `x` without some of its axes.
+pub(super) fn fold(body: &mut Body, fold: Fold, x: &Value, axes: &[i64]) -> Value {
+    let start = fold.neutral(body, x.dtype);
+    let dims: Vec<i64> = (0..).zip(&x.dims).filter(|(i, _)| !axes.contains(i)).map(|(_, &dim)| dim).collect();
+    let attributes = format!("{{dimensions = {}}}", integers(axes));
+    body.emit_region("stablehlo.reduce", &[x, &start], &fold.region(x.dtype), &attributes, x.dtype, &dims)
+}
+
+/// The axes that parameters name, or all.
+fn axes(operation: Operation, x: &Value, parameters: &[i64]) -> Result<Vec<i64>> {
+    let rank = x.dims.len() as i64;
+    if parameters.is_empty() {
+        return Ok((0..rank).collect());
+    }
+    let mut axes = parameters.to_vec();
+    axes.sort_unstable();
+    axes.dedup();
+    if axes.len() != parameters.len() || axes.iter().any(|axis| !(0..rank).contains(axis)) {
+        bail!(
+            InvalidInput,
+            "`{}` of {} cannot go along the dimensions {parameters:?}, counted from 0.",
+            operation.name(),
+            format_type(x.dtype, &x.dims)
+        );
+    }
+    Ok(axes)
+}
+
+/// `sum`, `prod`, `mean`, `max`, `min`, `any`, `all`: along the axes in `parameters`, counted from 0, or all.
+pub(super) fn summary(
+    body: &mut Body,
+    operation: Operation,
+    x: &Value,
+    parameters: &[i64],
+    float: DType,
+) -> Result<Value> {
+    let axes = axes(operation, x, parameters)?;
+    along(body, operation, x, &axes, float)
+}
+
+fn along(body: &mut Body, operation: Operation, x: &Value, axes: &[i64], float: DType) -> Result<Value> {
+    match operation {
+        Operation::Sum => Ok(total(body, Fold::Sum, x, axes)),
+        Operation::Prod => Ok(total(body, Fold::Product, x, axes)),
+        Operation::Mean => Ok(mean(body, x, axes, float)),
+        Operation::Max => extreme(body, operation, Fold::Maximum, x, axes),
+        Operation::Min => extreme(body, operation, Fold::Minimum, x, axes),
+        Operation::Any => Ok(truth(body, Fold::Or, x, axes)),
+        _ => Ok(truth(body, Fold::And, x, axes)),
+    }
+}
+
+/// Sums of pred are i32, and of integers have 64 bits. Half floats add up in f32.
+fn total(body: &mut Body, kind: Fold, x: &Value, axes: &[i64]) -> Value {
+    let (work, dtype) = match x.dtype {
+        DType::Pred => (DType::I32, DType::I32),
+        other if other.is_integer() && other.is_signed() => (DType::I64, DType::I64),
+        other if other.is_integer() => (DType::U64, DType::U64),
+        other => (working(other), other),
+    };
+    let x = body.convert(x, work);
+    let sum = fold(body, kind, &x, axes);
+    body.convert(&sum, dtype)
+}
+
+/// The sum over the number of elements; integers add up exactly.
+fn mean(body: &mut Body, x: &Value, axes: &[i64], float: DType) -> Value {
+    let dtype = floating(x.dtype, float);
+    let count: i64 = axes.iter().map(|&axis| x.dims[axis as usize]).product();
+    let x = if x.dtype.is_float() || x.dtype.is_complex() {
+        body.convert(x, working(x.dtype))
+    } else {
+        body.convert(x, if x.dtype == DType::U64 { DType::U64 } else { DType::I64 })
+    };
+    let sum = fold(body, Fold::Sum, &x, axes);
+    let sum = body.convert(&sum, working(dtype));
+    let count = body.divisor(&sum, count as f64);
+    let mean = body.div(&sum, &count);
+    body.convert(&mean, dtype)
+}
+
+/// The largest or smallest element, NaN if there is one. Of no elements, an infinity.
+///
+/// # Errors
+/// `InvalidInput` for no integers, and `UnsupportedDtype` for complex numbers.
+fn extreme(body: &mut Body, operation: Operation, kind: Fold, x: &Value, axes: &[i64]) -> Result<Value> {
+    real(operation, x.dtype)?;
+    let dtype = if x.dtype == DType::Pred { DType::I32 } else { x.dtype };
+    let is_empty = axes.iter().any(|&axis| x.dims[axis as usize] == 0);
+    if is_empty && !dtype.is_float() {
+        let message =
+            format!("`{}` of no integers is not defined: got {}.", operation.name(), format_type(x.dtype, &x.dims));
+        return Err(
+            Error::new(Kind::InvalidInput, message).hint("Only floats have infinities, for arrays without elements.")
+        );
+    }
+    let x = body.convert(x, dtype);
+    let x = body.widened(&x);
+    let result = fold(body, kind, &x, axes);
+    Ok(body.convert(&result, dtype))
+}
+
+fn truth(body: &mut Body, kind: Fold, x: &Value, axes: &[i64]) -> Value {
+    let x = body.convert(x, DType::Pred);
+    fold(body, kind, &x, axes)
+}
+
+/// The smallest and the largest element.
+pub(super) fn range(body: &mut Body, x: &Value) -> Result<Value> {
+    let axes: Vec<i64> = (0..x.dims.len() as i64).collect();
+    let low = extreme(body, Operation::Range, Fold::Minimum, x, &axes)?;
+    let high = extreme(body, Operation::Range, Fold::Maximum, x, &axes)?;
+    let (low, high) = (body.reshape(&low, &[1]), body.reshape(&high, &[1]));
+    Ok(body.concatenate(&[&low, &high], 0))
+}
+
+/// `rowSums` and its kin: the first `dims` dimensions stay, or go.
+pub(super) fn rows_or_columns(
+    body: &mut Body,
+    operation: Operation,
+    x: &Value,
+    parameters: &[i64],
+    float: DType,
+) -> Result<Value> {
+    let rank = x.dims.len() as i64;
+    let split = parameters.first().copied().unwrap_or(1);
+    if rank < 2 || !(1..rank).contains(&split) {
+        bail!(
+            ShapeMismatch,
+            "`{}` with `dims` = {split} needs an array of at least {} dimensions: got {}.",
+            operation.name(),
+            split.max(1).saturating_add(1),
+            format_type(x.dtype, &x.dims)
+        );
+    }
+    let is_rows = matches!(operation, Operation::RowSums | Operation::RowMeans);
+    let axes: Vec<i64> = if is_rows { (split..rank).collect() } else { (0..split).collect() };
+    let is_sum = matches!(operation, Operation::RowSums | Operation::ColSums);
+    along(body, if is_sum { Operation::Sum } else { Operation::Mean }, x, &axes, float)
+}
+
+/// `cumsum` and its kin, of all elements in column-major order: rank 1. Integers stay and wrap around, but products become
+/// the default float.
+pub(super) fn cumulative(body: &mut Body, operation: Operation, x: &Value, float: DType) -> Result<Value> {
+    let kind = match operation {
+        Operation::Cumsum => Fold::Sum,
+        Operation::Cumprod => Fold::Product,
+        Operation::Cummax => Fold::Maximum,
+        _ => Fold::Minimum,
+    };
+    if matches!(kind, Fold::Maximum | Fold::Minimum) {
+        real(operation, x.dtype)?;
+    }
+    let dtype = match x.dtype {
+        _ if kind == Fold::Product => floating(x.dtype, float),
+        DType::Pred => DType::I32,
+        other => other,
+    };
+    let x = flat(body, x);
+    let x = body.convert(&x, dtype);
+    let x = body.convert(&x, working(dtype));
+    let n = x.len();
+    if n == 0 {
+        return Ok(body.convert(&x, dtype));
+    }
+    let start = kind.neutral(body, x.dtype);
+    let attributes =
+        format!("{{window_dimensions = array<i64: {n}>, padding = dense<[[{}, 0]]> : tensor<1x2xi64>}}", n - 1);
+    let region = kind.region(x.dtype);
+    let result = body.emit_region("stablehlo.reduce_window", &[&x, &start], &region, &attributes, x.dtype, &[n]);
+    Ok(body.convert(&result, dtype))
+}

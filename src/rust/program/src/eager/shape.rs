@@ -1,0 +1,195 @@
+//! Operations that move elements. Elements are in column-major order: the first index varies fastest.
+
+use super::arithmetic::one_shape;
+use super::body::{Body, Value};
+use super::Operation;
+use pjrt_base::error::{Error, Kind, Result};
+use pjrt_data::array::Spec;
+use pjrt_data::dtype::DType;
+use pjrt_data::layout::{format_dims, format_type, is_permutation};
+use pjrt_data::promote::promote;
+
+fn reversed(rank: usize) -> Vec<i64> {
+    (0..rank as i64).rev().collect()
+}
+
+/// All elements in column-major order, in one dimension.
+pub(super) fn flat(body: &mut Body, x: &Value) -> Value {
+    if x.dims.len() == 1 {
+        return x.clone();
+    }
+    let turned = body.transpose(x, &reversed(x.dims.len()));
+    body.reshape(&turned, &[x.len()])
+}
+
+/// `dim`: the same elements in column-major order, in other dimensions.
+pub(super) fn reshape(body: &mut Body, x: &Value, dims: &[i64]) -> Result<Value> {
+    let count = Spec::new(x.dtype, dims)?.len();
+    if count != x.len() as usize {
+        let message = format!(
+            "{} has {} elements, which do not fill the shape {}.",
+            format_type(x.dtype, &x.dims),
+            x.len(),
+            format_dims(dims)
+        );
+        return Err(Error::new(Kind::ShapeMismatch, message).hint("The new shape must have as many elements."));
+    }
+    if x.dims == dims {
+        return Ok(x.clone());
+    }
+    let turned = body.transpose(x, &reversed(x.dims.len()));
+    let opposite: Vec<i64> = dims.iter().rev().copied().collect();
+    let shaped = body.reshape(&turned, &opposite);
+    Ok(body.transpose(&shaped, &reversed(dims.len())))
+}
+
+/// `t`: of a matrix; of a vector, as a row.
+pub(super) fn transpose(body: &mut Body, x: &Value) -> Result<Value> {
+    match x.dims[..] {
+        [] => Ok(body.reshape(x, &[1, 1])),
+        [n] => Ok(body.reshape(x, &[1, n])),
+        [_, _] => Ok(body.transpose(x, &[1, 0])),
+        _ => {
+            let message = format!("`t` needs a matrix or a vector: got {}.", format_type(x.dtype, &x.dims));
+            Err(Error::new(Kind::ShapeMismatch, message).hint("Arrays of more dimensions need a permutation of them."))
+        }
+    }
+}
+
+/// `aperm`: dimension `i` of the result is dimension `parameters[i]`, counted from 0. Without parameters, in reverse.
+pub(super) fn permute(body: &mut Body, x: &Value, parameters: &[i64]) -> Result<Value> {
+    let order = if parameters.is_empty() { reversed(x.dims.len()) } else { parameters.to_vec() };
+    if !is_permutation(&order, x.dims.len()) {
+        bail!(
+            InvalidInput,
+            "{order:?} is not a permutation of the dimensions, counted from 0, of {}.",
+            format_type(x.dtype, &x.dims)
+        );
+    }
+    Ok(body.transpose(x, &order))
+}
+
+/// `rev`: all elements in the opposite order, in one dimension.
+pub(super) fn reverse(body: &mut Body, x: &Value) -> Value {
+    let x = flat(body, x);
+    body.emit("stablehlo.reverse", &[&x], "{dimensions = array<i64: 0>}", x.dtype, &x.dims)
+}
+
+/// `cbind` and `rbind`: matrices side by side. Vectors are one column or row, scalars are repeated. All of them promote to
+/// one dtype.
+pub(super) fn bind(body: &mut Body, operation: Operation, parts: &[Value]) -> Result<Value> {
+    let (along, across) = if operation == Operation::Cbind { (1, 0) } else { (0, 1) };
+    let Some(dtype) = parts.iter().map(|part| part.dtype).reduce(promote) else {
+        bail!(ArgumentCount, "`{}` needs at least one array.", operation.name());
+    };
+    let matrix = parts.iter().find(|part| part.dims.len() == 2).map(|part| part.dims[across]);
+    let longest = || parts.iter().map(Value::len).max().unwrap_or(0);
+    let length = matrix.unwrap_or_else(longest);
+    let mut pieces = Vec::with_capacity(parts.len());
+    for part in parts {
+        let fits = match part.dims[..] {
+            [] => true,
+            // Vectors without elements are left out beside others.
+            [0] if length > 0 => continue,
+            [n] => n == length || n == 1,
+            [_, _] => part.dims[across] == length,
+            _ => false,
+        };
+        if !fits {
+            let message = format!(
+                "`{}` cannot join {} with arrays of {length} {}.",
+                operation.name(),
+                format_type(part.dtype, &part.dims),
+                if across == 0 { "rows" } else { "columns" }
+            );
+            return Err(Error::new(Kind::ShapeMismatch, message).hint("Only scalars are repeated."));
+        }
+        let part = body.convert(part, dtype);
+        let mut dims = [1, 1];
+        dims[across] = length;
+        let piece = match part.dims[..] {
+            [_, _] => part,
+            [n] if n == length => body.reshape(&part, &dims),
+            _ => {
+                let scalar = body.reshape(&part, &[]);
+                body.spread(&scalar, &dims)
+            }
+        };
+        pieces.push(piece);
+    }
+    let pieces: Vec<&Value> = pieces.iter().collect();
+    Ok(body.concatenate(&pieces, along as i64))
+}
+
+/// `diag` of a matrix is its diagonal; of a vector or scalar, the matrix with this diagonal, of `parameters` rows and columns
+/// if there are any.
+pub(super) fn diagonal(body: &mut Body, x: &Value, parameters: &[i64]) -> Result<Value> {
+    match (&x.dims[..], parameters) {
+        (&[rows, columns], []) => Ok(extract(body, x, rows.min(columns))),
+        (&[n], []) => build(body, x, n, n),
+        ([] | [_], &[n]) => build(body, x, n, n),
+        ([] | [_], &[rows, columns]) => build(body, x, rows, columns),
+        _ => {
+            let message = format!(
+                "`diag` needs a matrix, a vector, or a scalar with the number of rows: got {}.",
+                format_type(x.dtype, &x.dims)
+            );
+            Err(Error::new(Kind::ShapeMismatch, message))
+        }
+    }
+}
+
+/// Where row and column are the same.
+fn is_diagonal(body: &mut Body, dims: &[i64]) -> Value {
+    let row = body.iota(DType::I64, dims, 0);
+    let column = body.iota(DType::I64, dims, 1);
+    body.compare("EQ", &row, &column)
+}
+
+fn extract(body: &mut Body, x: &Value, n: i64) -> Value {
+    let square = body.slice(x, &[0, 0], &[n, n]);
+    // Every row has one element of the diagonal, and all others are left out before the sum.
+    let x = body.widened(&square);
+    let mask = is_diagonal(body, &x.dims);
+    let none = body.constant(&x, 0.0);
+    let kept = body.select(&mask, &x, &none);
+    let kind = if x.dtype == DType::Pred { super::reduce::Fold::Or } else { super::reduce::Fold::Sum };
+    let result = super::reduce::fold(body, kind, &kept, &[1]);
+    body.convert(&result, square.dtype)
+}
+
+fn build(body: &mut Body, x: &Value, rows: i64, columns: i64) -> Result<Value> {
+    let dims = [rows, columns];
+    Spec::new(x.dtype, &dims)?;
+    let n = rows.min(columns);
+    let is_scalar = x.len() == 1;
+    if !is_scalar && x.len() != n {
+        let message = format!(
+            "`diag` needs {n} elements for a diagonal of {rows} rows and {columns} columns: got {}.",
+            format_type(x.dtype, &x.dims)
+        );
+        return Err(Error::new(Kind::ShapeMismatch, message));
+    }
+    let spread = if is_scalar {
+        let scalar = body.reshape(x, &[]);
+        body.spread(&scalar, &dims)
+    } else if rows <= columns {
+        body.broadcast(x, &dims, &[0])
+    } else {
+        body.broadcast(x, &dims, &[1])
+    };
+    let mask = is_diagonal(body, &dims);
+    let none = body.constant(&spread, 0.0);
+    Ok(body.select(&mask, &spread, &none))
+}
+
+/// `ifelse`: elements of `yes` where the condition holds, else of `no`. Scalars are repeated.
+pub(super) fn choose(body: &mut Body, condition: &Value, yes: &Value, no: &Value) -> Result<Value> {
+    let condition = body.convert(condition, DType::Pred);
+    let dtype = promote(yes.dtype, no.dtype);
+    let (yes, no) = (body.convert(yes, dtype), body.convert(no, dtype));
+    let (yes, no) = one_shape(body, Operation::Ifelse, &yes, &no)?;
+    let (condition, yes) = one_shape(body, Operation::Ifelse, &condition, &yes)?;
+    let no = body.spread(&no, &yes.dims);
+    Ok(body.select(&condition, &yes, &no))
+}

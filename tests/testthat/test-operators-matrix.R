@@ -1,0 +1,135 @@
+# Slow: compiles many programs.
+
+# Expects a buffer of this dtype with the values and dimensions of an array.
+expect_array <- function(x, expected, dtype = "f64", tolerance = 1e-14) {
+  expect_s3_class(x, "PJRTBuffer")
+  expect_identical(as.character(elt_type(x)), dtype)
+  expect_equal(as_array(x), expected, tolerance = tolerance)
+  expect_identical(dim(x), dim(expected))
+}
+
+# before R 4.3, users find this one when the package is attached
+if (getRversion() < "4.3.0") `%*%` <- get("%*%", "package:pjrt")
+
+m <- matrix(c(1.5, 2, -3, 4, 0.25, 6), 2)
+
+test_that("t(), aperm() and dim<- move elements as R does", {
+  x <- pjrt_buffer(m, "f64")
+  expect_array(t(x), t(m))
+  expect_array(t(pjrt_buffer(1:3)), t(1:3), "i32")
+  a <- array(1:24, c(2, 3, 4))
+  b <- pjrt_buffer(a)
+  for (perm in list(NULL, 3:1, c(2, 1, 3), c(3, 1, 2))) {
+    expect_array(aperm(b, perm), aperm(a, perm), "i32")
+  }
+  for (dims in list(24L, c(4, 6), c(2, 2, 2, 3), c(24, 1))) {
+    c <- b
+    dim(c) <- dims
+    expect_array(c, array(a, dims), "i32")
+  }
+  expect_identical(dim(b), c(2L, 3L, 4L))
+  dim(b) <- NULL
+  expect_array(b, array(1:24), "i32")
+  one <- pjrt_scalar(2)
+  dim(one) <- c(1, 1)
+  expect_array(one, matrix(2), "f32")
+  expect_refused(dim(x) <- 5, "operator", "f64[2x3] has 6 elements")
+  expect_refused(dim(x) <- c(-1, 6), "invalid_type", "The dimensions must be whole numbers")
+  expect_refused(dim(x) <- "a", "invalid_type", "The dimensions must be whole numbers")
+  expect_refused(aperm(x, c(1, 1)), "invalid_input", "`perm` must be a permutation of the 2 dimension(s) of `a`.")
+  expect_refused(aperm(x, resize = FALSE), "invalid_input", "`resize` must be TRUE")
+  expect_refused(t(b <- pjrt_buffer(a)), "operator", "`t` needs a matrix or a vector")
+})
+
+test_that("%*%, crossprod() and tcrossprod() are R's, with vectors as rows or columns", {
+  x <- pjrt_buffer(m, "f64")
+  expect_array(x %*% t(m), m %*% t(m))
+  expect_array(m %*% t(x), m %*% t(m))
+  expect_array(x %*% c(1, 2, 3), m %*% c(1, 2, 3))
+  expect_array(c(1, 2) %*% x, c(1, 2) %*% m)
+  v <- pjrt_buffer(c(1, 2, 3), "f64")
+  expect_array(v %*% v, matrix(14))
+  expect_array(x %*% v, m %*% 1:3)
+  for (f in list(crossprod, tcrossprod)) {
+    expect_array(f(x), f(m))
+    expect_array(f(x, x), f(m, m))
+    expect_array(f(x, m), f(m, m))
+    expect_array(f(m, x), f(m, m))
+  }
+  expect_array(crossprod(x, c(1, 2)), crossprod(m, c(1, 2)))
+  expect_array(pjrt_buffer(matrix(1:4, 2)) %*% c(1L, 2L), matrix(1:4, 2) %*% 1:2, "f32")
+  # of R's matrices as before
+  expect_identical(m %*% t(m), base::`%*%`(m, t(m)))
+  expect_identical(crossprod(m), base::crossprod(m))
+  expect_refused(x %*% x, "operator", "`%*%` needs matrices that fit: got f64[2x3] and f64[2x3].")
+  expect_refused(x %*% "a", "invalid_type", "`%*%` takes buffers, and numbers of R")
+  expect_refused(crossprod(x, pjrt_buffer(m, "f64", device = "cpu:1")), "device_mismatch", "`crossprod`")
+})
+
+test_that("sums and means of rows and columns are R's, of matrices and arrays", {
+  x <- pjrt_buffer(m, "f64")
+  a <- array(as.double(1:24), c(2, 3, 4))
+  b <- pjrt_buffer(a, "f64")
+  for (f in list(rowSums, colSums, rowMeans, colMeans)) {
+    expect_array(f(x), array(f(m)))
+    expect_array(f(b, dims = 2), as.array(f(a, dims = 2)))
+    expect_array(f(b), as.array(f(a)))
+    expect_identical(f(m), f(unclass(m)))
+    expect_refused(f(x, na.rm = TRUE), "operator", "`na.rm` must be FALSE")
+    expect_refused(f(pjrt_buffer(1:3)), "operator", "needs an array of two dimensions or more")
+    expect_refused(f(x, dims = 2), "operator", "of 2 dimensions takes `dims` from 1 to 1, not 2.")
+  }
+  expect_array(rowSums(pjrt_buffer(m > 0)), array(rowSums(m > 0)), "i32")
+})
+
+test_that("diag() extracts and builds diagonals", {
+  x <- pjrt_buffer(m, "f64")
+  expect_array(diag(x), array(diag(m)))
+  expect_array(diag(pjrt_buffer(c(2, 3), "f64")), diag(c(2, 3)))
+  expect_array(diag(pjrt_scalar(3, "f64"), 2), diag(3, 2))
+  expect_array(diag(pjrt_scalar(3, "f64"), 2, 3), diag(3, 2, 3))
+  expect_identical(diag(2), base::diag(2))
+  expect_refused(diag(x, -1), "invalid_type", "`nrow` must be a whole number")
+  expect_refused(diag(x, 2), "operator", "`diag` needs a matrix, a vector, or a scalar")
+})
+
+test_that("cbind() and rbind() join buffers and R's numbers", {
+  x <- pjrt_buffer(m, "f64")
+  expect_array(cbind(x, x), cbind(m, m))
+  expect_array(cbind(1, x, c(7, 8)), cbind(1, m, c(7, 8)))
+  expect_array(rbind(x, 7:9, m), rbind(m, 7:9, m))
+  expect_array(rbind(a = 1:3, b = pjrt_buffer(4:6)), unname(rbind(1:3, 4:6)), "i32")
+  expect_array(cbind(x, NULL), m)
+  expect_refused(cbind(x, 1:3), "operator", "`cbind` cannot join")
+  expect_refused(rbind(x, "a"), "invalid_type", "`rbind` takes buffers, and numbers of R")
+})
+
+test_that("rev() and sort() give one dimension, with NaN last", {
+  x <- pjrt_buffer(m, "f64")
+  expect_array(rev(x), array(rev(m)))
+  expect_array(sort(x), array(sort(m)))
+  expect_array(sort(x, decreasing = TRUE), array(sort(m, decreasing = TRUE)))
+  expect_array(sort(pjrt_buffer(c(2, NaN, 1), "f64")), array(c(1, 2, NaN)))
+  expect_refused(sort(x, na.last = FALSE), "operator", "keeps NaN at the end")
+  expect_refused(sort(pjrt_buffer(1i)), "operator", "complex")
+})
+
+test_that("matrices of package Matrix are refused, and work as before", {
+  skip_if_not_installed("Matrix")
+  child <- run_child(env = c(PJRT_PLUGIN_PATH_CPU = real_plugin(), PJRT_CACHE = "0"), quote({
+    suppressMessages(library(Matrix))
+    x <- pjrt_buffer(matrix(1:4, 2), "f64")
+    s <- Matrix(c(1, 0, 0, 2), 2, sparse = TRUE)
+    kind <- function(code) cat(class(tryCatch(code, error = identity))[[1L]], "")
+    kind(s %*% x)
+    kind(x %*% s)
+    kind(crossprod(s, x))
+    cat(as.vector(as_array(rowSums(x))), rowSums(s), as.vector(crossprod(s, diag(2))), "\n")
+  }))
+  expect_clean(child, "pjrt_error_operator pjrt_error_operator pjrt_error_operator 4 6 1 2 1 0 0 2 ")
+})
+
+test_that("attaching the package masks nothing of base with a message", {
+  child <- run_child(quote(invisible()))
+  expect_clean(child, character())
+})

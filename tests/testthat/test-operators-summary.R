@@ -1,0 +1,67 @@
+# Slow: compiles many programs.
+
+m <- matrix(c(1.5, 2, -3, 4, 0.25, 6), 2)
+
+test_that("summaries are R's, in the dtype that the help page says", {
+  dtype_of <- function(x) as.character(elt_type(x))
+  x <- pjrt_buffer(m, "f64")
+  for (name in c("sum", "prod", "max", "min", "mean")) {
+    f <- get(name)
+    expect_equal(as_array(f(x)), f(m), tolerance = 1e-15)
+    expect_identical(dtype_of(f(x)), "f64")
+  }
+  expect_identical(as_array(range(x)), array(range(m)))
+  i <- pjrt_buffer(c(5L, -2L, 7L))
+  expect_identical(vapply(list(sum(i), prod(i), max(i), range(i), mean(i)), dtype_of, ""), c("i64", "i64", "i32", "i32", "f32"))
+  expect_identical(as.double(as_array(sum(i))), 10)
+  expect_identical(dtype_of(sum(pjrt_buffer(1:3, "ui8"))), "ui64")
+  p <- pjrt_buffer(m > 1)
+  expect_identical(list(dtype_of(sum(p)), as_array(sum(p))), list("i32", 4L))
+  expect_identical(list(as_array(any(p)), as_array(all(p)), as_array(any(x > 100))), list(TRUE, FALSE, FALSE))
+  expect_identical(dtype_of(any(p)), "pred")
+  expect_equal(as_array(mean(p)), mean(m > 1), tolerance = 1e-6)
+  withr::local_options(pjrt.default_float = "f64")
+  expect_equal(as_array(mean(i)), mean(c(5, -2, 7)), tolerance = 1e-15)
+  expect_identical(as_array(cumsum(i)), array(cumsum(c(5L, -2L, 7L))))
+})
+
+test_that("summaries take several arguments", {
+  x <- pjrt_buffer(m, "f64")
+  y <- pjrt_buffer(c(10, -10), "f64")
+  for (name in c("sum", "prod", "max", "min")) {
+    f <- get(name)
+    expect_equal(as_array(f(x, y)), f(m, c(10, -10)), tolerance = 1e-14)
+    expect_equal(as_array(f(x, 2, c(3, 4))), f(m, 2, c(3, 4)), tolerance = 1e-14)
+  }
+  expect_identical(as_array(range(x, y)), array(c(-10, 10)))
+  expect_identical(as_array(any(x > 100, TRUE)), TRUE)
+  expect_identical(as_array(all(x > -100, x > 0)), FALSE)
+})
+
+test_that("summaries propagate NaN, and refuse to leave out values", {
+  x <- pjrt_buffer(c(1, NaN, 3), "f64")
+  for (f in list(sum, max, min, mean)) expect_true(is.nan(as_array(f(x))))
+  for (f in list(sum, prod, max, min, range, any, all, mean)) {
+    error <- expect_refused(f(x, na.rm = TRUE), "operator", "`na.rm` must be FALSE")
+    expect_match(conditionMessage(error), "as_array()", fixed = TRUE)
+    expect_refused(f(x, na.rm = NA), "invalid_type", "`na.rm` must be TRUE or FALSE")
+  }
+  expect_identical(conditionCall(tryCatch(sum(x, na.rm = TRUE), error = identity)), quote(sum(..., na.rm = TRUE)))
+  expect_refused(mean(x, trim = 0.1), "operator", "`trim` must be 0.")
+  expect_refused(sum(x, "a"), "operator", "`sum` takes buffers, and numbers of R, not \"a\".")
+  expect_refused(max(x, numeric()), "operator", "`max` needs at least one number of R.")
+  expect_refused(any(x > 1, NA), "operator", "`any` cannot take NA")
+  expect_refused(max(pjrt_buffer(1i)), "operator", "complex")
+})
+
+test_that("parts of complex numbers are R's", {
+  z <- c(3 + 4i, -1i, 2)
+  x <- pjrt_buffer(z, "c128")
+  for (name in c("Re", "Im", "Mod", "Arg")) {
+    f <- get(name)
+    expect_equal(as_array(f(x)), array(f(z)), tolerance = 1e-15)
+    expect_identical(as.character(elt_type(f(x))), "f64")
+  }
+  expect_identical(as_array(Conj(x)), array(Conj(z)))
+  expect_identical(as_array(Re(pjrt_buffer(c(1, 2)))), array(c(1, 2)))
+})
