@@ -283,6 +283,9 @@ fn write(number: usize, count: usize, result: &Operand, x: SEXP) -> pjrt_base::e
     }
     let data =
         |kind: Kind| Error::new(kind, format!("{which} must be {spec}, but the function returned {}.", shaped(x)));
+    if sexp::is_object(x) && !sexp::inherits(x, c"integer64") {
+        return Err(data(Kind::InvalidType));
+    }
     let host_type = r_type_of(x).map_err(|_| data(Kind::InvalidType))?;
     // SAFETY: the value is kept.
     let dims: Vec<i64> = unsafe { sexp::dim(x) }.iter().map(|&dim| dim.into()).collect();

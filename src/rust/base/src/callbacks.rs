@@ -20,6 +20,11 @@ pub trait Callback: Send + Sync {
 
     /// The launch of the program; 0 if unknown.
     fn launch(&self) -> u64;
+
+    /// Whether other parts of the program may end the process if they wait for too long for this one.
+    fn is_urgent(&self) -> bool {
+        false
+    }
 }
 
 /// How a run of a callback ended.
@@ -138,7 +143,7 @@ fn serve_now(resumes: bool) -> Result<()> {
         let Some(mut state) = process::lock(&STATE) else { return Ok(()) };
         state.forget_parents();
         state.is_paused &= !resumes;
-        if state.is_paused {
+        if state.is_paused && !state.queue.iter().any(|callback| callback.is_urgent()) {
             0
         } else {
             state.queue.len()
@@ -244,7 +249,8 @@ fn wake_if_idle() {
     if WAITS.load(Ordering::SeqCst) > 0 {
         return;
     }
-    let is_paused = process::lock(&STATE).is_none_or(|state| state.is_paused);
+    let is_paused = process::lock(&STATE)
+        .is_none_or(|state| state.is_paused && !state.queue.iter().any(|callback| callback.is_urgent()));
     let waker = process::lock(&WAKER).and_then(|waker| *waker);
     if let Some(waker) = waker.filter(|_| !is_paused) {
         waker();
@@ -311,7 +317,9 @@ mod tests {
         let log = Arc::new(Mutex::new(Vec::new()));
         let add = |name, ran| push(Arc::new(Noted { name, ran, log: log.clone() }));
         let taken = || std::mem::take(&mut *log.lock().unwrap());
-        set_waker(|| drop(WOKEN.fetch_add(1, Ordering::Relaxed)));
+        set_waker(|| {
+            WOKEN.fetch_add(1, Ordering::Relaxed);
+        });
         add("a", Ran::Told);
         add("b", Ran::Told);
         serve().unwrap();

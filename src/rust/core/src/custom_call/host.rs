@@ -126,9 +126,32 @@ impl HostCall {
 
     fn tell(&self, outcome: Outcome) {
         let completion = self.completion.lock().unpoisoned().take();
-        if let Some(completion) = completion {
-            completion.complete(outcome);
+        match (completion, &self.launch) {
+            (Some(completion), Some(launch)) if launch.is_parallel() => launch.complete(completion, outcome),
+            (Some(completion), _) => completion.complete(outcome),
+            (None, _) => {}
         }
+    }
+
+    fn fail(&self, failure: Failure) {
+        let failure = Failure::new(failure.code(), format!("{}: {}", self.target, failure.message()));
+        match &self.launch {
+            Some(launch) if launch.is_parallel() => {
+                launch.note_failure(failure);
+                self.results.iter().for_each(Operand::clear);
+                self.tell(Ok(()));
+            }
+            _ => self.tell(Err(failure)),
+        }
+    }
+
+    /// Has the host's thread run it.
+    fn push(self, completion: Completion) {
+        *self.completion.lock().unpoisoned() = Some(completion);
+        if let Some(launch) = &self.launch {
+            launch.note_waiting();
+        }
+        callbacks::push(Arc::new(self));
     }
 }
 
@@ -136,10 +159,7 @@ impl Callback for HostCall {
     fn run(&self) -> Ran {
         match self.execute() {
             Ended::Done => self.tell(Ok(())),
-            Ended::Failed(failure) => {
-                let message = format!("{}: {}", self.target, failure.message());
-                self.tell(Err(Failure::new(failure.code(), message)));
-            }
+            Ended::Failed(failure) => self.fail(failure),
             Ended::Interrupted => return Ran::Interrupted,
         }
         Ran::Told
@@ -151,6 +171,10 @@ impl Callback for HostCall {
 
     fn launch(&self) -> u64 {
         self.launch.as_ref().map_or(0, Launch::number)
+    }
+
+    fn is_urgent(&self) -> bool {
+        self.launch.as_ref().is_some_and(Launch::is_parallel)
     }
 }
 
@@ -175,13 +199,11 @@ pub(super) fn start(frame: &Frame<'_>, function: u64, target: &str) -> Outcome {
         };
     }
     if let Some(future) = Future::of(frame) {
-        *call.completion.lock().unpoisoned() = Some(Completion::Future(future));
-        callbacks::push(Arc::new(call));
+        call.push(Completion::Future(future));
         return Ok(());
     }
     let waiter = Arc::new(Waiter::default());
-    *call.completion.lock().unpoisoned() = Some(Completion::Wait(waiter.clone()));
-    callbacks::push(Arc::new(call));
+    call.push(Completion::Wait(waiter.clone()));
     waiter.wait()
 }
 
@@ -223,6 +245,13 @@ impl Operand {
             return Cow::Borrowed(bytes);
         }
         Cow::Owned(unpacked(&self.spec, bytes))
+    }
+
+    fn clear(&self) {
+        if self.bytes > 0 {
+            // SAFETY: the memory of a result has these bytes, and nobody else uses it.
+            unsafe { std::ptr::write_bytes(self.data, 0, self.bytes) };
+        }
     }
 
     /// Has `write` write the elements in that order and form, into memory for all of them, if they are a result's.

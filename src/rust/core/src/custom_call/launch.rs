@@ -1,8 +1,12 @@
 //! What a launch passes to the handlers that its program calls, through the plugin.
 
-use crate::custom_call::frame::{is_success, reaches, Frame};
+use crate::custom_call::completion::{Completion, Outcome};
+use crate::custom_call::frame::{is_success, reaches, Failure, Frame};
 use crate::ffi::api::{call, Api, Args};
 use crate::ffi::exception::guarded;
+use pjrt_base::callbacks;
+use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::reason::Reason;
 use pjrt_base::sync::Unpoisoned;
 use pjrt_sys::*;
 use std::any::Any;
@@ -11,25 +15,69 @@ use std::mem::offset_of;
 use std::ptr::null_mut;
 use std::sync::{Arc, Mutex};
 
-/// A launch of a program that calls the host.
+/// A launch of a program that calls the host; clones share it.
 #[derive(Clone)]
-pub struct Launch {
+pub struct Launch(Arc<Shared>);
+
+struct Shared {
     number: u64,
-    context: Arc<dyn Any + Send + Sync>,
+    context: Box<dyn Any + Send + Sync>,
+    /// On several devices, which may wait for each other.
+    is_parallel: bool,
+    together: Mutex<Together>,
+}
+
+/// The calls of a launch on several devices. If one failed, a device that waits for another would never go on: it ends the
+/// process after a while. So a failed call gives zeros, and the launch fails in the end.
+#[derive(Default)]
+struct Together {
+    failure: Option<Failure>,
+    /// The number of calls that wait for the host.
+    waiting: usize,
+    /// Those that the host has run while others wait. The devices go on together, so that none waits for a function.
+    done: Vec<(Completion, Outcome)>,
 }
 
 impl Launch {
     /// A launch with a number of its own, and what the host wants to know.
-    pub fn new(number: u64, context: Arc<dyn Any + Send + Sync>) -> Launch {
-        Launch { number, context }
+    pub(crate) fn new(number: u64, context: Box<dyn Any + Send + Sync>, is_parallel: bool) -> Launch {
+        Launch(Arc::new(Shared { number, context, is_parallel, together: Mutex::default() }))
     }
 
     pub(super) fn number(&self) -> u64 {
-        self.number
+        self.0.number
     }
 
     pub(super) fn context(&self) -> &(dyn Any + Send + Sync) {
-        &*self.context
+        &*self.0.context
+    }
+
+    pub(super) fn is_parallel(&self) -> bool {
+        self.0.is_parallel
+    }
+
+    pub(super) fn note_waiting(&self) {
+        self.0.together.lock().unpoisoned().waiting += 1;
+    }
+
+    /// Notes the failure of a call, which then gives zeros.
+    pub(super) fn note_failure(&self, failure: Failure) {
+        self.0.together.lock().unpoisoned().failure.get_or_insert(failure);
+    }
+
+    /// Tells the program of a call, together with the others that wait.
+    pub(super) fn complete(&self, completion: Completion, outcome: Outcome) {
+        let mut together = self.0.together.lock().unpoisoned();
+        together.waiting = together.waiting.saturating_sub(1);
+        together.done.push((completion, outcome));
+        let done = if together.waiting == 0 { std::mem::take(&mut together.done) } else { Vec::new() };
+        drop(together);
+        done.into_iter().for_each(|(completion, outcome)| completion.complete(outcome));
+    }
+
+    /// The failure that the launch ends with.
+    fn failure(&self) -> Option<Failure> {
+        self.0.together.lock().unpoisoned().failure.clone()
     }
 }
 
@@ -37,7 +85,7 @@ impl Launch {
 pub(crate) struct Carrier {
     api: &'static Api,
     handle: *mut PJRT_ExecuteContext,
-    _launch: Box<Launch>,
+    launch: Box<Launch>,
 }
 
 // SAFETY: the plugin's object may be used on any thread.
@@ -49,14 +97,14 @@ impl Carrier {
         let type_id = type_of(api)?;
         let launch = Box::new(launch);
         let handle = call!(api, PJRT_ExecuteContext_Create {}).ok()?.context;
-        let carrier = Carrier { api, handle, _launch: launch };
+        let carrier = Carrier { api, handle, launch };
         let extension = extension(api)?;
         // SAFETY: the extension reaches as far as `extension` has checked.
         let add = unsafe { (*extension).user_data_add }?;
         let mut args = Args::<PJRT_FFI_UserData_Add_Args>::new(api);
         args.fields.struct_size = api.size_of(&args);
         args.fields.context = handle;
-        args.fields.user_data = PJRT_FFI_UserData { type_id, data: (&raw const *carrier._launch).cast_mut().cast() };
+        args.fields.user_data = PJRT_FFI_UserData { type_id, data: (&raw const *carrier.launch).cast_mut().cast() };
         // An old plugin refuses the struct by its size: its own has more, such as a function that frees the data.
         // SAFETY: the arguments are what the header asks for; the launch lives as long as the carrier.
         let error = unsafe { guarded(api.poison(), add, (&raw mut args).cast(), "PJRT_FFI_UserData_Add") }.ok()?;
@@ -64,6 +112,21 @@ impl Carrier {
         // SAFETY: the plugin has just returned it.
         unsafe { api.destroy_error(error) };
         is_added.then_some(carrier)
+    }
+
+    /// The error of a launch on several devices of which a call failed.
+    ///
+    /// # Errors
+    /// With the code and message of the call.
+    pub(crate) fn outcome(&self) -> Result<()> {
+        match self.launch.failure() {
+            Some(failure) => {
+                let (message, number) = callbacks::unmark(failure.message()).unwrap_or((failure.message().into(), 0));
+                let error = Error::new(Kind::Pjrt(failure.code()), message).in_call("PJRT_LoadedExecutable_Execute");
+                Err(error.hint(Reason::CallbackFailed { number: number as usize }))
+            }
+            None => Ok(()),
+        }
     }
 
     pub(crate) fn handle(&self) -> *mut PJRT_ExecuteContext {

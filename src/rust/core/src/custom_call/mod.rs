@@ -15,5 +15,5 @@ pub mod registry;
 mod slots;
 
 pub use frame::{Failure, Frame};
-pub(crate) use missing::{check, explain};
+pub(crate) use missing::{check, check_layouts, explain};
 pub use registry::{register, unregister, Handler};

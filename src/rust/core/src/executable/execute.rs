@@ -64,14 +64,19 @@ impl HostContext {
     }
 }
 
-/// Waits for programs that call the host. Returns whether all succeeded.
-pub(crate) fn wait_for_all(complete: &[Event], carrier: Option<Carrier>) -> bool {
+/// Waits for a program that calls the host, on all devices. Returns whether all succeeded, as far as the outputs do not know.
+///
+/// # Errors
+/// For a function that failed without the knowledge of the plugin.
+pub(crate) fn wait_for_all(complete: &[Event], carrier: Option<Carrier>) -> Result<bool> {
     let outcomes: Vec<_> = complete.iter().map(Event::wait_through).collect();
     if outcomes.iter().any(|outcome| outcome.as_ref().is_err_and(|error| error.kind() == Kind::PluginPoisoned)) {
         // They may still use it.
         std::mem::forget(carrier);
+        return Ok(false);
     }
-    outcomes.iter().all(Result::is_ok)
+    carrier.map_or(Ok(()), |carrier| carrier.outcome())?;
+    Ok(outcomes.iter().all(Result::is_ok))
 }
 
 /// The outputs of one execution.
@@ -409,7 +414,7 @@ impl Executable {
         self.call(&[inputs.as_ptr()], &[outputs.as_mut_ptr()], execute_device, &mut complete, context, options)?;
         let mut are_complete = false;
         if !complete.is_null() {
-            are_complete = wait_for_all(&[Event::new(client.plugin(), complete)], carrier);
+            are_complete = wait_for_all(&[Event::new(client.plugin(), complete)], carrier).is_ok_and(|all| all);
         }
         Ok(Made { handles: outputs, are_complete })
     }
@@ -417,7 +422,7 @@ impl Executable {
     /// What tells handlers of this launch.
     pub(crate) fn carrier(&self, number: u64, devices: &[usize]) -> Option<Carrier> {
         let context = HostContext { client: self.client().clone(), devices: devices.to_vec() };
-        Carrier::new(self.client().plugin().api(), Launch::new(number, Arc::new(context)))
+        Carrier::new(self.client().plugin().api(), Launch::new(number, Box::new(context), devices.len() > 1))
     }
 
     /// Calls the plugin. `inputs` and `outputs` have a list for each device, with lengths from the signature. If

@@ -100,7 +100,11 @@ impl Executable {
                 launched.inspect_err(|_| promised.iter().flatten().for_each(Buffer::mark_failed))?;
             // The outputs carry the errors.
             if carrier.is_some() {
-                wait_for_all(&complete, carrier);
+                if let Err(error) = wait_for_all(&complete, carrier) {
+                    promised.iter().flatten().for_each(Buffer::mark_failed);
+                    made.iter().flatten().for_each(|&handle| executable.client().free_buffer(handle));
+                    return Err(error);
+                }
             }
             for (promised, made) in promised.iter().zip(made) {
                 promised.iter().zip(made).for_each(|(output, handle)| output.fulfil(handle));
