@@ -6,7 +6,8 @@
 #'
 #' ```
 #' %y = stablehlo.custom_call @name(%x) {
-#'   api_version = 4 : i32, has_side_effect = true, backend_config = {every = 10 : i64}
+#'   api_version = 4 : i32, has_side_effect = true,
+#'   backend_config = {every = 10 : i64}
 #' } : (tensor<3xf32>) -> tensor<f32>
 #' ```
 #'
@@ -64,7 +65,8 @@
 #' func.func @main(%loss: tensor<f32>) -> (tensor<i32>, tensor<f32>) {
 #'   %zero = stablehlo.constant dense<0> : tensor<i32>
 #'   %no = stablehlo.constant dense<false> : tensor<i1>
-#'   %out:3 = stablehlo.while(%i = %zero, %l = %loss, %stop = %no) : tensor<i32>, tensor<f32>, tensor<i1>
+#'   %out:3 = stablehlo.while(%i = %zero, %l = %loss, %stop = %no)
+#'       : tensor<i32>, tensor<f32>, tensor<i1>
 #'   cond {
 #'     %more = stablehlo.not %stop : tensor<i1>
 #'     stablehlo.return %more : tensor<i1>
@@ -76,7 +78,8 @@
 #'     %enough = stablehlo.custom_call @report(%next, %less) {
 #'       api_version = 4 : i32, has_side_effect = true
 #'     } : (tensor<i32>, tensor<f32>) -> tensor<i1>
-#'     stablehlo.return %next, %less, %enough : tensor<i32>, tensor<f32>, tensor<i1>
+#'     stablehlo.return %next, %less, %enough
+#'       : tensor<i32>, tensor<f32>, tensor<i1>
 #'   }
 #'   return %out#0, %out#1 : tensor<i32>, tensor<f32>
 #' }')
