@@ -31,6 +31,9 @@ functions <- list(
   "array and attributes" = function(i, x, attributes) list(i + attributes$by, x)
 )
 
+# Compiling needs a function.
+pjrt_register_r_call("next_step", functions[[1L]])
+
 rows <- list()
 for (type in c("f32", "100xf32", "1000xf64")) {
   size <- as.integer(sub("x.*", "", if (grepl("x", type)) type else "1x"))
