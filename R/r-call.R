@@ -108,10 +108,13 @@ pjrt_register_r_call <- function(target_name, f, as = c("array", "buffer"), .pac
 #' @export
 pjrt_unregister_r_call <- function(target_name) {
   check_string(target_name, "target_name")
+  if (!validUTF8(target_name)) {
+    abort_input("'", target_name, "' is not valid UTF-8.")
+  }
   if (!is.function(the$custom_calls[[target_name]]$handler)) {
     return(invisible(FALSE))
   }
-  call_with_text(ffi_custom_call_unregister, enc2utf8(target_name))
+  call_native(ffi_custom_call_unregister, enc2utf8(target_name))
   the$custom_calls[[target_name]] <- NULL
   invisible(TRUE)
 }
