@@ -22,7 +22,8 @@
 #' @section When it runs:
 #' R functions run on R's main thread: while R waits for a result ([await()], [as_array()], [value()]), when you ask
 #' [is_ready()], and when R is idle, at its prompt or in [Sys.sleep()] (not on Windows). [pjrt_execute()] returns at once, as
-#' for other programs. A program whose function cannot run yet waits, but blocks no thread of the plugin.
+#' for other programs. A program whose function cannot run yet waits, but blocks no thread of the plugin. Programs
+#' that you execute later on the same device may wait for it.
 #'
 #' Without `has_side_effect = true`, the compiler may remove, duplicate or reorder calls.
 #'
@@ -108,7 +109,7 @@ pjrt_register_r_call <- function(target_name, f, as = c("array", "buffer"), .pac
 #' @export
 pjrt_unregister_r_call <- function(target_name) {
   check_string(target_name, "target_name")
-  if (!validUTF8(target_name)) {
+  if (!validUTF8(enc2utf8(target_name))) {
     abort_input("'", target_name, "' is not valid UTF-8.")
   }
   if (!is.function(the$custom_calls[[target_name]]$handler)) {

@@ -42,8 +42,8 @@ fn run(call: &HostCall) -> Ended {
     Ended::Done
 }
 
-fn compile(text: &str) -> Executable {
-    Executable::compile(&[device(0)], &program(text), &CompileOptions::default()).unwrap()
+fn compile(number: usize, text: &str) -> Executable {
+    Executable::compile(&[device(number)], &program(text), &CompileOptions::default()).unwrap()
 }
 
 fn calling(target: &str) -> String {
@@ -62,23 +62,25 @@ fn a_program_waits_for_the_host_without_a_thread_and_ends_with_the_host() {
     register("host_doubles", "cpu", Handler::Host(1)).unwrap();
     register("host_fails", "cpu", Handler::Host(2)).unwrap();
     assert_eq!(known("host_doubles", "cpu"), Some(Known::Host));
-    let (doubles, fails) = (compile(&calling("host_doubles")), compile(&calling("host_fails")));
+    let (doubles, fails) = (compile(0, &calling("host_doubles")), compile(0, &calling("host_fails")));
     let add = "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
           %y = stablehlo.add %x, %x : tensor<4xf32>
           return %y : tensor<4xf32>
         }";
-    let other = compile(add);
-    let input = upload_to(&device(0), &[4], &[1.0, 2.0, 3.0, 4.0]);
-    let execute =
-        |executable: &Executable| executable.execute(&[&input], &ExecuteOptions::default()).unwrap().remove(0);
+    let other = compile(1, add);
+    let inputs = [0, 1].map(|number| upload_to(&device(number), &[4], &[1.0, 2.0, 3.0, 4.0]));
+    let execute_on = |number: usize, executable: &Executable| {
+        executable.execute(&[&inputs[number]], &ExecuteOptions::default()).unwrap().remove(0)
+    };
+    let execute = |executable: &Executable| execute_on(0, executable);
 
-    // Nobody runs functions yet; other programs run.
+    // Nobody runs functions yet; programs of another device run.
     let waiting = execute(&doubles);
     while !callbacks::are_waiting() {
         std::thread::yield_now();
     }
     for _ in 0..100 {
-        let output = execute(&other);
+        let output = execute_on(1, &other);
         output.wait().unwrap();
         assert_eq!(download(&output), [2.0, 4.0, 6.0, 8.0]);
     }
