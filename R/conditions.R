@@ -114,6 +114,9 @@ advice <- list(
   },
   buffer_elsewhere = function() "Copy it to that device with copy_buffer().",
   buffer_layout = function() "Read it with as_array() and create a new buffer from that.",
+  callback_failed = function(number) {
+    if (!is.null(r_call_error(number))) "The error's `parent` is the condition that the R function raised."
+  },
   client_closed = function(platform) {
     sprintf("Create a new client with pjrt_client(\"%s\"), and buffers and executables on it.", platform)
   },
@@ -152,7 +155,8 @@ advice <- list(
       },
       sprintf(
         "Register a handler before you compile: pjrt_register_custom_call(\"%s\", list(%s = ...)).", target, platform
-      )
+      ),
+      if (platform == "host") sprintf("If it is an R function: pjrt_register_r_call(\"%s\", ...).", target)
     )
   },
   custom_call_refused = function(target) character(),
@@ -293,11 +297,11 @@ short_targets <- function(targets) {
 
 # Classes that the reason of a failure adds to that of its code.
 reason_classes <- c(
-  compile_failed = "compile", compute_in_r = "operator", custom_call_missing = "custom_call",
+  callback_failed = "r_call", compile_failed = "compile", compute_in_r = "operator", custom_call_missing = "custom_call",
   custom_call_refused = "custom_call"
 )
 
-# The class and the fields that the reasons among some hints add to a condition.
+# The class, the fields and the parent that the reasons among some hints add to a condition.
 failure_subject <- function(hints) {
   for (hint in hints) {
     if (is.list(hint) && hint$reason %in% names(reason_classes)) {
@@ -305,7 +309,8 @@ failure_subject <- function(hints) {
       fields <- fields[lengths(fields) > 0L]
       numbers <- names(fields) %in% c("line", "column")
       fields[numbers] <- lapply(fields[numbers], as.integer)
-      return(list(class = reason_classes[[hint$reason]], fields = fields))
+      parent <- if (hint$reason == "callback_failed") r_call_error(hint$number)
+      return(list(class = reason_classes[[hint$reason]], fields = fields, parent = parent))
     }
   }
   NULL
@@ -327,7 +332,8 @@ signal_failure <- function(failure) {
   subject <- failure_subject(failure$hints)
   pjrt_abort(
     failure$message, c(subject$class, failure$class),
-    hints = hints, code = failure$code, call_name = failure$call_name, platform = failure$platform, fields = subject$fields
+    hints = hints, code = failure$code, call_name = failure$call_name, platform = failure$platform,
+    parent = subject$parent, fields = subject$fields
   )
 }
 

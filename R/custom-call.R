@@ -49,7 +49,7 @@
 #'   without a handler.
 #'
 #' If a plugin refuses a handler, there is a warning of class `pjrt_warning`.
-#' @seealso [linear-algebra], [pjrt_compile()], [pjrt_execute()]
+#' @seealso [pjrt_register_r_call()] for R functions, [linear-algebra], [pjrt_compile()], [pjrt_execute()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' program <- pjrt_program('
 #' func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
@@ -65,10 +65,7 @@
 pjrt_register_custom_call <- function(target_name, handler, .package = NULL) {
   check_string(target_name, "target_name")
   handler <- check_handler(handler)
-  check_string_or_null(.package, ".package")
-  if (!is.null(.package) && !(validUTF8(.package) && nchar(.package, "bytes") <= 100L)) {
-    abort_input("`.package` must be the name of a package, not ", given(.package), ".")
-  }
+  check_package(.package)
   call_with_text(ffi_custom_call_register, enc2utf8(target_name), names(handler), handler)
   the$custom_calls[[target_name]] <- list(handler = handler, package = .package)
   if (!is.null(.package)) {
@@ -76,6 +73,13 @@ pjrt_register_custom_call <- function(target_name, handler, .package = NULL) {
   }
   warn_about_custom_calls()
   invisible(NULL)
+}
+
+check_package <- function(.package) {
+  check_string_or_null(.package, ".package")
+  if (!is.null(.package) && !(validUTF8(.package) && nchar(.package, "bytes") <= 100L)) {
+    abort_input("`.package` must be the name of a package, not ", given(.package), ".")
+  }
 }
 
 # The handlers by platform as the FFI names it, in which CPUs are hosts.

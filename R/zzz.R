@@ -10,6 +10,7 @@ the$tengen <- NULL
 the$handler_packages <- character()
 the$lapack_named <- FALSE
 the$refined <- list()
+the$r_call_errors <- list(count = 0, kept = list())
 
 .onLoad <- function(libname, pkgname) {
   .Call(ffi_loaded, topenv(), the)

@@ -231,6 +231,10 @@ routine_uses <- function() {
       pjrt_register_custom_call("routine", list(host = pointer), "routine")
       pjrt:::pjrt_unregister_custom_calls("routine")
     },
+    r_call_register = {
+      pjrt_register_r_call("routine", identity)
+      pjrt_unregister_r_call("routine")
+    },
     custom_call_problems = pjrt:::warn_about_custom_calls(),
     linear_algebra_libraries = pjrt:::call_native(pjrt:::ffi_linear_algebra_libraries, pjrt:::lapack_files()),
 

@@ -5,7 +5,12 @@ rows <- list(
   pjrt_register_custom_call = row(
     target_name = of("string", "a", "!\"\""), handler = of("list", list(host = pointer)),
     .package = of("string", NULL, "NULL", "!\"\"", "!latin1", "!a long string")
-  )
+  ),
+  pjrt_register_r_call = row(
+    target_name = of("string", "a", "!\"\""), f = of("fun", identity, "a function as PJRTBuffer"), as = of("choice", "array"),
+    .package = of("string", NULL, "NULL", "!\"\"", "!latin1", "!a long string")
+  ),
+  pjrt_unregister_r_call = row(target_name = of("string", "a", "!\"\""))
 )
 
 # Bad values inside an argument; `.` in the name stands for the value.

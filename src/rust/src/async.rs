@@ -7,6 +7,7 @@ use crate::memory;
 use crate::sexp::{self, Protected};
 use crate::transfer;
 use extendr_ffi::SEXP;
+use pjrt_base::callbacks;
 use pjrt_base::error;
 use pjrt_core::buffer::read::Transfer;
 use pjrt_data::array::Spec;
@@ -41,7 +42,10 @@ pub extern "C-unwind" fn buffer_await(buffer: SEXP) -> SEXP {
 
 /// `buffer_is_ready(buffer)`: whether its content is complete.
 pub extern "C-unwind" fn buffer_is_ready(buffer: SEXP) -> SEXP {
-    entry(|| Ok(sexp::new_flag(get(buffer)?.is_ready()?)))
+    entry(|| {
+        callbacks::serve()?;
+        Ok(sexp::new_flag(get(buffer)?.is_ready()?))
+    })
 }
 
 /// `transfer_start(buffer, int64)`: starts a transfer to the host.
@@ -60,7 +64,10 @@ pub extern "C-unwind" fn transfer_start(buffer: SEXP, int64: SEXP) -> SEXP {
 
 /// `transfer_is_ready(transfer)`: whether it is done.
 pub extern "C-unwind" fn transfer_is_ready(transfer: SEXP) -> SEXP {
-    entry(|| Ok(sexp::new_flag(handle::get::<Promise>(transfer, "transfer")?.is_ready()?)))
+    entry(|| {
+        callbacks::serve()?;
+        Ok(sexp::new_flag(handle::get::<Promise>(transfer, "transfer")?.is_ready()?))
+    })
 }
 
 /// `transfer_value(transfer)`: waits for it and gives the R array.

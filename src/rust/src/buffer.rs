@@ -102,6 +102,14 @@ pub extern "C-unwind" fn buffer_from_raw(data: SEXP, dtype: SEXP, device: SEXP, 
     })
 }
 
+/// A buffer of the elements in a raw vector, in row-major order, which the caller protects; not protected.
+pub fn from_elements(data: SEXP, dtype: DType, dims: &[i64], device: &Device) -> Result<SEXP> {
+    // SAFETY: the caller protects the vector, and a pin keeps what outlives the call.
+    let content = HostContent::Elements(unsafe { sexp::raws(data) });
+    let array = HostArray { dims, order: HostOrder::RowMajor, content };
+    upload(Upload::new(device, dtype, &array, Check::Missing)?, data)
+}
+
 /// `buffer_empty(dtype, shape, device)`: a buffer whose elements are all zero.
 pub extern "C-unwind" fn buffer_empty(dtype: SEXP, shape: SEXP, device: SEXP) -> SEXP {
     entry(|| {
@@ -274,7 +282,7 @@ pub fn default_dtype(host_type: HostType) -> Result<DType> {
 }
 
 /// The values of a vector of this type.
-fn values<'a>(data: SEXP, host_type: HostType) -> HostValues<'a> {
+pub fn values<'a>(data: SEXP, host_type: HostType) -> HostValues<'a> {
     // SAFETY: the caller found out the vector's type, and R protects it; what outlives the call is kept by a pin.
     unsafe {
         let address = match host_type {
@@ -323,7 +331,7 @@ fn given_shape(shape: SEXP) -> Result<Vec<i64>> {
 }
 
 #[cold]
-fn misfits(found: LossReport, dtype: DType) -> Failure {
+pub fn misfits(found: LossReport, dtype: DType) -> Failure {
     let mut problems = Vec::new();
     if found.missing > 0 {
         problems.push(format!("{} NA value(s), which have no representation at the XLA level", found.missing));

@@ -5,6 +5,7 @@ use crate::plugin::attributes_to_r;
 use crate::{device, handle, memory, sexp};
 use extendr_api::prelude::*;
 use extendr_ffi::{R_RegisterCFinalizerEx, Rboolean, SEXP};
+use pjrt_base::callbacks;
 use pjrt_base::console;
 use pjrt_core::{Client, Plugin, Value};
 use std::ffi::{c_char, CStr};
@@ -99,6 +100,7 @@ pub fn close_at_end(the: SEXP) {
     unsafe extern "C" fn close(_: SEXP) {
         // A panic must not reach R.
         let _ = std::panic::catch_unwind(|| {
+            callbacks::end();
             pjrt_core::client::close_all();
             // An interrupt leaves the rest unwritten.
             let _ = console::flush();

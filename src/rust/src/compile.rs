@@ -4,6 +4,7 @@ use crate::conditions::Result;
 use crate::describe::describe;
 use crate::{cache, executable, handle, memory, options, program, sexp};
 use extendr_api::prelude::*;
+use pjrt_base::callbacks;
 use pjrt_core::client::holdings;
 use pjrt_core::executable::execute::Dispatch;
 use pjrt_core::executable::options::CompileOptions;
@@ -35,6 +36,7 @@ fn compiling_start(program: Robj, options: Robj, devices: Robj, default: Robj, c
 /// Whether a compilation has ended.
 #[extendr]
 fn compiling_is_ready(compiling: Robj) -> Result<Robj> {
+    callbacks::serve()?;
     Ok(get(&compiling)?.is_ready()?.into())
 }
 

@@ -3,9 +3,11 @@
 use crate::conditions::Result;
 use crate::describe::describe;
 use crate::print::pieces;
+use crate::r_call;
 use crate::sexp::{self, Protected};
 use extendr_api::prelude::*;
 use extendr_ffi::{R_ExternalPtrAddr, SEXP, SEXPTYPE};
+use pjrt_base::console;
 use pjrt_base::error::{Error, Kind};
 use pjrt_base::process;
 use pjrt_core::custom_call::print;
@@ -26,6 +28,7 @@ fn custom_call_register(target: &str, platforms: Vec<String>, handlers: Robj) ->
         registry::register(target, platform, Handler::Foreign(handler))?;
     }
     registry::unregister_except(target, &platforms);
+    r_call::forget(target);
     Ok(().into())
 }
 
@@ -55,7 +58,9 @@ fn function(x: SEXP, platform: &str) -> Result<ForeignHandler> {
 /// Removes the handlers of this name.
 #[extendr]
 fn custom_call_unregister(target: &str) -> Result<Robj> {
-    Ok(registry::unregister(target).into())
+    let was_there = registry::unregister(target);
+    r_call::forget(target);
+    Ok(was_there.into())
 }
 
 /// The handlers that plugins have refused since the last call, one sentence each.
@@ -86,6 +91,13 @@ pub fn write(text: &str) -> pjrt_base::error::Result<()> {
         sexp::call_ours(c"write_output", vector.sexp());
     })
     .map(drop)
+}
+
+/// Writes what programs have printed, where R is idle.
+#[cfg_attr(not(unix), allow(dead_code))]
+pub fn flush_idle() {
+    // After an interrupt, the rest is written later.
+    let _ = console::flush();
 }
 
 /// Makes `print_tensor` use the session's options, before an execution that may print.

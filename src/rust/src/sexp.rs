@@ -202,6 +202,13 @@ pub fn set_class(x: SEXP, class: SEXP) {
     unsafe { Rf_setAttrib(x, R_ClassSymbol, class) };
 }
 
+/// Removes the attribute `dim`. The caller protects the value.
+#[inline]
+pub fn remove_dims(x: SEXP) {
+    // SAFETY: on R's main thread.
+    unsafe { Rf_setAttrib(x, R_DimSymbol, nil()) };
+}
+
 /// Sets the attribute `dim`. The caller protects both; R may leave this by a long jump.
 #[inline]
 pub fn set_dims(x: SEXP, dims: SEXP) {
@@ -471,6 +478,15 @@ pub fn caught<F: FnMut()>(mut body: F) -> SEXP {
     unsafe { R_tryCatchError(run::<F>, (&raw mut body).cast(), give, std::ptr::null_mut()) }
 }
 
+/// A new double vector; not protected.
+#[inline]
+pub fn new_doubles(values: &[f64]) -> SEXP {
+    let out = vector(SEXPTYPE::REALSXP, values.len());
+    // SAFETY: the vector is new, and as long as there are values.
+    unsafe { REAL(out).copy_from_nonoverlapping(values.as_ptr(), values.len()) };
+    out
+}
+
 /// A new integer vector, or a double vector if a value does not fit; not protected.
 #[inline]
 pub fn new_whole_numbers(values: &[i64]) -> SEXP {
@@ -508,7 +524,8 @@ pub fn set_namespace(namespace: SEXP, the: SEXP) -> bool {
 }
 
 /// The package's namespace.
-fn namespace() -> SEXP {
+#[inline]
+pub fn namespace() -> SEXP {
     NAMESPACE.load(Ordering::Relaxed)
 }
 

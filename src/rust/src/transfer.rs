@@ -6,6 +6,7 @@ use crate::describe::describe;
 use crate::memory;
 use crate::sexp::{self, Protected};
 use extendr_ffi::*;
+use pjrt_core::buffer::download::decode_elements;
 use pjrt_core::buffer::read::HostView;
 use pjrt_core::{Buffer, HostOrder};
 use pjrt_data::array::Spec;
@@ -119,6 +120,24 @@ pub fn set_dim(array: SEXP, spec: &Spec) {
 
 /// Fills an array made by [`new_array`]; when `check` is set, refuses values that R would take for others.
 pub fn fill(array: SEXP, spec: &Spec, host_type: HostType, check: bool, view: &HostView) -> Result<()> {
+    // SAFETY: the array was made for this spec.
+    let decode = |target| unsafe { view.decode(spec, HostOrder::ColumnMajor, target, check) };
+    fill_with(array, spec, host_type, decode)
+}
+
+/// The same with elements that are not a buffer's.
+pub fn fill_from(array: SEXP, spec: &Spec, host_type: HostType, check: bool, elements: &[u8]) -> Result<()> {
+    // SAFETY: the array was made for this spec.
+    let decode = |target| unsafe { decode_elements(spec, elements, HostOrder::ColumnMajor, target, check) };
+    fill_with(array, spec, host_type, decode)
+}
+
+fn fill_with(
+    array: SEXP,
+    spec: &Spec,
+    host_type: HostType,
+    decode: impl FnOnce(HostTarget) -> pjrt_base::error::Result<usize>,
+) -> Result<()> {
     // SAFETY: `new_array` made a vector of the kind that goes with `host_type`.
     let target = unsafe {
         match host_type {
@@ -129,8 +148,7 @@ pub fn fill(array: SEXP, spec: &Spec, host_type: HostType, check: bool, view: &H
             HostType::Complex => HostTarget::Complex(COMPLEX(array).cast()),
         }
     };
-    // SAFETY: the array was made for this spec.
-    let lost = unsafe { view.decode(spec, HostOrder::ColumnMajor, target, check)? };
+    let lost = decode(target)?;
     if lost == 0 {
         return Ok(());
     }

@@ -90,6 +90,9 @@ pub const NOT_FOUND: u32 = 5;
 /// `PJRT_Error_Code_RESOURCE_EXHAUSTED`: the device or the host is out of memory.
 pub const RESOURCE_EXHAUSTED: u32 = 8;
 
+/// `PJRT_Error_Code_FAILED_PRECONDITION`: what the call needs is not so.
+pub const FAILED_PRECONDITION: u32 = 9;
+
 /// `PJRT_Error_Code_UNIMPLEMENTED`: the plugin has the call but does not implement it.
 pub const UNIMPLEMENTED: u32 = 12;
 

@@ -4,14 +4,18 @@
 #[macro_use]
 pub mod error;
 
+pub mod callbacks;
 pub mod console;
 pub mod digest;
 pub mod mmap;
 pub mod parallel;
+#[cfg(unix)]
+pub mod pipe;
 pub mod private_fs;
 pub mod process;
 pub mod processors;
 pub mod reason;
 pub mod room;
+pub mod spin;
 pub mod sync;
 pub mod trusted_fs;

@@ -1,5 +1,6 @@
 //! Events of the process: fork, exit, and a user who interrupts a wait.
 
+use crate::callbacks;
 use crate::console;
 use crate::error::{Error, Kind, Result};
 use crate::reason::Reason;
@@ -200,6 +201,7 @@ pub fn watch_exit(close: fn()) {
     extern "C" fn at_exit() {
         // The thread's storage may be gone.
         INTERRUPT_POLL.set(None);
+        callbacks::end();
         console::end();
         if let Some(close) = AT_EXIT.get() {
             close();

@@ -42,6 +42,8 @@ reasons! {
     BufferElsewhere => "buffer_elsewhere",
     /// The layout of the buffer in device memory is not the one that the program expects.
     BufferLayout => "buffer_layout",
+    /// A function of the host that the program calls failed; the host knows its own error by this number.
+    CallbackFailed { number: usize } => "callback_failed",
     /// The client of this platform is closed.
     ClientClosed { platform: String } => "client_closed",
     /// The compiler refuses a program, at a place in its text if that is known. `detail` is all that it said.

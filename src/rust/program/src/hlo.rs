@@ -33,6 +33,14 @@ impl ShapeProto {
         }
     }
 
+    /// Whether all of its arrays are row-major, as far as dimensions of other sizes than 1 go.
+    fn is_row_major(&self) -> bool {
+        let order = self.layout.as_ref().map(|layout| layout.minor_to_major.as_slice()).unwrap_or_default();
+        let matters = |&&d: &&i64| self.dimensions.get(d as usize) != Some(&1);
+        let is_descending = order.iter().filter(matters).is_sorted_by(|a, b| a > b);
+        (is_descending || self.dimensions.contains(&0)) && self.tuple_shapes.iter().all(ShapeProto::is_row_major)
+    }
+
     /// Whether both are arrays, or tuples of the same number of such parts.
     fn is_structured_as(&self, other: &ShapeProto) -> bool {
         let is_tuple = |shape: &ShapeProto| shape.element_type == TUPLE;
@@ -81,6 +89,19 @@ impl HloModuleProto {
         let instructions = self.computations.iter().flat_map(|computation| &computation.instructions);
         let calls = instructions.filter(|i| i.opcode == "custom-call").map(|i| i.custom_call_target.as_str());
         calls.filter(move |name| !is_known(name))
+    }
+
+    /// The functions that the program calls with an operand or result that is not row-major.
+    pub fn functions_in_other_layouts(&self) -> impl Iterator<Item = &str> {
+        let calls = self.computations.iter().flat_map(|computation| {
+            let calls = computation.instructions.iter().filter(|i| i.opcode == "custom-call");
+            calls.filter(|call| {
+                let operand = |id: &i64| computation.instructions.iter().find(|i| i.id == *id);
+                let operands = call.operand_ids.iter().filter_map(operand);
+                !operands.chain([*call]).filter_map(|i| i.shape.as_ref()).all(ShapeProto::is_row_major)
+            })
+        });
+        calls.map(|call| call.custom_call_target.as_str())
     }
 
     /// The calls of functions by name, with the numbers of elements of their operands and results if these are known.

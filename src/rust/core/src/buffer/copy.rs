@@ -59,13 +59,14 @@ impl Buffer {
         // A copy within a plugin keeps the memory order.
         let spec = self.0.spec.clone();
         let backing = Backing::of(&[self])?.map(Arc::new);
-        if self.unfinished_launch().is_none() {
+        let Some(launch) = self.unfinished_launch() else {
             let handle = self.start_copy(&device, memory.as_ref())?;
             let copy = Buffer::make(client.clone(), device.index(), index, spec, handle, None, backing);
             copy.count_in_flight()?;
             return Ok(copy);
-        }
+        };
         let dispatched = client.new_dispatched();
+        dispatched.note_after(launch);
         let copy =
             Buffer::make(client.clone(), device.index(), index, spec, null_mut(), Some(dispatched.clone()), backing);
         let (source, promised) = (self.clone(), copy.clone());

@@ -19,12 +19,7 @@ impl HostView {
     /// # Safety
     /// The target has room for the spec's elements.
     pub unsafe fn decode(&self, spec: &Spec, order: HostOrder, target: HostTarget, check: bool) -> Result<usize> {
-        if spec.is_empty() {
-            return Ok(0);
-        }
-        let converts = target.host_type() != spec.dtype.info().host_type;
-        let (plan, src) = (plan(spec, order), self.elements(spec)?);
-        let lost = convert::decode_counting(spec.dtype, &plan, src, target, check || converts)?;
+        let lost = decode_elements(spec, self.bytes(), order, target, check)?;
         self.check()?;
         Ok(lost)
     }
@@ -38,7 +33,7 @@ impl HostView {
     /// `target` has room for the spec's bytes, and is aligned for its elements.
     pub unsafe fn copy(&self, spec: &Spec, order: HostOrder, target: *mut u8) -> Result<()> {
         if !spec.is_empty() {
-            convert::copy(spec.dtype, &plan(spec, order), self.elements(spec)?, target)?;
+            convert::copy(spec.dtype, &plan(spec, order), elements(spec, self.bytes())?, target)?;
         }
         self.check()
     }
@@ -64,15 +59,35 @@ impl HostView {
         }
         Ok(HostView::Copied(self.ordered_copy(spec, order)?))
     }
+}
 
-    /// Where the elements lie, which must be as many as the spec says.
-    fn elements(&self, spec: &Spec) -> Result<*const u8> {
-        let bytes = self.bytes();
-        if bytes.len() < spec.bytes() {
-            bail!(Internal, "{} bytes were read of {spec}, which has {}.", bytes.len(), spec.bytes());
-        }
-        Ok(bytes.as_ptr())
+/// The same for elements that are not a buffer's.
+///
+/// # Errors
+/// As [`HostView::decode`].
+///
+/// # Safety
+/// The target has room for the spec's elements, and the bytes are aligned for them.
+pub unsafe fn decode_elements(
+    spec: &Spec,
+    bytes: &[u8],
+    order: HostOrder,
+    target: HostTarget,
+    check: bool,
+) -> Result<usize> {
+    if spec.is_empty() {
+        return Ok(0);
     }
+    let converts = target.host_type() != spec.dtype.info().host_type;
+    convert::decode_counting(spec.dtype, &plan(spec, order), elements(spec, bytes)?, target, check || converts)
+}
+
+/// Where the elements lie, which must be as many as the spec says.
+fn elements(spec: &Spec, bytes: &[u8]) -> Result<*const u8> {
+    if bytes.len() < spec.bytes() {
+        bail!(Internal, "{} bytes were read of {spec}, which has {}.", bytes.len(), spec.bytes());
+    }
+    Ok(bytes.as_ptr())
 }
 
 fn plan(spec: &Spec, order: HostOrder) -> Plan {

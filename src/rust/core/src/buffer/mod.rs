@@ -20,6 +20,7 @@ use crate::ffi::api::call;
 use crate::runtime::dispatch::Dispatched;
 use crate::runtime::event::Event;
 use crate::runtime::registry::{Resource, Slot};
+use pjrt_base::callbacks;
 use pjrt_base::console;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::reason::Reason;
@@ -180,8 +181,20 @@ impl Buffer {
         if Arc::strong_count(&self.0) == 1 {
             return self.free();
         }
-        let buffer = self.clone();
-        self.0.client.work().dispatcher(self.0.device).submit(self.0.client.new_dispatched(), move || {
+        self.free_after_launches()
+    }
+
+    /// Frees its memory after the launches that wait now, those from callbacks too.
+    fn free_after_launches(&self) -> Result<()> {
+        let (buffer, client) = (self.clone(), &self.0.client);
+        let (work, depth) = (client.work(), callbacks::depth());
+        let last = |depth| {
+            let last = client.new_dispatched();
+            work.dispatcher_at(depth, self.0.device).submit(last.clone(), || Ok(())).map(|()| last)
+        };
+        let last = (1..=depth).map(last).collect::<Result<Vec<_>>>()?;
+        work.dispatcher_at(0, self.0.device).submit(client.new_dispatched(), move || {
+            last.iter().try_for_each(|last| last.wait())?;
             buffer.made()?;
             buffer.free()
         })
@@ -349,6 +362,12 @@ impl Buffer {
     /// Marks it as donated.
     pub(crate) fn mark_donated(&self) {
         self.end_as(DONATED);
+    }
+
+    /// The same for an execution that has not taken over its memory, which is freed when nothing needs it any more.
+    pub(crate) fn give_up_as_donated(&self) -> Result<()> {
+        self.end_as(DONATED);
+        self.free_after_launches()
     }
 
     /// Records that its creation failed, so it takes no memory.

@@ -220,8 +220,9 @@ impl Buffer {
         self.check_alive()?;
         let backing = Backing::of(&[self])?;
         let mut transfer = Transfer { client: self.client().clone(), dispatched: None, copy: Arc::default(), backing };
-        if self.unfinished_launch().is_some() {
+        if let Some(launch) = self.unfinished_launch() {
             let dispatched = self.client().new_dispatched();
+            dispatched.note_after(launch);
             let (buffer, copy) = (self.clone(), transfer.copy.clone());
             self.client().work().dispatcher(self.device_index()).submit(dispatched.clone(), move || {
                 // Nobody else sets it.

@@ -211,6 +211,35 @@ impl<'a> Upload<'a> {
     }
 }
 
+/// Writes an array as elements of this type and shape, in row-major order, those narrower than a byte in a byte each. Missing
+/// values are noted with [`Check::Missing`]; with [`Check::All`], values that the type cannot hold are reported.
+///
+/// # Errors
+/// `UnsupportedDtype`, `InvalidInput` and `ShapeMismatch`, as [`Upload::new`].
+///
+/// # Safety
+/// `target` has room for the elements, and the array's memory is valid.
+pub unsafe fn write_elements(
+    spec: &Spec,
+    array: &HostArray<'_>,
+    check: Check,
+    target: *mut u8,
+) -> Result<Option<LossReport>> {
+    if let HostContent::Values(values) = &array.content {
+        values.check_dtype(spec.dtype)?;
+        check_length(values.len(), spec)?;
+    }
+    let plan = Plan::new(&spec.dims, &array.order.strides(&spec.dims), &layout::row_major(&spec.dims));
+    let found = array.content.write(spec.dtype, spec.len(), &plan, check, target)?;
+    match (found, check) {
+        (Some(report), Check::Missing) => {
+            missing::note(Missing { spec: spec.clone(), report, is_late: false });
+            Ok(None)
+        }
+        (found, _) => Ok(found),
+    }
+}
+
 /// Notes missing values of an array that the device uses in place.
 ///
 /// # Safety

@@ -284,6 +284,12 @@ impl Client {
         &self.0.executables
     }
 
+    /// Frees a buffer that the plugin made and that nobody got.
+    pub(crate) fn free_buffer(&self, handle: *mut PJRT_Buffer) {
+        // Nothing can be done about a failure to free.
+        let _ = call!(self.0.plugin.api(), PJRT_Buffer_Destroy { buffer: handle });
+    }
+
     /// What its objects use.
     pub fn usage(&self) -> &Usage {
         &self.0.usage

@@ -3,14 +3,14 @@
 use crate::ffi::poison::Poison;
 use crate::runtime::dispatch::{Dispatcher, InFlight, Running};
 use crate::runtime::event::Signal;
+use pjrt_base::callbacks;
 use pjrt_base::error::Result;
 use pjrt_base::sync::Unpoisoned;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 #[derive(Debug)]
 pub(crate) struct Work {
-    /// One for each device, so that devices work side by side.
-    dispatchers: Vec<Dispatcher>,
+    dispatchers: Dispatchers,
     uploader: Dispatcher,
     /// Compilations that may still run.
     compiles: Mutex<Vec<Weak<Signal>>>,
@@ -22,13 +22,46 @@ pub(crate) struct Work {
     running: Vec<Running>,
     /// Held while a launch is queued on the threads of several devices.
     launch_order: Mutex<()>,
+    poison: &'static Poison,
+}
+
+/// One dispatcher for each device, so that devices work side by side.
+#[derive(Debug)]
+struct Dispatchers {
+    devices: Vec<Dispatcher>,
+    /// Those for launches from callbacks: the threads of the programs that call them may be busy until they return.
+    of_callbacks: OnceLock<Box<Dispatchers>>,
+}
+
+impl Dispatchers {
+    fn new(poison: &'static Poison, devices: usize) -> Dispatchers {
+        let devices = (0..devices).map(|_| Dispatcher::new(poison)).collect();
+        Dispatchers { devices, of_callbacks: OnceLock::new() }
+    }
+
+    /// Those for launches from so many callbacks, each in a wait of the one before.
+    fn at_depth(&self, poison: &'static Poison, depth: usize) -> &Dispatchers {
+        let mut found = self;
+        for _ in 0..depth {
+            let count = self.devices.len();
+            found = found.of_callbacks.get_or_init(|| Box::new(Dispatchers::new(poison, count)));
+        }
+        found
+    }
+
+    /// All of them.
+    fn all(&self) -> impl Iterator<Item = &Dispatcher> {
+        std::iter::successors(Some(self), |level| level.of_callbacks.get().map(|level| &**level))
+            .flat_map(|level| &level.devices)
+    }
 }
 
 impl Work {
     /// Without work; `is_tracked` says whether each device has a lock.
     pub(crate) fn new(poison: &'static Poison, devices: usize, is_tracked: bool) -> Work {
         Work {
-            dispatchers: (0..devices).map(|_| Dispatcher::new(poison)).collect(),
+            dispatchers: Dispatchers::new(poison, devices),
+            poison,
             uploader: Dispatcher::new(poison),
             compiles: Mutex::default(),
             transfers: InFlight::new(poison),
@@ -45,9 +78,14 @@ impl Work {
         compiles.push(Arc::downgrade(compile));
     }
 
-    /// The thread for launches on a device that would block their caller.
+    /// The thread for launches on a device that would block their caller; in a callback, another one.
     pub(crate) fn dispatcher(&self, device: usize) -> &Dispatcher {
-        &self.dispatchers[device]
+        self.dispatcher_at(callbacks::depth(), device)
+    }
+
+    /// The thread for launches on a device from so many callbacks, each in a wait of the one before.
+    pub(crate) fn dispatcher_at(&self, depth: usize, device: usize) -> &Dispatcher {
+        &self.dispatchers.at_depth(self.poison, depth).devices[device]
     }
 
     /// The pending work of a device.
@@ -80,7 +118,7 @@ impl Work {
 
     /// Its threads; launches wait for uploads, never the reverse.
     pub(crate) fn threads(&self) -> impl Iterator<Item = &Dispatcher> {
-        std::iter::once(&self.uploader).chain(&self.dispatchers)
+        std::iter::once(&self.uploader).chain(self.dispatchers.all())
     }
 
     /// Waits for compilations and for what is queued on threads.

@@ -343,7 +343,14 @@ pub(super) unsafe fn is_success(api: *const XLA_FFI_Api, error: *mut XLA_FFI_Err
 /// # Safety
 /// `frame` must be one that a plugin passed to a handler.
 pub(crate) unsafe fn error_of(frame: *const XLA_FFI_CallFrame, failure: &Failure) -> *mut XLA_FFI_Error {
-    let api = if frame.is_null() { null() } else { (*frame).api };
+    error_of_api(if frame.is_null() { null() } else { (*frame).api }, failure)
+}
+
+/// The same with the functions that the frame names.
+///
+/// # Safety
+/// `api` must be null or a plugin's table.
+pub(super) unsafe fn error_of_api(api: *const XLA_FFI_Api, failure: &Failure) -> *mut XLA_FFI_Error {
     // Every version of the API has this function.
     let Some(create) = (!api.is_null()).then(|| (*api).XLA_FFI_Error_Create).flatten() else { return null_mut() };
     let message = CString::new(failure.message.replace('\0', "\u{fffd}")).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! Errors for custom calls without a handler.
 
-use crate::custom_call::registry::{self, known, platform_name};
+use crate::custom_call::registry::{self, known, platform_name, Known};
 use crate::ffi::api::Api;
 use pjrt_base::error::{Error, Kind, Result, NOT_FOUND};
 use pjrt_base::reason::Reason;
@@ -12,6 +12,23 @@ use pjrt_base::reason::Reason;
 pub(crate) fn check(targets: &[String], platform: &str) -> Result<()> {
     match targets.iter().find(|target| registry::is_removed(target, platform)) {
         Some(target) => Err(missing(target, platform).on_platform(platform)),
+        None => Ok(()),
+    }
+}
+
+/// Checks that these functions, which a program calls with arrays that are not row-major, are not the host's: handlers are not
+/// told the layout.
+///
+/// # Errors
+/// `LayoutMismatch`.
+pub(crate) fn check_layouts<'a>(mut targets: impl Iterator<Item = &'a str>, platform: &str) -> Result<()> {
+    match targets.find(|target| known(target, platform) == Some(Known::Host)) {
+        Some(target) => {
+            let message = format!("The program calls '{target}' with arrays that are not row-major.");
+            Err(Error::new(Kind::LayoutMismatch, message)
+                .hint("Leave out `operand_layouts` and `result_layouts` of its `custom_call`.")
+                .on_platform(platform))
+        }
         None => Ok(()),
     }
 }

@@ -1,16 +1,19 @@
 //! Custom calls: functions that programs call by name, through XLA's FFI. Must not know clients or buffers.
 //!
 //! A handler is a Rust function of this crate or of its users, or a foreign function that follows XLA's FFI. Handlers
-//! run on any thread, several at once.
+//! run on any thread, several at once. Or it is a function of the host language, which runs on the host's thread alone.
 
+mod completion;
 pub mod cuda;
 pub mod frame;
+pub mod host;
 pub mod lapack;
+pub(crate) mod launch;
 mod missing;
 pub mod print;
 pub mod registry;
 mod slots;
 
 pub use frame::{Failure, Frame};
-pub(crate) use missing::{check, explain};
+pub(crate) use missing::{check, check_layouts, explain};
 pub use registry::{register, unregister, Handler};

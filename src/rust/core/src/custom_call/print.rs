@@ -1,9 +1,11 @@
 //! `print_tensor`: a custom call that prints its argument.
 
 use crate::custom_call::frame::{Array, Attribute, Failure, Frame};
+use crate::custom_call::host::unpacked;
 use pjrt_base::console;
 use pjrt_base::process;
 use pjrt_base::sync::Unpoisoned;
+use pjrt_data::array::Spec;
 use pjrt_data::print::{render, HostBytes, Options};
 use std::borrow::Cow;
 use std::sync::Mutex;
@@ -68,15 +70,7 @@ fn footer(x: &Array<'_>) -> String {
 fn elements(x: &Array<'_>, bytes: &[u8]) -> Result<String, Failure> {
     let limits = LIMITS.lock().unpoisoned().unwrap_or_default();
     let dims: Vec<usize> = x.dims.iter().map(|&dim| dim as usize).collect();
-    let bytes = if x.dtype.is_packed() { Cow::Owned(unpack(x, bytes)) } else { Cow::Borrowed(bytes) };
+    let spec = Spec::new(x.dtype, x.dims)?;
+    let bytes = if x.dtype.is_packed() { Cow::Owned(unpacked(&spec, bytes)) } else { Cow::Borrowed(bytes) };
     Ok(render(x.dtype, &dims, &mut HostBytes::new(x.dtype, &bytes), &limits)?)
-}
-
-/// The elements of a type narrower than a byte, one in each byte.
-fn unpack(x: &Array<'_>, packed: &[u8]) -> Vec<u8> {
-    let bits = x.dtype.info().bits as usize;
-    let in_byte = 8 / bits;
-    let mask = (1u8 << bits) - 1;
-    let element = |i: usize| packed.get(i / in_byte).map_or(0, |byte| byte >> (bits * (i % in_byte)) & mask);
-    (0..x.len()).map(element).collect()
 }

@@ -20,6 +20,8 @@ pub enum Handler {
     BuiltIn(RustHandler),
     /// A function that the user supplies. It comes before a built-in one of the same name.
     Foreign(ForeignHandler),
+    /// A function of the user in the host language, by a number that is unique to it. It comes first, too.
+    Host(u64),
 }
 
 /// The platform of handlers that run on the host, as plugins name it.
@@ -31,7 +33,8 @@ struct Entry {
     target: String,
     platform: String,
     built_in: Option<RustHandler>,
-    foreign: Option<ForeignHandler>,
+    /// The user's.
+    users: Option<Handler>,
     /// The plugins that know it, by number.
     plugins: Vec<usize>,
     /// Why a plugin refused it last, where that is not a problem.
@@ -117,7 +120,7 @@ pub fn register(target: &str, platform: &str, handler: Handler) -> Result<()> {
     let entry = &mut registry.entries[slot];
     match handler {
         Handler::BuiltIn(handler) => entry.built_in = Some(handler),
-        Handler::Foreign(handler) => entry.foreign = Some(handler),
+        users => entry.users = Some(users),
     }
     entry.apply(slot);
     registry.tell_all(slot);
@@ -130,7 +133,7 @@ pub fn unregister(target: &str) -> bool {
     let mut registry = registry();
     let mut found = false;
     for (slot, entry) in registry.entries.iter_mut().enumerate() {
-        if entry.target == target && entry.foreign.take().is_some() {
+        if entry.target == target && entry.users.take().is_some() {
             found = true;
             entry.apply(slot);
         }
@@ -142,7 +145,7 @@ pub fn unregister(target: &str) -> bool {
 pub fn unregister_except(target: &str, platforms: &[&str]) {
     let kept: Vec<_> = platforms.iter().map(|platform| platform_name(platform)).collect();
     for (slot, entry) in registry().entries.iter_mut().enumerate() {
-        if entry.target == target && !kept.contains(&entry.platform) && entry.foreign.take().is_some() {
+        if entry.target == target && !kept.contains(&entry.platform) && entry.users.take().is_some() {
             entry.apply(slot);
         }
     }
@@ -167,6 +170,8 @@ pub enum Known {
     BuiltIn,
     /// The user's.
     Foreign,
+    /// The user's, in the host language.
+    Host,
 }
 
 /// The handler of this name, if there is one.
@@ -176,6 +181,7 @@ pub fn known(target: &str, platform: &str) -> Option<Known> {
     match entry.handler()? {
         Handler::BuiltIn(_) => Some(Known::BuiltIn),
         Handler::Foreign(_) => Some(Known::Foreign),
+        Handler::Host(_) => Some(Known::Host),
     }
 }
 
@@ -216,12 +222,12 @@ pub fn take_problems() -> Vec<Problem> {
 
 impl Entry {
     fn new(target: &str, platform: String) -> Entry {
-        Entry { target: target.into(), platform, built_in: None, foreign: None, plugins: Vec::new(), refusal: None }
+        Entry { target: target.into(), platform, built_in: None, users: None, plugins: Vec::new(), refusal: None }
     }
 
     /// The handler that comes first.
     fn handler(&self) -> Option<Handler> {
-        self.foreign.map(Handler::Foreign).or(self.built_in.map(Handler::BuiltIn))
+        self.users.or(self.built_in.map(Handler::BuiltIn))
     }
 
     /// Makes the slot call that.
@@ -229,6 +235,7 @@ impl Entry {
         let callee = match self.handler() {
             Some(Handler::Foreign(handler)) => Callee::Foreign(handler),
             Some(Handler::BuiltIn(handler)) => Callee::Rust(handler),
+            Some(Handler::Host(function)) => Callee::Host(function),
             None => Callee::Nothing,
         };
         slots::set(slot, &self.target, callee);
@@ -255,7 +262,7 @@ impl Registry {
         match tell(api, &entry.target, &entry.platform, slots::entry(slot)) {
             Ok(()) => entry.plugins.push(plugin),
             // The plugin of another device may have its own. It matters only to programs that call it.
-            Err(error) if entry.foreign.is_none() && entry.platform != HOST => entry.refusal = Some(error),
+            Err(error) if entry.users.is_none() && entry.platform != HOST => entry.refusal = Some(error),
             Err(error) => {
                 self.problems.push(Problem { target: entry.target.clone(), platform: entry.platform.clone(), error })
             }
@@ -460,7 +467,7 @@ mod tests {
         unsafe extern "C" fn foreign(_: *mut XLA_FFI_CallFrame) -> *mut XLA_FFI_Error {
             std::ptr::null_mut()
         }
-        registry.entries[1].foreign = Some(foreign);
+        registry.entries[1].users = Some(Handler::Foreign(foreign));
         registry.tell_all(1);
         assert_eq!(registry.problems[1].platform, cuda::PLATFORM);
         TOLD.take();

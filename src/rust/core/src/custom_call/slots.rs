@@ -2,6 +2,7 @@
 //! with a function of its own, which calls what the slot holds at that time.
 
 use crate::custom_call::frame::{self, Failure, Frame};
+use crate::custom_call::host;
 use crate::ffi::exception;
 use pjrt_base::sync::Unpoisoned;
 use pjrt_sys::*;
@@ -21,6 +22,8 @@ pub type RustHandler = fn(&Frame<'_>) -> Result<(), Failure>;
 pub(super) enum Callee {
     Foreign(ForeignHandler),
     Rust(RustHandler),
+    /// The function of the host with this number.
+    Host(u64),
     /// Nothing any more.
     Nothing,
 }
@@ -96,7 +99,10 @@ unsafe fn call(slot: usize, frame: *mut XLA_FFI_CallFrame) -> *mut XLA_FFI_Error
                 }
             }
         }
-        Some(Content { callee: Callee::Rust(handler), target }) => run(*handler, frame, target),
+        Some(Content { callee: Callee::Rust(handler), target }) => run(handler, frame, target),
+        Some(Content { callee: Callee::Host(function), target }) => {
+            run(|frame: &Frame<'_>| host::start(frame, *function, target), frame, target)
+        }
         Some(Content { callee: Callee::Nothing, target }) => Err(Failure::new(
             XLA_FFI_Error_Code::XLA_FFI_Error_Code_NOT_FOUND.0,
             format!("The custom call '{target}' has no handler any more."),
@@ -111,7 +117,11 @@ unsafe fn call(slot: usize, frame: *mut XLA_FFI_CallFrame) -> *mut XLA_FFI_Error
 
 /// # Safety
 /// As for [`call`].
-unsafe fn run(handler: RustHandler, frame: *const XLA_FFI_CallFrame, target: &str) -> Result<(), Failure> {
+unsafe fn run(
+    handler: impl Fn(&Frame<'_>) -> Result<(), Failure>,
+    frame: *const XLA_FFI_CallFrame,
+    target: &str,
+) -> Result<(), Failure> {
     let about = |failure: Failure| Failure::new(failure.code(), format!("{target}: {}", failure.message()));
     let call = || {
         // SAFETY: the plugin's frame is valid during the call.

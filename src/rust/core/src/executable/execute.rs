@@ -5,15 +5,20 @@ use crate::buffer::Buffer;
 use crate::client::device::Device;
 use crate::client::holdings;
 use crate::client::retry::with_retry;
+use crate::client::Client;
+use crate::custom_call::launch::{Carrier, Launch};
+use crate::custom_call::registry;
 use crate::executable::{Executable, Input, Placement, Signature};
 use crate::ffi::api::{call, Args};
 use crate::runtime::event::Event;
+use pjrt_base::callbacks;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::reason::Reason;
 use pjrt_base::room;
 use pjrt_program::names;
 use pjrt_sys::*;
 use smallvec::SmallVec;
+use std::borrow::Cow;
 use std::ptr::null_mut;
 use std::sync::Arc;
 use std::time::Instant;
@@ -39,6 +44,39 @@ pub enum Dispatch {
     Inline,
     /// Always the device's dispatch thread.
     Thread,
+}
+
+/// What a call of a function of the host knows of the launch of its program.
+#[derive(Debug)]
+pub struct HostContext {
+    client: Client,
+    devices: Vec<usize>,
+}
+
+impl HostContext {
+    /// The device that a call is for: the only one, or the one with the number that the plugin gives.
+    pub fn device(&self, number: Option<i32>) -> Option<Device> {
+        let devices = || self.devices.iter().map(|&device| Device::new(self.client.clone(), device));
+        match self.devices.len() {
+            1 => devices().next(),
+            _ => devices().find(|device| number.is_some_and(|number| i64::from(device.id()) == i64::from(number))),
+        }
+    }
+}
+
+/// Waits for a program that calls the host, on all devices. Returns whether all succeeded, as far as the outputs do not know.
+///
+/// # Errors
+/// For a function that failed without the knowledge of the plugin.
+pub(crate) fn wait_for_all(complete: &[Event], carrier: Option<Carrier>) -> Result<bool> {
+    let outcomes: Vec<_> = complete.iter().map(Event::wait_through).collect();
+    if outcomes.iter().any(|outcome| outcome.as_ref().is_err_and(|error| error.kind() == Kind::PluginPoisoned)) {
+        // They may still use it.
+        std::mem::forget(carrier);
+        return Ok(false);
+    }
+    carrier.map_or(Ok(()), |carrier| carrier.outcome())?;
+    Ok(outcomes.iter().all(Result::is_ok))
 }
 
 /// The outputs of one execution.
@@ -70,7 +108,7 @@ impl Executable {
             self.launch_on_thread(device, inputs, options, backing)?
         } else {
             let handles = inputs.iter().map(|input| input.live()).collect::<Result<Handles>>()?;
-            let made = self.launch(device, &handles, options)?;
+            let made = self.launch(device, &handles, &self.told_options(options))?;
             let adopt = |(&handle, spec): (&*mut PJRT_Buffer, &Arc<_>)| {
                 let backing = backing.as_ref().map(Backing::again);
                 let output = Buffer::adopt(self.client().clone(), device, Arc::clone(spec), handle, backing);
@@ -81,8 +119,14 @@ impl Executable {
             };
             made.handles.iter().zip(&self.signature().outputs).map(adopt).collect()
         };
-        self.mark_donated(inputs, options);
+        self.mark_donated(inputs, options)?;
         Ok(outputs)
+    }
+
+    /// Whether it calls functions of the host, for which the host's thread must be free.
+    pub(crate) fn calls_host(&self) -> bool {
+        let is_host = |name: &String| registry::known(name, self.client().platform()) == Some(registry::Known::Host);
+        self.functions().iter().any(is_host)
     }
 
     /// Whether a launch goes through the device's dispatch thread.
@@ -92,6 +136,7 @@ impl Executable {
         let must_wait = (client.work().running(device).is_some() || self.donates_any(options))
             && client.work().dispatcher(device).is_busy();
         must_wait
+            || self.calls_host()
             || match self.dispatch() {
                 Dispatch::Auto => {
                     self.hint().keeps_caller(self.history())
@@ -163,12 +208,27 @@ impl Executable {
     }
 
     /// Marks the inputs that an execution has taken over.
-    pub(crate) fn mark_donated(&self, inputs: &[&Buffer], options: &ExecuteOptions) {
+    pub(crate) fn mark_donated(&self, inputs: &[&Buffer], options: &ExecuteOptions) -> Result<()> {
         for (index, input) in inputs.iter().enumerate() {
             if self.donates(index, options) {
-                input.mark_donated();
+                if callbacks::depth() > 0 {
+                    input.give_up_as_donated()?;
+                } else {
+                    input.mark_donated();
+                }
             }
         }
+        Ok(())
+    }
+
+    /// The options for the plugin. In a callback, it takes over no memory: launches before, which wait for the callback, may
+    /// still need it.
+    pub(crate) fn told_options<'a>(&self, options: &'a ExecuteOptions) -> Cow<'a, ExecuteOptions> {
+        if callbacks::depth() == 0 {
+            return Cow::Borrowed(options);
+        }
+        let non_donatable = (0..self.signature().inputs.len() as i64).collect();
+        Cow::Owned(ExecuteOptions { non_donatable, ..options.clone() })
     }
 
     /// Whether an execution takes over this input's memory.
@@ -313,7 +373,7 @@ impl Executable {
         let mut complete: *mut PJRT_Event = null_mut();
         let events: *mut *mut PJRT_Event = if running.is_some() || is_counted { &mut complete } else { null_mut() };
         let start = self.hint().runs_on_caller.then(Instant::now);
-        self.call(&[inputs.as_ptr()], &[outputs.as_mut_ptr()], execute_device, events, options)?;
+        self.call(&[inputs.as_ptr()], &[outputs.as_mut_ptr()], execute_device, events, null_mut(), options)?;
         if let Some(start) = start {
             self.history().note(start.elapsed());
         }
@@ -333,6 +393,38 @@ impl Executable {
         Ok(Made { handles: outputs, are_complete: false })
     }
 
+    /// Calls the plugin for a program that calls the host, on one device, and waits until it is complete. Runs on a dispatch
+    /// thread, so that later launches there know what they wait for.
+    fn launch_with_host(
+        &self,
+        device: usize,
+        inputs: &[*mut PJRT_Buffer],
+        number: u64,
+        options: &ExecuteOptions,
+    ) -> Result<Made> {
+        let client = self.client();
+        let mut outputs: Handles = SmallVec::from_elem(null_mut(), self.signature().outputs.len());
+        let execute_device = match self.placement() {
+            Placement::Fixed(_) => null_mut(),
+            Placement::Portable => client.device_facts(device).handle,
+        };
+        let carrier = self.carrier(number, &[device]);
+        let context = carrier.as_ref().map_or(null_mut(), Carrier::handle);
+        let mut complete: *mut PJRT_Event = null_mut();
+        self.call(&[inputs.as_ptr()], &[outputs.as_mut_ptr()], execute_device, &mut complete, context, options)?;
+        let mut are_complete = false;
+        if !complete.is_null() {
+            are_complete = wait_for_all(&[Event::new(client.plugin(), complete)], carrier).is_ok_and(|all| all);
+        }
+        Ok(Made { handles: outputs, are_complete })
+    }
+
+    /// What tells handlers of this launch.
+    pub(crate) fn carrier(&self, number: u64, devices: &[usize]) -> Option<Carrier> {
+        let context = HostContext { client: self.client().clone(), devices: devices.to_vec() };
+        Carrier::new(self.client().plugin().api(), Launch::new(number, Box::new(context), devices.len() > 1))
+    }
+
     /// Calls the plugin. `inputs` and `outputs` have a list for each device, with lengths from the signature. If
     /// `complete` is not null, it receives an event for each device.
     pub(crate) fn call(
@@ -341,6 +433,7 @@ impl Executable {
         outputs: &[*mut *mut PJRT_Buffer],
         execute_device: *mut PJRT_Device,
         complete: *mut *mut PJRT_Event,
+        context: *mut PJRT_ExecuteContext,
         options: &ExecuteOptions,
     ) -> Result<()> {
         let client = self.client();
@@ -348,6 +441,7 @@ impl Executable {
         let mut call_options = Args::<PJRT_ExecuteOptions>::new(api);
         call_options.fields.struct_size = api.size_of(&call_options);
         call_options.fields.launch_id = options.launch_id;
+        call_options.fields.context = context;
         call_options.fields.non_donatable_input_indices = options.non_donatable.as_ptr();
         call_options.fields.num_non_donatable_input_indices = options.non_donatable.len();
         call!(
@@ -380,11 +474,16 @@ impl Executable {
             Buffer::pending(self.client().clone(), device, Arc::clone(spec), dispatched.clone(), backing)
         };
         let outputs: Outputs = self.signature().outputs.iter().map(pending).collect();
-        let (executable, options, promised) = (self.clone(), options.clone(), outputs.clone());
+        let (executable, options, promised) = (self.clone(), self.told_options(options).into_owned(), outputs.clone());
+        inputs.iter().filter_map(|input| input.unfinished_launch()).for_each(|launch| dispatched.note_after(launch));
         let inputs: Vec<Buffer> = inputs.iter().map(|&input| input.clone()).collect();
+        let (calls_host, number) = (self.calls_host(), dispatched.number());
         self.client().work().dispatcher(device).submit(dispatched.clone(), move || {
             let handles = inputs.iter().map(Buffer::made).collect::<Result<Handles>>();
-            let launch = |handles: &Handles| executable.launch(device, handles, &options);
+            let launch = |handles: &Handles| match calls_host {
+                true => executable.launch_with_host(device, handles, number, &options),
+                false => executable.launch(device, handles, &options),
+            };
             let launched = handles.and_then(|handles| with_retry(|| executable.needs(), || launch(&handles)));
             let made = launched.inspect_err(|_| promised.iter().for_each(Buffer::mark_failed))?;
             for (output, handle) in promised.iter().zip(made.handles) {

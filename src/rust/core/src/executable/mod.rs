@@ -265,6 +265,7 @@ impl Executable {
         functions.sort_unstable();
         functions.dedup();
         custom_call::check(&functions, client.platform())?;
+        custom_call::check_layouts(module.functions_in_other_layouts(), client.platform())?;
         drop(description);
         let placement = if options.compile_portable_executable {
             Placement::Portable

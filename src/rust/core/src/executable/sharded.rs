@@ -3,7 +3,8 @@
 use crate::buffer::backing::Backing;
 use crate::buffer::Buffer;
 use crate::client::retry::with_retry;
-use crate::executable::execute::{ExecuteOptions, Handles, Outputs};
+use crate::custom_call::launch::Carrier;
+use crate::executable::execute::{wait_for_all, ExecuteOptions, Handles, Outputs};
 use crate::executable::{Executable, Placement};
 use crate::runtime::dispatch::Running;
 use crate::runtime::event::Event;
@@ -40,7 +41,7 @@ impl Executable {
             self.check(device, inputs, options).map_err(|error| self.for_device(number, error))?;
         }
         let outputs = self.launch_on_threads(devices, inputs, options)?;
-        inputs.iter().for_each(|inputs| self.mark_donated(inputs, options));
+        inputs.iter().try_for_each(|inputs| self.mark_donated(inputs, options))?;
         Ok(outputs)
     }
 
@@ -77,7 +78,10 @@ impl Executable {
             specs.map(make).collect()
         };
         let outputs: Vec<Outputs> = devices.iter().map(pending).collect();
-        let (executable, options, promised) = (self.clone(), options.clone(), outputs.clone());
+        let (executable, options, promised) = (self.clone(), self.told_options(options).into_owned(), outputs.clone());
+        let number = dispatched.number();
+        let made_by = inputs.iter().flat_map(|list| list.iter()).filter_map(|input| input.unfinished_launch());
+        made_by.for_each(|launch| dispatched.note_after(launch));
         let inputs: Vec<Vec<Buffer>> =
             inputs.iter().map(|list| list.iter().map(|&input| input.clone()).collect()).collect();
         let running = devices.to_vec();
@@ -91,18 +95,28 @@ impl Executable {
                 }
             }
             running.iter().filter_map(|&device| executable.client().work().running(device)).for_each(Running::wait);
-            let launched = with_retry(|| executable.needs(), || executable.launch_all(&inputs, &options));
-            let (made, complete) = launched.inspect_err(|_| promised.iter().flatten().for_each(Buffer::mark_failed))?;
+            let launched = with_retry(|| executable.needs(), || executable.launch_all(&inputs, number, &options));
+            let (made, complete, carrier) =
+                launched.inspect_err(|_| promised.iter().flatten().for_each(Buffer::mark_failed))?;
+            // The outputs carry the errors.
+            if carrier.is_some() {
+                if let Err(error) = wait_for_all(&complete, carrier) {
+                    promised.iter().flatten().for_each(Buffer::mark_failed);
+                    made.iter().flatten().for_each(|&handle| executable.client().free_buffer(handle));
+                    return Err(error);
+                }
+            }
             for (promised, made) in promised.iter().zip(made) {
                 promised.iter().zip(made).for_each(|(output, handle)| output.fulfil(handle));
             }
-            // The outputs carry the errors.
             complete.iter().for_each(|event| drop(event.wait_through()));
             Ok(())
         })?;
         for &device in &devices[1..] {
+            let other = client.new_dispatched();
+            other.note_after(&dispatched);
             let (arrived, dispatched) = (arrived.clone(), dispatched.clone());
-            client.work().dispatcher(device).submit(client.new_dispatched(), move || {
+            client.work().dispatcher(device).submit(other, move || {
                 // The launch has ended already if another device could not be reached.
                 let _ = arrived.send(());
                 dispatched.wait()
@@ -117,9 +131,15 @@ impl Executable {
     /// XLA's CPU client needs these waits. It runs all devices on one thread pool, where parts of a second launch can
     /// take the place of parts of the first, for which the others then wait at a collective operation. The same happens
     /// if a device's input is late or has failed. After a minute, it ends the process.
-    fn launch_all(&self, inputs: &[Vec<Buffer>], options: &ExecuteOptions) -> Result<(Vec<Handles>, Vec<Event>)> {
+    fn launch_all(
+        &self,
+        inputs: &[Vec<Buffer>],
+        number: u64,
+        options: &ExecuteOptions,
+    ) -> Result<(Vec<Handles>, Vec<Event>, Option<Carrier>)> {
         let client = self.client();
-        let one_by_one = client.shares_host_memory();
+        let calls_host = self.calls_host();
+        let one_by_one = client.shares_host_memory() || calls_host;
         let handle = |input: &Buffer| {
             if one_by_one {
                 input.wait_complete()?;
@@ -134,9 +154,14 @@ impl Executable {
         let output_lists: Vec<_> = outputs.iter_mut().map(|list| list.as_mut_ptr()).collect();
         let mut complete = vec![null_mut(); if one_by_one { inputs.len() } else { 0 }];
         let events = if one_by_one { complete.as_mut_ptr() } else { null_mut() };
-        self.call(&input_lists, &output_lists, null_mut(), events, options)?;
+        let carrier = match self.placement() {
+            Placement::Fixed(devices) if calls_host => self.carrier(number, devices),
+            _ => None,
+        };
+        let context = carrier.as_ref().map_or(null_mut(), Carrier::handle);
+        self.call(&input_lists, &output_lists, null_mut(), events, context, options)?;
         let complete = complete.into_iter().filter(|event| !event.is_null());
-        Ok((outputs, complete.map(|event| Event::new(client.plugin(), event)).collect()))
+        Ok((outputs, complete.map(|event| Event::new(client.plugin(), event)).collect(), carrier))
     }
 }
 

@@ -4,7 +4,9 @@
 //! size.
 
 use crate::ffi::poison::Poison;
+use pjrt_base::callbacks;
 use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::reason::Reason;
 use pjrt_sys::*;
 use std::ffi::c_char;
 use std::mem::MaybeUninit;
@@ -169,7 +171,14 @@ impl Api {
         }
         self.destroy_error(error);
         let is_refused_size = self.room > 0 && text.starts_with("Unexpected ") && text.contains(" size");
-        let error = Error::new(Kind::Pjrt(code.fields.code.0), text).in_call(call_name);
+        let callback = callbacks::unmark(&text).map(|(rest, number)| {
+            text = rest;
+            Reason::CallbackFailed { number: number as usize }
+        });
+        let mut error = Error::new(Kind::Pjrt(code.fields.code.0), text).in_call(call_name);
+        if let Some(reason) = callback {
+            error = error.hint(reason);
+        }
         if is_refused_size {
             let (major, minor) = self.version;
             return error.hint(format!(

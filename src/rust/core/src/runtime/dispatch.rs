@@ -2,15 +2,16 @@
 
 use crate::ffi::poison::{self, Poison};
 use crate::runtime::event::{Event, Signal};
-use crate::runtime::spin;
-use pjrt_base::error::{Error, Kind, Result, RESOURCE_EXHAUSTED};
+use pjrt_base::callbacks;
+use pjrt_base::error::{Error, Kind, Result, FAILED_PRECONDITION, RESOURCE_EXHAUSTED};
 use pjrt_base::mmap::SignalStacks;
 use pjrt_base::process::{self, LastWait};
+use pjrt_base::spin;
 use pjrt_base::sync::Unpoisoned;
 use std::panic::{catch_unwind, AssertUnwindSafe};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender, TryRecvError};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 /// A launch queued on the dispatch thread.
@@ -20,12 +21,69 @@ pub(crate) struct Dispatched {
     outcome: OnceLock<Result<()>>,
     /// The expected duration; zero if unknown.
     expected: Duration,
+    /// Unique in the process, and not 0.
+    number: u64,
+    /// What it waits for: the launch before on its thread, and those that make its inputs.
+    after: Mutex<Vec<Weak<Dispatched>>>,
 }
 
 impl Dispatched {
     /// A launch with an expected duration; zero if unknown.
     pub(crate) fn new(poison: &'static Poison, expected: Duration) -> Arc<Dispatched> {
-        Arc::new(Dispatched { done: Signal::new(poison), outcome: OnceLock::new(), expected })
+        static NUMBERS: AtomicU64 = AtomicU64::new(1);
+        Arc::new(Dispatched {
+            done: Signal::new(poison),
+            outcome: OnceLock::new(),
+            expected,
+            number: NUMBERS.fetch_add(1, Ordering::Relaxed),
+            after: Mutex::default(),
+        })
+    }
+
+    /// A number that no other launch has, and that is not 0.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Notes that it waits for another launch.
+    pub(crate) fn note_after(&self, other: &Arc<Dispatched>) {
+        self.after.lock().unpoisoned().push(Arc::downgrade(other));
+    }
+
+    /// Whether it is one of these launches, or waits for one.
+    fn waits_for(&self, launches: &[u64]) -> bool {
+        if self.is_done() {
+            return false;
+        }
+        let upgraded =
+            |launch: &Self| -> Vec<_> { launch.after.lock().unpoisoned().iter().filter_map(Weak::upgrade).collect() };
+        let (mut seen, mut next) = (vec![self.number], upgraded(self));
+        if launches.contains(&self.number) {
+            return true;
+        }
+        while let Some(launch) = next.pop() {
+            if launch.is_done() || seen.contains(&launch.number) {
+                continue;
+            }
+            if launches.contains(&launch.number) {
+                return true;
+            }
+            seen.push(launch.number);
+            next.extend(upgraded(&launch));
+        }
+        false
+    }
+
+    /// Refuses a wait in a callback for the program that waits for the callback.
+    #[cold]
+    fn check_callbacks(&self) -> Result<()> {
+        if self.waits_for(&callbacks::running_launches()) {
+            return Err(Error::new(
+                Kind::Pjrt(FAILED_PRECONDITION),
+                "A function that a program calls cannot wait for that program: the program waits for the function.",
+            ));
+        }
+        Ok(())
     }
 
     /// Whether it has run, successfully or not.
@@ -39,7 +97,13 @@ impl Dispatched {
     }
 
     /// Waits until it has run.
+    ///
+    /// # Errors
+    /// Its own, `Interrupted`, and the code of `FAILED_PRECONDITION` in a callback that it waits for.
     pub(crate) fn wait(&self) -> Result<()> {
+        if callbacks::depth() > 0 {
+            self.check_callbacks()?;
+        }
         let patience = spin::SHORT + if self.expected <= spin::LONG { 2 * self.expected } else { Duration::ZERO };
         if !spin::until(patience, || self.is_done()) {
             self.done.wait()?;
@@ -48,6 +112,7 @@ impl Dispatched {
     }
 
     fn finish(&self, outcome: Result<()>) {
+        self.after.lock().unpoisoned().clear();
         // Finished once, by the thread that ran it.
         let _ = self.outcome.set(outcome);
         self.done.raise();
@@ -60,6 +125,8 @@ type Job = Box<dyn FnOnce() + Send>;
 #[derive(Debug)]
 pub(crate) struct Dispatcher {
     sender: Mutex<Option<Sender<Job>>>,
+    /// The last job.
+    last: Mutex<Weak<Dispatched>>,
     unfinished: Arc<AtomicUsize>,
     poison: &'static Poison,
 }
@@ -67,7 +134,7 @@ pub(crate) struct Dispatcher {
 impl Dispatcher {
     /// A thread for calls of the plugin that `poison` belongs to.
     pub(crate) fn new(poison: &'static Poison) -> Dispatcher {
-        Dispatcher { sender: Mutex::default(), unfinished: Arc::default(), poison }
+        Dispatcher { sender: Mutex::default(), last: Mutex::default(), unfinished: Arc::default(), poison }
     }
 
     /// Queues `work`; `launch` signals its end.
@@ -84,6 +151,10 @@ impl Dispatcher {
             Some(open) => open,
             None => sender.insert(start()?),
         };
+        let last = std::mem::replace(&mut *self.last.lock().unpoisoned(), Arc::downgrade(&dispatched));
+        if let Some(last) = last.upgrade() {
+            dispatched.note_after(&last);
+        }
         let unfinished = self.unfinished.clone();
         let job = move || {
             // Even if the work panics, somebody may wait for it.
@@ -165,6 +236,7 @@ impl InFlight {
     pub(crate) fn wait_idle(&self) -> Result<()> {
         const SLICE: Duration = Duration::from_millis(1);
         while !self.is_empty() {
+            callbacks::serve()?;
             process::check_interrupt()?;
             self.poison.check()?;
             std::thread::sleep(SLICE);

@@ -3,10 +3,12 @@
 use crate::ffi::api::call;
 use crate::ffi::poison::Poison;
 use crate::runtime::plugin::Plugin;
-use crate::runtime::spin;
+
+use pjrt_base::callbacks;
 use pjrt_base::console;
-use pjrt_base::error::Result;
+use pjrt_base::error::{Kind, Result};
 use pjrt_base::process;
+use pjrt_base::spin;
 use pjrt_base::sync::Unpoisoned;
 use pjrt_sys::*;
 use std::ffi::c_void;
@@ -159,6 +161,8 @@ impl Signal {
             drop(self.sleep.lock().unpoisoned());
             self.changed.notify_all();
         }
+        // The host's thread sleeps until this or a callback wakes it.
+        callbacks::ring();
     }
 
     pub(crate) fn is_raised(&self) -> bool {
@@ -174,7 +178,36 @@ impl Signal {
         if self.is_raised() {
             return Ok(());
         }
+        if callbacks::is_host() {
+            return self.wait_as_host().inspect_err(|error| {
+                if error.kind() == Kind::Interrupted {
+                    callbacks::pause();
+                }
+            });
+        }
         self.wait_with(process::check_interrupt)
+    }
+
+    /// The same on the host's thread: what raises it may need callbacks first.
+    fn wait_as_host(&self) -> Result<()> {
+        let wait = callbacks::Wait::start();
+        loop {
+            if callbacks::are_waiting() {
+                callbacks::serve()?;
+                process::check_interrupt_now_and_then()?;
+                // The program often calls again soon.
+                spin::until(spin::SHORT, || self.is_raised() || callbacks::are_waiting());
+            } else {
+                wait.sleep(|| self.is_raised(), SLICE);
+                if !self.is_raised() && !callbacks::are_waiting() {
+                    process::check_interrupt()?;
+                }
+            }
+            if self.is_raised() {
+                return Ok(());
+            }
+            self.poison.check_wait()?;
+        }
     }
 
     /// The same without checks for interrupts.
@@ -208,7 +241,6 @@ impl Signal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pjrt_base::error::Kind;
 
     #[test]
     fn an_endless_wait_ends_when_the_plugin_is_lost() {

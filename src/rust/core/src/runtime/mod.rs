@@ -6,4 +6,3 @@ pub mod extension;
 pub mod oom;
 pub mod plugin;
 pub(crate) mod registry;
-mod spin;

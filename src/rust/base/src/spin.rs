@@ -1,18 +1,18 @@
 //! Short waits for other threads, by polling: to sleep and wake up would take longer.
 
-use pjrt_base::parallel::processors;
+use crate::parallel::processors;
 use std::time::{Duration, Instant};
 
 /// The default time to poll: most short programs end within it.
-pub(crate) const SHORT: Duration = Duration::from_micros(50);
+pub const SHORT: Duration = Duration::from_micros(50);
 
 /// The longest time for which polling is useful.
-pub(crate) const LONG: Duration = Duration::from_micros(200);
+pub const LONG: Duration = Duration::from_micros(200);
 
 /// Polls until `is_over`, for at most `limit`, and returns whether it is over. Yields the processor to other threads.
 /// Polls once if there is only one processor.
 #[inline]
-pub(crate) fn until(limit: Duration, mut is_over: impl FnMut() -> bool) -> bool {
+pub fn until(limit: Duration, mut is_over: impl FnMut() -> bool) -> bool {
     const LOOKS: usize = 16;
     if is_over() {
         return true;
