@@ -178,16 +178,18 @@ setMethod("diag", "PJRTBuffer", function(x = 1, nrow, ncol, names = TRUE) {
 
 # If one operand is an S4 object, or before R 4.4.
 #' @rdname matrices
-#' @aliases crossprod,PJRTBuffer,ANY-method crossprod,ANY,PJRTBuffer-method
+#' @aliases crossprod,PJRTBuffer,ANY-method crossprod,ANY,PJRTBuffer-method crossprod,PJRTBuffer,PJRTBuffer-method
 #' @exportMethod crossprod
 setMethod("crossprod", c("PJRTBuffer", "ANY"), function(x, y = NULL, ...) product("crossprod", x, y))
 setMethod("crossprod", c("ANY", "PJRTBuffer"), function(x, y = NULL, ...) product("crossprod", x, y))
+setMethod("crossprod", c("PJRTBuffer", "PJRTBuffer"), function(x, y = NULL, ...) product("crossprod", x, y))
 
 #' @rdname matrices
-#' @aliases tcrossprod,PJRTBuffer,ANY-method tcrossprod,ANY,PJRTBuffer-method
+#' @aliases tcrossprod,PJRTBuffer,ANY-method tcrossprod,ANY,PJRTBuffer-method tcrossprod,PJRTBuffer,PJRTBuffer-method
 #' @exportMethod tcrossprod
 setMethod("tcrossprod", c("PJRTBuffer", "ANY"), function(x, y = NULL, ...) product("tcrossprod", x, y))
 setMethod("tcrossprod", c("ANY", "PJRTBuffer"), function(x, y = NULL, ...) product("tcrossprod", x, y))
+setMethod("tcrossprod", c("PJRTBuffer", "PJRTBuffer"), function(x, y = NULL, ...) product("tcrossprod", x, y))
 
 #' @rdname matrices
 #' @aliases %*%,PJRTBuffer,ANY-method %*%,ANY,PJRTBuffer-method

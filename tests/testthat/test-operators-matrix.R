@@ -129,7 +129,10 @@ test_that("matrices of package Matrix are refused, and work as before", {
   expect_clean(child, "pjrt_error_operator pjrt_error_operator pjrt_error_operator 4 6 1 2 1 0 0 2 ")
 })
 
-test_that("attaching the package masks nothing of base with a message", {
-  child <- run_child(quote(invisible()))
+test_that("neither attaching the package nor a first product prints a message", {
+  child <- run_child(env = c(PJRT_PLUGIN_PATH_CPU = real_plugin(), PJRT_CACHE = "0"), quote({
+    x <- pjrt_buffer(diag(2))
+    invisible(list(x %*% x, crossprod(x, x), tcrossprod(x, x), crossprod(x, diag(2)), rowSums(x)))
+  }))
   expect_clean(child, character())
 })
