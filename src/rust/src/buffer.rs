@@ -107,7 +107,8 @@ pub fn from_elements(data: SEXP, dtype: DType, dims: &[i64], device: &Device) ->
     // SAFETY: the caller protects the vector, and a pin keeps what outlives the call.
     let content = HostContent::Elements(unsafe { sexp::raws(data) });
     let array = HostArray { dims, order: HostOrder::RowMajor, content };
-    upload(Upload::new(device, dtype, &array, Check::Missing)?, data)
+    let made = upload(Upload::new(device, dtype, &array, Check::Missing)?, data)?;
+    made.map_err(|lost| misfits(lost, dtype))
 }
 
 /// `buffer_empty(dtype, shape, device)`: a buffer whose elements are all zero.
