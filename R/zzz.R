@@ -10,12 +10,15 @@ the$tengen <- NULL
 the$handler_packages <- character()
 the$lapack_named <- FALSE
 the$refined <- list()
+the$on_ready <- new.env(parent = emptyenv())
 
 .onLoad <- function(libname, pkgname) {
   .Call(ffi_loaded, topenv(), the)
   connect_packages()
+  connect_later()
 }
 
 .onUnload <- function(libpath) {
+  disconnect_later()
   disconnect_packages()
 }

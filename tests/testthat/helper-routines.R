@@ -166,6 +166,10 @@ routine_uses <- function() {
     transfer_is_ready = is.logical(is_ready(array)),
     transfer_value = .Call(pjrt:::ffi_transfer_value, array$data),
 
+    # event loops
+    idle_connect = is.logical(pjrt:::use_later()),
+    ready_watch = pjrt_on_ready(array, identity)(),
+
     # programs and executables
     program_new = pjrt_program(text),
     program_read = pjrt_program(path = source),

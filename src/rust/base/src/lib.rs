@@ -6,6 +6,7 @@ pub mod error;
 
 pub mod console;
 pub mod digest;
+pub mod idle;
 pub mod mmap;
 pub mod parallel;
 pub mod private_fs;
