@@ -42,7 +42,7 @@
 #' @examplesIf pjrt::plugins_downloaded("cpu") && requireNamespace("promises", quietly = TRUE)
 #'
 #' y <- pjrt_execute(square, pjrt_scalar(4))
-#' promises::then(y, function(y) cat("The result is", as_array(y), "\\n"))
+#' promises::then(y, function(y) cat("The result is", as_array(y), "\n"))
 #' # at R's prompt, the event loop runs by itself
 #' for (i in 1:3) later::run_now(0.1)
 #' @export
@@ -73,7 +73,7 @@ pjrt_on_ready <- function(x, callback) {
 # What the native side watches for a result or a nested list of results. What is NULL is ready.
 handles_to_watch <- function(x) {
   classes <- c("PJRTBuffer", "PJRTArrayPromise", "PJRTExecutablePromise")
-  if (!is.list(x) || is.object(x)) {
+  if (typeof(x) != "list" || is.object(x)) {
     if (!inherits(x, classes)) {
       abort_class(x, classes)
     }

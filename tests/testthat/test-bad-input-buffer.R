@@ -33,7 +33,7 @@ rows <- list(
       "buffer", x, "an array promise", "a compiling promise", "one from a file as PJRTExecutablePromise", "list()",
       "list(a = NULL)"
     ),
-    callback = "fun"
+    callback = of("fun", identity, "a function as PJRTBuffer")
   ),
   # a promise of what cannot be used is rejected
   as.promise.PJRTBuffer = row(x = "any"),
