@@ -65,14 +65,12 @@ test_that("failures reject the promise with the condition", {
 
 test_that("the event loop sleeps until the result wakes it", {
   y <- slow(steps = 2e7)
-  promise <- promises::as.promise(y)
-  done <- NULL
-  promises::then(promise, function(y) done <<- Sys.time())
+  ready <- done <- NULL
   pjrt_on_ready(y, function(y) ready <<- Sys.time())
-  ready <- NULL
-  used <- system.time(rounds <- run_until(function() !is.null(done)))
+  promises::then(y, function(y) done <<- Sys.time())
+  rounds <- run_until(function() !is.null(done))
   expect_lte(rounds, 5L)
-  expect_lt(as.numeric(difftime(done, ready, units = "secs")), 0.05)
+  expect_lt(as.numeric(difftime(done, ready, units = "secs")), 0.2)
 })
 
 test_that("a promise made in a private event loop is settled there", {

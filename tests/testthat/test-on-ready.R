@@ -165,10 +165,14 @@ test_that("the child of a fork calls no function of its parent, which is not aff
   skip_on_os("windows")
   child <- run_child(quote({
     y <- pjrt_execute(compile(loop_program(2e7)), pjrt_scalar(1, "f64"))
-    pjrt_on_ready(y, function(y) cat("called in", if (Sys.getpid() == parent) "parent" else "child", "\n"))
+    called <- FALSE
+    pjrt_on_ready(y, function(y) {
+      cat("called in", if (Sys.getpid() == parent) "parent" else "child", "\n")
+      called <<- TRUE
+    })
     parent <- Sys.getpid()
     jobs <- lapply(1:2, function(i) parallel::mcparallel({ Sys.sleep(3); gc(); "slept" }))
-    Sys.sleep(2)
+    for (i in 1:1000) if (!called) Sys.sleep(0.05)
     cat(unlist(parallel::mccollect(jobs), use.names = FALSE), "\n")
   }))
   expect_clean(child, c("called in parent ", "slept slept "))
