@@ -186,6 +186,9 @@ advice <- list(
   forked = function() {
     "Use a PSOCK cluster (parallel::makePSOCKcluster()), or fork before you create the first client."
   },
+  handle_lost = function() {
+    "To send or save it, use pjrt_serialize() there and pjrt_deserialize() here. See ?pjrt_parallel."
+  },
   inputs_per_device = function() {
     "Pass a list with one list of buffers for each device, in the order of devices(executable)."
   },

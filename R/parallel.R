@@ -4,12 +4,13 @@
 #' one process is enough for most work. If you use several, each needs its own client.
 #'
 #' @section Separate sessions:
-#' Clusters from [parallel::makePSOCKcluster()] and sessions of package callr work like any other session. Send data as R
-#' arrays ([as_array()]), programs as text, and executables as bytes ([pjrt_serialize()]). A buffer, executable or client that
-#' you send to another process is a null pointer there, and using it is an error. Programs that any process has compiled
-#' before come from the [cache][pjrt_cache].
+#' Clusters from [parallel::makePSOCKcluster()] and sessions of package callr work like any other session. Send buffers, programs
+#' and executables as bytes: [pjrt_serialize()] makes them, and [pjrt_deserialize()] creates the objects again. R arrays and the
+#' text of programs need nothing. An object of this package that you send as it is arrives as a null pointer, and using it is an
+#' error. Programs that any process has compiled before come from the [cache][pjrt_cache].
 #'
-#' By default, each process uses all processors: see `threads` in [pjrt_client()].
+#' By default, each process uses all processors. With several workers, divide them: set `PJRT_CPU_THREADS` in each worker, or
+#' `threads` in [pjrt_client()]. `vignette("workers")` shows a pool of workers.
 #' @section Forks:
 #' The device runtimes do not survive `fork()`, which [parallel::mclapply()], [parallel::mcparallel()] and the plan `multicore`
 #' of package future use. If the parent has a client,

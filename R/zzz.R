@@ -11,11 +11,13 @@ the$handler_packages <- character()
 the$lapack_named <- FALSE
 the$refined <- list()
 the$r_call_errors <- list(count = 0, kept = list())
+the$on_ready <- new.env(parent = emptyenv())
 
 .onLoad <- function(libname, pkgname) {
   .Call(ffi_loaded, topenv(), the)
   register_new_methods()
   connect_packages()
+  connect_later()
 }
 
 .onAttach <- function(libname, pkgname) {
@@ -25,5 +27,6 @@ the$r_call_errors <- list(count = 0, kept = list())
 }
 
 .onUnload <- function(libpath) {
+  disconnect_later()
   disconnect_packages()
 }

@@ -2,7 +2,7 @@
 # Sourced by demo.sh and test.sh from the top folder of the checkout: sets up a Debian or Ubuntu machine and prints what it
 # installs. It keeps what is already installed, so a second run takes seconds.
 #
-#   install_system    R and its packages, pip, pandoc and Rust
+#   install_system    R and its packages, pip, pandoc, a browser and Rust
 #   install_lint      Rust's formatter and linter, if available
 #   install_package   this package, into a library in the checkout: .lib/, or .lib-VERSION/ for another R
 #   install_friends   tengen and safetensors, into that library, if their sources are next to the checkout
@@ -96,15 +96,25 @@ install_rust() {
     say "using $(rustc --version) in $rust_bin"
 }
 
+# Installs the browser in which tests open Shiny apps. Ubuntu's apt has none, and the tests are skipped.
+install_browser() {
+    [ -n "$(missing_packages chromium)" ] || return 0
+    update_index
+    if apt-cache policy chromium | grep -q 'Candidate: [0-9]'; then
+        install_packages chromium
+    fi
+}
+
 install_system() {
     command -v dpkg-query >/dev/null || stop "this script sets up Debian and Ubuntu only: see README.md for other systems"
     missing=$(missing_packages ca-certificates r-base-core r-base-dev pandoc python3 python3-pip \
         r-cran-bit64 r-cran-callr r-cran-cli r-cran-future r-cran-knitr r-cran-rmarkdown r-cran-testthat r-cran-waldo r-cran-withr \
-        r-cran-checkmate r-cran-jsonlite r-cran-r6 r-cran-rlang)
+        r-cran-checkmate r-cran-jsonlite r-cran-later r-cran-promises r-cran-r6 r-cran-rlang r-cran-shiny)
     if [ -n "$missing" ]; then
         # shellcheck disable=SC2086
         install_packages $missing
     fi
+    install_browser
     install_rust
 }
 

@@ -169,6 +169,10 @@ routine_uses <- function() {
     transfer_is_ready = is.logical(is_ready(array)),
     transfer_value = .Call(pjrt:::ffi_transfer_value, array$data),
 
+    # event loops
+    idle_connect = is.logical(pjrt:::use_later()),
+    ready_watch = pjrt_on_ready(array, identity)(),
+
     # programs and executables
     program_new = pjrt_program(text),
     program_read = pjrt_program(path = source),
@@ -211,6 +215,9 @@ routine_uses <- function() {
     executable_optimized_bytes = executable_hlo(add, "bytes"),
     executable_serialize = length(pjrt_serialize(add)),
     executable_deserialize = pjrt_deserialize(serialized),
+    buffer_serialize = pjrt_serialize(x),
+    program_serialize = pjrt_serialize(program),
+    contained_read = pjrt_deserialize(pjrt_serialize(x)),
     executable_save = basename(pjrt_save_executable(add, file)),
     executable_load = pjrt_load_executable(file),
     hlo_inspect = names(inspect_hlo(program)),

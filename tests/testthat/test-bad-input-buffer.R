@@ -28,6 +28,20 @@ rows <- list(
     "list(a = NULL)"
   )),
   is_ready.PJRTBuffer = row(x = "buffer"),
+  pjrt_on_ready = row(
+    x = of(
+      "buffer", x, "an array promise", "a compiling promise", "one from a file as PJRTExecutablePromise", "list()",
+      "list(a = NULL)"
+    ),
+    callback = of("fun", identity, "a function as PJRTBuffer")
+  ),
+  # a promise of what cannot be used is rejected
+  as.promise.PJRTBuffer = row(x = "any"),
+  as.promise.PJRTArrayPromise = row(x = "any"),
+  as.promise.PJRTExecutablePromise = row(x = "any"),
+  is.promising.PJRTBuffer = row(x = "any"),
+  is.promising.PJRTArrayPromise = row(x = "any"),
+  is.promising.PJRTExecutablePromise = row(x = "any"),
   is_ready.PJRTArrayPromise = row(x = "promise"),
   memory_space = row(x = "buffer"),
   pjrt_buffer = row(data = of("data", c(1, 2), "a data frame"), dtype = "dtype", device = "device", shape = "shape", check = "flag_or_null"),

@@ -16,7 +16,7 @@ rows <- list(
   ),
   pjrt_load_executable = row(path = "path", device = "device", compile_options = of("compile_options", NULL, "NULL")),
   pjrt_save_executable = row(executable = "executable", path = of("path", saved, file_names), after = renew_paths()),
-  pjrt_serialize = row(executable = "executable"),
+  pjrt_serialize = row(x = of("executable", add, "a buffer", "a program")),
   pjrt_function = row(
     x = of("known_executable", add, "a program"), as = of("choice", "buffer"), device = of("none", NULL, "NULL"),
     arguments = of("none", c("a", "b"), "NULL", "c(\"a\", \"b\")")

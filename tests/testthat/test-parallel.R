@@ -64,6 +64,7 @@ fork_uses <- list(
   pjrt_load_npy = quote(pjrt_load_npy(system.file("exported", "iris-torch", "data", "0.bias", package = "pjrt"))),
   safetensors_load = quote(safetensors_load(model)),
   pjrt_memory_stats = quote(pjrt_memory_stats()),
+  pjrt_on_ready = quote(pjrt_on_ready(x, identity)),
   pjrt_plugin = quote(pjrt_plugin("cpu")),
   pjrt_plugins = quote(pjrt_plugins()),
   pjrt_program = quote(pjrt_program(unary_program("f32"))),

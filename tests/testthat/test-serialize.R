@@ -101,7 +101,7 @@ test_that("damaged and unrelated data are refused", {
   expect_refused(pjrt_deserialize(replace(data, 13:16, as.raw(255))), "serialized_invalid", "damaged or incomplete")
   expect_refused(pjrt_deserialize(replace(data, 9L, as.raw(9))), "serialized_mismatch", "format 9")
   expect_refused(pjrt_deserialize("data"), "invalid_input", "`data` must be a raw vector")
-  expect_refused(pjrt_serialize(1), "invalid_input", "`executable`")
+  expect_refused(pjrt_serialize(1), "invalid_input", "`x` must be a")
 })
 
 test_that("flipping any byte never ends the session", {
@@ -150,4 +150,109 @@ test_that("loading with another build of the plugin raises an error that says so
   expect_identical(child$out[[1L]], "pjrt_error_serialized_mismatch ")
   expect_match(child$out[[2L]], "saved for another environment")
   expect_match(child$out[[3L]], "^i plugin: made by another build, of SHA-256 [0-9a-f]{12}..., this is [0-9a-f]{12}...")
+})
+
+test_that("buffers of every type and shape come back from bytes", {
+  values <- list(
+    pred = c(TRUE, FALSE), i8 = c(1L, -1L), i64 = int64(c(3e9, -1)), ui32 = int64(c(3e9, 1)), f16 = c(1.5, NaN), bf16 = c(1.5, -2),
+    f32 = c(1.5, -Inf), f64 = c(1 / 3, NA), c64 = c(1i, 2), i4 = c(-8L, 7L), f8e4m3fn = c(1, -448), f4e2m1fn = c(6, -0.5)
+  )
+  for (dtype in names(values)) {
+    x <- pjrt_buffer(values[[dtype]], dtype)
+    y <- pjrt_deserialize(pjrt_serialize(x))
+    expect_identical(as.character(elt_type(y)), dtype)
+    expect_bits(as_array(y), as_array(x))
+  }
+  for (x in list(
+    pjrt_scalar(2.5, "f64"), pjrt_empty("f32", c(2, 0)), pjrt_buffer(array(1:24, 2:4), "i16"), pjrt_buffer(matrix(1:6 + 0, 2))
+  )) {
+    y <- pjrt_deserialize(pjrt_serialize(x))
+    expect_identical(shape(y), shape(x))
+    expect_identical(as_array(y), as_array(x))
+  }
+  there <- devices("cpu")[[2L]]
+  expect_identical(device(pjrt_deserialize(pjrt_serialize(pjrt_scalar(1)), device = there)), there)
+  params <- list(a = pjrt_scalar(1), b = list(pjrt_buffer(1:2)))
+  expect_identical(as_array(map_tree(map_tree(params, pjrt_serialize), pjrt_deserialize)), as_array(params))
+})
+
+test_that("programs of every format come back from bytes", {
+  text <- pjrt_program(unary_program("2xf32"))
+  bytecode <- pjrt_load_exported(system.file("exported", "network.jaxexport", package = "pjrt"))$program
+  for (program in list(text, bytecode)) {
+    again <- pjrt_deserialize(pjrt_serialize(program))
+    expect_identical(as.character(again), as.character(program))
+  }
+  double <- pjrt_compile(pjrt_deserialize(pjrt_serialize(text)))
+  expect_identical(as_array(pjrt_execute(double, pjrt_buffer(c(1, 2)))), array(c(2, 4)))
+})
+
+test_that("damaged bytes of buffers and programs are refused", {
+  for (data in list(pjrt_serialize(pjrt_buffer(1:3)), pjrt_serialize(pjrt_program(unary_program("f32"))))) {
+    # the first bytes say what it is
+    for (i in c(5, 9, 13, 20, 40, 50, 55, length(data))) {
+      changed <- data
+      changed[i] <- xor(changed[i], as.raw(0x10))
+      expect_error(pjrt_deserialize(changed), class = if (i == 9) "pjrt_error_serialized_mismatch" else "pjrt_error_serialized_invalid")
+    }
+    for (n in c(0, 7, 8, 15, 47, 60, length(data) - 1)) {
+      expect_refused(pjrt_deserialize(head(data, n)), "serialized_invalid")
+    }
+    expect_refused(pjrt_deserialize(c(data, as.raw(0))), "serialized_invalid")
+    expect_refused(pjrt_deserialize(data, compile_options = pjrt_compile_options()), "invalid_input", "executables only")
+  }
+  program <- pjrt_serialize(pjrt_program(unary_program("f32")))
+  expect_refused(pjrt_deserialize(program, device = "cpu"), "invalid_input", "`device` is for")
+  gone <- pjrt_scalar(1)
+  pjrt_delete(gone)
+  expect_refused(pjrt_serialize(gone), "deleted_buffer")
+  expect_refused(pjrt_serialize(1), "invalid_input", "`x` must be a `PJRTLoadedExecutable`, `PJRTBuffer` or `PJRTProgram`")
+})
+
+test_that("a buffer waits for its content before it is serialized", {
+  y <- pjrt_execute(compile(loop_program(5e6)), pjrt_scalar(1, "f64"))
+  expect_identical(as_array(pjrt_deserialize(pjrt_serialize(y))), 2)
+})
+
+test_that("workers get buffers, programs and executables as bytes, and advice for objects sent as they are", {
+  cluster <- parallel::makePSOCKcluster(1L)
+  withr::defer(parallel::stopCluster(cluster))
+  double <- add2()
+  sent <- list(x = pjrt_buffer(c(1, 2)), program = pjrt_program(add_program("2xf32")), add = double)
+  bytes <- map_tree(sent, pjrt_serialize)
+  use <- function(bytes, libraries, plugin) {
+    .libPaths(libraries)
+    Sys.setenv(PJRT_PLUGIN_PATH_CPU = plugin, PJRT_CACHE = "0", PJRT_CPU_THREADS = "1")
+    got <- lapply(bytes, pjrt::pjrt_deserialize)
+    compiled <- pjrt::pjrt_compile(got$program)
+    pjrt::pjrt_serialize(pjrt::pjrt_execute(got$add, pjrt::pjrt_execute(compiled, got$x, got$x), got$x))
+  }
+  environment(use) <- globalenv()
+  back <- parallel::clusterCall(cluster, use, bytes, .libPaths(), real_plugin())[[1L]]
+  expect_identical(as_array(pjrt_deserialize(back)), array(c(3, 6)))
+  ask <- function(x) tryCatch(pjrt::as_array(x), error = conditionMessage)
+  environment(ask) <- globalenv()
+  expect_match(parallel::clusterCall(cluster, ask, sent$x)[[1L]], "use pjrt_serialize() there", fixed = TRUE)
+})
+
+test_that("serialization hooks by class, as mirai has them, move buffers, programs and executables", {
+  # R calls a hook for each reference object, as mirai does; what it returns must be text, so the bytes go beside it
+  stored <- list()
+  classes <- c("PJRTBuffer", "PJRTProgram", "PJRTLoadedExecutable")
+  put <- function(x) {
+    if (inherits(x, classes)) {
+      stored <<- c(stored, list(pjrt_serialize(x)))
+      as.character(length(stored))
+    }
+  }
+  get <- function(name) pjrt_deserialize(stored[[as.integer(name)]])
+  sent <- list(a = pjrt_buffer(c(1, 2)), b = list(pjrt_program(unary_program("2xf32")), add2()), f = local({
+    hidden <- pjrt_scalar(5)
+    function() as_array(hidden)
+  }))
+  got <- unserialize(serialize(sent, NULL, refhook = put), refhook = get)
+  expect_identical(as_array(got$a), array(c(1, 2)))
+  expect_identical(as_array(pjrt_execute(pjrt_compile(got$b[[1L]]), got$a)), array(c(2, 4)))
+  expect_identical(as_array(pjrt_execute(got$b[[2L]], got$a, got$a)), array(c(2, 4)))
+  expect_identical(got$f(), 5)
 })

@@ -28,6 +28,11 @@ impl Promise {
     pub fn is_ready(&self) -> error::Result<bool> {
         self.transfer.is_ready()
     }
+
+    /// Calls `callback` once it is done, on any thread.
+    pub fn on_ready(&self, callback: impl FnOnce() + Send + 'static) -> error::Result<()> {
+        self.transfer.on_ready(callback)
+    }
 }
 
 /// `buffer_await(buffer)`: waits for the buffer's content.

@@ -2,7 +2,7 @@
 
 use crate::conditions::{entry, Result};
 use crate::plugin::attributes_to_r;
-use crate::{device, handle, memory, sexp};
+use crate::{device, handle, memory, on_ready, sexp};
 use extendr_api::prelude::*;
 use extendr_ffi::{R_RegisterCFinalizerEx, Rboolean, SEXP};
 use pjrt_base::callbacks;
@@ -101,6 +101,7 @@ pub fn close_at_end(the: SEXP) {
         // A panic must not reach R.
         let _ = std::panic::catch_unwind(|| {
             callbacks::end();
+            on_ready::end();
             pjrt_core::client::close_all();
             // An interrupt leaves the rest unwritten.
             let _ = console::flush();

@@ -2,7 +2,7 @@
 
 use crate::describe::describe;
 use crate::sexp::{self, Protected};
-use crate::{memory, pins};
+use crate::{memory, on_ready, pins};
 use extendr_api::prelude::*;
 use extendr_ffi::*;
 use pjrt_base::console;
@@ -206,9 +206,9 @@ fn reason_list(reason: &Reason) -> SEXP {
 static RAISED: AtomicPtr<SEXPREC> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Asks R whether the user interrupts, or a time limit is reached. R's own check would jump over our frames; this one
-/// returns the answer.
+/// returns the answer. Functions that wait for results are called meanwhile.
 pub fn interrupt_pending() -> bool {
-    if memory::collect_for_others().is_err() {
+    if memory::collect_for_others().is_err() || on_ready::run().is_err() {
         return true;
     }
     let mut error = sexp::nil();

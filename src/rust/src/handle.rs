@@ -11,7 +11,7 @@ use crate::memory;
 use crate::sexp::{self, Protected};
 use extendr_api::Robj;
 use extendr_ffi::*;
-use pjrt_base::{error::Error, error::Kind};
+use pjrt_base::{error::Error, error::Kind, reason::Reason};
 use pjrt_core::Client;
 use std::cell::RefCell;
 use std::ffi::CStr;
@@ -226,7 +226,9 @@ pub fn no_handle<T: Owned>(x: SEXP, argument: &str) -> Failure {
     } else {
         format!("{argument} must be a `{class}`: this pointer has the class, but this package did not make it.")
     };
-    Failure(Error::new(Kind::InvalidPointer, message))
+    let error = Error::new(Kind::InvalidPointer, message);
+    let can_be_sent = [c"PJRTBuffer", c"PJRTLoadedExecutable", c"PJRTProgram"].contains(&T::CLASS);
+    Failure(if can_be_sent && is_null(x) { error.hint(Reason::HandleLost) } else { error })
 }
 
 /// Moves the R object that counts memory from one handle's protected slot to another's: from a donated buffer to the

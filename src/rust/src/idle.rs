@@ -1,68 +1,127 @@
-//! Callbacks of programs where R is idle: at its prompt, and in `Sys.sleep()`. R watches a pipe there.
+//! What R does for this package while it idles: at the prompt, in `Sys.sleep()`, and in the event loop of package later.
 
-use crate::custom_call;
-use pjrt_base::callbacks;
+use crate::{custom_call, on_ready, sexp};
+use extendr_api::prelude::*;
+use pjrt_base::{callbacks, idle, process};
+use std::ffi::{c_char, c_int, c_void};
+use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// Has R run callbacks where it is idle.
+/// Makes R call [`run`] when other threads call `idle::wake()`, as callbacks of programs do. Call it before they may.
 pub fn watch() {
+    callbacks::set_waker(|| idle::wake(0));
     #[cfg(unix)]
-    unix::watch();
+    if let Some(descriptor) = idle::open() {
+        handler::add(descriptor);
+    }
 }
 
-/// Runs the callbacks that wait, and writes what programs have printed.
-#[cfg_attr(not(unix), allow(dead_code))]
-fn serve() {
-    // A panic must not reach R. After an interrupt, callbacks wait until R waits or polls.
-    let _ = std::panic::catch_unwind(|| {
-        if callbacks::serve_idle().is_ok() {
-            custom_call::flush_idle();
-        }
-    });
+/// Does what waits for R to be idle. Does not jump.
+pub fn run() {
+    idle::note_awake();
+    // After an interrupt, callbacks wait until R waits or polls.
+    if callbacks::serve_idle().is_ok() {
+        custom_call::flush_idle();
+    }
+    if on_ready::run().is_err() {
+        process::interrupt_again();
+    }
 }
 
 #[cfg(unix)]
-mod unix {
-    use super::serve;
-    use pjrt_base::pipe;
-    use std::ffi::{c_int, c_void};
-    use std::ptr::null_mut;
-    use std::sync::atomic::{AtomicPtr, Ordering};
+mod handler {
+    use super::*;
 
-    // R's own loop, as in its header R_ext/eventloop.h.
-    extern "C" {
-        static mut R_InputHandlers: *mut c_void;
+    /// The head of R's list of handlers, and a handler: neither is used but by R's functions.
+    #[repr(C)]
+    struct InputHandler([u8; 0]);
+
+    // Declared in R_ext/eventloop.h.
+    extern "C-unwind" {
+        static mut R_InputHandlers: *mut InputHandler;
         fn addInputHandler(
-            handlers: *mut c_void,
-            file: c_int,
-            handler: unsafe extern "C" fn(*mut c_void),
+            handlers: *mut InputHandler,
+            descriptor: c_int,
+            handler: unsafe extern "C-unwind" fn(*mut c_void),
             activity: c_int,
-        ) -> *mut c_void;
-        fn removeInputHandler(handlers: *mut *mut c_void, handler: *mut c_void) -> c_int;
+        ) -> *mut InputHandler;
+        fn getInputHandler(handlers: *mut InputHandler, descriptor: c_int) -> *mut InputHandler;
+        fn removeInputHandler(handlers: *mut *mut InputHandler, handler: *mut InputHandler) -> c_int;
     }
 
-    /// Distinguishes our input from that of others.
-    const ACTIVITY: c_int = 76;
+    /// A number for the kind of handler, which R and other packages do not use.
+    const ACTIVITY: c_int = 74;
 
-    /// R's record of our handler; null if there is none.
-    static HANDLER: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+    /// The descriptor that R watches.
+    static WATCHED: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 
-    pub fn watch() {
-        if !HANDLER.load(Ordering::Relaxed).is_null() {
-            return;
+    pub fn add(descriptor: c_int) {
+        remove();
+        WATCHED.store(descriptor as usize as *mut c_void, Ordering::Relaxed);
+        // SAFETY: on R's main thread; the descriptor stays open, and this library in memory.
+        unsafe { addInputHandler(R_InputHandlers, descriptor, readable, ACTIVITY) };
+    }
+
+    /// In the child of a fork, R watches its parent's pipe.
+    fn remove() {
+        let descriptor = WATCHED.swap(std::ptr::null_mut(), Ordering::Relaxed) as usize as c_int;
+        if descriptor > 0 {
+            // SAFETY: on R's main thread; R looks for the handler, and goes on with the next one.
+            unsafe {
+                let found = getInputHandler(R_InputHandlers, descriptor);
+                if !found.is_null() {
+                    removeInputHandler(&raw mut R_InputHandlers, found);
+                }
+            }
         }
-        // Without a pipe, callbacks run only where R waits or polls.
-        let Some(file) = pipe::open() else { return };
-        // SAFETY: on R's main thread; R keeps the handler, which lives as long as this library.
-        HANDLER.store(unsafe { addInputHandler(R_InputHandlers, file, answer, ACTIVITY) }, Ordering::Relaxed);
     }
 
-    unsafe extern "C" fn answer(_: *mut c_void) {
-        if pipe::empty() {
-            serve();
-            return;
+    unsafe extern "C-unwind" fn readable(_: *mut c_void) {
+        if idle::is_open(WATCHED.load(Ordering::Relaxed) as usize as c_int) {
+            run();
+        } else {
+            remove();
         }
-        // The pipe is that of the process that was forked, which would miss what is read here.
-        let handler = HANDLER.swap(null_mut(), Ordering::Relaxed);
-        removeInputHandler(&raw mut R_InputHandlers, handler);
     }
+}
+
+/// later's function that makes one of its event loops call a function. Any thread may call it.
+type Later = unsafe extern "C" fn(extern "C-unwind" fn(*mut c_void), *mut c_void, f64, c_int);
+
+static LATER: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
+
+fn schedule(number: c_int) {
+    extern "C-unwind" fn scheduled(_: *mut c_void) {
+        run();
+    }
+    let later = LATER.load(Ordering::Relaxed);
+    if !later.is_null() {
+        // SAFETY: stored by `idle_connect()`, for a library that stays in memory.
+        unsafe { std::mem::transmute::<*mut c_void, Later>(later)(scheduled, std::ptr::null_mut(), 0.0, number) };
+    }
+}
+
+/// Uses the event loops of package later, which is loaded, or stops to use them.
+#[extendr]
+fn idle_connect(is_loaded: bool) -> Robj {
+    extern "C-unwind" {
+        fn R_GetCCallable(package: *const c_char, name: *const c_char) -> *mut c_void;
+    }
+    let mut found = std::ptr::null_mut();
+    if is_loaded {
+        // SAFETY: on R's main thread; both texts end with a NUL. R raises an error if later has no such function.
+        let look = || found = unsafe { R_GetCCallable(c"later".as_ptr(), c"execLaterNative2".as_ptr()) };
+        // Without it, R's own loop remains.
+        drop(sexp::guarded(look));
+    }
+    if !found.is_null() {
+        process::keep_library_of(found as usize);
+        LATER.store(found, Ordering::Relaxed);
+    }
+    idle::set_scheduler(if found.is_null() { None } else { Some(schedule) });
+    (!found.is_null()).into()
+}
+
+extendr_module! {
+    mod idle;
+    fn idle_connect;
 }

@@ -46,6 +46,7 @@ mod map;
 mod memory;
 mod memory_space;
 mod npy;
+mod on_ready;
 mod operators;
 mod options;
 mod pins;
@@ -83,6 +84,7 @@ extendr_module! {
     use find;
     use function;
     use execute;
+    use idle;
     use inspect;
     use install;
     use lifetime;
@@ -91,6 +93,7 @@ extendr_module! {
     use memory;
     use memory_space;
     use npy;
+    use on_ready;
     use options;
     use plugin;
     use print;

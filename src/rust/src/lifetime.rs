@@ -1,7 +1,7 @@
 //! The end of buffers and clients at the user's request.
 
 use crate::conditions::{entry, Result};
-use crate::{buffer, client, device, handle, memory_space, operators, r#async, sexp};
+use crate::{buffer, client, device, handle, memory_space, on_ready, operators, r#async, sexp};
 use extendr_api::prelude::*;
 use extendr_ffi::SEXP;
 use pjrt_base::error::{self, Kind};
@@ -77,6 +77,8 @@ fn client_close(client: Robj) -> Result<Robj> {
     if client.is_closed() {
         return Ok(false.into());
     }
+    // They could start new work.
+    let _pause = on_ready::Pause::start();
     // SAFETY: on R's main thread; threads of ours have nothing left to do when the wait is over.
     unsafe { client.close() }?;
     device::forget(client);

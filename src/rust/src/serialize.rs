@@ -1,13 +1,14 @@
-//! Executables as bytes and in files.
+//! Executables as bytes and in files; buffers and programs as bytes.
 
 use crate::compile::{device_list, dispatch_option};
 use crate::conditions::Result;
-use crate::{executable, handle, options, sexp};
+use crate::{buffer, executable, handle, options, program, sexp};
 use extendr_api::prelude::*;
 use pjrt_base::mmap;
 use pjrt_core::executable::options::CompileOptions;
 use pjrt_core::executable::serialized::{self, Destination, Serialized};
-use pjrt_core::{Client, Device};
+use pjrt_core::stored::contained::{self, Contained};
+use pjrt_core::{Client, Device, HostOrder};
 use std::path::Path;
 
 /// The bytes of an executable. `kept` is the folder that keeps the hashes of plugins' files, or "".
@@ -51,6 +52,38 @@ fn load(content: &[u8], devices: &Robj, default: &Robj, options: &Robj, kept: &s
     Ok(executable::object(serialized.load(&destination, folder(kept))?))
 }
 
+/// The bytes of a buffer. Waits for its content.
+#[extendr]
+fn buffer_serialize(buffer: Robj) -> Result<Robj> {
+    let buffer = buffer::get(sexp::of(&buffer))?;
+    let (ready, spec) = (buffer.wait()?, buffer.spec());
+    let view = ready.view()?.in_order(spec, HostOrder::RowMajor)?;
+    let bytes = contained::contain_array(spec, view.bytes())?;
+    view.check()?;
+    Ok(Raw::from_bytes(&bytes).into())
+}
+
+/// The bytes of a program.
+#[extendr]
+fn program_serialize(program: Robj) -> Result<Robj> {
+    Ok(Raw::from_bytes(&contained::contain_program(program::get(&program)?)?).into())
+}
+
+/// What bytes contain: a program, or dtype, shape and bytes of a buffer; nil for those of an executable and others.
+#[extendr]
+fn contained_read(content: &[u8]) -> Result<Robj> {
+    if !contained::is_contained(content) {
+        return Ok(().into());
+    }
+    Ok(match contained::read(content)? {
+        Contained::Program(program) => handle::object(program),
+        Contained::Array(spec, content) => {
+            let dims = sexp::Protected::new(sexp::new_whole_numbers(&spec.dims));
+            list!(dtype = spec.dtype.name(), shape = sexp::robj(dims.sexp()), content = Raw::from_bytes(content)).into()
+        }
+    })
+}
+
 fn folder(kept: &str) -> Option<&Path> {
     Some(Path::new(kept)).filter(|path| !path.as_os_str().is_empty())
 }
@@ -61,4 +94,7 @@ extendr_module! {
     fn executable_save;
     fn executable_deserialize;
     fn executable_load;
+    fn buffer_serialize;
+    fn program_serialize;
+    fn contained_read;
 }

@@ -7,10 +7,9 @@ pub mod error;
 pub mod callbacks;
 pub mod console;
 pub mod digest;
+pub mod idle;
 pub mod mmap;
 pub mod parallel;
-#[cfg(unix)]
-pub mod pipe;
 pub mod private_fs;
 pub mod process;
 pub mod processors;

@@ -91,6 +91,15 @@ pub fn check_interrupt_now_and_then() -> Result<()> {
     check_interrupt()
 }
 
+/// Makes the host see an interrupt that ended a call of ours.
+pub fn interrupt_again() {
+    #[cfg(unix)]
+    // SAFETY: the host has a handler for this signal, which it has just used.
+    unsafe {
+        libc::raise(libc::SIGINT);
+    }
+}
+
 /// Does `work`, which may be long, without calls of this thread's poll: for code that a plugin calls.
 pub fn without_poll<T>(work: impl FnOnce() -> T) -> T {
     struct Restore(Option<fn() -> bool>);

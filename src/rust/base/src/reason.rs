@@ -77,6 +77,8 @@ reasons! {
     ExecutableFixed => "executable_fixed",
     /// The executable runs on several devices.
     ExecutableSharded => "executable_sharded",
+    /// An object came from another session by R's own serialization.
+    HandleLost => "handle_lost",
     /// The inputs must be one list for each device.
     InputsPerDevice => "inputs_per_device",
     /// The plugin needs a library that is not in the loader's path.

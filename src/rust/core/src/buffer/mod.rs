@@ -18,7 +18,7 @@ use crate::client::memory_space::Memory;
 use crate::client::Client;
 use crate::ffi::api::call;
 use crate::runtime::dispatch::Dispatched;
-use crate::runtime::event::Event;
+use crate::runtime::event::{Event, OnDrop};
 use crate::runtime::registry::{Resource, Slot};
 use pjrt_base::callbacks;
 use pjrt_base::console;
@@ -247,6 +247,32 @@ impl Buffer {
             _ => {}
         }
         self.ready_event()?.is_ready()
+    }
+
+    /// Calls `callback` once [`Buffer::is_ready`] is true, on any thread: now, on this one, if it is already.
+    ///
+    /// # Errors
+    /// `DeletedBuffer`, `Forked`, `ClientClosed`; the callback is called then, too.
+    pub fn on_ready(&self, callback: impl FnOnce() + Send + 'static) -> Result<()> {
+        let callback = OnDrop::new(callback);
+        self.check_alive()?;
+        match self.unfinished_launch() {
+            Some(dispatched) => {
+                let buffer = self.clone();
+                dispatched.then(OnDrop::new(move || buffer.drop_when_complete(callback)));
+            }
+            None => self.drop_when_complete(callback),
+        }
+        Ok(())
+    }
+
+    /// The same after its launch.
+    fn drop_when_complete(&self, callback: OnDrop) {
+        if self.0.is_complete.load(Ordering::Acquire) || self.raw_handle().is_null() {
+            return;
+        }
+        // If there is no event, waiting says why.
+        let _ = self.ready_event().and_then(|event| event.on_ready(move |_| drop(callback)));
     }
 
     /// Waits until its content is complete, and can be read.

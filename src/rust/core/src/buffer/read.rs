@@ -8,7 +8,7 @@ use crate::client::Client;
 use crate::ffi::api::call;
 use crate::host::memory::HostMemory;
 use crate::runtime::dispatch::Dispatched;
-use crate::runtime::event::Event;
+use crate::runtime::event::{Event, OnDrop};
 use pjrt_base::error::{Kind, Result};
 use std::sync::{Arc, OnceLock};
 
@@ -89,6 +89,26 @@ impl Transfer {
             Some(dispatched) if !dispatched.is_done() => Ok(false),
             _ => self.copy.get().and_then(|copy| copy.done.as_ref()).map_or(Ok(true), Event::is_ready),
         }
+    }
+
+    /// Calls `callback` once [`Transfer::is_ready`] is true, on any thread: now, on this one, if it is already.
+    ///
+    /// # Errors
+    /// `Forked`, `ClientClosed`; the callback is called then, too.
+    pub fn on_ready(&self, callback: impl FnOnce() + Send + 'static) -> Result<()> {
+        let callback = OnDrop::new(callback);
+        self.client.handle()?;
+        let copy = self.copy.clone();
+        let started = OnDrop::new(move || {
+            if let Some(done) = copy.get().and_then(|copy| copy.done.as_ref()) {
+                // If the plugin refuses, waiting says why.
+                let _ = done.on_ready(move |_| drop(callback));
+            }
+        });
+        if let Some(dispatched) = &self.dispatched {
+            dispatched.then(started);
+        }
+        Ok(())
     }
 
     /// Waits for the bytes.

@@ -9,7 +9,7 @@ use crate::compile::compile;
 use crate::executable::options::CompileOptions;
 use crate::executable::Executable;
 use crate::ffi::poison::{self, Poison};
-use crate::runtime::event::Signal;
+use crate::runtime::event::{OnDrop, Signal};
 use pjrt_base::error::{Error, Kind, Result, RESOURCE_EXHAUSTED};
 use pjrt_base::parallel::processors;
 use pjrt_base::process::LastWait;
@@ -135,6 +135,17 @@ impl Compiling {
     pub fn is_ready(&self) -> Result<bool> {
         self.client.handle()?;
         Ok(self.result.ended.is_raised())
+    }
+
+    /// Calls `callback` once [`Compiling::is_ready`] is true, on any thread: now, on this one, if it is already.
+    ///
+    /// # Errors
+    /// `Forked`, `ClientClosed`; the callback is called then, too.
+    pub fn on_ready(&self, callback: impl FnOnce() + Send + 'static) -> Result<()> {
+        let callback = OnDrop::new(callback);
+        self.client.handle()?;
+        self.result.ended.then(callback);
+        Ok(())
     }
 
     /// Waits for the executable. A user's interrupt ends the wait, not the compilation.

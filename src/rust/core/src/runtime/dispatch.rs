@@ -1,7 +1,7 @@
 //! The dispatch thread: runs launches that would block the caller, one after the other, in order.
 
 use crate::ffi::poison::{self, Poison};
-use crate::runtime::event::{Event, Signal};
+use crate::runtime::event::{Event, OnDrop, Signal};
 use pjrt_base::callbacks;
 use pjrt_base::error::{Error, Kind, Result, FAILED_PRECONDITION, RESOURCE_EXHAUSTED};
 use pjrt_base::mmap::SignalStacks;
@@ -109,6 +109,11 @@ impl Dispatched {
             self.done.wait()?;
         }
         self.outcome()
+    }
+
+    /// Does `work` once it has run, on the thread that runs it; now, on this one, if it has.
+    pub(crate) fn then(&self, work: OnDrop) {
+        self.done.then(work);
     }
 
     fn finish(&self, outcome: Result<()>) {

@@ -12,6 +12,7 @@ use pjrt_base::spin;
 use pjrt_base::sync::Unpoisoned;
 use pjrt_sys::*;
 use std::ffi::c_void;
+use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
@@ -122,6 +123,29 @@ impl Event {
     }
 }
 
+/// Work that is done once, when this is dropped: so it is done even if what drops this fails.
+pub(crate) struct OnDrop(Option<Box<dyn FnOnce() + Send>>);
+
+impl OnDrop {
+    pub(crate) fn new(work: impl FnOnce() + Send + 'static) -> OnDrop {
+        OnDrop(Some(Box::new(work)))
+    }
+}
+
+impl Drop for OnDrop {
+    fn drop(&mut self) {
+        if let Some(work) = self.0.take() {
+            work();
+        }
+    }
+}
+
+impl fmt::Debug for OnDrop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OnDrop")
+    }
+}
+
 impl Drop for Event {
     fn drop(&mut self) {
         if self.generation == process::generation() {
@@ -140,6 +164,9 @@ pub(crate) struct Signal {
     sleepers: AtomicU32,
     sleep: Mutex<()>,
     changed: Condvar,
+    /// What to do when it is raised.
+    work: Mutex<Vec<OnDrop>>,
+    has_work: AtomicBool,
     poison: &'static Poison,
 }
 
@@ -150,6 +177,8 @@ impl Signal {
             sleepers: AtomicU32::new(0),
             sleep: Mutex::default(),
             changed: Condvar::new(),
+            work: Mutex::default(),
+            has_work: AtomicBool::new(false),
             poison,
         }
     }
@@ -163,6 +192,21 @@ impl Signal {
         }
         // The host's thread sleeps until this or a callback wakes it.
         callbacks::ring();
+        self.work_if_raised();
+    }
+
+    /// Does `work` when it is raised, on the thread that raises it; now, on this one, if it is already.
+    pub(crate) fn then(&self, work: OnDrop) {
+        self.work.lock().unpoisoned().push(work);
+        self.has_work.store(true, Ordering::SeqCst);
+        self.work_if_raised();
+    }
+
+    fn work_if_raised(&self) {
+        if self.has_work.load(Ordering::SeqCst) && self.is_raised() {
+            let work = std::mem::take(&mut *self.work.lock().unpoisoned());
+            drop(work);
+        }
     }
 
     pub(crate) fn is_raised(&self) -> bool {
@@ -256,6 +300,28 @@ mod tests {
         // An event that came before counts.
         signal.raise();
         assert!(signal.wait().is_ok());
+    }
+
+    #[test]
+    fn work_is_done_once_when_a_signal_is_raised_early_or_late() {
+        let poison = Poison::leaked();
+        for _ in 0..500 {
+            let (signal, done) = (Signal::new(poison), Arc::new(AtomicU32::new(0)));
+            let count = || {
+                let done = done.clone();
+                OnDrop::new(move || {
+                    done.fetch_add(1, Ordering::SeqCst);
+                })
+            };
+            signal.then(count());
+            assert_eq!(done.load(Ordering::SeqCst), 0);
+            std::thread::scope(|scope| {
+                scope.spawn(|| signal.raise());
+                signal.then(count());
+            });
+            signal.then(count());
+            assert_eq!(done.load(Ordering::SeqCst), 3);
+        }
     }
 
     #[test]

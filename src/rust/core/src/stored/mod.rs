@@ -1,6 +1,7 @@
 //! Arrays in files of any format: where their bytes are, and their way to a device.
 
 pub(crate) mod column_major;
+pub mod contained;
 mod load;
 pub(crate) mod packed;
 

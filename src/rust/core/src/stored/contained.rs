@@ -1,0 +1,184 @@
+//! Buffers and programs as bytes, for other processes and files: what they are, and a digest, so that damage is found.
+//!
+//! Layout: magic number (8 bytes), version of the format and length of the header (4 bytes each, little-endian), SHA-256 of
+//! all other bytes (32), header (a protocol buffer), content (up to the end).
+
+use pjrt_base::digest::{self, Digest};
+use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::room;
+use pjrt_data::array::Spec;
+use pjrt_data::dtype::DType;
+use pjrt_program::program::{Format, Program};
+use prost::Message;
+
+const MAGIC: &[u8; 8] = b"\x93PJRTOBJ";
+const FORMAT: u32 = 1;
+const DIGEST_AT: usize = 16;
+const HEADER_AT: usize = DIGEST_AT + size_of::<Digest>();
+
+/// What bytes contain.
+#[derive(Debug)]
+pub enum Contained<'a> {
+    /// An array, row-major, with types narrower than a byte one byte each.
+    Array(Spec, &'a [u8]),
+    Program(Program),
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Header {
+    #[prost(message, optional, tag = "1")]
+    array: Option<ArrayHeader>,
+    #[prost(message, optional, tag = "2")]
+    program: Option<ProgramHeader>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct ArrayHeader {
+    #[prost(string, tag = "1")]
+    dtype: String,
+    #[prost(int64, repeated, tag = "2")]
+    dims: Vec<i64>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct ProgramHeader {
+    #[prost(bool, tag = "1")]
+    is_hlo: bool,
+    #[prost(bool, tag = "2")]
+    is_named: bool,
+    #[prost(string, repeated, tag = "3")]
+    input_names: Vec<String>,
+}
+
+/// Whether the bytes are, or start as, those of a buffer or program.
+pub fn is_contained(bytes: &[u8]) -> bool {
+    bytes.starts_with(MAGIC)
+}
+
+/// An array as bytes.
+///
+/// # Errors
+/// The code of `RESOURCE_EXHAUSTED` without enough memory.
+pub fn contain_array(spec: &Spec, content: &[u8]) -> Result<Vec<u8>> {
+    let array = ArrayHeader { dtype: spec.dtype.name().into(), dims: spec.dims.to_vec() };
+    contain(&Header { array: Some(array), program: None }, content)
+}
+
+/// A program as bytes.
+///
+/// # Errors
+/// As [`contain_array`].
+pub fn contain_program(program: &Program) -> Result<Vec<u8>> {
+    let names = program.given_names();
+    let described = ProgramHeader {
+        is_hlo: program.format() == Format::Hlo,
+        is_named: names.is_some(),
+        input_names: names.unwrap_or_default().to_vec(),
+    };
+    contain(&Header { array: None, program: Some(described) }, program.code())
+}
+
+fn contain(header: &Header, content: &[u8]) -> Result<Vec<u8>> {
+    room::check_room(2 * content.len(), "to save it as bytes")?;
+    let header = header.encode_to_vec();
+    let mut out = Vec::with_capacity(HEADER_AT + header.len() + content.len());
+    out.extend_from_slice(MAGIC);
+    out.extend_from_slice(&FORMAT.to_le_bytes());
+    out.extend_from_slice(&(header.len() as u32).to_le_bytes());
+    out.extend_from_slice(&Digest::default());
+    out.extend_from_slice(&header);
+    out.extend_from_slice(content);
+    let digest = digest_of(&out);
+    out[DIGEST_AT..HEADER_AT].copy_from_slice(&digest);
+    Ok(out)
+}
+
+/// The digest of all bytes but its own; there are at least those before the header.
+fn digest_of(bytes: &[u8]) -> Digest {
+    digest::of(&[&bytes[..DIGEST_AT], &bytes[HEADER_AT..]])
+}
+
+/// Reads bytes, and checks them for damage.
+///
+/// # Errors
+/// `SerializedInvalid` if they are something else, or damaged; `SerializedMismatch` for another version of the format; and
+/// those of [`Program::new`].
+pub fn read(bytes: &[u8]) -> Result<Contained<'_>> {
+    let damaged = || Error::new(Kind::SerializedInvalid, "The serialized object is damaged or incomplete.");
+    if !is_contained(bytes) || bytes.len() < HEADER_AT {
+        return Err(damaged());
+    }
+    let number = |at: usize| bytes[at..at + 4].iter().rev().fold(0, |number, &byte| number << 8 | u32::from(byte));
+    if number(8) != FORMAT {
+        let message = format!("It was saved in format {}; this version of pjrt reads format {FORMAT}.", number(8));
+        return Err(Error::new(Kind::SerializedMismatch, message));
+    }
+    let end = HEADER_AT.checked_add(number(12) as usize).filter(|&end| end <= bytes.len()).ok_or_else(damaged)?;
+    if bytes[DIGEST_AT..HEADER_AT] != digest_of(bytes) {
+        return Err(damaged());
+    }
+    let header = Header::decode(&bytes[HEADER_AT..end]).map_err(|_| damaged())?;
+    let content = &bytes[end..];
+    match (header.array, header.program) {
+        (Some(array), None) => {
+            let dtype = DType::parse(&array.dtype).map_err(|_| damaged())?;
+            let spec = Spec::new(dtype, &array.dims).map_err(|_| damaged())?;
+            if content.len() != spec.bytes() || dtype == DType::Pred && content.iter().any(|&byte| byte > 1) {
+                return Err(damaged());
+            }
+            Ok(Contained::Array(spec, content))
+        }
+        (None, Some(described)) => {
+            let format = if described.is_hlo { Format::Hlo } else { Format::Mlir };
+            let program = Program::new(content.to_vec(), format)?;
+            Ok(Contained::Program(match described.is_named {
+                true => program.with_input_names(described.input_names),
+                false => program,
+            }))
+        }
+        _ => Err(damaged()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrays_and_programs_come_back_and_any_damage_is_found() {
+        let spec = Spec::new(DType::I16, &[2, 3]).unwrap();
+        let content: Vec<u8> = (0..12).collect();
+        let bytes = contain_array(&spec, &content).unwrap();
+        assert!(matches!(read(&bytes).unwrap(), Contained::Array(s, c) if s == spec && c == content));
+        for i in 0..bytes.len() {
+            for bit in [1, 0x80] {
+                let mut changed = bytes.clone();
+                changed[i] ^= bit;
+                let kind = read(&changed).unwrap_err().kind();
+                assert!([Kind::SerializedInvalid, Kind::SerializedMismatch].contains(&kind), "byte {i}: {kind:?}");
+            }
+            assert_eq!(read(&bytes[..i]).unwrap_err().kind(), Kind::SerializedInvalid);
+        }
+        assert_eq!(read(&[&bytes[..], &[0]].concat()).unwrap_err().kind(), Kind::SerializedInvalid);
+
+        let text = "func.func @main(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> }";
+        let program = Program::new(text.into(), Format::Mlir).unwrap();
+        for program in [program.clone(), program.with_input_names(vec!["a".into()])] {
+            let bytes = contain_program(&program).unwrap();
+            let Contained::Program(back) = read(&bytes).unwrap() else { panic!("an array") };
+            assert_eq!((back.code(), back.given_names()), (program.code(), program.given_names()));
+        }
+    }
+
+    #[test]
+    fn a_header_that_contradicts_the_content_is_refused() {
+        let array = |dtype: &str, dims: &[i64]| Some(ArrayHeader { dtype: dtype.into(), dims: dims.to_vec() });
+        let wrong = [("f32", &[2][..]), ("f32", &[-1]), ("f99", &[1]), ("f32", &[i64::MAX, 8]), ("pred", &[4])];
+        for (dtype, dims) in wrong {
+            let bytes = contain(&Header { array: array(dtype, dims), program: None }, &[1, 0, 1, 2]).unwrap();
+            assert_eq!(read(&bytes).unwrap_err().kind(), Kind::SerializedInvalid, "{dtype} {dims:?}");
+        }
+        let neither = contain(&Header::default(), &[]).unwrap();
+        assert_eq!(read(&neither).unwrap_err().kind(), Kind::SerializedInvalid);
+    }
+}
