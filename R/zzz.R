@@ -11,6 +11,7 @@ the$handler_packages <- character()
 the$lapack_named <- FALSE
 the$refined <- list()
 the$r_call_errors <- list(count = 0, kept = list())
+the$python <- NULL
 
 .onLoad <- function(libname, pkgname) {
   .Call(ffi_loaded, topenv(), the)
