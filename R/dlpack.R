@@ -101,7 +101,8 @@ pjrt_from_dlpack.default <- function(x, device = NULL, copy = NULL) {
 
 #' @rdname pjrt_buffer
 #' @export
-pjrt_buffer.python.builtin.object <- function(data, dtype = NULL, device = NULL, shape = NULL, check = FALSE, ..., copy = NULL) {
+pjrt_buffer.python.builtin.object <- function(data, dtype = NULL, device = NULL, shape = NULL, check = FALSE, ...,
+                                              copy = NULL) {
   buffer <- pjrt_from_dlpack(data, device, copy)
   if (!is.null(dtype) && !identical(.Call(ffi_dtype_canonical, dtype), elt_type(buffer))) {
     abort_input(

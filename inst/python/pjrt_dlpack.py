@@ -27,7 +27,7 @@ def connect(addresses):
     """Takes the addresses of the library's functions and strings."""
     export, release, tell, destroy, *names = map(int, addresses)
     arguments = (c_void_p, c_void_p, c_int, c_int, c_char_p, c_size_t)
-    # On the thread that R runs on, a wait may run code of R, which expects to have Python's lock. Other threads wait without it.
+    # On the thread that R runs on, a wait may run code of R, which expects to have Python's lock. Others wait without it.
     _Library.export_locked = ctypes.PYFUNCTYPE(*arguments)(export)
     _Library.export = ctypes.CFUNCTYPE(*arguments)(export)
     _Library.release = ctypes.CFUNCTYPE(None, c_void_p)(release)

@@ -4,10 +4,11 @@ reticulate_env <- function(modules = "numpy") {
   testthat::skip_if_not_installed("reticulate")
   python <- if ("torch" %in% modules) Sys.getenv("PJRT_TORCH_PYTHON") else test_python()
   testthat::skip_if(!nzchar(python), "PJRT_TORCH_PYTHON names no Python")
-  import <- paste0("import importlib.util\nassert all(map(importlib.util.find_spec, '", paste(modules, collapse = " "), "'.split()))\n")
+  modules <- paste(modules, collapse = " ")
+  import <- sprintf("import importlib.util\nassert all(map(importlib.util.find_spec, '%s'.split()))\n", modules)
   tell <- "import os, sys\nprint(sys.executable)\nprint(os.environ.get('PYTHONPATH', ''))"
   run <- processx::run(python, c("-c", paste0(import, tell)), error_on_status = FALSE)
-  testthat::skip_if(run$status != 0L, paste("Python lacks one of", toString(modules)))
+  testthat::skip_if(run$status != 0L, paste("Python lacks one of", modules))
   lines <- strsplit(run$stdout, "\n", fixed = TRUE)[[1L]]
   c(
     RETICULATE_PYTHON = lines[[1L]], PYTHONPATH = if (length(lines) > 1L) lines[[2L]] else "", JAX_PLATFORMS = "cpu",

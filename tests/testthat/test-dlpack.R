@@ -135,7 +135,8 @@ test_that("NumPy and pjrt use each other's arrays in place", {
     }
     backwards <- py_run_string("import numpy; a = numpy.arange(12.).reshape(3, 4)[::-1, ::-2]", convert = FALSE)$a
     stopifnot(identical(as_array(pjrt_buffer(backwards)), rbind(c(11, 9), c(7, 5), c(3, 1))))
-    stopifnot(identical(shape(pjrt_buffer(np$zeros(c(0L, 3L)))), c(0L, 3L)), identical(shape(pjrt_buffer(np$array(1))), integer()))
+    stopifnot(identical(shape(pjrt_buffer(np$zeros(c(0L, 3L)))), c(0L, 3L)))
+    stopifnot(identical(shape(pjrt_buffer(np$array(1))), integer()))
     # a read-only array is not written to by a program that donates it
     a <- np$from_dlpack(ones())
     b <- pjrt_buffer(a, copy = FALSE)
@@ -154,8 +155,9 @@ test_that("NumPy and pjrt use each other's arrays in place", {
     refused(pjrt_buffer(r_to_py(list(1))), "__dlpack__")
     refused(pjrt_buffer(a, dtype = "f64"), "not converted")
     refused(pjrt_buffer(a, shape = 3), "same shape")
-    refused(pjrt_buffer(py_run_string("import numpy; b = numpy.ones(999)[1:]", convert = FALSE)$b, copy = FALSE), "multiple of 64")
-    stopifnot(identical(pjrt_buffer(a, dtype = "float32", shape = 1e5), pjrt_buffer(a)) || TRUE)
+    odd <- py_run_string("import numpy; b = numpy.ones(999).view('u1')[1:]", convert = FALSE)$b
+    refused(pjrt_buffer(odd, copy = FALSE), "multiple of 64")
+    stopifnot(identical(as_array(pjrt_buffer(a, dtype = "float32", shape = 1e5)), array(1, 1e5)))
     # errors on Python's side
     small <- tryCatch(np$from_dlpack(pjrt_buffer(c(1, 2), "bf16")), error = conditionMessage)
     stopifnot(is.character(small))
@@ -191,7 +193,8 @@ test_that("JAX and pjrt use each other's arrays in place", {
     }
     # both compute on one array
     x <- pjrt_buffer(matrix(1:6, 2), "f32")
-    stopifnot(identical(as_array(pjrt_buffer(jnp$add(jnp$from_dlpack(r_to_py(x)), jnp$from_dlpack(r_to_py(x))))), matrix(c(2, 4, 6, 8, 10, 12), 2)))
+    a <- jnp$from_dlpack(r_to_py(x))
+    stopifnot(identical(as_array(pjrt_buffer(jnp$add(a, a))), matrix(c(2, 4, 6, 8, 10, 12), 2)))
   }))
 })
 
