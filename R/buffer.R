@@ -27,6 +27,9 @@
 #' Common aliases work as well: `"bool"`, `"int32"`, `"s32"`, `"uint8"`, `"float32"`, `"double"`, `"half"`,
 #' `"bfloat16"`, `"float8_e4m3fn"`, `"complex64"` and so on.
 #'
+#' Python arrays that reticulate passes on, as those of NumPy, JAX and PyTorch, keep their type and need no copy if they are
+#' aligned: see [as_dlpack()].
+#'
 #' Time series, tables and data frames whose columns are all numbers are taken as arrays. Factors, dates, times, sparse
 #' matrices, lists and strings are errors, whose messages say how to convert them.
 #'
@@ -67,6 +70,7 @@
 #' @param check A flag. If `TRUE`, missing values and values that the dtype cannot hold are errors. Default, also for `NULL`:
 #'   `getOption("pjrt.check")`, or `FALSE`.
 #' @param row_major A flag, for raw data: whether the bytes are in row-major order (last index fastest) or in R's order.
+#' @param copy For Python arrays: whether to copy them. See [pjrt_from_dlpack()].
 #' @param ... For methods. Anything else is an error.
 #' @return A `PJRTBuffer`.
 #' @section Errors:

@@ -277,4 +277,4 @@ output_parts <- function(buffers, layout, output, count) {
   parts
 }
 
-shape_text <- function(dims) sprintf("[%s]", paste(dims, collapse = "x"))
+shape_text <- function(dims) sprintf("[%s]", paste(format(dims, scientific = FALSE, trim = TRUE), collapse = "x"))

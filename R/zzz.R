@@ -12,6 +12,7 @@ the$lapack_named <- FALSE
 the$refined <- list()
 the$r_call_errors <- list(count = 0, kept = list())
 the$on_ready <- new.env(parent = emptyenv())
+the$python <- NULL
 
 .onLoad <- function(libname, pkgname) {
   .Call(ffi_loaded, topenv(), the)

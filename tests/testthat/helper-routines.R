@@ -151,6 +151,19 @@ routine_uses <- function() {
     buffer_share = pjrt:::call_native(pjrt:::ffi_buffer_share, x, 1L, 1L, 2L, there),
     buffer_lines = utils::capture.output(print(x)),
     buffer_literals = format_buffer(x),
+    dlpack_export = class(as_dlpack(x)),
+    dlpack_import = as_array(pjrt_from_dlpack(as_dlpack(x))),
+    dlpack_give = as_array(pjrt_from_dlpack(.Call(pjrt:::ffi_dlpack_take, .Call(pjrt:::ffi_dlpack_give, as_dlpack(x)), TRUE))),
+    dlpack_take = tryCatch(.Call(pjrt:::ffi_dlpack_take, "0", TRUE), pjrt_error = conditionMessage),
+    dlpack_take_object = .Call(pjrt:::ffi_dlpack_take_object, "0"),
+    dlpack_describe = format(as_dlpack(x)),
+    dlpack_functions = length(pjrt:::call_native(pjrt:::ffi_dlpack_functions)),
+    dlpack_lend = {
+      lent <- pjrt:::call_native(pjrt:::ffi_dlpack_lend, x)
+      .Call(pjrt:::ffi_dlpack_release, lent)
+    },
+    dlpack_release = .Call(pjrt:::ffi_dlpack_release, pjrt:::call_native(pjrt:::ffi_dlpack_lend, pjrt_scalar(1))),
+    dlpack_stream = pjrt:::call_native(pjrt:::ffi_dlpack_stream, here),
     fast_array = as_array(x),
     fast_await = await(x),
     fast_device = device(x),

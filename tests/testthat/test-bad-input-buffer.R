@@ -7,6 +7,8 @@ rows <- list(
   as_array.PJRTArrayPromise = row(x = "promise", drop = "flag"),
   as_array_async = row(x = of("buffer", x, "list()", "list(a = NULL)")),
   as_array_async.PJRTBuffer = row(x = "buffer", int64 = of("choice", "double")),
+  as_dlpack = row(x = "buffer"),
+  as_dlpack.PJRTBuffer = row(x = "buffer", copy = "flag", versioned = "flag"),
   as_raw = row(x = "buffer"),
   as_raw.PJRTBuffer = row(x = "buffer", row_major = "flag"),
   await = row(x = of(
@@ -21,6 +23,7 @@ rows <- list(
   dtype.PJRTBuffer = row(x = "known_buffer"),
   elt_type = row(x = "known_buffer"),
   format_buffer = row(buffer = "buffer"),
+  format.PJRTDLPack = row(x = of("none", as_dlpack(x))),
   is_pjrt_buffer = row(x = "any"),
   is_deleted = row(x = of("known_buffer", x, of_files("PJRTBuffer"))),
   is_ready = row(x = of(
@@ -58,11 +61,16 @@ rows <- list(
     dtype = of("dtype", "f32", "!NULL"), device = "device",
     shape = of("shape", 2L, "!NULL", "integer()", "double()", "0L", "1L", "a matrix")
   ),
+  pjrt_from_dlpack = row(x = of("none", as_dlpack(x)), device = "device", copy = "flag_or_null"),
+  pjrt_from_dlpack.PJRTDLPack = row(x = of("none", as_dlpack(x)), device = "device", copy = "flag_or_null"),
   pjrt_scalar = row(data = of("number", 1, "a data frame"), dtype = "dtype", device = "device", check = "flag_or_null"),
   pjrt_scalar.PJRTBuffer = row(
     data = of("none", pjrt_scalar(1)), dtype = "dtype", device = "known_device", check = "flag_or_null"
   ),
   pjrt_scalar.raw = row(data = of("number", as.raw(1), "!integer64", "a data frame"), dtype = of("dtype", "ui8", "!NULL"), device = "device"),
+  print.PJRTDLPack = row(x = of("none", as_dlpack(x))),
+  r_to_py.PJRTBuffer = row(x = "buffer", convert = "any"),
+  r_to_py.PJRTDLPack = row(x = of("none", as_dlpack(x)), convert = "any"),
   shape = row(x = "known_buffer"),
   shape.PJRTBuffer = row(x = "known_buffer"),
   value = row(x = of(
@@ -83,6 +91,10 @@ uses <- list(
 )
 
 test_that("functions of buffers refuse bad input with an error of this package", {
+  # Python is not started for this
+  lend <- function(lent) .Call(pjrt:::ffi_dlpack_release, lent)
+  give <- function(address, versioned) .Call(pjrt:::ffi_dlpack_take, address, versioned)
+  local_in_package("python_module", function() list(lend = lend, give = give))
   tried <- try_bad_input(rows, uses, at_least = 4400)
   expect_snapshot(cat(refusals(tried)))
 })

@@ -5,6 +5,7 @@
 fork_uses <- list(
   as_array = quote(as_array(x)),
   as_array_async = quote(as_array_async(x)),
+  as_dlpack = quote(as_dlpack(x)),
   as_pjrt_client = quote(as_pjrt_client("cpu")),
   as_pjrt_device = quote(as_pjrt_device("cpu:0")),
   as_pjrt_plugin = quote(as_pjrt_plugin("cpu")),
@@ -52,6 +53,7 @@ fork_uses <- list(
   pjrt_execute = quote(pjrt_execute(double, x)),
   pjrt_execute_sharded = quote(pjrt_execute_sharded(double, list(x))),
   pjrt_execution_options = quote(pjrt_execution_options()),
+  pjrt_from_dlpack = quote(pjrt_from_dlpack(lent)),
   pjrt_function = quote(pjrt_function(double)),
   pjrt_step = quote(pjrt_step(double, state = c(x = 1))),
   "call of a function" = quote(calling(x)),
@@ -162,6 +164,7 @@ known_in_forks <- c(
 fork_setup <- quote({
   x <- pjrt_buffer(c(1, 2))
   square <- pjrt_buffer(diag(2))
+  lent <- as_dlpack(x)
   client <- pjrt_client()
   device <- devices(client)[[1L]]
   memory <- default_memory_space(device)

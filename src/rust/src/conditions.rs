@@ -9,6 +9,7 @@ use pjrt_base::console;
 use pjrt_base::error::{Error, Kind};
 use pjrt_base::reason::{Hint, Reason};
 use pjrt_core::buffer::missing;
+use pjrt_core::dlpack;
 use std::cell::RefCell;
 use std::ffi::CStr;
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -73,6 +74,7 @@ thread_local! {
 /// the body again if a user interrupts and then resumes it.
 pub fn entry(body: impl Fn() -> Result<SEXP>) -> SEXP {
     pins::drain();
+    dlpack::release_pending();
     loop {
         let run = || {
             memory::collect_for_others()?;

@@ -29,6 +29,7 @@ mod cuda;
 mod custom_call;
 mod device;
 mod dispatcher;
+mod dlpack;
 mod dtype;
 mod executable;
 mod execute;
@@ -79,6 +80,7 @@ extendr_module! {
     use cuda;
     use custom_call;
     use device;
+    use dlpack;
     use executable;
     use exported;
     use find;
@@ -142,6 +144,12 @@ fn plain_entries() -> Vec<extendr_api::metadata::Func> {
         dispatcher::dispatch, "dispatch", 2;
         dispatcher::dispatcher_new, "dispatcher_new", 5;
         dispatcher::dispatcher_size, "dispatcher_size", 1;
+        dlpack::dlpack_export, "dlpack_export", 3;
+        dlpack::dlpack_give, "dlpack_give", 1;
+        dlpack::dlpack_import, "dlpack_import", 3;
+        dlpack::dlpack_release, "dlpack_release", 1;
+        dlpack::dlpack_take, "dlpack_take", 2;
+        dlpack::dlpack_take_object, "dlpack_take_object", 1;
         dtype::data_type_keep, "data_type_keep", 2;
         dtype::data_types_forget, "data_types_forget", 0;
         dtype::dtype_canonical, "dtype_canonical", 1;

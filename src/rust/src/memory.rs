@@ -3,6 +3,7 @@
 use crate::conditions::Result;
 use crate::describe::describe;
 use crate::dispatcher::Dispatcher;
+use crate::dlpack::Capsule;
 use crate::execute::ExecutionOptions;
 use crate::function::Callable;
 use crate::handle::Owned;
@@ -17,6 +18,7 @@ use pjrt_base::room;
 use pjrt_core::buffer::upload::{Upload, UploadRoute, BACKGROUND};
 pub use pjrt_core::client::retry::with_retry;
 use pjrt_core::client::{self, holdings};
+use pjrt_core::dlpack;
 use pjrt_core::host::pool::{self, Block};
 use pjrt_core::runtime::oom;
 use pjrt_core::{Buffer, Client, Compiling, Device, Executable, Memory, Plugin};
@@ -271,7 +273,7 @@ fn apply_limit() -> Result<()> {
 }
 
 /// For each class of handles, how many R has.
-fn live_objects() -> [(&'static CStr, usize); 14] {
+fn live_objects() -> [(&'static CStr, usize); 15] {
     fn of<T: Owned>() -> (&'static CStr, usize) {
         (T::CLASS, T::live().load(Ordering::Relaxed))
     }
@@ -290,6 +292,7 @@ fn live_objects() -> [(&'static CStr, usize); 14] {
         of::<Tree>(),
         of::<Dispatcher>(),
         of::<Callable>(),
+        of::<Capsule>(),
     ]
 }
 
@@ -297,6 +300,7 @@ fn live_objects() -> [(&'static CStr, usize); 14] {
 #[extendr]
 fn memory_stats() -> Result<Robj> {
     pins::drain();
+    dlpack::release_pending();
     apply_limit()?;
     let clients = client::all();
     let column = |value: fn(&Client) -> f64| clients.iter().map(value).collect::<Vec<_>>();

@@ -39,6 +39,8 @@ pub mod map;
 
 pub mod safetensors;
 
+pub mod dlpack;
+
 pub use buffer::Buffer;
 pub use client::device::Device;
 pub use client::memory_space::Memory;

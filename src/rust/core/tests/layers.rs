@@ -42,7 +42,7 @@ fn every_folder_with_a_crate_is_in_the_list() {
 }
 
 /// The folders of this crate, from the bottom up.
-const FOLDERS: [&str; 15] = [
+const FOLDERS: [&str; 16] = [
     "ffi",
     "custom_call",
     "runtime",
@@ -58,6 +58,7 @@ const FOLDERS: [&str; 15] = [
     "numpy",
     "map",
     "safetensors",
+    "dlpack",
 ];
 
 /// The folders that a file names after `crate::`.

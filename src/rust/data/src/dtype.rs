@@ -32,11 +32,13 @@ pub struct Info {
     pub safetensors: Option<&'static str>,
     /// Name in StableHLO text.
     pub mlir: &'static str,
+    /// Code of its kind in DLPack, which tells types of one kind apart by their width.
+    pub dlpack: u8,
 }
 
 macro_rules! dtypes {
     ($($variant:ident, $name:literal, [$($alias:literal),*], $code:literal, $xla:literal, $bits:literal, $r:ident,
-       $st:expr, $mlir:literal;)*) => {
+       $st:expr, $mlir:literal, $dlpack:literal;)*) => {
         /// The type of a buffer's elements.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[repr(u8)]
@@ -45,6 +47,7 @@ macro_rules! dtypes {
         static TABLE: &[Info] = &[$(Info {
             name: $name, aliases: &[$($alias),*], code: $code, xla_code: $xla, bits: $bits,
             host_type: HostType::$r, safetensors: $st, mlir: $mlir,
+            dlpack: $dlpack,
         }),*];
 
         /// Every dtype, in the order of the table.
@@ -53,34 +56,34 @@ macro_rules! dtypes {
 }
 
 dtypes! {
-    Pred, "pred", ["i1", "bool"], 1, 1, 8, Logical, Some("BOOL"), "i1";
-    I8, "i8", ["s8", "int8"], 2, 2, 8, Integer, Some("I8"), "i8";
-    I16, "i16", ["s16", "int16"], 3, 3, 16, Integer, Some("I16"), "i16";
-    I32, "i32", ["s32", "int32"], 4, 4, 32, Integer, Some("I32"), "i32";
-    I64, "i64", ["s64", "int64"], 5, 5, 64, Integer64, Some("I64"), "i64";
-    U8, "ui8", ["u8", "uint8"], 6, 6, 8, Integer, Some("U8"), "ui8";
-    U16, "ui16", ["u16", "uint16"], 7, 7, 16, Integer, Some("U16"), "ui16";
-    U32, "ui32", ["u32", "uint32"], 8, 8, 32, Integer64, Some("U32"), "ui32";
-    U64, "ui64", ["u64", "uint64"], 9, 9, 64, Integer64, Some("U64"), "ui64";
-    F16, "f16", ["float16", "half"], 10, 10, 16, Double, Some("F16"), "f16";
-    F32, "f32", ["float32", "float"], 11, 11, 32, Double, Some("F32"), "f32";
-    F64, "f64", ["float64", "double"], 12, 12, 64, Double, Some("F64"), "f64";
-    BF16, "bf16", ["bfloat16"], 13, 16, 16, Double, Some("BF16"), "bf16";
-    C64, "c64", ["complex64"], 14, 15, 64, Complex, Some("C64"), "complex<f32>";
-    C128, "c128", ["complex128"], 15, 18, 128, Complex, None, "complex<f64>";
-    F8E5M2, "f8e5m2", ["float8_e5m2"], 16, 19, 8, Double, Some("F8_E5M2"), "f8E5M2";
-    F8E4M3FN, "f8e4m3fn", ["float8_e4m3fn"], 17, 20, 8, Double, Some("F8_E4M3"), "f8E4M3FN";
-    F8E4M3B11FNUZ, "f8e4m3b11fnuz", ["float8_e4m3b11fnuz"], 18, 23, 8, Double, None, "f8E4M3B11FNUZ";
-    F8E5M2FNUZ, "f8e5m2fnuz", ["float8_e5m2fnuz"], 19, 24, 8, Double, Some("F8_E5M2FNUZ"), "f8E5M2FNUZ";
-    F8E4M3FNUZ, "f8e4m3fnuz", ["float8_e4m3fnuz"], 20, 25, 8, Double, Some("F8_E4M3FNUZ"), "f8E4M3FNUZ";
-    F8E4M3, "f8e4m3", ["float8_e4m3"], 26, 28, 8, Double, None, "f8E4M3";
-    F8E3M4, "f8e3m4", ["float8_e3m4"], 27, 29, 8, Double, None, "f8E3M4";
-    F8E8M0FNU, "f8e8m0fnu", ["float8_e8m0fnu"], 28, 33, 8, Double, Some("F8_E8M0"), "f8E8M0FNU";
-    F4E2M1FN, "f4e2m1fn", ["float4_e2m1fn"], 29, 32, 4, Double, Some("F4"), "f4E2M1FN";
-    I2, "i2", ["s2", "int2"], 24, 26, 2, Integer, None, "i2";
-    I4, "i4", ["s4", "int4"], 21, 21, 4, Integer, None, "i4";
-    U2, "ui2", ["u2", "uint2"], 25, 27, 2, Integer, None, "ui2";
-    U4, "ui4", ["u4", "uint4"], 22, 22, 4, Integer, None, "ui4";
+    Pred, "pred", ["i1", "bool"], 1, 1, 8, Logical, Some("BOOL"), "i1", 6;
+    I8, "i8", ["s8", "int8"], 2, 2, 8, Integer, Some("I8"), "i8", 0;
+    I16, "i16", ["s16", "int16"], 3, 3, 16, Integer, Some("I16"), "i16", 0;
+    I32, "i32", ["s32", "int32"], 4, 4, 32, Integer, Some("I32"), "i32", 0;
+    I64, "i64", ["s64", "int64"], 5, 5, 64, Integer64, Some("I64"), "i64", 0;
+    U8, "ui8", ["u8", "uint8"], 6, 6, 8, Integer, Some("U8"), "ui8", 1;
+    U16, "ui16", ["u16", "uint16"], 7, 7, 16, Integer, Some("U16"), "ui16", 1;
+    U32, "ui32", ["u32", "uint32"], 8, 8, 32, Integer64, Some("U32"), "ui32", 1;
+    U64, "ui64", ["u64", "uint64"], 9, 9, 64, Integer64, Some("U64"), "ui64", 1;
+    F16, "f16", ["float16", "half"], 10, 10, 16, Double, Some("F16"), "f16", 2;
+    F32, "f32", ["float32", "float"], 11, 11, 32, Double, Some("F32"), "f32", 2;
+    F64, "f64", ["float64", "double"], 12, 12, 64, Double, Some("F64"), "f64", 2;
+    BF16, "bf16", ["bfloat16"], 13, 16, 16, Double, Some("BF16"), "bf16", 4;
+    C64, "c64", ["complex64"], 14, 15, 64, Complex, Some("C64"), "complex<f32>", 5;
+    C128, "c128", ["complex128"], 15, 18, 128, Complex, None, "complex<f64>", 5;
+    F8E5M2, "f8e5m2", ["float8_e5m2"], 16, 19, 8, Double, Some("F8_E5M2"), "f8E5M2", 12;
+    F8E4M3FN, "f8e4m3fn", ["float8_e4m3fn"], 17, 20, 8, Double, Some("F8_E4M3"), "f8E4M3FN", 10;
+    F8E4M3B11FNUZ, "f8e4m3b11fnuz", ["float8_e4m3b11fnuz"], 18, 23, 8, Double, None, "f8E4M3B11FNUZ", 9;
+    F8E5M2FNUZ, "f8e5m2fnuz", ["float8_e5m2fnuz"], 19, 24, 8, Double, Some("F8_E5M2FNUZ"), "f8E5M2FNUZ", 13;
+    F8E4M3FNUZ, "f8e4m3fnuz", ["float8_e4m3fnuz"], 20, 25, 8, Double, Some("F8_E4M3FNUZ"), "f8E4M3FNUZ", 11;
+    F8E4M3, "f8e4m3", ["float8_e4m3"], 26, 28, 8, Double, None, "f8E4M3", 8;
+    F8E3M4, "f8e3m4", ["float8_e3m4"], 27, 29, 8, Double, None, "f8E3M4", 7;
+    F8E8M0FNU, "f8e8m0fnu", ["float8_e8m0fnu"], 28, 33, 8, Double, Some("F8_E8M0"), "f8E8M0FNU", 14;
+    F4E2M1FN, "f4e2m1fn", ["float4_e2m1fn"], 29, 32, 4, Double, Some("F4"), "f4E2M1FN", 17;
+    I2, "i2", ["s2", "int2"], 24, 26, 2, Integer, None, "i2", 0;
+    I4, "i4", ["s4", "int4"], 21, 21, 4, Integer, None, "i4", 0;
+    U2, "ui2", ["u2", "uint2"], 25, 27, 2, Integer, None, "ui2", 1;
+    U4, "ui4", ["u4", "uint4"], 22, 22, 4, Integer, None, "ui4", 1;
 }
 
 impl DType {
@@ -125,6 +128,11 @@ impl DType {
     /// The dtype with this name in a safetensors header, if there is one.
     pub fn from_safetensors(name: &str) -> Option<Self> {
         ALL.iter().copied().find(|d| d.info().safetensors == Some(name))
+    }
+
+    /// The dtype with this code and width in DLPack, if there is one.
+    pub fn from_dlpack(code: u8, bits: u8) -> Option<Self> {
+        ALL.iter().copied().find(|d| d.info().dlpack == code && d.info().bits == u32::from(bits))
     }
 
     /// Whether the elements are integers.

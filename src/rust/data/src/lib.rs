@@ -8,6 +8,7 @@ pub mod array;
 pub mod arrow;
 pub mod convert;
 pub mod decimal;
+pub mod dlpack;
 pub mod dtype;
 pub mod hash;
 pub mod layout;

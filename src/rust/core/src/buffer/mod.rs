@@ -4,6 +4,7 @@ mod address;
 pub(crate) mod backing;
 mod copy;
 pub mod download;
+pub mod lend;
 pub mod missing;
 pub mod read;
 pub mod shard;
@@ -28,7 +29,7 @@ use pjrt_data::array::Spec;
 use pjrt_data::dtype::DType;
 use pjrt_sys::*;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU8, Ordering};
 use std::sync::Arc;
 
 /// An array on a device; clones share it.
@@ -67,6 +68,8 @@ pub(crate) struct Inner {
     is_complete: AtomicBool,
     /// The files that its content depends on; for most buffers, none.
     backing: Option<Arc<Backing>>,
+    /// How many others use its memory: see module `lend`.
+    loans: AtomicU32,
 }
 
 const ALIVE: u8 = 0;
@@ -120,6 +123,7 @@ impl Buffer {
             state: AtomicU8::new(ALIVE),
             is_complete: AtomicBool::new(false),
             backing,
+            loans: AtomicU32::new(0),
         });
         buffer.client.buffers().enter(&buffer, &buffer.slot);
         let buffer = Buffer(buffer);
@@ -203,7 +207,7 @@ impl Buffer {
     /// Lets the plugin free the memory as soon as nothing on the device needs it.
     fn free(&self) -> Result<()> {
         let handle = self.raw_handle();
-        if !handle.is_null() {
+        if !handle.is_null() && !self.is_lent() {
             call!(self.0.client.plugin().api(), PJRT_Buffer_Delete { buffer: handle }).map_err(|e| self.named(e))?;
         }
         Ok(())
@@ -460,6 +464,9 @@ impl Resource for Inner {
     }
 
     fn release(&self) {
+        if self.loans.load(Ordering::Acquire) > 0 {
+            return;
+        }
         let handle = self.handle.swap(null_mut(), Ordering::AcqRel);
         if !handle.is_null() {
             // Nothing can be done about a failure to free.

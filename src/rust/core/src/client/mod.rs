@@ -33,7 +33,7 @@ use pjrt_base::sync::Unpoisoned;
 use pjrt_plugins::cuda;
 use pjrt_sys::*;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
@@ -390,10 +390,18 @@ pub fn all() -> Vec<Client> {
     OPEN.lock().unpoisoned().clone()
 }
 
+/// Whether the end of the process has begun, when the plugins' memory is left as it is.
+pub(crate) fn has_ended() -> bool {
+    ENDED.load(Ordering::Acquire)
+}
+
+static ENDED: AtomicBool = AtomicBool::new(false);
+
 /// Destroys every client in order of creation, waiting for its pending work as long as [`LastWait`] says. For the end
 /// of the process, best before exit handlers run: static objects that a plugin creates late are destroyed before any
 /// handler of ours runs. Clients of a poisoned plugin stay as they are.
 pub fn close_all() {
+    ENDED.store(true, Ordering::Release);
     let clients = std::mem::take(&mut *OPEN.lock().unpoisoned());
     let patience = LastWait::start();
     // In a fork there are no threads to wait for.

@@ -1,0 +1,29 @@
+# Environment variables with which reticulate uses a Python that has these modules; skips the test if there is none.
+# PJRT_TORCH_PYTHON may name one with PyTorch, which has no small package. tools/python.txt has the others.
+reticulate_env <- function(modules = "numpy") {
+  testthat::skip_if_not_installed("reticulate")
+  python <- if ("torch" %in% modules) Sys.getenv("PJRT_TORCH_PYTHON") else test_python()
+  testthat::skip_if(!nzchar(python), "PJRT_TORCH_PYTHON names no Python")
+  modules <- paste(modules, collapse = " ")
+  import <- sprintf("import importlib.util\nassert all(map(importlib.util.find_spec, '%s'.split()))\n", modules)
+  tell <- "import os, sys\nprint(sys.executable)\nprint(os.environ.get('PYTHONPATH', ''))"
+  run <- processx::run(python, c("-c", paste0(import, tell)), error_on_status = FALSE)
+  testthat::skip_if(run$status != 0L, paste("Python lacks one of", modules))
+  lines <- strsplit(run$stdout, "\n", fixed = TRUE)[[1L]]
+  c(
+    RETICULATE_PYTHON = lines[[1L]], PYTHONPATH = if (length(lines) > 1L) lines[[2L]] else "", JAX_PLATFORMS = "cpu",
+    CUDA_VISIBLE_DEVICES = "", PYTHONWARNINGS = "ignore", lone_session()
+  )
+}
+
+# Runs `code` in a child that has reticulate, and expects that it prints "done" and ends well.
+expect_python <- function(code, env) {
+  code <- bquote({
+    library(reticulate)
+    .(code)
+    cat("done\n")
+  })
+  child <- run_child(code, env, helpers = c("programs", "dlpack"))
+  testthat::expect_identical(child$status, 0L, info = paste(child$err, collapse = "\n"))
+  testthat::expect_identical(child$out, "done", info = paste(child$err, collapse = "\n"))
+}
