@@ -1,6 +1,7 @@
 #' Arrays of Arrow
 #'
-#' `pjrt_buffer()` takes arrays of the packages nanoarrow and arrow, by Arrow's C data interface.
+#' `pjrt_buffer()` takes arrays of the packages nanoarrow and arrow, by Arrow's C data interface. With
+#' reticulate, it also takes Python objects with `__arrow_c_array__()`, as pyarrow's arrays have.
 #'
 #' Numbers of 8 to 64 bits keep their type; truth values become `pred`. Lists of one length
 #' (`fixed_size_list`) add a dimension. Missing values become NaN in floats, and are an error in other
@@ -48,6 +49,18 @@ pjrt_buffer.ArrowDatum <- function(data, dtype = NULL, device = NULL, shape = NU
     data <- data$chunk(0L)
   }
   from_arrow(function(to) data$export_to_c(to$array, to$schema), dtype, device, shape)
+}
+
+# Whether a Python object is an array of Arrow, and not one of another library that also offers itself to Arrow.
+is_arrow_in_python <- function(x) {
+  inherits(x, "pyarrow.lib.Array") || !reticulate::py_has_attr(x, "__dlpack__") && reticulate::py_has_attr(x, "__arrow_c_array__")
+}
+
+# Capsules own the structs until they are moved.
+from_arrow_in_python <- function(x, dtype, device, shape) {
+  device <- as_pjrt_device(device)
+  lent <- call_python(python_module()$lend_arrow(x))
+  check_as_it_is(take_arrow(lent[[1L]], lent[[2L]], device), dtype, shape)
 }
 
 # The buffer of an array that `export` moves into room for it.

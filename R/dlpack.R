@@ -103,6 +103,10 @@ pjrt_from_dlpack.default <- function(x, device = NULL, copy = NULL) {
 #' @export
 pjrt_buffer.python.builtin.object <- function(data, dtype = NULL, device = NULL, shape = NULL, check = FALSE, ...,
                                               copy = NULL) {
+  if (is_arrow_in_python(data)) {
+    check_unused(...)
+    return(from_arrow_in_python(data, dtype, device, shape))
+  }
   buffer <- pjrt_from_dlpack(data, device, copy)
   if (!is.null(dtype) && !identical(.Call(ffi_dtype_canonical, dtype), elt_type(buffer))) {
     abort_input(

@@ -26,7 +26,7 @@ python_module <- function() {
     folder <- system.file("python", package = "pjrt", mustWork = TRUE)
     module <- reticulate::import_from_path("pjrt_dlpack", path = folder, convert = TRUE)
     module$connect(call_native(ffi_dlpack_functions))
-    the$python <- list(lend = module$lend, give = module$give, take = module$take)
+    the$python <- list(lend = module$lend, give = module$give, take = module$take, lend_arrow = module$lend_arrow)
   }
   the$python
 }

@@ -32,7 +32,8 @@
 #' `pjrt_error_forked` for objects that cannot be used any more.
 #' @seealso [await()], [is_ready()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
-#' square <- pjrt_compile(pjrt_program(path = system.file("programs", "square.mlir", package = "pjrt")))
+#' path <- system.file("programs", "square.mlir", package = "pjrt")
+#' square <- pjrt_compile(pjrt_program(path = path))
 #' y <- pjrt_execute(square, pjrt_scalar(3))
 #' pjrt_on_ready(y, function(y) cat("The result is", as_array(y), "\n"))
 #' Sys.sleep(0.1)

@@ -54,8 +54,8 @@
 #' * `XLA_FLAGS`: XLA's own options, read when the first client is created; an unknown option ends the process.
 #'   [pjrt_compile_options()] sets options for a single program.
 #' * `NPROC`: the number of threads of XLA's CPU client, if neither `threads` nor `PJRT_CPU_THREADS` is set.
-#' * `R_USER_CACHE_DIR`: the folder of R's user caches, including this package's unless `PJRT_CACHE_DIR` is set. Default: see
-#'   [tools::R_user_dir()].
+#' * `R_USER_CACHE_DIR`, `XDG_CACHE_HOME`: the folder of R's user caches, including this package's unless `PJRT_CACHE_DIR`
+#'   is set. Default: see [tools::R_user_dir()].
 #' * `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`: proxies for downloads. Default: the system's.
 #' * `SSL_CERT_FILE`, `PIP_CERT`, `REQUESTS_CA_BUNDLE`, `CURL_CA_BUNDLE`: files with certificates to trust in addition
 #'   to the system's.

@@ -12,6 +12,9 @@ from ctypes import c_char_p, c_int, c_size_t, c_void_p, py_object
 _HOST = (1, 3, 11)
 _CPU = (1, 0)
 
+_ARRAY = b"arrow_array"
+_SCHEMA = b"arrow_schema"
+
 _capi = ctypes.pythonapi
 _new = ctypes.PYFUNCTYPE(py_object, c_void_p, c_void_p, c_void_p)(("PyCapsule_New", _capi))
 _is_valid = ctypes.PYFUNCTYPE(c_int, py_object, c_void_p)(("PyCapsule_IsValid", _capi))
@@ -120,6 +123,13 @@ def take(array, stream=None):
             _set_name(capsule, _Library.used[versioned])
             return "%s%d" % ("v" if versioned else "o", address)
     raise BufferError("The capsule has no DLPack array, or was used already.")
+
+
+def lend_arrow(array):
+    """The addresses of an Arrow array and its schema, and the capsules that own them."""
+    schema, data = array.__arrow_c_array__()
+    addresses = [_get_pointer(capsule, name) for capsule, name in ((data, _ARRAY), (schema, _SCHEMA))]
+    return [str(address) for address in addresses] + [schema, data]
 
 
 def _take_quietly(array):

@@ -57,6 +57,11 @@ kept <- c(
 # Objects of another session: they print, and that is all.
 of_files <- function(class) sprintf(c("a null pointer as %s", "one from a file as %s"), class)
 tensors <- c("integer()", "double()", "character()", "1L", "1.5", "1:2")
+# Impostors of a class.
+of_class <- function(class) {
+  kinds <- c("a list", "a number", "a string", "a function", "an environment", "a null pointer", "a foreign pointer", "one from a file")
+  paste(kinds, "as", class)
+}
 closed_devices <- c("a closed device", "a closed client")
 used_buffers <- c("a donated buffer", "a deleted buffer", "a closed buffer")
 
@@ -64,13 +69,14 @@ input_kinds <- function() {
   with_operators <- c(
     "a factor", "a Date", "a time", "a data frame", "integer64", "a device", "a memory", "a closed device", "a closed memory"
   )
+  all_with_operators <- c(with_operators, "a buffer", used_buffers, of_class("PJRTBuffer"))
   list(
     ignored = NULL,
     any = kind(x, anything),
     # R does not dispatch operators on two objects with different methods
-    compared = kind(x, anything, spared = with_operators),
+    compared = kind(x, anything, spared = all_with_operators),
     compared_dtype = kind(
-      "f32", function(v, label) (is.atomic(v) || is.list(v)) && !inherits(v, "PJRTBuffer"), spared = with_operators
+      "f32", function(v, label) (is.atomic(v) || is.list(v)) && !inherits(v, "PJRTBuffer"), spared = all_with_operators
     ),
     compared_array = kind(x, function(v, label) !inherits(v, "PJRTBuffer") || label == "a buffer"),
     # what prints, formats or has a structure: everything but impostors that are not from a file

@@ -117,3 +117,25 @@ test_that("an array is used in place, and released once, on R's thread, when the
   expect_error(from_arrow("u", raw(64), 1), class = "pjrt_error_unsupported_dtype")
   expect_identical(released() - before, c(3L, 3L, 0L))
 })
+
+test_that("arrays of Arrow come from Python", {
+  expect_python(env = reticulate_env("nanoarrow"), quote({
+    na <- import("nanoarrow", convert = FALSE)
+    x <- pjrt_buffer(na$c_array(as.numeric(1:10), na$float64()))
+    stopifnot(identical(as_array(x), array(as.numeric(1:10), 10L)))
+    missing <- na$c_array(py_eval("[1, None, 3]", convert = FALSE), na$float32())
+    stopifnot(identical(as_array(pjrt_buffer(missing)), array(c(1, NaN, 3), 3L)))
+    stopifnot(identical(shape(pjrt_buffer(missing, dtype = "f32", shape = 3)), 3L))
+    refused <- function(code) tryCatch(code, pjrt_error_invalid_input = conditionMessage)
+    stopifnot(grepl("not f64", refused(pjrt_buffer(missing, dtype = "f64"))))
+    whole <- na$c_array(py_eval("[1, None, 3]", convert = FALSE), na$int32())
+    stopifnot(grepl("has 1 missing value", refused(pjrt_buffer(whole))))
+    text <- tryCatch(pjrt_buffer(na$c_array(list("a", "b"), na$string())), pjrt_error_unsupported_dtype = conditionMessage)
+    stopifnot(grepl("has strings", text))
+    # Arrow keeps memory that Python drops
+    large <- pjrt_buffer(na$c_array(as.numeric(1:1e5), na$float64()))
+    import("gc")$collect()
+    gc()
+    stopifnot(identical(sum(as_array(large)), sum(as.numeric(1:1e5))))
+  }))
+})

@@ -15,7 +15,7 @@ rows <- list(
   ),
   uninstall_pjrt = row(
     platforms = of("name", "idle", "NULL", "character()", "\"a\"", "c(\"a\", \"b\")", "c(n = \"a\")", "a line end", "\"cpu:9\"", "\"%s\""),
-    version = of("string", NULL, "NULL", "!\"\"", "!latin1"), everything = "flag", site = of("flag", FALSE, "!TRUE")
+    version = of("string", NULL, "NULL", "!\"\"", "!latin1"), everything = of("flag", FALSE, "!TRUE"), site = of("flag", FALSE, "!TRUE")
   ),
   pjrt_sitrep = row(),
   format.PJRTSitrep = row(x = of("printed", pjrt_sitrep())),

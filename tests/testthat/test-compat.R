@@ -30,7 +30,7 @@ test_that("functions have the arguments that callers rely on", {
     pjrt_execution_options = "non_donatable_input_indices = integer(), launch_id = 0L, device = NULL, keep_inputs = NULL",
     install_pjrt = paste0(
       "platforms = NULL, version = NULL, source = c(\"auto\", \"index\", \"release\", \"file\"), path = NULL, ",
-      "force = FALSE, cuda = NULL"
+      "force = FALSE, cuda = NULL, site = FALSE"
     )
   )
   arguments <- function(f) {
