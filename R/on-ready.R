@@ -54,14 +54,15 @@ pjrt_on_ready <- function(x, callback) {
   entry$x <- x
   entry$callback <- callback
   entry$left <- length(watched)
-  entry$numbers <- character()
+  entry$numbers <- numeric()
   loop <- current_loop()
   complete <- FALSE
   on.exit(if (!complete) forget_entry(entry))
   for (handle in watched) {
-    number <- number_name(call_native(ffi_ready_watch, handle, loop))
-    the$on_ready[[number]] <- entry
+    number <- call_native(ffi_ready_watch, handle, loop)
     entry$numbers <- c(entry$numbers, number)
+    the$on_ready$numbers <- c(the$on_ready$numbers, number)
+    the$on_ready$entries <- c(the$on_ready$entries, list(entry))
   }
   complete <- TRUE
   invisible(function() {
@@ -108,16 +109,14 @@ current_loop <- function() {
   if (isNamespaceLoaded("later")) as.integer(later::current_loop()$id) else 0L
 }
 
-number_name <- function(number) sprintf("%.0f", number)
-
 # The native side calls this for each result that is ready. Returns whether the user interrupts.
 call_on_ready <- function(number) {
-  number <- number_name(number)
-  entry <- the$on_ready[[number]]
-  if (is.null(entry)) {
+  place <- match(number, the$on_ready$numbers)
+  if (is.na(place)) {
     return(FALSE)
   }
-  rm(list = number, envir = the$on_ready)
+  entry <- the$on_ready$entries[[place]]
+  drop_entries(place)
   entry$left <- entry$left - 1L
   if (entry$left > 0L) {
     return(FALSE)
@@ -137,7 +136,14 @@ call_on_ready <- function(number) {
 
 forget_entry <- function(entry) {
   entry$callback <- entry$x <- NULL
-  rm(list = intersect(entry$numbers, names(the$on_ready)), envir = the$on_ready)
+  drop_entries(which(the$on_ready$numbers %in% entry$numbers))
+  if (length(entry$numbers) > 0L) call_native(ffi_ready_forget, entry$numbers)
+}
+
+drop_entries <- function(places) {
+  if (length(places) > 0L) {
+    the$on_ready <- lapply(the$on_ready, `[`, -places)
+  }
 }
 
 # later: its event loops call functions, too.
@@ -154,7 +160,7 @@ disconnect_later <- function() {
   remove_hook(packageEvent("later", "onLoad"), use_later)
   remove_hook(packageEvent("later", "onUnload"), leave_later)
   leave_later()
-  rm(list = names(the$on_ready), envir = the$on_ready)
+  drop_entries(seq_along(the$on_ready$numbers))
 }
 
 use_later <- function(...) call_native(ffi_idle_connect, TRUE)

@@ -11,7 +11,8 @@ the$handler_packages <- character()
 the$lapack_named <- FALSE
 the$refined <- list()
 the$r_call_errors <- list(count = 0, kept = list())
-the$on_ready <- new.env(parent = emptyenv())
+# not by name in an environment: R keeps all names that it has seen
+the$on_ready <- list(numbers = numeric(), entries = list())
 the$python <- NULL
 
 .onLoad <- function(libname, pkgname) {

@@ -11,11 +11,11 @@
 #   # Slow:         `quick` leaves it out
 #   # Runs alone:   nothing else runs meanwhile
 
-# Accepted reasons for skipping a test: hardware that the machine lacks, terminals that a container lacks, and packages that
-# Debian lacks, unless tools/setup.sh has installed them.
+# Accepted reasons for skipping a test: hardware that the machine lacks, terminals that a container lacks, packages that this R
+# lacks, which tools/setup.sh installs for Debian's R only, and PyTorch, which has no small package.
 is_missing <- function(package) !nzchar(system.file(package = package))
-friends <- Filter(is_missing, c("tengen", "safetensors"))
-excused <- paste(c("GPU", "CUDA", "pseudo-terminal", "too little memory", friends), collapse = "|")
+friends <- Filter(is_missing, c("tengen", "safetensors", "later", "promises", "shiny", "reticulate"))
+excused <- paste(c("GPU", "CUDA", "pseudo-terminal", "too little memory", "PJRT_TORCH_PYTHON", friends), collapse = "|")
 
 count <- function(passed, failed, skipped = 0L) {
   cat(passed, failed, skipped, "\n", file = counts, append = TRUE)

@@ -185,6 +185,7 @@ routine_uses <- function() {
     # event loops
     idle_connect = is.logical(pjrt:::use_later()),
     ready_watch = pjrt_on_ready(array, identity)(),
+    ready_forget = pjrt_on_ready(list(array, array), identity)(),
 
     # programs and executables
     program_new = pjrt_program(text),

@@ -110,10 +110,11 @@ test_that("buffers are promising until they are ready", {
   expect_identical(pjrt:::is.promising.PJRTBuffer(y), FALSE)
   pjrt_delete(y)
   expect_identical(pjrt:::is.promising.PJRTBuffer(y), FALSE)
-  skip_if_not(utils::isS3stdGeneric(promises::is.promising))
-  expect_true(promises::is.promising(slow()))
-  expect_true(promises::is.promising(as_array_async(y)))
-  expect_true(promises::is.promising(pjrt_compile_async(pjrt_program(unary_program("f32")))))
+  # older versions of promises know their own class only
+  if (utils::isS3stdGeneric(promises::is.promising)) {
+    expect_true(promises::is.promising(slow()))
+    expect_true(promises::is.promising(pjrt_compile_async(pjrt_program(unary_program("f32")))))
+  }
 })
 
 test_that("packages that are loaded later and before get the methods", {

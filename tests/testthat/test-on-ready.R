@@ -11,7 +11,7 @@ idle_until <- function(is_done, seconds = 60) {
   is_done()
 }
 
-pending <- function() length(ls(pjrt:::the$on_ready))
+pending <- function() length(pjrt:::the$on_ready$numbers)
 
 test_that("a function is called once with its buffer, while R sleeps", {
   y <- slow()

@@ -285,7 +285,7 @@ test_that("functions run at R's prompt, where Ctrl-C suspends them until R waits
   terminal$type(sprintf("told <- pjrt_compile(pjrt_program(path = '%s'))", file))
   terminal$type("y <- pjrt_execute(told, pjrt_buffer(c(7, 2, 3, 4)))")
   expect_shows(terminal, "<told 7>")
-  terminal$type("cat('ready', is_ready(y), '\\n')")
+  terminal$type("for (i in 1:500) if (!is_ready(y)) Sys.sleep(0.01); cat('ready', is_ready(y), '\\n')")
   expect_shows(terminal, "ready TRUE")
   # an interrupt in the function ends the wait; the call runs again in the next one
   terminal$type(

@@ -51,6 +51,14 @@ fn ready_watch(x: Robj, number: i32) -> Result<Robj> {
     Ok((own as f64).into())
 }
 
+/// Forgets results that are ready, so that a cancelled function leaves nothing behind.
+#[extendr]
+fn ready_forget(numbers: &[f64]) {
+    if let Some(mut ready) = process::lock(&READY) {
+        ready.numbers.retain(|&number| !numbers.contains(&(number as f64)));
+    }
+}
+
 fn push(own: u64, number: c_int) {
     if let Some(mut ready) = process::lock(&READY) {
         ready.forget_parents();
@@ -135,4 +143,5 @@ pub fn end() {
 extendr_module! {
     mod on_ready;
     fn ready_watch;
+    fn ready_forget;
 }
