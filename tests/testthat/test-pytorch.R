@@ -128,7 +128,9 @@ test_that("names are kept by the cache and by saved executables", {
     x <- pjrt_buffer(matrix(1:8, 2), "f32")
     cat(format(as_array(pjrt_execute(run, model$weights, x)), digits = 3), "\n")
   })
-  settings <- c(PJRT_CACHE_DIR = withr::local_tempdir(), PJRT_CACHE_MIN_COMPILE_TIME = "0")
+  settings <- c(
+    PJRT_CACHE_DIR = withr::local_tempdir(), PJRT_CACHE_MIN_COMPILE_TIME = "0", PJRT_PLUGIN_PATH_CPU = real_plugin()
+  )
   path <- normalizePath(torch_path("linear"))
   children <- lapply(1:2, function(i) run_child(bquote({
     path <- .(path)
