@@ -14,12 +14,14 @@ the$r_call_errors <- list(count = 0, kept = list())
 # not by name in an environment: R keeps all names that it has seen
 the$on_ready <- list(numbers = numeric(), entries = list())
 the$python <- NULL
+the$matrix_methods <- NULL
 
 .onLoad <- function(libname, pkgname) {
   .Call(ffi_loaded, topenv(), the)
   register_new_methods()
   connect_packages()
   connect_later()
+  connect_matrix()
 }
 
 .onAttach <- function(libname, pkgname) {
@@ -30,5 +32,6 @@ the$python <- NULL
 
 .onUnload <- function(libpath) {
   disconnect_later()
+  disconnect_matrix()
   disconnect_packages()
 }
