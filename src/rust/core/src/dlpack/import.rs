@@ -193,8 +193,9 @@ impl Device {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::Client;
     use crate::dlpack::Wanted;
-    use crate::{Client, Plugin};
+    use crate::runtime::plugin::Plugin;
 
     /// Views are for devices with memory of their own; the CPU plugin has them, too.
     #[test]
