@@ -48,7 +48,6 @@ test_that("common mistakes are answered with what to do", {
   expect_refused(pjrt_execute(), "invalid_input", "pjrt_execute(executable, x, y) runs an executable from pjrt_compile()")
   x <- pjrt_scalar(1)
   expect_refused(pjrt_execute(inputs = list(x)), "invalid_input", "`executable` is missing.")
-  expect_refused(pjrt_serialize(x), "invalid_type", "safetensors_save(list(x = buffer), path)")
   expect_refused(pjrt_save_executable(x, "a"), "invalid_type", "safetensors_save(list(x = buffer), path)")
 })
 
