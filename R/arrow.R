@@ -23,8 +23,12 @@
 #' * `pjrt_error_unsupported_dtype`: the elements are not numbers.
 #' * `pjrt_error_invalid_input`: missing values in integers; arrays that were released; other arguments.
 #' @seealso [pjrt_buffer()]
-#' @examplesIf pjrt::plugins_downloaded("cpu") && requireNamespace("nanoarrow", quietly = TRUE)
-#' pjrt_buffer(nanoarrow::as_nanoarrow_array(c(1.5, NA, 3)))
+#' @examplesIf pjrt::plugins_downloaded("cpu")
+#' if (requireNamespace("nanoarrow", quietly = TRUE)) {
+#'   pjrt_buffer(nanoarrow::as_nanoarrow_array(c(1.5, NA, 3)))
+#' } else {
+#'   cat("This needs the package nanoarrow.\n")
+#' }
 #' @name arrow
 #' @export
 pjrt_buffer.nanoarrow_array <- function(data, dtype = NULL, device = NULL, shape = NULL, check = FALSE, ...) {
