@@ -95,6 +95,9 @@ test_that("functions of buffers refuse bad input with an error of this package",
   lend <- function(lent) .Call(pjrt:::ffi_dlpack_release, lent)
   give <- function(address, versioned) .Call(pjrt:::ffi_dlpack_take, address, versioned)
   local_in_package("python_module", function() list(lend = lend, give = give))
-  tried <- try_bad_input(rows, uses, at_least = 4400)
+  # these methods take any buffer, and give it to that package
+  has_promises <- requireNamespace("promises", quietly = TRUE)
+  rows <- rows[has_promises | !startsWith(names(rows), "as.promise")]
+  tried <- try_bad_input(rows, uses, at_least = 4300)
   expect_snapshot(cat(refusals(tried)))
 })
