@@ -40,7 +40,7 @@ local_place <- function(env = parent.frame()) {
 # `...`.
 arguments_missing_from <- function(rows) {
   missed <- lapply(names(rows), function(name) {
-    arguments <- setdiff(names(formals(getFromNamespace(name, "pjrt"))), "...")
+    arguments <- setdiff(names(formals(args(get(name, asNamespace("pjrt"))))), "...")
     given <- names(rows[[name]]$arguments)
     sprintf("%s(%s)", name, setdiff(arguments, given)[-seq_len(sum(!nzchar(given)))])
   })
