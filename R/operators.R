@@ -57,7 +57,7 @@
 #' the buffer with [as_array()].
 #'
 #' If both operands have methods, as a buffer and an [bit64::integer64] or a date do, R before 4.3 uses neither, and raises an
-#' error of its own.
+#' error of its own. Since R 4.3, the left operand decides: put the buffer there.
 #'
 #' @param e1,e2,x Buffers, or R's numbers beside a buffer.
 #' @param ... For `round()` and `log()`, `digits` and `base`.

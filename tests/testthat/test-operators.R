@@ -110,7 +110,6 @@ test_that("R's numbers take the buffer's dtype, on either side", {
   expect_values(x + as.integer(bit64::as.integer64(2)), m + 2, "f32")
   if (getRversion() >= "4.3.0") {
     expect_values(x + bit64::as.integer64(2), m + 2, "f32")
-    expect_values(bit64::as.integer64(2) * pjrt_buffer(1:2, "i64"), array(c(2, 4)), "i64")
   }
 })
 
