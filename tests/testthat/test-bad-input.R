@@ -13,7 +13,8 @@ test_that("every exported function and every method of our classes has one row i
   ours <- methods$name[is_our_class(methods$class)]
   exported <- exported_names()
   expect_identical(setdiff(c(exported, ours), rows), character())
-  expect_identical(setdiff(rows, c(exported, methods$name)), character())
+  # newer versions of R have primitives where older ones get generics of ours
+  expect_identical(setdiff(rows, c(exported, methods$name, "crossprod", "tcrossprod")), character())
   expect_identical(rows[duplicated(rows)], character())
 })
 
