@@ -192,7 +192,7 @@ setMethod("tcrossprod", c("ANY", "PJRTBuffer"), function(x, y = NULL, ...) produ
 setMethod("tcrossprod", c("PJRTBuffer", "PJRTBuffer"), function(x, y = NULL, ...) product("tcrossprod", x, y))
 
 #' @rdname matrices
-#' @aliases %*%,PJRTBuffer,ANY-method %*%,ANY,PJRTBuffer-method
+#' @aliases %*% %*%,PJRTBuffer,ANY-method %*%,ANY,PJRTBuffer-method
 #' @exportMethod "%*%"
 setMethod("%*%", c("PJRTBuffer", "ANY"), function(x, y) product("%*%", x, y))
 setMethod("%*%", c("ANY", "PJRTBuffer"), function(x, y) product("%*%", x, y))
