@@ -6,6 +6,7 @@ pub mod error;
 
 pub mod callbacks;
 pub mod console;
+pub mod container;
 pub mod digest;
 pub mod idle;
 pub mod mmap;

@@ -1,8 +1,6 @@
 //! Serialized executables: a plugin's bytes in a container that names the environment that they belong to, and detects
-//! damage. A plugin trusts any bytes, and may end the process, so everything is checked first.
-//!
-//! Layout: magic number (8 bytes), version of the format and length of the header (4 bytes each, little-endian), SHA-256 of
-//! all other bytes (32), header (a protocol buffer), payload (the plugin's own bytes, up to the end).
+//! damage. A plugin trusts any bytes, and may end the process, so everything is checked first. The container's header is a
+//! protocol buffer, its content the payload: the plugin's own bytes.
 
 use crate::client::device::Device;
 use crate::client::target::Target;
@@ -13,7 +11,7 @@ use crate::executable::hint::DispatchHint;
 use crate::executable::options::{CompileOptions, UsedOptions};
 use crate::executable::{Deserialized, Executable, Origin, Placement, Provenance};
 use crate::ffi::api::{bytes, call};
-use pjrt_base::digest::{self, Digest};
+use pjrt_base::container::{Container, Problem};
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::private_fs;
 use pjrt_base::reason::Reason;
@@ -25,10 +23,7 @@ use prost::Message;
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
-const MAGIC: &[u8; 8] = b"\x93PJRTEXE";
-const FORMAT: u32 = 1;
-const DIGEST_AT: usize = 16;
-const HEADER_AT: usize = DIGEST_AT + size_of::<Digest>();
+const CONTAINER: Container = Container { magic: b"\x93PJRTEXE", format: 1 };
 
 /// A container's description of its executable.
 #[derive(Clone, PartialEq, Message)]
@@ -125,7 +120,7 @@ impl Executable {
         };
         self.with_payload(|payload| {
             room::check_room(payload.len(), "to save the executable")?;
-            Ok(contain(&header, payload))
+            Ok(CONTAINER.write(&header.encode_to_vec(), payload))
         })?
     }
 
@@ -165,48 +160,30 @@ pub fn write(path: &Path, container: &[u8]) -> Result<()> {
     written.map_err(|error| Error::new(Kind::Io, format!("Cannot write '{}': {error}.", path.display())))
 }
 
-fn contain(header: &Header, payload: &[u8]) -> Vec<u8> {
-    let header = header.encode_to_vec();
-    let mut out = Vec::with_capacity(HEADER_AT + header.len() + payload.len());
-    out.extend_from_slice(MAGIC);
-    out.extend_from_slice(&FORMAT.to_le_bytes());
-    out.extend_from_slice(&(header.len() as u32).to_le_bytes());
-    out.extend_from_slice(&Digest::default());
-    out.extend_from_slice(&header);
-    out.extend_from_slice(payload);
-    let digest = digest_of(&out);
-    out[DIGEST_AT..HEADER_AT].copy_from_slice(&digest);
-    out
-}
-
-/// The digest of all bytes but its own; `container` is at least as long as the part before the header.
-fn digest_of(container: &[u8]) -> Digest {
-    digest::of(&[&container[..DIGEST_AT], &container[HEADER_AT..]])
-}
-
-/// The end of the header. Checks the bytes before it.
-fn header_end(start: &[u8]) -> Result<usize> {
-    if start.len() < HEADER_AT || !start.starts_with(MAGIC) {
-        return Err(Error::new(Kind::SerializedInvalid, "The data are not a serialized executable.")
-            .hint(Reason::NotAnExecutable));
-    }
-    let number = |at: usize| start[at..at + 4].iter().rev().fold(0, |number, &byte| number << 8 | u32::from(byte));
-    let format = number(8);
-    if format != FORMAT {
-        return Err(Error::new(
+#[cold]
+fn unreadable(problem: Problem) -> Error {
+    match problem {
+        Problem::Other => Error::new(Kind::SerializedInvalid, "The data are not a serialized executable.")
+            .hint(Reason::NotAnExecutable),
+        Problem::Format(format) => Error::new(
             Kind::SerializedMismatch,
-            format!("The executable was saved in format {format}; this version of pjrt reads format {FORMAT}."),
+            format!(
+                "The executable was saved in format {format}; this version of pjrt reads format {}.",
+                CONTAINER.format
+            ),
         )
-        .hint(AGAIN));
+        .hint(AGAIN),
+        Problem::Damaged => {
+            Error::new(Kind::SerializedInvalid, "The serialized executable is damaged or incomplete.").hint(AGAIN)
+        }
     }
-    Ok(HEADER_AT + number(12) as usize)
 }
 
 const AGAIN: &str = "Compile the program here and save it again.";
 
 /// A container's description of itself from its first bytes, unchecked, for lists. `None` if it is incomplete.
 pub(crate) fn peek(start: &[u8]) -> Option<Header> {
-    Header::read(start.get(HEADER_AT..header_end(start).ok()?)?)
+    Header::read(CONTAINER.peek(start).ok()?)
 }
 
 impl Header {
@@ -228,13 +205,8 @@ impl<'a> Serialized<'a> {
     /// `SerializedInvalid` if it is not a container, or is damaged; `SerializedMismatch` for another version of the
     /// format.
     pub fn read(container: &'a [u8]) -> Result<Serialized<'a>> {
-        let end = header_end(container)?;
-        let damaged =
-            || Error::new(Kind::SerializedInvalid, "The serialized executable is damaged or incomplete.").hint(AGAIN);
-        if end > container.len() || container[DIGEST_AT..HEADER_AT] != digest_of(container) {
-            return Err(damaged());
-        }
-        let (header, payload) = container[HEADER_AT..].split_at(end - HEADER_AT);
+        let damaged = || unreadable(Problem::Damaged);
+        let (header, payload) = CONTAINER.read(container).map_err(unreadable)?;
         let header = Header::read(header).ok_or_else(damaged)?;
         let used = UsedOptions::decode(&header.options).ok_or_else(damaged)?;
         Ok(Serialized { header, used, payload })
@@ -397,7 +369,8 @@ mod tests {
 
     fn container() -> Vec<u8> {
         let options = crate::executable::options::tests::encoded(&CompileOptions::default(), &[0]);
-        contain(&Header { options, name: "main".into(), ..Default::default() }, b"payload")
+        let header = Header { options, name: "main".into(), ..Default::default() };
+        CONTAINER.write(&header.encode_to_vec(), b"payload")
     }
 
     #[test]
@@ -428,8 +401,7 @@ mod tests {
         let mut whole = container();
         let name = whole.windows(4).position(|bytes| bytes == b"main").unwrap();
         whole[name] = 0;
-        let digest = digest_of(&whole);
-        whole[DIGEST_AT..HEADER_AT].copy_from_slice(&digest);
+        pjrt_base::container::seal(&mut whole);
         assert_eq!(Serialized::read(&whole).unwrap_err().kind(), Kind::SerializedInvalid);
         assert_eq!(peek(&whole), None);
     }

@@ -1,9 +1,7 @@
-//! Buffers and programs as bytes, for other processes and files: what they are, and a digest, so that damage is found.
-//!
-//! Layout: magic number (8 bytes), version of the format and length of the header (4 bytes each, little-endian), SHA-256 of
-//! all other bytes (32), header (a protocol buffer), content (up to the end).
+//! Buffers and programs as bytes, for other processes and files, in containers that find damage. The header is a protocol
+//! buffer.
 
-use pjrt_base::digest::{self, Digest};
+use pjrt_base::container::{Container, Problem};
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::room;
 use pjrt_data::array::Spec;
@@ -11,10 +9,7 @@ use pjrt_data::dtype::DType;
 use pjrt_program::program::{Format, Program};
 use prost::Message;
 
-const MAGIC: &[u8; 8] = b"\x93PJRTOBJ";
-const FORMAT: u32 = 1;
-const DIGEST_AT: usize = 16;
-const HEADER_AT: usize = DIGEST_AT + size_of::<Digest>();
+const CONTAINER: Container = Container { magic: b"\x93PJRTOBJ", format: 1 };
 
 /// What bytes contain.
 #[derive(Debug)]
@@ -52,7 +47,7 @@ struct ProgramHeader {
 
 /// Whether the bytes are, or start as, those of a buffer or program.
 pub fn is_contained(bytes: &[u8]) -> bool {
-    bytes.starts_with(MAGIC)
+    bytes.starts_with(CONTAINER.magic)
 }
 
 /// An array as bytes.
@@ -80,22 +75,7 @@ pub fn contain_program(program: &Program) -> Result<Vec<u8>> {
 
 fn contain(header: &Header, content: &[u8]) -> Result<Vec<u8>> {
     room::check_room(2 * content.len(), "to save it as bytes")?;
-    let header = header.encode_to_vec();
-    let mut out = Vec::with_capacity(HEADER_AT + header.len() + content.len());
-    out.extend_from_slice(MAGIC);
-    out.extend_from_slice(&FORMAT.to_le_bytes());
-    out.extend_from_slice(&(header.len() as u32).to_le_bytes());
-    out.extend_from_slice(&Digest::default());
-    out.extend_from_slice(&header);
-    out.extend_from_slice(content);
-    let digest = digest_of(&out);
-    out[DIGEST_AT..HEADER_AT].copy_from_slice(&digest);
-    Ok(out)
-}
-
-/// The digest of all bytes but its own; there are at least those before the header.
-fn digest_of(bytes: &[u8]) -> Digest {
-    digest::of(&[&bytes[..DIGEST_AT], &bytes[HEADER_AT..]])
+    Ok(CONTAINER.write(&header.encode_to_vec(), content))
 }
 
 /// Reads bytes, and checks them for damage.
@@ -105,20 +85,14 @@ fn digest_of(bytes: &[u8]) -> Digest {
 /// those of [`Program::new`].
 pub fn read(bytes: &[u8]) -> Result<Contained<'_>> {
     let damaged = || Error::new(Kind::SerializedInvalid, "The serialized object is damaged or incomplete.");
-    if !is_contained(bytes) || bytes.len() < HEADER_AT {
-        return Err(damaged());
-    }
-    let number = |at: usize| bytes[at..at + 4].iter().rev().fold(0, |number, &byte| number << 8 | u32::from(byte));
-    if number(8) != FORMAT {
-        let message = format!("It was saved in format {}; this version of pjrt reads format {FORMAT}.", number(8));
-        return Err(Error::new(Kind::SerializedMismatch, message));
-    }
-    let end = HEADER_AT.checked_add(number(12) as usize).filter(|&end| end <= bytes.len()).ok_or_else(damaged)?;
-    if bytes[DIGEST_AT..HEADER_AT] != digest_of(bytes) {
-        return Err(damaged());
-    }
-    let header = Header::decode(&bytes[HEADER_AT..end]).map_err(|_| damaged())?;
-    let content = &bytes[end..];
+    let (header, content) = CONTAINER.read(bytes).map_err(|problem| match problem {
+        Problem::Format(format) => Error::new(
+            Kind::SerializedMismatch,
+            format!("It was saved in format {format}; this version of pjrt reads format {}.", CONTAINER.format),
+        ),
+        Problem::Other | Problem::Damaged => damaged(),
+    })?;
+    let header = Header::decode(header).map_err(|_| damaged())?;
     match (header.array, header.program) {
         (Some(array), None) => {
             let dtype = DType::parse(&array.dtype).map_err(|_| damaged())?;
