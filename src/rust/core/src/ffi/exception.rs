@@ -113,9 +113,15 @@ impl Thrown {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
+
+    thread_local! {
+        /// What the calls of this thread throw. Other tests of the process call the real plugin through the same guard.
+        static THROWS: Cell<c_int> = const { Cell::new(NOTHING) };
+    }
 
     unsafe extern "C" fn call(function: Function, argument: *mut c_void, thrown: *mut Thrown) -> *mut c_void {
-        let kind = *argument.cast::<c_int>();
+        let kind = THROWS.get();
         (*thrown).kind = kind;
         let what = &mut (*thrown).what;
         what[..2].copy_from_slice(&[if kind == 3 { b'!' as c_char } else { 0 }, 0]);
@@ -127,12 +133,17 @@ mod tests {
     }
 
     /// The result of the first call of a plugin that throws this, and of the next call, which would not throw.
-    fn outcomes(mut kind: c_int) -> [Result<*mut PJRT_Error>; 2] {
+    fn outcomes(kind: c_int) -> [Result<*mut PJRT_Error>; 2] {
         // SAFETY: `call` catches what the functions below throw.
         unsafe { set_guard(call) };
         let poison = Poison::leaked();
-        // SAFETY: `nothing` takes a number, and `kind` is one.
-        [&mut kind, &mut 0].map(|kind: &mut c_int| unsafe { guarded(poison, nothing, kind, "PJRT_Call") })
+        [kind, NOTHING].map(|kind| {
+            THROWS.set(kind);
+            // SAFETY: `nothing` reads nothing.
+            let result = unsafe { guarded(poison, nothing, std::ptr::null_mut(), "PJRT_Call") };
+            THROWS.set(NOTHING);
+            result
+        })
     }
 
     #[test]
