@@ -141,13 +141,13 @@ pjrt_buffer.raw <- function(data, ..., dtype = NULL, device = NULL, shape = NULL
 pjrt_buffer.PJRTBuffer <- function(data, dtype = NULL, device = NULL, shape = NULL, check = FALSE, ...) {
   check_unused(...)
   if (!is.null(check)) check_flag(check, "check")
-  if (!is.null(dtype) && !identical(.Call(ffi_dtype_canonical, dtype), elt_type(data))) {
+  if (!has_dtype(data, dtype)) {
     abort_input("Must use the same data type as the data.")
   }
   if (!is.null(device) && as_pjrt_device(device) != device(data)) {
     abort_input("Must use the same device as the data.", hints = "copy_buffer() copies a buffer to another device.")
   }
-  if (!is.null(shape) && !(is.numeric(shape) && identical(as.double(shape), as.double(shape(data))))) {
+  if (!has_shape(data, shape)) {
     abort_input("Must use the same shape as the data.")
   }
   data
@@ -158,6 +158,15 @@ pjrt_buffer.default <- function(data, dtype = NULL, device = NULL, shape = NULL,
   data <- plain_data(data) %||% abort_not_data(data)
   check_unused(...)
   .Call(ffi_buffer_new, data, dtype, device, shape, if (!missing(check)) check)
+}
+
+# Whether a buffer has what the user wants; NULL is any.
+has_dtype <- function(buffer, dtype) {
+  is.null(dtype) || identical(.Call(ffi_dtype_canonical, dtype), elt_type(buffer))
+}
+
+has_shape <- function(buffer, shape) {
+  is.null(shape) || is.numeric(shape) && identical(as.double(shape), as.double(shape(buffer)))
 }
 
 # Classes whose objects are arrays of numbers with other attributes.

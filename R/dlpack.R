@@ -108,7 +108,7 @@ pjrt_buffer.python.builtin.object <- function(data, dtype = NULL, device = NULL,
     return(from_arrow_in_python(data, dtype, device, shape))
   }
   buffer <- pjrt_from_dlpack(data, device, copy)
-  if (!is.null(dtype) && !identical(.Call(ffi_dtype_canonical, dtype), elt_type(buffer))) {
+  if (!has_dtype(buffer, dtype)) {
     abort_input(
       "`data` is a Python array of type ", as.character(elt_type(buffer)), ", not ", dtype, ": such arrays are not converted.",
       hints = "Convert it in Python first, as with astype() in NumPy and JAX or to() in PyTorch."

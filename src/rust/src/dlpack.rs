@@ -9,6 +9,7 @@ use crate::{buffer, device, memory};
 use extendr_api::prelude::*;
 use extendr_ffi::SEXP;
 use pjrt_base::error::Kind;
+use pjrt_core::buffer::borrowed::is_borrowed;
 use pjrt_core::dlpack::{place, Copies, Managed, Wanted};
 use pjrt_core::{Buffer, Device};
 use pjrt_data::dlpack::Lent;
@@ -57,16 +58,16 @@ pub extern "C-unwind" fn dlpack_import(capsule: SEXP, device: SEXP, copy: SEXP) 
             false => Copies::Never,
         };
         let capsule_of = handle::get::<Capsule>(capsule, "x")?;
-        let (size, is_host) = {
+        let (size, is_host, is_borrowed) = {
             let array = capsule_of.array()?;
-            (array.spec.bytes(), array.place.is_host())
+            (array.spec.bytes(), array.place.is_host(), copies != Copies::Always && is_borrowed(array.data))
         };
         let device: &Device = match sexp::is_nil(device) && !is_host {
             true => handle::get(sexp::call_ours(c"device_of_dlpack", capsule), "device")?,
             false => device::resolve(device)?,
         };
         memory::collect_under_pressure(device.client())?;
-        let is_weighed = device.client().shares_host_memory() && size <= WEIGHED;
+        let is_weighed = device.client().shares_host_memory() && size <= WEIGHED && !is_borrowed;
         let weight = Protected::new(memory::weight(if is_weighed { size } else { 0 }));
         let handle = EmptyHandle::<Buffer>::over(weight.sexp());
         let _protected = Protected::new(handle.sexp());

@@ -4,6 +4,7 @@ mod common;
 
 use common::{client_of, download, floats, program, upload_to};
 use pjrt_base::error::Kind;
+use pjrt_core::buffer::borrowed::is_borrowed;
 use pjrt_core::dlpack::{release_pending, Copies, Managed, Wanted};
 use pjrt_core::executable::execute::ExecuteOptions;
 use pjrt_core::executable::options::CompileOptions;
@@ -231,6 +232,27 @@ fn an_aligned_array_is_used_in_place_and_never_written_to() {
     assert!(foreign.numbers().iter().all(|&number| number == 1.0));
     drop(buffer);
     assert_eq!(foreign.times_released(), 1);
+}
+
+#[test]
+fn memory_that_several_buffers_use_counts_once() {
+    let _alone = alone();
+    let (device, mut foreign) = (device(), Foreign::new(LEN, 0));
+    let bytes = 4 * LEN;
+    let new = || device.client().usage().new_bytes();
+    let first = foreign.import(&device, Copies::Never);
+    assert_eq!((new(), is_borrowed(foreign.numbers().as_ptr().cast())), (bytes, true));
+    let second = foreign.import(&device, Copies::Never);
+    assert_eq!(new(), bytes);
+    drop(foreign.import(&device, Copies::Always));
+    assert_eq!(new(), 2 * bytes);
+    drop(first);
+    assert!(is_borrowed(foreign.numbers().as_ptr().cast()));
+    drop(second);
+    assert!(!is_borrowed(foreign.numbers().as_ptr().cast()));
+    drop(foreign.import(&device, Copies::Never));
+    assert_eq!(new(), 3 * bytes);
+    release_pending();
 }
 
 #[test]

@@ -50,16 +50,13 @@ impl Buffer {
             && found.missing.is_none()
             && bytes > SMALL
             && (!shares || HostMemory::is_aligned(found.data));
-        let memory = match NonNull::new(found.data.cast_mut()) {
+        if let (true, Some(data)) = (in_place, NonNull::new(found.data.cast_mut())) {
             // SAFETY: the producer keeps the memory, and nobody writes to it, until the pair is released.
-            Some(data) if in_place => unsafe { HostMemory::lent(data, bytes, move || drop(pair)) },
-            _ => {
-                let memory = HostMemory::new(bytes)?;
-                // SAFETY: new memory of this size, which nobody else knows.
-                found.copy(unsafe { std::slice::from_raw_parts_mut(memory.data(), bytes) })?;
-                memory
-            }
-        };
+            return unsafe { Buffer::borrowed(device, found.spec, data, move || drop(pair)) };
+        }
+        let memory = HostMemory::new(bytes)?;
+        // SAFETY: new memory of this size, which nobody else knows.
+        found.copy(unsafe { std::slice::from_raw_parts_mut(memory.data(), bytes) })?;
         Buffer::from_host(device, found.spec, &memory)
     }
 }

@@ -2,6 +2,7 @@
 
 mod address;
 pub(crate) mod backing;
+pub mod borrowed;
 mod copy;
 pub mod download;
 pub mod lend;

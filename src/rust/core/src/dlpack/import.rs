@@ -120,20 +120,18 @@ fn from_host(array: &mut Option<Managed>, lent: Lent, device: &Device, copies: C
     if let (Some(problem), Copies::Never) = (problem, copies) {
         bail!(InvalidInput, "The array {spec} cannot be used without a copy: it {problem}.");
     }
-    let asked = || holdings::arrays([spec]);
     // Devices with memory of their own copy a dense array, and release it after that.
-    let memory = if strides.is_none() && (!shares || (problem.is_none() && copies != Copies::Always)) {
+    if strides.is_none() && (!shares || (problem.is_none() && copies != Copies::Always)) {
         let data = NonNull::new(data.cast_mut()).unwrap_or(NonNull::dangling());
         let array = array.take();
         // SAFETY: whoever lends the array keeps it in place, and promises not to change it, until it is released.
-        unsafe { HostMemory::lent(data, size, move || drop(array)) }
-    } else {
-        let memory = with_retry(asked, || HostMemory::new(size))?;
-        // SAFETY: as above; there is room for the elements.
-        unsafe { lent.copy_to(memory.data())? };
-        *array = None;
-        memory
-    };
+        return unsafe { Buffer::borrowed(device, spec.clone(), data, move || drop(array)) };
+    }
+    let asked = || holdings::arrays([spec]);
+    let memory = with_retry(asked, || HostMemory::new(size))?;
+    // SAFETY: as above; there is room for the elements.
+    unsafe { lent.copy_to(memory.data())? };
+    *array = None;
     with_retry(asked, || Buffer::from_host(device, spec.clone(), &memory))
 }
 
