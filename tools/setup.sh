@@ -96,13 +96,15 @@ install_rust() {
     say "using $(rustc --version) in $rust_bin"
 }
 
-# Installs the browser in which tests open Shiny apps. Ubuntu's apt has none, and the tests are skipped.
-install_browser() {
-    [ -n "$(missing_packages chromium)" ] || return 0
-    update_index
-    if apt-cache policy chromium | grep -q 'Candidate: [0-9]'; then
-        install_packages chromium
-    fi
+# Installs packages that not every system with apt has: without them, some tests are skipped.
+install_optional() {
+    for package in "$@"; do
+        [ -n "$(missing_packages "$package")" ] || continue
+        update_index
+        if apt-cache policy "$package" | grep -q 'Candidate: [0-9]'; then
+            install_packages "$package"
+        fi
+    done
 }
 
 install_system() {
@@ -115,7 +117,8 @@ install_system() {
         # shellcheck disable=SC2086
         install_packages $missing
     fi
-    install_browser
+    # a browser, in which tests open Shiny apps, and PyTorch, of which pip has no small package
+    install_optional chromium python3-torch
     install_rust
 }
 
@@ -215,11 +218,19 @@ install_plugin() {
 }
 
 # Installs Python packages into .python/, with a Python wrapper that finds them: PJRT_TEST_PYTHON. If the variable is set
-# already, nothing is installed.
+# already, nothing is installed. PJRT_TEST_TORCH_PYTHON is a wrapper that also finds the system's PyTorch, if there is one.
 install_python() {
     [ -z "${PJRT_TEST_PYTHON:-}" ] || return 0
     PJRT_TEST_PYTHON=$PWD/.python/python
     export PJRT_TEST_PYTHON
+    install_python_packages
+    if .python/system -c 'import jax, torch' >/dev/null 2>&1; then
+        PJRT_TEST_TORCH_PYTHON=$PWD/.python/system
+        export PJRT_TEST_TORCH_PYTHON
+    fi
+}
+
+install_python_packages() {
     python_stamp=$({ python3 --version && cat tools/python.txt; } | sha256sum)
     if [ "$python_stamp" = "$(cat .python/stamp 2>/dev/null)" ]; then
         say "the Python packages in .python are up to date"
@@ -234,6 +245,7 @@ install_python() {
         stop "pip could not install the Python packages: see .python/install.log"
     fi
     printf '#!/bin/sh\nPYTHONPATH="$(dirname "$0")/packages" exec python3 "$@"\n' >.python/python
-    chmod +x .python/python
+    printf '#!/bin/sh\nPYTHONPATH="$(dirname "$0")/packages" exec /usr/bin/python3 "$@"\n' >.python/system
+    chmod +x .python/python .python/system
     echo "$python_stamp" >.python/stamp
 }

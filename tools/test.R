@@ -12,10 +12,10 @@
 #   # Runs alone:   nothing else runs meanwhile
 
 # Accepted reasons for skipping a test: hardware that the machine lacks, terminals that a container lacks, packages that this R
-# lacks, which tools/setup.sh installs for Debian's R only, and PyTorch, which has no small package.
+# lacks, which tools/setup.sh installs for Debian's R only, and PyTorch where Debian's is for another Python.
 is_missing <- function(package) !nzchar(system.file(package = package))
 friends <- Filter(is_missing, c("tengen", "safetensors", "later", "promises", "shiny", "reticulate", "Matrix"))
-excused <- paste(c("GPU", "CUDA", "pseudo-terminal", "too little memory", "PJRT_TORCH_PYTHON", friends), collapse = "|")
+excused <- paste(c("GPU", "CUDA", "pseudo-terminal", "too little memory", "PJRT_TEST_TORCH_PYTHON", friends), collapse = "|")
 
 count <- function(passed, failed, skipped = 0L) {
   cat(passed, failed, skipped, "\n", file = counts, append = TRUE)

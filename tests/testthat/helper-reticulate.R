@@ -1,9 +1,9 @@
 # Environment variables with which reticulate uses a Python that has these modules; skips the test if there is none.
-# PJRT_TORCH_PYTHON may name one with PyTorch, which has no small package. tools/python.txt has the others.
+# PJRT_TEST_TORCH_PYTHON names one with PyTorch, if there is one.
 reticulate_env <- function(modules = "numpy") {
   testthat::skip_if_not_installed("reticulate")
-  python <- if ("torch" %in% modules) Sys.getenv("PJRT_TORCH_PYTHON") else test_python()
-  testthat::skip_if(!nzchar(python), "PJRT_TORCH_PYTHON names no Python")
+  python <- if ("torch" %in% modules) Sys.getenv("PJRT_TEST_TORCH_PYTHON") else test_python()
+  testthat::skip_if(!nzchar(python), "PJRT_TEST_TORCH_PYTHON names no Python")
   modules <- paste(modules, collapse = " ")
   import <- sprintf("import importlib.util\nassert all(map(importlib.util.find_spec, '%s'.split()))\n", modules)
   tell <- "import os, sys\nprint(sys.executable)\nprint(os.environ.get('PYTHONPATH', ''))"
