@@ -187,7 +187,7 @@ advice <- list(
     "Use a PSOCK cluster (parallel::makePSOCKcluster()), or fork before you create the first client."
   },
   handle_lost = function() {
-    "To send or save it, use pjrt_serialize() there and pjrt_deserialize() here. See ?pjrt_parallel."
+    "Its content was not saved with it. To send or save it, see ?pjrt_serialize."
   },
   inputs_per_device = function() {
     "Pass a list with one list of buffers for each device, in the order of devices(executable)."
@@ -347,7 +347,13 @@ call_native <- function(symbol, ...) {
     if (!inherits(result, "extendr_error")) {
       return(result)
     }
-    signal_failure(result$value)
+    staged <- .Call(ffi_sent_staged)
+    if (result$value$class == "invalid_pointer" && !is.null(staged)) {
+      # a handle of another session, which came with its content
+      revive(staged)
+    } else {
+      signal_failure(result$value)
+    }
   }
 }
 

@@ -97,18 +97,22 @@ executable_hlo <- function(executable, format = c("text", "bytes")) {
   }
 }
 
+# Describes an executable; NULL for one of another session that cannot be used here. Printing a saved workspace must not fail.
+describe_or_null <- function(x) {
+  is_lost <- .Call(ffi_object_fate, x) == "sent" && !is.null(dead_text(x, "PJRTLoadedExecutable"))
+  if (!is_lost) tryCatch(describe_executable(x), pjrt_error_invalid_pointer = function(e) NULL)
+}
+
 #' @rdname executable
 #' @export
 format.PJRTLoadedExecutable <- function(x, ...) {
-  described <- tryCatch(describe_executable(x), pjrt_error_invalid_pointer = function(e) NULL)
-  # printing a saved workspace must not fail
+  described <- describe_or_null(x)
   if (is.null(described)) "PJRTLoadedExecutable of another session" else signature_line(described)
 }
 
 #' @export
 print.PJRTLoadedExecutable <- function(x, ...) {
-  # printing a saved workspace must not fail
-  described <- tryCatch(describe_executable(x), pjrt_error_invalid_pointer = function(e) NULL)
+  described <- describe_or_null(x)
   if (is.null(described)) {
     writeLines(c("<PJRTLoadedExecutable>", "  of another session"))
     return(invisible(x))

@@ -10,7 +10,7 @@
 #'
 #' @section Objects that cannot be used any more:
 #' Every object of this package prints, also one that is deleted, donated, of a closed client, loaded from a file such as a saved
-#' workspace, or used in a fork of the process that created it. `print()`, `format()` and `str()` show what it is:
+#' workspace without its content, or used in a fork of the process that created it. `print()`, `format()` and `str()` show what it is:
 #' `<PJRTBuffer f32[3], deleted>`, `<PJRTBuffer f32[3], donated>`, `<PJRTBuffer f32[3], of a closed client>`,
 #' `<PJRTBuffer f32[3], of the parent process>` or `<PJRTBuffer of another session>`. Any other use raises an error.
 #'
@@ -30,8 +30,8 @@
 #' @param ... Not used.
 #' @return `pjrt_delete()`: `buffer`, invisibly. It ignores buffers that are already deleted, of another session,
 #'   or whose client is closed.
-#'   `is_deleted()`: `TRUE` if the buffer was deleted or donated, its client is closed, or it is of another session, else
-#'   `FALSE`. `close()`: `NULL`, invisibly. You can close a client twice.
+#'   `is_deleted()`: `TRUE` if the buffer was deleted or donated, its client is closed, or it is of another session and came without
+#'   its content, else `FALSE`. `close()`: `NULL`, invisibly. You can close a client twice.
 #' @section Errors:
 #' `pjrt_error_invalid_pointer` if an argument is not a buffer; then nothing is deleted. `pjrt_error_forked` in a fork of the
 #' process that created the client, except from `is_deleted()`.
@@ -92,9 +92,15 @@ fates <- c(
 )
 
 # The text for an object that cannot be used any more; NULL if it can. `words` describe it, and are not evaluated if it is of
-# another session, where nothing of it is left.
+# another session and nothing of it is left.
 dead_text <- function(x, class, words = class, closed = fates[["closed"]]) {
   fate <- .Call(ffi_object_fate, x)
+  if (fate == "sent") {
+    fate <- tryCatch({
+      revive(x)
+      .Call(ffi_object_fate, x)
+    }, pjrt_error = function(e) "saved")
+  }
   if (!nzchar(fate)) {
     return()
   }

@@ -4,9 +4,9 @@
 #' one process is enough for most work. If you use several, each needs its own client.
 #'
 #' @section Separate sessions:
-#' Clusters from [parallel::makePSOCKcluster()] and sessions of package callr work like any other session. Send buffers, programs
-#' and executables as bytes: [pjrt_serialize()] makes them, and [pjrt_deserialize()] creates the objects again. R arrays and the
-#' text of programs need nothing. An object of this package that you send as it is arrives as a null pointer, and using it is an
+#' Clusters from [parallel::makePSOCKcluster()], sessions of package callr, and the plan `multisession` of package future work like any
+#' other session. Buffers, programs and executables are sent as other R objects are: each process creates them on its own client, at
+#' the first use. See [pjrt_serialize()]. Other objects, such as clients and devices, arrive as null pointers, and using them is an
 #' error. Programs that any process has compiled before come from the [cache][pjrt_cache].
 #'
 #' By default, each process uses all processors. With several workers, divide them: set `PJRT_CPU_THREADS` in each worker, or
@@ -19,20 +19,21 @@
 #'   need the runtime is available, such as a buffer's shape and type.
 #' * the parent is not affected.
 #'
-#' If the parent has no client yet, each child can create one.
+#' If the parent has no client yet, each child can create one, and return buffers to the parent.
 #' @name pjrt_parallel
 #' @seealso [pjrt_client()]; [pjrt_shard()] for several devices in one process
 #' @examplesIf pjrt::plugins_downloaded("cpu")
-#' square <- function(x, path) {
-#'   square <- pjrt::pjrt_compile(pjrt::pjrt_program(path = path))
+#' square <- function(x, program) {
+#'   square <- pjrt::pjrt_compile(program)
 #'   pjrt::as_array(pjrt::pjrt_execute(square, pjrt::pjrt_scalar(x)))
 #' }
 #' path <- system.file("programs", "square.mlir", package = "pjrt")
+#' program <- pjrt_program(path = path)
 #'
 #' cluster <- parallel::makePSOCKcluster(2)
-#' parallel::parSapply(cluster, c(1, 2, 3, 4), square, path)
+#' parallel::parSapply(cluster, c(1, 2, 3, 4), square, program)
 #' parallel::stopCluster(cluster)
 #' @examplesIf pjrt::plugins_downloaded("cpu") && requireNamespace("callr", quietly = TRUE)
 #'
-#' callr::r(square, list(5, path))
+#' callr::r(square, list(5, program))
 NULL

@@ -23,6 +23,8 @@
 #'   default, 80.
 #' * `pjrt.python`: a Python with JAX, for functions with symbolic dimensions; see [pjrt_load_exported()]. Default:
 #'   `PJRT_PYTHON`, or a Python of the environment or on the `PATH`.
+#' * `pjrt.serialize`: whether [saveRDS()] and other functions of R write buffers, programs and executables with their content: `TRUE`,
+#'   `FALSE`, or up to how many bytes for a buffer; see [pjrt_serialize()]. Default: `TRUE`.
 #' * `pjrt.staging_max`: bytes of host memory that are kept for reuse; see [pjrt_memory_stats()]. Default: 256 MiB.
 #' * `pjrt.verbose`: whether to print messages; see below. Default: `PJRT_DEBUG`, or `FALSE`.
 #'

@@ -36,9 +36,9 @@
 #' * `pjrt_error_invalid_value`: an argument that is out of range or unknown, or contradicts another.
 #' * `pjrt_error_invalid_file`: a file, or bytes, that are damaged or not what they should be: parent of the next ones.
 #' * `pjrt_error_safetensors_invalid`, `pjrt_error_npy_invalid`: damaged safetensors files and files of NumPy.
-#' * `pjrt_error_serialized_invalid`: a damaged serialized executable.
+#' * `pjrt_error_serialized_invalid`: a damaged serialized object.
 #' * `pjrt_error_plugin_invalid`: a file that is not a plugin, or not for this machine.
-#' * `pjrt_error_invalid_pointer`: an object of this package that is of another session or class.
+#' * `pjrt_error_invalid_pointer`: an object of this package that is of another session, without its content, or of another class.
 #' * `pjrt_error_io`, `pjrt_error_file_changed`: files that cannot be read, or changed while in use.
 #' * `pjrt_error_serialized_mismatch`: an executable that was serialized for another plugin, processor or device.
 #' * `pjrt_error_plugin_not_found`: a missing plugin.

@@ -3,14 +3,27 @@
 #' `pjrt_serialize()` converts a buffer, program or executable to bytes, and `pjrt_deserialize()` creates it again, also in another
 #' session. `pjrt_save_executable()` and `pjrt_load_executable()` use a file.
 #'
-#' R's own [serialize()] and [saveRDS()] cannot save these objects: what arrives is a null pointer, and using it is an error. So
-#' packages that send R objects to other processes, such as parallel, future and callr, need their bytes. For nested lists, use
-#' `map_tree(x, pjrt_serialize)` there and `map_tree(bytes, pjrt_deserialize)` here. mirai calls both functions by itself if you
-#' configure it to; see `vignette("workers")`.
+#' R's own [serialize()] writes the same bytes for these objects, wherever they are: in lists, environments or functions. So packages
+#' that send R objects to other sessions, such as parallel, callr, future and mirai, send buffers, programs and executables, too, and
+#' [saveRDS()] and [save()] save them. See the section on R's serialization. Use `pjrt_serialize()` if you need the bytes, a checked
+#' transfer to a chosen device, or an error instead of an object without content.
 #'
 #' The bytes of a buffer contain its element type, its shape and its content, for any device. Those of a program contain its code.
 #' Both have a checksum.
 #'
+#' @section R's serialization:
+#' An object that R has read gets its content at its first use, or when it is printed. A buffer goes to the device of the same name, or
+#' else to the first device of its platform, or else to the default device. One object in several places stays one object. The
+#' content is checked for damage then.
+#'
+#' `options(pjrt.serialize = )` says what R's serialization writes: everything (`TRUE`, the default), nothing (`FALSE`), or only
+#' buffers of at most so many bytes, besides programs and executables. Set it before you save a workspace with large buffers, or to
+#' keep them out of a cache, such as knitr's.
+#'
+#' R can always write the object itself: if it was deleted or donated, if it belongs to the parent of a forked process, or if the
+#' option excludes it, it is written without its content. What arrives prints as `<PJRTBuffer of another session>`, and its use is a
+#' `pjrt_error_invalid_pointer` that says why. The same happens to other objects, such as clients and devices, and to all objects in the
+#' old format of `save(version = 2)`. Reading needs this package to be installed.
 #' @section Executables:
 #' Loading an executable is many times faster than compiling its program. You do not need this to save time, since
 #' [pjrt_compile()] caches compiled programs; see [pjrt_cache]. Use a file to distribute an executable without its program.
@@ -33,6 +46,7 @@
 #' @return `pjrt_serialize()`: a raw vector. `pjrt_deserialize()`: an object like the one that was serialized.
 #'   `pjrt_save_executable()`: `path`, invisibly. `pjrt_load_executable()`: a `PJRTLoadedExecutable`.
 #' @section Errors:
+#' Objects that R has read raise the same errors at their first use.
 #' * `pjrt_error_serialized_invalid`: the data are damaged, or not from `pjrt_serialize()`.
 #' * `pjrt_error_serialized_mismatch`: it was saved for another plugin, processor or device. The message lists all differences.
 #' * `pjrt_error_io`: a file cannot be read or written.
@@ -43,6 +57,11 @@
 #' length(bytes)
 #' # here or in another session
 #' pjrt_deserialize(bytes)
+#'
+#' # in any R object
+#' path <- tempfile(fileext = ".rds")
+#' saveRDS(list(step = 5, weights = pjrt_buffer(c(0.5, 2))), path)
+#' readRDS(path)
 #'
 #' path <- system.file("programs", "add-2x2.mlir", package = "pjrt")
 #' program <- pjrt_program(path = path)
@@ -125,7 +144,7 @@ check_not_buffer <- function(executable) {
   }
 }
 
-load_executable <- function(symbol, from, device, compile_options) {
+load_executable <- function(symbol, from, device, compile_options, first = NULL) {
   if (!is.null(compile_options)) {
     check_compile_options(compile_options)
   }
@@ -134,7 +153,9 @@ load_executable <- function(symbol, from, device, compile_options) {
   }
   several <- is.list(device) || (is.character(device) && length(device) > 1L)
   chosen <- if (several) device_list(device, "device") else if (!is.null(device)) list(as_pjrt_device(device))
-  first <- if (is.null(chosen)) as_pjrt_device(NULL)
+  if (is.null(chosen)) {
+    first <- as_pjrt_device(first)
+  }
   call_with_text(symbol, from, as.list(chosen), first, compile_options, hash_folder())
 }
 
@@ -142,4 +163,70 @@ load_executable <- function(symbol, from, device, compile_options) {
 hash_folder <- function() {
   settings <- cache_settings()
   if (is.null(settings)) "" else settings$dir
+}
+
+# What R's serialize() writes for a handle; native code calls this by name. A list with the value's `bytes` and its `device`, or with
+# the reason why it is `lost`: R would not finish a workspace or a cache if this failed.
+sent_content <- function(x) {
+  content <- tryCatch(
+    {
+      most <- serialize_limit()
+      parts <- if (most > 0) call_native(ffi_sent_parts, x, hash_folder(), most)
+      parts %||% list(lost = sprintf(
+        "options(pjrt.serialize = %s) was set.", format(getOption("pjrt.serialize"), scientific = FALSE)
+      ))
+    },
+    pjrt_error = function(e) list(lost = sub("\n.*", "", conditionMessage(e)))
+  )
+  structure(content, class = "PJRTContent")
+}
+
+# Up to which size R's serialize() writes buffers, from the option.
+serialize_limit <- function() {
+  option <- getOption("pjrt.serialize", TRUE)
+  is_valid <- (is.logical(option) || is.numeric(option)) && length(option) == 1L && !is.na(option) && option >= 0
+  if (!is_valid) {
+    abort_type("`options(pjrt.serialize = )` must be TRUE, FALSE, or a number of bytes, not ", given(option), ".")
+  }
+  if (isTRUE(option)) Inf else as.double(option)
+}
+
+# Creates the value of the handle that a native function needs, which calls this by name.
+revive_staged <- function(...) {
+  revive(call_native(ffi_sent_staged))
+}
+
+# Creates the value of a handle of another session from what came with it.
+revive <- function(x) {
+  content <- unclass(call_native(ffi_sent_content, x))
+  class <- Find(function(class) inherits(x, class), c("PJRTBuffer", "PJRTProgram", "PJRTLoadedExecutable"))
+  if (is_text(content$lost)) {
+    pjrt_abort(
+      paste0("This `", class, "` of another session came without its content."), "invalid_pointer",
+      hints = paste("Where it was saved or sent:", content$lost)
+    )
+  }
+  fresh <- if (is.raw(content$bytes) && is_text(content$device)) from_sent(content$bytes, content$device)
+  if (is.null(fresh) || !.Call(ffi_sent_adopt, x, fresh)) {
+    abort_input("The content of this object of another session is damaged.", class = "serialized_invalid")
+  }
+}
+
+is_text <- function(x) is.character(x) && length(x) == 1L && !is.na(x)
+
+# The object in bytes, on this session's device of that name, or else on the platform's first device, or on the default device.
+from_sent <- function(bytes, device) {
+  if (!nzchar(device)) {
+    return(pjrt_deserialize(bytes))
+  }
+  found <- NULL
+  for (name in unique(c(device, sub(":.*", "", device)))) {
+    found <- found %||% tryCatch(as_pjrt_device(name), pjrt_error = function(e) NULL)
+  }
+  found <- as_pjrt_device(found)
+  if (is.null(call_native(ffi_contained_read, bytes))) {
+    load_executable(ffi_executable_deserialize, bytes, NULL, NULL, first = found)
+  } else {
+    pjrt_deserialize(bytes, found)
+  }
 }

@@ -85,7 +85,7 @@ impostors <- function(class, o) {
     `a null pointer` = null_pointer(), `a foreign pointer` = pointer
   )
   made <- lapply(made, `attr<-`, "class", class)
-  if (!is.null(loaded)) made[["one from a file"]] <- unserialize(serialize(loaded, NULL))
+  if (!is.null(loaded)) made[["one from a file"]] <- unserialize(serialize(loaded, NULL, version = 2))
   structure(made, names = sprintf("%s as %s", names(made), class))
 }
 

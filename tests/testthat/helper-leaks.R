@@ -209,7 +209,7 @@ leak_objects <- function() {
     bad_program <- pjrt_program("func.func @main(%x: tensor<2xf64>) -> tensor<2xf64> { return %y : tensor<2xf64> }")
     deleted <- pjrt_buffer(c(1, 2), "f64")
     pjrt_execute(give, deleted, x)
-    restored <- unserialize(serialize(x, NULL))
+    restored <- unserialize(serialize(x, NULL, version = 2))
     npy_large <- file.path(folder, "large.npy")
     local({
       header <- formatC("{'descr': '<f4', 'fortran_order': False, 'shape': (20000,), }", width = -117)

@@ -28,15 +28,17 @@ test_that("routines recognise objects and return their properties", {
     x <- pjrt_buffer(matrix(c(1.5, 2, 3, 4, 5, 6), 2), "f64")
     add <- compile(add_program("2x3xf64"))
     cat(c_version(), "\n")
-    for (object in list(x, client, device(x), add, 1, NULL, unserialize(serialize(x, NULL)))) cat(c_kinds(object), "\n")
+    for (object in list(x, client, device(x), add, 1, NULL, unserialize(serialize(x, NULL, version = 2)), unserialize(serialize(x, NULL)))) cat(c_kinds(object), "\n")
     cat(c_dtype(x) == c_dtype_code("f64"), c_dtype_name(c_dtype(x)), c_dtype_code("float32") == c_dtype_code("f32"), "\n")
     cat(c_dims(x), length(c_dims(pjrt_scalar(1))), c_dims(pjrt_empty("i8", c(0, 4))), c_first(x), "\n")
+    sent <- unserialize(serialize(list(add, x), NULL))
+    cat(as_array(c_execute(sent[[1]], list(x, sent[[2]]), NULL)[[1]])[1:2], c_first(sent[[2]]), "\n")
     cat(c_first(pjrt_execute(add, x, x)), c_pointers(x, device(x), client), "\n")
     cat(identical(c_device(x), device(x)), identical(c_canonical(device(x)), device(x)), "\n")
   }))
   expect_clean(child, c(
-    "TRUE ", "1 0 0 0 ", "0 1 0 0 ", "0 0 1 0 ", "0 0 0 1 ", "0 0 0 0 ", "0 0 0 0 ", "0 0 0 0 ",
-    "TRUE f64 TRUE ", "2 3 0 0 4 1.5 ", "3 TRUE TRUE TRUE ", "TRUE TRUE "
+    "TRUE ", "1 0 0 0 ", "0 1 0 0 ", "0 0 1 0 ", "0 0 0 1 ", "0 0 0 0 ", "0 0 0 0 ", "0 0 0 0 ", "1 0 0 0 ",
+    "TRUE f64 TRUE ", "2 3 0 0 4 1.5 ", "3 4 1.5 ", "3 TRUE TRUE TRUE ", "TRUE TRUE "
   ))
 })
 
@@ -69,7 +71,7 @@ test_that("failures return a sentinel and a message, and never raise", {
     client <- pjrt_client("cpu")
     x <- pjrt_buffer(c(1, 2), "f64")
     add <- compile(add_program("2xf64"))
-    restored <- unserialize(serialize(x, NULL))
+    restored <- unserialize(serialize(x, NULL, version = 2))
     f64 <- c_dtype_code("f64")
     tries <- alist(
       c_dtype(1), c_dims(restored), c_first("a"), c_device(client), c_canonical(x), c_dtype_code("f31"), c_dtype_name(999L),

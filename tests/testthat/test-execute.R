@@ -89,9 +89,7 @@ test_that("inputs of the wrong class are refused with their number, with and wit
 test_that("foreign and expired pointers are refused", {
   add <- compile(add_program("f32"))
   x <- pjrt_scalar(1)
-  path <- withr::local_tempfile()
-  saveRDS(list(buffer = x, executable = add, program = pjrt_program("module {}"), device = device(x)), path)
-  dead <- readRDS(path)
+  dead <- without_content(list(buffer = x, executable = add, program = pjrt_program("module {}"), device = device(x)))
   expect_refused(pjrt_execute(add, dead$buffer, x), "invalid_pointer", "Argument 1 (`%x`) is a null pointer")
   expect_refused(pjrt_execute(dead$executable, x, x), "invalid_pointer", "saving and loading")
   expect_refused(as_array(dead$buffer), "invalid_pointer", "saving and loading")

@@ -460,7 +460,7 @@ test_that("objects of another session print as what they are, and count as delet
     RTree = build_tree(list(1, 2)), Dispatcher = dispatcher(2, identity, default_device = function() "cpu"),
     PJRTSafetensors = safetensors_open(file)
   )
-  restored <- unserialize(serialize(objects, NULL))
+  restored <- without_content(objects)
   for (class in names(restored)) expect_shown(restored[[class]], sprintf("<%s of another session>", class))
   expect_true(is_deleted(restored$PJRTBuffer))
   expect_true(identical(pjrt_delete(restored$PJRTBuffer), restored$PJRTBuffer))
@@ -523,8 +523,13 @@ test_that("a cached document with objects of this package renders a second time"
   second <- run_child(render, env = c(FOLDER = folder))
   expect_identical(second$status, 0L)
   expect_false(any(grepl("Error", second$out)))
-  for (class in c("Buffer", "Client", "Program", "ArrayPromise")) {
+  for (class in c("Client", "ArrayPromise")) {
     expect_true(any(grepl(sprintf("<PJRT%s of another session>", class), second$out, fixed = TRUE)), info = class)
   }
-  expect_true("## [1] TRUE" %in% second$out)
+  of <- function(class) function(out) grep(class, out, value = TRUE)
+  for (lines in list(of("PJRTBuffer"), of("PJRTProgram"), of("PJRTLoadedExecutable"))) {
+    expect_identical(lines(second$out), lines(first$out))
+    expect_gt(length(lines(second$out)), 0L)
+  }
+  expect_true("## [1] FALSE" %in% second$out)
 })

@@ -102,7 +102,7 @@ test_that("format() describes a buffer in one line", {
   expect_identical(capture.output(str(list(a = x, b = 1))), c("List of 2", paste(" $ a:", line), " $ b: num 1"))
   env <- list2env(list(buffer = x))
   expect_identical(capture.output(utils::ls.str(env)), paste("buffer : ", line))
-  restored <- unserialize(serialize(x, NULL))
+  restored <- without_content(x)
   expect_identical(format(restored), "<PJRTBuffer of another session>")
   expect_identical(capture.output(str(restored)), " PJRTBuffer of another session")
 })
@@ -206,7 +206,7 @@ test_that("lists of buffers behave like other lists", {
   expect_identical(attributes(x), list(class = "PJRTBuffer"))
 })
 
-test_that("buffers survive being stored in environments, and fail cleanly after saving", {
+test_that("buffers survive being stored in environments, and saving", {
   x <- pjrt_buffer(1:3)
   env <- list2env(list(x = x))
   expect_identical(mget("x", env), list(x = x))
@@ -215,7 +215,7 @@ test_that("buffers survive being stored in environments, and fail cleanly after 
   file <- withr::local_tempfile()
   saveRDS(list(x, 1), file)
   expect_identical(readRDS(file)[[2]], 1)
-  expect_refused(dim(readRDS(file)[[1]]), "invalid_pointer")
+  expect_identical(dim(readRDS(file)[[1]]), 3L)
   rm("x", envir = env)
   expect_length(ls(env), 0L)
 })
@@ -259,5 +259,6 @@ test_that("is_pjrt_buffer() is TRUE for every buffer", {
   pjrt_delete(x)
   expect_true(is_pjrt_buffer(x))
   expect_true(is_pjrt_buffer(unserialize(serialize(x, NULL))))
+  expect_true(is_pjrt_buffer(without_content(x)))
   for (other in list(NULL, 1, structure(list(), class = "PJRTBuffer"), pjrt_client("cpu"))) expect_false(is_pjrt_buffer(other))
 })

@@ -32,7 +32,7 @@ test_that("every documented option is checked or used", {
     pjrt.operators_max = pjrt_cache_info(),
     pjrt.print_decimals = print(x), pjrt.index_url = install_pjrt("cpu", force = TRUE), pjrt.manifest = install_pjrt("cpu"), pjrt.print_max_rows = print(x),
     pjrt.print_max_rows_slice = print(x), pjrt.print_max_width = print(x), pjrt.staging_max = pjrt_memory_stats(),
-    pjrt.python = pythons(), pjrt.verbose = load_plugin(plugin_path("cpu"), "cpu")
+    pjrt.python = pythons(), pjrt.serialize = as_array(unserialize(serialize(x, NULL))), pjrt.verbose = load_plugin(plugin_path("cpu"), "cpu")
   )
   expect_setequal(names(readers), documented)
   for (option in names(readers)) {

@@ -214,7 +214,7 @@ test_that("a buffer waits for its content before it is serialized", {
   expect_identical(as_array(pjrt_deserialize(pjrt_serialize(y))), 2)
 })
 
-test_that("workers get buffers, programs and executables as bytes, and advice for objects sent as they are", {
+test_that("workers get buffers, programs and executables as bytes", {
   cluster <- parallel::makePSOCKcluster(1L)
   withr::defer(parallel::stopCluster(cluster))
   double <- add2()
@@ -230,9 +230,6 @@ test_that("workers get buffers, programs and executables as bytes, and advice fo
   environment(use) <- globalenv()
   back <- parallel::clusterCall(cluster, use, bytes, .libPaths(), real_plugin())[[1L]]
   expect_identical(as_array(pjrt_deserialize(back)), array(c(3, 6)))
-  ask <- function(x) tryCatch(pjrt::as_array(x), error = conditionMessage)
-  environment(ask) <- globalenv()
-  expect_match(parallel::clusterCall(cluster, ask, sent$x)[[1L]], "use pjrt_serialize() there", fixed = TRUE)
 })
 
 test_that("serialization hooks by class, as mirai has them, move buffers, programs and executables", {
@@ -255,4 +252,274 @@ test_that("serialization hooks by class, as mirai has them, move buffers, progra
   expect_identical(as_array(pjrt_execute(pjrt_compile(got$b[[1L]]), got$a)), array(c(2, 4)))
   expect_identical(as_array(pjrt_execute(got$b[[2L]], got$a, got$a)), array(c(2, 4)))
   expect_identical(got$f(), 5)
+})
+
+# A copy of R objects in the way that they come to another session.
+sent <- function(x, ...) unserialize(serialize(x, NULL, ...))
+
+test_that("R's own serialization keeps buffers, programs and executables wherever they are", {
+  x <- pjrt_buffer(matrix(c(1, 2, 3, 4), 2), "bf16")
+  program <- pjrt_program(unary_program("2xf32"))
+  add <- add2()
+  hidden <- pjrt_scalar(5)
+  path <- withr::local_tempfile()
+  saveRDS(list(x = x, nested = list(program, list(add, x)), f = function() as_array(hidden), env = list2env(list(x = x))), path)
+  got <- readRDS(path)
+  expect_identical(as_array(got$x), as_array(x))
+  expect_identical(elt_type(got$x), elt_type(x))
+  expect_identical(device(got$x), device(x))
+  # one object stays one
+  expect_true(identical(got$x, got$nested[[2]][[2]]) && identical(got$x, got$env$x))
+  expect_identical(as_array(got$env$x), as_array(x))
+  expect_identical(format(got$nested[[1]]), format(program))
+  y <- pjrt_buffer(c(1, 2))
+  expect_identical(as_array(pjrt_execute(pjrt_compile(got$nested[[1]]), y)), array(c(2, 4)))
+  expect_identical(as_array(pjrt_execute(got$nested[[2]][[1]], y, y)), array(c(2, 4)))
+  expect_identical(got$f(), 5)
+  save(x, add, file = path)
+  env <- new.env()
+  load(path, env)
+  expect_identical(as_array(env$x), as_array(x))
+  expect_identical(executable_inputs(env$add), executable_inputs(add))
+  # before its first use, an object can be sent on
+  expect_identical(as_array(sent(sent(x))), as_array(x))
+  for (ascii in c(TRUE, NA)) expect_identical(as_array(sent(x, ascii = ascii)), as_array(x))
+  expect_identical(as_array(unserialize(serialize(x, NULL, xdr = FALSE))), as_array(x))
+})
+
+test_that("every dtype, shape and memory comes back, and R's collector sees to it", {
+  objects <- lapply(names(mlir_types), function(dtype) pjrt_empty(dtype, c(2, 3)))
+  objects <- c(objects, list(
+    pjrt_scalar(1), pjrt_empty("f32", c(0, 3)), pjrt_buffer(runif(1e5), "f64"), pjrt_buffer(c(TRUE, FALSE)),
+    pjrt_buffer(1:2, device = devices("cpu")[[1L]])
+  ))
+  got <- sent(objects)
+  for (i in seq_along(objects)) {
+    expect_identical(format(got[[i]]), format(objects[[i]]))
+    expect_identical(as_raw(got[[i]], TRUE), as_raw(objects[[i]], TRUE), info = format(objects[[i]]))
+  }
+  before <- pjrt_memory_stats()$objects[["PJRTBuffer"]]
+  rm(got)
+  gc()
+  expect_lte(pjrt_memory_stats()$objects[["PJRTBuffer"]], before - length(objects))
+})
+
+test_that("any function can be the first to use an object", {
+  x <- pjrt_buffer(c(1, 2))
+  add <- add2()
+  path <- withr::local_tempfile(fileext = ".safetensors")
+  uses <- list(
+    as_array, as_raw = function(x) as_raw(x, TRUE), shape, elt_type, device, format, await, is_ready, is_deleted, platform,
+    function(x) capture.output(print(x)), function(x) capture.output(str(x)), function(x) as_array(x + 1), function(x) as_array(1 + x),
+    function(x) as_array(x * x), function(x) as_array(-x), function(x) x[2], length, dim, summary, as.vector, identity,
+    function(x) value(as_array_async(x)), function(x) as_array(pjrt_execute(add, x, x)), function(x) as_array(copy_buffer(x, "cpu:0")),
+    function(x) as_array(pjrt_execute(add, `%y` = x, `%x` = x)), function(x) pjrt_serialize(x), function(x) as_array(sum(x)),
+    function(x) safetensors_save(list(x = x), path), function(x) as_array(pjrt_function(add)(x, x)), format_buffer,
+    function(x) as_array(pjrt_execute_sharded(add, list(list(x, x)))[[1]])
+  )
+  plain <- function(result) if (is_pjrt_buffer(result)) as_array(result) else result
+  for (use in uses) expect_identical(plain(use(sent(x))), plain(use(x)), info = deparse(use))
+  program <- pjrt_program(unary_program("2xf32"))
+  uses <- list(format, function(p) format(pjrt_compile(p)), function(p) capture.output(print(p)), pjrt_serialize)
+  for (use in uses) expect_identical(use(sent(program)), use(program), info = deparse(use))
+  uses <- list(
+    format, executable_inputs, executable_cost, device, function(e) as_array(pjrt_execute(e, x, x)), function(e) as_array(pjrt_function(e)(x, x)),
+    executable_fingerprint
+  )
+  for (use in uses) expect_identical(use(sent(add)), use(add), info = deparse(use))
+  # also one that a fast path answers
+  expect_identical(attributes(sent(x)), attributes(x))
+  own <- structure(pjrt_buffer(1), class = c("own", "PJRTBuffer"))
+  got <- sent(own)
+  expect_identical(as_array(got), array(1))
+  expect_s3_class(got, c("own", "PJRTBuffer"), exact = TRUE)
+  y <- sent(x)
+  pjrt_delete(y)
+  expect_true(is_deleted(y))
+  expect_refused(as_array(y), "invalid_pointer", "null pointer")
+  # a weight of the memory moves with a donated input
+  large <- sent(pjrt_buffer(runif(1e6)))
+  donating <- compile("func.func @main(%x: tensor<1000000xf32> {tf.aliasing_output = 0 : i32}) -> tensor<1000000xf32> {
+    %0 = stablehlo.add %x, %x : tensor<1000000xf32>
+    return %0 : tensor<1000000xf32>
+  }")
+  expect_identical(shape(pjrt_execute(donating, large)), 1000000L)
+  expect_refused(as_array(large), "deleted_buffer")
+})
+
+test_that("R can write every object, and its reader says what became of it", {
+  lost <- function(x, why, ...) {
+    got <- sent(x)
+    expect_identical(format(got), sub("^<?", if (inherits(x, "PJRTLoadedExecutable")) "" else "<", sprintf("%s of another session%s", class(x)[[1]], if (inherits(x, "PJRTLoadedExecutable")) "" else ">")))
+    if (inherits(x, "PJRTBuffer")) expect_true(is_deleted(got))
+    use <- list(PJRTBuffer = as_array, PJRTProgram = pjrt_compile, PJRTLoadedExecutable = executable_inputs)[[class(x)[[1]]]]
+    expect_refused(use(got), "invalid_pointer", why)
+    expect_refused(use(sent(got)), "invalid_pointer", why)
+  }
+  x <- pjrt_buffer(c(1, 2))
+  program <- pjrt_program(unary_program("2xf32"))
+  deleted <- pjrt_buffer(1)
+  pjrt_delete(deleted)
+  lost(deleted, "deleted buffer f32[1]")
+  donated <- pjrt_buffer(c(1, 2))
+  pjrt_execute(compile(add_program("2xf32", donates)), donated, x)
+  lost(donated, "donated buffer f32[2]")
+  client <- pjrt:::new_client(pjrt_plugin("cpu"), list(cpu_device_count = 1L))
+  gone <- pjrt_buffer(1, device = devices(client)[[1L]])
+  close(client)
+  lost(gone, "closed")
+  withr::local_options(pjrt.serialize = FALSE)
+  for (object in list(x, program, add2())) lost(object, "options(pjrt.serialize = FALSE) was set.")
+  withr::local_options(pjrt.serialize = 8)
+  expect_identical(as_array(sent(x)), array(c(1, 2)))
+  expect_identical(format(sent(program)), format(program))
+  lost(pjrt_buffer(c(1, 2, 3)), "options(pjrt.serialize = 8) was set.")
+  for (bad in list("a", NA, -1, c(1, 2), list())) {
+    withr::local_options(pjrt.serialize = bad)
+    lost(x, "must be TRUE, FALSE, or a number of bytes")
+  }
+  withr::local_options(pjrt.serialize = NULL)
+  # the old format has no place for it
+  expect_refused(as_array(sent(x, version = 2)), "invalid_pointer", "does not survive saving and loading")
+})
+
+test_that("damaged and foreign content is refused at the first use", {
+  x <- pjrt_buffer(c(1, 2))
+  stream <- serialize(x, NULL)
+  bytes <- pjrt_serialize(x)
+  content <- regexpr(rawToChar(bytes[2:8]), suppressWarnings(rawToChar(replace(stream, stream == 0 | stream > 127, as.raw(1)))), fixed = TRUE) - 1L
+  for (at in content + c(0L, 9L, 20L, length(bytes) - 1L)) {
+    changed <- stream
+    changed[at] <- xor(changed[at], as.raw(1))
+    got <- unserialize(changed)
+    expect_error(as_array(got), class = "pjrt_error")
+    expect_identical(format(got), "<PJRTBuffer of another session>")
+    expect_error(as_array(got), class = "pjrt_error")
+  }
+  # a pointer whose content is of another kind
+  of_class <- function(x, class) structure(sent(x), class = class)
+  expect_refused(as_array(of_class(pjrt_program("module {}"), "PJRTBuffer")), "serialized_invalid", "damaged")
+  expect_refused(pjrt_compile(of_class(x, "PJRTProgram")), "serialized_invalid", "damaged")
+  expect_refused(pjrt_execute(of_class(x, "PJRTLoadedExecutable")), "serialized_invalid", "damaged")
+  # a class without content
+  expect_refused(pjrt_buffer(1, device = of_class(x, "PJRTDevice")), "serialized_invalid", "damaged")
+})
+
+test_that("a buffer goes to the device of its name, to its platform, or to the default device", {
+  path <- withr::local_tempfile()
+  there <- devices("cpu")[[2L]]
+  add <- pjrt_compile(pjrt_program(unary_program("f32")), device = there)
+  elsewhere <- rawToChar(serialize(pjrt_buffer(1, device = there), NULL, ascii = TRUE))
+  elsewhere <- charToRaw(sub("cpu:1", "gpu:7", elsewhere, fixed = TRUE))
+  saveRDS(list(x = pjrt_buffer(1, device = there), add = add, elsewhere = elsewhere), path)
+  expect_identical(device(readRDS(path)$x), there)
+  child <- run_child(bquote({
+    got <- readRDS(.(path))
+    print(device(got$x))
+    print(device(unserialize(got$elsewhere)))
+    cat(tryCatch(format(pjrt_execute(got$add, got$x)), error = function(e) class(e)[[1L]]), "\n")
+  }), c(PJRT_CPU_DEVICE_COUNT = "1", PJRT_INSTALL = "0"))
+  expect_clean(child, c("<CpuDevice(id=0)>", "<CpuDevice(id=0)>", "pjrt_error_serialized_mismatch "))
+})
+
+test_that("a session without the package reads the rest", {
+  path <- withr::local_tempfile()
+  saveRDS(list(pjrt_buffer(1), "kept"), path)
+  libraries <- Filter(function(library) !dir.exists(file.path(library, "pjrt")), .libPaths())
+  out <- callr::r(function(path) {
+    x <- suppressWarnings(readRDS(path))
+    c(typeof(x[[1]]), x[[2]], isNamespaceLoaded("pjrt"))
+  }, list(path), libpath = libraries, env = c(callr::rcmd_safe_env(), R_LIBS = "", R_LIBS_USER = "", R_LIBS_SITE = ""))
+  expect_identical(out, c("externalptr", "kept", "FALSE"))
+})
+
+# Settings for workers that test packages start.
+worker_env <- function() c(PJRT_PLUGIN_PATH_CPU = real_plugin(), PJRT_CACHE = "0", PJRT_CPU_THREADS = "1")
+
+test_that("clusters of package parallel exchange objects as they are", {
+  withr::local_envvar(worker_env())
+  cluster <- parallel::makePSOCKcluster(2L)
+  withr::defer(parallel::stopCluster(cluster))
+  parallel::clusterCall(cluster, .libPaths, .libPaths())
+  x <- pjrt_buffer(c(1, 2))
+  add <- add2()
+  program <- pjrt_program(unary_program("2xf32"))
+  use <- function(i, x, add, program) {
+    double <- pjrt::pjrt_compile(program)
+    list(y = pjrt::pjrt_execute(add, pjrt::pjrt_execute(double, x), x), program = program, add = add)
+  }
+  environment(use) <- globalenv()
+  got <- parallel::clusterApply(cluster, 1:4, use, x, add, program)
+  for (each in got) {
+    expect_identical(as_array(each$y), array(c(3, 6)))
+    expect_identical(format(each$program), format(program))
+    expect_identical(as_array(pjrt_execute(each$add, x, x)), array(c(2, 4)))
+  }
+  parallel::clusterExport(cluster, c("x", "add"), environment())
+  got <- parallel::clusterEvalQ(cluster, pjrt::as_array(pjrt::pjrt_execute(add, x, x)))
+  expect_identical(got, list(array(c(2, 4)), array(c(2, 4))))
+  # in the environment of a function
+  twice <- local({
+    weights <- pjrt_buffer(c(5, 6))
+    function(i) pjrt::as_array(weights)[i]
+  })
+  expect_identical(parallel::parSapply(cluster, 1:2, twice), c(5, 6))
+})
+
+test_that("callr and future exchange objects as they are", {
+  withr::local_envvar(worker_env())
+  x <- pjrt_buffer(c(1, 2))
+  program <- pjrt_program(unary_program("2xf32"))
+  y <- callr::r(function(x, program) pjrt::pjrt_execute(pjrt::pjrt_compile(program), x), list(x, program))
+  expect_identical(as_array(y), array(c(2, 4)))
+  skip_if_not_installed("future")
+  old <- future::plan(future::multisession, workers = 2L)
+  withr::defer(future::plan(old))
+  f <- future::future(pjrt::pjrt_execute(pjrt::pjrt_compile(program), x))
+  expect_identical(as_array(future::value(f)), array(c(2, 4)))
+  expect_identical(future::value(future::future(pjrt::as_array(future::value(future::future(x))))), array(c(1, 2)))
+})
+
+test_that("forked children return programs and their own buffers, but not their parent's", {
+  skip_on_os("windows")
+  child <- run_child(quote({
+    cat(as_array(parallel::mclapply(1, function(i) pjrt_buffer(c(1, 2)), mc.cores = 1, mc.preschedule = FALSE)[[1]]), "\n")
+  }), c(PJRT_CPU_DEVICE_COUNT = "1"))
+  expect_clean(child, "1 2 ")
+  child <- run_child(quote({
+    own <- parallel::mclapply(1:2, function(i) pjrt_buffer(c(i, 2)), mc.cores = 2)
+    cat(as_array(own[[2]]), "\n")
+    x <- pjrt_buffer(c(1, 2))
+    program <- pjrt_program("module {}")
+    got <- parallel::mclapply(1:2, function(i) list(x, program), mc.cores = 2)[[1]]
+    cat(format(got[[2]]) == format(program), format(got[[1]]), "\n")
+    cat(tryCatch(as_array(got[[1]]), pjrt_error_invalid_pointer = conditionMessage), "\n")
+    cat(as_array(x), "\n")
+  }))
+  expect_clean(child)
+  expect_identical(child$out[1:2], c("2 2 ", "TRUE <PJRTBuffer of another session> "))
+  expect_match(child$out[[4L]], "fork", fixed = TRUE)
+})
+
+test_that("a time limit ends the wait for a buffer's content", {
+  y <- pjrt_execute(compile(loop_program(5e8), device = "cpu:1"), pjrt_scalar(1, "f64", device = "cpu:1"))
+  limited <- function() {
+    setTimeLimit(elapsed = 0.3, transient = TRUE)
+    on.exit(setTimeLimit())
+    serialize(y, NULL)
+  }
+  expect_error(limited(), "time limit")
+  pjrt_delete(y)
+})
+
+test_that("sending and first uses work with garbage collection at every allocation", {
+  x <- pjrt_buffer(c(1, 2))
+  program <- pjrt_program(unary_program("2xf32"))
+  add <- add2()
+  objects <- list(x, program, add, pjrt_buffer(runif(100)))
+  gctorture(TRUE)
+  got <- tryCatch(sent(objects), finally = gctorture(FALSE))
+  gctorture(TRUE)
+  values <- tryCatch(list(as_array(got[[1]]), as_array(pjrt_execute(got[[3]], x, got[[1]])), shape(got[[4]]), format(got[[2]])), finally = gctorture(FALSE))
+  expect_identical(values, list(array(c(1, 2)), array(c(2, 4)), 100L, format(program)))
 })

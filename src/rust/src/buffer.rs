@@ -20,6 +20,7 @@ use std::mem::ManuallyDrop;
 owned!(
     Buffer,
     c"PJRTBuffer",
+    sent,
     fn announce() {
         memory::count_buffer();
     }

@@ -3,7 +3,7 @@
 //! They never raise an R error. A failure is kept for `pjrt_c_last_error()`, and the routine returns a sentinel.
 
 use crate::conditions::{Failure, Result};
-use crate::handle::{self, Owned};
+use crate::handle::{self, sent, Owned};
 use crate::sexp::{self, Protected};
 use crate::{buffer, device, execute};
 use extendr_ffi::*;
@@ -77,14 +77,22 @@ fn without_zeros(text: &str) -> CString {
 }
 
 /// Runs the body of a routine: its value, or the sentinel after a failure.
-fn routine<T>(sentinel: T, body: impl FnOnce() -> Result<T>) -> T {
+fn routine<T>(sentinel: T, body: impl Fn() -> Result<T>) -> T {
     let checked = || {
         if MAIN_THREAD.get() != Some(&std::thread::current().id()) {
             bail!(InvalidInput, "The C interface works only on R's main thread.");
         }
         body()
     };
-    let failure = match catch_unwind(AssertUnwindSafe(checked)) {
+    let outcome = loop {
+        let outcome = catch_unwind(AssertUnwindSafe(checked));
+        let needs_content =
+            matches!(&outcome, Ok(Err(Failure(error))) if error.kind() == Kind::InvalidPointer) && sent::is_staged();
+        if !(needs_content && sent::try_revive_staged()) {
+            break outcome;
+        }
+    };
+    let failure = match outcome {
         Ok(Ok(value)) => return value,
         Ok(Err(Failure(error))) => without_zeros(error.message()),
         Err(_) => c"A fault inside pjrt was caught.".to_owned(),
@@ -126,7 +134,14 @@ fn get<'a, T: Owned>(x: SEXP, argument: &str) -> Result<&'a T> {
 }
 
 fn is<T: Owned>(x: SEXP) -> c_int {
-    routine(0, || Ok(c_int::from(!x.is_null() && handle::get::<T>(x, "x").is_ok())))
+    routine(0, || {
+        // A failure may need the content of a handle.
+        let found = if x.is_null() { None } else { Some(handle::get::<T>(x, "x")) };
+        match found {
+            Some(Err(failure)) if sent::is_staged() => Err(failure),
+            found => Ok(c_int::from(matches!(found, Some(Ok(_))))),
+        }
+    })
 }
 
 /// Whether an optional argument is left out.

@@ -1,6 +1,7 @@
 //! Failures on their way to R: each becomes a classed R condition, made by `signal_failure()` in R/conditions.R.
 
 use crate::describe::describe;
+use crate::handle::sent;
 use crate::sexp::{self, Protected};
 use crate::{memory, on_ready, pins};
 use extendr_api::prelude::*;
@@ -71,10 +72,13 @@ thread_local! {
 }
 
 /// Runs the body of an entry point that R calls with plain values. A failure or a panic becomes an R condition. Runs
-/// the body again if a user interrupts and then resumes it.
+/// the body again if a user interrupts and then resumes it, and once a handle of another session has its value.
 pub fn entry(body: impl Fn() -> Result<SEXP>) -> SEXP {
     pins::drain();
     dlpack::release_pending();
+    if sent::is_staged() {
+        sent::take_staged();
+    }
     loop {
         let run = || {
             memory::collect_for_others()?;
@@ -87,6 +91,12 @@ pub fn entry(body: impl Fn() -> Result<SEXP>) -> SEXP {
             Err(_) => Error::new(Kind::Internal, "A fault inside pjrt was caught.")
                 .hint("The session continues. Please report how to reproduce the fault."),
         };
+        if failed.kind() == Kind::InvalidPointer && sent::is_staged() {
+            drop(failed);
+            // A handle of another session, which came with its content.
+            sent::revive_staged();
+            continue;
+        }
         // The error is the more important one.
         let _ = console::flush();
         STAGED.with(|staged| *staged.borrow_mut() = Some(failed));

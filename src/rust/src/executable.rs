@@ -11,7 +11,7 @@ use pjrt_data::array::Spec;
 use pjrt_program::sharding::Sharding;
 use std::cell::RefCell;
 
-owned!(Executable, c"PJRTLoadedExecutable");
+owned!(Executable, c"PJRTLoadedExecutable", sent);
 
 thread_local! {
     /// The R objects of executables that R still has, as weak references.
@@ -38,13 +38,21 @@ pub fn object(executable: Executable) -> Robj {
     }
     let bytes = executable.host_bytes();
     let made = Protected::new(handle::wrap_weighing(executable, bytes));
-    // SAFETY: on R's main thread; the key is protected.
-    let reference = unsafe { sexp::R_MakeWeakRef(made.sexp(), sexp::nil(), sexp::nil(), Rboolean::FALSE) };
-    sexp::preserve(reference);
-    if let Ok(executable) = handle::get::<Executable>(made.sexp(), "executable") {
-        OBJECTS.with_borrow_mut(|objects| objects.push((executable.downgrade(), reference)));
-    }
+    note(made.sexp());
     sexp::robj(made.sexp())
+}
+
+/// Makes this handle, which the caller protects, the one R object of its executable.
+pub fn note(handle: SEXP) {
+    // SAFETY: on R's main thread; the caller protects the key.
+    let reference = unsafe { sexp::R_MakeWeakRef(handle, sexp::nil(), sexp::nil(), Rboolean::FALSE) };
+    sexp::preserve(reference);
+    let Some(executable) = handle::find::<Executable>(handle) else { return sexp::release(reference) };
+    let weak = executable.downgrade();
+    OBJECTS.with_borrow_mut(|objects| match objects.iter_mut().find(|(other, _)| *other == weak) {
+        Some((_, known)) => sexp::release(std::mem::replace(known, reference)),
+        None => objects.push((weak, reference)),
+    });
 }
 
 /// Name, inputs and outputs, numbers of replicas and partitions. Inputs and outputs count from 1.

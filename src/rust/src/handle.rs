@@ -1,9 +1,11 @@
 //! Handles: R external pointers that own a Rust value, which is dropped when R collects the pointer. The pointer's
-//! protected slot holds the memory that R counts for the value: see `memory::weight`.
+//! protected slot holds the memory that R counts for the value: see `memory::weight`. For types that R's serialize() writes with
+//! their content, a vector in this slot holds it: see `sent.rs`.
 
 #[cfg_attr(r_before_4_5, path = "handle/allocated.rs")]
 #[cfg_attr(not(r_before_4_5), path = "handle/finalized.rs")]
 mod owner;
+pub mod sent;
 
 use crate::conditions::{Failure, Result};
 use crate::describe::describe;
@@ -26,6 +28,8 @@ pub trait Owned: Sized + 'static {
     const CLASS: &'static CStr;
     /// A class that it inherits from.
     const PARENT_CLASS: Option<&'static CStr> = None;
+    /// Whether R's serialize() writes a handle with its content.
+    const IS_SENT: bool = false;
     /// The class attribute, made once.
     fn class_attribute() -> &'static AtomicPtr<SEXPREC>;
     /// The number of them in R.
@@ -38,8 +42,11 @@ pub trait Owned: Sized + 'static {
     fn announce() {}
 }
 
-/// Implements [`Owned`] for a type whose handles have this class in R.
+/// Implements [`Owned`] for a type whose handles have this class in R; with `sent`, R's serialize() writes their content.
 macro_rules! owned {
+    ($type:ty, $class:literal, sent $(, $($items:item)*)?) => {
+        owned!($type, $class, const IS_SENT: bool = true; $($($items)*)?);
+    };
     ($type:ty, $class:literal $(, $($items:item)*)?) => {
         impl $crate::handle::Owned for $type {
             $($($items)*)?
@@ -85,13 +92,25 @@ impl<T: Owned> EmptyHandle<T> {
             return Self::new();
         }
         T::announce();
-        Self::made(owner::make_small::<T>())
+        Self::with_companion(owner::make_small::<T>(), sexp::nil())
     }
 
-    /// The same, with an R object in the pointer's protected slot, which the caller protects.
+    /// The same, with an R object that lives as long as the handle, which the caller protects.
     pub fn over(object: SEXP) -> Self {
         T::announce();
-        Self::made(owner::make::<T>(object))
+        if T::IS_SENT {
+            Self::with_companion(owner::make::<T>(sexp::nil()), object)
+        } else {
+            Self::made(owner::make::<T>(object))
+        }
+    }
+
+    fn with_companion(pointer: SEXP, object: SEXP) -> Self {
+        if T::IS_SENT {
+            let pointer = Protected::new(pointer);
+            sent::attach(pointer.sexp(), object);
+        }
+        Self::made(pointer)
     }
 
     /// The empty handle that this R object is.
@@ -222,6 +241,7 @@ pub fn no_handle<T: Owned>(x: SEXP, argument: &str) -> Failure {
     let message = if sexp::kind(x) != SEXPTYPE::EXTPTRSXP || !sexp::inherits(x, T::CLASS) {
         format!("{argument} must be a `{class}`, not {}.", describe(x))
     } else if is_null(x) {
+        sent::stage(x);
         format!("{argument} is a null pointer: a `{class}` does not survive saving and loading. Create it again.")
     } else {
         format!("{argument} must be a `{class}`: this pointer has the class, but this package did not make it.")
@@ -231,26 +251,22 @@ pub fn no_handle<T: Owned>(x: SEXP, argument: &str) -> Failure {
     Failure(if can_be_sent && is_null(x) { error.hint(Reason::HandleLost) } else { error })
 }
 
-/// Moves the R object that counts memory from one handle's protected slot to another's: from a donated buffer to the
-/// output that lives in its memory. R vectors that back a buffer, which are in a list there, stay.
+/// Moves the R object that counts memory from one buffer's handle to another's: from a donated buffer to the output that lives
+/// in its memory. R vectors that back a buffer, which are in a list there, stay.
 ///
 /// # Safety
-/// Both are handles, which the caller protects.
+/// Both are handles of buffers, which the caller protects.
 pub unsafe fn move_weight(from: SEXP, to: SEXP) {
-    // SAFETY: handles are external pointers.
-    unsafe {
-        let object = R_ExternalPtrProtected(from);
-        if sexp::kind(object) == SEXPTYPE::RAWSXP {
-            R_SetExternalPtrProtected(to, object);
-        }
-        R_SetExternalPtrProtected(from, sexp::nil());
+    let object = sent::companion(from);
+    if sexp::kind(object) == SEXPTYPE::RAWSXP {
+        sent::set_companion(to, object);
     }
+    sent::set_companion(from, sexp::nil());
 }
 
-/// Removes the R object that counts a handle's memory.
+/// Removes the R object that counts the memory of a buffer's handle.
 pub fn drop_weight(pointer: SEXP) {
-    // SAFETY: a handle, so an external pointer.
-    unsafe { R_SetExternalPtrProtected(pointer, sexp::nil()) };
+    sent::set_companion(pointer, sexp::nil());
 }
 
 fn class<T: Owned>() -> SEXP {

@@ -235,6 +235,7 @@ pub unsafe extern "C" fn pjrt_register(library: *mut extendr_ffi::DllInfo, guard
     metadata.functions.extend(plain_entries());
     extendr_api::register_call_methods(library, metadata);
     pooled::register(library);
+    handle::sent::register(library);
     c_interface::register();
     // Reads variables, which only the main thread may do.
     pjrt_base::processors::count();

@@ -1,6 +1,7 @@
 //! The end of buffers and clients at the user's request.
 
 use crate::conditions::{entry, Result};
+use crate::handle::sent;
 use crate::{buffer, client, device, handle, memory_space, on_ready, operators, r#async, sexp};
 use extendr_api::prelude::*;
 use extendr_ffi::SEXP;
@@ -11,6 +12,7 @@ use pjrt_core::{Buffer, Client, Compiling, Device, Executable, Memory};
 pub extern "C-unwind" fn buffer_delete(buffer: SEXP) -> SEXP {
     entry(|| {
         if is_of_other_session(buffer) {
+            sent::drop_content(buffer);
             return Ok(sexp::nil());
         }
         buffer::get(buffer)?.delete()?;
@@ -19,11 +21,12 @@ pub extern "C-unwind" fn buffer_delete(buffer: SEXP) -> SEXP {
     })
 }
 
-/// `buffer_is_deleted(buffer)`: whether it was deleted or donated, its client closed, or it is of another session.
+/// `buffer_is_deleted(buffer)`: whether it was deleted or donated, its client closed, or it is of another session and came
+/// without its content.
 pub extern "C-unwind" fn buffer_is_deleted(buffer: SEXP) -> SEXP {
     entry(|| {
         if is_of_other_session(buffer) {
-            return Ok(sexp::new_flag(true));
+            return Ok(sexp::new_flag(!sent::has_bytes(buffer)));
         }
         let buffer = buffer::get(buffer)?;
         Ok(sexp::new_flag(buffer.is_dead() || buffer.client().is_closed()))
@@ -41,7 +44,7 @@ pub extern "C-unwind" fn object_fate(x: SEXP) -> SEXP {
 
 fn fate(x: SEXP) -> &'static str {
     if handle::is_null(x) {
-        return "saved";
+        return if sent::content(x).is_some() { "sent" } else { "saved" };
     }
     let outcome = if let Some(buffer) = handle::find::<Buffer>(x) {
         if buffer.is_dead() {

@@ -8,7 +8,7 @@ use pjrt_base::room;
 use pjrt_program::program::{Format, Program};
 use std::path::Path;
 
-owned!(Program, c"PJRTProgram");
+owned!(Program, c"PJRTProgram", sent);
 
 /// A program from the bytes of its code; `format` is "mlir" or "hlo".
 #[extendr]

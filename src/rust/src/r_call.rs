@@ -3,7 +3,7 @@
 use crate::buffer::{self, checks, r_type_of};
 use crate::conditions::{Failure as BridgeFailure, Result};
 use crate::describe::describe;
-use crate::handle;
+use crate::handle::{self, sent};
 use crate::pins;
 use crate::sexp::{self, Protected};
 use crate::{idle, transfer};
@@ -267,6 +267,9 @@ fn is_list(x: SEXP) -> bool {
 fn write(number: usize, count: usize, result: &Operand, x: SEXP) -> pjrt_base::error::Result<()> {
     let spec = result.spec();
     let which = if count == 1 { "The result".to_owned() } else { format!("Result {number}") };
+    if handle::is_null(x) && handle::get::<Buffer>(x, "x").is_err() && sent::is_staged() {
+        sent::try_revive_staged();
+    }
     if let Some(buffer) = handle::find::<Buffer>(x) {
         let got = buffer.spec();
         if got.dtype != spec.dtype || got.dims != spec.dims {

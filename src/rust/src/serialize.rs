@@ -1,14 +1,17 @@
-//! Executables as bytes and in files; buffers and programs as bytes.
+//! Executables as bytes and in files; buffers and programs as bytes; and what R's serialize() writes for all of them.
 
 use crate::compile::{device_list, dispatch_option};
 use crate::conditions::Result;
+use crate::handle::{sent, Owned};
 use crate::{buffer, executable, handle, options, program, sexp};
 use extendr_api::prelude::*;
 use pjrt_base::mmap;
 use pjrt_core::executable::options::CompileOptions;
 use pjrt_core::executable::serialized::{self, Destination, Serialized};
 use pjrt_core::stored::contained::{self, Contained};
-use pjrt_core::{Client, Device, HostOrder};
+use pjrt_core::{Buffer, Client, Device, Executable, HostOrder};
+use pjrt_program::program::Program;
+use std::ffi::CStr;
 use std::path::Path;
 
 /// The bytes of an executable. `kept` is the folder that keeps the hashes of plugins' files, or "".
@@ -55,7 +58,10 @@ fn load(content: &[u8], devices: &Robj, default: &Robj, options: &Robj, kept: &s
 /// The bytes of a buffer. Waits for its content.
 #[extendr]
 fn buffer_serialize(buffer: Robj) -> Result<Robj> {
-    let buffer = buffer::get(sexp::of(&buffer))?;
+    buffer_bytes(buffer::get(sexp::of(&buffer))?)
+}
+
+fn buffer_bytes(buffer: &Buffer) -> Result<Robj> {
     let (ready, spec) = (buffer.wait()?, buffer.spec());
     let view = ready.view()?.in_order(spec, HostOrder::RowMajor)?;
     let bytes = contained::contain_array(spec, view.bytes())?;
@@ -84,6 +90,62 @@ fn contained_read(content: &[u8]) -> Result<Robj> {
     })
 }
 
+/// What R's serialize() writes for a handle: its bytes and the name of its device, "" for none. Nil if the bytes are more than
+/// `most`, or if it has no value of a buffer, program or executable.
+#[extendr]
+fn sent_parts(x: Robj, kept: &str, most: f64) -> Result<Robj> {
+    let x = sexp::of(&x);
+    let at = |client: &Client, index: usize| format!("{}:{index}", client.platform());
+    let parts = if let Some(buffer) = handle::find::<Buffer>(x) {
+        if buffer.spec().bytes() as f64 > most {
+            return Ok(().into());
+        }
+        (buffer_bytes(buffer)?, at(buffer.client(), buffer.device_index()))
+    } else if let Some(program) = handle::find::<Program>(x) {
+        (Raw::from_bytes(&contained::contain_program(program)?).into(), String::new())
+    } else if let Some(executable) = handle::find::<Executable>(x) {
+        let bytes = Raw::from_bytes(&executable.serialize(folder(kept))?);
+        (bytes.into(), at(executable.client(), 0))
+    } else {
+        return Ok(().into());
+    };
+    Ok(list!(bytes = parts.0, device = parts.1).into())
+}
+
+/// What came with a null pointer: see `sent_content()` in R/serialize.R. Nil for nothing.
+#[extendr]
+fn sent_content(x: Robj) -> Robj {
+    sexp::robj(sent::content(sexp::of(&x)).unwrap_or(sexp::nil()))
+}
+
+/// The handle whose content the failed call needs; nil for none.
+#[extendr]
+fn sent_staged() -> Robj {
+    sexp::robj(sent::take_staged())
+}
+
+/// Moves the value of a new handle to a null pointer of the same class, which came with content. Returns whether the classes are
+/// the same.
+#[extendr]
+fn sent_adopt(x: Robj, from: Robj) -> Robj {
+    let (to, from) = (sexp::of(&x), sexp::of(&from));
+    let is_for = |class: &CStr| sent::content(to).is_some() && sexp::inherits(to, class);
+    // SAFETY: R protects the arguments; `find` says that `from` has a value of the type, and only null pointers have content.
+    unsafe {
+        if handle::find::<Buffer>(from).is_some() && is_for(Buffer::CLASS) {
+            sent::adopt::<Buffer>(to, from);
+        } else if handle::find::<Program>(from).is_some() && is_for(Program::CLASS) {
+            sent::adopt::<Program>(to, from);
+        } else if handle::find::<Executable>(from).is_some() && is_for(Executable::CLASS) {
+            sent::adopt::<Executable>(to, from);
+            executable::note(to);
+        } else {
+            return false.into();
+        }
+    }
+    true.into()
+}
+
 fn folder(kept: &str) -> Option<&Path> {
     Some(Path::new(kept)).filter(|path| !path.as_os_str().is_empty())
 }
@@ -97,4 +159,8 @@ extendr_module! {
     fn buffer_serialize;
     fn program_serialize;
     fn contained_read;
+    fn sent_parts;
+    fn sent_content;
+    fn sent_staged;
+    fn sent_adopt;
 }

@@ -89,6 +89,18 @@ pub unsafe fn fill<T: Owned>(pointer: SEXP, value: T) {
     unsafe { *R_ExternalPtrAddr(pointer).cast::<Owner<T>>() = Some(value) };
 }
 
+/// Moves the value of a handle to a null pointer.
+///
+/// # Safety
+/// The caller protects both; `from` is a handle of this type, and `to` is null.
+pub unsafe fn adopt<T: Owned>(to: SEXP, from: SEXP) {
+    // The vector that owns the value, and the address in it.
+    R_SetExternalPtrTag(to, R_ExternalPtrTag(from));
+    R_SetExternalPtrAddr(to, R_ExternalPtrAddr(from));
+    R_ClearExternalPtr(from);
+    R_SetExternalPtrTag(from, sexp::nil());
+}
+
 /// The value of an external pointer if it is a handle of this type that was filled in this session.
 pub fn value<'a, T: Owned>(pointer: SEXP) -> Option<&'a T> {
     // SAFETY: the caller gives an external pointer.

@@ -5,7 +5,7 @@
 //! external pointer with the same tag, which is the tag of the pointers of its values. A page and all its values are
 //! freed when none of them is in use. The page that is being filled is kept until the next garbage collection.
 
-use super::{class, drop_weight, Owned};
+use super::{class, Owned};
 use crate::sexp::{self, Protected};
 use extendr_ffi::*;
 use std::ffi::c_void;
@@ -98,6 +98,20 @@ pub unsafe fn fill<T: Owned>(pointer: SEXP, value: T) {
     unsafe { *R_ExternalPtrAddr(pointer).cast::<Option<T>>() = Some(value) };
 }
 
+/// Moves the value of a handle to a null pointer. R may leave this by a long jump before it has changed anything.
+///
+/// # Safety
+/// The caller protects both; `from` is a handle of this type, and `to` is null.
+pub unsafe fn adopt<T: Owned>(to: SEXP, from: SEXP) {
+    let tag = R_ExternalPtrTag(from);
+    if tag == class::<T>() {
+        R_RegisterCFinalizerEx(to, Some(release::<Option<T>>), Rboolean::FALSE);
+    }
+    R_SetExternalPtrTag(to, tag);
+    R_SetExternalPtrAddr(to, R_ExternalPtrAddr(from));
+    R_ClearExternalPtr(from);
+}
+
 /// The value of an external pointer if it is a handle of this type that was filled in this session.
 pub fn value<'a, T: Owned>(pointer: SEXP) -> Option<&'a T> {
     let class = T::class_attribute().load(Ordering::Relaxed);
@@ -141,7 +155,7 @@ unsafe extern "C" fn release<C: Content>(pointer: SEXP) {
     let address: *mut c_void = R_ExternalPtrAddr(pointer);
     R_ClearExternalPtr(pointer);
     // R keeps the pointer itself, and its fields, until the next collection.
-    drop_weight(pointer);
+    R_SetExternalPtrProtected(pointer, sexp::nil());
     if address.is_null() {
         return;
     }
