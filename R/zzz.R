@@ -15,6 +15,7 @@ the$r_call_errors <- list(count = 0, kept = list())
 the$on_ready <- list(numbers = numeric(), entries = list())
 the$python <- NULL
 the$matrix_methods <- NULL
+the$is_traced <- FALSE
 
 .onLoad <- function(libname, pkgname) {
   .Call(ffi_loaded, topenv(), the)
