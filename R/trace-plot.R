@@ -12,7 +12,8 @@
 #' @param ... Ignored.
 #' @return `plot()`: `x`, invisibly. `autoplot()`: a ggplot.
 #' @examplesIf pjrt::plugins_downloaded("cpu")
-#' trace <- pjrt_trace(for (i in 1:20) as_array(pjrt_buffer(runif(1e5), "f32")))
+#' values <- runif(1e5)
+#' trace <- pjrt_trace(for (i in 1:20) as_array(pjrt_buffer(values, "f32")))
 #' plot(trace)
 #' plot(trace, xlim = c(0, trace$seconds / 10))
 #' @export
@@ -23,7 +24,9 @@ plot.PJRTTrace <- function(x, xlim = NULL, main = NULL, ...) {
   } else if (!is.numeric(xlim) || length(xlim) != 2L || !all(is.finite(xlim)) || xlim[[1L]] >= xlim[[2L]]) {
     abort_type("`xlim` must be two increasing numbers, not ", given(xlim), ".")
   }
-  check_string_or_null(main, "main")
+  if (!is.null(main)) {
+    check_encoded(main, "main")
+  }
   unit <- time_unit(xlim[[2L]] - xlim[[1L]])
   lanes <- trace_lanes(x)
   labels <- names(lanes)

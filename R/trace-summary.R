@@ -181,10 +181,10 @@ print.summary.PJRTTrace <- function(x, ...) {
     cat(sprintf("%.0f more events were dropped: see `max_events`.\n", x$dropped))
   }
   share <- x$r$share[match("wait", x$r$kind)]
-  if (!is.na(share) && nrow(x$waits) > 0L) {
+  if (!is.na(share) && share >= 0.005 && nrow(x$waits) > 0L) {
     cat(sprintf("R waited %s of the time, mostly in %s.\n", percent(share), trace_where(x$waits[1L, ])))
   } else {
-    cat("R did not wait.\n")
+    cat("R hardly waited.\n")
   }
   for (i in seq_len(nrow(x$devices))) {
     device <- x$devices[i, ]

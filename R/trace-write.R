@@ -20,7 +20,8 @@
 #' file <- tempfile(fileext = ".json")
 #' pjrt_trace_write(trace, file)
 #' substr(readLines(file), 1, 60)
-#' if (interactive()) browseURL(pjrt_trace_write(trace, tempfile(fileext = ".html")))
+#' page <- pjrt_trace_write(trace, tempfile(fileext = ".html"))
+#' if (interactive()) browseURL(page)
 #' @export
 pjrt_trace_write <- function(trace, file) {
   check_trace(trace)
@@ -41,12 +42,20 @@ pjrt_trace_write <- function(trace, file) {
 
 # The form that a file's name asks for.
 check_trace_file <- function(file) {
-  check_string(file, "file")
+  check_encoded(file, "file")
   form <- tolower(sub(".*[.]", "", basename(file)))
   if (!form %in% c("html", "json")) {
     abort_input("`file` must end with \".html\" or \".json\", but is '", file, "'.")
   }
   form
+}
+
+# A string that R can work with.
+check_encoded <- function(x, name) {
+  check_string(x, name)
+  if (!validEnc(x) || Encoding(x) == "bytes") {
+    abort_input("`", name, "` is not valid in its encoding: ", given(x), ".")
+  }
 }
 
 trace_as_json <- function(trace) {

@@ -16,6 +16,7 @@ the$on_ready <- list(numbers = numeric(), entries = list())
 the$python <- NULL
 the$matrix_methods <- NULL
 the$is_traced <- FALSE
+the$trace_sites <- list()
 
 .onLoad <- function(libname, pkgname) {
   .Call(ffi_loaded, topenv(), the)

@@ -73,5 +73,5 @@ test_that("the summary of a real loop that waits finds its line, and that of an 
   expect_identical(summary$waits$call[[1L]], "as_array(pjrt_execute(exe, pjrt_scalar(1, \"f64\")))")
   expect_identical(summary$devices$runs, 5L)
   expect_equal(sum(summary$r$share), 1, tolerance = 0.01)
-  expect_output(print(pjrt_trace(NULL)), "R did not wait.")
+  expect_output(print(pjrt_trace(NULL)), "R hardly waited.")
 })

@@ -84,7 +84,7 @@ test_that("the page draws the trace in a browser, and zooms", {
   pjrt_trace_write(trace, file)
   page <- open_page(paste0("file://", normalizePath(file)))
   end <- Sys.time() + 60
-  while (!identical(page("document.readyState"), "complete") && Sys.time() < end) Sys.sleep(0.05)
+  while (!identical(page("document.title + document.readyState"), "pjrt tracecomplete") && Sys.time() < end) Sys.sleep(0.05)
   expect_identical(page("bars.length"), nrow(as.data.frame(trace)))
   expect_identical(page("lanes.map(l => l.name).join()"), paste(trace$lanes, collapse = ","))
   expect_match(page("document.getElementById('report').textContent"), "<PJRTTrace>", fixed = TRUE)
@@ -110,7 +110,7 @@ test_that("the page draws the trace in a browser, and zooms", {
   expect_match(details, "download.*f32\\[500x500\\].*1,000,000 bytes.*as_array\\(x\\) \\(line 3 of")
 })
 
-test_that("other files, and folders that are not there, are refused", {
+test_that("other files and missing folders are refused", {
   trace <- pjrt_trace(NULL)
   expect_error(pjrt_trace_write(trace, "trace.txt"), class = "pjrt_error_invalid_value")
   expect_error(pjrt_trace(stop("not reached"), file = "trace"), class = "pjrt_error_invalid_value")

@@ -39,7 +39,7 @@ pub enum Activity {
     File,
     /// A share of work that several threads do.
     Work,
-    /// What the plugin's own profiler says of a device.
+    /// From the plugin's own profiler.
     Device,
 }
 
