@@ -21,7 +21,7 @@ plot.PJRTTrace <- function(x, xlim = NULL, main = NULL, ...) {
   check_trace(x)
   if (is.null(xlim)) {
     xlim <- c(0, max(x$seconds, 1e-9))
-  } else if (!is.numeric(xlim) || length(xlim) != 2L || !all(is.finite(xlim)) || xlim[[1L]] >= xlim[[2L]]) {
+  } else if (is.object(xlim) || !is.numeric(xlim) || length(xlim) != 2L || !all(is.finite(xlim)) || xlim[[1L]] >= xlim[[2L]]) {
     abort_type("`xlim` must be two increasing numbers, not ", given(xlim), ".")
   }
   if (!is.null(main)) {

@@ -43,7 +43,7 @@ pjrt_trace_write <- function(trace, file) {
 # The form that a file's name asks for.
 check_trace_file <- function(file) {
   check_encoded(file, "file")
-  form <- tolower(sub(".*[.]", "", basename(file)))
+  form <- tolower(sub(".*[.]", "", file))
   if (!form %in% c("html", "json")) {
     abort_input("`file` must end with \".html\" or \".json\", but is '", file, "'.")
   }

@@ -6,10 +6,10 @@ rows <- list(
   autoplot.PJRTTrace = row(object = of("printed", trace), refuses = !requireNamespace("ggplot2", quietly = TRUE)),
   pjrt_trace = row(
     expr = "any", file = of("index", NULL, "NULL"),
-    max_events = of("index", 5, "integer64", "1L", "1.5", "2^31", "2^53", "1e18", "1e300")
+    max_events = of("index", 5, "1L", "1.5", "2^31", "2^53", "1e18", "1e300")
   ),
   pjrt_trace_start = row(
-    max_events = of("index", 5, "integer64", "1L", "1.5", "2^31", "2^53", "1e18", "1e300"), after = pjrt_trace_stop()
+    max_events = of("index", 5, "1L", "1.5", "2^31", "2^53", "1e18", "1e300"), after = pjrt_trace_stop()
   ),
   pjrt_trace_stop = row(refuses = TRUE),
   pjrt_trace_write = row(trace = of("printed", trace), file = of("index", file.path(folder, "trace.json"))),
