@@ -69,7 +69,8 @@ pjrt_trace <- function(expr, file = NULL, max_events = 2e5) {
 #' @rdname pjrt_trace
 #' @export
 pjrt_trace_start <- function(max_events = 2e5) {
-  if (is.object(max_events) || !is.numeric(max_events) || length(max_events) != 1L || !is.finite(max_events) || max_events < 1) {
+  is_number <- !is.object(max_events) && is.numeric(max_events) && length(max_events) == 1L && is.finite(max_events)
+  if (!is_number || max_events < 1) {
     abort_type("`max_events` must be a positive number, not ", given(max_events), ".")
   }
   if (!call_native(ffi_trace_start, as.double(min(max_events, 1e8)))) {

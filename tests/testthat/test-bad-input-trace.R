@@ -13,7 +13,9 @@ rows <- list(
   ),
   pjrt_trace_stop = row(refuses = TRUE),
   pjrt_trace_write = row(trace = of("printed", trace), file = of("index", file.path(folder, "trace.json"))),
-  plot.PJRTTrace = row(x = of("printed", trace), xlim = of("index", NULL, "NULL", "1:2"), main = of("string", NULL, "NULL", "!\"\"")),
+  plot.PJRTTrace = row(
+    x = of("printed", trace), xlim = of("index", NULL, "NULL", "1:2"), main = of("string", NULL, "NULL", "!\"\"")
+  ),
   print.PJRTTrace = row(x = of("printed", trace)),
   print.summary.PJRTTrace = row(x = of("printed", summary(trace))),
   summary.PJRTTrace = row(object = of("printed", trace))

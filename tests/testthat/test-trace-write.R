@@ -52,7 +52,8 @@ test_that("JSON has every event, in the format of trace viewers", {
   expect_identical(length(slices), nrow(events))
   expect_equal(vapply(slices, function(event) event$ts, 0), sort(1e6 * events$start), tolerance = 1e-6)
   download <- Find(function(event) event$cat == "download", slices)
-  expect_equal(download$args[c("dtype", "shape", "bytes", "line")], list(dtype = "f32", shape = "[500x500]", bytes = 1e6, line = 3))
+  expected <- list(dtype = "f32", shape = "[500x500]", bytes = 1e6, line = 3)
+  expect_equal(download$args[names(expected)], expected)
 })
 
 test_that("text of any kind is escaped, and events that cross get rows of their own", {
@@ -105,7 +106,7 @@ test_that("the page draws the trace in a browser, and zooms", {
   expect_gt(page("view.from"), before)
   page("document.getElementById('all').click()")
   expect_equal(page("view.to - view.from"), whole)
-  page("(() => { const s = shown.filter(s => s.bar.cat === 'download')[0]; point((s.left + s.right) / 2, s.y + 2); return 1; })()")
+  page("point(...(s => [(s.left + s.right) / 2, s.y + 2])(shown.find(s => s.bar.cat === 'download')))")
   details <- page("document.getElementById('details').textContent")
   expect_match(details, "download.*f32\\[500x500\\].*1,000,000 bytes.*as_array\\(x\\) \\(line 3 of")
 })

@@ -72,7 +72,8 @@ test_that("launches on a dispatch thread keep the line that asked for them, and 
 })
 
 test_that("compilations have phases, and say where the program came from", {
-  child <- run_child(env = c(PJRT_PLUGIN_PATH_CPU = real_plugin(), PJRT_CACHE_DIR = withr::local_tempdir(), PJRT_CACHE = "1"), quote({
+  env <- c(PJRT_PLUGIN_PATH_CPU = real_plugin(), PJRT_CACHE_DIR = withr::local_tempdir(), PJRT_CACHE = "1")
+  child <- run_child(env = env, quote({
     text <- unary_program("3xf32")
     devices("cpu")
     outcome <- function(expr) {
@@ -131,7 +132,8 @@ test_that("callbacks, garbage collections, files and work of several threads are
 test_that("every device of a launch has its run", {
   both <- devices("cpu")
   skip_if(length(both) < 2L)
-  exe <- pjrt_compile(pjrt_program(all_reduce_program("2xf32", 2)), pjrt_compile_options(num_replicas = 2L), devices = both[1:2])
+  options <- pjrt_compile_options(num_replicas = 2L)
+  exe <- pjrt_compile(pjrt_program(all_reduce_program("2xf32", 2)), options, devices = both[1:2])
   x <- lapply(both[1:2], function(device) list(pjrt_buffer(c(1, 2), "f32", device = device)))
   trace <- pjrt_trace(lapply(pjrt_execute_sharded(exe, x), function(y) as_array(y)))
   expect_length(trace$devices, 2L)
