@@ -123,11 +123,15 @@ trace_advice <- function(summary, events) {
   out <- character()
   if (busiest > 0.9) {
     out <- c(out, "A device is busy almost all the time: only a faster program or device helps.")
-  } else if (share("wait") > 0.3 && nrow(summary$waits) > 0L && summary$waits$times[[1L]] >= 3L) {
-    out <- c(out, sprintf(
-      "R waits in each of %d calls of %s. Start more programs before you read results, and read fewer of them.",
-      summary$waits$times[[1L]], trace_where(summary$waits[1L, ])
-    ))
+  } else {
+    # not for compilations
+    waits <- trace_waits(events[!events$name %in% "compilation", ])
+    if (sum(waits$seconds) > 0.3 * summary$seconds && waits$times[[1L]] >= 3L) {
+      out <- c(out, sprintf(
+        "In %d calls of %s, R waits. Start more programs before you read results, and read fewer of them.",
+        waits$times[[1L]], trace_where(waits[1L, ])
+      ))
+    }
   }
   # programs compile on another thread, for which R waits
   if (count >= 3L && sum(compiled$seconds) > 0.2 * summary$seconds) {

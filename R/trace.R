@@ -20,8 +20,8 @@
 #' Lanes are R's main thread (`"R"`), a thread for launches on each device that would block R (`"dispatch 0"`, ...), the
 #' thread that converts large arrays (`"upload"`), threads of compilers and of work in many parts, and the devices.
 #'
-#' The line in R's code is known if R keeps source references: `options(keep.source = TRUE)`, the default in interactive
-#' sessions. Otherwise only the call is.
+#' The line in R's code is known where R keeps source references: see `options(keep.source = TRUE)`, the default in interactive
+#' sessions. Elsewhere only the call is.
 #'
 #' While no trace is recorded, this costs nothing. While one is, a call takes about 20 microseconds longer, and each other
 #' event a microsecond and some hundred bytes of memory. Child processes of a fork record nothing.
@@ -73,6 +73,9 @@ pjrt_trace_start <- function(max_events = 2e5) {
   if (!is_number || max_events < 1) {
     abort_type("`max_events` must be a positive number, not ", given(max_events), ".")
   }
+  # R loads and compiles these functions at their first use, which is not to be in the trace
+  n <- sys.nframe()
+  describe_site(n, sys.call(), innermost_reference(n))
   if (!call_native(ffi_trace_start, as.double(min(max_events, 1e8)))) {
     pjrt_abort("A trace is being recorded already.", "trace", hints = "End it with pjrt_trace_stop().")
   }
@@ -157,7 +160,7 @@ describe_site <- function(n, call, reference) {
   file <- if (!is.null(reference)) attr(reference, "srcfile")$filename
   list(
     name = if (is.symbol(called)) as.character(called) else "function", call = trace_label(call),
-    file = if (is.character(file)) basename(file), line = if (!is.null(reference)) as.numeric(reference[[1L]])
+    file = if (is.character(file) && !startsWith(file, "<")) basename(file), line = if (!is.null(reference)) as.numeric(reference[[1L]])
   )
 }
 

@@ -108,7 +108,7 @@ test_that("the page draws the trace in a browser, and zooms", {
   expect_equal(page("view.to - view.from"), whole)
   page("point(...(s => [(s.left + s.right) / 2, s.y + 2])(shown.find(s => s.bar.cat === 'download')))")
   details <- page("document.getElementById('details').textContent")
-  expect_match(details, "download.*f32\\[500x500\\].*1,000,000 bytes.*as_array\\(x\\) \\(line 3 of")
+  expect_match(details, "download.*f32\\[500x500\\].*1,000,000 bytes.*as_array\\(x\\) \\(line 3\\)")
 })
 
 test_that("other files and missing folders are refused", {
