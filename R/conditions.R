@@ -342,6 +342,10 @@ signal_failure <- function(failure) {
 
 # Calls a native function that returns failures as values.
 call_native <- function(symbol, ...) {
+  if (the$is_traced) {
+    enter_trace()
+    on.exit(.Call(ffi_trace_leave))
+  }
   repeat {
     result <- .Call(symbol, ...)
     if (!inherits(result, "extendr_error")) {

@@ -15,6 +15,8 @@ the$r_call_errors <- list(count = 0, kept = list())
 the$on_ready <- list(numbers = numeric(), entries = list())
 the$python <- NULL
 the$matrix_methods <- NULL
+the$is_traced <- FALSE
+the$trace_sites <- list()
 
 .onLoad <- function(libname, pkgname) {
   .Call(ffi_loaded, topenv(), the)

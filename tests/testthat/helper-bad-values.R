@@ -22,6 +22,7 @@ input_objects <- function() {
     data_type <- structure("f32", class = c("PJRTDataType", "DataType"))
     element_type <- elt_type(x)
     symbolic <- pjrt_load_exported(system.file("exported", "loss.jaxexport", package = "pjrt"))
+    trace <- pjrt_trace(as_array(x))
     stages <- inspect_hlo(program)
     square <- pjrt_buffer(diag(2))
     donated <- pjrt_buffer(c(1, 2), "f64")

@@ -299,6 +299,14 @@ routine_uses <- function() {
     tree_take_apart = flatten_fun(list, tree)(x, 1, 2),
     tree_unflatten = unflatten(tree, leaves),
 
+    # traces
+    trace_start = list(pjrt:::call_native(pjrt:::ffi_trace_start, 10), is.list(pjrt:::call_native(pjrt:::ffi_trace_stop))),
+    trace_stop = pjrt:::call_native(pjrt:::ffi_trace_stop),
+    trace_is_on = .Call(pjrt:::ffi_trace_is_on),
+    trace_enter = .Call(pjrt:::ffi_trace_enter, list(name = "a")),
+    trace_leave = .Call(pjrt:::ffi_trace_leave),
+    trace_json = pjrt:::call_native(pjrt:::ffi_trace_json, list(start = 0, end = 1, lane = "R", kind = "wait", name = NA), "R"),
+
     # the cache of executables
     cache_info = pjrt:::call_native(pjrt:::ffi_cache_info, cache)$entries,
     cache_list = pjrt:::call_native(pjrt:::ffi_cache_list, cache),

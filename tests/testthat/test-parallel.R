@@ -77,6 +77,12 @@ fork_uses <- list(
   pjrt_serialize = quote(pjrt_serialize(double)),
   pjrt_shard = quote(pjrt_shard(1:4, devices("cpu"))),
   pjrt_sitrep = quote(pjrt_sitrep()),
+  pjrt_trace = quote(pjrt_trace(1)),
+  pjrt_trace_start = quote(pjrt_trace_start()),
+  pjrt_trace_stop = quote({ pjrt_trace_start(); pjrt_trace_stop() }),
+  pjrt_trace_write = quote(pjrt_trace_write(trace, tempfile(fileext = ".json"))),
+  "plot of a trace" = quote({ grDevices::pdf(NULL); plot(trace) }),
+  "print of a trace" = quote(print(trace)),
   pjrt_unshard = quote(pjrt_unshard(list(x))),
   platform = quote(platform(x)),
   platform_version = quote(platform_version(client)),
@@ -154,7 +160,8 @@ known_in_forks <- c(
   "pjrt_cache_prune", "pjrt_client", "pjrt_compile_options", "pjrt_device", "pjrt_execution_options",
   "pjrt_load_exported", "pjrt_memory_stats", "pjrt_plugin", "pjrt_plugins", "pjrt_program", "pjrt_register_plugin",
   "pjrt_sitrep", "pjrt_function", "pjrt_step", "print of a function", "print of an executable",
-  "skip_if_no_pjrt",
+  "skip_if_no_pjrt", "pjrt_trace", "pjrt_trace_start", "pjrt_trace_stop", "pjrt_trace_write", "plot of a trace",
+  "print of a trace",
   "platform", "platform_version", "plugin_attributes", "plugin_extensions", "plugin_stablehlo_versions",
   "plugins_downloaded", "safetensors_info", "safetensors_open", "shape", "uninstall_pjrt", "str of a buffer",
   "format of an executable", "dim of a buffer", "print of a buffer", "print of a promise", "print of a client", "print of devices"
@@ -165,6 +172,7 @@ fork_setup <- quote({
   x <- pjrt_buffer(c(1, 2))
   square <- pjrt_buffer(diag(2))
   lent <- as_dlpack(x)
+  trace <- pjrt_trace(await(x))
   client <- pjrt_client()
   device <- devices(client)[[1L]]
   memory <- default_memory_space(device)

@@ -3,7 +3,7 @@
 use crate::describe::describe;
 use crate::handle::sent;
 use crate::sexp::{self, Protected};
-use crate::{memory, on_ready, pins};
+use crate::{memory, on_ready, pins, trace};
 use extendr_api::prelude::*;
 use extendr_ffi::*;
 use pjrt_base::console;
@@ -81,8 +81,13 @@ pub fn entry(body: impl Fn() -> Result<SEXP>) -> SEXP {
     }
     loop {
         let run = || {
+            let mut call = if pjrt_base::trace::is_on() { trace::entered() } else { None };
             memory::collect_for_others()?;
-            body()
+            let result = body();
+            if let Some(call) = &mut call {
+                call.check(&result);
+            }
+            result
         };
         let failed = match catch_unwind(AssertUnwindSafe(run)) {
             Ok(Ok(value)) if console::is_waiting() || missing::is_noted() => return after_notes(value),

@@ -68,6 +68,7 @@ mod slice;
 mod stored;
 mod strings;
 mod topology;
+mod trace;
 mod transfer;
 mod tree;
 
@@ -108,6 +109,7 @@ extendr_module! {
     use shard;
     use sitrep;
     use topology;
+    use trace;
 }
 
 /// The entry points that take plain R values: name in R, address, number of arguments.

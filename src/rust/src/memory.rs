@@ -15,6 +15,7 @@ use crate::sexp::{self, Protected};
 use extendr_api::prelude::*;
 use extendr_ffi::{SEXP, SEXPTYPE};
 use pjrt_base::room;
+use pjrt_base::trace::{self, Activity, Details};
 use pjrt_core::buffer::upload::{Upload, UploadRoute, BACKGROUND};
 pub use pjrt_core::client::retry::with_retry;
 use pjrt_core::client::{self, holdings};
@@ -85,7 +86,9 @@ pub fn collect_for_pool(bytes: usize) -> Result<()> {
     }
     if pool::handed_out() >= YOUNG_BYTES.min(limit) {
         pool::reset_handed_out();
+        let span = trace::span(Activity::Collection, || Details::named("young"));
         sexp::call_ours(c"collect_young", sexp::nil());
+        drop(span);
         if pool::has(bytes) {
             return Ok(());
         }
@@ -138,6 +141,7 @@ fn is_scarce(client: &Client, many: usize) -> bool {
 /// # Errors
 /// `Interrupted` when the user interrupts it.
 pub fn collect() -> pjrt_base::error::Result<()> {
+    let _span = trace::span(Activity::Collection, || Details::named("full"));
     // SAFETY: on R's main thread; a jump ends in `interruptible`.
     sexp::interruptible(|| unsafe { sexp::R_gc() })?;
     client::all().iter().for_each(|client| client.usage().reset_new_bytes());

@@ -18,4 +18,5 @@ pub mod reason;
 pub mod room;
 pub mod spin;
 pub mod sync;
+pub mod trace;
 pub mod trusted_fs;

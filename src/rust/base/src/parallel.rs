@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::sync::Unpoisoned;
+use crate::trace::{self, Activity, Details};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Mutex;
 use std::thread;
@@ -58,9 +59,15 @@ pub fn run(
     let finished = AtomicUsize::new(0);
     thread::scope(|scope| {
         let mut running = 0;
-        for _ in 0..helpers {
-            let help = || {
+        let cause = trace::cause();
+        for number in 1..=helpers {
+            let (step, finished) = (&step, &finished);
+            let help = move || {
+                trace::name_lane(|| format!("worker {number}"));
+                let _cause = trace::caused_by(cause);
+                let share = trace::span(Activity::Work, Details::default);
                 while step() {}
+                drop(share);
                 finished.fetch_add(1, Ordering::Release);
             };
             // If no thread starts, this one does all the work.

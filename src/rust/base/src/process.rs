@@ -5,6 +5,7 @@ use crate::console;
 use crate::error::{Error, Kind, Result};
 use crate::reason::Reason;
 use crate::sync::Unpoisoned;
+use crate::trace;
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -188,6 +189,7 @@ pub fn watch_forks() {
     static ONCE: Once = Once::new();
     extern "C" fn in_child() {
         GENERATION.fetch_add(1, Ordering::Relaxed);
+        trace::end_in_child();
     }
     #[cfg(unix)]
     // SAFETY: registers a handler that only touches an atomic.

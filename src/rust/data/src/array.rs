@@ -3,6 +3,7 @@
 use crate::dtype::DType;
 use crate::layout::{self, Strides};
 use pjrt_base::error::Result;
+use pjrt_base::trace::Details;
 
 /// Type, shape and memory order of an array.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +38,13 @@ impl Spec {
     #[inline]
     pub fn bytes(&self) -> usize {
         self.len() * self.dtype.host_bytes()
+    }
+
+    /// Its details in a record.
+    #[cold]
+    pub fn details(&self) -> Details {
+        let (bytes, dims) = (Some(self.bytes() as u64), Some(self.dims.clone()));
+        Details { bytes, dtype: self.dtype.name(), dims, ..Details::default() }
     }
 
     /// Element strides of the dense array in its memory order.

@@ -4,6 +4,7 @@ use crate::buffer::read::HostView;
 use crate::host::array::HostOrder;
 use crate::host::memory::HostMemory;
 use pjrt_base::error::Result;
+use pjrt_base::trace::{self, Activity};
 use pjrt_data::array::Spec;
 use pjrt_data::convert::{self, HostTarget};
 use pjrt_data::transpose::Plan;
@@ -19,7 +20,10 @@ impl HostView {
     /// # Safety
     /// The target has room for the spec's elements.
     pub unsafe fn decode(&self, spec: &Spec, order: HostOrder, target: HostTarget, check: bool) -> Result<usize> {
-        let lost = decode_elements(spec, self.bytes(), order, target, check)?;
+        let mut span = trace::span(Activity::Download, || spec.details());
+        let decoded = decode_elements(spec, self.bytes(), order, target, check);
+        span.check(&decoded);
+        let lost = decoded?;
         self.check()?;
         Ok(lost)
     }
@@ -33,6 +37,7 @@ impl HostView {
     /// `target` has room for the spec's bytes, and is aligned for its elements.
     pub unsafe fn copy(&self, spec: &Spec, order: HostOrder, target: *mut u8) -> Result<()> {
         if !spec.is_empty() {
+            let _span = trace::span(Activity::Download, || spec.details());
             convert::copy(spec.dtype, &plan(spec, order), elements(spec, self.bytes())?, target)?;
         }
         self.check()

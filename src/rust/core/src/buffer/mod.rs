@@ -26,6 +26,7 @@ use pjrt_base::callbacks;
 use pjrt_base::console;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::reason::Reason;
+use pjrt_base::trace::{self, Activity};
 use pjrt_data::array::Spec;
 use pjrt_data::dtype::DType;
 use pjrt_sys::*;
@@ -314,7 +315,14 @@ impl Buffer {
         if self.0.is_complete.load(Ordering::Acquire) {
             return Ok(());
         }
-        self.made()?;
+        let mut span = trace::span(Activity::Wait, || self.spec().details());
+        let waited = self.wait_for_content();
+        span.check(&waited);
+        waited
+    }
+
+    fn wait_for_content(&self) -> Result<()> {
+        self.wait_for_launch()?;
         // The launch may have found that there are none.
         if self.0.is_complete.load(Ordering::Acquire) {
             return Ok(());
@@ -348,10 +356,17 @@ impl Buffer {
     /// The handle, after the launch that makes it. Works on a dispatch thread, too: the launch was queued earlier, on
     /// this thread or another device's, so the wait for it ends.
     pub(crate) fn made(&self) -> Result<*mut PJRT_Buffer> {
-        if let Some(dispatched) = self.unfinished_launch() {
-            dispatched.wait().map_err(|e| self.named(e))?;
+        if self.unfinished_launch().is_some() {
+            let mut span = trace::span(Activity::Wait, || self.spec().details());
+            let waited = self.wait_for_launch();
+            span.check(&waited);
+            waited?;
         }
         Ok(self.raw_handle())
+    }
+
+    fn wait_for_launch(&self) -> Result<()> {
+        self.unfinished_launch().map_or(Ok(()), |launch| launch.wait().map_err(|e| self.named(e)))
     }
 
     /// The current handle: null until its launch has run, or if the launch failed.

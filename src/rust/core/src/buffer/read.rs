@@ -10,6 +10,7 @@ use crate::host::memory::HostMemory;
 use crate::runtime::dispatch::Dispatched;
 use crate::runtime::event::{Event, OnDrop};
 use pjrt_base::error::{Kind, Result};
+use pjrt_base::trace::{self, Activity, Details};
 use std::sync::{Arc, OnceLock};
 
 /// A buffer's bytes on the host: the dense array in the buffer's memory order, types narrower than a byte one byte each.
@@ -117,6 +118,7 @@ impl Transfer {
     /// The error that happened on the device, or `Interrupted`; the transfer then goes on.
     pub fn wait(&self) -> Result<Arrived<'_>> {
         self.client.handle()?;
+        let _span = trace::span(Activity::Wait, || Details::named("transfer"));
         if let Some(dispatched) = &self.dispatched {
             dispatched.wait()?;
         }
@@ -145,6 +147,12 @@ fn start(buffer: &Buffer) -> Result<HostCopy> {
     )
     .map_err(|e| e.on_platform(buffer.client().platform()))?;
     let done = Event::new(plugin, started.event);
+    if trace::is_on() {
+        let details = || buffer.spec().details().outcome("to the host");
+        let span = trace::device_span(Activity::Transfer, buffer.device().label(), details);
+        // If the plugin refuses, it is not recorded.
+        let _ = done.on_ready(move |_| drop(span));
+    }
     memory.keep_until(&done);
     buffer.client().work().transfers().count(&done);
     Ok(HostCopy { memory, done: Some(done) })

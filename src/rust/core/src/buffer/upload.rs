@@ -12,6 +12,7 @@ use crate::host::memory::HostMemory;
 use crate::runtime::event::Event;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::process::check_interrupt_now_and_then;
+use pjrt_base::trace::{self, Activity};
 use pjrt_data::array::Spec;
 use pjrt_data::convert::{self, Check, HostValues, LossReport};
 use pjrt_data::dtype::{DType, HostType};
@@ -59,6 +60,16 @@ impl UploadRoute {
     /// Whether the caller's memory is read after the call.
     pub fn keeps_source(self) -> bool {
         matches!(self, UploadRoute::Shared | UploadRoute::Background)
+    }
+
+    /// Its name in records.
+    pub fn name(self) -> &'static str {
+        match self {
+            UploadRoute::Small => "copied by the plugin",
+            UploadRoute::Shared => "in place",
+            UploadRoute::Background => "in the background",
+            UploadRoute::Now => "converted",
+        }
     }
 
     /// Whether the array is written to new memory.
@@ -150,9 +161,11 @@ impl<'a> Upload<'a> {
     pub unsafe fn run<L: Send + 'static>(self, lease: L) -> Result<std::result::Result<Buffer, LossReport>> {
         let Upload { device, spec, plan, source, check, route } = self;
         let (dtype, len, size) = (spec.dtype, spec.len(), spec.bytes());
+        let _span = trace::span(Activity::Upload, || spec.details().outcome(route.name()));
         let asked = || holdings::arrays([&spec]);
         // SAFETY: called with room for the spec's elements.
         let write = |target| unsafe {
+            let _span = trace::span(Activity::Conversion, || spec.details());
             match &source {
                 UploadSource::Content(content) => content.write(dtype, len, &plan, check, target),
                 UploadSource::Pieces(pieces) => pieces.write(dtype, len, check, target),
@@ -191,9 +204,10 @@ impl<'a> Upload<'a> {
                 let written = spec.clone();
                 let write = move |target: *mut u8| {
                     let _lease = lease;
+                    let _span = trace::span(Activity::Conversion, || written.details());
                     // SAFETY: the memory was made for the spec's bytes.
                     if let Some(report) = unsafe { content.write(dtype, len, &plan, check, target)? } {
-                        missing::note(Missing { spec: written, report, is_late: true });
+                        missing::note(Missing { spec: written.clone(), report, is_late: true });
                     }
                     Ok(())
                 };
@@ -507,7 +521,13 @@ fn hand_over(
     )
     .map_err(|e| e.on_platform(client.platform()))?;
     let done = made.done_with_host_buffer;
-    Ok((made.buffer, (!done.is_null()).then(|| Event::new(client.plugin(), done))))
+    let done = (!done.is_null()).then(|| Event::new(client.plugin(), done));
+    if let (true, false, Some(done)) = (trace::is_on(), client.shares_host_memory(), &done) {
+        let span = trace::device_span(Activity::Transfer, device.label(), || spec.details().outcome("to the device"));
+        // If the plugin refuses, it is not recorded.
+        let _ = done.on_ready(move |_| drop(span));
+    }
+    Ok((made.buffer, done))
 }
 
 fn check_size(spec: &Spec, data: &HostMemory) -> Result<()> {

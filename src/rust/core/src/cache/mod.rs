@@ -11,6 +11,7 @@ use crate::executable::serialized::{Destination, Serialized};
 use crate::executable::{Executable, Origin, WeakExecutable};
 use pjrt_base::error::{Error, Kind, Result, UNIMPLEMENTED};
 use pjrt_base::process;
+use pjrt_base::trace::{self, Activity, Details};
 use pjrt_program::program::Program;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -63,9 +64,26 @@ pub(crate) struct LoadedKey {
     dispatch: Dispatch,
 }
 
+/// Where the cache has found a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Found {
+    InProcess,
+    OnDisk,
+}
+
+impl Found {
+    /// Its name in records.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Found::InProcess => "shared",
+            Found::OnDisk => "from the cache",
+        }
+    }
+}
+
 /// The result of a lookup in the cache.
 pub(crate) enum Lookup {
-    Executable(Executable),
+    Executable(Executable, Found),
     /// The place for the program once it is compiled; none if it must not be kept.
     Nothing(Option<LoadedKey>),
     /// More than was to be loaded.
@@ -129,6 +147,7 @@ impl Cache {
         options: &CompileOptions,
         most_bytes: u64,
     ) -> Result<Lookup> {
+        let _phase = trace::span(Activity::Phase, || Details::named("look in the cache"));
         options.check()?;
         options.check_devices(devices)?;
         devices.iter().try_for_each(Device::check_addressable)?;
@@ -142,13 +161,13 @@ impl Cache {
         if let Some(executable) = self.in_process.find(&place) {
             custom_call::check(executable.functions(), client.platform())?;
             self.in_process.count(|counts| counts.shared += 1);
-            return Ok(Lookup::Executable(executable));
+            return Ok(Lookup::Executable(executable, Found::InProcess));
         }
         if most_bytes < u64::MAX && self.store.bytes(&key) > most_bytes {
             return Ok(Lookup::Large);
         }
         Ok(match self.load(&key, devices, options) {
-            Some(executable) => Lookup::Executable(self.in_process.share(place, executable)),
+            Some(executable) => Lookup::Executable(self.in_process.share(place, executable), Found::OnDisk),
             None => Lookup::Nothing(Some(place)),
         })
     }
@@ -156,6 +175,7 @@ impl Cache {
     /// Keeps a new program. If another thread kept it first, returns that one.
     pub(crate) fn keep(&self, place: Option<LoadedKey>, executable: Executable) -> Executable {
         let Some(place) = place else { return executable };
+        let _phase = trace::span(Activity::Phase, || Details::named("keep in the cache"));
         executable.note_miss();
         self.in_process.count(|counts| counts.misses += 1);
         self.save(&place.key, &executable);

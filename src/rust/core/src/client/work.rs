@@ -35,7 +35,7 @@ struct Dispatchers {
 
 impl Dispatchers {
     fn new(poison: &'static Poison, devices: usize) -> Dispatchers {
-        let devices = (0..devices).map(|_| Dispatcher::new(poison)).collect();
+        let devices = (0..devices).map(|device| Dispatcher::new(poison, format!("pjrt-dispatch-{device}"))).collect();
         Dispatchers { devices, of_callbacks: OnceLock::new() }
     }
 
@@ -62,7 +62,7 @@ impl Work {
         Work {
             dispatchers: Dispatchers::new(poison, devices),
             poison,
-            uploader: Dispatcher::new(poison),
+            uploader: Dispatcher::new(poison, "pjrt-upload"),
             compiles: Mutex::default(),
             transfers: InFlight::new(poison),
             in_flight: (0..devices).map(|_| InFlight::new(poison)).collect(),

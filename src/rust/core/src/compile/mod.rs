@@ -7,6 +7,7 @@ use crate::client::device::Device;
 use crate::executable::options::CompileOptions;
 use crate::executable::Executable;
 use pjrt_base::error::Result;
+use pjrt_base::trace::{self, Activity, Details, Span};
 use pjrt_program::program::Program;
 
 /// Compiles a program, or loads it from the cache if the cache has it.
@@ -20,11 +21,36 @@ pub fn compile(
     options: &CompileOptions,
 ) -> Result<Executable> {
     let options = &options.for_program(program.annotations())?;
+    let span = span();
     let compiled = || Executable::compile(devices, program, options);
-    let Some(cache) = cache else { return compiled() };
-    match cache.find(devices, program, options, u64::MAX)? {
-        Lookup::Executable(executable) => Ok(executable),
-        Lookup::Nothing(place) => Ok(cache.keep(place, compiled()?)),
-        Lookup::Large => compiled(),
+    let Some(cache) = cache else { return end(span, "compiled", compiled()) };
+    match cache.find(devices, program, options, u64::MAX) {
+        Ok(Lookup::Executable(executable, found)) => end(span, found.name(), Ok(executable)),
+        Ok(Lookup::Nothing(place)) => end(span, "not in the cache", compiled().map(|made| cache.keep(place, made))),
+        Ok(Lookup::Large) => end(span, "compiled", compiled()),
+        Err(error) => end(span, "", Err(error)),
     }
+}
+
+/// A compilation for the record, which may go on when that ends.
+#[inline]
+fn span() -> Span {
+    let span = trace::span(Activity::Compile, Details::default);
+    if trace::is_on() {
+        span.kept()
+    } else {
+        span
+    }
+}
+
+/// Records the end of a compilation.
+fn end(mut span: Span, outcome: &'static str, compiled: Result<Executable>) -> Result<Executable> {
+    span.note(|details| {
+        if let Ok(executable) = &compiled {
+            let name = &*executable.signature().name;
+            *details = Details::named(name).of_program(name).outcome(outcome);
+        }
+    });
+    span.check(&compiled);
+    compiled
 }

@@ -5,7 +5,7 @@
 use crate::cache::{Cache, Lookup};
 use crate::client::device::Device;
 use crate::client::{self, Client};
-use crate::compile::compile;
+use crate::compile::{compile, end, span};
 use crate::executable::options::CompileOptions;
 use crate::executable::Executable;
 use crate::ffi::poison::{self, Poison};
@@ -15,6 +15,7 @@ use pjrt_base::parallel::processors;
 use pjrt_base::process::LastWait;
 use pjrt_base::room;
 use pjrt_base::sync::Unpoisoned;
+use pjrt_base::trace::{self, Activity, Details};
 use pjrt_program::program::Program;
 use std::collections::VecDeque;
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -58,21 +59,29 @@ impl Compiling {
         let options = &options.for_program(program.annotations())?;
         let client = usable_client(devices, options)?;
         let mut place = None;
+        let span = span();
         if let Some(cache) = cache {
             match cache.find(devices, program, options, QUICKLY_LOADED)? {
-                Lookup::Executable(executable) => return Ok(Compiling::done(client, executable)),
+                Lookup::Executable(executable, found) => {
+                    return Ok(Compiling::done(client, end(span, found.name(), Ok(executable))?));
+                }
                 Lookup::Nothing(found) => place = found,
-                Lookup::Large => return Self::enter(Some(cache), client, devices, program, options, usize::MAX),
+                Lookup::Large => {
+                    span.forget();
+                    return Self::enter(Some(cache), client, devices, program, options, usize::MAX);
+                }
             }
         }
+        span.forget();
         let (cache, devices) = (cache.cloned(), devices.to_vec());
         let (program, options) = (program.clone(), options.clone());
         let compile = move || {
-            let executable = Executable::compile(&devices, &program, &options)?;
-            Ok(match cache {
+            let (span, outcome) = (self::span(), if cache.is_some() { "not in the cache" } else { "compiled" });
+            let compiled = Executable::compile(&devices, &program, &options).map(|executable| match cache {
                 Some(cache) => cache.keep(place, executable),
                 None => executable,
-            })
+            });
+            end(span, outcome, compiled)
         };
         Self::submit(client, Box::new(compile), usize::MAX)
     }
@@ -115,6 +124,14 @@ impl Compiling {
         HAS_COMPILED.store(true, Ordering::Relaxed);
         client::finish_compiles_by(finish);
         client.work().note_compile(&result.ended);
+        let cause = trace::cause();
+        let compile: Compile = match cause {
+            Some(_) => Box::new(move || {
+                let _cause = trace::caused_by(cause);
+                compile()
+            }),
+            None => compile,
+        };
         Queue::lock().add(Job { compile: Some(compile), result: result.clone(), poison }, most)?;
         Ok(Compiling { client, result })
     }
@@ -154,6 +171,7 @@ impl Compiling {
     /// Those of [`Executable::compile`], or `Interrupted`.
     pub fn wait(&self) -> Result<Executable> {
         self.client.check_open()?;
+        let _span = trace::span(Activity::Wait, || Details::named("compilation"));
         self.result.ended.wait().map_err(|error| error.on_platform(self.client.platform()))?;
         self.result.outcome.get().cloned().unwrap_or_else(|| Err(cut_short()))
     }

@@ -6,6 +6,7 @@ use crate::custom_call::launch::{self, Launch};
 use pjrt_base::callbacks::{self, Callback, Ran};
 use pjrt_base::error::Result;
 use pjrt_base::sync::Unpoisoned;
+use pjrt_base::trace::{self, Activity, Details};
 use pjrt_data::array::Spec;
 use pjrt_data::dtype::DType;
 use pjrt_sys::XLA_FFI_Error_Code;
@@ -118,10 +119,17 @@ impl HostCall {
     }
 
     fn execute(&self) -> Ended {
-        match RUNNER.get() {
+        let mut span = trace::span(Activity::Callback, || Details::named(self.target()));
+        let ended = match RUNNER.get() {
             Some(run) => run(self),
             None => Ended::Failed(Failure::internal("Nothing runs functions of the host.")),
+        };
+        match &ended {
+            Ended::Done => {}
+            Ended::Failed(_) => span.outcome("error"),
+            Ended::Interrupted => span.outcome("interrupted"),
         }
+        ended
     }
 
     fn tell(&self, outcome: Outcome) {

@@ -15,6 +15,7 @@ use pjrt_base::callbacks;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::reason::Reason;
 use pjrt_base::room;
+use pjrt_base::trace::{self, Activity, Details, Span};
 use pjrt_program::names;
 use pjrt_sys::*;
 use smallvec::SmallVec;
@@ -370,12 +371,21 @@ impl Executable {
         let client = self.client();
         let (running, in_flight) = (client.work().running(device), client.work().in_flight(device));
         let is_counted = self.hint().is_long || !in_flight.is_empty();
+        let run = self.run_span(device);
         let mut complete: *mut PJRT_Event = null_mut();
         let events: *mut *mut PJRT_Event = if running.is_some() || is_counted { &mut complete } else { null_mut() };
         let start = self.hint().runs_on_caller.then(Instant::now);
-        self.call(&[inputs.as_ptr()], &[outputs.as_mut_ptr()], execute_device, events, null_mut(), options)?;
+        let called =
+            self.call(&[inputs.as_ptr()], &[outputs.as_mut_ptr()], execute_device, events, null_mut(), options);
+        if let Err(error) = called {
+            run.into_iter().for_each(Span::forget);
+            return Err(error);
+        }
         if let Some(start) = start {
             self.history().note(start.elapsed());
+        }
+        if let Some(run) = run {
+            self.end_run(run, &outputs);
         }
         if complete.is_null() {
             return Ok(Made { handles: outputs, are_complete: false });
@@ -411,9 +421,11 @@ impl Executable {
         let carrier = self.carrier(number, &[device]);
         let context = carrier.as_ref().map_or(null_mut(), Carrier::handle);
         let mut complete: *mut PJRT_Event = null_mut();
+        let run = self.run_span(device);
         self.call(&[inputs.as_ptr()], &[outputs.as_mut_ptr()], execute_device, &mut complete, context, options)?;
         let mut are_complete = false;
         if !complete.is_null() {
+            let _run = run;
             are_complete = wait_for_all(&[Event::new(client.plugin(), complete)], carrier).is_ok_and(|all| all);
         }
         Ok(Made { handles: outputs, are_complete })
@@ -438,13 +450,14 @@ impl Executable {
     ) -> Result<()> {
         let client = self.client();
         let api = client.plugin().api();
+        let mut span = trace::span(Activity::Launch, || self.details());
         let mut call_options = Args::<PJRT_ExecuteOptions>::new(api);
         call_options.fields.struct_size = api.size_of(&call_options);
         call_options.fields.launch_id = options.launch_id;
         call_options.fields.context = context;
         call_options.fields.non_donatable_input_indices = options.non_donatable.as_ptr();
         call_options.fields.num_non_donatable_input_indices = options.non_donatable.len();
-        call!(
+        let called = call!(
             api,
             PJRT_LoadedExecutable_Execute {
                 executable: self.handle(),
@@ -456,9 +469,38 @@ impl Executable {
                 execute_device: execute_device,
                 device_complete_events: complete,
             }
-        )
-        .map_err(|e| e.on_platform(client.platform()))?;
-        Ok(())
+        );
+        span.check(&called);
+        called.map(drop).map_err(|e| e.on_platform(client.platform()))
+    }
+
+    /// A run on a device for the record, if there is one.
+    #[inline(always)]
+    pub(crate) fn run_span(&self, device: usize) -> Option<Span> {
+        trace::is_on().then(|| {
+            let label = &self.client().device_facts(device).description.label;
+            trace::device_span(Activity::Run, label, || self.details())
+        })
+    }
+
+    /// Ends a run when its first output is ready; now, if there is none.
+    #[cold]
+    pub(crate) fn end_run(&self, mut run: Span, outputs: &[*mut PJRT_Buffer]) {
+        let Some(&first) = outputs.first() else { return };
+        let plugin = self.client().plugin();
+        let Ok(made) = call!(plugin.api(), PJRT_Buffer_ReadyEvent { buffer: first }) else { return };
+        // If the plugin refuses, it ends now.
+        let _ = Event::new(plugin, made.event).on_ready(move |outcome| {
+            run.check(&outcome);
+            drop(run);
+        });
+    }
+
+    #[cold]
+    fn details(&self) -> Details {
+        let bytes: usize = self.signature().outputs.iter().map(|spec| spec.bytes()).sum();
+        let name = &*self.signature().name;
+        Details::named(name).of_program(name).bytes(bytes as u64)
     }
 
     fn launch_on_thread(

@@ -21,6 +21,7 @@ use crate::host::memory::HostMemory;
 use crate::runtime::registry::{Resource, Slot};
 use pjrt_base::error::Result;
 use pjrt_base::process;
+use pjrt_base::trace::{self, Activity, Details};
 use pjrt_data::array::Spec;
 use pjrt_plugins::cuda;
 use pjrt_program::hlo::HloModuleProto;
@@ -214,6 +215,7 @@ impl Executable {
     pub fn compile(devices: &[Device], program: &Program, options: &CompileOptions) -> Result<Executable> {
         let options = options.for_program(program.annotations())?;
         options.check_devices(devices)?;
+        let read = trace::span(Activity::Phase, || Details::named("check the program"));
         program.check_shapes()?;
         devices.iter().try_for_each(Device::check_addressable)?;
         let client = devices[0].client();
@@ -235,7 +237,9 @@ impl Executable {
         source.fields.code_size = code.len();
         source.fields.format = format.as_ptr().cast();
         source.fields.format_size = format.len();
+        drop(read);
         let start = Instant::now();
+        let phase = trace::span(Activity::Phase, || Details::named("compiler"));
         let (compiled, serialized) = flags::with_flags(client, |flags| {
             let serialized = options.serialize_with(flags, devices, program.is_for_shardy());
             let compiled = call!(
@@ -254,6 +258,8 @@ impl Executable {
             program.explain(e, client.plugin().stablehlo_versions()).on_platform(client.platform())
         })?;
         let compile_time = start.elapsed();
+        drop(phase);
+        let _phase = trace::span(Activity::Phase, || Details::named("describe the executable"));
         let loaded = Loaded::new(client, compiled.executable);
         let description = Description::new(client, loaded.handle())?;
         let module = description.optimized_module()?;

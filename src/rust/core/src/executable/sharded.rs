@@ -152,6 +152,10 @@ impl Executable {
         let mut outputs: Vec<Handles> = vec![none; inputs.len()];
         let input_lists: Vec<_> = inputs.iter().map(|list| list.as_ptr()).collect();
         let output_lists: Vec<_> = outputs.iter_mut().map(|list| list.as_mut_ptr()).collect();
+        let runs: Vec<_> = match self.placement() {
+            Placement::Fixed(devices) => devices.iter().filter_map(|&device| self.run_span(device)).collect(),
+            Placement::Portable => Vec::new(),
+        };
         let mut complete = vec![null_mut(); if one_by_one { inputs.len() } else { 0 }];
         let events = if one_by_one { complete.as_mut_ptr() } else { null_mut() };
         let carrier = match self.placement() {
@@ -161,7 +165,9 @@ impl Executable {
         let context = carrier.as_ref().map_or(null_mut(), Carrier::handle);
         self.call(&input_lists, &output_lists, null_mut(), events, context, options)?;
         let complete = complete.into_iter().filter(|event| !event.is_null());
-        Ok((outputs, complete.map(|event| Event::new(client.plugin(), event)).collect(), carrier))
+        let complete = complete.map(|event| Event::new(client.plugin(), event)).collect();
+        runs.into_iter().zip(&outputs).for_each(|(run, outputs)| self.end_run(run, outputs));
+        Ok((outputs, complete, carrier))
     }
 }
 

@@ -8,6 +8,7 @@ use pjrt_base::mmap::SignalStacks;
 use pjrt_base::process::{self, LastWait};
 use pjrt_base::spin;
 use pjrt_base::sync::Unpoisoned;
+use pjrt_base::trace;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender, TryRecvError};
@@ -134,12 +135,14 @@ pub(crate) struct Dispatcher {
     last: Mutex<Weak<Dispatched>>,
     unfinished: Arc<AtomicUsize>,
     poison: &'static Poison,
+    name: String,
 }
 
 impl Dispatcher {
-    /// A thread for calls of the plugin that `poison` belongs to.
-    pub(crate) fn new(poison: &'static Poison) -> Dispatcher {
-        Dispatcher { sender: Mutex::default(), last: Mutex::default(), unfinished: Arc::default(), poison }
+    /// A thread of this name for calls of the plugin that `poison` belongs to.
+    pub(crate) fn new(poison: &'static Poison, name: impl Into<String>) -> Dispatcher {
+        let (last, name) = (Mutex::default(), name.into());
+        Dispatcher { sender: Mutex::default(), last, unfinished: Arc::default(), poison, name }
     }
 
     /// Queues `work`; `launch` signals its end.
@@ -154,14 +157,15 @@ impl Dispatcher {
         let mut sender = self.sender.lock().unpoisoned();
         let open = match sender.as_ref() {
             Some(open) => open,
-            None => sender.insert(start()?),
+            None => sender.insert(start(&self.name)?),
         };
         let last = std::mem::replace(&mut *self.last.lock().unpoisoned(), Arc::downgrade(&dispatched));
         if let Some(last) = last.upgrade() {
             dispatched.note_after(&last);
         }
-        let unfinished = self.unfinished.clone();
+        let (unfinished, cause) = (self.unfinished.clone(), trace::cause());
         let job = move || {
+            let _cause = trace::caused_by(cause);
             // Even if the work panics, somebody may wait for it.
             let outcome = catch_unwind(AssertUnwindSafe(work));
             dispatched.finish(
@@ -298,13 +302,13 @@ impl Running {
     }
 }
 
-fn start() -> Result<Sender<Job>> {
+fn start(name: &str) -> Result<Sender<Job>> {
     let (sender, receiver) = channel::<Job>();
     let run = move || {
         let _stacks = SignalStacks::of_this_thread();
         work(&receiver);
     };
-    std::thread::Builder::new().name("pjrt-dispatch".into()).spawn(run).map_err(|error| {
+    std::thread::Builder::new().name(name.to_owned()).spawn(run).map_err(|error| {
         Error::new(Kind::Pjrt(RESOURCE_EXHAUSTED), format!("Cannot start a dispatch thread: {error}."))
     })?;
     Ok(sender)
@@ -340,7 +344,7 @@ mod tests {
     #[test]
     fn a_fault_in_a_launch_reaches_its_waiter_and_the_next_launch_runs() {
         let poison = Poison::leaked();
-        let dispatcher = Dispatcher::new(poison);
+        let dispatcher = Dispatcher::new(poison, "pjrt-dispatch");
         let [broken, sound] = [Duration::ZERO; 2].map(|expected| Dispatched::new(poison, expected));
         dispatcher.submit(broken.clone(), || panic!("on purpose")).unwrap();
         dispatcher.submit(sound.clone(), || Ok(())).unwrap();
@@ -353,7 +357,7 @@ mod tests {
     #[test]
     fn a_thread_on_which_a_plugin_threw_is_kept_and_what_waits_for_it_ends() {
         let poison = Poison::leaked();
-        let dispatcher = Dispatcher::new(poison);
+        let dispatcher = Dispatcher::new(poison, "pjrt-dispatch");
         let [throwing, later] = [Duration::ZERO; 2].map(|expected| Dispatched::new(poison, expected));
         dispatcher
             .submit(throwing.clone(), || {

@@ -9,6 +9,7 @@ use crate::stored::Loading;
 use pjrt_base::error::Result;
 use pjrt_base::mmap::MappedFile;
 use pjrt_base::process::check_interrupt_now_and_then;
+use pjrt_base::trace::{self, Activity, Details};
 use pjrt_data::array::Spec;
 use std::ops::Range;
 
@@ -37,6 +38,7 @@ pub fn load_part(model: &Model, tensor: usize, share: &Share, device: &Device) -
             None => bail!(Internal, "A part of a tensor was not loaded."),
         };
     }
+    let _span = trace::span(Activity::File, || Details { name: "load a part".into(), ..spec.details() });
     let width = whole.dtype.host_bytes();
     let elements = share.filled(width, |target| {
         let mut block =

@@ -14,6 +14,7 @@ use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::parallel::Lookout;
 use pjrt_base::private_fs::{check_target, temporary};
 use pjrt_base::process;
+use pjrt_base::trace::{self, Activity, Details};
 use serde::de::value::{Error as NoSuchName, StrDeserializer};
 use serde::de::{Deserialize, IntoDeserializer};
 use std::cmp::Reverse;
@@ -42,6 +43,10 @@ pub struct Saving<'a> {
 /// `InvalidInput` for names that the format does not allow, `UnsupportedDtype`, `Io`, `Interrupted`; and errors of the
 /// buffers.
 pub fn save(tensors: &[(String, Buffer)], how: &Saving, progress: &mut Progress) -> Result<PathBuf> {
+    let _span = trace::span(Activity::File, || {
+        let bytes = tensors.iter().map(|(_, buffer)| buffer.spec().bytes() as u64).sum();
+        Details::named(format!("save {} array(s)", tensors.len())).bytes(bytes)
+    });
     let path = file_path(how.path);
     check_target(&path).map_err(|error| Failure::from(error).about(&path))?;
     check_names(tensors)?;

@@ -13,6 +13,7 @@ use pjrt_base::parallel::{self, Lookout};
 use pjrt_base::process;
 use pjrt_base::reason::Reason;
 use pjrt_base::room::available_memory;
+use pjrt_base::trace::{self, Activity, Details};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
@@ -124,6 +125,21 @@ impl<'a> Loading<'a> {
     /// # Errors
     /// `FileChanged` if a file changed meanwhile; `Io`, `Interrupted`, and the plugin's own.
     pub fn run(&self, progress: &mut Progress) -> Result<Vec<Buffer>> {
+        let mut span = trace::span(Activity::File, || self.details());
+        let loaded = self.load(progress);
+        span.check(&loaded);
+        loaded
+    }
+
+    /// The bytes, and how many arrays they are.
+    #[cold]
+    fn details(&self) -> Details {
+        let bytes = (0..self.len()).map(|array| self.bytes(array) as u64).sum();
+        let arrays = if self.len() == 1 { "array" } else { "arrays" };
+        Details::named(format!("load {} {arrays}", self.len())).bytes(bytes)
+    }
+
+    fn load(&self, progress: &mut Progress) -> Result<Vec<Buffer>> {
         let (memories, mut done) = self.read(progress)?;
         let mut lookout = Lookout::start();
         let mut backings: Vec<(&Arc<MappedFile>, Arc<Backing>)> = Vec::new();

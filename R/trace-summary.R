@@ -1,0 +1,224 @@
+#' Summarize a trace
+#'
+#' `summary()` says what R and the devices did during a trace, where R waited, and what to change. Printing a trace prints its
+#' summary.
+#'
+#' Time of R's main thread is counted once, for the innermost event: time of a `wait` in a call counts as `wait`. `R` is the
+#' time outside of this package's functions, and `call` the time in them that no other event explains. A device is busy while
+#' a program runs on it.
+#'
+#' @param object,x A `PJRTTrace` from [pjrt_trace()], or its summary.
+#' @param ... Ignored.
+#' @return `summary()`: a list of class `summary.PJRTTrace`:
+#' * `seconds`: the length of the trace, and `dropped`: events beyond its limit
+#' * `r`: a data frame of the time of R's main thread: `kind`, `seconds`, `share`
+#' * `devices`: a data frame: `device`, `runs`, `busy` (seconds), and `idle` (share of the trace)
+#' * `waits`: a data frame of the places where R waited, longest first: `call`, `file`, `line`, `times`, `seconds`
+#' * `programs`: a data frame: `program`, `runs`, `seconds` and `median` of a run's seconds
+#' * `compiles`: a data frame: `program`, `outcome`, `times`, `seconds`
+#' * `advice`: texts
+#' @examplesIf pjrt::plugins_downloaded("cpu")
+#' trace <- pjrt_trace(for (i in 1:100) as_array(pjrt_buffer(i)))
+#' summary(trace)
+#' summary(trace)$r
+#' @export
+summary.PJRTTrace <- function(object, ...) {
+  check_trace(object)
+  events <- object$events
+  out <- list(
+    seconds = object$seconds, dropped = object$dropped, events = nrow(events),
+    r = trace_r_time(events, object$seconds), devices = trace_devices(events, object$devices, object$seconds),
+    waits = trace_waits(events), programs = trace_programs(events), compiles = trace_compiles(events)
+  )
+  out$advice <- trace_advice(out, events)
+  structure(out, class = "summary.PJRTTrace")
+}
+
+# For each event of one lane, its seconds without those of the events inside it.
+own_seconds <- function(start, end) {
+  order <- order(start, -end)
+  own <- end - start
+  open <- integer()
+  for (i in order) {
+    while (length(open) > 0L && end[[open[[length(open)]]]] <= start[[i]]) open <- open[-length(open)]
+    if (length(open) > 0L) {
+      outer <- open[[length(open)]]
+      own[[outer]] <- own[[outer]] - (min(end[[i]], end[[outer]]) - start[[i]])
+    }
+    open <- c(open, i)
+  }
+  pmax(own, 0)
+}
+
+# The seconds that at least one of these intervals covers.
+covered_seconds <- function(start, end) {
+  if (length(start) == 0L) {
+    return(0)
+  }
+  order <- order(start)
+  start <- start[order]
+  before <- c(-Inf, cummax(end[order])[-length(order)])
+  sum(pmax(end[order] - pmax(start, before), 0))
+}
+
+trace_r_time <- function(events, seconds) {
+  on_r <- events[events$lane == "R", ]
+  kind <- on_r$kind
+  kind[kind == "phase"] <- "compile"
+  by_kind <- tapply(own_seconds(on_r$start, on_r$end), kind, sum)
+  time <- c(as.list(by_kind), R = seconds - sum(by_kind))
+  out <- data.frame(kind = names(time), seconds = pmax(as.numeric(unlist(time)), 0))
+  out$share <- out$seconds / seconds
+  out <- out[order(-out$seconds), ]
+  rownames(out) <- NULL
+  out
+}
+
+trace_devices <- function(events, devices, seconds) {
+  one <- function(device) {
+    runs <- events[events$lane == device & events$kind == "run", ]
+    busy <- covered_seconds(runs$start, runs$end)
+    data.frame(device = device, runs = nrow(runs), busy = busy, idle = max(0, 1 - busy / seconds))
+  }
+  empty <- data.frame(device = character(), runs = integer(), busy = numeric(), idle = numeric())
+  do.call(rbind, c(list(empty), lapply(devices, one)))
+}
+
+# Sums of seconds for each combination of some columns, the largest first.
+trace_sums <- function(events, by, seconds = events$end - events$start) {
+  keys <- if (nrow(events) > 0L) do.call(paste, c(events[by], sep = "\r")) else character()
+  first <- match(unique(keys), keys)
+  out <- events[first, by, drop = FALSE]
+  groups <- factor(keys, unique(keys))
+  out$times <- as.integer(tabulate(groups, nlevels(groups)))
+  out$seconds <- as.numeric(vapply(split(seconds, groups), sum, 0))
+  out <- out[order(-out$seconds), ]
+  rownames(out) <- NULL
+  out
+}
+
+trace_waits <- function(events) {
+  on_r <- events[events$lane == "R" & events$kind == "wait", ]
+  trace_sums(on_r, c("call", "file", "line"), own_seconds(on_r$start, on_r$end))
+}
+
+trace_programs <- function(events) {
+  runs <- events[events$kind == "run", ]
+  out <- trace_sums(runs, "program")
+  length <- runs$end - runs$start
+  out$median <- as.numeric(vapply(out$program, function(program) stats::median(length[runs$program %in% program]), 0))
+  names(out)[names(out) == "times"] <- "runs"
+  out
+}
+
+trace_compiles <- function(events) {
+  trace_sums(events[events$kind == "compile", ], c("program", "outcome"))
+}
+
+trace_advice <- function(summary, events) {
+  share <- function(kinds) sum(summary$r$share[summary$r$kind %in% kinds])
+  busiest <- if (nrow(summary$devices) > 0L) 1 - min(summary$devices$idle) else 0
+  compiled <- summary$compiles[summary$compiles$outcome %in% c("compiled", "not in the cache"), ]
+  count <- sum(compiled$times)
+  out <- character()
+  if (busiest > 0.9) {
+    out <- c(out, "A device is busy almost all the time: only a faster program or device helps.")
+  } else {
+    # not for compilations
+    waits <- trace_waits(events[!events$name %in% "compilation", ])
+    if (sum(waits$seconds) > 0.3 * summary$seconds && waits$times[[1L]] >= 3L) {
+      out <- c(out, sprintf(
+        "In %d calls of %s, R waits. Start more programs before you read results, and read fewer of them.",
+        waits$times[[1L]], trace_where(waits[1L, ])
+      ))
+    }
+  }
+  # programs compile on another thread, for which R waits
+  if (count >= 3L && sum(compiled$seconds) > 0.2 * summary$seconds) {
+    out <- c(out, sprintf(paste(
+      "%d programs were compiled. Keep executables, and give inputs the same shapes each time, for instance by padding."
+    ), count))
+  } else if (count > 0L && sum(compiled$seconds) > 0.5 * summary$seconds) {
+    out <- c(out, "Most of the time is compilation, which the next session finds in the cache: see ?pjrt_cache_info.")
+  }
+  if (share(c("conversion", "upload", "download")) > 0.3) {
+    out <- c(out, paste(
+      "Much time goes into moving values between R and the device. Upload values once, and keep results on the device."
+    ))
+  }
+  if (share("gc") > 0.1) {
+    out <- c(out, "Garbage collection takes time: free large buffers with pjrt_delete(), or donate them.")
+  }
+  runs <- sum(summary$devices$runs)
+  if (runs >= 100L && stats::median(summary$programs$median) < 1e-4 && busiest < 0.5) {
+    out <- c(out, sprintf("The %d runs are short: let a program do more, for instance a loop in StableHLO.", runs))
+  }
+  if (share("R") > 0.7 && busiest < 0.5) {
+    out <- c(out, "Most of the time is other R code: profile it with Rprof().")
+  }
+  out
+}
+
+# "`as_array(y)` at line 12 of a.R"
+trace_where <- function(place) {
+  call <- if (is.na(place$call)) "an unknown place" else sprintf("`%s`", place$call)
+  file <- if (!is.na(place$file)) paste(" of", place$file)
+  paste0(call, if (!is.na(place$line)) sprintf(" at line %d", place$line), if (!is.na(place$line)) file)
+}
+
+percent <- function(share) {
+  sprintf("%.0f%%", 100 * share)
+}
+
+# Seconds in a readable unit.
+duration <- function(seconds) {
+  unit <- if (seconds >= 1) 1 else if (seconds >= 1e-3) 1e-3 else 1e-6
+  sprintf("%s %s", format(signif(seconds / unit, 3)), c("s", "ms", "us")[match(unit, c(1, 1e-3, 1e-6))])
+}
+
+#' @rdname summary.PJRTTrace
+#' @export
+print.summary.PJRTTrace <- function(x, ...) {
+  check_intact(x, "summary.PJRTTrace", parts = c("seconds", "dropped", "events", "r", "devices", "waits", "programs"))
+  cat(sprintf("<PJRTTrace> %s, %d events\n", duration(x$seconds), x$events))
+  if (x$dropped > 0) {
+    cat(sprintf("%.0f more events were dropped: see `max_events`.\n", x$dropped))
+  }
+  share <- x$r$share[match("wait", x$r$kind)]
+  if (!is.na(share) && share >= 0.005 && nrow(x$waits) > 0L) {
+    cat(sprintf("R waited %s of the time, mostly in %s.\n", percent(share), trace_where(x$waits[1L, ])))
+  } else {
+    cat("R hardly waited.\n")
+  }
+  for (i in seq_len(nrow(x$devices))) {
+    device <- x$devices[i, ]
+    cat(sprintf("%s was idle %s of the time (%d runs).\n", device$device, percent(device$idle), device$runs))
+  }
+  shown <- x$r[x$r$share >= 0.005, ]
+  cat("\nR's main thread:\n")
+  cat(sprintf("  %-11s %4s  %s", shown$kind, percent(shown$share), vapply(shown$seconds, duration, "")), sep = "\n")
+  trace_table("Programs", sprintf("%s: %d runs, %s, median %s", x$programs$program, x$programs$runs,
+    vapply(x$programs$seconds, duration, ""), vapply(x$programs$median, duration, "")))
+  trace_table("Compilations", sprintf("%s: %d %s, %s", x$compiles$program, x$compiles$times, x$compiles$outcome,
+    vapply(x$compiles$seconds, duration, "")))
+  if (length(x$advice) > 0L) {
+    cat("\nAdvice:\n")
+    for (text in x$advice) cat(strwrap(text, 76, initial = "* ", prefix = "  "), sep = "\n")
+  }
+  invisible(x)
+}
+
+trace_table <- function(title, lines, most = 5L) {
+  if (length(lines) > 0L) {
+    cat("\n", title, ":\n", sep = "")
+    cat(paste0("  ", utils::head(lines, most)), sep = "\n")
+    if (length(lines) > most) cat(sprintf("  and %d more\n", length(lines) - most))
+  }
+}
+
+#' @rdname summary.PJRTTrace
+#' @export
+print.PJRTTrace <- function(x, ...) {
+  print(summary(x))
+  invisible(x)
+}

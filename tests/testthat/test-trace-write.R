@@ -1,0 +1,119 @@
+some_trace <- function() {
+  exe <- compile(unary_program("500x500xf32"))
+  code <- parse(text = "for (i in 1:5) {
+    x <- pjrt_execute(exe, pjrt_buffer(matrix(1, 500, 500), 'f32'))
+    y <- as_array(x)
+  }", keep.source = TRUE)
+  pjrt_trace(eval(code))
+}
+
+# The rules of Chrome's trace event format that viewers rely on.
+expect_trace_format <- function(json) {
+  expect_true(validUTF8(json))
+  trace <- jsonlite::fromJSON(json, simplifyVector = FALSE)
+  expect_true(all(c("traceEvents", "displayTimeUnit") %in% names(trace)))
+  expect_true(trace$displayTimeUnit %in% c("ms", "ns"))
+  is_integer <- function(x) is.numeric(x) && x == trunc(x)
+  for (event in trace$traceEvents) {
+    expect_true(is.character(event$name) && nzchar(event$name))
+    expect_true(is_integer(event$pid) && is_integer(event$tid))
+    expect_true(event$ph %in% c("X", "M"))
+    if (event$ph == "M") {
+      expect_true(event$name %in% c("process_name", "thread_name", "thread_sort_index"))
+      value <- event$args[[if (event$name == "thread_sort_index") "sort_index" else "name"]]
+      expect_true(if (event$name == "thread_sort_index") is_integer(value) else is.character(value))
+    } else {
+      expect_true(is.character(event$cat) && is.numeric(event$ts) && event$ts >= 0)
+      expect_true(is.numeric(event$dur) && event$dur >= 0)
+      expect_true(length(event$args) == 0L || !is.null(names(event$args)))
+    }
+  }
+  # slices of a thread must nest
+  slices <- Filter(function(event) event$ph == "X", trace$traceEvents)
+  for (thread in split(slices, vapply(slices, function(event) as.character(event$tid), ""))) {
+    start <- round(1e3 * vapply(thread, function(event) as.numeric(event$ts), 0))
+    end <- start + round(1e3 * vapply(thread, function(event) as.numeric(event$dur), 0))
+    crosses <- outer(start, start, "<") & outer(end, start, ">") & outer(end, end, "<")
+    expect_false(any(crosses))
+  }
+  tids <- unique(vapply(slices, function(event) as.numeric(event$tid), 0))
+  named <- Filter(function(event) event$name == "thread_name", trace$traceEvents)
+  expect_true(all(tids %in% vapply(named, function(event) as.numeric(event$tid), 0)))
+  invisible(trace)
+}
+
+test_that("JSON has every event, in the format of trace viewers", {
+  trace <- some_trace()
+  file <- withr::local_tempfile(fileext = ".json")
+  expect_identical(withVisible(pjrt_trace_write(trace, file)), list(value = file, visible = FALSE))
+  json <- expect_trace_format(paste(readLines(file, encoding = "UTF-8"), collapse = "\n"))
+  slices <- Filter(function(event) event$ph == "X", json$traceEvents)
+  events <- as.data.frame(trace)
+  expect_identical(length(slices), nrow(events))
+  expect_equal(vapply(slices, function(event) event$ts, 0), sort(1e6 * events$start), tolerance = 1e-6)
+  download <- Find(function(event) event$cat == "download", slices)
+  expected <- list(dtype = "f32", shape = "[500x500]", bytes = 1e6, line = 3)
+  expect_equal(download$args[names(expected)], expected)
+})
+
+test_that("text of any kind is escaped, and events that cross get rows of their own", {
+  trace <- some_trace()
+  events <- trace$events[c(1, 1, 1), ]
+  events[c("start", "end")] <- data.frame(c(0, 1, 2), c(2, 3, 4)) / 1e3
+  events[c("lane", "kind")] <- list("R", "run")
+  events$call <- c("a \"quoted\" \\ \n\t\001 text", "</script><script>alert(1)</script>", "\u00e9 \u2028 \U1F600")
+  trace$events <- events
+  file <- withr::local_tempfile(fileext = ".json")
+  pjrt_trace_write(trace, file)
+  json <- expect_trace_format(paste(readLines(file, encoding = "UTF-8"), collapse = "\n"))
+  slices <- Filter(function(event) event$ph == "X", json$traceEvents)
+  expect_identical(vapply(slices, function(event) event$args$call, ""), events$call)
+  expect_identical(vapply(slices, function(event) as.integer(event$tid), 1L), c(1L, 2L, 1L))
+
+  page <- withr::local_tempfile(fileext = ".html")
+  pjrt_trace_write(trace, page)
+  text <- paste(readLines(page, encoding = "UTF-8"), collapse = "\n")
+  expect_false(grepl("<script>alert", text, fixed = TRUE))
+  expect_false(grepl("https?://", text))
+  expect_false(grepl("@[A-Z]+@", text))
+})
+
+test_that("the page draws the trace in a browser, and zooms", {
+  trace <- some_trace()
+  file <- withr::local_tempfile(fileext = ".html")
+  pjrt_trace(NULL, file)
+  pjrt_trace_write(trace, file)
+  page <- open_page(paste0("file://", normalizePath(file)))
+  end <- Sys.time() + 60
+  while (!identical(page("document.title + document.readyState"), "pjrt tracecomplete") && Sys.time() < end) Sys.sleep(0.05)
+  expect_identical(page("bars.length"), nrow(as.data.frame(trace)))
+  expect_identical(page("lanes.map(l => l.name).join()"), paste(trace$lanes, collapse = ","))
+  expect_match(page("document.getElementById('report').textContent"), "<PJRTTrace>", fixed = TRUE)
+  # something is drawn in the colour of runs
+  expect_true(page(paste(
+    "(() => { const d = context.getImageData(0, 0, chart.width, chart.height).data;",
+    "for (let i = 0; i < d.length; i += 4) if (d[i] === 0 && d[i + 1] === 158 && d[i + 2] === 115) return true;",
+    "return false; })()"
+  )))
+  whole <- page("view.to - view.from")
+  expect_equal(whole, 1e6 * trace$seconds, tolerance = 1e-6)
+  page("document.getElementById('in').click()")
+  expect_equal(page("view.to - view.from"), whole / 2)
+  page("chart.dispatchEvent(new WheelEvent('wheel', {deltaY: -400, cancelable: true}))")
+  expect_equal(page("view.to - view.from"), whole / 2 / exp(1), tolerance = 1e-6)
+  before <- page("view.from")
+  page("document.dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowRight'}))")
+  expect_gt(page("view.from"), before)
+  page("document.getElementById('all').click()")
+  expect_equal(page("view.to - view.from"), whole)
+  page("point(...(s => [(s.left + s.right) / 2, s.y + 2])(shown.find(s => s.bar.cat === 'download')))")
+  details <- page("document.getElementById('details').textContent")
+  expect_match(details, "download.*f32\\[500x500\\].*1,000,000 bytes.*as_array\\(x\\) \\(line 3\\)")
+})
+
+test_that("other files and missing folders are refused", {
+  trace <- pjrt_trace(NULL)
+  expect_error(pjrt_trace_write(trace, "trace.txt"), class = "pjrt_error_invalid_value")
+  expect_error(pjrt_trace(stop("not reached"), file = "trace"), class = "pjrt_error_invalid_value")
+  expect_error(pjrt_trace_write(trace, file.path(tempdir(), "none", "a.json")), class = "pjrt_error_io")
+})
