@@ -15,6 +15,10 @@ the$r_call_errors <- list(count = 0, kept = list())
 the$on_ready <- list(numbers = numeric(), entries = list())
 the$python <- NULL
 the$matrix_methods <- NULL
+# what the devices can do, measured by R/limits.R
+the$limits <- list()
+# while tracing is on: a function that says where the buffers with these numbers were made
+the$made_at <- NULL
 
 .onLoad <- function(libname, pkgname) {
   .Call(ffi_loaded, topenv(), the)
