@@ -231,9 +231,12 @@ advice <- list(
     )
   },
   out_of_memory = function() {
-    paste(
-      "Free memory: pjrt_delete() buffers, or remove them and call gc(). Donate inputs that a program can reuse.",
-      "Or use smaller arrays or a smaller dtype."
+    c(
+      paste(
+        "Free memory: pjrt_delete() buffers, or remove them and call gc(). Donate inputs that a program can reuse.",
+        "Or use smaller arrays or a smaller dtype."
+      ),
+      "pjrt_buffers() lists all buffers, and plot(pjrt_memory_stats()) shows memory over time."
     )
   },
   plugin_lost = function() {

@@ -11,7 +11,16 @@
 #' approximately of executables. It cannot see other memory (results of programs, other devices); the package triggers it when
 #' much of such memory is new.
 #'
-#' @return A list:
+#' `plot()` shows how much memory the buffers of each client used over time. The package notes the bytes of live buffers whenever they have
+#' changed by 1 MiB (2^20 bytes) or more since it last did, from the creation of the client on; smaller changes count when they add up. This costs
+#' nothing for small buffers. For each of up to 512 spans of time, it keeps the lowest, the highest and the last value. The
+#' spans are 10 milliseconds long at first; when more are needed, all become twice as long. So a peak is
+#' never lost, while its time gets less exact. [pjrt_buffers()] lists the buffers.
+#'
+#' @param x A `PJRTMemoryStats`.
+#' @param main A string: the plot's title.
+#' @param ... For `plot()`, further arguments of [graphics::title()]. Otherwise not used.
+#' @return `pjrt_memory_stats()`: a list of class `PJRTMemoryStats`:
 #' * `clients`: a data frame with a row for each client: `platform`, `live_buffers` (not dropped, deleted or donated), their
 #'   `live_bytes`, and `live_executables`. Objects that only a running program or a promise still uses are included.
 #' * `staging`: bytes of host memory `in_use`, `kept` for reuse, and the `max` to keep.
@@ -19,23 +28,85 @@
 #' * `objects`: the number of objects of each class that R holds, including garbage that is not collected yet. Promises of
 #'   [as_array_async()] and [pjrt_compile_async()] hold `PJRTTransfer` and `PJRTCompiling` objects. The objects of a client's
 #'   devices and memory spaces stay for the session.
-#' @seealso [pjrt_delete()] to free memory now, [device_memory_stats()] for a device's allocator,
+#' * `history`: a data frame with the bytes of each client's live buffers over time: `client` (the row in `clients`), `platform`,
+#'   `from` and `time` (the first and the last noted change in a span of time), and the `lowest`, `highest` and last value,
+#'   `live_bytes`, of the span. The last row of each client is the present.
+#'
+#' `plot()` and `print()` return `x`, invisibly.
+#' @section Errors:
+#' `plot()` raises `pjrt_error_invalid_input` if the session has no client.
+#' @seealso [pjrt_buffers()] for a list of the buffers, [pjrt_delete()] to free memory now, [device_memory_stats()] for a device's allocator,
 #'   [executable_memory_stats()] for the memory that a program needs
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' x <- pjrt_buffer(rnorm(1e5))
 #' pjrt_memory_stats()
+#'
+#' # memory over time
+#' kept <- list()
+#' for (i in 1:10) kept[[i]] <- pjrt_buffer(rnorm(1e5 * i))
+#' kept <- NULL
+#' invisible(gc())
+#' plot(pjrt_memory_stats())
 #' @export
 pjrt_memory_stats <- function() {
   stats <- call_native(ffi_memory_stats)
-  list(
+  structure(list(
     clients = data.frame(
       platform = as.character(stats$platform), live_buffers = as.numeric(stats$live_buffers),
       live_bytes = as.numeric(stats$live_bytes), live_executables = as.numeric(stats$live_executables)
     ),
     staging = c(in_use = stats$staging_in_use, kept = stats$staging_kept, max = stats$staging_max),
     pinned = stats$pinned,
-    objects = structure(stats$objects, names = stats$classes)
+    objects = structure(stats$objects, names = stats$classes),
+    history = memory_history(stats$histories, as.character(stats$platform))
+  ), class = "PJRTMemoryStats")
+}
+
+# One data frame of the columns of each client.
+memory_history <- function(histories, platforms) {
+  rows <- vapply(histories, function(history) length(history$time), 0L)
+  column <- function(name) as.numeric(unlist(lapply(histories, `[[`, name)))
+  as_table(list(
+    client = rep(seq_along(histories), rows), platform = rep(platforms, rows),
+    from = structure(column("from"), class = c("POSIXct", "POSIXt")),
+    time = structure(column("time"), class = c("POSIXct", "POSIXt")), lowest = column("lowest"),
+    highest = column("highest"), live_bytes = column("live_bytes")
+  ))
+}
+
+#' @export
+format.PJRTMemoryStats <- function(x, ...) {
+  check_intact(x, "PJRTMemoryStats", parts = c("clients", "staging", "pinned", "objects", "history"))
+  counted <- function(count, noun) sprintf("%s %s%s", format_count(count), noun, if (count == 1) "" else "s")
+  clients <- vapply(seq_len(nrow(x$clients)), function(i) {
+    client <- x$clients[i, ]
+    sprintf(
+      "%s: %s of %s (most so far: %s), %s", client$platform, counted(client$live_buffers, "buffer"),
+      format_bytes(client$live_bytes), format_bytes(max(x$history$highest[x$history$client == i], 0)),
+      counted(client$live_executables, "executable")
+    )
+  }, "")
+  objects <- x$objects[x$objects > 0]
+  c(
+    "<PJRTMemoryStats>",
+    sprintf("  client %s", clients),
+    sprintf(
+      "  staging: %s in use, %s kept, of at most %s", format_bytes(x$staging[["in_use"]]),
+      format_bytes(x$staging[["kept"]]), format_bytes(x$staging[["max"]])
+    ),
+    sprintf("  pinned: %s", counted(x$pinned, "R vector")),
+    strwrap(
+      paste("objects:", if (length(objects) > 0L) toString(sprintf("%s %s", objects, names(objects))) else "none"),
+      width = 80L, indent = 2L, exdent = 4L
+    )
   )
+}
+
+#' @rdname pjrt_memory_stats
+#' @export
+print.PJRTMemoryStats <- function(x, ...) {
+  writeLines(format(x))
+  invisible(x)
 }
 
 # Called by the native side: a quick collection of recent garbage.

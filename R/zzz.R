@@ -17,6 +17,10 @@ the$python <- NULL
 the$matrix_methods <- NULL
 the$is_traced <- FALSE
 the$trace_sites <- list()
+# what the devices can do, measured by R/limits.R
+the$limits <- list()
+# while tracing is on: a function that says where the buffers with these numbers were made
+the$made_at <- NULL
 
 .onLoad <- function(libname, pkgname) {
   .Call(ffi_loaded, topenv(), the)

@@ -24,6 +24,8 @@ input_objects <- function() {
     symbolic <- pjrt_load_exported(system.file("exported", "loss.jaxexport", package = "pjrt"))
     trace <- pjrt_trace(as_array(x))
     stages <- inspect_hlo(program)
+    measured <- pjrt_benchmark(add, x, x, times = 3)
+    compared <- pjrt_compare(measured, other = measured)
     square <- pjrt_buffer(diag(2))
     donated <- pjrt_buffer(c(1, 2), "f64")
     pjrt_execute(compile(add_program("2xf64", donates)), donated, x)

@@ -126,6 +126,7 @@ routine_uses <- function() {
     device_memory_stats = device_memory_stats(here),
     memory_info = memory_space_info(memory),
     memory_stats = names(pjrt_memory_stats()),
+    buffers_list = names(pjrt_buffers()),
 
     # buffers
     buffer_new = pjrt_buffer(c(1, 2, 3)),
@@ -239,6 +240,10 @@ routine_uses <- function() {
     executable_save = basename(pjrt_save_executable(add, file)),
     executable_load = pjrt_load_executable(file),
     hlo_inspect = names(inspect_hlo(program)),
+
+    benchmark_inputs = length(pjrt:::call_native(pjrt:::ffi_benchmark_inputs, add, list(x, x), NULL)),
+    benchmark_runs = length(pjrt:::call_native(pjrt:::ffi_benchmark_runs, add, list(x, x), NULL, 2, FALSE)),
+    benchmark_in_flight = pjrt:::call_native(pjrt:::ffi_benchmark_in_flight, add, list(x, x), NULL, 3, 2) > 0,
 
     # executions
     execute_options_new = pjrt_execution_options(0L, 1L, here),

@@ -11,6 +11,22 @@ rows <- list(
   executable_outputs = row(executable = "known_executable"),
   format.PJRTLoadedExecutable = row(x = of("any", add)),
   executable_hlo = row(executable = "executable", format = of("choice", "text")),
+  pjrt_benchmark = row(
+    executable = "executable", of("buffer", x), of("buffer", x), times = of("index", 1, "1L"),
+    inputs = of("list", NULL, "NULL"), execution_options = "execution_options", limits = of("flag", FALSE)
+  ),
+  pjrt_compare = row(
+    of("executable", add), inputs = of("list", list(x, x)), times = of("index", 1, "1L"),
+    execution_options = "execution_options", limits = of("flag", FALSE)
+  ),
+  format.PJRTBenchmark = row(x = of("printed", measured)),
+  print.PJRTBenchmark = row(x = of("printed", measured)),
+  as.data.frame.PJRTBenchmark = row(x = of("printed", measured), row.names = of("any", NULL), optional = of("any", FALSE)),
+  plot.PJRTBenchmark = row(x = of("printed", measured), main = of("string", "title"), after = grDevices::graphics.off()),
+  format.PJRTComparison = row(x = of("printed", compared)),
+  print.PJRTComparison = row(x = of("printed", compared)),
+  as.data.frame.PJRTComparison = row(x = of("printed", compared), row.names = of("any", NULL), optional = of("any", FALSE)),
+  plot.PJRTComparison = row(x = of("printed", compared), main = of("string", "title"), after = grDevices::graphics.off()),
   pjrt_deserialize = row(
     data = of("none", serialized), device = "device", compile_options = of("compile_options", NULL, "NULL")
   ),

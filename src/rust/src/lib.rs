@@ -20,7 +20,9 @@ mod describe;
 
 mod arrow;
 mod r#async;
+mod benchmark;
 mod buffer;
+mod buffers;
 mod c_interface;
 mod cache;
 mod client;
@@ -75,6 +77,8 @@ mod tree;
 extendr_module! {
     mod pjrt;
     use arrow;
+    use benchmark;
+    use buffers;
     use cache;
     use client;
     use compile;

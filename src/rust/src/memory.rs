@@ -17,6 +17,7 @@ use extendr_ffi::{SEXP, SEXPTYPE};
 use pjrt_base::room;
 use pjrt_base::trace::{self, Activity, Details};
 use pjrt_core::buffer::upload::{Upload, UploadRoute, BACKGROUND};
+use pjrt_core::client::history::Span;
 pub use pjrt_core::client::retry::with_retry;
 use pjrt_core::client::{self, holdings};
 use pjrt_core::dlpack;
@@ -27,7 +28,7 @@ use pjrt_data::tree::Tree;
 use pjrt_program::program::Program;
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// New bytes that are never too many.
 const FEW_BYTES: usize = 64 << 20;
@@ -300,6 +301,21 @@ fn live_objects() -> [(&'static CStr, usize); 15] {
     ]
 }
 
+/// The live bytes of a client over time: seconds since 1970, and the bytes in each span of time.
+fn history(client: &Client, now: Duration) -> Robj {
+    let (spans, age) = client.usage().history();
+    let column = |value: &dyn Fn(&Span) -> f64| spans.iter().map(value).collect::<Vec<_>>();
+    let start = now.saturating_sub(age);
+    list!(
+        from = column(&|span| (start + span.from).as_secs_f64()),
+        time = column(&|span| (start + span.at).as_secs_f64()),
+        lowest = column(&|span| span.lowest as f64),
+        highest = column(&|span| span.highest as f64),
+        live_bytes = column(&|span| span.last as f64)
+    )
+    .into()
+}
+
 /// What the clients and the pool hold, in bytes, and how many objects R holds.
 #[extendr]
 fn memory_stats() -> Result<Robj> {
@@ -310,7 +326,10 @@ fn memory_stats() -> Result<Robj> {
     let column = |value: fn(&Client) -> f64| clients.iter().map(value).collect::<Vec<_>>();
     let (classes, counts): (Vec<_>, Vec<_>) =
         live_objects().into_iter().map(|(class, count)| (class.to_str().unwrap_or_default(), count as f64)).unzip();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let histories: Vec<_> = clients.iter().map(|client| history(client, now)).collect();
     Ok(list!(
+        histories = List::from_values(histories),
         platform = clients.iter().map(Client::platform).collect::<Vec<_>>(),
         live_buffers = column(|c| c.usage().live_buffers() as f64),
         live_bytes = column(|c| c.usage().live_bytes() as f64),

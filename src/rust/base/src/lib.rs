@@ -5,6 +5,7 @@
 pub mod error;
 
 pub mod callbacks;
+pub mod coarse;
 pub mod console;
 pub mod container;
 pub mod digest;

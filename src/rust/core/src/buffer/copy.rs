@@ -50,6 +50,18 @@ impl Buffer {
         near.copy_to_memory(memory)
     }
 
+    /// A complete copy in memory of its own, on the same device, through host memory: not every plugin copies within a memory
+    /// space.
+    ///
+    /// # Errors
+    /// As [`Buffer::wait`], and the plugin's own.
+    pub fn duplicate(&self) -> Result<Buffer> {
+        let elements = self.wait()?.view()?.ordered_copy(self.spec(), HostOrder::RowMajor)?;
+        let copy = Buffer::from_host(&self.device(), Spec::new(self.dtype(), self.dims())?, &elements)?;
+        copy.wait()?;
+        Ok(copy)
+    }
+
     /// Starts a copy, now or, when the buffer is not made yet, after that.
     fn copy(&self, device: Device, memory: Option<Memory>) -> Result<Buffer> {
         self.check_alive()?;

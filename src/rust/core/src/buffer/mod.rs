@@ -6,6 +6,7 @@ pub mod borrowed;
 mod copy;
 pub mod download;
 pub mod lend;
+pub mod living;
 pub mod missing;
 pub mod read;
 pub mod shard;
@@ -23,6 +24,7 @@ use crate::runtime::dispatch::Dispatched;
 use crate::runtime::event::{Event, OnDrop};
 use crate::runtime::registry::{Resource, Slot};
 use pjrt_base::callbacks;
+use pjrt_base::coarse;
 use pjrt_base::console;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::reason::Reason;
@@ -30,9 +32,11 @@ use pjrt_base::trace::{self, Activity};
 use pjrt_data::array::Spec;
 use pjrt_data::dtype::DType;
 use pjrt_sys::*;
+use std::any::Any;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU8, Ordering};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// An array on a device; clones share it.
 ///
@@ -72,6 +76,8 @@ pub(crate) struct Inner {
     backing: Option<Arc<Backing>>,
     /// How many others use its memory: see module `lend`.
     loans: AtomicU32,
+    /// When it was created.
+    created: Duration,
 }
 
 const ALIVE: u8 = 0;
@@ -126,6 +132,7 @@ impl Buffer {
             is_complete: AtomicBool::new(false),
             backing,
             loans: AtomicU32::new(0),
+            created: coarse::now(),
         });
         buffer.client.buffers().enter(&buffer, &buffer.slot);
         let buffer = Buffer(buffer);
@@ -470,6 +477,10 @@ impl Resource for Inner {
     fn array(&self) -> Option<Arc<Spec>> {
         let is_made = !self.handle.load(Ordering::Acquire).is_null();
         (is_made && self.state.load(Ordering::Acquire) == ALIVE).then(|| self.spec.clone())
+    }
+
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
+        self
     }
 
     fn wait_idle(self: Arc<Self>) -> Result<()> {

@@ -3,6 +3,7 @@
 mod cpu_features;
 pub mod device;
 pub(crate) mod flags;
+pub mod history;
 pub mod holdings;
 pub mod memory_space;
 pub(crate) mod plugin_hash;

@@ -1,6 +1,8 @@
 //! What a client's objects use: counts, which everything may read at any time.
 
+use crate::client::history::{History, Span};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 /// Counts of a client's objects and of their bytes.
 #[derive(Debug, Default)]
@@ -9,20 +11,21 @@ pub struct Usage {
     live_bytes: AtomicUsize,
     live_executables: AtomicUsize,
     new_bytes: AtomicUsize,
+    history: History,
 }
 
 impl Usage {
     /// Adds a new buffer.
     pub(crate) fn add_buffer(&self, bytes: usize) {
         self.live_buffers.fetch_add(1, Ordering::Relaxed);
-        self.live_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.history.rose(self.live_bytes.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes));
         self.add_new_bytes(bytes);
     }
 
     /// Subtracts a dead buffer.
     pub(crate) fn subtract_buffer(&self, bytes: usize) {
         self.live_buffers.fetch_sub(1, Ordering::Relaxed);
-        self.live_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        self.history.fell(self.live_bytes.fetch_sub(bytes, Ordering::Relaxed).saturating_sub(bytes));
     }
 
     pub(crate) fn add_executable(&self) {
@@ -41,6 +44,11 @@ impl Usage {
     /// Bytes of the live buffers.
     pub fn live_bytes(&self) -> usize {
         self.live_bytes.load(Ordering::Relaxed)
+    }
+
+    /// The live bytes over time, up to now, and how long ago the client was created.
+    pub fn history(&self) -> (Vec<Span>, Duration) {
+        self.history.spans(self.live_bytes())
     }
 
     /// The number of loaded executables.

@@ -7,6 +7,7 @@ pub mod inspect;
 pub mod options;
 pub mod serialized;
 pub mod sharded;
+pub mod timing;
 
 use crate::client::device::Device;
 use crate::client::flags;
@@ -30,6 +31,7 @@ use pjrt_program::narrow;
 use pjrt_program::program::Program;
 use pjrt_program::sharding::{Shardings, Wholes};
 use pjrt_sys::*;
+use std::any::Any;
 use std::borrow::Cow;
 use std::ffi::c_char;
 use std::ptr::null_mut;
@@ -458,6 +460,10 @@ impl Loaded {
 impl Resource for Inner {
     fn release(&self) {
         self.loaded.release();
+    }
+
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
+        self
     }
 }
 

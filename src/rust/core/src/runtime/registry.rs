@@ -3,6 +3,8 @@
 use pjrt_base::error::Result;
 use pjrt_base::sync::Unpoisoned;
 use pjrt_data::array::Spec;
+use std::any::Any;
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
@@ -24,6 +26,9 @@ pub(crate) trait Resource: Debug + Send + Sync {
     fn array(&self) -> Option<Arc<Spec>> {
         None
     }
+
+    /// The same object, for those who know its type.
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
 }
 
 /// The objects of one client.
@@ -35,6 +40,8 @@ struct Slots {
     /// `None` is a free slot.
     objects: Vec<Option<Weak<dyn Resource>>>,
     free: Vec<usize>,
+    /// Numbers for the origins of objects, by slot: only while somebody records origins.
+    origins: BTreeMap<usize, u64>,
 }
 
 /// An object's slot in its registry; kept by the object.
@@ -77,7 +84,23 @@ impl Registry {
             let mut slots = self.slots();
             slots.objects[at] = None;
             slots.free.push(at);
+            if !slots.origins.is_empty() {
+                slots.origins.remove(&at);
+            }
         }
+    }
+
+    /// Keeps a number with an object until it is dropped, instead of the one before.
+    pub(crate) fn set_origin(&self, slot: &Slot, number: u64) {
+        let at = slot.0.load(Ordering::Relaxed);
+        if at != Slot::NONE {
+            self.slots().origins.insert(at, number);
+        }
+    }
+
+    /// The number that is kept with an object.
+    pub(crate) fn origin(&self, slot: &Slot) -> Option<u64> {
+        self.slots().origins.get(&slot.0.load(Ordering::Relaxed)).copied()
     }
 
     /// The live objects.
@@ -103,6 +126,10 @@ mod tests {
         fn release(&self) {
             self.0.store(-self.0.load(Ordering::Relaxed), Ordering::Relaxed);
         }
+
+        fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
+            self
+        }
     }
 
     #[test]
@@ -123,5 +150,19 @@ mod tests {
         registry.all().iter().for_each(|object| object.release());
         assert_eq!([&first, &third].map(|number| number.0.load(Ordering::Relaxed)), [1, -3]);
         assert_eq!(registry.slots().objects.len(), 2);
+    }
+
+    #[test]
+    fn an_origin_is_forgotten_with_its_object() {
+        let registry = Registry::default();
+        let object = Arc::new(Number(AtomicI32::new(1), Slot::default()));
+        registry.set_origin(&object.1, 7);
+        assert_eq!(registry.origin(&object.1), None);
+        registry.enter(&object, &object.1);
+        registry.set_origin(&object.1, 7);
+        assert_eq!(registry.origin(&object.1), Some(7));
+        registry.leave(&object.1);
+        registry.enter(&object, &object.1);
+        assert_eq!(registry.origin(&object.1), None);
     }
 }

@@ -1,0 +1,47 @@
+//! The living buffers of a client: those that were not dropped, deleted or donated, and take memory.
+
+use crate::buffer::{Buffer, Inner, ALIVE};
+use crate::client::memory_space::Memory;
+use crate::client::Client;
+use crate::runtime::registry::Resource;
+use pjrt_base::coarse;
+use pjrt_base::error::Result;
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::time::Duration;
+
+impl Buffer {
+    /// The living buffers of a client, with those that only running programs or other objects still hold.
+    ///
+    /// # Errors
+    /// `Forked`, `ClientClosed`.
+    pub fn living(client: &Client) -> Result<Vec<Buffer>> {
+        client.check_open()?;
+        let buffer = |object: Arc<dyn Resource>| object.into_any().downcast::<Inner>().ok().map(Buffer);
+        let is_alive = |buffer: &Buffer| buffer.0.state.load(Ordering::Acquire) == ALIVE;
+        Ok(client.buffers().all().into_iter().filter_map(buffer).filter(is_alive).collect())
+    }
+
+    /// How long ago it was created, to some milliseconds.
+    pub fn age(&self) -> Duration {
+        coarse::now().saturating_sub(self.0.created)
+    }
+
+    /// Keeps a number that says where it was made, instead of the one before.
+    pub fn note_origin(&self, number: u64) {
+        self.0.client.buffers().set_origin(&self.0.slot, number);
+    }
+
+    /// The number of [`Buffer::note_origin`].
+    pub fn origin(&self) -> Option<u64> {
+        self.0.client.buffers().origin(&self.0.slot)
+    }
+
+    /// The memory space it lies in, as far as is known without a wait.
+    pub fn known_memory(&self) -> Option<Memory> {
+        if self.unfinished_launch().is_some() && !self.0.client.shares_host_memory() {
+            return None;
+        }
+        self.memory().ok().flatten()
+    }
+}
