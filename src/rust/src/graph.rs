@@ -9,7 +9,7 @@ use pjrt_program::graph::{Graph, View};
 use pjrt_program::hlo::OperationCost;
 
 /// The nodes of a program or an executable, folded to about so many, as columns; `from` and `to` are the edges. Positions
-/// count from 1; a parent of 0 is none.
+/// count from 1; the parent of an outermost node is 0.
 #[extendr]
 fn program_graph(x: Robj, max_nodes: f64) -> Result<Robj> {
     let graph = if x.inherits("PJRTLoadedExecutable") {

@@ -56,10 +56,7 @@ fn chains(items: &[Item], room: usize) -> Vec<usize> {
 /// The group of each item: so many stretches of the program.
 fn stretches(items: &[Item], room: usize) -> Vec<usize> {
     let order: Vec<usize> = (0..items.len()).filter(|&i| !items[i].is_end()).collect();
-    let is_heavy = |item: &Item| match item.role {
-        Role::Product | Role::Control | Role::Call => true,
-        _ => false,
-    };
+    let is_heavy = |item: &Item| matches!(item.role, Role::Product | Role::Control | Role::Call);
     let heavy: Vec<usize> = (1..order.len()).filter(|&at| is_heavy(&items[order[at]])).collect();
     let step = heavy.len().div_ceil(room.saturating_sub(1).max(1)).max(1);
     let mut starts: BTreeSet<usize> = heavy.into_iter().step_by(step).chain([0]).collect();
