@@ -5,6 +5,7 @@
 #'
 #' @param executable A `PJRTLoadedExecutable`, from [pjrt_compile()].
 #' @param format A string: `"text"` for HLO text, `"bytes"` for a serialized `HloModuleProto`.
+#' @param by A string: `"total"` for the whole program, `"operation"` for each of its operations; see [operation-costs].
 #' @param x,object A `PJRTLoadedExecutable`.
 #' @param ... Not used.
 #' @return
@@ -25,7 +26,7 @@
 #'   `""`. `alias` is the number, from 1, of the input whose memory the output reuses.
 #' * `executable_cost()`: a named numeric vector, the compiler's estimate for one execution. `flops` counts floating point
 #'   operations, `transcendentals` operations such as `exp`, `bytes accessed` all memory reads and writes. Plugins may add
-#'   further values.
+#'   further values. By operation, a data frame; see [operation-costs].
 #' * `executable_memory_stats()`: a named numeric vector, the bytes that an execution uses on the device and, with the prefix
 #'   `host_`, on the host. `alias_size_in_bytes` counts memory that outputs share with inputs, `temp_size_in_bytes`
 #'   intermediate results. `NA` if the plugin is too old to report a value.
@@ -67,8 +68,11 @@ executable_outputs <- function(executable) {
 
 #' @rdname executable
 #' @export
-executable_cost <- function(executable) {
+executable_cost <- function(executable, by = c("total", "operation")) {
   check_executable(executable)
+  if (check_choice(by, c("total", "operation"), "by") == "operation") {
+    return(operation_costs(executable))
+  }
   call_native(ffi_executable_costs, executable)
 }
 

@@ -276,7 +276,7 @@ fetch_plugin <- function(platform, version = "", source = "auto", path = "", for
   debug_message("downloading the plugin for ", platform)
   call_with_text(
     ffi_plugin_install, platform, folder, manifest_path(), enc2utf8(version), source, full_path(path),
-    index_option(), force, interactive() || isatty(stderr()), console_columns()
+    index_option(), force, shows_download(), console_columns()
   )
 }
 

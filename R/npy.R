@@ -41,7 +41,7 @@ pjrt_load_npy <- function(path, device = NULL, names = NULL, dtype = NULL) {
   check_array_names(names)
   device <- as_pjrt_device(device)
   loaded <- call_with_text(
-    ffi_npy_load, full_path(path), device, if (!is.null(names)) as_utf8(names), dtype, interactive(), console_columns()
+    ffi_npy_load, full_path(path), device, if (!is.null(names)) as_utf8(names), dtype, shows_progress(), console_columns()
   )
   if (is.null(loaded$names)) loaded$buffers[[1L]] else structure(loaded$buffers, names = loaded$names)
 }

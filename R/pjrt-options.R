@@ -14,6 +14,7 @@
 #' * `pjrt.dispatch`: which thread starts programs; see below. Default: `"auto"`.
 #' * `pjrt.index_url`: the Python package index to download plugins from; see [install_pjrt()]. Default:
 #'   `PJRT_INDEX_URL`, or pip's.
+#' * `pjrt.knit_max_rows`: how many rows a buffer may have to be a table in a document; see [documents]. Default: 20.
 #' * `pjrt.manifest`: a file that replaces the package's list of plugins; see below.
 #' * `pjrt.operators_max`: how many programs of [operators] a session keeps. Default: 512.
 #' * `pjrt.print_decimals`: the digits of printed floats after the decimal point. Default: `getOption("digits") - 3`, which is 4.
@@ -21,6 +22,9 @@
 #' * `pjrt.print_max_rows_slice`: how many rows of each slice are printed. Default: `pjrt.print_max_rows`.
 #' * `pjrt.print_max_width`: the width of a printed line in characters. Default: `getOption("width")`, or 85 if that is R's
 #'   default, 80.
+#' * `pjrt.progress`: whether to show the progress of downloads, loads and saves of models, and of compiles and waits of more
+#'   than 2 seconds. Default: in interactive sessions, but not in documents that knitr makes. Package cli draws the bars if it is
+#'   installed. Ctrl-C (Esc in RStudio) ends the wait.
 #' * `pjrt.python`: a Python with JAX, for functions with symbolic dimensions; see [pjrt_load_exported()]. Default:
 #'   `PJRT_PYTHON`, or a Python of the environment or on the `PATH`.
 #' * `pjrt.serialize`: whether [saveRDS()] and other functions of R write buffers, programs and executables with their content: `TRUE`,

@@ -33,7 +33,7 @@ load_pytorch_weights <- function(folder, files, inputs, device) {
     rows <- rows[!startsWith(files[rows], "data/")]
   }
   paths <- as_utf8(file.path(folder, files[rows]))
-  buffers <- call_with_text(ffi_npy_load_files, paths, as_pjrt_device(device), interactive(), console_columns())
+  buffers <- call_with_text(ffi_npy_load_files, paths, as_pjrt_device(device), shows_progress(), console_columns())
   names(buffers) <- inputs$path[rows]
   for (i in seq_along(rows)) {
     check_pytorch_weight(buffers[[i]], paths[[i]], inputs$dtype[[rows[[i]]]], inputs$shape[[rows[[i]]]])

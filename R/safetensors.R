@@ -81,7 +81,7 @@ safetensors_save <- function(tensors, path, metadata = NULL, max_shard_size = NU
   metadata <- check_metadata(metadata %||% attr(tensors, "metadata"))
   saved <- call_with_text(
     ffi_safetensors_save, unname(as.list(tensors)), as_utf8(names(tensors)), full_path(path),
-    as_utf8(names(metadata)), as_utf8(metadata), shard_limit(max_shard_size), interactive(), console_columns()
+    as_utf8(names(metadata)), as_utf8(metadata), shard_limit(max_shard_size), shows_progress(), console_columns()
   )
   invisible(saved)
 }
@@ -224,7 +224,7 @@ open_safetensors <- function(path, device) {
 }
 
 load_tensors <- function(file, positions, names) {
-  tensors <- .Call(ffi_safetensors_load, file, as.integer(positions), interactive(), console_columns())
+  tensors <- .Call(ffi_safetensors_load, file, as.integer(positions), shows_progress(), console_columns())
   names(tensors) <- names[positions]
   tensors
 }

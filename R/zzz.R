@@ -13,6 +13,7 @@ the$refined <- list()
 the$r_call_errors <- list(count = 0, kept = list())
 # not by name in an environment: R keeps all names that it has seen
 the$on_ready <- list(numbers = numeric(), entries = list())
+the$progress <- NULL
 the$python <- NULL
 the$matrix_methods <- NULL
 the$is_traced <- FALSE

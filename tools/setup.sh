@@ -109,10 +109,10 @@ install_optional() {
 
 install_system() {
     command -v dpkg-query >/dev/null || stop "this script sets up Debian and Ubuntu only: see README.md for other systems"
-    missing=$(missing_packages ca-certificates r-base-core r-base-dev pandoc python3 python3-pip \
+    missing=$(missing_packages ca-certificates r-base-core r-base-dev pandoc graphviz python3 python3-pip \
         r-cran-bit64 r-cran-callr r-cran-cli r-cran-future r-cran-ggplot2 r-cran-knitr r-cran-rmarkdown r-cran-testthat \
-        r-cran-waldo r-cran-withr r-cran-checkmate r-cran-jsonlite r-cran-later r-cran-promises r-cran-r6 r-cran-reticulate \
-        r-cran-rlang r-cran-shiny \
+        r-cran-waldo r-cran-withr r-cran-checkmate r-cran-jsonlite r-cran-later r-cran-pillar r-cran-promises r-cran-r6 \
+        r-cran-reticulate r-cran-rlang r-cran-shiny \
         libpython3-dev)
     if [ -n "$missing" ]; then
         # shellcheck disable=SC2086

@@ -40,6 +40,10 @@ rows <- list(
   ),
   # a promise of what cannot be used is rejected
   as.promise.PJRTBuffer = row(x = "any"),
+  knit_print.PJRTBuffer = row(x = "shown"),
+  type_sum.PJRTBuffer = row(x = "any"),
+  obj_sum.PJRTBuffer = row(x = "any"),
+  .DollarNames.PJRTBuffer = row(x = "any", pattern = "any"),
   as.promise.PJRTArrayPromise = row(x = "any"),
   as.promise.PJRTExecutablePromise = row(x = "any"),
   is.promising.PJRTBuffer = row(x = "any"),

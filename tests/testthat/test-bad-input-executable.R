@@ -4,7 +4,20 @@
 rows <- list(
   device.PJRTLoadedExecutable = row(x = "known_executable"),
   devices.PJRTLoadedExecutable = row(x = "known_executable"),
-  executable_cost = row(executable = "executable"),
+  executable_cost = row(executable = "executable", by = of("choice", "total")),
+  as_dot.PJRTLoadedExecutable = row(x = "executable", max_nodes = of("none", 50, "integer64", "1L", "1.5", "Inf", "1e300", "2^31", "2^53", "1e18")),
+  plot.PJRTLoadedExecutable = row(
+    x = "executable", max_nodes = of("none", NULL, "NULL", "integer64", "1L", "1.5", "Inf", "1e300", "2^31", "2^53", "1e18"),
+    main = of("none", NULL, "NULL", single_names, "a long string", "latin1", "a line end", "\"../a\"", "\"cpu:9\"", "\"%s\""), legend = "flag"
+  ),
+  print.PJRTOperationCosts = row(x = of("printed", executable_cost(add, "operation")), n = of("none", 10, whole, "0L")),
+  `[.PJRTOperationCosts` = row(x = of("printed", executable_cost(add, "operation"))),
+  print.PJRTDot = row(x = of("printed", as_dot(add), "a string as PJRTDot")),
+  knit_print.PJRTLoadedExecutable = row(x = of("any", add)),
+  knit_print.PJRTOperationCosts = row(x = of("printed", executable_cost(add, "operation")), n = of("none", 10, whole, "0L")),
+  knit_print.PJRTDot = row(x = of("printed", as_dot(add), "a string as PJRTDot")),
+  type_sum.PJRTLoadedExecutable = row(x = of("any", add)),
+  obj_sum.PJRTLoadedExecutable = row(x = of("any", add)),
   executable_fingerprint = row(executable = "executable"),
   executable_inputs = row(executable = "known_executable"),
   executable_memory_stats = row(executable = "executable"),
@@ -59,6 +72,8 @@ uses <- list(
 )
 
 test_that("functions of executables refuse bad input with an error of this package", {
+  withr::local_options(device = function(...) grDevices::pdf(NULL))
+  withr::defer(grDevices::graphics.off())
   tried <- try_bad_input(rows, uses, at_least = 2000)
   expect_snapshot(cat(refusals(tried)))
 })

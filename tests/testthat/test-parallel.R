@@ -6,6 +6,7 @@ fork_uses <- list(
   as_array = quote(as_array(x)),
   as_array_async = quote(as_array_async(x)),
   as_dlpack = quote(as_dlpack(x)),
+  as_dot = quote(as_dot(program)),
   as_pjrt_client = quote(as_pjrt_client("cpu")),
   as_pjrt_device = quote(as_pjrt_device("cpu:0")),
   as_pjrt_plugin = quote(as_pjrt_plugin("cpu")),

@@ -2,7 +2,7 @@
 
 use crate::conditions::Result;
 use crate::describe::describe;
-use crate::{cache, executable, handle, memory, options, program, sexp};
+use crate::{cache, executable, handle, memory, options, program, progress, sexp};
 use extendr_api::prelude::*;
 use pjrt_base::callbacks;
 use pjrt_core::client::holdings;
@@ -20,7 +20,8 @@ fn executable_compile(program: Robj, options: Robj, devices: Robj, default: Robj
     let (cache, program) = (cache::get(&cache)?, program::get(&program)?);
     let (options, devices) = arguments(program, &options, &devices, &default)?;
     let start = || Compiling::start(cache.as_ref(), &devices, program, &options);
-    let compiled = memory::with_retry(needs, start)?.wait();
+    let compiling = memory::with_retry(needs, start)?;
+    let compiled = progress::doing("compiling", || compiling.wait());
     Ok(executable::object(compiled.map_err(|error| holdings::explain(error, needs))?))
 }
 
@@ -43,7 +44,8 @@ fn compiling_is_ready(compiling: Robj) -> Result<Robj> {
 /// Waits for an executable.
 #[extendr]
 fn compiling_value(compiling: Robj) -> Result<Robj> {
-    let compiled = get(&compiling)?.wait();
+    let compiling = get(&compiling)?;
+    let compiled = progress::doing("compiling", || compiling.wait());
     Ok(executable::object(compiled.map_err(|error| holdings::explain(error, needs))?))
 }
 

@@ -39,6 +39,7 @@ mod exported;
 mod fast_path;
 mod find;
 mod function;
+mod graph;
 mod idle;
 mod inputs;
 mod inspect;
@@ -90,6 +91,7 @@ extendr_module! {
     use exported;
     use find;
     use function;
+    use graph;
     use execute;
     use idle;
     use inspect;
@@ -246,6 +248,7 @@ pub unsafe extern "C" fn pjrt_register(library: *mut extendr_ffi::DllInfo, guard
     // Reads variables, which only the main thread may do.
     pjrt_base::processors::count();
     pjrt_base::process::set_interrupt_poll(conditions::interrupt_pending);
+    pjrt_base::process::set_wait_display(progress::show_wait);
     pjrt_base::console::set_writer(custom_call::write);
     pjrt_core::runtime::oom::set_collector(memory::collect);
 }

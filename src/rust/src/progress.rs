@@ -1,8 +1,60 @@
-//! A progress bar on the console.
+//! Progress on the console: bars for work of a known size, and the time of long waits. R's part is R/progress.R, which
+//! draws with package cli if it is there.
 
+use crate::sexp::{self, Protected};
 use extendr_api::prelude::*;
 use pjrt_base::room::rough_size;
+use std::cell::Cell;
+use std::ffi::CStr;
 use std::time::{Duration, Instant};
+
+thread_local! {
+    /// What R waits for.
+    static WORK: Cell<&'static str> = const { Cell::new("waiting for the device") };
+}
+
+/// Waits for work that has this name where the wait is shown.
+pub fn doing<T>(name: &'static str, wait: impl FnOnce() -> T) -> T {
+    struct Restore(&'static str);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            WORK.set(self.0);
+        }
+    }
+    let _restore = Restore(WORK.replace(name));
+    wait()
+}
+
+/// Shows a wait of R's main thread; see [`pjrt_base::process::ShowWait`].
+pub fn show_wait(elapsed: Option<Duration>) -> bool {
+    match elapsed {
+        Some(elapsed) => call(c"wait_progress", WORK.get(), &[elapsed.as_secs_f64()]).is_ok(),
+        None => {
+            end(c"end_wait");
+            true
+        }
+    }
+}
+
+fn end(function: &CStr) {
+    // An interrupt is too late for this work, and R sees it soon.
+    if call(function, "", &[]).is_err() {
+        pjrt_base::process::interrupt_again();
+    }
+}
+
+/// Calls a function of R/progress.R with a name and numbers. Returns whether it returned `TRUE`; an R error counts as
+/// `FALSE`.
+fn call(function: &CStr, name: &str, numbers: &[f64]) -> pjrt_base::error::Result<bool> {
+    let mut answer = false;
+    sexp::guarded(|| {
+        let arguments = Protected::new(sexp::vector(extendr_ffi::SEXPTYPE::VECSXP, 2));
+        sexp::set_at(arguments.sexp(), 0, Protected::new(sexp::new_string(name)).sexp());
+        sexp::set_at(arguments.sexp(), 1, Protected::new(sexp::new_doubles(numbers)).sexp());
+        answer = sexp::flag(sexp::call_ours(function, arguments.sexp())).unwrap_or(false);
+    })?;
+    Ok(answer)
+}
 
 /// The shortest time between two updates.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -22,17 +74,32 @@ pub struct Bar<'a> {
     /// The line on the console, and its length.
     drawn_done: u64,
     drawn: usize,
+    /// Whether R draws it.
+    is_rs: bool,
 }
 
 impl<'a> Bar<'a> {
     pub fn new(label: &'a str, visible: bool, columns: usize) -> Self {
-        Bar { label, visible, columns, start: None, drawn_at: None, drawn_done: 0, drawn: 0 }
+        Bar { label, visible, columns, start: None, drawn_at: None, drawn_done: 0, drawn: 0, is_rs: false }
     }
 
     /// Draws the bar, unless it was drawn very recently.
     pub fn show(&mut self, done: u64, total: Option<u64>) {
         let due = self.drawn_at.is_none_or(|at| at.elapsed() >= PAUSE) || total == Some(done);
         if !self.visible || done == 0 || done == self.drawn_done || !due {
+            return;
+        }
+        if self.is_rs || self.start.is_none() {
+            let numbers = [done as f64, total.map_or(f64::NAN, |total| total as f64)];
+            match call(c"bar_progress", self.label, &numbers) {
+                Ok(is_drawn) => self.is_rs = is_drawn,
+                // The work itself sees it.
+                Err(_) => pjrt_base::process::interrupt_again(),
+            }
+        }
+        if self.is_rs {
+            (self.drawn_at, self.drawn_done) = (Some(Instant::now()), done);
+            self.start.get_or_insert((Instant::now(), done));
             return;
         }
         let (start, before) = *self.start.get_or_insert((Instant::now(), done));
@@ -45,7 +112,9 @@ impl<'a> Bar<'a> {
 
     /// Ends the line.
     pub fn finish(&mut self) {
-        if self.drawn > 0 {
+        if self.is_rs {
+            end(c"end_progress");
+        } else if self.drawn > 0 {
             reprint!("\n");
         }
     }

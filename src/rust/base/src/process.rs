@@ -21,7 +21,11 @@ static IS_UNWANTED: AtomicBool = AtomicBool::new(false);
 /// The interval between checks for interrupts: long enough that the checks cost nothing noticeable.
 const PAUSE: Duration = Duration::from_millis(20);
 
+/// From this time on, a wait is long.
+const LONG: Duration = Duration::from_secs(2);
+
 thread_local! {
+    static LONG_WAIT: Cell<Option<ShowWait>> = const { Cell::new(None) };
     static INTERRUPT_POLL: Cell<Option<fn() -> bool>> = const { Cell::new(None) };
     /// When the poll was last called.
     static ASKED: Cell<Option<Instant>> = const { Cell::new(None) };
@@ -90,6 +94,46 @@ pub fn check_interrupt_now_and_then() -> Result<()> {
         return Ok(());
     }
     check_interrupt()
+}
+
+/// Shows how long a wait has lasted; `None` when it is over. Returns false if the user interrupts.
+pub type ShowWait = fn(Option<Duration>) -> bool;
+
+/// Lets long waits of this thread be shown.
+pub fn set_wait_display(show: ShowWait) {
+    LONG_WAIT.set(Some(show));
+}
+
+/// A wait of this thread, which is shown once it is long. Costs nothing before the first slice of it has passed.
+#[derive(Default)]
+pub struct ShownWait {
+    start: Option<Instant>,
+    is_shown: bool,
+}
+
+impl ShownWait {
+    /// Called in a wait now and then.
+    ///
+    /// # Errors
+    /// `Interrupted` if the user interrupts.
+    pub fn goes_on(&mut self) -> Result<()> {
+        let elapsed = self.start.get_or_insert_with(Instant::now).elapsed();
+        let Some(show) = LONG_WAIT.get().filter(|_| elapsed >= LONG) else { return Ok(()) };
+        self.is_shown = true;
+        if show(Some(elapsed)) {
+            return Ok(());
+        }
+        IS_UNWANTED.store(true, Ordering::Relaxed);
+        Err(Error::new(Kind::Interrupted, "Interrupted."))
+    }
+}
+
+impl Drop for ShownWait {
+    fn drop(&mut self) {
+        if let Some(show) = LONG_WAIT.get().filter(|_| self.is_shown) {
+            show(None);
+        }
+    }
 }
 
 /// Makes the host see an interrupt that ended a call of ours.

@@ -9,9 +9,11 @@ use std::fmt::Write;
 
 mod attributes;
 mod constant;
+mod cost;
 mod proto;
 mod text;
 
+pub use cost::{OperationCost, Totals};
 pub use proto::*;
 
 impl ShapeProto {
@@ -133,6 +135,15 @@ impl HloModuleProto {
             && root.is_some_and(|root| agree(program.result.as_ref(), &root.shape))
     }
 
+    /// File and line of an instruction's source, if a compiler recorded them.
+    pub fn place<'a>(&'a self, instruction: &'a HloInstructionProto) -> Option<(&'a str, i32)> {
+        let metadata = instruction.metadata.as_ref()?;
+        if !metadata.source_file.is_empty() {
+            return Some((&metadata.source_file, metadata.source_line));
+        }
+        self.stack_frame_index.as_ref()?.place(metadata.stack_frame_id)
+    }
+
     /// The names of the inputs: those of the source if a compiler recorded them, otherwise the parameters' own.
     pub fn input_names(&self) -> Vec<String> {
         let parameters = self.parameters();
@@ -227,7 +238,32 @@ impl HloComputationProto {
     }
 }
 
+impl StackFrameIndex {
+    /// File and line of a stack frame.
+    fn place(&self, frame: i32) -> Option<(&str, i32)> {
+        fn nth<T>(list: &[T], number: i32) -> Option<&T> {
+            list.get(usize::try_from(number).ok()?.checked_sub(1)?)
+        }
+        let location = nth(&self.file_locations, nth(&self.stack_frames, frame)?.file_location_id)?;
+        Some((nth(&self.file_names, location.file_name_id)?, location.line))
+    }
+}
+
 impl HloInstructionProto {
+    /// The value of a constant with one element, as text.
+    pub(crate) fn value_text(&self) -> Option<String> {
+        let shape = self.shape.as_ref().filter(|shape| shape.dimensions.is_empty())?;
+        Some(constant::text(self.literal.as_ref()?, shape))
+    }
+
+    /// The number of iterations of this loop, if the compiler has recorded it.
+    fn trip_count(&self) -> Option<f64> {
+        let text = String::from_utf8_lossy(&self.backend_config);
+        let (_, count) = text.split_once("\"known_trip_count\"")?;
+        let digits = count.trim_start_matches(|c: char| !c.is_ascii_digit());
+        digits.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+    }
+
     /// Its name in the program's source, if a compiler recorded it.
     fn name_in_source(&self) -> Option<&str> {
         self.metadata.as_ref().map(|metadata| metadata.op_name.as_str()).filter(|name| !name.is_empty())

@@ -11,6 +11,7 @@ pub mod depth;
 mod diagnostic;
 pub mod eager;
 pub mod exported;
+pub mod graph;
 pub mod hlo;
 pub mod mlir;
 pub mod module;

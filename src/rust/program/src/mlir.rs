@@ -116,7 +116,7 @@ pub fn names_dialect(code: &[u8], dialect: &str, is_text: bool) -> bool {
 }
 
 /// The text with long strings of hexadecimal digits cut short: the numbers of a model, which no check reads.
-fn without_data(text: &[u8]) -> Cow<'_, [u8]> {
+pub(crate) fn without_data(text: &[u8]) -> Cow<'_, [u8]> {
     const START: &[u8] = b"\"0x";
     const KEPT: usize = 64;
     let mut short = Vec::new();
@@ -161,7 +161,7 @@ fn end_of_string(text: &[u8], start: usize) -> usize {
 
 /// The text with each byte of a string replaced by `_`, and each byte of a comment by a space. Zeros become spaces,
 /// too, as for the parser; line ends stay.
-fn blank_strings_and_comments(text: &[u8]) -> Vec<u8> {
+pub(crate) fn blank_strings_and_comments(text: &[u8]) -> Vec<u8> {
     let mut code = text.to_vec();
     let mut i = 0;
     while let Some(found) = memchr3(b'"', b'/', 0, &code[i..]) {
@@ -240,12 +240,12 @@ fn functions(code: &[u8]) -> impl Iterator<Item = (usize, Rest<'_>)> {
     memmem::find_iter(code, KEYWORD).map(|start| (start, Rest(&code[start + KEYWORD.len()..])))
 }
 
-fn is_in_name(byte: u8) -> bool {
+pub(crate) fn is_in_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"_.$-".contains(&byte)
 }
 
 /// The parts of a list between commas outside of brackets; empty for an empty list.
-fn split(list: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(crate) fn split(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut depth = 0usize;
     let mut last = 0;
     let parts = list.split(move |&byte| {

@@ -229,12 +229,17 @@ impl Signal {
                 }
             });
         }
-        self.wait_with(process::check_interrupt)
+        let mut shown = process::ShownWait::default();
+        self.wait_with(|| {
+            process::check_interrupt()?;
+            shown.goes_on()
+        })
     }
 
     /// The same on the host's thread: what raises it may need callbacks first.
     fn wait_as_host(&self) -> Result<()> {
         let wait = callbacks::Wait::start();
+        let mut shown = process::ShownWait::default();
         loop {
             if callbacks::are_waiting() {
                 callbacks::serve()?;
@@ -245,6 +250,7 @@ impl Signal {
                 wait.sleep(|| self.is_raised(), SLICE);
                 if !self.is_raised() && !callbacks::are_waiting() {
                     process::check_interrupt()?;
+                    shown.goes_on()?;
                 }
             }
             if self.is_raised() {
@@ -259,14 +265,14 @@ impl Signal {
         self.wait_with(|| Ok(()))
     }
 
-    fn wait_with(&self, goes_on: impl Fn() -> Result<()>) -> Result<()> {
+    fn wait_with(&self, goes_on: impl FnMut() -> Result<()>) -> Result<()> {
         self.sleepers.fetch_add(1, Ordering::SeqCst);
         let waited = self.sleep_until_raised(goes_on);
         self.sleepers.fetch_sub(1, Ordering::SeqCst);
         waited
     }
 
-    fn sleep_until_raised(&self, goes_on: impl Fn() -> Result<()>) -> Result<()> {
+    fn sleep_until_raised(&self, mut goes_on: impl FnMut() -> Result<()>) -> Result<()> {
         loop {
             let asleep = self.sleep.lock().unpoisoned();
             if self.is_raised() {

@@ -79,12 +79,7 @@ impl Context<'_> {
 
     /// File and line of a stack frame.
     pub fn place(&self, frame: i32) -> Option<(&str, i32)> {
-        fn nth<T>(list: &[T], number: i32) -> Option<&T> {
-            list.get(usize::try_from(number).ok()?.checked_sub(1)?)
-        }
-        let source = self.source?;
-        let location = nth(&source.file_locations, nth(&source.stack_frames, frame)?.file_location_id)?;
-        Some((nth(&source.file_names, location.file_name_id)?, location.line))
+        self.source?.place(frame)
     }
 }
 

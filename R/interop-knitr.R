@@ -1,0 +1,167 @@
+# Shows objects in documents that knitr makes. The tables are knitr's own, so they suit HTML, LaTeX and all formats of pandoc.
+
+#' Objects in documents
+#'
+#' In R Markdown, Quarto and other documents that knitr makes, these objects look like the rest of the document when a chunk ends
+#' with one of them. This needs no setup.
+#'
+#' * Small buffers with at most two dimensions become tables, and larger ones print as usual. A table has at most
+#'   `options(pjrt.knit_max_rows = )` rows, by default 20, and 10 columns.
+#' * Executables become a table of their inputs and outputs.
+#' * Operation costs become a table of the most expensive operations.
+#' * Programs, and graphs of `as_dot()`, become code.
+#'
+#' `print()` always shows plain text. Output with the chunk option `render = knitr::normal_print` does, too.
+#'
+#' In object browsers and tibbles, a buffer shows its dtype and shape.
+#' @seealso [print.PJRTBuffer()], [buffer-methods]
+#' @examplesIf pjrt::plugins_downloaded("cpu") && requireNamespace("knitr", quietly = TRUE)
+#' x <- pjrt_buffer(matrix(1:6, 2))
+#' cat(knitr::knit_print(x), sep = "\n")
+#' @name documents
+NULL
+
+#' @exportS3Method knitr::knit_print
+knit_print.PJRTBuffer <- function(x, ...) {
+  format(x)
+  if (!is_small(x)) {
+    return(knitr::normal_print(x))
+  }
+  values <- if (length(dim(x)) == 2L) as.matrix(x) else t(as.matrix(x))
+  cells <- matrix(cell_text(values), nrow(values), ncol(values))
+  heading <- if (length(dim(x)) == 0L) "value" else sprintf("[%s%d]", if (length(dim(x)) == 2L) "," else "", seq_len(ncol(cells)))
+  colnames(cells) <- heading
+  if (length(dim(x)) == 2L) {
+    cells <- cbind(" " = sprintf("[%d,]", seq_len(nrow(cells))), cells)
+  }
+  knit_table(format(x), cells, c(if (length(dim(x)) == 2L) "l", rep("r", length(heading))))
+}
+
+# Whether a buffer fits on a page as a table, and can be read.
+is_small <- function(x) {
+  dims <- shape(x)
+  rows <- getOption("pjrt.knit_max_rows", 20)
+  is.null(dead_buffer(x)) && length(dims) <= 2L && all(dims > 0) && all(utils::tail(dims, 1L) <= 10) &&
+    (length(dims) < 2L || dims[[1L]] <= rows)
+}
+
+# Numbers as print() shows them.
+cell_text <- function(values) {
+  if (is.double(values) && !inherits(values, "integer64")) {
+    return(format(round(values, print_decimals()), digits = getOption("digits"), trim = TRUE))
+  }
+  format(as.vector(values), trim = TRUE)
+}
+
+#' @exportS3Method knitr::knit_print
+knit_print.PJRTLoadedExecutable <- function(x, ...) {
+  described <- tryCatch(describe_executable(x), pjrt_error_invalid_pointer = function(e) NULL)
+  if (is.null(described)) {
+    return(knitr::normal_print(x))
+  }
+  part <- function(kind, table) {
+    table <- as_table(table)
+    notes <- if (kind == "input") ifelse(table$donated, "donated", "") else rep("", nrow(table))
+    cbind(rep(kind, nrow(table)), table$name, types(table), notes)
+  }
+  rows <- rbind(part("input", described$inputs), part("output", described$outputs))
+  colnames(rows) <- c("", "name", "type", " ")
+  if (!any(nzchar(rows[, 4L]))) {
+    rows <- rows[, -4L, drop = FALSE]
+  }
+  heading <- sprintf("<PJRTLoadedExecutable %s>, %s", described$name, device_line(x))
+  long <- nrow(rows) > 40L
+  knit_table(heading, if (long) rows[1:40, , drop = FALSE] else rows, more = if (long) nrow(rows) - 40L)
+}
+
+#' @exportS3Method knitr::knit_print
+knit_print.PJRTOperationCosts <- function(x, n = 10, ...) {
+  check_costs(x, n)
+  table <- cost_table(x, n)
+  right <- names(table) %in% c("share", "flops", "bytes", "times")
+  heading <- sprintf("%d operations, estimated from their shapes. %s", nrow(x), cost_totals(x)[[1L]])
+  knit_table(heading, as.matrix(table), ifelse(right, "r", "l"), if (n < nrow(x)) nrow(x) - n)
+}
+
+#' @exportS3Method knitr::knit_print
+knit_print.PJRTProgram <- function(x, ...) {
+  check_program(x)
+  lines <- strsplit(format(x, n = 30), "\n", fixed = TRUE)[[1L]]
+  knitr::asis_output(code_block(lines))
+}
+
+#' @exportS3Method knitr::knit_print
+knit_print.PJRTDot <- function(x, ...) {
+  check_intact(x, "PJRTDot", "character")
+  knitr::asis_output(code_block(strsplit(as.vector(x), "\n", fixed = TRUE)[[1L]]))
+}
+
+# A heading in the font of code, and a table of text.
+knit_table <- function(heading, cells, align = NULL, more = NULL) {
+  format <- knit_format()
+  cells[] <- escape_text(cells, format)
+  colnames(cells) <- escape_text(colnames(cells), format)
+  table <- knitr::kable(cells, format = format, align = align, escape = FALSE, row.names = FALSE)
+  more <- if (!is.null(more)) sprintf("... %d more", more)
+  knitr::asis_output(paste(c("", code_span(heading, format), "", table, "", more, ""), collapse = "\n"))
+}
+
+# "pipe" for pandoc, which makes HTML, LaTeX and others of it; "latex" and "html" in documents of these languages.
+knit_format <- function() {
+  if (!is.null(knitr::opts_knit$get("rmarkdown.pandoc.to"))) {
+    return("pipe")
+  }
+  switch(knitr::opts_knit$get("out.format") %||% "markdown", latex = , sweave = "latex", html = "html", "pipe")
+}
+
+escape_text <- function(text, format) {
+  switch(format,
+    latex = {
+      text <- gsub("\\", "\001", text, fixed = TRUE)
+      text <- gsub("([#$%&_{}])", "\\\\\\1", text)
+      text <- gsub("([~^])", "\\\\\\1{}", text)
+      text <- gsub("([<>])", "\\\\ensuremath{\\1}", text)
+      gsub("\001", "\\textbackslash{}", text, fixed = TRUE)
+    },
+    html = gsub(">", "&gt;", gsub("<", "&lt;", gsub("&", "&amp;", text, fixed = TRUE), fixed = TRUE), fixed = TRUE),
+    escape_markdown(text)
+  )
+}
+
+# Numbers of characters: a backslash before a bracket would begin a formula.
+escape_markdown <- function(text) {
+  for (character in c("&", "#", ";")) {
+    text <- gsub(character, c("&" = "\001", "#" = "\002", ";" = "\003")[[character]], text, fixed = TRUE)
+  }
+  for (character in strsplit("[]\\`*_{}()+!|<>~$^@\"'", "")[[1L]]) {
+    text <- gsub(character, sprintf("&#%d;", utf8ToInt(character)), text, fixed = TRUE)
+  }
+  text <- gsub("\001", "&#38;", text, fixed = TRUE)
+  text <- gsub("\002", "&#35;", text, fixed = TRUE)
+  gsub("\003", "&#59;", text, fixed = TRUE)
+}
+
+code_span <- function(text, format) {
+  switch(format,
+    latex = sprintf("\\texttt{%s}", escape_text(text, format)),
+    html = sprintf("<code>%s</code>", escape_text(text, format)),
+    # as many backticks as needed
+    {
+      ticks <- strrep("`", 1L + max(0L, attr(gregexpr("`+", text)[[1L]], "match.length")))
+      sprintf("%s%s%s", ticks, text, ticks)
+    }
+  )
+}
+
+code_block <- function(lines) {
+  format <- knit_format()
+  block <- switch(format,
+    latex = c("\\begin{verbatim}", gsub("\\end{verbatim}", "\\end {verbatim}", lines, fixed = TRUE), "\\end{verbatim}"),
+    html = c("<pre><code>", escape_text(lines, format), "</code></pre>"),
+    {
+      ticks <- strrep("`", 1L + max(2L, unlist(lapply(gregexpr("`+", lines), attr, "match.length"))))
+      c(ticks, lines, ticks)
+    }
+  )
+  paste(c("", block, ""), collapse = "\n")
+}

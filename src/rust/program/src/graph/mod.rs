@@ -1,0 +1,113 @@
+//! Programs as graphs of operations: read from StableHLO text, bytecode and HLO, and folded until a reader can follow.
+
+mod fold;
+mod hlo;
+mod module;
+mod text;
+mod view;
+
+pub use view::{Node, Role, View};
+
+use crate::hlo::HloModuleProto;
+use crate::module::Module;
+use crate::program::{Format, Program};
+use pjrt_base::error::Result;
+use prost::Message;
+
+/// The operations of a program, in functions and regions.
+#[derive(Debug, Clone, Default)]
+pub struct Graph {
+    pub(crate) bodies: Vec<Body>,
+    /// The body of the main function.
+    entry: usize,
+}
+
+/// The operations of a function or a region, in the program's order.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Body {
+    pub name: String,
+    pub ops: Vec<Op>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Input,
+    Output,
+    #[default]
+    Plain,
+    /// Passes its operands on: tuples and their elements.
+    Transparent,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Op {
+    pub kind: Kind,
+    /// Such as `dot_general`, or the name of an input.
+    pub label: String,
+    /// The type of the result, such as `f32[2x3]`.
+    pub detail: String,
+    /// The value of a constant with equal elements.
+    pub value: Option<String>,
+    /// Numbers of operations in the same body.
+    pub operands: Vec<usize>,
+    /// The regions, and the functions that it calls.
+    pub inner: Vec<usize>,
+    /// The source, such as `"model.py:12"`.
+    pub place: String,
+}
+
+impl Graph {
+    /// Reads a program.
+    ///
+    /// # Errors
+    /// `UnsupportedProgram` for bytecode that cannot be decoded.
+    pub fn of_program(program: &Program) -> Result<Graph> {
+        Ok(match (program.format(), program.bytecode()) {
+            (Format::Hlo, _) => HloModuleProto::decode(program.code()).map(|m| Graph::of_hlo(&m)).unwrap_or_default(),
+            (Format::Mlir, Some(_)) => module::read(&Module::decode(program.code())?),
+            (Format::Mlir, None) => text::read(program.code()),
+        })
+    }
+
+    /// Reads an HLO module.
+    pub fn of_hlo(module: &HloModuleProto) -> Graph {
+        hlo::read(module)
+    }
+
+    /// The graph with at most about so many nodes; regions and functions that fit are shown inside of their operations.
+    pub fn view(&self, max_nodes: usize) -> View {
+        view::view(self, max_nodes)
+    }
+}
+
+/// A type as text: `f32[2x3]`.
+fn type_text(dims: impl Iterator<Item = String>, element: &str) -> String {
+    format!("{element}[{}]", dims.collect::<Vec<_>>().join("x"))
+}
+
+/// A number of a constant, shortened; `None` if it is too long for a label.
+fn short_number(text: &str) -> Option<String> {
+    const LONGEST: usize = 12;
+    let text = text.trim();
+    if text.is_empty() {
+        return None;
+    }
+    let number = match (text.strip_prefix("0x"), text.parse::<f64>()) {
+        (Some(digits), _) if digits.len() == 8 => f64::from(f32::from_bits(u32::from_str_radix(digits, 16).ok()?)),
+        (Some(digits), _) if digits.len() == 16 => f64::from_bits(u64::from_str_radix(digits, 16).ok()?),
+        (None, Ok(number)) => number,
+        _ => return (text.len() <= LONGEST && !text.contains(['[', '"', '{'])).then(|| text.to_owned()),
+    };
+    if number.is_infinite() {
+        return Some(if number < 0.0 { "-Inf" } else { "Inf" }.into());
+    }
+    let plain = format!("{number}");
+    if plain.len() <= LONGEST {
+        return Some(plain);
+    }
+    let size = number.abs();
+    Some(if (1e-3..1e6).contains(&size) { format!("{number:.4}") } else { format!("{number:.3e}") })
+}
+
+#[cfg(test)]
+mod tests;

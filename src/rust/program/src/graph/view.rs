@@ -1,0 +1,307 @@
+//! What is shown of a graph: the nodes of the main function, and inside of them those of regions and functions that fit.
+
+use super::fold::fold;
+use super::{Graph, Kind};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+
+/// The most nodes of a view.
+const MOST: usize = 100_000;
+/// Boxes nest less deep.
+const MAX_NESTING: usize = 50;
+
+/// What a node does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    Input,
+    Output,
+    Constant,
+    Product,
+    Elementwise,
+    Reduction,
+    Movement,
+    Control,
+    Call,
+    /// Several operations.
+    Group,
+}
+
+impl Role {
+    pub fn name(self) -> &'static str {
+        match self {
+            Role::Input => "input",
+            Role::Output => "output",
+            Role::Constant => "constant",
+            Role::Product => "product",
+            Role::Elementwise => "elementwise",
+            Role::Reduction => "reduction",
+            Role::Movement => "movement",
+            Role::Control => "control",
+            Role::Call => "call",
+            Role::Group => "group",
+        }
+    }
+
+    fn of(label: &str) -> Role {
+        let word = label.split(' ').next().unwrap_or_default().replace('-', "_");
+        match word.as_str() {
+            "constant" | "iota" => Role::Constant,
+            "dot_general" | "dot" | "convolution" | "ragged_dot" | "scaled_dot" => Role::Product,
+            "reduce" | "reduce_window" | "sort" | "select_and_scatter" | "topk" | "top_k" | "fft" | "cholesky"
+            | "triangular_solve" => Role::Reduction,
+            "reshape"
+            | "transpose"
+            | "broadcast"
+            | "broadcast_in_dim"
+            | "slice"
+            | "dynamic_slice"
+            | "pad"
+            | "dynamic_update_slice"
+            | "concatenate"
+            | "gather"
+            | "dynamic_gather"
+            | "scatter"
+            | "reverse"
+            | "copy"
+            | "dynamic_reshape"
+            | "dynamic_broadcast_in_dim"
+            | "real_dynamic_slice"
+            | "dynamic_pad" => Role::Movement,
+            "while" | "if" | "case" | "conditional" | "call" | "fusion" | "map" | "composite" | "async_start"
+            | "manual_computation" => Role::Control,
+            "custom_call" | "infeed" | "outfeed" | "send" | "recv" | "rng" | "rng_bit_generator" => Role::Call,
+            name if name.starts_with("all_")
+                || name.starts_with("collective_")
+                || name.starts_with("reduce_scatter") =>
+            {
+                Role::Call
+            }
+            _ => Role::Elementwise,
+        }
+    }
+}
+
+/// A node of a view.
+#[derive(Debug, Clone)]
+pub struct Node {
+    /// The node that contains it.
+    pub parent: Option<usize>,
+    pub label: String,
+    /// The type of the result, or what a group consists of.
+    pub detail: String,
+    pub role: Role,
+    /// How many operations it stands for, with those of its regions and functions.
+    pub operations: usize,
+    /// The nodes with the same parent that its operands come from.
+    pub inputs: Vec<usize>,
+    pub place: String,
+}
+
+/// The nodes that are shown. A node comes after the one that contains it and after its inputs.
+#[derive(Debug, Clone, Default)]
+pub struct View {
+    pub nodes: Vec<Node>,
+}
+
+/// A node before it has a place in a view.
+#[derive(Debug, Clone)]
+pub(super) struct Item {
+    pub label: String,
+    pub detail: String,
+    pub role: Role,
+    pub operations: usize,
+    pub inputs: Vec<usize>,
+    /// Bodies that can be shown inside.
+    pub inner: Vec<usize>,
+    pub place: String,
+    /// The kinds of the operations in a group.
+    pub parts: Vec<String>,
+}
+
+impl Item {
+    pub fn is_end(&self) -> bool {
+        matches!(self.role, Role::Input | Role::Output)
+    }
+}
+
+pub(super) fn view(graph: &Graph, max_nodes: usize) -> View {
+    let max_nodes = max_nodes.clamp(1, MOST);
+    let mut builder = Builder { graph, levels: HashMap::new(), sizes: HashMap::new(), nodes: Vec::new() };
+    let items = builder.level(graph.entry);
+    let items = if items.len() > max_nodes { fold(items, max_nodes) } else { items };
+    let mut waiting = BinaryHeap::new();
+    builder.add(items, None, 0, &mut waiting);
+    while let Some(Reverse((size, node, depth, inner))) = waiting.pop() {
+        if builder.nodes.len() + size > max_nodes {
+            break;
+        }
+        builder.expand(node, depth, &inner, &mut waiting);
+    }
+    View { nodes: builder.nodes }
+}
+
+/// Nodes that can be expanded, the smallest first: the number of nodes in it, its number, its depth and its bodies.
+type Waiting = BinaryHeap<Reverse<(usize, usize, usize, Vec<usize>)>>;
+
+struct Builder<'a> {
+    graph: &'a Graph,
+    levels: HashMap<usize, Vec<Item>>,
+    /// The numbers of operations of bodies, with all that is inside.
+    sizes: HashMap<usize, usize>,
+    nodes: Vec<Node>,
+}
+
+impl Builder<'_> {
+    fn add(&mut self, items: Vec<Item>, parent: Option<usize>, depth: usize, waiting: &mut Waiting) {
+        let first = self.nodes.len();
+        for item in items {
+            let number = self.nodes.len();
+            if !item.inner.is_empty() && depth < MAX_NESTING {
+                let boxes = if item.inner.len() > 1 { item.inner.len() } else { 0 };
+                let size = item.inner.iter().map(|&body| self.inside(body).len()).sum::<usize>() + boxes;
+                waiting.push(Reverse((size, number, depth + 1, item.inner)));
+            }
+            self.nodes.push(Node {
+                parent,
+                label: item.label,
+                detail: item.detail,
+                role: item.role,
+                operations: item.operations,
+                inputs: item.inputs.into_iter().map(|input| first + input).collect(),
+                place: item.place,
+            });
+        }
+    }
+
+    /// Shows the operations inside of a node.
+    fn expand(&mut self, node: usize, depth: usize, inner: &[usize], waiting: &mut Waiting) {
+        let (parent, is_loop) = (Some(node), self.nodes[node].label.starts_with("while"));
+        if let [body] = inner {
+            let items = self.inside(*body);
+            return self.add(items, parent, depth, waiting);
+        }
+        for (i, &body) in inner.iter().enumerate() {
+            let label = match self.graph.bodies[body].name.as_str() {
+                "" if is_loop => if i == 0 { "condition" } else { "body" }.into(),
+                "" => format!("branch {}", i + 1),
+                name => name.to_owned(),
+            };
+            let (number, operations) = (self.nodes.len(), self.size(body, 0));
+            self.nodes.push(Node {
+                parent,
+                label,
+                detail: String::new(),
+                role: Role::Control,
+                operations,
+                inputs: Vec::new(),
+                place: String::new(),
+            });
+            let items = self.inside(body);
+            self.add(items, Some(number), depth + 1, waiting);
+        }
+    }
+
+    /// The items of a body without its inputs and outputs.
+    fn inside(&mut self, body: usize) -> Vec<Item> {
+        let items = self.level(body);
+        let mut places = vec![None; items.len()];
+        let mut kept = Vec::new();
+        for (i, mut item) in items.into_iter().enumerate() {
+            if !item.is_end() {
+                places[i] = Some(kept.len());
+                item.inputs = item.inputs.iter().filter_map(|&input| places[input]).collect();
+                kept.push(item);
+            }
+        }
+        kept
+    }
+
+    /// The number of operations in a body. A damaged module may have cycles.
+    fn size(&mut self, body: usize, depth: usize) -> usize {
+        if let Some(&size) = self.sizes.get(&body) {
+            return size;
+        }
+        self.sizes.insert(body, 0);
+        let Some(found) = self.graph.bodies.get(body).filter(|_| depth < 1000) else { return 0 };
+        let mut size = 0usize;
+        for op in found.ops.iter().filter(|op| op.kind == Kind::Plain && op.value.is_none()) {
+            size = size.saturating_add(1);
+            for &inner in &op.inner {
+                size = size.saturating_add(self.size(inner, depth + 1));
+            }
+        }
+        self.sizes.insert(body, size);
+        size
+    }
+
+    /// A body without tuples, and with constants as part of the operations that use them.
+    fn level(&mut self, body: usize) -> Vec<Item> {
+        if let Some(items) = self.levels.get(&body) {
+            return items.clone();
+        }
+        let graph = self.graph;
+        let ops = graph.bodies.get(body).map(|body| body.ops.as_slice()).unwrap_or_default();
+        let mut items: Vec<Item> = Vec::new();
+        // The items that an operation stands for, or the value of a constant.
+        let mut found: Vec<Result<Vec<usize>, &str>> = Vec::with_capacity(ops.len());
+        for op in ops {
+            let operands: Vec<&Result<Vec<usize>, &str>> = op.operands.iter().filter_map(|&i| found.get(i)).collect();
+            if let Some(value) = &op.value {
+                found.push(Err(value));
+                continue;
+            }
+            if let ("broadcast_in_dim" | "broadcast" | "convert" | "reshape", [Err(value)]) =
+                (op.label.as_str(), &operands[..])
+            {
+                let value: &str = value;
+                found.push(Err(value));
+                continue;
+            }
+            let mut inputs: Vec<usize> = operands.iter().filter_map(|o| o.as_deref().ok()).flatten().copied().collect();
+            inputs.sort_unstable();
+            inputs.dedup();
+            if op.kind == Kind::Transparent {
+                found.push(Ok(inputs));
+                continue;
+            }
+            let mut item = Item {
+                label: op.label.clone(),
+                detail: op.detail.clone(),
+                role: match op.kind {
+                    Kind::Input => Role::Input,
+                    Kind::Output => Role::Output,
+                    _ => Role::of(&op.label),
+                },
+                operations: usize::from(op.kind == Kind::Plain),
+                inputs,
+                inner: Vec::new(),
+                place: op.place.clone(),
+                parts: Vec::new(),
+            };
+            match (item.role, &operands[..]) {
+                (Role::Elementwise, [_, _] | [_, _, _]) if operands.iter().any(|operand| operand.is_err()) => {
+                    let values = operands.iter().map(|operand| operand.as_ref().err().copied().unwrap_or("_"));
+                    item.label = format!("{}({})", op.label, values.collect::<Vec<_>>().join(", "));
+                }
+                (Role::Output, [Err(value)]) => item.detail = format!("{} = {value}", item.detail),
+                _ => {}
+            }
+            for &inner in &op.inner {
+                item.operations = item.operations.saturating_add(self.size(inner, 0));
+                let plain = graph.bodies.get(inner).map(|body| body.ops.as_slice()).unwrap_or_default();
+                let mut plain = plain.iter().filter(|op| op.kind == Kind::Plain && op.value.is_none());
+                match (plain.next(), plain.next()) {
+                    (Some(_), Some(_)) => item.inner.push(inner),
+                    (Some(only), None) if op.inner.len() == 1 && !op.label.contains(' ') => {
+                        item.label = format!("{} {}", op.label, only.label);
+                    }
+                    _ => {}
+                }
+            }
+            found.push(Ok(vec![items.len()]));
+            items.push(item);
+        }
+        self.levels.insert(body, items.clone());
+        items
+    }
+}

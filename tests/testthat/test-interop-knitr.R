@@ -1,0 +1,83 @@
+# Objects in documents that knitr makes.
+
+# The text of one that knitr renders to `format`.
+rendered <- function(format, extra = character()) {
+  skip_if_not_installed("rmarkdown")
+  skip_if_not(rmarkdown::pandoc_available("2.0"), "pandoc is not installed")
+  rmd <- withr::local_tempfile(fileext = ".Rmd", lines = c(
+    "---", "title: x", "---", "", "```{r}", "library(pjrt)",
+    "pjrt_buffer(matrix(c(1.5, -2, 3, 4), 2))", "pjrt_buffer(1:3)", "pjrt_scalar(TRUE)",
+    "pjrt_buffer(array(1:8, c(2, 2, 2)))", "dead <- pjrt_buffer(1)", "pjrt_delete(dead)", "dead",
+    "path <- system.file(\"programs\", \"logistic-step.mlir\", package = \"pjrt\")", "program <- pjrt_program(path = path)",
+    "program", "step <- pjrt_compile(program)", "step", "executable_cost(step, by = \"operation\")",
+    "as_dot(program, max_nodes = 5)", "plot(program)", extra, "```"
+  ))
+  output <- rmarkdown::render(rmd, format, quiet = TRUE, envir = new.env(parent = globalenv()), runtime = "static")
+  paste(readLines(output, encoding = "UTF-8", warn = FALSE), collapse = "\n")
+}
+
+test_that("buffers, executables and costs are tables in HTML", {
+  skip_if_not_installed("rmarkdown")
+  text <- rendered(rmarkdown::html_document(self_contained = FALSE, theme = NULL, mathjax = NULL))
+  expect_length(gregexpr("<table", text)[[1L]], 5L)
+  expect_match(text, "<code>&lt;PJRTBuffer f32[2x2] on CpuDevice(id=0)&gt;</code>", fixed = TRUE)
+  expect_match(text, "<td[^>]*>-2.0</td>")
+  expect_match(text, "<td[^>]*>%features</td>")
+  expect_match(text, "<td[^>]*>f64\\[100x5\\]</td>")
+  expect_match(text, "<td[^>]*>donated</td>")
+  expect_match(text, "PJRTBuffer f32[1], deleted", fixed = TRUE)
+  expect_match(text, "digraph program", fixed = TRUE)
+  expect_match(text, "<img [^>]*src=")
+  # print() as in the console
+  expect_match(text, "(2,.,.) =", fixed = TRUE)
+})
+
+test_that("the LaTeX of a PDF has the same tables, with special characters escaped", {
+  skip_if_not_installed("rmarkdown")
+  text <- rendered(rmarkdown::latex_document())
+  expect_length(gregexpr("\\\\begin\\{longtable\\}", text)[[1L]], 5L)
+  expect_match(text, "\\%features", fixed = TRUE)
+  expect_match(text, "f64{[}100x5{]}", fixed = TRUE)
+  expect_match(text, "\\includegraphics", fixed = TRUE)
+})
+
+test_that("LaTeX documents get LaTeX, HTML documents HTML", {
+  skip_if_not_installed("knitr")
+  knitted <- function(ending, lines) {
+    input <- withr::local_tempfile(fileext = ending, lines = lines)
+    output <- withr::local_tempfile()
+    old <- knitr::opts_knit$get()
+    withr::defer(knitr::opts_knit$restore(old))
+    withr::with_dir(dirname(input), knitr::knit(input, output, quiet = TRUE, envir = new.env(parent = globalenv())))
+    paste(readLines(output), collapse = "\n")
+  }
+  code <- c("library(pjrt)", "pjrt_buffer(matrix(1:4, 2))", "pjrt_compile(pjrt_program(path = system.file(\"programs\", \"logistic-step.mlir\", package = \"pjrt\")))")
+  latex <- knitted(".Rnw", c("\\documentclass{article}\\begin{document}", "<<>>=", code, "@", "\\end{document}"))
+  expect_match(latex, "\\begin{tabular}", fixed = TRUE)
+  expect_match(latex, "\\texttt{\\ensuremath{<}PJRTBuffer i32[2x2]", fixed = TRUE)
+  expect_match(latex, "\\%features", fixed = TRUE)
+  html <- knitted(".Rhtml", c("<html>", "<!--begin.rcode", code, "end.rcode-->", "</html>"))
+  expect_match(html, "<table", fixed = TRUE)
+  expect_match(html, "<code>&lt;PJRTBuffer i32[2x2]", fixed = TRUE)
+})
+
+test_that("the limits of tables follow the option", {
+  skip_if_not_installed("knitr")
+  x <- pjrt_buffer(matrix(1:60, 30))
+  is_table <- function(x) inherits(knitr::knit_print(x), "knit_asis")
+  expect_false(is_table(x))
+  withr::local_options(pjrt.knit_max_rows = 30)
+  expect_true(is_table(x))
+  expect_false(is_table(pjrt_buffer(1:11)))
+  expect_false(is_table(pjrt_buffer(integer())))
+  expect_true(is_table(pjrt_buffer(1:10)))
+})
+
+test_that("names in a table cannot become markup", {
+  skip_if_not_installed("knitr")
+  expect_identical(pjrt:::escape_text("a|b*c_d`<x>", "pipe"), "a&#124;b&#42;c&#95;d&#96;&#60;x&#62;")
+  expect_identical(pjrt:::escape_text("&#;[1]", "pipe"), "&#38;&#35;&#59;&#91;1&#93;")
+  expect_identical(pjrt:::escape_text("<b>&", "html"), "&lt;b&gt;&amp;")
+  expect_identical(pjrt:::escape_text("50%_{\\x}~", "latex"), "50\\%\\_\\{\\textbackslash{}x\\}\\~{}")
+  expect_identical(pjrt:::code_span("a``b", "pipe"), "```a``b```")
+})
