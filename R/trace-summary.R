@@ -197,9 +197,9 @@ print.summary.PJRTTrace <- function(x, ...) {
   shown <- x$r[x$r$share >= 0.005, ]
   cat("\nR's main thread:\n")
   cat(sprintf("  %-11s %4s  %s", shown$kind, percent(shown$share), vapply(shown$seconds, duration, "")), sep = "\n")
-  trace_table("Programs", sprintf("%s: %d runs, %s, median %s", x$programs$program, x$programs$runs,
+  print_trace_table("Programs", sprintf("%s: %d runs, %s, median %s", x$programs$program, x$programs$runs,
     vapply(x$programs$seconds, duration, ""), vapply(x$programs$median, duration, "")))
-  trace_table("Compilations", sprintf("%s: %d %s, %s", x$compiles$program, x$compiles$times, x$compiles$outcome,
+  print_trace_table("Compilations", sprintf("%s: %d %s, %s", x$compiles$program, x$compiles$times, x$compiles$outcome,
     vapply(x$compiles$seconds, duration, "")))
   if (length(x$advice) > 0L) {
     cat("\nAdvice:\n")
@@ -208,7 +208,7 @@ print.summary.PJRTTrace <- function(x, ...) {
   invisible(x)
 }
 
-trace_table <- function(title, lines, most = 5L) {
+print_trace_table <- function(title, lines, most = 5L) {
   if (length(lines) > 0L) {
     cat("\n", title, ":\n", sep = "")
     cat(paste0("  ", utils::head(lines, most)), sep = "\n")

@@ -72,7 +72,7 @@ trace_page <- function(trace, json) {
   colours <- sprintf("\"%s\":\"%s\"", names(trace_groups), trace_colours[trace_groups])
   # text of a program or call cannot end the script element
   data <- gsub("<", "\\u003c", json, fixed = TRUE)
-  report <- paste(utils::capture.output(print(summary(trace))), collapse = "\n")
+  report <- paste(utils::capture.output(summary(trace)), collapse = "\n")
   for (escape in list(c("&", "&amp;"), c("<", "&lt;"))) {
     report <- gsub(escape[[1L]], escape[[2L]], report, fixed = TRUE)
   }
