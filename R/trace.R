@@ -160,7 +160,8 @@ describe_site <- function(n, call, reference) {
   file <- if (!is.null(reference)) attr(reference, "srcfile")$filename
   list(
     name = if (is.symbol(called)) as.character(called) else "function", call = trace_label(call),
-    file = if (is.character(file) && !startsWith(file, "<")) basename(file), line = if (!is.null(reference)) as.numeric(reference[[1L]])
+    file = if (is.character(file) && !startsWith(file, "<")) basename(file),
+    line = if (!is.null(reference)) as.numeric(reference[[1L]])
   )
 }
 
