@@ -166,7 +166,7 @@ trace_where <- function(place) {
   paste0(call, if (!is.na(place$line)) sprintf(" at line %d", place$line), if (!is.na(place$line)) file)
 }
 
-percent <- function(share) {
+whole_percent <- function(share) {
   sprintf("%.0f%%", 100 * share)
 }
 
@@ -186,17 +186,17 @@ print.summary.PJRTTrace <- function(x, ...) {
   }
   share <- x$r$share[match("wait", x$r$kind)]
   if (!is.na(share) && share >= 0.005 && nrow(x$waits) > 0L) {
-    cat(sprintf("R waited %s of the time, mostly in %s.\n", percent(share), trace_where(x$waits[1L, ])))
+    cat(sprintf("R waited %s of the time, mostly in %s.\n", whole_percent(share), trace_where(x$waits[1L, ])))
   } else {
     cat("R hardly waited.\n")
   }
   for (i in seq_len(nrow(x$devices))) {
     device <- x$devices[i, ]
-    cat(sprintf("%s was idle %s of the time (%d runs).\n", device$device, percent(device$idle), device$runs))
+    cat(sprintf("%s was idle %s of the time (%d runs).\n", device$device, whole_percent(device$idle), device$runs))
   }
   shown <- x$r[x$r$share >= 0.005, ]
   cat("\nR's main thread:\n")
-  cat(sprintf("  %-11s %4s  %s", shown$kind, percent(shown$share), vapply(shown$seconds, duration, "")), sep = "\n")
+  cat(sprintf("  %-11s %4s  %s", shown$kind, whole_percent(shown$share), vapply(shown$seconds, duration, "")), sep = "\n")
   print_trace_table("Programs", sprintf("%s: %d runs, %s, median %s", x$programs$program, x$programs$runs,
     vapply(x$programs$seconds, duration, ""), vapply(x$programs$median, duration, "")))
   print_trace_table("Compilations", sprintf("%s: %d %s, %s", x$compiles$program, x$compiles$times, x$compiles$outcome,
