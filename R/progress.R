@@ -11,9 +11,9 @@ shows_progress <- function() {
 }
 
 # Shows how long a wait has lasted. `arguments` is a list with the name of the work and the seconds.
-wait_progress <- function(arguments) suspendInterrupts(draw_wait(arguments))
+wait_progress <- function(arguments) suspendInterrupts(print_wait(arguments))
 
-draw_wait <- function(arguments) {
+print_wait <- function(arguments) {
   seconds <- arguments[[2L]]
   now <- the$progress
   if (isTRUE(now$is_bar)) {
@@ -40,9 +40,9 @@ draw_wait <- function(arguments) {
 
 # Draws a bar if cli is there, and returns whether it did. `arguments` is a list with the name of the work, and the bytes that
 # are done and in all.
-bar_progress <- function(arguments) suspendInterrupts(draw_bar(arguments))
+bar_progress <- function(arguments) suspendInterrupts(print_bar(arguments))
 
-draw_bar <- function(arguments) {
+print_bar <- function(arguments) {
   done <- arguments[[2L]][[1L]]
   total <- arguments[[2L]][[2L]]
   now <- the$progress
@@ -67,9 +67,9 @@ end_wait <- function(arguments) {
   if (isTRUE(the$progress$is_bar)) FALSE else end_progress(arguments)
 }
 
-end_progress <- function(arguments) suspendInterrupts(draw_end(arguments))
+end_progress <- function(arguments) suspendInterrupts(print_end(arguments))
 
-draw_end <- function(arguments) {
+print_end <- function(arguments) {
   now <- the$progress
   the$progress <- NULL
   if (is.null(now)) {

@@ -237,7 +237,7 @@ routine_uses <- function() {
     contained_read = pjrt_deserialize(pjrt_serialize(x)),
     sent_parts = length(serialize(x, NULL)) > 0,
     sent_content = as_array(unserialize(serialize(x, NULL))),
-    sent_staged = format(unserialize(serialize(program, NULL))),
+    sent_staged = as.character(unserialize(serialize(program, NULL))),
     sent_adopt = as_array(unserialize(serialize(x, NULL))),
     executable_save = basename(pjrt_save_executable(add, file)),
     executable_load = pjrt_load_executable(file),

@@ -47,7 +47,7 @@ test_that("long waits show their time, and Ctrl-C ends them, with and without cl
 })
 
 test_that("long compiles have a name of their own", {
-  lines <- c(paste0("text <- ", paste(deparse(chain_program(12000)), collapse = "\n")), "pjrt_compile(pjrt_program(text))")
+  lines <- c(paste0("text <- ", paste(deparse(chain_program(60000)), collapse = "\n")), "pjrt_compile(pjrt_program(text))")
   expect_match(in_terminal(lines, 7), "compiling")
 })
 

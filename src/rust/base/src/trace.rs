@@ -458,7 +458,7 @@ mod tests {
         assert!(stop().is_none());
         span(Activity::Wait, || unreachable!()).outcome("never");
         assert!(start(100) && is_on() && !start(100));
-        let site = |line| Site { call: "f(x)".into(), file: "a.R".into(), line };
+        let site = |line| Site { call: "f(x)".into(), file: "a.txt".into(), line };
         let run = {
             let _cause = called_from(site(3));
             let mut outer = span(Activity::Call, || Details::named("f"));
