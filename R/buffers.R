@@ -13,7 +13,7 @@
 #'   of an R vector or of a file in place are counted, too.
 #' * `device`: a string, and `memory`: the kind of its memory space, such as `"device"`, or `NA` if unknown.
 #' * `age`: seconds since it was created, exact to some milliseconds.
-#' * `made_at`: the call that made it, with its place in the source, if it was made while tracing was on, else `NA`.
+#' * `made_at`: the call that made it, with its place in the source, if [pjrt_trace()] recorded it, else `NA`.
 #' @section Errors:
 #' `pjrt_error_forked` in a fork of a process that has a client.
 #' @seealso [pjrt_memory_stats()] for sums and how they changed over time, [pjrt_delete()] to free memory now
@@ -27,12 +27,5 @@
 #' tapply(buffers$bytes, buffers$dtype, sum)
 #' @export
 pjrt_buffers <- function() {
-  columns <- call_native(ffi_buffers_list)
-  origins <- columns$origin
-  columns$origin <- NULL
-  columns$made_at <- rep(NA_character_, length(origins))
-  if (is.function(the$made_at)) {
-    columns$made_at[!is.nan(origins)] <- the$made_at(origins[!is.nan(origins)])
-  }
-  as_table(columns)
+  as_table(call_native(ffi_buffers_list))
 }

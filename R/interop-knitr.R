@@ -9,6 +9,7 @@
 #'   `options(pjrt.knit_max_rows = )` rows, by default 20, and 10 columns.
 #' * Executables become a table of their inputs and outputs.
 #' * Operation costs become a table of the most expensive operations.
+#' * Traces become their summary, with a table of what R did.
 #' * Programs, and graphs of `as_dot()`, become code.
 #'
 #' `print()` always shows plain text. Output with the chunk option `render = knitr::normal_print` does, too.
@@ -23,7 +24,6 @@ NULL
 
 #' @exportS3Method knitr::knit_print
 knit_print.PJRTBuffer <- function(x, ...) {
-  format(x)
   if (!is_small(x)) {
     return(knitr::normal_print(x))
   }
@@ -39,9 +39,12 @@ knit_print.PJRTBuffer <- function(x, ...) {
 
 # Whether a buffer fits on a page as a table, and can be read.
 is_small <- function(x) {
+  if (!is.null(dead_buffer(x))) {
+    return(FALSE)
+  }
   dims <- shape(x)
   rows <- getOption("pjrt.knit_max_rows", 20)
-  is.null(dead_buffer(x)) && length(dims) <= 2L && all(dims > 0) && all(utils::tail(dims, 1L) <= 10) &&
+  length(dims) <= 2L && all(dims > 0) && all(utils::tail(dims, 1L) <= 10) &&
     (length(dims) < 2L || dims[[1L]] <= rows)
 }
 
@@ -84,6 +87,16 @@ knit_print.PJRTOperationCosts <- function(x, n = 10, ...) {
 }
 
 #' @exportS3Method knitr::knit_print
+knit_print.PJRTTrace <- function(x, ...) {
+  check_trace(x)
+  summary <- summary(x)
+  r <- summary$r[summary$r$share >= 0.005, ]
+  cells <- cbind("R's main thread" = r$kind, share = whole_percent(r$share), time = vapply(r$seconds, duration, ""))
+  heading <- sprintf("<PJRTTrace> %s, %d events", duration(summary$seconds), summary$events)
+  knit_table(heading, cells, c("l", "r", "r"), text = c(trace_sentences(summary), summary$advice))
+}
+
+#' @exportS3Method knitr::knit_print
 knit_print.PJRTProgram <- function(x, ...) {
   check_program(x)
   lines <- strsplit(format(x, n = 30), "\n", fixed = TRUE)[[1L]]
@@ -96,14 +109,15 @@ knit_print.PJRTDot <- function(x, ...) {
   knitr::asis_output(code_block(strsplit(as.vector(x), "\n", fixed = TRUE)[[1L]]))
 }
 
-# A heading in the font of code, and a table of text.
-knit_table <- function(heading, cells, align = NULL, more = NULL) {
+# A heading in the font of code, a table of text, and sentences.
+knit_table <- function(heading, cells, align = NULL, more = NULL, text = NULL) {
   format <- knit_format()
   cells[] <- escape_text(cells, format)
   colnames(cells) <- escape_text(colnames(cells), format)
   table <- knitr::kable(cells, format = format, align = align, escape = FALSE, row.names = FALSE)
   more <- if (!is.null(more)) sprintf("... %d more", more)
-  knitr::asis_output(paste(c("", code_span(heading, format), "", table, "", more, ""), collapse = "\n"))
+  text <- rbind(escape_text(text, format), "")
+  knitr::asis_output(paste(c("", code_span(heading, format), "", table, "", more, "", text), collapse = "\n"))
 }
 
 # "pipe" for pandoc, which makes HTML, LaTeX and others of it; "latex" and "html" in documents of these languages.

@@ -2,6 +2,9 @@
 
 #' @exportS3Method pillar::type_sum
 type_sum.PJRTBuffer <- function(x, ...) {
+  if (!is.null(dead_buffer(x))) {
+    return("buffer")
+  }
   sprintf("%s[%s]", elt_type(x), paste(shape(x), collapse = "x"))
 }
 

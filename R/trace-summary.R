@@ -159,6 +159,18 @@ trace_advice <- function(summary, events) {
   out
 }
 
+# What R and the devices waited for.
+trace_sentences <- function(summary) {
+  share <- summary$r$share[match("wait", summary$r$kind)]
+  waited <- if (!is.na(share) && share >= 0.005 && nrow(summary$waits) > 0L) {
+    sprintf("R waited %s of the time, mostly in %s.", whole_percent(share), trace_where(summary$waits[1L, ]))
+  } else {
+    "R hardly waited."
+  }
+  devices <- summary$devices
+  c(waited, sprintf("%s was idle %s of the time (%d runs).", devices$device, whole_percent(devices$idle), devices$runs))
+}
+
 # "`as_array(y)` at line 12 of a.R"
 trace_where <- function(place) {
   call <- if (is.na(place$call)) "an unknown place" else sprintf("`%s`", place$call)
@@ -184,16 +196,7 @@ print.summary.PJRTTrace <- function(x, ...) {
   if (x$dropped > 0) {
     cat(sprintf("%.0f more events were dropped: see `max_events`.\n", x$dropped))
   }
-  share <- x$r$share[match("wait", x$r$kind)]
-  if (!is.na(share) && share >= 0.005 && nrow(x$waits) > 0L) {
-    cat(sprintf("R waited %s of the time, mostly in %s.\n", whole_percent(share), trace_where(x$waits[1L, ])))
-  } else {
-    cat("R hardly waited.\n")
-  }
-  for (i in seq_len(nrow(x$devices))) {
-    device <- x$devices[i, ]
-    cat(sprintf("%s was idle %s of the time (%d runs).\n", device$device, whole_percent(device$idle), device$runs))
-  }
+  cat(trace_sentences(x), sep = "\n")
   shown <- x$r[x$r$share >= 0.005, ]
   cat("\nR's main thread:\n")
   cat(sprintf("  %-11s %4s  %s", shown$kind, whole_percent(shown$share), vapply(shown$seconds, duration, "")), sep = "\n")

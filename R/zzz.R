@@ -20,8 +20,6 @@ the$is_traced <- FALSE
 the$trace_sites <- list()
 # what the devices can do, measured by R/limits.R
 the$limits <- list()
-# while tracing is on: a function that says where the buffers with these numbers were made
-the$made_at <- NULL
 
 .onLoad <- function(libname, pkgname) {
   .Call(ffi_loaded, topenv(), the)

@@ -41,8 +41,8 @@ rows <- list(
   # a promise of what cannot be used is rejected
   as.promise.PJRTBuffer = row(x = "any"),
   knit_print.PJRTBuffer = row(x = "shown"),
-  type_sum.PJRTBuffer = row(x = "any"),
-  obj_sum.PJRTBuffer = row(x = "any"),
+  type_sum.PJRTBuffer = row(x = "shown"),
+  obj_sum.PJRTBuffer = row(x = "shown"),
   .DollarNames.PJRTBuffer = row(x = "any", pattern = "any"),
   as.promise.PJRTArrayPromise = row(x = "any"),
   as.promise.PJRTExecutablePromise = row(x = "any"),

@@ -4,6 +4,7 @@
 rows <- list(
   as.data.frame.PJRTTrace = row(x = of("printed", trace), row.names = "ignored", optional = "ignored"),
   autoplot.PJRTTrace = row(object = of("printed", trace), refuses = !requireNamespace("ggplot2", quietly = TRUE)),
+  knit_print.PJRTTrace = row(x = of("printed", trace)),
   pjrt_trace = row(
     expr = "any", file = of("index", NULL, "NULL"),
     max_events = of("index", 5, "1L", "1.5", "2^31", "2^53", "1e18", "1e300")

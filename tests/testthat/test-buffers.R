@@ -71,17 +71,16 @@ test_that("a buffer's age grows", {
   expect_true(age() - first > 0.05)
 })
 
-test_that("`made_at` is asked from a function while there is one, for buffers with a number", {
-  local_made_at <- function(f, env = parent.frame()) {
-    the <- pjrt:::the
-    withr::defer(the$made_at <- NULL, env)
-    the$made_at <- f
-  }
-  x <- pjrt_scalar(1)
-  local_made_at(function(numbers) stopifnot("no buffer has a number" = length(numbers) > 0L))
-  # without numbers, there is nothing to ask for
-  local_made_at(function(numbers) rep("here", length(numbers)))
-  expect_type(pjrt_buffers()$made_at, "character")
+test_that("buffers made while a trace is recorded say where", {
+  file <- withr::local_tempfile(fileext = ".R")
+  writeLines(c("made <- list(", "  pjrt_empty('f32', c(5, 888)),", "  NULL)", "made[[2]] <- made[[1]] + 1"), file)
+  env <- new.env()
+  pjrt_trace(source(file, local = env, keep.source = TRUE))
+  after <- pjrt_empty("f32", c(5, 888))
+  found <- pjrt_buffers()
+  found <- found[vapply(found$shape, identical, NA, c(5L, 888L)), ]
+  place <- function(line, call) paste0(basename(file), ":", line, " ", call)
+  expect_setequal(found$made_at, c(place(1, 'pjrt_empty("f32", c(5, 888))'), place(4, "made[[1]] + 1"), NA))
 })
 
 test_that("a session without a client has no buffers, and columns of the same types", {

@@ -10,7 +10,7 @@ rendered <- function(format, extra = character()) {
     "pjrt_buffer(array(1:8, c(2, 2, 2)))", "dead <- pjrt_buffer(1)", "pjrt_delete(dead)", "dead",
     "path <- system.file(\"programs\", \"logistic-step.mlir\", package = \"pjrt\")", "program <- pjrt_program(path = path)",
     "program", "step <- pjrt_compile(program)", "step", "executable_cost(step, by = \"operation\")",
-    "as_dot(program, max_nodes = 5)", "plot(program)", extra, "```"
+    "as_dot(program, max_nodes = 5)", "plot(program)", "pjrt_trace(as_array(pjrt_scalar(1) + 1))", extra, "```"
   ))
   output <- rmarkdown::render(rmd, format, quiet = TRUE, envir = new.env(parent = globalenv()), runtime = "static")
   paste(readLines(output, encoding = "UTF-8", warn = FALSE), collapse = "\n")
@@ -19,7 +19,9 @@ rendered <- function(format, extra = character()) {
 test_that("buffers, executables and costs are tables in HTML", {
   skip_if_not_installed("rmarkdown")
   text <- rendered(rmarkdown::html_document(self_contained = FALSE, theme = NULL, mathjax = NULL))
-  expect_length(gregexpr("<table", text)[[1L]], 5L)
+  expect_length(gregexpr("<table", text)[[1L]], 6L)
+  expect_match(text, "<code>&lt;PJRTTrace&gt; [0-9.]+ [mu]?s, [0-9]+ events</code>")
+  expect_match(text, "R’s main thread|R\'s main thread|R&#39;s main thread|R&#x27;s main thread")
   expect_match(text, "<code>&lt;PJRTBuffer f32[2x2] on CpuDevice(id=0)&gt;</code>", fixed = TRUE)
   expect_match(text, "<td[^>]*>-2.0</td>")
   expect_match(text, "<td[^>]*>%features</td>")
@@ -35,7 +37,7 @@ test_that("buffers, executables and costs are tables in HTML", {
 test_that("the LaTeX of a PDF has the same tables, with special characters escaped", {
   skip_if_not_installed("rmarkdown")
   text <- rendered(rmarkdown::latex_document())
-  expect_length(gregexpr("\\\\begin\\{longtable\\}", text)[[1L]], 5L)
+  expect_length(gregexpr("\\\\begin\\{longtable\\}", text)[[1L]], 6L)
   expect_match(text, "\\%features", fixed = TRUE)
   expect_match(text, "f64{[}100x5{]}", fixed = TRUE)
   expect_match(text, "\\includegraphics", fixed = TRUE)

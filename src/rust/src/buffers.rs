@@ -5,7 +5,7 @@ use crate::{pins, sexp};
 use extendr_api::prelude::*;
 use pjrt_core::{client, Buffer};
 
-/// The living buffers of all clients, the largest first, as columns. `origin` has the numbers that say where they were made.
+/// The living buffers of all clients, the largest first, as columns.
 #[extendr]
 fn buffers_list() -> Result<Robj> {
     pins::drain();
@@ -25,7 +25,7 @@ fn buffers_list() -> Result<Robj> {
         device = text(&|buffer| Some(buffer.device().label().to_owned())),
         memory = text(&|buffer| buffer.known_memory().map(|memory| memory.kind().to_owned())),
         age = number(&|buffer| buffer.age().as_secs_f64()),
-        origin = number(&|buffer| buffer.origin().map_or(f64::NAN, |number| number as f64))
+        made_at = text(&|buffer| buffer.made_at().map(|site| site.to_string()))
     )
     .into())
 }

@@ -4,9 +4,9 @@
 use crate::process;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::fmt::Display;
+use std::fmt::{self, Display, Formatter};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 static IS_ON: AtomicBool = AtomicBool::new(false);
@@ -135,11 +135,22 @@ pub struct Site {
     pub line: u32,
 }
 
+/// The call after its place, as in "train.R:12 f(x)".
+impl Display for Site {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match (self.file.as_str(), self.line) {
+            ("", _) => f.write_str(&self.call),
+            (file, 0) => write!(f, "{file} {}", self.call),
+            (file, line) => write!(f, "{file}:{line} {}", self.call),
+        }
+    }
+}
+
 /// All that took place.
 #[derive(Debug, Default)]
 pub struct Record {
     pub events: Vec<Event>,
-    pub sites: Vec<Site>,
+    pub sites: Vec<Arc<Site>>,
     pub length: Duration,
     /// Events beyond the limit.
     pub dropped: u64,
@@ -150,7 +161,7 @@ struct Session {
     start: Instant,
     most: usize,
     record: Record,
-    known: HashMap<Site, usize>,
+    known: HashMap<Arc<Site>, usize>,
     /// What may go on when the record ends.
     open: HashMap<u64, Event>,
     next: u64,
@@ -410,6 +421,23 @@ pub fn cause() -> Option<(u64, usize)> {
     }
 }
 
+/// The place of the call that this thread works for. `None` while nothing is recorded.
+#[inline(always)]
+pub fn site() -> Option<Arc<Site>> {
+    if is_on() {
+        known_site()
+    } else {
+        None
+    }
+}
+
+#[cold]
+fn known_site() -> Option<Arc<Site>> {
+    let (number, site) = SITE.get()?;
+    let session = process::lock(&SESSION)?;
+    session.as_ref().filter(|session| session.number == number)?.record.sites.get(site).cloned()
+}
+
 /// Events of this thread are caused by this, until the result is dropped.
 #[inline(always)]
 pub fn caused_by(cause: Option<(u64, usize)>) -> Option<Cause> {
@@ -426,6 +454,7 @@ pub fn called_from(site: Site) -> Option<Cause> {
         None if session.record.sites.len() >= MOST => return None,
         None => {
             let index = session.record.sites.len();
+            let site = Arc::new(site);
             session.record.sites.push(site.clone());
             session.known.insert(site, index);
             index
@@ -480,7 +509,7 @@ mod tests {
         let record = stop().unwrap();
         drop(run);
         assert!(stop().is_none() && !is_on() && elapsed().is_none());
-        assert_eq!(record.sites, [site(3)]);
+        assert_eq!(record.sites, [Arc::new(site(3))]);
         let of = |activity| record.events.iter().filter(|event| event.activity == activity).collect::<Vec<_>>();
         assert_eq!(record.events.len(), 4);
         assert_eq!(of(Activity::Call)[0].lane, Lane::Host);

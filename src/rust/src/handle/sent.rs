@@ -164,16 +164,39 @@ unsafe extern "C-unwind" fn content_read(_class: SEXP, content: SEXP) -> SEXP {
     sexp::list_of(content)
 }
 
-// R calls these: they must not unwind.
-
-unsafe extern "C" fn length(_: SEXP) -> R_xlen_t {
-    0
+/// What R counts for a handle: the address and the length in bytes of the companion, or of the one vector in it.
+fn counted(vector: SEXP) -> (*const c_void, usize) {
+    // SAFETY: one of our vectors, and what it keeps.
+    unsafe {
+        let companion = R_altrep_data2(vector);
+        let is_list = sexp::kind(companion) == SEXPTYPE::VECSXP && sexp::len(companion) == 1;
+        let counted = if is_list { sexp::at(companion, 0) } else { companion };
+        let width = match sexp::kind(counted) {
+            SEXPTYPE::RAWSXP => 1,
+            SEXPTYPE::LGLSXP | SEXPTYPE::INTSXP => 4,
+            SEXPTYPE::REALSXP => 8,
+            SEXPTYPE::CPLXSXP => 16,
+            _ => 0,
+        };
+        let data = if width > 0 { DATAPTR_OR_NULL(counted) } else { null_mut() };
+        if data.is_null() {
+            (NonNull::<u64>::dangling().as_ptr().cast(), 0)
+        } else {
+            (data, width * sexp::len(counted))
+        }
+    }
 }
 
-unsafe extern "C" fn address(_: SEXP, _writable: Rboolean) -> *mut c_void {
-    NonNull::<u64>::dangling().as_ptr().cast()
+// R calls these: they must not unwind.
+
+unsafe extern "C" fn length(vector: SEXP) -> R_xlen_t {
+    counted(vector).1 as R_xlen_t
+}
+
+unsafe extern "C" fn address(vector: SEXP, _writable: Rboolean) -> *mut c_void {
+    counted(vector).0.cast_mut()
 }
 
 unsafe extern "C" fn read_only_address(vector: SEXP) -> *const c_void {
-    address(vector, Rboolean::FALSE)
+    counted(vector).0
 }

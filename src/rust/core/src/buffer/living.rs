@@ -6,6 +6,7 @@ use crate::client::Client;
 use crate::runtime::registry::Resource;
 use pjrt_base::coarse;
 use pjrt_base::error::Result;
+use pjrt_base::trace::Site;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,14 +28,9 @@ impl Buffer {
         coarse::now().saturating_sub(self.0.created)
     }
 
-    /// Keeps a number that says where it was made, instead of the one before.
-    pub fn note_origin(&self, number: u64) {
-        self.0.client.buffers().set_origin(&self.0.slot, number);
-    }
-
-    /// The number of [`Buffer::note_origin`].
-    pub fn origin(&self) -> Option<u64> {
-        self.0.client.buffers().origin(&self.0.slot)
+    /// The call that made it, if a trace was being recorded then.
+    pub fn made_at(&self) -> Option<Arc<Site>> {
+        self.0.client.buffers().site(&self.0.slot)
     }
 
     /// The memory space it lies in, as far as is known without a wait.

@@ -135,6 +135,9 @@ impl Buffer {
             created: coarse::now(),
         });
         buffer.client.buffers().enter(&buffer, &buffer.slot);
+        if let Some(site) = trace::site() {
+            buffer.client.buffers().set_site(&buffer.slot, site);
+        }
         let buffer = Buffer(buffer);
         if !handle.is_null() {
             buffer.watch_files();

@@ -2,6 +2,7 @@
 
 use pjrt_base::error::Result;
 use pjrt_base::sync::Unpoisoned;
+use pjrt_base::trace::Site;
 use pjrt_data::array::Spec;
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -40,8 +41,8 @@ struct Slots {
     /// `None` is a free slot.
     objects: Vec<Option<Weak<dyn Resource>>>,
     free: Vec<usize>,
-    /// Numbers for the origins of objects, by slot: only while somebody records origins.
-    origins: BTreeMap<usize, u64>,
+    /// The calls that made objects, by slot: of those that were made while a trace was recorded.
+    sites: BTreeMap<usize, Arc<Site>>,
 }
 
 /// An object's slot in its registry; kept by the object.
@@ -84,23 +85,23 @@ impl Registry {
             let mut slots = self.slots();
             slots.objects[at] = None;
             slots.free.push(at);
-            if !slots.origins.is_empty() {
-                slots.origins.remove(&at);
+            if !slots.sites.is_empty() {
+                slots.sites.remove(&at);
             }
         }
     }
 
-    /// Keeps a number with an object until it is dropped, instead of the one before.
-    pub(crate) fn set_origin(&self, slot: &Slot, number: u64) {
+    /// Keeps the call that made an object until the object is dropped.
+    pub(crate) fn set_site(&self, slot: &Slot, site: Arc<Site>) {
         let at = slot.0.load(Ordering::Relaxed);
         if at != Slot::NONE {
-            self.slots().origins.insert(at, number);
+            self.slots().sites.insert(at, site);
         }
     }
 
-    /// The number that is kept with an object.
-    pub(crate) fn origin(&self, slot: &Slot) -> Option<u64> {
-        self.slots().origins.get(&slot.0.load(Ordering::Relaxed)).copied()
+    /// The call that made an object, if it is known.
+    pub(crate) fn site(&self, slot: &Slot) -> Option<Arc<Site>> {
+        self.slots().sites.get(&slot.0.load(Ordering::Relaxed)).cloned()
     }
 
     /// The live objects.
@@ -153,16 +154,17 @@ mod tests {
     }
 
     #[test]
-    fn an_origin_is_forgotten_with_its_object() {
+    fn the_call_that_made_an_object_is_forgotten_with_it() {
         let registry = Registry::default();
         let object = Arc::new(Number(AtomicI32::new(1), Slot::default()));
-        registry.set_origin(&object.1, 7);
-        assert_eq!(registry.origin(&object.1), None);
+        let site = Arc::new(Site::default());
+        registry.set_site(&object.1, site.clone());
+        assert_eq!(registry.site(&object.1), None);
         registry.enter(&object, &object.1);
-        registry.set_origin(&object.1, 7);
-        assert_eq!(registry.origin(&object.1), Some(7));
+        registry.set_site(&object.1, site.clone());
+        assert_eq!(registry.site(&object.1), Some(site));
         registry.leave(&object.1);
         registry.enter(&object, &object.1);
-        assert_eq!(registry.origin(&object.1), None);
+        assert_eq!(registry.site(&object.1), None);
     }
 }
