@@ -44,6 +44,9 @@ is_small <- function(x) {
   }
   dims <- shape(x)
   rows <- getOption("pjrt.knit_max_rows", 20)
+  if (!(is.numeric(rows) && length(rows) == 1L && !is.na(rows))) {
+    abort_type("`options(pjrt.knit_max_rows = )` must be a number, not ", given(rows), ".")
+  }
   length(dims) <= 2L && all(dims > 0) && all(utils::tail(dims, 1L) <= 10) &&
     (length(dims) < 2L || dims[[1L]] <= rows)
 }

@@ -4,10 +4,13 @@
 # Whether to show progress: `options(pjrt.progress = )`, or in interactive sessions but not in documents.
 shows_progress <- function() {
   option <- getOption("pjrt.progress")
-  if (is.logical(option) && length(option) == 1L && !is.na(option)) {
-    return(option)
+  if (is.null(option)) {
+    return(interactive() && !isTRUE(getOption("knitr.in.progress")))
   }
-  interactive() && !isTRUE(getOption("knitr.in.progress"))
+  if (!(is.logical(option) && length(option) == 1L && !is.na(option))) {
+    abort_type("`options(pjrt.progress = )` must be TRUE or FALSE, not ", given(option), ".")
+  }
+  option
 }
 
 # Shows how long a wait has lasted. `arguments` is a list with the name of the work and the seconds.

@@ -157,7 +157,7 @@ fork_uses <- list(
 # Functions that work in a fork because they do not call the device runtime.
 known_in_forks <- c(
   grep("tree|flatten", names(fork_uses), value = TRUE), "pjrt_register_custom_call", "dispatcher", "dispatcher_size",
-  "pjrt_register_r_call", "pjrt_unregister_r_call",
+  "pjrt_register_r_call", "pjrt_unregister_r_call", "as_dot",
   "as_pjrt_client", "as_pjrt_device", "as_pjrt_plugin", "client_info", "default_memory_space", "device", "device_info",
   "devices", "dtype", "elt_type", "executable_inputs", "executable_outputs", "install_pjrt", "is_deleted", "is_pjrt_buffer",
   "memory_spaces", "memory_space_info", "pjrt_api_version", "pjrt_cache_clear", "pjrt_cache_info", "pjrt_cache_list",
