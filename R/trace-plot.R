@@ -14,6 +14,7 @@
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' values <- runif(1e5)
 #' trace <- pjrt_trace(for (i in 1:20) as_array(pjrt_buffer(values, "f32")))
+#' trace
 #' plot(trace)
 #' plot(trace, xlim = c(0, trace$seconds / 10))
 #' @export

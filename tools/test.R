@@ -14,7 +14,10 @@
 # Accepted reasons for skipping a test: hardware that the machine lacks, terminals that a container lacks, packages that this R
 # lacks, which tools/setup.sh installs for Debian's R only, and PyTorch where Debian's is for another Python.
 is_missing <- function(package) !nzchar(system.file(package = package))
-friends <- Filter(is_missing, c("tengen", "safetensors", "later", "promises", "shiny", "reticulate", "Matrix"))
+friends <- Filter(is_missing, c(
+  "tengen", "safetensors", "later", "promises", "shiny", "reticulate", "Matrix", "ggplot2", "pillar", "callr", "future",
+  "rmarkdown", "jsonlite", "png", "tibble", "cli"
+))
 excused <- paste(c("GPU", "CUDA", "pseudo-terminal", "too little memory", "PJRT_TEST_TORCH_PYTHON", friends), collapse = "|")
 
 count <- function(passed, failed, skipped = 0L) {
