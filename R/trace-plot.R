@@ -133,3 +133,6 @@ autoplot.PJRTTrace <- function(object, ...) {
     ggplot2::theme_minimal() +
     ggplot2::theme(legend.position = "bottom", panel.grid.minor = ggplot2::element_blank())
 }
+
+# ggplot2 finds columns by it.
+utils::globalVariables(".data")
