@@ -16,8 +16,8 @@ test_that("plot() draws on any device, folded until it is readable", {
 })
 
 test_that("a device that is too small is refused", {
-  path <- withr::local_tempfile(fileext = ".png")
-  grDevices::png(path, 40, 40)
+  path <- withr::local_tempfile(fileext = ".pdf")
+  grDevices::pdf(path, 0.4, 0.4)
   on.exit(grDevices::dev.off())
   expect_refused(plot(pjrt_program(loop_text)), "invalid_input", "The graphics device is too small")
 })

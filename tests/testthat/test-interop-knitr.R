@@ -54,11 +54,11 @@ test_that("LaTeX documents get LaTeX, HTML documents HTML", {
     paste(readLines(output), collapse = "\n")
   }
   code <- c("library(pjrt)", "pjrt_buffer(matrix(1:4, 2))", "pjrt_compile(pjrt_program(path = system.file(\"programs\", \"logistic-step.mlir\", package = \"pjrt\")))")
-  latex <- knitted(".Rnw", c("\\documentclass{article}\\begin{document}", "<<>>=", code, "@", "\\end{document}"))
+  latex <- knitted(".Rnw", c("\\documentclass{article}\\begin{document}", "<<dev = 'pdf'>>=", code, "@", "\\end{document}"))
   expect_match(latex, "\\begin{tabular}", fixed = TRUE)
   expect_match(latex, "\\texttt{\\ensuremath{<}PJRTBuffer i32[2x2]", fixed = TRUE)
   expect_match(latex, "\\%features", fixed = TRUE)
-  html <- knitted(".Rhtml", c("<html>", "<!--begin.rcode", code, "end.rcode-->", "</html>"))
+  html <- knitted(".Rhtml", c("<html>", "<!--begin.rcode dev = 'pdf'", code, "end.rcode-->", "</html>"))
   expect_match(html, "<table", fixed = TRUE)
   expect_match(html, "<code>&lt;PJRTBuffer i32[2x2]", fixed = TRUE)
 })
