@@ -1,9 +1,6 @@
 # Slow: waits for long programs.
 # Runs alone: measures time.
 
-skip_if_not_installed("promises")
-skip_if_not_installed("later")
-
 slow <- function(x = 1, steps = 5e6) pjrt_execute(compile(loop_program(steps)), pjrt_scalar(x, "f64"))
 
 # Runs an event loop until `is_done()`, and returns how often it woke up.
@@ -27,6 +24,8 @@ settled <- function(promise) {
 }
 
 test_that("a buffer's promise resolves to the buffer when it is ready", {
+  skip_if_not_installed("promises")
+  skip_if_not_installed("later")
   y <- slow()
   promise <- promises::as.promise(y)
   expect_true(promises::is.promise(promise))
@@ -37,6 +36,8 @@ test_that("a buffer's promise resolves to the buffer when it is ready", {
 })
 
 test_that("the promises of this package resolve to the array and the executable", {
+  skip_if_not_installed("promises")
+  skip_if_not_installed("later")
   expect_identical(settled(as_array_async(slow(2))), list(value = 3))
   double <- settled(pjrt_compile_async(pjrt_program(unary_program("3xf32"))))$value
   expect_s3_class(double, "PJRTLoadedExecutable")
@@ -44,6 +45,8 @@ test_that("the promises of this package resolve to the array and the executable"
 })
 
 test_that("pipes of promises take buffers", {
+  skip_if_not_installed("promises")
+  skip_if_not_installed("later")
   `%...>%` <- promises::`%...>%`
   got <- NULL
   slow(3) %...>% as_array() %...>% (function(x) got <<- x + 1)
@@ -54,6 +57,8 @@ test_that("pipes of promises take buffers", {
 })
 
 test_that("failures reject the promise with the condition", {
+  skip_if_not_installed("promises")
+  skip_if_not_installed("later")
   wrong <- pjrt_compile_async(pjrt_program("func.func @main() -> tensor<f32> { return %x : tensor<f32> }"))
   expect_s3_class(settled(wrong)$error, "pjrt_error_compile")
   y <- slow()
@@ -64,6 +69,8 @@ test_that("failures reject the promise with the condition", {
 })
 
 test_that("the event loop sleeps until the result wakes it", {
+  skip_if_not_installed("promises")
+  skip_if_not_installed("later")
   y <- slow(steps = 2e7)
   ready <- done <- NULL
   pjrt_on_ready(y, function(y) ready <<- Sys.time())
@@ -74,6 +81,8 @@ test_that("the event loop sleeps until the result wakes it", {
 })
 
 test_that("a promise made in a private event loop is settled there", {
+  skip_if_not_installed("promises")
+  skip_if_not_installed("later")
   got <- NULL
   loop <- later::create_loop(parent = NULL)
   later::with_loop(loop, promises::then(slow(), function(y) got <<- as_array(y)))
@@ -83,6 +92,8 @@ test_that("a promise made in a private event loop is settled there", {
 })
 
 test_that("a result whose event loop was destroyed meanwhile is dropped", {
+  skip_if_not_installed("promises")
+  skip_if_not_installed("later")
   got <- NULL
   loop <- later::create_loop(parent = NULL)
   y <- slow()
@@ -94,6 +105,8 @@ test_that("a result whose event loop was destroyed meanwhile is dropped", {
 })
 
 test_that("a promise survives garbage collection, and one without a listener is harmless", {
+  skip_if_not_installed("promises")
+  skip_if_not_installed("later")
   got <- NULL
   local(promises::then(promises::as.promise(slow()), function(y) got <<- as_array(y)))
   promises::as.promise(slow())
@@ -104,6 +117,8 @@ test_that("a promise survives garbage collection, and one without a listener is 
 })
 
 test_that("buffers are promising until they are ready", {
+  skip_if_not_installed("promises")
+  skip_if_not_installed("later")
   y <- slow()
   expect_identical(pjrt:::is.promising.PJRTBuffer(y), TRUE)
   await(y)
@@ -118,6 +133,8 @@ test_that("buffers are promising until they are ready", {
 })
 
 test_that("packages that are loaded later and before get the methods", {
+  skip_if_not_installed("promises")
+  skip_if_not_installed("later")
   for (first in list(quote(NULL), quote(loadNamespace("promises")))) {
     child <- run_child(bquote({
       .(first)
@@ -132,6 +149,8 @@ test_that("packages that are loaded later and before get the methods", {
 })
 
 test_that("a session ends normally while promises are pending", {
+  skip_if_not_installed("promises")
+  skip_if_not_installed("later")
   child <- run_child(quote({
     for (i in 1:20) {
       promises::then(pjrt_execute(compile(loop_program(1e5)), pjrt_scalar(1, "f64")), function(y) NULL)

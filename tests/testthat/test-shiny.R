@@ -2,10 +2,9 @@
 # Slow: starts a browser, and an app that computes for seconds.
 # Runs alone: measures time.
 
-skip_if_not_installed("shiny")
-skip_if_not_installed("promises")
-
 test_that("a Shiny app compiles and computes for seconds while its page stays alive", {
+  skip_if_not_installed("shiny")
+  skip_if_not_installed("promises")
   withr::local_envvar(PJRT_PLUGIN_PATH_CPU = real_plugin(), PJRT_CACHE = "0")
   page <- open_page(start_app(system.file("examples", "shiny", package = "pjrt"))$address)
   text <- function(id) page(sprintf("(document.getElementById('%s') || {}).textContent || ''", id))
