@@ -135,7 +135,7 @@ pub struct Site {
     pub line: u32,
 }
 
-/// The call after its place, as in "train.R:12 f(x)".
+/// The call after its place, as in "train.txt:12 f(x)".
 impl Display for Site {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match (self.file.as_str(), self.line) {
