@@ -5,6 +5,8 @@
 #'
 #' @param platform A string: the platform's name. Default: the environment variable `PJRT_PLATFORM`, or `"cpu"`.
 #' @param ... Client options, as `name = value`. You can pass them only when the client is created; see below.
+#' @param distributed A [pjrt_distributed()], for a client that uses the devices of several processes. Default: a client of this
+#'   process alone.
 #' @param x A `PJRTClient`, a platform's name, or `NULL` for the default platform.
 #' @return A `PJRTClient`.
 #' @section Options:
@@ -38,14 +40,15 @@
 #' platform(client)
 #' devices(client)
 #' @export
-pjrt_client <- function(platform = NULL, ...) {
+pjrt_client <- function(platform = NULL, ..., distributed = NULL) {
   platform <- platform %||% default_platform()
   check_platform(platform)
+  check_distributed(distributed, platform)
   known <- the$clients[[platform]]
-  if (!is.null(known) && ...length() == 0L) {
+  if (!is.null(known) && ...length() == 0L && (is.null(distributed) || same_place(distributed, the$places[[platform]]))) {
     return(known)
   }
-  plugin_client_create(pjrt_plugin(platform), platform, list(...))
+  create_client(pjrt_plugin(platform), platform, list(...), distributed)
 }
 
 #' @rdname pjrt_client
@@ -83,9 +86,13 @@ plugin_client_create <- function(plugin, platform, options = list()) {
   if (!is.null(options) && (!is.list(options) || is.object(options))) {
     abort_type("`options` must be a named list, not ", given(options), ".")
   }
+  create_client(plugin, platform, options)
+}
+
+create_client <- function(plugin, platform, options, distributed = NULL) {
   known <- the$clients[[platform]]
   if (!is.null(known)) {
-    if (length(options) > 0L) {
+    if (length(options) > 0L || !is.null(distributed)) {
       abort_input(
         "Can only specify client options the first time you create a client.",
         hints = paste0("The client for ", platform, " already exists: close() it first, or restart R.")
@@ -95,8 +102,14 @@ plugin_client_create <- function(plugin, platform, options = list()) {
   }
   defaults <- c(registered_options(platform), default_client_options(platform))
   defaults <- defaults[!duplicated(names(defaults))]
-  client <- new_client(plugin, c(options, defaults[setdiff(names(defaults), names(options))]))
+  options <- c(options, defaults[setdiff(names(defaults), names(options))])
+  client <- if (is.null(distributed)) {
+    new_client(plugin, options)
+  } else {
+    new_distributed_client(plugin, platform, options, distributed)
+  }
   debug_message("created the client for ", platform)
+  the$places[[platform]] <- distributed
   register_client(client, platform)
 }
 

@@ -143,7 +143,7 @@ cost_totals <- function(x) {
 
 short_count <- function(x) {
   unit <- findInterval(abs(x), 1000^(1:4))
-  paste0(formatC(x / 1000^unit, digits = 3L, format = "fg"), c("", "k", "M", "G", "T")[unit + 1L], recycle0 = TRUE)
+  paste0(trimws(formatC(x / 1000^unit, digits = 3L, format = "fg")), c("", "k", "M", "G", "T")[unit + 1L], recycle0 = TRUE)
 }
 
 clipped <- function(x, longest, at_end = FALSE) {

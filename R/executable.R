@@ -232,8 +232,11 @@ abbreviate_list <- function(x, most = 8L) {
 print_figures <- function(title, figures, format) {
   figures <- figures[!is.na(figures)]
   if (length(figures) > 0L) {
-    figures <- paste(names(figures), vapply(figures, format, ""), collapse = ", ")
-    cat(sprintf("%-13s", paste0(title, ":")), figures, "\n", sep = "")
+    # lines break between figures, not within
+    figures <- gsub(" ", "~", paste(names(figures), vapply(figures, format, "")), fixed = TRUE)
+    lines <- strwrap(paste(figures, collapse = ", "), getOption("width") - 13L)
+    heads <- c(sprintf("%-13s", paste0(title, ":")), rep(strrep(" ", 13L), length(lines) - 1L))
+    cat(paste0(heads, gsub("~", " ", lines, fixed = TRUE)), sep = "\n")
   }
 }
 

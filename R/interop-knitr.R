@@ -12,6 +12,9 @@
 #' * Traces become their summary, with a table of what R did.
 #' * Programs, and graphs of `as_dot()`, become code.
 #'
+#' In LaTeX, where wide text would be cut off at the margin, long lines of code are folded, a buffer that is too wide for a
+#' table prints as usual, and other tables shorten their longest cells.
+#'
 #' `print()` always shows plain text. Output with the chunk option `render = knitr::normal_print` does, too.
 #'
 #' In object browsers and tibbles, a buffer shows its dtype and shape.
@@ -33,6 +36,9 @@ knit_print.PJRTBuffer <- function(x, ...) {
   colnames(cells) <- heading
   if (length(dim(x)) == 2L) {
     cells <- cbind(" " = sprintf("[%d,]", seq_len(nrow(cells))), cells)
+  }
+  if (knitr::is_latex_output() && table_width(cells) > page_width) {
+    return(knitr::normal_print(x))
   }
   knit_table(format(x), cells, c(if (length(dim(x)) == 2L) "l", rep("r", length(heading))))
 }
@@ -94,8 +100,8 @@ knit_print.PJRTTrace <- function(x, ...) {
   check_trace(x)
   summary <- summary(x)
   r <- summary$r[summary$r$share >= 0.005, ]
-  cells <- cbind("R's main thread" = r$kind, share = whole_percent(r$share), time = vapply(r$seconds, duration, ""))
-  heading <- sprintf("<PJRTTrace> %s, %d events", duration(summary$seconds), summary$events)
+  cells <- cbind("R's main thread" = r$kind, share = whole_percent(r$share), time = format_seconds(r$seconds))
+  heading <- sprintf("<PJRTTrace> %s, %d events", format_seconds(summary$seconds), summary$events)
   knit_table(heading, cells, c("l", "r", "r"), text = c(trace_sentences(summary), summary$advice))
 }
 
@@ -112,15 +118,43 @@ knit_print.PJRTDot <- function(x, ...) {
   knitr::asis_output(code_block(strsplit(as.vector(x), "\n", fixed = TRUE)[[1L]]))
 }
 
-# A heading in the font of code, a table of text, and sentences.
+# A heading in the font of code, a table of text, and sentences with code in backticks.
 knit_table <- function(heading, cells, align = NULL, more = NULL, text = NULL) {
   format <- knit_format()
+  align <- align %||% rep("l", ncol(cells))
+  if (knitr::is_latex_output()) {
+    cells <- narrowed(cells)
+  }
+  # Pandoc stretches a pipe table over the page and breaks its cells if a line of its source is long, escapes included. A simple
+  # table has no such limit, but needs a second column, rows and characters of one width.
+  simple <- format == "pipe" && !is.null(knitr::opts_knit$get("rmarkdown.pandoc.to")) && ncol(cells) > 1L && nrow(cells) > 0L &&
+    !any(grepl("[^ -~]", cells))
   cells[] <- escape_text(cells, format)
   colnames(cells) <- escape_text(colnames(cells), format)
-  table <- knitr::kable(cells, format = format, align = align, escape = FALSE, row.names = FALSE)
+  table <- knitr::kable(cells, format = if (simple) "simple" else format, align = align, escape = FALSE, row.names = FALSE)
   more <- if (!is.null(more)) sprintf("... %d more", more)
-  text <- rbind(escape_text(text, format), "")
+  text <- rbind(vapply(text, escape_sentence, "", format = format, USE.NAMES = FALSE), "", deparse.level = 0L)
   knitr::asis_output(paste(c("", code_span(heading, format), "", table, "", more, "", text), collapse = "\n"))
+}
+
+# The width of a page in R Markdown's PDFs, in digits of its text font.
+page_width <- 93
+
+table_width <- function(cells) {
+  text <- rbind(colnames(cells), cells)
+  # punctuation is narrower than digits
+  widths <- nchar(text) - 0.4 * nchar(gsub("[^][().,:-]", "", text))
+  sum(apply(matrix(widths, nrow(text)), 2L, max)) + 2.4 * (ncol(cells) - 1)
+}
+
+# A table that fits on a page: its longest cells are clipped. Some letters are wider than digits.
+narrowed <- function(cells) {
+  longest <- max(0L, nchar(cells))
+  while (table_width(cells) > 0.9 * page_width && longest > 12L) {
+    longest <- longest - 1L
+    cells[] <- clipped(cells, longest)
+  }
+  cells
 }
 
 # "pipe" for pandoc, which makes HTML, LaTeX and others of it; "latex" and "html" in documents of these languages.
@@ -143,6 +177,15 @@ escape_text <- function(text, format) {
     html = gsub(">", "&gt;", gsub("<", "&lt;", gsub("&", "&amp;", text, fixed = TRUE), fixed = TRUE), fixed = TRUE),
     escape_markdown(text)
   )
+}
+
+# Code in backticks looks like code.
+escape_sentence <- function(text, format) {
+  parts <- regmatches(text, gregexpr("`[^`]+`", text), invert = NA)[[1L]]
+  code <- seq_along(parts) %% 2L == 0L
+  parts[!code] <- escape_text(parts[!code], format)
+  parts[code] <- vapply(gsub("`", "", parts[code], fixed = TRUE), code_span, "", format = format)
+  paste(parts, collapse = "")
 }
 
 # Numbers of characters: a backslash before a bracket would begin a formula.
@@ -170,8 +213,28 @@ code_span <- function(text, format) {
   )
 }
 
+# Folds long lines at blanks outside of strings. What follows `//` stays a comment.
+folded <- function(line, width = getOption("width") + 10L) {
+  parts <- character()
+  margin <- paste0(sub("^( *).*", "\\1", line), "    ")
+  while (nchar(line) > max(width, nchar(margin) + 20L)) {
+    characters <- strsplit(line, "")[[1L]]
+    quoted <- cumsum(characters == "\"") %% 2L == 1L
+    at <- seq_along(characters)
+    blanks <- which(characters == " " & !quoted & at <= width + 1L & at > nchar(margin) + 3L)
+    end <- if (length(blanks) > 0L) max(blanks) else width + 1L
+    comment <- any(characters == "/" & c(characters[-1L], "") == "/" & !quoted & at < end)
+    parts <- c(parts, sub(" +$", "", substr(line, 1L, end - 1L)))
+    line <- paste0(margin, if (comment) "// ", sub("^ +", "", substring(line, end)))
+  }
+  c(parts, line)
+}
+
 code_block <- function(lines) {
   format <- knit_format()
+  if (knitr::is_latex_output()) {
+    lines <- unlist(lapply(lines, folded))
+  }
   block <- switch(format,
     latex = c("\\begin{verbatim}", gsub("\\end{verbatim}", "\\end {verbatim}", lines, fixed = TRUE), "\\end{verbatim}"),
     html = c("<pre><code>", escape_text(lines, format), "</code></pre>"),

@@ -16,13 +16,14 @@
 #'   `PJRT_INDEX_URL`, or pip's.
 #' * `pjrt.knit_max_rows`: how many rows a buffer may have to be a table in a document; see [documents]. Default: 20.
 #' * `pjrt.manifest`: a file that replaces the package's list of plugins; see below.
+#' * `pjrt.mpi`: the library of the system's MPI; see [pjrt_mpi_init()]. Default: `PJRT_MPI`, or found.
 #' * `pjrt.operators_max`: how many programs of [operators] a session keeps. Default: 512.
 #' * `pjrt.print_decimals`: the digits of printed floats after the decimal point. Default: `getOption("digits") - 3`, which is 4.
 #' * `pjrt.print_max_rows`: how many rows of a buffer are printed, -1 for all. Default: 30.
 #' * `pjrt.print_max_rows_slice`: how many rows of each slice are printed. Default: `pjrt.print_max_rows`.
 #' * `pjrt.print_max_width`: the width of a printed line in characters. Default: `getOption("width")`, or 85 if that is R's
 #'   default, 80.
-#' * `pjrt.progress`: whether to show the progress of downloads, loads and saves of models, and of compiles and waits of more
+#' * `pjrt.progress`: whether to show the progress of downloads, and of loads and saves of models, compiles and waits of more
 #'   than 2 seconds. Default: in interactive sessions, but not in documents that knitr makes. Package cli draws the bars if it is
 #'   installed. Ctrl-C (Esc in RStudio) ends the wait.
 #' * `pjrt.python`: a Python with JAX, for functions with symbolic dimensions; see [pjrt_load_exported()]. Default:
@@ -39,6 +40,7 @@
 #' * `PJRT_CPU_DEVICE_COUNT`: the number of devices that the CPU is divided into; see [pjrt_client()]. Default: 1.
 #' * `PJRT_CPU_THREADS`: the number of threads that run programs on the CPU. Default: one for each processor that the process
 #'   or its job may use; see below.
+#' * `PJRT_STORE`: the address of the store in which several processes meet; see [pjrt_distributed()].
 #' * `PJRT_PLUGIN_PATH_<PLATFORM>`: the library of a platform's plugin, as in `PJRT_PLUGIN_PATH_CPU`; overrides
 #'   everything else.
 #' * `PJRT_PLUGIN_PATH`: folders with plugins, separated as in `PATH`.
@@ -48,6 +50,7 @@
 #' * `PJRT_PLUGIN_URL_<PLATFORM>`: the URL of a wheel, an archive or a library to download.
 #' * `PJRT_INDEX_URL`, `PIP_INDEX_URL`, `UV_DEFAULT_INDEX`: the Python package index to download from. Default: pip's.
 #' * `PJRT_PYTHON`: a Python with JAX; see `pjrt.python`.
+#' * `PJRT_MPI`: the library of the system's MPI; see `pjrt.mpi`.
 #' * `PIP_CONFIG_FILE`, `XDG_CONFIG_HOME`: pip's configuration, which may set the index. Default: pip's defaults.
 #' * `PJRT_CACHE_DIR`: the folder of this user's plugins and compiled programs, which only the user can write to. Default:
 #'   `tools::R_user_dir("pjrt", "cache")`.
@@ -79,6 +82,10 @@
 #' * `SLURM_CPUS_PER_TASK`, `SLURM_CPUS_ON_NODE`, `PBS_NUM_PPN`, `LSB_DJOB_NUMPROC`, `NSLOTS`, `OMP_NUM_THREADS`,
 #'   `OMP_THREAD_LIMIT`, and `NCPUS` if there is a `PBS_JOBID`: the number of processors for this process, as job schedulers and
 #'   users of OpenMP set them; see below.
+#' * `SLURM_PROCID`, `SLURM_NTASKS`, `SLURM_LOCALID`, `SLURM_JOB_ID`, `SLURM_STEP_ID`, `SLURM_LAUNCH_NODE_IPADDR`;
+#'   `OMPI_COMM_WORLD_RANK`, `OMPI_COMM_WORLD_SIZE`, `OMPI_COMM_WORLD_LOCAL_RANK`, `OMPI_MCA_ess_base_jobid`,
+#'   `PMIX_NAMESPACE`; `RANK`, `WORLD_SIZE`, `LOCAL_RANK`, `TORCHELASTIC_RUN_ID`, `MASTER_ADDR`: the place of this process among
+#'   several, as Slurm, Open MPI and torchrun set them; see [pjrt_distributed()].
 #'
 #' `PJRT_TEST` and `PJRT_TEST_REGISTERS` are for the package's own tests.
 #'

@@ -41,8 +41,8 @@ print_wait <- function(arguments) {
   TRUE
 }
 
-# Draws a bar if cli is there, and returns whether it did. `arguments` is a list with the name of the work, and the bytes that
-# are done and in all.
+# Draws a bar if cli is there, and returns whether it did. `arguments` is a list with the name of the work, and four numbers:
+# the bytes that are done and in all, and those that took the last of these numbers of seconds.
 bar_progress <- function(arguments) suspendInterrupts(print_bar(arguments))
 
 print_bar <- function(arguments) {
@@ -54,15 +54,25 @@ print_bar <- function(arguments) {
       return(FALSE)
     }
     format <- if (is.na(total)) {
-      "{cli::pb_spin} {cli::pb_name}{cli::pb_current_bytes} {cli::pb_rate_bytes}"
+      "{cli::pb_spin} {cli::pb_name}{cli::pb_current_bytes}{cli::pb_status}"
     } else {
-      "{cli::pb_name}{cli::pb_bar} {cli::pb_percent} of {cli::pb_total_bytes}, {cli::pb_rate_bytes}, {cli::pb_eta} left"
+      "{cli::pb_name}{cli::pb_bar} {cli::pb_percent} of {cli::pb_total_bytes}{cli::pb_status}"
     }
     now <- list(kind = "cli", is_bar = TRUE, bar = new_cli_bar(format, total, paste0(arguments[[1L]], " ")))
   }
-  cli::cli_progress_update(set = done, id = now$bar, force = TRUE)
+  status <- bar_speed(total - done, arguments[[2L]][[3L]], arguments[[2L]][[4L]])
+  cli::cli_progress_update(set = done, status = status, id = now$bar, force = TRUE)
   the$progress <- now
   TRUE
+}
+
+# The speed of work that began before its bar, and how long the rest of it takes.
+bar_speed <- function(left, arrived, seconds) {
+  if (arrived <= 0 || seconds < 0.1) {
+    return("")
+  }
+  speed <- paste0(", ", format_bytes(arrived / seconds), "/s")
+  if (is.na(left) || left <= 0) speed else paste0(speed, ", ", duration_text(ceiling(left * seconds / arrived)), " left")
 }
 
 # Ends a wait, which leaves nothing behind; a bar around it stays.

@@ -7,6 +7,18 @@ shard_for_input <- function(x, executable, input, dim, dtype, tensor, ...) {
   }
   number <- input_number(executable, input)
   layout <- array_layout(executable, number, "input")
+  source <- whole_source(x, layout, dim, dtype, tensor, ...)
+  targets <- devices(executable)
+  shards <- vector("list", length(targets))
+  # a loop, not lapply(), so that errors show the user's call
+  for (i in seq_along(targets)) {
+    shards[[i]] <- source$share(device_range(layout, i, dim), targets[[i]])
+  }
+  shards
+}
+
+# The source of an input's parts, checked to have the shape of the whole array.
+whole_source <- function(x, layout, dim, dtype, tensor, ...) {
   whole <- replicated_shape(layout, dim)
   source <- share_source(x, layout, dtype, tensor, ...)
   if (length(whole) == 0L && identical(as.integer(source$dims), 1L) && is.null(base::dim(x))) {
@@ -22,13 +34,7 @@ shard_for_input <- function(x, executable, input, dim, dtype, tensor, ...) {
       hints = replicas_hint(layout, dim)
     )
   }
-  targets <- devices(executable)
-  shards <- vector("list", length(targets))
-  # a loop, not lapply(), so that errors show the user's call
-  for (i in seq_along(targets)) {
-    shards[[i]] <- source$share(device_range(layout, i, dim), targets[[i]])
-  }
-  shards
+  source
 }
 
 # Combines the devices' parts of an output.
@@ -54,24 +60,28 @@ unshard_output <- function(buffers, executable, output, dim) {
 
 # The whole array of one replica, from the parts of its partitions.
 unshard_replica <- function(parts, layout) {
+  chosen <- parts[layout$is_first]
+  arrays <- vector("list", length(chosen))
+  for (i in seq_along(chosen)) {
+    arrays[[i]] <- as_array_async(chosen[[i]])
+  }
+  for (i in seq_along(chosen)) {
+    arrays[[i]] <- value(arrays[[i]])
+  }
+  join_parts(arrays, layout)
+}
+
+# The whole array of one replica, from R arrays: the parts of those partitions that are the first to have them.
+join_parts <- function(arrays, layout) {
   chosen <- which(layout$is_first)
+  like <- arrays[[1L]]
   if (length(chosen) == 1L) {
-    array <- as_array(parts[[chosen]])
-    return(if (identical(as.numeric(layout$whole), as.numeric(layout$part))) array else crop(array, layout$whole))
+    return(if (identical(as.numeric(layout$whole), as.numeric(layout$part))) like else crop(like, layout$whole))
   }
-  reads <- vector("list", length(chosen))
+  whole <- array(vector(typeof(like), 1L), layout$whole)
   for (i in seq_along(chosen)) {
-    reads[[i]] <- as_array_async(parts[[chosen[[i]]]])
-  }
-  whole <- NULL
-  for (i in seq_along(chosen)) {
-    part <- value(reads[[i]])
-    if (is.null(whole)) {
-      like <- part
-      whole <- array(vector(typeof(part), 1L), layout$whole)
-    }
     sizes <- layout$sizes[[chosen[[i]]]]
-    part <- unclass(crop(part, sizes))
+    part <- unclass(crop(arrays[[i]], sizes))
     # as a call, so that R does not copy `whole` for every part
     eval(call("<-", as.call(c(quote(`[`), quote(whole), positions_from(layout$starts[[chosen[[i]]]], sizes))), quote(part)))
   }

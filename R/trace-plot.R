@@ -62,10 +62,12 @@ plot.PJRTTrace <- function(x, xlim = NULL, main = NULL, ...) {
   invisible(x)
 }
 
-# Colours of Okabe and Ito, ordered so that kinds that often meet differ in brightness. The names are those of the legend.
+# The colours of all plots and some more, ordered so that kinds that often meet differ in brightness. The names are those of the
+# legend.
 trace_colours <- c(
-  call = "#D9D9D9", wait = "#D55E00", run = "#009E73", launch = "#F0E442", compile = "#E69F00", convert = "#0072B2",
-  transfer = "#56B4E9", file = "#CC79A7", callback = "#8B4A6B", gc = "#000000"
+  call = "#D9D9D9", wait = plot_colours[["red"]], run = plot_colours[["green"]], launch = "#F0E442",
+  compile = plot_colours[["orange"]], convert = plot_colours[["blue"]], transfer = plot_colours[["sky"]],
+  file = plot_colours[["purple"]], callback = "#8B4A6B", gc = "#000000"
 )
 
 trace_groups <- c(

@@ -16,6 +16,8 @@
 #' * `waits`: a data frame of the places where R waited, longest first: `call`, `file`, `line`, `times`, `seconds`
 #' * `programs`: a data frame: `program`, `runs`, `seconds` and `median` of a run's seconds
 #' * `compiles`: a data frame: `program`, `outcome`, `times`, `seconds`
+#' * `operations`: a data frame of the operations on the devices' own timelines, where plugins have a profiler: `name`,
+#'   `program`, `times`, `seconds`
 #' * `advice`: texts
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' trace <- pjrt_trace(for (i in 1:100) as_array(pjrt_buffer(i)))
@@ -28,7 +30,8 @@ summary.PJRTTrace <- function(object, ...) {
   out <- list(
     seconds = object$seconds, dropped = object$dropped, events = nrow(events),
     r = trace_r_time(events, object$seconds), devices = trace_devices(events, object$devices, object$seconds),
-    waits = trace_waits(events), programs = trace_programs(events), compiles = trace_compiles(events)
+    waits = trace_waits(events), programs = trace_programs(events), compiles = trace_compiles(events),
+    operations = trace_sums(events[events$kind == "device", ], c("name", "program"))
   )
   out$advice <- trace_advice(out, events)
   structure(out, class = "summary.PJRTTrace")
@@ -182,28 +185,24 @@ whole_percent <- function(share) {
   sprintf("%.0f%%", 100 * share)
 }
 
-# Seconds in a readable unit.
-duration <- function(seconds) {
-  unit <- if (seconds >= 1) 1 else if (seconds >= 1e-3) 1e-3 else 1e-6
-  sprintf("%s %s", format(signif(seconds / unit, 3)), c("s", "ms", "us")[match(unit, c(1, 1e-3, 1e-6))])
-}
-
 #' @rdname summary.PJRTTrace
 #' @export
 print.summary.PJRTTrace <- function(x, ...) {
   check_intact(x, "summary.PJRTTrace", parts = c("seconds", "dropped", "events", "r", "devices", "waits", "programs"))
-  cat(sprintf("<PJRTTrace> %s, %d events\n", duration(x$seconds), x$events))
+  cat(sprintf("<PJRTTrace> %s, %d events\n", format_seconds(x$seconds), x$events))
   if (x$dropped > 0) {
     cat(sprintf("%.0f more events were dropped: see `max_events`.\n", x$dropped))
   }
   cat(trace_sentences(x), sep = "\n")
   shown <- x$r[x$r$share >= 0.005, ]
   cat("\nR's main thread:\n")
-  cat(sprintf("  %-11s %4s  %s", shown$kind, whole_percent(shown$share), vapply(shown$seconds, duration, "")), sep = "\n")
+  cat(sprintf("  %-11s %4s  %s", shown$kind, whole_percent(shown$share), format_seconds(shown$seconds)), sep = "\n")
   print_trace_table("Programs", sprintf("%s: %d runs, %s, median %s", x$programs$program, x$programs$runs,
-    vapply(x$programs$seconds, duration, ""), vapply(x$programs$median, duration, "")))
+    format_seconds(x$programs$seconds), format_seconds(x$programs$median)))
   print_trace_table("Compilations", sprintf("%s: %d %s, %s", x$compiles$program, x$compiles$times, x$compiles$outcome,
-    vapply(x$compiles$seconds, duration, "")))
+    format_seconds(x$compiles$seconds)))
+  print_trace_table("Operations on devices", sprintf("%s: %s, %s", x$operations$name,
+    ifelse(x$operations$times == 1L, "once", paste(x$operations$times, "times")), format_seconds(x$operations$seconds)))
   if (length(x$advice) > 0L) {
     cat("\nAdvice:\n")
     for (text in x$advice) cat(strwrap(text, 76, initial = "* ", prefix = "  "), sep = "\n")

@@ -13,12 +13,17 @@
 #' * `wait`: R or a thread waits for a result; `download`: values are converted for R
 #' * `callback`: an R function that a program calls; `gc`: a garbage collection that the package asks R for
 #' * `file`: a file of arrays is read or written; `work`: a thread's share of any of these
+#' * `device`: a kernel, copy or other operation on the device's own timeline
 #'
 #' A run lasts from its launch, or the end of the run before on its device, until its outputs are ready. If a device runs
 #' programs side by side, these share that time.
 #'
 #' Lanes are R's main thread (`"R"`), a thread for launches on each device that would block R (`"dispatch 0"`, ...), the
 #' thread that converts large arrays (`"upload"`), threads of compilers and of work in many parts, and the devices.
+#'
+#' Plugins for GPUs and TPUs have a profiler. It is started with the trace if the plugin is loaded by then, which creating a
+#' client does, and adds lanes of the device's own timeline, such as `"GPU:0 stream 13 (Compute)"`. NVIDIA's profiler needs the
+#' library CUPTI, which [install_pjrt()] installs. The CPU plugin has no profiler.
 #'
 #' The line in R's code is known where R keeps source references: see `options(keep.source = TRUE)`, the default in interactive
 #' sessions. Elsewhere only the call is.
@@ -35,6 +40,9 @@
 #'   `shape`, `program`, `call`, `line`, `file` and `outcome`; the last ones are `NA` where unknown.
 #' @section Errors:
 #' `pjrt_error_trace` if a trace is already being recorded, or, for `pjrt_trace_stop()`, if none is.
+#'
+#' If a plugin's profiler fails, the trace lacks its timeline, and there is a warning of class `pjrt_warning_profiler` when the
+#' trace ends.
 #' @seealso [summary.PJRTTrace()], [plot.PJRTTrace()], [pjrt_trace_write()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' path <- system.file("programs", "add-2x2.mlir", package = "pjrt")
@@ -76,10 +84,12 @@ pjrt_trace_start <- function(max_events = 2e5) {
   # R loads and compiles these functions at their first use, which is not to be in the trace
   n <- sys.nframe()
   describe_site(n, sys.call(), innermost_reference(n))
-  if (!call_native(ffi_trace_start, as.double(min(max_events, 1e8)))) {
+  failures <- call_native(ffi_trace_start, as.double(min(max_events, 1e8)))
+  if (is.null(failures)) {
     pjrt_abort("A trace is being recorded already.", "trace", hints = "End it with pjrt_trace_stop().")
   }
   the$is_traced <- TRUE
+  the$profiler_failures <- failures
   the$trace_sites <- list()
   invisible()
 }
@@ -106,17 +116,36 @@ stop_trace <- function() {
   names <- c(
     "start", "end", "lane", "kind", "name", "bytes", "dtype", "shape", "program", "call", "line", "file", "outcome"
   )
-  lanes <- unique(columns$lane)
-  devices <- unique(columns$lane[columns$is_device])
-  threads <- setdiff(lanes, c("R", devices))
+  timelines <- unique(columns$lane[columns$kind == "device"])
+  devices <- setdiff(columns$lane[columns$is_device], timelines)
+  threads <- setdiff(columns$lane, c("R", devices, timelines))
+  failures <- c(the$profiler_failures, columns$failures)
+  the$profiler_failures <- NULL
+  warn_profilers(failures)
   structure(
     class = "PJRTTrace",
     list(
       events = as.data.frame(columns[names], stringsAsFactors = FALSE),
-      lanes = c("R", sort(threads), sort(devices)), devices = sort(devices),
+      lanes = c("R", sort(threads), sort(devices), sort_numbered(timelines)), devices = sort(devices),
       seconds = columns$length, dropped = columns$dropped, ended = Sys.time()
     )
   )
+}
+
+# `failures` are texts that begin with the plugin's path.
+warn_profilers <- function(failures) {
+  for (failure in unique(failures)) {
+    warn("The trace lacks a device's timeline, or a part of it. The profiler of ", failure, class = "pjrt_warning_profiler")
+  }
+}
+
+# Sorts texts by the numbers in them: "stream 9" comes before "stream 10".
+sort_numbered <- function(texts) {
+  padded <- texts
+  regmatches(padded, gregexpr("[0-9]+", padded)) <- lapply(
+    regmatches(texts, gregexpr("[0-9]+", texts)), formatC, width = 20L, flag = " "
+  )
+  texts[order(padded)]
 }
 
 check_trace <- function(x) {

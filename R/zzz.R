@@ -4,6 +4,7 @@ the$plugins <- new.env(parent = emptyenv())
 the$registered <- list()
 the$clients <- new.env(parent = emptyenv())
 the$devices <- new.env(parent = emptyenv())
+the$places <- list()
 the$config <- list(cpu_device_count = 1L)
 the$log_level <- NULL
 the$tengen <- NULL
@@ -17,6 +18,7 @@ the$progress <- NULL
 the$python <- NULL
 the$matrix_methods <- NULL
 the$is_traced <- FALSE
+the$profiler_failures <- NULL
 the$trace_sites <- list()
 # what the devices can do, measured by R/limits.R
 the$limits <- list()

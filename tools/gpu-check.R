@@ -35,6 +35,24 @@ await(result)
 seconds <- (proc.time()[["elapsed"]] - started) / runs
 cat(sprintf("\n%d x %d product: %.2f ms, %.1f TFLOP/s\n\n", n, n, 1e3 * seconds, 2 * n^3 / seconds / 1e12))
 
+# The device's own timeline: one kernel at least for each run, on the trace's clock, and as long as the runs. CUPTI may be missing.
+trace <- withCallingHandlers(
+  pjrt_trace({
+    for (i in 1:10) result <- pjrt_execute(multiply, on_device[[1L]], on_device[[2L]])
+    await(result)
+  }),
+  pjrt_warning_profiler = function(w) stop("the profiler failed: ", conditionMessage(w))
+)
+print(trace)
+events <- as.data.frame(trace)
+kernels <- events[events$kind == "device", ]
+runs_seconds <- sum(summary(trace)$devices$busy)
+cat(sprintf("%d events on %s\n", nrow(kernels), paste(unique(kernels$lane), collapse = ", ")))
+stopifnot(
+  nrow(kernels) >= 10L, kernels$start >= 0, kernels$end <= trace$seconds,
+  sum(kernels$end - kernels$start) > 0.5 * runs_seconds, sum(kernels$end - kernels$start) < 1.1 * runs_seconds
+)
+
 # Calls a target with matrices and vectors. The outputs are list(dtype, dims). All are in column-major order, or in row-major
 # order, as their layouts state.
 call_target <- function(target, inputs, outputs, attributes = "", row_major = FALSE) {

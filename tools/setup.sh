@@ -113,7 +113,7 @@ install_system() {
         r-cran-bit64 r-cran-callr r-cran-cli r-cran-future r-cran-ggplot2 r-cran-knitr r-cran-rmarkdown r-cran-testthat \
         r-cran-waldo r-cran-withr r-cran-checkmate r-cran-jsonlite r-cran-later r-cran-pillar r-cran-promises r-cran-r6 \
         r-cran-reticulate r-cran-rlang r-cran-shiny \
-        libpython3-dev)
+        libpython3-dev redis-server openmpi-bin libopenmpi3 mpich libmpich12 r-cran-rmpi)
     if [ -n "$missing" ]; then
         # shellcheck disable=SC2086
         install_packages $missing

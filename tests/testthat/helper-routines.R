@@ -42,8 +42,10 @@ routine_objects <- function() {
     add <- pjrt_compile(program)
     calling <- pjrt_function(add)
     both <- pjrt_compile(
-      pjrt_program(all_reduce_program("2xf64", 2)), pjrt_compile_options(num_replicas = 2L), devices = devices(client)
+      pjrt_program(all_reduce_program("2xf64", 2)), devices = devices(client),
+      pjrt_compile_options(num_replicas = 2L, debug_options = list(xla_dump_to = folder, xla_dump_hlo_as_proto = TRUE))
     )
+    dumped <- list.files(folder, "[.]before_optimizations[.]hlo[.]pb$", full.names = TRUE)
     x <- pjrt_buffer(c(1, 2), "f64")
     z <- pjrt_buffer(c(3, 4), "f64", device = there)
     options <- pjrt_execution_options()
@@ -110,6 +112,11 @@ routine_uses <- function() {
 
     # clients, devices, memory spaces
     client_create = pjrt:::new_client(plugin, list(cpu_device_count = 1L)),
+    client_create_distributed = tryCatch(
+      .Call(pjrt:::ffi_client_create_distributed, plugin, character(), character(), list(), list(1, 1, "redis://h", "j", "n", 1)),
+      pjrt_error = class
+    ),
+    store_shown = pjrt_distributed(0, 1, "redis://host", job = "j")$shown,
     client_close = close(pjrt:::new_client(plugin, list(cpu_device_count = 1L))),
     client_info = platform_version(client),
     client_platform = platform(client),
@@ -267,6 +274,11 @@ routine_uses <- function() {
       pjrt_register_r_call("routine", identity)
       pjrt_unregister_r_call("routine")
     },
+    mpi_start = tryCatch(
+      pjrt:::call_native(pjrt:::ffi_mpi_start, file.path(folder, "no-such-library")), pjrt_error = conditionMessage
+    ),
+    program_of_process = pjrt:::call_native(pjrt:::ffi_program_of_process, dumped, 0L, 2L, FALSE),
+    mpi_finish = pjrt:::call_native(pjrt:::ffi_mpi_finish),
     custom_call_problems = pjrt:::warn_about_custom_calls(),
     linear_algebra_libraries = pjrt:::call_native(pjrt:::ffi_linear_algebra_libraries, pjrt:::lapack_files()),
 

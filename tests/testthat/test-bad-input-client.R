@@ -22,7 +22,14 @@ rows <- list(
   memory_spaces = row(x = of("client", client, "a device", "a closed device")),
   memory_space_info = row(memory = "memory"),
   pjrt_api_version = row(plugin = "plugin"),
-  pjrt_client = row(platform = of("name", "cpu", "NULL")),
+  pjrt_client = row(platform = of("name", "cpu", "NULL"), distributed = of("none", NULL, "NULL")),
+  pjrt_distributed = row(
+    rank = of("index", 0, "0L"), size = of("index", 1, "1L", "integer64"), store = of("none", "redis://h"),
+    local = of("index", 0, "NULL", "0L", "1L", "integer64"), job = of("string", "j", "!\"\""),
+    timeout = of("index", 1, "integer64", "1L", "1.5", "1e-300")
+  ),
+  format.PJRTDistributed = row(x = of("printed", pjrt_distributed(0, 1, "redis://h", job = "j"))),
+  print.PJRTDistributed = row(x = of("printed", pjrt_distributed(0, 1, "redis://h", job = "j"))),
   pjrt_device = row(device = "one_device"),
   pjrt_buffers = row(),
   pjrt_memory_stats = row(),

@@ -6,7 +6,7 @@ test_that("functions have the arguments that callers rely on", {
   expected <- list(
     pjrt_plugin = "platform", as_pjrt_plugin = "x", plugin_attributes = "plugin",
     plugins_downloaded = "platforms = NULL",
-    plugin_client_create = "plugin, platform, options = list()", pjrt_client = "platform = NULL, ...",
+    plugin_client_create = "plugin, platform, options = list()", pjrt_client = "platform = NULL, ..., distributed = NULL",
     as_pjrt_client = "x", platform = "x, ...", devices = "x = NULL, ...", pjrt_device = "device", as_pjrt_device = "x",
     device = "x, ...",
     pjrt_buffer = "data, dtype = NULL, device = NULL, shape = NULL, check = FALSE, ...",

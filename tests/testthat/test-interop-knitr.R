@@ -43,6 +43,56 @@ test_that("the LaTeX of a PDF has the same tables, with special characters escap
   expect_match(text, "\\includegraphics", fixed = TRUE)
 })
 
+test_that("tables in a PDF keep their natural width, and fit on the page", {
+  skip_if_not_installed("rmarkdown")
+  long <- strrep("long_", 25)
+  text <- rendered(rmarkdown::latex_document(), c(
+    "pjrt_buffer(matrix(seq(-1e8, 1e8, length.out = 100), 10))", "pjrt_buffer(matrix(-0.0987 * (1:100), 10))",
+    sprintf("pjrt_compile(pjrt_program(\"func.func @main(%%%s: tensor<2xf32>) -> tensor<2xf32> {", long),
+    sprintf("return %%%s : tensor<2xf32> }\"))", long)
+  ))
+  expect_match(text, "\\begin{longtable}[]{@{}lrr@{}}", fixed = TRUE)
+  # the table of operations
+  expect_match(text, "\\begin{longtable}[]{@{}llrrrl@{}}", fixed = TRUE)
+  # columns of a share of the page, whose text wraps
+  expect_no_match(text, "\\real{", fixed = TRUE)
+  # too wide for a table
+  expect_match(text, "## Columns 1 to")
+  expect_match(text, "\\begin{longtable}[]{@{}lrrrrrrrrrr@{}}", fixed = TRUE)
+  # names are clipped
+  expect_match(gsub("\n", " ", text), "input & \\\\%long[\\\\_long]+\\\\ldots")
+})
+
+test_that("code in a PDF is folded", {
+  skip_if_not_installed("rmarkdown")
+  text <- rendered(rmarkdown::latex_document())
+  code <- regmatches(text, gregexpr("(?s)\\\\begin\\{verbatim\\}.*?\\\\end\\{verbatim\\}", text, perl = TRUE))[[1L]]
+  code <- unlist(strsplit(grep("func.func|digraph", code, value = TRUE), "\n", fixed = TRUE))
+  expect_gt(length(code), 20L)
+  expect_lte(max(nchar(code)), 90L)
+  expect_match(code, "^    // .*all ones", all = FALSE)
+})
+
+test_that("lines fold at blanks outside of strings", {
+  expect_identical(pjrt:::folded("short", 30), "short")
+  expect_identical(pjrt:::folded(strrep("x", 50), 30), c(strrep("x", 30), paste0("    ", strrep("x", 20))))
+  expect_identical(
+    pjrt:::folded("  n1 [label=\"one two three\", fillcolor=\"a b c\"];", 30),
+    c("  n1 [label=\"one two three\",", "      fillcolor=\"a b c\"];")
+  )
+  expect_identical(
+    pjrt:::folded("  // one two three four five six seven", 32), c("  // one two three four five six", "      // seven")
+  )
+})
+
+test_that("code in sentences looks like code", {
+  skip_if_not_installed("knitr")
+  expect_identical(pjrt:::escape_sentence("50% in `f(x_1)` at 1_", "latex"), "50\\% in \\texttt{f(x\\_1)} at 1\\_")
+  expect_identical(pjrt:::escape_sentence("`a<b`", "html"), "<code>a&lt;b</code>")
+  expect_identical(pjrt:::escape_sentence("a_b `c_d`", "pipe"), "a&#95;b `c_d`")
+  expect_identical(pjrt:::escape_sentence("a`", "pipe"), "a&#96;")
+})
+
 test_that("LaTeX documents get LaTeX, HTML documents HTML", {
   skip_if_not_installed("knitr")
   knitted <- function(ending, lines) {

@@ -99,6 +99,20 @@ fork_uses <- list(
   safetensors_open = quote(safetensors_open(model)),
   shape = quote(shape(x)),
   topology = quote(topology(client)),
+  pjrt_mpi_init = quote(pjrt_mpi_init()),
+  pjrt_mpi_finalize = quote(pjrt_mpi_finalize()),
+  mpi_all_reduce = quote(mpi_all_reduce(x)),
+  mpi_all_gather = quote(mpi_all_gather(x)),
+  mpi_reduce_scatter = quote(mpi_reduce_scatter(x)),
+  mpi_all_to_all = quote(mpi_all_to_all(x)),
+  mpi_broadcast = quote(mpi_broadcast(x)),
+  mpi_send = quote(mpi_send(x, 0)),
+  mpi_recv = quote(mpi_recv("f32", 2, 0)),
+  mpi_barrier = quote(mpi_barrier()),
+  mpi_program = quote(mpi_program(program)),
+  mpi_shard = quote(mpi_shard(1, NULL, 1)),
+  mpi_unshard = quote(mpi_unshard(x, NULL)),
+  pjrt_distributed = quote(pjrt_distributed(0, 1, "redis://host", job = "j")),
   uninstall_pjrt = quote(uninstall_pjrt("abacus")),
   value = quote(value(compiling)),
   pjrt_register_custom_call = quote(pjrt_register_custom_call("unused", list(host = some_function))),
@@ -156,8 +170,8 @@ fork_uses <- list(
 
 # Functions that work in a fork because they do not call the device runtime.
 known_in_forks <- c(
-  grep("tree|flatten", names(fork_uses), value = TRUE), "pjrt_register_custom_call", "dispatcher", "dispatcher_size",
-  "pjrt_register_r_call", "pjrt_unregister_r_call", "as_dot",
+  grep("tree|flatten", names(fork_uses), value = TRUE), "pjrt_register_custom_call", "pjrt_distributed", "dispatcher", "dispatcher_size",
+  "pjrt_register_r_call", "pjrt_unregister_r_call", "as_dot", "pjrt_mpi_finalize",
   "as_pjrt_client", "as_pjrt_device", "as_pjrt_plugin", "client_info", "default_memory_space", "device", "device_info",
   "devices", "dtype", "elt_type", "executable_inputs", "executable_outputs", "install_pjrt", "is_deleted", "is_pjrt_buffer",
   "memory_spaces", "memory_space_info", "pjrt_api_version", "pjrt_cache_clear", "pjrt_cache_info", "pjrt_cache_list",
@@ -238,6 +252,9 @@ test_that("in a fork every exported function fails at once or returns a safe res
   }))
   expect_identical(child$err, character())
   expected <- ifelse(names(fork_uses) %in% known_in_forks, "known", "pjrt_error_forked")
+  # nobody has initialized MPI
+  expected[grepl("^mpi_", names(fork_uses))] <- "pjrt_error_invalid_value"
+  expected[grepl("^mpi_(un)?shard$", names(fork_uses))] <- "pjrt_error_invalid_type"
   expect_identical(child$out, c(sprintf("%s: %s", names(fork_uses), expected), healthy))
 })
 

@@ -2,7 +2,7 @@
 # Slow: waits for seconds.
 
 # What R shows in a terminal when it runs `lines`, and then gets Ctrl-C after `seconds`. Without cli, if `cli` is FALSE.
-in_terminal <- function(lines, seconds, cli = TRUE) {
+in_terminal <- function(lines, seconds, cli = TRUE, preload = NULL) {
   skip_on_os(c("windows", "mac"))
   skip_if(!nzchar(Sys.which("script")), "script(1) is not installed")
   folder <- withr::local_tempdir()
@@ -18,6 +18,7 @@ in_terminal <- function(lines, seconds, cli = TRUE) {
   } else {
     env <- c(env, paste0("R_LIBS=", paste(.libPaths(), collapse = ":")))
   }
+  env <- c(env, if (!is.null(preload)) paste0("LD_PRELOAD=", preload))
   r <- sprintf("env %s %s --no-save --no-restore --quiet", paste(env, collapse = " "), file.path(R.home("bin"), "R"))
   input <- sprintf(
     "(sleep 1; echo 'source(\"%s\")'; sleep %s; printf '\\003'; sleep 1.5; echo 'cat(\"ali\", \"ve.\", sep = \"\")'; echo 'q(\"no\")'; sleep 1)",
@@ -51,6 +52,34 @@ test_that("long compiles have a name of their own", {
   expect_match(in_terminal(lines, 7), "compiling")
 })
 
+test_that("bars of loads and saves begin after 2 seconds, and Ctrl-C ends these", {
+  skip_on_os(c("windows", "mac"))
+  # a slow disk
+  source <- withr::local_tempfile(fileext = ".c", lines = c(
+    "#define _GNU_SOURCE", "#include <dlfcn.h>", "#include <stdlib.h>", "#include <unistd.h>",
+    "ssize_t write(int file, const void *bytes, size_t n) {",
+    "  ssize_t (*next)(int, const void *, size_t) = (ssize_t (*)(int, const void *, size_t))dlsym(RTLD_NEXT, \"write\");",
+    "  if (n >= 100000 && getenv(\"SLOW_DISK\")) usleep(400000);",
+    "  return next(file, bytes, n);", "}"
+  ))
+  library <- build_library(source)
+  folder <- withr::local_tempdir()
+  lines <- c(
+    sprintf("folder <- '%s'", folder),
+    "x <- list(x = pjrt_buffer(numeric(2e7), 'f32'))",
+    "safetensors_save(x, file.path(folder, 'quick.safetensors'))",
+    "message('be', 'gins')",
+    "Sys.setenv(SLOW_DISK = '1')",
+    "safetensors_save(x, file.path(folder, 'slow.safetensors'))"
+  )
+  shown <- in_terminal(lines, 6, preload = library)
+  expect_false(grepl("saving", sub("begins.*", "", shown), fixed = TRUE))
+  expect_match(shown, "begins.*saving .*% of +80 MB, [0-9.]+ MB/s, [0-9]+ s left")
+  expect_match(shown, "alive.", fixed = TRUE)
+  expect_false(grepl("rror in", shown, fixed = TRUE))
+  expect_identical(list.files(folder), "quick.safetensors")
+})
+
 test_that("a terminal stays quiet where progress is not wanted", {
   for (option in c("options(pjrt.progress = FALSE)", "options(knitr.in.progress = TRUE)")) {
     shown <- in_terminal(c(option, endless_wait, "as_array(x)"), 5)
@@ -77,14 +106,16 @@ test_that("scripts are quiet, unless the option asks for progress", {
 test_that("bars show bytes with cli, and wait for nothing", {
   skip_if_not_installed("cli")
   withr::local_options(pjrt.progress = TRUE, cli.progress_show_after = 0)
-  expect_true(pjrt:::bar_progress(list("loading", c(1e6, 2e6))))
+  expect_true(pjrt:::bar_progress(list("loading", c(1e6, 2e6, 1e6, 0))))
   expect_true(pjrt:::the$progress$is_bar)
   # a wait inside of it changes nothing
   expect_true(pjrt:::wait_progress(list("waiting", 3)))
   expect_false(pjrt:::end_wait(list("", numeric())))
-  expect_true(pjrt:::bar_progress(list("loading", c(2e6, 2e6))))
+  expect_true(pjrt:::bar_progress(list("loading", c(2e6, 2e6, 2e6, 1))))
   expect_true(pjrt:::end_progress(list("", numeric())))
   expect_null(pjrt:::the$progress)
+  expect_identical(pjrt:::bar_speed(3e7, 1e7, 2), ", 5 MB/s, 6 s left")
+  expect_identical(pjrt:::bar_speed(NA, 1e7, 2), ", 5 MB/s")
   expect_identical(pjrt:::duration_text(c(2.9)), "2 s")
   expect_identical(pjrt:::duration_text(125), "2 min 05 s")
 })

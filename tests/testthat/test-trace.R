@@ -213,3 +213,63 @@ test_that("code without source references has calls and no lines", {
   upload <- events_of(eval(code), "upload")
   expect_identical(upload$call, "pjrt_buffer(c(1, 2))")
 })
+
+# What a child prints that traces with a fake plugin whose profiler has this oddity.
+profiled <- function(oddity, code) {
+  code <- bquote({
+    # the fake plugin has no devices
+    try(pjrt_client("fake"), silent = TRUE)
+    warned <- list()
+    trace <- withCallingHandlers(pjrt_trace(Sys.sleep(0.05)), warning = function(w) {
+      warned[[length(warned) + 1L]] <<- w
+      invokeRestart("muffleWarning")
+    })
+    .(code)
+  })
+  run_child(code, env = c(PJRT_FAKE = oddity, PJRT_PLUGIN_PATH_FAKE = fake_library()))
+}
+
+test_that("the timeline of a plugin's profiler has lanes of its own, in every form of a trace", {
+  child <- profiled("profiler", quote({
+    stopifnot(length(warned) == 0L, length(trace$devices) == 0L)
+    cat(trace$lanes, sep = "\n")
+    events <- subset(as.data.frame(trace), kind == "device")
+    stopifnot(events$lane == trace$lanes[2:3], events$start >= 0, events$end <= trace$seconds)
+    cat(events$name, events$program, events$bytes, sep = "\n")
+    cat(format(1e3 * (events$end - events$start)), sep = "\n")
+    print(summary(trace)$operations)
+    file <- tempfile(fileext = ".json")
+    pjrt_trace_write(trace, file)
+    json <- paste(readLines(file), collapse = "")
+    cat(regmatches(json, gregexpr("GPU:0[^\"]*", json))[[1L]], sep = "\n")
+    pjrt_trace_write(trace, sub("json$", "html", file))
+    grDevices::pdf(NULL)
+    plot(trace)
+    cat(grep("once|Operations", capture.output(print(trace)), value = TRUE), sep = "\n")
+  }))
+  expect_clean(child, c(
+    "R", "GPU:0 stream 9 (MemcpyH2D)", "GPU:0 stream 10 (Compute)",
+    "MemcpyH2D", "fused <kernel>", "NA", "jit_f", "4096", "NA", "1", "2",
+    "            name program times seconds", "1 fused <kernel>   jit_f     1   0.002",
+    "2      MemcpyH2D    <NA>     1   0.001",
+    "GPU:0 stream 9 (MemcpyH2D)", "GPU:0 stream 10 (Compute)",
+    "Operations on devices:", "  fused <kernel>: once, 2 ms", "  MemcpyH2D: once, 1 ms"
+  ))
+})
+
+test_that("a profiler that fails costs its timeline, with a warning when the trace ends", {
+  failures <- c(
+    "create-fails" = "You may not profile.", "start-fails" = "You may not start.", "stop-fails" = "It cannot stop.",
+    damaged = "The timeline is damaged.", complains = "Some events were lost."
+  )
+  for (oddity in names(failures)) {
+    child <- profiled(paste0("profiler-", oddity), quote({
+      stopifnot(length(warned) == 1L)
+      w <- warned[[1L]]
+      cat(class(w)[[1L]], sub(".*[.]so'", "", conditionMessage(w)), nrow(trace$events), sep = "\n")
+      # the next trace is not affected
+      invisible(suppressWarnings(pjrt_trace(1)))
+    }))
+    expect_clean(child, c("pjrt_warning_profiler", paste0(": ", failures[[oddity]]), if (oddity == "complains") 2 else 0))
+  }
+})

@@ -12,6 +12,17 @@ use extendr_ffi::{SEXP, SEXPTYPE};
 use pjrt_core::executable::execute::ExecuteOptions;
 use pjrt_core::executable::timing::Donated;
 use pjrt_core::{Buffer, Executable};
+use std::borrow::Cow;
+
+/// What is timed: an executable, its options, and its inputs in the program's order.
+type Subject<'a> = (&'a Executable, Cow<'a, ExecuteOptions>, Values);
+
+fn subject<'a>(executable: &'a Robj, inputs: &Robj, options: &'a Robj) -> Result<Subject<'a>> {
+    let executable: &Executable = handle::get(sexp::of(executable), "executable")?;
+    let options = execute::options_for(executable, sexp::of(options))?;
+    let values = in_order(executable, sexp::of(inputs))?;
+    Ok((executable, options, values))
+}
 
 /// Calls `time` with an executable, its inputs in the program's order, and its options.
 fn timed<T>(
@@ -20,11 +31,8 @@ fn timed<T>(
     options: &Robj,
     time: impl Fn(&Executable, &[&Buffer], &ExecuteOptions) -> pjrt_base::error::Result<T>,
 ) -> Result<T> {
-    let executable: &Executable = handle::get(sexp::of(executable), "executable")?;
-    let inputs = sexp::of(inputs);
-    let options = execute::options_for(executable, sexp::of(options))?;
+    let (executable, options, values) = subject(executable, inputs, options)?;
     custom_call::read_limits(executable);
-    let values = in_order(executable, inputs)?;
     let buffers = execute::buffers(executable, &values)?;
     Ok(memory::with_retry(|| executable.needs(), || time(executable, &buffers, &options))?)
 }
@@ -49,10 +57,7 @@ fn benchmark_in_flight(executable: Robj, inputs: Robj, options: Robj, times: f64
 /// The inputs in the program's order, with copies of those that a run takes over.
 #[extendr]
 fn benchmark_inputs(executable: Robj, inputs: Robj, options: Robj) -> Result<Robj> {
-    let executable: &Executable = handle::get(sexp::of(&executable), "executable")?;
-    let inputs = sexp::of(&inputs);
-    let options = execute::options_for(executable, sexp::of(&options))?;
-    let values = in_order(executable, inputs)?;
+    let (executable, options, values) = subject(&executable, &inputs, &options)?;
     let set = Protected::new(sexp::vector(SEXPTYPE::VECSXP, values.len()));
     for (i, (&value, buffer)) in values.iter().zip(execute::buffers(executable, &values)?).enumerate() {
         sexp::set_at(set.sexp(), i, value);

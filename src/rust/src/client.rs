@@ -2,13 +2,16 @@
 
 use crate::conditions::{entry, Result};
 use crate::plugin::attributes_to_r;
-use crate::{device, handle, memory, on_ready, sexp};
+use crate::{device, handle, memory, on_ready, progress, sexp};
 use extendr_api::prelude::*;
 use extendr_ffi::{R_RegisterCFinalizerEx, Rboolean, SEXP};
 use pjrt_base::callbacks;
 use pjrt_base::console;
+use pjrt_core::client::distributed::Distributed;
 use pjrt_core::{Client, Plugin, Value};
+use pjrt_store::Address;
 use std::ffi::{c_char, CStr};
+use std::time::Duration;
 
 owned!(Client, c"PJRTClient");
 
@@ -17,15 +20,58 @@ owned!(Client, c"PJRTClient");
 fn client_create(plugin: Robj, names: Vec<String>, types: Vec<String>, values: List) -> Result<Robj> {
     handle::release_forgotten();
     let plugin = *handle::get::<&'static Plugin>(sexp::of(&plugin), "plugin")?;
+    let options = options_of(names, &types, &values)?;
+    let client = memory::with_retry(|| "a client's threads".into(), || Client::create(plugin, &options))?;
+    Ok(handle::object(client))
+}
+
+/// The same together with other processes. `place` is a list of rank, size, store, job, name and timeout.
+#[extendr]
+fn client_create_distributed(
+    plugin: Robj,
+    names: Vec<String>,
+    types: Vec<String>,
+    values: List,
+    place: List,
+) -> Result<Robj> {
+    handle::release_forgotten();
+    let plugin = *handle::get::<&'static Plugin>(sexp::of(&plugin), "plugin")?;
+    let options = options_of(names, &types, &values)?;
+    let of = |index: usize| place.elt(index).unwrap_or_default();
+    let text = |index: usize| of(index).as_str().unwrap_or_default().to_owned();
+    let number = |index: usize| of(index).as_real().unwrap_or_default();
+    let Ok(timeout) = Duration::try_from_secs_f64(number(5)) else {
+        bail!(InvalidInput, "`timeout` is too long.");
+    };
+    let place = Distributed {
+        rank: number(0) as usize,
+        size: number(1) as usize,
+        store: Address::read(&text(2))?,
+        job: text(3),
+        name: text(4),
+        timeout,
+    };
+    let client =
+        progress::doing("waiting for other processes", || Client::create_distributed(plugin, &options, &place))?;
+    Ok(handle::object(client))
+}
+
+/// A store's address without its password.
+#[extendr]
+fn store_shown(address: &str) -> Result<Robj> {
+    Ok(Address::read(address)?.to_string().into())
+}
+
+/// Options of these names, types and values.
+pub fn options_of(names: Vec<String>, types: &[String], values: &List) -> Result<Vec<(String, Value)>> {
     let mut options = Vec::with_capacity(names.len());
-    for ((name, kind), (_, value)) in names.into_iter().zip(&types).zip(values.iter()) {
+    for ((name, kind), (_, value)) in names.into_iter().zip(types).zip(values.iter()) {
         let Some(value) = option_value(kind, &value) else {
             bail!(InvalidInput, "Client option `{name}` has a value that is not a valid {kind}.");
         };
         options.push((name, value));
     }
-    let client = memory::with_retry(|| "a client's threads".into(), || Client::create(plugin, &options))?;
-    Ok(handle::object(client))
+    Ok(options)
 }
 
 /// The value of an option. Whole numbers come as text, because R has no 64-bit integers.
@@ -119,6 +165,8 @@ pub fn get(client: &Robj) -> Result<&Client> {
 extendr_module! {
     mod client;
     fn client_create;
+    fn client_create_distributed;
     fn client_info;
     fn client_platform;
+    fn store_shown;
 }

@@ -49,6 +49,8 @@ mod linear_algebra;
 mod map;
 mod memory;
 mod memory_space;
+mod mpi;
+mod mpi_program;
 mod npy;
 mod on_ready;
 mod operators;
@@ -98,6 +100,8 @@ extendr_module! {
     use install;
     use lifetime;
     use linear_algebra;
+    use mpi;
+    use mpi_program;
     use map;
     use memory;
     use memory_space;

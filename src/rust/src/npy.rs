@@ -16,9 +16,6 @@ use pjrt_core::Device;
 use pjrt_data::dtype::DType;
 use std::path::Path;
 
-/// The amount of work, in bytes, from which a progress bar is shown.
-const LONG: u64 = 1_000_000_000;
-
 /// Files that are open at a time. More stay open only if a device uses their memory.
 const TOGETHER: usize = 32;
 
@@ -39,7 +36,7 @@ fn npy_load(path: &str, device: Robj, names: Robj, dtype: Robj, show: bool, colu
     let loading = Loading::new(arrays.iter().map(|array| array.stored(true)).collect(), device)?;
     let list = Protected::new(sexp::vector(SEXPTYPE::VECSXP, arrays.len()));
     let total = loading.moved_bytes();
-    let mut bar = Bar::new("loading", show && total >= LONG, usize::try_from(columns).unwrap_or(0));
+    let mut bar = Bar::of_long_work("loading", show, usize::try_from(columns).unwrap_or(0));
     let loaded = stored::load(list.sexp(), 0, &loading, device, &mut |done| bar.show(done, Some(total)));
     bar.finish();
     loaded?;
@@ -56,7 +53,7 @@ fn npy_load_files(paths: Vec<String>, device: Robj, show: bool, columns: i32) ->
     memory::collect_under_pressure(device.client())?;
     let list = Protected::new(sexp::vector(SEXPTYPE::VECSXP, paths.len()));
     let total: u64 = paths.iter().filter_map(|path| std::fs::metadata(path).ok()).map(|file| file.len()).sum();
-    let mut bar = Bar::new("loading", show && total >= LONG, usize::try_from(columns).unwrap_or(0));
+    let mut bar = Bar::of_long_work("loading", show, usize::try_from(columns).unwrap_or(0));
     let mut done = 0;
     for (i, paths) in paths.chunks(TOGETHER).enumerate() {
         let array = |path: &String| {

@@ -58,6 +58,8 @@ fn call(function: &CStr, name: &str, numbers: &[f64]) -> pjrt_base::error::Resul
 
 /// The shortest time between two updates.
 const PAUSE: Duration = Duration::from_millis(100);
+/// The time of work after which its bar is shown, as for waits.
+const LONG: Duration = Duration::from_secs(2);
 /// The width of the bar, if there is room for it.
 const WIDTH: usize = 24;
 
@@ -68,6 +70,8 @@ pub struct Bar<'a> {
     visible: bool,
     /// Columns of the console.
     columns: usize,
+    /// Nothing is drawn before.
+    from: Instant,
     /// The time of the first byte, and the number of bytes before.
     start: Option<(Instant, u64)>,
     drawn_at: Option<Instant>,
@@ -80,17 +84,27 @@ pub struct Bar<'a> {
 
 impl<'a> Bar<'a> {
     pub fn new(label: &'a str, visible: bool, columns: usize) -> Self {
-        Bar { label, visible, columns, start: None, drawn_at: None, drawn_done: 0, drawn: 0, is_rs: false }
+        let from = Instant::now();
+        Bar { label, visible, columns, from, start: None, drawn_at: None, drawn_done: 0, drawn: 0, is_rs: false }
+    }
+
+    /// A bar that is shown only if the work takes long.
+    pub fn of_long_work(label: &'a str, visible: bool, columns: usize) -> Self {
+        let bar = Bar::new(label, visible, columns);
+        Bar { start: Some((bar.from, 0)), from: bar.from + LONG, ..bar }
     }
 
     /// Draws the bar, unless it was drawn very recently.
     pub fn show(&mut self, done: u64, total: Option<u64>) {
         let due = self.drawn_at.is_none_or(|at| at.elapsed() >= PAUSE) || total == Some(done);
-        if !self.visible || done == 0 || done == self.drawn_done || !due {
+        if !self.visible || done == 0 || done == self.drawn_done || !due || Instant::now() < self.from {
             return;
         }
-        if self.is_rs || self.start.is_none() {
-            let numbers = [done as f64, total.map_or(f64::NAN, |total| total as f64)];
+        let (start, before) = *self.start.get_or_insert((Instant::now(), done));
+        let arrived = done.saturating_sub(before);
+        if self.is_rs || self.drawn_at.is_none() {
+            let total = total.map_or(f64::NAN, |total| total as f64);
+            let numbers = [done as f64, total, arrived as f64, start.elapsed().as_secs_f64()];
             match call(c"bar_progress", self.label, &numbers) {
                 Ok(is_drawn) => self.is_rs = is_drawn,
                 // The work itself sees it.
@@ -99,11 +113,9 @@ impl<'a> Bar<'a> {
         }
         if self.is_rs {
             (self.drawn_at, self.drawn_done) = (Some(Instant::now()), done);
-            self.start.get_or_insert((Instant::now(), done));
             return;
         }
-        let (start, before) = *self.start.get_or_insert((Instant::now(), done));
-        let line = line(self.label, done, total, done.saturating_sub(before), start.elapsed(), self.columns);
+        let line = line(self.label, done, total, arrived, start.elapsed(), self.columns);
         // Blanks overwrite the rest of a longer line.
         let blanks = self.drawn.saturating_sub(line.len());
         reprint!("\r{line}{:blanks$}", "");

@@ -16,9 +16,6 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
 
-/// The amount of work, in bytes, from which a progress bar is shown.
-const LONG: u64 = 1_000_000_000;
-
 /// An open model, and the device for its tensors.
 pub struct Open {
     /// `None` once it is closed.
@@ -122,7 +119,7 @@ pub extern "C-unwind" fn safetensors_load(file: SEXP, positions: SEXP, show: SEX
         let tensors: Vec<usize> = tensors.iter().map(|&position| position as usize - 1).collect();
         let loading = Loading::new(model.stored(&tensors)?, device)?;
         let total = loading.moved_bytes();
-        let mut bar = Bar::new("loading", show && total >= LONG, columns);
+        let mut bar = Bar::of_long_work("loading", show, columns);
         let loaded = stored::load(list.sexp(), 0, &loading, device, &mut |done| bar.show(done, Some(total)));
         bar.finish();
         loaded?;
@@ -155,7 +152,7 @@ fn safetensors_save(
         metadata: &metadata,
         max_shard_size: (max_shard_size >= 0.0).then_some(max_shard_size as u64),
     };
-    let mut bar = Bar::new("saving", show && total >= LONG, usize::try_from(columns).unwrap_or(0));
+    let mut bar = Bar::of_long_work("saving", show, usize::try_from(columns).unwrap_or(0));
     let saved = save(&buffers, &saving, &mut |done| bar.show(done, Some(total)));
     bar.finish();
     Ok(saved?.to_string_lossy().as_ref().into())

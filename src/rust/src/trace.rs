@@ -5,6 +5,7 @@ use crate::sexp::{self, Protected};
 use extendr_api::prelude::*;
 use extendr_ffi::SEXP;
 use pjrt_base::trace::{self as record, Activity, Cause, Details, Event, Lane, Record, Site, Span};
+use pjrt_core::runtime::profiler;
 use serde_json::{json, Map, Value};
 use std::cell::RefCell;
 
@@ -47,11 +48,18 @@ fn call(site: SEXP) -> Call {
     Call { span, _cause: cause }
 }
 
-/// Starts a record of at most so many events. Returns whether none went on.
+/// Starts a record of at most so many events, and the profilers of plugins. Returns what failed there, in words; NULL if a
+/// record goes on.
 #[extendr]
-fn trace_start(most: f64) -> bool {
+fn trace_start(most: f64) -> Robj {
+    if record::goes_on() {
+        return ().into();
+    }
     CALLS.take();
-    record::start(most as usize)
+    // They may need a while to start, which is not to be in the record.
+    let failures = profiler::start_all();
+    record::start(most as usize);
+    failures.into()
 }
 
 /// Whether a record goes on.
@@ -79,11 +87,13 @@ fn trace_leave() {
 #[extendr]
 fn trace_stop() -> Result<Robj> {
     CALLS.take();
-    Ok(record::stop().map_or_else(|| ().into(), |record| columns(&record)))
+    let Some(mut record) = record::stop() else { return Ok(().into()) };
+    let failures = profiler::stop_all(&mut record);
+    Ok(columns(&record, failures))
 }
 
-fn columns(record: &Record) -> Robj {
-    let Record { events, sites, length, dropped } = record;
+fn columns(record: &Record, failures: Vec<String>) -> Robj {
+    let Record { events, sites, length, dropped, .. } = record;
     let site = |event: &Event| event.site.and_then(|site| sites.get(site));
     let numbers = |number: &dyn Fn(&Event) -> Option<f64>| -> Robj {
         events.iter().map(|event| number(event).map_or_else(Rfloat::na, Rfloat::from)).collect::<Doubles>().into()
@@ -109,7 +119,8 @@ fn columns(record: &Record) -> Robj {
         outcome = texts(&|event| Some(event.details.outcome.to_owned())),
         is_device = events.iter().map(|event| matches!(event.lane, Lane::Device(_))).collect::<Vec<bool>>(),
         length = length.as_secs_f64(),
-        dropped = *dropped as f64
+        dropped = *dropped as f64,
+        failures = failures
     )
     .into()
 }

@@ -7,7 +7,7 @@ use crate::reason::Reason;
 use crate::sync::Unpoisoned;
 use crate::trace;
 use std::cell::Cell;
-use std::ffi::c_void;
+use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, OnceLock, TryLockError};
 use std::time::{Duration, Instant};
@@ -244,6 +244,10 @@ pub fn watch_forks() {
     let _ = (&ONCE, in_child as extern "C" fn());
 }
 
+/// What runs at exit: `close` of [`watch_exit`] and `ending` of [`watch_ending`].
+static AT_EXIT: OnceLock<fn()> = OnceLock::new();
+static ENDING: OnceLock<fn(Option<i32>)> = OnceLock::new();
+
 /// Registers `close`, always the first function given, to run when the process exits, before the plugin's own exit
 /// handlers.
 ///
@@ -251,20 +255,61 @@ pub fn watch_forks() {
 /// each step that may have registered one; running `close` twice is harmless. The C library keeps some bytes for each
 /// call until the process ends.
 pub fn watch_exit(close: fn()) {
-    static AT_EXIT: OnceLock<fn()> = OnceLock::new();
     AT_EXIT.get_or_init(|| close);
-    extern "C" fn at_exit() {
+    register_exit();
+}
+
+/// Registers `ending`, always the first function given, to run when the process exits, before `close` of [`watch_exit`]. It
+/// gets the exit status on C libraries that pass it to handlers, and may be called again.
+pub fn watch_ending(ending: fn(Option<i32>)) {
+    ENDING.get_or_init(|| ending);
+    register_exit();
+}
+
+fn register_exit() {
+    fn at_exit(status: Option<i32>) {
         // The thread's storage may be gone.
         INTERRUPT_POLL.set(None);
         callbacks::end();
         console::end();
+        if let Some(ending) = ENDING.get() {
+            ending(status);
+        }
         if let Some(close) = AT_EXIT.get() {
             close();
         }
     }
-    // SAFETY: registers a handler; failing to (no memory) leaves exit as it would be without.
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    {
+        extern "C" fn with_status(status: c_int, _: *mut c_void) {
+            at_exit(Some(status));
+        }
+        // SAFETY: registers a handler; failing to (no memory) leaves exit as it would be without.
+        unsafe { on_exit(with_status, std::ptr::null_mut()) };
+    }
+    #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+    {
+        extern "C" fn without_status() {
+            at_exit(None);
+        }
+        // SAFETY: as above.
+        unsafe {
+            libc::atexit(without_status);
+        }
+    }
+}
+
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+extern "C" {
+    fn on_exit(handler: extern "C" fn(c_int, *mut c_void), argument: *mut c_void) -> c_int;
+}
+
+/// Ends the process at once with this status: without exit handlers, but with what its streams hold.
+pub fn leave(status: i32) -> ! {
+    // SAFETY: writes out what streams hold, and ends the process.
     unsafe {
-        libc::atexit(at_exit);
+        libc::fflush(std::ptr::null_mut());
+        libc::_exit(status);
     }
 }
 
@@ -273,19 +318,11 @@ pub fn watch_exit(close: fn()) {
 pub fn skip_exit_handlers() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
-        use std::ffi::c_int;
-        extern "C" {
-            fn on_exit(handler: extern "C" fn(c_int, *mut c_void), argument: *mut c_void) -> c_int;
-        }
-        extern "C" fn leave(status: c_int, _: *mut c_void) {
-            // SAFETY: writes out what streams hold, and ends the process.
-            unsafe {
-                libc::fflush(std::ptr::null_mut());
-                libc::_exit(status);
-            }
+        extern "C" fn leave_with(status: c_int, _: *mut c_void) {
+            leave(status);
         }
         // SAFETY: registers a handler, which runs before all others, being the last; failing to leaves exit as it would be without.
-        unsafe { on_exit(leave, std::ptr::null_mut()) };
+        unsafe { on_exit(leave_with, std::ptr::null_mut()) };
     }
 }
 

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::fmt::{self, Display, Formatter};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 static IS_ON: AtomicBool = AtomicBool::new(false);
 static SESSION: Mutex<Option<Session>> = Mutex::new(None);
@@ -154,12 +154,33 @@ pub struct Record {
     pub length: Duration,
     /// Events beyond the limit.
     pub dropped: u64,
+    /// The time of its start on the system's clock, in nanoseconds since 1970.
+    pub began: i64,
+    /// The limit of events.
+    most: usize,
+}
+
+impl Record {
+    /// Adds events that others have recorded, up to the limit.
+    pub fn merge(&mut self, events: impl IntoIterator<Item = Event>) {
+        for event in events {
+            self.add(event);
+        }
+        self.events.sort_by_key(|event| event.start);
+    }
+
+    fn add(&mut self, event: Event) {
+        if self.events.len() < self.most {
+            self.events.push(event);
+        } else {
+            self.dropped += 1;
+        }
+    }
 }
 
 struct Session {
     number: u64,
     start: Instant,
-    most: usize,
     record: Record,
     known: HashMap<Arc<Site>, usize>,
     /// What may go on when the record ends.
@@ -181,23 +202,34 @@ pub fn is_on() -> bool {
     IS_ON.load(Ordering::Relaxed)
 }
 
+/// Whether a record of this process goes on.
+pub fn goes_on() -> bool {
+    process::lock(&SESSION).is_some_and(|session| is_of_this_process(session.as_ref()))
+}
+
+fn is_of_this_process(session: Option<&Session>) -> bool {
+    session.is_some_and(|session| session.generation == process::generation())
+}
+
 /// Starts a record of at most so many events, on the host's thread. Returns false if one goes on.
 pub fn start(most: usize) -> bool {
     static NUMBERS: Mutex<u64> = Mutex::new(0);
     process::watch_forks();
     let Some(mut session) = process::lock(&SESSION) else { return false };
     let generation = process::generation();
-    if session.as_ref().is_some_and(|session| session.generation == generation) {
+    if is_of_this_process(session.as_ref()) {
         return false;
     }
+    // Two clocks are read, one after the other, as one point of time.
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let began = i64::try_from(now.as_nanos()).unwrap_or(i64::MAX);
     let Some(mut last) = process::lock(&NUMBERS) else { return false };
     *last += 1;
     IS_HOST.set(true);
     *session = Some(Session {
         number: *last,
         start: Instant::now(),
-        most,
-        record: Record::default(),
+        record: Record { began, most, ..Record::default() },
         known: HashMap::new(),
         open: HashMap::new(),
         next: 1,
@@ -210,7 +242,7 @@ pub fn start(most: usize) -> bool {
 /// Ends the record, with what goes on still. `None` if there is none in this process.
 pub fn stop() -> Option<Record> {
     IS_ON.store(false, Ordering::Relaxed);
-    let Session { start, mut record, open, most, generation, .. } = process::lock(&SESSION)?.take()?;
+    let Session { start, mut record, open, generation, .. } = process::lock(&SESSION)?.take()?;
     if generation != process::generation() {
         return None;
     }
@@ -218,11 +250,7 @@ pub fn stop() -> Option<Record> {
     for (_, mut event) in open {
         event.end = record.length;
         event.details.outcome = "unfinished";
-        if record.events.len() < most {
-            record.events.push(event);
-        } else {
-            record.dropped += 1;
-        }
+        record.add(event);
     }
     record.events.sort_by_key(|event| event.start);
     queue_runs(&mut record.events);
@@ -322,7 +350,7 @@ impl Span {
         if let Some(running) = &mut self.0 {
             if let Some(mut session) = process::lock(&SESSION) {
                 if let Some(session) = session.as_mut().filter(|session| session.number == running.session) {
-                    if session.open.len() < session.most {
+                    if session.open.len() < session.record.most {
                         let number = session.next;
                         session.next += 1;
                         session.open.insert(number, running.event.clone());
@@ -386,24 +414,14 @@ fn end(running: Running) {
         session.open.remove(&kept);
     }
     event.end = session.start.elapsed();
-    session.add(event);
+    session.record.add(event);
 }
 
 /// Adds events that were timed elsewhere.
 pub fn add(events: impl IntoIterator<Item = Event>) {
     let Some(mut session) = process::lock(&SESSION) else { return };
     if let Some(session) = session.as_mut() {
-        events.into_iter().for_each(|event| session.add(event));
-    }
-}
-
-impl Session {
-    fn add(&mut self, event: Event) {
-        if self.record.events.len() < self.most {
-            self.record.events.push(event);
-        } else {
-            self.record.dropped += 1;
-        }
+        events.into_iter().for_each(|event| session.record.add(event));
     }
 }
 
@@ -534,8 +552,20 @@ mod tests {
         (0..5).for_each(|_| drop(span(Activity::Wait, Details::default)));
         let record = stop().unwrap();
         assert_eq!((record.events.len(), record.dropped), (3, 2));
-        assert!(start(3));
+        assert!(start(3) && goes_on());
         drop(late);
-        assert!(stop().unwrap().events.is_empty());
+        let mut record = stop().unwrap();
+        assert!(record.events.is_empty() && !goes_on());
+        let event = |start| Event {
+            start: Duration::from_secs(start),
+            end: Duration::from_secs(9),
+            lane: Lane::Device("GPU:0 stream 1".into()),
+            activity: Activity::Device,
+            details: Details::default(),
+            site: None,
+        };
+        record.merge((0..5).rev().map(event));
+        assert_eq!(record.events.iter().map(|event| event.start.as_secs()).collect::<Vec<_>>(), [2, 3, 4]);
+        assert_eq!(record.dropped, 2);
     }
 }

@@ -1,11 +1,15 @@
 //! Versions and features of a plugin before any device is used, with a fake plugin that the C compiler makes.
 
 use pjrt_base::sync::Unpoisoned;
+use pjrt_base::trace::{self, Activity, Lane, Record};
 use pjrt_base::{error::Error, error::Kind};
+use pjrt_core::runtime::profiler::{self, Profiler};
 use pjrt_core::{Client, Plugin, Value};
+use pjrt_program::profile::{options, read};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, OnceLock};
+use std::time::Duration;
 
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/fake-plugin.c");
 
@@ -130,6 +134,63 @@ fn a_chain_of_extensions_is_followed_as_far_as_it_leads() {
         assert_eq!(numbers(load(oddity).unwrap()), [5, 777], "{oddity}");
     }
     assert_eq!(numbers(load("no-extensions").unwrap()), [0; 0]);
+}
+
+#[test]
+fn timelines_of_profilers_become_lanes_of_a_record() {
+    let odd =
+        ["create-fails", "start-fails", "stop-fails", "collect-fails", "damaged", "huge", "short", "complains", "late"];
+    let quiet = ["null", "small", "empty"];
+    for oddity in odd.iter().chain(&quiet) {
+        load(&format!("profiler-{oddity}")).unwrap();
+    }
+    let plugin = load("profiler").unwrap();
+    for _ in 0..2 {
+        let mut failures = profiler::start_all();
+        assert!(trace::start(100));
+        std::thread::sleep(Duration::from_millis(50));
+        let mut record = trace::stop().unwrap();
+        failures.extend(profiler::stop_all(&mut record));
+        let said = |oddity: &str| {
+            let failures: Vec<_> =
+                failures.iter().filter(|said| said.contains(&format!("fake-profiler-{oddity}.so"))).collect();
+            assert_eq!(failures.len(), 1, "{oddity}: {failures:?}");
+            failures[0].split_once(": ").unwrap().1.to_owned()
+        };
+        assert_eq!(said("create-fails"), "You may not profile.");
+        assert_eq!(said("start-fails"), "You may not start.");
+        assert_eq!(said("stop-fails"), "It cannot stop.");
+        assert_eq!(said("collect-fails"), "There is nothing to collect.");
+        assert_eq!(said("damaged"), "The timeline is damaged.");
+        assert_eq!(said("huge"), format!("The timeline is too large: {} bytes.", usize::MAX));
+        assert_eq!(said("short"), "The plugin has no PLUGIN_Profiler_CollectData.");
+        assert_eq!(said("complains"), "Some events were lost.");
+        assert_eq!(said("late"), "All 1 events of the timeline lie outside of the time of the trace.");
+        assert_eq!(failures.len(), odd.len(), "{failures:?}");
+        // Two plugins have the same good timeline.
+        assert_eq!(record.events.len(), 4);
+        assert!(record.events.iter().all(|event| event.activity == Activity::Device && event.end <= record.length));
+        let of = |name: &str| record.events.iter().find(|event| event.details.name == name).unwrap();
+        let kernel = of("fused <kernel>");
+        assert_eq!(
+            (&kernel.lane, &*kernel.details.program),
+            (&Lane::Device("GPU:0 stream 10 (Compute)".into()), "jit_f")
+        );
+        assert_eq!(kernel.end - kernel.start, Duration::from_millis(2));
+        let before_end = record.length - kernel.start;
+        assert!(before_end <= Duration::from_millis(10) && before_end > Duration::from_millis(2), "{before_end:?}");
+        let copy = of("MemcpyH2D");
+        assert_eq!((copy.start, copy.end, copy.details.bytes), (Duration::ZERO, Duration::from_millis(1), Some(4096)));
+    }
+    assert!(profiler::stop_all(&mut Record::default()).is_empty());
+
+    // one that is dropped is stopped and destroyed, so that the next can be made
+    drop(Profiler::start(plugin, &options()).unwrap().unwrap());
+    let bytes = Profiler::start(plugin, &options()).unwrap().unwrap().stop().unwrap();
+    assert_eq!(read(&bytes, 0).unwrap().lanes.len(), 2);
+    let error = Profiler::start(plugin, b"").unwrap_err();
+    assert_eq!((error.code(), error.call_name()), (Some(3), Some("PLUGIN_Profiler_Create")));
+    assert!(Profiler::start(load("no-profiler").unwrap(), &options()).unwrap().is_none());
 }
 
 #[test]

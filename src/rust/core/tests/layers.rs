@@ -4,15 +4,17 @@
 use std::path::Path;
 
 /// Every crate with those of ours that it may use, from the bottom up.
-const LAYERS: [(&str, &[&str]); 8] = [
+const LAYERS: [(&str, &[&str]); 10] = [
     ("sys", &[]),
     ("base", &[]),
     ("data", &["base"]),
     ("program", &["base", "data"]),
     ("lapack", &["base"]),
+    ("mpi", &["base", "data"]),
     ("plugins", &["base"]),
-    ("core", &["base", "data", "lapack", "plugins", "program", "sys"]),
-    (".", &["base", "core", "data", "plugins", "program"]),
+    ("store", &["base"]),
+    ("core", &["base", "data", "lapack", "mpi", "plugins", "program", "store", "sys"]),
+    (".", &["base", "core", "data", "plugins", "program", "store"]),
 ];
 
 #[test]

@@ -10,10 +10,16 @@ use std::fmt::Write;
 mod attributes;
 mod constant;
 mod cost;
+#[cfg(test)]
+mod examples;
+mod order;
+pub mod processes;
 mod proto;
 mod text;
+mod wire;
 
 pub use cost::{OperationCost, Totals};
+pub use order::Unordered;
 pub use proto::*;
 
 impl ShapeProto {

@@ -1,5 +1,5 @@
-//! Reads programs before and after compilation: StableHLO as text and bytecode, HLO modules, and functions exported by
-//! JAX and PyTorch. Must not know PJRT, plugins or devices.
+//! Reads programs before and after compilation: StableHLO as text and bytecode, HLO modules, functions exported by
+//! JAX and PyTorch, and profiles of their runs. Must not know PJRT, plugins or devices.
 
 #[macro_use]
 extern crate pjrt_base;
@@ -17,6 +17,7 @@ pub mod mlir;
 pub mod module;
 pub mod names;
 pub mod narrow;
+pub mod profile;
 pub mod program;
 pub mod pytorch;
 pub mod sharding;

@@ -122,7 +122,7 @@ fn product(dims: &[i64]) -> Option<usize> {
 }
 
 /// The numbers from 0, reshaped, transposed, and read row by row.
-fn iota(dims: &[i64], order: &[i32], count: usize) -> Option<Vec<usize>> {
+pub(crate) fn iota(dims: &[i64], order: &[i32], count: usize) -> Option<Vec<usize>> {
     if product(dims)? != count {
         return None;
     }

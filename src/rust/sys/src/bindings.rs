@@ -2711,9 +2711,115 @@ phase_compile_destroy_compiler: 32, phase_compile_run_phases: 40, phase_compile_
 phase_compile_c_buffers_destroy: 56 }
 #[repr(C)]
 #[derive(Debug)]
-pub struct PLUGIN_Profiler_Api {
+pub struct PLUGIN_Profiler {
     _unused: [u8; 0],
 }
+#[repr(C)]
+#[derive(Debug)]
+pub struct PLUGIN_Profiler_Error {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PLUGIN_Profiler_Error_Destroy_Args {
+    pub struct_size: usize,
+    pub priv_: *mut ::core::ffi::c_void,
+    pub error: *mut PLUGIN_Profiler_Error,
+}
+layout! { PLUGIN_Profiler_Error_Destroy_Args, 24, 8; struct_size: 0, priv_: 8, error: 16 }
+pub type PLUGIN_Profiler_Error_Destroy =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PLUGIN_Profiler_Error_Destroy_Args)>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PLUGIN_Profiler_Error_Message_Args {
+    pub struct_size: usize,
+    pub priv_: *mut ::core::ffi::c_void,
+    pub error: *const PLUGIN_Profiler_Error,
+    pub message: *const ::core::ffi::c_char,
+    pub message_size: usize,
+}
+layout! { PLUGIN_Profiler_Error_Message_Args, 40, 8; struct_size: 0, priv_: 8, error: 16, message: 24, message_size: 32
+}
+pub type PLUGIN_Profiler_Error_Message =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PLUGIN_Profiler_Error_Message_Args)>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PLUGIN_Profiler_Error_GetCode_Args {
+    pub struct_size: usize,
+    pub priv_: *mut ::core::ffi::c_void,
+    pub error: *const PLUGIN_Profiler_Error,
+    pub code: ::core::ffi::c_int,
+}
+layout! { PLUGIN_Profiler_Error_GetCode_Args, 32, 8; struct_size: 0, priv_: 8, error: 16, code: 24 }
+pub type PLUGIN_Profiler_Error_GetCode = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PLUGIN_Profiler_Error_GetCode_Args) -> *mut PLUGIN_Profiler_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PLUGIN_Profiler_Create_Args {
+    pub struct_size: usize,
+    pub options: *const ::core::ffi::c_char,
+    pub options_size: usize,
+    pub profiler: *mut PLUGIN_Profiler,
+}
+layout! { PLUGIN_Profiler_Create_Args, 32, 8; struct_size: 0, options: 8, options_size: 16, profiler: 24 }
+pub type PLUGIN_Profiler_Create =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PLUGIN_Profiler_Create_Args) -> *mut PLUGIN_Profiler_Error>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PLUGIN_Profiler_Destroy_Args {
+    pub struct_size: usize,
+    pub profiler: *mut PLUGIN_Profiler,
+}
+layout! { PLUGIN_Profiler_Destroy_Args, 16, 8; struct_size: 0, profiler: 8 }
+pub type PLUGIN_Profiler_Destroy =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PLUGIN_Profiler_Destroy_Args) -> *mut PLUGIN_Profiler_Error>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PLUGIN_Profiler_Start_Args {
+    pub struct_size: usize,
+    pub profiler: *mut PLUGIN_Profiler,
+}
+layout! { PLUGIN_Profiler_Start_Args, 16, 8; struct_size: 0, profiler: 8 }
+pub type PLUGIN_Profiler_Start =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PLUGIN_Profiler_Start_Args) -> *mut PLUGIN_Profiler_Error>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PLUGIN_Profiler_Stop_Args {
+    pub struct_size: usize,
+    pub profiler: *mut PLUGIN_Profiler,
+}
+layout! { PLUGIN_Profiler_Stop_Args, 16, 8; struct_size: 0, profiler: 8 }
+pub type PLUGIN_Profiler_Stop =
+    ::core::option::Option<unsafe extern "C" fn(args: *mut PLUGIN_Profiler_Stop_Args) -> *mut PLUGIN_Profiler_Error>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PLUGIN_Profiler_CollectData_Args {
+    pub struct_size: usize,
+    pub profiler: *mut PLUGIN_Profiler,
+    pub buffer: *mut u8,
+    pub buffer_size_in_bytes: usize,
+}
+layout! { PLUGIN_Profiler_CollectData_Args, 32, 8; struct_size: 0, profiler: 8, buffer: 16, buffer_size_in_bytes: 24 }
+pub type PLUGIN_Profiler_CollectData = ::core::option::Option<
+    unsafe extern "C" fn(args: *mut PLUGIN_Profiler_CollectData_Args) -> *mut PLUGIN_Profiler_Error,
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct PLUGIN_Profiler_Api {
+    pub struct_size: usize,
+    pub priv_: *mut ::core::ffi::c_void,
+    pub error_destroy: PLUGIN_Profiler_Error_Destroy,
+    pub error_message: PLUGIN_Profiler_Error_Message,
+    pub error_get_code: PLUGIN_Profiler_Error_GetCode,
+    pub create: PLUGIN_Profiler_Create,
+    pub destroy: PLUGIN_Profiler_Destroy,
+    pub start: PLUGIN_Profiler_Start,
+    pub stop: PLUGIN_Profiler_Stop,
+    pub collect_data: PLUGIN_Profiler_CollectData,
+}
+layout! { PLUGIN_Profiler_Api, 80, 8; struct_size: 0, priv_: 8, error_destroy: 16, error_message: 24,
+error_get_code: 32, create: 40, destroy: 48, start: 56, stop: 64, collect_data: 72 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct PJRT_Profiler_Extension {

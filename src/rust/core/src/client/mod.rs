@@ -2,6 +2,8 @@
 
 mod cpu_features;
 pub mod device;
+pub mod distributed;
+mod exchange;
 pub(crate) mod flags;
 pub mod history;
 pub mod holdings;
@@ -15,6 +17,7 @@ pub mod usage;
 pub(crate) mod work;
 
 use crate::client::device::{AllFacts, Device, Facts};
+use crate::client::exchange::Exchange;
 use crate::client::flags::KnownFlags;
 use crate::client::settings::Settings;
 use crate::client::usage::Usage;
@@ -73,6 +76,8 @@ struct Inner {
     /// Its live buffers and executables.
     buffers: Registry,
     executables: Registry,
+    /// The store of a client of several processes.
+    exchange: Option<&'static Exchange>,
     /// Of the plugin's threads.
     _stacks: SignalStacks,
 }
@@ -98,21 +103,56 @@ impl Client {
     pub fn create(plugin: &'static Plugin, options: &[(String, Value)]) -> Result<Client> {
         process::watch_forks();
         check_generation()?;
+        let client = Client::make(plugin, options, None)?;
+        client.open();
+        Ok(client)
+    }
+
+    /// Creates a client that is not in the list of open ones. With an `exchange`, the plugin reaches other processes.
+    fn make(
+        plugin: &'static Plugin,
+        options: &[(String, Value)],
+        exchange: Option<&'static Exchange>,
+    ) -> Result<Client> {
         check_options(options)?;
         room::check_address_space(ADDRESS_SPACE, "to create a client")?;
         let settings = Settings::read(plugin);
         let named: Vec<PJRT_NamedValue> = options.iter().map(named_value).collect::<Result<_>>()?;
+        let argument = exchange.map_or(null_mut(), Exchange::user_arg);
         let (made, stacks) = SignalStacks::of_threads_made_by(|| {
             cuda::with_libraries(&plugin.for_cuda(), || {
-                call!(plugin.api(), PJRT_Client_Create { create_options: named.as_ptr(), num_options: named.len() })
+                call!(
+                    plugin.api(),
+                    PJRT_Client_Create {
+                        create_options: named.as_ptr(),
+                        num_options: named.len(),
+                        kv_get_callback: exchange.and(Some(exchange::get)),
+                        kv_get_user_arg: argument,
+                        kv_put_callback: exchange.and(Some(exchange::put)),
+                        kv_put_user_arg: argument,
+                        kv_try_get_callback: exchange.and(Some(exchange::try_get)),
+                        kv_try_get_user_arg: argument,
+                    }
+                )
             })
         });
         let made = made?;
-        let client =
-            Client::describe(plugin, made.client, settings, stacks).inspect_err(|_| destroy(plugin, made.client))?;
-        OPEN.lock().unpoisoned().push(client.clone());
-        plugin.first_client.call_once(|| process::watch_exit(close_all));
-        Ok(client)
+        Client::describe(plugin, made.client, settings, stacks, exchange).inspect_err(|_| destroy(plugin, made.client))
+    }
+
+    /// Adds it to the list of open clients.
+    fn open(&self) {
+        OPEN.lock().unpoisoned().push(self.clone());
+        self.0.plugin.first_client.call_once(|| process::watch_exit(close_all));
+    }
+
+    /// Destroys a client that nobody has used.
+    fn discard(&self) {
+        let handle = self.0.handle.swap(null_mut(), Ordering::AcqRel);
+        if !self.is_poisoned() && !handle.is_null() {
+            destroy(self.0.plugin, handle);
+        }
+        self.0.exchange.inspect(|exchange| exchange.close());
     }
 
     fn describe(
@@ -120,6 +160,7 @@ impl Client {
         handle: *mut PJRT_Client,
         settings: Settings,
         stacks: SignalStacks,
+        exchange: Option<&'static Exchange>,
     ) -> Result<Client> {
         static NEXT_ID: AtomicU64 = AtomicU64::new(0);
         let api = plugin.api();
@@ -159,6 +200,7 @@ impl Client {
             work,
             buffers: Registry::default(),
             executables: Registry::default(),
+            exchange,
             _stacks: stacks,
         })))
     }
@@ -347,6 +389,7 @@ impl Client {
         self.0.buffers.all().iter().for_each(|buffer| buffer.release());
         self.0.executables.all().iter().for_each(|executable| executable.release());
         destroy(self.0.plugin, handle);
+        self.0.exchange.inspect(|exchange| exchange.close());
         Ok(())
     }
 
@@ -407,8 +450,9 @@ pub fn close_all() {
     let patience = LastWait::start();
     // In a fork there are no threads to wait for.
     let mut usable = clients.iter().filter(|client| client.is_usable() && !client.is_poisoned()).peekable();
-    let ended = usable.peek().is_none()
-        || (finish_compiles(&patience) && usable.all(|client| client.end(&patience) || client.is_poisoned()));
+    let ended = distributed::finish(&patience)
+        && (usable.peek().is_none()
+            || (finish_compiles(&patience) && usable.all(|client| client.end(&patience) || client.is_poisoned())));
     // Work that cannot be stopped continues, or a plugin's handlers might never end.
     if !ended || poison::is_any() {
         process::skip_exit_handlers();

@@ -10,6 +10,7 @@ pub mod host;
 pub mod lapack;
 pub(crate) mod launch;
 mod missing;
+pub mod mpi;
 pub mod print;
 pub mod registry;
 mod slots;

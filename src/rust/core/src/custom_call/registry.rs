@@ -1,7 +1,7 @@
 //! The handlers of this process, and the plugins that know them.
 
 use crate::custom_call::slots::{self, Callee};
-use crate::custom_call::{cuda, lapack, print};
+use crate::custom_call::{cuda, lapack, mpi, print};
 use crate::ffi::api::{Api, Args};
 use crate::ffi::exception::guarded;
 use pjrt_base::error::{Error, Kind, Result, INVALID_ARGUMENT, RESOURCE_EXHAUSTED};
@@ -60,7 +60,8 @@ pub struct Problem {
 
 /// The handlers of this crate, with their platforms.
 fn built_in() -> impl Iterator<Item = (&'static str, &'static str, RustHandler)> {
-    let of_hosts = std::iter::once((print::TARGET, print::print_tensor as RustHandler)).chain(lapack::targets());
+    let of_hosts = std::iter::once((print::TARGET, print::print_tensor as RustHandler));
+    let of_hosts = of_hosts.chain(lapack::targets()).chain(mpi::TARGETS);
     let of_cuda = cuda::TARGETS.into_iter().map(|(target, handler)| (target, cuda::PLATFORM, handler));
     of_hosts.map(|(target, handler)| (target, HOST, handler)).chain(of_cuda)
 }

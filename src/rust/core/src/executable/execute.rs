@@ -7,7 +7,7 @@ use crate::client::holdings;
 use crate::client::retry::with_retry;
 use crate::client::Client;
 use crate::custom_call::launch::{Carrier, Launch};
-use crate::custom_call::registry;
+use crate::custom_call::{mpi, registry};
 use crate::executable::{Executable, Input, Placement, Signature};
 use crate::ffi::api::{call, Args};
 use crate::runtime::event::Event;
@@ -130,6 +130,11 @@ impl Executable {
         self.functions().iter().any(is_host)
     }
 
+    /// Whether it communicates with other processes, which must be in the order of launches.
+    pub(crate) fn communicates(&self) -> bool {
+        self.functions().iter().any(|name| mpi::is_target(name))
+    }
+
     /// Whether a launch goes through the device's dispatch thread.
     fn goes_by_thread(&self, device: usize, inputs: &[&Buffer], options: &ExecuteOptions) -> bool {
         let client = self.client();
@@ -138,6 +143,7 @@ impl Executable {
             && client.work().dispatcher(device).is_busy();
         must_wait
             || self.calls_host()
+            || self.communicates()
             || match self.dispatch() {
                 Dispatch::Auto => {
                     self.hint().keeps_caller(self.history())
@@ -519,8 +525,14 @@ impl Executable {
         let (executable, options, promised) = (self.clone(), self.told_options(options).into_owned(), outputs.clone());
         inputs.iter().filter_map(|input| input.unfinished_launch()).for_each(|launch| dispatched.note_after(launch));
         let inputs: Vec<Buffer> = inputs.iter().map(|&input| input.clone()).collect();
-        let (calls_host, number) = (self.calls_host(), dispatched.number());
+        let (calls_host, number) = (self.calls_host() || self.communicates(), dispatched.number());
+        let turn = self.communicates().then(mpi::Turn::next);
         self.client().work().dispatcher(device).submit(dispatched.clone(), move || {
+            // Done when this job is: the program is complete then.
+            let turn = turn;
+            if let Some(turn) = &turn {
+                turn.wait();
+            }
             let handles = inputs.iter().map(Buffer::made).collect::<Result<Handles>>();
             let launch = |handles: &Handles| match calls_host {
                 true => executable.launch_with_host(device, handles, number, &options),

@@ -273,6 +273,7 @@ impl Executable {
         functions.sort_unstable();
         functions.dedup();
         custom_call::check(&functions, client.platform())?;
+        custom_call::mpi::check(&module, options.partitions() as usize * options.replicas() as usize)?;
         custom_call::check_layouts(module.functions_in_other_layouts(), client.platform())?;
         drop(description);
         let placement = if options.compile_portable_executable {

@@ -4,7 +4,6 @@
 use crate::ffi::poison::Poison;
 use pjrt_base::error::{Error, Kind, Result, RESOURCE_EXHAUSTED};
 use pjrt_base::reason::Reason;
-use pjrt_sys::PJRT_Error;
 use std::ffi::{c_char, c_int, c_void, CStr};
 use std::mem::MaybeUninit;
 use std::sync::OnceLock;
@@ -41,17 +40,17 @@ pub unsafe fn set_guard(guard: Guard) {
 /// # Safety
 /// As for the function.
 #[inline]
-pub(crate) unsafe fn guarded<A>(
+pub(crate) unsafe fn guarded<A, E>(
     poison: &Poison,
-    function: unsafe extern "C" fn(*mut A) -> *mut PJRT_Error,
+    function: unsafe extern "C" fn(*mut A) -> *mut E,
     argument: *mut A,
     call_name: &'static str,
-) -> Result<*mut PJRT_Error> {
+) -> Result<*mut E> {
     poison.check().map_err(|poisoned| poisoned.in_call(call_name))?;
     let Some(guard) = GUARD.get() else { return Ok(function(argument)) };
     let mut thrown = MaybeUninit::<Thrown>::uninit();
     // SAFETY: only the types that the pointers point to differ.
-    let function = std::mem::transmute::<unsafe extern "C" fn(*mut A) -> *mut PJRT_Error, Function>(function);
+    let function = std::mem::transmute::<unsafe extern "C" fn(*mut A) -> *mut E, Function>(function);
     let returned = guard(function, argument.cast(), thrown.as_mut_ptr());
     if (*thrown.as_ptr()).kind == NOTHING {
         Ok(returned.cast())
@@ -113,6 +112,7 @@ impl Thrown {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pjrt_sys::PJRT_Error;
     use std::cell::Cell;
 
     thread_local! {

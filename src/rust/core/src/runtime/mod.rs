@@ -5,4 +5,5 @@ pub mod event;
 pub mod extension;
 pub mod oom;
 pub mod plugin;
+pub mod profiler;
 pub(crate) mod registry;

@@ -83,6 +83,11 @@ impl Plugin {
         Ok(plugin)
     }
 
+    /// Every plugin loaded so far.
+    pub(crate) fn loaded() -> Vec<&'static Plugin> {
+        LOADED.lock().unpoisoned().clone()
+    }
+
     /// The plugin's function table.
     pub fn api(&self) -> &Api {
         &self.api

@@ -399,25 +399,9 @@ fn is_arithmetic(opcode: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::examples::instruction;
     use super::super::{DotDimensionNumbers, WindowDimension};
     use super::*;
-
-    const F32: i32 = 11;
-
-    fn array(dims: &[i64]) -> ShapeProto {
-        ShapeProto { element_type: F32, dimensions: dims.into(), ..Default::default() }
-    }
-
-    fn instruction(id: i64, opcode: &str, dims: &[i64], operands: &[i64]) -> HloInstructionProto {
-        HloInstructionProto {
-            name: format!("{opcode}.{id}"),
-            opcode: opcode.into(),
-            shape: Some(array(dims)),
-            id,
-            operand_ids: operands.into(),
-            ..Default::default()
-        }
-    }
 
     fn computation(id: i64, instructions: Vec<HloInstructionProto>) -> HloComputationProto {
         HloComputationProto { id, instructions, ..Default::default() }

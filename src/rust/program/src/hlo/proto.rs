@@ -54,6 +54,8 @@ pub struct ProgramShapeProto {
 /// The value of a constant, in the field of its type.
 #[derive(Clone, PartialEq, Message)]
 pub struct LiteralProto {
+    #[prost(message, optional, tag = "1")]
+    pub shape: Option<ShapeProto>,
     #[prost(bool, repeated, tag = "2")]
     pub preds: Vec<bool>,
     #[prost(bytes = "vec", tag = "3")]

@@ -199,26 +199,8 @@ pub(super) fn numbered(items: impl Iterator<Item = String>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::examples::{array, instruction};
     use super::*;
-
-    const F32: i32 = 11;
-
-    fn array(dims: &[i64]) -> ShapeProto {
-        let minor_to_major = (0..dims.len() as i64).rev().collect();
-        let layout = Some(LayoutProto { minor_to_major, ..Default::default() });
-        ShapeProto { element_type: F32, dimensions: dims.into(), layout, ..Default::default() }
-    }
-
-    fn instruction(id: i64, opcode: &str, dims: &[i64], operands: &[i64]) -> HloInstructionProto {
-        HloInstructionProto {
-            name: format!("{opcode}.{id}"),
-            opcode: opcode.into(),
-            shape: Some(array(dims)),
-            id,
-            operand_ids: operands.into(),
-            ..Default::default()
-        }
-    }
 
     fn module() -> HloModuleProto {
         let ids = InstructionSequence { instruction_ids: vec![1, 2] };

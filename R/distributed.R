@@ -1,0 +1,192 @@
+#' Clients of several processes
+#'
+#' `pjrt_distributed()` describes the place of this process among those that create a client together, for
+#' [`pjrt_client(distributed = )`][pjrt_client]. The plugins of GPUs and TPUs then know the devices of all processes, and
+#' programs compiled for several devices communicate through the plugin's own collectives, such as NCCL.
+#'
+#' The processes find each other through a store: a Redis server that all can reach, version 5 or newer. Each process says that
+#' it is there and waits for the others; then the plugins exchange the addresses of their devices. No data of arrays go through
+#' the store. All processes must create their clients in the same order, and each run needs its own `job`. Keys expire after
+#' a day.
+#'
+#' Under Slurm, `mpirun` of Open MPI and `torchrun`, only `store` must be given, or the environment variable `PJRT_STORE`. Under
+#' `torchrun` and Slurm with neither, the store is a Redis server without a password on port 6379 of the first machine, which
+#' you must start there.
+#'
+#' The CPU plugin has no collectives between processes: `pjrt_client("cpu", distributed = )` is an error.
+#'
+#' @param rank The number of this process, from 0. Default: from `SLURM_PROCID`, `OMPI_COMM_WORLD_RANK` or `RANK`.
+#' @param size The number of processes. Default: from `SLURM_NTASKS`, `OMPI_COMM_WORLD_SIZE` or `WORLD_SIZE`.
+#' @param store A string, the address of the store: `"redis://:password@host:6379"`, `"rediss://..."` for TLS, or
+#'   `"redis+unix:///path"` for a socket. Default: `PJRT_STORE`, or port 6379 of `SLURM_LAUNCH_NODE_IPADDR` or `MASTER_ADDR`. For
+#'   TLS, the server's certificate must be trusted by the system, or by the file that `SSL_CERT_FILE` names.
+#' @param local The number of this process on its machine, from 0. For GPUs, the process then uses the device of this number
+#'   only, unless `visible_devices` is given or the process sees only one. Default: from `SLURM_LOCALID`,
+#'   `OMPI_COMM_WORLD_LOCAL_RANK` or `LOCAL_RANK`; without them, the process uses all devices.
+#' @param job A string that is the same for all processes, and different for each run. Default: from `SLURM_JOB_ID` and
+#'   `SLURM_STEP_ID`, `OMPI_MCA_ess_base_jobid` or `PMIX_NAMESPACE`, or `TORCHELASTIC_RUN_ID`.
+#' @param timeout The number of seconds that the creation of the client may take, including the wait for the others.
+#' @param x A `PJRTDistributed`.
+#' @param ... Not used.
+#' @return A list of class `PJRTDistributed`. It prints without the store's password; [saveRDS()] would save the password.
+#' @section Errors:
+#' `pjrt_error_invalid_input` for bad arguments, and if nothing says what the rank, the size, the store or the job is. When the
+#' client is created:
+#' * `pjrt_error_deadline_exceeded`: processes are missing, which the message names, or the plugin took too long.
+#' * `pjrt_error_unavailable`: the store cannot be reached, or was lost.
+#' * `pjrt_error_unauthenticated`: the store refuses the password, or its certificate is not trusted.
+#' * `pjrt_error_invalid_input`: another process has the same rank, or an earlier run had the same job.
+#'
+#' Ctrl-C ends the wait.
+#' @seealso [pjrt_client()]
+#' @examples
+#' place <- pjrt_distributed(
+#'   rank = 0, size = 2, job = "today",
+#'   store = "redis://:secret@localhost:6379"
+#' )
+#' place
+#' # on a machine with GPUs, in each of the two processes:
+#' # client <- pjrt_client("cuda", distributed = place)
+#' @export
+pjrt_distributed <- function(rank = NULL, size = NULL, store = NULL, local = NULL, job = NULL, timeout = 300) {
+  launcher <- launcher_place()
+  rank <- place_number(rank %||% launcher$rank, "rank", 0)
+  size <- place_number(size %||% launcher$size, "size", 1)
+  if (rank >= size) {
+    abort_input("`rank` must be less than `size`, ", size, ": got ", rank, ".")
+  }
+  given_local <- local %||% launcher$local
+  local <- if (!is.null(given_local)) place_number(given_local, "local", 0)
+  store <- store %||% (if (nzchar(Sys.getenv("PJRT_STORE"))) Sys.getenv("PJRT_STORE")) %||% launcher$store
+  job <- job %||% launcher$job
+  check_place_text(store, "store", "the address of a Redis server, such as \"redis://:password@host:6379\"")
+  check_place_text(job, "job", "a name that is the same for all processes, and different for each run")
+  if (!is.numeric(timeout) || length(timeout) != 1L || is.na(timeout) || timeout <= 0 || timeout > 1e8) {
+    abort_type("`timeout` must be a positive number of seconds, not ", given(timeout), ".")
+  }
+  store <- enc2utf8(store)
+  shown <- call_native(ffi_store_shown, store)
+  structure(
+    list(
+      rank = rank, size = size, store = hidden(store), shown = shown, local = local, job = enc2utf8(job),
+      timeout = as.double(timeout), launcher = launcher$name
+    ),
+    class = "PJRTDistributed"
+  )
+}
+
+# A function that returns the text: what prints or describes a list does not show it.
+hidden <- function(text) {
+  force(text)
+  function() text
+}
+
+#' @rdname pjrt_distributed
+#' @export
+format.PJRTDistributed <- function(x, ...) {
+  check_intact(x, "PJRTDistributed", parts = c("rank", "size", "store", "shown", "job", "timeout"))
+  local <- if (!is.null(x$local)) sprintf(", %d on its machine", x$local)
+  sprintf("<PJRTDistributed: rank %d of %d%s, store %s, job %s>", x$rank, x$size, local %||% "", x$shown, x$job)
+}
+
+#' @rdname pjrt_distributed
+#' @export
+print.PJRTDistributed <- function(x, ...) {
+  cat(format(x), "\n", sep = "")
+  invisible(x)
+}
+
+place_number <- function(x, name, least) {
+  if (is.null(x)) {
+    abort_input(
+      "`", name, "` must be given: no environment variable of Slurm, Open MPI or torchrun says what it is.",
+      hints = "Start the processes with srun, mpirun or torchrun, or pass it in each process."
+    )
+  }
+  if (!is.numeric(x) || length(x) != 1L || is.na(x) || x != trunc(x) || x < least || x > 1e6) {
+    abort_type("`", name, "` must be a whole number from ", least, " to 1000000, not ", given(x), ".")
+  }
+  as.integer(x)
+}
+
+# Never shows the text, which may have a password.
+check_place_text <- function(x, name, what) {
+  if (is.null(x)) {
+    abort_input("`", name, "` must be given: ", what, ".")
+  }
+  if (!is.character(x) || length(x) != 1L || is.na(x) || !nzchar(x) || !validEnc(x) || Encoding(x) == "bytes") {
+    abort_type("`", name, "` must be a string: ", what, ".")
+  }
+}
+
+# What the launcher of parallel jobs says in environment variables.
+launcher_place <- function() {
+  variable <- function(name) {
+    value <- Sys.getenv(name)
+    if (nzchar(value)) value
+  }
+  number <- function(name) {
+    value <- variable(name)
+    if (is.null(value)) {
+      return(NULL)
+    }
+    if (!grepl("^[0-9]{1,6}$", value, useBytes = TRUE)) {
+      abort_input("The environment variable ", name, " must be a whole number.")
+    }
+    as.integer(value)
+  }
+  redis_on <- function(host) if (!is.null(host)) paste0("redis://", host, ":6379")
+  if (!is.null(variable("OMPI_COMM_WORLD_RANK"))) {
+    list(
+      name = "Open MPI", rank = number("OMPI_COMM_WORLD_RANK"), size = number("OMPI_COMM_WORLD_SIZE"),
+      local = number("OMPI_COMM_WORLD_LOCAL_RANK"), job = variable("OMPI_MCA_ess_base_jobid") %||% variable("PMIX_NAMESPACE")
+    )
+  } else if (!is.null(variable("RANK")) && !is.null(variable("WORLD_SIZE"))) {
+    list(
+      name = "torchrun", rank = number("RANK"), size = number("WORLD_SIZE"), local = number("LOCAL_RANK"),
+      job = variable("TORCHELASTIC_RUN_ID"), store = redis_on(variable("MASTER_ADDR"))
+    )
+  } else if (!is.null(variable("SLURM_PROCID"))) {
+    id <- variable("SLURM_JOB_ID")
+    list(
+      name = "Slurm", rank = number("SLURM_PROCID"), size = number("SLURM_NTASKS"), local = number("SLURM_LOCALID"),
+      job = if (!is.null(id)) paste(c(id, variable("SLURM_STEP_ID")), collapse = "."),
+      store = redis_on(variable("SLURM_LAUNCH_NODE_IPADDR"))
+    )
+  } else {
+    list()
+  }
+}
+
+check_distributed <- function(distributed, platform) {
+  if (is.null(distributed)) {
+    return(invisible())
+  }
+  if (!inherits(distributed, "PJRTDistributed")) {
+    abort_type("`distributed` must be a `PJRTDistributed` from pjrt_distributed(), not ", given(distributed), ".")
+  }
+  check_intact(distributed, "PJRTDistributed", parts = c("rank", "size", "store", "job", "timeout"), name = "distributed")
+  if (identical(platform, "cpu")) {
+    abort_input(
+      "The CPU plugin has no collectives between processes, so `distributed` must not be given for \"cpu\".",
+      hints = "On CPUs, processes exchange data with MPI: see ?pjrt_mpi_init and vignette(\"cluster\")."
+    )
+  }
+}
+
+same_place <- function(x, y) {
+  parts <- c("rank", "size", "shown", "local", "job")
+  !is.null(y) && identical(unclass(x)[parts], unclass(y)[parts])
+}
+
+new_distributed_client <- function(plugin, platform, options, distributed) {
+  name_lapack()
+  is_gpu <- platform %in% c("cuda", "gpu", "rocm")
+  sees_one <- grepl("^[^,]+$", Sys.getenv("CUDA_VISIBLE_DEVICES"))
+  if (is_gpu && !is.null(distributed$local) && is.null(options$visible_devices) && !sees_one) {
+    options$visible_devices <- distributed$local
+  }
+  given <- typed_client_options(options, platform)
+  place <- with(unclass(distributed), list(as.double(rank), as.double(size), store(), job, platform, timeout))
+  call_native(ffi_client_create_distributed, plugin, given$names, given$types, given$values, place)
+}

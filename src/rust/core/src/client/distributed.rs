@@ -1,0 +1,286 @@
+//! Clients of several processes: one client of each, whose plugins tell each other about their devices through a store.
+
+use crate::client::exchange::{Cancel, Exchange};
+use crate::client::{self, Client};
+use crate::ffi::api::Value;
+use crate::ffi::poison;
+use crate::runtime::plugin::Plugin;
+use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::process::{self, LastWait, ShownWait};
+use pjrt_base::sync::Unpoisoned;
+use pjrt_store::{Address, Patience, RedisStore, Store, DEADLINE_EXCEEDED};
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::mpsc::{channel, RecvTimeoutError};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::Builder;
+use std::time::{Duration, Instant};
+
+/// How long the creating thread sleeps between checks for interrupts.
+const SLICE: Duration = Duration::from_millis(50);
+
+/// How long a plugin may still work after the store has told it that the time is up.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// How many missing processes an error names.
+const NAMED: usize = 5;
+
+/// The process's place among those that create a client together.
+#[derive(Debug, Clone)]
+pub struct Distributed {
+    /// From 0.
+    pub rank: usize,
+    pub size: usize,
+    pub store: Address,
+    /// Processes with another job do not meet.
+    pub job: String,
+    /// The name of the client, which has its own keys.
+    pub name: String,
+    /// How long the creation may take.
+    pub timeout: Duration,
+}
+
+/// The options that tell a plugin its place.
+const NODE: &str = "node_id";
+const NODES: &str = "num_nodes";
+
+/// What this process has done for a job and name: which client it creates, and whether the others know that it is there.
+struct Round {
+    store: Address,
+    job: String,
+    name: String,
+    number: u64,
+    has_arrived: bool,
+}
+
+static ROUNDS: Mutex<Vec<Round>> = Mutex::new(Vec::new());
+
+/// The creations in progress.
+static RUNNING: Mutex<Vec<Arc<Cancel>>> = Mutex::new(Vec::new());
+static CREATION_ENDS: Condvar = Condvar::new();
+
+impl Client {
+    /// Creates a client together with other processes, which create theirs at the same time: waits until all have come,
+    /// and then until the plugin has created it. Ends after the timeout, or if the user interrupts. The plugin may go on
+    /// for a while on another thread then; its client is destroyed.
+    ///
+    /// # Errors
+    /// Those of [`Client::create`]; `InvalidInput` if another process has this place; code 4 (deadline exceeded) if
+    /// processes are missing, which it names, or if the plugin takes too long; the errors of the store; `Interrupted`.
+    pub fn create_distributed(
+        plugin: &'static Plugin,
+        options: &[(String, Value)],
+        place: &Distributed,
+    ) -> Result<Client> {
+        if place.rank >= place.size {
+            bail!(
+                InvalidInput,
+                "The rank must be less than the number of processes, {}: got {}.",
+                place.size,
+                place.rank
+            );
+        }
+        process::watch_forks();
+        client::check_generation()?;
+        let mut options = options.to_vec();
+        for (name, number) in [(NODE, place.rank), (NODES, place.size)] {
+            if !options.iter().any(|(given, _)| given == name) {
+                options.push((name.to_owned(), Value::Int(number as i64)));
+            }
+        }
+        let cancel = Arc::new(Cancel::new(place.timeout));
+        let (sender, receiver) = channel();
+        let started = {
+            let (place, cancel) = (place.clone(), cancel.clone());
+            RUNNING.lock().unpoisoned().push(cancel.clone());
+            let work = move || {
+                let create = || create(plugin, &options, &place, &cancel);
+                let created = catch_unwind(AssertUnwindSafe(create)).unwrap_or_else(|_| {
+                    Err(Error::new(Kind::Internal, "The creation of a client was aborted by a fault."))
+                });
+                // Nobody waits any more for a client that comes too late.
+                if let Err(unsent) = sender.send(created) {
+                    let _ = unsent.0.inspect(|client| client.discard());
+                }
+                end(&cancel);
+                if poison::has_thrown_here() {
+                    poison::park_for_good();
+                }
+            };
+            // As large as a main thread's.
+            Builder::new().name("pjrt-client".into()).stack_size(8 << 20).spawn(work)
+        };
+        if let Err(error) = started {
+            end(&cancel);
+            bail!(Internal, "Cannot start a thread to create a client: {error}.");
+        }
+        let mut shown = ShownWait::default();
+        let created = loop {
+            match receiver.recv_timeout(SLICE) {
+                Ok(created) => break created,
+                Err(RecvTimeoutError::Disconnected) => bail!(Internal, "The creation of a client was cut short."),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            let goes_on = process::check_interrupt().and_then(|()| shown.goes_on()).and_then(|()| {
+                plugin.api().poison().check_wait()?;
+                if cancel.overdue() < GRACE {
+                    return Ok(());
+                }
+                Err(Error::new(
+                    Kind::Pjrt(DEADLINE_EXCEEDED),
+                    format!("The plugin has not created its client within {} s.", place.timeout.as_secs_f64()),
+                ))
+            });
+            if let Err(error) = goes_on {
+                cancel.now();
+                break Err(error);
+            }
+        };
+        let client = created?;
+        client.open();
+        Ok(client)
+    }
+}
+
+fn end(cancel: &Arc<Cancel>) {
+    RUNNING.lock().unpoisoned().retain(|other| !Arc::ptr_eq(other, cancel));
+    CREATION_ENDS.notify_all();
+}
+
+/// Ends all creations at the end of the process. Returns whether they ended in time.
+pub(super) fn finish(patience: &LastWait) -> bool {
+    // In a fork there are no threads to wait for.
+    match process::lock(&RUNNING) {
+        Some(running) if running.iter().all(|cancel| cancel.is_here()) => {
+            running.iter().for_each(|cancel| cancel.now())
+        }
+        _ => return true,
+    }
+    patience.until(|slice| {
+        let waited = CREATION_ENDS.wait_timeout_while(RUNNING.lock().unpoisoned(), slice, |left| !left.is_empty());
+        waited.unpoisoned().0.is_empty()
+    })
+}
+
+/// The creation, on its own thread.
+fn create(
+    plugin: &'static Plugin,
+    options: &[(String, Value)],
+    place: &Distributed,
+    cancel: &Arc<Cancel>,
+) -> Result<Client> {
+    let (round, is_known) = round_of(place);
+    let prefix = format!("pjrt:{}:{}:{round}", place.job, place.name);
+    let is_cancelled = || cancel.is_cancelled();
+    let patience = Patience::new(place.timeout, &is_cancelled);
+    let store = RedisStore::open(&place.store, prefix.as_bytes(), &patience)?;
+    meet(&store, place, is_known, &patience)?;
+    let exchange = Exchange::new(Arc::new(store), cancel.clone());
+    let created = Client::make(plugin, options, Some(exchange));
+    exchange.end_creation();
+    match created {
+        Ok(client) if client.shares_host_memory() => {
+            client.discard();
+            bail!(InvalidInput, "The CPU plugin has no collectives between processes.");
+        }
+        Ok(client) => Ok(client),
+        Err(error) => {
+            exchange.close();
+            Err(match exchange.failure() {
+                Some(failure) if !error.message().contains(failure.message()) => {
+                    error.hint(failure.message().to_owned())
+                }
+                _ => error,
+            })
+        }
+    }
+}
+
+/// Waits until all processes have come. Each adds one to a count, and the last tells the others: a few messages for each.
+fn meet(store: &dyn Store, place: &Distributed, is_known: bool, patience: &Patience<'_>) -> Result<()> {
+    let Distributed { rank, size, .. } = place;
+    let key = |rank: usize| format!("alive/{rank}").into_bytes();
+    if !is_known {
+        if store.increment(&key(*rank), 1)? > 1 {
+            let other = store.try_get(&key(*rank))?.unwrap_or_default();
+            let other = String::from_utf8_lossy(&other).into_owned();
+            return Err(Error::new(
+                Kind::InvalidInput,
+                format!("Rank {rank} of the job '{}' has come already{other}.", place.job),
+            )
+            .hint("Each process needs its own rank, and each run its own job."));
+        }
+        store.put(&key(*rank), format!(": process {} of {size}", std::process::id()).as_bytes())?;
+        note_arrival(place);
+        let arrived = store.increment(b"arrived", 1)?;
+        if arrived == *size as i64 {
+            store.put(b"all", b"")?;
+        }
+    }
+    match store.get(b"all", patience) {
+        Err(error) if error.code() == Some(DEADLINE_EXCEEDED) => Err(missing(store, place, &key).unwrap_or(error)),
+        Err(error) => Err(error),
+        Ok(_) => {
+            note_meeting(place);
+            Ok(())
+        }
+    }
+}
+
+/// The error that names those who have not come.
+#[cold]
+fn missing(store: &dyn Store, place: &Distributed, key: &dyn Fn(usize) -> Vec<u8>) -> Option<Error> {
+    let Distributed { size, timeout, .. } = place;
+    let mut absent = Vec::new();
+    for rank in 0..*size {
+        if store.try_get(&key(rank)).ok()?.is_none() {
+            absent.push(rank.to_string());
+        }
+    }
+    let count = absent.len();
+    if count == 0 {
+        return None;
+    }
+    absent.truncate(NAMED);
+    let more = if count > NAMED { format!(" and {} more", count - NAMED) } else { String::new() };
+    let ranks = if count == 1 { "Rank" } else { "Ranks" };
+    let message =
+        format!("{ranks} {}{more} of {size} did not arrive within {} s.", absent.join(", "), timeout.as_secs_f64());
+    let hint = format!("All processes must use the store {} and the job '{}'.", place.store, place.job);
+    Some(Error::new(Kind::Pjrt(DEADLINE_EXCEEDED), message).hint(hint))
+}
+
+fn with_round<T>(place: &Distributed, work: impl FnOnce(&mut Round) -> T) -> T {
+    let mut rounds = ROUNDS.lock().unpoisoned();
+    let is_it = |round: &Round| round.job == place.job && round.name == place.name && round.store.same(&place.store);
+    let at = rounds.iter().position(is_it).unwrap_or_else(|| {
+        let (store, job, name) = (place.store.clone(), place.job.clone(), place.name.clone());
+        rounds.push(Round { store, job, name, number: 0, has_arrived: false });
+        rounds.len() - 1
+    });
+    work(&mut rounds[at])
+}
+
+/// The number of the client that the process creates, and whether the others know already that it is there, from an
+/// attempt that ended too early.
+fn round_of(place: &Distributed) -> (u64, bool) {
+    with_round(place, |round| (round.number, round.has_arrived))
+}
+
+fn note_arrival(place: &Distributed) {
+    with_round(place, |round| round.has_arrived = true);
+}
+
+/// Once all have met, they meet again for another client.
+fn note_meeting(place: &Distributed) {
+    with_round(place, |round| {
+        round.number += 1;
+        round.has_arrived = false;
+    });
+}
+
+impl Cancel {
+    /// How long ago the time was up.
+    fn overdue(&self) -> Duration {
+        Instant::now().saturating_duration_since(self.deadline())
+    }
+}

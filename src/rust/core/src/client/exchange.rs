@@ -1,0 +1,211 @@
+//! The callbacks through which a plugin reads and writes a store. Plugins call them on any thread, several at a time,
+//! and as long as the client lives.
+
+use pjrt_base::error::{Error, Kind, Result, NOT_FOUND, RESOURCE_EXHAUSTED};
+use pjrt_base::process;
+use pjrt_base::sync::Unpoisoned;
+use pjrt_store::{Patience, Store, CANCELLED, INTERNAL, UNAVAILABLE};
+use pjrt_sys::*;
+use std::ffi::{c_char, c_void};
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// Whether a creation of a client is still wanted.
+#[derive(Debug)]
+pub(crate) struct Cancel {
+    is_cancelled: AtomicBool,
+    deadline: Instant,
+    generation: u32,
+}
+
+impl Cancel {
+    pub fn new(timeout: Duration) -> Cancel {
+        Cancel {
+            is_cancelled: AtomicBool::new(false),
+            deadline: Instant::now() + timeout,
+            generation: process::generation(),
+        }
+    }
+
+    pub fn now(&self) {
+        self.is_cancelled.store(true, Ordering::Release);
+    }
+
+    pub fn is_cancelled(&self) -> bool {
+        self.is_cancelled.load(Ordering::Acquire)
+    }
+
+    /// Whether this process runs it, and not one that this is a fork of.
+    pub fn is_here(&self) -> bool {
+        self.generation == process::generation()
+    }
+
+    pub fn deadline(&self) -> Instant {
+        self.deadline
+    }
+}
+
+/// A plugin's access to a store.
+#[derive(Debug)]
+pub(crate) struct Exchange {
+    /// `None` once closed.
+    store: Mutex<Option<Arc<dyn Store>>>,
+    creation: Arc<Cancel>,
+    is_created: AtomicBool,
+    /// The last failure of the store, which a plugin may not mention.
+    failure: Mutex<Option<Error>>,
+}
+
+impl Exchange {
+    /// Lives until the process ends, because threads of the plugin may.
+    pub fn new(store: Arc<dyn Store>, creation: Arc<Cancel>) -> &'static Exchange {
+        Box::leak(Box::new(Exchange {
+            store: Mutex::new(Some(store)),
+            creation,
+            is_created: AtomicBool::new(false),
+            failure: Mutex::default(),
+        }))
+    }
+
+    /// The argument for the callbacks.
+    pub fn user_arg(&'static self) -> *mut c_void {
+        (self as *const Exchange).cast_mut().cast()
+    }
+
+    /// From now on, the plugin waits as long as it wants.
+    pub fn end_creation(&self) {
+        self.is_created.store(true, Ordering::Release);
+    }
+
+    /// Refuses all further calls, and drops the connections.
+    pub fn close(&self) {
+        self.creation.now();
+        let store = self.store.lock().unpoisoned().take();
+        drop(store);
+    }
+
+    /// The last failure of the store.
+    pub fn failure(&self) -> Option<Error> {
+        self.failure.lock().unpoisoned().clone()
+    }
+
+    fn store(&self) -> Result<Arc<dyn Store>> {
+        let store = self.store.lock().unpoisoned().clone();
+        store.ok_or_else(|| Error::new(Kind::Pjrt(UNAVAILABLE), "The client is closed."))
+    }
+
+    fn get(&self, key: &[u8], milliseconds: i32) -> Result<Vec<u8>> {
+        let is_creating = !self.is_created.load(Ordering::Acquire);
+        let mut wait = Duration::from_millis(u64::try_from(milliseconds).unwrap_or(0));
+        if is_creating {
+            wait = wait.min(self.creation.deadline().saturating_duration_since(Instant::now()));
+        }
+        let is_cancelled = || self.creation.is_cancelled();
+        let found = self.store()?.get(key, &Patience::new(wait, &is_cancelled));
+        found.inspect_err(|error| self.note(error))
+    }
+
+    fn try_get(&self, key: &[u8]) -> Result<Vec<u8>> {
+        let found = self.store()?.try_get(key).inspect_err(|error| self.note(error))?;
+        found.ok_or_else(|| {
+            Error::new(Kind::Pjrt(NOT_FOUND), format!("The key '{}' is not set.", String::from_utf8_lossy(key)))
+        })
+    }
+
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.store()?.put(key, value).inspect_err(|error| self.note(error))
+    }
+
+    #[cold]
+    fn note(&self, error: &Error) {
+        if !matches!(error.code(), Some(CANCELLED)) {
+            *self.failure.lock().unpoisoned() = Some(error.clone());
+        }
+    }
+}
+
+/// Answers a callback: a panic becomes an error, and an error one of the plugin's own.
+///
+/// # Safety
+/// `user_arg` is that of an [`Exchange`], and `callback_error` is null or points to the plugin's function.
+unsafe fn answer(
+    user_arg: *mut c_void,
+    callback_error: *mut PJRT_CallbackError,
+    work: impl FnOnce(&'static Exchange) -> Result<()>,
+) -> *mut PJRT_Error {
+    let exchange = user_arg.cast::<Exchange>().cast_const();
+    let done = catch_unwind(AssertUnwindSafe(|| match exchange.as_ref() {
+        Some(exchange) => work(exchange),
+        None => Err(Error::new(Kind::Internal, "The callback has no argument.")),
+    }));
+    let error = match done {
+        Ok(Ok(())) => return null_mut(),
+        Ok(Err(error)) => error,
+        Err(_) => Error::new(Kind::Internal, "The callback was aborted by a fault."),
+    };
+    let Some(make) = callback_error.as_ref().copied().flatten() else { return null_mut() };
+    let code = PJRT_Error_Code(error.code().unwrap_or(INTERNAL));
+    make(code, error.message().as_ptr().cast(), error.message().len())
+}
+
+/// The bytes of a C string of known size.
+///
+/// # Safety
+/// `data` is null or points to `size` bytes that stay readable and unchanged for `'a`.
+unsafe fn given<'a>(data: *const c_char, size: usize) -> &'a [u8] {
+    crate::ffi::api::bytes(data, size)
+}
+
+/// A copy of a value that the plugin frees with [`free_value`].
+fn lend(value: &[u8]) -> Result<*mut c_char> {
+    // SAFETY: has no conditions.
+    let copy = unsafe { libc::malloc(value.len().max(1)) }.cast::<u8>();
+    if copy.is_null() {
+        return Err(Error::new(
+            Kind::Pjrt(RESOURCE_EXHAUSTED),
+            format!("Not enough memory for a value of {} bytes.", value.len()),
+        ));
+    }
+    // SAFETY: the new memory is as long.
+    unsafe { std::ptr::copy_nonoverlapping(value.as_ptr(), copy, value.len()) };
+    Ok(copy.cast())
+}
+
+unsafe extern "C" fn free_value(value: *mut c_char) {
+    libc::free(value.cast());
+}
+
+/// `PJRT_KeyValueGetCallback`: waits for a key.
+pub(crate) unsafe extern "C" fn get(args: *mut PJRT_KeyValueGetCallback_Args) -> *mut PJRT_Error {
+    let args = &mut *args;
+    answer(args.user_arg, args.callback_error, |exchange| {
+        let value = exchange.get(given(args.key, args.key_size), args.timeout_in_ms)?;
+        args.value = lend(&value)?;
+        args.value_size = value.len();
+        args.value_deleter_callback = Some(free_value);
+        Ok(())
+    })
+}
+
+/// `PJRT_KeyValueTryGetCallback`: the same without waiting.
+pub(crate) unsafe extern "C" fn try_get(args: *mut PJRT_KeyValueTryGetCallback_Args) -> *mut PJRT_Error {
+    let args = &mut *args;
+    answer(args.user_arg, args.callback_error, |exchange| {
+        let value = exchange.try_get(given(args.key, args.key_size))?;
+        args.value = lend(&value)?;
+        args.value_size = value.len();
+        args.value_deleter_callback = Some(free_value);
+        Ok(())
+    })
+}
+
+/// `PJRT_KeyValuePutCallback`: sets a key.
+pub(crate) unsafe extern "C" fn put(args: *mut PJRT_KeyValuePutCallback_Args) -> *mut PJRT_Error {
+    let args = &mut *args;
+    answer(args.user_arg, args.callback_error, |exchange| {
+        exchange.put(given(args.key, args.key_size), given(args.value, args.value_size))
+    })
+}

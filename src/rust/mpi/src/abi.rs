@@ -1,0 +1,164 @@
+//! The constants of each ABI of MPI.
+
+use crate::communicator::Op;
+use pjrt_data::dtype::DType;
+use std::ffi::{c_int, c_void};
+
+/// An MPI handle: a pointer or an integer.
+pub(crate) trait Handle: Copy + 'static {
+    const NULL: Self;
+}
+
+/// A handle that is a pointer. Only MPI looks behind it.
+#[derive(Debug, Clone, Copy)]
+#[repr(transparent)]
+pub(crate) struct Pointer(pub *mut c_void);
+
+// SAFETY: handles are only passed to MPI, on the one thread that calls it.
+unsafe impl Send for Pointer {}
+
+impl Handle for Pointer {
+    const NULL: Pointer = Pointer(std::ptr::null_mut());
+}
+
+impl Handle for c_int {
+    const NULL: c_int = 0;
+}
+
+/// The constants of an ABI.
+pub(crate) struct Constants<H> {
+    pub world: H,
+    pub byte: H,
+    /// By [`type_index`].
+    pub types: [H; 12],
+    /// By [`Op`].
+    pub ops: [H; 7],
+    pub errors_return: H,
+    pub in_place: usize,
+    pub ignore_status: usize,
+    /// The numbers of the thread levels funneled, serialized and multiple.
+    pub levels: [c_int; 3],
+}
+
+/// The place of a type in the table, for types that MPI reduces.
+pub(crate) fn type_index(dtype: DType) -> Option<usize> {
+    const TYPES: [DType; 12] = [
+        DType::I8,
+        DType::I16,
+        DType::I32,
+        DType::I64,
+        DType::U8,
+        DType::U16,
+        DType::U32,
+        DType::U64,
+        DType::F32,
+        DType::F64,
+        DType::C64,
+        DType::C128,
+    ];
+    TYPES.iter().position(|other| *other == dtype)
+}
+
+/// MPICH, Intel MPI, MVAPICH and others that share its ABI.
+pub(crate) const MPICH: Constants<c_int> = Constants {
+    world: 0x4400_0000,
+    byte: 0x4c00_010d,
+    types: [
+        0x4c00_0137,
+        0x4c00_0238,
+        0x4c00_0439,
+        0x4c00_083a,
+        0x4c00_013b,
+        0x4c00_023c,
+        0x4c00_043d,
+        0x4c00_083e,
+        0x4c00_040a,
+        0x4c00_080b,
+        0x4c00_0840,
+        0x4c00_1041,
+    ],
+    ops: [0x5800_0003, 0x5800_0004, 0x5800_0002, 0x5800_0001, 0x5800_0006, 0x5800_0008, 0x5800_000a],
+    errors_return: 0x5400_0001,
+    in_place: usize::MAX,
+    ignore_status: 1,
+    levels: [1, 2, 3],
+};
+
+const fn constant(value: usize) -> Pointer {
+    Pointer(std::ptr::without_provenance_mut(value))
+}
+
+/// The standard ABI of MPI 5.
+pub(crate) const STANDARD: Constants<Pointer> = Constants {
+    world: constant(0x101),
+    byte: constant(0x247),
+    types: [
+        constant(0x240),
+        constant(0x248),
+        constant(0x250),
+        constant(0x258),
+        constant(0x241),
+        constant(0x249),
+        constant(0x251),
+        constant(0x259),
+        constant(0x210),
+        constant(0x214),
+        constant(0x212),
+        constant(0x216),
+    ],
+    ops: [
+        constant(0x21),
+        constant(0x24),
+        constant(0x22),
+        constant(0x23),
+        constant(0x28),
+        constant(0x29),
+        constant(0x2a),
+    ],
+    errors_return: constant(0x143),
+    in_place: 1,
+    ignore_status: 0,
+    levels: [1024, 2048, 4096],
+};
+
+/// Open MPI's constants are addresses of its symbols.
+pub(crate) fn open_mpi(find: impl Fn(&str) -> Option<*mut c_void>) -> Option<Constants<Pointer>> {
+    let symbol = |name: &str| find(&format!("ompi_mpi_{name}")).map(Pointer);
+    Some(Constants {
+        world: symbol("comm_world")?,
+        byte: symbol("byte")?,
+        types: [
+            symbol("int8_t")?,
+            symbol("int16_t")?,
+            symbol("int32_t")?,
+            symbol("int64_t")?,
+            symbol("uint8_t")?,
+            symbol("uint16_t")?,
+            symbol("uint32_t")?,
+            symbol("uint64_t")?,
+            symbol("float")?,
+            symbol("double")?,
+            symbol("c_float_complex")?,
+            symbol("c_double_complex")?,
+        ],
+        ops: [
+            symbol("op_sum")?,
+            symbol("op_prod")?,
+            symbol("op_min")?,
+            symbol("op_max")?,
+            symbol("op_band")?,
+            symbol("op_bor")?,
+            symbol("op_bxor")?,
+        ],
+        errors_return: symbol("errors_return")?,
+        in_place: 1,
+        ignore_status: 0,
+        levels: [1, 2, 3],
+    })
+}
+
+impl Op {
+    pub(crate) fn index(self) -> usize {
+        self as usize
+    }
+}

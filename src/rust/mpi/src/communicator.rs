@@ -1,0 +1,493 @@
+//! The operations of MPI on memory, for any ABI. Long arrays go in parts, because MPI counts with 32 bits.
+
+use crate::abi::{type_index, Constants, Handle};
+use crate::calls::Calls;
+use crate::half_types::{is_half, narrow, widened};
+use crate::library::{check_launcher, Family};
+use pjrt_base::bail;
+use pjrt_base::error::{Error, Kind, Result};
+use pjrt_data::dtype::DType;
+use std::ffi::{c_char, c_int, c_void};
+use std::ptr::{null_mut, without_provenance_mut};
+
+/// How elements are combined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Op {
+    Sum,
+    Prod,
+    Min,
+    Max,
+    And,
+    Or,
+    Xor,
+}
+
+impl Op {
+    /// Every operation with its name.
+    pub const ALL: [(&'static str, Op); 7] = [
+        ("sum", Op::Sum),
+        ("prod", Op::Prod),
+        ("min", Op::Min),
+        ("max", Op::Max),
+        ("and", Op::And),
+        ("or", Op::Or),
+        ("xor", Op::Xor),
+    ];
+
+    pub fn from_name(name: &str) -> Option<Op> {
+        Op::ALL.iter().find(|(other, _)| *other == name).map(|(_, op)| *op)
+    }
+
+    fn name(self) -> &'static str {
+        Op::ALL[self.index()].0
+    }
+
+    /// Whether elements of this type can be combined so.
+    pub fn takes(self, dtype: DType) -> bool {
+        let is_bitwise = matches!(self, Op::And | Op::Or | Op::Xor);
+        match dtype {
+            DType::Pred => is_bitwise || matches!(self, Op::Min | Op::Max),
+            DType::C64 | DType::C128 => matches!(self, Op::Sum | Op::Prod),
+            DType::F16 | DType::BF16 | DType::F32 | DType::F64 => !is_bitwise,
+            _ => type_index(dtype).is_some(),
+        }
+    }
+}
+
+/// What a process contributes.
+#[derive(Debug, Clone, Copy)]
+pub enum Input<'a> {
+    Bytes(&'a [u8]),
+    /// What is in the memory of the output.
+    InPlace,
+}
+
+/// A communication that is open: which process this is, and what MPI allows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Facts {
+    pub rank: usize,
+    pub size: usize,
+    /// "single", "funneled", "serialized" or "multiple".
+    pub level: &'static str,
+    /// Somebody else in this process has initialized MPI.
+    pub is_joined: bool,
+    pub family: Family,
+    /// The version of the MPI standard.
+    pub standard: (i32, i32),
+    pub library_version: String,
+}
+
+/// The processes that communicate. A group is a list of ranks, in which this process must be; an empty one means all processes.
+/// All processes of a group must call the same operations in the same order.
+pub trait Communicator: Send {
+    /// The text in which the library names its version.
+    fn library_version(&self) -> &str;
+    /// Initializes MPI, or joins it. Must be called first.
+    fn start(&mut self) -> Result<Facts>;
+    /// Ends MPI, if `start` initialized it.
+    fn finish(&mut self) -> Result<()>;
+    fn all_reduce(&mut self, group: &[i32], op: Op, dtype: DType, input: Input<'_>, output: &mut [u8]) -> Result<()>;
+    /// The output has a part for each process.
+    fn all_gather(&mut self, group: &[i32], input: &[u8], output: &mut [u8]) -> Result<()>;
+    /// The input has a part for each process.
+    fn reduce_scatter(&mut self, group: &[i32], op: Op, dtype: DType, input: &[u8], output: &mut [u8]) -> Result<()>;
+    /// Both have a part for each process.
+    fn all_to_all(&mut self, group: &[i32], input: &[u8], output: &mut [u8]) -> Result<()>;
+    /// The root is a place in the group.
+    fn broadcast(&mut self, group: &[i32], root: usize, data: &mut [u8]) -> Result<()>;
+    fn barrier(&mut self, group: &[i32]) -> Result<()>;
+    /// Does not wait for the receiver.
+    fn send(&mut self, to: usize, tag: i32, data: Vec<u8>) -> Result<()>;
+    fn receive(&mut self, from: usize, tag: i32, data: &mut [u8]) -> Result<()>;
+    /// Goes on with what is being sent. Returns whether something is.
+    fn progress(&mut self) -> Result<bool>;
+    /// The number of processes in a group, and the place of this one.
+    fn place(&mut self, group: &[i32]) -> Result<(usize, usize)>;
+    /// The largest number of elements or bytes for one call of MPI.
+    fn set_limit(&mut self, limit: usize);
+}
+
+pub(crate) struct Mpi<H: Handle> {
+    calls: Calls<H>,
+    constants: Constants<H>,
+    family: Family,
+    version: String,
+    /// A communicator of our own, once started.
+    world: Option<H>,
+    rank: usize,
+    size: usize,
+    is_joined: bool,
+    groups: Vec<(Vec<i32>, H)>,
+    /// Requests, with the memory that they need. Its address does not change.
+    sending: Vec<(H, Vec<u8>)>,
+    limit: usize,
+}
+
+impl<H: Handle> Mpi<H> {
+    pub(crate) fn new(calls: Calls<H>, constants: Constants<H>, family: Family, version: String) -> Mpi<H> {
+        let (groups, sending) = (Vec::new(), Vec::new());
+        Mpi {
+            calls,
+            constants,
+            family,
+            version,
+            world: None,
+            rank: 0,
+            size: 1,
+            is_joined: false,
+            groups,
+            sending,
+            limit: 1 << 30,
+        }
+    }
+
+    /// The error for a code that MPI returned.
+    fn check(&self, name: &str, code: c_int) -> Result<()> {
+        if code == 0 {
+            return Ok(());
+        }
+        let (mut text, mut length) = ([0u8; 1024], 0);
+        // SAFETY: no ABI's longest text is longer.
+        unsafe { (self.calls.error_string)(code, text.as_mut_ptr().cast::<c_char>(), &mut length) };
+        let text = String::from_utf8_lossy(&text[..usize::try_from(length).unwrap_or(0).min(1024)]).into_owned();
+        Err(Error::new(Kind::Pjrt(10), format!("`MPI_{name}()` failed: {}", text.trim())))
+    }
+
+    fn flag(&self, ask: unsafe extern "C" fn(*mut c_int) -> c_int) -> bool {
+        let mut flag = 0;
+        // SAFETY: it writes one integer, at any time.
+        unsafe { ask(&mut flag) == 0 && flag != 0 }
+    }
+
+    /// The communicator of a group.
+    fn of(&mut self, group: &[i32]) -> Result<H> {
+        let Some(world) = self.world else { bail!(InvalidInput, "MPI is not initialized.") };
+        if group.is_empty() || group.len() == self.size && group.iter().zip(0..).all(|(&rank, i)| rank == i) {
+            return Ok(world);
+        }
+        if let Some((_, known)) = self.groups.iter().find(|(ranks, _)| ranks == group) {
+            return Ok(*known);
+        }
+        let is_rank = |&rank: &i32| usize::try_from(rank).is_ok_and(|rank| rank < self.size);
+        if !group.iter().all(is_rank) || !group.contains(&(self.rank as i32)) {
+            bail!(InvalidInput, "A group of processes has ranks from 0 to {}, with {}.", self.size - 1, self.rank);
+        }
+        let (mut all, mut some, mut made) = (H::NULL, H::NULL, H::NULL);
+        // SAFETY: the handles are MPI's, and the list has as many ranks.
+        unsafe {
+            self.check("Comm_group", (self.calls.comm_group)(world, &mut all))?;
+            let included = (self.calls.group_incl)(all, group.len() as c_int, group.as_ptr(), &mut some);
+            (self.calls.group_free)(&mut all);
+            self.check("Group_incl", included)?;
+            let created = (self.calls.comm_create_group)(world, some, 0, &mut made);
+            (self.calls.group_free)(&mut some);
+            self.check("Comm_create_group", created)?;
+            (self.calls.comm_set_errhandler)(made, self.constants.errors_return);
+        }
+        self.groups.push((group.to_vec(), made));
+        Ok(made)
+    }
+
+    /// The type of elements for MPI.
+    fn element(&self, op: Op, dtype: DType) -> Result<H> {
+        let same = if dtype == DType::Pred { DType::U8 } else { dtype };
+        match type_index(same).filter(|_| op.takes(dtype)) {
+            Some(index) => Ok(self.constants.types[index]),
+            None => bail!(UnsupportedDtype, "MPI has no `{}` of {dtype}.", op.name()),
+        }
+    }
+
+    fn in_place(&self) -> *const c_void {
+        without_provenance_mut::<c_void>(self.constants.in_place).cast_const()
+    }
+
+    fn no_status(&self) -> *mut c_void {
+        without_provenance_mut(self.constants.ignore_status)
+    }
+
+    /// A peer's rank for MPI.
+    fn peer(&self, rank: usize) -> Result<c_int> {
+        match c_int::try_from(rank) {
+            Ok(peer) if rank < self.size => Ok(peer),
+            _ => bail!(InvalidInput, "There is no process of rank {rank}: there are {}.", self.size),
+        }
+    }
+}
+
+fn same_size(expected: usize, got: usize) -> Result<()> {
+    if expected != got {
+        bail!(ShapeMismatch, "Expected {expected} bytes for this number of processes, got {got}.");
+    }
+    Ok(())
+}
+
+impl<H: Handle + Send> Communicator for Mpi<H> {
+    fn library_version(&self) -> &str {
+        &self.version
+    }
+
+    fn start(&mut self) -> Result<Facts> {
+        if self.flag(self.calls.finalized) {
+            bail!(InvalidInput, "MPI has ended in this process, and cannot be initialized again.");
+        }
+        self.is_joined = self.flag(self.calls.initialized);
+        let (mut level, mut standard) = (0, (0, 0));
+        let (mut rank, mut size) = (0, 0);
+        // SAFETY: MPI is initialized once, and the others are called after that, with memory for what they write.
+        unsafe {
+            if self.is_joined {
+                self.check("Query_thread", (self.calls.query_thread)(&mut level))?;
+            } else {
+                let wanted = self.constants.levels[2];
+                let done = (self.calls.init_thread)(null_mut(), null_mut(), wanted, &mut level);
+                self.check("Init_thread", done)?;
+            }
+            (self.calls.get_version)(&mut standard.0, &mut standard.1);
+            let mut world = H::NULL;
+            self.check("Comm_dup", (self.calls.comm_dup)(self.constants.world, &mut world))?;
+            (self.calls.comm_set_errhandler)(world, self.constants.errors_return);
+            self.check("Comm_rank", (self.calls.comm_rank)(world, &mut rank))?;
+            self.check("Comm_size", (self.calls.comm_size)(world, &mut size))?;
+            self.world = Some(world);
+        }
+        (self.rank, self.size) = (rank as usize, size as usize);
+        check_launcher(self, self.size)?;
+        let names = ["funneled", "serialized", "multiple"];
+        let named = self.constants.levels.iter().zip(names).rev().find(|(least, _)| level >= **least);
+        Ok(Facts {
+            rank: self.rank,
+            size: self.size,
+            level: named.map_or("single", |(_, name)| name),
+            is_joined: self.is_joined,
+            family: self.family,
+            standard,
+            library_version: self.version.clone(),
+        })
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        while self.progress()? {
+            std::thread::yield_now();
+        }
+        if self.world.take().is_some() && !self.is_joined && !self.flag(self.calls.finalized) {
+            // SAFETY: MPI is initialized, and nothing is under way.
+            return self.check("Finalize", unsafe { (self.calls.finalize)() });
+        }
+        Ok(())
+    }
+
+    fn all_reduce(&mut self, group: &[i32], op: Op, dtype: DType, input: Input<'_>, output: &mut [u8]) -> Result<()> {
+        if let Input::Bytes(input) = input {
+            same_size(input.len(), output.len())?;
+        }
+        if is_half(dtype) {
+            let mut numbers = widened(dtype, if let Input::Bytes(input) = input { input } else { output });
+            self.all_reduce(group, op, DType::F32, Input::InPlace, bytes_of(&mut numbers))?;
+            narrow(dtype, &numbers, output);
+            return Ok(());
+        }
+        let (element, comm) = (self.element(op, dtype)?, self.of(group)?);
+        let op = self.constants.ops[op.index()];
+        let step = self.limit * dtype.host_bytes();
+        for (part, out) in output.chunks_mut(step).enumerate() {
+            let from = match input {
+                Input::Bytes(input) => input[part * step..].as_ptr().cast(),
+                Input::InPlace => self.in_place(),
+            };
+            let count = (out.len() / dtype.host_bytes()) as c_int;
+            // SAFETY: both have so many elements of this type.
+            let done = unsafe { (self.calls.all_reduce)(from, out.as_mut_ptr().cast(), count, element, op, comm) };
+            self.check("Allreduce", done)?;
+        }
+        Ok(())
+    }
+
+    fn all_gather(&mut self, group: &[i32], input: &[u8], output: &mut [u8]) -> Result<()> {
+        let (comm, (size, place)) = (self.of(group)?, self.place(group)?);
+        same_size(input.len() * size, output.len())?;
+        if input.len() > self.limit {
+            output[place * input.len()..][..input.len()].copy_from_slice(input);
+            let mut parts = output.chunks_mut(input.len());
+            return (0..size)
+                .try_for_each(|root| parts.next().map_or(Ok(()), |part| self.broadcast(group, root, part)));
+        }
+        let (count, byte) = (input.len() as c_int, self.constants.byte);
+        let (from, to) = (input.as_ptr().cast(), output.as_mut_ptr().cast());
+        // SAFETY: the output has a part as long as the input for each process.
+        self.check("Allgather", unsafe { (self.calls.all_gather)(from, count, byte, to, count, byte, comm) })
+    }
+
+    fn reduce_scatter(&mut self, group: &[i32], op: Op, dtype: DType, input: &[u8], output: &mut [u8]) -> Result<()> {
+        let (comm, (size, place)) = (self.of(group)?, self.place(group)?);
+        same_size(input.len(), output.len() * size)?;
+        if is_half(dtype) {
+            let mut all = widened(dtype, input);
+            let mut own = vec![0f32; all.len() / size];
+            self.reduce_scatter(group, op, DType::F32, bytes_of(&mut all), bytes_of(&mut own))?;
+            narrow(dtype, &own, output);
+            return Ok(());
+        }
+        let (element, op) = (self.element(op, dtype)?, self.constants.ops[op.index()]);
+        let width = dtype.host_bytes();
+        let count = output.len() / width;
+        if count <= self.limit {
+            let (from, to) = (input.as_ptr().cast(), output.as_mut_ptr().cast());
+            // SAFETY: the input has so many elements for each process, and the output has room for them.
+            let done = unsafe { (self.calls.reduce_scatter)(from, to, count as c_int, element, op, comm) };
+            return self.check("Reduce_scatter_block", done);
+        }
+        let step = self.limit * width;
+        let to: *mut u8 = output.as_mut_ptr();
+        for (root, part) in input.chunks(output.len()).enumerate() {
+            for (index, from) in part.chunks(step).enumerate() {
+                // SAFETY: within the output; only this process's own part is written.
+                let to = if root == place { unsafe { to.add(index * step) } } else { null_mut() };
+                let count = (from.len() / width) as c_int;
+                // SAFETY: both have so many elements; the output is needed at the root only.
+                let done = unsafe {
+                    (self.calls.reduce)(from.as_ptr().cast(), to.cast(), count, element, op, root as c_int, comm)
+                };
+                self.check("Reduce", done)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn all_to_all(&mut self, group: &[i32], input: &[u8], output: &mut [u8]) -> Result<()> {
+        let (comm, (size, place)) = (self.of(group)?, self.place(group)?);
+        same_size(input.len(), output.len())?;
+        let part = input.len() / size;
+        same_size(part * size, input.len())?;
+        let byte = self.constants.byte;
+        if part <= self.limit {
+            let (from, to) = (input.as_ptr().cast(), output.as_mut_ptr().cast());
+            let count = part as c_int;
+            // SAFETY: both have so many bytes for each process.
+            let done = unsafe { (self.calls.all_to_all)(from, count, byte, to, count, byte, comm) };
+            return self.check("Alltoall", done);
+        }
+        for distance in 0..size {
+            let (to, from) = ((place + distance) % size, (place + size - distance) % size);
+            let (sent, received) = (&input[to * part..][..part], &mut output[from * part..][..part]);
+            for (out, into) in sent.chunks(self.limit).zip(received.chunks_mut(self.limit)) {
+                let count = out.len() as c_int;
+                let (out, into) = (out.as_ptr().cast(), into.as_mut_ptr().cast());
+                let status = self.no_status();
+                // SAFETY: both have so many bytes.
+                let done = unsafe {
+                    (self.calls.send_receive)(
+                        out,
+                        count,
+                        byte,
+                        to as c_int,
+                        0,
+                        into,
+                        count,
+                        byte,
+                        from as c_int,
+                        0,
+                        comm,
+                        status,
+                    )
+                };
+                self.check("Sendrecv", done)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn broadcast(&mut self, group: &[i32], root: usize, data: &mut [u8]) -> Result<()> {
+        let (comm, (size, _)) = (self.of(group)?, self.place(group)?);
+        if root >= size {
+            bail!(InvalidInput, "The root must be from 0 to {}, got {root}.", size - 1);
+        }
+        for part in data.chunks_mut(self.limit) {
+            let (count, byte) = (part.len() as c_int, self.constants.byte);
+            // SAFETY: the memory has so many bytes.
+            let done = unsafe { (self.calls.broadcast)(part.as_mut_ptr().cast(), count, byte, root as c_int, comm) };
+            self.check("Bcast", done)?;
+        }
+        Ok(())
+    }
+
+    fn barrier(&mut self, group: &[i32]) -> Result<()> {
+        let comm = self.of(group)?;
+        // SAFETY: the communicator is MPI's.
+        self.check("Barrier", unsafe { (self.calls.barrier)(comm) })
+    }
+
+    fn send(&mut self, to: usize, tag: i32, data: Vec<u8>) -> Result<()> {
+        let (comm, peer, byte) = (self.of(&[])?, self.peer(to)?, self.constants.byte);
+        let mut parts = data.chunks(self.limit).map(<[u8]>::to_vec).collect::<Vec<_>>();
+        if data.len() <= self.limit {
+            parts = vec![data];
+        }
+        for part in parts {
+            let mut request = H::NULL;
+            let (from, count) = (part.as_ptr().cast(), part.len() as c_int);
+            // SAFETY: the memory has so many bytes, and is kept until they are sent.
+            let done = unsafe { (self.calls.isend)(from, count, byte, peer, tag, comm, &mut request) };
+            self.check("Isend", done)?;
+            self.sending.push((request, part));
+        }
+        self.progress().map(drop)
+    }
+
+    fn receive(&mut self, from: usize, tag: i32, data: &mut [u8]) -> Result<()> {
+        let (comm, peer, byte) = (self.of(&[])?, self.peer(from)?, self.constants.byte);
+        let limit = self.limit;
+        let mut receive = |part: &mut [u8]| {
+            // Longer than any ABI's status.
+            let (mut status, mut got) = ([0u64; 16], 0);
+            let (to, count) = (part.as_mut_ptr().cast(), part.len() as c_int);
+            let status: *mut c_void = status.as_mut_ptr().cast();
+            // SAFETY: the memory has so many bytes.
+            let done = unsafe { (self.calls.receive)(to, count, byte, peer, tag, comm, status) };
+            self.check("Recv", done)?;
+            // SAFETY: MPI has written the status.
+            self.check("Get_count", unsafe { (self.calls.get_count)(status, byte, &mut got) })?;
+            same_size(part.len(), usize::try_from(got).unwrap_or(0))
+        };
+        if data.is_empty() {
+            return receive(data);
+        }
+        data.chunks_mut(limit).try_for_each(&mut receive)
+    }
+
+    fn progress(&mut self) -> Result<bool> {
+        let mut i = 0;
+        while i < self.sending.len() {
+            let mut flag = 0;
+            let status = self.no_status();
+            // SAFETY: the request is MPI's.
+            let done = unsafe { (self.calls.test)(&mut self.sending[i].0, &mut flag, status) };
+            if done != 0 || flag != 0 {
+                self.sending.swap_remove(i);
+            } else {
+                i += 1;
+            }
+            self.check("Test", done)?;
+        }
+        Ok(!self.sending.is_empty())
+    }
+
+    fn place(&mut self, group: &[i32]) -> Result<(usize, usize)> {
+        if group.is_empty() {
+            return Ok((self.size, self.rank));
+        }
+        match group.iter().position(|&rank| rank == self.rank as i32) {
+            Some(place) => Ok((group.len(), place)),
+            None => bail!(InvalidInput, "Process {} is not in the group.", self.rank),
+        }
+    }
+
+    fn set_limit(&mut self, limit: usize) {
+        self.limit = limit.clamp(1, 1 << 30);
+    }
+}
+
+/// The memory of numbers.
+fn bytes_of(numbers: &mut [f32]) -> &mut [u8] {
+    // SAFETY: any bytes are numbers of this type, and the other way round.
+    unsafe { std::slice::from_raw_parts_mut(numbers.as_mut_ptr().cast(), std::mem::size_of_val(numbers)) }
+}

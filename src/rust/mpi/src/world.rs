@@ -1,0 +1,209 @@
+//! The processes that were started together, and the one thread of each that communicates.
+//!
+//! All calls of MPI come from a thread of our own, one after the other in the order in which they were queued. So every level of
+//! thread support is enough, where this crate initializes MPI. Where somebody else has done so for one thread only, the calls
+//! come from the host's thread.
+
+use crate::communicator::{Communicator, Facts};
+use crate::library;
+use pjrt_base::bail;
+use pjrt_base::callbacks::{self, Callback, Ran};
+use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::mmap::SignalStacks;
+use pjrt_base::process;
+use pjrt_base::sync::Unpoisoned;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+pub use crate::communicator::Facts as World;
+
+/// What communicates: it gets the open communication.
+pub type Job = Box<dyn FnOnce(&mut dyn Communicator) + Send>;
+
+/// An open communication.
+struct Open {
+    facts: Facts,
+    file: PathBuf,
+    place: Place,
+}
+
+/// Where MPI is called.
+enum Place {
+    /// On our thread.
+    Thread(Sender<Job>),
+    /// On the host's thread.
+    Host(Arc<Mutex<Box<dyn Communicator>>>),
+}
+
+enum State {
+    Closed,
+    Open(Open),
+    Finished,
+}
+
+static STATE: Mutex<State> = Mutex::new(State::Closed);
+
+/// Initializes MPI, or joins it. All processes must call it. A second call returns the same. Must be called on the host's thread.
+///
+/// # Errors
+/// `LibraryMissing`, `Forked`, and MPI's own.
+pub fn start(named: Option<&Path>) -> Result<(Facts, PathBuf)> {
+    let Some(mut state) = process::lock(&STATE).filter(|_| process::generation() == 0) else {
+        return Err(process::forked());
+    };
+    match &*state {
+        State::Open(open) => return Ok((open.facts.clone(), open.file.clone())),
+        State::Finished => bail!(InvalidInput, "MPI has ended in this process, and cannot be initialized again."),
+        State::Closed => {}
+    }
+    let (mut mpi, file) = library::open(named)?;
+    let (sender, jobs) = channel::<Job>();
+    let (told, outcome) = channel();
+    // What initializes MPI must be what calls it later. If somebody else has, it is a question that any thread may ask.
+    let started = std::thread::Builder::new().name("pjrt-mpi".into()).spawn(move || {
+        let _stacks = SignalStacks::of_this_thread();
+        let facts = mpi.start();
+        let stays = facts.as_ref().is_ok_and(|facts| !facts.is_joined || facts.level == "multiple");
+        if stays {
+            if told.send((facts, None)).is_ok() {
+                run(&mut *mpi, &jobs);
+            }
+        } else {
+            let _ = told.send((facts, Some(mpi)));
+        }
+    });
+    if let Err(error) = started {
+        bail!(Io, "No thread could be started for MPI: {error}.");
+    }
+    let Ok((facts, returned)) = outcome.recv() else { bail!(Internal, "The thread for MPI has ended.") };
+    let facts = facts?;
+    let place = match returned {
+        None => Place::Thread(sender),
+        Some(mpi) => Place::Host(Arc::new(Mutex::new(mpi))),
+    };
+    let open = Open { facts: facts.clone(), file: file.clone(), place };
+    *state = State::Open(open);
+    Ok((facts, file))
+}
+
+/// The open communication, if there is one. A fork has none.
+pub fn facts() -> Option<Facts> {
+    if process::generation() > 0 {
+        return None;
+    }
+    match &*process::lock(&STATE)? {
+        State::Open(open) => Some(open.facts.clone()),
+        _ => None,
+    }
+}
+
+/// Queues a job.
+///
+/// # Errors
+/// `InvalidInput` if nothing is open, and `Forked`.
+pub fn submit(job: Job) -> Result<()> {
+    let Some(state) = process::lock(&STATE) else { return Err(process::forked()) };
+    let State::Open(open) = &*state else {
+        return Err(Error::new(Kind::InvalidInput, "MPI is not initialized in this process."));
+    };
+    match &open.place {
+        Place::Thread(sender) => {
+            if sender.send(job).is_err() {
+                bail!(Internal, "The thread for MPI has ended.");
+            }
+        }
+        Place::Host(mpi) => {
+            let call = HostJob { mpi: mpi.clone(), job: Mutex::new(Some(job)) };
+            drop(state);
+            callbacks::push(Arc::new(call));
+        }
+    }
+    Ok(())
+}
+
+/// Ends the communication after what is queued, on the host's thread.
+///
+/// # Errors
+/// MPI's own.
+pub fn finish() -> Result<()> {
+    let Some(mut state) = process::lock(&STATE) else { return Ok(()) };
+    if !matches!(&*state, State::Open(_)) {
+        return Ok(());
+    }
+    let State::Open(open) = std::mem::replace(&mut *state, State::Finished) else { return Ok(()) };
+    drop(state);
+    match open.place {
+        Place::Thread(sender) => {
+            let ended = Arc::new((Mutex::new(None), Condvar::new()));
+            let told = ended.clone();
+            let job: Job = Box::new(move |mpi| {
+                *told.0.lock().unpoisoned() = Some(mpi.finish());
+                told.1.notify_all();
+            });
+            if sender.send(job).is_err() {
+                return Ok(());
+            }
+            let mut outcome = ended.0.lock().unpoisoned();
+            loop {
+                match outcome.take() {
+                    Some(outcome) => return outcome,
+                    None => outcome = ended.1.wait(outcome).unpoisoned(),
+                }
+            }
+        }
+        Place::Host(mpi) => mpi.lock().unpoisoned().finish(),
+    }
+}
+
+fn run(mpi: &mut dyn Communicator, jobs: &Receiver<Job>) {
+    loop {
+        // What is being sent goes on only while MPI is called.
+        let is_sending = mpi.progress().unwrap_or(false);
+        let next = if is_sending {
+            jobs.recv_timeout(Duration::from_micros(200))
+        } else {
+            jobs.recv().map_err(|_| RecvTimeoutError::Disconnected)
+        };
+        match next {
+            Ok(job) => job(mpi),
+            Err(RecvTimeoutError::Timeout) => {}
+            // Others may still receive what is being sent.
+            Err(RecvTimeoutError::Disconnected) if is_sending => std::thread::sleep(Duration::from_micros(200)),
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+    }
+}
+
+/// A job for the host's thread.
+struct HostJob {
+    mpi: Arc<Mutex<Box<dyn Communicator>>>,
+    job: Mutex<Option<Job>>,
+}
+
+impl Callback for HostJob {
+    fn run(&self) -> Ran {
+        if let Some(job) = self.job.lock().unpoisoned().take() {
+            let mut mpi = self.mpi.lock().unpoisoned();
+            job(&mut **mpi);
+            // Nobody goes on with it later.
+            while mpi.progress().unwrap_or(false) {
+                std::thread::yield_now();
+            }
+        }
+        Ran::Told
+    }
+
+    fn cancel(&self) {
+        self.job.lock().unpoisoned().take();
+    }
+
+    fn launch(&self) -> u64 {
+        0
+    }
+
+    fn is_urgent(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,218 @@
+//! New instructions in a computation, and the ticket that they pass on.
+
+use super::super::wire::{self, damage, fields};
+use super::super::{HloComputationProto, HloInstructionProto, LayoutProto, LiteralProto, ShapeProto, TUPLE};
+use super::tickets::Passes;
+use super::INSTRUCTION;
+use pjrt_base::error::Result;
+use prost::Message;
+
+const S32: i32 = 4;
+const TYPED_FFI: i32 = 4;
+
+// Fields of `HloInstructionProto`.
+const NAME: u32 = 1;
+const SHAPE: u32 = 3;
+const ID: u32 = 35;
+const OPERANDS: u32 = 36;
+
+/// An array's instruction and dimensions.
+pub struct Operand {
+    pub id: i64,
+    pub element_type: i32,
+    pub dims: Vec<i64>,
+}
+
+pub struct Block<'a> {
+    computation: &'a HloComputationProto,
+    /// What is made for an instruction, in order.
+    made: Vec<HloInstructionProto>,
+    /// Instructions of the program with some other fields: the number of each, and its bytes.
+    changed: Vec<(i64, Vec<u8>)>,
+    next_id: i64,
+    /// The instruction that has the current ticket.
+    ticket: i64,
+}
+
+impl<'a> Block<'a> {
+    pub fn new(computation: &'a HloComputationProto) -> Block<'a> {
+        let next_id = computation.instructions.iter().map(|instruction| instruction.id).max().unwrap_or(0);
+        Block { computation, made: Vec::new(), changed: Vec::new(), next_id, ticket: 0 }
+    }
+
+    /// Makes the first ticket, or the parameter that it comes by.
+    pub fn begin(&mut self, passes: Passes, has_calls: bool) {
+        let shape = array(S32, &[]);
+        match passes {
+            Passes::None if has_calls => {
+                let literal = LiteralProto { shape: Some(shape.clone()), s32s: vec![0], ..Default::default() };
+                let made = self.add("constant", shape, &[]);
+                made.literal = Some(literal);
+                self.ticket = made.id;
+            }
+            Passes::AsParameter => {
+                let number = self.computation.instructions.iter().filter(|i| i.opcode == "parameter").count();
+                let made = self.add("parameter", shape, &[]);
+                made.parameter_number = number as i64;
+                self.ticket = made.id;
+            }
+            _ => {}
+        }
+    }
+
+    /// A parameter that comes together with the ticket.
+    pub fn parameter(&mut self, of: &HloInstructionProto) -> Result<()> {
+        let shape = shape_of(of)?;
+        let both = self.add("parameter", with_ticket(&shape), &[]).id;
+        self.part(both, 0, shape);
+        self.name_as(of);
+        self.ticket = self.part(both, 1, array(S32, &[]));
+        Ok(())
+    }
+
+    /// A loop, branch or call that takes the ticket and returns it.
+    pub fn container(&mut self, of: &HloInstructionProto, raw: &[u8]) -> Result<()> {
+        let shape = shape_of(of)?;
+        let mut operands = of.operand_ids.clone();
+        match of.opcode.as_str() {
+            "call" => operands.push(self.ticket),
+            opcode => {
+                // The first operand of a conditional is the choice.
+                for operand in operands.iter_mut().skip(usize::from(opcode == "conditional")) {
+                    let found = self.computation.instructions.iter().find(|i| i.id == *operand);
+                    let of = shape_of(found.ok_or_else(|| damage("an operand is missing"))?)?;
+                    *operand = self.add("tuple", with_ticket(&of), &[*operand, self.ticket]).id;
+                }
+            }
+        }
+        let id = self.add(&of.opcode, with_ticket(&shape), &operands).id;
+        let mut changed = Vec::with_capacity(raw.len() + 64);
+        for field in fields(raw)?.iter().filter(|field| ![NAME, SHAPE, ID, OPERANDS].contains(&field.number)) {
+            changed.extend_from_slice(field.raw);
+        }
+        wire::put(&mut changed, NAME, format!("{}.with.ticket", of.name).as_bytes());
+        wire::put(&mut changed, SHAPE, &with_ticket(&shape).encode_to_vec());
+        prost::encoding::int64::encode(ID, &id, &mut changed);
+        prost::encoding::int64::encode_packed(OPERANDS, &operands, &mut changed);
+        self.changed.push((id, changed));
+        self.part(id, 0, shape);
+        self.name_as(of);
+        self.ticket = self.part(id, 1, array(S32, &[]));
+        Ok(())
+    }
+
+    /// The result of a computation that returns the ticket.
+    pub fn root(&mut self, computation: &HloComputationProto) -> Result<i64> {
+        let root = computation.instructions.iter().find(|i| i.id == computation.root_id);
+        let shape = shape_of(root.ok_or_else(|| damage("a computation has no result"))?)?;
+        let ticket = self.ticket;
+        Ok(self.add("tuple", with_ticket(&shape), &[computation.root_id, ticket]).id)
+    }
+
+    /// Writes what was made, and forgets it.
+    pub fn write(&mut self, out: &mut Vec<u8>) {
+        for made in self.made.drain(..) {
+            match self.changed.iter().find(|(id, _)| *id == made.id) {
+                Some((_, raw)) => wire::put(out, INSTRUCTION, raw),
+                None => wire::put(out, INSTRUCTION, &made.encode_to_vec()),
+            }
+        }
+        self.changed.clear();
+    }
+
+    pub fn add(&mut self, opcode: &str, shape: ShapeProto, operands: &[i64]) -> &mut HloInstructionProto {
+        self.next_id += 1;
+        let instruction = HloInstructionProto {
+            name: format!("process.{}.{}", self.computation.id, self.next_id & 0xffff_ffff),
+            opcode: opcode.into(),
+            shape: Some(shape),
+            id: self.next_id,
+            operand_ids: operands.into(),
+            ..Default::default()
+        };
+        self.made.push(instruction);
+        let last = self.made.len() - 1;
+        &mut self.made[last]
+    }
+
+    /// Gives the last instruction the name and number of the one that it replaces.
+    pub fn name_as(&mut self, of: &HloInstructionProto) {
+        if let Some(last) = self.made.last_mut() {
+            last.id = of.id;
+            last.name.clone_from(&of.name);
+            last.metadata.clone_from(&of.metadata);
+            last.control_predecessor_ids.clone_from(&of.control_predecessor_ids);
+        }
+    }
+
+    /// A part of a tuple.
+    fn part(&mut self, tuple: i64, index: i64, shape: ShapeProto) -> i64 {
+        let made = self.add("get-tuple-element", shape, &[tuple]);
+        made.tuple_index = index;
+        made.id
+    }
+
+    pub fn reshape(&mut self, x: &Operand, dims: &[i64]) -> Operand {
+        let id = self.add("reshape", array(x.element_type, dims), &[x.id]).id;
+        Operand { id, element_type: x.element_type, dims: dims.into() }
+    }
+
+    /// Moves dimension `from` to `to`.
+    pub fn move_dimension(&mut self, x: &Operand, from: usize, to: usize) -> Operand {
+        let mut order: Vec<i64> = (0..x.dims.len() as i64).collect();
+        let moved = order.remove(from);
+        order.insert(to, moved);
+        let dims: Vec<i64> = order.iter().map(|&d| x.dims[d as usize]).collect();
+        let made = self.add("transpose", array(x.element_type, &dims), &[x.id]);
+        made.dimensions = order;
+        Operand { id: made.id, element_type: x.element_type, dims }
+    }
+
+    /// A call of a function that communicates. Only row-major arrays are passed.
+    pub fn call(&mut self, target: &str, attributes: &str, x: &Operand, dims: &[i64]) -> Operand {
+        let ticket = self.ticket;
+        let result = array(x.element_type, dims);
+        let made = self.add("custom-call", with_ticket(&result), &[x.id, ticket]);
+        made.custom_call_target = format!("pjrt_mpi_{target}");
+        made.backend_config = format!("{{{attributes}, ticket = true}}").into_bytes();
+        made.custom_call_api_version = TYPED_FFI;
+        made.custom_call_has_side_effect = true;
+        made.constrain_layout = true;
+        made.operand_shapes_with_layout = vec![array(x.element_type, &x.dims), array(S32, &[])];
+        let id = made.id;
+        self.ticket = self.part(id, 1, array(S32, &[]));
+        let id = self.part(id, 0, result);
+        Operand { id, element_type: x.element_type, dims: dims.into() }
+    }
+
+    /// An operand of an instruction.
+    pub fn operand(&self, id: i64) -> Result<Operand> {
+        let shape = self.computation.instructions.iter().find(|i| i.id == id).and_then(|i| i.shape.as_ref());
+        match shape {
+            Some(shape) if shape.spec().is_some() => {
+                Ok(Operand { id, element_type: shape.element_type, dims: shape.dimensions.clone() })
+            }
+            _ => Err(damage("a collective operation has an operand that is not an array")),
+        }
+    }
+}
+
+fn shape_of(instruction: &HloInstructionProto) -> Result<ShapeProto> {
+    instruction.shape.clone().ok_or_else(|| damage("an instruction has no shape"))
+}
+
+pub fn array(element_type: i32, dims: &[i64]) -> ShapeProto {
+    let minor_to_major = (0..dims.len() as i64).rev().collect();
+    ShapeProto {
+        element_type,
+        dimensions: dims.into(),
+        layout: Some(LayoutProto { minor_to_major, ..Default::default() }),
+        is_dynamic_dimension: vec![false; dims.len()],
+        ..Default::default()
+    }
+}
+
+/// A tuple of a value and the ticket.
+fn with_ticket(shape: &ShapeProto) -> ShapeProto {
+    ShapeProto { element_type: TUPLE, tuple_shapes: vec![shape.clone(), array(S32, &[])], ..Default::default() }
+}

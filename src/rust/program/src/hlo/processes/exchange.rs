@@ -1,0 +1,210 @@
+//! What a collective operation becomes.
+
+use super::super::wire::damage;
+use super::super::{HloInstructionProto, HloModuleProto, LiteralProto, SliceDimensions, TUPLE};
+use super::block::{array, Block, Operand};
+use super::groups::Groups;
+use super::{is_collective, Process};
+use pjrt_base::error::Result;
+
+const U32: i32 = 8;
+
+impl Process {
+    /// Makes what an instruction becomes. Returns whether it becomes something else.
+    pub(super) fn replace(&self, block: &mut Block, of: &HloInstructionProto, module: &HloModuleProto) -> Result<bool> {
+        match of.opcode.as_str() {
+            "partition-id" => number(block, of, if self.are_partitions { self.rank } else { 0 }),
+            "replica-id" => number(block, of, if self.are_partitions { 0 } else { self.rank }),
+            "all-reduce"
+            | "all-gather"
+            | "reduce-scatter"
+            | "all-to-all"
+            | "collective-permute"
+            | "collective-broadcast" => {
+                self.exchange(block, of, module)?;
+            }
+            opcode if is_collective(of) => {
+                bail!(UnsupportedProgram, "The operation `{opcode}` cannot run in several processes.")
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn exchange(&self, block: &mut Block, of: &HloInstructionProto, module: &HloModuleProto) -> Result<()> {
+        let operands = of.operand_ids.iter().map(|&id| block.operand(id)).collect::<Result<Vec<_>>>()?;
+        let groups = self.groups(of)?;
+        let is_alone = groups.size == 1 && of.opcode != "collective-permute";
+        let one = |block: &mut Block, x: &Operand| match of.opcode.as_str() {
+            _ if is_alone => Ok(block.reshape(x, &x.dims)),
+            "all-reduce" => {
+                let attributes = format!("op = \"{}\", {}", reducer(of, module)?, groups.text());
+                Ok(block.call("all_reduce", &attributes, x, &x.dims))
+            }
+            "collective-broadcast" => {
+                Ok(block.call("broadcast", &format!("root = 0 : i64, {}", groups.text()), x, &x.dims))
+            }
+            "collective-permute" => Ok(self.permuted(block, of, x)),
+            "all-gather" => gathered(block, of, x, &groups),
+            "reduce-scatter" => scattered(block, of, x, &groups, reducer(of, module)?),
+            _ => to_all(block, of, x, &groups),
+        };
+        let results = if of.opcode == "all-to-all" && of.dimensions.is_empty() && !is_alone {
+            tuple_to_all(block, &operands, &groups)?
+        } else {
+            operands.iter().map(|x| one(block, x)).collect::<Result<Vec<_>>>()?
+        };
+        let shape = of.shape.clone().unwrap_or_default();
+        if shape.element_type == TUPLE {
+            let ids: Vec<i64> = results.iter().map(|result| result.id).collect();
+            block.add("tuple", shape, &ids);
+        } else if results.len() != 1 {
+            return Err(damage("a collective operation has several operands and one result"));
+        }
+        block.name_as(of);
+        Ok(())
+    }
+
+    fn permuted(&self, block: &mut Block, of: &HloInstructionProto, x: &Operand) -> Operand {
+        // Without a channel, the pairs are replicas of the same partition; with one, partitions of the same replica.
+        let across = if self.are_partitions { of.channel_id > 0 } else { of.channel_id <= 0 };
+        if !across {
+            return block.reshape(x, &x.dims);
+        }
+        let ends = of.source_target_pairs.iter().flat_map(|pair| [pair.source, pair.target]);
+        let pairs: Vec<String> = ends.map(|rank| rank.to_string()).collect();
+        block.call("permute", &format!("pairs = array<i64: {}>", pairs.join(", ")), x, &x.dims)
+    }
+}
+
+fn number(block: &mut Block, of: &HloInstructionProto, number: usize) {
+    let shape = array(U32, &[]);
+    let made = block.add("constant", shape.clone(), &[]);
+    made.literal = Some(LiteralProto { shape: Some(shape), u32s: vec![number as u32], ..Default::default() });
+    block.name_as(of);
+}
+
+/// Arrays from the group are joined along a dimension.
+fn gathered(block: &mut Block, of: &HloInstructionProto, x: &Operand, groups: &Groups) -> Result<Operand> {
+    let d = dimension(of, x)?;
+    let mut dims = x.dims.clone();
+    dims[d] *= groups.size as i64;
+    let parts = block.call("all_gather", &groups.text(), x, &with(&x.dims, 0, groups.size as i64));
+    let moved = block.move_dimension(&parts, 0, d);
+    Ok(block.reshape(&moved, &dims))
+}
+
+/// The sum, or another reduction, is divided along a dimension.
+fn scattered(
+    block: &mut Block,
+    of: &HloInstructionProto,
+    x: &Operand,
+    groups: &Groups,
+    reducer: &str,
+) -> Result<Operand> {
+    let d = dimension(of, x)?;
+    let parts = divided(block, x, d, groups.size)?;
+    let mut dims = x.dims.clone();
+    dims[d] /= groups.size as i64;
+    Ok(block.call("reduce_scatter", &format!("op = \"{reducer}\", {}", groups.text()), &parts, &dims))
+}
+
+/// Part i along a dimension goes to process i of the group.
+fn to_all(block: &mut Block, of: &HloInstructionProto, x: &Operand, groups: &Groups) -> Result<Operand> {
+    let d = dimension(of, x)?;
+    let parts = divided(block, x, d, groups.size)?;
+    let dims = parts.dims.clone();
+    let parts = block.call("all_to_all", &groups.text(), &parts, &dims);
+    let moved = block.move_dimension(&parts, 0, d);
+    Ok(block.reshape(&moved, &x.dims))
+}
+
+/// Operand i goes to process i of the group, and result i comes from there.
+fn tuple_to_all(block: &mut Block, operands: &[Operand], groups: &Groups) -> Result<Vec<Operand>> {
+    let Some(first) = operands.first() else { return Err(damage("an operation has no operands")) };
+    let is_equal = operands.iter().all(|x| x.dims == first.dims && x.element_type == first.element_type);
+    if !is_equal || operands.len() != groups.size {
+        return Err(damage("`all-to-all` has operands of other number or shape than its groups"));
+    }
+    let one = with(&first.dims, 0, 1);
+    let rows: Vec<i64> = operands.iter().map(|x| block.reshape(x, &one).id).collect();
+    let all = with(&first.dims, 0, operands.len() as i64);
+    let made = block.add("concatenate", array(first.element_type, &all), &rows);
+    made.dimensions = vec![0];
+    let joined = Operand { id: made.id, element_type: first.element_type, dims: all.clone() };
+    let parts = block.call("all_to_all", &groups.text(), &joined, &all);
+    let part = |i: usize| {
+        let range = |(d, &dim): (usize, &i64)| match d {
+            0 => SliceDimensions { start: i as i64, limit: i as i64 + 1, stride: 1 },
+            _ => SliceDimensions { start: 0, limit: dim, stride: 1 },
+        };
+        let ranges = parts.dims.iter().enumerate().map(range).collect();
+        let made = block.add("slice", array(parts.element_type, &one), &[parts.id]);
+        made.slice_dimensions = ranges;
+        let row = Operand { id: made.id, element_type: parts.element_type, dims: one.clone() };
+        block.reshape(&row, &first.dims)
+    };
+    Ok((0..operands.len()).map(part).collect())
+}
+
+/// An array whose first dimension counts the equal parts along dimension `d`.
+fn divided(block: &mut Block, x: &Operand, d: usize, count: usize) -> Result<Operand> {
+    let count = count as i64;
+    if x.dims[d] % count != 0 {
+        return Err(damage("an operation divides an array unequally"));
+    }
+    let mut dims = x.dims.clone();
+    dims[d] /= count;
+    let parts = block.reshape(x, &with(&dims, d, count));
+    Ok(block.move_dimension(&parts, d, 0))
+}
+
+fn dimension(of: &HloInstructionProto, x: &Operand) -> Result<usize> {
+    let d = of.dimensions.first().and_then(|&d| usize::try_from(d).ok()).filter(|&d| d < x.dims.len());
+    d.ok_or_else(|| damage("an operation has a dimension that its operand lacks"))
+}
+
+/// The name of an operation's reduction.
+fn reducer(of: &HloInstructionProto, module: &HloModuleProto) -> Result<&'static str> {
+    let called = of.called_computation_ids.first();
+    let computation = module.computations.iter().find(|computation| Some(&computation.id) == called);
+    let root = computation.and_then(|c| c.instructions.iter().find(|i| i.id == c.root_id).map(|root| (c, root)));
+    let Some((computation, root)) = root else { return Err(damage("a reduction has no computation")) };
+    let is_parameter = |id: &i64| computation.instructions.iter().any(|i| i.id == *id && i.opcode == "parameter");
+    let is_plain = root.operand_ids.len() == 2
+        && root.operand_ids.iter().all(is_parameter)
+        && root.operand_ids[0] != root.operand_ids[1];
+    let name = match root.opcode.as_str() {
+        "add" => "sum",
+        "multiply" => "prod",
+        "maximum" => "max",
+        "minimum" => "min",
+        "and" => "and",
+        "or" => "or",
+        "xor" => "xor",
+        _ => "",
+    };
+    if name.is_empty() || !is_plain {
+        bail!(
+            UnsupportedProgram,
+            "Processes reduce by a sum, product, maximum, minimum, and, or, or xor. The program's `{}` does something else.",
+            of.opcode
+        );
+    }
+    Ok(name)
+}
+
+impl Groups {
+    /// The groups as attributes of a call.
+    fn text(&self) -> String {
+        let ranks: Vec<String> = self.ranks.iter().map(i64::to_string).collect();
+        format!("groups = array<i64: {}>, group_size = {} : i64", ranks.join(", "), self.size)
+    }
+}
+
+/// Dimensions with one more at a place.
+fn with(dims: &[i64], at: usize, dim: i64) -> Vec<i64> {
+    let mut dims = dims.to_vec();
+    dims.insert(at, dim);
+    dims
+}

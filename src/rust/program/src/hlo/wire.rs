@@ -1,0 +1,72 @@
+//! Fields of protocol buffers as they are, so that a message can be changed in part and keeps fields that are unknown here.
+
+use pjrt_base::error::{Error, Kind, Result};
+use prost::encoding::{decode_key, decode_varint, encode_key, encode_varint, WireType};
+
+/// A field of a message.
+pub struct Field<'a> {
+    pub number: u32,
+    /// The whole field, with its key.
+    pub raw: &'a [u8],
+    /// What a field of bytes, text or a message holds; empty for other fields.
+    pub content: &'a [u8],
+}
+
+/// The fields of a message in their order.
+///
+/// # Errors
+/// `InvalidFile` if the bytes are not a message.
+pub fn fields(message: &[u8]) -> Result<Vec<Field<'_>>> {
+    let (mut rest, mut found) = (message, Vec::new());
+    while !rest.is_empty() {
+        let start = rest;
+        let damaged = |error: prost::DecodeError| damage(&error.to_string());
+        let (number, wire) = decode_key(&mut rest).map_err(damaged)?;
+        let mut content: &[u8] = &[];
+        let len = match wire {
+            WireType::Varint => decode_varint(&mut rest).map(|_| 0).map_err(damaged)?,
+            WireType::SixtyFourBit => 8,
+            WireType::ThirtyTwoBit => 4,
+            WireType::LengthDelimited => decode_varint(&mut rest).map_err(damaged)?,
+            WireType::StartGroup | WireType::EndGroup => return Err(damage("it has groups")),
+        };
+        let len = usize::try_from(len).ok().filter(|&len| len <= rest.len()).ok_or_else(|| damage("it ends early"))?;
+        if wire == WireType::LengthDelimited {
+            content = &rest[..len];
+        }
+        rest = &rest[len..];
+        found.push(Field { number, raw: &start[..start.len() - rest.len()], content });
+    }
+    Ok(found)
+}
+
+/// The error for a module that is not one.
+pub fn damage(why: &str) -> Error {
+    Error::new(Kind::InvalidFile, format!("The HLO module is damaged: {why}."))
+}
+
+/// Appends a field that holds bytes, text or a message.
+pub fn put(out: &mut Vec<u8>, number: u32, content: &[u8]) {
+    encode_key(number, WireType::LengthDelimited, out);
+    encode_varint(content.len() as u64, out);
+    out.extend_from_slice(content);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_kept_to_the_letter() {
+        let mut message = vec![0x08, 0x96, 0x01, 0x15, 1, 2, 3, 4];
+        put(&mut message, 3, b"name");
+        let found = fields(&message).unwrap();
+        assert_eq!(found.iter().map(|field| field.number).collect::<Vec<_>>(), [1, 2, 3]);
+        assert_eq!(found[2].content, b"name");
+        assert_eq!(found.iter().flat_map(|field| field.raw.to_vec()).collect::<Vec<_>>(), message);
+        for end in 1..message.len() {
+            let _ = fields(&message[..end]);
+        }
+        assert!(fields(&message[..message.len() - 1]).is_err() && fields(&[0xff; 12]).is_err());
+    }
+}

@@ -1,0 +1,47 @@
+//! MPI: who this process is among those started together, and the end of all of them.
+
+use crate::conditions::Result;
+use crate::idle;
+use extendr_api::prelude::*;
+use pjrt_base::{callbacks, process};
+use pjrt_core::custom_call::mpi;
+use std::path::PathBuf;
+
+/// Initializes MPI, or joins it, with the library that is named, if one is.
+#[extendr]
+fn mpi_start(library: Vec<String>) -> Result<Robj> {
+    // Where MPI may be called on this thread only, waits and the idle prompt call it.
+    process::watch_forks();
+    callbacks::run_on_this_thread();
+    idle::watch();
+    let (facts, file) = mpi::start(library.first().map(PathBuf::from).as_deref())?;
+    let family = match facts.family {
+        mpi::Family::OpenMpi => "Open MPI",
+        mpi::Family::Mpich => "MPICH",
+        mpi::Family::Standard => "MPI standard",
+    };
+    Ok(list!(
+        rank = facts.rank as i32,
+        size = facts.size as i32,
+        library = file.to_string_lossy().as_ref(),
+        abi = family,
+        version = facts.library_version.lines().next().unwrap_or_default(),
+        standard = format!("{}.{}", facts.standard.0, facts.standard.1),
+        threads = facts.level,
+        joined = facts.is_joined
+    )
+    .into())
+}
+
+/// Waits for what is under way, and ends MPI.
+#[extendr]
+fn mpi_finish() -> Result<Robj> {
+    mpi::finish()?;
+    Ok(().into())
+}
+
+extendr_module! {
+    mod mpi;
+    fn mpi_start;
+    fn mpi_finish;
+}

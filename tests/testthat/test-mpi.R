@@ -1,0 +1,90 @@
+# Slow: starts groups of processes.
+
+# Runs fixtures/mpi.R, in which each process checks its results. MPICH's processes never leave the processor to others, so
+# they run the long programs less often.
+expect_mpi <- function(launcher, n, times) {
+  folder <- withr::local_tempdir()
+  ended <- run_mpi(launcher, n, "mpi.R", c(folder, times))
+  expect_identical(ended, list(status = 0L, out = character(), err = character(), took = ended$took), info = launcher)
+  checked <- lapply(list.files(folder, full.names = TRUE), readRDS)
+  expect_length(checked, max(n, 1L))
+  for (one in checked) {
+    expect_identical(one$wrong, character(), info = launcher)
+    expect_gt(one$done, 230L)
+  }
+  worlds <- lapply(checked, `[[`, "world")
+  expect_setequal(vapply(worlds, `[[`, 0L, "rank"), seq_along(worlds) - 1L)
+  expect_identical(unique(vapply(worlds, `[[`, 0L, "size")), length(worlds))
+  expect_false(any(vapply(worlds, `[[`, NA, "joined")))
+  invisible(worlds[[1L]])
+}
+
+test_that("every operation works on 2 and 4 processes, with Open MPI and MPICH", {
+  for (launcher in mpi_launchers()) {
+    is_open <- launcher == "mpirun.openmpi"
+    world <- expect_mpi(launcher, 2L, if (is_open) 200L else 20L)
+    expect_identical(world$abi, if (is_open) "Open MPI" else "MPICH")
+    expect_match(world$version, if (is_open) "^Open MPI" else "^MPICH")
+    expect_mpi(launcher, 4L, if (is_open) 200L else 10L)
+  }
+})
+
+test_that("a process that was started alone is a world of one", {
+  mpi_launchers()
+  expect_mpi(NULL, 0L, 20L)
+})
+
+test_that("if a process ends before the others, all of them end soon", {
+  for (launcher in mpi_launchers()) {
+    for (way in c("kill", "error", "quit")) {
+      ended <- run_mpi(launcher, 4L, "mpi-end.R", way, timeout = 30)
+      expect_false(ended$status %in% c(0L, 124L), info = paste(launcher, way))
+      expect_lt(ended$took, 15)
+      expect_false("all done" %in% ended$out)
+      if (way == "error") expect_match(ended$err, "for a reason", all = FALSE)
+    }
+    expect_identical(run_mpi(launcher, 2L, "mpi-end.R", "nothing")[1:2], list(status = 0L, out = rep("all done", 2L)))
+  }
+})
+
+test_that("a missing MPI is named", {
+  child <- function(code, ...) run_child(code, c(mpi_env(), ...))
+  refused <- quote({
+    error <- tryCatch(pjrt_mpi_init(), pjrt_error_library_missing = conditionMessage)
+    cat(error)
+    cat("\n", tryCatch(mpi_barrier(), pjrt_error_invalid_value = conditionMessage), "\n", sep = "")
+  })
+  for (file in c("/no/such/libmpi.so", "libm.so.6")) {
+    found <- expect_clean(child(refused, PJRT_MPI = file))
+    expect_match(found$out, "^No MPI could be loaded", all = FALSE)
+    expect_match(found$out, literally(sprintf("'%s'", file)), all = FALSE)
+    expect_match(found$out, "^MPI is not initialized: call `pjrt_mpi_init\\(\\)` first", all = FALSE)
+  }
+  named <- quote({
+    options(pjrt.mpi = "libm.so.6")
+    cat(class(tryCatch(pjrt_mpi_init(), error = identity))[[1L]])
+    options(pjrt.mpi = 1)
+    cat("", class(tryCatch(pjrt_mpi_init(), error = identity))[[1L]], "\n")
+  })
+  expect_clean(child(named), "pjrt_error_library_missing pjrt_error_invalid_type ")
+})
+
+test_that("functions that communicate need MPI", {
+  x <- pjrt_buffer(1)
+  for (use in expression(mpi_all_reduce(x), mpi_send(x, 0), mpi_recv("f32", 1L, 0), mpi_barrier())) {
+    expect_refused(eval(use), "invalid_input", "MPI is not initialized: call `pjrt_mpi_init()` first.")
+  }
+  expect_null(pjrt_mpi_finalize())
+})
+
+test_that("training in parts has the result of training on everything", {
+  examples <- system.file("examples", "mpi", package = "pjrt")
+  if (!"mpirun.openmpi" %in% mpi_launchers()) skip("no mpirun.openmpi")
+  for (name in c("logistic.R", "mlp.R")) {
+    ended <- lapply(c(1L, 2L, 4L), function(n) run_mpi("mpirun.openmpi", n, file.path(examples, name)))
+    for (one in ended) expect_identical(one[c("status", "err")], list(status = 0L, err = character()), info = name)
+    losses <- vapply(ended, function(one) as.numeric(sub("^loss ", "", one$out)), 0)
+    expect_equal(losses, rep(losses[[1L]], 3L), tolerance = 1e-9)
+    expect_lt(losses[[1L]], 0.2)
+  }
+})
