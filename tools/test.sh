@@ -157,6 +157,7 @@ if [ "$(id -u)" -eq 0 ] && unshare --mount true 2>/dev/null; then
 else
     say "no test in a chroot: it needs root, who may mount"
 fi
+check "licences of crates" Rscript --vanilla tools/authors.R --check
 check "refusal of an old Rust" sh tools/check-msrv.sh
 rust_tests --workspace
 r_parts
