@@ -3,7 +3,11 @@
 link_flags <- function(system) {
   switch(
     system,
-    Linux = "-Wl,--gc-sections -Wl,--exclude-libs,ALL -Wl,--strip-all -ldl -lpthread -lm",
+    Linux = paste(
+      # all addresses are resolved at load time and read-only from then on; no executable stack
+      "-Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack",
+      "-Wl,--gc-sections -Wl,--exclude-libs,ALL -Wl,--strip-all -ldl -lpthread -lm"
+    ),
     Darwin = paste(
       "-Wl,-dead_strip -Wl,-exported_symbol,_R_init_pjrt -Wl,-S -Wl,-x",
       "-framework Security -framework SystemConfiguration -framework CoreFoundation -liconv"

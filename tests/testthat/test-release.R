@@ -1,0 +1,65 @@
+# Files for those who take the package over.
+
+test_that("DESCRIPTION, Cargo.toml and NEWS.md have the same version", {
+  version <- read.dcf(source_file("DESCRIPTION"), "Version")[[1L]]
+  cargo <- grep("^version = ", readLines(source_file("src/rust/Cargo.toml")), value = TRUE)
+  expect_identical(cargo, sprintf('version = "%s"', version))
+  expect_identical(readLines(source_file("NEWS.md"), 1L), paste("# pjrt", version))
+  expect_identical(as.character(packageVersion("pjrt")), version)
+})
+
+test_that("citation() names the package, its authors and its version", {
+  cited <- citation("pjrt")
+  expect_match(cited$title, "^pjrt: ")
+  expect_identical(format(cited$author), "pjrt authors")
+  expect_match(cited$note, as.character(packageVersion("pjrt")), fixed = TRUE)
+  expect_no_warning(format(cited, style = "R"))
+})
+
+test_that("the workflow only calls the command that runs all checks", {
+  lines <- readLines(source_file(".github/workflows/check.yml"))
+  commands <- sub("^ *(- )?run: ", "", grep("^ *(- )?run: ", lines, value = TRUE))
+  expect_identical(commands, "sh tools/test.sh")
+  expect_true(file.exists(source_file("tools/test.sh")))
+  expect_true(any(grepl("^sh tools/test.sh", readLines(source_file("README.md")))))
+  expect_true(any(grepl("exec sh tools/test.sh", readLines(source_file(".ci/run")), fixed = TRUE)))
+})
+
+test_that("shell scripts for releases parse", {
+  script <- source_file("tools/release.sh")
+  expect_identical(system2("sh", c("-n", shQuote(script)), stdout = TRUE, stderr = TRUE), character())
+})
+
+test_that("the README is short, starts with the two commands, and names files that exist", {
+  source_file(".ci/run")
+  path <- source_file("README.md")
+  lines <- readLines(path)
+  expect_lte(length(lines), 120L)
+  expect_true(all(c("sh tools/demo.sh", "sh tools/test.sh") %in% trimws(sub("#.*", "", lines[1:20]))))
+  links <- unlist(regmatches(lines, gregexpr("(?<=\\]\\()[^)#]+", lines, perl = TRUE)))
+  links <- links[!grepl("^https?:", links)]
+  expect_gt(length(links), 10L)
+  expect_identical(links[!file.exists(file.path(dirname(path), links))], character())
+})
+
+test_that("the R code of the README runs as it is", {
+  lines <- readLines(source_file("README.md"))
+  starts <- which(lines == "```r")
+  ends <- vapply(starts, function(start) start + which(lines[-seq_len(start)] == "```")[[1L]], 0)
+  expect_gte(length(starts), 2L)
+  for (i in seq_along(starts)) {
+    code <- lines[seq(starts[[i]] + 1L, ends[[i]] - 1L)]
+    shown <- sub("^#> ?", "", grep("^#>", code, value = TRUE))
+    expect_lte(length(setdiff(seq_along(code), grep("^#>", code))), 8L)
+    # each block alone, as in a new session
+    script <- withr::local_tempfile(fileext = ".R", lines = c("options(echo = FALSE)", code))
+    ended <- processx::run(
+      rscript(), c("--vanilla", script), error_on_status = FALSE, timeout = 120,
+      env = c(
+        "current", R_LIBS = paste(.libPaths(), collapse = .Platform$path.sep), R_TESTS = "", PJRT_PLUGIN_PATH_CPU = real_plugin()
+      )
+    )
+    expect_identical(ended$status, 0L, info = ended$stderr)
+    expect_identical(trimws(strsplit(ended$stdout, "\n")[[1L]]), trimws(shown))
+  }
+})

@@ -1,0 +1,81 @@
+#!/bin/sh
+# Checks what can be checked before a release, and prints what remains to be done by hand:
+#
+#   sh tools/release.sh          everything
+#   sh tools/release.sh --quick  without the tests and R CMD check
+#
+# Prints "ok" or "FAILED" for each item, and fails if one failed.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failures=0
+
+item() {
+    name=$1
+    shift
+    if "$@" >"$work/log" 2>&1; then
+        echo "ok      $name"
+    else
+        echo "FAILED  $name"
+        tail -n 20 "$work/log" | sed 's/^/        /'
+        failures=$((failures + 1))
+    fi
+}
+
+version=$(sed -n 's/^Version: //p' DESCRIPTION)
+
+same_version() {
+    grep -qx "version = \"$version\"" src/rust/Cargo.toml || { echo "src/rust/Cargo.toml has another version"; return 1; }
+    [ "$(head -n 1 NEWS.md)" = "# pjrt $version" ] || { echo "NEWS.md starts with another version"; return 1; }
+}
+
+clean_tree() {
+    [ -z "$(git status --porcelain)" ] || { git status --short; return 1; }
+}
+
+# DESCRIPTION and Cargo.toml name the same authors, and LICENSE has them.
+same_authors() {
+    authors=$(sed -n 's/^Authors@R: person("\([^"]*\)".*/\1/p' DESCRIPTION)
+    [ -n "$authors" ] && grep -q "\"$authors <" src/rust/Cargo.toml && grep -q "$authors" LICENSE
+}
+
+build_package() {
+    git archive --prefix=pjrt/ HEAD | tar -xf - -C "$work" && (cd "$work" && R CMD build --no-build-vignettes pjrt)
+}
+
+# A source package without crates has little more than text.
+small_package() {
+    size=$(wc -c <"$work/pjrt_$version.tar.gz") || return 1
+    echo "$size bytes"
+    [ "$size" -le 5000000 ]
+}
+
+check_package() {
+    (cd "$work" && R CMD check --no-manual --no-tests --ignore-vignettes "pjrt_$version.tar.gz") || return 1
+    ! grep '^Status:.*\(ERROR\|WARNING\)' "$work/pjrt.Rcheck/00check.log"
+}
+
+item "the version is $version in DESCRIPTION, Cargo.toml and NEWS.md" same_version
+item "nothing is uncommitted" clean_tree
+item "the authors agree in DESCRIPTION, Cargo.toml and LICENSE" same_authors
+item "the wording" sh tools/words.sh
+item "R CMD build" build_package
+item "the source package has at most 5 MB" small_package
+if [ "${1:-}" != --quick ]; then
+    item "R CMD check" check_package
+    item "all tests" env CI=true sh tools/test.sh
+fi
+
+cat <<END
+
+By hand:
+  1. Read NEWS.md as a user of the last release.
+  2. Run the tests on a machine with a GPU: Rscript tools/gpu-check.R
+  3. Run sh tools/cross.sh, sh tools/arm64.sh and sh tools/memcheck.sh, and renew bench/results.
+  4. Compare the list of plugins, inst/plugins.toml, with what the index has.
+  5. Tag the commit: git tag -a v$version
+  6. Publish the source package, with and without the crates (sh tools/vendor.sh), and their SHA-256.
+  7. Raise the version in DESCRIPTION and src/rust/Cargo.toml, and start a section in NEWS.md.
+END
+[ "$failures" -eq 0 ]
