@@ -23,11 +23,15 @@ largest_exact_double <- 2^53
 
 # The names, types and values of options, as ffi_client_create takes them.
 typed_client_options <- function(options, platform) {
+  typed_options(options, known_client_options[[platform]], "Client", platform)
+}
+
+# The same for options of something else. `known` are the types of known options; NULL passes all.
+typed_options <- function(options, known, what, platform) {
   names <- as.character(names(options))
   if (length(names) != length(options) || anyNA(names) || !all(nzchar(names)) || anyDuplicated(names)) {
-    abort_input("Client options must have unique names.")
+    abort_input(what, " options must have unique names.")
   }
-  known <- known_client_options[[platform]]
   hints <- if (!is.null(known)) {
     paste0("Options for ", platform, ": ", paste0(names(known), " (", known, ")", collapse = ", "), ".")
   }
@@ -41,7 +45,7 @@ typed_client_options <- function(options, platform) {
   if (length(wrong) > 0L) {
     first <- wrong[[1L]]
     abort_type(
-      "Client options must be ", option_types[[types[[first]]]], " for `", names[[first]], "`, not ",
+      what, " options must be ", option_types[[types[[first]]]], " for `", names[[first]], "`, not ",
       given(options[[first]]), ".",
       hints = hints
     )

@@ -35,3 +35,9 @@ fake_plugin <- function(oddity = "none") {
   withr::local_envvar(PJRT_FAKE = oddity)
   load_plugin(fake_library(), "fake")
 }
+
+# Loads a new copy of the plugin that has only topologies, see src/rust/core/tests/fixtures/fake-topology.c.
+topology_plugin <- function(oddity = "none") {
+  withr::local_envvar(PJRT_FAKE = oddity)
+  load_plugin(build_library(source_file("src/rust/core/tests/fixtures/fake-topology.c")), "abacus")
+}

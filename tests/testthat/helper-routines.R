@@ -125,6 +125,7 @@ routine_uses <- function() {
     client_all_devices = devices(client, addressable = FALSE),
     client_memories = memory_spaces(client),
     client_topology = topology(client),
+    topology_create = tryCatch(pjrt_topology(plugin), pjrt_error_unimplemented = class),
     device_info = device_info(here),
     device_label = as.character(here),
     device_platform = platform(here),

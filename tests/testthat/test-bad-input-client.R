@@ -61,6 +61,7 @@ rows <- list(
   str.PJRTPlugin = row(object = "any"),
   skip_if_no_pjrt = row(platform = "tested"),
   topology = row(x = of("client", client, "!a closed client")),
+  pjrt_topology = row(platform = "plugin", name = of("string", "", "\"\"")),
   `==.PJRTDevice` = row(e1 = "one_device", e2 = of("compared", there)),
   `!=.PJRTDevice` = row(e1 = "one_device", e2 = of("compared", there)),
   `==.PJRTMemory` = row(e1 = of("any", memory), e2 = of("compared", memory)),

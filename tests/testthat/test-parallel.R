@@ -99,6 +99,7 @@ fork_uses <- list(
   safetensors_open = quote(safetensors_open(model)),
   shape = quote(shape(x)),
   topology = quote(topology(client)),
+  pjrt_topology = quote(tryCatch(pjrt_topology("cpu"), pjrt_error_unimplemented = function(e) "refused")),
   pjrt_mpi_init = quote(pjrt_mpi_init()),
   pjrt_mpi_finalize = quote(pjrt_mpi_finalize()),
   mpi_all_reduce = quote(mpi_all_reduce(x)),

@@ -67,7 +67,7 @@ pub fn options_of(names: Vec<String>, types: &[String], values: &List) -> Result
     let mut options = Vec::with_capacity(names.len());
     for ((name, kind), (_, value)) in names.into_iter().zip(types).zip(values.iter()) {
         let Some(value) = option_value(kind, &value) else {
-            bail!(InvalidInput, "Client option `{name}` has a value that is not a valid {kind}.");
+            bail!(InvalidInput, "Option `{name}` has a value that is not a valid {kind}.");
         };
         options.push((name, value));
     }

@@ -57,7 +57,7 @@ pub fn attributes_to_r(attributes: &[(String, Value)]) -> Robj {
     List::from_names_and_values(names, values).map_or(().into(), Robj::from)
 }
 
-fn get(plugin: &Robj) -> Result<&'static Plugin> {
+pub fn get(plugin: &Robj) -> Result<&'static Plugin> {
     Ok(handle::get::<&'static Plugin>(sexp::of(plugin), "plugin")?)
 }
 

@@ -495,7 +495,7 @@ fn check_options(options: &[(String, Value)]) -> Result<()> {
 }
 
 /// The C form of an option, which borrows from it.
-fn named_value((name, value): &(String, Value)) -> Result<PJRT_NamedValue> {
+pub(crate) fn named_value((name, value): &(String, Value)) -> Result<PJRT_NamedValue> {
     let mut out: PJRT_NamedValue = crate::ffi::api::blank_struct();
     out.struct_size = size_of::<PJRT_NamedValue>();
     out.name = name.as_ptr().cast();

@@ -1,9 +1,11 @@
 //! Topologies: the devices of a whole system as a plugin describes them, for all processes.
 
 use crate::client::device::Description;
-use crate::client::Client;
+use crate::client::{check_generation, named_value, Client};
 use crate::ffi::api::{bytes, call, named_values, slice, text, Api, Value};
-use pjrt_base::error::{Result, UNIMPLEMENTED};
+use crate::runtime::plugin::Plugin;
+use pjrt_base::error::{Error, Result, UNIMPLEMENTED};
+use pjrt_base::process;
 use pjrt_sys::*;
 
 /// A plugin's description of the system that a client is part of.
@@ -28,6 +30,87 @@ impl Client {
         let read = handle.and_then(|found| Topology::read(self.plugin().api(), found.topology));
         read.map_err(|error| error.on_platform(self.platform()))
     }
+}
+
+/// A topology that a plugin creates from a description, without a client and without its devices; destroyed when dropped.
+#[derive(Debug)]
+pub struct AbsentTopology {
+    plugin: &'static Plugin,
+    handle: *mut PJRT_TopologyDescription,
+    generation: u32,
+    topology: Topology,
+}
+
+// SAFETY: PJRT's functions may be called from any thread, and a topology does not change.
+unsafe impl Send for AbsentTopology {}
+// SAFETY: as above.
+unsafe impl Sync for AbsentTopology {}
+
+impl AbsentTopology {
+    /// Creates the topology of this name. `platform` is the name of the plugin's platform in messages, `options` are the
+    /// plugin's own.
+    ///
+    /// # Errors
+    /// `UnsupportedCall` or code 12 (unimplemented) if the plugin cannot; the plugin's own for names and options; `Forked` in a child of
+    /// a process that used the package.
+    pub fn create(
+        plugin: &'static Plugin,
+        platform: &str,
+        name: &str,
+        options: &[(String, Value)],
+    ) -> Result<AbsentTopology> {
+        process::watch_forks();
+        check_generation()?;
+        let named: Vec<PJRT_NamedValue> = options.iter().map(named_value).collect::<Result<_>>()?;
+        let explain = |error: Error| {
+            let is_refused = error.code() == Some(UNIMPLEMENTED);
+            let error = error.unsupported(platform, "Creating a topology without its devices is");
+            if is_refused {
+                error.hint("Create a client on a machine that has the devices, and compile there.")
+            } else {
+                error
+            }
+        };
+        let made = call!(
+            plugin.api(),
+            PJRT_TopologyDescription_Create {
+                topology_name: name.as_ptr().cast(),
+                topology_name_size: name.len(),
+                create_options: named.as_ptr(),
+                num_options: named.len(),
+            }
+        )
+        .map_err(explain)?;
+        if made.topology.is_null() {
+            bail!(Internal, "The plugin returned no topology.");
+        }
+        let (handle, generation) = (made.topology, process::generation());
+        match Topology::read(plugin.api(), handle) {
+            Ok(topology) => Ok(AbsentTopology { plugin, handle, generation, topology }),
+            Err(error) => {
+                destroy(plugin, handle);
+                Err(error.on_platform(platform))
+            }
+        }
+    }
+
+    /// Its description.
+    pub fn topology(&self) -> &Topology {
+        &self.topology
+    }
+}
+
+impl Drop for AbsentTopology {
+    fn drop(&mut self) {
+        if self.generation == process::generation() {
+            destroy(self.plugin, self.handle);
+        }
+    }
+}
+
+fn destroy(plugin: &Plugin, topology: *mut PJRT_TopologyDescription) {
+    // Nothing can be done about a failure to free.
+    let _ = call!(plugin.api(), PJRT_TopologyDescription_Destroy { topology: topology });
 }
 
 impl Topology {
