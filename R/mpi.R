@@ -13,7 +13,8 @@
 #' `openmpi-bin` or `mpich`.
 #'
 #' One thread makes all calls of MPI. If Rmpi has initialized MPI, it allows only R's thread to communicate. Then R's thread does
-#' it, while it waits for a result or is idle.
+#' it, while it waits for a result or is idle, and `mpi.quit()` or `mpi.finalize()` of Rmpi ends MPI. Load Rmpi before you call
+#' `pjrt_mpi_init()`: Rmpi cannot join an MPI that is initialized already.
 #' @section Order:
 #' All processes must communicate in the same order. Programs that communicate run one after the other, as they were launched. In
 #' a program, each call must need a result of the one before: else `pjrt_compile()` raises an error, because the compiler could

@@ -16,7 +16,7 @@
 is_missing <- function(package) !nzchar(system.file(package = package))
 friends <- Filter(is_missing, c(
   "tengen", "safetensors", "later", "promises", "shiny", "reticulate", "Matrix", "ggplot2", "pillar", "callr", "future",
-  "rmarkdown", "jsonlite", "png", "tibble", "cli"
+  "rmarkdown", "jsonlite", "png", "tibble", "cli", "Rmpi"
 ))
 excused <- paste(c("GPU", "CUDA", "pseudo-terminal", "too little memory", "PJRT_TEST_TORCH_PYTHON", friends), collapse = "|")
 

@@ -69,6 +69,18 @@ test_that("a missing MPI is named", {
   expect_clean(child(named), "pjrt_error_library_missing pjrt_error_invalid_type ")
 })
 
+test_that("an MPI that Rmpi has initialized is joined, and ended by Rmpi", {
+  skip_if_not_installed("Rmpi")
+  if (!"mpirun.openmpi" %in% mpi_launchers()) skip("no mpirun.openmpi")
+  for (n in c(2L, 4L)) {
+    for (way in c("finalize", "quit", "both")) {
+      ended <- run_mpi("mpirun.openmpi", n, "mpi-rmpi.R", way, timeout = 30)
+      expect_identical(ended[c("status", "err")], list(status = 0L, err = character()), info = way)
+      expect_identical(ended$out, rep("right", n), info = way)
+    }
+  }
+})
+
 test_that("functions that communicate need MPI", {
   x <- pjrt_buffer(1)
   for (use in expression(mpi_all_reduce(x), mpi_send(x, 0), mpi_recv("f32", 1L, 0), mpi_barrier())) {

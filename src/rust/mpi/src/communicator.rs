@@ -82,6 +82,8 @@ pub struct Facts {
 pub trait Communicator: Send {
     /// The text in which the library names its version.
     fn library_version(&self) -> &str;
+    /// Whether MPI is initialized already, and allows only one thread to call it. Any thread may ask.
+    fn is_bound_to_a_thread(&self) -> bool;
     /// Initializes MPI, or joins it. Must be called first.
     fn start(&mut self) -> Result<Facts>;
     /// Ends MPI, if `start` initialized it.
@@ -224,6 +226,14 @@ fn same_size(expected: usize, got: usize) -> Result<()> {
 impl<H: Handle + Send> Communicator for Mpi<H> {
     fn library_version(&self) -> &str {
         &self.version
+    }
+
+    fn is_bound_to_a_thread(&self) -> bool {
+        let mut level = 0;
+        self.flag(self.calls.initialized)
+            && !self.flag(self.calls.finalized)
+            // SAFETY: MPI is initialized, and writes one integer.
+            && unsafe { (self.calls.query_thread)(&mut level) != 0 || level < self.constants.levels[2] }
     }
 
     fn start(&mut self) -> Result<Facts> {

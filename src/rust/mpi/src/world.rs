@@ -59,33 +59,35 @@ pub fn start(named: Option<&Path>) -> Result<(Facts, PathBuf)> {
         State::Closed => {}
     }
     let (mut mpi, file) = library::open(named)?;
+    let (facts, place) = if mpi.is_bound_to_a_thread() {
+        // Not even the first call may come from another thread.
+        (mpi.start()?, Place::Host(Arc::new(Mutex::new(mpi))))
+    } else {
+        let (facts, sender) = start_thread(mpi)?;
+        (facts, Place::Thread(sender))
+    };
+    let open = Open { facts: facts.clone(), file: file.clone(), place };
+    *state = State::Open(open);
+    Ok((facts, file))
+}
+
+/// Initializes or joins MPI on a thread of its own, which runs the jobs.
+fn start_thread(mut mpi: Box<dyn Communicator>) -> Result<(Facts, Sender<Job>)> {
     let (sender, jobs) = channel::<Job>();
     let (told, outcome) = channel();
-    // What initializes MPI must be what calls it later. If somebody else has, it is a question that any thread may ask.
     let started = std::thread::Builder::new().name("pjrt-mpi".into()).spawn(move || {
         let _stacks = SignalStacks::of_this_thread();
         let facts = mpi.start();
-        let stays = facts.as_ref().is_ok_and(|facts| !facts.is_joined || facts.level == "multiple");
-        if stays {
-            if told.send((facts, None)).is_ok() {
-                run(&mut *mpi, &jobs);
-            }
-        } else {
-            let _ = told.send((facts, Some(mpi)));
+        let is_open = facts.is_ok();
+        if told.send(facts).is_ok() && is_open {
+            run(&mut *mpi, &jobs);
         }
     });
     if let Err(error) = started {
         bail!(Io, "No thread could be started for MPI: {error}.");
     }
-    let Ok((facts, returned)) = outcome.recv() else { bail!(Internal, "The thread for MPI has ended.") };
-    let facts = facts?;
-    let place = match returned {
-        None => Place::Thread(sender),
-        Some(mpi) => Place::Host(Arc::new(Mutex::new(mpi))),
-    };
-    let open = Open { facts: facts.clone(), file: file.clone(), place };
-    *state = State::Open(open);
-    Ok((facts, file))
+    let Ok(facts) = outcome.recv() else { bail!(Internal, "The thread for MPI has ended.") };
+    Ok((facts?, sender))
 }
 
 /// The open communication, if there is one. A fork has none.
@@ -176,6 +178,15 @@ fn run(mpi: &mut dyn Communicator, jobs: &Receiver<Job>) {
     }
 }
 
+/// Goes on with what is being sent, and comes back while something is: the receivers may wait for jobs that are queued here.
+fn go_on_sending(mpi: &Arc<Mutex<Box<dyn Communicator>>>) {
+    if mpi.lock().unpoisoned().progress().unwrap_or(false) {
+        std::thread::sleep(Duration::from_micros(50));
+        let next: Job = Box::new(|_| ());
+        callbacks::push(Arc::new(HostJob { mpi: mpi.clone(), job: Mutex::new(Some(next)) }));
+    }
+}
+
 /// A job for the host's thread.
 struct HostJob {
     mpi: Arc<Mutex<Box<dyn Communicator>>>,
@@ -187,10 +198,8 @@ impl Callback for HostJob {
         if let Some(job) = self.job.lock().unpoisoned().take() {
             let mut mpi = self.mpi.lock().unpoisoned();
             job(&mut **mpi);
-            // Nobody goes on with it later.
-            while mpi.progress().unwrap_or(false) {
-                std::thread::yield_now();
-            }
+            drop(mpi);
+            go_on_sending(&self.mpi);
         }
         Ran::Told
     }
