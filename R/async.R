@@ -129,18 +129,17 @@ print.PJRTArrayPromise <- function(x, ...) {
   check_array_promise(x)
   dead <- dead_promise(x)
   if (!is.null(dead)) {
-    cat(dead, "\n", sep = "")
+    show_lines(dead)
     return(invisible(x))
   }
-  cat("<PJRTArrayPromise>\n")
   if (x$materialized) {
-    cat("Status: Materialized\nValue:\n")
+    show_lines(c("<PJRTArrayPromise>", "Status: Materialized", "Value:"))
     print(value(x))
   } else {
-    cat("Status: Not materialized\n")
-    cat("dtype: ", as.character(x$dtype), "\n", sep = "")
-    cat("shape: ", paste(x$shape, collapse = " x "), "\n", sep = "")
-    cat("(Call value() to materialize the array)\n")
+    show_lines(c(
+      "<PJRTArrayPromise>", "Status: Not materialized", paste0("dtype: ", as.character(x$dtype)),
+      paste0("shape: ", paste(x$shape, collapse = " x ")), "(Call value() to materialize the array)"
+    ))
   }
   invisible(x)
 }

@@ -101,10 +101,10 @@ format.PJRTCacheInfo <- function(x, ...) {
   check_intact(x, "PJRTCacheInfo", parts = c("dir", "enabled", "max_size", "problem"))
   c(
     "<PJRTCacheInfo>",
-    labelled(c(
+    paste0("  ", labelled(c(
       folder = x$dir, state = state_line(x), `on disk` = disk_line(x), `this session` = session_line(x),
       operators = operators_line(x)
-    ))
+    )))
   )
 }
 
@@ -138,8 +138,7 @@ operators_line <- function(info) {
 
 #' @export
 print.PJRTCacheInfo <- function(x, ...) {
-  writeLines(format(x))
-  invisible(x)
+  print_lines(x)
 }
 
 # The cache for a compile. NULL if it is off, without a folder, or if its folder's name is not valid in this locale.

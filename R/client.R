@@ -206,7 +206,7 @@ format.PJRTClient <- function(x, ...) {
 
 #' @export
 print.PJRTClient <- function(x, ...) {
-  cat(dead_client(x) %||% paste0("<PJRTClient:", platform(x), ">"), "\n", sep = "")
+  show_lines(dead_client(x) %||% paste0("<PJRTClient:", platform(x), ">"))
   invisible(x)
 }
 

@@ -145,8 +145,7 @@ format.PJRTExecutablePromise <- function(x, ...) {
 
 #' @export
 print.PJRTExecutablePromise <- function(x, ...) {
-  cat(format(x), "\n", sep = "")
-  invisible(x)
+  print_lines(x)
 }
 
 check_executable_promise <- function(x) {

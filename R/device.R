@@ -163,7 +163,7 @@ format.PJRTDevice <- function(x, ...) {
 
 #' @export
 print.PJRTDevice <- function(x, ...) {
-  cat(dead_device(x) %||% paste0("<", as.character(x), ">"), "\n", sep = "")
+  show_lines(dead_device(x) %||% paste0("<", as.character(x), ">"))
   invisible(x)
 }
 

@@ -1,8 +1,9 @@
 #' Clients of several processes
 #'
 #' `pjrt_distributed()` describes the place of this process among those that create a client together, for
-#' [`pjrt_client(distributed = )`][pjrt_client]. The plugins of GPUs and TPUs then know the devices of all processes, and
-#' programs compiled for several devices communicate through the plugin's own collectives, such as NCCL.
+#' [`pjrt_client(distributed = )`][pjrt_client]. The plugins of GPUs and TPUs then know the devices of all processes, which
+#' [devices()] lists with `addressable = FALSE`. Programs run on the devices of their own process: compiling for those of
+#' another is an error.
 #'
 #' The processes find each other through a store: a Redis server that all can reach, version 5 or newer. Each process says that
 #' it is there and waits for the others; then the plugins exchange the addresses of their devices. No data of arrays go through
@@ -92,8 +93,7 @@ format.PJRTDistributed <- function(x, ...) {
 #' @rdname pjrt_distributed
 #' @export
 print.PJRTDistributed <- function(x, ...) {
-  cat(format(x), "\n", sep = "")
-  invisible(x)
+  print_lines(x)
 }
 
 place_number <- function(x, name, least) {

@@ -131,8 +131,7 @@ format.PJRTDLPack <- function(x, ...) {
 
 #' @export
 print.PJRTDLPack <- function(x, ...) {
-  writeLines(format(x))
-  invisible(x)
+  print_lines(x)
 }
 
 # The device that a DLPack array is on. Called by the native code.

@@ -118,12 +118,12 @@ format.PJRTLoadedExecutable <- function(x, ...) {
 print.PJRTLoadedExecutable <- function(x, ...) {
   described <- describe_or_null(x)
   if (is.null(described)) {
-    writeLines(c("<PJRTLoadedExecutable>", "  of another session"))
+    show_lines(c("<PJRTLoadedExecutable>", "  of another session"))
     return(invisible(x))
   }
   inputs <- described$inputs
   made <- call_native(ffi_executable_origin, x)
-  writeLines(c(
+  show_lines(c(
     "<PJRTLoadedExecutable>",
     sprintf("  name: %s", described$name),
     signature_section("inputs", signature_lines(inputs$name, types(inputs), inputs$donated)),

@@ -144,6 +144,5 @@ format.PJRTExecutionOptions <- function(x, ...) {
 
 #' @export
 print.PJRTExecutionOptions <- function(x, ...) {
-  writeLines(format(x))
-  invisible(x)
+  print_lines(x)
 }

@@ -267,8 +267,7 @@ format.PJRTExported <- function(x, ...) {
 
 #' @export
 print.PJRTExported <- function(x, ...) {
-  cat(format(x), "\n", sep = "")
-  invisible(x)
+  print_lines(x)
 }
 
 #' @export

@@ -14,8 +14,7 @@ format.PJRTInfo <- function(x, ...) {
 
 #' @export
 print.PJRTInfo <- function(x, ...) {
-  cat("<", class(x)[[1L]], ">\n", sep = "")
-  writeLines(paste0("  ", format(x)))
+  show_lines(c(paste0("<", class(x)[[1L]], ">"), paste0("  ", format(x))))
   invisible(x)
 }
 

@@ -72,7 +72,7 @@ format.PJRTMemory <- function(x, ...) {
 
 #' @export
 print.PJRTMemory <- function(x, ...) {
-  cat(dead_memory(x) %||% paste0("<PJRTMemory:", as.character(x), ">"), "\n", sep = "")
+  show_lines(dead_memory(x) %||% paste0("<PJRTMemory:", as.character(x), ">"))
   invisible(x)
 }
 

@@ -81,32 +81,28 @@ format.PJRTMemoryStats <- function(x, ...) {
   clients <- vapply(seq_len(nrow(x$clients)), function(i) {
     client <- x$clients[i, ]
     sprintf(
-      "%s: %s of %s (most so far: %s), %s", client$platform, counted(client$live_buffers, "buffer"),
-      format_bytes(client$live_bytes), format_bytes(max(x$history$highest[x$history$client == i], 0)),
-      counted(client$live_executables, "executable")
+      "%s of %s (most so far: %s), %s", counted(client$live_buffers, "buffer"), format_bytes(client$live_bytes),
+      format_bytes(max(x$history$highest[x$history$client == i], 0)), counted(client$live_executables, "executable")
     )
   }, "")
   objects <- x$objects[x$objects > 0]
-  c(
-    "<PJRTMemoryStats>",
-    sprintf("  client %s", clients),
-    sprintf(
-      "  staging: %s in use, %s kept, of at most %s", format_bytes(x$staging[["in_use"]]),
-      format_bytes(x$staging[["kept"]]), format_bytes(x$staging[["max"]])
+  objects <- if (length(objects) > 0L) toString(sprintf("%s %s", objects, names(objects))) else "none"
+  facts <- labelled(c(
+    stats::setNames(clients, sprintf("client %s", x$clients$platform)),
+    staging = sprintf(
+      "%s in use, %s kept, of at most %s", format_bytes(x$staging[["in_use"]]), format_bytes(x$staging[["kept"]]),
+      format_bytes(x$staging[["max"]])
     ),
-    sprintf("  pinned: %s", counted(x$pinned, "R vector")),
-    strwrap(
-      paste("objects:", if (length(objects) > 0L) toString(sprintf("%s %s", objects, names(objects))) else "none"),
-      width = 80L, indent = 2L, exdent = 4L
-    )
-  )
+    pinned = counted(x$pinned, "R vector"), objects = objects
+  ))
+  facts <- c(facts[-length(facts)], strwrap(facts[[length(facts)]], width = 78L, exdent = 2L))
+  c("<PJRTMemoryStats>", paste0("  ", facts))
 }
 
 #' @rdname pjrt_memory_stats
 #' @export
 print.PJRTMemoryStats <- function(x, ...) {
-  writeLines(format(x))
-  invisible(x)
+  print_lines(x)
 }
 
 # Called by the native side: a quick collection of recent garbage.

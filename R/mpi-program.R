@@ -159,6 +159,5 @@ format.PJRTProcessProgram <- function(x, ...) {
 
 #' @export
 print.PJRTProcessProgram <- function(x, ...) {
-  cat(format(x), sep = "\n")
-  invisible(x)
+  print_lines(x)
 }

@@ -79,8 +79,7 @@ pjrt_mpi_finalize <- function() {
 #' @param ... Not used.
 #' @export
 print.PJRTMPI <- function(x, ...) {
-  cat(format(x), sep = "\n")
-  invisible(x)
+  print_lines(x)
 }
 
 #' @rdname pjrt_mpi_init

@@ -156,8 +156,7 @@ counts_text <- function(num_replicas, num_partitions) {
 
 #' @export
 print.PJRTCompileOptions <- function(x, ...) {
-  cat(format(x), sep = "\n")
-  invisible(x)
+  print_lines(x)
 }
 
 #' @export

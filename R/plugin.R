@@ -170,8 +170,7 @@ format.PJRTPlugin <- function(x, ...) {
 
 #' @export
 print.PJRTPlugin <- function(x, ...) {
-  cat(format(x), "\n", sep = "")
-  invisible(x)
+  print_lines(x)
 }
 
 # The platform to use if the user does not specify one.

@@ -214,8 +214,7 @@ format.PJRTSafetensors <- function(x, ...) {
 
 #' @export
 print.PJRTSafetensors <- function(x, ...) {
-  cat(format(x), "\n", sep = "")
-  invisible(x)
+  print_lines(x)
 }
 
 open_safetensors <- function(path, device) {

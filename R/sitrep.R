@@ -147,8 +147,7 @@ format.PJRTSitrep <- function(x, ...) {
 
 #' @export
 print.PJRTSitrep <- function(x, ...) {
-  writeLines(format(x))
-  invisible(x)
+  print_lines(x)
 }
 
 # A part of the report with its title, or the error if it failed.
