@@ -86,7 +86,7 @@ test_that("only printing methods, and what programs print, write to the console"
   }
   calls <- lapply(functions, function(f) called(body(f)))
   with_call <- function(names) names(Filter(function(found) any(names %in% found), calls))
-  expect_match(with_call(c("cat", "writeLines", "print", "write")), "^(print|str)[.]|^(print|str)_|^write_output$")
+  expect_match(with_call(c("cat", "writeLines", "print", "write")), "^(print|str)[.]|^(print|str|show)_|^write_output$")
   expect_identical(with_call(c("message", "packageStartupMessage")), "inform")
 })
 
