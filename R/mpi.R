@@ -62,8 +62,9 @@ pjrt_mpi_init <- function() {
     named <- Sys.getenv("PJRT_MPI")
   }
   found <- call_native(ffi_mpi_start, as.character(enc2utf8(named %||% character())))
-  if (is.null(the$mpi)) the$mpi <- new.env()
-  structure(found, class = "PJRTMPI")
+  found <- structure(found, class = "PJRTMPI")
+  if (is.null(the$mpi)) the$mpi <- list2env(list(world = found, programs = new.env()))
+  found
 }
 
 #' @rdname pjrt_mpi_init
@@ -189,7 +190,7 @@ mpi_world <- function() {
   if (!is.environment(the$mpi)) {
     abort_input("`pjrt_mpi_finalize()` has ended MPI in this process, and it cannot be initialized again.")
   }
-  call_native(ffi_mpi_start, character())
+  the$mpi$world
 }
 
 check_below <- function(x, end, name) {
@@ -233,23 +234,29 @@ tensor_type <- function(dtype, shape) {
 # Runs the program of one call on buffers.
 exchange <- function(what, buffers, attributes = "", resize = identity, results = TRUE) {
   mpi_world()
-  inputs <- check_own(if (is.list(buffers)) buffers else list(buffers), "buffers")
-  dtypes <- vapply(inputs, function(x) as.character(dtype(x)), "")
-  shapes <- lapply(inputs, shape)
+  is_one <- is_pjrt_buffer(buffers)
+  inputs <- if (is_one) list(buffers) else check_own(if (is.list(buffers)) unname(buffers) else list(buffers), "buffers")
+  # of all that a program depends on: this takes far less time than to ask each buffer
+  key <- paste(what, attributes, .Call(ffi_mpi_kinds, inputs))
+  executable <- the$mpi$programs[[key]]
+  if (is.null(executable)) {
+    executable <- compile_exchange(what, inputs, attributes, resize, results)
+    the$mpi$programs[[key]] <- executable
+  }
+  outputs <- pjrt_execute(executable, inputs = inputs, simplify = FALSE)
+  if (is_one) outputs[[1L]] else stats::setNames(outputs, names(buffers))
+}
+
+compile_exchange <- function(what, inputs, attributes, resize, results) {
   where <- device(inputs[[1L]])
   if (platform(where) != "cpu") {
     abort_input("MPI exchanges buffers on a CPU only.")
   }
+  dtypes <- vapply(inputs, function(x) as.character(dtype(x)), "")
+  shapes <- lapply(inputs, shape)
   from <- mapply(tensor_type, dtypes, shapes)
   to <- if (results) mapply(tensor_type, dtypes, lapply(shapes, resize)) else "tensor<1xi32>"
-  key <- paste(c(what, attributes, from, to, format(where)), collapse = " ")
-  executable <- the$mpi[[key]]
-  if (is.null(executable)) {
-    executable <- pjrt_compile(pjrt_program(exchange_program(what, attributes, from, to, results)), device = where)
-    the$mpi[[key]] <- executable
-  }
-  outputs <- pjrt_execute(executable, inputs = unname(inputs), simplify = FALSE)
-  if (is_pjrt_buffer(buffers)) outputs[[1L]] else stats::setNames(outputs, names(buffers))
+  pjrt_compile(pjrt_program(exchange_program(what, attributes, from, to, results)), device = where)
 }
 
 exchange_program <- function(what, attributes, from, to, results) {

@@ -13,7 +13,7 @@ run_quiet <- function(code = quote(NULL), ...) {
 }
 
 # The compiler takes seconds to fold this constant, and prints a warning after the first.
-folding_program <- function(n = 3000L, window = 500L) {
+folding_program <- function(n = 6000L, window = 1000L) {
   bytes <- sprintf("%02X%02X803F", seq_len(n) %% 256L, seq_len(n) %/% 256L)
   out <- n - window + 1L
   sprintf("func.func @main() -> tensor<%dxf32> {

@@ -178,6 +178,7 @@ fn plain_entries() -> Vec<extendr_api::metadata::Func> {
         execute::executable_execute, "executable_execute", 5;
         function::function_call, "function_call", 2;
         function::function_new, "function_new", 7;
+        mpi::mpi_kinds, "mpi_kinds", 1;
         operators::operator_1, "operator_1", 3;
         operators::operator_2, "operator_2", 3;
         operators::operator_n, "operator_n", 3;

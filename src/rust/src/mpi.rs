@@ -1,10 +1,14 @@
 //! MPI: who this process is among those started together, and the end of all of them.
 
-use crate::conditions::Result;
-use crate::idle;
+use crate::conditions::{entry, Result};
+use crate::{handle, idle, sexp};
 use extendr_api::prelude::*;
+use extendr_ffi::SEXP;
 use pjrt_base::{callbacks, process};
 use pjrt_core::custom_call::mpi;
+use pjrt_core::Buffer;
+use std::fmt::Write;
+use std::mem::ManuallyDrop;
 use std::path::PathBuf;
 
 /// Initializes MPI, or joins it, with the library that is named, if one is.
@@ -31,6 +35,24 @@ fn mpi_start(library: Vec<String>) -> Result<Robj> {
         joined = facts.is_joined
     )
     .into())
+}
+
+/// `mpi_kinds(buffers)`: a string that is the same for buffers of the same dtypes, shapes, clients and devices.
+pub extern "C-unwind" fn mpi_kinds(buffers: SEXP) -> SEXP {
+    entry(|| {
+        let mut kinds = String::new();
+        for buffer in sexp::elements(buffers) {
+            let buffer = handle::get::<Buffer>(buffer, "buffers")?;
+            let place = (buffer.client().id(), buffer.device_index());
+            // Writing to a string cannot fail.
+            let _ = write!(kinds, "{}:{} {}{:?} ", place.0, place.1, buffer.dtype(), buffer.dims());
+        }
+        // R may leave by a long jump.
+        let kinds = ManuallyDrop::new(kinds);
+        let text = sexp::new_string(&kinds);
+        drop(ManuallyDrop::into_inner(kinds));
+        Ok(text)
+    })
 }
 
 /// Waits for what is under way, and ends MPI.
