@@ -5,11 +5,12 @@ pub mod execute;
 mod hint;
 pub mod inspect;
 pub mod options;
+pub mod placement;
 pub mod serialized;
 pub mod sharded;
 pub mod timing;
 
-use crate::client::device::Device;
+use crate::client::device::{self, Device};
 use crate::client::flags;
 use crate::client::Client;
 use crate::custom_call::{self, lapack, registry};
@@ -17,6 +18,8 @@ use crate::executable::description::Description;
 use crate::executable::execute::Dispatch;
 use crate::executable::hint::{DispatchHint, RunHistory};
 use crate::executable::options::{CompileOptions, UsedOptions};
+pub use crate::executable::placement::Placement;
+use crate::executable::placement::Places;
 use crate::ffi::api::{call, Args};
 use crate::host::memory::HostMemory;
 use crate::runtime::registry::{Resource, Slot};
@@ -69,7 +72,7 @@ pub struct WeakExecutable(Weak<Inner>);
 #[derive(Debug)]
 pub(crate) struct Inner {
     loaded: Loaded,
-    placement: Placement,
+    places: Places,
     signature: Signature,
     shardings: Shardings,
     hint: DispatchHint,
@@ -84,7 +87,7 @@ pub(crate) struct Inner {
 pub(crate) struct Deserialized {
     pub names: Vec<String>,
     pub output_names: Option<Vec<String>>,
-    pub placement: Placement,
+    pub devices: Vec<Device>,
     pub hint: DispatchHint,
     pub dispatch: Dispatch,
     pub provenance: Provenance,
@@ -130,15 +133,6 @@ pub enum Origin {
     Cache,
     /// A file or bytes that the user saved.
     Saved,
-}
-
-/// The devices that an executable runs on.
-#[derive(Debug)]
-pub enum Placement {
-    /// These devices, by index in the client's list: all partitions of the first replica first.
-    Fixed(Vec<usize>),
-    /// One device, chosen at each execution.
-    Portable,
 }
 
 /// The plugin's loaded executable, freed when dropped.
@@ -206,12 +200,13 @@ fn aligned(program: &Program) -> Result<Option<Arc<HostMemory>>> {
 }
 
 impl Executable {
-    /// Compiles `program` for these devices, all partitions of the first replica first. A portable executable is
-    /// compiled for any device of the given device's client.
+    /// Compiles `program` for these devices, all partitions of the first replica first. Some may belong to other
+    /// processes, which compile the same program for the same devices. A portable executable is compiled for any device of
+    /// the given device's client.
     ///
     /// # Errors
     /// The compiler's, with the place in the program; `InvalidInput` for options that would make a plugin abort, and for
-    /// devices that do not match them; `DynamicShape` for inputs and outputs without a fixed shape; `UnsupportedDtype`
+    /// devices that do not match them; `DeviceMismatch` if none belongs to this process; `DynamicShape` for inputs and outputs without a fixed shape; `UnsupportedDtype`
     /// for types that would crash XLA's CPU compiler; `ProgramVersion` for a portable program that is too new for the
     /// plugin; `UnsupportedCall` if a plugin cannot describe a program's inputs.
     pub fn compile(devices: &[Device], program: &Program, options: &CompileOptions) -> Result<Executable> {
@@ -219,7 +214,7 @@ impl Executable {
         options.check_devices(devices)?;
         let read = trace::span(Activity::Phase, || Details::named("check the program"));
         program.check_shapes()?;
-        devices.iter().try_for_each(Device::check_addressable)?;
+        device::check_any_addressable(devices)?;
         let client = devices[0].client();
         let rewritten = if client.shares_host_memory() {
             narrow::check(program)?;
@@ -276,10 +271,10 @@ impl Executable {
         custom_call::mpi::check(&module, options.partitions() as usize * options.replicas() as usize)?;
         custom_call::check_layouts(module.functions_in_other_layouts(), client.platform())?;
         drop(description);
-        let placement = if options.compile_portable_executable {
-            Placement::Portable
+        let places = if options.compile_portable_executable {
+            Places::portable()
         } else {
-            Placement::Fixed(devices.iter().map(Device::index).collect())
+            Places::new(client, loaded.handle(), devices)?
         };
         let provenance = Provenance {
             origin: Origin::Compiled,
@@ -291,7 +286,7 @@ impl Executable {
             functions,
             payload: None,
         };
-        Ok(Executable::new(loaded, signature, placement, hint, options.dispatch, provenance))
+        Ok(Executable::new(loaded, signature, places, hint, options.dispatch, provenance))
     }
 
     /// Takes ownership of an executable that a plugin has loaded from its serialized form.
@@ -301,27 +296,29 @@ impl Executable {
         as_was: Deserialized,
     ) -> Result<Executable> {
         let loaded = Loaded::new(client, handle);
-        let Deserialized { names, output_names, placement, hint, dispatch, provenance } = as_was;
+        let Deserialized { names, output_names, devices, hint, dispatch, provenance } = as_was;
         let signature = Description::new(client, loaded.handle())?.signature(
             &provenance.interface,
             Some(&names),
             Vec::new(),
             output_names,
         )?;
-        Ok(Executable::new(loaded, signature, placement, hint, dispatch, provenance))
+        let is_portable = UsedOptions::decode(&provenance.options).is_some_and(|used| used.is_portable());
+        let places = if is_portable { Places::portable() } else { Places::new(client, loaded.handle(), &devices)? };
+        Ok(Executable::new(loaded, signature, places, hint, dispatch, provenance))
     }
 
     fn new(
         loaded: Loaded,
         signature: Signature,
-        placement: Placement,
+        places: Places,
         hint: DispatchHint,
         dispatch: Dispatch,
         provenance: Provenance,
     ) -> Executable {
         let (shardings, history) = (provenance.shardings(&signature), RunHistory::default());
         let missed = AtomicBool::new(false);
-        let inner = Inner { loaded, placement, signature, shardings, hint, history, dispatch, provenance, missed };
+        let inner = Inner { loaded, places, signature, shardings, hint, history, dispatch, provenance, missed };
         let inner = Arc::new(inner);
         let Loaded { client, slot, .. } = &inner.loaded;
         client.executables().enter(&inner, slot);
@@ -380,8 +377,20 @@ impl Executable {
         &self.0.loaded.client
     }
 
+    /// The devices that this process runs it on.
     pub fn placement(&self) -> &Placement {
-        &self.0.placement
+        &self.0.places.placement
+    }
+
+    /// The devices of all processes that run it, by index, all partitions of the first replica first; none for a portable
+    /// executable.
+    pub fn assigned(&self) -> &[usize] {
+        &self.0.places.assigned
+    }
+
+    /// The positions of this process's devices among those of all processes.
+    pub fn positions(&self) -> Vec<usize> {
+        self.0.places.positions()
     }
 
     pub fn signature(&self) -> &Signature {

@@ -188,16 +188,18 @@ impl CompileOptions {
         (self.replicas() * self.partitions()) as usize
     }
 
-    /// The default devices of a client: those of the assignment, or the first ones.
+    /// The default devices of a client: those of the assignment, or the first ones of this process; of all processes if this
+    /// process has too few.
     ///
     /// # Errors
     /// `InvalidInput` if the client does not have these devices, or too few.
     pub fn assigned_devices(&self, client: &Client) -> Result<Vec<Device>> {
         self.check()?;
-        let count = client.devices().count();
+        let (own, count) = (client.addressable_devices(), client.all_devices().count());
         match &self.device_assignment {
             Some(ids) => ids.iter().map(|&id| device_of_id(client, id)).collect(),
-            None if self.num_devices() <= count => Ok(client.devices().take(self.num_devices()).collect()),
+            None if self.num_devices() <= own => Ok(client.devices().take(self.num_devices()).collect()),
+            None if self.num_devices() <= count => Ok(client.all_devices().take(self.num_devices()).collect()),
             None => Err(Error::new(
                 Kind::InvalidInput,
                 format!("{} needs {} devices, but the client has {count}.", self.describe(), self.num_devices()),
@@ -245,7 +247,7 @@ impl CompileOptions {
     /// The same for a compiler that knows these flags. Flags that the environment sets stay as they are.
     pub(crate) fn serialize_with(&self, flags: &[(&str, bool)], devices: &[Device], for_shardy: bool) -> Vec<u8> {
         let ids: Vec<_> = devices.iter().map(|device| i64::from(device.id())).collect();
-        let ordinal = devices.first().map_or(-1, |device| i64::from(device.local_hardware_id()));
+        let ordinal = ordinal(devices);
         let client = devices.first().map(Device::client);
         let is_free = |name: &str| client.is_none_or(|client| !client.settings().mentions(name));
         let flags = flags.iter().filter(|(name, _)| is_free(name));
@@ -407,11 +409,16 @@ impl UsedOptions {
         let mut proto = self.proto.clone();
         if let Some(build) = proto.executable_build_options.as_mut().filter(|build| build.device_assignment.is_some()) {
             let ids = devices.iter().map(|device| i64::from(device.id())).collect::<Vec<_>>();
-            build.device_ordinal = devices.first().map_or(-1, |device| i64::from(device.local_hardware_id()));
+            build.device_ordinal = ordinal(devices);
             build.device_assignment = Some(assignment(&ids, build.num_replicas, build.num_partitions));
         }
         proto.encode_to_vec()
     }
+}
+
+/// The number on this machine of the first device that this process can use; -1 if there is none.
+fn ordinal(devices: &[Device]) -> i64 {
+    devices.iter().find(|device| device.is_addressable()).map_or(-1, |device| i64::from(device.local_hardware_id()))
 }
 
 /// The assignment of devices; `ids` are in order of replicas, all partitions of the first one first.
@@ -437,10 +444,10 @@ fn ends_process(name: &str, value: &OptionValue) -> bool {
 }
 
 fn device_of_id(client: &Client, id: i32) -> Result<Device> {
-    match client.devices().find(|device| device.id() == id) {
+    match client.all_devices().find(|device| device.id() == id) {
         Some(device) => Ok(device),
         None => {
-            let ids: Vec<_> = client.devices().map(|device| device.id().to_string()).collect();
+            let ids: Vec<_> = client.all_devices().map(|device| device.id().to_string()).collect();
             bail!(
                 InvalidInput,
                 "`device_assignment` has the id {id}, which no device has. Device ids: {}.",

@@ -2,7 +2,7 @@
 //! damage. A plugin trusts any bytes, and may end the process, so everything is checked first. The container's header is a
 //! protocol buffer, its content the payload: the plugin's own bytes.
 
-use crate::client::device::Device;
+use crate::client::device::{self, Device};
 use crate::client::target::Target;
 use crate::client::Client;
 use crate::custom_call;
@@ -216,12 +216,12 @@ impl<'a> Serialized<'a> {
     ///
     /// # Errors
     /// `SerializedMismatch` if it was compiled for another plugin, processor or kind of device; `InvalidInput` for
-    /// options and devices that do not match it; the plugin's own.
+    /// options and devices that do not match it; `DeviceMismatch` if no device belongs to this process; the plugin's own.
     pub fn load(&self, destination: &Destination<'_>, kept: Option<&Path>) -> Result<Executable> {
         destination.client.handle()?;
         let devices = self.devices(destination)?;
+        device::check_any_addressable(&devices)?;
         for device in &devices {
-            device.check_addressable()?;
             self.check(&Target::of(device, kept)?)?;
         }
         self.hand_over(destination, &devices, Origin::Saved)
@@ -252,7 +252,7 @@ impl<'a> Serialized<'a> {
         if self.used.is_portable() {
             return Ok(destination.client.devices().take(1).collect());
         }
-        let of_id = |id: i64| destination.client.devices().find(|device| i64::from(device.id()) == id).ok_or(id);
+        let of_id = |id: i64| destination.client.all_devices().find(|device| i64::from(device.id()) == id).ok_or(id);
         self.used.device_ids().into_iter().map(of_id).collect::<std::result::Result<_, _>>().map_err(|id| {
             let platform = destination.client.platform();
             Error::new(
@@ -330,18 +330,13 @@ impl<'a> Serialized<'a> {
             error.unsupported(client.platform(), "Loading a saved executable is")
         })?;
         let header = &self.header;
-        let placement = if self.used.is_portable() {
-            Placement::Portable
-        } else {
-            Placement::Fixed(devices.iter().map(Device::index).collect())
-        };
         Executable::restore(
             client,
             loaded.loaded_executable,
             Deserialized {
                 names: header.input_names.clone(),
                 output_names: Some(header.output_names.clone()).filter(|names| !names.is_empty()),
-                placement,
+                devices: devices.to_vec(),
                 hint: DispatchHint {
                     runs_on_caller: header.runs_on_caller,
                     is_long: header.is_long,
