@@ -13,8 +13,9 @@
 #'   as it declares.
 #' @param device A device: anything that [as_pjrt_device()] takes. The program is compiled for it.
 #' @param devices A list of devices, or a character vector of their names such as `c("cpu:0", "cpu:1")`, for a program that
-#'   runs on several: one for each replica and partition, starting with all partitions of the first replica. Default: the
-#'   first devices of the default platform, or those of the options' `device_assignment`.
+#'   runs on several: one for each replica and partition, starting with all partitions of the first replica. Some may
+#'   belong to other processes; see [pjrt_distributed()]. Default: the first devices of the default platform, or those of the
+#'   options' `device_assignment`.
 #' @param shapes The shapes of inputs, for an exported function with symbolic dimensions: a list of integer vectors with the
 #'   names of inputs, such as `list(x = c(32, 4))`. It can be nested as the arguments are. The sizes of symbolic dimensions
 #'   can be given instead: `list(b = 32)`. A list without names has the order of the inputs. See [pjrt_load_exported()].
@@ -48,6 +49,7 @@
 #' * `pjrt_error_program_version`: the program does not compile, and it is a portable program in a version of StableHLO that
 #'   the plugin does not support. See [plugin_stablehlo_versions()].
 #' * `pjrt_error_unsupported_dtype`: XLA's CPU compiler would fail on types narrower than a byte.
+#' * `pjrt_error_device_mismatch`: the devices belong to several clients, or none of them belongs to this process.
 #' * `pjrt_error_invalid_input`: the devices do not fit the options, or an exported function cannot run here; see
 #'   [pjrt_load_exported()].
 #' @seealso [pjrt_compile_options()], [pjrt_cache], [pjrt_save_executable()], and [pjrt_compile_async()] to compile several

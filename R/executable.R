@@ -35,7 +35,8 @@
 #'   for other tools. It cannot be compiled again. [inspect_hlo()] shows it beside the program before optimization.
 #' * `format()`: a string, the program's signature. `str()` prints such a line.
 #' * `summary()`: a list of class `summary.PJRTLoadedExecutable`: `name`, `inputs`, `outputs`, `num_replicas`,
-#'   `num_partitions`, `origin`, `devices`, `fingerprint`, `cost`, `memory` and `code_size` in bytes. `origin` is a list with
+#'   `num_partitions`, `origin`, `devices`, `fingerprint`, `cost`, `memory` and `code_size` in bytes. `devices` are those of this
+#'   process, and `devices_in_all` is the number of devices of all processes; see [pjrt_distributed()]. `origin` is a list with
 #'   the compile time and one of `"compiled"` (the cache was off), `"missed"` (not in the cache, so compiled), `"cache"` and
 #'   `"saved"` (loaded from a file). Values that the plugin does not provide are `NA` or `NULL`.
 #' * `print()`: `x`, invisibly. It shows inputs, outputs, devices, and whether the executable came from the cache.
@@ -145,10 +146,15 @@ str.PJRTLoadedExecutable <- function(object, ...) {
 device_line <- function(executable) {
   labels <- vapply(devices(executable), as.character, "")
   if (is_portable(executable)) {
-    paste("device: any of", toString(abbreviate_list(labels)))
-  } else {
-    paste0(if (length(labels) == 1L) "device: " else "devices: ", toString(abbreviate_list(labels)))
+    return(paste("device: any of", toString(abbreviate_list(labels))))
   }
+  others <- others_text(length(labels), length(devices(executable, addressable = FALSE)))
+  paste0(if (length(labels) == 1L) "device: " else "devices: ", toString(abbreviate_list(labels)), others)
+}
+
+# Says how many devices of an executable this process has, if other processes have some.
+others_text <- function(own, all) {
+  if (all > own) sprintf(" (%d of %d; the others belong to other processes)", own, all) else ""
 }
 
 # Whether an executable runs where its inputs are.
@@ -169,6 +175,7 @@ summary.PJRTLoadedExecutable <- function(object, ...) {
       num_partitions = described$num_partitions,
       origin = call_native(ffi_executable_origin, object),
       devices = devices(object),
+      devices_in_all = length(devices(object, addressable = FALSE)),
       fingerprint = if_supported(executable_fingerprint(object), NA_character_),
       cost = if_supported(executable_cost(object), NULL),
       memory = if_supported(executable_memory_stats(object), NULL),
@@ -183,7 +190,9 @@ print.summary.PJRTLoadedExecutable <- function(x, ...) {
   check_intact(x, "summary.PJRTLoadedExecutable", parts = c("name", "devices", "inputs", "outputs"))
   cat("<PJRTLoadedExecutable>\n")
   cat("Name:        ", x$name, "\n", sep = "")
-  cat("Devices:     ", toString(vapply(x$devices, as.character, "")), "\n", sep = "")
+  labels <- vapply(x$devices, as.character, "")
+  others <- others_text(length(labels), x$devices_in_all %||% 0L)
+  cat("Devices:     ", toString(labels), others, "\n", sep = "")
   cat("Parts:       ", x$num_replicas, " replica(s), ", x$num_partitions, " partition(s)\n", sep = "")
   if (x$origin$origin != "compiled") {
     cat("Origin:      ", origin_line(x$origin), "\n", sep = "")

@@ -2,7 +2,7 @@
 build_library <- function(source) {
   folder <- tempfile("library")
   dir.create(folder)
-  file.copy(source, folder)
+  file.copy(c(source, list.files(dirname(source), "[.]h$", full.names = TRUE)), folder)
   built <- processx::run(
     file.path(R.home("bin"), "R"), c("CMD", "SHLIB", "--output=library.so", basename(source)), wd = folder,
     error_on_status = FALSE, env = c("current", R_TESTS = "")

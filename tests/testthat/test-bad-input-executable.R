@@ -3,7 +3,7 @@
 
 rows <- list(
   device.PJRTLoadedExecutable = row(x = "known_executable"),
-  devices.PJRTLoadedExecutable = row(x = "known_executable"),
+  devices.PJRTLoadedExecutable = row(x = "known_executable", addressable = "flag"),
   executable_cost = row(executable = "executable", by = of("choice", "total")),
   as_dot.PJRTLoadedExecutable = row(x = "executable", max_nodes = of("none", 50, "integer64", "1L", "1.5", "Inf", "1e300", "2^31", "2^53", "1e18")),
   plot.PJRTLoadedExecutable = row(

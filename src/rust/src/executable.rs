@@ -153,7 +153,7 @@ fn executable_optimized_bytes(executable: Robj) -> Result<Robj> {
     Ok(Raw::from_bytes(&get(&executable)?.optimized_bytes()?).into())
 }
 
-/// The one R object of the first device that an executable was compiled for.
+/// The one R object of the first device of this process that runs an executable.
 #[extendr]
 fn executable_device(executable: Robj) -> Result<Robj> {
     let executable = get(&executable)?;
@@ -167,19 +167,22 @@ fn executable_device(executable: Robj) -> Result<Robj> {
     }
 }
 
-/// The R objects of all devices that an executable runs on, or can run on if it is portable.
+/// The R objects of the devices that an executable runs on, or can run on if it is portable: those of this process, or those
+/// of all processes.
 #[extendr]
-fn executable_devices(executable: Robj) -> Result<Robj> {
+fn executable_devices(executable: Robj, is_addressable: bool) -> Result<Robj> {
     let executable = get(&executable)?;
-    let all = Protected::new(device::all(executable.client()));
-    let Placement::Fixed(devices) = executable.placement() else {
-        return Ok(sexp::robj(all.sexp()));
+    let client = executable.client();
+    let devices = match executable.placement() {
+        Placement::Portable => return Ok(sexp::robj(device::addressable(client))),
+        Placement::Fixed(own) if is_addressable => own,
+        Placement::Fixed(_) => executable.assigned(),
     };
-    let list = sexp::vector(SEXPTYPE::VECSXP, devices.len());
-    for (i, &device) in devices.iter().enumerate() {
-        sexp::set_at(list, i, sexp::at(all.sexp(), device));
+    let list = Protected::new(sexp::vector(SEXPTYPE::VECSXP, devices.len()));
+    for (i, &index) in devices.iter().enumerate() {
+        sexp::set_at(list.sexp(), i, device::object(client, index));
     }
-    Ok(sexp::robj(list))
+    Ok(sexp::robj(list.sexp()))
 }
 
 /// For each output the input, from 0, whose memory it takes over; NA for none.
