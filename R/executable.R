@@ -3,10 +3,11 @@
 #' `summary()` shows an executable's inputs and outputs, its cost and its memory. The other functions return these one by
 #' one, and the optimized program. For a program with several partitions, shapes, cost and memory are those of one partition.
 #'
-#' @param executable A `PJRTLoadedExecutable`, from [pjrt_compile()].
+#' @param executable A `PJRTLoadedExecutable`, from [pjrt_compile()]. `executable_inputs()` and `executable_outputs()` also take a
+#'   `PJRTExecutable`, which was compiled for a topology.
 #' @param format A string: `"text"` for HLO text, `"bytes"` for a serialized `HloModuleProto`.
 #' @param by A string: `"total"` for the whole program, `"operation"` for each of its operations; see [operation-costs].
-#' @param x,object A `PJRTLoadedExecutable`.
+#' @param x,object A `PJRTLoadedExecutable`, or a `PJRTExecutable` for `format()` and `print()`.
 #' @param ... Not used.
 #' @return
 #' * `executable_inputs()`: a data frame with a row for each input, in the program's order.
@@ -283,11 +284,26 @@ print_table <- function(title, table) {
 }
 
 describe_executable <- function(executable) {
+  if (inherits(executable, "PJRTExecutable")) {
+    check_unloaded(executable, "executable")
+    return(unclass(executable))
+  }
   check_executable(executable)
   call_native(ffi_executable_describe, executable)
 }
 
+# Refuses an executable that was compiled for a topology.
+check_loaded <- function(x, name = "`x`") {
+  if (inherits(x, "PJRTExecutable")) {
+    abort_input(
+      name, " is not loaded: it was compiled for a topology, whose devices may be elsewhere.",
+      hints = advice$executable_unloaded()
+    )
+  }
+}
+
 check_executable <- function(executable) {
+  check_loaded(executable, "`executable`")
   if (!inherits(executable, "PJRTLoadedExecutable")) {
     abort_type(
       "`executable` must be a `PJRTLoadedExecutable`, not ", given(executable), "; create it with pjrt_compile()."

@@ -62,6 +62,9 @@ rows <- list(
   str.PJRTStep = row(object = of("printed", pjrt_step(add, c(x = 1)))),
   print.PJRTLoadedExecutable = row(x = of("any", add)),
   str.PJRTLoadedExecutable = row(object = of("any", add)),
+  format.PJRTExecutable = row(x = of("printed", unloaded)),
+  print.PJRTExecutable = row(x = of("printed", unloaded)),
+  str.PJRTExecutable = row(object = of("printed", unloaded)),
   summary.PJRTLoadedExecutable = row(object = "executable"),
   print.summary.PJRTLoadedExecutable = row(x = of("printed", summary(add)))
 )

@@ -13,8 +13,6 @@ start_store <- function(env = parent.frame()) {
   list(address = paste0("redis+unix://", socket, "?pass=s3cret"), child = child)
 }
 
-hosts_library <- function() build_library(source_file("src/rust/core/tests/fixtures/fake-hosts.c"))
-
 no_launcher <- c(
   RANK = NA, WORLD_SIZE = NA, LOCAL_RANK = NA, SLURM_PROCID = NA, OMPI_COMM_WORLD_RANK = NA, PJRT_STORE = NA
 )
@@ -97,21 +95,6 @@ test_that("several processes create a client together", {
     expect_clean(end_child(children[[rank + 1L]], 120), expected)
   }
 })
-
-# A file with an HLO module for the fake plugin's compiler: its input and output are arrays of two f32, which are half of the
-# whole arrays if the module is divided.
-sum_module <- function(is_divided, env = parent.frame()) {
-  field <- function(number, bytes) c(as.raw(8L * number + 2L), as.raw(length(bytes)), bytes)
-  shape <- c(as.raw(c(0x10, 11)), field(3L, as.raw(2L)))
-  halves <- c(as.raw(c(0x08, 3)), field(3L, as.raw(2L)), field(4L, as.raw(0:1)))
-  module <- c(
-    field(1L, charToRaw("sum")), field(4L, c(field(1L, shape), field(2L, shape))),
-    if (is_divided) c(field(12L, halves), field(14L, halves))
-  )
-  file <- withr::local_tempfile(fileext = ".hlo", .local_envir = env)
-  writeBin(module, file)
-  file
-}
 
 test_that("a program runs on the devices of several processes", {
   store <- start_store()

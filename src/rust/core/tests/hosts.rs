@@ -4,6 +4,8 @@
 use pjrt_base::error::Result;
 use pjrt_core::cache::Cache;
 use pjrt_core::client::distributed::Distributed;
+use pjrt_core::client::topology::{AbsentTopology, System};
+use pjrt_core::compile::queue::compile_for;
 use pjrt_core::executable::execute::{Dispatch, ExecuteOptions};
 use pjrt_core::executable::options::CompileOptions;
 use pjrt_core::executable::serialized::{Destination, Serialized};
@@ -191,6 +193,12 @@ fn run_programs(plugin: &'static Plugin, script: &str, place: &Distributed) {
     let all = compile::compile(None, &by_default, &program, &partitions).unwrap();
     println!("default: {}", run_program(&all).unwrap());
 
+    let four = [("devices".into(), Value::Int(4)), ("processes".into(), Value::Int(2))];
+    let absent = System::Absent(Arc::new(AbsentTopology::create(plugin, "fake", "absent", &four).unwrap()));
+    let unloaded = compile_for(&absent, &program, &partitions, None).unwrap();
+    let of = &unloaded.signature;
+    println!("unloaded: {} {} {:?}", of.name, of.inputs[0].spec, unloaded.counts);
+
     let others = [2 - 2 * place.rank as i32, 3 - 2 * place.rank as i32];
     let pair = compiled(&[0, 2]).unwrap().serialize(None).unwrap();
     let load = |saved: &[u8], devices: &[Device]| {
@@ -214,6 +222,7 @@ fn run_programs(plugin: &'static Plugin, script: &str, place: &Distributed) {
     }
     let saved = all.serialize(None).unwrap();
     println!("loaded: {}", run_program(&load(&saved, &[]).unwrap()).unwrap());
+    println!("compiled elsewhere: {}", run_program(&load(&unloaded.container, &[]).unwrap()).unwrap());
     println!("moved: {}", run_program(&load(&saved, &of_ids(&[3, 2, 1, 0])).unwrap()).unwrap());
 }
 
@@ -260,6 +269,8 @@ fn programs_run_on_the_devices_of_every_process() {
                 format!("cache [3, 0]: Missed at [{other}] of 2: {one}"),
                 format!("cache [0, 3]: Cache at [{own}] of 2: {one}"),
                 format!("loaded: at {at_all} of 4: {four}"),
+                "unloaded: sum f32[2] (2, 2)".into(),
+                format!("compiled elsewhere: at {at_all} of 4: {four}"),
                 format!("moved: at {at_moved} of 4: {backwards}"),
             ] {
                 assert!(said.contains(&line), "{line}\n{said}");
@@ -268,6 +279,32 @@ fn programs_run_on_the_devices_of_every_process() {
         }
         std::fs::remove_dir_all(shared_cache(std::process::id(), script)).unwrap();
     }
+}
+
+fn absent(name: &str) -> System {
+    let plugin = Plugin::load(library()).unwrap();
+    let options = [("devices".into(), Value::Int(2))];
+    System::Absent(Arc::new(AbsentTopology::create(plugin, "fake", name, &options).unwrap()))
+}
+
+#[test]
+fn programs_are_compiled_for_the_devices_of_a_topology_or_not_at_all() {
+    let compiled = |name: &str, options: &CompileOptions| compile_for(&absent(name), &sum(), options, None);
+    let default = CompileOptions::default();
+    let unloaded = compiled("far", &default).unwrap();
+    assert_eq!((unloaded.target.platform.as_str(), unloaded.target.device_kind.as_str()), ("fake", "fake device"));
+    assert_eq!(unloaded.target.platform_version, "");
+    assert!(Serialized::read(&unloaded.container).is_ok());
+    let error = compiled("broken", &default).unwrap_err();
+    assert_eq!((error.code(), error.message()), (Some(3), "The program is not for this topology."));
+    let three = CompileOptions { num_replicas: Some(3), ..Default::default() };
+    let error = compiled("far", &three).unwrap_err();
+    assert!(error.message().contains("needs 3 devices, but the topology has 2."), "{error}");
+    let other = CompileOptions { device_assignment: Some(vec![7]), ..Default::default() };
+    let error = compiled("far", &other).unwrap_err();
+    assert!(error.message().contains("the id 7, which no device of the topology has. Device ids: 0, 1."), "{error}");
+    let second = CompileOptions { device_assignment: Some(vec![1]), ..Default::default() };
+    assert!(compiled("far", &second).is_ok());
 }
 
 #[test]

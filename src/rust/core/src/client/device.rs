@@ -14,7 +14,7 @@ pub struct Device {
 }
 
 /// A plugin's description of a device, whether or not this process can use it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Description {
     /// Unique over all processes.
     pub id: i32,

@@ -8,35 +8,33 @@ pub mod options;
 pub mod placement;
 pub mod serialized;
 pub mod sharded;
+mod source;
 pub mod timing;
+pub mod unloaded;
 
 use crate::client::device::{self, Device};
 use crate::client::flags;
 use crate::client::Client;
-use crate::custom_call::{self, lapack, registry};
+use crate::custom_call::{self, registry};
 use crate::executable::description::Description;
 use crate::executable::execute::Dispatch;
 use crate::executable::hint::{DispatchHint, RunHistory};
 use crate::executable::options::{CompileOptions, UsedOptions};
 pub use crate::executable::placement::Placement;
 use crate::executable::placement::Places;
-use crate::ffi::api::{call, Args};
-use crate::host::memory::HostMemory;
+use crate::executable::source::Source;
+use crate::ffi::api::call;
 use crate::runtime::registry::{Resource, Slot};
 use pjrt_base::error::Result;
 use pjrt_base::process;
 use pjrt_base::trace::{self, Activity, Details};
 use pjrt_data::array::Spec;
-use pjrt_plugins::cuda;
 use pjrt_program::hlo::HloModuleProto;
-use pjrt_program::names::{self, InputNames, Inputs, Order};
-use pjrt_program::narrow;
+use pjrt_program::names::{InputNames, Inputs, Order};
 use pjrt_program::program::Program;
 use pjrt_program::sharding::{Shardings, Wholes};
 use pjrt_sys::*;
 use std::any::Any;
-use std::borrow::Cow;
-use std::ffi::c_char;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::sync::{Arc, Weak};
@@ -187,16 +185,12 @@ impl Signature {
     }
 }
 
-/// A copy of a program in bytecode if its memory is not aligned: MLIR refuses aligned resources in it.
-fn aligned(program: &Program) -> Result<Option<Arc<HostMemory>>> {
-    let code = program.code();
-    if program.bytecode().is_none() || HostMemory::is_aligned(code.as_ptr()) {
-        return Ok(None);
-    }
-    let memory = HostMemory::new(code.len())?;
-    // SAFETY: the new memory is as long.
-    unsafe { memory.data().copy_from_nonoverlapping(code.as_ptr(), code.len()) };
-    Ok(Some(memory))
+/// The functions that a compiled program calls by name and that do not come with the plugin.
+fn functions_of(module: &HloModuleProto) -> Vec<String> {
+    let mut functions: Vec<_> = module.foreign_functions().map(str::to_owned).collect();
+    functions.sort_unstable();
+    functions.dedup();
+    functions
 }
 
 impl Executable {
@@ -213,60 +207,39 @@ impl Executable {
         let options = options.for_program(program.annotations())?;
         options.check_devices(devices)?;
         let read = trace::span(Activity::Phase, || Details::named("check the program"));
-        program.check_shapes()?;
         device::check_any_addressable(devices)?;
         let client = devices[0].client();
-        let rewritten = if client.shares_host_memory() {
-            narrow::check(program)?;
-            lapack::for_host(program)
-        } else {
-            Cow::Borrowed(program)
-        };
-        let program = &*rewritten;
+        let source = Source::new(program, client.shares_host_memory())?;
+        let program = source.program();
         let api = client.plugin().api();
-        let format = program.format().name();
-        let aligned = aligned(program)?;
-        // SAFETY: `aligned` has written all of it.
-        let code = aligned.as_ref().map_or(program.code(), |memory| unsafe { memory.bytes() });
-        let mut source = Args::<PJRT_Program>::new(api);
-        source.fields.struct_size = api.size_of(&source);
-        source.fields.code = code.as_ptr() as *mut c_char;
-        source.fields.code_size = code.len();
-        source.fields.format = format.as_ptr().cast();
-        source.fields.format_size = format.len();
         drop(read);
         let start = Instant::now();
         let phase = trace::span(Activity::Phase, || Details::named("compiler"));
-        let (compiled, serialized) = flags::with_flags(client, |flags| {
+        let (compiled, serialized) = flags::with_flags(client.plugin(), client.known_flags(), |flags| {
             let serialized = options.serialize_with(flags, devices, program.is_for_shardy());
-            let compiled = call!(
-                api,
-                PJRT_Client_Compile {
-                    client: client.handle()?,
-                    program: (&raw const source).cast(),
-                    compile_options: serialized.as_ptr().cast(),
-                    compile_options_size: serialized.len(),
-                }
-            )?;
+            let compiled = source.pass(api, |program| {
+                call!(
+                    api,
+                    PJRT_Client_Compile {
+                        client: client.handle()?,
+                        program: program.cast(),
+                        compile_options: serialized.as_ptr().cast(),
+                        compile_options_size: serialized.len(),
+                    }
+                )
+            })?;
             Ok((compiled, serialized))
         })
-        .map_err(|e| {
-            let e = custom_call::explain(cuda::tools::explained(e), api, client.platform());
-            program.explain(e, client.plugin().stablehlo_versions()).on_platform(client.platform())
-        })?;
+        .map_err(|error| source.explain(error, client.plugin(), client.platform()))?;
         let compile_time = start.elapsed();
         drop(phase);
         let _phase = trace::span(Activity::Phase, || Details::named("describe the executable"));
         let loaded = Loaded::new(client, compiled.executable);
         let description = Description::new(client, loaded.handle())?;
         let module = description.optimized_module()?;
-        let outputs = program.annotations().outputs.as_deref().unwrap_or_default();
-        let output_names = names::of_outputs(outputs.iter().map(|output| output.path.as_deref()));
-        let signature = description.signature(&module, program.given_names(), program.input_names(), output_names)?;
+        let signature = description.signature_of(&module, program)?;
         let hint = description.hint(&module);
-        let mut functions: Vec<_> = module.foreign_functions().map(str::to_owned).collect();
-        functions.sort_unstable();
-        functions.dedup();
+        let functions = functions_of(&module);
         custom_call::check(&functions, client.platform())?;
         custom_call::mpi::check(&module, options.partitions() as usize * options.replicas() as usize)?;
         custom_call::check_layouts(module.functions_in_other_layouts(), client.platform())?;
@@ -417,7 +390,7 @@ impl Executable {
     }
 
     /// A new description by the plugin.
-    pub(crate) fn describe(&self) -> Result<Description<'_>> {
+    pub(crate) fn describe(&self) -> Result<Description> {
         self.client().handle()?;
         Description::new(self.client(), self.handle())
     }

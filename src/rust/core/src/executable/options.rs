@@ -4,11 +4,14 @@ mod proto;
 
 use crate::client::device::Device;
 use crate::client::flags::FLAGS;
+use crate::client::settings::Settings;
+use crate::client::topology::Topology;
 use crate::client::Client;
 use crate::executable::execute::Dispatch;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::reason::Reason;
 use pjrt_program::annotations::{Annotations, Array, PARTITIONS, REPLICAS};
+use pjrt_program::names;
 use prost::{Message, Oneof};
 use proto::*;
 use std::collections::BTreeMap;
@@ -247,14 +250,51 @@ impl CompileOptions {
     /// The same for a compiler that knows these flags. Flags that the environment sets stay as they are.
     pub(crate) fn serialize_with(&self, flags: &[(&str, bool)], devices: &[Device], for_shardy: bool) -> Vec<u8> {
         let ids: Vec<_> = devices.iter().map(|device| i64::from(device.id())).collect();
-        let ordinal = ordinal(devices);
         let client = devices.first().map(Device::client);
-        let is_free = |name: &str| client.is_none_or(|client| !client.settings().mentions(name));
-        let flags = flags.iter().filter(|(name, _)| is_free(name));
-        let flags = flags.map(|&(name, value)| (name.to_owned(), OptionValue::Bool(value)));
-        let toolkit = client.and_then(|client| client.cuda_data_dir());
-        let toolkit = toolkit.map(|folder| (TOOLKIT.to_owned(), OptionValue::String(folder.to_owned())));
-        self.encode(&ids, ordinal, for_shardy, flags.chain(toolkit).collect())
+        let defaults = defaults(flags, client.map(Client::settings), client.and_then(|client| client.cuda_data_dir()));
+        self.encode(&ids, ordinal(devices), for_shardy, defaults)
+    }
+
+    /// The same for devices, given by their ids, that the process need not have. `settings` and `toolkit` are those of the
+    /// compiler.
+    pub(crate) fn serialize_absent(
+        &self,
+        flags: &[(&str, bool)],
+        ids: &[i64],
+        for_shardy: bool,
+        settings: &Settings,
+        toolkit: Option<&str>,
+    ) -> Vec<u8> {
+        self.encode(ids, -1, for_shardy, defaults(flags, Some(settings), toolkit))
+    }
+
+    /// The ids of the devices of a topology to compile for: those of the assignment, or the first ones.
+    ///
+    /// # Errors
+    /// `InvalidInput` if the topology does not have these devices, or too few.
+    pub(crate) fn ids_in(&self, topology: &Topology) -> Result<Vec<i64>> {
+        self.check()?;
+        let known = topology.devices.iter().map(|device| device.id);
+        match &self.device_assignment {
+            Some(ids) => match ids.iter().find(|&&id| known.clone().all(|other| other != id)) {
+                Some(id) => bail!(
+                    InvalidInput,
+                    "`device_assignment` has the id {id}, which no device of the topology has. Device ids: {}.",
+                    names::first_of(&known.map(|id| id.to_string()).collect::<Vec<_>>(), 10)
+                ),
+                None => Ok(ids.iter().map(|&id| id.into()).collect()),
+            },
+            None if self.num_devices() <= topology.devices.len() => {
+                Ok(known.take(self.num_devices()).map(i64::from).collect())
+            }
+            None => bail!(
+                InvalidInput,
+                "{} needs {} devices, but the topology has {}.",
+                self.describe(),
+                self.num_devices(),
+                topology.devices.len()
+            ),
+        }
     }
 
     fn encode(
@@ -414,6 +454,19 @@ impl UsedOptions {
         }
         proto.encode_to_vec()
     }
+}
+
+/// XLA's options that this package sets: these flags, unless the environment sets them, and the CUDA toolkit.
+fn defaults(
+    flags: &[(&str, bool)],
+    settings: Option<&Settings>,
+    toolkit: Option<&str>,
+) -> BTreeMap<String, OptionValue> {
+    let is_free = |name: &str| settings.is_none_or(|settings| !settings.mentions(name));
+    let flags = flags.iter().filter(|(name, _)| is_free(name));
+    let flags = flags.map(|&(name, value)| (name.to_owned(), OptionValue::Bool(value)));
+    let toolkit = toolkit.map(|folder| (TOOLKIT.to_owned(), OptionValue::String(folder.to_owned())));
+    flags.chain(toolkit).collect()
 }
 
 /// The number on this machine of the first device that this process can use; -1 if there is none.
