@@ -40,7 +40,8 @@ impl Unloaded {
     /// that keeps the hashes of plugins' files.
     ///
     /// # Errors
-    /// Those of [`Executable::compile`](crate::executable::Executable::compile), without those about clients; `InvalidInput` if the system lacks the devices;
+    /// Those of [`Executable::compile`](crate::executable::Executable::compile), without those about clients; `InvalidInput`
+    /// if the system lacks the devices;
     /// `UnsupportedCall` or code 12 (unimplemented) if the plugin compiles nothing without a client, or saves nothing.
     pub fn compile(
         system: &System,
