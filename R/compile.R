@@ -13,11 +13,22 @@
 #'   as it declares.
 #' @param device A device: anything that [as_pjrt_device()] takes. The program is compiled for it.
 #' @param devices A list of devices, or a character vector of their names such as `c("cpu:0", "cpu:1")`, for a program that
-#'   runs on several: one for each replica and partition, starting with all partitions of the first replica. Default: the
-#'   first devices of the default platform, or those of the options' `device_assignment`.
+#'   runs on several: one for each replica and partition, starting with all partitions of the first replica. Some may
+#'   belong to other processes; see [pjrt_distributed()]. Default: the first devices of the default platform, or those of the
+#'   options' `device_assignment`.
 #' @param shapes The shapes of inputs, for an exported function with symbolic dimensions: a list of integer vectors with the
 #'   names of inputs, such as `list(x = c(32, 4))`. It can be nested as the arguments are. The sizes of symbolic dimensions
 #'   can be given instead: `list(b = 32)`. A list without names has the order of the inputs. See [pjrt_load_exported()].
+#' @param topology A `PJRTTopology`, from [pjrt_topology()] or [topology()], to compile for devices that this machine need not
+#'   have; see the section on absent devices. Then `device` and `devices` must not be given.
+#' @section Absent devices:
+#' With `topology`, no client and no device is needed. The program is compiled for the first devices of the topology, or for those
+#' of the options' `device_assignment`. The result is a `PJRTExecutable`, which is not loaded and cannot be executed here.
+#' [pjrt_save_executable()] saves it, and [pjrt_load_executable()] loads it where the devices are: on machines with the same build
+#' of the plugin and the same kind of device. [executable_inputs()] and [executable_outputs()] describe it. It is not cached.
+#'
+#' The plugin must support this. XLA's plugin for the CPU does not: it raises `pjrt_error_unimplemented`. The tests use a plugin
+#' made for the tests; plugins for GPUs and TPUs were not tried.
 #' @section Types narrower than a byte:
 #' XLA's CPU compiler throws a C++ exception if an array of `i2`, `ui2`, `i4`, `ui4` or `f4e2m1fn` changes its order in memory
 #' in a separate operation, not fused with another one. The package refuses programs in which this may happen:
@@ -33,7 +44,8 @@
 #' Some programs of the first two kinds would compile, but the package cannot predict what the compiler fuses. Programs with
 #' one result and without loops or branches are never refused. Other programs may also make the compiler throw; then the
 #' plugin cannot be used any more, see [pjrt-package].
-#' @return A `PJRTLoadedExecutable`: run it with [pjrt_execute()], or with [pjrt_execute_sharded()] on several devices.
+#' @return A `PJRTLoadedExecutable`: run it with [pjrt_execute()], or with [pjrt_execute_sharded()] on several devices. With
+#'   `topology`, a `PJRTExecutable`, which must be loaded first.
 #' @section Errors:
 #' * `pjrt_error_compile`: the program has a mistake. The message shows what the compiler says, the line with a mark under the
 #'   place, and, for unknown operations, types and values, what was probably meant. The fields `line`, `column` and `source`
@@ -44,10 +56,12 @@
 #' * `pjrt_error_shape_mismatch`: `shapes` contradicts the shapes of an exported function. The message says where.
 #' * `pjrt_error_custom_call`, also of class `pjrt_error_not_found`: the program calls a function that has no handler. The field
 #'   `target` contains its name. See [pjrt_register_custom_call()].
+#' * `pjrt_error_unimplemented`: the plugin cannot compile for a `topology`.
 #' * Other errors of the compiler have the class of its code.
 #' * `pjrt_error_program_version`: the program does not compile, and it is a portable program in a version of StableHLO that
 #'   the plugin does not support. See [plugin_stablehlo_versions()].
 #' * `pjrt_error_unsupported_dtype`: XLA's CPU compiler would fail on types narrower than a byte.
+#' * `pjrt_error_device_mismatch`: the devices belong to several clients, or none of them belongs to this process.
 #' * `pjrt_error_invalid_input`: the devices do not fit the options, or an exported function cannot run here; see
 #'   [pjrt_load_exported()].
 #' @seealso [pjrt_compile_options()], [pjrt_cache], [pjrt_save_executable()], and [pjrt_compile_async()] to compile several
@@ -67,7 +81,18 @@
 #' place <- function(error) c(line = error$line, column = error$column)
 #' tryCatch(pjrt_compile(typo), pjrt_error_compile = place)
 #' @export
-pjrt_compile <- function(program, compile_options = pjrt_compile_options(), device = NULL, devices = NULL, shapes = NULL) {
+pjrt_compile <- function(program, compile_options = pjrt_compile_options(), device = NULL, devices = NULL, shapes = NULL,
+                         topology = NULL) {
+  if (!is.null(topology)) {
+    check_topology(topology)
+    if (!is.null(device) || !is.null(devices)) {
+      abort_input(
+        "`topology` has the devices, so `device` and `devices` must not be given.",
+        hints = "To choose devices of the topology, pass `device_assignment` in `compile_options`."
+      )
+    }
+    return(compile_for_topology(program, compile_options, topology, shapes))
+  }
   start_compile(ffi_executable_compile, program, compile_options, device, devices, shapes)
 }
 

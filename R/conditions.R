@@ -183,6 +183,9 @@ advice <- list(
     "To make a program portable, compile it with pjrt_compile_options(compile_portable_executable = TRUE)."
   },
   executable_sharded = function() "Use pjrt_execute_sharded(), which takes a list of inputs for each device.",
+  executable_unloaded = function() {
+    "Save it with pjrt_save_executable(), and load it with pjrt_load_executable() on a machine that has the devices."
+  },
   forked = function() {
     "Use a PSOCK cluster (parallel::makePSOCKcluster()), or fork before you create the first client."
   },

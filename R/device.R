@@ -13,10 +13,10 @@
 #' * `device()`: a `PJRTBuffer` or `PJRTLoadedExecutable`.
 #' @param device A `PJRTDevice` or a name, as for `as_pjrt_device()`.
 #' @param addressable A flag: `TRUE` for the devices that this process can use, `FALSE` for the devices of all processes.
-#'   They differ only if several processes share the devices of several machines.
+#'   They differ only if several processes created the client together: see [pjrt_distributed()].
 #' @param ... For methods.
 #' @return A `PJRTDevice`; `devices()` returns a list of them. An executable's devices are those it runs on, starting with
-#'   all partitions of the first replica, and `device()` returns the first. A portable executable can run on all devices of
+#'   all partitions of the first replica, and `device()` returns the first one of this process. A portable executable can run on all devices of
 #'   its client, and `device()` is an error.
 #' @section Errors:
 #' `pjrt_error_invalid_input` if the index is out of range, if `x` does not name a device, and for `device()` of a portable
@@ -49,9 +49,11 @@ devices.PJRTClient <- function(x, ..., addressable = TRUE) {
   if (addressable) .Call(ffi_client_devices, x) else .Call(ffi_client_all_devices, x)
 }
 
+#' @rdname devices
 #' @export
-devices.PJRTLoadedExecutable <- function(x, ...) {
-  call_native(ffi_executable_devices, x)
+devices.PJRTLoadedExecutable <- function(x, ..., addressable = TRUE) {
+  check_flag(addressable, "addressable")
+  call_native(ffi_executable_devices, x, addressable)
 }
 
 #' @rdname devices

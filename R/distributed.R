@@ -2,8 +2,8 @@
 #'
 #' `pjrt_distributed()` describes the place of this process among those that create a client together, for
 #' [`pjrt_client(distributed = )`][pjrt_client]. The plugins of GPUs and TPUs then know the devices of all processes, which
-#' [devices()] lists with `addressable = FALSE`. Programs run on the devices of their own process: compiling for those of
-#' another is an error.
+#' [devices()] lists with `addressable = FALSE`. A process uploads and reads buffers on its own devices only. Programs can run on
+#' the devices of all processes: see below.
 #'
 #' The processes find each other through a store: a Redis server that all can reach, version 5 or newer. Each process says that
 #' it is there and waits for the others; then the plugins exchange the addresses of their devices. No data of arrays go through
@@ -15,6 +15,19 @@
 #' you must start there.
 #'
 #' The CPU plugin has no collectives between processes: `pjrt_client("cpu", distributed = )` is an error.
+#'
+#' @section Programs on the devices of several processes:
+#' Every process compiles the same program for the same devices, such as
+#' `pjrt_compile(program, devices = devices(client, addressable = FALSE))`. At least one of them must belong to the process. A
+#' program for more devices than the process has runs by default on the first devices of all processes.
+#'
+#' Every process then runs the program on its own devices, with inputs for these only: `devices(executable)` lists them. With
+#' one device for each process, [pjrt_execute()] runs it, otherwise [pjrt_execute_sharded()]. [pjrt_shard()] gives a process
+#' its parts of an array. The program itself exchanges data between the devices. All processes must run such programs in the
+#' same order, or they wait for each other. Compilers may divide their work between the processes, so use the same cache in all of
+#' them, or none: see [pjrt_cache]. A saved executable can be loaded in every process.
+#'
+#' The tests run such programs with a plugin made for the tests, not on GPUs of several processes.
 #'
 #' @param rank The number of this process, from 0. Default: from `SLURM_PROCID`, `OMPI_COMM_WORLD_RANK` or `RANK`.
 #' @param size The number of processes. Default: from `SLURM_NTASKS`, `OMPI_COMM_WORLD_SIZE` or `WORLD_SIZE`.
@@ -39,6 +52,7 @@
 #' * `pjrt_error_invalid_input`: another process has the same rank, or an earlier run had the same job.
 #'
 #' Ctrl-C ends the wait.
+#' * `pjrt_error_device_mismatch`, from [pjrt_compile()]: none of the devices belongs to this process.
 #' @seealso [pjrt_client()]
 #' @examples
 #' place <- pjrt_distributed(

@@ -3,10 +3,11 @@
 #' `summary()` shows an executable's inputs and outputs, its cost and its memory. The other functions return these one by
 #' one, and the optimized program. For a program with several partitions, shapes, cost and memory are those of one partition.
 #'
-#' @param executable A `PJRTLoadedExecutable`, from [pjrt_compile()].
+#' @param executable A `PJRTLoadedExecutable`, from [pjrt_compile()]. `executable_inputs()` and `executable_outputs()` also take a
+#'   `PJRTExecutable`, which was compiled for a topology.
 #' @param format A string: `"text"` for HLO text, `"bytes"` for a serialized `HloModuleProto`.
 #' @param by A string: `"total"` for the whole program, `"operation"` for each of its operations; see [operation-costs].
-#' @param x,object A `PJRTLoadedExecutable`.
+#' @param x,object A `PJRTLoadedExecutable`, or a `PJRTExecutable` for `format()` and `print()`.
 #' @param ... Not used.
 #' @return
 #' * `executable_inputs()`: a data frame with a row for each input, in the program's order.
@@ -35,7 +36,8 @@
 #'   for other tools. It cannot be compiled again. [inspect_hlo()] shows it beside the program before optimization.
 #' * `format()`: a string, the program's signature. `str()` prints such a line.
 #' * `summary()`: a list of class `summary.PJRTLoadedExecutable`: `name`, `inputs`, `outputs`, `num_replicas`,
-#'   `num_partitions`, `origin`, `devices`, `fingerprint`, `cost`, `memory` and `code_size` in bytes. `origin` is a list with
+#'   `num_partitions`, `origin`, `devices`, `fingerprint`, `cost`, `memory` and `code_size` in bytes. `devices` are those of this
+#'   process, and `devices_in_all` is the number of devices of all processes; see [pjrt_distributed()]. `origin` is a list with
 #'   the compile time and one of `"compiled"` (the cache was off), `"missed"` (not in the cache, so compiled), `"cache"` and
 #'   `"saved"` (loaded from a file). Values that the plugin does not provide are `NA` or `NULL`.
 #' * `print()`: `x`, invisibly. It shows inputs, outputs, devices, and whether the executable came from the cache.
@@ -145,10 +147,15 @@ str.PJRTLoadedExecutable <- function(object, ...) {
 device_line <- function(executable) {
   labels <- vapply(devices(executable), as.character, "")
   if (is_portable(executable)) {
-    paste("device: any of", toString(abbreviate_list(labels)))
-  } else {
-    paste0(if (length(labels) == 1L) "device: " else "devices: ", toString(abbreviate_list(labels)))
+    return(paste("device: any of", toString(abbreviate_list(labels))))
   }
+  others <- others_text(length(labels), length(devices(executable, addressable = FALSE)))
+  paste0(if (length(labels) == 1L) "device: " else "devices: ", toString(abbreviate_list(labels)), others)
+}
+
+# Says how many devices of an executable this process has, if other processes have some.
+others_text <- function(own, all) {
+  if (all > own) sprintf(" (%d of %d; the others belong to other processes)", own, all) else ""
 }
 
 # Whether an executable runs where its inputs are.
@@ -169,6 +176,7 @@ summary.PJRTLoadedExecutable <- function(object, ...) {
       num_partitions = described$num_partitions,
       origin = call_native(ffi_executable_origin, object),
       devices = devices(object),
+      devices_in_all = length(devices(object, addressable = FALSE)),
       fingerprint = if_supported(executable_fingerprint(object), NA_character_),
       cost = if_supported(executable_cost(object), NULL),
       memory = if_supported(executable_memory_stats(object), NULL),
@@ -183,7 +191,9 @@ print.summary.PJRTLoadedExecutable <- function(x, ...) {
   check_intact(x, "summary.PJRTLoadedExecutable", parts = c("name", "devices", "inputs", "outputs"))
   cat("<PJRTLoadedExecutable>\n")
   cat("Name:        ", x$name, "\n", sep = "")
-  cat("Devices:     ", toString(vapply(x$devices, as.character, "")), "\n", sep = "")
+  labels <- vapply(x$devices, as.character, "")
+  others <- others_text(length(labels), x$devices_in_all %||% 0L)
+  cat("Devices:     ", toString(labels), others, "\n", sep = "")
   cat("Parts:       ", x$num_replicas, " replica(s), ", x$num_partitions, " partition(s)\n", sep = "")
   if (x$origin$origin != "compiled") {
     cat("Origin:      ", origin_line(x$origin), "\n", sep = "")
@@ -274,11 +284,26 @@ print_table <- function(title, table) {
 }
 
 describe_executable <- function(executable) {
+  if (inherits(executable, "PJRTExecutable")) {
+    check_unloaded(executable, "executable")
+    return(unclass(executable))
+  }
   check_executable(executable)
   call_native(ffi_executable_describe, executable)
 }
 
+# Refuses an executable that was compiled for a topology.
+check_loaded <- function(x, name = "`x`") {
+  if (inherits(x, "PJRTExecutable")) {
+    abort_input(
+      name, " is not loaded: it was compiled for a topology, whose devices may be elsewhere.",
+      hints = advice$executable_unloaded()
+    )
+  }
+}
+
 check_executable <- function(executable) {
+  check_loaded(executable, "`executable`")
   if (!inherits(executable, "PJRTLoadedExecutable")) {
     abort_type(
       "`executable` must be a `PJRTLoadedExecutable`, not ", given(executable), "; create it with pjrt_compile()."

@@ -91,6 +91,7 @@
 #' @export
 pjrt_function <- function(x, as = c("buffer", "array"), device = NULL, arguments = NULL, ...) {
   as <- check_choice(as, c("buffer", "array"), "as")
+  check_loaded(x)
   source <- list()
   if (inherits(x, "PJRTLoadedExecutable")) {
     check_unused(...)
@@ -108,6 +109,7 @@ pjrt_function <- function(x, as = c("buffer", "array"), device = NULL, arguments
     return(make_function(rename_arguments(described, arguments), source))
   } else if (inherits(x, "PJRTExported") || inherits(x, "PJRTProgram")) {
     source$executable <- pjrt_compile(x, ..., device = device)
+    check_loaded(source$executable, "The executable")
   } else {
     abort_type(
       "`x` must be a `PJRTLoadedExecutable`, a `PJRTExported` or a `PJRTProgram`, not ", given(x), "."

@@ -31,12 +31,15 @@
 #' A loaded executable is equivalent to the original: it has the same inputs, donation, layouts, replicas and partitions, and the
 #' same [information][executable].
 #'
+#' [`pjrt_compile(topology = )`][pjrt_compile] compiles for devices of other machines. Its result must be saved and loaded there.
+#'
 #' Plugins do not verify machine code. The bytes therefore contain a checksum and describe their target: the plugin's build, its
 #' API version, the kind of device and, on a CPU, the processor's features. They are loaded only if they are intact and the
 #' target matches; the processor may have additional features. Load files only from sources that you trust to run code.
 #'
-#' @param x A `PJRTBuffer`, a `PJRTProgram` or a `PJRTLoadedExecutable`. `pjrt_serialize()` waits for a buffer's content.
-#' @param executable A `PJRTLoadedExecutable`, from [pjrt_compile()].
+#' @param x A `PJRTBuffer`, a `PJRTProgram`, a `PJRTLoadedExecutable` or a `PJRTExecutable`. `pjrt_serialize()` waits for a buffer's
+#'   content.
+#' @param executable A `PJRTLoadedExecutable` or a `PJRTExecutable`, from [pjrt_compile()].
 #' @param path A string: the file's path.
 #' @param data A raw vector, from `pjrt_serialize()`.
 #' @param device A device: anything that [as_pjrt_device()] takes; or, for a program with several replicas or partitions, a list
@@ -84,6 +87,10 @@ pjrt_serialize <- function(x) {
   if (inherits(x, "PJRTProgram")) {
     return(call_native(ffi_program_serialize, x))
   }
+  if (inherits(x, "PJRTExecutable")) {
+    check_unloaded(x)
+    return(x$bytes)
+  }
   if (!inherits(x, "PJRTLoadedExecutable")) {
     abort_class(x, c("PJRTLoadedExecutable", "PJRTBuffer", "PJRTProgram"))
   }
@@ -118,8 +125,13 @@ pjrt_deserialize <- function(data, device = NULL, compile_options = NULL) {
 #' @export
 pjrt_save_executable <- function(executable, path) {
   check_not_buffer(executable)
-  check_executable(executable)
+  is_unloaded <- inherits(executable, "PJRTExecutable")
+  if (is_unloaded) check_unloaded(executable, "executable") else check_executable(executable)
   check_string(path, "path")
+  if (is_unloaded) {
+    call_with_text(ffi_executable_write, executable$bytes, full_path(path))
+    return(invisible(path))
+  }
   call_with_text(ffi_executable_save, executable, full_path(path), hash_folder())
   invisible(path)
 }

@@ -35,14 +35,18 @@
 #'   each device, a list of all outputs.
 #' @param executable A `PJRTLoadedExecutable`: the one whose output this is. It can also be the second argument.
 #' @param output The number, from 1, of the executable's output. Default: 1.
-#' @return `pjrt_shard()`: a list of `PJRTBuffer`s, one for each device. `pjrt_unshard()`: an array, as [as_array()] returns it
+#' @return `pjrt_shard()`: a list of `PJRTBuffer`s, one for each device of this process. `pjrt_unshard()`: an array, as [as_array()] returns it
 #'   for the whole array.
+#' If some of the executable's devices belong to other processes (see [pjrt_distributed()]), `pjrt_shard()` returns the parts of
+#' this process's devices, in the order of `devices(executable)`: pass the whole array in every process. `pjrt_unshard()` takes
+#' this process's parts. It needs all parts of the array, so it returns arrays that every process has whole.
+#'
 #' @section Errors:
 #' * `pjrt_error_shape_mismatch`: a dimension cannot be divided into equal parts, the parts do not fit together, or `x` does
 #'   not have the shape of the input.
 #' * `pjrt_error_dtype_mismatch`: the parts have different types, or a buffer or tensor does not have the type of the input.
-#' * `pjrt_error_invalid_input`: a dimension, input or output does not exist, or the executable does not say how its
-#'   arrays are divided.
+#' * `pjrt_error_invalid_input`: a dimension, input or output does not exist, the executable does not say how its
+#'   arrays are divided, or other processes have parts that `pjrt_unshard()` needs.
 #' @seealso [pjrt_execute_sharded()], `vignette("several-devices")`
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' x <- matrix(1:6, nrow = 2)
@@ -87,12 +91,15 @@ pjrt_shard <- function(x, devices, dim = 1L, dtype = NULL, ..., input = NULL, te
     )
   }
   executable <- inherits(devices, "PJRTLoadedExecutable")
-  targets <- if (executable) devices(devices) else device_list(devices)
+  targets <- if (executable) devices(devices, addressable = FALSE) else device_list(devices)
   count <- length(targets)
-  shards <- vector("list", count)
+  # the parts of other processes are theirs to move
+  own <- if (executable) own_positions(devices, targets) else seq_len(count)
+  shards <- vector("list", length(own))
+  targets <- targets[own]
   # a loop, not lapply(), so that errors show the user's call
   if (is.null(dim)) {
-    for (i in seq_len(count)) {
+    for (i in seq_along(own)) {
       shards[[i]] <- pjrt_buffer(x, dtype = dtype, device = targets[[i]], ...)
     }
     return(shards)
@@ -112,8 +119,8 @@ pjrt_shard <- function(x, devices, dim = 1L, dtype = NULL, ..., input = NULL, te
   inner <- prod(dims[seq_len(dim)]) / count
   rows <- as_rows(x, inner * count)
   part_dims <- replace(dims, dim, size / count)
-  for (i in seq_len(count)) {
-    part <- rows[seq_len(inner) + (i - 1) * inner, , drop = FALSE]
+  for (i in seq_along(own)) {
+    part <- rows[seq_len(inner) + (own[[i]] - 1) * inner, , drop = FALSE]
     dim(part) <- part_dims
     shards[[i]] <- pjrt_buffer(restore_class(part, x), dtype = dtype, device = targets[[i]], ...)
   }
@@ -168,6 +175,11 @@ pjrt_unshard <- function(buffers, dim = 1L, executable = NULL, output = NULL) {
     parts[[i]] <- value(parts[[i]])
   }
   combine_arrays(parts, dim)
+}
+
+# The positions of this process's devices among all devices of an executable, in the order of its lists of inputs.
+own_positions <- function(executable, all) {
+  vapply(devices(executable), function(device) Position(function(other) identical(other, device), all), 0L)
 }
 
 # Combines arrays along a dimension.

@@ -12,7 +12,7 @@ shard_for_input <- function(x, executable, input, dim, dtype, tensor, ...) {
   shards <- vector("list", length(targets))
   # a loop, not lapply(), so that errors show the user's call
   for (i in seq_along(targets)) {
-    shards[[i]] <- source$share(device_range(layout, i, dim), targets[[i]])
+    shards[[i]] <- source$share(device_range(layout, position_of(layout, i), dim), targets[[i]])
   }
   shards
 }
@@ -47,15 +47,44 @@ unshard_output <- function(buffers, executable, output, dim) {
   layout <- array_layout(executable, output, "output")
   replicated_shape(layout, dim)
   parts <- output_parts(buffers, layout, output, length(devices(executable)))
+  replicas <- all_parts(parts, layout)
   if (is.null(dim) || layout$num_replicas == 1L) {
-    return(unshard_replica(parts[seq_len(layout$num_partitions)], layout))
+    replicas <- replicas[c(which(vapply(replicas, has_all_parts, NA, layout)), 1L)[1L]]
   }
-  replicas <- split(parts, (seq_along(parts) - 1L) %/% layout$num_partitions)
+  if (!all(vapply(replicas, has_all_parts, NA, layout))) {
+    abort_input(
+      "Devices of other processes have parts of ", layout$what, ", so this process cannot combine them.",
+      hints = "Read this process's parts with as_array(), or let the program replicate the output."
+    )
+  }
+  if (length(replicas) == 1L) {
+    return(unshard_replica(replicas[[1L]], layout))
+  }
   arrays <- vector("list", length(replicas))
   for (i in seq_along(replicas)) {
     arrays[[i]] <- unshard_replica(replicas[[i]], layout)
   }
   combine_arrays(arrays, dim)
+}
+
+# The parts of each replica, in the order of partitions. Those that other processes have are NULL, unless this process has the same.
+all_parts <- function(parts, layout) {
+  positions <- if (length(layout$positions) > 0L) layout$positions else 1L
+  count <- layout$num_replicas * layout$num_partitions
+  all <- vector("list", count)
+  all[positions] <- parts[seq_along(positions)]
+  complete <- function(replica) {
+    for (first in which(layout$is_first)) {
+      has_same <- function(i) !is.null(replica[[i]]) && identical(layout$starts[[i]], layout$starts[[first]])
+      replica[first] <- replica[c(Filter(has_same, c(first, seq_along(replica))), first)[[1L]]]
+    }
+    replica
+  }
+  lapply(unname(split(all, (seq_len(count) - 1L) %/% layout$num_partitions)), complete)
+}
+
+has_all_parts <- function(replica, layout) {
+  !any(vapply(replica[layout$is_first], is.null, NA))
 }
 
 # The whole array of one replica, from the parts of its partitions.
@@ -153,6 +182,11 @@ replicas_hint <- function(layout, dim) {
       sprintf("`x` must contain the arrays of %d replicas along dimension %d.", layout$num_replicas, as.integer(dim))
     }
   }
+}
+
+# The position of this process's i-th device among all devices of the executable.
+position_of <- function(layout, i) {
+  if (length(layout$positions) > 0L) layout$positions[[i]] else i
 }
 
 # A device's part of the array: its start, from 0, its size, and the dimensions of its buffer.

@@ -10,17 +10,21 @@
 #' * `serialized`: a raw vector, the plugin's serialized form, which you can use to compare topologies; `NULL` if it has none.
 #' @section Errors:
 #' `pjrt_error_unsupported_call` or `pjrt_error_unimplemented` if the plugin does not describe its topology.
-#' @seealso [pjrt_topology()] for devices of other machines, [client_info()], [device_info()]
+#' @seealso [pjrt_topology()] for devices of other machines, [pjrt_compile()], [client_info()], [device_info()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' topology("cpu")
 #' @export
 topology <- function(x = NULL) {
-  new_topology(call_native(ffi_client_topology, as_pjrt_client(x)))
+  client <- as_pjrt_client(x)
+  new_topology(call_native(ffi_client_topology, client), client)
 }
 
-new_topology <- function(facts) {
+# `system` is what programs are compiled for: a client, or the plugin's own topology, which it keeps alive.
+new_topology <- function(facts, system) {
   facts$devices <- lapply(facts$devices, new_info, class = "PJRTDeviceDescription")
-  new_info(facts, "PJRTTopology")
+  made <- new_info(facts, "PJRTTopology")
+  attr(made, "system") <- system
+  made
 }
 
 #' Topology of absent devices
@@ -30,7 +34,8 @@ new_topology <- function(facts) {
 #' Names and options are the plugin's own, and pass to it unchecked. XLA's plugin for the CPU refuses every topology. This
 #' package has been tested with a plugin made for the tests, not with a plugin for GPUs or TPUs.
 #'
-#' Programs cannot be compiled for a topology.
+#' [`pjrt_compile(topology = )`][pjrt_compile] compiles programs for these devices, if the plugin supports it. The description is
+#' usable in this session only: an object that was saved cannot be compiled for.
 #'
 #' @param platform A platform's name, such as `"cuda"`, or a `PJRTPlugin`, from [pjrt_plugin()].
 #' @param name A string: the topology's name. The empty name is the plugin's default.
@@ -42,7 +47,7 @@ new_topology <- function(facts) {
 #' * `pjrt_error_unsupported_call` if the plugin lacks the function.
 #' * `pjrt_error_invalid_input` if an option has no name or a value that cannot pass.
 #' * The plugin's own errors for names and options that it does not know.
-#' @seealso [topology()] for the devices of a client, [pjrt_client()]
+#' @seealso [topology()] for the devices of a client, [pjrt_compile()], [pjrt_client()]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' # the plugin of the CPU refuses
 #' try(pjrt_topology("cpu"))
@@ -57,5 +62,59 @@ pjrt_topology <- function(platform, name = "", ...) {
   facts <- call_with_text(
     ffi_topology_create, plugin, platform, enc2utf8(as.vector(name)), options$names, options$types, options$values
   )
-  new_topology(facts)
+  new_topology(facts[names(facts) != "system"], facts$system)
+}
+
+check_topology <- function(topology) {
+  if (!inherits(topology, "PJRTTopology")) {
+    abort_type("`topology` must be a `PJRTTopology` from pjrt_topology() or topology(), not ", given(topology), ".")
+  }
+  is_whole <- typeof(attr(topology, "system", exact = TRUE)) == "externalptr"
+  check_intact(if (is_whole) topology, "PJRTTopology", parts = c("platform", "devices"), name = "topology")
+}
+
+# Compiles a program for a topology. The result is a list, whose bytes load where the devices are.
+compile_for_topology <- function(program, compile_options, topology, shapes) {
+  shapes <- check_compilable(program, shapes)
+  check_compile_options(compile_options)
+  if (inherits(program, "PJRTExported")) {
+    program <- exported_program(program, topology$platform, shapes)
+  }
+  system <- attr(topology, "system", exact = TRUE)
+  structure(call_native(ffi_topology_compile, system, program, compile_options, hash_folder()), class = "PJRTExecutable")
+}
+
+check_unloaded <- function(x, name = "x") {
+  check_intact(x, "PJRTExecutable", parts = c("name", "inputs", "outputs", "bytes"), name = name)
+  if (!is.raw(x$bytes) || !is.list(x$inputs) || !is.list(x$outputs)) {
+    abort_type("`", name, "` must be a `PJRTExecutable`: it has the class, but its parts were changed.")
+  }
+}
+
+#' @rdname executable
+#' @export
+format.PJRTExecutable <- function(x, ...) {
+  check_unloaded(x)
+  signature_line(unclass(x))
+}
+
+#' @rdname executable
+#' @export
+print.PJRTExecutable <- function(x, ...) {
+  check_unloaded(x)
+  count <- x$num_replicas * x$num_partitions
+  show_lines(c(
+    "<PJRTExecutable>",
+    sprintf("  name: %s", x$name),
+    signature_section("inputs", signature_lines(x$inputs$name, types(x$inputs), x$inputs$donated)),
+    signature_section("outputs", signature_lines(x$outputs$name, types(x$outputs))),
+    sprintf("  compiled for: %d device(s) of %s, kind %s", count, x$platform, x$device_kind),
+    "  not loaded: save it with pjrt_save_executable()"
+  ))
+  invisible(x)
+}
+
+#' @export
+str.PJRTExecutable <- function(object, ...) {
+  cat(" PJRTExecutable ", format(object), "\n", sep = "")
 }

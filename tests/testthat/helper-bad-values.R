@@ -25,6 +25,10 @@ input_objects <- function() {
     trace <- pjrt_trace(as_array(x))
     stages <- inspect_hlo(program)
     measured <- pjrt_benchmark(add, x, x, times = 3)
+    unloaded <- structure(
+      c(pjrt:::describe_executable(add), list(platform = "cpu", device_kind = "cpu", compile_seconds = 0, bytes = pjrt_serialize(add))),
+      class = "PJRTExecutable"
+    )
     compared <- pjrt_compare(measured, other = measured)
     square <- pjrt_buffer(diag(2))
     donated <- pjrt_buffer(c(1, 2), "f64")

@@ -2,7 +2,7 @@
 build_library <- function(source) {
   folder <- tempfile("library")
   dir.create(folder)
-  file.copy(source, folder)
+  file.copy(c(source, list.files(dirname(source), "[.]h$", full.names = TRUE)), folder)
   built <- processx::run(
     file.path(R.home("bin"), "R"), c("CMD", "SHLIB", "--output=library.so", basename(source)), wd = folder,
     error_on_status = FALSE, env = c("current", R_TESTS = "")
@@ -40,4 +40,22 @@ fake_plugin <- function(oddity = "none") {
 topology_plugin <- function(oddity = "none") {
   withr::local_envvar(PJRT_FAKE = oddity)
   load_plugin(build_library(source_file("src/rust/core/tests/fixtures/fake-topology.c")), "abacus")
+}
+
+# The library of a plugin with clients of several processes, see src/rust/core/tests/fixtures/fake-hosts.c.
+hosts_library <- function() build_library(source_file("src/rust/core/tests/fixtures/fake-hosts.c"))
+
+# A file with an HLO module for the fake plugin's compiler: its input and output are arrays of two f32, which are half of the
+# whole arrays if the module is divided.
+sum_module <- function(is_divided, env = parent.frame()) {
+  field <- function(number, bytes) c(as.raw(8L * number + 2L), as.raw(length(bytes)), bytes)
+  shape <- c(as.raw(c(0x10, 11)), field(3L, as.raw(2L)))
+  halves <- c(as.raw(c(0x08, 3)), field(3L, as.raw(2L)), field(4L, as.raw(0:1)))
+  module <- c(
+    field(1L, charToRaw("sum")), field(4L, c(field(1L, shape), field(2L, shape))),
+    if (is_divided) c(field(12L, halves), field(14L, halves))
+  )
+  file <- withr::local_tempfile(fileext = ".hlo", .local_envir = env)
+  writeBin(module, file)
+  file
 }

@@ -53,6 +53,11 @@ routine_objects <- function() {
     compiled <- pjrt_compile_async(program)
     await(compiled)
     serialized <- pjrt_serialize(add)
+    # as the compiler for a topology returns it
+    unloaded <- structure(
+      c(pjrt:::describe_executable(add), list(platform = "cpu", device_kind = "cpu", compile_seconds = 0, bytes = serialized)),
+      class = "PJRTExecutable"
+    )
     file <- file.path(folder, "add")
     pjrt_save_executable(add, file)
     model <- file.path(folder, "model.safetensors")
@@ -126,6 +131,7 @@ routine_uses <- function() {
     client_memories = memory_spaces(client),
     client_topology = topology(client),
     topology_create = tryCatch(pjrt_topology(plugin), pjrt_error_unimplemented = class),
+    topology_compile = tryCatch(pjrt_compile(program, topology = topology("cpu")), pjrt_error_unimplemented = class),
     device_info = device_info(here),
     device_label = as.character(here),
     device_platform = platform(here),
@@ -248,6 +254,7 @@ routine_uses <- function() {
     sent_staged = as.character(unserialize(serialize(program, NULL))),
     sent_adopt = as_array(unserialize(serialize(x, NULL))),
     executable_save = basename(pjrt_save_executable(add, file)),
+    executable_write = basename(pjrt_save_executable(unloaded, file)),
     executable_load = pjrt_load_executable(file),
     hlo_inspect = names(inspect_hlo(program)),
 

@@ -23,7 +23,7 @@ rows <- list(
   inspect_hlo = row(program = "program", device = "device", shapes = of("list", NULL, "NULL")),
   pjrt_compile = row(
     program = "program", compile_options = "compile_options", device = "device", devices = of("devices", NULL, "NULL"),
-    shapes = of("list", NULL, "NULL")
+    shapes = of("list", NULL, "NULL"), topology = of("none", NULL, "NULL")
   ),
   pjrt_compile_async = row(
     program = "program", compile_options = "compile_options", device = "device", devices = of("devices", NULL, "NULL"),

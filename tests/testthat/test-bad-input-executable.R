@@ -3,7 +3,7 @@
 
 rows <- list(
   device.PJRTLoadedExecutable = row(x = "known_executable"),
-  devices.PJRTLoadedExecutable = row(x = "known_executable"),
+  devices.PJRTLoadedExecutable = row(x = "known_executable", addressable = "flag"),
   executable_cost = row(executable = "executable", by = of("choice", "total")),
   as_dot.PJRTLoadedExecutable = row(x = "executable", max_nodes = of("none", 50, "integer64", "1L", "1.5", "Inf", "1e300", "2^31", "2^53", "1e18")),
   plot.PJRTLoadedExecutable = row(
@@ -62,6 +62,9 @@ rows <- list(
   str.PJRTStep = row(object = of("printed", pjrt_step(add, c(x = 1)))),
   print.PJRTLoadedExecutable = row(x = of("any", add)),
   str.PJRTLoadedExecutable = row(object = of("any", add)),
+  format.PJRTExecutable = row(x = of("printed", unloaded)),
+  print.PJRTExecutable = row(x = of("printed", unloaded)),
+  str.PJRTExecutable = row(object = of("printed", unloaded)),
   summary.PJRTLoadedExecutable = row(object = "executable"),
   print.summary.PJRTLoadedExecutable = row(x = of("printed", summary(add)))
 )

@@ -23,7 +23,7 @@ test_that("functions have the arguments that callers rely on", {
     tree_concat = "children, names = NULL", tree_leaf_mask = "tree, groups", tree_diff = "a, b",
     map_tree = ".x, .f, ...", pmap_tree = ".l, .f, ...", flatten_fun = "f, in_tree",
     pjrt_program = "src = NULL, path = NULL, format = c(\"mlir\", \"hlo\"), types = NULL",
-    pjrt_compile = "program, compile_options = pjrt_compile_options(), device = NULL, devices = NULL, shapes = NULL",
+    pjrt_compile = "program, compile_options = pjrt_compile_options(), device = NULL, devices = NULL, shapes = NULL, topology = NULL",
     pjrt_execute = paste0(
       "executable = missing_executable(), ..., execution_options = NULL, simplify = TRUE, check = TRUE, inputs = NULL"
     ),

@@ -13,8 +13,6 @@ start_store <- function(env = parent.frame()) {
   list(address = paste0("redis+unix://", socket, "?pass=s3cret"), child = child)
 }
 
-hosts_library <- function() build_library(source_file("src/rust/core/tests/fixtures/fake-hosts.c"))
-
 no_launcher <- c(
   RANK = NA, WORLD_SIZE = NA, LOCAL_RANK = NA, SLURM_PROCID = NA, OMPI_COMM_WORLD_RANK = NA, PJRT_STORE = NA
 )
@@ -96,6 +94,62 @@ test_that("several processes create a client together", {
     expected <- c(sprintf("%d of 3, wrong 0, absent 5, late 4 1 3 TRUE ", rank), paste0(rank, " "))
     expect_clean(end_child(children[[rank + 1L]], 120), expected)
   }
+})
+
+test_that("a program runs on the devices of several processes", {
+  store <- start_store()
+  library <- hosts_library()
+  files <- c(sum_module(FALSE), sum_module(TRUE))
+  code <- quote({
+    files <- strsplit(Sys.getenv("PROGRAMS"), ":")[[1L]]
+    client <- pjrt_client("fake", script = "none", distributed = pjrt_distributed(job = "programs", timeout = 60))
+    all <- devices(client, addressable = FALSE)
+    own <- devices(client)[[1L]]
+    other <- Filter(function(device) !identical(device, own), all)[[1L]]
+    refused <- function(code) tryCatch(code, pjrt_error = function(e) cat(class(e)[[1L]], conditionMessage(e), "\n"))
+
+    program <- pjrt_program(path = files[[1L]], format = "hlo")
+    sum <- pjrt_compile(program, pjrt_compile_options(num_replicas = 2L), devices = rev(all))
+    print(sum)
+    cat(format(device(sum)), "of", format(devices(sum, addressable = FALSE)[[1L]]), length(devices(sum)), "\n")
+    cat(grep("Devices", capture.output(summary(sum)), value = TRUE), "\n")
+    x <- pjrt_buffer(c(device_info(own)$id, 0.5), "f32", device = own)
+    print(as_array(pjrt_execute(sum, x)))
+    print(as_array(pjrt_execute_sharded(sum, list(x))[[1L]]))
+    file <- tempfile()
+    pjrt_save_executable(sum, file)
+    print(as_array(pjrt_execute(pjrt_load_executable(file, device = all), x)))
+    print(as_array(pjrt_execute(pjrt_deserialize(pjrt_serialize(sum), device = all), x)))
+    assigned <- pjrt_compile(program, pjrt_compile_options(device_assignment = c(1L, 0L), num_replicas = 2L))
+    by_default <- pjrt_compile(program, pjrt_compile_options(num_replicas = 2L))
+    cat(identical(devices(assigned, addressable = FALSE), rev(all)), identical(devices(by_default, addressable = FALSE), all), "\n")
+
+    refused(pjrt_execute_sharded(sum, list(x, x)))
+    refused(pjrt_execute_sharded(sum, list(list())))
+    refused(pjrt_compile(program, device = other))
+    refused(pjrt_load_executable(file, device = other))
+    refused(pjrt_buffer(1, device = other))
+
+    divided <- pjrt_compile(
+      pjrt_program(path = files[[2L]], format = "hlo"), pjrt_compile_options(num_partitions = 2L), devices = all
+    )
+    shards <- pjrt_shard(c(1, 2, 3, 4), divided, input = 1)
+    print(as_array(shards[[1L]]))
+    print(as_array(pjrt_shard(c(5, 6), divided)[[1L]]))
+    refused(pjrt_unshard(pjrt_execute_sharded(divided, shards), executable = divided))
+    replicas <- pjrt_shard(c(1, 2), sum, input = 1, dim = NULL)
+    print(pjrt_unshard(pjrt_execute_sharded(sum, replicas), executable = sum, dim = NULL))
+    refused(pjrt_unshard(replicas, executable = sum))
+  })
+  children <- lapply(0:1, function(rank) {
+    start_child(code, c(
+      no_launcher, RANK = as.character(rank), WORLD_SIZE = "2", PJRT_STORE = store$address, PJRT_PLUGIN_PATH_FAKE = library,
+      PJRT_PLATFORM = "fake", PROGRAMS = paste(files, collapse = ":")
+    ))
+  })
+  out <- lapply(children, function(child) expect_clean(end_child(child, 120))$out)
+  expect_snapshot(writeLines(out[[1L]]), cran = TRUE)
+  expect_snapshot(writeLines(out[[2L]]), cran = TRUE)
 })
 
 test_that("a process that does not come, or dies, is an error in time", {

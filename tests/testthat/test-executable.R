@@ -155,8 +155,8 @@ test_that("summary() shows an executable's inputs, outputs and sizes", {
   executable <- donating_step(device = "cpu:1")
   all <- summary(executable)
   expect_identical(names(all), c(
-    "name", "inputs", "outputs", "num_replicas", "num_partitions", "origin", "devices", "fingerprint", "cost", "memory",
-    "code_size"
+    "name", "inputs", "outputs", "num_replicas", "num_partitions", "origin", "devices", "devices_in_all", "fingerprint", "cost",
+    "memory", "code_size"
   ))
   expect_identical(all$name, "main")
   expect_identical(all$inputs, executable_inputs(executable))

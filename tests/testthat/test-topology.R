@@ -42,8 +42,13 @@ test_that("pjrt_topology() describes devices of other machines", {
   expect_identical(rawToChar(found$serialized), "beads 8")
   expect_length(pjrt_topology(plugin)$devices, 1L)
   expect_snapshot(found, cran = TRUE)
-  # nothing is left of those before
-  for (i in 1:3) expect_identical(pjrt_topology(plugin, "1x2")$attributes$living, 1L)
+  # nothing is left of those that R has collected
+  for (i in 1:3) {
+    rm(found)
+    gc()
+    found <- pjrt_topology(plugin, "1x2")
+    expect_identical(found$attributes$living, 1L)
+  }
 })
 
 test_that("options of topologies reach the plugin with their types", {
@@ -64,6 +69,98 @@ test_that("bad names and options of topologies are refused", {
   expect_refused(pjrt_topology(plugin, "beads"), "invalid_argument", "not like 2x4")
   expect_refused(pjrt_topology(plugin, other = 1), "invalid_argument", "no such option")
   expect_refused(pjrt_topology(plugin, fails = TRUE), "internal", "The beads are lost.")
+  gc()
   expect_identical(pjrt_topology(plugin)$attributes$living, 1L)
   expect_refused(pjrt_topology(topology_plugin("no-create")), "unsupported_call", "PJRT_TopologyDescription_Create")
+})
+
+test_that("a program is compiled for absent devices, and loaded where they are", {
+  plugin <- load_plugin(hosts_library(), "fake")
+  program <- pjrt_program(path = sum_module(FALSE), format = "hlo")
+  far <- pjrt_topology(plugin, "far", devices = 4L, processes = 2L)
+  options <- pjrt_compile_options(num_replicas = 2L)
+  sum <- pjrt_compile(program, options, topology = far)
+  expect_s3_class(sum, "PJRTExecutable", exact = TRUE)
+  expect_snapshot(sum, cran = TRUE)
+  expect_identical(format(sum), "sum(f32[2]) -> f32[2]")
+  expect_output(str(sum), "PJRTExecutable sum(f32[2]) -> f32[2]", fixed = TRUE)
+  expect_identical(executable_inputs(sum)$dtype, "f32")
+  expect_identical(executable_outputs(sum)$shape, list(2L))
+  # the topology lives as long as its description
+  rm(far)
+  gc()
+  expect_identical(unserialize(serialize(sum, NULL)), sum)
+
+  client <- plugin_client_create(plugin, "fake", list(each = 2L, script = "none"))
+  pair <- devices(client)
+  inputs <- Map(function(x, device) pjrt_buffer(c(x, 1), "f32", device = device), 3:4, pair)
+  path <- withr::local_tempfile()
+  pjrt_save_executable(sum, path)
+  for (loaded in list(
+    pjrt_load_executable(path, device = pair), pjrt_deserialize(pjrt_serialize(sum), device = pair),
+    pjrt_load_executable(path, device = pair, compile_options = options)
+  )) {
+    expect_identical(devices(loaded), pair)
+    expect_identical(executable_inputs(loaded)[1:4], executable_inputs(sum)[1:4])
+    expect_equal(lapply(pjrt_execute_sharded(loaded, inputs), as_array), list(array(c(7, 2)), array(c(1007, 2))))
+  }
+  # the system of a client is a topology, too
+  own <- pjrt_compile(program, options, topology = topology(client))
+  restored <- pjrt_deserialize(pjrt_serialize(own), device = pair)
+  expect_identical(as_array(pjrt_execute_sharded(restored, inputs)[[2L]]), array(c(1007, 2)))
+})
+
+test_that("an executable that is not loaded is refused", {
+  plugin <- load_plugin(hosts_library(), "fake")
+  sum <- pjrt_compile(pjrt_program(path = sum_module(FALSE), format = "hlo"), topology = pjrt_topology(plugin))
+  x <- pjrt_buffer(1:2, "f32")
+  refused <- expect_refused(pjrt_execute(sum, x), "invalid_input", "is not loaded")
+  expect_snapshot(cat(conditionMessage(refused)), cran = TRUE)
+  for (use in list(
+    function(x) pjrt_execute_sharded(x, list()), executable_cost, executable_hlo, executable_fingerprint, executable_memory_stats,
+    pjrt_benchmark, pjrt_function, pjrt_step, function(exe) pjrt_unshard(list(x), executable = exe)
+  )) {
+    expect_refused(use(sum), "invalid_input", "is not loaded: it was compiled for a topology")
+  }
+  program <- pjrt_program(path = sum_module(FALSE), format = "hlo")
+  expect_refused(pjrt_function(program, topology = pjrt_topology(plugin)), "invalid_input", "The executable is not loaded")
+  damaged <- sum
+  damaged$bytes <- rev(sum$bytes)
+  expect_refused(pjrt_save_executable(damaged, tempfile()), "serialized_invalid", "not a serialized executable")
+  damaged$bytes <- 1
+  for (use in list(print, format, pjrt_serialize, executable_inputs, function(x) pjrt_save_executable(x, tempfile()))) {
+    expect_refused(use(damaged), "invalid_input", "its parts were changed")
+  }
+})
+
+test_that("what cannot be compiled for a topology is refused", {
+  plugin <- load_plugin(hosts_library(), "fake")
+  program <- pjrt_program(path = sum_module(FALSE), format = "hlo")
+  far <- pjrt_topology(plugin, "far", devices = 2L)
+  expect_refused(pjrt_compile(program, topology = "far"), "invalid_input", "`topology` must be a `PJRTTopology`")
+  expect_refused(
+    pjrt_compile(program, topology = structure(list(platform = "", devices = list()), class = class(far))), "invalid_input",
+    "this package did not make it"
+  )
+  expect_refused(
+    pjrt_compile(program, topology = unserialize(serialize(far, NULL))), "invalid_pointer", "does not survive saving"
+  )
+  expect_refused(pjrt_compile(program, device = "cpu", topology = far), "invalid_input", "`topology` has the devices")
+  expect_refused(pjrt_compile(program, devices = list("cpu"), topology = far), "invalid_input", "`topology` has the devices")
+  three <- pjrt_compile_options(num_replicas = 3L)
+  expect_refused(pjrt_compile(program, three, topology = far), "invalid_input", "needs 3 devices, but the topology has 2.")
+  other <- pjrt_compile_options(device_assignment = 9L)
+  expect_refused(pjrt_compile(program, other, topology = far), "invalid_input", "no device of the topology has. Device ids: 0, 1.")
+  expect_refused(
+    pjrt_compile(program, topology = pjrt_topology(plugin, "broken")), "invalid_argument", "The program is not for this topology."
+  )
+  expect_refused(pjrt_compile(program, topology = pjrt_topology(topology_plugin())), "unimplemented", "not supported")
+
+  add <- pjrt_program(path = system.file("programs", "add-2x2.mlir", package = "pjrt"))
+  refused <- expect_refused(pjrt_compile(add, topology = topology("cpu")), "unimplemented", "No compiler registered")
+  expect_snapshot(cat(conditionMessage(refused)), cran = TRUE)
+  closed <- new_client(pjrt_plugin("cpu"), list(cpu_device_count = 1L))
+  gone <- topology(closed)
+  close(closed)
+  expect_refused(pjrt_compile(add, topology = gone), "client_closed", "closed")
 })

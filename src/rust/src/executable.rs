@@ -5,10 +5,11 @@ use crate::sexp::Protected;
 use crate::{device, handle, sexp};
 use extendr_api::prelude::*;
 use extendr_ffi::{Rboolean, SEXP, SEXPTYPE};
-use pjrt_core::executable::{Origin, Placement, WeakExecutable};
+use pjrt_core::executable::inspect::MemoryKinds;
+use pjrt_core::executable::{Origin, Placement, Signature, WeakExecutable};
 use pjrt_core::{Executable, Value};
 use pjrt_data::array::Spec;
-use pjrt_program::sharding::Sharding;
+use pjrt_program::sharding::{Sharding, Shardings};
 use std::cell::RefCell;
 
 owned!(Executable, c"PJRTLoadedExecutable", sent);
@@ -59,8 +60,18 @@ pub fn note(handle: SEXP) {
 #[extendr]
 fn executable_describe(executable: Robj) -> Result<Robj> {
     let executable = get(&executable)?;
-    let (signature, kinds) = (executable.signature(), executable.memory_kinds());
-    let (replicas, partitions) = executable.counts();
+    let kinds = executable.memory_kinds();
+    let found = described(executable.signature(), executable.shardings(), executable.counts(), &kinds);
+    Ok(List::from_pairs(found).into())
+}
+
+/// The same for an executable that need not be loaded. `counts` are the numbers of replicas and partitions.
+pub fn described(
+    signature: &Signature,
+    shardings: &Shardings,
+    counts: (i64, i64),
+    kinds: &MemoryKinds,
+) -> Vec<(&'static str, Robj)> {
     let input_specs: Vec<_> = signature.inputs.iter().map(|input| &*input.spec).collect();
     let output_specs: Vec<_> = signature.outputs.iter().map(|spec| &**spec).collect();
     let output_of = |input| signature.aliases.iter().position(|&alias| alias == Some(input));
@@ -68,32 +79,32 @@ fn executable_describe(executable: Robj) -> Result<Robj> {
     let output_name = |i: usize| signature.output_names.as_ref().map_or("", |names| names[i].as_str());
     let output_names = (0..output_specs.len()).map(output_name).collect::<Strings>();
     let donated = signature.inputs.iter().map(|input| input.donated).collect::<Logicals>();
-    let shardings = executable.shardings();
-    Ok(list!(
-        name = signature.name.as_str(),
-        num_replicas = replicas as i32,
-        num_partitions = partitions as i32,
-        inputs = list!(
-            name = names,
-            dtype = dtypes(&input_specs),
-            shape = shapes(&input_specs),
-            layout = layouts(&input_specs),
-            donated = donated,
-            alias = positions((0..input_specs.len()).map(output_of)),
-            memory_kind = strings(&kinds.inputs),
-            sharding = words(&shardings.inputs, input_specs.len())
-        ),
-        outputs = list!(
-            name = output_names,
-            dtype = dtypes(&output_specs),
-            shape = shapes(&output_specs),
-            layout = layouts(&output_specs),
-            alias = positions(signature.aliases.iter().copied()),
-            memory_kind = strings(&kinds.outputs),
-            sharding = words(&shardings.outputs, output_specs.len())
-        )
-    )
-    .into())
+    let inputs = list!(
+        name = names,
+        dtype = dtypes(&input_specs),
+        shape = shapes(&input_specs),
+        layout = layouts(&input_specs),
+        donated = donated,
+        alias = positions((0..input_specs.len()).map(output_of)),
+        memory_kind = strings(&kinds.inputs),
+        sharding = words(&shardings.inputs, input_specs.len())
+    );
+    let outputs = list!(
+        name = output_names,
+        dtype = dtypes(&output_specs),
+        shape = shapes(&output_specs),
+        layout = layouts(&output_specs),
+        alias = positions(signature.aliases.iter().copied()),
+        memory_kind = strings(&kinds.outputs),
+        sharding = words(&shardings.outputs, output_specs.len())
+    );
+    vec![
+        ("name", signature.name.as_str().into()),
+        ("num_replicas", (counts.0 as i32).into()),
+        ("num_partitions", (counts.1 as i32).into()),
+        ("inputs", inputs.into()),
+        ("outputs", outputs.into()),
+    ]
 }
 
 /// Its origin, and the compiler's time in seconds.
@@ -153,7 +164,7 @@ fn executable_optimized_bytes(executable: Robj) -> Result<Robj> {
     Ok(Raw::from_bytes(&get(&executable)?.optimized_bytes()?).into())
 }
 
-/// The one R object of the first device that an executable was compiled for.
+/// The one R object of the first device of this process that runs an executable.
 #[extendr]
 fn executable_device(executable: Robj) -> Result<Robj> {
     let executable = get(&executable)?;
@@ -167,19 +178,22 @@ fn executable_device(executable: Robj) -> Result<Robj> {
     }
 }
 
-/// The R objects of all devices that an executable runs on, or can run on if it is portable.
+/// The R objects of the devices that an executable runs on, or can run on if it is portable: those of this process, or those
+/// of all processes.
 #[extendr]
-fn executable_devices(executable: Robj) -> Result<Robj> {
+fn executable_devices(executable: Robj, is_addressable: bool) -> Result<Robj> {
     let executable = get(&executable)?;
-    let all = Protected::new(device::all(executable.client()));
-    let Placement::Fixed(devices) = executable.placement() else {
-        return Ok(sexp::robj(all.sexp()));
+    let client = executable.client();
+    let devices = match executable.placement() {
+        Placement::Portable => return Ok(sexp::robj(device::addressable(client))),
+        Placement::Fixed(own) if is_addressable => own,
+        Placement::Fixed(_) => executable.assigned(),
     };
-    let list = sexp::vector(SEXPTYPE::VECSXP, devices.len());
-    for (i, &device) in devices.iter().enumerate() {
-        sexp::set_at(list, i, sexp::at(all.sexp(), device));
+    let list = Protected::new(sexp::vector(SEXPTYPE::VECSXP, devices.len()));
+    for (i, &index) in devices.iter().enumerate() {
+        sexp::set_at(list.sexp(), i, device::object(client, index));
     }
-    Ok(sexp::robj(list))
+    Ok(sexp::robj(list.sexp()))
 }
 
 /// For each output the input, from 0, whose memory it takes over; NA for none.

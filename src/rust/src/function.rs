@@ -267,7 +267,7 @@ fn device_for(executable: &Executable, values: &Values) -> Option<Device> {
             buffers.filter(|buffer| buffer.client().same(client)).map(Buffer::device_index).next()
         }
     };
-    client.all_devices().nth(index.unwrap_or(0))
+    client.devices().nth(index.unwrap_or(0))
 }
 
 /// A buffer of R data for an input; not protected. R may leave this by a long jump.

@@ -238,6 +238,11 @@ pub fn is_plain<T: Owned>(x: SEXP) -> bool {
 #[cold]
 pub fn no_handle<T: Owned>(x: SEXP, argument: &str) -> Failure {
     let class = T::CLASS.to_string_lossy();
+    if T::CLASS == c"PJRTLoadedExecutable" && sexp::inherits(x, c"PJRTExecutable") {
+        let message =
+            format!("{argument} is not loaded: it was compiled for a topology, whose devices may be elsewhere.");
+        return Failure(Error::new(Kind::InvalidInput, message).hint(Reason::ExecutableUnloaded));
+    }
     let message = if sexp::kind(x) != SEXPTYPE::EXTPTRSXP || !sexp::inherits(x, T::CLASS) {
         format!("{argument} must be a `{class}`, not {}.", describe(x))
     } else if is_null(x) {

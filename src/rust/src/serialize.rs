@@ -146,7 +146,8 @@ fn sent_adopt(x: Robj, from: Robj) -> Robj {
     true.into()
 }
 
-fn folder(kept: &str) -> Option<&Path> {
+/// The folder that keeps the hashes of plugins' files; none for an empty name.
+pub fn folder(kept: &str) -> Option<&Path> {
     Some(Path::new(kept)).filter(|path| !path.as_os_str().is_empty())
 }
 

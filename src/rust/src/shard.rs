@@ -14,7 +14,7 @@ use pjrt_core::{Buffer, Device};
 use pjrt_data::array::Spec;
 
 /// The sharding of an input or output, counted from 1. `starts` and `sizes` have an element for each partition, and are
-/// NULL if that is not known.
+/// NULL if that is not known. `positions` are those of this process's devices among all, replica by replica.
 #[extendr]
 fn executable_array(executable: Robj, is_input: bool, index: i32) -> Result<Robj> {
     let executable = executable::get(&executable)?;
@@ -32,7 +32,8 @@ fn executable_array(executable: Robj, is_input: bool, index: i32) -> Result<Robj
         dtype = spec.dtype.name(),
         part = numbers(&spec.dims),
         num_replicas = replicas as i32,
-        num_partitions = partitions as i32
+        num_partitions = partitions as i32,
+        positions = executable.positions().iter().map(|&position| position as i32 + 1).collect::<Vec<_>>()
     );
     let mut found: Vec<(&str, Robj)> = told.iter().collect();
     if partitions == 1 {

@@ -77,6 +77,8 @@ reasons! {
     ExecutableFixed => "executable_fixed",
     /// The executable runs on several devices.
     ExecutableSharded => "executable_sharded",
+    /// The executable is not loaded: it was compiled for devices that the process need not have.
+    ExecutableUnloaded => "executable_unloaded",
     /// An object came from another session by R's own serialization.
     HandleLost => "handle_lost",
     /// The inputs must be one list for each device.

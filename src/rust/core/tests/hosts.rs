@@ -1,14 +1,28 @@
-//! Clients of several processes: the callbacks for the key-value store, with a fake plugin that the C compiler makes, on
-//! a real Redis server.
+//! Clients of several processes: the callbacks for the key-value store, and programs for devices of all processes, with a
+//! fake plugin that the C compiler makes, on a real Redis server.
 
+use pjrt_base::error::Result;
+use pjrt_core::cache::Cache;
 use pjrt_core::client::distributed::Distributed;
-use pjrt_core::{Client, Plugin, Value};
+use pjrt_core::client::topology::{AbsentTopology, System};
+use pjrt_core::compile::queue::compile_for;
+use pjrt_core::executable::execute::{Dispatch, ExecuteOptions};
+use pjrt_core::executable::options::CompileOptions;
+use pjrt_core::executable::serialized::{Destination, Serialized};
+use pjrt_core::executable::Placement;
+use pjrt_core::{compile, Buffer, Client, Device, Executable, Plugin, Value};
+use pjrt_data::array::Spec;
+use pjrt_data::dtype::DType;
+use pjrt_program::hlo::{HloModuleProto, ProgramShapeProto, ShapeProto};
+use pjrt_program::program::{Format, Program};
 use pjrt_store::Address;
+use prost::Message;
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::process::parent_id;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/fake-hosts.c");
@@ -102,6 +116,9 @@ fn the_process_of_a_rank() {
         timeout: Duration::from_secs_f64(seconds.parse().unwrap()),
     };
     let start = Instant::now();
+    if let "sum" | "reversed" = script {
+        return run_programs(plugin, script, &place);
+    }
     let create = || Client::create_distributed(plugin, &[("script".into(), Value::String(script.into()))], &place);
     match create() {
         Ok(client) => {
@@ -118,6 +135,176 @@ fn the_process_of_a_rank() {
         }
     }
     println!("took {:.1}", start.elapsed().as_secs_f64());
+}
+
+/// A program that adds an array of two numbers on all devices.
+fn sum() -> Program {
+    let shape = ShapeProto { element_type: DType::F32.info().code as i32, dimensions: vec![2], ..Default::default() };
+    let host_program_shape =
+        ProgramShapeProto { parameters: vec![shape.clone()], result: Some(shape), ..Default::default() };
+    let module =
+        HloModuleProto { name: "sum".into(), host_program_shape: Some(host_program_shape), ..Default::default() };
+    Program::new(module.encode_to_vec(), Format::Hlo).unwrap()
+}
+
+/// Runs a program on its devices of this process, which have their ids as numbers. The first number of an output is 1000 for
+/// each device before its own, and the sum.
+fn run_program(program: &Executable) -> Result<String> {
+    let Placement::Fixed(devices) = program.placement() else { panic!("it is portable") };
+    let devices: Vec<Device> = devices.iter().map(|&index| program.client().devices().nth(index).unwrap()).collect();
+    let spec = Spec::new(DType::F32, &[2]).unwrap();
+    let buffer = |device: &Device| {
+        let numbers = [device.id() as f32, 0.5];
+        Buffer::from_bytes(device, spec.clone(), &numbers.map(f32::to_ne_bytes).concat()).unwrap()
+    };
+    let inputs: Vec<Buffer> = devices.iter().map(buffer).collect();
+    let lists: Vec<[&Buffer; 1]> = inputs.iter().map(|input| [input]).collect();
+    let lists: Vec<&[&Buffer]> = lists.iter().map(|list| &list[..]).collect();
+    let options = ExecuteOptions::default();
+    let outputs = match lists[..] {
+        [one] if program.assigned().len() == 2 => vec![program.execute(one, &options)?],
+        _ => program.execute_sharded(&lists, &options)?,
+    };
+    let numbers = |output: &Buffer| {
+        let ready = output.wait()?;
+        let view = ready.view()?;
+        let numbers = view.bytes().chunks(4).map(|number| f32::from_ne_bytes(number.try_into().unwrap()));
+        Ok(numbers.map(|number| number.to_string()).collect::<Vec<_>>().join(" "))
+    };
+    let found = outputs.iter().map(|list| numbers(&list[0])).collect::<Result<Vec<_>>>()?;
+    Ok(format!("at {:?} of {}: {}", program.positions(), program.assigned().len(), found.join(", ")))
+}
+
+/// What every process of a job does with two devices of each.
+fn run_programs(plugin: &'static Plugin, script: &str, place: &Distributed) {
+    let options = [("script".into(), Value::String(script.into())), ("each".into(), Value::Int(2))];
+    let client = Client::create_distributed(plugin, &options, place).unwrap();
+    let of_ids = |ids: &[i32]| -> Vec<Device> {
+        ids.iter().map(|&id| client.all_devices().find(|device| device.id() == id).unwrap()).collect()
+    };
+    let program = sum();
+    let replicas = |count| CompileOptions { num_replicas: Some(count), ..Default::default() };
+    let compiled = |ids: &[i32]| compile::compile(None, &of_ids(ids), &program, &replicas(ids.len() as i64));
+    for ids in [&[3, 0, 2, 1][..], &[0, 2], &[2, 0, 1]] {
+        println!("{ids:?}: {}", run_program(&compiled(ids).unwrap()).unwrap());
+    }
+    let partitions = CompileOptions { num_replicas: Some(2), num_partitions: Some(2), ..Default::default() };
+    let by_default = partitions.assigned_devices(&client).unwrap();
+    let all = compile::compile(None, &by_default, &program, &partitions).unwrap();
+    println!("default: {}", run_program(&all).unwrap());
+
+    let four = [("devices".into(), Value::Int(4)), ("processes".into(), Value::Int(2))];
+    let absent = System::Absent(Arc::new(AbsentTopology::create(plugin, "fake", "absent", &four).unwrap()));
+    let unloaded = compile_for(&absent, &program, &partitions, None).unwrap();
+    let of = &unloaded.signature;
+    println!("unloaded: {} {} {:?}", of.name, of.inputs[0].spec, unloaded.counts);
+
+    let others = [2 - 2 * place.rank as i32, 3 - 2 * place.rank as i32];
+    let pair = compiled(&[0, 2]).unwrap().serialize(None).unwrap();
+    let load = |saved: &[u8], devices: &[Device]| {
+        let destination = Destination { client: &client, devices, options: None, dispatch: Dispatch::Auto };
+        Serialized::read(saved)?.load(&destination, None)
+    };
+    for refused in [compiled(&others), compiled(&others[..1]), load(&pair, &of_ids(&others))] {
+        let error = refused.unwrap_err();
+        let hint = error.hints().first().map(ToString::to_string).unwrap_or_default();
+        println!("refused: {:?} {} {hint}", error.kind(), error.message());
+    }
+    let error = all.execute_sharded(&[], &ExecuteOptions::default()).unwrap_err();
+    println!("no inputs: {:?} {}", error.kind(), error.message());
+    let error = all.execute(&[], &ExecuteOptions::default()).unwrap_err();
+    println!("one device: {:?} {}", error.kind(), error.message());
+
+    let cache = Cache::new(&shared_cache(parent_id(), script), 1 << 20, Arc::default());
+    for ids in [[0, 3], [3, 0], [0, 3]] {
+        let made = compile::compile(Some(&cache), &of_ids(&ids), &program, &replicas(2)).unwrap();
+        println!("cache {ids:?}: {:?} {}", made.origin(), run_program(&made).unwrap());
+    }
+    let saved = all.serialize(None).unwrap();
+    println!("loaded: {}", run_program(&load(&saved, &[]).unwrap()).unwrap());
+    println!("compiled elsewhere: {}", run_program(&load(&unloaded.container, &[]).unwrap()).unwrap());
+    println!("moved: {}", run_program(&load(&saved, &of_ids(&[3, 2, 1, 0])).unwrap()).unwrap());
+}
+
+/// The folder of the cache that all processes of a job use.
+fn shared_cache(parent: u32, script: &str) -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("cache-{parent}-{script}"))
+}
+
+#[test]
+fn programs_run_on_the_devices_of_every_process() {
+    let server = Server::start();
+    // Of three and of four devices, for each process.
+    let sums = [["3 1.5, 1003 1.5", "6 2, 1006 2"], ["2003 1.5", "2006 2, 3006 2"]];
+    let places = [["[1, 3]", "[1, 2]", "[0, 1]", "[2, 3]"], ["[0, 2]", "[0]", "[2, 3]", "[0, 1]"]];
+    let turned = |list: &str| -> String {
+        let inner = list.trim_start_matches('[').trim_end_matches(']');
+        let parts: Vec<_> = inner.rsplit(", ").collect();
+        if list.starts_with('[') {
+            format!("[{}]", parts.join(", "))
+        } else {
+            parts.join(", ")
+        }
+    };
+    for script in ["sum", "reversed"] {
+        for (rank, said) in run(&server, 2, script).into_iter().enumerate() {
+            let in_order = |list: &str| if script == "sum" { list.to_owned() } else { turned(list) };
+            let [at_first, at_three, at_all, at_moved] = places[rank].map(in_order);
+            let (three, four, backwards) =
+                (in_order(sums[rank][0]), in_order(sums[rank][1]), in_order(&turned(sums[rank][1])));
+            let (own, other, one) = (rank, 1 - rank, ["3 1", "3003 1"][rank]);
+            for line in [
+                format!("[3, 0, 2, 1]: at {at_first} of 4: {}", if rank == 0 { &four } else { &backwards }),
+                format!("[0, 2]: at [{own}] of 2: {}", ["2 1", "2002 1"][rank]),
+                format!("[2, 0, 1]: at {at_three} of 3: {three}"),
+                format!("default: at {at_all} of 4: {four}"),
+                "refused: DeviceMismatch None of the 2 devices belongs to this process: it cannot run the program. This \
+                 process can use: "
+                    .to_owned()
+                    + ["fake 0, fake 1.", "fake 2, fake 3."][rank],
+                format!("refused: DeviceMismatch fake {} belongs to process {other}: this process", 2 * other),
+                "no inputs: ArgumentCount The program runs on 2 of its 4 devices in this process, but got inputs for 0.".into(),
+                "one device: InvalidInput The program runs on 2 of its 4 devices in this process.".into(),
+                format!("cache [0, 3]: Missed at [{own}] of 2: {one}"),
+                format!("cache [3, 0]: Missed at [{other}] of 2: {one}"),
+                format!("cache [0, 3]: Cache at [{own}] of 2: {one}"),
+                format!("loaded: at {at_all} of 4: {four}"),
+                "unloaded: sum f32[2] (2, 2)".into(),
+                format!("compiled elsewhere: at {at_all} of 4: {four}"),
+                format!("moved: at {at_moved} of 4: {backwards}"),
+            ] {
+                assert!(said.contains(&line), "{line}\n{said}");
+            }
+            assert_eq!(said.matches("refused: DeviceMismatch None of the 2").count(), 2, "{said}");
+        }
+        std::fs::remove_dir_all(shared_cache(std::process::id(), script)).unwrap();
+    }
+}
+
+fn absent(name: &str) -> System {
+    let plugin = Plugin::load(library()).unwrap();
+    let options = [("devices".into(), Value::Int(2))];
+    System::Absent(Arc::new(AbsentTopology::create(plugin, "fake", name, &options).unwrap()))
+}
+
+#[test]
+fn programs_are_compiled_for_the_devices_of_a_topology_or_not_at_all() {
+    let compiled = |name: &str, options: &CompileOptions| compile_for(&absent(name), &sum(), options, None);
+    let default = CompileOptions::default();
+    let unloaded = compiled("far", &default).unwrap();
+    assert_eq!((unloaded.target.platform.as_str(), unloaded.target.device_kind.as_str()), ("fake", "fake device"));
+    assert_eq!(unloaded.target.platform_version, "");
+    assert!(Serialized::read(&unloaded.container).is_ok());
+    let error = compiled("broken", &default).unwrap_err();
+    assert_eq!((error.code(), error.message()), (Some(3), "The program is not for this topology."));
+    let three = CompileOptions { num_replicas: Some(3), ..Default::default() };
+    let error = compiled("far", &three).unwrap_err();
+    assert!(error.message().contains("needs 3 devices, but the topology has 2."), "{error}");
+    let other = CompileOptions { device_assignment: Some(vec![7]), ..Default::default() };
+    let error = compiled("far", &other).unwrap_err();
+    assert!(error.message().contains("the id 7, which no device of the topology has. Device ids: 0, 1."), "{error}");
+    let second = CompileOptions { device_assignment: Some(vec![1]), ..Default::default() };
+    assert!(compiled("far", &second).is_ok());
 }
 
 #[test]

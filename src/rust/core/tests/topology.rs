@@ -2,8 +2,11 @@
 
 use pjrt_base::error::{Kind, INVALID_ARGUMENT, UNIMPLEMENTED};
 use pjrt_base::sync::Unpoisoned;
-use pjrt_core::client::topology::AbsentTopology;
-use pjrt_core::{Plugin, Value};
+use pjrt_core::client::topology::{AbsentTopology, System};
+use pjrt_core::compile::queue::compile_for;
+use pjrt_core::executable::options::CompileOptions;
+use pjrt_core::{Client, Plugin, Value};
+use pjrt_program::program::{Format, Program};
 use std::path::Path;
 use std::process::Command;
 use std::sync::Mutex;
@@ -106,6 +109,19 @@ fn a_plugin_that_cannot_create_topologies_is_named() {
     assert!(error.message().contains("not supported by this plugin (abacus)") && error.hints().len() == 1, "{error}");
     assert_eq!(create("null-topology").unwrap_err().kind(), Kind::Internal);
     assert_eq!(create("no-bytes").unwrap().topology().serialized, None);
+}
+
+#[test]
+fn the_cpu_plugin_compiles_nothing_for_a_topology() {
+    let path = std::env::var("PJRT_PLUGIN_PATH_CPU").expect("PJRT_PLUGIN_PATH_CPU names the CPU plugin's library");
+    let client = Client::create(Plugin::load(path.as_ref()).unwrap(), &[]).unwrap();
+    let text = "func.func @main(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> }";
+    let program = Program::new(text.into(), Format::Mlir).unwrap();
+    let error = compile_for(&System::OfClient(client), &program, &CompileOptions::default(), None).unwrap_err();
+    assert_eq!(error.code(), Some(UNIMPLEMENTED));
+    let message =
+        "Compiling for a topology is not supported by this plugin (cpu): No compiler registered for platform cpu";
+    assert_eq!((error.message(), error.hints().len()), (message, 1));
 }
 
 #[test]

@@ -36,6 +36,9 @@ struct Parts {
     /// Names of inputs that are not in the code.
     #[prost(string, repeated, tag = "9")]
     names: Vec<String>,
+    /// The process, if the program runs on devices of several processes.
+    #[prost(int32, optional, tag = "10")]
+    process: Option<i32>,
 }
 
 impl Key {
@@ -54,6 +57,7 @@ impl Key {
             threads: if is_cpu { client.settings().threads } else { 0 },
             all_devices: if is_cpu { 0 } else { client.all_devices().count() as u64 },
             names: program.given_names().unwrap_or_default().to_vec(),
+            process: devices.iter().any(|device| !device.is_addressable()).then(|| client.process_index()),
         };
         Some(digest::of(&[&parts.encode_length_delimited_to_vec(), program.code()]).into())
     }

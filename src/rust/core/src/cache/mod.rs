@@ -1,7 +1,7 @@
 //! The cache of compiled programs: in memory while they are in use, and on disk between processes. A failure of the
 //! cache never fails a compilation.
 
-use crate::client::device::Device;
+use crate::client::device::{self, Device};
 use crate::client::target::Target;
 use crate::client::Client;
 use crate::custom_call;
@@ -150,7 +150,7 @@ impl Cache {
         let _phase = trace::span(Activity::Phase, || Details::named("look in the cache"));
         options.check()?;
         options.check_devices(devices)?;
-        devices.iter().try_for_each(Device::check_addressable)?;
+        device::check_any_addressable(devices)?;
         let client = devices[0].client();
         client.handle()?;
         if key::is_dumped(client, options) {

@@ -3,7 +3,7 @@
 use crate::client::memory_space::{Memory, MemoryFacts};
 use crate::client::Client;
 use crate::ffi::api::{call, named_values, slice, text, Api, Value};
-use pjrt_base::error::Result;
+use pjrt_base::error::{Error, Kind, Result};
 use pjrt_sys::*;
 
 /// A device of a client.
@@ -14,7 +14,7 @@ pub struct Device {
 }
 
 /// A plugin's description of a device, whether or not this process can use it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Description {
     /// Unique over all processes.
     pub id: i32,
@@ -160,6 +160,27 @@ impl Device {
             ("peak_pool_bytes", stats.peak_pool_bytes, stats.peak_pool_bytes_is_set),
         ];
         Ok(all.into_iter().filter(|&(_, _, is_set)| is_set).map(|(name, value, _)| (name, value)).collect())
+    }
+}
+
+/// Checks that this process can use at least one of these devices.
+///
+/// # Errors
+/// `DeviceMismatch`.
+pub(crate) fn check_any_addressable(devices: &[Device]) -> Result<()> {
+    match devices {
+        [] => Ok(()),
+        [only] => only.check_addressable(),
+        [first, ..] if devices.iter().any(Device::is_addressable) => first.client().check_open(),
+        [first, ..] => {
+            let own: Vec<_> = first.client().devices().map(|device| device.label().to_owned()).collect();
+            let message =
+                format!("None of the {} devices belongs to this process: it cannot run the program.", devices.len());
+            Err(Error::new(Kind::DeviceMismatch, message).hint(format!(
+                "This process can use: {}. The program's devices must include one of them.",
+                own.join(", ")
+            )))
+        }
     }
 }
 

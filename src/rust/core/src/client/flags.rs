@@ -1,7 +1,7 @@
 //! Flags of XLA that this package sets because XLA's defaults make results wrong, and which of them a client's compiler
 //! knows.
 
-use crate::client::Client;
+use crate::runtime::plugin::Plugin;
 use pjrt_base::error::{Error, Result, INVALID_ARGUMENT, UNIMPLEMENTED};
 use std::sync::OnceLock;
 
@@ -11,28 +11,32 @@ type Flag = (&'static str, bool);
 /// With fast minima and maxima, the result of NaN and a number may be the number. JAX turns them off, too.
 pub(crate) const FLAGS: [Flag; 2] = [("xla_cpu_enable_fast_min_max", false), ("xla_gpu_enable_fast_min_max", false)];
 
-/// The flags that a client's compiler knows; empty until it has compiled a program.
+/// The flags that a compiler knows; empty until it has compiled a program.
 pub(crate) type KnownFlags = OnceLock<Vec<Flag>>;
 
 /// An attribute of plugins made from XLA; their compilers name the option that they do not know.
 const XLA: &str = "xla_version";
 
-/// Calls `attempt` with the flags to set. Until the client's compiler is known, retries an attempt that fails because
+/// Calls `attempt` with the flags to set. Until the plugin's compiler is known, retries an attempt that fails because
 /// of a flag without that flag.
 ///
 /// # Errors
 /// The errors of the last attempt.
-pub(crate) fn with_flags<T>(client: &Client, mut attempt: impl FnMut(&[Flag]) -> Result<T>) -> Result<T> {
-    if let Some(known) = client.known_flags().get() {
+pub(crate) fn with_flags<T>(
+    plugin: &Plugin,
+    known: &KnownFlags,
+    mut attempt: impl FnMut(&[Flag]) -> Result<T>,
+) -> Result<T> {
+    if let Some(known) = known.get() {
         return attempt(known);
     }
-    let is_xla = client.plugin().attributes().iter().any(|(name, _)| name == XLA);
+    let is_xla = plugin.attributes().iter().any(|(name, _)| name == XLA);
     let mut flags = FLAGS.to_vec();
     loop {
         match attempt(&flags) {
             Ok(result) => {
                 // Another thread may have found the same flags.
-                let _ = client.known_flags().set(flags);
+                let _ = known.set(flags);
                 return Ok(result);
             }
             Err(error) => flags = fewer(&flags, &error, is_xla).ok_or(error)?,

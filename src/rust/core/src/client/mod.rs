@@ -92,7 +92,7 @@ const MAX_CPU_DEVICES: i64 = 4096;
 const ADDRESS_SPACE: usize = 128 << 20;
 
 /// XLA's name of the platform.
-const CPU: &str = "cpu";
+pub(crate) const CPU: &str = "cpu";
 
 impl Client {
     /// Creates a client of `plugin`. `options` are the platform's own, such as `cpu_device_count`.
@@ -448,11 +448,10 @@ pub fn close_all() {
     ENDED.store(true, Ordering::Release);
     let clients = std::mem::take(&mut *OPEN.lock().unpoisoned());
     let patience = LastWait::start();
-    // In a fork there are no threads to wait for.
-    let mut usable = clients.iter().filter(|client| client.is_usable() && !client.is_poisoned()).peekable();
+    let mut usable = clients.iter().filter(|client| client.is_usable() && !client.is_poisoned());
     let ended = distributed::finish(&patience)
-        && (usable.peek().is_none()
-            || (finish_compiles(&patience) && usable.all(|client| client.end(&patience) || client.is_poisoned())));
+        && finish_compiles(&patience)
+        && usable.all(|client| client.end(&patience) || client.is_poisoned());
     // Work that cannot be stopped continues, or a plugin's handlers might never end.
     if !ended || poison::is_any() {
         process::skip_exit_handlers();

@@ -3,8 +3,9 @@
 use crate::client::cpu_features;
 use crate::client::device::Device;
 use crate::client::plugin_hash;
-use crate::client::Client;
+use crate::client::CPU;
 use crate::ffi::api::Value;
+use crate::runtime::plugin::Plugin;
 use pjrt_base::error::Result;
 use prost::Message;
 use std::path::Path;
@@ -40,20 +41,30 @@ impl Target {
     /// `Io` if the plugin's file cannot be read, or is no longer the loaded one.
     pub fn of(device: &Device, kept: Option<&Path>) -> Result<Target> {
         let client = device.client();
-        let plugin = client.plugin();
+        let target = Target::new(client.plugin(), client.platform(), device.kind(), kept)?;
+        Ok(Target { platform_version: client.platform_version().into(), ..target })
+    }
+
+    /// The target of devices of this kind that the process need not have, whose drivers are not known: without the version of
+    /// the platform.
+    ///
+    /// # Errors
+    /// As [`Target::of`].
+    pub fn new(plugin: &Plugin, platform: &str, kind: &str, kept: Option<&Path>) -> Result<Target> {
         let (major, minor) = plugin.api().version();
         Ok(Target {
-            platform: client.platform().into(),
-            platform_version: client.platform_version().into(),
+            platform: platform.into(),
+            platform_version: String::new(),
             plugin: plugin_hash::of_plugin(plugin, kept)?.to_owned(),
             attributes: plugin.attributes().iter().map(|(name, value)| format!("{name}={}", text(value))).collect(),
             api_version: format!("{major}.{minor}"),
-            device_kind: device.kind().into(),
-            processor: processor_of(client),
+            device_kind: kind.into(),
+            processor: if platform == CPU { cpu_features::features().into() } else { String::new() },
         })
     }
 
-    /// The differences that keep an executable made for `self` from another environment, each in a few words.
+    /// The differences that keep an executable made for `self` from another environment, each in a few words. One made without
+    /// its devices fits every version of the platform.
     pub fn differences(&self, here: &Target) -> Vec<String> {
         let named = [
             ("platform", &self.platform, &here.platform),
@@ -63,7 +74,7 @@ impl Target {
         ];
         let mut found: Vec<String> = named
             .into_iter()
-            .filter(|(_, then, now)| then != now)
+            .filter(|&(what, then, now)| then != now && !(what == "platform version" && then.is_empty()))
             .map(|(what, then, now)| format!("{what}: made for '{then}', this is '{now}'"))
             .collect();
         if self.attributes != here.attributes {
@@ -79,14 +90,6 @@ impl Target {
             found.push(difference);
         }
         found
-    }
-}
-
-fn processor_of(client: &Client) -> String {
-    if client.shares_host_memory() {
-        cpu_features::features().into()
-    } else {
-        String::new()
     }
 }
 
@@ -136,6 +139,8 @@ mod tests {
         };
         assert_eq!(said(&|e| e.platform = "cuda".into()), "platform: made for 'cpu', this is 'cuda'");
         assert!(said(&|e| e.platform_version = "9".into()).starts_with("platform version: "));
+        let absent = Target { platform_version: String::new(), ..target() };
+        assert!(absent.differences(&target()).is_empty());
         assert!(said(&|e| e.api_version = "0.90".into()).contains("'0.81', this is '0.90'"));
         assert!(said(&|e| e.device_kind = "H200".into()).contains("'H200'"));
         assert!(said(&|e| e.plugin = "ff".repeat(32)).contains("SHA-256 0123456789ab..., this is ffffffffffff..."));

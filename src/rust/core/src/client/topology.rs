@@ -1,15 +1,18 @@
 //! Topologies: the devices of a whole system as a plugin describes them, for all processes.
 
 use crate::client::device::Description;
+use crate::client::flags::KnownFlags;
 use crate::client::{check_generation, named_value, Client};
 use crate::ffi::api::{bytes, call, named_values, slice, text, Api, Value};
 use crate::runtime::plugin::Plugin;
 use pjrt_base::error::{Error, Result, UNIMPLEMENTED};
 use pjrt_base::process;
 use pjrt_sys::*;
+use std::borrow::Cow;
+use std::sync::Arc;
 
 /// A plugin's description of the system that a client is part of.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Topology {
     pub platform: String,
     pub platform_version: String,
@@ -39,6 +42,58 @@ pub struct AbsentTopology {
     handle: *mut PJRT_TopologyDescription,
     generation: u32,
     topology: Topology,
+    known_flags: KnownFlags,
+}
+
+/// What programs can be compiled for without a client: clones share it.
+#[derive(Debug, Clone)]
+pub enum System {
+    Absent(Arc<AbsentTopology>),
+    /// The system that a client is part of.
+    OfClient(Client),
+}
+
+impl System {
+    pub fn plugin(&self) -> &'static Plugin {
+        match self {
+            System::Absent(absent) => absent.plugin,
+            System::OfClient(client) => client.plugin(),
+        }
+    }
+
+    /// The flags of this package that its compiler knows.
+    pub(crate) fn known_flags(&self) -> &KnownFlags {
+        match self {
+            System::Absent(absent) => &absent.known_flags,
+            System::OfClient(client) => client.known_flags(),
+        }
+    }
+
+    /// The plugin's handle, which lives as long as the system.
+    ///
+    /// # Errors
+    /// `Forked` in a child of the process that made it, `ClientClosed`, `PluginPoisoned`.
+    pub(crate) fn handle(&self) -> Result<*const PJRT_TopologyDescription> {
+        match self {
+            System::Absent(absent) if absent.generation != process::generation() => Err(process::forked()),
+            System::Absent(absent) => absent.plugin.api().poison().check().map(|()| absent.handle.cast_const()),
+            System::OfClient(client) => {
+                let found = call!(client.plugin().api(), PJRT_Client_TopologyDescription { client: client.handle()? });
+                found.map(|found| found.topology.cast_const())
+            }
+        }
+    }
+
+    /// Its description.
+    ///
+    /// # Errors
+    /// Those of [`Client::topology`].
+    pub fn describe(&self) -> Result<Cow<'_, Topology>> {
+        match self {
+            System::Absent(absent) => Ok(Cow::Borrowed(&absent.topology)),
+            System::OfClient(client) => client.topology().map(Cow::Owned),
+        }
+    }
 }
 
 // SAFETY: PJRT's functions may be called from any thread, and a topology does not change.
@@ -86,7 +141,7 @@ impl AbsentTopology {
         }
         let (handle, generation) = (made.topology, process::generation());
         match Topology::read(plugin.api(), handle) {
-            Ok(topology) => Ok(AbsentTopology { plugin, handle, generation, topology }),
+            Ok(topology) => Ok(AbsentTopology { plugin, handle, generation, topology, known_flags: KnownFlags::new() }),
             Err(error) => {
                 destroy(plugin, handle);
                 Err(error.on_platform(platform))

@@ -4,22 +4,26 @@
 
 use crate::cache::{Cache, Lookup};
 use crate::client::device::Device;
+use crate::client::topology::System;
 use crate::client::{self, Client};
 use crate::compile::{compile, end, span};
 use crate::executable::options::CompileOptions;
+use crate::executable::unloaded::Unloaded;
 use crate::executable::Executable;
 use crate::ffi::poison::{self, Poison};
 use crate::runtime::event::{OnDrop, Signal};
+use crate::runtime::plugin::Plugin;
 use pjrt_base::error::{Error, Kind, Result, RESOURCE_EXHAUSTED};
 use pjrt_base::parallel::processors;
-use pjrt_base::process::LastWait;
+use pjrt_base::process::{self, LastWait};
 use pjrt_base::room;
 use pjrt_base::sync::Unpoisoned;
 use pjrt_base::trace::{self, Activity, Details};
 use pjrt_program::program::Program;
 use std::collections::VecDeque;
 use std::panic::{catch_unwind, AssertUnwindSafe};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 use std::thread::{Builder, JoinHandle};
 
@@ -33,13 +37,14 @@ const QUICKLY_LOADED: u64 = 256 << 10;
 const COMPILE: usize = 320 << 20;
 const FIRST_COMPILE: usize = 448 << 20;
 
-static HAS_COMPILED: AtomicBool = AtomicBool::new(false);
+/// The generation of the process that compiles, plus one; 0 before the first compilation.
+static COMPILES_IN: AtomicU32 = AtomicU32::new(0);
 
 /// A compilation in progress. If nobody holds this any more, the compilation continues, and its executable is dropped.
 #[derive(Debug, Clone)]
 pub struct Compiling {
     client: Client,
-    result: Arc<Pending>,
+    result: Arc<Pending<Executable>>,
 }
 
 impl Compiling {
@@ -116,23 +121,10 @@ impl Compiling {
         Self::submit(client, Box::new(compile), most)
     }
 
-    fn submit(client: Client, compile: Compile, most: usize) -> Result<Compiling> {
-        let poison = client.plugin().api().poison();
-        let result = Pending::new(poison);
-        let is_first = !HAS_COMPILED.load(Ordering::Relaxed);
-        room::check_address_space(if is_first { FIRST_COMPILE } else { COMPILE }, "to compile")?;
-        HAS_COMPILED.store(true, Ordering::Relaxed);
-        client::finish_compiles_by(finish);
+    fn submit(client: Client, compile: Compile<Executable>, most: usize) -> Result<Compiling> {
+        let result = Pending::new(client.plugin().api().poison());
         client.work().note_compile(&result.ended);
-        let cause = trace::cause();
-        let compile: Compile = match cause {
-            Some(_) => Box::new(move || {
-                let _cause = trace::caused_by(cause);
-                compile()
-            }),
-            None => compile,
-        };
-        Queue::lock().add(Job { compile: Some(compile), result: result.clone(), poison }, most)?;
+        submit(client.plugin(), result.clone(), compile, most)?;
         Ok(Compiling { client, result })
     }
 
@@ -172,42 +164,110 @@ impl Compiling {
     pub fn wait(&self) -> Result<Executable> {
         self.client.check_open()?;
         let _span = trace::span(Activity::Wait, || Details::named("compilation"));
-        self.result.ended.wait().map_err(|error| error.on_platform(self.client.platform()))?;
-        self.result.outcome.get().cloned().unwrap_or_else(|| Err(cut_short()))
+        self.result.wait(self.client.platform())
     }
+}
+
+/// Compiles a program for a topology, and waits for it. A user's interrupt ends the wait, not the compilation.
+///
+/// # Errors
+/// Those of [`Unloaded::compile`], `Interrupted`, and the code of `RESOURCE_EXHAUSTED` without a thread or enough memory.
+pub fn compile_for(
+    system: &System,
+    program: &Program,
+    options: &CompileOptions,
+    kept: Option<&Path>,
+) -> Result<Arc<Unloaded>> {
+    // In a fork the queue may be locked permanently.
+    system.handle()?;
+    let plugin = system.plugin();
+    let platform = system.describe()?.platform.clone();
+    let result = Pending::new(plugin.api().poison());
+    let (system, program, options) = (system.clone(), program.clone(), options.clone());
+    let kept = kept.map(Path::to_owned);
+    let compile = move || Unloaded::compile(&system, &program, &options, kept.as_deref()).map(Arc::new);
+    submit(plugin, result.clone(), Box::new(compile), usize::MAX)?;
+    let _span = trace::span(Activity::Wait, || Details::named("compilation"));
+    result.wait(&platform)
+}
+
+/// Starts a compilation, or puts it in the queue if `most` programs compile already.
+fn submit<T: Send + Sync + 'static>(
+    plugin: &'static Plugin,
+    result: Arc<Pending<T>>,
+    compile: Compile<T>,
+    most: usize,
+) -> Result<()> {
+    let is_first = COMPILES_IN.load(Ordering::Relaxed) == 0;
+    room::check_address_space(if is_first { FIRST_COMPILE } else { COMPILE }, "to compile")?;
+    COMPILES_IN.store(process::generation() + 1, Ordering::Relaxed);
+    client::finish_compiles_by(finish);
+    let cause = trace::cause();
+    let promised = result.clone();
+    let run = move || {
+        let _cause = cause.is_some().then(|| trace::caused_by(cause));
+        // Even after a panic, somebody may wait for it.
+        let outcome = catch_unwind(AssertUnwindSafe(compile)).unwrap_or_else(|_| Err(cut_short()));
+        // Run once, so this is the first outcome.
+        let _ = promised.outcome.set(outcome);
+    };
+    Queue::lock().add(Job { run: Some(Box::new(run)), result, poison: plugin.api().poison() }, most)
 }
 
 /// The outcome of a compilation, once there is one.
 #[derive(Debug)]
-struct Pending {
+struct Pending<T> {
     ended: Arc<Signal>,
-    outcome: OnceLock<Result<Executable>>,
+    outcome: OnceLock<Result<T>>,
 }
 
-impl Pending {
-    fn new(poison: &'static Poison) -> Arc<Pending> {
+impl<T> Pending<T> {
+    fn new(poison: &'static Poison) -> Arc<Pending<T>> {
         Arc::new(Pending { ended: Arc::new(Signal::new(poison)), outcome: OnceLock::new() })
     }
 }
 
+impl<T: Clone> Pending<T> {
+    fn wait(&self, platform: &str) -> Result<T> {
+        self.ended.wait().map_err(|error| error.on_platform(platform))?;
+        self.outcome.get().cloned().unwrap_or_else(|| Err(cut_short()))
+    }
+}
+
+/// A compilation that somebody waits for.
+trait Awaited: Send + Sync {
+    /// Sets its outcome, if it has none.
+    fn fail(&self, error: Error);
+
+    fn end(&self);
+}
+
+impl<T: Send + Sync> Awaited for Pending<T> {
+    fn fail(&self, error: Error) {
+        let _ = self.outcome.set(Err(error));
+    }
+
+    fn end(&self) {
+        self.ended.raise();
+    }
+}
+
 /// Work for a thread.
-type Compile = Box<dyn FnOnce() -> Result<Executable> + Send>;
+type Compile<T> = Box<dyn FnOnce() -> Result<T> + Send>;
 
 /// A program to compile.
 struct Job {
-    compile: Option<Compile>,
-    result: Arc<Pending>,
+    run: Option<Box<dyn FnOnce() + Send>>,
+    result: Arc<dyn Awaited>,
     /// The plugin that compiles it.
     poison: &'static Poison,
 }
 
 impl Job {
     fn run(mut self) {
-        let Some(compile) = self.compile.take() else { return };
-        // Even after a panic, somebody may wait for it.
-        let outcome = catch_unwind(AssertUnwindSafe(compile)).unwrap_or_else(|_| Err(cut_short()));
-        // Run once, so this is the first outcome.
-        let _ = self.result.outcome.set(outcome);
+        if let Some(run) = self.run.take() {
+            run();
+        }
     }
 }
 
@@ -223,7 +283,7 @@ fn usable_client(devices: &[Device], options: &CompileOptions) -> Result<Client>
 
 impl Drop for Job {
     fn drop(&mut self) {
-        self.result.ended.raise();
+        self.result.end();
     }
 }
 
@@ -296,7 +356,7 @@ impl Queue {
             let result = job.result.clone();
             if let Err(error) = self.add(job, usize::MAX) {
                 // Dropping the job has raised the signal.
-                let _ = result.outcome.set(Err(error));
+                result.fail(error);
             }
         }
     }
@@ -305,6 +365,10 @@ impl Queue {
 /// Drops the programs that wait for a thread, and waits for the others. Returns whether they have ended in time. For
 /// the end of the process: a compiler that works while the plugin's library is torn down may crash.
 fn finish(patience: &LastWait) -> bool {
+    // A fork does not have the threads.
+    if COMPILES_IN.load(Ordering::Relaxed) != process::generation() + 1 {
+        return true;
+    }
     Queue::lock().waiting.clear();
     let ended = patience.until(|slice| {
         let waited = THREAD_ENDS.wait_timeout_while(Queue::lock(), slice, |queue| queue.working() > 0);

@@ -4,27 +4,48 @@ use crate::client::Client;
 use crate::custom_call::lapack;
 use crate::executable::hint::DispatchHint;
 use crate::executable::{Input, Signature};
-use crate::ffi::api::{bytes, call, named_values, slice, text, Args, Value};
+use crate::ffi::api::{bytes, call, named_values, slice, text, Api, Args, Value};
 use pjrt_base::error::Result;
 use pjrt_data::array::Spec;
 use pjrt_data::dtype::DType;
 use pjrt_program::hlo::{HloModuleProto, HloModuleProtoWithConfig};
 use pjrt_program::names::{self, InputNames};
+use pjrt_program::program::Program;
 use pjrt_sys::*;
 use prost::Message;
 use std::sync::Arc;
 
-/// The plugin's description of a loaded executable, freed when dropped.
-pub(crate) struct Description<'a> {
-    pub client: &'a Client,
+/// The plugin's description of an executable, freed when dropped.
+pub(crate) struct Description {
+    api: &'static Api,
+    /// It runs on a CPU of this machine.
+    is_host: bool,
     pub handle: *mut PJRT_Executable,
 }
 
-impl<'a> Description<'a> {
-    pub fn new(client: &'a Client, loaded: *mut PJRT_LoadedExecutable) -> Result<Self> {
+impl Description {
+    /// The description of a loaded executable, for use while the client is open.
+    pub fn new(client: &Client, loaded: *mut PJRT_LoadedExecutable) -> Result<Self> {
         let api = client.plugin().api();
         let found = call!(api, PJRT_LoadedExecutable_GetExecutable { loaded_executable: loaded })?;
-        Ok(Description { client, handle: found.executable })
+        Ok(Description { api, is_host: client.shares_host_memory(), handle: found.executable })
+    }
+
+    /// Takes ownership of an executable that the plugin has compiled without loading it.
+    pub fn of_unloaded(api: &'static Api, is_host: bool, handle: *mut PJRT_Executable) -> Self {
+        Description { api, is_host, handle }
+    }
+
+    /// Calls `read` with the plugin's serialized form of the executable.
+    pub fn with_payload<T>(&self, read: impl FnOnce(&[u8]) -> T) -> Result<T> {
+        let made = call!(self.api, PJRT_Executable_Serialize { executable: self.handle })?;
+        // SAFETY: the plugin has just returned these bytes, which live until they are freed below.
+        let result = read(unsafe { bytes(made.serialized_bytes, made.serialized_bytes_size) });
+        if let Some(free) = made.serialized_executable_deleter.filter(|_| !self.api.poison().is_noted()) {
+            // SAFETY: as the plugin asks, once.
+            unsafe { free(made.serialized_executable) };
+        }
+        Ok(result)
     }
 
     /// The compiled HLO module, which has the program's inputs, outputs and aliases.
@@ -34,7 +55,7 @@ impl<'a> Description<'a> {
 
     /// The compiled HLO module as a serialized `HloModuleProto`.
     pub fn optimized_bytes(&self) -> Result<Vec<u8>> {
-        let api = self.client.plugin().api();
+        let api = self.api;
         let mut program = Args::<PJRT_Program>::new(api);
         program.fields.struct_size = api.size_of(&program);
         // Called twice: for the size, then for the bytes.
@@ -50,9 +71,16 @@ impl<'a> Description<'a> {
     }
 
     pub fn name(&self) -> Result<String> {
-        let name = call!(self.client.plugin().api(), PJRT_Executable_Name { executable: self.handle })?;
+        let name = call!(self.api, PJRT_Executable_Name { executable: self.handle })?;
         // SAFETY: the plugin has just returned this string.
         Ok(unsafe { text(name.executable_name, name.executable_name_size) })
+    }
+
+    /// The inputs and outputs of the program that it was compiled from.
+    pub fn signature_of(&self, module: &HloModuleProto, program: &Program) -> Result<Signature> {
+        let outputs = program.annotations().outputs.as_deref().unwrap_or_default();
+        let output_names = names::of_outputs(outputs.iter().map(|output| output.path.as_deref()));
+        self.signature(module, program.given_names(), program.input_names(), output_names)
     }
 
     /// The program's inputs and outputs, with their names: those that it was given, or those in the source.
@@ -110,7 +138,7 @@ impl<'a> Description<'a> {
 
     /// Checks that the module and the plugin agree about the outputs, so that no buffer has a wrong type.
     fn check_outputs(&self, outputs: &[Spec]) -> Result<()> {
-        let api = self.client.plugin().api();
+        let api = self.api;
         let count = call!(api, PJRT_Executable_NumOutputs { executable: self.handle })?.num_outputs;
         let types = call!(api, PJRT_Executable_OutputElementTypes { executable: self.handle })?;
         // SAFETY: the plugin has just returned this array.
@@ -126,7 +154,7 @@ impl<'a> Description<'a> {
 
     /// The compiler's estimates of the costs of a run.
     pub fn costs(&self) -> Result<Vec<(String, Value)>> {
-        let api = self.client.plugin().api();
+        let api = self.api;
         let found = call!(api, PJRT_Executable_GetCostAnalysis { executable: self.handle })?;
         // SAFETY: the plugin has just returned this array.
         Ok(unsafe { named_values(found.properties, found.num_properties) })
@@ -139,7 +167,7 @@ impl<'a> Description<'a> {
         const MANY_FLOPS: f32 = 1e6;
         const FEW_TRANSCENDENTALS: f32 = 1000.0;
         const FEW_BYTES: f32 = 1e6;
-        if !self.client.shares_host_memory() {
+        if !self.is_host {
             return DispatchHint::default();
         }
         let is_predictable = module.takes_a_known_time();
@@ -174,9 +202,9 @@ fn readable<T>(decoded: std::result::Result<T, prost::DecodeError>) -> Result<T>
     }
 }
 
-impl Drop for Description<'_> {
+impl Drop for Description {
     fn drop(&mut self) {
         // Nothing can be done about a failure to free.
-        let _ = call!(self.client.plugin().api(), PJRT_Executable_Destroy { executable: self.handle });
+        let _ = call!(self.api, PJRT_Executable_Destroy { executable: self.handle });
     }
 }

@@ -93,7 +93,7 @@ struct Made {
 }
 
 impl Executable {
-    /// Launches the program on one device and returns its outputs, whose content comes later. Inputs that the program
+    /// Launches the program on its only device of this process and returns its outputs, whose content comes later. Inputs that the program
     /// takes over are dead afterwards.
     ///
     /// # Errors
@@ -177,8 +177,13 @@ impl Executable {
         let error = |message: String| Error::new(Kind::InvalidInput, message);
         match (self.placement(), &options.device) {
             (Placement::Fixed(devices), _) if devices.len() > 1 => {
-                error(format!("The program was compiled for {} devices.", devices.len()))
-                    .hint(Reason::ExecutableSharded)
+                let message = match self.assigned().len() {
+                    all if all > devices.len() => {
+                        format!("The program runs on {} of its {all} devices in this process.", devices.len())
+                    }
+                    all => format!("The program was compiled for {all} devices."),
+                };
+                error(message).hint(Reason::ExecutableSharded)
             }
             (Placement::Fixed(_), _) => error(
                 "Only portable executables run on a device of your choice; this one was compiled for one device."

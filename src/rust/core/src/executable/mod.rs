@@ -5,35 +5,36 @@ pub mod execute;
 mod hint;
 pub mod inspect;
 pub mod options;
+pub mod placement;
 pub mod serialized;
 pub mod sharded;
+mod source;
 pub mod timing;
+pub mod unloaded;
 
-use crate::client::device::Device;
+use crate::client::device::{self, Device};
 use crate::client::flags;
 use crate::client::Client;
-use crate::custom_call::{self, lapack, registry};
+use crate::custom_call::{self, registry};
 use crate::executable::description::Description;
 use crate::executable::execute::Dispatch;
 use crate::executable::hint::{DispatchHint, RunHistory};
 use crate::executable::options::{CompileOptions, UsedOptions};
-use crate::ffi::api::{call, Args};
-use crate::host::memory::HostMemory;
+pub use crate::executable::placement::Placement;
+use crate::executable::placement::Places;
+use crate::executable::source::Source;
+use crate::ffi::api::call;
 use crate::runtime::registry::{Resource, Slot};
 use pjrt_base::error::Result;
 use pjrt_base::process;
 use pjrt_base::trace::{self, Activity, Details};
 use pjrt_data::array::Spec;
-use pjrt_plugins::cuda;
 use pjrt_program::hlo::HloModuleProto;
-use pjrt_program::names::{self, InputNames, Inputs, Order};
-use pjrt_program::narrow;
+use pjrt_program::names::{InputNames, Inputs, Order};
 use pjrt_program::program::Program;
 use pjrt_program::sharding::{Shardings, Wholes};
 use pjrt_sys::*;
 use std::any::Any;
-use std::borrow::Cow;
-use std::ffi::c_char;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::sync::{Arc, Weak};
@@ -69,7 +70,7 @@ pub struct WeakExecutable(Weak<Inner>);
 #[derive(Debug)]
 pub(crate) struct Inner {
     loaded: Loaded,
-    placement: Placement,
+    places: Places,
     signature: Signature,
     shardings: Shardings,
     hint: DispatchHint,
@@ -84,7 +85,7 @@ pub(crate) struct Inner {
 pub(crate) struct Deserialized {
     pub names: Vec<String>,
     pub output_names: Option<Vec<String>>,
-    pub placement: Placement,
+    pub devices: Vec<Device>,
     pub hint: DispatchHint,
     pub dispatch: Dispatch,
     pub provenance: Provenance,
@@ -130,15 +131,6 @@ pub enum Origin {
     Cache,
     /// A file or bytes that the user saved.
     Saved,
-}
-
-/// The devices that an executable runs on.
-#[derive(Debug)]
-pub enum Placement {
-    /// These devices, by index in the client's list: all partitions of the first replica first.
-    Fixed(Vec<usize>),
-    /// One device, chosen at each execution.
-    Portable,
 }
 
 /// The plugin's loaded executable, freed when dropped.
@@ -193,93 +185,69 @@ impl Signature {
     }
 }
 
-/// A copy of a program in bytecode if its memory is not aligned: MLIR refuses aligned resources in it.
-fn aligned(program: &Program) -> Result<Option<Arc<HostMemory>>> {
-    let code = program.code();
-    if program.bytecode().is_none() || HostMemory::is_aligned(code.as_ptr()) {
-        return Ok(None);
-    }
-    let memory = HostMemory::new(code.len())?;
-    // SAFETY: the new memory is as long.
-    unsafe { memory.data().copy_from_nonoverlapping(code.as_ptr(), code.len()) };
-    Ok(Some(memory))
+/// The functions that a compiled program calls by name and that do not come with the plugin.
+fn functions_of(module: &HloModuleProto) -> Vec<String> {
+    let mut functions: Vec<_> = module.foreign_functions().map(str::to_owned).collect();
+    functions.sort_unstable();
+    functions.dedup();
+    functions
 }
 
 impl Executable {
-    /// Compiles `program` for these devices, all partitions of the first replica first. A portable executable is
-    /// compiled for any device of the given device's client.
+    /// Compiles `program` for these devices, all partitions of the first replica first. Some may belong to other
+    /// processes, which compile the same program for the same devices. A portable executable is compiled for any device of
+    /// the given device's client.
     ///
     /// # Errors
     /// The compiler's, with the place in the program; `InvalidInput` for options that would make a plugin abort, and for
-    /// devices that do not match them; `DynamicShape` for inputs and outputs without a fixed shape; `UnsupportedDtype`
+    /// devices that do not match them; `DeviceMismatch` if none belongs to this process; `DynamicShape` for inputs and outputs without a fixed shape; `UnsupportedDtype`
     /// for types that would crash XLA's CPU compiler; `ProgramVersion` for a portable program that is too new for the
     /// plugin; `UnsupportedCall` if a plugin cannot describe a program's inputs.
     pub fn compile(devices: &[Device], program: &Program, options: &CompileOptions) -> Result<Executable> {
         let options = options.for_program(program.annotations())?;
         options.check_devices(devices)?;
         let read = trace::span(Activity::Phase, || Details::named("check the program"));
-        program.check_shapes()?;
-        devices.iter().try_for_each(Device::check_addressable)?;
+        device::check_any_addressable(devices)?;
         let client = devices[0].client();
-        let rewritten = if client.shares_host_memory() {
-            narrow::check(program)?;
-            lapack::for_host(program)
-        } else {
-            Cow::Borrowed(program)
-        };
-        let program = &*rewritten;
+        let source = Source::new(program, client.shares_host_memory())?;
+        let program = source.program();
         let api = client.plugin().api();
-        let format = program.format().name();
-        let aligned = aligned(program)?;
-        // SAFETY: `aligned` has written all of it.
-        let code = aligned.as_ref().map_or(program.code(), |memory| unsafe { memory.bytes() });
-        let mut source = Args::<PJRT_Program>::new(api);
-        source.fields.struct_size = api.size_of(&source);
-        source.fields.code = code.as_ptr() as *mut c_char;
-        source.fields.code_size = code.len();
-        source.fields.format = format.as_ptr().cast();
-        source.fields.format_size = format.len();
         drop(read);
         let start = Instant::now();
         let phase = trace::span(Activity::Phase, || Details::named("compiler"));
-        let (compiled, serialized) = flags::with_flags(client, |flags| {
+        let (compiled, serialized) = flags::with_flags(client.plugin(), client.known_flags(), |flags| {
             let serialized = options.serialize_with(flags, devices, program.is_for_shardy());
-            let compiled = call!(
-                api,
-                PJRT_Client_Compile {
-                    client: client.handle()?,
-                    program: (&raw const source).cast(),
-                    compile_options: serialized.as_ptr().cast(),
-                    compile_options_size: serialized.len(),
-                }
-            )?;
+            let compiled = source.pass(api, |program| {
+                call!(
+                    api,
+                    PJRT_Client_Compile {
+                        client: client.handle()?,
+                        program: program.cast(),
+                        compile_options: serialized.as_ptr().cast(),
+                        compile_options_size: serialized.len(),
+                    }
+                )
+            })?;
             Ok((compiled, serialized))
         })
-        .map_err(|e| {
-            let e = custom_call::explain(cuda::tools::explained(e), api, client.platform());
-            program.explain(e, client.plugin().stablehlo_versions()).on_platform(client.platform())
-        })?;
+        .map_err(|error| source.explain(error, client.plugin(), client.platform()))?;
         let compile_time = start.elapsed();
         drop(phase);
         let _phase = trace::span(Activity::Phase, || Details::named("describe the executable"));
         let loaded = Loaded::new(client, compiled.executable);
         let description = Description::new(client, loaded.handle())?;
         let module = description.optimized_module()?;
-        let outputs = program.annotations().outputs.as_deref().unwrap_or_default();
-        let output_names = names::of_outputs(outputs.iter().map(|output| output.path.as_deref()));
-        let signature = description.signature(&module, program.given_names(), program.input_names(), output_names)?;
+        let signature = description.signature_of(&module, program)?;
         let hint = description.hint(&module);
-        let mut functions: Vec<_> = module.foreign_functions().map(str::to_owned).collect();
-        functions.sort_unstable();
-        functions.dedup();
+        let functions = functions_of(&module);
         custom_call::check(&functions, client.platform())?;
         custom_call::mpi::check(&module, options.partitions() as usize * options.replicas() as usize)?;
         custom_call::check_layouts(module.functions_in_other_layouts(), client.platform())?;
         drop(description);
-        let placement = if options.compile_portable_executable {
-            Placement::Portable
+        let places = if options.compile_portable_executable {
+            Places::portable()
         } else {
-            Placement::Fixed(devices.iter().map(Device::index).collect())
+            Places::new(client, loaded.handle(), devices)?
         };
         let provenance = Provenance {
             origin: Origin::Compiled,
@@ -291,7 +259,7 @@ impl Executable {
             functions,
             payload: None,
         };
-        Ok(Executable::new(loaded, signature, placement, hint, options.dispatch, provenance))
+        Ok(Executable::new(loaded, signature, places, hint, options.dispatch, provenance))
     }
 
     /// Takes ownership of an executable that a plugin has loaded from its serialized form.
@@ -301,27 +269,29 @@ impl Executable {
         as_was: Deserialized,
     ) -> Result<Executable> {
         let loaded = Loaded::new(client, handle);
-        let Deserialized { names, output_names, placement, hint, dispatch, provenance } = as_was;
+        let Deserialized { names, output_names, devices, hint, dispatch, provenance } = as_was;
         let signature = Description::new(client, loaded.handle())?.signature(
             &provenance.interface,
             Some(&names),
             Vec::new(),
             output_names,
         )?;
-        Ok(Executable::new(loaded, signature, placement, hint, dispatch, provenance))
+        let is_portable = UsedOptions::decode(&provenance.options).is_some_and(|used| used.is_portable());
+        let places = if is_portable { Places::portable() } else { Places::new(client, loaded.handle(), &devices)? };
+        Ok(Executable::new(loaded, signature, places, hint, dispatch, provenance))
     }
 
     fn new(
         loaded: Loaded,
         signature: Signature,
-        placement: Placement,
+        places: Places,
         hint: DispatchHint,
         dispatch: Dispatch,
         provenance: Provenance,
     ) -> Executable {
         let (shardings, history) = (provenance.shardings(&signature), RunHistory::default());
         let missed = AtomicBool::new(false);
-        let inner = Inner { loaded, placement, signature, shardings, hint, history, dispatch, provenance, missed };
+        let inner = Inner { loaded, places, signature, shardings, hint, history, dispatch, provenance, missed };
         let inner = Arc::new(inner);
         let Loaded { client, slot, .. } = &inner.loaded;
         client.executables().enter(&inner, slot);
@@ -380,8 +350,20 @@ impl Executable {
         &self.0.loaded.client
     }
 
+    /// The devices that this process runs it on.
     pub fn placement(&self) -> &Placement {
-        &self.0.placement
+        &self.0.places.placement
+    }
+
+    /// The devices of all processes that run it, by index, all partitions of the first replica first; none for a portable
+    /// executable.
+    pub fn assigned(&self) -> &[usize] {
+        &self.0.places.assigned
+    }
+
+    /// The positions of this process's devices among those of all processes.
+    pub fn positions(&self) -> Vec<usize> {
+        self.0.places.positions()
     }
 
     pub fn signature(&self) -> &Signature {
@@ -408,7 +390,7 @@ impl Executable {
     }
 
     /// A new description by the plugin.
-    pub(crate) fn describe(&self) -> Result<Description<'_>> {
+    pub(crate) fn describe(&self) -> Result<Description> {
         self.client().handle()?;
         Description::new(self.client(), self.handle())
     }

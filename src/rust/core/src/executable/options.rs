@@ -4,11 +4,14 @@ mod proto;
 
 use crate::client::device::Device;
 use crate::client::flags::FLAGS;
+use crate::client::settings::Settings;
+use crate::client::topology::Topology;
 use crate::client::Client;
 use crate::executable::execute::Dispatch;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::reason::Reason;
 use pjrt_program::annotations::{Annotations, Array, PARTITIONS, REPLICAS};
+use pjrt_program::names;
 use prost::{Message, Oneof};
 use proto::*;
 use std::collections::BTreeMap;
@@ -188,16 +191,18 @@ impl CompileOptions {
         (self.replicas() * self.partitions()) as usize
     }
 
-    /// The default devices of a client: those of the assignment, or the first ones.
+    /// The default devices of a client: those of the assignment, or the first ones of this process; of all processes if this
+    /// process has too few.
     ///
     /// # Errors
     /// `InvalidInput` if the client does not have these devices, or too few.
     pub fn assigned_devices(&self, client: &Client) -> Result<Vec<Device>> {
         self.check()?;
-        let count = client.devices().count();
+        let (own, count) = (client.addressable_devices(), client.all_devices().count());
         match &self.device_assignment {
             Some(ids) => ids.iter().map(|&id| device_of_id(client, id)).collect(),
-            None if self.num_devices() <= count => Ok(client.devices().take(self.num_devices()).collect()),
+            None if self.num_devices() <= own => Ok(client.devices().take(self.num_devices()).collect()),
+            None if self.num_devices() <= count => Ok(client.all_devices().take(self.num_devices()).collect()),
             None => Err(Error::new(
                 Kind::InvalidInput,
                 format!("{} needs {} devices, but the client has {count}.", self.describe(), self.num_devices()),
@@ -245,14 +250,51 @@ impl CompileOptions {
     /// The same for a compiler that knows these flags. Flags that the environment sets stay as they are.
     pub(crate) fn serialize_with(&self, flags: &[(&str, bool)], devices: &[Device], for_shardy: bool) -> Vec<u8> {
         let ids: Vec<_> = devices.iter().map(|device| i64::from(device.id())).collect();
-        let ordinal = devices.first().map_or(-1, |device| i64::from(device.local_hardware_id()));
         let client = devices.first().map(Device::client);
-        let is_free = |name: &str| client.is_none_or(|client| !client.settings().mentions(name));
-        let flags = flags.iter().filter(|(name, _)| is_free(name));
-        let flags = flags.map(|&(name, value)| (name.to_owned(), OptionValue::Bool(value)));
-        let toolkit = client.and_then(|client| client.cuda_data_dir());
-        let toolkit = toolkit.map(|folder| (TOOLKIT.to_owned(), OptionValue::String(folder.to_owned())));
-        self.encode(&ids, ordinal, for_shardy, flags.chain(toolkit).collect())
+        let defaults = defaults(flags, client.map(Client::settings), client.and_then(|client| client.cuda_data_dir()));
+        self.encode(&ids, ordinal(devices), for_shardy, defaults)
+    }
+
+    /// The same for devices, given by their ids, that the process need not have. `settings` and `toolkit` are those of the
+    /// compiler.
+    pub(crate) fn serialize_absent(
+        &self,
+        flags: &[(&str, bool)],
+        ids: &[i64],
+        for_shardy: bool,
+        settings: &Settings,
+        toolkit: Option<&str>,
+    ) -> Vec<u8> {
+        self.encode(ids, -1, for_shardy, defaults(flags, Some(settings), toolkit))
+    }
+
+    /// The ids of the devices of a topology to compile for: those of the assignment, or the first ones.
+    ///
+    /// # Errors
+    /// `InvalidInput` if the topology does not have these devices, or too few.
+    pub(crate) fn ids_in(&self, topology: &Topology) -> Result<Vec<i64>> {
+        self.check()?;
+        let known = topology.devices.iter().map(|device| device.id);
+        match &self.device_assignment {
+            Some(ids) => match ids.iter().find(|&&id| known.clone().all(|other| other != id)) {
+                Some(id) => bail!(
+                    InvalidInput,
+                    "`device_assignment` has the id {id}, which no device of the topology has. Device ids: {}.",
+                    names::first_of(&known.map(|id| id.to_string()).collect::<Vec<_>>(), 10)
+                ),
+                None => Ok(ids.iter().map(|&id| id.into()).collect()),
+            },
+            None if self.num_devices() <= topology.devices.len() => {
+                Ok(known.take(self.num_devices()).map(i64::from).collect())
+            }
+            None => bail!(
+                InvalidInput,
+                "{} needs {} devices, but the topology has {}.",
+                self.describe(),
+                self.num_devices(),
+                topology.devices.len()
+            ),
+        }
     }
 
     fn encode(
@@ -407,11 +449,29 @@ impl UsedOptions {
         let mut proto = self.proto.clone();
         if let Some(build) = proto.executable_build_options.as_mut().filter(|build| build.device_assignment.is_some()) {
             let ids = devices.iter().map(|device| i64::from(device.id())).collect::<Vec<_>>();
-            build.device_ordinal = devices.first().map_or(-1, |device| i64::from(device.local_hardware_id()));
+            build.device_ordinal = ordinal(devices);
             build.device_assignment = Some(assignment(&ids, build.num_replicas, build.num_partitions));
         }
         proto.encode_to_vec()
     }
+}
+
+/// XLA's options that this package sets: these flags, unless the environment sets them, and the CUDA toolkit.
+fn defaults(
+    flags: &[(&str, bool)],
+    settings: Option<&Settings>,
+    toolkit: Option<&str>,
+) -> BTreeMap<String, OptionValue> {
+    let is_free = |name: &str| settings.is_none_or(|settings| !settings.mentions(name));
+    let flags = flags.iter().filter(|(name, _)| is_free(name));
+    let flags = flags.map(|&(name, value)| (name.to_owned(), OptionValue::Bool(value)));
+    let toolkit = toolkit.map(|folder| (TOOLKIT.to_owned(), OptionValue::String(folder.to_owned())));
+    flags.chain(toolkit).collect()
+}
+
+/// The number on this machine of the first device that this process can use; -1 if there is none.
+fn ordinal(devices: &[Device]) -> i64 {
+    devices.iter().find(|device| device.is_addressable()).map_or(-1, |device| i64::from(device.local_hardware_id()))
 }
 
 /// The assignment of devices; `ids` are in order of replicas, all partitions of the first one first.
@@ -437,10 +497,10 @@ fn ends_process(name: &str, value: &OptionValue) -> bool {
 }
 
 fn device_of_id(client: &Client, id: i32) -> Result<Device> {
-    match client.devices().find(|device| device.id() == id) {
+    match client.all_devices().find(|device| device.id() == id) {
         Some(device) => Ok(device),
         None => {
-            let ids: Vec<_> = client.devices().map(|device| device.id().to_string()).collect();
+            let ids: Vec<_> = client.all_devices().map(|device| device.id().to_string()).collect();
             bail!(
                 InvalidInput,
                 "`device_assignment` has the id {id}, which no device has. Device ids: {}.",

@@ -2,15 +2,15 @@
 //! damage. A plugin trusts any bytes, and may end the process, so everything is checked first. The container's header is a
 //! protocol buffer, its content the payload: the plugin's own bytes.
 
-use crate::client::device::Device;
+use crate::client::device::{self, Device};
 use crate::client::target::Target;
 use crate::client::Client;
 use crate::custom_call;
 use crate::executable::execute::Dispatch;
 use crate::executable::hint::DispatchHint;
 use crate::executable::options::{CompileOptions, UsedOptions};
-use crate::executable::{Deserialized, Executable, Origin, Placement, Provenance};
-use crate::ffi::api::{bytes, call};
+use crate::executable::{Deserialized, Executable, Origin, Placement, Provenance, Signature};
+use crate::ffi::api::call;
 use pjrt_base::container::{Container, Problem};
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::private_fs;
@@ -101,27 +101,8 @@ impl Executable {
         let Some(device) = self.client().devices().nth(self.first_device()) else {
             bail!(Internal, "The executable has no device.");
         };
-        let (signature, provenance) = (self.signature(), self.provenance());
-        let header = Header {
-            target: Target::of(&device, kept)?,
-            options: provenance.options.clone(),
-            name: signature.name.clone(),
-            input_names: signature.inputs.iter().map(|input| input.name.clone()).collect(),
-            interface: provenance.interface.clone(),
-            runs_on_caller: self.hint().runs_on_caller,
-            is_long: self.hint().is_long,
-            compile_seconds: provenance.compile_time.as_secs_f64(),
-            created: UNIX_EPOCH.elapsed().unwrap_or_default().as_secs() as i64,
-            key: key.into(),
-            wholes: Some(provenance.wholes.clone()),
-            is_predictable: self.hint().is_predictable,
-            functions: provenance.functions.clone(),
-            output_names: signature.output_names.clone().unwrap_or_default(),
-        };
-        self.with_payload(|payload| {
-            room::check_room(payload.len(), "to save the executable")?;
-            Ok(CONTAINER.write(&header.encode_to_vec(), payload))
-        })?
+        let header = Header::new(Target::of(&device, kept)?, self.signature(), self.hint(), self.provenance(), key);
+        self.with_payload(|payload| header.contain(payload))?
     }
 
     /// Calls `read` with the plugin's serialized form of the executable.
@@ -129,17 +110,8 @@ impl Executable {
         if let Some(payload) = &self.provenance().payload {
             return Ok(read(payload));
         }
-        let told = self.describe()?;
-        let api = self.client().plugin().api();
-        let made = call!(api, PJRT_Executable_Serialize { executable: told.handle })
-            .map_err(|error| error.unsupported(self.client().platform(), "Saving an executable is"))?;
-        // SAFETY: the plugin has just returned these bytes, which live until they are freed below.
-        let result = read(unsafe { bytes(made.serialized_bytes, made.serialized_bytes_size) });
-        if let Some(free) = made.serialized_executable_deleter.filter(|_| !api.poison().is_noted()) {
-            // SAFETY: as the plugin asks, once.
-            unsafe { free(made.serialized_executable) };
-        }
-        Ok(result)
+        let read = self.describe()?.with_payload(read);
+        read.map_err(|error| error.unsupported(self.client().platform(), "Saving an executable is"))
     }
 
     /// A device that it runs on, or can run on.
@@ -187,6 +159,38 @@ pub(crate) fn peek(start: &[u8]) -> Option<Header> {
 }
 
 impl Header {
+    /// The description of an executable for a target, with a key of the cache if it has one.
+    pub(crate) fn new(
+        target: Target,
+        signature: &Signature,
+        hint: DispatchHint,
+        provenance: &Provenance,
+        key: &[u8],
+    ) -> Header {
+        Header {
+            target,
+            options: provenance.options.clone(),
+            name: signature.name.clone(),
+            input_names: signature.inputs.iter().map(|input| input.name.clone()).collect(),
+            interface: provenance.interface.clone(),
+            runs_on_caller: hint.runs_on_caller,
+            is_long: hint.is_long,
+            compile_seconds: provenance.compile_time.as_secs_f64(),
+            created: UNIX_EPOCH.elapsed().unwrap_or_default().as_secs() as i64,
+            key: key.into(),
+            wholes: Some(provenance.wholes.clone()),
+            is_predictable: hint.is_predictable,
+            functions: provenance.functions.clone(),
+            output_names: signature.output_names.clone().unwrap_or_default(),
+        }
+    }
+
+    /// The container of the plugin's bytes.
+    pub(crate) fn contain(&self, payload: &[u8]) -> Result<Vec<u8>> {
+        room::check_room(payload.len(), "to save the executable")?;
+        Ok(CONTAINER.write(&self.encode_to_vec(), payload))
+    }
+
     /// `None` for invalid text. Text ends at a null character in C.
     fn read(bytes: &[u8]) -> Option<Header> {
         let header = Header::decode(bytes).ok()?;
@@ -216,12 +220,12 @@ impl<'a> Serialized<'a> {
     ///
     /// # Errors
     /// `SerializedMismatch` if it was compiled for another plugin, processor or kind of device; `InvalidInput` for
-    /// options and devices that do not match it; the plugin's own.
+    /// options and devices that do not match it; `DeviceMismatch` if no device belongs to this process; the plugin's own.
     pub fn load(&self, destination: &Destination<'_>, kept: Option<&Path>) -> Result<Executable> {
         destination.client.handle()?;
         let devices = self.devices(destination)?;
+        device::check_any_addressable(&devices)?;
         for device in &devices {
-            device.check_addressable()?;
             self.check(&Target::of(device, kept)?)?;
         }
         self.hand_over(destination, &devices, Origin::Saved)
@@ -252,7 +256,7 @@ impl<'a> Serialized<'a> {
         if self.used.is_portable() {
             return Ok(destination.client.devices().take(1).collect());
         }
-        let of_id = |id: i64| destination.client.devices().find(|device| i64::from(device.id()) == id).ok_or(id);
+        let of_id = |id: i64| destination.client.all_devices().find(|device| i64::from(device.id()) == id).ok_or(id);
         self.used.device_ids().into_iter().map(of_id).collect::<std::result::Result<_, _>>().map_err(|id| {
             let platform = destination.client.platform();
             Error::new(
@@ -330,18 +334,13 @@ impl<'a> Serialized<'a> {
             error.unsupported(client.platform(), "Loading a saved executable is")
         })?;
         let header = &self.header;
-        let placement = if self.used.is_portable() {
-            Placement::Portable
-        } else {
-            Placement::Fixed(devices.iter().map(Device::index).collect())
-        };
         Executable::restore(
             client,
             loaded.loaded_executable,
             Deserialized {
                 names: header.input_names.clone(),
                 output_names: Some(header.output_names.clone()).filter(|names| !names.is_empty()),
-                placement,
+                devices: devices.to_vec(),
                 hint: DispatchHint {
                     runs_on_caller: header.runs_on_caller,
                     is_long: header.is_long,

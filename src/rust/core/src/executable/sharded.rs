@@ -17,7 +17,8 @@ use std::sync::mpsc::channel;
 use std::sync::Arc;
 
 impl Executable {
-    /// Launches the program on all of its devices, with one list of inputs for each in the order of its placement.
+    /// Launches the program on all of its devices of this process, with one list of inputs for each in the order of its
+    /// placement. Other processes launch it on theirs.
     /// Returns the outputs of each, whose content comes later. Inputs that the program takes over are dead afterwards.
     ///
     /// Several devices always use their dispatch threads: a launch may have to wait for another.
@@ -29,20 +30,32 @@ impl Executable {
         let devices = match self.placement() {
             Placement::Fixed(devices) if devices.len() > 1 => devices,
             _ => {
-                check_lists(1, inputs.len())?;
+                self.check_lists(1, inputs.len())?;
                 return Ok(vec![self.execute(inputs[0], options)?]);
             }
         };
         if options.device.is_some() {
             bail!(InvalidInput, "The program was compiled for fixed devices: an execution cannot choose others.");
         }
-        check_lists(devices.len(), inputs.len())?;
+        self.check_lists(devices.len(), inputs.len())?;
         for (number, (&device, inputs)) in devices.iter().zip(inputs).enumerate() {
             self.check(device, inputs, options).map_err(|error| self.for_device(number, error))?;
         }
         let outputs = self.launch_on_threads(devices, inputs, options)?;
         inputs.iter().try_for_each(|inputs| self.mark_donated(inputs, options))?;
         Ok(outputs)
+    }
+
+    fn check_lists(&self, devices: usize, lists: usize) -> Result<()> {
+        if devices == lists {
+            return Ok(());
+        }
+        let where_it_runs = match self.assigned().len() {
+            all if all > devices => format!("{devices} of its {all} devices in this process"),
+            _ => format!("{devices} device(s)"),
+        };
+        let message = format!("The program runs on {where_it_runs}, but got inputs for {lists}.");
+        Err(Error::new(Kind::ArgumentCount, message).hint(Reason::InputsPerDevice))
     }
 
     /// The error for an input, with its device: the index of its list of inputs, from 0.
@@ -169,15 +182,4 @@ impl Executable {
         runs.into_iter().zip(&outputs).for_each(|(run, outputs)| self.end_run(run, outputs));
         Ok((outputs, complete, carrier))
     }
-}
-
-fn check_lists(devices: usize, lists: usize) -> Result<()> {
-    if devices != lists {
-        return Err(Error::new(
-            Kind::ArgumentCount,
-            format!("The program runs on {devices} device(s), but got inputs for {lists}."),
-        )
-        .hint(Reason::InputsPerDevice));
-    }
-    Ok(())
 }

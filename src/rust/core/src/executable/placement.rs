@@ -1,0 +1,74 @@
+//! The devices that a program is compiled for, and those of them that belong to this process.
+
+use crate::client::device::Device;
+use crate::client::Client;
+use crate::ffi::api::{call, slice};
+use pjrt_base::error::{Kind, Result, UNIMPLEMENTED};
+use pjrt_sys::*;
+
+/// The devices that this process runs an executable on.
+#[derive(Debug)]
+pub enum Placement {
+    /// These devices, by index in the client's list, in the order of their lists of inputs: all partitions of the first
+    /// replica first.
+    Fixed(Vec<usize>),
+    /// One device, chosen at each execution.
+    Portable,
+}
+
+/// The devices of an executable.
+#[derive(Debug)]
+pub(crate) struct Places {
+    pub placement: Placement,
+    /// Those of all processes, by index, all partitions of the first replica first; none for a portable executable.
+    pub assigned: Vec<usize>,
+}
+
+impl Places {
+    /// The devices of an executable that was compiled or loaded for these devices.
+    ///
+    /// # Errors
+    /// `Internal` if the plugin runs it on other devices of this process.
+    pub fn new(client: &Client, loaded: *mut PJRT_LoadedExecutable, devices: &[Device]) -> Result<Places> {
+        let assigned: Vec<usize> = devices.iter().map(Device::index).collect();
+        let own: Vec<usize> = devices.iter().filter(|device| device.is_addressable()).map(Device::index).collect();
+        let own = if own.len() < assigned.len() { in_order_of_plugin(client, loaded, own)? } else { own };
+        Ok(Places { placement: Placement::Fixed(own), assigned })
+    }
+
+    pub fn portable() -> Places {
+        Places { placement: Placement::Portable, assigned: Vec::new() }
+    }
+
+    /// The position of each device of this process among those of all processes.
+    pub fn positions(&self) -> Vec<usize> {
+        let position = |device: &usize| self.assigned.iter().position(|other| other == device);
+        match &self.placement {
+            Placement::Fixed(own) => own.iter().filter_map(position).collect(),
+            Placement::Portable => Vec::new(),
+        }
+    }
+}
+
+/// The same devices in the order in which the plugin takes their inputs.
+fn in_order_of_plugin(client: &Client, loaded: *mut PJRT_LoadedExecutable, own: Vec<usize>) -> Result<Vec<usize>> {
+    let found = match call!(client.plugin().api(), PJRT_LoadedExecutable_AddressableDevices { executable: loaded }) {
+        Err(error) if error.code() == Some(UNIMPLEMENTED) || error.kind() == Kind::UnsupportedCall => return Ok(own),
+        found => found?,
+    };
+    // SAFETY: the plugin has just returned this array.
+    let handles = unsafe { slice(found.addressable_devices, found.num_addressable_devices) };
+    let ordered: Vec<usize> = handles
+        .iter()
+        .filter_map(|&handle| own.iter().copied().find(|&index| client.device_facts(index).handle == handle))
+        .collect();
+    if ordered.len() != own.len() || handles.len() != own.len() {
+        bail!(
+            Internal,
+            "The plugin runs the program on {} device(s) of this process, but {} were asked for.",
+            handles.len(),
+            own.len()
+        );
+    }
+    Ok(ordered)
+}

@@ -1,0 +1,76 @@
+//! A program as a plugin takes it.
+
+use crate::custom_call;
+use crate::custom_call::lapack;
+use crate::ffi::api::{Api, Args};
+use crate::host::memory::HostMemory;
+use crate::runtime::plugin::Plugin;
+use pjrt_base::error::{Error, Result};
+use pjrt_plugins::cuda;
+use pjrt_program::narrow;
+use pjrt_program::program::Program;
+use pjrt_sys::*;
+use std::borrow::Cow;
+use std::ffi::c_char;
+use std::sync::Arc;
+
+/// A program, adapted to a platform.
+pub(crate) struct Source<'a> {
+    program: Cow<'a, Program>,
+    /// A copy of its code, for bytecode whose memory is not aligned: MLIR refuses aligned resources in it.
+    aligned: Option<Arc<HostMemory>>,
+}
+
+impl<'a> Source<'a> {
+    /// Checks and adapts a program. `is_host`: for a CPU of this machine.
+    ///
+    /// # Errors
+    /// `DynamicShape`; `UnsupportedDtype` for types that would crash XLA's CPU compiler.
+    pub fn new(program: &'a Program, is_host: bool) -> Result<Source<'a>> {
+        program.check_shapes()?;
+        let program = if is_host {
+            narrow::check(program)?;
+            lapack::for_host(program)
+        } else {
+            Cow::Borrowed(program)
+        };
+        let aligned = aligned(&program)?;
+        Ok(Source { program, aligned })
+    }
+
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// Calls `pass` with the program as an argument for the plugin.
+    pub fn pass<T>(&self, api: &Api, pass: impl FnOnce(*const PJRT_Program) -> T) -> T {
+        let format = self.program.format().name();
+        // SAFETY: `aligned` has written all of it.
+        let code = self.aligned.as_ref().map_or(self.program.code(), |memory| unsafe { memory.bytes() });
+        let mut source = Args::<PJRT_Program>::new(api);
+        source.fields.struct_size = api.size_of(&source);
+        source.fields.code = code.as_ptr() as *mut c_char;
+        source.fields.code_size = code.len();
+        source.fields.format = format.as_ptr().cast();
+        source.fields.format_size = format.len();
+        pass((&raw const source).cast())
+    }
+
+    /// A compiler's error, with what the program shows about it.
+    #[cold]
+    pub fn explain(&self, error: Error, plugin: &Plugin, platform: &str) -> Error {
+        let error = custom_call::explain(cuda::tools::explained(error), plugin.api(), platform);
+        self.program.explain(error, plugin.stablehlo_versions()).on_platform(platform)
+    }
+}
+
+fn aligned(program: &Program) -> Result<Option<Arc<HostMemory>>> {
+    let code = program.code();
+    if program.bytecode().is_none() || HostMemory::is_aligned(code.as_ptr()) {
+        return Ok(None);
+    }
+    let memory = HostMemory::new(code.len())?;
+    // SAFETY: the new memory is as long.
+    unsafe { memory.data().copy_from_nonoverlapping(code.as_ptr(), code.len()) };
+    Ok(Some(memory))
+}

@@ -1,0 +1,126 @@
+//! Programs that are compiled for a topology, without a client: for devices that this process need not have. They are kept in
+//! serialized form, to be loaded where the devices are.
+
+use crate::client::flags;
+use crate::client::settings::Settings;
+use crate::client::target::Target;
+use crate::client::topology::System;
+use crate::client::CPU;
+use crate::custom_call;
+use crate::executable::description::Description;
+use crate::executable::options::CompileOptions;
+use crate::executable::serialized::Header;
+use crate::executable::source::Source;
+use crate::executable::{functions_of, Origin, Provenance, Signature};
+use crate::ffi::api::call;
+use pjrt_base::error::{Error, Kind, Result, NOT_FOUND, UNIMPLEMENTED};
+use pjrt_base::process;
+use pjrt_base::trace::{self, Activity, Details};
+use pjrt_plugins::cuda;
+use pjrt_program::program::Program;
+use pjrt_program::sharding::{Shardings, Wholes};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// A compiled program that is not loaded.
+#[derive(Debug)]
+pub struct Unloaded {
+    pub signature: Signature,
+    pub shardings: Shardings,
+    /// The numbers of replicas and partitions.
+    pub counts: (i64, i64),
+    pub target: Target,
+    pub compile_time: Duration,
+    /// Its bytes, which `Serialized::read` takes.
+    pub container: Vec<u8>,
+}
+
+impl Unloaded {
+    /// Compiles a program for devices of a system: those of the options' assignment, or its first ones. `kept` is the folder
+    /// that keeps the hashes of plugins' files.
+    ///
+    /// # Errors
+    /// Those of [`Executable::compile`](crate::executable::Executable::compile), without those about clients; `InvalidInput`
+    /// if the system lacks the devices;
+    /// `UnsupportedCall` or code 12 (unimplemented) if the plugin compiles nothing without a client, or saves nothing.
+    pub fn compile(
+        system: &System,
+        program: &Program,
+        options: &CompileOptions,
+        kept: Option<&Path>,
+    ) -> Result<Unloaded> {
+        let options = options.for_program(program.annotations())?;
+        let plugin = system.plugin();
+        let api = plugin.api();
+        let topology = system.describe()?;
+        let ids = options.ids_in(&topology)?;
+        let platform = &*topology.platform;
+        let is_host = platform == CPU;
+        let source = Source::new(program, is_host)?;
+        let program = source.program();
+        let settings = Settings::read(plugin);
+        let toolkit = cuda::tools::data_dir(&plugin.for_cuda()).map(|folder| folder.to_string_lossy().into_owned());
+        plugin.first_executable.call_once(|| process::watch_exit(crate::client::close_all));
+        let start = Instant::now();
+        let phase = trace::span(Activity::Phase, || Details::named("compiler"));
+        let (compiled, serialized) = flags::with_flags(plugin, system.known_flags(), |flags| {
+            let serialized =
+                options.serialize_absent(flags, &ids, program.is_for_shardy(), &settings, toolkit.as_deref());
+            let handle = system.handle()?;
+            let compiled = source.pass(api, |program| {
+                call!(
+                    api,
+                    PJRT_Compile {
+                        topology: handle,
+                        program: program,
+                        compile_options: serialized.as_ptr().cast(),
+                        compile_options_size: serialized.len(),
+                    }
+                )
+            })?;
+            Ok((compiled, serialized))
+        })
+        .map_err(|error| match has_compiler(&error) {
+            true => source.explain(error, plugin, platform),
+            false => Error::new(Kind::Pjrt(UNIMPLEMENTED), error.message())
+                .unsupported(platform, "Compiling for a topology is")
+                .hint("Compile the program where the devices are, for a device of a client."),
+        })?;
+        let compile_time = start.elapsed();
+        drop(phase);
+        let description = Description::of_unloaded(api, is_host, compiled.executable);
+        let module = description.optimized_module()?;
+        let signature = description.signature_of(&module, program)?;
+        custom_call::mpi::check(&module, options.num_devices())?;
+        custom_call::check_layouts(module.functions_in_other_layouts(), platform)?;
+        let provenance = Provenance {
+            origin: Origin::Compiled,
+            options: serialized,
+            compile_time,
+            interface: module.interface(),
+            wholes: if options.partitions() > 1 { Wholes::of(program.annotations()) } else { Wholes::default() },
+            source_bytes: program.code().len(),
+            functions: functions_of(&module),
+            payload: None,
+        };
+        let first = topology.devices.iter().find(|device| Some(i64::from(device.id)) == ids.first().copied());
+        let target = Target::new(plugin, platform, first.map_or("", |device| &device.kind), kept)?;
+        let header = Header::new(target.clone(), &signature, description.hint(&module), &provenance, &[]);
+        let container = description
+            .with_payload(|payload| header.contain(payload))
+            .map_err(|error| error.unsupported(platform, "Saving an executable is"))??;
+        let shardings = provenance.shardings(&signature);
+        let counts = (options.replicas(), options.partitions());
+        Ok(Unloaded { signature, shardings, counts, target, compile_time, container })
+    }
+}
+
+/// Whether a plugin that returned this error can compile without a client.
+fn has_compiler(error: &Error) -> bool {
+    match error.code() {
+        Some(UNIMPLEMENTED) => false,
+        // XLA's words.
+        Some(NOT_FOUND) => !error.message().starts_with("No compiler registered"),
+        _ => true,
+    }
+}
