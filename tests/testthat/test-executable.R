@@ -198,7 +198,7 @@ test_that("functions of executables refuse other objects", {
     expect_refused(ask(1), "invalid_input", "`executable` must be a `PJRTLoadedExecutable`")
     expect_refused(ask(pjrt_scalar(1)), "invalid_input", "`executable` must be a `PJRTLoadedExecutable`")
     loaded <- without_content(donating_step())
-    expect_refused(ask(loaded), "invalid_pointer", "does not survive saving and loading")
+    expect_refused(ask(loaded), "invalid_pointer", "was saved without its content")
   }
   expect_identical(format(loaded), "PJRTLoadedExecutable of another session")
   expect_identical(utils::capture.output(print(loaded)), c("<PJRTLoadedExecutable>", "  of another session"))

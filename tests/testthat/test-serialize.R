@@ -384,7 +384,7 @@ test_that("R can write every object, and its reader says what became of it", {
   }
   withr::local_options(pjrt.serialize = NULL)
   # the old format has no place for it
-  expect_refused(as_array(sent(x, version = 2)), "invalid_pointer", "does not survive saving and loading")
+  expect_refused(as_array(sent(x, version = 2)), "invalid_pointer", "was saved without its content")
 })
 
 test_that("damaged and foreign content is refused at the first use", {

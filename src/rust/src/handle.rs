@@ -247,13 +247,13 @@ pub fn no_handle<T: Owned>(x: SEXP, argument: &str) -> Failure {
         format!("{argument} must be a `{class}`, not {}.", describe(x))
     } else if is_null(x) {
         sent::stage(x);
-        format!("{argument} is a null pointer: a `{class}` does not survive saving and loading. Create it again.")
+        let fate = if T::IS_SENT { "was saved without its content" } else { "does not survive saving and loading" };
+        format!("{argument} is a null pointer: a `{class}` {fate}. Create it again.")
     } else {
         format!("{argument} must be a `{class}`: this pointer has the class, but this package did not make it.")
     };
     let error = Error::new(Kind::InvalidPointer, message);
-    let can_be_sent = [c"PJRTBuffer", c"PJRTLoadedExecutable", c"PJRTProgram"].contains(&T::CLASS);
-    Failure(if can_be_sent && is_null(x) { error.hint(Reason::HandleLost) } else { error })
+    Failure(if T::IS_SENT && is_null(x) { error.hint(Reason::HandleLost) } else { error })
 }
 
 /// Moves the R object that counts memory from one buffer's handle to another's: from a donated buffer to the output that lives
