@@ -164,7 +164,17 @@
     });
   }
 
+  // Paths in tables may break after a slash.
+  function breakPaths() {
+    for (const code of document.querySelectorAll("main td code")) {
+      if (code.children.length > 0 || !/\/.*\//.test(code.textContent)) continue;
+      const parts = code.textContent.split(/(?<=\/)/);
+      code.replaceChildren(...parts.flatMap((part) => [part, element("wbr")]).slice(0, -1));
+    }
+  }
+
   document.addEventListener("DOMContentLoaded", () => {
+    breakPaths();
     contents();
     copyButtons();
     search();
