@@ -2,7 +2,7 @@
 //   - a page that is wider than its frame
 //   - an image that did not load
 //   - an error of a script
-//   - a search that finds nothing, or a table of contents that is missing
+//   - a search that finds nothing, a table of contents that is missing, or a menu that does not open
 // tools/site.sh puts it into a page with the list of the pages.
 "use strict";
 
@@ -58,6 +58,24 @@ async function checkPage(page, width) {
   frame.remove();
 }
 
+// On a phone, the menu opens with a button, and each of its parts with a click.
+async function checkMenu(page) {
+  const frame = await open(page, 390);
+  const doc = frame.contentDocument;
+  const shown = (element) => element.getBoundingClientRect().height > 0;
+  doc.querySelector(".navbar-toggler").click();
+  await sleep(1000);
+  const parts = [...doc.querySelectorAll("#navbar .dropdown-toggle")];
+  if (parts.length === 0 || !parts.every(shown)) problems.push(`${page}: the menu does not open`);
+  for (const part of parts) {
+    part.click();
+    await sleep(200);
+    const links = [...part.parentElement.querySelectorAll("a.dropdown-item")];
+    if (links.length === 0 || !links.every(shown)) problems.push(`${page}: the menu "${part.textContent.trim()}" does not open`);
+  }
+  frame.remove();
+}
+
 async function checkSearch(page, query, expected) {
   const frame = await open(page, 1280);
   const doc = frame.contentDocument;
@@ -84,6 +102,7 @@ window.addEventListener("DOMContentLoaded", async () => {
     for (const page of pages.filter((page) => page !== "check.html")) {
       for (const width of [1280, 390]) await checkPage(page, width);
     }
+    await checkMenu("articles/pjrt.html");
     searches.push(await checkSearch("index.html", "pjrt_execute", "reference/pjrt_execute.html"));
     searches.push(await checkSearch("articles/pjrt.html", "donation", ".html"));
     searches.push(await checkSearch("reference/index.html", "slow program", "articles/slow.html"));

@@ -94,7 +94,10 @@
       }
       if (score > 0) found.push({ entry, score: what === title ? score + 0.5 : score });
     }
-    return found.sort((a, b) => b.score - a.score).slice(0, 20).map((match) => match.entry);
+    // no more than two of a page
+    const count = {};
+    const few = ({ entry }) => (count[entry.path] = (count[entry.path] || 0) + 1) <= 2;
+    return found.sort((a, b) => b.score - a.score).filter(few).slice(0, 20).map((match) => match.entry);
   }
 
   function address(entry) {
