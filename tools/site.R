@@ -29,7 +29,8 @@ build <- function(folder) {
   # downlit asks CRAN where the pages of other packages are
   utils::assignInNamespace("CRAN_urls", function() data.frame(Package = character(), URL = character()), "downlit")
   utils::assignInNamespace("fetch_yaml", function(url) stop("not fetched"), "downlit")
-  options(pkgdown.internet = FALSE, warn = 1L)
+  # articles that are not vignettes have no index entry
+  options(pkgdown.internet = FALSE, rmarkdown.html_vignette.check_title = FALSE, warn = 1L)
   pkgdown::build_site(
     devel = FALSE, preview = FALSE, install = FALSE, new_process = FALSE, override = list(destination = folder)
   )

@@ -24,7 +24,7 @@ trap 'rm -rf "$work"' EXIT
 
 browse() {
     timeout 300 "$browser" --headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking \
-        --disable-component-update --disable-sync --hide-scrollbars --user-data-dir="$work/profile" "$@" 2>/dev/null
+        --disable-component-update --disable-sync --hide-scrollbars --user-data-dir="$work/profile" "$@" 2>/dev/null </dev/null
 }
 
 # The check opens every page in a frame: it is part of the site while it runs.
