@@ -1,6 +1,9 @@
 # Logistic regression with a compiled training step: classifies an iris as versicolor or virginica from four measurements. Each
 # step is one asynchronous execution of the program. The result is compared with glm().
+#
+# vignettes/articles/demo.Rmd shows and runs the sections of this file.
 
+# ---- data ----
 library(pjrt)
 
 flowers <- droplevels(subset(iris, Species != "setosa"))
@@ -8,44 +11,70 @@ measures <- as.matrix(flowers[1:4])
 standardised <- scale(measures)
 is_virginica <- as.double(flowers$Species == "virginica")
 
-program <- pjrt_program(path = system.file("programs", "logistic-step.mlir", package = "pjrt"))
-step <- pjrt_compile(program)
-
 features <- pjrt_buffer(cbind(1, standardised), dtype = "f64")
 labels <- pjrt_buffer(is_virginica, dtype = "f64")
+
+# ---- program ----
+path <- system.file("programs", "logistic-step.mlir", package = "pjrt")
+program <- pjrt_program(path = path)
+step <- pjrt_compile(program)
+
+# ---- training ----
 rate <- pjrt_scalar(0.5, dtype = "f64")
 momentum <- pjrt_scalar(0.9, dtype = "f64")
-weights <- pjrt_buffer(numeric(5L), dtype = "f64")
-velocity <- pjrt_buffer(numeric(5L), dtype = "f64")
 
-cat(sprintf("Logistic regression on %d flowers, trained on %s\n\n", nrow(flowers), as.character(device(weights))))
-
-# Weights and velocity are donated, so that each step's results reuse their memory. Each report prints the loss that the
-# previous report requested, so that the loop never waits for the device.
-report_loss <- function(report) {
-  cat(sprintf("step %6d   loss %.10f\n", report$step, value(report$loss)))
+# Weights and velocity are donated, so that each step's results reuse their
+# memory. `watch` gets the number of each step and its loss: a buffer that the
+# device may not have computed yet.
+train <- function(n_steps, watch) {
+  weights <- pjrt_buffer(numeric(5L), dtype = "f64")
+  velocity <- pjrt_buffer(numeric(5L), dtype = "f64")
+  for (i in seq_len(n_steps)) {
+    results <- pjrt_execute(
+      step, features, labels, weights, velocity, rate, momentum
+    )
+    weights <- results[[1L]]
+    velocity <- results[[2L]]
+    watch(i, results[[3L]])
+  }
+  as_array(weights)
 }
 
-n_steps <- 10000L
+# ---- report ----
+# Each report prints the loss that the previous report requested, so that the
+# loop never waits for the device.
 report_at <- c(1, 10, 30, 100, 300, 1000, 3000, 10000)
-report <- NULL
-started <- proc.time()[["elapsed"]]
-for (i in seq_len(n_steps)) {
-  results <- pjrt_execute(step, features, labels, weights, velocity, rate, momentum)
-  weights <- results[[1L]]
-  velocity <- results[[2L]]
-  if (i %in% report_at) {
-    if (!is.null(report)) {
-      report_loss(report)
-    }
-    report <- list(step = i, loss = as_array_async(results[[3L]]))
+requested <- NULL
+print_requested <- function() {
+  if (!is.null(requested)) {
+    loss <- value(requested$loss)
+    cat(sprintf("step %6d   loss %.10f\n", requested$step, loss))
   }
 }
-trained <- as_array(weights)
-elapsed <- proc.time()[["elapsed"]] - started
-report_loss(report)
-cat(sprintf("\n%d steps in %.2f s: %.0f steps per second\n\n", n_steps, elapsed, n_steps / elapsed))
+report <- function(i, loss) {
+  if (i %in% report_at) {
+    print_requested()
+    requested <<- list(step = i, loss = as_array_async(loss))
+  }
+}
 
+# ---- run ----
+cat(sprintf(
+  "Logistic regression on %d flowers, trained on %s\n\n",
+  nrow(flowers), as.character(device(features))
+))
+
+n_steps <- 10000L
+started <- proc.time()[["elapsed"]]
+trained <- train(n_steps, report)
+elapsed <- proc.time()[["elapsed"]] - started
+print_requested()
+cat(sprintf(
+  "\n%d steps in %.2f s: %.0f steps per second\n\n",
+  n_steps, elapsed, n_steps / elapsed
+))
+
+# ---- compare ----
 # transform the coefficients from standardised measurements to centimetres
 slopes <- trained[-1L] / attr(standardised, "scaled:scale")
 intercept <- trained[[1L]] - sum(slopes * attr(standardised, "scaled:center"))

@@ -25,9 +25,11 @@ test_that("the workflow only calls the command that runs all checks", {
   expect_true(any(grepl("exec sh tools/test.sh", readLines(source_file(".ci/run")), fixed = TRUE)))
 })
 
-test_that("shell scripts for releases parse", {
-  script <- source_file("tools/release.sh")
-  expect_identical(system2("sh", c("-n", shQuote(script)), stdout = TRUE, stderr = TRUE), character())
+test_that("shell scripts for releases and the website parse", {
+  for (name in c("tools/release.sh", "tools/site.sh")) {
+    script <- source_file(name)
+    expect_identical(system2("sh", c("-n", shQuote(script)), stdout = TRUE, stderr = TRUE), character())
+  }
 })
 
 test_that("the README is short, starts with the two commands, and names files that exist", {
@@ -62,4 +64,20 @@ test_that("the R code of the README runs as it is", {
     expect_identical(ended$status, 0L, info = ended$stderr)
     expect_identical(trimws(strsplit(ended$stdout, "\n")[[1L]]), trimws(shown))
   }
+})
+
+test_that("the website has each article in its menu and in its list", {
+  lines <- trimws(readLines(source_file("_pkgdown.yml")))
+  articles <- sub("[.]Rmd$", "", list.files(source_file("vignettes"), "[.]Rmd$", recursive = TRUE))
+  expect_gt(length(articles), 15L)
+  expect_identical(setdiff(paste("-", articles), lines), character())
+  expect_identical(setdiff(sprintf("href: articles/%s.html", basename(articles)), lines), character())
+})
+
+test_that("the demo's page shows each section of the demo", {
+  sections <- sub("^# ---- (.*) ----$", "\\1", grep("^# ----", readLines(source_file("tools/demo.R")), value = TRUE))
+  expect_gt(length(sections), 4L)
+  page <- readLines(source_file("vignettes/articles/demo.Rmd"))
+  chunks <- sub("^```\\{r ([a-z]+)[,}].*", "\\1", grep("^```\\{r [a-z]+[,}]", page, value = TRUE))
+  expect_identical(setdiff(sections, chunks), character())
 })
