@@ -94,7 +94,7 @@ pjrt_shard <- function(x, devices, dim = 1L, dtype = NULL, ..., input = NULL, te
   targets <- if (executable) devices(devices, addressable = FALSE) else device_list(devices)
   count <- length(targets)
   # the parts of other processes are theirs to move
-  own <- if (executable) own_positions(devices, targets) else seq_len(count)
+  own <- if (executable) call_native(ffi_executable_own_positions, devices) else seq_len(count)
   shards <- vector("list", length(own))
   targets <- targets[own]
   # a loop, not lapply(), so that errors show the user's call
@@ -175,11 +175,6 @@ pjrt_unshard <- function(buffers, dim = 1L, executable = NULL, output = NULL) {
     parts[[i]] <- value(parts[[i]])
   }
   combine_arrays(parts, dim)
-}
-
-# The positions of this process's devices among all devices of an executable, in the order of its lists of inputs.
-own_positions <- function(executable, all) {
-  vapply(devices(executable), function(device) Position(function(other) identical(other, device), all), 0L)
 }
 
 # Combines arrays along a dimension.

@@ -235,6 +235,7 @@ routine_uses <- function() {
     executable_input = pjrt:::call_native(pjrt:::ffi_executable_input, add, "x"),
     executable_device = device(add),
     executable_devices = devices(add),
+    executable_own_positions = pjrt:::call_native(pjrt:::ffi_executable_own_positions, add),
     executable_aliases = pjrt:::call_native(pjrt:::ffi_executable_aliases, add),
     executable_origin = utils::capture.output(print(add)),
     executable_costs = executable_cost(add),

@@ -214,6 +214,7 @@ test_that("objects of each class are counted from creation until collection", {
   expect_held("Dispatcher", 1, dispatcher(1, identity, move_inputs = TRUE))
   expect_held("PJRTCallable", 2, list(pjrt_function(add), pjrt_step(add, c(x = 1))))
   expect_held("PJRTDLPack", 1, as_dlpack(x))
+  expect_held("PJRTSystem", 1, pjrt_topology(topology_plugin(), "1x2"))
   expect_held("RTree", 0, map_tree(list(a = 1), identity))
   # repeated calls return the same objects
   kept <- c("PJRTClient", "PJRTDevice", "PJRTMemory")
@@ -228,7 +229,7 @@ test_that("objects of every class are counted", {
   counted <- c(
     "PJRTPlugin", "PJRTClient", "PJRTDevice", "PJRTMemory", "PJRTBuffer", "PJRTProgram", "PJRTLoadedExecutable",
     "PJRTExecutionOptions", "PJRTTransfer", "PJRTCompiling", "PJRTSafetensors", "RTree", "Dispatcher", "PJRTCallable",
-    "PJRTDLPack"
+    "PJRTDLPack", "PJRTSystem"
   )
   # a class missing here needs a test above
   expect_setequal(classes, counted)

@@ -196,6 +196,17 @@ fn executable_devices(executable: Robj, is_addressable: bool) -> Result<Robj> {
     Ok(sexp::robj(list.sexp()))
 }
 
+/// The positions, from 1, of this process's devices among all devices of an executable, as `executable_devices()` returns both.
+#[extendr]
+fn executable_own_positions(executable: Robj) -> Result<Robj> {
+    let executable = get(&executable)?;
+    let own = match executable.placement() {
+        Placement::Portable => (0..executable.client().addressable_devices()).collect(),
+        Placement::Fixed(_) => executable.positions(),
+    };
+    Ok(positions(own.into_iter().map(Some)))
+}
+
 /// For each output the input, from 0, whose memory it takes over; NA for none.
 #[extendr]
 fn executable_aliases(executable: Robj) -> Result<Robj> {
@@ -257,6 +268,7 @@ extendr_module! {
     fn executable_device;
     fn executable_devices;
     fn executable_origin;
+    fn executable_own_positions;
     fn executable_costs;
     fn executable_memory_stats;
     fn executable_fingerprint;

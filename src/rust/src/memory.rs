@@ -19,6 +19,7 @@ use pjrt_base::trace::{self, Activity, Details};
 use pjrt_core::buffer::upload::{Upload, UploadRoute, BACKGROUND};
 use pjrt_core::client::history::Span;
 pub use pjrt_core::client::retry::with_retry;
+use pjrt_core::client::topology::System;
 use pjrt_core::client::{self, holdings};
 use pjrt_core::dlpack;
 use pjrt_core::host::pool::{self, Block};
@@ -278,7 +279,7 @@ fn apply_limit() -> Result<()> {
 }
 
 /// For each class of handles, how many R has.
-fn live_objects() -> [(&'static CStr, usize); 15] {
+fn live_objects() -> [(&'static CStr, usize); 16] {
     fn of<T: Owned>() -> (&'static CStr, usize) {
         (T::CLASS, T::live().load(Ordering::Relaxed))
     }
@@ -298,6 +299,7 @@ fn live_objects() -> [(&'static CStr, usize); 15] {
         of::<Dispatcher>(),
         of::<Callable>(),
         of::<Capsule>(),
+        of::<System>(),
     ]
 }
 

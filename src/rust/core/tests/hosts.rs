@@ -17,13 +17,16 @@ use pjrt_program::hlo::{HloModuleProto, ProgramShapeProto, ShapeProto};
 use pjrt_program::program::{Format, Program};
 use pjrt_store::Address;
 use prost::Message;
-use std::net::{TcpListener, TcpStream};
+use server::Server;
 use std::os::unix::process::parent_id;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
+
+#[path = "../../store/tests/server/mod.rs"]
+mod server;
 
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/fake-hosts.c");
 
@@ -41,36 +44,9 @@ fn library() -> &'static Path {
     })
 }
 
-struct Server {
-    child: Child,
-    port: u16,
-}
-
-impl Server {
-    fn start() -> Server {
-        let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
-        let arguments = ["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--requirepass", "s3cret"];
-        let child = Command::new("redis-server").args(arguments).stdout(Stdio::null()).spawn();
-        let server = Server { child: child.expect("redis-server is installed"), port };
-        let end = Instant::now() + Duration::from_secs(20);
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(Instant::now() < end, "the server does not start");
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        server
-    }
-
-    fn kill(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// A server with the password of these tests.
+fn new_server() -> Server {
+    Server::start(&["--requirepass", "s3cret"])
 }
 
 /// Starts the process of a rank.
@@ -233,7 +209,7 @@ fn shared_cache(parent: u32, script: &str) -> PathBuf {
 
 #[test]
 fn programs_run_on_the_devices_of_every_process() {
-    let server = Server::start();
+    let server = new_server();
     // Of three and of four devices, for each process.
     let sums = [["3 1.5, 1003 1.5", "6 2, 1006 2"], ["2003 1.5", "2006 2, 3006 2"]];
     let places = [["[1, 3]", "[1, 2]", "[0, 1]", "[2, 3]"], ["[0, 2]", "[0]", "[2, 3]", "[0, 1]"]];
@@ -309,7 +285,7 @@ fn programs_are_compiled_for_the_devices_of_a_topology_or_not_at_all() {
 
 #[test]
 fn every_callback_works_in_several_processes_and_for_a_second_client() {
-    let server = Server::start();
+    let server = new_server();
     for (rank, said) in run(&server, 4, "exchange").into_iter().enumerate() {
         let found = format!("{rank} of 4, wrong 0, absent 5, late 4");
         assert!(said.contains(&format!("created: {found}; 1 of 4, process {rank}")), "{said}");
@@ -319,7 +295,7 @@ fn every_callback_works_in_several_processes_and_for_a_second_client() {
 
 #[test]
 fn ten_thousand_keys_reach_every_process() {
-    let server = Server::start();
+    let server = new_server();
     for said in run(&server, 3, "many") {
         assert!(said.contains("created: wrong 0; ") && said.contains("again: wrong 0"), "{said}");
     }
@@ -327,7 +303,7 @@ fn ten_thousand_keys_reach_every_process() {
 
 #[test]
 fn processes_that_do_not_come_are_named() {
-    let server = Server::start();
+    let server = new_server();
     let job = new_job();
     let children = [0, 2].map(|rank| start(&server, job, rank, 4, "exchange", 2.0));
     for said in children.map(said) {
@@ -338,7 +314,7 @@ fn processes_that_do_not_come_are_named() {
 
 #[test]
 fn a_second_process_of_a_rank_is_refused() {
-    let server = Server::start();
+    let server = new_server();
     let job = new_job();
     let first = start(&server, job, 0, 2, "exchange", 5.0);
     let id = first.id();
@@ -350,7 +326,7 @@ fn a_second_process_of_a_rank_is_refused() {
 
 #[test]
 fn a_lost_process_ends_the_others_in_time() {
-    let server = Server::start();
+    let server = new_server();
     let job = new_job();
     let mut children: Vec<_> = (0..2).map(|rank| start(&server, job, rank, 2, "never", 4.0)).collect();
     std::thread::sleep(Duration::from_millis(1500));
@@ -366,7 +342,7 @@ fn a_lost_process_ends_the_others_in_time() {
 
 #[test]
 fn a_lost_server_ends_the_creation_at_once() {
-    let mut server = Server::start();
+    let mut server = new_server();
     let job = new_job();
     let children: Vec<_> = (0..2).map(|rank| start(&server, job, rank, 2, "never", 60.0)).collect();
     std::thread::sleep(Duration::from_secs(2));
@@ -380,7 +356,7 @@ fn a_lost_server_ends_the_creation_at_once() {
 
 #[test]
 fn the_failure_of_the_store_is_added_to_a_vague_error() {
-    let server = Server::start();
+    let server = new_server();
     let said = said(start(&server, new_job(), 0, 1, "vague", 20.0));
     assert!(
         said.contains("failed: Some(13) Something failed. | No process has set the key 'never' in time."),
@@ -390,7 +366,7 @@ fn the_failure_of_the_store_is_added_to_a_vague_error() {
 
 #[test]
 fn a_server_that_never_comes_or_refuses_is_reported() {
-    let mut server = Server::start();
+    let mut server = new_server();
     let place = |address: &str| Distributed {
         rank: 0,
         size: 1,

@@ -113,6 +113,26 @@ pub(crate) struct Provenance {
 }
 
 impl Provenance {
+    /// That of a program which was compiled into `module` now, with these serialized options.
+    fn of_compiled(
+        program: &Program,
+        module: &HloModuleProto,
+        is_partitioned: bool,
+        options: Vec<u8>,
+        compile_time: Duration,
+    ) -> Provenance {
+        Provenance {
+            origin: Origin::Compiled,
+            options,
+            compile_time,
+            interface: module.interface(),
+            wholes: if is_partitioned { Wholes::of(program.annotations()) } else { Wholes::default() },
+            source_bytes: program.code().len(),
+            functions: functions_of(module),
+            payload: None,
+        }
+    }
+
     fn shardings(&self, signature: &Signature) -> Shardings {
         let partitions = UsedOptions::decode(&self.options).map_or(1, |used| used.counts().1);
         let inputs: Vec<_> = signature.inputs.iter().map(|input| input.spec.clone()).collect();
@@ -239,8 +259,7 @@ impl Executable {
         let module = description.optimized_module()?;
         let signature = description.signature_of(&module, program)?;
         let hint = description.hint(&module);
-        let functions = functions_of(&module);
-        custom_call::check(&functions, client.platform())?;
+        custom_call::check(&functions_of(&module), client.platform())?;
         custom_call::mpi::check(&module, options.partitions() as usize * options.replicas() as usize)?;
         custom_call::check_layouts(module.functions_in_other_layouts(), client.platform())?;
         drop(description);
@@ -249,16 +268,7 @@ impl Executable {
         } else {
             Places::new(client, loaded.handle(), devices)?
         };
-        let provenance = Provenance {
-            origin: Origin::Compiled,
-            options: serialized,
-            compile_time,
-            interface: module.interface(),
-            wholes: if options.partitions() > 1 { Wholes::of(program.annotations()) } else { Wholes::default() },
-            source_bytes: program.code().len(),
-            functions,
-            payload: None,
-        };
+        let provenance = Provenance::of_compiled(program, &module, options.partitions() > 1, serialized, compile_time);
         Ok(Executable::new(loaded, signature, places, hint, options.dispatch, provenance))
     }
 

@@ -11,14 +11,14 @@ use crate::executable::description::Description;
 use crate::executable::options::CompileOptions;
 use crate::executable::serialized::Header;
 use crate::executable::source::Source;
-use crate::executable::{functions_of, Origin, Provenance, Signature};
+use crate::executable::{Provenance, Signature};
 use crate::ffi::api::call;
 use pjrt_base::error::{Error, Kind, Result, NOT_FOUND, UNIMPLEMENTED};
 use pjrt_base::process;
 use pjrt_base::trace::{self, Activity, Details};
 use pjrt_plugins::cuda;
 use pjrt_program::program::Program;
-use pjrt_program::sharding::{Shardings, Wholes};
+use pjrt_program::sharding::Shardings;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -93,16 +93,7 @@ impl Unloaded {
         let signature = description.signature_of(&module, program)?;
         custom_call::mpi::check(&module, options.num_devices())?;
         custom_call::check_layouts(module.functions_in_other_layouts(), platform)?;
-        let provenance = Provenance {
-            origin: Origin::Compiled,
-            options: serialized,
-            compile_time,
-            interface: module.interface(),
-            wholes: if options.partitions() > 1 { Wholes::of(program.annotations()) } else { Wholes::default() },
-            source_bytes: program.code().len(),
-            functions: functions_of(&module),
-            payload: None,
-        };
+        let provenance = Provenance::of_compiled(program, &module, options.partitions() > 1, serialized, compile_time);
         let first = topology.devices.iter().find(|device| Some(i64::from(device.id)) == ids.first().copied());
         let target = Target::new(plugin, platform, first.map_or("", |device| &device.kind), kept)?;
         let header = Header::new(target.clone(), &signature, description.hint(&module), &provenance, &[]);
