@@ -2,9 +2,11 @@
 # Builds a Debian package with the recipe in tools/debian. The build has no network: it uses the vendored crates.
 #
 #   sh tools/deb.sh build    builds into .deb/ with the tools of this machine
-#   sh tools/deb.sh test     builds into .deb/ in a bare chroot, with Debian's Rust, and installs the result in another one that
-#                            has only R. Prints sizes, times and the first result of a program. Needs root, who may mount, and
-#                            debootstrap.
+#   sh tools/deb.sh test     builds into .deb/ in a bare chroot, with Debian's Rust, and does the next:
+#   sh tools/deb.sh install  installs the package in .deb/ in a bare chroot that has only R, and pip, which knows the index of
+#                            plugins. Prints sizes, times and the first result of a program.
+#
+# A chroot needs root, who may mount, and debootstrap.
 #
 # PJRT_DEB_SOURCE=pjrt_x.y.z.tar.gz builds this source package instead of the checkout. It must contain the crates.
 set -eu
@@ -15,7 +17,7 @@ out=$top/.deb
 mode=${1:-}
 if [ "$mode" = chroots ]; then
     # called below, with mounts that end with this process
-    work=$2
+    work=$3
 else
     work=$(mktemp -d)
     trap 'rm -rf --one-file-system "$work"' EXIT
@@ -137,9 +139,10 @@ build_in() {
 
 # Installs the package as the first one after R, and runs a program.
 install_in() {
-    say "installing R"
-    "$work/enter" "$1" apt-get install -y -qq --no-install-recommends r-base-core >"$work/log" 2>&1 || failed "cannot install R"
-    cp "$work"/r-other-pjrt_*.deb "$1/tmp/"
+    say "installing R and pip"
+    "$work/enter" "$1" apt-get install -y -qq --no-install-recommends r-base-core python3-pip >"$work/log" 2>&1 ||
+        failed "cannot install R and pip"
+    cp "$out"/r-other-pjrt_*.deb "$1/tmp/"
     cat >"$1/tmp/first.R" <<'END'
 library(pjrt)
 square <- pjrt_compile(pjrt_program(path = system.file("programs", "square.mlir", package = "pjrt")))
@@ -147,10 +150,10 @@ cat("the square of 3 is", as_array(pjrt_execute(square, pjrt_scalar(3))), "\n")
 END
     say "installing the package; load $(cut -d ' ' -f 1 /proc/loadavg)"
     {
-        measure "installed the package" "$work/enter" "$1" sh -c 'apt-get install -y -qq /tmp/r-other-pjrt_*.deb'
-        measure "downloaded the plugin" "$work/enter" "$1" Rscript -e 'pjrt::install_pjrt("cpu")'
-        measure "first result" "$work/enter" "$1" Rscript /tmp/first.R
-        measure "same result in another session" "$work/enter" "$1" Rscript /tmp/first.R
+        measure "installed the package" "$work/enter" "$1" sh -c 'apt-get install -y -qq /tmp/r-other-pjrt_*.deb' &&
+            measure "downloaded the plugin" "$work/enter" "$1" Rscript -e 'pjrt::install_pjrt("cpu")' &&
+            measure "first result" "$work/enter" "$1" Rscript /tmp/first.R &&
+            measure "same result in another session" "$work/enter" "$1" Rscript /tmp/first.R
     } >"$work/log" 2>&1 || failed "the package does not work"
     grep -E '^(==> |Setting up|the square)' "$work/log"
     grep -q '^the square of 3 is 9 $' "$work/log" || failed "wrong result"
@@ -166,13 +169,13 @@ build)
     build_here
     keep
     ;;
-test)
+test | install)
     for command in debootstrap unshare chroot; do
         command -v "$command" >/dev/null || stop "$command is missing"
     done
-    make_source
+    [ "$mode" = install ] || make_source
     make_enter
-    unshare --mount sh tools/deb.sh chroots "$work"
+    unshare --mount sh tools/deb.sh chroots "$mode" "$work"
     ;;
 chroots)
     make_root "$work/base"
@@ -180,9 +183,11 @@ chroots)
     for name in base other; do
         mount -t proc proc "$work/$name/proc"
     done
-    build_in "$work/base"
-    keep
+    if [ "$2" = test ]; then
+        build_in "$work/base"
+        keep
+    fi
     install_in "$work/other"
     ;;
-*) stop "usage: sh tools/deb.sh build|test" ;;
+*) stop "usage: sh tools/deb.sh build|test|install" ;;
 esac
