@@ -346,14 +346,15 @@ signal_failure <- function(failure) {
   )
 }
 
-# Calls a native function that returns failures as values.
-call_native <- function(symbol, ...) {
+# Calls a native function, the first argument, that returns failures as values. R CMD check wants to know the function if the
+# argument has a name.
+call_native <- function(...) {
   if (the$is_traced) {
     enter_trace()
     on.exit(.Call(ffi_trace_leave))
   }
   repeat {
-    result <- .Call(symbol, ...)
+    result <- .Call(...)
     if (!inherits(result, "extendr_error")) {
       return(result)
     }

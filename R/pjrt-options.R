@@ -119,7 +119,7 @@
 #' and SHA-256 checksums that your site has approved. The list must be complete: nothing is added from the package's list,
 #' `system.file("plugins.toml", package = "pjrt")`, whose first lines describe the format.
 #' @name pjrt_options
-#' @examples
+#' @examplesIf pjrt::plugins_downloaded("cpu")
 #' # printing
 #' x <- pjrt_buffer(matrix(sqrt(1:20), 10), "f64")
 #' old <- options(pjrt.print_decimals = 2, pjrt.print_max_rows = 3)

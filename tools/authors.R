@@ -1,7 +1,7 @@
-# Writes inst/AUTHORS: the crates that are compiled into the package on some platform, with their authors and licences. Fails for
-# a licence that is not in the list below.
+# Writes inst/AUTHORS and inst/LICENCES: the crates that are compiled into the package on some platform with their authors and
+# licences, and the texts of these licences, which binary packages must contain. Fails for a licence that is not in the list below.
 #
-#   Rscript tools/authors.R [--check]    --check: writes nothing, and fails if inst/AUTHORS is out of date
+#   Rscript tools/authors.R [--check]    --check: writes nothing, and fails if one of the files is out of date
 
 accepted <- c(
   "MIT", "Apache-2.0", "Apache-2.0 WITH LLVM-exception", "BSD-2-Clause", "BSD-3-Clause", "ISC", "Zlib", "0BSD", "Unlicense",
@@ -72,12 +72,69 @@ text <- c(
   unlist(Map(function(crate, licence) c("", entry(crate, licence)), crates, licences), use.names = FALSE)
 )
 
-path <- "inst/AUTHORS"
-if ("--check" %in% commandArgs(TRUE)) {
-  if (!file.exists(path) || !identical(readLines(path, encoding = "UTF-8"), enc2utf8(text))) {
-    stop("inst/AUTHORS is out of date: run `Rscript tools/authors.R`")
+# The files with the texts of a crate's licences. Where one can choose, MIT's is enough.
+licence_files <- function(crate, licence) {
+  files <- list.files(
+    dirname(crate$manifest_path), "^(licen[sc]e|copying|copyright|notice|unlicense)", full.names = TRUE, ignore.case = TRUE
+  )
+  files <- files[!dir.exists(files)]
+  mit <- grepl("mit|third-party", basename(files), ignore.case = TRUE)
+  if (grepl("MIT", licence) && !grepl("AND", licence) && any(mit)) files[mit] else files
+}
+
+mit <- c(
+  "Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated documentation",
+  "files (the \"Software\"), to deal in the Software without restriction, including without limitation the rights to use, copy,",
+  "modify, merge, publish, distribute, sublicense, and/or sell copies of the Software, and to permit persons to whom the",
+  "Software is furnished to do so, subject to the following conditions:", "",
+  "The above copyright notice and this permission notice shall be included in all copies or substantial portions of the",
+  "Software.", "",
+  "THE SOFTWARE IS PROVIDED \"AS IS\", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE",
+  "WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR",
+  "COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE,",
+  "ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE."
+)
+
+# The texts of a crate. One that contains none has the text that its manifest names, with its authors.
+licence_texts <- function(crate, licence) {
+  files <- licence_files(crate, licence)
+  if (length(files) > 0L) {
+    return(lapply(files, function(file) {
+      lines <- sub("[ \t\r]+$", "", iconv(readLines(file, warn = FALSE, encoding = "UTF-8"), "UTF-8", "UTF-8", sub = "?"))
+      filled <- which(nzchar(lines))
+      lines[seq(min(filled), max(filled))]
+    }))
   }
-} else {
-  writeLines(enc2utf8(text), path, useBytes = TRUE)
-  cat(sprintf("wrote %s: %d crates\n", path, length(crates)))
+  if (!grepl("MIT", licence)) {
+    stop("crate ", crate$name, " has no text of its licence ", licence)
+  }
+  authors <- trimws(sub("<[^>]*>", "", unlist(crate$authors)))
+  list(c("MIT License", "", paste("Copyright (c)", toString(authors)), "", mit))
+}
+
+# Each text once, after the names of its crates.
+of_crates <- Map(licence_texts, crates, licences)
+texts <- unlist(of_crates, recursive = FALSE, use.names = FALSE)
+owners <- rep(vapply(crates, function(crate) paste(crate$name, crate$version), ""), lengths(of_crates))
+keys <- vapply(texts, function(lines) gsub("[[:space:]]+", " ", paste(lines, collapse = " ")), "")
+line <- strrep("-", 100)
+licence_lines <- c(
+  "The licences of the Rust crates that are compiled into pjrt. AUTHORS lists the crates.",
+  "Written by tools/authors.R from the crates' files. Of a crate that one can use under several licences, MIT's is shown.",
+  unlist(lapply(unique(keys), function(key) {
+    c("", line, strwrap(toString(unique(owners[keys == key])), 100), line, "", texts[[match(key, keys)]])
+  }))
+)
+
+files <- list("inst/AUTHORS" = text, "inst/LICENCES" = licence_lines)
+for (path in names(files)) {
+  lines <- enc2utf8(files[[path]])
+  if ("--check" %in% commandArgs(TRUE)) {
+    if (!file.exists(path) || !identical(readLines(path, encoding = "UTF-8"), lines)) {
+      stop(path, " is out of date: run `Rscript tools/authors.R`")
+    }
+  } else {
+    writeLines(lines, path, useBytes = TRUE)
+    cat(sprintf("wrote %s: %d crates, %d lines\n", path, length(crates), length(lines)))
+  }
 }

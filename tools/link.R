@@ -4,9 +4,10 @@ link_flags <- function(system) {
   switch(
     system,
     Linux = paste(
+      # -S -x: symbols of other objects stay, because R CMD check looks for those of R
       # all addresses are resolved at load time and read-only from then on; no executable stack
       "-Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack",
-      "-Wl,--gc-sections -Wl,--exclude-libs,ALL -Wl,--strip-all -ldl -lpthread -lm"
+      "-Wl,--gc-sections -Wl,--exclude-libs,ALL -Wl,-S -Wl,-x -ldl -lpthread -lm"
     ),
     Darwin = paste(
       "-Wl,-dead_strip -Wl,-exported_symbol,_R_init_pjrt -Wl,-S -Wl,-x",

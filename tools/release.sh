@@ -51,6 +51,14 @@ small_package() {
     [ "$size" -le 5000000 ]
 }
 
+# CRAN's limit for a source package with its crates.
+vendored_package() {
+    (cd "$work" && sh pjrt/tools/vendor.sh && R CMD build --no-build-vignettes pjrt) || return 1
+    size=$(wc -c <"$work/pjrt_$version.tar.gz")
+    echo "$size bytes"
+    [ "$size" -le 10000000 ]
+}
+
 check_package() {
     (cd "$work" && R CMD check --no-manual --no-tests --ignore-vignettes "pjrt_$version.tar.gz") || return 1
     ! grep '^Status:.*\(ERROR\|WARNING\)' "$work/pjrt.Rcheck/00check.log"
@@ -65,6 +73,7 @@ item "the source package has at most 5 MB" small_package
 if [ "${1:-}" != --quick ]; then
     item "R CMD check" check_package
     item "all tests" env CI=true sh tools/test.sh
+    item "the source package with crates has at most 10 MB" vendored_package
 fi
 
 cat <<END
@@ -72,10 +81,11 @@ cat <<END
 By hand:
   1. Read NEWS.md as a user of the last release.
   2. Run the tests on a machine with a GPU: Rscript tools/gpu-check.R
-  3. Run sh tools/cross.sh, sh tools/arm64.sh and sh tools/memcheck.sh, and renew bench/results.
+  3. Run sh tools/cross.sh, sh tools/arm64.sh, sh tools/memcheck.sh and sh tools/deb.sh test, and renew bench/results.
   4. Compare the list of plugins, inst/plugins.toml, with what the index has.
-  5. Tag the commit: git tag -a v$version
-  6. Publish the source package, with and without the crates (sh tools/vendor.sh), and their SHA-256.
-  7. Raise the version in DESCRIPTION and src/rust/Cargo.toml, and start a section in NEWS.md.
+  5. Check the source package with the crates as cran-comments.md describes, and renew that file.
+  6. Tag the commit: git tag -a v$version
+  7. Publish the source package, with and without the crates (sh tools/vendor.sh), and their SHA-256.
+  8. Raise the version in DESCRIPTION and src/rust/Cargo.toml, and start a section in NEWS.md.
 END
 [ "$failures" -eq 0 ]

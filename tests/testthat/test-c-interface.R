@@ -15,7 +15,8 @@ with_client <- function(code, ...) {
     })
   }
   code <- bquote({
-    library(cclient)
+    name <- "cclient"
+    library(name, character.only = TRUE)
     fails <- function(x) inherits(x, "failure")
     .(code)
   })

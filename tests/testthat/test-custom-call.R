@@ -223,7 +223,8 @@ test_that("a package can link to the header and register its handler", {
   lib <- install_stand_in(package, "scaling", environment())
   child <- run_child(
     bquote({
-      loadNamespace("scaling", .(lib))
+      name <- "scaling"
+      loadNamespace(name, .(lib))
       program <- compile(calling_program("scale", "factor = 0.5 : f64"))
       cat(run_on_four(program), "\n")
       for (bad in c("", "factor = 1.0 : f32")) {

