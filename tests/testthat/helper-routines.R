@@ -137,7 +137,7 @@ routine_uses <- function() {
     device_platform = platform(here),
     device_memories = memory_spaces(here),
     device_default_memory = default_memory_space(here),
-    device_memory_stats = device_memory_stats(here),
+    device_memory_stats = .Call(pjrt:::ffi_device_memory_stats, here)$value$class,
     memory_info = memory_space_info(memory),
     memory_stats = names(pjrt_memory_stats()),
     buffers_list = names(pjrt_buffers()),
