@@ -73,7 +73,11 @@ impl Manifest {
         Manifest::parse(&String::from_utf8_lossy(&mmap::read(path)?)).map_err(|e| e.within(&path.display().to_string()))
     }
 
-    pub(super) fn parse(text: &str) -> Result<Manifest> {
+    /// Reads a manifest's text.
+    ///
+    /// # Errors
+    /// `InvalidFile` if it is invalid.
+    pub fn parse(text: &str) -> Result<Manifest> {
         basic_toml::from_str(text)
             .map_err(|error| Error::new(Kind::InvalidFile, format!("The data are not a plugin manifest: {error}.")))
     }

@@ -1,7 +1,6 @@
 //! A project's page on a package index: the list of its files, as JSON (PEP 691) or HTML (PEP 503).
 
 use super::address;
-use super::http::Answer;
 use super::manifest::PlatformRelease;
 use super::plan::Piece;
 use super::verify;
@@ -10,19 +9,19 @@ use serde_json::Value;
 
 /// A file that a page lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Link {
+pub struct Link {
     pub file: String,
     pub url: Url,
     /// The hash according to the page. It identifies a file, but is never trusted.
     pub sha256: Option<String>,
 }
 
-/// The files that a page lists. Other links are skipped.
-pub(super) fn links(page: &Answer) -> Vec<Link> {
-    if page.is_json || page.text.trim_start().starts_with('{') {
-        json_links(&page.text, &page.url)
+/// The files that the page at `url` lists. Other links are skipped. Some servers do not say that a page is JSON.
+pub fn links(text: &str, is_json: bool, url: &Url) -> Vec<Link> {
+    if is_json || text.trim_start().starts_with('{') {
+        json_links(text, url)
     } else {
-        html_links(&page.text, &page.url)
+        html_links(text, url)
     }
 }
 
