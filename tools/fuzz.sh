@@ -1,0 +1,67 @@
+#!/bin/sh
+# Runs the fuzz targets in src/rust/fuzz, one after the other. Needs cargo-fuzz (`cargo install cargo-fuzz --locked`) and Linux:
+#
+#   sh tools/fuzz.sh SECONDS [TARGET...]   runs each for so long, by default all of them
+#   sh tools/fuzz.sh --keep [TARGET...]    replaces src/rust/fuzz/seeds by the smallest files that reach the same code
+#
+# Inputs that were found stay in src/rust/fuzz/corpus, which is not committed. Fails if a target found a bug; the input is then in
+# src/rust/fuzz/artifacts. Mend the bug, and add the input to the seeds: tests/seeds.rs of core reads all seeds again.
+#
+# A released Rust does, although cargo-fuzz wants a nightly one.
+set -eu
+cd "$(dirname "$0")/../src/rust"
+export RUSTC_BOOTSTRAP=1
+# A target writes a file for each input.
+[ -n "${TMPDIR:-}" ] || [ ! -w /dev/shm ] || export TMPDIR=/dev/shm
+
+stop() {
+    echo "$*" >&2
+    exit 1
+}
+
+# The fixtures that a target begins with.
+fixtures() {
+    case $1 in
+    mlir) find program/fixtures ../../inst -name '*.mlir' ;;
+    bytecode) find program/fixtures ../../inst -name '*.mlirbc' -o -name '*.artifact' -o -name '*.bytecode' ;;
+    jax) find program/fixtures ../../inst -name '*.jaxexport' ;;
+    pytorch) find program/fixtures ../../inst -name '*.meta' ;;
+    safetensors) find ../../inst -name '*.safetensors' ;;
+    numpy) find ../../inst -name '*.np[yz]' ;;
+    esac
+}
+
+# Copies the files that reach code which smaller ones do not: 24 kB for each target, none larger than 8 kB.
+keep() {
+    cargo fuzz cmin "$1" -- -rss_limit_mb=2048 -max_len=40000
+    rm -rf "fuzz/seeds/$1"
+    mkdir -p "fuzz/seeds/$1"
+    total=0
+    for file in $(ls -Sr "fuzz/corpus/$1"); do
+        size=$(wc -c <"fuzz/corpus/$1/$file")
+        total=$((total + size))
+        [ "$size" -le 8000 ] && [ "$total" -le 24000 ] || break
+        cp "fuzz/corpus/$1/$file" "fuzz/seeds/$1/"
+    done
+}
+
+command -v cargo-fuzz >/dev/null || stop "cargo-fuzz is not installed: cargo install cargo-fuzz --locked"
+[ $# -gt 0 ] || stop "usage: sh tools/fuzz.sh SECONDS|--keep [TARGET...]"
+seconds=$1
+shift
+[ $# -gt 0 ] || set -- $(cargo fuzz list)
+failed=
+for target in "$@"; do
+    mkdir -p "fuzz/corpus/$target"
+    for file in $(fixtures "$target") fuzz/seeds/"$target"/*; do
+        [ ! -f "$file" ] || cp "$file" "fuzz/corpus/$target/"
+    done
+    if [ "$seconds" = --keep ]; then
+        keep "$target"
+    else
+        echo "$target"
+        cargo fuzz run "$target" -- -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -malloc_limit_mb=1024 \
+            -max_len=40000 -print_final_stats=1 || failed="$failed $target"
+    fi
+done
+[ -z "$failed" ] || stop "bugs were found by:$failed"
