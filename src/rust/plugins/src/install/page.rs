@@ -158,13 +158,17 @@ fn attribute<'a>(mut text: &'a str, wanted: &str) -> Option<&'a str> {
     }
 }
 
+/// The longest character reference. Without a limit, the end of each one would be searched for in all that follows.
+const MAX_REFERENCE: usize = 32;
+
 /// Decodes the character references that occur in URLs.
 fn unescape(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('&') {
         plain.push_str(before);
-        let reference = after.split_once(';').and_then(|(name, tail)| Some((decode(name)?, tail)));
+        let end = after.bytes().take(MAX_REFERENCE).position(|byte| byte == b';');
+        let reference = end.and_then(|end| Some((decode(&after[..end])?, &after[end + 1..])));
         let (c, tail) = reference.unwrap_or(('&', after));
         plain.push(c);
         rest = tail;

@@ -208,6 +208,14 @@ fn a_page_that_is_broken_lists_nothing_and_ends() {
 }
 
 #[test]
+fn a_page_full_of_unfinished_references_is_read_quickly() {
+    let text = format!("<a href='{}'>x</a>", "&".repeat(1 << 20));
+    let began = std::time::Instant::now();
+    assert_eq!(links(&text, false).len(), 1);
+    assert!(began.elapsed().as_secs() < 10);
+}
+
+#[test]
 fn a_wheel_under_another_name_is_known_by_its_hash_or_by_project_version_and_machine() {
     let choose = |files: &[&str]| {
         let text: String = files.iter().map(|file| format!("<a href='{file}'>x</a>")).collect();
