@@ -2,7 +2,7 @@
 # Runs the fuzz targets in src/rust/fuzz, one after the other. Needs cargo-fuzz (`cargo install cargo-fuzz --locked`) and Linux:
 #
 #   sh tools/fuzz.sh SECONDS [TARGET...]   runs each for so long, by default all of them
-#   sh tools/fuzz.sh --keep [TARGET...]    replaces src/rust/fuzz/seeds by the smallest files that reach the same code
+#   sh tools/fuzz.sh --keep [TARGET...]    renews src/rust/fuzz/seeds from what was found
 #
 # Inputs that were found stay in src/rust/fuzz/corpus, which is not committed. Fails if a target found a bug; the input is then in
 # src/rust/fuzz/artifacts. Mend the bug, and add the input to the seeds: tests/seeds.rs of core reads all seeds again.
@@ -31,16 +31,15 @@ fixtures() {
     esac
 }
 
-# Copies the files that reach code which smaller ones do not: 24 kB for each target, none larger than 8 kB.
+# Replaces the seeds that have no name but a hash: by the smallest files that reach code which others do not, in all 20 kB.
 keep() {
     cargo fuzz cmin "$1" -- -rss_limit_mb=2048 -max_len=40000
-    rm -rf "fuzz/seeds/$1"
     mkdir -p "fuzz/seeds/$1"
+    find "fuzz/seeds/$1" -name '????????????????????????????????????????' -delete
     total=0
     for file in $(ls -Sr "fuzz/corpus/$1"); do
-        size=$(wc -c <"fuzz/corpus/$1/$file")
-        total=$((total + size))
-        [ "$size" -le 8000 ] && [ "$total" -le 24000 ] || break
+        total=$((total + $(wc -c <"fuzz/corpus/$1/$file")))
+        [ "$total" -le 20000 ] || break
         cp "fuzz/corpus/$1/$file" "fuzz/seeds/$1/"
     done
 }

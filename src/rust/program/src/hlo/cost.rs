@@ -11,8 +11,9 @@ use std::collections::HashMap;
 /// Computations nest less deep: the estimate uses recursion.
 const MAX_NESTING: usize = 100;
 
-/// The most instructions that are listed. A damaged module may have cycles.
-const MOST: usize = 1_000_000;
+/// How often each instruction is listed at most, on average: computations may call the same ones many times, and those of a
+/// damaged module call themselves.
+const LISTED: usize = 100;
 
 /// What one operation costs each time that it runs.
 #[derive(Debug, Clone)]
@@ -57,8 +58,9 @@ impl HloModuleProto {
     /// are listed one by one.
     pub fn operation_costs(&self) -> Vec<OperationCost> {
         let computations = self.computations.iter().map(|c| (c.id, Computation::new(c))).collect();
-        let totals = RefCell::default();
-        let mut estimate = Estimate { module: self, computations, costs: Vec::new(), left: MOST, totals };
+        let instructions: usize = self.computations.iter().map(|computation| computation.instructions.len()).sum();
+        let (left, totals) = (LISTED * instructions, RefCell::default());
+        let mut estimate = Estimate { module: self, computations, costs: Vec::new(), left, totals };
         estimate.list(self.entry_computation_id, Some(1.0), 0);
         estimate.costs
     }
