@@ -1,12 +1,14 @@
 # Writes inst/AUTHORS and inst/LICENCES: the crates that are compiled into the package on some platform with their authors and
-# licences, and the texts of these licences, which binary packages must contain. Fails for a licence that is not in the list below.
+# licences, and the texts of these licences, which binary packages must contain. Fails for a licence that src/rust/deny.toml does
+# not allow.
 #
 #   Rscript tools/authors.R [--check]    --check: writes nothing, and fails if one of the files is out of date
 
-accepted <- c(
-  "MIT", "Apache-2.0", "Apache-2.0 WITH LLVM-exception", "BSD-2-Clause", "BSD-3-Clause", "ISC", "Zlib", "0BSD", "Unlicense",
-  "CC0-1.0", "BSL-1.0", "Unicode-3.0", "CDLA-Permissive-2.0", "MIT-0"
-)
+# The list of licences in deny.toml, one per line.
+deny <- readLines("src/rust/deny.toml")
+from <- which(deny == "allow = [")
+to <- from + which(deny[-seq_len(from)] == "]")[[1L]]
+accepted <- sub('^ *"(.*)",?$', "\\1", deny[seq(from + 1L, to - 1L)])
 
 # Licences are written as "A OR B", "A AND (B OR C)" or the old "A/B". Whether one can choose accepted licences only.
 is_accepted <- function(licence) {

@@ -64,10 +64,21 @@ check_package() {
     ! grep '^Status:.*\(ERROR\|WARNING\)' "$work/pjrt.Rcheck/00check.log"
 }
 
+# Licences, sources and duplicates of crates.
+allowed_crates() {
+    cargo deny --manifest-path src/rust/Cargo.toml --locked check --hide-inclusion-graph licenses bans sources
+}
+
 item "the version is $version in DESCRIPTION, Cargo.toml and NEWS.md" same_version
 item "nothing is uncommitted" clean_tree
 item "the authors agree in DESCRIPTION, Cargo.toml and LICENSE" same_authors
 item "the wording" sh tools/words.sh
+item "the licences of crates" Rscript --vanilla tools/authors.R --check
+if command -v cargo-deny >/dev/null; then
+    item "the crates are those that deny.toml allows" allowed_crates
+else
+    echo "skipped the crates are those that deny.toml allows (cargo install cargo-deny --locked)"
+fi
 item "R CMD build" build_package
 item "the source package has at most 5 MB" small_package
 if [ "${1:-}" != --quick ]; then
@@ -82,8 +93,10 @@ By hand:
   1. Read NEWS.md as a user of the last release.
   2. Run the tests on a machine with a GPU: Rscript tools/gpu-check.R
   3. Run sh tools/cross.sh, sh tools/arm64.sh, sh tools/memcheck.sh and sh tools/deb.sh test, and renew bench/results.
-  4. Compare the list of plugins, inst/plugins.toml, with what the index has.
-  5. Check the source package with the crates as cran-comments.md describes, and renew that file.
+  4. Look for known problems of crates: cargo deny --manifest-path src/rust/Cargo.toml check advisories
+     It downloads the list of problems. Run each fuzz target for an hour: sh tools/fuzz.sh 3600
+  5. Compare the list of plugins, inst/plugins.toml, with what the index has. Check the source package with the crates as
+     cran-comments.md describes, and renew that file.
   6. Tag the commit: git tag -a v$version
   7. Publish the source package, with and without the crates (sh tools/vendor.sh), and their SHA-256.
   8. Raise the version in DESCRIPTION and src/rust/Cargo.toml, and start a section in NEWS.md.

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 /// Every crate with those of ours that it may use, from the bottom up.
-const LAYERS: [(&str, &[&str]); 10] = [
+const LAYERS: [(&str, &[&str]); 11] = [
     ("sys", &[]),
     ("base", &[]),
     ("data", &["base"]),
@@ -15,6 +15,7 @@ const LAYERS: [(&str, &[&str]); 10] = [
     ("store", &["base"]),
     ("core", &["base", "data", "lapack", "mpi", "plugins", "program", "store", "sys"]),
     (".", &["base", "core", "data", "plugins", "program", "store"]),
+    ("fuzz", &["base", "core", "data", "plugins", "program"]),
 ];
 
 #[test]

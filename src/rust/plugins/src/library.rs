@@ -13,6 +13,7 @@ use object::read::{ReadCache, ReadRef};
 use object::Pod;
 use pjrt_base::error::{Error, Kind, Result};
 use std::fs::File;
+use std::io::Cursor;
 use std::path::Path;
 
 /// The function that every plugin exports.
@@ -49,6 +50,15 @@ pub fn inspect(path: &Path) -> Result<Library> {
         .map_err(|error| Error::new(Kind::PluginInvalid, format!("'{shown}' cannot be read: {error}.")))?;
     let cache = ReadCache::new(file);
     read(&cache, &Architecture::here()).map_err(|defect| defect.error(path))
+}
+
+/// The same for a library in memory, and a machine with this operating system and processor, by the names in messages.
+///
+/// # Errors
+/// `PluginInvalid`.
+pub fn inspect_for(system: &str, processor: &str, library: &[u8]) -> Result<Library> {
+    let here = Architecture { system: system.into(), processor: processor.into() };
+    read(&ReadCache::new(Cursor::new(library)), &here).map_err(|defect| defect.error(Path::new("library")))
 }
 
 /// An operating system and a processor, as messages name them.

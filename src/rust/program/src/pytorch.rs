@@ -230,6 +230,9 @@ fn tree(spec: &str) -> Result<(Tree, usize)> {
     }
     let mut leaves = 0;
     let tree = node(root, &mut leaves, 0)?;
+    if !tree.has_short_paths() {
+        return Err(damaged("the names in a tree are too long"));
+    }
     Ok((tree, leaves))
 }
 

@@ -121,7 +121,7 @@ pub(super) fn locate(
         // A page from the network must not choose a local file to read.
         let allowed = |link: &page::Link| matches!(link.url.scheme(), "http" | "https") || local;
         match page {
-            Ok(page) => links.extend(page::links(&page).into_iter().filter(allowed)),
+            Ok(page) => links.extend(page::links(&page.text, page.is_json, &page.url).into_iter().filter(allowed)),
             Err(error) if links.is_empty() => return Err(error),
             Err(_) => {}
         }

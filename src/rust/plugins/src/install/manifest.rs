@@ -4,7 +4,11 @@
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::mmap;
 use serde::Deserialize;
+use std::fmt;
 use std::path::Path;
+
+/// The largest file, in bytes: so that sums of sizes are numbers, too.
+const MAX_SIZE: u64 = 1 << 53;
 
 /// The contents of the manifest.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -73,9 +77,21 @@ impl Manifest {
         Manifest::parse(&String::from_utf8_lossy(&mmap::read(path)?)).map_err(|e| e.within(&path.display().to_string()))
     }
 
-    pub(super) fn parse(text: &str) -> Result<Manifest> {
-        basic_toml::from_str(text)
-            .map_err(|error| Error::new(Kind::InvalidFile, format!("The data are not a plugin manifest: {error}.")))
+    /// Reads a manifest's text.
+    ///
+    /// # Errors
+    /// `InvalidFile` if it is invalid.
+    pub fn parse(text: &str) -> Result<Manifest> {
+        let wrong = |what: &dyn fmt::Display| {
+            Error::new(Kind::InvalidFile, format!("The data are not a plugin manifest: {what}."))
+        };
+        let manifest: Manifest = basic_toml::from_str(text).map_err(|error| wrong(&error))?;
+        let of_plugins = manifest.plugins.iter().flat_map(|plugin| [plugin.bytes, plugin.unpacked]).flatten();
+        let of_libraries = manifest.libraries.iter().flat_map(|library| [library.bytes, library.unpacked]);
+        match of_plugins.chain(of_libraries).find(|&size| size > MAX_SIZE) {
+            Some(size) => Err(wrong(&format_args!("a file of {size} bytes is too large"))),
+            None => Ok(manifest),
+        }
     }
 
     /// The plugins for `name`, a platform (`"cuda"`) or one CUDA version (`"cuda12"`), on this kind of machine,

@@ -25,10 +25,12 @@ use http::{Http, Limits};
 use index::{Machine, ThisMachine};
 pub use manifest::Manifest;
 use manifest::PlatformRelease;
+pub use page::{links, Link};
 use pjrt_base::error::{Error, Kind, Result};
 use place::{InstallFolder, Record};
 use plan::{Piece, Plan};
 use std::path::{Path, PathBuf};
+pub use unpack::Limits as ArchiveLimits;
 use watch::Watch;
 
 /// Receives the number of bytes done and, if known, the total; returning `false` cancels the work. Called on the
@@ -216,6 +218,22 @@ pub fn uninstall(
     let platform = manifest.platform(name);
     let variant = Some(name).filter(|name| *name != platform);
     InstallFolder::new(Store::Cache(cache_dir), platform).remove(version, variant, &mut Watch::new(progress))
+}
+
+/// Extracts an archive as [`install`] does, within limits: `members` or, if that is empty, all that a plugin needs at run
+/// time. Returns the number of bytes written.
+///
+/// # Errors
+/// `PluginInvalid` if the archive is broken, unsafe, too large, or lacks one of `members`; `Io` if `to` cannot be written;
+/// `Interrupted` if `progress` cancels the work.
+pub fn extract(
+    limits: ArchiveLimits,
+    archive: &Path,
+    members: &[String],
+    to: &Path,
+    progress: &mut Progress<'_>,
+) -> Result<u64> {
+    unpack::unpack_within(limits, archive, "library", members, to, &mut Watch::new(progress))
 }
 
 /// Installs a platform's plugin. Installed plugins are not downloaded again unless `request.force` is set. Several

@@ -1,7 +1,6 @@
 //! A project's page on a package index: the list of its files, as JSON (PEP 691) or HTML (PEP 503).
 
 use super::address;
-use super::http::Answer;
 use super::manifest::PlatformRelease;
 use super::plan::Piece;
 use super::verify;
@@ -10,19 +9,19 @@ use serde_json::Value;
 
 /// A file that a page lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Link {
+pub struct Link {
     pub file: String,
     pub url: Url,
     /// The hash according to the page. It identifies a file, but is never trusted.
     pub sha256: Option<String>,
 }
 
-/// The files that a page lists. Other links are skipped.
-pub(super) fn links(page: &Answer) -> Vec<Link> {
-    if page.is_json || page.text.trim_start().starts_with('{') {
-        json_links(&page.text, &page.url)
+/// The files that the page at `url` lists. Other links are skipped. Some servers do not say that a page is JSON.
+pub fn links(text: &str, is_json: bool, url: &Url) -> Vec<Link> {
+    if is_json || text.trim_start().starts_with('{') {
+        json_links(text, url)
     } else {
-        html_links(&page.text, &page.url)
+        html_links(text, url)
     }
 }
 
@@ -159,13 +158,17 @@ fn attribute<'a>(mut text: &'a str, wanted: &str) -> Option<&'a str> {
     }
 }
 
+/// The longest character reference. Without a limit, the end of each one would be searched for in all that follows.
+const MAX_REFERENCE: usize = 32;
+
 /// Decodes the character references that occur in URLs.
 fn unescape(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('&') {
         plain.push_str(before);
-        let reference = after.split_once(';').and_then(|(name, tail)| Some((decode(name)?, tail)));
+        let end = after.bytes().take(MAX_REFERENCE).position(|byte| byte == b';');
+        let reference = end.and_then(|end| Some((decode(&after[..end])?, &after[end + 1..])));
         let (c, tail) = reference.unwrap_or(('&', after));
         plain.push(c);
         rest = tail;

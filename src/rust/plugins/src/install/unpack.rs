@@ -11,8 +11,8 @@ use std::path::Path;
 use zip::result::ZipError;
 
 /// The limits for any archive.
-#[derive(Clone, Copy)]
-pub(super) struct Limits {
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
     /// Bytes of one file.
     pub file: u64,
     /// Bytes of all files.

@@ -55,6 +55,8 @@ impl Section {
 
 /// The contents of the sections before the operations.
 struct Tables<'a> {
+    /// The number of bytes of all sections.
+    size: usize,
     version: u64,
     strings: Vec<&'a [u8]>,
     /// The name of each dialect.
@@ -128,7 +130,8 @@ fn read<'a>(code: &'a [u8], use_them: impl FnOnce(&Tables<'a>, Reader<'a>) -> Re
         blocks = read_resources(offsets, resources, strings.len(), dialects.len())?;
     }
     let entries = Entries::read(section(Section::OFFSETS)?, section(Section::ENTRIES)?, &dialects)?;
-    let tables = Tables { version, strings, dialects, operations, entries, properties, resources: blocks };
+    let tables =
+        Tables { size: code.len(), version, strings, dialects, operations, entries, properties, resources: blocks };
     use_them(&tables, section(Section::OPERATIONS)?)
 }
 

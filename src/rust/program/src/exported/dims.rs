@@ -3,10 +3,14 @@
 
 mod expression;
 
+use super::damaged;
 use crate::names::{listed, normal};
 use expression::Expression;
 use pjrt_base::error::{Error, Kind, Result};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// The most variables of a function; JAX's own functions have a few.
+const MAX_VARIABLES: usize = 1000;
 
 /// The dimension variables with their values.
 pub type Values = BTreeMap<String, i64>;
@@ -94,11 +98,14 @@ pub fn evaluate(shape: &Shape, values: &Values) -> Result<Vec<i64>> {
 /// The variables in shapes.
 ///
 /// # Errors
-/// `InvalidInput` for damaged expressions.
+/// `InvalidInput` for damaged expressions, and more variables than a function has.
 pub fn variables<'a>(shapes: impl Iterator<Item = &'a Shape>) -> Result<BTreeSet<String>> {
     let mut variables = BTreeSet::new();
     for text in shapes.flatten() {
         Expression::parse(text)?.note_variables(&mut variables);
+        if variables.len() > MAX_VARIABLES {
+            return Err(damaged("it has too many symbolic dimensions"));
+        }
     }
     Ok(variables)
 }
@@ -206,7 +213,13 @@ fn unknown_names(inputs: &[Input<'_>], variables: &BTreeSet<String>, unknown: Ve
 
 #[cold]
 fn undetermined(inputs: &[Input<'_>], missing: &[&String]) -> Error {
-    let is_missing = |text: &String| Expression::parse(text).is_ok_and(|e| missing.iter().any(|name| e.has(name)));
+    let is_missing = |text: &String| {
+        let mut used = BTreeSet::new();
+        Expression::parse(text).is_ok_and(|expression| {
+            expression.note_variables(&mut used);
+            missing.iter().any(|name| used.contains(*name))
+        })
+    };
     let shapes = inputs.iter().filter(|input| input.shape.iter().any(is_missing));
     let shapes = shapes.map(|input| format!("`{}` ({})", input.name, input.shape.join(", "))).collect();
     let sizes = if missing.len() == 1 { "dimension" } else { "dimensions" };

@@ -7,6 +7,9 @@ use pjrt_base::error::Result;
 /// The limit of nesting, far more than JAX's own recursion allows in practice.
 const MAX_NESTING: usize = 200;
 
+/// The most bytes of the paths of all leaves. Each contains the keys of all nodes above it.
+const MAX_PATHS: usize = 1 << 28;
+
 /// A tree whose leaves are arrays, numbered in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Tree {
@@ -38,7 +41,30 @@ impl Tree {
     pub fn read(table: Table<'_, '_>) -> Result<(Tree, usize)> {
         let mut leaves = 0;
         let tree = Self::node(table, &mut leaves, 0)?;
+        if !tree.has_short_paths() {
+            return Err(damaged("the names in a tree are too long"));
+        }
         Ok((tree, leaves))
+    }
+
+    /// Whether the paths of the leaves fit into memory: a small file can have one long key above many leaves.
+    pub(crate) fn has_short_paths(&self) -> bool {
+        self.path_bytes(0) <= MAX_PATHS
+    }
+
+    /// About how many bytes the paths of the leaves have, below a path of so many.
+    fn path_bytes(&self, above: usize) -> usize {
+        const INDEX: usize = 8;
+        match self {
+            Tree::Leaf(_) => above,
+            Tree::None => 0,
+            Tree::Tuple(children) | Tree::List(children) | Tree::Custom { children, .. } => {
+                children.iter().fold(0, |sum, child| sum.saturating_add(child.path_bytes(above + INDEX)))
+            }
+            Tree::Dict(children) => children
+                .iter()
+                .fold(0, |sum, (name, child)| sum.saturating_add(child.path_bytes(above + name.len() + INDEX))),
+        }
     }
 
     fn node(table: Table<'_, '_>, leaves: &mut usize, depth: usize) -> Result<Tree> {
@@ -116,5 +142,20 @@ impl Tree {
                 children.iter().for_each(|(name, child)| child.collect(&format!("{path}['{name}']"), paths));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_key_above_many_leaves_is_refused() {
+        let tree = |key: usize, leaves: usize| {
+            let leaves = Tree::Tuple((0..leaves).map(Tree::Leaf).collect());
+            Tree::Tuple(vec![Tree::None, Tree::Dict(vec![("k".repeat(key), leaves)])])
+        };
+        assert!(tree(20, 100_000).has_short_paths());
+        assert!(!tree(100_000, 10_000).has_short_paths());
     }
 }

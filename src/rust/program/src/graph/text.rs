@@ -9,6 +9,9 @@ use std::collections::HashMap;
 /// Regions nest less deep: the reader uses recursion.
 const MAX_NESTING: usize = 200;
 
+/// The length of the longest list of results, so that each value is not followed by a search through all that comes after it.
+const LONGEST_LIST: usize = 4096;
+
 pub(super) fn read(text: &[u8]) -> Graph {
     let text = without_data(text);
     let code = blank_strings_and_comments(&text);
@@ -315,8 +318,8 @@ impl<'a> Reader<'a> {
     /// Whether `%a, %b:2 = ` begins here.
     fn starts_definition(&self) -> bool {
         let is_in_list = |byte: &u8| is_in_name(*byte) || b"%,:#".contains(byte) || byte.is_ascii_whitespace();
-        let after = self.code[self.at..].iter().find(|byte| !is_in_list(byte));
-        let list = &self.code[self.at..];
+        let list = &self.code[self.at..self.code.len().min(self.at + LONGEST_LIST)];
+        let after = list.iter().find(|byte| !is_in_list(byte));
         let len = list.iter().take_while(|byte| is_in_list(byte)).count();
         // `%x : type %y = ` has a space before the colon, the number of results has none.
         after == Some(&b'=') && names_only(&list[..len])

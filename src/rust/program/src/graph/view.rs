@@ -7,6 +7,8 @@ use std::collections::{BinaryHeap, HashMap};
 
 /// The most nodes of a view.
 const MOST: usize = 100_000;
+/// The most edges to the operands of tuples. In nested tuples, each has those of all that it contains.
+const MAX_EDGES: usize = 4_000_000;
 /// Boxes nest less deep.
 const MAX_NESTING: usize = 50;
 
@@ -126,7 +128,8 @@ impl Item {
 
 pub(super) fn view(graph: &Graph, max_nodes: usize) -> View {
     let max_nodes = max_nodes.clamp(1, MOST);
-    let mut builder = Builder { graph, levels: HashMap::new(), sizes: HashMap::new(), nodes: Vec::new() };
+    let mut builder =
+        Builder { graph, levels: HashMap::new(), sizes: HashMap::new(), nodes: Vec::new(), edges: MAX_EDGES };
     let items = builder.level(graph.entry);
     let items = if items.len() > max_nodes { fold(items, max_nodes) } else { items };
     let mut waiting = BinaryHeap::new();
@@ -149,6 +152,8 @@ struct Builder<'a> {
     /// The numbers of operations of bodies, with all that is inside.
     sizes: HashMap<usize, usize>,
     nodes: Vec<Node>,
+    /// How many more edges there may be.
+    edges: usize,
 }
 
 impl Builder<'_> {
@@ -261,6 +266,10 @@ impl Builder<'_> {
             inputs.sort_unstable();
             inputs.dedup();
             if op.kind == Kind::Transparent {
+                match self.edges.checked_sub(inputs.len()) {
+                    Some(left) => self.edges = left,
+                    None => inputs.clear(),
+                }
                 found.push(Ok(inputs));
                 continue;
             }

@@ -7,11 +7,14 @@ use pjrt_data::scalar::{Reader, Scalar};
 /// The number of elements from which a constant is shown as `{...}`.
 const MANY: i64 = 11;
 
-/// The value of a constant of this shape; `{...}` if it is long, or of a type without text here.
+/// The number of dimensions from which it is, too.
+const DEEP: usize = 64;
+
+/// The value of a constant of this shape; `{...}` if it is long, deep, or of a type without text here.
 pub(super) fn text(literal: &LiteralProto, shape: &ShapeProto) -> String {
     let dims = &shape.dimensions;
     let count = dims.iter().fold(1i64, |n, &d| n.saturating_mul(d));
-    let dtype = DType::from_xla_code(shape.element_type).filter(|_| count < MANY);
+    let dtype = DType::from_xla_code(shape.element_type).filter(|_| count < MANY && dims.len() < DEEP);
     let elements = dtype.map(|dtype| elements(literal, dtype, dims.is_empty()));
     match elements.filter(|e| e.len() as i64 == count) {
         None => "{...}".into(),
@@ -135,5 +138,7 @@ mod tests {
         assert_eq!(text(&literal(0), &shape(&[0])), "{}");
         assert_eq!(text(&literal(12), &shape(&[12])), "{...}");
         assert_eq!(text(&literal(1), &shape(&[2])), "{...}", "a literal that lacks elements");
+        assert_eq!(text(&literal(1), &shape(&[1, 1])), "{ { 1 } }");
+        assert_eq!(text(&literal(1), &shape(&vec![1; 1_000_000])), "{...}", "a stack ends");
     }
 }

@@ -5,10 +5,15 @@
 
 use super::{HloComputationProto, HloInstructionProto, HloModuleProto, ShapeProto, Window, TUPLE};
 use pjrt_data::dtype::DType;
+use std::cell::RefCell;
 use std::collections::HashMap;
 
 /// Computations nest less deep: the estimate uses recursion.
 const MAX_NESTING: usize = 100;
+
+/// How often each instruction is listed at most, on average: computations may call the same ones many times, and those of a
+/// damaged module call themselves.
+const LISTED: usize = 100;
 
 /// What one operation costs each time that it runs.
 #[derive(Debug, Clone)]
@@ -53,7 +58,9 @@ impl HloModuleProto {
     /// are listed one by one.
     pub fn operation_costs(&self) -> Vec<OperationCost> {
         let computations = self.computations.iter().map(|c| (c.id, Computation::new(c))).collect();
-        let mut estimate = Estimate { module: self, computations, costs: Vec::new() };
+        let instructions: usize = self.computations.iter().map(|computation| computation.instructions.len()).sum();
+        let (left, totals) = (LISTED * instructions, RefCell::default());
+        let mut estimate = Estimate { module: self, computations, costs: Vec::new(), left, totals };
         estimate.list(self.entry_computation_id, Some(1.0), 0);
         estimate.costs
     }
@@ -85,21 +92,22 @@ struct Estimate<'a> {
     module: &'a HloModuleProto,
     computations: HashMap<i64, Computation<'a>>,
     costs: Vec<OperationCost>,
+    /// How many more instructions are listed.
+    left: usize,
+    /// The totals of computations that are known. Computations may call the same ones many times.
+    totals: RefCell<HashMap<i64, (Totals, bool)>>,
 }
 
 impl Estimate<'_> {
     fn list(&mut self, id: i64, times: Option<f64>, depth: usize) {
-        // A damaged module may have cycles.
-        const MOST: usize = 1_000_000;
         let Some(computation) = self.computations.get(&id) else { return };
         let proto = computation.proto;
         if depth > MAX_NESTING {
             return;
         }
         for instruction in &proto.instructions {
-            if self.costs.len() > MOST {
-                return;
-            }
+            let Some(left) = self.left.checked_sub(1) else { return };
+            self.left = left;
             let times_inside = match instruction.opcode.as_str() {
                 "while" => times.zip(instruction.trip_count()).map(|(outer, count)| outer * count),
                 "call" | "async-start" => times,
@@ -196,15 +204,21 @@ impl Estimate<'_> {
 
     /// What a computation computes in all.
     fn total(&self, id: i64, depth: usize) -> (Totals, bool) {
+        if let Some(&known) = self.totals.borrow().get(&id) {
+            return known;
+        }
         let (mut total, mut is_known) = (Totals::default(), true);
         let Some(computation) = self.computations.get(&id).filter(|_| depth < MAX_NESTING) else {
             return (total, false);
         };
+        // Until it is known: it may contain itself.
+        self.totals.borrow_mut().insert(id, (total, false));
         for instruction in &computation.proto.instructions {
             let (work, knows) = self.work(computation, instruction, depth);
             total.add(work, 1.0);
             is_known &= knows;
         }
+        self.totals.borrow_mut().insert(id, (total, is_known));
         (total, is_known)
     }
 }
@@ -492,5 +506,19 @@ mod tests {
         assert_eq!(valid_pairs(&along(0, 1), 10, 8), 24.0);
         assert_eq!(valid_pairs(&along(1, 1), 10, 10), 28.0);
         assert_eq!(valid_pairs(&along(0, 2), 5, 7), 11.0);
+    }
+
+    #[test]
+    fn computations_that_are_called_many_times_are_read_quickly() {
+        for opcode in ["fusion", "call"] {
+            let run = |id: i64, next: i64| HloInstructionProto {
+                called_computation_ids: vec![next, next],
+                ..instruction(id, opcode, &[4], &[])
+            };
+            let last = 90;
+            let one = |id: i64| computation(id, vec![run(1, id + 1), run(2, id + 1), run(3, 0)]);
+            let computations = (0..=last).map(one).collect();
+            HloModuleProto { computations, ..Default::default() }.operation_costs();
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! The order of calls that must run in one order everywhere.
 
 use super::{HloComputationProto, HloInstructionProto, HloModuleProto, TOKEN};
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Why a program does not say in which order its calls run.
@@ -27,8 +28,13 @@ impl HloModuleProto {
         if calls < 2 {
             return Ok(());
         }
-        let mut order = Order { computations: HashMap::new(), is_call: &is_call, chains: BTreeMap::new() };
-        order.computations = self.computations.iter().map(|c| (c.id, c)).collect();
+        let mut order = Order {
+            computations: self.computations.iter().map(|c| (c.id, c)).collect(),
+            is_call: &is_call,
+            chains: BTreeMap::new(),
+            returning: RefCell::default(),
+            depth: Cell::new(0),
+        };
         self.computations.iter().try_for_each(|computation| order.chain(computation.id, 0).map(|_| ()))
     }
 }
@@ -56,6 +62,10 @@ struct Order<'a> {
     computations: HashMap<i64, &'a HloComputationProto>,
     is_call: &'a dyn Fn(&HloInstructionProto) -> bool,
     chains: BTreeMap<i64, Chain>,
+    /// Whether a part of what a computation returns waits for its last call, as far as that is known.
+    returning: RefCell<HashMap<Part, bool>>,
+    /// How deep the computations nest whose results are being followed.
+    depth: Cell<usize>,
 }
 
 /// Computations nest less deeply than this: a damaged module may call itself.
@@ -69,6 +79,8 @@ impl Order<'_> {
         let Some(&computation) = self.computations.get(&id).filter(|_| depth < DEEPEST) else {
             return Ok(Chain::default());
         };
+        // A computation of a damaged module may call itself, and do so several times.
+        self.chains.insert(id, Chain::default());
         let mut items = Vec::new();
         for instruction in &computation.instructions {
             let mut has = (self.is_call)(instruction);
@@ -179,10 +191,27 @@ impl Order<'_> {
         let mut is_any = false;
         let all = chains.all(|(computation, last)| {
             is_any = true;
-            let by_id = computation.instructions.iter().map(|i| (i.id, i)).collect();
-            self.sources(vec![(computation.root_id, part)], &by_id).items.contains(&last)
+            self.waits_for(computation, last, part)
         });
         is_any && all
+    }
+
+    /// Whether a part of what a computation returns waits for its last call.
+    fn waits_for(&self, computation: &HloComputationProto, last: i64, part: Option<i64>) -> bool {
+        let key = (computation.id, part);
+        if let Some(&known) = self.returning.borrow().get(&key) {
+            return known;
+        }
+        if self.depth.get() == DEEPEST {
+            return false;
+        }
+        self.returning.borrow_mut().insert(key, false);
+        self.depth.set(self.depth.get() + 1);
+        let by_id = computation.instructions.iter().map(|i| (i.id, i)).collect();
+        let found = self.sources(vec![(computation.root_id, part)], &by_id).items.contains(&last);
+        self.depth.set(self.depth.get() - 1);
+        self.returning.borrow_mut().insert(key, found);
+        found
     }
 }
 
@@ -302,5 +331,24 @@ mod tests {
         let mut itself = body(true);
         itself[3].called_computation_ids = vec![0];
         let _ = check_loop(&itself, &entry(&[1, 2], 1));
+    }
+
+    #[test]
+    fn computations_that_call_themselves_or_others_many_times_are_read_quickly() {
+        let run = |id, called: &[i64], operands: &[i64]| HloInstructionProto {
+            called_computation_ids: called.to_vec(),
+            ..instruction(id, "call", operands)
+        };
+        let module = |last: i64| {
+            let computation = |id: i64| {
+                let next = if id < last { id + 1 } else { 0 };
+                let instructions = vec![call(1, &[]), run(2, &[next, next], &[1]), run(3, &[next, next], &[2])];
+                HloComputationProto { id, root_id: 3, instructions, ..HloComputationProto::default() }
+            };
+            HloModuleProto { computations: (0..=last).rev().map(computation).collect(), ..HloModuleProto::default() }
+        };
+        for last in [0, 1, 40, 2000] {
+            let _ = module(last).check_order(|target| target == "mpi");
+        }
     }
 }

@@ -54,6 +54,8 @@ impl Dense {
             out.push_str("\"0x");
             digits(&self.bytes, out);
             out.push('"');
+        } else if tensor.dims.len() > DEEP {
+            return Err(unknown(format_args!("a constant of {} dimensions", tensor.dims.len())));
         } else {
             nested(&tensor.dims, &tensor.element, &self.bytes, out)?;
         }
@@ -87,6 +89,9 @@ fn integer(scalar: Scalar) -> Option<i64> {
         _ => None,
     }
 }
+
+/// The most dimensions of a constant that is written in brackets, by recursion.
+const DEEP: usize = 400;
 
 /// Elements in brackets, a pair for each dimension.
 fn nested(dims: &[i64], kind: &Element, bytes: &[u8], out: &mut String) -> Result<()> {
@@ -165,4 +170,20 @@ fn float(value: Float, width: usize, out: &mut String) {
 pub(super) fn float_attribute(bits: u64, kind: &Element, out: &mut String) -> Result<()> {
     let width = kind.bytes().ok_or_else(|| unknown(format_args!("a number of type {kind}")))?;
     element(kind, &bits.to_le_bytes()[..width.min(8)], out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_constant_of_many_dimensions_is_refused_and_not_written_by_endless_recursion() {
+        let write = |ones: usize| {
+            let dims = [vec![2], vec![1; ones]].concat();
+            let mut out = String::new();
+            Dense::of_integers(dims, Element::Number(DType::I32), &[7, 8]).write(&mut out).map(|()| out)
+        };
+        assert_eq!(write(1).unwrap(), "dense<[[7], [8]]>");
+        assert!(write(1_000_000).unwrap_err().message().contains("1000001 dimensions"));
+    }
 }

@@ -60,6 +60,12 @@ fn an_invalid_manifest_is_refused() {
     for text in ["[[plugin]]", "plugin = 3", "[[plugin]]\nplatfrom = 'cpu'", "["] {
         assert_eq!(Manifest::parse(text).unwrap_err().kind(), Kind::InvalidFile, "{text}");
     }
+    let plugin = "[[plugin]]\nplatform = 'x'\nos = 'linux'\narch = 'x86_64'\nversion = '1'\n";
+    assert!(Manifest::parse(&format!("{plugin}bytes = 1000")).is_ok());
+    for size in ["bytes = 9223372036854775807", "unpacked = 9223372036854775807"] {
+        let error = Manifest::parse(&format!("{plugin}{size}")).unwrap_err();
+        assert!(error.message().contains("too large"), "{error}");
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::super::reader::Reader;
 use super::super::{damaged, too_deep, Tables};
 use super::{shardy, stablehlo, vhlo};
 use crate::module::{unknown, Attribute, Dense, Element, Name, Type};
-use pjrt_base::error::Result;
+use pjrt_base::error::{Error, Result};
 use pjrt_data::dtype::{self, DType};
 use std::sync::Arc;
 
@@ -15,48 +15,81 @@ const MAX_NESTING: usize = 100;
 const SMALL: [&str; 9] =
     ["f8E5M2", "f8E4M3", "f8E4M3FN", "f8E5M2FNUZ", "f8E4M3FNUZ", "f8E4M3B11FNUZ", "f8E3M4", "f4E2M1FN", "f8E8M0FNU"];
 
+/// What is decoded has at most so many bytes for each byte of the file, and [`SPARE`] more. Entries may share others: if each
+/// contains the one before twice, a small file stands for an endless program.
+const GROWTH: usize = 16;
+const SPARE: usize = 1 << 20;
+
 /// Decodes each entry once.
 pub(super) struct Decoder<'t, 'a> {
     tables: &'t Tables<'a>,
-    attributes: Vec<Option<Attribute>>,
-    types: Vec<Option<Type>>,
+    attributes: Vec<Option<(Attribute, usize)>>,
+    types: Vec<Option<(Type, usize)>>,
     depth: usize,
+    /// The size of the entry that is being decoded, with all that it contains.
+    size: usize,
+    /// How many bytes may still be copied.
+    left: usize,
 }
 
 impl<'t, 'a> Decoder<'t, 'a> {
     pub fn new(tables: &'t Tables<'a>) -> Self {
         let (attributes, types) = tables.entries.counts();
-        Decoder { tables, attributes: vec![None; attributes], types: vec![None; types], depth: 0 }
+        let left = limit(tables);
+        Decoder { tables, attributes: vec![None; attributes], types: vec![None; types], depth: 0, size: 0, left }
     }
 
     /// The attribute of this number.
     pub fn attribute(&mut self, number: usize) -> Result<Attribute> {
-        if let Some(known) = &self.attributes[number] {
-            return Ok(known.clone());
+        if let Some((known, size)) = self.attributes[number].clone() {
+            self.contains(size)?;
+            return Ok(known);
         }
-        let decoded = self.deeper(|this| this.decode_attribute(this.tables.entries.attribute_number(number)))?;
-        self.attributes[number] = Some(decoded.clone());
+        let entry = self.tables.entries.attribute_number(number);
+        let (decoded, size) = self.deeper(entry, |this| this.decode_attribute(entry))?;
+        self.attributes[number] = Some((decoded.clone(), size));
         Ok(decoded)
     }
 
     /// The type of this number.
     pub fn kind(&mut self, number: usize) -> Result<Type> {
-        if let Some(known) = &self.types[number] {
-            return Ok(known.clone());
+        if let Some((known, size)) = self.types[number].clone() {
+            self.contains(size)?;
+            return Ok(known);
         }
-        let decoded = self.deeper(|this| this.decode_type(this.tables.entries.type_number(number)))?;
-        self.types[number] = Some(decoded.clone());
+        let entry = self.tables.entries.type_number(number);
+        let (decoded, size) = self.deeper(entry, |this| this.decode_type(entry))?;
+        self.types[number] = Some((decoded.clone(), size));
         Ok(decoded)
     }
 
-    fn deeper<T>(&mut self, decode: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+    /// What `decode` makes of an entry, and its size.
+    fn deeper<T>(&mut self, entry: &Entry<'a>, decode: impl FnOnce(&mut Self) -> Result<T>) -> Result<(T, usize)> {
         if self.depth == MAX_NESTING {
             return Err(too_deep());
         }
         self.depth += 1;
-        let decoded = decode(self);
+        let outer = std::mem::replace(&mut self.size, entry.content().len() + 1);
+        let decoded = decode(self)?;
+        let size = std::mem::replace(&mut self.size, outer);
         self.depth -= 1;
-        decoded
+        self.contains(size)?;
+        Ok((decoded, size))
+    }
+
+    /// Notes that the entry that is being decoded contains another one. Operations may share large entries.
+    fn contains(&mut self, size: usize) -> Result<()> {
+        self.size = if self.depth == 0 { 0 } else { self.size.saturating_add(size) };
+        if self.size > limit(self.tables) {
+            return Err(too_large());
+        }
+        Ok(())
+    }
+
+    /// Notes that bytes are copied.
+    fn copies(&mut self, bytes: usize) -> Result<()> {
+        self.left = self.left.checked_sub(bytes).ok_or_else(too_large)?;
+        self.contains(bytes)
     }
 
     pub fn next_attribute(&mut self, reader: &mut Reader<'_>) -> Result<Attribute> {
@@ -93,8 +126,9 @@ impl<'t, 'a> Decoder<'t, 'a> {
         }
     }
 
-    pub fn next_bytes(&self, reader: &mut Reader<'a>) -> Result<&'a [u8]> {
+    pub fn next_bytes(&mut self, reader: &mut Reader<'a>) -> Result<&'a [u8]> {
         let index = reader.index(self.tables.strings.len())?;
+        self.copies(self.tables.strings[index].len())?;
         Ok(self.tables.strings[index])
     }
 
@@ -199,6 +233,7 @@ impl<'t, 'a> Decoder<'t, 'a> {
                 let kind = self.next_type(reader)?;
                 let number = reader.index(self.tables.resources.len())?;
                 let bytes = self.tables.resources[number].ok_or_else(|| unknown("a resource without content"))?;
+                self.copies(bytes.len())?;
                 let is_whole = kind.as_tensor().is_some_and(|tensor| {
                     let element = tensor.element.dtype();
                     element.is_some_and(|dtype| !dtype.is_packed() && dtype != DType::Pred)
@@ -283,6 +318,16 @@ impl<'t, 'a> Decoder<'t, 'a> {
         let element = self.next_element(reader)?;
         Ok(Type::Tensor(Arc::new(crate::module::Tensor { dims, element, encoding })))
     }
+}
+
+/// The most bytes that are copied, and that an entry may contain.
+pub(super) fn limit(tables: &Tables<'_>) -> usize {
+    tables.size.saturating_mul(GROWTH).saturating_add(SPARE)
+}
+
+#[cold]
+pub(super) fn too_large() -> Error {
+    damaged("its parts overlap, and would be too large")
 }
 
 pub(super) fn name(bytes: &[u8]) -> Result<Name> {
@@ -370,4 +415,49 @@ fn text_type(entry: &Entry<'_>) -> Result<Type> {
         return Ok(Type::Number(Element::Other(text.into())));
     }
     of_name(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::attributes::Entries;
+    use super::*;
+
+    /// The tables of a file with these attributes of MLIR itself, each as its bytes.
+    fn tables<'a>(attributes: &[Vec<u8>], content: &'a [u8], strings: Vec<&'a [u8]>) -> Tables<'a> {
+        let count = attributes.len() as u8;
+        let sizes = attributes.iter().map(|attribute| number((attribute.len() as u8) << 1 | 1));
+        let offsets: Vec<u8> = [number(count), number(0), number(0), number(count)].into_iter().chain(sizes).collect();
+        let entries = Entries::read(Reader::new(&offsets), Reader::new(content), &[b"builtin"]).unwrap();
+        let (operations, properties, resources) = (Vec::new(), Vec::new(), Vec::new());
+        let size = content.len();
+        Tables { size, version: 6, strings, dialects: vec![b"builtin"], operations, entries, properties, resources }
+    }
+
+    /// A number below 128.
+    fn number(value: u8) -> u8 {
+        value << 1 | 1
+    }
+
+    #[test]
+    fn attributes_that_contain_each_other_twice_do_not_grow_without_limit() {
+        let pair = |i: u8| vec![number(0), number(2), number(i), number(i)];
+        let mut attributes = vec![vec![number(0), number(0)]];
+        attributes.extend((0..50).map(pair));
+        let content = attributes.concat();
+        let tables = tables(&attributes, &content, Vec::new());
+        assert!(Decoder::new(&tables).attribute(10).is_ok());
+        let error = Decoder::new(&tables).attribute(50).unwrap_err();
+        assert!(error.message().contains("too large"), "{error}");
+    }
+
+    #[test]
+    fn a_long_string_is_not_copied_without_limit() {
+        let long = vec![b'x'; 100_000];
+        let attributes: Vec<Vec<u8>> = (0..60).map(|_| vec![number(2), number(0)]).collect();
+        let content = attributes.concat();
+        let tables = tables(&attributes, &content, vec![&long]);
+        let mut decoder = Decoder::new(&tables);
+        assert!((0..10).all(|i| decoder.attribute(i).is_ok()));
+        assert!((10..60).any(|i| decoder.attribute(i).is_err()));
+    }
 }

@@ -59,7 +59,11 @@ struct Builder<'t, 'a> {
 
 impl<'t, 'a> Builder<'t, 'a> {
     fn new(tables: &'t Tables<'a>) -> Result<Self> {
+        // The names of many operations may be one long string.
+        let mut left = entries::limit(tables);
         let name = |&(dialect, name): &(usize, &[u8])| {
+            let size = tables.dialects[dialect].len() + name.len();
+            left = left.checked_sub(size).ok_or_else(entries::too_large)?;
             let name = [tables.dialects[dialect], name].join(&b'.');
             String::from_utf8(name).map(Name::from).map_err(|_| damaged("a name is not text"))
         };

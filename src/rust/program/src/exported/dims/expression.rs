@@ -17,6 +17,7 @@ pub(super) enum Expression {
     Variable(String),
     Sum(Vec<Expression>),
     Product(Vec<Expression>),
+    Power(Box<Expression>, u32),
     Call(Function, Box<(Expression, Expression)>),
 }
 
@@ -61,6 +62,10 @@ impl Expression {
             Expression::Product(factors) => {
                 factors.iter().try_fold(1i64, |product, factor| product.checked_mul(factor.value(values)?))
             }
+            Expression::Power(base, power) => match power {
+                0 => Some(1),
+                _ => base.value(values)?.checked_pow(*power),
+            },
             Expression::Call(function, arguments) => {
                 function.apply(arguments.0.value(values)?, arguments.1.value(values)?)
             }
@@ -81,6 +86,10 @@ impl Expression {
                 let start = Linear { variable: None, constant: 1 };
                 factors.iter().try_fold(start, |product, factor| product.times(factor.linear(values)?))
             }
+            Expression::Power(base, power) if *power > 0 => {
+                let known = base.linear(values).filter(|base| base.variable.is_none())?;
+                Some(Linear { variable: None, constant: known.constant.checked_pow(*power)? })
+            }
             known => known.value(values).map(|constant| Linear { variable: None, constant }),
         }
     }
@@ -94,6 +103,7 @@ impl Expression {
             Expression::Sum(parts) | Expression::Product(parts) => {
                 parts.iter().for_each(|part| part.note_variables(found));
             }
+            Expression::Power(base, _) => base.note_variables(found),
             Expression::Call(_, arguments) => {
                 arguments.0.note_variables(found);
                 arguments.1.note_variables(found);
@@ -187,7 +197,8 @@ impl<'a> Parser<'a> {
             let factor = self.factor()?;
             let power =
                 if self.skip('^') { self.number()?.parse().ok().filter(|&power| power <= MAX_POWER)? } else { 1 };
-            (0..power).for_each(|_| factors.push(factor.clone()));
+            // Copies of a factor would multiply with each power around it.
+            factors.push(if power == 1 { factor } else { Expression::Power(Box::new(factor), power) });
             if !self.skip('*') {
                 break;
             }
@@ -252,6 +263,8 @@ mod tests {
             ("-1*b + 4", 1),
             ("4 + -2*b", -2),
             ("b^2*a", 63),
+            ("c^0", 1),
+            ("a^1", 7),
             ("floordiv(a, 2)", 3),
             ("floordiv(-1*a, 2)", -4),
             ("mod(a, b)", 1),
@@ -278,6 +291,15 @@ mod tests {
     }
 
     #[test]
+    fn nested_powers_take_no_more_memory_than_their_text() {
+        let text = format!("{}b{}", "max(".repeat(90), ", 1)^64".repeat(90));
+        let expression = Expression::parse(&text).unwrap();
+        assert_eq!(expression.value(&values()), None);
+        assert_eq!(expression.value(&[("b".to_owned(), 1)].into()), Some(1));
+        assert!(expression.has("b"));
+    }
+
+    #[test]
     fn what_is_linear_in_one_unknown_is_found() {
         let linear = |text: &str| Expression::parse(text).unwrap().linear(&values());
         let of = |factor, constant| Some(Linear { variable: Some(("n".into(), factor)), constant });
@@ -285,6 +307,8 @@ mod tests {
         assert_eq!(linear("n*b - a + n"), of(4, -7));
         assert_eq!(linear("-n + floordiv(a, 2)"), of(-1, 3));
         assert_eq!(linear("n - n"), Some(Linear { variable: None, constant: 0 }));
+        assert_eq!(linear("n*b^2 + n^0"), of(9, 1));
+        assert_eq!(linear("n^1"), of(1, 0));
         for text in ["n*m", "n + m", "n^2", "floordiv(n, 2)", "max(n, b)"] {
             assert_eq!(linear(text), None, "{text}");
         }

@@ -86,3 +86,10 @@ fn outputs_have_the_sizes_of_their_expressions() {
     let error = evaluate(&shapes(&["b - 4"]).remove(0), &values).unwrap_err();
     assert_eq!(error.message(), "The dimension `b - 4` has no size for b = 3.");
 }
+
+#[test]
+fn more_variables_than_any_function_has_are_damage() {
+    let many = |count: usize| (0..count).map(|i| format!("v{i}")).collect::<Vec<_>>();
+    assert_eq!(variables([many(1000).as_slice()].into_iter()).unwrap().len(), 1000);
+    assert!(variables([many(1001).as_slice()].into_iter()).is_err());
+}

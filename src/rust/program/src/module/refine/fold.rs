@@ -105,7 +105,7 @@ impl Refiner<'_> {
         if places.len() != from.len() {
             return None;
         }
-        let len: i64 = dims.iter().product();
+        let len = product(dims)?;
         let source_of = |flat: i64| {
             let mut rest = flat;
             let mut index = vec![0; dims.len()];
@@ -152,11 +152,15 @@ fn slice(source: &Operation, values: &[i64]) -> Option<Vec<i64>> {
     Some(values.get(start..limit)?.iter().copied().step_by(stride.max(1)).collect())
 }
 
+fn product(dims: &[i64]) -> Option<i64> {
+    dims.iter().try_fold(1i64, |product, &dim| product.checked_mul(dim))
+}
+
 fn iota(source: &Operation, dims: &[i64]) -> Option<Vec<i64>> {
     let dimension = usize::try_from(source.attribute("iota_dimension")?.as_integer()?).ok()?;
     let size = *dims.get(dimension)?;
-    let inner: i64 = dims[dimension + 1..].iter().product();
-    let len: i64 = dims.iter().product();
+    let inner = product(&dims[dimension + 1..])?;
+    let len = product(dims)?;
     Some((0..len).map(|flat| flat / inner % size).collect())
 }
 

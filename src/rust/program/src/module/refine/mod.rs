@@ -66,9 +66,11 @@ struct Refiner<'m> {
     /// The functions of the new program, the called ones before their callers.
     built: Vec<Operation>,
     special: HashMap<String, Arc<Special>>,
+    /// The names of the source's functions and of new ones, and those that are in use.
     names: HashSet<Name>,
+    taken: HashSet<Name>,
     depth: usize,
-    /// How many operations may still be added.
+    /// How many operations may still be added. Large constants count for several.
     left: usize,
 }
 
@@ -89,6 +91,7 @@ impl<'m> Refiner<'m> {
             built: Vec::new(),
             special: HashMap::new(),
             names: HashSet::new(),
+            taken: HashSet::new(),
             depth: 0,
             left: 100_000 + 100 * count(&source.root),
         })
@@ -189,6 +192,7 @@ impl<'m> Refiner<'m> {
 
     /// Adds a constant.
     fn integers(&mut self, dims: Vec<i64>, element: Element, values: Vec<i64>, out: &mut Vec<Operation>) -> Value {
+        self.left = self.left.saturating_sub(values.len() / 16);
         let dense = Dense::of_integers(dims, element, &values);
         let value = self.value(dense.kind.clone());
         let mut constant = Operation::new("stablehlo.constant", Vec::new(), vec![value]);
@@ -358,10 +362,7 @@ impl<'m> Refiner<'m> {
 
     /// The first function for some arguments keeps its name.
     fn free_name(&mut self, callee: &Name) -> Name {
-        let is_taken = |name: &str| {
-            self.built.iter().any(|function| function.attribute("sym_name").and_then(Attribute::as_text) == Some(name))
-        };
-        if !is_taken(callee) {
+        if self.taken.insert(callee.clone()) {
             return callee.clone();
         }
         let mut number = self.built.len();
