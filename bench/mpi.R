@@ -102,6 +102,8 @@ if (system2("mpicc.openmpi", c("-O2", "-shared", "-fPIC", file.path(dirname(this
 Sys.setenv(
   PJRT_CPU_THREADS = "1", OMPI_ALLOW_RUN_AS_ROOT = "1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM = "1",
   OMPI_MCA_rmaps_base_oversubscribe = "1", OMPI_MCA_btl_vader_single_copy_mechanism = "none",
+  # as where processes share processors: one that waits leaves its own to others
+  OMPI_MCA_mpi_yield_when_idle = "1",
   R_LIBS = paste(.libPaths(), collapse = ":")
 )
 in_r <- function(n) {
