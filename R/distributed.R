@@ -5,14 +5,18 @@
 #' [devices()] lists with `addressable = FALSE`. A process uploads and reads buffers on its own devices only. Programs can run on
 #' the devices of all processes: see below.
 #'
-#' The processes find each other through a store: a Redis server that all can reach, version 5 or newer. Each process says that
-#' it is there and waits for the others; then the plugins exchange the addresses of their devices. No data of arrays go through
-#' the store. All processes must create their clients in the same order, and each run needs its own `job`. Keys expire after
-#' a day.
+#' The processes find each other through a store: a Redis server that all can reach, version 5 or newer, or MPI. Each process says
+#' that it is there and waits for the others; then the plugins exchange the addresses of their devices. No data of arrays go
+#' through the store. All processes must create their clients in the same order, and each run needs its own `job`. Keys expire
+#' after a day.
 #'
-#' Under Slurm, `mpirun` of Open MPI and `torchrun`, only `store` must be given, or the environment variable `PJRT_STORE`. Under
-#' `torchrun` and Slurm with neither, the store is a Redis server without a password on port 6379 of the first machine, which
-#' you must start there.
+#' With `store = "mpi"`, no server is needed: call [pjrt_mpi_init()] first, in all processes. Every process keeps all keys, and MPI's
+#' broadcast tells the others what changes. This is the default after `pjrt_mpi_init()`. MPI must allow several threads to
+#' communicate, and `pjrt_mpi_init()` must have initialized it, not another package.
+#'
+#' Under Slurm, `mpirun` of Open MPI and `torchrun`, the other defaults come from environment variables. If nothing names the
+#' store, it is a Redis server without a password on port 6379 of the first machine, or of the machine that runs `mpirun`. You
+#' must start it there.
 #'
 #' The CPU plugin has no collectives between processes: `pjrt_client("cpu", distributed = )` is an error.
 #'
@@ -29,16 +33,20 @@
 #'
 #' The tests run such programs with a plugin made for the tests, not on GPUs of several processes.
 #'
-#' @param rank The number of this process, from 0. Default: from `SLURM_PROCID`, `OMPI_COMM_WORLD_RANK` or `RANK`.
-#' @param size The number of processes. Default: from `SLURM_NTASKS`, `OMPI_COMM_WORLD_SIZE` or `WORLD_SIZE`.
-#' @param store A string, the address of the store: `"redis://:password@host:6379"`, `"rediss://..."` for TLS, or
-#'   `"redis+unix:///path"` for a socket. Default: `PJRT_STORE`, or port 6379 of `SLURM_LAUNCH_NODE_IPADDR` or `MASTER_ADDR`. For
-#'   TLS, the server's certificate must be trusted by the system, or by the file that `SSL_CERT_FILE` names.
+#' @param rank The number of this process, from 0. Default: from `SLURM_PROCID`, `OMPI_COMM_WORLD_RANK` or `RANK`; that of
+#'   [pjrt_mpi_init()] if MPI is the store.
+#' @param size The number of processes. Default: from `SLURM_NTASKS`, `OMPI_COMM_WORLD_SIZE` or `WORLD_SIZE`; that of
+#'   [pjrt_mpi_init()] if MPI is the store.
+#' @param store A string, the address of the store: `"redis://:password@host:6379"`, `"rediss://..."` for TLS,
+#'   `"redis+unix:///path"` for a socket, or `"mpi"`. Default: `PJRT_STORE`; after [pjrt_mpi_init()], `"mpi"`; otherwise port 6379
+#'   of `SLURM_LAUNCH_NODE_IPADDR`, of the first address in `OMPI_MCA_orte_hnp_uri`, or of `MASTER_ADDR`. For TLS, the server's
+#'   certificate must be trusted by the system, or by the file that `SSL_CERT_FILE` names.
 #' @param local The number of this process on its machine, from 0. For GPUs, the process then uses the device of this number
 #'   only, unless `visible_devices` is given or the process sees only one. Default: from `SLURM_LOCALID`,
 #'   `OMPI_COMM_WORLD_LOCAL_RANK` or `LOCAL_RANK`; without them, the process uses all devices.
 #' @param job A string that is the same for all processes, and different for each run. Default: from `SLURM_JOB_ID` and
-#'   `SLURM_STEP_ID`, `OMPI_MCA_ess_base_jobid` or `PMIX_NAMESPACE`, or `TORCHELASTIC_RUN_ID`.
+#'   `SLURM_STEP_ID`, `OMPI_MCA_ess_base_jobid` or `PMIX_NAMESPACE`, or `TORCHELASTIC_RUN_ID`. Not
+#'   needed if MPI is the store.
 #' @param timeout The number of seconds that the creation of the client may take, including the wait for the others.
 #' @param x A `PJRTDistributed`.
 #' @param ... Not used.
@@ -49,10 +57,12 @@
 #' * `pjrt_error_deadline_exceeded`: processes are missing, which the message names, or the plugin took too long.
 #' * `pjrt_error_unavailable`: the store cannot be reached, or was lost.
 #' * `pjrt_error_unauthenticated`: the store refuses the password, or its certificate is not trusted.
-#' * `pjrt_error_invalid_input`: another process has the same rank, or an earlier run had the same job.
+#' * `pjrt_error_invalid_input`: another process has the same rank, or an earlier run had the same job; or MPI is the store, but
+#'   not initialized.
+#' * `pjrt_error_unsupported_call`: MPI cannot be the store.
+#' * `pjrt_error_device_mismatch`, from [pjrt_compile()]: none of the devices belongs to this process.
 #'
 #' Ctrl-C ends the wait.
-#' * `pjrt_error_device_mismatch`, from [pjrt_compile()]: none of the devices belongs to this process.
 #' @seealso [pjrt_client()]
 #' @examples
 #' place <- pjrt_distributed(
@@ -65,6 +75,9 @@
 #' @export
 pjrt_distributed <- function(rank = NULL, size = NULL, store = NULL, local = NULL, job = NULL, timeout = 300) {
   launcher <- launcher_place()
+  store <- store %||% (if (nzchar(Sys.getenv("PJRT_STORE"))) Sys.getenv("PJRT_STORE")) %||%
+    (if (is.environment(the$mpi)) "mpi") %||% launcher$store
+  if (identical(store, "mpi")) launcher[c("name", "rank", "size", "job")] <- list("MPI", mpi_world()$rank, mpi_world()$size, "mpi")
   rank <- place_number(rank %||% launcher$rank, "rank", 0)
   size <- place_number(size %||% launcher$size, "size", 1)
   if (rank >= size) {
@@ -72,7 +85,6 @@ pjrt_distributed <- function(rank = NULL, size = NULL, store = NULL, local = NUL
   }
   given_local <- local %||% launcher$local
   local <- if (!is.null(given_local)) place_number(given_local, "local", 0)
-  store <- store %||% (if (nzchar(Sys.getenv("PJRT_STORE"))) Sys.getenv("PJRT_STORE")) %||% launcher$store
   job <- job %||% launcher$job
   check_place_text(store, "store", "the address of a Redis server, such as \"redis://:password@host:6379\"")
   check_place_text(job, "job", "a name that is the same for all processes, and different for each run")
@@ -153,7 +165,8 @@ launcher_place <- function() {
   if (!is.null(variable("OMPI_COMM_WORLD_RANK"))) {
     list(
       name = "Open MPI", rank = number("OMPI_COMM_WORLD_RANK"), size = number("OMPI_COMM_WORLD_SIZE"),
-      local = number("OMPI_COMM_WORLD_LOCAL_RANK"), job = variable("OMPI_MCA_ess_base_jobid") %||% variable("PMIX_NAMESPACE")
+      local = number("OMPI_COMM_WORLD_LOCAL_RANK"), job = variable("OMPI_MCA_ess_base_jobid") %||% variable("PMIX_NAMESPACE"),
+      store = redis_on(first_address(variable("OMPI_MCA_orte_hnp_uri")))
     )
   } else if (!is.null(variable("RANK")) && !is.null(variable("WORLD_SIZE"))) {
     list(
@@ -170,6 +183,12 @@ launcher_place <- function() {
   } else {
     list()
   }
+}
+
+# The first address in a text like "77.0;tcp://10.0.0.1,10.1.0.1:4000;tcp6://[fd00::1]:4001".
+first_address <- function(uri) {
+  pattern <- "^.*;tcp://([0-9.]+)[,:].*$"
+  if (!is.null(uri) && grepl(pattern, uri)) sub(pattern, "\\1", uri)
 }
 
 check_distributed <- function(distributed, platform) {

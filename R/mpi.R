@@ -12,7 +12,7 @@
 #' environment variable `PJRT_MPI` names; the one whose launcher has started the process; Open MPI; MPICH. On Debian, install
 #' `openmpi-bin` or `mpich`.
 #'
-#' One thread makes all calls of MPI. If Rmpi has initialized MPI, it allows only R's thread to communicate. Then R's thread does
+#' One thread makes all calls of MPI; another those of the store of [pjrt_distributed()]. If Rmpi has initialized MPI, it allows only R's thread to communicate. Then R's thread does
 #' it, while it waits for a result or is idle, and `mpi.quit()` or `mpi.finalize()` of Rmpi ends MPI. Load Rmpi before you call
 #' `pjrt_mpi_init()`: Rmpi cannot join an MPI that is initialized already.
 #' @section Order:
@@ -47,7 +47,7 @@
 #' @return `pjrt_mpi_init()` returns a list of class `PJRTMPI` with the `rank` of this process, counted from 0, the `size` of the
 #' world, the `library`'s file, its `abi` and `version`, the version of the MPI `standard`, the level of support for `threads`, and
 #' whether MPI was initialized before (`joined`). A second call returns the same. `pjrt_mpi_finalize()` returns `NULL`, invisibly.
-#' @seealso `vignette("cluster")`
+#' @seealso [mpi_all_reduce()], [mpi_program()], [pjrt_distributed()], `vignette("cluster")`
 #' @examplesIf pjrt::plugins_downloaded("cpu") && nzchar(Sys.which("mpirun"))
 #' # start it with: mpirun -n 4 Rscript script.R
 #' world <- pjrt_mpi_init()

@@ -2,7 +2,7 @@
 # steps of training on 1, 2 and 4 processes. It starts the processes itself. Needs openmpi-bin, libopenmpi-dev (for mpicc), and for
 # JAX the Python of tools/setup.sh in PJRT_TEST_PYTHON.
 #
-#   Rscript bench/mpi.R [file for the table]
+#   Rscript bench/mpi.R [file for the table [number of starts [number of rounds]]]
 
 library(pjrt)
 arguments <- commandArgs(TRUE)
@@ -40,7 +40,7 @@ measure <- function(folder) {
       program = function() seconds(await(pjrt_execute(program, x))) / times,
       buffers = function() seconds(for (i in seq_len(times)) await(mpi_all_reduce(x))) / times
     )
-    rounds <- vapply(1:16, function(i) {
+    rounds <- vapply(seq_len(1L + round_count), function(i) {
       vapply(ways, function(way) {
         mpi_barrier()
         way()
@@ -52,7 +52,7 @@ measure <- function(folder) {
   for (name in names(steps)) {
     for (scaling in c("strong", "weak")) {
       step <- steps[[name]](if (scaling == "strong") 2 * rows / world$size else rows)
-      times <- vapply(1:31, function(i) seconds(step()), 0)
+      times <- vapply(seq_len(1L + 2L * round_count), function(i) seconds(step()), 0)
       found[[paste(name, scaling)]] <- stats::median(times[-1L])
     }
   }
@@ -85,11 +85,14 @@ mlp_step <- function(rows) {
   }
 }
 
-if (length(arguments) == 2L && arguments[[1L]] == "child") {
+if (length(arguments) == 3L && arguments[[1L]] == "child") {
+  round_count <- as.integer(arguments[[3L]])
   measure(arguments[[2L]])
   quit("no")
 }
 
+start_count <- if (length(arguments) > 1L) as.integer(arguments[[2L]]) else 3L
+round_count <- if (length(arguments) > 2L) as.integer(arguments[[3L]]) else 15L
 this <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
 folder <- tempfile("bench-mpi-")
 dir.create(folder)
@@ -99,10 +102,12 @@ if (system2("mpicc.openmpi", c("-O2", "-shared", "-fPIC", file.path(dirname(this
 Sys.setenv(
   PJRT_CPU_THREADS = "1", OMPI_ALLOW_RUN_AS_ROOT = "1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM = "1",
   OMPI_MCA_rmaps_base_oversubscribe = "1", OMPI_MCA_btl_vader_single_copy_mechanism = "none",
+  # as where processes share processors: one that waits leaves its own to others
+  OMPI_MCA_mpi_yield_when_idle = "1",
   R_LIBS = paste(.libPaths(), collapse = ":")
 )
 in_r <- function(n) {
-  words <- c("-n", n, file.path(R.home("bin"), "Rscript"), "--vanilla", this, "child", folder)
+  words <- c("-n", n, file.path(R.home("bin"), "Rscript"), "--vanilla", this, "child", folder, round_count)
   if (system2("mpirun.openmpi", words)) stop("the processes failed")
   readRDS(file.path(folder, "found.rds"))
 }
@@ -112,26 +117,35 @@ in_jax <- function(python) {
   words <- function(rank) c(file.path(dirname(this), "jax_mpi.py"), rank, 2, port, rows)
   port <- 20000L + sample.int(20000L, 1L)
   system2(python, words(1), wait = FALSE, stdout = FALSE, stderr = FALSE)
-  said <- utils::tail(system2(python, words(0), stdout = TRUE, stderr = FALSE), 1L)
-  stats::setNames(scan(text = said, quiet = TRUE), c("1 MB", "64 MB", "step"))
+  # gloo may wait for ever
+  said <- utils::tail(suppressWarnings(system2(python, words(0), stdout = TRUE, stderr = FALSE, timeout = 300)), 1L)
+  found <- if (length(said) == 1L) scan(text = said, quiet = TRUE) else rep(NA, 3L)
+  stats::setNames(found, c("1 MB", "64 MB", "step"))
 }
 load <- function() if (file.exists("/proc/loadavg")) strsplit(readLines("/proc/loadavg"), " ")[[1L]][[1L]] else "?"
-before <- load()
+loads <- load()
 python <- Sys.getenv("PJRT_TEST_PYTHON")
 counts <- c(1L, 2L, 4L)
 all <- list()
 jax <- NULL
-for (round in 1:3) {
-  for (n in counts) all[[as.character(n)]][[round]] <- in_r(n)
+for (start in seq_len(start_count)) {
+  for (n in counts) {
+    all[[as.character(n)]][[start]] <- in_r(n)
+    loads <- c(loads, load())
+  }
   if (nzchar(python)) jax <- cbind(jax, in_jax(python))
 }
 median_of <- function(n, what) {
   apply(do.call(cbind, lapply(all[[as.character(n)]], function(one) as.matrix(one[[what]]))), 1L, stats::median)
 }
 table <- c(
-  sprintf("%d cores, load before: %s. Medians of 3 starts, each with medians of 15 alternating rounds (steps: 30).",
-          parallel::detectCores(), before),
-  "", "All-reduce (f32, sum), ms per call; in brackets relative to plain MPI_Allreduce() into memory that is used again",
+  sprintf(
+    "%d cores. Medians of %d start(s), each with medians of %d alternating rounds (steps: %d).", parallel::detectCores(),
+    start_count, round_count, 2L * round_count
+  ),
+  # a process that waits for another keeps a core busy, so 4 processes alone have a load of about 4
+  paste("Load before, and after each group of processes:", paste(loads, collapse = " ")), "",
+  "All-reduce (f32, sum), ms per call; in brackets relative to plain MPI_Allreduce() into memory that is used again",
   sprintf("%-10s %-6s %10s %18s %18s %20s", "processes", "size", "plain", "plain, new memory", "in a program", "mpi_all_reduce()")
 )
 for (n in counts) {
@@ -152,7 +166,7 @@ for (name in c("logistic strong", "logistic weak", "mlp strong", "mlp weak")) {
 }
 table <- c(table, sprintf("strong: %d rows divided among all; weak: %d rows each; 32 columns", as.integer(2 * rows), as.integer(rows)))
 if (!is.null(jax)) {
-  t <- 1000 * apply(jax, 1L, stats::median)
+  t <- 1000 * apply(jax, 1L, stats::median, na.rm = TRUE)
   own <- 1000 * c(median_of(2L, "1 MB")[["program"]], median_of(2L, "64 MB")[["program"]], median_of(2L, "logistic weak"))
   table <- c(
     table, "", "2 processes, ms: this package, JAX with gloo, their ratio",

@@ -11,14 +11,17 @@
 #   # Slow:         `quick` leaves it out
 #   # Runs alone:   nothing else runs meanwhile
 
-# Accepted reasons for skipping a test: hardware that the machine lacks, terminals that a container lacks, packages that this R
-# lacks, which tools/setup.sh installs for Debian's R only, and PyTorch where Debian's is for another Python.
+# Accepted reasons for skipping a test: hardware that the machine lacks, terminals and network namespaces that a container lacks,
+# packages that this R lacks, which tools/setup.sh installs for Debian's R only, PyTorch where Debian's is for another Python, and
+# an MPI with the standard ABI where PyPI has none for the machine.
 is_missing <- function(package) !nzchar(system.file(package = package))
 friends <- Filter(is_missing, c(
   "tengen", "safetensors", "later", "promises", "shiny", "reticulate", "Matrix", "ggplot2", "pillar", "callr", "future",
   "rmarkdown", "jsonlite", "png", "tibble", "cli", "Rmpi"
 ))
-excused <- paste(c("GPU", "CUDA", "pseudo-terminal", "too little memory", "PJRT_TEST_TORCH_PYTHON", friends), collapse = "|")
+excused <- paste(c("GPU", "CUDA", "pseudo-terminal", "too little memory", "PJRT_TEST_TORCH_PYTHON", "network namespaces", "MPI with the standard ABI",
+  friends
+), collapse = "|")
 
 count <- function(passed, failed, skipped = 0L) {
   cat(passed, failed, skipped, "\n", file = counts, append = TRUE)

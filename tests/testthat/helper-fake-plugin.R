@@ -1,8 +1,9 @@
-# Compiles C code to a library in a temporary folder. Skips the test if there is no C compiler.
-build_library <- function(source) {
+# Compiles C code to a library in a temporary folder. Skips the test if there is no C compiler. `settings` are lines of a Makevars.
+build_library <- function(source, settings = NULL) {
   folder <- tempfile("library")
   dir.create(folder)
   file.copy(c(source, list.files(dirname(source), "[.]h$", full.names = TRUE)), folder)
+  if (!is.null(settings)) writeLines(settings, file.path(folder, "Makevars"))
   built <- processx::run(
     file.path(R.home("bin"), "R"), c("CMD", "SHLIB", "--output=library.so", basename(source)), wd = folder,
     error_on_status = FALSE, env = c("current", R_TESTS = "")

@@ -12,8 +12,10 @@ run_mpi <- function(launcher, n, script, arguments = character(), env = characte
     env = c("current", mpi_env(), TMPDIR = folder, env)
   ))
   lines <- function(text) strsplit(text, "\n", fixed = TRUE)[[1L]]
+  # Open MPI says this when a command that starts processes on another host is quicker than itself
+  err <- grep("plm:rsh: Warning: setpgid", lines(ended$stderr), value = TRUE, invert = TRUE)
   list(
-    status = if (ended$timeout) 124L else ended$status, out = lines(ended$stdout), err = lines(ended$stderr),
+    status = if (ended$timeout) 124L else ended$status, out = lines(ended$stdout), err = err,
     took = took[["elapsed"]]
   )
 }
@@ -36,10 +38,47 @@ mpi_launchers <- function() {
 
 # Evaluates `code` (quoted), with these variables, in `n` processes that have called pjrt_mpi_init(). Returns its value in each,
 # by rank.
-mpi_values <- function(launcher, n, code, with = list()) {
+mpi_values <- function(launcher, n, code, with = list(), env = character()) {
   folder <- withr::local_tempdir()
   saveRDS(list(code = code, with = with), file.path(folder, "given.rds"))
-  ended <- run_mpi(launcher, n, "mpi-code.R", folder)
+  ended <- run_mpi(launcher, n, "mpi-code.R", folder, env)
   expect_identical(ended[c("status", "err")], list(status = 0L, err = character()), info = launcher)
   lapply(seq_len(n) - 1L, function(rank) readRDS(file.path(folder, paste0(rank, ".rds"))))
+}
+
+# An MPI that writes down which memory it is given: a library of fixtures/mpi-record.c that has the launcher's own MPI below it.
+recording_mpi <- function(launcher) {
+  below <- if (launcher == "mpirun.openmpi") "libmpi.so.40" else "libmpich.so.12"
+  build_library(fixture("mpi-record.c"), paste0("PKG_LIBS=-Wl,--no-as-needed -l:", below))
+}
+
+# The launcher and the library of an MPI with the standard ABI, which tools/setup.sh puts beside Python.
+standard_mpi <- function() {
+  folder <- Sys.glob(file.path(dirname(Sys.getenv("PJRT_TEST_PYTHON")), "mpich", "*.data", "data"))
+  if (length(folder) != 1L) testthat::skip("no MPI with the standard ABI; sh tools/test.sh installs one")
+  # R's own search path comes before that of the library
+  search <- c(file.path(folder, "lib", "mpich"), file.path(R.home("lib")))
+  list(
+    launcher = file.path(folder, "bin", "mpiexec"), library = file.path(folder, "lib", "libmpi_abi.so.1"),
+    search = paste(search, collapse = ":")
+  )
+}
+
+# Runs fixtures/mpi.R, in which each process checks its results. MPICH's processes never leave the processor to others, so
+# they run the long programs less often.
+expect_mpi <- function(launcher, n, times, timeout = 60) {
+  folder <- withr::local_tempdir()
+  ended <- run_mpi(launcher, n, "mpi.R", c(folder, times), timeout = timeout)
+  expect_identical(ended, list(status = 0L, out = character(), err = character(), took = ended$took), info = launcher)
+  checked <- lapply(list.files(folder, full.names = TRUE), readRDS)
+  expect_length(checked, max(n, 1L))
+  for (one in checked) {
+    expect_identical(one$wrong, character(), info = launcher)
+    expect_gt(one$done, 230L)
+  }
+  worlds <- lapply(checked, `[[`, "world")
+  expect_setequal(vapply(worlds, `[[`, 0L, "rank"), seq_along(worlds) - 1L)
+  expect_identical(unique(vapply(worlds, `[[`, 0L, "size")), length(worlds))
+  expect_false(any(vapply(worlds, `[[`, NA, "joined")))
+  invisible(worlds[[1L]])
 }

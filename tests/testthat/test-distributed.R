@@ -46,6 +46,23 @@ test_that("pjrt_distributed() takes its place from the launcher", {
   })
 })
 
+test_that("the machine of Open MPI's launcher has the store, unless something else is named", {
+  withr::local_envvar(no_launcher)
+  withr::local_envvar(OMPI_COMM_WORLD_RANK = "0", OMPI_COMM_WORLD_SIZE = "1", PMIX_NAMESPACE = "5")
+  addresses <- c(
+    "77.0;tcp://10.0.0.1:4000" = "redis://10.0.0.1:6379",
+    "77.0;tcp://10.0.0.2,10.1.0.2:4000;tcp6://[fd00::2]:4001" = "redis://10.0.0.2:6379"
+  )
+  for (uri in names(addresses)) {
+    withr::with_envvar(c(OMPI_MCA_orte_hnp_uri = uri), expect_identical(pjrt_distributed()$shown, addresses[[uri]]))
+  }
+  for (uri in c("77.0;tcp6://[fd00::2]:4001", "77.0;tcp://", "")) {
+    withr::with_envvar(c(OMPI_MCA_orte_hnp_uri = uri), expect_refused(pjrt_distributed(), "invalid_input", "`store` must be given"))
+  }
+  withr::local_envvar(OMPI_MCA_orte_hnp_uri = "77.0;tcp://10.0.0.1:4000", PJRT_STORE = "redis://h")
+  expect_identical(pjrt_distributed()$shown, "redis://h:6379")
+})
+
 test_that("no text shows the password of a store", {
   place <- pjrt_distributed(0, 2, "redis://me:s3cret@host:7000/3", job = "j", local = 0)
   expect_identical(format(place), "<PJRTDistributed: rank 0 of 2, 0 on its machine, store redis://host:7000/3, job j>")
@@ -94,6 +111,28 @@ test_that("several processes create a client together", {
     expected <- c(sprintf("%d of 3, wrong 0, absent 5, late 4 1 3 TRUE ", rank), paste0(rank, " "))
     expect_clean(end_child(children[[rank + 1L]], 120), expected)
   }
+})
+
+test_that("MPI is a store without a server", {
+  withr::local_envvar(no_launcher)
+  expect_refused(pjrt_distributed(store = "mpi"), "invalid_input", "MPI is not initialized: call `pjrt_mpi_init()` first.")
+  for (launcher in mpi_launchers()) {
+    ended <- run_mpi(launcher, 3L, "mpi-clients.R", "mpi", c(PJRT_PLUGIN_PATH_FAKE = hosts_library()))
+    expect_identical(ended[c("status", "err")], list(status = 0L, err = character()), info = launcher)
+    expect_identical(sort(ended$out), sprintf("%d of 3, wrong 0, absent 5, late 4 from mpi", 0:2), info = launcher)
+  }
+})
+
+test_that("a place in MPI must be that of the process", {
+  refused <- mpi_values(mpi_launchers()[1L], 2L, quote({
+    message_of <- function(code) tryCatch(code, error = function(e) paste(class(e)[[1L]], conditionMessage(e)))
+    c(
+      message_of(pjrt_client("fake", distributed = pjrt_distributed(rank = 1 - world$rank))),
+      message_of(pjrt_client("fake", script = "never", distributed = pjrt_distributed(timeout = 1)))
+    )
+  }), env = c(PJRT_PLUGIN_PATH_FAKE = hosts_library()))
+  expect_snapshot(writeLines(refused[[1L]]), cran = TRUE)
+  expect_match(refused[[2L]][[1L]], "must be those of MPI, 1 and 2: got 0 and 2", fixed = TRUE)
 })
 
 test_that("a program runs on the devices of several processes", {

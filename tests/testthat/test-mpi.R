@@ -1,24 +1,5 @@
 # Slow: starts groups of processes.
 
-# Runs fixtures/mpi.R, in which each process checks its results. MPICH's processes never leave the processor to others, so
-# they run the long programs less often.
-expect_mpi <- function(launcher, n, times) {
-  folder <- withr::local_tempdir()
-  ended <- run_mpi(launcher, n, "mpi.R", c(folder, times))
-  expect_identical(ended, list(status = 0L, out = character(), err = character(), took = ended$took), info = launcher)
-  checked <- lapply(list.files(folder, full.names = TRUE), readRDS)
-  expect_length(checked, max(n, 1L))
-  for (one in checked) {
-    expect_identical(one$wrong, character(), info = launcher)
-    expect_gt(one$done, 230L)
-  }
-  worlds <- lapply(checked, `[[`, "world")
-  expect_setequal(vapply(worlds, `[[`, 0L, "rank"), seq_along(worlds) - 1L)
-  expect_identical(unique(vapply(worlds, `[[`, 0L, "size")), length(worlds))
-  expect_false(any(vapply(worlds, `[[`, NA, "joined")))
-  invisible(worlds[[1L]])
-}
-
 test_that("every operation works on 2 and 4 processes, with Open MPI and MPICH", {
   for (launcher in mpi_launchers()) {
     is_open <- launcher == "mpirun.openmpi"
@@ -26,6 +7,16 @@ test_that("every operation works on 2 and 4 processes, with Open MPI and MPICH",
     expect_identical(world$abi, if (is_open) "Open MPI" else "MPICH")
     expect_match(world$version, if (is_open) "^Open MPI" else "^MPICH")
     expect_mpi(launcher, 4L, if (is_open) 200L else 10L)
+  }
+})
+
+test_that("every operation works with an MPI that has the standard ABI", {
+  found <- standard_mpi()
+  withr::local_envvar(PJRT_MPI = found$library, R_LD_LIBRARY_PATH = found$search)
+  for (n in c(2L, 4L)) {
+    world <- expect_mpi(found$launcher, n, 10L)
+    expect_identical(world$abi, "MPI standard")
+    expect_identical(normalizePath(world$library), normalizePath(found$library))
   }
 })
 
@@ -44,6 +35,14 @@ test_that("if a process ends before the others, all of them end soon", {
       if (way == "error") expect_match(ended$err, "for a reason", all = FALSE)
     }
     expect_identical(run_mpi(launcher, 2L, "mpi-end.R", "nothing")[1:2], list(status = 0L, out = rep("all done", 2L)))
+  }
+})
+
+test_that("MPI reads and writes the memory of buffers, while R goes on", {
+  for (launcher in mpi_launchers()) {
+    library <- recording_mpi(launcher)
+    ended <- run_mpi(launcher, 2L, "mpi-memory.R", c(library, withr::local_tempdir()), c(PJRT_MPI = library))
+    expect_identical(ended[1:3], list(status = 0L, out = rep("right", 2L), err = character()), info = launcher)
   }
 })
 
@@ -75,7 +74,7 @@ test_that("an MPI that Rmpi has initialized is joined, and ended by Rmpi", {
   if (!"mpirun.openmpi" %in% mpi_launchers()) skip("no mpirun.openmpi")
   for (n in c(2L, 4L)) {
     for (way in c("finalize", "quit", "both")) {
-      ended <- run_mpi("mpirun.openmpi", n, "mpi-rmpi.R", way, timeout = 30)
+      ended <- run_mpi("mpirun.openmpi", n, "mpi-rmpi.R", way, c(PJRT_PLUGIN_PATH_FAKE = hosts_library()), timeout = 30)
       expect_identical(ended[c("status", "err")], list(status = 0L, err = character()), info = way)
       expect_identical(ended$out, rep("right", n), info = way)
     }

@@ -8,8 +8,8 @@ use extendr_ffi::{R_RegisterCFinalizerEx, Rboolean, SEXP};
 use pjrt_base::callbacks;
 use pjrt_base::console;
 use pjrt_core::client::distributed::Distributed;
+use pjrt_core::client::shared_store::SharedStore;
 use pjrt_core::{Client, Plugin, Value};
-use pjrt_store::Address;
 use std::ffi::{c_char, CStr};
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ fn client_create_distributed(
     let place = Distributed {
         rank: number(0) as usize,
         size: number(1) as usize,
-        store: Address::read(&text(2))?,
+        store: SharedStore::read(&text(2))?,
         job: text(3),
         name: text(4),
         timeout,
@@ -59,7 +59,7 @@ fn client_create_distributed(
 /// A store's address without its password.
 #[extendr]
 fn store_shown(address: &str) -> Result<Robj> {
-    Ok(Address::read(address)?.to_string().into())
+    Ok(SharedStore::read(address)?.to_string().into())
 }
 
 /// Options of these names, types and values.

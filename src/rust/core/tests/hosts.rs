@@ -4,6 +4,7 @@
 use pjrt_base::error::Result;
 use pjrt_core::cache::Cache;
 use pjrt_core::client::distributed::Distributed;
+use pjrt_core::client::shared_store::SharedStore;
 use pjrt_core::client::topology::{AbsentTopology, System};
 use pjrt_core::compile::queue::compile_for;
 use pjrt_core::executable::execute::{Dispatch, ExecuteOptions};
@@ -15,7 +16,6 @@ use pjrt_data::array::Spec;
 use pjrt_data::dtype::DType;
 use pjrt_program::hlo::{HloModuleProto, ProgramShapeProto, ShapeProto};
 use pjrt_program::program::{Format, Program};
-use pjrt_store::Address;
 use prost::Message;
 use server::Server;
 use std::os::unix::process::parent_id;
@@ -86,7 +86,7 @@ fn the_process_of_a_rank() {
     let place = Distributed {
         rank: rank.parse().unwrap(),
         size: size.parse().unwrap(),
-        store: Address::read(&format!("redis://:s3cret@127.0.0.1:{port}")).unwrap(),
+        store: SharedStore::read(&format!("redis://:s3cret@127.0.0.1:{port}")).unwrap(),
         job: job.into(),
         name: "fake".into(),
         timeout: Duration::from_secs_f64(seconds.parse().unwrap()),
@@ -370,7 +370,7 @@ fn a_server_that_never_comes_or_refuses_is_reported() {
     let place = |address: &str| Distributed {
         rank: 0,
         size: 1,
-        store: Address::read(address).unwrap(),
+        store: SharedStore::read(address).unwrap(),
         job: "j".into(),
         name: "fake".into(),
         timeout: Duration::from_secs(1),

@@ -10,11 +10,11 @@ const LAYERS: [(&str, &[&str]); 11] = [
     ("data", &["base"]),
     ("program", &["base", "data"]),
     ("lapack", &["base"]),
-    ("mpi", &["base", "data"]),
     ("plugins", &["base"]),
     ("store", &["base"]),
+    ("mpi", &["base", "data", "store"]),
     ("core", &["base", "data", "lapack", "mpi", "plugins", "program", "store", "sys"]),
-    (".", &["base", "core", "data", "plugins", "program", "store"]),
+    (".", &["base", "core", "data", "plugins", "program"]),
     ("fuzz", &["base", "core", "data", "plugins", "program"]),
 ];
 

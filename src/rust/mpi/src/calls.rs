@@ -1,11 +1,13 @@
 //! The functions of MPI, by their types in C.
 
 use crate::abi::Handle;
+use pjrt_base::error::{Error, Kind, Result};
 use std::ffi::{c_char, c_int, c_void};
 
 macro_rules! calls {
     ($($field:ident $name:literal ($($argument:ty),*);)*) => {
         /// The functions of one library, whose handles are `H`.
+        #[derive(Clone, Copy)]
         pub(crate) struct Calls<H: Handle> {
             $(pub $field: unsafe extern "C" fn($($argument),*) -> c_int,)*
         }
@@ -51,6 +53,8 @@ calls! {
     all_gather "Allgather" (*const c_void, c_int, H, *mut c_void, c_int, H, H);
     all_to_all "Alltoall" (*const c_void, c_int, H, *mut c_void, c_int, H, H);
     broadcast "Bcast" (*mut c_void, c_int, H, c_int, H);
+    start_all_gather "Iallgather" (*const c_void, c_int, H, *mut c_void, c_int, H, H, *mut H);
+    start_broadcast "Ibcast" (*mut c_void, c_int, H, c_int, H, *mut H);
     barrier "Barrier" (H);
     send_receive "Sendrecv" (
         *const c_void, c_int, H, c_int, c_int, *mut c_void, c_int, H, c_int, c_int, H, *mut c_void
@@ -59,4 +63,25 @@ calls! {
     test "Test" (*mut H, *mut c_int, *mut c_void);
     receive "Recv" (*mut c_void, c_int, H, c_int, c_int, H, *mut c_void);
     get_count "Get_count" (*const c_void, H, *mut c_int);
+}
+
+impl<H: Handle> Calls<H> {
+    /// The error for a code that a function has returned.
+    pub(crate) fn check(&self, name: &str, code: c_int) -> Result<()> {
+        if code == 0 {
+            return Ok(());
+        }
+        let (mut text, mut length) = ([0u8; 1024], 0);
+        // SAFETY: no ABI's longest text is longer.
+        unsafe { (self.error_string)(code, text.as_mut_ptr().cast::<c_char>(), &mut length) };
+        let text = String::from_utf8_lossy(&text[..usize::try_from(length).unwrap_or(0).min(1024)]).into_owned();
+        Err(Error::new(Kind::Pjrt(10), format!("`MPI_{name}()` failed: {}", text.trim())))
+    }
+
+    /// The flag that a function returns which may be called at any time.
+    pub(crate) fn flag(&self, ask: unsafe extern "C" fn(*mut c_int) -> c_int) -> bool {
+        let mut flag = 0;
+        // SAFETY: it writes one integer, at any time.
+        unsafe { ask(&mut flag) == 0 && flag != 0 }
+    }
 }

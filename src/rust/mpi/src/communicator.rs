@@ -4,10 +4,11 @@ use crate::abi::{type_index, Constants, Handle};
 use crate::calls::Calls;
 use crate::half_types::{is_half, narrow, widened};
 use crate::library::{check_launcher, Family};
+use crate::rounds::{Broadcasts, Rounds};
 use pjrt_base::bail;
-use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::error::Result;
 use pjrt_data::dtype::DType;
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_int, c_void};
 use std::ptr::{null_mut, without_provenance_mut};
 
 /// How elements are combined.
@@ -105,6 +106,8 @@ pub trait Communicator: Send {
     fn progress(&mut self) -> Result<bool>;
     /// The number of processes in a group, and the place of this one.
     fn place(&mut self, group: &[i32]) -> Result<(usize, usize)>;
+    /// What exchanges messages on another thread. `None` if MPI allows one thread only, or if somebody else ends it.
+    fn rounds(&mut self) -> Option<Box<dyn Rounds>>;
     /// The largest number of elements or bytes for one call of MPI.
     fn set_limit(&mut self, limit: usize);
 }
@@ -116,6 +119,8 @@ pub(crate) struct Mpi<H: Handle> {
     version: String,
     /// A communicator of our own, once started.
     world: Option<H>,
+    /// Another one, for the thread of the rounds.
+    rounds: Option<H>,
     rank: usize,
     size: usize,
     is_joined: bool,
@@ -134,6 +139,7 @@ impl<H: Handle> Mpi<H> {
             family,
             version,
             world: None,
+            rounds: None,
             rank: 0,
             size: 1,
             is_joined: false,
@@ -143,22 +149,12 @@ impl<H: Handle> Mpi<H> {
         }
     }
 
-    /// The error for a code that MPI returned.
     fn check(&self, name: &str, code: c_int) -> Result<()> {
-        if code == 0 {
-            return Ok(());
-        }
-        let (mut text, mut length) = ([0u8; 1024], 0);
-        // SAFETY: no ABI's longest text is longer.
-        unsafe { (self.calls.error_string)(code, text.as_mut_ptr().cast::<c_char>(), &mut length) };
-        let text = String::from_utf8_lossy(&text[..usize::try_from(length).unwrap_or(0).min(1024)]).into_owned();
-        Err(Error::new(Kind::Pjrt(10), format!("`MPI_{name}()` failed: {}", text.trim())))
+        self.calls.check(name, code)
     }
 
     fn flag(&self, ask: unsafe extern "C" fn(*mut c_int) -> c_int) -> bool {
-        let mut flag = 0;
-        // SAFETY: it writes one integer, at any time.
-        unsafe { ask(&mut flag) == 0 && flag != 0 }
+        self.calls.flag(ask)
     }
 
     /// The communicator of a group.
@@ -259,6 +255,12 @@ impl<H: Handle + Send> Communicator for Mpi<H> {
             self.check("Comm_rank", (self.calls.comm_rank)(world, &mut rank))?;
             self.check("Comm_size", (self.calls.comm_size)(world, &mut size))?;
             self.world = Some(world);
+            if level >= self.constants.levels[2] && !self.is_joined {
+                let mut rounds = H::NULL;
+                self.check("Comm_dup", (self.calls.comm_dup)(self.constants.world, &mut rounds))?;
+                (self.calls.comm_set_errhandler)(rounds, self.constants.errors_return);
+                self.rounds = Some(rounds);
+            }
         }
         (self.rank, self.size) = (rank as usize, size as usize);
         check_launcher(self, self.size)?;
@@ -489,6 +491,12 @@ impl<H: Handle + Send> Communicator for Mpi<H> {
             Some(place) => Ok((group.len(), place)),
             None => bail!(InvalidInput, "Process {} is not in the group.", self.rank),
         }
+    }
+
+    fn rounds(&mut self) -> Option<Box<dyn Rounds>> {
+        let communicator = self.rounds.take()?;
+        let (byte, status) = (self.constants.byte, self.constants.ignore_status);
+        Some(Box::new(Broadcasts::new(self.calls, communicator, byte, status, self.size)))
     }
 
     fn set_limit(&mut self, limit: usize) {

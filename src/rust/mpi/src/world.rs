@@ -2,16 +2,19 @@
 //!
 //! All calls of MPI come from a thread of our own, one after the other in the order in which they were queued. So every level of
 //! thread support is enough, where this crate initializes MPI. Where somebody else has done so for one thread only, the calls
-//! come from the host's thread.
+//! come from the host's thread. A [`store`] has a second thread, if MPI allows that.
 
+use crate::board::{Board, BoardStore};
 use crate::communicator::{Communicator, Facts};
 use crate::library;
+use crate::rounds::Rounds;
 use pjrt_base::bail;
 use pjrt_base::callbacks::{self, Callback, Ran};
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::mmap::SignalStacks;
 use pjrt_base::process;
 use pjrt_base::sync::Unpoisoned;
+use pjrt_store::Patience;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Condvar, Mutex};
@@ -27,6 +30,15 @@ struct Open {
     facts: Facts,
     file: PathBuf,
     place: Place,
+    keys: Keys,
+}
+
+/// The store of all processes.
+enum Keys {
+    /// MPI does not allow it here.
+    Unsupported,
+    Closed(Box<dyn Rounds>),
+    Open(Arc<Board>),
 }
 
 /// Where MPI is called.
@@ -59,25 +71,24 @@ pub fn start(named: Option<&Path>) -> Result<(Facts, PathBuf)> {
         State::Closed => {}
     }
     let (mut mpi, file) = library::open(named)?;
-    let (facts, place) = if mpi.is_bound_to_a_thread() {
+    let (facts, place, keys) = if mpi.is_bound_to_a_thread() {
         // Not even the first call may come from another thread.
-        (mpi.start()?, Place::Host(Arc::new(Mutex::new(mpi))))
+        (mpi.start()?, Place::Host(Arc::new(Mutex::new(mpi))), Keys::Unsupported)
     } else {
-        let (facts, sender) = start_thread(mpi)?;
-        (facts, Place::Thread(sender))
+        start_thread(mpi)?
     };
-    let open = Open { facts: facts.clone(), file: file.clone(), place };
+    let open = Open { facts: facts.clone(), file: file.clone(), place, keys };
     *state = State::Open(open);
     Ok((facts, file))
 }
 
 /// Initializes or joins MPI on a thread of its own, which runs the jobs.
-fn start_thread(mut mpi: Box<dyn Communicator>) -> Result<(Facts, Sender<Job>)> {
+fn start_thread(mut mpi: Box<dyn Communicator>) -> Result<(Facts, Place, Keys)> {
     let (sender, jobs) = channel::<Job>();
     let (told, outcome) = channel();
     let started = std::thread::Builder::new().name("pjrt-mpi".into()).spawn(move || {
         let _stacks = SignalStacks::of_this_thread();
-        let facts = mpi.start();
+        let facts = mpi.start().map(|facts| (facts, mpi.rounds()));
         let is_open = facts.is_ok();
         if told.send(facts).is_ok() && is_open {
             run(&mut *mpi, &jobs);
@@ -87,7 +98,46 @@ fn start_thread(mut mpi: Box<dyn Communicator>) -> Result<(Facts, Sender<Job>)> 
         bail!(Io, "No thread could be started for MPI: {error}.");
     }
     let Ok(facts) = outcome.recv() else { bail!(Internal, "The thread for MPI has ended.") };
-    Ok((facts?, sender))
+    let (facts, rounds) = facts?;
+    Ok((facts, Place::Thread(sender), rounds.map_or(Keys::Unsupported, Keys::Closed)))
+}
+
+/// A store that all processes have, without a server. All keys get the prefix. Waits until all processes have opened it.
+///
+/// # Errors
+/// `InvalidInput` if nothing is open; `UnsupportedCall` if MPI allows calls on one thread only, or if somebody else has
+/// initialized it; code 4 (deadline exceeded) if some processes do not open theirs in time; `CANCELLED`; MPI's own; `Forked`.
+pub fn store(prefix: &[u8], patience: &Patience<'_>) -> Result<BoardStore> {
+    let Some(mut state) = process::lock(&STATE).filter(|_| process::generation() == 0) else {
+        return Err(process::forked());
+    };
+    let State::Open(open) = &mut *state else {
+        bail!(InvalidInput, "MPI is not initialized in this process.");
+    };
+    let Some(board) = open.keys.board(open.facts.rank)? else {
+        return Err(Error::new(
+            Kind::UnsupportedCall,
+            "MPI cannot be the store here: it allows only one thread to communicate, or another package ends it.",
+        )
+        .hint("Use a Redis server as the store."));
+    };
+    drop(state);
+    BoardStore::open(board, prefix, patience)
+}
+
+impl Keys {
+    /// The keys of this process, whose rounds go on until all leave.
+    fn board(&mut self, rank: usize) -> Result<Option<Arc<Board>>> {
+        match std::mem::replace(self, Keys::Unsupported) {
+            Keys::Unsupported => return Ok(None),
+            Keys::Closed(rounds) => *self = Keys::Open(Board::start(rounds, rank)?),
+            Keys::Open(board) => *self = Keys::Open(board),
+        }
+        match self {
+            Keys::Open(board) => Ok(Some(board.clone())),
+            _ => Ok(None),
+        }
+    }
 }
 
 /// The open communication, if there is one. A fork has none.
@@ -134,8 +184,12 @@ pub fn finish() -> Result<()> {
     if !matches!(&*state, State::Open(_)) {
         return Ok(());
     }
-    let State::Open(open) = std::mem::replace(&mut *state, State::Finished) else { return Ok(()) };
+    let State::Open(mut open) = std::mem::replace(&mut *state, State::Finished) else { return Ok(()) };
     drop(state);
+    // Another process may have opened its store.
+    if let Some(board) = open.keys.board(open.facts.rank)? {
+        board.leave();
+    }
     match open.place {
         Place::Thread(sender) => {
             let ended = Arc::new((Mutex::new(None), Condvar::new()));

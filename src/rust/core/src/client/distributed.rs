@@ -1,6 +1,7 @@
 //! Clients of several processes: one client of each, whose plugins tell each other about their devices through a store.
 
 use crate::client::exchange::{Cancel, Exchange};
+use crate::client::shared_store::SharedStore;
 use crate::client::{self, Client};
 use crate::ffi::api::Value;
 use crate::ffi::poison;
@@ -8,7 +9,7 @@ use crate::runtime::plugin::Plugin;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::process::{self, LastWait, ShownWait};
 use pjrt_base::sync::Unpoisoned;
-use pjrt_store::{Address, Patience, RedisStore, Store, DEADLINE_EXCEEDED};
+use pjrt_store::{Patience, Store, DEADLINE_EXCEEDED};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::mpsc::{channel, RecvTimeoutError};
 use std::sync::{Arc, Condvar, Mutex};
@@ -30,7 +31,7 @@ pub struct Distributed {
     /// From 0.
     pub rank: usize,
     pub size: usize,
-    pub store: Address,
+    pub store: SharedStore,
     /// Processes with another job do not meet.
     pub job: String,
     /// The name of the client, which has its own keys.
@@ -45,7 +46,7 @@ const NODES: &str = "num_nodes";
 
 /// What this process has done for a job and name: which client it creates, and whether the others know that it is there.
 struct Round {
-    store: Address,
+    store: SharedStore,
     job: String,
     name: String,
     number: u64,
@@ -172,9 +173,9 @@ fn create(
     let prefix = format!("pjrt:{}:{}:{round}", place.job, place.name);
     let is_cancelled = || cancel.is_cancelled();
     let patience = Patience::new(place.timeout, &is_cancelled);
-    let store = RedisStore::open(&place.store, prefix.as_bytes(), &patience)?;
-    meet(&store, place, is_known, &patience)?;
-    let exchange = Exchange::new(Arc::new(store), cancel.clone());
+    let store = place.store.open(prefix.as_bytes(), place.rank, place.size, &patience)?;
+    meet(&*store, place, is_known, &patience)?;
+    let exchange = Exchange::new(store, cancel.clone());
     let created = Client::make(plugin, options, Some(exchange));
     exchange.end_creation();
     match created {

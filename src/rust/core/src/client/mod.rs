@@ -11,6 +11,7 @@ pub mod memory_space;
 pub(crate) mod plugin_hash;
 pub mod retry;
 pub(crate) mod settings;
+pub mod shared_store;
 pub mod target;
 pub mod topology;
 pub mod usage;
