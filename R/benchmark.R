@@ -360,7 +360,7 @@ format.PJRTBenchmark <- function(x, ...) {
     "advice" = benchmark_advice(row)
   )
   c(
-    sprintf("<PJRTBenchmark: %s on %s, %d run%s>", row$name, row$device, row$runs, if (row$runs == 1L) "" else "s"),
+    sprintf("<PJRTBenchmark: %s on %s, %s>", row$name, row$device, counted(row$runs, "run")),
     sprintf("  %-10s %s", paste0(names(lines), ":"), lines)
   )
 }

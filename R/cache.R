@@ -119,20 +119,20 @@ state_line <- function(info) {
 }
 
 disk_line <- function(info) {
-  sprintf("%.0f program(s), %s of %s", info$entries, format_bytes(info$bytes), format_bytes(info$max_size))
+  sprintf("%s, %s of %s", counted(info$entries, "program"), format_bytes(info$bytes), format_bytes(info$max_size))
 }
 
 session_line <- function(info) {
   sprintf(
-    "%.0f from disk, %.0f shared, %.0f compiled, %.0f evicted, %.0f error(s), %.2f s saved",
-    info$hits, info$shared, info$misses, info$evictions, info$errors, info$saved_seconds
+    "%.0f from disk, %.0f shared, %.0f compiled, %.0f evicted, %s, %.2f s saved",
+    info$hits, info$shared, info$misses, info$evictions, counted(info$errors, "error"), info$saved_seconds
   )
 }
 
 operators_line <- function(info) {
   sprintf(
-    "%.0f program(s) of %.0f, %.0f made, %.0f evicted",
-    info$operators, info$operators_max, info$operators_made, info$operators_evicted
+    "%s of %.0f, %.0f made, %.0f evicted",
+    counted(info$operators, "program"), info$operators_max, info$operators_made, info$operators_evicted
   )
 }
 

@@ -110,7 +110,7 @@ cost_table <- function(x, n) {
 #' @export
 print.PJRTOperationCosts <- function(x, n = 10, ...) {
   check_costs(x, n)
-  cat(sprintf("<PJRTOperationCosts: %d operations, estimated from their shapes>\n", nrow(x)))
+  cat(sprintf("<PJRTOperationCosts: %s, estimated from their shapes>\n", counted(nrow(x), "operation")))
   if (nrow(x) > 0L) {
     print(cost_table(x, n), right = TRUE, row.names = FALSE)
   }

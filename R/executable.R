@@ -194,7 +194,7 @@ print.summary.PJRTLoadedExecutable <- function(x, ...) {
   labels <- vapply(x$devices, as.character, "")
   others <- others_text(length(labels), x$devices_in_all %||% 0L)
   cat("Devices:     ", toString(labels), others, "\n", sep = "")
-  cat("Parts:       ", x$num_replicas, " replica(s), ", x$num_partitions, " partition(s)\n", sep = "")
+  cat("Parts:       ", counted(x$num_replicas, "replica"), ", ", counted(x$num_partitions, "partition"), "\n", sep = "")
   if (x$origin$origin != "compiled") {
     cat("Origin:      ", origin_line(x$origin), "\n", sep = "")
   }
@@ -260,6 +260,9 @@ memory_figures <- function(memory) {
 }
 
 format_count <- function(n) format(n, big.mark = ",", scientific = FALSE)
+
+# A number with a noun, as in "1 program" and "2 programs".
+counted <- function(n, noun) sprintf("%s %s%s", format_count(n), noun, if (n == 1) "" else "s")
 
 format_bytes <- function(bytes) {
   format(structure(bytes, class = "object_size"), units = "auto", standard = "SI")

@@ -507,7 +507,7 @@ shown_inputs <- function(described) {
   is_weight <- first == described$weights
   weights <- inputs[which(is_weight)[[1L]], ]
   weights$path <- described$weights
-  weights$type <- sprintf("%d array(s)%s", sum(is_weight), if (length(described$default) > 0L) " of the model" else "")
+  weights$type <- paste0(counted(sum(is_weight), "array"), if (length(described$default) > 0L) " of the model" else "")
   arguments <- inputs[!is_weight, ]
   rbind(arguments[order(match(first[!is_weight], described$arguments)), ], weights)
 }

@@ -167,7 +167,7 @@ remove_programs <- function(folder) {
   removed <- call_native(ffi_cache_clear, place)
   gone <- if (there && !dir.exists(place$dir)) place$dir
   told <- if (removed$entries > 0) {
-    sprintf("Removed %.0f compiled program(s) from %s (%s)", removed$entries, place$dir, format_bytes(removed$bytes))
+    sprintf("Removed %s from %s (%s)", counted(removed$entries, "compiled program"), place$dir, format_bytes(removed$bytes))
   }
   # a folder in a variable of this package is the user's, and a link may lead to another disk
   own <- !nzchar(Sys.getenv("PJRT_CACHE_DIR")) && !nzchar(Sys.readlink(folder))

@@ -91,7 +91,7 @@ knit_print.PJRTOperationCosts <- function(x, n = 10, ...) {
   check_costs(x, n)
   table <- cost_table(x, n)
   right <- names(table) %in% c("share", "flops", "bytes", "times")
-  heading <- sprintf("%d operations, estimated from their shapes. %s", nrow(x), cost_totals(x)[[1L]])
+  heading <- sprintf("%s, estimated from their shapes. %s", counted(nrow(x), "operation"), cost_totals(x)[[1L]])
   knit_table(heading, as.matrix(table), ifelse(right, "r", "l"), if (n < nrow(x)) nrow(x) - n)
 }
 

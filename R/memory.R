@@ -77,7 +77,6 @@ memory_history <- function(histories, platforms) {
 #' @export
 format.PJRTMemoryStats <- function(x, ...) {
   check_intact(x, "PJRTMemoryStats", parts = c("clients", "staging", "pinned", "objects", "history"))
-  counted <- function(count, noun) sprintf("%s %s%s", format_count(count), noun, if (count == 1) "" else "s")
   clients <- vapply(seq_len(nrow(x$clients)), function(i) {
     client <- x$clients[i, ]
     sprintf(

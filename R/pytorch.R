@@ -60,7 +60,7 @@ format_pytorch_inputs <- function(x, lines) {
   count <- length(x$weights)
   c(
     if (length(rows) > 0L) c("  inputs, by name:", paste0("    ", lines[rows])),
-    if (count > 0L) sprintf("  weights: %d array(s), %s", count, toString(shorten_list(names(x$weights), 3L))),
+    if (count > 0L) sprintf("  weights: %s, %s", counted(count, "array"), toString(shorten_list(names(x$weights), 3L))),
     if (length(missing) > 0L) c("  weights that were not exported:", paste0("    ", lines[missing]))
   )
 }

@@ -208,8 +208,8 @@ format.PJRTSafetensors <- function(x, ...) {
   if (is.null(described)) {
     return("<PJRTSafetensors closed>")
   }
-  files <- if (is.na(described$files)) "" else sprintf(" in %.0f file(s)", described$files)
-  sprintf("<PJRTSafetensors '%s': %.0f tensor(s)%s, for %s>", described$path, described$tensors, files, described$device)
+  files <- if (is.na(described$files)) "" else paste(" in", counted(described$files, "file"))
+  sprintf("<PJRTSafetensors '%s': %s%s, for %s>", described$path, counted(described$tensors, "tensor"), files, described$device)
 }
 
 #' @export

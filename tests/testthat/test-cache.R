@@ -355,7 +355,7 @@ test_that("pjrt_cache_info() prints the cache", {
   text <- capture.output(expect_invisible(print(pjrt_cache_info())))
   expect_identical(text[[1L]], "<PJRTCacheInfo>")
   expect_match(text[[2L]], dir, fixed = TRUE)
-  expect_match(text[[4L]], "1 program(s)", fixed = TRUE)
+  expect_match(text[[4L]], "1 program,", fixed = TRUE)
   report <- paste(format(pjrt_sitrep()), collapse = "\n")
   expect_match(report, "programs: *1 program")
   expect_match(report, "from disk")

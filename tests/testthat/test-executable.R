@@ -222,7 +222,7 @@ test_that("an executable for several devices shows its parts", {
   # each partition has 4 of the 8 rows
   expect_identical(executable_inputs(cut)$shape, list(c(4L, 3L), c(3L, 2L)))
   expect_identical(executable_outputs(cut)$shape, list(c(4L, 2L), integer()))
-  expect_output(print(all), "1 replica(s), 2 partition(s)", fixed = TRUE)
+  expect_output(print(all), "1 replica, 2 partitions", fixed = TRUE)
 
   anywhere <- compile(add_program("f32"), pjrt_compile_options(compile_portable_executable = TRUE))
   expect_identical(summary(anywhere)$devices, devices("cpu"))

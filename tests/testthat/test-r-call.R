@@ -460,6 +460,16 @@ test_that("a new function replaces the old one, also in compiled programs, and s
   expect_refused(run_on_four(program), "not_found")
 })
 
+test_that("a call that waits for R meanwhile gets the new function", {
+  local_r_call("r_late", function(x) x)
+  result <- pjrt_execute(compile(calling_program("r_late")), pjrt_buffer(c(1, 2, 3, 4)))
+  # without a pause of R in which it would run functions
+  end <- Sys.time() + 0.5
+  while (Sys.time() < end) NULL
+  local_r_call("r_late", function(x) x + 1)
+  expect_identical(as.vector(as_array(result)), c(2, 3, 4, 5))
+})
+
 test_that("a function is kept while it is registered, and collected afterwards", {
   collected <- 0
   register <- function() {

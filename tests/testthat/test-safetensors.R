@@ -337,7 +337,7 @@ test_that("a file handle loads tensors one by one", {
   expect_identical(class(file), "PJRTSafetensors")
   expect_identical(names(file), c("a", "b"))
   expect_length(file, 2L)
-  expect_output(print(file), sprintf("<PJRTSafetensors '%s': 2 tensor(s), for CpuDevice(id=0)>", path), fixed = TRUE)
+  expect_output(print(file), sprintf("<PJRTSafetensors '%s': 2 tensors, for CpuDevice(id=0)>", path), fixed = TRUE)
   expect_identical(as_array(file[["b"]]), x + 1)
   expect_identical(as_array(file$a), x)
   expect_identical(as_array(file[[2]]), x + 1)
@@ -373,7 +373,7 @@ test_that("a handle for several files opens only those it needs", {
   index <- safetensors_save(tensors, path, max_shard_size = 1)
   file <- safetensors_open(index)
   unlink(sub("[.]safetensors$", "-00002-of-00002.safetensors", path))
-  expect_output(print(file), "2 tensor(s) in 2 file(s)", fixed = TRUE)
+  expect_output(print(file), "2 tensors in 2 files", fixed = TRUE)
   expect_identical(as_array(file$a), array(1:3))
   expect_refused(file$b, "io", "model-00002-of-00002.safetensors")
   # open files stay open

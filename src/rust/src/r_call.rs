@@ -31,6 +31,14 @@ struct Functions {
     next: u64,
 }
 
+impl Functions {
+    /// The function of a call, or the one that has replaced it while the call waited for R.
+    fn of(&self, call: &HostCall) -> Option<SEXP> {
+        let by_number = |number| self.by_number.get(number).copied();
+        by_number(&call.function()).or_else(|| self.numbers.get(call.target()).and_then(by_number))
+    }
+}
+
 thread_local! {
     /// Filled on R's main thread only.
     static FUNCTIONS: RefCell<Functions> =
@@ -80,7 +88,7 @@ fn release(number: u64) {
 /// Runs a call on R's main thread, in a wait or where R is idle. R's jumps end here.
 fn run(call: &HostCall) -> Ended {
     pins::drain();
-    let Some(entry) = FUNCTIONS.with_borrow(|functions| functions.by_number.get(&call.function()).copied()) else {
+    let Some(entry) = FUNCTIONS.with_borrow(|functions| functions.of(call)) else {
         let message = format!("The custom call '{}' has no handler any more.", call.target());
         return Ended::Failed(Failure::new(NOT_FOUND, message));
     };
