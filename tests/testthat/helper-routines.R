@@ -49,6 +49,7 @@ routine_objects <- function() {
     x <- pjrt_buffer(c(1, 2), "f64")
     z <- pjrt_buffer(c(3, 4), "f64", device = there)
     options <- pjrt_execution_options()
+    compile_options <- pjrt_compile_options()
     array <- as_array_async(x)
     compiled <- pjrt_compile_async(program)
     await(compiled)
@@ -117,10 +118,9 @@ routine_uses <- function() {
 
     # clients, devices, memory spaces
     client_create = pjrt:::new_client(plugin, list(cpu_device_count = 1L)),
-    client_create_distributed = tryCatch(
-      .Call(pjrt:::ffi_client_create_distributed, plugin, character(), character(), list(), list(1, 1, "redis://h", "j", "n", 1)),
-      pjrt_error = class
-    ),
+    client_create_distributed = .Call(
+      pjrt:::ffi_client_create_distributed, plugin, character(), character(), list(), list(1, 1, "redis://h", "j", "n", 1)
+    )$value$class,
     store_shown = pjrt_distributed(0, 1, "redis://host", job = "j")$shown,
     client_close = close(pjrt:::new_client(plugin, list(cpu_device_count = 1L))),
     client_info = platform_version(client),
@@ -130,8 +130,9 @@ routine_uses <- function() {
     client_all_devices = devices(client, addressable = FALSE),
     client_memories = memory_spaces(client),
     client_topology = topology(client),
-    topology_create = tryCatch(pjrt_topology(plugin), pjrt_error_unimplemented = class),
-    topology_compile = tryCatch(pjrt_compile(program, topology = topology("cpu")), pjrt_error_unimplemented = class),
+    # errors of routines are not worded, which would take long
+    topology_create = .Call(pjrt:::ffi_topology_create, plugin, "cpu", "", character(), character(), list())$value$class,
+    topology_compile = .Call(pjrt:::ffi_topology_compile, client, program, compile_options, "")$value$class,
     device_info = device_info(here),
     device_label = as.character(here),
     device_platform = platform(here),
@@ -214,7 +215,7 @@ routine_uses <- function() {
     npy_load = pjrt_load_npy(npy_file),
     map_array = pjrt_map(npy_file, "ui8", 4L),
     arrow_room = names(pjrt:::call_native(pjrt:::ffi_arrow_room)),
-    arrow_take = tryCatch(pjrt:::take_arrow("0", "0"), pjrt_error_invalid_input = function(e) "refused"),
+    arrow_take = .Call(pjrt:::ffi_arrow_take, "0", "0", here)$value$class,
     npy_load_files = pjrt_load_exported(torch_folder)$weights,
     exported_sizes = pjrt:::call_native(
       pjrt:::ffi_exported_sizes, "x", "args[0]", list(c("b", "4")), list("2*b"), "x", list(c(3, 4))
@@ -283,11 +284,10 @@ routine_uses <- function() {
       pjrt_register_r_call("routine", identity)
       pjrt_unregister_r_call("routine")
     },
-    mpi_start = tryCatch(
-      pjrt:::call_native(pjrt:::ffi_mpi_start, file.path(folder, "no-such-library")), pjrt_error = conditionMessage
-    ),
+    mpi_start = .Call(pjrt:::ffi_mpi_start, file.path(folder, "no-such-library"))$value$class,
     program_of_process = pjrt:::call_native(pjrt:::ffi_program_of_process, dumped, 0L, 2L, FALSE),
     mpi_finish = pjrt:::call_native(pjrt:::ffi_mpi_finish),
+    mpi_kinds = .Call(pjrt:::ffi_mpi_kinds, list(x, x)),
     custom_call_problems = pjrt:::warn_about_custom_calls(),
     linear_algebra_libraries = pjrt:::call_native(pjrt:::ffi_linear_algebra_libraries, pjrt:::lapack_files()),
 
