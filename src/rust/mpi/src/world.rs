@@ -13,10 +13,11 @@ use pjrt_base::callbacks::{self, Callback, Ran};
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::mmap::SignalStacks;
 use pjrt_base::process;
+use pjrt_base::spin;
 use pjrt_base::sync::Unpoisoned;
 use pjrt_store::Patience;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -217,11 +218,7 @@ fn run(mpi: &mut dyn Communicator, jobs: &Receiver<Job>) {
     loop {
         // What is being sent goes on only while MPI is called.
         let is_sending = mpi.progress().unwrap_or(false);
-        let next = if is_sending {
-            jobs.recv_timeout(Duration::from_micros(200))
-        } else {
-            jobs.recv().map_err(|_| RecvTimeoutError::Disconnected)
-        };
+        let next = if is_sending { jobs.recv_timeout(Duration::from_micros(200)) } else { next_of(jobs) };
         match next {
             Ok(job) => job(mpi),
             Err(RecvTimeoutError::Timeout) => {}
@@ -230,6 +227,16 @@ fn run(mpi: &mut dyn Communicator, jobs: &Receiver<Job>) {
             Err(RecvTimeoutError::Disconnected) => return,
         }
     }
+}
+
+/// The next job. The calls of a program follow each other closely.
+fn next_of(jobs: &Receiver<Job>) -> std::result::Result<Job, RecvTimeoutError> {
+    let mut next = Err(TryRecvError::Empty);
+    spin::until(spin::SHORT, || {
+        next = jobs.try_recv();
+        !matches!(next, Err(TryRecvError::Empty))
+    });
+    next.or_else(|_| jobs.recv()).map_err(|_| RecvTimeoutError::Disconnected)
 }
 
 /// Goes on with what is being sent, and comes back while something is: the receivers may wait for jobs that are queued here.
