@@ -199,7 +199,7 @@ test_that("uninstall_pjrt(everything = TRUE) removes what the package made, and 
   writeLines("half", file.path(cache, "idle", ".downloads", "plugin"))
   messages <- capture_messages(gone <- uninstall_pjrt(everything = TRUE))
   expect_match(messages, "Removed .*idle.* \\([0-9.]+ k?B\\)")
-  expect_match(messages, "Removed 1 compiled program\\(s\\) from .*executables \\([0-9.]+ k?B\\)")
+  expect_match(messages, "Removed 1 compiled program from .*executables \\([0-9.]+ k?B\\)")
   expect_true(all(c(file.path(cache, "executables"), cache) %in% gone))
   expect_false(dir.exists(cache))
   expect_identical(idle_source(), "site folder (from file)")

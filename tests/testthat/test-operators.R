@@ -273,7 +273,7 @@ test_that("a session keeps a bounded number of programs, the last used ones", {
   expect_lte(after[["operators"]], 20)
   expect_identical(after[["operators_made"]] - before[["operators_made"]], 60)
   expect_gte(after[["operators_evicted"]] - before[["operators_evicted"]], 40)
-  expect_output(print(pjrt_cache_info()), sprintf("operators: +20 program\\(s\\) of 20, %.0f made", after[["operators_made"]]))
+  expect_output(print(pjrt_cache_info()), sprintf("operators: +20 programs of 20, %.0f made", after[["operators_made"]]))
   withr::local_options(pjrt.operators_max = 0)
   value <- pjrt_empty("f32", 2001)
   expect_identical(dim(value + value), 2001L)
