@@ -355,6 +355,20 @@ fn a_lost_server_ends_the_creation_at_once() {
 }
 
 #[test]
+fn a_server_that_falls_silent_is_named() {
+    let server = new_server();
+    let child = start(&server, new_job(), 0, 2, "never", 2.0);
+    std::thread::sleep(Duration::from_secs(1));
+    let mut pause = Command::new("redis-cli");
+    pause.args(["-p", &server.port.to_string(), "client", "pause", "60000"]).env("REDISCLI_AUTH", "s3cret");
+    assert!(pause.stdout(Stdio::null()).status().unwrap().success());
+    let said = said(child);
+    let words =
+        format!("failed: Some(4) The store redis://127.0.0.1:{} has not answered within 2 s. | Check", server.port);
+    assert!(said.contains(&words), "{said}");
+}
+
+#[test]
 fn the_failure_of_the_store_is_added_to_a_vague_error() {
     let server = new_server();
     let said = said(start(&server, new_job(), 0, 1, "vague", 20.0));

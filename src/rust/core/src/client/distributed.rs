@@ -126,10 +126,7 @@ impl Client {
                 if cancel.overdue() < GRACE {
                     return Ok(());
                 }
-                Err(Error::new(
-                    Kind::Pjrt(DEADLINE_EXCEEDED),
-                    format!("The plugin has not created its client within {} s.", place.timeout.as_secs_f64()),
-                ))
+                Err(overdue(place, &cancel))
             });
             if let Err(error) = goes_on {
                 cancel.now();
@@ -173,8 +170,10 @@ fn create(
     let prefix = format!("pjrt:{}:{}:{round}", place.job, place.name);
     let is_cancelled = || cancel.is_cancelled();
     let patience = Patience::new(place.timeout, &is_cancelled);
+    let asking = cancel.ask();
     let store = place.store.open(prefix.as_bytes(), place.rank, place.size, &patience)?;
     meet(&*store, place, is_known, &patience)?;
+    drop(asking);
     let exchange = Exchange::new(store, cancel.clone());
     let created = Client::make(plugin, options, Some(exchange));
     exchange.end_creation();
@@ -194,6 +193,19 @@ fn create(
             })
         }
     }
+}
+
+/// The error of a creation that goes on long after its time is up: in the store, which would have said so if it answered,
+/// or in the plugin.
+#[cold]
+fn overdue(place: &Distributed, cancel: &Cancel) -> Error {
+    let seconds = place.timeout.as_secs_f64();
+    if cancel.is_asking() {
+        let message = format!("The store {} has not answered within {seconds} s.", place.store);
+        return Error::new(Kind::Pjrt(DEADLINE_EXCEEDED), message)
+            .hint("Check the network between this machine and that of the store.");
+    }
+    Error::new(Kind::Pjrt(DEADLINE_EXCEEDED), format!("The plugin has not created its client within {seconds} s."))
 }
 
 /// Waits until all processes have come. Each adds one to a count, and the last tells the others: a few messages for each.

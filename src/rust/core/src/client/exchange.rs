@@ -9,7 +9,7 @@ use pjrt_sys::*;
 use std::ffi::{c_char, c_void};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -19,6 +19,17 @@ pub(crate) struct Cancel {
     is_cancelled: AtomicBool,
     deadline: Instant,
     generation: u32,
+    /// How many calls wait for the store's answer.
+    asking: AtomicUsize,
+}
+
+/// A call that waits for the store's answer.
+pub(crate) struct Asking<'a>(&'a AtomicUsize);
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 impl Cancel {
@@ -27,7 +38,18 @@ impl Cancel {
             is_cancelled: AtomicBool::new(false),
             deadline: Instant::now() + timeout,
             generation: process::generation(),
+            asking: AtomicUsize::new(0),
         }
+    }
+
+    /// Counts a call to the store while the value lives.
+    pub fn ask(&self) -> Asking<'_> {
+        self.asking.fetch_add(1, Ordering::AcqRel);
+        Asking(&self.asking)
+    }
+
+    pub fn is_asking(&self) -> bool {
+        self.asking.load(Ordering::Acquire) > 0
     }
 
     pub fn now(&self) {
@@ -104,11 +126,13 @@ impl Exchange {
             wait = wait.min(self.creation.deadline().saturating_duration_since(Instant::now()));
         }
         let is_cancelled = || self.creation.is_cancelled();
+        let _asking = self.creation.ask();
         let found = self.store()?.get(key, &Patience::new(wait, &is_cancelled));
         found.inspect_err(|error| self.note(error))
     }
 
     fn try_get(&self, key: &[u8]) -> Result<Vec<u8>> {
+        let _asking = self.creation.ask();
         let found = self.store()?.try_get(key).inspect_err(|error| self.note(error))?;
         found.ok_or_else(|| {
             Error::new(Kind::Pjrt(NOT_FOUND), format!("The key '{}' is not set.", String::from_utf8_lossy(key)))
@@ -116,6 +140,7 @@ impl Exchange {
     }
 
     fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        let _asking = self.creation.ask();
         self.store()?.put(key, value).inspect_err(|error| self.note(error))
     }
 
