@@ -97,7 +97,7 @@ nth_device <- function(client, index, platform) {
   if (index >= length(found)) {
     abort_input(
       "Device index ", index, " out of range for platform ", platform, ".",
-      hints = sprintf("It has %d device(s). Indices start at 0; see devices().", length(found))
+      hints = sprintf("It has %s. Indices start at 0; see devices().", counted(length(found), "device"))
     )
   }
   found[[index + 1]]

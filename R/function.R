@@ -329,7 +329,7 @@ rename_arguments <- function(described, arguments) {
   before <- described$arguments
   if (!is.character(arguments) || anyNA(arguments) || length(arguments) != length(before)) {
     abort_type(
-      "`arguments` must be ", length(before), " name(s), not ", given(arguments), ".",
+      "`arguments` must be ", counted(length(before), "name"), ", not ", given(arguments), ".",
       hints = if (length(before) > 0L) sprintf("They replace %s.", quoted_list(before))
     )
   }

@@ -56,7 +56,7 @@ aperm.PJRTBuffer <- function(a, perm = NULL, resize = TRUE, ...) {
   rank <- length(shape(a))
   perm <- if (is.null(perm)) rev(seq_len(rank)) else integers(perm)
   if (is.null(perm) || !setequal(perm, seq_len(rank)) || length(perm) != rank) {
-    abort_input("`perm` must be a permutation of the ", rank, " dimension(s) of `a`.")
+    abort_input("`perm` must be a permutation of the dimensions of `a`, which has ", rank, ".")
   }
   if (rank == 0L) a else .Call(ffi_operator_1, "aperm", a, perm - 1L)
 }
@@ -135,7 +135,7 @@ rows_or_columns <- function(name, x, na.rm, dims) {
   rank <- length(shape(x))
   if (rank < 2L) {
     abort_operator(
-      "`", name, "()` needs an array of two dimensions or more: got ", rank, " dimension(s).", class = "shape_mismatch"
+      "`", name, "()` needs an array of two dimensions or more: got ", counted(rank, "dimension"), ".", class = "shape_mismatch"
     )
   }
   if (!is_whole_number(dims) || dims < 1 || dims > rank - 1L) {

@@ -113,10 +113,13 @@ check_compile_options <- function(x, name = "compile_options") {
 check_assignment <- function(assignment, num_replicas, num_partitions) {
   counts <- c(num_replicas %||% NA, num_partitions %||% NA)
   if (is.matrix(assignment) && !isTRUE(all(dim(assignment) == counts, na.rm = TRUE))) {
-    what <- function(count, name) paste0(if (is.na(count)) "" else paste0(count, " "), name)
+    sizes <- function(counts) {
+      known <- !is.na(counts)
+      paste(mapply(counted, counts[known], c("row", "column")[known]), collapse = " and ")
+    }
     abort_input(
-      "`device_assignment` must have a row for each of the ", what(counts[[1L]], "replicas"), " and a column for each of the ",
-      what(counts[[2L]], "partitions"), ", not ", nrow(assignment), " row(s) and ", ncol(assignment), " column(s)."
+      "`device_assignment` must have a row for each replica and a column for each partition: ", sizes(counts), ", not ",
+      sizes(dim(assignment)), "."
     )
   }
   if (length(assignment) > 0L && !is.matrix(assignment) && isTRUE(all(counts != 1))) {

@@ -263,7 +263,7 @@ abort_unknown <- function(unknown, known) {
   abort_input(
     "There is no tensor ", toString(shorten_list(sprintf("\"%s\"", unknown), 3L)), ".",
     hints = if (length(known) > 0L) {
-      sprintf("The file has %d tensor(s): %s.", length(known), toString(shorten_list(sprintf("\"%s\"", near), 3L)))
+      sprintf("The file has %s: %s.", counted(length(known), "tensor"), toString(shorten_list(sprintf("\"%s\"", near), 3L)))
     } else {
       "The file has no tensors."
     }

@@ -157,7 +157,7 @@ input_number <- function(executable, input) {
   if (is.null(number)) {
     shown <- names[nzchar(names)]
     abort_type(
-      "`input` must be one of the ", length(names), " input(s), by number or name, not ", given(input), ".",
+      "`input` must be the number or name of an input, of which the program has ", length(names), ", not ", given(input), ".",
       hints = if (length(shown) > 0L) sprintf("Their names: %s.", toString(shorten_list(sprintf("\"%s\"", shown), 8L)))
     )
   }
@@ -290,7 +290,7 @@ check_share_dtype <- function(dtype, layout) {
 output_parts <- function(buffers, layout, output, count) {
   is_buffer <- function(x) inherits(x, "PJRTBuffer")
   if (!is.list(buffers) || length(buffers) != count) {
-    abort_type("`buffers` must be a list with an element for each of the ", count, " device(s), not ", given(buffers), ".")
+    abort_type("`buffers` must be a list of length ", count, ", with an element for each device, not ", given(buffers), ".")
   }
   parts <- vector("list", count)
   for (i in seq_len(count)) {

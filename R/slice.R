@@ -75,7 +75,7 @@ NULL
 check_count <- function(count, rank) {
   if (count != 1L && count != rank) {
     abort_input(
-      "`x` has ", rank, " dimension(s), but got ", count, " subscripts.",
+      "`x` has ", counted(rank, "dimension"), ", but got ", count, " subscripts.",
       hints = "Use one for each dimension, as in `x[1, ]`, or a single one that counts through the array."
     )
   }
@@ -105,7 +105,7 @@ positions <- function(subscript, extent) {
   subscript <- plain_subscript(subscript)
   if (is.logical(subscript)) {
     if (length(subscript) > extent) {
-      abort_input("Subscript out of bounds: ", length(subscript), " logical values for ", extent, " position(s).")
+      abort_input("Subscript out of bounds: ", length(subscript), " logical values for ", counted(extent, "position"), ".")
     }
     return(which(rep_len(subscript, extent)))
   }

@@ -108,7 +108,7 @@ print.PJRTExecutable <- function(x, ...) {
     sprintf("  name: %s", x$name),
     signature_section("inputs", signature_lines(x$inputs$name, types(x$inputs), x$inputs$donated)),
     signature_section("outputs", signature_lines(x$outputs$name, types(x$outputs))),
-    sprintf("  compiled for: %d device(s) of %s, kind %s", count, x$platform, x$device_kind),
+    sprintf("  compiled for: %s of %s, kind %s", counted(count, "device"), x$platform, x$device_kind),
     "  not loaded: save it with pjrt_save_executable()"
   ))
   invisible(x)

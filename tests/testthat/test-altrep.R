@@ -63,11 +63,11 @@ test_that("check = TRUE reads a sequence in chunks", {
   x <- 1:n
   expect_refused(
     pjrt_buffer(x, "i8", check = TRUE), "invalid_input",
-    "`data` has 9999873 value(s) that i8 cannot hold; the first is element 128."
+    "`data` has 9999873 values that i8 cannot hold; the first is element 128."
   )
   expect_refused(
     pjrt_buffer(x, "f16", check = TRUE), "invalid_input",
-    "`data` has 9992833 value(s) that f16 cannot hold; the first is element 2049."
+    "`data` has 9992833 values that f16 cannot hold; the first is element 2049."
   )
   expect_identical(as.vector(pjrt_buffer(x, "i32", check = TRUE)[c(1, n)]), c(1L, as.integer(n)))
   expect_identical(as.vector(pjrt_buffer(x, "f32", check = TRUE)[c(1, n)]), c(1, n))
@@ -78,7 +78,7 @@ test_that("check = TRUE reads a sequence in chunks", {
   z <- -5000000:5000000
   expect_refused(
     pjrt_buffer(z, "ui32", check = TRUE), "invalid_input",
-    "`data` has 5000000 value(s) that ui32 cannot hold; the first is element 1."
+    "`data` has 5000000 values that ui32 cannot hold; the first is element 1."
   )
   expect_true(is_compact(y) && is_compact(z))
 })

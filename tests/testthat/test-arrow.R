@@ -66,7 +66,7 @@ test_that("missing values become NaN, and are an error without NaN", {
     expect_identical(as.vector(as_array(buffer)), replace(x, 2, NaN)[-1])
     error <- expect_refused(
       from_arrow("i", bytes_of(1:10), 10, nulls = nulls, validity = validity), "invalid_input",
-      "has 1 missing value(s), which i32 does not have"
+      "has 1 missing value, which i32 does not have"
     )
     expect_match(conditionMessage(error), "Cast it to a type of floats in Arrow first", fixed = TRUE)
   }

@@ -94,7 +94,7 @@ test_that("inputs to keep must be inputs of the program, each given once", {
     expect_refused(pjrt_execute(executable, x, x, execution_options = options), "invalid_input", message)
     expect_false(is_deleted(x))
   }
-  expect_kept_refused(3, "`keep_inputs` has the number 3, but the program takes 2 argument(s).")
+  expect_kept_refused(3, "`keep_inputs` has the number 3, but the program takes 2 arguments.")
   expect_kept_refused(
     c("x", "z"), "`keep_inputs` names the argument `z`, which the program does not have. Its arguments are `%x`, `%y`."
   )

@@ -236,7 +236,7 @@ test_that("non-donatable indexes beyond a program's inputs are refused", {
   double <- compile(unary_program("f32"))
   for (bad in list(1L, c(0L, 7L))) {
     options <- pjrt_execution_options(bad)
-    message <- sprintf("`non_donatable_input_indices` has %d, but the program takes 1 argument(s)", max(bad))
+    message <- sprintf("`non_donatable_input_indices` has %d, but the program takes 1 argument", max(bad))
     expect_refused(pjrt_execute(double, pjrt_scalar(1), execution_options = options), "invalid_input", message)
   }
 })

@@ -70,7 +70,7 @@ test_that("archives are read, compressed or not", {
     expect_identical(lapply(some, as_array), lapply(loaded[c(3L, 4L)], as_array))
     expect_length(pjrt_load_npy(path, names = character()), 0L)
     error <- expect_refused(pjrt_load_npy(path, names = "x"), "invalid_input", "The file has no array \"x\".")
-    expect_match(conditionMessage(error), "It has 5 array(s): \"w\", \"fortran\"", fixed = TRUE)
+    expect_match(conditionMessage(error), "It has 5 arrays: \"w\", \"fortran\"", fixed = TRUE)
   }
   expect_identical(pjrt_load_npy(file.path(python$folder, "none.npz")), structure(list(), names = character()))
   path <- file.path(python$folder, "i4_5_c.npy")

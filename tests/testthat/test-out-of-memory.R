@@ -39,7 +39,7 @@ test_that("an array that does not fit in memory raises an error with its size an
     quote(pjrt_buffer(1, shape = c(1e7, 1e7), check = TRUE))
   )) {
     error <- expect_exhausted(eval(route), "f32[10000000x10000000] (400.0 TB)")
-    expect_match(conditionMessage(error), "buffer(s) of 8.0 MB in all: f32[1000x2000] (8.0 MB), f64[500] (4.0 kB)", fixed = TRUE)
+    expect_match(conditionMessage(error), "buffers of 8.0 MB in all: f32[1000x2000] (8.0 MB), f64[500] (4.0 kB)", fixed = TRUE)
     expect_match(conditionMessage(error), "and [0-9]+ more")
   }
   expect_false(any(vapply(kept, is_deleted, NA)))

@@ -260,11 +260,16 @@ test_that("every alias of a dtype means that dtype", {
   }
 })
 
+number_of <- function(n, noun) paste0(n, " ", noun, if (n != 1L) "s")
+
 check_message <- function(x, dtype) {
   bad <- misfits(x, dtype)
   problems <- c(
-    if (any(bad$missing)) paste(sum(bad$missing), "NA value(s), which have no representation at the XLA level"),
-    if (any(bad$out)) paste(sum(bad$out), "value(s) that", dtype, "cannot hold")
+    if (any(bad$missing)) paste0(
+      number_of(sum(bad$missing), "NA value"), ", which ", if (sum(bad$missing) == 1L) "has" else "have",
+      " no representation at the XLA level"
+    ),
+    if (any(bad$out)) paste(number_of(sum(bad$out), "value"), "that", dtype, "cannot hold")
   )
   if (length(problems) > 0L) {
     first <- which(bad$missing | bad$out)[[1L]]
@@ -322,7 +327,7 @@ test_that("check = TRUE on a large array counts every value and locates the firs
   expect_refused(
     pjrt_buffer(x, "i8", check = TRUE), "invalid_input",
     paste(
-      "`data` has 2 NA value(s), which have no representation at the XLA level and 2 value(s) that i8 cannot hold;",
+      "`data` has 2 NA values, which have no representation at the XLA level and 2 values that i8 cannot hold;",
       "the first is element 70001."
     )
   )
@@ -343,8 +348,8 @@ test_that("64-bit integers are read as doubles or integers, or refused if a valu
     x <- wholes(dtype, numbers)
     expect_bits(as_array(x, int64 = "double"), array(numbers))
     expect_bits(value(as_array_async(x, int64 = "double")), array(numbers))
-    expect_refused(as_array(x, int64 = "integer"), "invalid_input", sprintf(
-      "%d value(s) that an R integer cannot hold", sum(numbers < -2^31 + 1 | numbers > 2^31 - 1)
+    expect_refused(as_array(x, int64 = "integer"), "invalid_input", paste(
+      number_of(sum(numbers < -2^31 + 1 | numbers > 2^31 - 1), "value"), "that an R integer cannot hold"
     ))
     expect_refused(value(as_array_async(x, int64 = "integer")), "invalid_input", "an R integer cannot hold")
     small <- sample(c(0, 1, 2^31 - 1, if (dtype == "i64") c(-1, -2^31 + 1)), 3000L, replace = TRUE)
@@ -355,12 +360,12 @@ test_that("64-bit integers are read as doubles or integers, or refused if a valu
     expect_identical(as_array(matrix, int64 = "integer"), matrix(as.integer(small), 30L))
   }
   # -2^31 is NA as an R integer
-  expect_refused(as_array(wholes("i64", c(0, -2^31)), int64 = "integer"), "invalid_input", "holds 1 value(s)")
+  expect_refused(as_array(wholes("i64", c(0, -2^31)), int64 = "integer"), "invalid_input", "holds 1 value")
   odd <- pjrt_buffer(bit64::as.integer64(c("9007199254740993", "1", "9223372036854775807")))
-  expect_refused(as_array(odd, int64 = "double"), "invalid_input", "holds 2 value(s) that a double cannot hold exactly")
+  expect_refused(as_array(odd, int64 = "double"), "invalid_input", "holds 2 values that a double cannot hold exactly")
   unsigned <- pjrt_buffer(as.raw(rep(255, 8)), dtype = "ui64", shape = 1L, row_major = TRUE)
-  expect_refused(as_array(unsigned, int64 = "double"), "invalid_input", "holds 1 value(s) that a double cannot hold")
-  expect_refused(as_array(unsigned, int64 = "integer"), "invalid_input", "holds 1 value(s) that an R integer cannot")
+  expect_refused(as_array(unsigned, int64 = "double"), "invalid_input", "holds 1 value that a double cannot hold")
+  expect_refused(as_array(unsigned, int64 = "integer"), "invalid_input", "holds 1 value that an R integer cannot")
   # other dtypes ignore the argument
   expect_identical(as_array(pjrt_buffer(1:3), int64 = "double"), array(1:3))
   expect_identical(as_array(pjrt_buffer(1.5), int64 = "integer"), array(1.5))

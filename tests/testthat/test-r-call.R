@@ -175,7 +175,7 @@ test_that("results are checked against the types of the program", {
   result <- list(1, c(NA, 2L))
   expect_na_warning(run_on_four(program), "i32", 1, 1)
   withr::local_options(pjrt.check = TRUE)
-  refused(list(1, c(NA, 2L)), "has 1 NA value(s)")
+  refused(list(1, c(NA, 2L)), "has 1 NA value")
 })
 
 test_that("an error of R is the parent of the execution's error", {

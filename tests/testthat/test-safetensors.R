@@ -118,7 +118,7 @@ test_that("tensors can be selected by name, in any order", {
   expect_identical(lapply(chosen, as_array), list(Abc = 3, a = 1))
   expect_length(safetensors_load(path, names = character()), 0L)
   error <- expect_refused(safetensors_load(path, names = c("abd", "a")), "invalid_input", "There is no tensor \"abd\".")
-  expect_match(conditionMessage(error), "The file has 3 tensor(s): \"Abc\", ", fixed = TRUE)
+  expect_match(conditionMessage(error), "The file has 3 tensors: \"Abc\", ", fixed = TRUE)
   expect_identical(conditionCall(error)[[1L]], quote(safetensors_load))
   for (names in list(c("a", "a"), c("a", NA), NA_character_)) {
     expect_refused(safetensors_load(path, names = names), "invalid_input", "must be unique valid strings")
@@ -272,7 +272,7 @@ test_that("a file that is not a safetensors file is refused", {
     }
   }
   file.create(path)
-  refused("0 byte(s)")
+  refused("0 bytes")
   writeBin(as.raw(rep(255, 100)), path)
   refused("its header claims 18446744073709551615 bytes")
   write_file(path, "{")

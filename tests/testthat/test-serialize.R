@@ -77,7 +77,7 @@ test_that("replicated and portable executables survive serialization", {
   turned <- pjrt_deserialize(data, device = c("cpu:1", "cpu:0"))
   expect_identical(devices(turned), rev(devices("cpu")))
   expect_identical(run(turned), list(array(c(3, 6)), array(c(3, 6))))
-  expect_refused(pjrt_deserialize(data, device = "cpu:0"), "invalid_input", "2 replica(s)")
+  expect_refused(pjrt_deserialize(data, device = "cpu:0"), "invalid_input", "2 replicas")
   expect_refused(
     pjrt_deserialize(data, compile_options = pjrt_compile_options(1L)), "invalid_input", "options cannot change that"
   )

@@ -133,8 +133,8 @@ test_that("a program is compiled for the requested devices in the given order", 
 
 test_that("the number of devices must match the options", {
   text <- all_reduce_program("f32", 2L)
-  expect_refused(compile(text, two_replicas, device = "cpu:0"), "invalid_input", "needs 2 device(s), not 1")
-  expect_refused(compile(text, devices = both), "invalid_input", "needs 1 device(s), not 2")
+  expect_refused(compile(text, two_replicas, device = "cpu:0"), "invalid_input", "needs 2 devices, not 1")
+  expect_refused(compile(text, devices = both), "invalid_input", "needs 1 device, not 2")
   expect_refused(compile(text, two_replicas, devices = c("cpu:1", "cpu:1")), "invalid_input", "device 1 is listed twice")
   expect_refused(compile(text, two_replicas, device = "cpu:0", devices = both), "invalid_input", "Only one of")
   expect_refused(compile(text, pjrt_compile_options(8L)), "invalid_input", "needs 8 devices, but the client has 2")

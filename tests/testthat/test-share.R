@@ -135,7 +135,7 @@ test_that("a program's own device count is the default", {
     stopifnot(identical(as_array(parts[[4L]]), x[5:8, 3:4]))
   }), env = c(PJRT_CPU_DEVICE_COUNT = "2"))
   expect_clean(child, c(
-    "A program of 1 replica(s) and 4 partition(s) needs 4 devices, but the client has 2. ", "4 ", "TRUE "
+    "A program of 1 replica and 4 partitions needs 4 devices, but the client has 2. ", "4 ", "TRUE "
   ))
 })
 
@@ -152,12 +152,12 @@ test_that("a device count that contradicts the program is refused with both valu
   }
   expect_identical(error$call[[1L]], quote(pjrt_compile))
   expect_refused(pjrt_compile_async(program, pjrt_compile_options(1L, 1L)), "invalid_input", "is 1, but the program is for 4")
-  expect_refused(pjrt_compile(program, device = four[[1L]]), "invalid_input", "needs 4 device(s), not 1")
-  expect_refused(pjrt_compile(program, devices = four[1:3]), "invalid_input", "needs 4 device(s), not 3")
+  expect_refused(pjrt_compile(program, device = four[[1L]]), "invalid_input", "needs 4 devices, not 1")
+  expect_refused(pjrt_compile(program, devices = four[1:3]), "invalid_input", "needs 4 devices, not 3")
   portable <- pjrt_compile_options(compile_portable_executable = TRUE)
   expect_refused(pjrt_compile(program, portable), "invalid_input", "runs on one device")
   assigned <- pjrt_compile_options(device_assignment = 0:1)
-  expect_refused(pjrt_compile(program, assigned), "invalid_input", "needs 4 device(s), not 2")
+  expect_refused(pjrt_compile(program, assigned), "invalid_input", "needs 4 devices, not 2")
   # without its own count, a program is for one device or for the number in the options
   expect_length(devices(compile(unary_program("4xf32"))), 1L)
   expect_length(devices(compile(unary_program("4xf32"), pjrt_compile_options(num_replicas = 2L))), 2L)
@@ -376,7 +376,7 @@ test_that("shardings survive the cache and saving", {
   # the options need not repeat the number of partitions
   expect_length(devices(pjrt_load_executable(path, device = four, compile_options = pjrt_compile_options())), 4L)
   other <- pjrt_compile_options(num_partitions = 2L)
-  expect_refused(pjrt_load_executable(path, device = four, compile_options = other), "invalid_input", "4 partition(s)")
+  expect_refused(pjrt_load_executable(path, device = four, compile_options = other), "invalid_input", "4 partitions")
 })
 
 test_that("arrays that do not fit an input or output are refused", {
@@ -388,7 +388,7 @@ test_that("arrays that do not fit an input or output are refused", {
   expect_refused(pjrt_shard(pjrt_buffer(x, "f64"), executable, input = 1L), "dtype_mismatch", "of type f64, but input 1")
   expect_refused(pjrt_shard(pjrt_buffer(b), executable, input = 1L), "shape_mismatch", "[6], but the whole array of input 1")
   for (bad in list(0, 4, 1.5, NA, "arg7", character(), list(1), TRUE)) {
-    expect_refused(pjrt_shard(x, executable, input = bad), "invalid_input", "`input` must be one of the 3 input(s)")
+    expect_refused(pjrt_shard(x, executable, input = bad), "invalid_input", "`input` must be the number or name of an input, of which the program has 3")
   }
   expect_refused(pjrt_shard(x, four, input = 1L), "invalid_input", "`devices` must be an executable if `input` is given")
   expect_refused(pjrt_shard(list(1), executable, input = 1L), "invalid_input", "`x` must be an R vector")
@@ -413,7 +413,7 @@ test_that("arrays that do not fit an input or output are refused", {
   for (bad in list(0, 3, "1", NA)) {
     expect_refused(pjrt_unshard(out, executable, output = bad), "invalid_input", "`output` must be a number from 1 to 2")
   }
-  expect_refused(pjrt_unshard(out[1:3], executable), "invalid_input", "for each of the 4 device(s)")
+  expect_refused(pjrt_unshard(out[1:3], executable), "invalid_input", "a list of length 4, with an element for each device")
   expect_refused(pjrt_unshard(rep(list(1), 4), executable), "invalid_input", "element 1 is 1")
   parts <- lapply(out, `[[`, 2L)
   expect_refused(pjrt_unshard(parts, executable), "shape_mismatch", "[4], but a part of output 1 has [4x3]")
@@ -429,6 +429,6 @@ test_that("inputs are found by every spelling of their names", {
     expect_identical(as_array(pjrt_shard(w, executable, input = name)[[1L]]), w)
   }
   for (bad in c("params$hidden", "w", "", "params$hidden$v")) {
-    expect_refused(pjrt_shard(w, executable, input = bad), "invalid_input", "`input` must be one of the 5 input(s), by number or name")
+    expect_refused(pjrt_shard(w, executable, input = bad), "invalid_input", "`input` must be the number or name of an input, of which the program has 5")
   }
 })

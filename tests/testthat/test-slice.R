@@ -76,7 +76,7 @@ test_that("a scalar can be subset with 1", {
   expect_identical(x[TRUE], 3.5)
   expect_identical(x[[1]], 3.5)
   expect_refused(x[2], "invalid_input", "out of bounds")
-  expect_refused(x[1, 1], "invalid_input", "0 dimension(s), but got 2 subscripts")
+  expect_refused(x[1, 1], "invalid_input", "0 dimensions, but got 2 subscripts")
 })
 
 test_that("arrays without elements can be subset", {
@@ -143,8 +143,8 @@ test_that("subscripts out of bounds raise an error", {
   for (bad in list(7, 7L, c(1, 1e300), Inf, rep(TRUE, 7), c(1, NaN), NA, NA_integer_, c(TRUE, NA))) {
     expect_refused(x[bad], "invalid_input", if (anyNA(bad)) "must not be NA" else "out of bounds")
   }
-  expect_refused(x[3, 1], "invalid_input", "Subscript out of bounds: 3, where dimension 1 has 2 position(s).")
-  expect_refused(x[1, 1:4], "invalid_input", "dimension 2 has 3 position(s)")
+  expect_refused(x[3, 1], "invalid_input", "Subscript out of bounds: 3, where dimension 1 has 2 positions.")
+  expect_refused(x[1, 1:4], "invalid_input", "dimension 2 has 3 positions")
   expect_refused(x[c(TRUE, TRUE, FALSE), 1], "invalid_input", "out of bounds")
   expect_refused(x[cbind(c(1, 3), 1)], "invalid_input", "row 2 of a matrix of subscripts")
   expect_refused(x[cbind(NA, 1)], "invalid_input", "must not be NA")
@@ -164,8 +164,8 @@ test_that("invalid subscripts are refused", {
   }
   expect_refused(x[c(-1, 1)], "invalid_input", "both negative and positive")
   expect_refused(x[cbind(-1, 1)], "invalid_input", "must not have negative numbers")
-  expect_refused(x[1, 1, 1], "invalid_input", "2 dimension(s), but got 3 subscripts")
-  expect_refused(pjrt_buffer(1:3)[1, 1], "invalid_input", "1 dimension(s), but got 2 subscripts")
+  expect_refused(x[1, 1, 1], "invalid_input", "2 dimensions, but got 3 subscripts")
+  expect_refused(pjrt_buffer(1:3)[1, 1], "invalid_input", "1 dimension, but got 2 subscripts")
   expect_refused(x[1, drop = NA], "invalid_input", "`drop` must be TRUE or FALSE")
   for (bad in list(1:2, 0, -1, integer(), NULL, TRUE)) {
     expect_refused(x[[bad]], "invalid_input", "must be one positive number")

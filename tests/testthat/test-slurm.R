@@ -58,7 +58,7 @@ test_that("a task of an array writes its own results", {
 
 test_that("the script for GPUs runs in one process", {
   ended <- run_script(slurm_file("gpus.R"), env = c(PJRT_PLATFORM = "cpu", SLURM_NTASKS = "1", PJRT_CPU_DEVICE_COUNT = "1"))
-  expect_identical(ended$stdout, "process 0 of 1 used one of 1 device(s); the sum is finite: TRUE \n", info = ended$stderr)
+  expect_identical(ended$stdout, "process 0 of 1 has one device of 1; the sum is finite: TRUE\n", info = ended$stderr)
 })
 
 test_that("a store for a job takes its settings from standard input", {

@@ -117,7 +117,7 @@ test_that("what is not a state is refused", {
   for (bad in list(1, NA_character_, "")) {
     expect_refused(pjrt_step(logistic(), outputs = bad), "invalid_input", "`outputs` must be")
   }
-  expect_refused(pjrt_step(logistic(), outputs = c("a", "b")), "invalid_input", "has 2 name(s), but the program has 1 other")
+  expect_refused(pjrt_step(logistic(), outputs = c("a", "b")), "invalid_input", "has 2 names, but the program has 1 other")
   expect_refused(pjrt_step(mean), "invalid_input", "`x` must be a `PJRTLoadedExecutable`")
 })
 

@@ -166,7 +166,7 @@ test_that("text, checks and memory statistics work under gctorture()", {
   expect_clean(child, c(
     " 0+1i", " 4+5i", "[ CPUc64{2} ] ", "(0.00000000e+00, 1.00000000e+00)", "(4.00000000e+00, 5.00000000e+00)",
     "1.00000000e+00", "1.12500000e+00", "268435456 cpu ", paste(
-      "`data` has 1 NA value(s), which have no representation at the XLA level and 1 value(s) that i8 cannot hold;",
+      "`data` has 1 NA value, which has no representation at the XLA level and 1 value that i8 cannot hold;",
       "the first is element 2. "
     )
   ))

@@ -115,7 +115,7 @@ test_that("callbacks, garbage collections, files and work of several threads are
     safetensors_save(list(x = x), file)
     safetensors_load(file)
   })
-  expect_identical(events_of(trace, "file")$name, c("save 1 array(s)", "load 1 array"))
+  expect_identical(events_of(trace, "file")$name, c("save 1 array", "load 1 array"))
   expect_identical(events_of(trace, "file")$bytes, c(24, 24))
 
   trace <- pjrt_trace(kept <- lapply(1:12, function(i) pjrt_buffer(matrix(1, 2000, 1000), "f32")))

@@ -63,8 +63,8 @@ test_that("64-bit integers are read as doubles or integers on request", {
 
 test_that("a value that the requested type cannot hold raises an error", {
   large <- pjrt_buffer(bit64::as.integer64(c("1", "9007199254740993")))
-  expect_refused(as_array(large, int64 = "double"), "invalid_input", "1 value(s) that a double cannot hold")
-  expect_refused(as_array(large, int64 = "integer"), "invalid_input", "1 value(s) that an R integer cannot hold")
+  expect_refused(as_array(large, int64 = "double"), "invalid_input", "1 value that a double cannot hold")
+  expect_refused(as_array(large, int64 = "integer"), "invalid_input", "1 value that an R integer cannot hold")
   expect_refused(value(as_array_async(large, int64 = "integer")), "invalid_input", "an R integer cannot hold")
   expect_refused(as_array(pjrt_scalar(-2^31, "i64"), int64 = "integer"), "invalid_input", "cannot hold")
   for (bad in list("int", NA_character_, 1, NULL, c("double", "integer"))) {

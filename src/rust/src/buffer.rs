@@ -7,6 +7,7 @@ use crate::pins;
 use crate::sexp::{self, Protected};
 use crate::{device, dtype, memory};
 use extendr_ffi::*;
+use pjrt_base::counted::counted;
 use pjrt_base::{error::Error, error::Kind};
 use pjrt_core::buffer::upload::{Upload, UploadRoute};
 use pjrt_core::client::holdings;
@@ -336,10 +337,12 @@ fn given_shape(shape: SEXP) -> Result<Vec<i64>> {
 pub fn misfits(found: LossReport, dtype: DType) -> Failure {
     let mut problems = Vec::new();
     if found.missing > 0 {
-        problems.push(format!("{} NA value(s), which have no representation at the XLA level", found.missing));
+        let have = if found.missing == 1 { "has" } else { "have" };
+        let missing = counted(found.missing, "NA value");
+        problems.push(format!("{missing}, which {have} no representation at the XLA level"));
     }
     if found.out_of_range > 0 {
-        problems.push(format!("{} value(s) that {dtype} cannot hold", found.out_of_range));
+        problems.push(format!("{} that {dtype} cannot hold", counted(found.out_of_range, "value")));
     }
     let message = format!("`data` has {}; the first is element {}.", problems.join(" and "), found.first + 1);
     Error::new(Kind::InvalidInput, message).into()

@@ -9,6 +9,7 @@ use crate::memory;
 use crate::sexp::{self, Protected};
 use extendr_api::prelude::*;
 use extendr_ffi::{SEXP, SEXPTYPE, VECTOR_ELT};
+use pjrt_base::counted::counted;
 use pjrt_base::{error::Error, error::Kind};
 use pjrt_core::executable::execute::{ExecuteOptions, Outputs};
 use pjrt_core::{Buffer, Executable};
@@ -66,8 +67,8 @@ impl Kept {
             Kept::Numbers(numbers) => match numbers.iter().find(|&&number| number > inputs.len()) {
                 Some(number) => bail!(
                     InvalidInput,
-                    "`keep_inputs` has the number {number}, but the program takes {} argument(s).",
-                    inputs.len()
+                    "`keep_inputs` has the number {number}, but the program takes {}.",
+                    counted(inputs.len(), "argument")
                 ),
                 None => Ok(numbers.iter().map(|number| number - 1).collect()),
             },

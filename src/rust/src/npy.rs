@@ -9,6 +9,7 @@ use crate::sexp::{self, Protected};
 use crate::stored;
 use extendr_api::prelude::*;
 use extendr_ffi::SEXPTYPE;
+use pjrt_base::counted::counted;
 use pjrt_base::mmap;
 use pjrt_core::numpy::{Array, ArrayFile};
 use pjrt_core::stored::{Loading, Stored};
@@ -103,7 +104,7 @@ fn unknown(name: &str, known: &[&str]) -> pjrt_base::error::Error {
     }
     match known.len() {
         0 => error.hint("It has no arrays."),
-        n => error.hint(format!("It has {n} array(s): {}.", shown.join(", "))),
+        n => error.hint(format!("It has {}: {}.", counted(n, "array"), shown.join(", "))),
     }
 }
 

@@ -6,6 +6,7 @@ use crate::describe::number;
 use crate::sexp::{self, Protected};
 use crate::transfer::{fill, new_array};
 use extendr_ffi::*;
+use pjrt_base::counted::counted;
 use pjrt_base::room;
 use pjrt_core::buffer::read::HostView;
 use pjrt_core::buffer::slice::{Axis, Slice};
@@ -108,7 +109,8 @@ impl<'a> Positions<'a> {
         };
         match stray {
             Some(p) => {
-                bail!(InvalidInput, "Subscript out of bounds: {}, where {} {extent} position(s).", number(p), owner())
+                let positions = counted(extent, "position");
+                bail!(InvalidInput, "Subscript out of bounds: {}, where {} {positions}.", number(p), owner())
             }
             None => Ok(positions),
         }

@@ -5,6 +5,7 @@ use crate::handle::EmptyHandle;
 use crate::memory;
 use crate::sexp::{self, Protected};
 use extendr_ffi::SEXP;
+use pjrt_base::counted::counted;
 use pjrt_base::error::{Error, Kind, RESOURCE_EXHAUSTED};
 use pjrt_base::room;
 use pjrt_core::stored::{Loading, Progress};
@@ -17,7 +18,7 @@ const WEIGHED: usize = 8 << 20;
 pub fn load(list: SEXP, first: usize, loading: &Loading, device: &Device, progress: &mut Progress) -> Result<()> {
     make_handles(list, first, loading, device)?;
     let total = loading.moved_bytes() as usize;
-    let asked = || format!("{} array(s), {}", loading.len(), room::size(total));
+    let asked = || format!("{}, {}", counted(loading.len(), "array"), room::size(total));
     let loaded = memory::with_retry(asked, || loading.run(progress));
     for (i, buffer) in loaded?.into_iter().enumerate() {
         if is_known_to_r(loading, i, device) {

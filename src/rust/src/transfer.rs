@@ -6,6 +6,7 @@ use crate::describe::describe;
 use crate::memory;
 use crate::sexp::{self, Protected};
 use extendr_ffi::*;
+use pjrt_base::counted::counted;
 use pjrt_core::buffer::download::decode_elements;
 use pjrt_core::buffer::read::HostView;
 use pjrt_core::{Buffer, HostOrder};
@@ -152,6 +153,7 @@ fn fill_with(
     if lost == 0 {
         return Ok(());
     }
+    let lost = counted(lost, "value");
     match (spec.dtype, host_type) {
         (DType::I32, _) => bail!(InvalidInput, "The buffer holds {NA_INTEGER}, which R cannot distinguish from NA."),
         (DType::I64, HostType::Integer64) => {
@@ -161,13 +163,13 @@ fn fill_with(
             bail!(InvalidInput, "The buffer holds values above 2^63 - 1, wrapped through R's signed integer64.")
         }
         (_, HostType::Double) => {
-            bail!(
-                InvalidInput,
-                "The buffer holds {lost} value(s) that a double cannot hold exactly; use int64 = \"integer64\"."
-            )
+            bail!(InvalidInput, "The buffer holds {lost} that a double cannot hold exactly; use int64 = \"integer64\".")
         }
         _ => {
-            bail!(InvalidInput, "The buffer holds {lost} value(s) that an R integer cannot hold; use int64 = \"integer64\" or \"double\".")
+            bail!(
+                InvalidInput,
+                "The buffer holds {lost} that an R integer cannot hold; use int64 = \"integer64\" or \"double\"."
+            )
         }
     }
 }

@@ -8,6 +8,7 @@ pub mod callbacks;
 pub mod coarse;
 pub mod console;
 pub mod container;
+pub mod counted;
 pub mod digest;
 pub mod idle;
 pub mod mmap;

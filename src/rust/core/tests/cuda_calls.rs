@@ -367,7 +367,7 @@ fn wrong_calls_are_errors() {
     let square = (f64, &[2, 2][..]);
     for (target, inputs, outputs, message) in [
         ("cuda_geqrf", vec![(i32, &[2, 2][..])], vec![square, square], "only supports f32 and f64, got i32"),
-        ("cuda_lu", vec![square], vec![square], "Expected 2 result(s), but got 1."),
+        ("cuda_lu", vec![square], vec![square], "Expected 2 results, but got 1."),
         ("cuda_lu", vec![square], vec![square, (f64, &[2])], "Expected result 2 of type i32[2], got f64[2]."),
         ("cuda_eigh", vec![(f64, &[2, 3])], vec![square, square], "eigh requires a square matrix, got 2 x 3."),
         ("cuda_orgqr", vec![square, (f64, &[2])], vec![(f64, &[2, 3])], "requires at most as many reflections"),

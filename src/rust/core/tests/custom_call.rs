@@ -114,7 +114,7 @@ fn failures_and_panics_become_errors_of_the_execution() {
     assert!(error.message().contains("aborted by a fault"), "{error}");
     register("core_counts", "host", Handler::BuiltIn(|frame| frame.expect(2, 1))).unwrap();
     let error = run(&compile("core_counts", "").unwrap()).unwrap_err();
-    assert!(error.message().contains("Expected 2 argument(s), but got 1."), "{error}");
+    assert!(error.message().contains("Expected 2 arguments, but got 1."), "{error}");
 }
 
 unsafe extern "C" fn succeeds(_: *mut XLA_FFI_CallFrame) -> *mut XLA_FFI_Error {

@@ -244,7 +244,7 @@ fn wrong_calls_fail_and_say_what_is_wrong() {
     let cases: Vec<Case<'_>> = vec![
         ("eigh", "", vec![f64(&[3, 2])], vec![f64(&[3, 2]), f64(&[3])], "eigh requires a square matrix, got 3 x 2."),
         ("lu", "", vec![i32(&[2, 2])], vec![i32(&[2, 2]), i32(&[2])], "operation only supports f32 and f64, got i32."),
-        ("svd", "", vec![f64(&[2, 2])], vec![f64(&[2, 2])], "Expected 3 result(s), but got 1."),
+        ("svd", "", vec![f64(&[2, 2])], vec![f64(&[2, 2])], "Expected 3 results, but got 1."),
         (
             "lapack_dpotrf_ffi",
             uplo,
@@ -273,7 +273,7 @@ fn wrong_calls_fail_and_say_what_is_wrong() {
             vec![f64(&[2, 2]), f64(&[])],
             "Expected result 2 of type i32[], got f64[].",
         ),
-        ("lapack_dpotrf_ffi", uplo, vec![f64(&[2, 2])], vec![f64(&[2, 2])], "Expected 2 result(s), but got 1."),
+        ("lapack_dpotrf_ffi", uplo, vec![f64(&[2, 2])], vec![f64(&[2, 2])], "Expected 2 results, but got 1."),
         (
             "lapack_dpotrf_ffi",
             "",

@@ -38,8 +38,8 @@ fn an_invalid_file_is_refused_with_the_reason() {
     longer.extend([0; 3]);
     let claims = |length: u64| [&length.to_le_bytes()[..], b"{}"].concat();
     let table: Vec<(Vec<u8>, &str)> = vec![
-        (vec![], "it has 0 byte(s), too few for a header"),
-        (vec![1; 7], "it has 7 byte(s), too few"),
+        (vec![], "it has 0 bytes, too few for a header"),
+        (vec![1; 7], "it has 7 bytes, too few"),
         (claims(3), "its header claims 3 bytes; the limit is 2"),
         (claims(u64::MAX), "its header claims 18446744073709551615 bytes; the limit is 2"),
         (claims(99_999_999), "claims 99999999 bytes"),

@@ -5,6 +5,7 @@ use crate::convert;
 use crate::dtype::DType;
 use crate::layout;
 use crate::transpose::Plan;
+use pjrt_base::counted::counted;
 use pjrt_base::error::{Error, Kind, Result};
 use std::ffi::c_void;
 
@@ -79,7 +80,8 @@ impl Element {
         let found = DType::from_dlpack(self.code, self.bits).filter(|dtype| self.lanes == 1 && !dtype.is_packed());
         found.ok_or_else(|| {
             let Element { code, bits, lanes } = self;
-            let message = format!("The elements have an unsupported type: code {code}, {bits} bits, {lanes} lane(s).");
+            let lanes = counted(lanes.into(), "lane");
+            let message = format!("The elements have an unsupported type: code {code}, {bits} bits, {lanes}.");
             Error::new(Kind::UnsupportedDtype, message)
         })
     }

@@ -7,6 +7,7 @@ pub use c_data::{ArrowArray, ArrowSchema, Pair};
 use crate::buffer::Buffer;
 use crate::client::device::Device;
 use crate::host::memory::HostMemory;
+use pjrt_base::counted::counted;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::reason::Reason;
 use pjrt_data::array::Spec;
@@ -128,7 +129,8 @@ unsafe fn numbers(array: &ArrowArray, dims: &[i64], dtype: DType, first: usize, 
     let missing = missing(array, first, spec.len())?;
     if let Some((_, count)) = missing {
         if !has_nan(dtype) {
-            let message = format!("The Arrow array has {count} missing value(s), which {dtype} does not have.");
+            let message =
+                format!("The Arrow array has {}, which {dtype} does not have.", counted(count, "missing value"));
             return Err(Error::new(Kind::InvalidInput, message).hint(Reason::ArrowNulls));
         }
     }

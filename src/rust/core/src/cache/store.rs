@@ -4,6 +4,7 @@
 use super::key::Key;
 use crate::client::plugin_hash;
 use crate::executable::serialized::{self, Header};
+use pjrt_base::counted::counted;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::private_fs::TEMPORARY;
 use pjrt_base::trusted_fs;
@@ -176,7 +177,7 @@ impl Store {
             0 => Ok(removed),
             left => Err(Error::new(
                 Kind::Io,
-                format!("{left} compiled program(s) cannot be removed from '{}'.", self.root.display()),
+                format!("{} cannot be removed from '{}'.", counted(left, "compiled program"), self.root.display()),
             )
             .hint("Make the folder writable, or remove it yourself.")),
         }

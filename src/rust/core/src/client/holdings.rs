@@ -1,6 +1,7 @@
 //! Explains errors of exhausted memory: what was requested, and what holds memory.
 
 use crate::client::Client;
+use pjrt_base::counted::counted;
 use pjrt_base::error::{Error, RESOURCE_EXHAUSTED};
 use pjrt_base::reason::Reason;
 use pjrt_base::room::size;
@@ -41,8 +42,8 @@ fn holdings(client: &Client) -> String {
     }
     specs.sort_by_key(|spec| std::cmp::Reverse(spec.bytes()));
     let total = specs.iter().map(|spec| spec.bytes()).fold(0, usize::saturating_add);
-    let (count, largest) = (specs.len(), arrays(specs.iter().map(|spec| &**spec)));
-    format!("The {} client has {count} buffer(s) of {} in all: {largest}.", client.platform(), size(total))
+    let (count, largest) = (counted(specs.len(), "buffer"), arrays(specs.iter().map(|spec| &**spec)));
+    format!("The {} client has {count} of {} in all: {largest}.", client.platform(), size(total))
 }
 
 #[cfg(test)]

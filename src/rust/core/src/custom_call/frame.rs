@@ -1,6 +1,7 @@
 //! One call of a handler: its arguments, results and attributes.
 
 use crate::ffi::api::slice;
+use pjrt_base::counted::counted;
 use pjrt_base::error::{Error, Kind};
 use pjrt_base::sync::Unpoisoned;
 use pjrt_data::dtype::DType;
@@ -155,7 +156,7 @@ impl<'a> Frame<'a> {
     pub fn expect(&self, arguments: usize, results: usize) -> Result<(), Failure> {
         let check = |what: &str, expected: usize, got: usize| match expected == got {
             true => Ok(()),
-            false => Err(Failure::invalid(format!("Expected {expected} {what}(s), but got {got}."))),
+            false => Err(Failure::invalid(format!("Expected {}, but got {got}.", counted(expected, what)))),
         };
         check("argument", arguments, self.arguments())?;
         check("result", results, self.results())

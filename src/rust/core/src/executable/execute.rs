@@ -12,6 +12,7 @@ use crate::executable::{Executable, Input, Placement, Signature};
 use crate::ffi::api::{call, Args};
 use crate::runtime::event::Event;
 use pjrt_base::callbacks;
+use pjrt_base::counted::counted;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::reason::Reason;
 use pjrt_base::room;
@@ -308,8 +309,8 @@ impl Executable {
             Some(index) => {
                 bail!(
                     InvalidInput,
-                    "`non_donatable_input_indices` has {index}, but the program takes {count} argument(s), counted \
-                     from 0."
+                    "`non_donatable_input_indices` has {index}, but the program takes {}, counted from 0.",
+                    counted(count, "argument")
                 )
             }
             None => Ok(()),

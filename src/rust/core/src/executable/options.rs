@@ -8,6 +8,7 @@ use crate::client::settings::Settings;
 use crate::client::topology::Topology;
 use crate::client::Client;
 use crate::executable::execute::Dispatch;
+use pjrt_base::counted::counted;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::reason::Reason;
 use pjrt_program::annotations::{Annotations, Array, PARTITIONS, REPLICAS};
@@ -127,7 +128,8 @@ impl CompileOptions {
     fn check_assigned(&self, devices: usize) -> Result<()> {
         match (self.num_replicas, self.num_partitions) {
             (Some(count), None) | (None, Some(count)) if devices == 0 || devices as i64 % count != 0 => {
-                bail!(InvalidInput, "{devices} device(s) cannot be assigned to {count} replicas or partitions.");
+                let devices = counted(devices, "device");
+                bail!(InvalidInput, "{devices} cannot be assigned to {count} replicas or partitions.");
             }
             (Some(_), Some(_)) => self.check_count(devices),
             _ => Ok(()),
@@ -230,15 +232,22 @@ impl CompileOptions {
 
     fn check_count(&self, devices: usize) -> Result<()> {
         if devices != self.num_devices() {
-            let message = format!("{} needs {} device(s), not {devices}.", self.describe(), self.num_devices());
+            let needed = counted(self.num_devices(), "device");
+            let message = format!("{} needs {needed}, not {devices}.", self.describe());
             return Err(Error::new(Kind::InvalidInput, message)
                 .hint("`devices` must have one for each; the default is the first devices of the client."));
         }
         Ok(())
     }
 
+    /// "1 replica and 2 partitions".
+    pub(crate) fn parts(&self) -> String {
+        let [replicas, partitions] = [self.replicas(), self.partitions()].map(|number| number as usize);
+        format!("{} and {}", counted(replicas, "replica"), counted(partitions, "partition"))
+    }
+
     fn describe(&self) -> String {
-        format!("A program of {} replica(s) and {} partition(s)", self.replicas(), self.partitions())
+        format!("A program of {}", self.parts())
     }
 
     /// The serialized `CompileOptionsProto` for these devices, all partitions of the first replica first, for a

@@ -3,6 +3,7 @@
 use crate::client::device::Device;
 use crate::client::Client;
 use crate::ffi::api::{call, slice};
+use pjrt_base::counted::counted;
 use pjrt_base::error::{Kind, Result, UNIMPLEMENTED};
 use pjrt_sys::*;
 
@@ -65,8 +66,8 @@ fn in_order_of_plugin(client: &Client, loaded: *mut PJRT_LoadedExecutable, own: 
     if ordered.len() != own.len() || handles.len() != own.len() {
         bail!(
             Internal,
-            "The plugin runs the program on {} device(s) of this process, but {} were asked for.",
-            handles.len(),
+            "The plugin runs the program on {} of this process, but {} were asked for.",
+            counted(handles.len(), "device"),
             own.len()
         );
     }

@@ -296,12 +296,7 @@ impl<'a> Serialized<'a> {
         let portable = if compiled.compile_portable_executable { ", portable" } else { "" };
         Err(Error::new(
             Kind::InvalidInput,
-            format!(
-                "The executable was compiled for {} replica(s) and {} partition(s){portable}: options cannot change \
-                 that.",
-                compiled.replicas(),
-                compiled.partitions()
-            ),
+            format!("The executable was compiled for {}{portable}: options cannot change that.", compiled.parts()),
         ))
     }
 

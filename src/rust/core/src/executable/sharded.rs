@@ -8,6 +8,7 @@ use crate::executable::execute::{wait_for_all, ExecuteOptions, Handles, Outputs}
 use crate::executable::{Executable, Placement};
 use crate::runtime::dispatch::Running;
 use crate::runtime::event::Event;
+use pjrt_base::counted::counted;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::reason::Reason;
 use pjrt_base::sync::Unpoisoned;
@@ -52,7 +53,7 @@ impl Executable {
         }
         let where_it_runs = match self.assigned().len() {
             all if all > devices => format!("{devices} of its {all} devices in this process"),
-            _ => format!("{devices} device(s)"),
+            _ => counted(devices, "device"),
         };
         let message = format!("The program runs on {where_it_runs}, but got inputs for {lists}.");
         Err(Error::new(Kind::ArgumentCount, message).hint(Reason::InputsPerDevice))

@@ -5,6 +5,7 @@ mod decode;
 
 use crate::stored::{Form, Stored};
 use decode::Decoder;
+use pjrt_base::counted::counted;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::mmap::MappedFile;
 use pjrt_base::reason::Reason;
@@ -101,10 +102,12 @@ impl ArrayFile {
             (Element::Known(dtype), _) => dtype,
             (Element::Void(bytes), Some(dtype)) if dtype.host_bytes() == bytes => dtype,
             (Element::Void(bytes), Some(dtype)) => {
-                bail!(InvalidInput, "{label} has elements of {bytes} byte(s), which are not of type {dtype}.")
+                let bytes = counted(bytes, "byte");
+                bail!(InvalidInput, "{label} has elements of {bytes}, which are not of type {dtype}.")
             }
             (Element::Void(bytes), None) => {
-                let message = format!("{label} does not contain the type of its elements of {bytes} byte(s).");
+                let message =
+                    format!("{label} does not contain the type of its elements of {}.", counted(bytes, "byte"));
                 return Err(Error::new(Kind::UnsupportedDtype, message).hint(Reason::NpyTypeMissing { bytes }));
             }
         };

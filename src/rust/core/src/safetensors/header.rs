@@ -4,6 +4,7 @@ use super::Metadata;
 use crate::stored::{Form, Stored};
 use ::safetensors::tensor::{Metadata as Validated, TensorInfo};
 use ::safetensors::{Dtype, SafeTensorError};
+use pjrt_base::counted::counted;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::mmap::MappedFile;
 use pjrt_data::array::Spec;
@@ -93,7 +94,10 @@ impl Header {
     pub fn read(file: &MappedFile) -> Result<Header> {
         let mut length = [0; LENGTH as usize];
         if file.len() < LENGTH {
-            return Err(invalid(file.path(), &format!("it has {} byte(s), too few for a header", file.len())));
+            return Err(invalid(
+                file.path(),
+                &format!("it has {}, too few for a header", counted(file.len() as usize, "byte")),
+            ));
         }
         file.read(0, &mut length)?;
         let length = u64::from_le_bytes(length);

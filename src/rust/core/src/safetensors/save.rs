@@ -10,6 +10,7 @@ use crate::stored::packed::pack;
 use crate::stored::Progress;
 use ::safetensors::tensor::TensorInfo;
 use ::safetensors::Dtype;
+use pjrt_base::counted::counted;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::parallel::Lookout;
 use pjrt_base::private_fs::{check_target, temporary};
@@ -45,7 +46,7 @@ pub struct Saving<'a> {
 pub fn save(tensors: &[(String, Buffer)], how: &Saving, progress: &mut Progress) -> Result<PathBuf> {
     let _span = trace::span(Activity::File, || {
         let bytes = tensors.iter().map(|(_, buffer)| buffer.spec().bytes() as u64).sum();
-        Details::named(format!("save {} array(s)", tensors.len())).bytes(bytes)
+        Details::named(format!("save {}", counted(tensors.len(), "array"))).bytes(bytes)
     });
     let path = file_path(how.path);
     check_target(&path).map_err(|error| Failure::from(error).about(&path))?;
