@@ -36,7 +36,7 @@ fixtures() {
 
 # Replaces the seeds that have a hash as name: by a sample of the small files that reach code which others do not, 11 kB in all.
 keep() {
-    cargo fuzz cmin "$1" -- -rss_limit_mb=2048 -max_len=40000
+    cargo fuzz cmin -O "$1" -- -rss_limit_mb=2048 -max_len=40000
     mkdir -p "fuzz/seeds/$1"
     find "fuzz/seeds/$1" -name "$hash" -delete
     total=0
@@ -62,7 +62,8 @@ for target in "$@"; do
         keep "$target"
     else
         echo "$target"
-        cargo fuzz run "$target" -- -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -malloc_limit_mb=1024 \
+        # -O: the profile decides about debug assertions
+        cargo fuzz run -O "$target" -- -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -malloc_limit_mb=1024 \
             -max_len=40000 -print_final_stats=1 || failed="$failed $target"
     fi
 done
