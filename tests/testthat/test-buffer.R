@@ -112,7 +112,7 @@ test_that("options set the default of checks and types", {
   expect_identical(as_array(without_na_warning(pjrt_buffer(NA_integer_, check = FALSE)), check = FALSE), array(NA_integer_))
   for (bad in list(NA, "yes", 1L)) {
     withr::local_options(pjrt.check = bad)
-    expect_refused(pjrt_buffer(1), "invalid_input", "`options(pjrt.check = )` must be TRUE or FALSE")
+    expect_refused(pjrt_buffer(NA_real_), "invalid_input", "`options(pjrt.check = )` must be TRUE or FALSE")
   }
   withr::local_options(pjrt.check = NULL, pjrt.default_float = "double", pjrt.default_int = "i64")
   expect_true(elt_type(pjrt_buffer(1)) == "f64")

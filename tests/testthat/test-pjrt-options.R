@@ -27,7 +27,7 @@ test_that("every documented option is checked or used", {
   x <- pjrt_buffer(c(1, 2))
   # code that reads the option, and fails for another type
   readers <- alist(
-    pjrt.cache = pjrt_cache_info(), pjrt.cache_max_size = pjrt_cache_info(), pjrt.check = as_array(x),
+    pjrt.cache = pjrt_cache_info(), pjrt.cache_max_size = pjrt_cache_info(), pjrt.check = pjrt_buffer(NA),
     pjrt.default_float = pjrt_buffer(1), pjrt.default_int = pjrt_buffer(1L), pjrt.dispatch = compile(unary_program("f32")),
     pjrt.knit_max_rows = knit_print.PJRTBuffer(x), pjrt.operators_max = pjrt_cache_info(), pjrt.progress = shows_progress(),
     pjrt.print_decimals = print(x), pjrt.index_url = install_pjrt("cpu", force = TRUE), pjrt.manifest = install_pjrt("cpu"), pjrt.mpi = pjrt_mpi_init(),

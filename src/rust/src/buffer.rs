@@ -18,6 +18,9 @@ use pjrt_data::convert::{Check, HostValues, LossReport};
 use pjrt_data::dtype::{DType, HostType};
 use std::mem::ManuallyDrop;
 
+/// As many values are checked faster than an R option is found.
+const FEW: usize = 16;
+
 owned!(
     Buffer,
     c"PJRTBuffer",
@@ -47,10 +50,17 @@ pub extern "C-unwind" fn buffer_scalar(data: SEXP, dtype: SEXP, device: SEXP, ch
 }
 
 fn from_vector(data: SEXP, dtype: SEXP, device: &Device, dims: &[i64], check: SEXP) -> Result<SEXP> {
-    let check = if checks(check)? { Check::All } else { Check::Missing };
     let host_type = r_type_of(data)?;
     let dtype = if sexp::is_nil(dtype) { default_dtype(host_type)? } else { dtype::parse(dtype, None)? };
-    uploaded(data, host_type, dtype, device, dims, check)
+    let upload = |check| uploaded_or_lost(data, host_type, dtype, device, dims, check);
+    // Only values that do not fit make the option matter.
+    if sexp::is_nil(check) && sexp::len(data) <= FEW {
+        if let Ok(buffer) = upload(Check::All)? {
+            return Ok(buffer);
+        }
+    }
+    let check = if checks(check)? { Check::All } else { Check::Missing };
+    upload(check)?.map_err(|lost| misfits(lost, dtype))
 }
 
 /// Whether values are checked: as the argument says, or the option if it is nil.

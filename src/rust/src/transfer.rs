@@ -28,8 +28,16 @@ pub extern "C-unwind" fn buffer_array(buffer: SEXP, check: SEXP, int64: SEXP) ->
 pub fn default_array(buffer: SEXP) -> SEXP {
     entry(|| {
         let buffer = get(buffer)?;
-        array(buffer, checks(sexp::nil())?, buffer.dtype().info().host_type)
+        let host_type = buffer.dtype().info().host_type;
+        // R takes as long to look for an option as to read a small array.
+        let check = may_mislead(host_type) && checks(sexp::nil())?;
+        array(buffer, check, host_type)
     })
+}
+
+/// Whether R may take a value of such an array for another one, or for a missing value.
+fn may_mislead(host_type: HostType) -> bool {
+    matches!(host_type, HostType::Integer | HostType::Integer64)
 }
 
 fn array(buffer: &Buffer, check: bool, host_type: HostType) -> Result<SEXP> {
