@@ -1,6 +1,6 @@
 # shellcheck shell=sh
 # Sourced after setup.sh by scripts that compile for other platforms. It provides Debian's newest Rust with the source of its
-# standard library, unpacked into a folder, so that the installed Rust does not change.
+# standard library, unpacked into a folder, so that the installed Rust does not change. The libraries of cargo are installed.
 #
 #   use_debian_rust FOLDER    unpacks it once and puts it on the PATH
 #   unpack FOLDER PACKAGE...  downloads and unpacks packages
@@ -32,6 +32,9 @@ use_debian_rust() {
             "$(dependency "$library" libllvm)"
         touch "$1/complete"
     fi
+    missing=$(missing_packages "$(dependency cargo-web libgit2)")
+    # shellcheck disable=SC2086
+    [ -z "$missing" ] || install_packages $missing
     PATH="$1/usr/bin:$PATH"
     LD_LIBRARY_PATH="$1/usr/lib/x86_64-linux-gnu${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
     export PATH LD_LIBRARY_PATH

@@ -54,7 +54,8 @@ fn from_vector(data: SEXP, dtype: SEXP, device: &Device, dims: &[i64], check: SE
     let dtype = if sexp::is_nil(dtype) { default_dtype(host_type)? } else { dtype::parse(dtype, None)? };
     let upload = |check| uploaded_or_lost(data, host_type, dtype, device, dims, check);
     // Only values that do not fit make the option matter.
-    if sexp::is_nil(check) && sexp::len(data) <= FEW {
+    let elements = dims.iter().fold(1, |product: usize, &dim| product.saturating_mul(dim.max(1) as usize));
+    if sexp::is_nil(check) && sexp::len(data).max(elements) <= FEW {
         if let Ok(buffer) = upload(Check::All)? {
             return Ok(buffer);
         }

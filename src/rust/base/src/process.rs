@@ -7,7 +7,9 @@ use crate::reason::Reason;
 use crate::sync::Unpoisoned;
 use crate::trace;
 use std::cell::Cell;
-use std::ffi::{c_int, c_void};
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+use std::ffi::c_int;
+use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, OnceLock, TryLockError};
 use std::time::{Duration, Instant};

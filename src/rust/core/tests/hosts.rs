@@ -1,6 +1,8 @@
 //! Clients of several processes: the callbacks for the key-value store, and programs for devices of all processes, with a
 //! fake plugin that the C compiler makes, on a real Redis server.
 
+#![cfg(unix)]
+
 use pjrt_base::error::Result;
 use pjrt_core::cache::Cache;
 use pjrt_core::client::distributed::Distributed;

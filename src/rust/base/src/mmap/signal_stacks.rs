@@ -10,7 +10,7 @@ pub(super) use linux::take;
 #[cfg(target_os = "linux")]
 pub use linux::SignalStacks;
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(target_os = "macos")]
 pub(super) use others::take;
 #[cfg(not(target_os = "linux"))]
 pub use others::SignalStacks;
