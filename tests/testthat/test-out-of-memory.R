@@ -144,7 +144,7 @@ test_that("under a memory limit every operation works or raises an error, and th
   })
   for (megabytes in c(20, 60, 150, 400)) {
     child <- run_limited(megabytes, code)
-    expect_identical(child$out, c("odd:   ", "exhausted: TRUE ", "alive: 7 4e+06 "), info = megabytes)
+    expect_identical(child$out, c("odd:   ", "exhausted: TRUE ", "alive: 7 4e+06 "), info = as.character(megabytes))
   }
 })
 

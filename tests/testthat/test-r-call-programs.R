@@ -1,4 +1,5 @@
 # Programs of vignette("r-in-programs").
+
 use_program <- function(name) pjrt_compile(pjrt_program(path = system.file("programs", name, package = "pjrt")))
 
 test_that("a loop reports its progress, and stops when the function says so", {

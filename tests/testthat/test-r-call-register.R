@@ -1,3 +1,5 @@
+# Registering the R functions that programs call.
+
 test_that("a new function replaces the old one, also in compiled programs, and so do handlers in C", {
   local_r_call("r_swap", function(x) x)
   program <- compile(calling_program("r_swap"))

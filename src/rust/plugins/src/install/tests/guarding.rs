@@ -2,7 +2,9 @@
 
 use super::super::index::ThisMachine;
 use super::super::place::InstallFolder;
-use super::super::{all_installed, refused, Store};
+#[cfg(unix)]
+use super::super::refused;
+use super::super::{all_installed, Store};
 use super::installing::{contents, index, install};
 use super::server::{head, reply, Server};
 use super::*;
