@@ -129,7 +129,7 @@ mpi_unshard <- function(buffer, parts, output = 1L, dim = 1L) {
 part_layout <- function(layouts, which, kind) {
   is_name <- is.character(which) && length(which) == 1L && which %in% names(layouts)
   if (!is_name && !(is_whole_number(which) && which >= 1 && which <= length(layouts))) {
-    abort_type("`", kind, "` must be the number or name of an ", kind, ", of which the program has ", length(layouts), ", not ", given(which), ".")
+    abort_number_or_name(which, kind, length(layouts))
   }
   layouts[[which]]
 }

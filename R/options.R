@@ -152,7 +152,7 @@ counts_text <- function(num_replicas, num_partitions) {
     return("replicas and partitions as in the program")
   }
   count <- function(n, what) {
-    if (is.null(n)) paste0(what, "s as in the program") else sprintf("%.0f %s%s", n, what, if (n == 1) "" else "s")
+    if (is.null(n)) paste0(what, "s as in the program") else counted(n, what)
   }
   paste0(count(num_replicas, "replica"), ", ", count(num_partitions, "partition"))
 }

@@ -147,6 +147,14 @@ array_layout <- function(executable, number, kind) {
   layout
 }
 
+# Refuses what names none of a program's inputs or outputs.
+abort_number_or_name <- function(x, kind, count, hints = NULL) {
+  abort_type(
+    "`", kind, "` must be the number or name of an ", kind, ", of which the program has ", count, ", not ", given(x), ".",
+    hints = hints
+  )
+}
+
 input_number <- function(executable, input) {
   names <- describe_executable(executable)$inputs$name
   number <- if (is.character(input) && length(input) == 1L && !is.na(input) && nzchar(input)) {
@@ -156,8 +164,8 @@ input_number <- function(executable, input) {
   }
   if (is.null(number)) {
     shown <- names[nzchar(names)]
-    abort_type(
-      "`input` must be the number or name of an input, of which the program has ", length(names), ", not ", given(input), ".",
+    abort_number_or_name(
+      input, "input", length(names),
       hints = if (length(shown) > 0L) sprintf("Their names: %s.", toString(shorten_list(sprintf("\"%s\"", shown), 8L)))
     )
   }

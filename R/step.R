@@ -43,7 +43,9 @@ add_state <- function(described, state, names) {
   next_state <- lapply(which(changes), function(i) renumber(described$trees[[i]], sources))
   others <- other_outputs(described, sources[!is.na(sources)])
   if (length(names) > length(others)) {
-    abort_input("`outputs` has ", counted(length(names), "name"), ", but the program has ", counted(length(others), "other output"), ".")
+    abort_input(
+      "`outputs` has ", counted(length(names), "name"), ", but the program has ", counted(length(others), "other output"), "."
+    )
   }
   names(others)[seq_along(names)] <- names
   state_names <- described$arguments[changes]

@@ -70,7 +70,8 @@ test_that("a device assignment must name one device per replica and partition", 
   }
   expect_refused(pjrt_compile_options(2L, 2L, device_assignment = 0:3), "invalid_input", "must be a matrix")
   expect_refused(
-    pjrt_compile_options(2L, 1L, device_assignment = matrix(0:1, 1)), "invalid_input", "a column for each partition: 2 rows and 1 column, not 1 row and 2 columns"
+    pjrt_compile_options(2L, 1L, device_assignment = matrix(0:1, 1)), "invalid_input",
+    "a column for each partition: 2 rows and 1 column, not 1 row and 2 columns"
   )
   options <- pjrt_compile_options(device_assignment = 7L)
   expect_refused(compile(unary_program("f32"), options), "invalid_input", "has the id 7, which no device has. Device ids: 0, 1.")

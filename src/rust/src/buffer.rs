@@ -52,16 +52,15 @@ pub extern "C-unwind" fn buffer_scalar(data: SEXP, dtype: SEXP, device: SEXP, ch
 fn from_vector(data: SEXP, dtype: SEXP, device: &Device, dims: &[i64], check: SEXP) -> Result<SEXP> {
     let host_type = r_type_of(data)?;
     let dtype = if sexp::is_nil(dtype) { default_dtype(host_type)? } else { dtype::parse(dtype, None)? };
-    let upload = |check| uploaded_or_lost(data, host_type, dtype, device, dims, check);
-    // Only values that do not fit make the option matter.
-    let elements = dims.iter().fold(1, |product: usize, &dim| product.saturating_mul(dim.max(1) as usize));
-    if sexp::is_nil(check) && sexp::len(data).max(elements) <= FEW {
-        if let Ok(buffer) = upload(Check::All)? {
+    let elements = dims.iter().fold(1, |product: usize, &dim| product.saturating_mul(dim as usize));
+    if sexp::is_nil(check) && elements <= FEW {
+        // Only values that do not fit make the option matter.
+        if let Ok(buffer) = uploaded_or_lost(data, host_type, dtype, device, dims, Check::All)? {
             return Ok(buffer);
         }
     }
     let check = if checks(check)? { Check::All } else { Check::Missing };
-    upload(check)?.map_err(|lost| misfits(lost, dtype))
+    uploaded(data, host_type, dtype, device, dims, check)
 }
 
 /// Whether values are checked: as the argument says, or the option if it is nil.

@@ -3,6 +3,7 @@
 //! The same name has many spellings: `params['dense']['w']` in JAX, `params$dense$w` in R, `params.dense.w`,
 //! `params/dense/w`. All have the same normal form: the parts, with positions from 0, between slashes.
 
+use pjrt_base::counted::counted;
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::sync::Unpoisoned;
 use std::collections::HashMap;
@@ -160,7 +161,7 @@ fn match_names(table: &Table, arguments: &[&str], inputs: &Inputs) -> Result<Vec
     }
     if !unknown.is_empty() {
         let known = arguments.iter().filter(|name| !is_generated(name)).map(|name| quoted(name)).collect();
-        return Err(invalid(format!("The program has no {}.", counted("argument", unknown)))
+        return Err(invalid(format!("The program has no {}.", named("argument", unknown)))
             .hint(format!("Its argument names are {}.", listed(known))));
     }
     if let Some((path, several)) = ambiguous.first() {
@@ -169,7 +170,7 @@ fn match_names(table: &Table, arguments: &[&str], inputs: &Inputs) -> Result<Vec
             .hint("Pass the inputs in the program's order, without names."));
     }
     if !repeated.is_empty() {
-        return Err(invalid(format!("More than one input is given for {}.", counted("argument", repeated))));
+        return Err(invalid(format!("More than one input is given for {}.", named("argument", repeated))));
     }
     let open: Vec<&str> =
         arguments.iter().zip(&order).filter(|(_, input)| input.is_none()).map(|(name, _)| *name).collect();
@@ -182,7 +183,7 @@ fn match_names(table: &Table, arguments: &[&str], inputs: &Inputs) -> Result<Vec
     if surplus > 0 {
         return Err(invalid(format!(
             "The program takes {}, but got {} inputs: {surplus} without a name too many.",
-            number_of("argument", arguments.len()),
+            counted(arguments.len(), "argument"),
             arguments.len() + surplus
         )));
     }
@@ -192,7 +193,7 @@ fn match_names(table: &Table, arguments: &[&str], inputs: &Inputs) -> Result<Vec
         let count = missing.len();
         return Err(invalid(format!(
             "The program takes {}, but {count} of them {} no input: {}.",
-            number_of("argument", arguments.len()),
+            counted(arguments.len(), "argument"),
             if count == 1 { "has" } else { "have" },
             listed(missing)
         )));
@@ -254,15 +255,11 @@ pub fn first_of(items: &[String], most: usize) -> String {
     }
 }
 
-fn counted(noun: &str, items: Vec<String>) -> String {
+fn named(noun: &str, items: Vec<String>) -> String {
     match items.len() {
         1 => format!("{noun} {}", items[0]),
-        n => format!("{n} {noun}s {}", listed(items)),
+        n => format!("{} {}", counted(n, noun), listed(items)),
     }
-}
-
-fn number_of(noun: &str, count: usize) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 /// The argument that a name stands for, from 0, if it is just one.

@@ -126,7 +126,7 @@ impl Client {
                 if cancel.overdue() < GRACE {
                     return Ok(());
                 }
-                Err(overdue(place, &cancel))
+                Err(too_late(place, &cancel))
             });
             if let Err(error) = goes_on {
                 cancel.now();
@@ -170,10 +170,12 @@ fn create(
     let prefix = format!("pjrt:{}:{}:{round}", place.job, place.name);
     let is_cancelled = || cancel.is_cancelled();
     let patience = Patience::new(place.timeout, &is_cancelled);
-    let asking = cancel.ask();
-    let store = place.store.open(prefix.as_bytes(), place.rank, place.size, &patience)?;
-    meet(&*store, place, is_known, &patience)?;
-    drop(asking);
+    let store = {
+        let _asking = cancel.ask();
+        let store = place.store.open(prefix.as_bytes(), place.rank, place.size, &patience)?;
+        meet(&*store, place, is_known, &patience)?;
+        store
+    };
     let exchange = Exchange::new(store, cancel.clone());
     let created = Client::make(plugin, options, Some(exchange));
     exchange.end_creation();
@@ -198,7 +200,7 @@ fn create(
 /// The error of a creation that goes on long after its time is up: in the store, which would have said so if it answered,
 /// or in the plugin.
 #[cold]
-fn overdue(place: &Distributed, cancel: &Cancel) -> Error {
+fn too_late(place: &Distributed, cancel: &Cancel) -> Error {
     let seconds = place.timeout.as_secs_f64();
     if cancel.is_asking() {
         let message = format!("The store {} has not answered within {seconds} s.", place.store);

@@ -126,22 +126,24 @@ impl Exchange {
             wait = wait.min(self.creation.deadline().saturating_duration_since(Instant::now()));
         }
         let is_cancelled = || self.creation.is_cancelled();
-        let _asking = self.creation.ask();
-        let found = self.store()?.get(key, &Patience::new(wait, &is_cancelled));
-        found.inspect_err(|error| self.note(error))
+        self.ask(|store| store.get(key, &Patience::new(wait, &is_cancelled)))
     }
 
     fn try_get(&self, key: &[u8]) -> Result<Vec<u8>> {
-        let _asking = self.creation.ask();
-        let found = self.store()?.try_get(key).inspect_err(|error| self.note(error))?;
-        found.ok_or_else(|| {
+        self.ask(|store| store.try_get(key))?.ok_or_else(|| {
             Error::new(Kind::Pjrt(NOT_FOUND), format!("The key '{}' is not set.", String::from_utf8_lossy(key)))
         })
     }
 
     fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.ask(|store| store.put(key, value))
+    }
+
+    /// Asks the store, and notes its failure.
+    fn ask<T>(&self, question: impl FnOnce(&dyn Store) -> Result<T>) -> Result<T> {
+        let store = self.store()?;
         let _asking = self.creation.ask();
-        self.store()?.put(key, value).inspect_err(|error| self.note(error))
+        question(&*store).inspect_err(|error| self.note(error))
     }
 
     #[cold]

@@ -8,6 +8,7 @@ use super::plan::Piece;
 use super::watch::Watch;
 use super::{page, pip};
 use crate::cuda::{self, Driver, Version};
+use pjrt_base::counted::counted;
 use pjrt_base::error::{Error, Kind, Result};
 use reqwest::Url;
 use std::path::{Path, PathBuf};
@@ -146,8 +147,7 @@ fn not_listed(folder: &Url, links: &[page::Link], wheel: &Piece, target: Platfor
     let newest = versions[versions.len().saturating_sub(8)..].join(", ");
     let error = match &wheel.file {
         Some(file) => {
-            let count = links.len();
-            let reason = format!("it lists {count} file{}, but not {file}", if count == 1 { "" } else { "s" });
+            let reason = format!("it lists {}, but not {file}", counted(links.len(), "file"));
             let is_local = folder.scheme() == "file";
             download_error(folder, &reason, if is_local { FOLDER_HINT } else { INDEX_HINT })
         }
