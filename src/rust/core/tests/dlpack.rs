@@ -215,6 +215,10 @@ fn arrays_are_released_on_any_thread() {
                 for _ in 0..20 {
                     assert_eq!(seen(&buffer.export(VIEW).unwrap())[LEN - 1], 1.0);
                 }
+                // The plugin would lose count of these if they came at the same time.
+                for _ in 0..5_000 {
+                    drop(buffer.export(VIEW).unwrap());
+                }
             });
         }
     });

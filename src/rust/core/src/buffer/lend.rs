@@ -6,6 +6,7 @@ use crate::client;
 use crate::ffi::api::call;
 use crate::runtime::registry::Resource;
 use pjrt_base::error::{Error, Result};
+use pjrt_base::sync::Unpoisoned;
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::Ordering;
@@ -42,7 +43,9 @@ impl Buffer {
         let client = self.client();
         let (api, buffer) = (client.plugin().api(), self.live()?);
         let unsupported = |e: Error| e.unsupported(client.platform(), "Buffers that share their memory are");
+        let counting = self.0.counting.lock().unpoisoned();
         call!(api, PJRT_Buffer_IncreaseExternalReferenceCount { buffer: buffer }).map_err(unsupported)?;
+        drop(counting);
         loan.is_known = true;
         if !self.spec().is_empty() {
             let found = call!(api, PJRT_Buffer_OpaqueDeviceMemoryDataPointer { buffer: buffer });
@@ -62,6 +65,7 @@ impl Loan {
         // Nothing can be done about a failure to free, here and below.
         if self.is_known && !client.is_closed() {
             let api = client.plugin().api();
+            let _counting = buffer.0.counting.lock().unpoisoned();
             let _ = call!(api, PJRT_Buffer_DecreaseExternalReferenceCount { buffer: buffer.raw_handle() });
         }
         if buffer.0.loans.fetch_sub(1, Ordering::AcqRel) > 1 {

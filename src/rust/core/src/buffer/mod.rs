@@ -35,7 +35,7 @@ use pjrt_sys::*;
 use std::any::Any;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU8, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// An array on a device; clones share it.
@@ -76,6 +76,8 @@ pub(crate) struct Inner {
     backing: Option<Arc<Backing>>,
     /// How many others use its memory: see module `lend`.
     loans: AtomicU32,
+    /// Held while the plugin counts them, which it does without a lock.
+    counting: Mutex<()>,
     /// When it was created.
     created: Duration,
 }
@@ -132,6 +134,7 @@ impl Buffer {
             is_complete: AtomicBool::new(false),
             backing,
             loans: AtomicU32::new(0),
+            counting: Mutex::new(()),
             created: coarse::now(),
         });
         buffer.client.buffers().enter(&buffer, &buffer.slot);
