@@ -493,11 +493,11 @@ pub fn shape(dims: &[impl Display]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    /// Tests share the process's record.
-    static ALONE: Mutex<()> = Mutex::new(());
+    /// Held by tests that record, or do what is recorded: they share the process's record.
+    pub(crate) static ALONE: Mutex<()> = Mutex::new(());
 
     #[test]
     fn spans_are_recorded_with_thread_cause_and_outcome_while_a_record_goes_on() {

@@ -400,3 +400,34 @@ fn join(thread: JoinHandle<()>) {
     // Faults are caught where they happen.
     let _ = thread.join();
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pjrt_program::program::Format;
+
+    #[test]
+    fn programs_wait_for_a_processor() {
+        let path = std::env::var("PJRT_PLUGIN_PATH_CPU").expect("PJRT_PLUGIN_PATH_CPU names the CPU plugin's library");
+        let client = Client::create(Plugin::load(path.as_ref()).unwrap(), &[]).unwrap();
+        let devices = [client.devices().next().unwrap()];
+        let text = "func.func @main(%x: tensor<f32>) -> tensor<f32> {
+          %0 = stablehlo.sine %x : tensor<f32>
+          return %0 : tensor<f32>
+        }";
+        let program = Program::new(text.as_bytes().to_vec(), Format::Mlir).unwrap();
+        let options = CompileOptions::default();
+        let enqueue = || Compiling::enqueue(None, &devices, &program, &options).unwrap();
+        let pending: Vec<_> = (0..processors() + 10).map(|_| enqueue()).collect();
+        let last = &pending[pending.len() - 1];
+        assert!(!last.is_ready().unwrap());
+        let mut most = 0;
+        while !last.is_ready().unwrap() {
+            most = most.max(Queue::lock().working());
+            std::thread::yield_now();
+        }
+        assert!((1..=processors()).contains(&most), "{most}");
+        assert!(pending.iter().all(|compiling| compiling.wait().is_ok()));
+        assert_eq!(Compiling::enqueue(None, &[], &program, &options).unwrap_err().kind(), Kind::InvalidInput);
+    }
+}

@@ -97,8 +97,10 @@ impl Drop for Invented {
 /// A small library that exports this function.
 fn library_with(function: &str) -> Vec<u8> {
     static PLUGIN: OnceLock<Vec<u8>> = OnceLock::new();
+    static COUNT: AtomicU32 = AtomicU32::new(0);
     let build = || {
-        let folder = std::env::temp_dir().join(format!("pjrt-find-{function}-{}", std::process::id()));
+        let name = format!("pjrt-find-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let folder = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&folder).unwrap();
         let (code, library) = (folder.join("a.c"), folder.join("a.so"));
         std::fs::write(&code, format!("int {function}(void) {{ return 1; }}")).unwrap();
