@@ -140,8 +140,10 @@ test_that("Ctrl-C ends a wait for the compiler and leaves everything usable", {
   for (name in c("compile", "value", "await")) {
     expect_identical(next_line(), "waiting")
     Sys.sleep(0.1)
+    sent <- Sys.time()
     child$interrupt()
     expect_identical(next_line(5), paste(name, "interrupted "))
+    expect_lt(as.numeric(Sys.time() - sent, units = "secs"), 0.5)
   }
   expect_identical(next_line(), "meanwhile: FALSE 42 ")
   expect_identical(next_line(120), "later: PJRTLoadedExecutable TRUE 7 ")

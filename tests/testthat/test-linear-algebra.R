@@ -231,9 +231,11 @@ test_that("an interrupt ends the wait for a long decomposition, and R goes on", 
   next_line <- line_reader(child)
   expect_identical(next_line(), "starts")
   Sys.sleep(0.3)
+  start <- Sys.time()
   child$interrupt()
   expect_identical(next_line(), "interrupted")
   expect_identical(next_line(), "FALSE 42 ")
+  expect_lt(as.numeric(Sys.time() - start, units = "secs"), 2)
 })
 
 test_that("a program with linear algebra is cached, and works in the next session", {

@@ -83,8 +83,10 @@ test_that("Ctrl-C ends every kind of wait and leaves everything usable", {
   for (name in c("await", "value", "as_array", "as_raw", "print", "format")) {
     expect_identical(next_line(), "waiting")
     Sys.sleep(0.15)
+    sent <- Sys.time()
     child$interrupt()
     expect_identical(next_line(5), paste(name, "interrupted "))
+    expect_lt(as.numeric(Sys.time() - sent, units = "secs"), 0.5)
   }
   expect_identical(next_line(), "other work: 7 FALSE FALSE f64 ")
   expect_identical(next_line(), "done")

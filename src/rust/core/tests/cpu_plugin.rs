@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{client, device, download, floats, plugin, program, returns_early, upload_to};
+use common::{client, device, download, floats, plugin, program, upload_to};
 use pjrt_base::reason::{Hint, Reason};
 use pjrt_base::{error::Kind, error::Result};
 use pjrt_core::buffer::slice::{Axis, Slice};
@@ -13,6 +13,7 @@ use pjrt_data::{array::Spec, dtype::DType};
 use pjrt_program::program::Format;
 use pjrt_program::program::Program;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 fn upload(dims: &[i64], values: &[f32]) -> Buffer {
     upload_to(&device(0), dims, values)
@@ -143,7 +144,7 @@ fn statistics_that_the_plugin_lacks_raise_an_error_that_says_so() {
 
 #[test]
 fn buffers_are_copied_to_memory_spaces_also_before_they_are_made() {
-    let slow = compile(&count_to(20_000_000)).unwrap();
+    let slow = compile(&count_to(3_000_000)).unwrap();
     let made = upload(&[2], &[1.0, 2.0]);
     let coming = run(&slow, &[&upload(&[], &[0.5])]).unwrap().remove(0);
     assert_eq!(coming.memory().unwrap(), device(0).default_memory());
@@ -330,10 +331,15 @@ fn nothing_of_a_closed_client_can_be_used() {
 fn a_long_loop_does_not_block_the_caller() {
     let count = compile(&count_to(3_000_000)).unwrap();
     let zero = upload(&[], &[0.0]);
-    assert!(returns_early(|| run(&count, &[&zero]).unwrap().remove(0)));
+    let start = Instant::now();
     let out = run(&count, &[&zero]).unwrap().remove(0);
+    let launched = start.elapsed();
+    let unready = !out.is_ready().unwrap();
     let next = run(&count, &[&out]).unwrap().remove(0);
     next.wait().unwrap();
+    let total = start.elapsed();
+    assert!(unready, "the loop ended before is_ready() was asked");
+    assert!(launched < total / 4, "launched in {launched:?} of {total:?}");
     assert!(out.is_ready().unwrap());
 }
 
@@ -360,7 +366,9 @@ fn a_loop_with_input_dependent_length_never_blocks_the_caller() {
     for _ in 0..20 {
         run(&count, &[&zero, &few]).unwrap()[0].wait().unwrap();
     }
-    assert!(returns_early(|| run(&count, &[&zero, &many]).unwrap().remove(0)));
+    let out = run(&count, &[&zero, &many]).unwrap().remove(0);
+    assert!(!out.is_ready().unwrap());
+    out.wait().unwrap();
 }
 
 #[test]
@@ -384,8 +392,9 @@ fn a_loop_of_many_operations_runs_on_the_plugins_own_threads() {
     let inline = CompileOptions { dispatch: Dispatch::Inline, ..Default::default() };
     let program = Program::new(text.as_bytes().to_vec(), Format::Mlir).unwrap();
     let multiply = Executable::compile(&[device(0)], &program, &inline).unwrap();
-    let inputs = [&upload(&[8, 8], &[0.0; 64]), &upload(&[], &[5e5])];
-    assert!(returns_early(|| run(&multiply, &inputs).unwrap().remove(0)));
+    let out = run(&multiply, &[&upload(&[8, 8], &[0.0; 64]), &upload(&[], &[5e5])]).unwrap().remove(0);
+    assert!(!out.is_ready().unwrap());
+    out.wait().unwrap();
 }
 
 #[test]
@@ -394,10 +403,13 @@ fn a_wait_can_be_interrupted_and_repeated() {
     let out = run(&count, &[&upload(&[], &[0.0])]).unwrap().remove(0);
     let waiter = std::thread::spawn(move || {
         pjrt_base::process::set_interrupt_poll(|| true);
-        (out.wait().unwrap_err().kind(), out)
+        let start = Instant::now();
+        let error = out.wait().unwrap_err();
+        (error.kind(), start.elapsed(), out)
     });
-    let (kind, out) = waiter.join().unwrap();
+    let (kind, waited, out) = waiter.join().unwrap();
     assert_eq!(kind, Kind::Interrupted);
+    assert!(waited < Duration::from_millis(500), "{waited:?}");
     out.wait().unwrap();
 }
 
@@ -413,6 +425,53 @@ fn a_malformed_program_raises_the_compilers_message_with_its_position() {
     assert_eq!(place, Some((Some(2), Some(8))), "{error}");
     assert!(error.message().contains("\n  2 |   %0 = stablehlo.oops %x\n"), "{error}");
     assert_eq!(error.call_name(), Some("PJRT_Client_Compile"));
+}
+
+/// A chain of operations on a scalar: ten thousand take the compiler a second or more.
+fn chain(operations: usize) -> Program {
+    let mut text = "func.func @main(%0: tensor<f32>) -> tensor<f32> {\n".to_owned();
+    for i in 0..operations {
+        let name = if i % 2 == 0 { "add" } else { "multiply" };
+        text += &format!("%{} = stablehlo.{name} %{i}, %{} : tensor<f32>\n", i + 1, i.saturating_sub(1));
+    }
+    text += &format!("return %{operations} : tensor<f32>\n}}");
+    Program::new(text.into_bytes(), Format::Mlir).unwrap()
+}
+
+#[test]
+fn background_compiles_wait_only_for_a_processor() {
+    let processors = std::thread::available_parallelism().unwrap().get();
+    let counts: Vec<usize> = (1..=processors + 4).map(|i| 300 + 2 * i).collect();
+    let options = CompileOptions::default();
+    let enqueue = |&n: &usize| Compiling::enqueue(None, &[device(0)], &chain(n), &options).unwrap();
+    let pending: Vec<Compiling> = counts.iter().map(enqueue).collect();
+    assert!(!pending[counts.len() - 1].is_ready().unwrap());
+    // A program that somebody waits for is not queued, and the last one can be asked for first.
+    assert!(Compiling::start(None, &[device(0)], &chain(2), &options).unwrap().wait().is_ok());
+    for compiling in pending.iter().rev() {
+        let executable = compiling.wait().unwrap();
+        assert!(compiling.is_ready().unwrap());
+        let zero = upload(&[], &[0.0]);
+        assert_eq!(download(&run(&executable, &[&zero]).unwrap()[0]), [0.0]);
+    }
+    let error = Compiling::enqueue(None, &[], &chain(2), &options).unwrap_err();
+    assert_eq!(error.kind(), Kind::InvalidInput);
+}
+
+#[test]
+fn an_interrupted_wait_for_a_compiler_can_be_repeated() {
+    let compiling = Compiling::start(None, &[device(0)], &chain(10_000), &CompileOptions::default()).unwrap();
+    let waited = compiling.clone();
+    let waiter = std::thread::spawn(move || {
+        pjrt_base::process::set_interrupt_poll(|| true);
+        let start = Instant::now();
+        (waited.wait().unwrap_err().kind(), start.elapsed())
+    });
+    let (kind, time) = waiter.join().unwrap();
+    assert_eq!(kind, Kind::Interrupted);
+    assert!(time < Duration::from_millis(500), "{time:?}");
+    assert!(!compiling.is_ready().unwrap());
+    assert_eq!(compiling.wait().unwrap().signature().inputs.len(), 1);
 }
 
 #[test]

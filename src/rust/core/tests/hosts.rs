@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 #[path = "../../store/tests/server/mod.rs"]
 mod server;
@@ -93,6 +93,7 @@ fn the_process_of_a_rank() {
         name: "fake".into(),
         timeout: Duration::from_secs_f64(seconds.parse().unwrap()),
     };
+    let start = Instant::now();
     if let "sum" | "reversed" = script {
         return run_programs(plugin, script, &place);
     }
@@ -111,6 +112,7 @@ fn the_process_of_a_rank() {
             println!("failed: {:?} {} | {}", error.code(), error.message(), hints.join(" | "));
         }
     }
+    println!("took {:.1}", start.elapsed().as_secs_f64());
 }
 
 /// A program that adds an array of two numbers on all devices.
@@ -336,6 +338,8 @@ fn a_lost_process_ends_the_others_in_time() {
     lost.wait().unwrap();
     let said = said(children.pop().unwrap());
     assert!(said.contains("failed: Some(4) No process has set the key 'never' in time."), "{said}");
+    let took: f64 = said.split("took ").nth(1).unwrap().split_whitespace().next().unwrap().parse().unwrap();
+    assert!((3.5..8.0).contains(&took), "{said}");
 }
 
 #[test]
@@ -344,10 +348,12 @@ fn a_lost_server_ends_the_creation_at_once() {
     let job = new_job();
     let children: Vec<_> = (0..2).map(|rank| start(&server, job, rank, 2, "never", 60.0)).collect();
     std::thread::sleep(Duration::from_secs(2));
+    let start = Instant::now();
     server.kill();
     for said in children.into_iter().map(said) {
         assert!(said.contains("failed: Some(14) The store redis://127.0.0.1:"), "{said}");
     }
+    assert!(start.elapsed() < Duration::from_secs(10));
 }
 
 #[test]

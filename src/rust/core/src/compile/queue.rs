@@ -404,30 +404,32 @@ fn join(thread: JoinHandle<()>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pjrt_program::program::Format;
+    use std::sync::atomic::AtomicUsize;
 
     #[test]
     fn programs_wait_for_a_processor() {
-        let path = std::env::var("PJRT_PLUGIN_PATH_CPU").expect("PJRT_PLUGIN_PATH_CPU names the CPU plugin's library");
-        let client = Client::create(Plugin::load(path.as_ref()).unwrap(), &[]).unwrap();
-        let devices = [client.devices().next().unwrap()];
-        let text = "func.func @main(%x: tensor<f32>) -> tensor<f32> {
-          %0 = stablehlo.sine %x : tensor<f32>
-          return %0 : tensor<f32>
-        }";
-        let program = Program::new(text.as_bytes().to_vec(), Format::Mlir).unwrap();
-        let options = CompileOptions::default();
-        let enqueue = || Compiling::enqueue(None, &devices, &program, &options).unwrap();
-        let pending: Vec<_> = (0..processors() + 10).map(|_| enqueue()).collect();
-        let last = &pending[pending.len() - 1];
-        assert!(!last.is_ready().unwrap());
-        let mut most = 0;
-        while !last.is_ready().unwrap() {
-            most = most.max(Queue::lock().working());
-            std::thread::yield_now();
-        }
-        assert!((1..=processors()).contains(&most), "{most}");
-        assert!(pending.iter().all(|compiling| compiling.wait().is_ok()));
-        assert_eq!(Compiling::enqueue(None, &[], &program, &options).unwrap_err().kind(), Kind::InvalidInput);
+        let (poison, running, most) = (Poison::leaked(), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let may_end = Arc::new(Signal::new(poison));
+        let enqueue = |_| {
+            let result = Pending::new(poison);
+            let (promised, running, most, may_end) = (result.clone(), running.clone(), most.clone(), may_end.clone());
+            let run = move || {
+                most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                let ended = may_end.wait();
+                running.fetch_sub(1, Ordering::SeqCst);
+                promised.outcome.set(ended).unwrap();
+            };
+            let job = Job { run: Some(Box::new(run)), result: result.clone(), poison };
+            Queue::lock().add(job, processors()).unwrap();
+            result
+        };
+        let pending: Vec<_> = (0..processors() + 10).map(enqueue).collect();
+        let queue = Queue::lock();
+        let counts = (queue.working(), queue.waiting.len());
+        drop(queue);
+        assert_eq!(counts, (processors(), 10));
+        may_end.raise();
+        pending.iter().for_each(|result| result.wait("cpu").unwrap());
+        assert!((1..=processors()).contains(&most.load(Ordering::SeqCst)), "{most:?}");
     }
 }

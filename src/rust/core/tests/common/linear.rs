@@ -4,7 +4,7 @@ use super::{device, program};
 use pjrt_base::error::Result;
 use pjrt_core::executable::execute::ExecuteOptions;
 use pjrt_core::executable::options::CompileOptions;
-use pjrt_core::{Buffer, Executable};
+use pjrt_core::{Buffer, Device, Executable};
 use pjrt_data::array::Spec;
 use pjrt_data::dtype::DType;
 
@@ -240,13 +240,21 @@ pub fn text(target: &str, attributes: &str, inputs: &[Operand], outputs: &[Opera
 }
 
 pub fn compile(text: &str) -> Executable {
-    Executable::compile(&[device(0)], &program(text), &CompileOptions::default()).unwrap()
+    compile_on(&device(0), text)
+}
+
+pub fn compile_on(device: &Device, text: &str) -> Executable {
+    Executable::compile(std::slice::from_ref(device), &program(text), &CompileOptions::default()).unwrap()
 }
 
 pub fn upload(operand: &Operand, values: &[C]) -> Buffer {
+    upload_on(&device(0), operand, values)
+}
+
+pub fn upload_on(device: &Device, operand: &Operand, values: &[C]) -> Buffer {
     let dims: Vec<_> = operand.dims.iter().map(|&dim| dim as i64).collect();
     let bytes = encode(operand.dtype, values);
-    Buffer::from_bytes(&device(0), Spec::new(operand.dtype, &dims).unwrap(), &bytes).unwrap()
+    Buffer::from_bytes(device, Spec::new(operand.dtype, &dims).unwrap(), &bytes).unwrap()
 }
 
 pub fn values(buffer: &Buffer) -> Vec<C> {

@@ -46,16 +46,6 @@ pub fn floats(bytes: &[u8]) -> Vec<f32> {
     bytes.chunks_exact(4).map(|b| f32::from_ne_bytes(b.try_into().unwrap())).collect()
 }
 
-/// Whether a launch returns before its output is complete. One of several does on a machine that is busy with other work, too.
-pub fn returns_early(launch: impl Fn() -> Buffer) -> bool {
-    (0..10).any(|_| {
-        let output = launch();
-        let is_early = !output.is_ready().unwrap();
-        output.wait().unwrap();
-        is_early
-    })
-}
-
 pub fn download(buffer: &Buffer) -> Vec<f32> {
     floats(buffer.read().unwrap().bytes())
 }
