@@ -12,17 +12,13 @@
 set -eu
 cd "$(dirname "$0")/.."
 . tools/setup.sh
-top=$PWD
-out=$top/.deb
+out=$PWD/.deb
 mode=${1:-}
-if [ "$mode" = chroots ]; then
-    # called below, with mounts that end with this process
-    work=$3
-else
-    work=$(mktemp -d)
-    trap 'rm -rf --one-file-system "$work"' EXIT
-    chmod 755 "$work"
-fi
+work=$(mktemp -d)
+trap 'rm -rf --one-file-system "$work"' EXIT
+chmod 755 "$work"
+# a program for bash: runs a command and prints what it took
+timed='TIMEFORMAT="==> $0: %R s, user %U s, system %S s"; time "$@"'
 
 # Creates the folder $work/source: an unpacked source package with the recipe, and the archive that Debian calls "orig" next
 # to it.
@@ -58,13 +54,6 @@ r-other-pjrt ($version-1) unstable; urgency=medium
 END
 }
 
-# Runs a command and prints what it took.
-measure() {
-    what=$1
-    shift
-    bash -c 'TIMEFORMAT="==> $0: %R s, user %U s, system %S s"; time "$@"' "$what" "$@"
-}
-
 # Copies the results to .deb/.
 keep() {
     mkdir -p "$out"
@@ -80,41 +69,8 @@ build_here() {
     (cd "$work/source" && dpkg-checkbuilddeps -d 'debhelper-compat (= 13), dh-r, r-base-dev, r-cran-bit64') || stop "install these first"
     say "building; load $(cut -d ' ' -f 1 /proc/loadavg)"
     # -d: Rust need not come from a Debian package
-    (cd "$work/source" && measure built dpkg-buildpackage -d -us -uc) >"$work/log" 2>&1 || failed "the build failed"
+    (cd "$work/source" && bash -c "$timed" built dpkg-buildpackage -d -us -uc) >"$work/log" 2>&1 || failed "the build failed"
     grep -E '^(==> |using (rustc|cargo))|Using r-' "$work/log"
-}
-
-# Writes the script that runs a command in a chroot, with this machine's settings for proxies and the Python package index:
-# enter ROOT COMMAND...
-make_enter() {
-    cat >"$work/enter" <<'END'
-#!/bin/sh
-root=$1
-shift
-for name in HTTPS_PROXY HTTP_PROXY ALL_PROXY NO_PROXY https_proxy http_proxy no_proxy PIP_INDEX_URL PJRT_INDEX_URL; do
-    eval "value=\${$name:-}"
-    [ -z "$value" ] || set -- "$name=$value" "$@"
-done
-exec chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive "$@"
-END
-    chmod +x "$work/enter"
-}
-
-# Creates a minimal system in a folder, with this machine's sources of packages.
-make_root() {
-    say "creating a minimal system"
-    # $(REPO_URI) is for apt
-    # shellcheck disable=SC2016
-    apt-get indextargets --format '$(REPO_URI) $(CODENAME)' 'Created-By: Packages' | head -n 1 >"$work/mirror"
-    read -r mirror suite <"$work/mirror"
-    debootstrap --variant=minbase "$suite" "$1" "$mirror" >"$work/log" 2>&1 || failed "debootstrap failed"
-    rm -rf "$1"/etc/apt/sources.list*
-    for file in resolv.conf hosts pip.conf apt/sources.list apt/sources.list.d apt/trusted.gpg.d apt/keyrings; do
-        [ ! -e "/etc/$file" ] || cp -RL "/etc/$file" "$1/etc/$(dirname "$file")/"
-    done
-    # certificates that the administrator of this machine trusts
-    [ ! -d /usr/local/share/ca-certificates ] || cp -R /usr/local/share/ca-certificates "$1/usr/local/share/"
-    "$work/enter" "$1" apt-get update -qq
 }
 
 failed() {
@@ -127,12 +83,13 @@ build_in() {
     say "installing what the build needs"
     mkdir "$1/build"
     mv "$work/source" "$work"/*.orig.tar.gz "$1/build/"
-    "$work/enter" "$1" sh -c 'cd /build/source && apt-get build-dep -y -qq --no-install-recommends ./' >"$work/log" 2>&1 ||
+    enter "$1" sh -c 'cd /build/source && apt-get build-dep -y -qq --no-install-recommends ./' >"$work/log" 2>&1 ||
         failed "cannot install what the build needs"
     chown -R 1000:1000 "$1/build"
     say "building; load $(cut -d ' ' -f 1 /proc/loadavg)"
-    measure built unshare --net chroot --userspec=1000:1000 "$1" /usr/bin/env -i PATH=/usr/bin:/bin LANG=C.UTF-8 \
-        sh -c 'cd /build/source && dpkg-buildpackage -us -uc' >"$work/log" 2>&1 || failed "the build failed"
+    enter "$1" bash -c "$timed" built unshare --net setpriv --reuid=1000 --regid=1000 --clear-groups \
+        env -i PATH=/usr/bin:/bin LANG=C.UTF-8 sh -c 'cd /build/source && dpkg-buildpackage -us -uc' >"$work/log" 2>&1 ||
+        failed "the build failed"
     grep -E '^(==> |using (rustc|cargo))|Using r-' "$work/log"
     mv "$1"/build/r-other-pjrt_* "$work/"
 }
@@ -140,7 +97,7 @@ build_in() {
 # Installs the package as the first one after R, and runs a program.
 install_in() {
     say "installing R and pip"
-    "$work/enter" "$1" apt-get install -y -qq --no-install-recommends r-base-core python3-pip >"$work/log" 2>&1 ||
+    enter "$1" apt-get install -y -qq --no-install-recommends r-base-core python3-pip >"$work/log" 2>&1 ||
         failed "cannot install R and pip"
     cp "$out"/r-other-pjrt_*.deb "$1/tmp/"
     cat >"$1/tmp/first.R" <<'END'
@@ -150,16 +107,16 @@ cat("the square of 3 is", as_array(pjrt_execute(square, pjrt_scalar(3))), "\n")
 END
     say "installing the package; load $(cut -d ' ' -f 1 /proc/loadavg)"
     {
-        measure "installed the package" "$work/enter" "$1" sh -c 'apt-get install -y -qq /tmp/r-other-pjrt_*.deb' &&
-            measure "downloaded the plugin" "$work/enter" "$1" Rscript -e 'pjrt::install_pjrt("cpu")' &&
-            measure "first result" "$work/enter" "$1" Rscript /tmp/first.R &&
-            measure "same result in another session" "$work/enter" "$1" Rscript /tmp/first.R
+        enter "$1" bash -c "$timed" "installed the package" sh -c 'apt-get install -y -qq /tmp/r-other-pjrt_*.deb' &&
+            enter "$1" bash -c "$timed" "downloaded the plugin" Rscript -e 'pjrt::install_pjrt("cpu")' &&
+            enter "$1" bash -c "$timed" "first result" Rscript /tmp/first.R &&
+            enter "$1" bash -c "$timed" "same result in another session" Rscript /tmp/first.R
     } >"$work/log" 2>&1 || failed "the package does not work"
     grep -E '^(==> |Setting up|the square)' "$work/log"
     grep -q '^the square of 3 is 9 $' "$work/log" || failed "wrong result"
     # ${...} is for dpkg-query
     # shellcheck disable=SC2016
-    "$work/enter" "$1" dpkg-query -W -f='${Package}: ${Installed-Size} kB installed; Depends: ${Depends}\n' r-other-pjrt
+    enter "$1" dpkg-query -W -f='${Package}: ${Installed-Size} kB installed; Depends: ${Depends}\n' r-other-pjrt
     echo "plugin: $(du -sm "$1/root/.cache/R/pjrt" | cut -f 1) MB installed"
 }
 
@@ -170,20 +127,12 @@ build)
     keep
     ;;
 test | install)
-    for command in debootstrap unshare chroot; do
-        command -v "$command" >/dev/null || stop "$command is missing"
-    done
+    . tools/chroots.sh
     [ "$mode" = install ] || make_source
-    make_enter
-    unshare --mount sh tools/deb.sh chroots "$mode" "$work"
-    ;;
-chroots)
     make_root "$work/base"
+    enter "$work/base" apt-get update -qq
     cp -a "$work/base" "$work/other"
-    for name in base other; do
-        mount -t proc proc "$work/$name/proc"
-    done
-    if [ "$2" = test ]; then
+    if [ "$mode" = test ]; then
         build_in "$work/base"
         keep
     fi

@@ -3,7 +3,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 . tools/setup.sh
-install_system
+install_base
 install_package
 install_plugin
 exec Rscript --vanilla tools/demo.R

@@ -1,22 +1,18 @@
 # shellcheck shell=sh
-# Sourced by demo.sh and test.sh from the top folder of the checkout: sets up a Debian or Ubuntu machine and prints what it
-# installs. It keeps what is already installed, so a second run takes seconds.
+# Sourced by demo.sh, test.sh and other scripts from the top folder of the checkout: sets up a Debian or Ubuntu machine and prints
+# what it installs. It keeps what is already installed, so a second run takes seconds.
 #
-#   install_system    R and its packages, pip, pandoc, a browser and Rust
+#   install_base      what the demo needs: R, a C++ compiler, make, bit64, pip and Rust
+#   install_tests     what the tests need beyond that
 #   install_lint      Rust's formatter and linter, if available
-#   install_package   this package, into a library in the checkout: .lib/, or .lib-VERSION/ for another R
-#   install_friends   tengen and safetensors, into that library, if their sources are next to the checkout
+#   install_package   this package, into the library .lib/ in the checkout
 #   install_plugin    the CPU plugin, into the user's cache
 #   install_python    the Python packages that tests use, into .python/ in the checkout
-#   use_r             switches to another R
 
 export LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive
 library=.lib
 R_LIBS="$PWD/$library${R_LIBS:+:$R_LIBS}"
 export R_LIBS
-
-# A folder next to the checkout that can contain the development version of R and the sources of R packages that Debian lacks.
-kit=../shared/r-devel
 
 say() {
     printf '==> %s\n' "$*"
@@ -31,7 +27,7 @@ as_root() {
     if [ "$(id -u)" -eq 0 ]; then
         "$@"
     elif command -v sudo >/dev/null; then
-        sudo --preserve-env=DEBIAN_FRONTEND "$@"
+        sudo --preserve-env=DEBIAN_FRONTEND,LC_ALL "$@"
     else
         stop "installing packages requires root or sudo: $*"
     fi
@@ -46,6 +42,11 @@ missing_packages() {
     done
 }
 
+# Prints which of these packages apt can install.
+available_packages() {
+    apt-cache policy "$@" 2>/dev/null | awk '/^[^ ]/ {name = substr($1, 1, length($1) - 1)} /Candidate: [0-9]/ {print name}'
+}
+
 update_index() {
     [ -z "${index_updated:-}" ] || return 0
     say "updating the list of packages"
@@ -53,9 +54,15 @@ update_index() {
     index_updated=yes
 }
 
+# Installs packages, after a line with their number and size.
 install_packages() {
     update_index
-    say "installing: $*"
+    size=$(as_root apt-get install --no-install-recommends --assume-no "$@" </dev/null 2>/dev/null | awk '
+        / newly installed/ {count = $1 + $3 " packages"}
+        /^Need to get/ {sub(/^Need to get /, ""); sub(/ of archives\.$/, ""); sub(/\/.*/, ""); download = ", " $0 " to download"}
+        /^After this/ && /will be used/ {disk = ", " $4 " " $5 " on disk"}
+        END {if (count) print " (" count download disk ")"}')
+    say "installing $*$size"
     apt_log=$(mktemp)
     if ! as_root apt-get install -y -qq --no-install-recommends "$@" </dev/null >"$apt_log" 2>&1; then
         tail -n 20 "$apt_log" >&2
@@ -64,9 +71,28 @@ install_packages() {
     rm -f "$apt_log"
 }
 
+# Installs those of the missing packages that apt has, in one step, and prints which it lacks.
+install_available() {
+    missing=$(missing_packages "$@")
+    [ -n "$missing" ] || return 0
+    update_index
+    # shellcheck disable=SC2086
+    available=$(available_packages $missing)
+    absent=$(for package in $missing; do
+        printf '%s\n' "$available" | grep -qxF "$package" || printf ' %s' "$package"
+    done)
+    [ -z "$absent" ] || say "this system does not have$absent: tests that need them are skipped"
+    # shellcheck disable=SC2086
+    [ -z "$available" ] || install_packages $available
+}
+
+minimum_rust() {
+    sed -n 's/^SystemRequirements:.*rustc >= \([0-9.]*\).*/\1/p' DESCRIPTION
+}
+
 # Prints the suffix of the apt packages with a recent enough Rust: empty, "-web" (Debian 12) or "-1.NN" (Ubuntu).
 rust_ending() {
-    minimum=$(sed -n 's/^SystemRequirements:.*rustc >= \([0-9.]*\).*/\1/p' DESCRIPTION)
+    minimum=$(minimum_rust)
     numbered=$(apt-cache --names-only search '^rustc-1\.[0-9]+$' | sed 's/^rustc\(-[0-9.]*\) .*/\1/' | sort -V)
     for ending in '' -web $numbered; do
         version=$(apt-cache policy "rustc$ending" | awk '/Candidate:/ {print $2}')
@@ -78,49 +104,37 @@ rust_ending() {
     return 1
 }
 
-# Puts a recent enough Rust on the PATH.
+# Puts a recent enough Rust on the PATH: the first one there, rustup's, or one of Debian's or Ubuntu's.
 use_rust() {
-    rust_bin=$(Rscript --vanilla tools/msrv.R 2>/dev/null) || return 1
-    [ "$(command -v cargo)" = "$rust_bin/cargo" ] || PATH="$rust_bin:$PATH"
-    export PATH
+    for rust_bin in "$(dirname "$(command -v rustc || echo /usr/bin/rustc)")" "${CARGO_HOME:-$HOME/.cargo}/bin" \
+        /usr/lib/rust-*/bin; do
+        version=$(PATH="$rust_bin:$PATH" "$rust_bin/rustc" --version 2>/dev/null | cut -d ' ' -f 2)
+        [ -x "$rust_bin/cargo" ] && dpkg --compare-versions "${version:-0}" ge "$(minimum_rust)" || continue
+        [ "$(command -v cargo)" = "$rust_bin/cargo" ] || PATH="$rust_bin:$PATH"
+        export PATH
+        return 0
+    done
+    return 1
 }
 
-install_rust() {
+install_base() {
+    command -v dpkg-query >/dev/null || stop "this script sets up Debian and Ubuntu only: see README.md for other systems"
+    set -- $(missing_packages ca-certificates r-base-core g++ make r-cran-bit64 python3 python3-pip)
     if ! use_rust; then
         update_index
         ending=$(rust_ending) || stop "apt has no recent enough Rust: install it with rustup (https://rustup.rs)"
-        install_packages "rustc$ending" "cargo$ending"
-        PATH="/usr/lib/rust$ending/bin:$PATH"
-        use_rust || stop "the Rust from apt does not work"
+        set -- "$@" "rustc$ending" "cargo$ending"
     fi
+    [ $# -eq 0 ] || install_packages "$@"
+    use_rust || stop "the Rust from apt does not work"
     say "using $(rustc --version) in $rust_bin"
 }
 
-# Installs packages that not every system with apt has: without them, some tests are skipped.
-install_optional() {
-    for package in "$@"; do
-        [ -n "$(missing_packages "$package")" ] || continue
-        update_index
-        if apt-cache policy "$package" | grep -q 'Candidate: [0-9]'; then
-            install_packages "$package"
-        fi
-    done
-}
-
-install_system() {
-    command -v dpkg-query >/dev/null || stop "this script sets up Debian and Ubuntu only: see README.md for other systems"
-    missing=$(missing_packages ca-certificates r-base-core r-base-dev pandoc graphviz python3 python3-pip \
-        r-cran-bit64 r-cran-callr r-cran-cli r-cran-future r-cran-ggplot2 r-cran-knitr r-cran-rmarkdown r-cran-testthat \
-        r-cran-waldo r-cran-withr r-cran-checkmate r-cran-jsonlite r-cran-later r-cran-pillar r-cran-promises r-cran-r6 \
-        r-cran-reticulate r-cran-rlang r-cran-shiny \
-        libpython3-dev redis-server openmpi-bin libopenmpi3 libopenmpi-dev mpich libmpich12 r-cran-rmpi iproute2)
-    if [ -n "$missing" ]; then
-        # shellcheck disable=SC2086
-        install_packages $missing
-    fi
-    # a browser, in which tests open Shiny apps, and PyTorch, of which pip has no small package
-    install_optional chromium python3-torch
-    install_rust
+install_tests() {
+    install_available r-cran-callr r-cran-cli r-cran-future r-cran-ggplot2 r-cran-jsonlite r-cran-knitr r-cran-later \
+        r-cran-pillar r-cran-promises r-cran-reticulate r-cran-rmarkdown r-cran-rmpi r-cran-shiny r-cran-testthat \
+        r-cran-waldo r-cran-withr \
+        pandoc graphviz redis-server iproute2 openmpi-bin libopenmpi-dev mpich libpython3-dev chromium python3-torch
 }
 
 # Installs Rust's formatter and linter for a Rust from apt. rustup includes them.
@@ -131,7 +145,7 @@ install_lint() {
     owner=$(dpkg-query --search "$rust_bin/cargo" 2>/dev/null | cut -d : -f 1)
     if [ -n "$owner" ]; then
         ending=${owner#cargo}
-        install_packages "rustfmt$ending" "rust$ending-clippy"
+        install_available "rustfmt$ending" "rust$ending-clippy"
     fi
 }
 
@@ -163,58 +177,12 @@ install_package() {
     echo "$stamp" >"$library/stamp"
 }
 
-# Installs R packages that tests use together with this one.
-install_friends() {
-    for package in tengen safetensors; do
-        source=$kit/r-packages/$package
-        [ -d "$source" ] && [ ! -d "$library/$package" ] || continue
-        say "installing $package into $library"
-        # the build may write to the source folder
-        copy=$(mktemp -d)
-        cp -R "$source" "$copy" && chmod -R u+w "$copy"
-        R CMD INSTALL --no-docs --library="$library" "$copy/$package" >"$library/$package.log" 2>&1 </dev/null || {
-            tail -n 20 "$library/$package.log" >&2
-            stop "cannot install $package: see $library/$package.log"
-        }
-        rm -rf "$copy"
-    done
-}
-
 r_version() {
     R --vanilla -s -e 'cat(format(getRversion()))'
 }
 
-# Makes `R` and `Rscript` run the given R, with a separate library. Missing packages are copied from the current R if they
-# contain only R code.
-use_r() {
-    packages=$(Rscript --vanilla -e 'cat(.libPaths(), sep = ":")')
-    # R warns on standard output about the R_HOME of another R
-    unset R_HOME
-    home=$("$1" RHOME 2>/dev/null) || stop "not an R executable: $1"
-    PATH="$home/bin:$PATH"
-    R_HOME=$home
-    unset R_LIBS R_LIBS_SITE R_LIBS_USER
-    library=.lib-$(r_version)
-    mkdir -p "$library"
-    R_LIBS=$PWD/$library
-    export PATH R_HOME R_LIBS
-    Rscript --vanilla tools/borrow.R "$library" "$packages" || stop "cannot copy R packages into $library"
-}
-
-# Unpacks the R of the kit into .r-devel/, if the kit exists, and prints the path of its executable.
-kit_r() {
-    [ -f "$kit/unpack.sh" ] || return 0
-    kit_stamp=$({ echo "$PWD" && cat "$kit"/*.tar.* "$kit/unpack.sh"; } | sha256sum)
-    if [ "$kit_stamp" != "$(cat .r-devel/stamp 2>/dev/null)" ]; then
-        rm -rf .r-devel
-        sh "$kit/unpack.sh" .r-devel >&2 || stop "cannot unpack the R of the kit"
-        echo "$kit_stamp" >.r-devel/stamp
-    fi
-    echo "$PWD/.r-devel/bin/R"
-}
-
 install_plugin() {
-    say "looking for the CPU plugin, and downloading it if missing"
+    say "looking for the CPU plugin, and downloading it if missing (60 MB)"
     PJRT_INSTALL=1 Rscript -e 'pjrt::install_pjrt("cpu")' </dev/null || stop "cannot install the CPU plugin"
 }
 

@@ -8,7 +8,8 @@
 set -eu
 cd "$(dirname "$0")/.."
 . tools/setup.sh
-install_system
+install_base
+install_tests
 [ -z "$(missing_packages r-cran-pkgdown)" ] || install_packages r-cran-pkgdown
 install_package
 install_plugin

@@ -1,9 +1,8 @@
 # The parts of tools/test.sh that run in R, on the installed package:
 #
-#   Rscript tools/test.R tests|quick|examples|vignettes COUNTS TESTS
+#   Rscript tools/test.R tests|quick|examples|vignettes COUNTS
 #
-# Each part appends a line "passed failed skipped" to the file COUNTS and prints the failures. The tests also append a summary to
-# the file TESTS.
+# Each part appends a line "passed failed skipped" to the file COUNTS and prints the failures.
 #
 # Test files run in parallel sessions: one per processor, at most 4, or PJRT_TEST_SESSIONS. A test file can contain lines that
 # start with one of these:
@@ -12,15 +11,15 @@
 #   # Runs alone:   nothing else runs meanwhile
 
 # Accepted reasons for skipping a test: hardware that the machine lacks, terminals and network namespaces that a container lacks,
-# packages that this R lacks, which tools/setup.sh installs for Debian's R only, PyTorch where Debian's is for another Python, and
-# an MPI with the standard ABI where PyPI has none for the machine.
+# packages that apt lacks (tools/setup.sh installs all that it has), PyTorch where Debian's is for another Python, and an MPI with
+# the standard ABI where PyPI has none for the machine.
 is_missing <- function(package) !nzchar(system.file(package = package))
-friends <- Filter(is_missing, c(
+absent <- Filter(is_missing, c(
   "tengen", "safetensors", "later", "promises", "shiny", "reticulate", "Matrix", "ggplot2", "pillar", "callr", "future",
   "rmarkdown", "jsonlite", "png", "tibble", "cli", "Rmpi"
 ))
 excused <- paste(c("GPU", "CUDA", "pseudo-terminal", "too little memory", "PJRT_TEST_TORCH_PYTHON", "network namespaces", "MPI with the standard ABI",
-  friends
+  absent
 ), collapse = "|")
 
 count <- function(passed, failed, skipped = 0L) {
@@ -43,10 +42,7 @@ run_tests <- function(quick = FALSE) {
   }
   count(sum(state == "passed"), sum(state == "failed"), sum(state == "skipped"))
   numbers <- table(factor(state, c("passed", "failed", "skipped", "excused")))
-  cat(
-    sprintf("R %s: %d tests, %s\n", getRversion(), length(state), toString(paste(numbers, names(numbers)))),
-    file = tests, append = TRUE
-  )
+  cat(sprintf("R %s: %d tests, %s\n", getRversion(), length(state), toString(paste(numbers, names(numbers)))))
 }
 
 # The test files and how to run them, sorted by their time in the last run, longest first.
@@ -220,7 +216,6 @@ if (arguments[[1L]] == "chunk") {
   run_chunk(arguments[[2L]], arguments[-(1:2)])
 } else {
   counts <- arguments[[2L]]
-  tests <- arguments[[3L]]
   switch(arguments[[1L]],
     tests = run_tests(), quick = run_tests(quick = TRUE), examples = run_examples(), vignettes = run_vignettes()
   )

@@ -2,33 +2,28 @@
 # Sets up the machine, builds the package and runs all checks. The last line is `N passed, N failed`. With CI=true, a
 # skipped test also fails the run, unless tools/test.R excuses it.
 #
-# PJRT_TEST_R=/path/to/R repeats everything that depends on R with that R: install, tests, examples and vignettes. It can
-# name several, separated by colons.
-#
-# `sh tools/test.sh --fast` takes less than a minute once the machine is set up: it builds what changed, and runs the unit tests
-# of the crates below core and the R test files that are not marked as slow.
+#   sh tools/test.sh         everything
+#   sh tools/test.sh --r     only what depends on R: R tests, examples and vignettes
+#   sh tools/test.sh --fast  less than a minute once the machine is set up: builds what changed, and runs the unit tests of the
+#                            crates below core and the R test files that are not marked as slow
 set -u
 cd "$(dirname "$0")/.." || exit 1
 . tools/setup.sh
-fast=
 case "$*" in
-"") ;;
---fast) fast=yes ;;
-*) stop "usage: sh tools/test.sh [--fast]" ;;
+"" | --r | --fast) mode=${1:-} ;;
+*) stop "usage: sh tools/test.sh [--r | --fast]" ;;
 esac
-install_system
-[ "$fast" ] || install_lint
+install_base
+install_tests
+[ "$mode" ] || install_lint
 install_package
-install_friends
 install_plugin
 install_python
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 counts=$work/counts
-tests=$work/tests
 : >"$counts"
-: >"$tests"
 manifest=src/rust/Cargo.toml
 R_HOME=$(R RHOME)
 PJRT_PLUGIN_PATH_CPU=$(Rscript --vanilla -e 'cat(pjrt:::plugin_path("cpu"))')
@@ -54,38 +49,19 @@ check() {
 # Runs a part of tools/test.R, which adds its own counts. A part that crashes counts as one failure.
 r_part() {
     say "$2"
-    $with_interrupts Rscript --vanilla tools/test.R "$1" "$counts" "$tests" </dev/null || {
+    $with_interrupts Rscript --vanilla tools/test.R "$1" "$counts" </dev/null || {
         echo "FAILED: $2"
         echo "0 1 0" >>"$counts"
     }
 }
 
-# The checks that run with every R.
+# The checks that depend on R.
 r_parts() {
     with="with R $(r_version)"
     r_part tests "R tests $with"
     r_part examples "examples of the help pages $with"
     r_part vignettes "vignettes $with"
     check "R's API $with" Rscript --vanilla tools/api.R
-}
-
-# Runs these checks with another R, in a subshell.
-other_r() {
-    (
-        use_r "$1"
-        install_package
-        install_friends
-        r_parts
-    ) || {
-        echo "FAILED: all checks with $1"
-        echo "0 1 0" >>"$counts"
-    }
-}
-
-# Checks that every R ran the same number of tests: N is equal in all lines "R VERSION: N tests, …".
-same_tests() {
-    cat "$tests"
-    [ "$(sed 's/.*: \([0-9]*\) tests.*/\1/' "$tests" | sort -u | wc -l)" -eq 1 ]
 }
 
 # Runs cargo's tests of the packages that the arguments select, and adds their counts. A failed build or a crash counts as one
@@ -107,7 +83,7 @@ rust_tests() {
 
 # Runs `R CMD check` on the source package, without the parts that have already run. Errors and warnings fail.
 package_check() {
-    tar -cf - --exclude=./.git --exclude='./.lib*' --exclude=./.python --exclude=./.r-devel --exclude=./.cross --exclude=./.arm64 \
+    tar -cf - --exclude=./.git --exclude=./.lib --exclude=./.python --exclude=./.releases --exclude=./.cross --exclude=./.arm64 \
         --exclude=./src/rust/target . | (mkdir "$work/pjrt" && tar -xf - -C "$work/pjrt")
     (
         cd "$work" || exit 1
@@ -131,7 +107,12 @@ finish() {
     [ "${CI:-}" != true ] || [ "$skipped" -eq 0 ]
 }
 
-if [ "$fast" ]; then
+if [ "$mode" = --r ]; then
+    r_parts
+    finish
+    exit
+fi
+if [ "$mode" = --fast ]; then
     rust_tests -p pjrt-base -p pjrt-data -p pjrt-program -p pjrt-plugins --lib >"$work/rust" &
     r_part quick "quick R tests with R $(r_version)"
     wait
@@ -163,9 +144,4 @@ rust_tests --workspace
 r_parts
 check "demo" Rscript --vanilla tools/demo.R
 check "R CMD check" package_check
-for r in $(echo "${PJRT_TEST_R:-}" | tr ':' ' '); do
-    other_r "$r"
-done
-check "tests of every R" same_tests
-
 finish

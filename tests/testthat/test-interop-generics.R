@@ -84,11 +84,3 @@ test_that("a package can import all of this package and functions of future with
   lib <- neighbour("importer", namespace, code, imports = c("pjrt", "future"))
   expect_clean(run_child(quote(cat(getExportedValue("importer", "both")(), "\n")), with_library(lib)), "1 2 ")
 })
-
-test_that("tengen's methods for arrays are used when tengen is loaded", {
-  skip_if_not_installed("tengen")
-  expect_clean(run_child(quote({
-    loadNamespace("tengen")
-    cat(shape(matrix(0, 2, 3)), "\n")
-  })), "2 3 ")
-})

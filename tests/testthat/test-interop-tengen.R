@@ -56,89 +56,95 @@ test_that("without tengen every type uses the fallback class, which prints and c
   ))
 })
 
-test_that("tengen can be loaded before or after this package without messages", {
-  skip_if_not_installed("tengen")
-  after <- quote({
-    library(tengen, warn.conflicts = FALSE)
-    cat(identical(pjrt::dtype(pjrt::pjrt_scalar(1)), as_dtype("f32")), "\n")
+# Runs code in children that have tengen: the package where it is installed, and always a stand-in with its documented classes.
+test_with_tengen <- function(promise, code, out) {
+  test_that(promise, {
+    skip_if_not_installed("tengen")
+    expect_clean(run_child(code), out)
   })
-  before <- quote({
-    unloadNamespace("pjrt")
-    loadNamespace("tengen")
-    library(pjrt)
-    cat(identical(dtype(pjrt_scalar(1)), tengen::as_dtype("f32")), "\n")
+  test_that(paste(promise, "(stand-in)"), {
+    expect_clean(run_child(code, with_stand_in()), out)
   })
-  for (order in list(after, before)) expect_clean(run_child(order), "TRUE ")
-})
+}
 
-test_that("dtype() returns tengen's data types and arguments accept them", {
-  skip_if_not_installed("tengen")
+# The library of the stand-in, whose data types have the class "stand_in".
+stand_in <- function() {
+  if (is.null(found$lib)) found$lib <- install_stand_in(fixture("tengen"), "tengen", teardown_env())
+  found$lib
+}
+
+found <- new.env()
+
+with_stand_in <- function() c(R_LIBS = paste(c(stand_in(), .libPaths()), collapse = .Platform$path.sep))
+
+test_with_tengen("this package can be loaded before tengen without messages", quote({
+  library(tengen, warn.conflicts = FALSE)
+  cat(identical(pjrt::dtype(pjrt::pjrt_scalar(1)), as_dtype("f32")), "\n")
+}), "TRUE ")
+
+test_with_tengen("this package can be loaded after tengen without messages", quote({
+  unloadNamespace("pjrt")
+  loadNamespace("tengen")
+  library(pjrt)
+  cat(identical(dtype(pjrt_scalar(1)), tengen::as_dtype("f32")), "\n")
+}), "TRUE ")
+
+test_with_tengen("dtype() returns tengen's data types and arguments accept them", quote({
   names <- c("i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64", "f16", "bf16", "f32", "f64", "c64", "c128", "bool")
   for (name in names) {
     type <- tengen::as_dtype(name)
     x <- pjrt_empty(type, 2L)
-    expect_identical(dtype(x), type)
-    expect_identical(tengen::dtype(x), type)
+    stopifnot(identical(dtype(x), type), identical(tengen::dtype(x), type))
   }
-})
+  print(type)
+}), "<bool>")
 
-test_that("tengen's generics work for buffers", {
-  skip_if_not_installed("tengen")
+test_with_tengen("tengen's generics work for buffers", quote({
   values <- matrix(c(1, 2, 3, 4, 5, 6), 2)
   x <- pjrt_buffer(values)
-  expect_identical(tengen::shape(x), c(2L, 3L))
-  expect_identical(tengen::naxes(x), 2L)
-  expect_identical(tengen::nelts(x), 6)
-  expect_identical(tengen::as_array(x), values)
-  expect_identical(tengen::as_array(as_array_async(x)), values)
-  expect_identical(tengen::as_raw(x, row_major = TRUE), as_raw(x, row_major = TRUE))
-  expect_true(tengen::device(x) == device(x))
-  expect_true(tengen::device(compile(unary_program("f32"))) == device(x))
-})
+  stopifnot(
+    identical(tengen::shape(x), c(2L, 3L)), identical(tengen::naxes(x), 2L), identical(tengen::nelts(x), 6),
+    identical(tengen::as_array(x), values), identical(tengen::as_array(as_array_async(x)), values),
+    identical(tengen::as_raw(x, row_major = TRUE), as_raw(x, row_major = TRUE)), tengen::device(x) == device(x),
+    tengen::device(compile(unary_program("f32"))) == device(x)
+  )
+  cat("the same\n")
+}), "the same")
 
-test_that("tengen accepts the fallback class", {
-  skip_if_not_installed("tengen")
+test_with_tengen("tengen's methods for arrays are used when tengen is loaded", quote({
+  loadNamespace("tengen")
+  cat(shape(matrix(0, 2, 3)), "\n")
+}), "2 3 ")
+
+test_with_tengen("tengen accepts the fallback class", quote({
   type <- dtype(pjrt_empty("f8e5m2", 2L))
-  expect_true(tengen::is_dtype(type))
-  expect_identical(tengen::as_dtype(type), type)
-  stand_in <- structure("f32", class = c("PJRTDataType", "DataType"))
-  expect_identical(tengen::dtype_width(stand_in), 32L)
-  expect_true(tengen::is_dtype_float(stand_in))
-})
+  fallback <- structure("f32", class = c("PJRTDataType", "DataType"))
+  stopifnot(
+    tengen::is_dtype(type), identical(tengen::as_dtype(type), type), identical(tengen::dtype_width(fallback), 32L),
+    tengen::is_dtype_float(fallback)
+  )
+  cat(class(type), "\n")
+}), "PJRTDataType DataType ")
 
-test_that("the fallback class compares with tengen's class", {
-  skip_if_not_installed("tengen")
+test_with_tengen("the fallback class compares with tengen's class", quote({
   type <- dtype(pjrt_empty("f8e5m2", 2L))
   theirs <- tengen::as_dtype("f32")
-  compare <- function() c(type == theirs, theirs == type, type != theirs, theirs != type)
-  expected <- c(FALSE, FALSE, TRUE, TRUE)
+  warned <- character()
+  compared <- withCallingHandlers(
+    c(type == theirs, theirs == type, type != theirs, theirs != type),
+    warning = function(w) {
+      warned <<- c(warned, conditionMessage(w))
+      invokeRestart("muffleWarning")
+    }
+  )
   # before R 4.3 a package cannot choose the method, so R compares and warns
-  if (getRversion() >= "4.3") {
-    expect_silent(compared <- compare())
-  } else {
-    warnings <- capture_warnings(compared <- compare())
-    expect_match(warnings, "Incompatible methods")
-    expect_length(warnings, 4L)
-  }
-  expect_identical(compared, expected)
-})
-
-# Installs a stand-in with the same generics for child processes, because not every machine has tengen.
-tengen_stand_in <- function(env = parent.frame()) {
-  source <- file.path(withr::local_tempdir(.local_envir = env), "tengen")
-  generics <- c("as_array", "as_raw", "device", "dtype", "shape")
-  dir.create(file.path(source, "R"), recursive = TRUE)
-  writeLines(c("Package: tengen", "Version: 0.0.1", "Title: Stand-In"), file.path(source, "DESCRIPTION"))
-  writeLines(sprintf("export(%s)", c("as_dtype", generics)), file.path(source, "NAMESPACE"))
-  writeLines(c(
-    "as_dtype <- function(x) structure(x, class = c('stand_in', 'DataType'))",
-    sprintf("%1$s <- function(x, ...) UseMethod('%1$s')", generics)
-  ), file.path(source, "R", "all.R"))
-  install_stand_in(source, "tengen", env)
-}
+  expected <- if (getRversion() < "4.3") 4L else 0L
+  stopifnot(length(warned) == expected, grepl("Incompatible methods", warned))
+  cat(compared, "\n")
+}), "FALSE FALSE TRUE TRUE ")
 
 test_that("dtype() looks for tengen once and again after it is loaded or unloaded", {
-  lib <- tengen_stand_in()
+  lib <- stand_in()
   child <- run_child(bquote({
     is_stand_in <- function(...) cat(inherits(dtype(pjrt_scalar(...)), "stand_in"), "\n")
     is_stand_in(1)
@@ -156,14 +162,13 @@ test_that("dtype() looks for tengen once and again after it is loaded or unloade
 })
 
 test_that("the first dtype() loads an installed tengen", {
-  libs <- c(tengen_stand_in(), .libPaths())
   child <- run_child(quote({
     cat(isNamespaceLoaded("tengen"), "\n")
     type <- dtype(pjrt_scalar(TRUE))
     cat(class(type), as.character(type), "\n")
     # tengen lacks this type
     cat(class(dtype(pjrt_empty("i4", 1))), "\n")
-  }), c(R_LIBS = paste(libs, collapse = .Platform$path.sep)))
+  }), with_stand_in())
   expect_clean(child, c("FALSE ", "stand_in DataType bool ", "PJRTDataType DataType "))
 })
 

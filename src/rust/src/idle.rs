@@ -31,20 +31,26 @@ pub fn run() {
 mod handler {
     use super::*;
 
-    /// The head of R's list of handlers, and a handler: neither is used but by R's functions.
-    #[repr(C)]
-    struct InputHandler([u8; 0]);
+    type Readable = unsafe extern "C-unwind" fn(*mut c_void);
 
-    // Declared in R_ext/eventloop.h.
+    /// The first fields of a handler in R's list.
+    #[repr(C)]
+    struct InputHandler {
+        activity: c_int,
+        descriptor: c_int,
+        handler: Option<Readable>,
+        next: *mut InputHandler,
+    }
+
+    // Declared in R_ext/eventloop.h, as the type is. R 4.2 does not count getInputHandler(), declared there too, as its API.
     extern "C-unwind" {
         static mut R_InputHandlers: *mut InputHandler;
         fn addInputHandler(
             handlers: *mut InputHandler,
             descriptor: c_int,
-            handler: unsafe extern "C-unwind" fn(*mut c_void),
+            handler: Readable,
             activity: c_int,
         ) -> *mut InputHandler;
-        fn getInputHandler(handlers: *mut InputHandler, descriptor: c_int) -> *mut InputHandler;
         fn removeInputHandler(handlers: *mut *mut InputHandler, handler: *mut InputHandler) -> c_int;
     }
 
@@ -65,9 +71,12 @@ mod handler {
     fn remove() {
         let descriptor = WATCHED.swap(std::ptr::null_mut(), Ordering::Relaxed) as usize as c_int;
         if descriptor > 0 {
-            // SAFETY: on R's main thread; R looks for the handler, and goes on with the next one.
+            // SAFETY: on R's main thread, which alone changes the list.
             unsafe {
-                let found = getInputHandler(R_InputHandlers, descriptor);
+                let mut found = R_InputHandlers;
+                while !found.is_null() && (*found).descriptor != descriptor {
+                    found = (*found).next;
+                }
                 if !found.is_null() {
                     removeInputHandler(&raw mut R_InputHandlers, found);
                 }
