@@ -165,37 +165,41 @@ script_works <- function(script) {
   structure(works, printed = any(!grepl("^([>+] |$)", output)))
 }
 
-run_examples <- function() {
-  works <- logical()
-  for (page in list.files("man", "\\.Rd$", full.names = TRUE)) {
+# Checks files in parallel: `is_good` runs a script that is made for each. Counts the files and prints the bad ones.
+check_files <- function(what, files, make_script, is_good) {
+  check <- function(path) {
     script <- tempfile(fileext = ".R")
-    tools::Rd2ex(page, script, commentDonttest = FALSE)
-    writeLines(c("library(pjrt)", readLines(script)), script)
-    ended <- script_works(script)
-    # an example that prints nothing shows nothing
-    works[[page]] <- ended && attr(ended, "printed")
-    if (!works[[page]]) {
-      cat("FAILED example of", page, "\n")
-    }
+    make_script(path, script)
+    is_good(script)
   }
+  works <- vapply(parallel::mclapply(files, check, mc.cores = test_sessions(), mc.preschedule = FALSE), isTRUE, NA)
+  cat(sprintf("FAILED %s %s\n", what, files[!works]), sep = "")
   count(sum(works), sum(!works))
 }
 
+run_examples <- function() {
+  make_script <- function(page, script) {
+    tools::Rd2ex(page, script, commentDonttest = FALSE)
+    writeLines(c("library(pjrt)", readLines(script)), script)
+  }
+  # an example that prints nothing shows nothing
+  is_good <- function(script) {
+    ended <- script_works(script)
+    ended && attr(ended, "printed")
+  }
+  check_files("example of", list.files("man", "\\.Rd$", full.names = TRUE), make_script, is_good)
+}
+
 run_vignettes <- function() {
-  works <- logical()
   if (is_missing("knitr")) {
     cat("vignettes not run: this R has no knitr\n")
     return(invisible())
   }
-  for (vignette in list.files("vignettes", "\\.Rmd$", full.names = TRUE, recursive = TRUE)) {
-    script <- tempfile(fileext = ".R")
+  make_script <- function(vignette, script) {
     writeLines(deparse(vignette_code(vignette, tempfile("vignette"))), script)
-    works[[vignette]] <- script_works(script)
-    if (!works[[vignette]]) {
-      cat("FAILED", vignette, "\n")
-    }
   }
-  count(sum(works), sum(!works))
+  files <- list.files("vignettes", "\\.Rmd$", full.names = TRUE, recursive = TRUE)
+  check_files("vignette", files, make_script, function(script) isTRUE(as.vector(script_works(script))))
 }
 
 # Code that renders a vignette or, without rmarkdown, only runs its code.
