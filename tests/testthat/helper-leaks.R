@@ -267,8 +267,8 @@ typical_slope <- function(y) {
 }
 
 # A function that runs one batch of a use, and the batch's number of repetitions: as many as fit in `seconds`, at most `most`.
-# Quick uses are repeated at least 400 times, so that losing a block of 24 bytes each time exceeds the noise limit of grows()
-# in five batches.
+# Quick uses are repeated at least 400 times unless `most` is less, so that losing a block of 24 bytes each time exceeds the noise
+# limit of grows() in five batches.
 repetition <- function(use, objects, most, seconds) {
   run <- compiler::cmpfun(eval(bquote(function(n) for (i in seq_len(n)) .(use)), objects))
   # warm up: the first uses fill caches and start threads, whose memory stays
