@@ -1,6 +1,6 @@
 # The parts of tools/test.sh that run in R, on the installed package:
 #
-#   Rscript tools/test.R tests|quick|examples|vignettes COUNTS
+#   Rscript tools/test.R tests|quick|soak|examples|vignettes COUNTS
 #
 # Each part appends a line "passed failed skipped" to the file COUNTS and prints the failures.
 #
@@ -9,6 +9,8 @@
 #
 #   # Slow:         `quick` leaves it out
 #   # Runs alone:   nothing else runs meanwhile
+#
+# `soak` runs the files that repeat more then, see tests/testthat/helper-soak.R.
 
 # Accepted reasons for skipping a test: hardware that the machine lacks, terminals and network namespaces that a container lacks,
 # packages that apt lacks (tools/setup.sh installs all that it has), PyTorch where Debian's is for another Python, and an MPI with
@@ -26,16 +28,17 @@ count <- function(passed, failed, skipped = 0L) {
   cat(passed, failed, skipped, "\n", file = counts, append = TRUE)
 }
 
-run_tests <- function(quick = FALSE) {
+run_tests <- function(which = "tests") {
   files <- test_files()
-  if (quick) {
-    files <- files[!files$slow, ]
+  files <- switch(which, quick = files[!files$slow, ], soak = files[files$soaks, ], files)
+  if (which == "soak") {
+    Sys.setenv(PJRT_SOAK = "1")
   }
   results <- c(
     run_chunks(chunks_of(files[!files$alone, ]), sessions = test_sessions()),
     run_chunks(chunks_of(files[files$alone, ]), sessions = 1L)
   )
-  note_seconds(results)
+  note_seconds(results, keep = which != "soak")
   state <- vapply(results, test_state, "")
   for (test in results[state %in% c("skipped", "excused")]) {
     cat(sprintf("SKIPPED %s: %s: %s\n", test$file, test$test, skip_reason(test)))
@@ -48,9 +51,10 @@ run_tests <- function(quick = FALSE) {
 # The test files and how to run them, sorted by their time in the last run, longest first.
 test_files <- function() {
   paths <- list.files("tests/testthat", "^test-.*[.]R$", full.names = TRUE)
-  says <- function(what) vapply(paths, function(path) any(startsWith(readLines(path), what)), NA, USE.NAMES = FALSE)
+  says <- function(what) vapply(paths, function(path) any(grepl(what, readLines(path))), NA, USE.NAMES = FALSE)
   files <- data.frame(
-    name = sub("^test-(.*)[.]R$", "\\1", basename(paths)), slow = says("# Slow:"), alone = says("# Runs alone:")
+    name = sub("^test-(.*)[.]R$", "\\1", basename(paths)), slow = says("^# Slow:"), alone = says("^# Runs alone:"),
+    soaks = says("\\b(times|torture|is_soak)[(]")
   )
   files$seconds <- unname(last_seconds()[files$name])
   unknown <- is.na(files$seconds)
@@ -127,12 +131,15 @@ run_chunk <- function(file, names) {
   saveRDS(unclass(results), file)
 }
 
-# Prints the files that took more than five seconds, and stores all times for the next run.
-note_seconds <- function(results) {
+# Prints the files that took more than five seconds, and stores all times for the next run unless `keep` is FALSE.
+note_seconds <- function(results, keep = TRUE) {
   files <- sub("^test-(.*)[.]R$", "\\1", vapply(results, `[[`, "", "file"))
   seconds <- tapply(vapply(results, `[[`, 0, "real"), files, sum)
   slow <- sort(seconds[seconds > 5], decreasing = TRUE)
   cat(sprintf("%.0f s in all; %s\n", sum(seconds), toString(sprintf("%s %.0f", names(slow), slow))))
+  if (!keep) {
+    return(invisible())
+  }
   last <- last_seconds()
   last[names(seconds)] <- seconds
   saveRDS(last, seconds_file())
@@ -221,6 +228,6 @@ if (arguments[[1L]] == "chunk") {
 } else {
   counts <- arguments[[2L]]
   switch(arguments[[1L]],
-    tests = run_tests(), quick = run_tests(quick = TRUE), examples = run_examples(), vignettes = run_vignettes()
+    tests = , quick = , soak = run_tests(arguments[[1L]]), examples = run_examples(), vignettes = run_vignettes()
   )
 }

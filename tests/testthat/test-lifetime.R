@@ -294,7 +294,7 @@ test_that("close() waits for pending work and leaves nothing that could crash la
   child <- run_child(quote({
     other <- pjrt_client("cpu")
     objects <- list()
-    for (i in 1:25) {
+    for (i in seq_len(times(10, 25))) {
       client <- pjrt:::new_client(pjrt_plugin("cpu"), list(cpu_device_count = 2L))
       options(pjrt.dispatch = c("auto", "thread", "inline")[[i %% 3 + 1]])
       d <- devices(client)
@@ -366,7 +366,7 @@ test_that("clients can be created and closed repeatedly without leaks", {
       close(client)
     }
     resident_after_cycles <- function() {
-      for (i in 1:30) cycle()
+      for (i in seq_len(times(10, 30))) cycle()
       gc()
       resident()
     }

@@ -46,7 +46,7 @@ test_that("a plugin path without a file raises an error that names the file", {
 
 test_that("sessions with every kind of pending work exit cleanly in every way R can end", {
   # tries each kind of work with each kind of exit; tools/endings.R tries more
-  expect_identical(bad_endings(45, seed = 8), character())
+  expect_identical(bad_endings(times(18, 45), seed = 8, hands = times(2L, 5L)), character())
 })
 
 test_that("a session that fails while programs run exits with R's own status", {

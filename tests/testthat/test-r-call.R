@@ -557,12 +557,12 @@ test_that("calls work under gctorture()", {
       })
       x <- pjrt_buffer(c(1, 2, 3, 4))
       run <- function(program) tryCatch(as.vector(as_array(pjrt_execute(program, x))), error = class)
-      gctorture(TRUE)
+      torture(2)
       out <- lapply(programs[1:2], run)
       # conditions take long
-      gctorture2(7)
+      torture(7)
       out[[3L]] <- run(programs[[3L]])
-      gctorture2(0)
+      torture(0)
       cat(out[[1L]], "\n", out[[2L]], "\n", out[[3L]][[1L]], "\n")
     }),
     env = lone_session(), helpers = r_call_helpers, timeout = 300
