@@ -84,6 +84,7 @@ item "the source package has at most 5 MB" small_package
 if [ "${1:-}" != --quick ]; then
     item "R CMD check" check_package
     item "all tests" env CI=true sh tools/test.sh
+    item "both commands on Debian 13 and sid" env CI=true sh tools/releases.sh trixie sid
     item "the long tests" sh tools/soak.sh
     item "the source package with crates has at most 10 MB" vendored_package
 fi
