@@ -8,7 +8,7 @@ start_store <- function(env = parent.frame()) {
     server, c("--port", "0", "--unixsocket", socket, "--save", "", "--dir", folder, "--requirepass", "s3cret")
   )
   withr::defer(child$kill(), envir = env)
-  end <- Sys.time() + 20
+  end <- Sys.time() + 60
   while (!file.exists(socket) && Sys.time() < end) Sys.sleep(0.02)
   list(address = paste0("redis+unix://", socket, "?pass=s3cret"), child = child)
 }
@@ -194,9 +194,9 @@ test_that("a program runs on the devices of several processes", {
 test_that("a process that does not come, or dies, is an error in time", {
   store <- start_store()
   withr::local_envvar(PJRT_PLUGIN_PATH_FAKE = hosts_library())
-  place <- pjrt_distributed(1, 3, store$address, job = "alone", timeout = 1)
+  place <- pjrt_distributed(1, 3, store$address, job = "alone", timeout = 2)
   error <- expect_refused(
-    pjrt_client("fake", distributed = place), "deadline_exceeded", "Ranks 0, 2 of 3 did not arrive within 1 s."
+    pjrt_client("fake", distributed = place), "deadline_exceeded", "Ranks 0, 2 of 3 did not arrive within 2 s."
   )
   expect_false(grepl("s3cret", conditionMessage(error)))
   place <- pjrt_distributed(0, 1, store$address, job = "lost", timeout = 60)
