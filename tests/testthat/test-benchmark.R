@@ -1,4 +1,5 @@
 # Benchmarks: how programs are run and what is computed from the times. No test expects a time.
+# Slow: measures programs.
 
 square <- function(n = 64) pjrt_buffer(matrix(seq_len(n * n) / n^2, n))
 

@@ -1,3 +1,5 @@
+# Slow: waits for servers and groups of processes.
+
 # A Redis server on a free port, stopped at the end of the test.
 start_store <- function(env = parent.frame()) {
   server <- Sys.which("redis-server")

@@ -1,4 +1,5 @@
 # Linear algebra within programs, on the LAPACK that R uses.
+# Slow: compiles many programs.
 
 # Optimizing all programs would take most of the time.
 quick_options <- list(xla_backend_optimization_level = 0L, xla_cpu_use_fusion_emitters = FALSE)
