@@ -130,7 +130,7 @@ test_that("a place in MPI must be that of the process", {
     message_of <- function(code) tryCatch(code, error = function(e) paste(class(e)[[1L]], conditionMessage(e)))
     c(
       message_of(pjrt_client("fake", distributed = pjrt_distributed(rank = 1 - world$rank))),
-      message_of(pjrt_client("fake", script = "never", distributed = pjrt_distributed(timeout = 1)))
+      message_of(pjrt_client("fake", script = "never", distributed = pjrt_distributed(timeout = 4)))
     )
   }), env = c(PJRT_PLUGIN_PATH_FAKE = hosts_library()))
   expect_snapshot(writeLines(refused[[1L]]), cran = TRUE)
