@@ -1,6 +1,5 @@
 # Compiling in the background: pjrt_compile_async() and its promises.
 # Slow: waits for long compiles.
-# Runs alone: measures time.
 
 compile_async <- function(text, ...) pjrt_compile_async(pjrt_program(text), ...)
 
@@ -149,7 +148,7 @@ test_that("Ctrl-C ends a wait for the compiler and leaves everything usable", {
   }
   expect_identical(next_line(), "meanwhile: FALSE 42 ")
   expect_identical(next_line(120), "later: PJRTLoadedExecutable TRUE 7 ")
-  child$wait(30000)
+  child$wait(60000)
   expect_identical(child$get_exit_status(), 0L)
   # R prints a newline when it is interrupted
   expect_identical(paste(child$read_all_error_lines(), collapse = ""), "")

@@ -1,4 +1,5 @@
 # Arrays of Python, in children that have reticulate. helper-reticulate.R runs them.
+# Slow: starts many sessions with Python.
 
 test_that("NumPy and pjrt use each other's arrays in place", {
   expect_python(env = reticulate_env(), quote({

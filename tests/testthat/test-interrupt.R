@@ -1,6 +1,5 @@
 # Ctrl-C in a terminal and other ways to interrupt R.
 # Slow: starts many sessions and waits in them.
-# Runs alone: measures time.
 
 test_that("Ctrl-C in a terminal ends every wait and leaves everything usable", {
   terminal <- local_waiting_terminal(PORT = local_slow_server())
@@ -9,7 +8,7 @@ test_that("Ctrl-C in a terminal ends every wait and leaves everything usable", {
     expect_shows(terminal, "beginning", info = name)
     Sys.sleep(0.15)
     if (match(name, names(waits)) %% 2 == 0) terminal$press_ctrl_c() else terminal$interrupt()
-    expect_shows(terminal, "ready> ", 10, info = name)
+    expect_shows(terminal, "ready> ", info = name)
     terminal$type("check()")
     expect_shows(terminal, "usable 42 FALSE FALSE", info = name)
     expect_shows(terminal, "ready> ")
@@ -47,7 +46,7 @@ test_that("Ctrl-C in a terminal ends our waits like R's own", {
     expect_shows(terminal, "going", info = name)
     Sys.sleep(0.15)
     terminal$press_ctrl_c()
-    expect_shows(terminal, paste0(around[[name]][[2L]], "[^!]*ready> "), 10, info = name)
+    expect_shows(terminal, paste0(around[[name]][[2L]], "[^!]*ready> "), info = name)
     terminal$type("check()")
     expect_shows(terminal, "usable 42 FALSE FALSE", info = name)
     expect_shows(terminal, "ready> ")
@@ -58,7 +57,7 @@ test_that("Ctrl-C in a terminal ends our waits like R's own", {
   terminal$type("go()")
   expect_shows(terminal, "going")
   terminal$press_ctrl_c()
-  expect_shows(terminal, "Browse.*> ", 10)
+  expect_shows(terminal, "Browse.*> ")
   terminal$type("Q")
   expect_shows(terminal, "ready> ")
   expect_no_match(terminal$all(), "Error|Warning")

@@ -261,8 +261,14 @@ test_that("interrupted calls leave no objects behind", {
   skip_on_os("windows")
   child <- run_child(quote({
     interrupted <- function(code) {
-      system(sprintf("(sleep 0.2; kill -INT %d) &", Sys.getpid()))
-      tryCatch({ code; FALSE }, interrupt = function(e) TRUE)
+      tryCatch(
+        {
+          system(sprintf("(sleep 0.2; kill -INT %d) &", Sys.getpid()))
+          code
+          FALSE
+        },
+        interrupt = function(e) TRUE
+      )
     }
     long <- compile(loop_program(6e7))
     double <- compile(unary_program("f64"))

@@ -506,7 +506,7 @@ test_that("forked children return programs and their own buffers, but not their 
 })
 
 test_that("a time limit ends the wait for a buffer's content", {
-  y <- pjrt_execute(compile(loop_program(5e8), device = "cpu:1"), pjrt_scalar(1, "f64", device = "cpu:1"))
+  y <- pjrt_execute(compile(loop_program(6e7), device = "cpu:1"), pjrt_scalar(1, "f64", device = "cpu:1"))
   limited <- function() {
     setTimeLimit(elapsed = 0.3, transient = TRUE)
     on.exit(setTimeLimit())
