@@ -10,6 +10,7 @@
 #' package is attached, as in package Matrix, and work together with it. Otherwise, call `pjrt::rowSums()` and so on. Before R 4.3,
 #' `%*%` needs an attached package, too.
 #'
+#' @aliases %*%
 #' @param x,y Buffers, or R's numbers beside a buffer.
 #' @param a A `PJRTBuffer`.
 #' @param perm Whole numbers: the dimensions in their new order, by default reversed.
@@ -191,11 +192,21 @@ setMethod("tcrossprod", c("PJRTBuffer", "ANY"), function(x, y = NULL, ...) produ
 setMethod("tcrossprod", c("ANY", "PJRTBuffer"), function(x, y = NULL, ...) product("tcrossprod", x, y))
 setMethod("tcrossprod", c("PJRTBuffer", "PJRTBuffer"), function(x, y = NULL, ...) product("tcrossprod", x, y))
 
-#' @rdname matrices
-#' @aliases %*% %*%,PJRTBuffer,ANY-method %*%,ANY,PJRTBuffer-method
-#' @exportMethod "%*%"
-setMethod("%*%", c("PJRTBuffer", "ANY"), function(x, y) product("%*%", x, y))
-setMethod("%*%", c("ANY", "PJRTBuffer"), function(x, y) product("%*%", x, y))
+# Registers the S4 generics as the installation made them. Otherwise, R makes each of them again, which takes a third of the time
+# of loading this package. R itself adds our methods to the generics of other packages. But when it unloaded this package, it
+# forgot the generics that others share, so they are registered again.
+share_generics <- function(again) {
+  others <- sharing_environments()
+  for (environment in if (length(others) == 0L) list(topenv()) else if (again) others) {
+    methods::cacheMetaData(environment, TRUE, environment, doCheck = FALSE)
+  }
+}
+
+# The namespaces of other packages with such generics, and the global environment if it has some.
+sharing_environments <- function() {
+  others <- c(lapply(setdiff(loadedNamespaces(), "pjrt"), asNamespace), globalenv())
+  Filter(function(environment) exists(".__T__rowSums:base", environment, inherits = FALSE), others)
+}
 
 check_size <- function(x, name) {
   if (!is_whole_number(x) || x < 0) {

@@ -24,7 +24,8 @@ the$trace_sites <- list()
 the$limits <- list()
 
 .onLoad <- function(libname, pkgname) {
-  .Call(ffi_loaded, topenv(), the)
+  again <- .Call(ffi_loaded, topenv(), the)
+  share_generics(again)
   register_new_methods()
   connect_packages()
   connect_later()
@@ -33,7 +34,10 @@ the$limits <- list()
 
 .onAttach <- function(libname, pkgname) {
   if (getRversion() < "4.3.0") {
-    assign("%*%", matmul, as.environment("package:pjrt"))
+    attached <- as.environment("package:pjrt")
+    assign("%*%", matmul, attached)
+    # an empty table of S4 methods: R reports no conflict for what has one
+    assign(".__T__%*%:base", new.env(), attached)
   }
 }
 

@@ -51,6 +51,7 @@ values <- c(
   CARGO_ENV = cargo_env,
   CARGO_FLAGS = paste(cargo_flags, collapse = " "),
   LINK_FLAGS = link_flags(Sys.info()[["sysname"]]),
+  STRIP = strip_command(Sys.info()[["sysname"]]),
   TIDY = tidy
 )
 for (name in names(values)) {

@@ -4,7 +4,6 @@ link_flags <- function(system) {
   switch(
     system,
     Linux = paste(
-      # -S -x: symbols of other objects stay, because R CMD check looks for those of R
       # all addresses are resolved at load time and read-only from then on; no executable stack
       "-Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack",
       "-Wl,--gc-sections -Wl,--exclude-libs,ALL -Wl,-S -Wl,-x -ldl -lpthread -lm"
@@ -20,4 +19,10 @@ link_flags <- function(system) {
     ),
     "-lm"
   )
+}
+
+# The command that removes the names of the Rust library's functions, which the linker keeps on Linux. The names of what the
+# library uses stay, because R CMD check looks for those of R.
+strip_command <- function(system) {
+  if (system == "Linux" && nzchar(Sys.which("strip"))) "strip -x $(SHLIB)" else ":"
 }

@@ -129,6 +129,33 @@ test_that("matrices of package Matrix are refused, and work as before", {
   expect_clean(child, "pjrt_error_operator pjrt_error_operator pjrt_error_operator 4 6 1 2 1 0 0 2 ")
 })
 
+test_that("functions of matrices are shared with package Matrix in any order, and after the package was unloaded", {
+  skip_if_not_installed("Matrix")
+  library_pjrt <- quote(library(pjrt))
+  library_matrix <- quote(suppressPackageStartupMessages(library(Matrix)))
+  for (order in list(list(library_pjrt, library_matrix), list(library_matrix, library_pjrt))) {
+    child <- run_child(env = c(PJRT_PLUGIN_PATH_CPU = real_plugin(), PJRT_CACHE = "0"), bquote({
+      if ("pjrt" %in% loadedNamespaces()) unloadNamespace("pjrt")
+      .(order[[1L]])
+      .(order[[2L]])
+      s <- Matrix(c(1, 0, 0, 2), 2, sparse = TRUE)
+      show <- function() {
+        x <- pjrt_buffer(matrix(1:4, 2), "f64")
+        sums <- list(rowSums(x), pjrt::rowSums(x), Matrix::rowSums(x), base::diag(1), crossprod(x)[1, 1], diag(x))
+        refused <- tryCatch(s %*% x, error = identity)
+        cat(unlist(lapply(sums, as.vector)), rowSums(s), pjrt::rowSums(s), rowSums(diag(2)), class(refused)[[1L]], "\n")
+      }
+      show()
+      unloadNamespace("pjrt")
+      cat(rowSums(s), rowSums(diag(2)), "")
+      library(pjrt)
+      show()
+    }))
+    line <- "4 6 4 6 4 6 1 5 1 4 1 2 1 2 1 1 pjrt_error_operator "
+    expect_clean(child, c(line, paste("1 2 1 1", line)))
+  }
+})
+
 test_that("neither attaching the package nor a first product prints a message", {
   child <- run_child(env = c(PJRT_PLUGIN_PATH_CPU = real_plugin(), PJRT_CACHE = "0"), quote({
     x <- pjrt_buffer(diag(2))

@@ -223,12 +223,13 @@ fn entry(name: &'static str, address: *const u8, arguments: usize) -> extendr_ap
     }
 }
 
-/// `loaded(namespace, the)`: called by the package whenever its namespace is loaded.
+/// `loaded(namespace, the)`: called by the package whenever its namespace is loaded. Returns whether it was loaded before.
 extern "C-unwind" fn loaded(namespace: SEXP, the: SEXP) -> SEXP {
+    let again = !sexp::namespace().is_null();
     if sexp::set_namespace(namespace, the) {
         client::close_at_end(the);
     }
-    sexp::nil()
+    sexp::new_flag(again)
 }
 
 /// Called once by R when it loads the library: registers every function with R under its plain name.
