@@ -4,9 +4,10 @@
 #   sh tools/arm64.sh [TEST...]
 #
 # It unpacks Debian's arm64 R into a folder, cross-compiles the Rust code with arm64's standard library and installs the
-# package in that folder. There it runs install_pjrt("cpu"), the crates' tests of data and libraries, the demo, and the named R
-# tests (by default those of buffers, transfers, execution, exactness and data types). This takes some minutes on an idle machine
-# and is not part of CI.
+# package in that folder. There it runs install_pjrt("cpu"), the tests of the small crates and those of data and libraries in the
+# large ones, the demo, and the named R tests. This takes some minutes on an idle machine and is not part of CI.
+#
+# Tests that need MPI, Redis, Python or a browser are not among the default ones, because the folder has none of these.
 #
 # It unpacks packages without running their scripts, which would take half an hour under emulation. All files are in .arm64/
 # (2 GB); ARM64_FOLDER names another folder. qemu-user-static, the cross compiler and the binfmt_misc entry for arm64 programs
@@ -16,7 +17,7 @@ cd "$(dirname "$0")/.." || exit 1
 . tools/setup.sh
 . tools/debian-rust.sh
 [ "$(id -u)" -eq 0 ] || stop "chroot requires root"
-[ $# -gt 0 ] || set -- buffer transfer execute exactness dtype
+[ $# -gt 0 ] || set -- buffer transfer execute exactness dtype altrep async dlpack donation linear-algebra serialize tree
 
 [ -e /usr/lib/binfmt.d/qemu-aarch64.conf ] || {
     update_index
