@@ -1,5 +1,5 @@
 #!/bin/sh
-# Compiles the Rust code for Windows and macOS on a Debian 12 machine (amd64), with Debian's newest Rust, which builds the
+# Compiles the Rust code for Windows and macOS on a Debian machine (amd64), with Debian's newest Rust, which builds the
 # standard library from source. It prints the result for each target on one line:
 #
 #   sh tools/cross.sh [TARGET...]

@@ -4,10 +4,28 @@
 #
 #   use_debian_rust FOLDER    unpacks it once and puts it on the PATH
 #   unpack FOLDER PACKAGE...  downloads and unpacks packages
+#   available PACKAGE...      prints the first package that this release has
 
 # Prints the first dependency of a package whose name starts with the given prefix.
 dependency() {
     apt-cache depends "$1" | sed -n "s/.*Depends: \($2.*\)/\1/p" | head -n 1
+}
+
+available() {
+    for package in "$@"; do
+        if apt-cache policy "$package" | grep -q 'Candidate: [0-9]'; then
+            echo "$package"
+            break
+        fi
+    done
+}
+
+# Prints the suffix of the packages with the newest Rust: "-web" where Debian also has one for its browsers, or empty.
+newest_rust() {
+    candidate() {
+        apt-cache policy "$1" | sed -n 's/.*Candidate: \([0-9].*\)/\1/p'
+    }
+    ! dpkg --compare-versions "$(candidate rustc-web)" gt "$(candidate rustc)" || echo -web
 }
 
 unpack() {
@@ -24,15 +42,17 @@ unpack() {
 }
 
 use_debian_rust() {
-    if [ ! -e "$1/complete" ]; then
+    if [ ! -e "$1/suffix" ]; then
         update_index
-        say "unpacking Debian's rustc-web into $1"
-        library=$(dependency libstd-rust-web-dev libstd-rust-web-)
-        unpack "$1" rustc-web cargo-web rust-web-clippy rust-web-src libstd-rust-web-dev "$library" \
-            "$(dependency "$library" libllvm)"
-        touch "$1/complete"
+        rust_suffix=$(newest_rust)
+        say "unpacking Debian's rustc$rust_suffix into $1"
+        library=$(dependency "libstd-rust$rust_suffix-dev" "libstd-rust$rust_suffix-")
+        unpack "$1" "rustc$rust_suffix" "cargo$rust_suffix" "rust$rust_suffix-clippy" "rust$rust_suffix-src" \
+            "libstd-rust$rust_suffix-dev" "$library" "$(dependency "$library" libllvm)"
+        echo "$rust_suffix" >"$1/suffix"
     fi
-    missing=$(missing_packages "$(dependency cargo-web libgit2)")
+    rust_suffix=$(cat "$1/suffix")
+    missing=$(missing_packages "$(dependency "cargo$rust_suffix" libgit2)")
     # shellcheck disable=SC2086
     [ -z "$missing" ] || install_packages $missing
     PATH="$1/usr/bin:$PATH"

@@ -21,6 +21,8 @@ const OPEN_MPI: [&str; 3] = ["libmpi.so.40", "libmpi.so.80", "libmpi.40.dylib"];
 const MPICH: [&str; 5] = ["libmpich.so.12", "libmpi.so.12", "libmpi_abi.so.1", "libmpi_abi.so.0", "libmpi.12.dylib"];
 const PLAIN: [&str; 2] = ["libmpi.so", "libmpi.dylib"];
 
+const UNSUPPORTED: &str = "MPI is not supported on this system.";
+
 /// The number of processes that the launcher tells, and whose launcher it is.
 pub(crate) fn launcher() -> Option<(Family, usize)> {
     let number = |name: &str| std::env::var(name).ok()?.parse().ok();
@@ -32,8 +34,11 @@ pub(crate) fn launcher() -> Option<(Family, usize)> {
 /// Loads the library that is named; or the one that is in the process already, the launcher's, or a usual one.
 ///
 /// # Errors
-/// `LibraryMissing`, with what was tried.
+/// `LibraryMissing`, with what was tried; on systems other than Unix, always.
 pub(crate) fn open(named: Option<&Path>) -> Result<(Box<dyn Communicator>, PathBuf)> {
+    if cfg!(not(unix)) {
+        bail!(LibraryMissing, "{UNSUPPORTED}");
+    }
     let candidates: Vec<PathBuf> = match (named, loaded()) {
         (_, Some(file)) => vec![file],
         (Some(file), None) => vec![file.to_owned()],
@@ -80,7 +85,7 @@ fn load(file: &Path) -> std::result::Result<libloading::Library, String> {
 
 #[cfg(not(unix))]
 fn load(_: &Path) -> std::result::Result<libloading::Library, String> {
-    Err("MPI is not supported on this system.".into())
+    Err(UNSUPPORTED.into())
 }
 
 fn open_file(file: &Path) -> std::result::Result<Box<dyn Communicator>, String> {
@@ -188,6 +193,18 @@ mod tests {
             let Err(reason) = open_file(Path::new(file)) else { panic!("loaded") };
             assert!(!reason.is_empty());
         }
+    }
+
+    #[cfg(not(unix))]
+    #[test]
+    fn only_unix_is_supported() {
+        let Err(error) = open(None) else { panic!("loaded") };
+        assert_eq!((error.kind(), error.message()), (Kind::LibraryMissing, UNSUPPORTED));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_library_without_mpi_is_refused() {
         assert!(open_file(Path::new("libm.so.6")).err().unwrap().contains("not an MPI"));
     }
 
