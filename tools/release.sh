@@ -1,7 +1,7 @@
 #!/bin/sh
 # Checks what can be checked before a release, and prints what remains to be done by hand:
 #
-#   sh tools/release.sh          everything
+#   sh tools/release.sh          everything, which takes hours
 #   sh tools/release.sh --quick  without the tests and R CMD check
 #
 # Prints "ok" or "FAILED" for each item, and fails if one failed.
@@ -84,6 +84,8 @@ item "the source package has at most 5 MB" small_package
 if [ "${1:-}" != --quick ]; then
     item "R CMD check" check_package
     item "all tests" env CI=true sh tools/test.sh
+    item "both commands on Debian 13 and sid" env CI=true sh tools/releases.sh trixie sid
+    item "the long tests" sh tools/soak.sh
     item "the source package with crates has at most 10 MB" vendored_package
 fi
 
@@ -92,7 +94,8 @@ cat <<END
 By hand:
   1. Read NEWS.md as a user of the last release.
   2. Run the tests on a machine with a GPU: Rscript tools/gpu-check.R
-  3. Run sh tools/cross.sh, sh tools/arm64.sh, sh tools/memcheck.sh and sh tools/deb.sh test, and renew bench/results.
+  3. Run sh tools/cross.sh, sh tools/arm64.sh, sh tools/memcheck.sh (unless soak.sh did) and sh tools/deb.sh test, and renew
+     bench/results.
   4. Look for known problems of crates: cargo deny --manifest-path src/rust/Cargo.toml check advisories
      It downloads the list of problems. Run each fuzz target for an hour: sh tools/fuzz.sh 3600
   5. Compare the list of plugins, inst/plugins.toml, with what the index has. Check the source package with the crates as

@@ -1,6 +1,6 @@
 # The parts of tools/test.sh that run in R, on the installed package:
 #
-#   Rscript tools/test.R tests|quick|examples|vignettes COUNTS
+#   Rscript tools/test.R tests|quick|soak|examples|vignettes COUNTS
 #
 # Each part appends a line "passed failed skipped" to the file COUNTS and prints the failures.
 #
@@ -9,6 +9,8 @@
 #
 #   # Slow:         `quick` leaves it out
 #   # Runs alone:   nothing else runs meanwhile
+#
+# `soak` runs the files that repeat more then, see tests/testthat/helper-soak.R.
 
 # Accepted reasons for skipping a test: hardware that the machine lacks, terminals and network namespaces that a container lacks,
 # packages that apt lacks (tools/setup.sh installs all that it has), PyTorch where Debian's is for another Python, and an MPI with
@@ -26,16 +28,17 @@ count <- function(passed, failed, skipped = 0L) {
   cat(passed, failed, skipped, "\n", file = counts, append = TRUE)
 }
 
-run_tests <- function(quick = FALSE) {
+run_tests <- function(which = "tests") {
   files <- test_files()
-  if (quick) {
-    files <- files[!files$slow, ]
+  files <- switch(which, quick = files[!files$slow, ], soak = files[files$soaks, ], files)
+  if (which == "soak") {
+    Sys.setenv(PJRT_SOAK = "1")
   }
   results <- c(
     run_chunks(chunks_of(files[!files$alone, ]), sessions = test_sessions()),
     run_chunks(chunks_of(files[files$alone, ]), sessions = 1L)
   )
-  note_seconds(results)
+  note_seconds(results, keep = which != "soak")
   state <- vapply(results, test_state, "")
   for (test in results[state %in% c("skipped", "excused")]) {
     cat(sprintf("SKIPPED %s: %s: %s\n", test$file, test$test, skip_reason(test)))
@@ -48,9 +51,10 @@ run_tests <- function(quick = FALSE) {
 # The test files and how to run them, sorted by their time in the last run, longest first.
 test_files <- function() {
   paths <- list.files("tests/testthat", "^test-.*[.]R$", full.names = TRUE)
-  says <- function(what) vapply(paths, function(path) any(startsWith(readLines(path), what)), NA, USE.NAMES = FALSE)
+  says <- function(what) vapply(paths, function(path) any(grepl(what, readLines(path))), NA, USE.NAMES = FALSE)
   files <- data.frame(
-    name = sub("^test-(.*)[.]R$", "\\1", basename(paths)), slow = says("# Slow:"), alone = says("# Runs alone:")
+    name = sub("^test-(.*)[.]R$", "\\1", basename(paths)), slow = says("^# Slow:"), alone = says("^# Runs alone:"),
+    soaks = says("\\b(times|torture|is_soak)[(]")
   )
   files$seconds <- unname(last_seconds()[files$name])
   unknown <- is.na(files$seconds)
@@ -127,12 +131,15 @@ run_chunk <- function(file, names) {
   saveRDS(unclass(results), file)
 }
 
-# Prints the files that took more than five seconds, and stores all times for the next run.
-note_seconds <- function(results) {
+# Prints the files that took more than five seconds, and stores all times for the next run unless `keep` is FALSE.
+note_seconds <- function(results, keep = TRUE) {
   files <- sub("^test-(.*)[.]R$", "\\1", vapply(results, `[[`, "", "file"))
   seconds <- tapply(vapply(results, `[[`, 0, "real"), files, sum)
   slow <- sort(seconds[seconds > 5], decreasing = TRUE)
   cat(sprintf("%.0f s in all; %s\n", sum(seconds), toString(sprintf("%s %.0f", names(slow), slow))))
+  if (!keep) {
+    return(invisible())
+  }
   last <- last_seconds()
   last[names(seconds)] <- seconds
   saveRDS(last, seconds_file())
@@ -165,37 +172,41 @@ script_works <- function(script) {
   structure(works, printed = any(!grepl("^([>+] |$)", output)))
 }
 
-run_examples <- function() {
-  works <- logical()
-  for (page in list.files("man", "\\.Rd$", full.names = TRUE)) {
+# Checks files in parallel: `is_good` runs a script that is made for each. Counts the files and prints the bad ones.
+check_files <- function(what, files, make_script, is_good) {
+  check <- function(path) {
     script <- tempfile(fileext = ".R")
-    tools::Rd2ex(page, script, commentDonttest = FALSE)
-    writeLines(c("library(pjrt)", readLines(script)), script)
-    ended <- script_works(script)
-    # an example that prints nothing shows nothing
-    works[[page]] <- ended && attr(ended, "printed")
-    if (!works[[page]]) {
-      cat("FAILED example of", page, "\n")
-    }
+    make_script(path, script)
+    is_good(script)
   }
+  works <- vapply(parallel::mclapply(files, check, mc.cores = test_sessions(), mc.preschedule = FALSE), isTRUE, NA)
+  cat(sprintf("FAILED %s %s\n", what, files[!works]), sep = "")
   count(sum(works), sum(!works))
 }
 
+run_examples <- function() {
+  make_script <- function(page, script) {
+    tools::Rd2ex(page, script, commentDonttest = FALSE)
+    writeLines(c("library(pjrt)", readLines(script)), script)
+  }
+  # an example that prints nothing shows nothing
+  is_good <- function(script) {
+    ended <- script_works(script)
+    ended && attr(ended, "printed")
+  }
+  check_files("example of", list.files("man", "\\.Rd$", full.names = TRUE), make_script, is_good)
+}
+
 run_vignettes <- function() {
-  works <- logical()
   if (is_missing("knitr")) {
     cat("vignettes not run: this R has no knitr\n")
     return(invisible())
   }
-  for (vignette in list.files("vignettes", "\\.Rmd$", full.names = TRUE, recursive = TRUE)) {
-    script <- tempfile(fileext = ".R")
+  make_script <- function(vignette, script) {
     writeLines(deparse(vignette_code(vignette, tempfile("vignette"))), script)
-    works[[vignette]] <- script_works(script)
-    if (!works[[vignette]]) {
-      cat("FAILED", vignette, "\n")
-    }
   }
-  count(sum(works), sum(!works))
+  files <- list.files("vignettes", "\\.Rmd$", full.names = TRUE, recursive = TRUE)
+  check_files("vignette", files, make_script, function(script) isTRUE(as.vector(script_works(script))))
 }
 
 # Code that renders a vignette or, without rmarkdown, only runs its code.
@@ -217,6 +228,6 @@ if (arguments[[1L]] == "chunk") {
 } else {
   counts <- arguments[[2L]]
   switch(arguments[[1L]],
-    tests = run_tests(), quick = run_tests(quick = TRUE), examples = run_examples(), vignettes = run_vignettes()
+    tests = , quick = , soak = run_tests(arguments[[1L]]), examples = run_examples(), vignettes = run_vignettes()
   )
 }

@@ -193,8 +193,9 @@ masked <- function(message, value, folder) {
     for (word in quoted) message <- gsub(word, "<given>", message, fixed = TRUE, useBytes = TRUE)
   }
   words <- c(pjrt:::given(value), if (one && is.numeric(value)) c(sprintf("%.0f", value), value))
-  for (before in c(", not ", "; it is ", "not with ", "not by ", "bounds: ", "no tensor ")) {
-    for (word in unique(words)) {
+  for (word in unique(words)) {
+    if (!grepl(word, message, fixed = TRUE, useBytes = TRUE)) next
+    for (before in c(", not ", "; it is ", "not with ", "not by ", "bounds: ", "no tensor ")) {
       message <- gsub(paste0(before, word), paste0(before, "<given>"), message, fixed = TRUE, useBytes = TRUE)
     }
   }

@@ -1,5 +1,5 @@
-# Runs `code` (quoted) in a new R process that sources these helpers, and kills it after `timeout` seconds. Returns its exit
-# status and the lines that it printed.
+# Runs `code` (quoted) in a new R process that sources these helpers and helper-soak.R, and kills it after `timeout` seconds.
+# Returns its exit status and the lines that it printed.
 run_child <- function(code, env = character(), timeout = 300, helpers = "programs") {
   end_child(start_child(code, env, helpers), timeout)
 }
@@ -17,7 +17,7 @@ end_child <- function(child, timeout = 300) {
 
 start_child <- function(code, env = character(), helpers = "programs") {
   file <- tempfile("child", fileext = ".R")
-  sourced <- normalizePath(test_path(sprintf("helper-%s.R", helpers)))
+  sourced <- normalizePath(test_path(sprintf("helper-%s.R", c("soak", helpers))))
   lines <- c("library(pjrt)", sprintf("source(%s)", encodeString(sourced, quote = "\"")), deparse(code))
   writeLines(lines, file)
   withr::local_envvar(c(R_LIBS = paste(.libPaths(), collapse = .Platform$path.sep), R_TESTS = "", env))

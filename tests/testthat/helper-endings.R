@@ -1,6 +1,6 @@
-# Ends `count` sessions while work is under way, in all ways and with all kinds of work. Returns a line for each session that
-# did not end as expected.
-bad_endings <- function(count, seed) {
+# Ends `count` sessions while work is under way, in all ways and with all kinds of work: for each way, `hands` sessions share the
+# kinds. Returns a line for each session that did not end as expected.
+bad_endings <- function(count, seed, hands = 5L) {
   withr::local_seed(seed)
   cache <- withr::local_tempdir()
   kinds <- c(
@@ -8,14 +8,13 @@ bad_endings <- function(count, seed) {
     "dropped", "nothing"
   )
   ways <- c("script", "quit", "status", "error", "terminate", "unload", "batch", "prompt", "end of input")
-  # for each way to end, five sessions share all kinds of work
   deal <- function(way) {
-    hands <- split(sample(kinds), rep_len(1:5, length(kinds)))
-    lapply(unname(hands), function(work) {
+    dealt <- split(sample(kinds), rep_len(seq_len(hands), length(kinds)))
+    lapply(unname(dealt), function(work) {
       list(end = way, work = paste(work, collapse = " "), delay = sample(c(0, 0, 5, 20, 50), 1L))
     })
   }
-  rounds <- ceiling(count / (5L * length(ways)))
+  rounds <- ceiling(count / (hands * length(ways)))
   waiting <- utils::head(unlist(lapply(rep(ways, rounds), deal), recursive = FALSE), count)
   running <- list()
   bad <- character()

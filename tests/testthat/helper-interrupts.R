@@ -11,7 +11,7 @@ waits <- list(
   part = quote(endless[1]),
   copy = quote(as_array(copy_buffer(endless, "cpu:0"))),
   compile = quote(pjrt_compile(long)),
-  "value of a compile" = quote(value(compiling <<- pjrt_compile_async(long))),
+  "value of a compile" = quote(value(compiling)),
   "await of a compile" = quote(await(compiling)),
   inspect = quote(inspect_hlo(long)),
   "a silent server" = quote(install_from("silent")),
@@ -32,7 +32,7 @@ interrupt_setup <- quote({
   endless <- pjrt_execute(compile(loop_program(Inf), device = "cpu:1"), pjrt_scalar(1, "f64", device = "cpu:1"))
   promise <- as_array_async(endless)
   double <- compile(unary_program("f64"))
-  long <- pjrt_program(chain_program(12000))
+  long <- pjrt_program(chain_program(8000))
   large <- pjrt_buffer(0.5, shape = c(3000, 4000))
   numbers <- pjrt_buffer(as.double(1:1e6))
   values <- as.double(1:2e7)
@@ -63,6 +63,7 @@ interrupt_setup <- quote({
     install_pjrt("cpu", force = TRUE)
   }
   begin <- function(wait) {
+    if ("compiling" %in% all.vars(wait)) compiling <<- pjrt_compile_async(long)
     cat("begin", "ning\n", sep = "")
     eval(wait)
     cat("not", "reached\n")

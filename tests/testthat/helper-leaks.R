@@ -267,8 +267,8 @@ typical_slope <- function(y) {
 }
 
 # A function that runs one batch of a use, and the batch's number of repetitions: as many as fit in `seconds`, at most `most`.
-# Quick uses are repeated at least 400 times, so that losing a block of 24 bytes each time exceeds the noise limit of grows()
-# in five batches.
+# Quick uses are repeated at least 400 times unless `most` is less, so that losing a block of 24 bytes each time exceeds the noise
+# limit of grows() in five batches.
 repetition <- function(use, objects, most, seconds) {
   run <- compiler::cmpfun(eval(bquote(function(n) for (i in seq_len(n)) .(use)), objects))
   # warm up: the first uses fill caches and start threads, whose memory stays
@@ -306,16 +306,16 @@ measure_growth <- function(uses, objects, heap, most, seconds, batches) {
 
 # Whether memory grows: per iteration by more than half of the smallest block, and in total by more than R's memory
 # fluctuates. The limits of the process are higher since its pages may be partly free.
-grows <- function(measured, limit = c(heap = 12, objects = 12, process = 100)) {
-  sway <- c(heap = 32e3, objects = 32e3, process = 16e6)
+grows <- function(measured, limit = c(heap = 12, objects = 12, process = 100), heap = 32e3) {
+  sway <- c(heap = heap, objects = 32e3, process = 16e6)
   any(measured$growth > limit & measured$total > sway) || length(measured$left) > 0L
 }
 
 # Measures each of these uses. Garbage collections take most of the time, so `together` uses share them; if memory grows
-# twice, each half of them is measured, down to single ones. A use that seems to leak is then measured up to twice more, with
+# twice, the heap by more than `shared_heap` bytes, each half of them is measured, down to single ones. A use that seems to leak is then measured up to twice more, with
 # `again` times the iterations: a leak grows every time. `report` is called as soon as a use has been measured alone.
 find_leaks <- function(heap, uses = repeated_uses(), most = 1000L, seconds = 0.01, batches = 5L, again = 10L, report = NULL,
-                       together = 1L, objects = leak_objects()) {
+                       together = 1L, shared_heap = 32e3, objects = leak_objects()) {
   measure <- function(group, more = 1L, times = batches) {
     measure_growth(group, objects, heap, more * most, more * seconds, times)
   }
@@ -335,7 +335,8 @@ find_leaks <- function(heap, uses = repeated_uses(), most = 1000L, seconds = 0.0
     for (chance in 1:2) {
       measured <- measure(group)
       # the limits per iteration hold for a single use
-      if (!grows(measured, limit = 0)) {
+      if (!grows(measured, limit = 0, heap = shared_heap)) {
+        measured$total[] <- 0
         return(lapply(group, function(use) measured))
       }
     }

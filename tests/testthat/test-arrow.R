@@ -1,3 +1,5 @@
+# Slow: compiles C code.
+
 # fixtures/arrow.c makes arrays as a package that uses Arrow does.
 producer <- local({
   found <- NULL

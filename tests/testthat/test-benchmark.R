@@ -1,4 +1,5 @@
 # Benchmarks: how programs are run and what is computed from the times. No test expects a time.
+# Slow: measures programs.
 
 square <- function(n = 64) pjrt_buffer(matrix(seq_len(n * n) / n^2, n))
 
@@ -160,8 +161,8 @@ test_that("Ctrl-C ends a measurement and leaves everything usable", {
     long <- compile(loop_program(3e6))
     x <- pjrt_scalar(1, "f64")
     for (i in 1:2) {
-      system(sprintf("(sleep 0.5; kill -INT %d) &", Sys.getpid()))
-      cat(tryCatch({ pjrt_benchmark(long, x, times = 1e5, limits = FALSE); "ended" }, interrupt = function(e) "interrupted"), "")
+      interrupt <- sprintf("(sleep 0.5; kill -INT %d) &", Sys.getpid())
+      cat(tryCatch({ system(interrupt); pjrt_benchmark(long, x, times = 1e5, limits = FALSE); "ended" }, interrupt = function(e) "interrupted"), "")
     }
     cat(as_array(pjrt_execute(long, x)), length(pjrt_benchmark(long, x, times = 1, limits = FALSE)$seconds), "\n")
   }))

@@ -1,6 +1,5 @@
 # Compiling in the background: pjrt_compile_async() and its promises.
 # Slow: waits for long compiles.
-# Runs alone: measures time.
 
 compile_async <- function(text, ...) pjrt_compile_async(pjrt_program(text), ...)
 
@@ -34,10 +33,17 @@ test_that("a promise always returns the same executable object", {
   expect_identical(one(executable), 2)
 })
 
-test_that("is_ready() on a promise returns at once", {
+test_that("is_ready() on a promise returns at once, and programs run while others compile", {
   promise <- compile_async(chain_program(10000))
   expect_identical(is_ready(promise), FALSE)
   expect_identical(format(promise), "<PJRTExecutablePromise: compiling>")
+  double <- compile(unary_program("f32"))
+  loop <- compile(loop_program(1e6))
+  results <- vapply(1:50, function(i) one(double), 0)
+  looped <- as_array(pjrt_execute(loop, pjrt_scalar(1, "f64")))
+  expect_false(is_ready(promise))
+  expect_identical(results, rep(2, 50))
+  expect_identical(looped, 2)
   await(promise)
   expect_identical(is_ready(promise), TRUE)
   expect_output(expect_invisible(print(promise)), "^<PJRTExecutablePromise: ready>$")
@@ -109,27 +115,23 @@ test_that("a promise restored from a file raises an error", {
   for (use in list(value, await, is_ready)) expect_refused(use(promise), "invalid_pointer", "null pointer")
 })
 
-test_that("programs run while others compile", {
-  promise <- compile_async(chain_program(10000))
-  double <- compile(unary_program("f32"))
-  loop <- compile(loop_program(1e6))
-  for (i in 1:50) expect_identical(one(double), 2)
-  expect_identical(as_array(pjrt_execute(loop, pjrt_scalar(1, "f64"))), 2)
-  expect_false(is_ready(promise))
-  await(promise)
-})
-
 test_that("Ctrl-C ends a wait for the compiler and leaves everything usable", {
   child <- start_child(quote({
-    long <- pjrt_program(chain_program(25000))
+    long <- pjrt_program(chain_program(15000))
     double <- pjrt_program(unary_program("f32"))
-    promise <- pjrt_compile_async(pjrt_program(chain_program(15000)))
+    promise <- pjrt_compile_async(pjrt_program(chain_program(12000)))
     waits <- list(
       compile = function() pjrt_compile(long), value = function() value(promise), await = function() await(promise)
     )
     for (name in names(waits)) {
-      cat("waiting\n")
-      end <- tryCatch({ waits[[name]](); "came to an end" }, interrupt = function(e) "interrupted")
+      end <- tryCatch(
+        {
+          cat("waiting\n")
+          waits[[name]]()
+          "came to an end"
+        },
+        interrupt = function(e) "interrupted"
+      )
       cat(name, end, "\n")
     }
     cat("meanwhile:", is_ready(promise), as_array(pjrt_execute(pjrt_compile(double), pjrt_scalar(21))), "\n")
@@ -140,14 +142,13 @@ test_that("Ctrl-C ends a wait for the compiler and leaves everything usable", {
   for (name in c("compile", "value", "await")) {
     expect_identical(next_line(), "waiting")
     Sys.sleep(0.1)
-    sent <- Sys.time()
     child$interrupt()
-    expect_identical(next_line(5), paste(name, "interrupted "))
-    expect_lt(as.numeric(Sys.time() - sent, units = "secs"), 0.5)
+    # before the compiler is done: the promise is not ready below
+    expect_identical(next_line(), paste(name, "interrupted "))
   }
   expect_identical(next_line(), "meanwhile: FALSE 42 ")
   expect_identical(next_line(120), "later: PJRTLoadedExecutable TRUE 7 ")
-  child$wait(30000)
+  child$wait(60000)
   expect_identical(child$get_exit_status(), 0L)
   # R prints a newline when it is interrupted
   expect_identical(paste(child$read_all_error_lines(), collapse = ""), "")

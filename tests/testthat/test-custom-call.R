@@ -484,15 +484,15 @@ test_that("printing is safe while R collects garbage", {
   program <- compile(printing_program())
   copy <- compile(calling_program("test_gc"))
   x <- pjrt_buffer(c(1, 2, 3, 4))
-  withr::defer(gctorture2(0))
+  withr::defer(torture(0))
   lines <- utils::capture.output({
-    invisible(gctorture2(7))
+    torture(7)
     for (i in 1:3) {
       pjrt_register_custom_call("test_gc", list(host = handlers()("copies")), "test handlers")
       await(pjrt_execute(program, x))
       values <- as_array(pjrt_execute(copy, x))
     }
-    invisible(gctorture2(0))
+    torture(0)
   })
   expect_identical(lines, rep(c("PJRTBuffer", " 1", " 2", " 3", " 4", "[ f32{4} ]"), 3))
   expect_identical(as.vector(values), c(1, 2, 3, 4))

@@ -492,8 +492,7 @@ test_that("dispatching survives garbage collection at every allocation", {
     e <- "\u00e9"
     latin1 <- `Encoding<-`("\xe9", "latin1")
     d$dispatch(a, matrix(1, 2, 2), s = e)
-    jit <- compiler::enableJIT(0)
-    gctorture(TRUE)
+    torture(5)
     one <- d$dispatch(a, matrix(1, 2, 2), s = latin1)
     two <- d$dispatch(a, 2L, s = f)
     three <- d$dispatch(a, 2L, s = list(f, 1:2))
@@ -503,7 +502,7 @@ test_that("dispatching survives garbage collection at every allocation", {
     refused <- vapply(list(list("a"), list(a, s = a), list(x = NA)), function(args) {
       tryCatch(dispatch(d$dispatcher, args), pjrt_error_invalid_input = function(e) "refused")
     }, "")
-    gctorture(FALSE)
+    torture(0)
     cat(d$log$count, as_array(one[[2]]$data), as_array(two[[2]]$data), as_array(three[[1]]$data), as_array(five[[1]]$data), six, refused, "\n")
   }))
   expect_clean(child, "3 1 1 1 1 2 1 2 2 3 4 5 3 refused refused refused ")

@@ -1,3 +1,5 @@
+# Slow: waits for servers and groups of processes.
+
 # A Redis server on a free port, stopped at the end of the test.
 start_store <- function(env = parent.frame()) {
   server <- Sys.which("redis-server")
@@ -8,7 +10,7 @@ start_store <- function(env = parent.frame()) {
     server, c("--port", "0", "--unixsocket", socket, "--save", "", "--dir", folder, "--requirepass", "s3cret")
   )
   withr::defer(child$kill(), envir = env)
-  end <- Sys.time() + 20
+  end <- Sys.time() + 60
   while (!file.exists(socket) && Sys.time() < end) Sys.sleep(0.02)
   list(address = paste0("redis+unix://", socket, "?pass=s3cret"), child = child)
 }
@@ -128,7 +130,7 @@ test_that("a place in MPI must be that of the process", {
     message_of <- function(code) tryCatch(code, error = function(e) paste(class(e)[[1L]], conditionMessage(e)))
     c(
       message_of(pjrt_client("fake", distributed = pjrt_distributed(rank = 1 - world$rank))),
-      message_of(pjrt_client("fake", script = "never", distributed = pjrt_distributed(timeout = 1)))
+      message_of(pjrt_client("fake", script = "never", distributed = pjrt_distributed(timeout = 4)))
     )
   }), env = c(PJRT_PLUGIN_PATH_FAKE = hosts_library()))
   expect_snapshot(writeLines(refused[[1L]]), cran = TRUE)
@@ -194,9 +196,9 @@ test_that("a program runs on the devices of several processes", {
 test_that("a process that does not come, or dies, is an error in time", {
   store <- start_store()
   withr::local_envvar(PJRT_PLUGIN_PATH_FAKE = hosts_library())
-  place <- pjrt_distributed(1, 3, store$address, job = "alone", timeout = 1)
+  place <- pjrt_distributed(1, 3, store$address, job = "alone", timeout = 2)
   error <- expect_refused(
-    pjrt_client("fake", distributed = place), "deadline_exceeded", "Ranks 0, 2 of 3 did not arrive within 1 s."
+    pjrt_client("fake", distributed = place), "deadline_exceeded", "Ranks 0, 2 of 3 did not arrive within 2 s."
   )
   expect_false(grepl("s3cret", conditionMessage(error)))
   place <- pjrt_distributed(0, 1, store$address, job = "lost", timeout = 60)

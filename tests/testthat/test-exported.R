@@ -1,3 +1,5 @@
+# Slow: compiles many programs.
+
 # The files are made by src/rust/program/fixtures/exported/make.py, with the numbers that JAX computes.
 exported_path <- function(name) fixture(file.path("exported", paste0(name, ".jaxexport")))
 load_fixture <- function(name, ...) pjrt_load_exported(exported_path(name), ...)

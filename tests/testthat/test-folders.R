@@ -1,4 +1,5 @@
 # The user's cache and the site's folder, on machines that several users share.
+# Slow: starts many sessions of another user.
 
 # An empty cache with the plugin "idle", and its folder.
 local_idle_cache <- function(env = parent.frame()) {

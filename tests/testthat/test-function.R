@@ -228,10 +228,10 @@ test_that("names are looked up again only if they change", {
   expect_refused(f(list(b = 1:2, v = 3:4), 5:6), "invalid_input", "`params$v`")
   expect_refused(f(list(1:2, 3:4), 5:6), "invalid_input", "`params[[1]]`")
   # recursive calls, by garbage collection in the middle of a call
-  withr::defer(gctorture(FALSE))
-  gctorture(TRUE)
+  withr::defer(torture(0))
+  torture(3)
   result <- f(params, 5:6)
-  gctorture(FALSE)
+  torture(0)
   expect_identical(as_array(result), right)
 })
 

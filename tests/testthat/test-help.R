@@ -1,6 +1,12 @@
 # What every help page promises: it fits a terminal of 80 columns, and has an example that runs.
 
-pages <- function() tools::Rd_db("pjrt")
+pages <- local({
+  read <- NULL
+  function() {
+    if (is.null(read)) read <<- tools::Rd_db("pjrt")
+    read
+  }
+})
 
 # The parts of a page with this tag, at any depth.
 parts <- function(page, tag) {

@@ -1,4 +1,5 @@
 # Objects in documents that knitr makes.
+# Slow: renders documents.
 
 # The text of one that knitr renders to `format`.
 rendered <- function(format, extra = character()) {

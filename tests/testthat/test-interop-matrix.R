@@ -1,3 +1,5 @@
+# Slow: starts many sessions.
+
 test_that("matrices of package Matrix are refused in every operator, whichever package came first", {
   skip_if_not_installed("Matrix")
   for (first in list(quote(NULL), quote(loadNamespace("Matrix")))) {

@@ -1,4 +1,5 @@
 # Arrays of Python, in children that have reticulate. helper-reticulate.R runs them.
+# Slow: starts many sessions with Python.
 
 test_that("NumPy and pjrt use each other's arrays in place", {
   expect_python(env = reticulate_env(), quote({
@@ -143,12 +144,12 @@ test_that("arrays of Python and R are freed in loops", {
       pjrt_memory_stats()
       gc()
     }
-    run(50)
+    run(20)
     before <- resident()
     live <- pjrt_memory_stats()
-    # 250 arrays of 8 MB each way and round. The allocator keeps some of it now and then, but a leak grows in every round.
+    # 50 or 250 arrays of 8 MB each way and round. The allocator keeps some of it now and then, but a leak grows in every round.
     for (round in 1:4) {
-      run(250)
+      run(times(50, 250))
       growth <- resident() - before
       if (growth < 1e8) break
       before <- resident()

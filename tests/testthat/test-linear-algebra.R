@@ -1,4 +1,5 @@
 # Linear algebra within programs, on the LAPACK that R uses.
+# Slow: compiles many programs.
 
 # Optimizing all programs would take most of the time.
 quick_options <- list(xla_backend_optimization_level = 0L, xla_cpu_use_fusion_emitters = FALSE)
@@ -220,8 +221,13 @@ test_that("an interrupt ends the wait for a long decomposition, and R goes on", 
       big <- compile(.(linear_algebra_program("svd", "1500x1500xf64", c("1500x1500xf64", "1500xf64", "1500x1500xf64"))))
       double <- compile(unary_program("f64"), device = "cpu:1")
       run <- pjrt_execute(big, pjrt_buffer(matrix(rnorm(1500^2), 1500), "f64"), simplify = FALSE)
-      cat("starts\n")
-      tryCatch(await(run[[2L]]), interrupt = function(i) cat("interrupted\n"))
+      tryCatch(
+        {
+          cat("starts\n")
+          await(run[[2L]])
+        },
+        interrupt = function(i) cat("interrupted\n")
+      )
       cat(is_ready(run[[2L]]), as_array(pjrt_execute(double, pjrt_scalar(21, "f64", device = "cpu:1"))), "\n")
       Sys.sleep(100)
     }),
@@ -231,11 +237,10 @@ test_that("an interrupt ends the wait for a long decomposition, and R goes on", 
   next_line <- line_reader(child)
   expect_identical(next_line(), "starts")
   Sys.sleep(0.3)
-  start <- Sys.time()
   child$interrupt()
   expect_identical(next_line(), "interrupted")
+  # before the decomposition ends
   expect_identical(next_line(), "FALSE 42 ")
-  expect_lt(as.numeric(Sys.time() - start, units = "secs"), 2)
 })
 
 test_that("a program with linear algebra is cached, and works in the next session", {

@@ -1,5 +1,6 @@
 # Models exported from JAX that use linear algebra, with the numbers that JAX computes.
 # The files are made by src/rust/program/fixtures/exported/make_algebra.py.
+# Slow: compiles models.
 
 algebra <- function(file) fixture(file.path("exported", "algebra", file))
 

@@ -3,30 +3,30 @@
 sharded_fixture <- function(name) normalizePath(test_path("fixtures", "sharded", name))
 
 # The outputs of a program for several devices on as many devices of the CPU, as whole arrays.
-on_devices <- function(program, inputs, count, dim = 1L) {
+on_devices <- function(program, inputs, count) {
   found <- devices(new_client(pjrt_plugin("cpu"), list(cpu_device_count = count)))
   executable <- pjrt_compile(program, devices = found)
-  shards <- lapply(seq_along(inputs), function(i) pjrt_shard(inputs[[i]], executable, dim = dim, input = i))
+  shards <- lapply(seq_along(inputs), function(i) pjrt_shard(inputs[[i]], executable, dim = 1L, input = i))
   out <- pjrt_execute_sharded(executable, do.call(Map, c(list(list), shards)), simplify = FALSE)
-  lapply(seq_along(out[[1L]]), function(i) pjrt_unshard(out, executable, output = i, dim = dim))
+  lapply(seq_along(out[[1L]]), function(i) pjrt_unshard(out, executable, output = i, dim = 1L))
 }
 
-# The same in as many processes; the whole arrays of each.
-in_processes <- quote({
-  parts <- mpi_program(make())
+# The same in as many processes; the whole arrays of each. A case is list(make, inputs): a function that makes the program, and its
+# inputs.
+in_processes <- quote(lapply(cases, function(case) {
+  parts <- mpi_program(case[[1L]]())
   run <- pjrt_compile(parts$program)
-  part <- function(x, i) mpi_shard(x, parts, i, dim = dim)
-  arguments <- Map(part, inputs, seq_along(inputs))
-  out <- do.call(pjrt_execute, c(list(run), arguments, list(simplify = FALSE)))
-  for (i in 1:50) out <- do.call(pjrt_execute, c(list(run), arguments, list(simplify = FALSE)))
-  Map(function(buffer, i) mpi_unshard(buffer, parts, i, dim = dim), out, seq_along(out))
-})
+  inputs <- case[[2L]]
+  arguments <- Map(function(x, i) mpi_shard(x, parts, i, dim = 1L), inputs, seq_along(inputs))
+  for (i in seq_len(runs)) out <- do.call(pjrt_execute, c(list(run), arguments, list(simplify = FALSE)))
+  Map(function(buffer, i) mpi_unshard(buffer, parts, i, dim = 1L), out, seq_along(out))
+}))
 
-expect_same_in_processes <- function(make, inputs, n, launchers = mpi_launchers(), dim = 1L) {
-  environment(make) <- globalenv()
-  expected <- on_devices(make(), inputs, n, dim = dim)
+expect_same_in_processes <- function(cases, n, launchers) {
+  for (i in seq_along(cases)) environment(cases[[i]][[1L]]) <- globalenv()
+  expected <- lapply(cases, function(case) on_devices(case[[1L]](), case[[2L]], n))
   for (launcher in launchers) {
-    values <- mpi_values(launcher, n, in_processes, list(make = make, inputs = inputs, dim = dim))
+    values <- mpi_values(launcher, n, in_processes, list(cases = cases, runs = times(10L, 51L)))
     for (value in values) expect_equal(value, expected, tolerance = 1e-6, info = launcher)
   }
 }
@@ -38,22 +38,23 @@ test_that("a training step that JAX exported for four devices runs in four proce
   set.seed(1)
   inputs <- list(matrix(rnorm(40), 5), rnorm(8), matrix(rnorm(16), 8), matrix(rnorm(80), 16), matrix(rnorm(32), 16))
   make <- with_values(quote(pjrt_load_exported(FILE)), FILE = sharded_fixture("train.jaxexport"))
-  expect_same_in_processes(make, inputs, 4L)
+  expect_same_in_processes(list(list(make, inputs)), 4L, mpi_launchers())
 })
 
 test_that("every collective operation of JAX runs in processes, also in loops and branches", {
   make <- with_values(quote(pjrt_load_exported(FILE)), FILE = sharded_fixture("collectives.jaxexport"))
-  expect_same_in_processes(make, list(matrix(as.numeric(0:31), 8)), 4L)
-  # the other branch
-  expect_same_in_processes(make, list(-matrix(as.numeric(0:31), 8)), 4L, mpi_launchers()[1L])
+  x <- matrix(as.numeric(0:31), 8)
+  # both branches
+  cases <- list(list(make, list(x)), list(make, list(-x)))
+  expect_same_in_processes(cases, 4L, times(mpi_launchers()[1L], mpi_launchers()))
 })
 
 test_that("programs of GSPMD and Shardy run in processes", {
   inputs <- list(matrix(seq_len(32) / 8, 8), matrix(seq_len(24) / 4, 4), seq_len(6) + 0)
-  for (file in c("step-gspmd.mlir", "step-shardy-whole.mlir")) {
-    make <- with_values(quote(pjrt_program(path = FILE)), FILE = sharded_fixture(file))
-    expect_same_in_processes(make, inputs, 4L, mpi_launchers()[1L])
-  }
+  cases <- lapply(c("step-gspmd.mlir", "step-shardy-whole.mlir"), function(file) {
+    list(with_values(quote(pjrt_program(path = FILE)), FILE = sharded_fixture(file)), inputs)
+  })
+  expect_same_in_processes(cases, 4L, mpi_launchers()[1L])
 })
 
 test_that("replicas run in processes", {

@@ -272,7 +272,7 @@ test_that("forks that do not use pjrt run and end normally", {
     for (end in ends) {
       began <- Sys.time()
       suppressWarnings(parallel::mccollect(parallel::mcparallel(eval(end), silent = TRUE)))
-      cat(Sys.time() - began < 5, "")
+      cat(Sys.time() - began < 60, "")
     }
     cat(system("true"), "\n")
   }))

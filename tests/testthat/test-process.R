@@ -46,7 +46,7 @@ test_that("a plugin path without a file raises an error that names the file", {
 
 test_that("sessions with every kind of pending work exit cleanly in every way R can end", {
   # tries each kind of work with each kind of exit; tools/endings.R tries more
-  expect_identical(bad_endings(45, seed = 8), character())
+  expect_identical(bad_endings(times(18, 45), seed = 8, hands = times(2L, 5L)), character())
 })
 
 test_that("a session that fails while programs run exits with R's own status", {
@@ -68,8 +68,14 @@ test_that("Ctrl-C ends every kind of wait and leaves everything usable", {
       as_raw = function() as_raw(y, TRUE), print = function() print(y), format = function() format_buffer(y)
     )
     for (name in names(waits)) {
-      cat("waiting\n")
-      end <- tryCatch({ waits[[name]](); "came to an end" }, interrupt = function(e) "interrupted")
+      end <- tryCatch(
+        {
+          cat("waiting\n")
+          waits[[name]]()
+          "came to an end"
+        },
+        interrupt = function(e) "interrupted"
+      )
       cat(name, end, "\n")
     }
     z <- pjrt_execute(double, y)
@@ -83,10 +89,9 @@ test_that("Ctrl-C ends every kind of wait and leaves everything usable", {
   for (name in c("await", "value", "as_array", "as_raw", "print", "format")) {
     expect_identical(next_line(), "waiting")
     Sys.sleep(0.15)
-    sent <- Sys.time()
     child$interrupt()
-    expect_identical(next_line(5), paste(name, "interrupted "))
-    expect_lt(as.numeric(Sys.time() - sent, units = "secs"), 0.5)
+    # before the program ends: y is not ready below
+    expect_identical(next_line(), paste(name, "interrupted "))
   }
   expect_identical(next_line(), "other work: 7 FALSE FALSE f64 ")
   expect_identical(next_line(), "done")
@@ -110,7 +115,7 @@ test_that("an interrupted wait can be repeated", {
   child$interrupt()
   expect_identical(next_line(), "interrupted")
   expect_identical(next_line(), "FALSE 2 ")
-  child$wait(20000)
+  child$wait(60000)
   expect_identical(child$get_exit_status(), 0L)
 })
 
@@ -124,7 +129,7 @@ test_that("a session whose wait was interrupted ends without waiting", {
   withr::defer(child$kill())
   expect_identical(line_reader(child)(), "waiting")
   child$interrupt()
-  child$wait(5000)
+  child$wait(20000)
   # reading the output of a running process would block
   expect_false(child$is_alive())
   if (child$is_alive()) return()

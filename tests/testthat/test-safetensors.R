@@ -560,8 +560,14 @@ test_that("interrupted saving and loading leaves no files behind", {
       load = function() safetensors_load("holes.safetensors")
     )
     for (name in names(works)) {
-      cat("start", name, "\n")
-      end <- tryCatch({ works[[name]](); "came to an end" }, interrupt = function(e) "interrupted")
+      end <- tryCatch(
+        {
+          cat("start", name, "\n")
+          works[[name]]()
+          "came to an end"
+        },
+        interrupt = function(e) "interrupted"
+      )
       cat(name, end, "\n")
     }
     cat(pjrt_memory_stats()$staging[["in_use"]] < 1e8, "\n")
@@ -571,10 +577,10 @@ test_that("interrupted saving and loading leaves no files behind", {
     expect_identical(next_line(), paste("start", name, ""))
     Sys.sleep(0.15)
     child$interrupt()
-    expect_identical(next_line(5), paste(name, "interrupted "))
+    expect_identical(next_line(), paste(name, "interrupted "))
   }
   expect_identical(next_line(), "TRUE ")
-  child$wait(10000)
+  child$wait(60000)
   expect_identical(child$get_exit_status(), 0L)
   expect_setequal(list.files(folder, all.files = TRUE, no.. = TRUE), c("holes.safetensors", "model.safetensors"))
   expect_named(safetensors_load(file.path(folder, "model.safetensors")), "old")

@@ -506,7 +506,7 @@ test_that("forked children return programs and their own buffers, but not their 
 })
 
 test_that("a time limit ends the wait for a buffer's content", {
-  y <- pjrt_execute(compile(loop_program(5e8), device = "cpu:1"), pjrt_scalar(1, "f64", device = "cpu:1"))
+  y <- pjrt_execute(compile(loop_program(6e7), device = "cpu:1"), pjrt_scalar(1, "f64", device = "cpu:1"))
   limited <- function() {
     setTimeLimit(elapsed = 0.3, transient = TRUE)
     on.exit(setTimeLimit())
@@ -521,9 +521,9 @@ test_that("sending and first uses work with garbage collection at every allocati
   program <- pjrt_program(unary_program("2xf32"))
   add <- add2()
   objects <- list(x, program, add, pjrt_buffer(runif(100)))
-  gctorture(TRUE)
-  got <- tryCatch(sent(objects), finally = gctorture(FALSE))
-  gctorture(TRUE)
-  values <- tryCatch(list(as_array(got[[1]]), as_array(pjrt_execute(got[[3]], x, got[[1]])), shape(got[[4]]), format(got[[2]])), finally = gctorture(FALSE))
+  torture(2)
+  got <- tryCatch(sent(objects), finally = torture(0))
+  torture(2)
+  values <- tryCatch(list(as_array(got[[1]]), as_array(pjrt_execute(got[[3]], x, got[[1]])), shape(got[[4]]), format(got[[2]])), finally = torture(0))
   expect_identical(values, list(array(c(1, 2)), array(c(2, 4)), 100L, format(program)))
 })

@@ -242,18 +242,17 @@ test_that("launches on several devices return at once and keep their order", {
     sum <- compile(all_reduce_program("f64", 4L), four)
     double <- lapply(devices(), function(d) compile(unary_program("f64"), device = d))
     x <- lapply(1:4, function(i) pjrt_scalar(i + 0, "f64", device = devices()[[i]]))
-    start <- proc.time()[["elapsed"]]
     a <- pjrt_execute_sharded(slow, x)
     b <- pjrt_execute_sharded(slow, a)
     c <- pjrt_execute_sharded(sum, b)
     d <- Map(pjrt_execute, double, c)
     other <- pjrt_execute_sharded(sum, x)
-    took <- proc.time()[["elapsed"]] - start
-    cat(took < 0.1, is_ready(a[[1L]]), is_ready(d[[4L]]), "\n")
+    # a launch that waited would have ended after the first program
+    cat(is_ready(a[[1L]]), is_ready(d[[4L]]), "\n")
     cat(vapply(d, as_array, 0), vapply(other, as_array, 0), "\n")
   }), timeout = 600)
   expect_identical(child$status, 0L)
-  expect_identical(child$out, c("TRUE FALSE FALSE ", "36 36 36 36 10 10 10 10 "))
+  expect_identical(child$out, c("FALSE FALSE ", "36 36 36 36 10 10 10 10 "))
 })
 
 test_that("donations on one device and on several devices do not interfere", {
@@ -356,13 +355,13 @@ test_that("launches on several devices work under gctorture()", {
     sum <- compile(all_reduce_program("2xf64", 2L, donates), pjrt_compile_options(num_replicas = 2L))
     both <- devices()
     x <- pjrt_shard(c(1, 2, 10, 20), both, dtype = "f64")
-    gctorture(TRUE)
+    torture(2)
     out <- pjrt_execute_sharded(sum, x)
     listed <- pjrt_execute_sharded(sum, out, simplify = FALSE)
     e <- tryCatch(pjrt_execute_sharded(sum, x), error = function(e) class(e)[[1L]])
     options <- pjrt_compile_options(num_replicas = 2L, debug_options = list(xla_cpu_enable_fast_math = TRUE))
     a <- as_array(listed[[2L]][[1L]])
-    gctorture(FALSE)
+    torture(0)
     cat(a, e, format(options), "\n")
   }), timeout = 600)
   expect_identical(child$status, 0L)

@@ -86,9 +86,9 @@ test_that("a jitted solver survives garbage collection, and reports what fails",
   model <- list(a = on_device(a), rest = list(b = on_device(b)))
   jit$run(model, FALSE)
   withr::with_options(list(pjrt.dispatch = "thread"), {
-    gctorture2(7)
+    torture(7)
     outs <- lapply(1:5, function(i) jit$run(model, FALSE))
-    gctorture2(0)
+    torture(0)
   })
   for (out in outs) expect_near(values_in(out)$solution, solve(a, b))
   # a solution is an input again

@@ -147,7 +147,7 @@ test_that("a trace ends when the code fails or is interrupted, and is written al
   interrupted <- tryCatch(
     pjrt_trace({
       tools::pskill(Sys.getpid(), tools::SIGINT)
-      Sys.sleep(5)
+      Sys.sleep(60)
     }),
     interrupt = function(e) "interrupted"
   )
@@ -177,12 +177,13 @@ test_that("a trace keeps a bounded number of events, and counts the others", {
 
 test_that("runs that go on when the trace ends are unfinished", {
   withr::local_options(pjrt.dispatch = "thread")
-  exe <- compile(loop_program(1e8))
+  exe <- compile(loop_program(6e7))
   x <- pjrt_scalar(1, "f64")
   trace <- pjrt_trace({
     y <- pjrt_execute(exe, x)
     while (Sys.getenv("never") == "" && !is_ready(x)) NULL
-    Sys.sleep(0.1)
+    # by then, the thread has begun
+    Sys.sleep(0.5)
   })
   run <- events_of(trace, "run")
   expect_identical(run$outcome, "unfinished")

@@ -383,7 +383,7 @@ test_that("walks survive garbage collection at every allocation", {
   child <- run_child(quote({
     x <- structure(list(1, list("a", b = NULL)), names = c(`Encoding<-`("\xe9", "latin1"), "b"))
     names <- as.list(1:3)
-    gctorture(TRUE)
+    torture(1)
     names(names) <- 11:13
     tree <- build_tree(x)
     same <- unflatten(tree, flatten(x))
@@ -391,7 +391,7 @@ test_that("walks survive garbage collection at every allocation", {
     part <- tree_filter_by_names(tree, "\u00e9")
     both <- unflatten(tree_concat(list(tree, part), c("p", "q")), list(1, "a", 2))
     refused <- tryCatch(build_tree(structure(list(1), names = NA_character_)), error = function(e) "refused")
-    gctorture(FALSE)
+    torture(0)
     names(x)[[1L]] <- "\u00e9"
     cat(identical(same, x), numbered, identical(both$p, x), names(both$q) == "\u00e9", refused, "\n")
   }))
