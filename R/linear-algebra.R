@@ -47,8 +47,7 @@
 #' * `gtsv`: inputs lower, diagonal, upper, B; outputs lower, diagonal, upper, solution, info.
 #'
 #' The names in parentheses are those of complex types. `geev` and `gees` of real types return the real and imaginary parts of
-#' eigenvalues as two outputs. `tridiagonal_solve_perturbed_ffi` works for all four types, and so does `LuDecomposition`, which
-#' is in programs that JAX has lowered for TPUs.
+#' eigenvalues as two outputs. `tridiagonal_solve_perturbed_ffi` works for all four types.
 #'
 #' The letters are those of LAPACK: `uplo` is L or U, `side` L or R, `trans_x` N, T or C, and `diag` N or U. If `mode` is N,
 #' vectors are not computed.

@@ -71,7 +71,6 @@ mod sharded;
 mod sitrep;
 mod slice;
 mod stored;
-mod strings;
 mod topology;
 mod trace;
 mod transfer;

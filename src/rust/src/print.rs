@@ -3,7 +3,6 @@
 use crate::buffer;
 use crate::conditions::{Failure, Result};
 use crate::sexp::{self, Protected};
-use crate::strings;
 use crate::transfer::set_dim;
 use extendr_api::prelude::*;
 use extendr_ffi::SEXPTYPE;
@@ -79,13 +78,32 @@ fn buffer_literals(buffer: Robj) -> Result<Robj> {
     let elements = ready.view()?.ordered_copy(spec, HostOrder::ColumnMajor)?;
     // SAFETY: written just now, by us alone.
     let (bytes, width) = (unsafe { elements.bytes() }, spec.dtype.host_bytes());
-    let formatter = Formatter::new(spec.dtype);
-    let written = strings::fill(out.sexp(), &formatter, bytes, width)?;
-    if !written {
-        return Err(no_memory(spec));
+    let mut formatter = Formatter::new(spec.dtype);
+    let mut text = String::new();
+    for (i, batch) in bytes.chunks(BATCH * width).enumerate() {
+        check_interrupt_now_and_then()?;
+        // Written before R allocates: a jump would leave the formatter's text behind.
+        text.clear();
+        let ends = batch.chunks_exact(width).map(|element| {
+            text.push_str(formatter.text(element));
+            text.len()
+        });
+        let ends: Vec<usize> = ends.collect();
+        let made = sexp::guarded(|| {
+            let starts = std::iter::once(0).chain(ends.iter().copied());
+            for (at, (start, &end)) in starts.zip(&ends).enumerate() {
+                sexp::set_text(out.sexp(), i * BATCH + at, &text[start..end]);
+            }
+        })?;
+        if !made {
+            return Err(no_memory(spec));
+        }
     }
     Ok(sexp::robj(out.sexp()))
 }
+
+/// The elements whose text is written before R gets them.
+const BATCH: usize = 1 << 10;
 
 /// Reads only the requested elements from a device with memory of its own.
 struct DeviceBytes<'a> {

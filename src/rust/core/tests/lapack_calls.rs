@@ -3,15 +3,12 @@
 mod common;
 
 use common::linear::*;
-use common::{client, client_of, device};
+use common::{client, client_of};
 use pjrt_base::error::Kind;
 use pjrt_core::custom_call::registry::{known, Known};
 use pjrt_core::executable::execute::{Dispatch, ExecuteOptions};
-use pjrt_core::executable::options::CompileOptions;
 use pjrt_core::executable::serialized::{Destination, Serialized};
-use pjrt_core::Executable;
 use pjrt_data::dtype::DType;
-use pjrt_program::program::{Format, Program};
 use std::time::Instant;
 
 const REAL: [(DType, f64); 2] = [(DType::F32, 1e-4), (DType::F64, 1e-10)];
@@ -70,49 +67,6 @@ fn the_targets_of_r_xla_factorize() {
         assert_eq!(known("eigh", "cpu"), Some(Known::BuiltIn));
         assert_eq!(known("eigh", "tpu"), None);
     }
-}
-
-#[test]
-fn tpu_programs_get_their_lu() {
-    let mut random = Random(5);
-    for (dtype, _, precision) in TYPES {
-        let x = random.matrix(dtype, 5, 3);
-        let t = dtype.info().mlir;
-        // The matrix is transposed first, so that a layout of its own would be best for the operand.
-        let text = format!(
-            "func.func @main(%t: tensor<3x5x{t}>) -> (tensor<5x3x{t}>, tensor<3xi32>, tensor<5xi32>) {{
-              %x = stablehlo.transpose %t, dims = [1, 0] : (tensor<3x5x{t}>) -> tensor<5x3x{t}>
-              %0:3 = stablehlo.custom_call @LuDecomposition(%x) {{api_version = 4 : i32}}
-                : (tensor<5x3x{t}>) -> (tensor<5x3x{t}>, tensor<3xi32>, tensor<5xi32>)
-              return %0#0, %0#1, %0#2 : tensor<5x3x{t}>, tensor<3xi32>, tensor<5xi32>
-            }}"
-        );
-        check_tpu(&compile(&text), dtype, &x, precision);
-        // As JAX writes it for TPUs.
-        let untyped = text.replace("api_version = 4 : i32", "api_version = 2 : i32, backend_config = \"\"");
-        check_tpu(&compile(&untyped), dtype, &x, precision);
-    }
-}
-
-#[test]
-fn an_exported_tpu_program_gets_its_lu() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../program/fixtures/lu.artifact");
-    let program = Program::new(std::fs::read(path).unwrap(), Format::Mlir).unwrap();
-    let executable = Executable::compile(&[device(0)], &program, &CompileOptions::default()).unwrap();
-    assert_eq!(executable.functions(), ["LuDecomposition"]);
-    check_tpu(&executable, DType::F32, &Random(5).matrix(DType::F32, 5, 3), 1e-4);
-}
-
-fn check_tpu(executable: &Executable, dtype: DType, x: &Matrix, precision: f64) {
-    let input = upload(&Operand::new(dtype, &[], &[x.columns, x.rows]), &x.transposed().values);
-    let found = run(executable, &[&input]).unwrap();
-    let lu = Matrix { rows: x.rows, columns: x.columns, values: found[0].clone() };
-    let exchanged = Matrix::new(x.rows, x.columns, |i, j| x.at(found[2][i].0 as usize, j));
-    let lower = lu.only(|i, j| i > j).plus(&Matrix::identity(x.rows).columns(x.columns));
-    assert_close(&lower.times(&lu.upper().rows(x.columns)), &exchanged, precision);
-    let mut rows: Vec<_> = (0..x.rows).collect();
-    found[1].iter().enumerate().for_each(|(i, pivot)| rows.swap(i, pivot.0 as usize));
-    assert!(rows.iter().zip(&found[2]).all(|(row, found)| *row == found.0 as usize));
 }
 
 /// A target with one matrix for which the result may take over the argument.

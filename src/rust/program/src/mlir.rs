@@ -11,11 +11,9 @@ mod calls;
 mod dynamic;
 mod narrow;
 mod nesting;
-mod typed;
 
 pub(crate) use dynamic::dynamic_arrays;
 pub use narrow::narrow_findings;
-pub(crate) use typed::with_typed_calls;
 
 /// The nesting from which on the compiler would overflow the stack, with a margin; also the limit of dimensions, which
 /// take it seconds.

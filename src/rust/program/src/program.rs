@@ -131,18 +131,6 @@ impl Program {
         }
     }
 
-    /// The program with the calls of a target by XLA's older interface rewritten to its typed one, with contiguous rows
-    /// for all operands and results; `None` if it has no such calls. HLO modules and bytecode that is not
-    /// portable stay as they are.
-    pub fn with_typed_calls(&self, target: &str) -> Option<Program> {
-        let code = match (self.format, self.bytecode()) {
-            (Format::Mlir, None) => mlir::with_typed_calls(&self.code, target)?,
-            (Format::Mlir, Some(bytecode)) => [BYTECODE, &bytecode::with_typed_calls(bytecode, target)?].concat(),
-            (Format::Hlo, _) => return None,
-        };
-        Some(Program { code: Arc::new(code), ..self.clone() })
-    }
-
     /// The names of the program's inputs, `%x` in MLIR text; empty if they cannot be read.
     pub fn input_names(&self) -> Vec<String> {
         match self.format {

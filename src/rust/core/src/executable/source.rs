@@ -1,7 +1,6 @@
 //! A program as a plugin takes it.
 
 use crate::custom_call;
-use crate::custom_call::lapack;
 use crate::ffi::api::{Api, Args};
 use crate::host::memory::HostMemory;
 use crate::runtime::plugin::Plugin;
@@ -10,13 +9,12 @@ use pjrt_plugins::cuda;
 use pjrt_program::narrow;
 use pjrt_program::program::Program;
 use pjrt_sys::*;
-use std::borrow::Cow;
 use std::ffi::c_char;
 use std::sync::Arc;
 
 /// A program, adapted to a platform.
 pub(crate) struct Source<'a> {
-    program: Cow<'a, Program>,
+    program: &'a Program,
     /// A copy of its code, for bytecode whose memory is not aligned: MLIR refuses aligned resources in it.
     aligned: Option<Arc<HostMemory>>,
 }
@@ -28,18 +26,15 @@ impl<'a> Source<'a> {
     /// `DynamicShape`; `UnsupportedDtype` for types that would crash XLA's CPU compiler.
     pub fn new(program: &'a Program, is_host: bool) -> Result<Source<'a>> {
         program.check_shapes()?;
-        let program = if is_host {
+        if is_host {
             narrow::check(program)?;
-            lapack::for_host(program)
-        } else {
-            Cow::Borrowed(program)
-        };
-        let aligned = aligned(&program)?;
+        }
+        let aligned = aligned(program)?;
         Ok(Source { program, aligned })
     }
 
     pub fn program(&self) -> &Program {
-        &self.program
+        self.program
     }
 
     /// Calls `pass` with the program as an argument for the plugin.

@@ -146,9 +146,6 @@ fn explore(program: &Program) {
     if let Some(graph) = sound(Graph::of_program(program)) {
         graph.view(20);
     }
-    if let Some(typed) = program.with_typed_calls("LuDecomposition") {
-        sound(Program::new(typed.code().to_vec(), typed.format()));
-    }
 }
 
 /// Fixes the sizes of a program's arguments, and reads the result.

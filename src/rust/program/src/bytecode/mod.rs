@@ -11,7 +11,6 @@ mod operations;
 mod portable;
 mod reader;
 mod symbols;
-mod typed;
 
 use crate::annotations::Annotations;
 use crate::narrow::Findings;
@@ -21,7 +20,6 @@ use reader::Reader;
 
 pub(crate) use decode::decode;
 pub(crate) use symbols::{symbols, Symbols};
-pub(crate) use typed::with_typed_calls;
 
 /// The newest known encoding. Nothing in a newer one is considered wrong.
 const NEWEST: u64 = 6;

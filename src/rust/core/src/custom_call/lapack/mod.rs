@@ -1,4 +1,4 @@
-//! Linear algebra: the targets of r-xla's programs, and those of JAX's programs for CPUs and TPUs.
+//! Linear algebra: the targets of r-xla's programs, and those of JAX's programs for CPUs.
 //!
 //! JAX leaves factorizations on CPUs to functions of its own, which no plugin has. Leading dimensions count matrices, whose
 //! columns are contiguous. A factorization that fails is a success of the call, and `info` says why.
@@ -14,7 +14,6 @@ mod reduce;
 mod simple;
 mod solve;
 mod svd;
-mod tpu;
 
 pub(super) use batch::checked_count;
 pub(super) use operands::{real_handlers, Call, Element};
@@ -24,8 +23,6 @@ use crate::custom_call::registry::{known, Known, HOST};
 use crate::custom_call::slots::RustHandler;
 use pjrt_base::error::Result;
 use pjrt_lapack::Complex;
-use pjrt_program::program::Program;
-use std::borrow::Cow;
 use std::path::PathBuf;
 
 /// Names the files to load LAPACK from, the preferred one first. An empty list means the system's LAPACK.
@@ -69,11 +66,6 @@ pub(crate) fn are_quick<'a>(calls: impl Iterator<Item = (&'a str, Option<Vec<usi
     elements <= FEW_ELEMENTS
 }
 
-/// The program for a host, with its calls by interfaces that no handler here can have rewritten.
-pub(crate) fn for_host(program: &Program) -> Cow<'_, Program> {
-    program.with_typed_calls(tpu::TARGET).map_or(Cow::Borrowed(program), Cow::Owned)
-}
-
 /// One row for a routine: its targets for the types `s`, `d`, `c` and `z`. The last two may have another name.
 macro_rules! routines {
     ($($real:literal $complex:literal $module:ident::$function:ident;)*) => {
@@ -106,7 +98,7 @@ const TYPED: [[(&str, RustHandler); 4]; 15] = routines! {
 };
 
 /// Those that learn the type from their arguments.
-const UNTYPED: [(&str, RustHandler); 8] = [
+const UNTYPED: [(&str, RustHandler); 7] = [
     ("geqrf", simple::geqrf),
     ("orgqr", simple::orgqr),
     ("lu", simple::lu),
@@ -114,5 +106,4 @@ const UNTYPED: [(&str, RustHandler); 8] = [
     ("eigh", simple::eigh),
     ("lu_pivots_to_permutation", simple::lu_pivots_to_permutation),
     ("tridiagonal_solve_perturbed_ffi", solve::perturbed),
-    (tpu::TARGET, tpu::lu_decomposition),
 ];
