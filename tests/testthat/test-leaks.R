@@ -30,8 +30,7 @@ test_that("the measurement finds a leaked block", {
     objects <- leak_objects()
     # a chain, since a list would be copied each time
     objects$kept <- list()
-    # as much in each batch, however often it repeats
-    objects$bytes <- 24 * 2000 / .(in_a_batch)
+    objects$bytes <- times(960, 24)
     leaks <- alist(
       native = .C("leak", bytes), object = kept <<- list(kept, raw(bytes)), buffer = kept <<- list(kept, pjrt_scalar(1)),
       none = pjrt_scalar(1)
