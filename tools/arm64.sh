@@ -22,7 +22,7 @@ cd "$(dirname "$0")/.." || exit 1
 [ -e /usr/lib/binfmt.d/qemu-aarch64.conf ] || {
     update_index
     # the static qemu, which newer releases have under the second name only
-    install_packages "$(available qemu-user-static qemu-user-binfmt)"
+    install_packages "$(available_packages qemu-user-static qemu-user-binfmt | head -n 1)"
 }
 missing=$(missing_packages gcc-aarch64-linux-gnu g++-aarch64-linux-gnu)
 # shellcheck disable=SC2086

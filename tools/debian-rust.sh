@@ -4,20 +4,10 @@
 #
 #   use_debian_rust FOLDER    unpacks it once and puts it on the PATH
 #   unpack FOLDER PACKAGE...  downloads and unpacks packages
-#   available PACKAGE...      prints the first package that this release has
 
 # Prints the first dependency of a package whose name starts with the given prefix.
 dependency() {
     apt-cache depends "$1" | sed -n "s/.*Depends: \($2.*\)/\1/p" | head -n 1
-}
-
-available() {
-    for package in "$@"; do
-        if apt-cache policy "$package" | grep -q 'Candidate: [0-9]'; then
-            echo "$package"
-            break
-        fi
-    done
 }
 
 # Prints the suffix of the packages with the newest Rust: "-web" where Debian also has one for its browsers, or empty.
