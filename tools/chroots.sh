@@ -55,6 +55,7 @@ enter() {
         shift
         mount -t proc proc "$root/proc"
         mount --rbind /dev "$root/dev"
+        mount --rbind /sys "$root/sys"
         exec chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 \
             DEBIAN_FRONTEND=noninteractive "$@"' sh "$root" "$@" </dev/null
 }
