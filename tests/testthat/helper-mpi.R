@@ -21,7 +21,7 @@ mpi_env <- function() {
   c(
     OMPI_ALLOW_RUN_AS_ROOT = "1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM = "1", OMPI_MCA_rmaps_base_oversubscribe = "1",
     # for Open MPI 6
-    PRTE_MCA_rmaps_default_mapping_policy = ":oversubscribe",
+    PRTE_MCA_mapby = ":oversubscribe",
     OMPI_MCA_btl_vader_single_copy_mechanism = "none", PJRT_CPU_THREADS = "1", PJRT_DISCOVER = "0",
     PJRT_PLUGIN_PATH_CPU = real_plugin(), R_LIBS = paste(.libPaths(), collapse = .Platform$path.sep), R_TESTS = ""
   )

@@ -22,7 +22,7 @@ fn run(n: usize, script: &str) {
             ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
             ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
             ("OMPI_MCA_rmaps_base_oversubscribe", "1"),
-            ("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe"),
+            ("PRTE_MCA_mapby", ":oversubscribe"),
             ("OMPI_MCA_btl_vader_single_copy_mechanism", "none"),
             // MPI itself never frees all.
             ("LSAN_OPTIONS", "detect_leaks=0"),
