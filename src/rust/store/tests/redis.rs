@@ -66,8 +66,10 @@ fn any_number_of_waiters_get_a_value_once_it_is_there() {
             when - put
         });
         // The value wakes them, not the end of a slice of their time. A busy machine makes some of them late.
-        let fastest = late.min().unwrap();
-        assert!(fastest < SECOND / 2, "{fastest:?}");
+        let mut late: Vec<_> = late.collect();
+        late.sort();
+        let median = late[late.len() / 2];
+        assert!(median < SECOND / 2, "{median:?}");
     });
 }
 
