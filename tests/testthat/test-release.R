@@ -16,13 +16,16 @@ test_that("citation() names the package, its authors and its version", {
   expect_no_warning(format(cited, style = "R"))
 })
 
-test_that("the workflow only calls the command that runs all checks", {
+test_that("the workflow only calls the command that runs all checks, on several systems", {
   lines <- readLines(source_file(".github/workflows/check.yml"))
   commands <- sub("^ *(- )?run: ", "", grep("^ *(- )?run: ", lines, value = TRUE))
   expect_identical(commands, "sh tools/test.sh")
+  expect_match(grep("system: ", lines, value = TRUE), '"debian:12", "debian:13", "ubuntu:rolling"', fixed = TRUE)
   expect_true(file.exists(source_file("tools/test.sh")))
   expect_true(any(grepl("^sh tools/test.sh", readLines(source_file("README.md")))))
-  expect_true(any(grepl("exec sh tools/test.sh", readLines(source_file(".ci/run")), fixed = TRUE)))
+  ci <- readLines(source_file(".ci/run"))
+  expect_identical(sum(startsWith(ci, "sh tools/test.sh ")), 1L)
+  expect_identical(sum(startsWith(ci, "sh tools/releases.sh --r trixie ")), 1L)
 })
 
 test_that("shell scripts for releases and the website parse", {
