@@ -20,12 +20,24 @@ run_mpi <- function(launcher, n, script, arguments = character(), env = characte
 mpi_env <- function() {
   c(
     OMPI_ALLOW_RUN_AS_ROOT = "1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM = "1", OMPI_MCA_rmaps_base_oversubscribe = "1",
-    # for Open MPI 6
-    PRTE_MCA_mapby = ":oversubscribe",
+    # of Open MPI 5 and 6, of which the latter warns of the first
+    if (open_mpi_version() == 5L) c(PRTE_MCA_rmaps_default_mapping_policy = ":oversubscribe"),
+    if (open_mpi_version() >= 6L) c(PRTE_MCA_mapby = ":oversubscribe"),
     OMPI_MCA_btl_vader_single_copy_mechanism = "none", PJRT_CPU_THREADS = "1", PJRT_DISCOVER = "0",
     PJRT_PLUGIN_PATH_CPU = real_plugin(), R_LIBS = paste(.libPaths(), collapse = .Platform$path.sep), R_TESTS = ""
   )
 }
+
+# The major version of the installed Open MPI; 0 without it.
+open_mpi_version <- function() {
+  if (is.null(found_mpi$version)) {
+    said <- if (nzchar(Sys.which("mpirun.openmpi"))) system2("mpirun.openmpi", "--version", stdout = TRUE) else "0"
+    found_mpi$version <- as.integer(sub("^[^0-9]*([0-9]+).*", "\\1", said[[1L]]))
+  }
+  found_mpi$version
+}
+
+found_mpi <- new.env()
 
 mpi_launchers <- function() {
   found <- c("mpirun.openmpi", "mpirun.mpich")
