@@ -8,7 +8,7 @@ run_mpi <- function(launcher, n, script, arguments = character(), env = characte
   words <- c(if (n > 0L) c(launcher, "-n", n), rscript(), "--vanilla", script, arguments)
   ended <- processx::run(
     words[[1L]], words[-1L], error_on_status = FALSE, timeout = timeout, cleanup_tree = TRUE,
-    env = c("current", mpi_env(), TMPDIR = folder, env)
+    env = c("current", mpi_env(several_hosts = length(launcher) > 1L), TMPDIR = folder, env)
   )
   lines <- function(text) strsplit(text, "\n", fixed = TRUE)[[1L]]
   # Open MPI says this when a command that starts processes on another host is quicker than itself
@@ -17,12 +17,14 @@ run_mpi <- function(launcher, n, script, arguments = character(), env = characte
 }
 
 # As root, and with more processes than processors.
-mpi_env <- function() {
+mpi_env <- function(several_hosts = FALSE) {
   c(
     OMPI_ALLOW_RUN_AS_ROOT = "1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM = "1", OMPI_MCA_rmaps_base_oversubscribe = "1",
     # of Open MPI 5 and 6, of which the latter warns of the first
     if (open_mpi_version() == 5L) c(PRTE_MCA_rmaps_default_mapping_policy = ":oversubscribe"),
     if (open_mpi_version() >= 6L) c(PRTE_MCA_mapby = ":oversubscribe"),
+    # from version 5 on, it warns of networks that lead nowhere
+    if (open_mpi_version() >= 5L && !several_hosts) c(OMPI_MCA_btl_tcp_if_include = "lo"),
     OMPI_MCA_btl_vader_single_copy_mechanism = "none", PJRT_CPU_THREADS = "1", PJRT_DISCOVER = "0",
     PJRT_PLUGIN_PATH_CPU = real_plugin(), R_LIBS = paste(.libPaths(), collapse = .Platform$path.sep), R_TESTS = ""
   )
