@@ -1,19 +1,21 @@
 #!/bin/sh
 # Sets up releases of Debian in chroots and runs there what a newcomer runs: both commands of the README, on a copy of the checkout.
 #
-#   sh tools/releases.sh [--r] [RELEASE...]   by default trixie and sid
+#   sh tools/releases.sh [--r | --fast] [RELEASE...]   by default trixie and sid
 #
-# Prints one line a release: versions, the seconds of the demo, passed, failed, minutes. --r runs only the tests that depend on R
-# (sh tools/test.sh --r). The logs and the counts are in .releases/. Needs root, who may mount.
+# Prints one line a release: versions, the seconds of the demo, passed, failed, minutes. With --r or --fast, the second command is
+# sh tools/test.sh with the same option. The logs and the counts are in .releases/. Needs root, who may mount.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 . tools/setup.sh
 . tools/chroots.sh
 tests="sh tools/test.sh"
-if [ "${1:-}" = --r ]; then
-    tests="$tests --r"
+case ${1:-} in
+--r | --fast)
+    tests="$tests $1"
     shift
-fi
+    ;;
+esac
 [ $# -gt 0 ] || set -- trixie sid
 
 # Runs both commands in a new chroot and prints the line.
