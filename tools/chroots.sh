@@ -23,7 +23,7 @@ make_root() {
     suite=${2:-$(own_release | cut -d ' ' -f 2)}
     say "creating a minimal Debian ($suite)"
     # older debootstraps do not know newer releases
-    known=$(echo "/usr/share/debootstrap/scripts/$suite")
+    known=/usr/share/debootstrap/scripts/$suite
     [ -e "$known" ] || known=/usr/share/debootstrap/scripts/sid
     root_log=$(mktemp)
     debootstrap --variant=minbase "$suite" "$1" "$mirror" "$known" >"$root_log" 2>&1 || {

@@ -200,7 +200,7 @@ install_python() {
     fi
 }
 
-# Unpacks an MPI with the standard ABI into .python/mpich: no Debian or Ubuntu has one yet. Without it, its test is skipped.
+# Unpacks an MPI with the standard ABI into .python/mpich: not every release has one. Without it, its test is skipped.
 install_standard_mpi() {
     [ ! -d .python/mpich ] || return 0
     if python3 -m pip download --quiet --no-deps --only-binary :all: --disable-pip-version-check --dest .python/download \
