@@ -177,6 +177,16 @@ install_package() {
     echo "$stamp" >"$library/stamp"
 }
 
+# Runs Rscript as from a terminal: background jobs ignore Ctrl-C, and R may pass this on to the sessions that tests interrupt.
+rscript() {
+    if env --default-signal=INT,QUIT true 2>/dev/null; then
+        set -- env --default-signal=INT,QUIT Rscript --vanilla "$@"
+    else
+        set -- Rscript --vanilla "$@"
+    fi
+    "$@" </dev/null
+}
+
 r_version() {
     R --vanilla -s -e 'cat(format(getRversion()))'
 }

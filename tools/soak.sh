@@ -37,11 +37,6 @@ failed=0
 PJRT_PLUGIN_PATH_CPU=$(Rscript --vanilla -e 'cat(pjrt:::plugin_path("cpu"))')
 export PJRT_PLUGIN_PATH_CPU
 
-# Background jobs ignore Ctrl-C, and R may pass this on to the sessions that tests interrupt.
-with_interrupts="env --default-signal=INT,QUIT"
-$with_interrupts true 2>/dev/null || with_interrupts=
-rscript() { $with_interrupts Rscript --vanilla "$@" </dev/null; }
-
 tests() {
     : >"$work/counts"
     rscript tools/test.R soak "$work/counts" || return 1

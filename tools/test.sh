@@ -29,10 +29,6 @@ R_HOME=$(R RHOME)
 PJRT_PLUGIN_PATH_CPU=$(Rscript --vanilla -e 'cat(pjrt:::plugin_path("cpu"))')
 export R_HOME
 
-# Background jobs ignore Ctrl-C, and R may pass this on to the sessions that tests interrupt.
-with_interrupts="env --default-signal=INT,QUIT"
-$with_interrupts true 2>/dev/null || with_interrupts=
-
 # Runs a command as a single check and counts it as passed or failed by its exit status.
 check() {
     say "$1"
@@ -49,7 +45,7 @@ check() {
 # Runs a part of tools/test.R, which adds its own counts. A part that crashes counts as one failure.
 r_part() {
     say "$2"
-    $with_interrupts Rscript --vanilla tools/test.R "$1" "$counts" </dev/null || {
+    rscript tools/test.R "$1" "$counts" || {
         echo "FAILED: $2"
         echo "0 1 0" >>"$counts"
     }

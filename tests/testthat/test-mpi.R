@@ -35,8 +35,8 @@ test_that("if a process ends before the others, all of them end soon", {
     is_open <- launcher == "mpirun.openmpi"
     for (way in c("kill", "error", "quit")) {
       ended <- run_mpi(launcher, if (is_open || is_soak()) 4L else 2L, "mpi-end.R", way, timeout = 60)
-      # not by the time limit
-      expect_false(ended$status %in% c(0L, 124L), info = paste(launcher, way))
+      # not by the time limit; the launcher of MPICH 4.2 loses some statuses
+      expect_false(ended$status %in% c(if (is_open) 0L, 124L), info = paste(launcher, way))
       expect_false("all done" %in% ended$out)
       if (way == "error") expect_match(ended$err, "for a reason", all = FALSE)
     }

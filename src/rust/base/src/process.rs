@@ -269,16 +269,18 @@ pub fn watch_ending(ending: fn(Option<i32>)) {
 }
 
 fn register_exit() {
+    // The thread's storage may be gone. A panic must not reach C: the process goes on ending.
     fn at_exit(status: Option<i32>) {
-        // The thread's storage may be gone.
-        INTERRUPT_POLL.set(None);
-        callbacks::end();
-        console::end();
-        if let Some(ending) = ENDING.get() {
-            ending(status);
-        }
+        let _ = std::panic::catch_unwind(|| {
+            INTERRUPT_POLL.set(None);
+            callbacks::end();
+            console::end();
+            if let Some(ending) = ENDING.get() {
+                ending(status);
+            }
+        });
         if let Some(close) = AT_EXIT.get() {
-            close();
+            let _ = std::panic::catch_unwind(close);
         }
     }
     #[cfg(all(target_os = "linux", target_env = "gnu"))]

@@ -185,32 +185,42 @@ pub fn finish() -> Result<()> {
     if !matches!(&*state, State::Open(_)) {
         return Ok(());
     }
-    let State::Open(mut open) = std::mem::replace(&mut *state, State::Finished) else { return Ok(()) };
+    let State::Open(open) = std::mem::replace(&mut *state, State::Finished) else { return Ok(()) };
     drop(state);
-    // Another process may have opened its store.
-    if let Some(board) = open.keys.board(open.facts.rank)? {
-        board.leave();
-    }
     match open.place {
         Place::Thread(sender) => {
-            let ended = Arc::new((Mutex::new(None), Condvar::new()));
-            let told = ended.clone();
-            let job: Job = Box::new(move |mpi| {
-                *told.0.lock().unpoisoned() = Some(mpi.finish());
-                told.1.notify_all();
-            });
-            if sender.send(job).is_err() {
-                return Ok(());
+            let (mut keys, rank) = (open.keys, open.facts.rank);
+            // Another process may have opened its store. The host's thread cannot start threads once the process ends.
+            if let Some(board) = on_thread(&sender, move |_| keys.board(rank))? {
+                board.leave();
             }
-            let mut outcome = ended.0.lock().unpoisoned();
-            loop {
-                match outcome.take() {
-                    Some(outcome) => return outcome,
-                    None => outcome = ended.1.wait(outcome).unpoisoned(),
-                }
-            }
+            on_thread(&sender, |mpi| mpi.finish())
         }
         Place::Host(mpi) => mpi.lock().unpoisoned().finish(),
+    }
+}
+
+/// What the work gives on the thread for MPI, after what is queued there. A channel's receiver could not wait once the process
+/// ends.
+fn on_thread<T: Send + 'static>(
+    sender: &Sender<Job>,
+    work: impl FnOnce(&mut dyn Communicator) -> Result<T> + Send + 'static,
+) -> Result<T> {
+    let done = Arc::new((Mutex::new(None), Condvar::new()));
+    let told = done.clone();
+    let job: Job = Box::new(move |mpi| {
+        *told.0.lock().unpoisoned() = Some(work(mpi));
+        told.1.notify_all();
+    });
+    if sender.send(job).is_err() {
+        bail!(Internal, "The thread for MPI has ended.");
+    }
+    let mut outcome = done.0.lock().unpoisoned();
+    loop {
+        match outcome.take() {
+            Some(outcome) => return outcome,
+            None => outcome = done.1.wait(outcome).unpoisoned(),
+        }
     }
 }
 
