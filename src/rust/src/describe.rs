@@ -8,7 +8,7 @@ use extendr_ffi::*;
 const LONGEST: usize = 40;
 
 /// `given(x)`: the description of `x`.
-pub extern "C-unwind" fn describe_words(x: SEXP) -> SEXP {
+pub extern "C-unwind" fn given(x: SEXP) -> SEXP {
     entry(|| Ok(sexp::new_string(&describe(x))))
 }
 

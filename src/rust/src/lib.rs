@@ -121,100 +121,116 @@ extendr_module! {
     use trace;
 }
 
-/// The entry points that take plain R values: name in R, address, number of arguments.
-macro_rules! entries {
-    ($($path:path, $name:literal, $arguments:literal;)*) => {
-        vec![$(entry($name, $path as *const u8, $arguments)),*]
+/// The functions that take plain R values, by their arguments. R calls each by the last part of its name.
+macro_rules! routines {
+    ($($arguments:tt: $($path:path),*;)*) => {
+        [$(&[$(routines!(@one $arguments $path)),*] as &[Routine]),*].concat()
     };
+    (@one ($($argument:ident),*) $path:path) => {{
+        let address: extern "C-unwind" fn($(routines!(@type $argument)),*) -> SEXP = $path;
+        (stringify!($path), address as *const u8, &[$(stringify!($argument)),*] as &[&str])
+    }};
+    (@type $argument:ident) => { SEXP };
 }
 
-fn plain_entries() -> Vec<extendr_api::metadata::Func> {
-    entries! {
-        r#async::buffer_await, "buffer_await", 1;
-        r#async::buffer_is_ready, "buffer_is_ready", 1;
-        r#async::transfer_start, "transfer_start", 2;
-        r#async::transfer_is_ready, "transfer_is_ready", 1;
-        r#async::transfer_value, "transfer_value", 1;
-        loaded, "loaded", 2;
-        buffer::buffer_new, "buffer_new", 5;
-        buffer::buffer_scalar, "buffer_scalar", 4;
-        buffer::buffer_from_raw, "buffer_from_raw", 5;
-        buffer::buffer_empty, "buffer_empty", 3;
-        buffer::buffer_dtype, "buffer_dtype", 1;
-        buffer::buffer_shape, "buffer_shape", 1;
-        buffer::buffer_device, "buffer_device", 1;
-        buffer::buffer_platform, "buffer_platform", 1;
-        buffer::buffer_copy, "buffer_copy", 2;
-        buffer::buffer_copy_to_memory, "buffer_copy_to_memory", 2;
-        client::client_all_devices, "client_all_devices", 1;
-        client::client_devices, "client_devices", 1;
-        client::default_platform, "default_platform", 0;
-        lifetime::buffer_delete, "buffer_delete", 1;
-        lifetime::buffer_is_deleted, "buffer_is_deleted", 1;
-        lifetime::object_fate, "object_fate", 1;
-        dispatcher::dispatch, "dispatch", 2;
-        dispatcher::dispatcher_new, "dispatcher_new", 5;
-        dispatcher::dispatcher_size, "dispatcher_size", 1;
-        dlpack::dlpack_export, "dlpack_export", 3;
-        dlpack::dlpack_give, "dlpack_give", 1;
-        dlpack::dlpack_import, "dlpack_import", 3;
-        dlpack::dlpack_release, "dlpack_release", 1;
-        dlpack::dlpack_take, "dlpack_take", 2;
-        dlpack::dlpack_take_object, "dlpack_take_object", 1;
-        dtype::data_type_keep, "data_type_keep", 2;
-        dtype::data_types_forget, "data_types_forget", 0;
-        dtype::dtype_canonical, "dtype_canonical", 1;
-        dtype::dtype_from_safetensors, "dtype_from_safetensors", 1;
-        dtype::dtype_mlir, "dtype_mlir", 1;
-        dtype::dtype_safetensors, "dtype_safetensors", 1;
-        describe::describe_words, "given", 1;
-        fast_path::fast_array, "fast_array", 1;
-        fast_path::fast_await, "fast_await", 1;
-        fast_path::fast_device, "fast_device", 1;
-        fast_path::fast_dtype, "fast_dtype", 1;
-        fast_path::fast_is_ready, "fast_is_ready", 1;
-        fast_path::fast_shape, "fast_shape", 1;
-        execute::executable_execute, "executable_execute", 5;
-        function::function_call, "function_call", 2;
-        function::function_new, "function_new", 7;
-        mpi::mpi_kinds, "mpi_kinds", 1;
-        operators::operator_1, "operator_1", 3;
-        operators::operator_2, "operator_2", 3;
-        operators::operator_n, "operator_n", 3;
-        safetensors::safetensors_load, "safetensors_load", 4;
-        sharded::executable_execute_sharded, "executable_execute_sharded", 4;
-        transfer::buffer_array, "buffer_array", 3;
-        slice::buffer_slice, "buffer_slice", 2;
-        transfer::buffer_raw, "buffer_raw", 2;
-        tree::tree_build, "tree_build", 1;
-        tree::tree_child_kinds, "tree_child_kinds", 1;
-        tree::tree_child_names, "tree_child_names", 1;
-        tree::tree_child_sizes, "tree_child_sizes", 1;
-        tree::tree_concat, "tree_concat", 2;
-        tree::tree_diff, "tree_diff", 2;
-        tree::tree_equal, "tree_equal", 2;
-        tree::tree_filter, "tree_filter", 2;
-        tree::tree_flatten, "tree_flatten", 1;
-        tree::tree_hash, "tree_hash", 1;
-        tree::tree_leaf_mask, "tree_leaf_mask", 2;
-        tree::tree_path, "tree_path", 2;
-        tree::tree_repr, "tree_repr", 1;
-        tree::tree_root_kind, "tree_root_kind", 1;
-        tree::tree_size, "tree_size", 1;
-        tree::tree_take_apart, "tree_take_apart", 1;
-        tree::tree_unflatten, "tree_unflatten", 2;
+/// The path of a function, its address, and its arguments.
+type Routine = (&'static str, *const u8, &'static [&'static str]);
+
+fn plain_routines() -> Vec<Routine> {
+    routines! {
+        ():
+            client::default_platform,
+            dtype::data_types_forget;
+        (a):
+            r#async::buffer_await,
+            r#async::buffer_is_ready,
+            r#async::transfer_is_ready,
+            r#async::transfer_value,
+            buffer::buffer_dtype,
+            buffer::buffer_shape,
+            buffer::buffer_device,
+            buffer::buffer_platform,
+            client::client_all_devices,
+            client::client_devices,
+            lifetime::buffer_delete,
+            lifetime::buffer_is_deleted,
+            lifetime::object_fate,
+            dispatcher::dispatcher_size,
+            dlpack::dlpack_give,
+            dlpack::dlpack_release,
+            dlpack::dlpack_take_object,
+            dtype::dtype_canonical,
+            dtype::dtype_from_safetensors,
+            dtype::dtype_mlir,
+            dtype::dtype_safetensors,
+            describe::given,
+            fast_path::fast_array,
+            fast_path::fast_await,
+            fast_path::fast_device,
+            fast_path::fast_dtype,
+            fast_path::fast_is_ready,
+            fast_path::fast_shape,
+            mpi::mpi_kinds,
+            tree::tree_build,
+            tree::tree_child_kinds,
+            tree::tree_child_names,
+            tree::tree_child_sizes,
+            tree::tree_flatten,
+            tree::tree_hash,
+            tree::tree_repr,
+            tree::tree_root_kind,
+            tree::tree_size,
+            tree::tree_take_apart;
+        (a, b):
+            r#async::transfer_start,
+            loaded,
+            buffer::buffer_copy,
+            buffer::buffer_copy_to_memory,
+            dispatcher::dispatch,
+            dlpack::dlpack_take,
+            dtype::data_type_keep,
+            function::function_call,
+            slice::buffer_slice,
+            transfer::buffer_raw,
+            tree::tree_concat,
+            tree::tree_diff,
+            tree::tree_equal,
+            tree::tree_filter,
+            tree::tree_leaf_mask,
+            tree::tree_path,
+            tree::tree_unflatten;
+        (a, b, c):
+            buffer::buffer_empty,
+            dlpack::dlpack_export,
+            dlpack::dlpack_import,
+            operators::operator_1,
+            operators::operator_2,
+            operators::operator_n,
+            transfer::buffer_array;
+        (a, b, c, d):
+            buffer::buffer_scalar,
+            safetensors::safetensors_load,
+            sharded::executable_execute_sharded;
+        (a, b, c, d, e):
+            buffer::buffer_new,
+            buffer::buffer_from_raw,
+            dispatcher::dispatcher_new,
+            execute::executable_execute;
+        (a, b, c, d, e, f, g):
+            function::function_new;
     }
 }
 
-fn entry(name: &'static str, address: *const u8, arguments: usize) -> extendr_api::metadata::Func {
-    let argument = || extendr_api::metadata::Arg { name: "x", arg_type: "SEXP", default: None };
+fn describe_routine((path, address, arguments): Routine) -> extendr_api::metadata::Func {
+    let name = path.rsplit(':').next().unwrap_or(path).trim_start();
+    let argument = |&name| extendr_api::metadata::Arg { name, arg_type: "SEXP", default: None };
     extendr_api::metadata::Func {
         doc: "",
         rust_name: name,
         mod_name: name,
         r_name: name,
         c_name: name,
-        args: (0..arguments).map(|_| argument()).collect(),
+        args: arguments.iter().map(argument).collect(),
         return_type: "SEXP",
         func_ptr: address,
         hidden: false,
@@ -245,7 +261,7 @@ pub unsafe extern "C" fn pjrt_register(library: *mut extendr_ffi::DllInfo, guard
     for function in &mut metadata.functions {
         function.c_name = function.rust_name;
     }
-    metadata.functions.extend(plain_entries());
+    metadata.functions.extend(plain_routines().into_iter().map(describe_routine));
     extendr_api::register_call_methods(library, metadata);
     pooled::register(library);
     handle::sent::register(library);
