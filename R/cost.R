@@ -4,7 +4,7 @@
 #' the most expensive ones with their source.
 #'
 #' The estimates follow from the shapes alone; nothing is measured. An execution has a cost for each operation that the
-#' compiler has left: most are fusions of several operations of the program. [plot()][plot.PJRTLoadedExecutable] shows them.
+#' compiler has left: most are fusions of several operations of the program. [as_dot()] shows them.
 #'
 #' @section Rules:
 #' * A matrix product has 2 flops for each element of the result and each product that it adds up. So does a convolution, of

@@ -1,12 +1,10 @@
-#' Draw a program
+#' A program as a graph
 #'
-#' `plot()` draws the operations of a program as a graph, on any graphics device. `as_dot()` returns the same graph for
-#' Graphviz, whose layouts are better for large graphs.
+#' `as_dot()` returns the operations of a program as a graph in DOT, the language of Graphviz, which draws it.
 #'
-#' Values flow from top to bottom, or from left to right if more of the graph is readable so. Each box shows an operation
-#' and the type of its result. `_` stands for an operand that is computed, as in `multiply(_, 0.5)`: constants with equal
-#' elements are part of the operation that uses them. Branches, bodies of loops and functions are drawn inside of the
-#' operation that runs them.
+#' Each box shows an operation and the type of its result. `_` stands for an operand that is computed, as in
+#' `multiply(_, 0.5)`: constants with equal elements are part of the operation that uses them. Branches, bodies of loops and
+#' functions are boxes inside the operation that runs them.
 #'
 #' A graph with more than `max_nodes` boxes is folded:
 #' 1. Loops, branches and functions become one box.
@@ -15,28 +13,22 @@
 #'    Such a box shows the most important kinds of operations, and how many there are.
 #' 4. Inputs and outputs of the same operations become one box.
 #'
-#' @param x A `PJRTProgram`, or a `PJRTLoadedExecutable`, which is drawn as the compiler has optimized it.
-#' @param max_nodes A number: how many boxes are drawn at most, or a few more if there is not much to fold. `NULL`: as many
-#'   as are readable on the device. `Inf`: the whole program.
-#' @param main A string: the title, or `NULL` for none.
-#' @param legend A flag: whether to explain the colours.
+#' @param x A `PJRTProgram`, or a `PJRTLoadedExecutable` for the program that the compiler has made of it.
+#' @param max_nodes A number: the most boxes to return, or a few more if there is not much to fold. `Inf`: the whole program.
 #' @param ... Not used.
-#' @return `plot()`: `x`, invisibly. `as_dot()`: a string that prints as is, in Graphviz's language DOT. To draw it, write it
-#'   to a file with [writeLines()] and run `dot -Tsvg file.dot -o file.svg`.
+#' @return A string that prints as is. To draw it, write it to a file with [writeLines()] and run
+#'   `dot -Tsvg file.dot -o file.svg`.
 #' @section Errors:
-#' `pjrt_error_invalid_input` for wrong arguments, and if the device is too small to draw on. `pjrt_error_unsupported_program`
-#' for bytecode with operations that cannot be decoded. For an executable, the errors of [executable_hlo()].
+#' `pjrt_error_invalid_input` for wrong arguments. `pjrt_error_unsupported_program` for bytecode with operations that cannot
+#' be decoded. For an executable, the errors of [executable_hlo()].
 #' @seealso [executable_cost()] for the cost of each operation
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' path <- system.file("programs", "logistic-step.mlir", package = "pjrt")
 #' program <- pjrt_program(path = path)
-#' plot(program)
+#' as_dot(program, max_nodes = 12)
 #'
 #' # the program that runs
-#' plot(pjrt_compile(program))
-#'
-#' # for Graphviz
-#' as_dot(program, max_nodes = 12)
+#' as_dot(pjrt_compile(program), max_nodes = 12)
 #' @name graph
 NULL
 
@@ -69,28 +61,6 @@ print.PJRTDot <- function(x, ...) {
   invisible(x)
 }
 
-#' @rdname graph
-#' @export
-plot.PJRTProgram <- function(x, max_nodes = NULL, main = NULL, legend = TRUE, ...) {
-  if (!is.null(max_nodes)) {
-    check_max_nodes(max_nodes)
-  }
-  if (!is.null(main)) {
-    check_string(main, "main")
-    if (!validEnc(main)) {
-      abort_type("`main` must be valid text, not ", given(main), ".")
-    }
-  }
-  check_flag(legend, "legend")
-  graph <- program_graph(x, max_nodes %||% 1)
-  draw_graph(if (is.null(max_nodes)) function(most) program_graph(x, most) else graph, main, legend)
-  invisible(x)
-}
-
-#' @rdname graph
-#' @export
-plot.PJRTLoadedExecutable <- plot.PJRTProgram
-
 check_max_nodes <- function(max_nodes) {
   if (!is.numeric(max_nodes) || length(max_nodes) != 1L || is.na(max_nodes) || max_nodes < 1) {
     abort_type("`max_nodes` must be a number of at least 1, such as 50 or Inf, not ", given(max_nodes), ".")
@@ -105,32 +75,19 @@ program_graph <- function(x, max_nodes) {
 }
 
 # Light colours that readers with any colour vision can tell apart, after Okabe and Ito.
-graph_roles <- data.frame(
-  role = c("input", "output", "product", "reduction", "elementwise", "movement", "control", "call", "constant", "group"),
-  colour = c(
-    "#CFE8F7", "#CFE8F7", "#F7C48D", "#F5EC9B", "#FFFFFF", "#E3E3E3", "#C2E7D9", "#EBC9DE", "#F3F3F3", "#FFFFFF"
-  ),
-  meaning = c(
-    "input, output", "input, output", "matrix product", "reduction, solver", "element by element", "data movement",
-    "loop, branch, function", "other function", "constant", "several operations"
-  )
+node_colours <- c(
+  input = "#CFE8F7", output = "#CFE8F7", product = "#F7C48D", reduction = "#F5EC9B", elementwise = "#FFFFFF",
+  movement = "#E3E3E3", control = "#C2E7D9", call = "#EBC9DE", constant = "#F3F3F3", group = "#FFFFFF"
 )
 
-node_colour <- function(role) {
-  graph_roles$colour[match(role, graph_roles$role)]
-}
-
 # The lines of a node's text.
-node_lines <- function(nodes, longest = Inf) {
+node_lines <- function(nodes) {
   detail <- ifelse(
     nodes$operations > 1 & nodes$role == "control" & !nodes$expanded,
     sprintf("%s%.0f operations", ifelse(nzchar(nodes$detail), paste0(nodes$detail, ", "), ""), nodes$operations),
     nodes$detail
   )
-  Map(function(label, detail) {
-    lines <- c(label, if (nzchar(detail)) detail)
-    ifelse(nchar(lines) > longest, paste0(substr(lines, 1L, longest - 3L), "..."), lines)
-  }, nodes$label, detail, USE.NAMES = FALSE)
+  Map(function(label, detail) c(label, if (nzchar(detail)) detail), nodes$label, detail, USE.NAMES = FALSE)
 }
 
 dot_lines <- function(graph) {
@@ -145,12 +102,12 @@ dot_lines <- function(graph) {
       if (!nodes$expanded[[i]]) {
         shape <- if (nodes$role[[i]] %in% c("input", "output")) ", style=\"filled,rounded\"" else ""
         tooltip <- if (nzchar(nodes$source[[i]])) sprintf(", tooltip=\"%s\"", dot_escape(nodes$source[[i]])) else ""
-        return(sprintf("%sn%d [label=\"%s\", fillcolor=\"%s\"%s%s];", indent, i, text[[i]], node_colour(nodes$role[[i]]), shape, tooltip))
+        return(sprintf("%sn%d [label=\"%s\", fillcolor=\"%s\"%s%s];", indent, i, text[[i]], node_colours[[nodes$role[[i]]]], shape, tooltip))
       }
       inner <- paste0(indent, "  ")
       c(
         sprintf("%ssubgraph cluster_%d {", indent, i),
-        sprintf("%slabel=\"%s\"; style=\"filled,rounded\"; fillcolor=\"%s\";", inner, text[[i]], node_colour("control")),
+        sprintf("%slabel=\"%s\"; style=\"filled,rounded\"; fillcolor=\"%s\";", inner, text[[i]], node_colours[["control"]]),
         level(i, inner),
         paste0(indent, "}")
       )

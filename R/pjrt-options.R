@@ -87,7 +87,7 @@
 #'   `PMIX_NAMESPACE`; `RANK`, `WORLD_SIZE`, `LOCAL_RANK`, `TORCHELASTIC_RUN_ID`, `MASTER_ADDR`: the place of this process among
 #'   several, as Slurm, Open MPI and torchrun set them; see [pjrt_distributed()].
 #'
-#' `PJRT_TEST` and `PJRT_TEST_REGISTERS` are for the package's own tests.
+#' `PJRT_TEST` is for the package's own tests.
 #'
 #' @section Threads:
 #' The package uses no more threads than the process may use processors. The number is the smallest of those that the system

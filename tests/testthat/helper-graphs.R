@@ -1,4 +1,4 @@
-# Programs to draw as graphs, and drawings of them.
+# Programs with many operations and with regions.
 
 loop_text <- '
 func.func @main(%n: tensor<i32>, %x: tensor<4xf32>) -> tensor<4xf32> {
@@ -28,18 +28,4 @@ deep_text <- function(layers) {
     "func.func @main(%a0: tensor<2xf32>) -> tensor<2xf32> {", lines,
     sprintf("  return %%a%d : tensor<2xf32>\n}", layers)
   ), collapse = "\n")
-}
-
-drawn <- function(x, ..., width = 600, height = 600) {
-  path <- withr::local_tempfile(fileext = ".pdf")
-  # not every R can write images; 72 points of PDF are as large as 100 pixels
-  grDevices::pdf(path, width / 100, height / 100, compress = FALSE)
-  on.exit(grDevices::dev.off())
-  visible <- withVisible(plot(x, ...))
-  on.exit()
-  grDevices::dev.off()
-  expect_false(visible$visible)
-  expect_identical(visible$value, x)
-  texts <- grep("Tj", readLines(path, warn = FALSE), fixed = TRUE, useBytes = TRUE)
-  expect_gte(length(texts), 2L)
 }

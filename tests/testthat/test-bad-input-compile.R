@@ -5,10 +5,6 @@ rows <- list(
   as.character.PJRTProgram = row(x = "program"),
   as_dot = row(x = of("program", program, "an executable")),
   as_dot.PJRTProgram = row(x = "program", max_nodes = of("none", 50, "integer64", "1L", "1.5", "Inf", "1e300", "2^31", "2^53", "1e18")),
-  plot.PJRTProgram = row(
-    x = "program", max_nodes = of("none", NULL, "NULL", "integer64", "1L", "1.5", "Inf", "1e300", "2^31", "2^53", "1e18"),
-    main = of("none", NULL, "NULL", single_names, "a long string", "latin1", "a line end", "\"../a\"", "\"cpu:9\"", "\"%s\""), legend = "flag"
-  ),
   knit_print.PJRTProgram = row(x = of("shown", program)),
   type_sum.PJRTProgram = row(x = of("any", program)),
   obj_sum.PJRTProgram = row(x = of("any", program)),

@@ -6,10 +6,6 @@ rows <- list(
   devices.PJRTLoadedExecutable = row(x = "known_executable", addressable = "flag"),
   executable_cost = row(executable = "executable", by = of("choice", "total")),
   as_dot.PJRTLoadedExecutable = row(x = "executable", max_nodes = of("none", 50, "integer64", "1L", "1.5", "Inf", "1e300", "2^31", "2^53", "1e18")),
-  plot.PJRTLoadedExecutable = row(
-    x = "executable", max_nodes = of("none", NULL, "NULL", "integer64", "1L", "1.5", "Inf", "1e300", "2^31", "2^53", "1e18"),
-    main = of("none", NULL, "NULL", single_names, "a long string", "latin1", "a line end", "\"../a\"", "\"cpu:9\"", "\"%s\""), legend = "flag"
-  ),
   print.PJRTOperationCosts = row(x = of("printed", executable_cost(add, "operation")), n = of("none", 10, whole, "0L")),
   `[.PJRTOperationCosts` = row(x = of("printed", executable_cost(add, "operation"))),
   print.PJRTDot = row(x = of("printed", as_dot(add), "a string as PJRTDot")),

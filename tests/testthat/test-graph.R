@@ -1,4 +1,4 @@
-# Programs drawn as graphs.
+# Programs as graphs.
 
 # Whether Graphviz accepts a graph, and its nodes.
 dot_nodes <- function(dot) {
@@ -31,8 +31,6 @@ test_that("bytecode, HLO modules and executables have graphs, too", {
   executable <- pjrt_compile(program)
   expect_match(as_dot(executable), "fusion|dot")
   expect_gt(dot_nodes(as_dot(executable)), 5L)
-  drawn(bytecode)
-  drawn(executable)
 })
 
 test_that("large programs are folded, and keep all operations", {
@@ -51,7 +49,4 @@ test_that("wrong arguments are refused", {
     expect_refused(as_dot(program, max_nodes = bad), "invalid_input", "`max_nodes` must be a number of at least 1")
   }
   expect_refused(as_dot(1), "invalid_input", "`x` must be a `PJRTProgram` or `PJRTLoadedExecutable`")
-  expect_refused(plot(program, max_nodes = "x"), "invalid_input", "`max_nodes`")
-  expect_refused(plot(program, main = 1), "invalid_input", "`main`")
-  expect_refused(plot(program, legend = NA), "invalid_input", "`legend`")
 })

@@ -36,9 +36,16 @@ struct Fake {
 fn fake() -> &'static Fake {
     static FAKE: OnceLock<Fake> = OnceLock::new();
     FAKE.get_or_init(|| {
-        let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fake-cuda.so");
-        let flags = ["-shared", "-fPIC", "-Wall", "-Werror", "-o"];
-        assert!(Command::new("cc").args(flags).arg(&file).arg(SOURCE).status().unwrap().success());
+        // The loader finds a library that is in the process by this name.
+        let build = |name: &str, source: &Path| {
+            let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+            let flags = ["-shared", "-fPIC", "-Wall", "-Werror", "-Wl,--no-as-needed"];
+            let named = [format!("-Wl,-soname,{name}"), "-o".to_owned()];
+            assert!(Command::new("cc").args(flags).args(named).arg(&file).arg(source).status().unwrap().success());
+            file
+        };
+        let file = build("libcuda.so.1", Path::new(SOURCE));
+        let solver = build("libcusolver.so.12", &file);
         // SAFETY: the library is ours, and its functions have these types.
         let fake = unsafe {
             let library = Box::leak(Box::new(libloading::Library::new(&file).unwrap()));
@@ -52,7 +59,8 @@ fn fake() -> &'static Fake {
                 end_stream: *library.get(b"end_stream").unwrap(),
             }
         };
-        cuda::set_libraries(file.clone(), file);
+        // SAFETY: as above.
+        std::mem::forget(unsafe { libloading::Library::new(solver) });
         fake
     })
 }

@@ -1,10 +1,6 @@
-//! The registers that move and convert data: the widest of the processor. Tests choose narrower ones to run the code
-//! paths of other processors.
+//! The registers that move and convert data: the widest of the processor.
 
 use std::sync::OnceLock;
-
-/// For tests only, read once: `none` takes the portable paths, `sse2` those of an x86-64 processor without AVX2.
-const SWITCH: &str = "PJRT_TEST_REGISTERS";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Registers {
@@ -20,15 +16,12 @@ pub enum Registers {
 #[inline]
 pub fn registers() -> Registers {
     static CHOICE: OnceLock<Registers> = OnceLock::new();
-    *CHOICE.get_or_init(|| choose(std::env::var(SWITCH).ok().as_deref(), widest()))
+    *CHOICE.get_or_init(choose)
 }
 
-fn choose(switch: Option<&str>, widest: Registers) -> Registers {
-    match switch {
-        Some("none") => Registers::Portable,
-        Some("sse2") => widest.min(Registers::Sse2),
-        _ => widest,
-    }
+#[cfg(not(test))]
+fn choose() -> Registers {
+    widest()
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -42,37 +35,32 @@ fn widest() -> Registers {
 
 #[cfg(not(target_arch = "x86_64"))]
 fn widest() -> Registers {
-    choose(Some("none"), Registers::Avx2)
+    Registers::Portable
 }
+
+#[cfg(test)]
+use tests::choose;
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::process::Command;
 
-    #[test]
-    fn the_switch_only_narrows() {
-        assert_eq!(choose(None, Registers::Avx2), Registers::Avx2);
-        assert_eq!(choose(Some(""), Registers::Sse2), Registers::Sse2);
-        assert_eq!(choose(Some("sse2"), Registers::Avx2), Registers::Sse2);
-        assert_eq!(choose(Some("sse2"), Registers::Portable), Registers::Portable);
-        assert_eq!(choose(Some("none"), Registers::Avx2), Registers::Portable);
-    }
+    /// The paths that the tests of this process take: `none` for the portable ones, `sse2` for those of an x86-64 processor
+    /// without AVX2.
+    const SWITCH: &str = "REGISTERS";
 
-    /// The output shows that the processes which the next test starts take other paths.
-    #[test]
-    fn this_process_uses_what_the_switch_says() {
-        let switch = std::env::var(SWITCH).ok();
-        match switch.as_deref() {
-            Some("none") => assert_eq!(registers(), Registers::Portable),
-            Some("sse2") => assert!(registers() <= Registers::Sse2),
-            _ => assert_eq!(registers(), widest()),
+    pub fn choose() -> Registers {
+        match std::env::var(SWITCH).ok().as_deref() {
+            Some("none") => Registers::Portable,
+            Some("sse2") => widest().min(Registers::Sse2),
+            _ => widest(),
         }
     }
 
     #[test]
     fn the_tests_of_data_pass_with_narrower_registers() {
-        let tests = ["convert::", "transpose::", "minifloat::", "this_process_uses_what_the_switch_says"];
+        let tests = ["convert::", "transpose::", "minifloat::"];
         for switch in ["none", "sse2"] {
             let output =
                 Command::new(std::env::current_exe().unwrap()).args(tests).env(SWITCH, switch).output().unwrap();

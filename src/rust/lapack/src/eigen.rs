@@ -1,10 +1,10 @@
 //! Eigenvalues and eigenvectors.
 
-use crate::check::{all_finite, dimension, fill_nan, matrix, size, vector, work_size};
+use crate::check::{all_finite, dimension, fill_nan, matrix, vector};
 use crate::letters::Uplo;
 use crate::routine::{call, Address, Routine};
 use crate::scalar::Scalar;
-use crate::workspace::{Sizes, Workspace};
+use crate::workspace::{Least, Room, Workspace};
 use pjrt_base::error::Result;
 
 /// Eigenvalues in ascending order, and if wanted the eigenvectors, of a symmetric or Hermitian `n` x `n` matrix, of
@@ -55,7 +55,7 @@ fn divide_and_conquer<T: Scalar>(
     a: &mut [T],
     w: &mut [T::Real],
 ) -> Result<i32> {
-    let mut run = |room: (*mut T, i32), reals: (*mut T::Real, i32), integers: (*mut i32, i32)| {
+    let run = |room: &Room<T>| {
         let mut info = 0;
         let (a, w) = (a.as_mut_ptr(), w.as_mut_ptr());
         // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
@@ -64,34 +64,26 @@ fn divide_and_conquer<T: Scalar>(
                 call!(
                     routine,
                     &letters[0] => &u8, &letters[1] => &u8, &order => &i32, a => *mut T, &order => &i32,
-                    w => *mut T::Real, room.0 => *mut T, &room.1 => &i32, reals.0 => *mut T::Real, &reals.1 => &i32,
-                    integers.0 => *mut i32, &integers.1 => &i32, &mut info => &mut i32, 1 => usize, 1 => usize,
+                    w => *mut T::Real, room.work => *mut T, &room.sizes.work => &i32, room.reals => *mut T::Real, &room.sizes.reals => &i32,
+                    room.integers => *mut i32, &room.sizes.integers => &i32, &mut info => &mut i32, 1 => usize, 1 => usize,
                 );
             } else {
                 call!(
                     routine,
                     &letters[0] => &u8, &letters[1] => &u8, &order => &i32, a => *mut T, &order => &i32,
-                    w => *mut T::Real, room.0 => *mut T, &room.1 => &i32,
-                    integers.0 => *mut i32, &integers.1 => &i32, &mut info => &mut i32, 1 => usize, 1 => usize,
+                    w => *mut T::Real, room.work => *mut T, &room.sizes.work => &i32,
+                    room.integers => *mut i32, &room.sizes.integers => &i32, &mut info => &mut i32, 1 => usize, 1 => usize,
                 );
             }
         }
         info
     };
     let dims = [order, i32::from(letters[0]), i32::from(letters[1]), 0, 0];
-    let sizes = work.sizes::<T>(Routine::Syevd, dims, || {
-        let (mut asked, mut reals, mut integers) = (T::default(), T::Real::default(), 0);
-        run((&mut asked, -1), (&mut reals, -1), (&mut integers, -1));
-        let n = order as u64;
-        let squares = if letters[0] == b'V' { n * n } else { 0 };
-        let (least, least_reals) =
-            if T::IS_COMPLEX { (2 * n + squares, 1 + 5 * n + 2 * squares) } else { (1 + 6 * n + 2 * squares, 0) };
-        let integers = integers.max(size(3 + 5 * n)?);
-        Ok(Sizes { work: work_size(asked, least)?, reals: work_size(reals, least_reals)?, integers })
-    })?;
-    work.in_rooms(sizes, |room, reals, integers| {
-        run((room, sizes.work), (reals, sizes.reals), (integers, sizes.integers))
-    })
+    let n = order as u64;
+    let squares = if letters[0] == b'V' { n * n } else { 0 };
+    let (work_size, reals) =
+        if T::IS_COMPLEX { (2 * n + squares, 1 + 5 * n + 2 * squares) } else { (1 + 6 * n + 2 * squares, 0) };
+    work.with_room(Routine::Syevd, dims, Least { work: work_size, reals, integers: 3 + 5 * n }, run)
 }
 
 /// By QR iteration, for complex matrices.
@@ -103,26 +95,22 @@ fn by_iteration<T: Scalar>(
     a: &mut [T],
     w: &mut [T::Real],
 ) -> Result<i32> {
-    let mut run = |room: *mut T, size: i32, reals: *mut T::Real| {
+    let run = |room: &Room<T>| {
         let mut info = 0;
         // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
         unsafe {
             call!(
                 routine,
                 &letters[0] => &u8, &letters[1] => &u8, &order => &i32, a.as_mut_ptr() => *mut T, &order => &i32,
-                w.as_mut_ptr() => *mut T::Real, room => *mut T, &size => &i32, reals => *mut T::Real,
+                w.as_mut_ptr() => *mut T::Real, room.work => *mut T, &room.sizes.work => &i32, room.reals => *mut T::Real,
                 &mut info => &mut i32, 1 => usize, 1 => usize,
             );
         }
         info
     };
     let dims = [order, i32::from(letters[0]), i32::from(letters[1]), 0, 0];
-    let sizes = work.sizes::<T>(Routine::Heev, dims, || {
-        let (mut asked, mut real) = (T::default(), T::Real::default());
-        run(&mut asked, -1, &mut real);
-        Ok(Sizes { work: work_size(asked, 2 * order as u64)?, reals: size(3 * order as u64)?, integers: 0 })
-    })?;
-    work.in_rooms(sizes, |room, reals, _| run(room, sizes.work, reals))
+    let n = order as u64;
+    work.with_room(Routine::Heev, dims, Least { work: 2 * n, reals: 3 * n, integers: 0 }, run)
 }
 
 /// Eigenvalues, and the left and right eigenvectors that are wanted, of a general `n` x `n` matrix, which is destroyed.
@@ -178,7 +166,7 @@ pub fn geev<T: Scalar>(
     let right_vectors = right_block.zeros::<T>(vr.len())?;
     let letters = [left, right].map(|wanted| if wanted { b'V' } else { b'N' });
     let (values, imaginary) = (w.as_mut_ptr(), wi.as_mut_ptr());
-    let mut run = |room: *mut T, size: i32, reals: *mut T::Real| {
+    let run = |room: &Room<T>| {
         let mut info = 0;
         let (a, vl, vr) = (a.as_mut_ptr(), left_vectors.as_mut_ptr(), right_vectors.as_mut_ptr());
         // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
@@ -187,26 +175,22 @@ pub fn geev<T: Scalar>(
                 call!(
                     routine,
                     &letters[0] => &u8, &letters[1] => &u8, &order => &i32, a => *mut T, &order => &i32,
-                    values => *mut T, vl => *mut T, &order => &i32, vr => *mut T, &order => &i32, room => *mut T,
-                    &size => &i32, reals => *mut T::Real, &mut info => &mut i32, 1 => usize, 1 => usize,
+                    values => *mut T, vl => *mut T, &order => &i32, vr => *mut T, &order => &i32, room.work => *mut T,
+                    &room.sizes.work => &i32, room.reals => *mut T::Real, &mut info => &mut i32, 1 => usize, 1 => usize,
                 );
             } else {
                 call!(
                     routine,
                     &letters[0] => &u8, &letters[1] => &u8, &order => &i32, a => *mut T, &order => &i32,
                     values => *mut T, imaginary => *mut T, vl => *mut T, &order => &i32, vr => *mut T, &order => &i32,
-                    room => *mut T, &size => &i32, &mut info => &mut i32, 1 => usize, 1 => usize,
+                    room.work => *mut T, &room.sizes.work => &i32, &mut info => &mut i32, 1 => usize, 1 => usize,
                 );
             }
         }
         info
     };
-    let sizes = work.sizes::<T>(Routine::Geev, [order, i32::from(left), i32::from(right), 0, 0], || {
-        let (mut asked, mut real) = (T::default(), T::Real::default());
-        run(&mut asked, -1, &mut real);
-        Ok(Sizes { work: work_size(asked, 4 * n as u64)?, reals: size(2 * n as u64)?, integers: 0 })
-    })?;
-    let info = work.in_rooms(sizes, |room, reals, _| run(room, sizes.work, reals))?;
+    let least = Least { work: 4 * n as u64, reals: 2 * n as u64, integers: 0 };
+    let info = work.with_room(Routine::Geev, [order, i32::from(left), i32::from(right), 0, 0], least, run)?;
     unpack(left_vectors, wi, n, vl);
     unpack(right_vectors, wi, n, vr);
     work.give(right_block);

@@ -1,10 +1,10 @@
 //! QR factorizations and products with their orthogonal factor.
 
-use crate::check::{blocks, dimension, leading, matrix, vector, work_size};
+use crate::check::{blocks, dimension, leading, matrix, vector};
 use crate::letters::Side;
 use crate::routine::{call, Routine};
 use crate::scalar::Scalar;
-use crate::workspace::{Sizes, Workspace};
+use crate::workspace::{Least, Room, Workspace};
 use pjrt_base::bail;
 use pjrt_base::error::Result;
 
@@ -26,8 +26,8 @@ pub fn geqrf<T: Scalar>(work: &mut Workspace, m: usize, n: usize, a: &mut [T], t
             work.converted(tau, |work, tau: &mut [T::Wide]| geqrf(work, m, n, a, tau))
         });
     };
-    let run = |room: *mut T, size: i32| {
-        // SAFETY: the arguments are checked, and there is room for `size` elements, or one if `size` is -1.
+    let run = |room: &Room<T>| {
+        // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
         unsafe {
             call!(
                 routine,
@@ -36,13 +36,13 @@ pub fn geqrf<T: Scalar>(work: &mut Workspace, m: usize, n: usize, a: &mut [T], t
                 a.as_mut_ptr() => *mut T,
                 &leading(rows) => &i32,
                 tau.as_mut_ptr() => *mut T,
-                room => *mut T,
-                &size => &i32,
+                room.work => *mut T,
+                &room.sizes.work => &i32,
                 &mut 0 => &mut i32,
             );
         }
     };
-    work.with_room(Routine::Geqrf, [rows, columns, 0, 0, 0], n as u64, run)
+    work.with_room(Routine::Geqrf, [rows, columns, 0, 0, 0], Least::work(n), run)
 }
 
 /// QR factorization with column exchanges. Columns with `jpvt[j] != 0` on entry are moved to the front; on return,
@@ -72,36 +72,28 @@ pub fn geqp3<T: Scalar>(
             work.converted(tau, |work, tau: &mut [T::Wide]| geqp3(work, m, n, a, jpvt, tau))
         });
     };
-    let mut run = |room: *mut T, size: i32, reals: *mut T::Real| {
+    let run = |room: &Room<T>| {
         let mut info = 0;
         let (a, jpvt, tau) = (a.as_mut_ptr(), jpvt.as_mut_ptr(), tau.as_mut_ptr());
-        // SAFETY: the arguments are checked, and there is room for the sizes, which are one if `size` is -1.
+        // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
         unsafe {
             if T::IS_COMPLEX {
                 call!(
                     routine,
                     &rows => &i32, &columns => &i32, a => *mut T, &leading(rows) => &i32, jpvt => *mut i32,
-                    tau => *mut T, room => *mut T, &size => &i32, reals => *mut T::Real, &mut info => &mut i32,
+                    tau => *mut T, room.work => *mut T, &room.sizes.work => &i32, room.reals => *mut T::Real, &mut info => &mut i32,
                 );
             } else {
                 call!(
                     routine,
                     &rows => &i32, &columns => &i32, a => *mut T, &leading(rows) => &i32, jpvt => *mut i32,
-                    tau => *mut T, room => *mut T, &size => &i32, &mut info => &mut i32,
+                    tau => *mut T, room.work => *mut T, &room.sizes.work => &i32, &mut info => &mut i32,
                 );
             }
         }
     };
-    let sizes = work.sizes::<T>(Routine::Geqp3, [rows, columns, 0, 0, 0], || {
-        let (mut asked, mut real) = (T::default(), T::Real::default());
-        run(&mut asked, -1, &mut real);
-        Ok(Sizes { work: work_size(asked, 3 * n as u64 + 1)?, ..Sizes::default() })
-    })?;
-    let (mut room, mut reals) = (work.take(), work.take());
-    run(room.room(sizes.work as usize)?, sizes.work, reals.room(2 * n)?);
-    work.give(reals);
-    work.give(room);
-    Ok(())
+    let least = Least { reals: 2 * n as u64, ..Least::work(3 * n + 1) };
+    work.with_room(Routine::Geqp3, [rows, columns, 0, 0, 0], least, run)
 }
 
 /// The column exchanges of a matrix without rows: those that are asked for come first.
@@ -137,8 +129,8 @@ pub fn orgqr<T: Scalar>(work: &mut Workspace, m: usize, n: usize, a: &mut [T], t
             work.with_copy(tau, |work, tau: &mut [T::Wide]| orgqr(work, m, n, a, tau))
         });
     };
-    let run = |room: *mut T, size: i32| {
-        // SAFETY: the arguments are checked, and there is room for `size` elements, or one if `size` is -1.
+    let run = |room: &Room<T>| {
+        // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
         unsafe {
             call!(
                 routine,
@@ -148,13 +140,13 @@ pub fn orgqr<T: Scalar>(work: &mut Workspace, m: usize, n: usize, a: &mut [T], t
                 a.as_mut_ptr() => *mut T,
                 &leading(rows) => &i32,
                 tau.as_ptr() => *const T,
-                room => *mut T,
-                &size => &i32,
+                room.work => *mut T,
+                &room.sizes.work => &i32,
                 &mut 0 => &mut i32,
             );
         }
     };
-    work.with_room(Routine::Orgqr, [rows, columns, reflectors, 0, 0], n as u64, run)
+    work.with_room(Routine::Orgqr, [rows, columns, reflectors, 0, 0], Least::work(n), run)
 }
 
 /// Multiplies the `m` x `n` matrix `c` with the orthogonal factor Q from the left or right; with `transpose`, with its
@@ -203,8 +195,8 @@ pub fn ormqr<T: Scalar>(
     // Some versions change `a` while they run.
     work.with_copy(&a[..used], |work, a: &mut [T]| {
         let order = if side == Side::Left { rows } else { columns };
-        let run = |room: *mut T, size: i32| {
-            // SAFETY: the arguments are checked, and there is room for `size` elements, or one if `size` is -1.
+        let run = |room: &Room<T>| {
+            // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
             unsafe {
                 call!(
                     routine,
@@ -218,8 +210,8 @@ pub fn ormqr<T: Scalar>(
                     tau.as_ptr() => *const T,
                     c.as_mut_ptr() => *mut T,
                     &leading(rows) => &i32,
-                    room => *mut T,
-                    &size => &i32,
+                    room.work => *mut T,
+                    &room.sizes.work => &i32,
                     &mut 0 => &mut i32,
                     1 => usize,
                     1 => usize,
@@ -227,6 +219,6 @@ pub fn ormqr<T: Scalar>(
             }
         };
         let letters = [side.letter(), letter].map(i32::from);
-        work.with_room(Routine::Ormqr, [rows, columns, reflectors, letters[0], letters[1]], other as u64, run)
+        work.with_room(Routine::Ormqr, [rows, columns, reflectors, letters[0], letters[1]], Least::work(other), run)
     })
 }

@@ -4,7 +4,7 @@ use crate::check::{dimension, matrix, vector};
 use crate::letters::Uplo;
 use crate::routine::{call, Address, Routine};
 use crate::scalar::Scalar;
-use crate::workspace::Workspace;
+use crate::workspace::{Least, Room, Workspace};
 use pjrt_base::bail;
 use pjrt_base::error::Result;
 
@@ -59,9 +59,9 @@ fn hessenberg<T: Scalar>(
     a: &mut [T],
     tau: *mut T,
 ) -> Result<i32> {
-    let run = |room: *mut T, size: i32| {
+    let run = |room: &Room<T>| {
         let mut info = 0;
-        // SAFETY: the arguments are checked, and there is room for `size` elements, or one if `size` is -1.
+        // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
         unsafe {
             call!(
                 address,
@@ -71,14 +71,14 @@ fn hessenberg<T: Scalar>(
                 a.as_mut_ptr() => *mut T,
                 &order => &i32,
                 tau => *mut T,
-                room => *mut T,
-                &size => &i32,
+                room.work => *mut T,
+                &room.sizes.work => &i32,
                 &mut info => &mut i32,
             );
         }
         info
     };
-    work.with_room(routine, [order, low, high, 0, 0], order as u64, run)
+    work.with_room(routine, [order, low, high, 0, 0], Least::work(order as usize), run)
 }
 
 /// Reduces a symmetric or Hermitian `n` x `n` matrix, of which only the triangle `uplo` is read, to tridiagonal form:
@@ -110,9 +110,9 @@ pub fn sytrd<T: Scalar>(
             })
         });
     };
-    let run = |room: *mut T, size: i32| {
+    let run = |room: &Room<T>| {
         let mut info = 0;
-        // SAFETY: the arguments are checked, and there is room for `size` elements, or one if `size` is -1.
+        // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
         unsafe {
             call!(
                 routine,
@@ -123,13 +123,13 @@ pub fn sytrd<T: Scalar>(
                 d.as_mut_ptr() => *mut T::Real,
                 e.as_mut_ptr() => *mut T::Real,
                 tau.as_mut_ptr() => *mut T,
-                room => *mut T,
-                &size => &i32,
+                room.work => *mut T,
+                &room.sizes.work => &i32,
                 &mut info => &mut i32,
                 1 => usize,
             );
         }
         info
     };
-    work.with_room(Routine::Sytrd, [order, i32::from(uplo.letter()), 0, 0, 0], 1, run)
+    work.with_room(Routine::Sytrd, [order, i32::from(uplo.letter()), 0, 0, 0], Least::work(1), run)
 }

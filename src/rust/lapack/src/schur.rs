@@ -1,10 +1,10 @@
 //! Schur factorizations.
 
-use crate::check::{all_finite, dimension, fill_nan, matrix, size, vector, work_size};
+use crate::check::{all_finite, dimension, fill_nan, matrix, vector};
 use crate::reduce::{gehrd, unghr};
 use crate::routine::{call, Address, Routine};
 use crate::scalar::Scalar;
-use crate::workspace::{Sizes, Workspace};
+use crate::workspace::{Least, Room, Workspace};
 use pjrt_base::error::Result;
 
 /// Schur factorization of the `n` x `n` matrix `a`, which is replaced by the triangular factor (block triangular for
@@ -65,7 +65,7 @@ fn direct<T: Scalar>(
     wi: &mut [T],
 ) -> Result<i32> {
     let job = if vectors { b'V' } else { b'N' };
-    let mut run = |room: *mut T, size: i32, reals: *mut T::Real, flags: *mut i32| {
+    let run = |room: &Room<T>| {
         let (mut info, mut selected) = (0, 0);
         // Without sorting, nothing selects.
         let select = std::ptr::null();
@@ -76,8 +76,8 @@ fn direct<T: Scalar>(
                 call!(
                     routine,
                     &job => &u8, &b'N' => &u8, select => *const u8, &order => &i32, a => *mut T, &order => &i32,
-                    &mut selected => &mut i32, w => *mut T, vs => *mut T, &order => &i32, room => *mut T,
-                    &size => &i32, reals => *mut T::Real, flags => *mut i32, &mut info => &mut i32,
+                    &mut selected => &mut i32, w => *mut T, vs => *mut T, &order => &i32, room.work => *mut T,
+                    &room.sizes.work => &i32, room.reals => *mut T::Real, room.integers => *mut i32, &mut info => &mut i32,
                     1 => usize, 1 => usize,
                 );
             } else {
@@ -85,19 +85,15 @@ fn direct<T: Scalar>(
                     routine,
                     &job => &u8, &b'N' => &u8, select => *const u8, &order => &i32, a => *mut T, &order => &i32,
                     &mut selected => &mut i32, w => *mut T, wi => *mut T, vs => *mut T, &order => &i32,
-                    room => *mut T, &size => &i32, flags => *mut i32, &mut info => &mut i32, 1 => usize, 1 => usize,
+                    room.work => *mut T, &room.sizes.work => &i32, room.integers => *mut i32, &mut info => &mut i32, 1 => usize, 1 => usize,
                 );
             }
         }
         info
     };
-    let sizes = work.sizes::<T>(Routine::Gees, [order, i32::from(vectors), 0, 0, 0], || {
-        let (mut asked, mut real, mut flag) = (T::default(), T::Real::default(), 0);
-        run(&mut asked, -1, &mut real, &mut flag);
-        let n = order as u64;
-        Ok(Sizes { work: work_size(asked, 3 * n)?, reals: size(n)?, integers: order })
-    })?;
-    work.in_rooms(sizes, |room, reals, flags| run(room, sizes.work, reals, flags))
+    let n = order as u64;
+    let least = Least { work: 3 * n, reals: n, integers: n };
+    work.with_room(Routine::Gees, [order, i32::from(vectors), 0, 0, 0], least, run)
 }
 
 /// By reduction to Hessenberg form and QR iteration, for complex matrices.
@@ -125,20 +121,20 @@ fn composed<T: Scalar>(
     work.give(block);
     clear_below(a, n, 2);
     let compz = if vectors { b'V' } else { b'N' };
-    let run = |room: *mut T, size: i32| {
+    let run = |room: &Room<T>| {
         let mut info = 0;
-        // SAFETY: the arguments are checked, and there is room for `size` elements, or one if `size` is -1.
+        // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
         unsafe {
             call!(
                 hseqr,
                 &b'S' => &u8, &compz => &u8, &order => &i32, &1 => &i32, &order => &i32, a.as_mut_ptr() => *mut T,
-                &order => &i32, w.as_mut_ptr() => *mut T, vs.as_mut_ptr() => *mut T, &order => &i32, room => *mut T,
-                &size => &i32, &mut info => &mut i32, 1 => usize, 1 => usize,
+                &order => &i32, w.as_mut_ptr() => *mut T, vs.as_mut_ptr() => *mut T, &order => &i32, room.work => *mut T,
+                &room.sizes.work => &i32, &mut info => &mut i32, 1 => usize, 1 => usize,
             );
         }
         info
     };
-    let info = work.with_room(Routine::Hseqr, [order, i32::from(vectors), 0, 0, 0], n as u64, run)?;
+    let info = work.with_room(Routine::Hseqr, [order, i32::from(vectors), 0, 0, 0], Least::work(n), run)?;
     if info == 0 {
         clear_below(a, n, 1);
     }

@@ -1,10 +1,10 @@
 //! Singular value decompositions.
 
-use crate::check::{all_finite, dimension, fill_nan, leading, matrix, size, vector, vectors, work_size};
+use crate::check::{all_finite, dimension, fill_nan, leading, matrix, vector, vectors};
 use crate::letters::SvdMode;
 use crate::routine::{call, Address, Routine};
 use crate::scalar::Scalar;
-use crate::workspace::{Sizes, Workspace};
+use crate::workspace::{Least, Room, Workspace};
 use pjrt_base::error::Result;
 
 /// Singular value decomposition, by divide and conquer, of the `m` x `n` matrix `a`, which is destroyed. `s` has k =
@@ -107,38 +107,34 @@ fn svd<T: Scalar>(
         // without vectors, LAPACK only asks that it is not 0
         vt_rows: leading(dimension("n", vt_rows)?),
     };
-    let run = |room: *mut T, size: i32, reals: *mut T::Real, integers: *mut i32| {
-        // SAFETY: the arguments are checked, and the caller has the room.
+    let run = |room: &Room<T>| {
+        // SAFETY: the arguments are checked, and there is room for the sizes, or one element where they are -1.
         unsafe {
             if routine == Routine::Gesdd {
-                arguments.gesdd(room, size, reals, integers)
+                arguments.gesdd(room)
             } else {
-                arguments.gesvd(room, size, reals)
+                arguments.gesvd(room)
             }
         }
     };
-    let sizes = work.sizes::<T>(routine, [rows, columns, i32::from(mode.letter()), 0, 0], || {
-        let (mut asked, mut real, mut integer) = (T::default(), T::Real::default(), 0);
-        run(&mut asked, -1, &mut real, &mut integer);
-        let (small, large) = (k as u64, m.max(n) as u64);
-        let is_gesdd = routine == Routine::Gesdd;
-        let least = if !is_gesdd {
-            (3 * small + large).max(5 * small)
-        } else if mode == SvdMode::None {
-            7 * small + large
-        } else {
-            4 * small * small + 7 * small + large
-        };
-        let reals = match (T::IS_COMPLEX, is_gesdd, mode) {
-            (false, ..) => 0,
-            (true, false, _) => 5 * small,
-            (true, true, SvdMode::None) => 7 * small,
-            (true, true, _) => (5 * small * small + 7 * small).max(2 * large * small + 2 * small * small + small),
-        };
-        let integers = if is_gesdd { size(8 * small)? } else { 0 };
-        Ok(Sizes { work: work_size(asked, least)?, reals: size(reals)?, integers })
-    })?;
-    work.in_rooms(sizes, |room, reals, integers| run(room, sizes.work, reals, integers))
+    let dims = [rows, columns, i32::from(mode.letter()), 0, 0];
+    work.with_room(routine, dims, least(T::IS_COMPLEX, routine, mode, k as u64, m.max(n) as u64), run)
+}
+
+fn least(is_complex: bool, routine: Routine, mode: SvdMode, small: u64, large: u64) -> Least {
+    let is_gesdd = routine == Routine::Gesdd;
+    let work = match (is_gesdd, mode) {
+        (false, _) => (3 * small + large).max(5 * small),
+        (true, SvdMode::None) => 7 * small + large,
+        (true, _) => 4 * small * small + 7 * small + large,
+    };
+    let reals = match (is_complex, is_gesdd, mode) {
+        (false, ..) => 0,
+        (true, false, _) => 5 * small,
+        (true, true, SvdMode::None) => 7 * small,
+        (true, true, _) => (5 * small * small + 7 * small).max(2 * large * small + 2 * small * small + small),
+    };
+    Least { work, reals, integers: if is_gesdd { 8 * small } else { 0 } }
 }
 
 fn set_identity<T: Scalar>(matrix: &mut [T], order: usize) {
@@ -162,7 +158,7 @@ struct Arguments<T: Scalar> {
 impl<T: Scalar> Arguments<T> {
     /// # Safety
     /// The matrices have the sizes that the letter says, and the room has those that LAPACK asked for.
-    unsafe fn gesdd(&self, room: *mut T, size: i32, reals: *mut T::Real, integers: *mut i32) -> i32 {
+    unsafe fn gesdd(&self, room: &Room<T>) -> i32 {
         let mut info = 0;
         // SAFETY: the caller vouches for the arguments.
         unsafe {
@@ -171,16 +167,16 @@ impl<T: Scalar> Arguments<T> {
                     self.address,
                     &self.letter => &u8, &self.rows => &i32, &self.columns => &i32, self.a => *mut T,
                     &self.rows => &i32, self.s => *mut T::Real, self.u => *mut T, &self.rows => &i32,
-                    self.vt => *mut T, &self.vt_rows => &i32, room => *mut T, &size => &i32,
-                    reals => *mut T::Real, integers => *mut i32, &mut info => &mut i32, 1 => usize,
+                    self.vt => *mut T, &self.vt_rows => &i32, room.work => *mut T, &room.sizes.work => &i32,
+                    room.reals => *mut T::Real, room.integers => *mut i32, &mut info => &mut i32, 1 => usize,
                 );
             } else {
                 call!(
                     self.address,
                     &self.letter => &u8, &self.rows => &i32, &self.columns => &i32, self.a => *mut T,
                     &self.rows => &i32, self.s => *mut T::Real, self.u => *mut T, &self.rows => &i32,
-                    self.vt => *mut T, &self.vt_rows => &i32, room => *mut T, &size => &i32,
-                    integers => *mut i32, &mut info => &mut i32, 1 => usize,
+                    self.vt => *mut T, &self.vt_rows => &i32, room.work => *mut T, &room.sizes.work => &i32,
+                    room.integers => *mut i32, &mut info => &mut i32, 1 => usize,
                 );
             }
         }
@@ -189,7 +185,7 @@ impl<T: Scalar> Arguments<T> {
 
     /// # Safety
     /// As [`Arguments::gesdd`].
-    unsafe fn gesvd(&self, room: *mut T, size: i32, reals: *mut T::Real) -> i32 {
+    unsafe fn gesvd(&self, room: &Room<T>) -> i32 {
         let mut info = 0;
         // SAFETY: the caller vouches for the arguments.
         unsafe {
@@ -198,16 +194,16 @@ impl<T: Scalar> Arguments<T> {
                     self.address,
                     &self.letter => &u8, &self.letter => &u8, &self.rows => &i32, &self.columns => &i32,
                     self.a => *mut T, &self.rows => &i32, self.s => *mut T::Real, self.u => *mut T,
-                    &self.rows => &i32, self.vt => *mut T, &self.vt_rows => &i32, room => *mut T,
-                    &size => &i32, reals => *mut T::Real, &mut info => &mut i32, 1 => usize, 1 => usize,
+                    &self.rows => &i32, self.vt => *mut T, &self.vt_rows => &i32, room.work => *mut T,
+                    &room.sizes.work => &i32, room.reals => *mut T::Real, &mut info => &mut i32, 1 => usize, 1 => usize,
                 );
             } else {
                 call!(
                     self.address,
                     &self.letter => &u8, &self.letter => &u8, &self.rows => &i32, &self.columns => &i32,
                     self.a => *mut T, &self.rows => &i32, self.s => *mut T::Real, self.u => *mut T,
-                    &self.rows => &i32, self.vt => *mut T, &self.vt_rows => &i32, room => *mut T,
-                    &size => &i32, &mut info => &mut i32, 1 => usize, 1 => usize,
+                    &self.rows => &i32, self.vt => *mut T, &self.vt_rows => &i32, room.work => *mut T,
+                    &room.sizes.work => &i32, &mut info => &mut i32, 1 => usize, 1 => usize,
                 );
             }
         }

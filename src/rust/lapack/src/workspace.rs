@@ -1,6 +1,6 @@
 //! Memory and sizes that operations keep from one matrix of a batch to the next.
 
-use crate::check::work_size;
+use crate::check::{size, work_size};
 use crate::library::{library, Library};
 use crate::routine::{Address, Routine};
 use crate::scalar::{Scalar, ScalarKind};
@@ -22,11 +22,45 @@ pub struct Workspace {
 type Question = (Routine, ScalarKind, [i32; 5]);
 
 /// The elements of the work in the matrix's type, the reals and the integers.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Sizes {
     pub work: i32,
     pub reals: i32,
     pub integers: i32,
+}
+
+/// The memory of a routine, without content. Where a routine is asked for its sizes, these are -1, and the memory is one element
+/// of each type.
+pub(crate) struct Room<T: Scalar> {
+    pub work: *mut T,
+    pub reals: *mut T::Real,
+    pub integers: *mut i32,
+    pub sizes: Sizes,
+}
+
+/// The smallest sizes that a routine accepts, or those that it uses where it takes no size.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Least {
+    pub work: u64,
+    pub reals: u64,
+    pub integers: u64,
+}
+
+impl Least {
+    pub fn work(work: usize) -> Least {
+        Least { work: work as u64, ..Least::default() }
+    }
+}
+
+fn ask<T: Scalar, R>(least: Least, run: &mut impl FnMut(&Room<T>) -> R) -> Result<Sizes> {
+    let (mut work, mut reals, mut integers) = (T::default(), T::Real::default(), 0);
+    let sizes = Sizes { work: -1, reals: -1, integers: -1 };
+    run(&Room { work: &mut work, reals: &mut reals, integers: &mut integers, sizes });
+    Ok(Sizes {
+        work: work_size(work, least.work)?,
+        reals: work_size(reals, least.reals)?,
+        integers: integers.max(size(least.integers)?),
+    })
 }
 
 /// How many answers are kept.
@@ -60,57 +94,38 @@ impl Workspace {
         Ok(address)
     }
 
-    /// Sizes for a routine, from an earlier matrix or by asking LAPACK.
-    pub(crate) fn sizes<T: Scalar>(
-        &mut self,
-        routine: Routine,
-        dims: [i32; 5],
-        ask: impl FnOnce() -> Result<Sizes>,
-    ) -> Result<Sizes> {
-        let question = (routine, T::KIND, dims);
-        if let Some((_, sizes)) = self.answers.iter().find(|(known, _)| *known == question) {
-            return Ok(*sizes);
-        }
-        let sizes = ask()?;
-        if self.answers.len() == ANSWERS {
-            self.answers.remove(0);
-        }
-        self.answers.push((question, sizes));
-        Ok(sizes)
-    }
-
-    /// Runs a routine with as much room as it asks for, at least `least` elements. Asked with the size -1, it writes the
-    /// size it wants into the first element.
+    /// Runs a routine with the memory that it asks for, at least `least`. A routine writes the sizes it wants into the first
+    /// elements where it is given the size -1. The answer is kept for matrices with the same `dims`.
     pub(crate) fn with_room<T: Scalar, R>(
         &mut self,
         routine: Routine,
         dims: [i32; 5],
-        least: u64,
-        mut run: impl FnMut(*mut T, i32) -> R,
+        least: Least,
+        mut run: impl FnMut(&Room<T>) -> R,
     ) -> Result<R> {
-        let sizes = self.sizes::<T>(routine, dims, || {
-            let mut asked = T::default();
-            run(&mut asked, -1);
-            Ok(Sizes { work: work_size(asked, least)?, ..Sizes::default() })
-        })?;
-        self.in_rooms(sizes, |room, _: *mut T::Real, _| run(room, sizes.work))
-    }
-
-    /// Runs `run` with memory of these sizes, without content.
-    pub(crate) fn in_rooms<T: Scalar, R>(
-        &mut self,
-        sizes: Sizes,
-        run: impl FnOnce(*mut T, *mut T::Real, *mut i32) -> R,
-    ) -> Result<R> {
-        let (mut room, mut reals, mut integers) = (self.take(), self.take(), self.take());
-        let result = run(
-            room.room(sizes.work as usize)?,
-            reals.room(sizes.reals as usize)?,
-            integers.integers(sizes.integers as usize)?,
-        );
+        let question = (routine, T::KIND, dims);
+        let known = self.answers.iter().find(|(known, _)| *known == question).map(|(_, sizes)| *sizes);
+        let sizes = match known {
+            Some(sizes) => sizes,
+            None => {
+                let sizes = ask(least, &mut run)?;
+                if self.answers.len() == ANSWERS {
+                    self.answers.remove(0);
+                }
+                self.answers.push((question, sizes));
+                sizes
+            }
+        };
+        let (mut work, mut reals, mut integers) = (self.take(), self.take(), self.take());
+        let result = run(&Room {
+            work: work.room(sizes.work as usize)?,
+            reals: reals.room(sizes.reals as usize)?,
+            integers: integers.integers(sizes.integers as usize)?,
+            sizes,
+        });
         self.give(integers);
         self.give(reals);
-        self.give(room);
+        self.give(work);
         Ok(result)
     }
 

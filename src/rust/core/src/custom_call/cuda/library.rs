@@ -3,15 +3,12 @@
 use crate::custom_call::frame::Failure;
 use libloading::Library;
 use once_cell::sync::OnceCell;
-use pjrt_base::error::{self, Error, Kind};
+use pjrt_base::error::{Error, Kind};
 use pjrt_base::reason::Hint;
-use pjrt_base::sync::Unpoisoned;
 use pjrt_plugins::cuda;
 use pjrt_sys::XLA_FFI_Error_Code;
 use std::ffi::{c_char, c_int, c_uchar, c_void, CStr};
-use std::path::PathBuf;
 use std::ptr::null;
-use std::sync::Mutex;
 
 /// Memory on the device, a stream, a context, or cuSOLVER's handle.
 pub(super) type Pointer = *mut c_void;
@@ -89,20 +86,11 @@ pub(super) struct Solver {
     pub double: Routines,
 }
 
-/// The files to use instead of this machine's: the driver's, and cuSOLVER.
-static FILES: Mutex<Option<[PathBuf; 2]>> = Mutex::new(None);
-
-/// Makes handlers load these files, for tests: a driver, and a cuSOLVER.
-#[doc(hidden)]
-pub fn set_libraries(driver: PathBuf, solver: PathBuf) {
-    *FILES.lock().unpoisoned() = Some([driver, solver]);
-}
-
 /// The driver; the first call loads it.
 pub(super) fn driver() -> Result<&'static Driver, Failure> {
     static DRIVER: OnceCell<Driver> = OnceCell::new();
     let load = || {
-        let library = open(0, cuda::driver_library)?;
+        let library = cuda::driver_library()?;
         // SAFETY: the types are those of NVIDIA's header.
         let driver = unsafe { Driver::load(&library, "cu") }.map_err(lacking)?;
         std::mem::forget(library);
@@ -115,7 +103,7 @@ pub(super) fn driver() -> Result<&'static Driver, Failure> {
 pub(super) fn solver() -> Result<&'static Solver, Failure> {
     static SOLVER: OnceCell<Solver> = OnceCell::new();
     let load = || {
-        let library = open(1, cuda::solver_library)?;
+        let library = cuda::solver_library()?;
         // SAFETY: the types are those of NVIDIA's header.
         let load = || unsafe {
             Ok(Solver {
@@ -129,12 +117,6 @@ pub(super) fn solver() -> Result<&'static Solver, Failure> {
         Ok(solver)
     };
     SOLVER.get_or_try_init(load).map_err(failure)
-}
-
-fn open(index: usize, find: fn() -> error::Result<Library>) -> error::Result<Library> {
-    let Some(files) = FILES.lock().unpoisoned().clone() else { return find() };
-    // SAFETY: loading runs the library's initializers.
-    unsafe { Library::new(&files[index]) }.map_err(lacking)
 }
 
 #[cold]

@@ -15,8 +15,6 @@ use crate::custom_call::slots::RustHandler;
 use device::Device;
 use std::borrow::Cow;
 
-pub use library::set_libraries;
-
 /// The platform, as plugins name it.
 pub(super) const PLATFORM: &str = "cuda";
 
