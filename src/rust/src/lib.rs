@@ -240,11 +240,11 @@ fn describe_routine((path, address, arguments): Routine) -> extendr_api::metadat
 
 /// `loaded(namespace, the)`: called by the package whenever its namespace is loaded. Returns whether it was loaded before.
 extern "C-unwind" fn loaded(namespace: SEXP, the: SEXP) -> SEXP {
-    let again = !sexp::namespace().is_null();
+    let was_loaded = !sexp::namespace().is_null();
     if sexp::set_namespace(namespace, the) {
         client::close_at_end(the);
     }
-    sexp::new_flag(again)
+    sexp::new_flag(was_loaded)
 }
 
 /// Called once by R when it loads the library: registers every function with R under its plain name.

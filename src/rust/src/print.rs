@@ -7,7 +7,7 @@ use crate::transfer::set_dim;
 use extendr_api::prelude::*;
 use extendr_ffi::SEXPTYPE;
 use pjrt_base::error::RESOURCE_EXHAUSTED;
-use pjrt_base::process::check_interrupt_now_and_then;
+use pjrt_base::process::check_interrupt_sometimes;
 use pjrt_base::{error::Error, error::Kind};
 use pjrt_core::buffer::read::Ready;
 use pjrt_core::HostOrder;
@@ -41,7 +41,7 @@ fn buffer_lines(buffer: Robj, max_rows: f64, max_width: f64, max_rows_slice: f64
     let pieces = pieces(&text);
     let out = Protected::new(sexp::vector(SEXPTYPE::STRSXP, pieces.len()));
     for (i, piece) in pieces.iter().enumerate() {
-        check_interrupt_now_and_then()?;
+        check_interrupt_sometimes()?;
         if !sexp::guarded(|| sexp::set_text(out.sexp(), i, piece))? {
             return Err(no_memory(spec));
         }
@@ -81,7 +81,7 @@ fn buffer_literals(buffer: Robj) -> Result<Robj> {
     let mut formatter = Formatter::new(spec.dtype);
     let mut text = String::new();
     for (i, batch) in bytes.chunks(BATCH * width).enumerate() {
-        check_interrupt_now_and_then()?;
+        check_interrupt_sometimes()?;
         // Written before R allocates: a jump would leave the formatter's text behind.
         text.clear();
         let ends = batch.chunks_exact(width).map(|element| {

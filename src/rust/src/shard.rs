@@ -28,14 +28,14 @@ fn executable_array(executable: Robj, is_input: bool, index: i32) -> Result<Robj
     let Some(spec) = spec else { bail!(InvalidInput, "The program has no such input or output.") };
     let (replicas, partitions) = executable.counts();
     let numbers = |dims: &[i64]| sexp::robj(sexp::new_whole_numbers(dims));
-    let told = list!(
+    let reported = list!(
         dtype = spec.dtype.name(),
         part = numbers(&spec.dims),
         num_replicas = replicas as i32,
         num_partitions = partitions as i32,
         positions = executable.positions().iter().map(|&position| position as i32 + 1).collect::<Vec<_>>()
     );
-    let mut found: Vec<(&str, Robj)> = told.iter().collect();
+    let mut found: Vec<(&str, Robj)> = reported.iter().collect();
     if partitions == 1 {
         // Every device has all of its replica's.
         found.push(("whole", numbers(&spec.dims)));

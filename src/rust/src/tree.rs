@@ -9,7 +9,7 @@ use crate::handle::{self, EmptyHandle};
 use crate::sexp::{self, Protected};
 use extendr_ffi::*;
 use pjrt_base::error::{Error, Kind as ErrorKind};
-use pjrt_base::process::check_interrupt_now_and_then;
+use pjrt_base::process::check_interrupt_sometimes;
 use pjrt_data::tree::{Builder, Kind, Tree};
 use smallvec::SmallVec;
 use std::collections::HashSet;
@@ -291,7 +291,7 @@ pub fn walk<const STRUCTURE: bool>(x: SEXP) -> Result<Walked> {
         }
         count += 1;
         if count % LOOK == 0 {
-            check_interrupt_now_and_then()?;
+            check_interrupt_sometimes()?;
         }
         // The next element, of the innermost list that has one.
         let frame = loop {

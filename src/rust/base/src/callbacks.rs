@@ -31,7 +31,7 @@ pub trait Callback: Send + Sync {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ran {
     /// The program was told.
-    Told,
+    Reported,
     /// The user interrupted it: it runs again later, from its start.
     Interrupted,
 }
@@ -320,8 +320,8 @@ mod tests {
         set_waker(|| {
             WOKEN.fetch_add(1, Ordering::Relaxed);
         });
-        add("a", Ran::Told);
-        add("b", Ran::Told);
+        add("a", Ran::Reported);
+        add("b", Ran::Reported);
         serve().unwrap();
         assert!(are_waiting() && taken().is_empty());
         run_on_this_thread();
@@ -341,14 +341,14 @@ mod tests {
         // A wait ends at once when a callback comes.
         let wait = Wait::start();
         std::thread::scope(|scope| {
-            scope.spawn(|| add("d", Ran::Told));
+            scope.spawn(|| add("d", Ran::Reported));
             while !STATE.lock().unwrap().queue.iter().any(|callback| callback.launch() == 7) {
                 wait.sleep(|| false, Duration::from_secs(60));
             }
         });
         end();
         assert_eq!(taken(), ["no c", "no d"]);
-        add("e", Ran::Told);
+        add("e", Ran::Reported);
         assert_eq!(taken(), ["no e"]);
     }
 

@@ -15,11 +15,11 @@ const SLICE: Duration = Duration::from_millis(30);
 const MOST_THREADS: usize = 8;
 
 /// Says when it is time to check for interrupts.
-pub struct Lookout(Instant);
+pub struct InterruptTimer(Instant);
 
-impl Lookout {
-    pub fn start() -> Lookout {
-        Lookout(Instant::now())
+impl InterruptTimer {
+    pub fn start() -> InterruptTimer {
+        InterruptTimer(Instant::now())
     }
 
     /// Whether it is time. If so, starts the next interval.
@@ -73,9 +73,9 @@ pub fn run(
             // If no thread starts, this one does all the work.
             running += usize::from(thread::Builder::new().spawn_scoped(scope, help).is_ok());
         }
-        let mut lookout = Lookout::start();
+        let mut timer = InterruptTimer::start();
         let mut look = || {
-            if lookout.is_due() {
+            if timer.is_due() {
                 watch().unwrap_or_else(fail);
             }
         };

@@ -85,11 +85,11 @@ pub fn check_interrupt() -> Result<()> {
     }
 }
 
-/// Calls this thread's poll unless it was called very recently. For many short waits or pieces of work.
+/// Calls this thread's poll unless it was called in the last few milliseconds. For many short waits or pieces of work.
 ///
 /// # Errors
 /// As [`check_interrupt`].
-pub fn check_interrupt_now_and_then() -> Result<()> {
+pub fn check_interrupt_sometimes() -> Result<()> {
     let asked = ASKED.get().unwrap_or_else(Instant::now);
     ASKED.set(Some(asked));
     if asked.elapsed() < PAUSE {
@@ -161,11 +161,11 @@ pub fn without_poll<T>(work: impl FnOnce() -> T) -> T {
 
 /// How long the end of the process waits for compilations and launched programs: some seconds, or almost no time after
 /// the user has interrupted a wait.
-pub struct LastWait(Instant);
+pub struct ExitDeadline(Instant);
 
-impl LastWait {
+impl ExitDeadline {
     pub fn start() -> Self {
-        LastWait(Instant::now())
+        ExitDeadline(Instant::now())
     }
 
     /// Calls `is_over` with a waiting time until it returns true or the time is up. Returns whether it returned true.

@@ -8,7 +8,7 @@ use crate::decimal;
 use crate::dtype::DType;
 use crate::scalar::{Float, Reader, Scalar};
 use pjrt_base::error::{Error, Kind, Result};
-use pjrt_base::process::check_interrupt_now_and_then;
+use pjrt_base::process::check_interrupt_sometimes;
 use pjrt_base::room;
 use std::fmt::Write;
 
@@ -220,7 +220,7 @@ impl Page<'_> {
             let mut widest = width;
             for row in 0..rows {
                 if row % ELEMENTS_PER_LOOK == 0 {
-                    check_interrupt_now_and_then()?;
+                    check_interrupt_sometimes()?;
                 }
                 let element = self.reader.read(self.cells.at(self.reader.width(), row, column));
                 widest = widest.max(self.tokens.push(|out| self.texts.write(style, element, out)));
@@ -310,7 +310,7 @@ impl Tokens {
         let columns = self.ends.len() / rows.max(1);
         for row in 0..rows {
             if row % (ELEMENTS_PER_LOOK / columns.max(1)).max(1) == 0 {
-                check_interrupt_now_and_then()?;
+                check_interrupt_sometimes()?;
             }
             for index in (row..self.ends.len()).step_by(rows) {
                 let token = self.get(index);

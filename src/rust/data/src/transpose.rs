@@ -9,7 +9,7 @@ mod tile;
 use crate::registers::{registers, Registers};
 use pjrt_base::error::Result;
 use pjrt_base::parallel::processors;
-use pjrt_base::process::check_interrupt_now_and_then;
+use pjrt_base::process::check_interrupt_sometimes;
 use smallvec::{smallvec, SmallVec};
 use std::cmp::Reverse;
 use tile::{columns_for, Tile, COLUMNS, ROWS};
@@ -140,7 +140,7 @@ impl Plan {
             return Ok(());
         }
         for (turn, src, dst) in self.split(bytes / BYTES_PER_TURN) {
-            check_interrupt_now_and_then()?;
+            check_interrupt_sometimes()?;
             turn.run_on_threads(ends.at(src, dst), line);
         }
         Ok(())

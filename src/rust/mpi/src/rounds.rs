@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// What every process has told in a round.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct Reported {
     /// By rank.
     pub messages: Vec<Vec<u8>>,
     /// Every process has said that it leaves.
@@ -23,7 +23,7 @@ pub trait Rounds: Send {
     ///
     /// # Errors
     /// MPI's own. No further round is possible then.
-    fn next(&mut self, message: Vec<u8>, leaves: bool) -> Result<Told>;
+    fn next(&mut self, message: Vec<u8>, leaves: bool) -> Result<Reported>;
 }
 
 /// The bit of a length that says that the process leaves.
@@ -119,7 +119,7 @@ impl<H: Handle> Broadcasts<H> {
 }
 
 impl<H: Handle + Send> Rounds for Broadcasts<H> {
-    fn next(&mut self, message: Vec<u8>, leaves: bool) -> Result<Told> {
+    fn next(&mut self, message: Vec<u8>, leaves: bool) -> Result<Reported> {
         let own = message.len() as u64 | if leaves { LEAVES } else { 0 };
         let all = self.lengths(own)?;
         let mut own = Some(message);
@@ -134,7 +134,7 @@ impl<H: Handle + Send> Rounds for Broadcasts<H> {
             std::mem::forget(messages);
             return Err(error);
         }
-        Ok(Told { messages, is_last: all.iter().all(|length| length & LEAVES != 0) })
+        Ok(Reported { messages, is_last: all.iter().all(|length| length & LEAVES != 0) })
     }
 }
 

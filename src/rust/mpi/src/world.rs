@@ -86,12 +86,12 @@ pub fn start(named: Option<&Path>) -> Result<(Facts, PathBuf)> {
 /// Initializes or joins MPI on a thread of its own, which runs the jobs.
 fn start_thread(mut mpi: Box<dyn Communicator>) -> Result<(Facts, Place, Keys)> {
     let (sender, jobs) = channel::<Job>();
-    let (told, outcome) = channel();
+    let (report, outcome) = channel();
     let started = std::thread::Builder::new().name("pjrt-mpi".into()).spawn(move || {
         let _stacks = SignalStacks::of_this_thread();
         let facts = mpi.start().map(|facts| (facts, mpi.rounds()));
         let is_open = facts.is_ok();
-        if told.send(facts).is_ok() && is_open {
+        if report.send(facts).is_ok() && is_open {
             run(&mut *mpi, &jobs);
         }
     });
@@ -207,10 +207,10 @@ fn on_thread<T: Send + 'static>(
     work: impl FnOnce(&mut dyn Communicator) -> Result<T> + Send + 'static,
 ) -> Result<T> {
     let done = Arc::new((Mutex::new(None), Condvar::new()));
-    let told = done.clone();
+    let report = done.clone();
     let job: Job = Box::new(move |mpi| {
-        *told.0.lock().unpoisoned() = Some(work(mpi));
-        told.1.notify_all();
+        *report.0.lock().unpoisoned() = Some(work(mpi));
+        report.1.notify_all();
     });
     if sender.send(job).is_err() {
         bail!(Internal, "The thread for MPI has ended.");
@@ -272,7 +272,7 @@ impl Callback for HostJob {
             drop(mpi);
             go_on_sending(&self.mpi);
         }
-        Ran::Told
+        Ran::Reported
     }
 
     fn cancel(&self) {

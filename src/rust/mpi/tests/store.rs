@@ -158,8 +158,8 @@ fn waits(rank: usize, size: usize) {
 
 /// Waits for all processes without the store.
 fn all_come() {
-    let (told, done) = std::sync::mpsc::channel();
-    world::submit(Box::new(move |mpi| told.send(mpi.barrier(&[])).unwrap())).unwrap();
+    let (reported, done) = std::sync::mpsc::channel();
+    world::submit(Box::new(move |mpi| reported.send(mpi.barrier(&[])).unwrap())).unwrap();
     done.recv().unwrap().unwrap();
 }
 

@@ -78,7 +78,7 @@ impl Program {
                     return Err(Error::new(Kind::InvalidInput, "A compiler has already optimized the HLO module.")
                         .hint("Programs can be optimized only once: use the original program."));
                 }
-                if !module.is_of_one_mind() {
+                if !module.has_consistent_shape() {
                     return Err(Error::new(
                         Kind::InvalidFile,
                         "The HLO module is damaged: its inputs and result do not match its entry computation.",

@@ -57,7 +57,7 @@ impl Backing {
     }
 
     /// The backing of another buffer that is derived from this one.
-    pub(crate) fn again(&self) -> Arc<Backing> {
+    pub(crate) fn derive(&self) -> Arc<Backing> {
         Arc::new(Backing { files: self.files().into(), is_in_place: self.is_in_place })
     }
 

@@ -4,7 +4,7 @@
 use crate::buffer::read::Ready;
 use crate::host::memory::HostMemory;
 use pjrt_base::error::Result;
-use pjrt_base::process::check_interrupt_now_and_then;
+use pjrt_base::process::check_interrupt_sometimes;
 use pjrt_data::convert;
 use pjrt_data::dtype::DType;
 use pjrt_data::layout;
@@ -129,7 +129,7 @@ impl Slice {
         for_each(&lists, 0, 0, &mut |offset, position| {
             turn += 1;
             if turn % TURNS == 0 {
-                check_interrupt_now_and_then()?;
+                check_interrupt_sometimes()?;
             }
             convert::copy(dtype, &plan, src.add((offset - skipped) * width), dst.add(position * width))
         })

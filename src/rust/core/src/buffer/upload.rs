@@ -11,7 +11,7 @@ use crate::host::array::{HostArray, HostContent, HostOrder, HostPieces};
 use crate::host::memory::HostMemory;
 use crate::runtime::event::Event;
 use pjrt_base::error::{Error, Kind, Result};
-use pjrt_base::process::check_interrupt_now_and_then;
+use pjrt_base::process::check_interrupt_sometimes;
 use pjrt_base::trace::{self, Activity};
 use pjrt_data::array::Spec;
 use pjrt_data::convert::{self, Check, HostValues, LossReport};
@@ -369,7 +369,7 @@ impl HostPieces<'_> {
         let mut piece = [0u64; PIECE];
         let mut all: Option<LossReport> = None;
         for start in (0..self.len).step_by(PIECE) {
-            check_interrupt_now_and_then()?;
+            check_interrupt_sometimes()?;
             let count = PIECE.min(self.len - start);
             (self.read)(start, count, piece.as_mut_ptr().cast());
             // SAFETY: the piece holds as many values, and they are used before it is filled again.

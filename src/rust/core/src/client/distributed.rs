@@ -7,7 +7,7 @@ use crate::ffi::api::Value;
 use crate::ffi::poison;
 use crate::runtime::plugin::Plugin;
 use pjrt_base::error::{Error, Kind, Result};
-use pjrt_base::process::{self, LastWait, ShownWait};
+use pjrt_base::process::{self, ExitDeadline, ShownWait};
 use pjrt_base::sync::Unpoisoned;
 use pjrt_store::{Patience, Store, DEADLINE_EXCEEDED};
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -145,7 +145,7 @@ fn end(cancel: &Arc<Cancel>) {
 }
 
 /// Ends all creations at the end of the process. Returns whether they ended in time.
-pub(super) fn finish(patience: &LastWait) -> bool {
+pub(super) fn finish(patience: &ExitDeadline) -> bool {
     // In a fork there are no threads to wait for.
     match process::lock(&RUNNING) {
         Some(running) if running.iter().all(|cancel| cancel.is_here()) => {

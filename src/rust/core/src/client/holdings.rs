@@ -23,11 +23,12 @@ pub fn explain(error: Error, asked: impl FnOnce() -> String) -> Error {
 pub fn arrays<'a>(specs: impl IntoIterator<Item = &'a Spec>) -> String {
     const FEW: usize = 3;
     let all: Vec<&Spec> = specs.into_iter().collect();
-    let mut told: Vec<String> = all.iter().take(FEW).map(|spec| format!("{spec} ({})", size(spec.bytes()))).collect();
+    let mut reported: Vec<String> =
+        all.iter().take(FEW).map(|spec| format!("{spec} ({})", size(spec.bytes()))).collect();
     if all.len() > FEW {
-        told.push(format!("{} more", all.len() - FEW));
+        reported.push(format!("{} more", all.len() - FEW));
     }
-    match told.split_last() {
+    match reported.split_last() {
         None => "nothing that has a size".into(),
         Some((last, [])) => last.clone(),
         Some((last, others)) => format!("{} and {last}", others.join(", ")),

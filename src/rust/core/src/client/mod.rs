@@ -31,7 +31,7 @@ use crate::runtime::registry::{Registry, Resource};
 use memory_space::{Memory, MemoryFacts};
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::mmap::SignalStacks;
-use pjrt_base::process::{self, LastWait};
+use pjrt_base::process::{self, ExitDeadline};
 use pjrt_base::reason::Reason;
 use pjrt_base::room;
 use pjrt_base::sync::Unpoisoned;
@@ -382,7 +382,7 @@ impl Client {
         if self.is_poisoned() {
             return Ok(());
         }
-        let patience = LastWait::start();
+        let patience = ExitDeadline::start();
         self.work().threads().for_each(|thread| {
             thread.drain(&patience);
         });
@@ -404,7 +404,7 @@ impl Client {
 
     /// Ends it at the end of the process, after its pending work, without freeing the plugin's part of its objects.
     /// Returns whether the work was done in time.
-    fn end(&self, patience: &LastWait) -> bool {
+    fn end(&self, patience: &ExitDeadline) -> bool {
         if !self.work().threads().all(|thread| thread.drain(patience)) {
             return false;
         }
@@ -417,16 +417,16 @@ impl Client {
 }
 
 /// Ends all compilations at the end of the process.
-static FINISH_COMPILES: OnceLock<fn(&LastWait) -> bool> = OnceLock::new();
+static FINISH_COMPILES: OnceLock<fn(&ExitDeadline) -> bool> = OnceLock::new();
 
 /// Registers `finish`, which ends all compilations before the clients end with the process, and returns whether they
 /// ended in time.
-pub(crate) fn finish_compiles_by(finish: fn(&LastWait) -> bool) {
+pub(crate) fn finish_compiles_by(finish: fn(&ExitDeadline) -> bool) {
     // It is always the same function.
     let _ = FINISH_COMPILES.set(finish);
 }
 
-fn finish_compiles(patience: &LastWait) -> bool {
+fn finish_compiles(patience: &ExitDeadline) -> bool {
     FINISH_COMPILES.get().is_none_or(|finish| finish(patience))
 }
 
@@ -442,13 +442,13 @@ pub(crate) fn has_ended() -> bool {
 
 static ENDED: AtomicBool = AtomicBool::new(false);
 
-/// Destroys every client in order of creation, waiting for its pending work as long as [`LastWait`] says. For the end
+/// Destroys every client in order of creation, waiting for its pending work as long as [`ExitDeadline`] says. For the end
 /// of the process, best before exit handlers run: static objects that a plugin creates late are destroyed before any
 /// handler of ours runs. Clients of a poisoned plugin stay as they are.
 pub fn close_all() {
     ENDED.store(true, Ordering::Release);
     let clients = std::mem::take(&mut *OPEN.lock().unpoisoned());
-    let patience = LastWait::start();
+    let patience = ExitDeadline::start();
     let mut usable = clients.iter().filter(|client| client.is_usable() && !client.is_poisoned());
     let ended = distributed::finish(&patience)
         && finish_compiles(&patience)

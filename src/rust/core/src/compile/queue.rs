@@ -15,7 +15,7 @@ use crate::runtime::event::{OnDrop, Signal};
 use crate::runtime::plugin::Plugin;
 use pjrt_base::error::{Error, Kind, Result, RESOURCE_EXHAUSTED};
 use pjrt_base::parallel::processors;
-use pjrt_base::process::{self, LastWait};
+use pjrt_base::process::{self, ExitDeadline};
 use pjrt_base::room;
 use pjrt_base::sync::Unpoisoned;
 use pjrt_base::trace::{self, Activity, Details};
@@ -364,7 +364,7 @@ impl Queue {
 
 /// Drops the programs that wait for a thread, and waits for the others. Returns whether they have ended in time. For
 /// the end of the process: a compiler that works while the plugin's library is torn down may crash.
-fn finish(patience: &LastWait) -> bool {
+fn finish(patience: &ExitDeadline) -> bool {
     // A fork does not have the threads.
     if COMPILES_IN.load(Ordering::Relaxed) != process::generation() + 1 {
         return true;

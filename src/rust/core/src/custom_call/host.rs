@@ -170,7 +170,7 @@ impl Callback for HostCall {
             Ended::Failed(failure) => self.fail(failure),
             Ended::Interrupted => return Ran::Interrupted,
         }
-        Ran::Told
+        Ran::Reported
     }
 
     fn cancel(&self) {

@@ -352,7 +352,7 @@ mod tests {
 
     /// What a plugin was told: the size of the struct, the name, and the handler at the place of each struct.
     #[derive(Debug, Clone, PartialEq)]
-    struct Told {
+    struct Reported {
         size: usize,
         name: String,
         new: usize,
@@ -360,7 +360,7 @@ mod tests {
     }
 
     thread_local! {
-        static TOLD: RefCell<Vec<Told>> = const { RefCell::new(Vec::new()) };
+        static REPORTED: RefCell<Vec<Reported>> = const { RefCell::new(Vec::new()) };
     }
 
     unsafe fn note(args: *mut PJRT_FFI_Register_Handler_Args) -> usize {
@@ -368,7 +368,7 @@ mod tests {
         let size = (*args).struct_size;
         let old =
             if size >= size_of::<OldRegisterArgs>() { (*args.cast::<OldRegisterArgs>()).handler as usize } else { 0 };
-        TOLD.with_borrow_mut(|told| told.push(Told { size, name, new: (*args).handler as usize, old }));
+        REPORTED.with_borrow_mut(|reported| reported.push(Reported { size, name, new: (*args).handler as usize, old }));
         size
     }
 
@@ -433,25 +433,25 @@ mod tests {
     }
 
     /// The outcome with a plugin, and what it was told.
-    fn outcome(register: PJRT_FFI_Register_Handler) -> (Result<()>, Vec<Told>) {
-        (tell(plugin(register), "name", HOST, slots::entry(3)), TOLD.take())
+    fn outcome(register: PJRT_FFI_Register_Handler) -> (Result<()>, Vec<Reported>) {
+        (tell(plugin(register), "name", HOST, slots::entry(3)), REPORTED.take())
     }
 
     #[test]
     fn a_plugin_gets_the_new_struct_and_an_old_one_then_the_old() {
         let handler = slots::entry(3) as usize;
-        let (done, told) = outcome(Some(accepts));
+        let (done, reported) = outcome(Some(accepts));
         assert!(done.is_ok());
-        assert_eq!(told, [Told { size: 56, name: "name".into(), new: handler, old: 0 }]);
-        let (done, told) = outcome(Some(expects_the_old));
+        assert_eq!(reported, [Reported { size: 56, name: "name".into(), new: handler, old: 0 }]);
+        let (done, reported) = outcome(Some(expects_the_old));
         assert!(done.is_ok());
-        assert_eq!((told.len(), told[0].size, told[1].size, told[1].old), (2, 56, 64, handler));
+        assert_eq!((reported.len(), reported[0].size, reported[1].size, reported[1].old), (2, 56, 64, handler));
     }
 
     #[test]
     fn a_refusal_for_another_reason_is_final() {
-        let (done, told) = outcome(Some(refuses));
-        assert_eq!((done.unwrap_err().message(), told.len()), ("A handler of this name is registered.", 1));
+        let (done, reported) = outcome(Some(refuses));
+        assert_eq!((done.unwrap_err().message(), reported.len()), ("A handler of this name is registered.", 1));
         assert_eq!(outcome(None).0.unwrap_err().kind(), Kind::UnsupportedCall);
     }
 
@@ -471,7 +471,7 @@ mod tests {
         registry.entries[1].users = Some(Handler::Foreign(foreign));
         registry.tell_all(1);
         assert_eq!(registry.problems[1].platform, cuda::PLATFORM);
-        TOLD.take();
+        REPORTED.take();
     }
 
     #[test]

@@ -112,7 +112,7 @@ impl Executable {
             let handles = inputs.iter().map(|input| input.live()).collect::<Result<Handles>>()?;
             let made = self.launch(device, &handles, &self.told_options(options))?;
             let adopt = |(&handle, spec): (&*mut PJRT_Buffer, &Arc<_>)| {
-                let backing = backing.as_ref().map(Backing::again);
+                let backing = backing.as_ref().map(Backing::derive);
                 let output = Buffer::adopt(self.client().clone(), device, Arc::clone(spec), handle, backing);
                 if made.are_complete {
                     output.note_complete();
@@ -524,7 +524,7 @@ impl Executable {
     ) -> Result<Outputs> {
         let dispatched = self.client().new_dispatched_of(self.history().last());
         let pending = |spec: &Arc<_>| {
-            let backing = backing.as_ref().map(Backing::again);
+            let backing = backing.as_ref().map(Backing::derive);
             Buffer::pending(self.client().clone(), device, Arc::clone(spec), dispatched.clone(), backing)
         };
         let outputs: Outputs = self.signature().outputs.iter().map(pending).collect();

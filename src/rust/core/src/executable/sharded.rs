@@ -86,7 +86,7 @@ impl Executable {
         let pending = |&device: &usize| -> Outputs {
             let specs = self.signature().outputs.iter();
             let make = |spec: &Arc<_>| {
-                let backing = backing.as_ref().map(Backing::again);
+                let backing = backing.as_ref().map(Backing::derive);
                 Buffer::pending(client.clone(), device, Arc::clone(spec), dispatched.clone(), backing)
             };
             specs.map(make).collect()

@@ -35,7 +35,7 @@ impl Executable {
         let mut seconds = Vec::with_capacity(times);
         let mut set = self.input_set(inputs, options)?;
         for run in 0..times {
-            process::check_interrupt_now_and_then()?;
+            process::check_interrupt_sometimes()?;
             if run > 0 && donated == Donated::Copied {
                 set = self.input_set(inputs, options)?;
             }
@@ -71,7 +71,7 @@ impl Executable {
             in_flight.push_back(self.run(&sets[run % sets.len()], options)?);
             if in_flight.len() >= depth.max(1) {
                 in_flight.pop_front().map_or(Ok(()), |outputs| wait(&outputs))?;
-                process::check_interrupt_now_and_then()?;
+                process::check_interrupt_sometimes()?;
             }
         }
         in_flight.iter().try_for_each(wait)?;

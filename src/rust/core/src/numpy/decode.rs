@@ -5,7 +5,7 @@ use crate::stored::{column_major, Decode};
 use flate2::{Crc, Decompress, FlushDecompress, Status};
 use pjrt_base::error::{Error, Result};
 use pjrt_base::mmap::MappedFile;
-use pjrt_base::process::check_interrupt_now_and_then;
+use pjrt_base::process::check_interrupt_sometimes;
 use pjrt_data::array::Spec;
 use pjrt_data::npy::Header;
 use std::sync::Arc;
@@ -74,7 +74,7 @@ impl Decode for Decoder {
         self.read_in_order(target)?;
         if let Some(width) = self.swapped {
             for piece in target.chunks_mut(PIECE) {
-                check_interrupt_now_and_then()?;
+                check_interrupt_sometimes()?;
                 piece.chunks_exact_mut(width).for_each(<[u8]>::reverse);
             }
         }
@@ -132,7 +132,7 @@ impl<'a> Inflated<'a> {
 
     /// Inflates some bytes; returns their number.
     fn step(&mut self, target: &mut [u8]) -> Result<usize> {
-        check_interrupt_now_and_then()?;
+        check_interrupt_sometimes()?;
         if self.used == self.input.len() {
             const ENOUGH: u64 = 64 << 10;
             let len = ENOUGH.min(self.member.stored - self.read);

@@ -5,7 +5,7 @@ use crate::runtime::event::{Event, OnDrop, Signal};
 use pjrt_base::callbacks;
 use pjrt_base::error::{Error, Kind, Result, FAILED_PRECONDITION, RESOURCE_EXHAUSTED};
 use pjrt_base::mmap::SignalStacks;
-use pjrt_base::process::{self, LastWait};
+use pjrt_base::process::{self, ExitDeadline};
 use pjrt_base::spin;
 use pjrt_base::sync::Unpoisoned;
 use pjrt_base::trace;
@@ -197,7 +197,7 @@ impl Dispatcher {
     }
 
     /// Waits until all jobs are done. Returns whether they were done in time.
-    pub(crate) fn drain(&self, patience: &LastWait) -> bool {
+    pub(crate) fn drain(&self, patience: &ExitDeadline) -> bool {
         let (done, all_done) = channel::<()>();
         let mut sender = self.sender.lock().unpoisoned();
         match sender.take() {
@@ -350,7 +350,7 @@ mod tests {
         dispatcher.submit(sound.clone(), || Ok(())).unwrap();
         assert_eq!(broken.wait().unwrap_err().kind(), Kind::Internal);
         assert!(sound.wait().is_ok());
-        assert!(dispatcher.drain(&LastWait::start()));
+        assert!(dispatcher.drain(&ExitDeadline::start()));
         assert!(!dispatcher.is_busy());
     }
 

@@ -218,7 +218,7 @@ impl Signal {
     /// # Errors
     /// `Interrupted`, `PluginPoisoned`.
     pub(crate) fn wait(&self) -> Result<()> {
-        process::check_interrupt_now_and_then()?;
+        process::check_interrupt_sometimes()?;
         if self.is_raised() {
             return Ok(());
         }
@@ -243,7 +243,7 @@ impl Signal {
         loop {
             if callbacks::are_waiting() {
                 callbacks::serve()?;
-                process::check_interrupt_now_and_then()?;
+                process::check_interrupt_sometimes()?;
                 // The program often calls again soon.
                 spin::until(spin::SHORT, || self.is_raised() || callbacks::are_waiting());
             } else {

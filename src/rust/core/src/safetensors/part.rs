@@ -8,7 +8,7 @@ use crate::client::device::Device;
 use crate::stored::Loading;
 use pjrt_base::error::Result;
 use pjrt_base::mmap::MappedFile;
-use pjrt_base::process::check_interrupt_now_and_then;
+use pjrt_base::process::check_interrupt_sometimes;
 use pjrt_base::trace::{self, Activity, Details};
 use pjrt_data::array::Spec;
 use std::ops::Range;
@@ -82,7 +82,7 @@ impl Block<'_> {
     /// Reads the runs.
     fn read(&mut self, target: &mut [u8]) -> Result<()> {
         let (Some(first), Some(last)) = (self.runs.first(), self.runs.last()) else { return Ok(()) };
-        check_interrupt_now_and_then()?;
+        check_interrupt_sometimes()?;
         let range = self.in_file(first).start..self.in_file(last).end;
         if let ([run], 1) = (self.runs.as_slice(), self.in_byte) {
             self.file.read(self.start + range.start as u64, &mut target[run.to * self.width..][..range.len()])?;

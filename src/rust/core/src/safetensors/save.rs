@@ -12,7 +12,7 @@ use ::safetensors::tensor::TensorInfo;
 use ::safetensors::Dtype;
 use pjrt_base::counted::counted;
 use pjrt_base::error::{Error, Kind, Result};
-use pjrt_base::parallel::Lookout;
+use pjrt_base::parallel::InterruptTimer;
 use pjrt_base::private_fs::{check_target, temporary};
 use pjrt_base::process;
 use pjrt_base::trace::{self, Activity, Details};
@@ -55,7 +55,7 @@ pub fn save(tensors: &[(String, Buffer)], how: &Saving, progress: &mut Progress)
     items.iter().try_for_each(Item::wait)?;
     let shards = divide(&items, how.max_shard_size);
     let earlier = earlier_files(&path);
-    let mut writer = Writer { progress, done: 0, lookout: Lookout::start() };
+    let mut writer = Writer { progress, done: 0, timer: InterruptTimer::start() };
     let mut drafts = Drafts(Vec::new());
     let main = if let [only] = shards[..] {
         drafts.add(&path, |file| writer.write(file, only, how.metadata))?;
@@ -178,7 +178,7 @@ fn divide<'a, 'b>(items: &'b [Item<'a>], most: Option<u64>) -> Vec<&'b [Item<'a>
 struct Writer<'a, 'b> {
     progress: &'a mut Progress<'b>,
     done: u64,
-    lookout: Lookout,
+    timer: InterruptTimer,
 }
 
 impl Writer<'_, '_> {
@@ -230,7 +230,7 @@ impl Writer<'_, '_> {
         for piece in bytes.chunks(PIECE) {
             file.write_all(piece)?;
             self.done += piece.len() as u64;
-            if self.lookout.is_due() {
+            if self.timer.is_due() {
                 process::check_interrupt()?;
                 (self.progress)(self.done);
             }

@@ -5,7 +5,7 @@ use crate::host::array::HostOrder;
 use crate::host::memory::HostMemory;
 use pjrt_base::error::Result;
 use pjrt_base::mmap::MappedFile;
-use pjrt_base::process::check_interrupt_now_and_then;
+use pjrt_base::process::check_interrupt_sometimes;
 use pjrt_data::array::Spec;
 use pjrt_data::convert;
 use pjrt_data::layout;
@@ -34,7 +34,7 @@ pub(crate) fn transpose(spec: &Spec, target: &mut [u8], read: impl FnOnce(&mut [
 /// Reads bytes of a file, which takes long if there are many. An interrupt ends it.
 pub(crate) fn read(file: &MappedFile, start: u64, target: &mut [u8]) -> Result<()> {
     for (i, piece) in target.chunks_mut(PIECE).enumerate() {
-        check_interrupt_now_and_then()?;
+        check_interrupt_sometimes()?;
         file.read(start + (i * PIECE) as u64, piece)?;
     }
     Ok(())

@@ -9,7 +9,7 @@ use crate::host::memory::HostMemory;
 use crate::host::pool;
 use pjrt_base::error::{Error, Kind, Result, RESOURCE_EXHAUSTED};
 use pjrt_base::mmap::MappedFile;
-use pjrt_base::parallel::{self, Lookout};
+use pjrt_base::parallel::{self, InterruptTimer};
 use pjrt_base::process;
 use pjrt_base::reason::Reason;
 use pjrt_base::room::available_memory;
@@ -141,7 +141,7 @@ impl<'a> Loading<'a> {
 
     fn load(&self, progress: &mut Progress) -> Result<Vec<Buffer>> {
         let (memories, mut done) = self.read(progress)?;
-        let mut lookout = Lookout::start();
+        let mut timer = InterruptTimer::start();
         let mut backings: Vec<(&Arc<MappedFile>, Arc<Backing>)> = Vec::new();
         let mut buffers = Vec::with_capacity(self.arrays.len());
         for (item, memory) in self.arrays.iter().zip(memories) {
@@ -157,7 +157,7 @@ impl<'a> Loading<'a> {
             if memory.is_none() && !self.stays(item) {
                 done += item.stored.bytes as u64;
             }
-            if lookout.is_due() {
+            if timer.is_due() {
                 process::check_interrupt()?;
                 progress(done);
             }

@@ -40,9 +40,9 @@ impl CudaTarget {
 
     /// The same for a loaded plugin: XLA's plugins report the version themselves.
     pub fn of_loaded(plugin: &Loaded) -> Option<CudaTarget> {
-        let told = plugin.cuda_version.and_then(|version| u32::try_from(version / 1000).ok());
+        let reported = plugin.cuda_version.and_then(|version| u32::try_from(version / 1000).ok());
         let target = CudaTarget::of(plugin.path);
-        match told {
+        match reported {
             Some(major) => {
                 let library = target.map_or_else(Library::default, |target| target.library);
                 Some(CudaTarget { major: Some(major), library })

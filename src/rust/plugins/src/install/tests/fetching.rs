@@ -37,16 +37,16 @@ fn a_file_arrives_and_progress_goes_up_to_its_length() {
     let bytes = wheel_bytes();
     let (served, length) = (bytes.clone(), bytes.len() as u64);
     let server = Server::start(move |_, asked, stream| file(asked, stream, &served));
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     let (hash, _) = fetch_with(&server.url, &http(), &mut |done, total| {
-        told.push((done, total));
+        reported.push((done, total));
         true
     })
     .unwrap();
     assert_eq!(hash, sha256(&bytes));
-    assert!(told.windows(2).all(|pair| pair[0].0 <= pair[1].0));
-    assert_eq!(told.last(), Some(&(length, Some(length))));
-    assert!(told.len() as u64 >= length >> 21, "{told:?}");
+    assert!(reported.windows(2).all(|pair| pair[0].0 <= pair[1].0));
+    assert_eq!(reported.last(), Some(&(length, Some(length))));
+    assert!(reported.len() as u64 >= length >> 21, "{reported:?}");
     assert!(server.asked()[0].header("user-agent").unwrap().starts_with("pjrt/"));
 }
 

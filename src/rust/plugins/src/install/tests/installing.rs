@@ -538,9 +538,9 @@ fn libraries_that_a_plugin_needs_are_unpacked_beside_it_in_their_wheels_layout()
     let index = wheels.0.to_str().unwrap();
     let request = Request { name: "tiny13", ..request(&folder.0, index) };
     let plan = Plan::make(&request, &manifest, &Invented::default(), TARGET).unwrap();
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     let mut listen = |done, total| {
-        told.push((done, total));
+        reported.push((done, total));
         true
     };
     let installed = carry_out(&plan, &request, &Invented::default(), TARGET, limits(), &mut listen).unwrap();
@@ -557,9 +557,9 @@ fn libraries_that_a_plugin_needs_are_unpacked_beside_it_in_their_wheels_layout()
     assert_eq!(remove("tiny13"), std::slice::from_ref(&root));
     assert!(!folder.join("tiny").exists());
     let whole = (bytes.len() + needed.len()) as u64;
-    assert!(told.iter().all(|(done, total)| *done <= whole && *total == Some(whole)), "{told:?}");
-    assert_eq!(told.last().unwrap().0, whole);
-    assert!(told.windows(2).all(|pair| pair[0].0 <= pair[1].0));
+    assert!(reported.iter().all(|(done, total)| *done <= whole && *total == Some(whole)), "{reported:?}");
+    assert_eq!(reported.last().unwrap().0, whole);
+    assert!(reported.windows(2).all(|pair| pair[0].0 <= pair[1].0));
 }
 
 #[test]
