@@ -20,7 +20,7 @@ the$matrix_methods <- NULL
 the$is_traced <- FALSE
 the$profiler_failures <- NULL
 the$trace_sites <- list()
-# what the devices can do, measured by R/limits.R
+# what the devices can do, measured by R/device-limits.R
 the$limits <- list()
 
 .onLoad <- function(libname, pkgname) {

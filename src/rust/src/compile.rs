@@ -2,7 +2,7 @@
 
 use crate::conditions::Result;
 use crate::describe::describe;
-use crate::{cache, executable, handle, memory, options, program, progress, sexp};
+use crate::{cache, compile_options, executable, handle, memory, program, progress, sexp};
 use extendr_api::prelude::*;
 use pjrt_base::callbacks;
 use pjrt_core::client::holdings;
@@ -61,7 +61,7 @@ fn arguments(
     devices: &Robj,
     default: &Robj,
 ) -> Result<(CompileOptions, Vec<Device>)> {
-    let options = options::get(sexp::of(options))?.for_program(program.annotations())?;
+    let options = compile_options::get(sexp::of(options))?.for_program(program.annotations())?;
     let options = CompileOptions { dispatch: dispatch_option()?, ..options };
     let mut devices = device_list(devices)?;
     if devices.is_empty() {

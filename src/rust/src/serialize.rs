@@ -3,7 +3,7 @@
 use crate::compile::{device_list, dispatch_option};
 use crate::conditions::Result;
 use crate::handle::{sent, Owned};
-use crate::{buffer, executable, handle, options, program, sexp};
+use crate::{buffer, compile_options, executable, handle, program, sexp};
 use extendr_api::prelude::*;
 use pjrt_base::mmap;
 use pjrt_core::executable::options::CompileOptions;
@@ -49,7 +49,8 @@ fn load(content: &[u8], devices: &Robj, default: &Robj, options: &Robj, kept: &s
         Some(device) => device.client(),
         None => handle::get::<Device>(sexp::of(default), "device")?.client(),
     };
-    let options: Option<CompileOptions> = if options.is_null() { None } else { Some(options::get(sexp::of(options))?) };
+    let options: Option<CompileOptions> =
+        if options.is_null() { None } else { Some(compile_options::get(sexp::of(options))?) };
     let destination =
         Destination { client, devices: &devices, options: options.as_ref(), dispatch: dispatch_option()? };
     Ok(executable::object(serialized.load(&destination, folder(kept))?))

@@ -3,7 +3,7 @@
 use crate::conditions::Result;
 use crate::plugin::attributes_to_r;
 use crate::serialize::folder;
-use crate::{client, executable, handle, options, plugin, program, progress, sexp};
+use crate::{client, compile_options, executable, handle, plugin, program, progress, sexp};
 use extendr_api::prelude::*;
 use pjrt_core::client::device::Description;
 use pjrt_core::client::holdings;
@@ -44,7 +44,7 @@ fn topology_create(
 #[extendr]
 fn topology_compile(system: Robj, program: Robj, options: Robj, kept: &str) -> Result<Robj> {
     let program = program::get(&program)?;
-    let options = options::get(sexp::of(&options))?;
+    let options = compile_options::get(sexp::of(&options))?;
     let system = if sexp::inherits(sexp::of(&system), c"PJRTClient") {
         System::OfClient(client::get(&system)?.clone())
     } else {

@@ -122,6 +122,6 @@ fn option_value(x: SEXP) -> Option<OptionValue> {
 }
 
 extendr_module! {
-    mod options;
+    mod compile_options;
     fn compile_options_check;
 }

@@ -58,7 +58,7 @@ fn variables() -> Robj {
 }
 
 extendr_module! {
-    mod find;
+    mod plugin_search;
     fn variables;
     fn plugins_find;
     fn plugin_check;
