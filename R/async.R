@@ -18,11 +18,12 @@
 #' is_ready(x)
 #' @export
 await <- function(x, ...) {
-  if (is.null(.Call(ffi_fast_await, x))) UseMethod("await") else invisible(x)
+  if (...length() > 0L || is.null(.Call(ffi_fast_await, x))) UseMethod("await") else invisible(x)
 }
 
 #' @export
 await.PJRTBuffer <- function(x, ...) {
+  check_unused(...)
   .Call(ffi_buffer_await, x)
   invisible(x)
 }
@@ -30,12 +31,13 @@ await.PJRTBuffer <- function(x, ...) {
 #' @rdname await
 #' @export
 is_ready <- function(x, ...) {
-  found <- .Call(ffi_fast_is_ready, x)
+  found <- if (...length() == 0L) .Call(ffi_fast_is_ready, x)
   if (is.null(found)) UseMethod("is_ready") else found
 }
 
 #' @export
 is_ready.PJRTBuffer <- function(x, ...) {
+  check_unused(...)
   .Call(ffi_buffer_is_ready, x)
 }
 
@@ -65,6 +67,7 @@ as_array_async <- function(x, ...) {
 #' @rdname as_array_async
 #' @export
 as_array_async.PJRTBuffer <- function(x, int64 = c("integer64", "double", "integer"), ...) {
+  check_unused(...)
   promise <- new.env(parent = emptyenv())
   promise$data <- .Call(ffi_transfer_start, x, int64)
   promise$dtype <- elt_type(x)
@@ -83,6 +86,7 @@ value <- function(x, ...) {
 
 #' @export
 value.PJRTArrayPromise <- function(x, ...) {
+  check_unused(...)
   check_array_promise(x)
   if (!x$materialized) {
     x$value <- .Call(ffi_transfer_value, x$data)
@@ -95,6 +99,7 @@ value.PJRTArrayPromise <- function(x, ...) {
 
 #' @export
 as_array.PJRTArrayPromise <- function(x, drop = FALSE, ...) {
+  check_unused(...)
   dropped(value(x), drop)
 }
 
@@ -105,6 +110,7 @@ value.PJRTBuffer <- function(x, ...) {
 
 #' @export
 is_ready.PJRTArrayPromise <- function(x, ...) {
+  check_unused(...)
   check_array_promise(x)
   x$materialized || .Call(ffi_transfer_is_ready, x$data)
 }
@@ -150,6 +156,7 @@ check_array_promise <- function(x) {
 
 #' @export
 await.PJRTArrayPromise <- function(x, ...) {
+  check_unused(...)
   value(x)
   invisible(x)
 }

@@ -296,12 +296,13 @@ is_pjrt_buffer <- function(x) {
 #' shape(pjrt_scalar(1))
 #' @export
 shape <- function(x, ...) {
-  found <- .Call(ffi_fast_shape, x)
+  found <- if (...length() == 0L) .Call(ffi_fast_shape, x)
   if (is.null(found)) UseMethod("shape") else found
 }
 
 #' @export
 shape.PJRTBuffer <- function(x, ...) {
+  check_unused(...)
   .Call(ffi_buffer_shape, x)
 }
 
@@ -312,6 +313,7 @@ shape.default <- function(x, ...) {
 
 #' @export
 platform.PJRTBuffer <- function(x, ...) {
+  check_unused(...)
   .Call(ffi_buffer_platform, x)
 }
 

@@ -191,6 +191,7 @@ platform <- function(x, ...) {
 
 #' @export
 platform.PJRTClient <- function(x, ...) {
+  check_unused(...)
   call_native(ffi_client_platform, x)
 }
 

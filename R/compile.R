@@ -134,6 +134,7 @@ pjrt_compile_async <- function(program, compile_options = pjrt_compile_options()
 
 #' @export
 value.PJRTExecutablePromise <- function(x, ...) {
+  check_unused(...)
   check_executable_promise(x)
   if (is.null(x$executable)) {
     x$executable <- call_native(ffi_compiling_value, x$data)
@@ -144,12 +145,14 @@ value.PJRTExecutablePromise <- function(x, ...) {
 
 #' @export
 await.PJRTExecutablePromise <- function(x, ...) {
+  check_unused(...)
   value(x)
   invisible(x)
 }
 
 #' @export
 is_ready.PJRTExecutablePromise <- function(x, ...) {
+  check_unused(...)
   check_executable_promise(x)
   !is.null(x$executable) || call_native(ffi_compiling_is_ready, x$data)
 }

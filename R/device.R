@@ -39,12 +39,14 @@ devices <- function(x = NULL, ...) {
 #' @rdname devices
 #' @export
 devices.default <- function(x = NULL, ..., addressable = TRUE) {
+  check_unused(...)
   devices(as_pjrt_client(x), addressable = addressable)
 }
 
 #' @rdname devices
 #' @export
 devices.PJRTClient <- function(x, ..., addressable = TRUE) {
+  check_unused(...)
   check_flag(addressable, "addressable")
   if (addressable) .Call(ffi_client_devices, x) else .Call(ffi_client_all_devices, x)
 }
@@ -52,6 +54,7 @@ devices.PJRTClient <- function(x, ..., addressable = TRUE) {
 #' @rdname devices
 #' @export
 devices.PJRTLoadedExecutable <- function(x, ..., addressable = TRUE) {
+  check_unused(...)
   check_flag(addressable, "addressable")
   call_native(ffi_executable_devices, x, addressable)
 }
@@ -106,17 +109,19 @@ nth_device <- function(client, index, platform) {
 #' @rdname devices
 #' @export
 device <- function(x, ...) {
-  found <- .Call(ffi_fast_device, x)
+  found <- if (...length() == 0L) .Call(ffi_fast_device, x)
   if (is.null(found)) UseMethod("device") else found
 }
 
 #' @export
 device.PJRTBuffer <- function(x, ...) {
+  check_unused(...)
   .Call(ffi_buffer_device, x)
 }
 
 #' @export
 device.PJRTLoadedExecutable <- function(x, ...) {
+  check_unused(...)
   call_native(ffi_executable_device, x)
 }
 
@@ -150,6 +155,7 @@ device_info <- function(device = NULL) {
 
 #' @export
 platform.PJRTDevice <- function(x, ...) {
+  check_unused(...)
   call_native(ffi_device_platform, x)
 }
 

@@ -20,12 +20,13 @@ elt_type <- function(x) {
 #' @rdname elt_type
 #' @export
 dtype <- function(x, ...) {
-  found <- .Call(ffi_fast_dtype, x)
+  found <- if (...length() == 0L) .Call(ffi_fast_dtype, x)
   if (is.null(found)) UseMethod("dtype") else found
 }
 
 #' @export
 dtype.PJRTBuffer <- function(x, ...) {
+  check_unused(...)
   data_type(elt_type(x))
 }
 

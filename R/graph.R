@@ -46,6 +46,7 @@ as_dot.default <- function(x, ...) {
 #' @rdname graph
 #' @export
 as_dot.PJRTProgram <- function(x, max_nodes = 200, ...) {
+  check_unused(...)
   graph <- program_graph(x, check_max_nodes(max_nodes))
   structure(paste0(dot_lines(graph), "\n", collapse = ""), class = "PJRTDot")
 }

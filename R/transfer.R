@@ -40,6 +40,7 @@ as_array <- function(x, ...) {
 #' @rdname as_array
 #' @export
 as_array.PJRTBuffer <- function(x, check = FALSE, int64 = c("integer64", "double", "integer"), drop = FALSE, ...) {
+  check_unused(...)
   # the default is not evaluated: that would take as long as reading a small array
   array <- .Call(ffi_buffer_array, x, if (!missing(check)) check, if (missing(int64)) "integer64" else int64)
   if (missing(drop)) array else dropped(array, drop)
@@ -70,6 +71,7 @@ as_raw <- function(x, ...) {
 #' @rdname as_array
 #' @export
 as_raw.PJRTBuffer <- function(x, row_major = TRUE, ...) {
+  check_unused(...)
   .Call(ffi_buffer_raw, x, row_major)
 }
 

@@ -262,3 +262,21 @@ test_that("is_pjrt_buffer() is TRUE for every buffer", {
   expect_true(is_pjrt_buffer(without_content(x)))
   for (other in list(NULL, 1, structure(list(), class = "PJRTBuffer"), pjrt_client("cpu"))) expect_false(is_pjrt_buffer(other))
 })
+
+test_that("readers refuse arguments that they do not have", {
+  x <- pjrt_buffer(c(1, 2))
+  promise <- as_array_async(x)
+  executable <- compile(unary_program("2xf32"))
+  compiling <- pjrt_compile_async(pjrt_program(unary_program("2xf32")))
+  uses <- expression(
+    await(x, nonsense = 2), is_ready(x, nonsense = 2), value(x, nonsense = 2), as_array(x, nonsense = 2),
+    as_raw(x, nonsense = 2), as_array_async(x, nonsense = 2), shape(x, nonsense = 2), device(x, nonsense = 2),
+    platform(x, nonsense = 2), await(promise, nonsense = 2), is_ready(promise, nonsense = 2), value(promise, nonsense = 2),
+    as_array(promise, nonsense = 2), await(compiling, nonsense = 2), is_ready(compiling, nonsense = 2),
+    value(compiling, nonsense = 2), device(executable, nonsense = 2), devices(executable, nonsense = 2),
+    devices(nonsense = 2), platform(pjrt_client(), nonsense = 2), platform(device(x), nonsense = 2),
+    as_dot(executable, nonsense = 2), as_array(list(x), nonsense = 2), await(list(x), nonsense = 2)
+  )
+  for (use in uses) expect_refused(eval(use), "invalid_input", "Unused arguments: nonsense.")
+  expect_refused(await(x, 2), "invalid_input", "Unused arguments: <unnamed>.")
+})

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 /// Every crate with those of ours that it may use, from the bottom up.
-const LAYERS: [(&str, &[&str]); 11] = [
+const LAYERS: [(&str, &[&str]); 12] = [
     ("sys", &[]),
     ("base", &[]),
     ("data", &["base"]),
@@ -15,6 +15,7 @@ const LAYERS: [(&str, &[&str]); 11] = [
     ("mpi", &["base", "data", "store"]),
     ("core", &["base", "data", "lapack", "mpi", "plugins", "program", "store", "sys"]),
     (".", &["base", "core", "data", "plugins", "program"]),
+    ("library", &["bridge"]),
     ("fuzz", &["base", "core", "data", "plugins", "program"]),
 ];
 
@@ -123,6 +124,20 @@ fn every_path_on_the_architecture_page_exists() {
     for (name, _) in LAYERS.iter().filter(|(name, _)| *name != ".") {
         assert!(page.contains(&format!("src/rust/{name}/")), "ARCHITECTURE.md does not name the crate {name}");
     }
+}
+
+#[test]
+fn the_table_of_layers_has_every_crate_of_the_workspace() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let page = std::fs::read_to_string(root.join("../../CONTRIBUTING.md")).unwrap();
+    let manifest = std::fs::read_to_string(root.join("Cargo.toml")).unwrap();
+    let members = manifest.lines().find_map(|line| line.strip_prefix("members = [")).unwrap();
+    let mut expected: Vec<&str> = members.split('"').skip(1).step_by(2).chain(["src"]).collect();
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| `src/rust/")?.split_once("/`"));
+    let mut listed: Vec<&str> = rows.map(|(name, _)| name).collect();
+    expected.sort_unstable();
+    listed.sort_unstable();
+    assert_eq!(listed, expected);
 }
 
 /// Whether a text has this word, with no letter, digit or underscore beside it.
