@@ -25,7 +25,7 @@ test_that("the workflow only calls the command that runs all checks, on several 
   expect_true(any(grepl("^sh tools/test.sh", readLines(source_file("README.md")))))
   ci <- readLines(source_file(".ci/run"))
   expect_identical(sum(startsWith(ci, "sh tools/test.sh ")), 1L)
-  expect_identical(sum(startsWith(ci, "sh tools/releases.sh --fast trixie ")), 1L)
+  expect_identical(sum(startsWith(ci, "sh tools/releases.sh --r trixie ")), 1L)
 })
 
 test_that("shell scripts for releases and the website parse", {
