@@ -112,7 +112,7 @@ compile() {
     export CARGO_TARGET_DIR="$folder/target" CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
     export R_HOME="$root/usr/lib/R" R_INCLUDE_DIR="$root/usr/share/R/include"
     say "compiling"
-    cargo build --quiet --locked --lib --release --target "$target" --manifest-path src/rust/Cargo.toml || stop "the build failed"
+    cargo build --quiet --locked --package pjrt --release --target "$target" --manifest-path src/rust/Cargo.toml || stop "the build failed"
     cargo test --quiet --locked --no-run --release --target "$target" --manifest-path src/rust/Cargo.toml -p pjrt-base \
         -p pjrt-data -p pjrt-lapack -p pjrt-store -p pjrt-mpi -p pjrt-plugins -p pjrt-core --lib --message-format json |
         sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' >"$folder/test-programs"

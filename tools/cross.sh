@@ -73,7 +73,7 @@ import_r() {
 
 # Links the DLL as R for Windows does, see share/make/winshlib.mk there.
 link_dll() {
-    rust build --lib || return 1
+    rust build --package pjrt || return 1
     library=$CARGO_TARGET_DIR/$target/debug
     flags=$(Rscript --vanilla -e 'source("tools/link.R"); cat(link_flags("Windows"))')
     import_r "$library/libpjrt.a" || return 1
