@@ -243,7 +243,6 @@ test_that("the timeline of a plugin's profiler has lanes of its own, in every fo
     pjrt_trace_write(trace, file)
     json <- paste(readLines(file), collapse = "")
     cat(regmatches(json, gregexpr("GPU:0[^\"]*", json))[[1L]], sep = "\n")
-    pjrt_trace_write(trace, sub("json$", "html", file))
     grDevices::pdf(NULL)
     plot(trace)
     cat(grep("once|Operations", capture.output(print(trace)), value = TRUE), sep = "\n")
