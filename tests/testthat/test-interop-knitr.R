@@ -11,7 +11,7 @@ rendered <- function(format, extra = character()) {
     "pjrt_buffer(array(1:8, c(2, 2, 2)))", "dead <- pjrt_buffer(1)", "pjrt_delete(dead)", "dead",
     "path <- system.file(\"programs\", \"logistic-step.mlir\", package = \"pjrt\")", "program <- pjrt_program(path = path)",
     "program", "step <- pjrt_compile(program)", "step", "executable_cost(step, by = \"operation\")",
-    "as_dot(program, max_nodes = 5)", "plot(program)", "pjrt_trace(as_array(pjrt_scalar(1) + 1))", extra, "```"
+    "as_dot(program, max_nodes = 5)", "pjrt_trace(as_array(pjrt_scalar(1) + 1))", extra, "```"
   ))
   output <- rmarkdown::render(rmd, format, quiet = TRUE, envir = new.env(parent = globalenv()), runtime = "static")
   paste(readLines(output, encoding = "UTF-8", warn = FALSE), collapse = "\n")
@@ -30,7 +30,6 @@ test_that("buffers, executables and costs are tables in HTML", {
   expect_match(text, "<td[^>]*>donated</td>")
   expect_match(text, "PJRTBuffer f32[1], deleted", fixed = TRUE)
   expect_match(text, "digraph program", fixed = TRUE)
-  expect_match(text, "<img [^>]*src=")
   # print() as in the console
   expect_match(text, "(2,.,.) =", fixed = TRUE)
 })
@@ -41,7 +40,6 @@ test_that("the LaTeX of a PDF has the same tables, with special characters escap
   expect_length(gregexpr("\\\\begin\\{longtable\\}", text)[[1L]], 6L)
   expect_match(text, "\\%features", fixed = TRUE)
   expect_match(text, "f64{[}100x5{]}", fixed = TRUE)
-  expect_match(text, "\\includegraphics", fixed = TRUE)
 })
 
 test_that("tables in a PDF keep their natural width, and fit on the page", {
