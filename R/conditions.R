@@ -257,7 +257,7 @@ advice <- list(
   },
   program_not_exported = function() "Read it with pjrt_program().",
   program_of_arrays = function() {
-    "Load it with safetensors_load() or pjrt_load_npy(), and pass the arrays to a program."
+    "Load it with pjrt_load_safetensors() or pjrt_load_npy(), and pass the arrays to a program."
   },
   program_of_hlo = function() {
     c(
@@ -277,8 +277,8 @@ advice <- list(
   },
   tensors_too_large = function() {
     c(
-      "Load some of them by name, or one by one from safetensors_open().",
-      "Files that safetensors_save() wrote are used in place and need no such memory."
+      "Load some of them by name, or one by one from pjrt_open_safetensors().",
+      "Files that pjrt_save_safetensors() wrote are used in place and need no such memory."
     )
   },
   unverified_archive = function(name, url) {

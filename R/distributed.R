@@ -10,9 +10,9 @@
 #' through the store. All processes must create their clients in the same order, and each run needs its own `job`. Keys expire
 #' after a day.
 #'
-#' With `store = "mpi"`, no server is needed: call [pjrt_mpi_init()] first, in all processes. Every process keeps all keys, and MPI's
-#' broadcast tells the others what changes. This is the default after `pjrt_mpi_init()`. MPI must allow several threads to
-#' communicate, and `pjrt_mpi_init()` must have initialized it, not another package.
+#' With `store = "mpi"`, no server is needed: call [mpi_init()] first, in all processes. Every process keeps all keys, and MPI's
+#' broadcast tells the others what changes. This is the default after `mpi_init()`. MPI must allow several threads to
+#' communicate, and `mpi_init()` must have initialized it, not another package.
 #'
 #' Under Slurm, `mpirun` of Open MPI and `torchrun`, the other defaults come from environment variables. If nothing names the
 #' store, it is a Redis server without a password on port 6379 of the first machine, or of the machine that runs `mpirun`. You
@@ -34,11 +34,11 @@
 #' The tests run such programs with a plugin made for the tests, not on GPUs of several processes.
 #'
 #' @param rank The number of this process, from 0. Default: from `SLURM_PROCID`, `OMPI_COMM_WORLD_RANK` or `RANK`; that of
-#'   [pjrt_mpi_init()] if MPI is the store.
+#'   [mpi_init()] if MPI is the store.
 #' @param size The number of processes. Default: from `SLURM_NTASKS`, `OMPI_COMM_WORLD_SIZE` or `WORLD_SIZE`; that of
-#'   [pjrt_mpi_init()] if MPI is the store.
+#'   [mpi_init()] if MPI is the store.
 #' @param store A string, the address of the store: `"redis://:password@host:6379"`, `"rediss://..."` for TLS,
-#'   `"redis+unix:///path"` for a socket, or `"mpi"`. Default: `PJRT_STORE`; after [pjrt_mpi_init()], `"mpi"`; otherwise port 6379
+#'   `"redis+unix:///path"` for a socket, or `"mpi"`. Default: `PJRT_STORE`; after [mpi_init()], `"mpi"`; otherwise port 6379
 #'   of `SLURM_LAUNCH_NODE_IPADDR`, of the first address in `OMPI_MCA_orte_hnp_uri`, or of `MASTER_ADDR`. For TLS, the server's
 #'   certificate must be trusted by the system, or by the file that `SSL_CERT_FILE` names.
 #' @param local The number of this process on its machine, from 0. For GPUs, the process then uses the device of this number
@@ -202,7 +202,7 @@ check_distributed <- function(distributed, platform) {
   if (identical(platform, "cpu")) {
     abort_input(
       "The CPU plugin has no collectives between processes, so `distributed` must not be given for \"cpu\".",
-      hints = "On CPUs, processes exchange data with MPI: see ?pjrt_mpi_init and vignette(\"cluster\")."
+      hints = "On CPUs, processes exchange data with MPI: see ?mpi_init and vignette(\"cluster\")."
     )
   }
 }

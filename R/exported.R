@@ -58,7 +58,7 @@
 #' Or make it a function that has the weights: `predict <- pjrt_function(model)`, and then `predict(x, y)`. A single argument
 #' needs no name: `pjrt_execute(run, model$weights, x)`. Leave out arguments that the model does not use, or
 #' pass them by names such as `` `args[1]` ``. Weights of the same names, types and shapes can replace those of the model, for
-#' example from [safetensors_load()]. A model that was exported with `save_weights=False` has none.
+#' example from [pjrt_load_safetensors()]. A model that was exported with `save_weights=False` has none.
 #'
 #' torchax returns weights, and a function of JAX that takes them as its first argument. Write the function as above, and the
 #' weights with `numpy.savez()` for [pjrt_load_npy()].

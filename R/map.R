@@ -8,7 +8,7 @@
 #' To work on a large file, map it in parts and run a program on each. Parts whose offset is a multiple of
 #' 64 bytes are used in place, if they have at least 32 kB. All others, and those for devices with memory
 #' of their own, are read once. If a program donates a mapped buffer, it works on a copy: files are never
-#' modified. A file that changes while it is in use raises an error: see [safetensors_load()].
+#' modified. A file that changes while it is in use raises an error: see [pjrt_load_safetensors()].
 #'
 #' Without `dtype`, the file is a `.npy` file of NumPy, which says the type, the shape and the order of its
 #' array. `shape` and `offset` then choose a part of its data.
@@ -31,7 +31,7 @@
 #' * `pjrt_error_io`: the file cannot be read.
 #' * `pjrt_error_file_changed`: the file was changed while it was in use.
 #' * `pjrt_error_invalid_input`: an argument is invalid.
-#' @seealso [pjrt_load_npy()] for all kinds of NumPy's files, [safetensors_load()] for models,
+#' @seealso [pjrt_load_npy()] for all kinds of NumPy's files, [pjrt_load_safetensors()] for models,
 #'   [pjrt_buffer()] for bytes in a raw vector
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' path <- tempfile()

@@ -1,7 +1,7 @@
 #' Run a program for several devices in several processes
 #'
 #' `mpi_program()` turns a program that was written for as many devices as there are processes into that of this process, which
-#' has one device. Collective operations become [calls of MPI][pjrt_mpi_init]. `mpi_shard()` makes this process's part of an input,
+#' has one device. Collective operations become [calls of MPI][mpi_init]. `mpi_shard()` makes this process's part of an input,
 #' and `mpi_unshard()` combines the parts of an output to an R array in all processes.
 #'
 #' All processes must call `mpi_program()` and run the result. Partitioned programs (GSPMD, Shardy, and JAX's `shard_map`) and
@@ -23,10 +23,10 @@
 #' * `pjrt_error_unsupported_program` for reductions other than a sum, product, maximum, minimum, and, or, and xor, for groups of
 #'   unequal size, and for collective operations in the condition of a loop.
 #' * Those of [pjrt_shard()] and [pjrt_unshard()].
-#' @seealso [pjrt_mpi_init()], [pjrt_shard()], `vignette("cluster")`
+#' @seealso [mpi_init()], [pjrt_shard()], `vignette("cluster")`
 #' @examplesIf pjrt::plugins_downloaded("cpu") && nzchar(Sys.which("mpirun"))
 #' # start it with: mpirun -n 4 Rscript script.R
-#' world <- pjrt_mpi_init()
+#' world <- mpi_init()
 #' # the sums of the columns, for rows that are divided among all processes
 #' n <- world$size
 #' program <- pjrt_program(sprintf('
@@ -87,7 +87,7 @@ partitioned_module <- function(dir, are_partitions) {
 }
 
 #' @rdname mpi_program
-#' @param x A vector, matrix or array, a `PJRTBuffer`, or a file opened with [safetensors_open()]: the whole array.
+#' @param x A vector, matrix or array, a `PJRTBuffer`, or a file opened with [pjrt_open_safetensors()]: the whole array.
 #' @param parts A `PJRTProcessProgram`.
 #' @param input,output The number, from 1, of an input or output, or an input's name.
 #' @param dim With replicas, the dimension along which `x` contains the arrays of all replicas, or along which they are combined.

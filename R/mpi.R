@@ -1,7 +1,7 @@
 #' Join other processes with MPI
 #'
-#' `pjrt_mpi_init()` makes this process one of those that `mpirun` or a cluster's scheduler has started together. All of them must
-#' call it. From then on, programs on the CPU and functions such as [mpi_all_reduce()] exchange arrays. `pjrt_mpi_finalize()` ends
+#' `mpi_init()` makes this process one of those that `mpirun` or a cluster's scheduler has started together. All of them must
+#' call it. From then on, programs on the CPU and functions such as [mpi_all_reduce()] exchange arrays. `mpi_finalize()` ends
 #' this; it happens by itself when R quits.
 #'
 #' A process that was started alone is a world of one process.
@@ -14,7 +14,7 @@
 #'
 #' One thread makes all calls of MPI; another those of the store of [pjrt_distributed()]. If Rmpi has initialized MPI, it allows only R's thread to communicate. Then R's thread does
 #' it, while it waits for a result or is idle, and `mpi.quit()` or `mpi.finalize()` of Rmpi ends MPI. Load Rmpi before you call
-#' `pjrt_mpi_init()`: Rmpi cannot join an MPI that is initialized already.
+#' `mpi_init()`: Rmpi cannot join an MPI that is initialized already.
 #' @section Order:
 #' All processes must communicate in the same order. Programs that communicate run one after the other, as they were launched. In
 #' a program, each call must need a result of the one before: else `pjrt_compile()` raises an error, because the compiler could
@@ -44,17 +44,17 @@
 #' launcher. An error of MPI is raised when a result is read. If a process is killed,
 #' or its R script fails or quits with a status other than 0, `mpirun` ends the others. With Slurm's `srun`, add
 #' `--kill-on-bad-exit`.
-#' @return `pjrt_mpi_init()` returns a list of class `PJRTMPI` with the `rank` of this process, counted from 0, the `size` of the
+#' @return `mpi_init()` returns a list of class `PJRTMPI` with the `rank` of this process, counted from 0, the `size` of the
 #' world, the `library`'s file, its `abi` and `version`, the version of the MPI `standard`, the level of support for `threads`, and
-#' whether MPI was initialized before (`joined`). A second call returns the same. `pjrt_mpi_finalize()` returns `NULL`, invisibly.
+#' whether MPI was initialized before (`joined`). A second call returns the same. `mpi_finalize()` returns `NULL`, invisibly.
 #' @seealso [mpi_all_reduce()], [mpi_program()], [pjrt_distributed()], `vignette("cluster")`
 #' @examplesIf pjrt::plugins_downloaded("cpu") && nzchar(Sys.which("mpirun"))
 #' # start it with: mpirun -n 4 Rscript script.R
-#' world <- pjrt_mpi_init()
+#' world <- mpi_init()
 #' x <- pjrt_buffer(rep(world$rank, 3))
 #' as_array(mpi_all_reduce(x))
 #' @export
-pjrt_mpi_init <- function() {
+mpi_init <- function() {
   named <- getOption("pjrt.mpi")
   if (!is.null(named)) {
     check_string(named, "options(pjrt.mpi)")
@@ -67,15 +67,15 @@ pjrt_mpi_init <- function() {
   found
 }
 
-#' @rdname pjrt_mpi_init
+#' @rdname mpi_init
 #' @export
-pjrt_mpi_finalize <- function() {
+mpi_finalize <- function() {
   call_native(ffi_mpi_finish)
   if (!is.null(the$mpi)) the$mpi <- "ended"
   invisible()
 }
 
-#' @rdname pjrt_mpi_init
+#' @rdname mpi_init
 #' @param x A `PJRTMPI`.
 #' @param ... Not used.
 #' @export
@@ -83,7 +83,7 @@ print.PJRTMPI <- function(x, ...) {
   print_lines(x)
 }
 
-#' @rdname pjrt_mpi_init
+#' @rdname mpi_init
 #' @export
 format.PJRTMPI <- function(x, ...) {
   check_intact(x, "PJRTMPI", parts = c("rank", "size", "library", "version", "standard", "threads", "joined"))
@@ -96,7 +96,7 @@ format.PJRTMPI <- function(x, ...) {
 
 #' Exchange buffers with other processes
 #'
-#' Each function is called by all processes of [pjrt_mpi_init()], in the same order, and returns before the communication has
+#' Each function is called by all processes of [mpi_init()], in the same order, and returns before the communication has
 #' taken place: the buffers it returns become ready later. On the CPU, MPI reads and writes the memory of buffers.
 #'
 #' `mpi_all_reduce()` combines the buffers of all processes, element by element. `mpi_all_gather()` returns all of them, bound along
@@ -122,7 +122,7 @@ format.PJRTMPI <- function(x, ...) {
 #' MPI fails, or `op` does not exist for a dtype, the error is raised when the result is read.
 #' @examplesIf pjrt::plugins_downloaded("cpu") && nzchar(Sys.which("mpirun"))
 #' # start it with: mpirun -n 4 Rscript script.R
-#' world <- pjrt_mpi_init()
+#' world <- mpi_init()
 #' gradients <- list(w = pjrt_buffer(diag(2)), b = pjrt_buffer(c(1, 2)))
 #' sums <- mpi_all_reduce(gradients)
 #' if (world$rank == 0) print(as_array(sums$w))
@@ -185,10 +185,10 @@ mpi_barrier <- function(device = NULL) {
 
 mpi_world <- function() {
   if (is.null(the$mpi)) {
-    abort_input("MPI is not initialized: call `pjrt_mpi_init()` first.")
+    abort_input("MPI is not initialized: call `mpi_init()` first.")
   }
   if (!is.environment(the$mpi)) {
-    abort_input("`pjrt_mpi_finalize()` has ended MPI in this process, and it cannot be initialized again.")
+    abort_input("`mpi_finalize()` has ended MPI in this process, and it cannot be initialized again.")
   }
   the$mpi$world
 }

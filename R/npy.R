@@ -7,7 +7,7 @@
 #' Arrays do not pass through R's memory. On a CPU, an array whose data begin at a multiple of 64 bytes is memory-mapped and not
 #' copied; its pages are read on first use. This is true for `.npy` files, which NumPy aligns, and only by chance for arrays in
 #' `.npz` files. All others are read once, by several threads. If a program donates a mapped buffer, it works on a copy: files
-#' are never modified. See [safetensors_load()] for files that change while they are in use.
+#' are never modified. See [pjrt_load_safetensors()] for files that change while they are in use.
 #'
 #' Arrays that Python stores in Fortran order are transposed, and big-endian numbers are converted, so that every buffer is in
 #' row-major order with the indices of Python. Compressed arrays, of `numpy.savez_compressed()`, are inflated and checked by
@@ -31,7 +31,7 @@
 #' * `pjrt_error_io`: the file cannot be read.
 #' * `pjrt_error_file_changed`: the file was changed while it was in use.
 #' * `pjrt_error_invalid_input`: an argument is invalid. This includes a `dtype` that is not the type of any array.
-#' @seealso [safetensors_load()]; [pjrt_load_exported()] for models of PyTorch, whose weights are such files
+#' @seealso [pjrt_load_safetensors()]; [pjrt_load_exported()] for models of PyTorch, whose weights are such files
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' folder <- system.file("exported", "iris-torch", package = "pjrt")
 #' pjrt_load_npy(file.path(folder, "data", "0.bias"))

@@ -16,7 +16,7 @@
 #'   `PJRT_INDEX_URL`, or pip's.
 #' * `pjrt.knit_max_rows`: how many rows a buffer may have to be a table in a document; see [documents]. Default: 20.
 #' * `pjrt.manifest`: a file that replaces the package's list of plugins; see below.
-#' * `pjrt.mpi`: the library of the system's MPI; see [pjrt_mpi_init()]. Default: `PJRT_MPI`, or found.
+#' * `pjrt.mpi`: the library of the system's MPI; see [mpi_init()]. Default: `PJRT_MPI`, or found.
 #' * `pjrt.operators_max`: how many programs of [operators] a session keeps. Default: 512.
 #' * `pjrt.print_decimals`: the digits of printed floats after the decimal point. Default: `getOption("digits") - 3`, which is 4.
 #' * `pjrt.print_max_rows`: how many rows of a buffer are printed, -1 for all. Default: 30.

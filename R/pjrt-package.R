@@ -2,7 +2,7 @@
 #'
 #' The package loads PJRT plugins, moves R arrays to their devices, compiles StableHLO programs, runs them asynchronously and
 #' returns results as R arrays. Start with [pjrt_buffer()], [pjrt_program()], [pjrt_compile()] and [pjrt_execute()], or
-#' with `vignette("pjrt")`. [safetensors_load()] reads models trained elsewhere.
+#' with `vignette("pjrt")`. [pjrt_load_safetensors()] reads models trained elsewhere.
 #'
 #' [pjrt_options] lists options and environment variables.
 #'

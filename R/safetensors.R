@@ -1,20 +1,20 @@
 #' Read and write safetensors files
 #'
-#' `safetensors_load()` loads the tensors of a file as buffers, `safetensors_save()` saves buffers, and `safetensors_info()` lists
-#' the tensors of a file without loading them. [safetensors_open()] loads tensors one by one.
+#' `pjrt_load_safetensors()` loads the tensors of a file as buffers, `pjrt_save_safetensors()` saves buffers, and `safetensors_info()` lists
+#' the tensors of a file without loading them. [pjrt_open_safetensors()] loads tensors one by one.
 #'
 #' Tensors do not pass through R's memory. On a CPU, tensors whose data begin at a multiple of 64 bytes are memory-mapped and not
-#' copied; their pages are read on first use. This is true for most tensors in files that `safetensors_save()` wrote. All others
+#' copied; their pages are read on first use. This is true for most tensors in files that `pjrt_save_safetensors()` wrote. All others
 #' are read once, by several threads. If a program donates a mapped buffer, it works on a copy: files are never modified.
 #'
 #' @section Files that change:
-#' While tensors of a file are in use, you can delete the file, or replace it by renaming another one, as `safetensors_save()`
+#' While tensors of a file are in use, you can delete the file, or replace it by renaming another one, as `pjrt_save_safetensors()`
 #' does; the buffers keep their content. If the file is overwritten in place or truncated, using its buffers, or results that
 #' were not complete yet, raises `pjrt_error_file_changed`.
 #'
 #' @section Several files:
 #' A model can be split into files with an index, `<name>.safetensors.index.json`. It is loaded like a single file. With
-#' `max_shard_size`, `safetensors_save()` writes files `<name>-00001-of-00003.safetensors` and so on, and an index. A tensor that
+#' `max_shard_size`, `pjrt_save_safetensors()` writes files `<name>-00001-of-00003.safetensors` and so on, and an index. A tensor that
 #' is larger than this gets a separate file.
 #'
 #' Saving replaces earlier files of the same path after all data are written. If it fails, the earlier files are unchanged.
@@ -38,9 +38,9 @@
 #' @param max_shard_size A number of bytes, or a string such as `"5GB"` or `"500MiB"`: the maximum size of the tensors in a file.
 #'   Default: a single file of any size.
 #' @return
-#' * `safetensors_load()`: a named list of `PJRTBuffer`s, in the order of `names` or of the file. If the file has metadata, they
+#' * `pjrt_load_safetensors()`: a named list of `PJRTBuffer`s, in the order of `names` or of the file. If the file has metadata, they
 #'   are the attribute `"metadata"`, a named character vector.
-#' * `safetensors_save()`: a string, the path to load from, invisibly: the file, or the index.
+#' * `pjrt_save_safetensors()`: a string, the path to load from, invisibly: the file, or the index.
 #' * `safetensors_info()`: a data frame with a row for each tensor: `name`, `dtype` (the format's name for types that PJRT lacks),
 #'   `shape` (a list of integer vectors), `bytes`, `offset` (the position of the first byte in the file, from 0) and, for an
 #'   index, `file`. Metadata are an attribute, as above.
@@ -55,15 +55,15 @@
 #' weights <- list(
 #'   w = pjrt_buffer(matrix(rnorm(6), 2)), b = pjrt_buffer(c(1, 2), "bf16")
 #' )
-#' safetensors_save(weights, path, metadata = c(epoch = "12"))
+#' pjrt_save_safetensors(weights, path, metadata = c(epoch = "12"))
 #'
 #' safetensors_info(path)
-#' model <- safetensors_load(path)
+#' model <- pjrt_load_safetensors(path)
 #' model$w
 #' attr(model, "metadata")
-#' safetensors_load(path, names = "b")
+#' pjrt_load_safetensors(path, names = "b")
 #' @export
-safetensors_load <- function(path, device = NULL, names = NULL) {
+pjrt_load_safetensors <- function(path, device = NULL, names = NULL) {
   file <- open_safetensors(path, as_pjrt_device(device))
   on.exit(close(file))
   known <- call_native(ffi_safetensors_names, file)
@@ -73,9 +73,9 @@ safetensors_load <- function(path, device = NULL, names = NULL) {
   tensors
 }
 
-#' @rdname safetensors_load
+#' @rdname pjrt_load_safetensors
 #' @export
-safetensors_save <- function(tensors, path, metadata = NULL, max_shard_size = NULL) {
+pjrt_save_safetensors <- function(tensors, path, metadata = NULL, max_shard_size = NULL) {
   check_string(path, "path")
   check_tensors(tensors)
   metadata <- check_metadata(metadata %||% attr(tensors, "metadata"))
@@ -86,7 +86,7 @@ safetensors_save <- function(tensors, path, metadata = NULL, max_shard_size = NU
   invisible(saved)
 }
 
-#' @rdname safetensors_load
+#' @rdname pjrt_load_safetensors
 #' @export
 safetensors_info <- function(path) {
   file <- open_safetensors(path, NULL)
@@ -99,49 +99,49 @@ safetensors_info <- function(path) {
 
 #' Load tensors one by one
 #'
-#' `safetensors_open()` opens a safetensors file, or the index of several, without loading tensors. Each tensor is loaded when
+#' `pjrt_open_safetensors()` opens a safetensors file, or the index of several, without loading tensors. Each tensor is loaded when
 #' you use it, so a model can be larger than memory. The files of an index are opened on first use.
 #'
 #' The result works like a read-only named list: `x[["name"]]`, `x$name` and `x[[2]]` load one tensor, `x[c("name", "other")]`
 #' loads several, and `as.list()`, which `lapply()` calls, loads all. Tensors are not kept: using one twice loads it twice.
 #' `close()` closes the files; buffers that were loaded stay valid.
 #'
-#' @inheritParams safetensors_load
+#' @inheritParams pjrt_load_safetensors
 #' @param x,con A `PJRTSafetensors`.
 #' @param i,name Names or positions, from 1, of tensors.
 #' @param exact Not used: names are always matched in full.
 #' @param ... Not used.
-#' @return `safetensors_open()`: a `PJRTSafetensors`. `x[[i]]` and `x$name`: a `PJRTBuffer`. `x[i]` and `as.list(x)`: a named list
+#' @return `pjrt_open_safetensors()`: a `PJRTSafetensors`. `x[[i]]` and `x$name`: a `PJRTBuffer`. `x[i]` and `as.list(x)`: a named list
 #'   of `PJRTBuffer`s. `names()`: a character vector. `length()`: the number of tensors.
 #' @section Errors:
-#' The errors of [safetensors_load()]; `pjrt_error_invalid_input` if a tensor does not exist or the file is closed.
+#' The errors of [pjrt_load_safetensors()]; `pjrt_error_invalid_input` if a tensor does not exist or the file is closed.
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' path <- tempfile(fileext = ".safetensors")
 #' weights <- list(w = pjrt_buffer(matrix(1:6, 2)), b = pjrt_buffer(1:2))
-#' safetensors_save(weights, path)
-#' model <- safetensors_open(path)
+#' pjrt_save_safetensors(weights, path)
+#' model <- pjrt_open_safetensors(path)
 #' model
 #' names(model)
 #' model[["w"]]
 #' close(model)
 #' @export
-safetensors_open <- function(path, device = NULL) {
+pjrt_open_safetensors <- function(path, device = NULL) {
   open_safetensors(path, as_pjrt_device(device))
 }
 
-#' @rdname safetensors_open
+#' @rdname pjrt_open_safetensors
 #' @export
 names.PJRTSafetensors <- function(x) {
   call_native(ffi_safetensors_names, x)
 }
 
-#' @rdname safetensors_open
+#' @rdname pjrt_open_safetensors
 #' @export
 length.PJRTSafetensors <- function(x) {
   length(names(x))
 }
 
-#' @rdname safetensors_open
+#' @rdname pjrt_open_safetensors
 #' @export
 `[[.PJRTSafetensors` <- function(x, i, exact = TRUE) {
   known <- names(x)
@@ -152,31 +152,31 @@ length.PJRTSafetensors <- function(x) {
   load_tensors(x, position, known)[[1L]]
 }
 
-#' @rdname safetensors_open
+#' @rdname pjrt_open_safetensors
 #' @export
 `$.PJRTSafetensors` <- function(x, name) {
   x[[name]]
 }
 
-#' @rdname safetensors_open
+#' @rdname pjrt_open_safetensors
 #' @export
 `[.PJRTSafetensors` <- function(x, i) {
   known <- names(x)
   load_tensors(x, if (missing(i)) seq_along(known) else tensor_positions(i, known), known)
 }
 
-#' @rdname safetensors_open
+#' @rdname pjrt_open_safetensors
 #' @export
 as.list.PJRTSafetensors <- function(x, ...) {
   x[]
 }
 
-#' @rdname safetensors_open
+#' @rdname pjrt_open_safetensors
 #' @usage \method{[}{PJRTSafetensors}(x, ...) <- value
 #' @param value Not used: assignments are errors.
 #' @export
 `[<-.PJRTSafetensors` <- function(x, ..., value) {
-  abort_input("Safetensors files are read-only.", hints = "Save a list of buffers with safetensors_save().")
+  abort_input("Safetensors files are read-only.", hints = "Save a list of buffers with pjrt_save_safetensors().")
 }
 
 #' @export
@@ -191,13 +191,13 @@ as.list.PJRTSafetensors <- function(x, ...) {
 #' @export
 `length<-.PJRTSafetensors` <- `[<-.PJRTSafetensors`
 
-#' @rdname safetensors_open
+#' @rdname pjrt_open_safetensors
 #' @export
 close.PJRTSafetensors <- function(con, ...) {
   invisible(call_native(ffi_safetensors_close, con))
 }
 
-#' @rdname safetensors_open
+#' @rdname pjrt_open_safetensors
 #' @export
 format.PJRTSafetensors <- function(x, ...) {
   dead <- dead_text(x, "PJRTSafetensors")

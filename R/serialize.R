@@ -54,7 +54,7 @@
 #' * `pjrt_error_serialized_mismatch`: it was saved for another plugin, processor or device. The message lists all differences.
 #' * `pjrt_error_io`: a file cannot be read or written.
 #' * `pjrt_error_unimplemented`: the plugin does not support this.
-#' @seealso [pjrt_compile()]; [safetensors_save()] for files of arrays; [pjrt_parallel]
+#' @seealso [pjrt_compile()]; [pjrt_save_safetensors()] for files of arrays; [pjrt_parallel]
 #' @examplesIf pjrt::plugins_downloaded("cpu")
 #' bytes <- pjrt_serialize(pjrt_buffer(matrix(1:4, 2), "bf16"))
 #' length(bytes)
@@ -149,7 +149,7 @@ check_not_buffer <- function(executable) {
     abort_type(
       "`executable` must be a `PJRTLoadedExecutable`, not a buffer.",
       hints = c(
-        "safetensors_save(list(x = buffer), path) saves buffers to a file.",
+        "pjrt_save_safetensors(list(x = buffer), path) saves buffers to a file.",
         "pjrt_serialize() returns its bytes, and as_array() an R array, which saveRDS() takes."
       )
     )

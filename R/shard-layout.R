@@ -215,7 +215,7 @@ share_source <- function(x, layout, dtype, tensor, ...) {
     return(share_of_file(x, layout, tensor))
   }
   if (!is.null(tensor)) {
-    abort_type("`tensor` needs a file opened with safetensors_open(), but `x` is ", given(x), ".")
+    abort_type("`tensor` needs a file opened with pjrt_open_safetensors(), but `x` is ", given(x), ".")
   }
   if (inherits(x, "PJRTBuffer")) {
     check_no_options(..., dtype = dtype)

@@ -21,7 +21,7 @@
 #' all replicas. With `dim = NULL`, all replicas get the same array, and `pjrt_unshard()` returns that of the first replica.
 #'
 #' @param x A vector, matrix or array. A vector has one dimension. With `input`, also a `PJRTBuffer`, or a file opened with
-#'   [safetensors_open()] whose `tensor` is used.
+#'   [pjrt_open_safetensors()] whose `tensor` is used.
 #' @param devices A list of devices or a character vector of their names, as for [pjrt_compile()], or a
 #'   `PJRTLoadedExecutable` for its devices.
 #' @param dim A number, from 1: the dimension along which the array is divided or the parts are combined. With `NULL`, every

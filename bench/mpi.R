@@ -19,7 +19,7 @@ seconds <- function(code) {
 # What one process measures: medians of alternating rounds.
 measure <- function(folder) {
   dyn.load(file.path(folder, "plain.so"))
-  world <- pjrt_mpi_init()
+  world <- mpi_init()
   found <- list()
   for (size in names(sizes)) {
     length <- sizes[[size]]

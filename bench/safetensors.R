@@ -19,7 +19,7 @@ unaligned <- file.path(folder, "unaligned.safetensors")
 layers <- lapply(1:20, function(i) list(pjrt_buffer(matrix(rnorm(2.49e6), 1000)), pjrt_buffer(rnorm(1000))))
 tensors <- unlist(layers, recursive = FALSE)
 names(tensors) <- sprintf("layer%02d.%s", rep(1:20, each = 2L), c("weight", "bias"))
-safetensors_save(tensors, aligned)
+pjrt_save_safetensors(tensors, aligned)
 local({
   content <- readBin(aligned, "raw", file.size(aligned))
   start <- min(safetensors_info(aligned)$offset)
@@ -28,22 +28,22 @@ local({
 })
 
 saved <- file.path(folder, "saved.safetensors")
-load_time <- function(path) median_time(1L, safetensors_load(path), rounds = 9L)
+load_time <- function(path) median_time(1L, pjrt_load_safetensors(path), rounds = 9L)
 ours <- c(
   load_aligned = load_time(aligned),
   load_unaligned_warm = {
-    invisible(safetensors_load(unaligned))
+    invisible(pjrt_load_safetensors(unaligned))
     load_time(unaligned)
   },
-  load_unaligned_fresh = fresh_time(function() safetensors_load(unaligned)),
-  load_one_of_40 = median_time(20L, safetensors_load(aligned, names = "layer07.weight")),
+  load_unaligned_fresh = fresh_time(function() pjrt_load_safetensors(unaligned)),
+  load_one_of_40 = median_time(20L, pjrt_load_safetensors(aligned, names = "layer07.weight")),
   info = median_time(20L, safetensors_info(unaligned)),
   # memory that was just freed is reused at once
   save_new = median_time(1L, {
     unlink(saved)
-    safetensors_save(tensors, saved)
+    pjrt_save_safetensors(tensors, saved)
   }, rounds = 9L),
-  save_over = median_time(1L, safetensors_save(tensors, saved), rounds = 9L)
+  save_over = median_time(1L, pjrt_save_safetensors(tensors, saved), rounds = 9L)
 )
 
 resident <- "resident <- function(field) {
@@ -52,7 +52,7 @@ resident <- "resident <- function(field) {
 peak <- function(path) {
   fresh_session(paste(
     sprintf(resident, path), "writeLines('5', '/proc/self/clear_refs'); before <- resident('VmRSS')
-    loaded <- safetensors_load(path); cat(resident('VmHWM') - before)",
+    loaded <- pjrt_load_safetensors(path); cat(resident('VmHWM') - before)",
     sep = "; "
   ))
 }

@@ -41,7 +41,7 @@ input_objects <- function() {
     gone_add <- pjrt_compile(program, device = gone_device)
     gone_promise <- as_array_async(gone_buffer)
     close(gone)
-    shut <- safetensors_open(model)
+    shut <- pjrt_open_safetensors(model)
     close(shut)
   })
   o

@@ -21,9 +21,9 @@ waits <- list(
   "large text" = quote(repeat format_buffer(numbers)),
   "large print" = quote(repeat print(large, max_rows = -1, max_width = -1)),
   "large upload" = quote(repeat pjrt_buffer(values, "f32", check = TRUE)),
-  "large model" = quote(repeat safetensors_load(model)),
+  "large model" = quote(repeat pjrt_load_safetensors(model)),
   "large array of NumPy" = quote(repeat pjrt_load_npy(array)),
-  "large model saved" = quote(repeat safetensors_save(list(x = large), saved)),
+  "large model saved" = quote(repeat pjrt_save_safetensors(list(x = large), saved)),
   "info on a model" = quote(repeat safetensors_info(model))
 )
 

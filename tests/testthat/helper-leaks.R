@@ -79,27 +79,27 @@ leak_uses <- function() {
     executed_and_dropped = pjrt_execute(pjrt_deserialize(serialized), x, x),
 
     # model files
-    safetensors_in_place = lapply(safetensors_load(model), as_array),
-    safetensors_copied = safetensors_load(system.file("models", "iris.safetensors", package = "pjrt")),
-    safetensors_used = pjrt_execute(add, safetensors_load(model)$x, x),
-    safetensors_donated = pjrt_execute(give, safetensors_load(model)$x, x),
-    safetensors_some = safetensors_load(model, names = "y"),
+    safetensors_in_place = lapply(pjrt_load_safetensors(model), as_array),
+    safetensors_copied = pjrt_load_safetensors(system.file("models", "iris.safetensors", package = "pjrt")),
+    safetensors_used = pjrt_execute(add, pjrt_load_safetensors(model)$x, x),
+    safetensors_donated = pjrt_execute(give, pjrt_load_safetensors(model)$x, x),
+    safetensors_some = pjrt_load_safetensors(model, names = "y"),
     npy_in_place = as_array(pjrt_load_npy(npy_large)),
     npy_copied = pjrt_load_npy(npy_file),
     npy_refused = refused(pjrt_load_npy(file)),
     pytorch_model = pjrt_load_exported(torch_folder),
-    safetensors_lazy = safetensors_open(model)[["x"]],
+    safetensors_lazy = pjrt_open_safetensors(model)[["x"]],
     safetensors_closed = {
-      handle <- safetensors_open(model)
+      handle <- pjrt_open_safetensors(model)
       close(handle)
     },
-    safetensors_shards = safetensors_load(safetensors_save(
+    safetensors_shards = pjrt_load_safetensors(pjrt_save_safetensors(
       list(x = x, y = scalar), file.path(folder, "shards.safetensors"), max_shard_size = 16
     )),
-    error_safetensors = refused(safetensors_load(file)),
-    error_safetensors_name = refused(safetensors_load(model, names = "none")),
+    error_safetensors = refused(pjrt_load_safetensors(file)),
+    error_safetensors_name = refused(pjrt_load_safetensors(model, names = "none")),
     error_safetensors_closed = refused(closed_model[["x"]]),
-    error_safetensors_saved = refused(safetensors_save(list(x = deleted), model)),
+    error_safetensors_saved = refused(pjrt_save_safetensors(list(x = deleted), model)),
 
     # printing
     print_matrix = utils::capture.output(print(on_device)),
@@ -216,7 +216,7 @@ leak_objects <- function() {
       magic <- c(as.raw(0x93), charToRaw("NUMPY"), as.raw(c(1, 0, 118, 0)))
       writeBin(c(magic, charToRaw(paste0(header, "\n")), raw(80000)), npy_large)
     })
-    closed_model <- safetensors_open(model)
+    closed_model <- pjrt_open_safetensors(model)
     close(closed_model)
     executables <- pjrt_memory_stats()$objects[["PJRTLoadedExecutable"]]
     # Waits until both devices have finished their work.

@@ -48,7 +48,7 @@ mpi_launchers <- function() {
   found
 }
 
-# Evaluates `code` (quoted), with these variables, in `n` processes that have called pjrt_mpi_init(). Returns its value in each,
+# Evaluates `code` (quoted), with these variables, in `n` processes that have called mpi_init(). Returns its value in each,
 # by rank.
 mpi_values <- function(launcher, n, code, with = list(), env = character()) {
   folder <- withr::local_tempdir()

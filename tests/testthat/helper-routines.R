@@ -62,8 +62,8 @@ routine_objects <- function() {
     file <- file.path(folder, "add")
     pjrt_save_executable(add, file)
     model <- file.path(folder, "model.safetensors")
-    safetensors_save(list(x = x, y = pjrt_scalar(2L)), model, c(from = "here"))
-    opened <- safetensors_open(model)
+    pjrt_save_safetensors(list(x = x, y = pjrt_scalar(2L)), model, c(from = "here"))
+    opened <- pjrt_open_safetensors(model)
     idle <- idle_plugin(folder)
     nested <- list(l = list(w = x, b = 1), r = 2)
     tree <- build_tree(nested)
@@ -297,16 +297,16 @@ routine_uses <- function() {
     dispatcher_size = is.integer(dispatcher_size(dispatching)),
 
     # model files
-    safetensors_save = basename(safetensors_save(list(x = x), file.path(folder, "saved.safetensors"))),
-    safetensors_open = class(safetensors_open(model)),
+    pjrt_save_safetensors = basename(pjrt_save_safetensors(list(x = x), file.path(folder, "saved.safetensors"))),
+    pjrt_open_safetensors = class(pjrt_open_safetensors(model)),
     safetensors_describe = safetensors_info(model),
-    safetensors_load = safetensors_load(model),
-    safetensors_metadata = attributes(safetensors_load(model)),
+    pjrt_load_safetensors = pjrt_load_safetensors(model),
+    safetensors_metadata = attributes(pjrt_load_safetensors(model)),
     safetensors_names = names(opened),
     safetensors_share = pjrt:::call_native(pjrt:::ffi_safetensors_share, opened, 1L, 0L, 1L, 2L, there),
     safetensors_summary = format(opened),
     safetensors_tensor = pjrt:::call_native(pjrt:::ffi_safetensors_tensor, opened, 1L),
-    safetensors_close = close(safetensors_open(model)),
+    safetensors_close = close(pjrt_open_safetensors(model)),
 
     # nested lists
     tree_build = format(build_tree(nested)),

@@ -3,8 +3,8 @@
 
 # Nobody has initialized MPI in this process, so all that communicates refuses even valid values.
 rows <- list(
-  pjrt_mpi_init = row(refuses = TRUE),
-  pjrt_mpi_finalize = row(),
+  mpi_init = row(refuses = TRUE),
+  mpi_finalize = row(),
   print.PJRTMPI = row(x = of("printed", structure(list(
     rank = 0L, size = 1L, library = "l", version = "v", standard = "3.1", threads = "multiple", joined = FALSE
   ), class = "PJRTMPI"))),

@@ -15,16 +15,16 @@ rows <- list(
   ),
   safe_tensor_buffer.PJRTBuffer = row(x = "buffer"),
   safe_tensor_meta.PJRTBuffer = row(x = "known_buffer"),
-  safetensors_load = row(
+  pjrt_load_safetensors = row(
     path = of("path", model), device = "device", names = of("choice", "x", "NULL", tensors)
   ),
-  safetensors_save = row(
+  pjrt_save_safetensors = row(
     tensors = of("list", list(x = x), "list()"), path = of("path", saved, file_names),
     metadata = of("list", NULL, "NULL", "list()", "character()", "c(n = \"a\")"), max_shard_size = of("size", NULL, "!0L", "!1e-300"),
     after = renew_paths()
   ),
   safetensors_info = row(path = of("path", model)),
-  safetensors_open = row(path = of("path", model), device = "known_device", after = close(made)),
+  pjrt_open_safetensors = row(path = of("path", model), device = "known_device", after = close(made)),
   `$.PJRTSafetensors` = row(x = "model", name = of("ignored", "x")),
   `[.PJRTSafetensors` = row(x = "model", i = of("subscript", 1, tensors)),
   `[[.PJRTSafetensors` = row(x = "model", i = of("subscript", 1, "1L", "1.5"), exact = "any"),
@@ -34,7 +34,7 @@ rows <- list(
   `length<-.PJRTSafetensors` = row(x = "model", value = "any", refuses = TRUE),
   `names<-.PJRTSafetensors` = row(x = "model", value = "any", refuses = TRUE),
   as.list.PJRTSafetensors = row(x = "model"),
-  close.PJRTSafetensors = row(con = of("ended", safetensors_open(model), "a closed model file")),
+  close.PJRTSafetensors = row(con = of("ended", pjrt_open_safetensors(model), "a closed model file")),
   format.PJRTSafetensors = row(x = of("model", opened, "a closed model file", of_files("PJRTSafetensors"))),
   length.PJRTSafetensors = row(x = "model"),
   names.PJRTSafetensors = row(x = "model"),
@@ -44,9 +44,9 @@ rows <- list(
 
 # Bad values inside an argument or an option; `.` in the name stands for the value.
 uses <- list(
-  `safetensors_save(list(x = .))` = use(safetensors_save(list(x = bad), saved), "buffer"),
-  `safetensors_save(metadata = list(a = .))` = use(
-    safetensors_save(list(x = x), saved, list(a = bad)), of("string", NULL, "\"\"")
+  `pjrt_save_safetensors(list(x = .))` = use(pjrt_save_safetensors(list(x = bad), saved), "buffer"),
+  `pjrt_save_safetensors(metadata = list(a = .))` = use(
+    pjrt_save_safetensors(list(x = x), saved, list(a = bad)), of("string", NULL, "\"\"")
   )
 )
 

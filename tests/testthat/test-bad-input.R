@@ -26,8 +26,8 @@ test_that("a pipe in place of a file is refused without waiting for it", {
     x <- pjrt_scalar(1)
     same <- pjrt_compile(pjrt_program("func.func @main(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> }"))
     uses <- alist(
-      pjrt_program(path = pipe), pjrt_load_executable(pipe), pjrt_save_executable(same, pipe), safetensors_load(pipe),
-      safetensors_info(pipe), safetensors_save(list(x = x), pipe), pjrt_register_plugin("a", pipe),
+      pjrt_program(path = pipe), pjrt_load_executable(pipe), pjrt_save_executable(same, pipe), pjrt_load_safetensors(pipe),
+      safetensors_info(pipe), pjrt_save_safetensors(list(x = x), pipe), pjrt_register_plugin("a", pipe),
       install_pjrt("a", source = "file", path = pipe)
     )
     for (use in uses) cat(class(tryCatch(eval(use), error = identity))[[1L]], "\n")

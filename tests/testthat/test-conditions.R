@@ -34,7 +34,7 @@ test_that("errors about the input have a class that says what is wrong with it",
   expect_identical(class_of(pjrt_program(raw())), classes(file_classes))
   expect_identical(class_of(pjrt_program(as.raw(c(0x4d, 0x4c, 0xef, 0x52, 1:9)))), classes(file_classes))
   expect_identical(class_of(pjrt_load_exported(bytes)), classes(file_classes))
-  expect_identical(class_of(safetensors_load(file)), classes(c("safetensors_invalid", file_classes)))
+  expect_identical(class_of(pjrt_load_safetensors(file)), classes(c("safetensors_invalid", file_classes)))
   expect_identical(class_of(pjrt_deserialize(bytes)), classes(c("serialized_invalid", file_classes)))
   expect_identical(class_of(pjrt_register_plugin("mine", file)), classes(c("plugin_invalid", file_classes)))
 })
@@ -48,7 +48,7 @@ test_that("common mistakes are answered with what to do", {
   expect_refused(pjrt_execute(), "invalid_input", "pjrt_execute(executable, x, y) runs an executable from pjrt_compile()")
   x <- pjrt_scalar(1)
   expect_refused(pjrt_execute(inputs = list(x)), "invalid_input", "`executable` is missing.")
-  expect_refused(pjrt_save_executable(x, "a"), "invalid_type", "safetensors_save(list(x = buffer), path)")
+  expect_refused(pjrt_save_executable(x, "a"), "invalid_type", "pjrt_save_safetensors(list(x = buffer), path)")
 })
 
 test_that("whole doubles are accepted wherever integers are", {

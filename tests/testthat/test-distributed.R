@@ -117,7 +117,7 @@ test_that("several processes create a client together", {
 
 test_that("MPI is a store without a server", {
   withr::local_envvar(no_launcher)
-  expect_refused(pjrt_distributed(store = "mpi"), "invalid_input", "MPI is not initialized: call `pjrt_mpi_init()` first.")
+  expect_refused(pjrt_distributed(store = "mpi"), "invalid_input", "MPI is not initialized: call `mpi_init()` first.")
   for (launcher in mpi_launchers()) {
     ended <- run_mpi(launcher, 3L, "mpi-clients.R", "mpi", c(PJRT_PLUGIN_PATH_FAKE = hosts_library()))
     expect_identical(ended[c("status", "err")], list(status = 0L, err = character()), info = launcher)

@@ -30,11 +30,11 @@ round_trip <- function(writes = c(written, only_read), dtypes = c(written, only_
       path <- tempfile()
       if (dtype %in% .(writes)) {
         safetensors::safe_save_file(saved, path, framework = "pjrt")
-        stopifnot(identical(lapply(safetensors_load(path), as_array), lapply(saved, as_array)))
+        stopifnot(identical(lapply(pjrt_load_safetensors(path), as_array), lapply(saved, as_array)))
         loaded <- safetensors::safe_load_file(path, framework = "pjrt")
         stopifnot(identical(lapply(loaded, as_array)[names(saved)], lapply(saved, as_array)))
       }
-      safetensors_save(saved, path)
+      pjrt_save_safetensors(saved, path)
       loaded <- safetensors::safe_load_file(path, framework = "pjrt", device = "cpu:1")
       for (name in names(saved)) {
         stopifnot(

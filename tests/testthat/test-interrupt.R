@@ -14,7 +14,7 @@ test_that("Ctrl-C in a terminal ends every wait and leaves everything usable", {
     expect_shows(terminal, "ready> ")
   }
   # the file is complete or does not exist
-  terminal$type("cat('saved', !file.exists(saved) || identical(as_array(safetensors_load(saved)$x), as_array(large)), '\\n')")
+  terminal$type("cat('saved', !file.exists(saved) || identical(as_array(pjrt_load_safetensors(saved)$x), as_array(large)), '\\n')")
   expect_shows(terminal, "saved TRUE")
   terminal$type("cat('files', setdiff(list.files(dirname(saved), 'safetensors'), basename(c(model, saved))), '\\n')")
   expect_shows(terminal, "files  ?\\r")

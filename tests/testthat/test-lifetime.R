@@ -458,13 +458,13 @@ test_that("objects of another session print as what they are, and count as delet
   x <- pjrt_buffer(1:3)
   program <- pjrt_program(unary_program("2xf32"))
   file <- withr::local_tempfile()
-  safetensors_save(list(x = x), file)
+  pjrt_save_safetensors(list(x = x), file)
   objects <- list(
     PJRTPlugin = pjrt_plugin("cpu"), PJRTClient = pjrt_client("cpu"), PJRTDevice = pjrt_device("cpu"),
     PJRTMemory = memory_space(x), PJRTBuffer = x, PJRTProgram = program, PJRTArrayPromise = as_array_async(x),
     PJRTExecutablePromise = pjrt_compile_async(program), PJRTExecutionOptions = pjrt_execution_options(),
     RTree = build_tree(list(1, 2)), Dispatcher = dispatcher(2, identity, default_device = function() "cpu"),
-    PJRTSafetensors = safetensors_open(file)
+    PJRTSafetensors = pjrt_open_safetensors(file)
   )
   restored <- without_content(objects)
   for (class in names(restored)) expect_shown(restored[[class]], sprintf("<%s of another session>", class))

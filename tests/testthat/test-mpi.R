@@ -55,7 +55,7 @@ test_that("MPI reads and writes the memory of buffers, while R goes on", {
 test_that("a missing MPI is named", {
   child <- function(code, ...) run_child(code, c(mpi_env(), ...))
   refused <- quote({
-    error <- tryCatch(pjrt_mpi_init(), pjrt_error_library_missing = conditionMessage)
+    error <- tryCatch(mpi_init(), pjrt_error_library_missing = conditionMessage)
     cat(error)
     cat("\n", tryCatch(mpi_barrier(), pjrt_error_invalid_value = conditionMessage), "\n", sep = "")
   })
@@ -63,13 +63,13 @@ test_that("a missing MPI is named", {
     found <- expect_clean(child(refused, PJRT_MPI = file))
     expect_match(found$out, "^No MPI could be loaded", all = FALSE)
     expect_match(found$out, literally(sprintf("'%s'", file)), all = FALSE)
-    expect_match(found$out, "^MPI is not initialized: call `pjrt_mpi_init\\(\\)` first", all = FALSE)
+    expect_match(found$out, "^MPI is not initialized: call `mpi_init\\(\\)` first", all = FALSE)
   }
   named <- quote({
     options(pjrt.mpi = "libm.so.6")
-    cat(class(tryCatch(pjrt_mpi_init(), error = identity))[[1L]])
+    cat(class(tryCatch(mpi_init(), error = identity))[[1L]])
     options(pjrt.mpi = 1)
-    cat("", class(tryCatch(pjrt_mpi_init(), error = identity))[[1L]], "\n")
+    cat("", class(tryCatch(mpi_init(), error = identity))[[1L]], "\n")
   })
   expect_clean(child(named), "pjrt_error_library_missing pjrt_error_invalid_type ")
 })
@@ -90,9 +90,9 @@ test_that("an MPI that Rmpi has initialized is joined, and ended by Rmpi", {
 test_that("functions that communicate need MPI", {
   x <- pjrt_buffer(1)
   for (use in expression(mpi_all_reduce(x), mpi_send(x, 0), mpi_recv("f32", 1L, 0), mpi_barrier())) {
-    expect_refused(eval(use), "invalid_input", "MPI is not initialized: call `pjrt_mpi_init()` first.")
+    expect_refused(eval(use), "invalid_input", "MPI is not initialized: call `mpi_init()` first.")
   }
-  expect_null(pjrt_mpi_finalize())
+  expect_null(mpi_finalize())
 })
 
 test_that("training in parts has the result of training on everything", {

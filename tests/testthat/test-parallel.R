@@ -68,7 +68,7 @@ fork_uses <- list(
   pjrt_load_exported = quote(pjrt_load_exported(system.file("exported", "network.jaxexport", package = "pjrt"))),
   pjrt_map = quote(pjrt_map(system.file("exported", "iris-torch", "data", "0.bias", package = "pjrt"), "ui8", 4L)),
   pjrt_load_npy = quote(pjrt_load_npy(system.file("exported", "iris-torch", "data", "0.bias", package = "pjrt"))),
-  safetensors_load = quote(safetensors_load(model)),
+  pjrt_load_safetensors = quote(pjrt_load_safetensors(model)),
   pjrt_memory_stats = quote(pjrt_memory_stats()),
   pjrt_on_ready = quote(pjrt_on_ready(x, identity)),
   pjrt_plugin = quote(pjrt_plugin("cpu")),
@@ -76,7 +76,7 @@ fork_uses <- list(
   pjrt_program = quote(pjrt_program(unary_program("f32"))),
   pjrt_register_plugin = quote(pjrt_register_plugin("abacus", Sys.getenv("PJRT_PLUGIN_PATH_CPU"))),
   pjrt_save_executable = quote(pjrt_save_executable(double, tempfile())),
-  safetensors_save = quote(safetensors_save(list(x = x), tempfile())),
+  pjrt_save_safetensors = quote(pjrt_save_safetensors(list(x = x), tempfile())),
   pjrt_scalar = quote(pjrt_scalar(1)),
   pjrt_serialize = quote(pjrt_serialize(double)),
   pjrt_shard = quote(pjrt_shard(1:4, devices("cpu"))),
@@ -96,12 +96,12 @@ fork_uses <- list(
   plugin_stablehlo_versions = quote(plugin_stablehlo_versions("cpu")),
   plugins_downloaded = quote(plugins_downloaded("cpu")),
   safetensors_info = quote(safetensors_info(model)),
-  safetensors_open = quote(safetensors_open(model)),
+  pjrt_open_safetensors = quote(pjrt_open_safetensors(model)),
   shape = quote(shape(x)),
   topology = quote(topology(client)),
   pjrt_topology = quote(tryCatch(pjrt_topology("cpu"), pjrt_error_unimplemented = function(e) "refused")),
-  pjrt_mpi_init = quote(pjrt_mpi_init()),
-  pjrt_mpi_finalize = quote(pjrt_mpi_finalize()),
+  mpi_init = quote(mpi_init()),
+  mpi_finalize = quote(mpi_finalize()),
   mpi_all_reduce = quote(mpi_all_reduce(x)),
   mpi_all_gather = quote(mpi_all_gather(x)),
   mpi_reduce_scatter = quote(mpi_reduce_scatter(x)),
@@ -172,7 +172,7 @@ fork_uses <- list(
 # Functions that work in a fork because they do not call the device runtime.
 known_in_forks <- c(
   grep("tree|flatten", names(fork_uses), value = TRUE), "pjrt_register_custom_call", "pjrt_distributed", "dispatcher", "dispatcher_size",
-  "pjrt_register_r_call", "pjrt_unregister_r_call", "as_dot", "pjrt_mpi_finalize",
+  "pjrt_register_r_call", "pjrt_unregister_r_call", "as_dot", "mpi_finalize",
   "as_pjrt_client", "as_pjrt_device", "as_pjrt_plugin", "client_info", "default_memory_space", "device", "device_info",
   "devices", "dtype", "elt_type", "executable_inputs", "executable_outputs", "install_pjrt", "is_deleted", "is_pjrt_buffer",
   "memory_spaces", "memory_space_info", "pjrt_api_version", "pjrt_cache_clear", "pjrt_cache_info", "pjrt_cache_list",
@@ -182,7 +182,7 @@ known_in_forks <- c(
   "skip_if_no_pjrt", "pjrt_trace", "pjrt_trace_start", "pjrt_trace_stop", "pjrt_trace_write", "plot of a trace",
   "print of a trace",
   "platform", "platform_version", "plugin_attributes", "plugin_extensions", "plugin_stablehlo_versions",
-  "plugins_downloaded", "safetensors_info", "safetensors_open", "shape", "uninstall_pjrt", "str of a buffer",
+  "plugins_downloaded", "safetensors_info", "pjrt_open_safetensors", "shape", "uninstall_pjrt", "str of a buffer",
   "format of an executable", "dim of a buffer", "print of a buffer", "print of a promise", "print of a client", "print of devices"
 )
 
@@ -206,7 +206,7 @@ fork_setup <- quote({
   file <- tempfile()
   pjrt_save_executable(double, file)
   model <- tempfile()
-  safetensors_save(list(x = x), model)
+  pjrt_save_safetensors(list(x = x), model)
   nested <- list(a = 1, b = list(2))
   tree <- build_tree(nested)
   dispatching <- dispatcher(2, default_device = function() device, compile = function(info) {

@@ -17,7 +17,7 @@ test_that("after a C++ exception every use of the plugin raises an error at once
     uses <- list(
       array = as_array, raw = as_raw, start = as_array_async, print = print, wait = await, ready = is_ready, delete = pjrt_delete,
       text = format_buffer, part = function(y) y[1], copy = function(y) copy_buffer(y, "cpu:1"), memory = memory_space,
-      save = function(y) safetensors_save(list(y = y), file), execute = function(y) pjrt_execute(f, y),
+      save = function(y) pjrt_save_safetensors(list(y = y), file), execute = function(y) pjrt_execute(f, y),
       value = function(y) value(promise), compile = function(y) pjrt_compile(worded_program("fine")),
       later = function(y) value(pjrt_compile_async(worded_program("fine"))), buffer = function(y) pjrt_buffer(1:3),
       scalar = function(y) pjrt_scalar(1), empty = function(y) pjrt_empty("f32", 3), bytes = function(y) pjrt_serialize(f),

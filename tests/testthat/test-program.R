@@ -80,7 +80,7 @@ test_that("other formats than StableHLO are recognized", {
     tell(charToRaw("HloModule m"), format = "hlo")
   })
   path <- withr::local_tempfile()
-  safetensors_save(list(x = pjrt_scalar(1)), path)
+  pjrt_save_safetensors(list(x = pjrt_scalar(1)), path)
   expect_refused(pjrt_program(path = path), "invalid_input", "The data are a safetensors file")
 })
 

@@ -69,10 +69,10 @@ test_that("bars of loads and saves begin after 2 seconds, and Ctrl-C ends these"
   lines <- c(
     sprintf("folder <- '%s'", folder),
     "x <- list(x = pjrt_buffer(numeric(2e7), 'f32'))",
-    "safetensors_save(x, file.path(folder, 'quick.safetensors'))",
+    "pjrt_save_safetensors(x, file.path(folder, 'quick.safetensors'))",
     "message('be', 'gins')",
     "Sys.setenv(SLOW_DISK = '1')",
-    "safetensors_save(x, file.path(folder, 'slow.safetensors'))"
+    "pjrt_save_safetensors(x, file.path(folder, 'slow.safetensors'))"
   )
   shown <- in_terminal(lines, "s left", preload = library)
   expect_false(grepl("saving", sub("begins.*", "", shown), fixed = TRUE))

@@ -211,9 +211,9 @@ test_that("a model without weights takes those of another file", {
   expect_refused(pjrt_execute(pjrt_compile(model), pjrt_scalar(1)), "argument_count")
   run <- torch_runs()$unweighted
   saved <- withr::local_tempfile(fileext = ".safetensors")
-  safetensors_save(list(weight = pjrt_buffer(matrix(1:12, 3), "f32"), bias = pjrt_buffer(1:3, "f32")), saved)
+  pjrt_save_safetensors(list(weight = pjrt_buffer(matrix(1:12, 3), "f32"), bias = pjrt_buffer(1:3, "f32")), saved)
   x <- matrix(run$inputs[[1L]]$data, 2)
-  out <- pjrt_execute(pjrt_compile(model), safetensors_load(saved), pjrt_buffer(x))
+  out <- pjrt_execute(pjrt_compile(model), pjrt_load_safetensors(saved), pjrt_buffer(x))
   expect_equal(as_array(out), sweep(x %*% t(matrix(1:12, 3)), 2, 1:3, "+"), tolerance = 1e-5)
 })
 

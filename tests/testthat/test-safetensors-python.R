@@ -34,7 +34,7 @@ numbers <- function(format) {
 test_that("files written by Python are read, in every type", {
   paths <- python_file(formats)
   for (file in Map(list, format = formats, path = paths, listed = python_list(paths))) {
-    tensors <- safetensors_load(file$path)
+    tensors <- pjrt_load_safetensors(file$path)
     expect_identical(lapply(tensors, as_listed), file$listed$tensors, info = file$format)
     values <- as_array(tensors$values, int64 = "double")
     expect_equal(values, matrix(numbers(file$format), 2L, byrow = TRUE), info = file$format)
@@ -49,12 +49,12 @@ test_that("files written by Python are read, in every type", {
 test_that("Python reads our files, in every type", {
   folder <- withr::local_tempdir()
   mine <- file.path(folder, paste0(formats, ".safetensors"))
-  tensors <- lapply(python_file(formats), safetensors_load)
+  tensors <- lapply(python_file(formats), pjrt_load_safetensors)
   for (i in seq_along(mine)) {
     # the numbers are converted from R, everything else is saved as loaded
     values <- matrix(numbers(formats[[i]]), 2L, byrow = TRUE)
     tensors[[i]]$values <- pjrt_buffer(values, as.character(elt_type(tensors[[i]]$values)))
-    safetensors_save(tensors[[i]], mine[[i]])
+    pjrt_save_safetensors(tensors[[i]], mine[[i]])
   }
   listed <- python_list(c(mine, python_file(formats)))
   expect_identical(listed[seq_along(mine)], listed[-seq_along(mine)])
@@ -62,7 +62,7 @@ test_that("Python reads our files, in every type", {
 
 test_that("names and metadata in any alphabet survive in both directions", {
   theirs <- python_file("names")
-  tensors <- safetensors_load(theirs)
+  tensors <- pjrt_load_safetensors(theirs)
   expect_setequal(names(tensors), c("gr\u00f6\u00dfe", "\u91cd\u307f.0", "a b\"\\c", "\U0001f600", "\a"))
   expect_identical(as_array(tensors[["\u91cd\u307f.0"]]), array(0:2))
   metadata <- attr(tensors, "metadata")
@@ -70,17 +70,17 @@ test_that("names and metadata in any alphabet survive in both directions", {
     empty = "", "gr\u00f6\u00dfe" = "zw\u00f6lf", json = "{\"a\": [1, \"\\n\"]}", lines = "one\ntwo\ttab",
     "\U0001f600" = "\U0001f600"
   )[sort(names(metadata))])
-  expect_identical(names(safetensors_load(theirs, names = "gr\u00f6\u00dfe")), "gr\u00f6\u00dfe")
+  expect_identical(names(pjrt_load_safetensors(theirs, names = "gr\u00f6\u00dfe")), "gr\u00f6\u00dfe")
 
   mine <- withr::local_tempfile(fileext = ".safetensors")
-  safetensors_save(rev(tensors), mine, metadata = metadata)
+  pjrt_save_safetensors(rev(tensors), mine, metadata = metadata)
   listed <- python_list(mine)[[1L]]
   expect_identical(names(listed$tensors), rev(names(tensors)))
   expect_mapequal(listed$metadata, metadata)
 })
 
 test_that("data in any order and at any offset is read", {
-  tensors <- safetensors_load(python_file("shuffled"))
+  tensors <- pjrt_load_safetensors(python_file("shuffled"))
   expect_identical(lapply(tensors, as_array), list(
     last = array(c(0.5, -0.25)), first = array(7L), middle = matrix(c(-1L, 2L), 1L)
   ))
@@ -90,26 +90,26 @@ test_that("data in any order and at any offset is read", {
 })
 
 test_that("files with thousands of tensors are read and written", {
-  tensors <- safetensors_load(python_file("long"))
+  tensors <- pjrt_load_safetensors(python_file("long"))
   expect_length(tensors, 4000L)
   numbers <- as.integer(sub("layer\\.([0-9]+)\\.x+", "\\1", names(tensors)))
   expect_setequal(numbers, 0:3999)
   expect_identical(vapply(tensors, function(x) as_array(x)[[2L]], 1L, USE.NAMES = FALSE), numbers)
   mine <- withr::local_tempfile()
-  safetensors_save(tensors, mine)
+  pjrt_save_safetensors(tensors, mine)
   listed <- python_list(c(mine, python_file("long")))
   expect_identical(listed[[1L]], listed[[2L]])
 })
 
 test_that("shards written by Python load as one model", {
   index <- file.path(python_files(), "model.safetensors.index.json")
-  tensors <- safetensors_load(index)
+  tensors <- pjrt_load_safetensors(index)
   expect_setequal(names(tensors), c("a", "b", "c"))
   for (name in names(tensors)) {
     expect_identical(as_array(tensors[[name]]), matrix(utf8ToInt(name) + 0, 2L, 2L))
   }
-  expect_identical(names(safetensors_load(index, names = c("c", "a"))), c("c", "a"))
-  model <- safetensors_open(index)
+  expect_identical(names(pjrt_load_safetensors(index, names = c("c", "a"))), c("c", "a"))
+  model <- pjrt_open_safetensors(index)
   expect_setequal(names(model), c("a", "b", "c"))
   expect_identical(as_array(model[["c"]]), matrix(99, 2L, 2L))
   close(model)
@@ -118,7 +118,7 @@ test_that("shards written by Python load as one model", {
 test_that("Python loads our shards as one model", {
   folder <- withr::local_tempdir()
   tensors <- lapply(c(a = 1, b = 2, c = 3), function(value) pjrt_buffer(rep(value, 100), "f64"))
-  index <- safetensors_save(tensors, file.path(folder, "net.safetensors"), max_shard_size = 1700)
+  index <- pjrt_save_safetensors(tensors, file.path(folder, "net.safetensors"), max_shard_size = 1700)
   expect_identical(basename(index), "net.safetensors.index.json")
   listed <- python_list(index)[[1L]]
   expect_identical(listed$metadata[["total_size"]], "2400")
@@ -137,21 +137,21 @@ test_that("changes that Python makes to a file in use are detected", {
     path <- tempfile(fileext = ".safetensors")
     numbers <- as.double(1:1e5)
     load <- function() {
-      safetensors_save(list(x = pjrt_buffer(numbers, "f64")), path)
-      safetensors_load(path)$x
+      pjrt_save_safetensors(list(x = pjrt_buffer(numbers, "f64")), path)
+      pjrt_load_safetensors(path)$x
     }
     use <- function(x) tryCatch(as.vector(as_array(x)), error = function(e) class(e)[[1L]])
 
     x <- load()
     python("replace")
-    cat("replaced:", identical(use(x), numbers), as.vector(as_array(safetensors_load(path)$x)), "\n")
+    cat("replaced:", identical(use(x), numbers), as.vector(as_array(pjrt_load_safetensors(path)$x)), "\n")
     x <- load()
     python("change")
     cat("changed:", use(x), "\n")
     x <- load()
     python("shrink")
     cat("cut:", use(x), "\n")
-    cat("loaded again:", tryCatch(safetensors_load(path), error = function(e) class(e)[[1L]]), "\n")
+    cat("loaded again:", tryCatch(pjrt_load_safetensors(path), error = function(e) class(e)[[1L]]), "\n")
   }), c(PJRT_TEST_PYTHON = test_python(), SCRIPT = normalizePath(fixture("tensors.py"))))
   expect_clean(child, c(
     "replaced: TRUE 7 7 7 ", "changed: pjrt_error_file_changed ", "cut: pjrt_error_file_changed ",
@@ -165,7 +165,7 @@ test_that("the same damaged files are refused as in Python", {
   outcomes <- vapply(0:1999, FUN.VALUE = "", function(i) {
     tryCatch(
       {
-        safetensors_load(file.path(folder, i))
+        pjrt_load_safetensors(file.path(folder, i))
         "good"
       },
       error = function(e) class(e)[[1L]]
@@ -177,7 +177,7 @@ test_that("the same damaged files are refused as in Python", {
 })
 
 test_that("a file from other packages' tests is read", {
-  tensors <- safetensors_load(fixture("hello.safetensors"))
+  tensors <- pjrt_load_safetensors(fixture("hello.safetensors"))
   expect_identical(lapply(tensors, as_array), list(hello = matrix(1, 10, 10), world = matrix(0, 5, 10)))
 })
 
@@ -192,7 +192,7 @@ trained <- function(env = parent.frame()) {
 
 test_that("a network trained in Python returns the same predictions", {
   for (folder in c(trained(), system.file("models", package = "pjrt"))) {
-    net <- safetensors_load(file.path(folder, "iris.safetensors"))
+    net <- pjrt_load_safetensors(file.path(folder, "iris.safetensors"))
     theirs <- utils::read.csv(file.path(folder, "iris-probabilities.csv"))
     flowers <- pjrt_buffer(as.matrix(datasets::iris[theirs$flower, 1:4]), "f32")
     tensors <- c("input.mean", "input.scale", "hidden.weight", "hidden.bias", "output.weight", "output.bias")
@@ -202,7 +202,7 @@ test_that("a network trained in Python returns the same predictions", {
 })
 
 test_that("the bundled network matches the script that trains it", {
-  load <- function(folder) safetensors_load(file.path(folder, "iris.safetensors"))
+  load <- function(folder) pjrt_load_safetensors(file.path(folder, "iris.safetensors"))
   # the last digits depend on the processor
   expect_equal(load(trained()), load(system.file("models", package = "pjrt")), tolerance = 1e-4)
 })

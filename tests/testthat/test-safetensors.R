@@ -14,7 +14,7 @@ model_path <- function(env = parent.frame()) {
 # Saves two matrices that are used in place when they are loaded. Returns the first.
 two_matrices <- function(path) {
   x <- matrix(as.double(1:90000), 300)
-  safetensors_save(list(a = pjrt_buffer(x), b = pjrt_buffer(x + 1)), path)
+  pjrt_save_safetensors(list(a = pjrt_buffer(x), b = pjrt_buffer(x + 1)), path)
   x
 }
 
@@ -46,8 +46,8 @@ test_that("tensors of every type are restored bit by bit", {
     pjrt_buffer(content, dtype = elt_type(x), shape = c(6000, length(x)), row_major = TRUE)
   })
   for (tensors in list(tensors, large)) {
-    safetensors_save(tensors, path)
-    loaded <- safetensors_load(path)
+    pjrt_save_safetensors(tensors, path)
+    loaded <- pjrt_load_safetensors(path)
     expect_identical(names(loaded), names(tensors))
     for (name in names(tensors)) {
       expect_identical(raw_of(loaded[[name]]), raw_of(tensors[[name]]), label = name)
@@ -62,16 +62,16 @@ test_that("dtypes without a safetensors type are refused by name", {
   path <- model_path()
   for (dtype in c("i4", "ui2", "f8e4m3")) {
     expect_refused(
-      safetensors_save(list(a = pjrt_scalar(1), `b c` = pjrt_buffer(1:2, dtype)), path), "unsupported_dtype",
+      pjrt_save_safetensors(list(a = pjrt_scalar(1), `b c` = pjrt_buffer(1:2, dtype)), path), "unsupported_dtype",
       "Tensor \"b c\""
     )
   }
   odd <- pjrt_buffer(1:3, "f4e2m1fn")
-  expect_refused(safetensors_save(list(odd = odd), path), "invalid_input", "Tensor \"odd\": the safetensors format needs an even")
+  expect_refused(pjrt_save_safetensors(list(odd = odd), path), "invalid_input", "Tensor \"odd\": the safetensors format needs an even")
   expect_false(file.exists(path))
   write_file(path, '{"x":{"dtype":"F6_E3M2","shape":[4],"data_offsets":[0,3]}}', raw(3))
   expect_identical(safetensors_info(path)$dtype, "F6_E3M2")
-  expect_refused(safetensors_load(path), "unsupported_dtype", "Tensor \"x\" is of type F6_E3M2, which PJRT lacks")
+  expect_refused(pjrt_load_safetensors(path), "unsupported_dtype", "Tensor \"x\" is of type F6_E3M2, which PJRT lacks")
 })
 
 test_that("names, order, shapes and metadata are kept", {
@@ -81,8 +81,8 @@ test_that("names, order, shapes and metadata are kept", {
     m = pjrt_buffer(array(1:24, 2:4))
   )
   metadata <- c(z = "", "\u00fc" = "1\n2", a = "\u4e16")
-  expect_identical(expect_invisible(safetensors_save(tensors, path, metadata)), path)
-  loaded <- safetensors_load(path)
+  expect_identical(expect_invisible(pjrt_save_safetensors(tensors, path, metadata)), path)
+  loaded <- pjrt_load_safetensors(path)
   expect_identical(names(loaded), names(tensors))
   expect_identical(attr(loaded, "metadata"), metadata)
   for (name in names(tensors)) expect_identical(as_array(loaded[[name]]), as_array(tensors[[name]]))
@@ -96,60 +96,60 @@ test_that("names, order, shapes and metadata are kept", {
   expect_identical(content[info$offset[[1L]] + 1:12], bytes(1:3))
   expect_identical(names(info), c("name", "dtype", "shape", "bytes", "offset"))
   expect_identical(attr(info, "metadata"), metadata)
-  expect_identical(attr(safetensors_load(path, names = "z"), "metadata"), metadata)
+  expect_identical(attr(pjrt_load_safetensors(path, names = "z"), "metadata"), metadata)
   # a loaded list keeps its metadata when it is saved, unless the call gives other metadata
   again <- model_path()
-  safetensors_save(loaded, again)
+  pjrt_save_safetensors(loaded, again)
   expect_identical(attr(safetensors_info(again), "metadata"), metadata)
-  safetensors_save(loaded, again, list(b = "1"))
+  pjrt_save_safetensors(loaded, again, list(b = "1"))
   expect_identical(attr(safetensors_info(again), "metadata"), c(b = "1"))
-  safetensors_save(loaded, again, character())
+  pjrt_save_safetensors(loaded, again, character())
   expect_null(attr(safetensors_info(again), "metadata"))
-  expect_identical(names(attributes(safetensors_load(again))), "names")
-  safetensors_save(list(), again)
-  expect_length(safetensors_load(again), 0L)
+  expect_identical(names(attributes(pjrt_load_safetensors(again))), "names")
+  pjrt_save_safetensors(list(), again)
+  expect_length(pjrt_load_safetensors(again), 0L)
   expect_identical(nrow(safetensors_info(again)), 0L)
 })
 
 test_that("tensors can be selected by name, in any order", {
   path <- model_path()
-  safetensors_save(list(a = pjrt_scalar(1), b = pjrt_scalar(2), Abc = pjrt_scalar(3)), path)
-  chosen <- safetensors_load(path, names = c("Abc", "a"))
+  pjrt_save_safetensors(list(a = pjrt_scalar(1), b = pjrt_scalar(2), Abc = pjrt_scalar(3)), path)
+  chosen <- pjrt_load_safetensors(path, names = c("Abc", "a"))
   expect_identical(lapply(chosen, as_array), list(Abc = 3, a = 1))
-  expect_length(safetensors_load(path, names = character()), 0L)
-  error <- expect_refused(safetensors_load(path, names = c("abd", "a")), "invalid_input", "There is no tensor \"abd\".")
+  expect_length(pjrt_load_safetensors(path, names = character()), 0L)
+  error <- expect_refused(pjrt_load_safetensors(path, names = c("abd", "a")), "invalid_input", "There is no tensor \"abd\".")
   expect_match(conditionMessage(error), "The file has 3 tensors: \"Abc\", ", fixed = TRUE)
-  expect_identical(conditionCall(error)[[1L]], quote(safetensors_load))
+  expect_identical(conditionCall(error)[[1L]], quote(pjrt_load_safetensors))
   for (names in list(c("a", "a"), c("a", NA), NA_character_)) {
-    expect_refused(safetensors_load(path, names = names), "invalid_input", "must be unique valid strings")
+    expect_refused(pjrt_load_safetensors(path, names = names), "invalid_input", "must be unique valid strings")
   }
   for (names in list(4, 0, NA_real_, -1)) {
-    expect_refused(safetensors_load(path, names = names), "invalid_input", "numbered from 1 to 3")
+    expect_refused(pjrt_load_safetensors(path, names = names), "invalid_input", "numbered from 1 to 3")
   }
-  expect_refused(safetensors_load(path, names = TRUE), "invalid_input", "must be selected by names or numbers")
+  expect_refused(pjrt_load_safetensors(path, names = TRUE), "invalid_input", "must be selected by names or numbers")
 })
 
 test_that("tensors are loaded to the requested device", {
   path <- model_path()
   x <- two_matrices(path)
-  loaded <- safetensors_load(path, "cpu:1")
+  loaded <- pjrt_load_safetensors(path, "cpu:1")
   expect_identical(device(loaded$b), devices("cpu")[[2L]])
   expect_identical(as_array(copy_buffer(loaded$b, "cpu:0")), x + 1)
-  safetensors_save(loaded, path)
-  expect_identical(as_array(safetensors_load(path)$a), x)
+  pjrt_save_safetensors(loaded, path)
+  expect_identical(as_array(pjrt_load_safetensors(path)$a), x)
 })
 
 test_that("aligned tensors are used in place while they are needed", {
   skip_if_not(file.exists("/proc/self/maps"), "this system does not tell")
   path <- model_path()
-  safetensors_save(list(a = pjrt_buffer(1:1e6), small = pjrt_scalar(1), b = pjrt_buffer(1:64000)), path)
+  pjrt_save_safetensors(list(a = pjrt_buffer(1:1e6), small = pjrt_scalar(1), b = pjrt_buffer(1:64000)), path)
   expect_false(is_mapped(path))
   info <- safetensors_info(path)
   expect_identical(info$offset[c(1L, 3L)] %% 64, c(0, 0))
   expect_false(is_mapped(path))
   gc()
   before <- pjrt_memory_stats()$staging[["in_use"]]
-  loaded <- safetensors_load(path)
+  loaded <- pjrt_load_safetensors(path)
   expect_identical(pjrt_memory_stats()$staging[["in_use"]], before)
   expect_true(is_mapped(path))
   unlink(path)
@@ -169,7 +169,7 @@ test_that("unaligned tensors are read in chunks of any size", {
     x <- (seq_len(n) - 1) %% 1000
     unaligned_file(path, x)
     expect_identical(safetensors_info(path)$offset %% 2, 1)
-    loaded <- safetensors_load(path)$x
+    loaded <- pjrt_load_safetensors(path)$x
     unlink(path)
     expect_identical(as_array(loaded), array(x))
   }
@@ -188,7 +188,7 @@ test_that("a file larger than free memory raises an error", {
   writeBin(raw(1), con)
   close(con)
   expect_identical(safetensors_info(path)$shape[[1L]], n)
-  expect_refused(safetensors_load(path), "resource_exhausted", "The tensors need 8000000000000 bytes")
+  expect_refused(pjrt_load_safetensors(path), "resource_exhausted", "The tensors need 8000000000000 bytes")
 })
 
 test_that("donating a tensor leaves its file unchanged", {
@@ -196,7 +196,7 @@ test_that("donating a tensor leaves its file unchanged", {
   x <- two_matrices(path)
   sum <- unname(tools::md5sum(path))
   add <- compile(add_program("300x300xf32", donates))
-  loaded <- safetensors_load(path)
+  loaded <- pjrt_load_safetensors(path)
   out <- pjrt_execute(add, loaded$a, loaded$b)
   expect_refused(as_array(loaded$a), "deleted_buffer")
   again <- pjrt_execute(add, out, loaded$b)
@@ -208,8 +208,8 @@ test_that("donating a tensor leaves its file unchanged", {
   two_matrices(path)
   expect_identical(unname(tools::md5sum(path)), sum)
   # a second load of the file does not change either
-  loaded <- safetensors_load(path)
-  kept <- safetensors_load(path)
+  loaded <- pjrt_load_safetensors(path)
+  kept <- pjrt_load_safetensors(path)
   await(pjrt_execute(add, loaded$a, loaded$b))
   expect_identical(as_array(kept$a), x)
 })
@@ -217,12 +217,12 @@ test_that("donating a tensor leaves its file unchanged", {
 test_that("saving replaces a file atomically, even one in use", {
   path <- model_path()
   x <- two_matrices(path)
-  loaded <- safetensors_load(path)
-  safetensors_save(list(a = loaded$b), path)
+  loaded <- pjrt_load_safetensors(path)
+  pjrt_save_safetensors(list(a = loaded$b), path)
   expect_identical(as_array(loaded$a), x)
-  expect_identical(as_array(safetensors_load(path)$a), x + 1)
-  safetensors_save(loaded, path)
-  expect_identical(as_array(safetensors_load(path)$b), x + 1)
+  expect_identical(as_array(pjrt_load_safetensors(path)$a), x + 1)
+  pjrt_save_safetensors(loaded, path)
+  expect_identical(as_array(pjrt_load_safetensors(path)$b), x + 1)
   expect_identical(list.files(dirname(path), all.files = TRUE, no.. = TRUE), "model.safetensors")
 })
 
@@ -232,9 +232,9 @@ test_that("buffers that cannot be saved are named before anything is written", {
   add <- compile(add_program("300x300xf32", donates))
   given <- pjrt_buffer(x)
   pjrt_execute(add, given, pjrt_buffer(x))
-  expect_refused(safetensors_save(list(a = pjrt_buffer(x), gone = given), path), "deleted_buffer", "Tensor \"gone\"")
-  expect_identical(as_array(safetensors_load(path)$a), x)
-  refused <- function(message, ...) expect_refused(safetensors_save(...), "invalid_input", message)
+  expect_refused(pjrt_save_safetensors(list(a = pjrt_buffer(x), gone = given), path), "deleted_buffer", "Tensor \"gone\"")
+  expect_identical(as_array(pjrt_load_safetensors(path)$a), x)
+  refused <- function(message, ...) expect_refused(pjrt_save_safetensors(...), "invalid_input", message)
   b <- pjrt_scalar(1)
   refused("named list of buffers", b, path)
   refused("every tensor needs a name", list(b), path)
@@ -257,16 +257,16 @@ test_that("buffers that cannot be saved are named before anything is written", {
   refused("`max_shard_size` must be", list(a = b), path, max_shard_size = 0)
   refused("`max_shard_size` must be", list(a = b), path, max_shard_size = "many")
   refused("`path`", list(a = b), 1)
-  expect_refused(safetensors_save(list(a = b), tempdir()), "io", "it is not a file")
-  expect_refused(safetensors_save(list(a = b), "no/such/folder/x"), "io", "no/such/folder/x")
-  expect_refused(safetensors_save(list(a = b), "/dev/null"), "io", "it is not a file")
-  expect_identical(as_array(safetensors_load(path)$a), x)
+  expect_refused(pjrt_save_safetensors(list(a = b), tempdir()), "io", "it is not a file")
+  expect_refused(pjrt_save_safetensors(list(a = b), "no/such/folder/x"), "io", "no/such/folder/x")
+  expect_refused(pjrt_save_safetensors(list(a = b), "/dev/null"), "io", "it is not a file")
+  expect_identical(as_array(pjrt_load_safetensors(path)$a), x)
 })
 
 test_that("a file that is not a safetensors file is refused", {
   path <- model_path()
   refused <- function(message) {
-    for (read in list(safetensors_load, safetensors_info, safetensors_open)) {
+    for (read in list(pjrt_load_safetensors, safetensors_info, pjrt_open_safetensors)) {
       error <- expect_refused(read(path), "safetensors_invalid", message)
       expect_match(conditionMessage(error), path, fixed = TRUE)
     }
@@ -279,14 +279,14 @@ test_that("a file that is not a safetensors file is refused", {
   refused("its header is not valid JSON")
   write_file(path, '{"x":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}', raw(4))
   refused("it is truncated")
-  expect_refused(safetensors_load("no/such/file"), "io", "no/such/file")
-  expect_refused(safetensors_load(dirname(path), names = "a"), "safetensors_invalid")
+  expect_refused(pjrt_load_safetensors("no/such/file"), "io", "no/such/file")
+  expect_refused(pjrt_load_safetensors(dirname(path), names = "a"), "safetensors_invalid")
   unlink(path)
-  expect_refused(safetensors_load(dirname(path)), "io", "It is empty.")
-  expect_refused(safetensors_load(1), "invalid_input", "`path`")
+  expect_refused(pjrt_load_safetensors(dirname(path)), "io", "It is empty.")
+  expect_refused(pjrt_load_safetensors(1), "invalid_input", "`path`")
   if (.Platform$OS.type == "unix") {
     system2("mkfifo", path)
-    expect_refused(safetensors_load(path), "io", "it is not a file")
+    expect_refused(pjrt_load_safetensors(path), "io", "it is not a file")
   }
 })
 
@@ -295,13 +295,13 @@ test_that("a sharded model is saved as several files and loaded as one", {
   folder <- dirname(path)
   values <- lapply(1:5, function(i) matrix(as.double(i + 1:2500), 50))
   tensors <- stats::setNames(lapply(values, pjrt_buffer), c("e", "d", "c", "b", "a"))
-  index <- safetensors_save(tensors, path, c(note = "x"), max_shard_size = "25kB")
+  index <- pjrt_save_safetensors(tensors, path, c(note = "x"), max_shard_size = "25kB")
   expect_identical(index, paste0(path, ".index.json"))
   shards <- sprintf("model-%05d-of-00003.safetensors", 1:3)
   expect_setequal(list.files(folder, all.files = TRUE, no.. = TRUE), c(shards, basename(index)))
   expect_match(paste(readLines(index), collapse = ""), '"metadata": *\\{ *"total_size": *50000, *"note": *"x" *\\}')
   for (place in c(index, path, folder)) {
-    loaded <- safetensors_load(place)
+    loaded <- pjrt_load_safetensors(place)
     expect_identical(lapply(loaded, as_array), stats::setNames(values, names(tensors)), ignore_attr = "metadata")
     expect_identical(attr(loaded, "metadata"), c(note = "x"))
   }
@@ -311,21 +311,21 @@ test_that("a sharded model is saved as several files and loaded as one", {
   expect_identical(attr(safetensors_info(file.path(folder, shards[[2L]])), "metadata"), c(note = "x"))
   # files that are not needed may be missing
   unlink(file.path(folder, shards[[2L]]))
-  expect_identical(lapply(safetensors_load(path, names = c("a", "d")), as_array), list(a = values[[5L]], d = values[[2L]]))
-  expect_refused(safetensors_load(path), "io", shards[[2L]])
+  expect_identical(lapply(pjrt_load_safetensors(path, names = c("a", "d")), as_array), list(a = values[[5L]], d = values[[2L]]))
+  expect_refused(pjrt_load_safetensors(path), "io", shards[[2L]])
   # only the files of an earlier save are removed
   other <- file.path(folder, c("other-00001-of-00003.safetensors", "model-00009-of-00009.safetensors"))
   file.create(other)
-  expect_identical(safetensors_save(tensors, index, max_shard_size = 1), index)
+  expect_identical(pjrt_save_safetensors(tensors, index, max_shard_size = 1), index)
   expect_setequal(list.files(folder), c(basename(other), basename(index), sprintf("model-%05d-of-00005.safetensors", 1:5)))
-  expect_identical(safetensors_save(tensors, path, max_shard_size = 5e4), path)
+  expect_identical(pjrt_save_safetensors(tensors, path, max_shard_size = 5e4), path)
   expect_setequal(list.files(folder), c(basename(other), "model.safetensors"))
-  safetensors_save(tensors["a"], path, max_shard_size = 1)
+  pjrt_save_safetensors(tensors["a"], path, max_shard_size = 1)
   expect_setequal(list.files(folder), c(basename(other), "model.safetensors"))
-  expect_identical(safetensors_save(tensors, path, max_shard_size = "25 KiB"), index)
+  expect_identical(pjrt_save_safetensors(tensors, path, max_shard_size = "25 KiB"), index)
   expect_setequal(list.files(folder), c(basename(other), shards, basename(index)))
   expect_refused(
-    safetensors_save(tensors, path, c(total_size = "1"), max_shard_size = 1), "invalid_input", "total_size"
+    pjrt_save_safetensors(tensors, path, c(total_size = "1"), max_shard_size = 1), "invalid_input", "total_size"
   )
   expect_setequal(list.files(folder, all.files = TRUE, no.. = TRUE), c(basename(other), shards, basename(index)))
 })
@@ -333,7 +333,7 @@ test_that("a sharded model is saved as several files and loaded as one", {
 test_that("a file handle loads tensors one by one", {
   path <- model_path()
   x <- two_matrices(path)
-  file <- safetensors_open(path)
+  file <- pjrt_open_safetensors(path)
   expect_identical(class(file), "PJRTSafetensors")
   expect_identical(names(file), c("a", "b"))
   expect_length(file, 2L)
@@ -360,7 +360,7 @@ test_that("a file handle loads tensors one by one", {
   }
   expect_output(print(file), "<PJRTSafetensors closed>", fixed = TRUE)
   expect_identical(as_array(kept), x + 1)
-  second <- safetensors_open(path, "cpu:1")
+  second <- pjrt_open_safetensors(path, "cpu:1")
   expect_identical(device(second$a), devices("cpu")[[2L]])
   stale <- unserialize(serialize(second, NULL))
   expect_refused(stale$a, "invalid_pointer", "null pointer")
@@ -370,8 +370,8 @@ test_that("a file handle loads tensors one by one", {
 test_that("a handle for several files opens only those it needs", {
   path <- model_path()
   tensors <- list(a = pjrt_buffer(1:3), b = pjrt_buffer(4:6))
-  index <- safetensors_save(tensors, path, max_shard_size = 1)
-  file <- safetensors_open(index)
+  index <- pjrt_save_safetensors(tensors, path, max_shard_size = 1)
+  file <- pjrt_open_safetensors(index)
   unlink(sub("[.]safetensors$", "-00002-of-00002.safetensors", path))
   expect_output(print(file), "2 tensors in 2 files", fixed = TRUE)
   expect_identical(as_array(file$a), array(1:3))
@@ -387,8 +387,8 @@ after_change <- function(change, code) {
   run_child(bquote({
     path <- tempfile(fileext = ".safetensors")
     x <- matrix(as.double(1:90000), 300)
-    safetensors_save(list(a = pjrt_buffer(x), b = pjrt_buffer(x + 1)), path)
-    loaded <- safetensors_load(path)
+    pjrt_save_safetensors(list(a = pjrt_buffer(x), b = pjrt_buffer(x + 1)), path)
+    loaded <- pjrt_load_safetensors(path)
     add <- compile(add_program("300x300xf32"))
     tell <- function(expr) tryCatch({ expr; "no error" }, error = function(e) class(e)[[1L]])
     .(change)
@@ -424,7 +424,7 @@ product_program <- "func.func @main(%x: tensor<2048x2048xf32>) -> tensor<2048x20
 test_that("buffers of a changed file raise an error at every use", {
   use <- quote({
     readers <- readers[setdiff(names(readers), c("is_ready", "memory_space", "pjrt_memory"))]
-    readers$save <- quote(safetensors_save(list(x = x), tempfile()))
+    readers$save <- quote(pjrt_save_safetensors(list(x = x), tempfile()))
     readers$value <- quote(value(promise))
     x <- loaded$a
     y <- loaded$b
@@ -448,8 +448,8 @@ test_that("results finished before a file changed stay valid and later ones rais
   child <- run_child(bquote({
     path <- tempfile(fileext = ".safetensors")
     ones <- pjrt_buffer(1, shape = c(2048, 2048))
-    safetensors_save(list(a = ones), path)
-    loaded <- safetensors_load(path)
+    pjrt_save_safetensors(list(a = ones), path)
+    loaded <- pjrt_load_safetensors(path)
     multiply <- compile(.(product_program))
     average <- function(x) tryCatch(mean(as_array(x)), error = function(e) class(e)[[1L]])
     waited <- await(pjrt_execute(multiply, loaded$a))
@@ -479,8 +479,8 @@ test_that("truncating a file while the device reads it does not end the session"
     path <- tempfile(fileext = ".safetensors")
     wrong <- 0
     for (i in 1:40) {
-      safetensors_save(list(a = ones), path)
-      loaded <- safetensors_load(path)
+      pjrt_save_safetensors(list(a = ones), path)
+      loaded <- pjrt_load_safetensors(path)
       out <- pjrt_execute(multiply, loaded$a)
       Sys.sleep((i %% 4) / 100)
       con <- file(path, "r+b")
@@ -500,8 +500,8 @@ test_that("bus errors outside mapped files reach the previous handler", {
   code <- quote({
     if (nzchar(Sys.getenv("LOAD"))) {
       path <- tempfile(fileext = ".safetensors")
-      safetensors_save(list(a = pjrt_buffer(1:1000)), path)
-      loaded <- safetensors_load(path)
+      pjrt_save_safetensors(list(a = pjrt_buffer(1:1000)), path)
+      loaded <- pjrt_load_safetensors(path)
     }
     cat("before\n")
     tools::pskill(Sys.getpid(), 7L)
@@ -525,7 +525,7 @@ test_that("a full disk leaves the existing file unchanged", {
     library(pjrt)
     tensors <- list(a = pjrt_buffer(1:1e6), b = pjrt_buffer(1:1e6))
     for (most in list(NULL, 100, 5e6)) {
-      error <- tryCatch(safetensors_save(tensors, .(path), max_shard_size = most), error = identity)
+      error <- tryCatch(pjrt_save_safetensors(tensors, .(path), max_shard_size = most), error = identity)
       cat(class(error)[[1L]], "\n")
     }
   })), script)
@@ -535,7 +535,7 @@ test_that("a full disk leaves the existing file unchanged", {
   out <- suppressWarnings(system2("sh", c("-c", shQuote(limited)), stdout = TRUE, stderr = TRUE))
   expect_identical(out, rep("pjrt_error_io ", 3L))
   expect_identical(list.files(folder, all.files = TRUE, no.. = TRUE), "model.safetensors")
-  expect_identical(as_array(safetensors_load(path)$b), x + 1)
+  expect_identical(as_array(pjrt_load_safetensors(path)$b), x + 1)
 })
 
 test_that("interrupted saving and loading leaves no files behind", {
@@ -543,7 +543,7 @@ test_that("interrupted saving and loading leaves no files behind", {
   folder <- withr::local_tempdir()
   child <- start_child(bquote({
     setwd(.(folder))
-    safetensors_save(list(old = pjrt_scalar(1)), "model.safetensors")
+    pjrt_save_safetensors(list(old = pjrt_scalar(1)), "model.safetensors")
     x <- pjrt_buffer(1, "f32", shape = 1e7)
     many <- stats::setNames(rep(list(x), 200), 1:200)
     # a sparse file of 3 GB
@@ -556,8 +556,8 @@ test_that("interrupted saving and loading leaves no files behind", {
     writeBin(raw(1), con)
     close(con)
     works <- list(
-      save = function() safetensors_save(many, "model.safetensors"),
-      load = function() safetensors_load("holes.safetensors")
+      save = function() pjrt_save_safetensors(many, "model.safetensors"),
+      load = function() pjrt_load_safetensors("holes.safetensors")
     )
     for (name in names(works)) {
       end <- tryCatch(
@@ -583,5 +583,5 @@ test_that("interrupted saving and loading leaves no files behind", {
   child$wait(60000)
   expect_identical(child$get_exit_status(), 0L)
   expect_setequal(list.files(folder, all.files = TRUE, no.. = TRUE), c("holes.safetensors", "model.safetensors"))
-  expect_named(safetensors_load(file.path(folder, "model.safetensors")), "old")
+  expect_named(pjrt_load_safetensors(file.path(folder, "model.safetensors")), "old")
 })

@@ -318,7 +318,7 @@ test_that("any function can be the first to use an object", {
     function(x) as_array(x * x), function(x) as_array(-x), function(x) x[2], length, dim, summary, as.vector, identity,
     function(x) value(as_array_async(x)), function(x) as_array(pjrt_execute(add, x, x)), function(x) as_array(copy_buffer(x, "cpu:0")),
     function(x) as_array(pjrt_execute(add, `%y` = x, `%x` = x)), function(x) pjrt_serialize(x), function(x) as_array(sum(x)),
-    function(x) safetensors_save(list(x = x), path), function(x) as_array(pjrt_function(add)(x, x)), format_buffer,
+    function(x) pjrt_save_safetensors(list(x = x), path), function(x) as_array(pjrt_function(add)(x, x)), format_buffer,
     function(x) as_array(pjrt_execute_sharded(add, list(list(x, x)))[[1]])
   )
   plain <- function(result) if (is_pjrt_buffer(result)) as_array(result) else result

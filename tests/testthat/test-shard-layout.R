@@ -189,8 +189,8 @@ test_that("buffers and files can be divided among devices", {
   w <- matrix(seq_len(48) + 0, 8)
   path <- withr::local_tempfile(fileext = ".safetensors")
   narrow <- matrix(rep(c(0, 0.5, -1, 6), 12), 8)
-  safetensors_save(list(w = pjrt_buffer(w), n = pjrt_buffer(narrow, "f4e2m1fn"), odd = pjrt_buffer(1:3, "i8")), path)
-  model <- safetensors_open(path)
+  pjrt_save_safetensors(list(w = pjrt_buffer(w), n = pjrt_buffer(narrow, "f4e2m1fn"), odd = pjrt_buffer(1:3, "i8")), path)
+  model <- pjrt_open_safetensors(path)
   shardings <- c(
     "devices=[2,2]<=[4]", "devices=[4,1]<=[4]", "devices=[1,2,2]<=[4] last_tile_dim_replicate", "replicated",
     "devices=[2,1,2]<=[2,2]T(1,0) last_tile_dim_replicate", "maximal device=2"
@@ -235,8 +235,8 @@ test_that("a part that is already on its device is not copied", {
 
 test_that("each device allocates only its part", {
   path <- withr::local_tempfile(fileext = ".safetensors")
-  safetensors_save(list(w = pjrt_empty("f32", c(4096, 1024))), path)
-  model <- safetensors_open(path)
+  pjrt_save_safetensors(list(w = pjrt_empty("f32", c(4096, 1024))), path)
+  model <- pjrt_open_safetensors(path)
   source <- pjrt_empty("f32", c(4096, 1024))
   live <- function() {
     # small buffers of other tests may need a second collection
@@ -268,7 +268,7 @@ test_that("only the needed parts of a file are read", {
     line <- grep("^VmRSS", readLines("/proc/self/status"), value = TRUE)
     as.numeric(gsub("[^0-9]", "", line)) * 1024
   }
-  model <- safetensors_open(path)
+  model <- pjrt_open_safetensors(path)
   before <- resident()
   rows <- pjrt_shard(model, identity_of("1024x1048576xi8", "devices=[4,1]<=[4]"), input = 1L, tensor = "w")
   expect_lt(resident() - before, 2e8)
@@ -289,8 +289,8 @@ test_that("unequal parts are padded with zeros and restored without them", {
     padded <- rbind(x, matrix(0, 8 - rows, 3))
     expect_identical(do.call(rbind, lapply(parts, as_array)), padded)
     path <- withr::local_tempfile(fileext = ".safetensors")
-    safetensors_save(list(x = pjrt_buffer(x)), path)
-    from_file <- pjrt_shard(safetensors_open(path), executable, input = 1L, tensor = "x")
+    pjrt_save_safetensors(list(x = pjrt_buffer(x)), path)
+    from_file <- pjrt_shard(pjrt_open_safetensors(path), executable, input = 1L, tensor = "x")
     expect_identical(lapply(from_file, as_array), lapply(parts, as_array))
     from_buffer <- pjrt_shard(pjrt_buffer(x), executable, input = 1L)
     expect_identical(lapply(from_buffer, as_array), lapply(parts, as_array))
@@ -394,13 +394,13 @@ test_that("arrays that do not fit an input or output are refused", {
   expect_refused(pjrt_shard(list(1), executable, input = 1L), "invalid_input", "`x` must be an R vector")
   expect_refused(pjrt_shard(pjrt_buffer(x), executable, input = 1L, dtype = "f32"), "invalid_input", "keep their type")
   expect_refused(pjrt_shard(x, executable, tensor = "w"), "invalid_input", "`tensor` needs `input`")
-  expect_refused(pjrt_shard(x, executable, input = 1L, tensor = "w"), "invalid_input", "safetensors_open()")
+  expect_refused(pjrt_shard(x, executable, input = 1L, tensor = "w"), "invalid_input", "pjrt_open_safetensors()")
   error <- expect_refused(pjrt_shard(x, executable, input = 9L), "invalid_input")
   expect_identical(error$call[[1L]], quote(pjrt_shard))
 
   path <- withr::local_tempfile(fileext = ".safetensors")
-  safetensors_save(list(w = pjrt_buffer(x), i = pjrt_buffer(matrix(1:32, 8))), path)
-  model <- safetensors_open(path)
+  pjrt_save_safetensors(list(w = pjrt_buffer(x), i = pjrt_buffer(matrix(1:32, 8))), path)
+  model <- pjrt_open_safetensors(path)
   expect_refused(pjrt_shard(model, executable, input = 1L), "invalid_input", "select one of its tensors with `tensor`")
   expect_refused(pjrt_shard(model, executable, input = 1L, tensor = "v"), "invalid_input", "There is no tensor \"v\"")
   expect_refused(pjrt_shard(model, executable, input = 1L, tensor = 1:2), "invalid_input", "must select one tensor, not 2")

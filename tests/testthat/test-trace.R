@@ -112,8 +112,8 @@ test_that("callbacks, garbage collections, files and work of several threads are
 
   file <- withr::local_tempfile(fileext = ".safetensors")
   trace <- pjrt_trace({
-    safetensors_save(list(x = x), file)
-    safetensors_load(file)
+    pjrt_save_safetensors(list(x = x), file)
+    pjrt_load_safetensors(file)
   })
   expect_identical(events_of(trace, "file")$name, c("save 1 array", "load 1 array"))
   expect_identical(events_of(trace, "file")$bytes, c(24, 24))

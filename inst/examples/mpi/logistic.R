@@ -3,7 +3,7 @@
 #   mpirun -n 4 Rscript logistic.R
 
 library(pjrt)
-world <- pjrt_mpi_init()
+world <- mpi_init()
 
 own <- seq_len(nrow(iris)) %% world$size == world$rank
 x <- pjrt_buffer(cbind(1, scale(as.matrix(iris[1:4])))[own, ], "f64")
