@@ -1,7 +1,8 @@
 # Calls the functions of a table with bad values and records the outcomes.
 
-# Tries every bad value for every argument of the rows and uses. Expects that valid values are accepted, that invalid ones
-# raise an error of this package, that nothing warns, and that the objects still work afterwards. Returns the calls.
+# Tries a third of the bad values for every argument of the rows and uses, another third for the next argument, and in
+# tools/soak.sh all of them, of which there are `at_least` as many. Expects that valid values are accepted, that invalid ones raise
+# an error of this package, that nothing warns, and that the objects still work afterwards. Returns the calls of the suite.
 try_bad_input <- function(rows, uses = list(), at_least) {
   expect_identical(arguments_missing_from(rows), character())
   local_place()
@@ -15,12 +16,19 @@ try_bad_input <- function(rows, uses = list(), at_least) {
   expect_identical(calls(nzchar(tried$warning)), character())
   expect_identical(calls(tried$class == "accepted" & !tried$right), character())
   expect_identical(calls(tried$class != "accepted" & tried$right), character())
-  expect_gte(nrow(tried), at_least)
+  expect_gte(nrow(tried), at_least / times(4, 1))
 
   expect_identical(as_array(pjrt_execute(o$add, o$x, o$x)), array(c(2, 4), 2L))
   expect_identical(lapply(pjrt_execute_sharded(o$both, list(o$x, o$z)), as_array), rep(list(array(c(4, 6), 2L)), 2L))
   expect_identical(names(o$opened), c("x", "y"))
-  tried
+  tried[tried$in_suite, ]
+}
+
+# Whether the suite tries these values for this argument.
+in_suite <- function(name, argument, labels) {
+  one <- function(text) sum(utf8ToInt(enc2utf8(text)) * seq_len(nchar(text)))
+  start <- one(paste(name, argument))
+  labels == "right values" | (seq_along(labels) + start) %% 3L == 0L
 }
 
 # Blocks downloads, and installs and removes plugins in a temporary folder only.
@@ -138,15 +146,20 @@ try_inputs <- function(cases, o) {
   on.exit(sink())
   all <- lapply(cases, function(case) {
     labels <- names(case$values) %||% "right values"
-    tried <- lapply(seq_along(labels), function(i) {
+    chosen <- in_suite(case$name, case$argument, labels)
+    tried <- lapply(if (is_soak()) seq_along(labels) else which(chosen), function(i) {
       env <- new.env(parent = o)
       if (length(case$values) > 0L) assign("bad", case$values[[i]], env)
       right <- length(case$values) == 0L && !case$refuses || length(case$values) > 0L && is_right(case, env$bad, labels[[i]])
-      c(case[c("name", "argument")], value = labels[[i]], right = right, outcome(case, env, o$folder))
+      c(
+        case[c("name", "argument")], value = labels[[i]], right = right, in_suite = chosen[[i]],
+        outcome(case, env, o$folder)
+      )
     })
     column <- function(name) vapply(tried, function(one) format(one[[name]]), "")
+    flag <- function(name) vapply(tried, function(one) one[[name]], NA)
     list(
-      name = column("name"), argument = column("argument"), value = column("value"), right = column("right") == "TRUE",
+      name = column("name"), argument = column("argument"), value = column("value"), right = flag("right"), in_suite = flag("in_suite"),
       class = column("class"), message = column("message"), warning = column("warning")
     )
   })

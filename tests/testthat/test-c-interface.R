@@ -86,7 +86,7 @@ test_that("failures return a sentinel and a message, and never raise", {
       if (!fails(result) || !nzchar(result)) cat("did not fail:", deparse(try), "\n")
     }
     cat(c_first(pjrt_delete(pjrt_scalar(1))), "\n")
-    torture(1)
+    torture(5)
     out <- c_execute(add, list(x, c_buffer(client, NULL, c(3, 4), 2, f64)), c_options(integer(), 0L))
     failed <- fails(c_buffer(NULL, NULL, "a", 1, f64))
     torture(0)

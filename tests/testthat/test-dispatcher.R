@@ -492,7 +492,7 @@ test_that("dispatching survives garbage collection at every allocation", {
     e <- "\u00e9"
     latin1 <- `Encoding<-`("\xe9", "latin1")
     d$dispatch(a, matrix(1, 2, 2), s = e)
-    torture(5)
+    torture(17)
     one <- d$dispatch(a, matrix(1, 2, 2), s = latin1)
     two <- d$dispatch(a, 2L, s = f)
     three <- d$dispatch(a, 2L, s = list(f, 1:2))

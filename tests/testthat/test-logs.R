@@ -13,7 +13,7 @@ run_quiet <- function(code = quote(NULL), ...) {
 }
 
 # The compiler takes seconds to fold this constant, and prints a warning after the first.
-folding_program <- function(n = 4000L, window = 800L) {
+folding_program <- function(n = 4000L, window = 400L) {
   bytes <- sprintf("%02X%02X803F", seq_len(n) %% 256L, seq_len(n) %/% 256L)
   out <- n - window + 1L
   sprintf("func.func @main() -> tensor<%dxf32> {

@@ -1,13 +1,13 @@
 # Slow: starts groups of processes.
 
 # How many processes start: MPICH's never leave the processor to others, so more of them than processors take long.
-sizes_of <- function(is_open) if (is_soak()) c(2L, 4L) else if (is_open) 4L else 2L
+sizes_of <- function(is_open) if (is_soak()) c(2L, 4L) else if (is_open) 3L else 2L
 
 test_that("every operation works on several processes, with Open MPI and MPICH", {
   for (launcher in mpi_launchers()) {
     is_open <- launcher == "mpirun.openmpi"
     for (n in sizes_of(is_open)) {
-      runs <- if (is_open) times(50L, 200L) else if (n == 2L) 20L else 10L
+      runs <- if (is_open) times(20L, 200L) else 10L
       world <- expect_mpi(launcher, n, runs)
       expect_identical(world$abi, if (is_open) "Open MPI" else "MPICH")
       expect_match(world$version, if (is_open) "^Open MPI" else "^MPICH")
@@ -34,7 +34,7 @@ test_that("if a process ends before the others, all of them end soon", {
   for (launcher in mpi_launchers()) {
     is_open <- launcher == "mpirun.openmpi"
     for (way in c("kill", "error", "quit")) {
-      ended <- run_mpi(launcher, if (is_open || is_soak()) 4L else 2L, "mpi-end.R", way, timeout = 60)
+      ended <- run_mpi(launcher, times(if (is_open) 3L else 2L, 4L), "mpi-end.R", way, timeout = 60)
       # not by the time limit; the launcher of MPICH 4.2 loses some statuses
       expect_false(ended$status %in% c(if (is_open) 0L, 124L), info = paste(launcher, way))
       expect_false("all done" %in% ended$out)
@@ -78,7 +78,7 @@ test_that("an MPI that Rmpi has initialized is joined, and ended by Rmpi", {
   # loading Rmpi here would initialize MPI in this process
   skip_if(!nzchar(system.file(package = "Rmpi")), "{Rmpi} is not installed")
   if (!"mpirun.openmpi" %in% mpi_launchers()) skip("no mpirun.openmpi")
-  for (n in times(3L, c(2L, 4L))) {
+  for (n in times(2L, c(2L, 4L))) {
     for (way in c("finalize", "quit", "both")) {
       ended <- run_mpi("mpirun.openmpi", n, "mpi-rmpi.R", way, c(PJRT_PLUGIN_PATH_FAKE = hosts_library()))
       expect_identical(ended[c("status", "err")], list(status = 0L, err = character()), info = way)
@@ -99,7 +99,7 @@ test_that("training in parts has the result of training on everything", {
   examples <- system.file("examples", "mpi", package = "pjrt")
   if (!"mpirun.openmpi" %in% mpi_launchers()) skip("no mpirun.openmpi")
   for (name in c("logistic.R", "mlp.R")) {
-    ended <- lapply(times(c(1L, 3L), c(1L, 2L, 4L)), function(n) run_mpi("mpirun.openmpi", n, file.path(examples, name)))
+    ended <- lapply(times(1:2, c(1L, 2L, 4L)), function(n) run_mpi("mpirun.openmpi", n, file.path(examples, name)))
     for (one in ended) expect_identical(one[c("status", "err")], list(status = 0L, err = character()), info = name)
     losses <- vapply(ended, function(one) as.numeric(sub("^loss ", "", one$out)), 0)
     expect_equal(losses, rep(losses[[1L]], length(losses)), tolerance = 1e-9)

@@ -557,7 +557,7 @@ test_that("calls work under gctorture()", {
       })
       x <- pjrt_buffer(c(1, 2, 3, 4))
       run <- function(program) tryCatch(as.vector(as_array(pjrt_execute(program, x))), error = class)
-      torture(2)
+      torture(5)
       out <- lapply(programs[1:2], run)
       # conditions take long
       torture(7)

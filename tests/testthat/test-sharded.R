@@ -355,7 +355,7 @@ test_that("launches on several devices work under gctorture()", {
     sum <- compile(all_reduce_program("2xf64", 2L, donates), pjrt_compile_options(num_replicas = 2L))
     both <- devices()
     x <- pjrt_shard(c(1, 2, 10, 20), both, dtype = "f64")
-    torture(2)
+    torture(9)
     out <- pjrt_execute_sharded(sum, x)
     listed <- pjrt_execute_sharded(sum, out, simplify = FALSE)
     e <- tryCatch(pjrt_execute_sharded(sum, x), error = function(e) class(e)[[1L]])
