@@ -131,12 +131,17 @@ run_chunk <- function(file, names) {
   saveRDS(unclass(results), file)
 }
 
-# Prints the files that took more than five seconds, and stores all times for the next run unless `keep` is FALSE.
+# Prints the files and the tests that took more than five seconds, and stores the times of all files for the next run unless
+# `keep` is FALSE.
 note_seconds <- function(results, keep = TRUE) {
   files <- sub("^test-(.*)[.]R$", "\\1", vapply(results, `[[`, "", "file"))
-  seconds <- tapply(vapply(results, `[[`, 0, "real"), files, sum)
+  real <- vapply(results, `[[`, 0, "real")
+  seconds <- tapply(real, files, sum)
   slow <- sort(seconds[seconds > 5], decreasing = TRUE)
   cat(sprintf("%.0f s in all; %s\n", sum(seconds), toString(sprintf("%s %.0f", names(slow), slow))))
+  for (i in Filter(function(i) real[[i]] > 5, order(-real))) {
+    cat(sprintf("%4.0f s  %s: %s\n", real[[i]], files[[i]], results[[i]]$test))
+  }
   if (!keep) {
     return(invisible())
   }
