@@ -225,29 +225,13 @@ main_class <- function(e) {
   sub("^invalid_(type|value|file)$", "invalid_input", sub("pjrt_error_", "", class(e)[[1L]]))
 }
 
-# Formats the refusals: each message once, followed by the arguments and values that raise it. More than 30 values are counted
-# instead of listed; they are all that no other line names for the argument.
+# Formats the refusals: each message once, followed by the arguments that raise it.
 refusals <- function(tried) {
   tried <- tried[!tried$right, ]
-  where <- factor_in_order(ifelse(nzchar(tried$argument), sprintf("%s(%s)", tried$name, tried$argument), tried$name))
-  message <- factor_in_order(sprintf("%s: %s", tried$class, tried$message))
-  blocks <- lapply(split(seq_along(where), message), function(rows) {
-    values <- tapply(tried$value[rows], droplevels(where[rows]), list_values)
-    arguments <- tapply(names(values), factor_in_order(values), toString)
-    unlist(lapply(sprintf("%s given %s", arguments, names(arguments)), strwrap, 120, indent = 4, exdent = 6))
+  where <- ifelse(nzchar(tried$argument), sprintf("%s(%s)", tried$name, tried$argument), tried$name)
+  message <- sprintf("%s: %s", tried$class, tried$message)
+  blocks <- lapply(split(where, factor(message, unique(message))), function(arguments) {
+    paste(strwrap(toString(unique(arguments)), 120, indent = 4, exdent = 6), collapse = "\n")
   })
-  paste0(names(blocks), "\n", vapply(blocks, paste, "", collapse = "\n"), collapse = "\n")
-}
-
-factor_in_order <- function(x) factor(x, unique(x))
-
-# Formats the labels of values; combines the impostors of a class.
-list_values <- function(labels) {
-  if (length(labels) > 30L) {
-    return(sprintf("other values (%d)", length(labels)))
-  }
-  impostors <- "^an? (list|number|string|function|environment) as "
-  class <- sub(impostors, "", labels)
-  together <- grepl(impostors, labels) & stats::ave(grepl(impostors, labels), class, FUN = sum) == 5
-  toString(unique(ifelse(together, paste("R objects as", class), labels)))
+  paste0(names(blocks), "\n", unlist(blocks), collapse = "\n")
 }
