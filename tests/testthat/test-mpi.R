@@ -1,7 +1,7 @@
 # Slow: starts groups of processes.
 
 # How many processes start: MPICH's never leave the processor to others, so more of them than processors take long.
-sizes_of <- function(is_open) if (is_soak()) c(2L, 4L) else if (is_open) 3L else 2L
+sizes_of <- function(is_open) if (is_soak()) c(2L, 4L) else if (is_open) 4L else 2L
 
 test_that("every operation works on several processes, with Open MPI and MPICH", {
   for (launcher in mpi_launchers()) {
