@@ -123,10 +123,10 @@ test_that("empty programs are refused", {
   expect_error(compile(""), class = "pjrt_error_unknown")
 })
 
-test_that("megabytes of data that is not a program are refused", {
+test_that("100 MB of data that is not a program is refused", {
   expect_identical(outcomes({
     set.seed(1)
-    garbage <- rep(as.raw(sample(0:255, 1e6, replace = TRUE)), 20L)
+    garbage <- rep(as.raw(sample(0:255, 1e6, replace = TRUE)), 100L)
     main <- charToRaw("func.func @main(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> }\n")
     bytecode <- c(charToRaw("ML"), as.raw(0xef), charToRaw("R"))
     spaces <- rep(charToRaw(" "), length(garbage))
