@@ -297,10 +297,10 @@ routine_uses <- function() {
     dispatcher_size = is.integer(dispatcher_size(dispatching)),
 
     # model files
-    pjrt_save_safetensors = basename(pjrt_save_safetensors(list(x = x), file.path(folder, "saved.safetensors"))),
-    pjrt_open_safetensors = class(pjrt_open_safetensors(model)),
+    safetensors_save = basename(pjrt_save_safetensors(list(x = x), file.path(folder, "saved.safetensors"))),
+    safetensors_open = class(pjrt_open_safetensors(model)),
     safetensors_describe = safetensors_info(model),
-    pjrt_load_safetensors = pjrt_load_safetensors(model),
+    safetensors_load = pjrt_load_safetensors(model),
     safetensors_metadata = attributes(pjrt_load_safetensors(model)),
     safetensors_names = names(opened),
     safetensors_share = pjrt:::call_native(pjrt:::ffi_safetensors_share, opened, 1L, 0L, 1L, 2L, there),
