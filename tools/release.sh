@@ -66,6 +66,10 @@ check_package() {
 
 # Licences, sources and duplicates of crates.
 allowed_crates() {
+    command -v cargo-deny >/dev/null || {
+        echo "cargo-deny is missing: cargo install cargo-deny --locked"
+        return 1
+    }
     cargo deny --manifest-path src/rust/Cargo.toml --locked check --hide-inclusion-graph licenses bans sources
 }
 
@@ -74,11 +78,7 @@ item "nothing is uncommitted" clean_tree
 item "the authors agree in DESCRIPTION, Cargo.toml and LICENSE" same_authors
 item "the wording" sh tools/words.sh
 item "the licences of crates" Rscript --vanilla tools/authors.R --check
-if command -v cargo-deny >/dev/null; then
-    item "the crates are those that deny.toml allows" allowed_crates
-else
-    echo "skipped the crates are those that deny.toml allows (cargo install cargo-deny --locked)"
-fi
+item "the crates are those that deny.toml allows" allowed_crates
 item "R CMD build" build_package
 item "the source package has at most 5 MB" small_package
 if [ "${1:-}" != --quick ]; then
