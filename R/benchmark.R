@@ -153,7 +153,7 @@ benchmark_subject <- function(executable, inputs, options) {
     abort_input("Only programs for one device can be measured; this one was compiled for several.")
   }
   if (length(described$outputs$dtype) == 0L) {
-    abort_input("A program without outputs cannot be measured: nothing tells when a run ends.")
+    abort_input("A program without outputs cannot be measured: its runs have no end to wait for.")
   }
   # checks the inputs, and warms up
   set <- call_native(ffi_benchmark_inputs, executable, inputs, options)

@@ -27,7 +27,7 @@
 #' Common aliases work as well: `"bool"`, `"int32"`, `"s32"`, `"uint8"`, `"float32"`, `"double"`, `"half"`,
 #' `"bfloat16"`, `"float8_e4m3fn"`, `"complex64"` and so on.
 #'
-#' Python arrays that reticulate passes on, as those of NumPy, JAX and PyTorch, keep their type and need no copy if they are
+#' Python arrays that reticulate passes on (from NumPy, JAX, PyTorch) keep their type and need no copy if they are
 #' aligned: see [as_dlpack()].
 #'
 #' Time series, tables and data frames whose columns are all numbers are taken as arrays. Factors, dates, times, sparse

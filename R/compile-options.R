@@ -8,7 +8,7 @@
 #' * *Replicas* run the same program on different data. The program is written for one of them, and collective operations
 #'   such as `stablehlo.all_reduce` exchange data between them.
 #' * *Partitions* share one program on large arrays. The program is written as if for one device, with annotations that say
-#'   how arrays are divided, and the compiler makes one part of it for each device. Annotations are those of GSPMD
+#'   how arrays are divided, and the compiler makes one part of it for each device. Annotations can be GSPMD's
 #'   (attributes `mhlo.sharding`) or of Shardy (dialect `sdy`). The inputs and outputs of a device are its parts of the
 #'   arrays; [pjrt_shard()] divides an array, and [pjrt_unshard()] combines the parts.
 #'

@@ -14,7 +14,7 @@
 #' @param device A device: anything that [as_pjrt_device()] takes. The program is compiled for it.
 #' @param devices A list of devices, or a character vector of their names such as `c("cpu:0", "cpu:1")`, for a program that
 #'   runs on several: one for each replica and partition, starting with all partitions of the first replica. Some may
-#'   belong to other processes; see [pjrt_distributed()]. Default: the first devices of the default platform, or those of the
+#'   belong to other processes; see [pjrt_distributed()]. Default: the first devices of the default platform, or the devices of the
 #'   options' `device_assignment`.
 #' @param shapes The shapes of inputs, for an exported function with symbolic dimensions: a list of integer vectors with the
 #'   names of inputs, such as `list(x = c(32, 4))`. It can be nested as the arguments are. The sizes of symbolic dimensions

@@ -1,7 +1,7 @@
 #' Inspect an executable
 #'
 #' `summary()` shows an executable's inputs and outputs, its cost and its memory. The other functions return these one by
-#' one, and the optimized program. For a program with several partitions, shapes, cost and memory are those of one partition.
+#' one, and the optimized program. For a program with several partitions, shapes, cost and memory describe one partition.
 #'
 #' @param executable A `PJRTLoadedExecutable`, from [pjrt_compile()]. `executable_inputs()` and `executable_outputs()` also take a
 #'   `PJRTExecutable`, which was compiled for a topology.
@@ -36,7 +36,7 @@
 #'   for other tools. It cannot be compiled again. [inspect_hlo()] shows it beside the program before optimization.
 #' * `format()`: a string, the program's signature. `str()` prints such a line.
 #' * `summary()`: a list of class `summary.PJRTLoadedExecutable`: `name`, `inputs`, `outputs`, `num_replicas`,
-#'   `num_partitions`, `origin`, `devices`, `fingerprint`, `cost`, `memory` and `code_size` in bytes. `devices` are those of this
+#'   `num_partitions`, `origin`, `devices`, `fingerprint`, `cost`, `memory` and `code_size` in bytes. `devices` are in this
 #'   process, and `devices_in_all` is the number of devices of all processes; see [pjrt_distributed()]. `origin` is a list with
 #'   the compile time and one of `"compiled"` (the cache was off), `"missed"` (not in the cache, so compiled), `"cache"` and
 #'   `"saved"` (loaded from a file). Values that the plugin does not provide are `NA` or `NULL`.

@@ -37,7 +37,7 @@
 #' `exported.serialize(vjp_order=1)` writes a function together with its derivative, `vjp_order=2` also with the derivative of
 #' that. `vjp = TRUE` loads the derivative, another `PJRTExported`. It takes the arguments of the function, and then the
 #' cotangents of its outputs: for the gradient of a loss, pass `1`. It returns the cotangents of the arguments, in the order of
-#' `inputs`. Their names are those of the arguments and, for the inputs, `cotangents['loss']` for the output `result['loss']`.
+#' `inputs`. They have the arguments' names and, for the inputs, `cotangents['loss']` for the output `result['loss']`.
 #' Arrays of integers have cotangents of type `float0`: inputs of this type are not passed, and outputs contain `FALSE`.
 #'
 #' In `input_tree`, the cotangents are the named argument `cotangents`, with the structure of the result. `output_tree` has the
@@ -57,7 +57,7 @@
 #' ```
 #' Or make it a function that has the weights: `predict <- pjrt_function(model)`, and then `predict(x, y)`. A single argument
 #' needs no name: `pjrt_execute(run, model$weights, x)`. Leave out arguments that the model does not use, or
-#' pass them by names such as `` `args[1]` ``. Weights of the same names, types and shapes can replace those of the model, for
+#' pass them by names such as `` `args[1]` ``. Weights of the same names, types and shapes can replace the model's, for
 #' example from [pjrt_load_safetensors()]. A model that was exported with `save_weights=False` has none.
 #'
 #' torchax returns weights, and a function of JAX that takes them as its first argument. Write the function as above, and the

@@ -4,7 +4,7 @@
 #' program's outputs. `pjrt_step()` makes a function for loops: its outputs replace the arguments that they update.
 #'
 #' # Arguments of the function
-#' The arguments have the names of the program's arguments: those of the Python function for a program of JAX, `%x` is `x`.
+#' The arguments have the names of the program's arguments. For a program of JAX, these are the names in Python; `%x` becomes `x`.
 #' Arguments without a name are called `x1`, `x2` and so on by their position. Arguments that JAX took apart, such as
 #' `params['dense']['bias']`, are nested lists: `params = list(dense = list(bias = ...))`, in any order. Elements of a
 #' list without names have positions.
@@ -39,7 +39,7 @@
 #' ```
 #' Elements of `state` that are not arguments, such as `loss` here, are ignored. An output replaces the argument
 #' that it has the name of, with the same dtype and shape; otherwise the argument whose memory it takes over (donation). An
-#' argument changes if there is an output for each of its arrays. If the program tells neither, name the arguments and the
+#' argument changes if there is an output for each of its arrays. If neither is known, name the arguments and the
 #' outputs in `state`.
 #'
 #' @param x A `PJRTLoadedExecutable`, a `PJRTExported` from [pjrt_load_exported()] or a `PJRTProgram`. The latter two are

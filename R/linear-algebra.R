@@ -46,10 +46,10 @@
 #' * `trsm`: inputs A, B; output solution; attributes `side`, `uplo`, `trans_x`, `diag` u8.
 #' * `gtsv`: inputs lower, diagonal, upper, B; outputs lower, diagonal, upper, solution, info.
 #'
-#' The names in parentheses are those of complex types. `geev` and `gees` of real types return the real and imaginary parts of
+#' The names in parentheses are for complex types. `geev` and `gees` of real types return the real and imaginary parts of
 #' eigenvalues as two outputs. `tridiagonal_solve_perturbed_ffi` works for all four types.
 #'
-#' The letters are those of LAPACK: `uplo` is L or U, `side` L or R, `trans_x` N, T or C, and `diag` N or U. If `mode` is N,
+#' The letters are LAPACK's: `uplo` is L or U, `side` L or R, `trans_x` N, T or C, and `diag` N or U. If `mode` is N,
 #' vectors are not computed.
 #' @section Other platforms:
 #' On NVIDIA GPUs (platform `cuda`), the first list's targets call cuSOLVER of the CUDA installation, also for `f32` and `f64`

@@ -12,9 +12,10 @@
 #' environment variable `PJRT_MPI` names; the one whose launcher has started the process; Open MPI; MPICH. On Debian, install
 #' `openmpi-bin` or `mpich`.
 #'
-#' One thread makes all calls of MPI; another those of the store of [pjrt_distributed()]. If Rmpi has initialized MPI, it allows only R's thread to communicate. Then R's thread does
-#' it, while it waits for a result or is idle, and `mpi.quit()` or `mpi.finalize()` of Rmpi ends MPI. Load Rmpi before you call
-#' `mpi_init()`: Rmpi cannot join an MPI that is initialized already.
+#' One thread makes all calls of MPI, and another one the calls of the store of [pjrt_distributed()]. If Rmpi has initialized
+#' MPI, only R's thread may communicate. It does so while it waits for a result or is idle, and `mpi.quit()` or
+#' `mpi.finalize()` of Rmpi ends MPI. Load Rmpi before you call `mpi_init()`: Rmpi cannot join an MPI that is initialized
+#' already.
 #' @section Order:
 #' All processes must communicate in the same order. Programs that communicate run one after the other, as they were launched. In
 #' a program, each call must need a result of the one before: else `pjrt_compile()` raises an error, because the compiler could
@@ -113,7 +114,7 @@ format.PJRTMPI <- function(x, ...) {
 #' numbers have sums and products only, `pred` has no sums and products. `f16` and `bf16` are combined as `f32`.
 #' @param root,dest,source The rank of a process, counted from 0.
 #' @param tag A number from 0 to 65535. A message is received with the tag it was sent with.
-#' @param dtype,shape The dtype and shape of the buffer to receive: those of the buffer that is sent.
+#' @param dtype,shape The dtype and shape of the buffer that is sent.
 #' @param device A CPU device, as in [pjrt_buffer()]: where the received buffer is, or whose programs wait.
 #' @return A buffer for a buffer, a list of buffers with the same names for a list. `mpi_send()` and `mpi_barrier()` return `NULL`,
 #' invisibly.

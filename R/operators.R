@@ -20,7 +20,7 @@
 #' * Complex numbers are `c64`, or `c128` beside `f64` and `c128`.
 #'
 #' @section Dtypes:
-#' Buffers of different dtypes meet in one that holds both, as far as there is one:
+#' Buffers of different dtypes become the narrowest dtype that holds both, if there is one:
 #'
 #' | one | other | result |
 #' |---|---|---|
@@ -53,7 +53,7 @@
 #' @section What is refused:
 #' Missing values exist in R only. In floats, `NA` becomes NaN. Beside integers and in tests, such as `x == NA`, it is refused.
 #' Also refused are numbers that an integer dtype cannot hold, vectors that would be repeated, factors, dates and other
-#' objects with a class, S4 objects such as those of package Matrix, and buffers on different devices. To compute in R, read
+#' objects with a class, S4 objects such as package Matrix's, and buffers on different devices. To compute in R, read
 #' the buffer with [as_array()].
 #'
 #' If both operands have methods, as a buffer and an [bit64::integer64] or a date do, R before 4.3 uses neither, and raises an

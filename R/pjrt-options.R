@@ -69,7 +69,7 @@
 #' * `SSL_CERT_FILE`, `PIP_CERT`, `REQUESTS_CA_BUNDLE`, `CURL_CA_BUNDLE`: files with certificates to trust in addition
 #'   to the system's.
 #' * `CUDA_HOME`, `CUDA_PATH`: a CUDA toolkit whose libraries are used; see [cuda]. Default: those in `/usr/local`.
-#' * `LD_LIBRARY_PATH`: where the system looks for libraries, including those of plugins.
+#' * `LD_LIBRARY_PATH`: where the system looks for libraries, also for plugins'.
 #' * `LIBTPU_INIT_ARGS`, `NEURON_CC_FLAGS`: options of other compilers; part of the key of the [cache][pjrt_cache].
 #' * `CUDA_VISIBLE_DEVICES`: the GPUs that the process can use. Default: all.
 #' * `TPU_LIBRARY_PATH`: the library for TPUs.
@@ -90,7 +90,7 @@
 #' `PJRT_TEST` is for the package's own tests.
 #'
 #' @section Threads:
-#' The package uses no more threads than the process may use processors. The number is the smallest of those that the system
+#' The package uses no more threads than the process may use processors. The number is the smallest that the system
 #' allows (affinity, and the limits of control groups in containers and jobs) and those in the variables of schedulers and of
 #' OpenMP. It is the default number of threads that run programs on the CPU, which `NPROC`, `PJRT_CPU_THREADS` and
 #' `pjrt_client("cpu", threads = )` change, and limits the threads that convert data and the programs that are compiled at once.

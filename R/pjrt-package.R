@@ -56,7 +56,7 @@
 #' @section Poisoned plugins:
 #' A plugin that throws a C++ exception may keep locks that are never released and threads that wait for ever. The call that
 #' threw raises `pjrt_error_internal`, or `pjrt_error_resource_exhausted` if the plugin ran out of memory. After that, the
-#' package does not call the plugin any more, not even at the end of the session. Everything that needs it raises
+#' package does not call the plugin any more, not even at the end of the session. Every use of it raises
 #' `pjrt_error_plugin_poisoned` at once, and data on its devices are lost. R, its objects and other plugins are not affected.
 #' Save your work and restart R.
 #'

@@ -16,12 +16,12 @@
 #'   `pjrt_c_api_cpu_plugin.so`, `libpjrt_metal.dylib` or `pjrt-plugin-<platform>.so`. You can also list a folder into which
 #'   `pip install --target` has installed packages.
 #' * The library in `TPU_LIBRARY_PATH`.
-#' * Python packages: those of the active virtual environment (`VIRTUAL_ENV`), of the interpreter `RETICULATE_PYTHON`, of
+#' * Python packages: of the active virtual environment (`VIRTUAL_ENV`), of the interpreter `RETICULATE_PYTHON`, of
 #'   `RETICULATE_PYTHON_ENV`, of the active conda environment (`CONDA_PREFIX`), of `python3` on the `PATH`, of the user, and
 #'   of reticulate's default environments. Plugins are entry points `jax_plugins` and `xla_plugins`, files in packages of these
 #'   names, and the libraries of `libtpu` and `libneuronxla`. If two packages have a plugin for a platform, the newer one is
 #'   used. Python is not run or needed.
-#' * The system's Python packages and libraries, and those of AWS Neuron.
+#' * The system's Python packages and libraries, and AWS Neuron's.
 #'
 #' If the package does not know a platform, its name is that of the entry point in lower case: the entry point `MyAccel` is
 #' `pjrt_plugin("myaccel")`. Libraries are inspected, and only the one to use is loaded. A library is not used if every user of

@@ -74,6 +74,9 @@ pjrt_load_safetensors <- function(path, device = NULL, names = NULL) {
 }
 
 #' @rdname pjrt_load_safetensors
+#' @usage
+#' pjrt_save_safetensors(tensors, path, metadata = NULL,
+#'   max_shard_size = NULL)
 #' @export
 pjrt_save_safetensors <- function(tensors, path, metadata = NULL, max_shard_size = NULL) {
   check_string(path, "path")

@@ -18,7 +18,7 @@
 #'   [pjrt_compile_options()].
 #' @param inputs A list with an element for each device, in the order of `devices(executable)`, which starts with all partitions of
 #'   the first replica: a list of that device's inputs, which must be on that device. If some devices belong to other processes
-#'   (see [pjrt_distributed()]), the list is for those of this process.
+#'   (see [pjrt_distributed()]), the list is for this process's devices.
 #' @param execution_options A `PJRTExecutionOptions`, from [pjrt_execution_options()], or `NULL`.
 #' @param simplify A flag: whether to return a single output itself instead of a list.
 #' @return A list with an element for each device: a `PJRTBuffer`, or a list of `PJRTBuffer`s if the program does not have exactly

@@ -29,7 +29,7 @@ new_topology <- function(facts, system) {
 
 #' Topology of absent devices
 #'
-#' `pjrt_topology()` describes devices that this machine need not have, such as those of a cluster. It creates no client.
+#' `pjrt_topology()` describes devices that this machine need not have, such as a cluster's. It creates no client.
 #'
 #' Names and options are the plugin's own, and pass to it unchecked. XLA's plugin for the CPU refuses every topology. This
 #' package has been tested with a plugin made for the tests, not with a plugin for GPUs or TPUs.

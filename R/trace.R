@@ -4,7 +4,7 @@
 #' a short report with advice, `plot()` it, or open it in a browser. `pjrt_trace_start()` and `pjrt_trace_stop()` do the same
 #' for code that is not a single expression.
 #'
-#' These events are recorded, each with its begin, end and lane, and as far as they apply with size, dtype, shape and the name
+#' These events are recorded, each with its begin, end and lane, and where they apply with size, dtype, shape and the name
 #' of the program:
 #' * `call`: a call of this package from R
 #' * `compile`: a compilation, and `phase`, its parts; `outcome` says whether the program came from the cache
