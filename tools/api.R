@@ -3,30 +3,30 @@
 #
 #   Rscript tools/api.R [path of pjrt.so]
 
-known <- c("funAPI", "varAPI", "readFileSyms", "unmap")
+known <- c("funAPI", "varAPI", "unmap")
 if (!all(vapply(known, exists, NA, envir = asNamespace("tools"), inherits = FALSE))) {
   message("R ", getRversion(), " does not list its API: nothing was checked.")
   quit(status = 0L)
 }
 
-# The undefined symbols of a library, without the version that the linker adds. The library has no other symbols.
-undefined <- function(library) {
-  lines <- system2("nm", c("-D", "--undefined-only", "--format=posix", shQuote(library)), stdout = TRUE)
-  names <- unique(sub("[@ ].*", "", lines))
-  # drop symbols of the C library and the linker
-  names[!startsWith(names, "_")]
+# The undefined or the defined dynamic symbols of a file, without the version that the linker adds.
+symbols <- function(file, which) {
+  lines <- system2("nm", c("-D", paste0("--", which, "-only"), "--format=posix", shQuote(file)), stdout = TRUE)
+  unique(sub("[@ ].*", "", lines))
 }
 
 # The names of functions and variables that R itself defines.
 from_r <- function(names) {
   command <- file.path(R.home("bin"), "exec", "R")
   shared <- file.path(R.home("lib"), paste0("libR", .Platform$dynlib.ext))
-  intersect(names, tools:::readFileSyms(if (file.exists(shared)) shared else command)$name)
+  intersect(names, symbols(if (file.exists(shared)) shared else command, "defined"))
 }
 
 library <- c(commandArgs(trailingOnly = TRUE), system.file("libs", paste0("pjrt", .Platform$dynlib.ext), package = "pjrt"))[[1L]]
 if (!file.exists(library)) stop("The library '", library, "' does not exist.")
-asked <- undefined(library)
+asked <- symbols(library, "undefined")
+# drop symbols of the C library and the linker
+asked <- asked[!startsWith(asked, "_")]
 # the C names of functions that R's headers rename
 api <- c(tools:::unmap(tools:::funAPI()$name), tools:::varAPI()$name)
 outside <- setdiff(tools:::nonAPI, c(tools:::funAPI()$name, tools:::varAPI()$name))
