@@ -1,21 +1,21 @@
 #' Read and write safetensors files
 #'
-#' `pjrt_load_safetensors()` loads the tensors of a file as buffers, `pjrt_save_safetensors()` saves buffers, and `safetensors_info()` lists
-#' the tensors of a file without loading them. [pjrt_open_safetensors()] loads tensors one by one.
+#' `pjrt_load_safetensors()` loads the tensors of a file as buffers, `pjrt_save_safetensors()` saves buffers, and
+#' `safetensors_info()` lists the tensors of a file without loading them. [pjrt_open_safetensors()] loads tensors one by one.
 #'
 #' Tensors do not pass through R's memory. On a CPU, tensors whose data begin at a multiple of 64 bytes are memory-mapped and not
-#' copied; their pages are read on first use. This is true for most tensors in files that `pjrt_save_safetensors()` wrote. All others
-#' are read once, by several threads. If a program donates a mapped buffer, it works on a copy: files are never modified.
+#' copied; their pages are read on first use. This is true for most tensors in files that `pjrt_save_safetensors()` wrote.
+#' All others are read once, by several threads. If a program donates a mapped buffer, it works on a copy: files are never modified.
 #'
 #' @section Files that change:
-#' While tensors of a file are in use, you can delete the file, or replace it by renaming another one, as `pjrt_save_safetensors()`
-#' does; the buffers keep their content. If the file is overwritten in place or truncated, using its buffers, or results that
+#' While tensors of a file are in use, you can delete the file, or replace it by renaming another one, as
+#' `pjrt_save_safetensors()` does; the buffers keep their content. If the file is overwritten in place or truncated, using its buffers, or results that
 #' were not complete yet, raises `pjrt_error_file_changed`.
 #'
 #' @section Several files:
 #' A model can be split into files with an index, `<name>.safetensors.index.json`. It is loaded like a single file. With
-#' `max_shard_size`, `pjrt_save_safetensors()` writes files `<name>-00001-of-00003.safetensors` and so on, and an index. A tensor that
-#' is larger than this gets a separate file.
+#' `max_shard_size`, `pjrt_save_safetensors()` writes files `<name>-00001-of-00003.safetensors` and so on, and an index. A
+#' tensor that is larger than this gets a separate file.
 #'
 #' Saving replaces earlier files of the same path after all data are written. If it fails, the earlier files are unchanged.
 #'
@@ -114,8 +114,8 @@ safetensors_info <- function(path) {
 #' @param i,name Names or positions, from 1, of tensors.
 #' @param exact Not used: names are always matched in full.
 #' @param ... Not used.
-#' @return `pjrt_open_safetensors()`: a `PJRTSafetensors`. `x[[i]]` and `x$name`: a `PJRTBuffer`. `x[i]` and `as.list(x)`: a named list
-#'   of `PJRTBuffer`s. `names()`: a character vector. `length()`: the number of tensors.
+#' @return `pjrt_open_safetensors()`: a `PJRTSafetensors`. `x[[i]]` and `x$name`: a `PJRTBuffer`. `x[i]` and `as.list(x)`: a
+#'   named list of `PJRTBuffer`s. `names()`: a character vector. `length()`: the number of tensors.
 #' @section Errors:
 #' The errors of [pjrt_load_safetensors()]; `pjrt_error_invalid_input` if a tensor does not exist or the file is closed.
 #' @examplesIf pjrt::plugins_downloaded("cpu")

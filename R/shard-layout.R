@@ -89,15 +89,7 @@ has_all_parts <- function(replica, layout) {
 
 # The whole array of one replica, from the parts of its partitions.
 unshard_replica <- function(parts, layout) {
-  chosen <- parts[layout$is_first]
-  arrays <- vector("list", length(chosen))
-  for (i in seq_along(chosen)) {
-    arrays[[i]] <- as_array_async(chosen[[i]])
-  }
-  for (i in seq_along(chosen)) {
-    arrays[[i]] <- value(arrays[[i]])
-  }
-  join_parts(arrays, layout)
+  join_parts(read_together(parts[layout$is_first]), layout)
 }
 
 # The whole array of one replica, from R arrays: the parts of those partitions that are the first to have them.

@@ -167,14 +167,12 @@ pjrt_unshard <- function(buffers, dim = 1L, executable = NULL, output = NULL) {
   if (is.null(dim)) {
     return(as_array(buffers[[1L]]))
   }
-  parts <- vector("list", length(buffers))
-  for (i in seq_along(buffers)) {
-    parts[[i]] <- as_array_async(buffers[[i]])
-  }
-  for (i in seq_along(parts)) {
-    parts[[i]] <- value(parts[[i]])
-  }
-  combine_arrays(parts, dim)
+  combine_arrays(read_together(buffers), dim)
+}
+
+# The arrays of several buffers: all transfers start before the first wait.
+read_together <- function(buffers) {
+  lapply(lapply(buffers, as_array_async), value)
 }
 
 # Combines arrays along a dimension.

@@ -85,7 +85,7 @@ pub fn check_interrupt() -> Result<()> {
     }
 }
 
-/// Calls this thread's poll unless it was called in the last few milliseconds. For many short waits or pieces of work.
+/// Calls this thread's poll unless it was called in the last 20 milliseconds. For many short waits or pieces of work.
 ///
 /// # Errors
 /// As [`check_interrupt`].

@@ -142,15 +142,15 @@ fn a_valid_header_is_kept_in_its_order() {
     let texts = [("y", "1"), ("x", "ö")].map(|(name, text)| (name.to_string(), text.to_string()));
     assert_eq!(model.metadata().unwrap()[..], texts);
     let first = 8 + header.len() as u64;
-    let reported = |i: usize| {
+    let described = |i: usize| {
         let tensor = model.tensor(i).unwrap();
         (tensor.dtype_name(), tensor.dims.to_vec(), tensor.bytes, tensor.start - first)
     };
-    assert_eq!(reported(0), ("bf16".into(), vec![2, 1], 4, 10));
-    assert_eq!(reported(1), ("f64".into(), vec![], 8, 0));
-    assert_eq!(reported(2), ("i8".into(), vec![0, 5], 0, 8));
-    assert_eq!(reported(3), ("F6_E2M3".into(), vec![4], 3, 14));
-    assert_eq!(reported(4), ("f4e2m1fn".into(), vec![4], 2, 8));
+    assert_eq!(described(0), ("bf16".into(), vec![2, 1], 4, 10));
+    assert_eq!(described(1), ("f64".into(), vec![], 8, 0));
+    assert_eq!(described(2), ("i8".into(), vec![0, 5], 0, 8));
+    assert_eq!(described(3), ("F6_E2M3".into(), vec![4], 3, 14));
+    assert_eq!(described(4), ("f4e2m1fn".into(), vec![4], 2, 8));
     assert_eq!(model.tensor(3).unwrap().spec().unwrap_err().kind(), Kind::UnsupportedDtype);
     let none = Model::open(&folder.file("none.safetensors", &file("{}", 0))).unwrap();
     assert!(none.is_empty() && none.metadata().is_none());

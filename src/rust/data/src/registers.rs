@@ -19,10 +19,10 @@ pub fn registers() -> Registers {
     *CHOICE.get_or_init(choose)
 }
 
+#[cfg(test)]
+use tests::choose;
 #[cfg(not(test))]
-fn choose() -> Registers {
-    widest()
-}
+use widest as choose;
 
 #[cfg(target_arch = "x86_64")]
 fn widest() -> Registers {
@@ -37,9 +37,6 @@ fn widest() -> Registers {
 fn widest() -> Registers {
     Registers::Portable
 }
-
-#[cfg(test)]
-use tests::choose;
 
 #[cfg(test)]
 mod tests {
@@ -58,9 +55,20 @@ mod tests {
         }
     }
 
+    /// The output shows that the processes which the next test starts take other paths.
+    #[test]
+    fn this_process_uses_what_the_switch_says() {
+        let switch = std::env::var(SWITCH).ok();
+        match switch.as_deref() {
+            Some("none") => assert_eq!(registers(), Registers::Portable),
+            Some("sse2") => assert!(registers() <= Registers::Sse2),
+            _ => assert_eq!(registers(), widest()),
+        }
+    }
+
     #[test]
     fn the_tests_of_data_pass_with_narrower_registers() {
-        let tests = ["convert::", "transpose::", "minifloat::"];
+        let tests = ["convert::", "transpose::", "minifloat::", "this_process_uses_what_the_switch_says"];
         for switch in ["none", "sse2"] {
             let output =
                 Command::new(std::env::current_exe().unwrap()).args(tests).env(SWITCH, switch).output().unwrap();

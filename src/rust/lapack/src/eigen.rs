@@ -64,15 +64,17 @@ fn divide_and_conquer<T: Scalar>(
                 call!(
                     routine,
                     &letters[0] => &u8, &letters[1] => &u8, &order => &i32, a => *mut T, &order => &i32,
-                    w => *mut T::Real, room.work => *mut T, &room.sizes.work => &i32, room.reals => *mut T::Real, &room.sizes.reals => &i32,
-                    room.integers => *mut i32, &room.sizes.integers => &i32, &mut info => &mut i32, 1 => usize, 1 => usize,
+                    w => *mut T::Real, room.work => *mut T, &room.sizes.work => &i32, room.reals => *mut T::Real,
+                    &room.sizes.reals => &i32, room.integers => *mut i32, &room.sizes.integers => &i32,
+                    &mut info => &mut i32, 1 => usize, 1 => usize,
                 );
             } else {
                 call!(
                     routine,
                     &letters[0] => &u8, &letters[1] => &u8, &order => &i32, a => *mut T, &order => &i32,
                     w => *mut T::Real, room.work => *mut T, &room.sizes.work => &i32,
-                    room.integers => *mut i32, &room.sizes.integers => &i32, &mut info => &mut i32, 1 => usize, 1 => usize,
+                    room.integers => *mut i32, &room.sizes.integers => &i32, &mut info => &mut i32, 1 => usize,
+                    1 => usize,
                 );
             }
         }
@@ -102,8 +104,8 @@ fn by_iteration<T: Scalar>(
             call!(
                 routine,
                 &letters[0] => &u8, &letters[1] => &u8, &order => &i32, a.as_mut_ptr() => *mut T, &order => &i32,
-                w.as_mut_ptr() => *mut T::Real, room.work => *mut T, &room.sizes.work => &i32, room.reals => *mut T::Real,
-                &mut info => &mut i32, 1 => usize, 1 => usize,
+                w.as_mut_ptr() => *mut T::Real, room.work => *mut T, &room.sizes.work => &i32,
+                room.reals => *mut T::Real, &mut info => &mut i32, 1 => usize, 1 => usize,
             );
         }
         info

@@ -81,7 +81,8 @@ pub fn geqp3<T: Scalar>(
                 call!(
                     routine,
                     &rows => &i32, &columns => &i32, a => *mut T, &leading(rows) => &i32, jpvt => *mut i32,
-                    tau => *mut T, room.work => *mut T, &room.sizes.work => &i32, room.reals => *mut T::Real, &mut info => &mut i32,
+                    tau => *mut T, room.work => *mut T, &room.sizes.work => &i32, room.reals => *mut T::Real,
+                    &mut info => &mut i32,
                 );
             } else {
                 call!(

@@ -77,15 +77,16 @@ fn direct<T: Scalar>(
                     routine,
                     &job => &u8, &b'N' => &u8, select => *const u8, &order => &i32, a => *mut T, &order => &i32,
                     &mut selected => &mut i32, w => *mut T, vs => *mut T, &order => &i32, room.work => *mut T,
-                    &room.sizes.work => &i32, room.reals => *mut T::Real, room.integers => *mut i32, &mut info => &mut i32,
-                    1 => usize, 1 => usize,
+                    &room.sizes.work => &i32, room.reals => *mut T::Real, room.integers => *mut i32,
+                    &mut info => &mut i32, 1 => usize, 1 => usize,
                 );
             } else {
                 call!(
                     routine,
                     &job => &u8, &b'N' => &u8, select => *const u8, &order => &i32, a => *mut T, &order => &i32,
                     &mut selected => &mut i32, w => *mut T, wi => *mut T, vs => *mut T, &order => &i32,
-                    room.work => *mut T, &room.sizes.work => &i32, room.integers => *mut i32, &mut info => &mut i32, 1 => usize, 1 => usize,
+                    room.work => *mut T, &room.sizes.work => &i32, room.integers => *mut i32,
+                    &mut info => &mut i32, 1 => usize, 1 => usize,
                 );
             }
         }
@@ -128,8 +129,8 @@ fn composed<T: Scalar>(
             call!(
                 hseqr,
                 &b'S' => &u8, &compz => &u8, &order => &i32, &1 => &i32, &order => &i32, a.as_mut_ptr() => *mut T,
-                &order => &i32, w.as_mut_ptr() => *mut T, vs.as_mut_ptr() => *mut T, &order => &i32, room.work => *mut T,
-                &room.sizes.work => &i32, &mut info => &mut i32, 1 => usize, 1 => usize,
+                &order => &i32, w.as_mut_ptr() => *mut T, vs.as_mut_ptr() => *mut T, &order => &i32,
+                room.work => *mut T, &room.sizes.work => &i32, &mut info => &mut i32, 1 => usize, 1 => usize,
             );
         }
         info

@@ -29,8 +29,8 @@ pub(crate) struct Sizes {
     pub integers: i32,
 }
 
-/// The memory of a routine, without content. Where a routine is asked for its sizes, these are -1, and the memory is one element
-/// of each type.
+/// The memory of a routine, without content. Where a routine is asked for its sizes, these are -1, and the memory is one
+/// element of each type.
 pub(crate) struct Room<T: Scalar> {
     pub work: *mut T,
     pub reals: *mut T::Real,
@@ -94,8 +94,8 @@ impl Workspace {
         Ok(address)
     }
 
-    /// Runs a routine with the memory that it asks for, at least `least`. A routine writes the sizes it wants into the first
-    /// elements where it is given the size -1. The answer is kept for matrices with the same `dims`.
+    /// Runs a routine with the memory that it asks for, at least `least`. Given the size -1, a routine writes the sizes it
+    /// wants into the first elements. The answer is kept for matrices with the same `dims`.
     pub(crate) fn with_room<T: Scalar, R>(
         &mut self,
         routine: Routine,

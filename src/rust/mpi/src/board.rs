@@ -1,7 +1,7 @@
 //! A key-value store over MPI, without a server. Every process has all keys. Changes go to all in rounds, and every process makes
 //! them in the same order: round by round, and in each by rank. So all agree on every value and sum.
 
-use crate::rounds::{Reported, Rounds};
+use crate::rounds::{Round, Rounds};
 use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::mmap::SignalStacks;
 use pjrt_base::sync::Unpoisoned;
@@ -90,8 +90,8 @@ impl State {
     }
 
     /// Makes the changes of all processes, by rank.
-    fn make(&mut self, reported: &Reported, rank: usize) {
-        for (from, message) in reported.messages.iter().enumerate() {
+    fn make(&mut self, round: &Round, rank: usize) {
+        for (from, message) in round.messages.iter().enumerate() {
             let mut rest = message.as_slice();
             while let Some(change) = read(&mut rest) {
                 match change {
@@ -118,7 +118,7 @@ impl State {
         }
         self.next = next;
         self.rounds += 1;
-        self.is_over = reported.is_last;
+        self.is_over = round.is_last;
     }
 
     fn check(&self) -> Result<()> {
@@ -162,12 +162,12 @@ impl Board {
                 let mut state = self.state();
                 (std::mem::take(&mut state.next), state.leaves)
             };
-            let reported = rounds.next(message, leaves);
+            let round = rounds.next(message, leaves);
             let mut state = self.state();
-            let is_idle = match &reported {
-                Ok(reported) => {
-                    state.make(reported, rank);
-                    reported.messages.iter().all(Vec::is_empty)
+            let is_idle = match &round {
+                Ok(round) => {
+                    state.make(round, rank);
+                    round.messages.iter().all(Vec::is_empty)
                 }
                 Err(error) => {
                     state.failure = Some(error.clone());

@@ -9,9 +9,9 @@ use std::ffi::{c_int, c_void};
 use std::ptr::without_provenance_mut;
 use std::time::Duration;
 
-/// What every process has told in a round.
+/// The messages of all processes in a round.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Reported {
+pub struct Round {
     /// By rank.
     pub messages: Vec<Vec<u8>>,
     /// Every process has said that it leaves.
@@ -23,7 +23,7 @@ pub trait Rounds: Send {
     ///
     /// # Errors
     /// MPI's own. No further round is possible then.
-    fn next(&mut self, message: Vec<u8>, leaves: bool) -> Result<Reported>;
+    fn next(&mut self, message: Vec<u8>, leaves: bool) -> Result<Round>;
 }
 
 /// The bit of a length that says that the process leaves.
@@ -119,7 +119,7 @@ impl<H: Handle> Broadcasts<H> {
 }
 
 impl<H: Handle + Send> Rounds for Broadcasts<H> {
-    fn next(&mut self, message: Vec<u8>, leaves: bool) -> Result<Reported> {
+    fn next(&mut self, message: Vec<u8>, leaves: bool) -> Result<Round> {
         let own = message.len() as u64 | if leaves { LEAVES } else { 0 };
         let all = self.lengths(own)?;
         let mut own = Some(message);
@@ -134,7 +134,7 @@ impl<H: Handle + Send> Rounds for Broadcasts<H> {
             std::mem::forget(messages);
             return Err(error);
         }
-        Ok(Reported { messages, is_last: all.iter().all(|length| length & LEAVES != 0) })
+        Ok(Round { messages, is_last: all.iter().all(|length| length & LEAVES != 0) })
     }
 }
 

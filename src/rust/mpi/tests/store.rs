@@ -158,8 +158,8 @@ fn waits(rank: usize, size: usize) {
 
 /// Waits for all processes without the store.
 fn all_come() {
-    let (reported, done) = std::sync::mpsc::channel();
-    world::submit(Box::new(move |mpi| reported.send(mpi.barrier(&[])).unwrap())).unwrap();
+    let (report, done) = std::sync::mpsc::channel();
+    world::submit(Box::new(move |mpi| report.send(mpi.barrier(&[])).unwrap())).unwrap();
     done.recv().unwrap().unwrap();
 }
 

@@ -129,15 +129,15 @@ impl HloModuleProto {
     /// Whether the module's inputs and outputs match those of its entry computation: XLA relies on it.
     pub fn has_consistent_shape(&self) -> bool {
         let (Some(entry), Some(program)) = (self.entry(), &self.host_program_shape) else { return true };
-        let agree = |reported: Option<&ShapeProto>, own: &Option<ShapeProto>| match (reported, own) {
-            (Some(reported), Some(own)) => reported.is_structured_as(own),
+        let agree = |declared: Option<&ShapeProto>, own: &Option<ShapeProto>| match (declared, own) {
+            (Some(declared), Some(own)) => declared.is_structured_as(own),
             _ => false,
         };
         let parameters = || entry.instructions.iter().filter(|instruction| instruction.opcode == "parameter");
         let root = entry.instructions.iter().find(|instruction| instruction.id == entry.root_id);
-        let reported = |number: i64| program.parameters.get(usize::try_from(number).ok()?);
+        let declared = |number: i64| program.parameters.get(usize::try_from(number).ok()?);
         parameters().count() == program.parameters.len()
-            && parameters().all(|parameter| agree(reported(parameter.parameter_number), &parameter.shape))
+            && parameters().all(|parameter| agree(declared(parameter.parameter_number), &parameter.shape))
             && root.is_some_and(|root| agree(program.result.as_ref(), &root.shape))
     }
 
@@ -186,13 +186,13 @@ impl HloModuleProto {
         let sharding = |number: usize| divided.get(&(number as i64)).copied();
         let inputs = program.parameters.iter().enumerate().map(|(i, shape)| array(shape, sharding(i))).collect();
         let root = entry.instructions.iter().find(|instruction| instruction.id == entry.root_id);
-        let reported = root.and_then(|root| root.sharding.as_ref());
+        let declared = root.and_then(|root| root.sharding.as_ref());
         let outputs = program.result.as_ref().map(|result| match result.element_type {
             TUPLE => {
-                let reported = reported.map(|reported| reported.tuple_shardings.as_slice()).unwrap_or_default();
-                result.tuple_shapes.iter().enumerate().map(|(i, shape)| array(shape, reported.get(i))).collect()
+                let declared = declared.map(|declared| declared.tuple_shardings.as_slice()).unwrap_or_default();
+                result.tuple_shapes.iter().enumerate().map(|(i, shape)| array(shape, declared.get(i))).collect()
             }
-            _ => vec![array(result, reported)],
+            _ => vec![array(result, declared)],
         });
         Annotations { inputs: Some(inputs), outputs, ..Default::default() }
     }

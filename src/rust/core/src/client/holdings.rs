@@ -23,12 +23,11 @@ pub fn explain(error: Error, asked: impl FnOnce() -> String) -> Error {
 pub fn arrays<'a>(specs: impl IntoIterator<Item = &'a Spec>) -> String {
     const FEW: usize = 3;
     let all: Vec<&Spec> = specs.into_iter().collect();
-    let mut reported: Vec<String> =
-        all.iter().take(FEW).map(|spec| format!("{spec} ({})", size(spec.bytes()))).collect();
+    let mut listed: Vec<String> = all.iter().take(FEW).map(|spec| format!("{spec} ({})", size(spec.bytes()))).collect();
     if all.len() > FEW {
-        reported.push(format!("{} more", all.len() - FEW));
+        listed.push(format!("{} more", all.len() - FEW));
     }
-    match reported.split_last() {
+    match listed.split_last() {
         None => "nothing that has a size".into(),
         Some((last, [])) => last.clone(),
         Some((last, others)) => format!("{} and {last}", others.join(", ")),

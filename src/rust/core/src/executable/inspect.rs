@@ -28,9 +28,9 @@ impl Executable {
     /// `UnsupportedCall` or code 12 (unimplemented) if the plugin has none; `Forked`, `ClientClosed`. This holds for
     /// all functions below.
     pub fn fingerprint(&self) -> Result<String> {
-        let reported = self.describe()?;
+        let described = self.describe()?;
         let api = self.client().plugin().api();
-        let found = call!(api, PJRT_Executable_Fingerprint { executable: reported.handle })
+        let found = call!(api, PJRT_Executable_Fingerprint { executable: described.handle })
             .map_err(|e| e.unsupported(self.client().platform(), "The fingerprint of an executable is"))?;
         // SAFETY: the plugin has just returned this string.
         Ok(unsafe { text(found.executable_fingerprint, found.executable_fingerprint_size) })
@@ -46,21 +46,21 @@ impl Executable {
 
     /// The size of the machine code in bytes; 0 if a plugin does not count it.
     pub fn code_bytes(&self) -> Result<i64> {
-        let reported = self.describe()?;
+        let described = self.describe()?;
         let api = self.client().plugin().api();
-        let found = call!(api, PJRT_Executable_SizeOfGeneratedCodeInBytes { executable: reported.handle })
+        let found = call!(api, PJRT_Executable_SizeOfGeneratedCodeInBytes { executable: described.handle })
             .map_err(|e| e.unsupported(self.client().platform(), "The size of an executable's code is"))?;
         Ok(found.size_in_bytes)
     }
 
     /// The device and host memory that a run needs, in bytes; `None` if the plugin is too old to tell.
     pub fn memory_stats(&self) -> Result<Vec<(&'static str, Option<i64>)>> {
-        let reported = self.describe()?;
+        let described = self.describe()?;
         let api = self.client().plugin().api();
         let stats = call!(
             api,
             PJRT_Executable_GetCompiledMemoryStats {
-                executable: reported.handle,
+                executable: described.handle,
                 peak_memory_in_bytes: UNTOLD,
                 total_size_in_bytes: UNTOLD,
             }
@@ -111,9 +111,9 @@ impl Executable {
     }
 
     fn told_output_kinds(&self) -> Option<Vec<Option<String>>> {
-        let reported = self.describe().ok()?;
+        let described = self.describe().ok()?;
         let api = self.client().plugin().api();
-        let found = call!(api, PJRT_Executable_OutputMemoryKinds { executable: reported.handle }).ok()?;
+        let found = call!(api, PJRT_Executable_OutputMemoryKinds { executable: described.handle }).ok()?;
         // SAFETY: the plugin has just returned these arrays and strings.
         unsafe {
             let kinds = slice(found.memory_kinds, found.num_outputs).iter();

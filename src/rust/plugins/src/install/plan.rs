@@ -99,10 +99,10 @@ pub(super) fn given(
 
 /// The SHA-256 in a URL's fragment, `#sha256=...`.
 fn told_sha256(url: &Url) -> Result<Option<String>> {
-    let Some(reported) = url.fragment().and_then(|f| f.strip_prefix("sha256=")) else { return Ok(None) };
-    let message = format!("\"{reported}\", after the URL of the plugin, is not a SHA-256.");
+    let Some(hash) = url.fragment().and_then(|f| f.strip_prefix("sha256=")) else { return Ok(None) };
+    let message = format!("\"{hash}\", after the URL of the plugin, is not a SHA-256.");
     let invalid = || Error::new(Kind::InvalidInput, message).hint("A SHA-256 has 64 hexadecimal digits.");
-    verify::sha256(reported).ok_or_else(invalid).map(Some)
+    verify::sha256(hash).ok_or_else(invalid).map(Some)
 }
 
 pub(super) fn url_variable(platform: &str) -> String {

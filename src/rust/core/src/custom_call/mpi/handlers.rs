@@ -142,10 +142,10 @@ fn queue(
             completion.complete(outcome);
         }
     };
-    let reported = tell.clone();
+    let report = tell.clone();
     let job = Box::new(move |mpi: &mut dyn Communicator| tell(work(mpi, &call, &ranks).map_err(Failure::from)));
     if let Err(error) = world::submit(job) {
-        reported(Err(error.into()));
+        report(Err(error.into()));
     }
     if waits {
         return waiter.wait();

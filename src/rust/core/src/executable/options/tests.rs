@@ -54,9 +54,9 @@ fn partitioners_are_chosen_unless_told() {
     assert_eq!(partitioners(&counts(2, 1), false), (false, false));
     assert_eq!(partitioners(&counts(1, 2), false), (true, false));
     assert_eq!(partitioners(&counts(1, 2), true), (true, true));
-    let reported =
+    let chosen =
         CompileOptions { use_spmd_partitioning: Some(true), use_shardy_partitioner: Some(false), ..Default::default() };
-    assert_eq!(partitioners(&reported, true), (true, false));
+    assert_eq!(partitioners(&chosen, true), (true, false));
     let refused = CompileOptions { use_spmd_partitioning: Some(false), ..counts(1, 2) };
     assert!(refused.check().is_err());
 }
@@ -185,8 +185,8 @@ fn compilers_divide_what_the_program_leaves_open() {
     };
     let default = CompileOptions::default();
     assert_eq!(flags(&default, &program).unwrap(), (vec![false, true, true], vec![true, false]));
-    let reported = with(Propagation::All(false), Propagation::All(true));
-    assert_eq!(flags(&reported, &program).unwrap(), (vec![false; 3], vec![true; 2]));
+    let chosen = with(Propagation::All(false), Propagation::All(true));
+    assert_eq!(flags(&chosen, &program).unwrap(), (vec![false; 3], vec![true; 2]));
     let each = with(Propagation::Each(vec![true, false, true]), Propagation::Unsaid);
     assert_eq!(flags(&each, &program).unwrap().0, [true, false, true]);
     for bad in [vec![true; 2], vec![true; 4], vec![]] {
@@ -195,11 +195,11 @@ fn compilers_divide_what_the_program_leaves_open() {
     // The number of arrays of a program that cannot be read is not known.
     let unknown = Annotations { num_partitions: Some(2), ..Default::default() };
     assert_eq!(flags(&default, &unknown).unwrap(), (vec![], vec![]));
-    assert_eq!(flags(&reported, &unknown).unwrap(), (vec![false], vec![true]));
+    assert_eq!(flags(&chosen, &unknown).unwrap(), (vec![false], vec![true]));
     assert!(flags(&each, &unknown).is_err());
     // One partition has nothing to divide.
     let single = Annotations { num_partitions: None, ..program };
-    assert_eq!(flags(&reported, &single).unwrap(), (vec![], vec![]));
+    assert_eq!(flags(&chosen, &single).unwrap(), (vec![], vec![]));
 }
 
 #[test]
