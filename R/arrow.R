@@ -84,7 +84,7 @@ take_arrow <- function(array, schema, device = as_pjrt_device(NULL)) {
 # Checks that a buffer has the type and shape that the user wants.
 check_as_it_is <- function(buffer, dtype, shape) {
   if (!has_dtype(buffer, dtype)) {
-    abort_input("The array has elements of type ", elt_type(buffer), ", not ", dtype, ".", hints = "Cast it in Arrow first.")
+    abort_input("The array has elements of type ", elt_type(buffer), ", not ", dtype_text(dtype), ".", hints = "Cast it in Arrow first.")
   }
   if (!has_shape(buffer, shape)) {
     abort_input("The array has another shape: ", paste(shape(buffer), collapse = "x"), ".", class = "shape_mismatch")

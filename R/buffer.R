@@ -30,7 +30,8 @@
 #' Python arrays that reticulate passes on (from NumPy, JAX, PyTorch) keep their type and need no copy if they are
 #' aligned: see [as_dlpack()].
 #'
-#' Time series, tables and data frames whose columns are all numbers are taken as arrays. Factors, dates, times, sparse
+#' Time series, tables and data frames whose columns are all numbers are taken as arrays. The columns of a data frame get one
+#' type, as in [cbind()]; 64-bit integers beside doubles become doubles. Factors, dates, times, sparse
 #' matrices, lists and strings are errors, whose messages say how to convert them.
 #'
 #' @section What a dtype cannot hold:
@@ -174,14 +175,45 @@ array_classes <- c("ts", "mts", "table", "xtabs", "AsIs", "noquote", "matrix", "
 
 # Objects that mean an array of numbers, as that; NULL for others.
 plain_data <- function(data) {
-  is_plain <- function(x) (is.numeric(x) || is.logical(x) || is.complex(x)) && !is.object(x)
-  if (is.data.frame(data) && length(data) > 0L && all(vapply(data, is_plain, NA))) {
-    data <- as.matrix(data)
+  if (is.data.frame(data)) {
+    return(plain_columns(data))
   }
   if (isS4(data) || !(is.numeric(data) || is.logical(data) || is.complex(data)) || !all(oldClass(data) %in% array_classes)) {
     return(NULL)
   }
   structure(as.vector(data), dim = dim(data))
+}
+
+# The matrix of a data frame of numbers, with the type that R's rules give for all columns; NULL for others.
+plain_columns <- function(data) {
+  columns <- lapply(data, plain_column)
+  if (length(columns) == 0L || any(vapply(columns, is.null, NA))) {
+    return(NULL)
+  }
+  is_long <- vapply(columns, inherits, NA, "integer64")
+  # bit64's own rules for a mix do not hold for all its functions
+  all_long <- !any(vapply(columns[!is_long], function(x) is.double(x) || is.complex(x), NA))
+  if (any(is_long)) {
+    load_bit64()
+    columns <- lapply(columns, if (all_long) as_long_bits else as_doubles)
+  }
+  found <- do.call(cbind, unname(columns))
+  if (any(is_long) && all_long) structure(found, class = "integer64") else found
+}
+
+plain_column <- function(x) {
+  if (inherits(x, "integer64") && is.null(dim(x))) x else if (!is.data.frame(x)) plain_data(x)
+}
+
+# The bits of 64-bit integers, in doubles.
+as_long_bits <- function(x) {
+  bits <- unclass(bit64::as.integer64(x))
+  if (!is.null(dim(x))) dim(bits) <- dim(x)
+  bits
+}
+
+as_doubles <- function(x) {
+  if (inherits(x, "integer64")) as.double(x) else x
 }
 
 abort_not_data <- function(data) {
@@ -204,7 +236,7 @@ conversion_advice <- function(data) {
   } else if (inherits(data, "difftime")) {
     "as.numeric(x, units = \"secs\") gives seconds."
   } else if (is.data.frame(data)) {
-    "data.matrix(x) gives numbers, codes for factors. Or select columns: as.matrix(x[sapply(x, is.numeric)])."
+    column_advice(data)
   } else if (isS4(data) && inherits(data, c("Matrix", "sparseVector"))) {
     if (inherits(data, "sparseVector")) "as.numeric(x) gives a dense vector." else "as.matrix(x) gives a dense matrix."
   } else if (is.object(data) && typeof(data) %in% c("integer", "double")) {
@@ -216,6 +248,20 @@ conversion_advice <- function(data) {
   } else {
     "Convert it to numbers first."
   }
+}
+
+# How to convert the first column of a data frame that is not of numbers.
+column_advice <- function(data) {
+  is_bad <- vapply(data, function(x) is.null(plain_column(x)), NA)
+  if (!any(is_bad)) {
+    return("The data frame has no columns.")
+  }
+  column <- data[[which(is_bad)[[1L]]]]
+  name <- deparse1(names(data)[is_bad][[1L]])
+  c(
+    sprintf("Column %s is %s: convert x[[%s]], or leave it out, as in x[setdiff(names(x), %s)].", name, given(column), name, name),
+    gsub("\\bx\\b", sprintf("x[[%s]]", name), conversion_advice(column))
+  )
 }
 
 #' @rdname pjrt_buffer

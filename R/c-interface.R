@@ -2,7 +2,7 @@
 #'
 #' @description
 #' Packages with C, C++ or Rust code can create, inspect and execute pjrt's objects without calling R functions. The header
-#' `pjrt/api.h` declares 21 routines; each comment there says what the routine returns and what it returns after a failure.
+#' `pjrt/api.h` declares 22 routines; each comment there says what the routine returns and what it returns after a failure.
 #'
 #' To use it:
 #' * Add `Imports: pjrt` and `LinkingTo: pjrt` to DESCRIPTION, and import at least one function in NAMESPACE, so that R loads
@@ -29,7 +29,7 @@
 #'   reason.
 #' * An `SEXP` that a routine returns is not protected.
 #' * Element types are numbers of PJRT's `PJRT_Buffer_Type`. `pjrt_c_dtype_from_name("f32")` returns the number of a type.
-#' * Arrays from R are in column-major order, as everywhere in R. The memory of `pjrt_c_buffer_device_ptr()` has the buffer's own
+#' * Arrays from R are in column-major order, as everywhere in R. The memory at `pjrt_c_buffer_address()` has the buffer's own
 #'   layout, which is row-major unless a program asks for another.
 #' @examples
 #' # the names of the routines

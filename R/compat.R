@@ -43,6 +43,9 @@ new_build_options <- function(num_replicas = 1L, num_partitions = 1L, device_ord
   )
 }
 
+# The R package with CUDA's libraries that earlier versions used.
+cuda_r_package <- "cuda12.8"
+
 pjrt_memory <- function(buffer) {
   memory_space(buffer)
 }

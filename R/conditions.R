@@ -104,11 +104,11 @@ advice <- list(
   arrow_conversion = function() "Convert it in Arrow first, to integers or floats.",
   arrow_nulls = function() "Cast it to a type of floats in Arrow first: there, missing values become NaN.",
   buffer_deleted = function() {
-    "pjrt_delete() has freed its memory. Create a new buffer, or delete the old one after its last use."
+    "pjrt_delete() has deleted it. Create a new buffer, or delete the old one after its last use."
   },
   buffer_donated = function() {
     c(
-      "A program that donates its input took over its memory. Use the program's output instead.",
+      "It was donated: a program that donates its input took over its memory. Use the program's output instead.",
       "To keep an input, pass execution_options = pjrt_execution_options(keep_inputs = )."
     )
   },

@@ -91,6 +91,12 @@ pjrt_from_dlpack.PJRTDLPack <- function(x, device = NULL, copy = NULL) {
 
 #' @export
 pjrt_from_dlpack.python.builtin.object <- function(x, device = NULL, copy = NULL) {
+  if (any(grepl("^numpy\\.ma\\.", class(x)))) {
+    abort_input(
+      "`x` is a masked array of NumPy: a buffer has no mask.",
+      hints = "In Python, x.filled(numpy.nan) gives an array of floats, and x.data one without the mask."
+    )
+  }
   .Call(ffi_dlpack_import, take_from_python(x, device), device, copy)
 }
 
@@ -110,7 +116,7 @@ pjrt_buffer.python.builtin.object <- function(data, dtype = NULL, device = NULL,
   buffer <- pjrt_from_dlpack(data, device, copy)
   if (!has_dtype(buffer, dtype)) {
     abort_input(
-      "`data` is a Python array of type ", as.character(elt_type(buffer)), ", not ", dtype, ": such arrays are not converted.",
+      "`data` is a Python array of type ", as.character(elt_type(buffer)), ", not ", dtype_text(dtype), ": such arrays are not converted.",
       hints = "Convert it in Python first, as with astype() in NumPy and JAX or to() in PyTorch."
     )
   }

@@ -35,6 +35,11 @@ dtype.default <- function(x, ...) {
   pass_on("dtype", x, "PJRTBuffer", ...)
 }
 
+# The name in a data type; called from Rust.
+data_type_text <- function(x) {
+  as.character(x)
+}
+
 # The name of an element type outside PJRT, where "pred" is "bool".
 data_type_name <- function(type) {
   name <- as.character(type)

@@ -38,9 +38,9 @@
 #' as_array(state$loss)
 #' ```
 #' Elements of `state` that are not arguments, such as `loss` here, are ignored. An output replaces the argument
-#' that it has the name of, with the same dtype and shape; otherwise the argument whose memory it takes over (donation). An
-#' argument changes if there is an output for each of its arrays. If neither is known, name the arguments and the
-#' outputs in `state`.
+#' that it has the name of, with the same dtype and shape. Without such a name, it replaces a donated argument if these two alone
+#' have the same structure, dtypes and shapes. An argument changes if there is an output for each of its arrays. If several
+#' outputs fit, `pjrt_step()` raises an error: name the arguments and the outputs in `state`.
 #'
 #' @param x A `PJRTLoadedExecutable`, a `PJRTExported` from [pjrt_load_exported()] or a `PJRTProgram`. The latter two are
 #'   compiled with [pjrt_compile()]: functions of JAX at the first call, or at the first with each shape if they have symbolic
@@ -78,7 +78,7 @@
 #'
 #' # a training loop: the program reuses the memory of its state
 #' path <- system.file("programs", "logistic-step.mlir", package = "pjrt")
-#' step <- pjrt_step(pjrt_program(path = path), outputs = "loss")
+#' step <- pjrt_step(pjrt_program(path = path), state = c(weights = 1, velocity = 2), outputs = "loss")
 #' step
 #' features <- pjrt_buffer(matrix(rnorm(500), 100), "f64")
 #' labels <- pjrt_buffer(rep(c(0, 1), 50), "f64")

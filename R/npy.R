@@ -10,8 +10,8 @@
 #' are never modified. See [pjrt_load_safetensors()] for files that change while they are in use.
 #'
 #' Arrays that Python stores in Fortran order are transposed, and big-endian numbers are converted, so that every buffer is in
-#' row-major order with the indices of Python. Compressed arrays, of `numpy.savez_compressed()`, are inflated and checked by
-#' their checksum. An archive's members that are not arrays are ignored.
+#' row-major order with the indices of Python. Compressed arrays, of `numpy.savez_compressed()`, are inflated. Every array
+#' of an archive is checked by its checksum. A warning names the members of an archive that are not arrays.
 #'
 #' @section Types:
 #' `bool`, integers of 8 to 64 bits, `float16`, `float32`, `float64`, `complex64` and `complex128`. NumPy has no `bfloat16` and
@@ -43,6 +43,12 @@ pjrt_load_npy <- function(path, device = NULL, names = NULL, dtype = NULL) {
   loaded <- call_with_text(
     ffi_npy_load, full_path(path), device, if (!is.null(names)) as_utf8(names), dtype, shows_progress(), console_columns()
   )
+  if (is.null(names) && length(loaded$others) > 0L) {
+    warn(
+      "'", path, "' also has ", counted(length(loaded$others), "member"), " that ",
+      if (length(loaded$others) == 1L) "is" else "are", " not an array of NumPy: ", quoted_list(loaded$others), "."
+    )
+  }
   if (is.null(loaded$names)) loaded$buffers[[1L]] else structure(loaded$buffers, names = loaded$names)
 }
 

@@ -3,7 +3,7 @@
 #' `sum(x)`, `mean(x)`, `range(x)` and so on compute on the device, as [operators] do. Their results are buffers: read them with
 #' [as_array()].
 #'
-#' `sum()` and `prod()` of integers are `i64`, of unsigned ones `ui64`, and of `pred` `i32`. `mean()` of integers and `pred` is the
+#' `sum()`, `prod()` and `cumsum()` of integers are `i64`, of unsigned ones `ui64`, and of `pred` `i32`. `mean()` of integers and `pred` is the
 #' default float, `options(pjrt.default_float = )`. `max()`, `min()` and `range()` have the dtype of `x`. A float sum is as exact as
 #' its dtype: for `f32` about seven digits, where R sums in double precision.
 #'

@@ -30,7 +30,7 @@ add_state <- function(described, state, names) {
   }
   if (!any(changes)) {
     abort_input(
-      "No output of `", described$name, "` replaces an argument: neither their names nor donation match.",
+      "No output of `", described$name, "` replaces an argument: neither their names nor their structures match.",
       hints = if (length(described$arguments) > 0L) {
         sprintf("Name the outputs, as in `state = c(%s = 1)`.", described$arguments[[1L]])
       }
@@ -81,10 +81,62 @@ output_sources <- function(described, state) {
     return(sources)
   }
   rows <- which(inputs$kept)
-  named <- match(inputs$path[rows], outputs$path, incomparables = "")
-  replace(rows, named)
-  replace(rows, inputs$alias[rows])
+  replace(rows, match(inputs$path[rows], outputs$path, incomparables = ""))
+  match_structures(described, state, sources)
+}
+
+# The same numbers, with those of arguments that no name decides: of an output that alone has the structure of the argument, which
+# alone has that of the output. Donation shows which arguments change, and never where their values come from: JAX assigns
+# donated memory to outputs by their shapes, in order.
+match_structures <- function(described, state, sources) {
+  inputs <- described$inputs
+  result <- described$result %||% as.list(seq_len(nrow(described$outputs)))
+  # the whole result, then its parts
+  outputs <- c(list(result), if (is.list(result)) result)
+  is_free <- vapply(outputs, function(tree) !any(unlist(tree) %in% sources), NA) & lengths(outputs) > 0L
+  outputs <- outputs[is_free]
+  names(outputs) <- c("the result", output_labels(result))[is_free]
+  structures <- lapply(outputs, structure_of, described$outputs$type)
+  rows <- lapply(described$trees, function(tree) as.integer(unlist(tree)))
+  is_open <- vapply(seq_along(rows), function(i) {
+    kept <- rows[[i]][inputs$kept[rows[[i]]]]
+    may_change <- if (is.null(state)) any(inputs$donated[kept]) else described$arguments[[i]] %in% state
+    may_change && length(kept) > 0L && all(is.na(sources[kept]))
+  }, NA)
+  open <- which(is_open)
+  wanted <- lapply(described$trees[open], structure_of, inputs$type)
+  for (i in seq_along(open)) {
+    fits <- which(vapply(structures, identical, NA, wanted[[i]]))
+    rivals <- which(vapply(wanted, identical, NA, wanted[[i]]))
+    if (length(fits) == 0L) next
+    if (length(fits) > 1L || length(rivals) > 1L) {
+      arguments <- described$arguments[open[rivals]]
+      abort_input(
+        "Names do not say which output replaces ", paste0("`", arguments, "`", collapse = " and which "), ": ",
+        paste(names(outputs)[fits], collapse = ", "), if (length(fits) == 1L) " has" else " have", " the same structure.",
+        hints = sprintf(
+          "Name the outputs, as in `state = c(%s)`.",
+          paste(arguments, "=", seq_along(arguments), collapse = ", ")
+        )
+      )
+    }
+    sources[rows[[open[[i]]]]] <- as.integer(unlist(outputs[[fits]]))
+  }
   sources
+}
+
+# How messages name the elements of a result.
+output_labels <- function(result) {
+  if (!is.list(result)) {
+    return(NULL)
+  }
+  names <- names(result) %||% character(length(result))
+  ifelse(nzchar(names), paste0("output `", names, "`"), paste("output", seq_along(result)))
+}
+
+# A nested list of numbers with the types of the arrays instead.
+structure_of <- function(tree, types) {
+  if (is.list(tree)) lapply(tree, structure_of, types) else if (!is.null(tree)) types[[tree]]
 }
 
 check_state <- function(described, state) {

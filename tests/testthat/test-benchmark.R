@@ -102,7 +102,7 @@ test_that("what cannot be measured is refused", {
   expect_refused(pjrt_compare(), "invalid_value", "at least one executable")
   expect_refused(pjrt_compare(add, 1), "invalid_type", "Argument 2 must be")
   pjrt_delete(x)
-  expect_refused(pjrt_benchmark(add, x, x), "deleted_buffer", "deleted buffer")
+  expect_refused(pjrt_benchmark(add, x, x), "deleted_buffer", "deleted or donated buffer")
 })
 
 test_that("a comparison has the names of its programs and takes benchmarks", {

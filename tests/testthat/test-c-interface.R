@@ -39,7 +39,7 @@ test_that("routines recognise objects and return their properties", {
   }))
   expect_clean(child, c(
     "TRUE ", "1 0 0 0 ", "0 1 0 0 ", "0 0 1 0 ", "0 0 0 1 ", "0 0 0 0 ", "0 0 0 0 ", "0 0 0 0 ", "1 0 0 0 ",
-    "TRUE f64 TRUE ", "2 3 0 0 4 1.5 ", "3 4 1.5 ", "3 TRUE TRUE TRUE ", "TRUE TRUE "
+    "TRUE f64 TRUE ", "2 3 0 0 4 1.5 ", "3 4 1.5 ", "3 TRUE TRUE TRUE TRUE ", "TRUE TRUE "
   ))
 })
 
@@ -79,7 +79,7 @@ test_that("failures return a sentinel and a message, and never raise", {
       c_buffer(client, NULL, c(1, 2), 3, f64), c_buffer(NULL, NULL, "a", 1, f64), c_buffer(1, NULL, 1, 1, f64),
       c_buffer(NULL, NULL, 1, -1, f64), c_buffer(NULL, NULL, 1, 1, 999L), c_empty(NULL, NULL, c(2^31, 2^31, 2^31), f64),
       c_copy(1, NULL, client, 0L), c_execute(add, list(x), NULL), c_execute(add, 1, NULL), c_execute(add, list(x, 1), NULL),
-      c_execute(x, list(x, x), NULL), c_execute(add, list(x, x), 1), c_options(-1L, 0L)
+      c_execute(x, list(x, x), NULL), c_execute(add, list(x, x), 1), c_options(-1L, 0L), c_options("a", 0L), c_options(0.5, 0L)
     )
     for (try in tries) {
       result <- eval(try)

@@ -105,6 +105,10 @@ test_that("the session's state has the fields that only other packages use", {
   expect_clean(child, "TRUE TRUE ")
 })
 
+test_that("the name of the R package with CUDA's libraries is there", {
+  expect_identical(utils::getFromNamespace("cuda_r_package", "pjrt"), "cuda12.8")
+})
+
 test_that("build options are checked", {
   for (bad in list("1", 1.5, NA, 1:2, NULL, 1e10)) {
     expect_refused(new_build_options(num_replicas = bad), "invalid_input", "Build options must be whole numbers")

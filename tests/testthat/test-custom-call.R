@@ -429,6 +429,16 @@ test_that("sink() and knitr get the text", {
   expect_match(out, "## PJRTBuffer\n##  1\n##  2\n##  3\n##  4\n## [ f32{4} ]\n", fixed = TRUE)
 })
 
+test_that("the text of a short program comes before pjrt_execute() returns", {
+  print_x <- compile(calling_program("print_tensor"))
+  for (i in 1:10) {
+    # an input whose own program may still run
+    out <- capture.output(y <- pjrt_execute(print_x, pjrt_buffer(c(1, 2, 3, i))))
+    expect_identical(out[[1L]], "PJRTBuffer")
+    expect_length(out, 6L)
+  }
+})
+
 test_that("a long program prints while R waits, and can be interrupted", {
   child <- start_child(
     bquote({

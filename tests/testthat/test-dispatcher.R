@@ -341,7 +341,7 @@ test_that("inputs are checked as pjrt_execute() does", {
   x <- anvl_f32(1)
   d$dispatch(x)
   pjrt_delete(x$data)
-  expect_refused(d$dispatch(x), "deleted_buffer", "deleted buffer")
+  expect_refused(d$dispatch(x), "deleted_buffer", "deleted or donated buffer")
 })
 
 test_that("callbacks may dispatch, and drop the entry that is in use", {

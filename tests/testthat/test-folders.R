@@ -93,6 +93,10 @@ test_that("a cache that the group can write to is not used, and everything says 
   Sys.chmod(platform, "0777", use_umask = FALSE)
   expect_match(idle_source(), "every user can write to '.*idle' \\(mode 777\\)")
   Sys.chmod(platform, "0755", use_umask = FALSE)
+  # others could replace the folder of the platform, too
+  Sys.chmod(cache, "0777", use_umask = FALSE)
+  expect_match(idle_source(), "cache, not in use: every user can write to")
+  Sys.chmod(cache, "0755", use_umask = FALSE)
   expect_true(plugins_downloaded("idle"))
   if (is_root()) {
     system2("chown", c("54321", shQuote(list.files(platform, full.names = TRUE)[[1L]])))

@@ -35,6 +35,10 @@ test_that("NumPy and pjrt use each other's arrays in place", {
     stopifnot(identical(as_array(pjrt_buffer(backwards)), rbind(c(11, 9), c(7, 5), c(3, 1))))
     stopifnot(identical(shape(pjrt_buffer(np$zeros(c(0L, 3L)))), c(0L, 3L)))
     stopifnot(identical(shape(pjrt_buffer(np$array(1))), integer()))
+    # a mask would be lost
+    masked <- np$ma$array(c(1, 2), mask = c(TRUE, FALSE))
+    refused <- tryCatch(pjrt_buffer(masked), pjrt_error = conditionMessage)
+    stopifnot(startsWith(refused, "`x` is a masked array of NumPy"), identical(as_array(pjrt_buffer(masked$data)), array(c(1, 2))))
     # a read-only array is not written to by a program that donates it
     a <- np$from_dlpack(ones())
     b <- pjrt_buffer(a, copy = FALSE)

@@ -29,6 +29,26 @@ test_that("dtype() returns a data type, which calls pred bool", {
   expect_true(dtype(pjrt_scalar(1)) != "f64")
 })
 
+test_that("data types of every version of tengen name a dtype", {
+  # a list, which its package turns into text
+  local_s3 <- function(class, method) {
+    registerS3method("as.character", class, method, envir = asNamespace("base"))
+  }
+  local_s3("ListType", function(x, ...) x$name)
+  type <- function(name) structure(list(name = name), class = c("ListType", "DataType"))
+  expect_true(elt_type(pjrt_buffer(2, type("f64"))) == "f64")
+  expect_true(elt_type(pjrt_scalar(2L, type("i64"))) == "i64")
+  expect_true(elt_type(pjrt_empty(type("bool"), 2L)) == "pred")
+  expect_true(elt_type(pjrt_buffer(raw(4), dtype = type("ui8"), row_major = TRUE, shape = 4L)) == "ui8")
+  x <- pjrt_buffer(1:2)
+  expect_identical(pjrt_buffer(x, type("i32")), x)
+  expect_refused(pjrt_buffer(x, type("f32")), "invalid_input", "Must use the same data type")
+  expect_refused(pjrt_buffer(2, type("f31")), "unsupported_dtype", "f31")
+  expect_refused(pjrt_buffer(2, type(c("f32", "f64"))), "unsupported_dtype", "as.character() does not give its name")
+  local_s3("BrokenType", function(x, ...) stop("broken"))
+  expect_refused(pjrt_buffer(2, structure(1, class = c("BrokenType", "DataType"))), "unsupported_dtype", "as.character()")
+})
+
 test_that("types that tengen lacks use the fallback class", {
   for (name in c("f8e5m2", "f8e4m3fn", "f4e2m1fn", "i4", "ui4", "i2", "ui2")) {
     type <- dtype(pjrt_empty(name, 2L))

@@ -120,8 +120,8 @@ test_that("copying a pending buffer returns at once with its memory space", {
 test_that("copying refuses donated buffers and invalid memory spaces", {
   x <- pjrt_buffer(c(1, 2))
   pjrt_execute(compile(add_program("2xf32", donates)), x, pjrt_buffer(c(1, 2)))
-  expect_refused(copy_buffer(x, memory_spaces("cpu:0")[[2L]]), "deleted_buffer", "called on donated buffer")
-  expect_refused(memory_space(x), "deleted_buffer", "called on donated buffer")
+  expect_refused(copy_buffer(x, memory_spaces("cpu:0")[[2L]]), "deleted_buffer", "called on deleted or donated buffer")
+  expect_refused(memory_space(x), "deleted_buffer", "called on deleted or donated buffer")
   expect_refused(copy_buffer(1, memory_spaces("cpu:0")[[2L]]), "invalid_pointer", "`buffer` must be a `PJRTBuffer`")
   saved <- unserialize(serialize(memory_spaces("cpu:0")[[2L]], NULL))
   expect_refused(copy_buffer(pjrt_scalar(1), saved), "invalid_pointer", "saving and loading")

@@ -57,6 +57,55 @@ test_that("types that NumPy lacks are given by `dtype`", {
   expect_identical(shape(pjrt_load_npy(path("version1"), dtype = "float32")), 2:3)
 })
 
+test_that("every array of an archive is checked by its checksum", {
+  python <- python_arrays()
+  for (file in c("stored.npz", "deflated.npz")) {
+    bytes <- readBin(file.path(python$folder, file), "raw", 1e6)
+    # the last byte of the first array's data: it is followed by the next member
+    member <- grepRaw("PK\003\004", bytes, all = TRUE)[[2L]]
+    bytes[[member - 1L]] <- xor(bytes[[member - 1L]], as.raw(1))
+    damaged <- file.path(withr::local_tempdir(), file)
+    writeBin(bytes, damaged)
+    expect_refused(pjrt_load_npy(damaged, names = "w"), "npy_invalid", "is not a valid file of NumPy: ")
+    expect_named(pjrt_load_npy(damaged, names = "scalar"), "scalar")
+  }
+})
+
+test_that("members of an archive that are not arrays are named", {
+  skip_if(!nzchar(Sys.which("zip")))
+  folder <- withr::local_tempdir()
+  writeBin(npy_bytes("|u1", 2, as.raw(1:2)), file.path(folder, "a.npy"))
+  writeLines("text", file.path(folder, "notes.txt"))
+  writeLines("text", file.path(folder, "b"))
+  path <- file.path(folder, "both.npz")
+  withr::with_dir(folder, utils::zip(path, c("a.npy", "notes.txt", "b"), flags = "-q0"))
+  expect_warning(loaded <- pjrt_load_npy(path), "also has 2 members that are not an array of NumPy: `notes.txt`, `b`", class = "pjrt_warning")
+  expect_identical(as_array(loaded$a), array(1:2))
+  expect_no_warning(pjrt_load_npy(path, names = "a"))
+})
+
+test_that("booleans are the bytes 0 and 1, wherever they come from", {
+  bytes <- as.raw(c(0, 1, 2, 1))
+  refused <- function(code) {
+    error <- expect_refused(code, "invalid_input", "is the byte 2, but a boolean is the byte 0 or 1")
+    expect_match(conditionMessage(error), "Element 3", fixed = TRUE)
+  }
+  refused(pjrt_buffer(bytes, dtype = "pred", shape = 4L, row_major = TRUE))
+  refused(pjrt_buffer(bytes, dtype = "pred", shape = c(2L, 2L), row_major = TRUE))
+  refused(pjrt_buffer(c(bytes, raw(1e6)), dtype = "pred", shape = 1000004L, row_major = TRUE))
+  path <- npy_path()
+  writeBin(npy_bytes("|b1", 4, bytes), path)
+  refused(pjrt_load_npy(path))
+  # large enough to be used in place
+  writeBin(npy_bytes("|b1", 100000L, c(bytes, raw(1e5 - 4))), path)
+  refused(pjrt_load_npy(path))
+  refused(pjrt_map(path))
+  header <- '{"x":{"dtype":"BOOL","shape":[4],"data_offsets":[0,4]}}'
+  writeBin(c(writeBin(nchar(header), raw(), size = 4L), raw(4L), charToRaw(header), bytes), path)
+  refused(pjrt_load_safetensors(path))
+  expect_identical(as_array(pjrt_buffer(as.raw(c(0, 1)), dtype = "pred", shape = 2L, row_major = TRUE)), array(c(FALSE, TRUE)))
+})
+
 test_that("archives are read, compressed or not", {
   python <- python_arrays()
   members <- python$arrays[startsWith(python$arrays$name, "member"), ]

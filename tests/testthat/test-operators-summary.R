@@ -22,7 +22,11 @@ test_that("summaries are R's, in the dtype that the help page says", {
   expect_equal(as_array(mean(p)), mean(m > 1), tolerance = 1e-6)
   withr::local_options(pjrt.default_float = "f64")
   expect_equal(as_array(mean(i)), mean(c(5, -2, 7)), tolerance = 1e-15)
-  expect_identical(as_array(cumsum(i)), array(cumsum(c(5L, -2L, 7L))))
+  # as sums, cumulative sums do not wrap around
+  expect_identical(vapply(list(cumsum(i), cumsum(p), cummax(i), cumprod(i)), dtype_of, ""), c("i64", "i32", "i32", "f64"))
+  expect_identical(as.double(as_array(cumsum(i))), c(5, 3, 10))
+  expect_identical(as.double(as_array(cumsum(pjrt_buffer(c(100L, 100L, 100L), "i8")))), c(100, 200, 300))
+  expect_identical(dtype_of(cumsum(pjrt_buffer(1:3, "ui8"))), "ui64")
 })
 
 test_that("summaries take several arguments", {

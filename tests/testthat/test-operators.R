@@ -214,7 +214,7 @@ test_that("deleted, donated and dead buffers are refused by what they are", {
   x <- pjrt_buffer(c(1, 2))
   gone <- pjrt_buffer(c(1, 2))
   pjrt_delete(gone)
-  expect_refused(x + gone, "deleted_buffer", "deleted buffer f32[2]")
+  expect_refused(x + gone, "deleted_buffer", "deleted or donated buffer f32[2]")
   expect_refused(gone * 2, "deleted_buffer", "deleted")
   expect_refused(exp(gone), "deleted_buffer", "deleted")
   donated <- pjrt_buffer(c(1, 2))

@@ -28,7 +28,7 @@ test_that("lists of results are awaited, and ready if all are", {
 test_that("errors name the element", {
   x <- results()
   pjrt_delete(x$b[[1]])
-  expect_refused(as_array(x), "deleted_buffer", "`b[[1]]`: The function was called on deleted buffer")
+  expect_refused(as_array(x), "deleted_buffer", "`b[[1]]`: The function was called on deleted or donated buffer")
   expect_refused(await(x), "deleted_buffer", "`b[[1]]`: ")
   expect_refused(is_ready(x), "deleted_buffer", "`b[[1]]`: ")
   expect_refused(as_array_async(x), "deleted_buffer", "`b[[1]]`: ")

@@ -3,8 +3,10 @@ exported <- function(name) pjrt_load_exported(fixture(file.path("exported", past
 
 logistic <- function() pjrt_program(path = system.file("programs", "logistic-step.mlir", package = "pjrt"))
 
+logistic_step <- function(...) pjrt_step(logistic(), state = c(weights = 1, velocity = 2), ...)
+
 test_that("a loop feeds donated state back", {
-  step <- pjrt_step(logistic(), outputs = "loss")
+  step <- logistic_step(outputs = "loss")
   expect_identical(names(formals(step)), c("state", "features", "labels", "rate", "momentum", "..."))
   features <- matrix(sin(1:500), 100)
   labels <- rep(c(0, 1), 50)
@@ -82,12 +84,57 @@ test_that("`state` says which outputs replace arguments", {
   expect_refused(pjrt_step(exported("update"), state = c(params = 3)), "invalid_input", "there is no output `3`")
   expect_refused(pjrt_step(exported("update"), state = c(params = 2)), "invalid_input", "There is no output for `params$b`.")
   expect_refused(pjrt_step(exported("update"), state = c(params = "new")), "invalid_input", "there is no output `new`")
-  expect_refused(pjrt_step(exported("update"), state = "params"), "invalid_input", "There is no output for `params$b`.")
+  # only one output has the structure of `params`
+  expect_identical(names(pjrt_step(exported("update"), state = "params")(list(params = model), x, y)), c("params", "output2"))
+  expect_refused(pjrt_step(exported("update"), state = "x"), "invalid_input", "There is no output for `x`.")
   for (bad in list("z", c("params", "params"), 1, NA, character(), c(z = 1), list("params"))) {
     expect_refused(pjrt_step(exported("update"), state = bad), "invalid_input", "`state` must")
   }
   swapped <- pjrt_step(exported("train"), state = c(params = "momentum"))
   expect_identical(names(swapped(list(params = model), model, x, y, 0.1)), c("params", "loss", "params_1"))
+})
+
+# A program that returns new values of its first arguments, all donated, in this order.
+updates <- function(order, types, names = rep("", length(order))) {
+  names <- ifelse(nzchar(names), sprintf(" {jax.result_info = \"%s\"}", names), "")
+  compile(sprintf(
+    "func.func public @main(%s) -> (%s) {\n  return %s : %s\n}",
+    toString(sprintf("%%a%d: tensor<%s> {jax.buffer_donor = true}", seq_along(types), types)),
+    toString(sprintf("tensor<%s>%s", types[order], names)), toString(sprintf("%%a%d", order)),
+    toString(sprintf("tensor<%s>", types[order]))
+  ))
+}
+
+test_that("donation alone does not decide which output replaces an argument", {
+  # JAX gives the memory of the first donated argument to the first output of its shape
+  swapped <- exported("swapped")
+  expect_refused(
+    pjrt_step(swapped), "invalid_input", "Names do not say which output replaces `params` and which `m`: output 1, output 2 have"
+  )
+  expect_refused(pjrt_step(swapped, state = "m"), "invalid_input", "which output replaces `m`: output 1, output 2")
+  step <- pjrt_step(swapped, state = c(params = 2, m = 1))
+  state <- list(params = c(1, 2), m = c(3, 4))
+  for (i in 1:2) state <- step(state, x = c(1, 1))
+  m <- 0.9 * (0.9 * c(3, 4) + 1) + 1
+  params <- c(1, 2) - 0.1 * c(3, 4) - 0.1 * (0.9 * c(3, 4) + 1)
+  expect_equal(as_array(state), list(params = array(params), m = array(m)), tolerance = 1e-6)
+  expect_refused(pjrt_step(updates(2:1, c("2xf32", "2xf32"))), "invalid_input", "output 1, output 2 have the same structure")
+  # one argument could be replaced by either of two outputs
+  expect_refused(pjrt_step(updates(c(1, 1), "2xf32")), "invalid_input", "replaces `a1`: output 1, output 2")
+  expect_refused(pjrt_step(updates(1, c("2xf32", "2xf32"))), "invalid_input", "replaces `a1` and which `a2`: output 1 has")
+})
+
+test_that("names, and structures that occur once, decide", {
+  types <- c("2xf32", "3xf32")
+  step <- pjrt_step(updates(2:1, types))
+  expect_identical(as_array(step(list(a1 = 1:2, a2 = 3:5))), list(a1 = array(c(1, 2)), a2 = array(c(3, 4, 5))))
+  step <- pjrt_step(updates(2:1, c("2xf32", "2xf32"), c("a2", "a1")))
+  expect_identical(as_array(step(list(a1 = 1:2, a2 = 3:4))), list(a1 = array(c(1, 2)), a2 = array(c(3, 4))))
+  # optax's order: loss, state of the optimizer, parameters
+  step <- pjrt_step(exported("ordinary"))
+  state <- step(list(params = list(w = c(1, 2), b = 3), opt = list(c(0, 0), 0)), x = c(1, 1))
+  expect_identical(names(state), c("params", "opt", "output1"))
+  expect_identical(names(state$params), c("b", "w"))
 })
 
 test_that("a single output can be the state", {
@@ -104,7 +151,7 @@ test_that("a single output can be the state", {
 })
 
 test_that("what is not a state is refused", {
-  step <- pjrt_step(logistic())
+  step <- logistic_step()
   call <- function(state) step(state, matrix(0, 100, 5), numeric(100), 0.1, 0.9)
   expect_identical(names(call(list(weights = numeric(5), velocity = numeric(5), other = "ignored"))[3]), "output3")
   expect_refused(call(list()), "invalid_input", "There is no value for `weights`, `velocity`.")
@@ -115,14 +162,14 @@ test_that("what is not a state is refused", {
   }
   expect_refused(step(list(), 1), "argument_count", "`labels`, `rate`, `momentum` are missing.")
   for (bad in list(1, NA_character_, "")) {
-    expect_refused(pjrt_step(logistic(), outputs = bad), "invalid_input", "`outputs` must be")
+    expect_refused(logistic_step(outputs = bad), "invalid_input", "`outputs` must be")
   }
-  expect_refused(pjrt_step(logistic(), outputs = c("a", "b")), "invalid_input", "has 2 names, but the program has 1 other")
+  expect_refused(logistic_step(outputs = c("a", "b")), "invalid_input", "has 2 names, but the program has 1 other")
   expect_refused(pjrt_step(mean), "invalid_input", "`x` must be a `PJRTLoadedExecutable`")
 })
 
 test_that("steps print what becomes of their outputs", {
-  step <- pjrt_step(logistic(), outputs = "loss")
+  step <- logistic_step(outputs = "loss")
   expect_snapshot(step)
   expect_snapshot(pjrt_step(exported("train")))
   expect_output(str(step), "^ PJRTStep logistic_step\\(")

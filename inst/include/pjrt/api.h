@@ -15,7 +15,7 @@
 #include <Rinternals.h>
 
 /* The version of this header; compare with pjrt_c_api_version(). Hundreds differ if a routine has changed. */
-#define PJRT_C_API_VERSION 100
+#define PJRT_C_API_VERSION 200
 
 /* Defines a function that looks up the routine in pjrt at its first call. */
 #define PJRT_C_ROUTINE(type, name, parameters, arguments)            \
@@ -35,6 +35,9 @@ extern "C" {
 /* The version of the interface in the installed package. */
 PJRT_C_ROUTINE(int, pjrt_c_api_version, (void), ())
 
+/* Not needed: each routine is looked up at its first call. Returns the version. */
+static inline int pjrt_c_api_init(void) { return pjrt_c_api_version(); }
+
 /* Why the last failed routine failed: text that is valid until the next failure, "" before the first one. */
 PJRT_C_ROUTINE(const char *, pjrt_c_last_error, (void), ())
 
@@ -52,14 +55,16 @@ PJRT_C_ROUTINE(const int64_t *, pjrt_c_buffer_dims, (SEXP buffer, int *rank), (b
 
 /* The address of a buffer's content in the device's memory, valid while the buffer lives and is not donated. Waits until the
  * content is complete; the user can interrupt that. Else NULL. */
-PJRT_C_ROUTINE(void *, pjrt_c_buffer_device_ptr, (SEXP buffer), (buffer))
+PJRT_C_ROUTINE(void *, pjrt_c_buffer_address, (SEXP buffer), (buffer))
 
 /* The `const PJRT_Api *` of the plugin, valid for the rest of the session, else NULL. */
 PJRT_C_ROUTINE(const void *, pjrt_c_buffer_api, (SEXP buffer), (buffer))
 PJRT_C_ROUTINE(const void *, pjrt_c_client_api, (SEXP client), (client))
 
-/* The `PJRT_Device *` of a device, valid while its client is open, else NULL. */
+/* The `PJRT_Device *` of a device, and of the device that a buffer is on, valid while the client is open, else NULL. Does not
+ * wait for the buffer's content. */
 PJRT_C_ROUTINE(void *, pjrt_c_device_ptr, (SEXP device), (device))
+PJRT_C_ROUTINE(void *, pjrt_c_buffer_device_ptr, (SEXP buffer), (buffer))
 
 /* The device of a buffer, and the one R object of a device: equal devices are the same object. Else R_NilValue. */
 PJRT_C_ROUTINE(SEXP, pjrt_c_device_for_buffer, (SEXP buffer), (buffer))
@@ -88,10 +93,9 @@ PJRT_C_ROUTINE(SEXP, pjrt_c_buffer_copy_to_device, (SEXP buffer, SEXP device, SE
  * pjrt_c_execution_options() or pjrt_execution_options(), or R_NilValue. Else R_NilValue. */
 PJRT_C_ROUTINE(SEXP, pjrt_c_execute, (SEXP executable, SEXP inputs, SEXP options), (executable, inputs, options))
 
-/* Options of an execution: the indices, from 0, of inputs that must not be donated, and a number that identifies the
- * launch. Else R_NilValue. */
-PJRT_C_ROUTINE(SEXP, pjrt_c_execution_options, (const int *non_donatable, int count, int launch_id),
-               (non_donatable, count, launch_id))
+/* Options of an execution: an R vector of the indices, from 0, of inputs that must not be donated, or R_NilValue, and a number
+ * that identifies the launch. Else R_NilValue. */
+PJRT_C_ROUTINE(SEXP, pjrt_c_execution_options, (SEXP non_donatable, int launch_id), (non_donatable, launch_id))
 
 #ifdef __cplusplus
 }

@@ -18,7 +18,7 @@ use std::sync::OnceLock;
 use std::thread::ThreadId;
 
 /// The version of this interface. It grows when a routine is added, and changes its hundreds when one changes.
-const VERSION: c_int = 100;
+const VERSION: c_int = 200;
 
 static MAIN_THREAD: OnceLock<ThreadId> = OnceLock::new();
 
@@ -51,6 +51,7 @@ pub fn register() {
         pjrt_c_is_executable,
         pjrt_c_buffer_dtype,
         pjrt_c_buffer_dims,
+        pjrt_c_buffer_address,
         pjrt_c_buffer_device_ptr,
         pjrt_c_buffer_api,
         pjrt_c_device_ptr,
@@ -189,8 +190,12 @@ unsafe extern "C-unwind" fn pjrt_c_buffer_dims(buffer: SEXP, rank: *mut c_int) -
     })
 }
 
-unsafe extern "C-unwind" fn pjrt_c_buffer_device_ptr(buffer: SEXP) -> *mut c_void {
+unsafe extern "C-unwind" fn pjrt_c_buffer_address(buffer: SEXP) -> *mut c_void {
     routine(null_mut(), || Ok(get::<Buffer>(buffer, "buffer")?.device_address()?))
+}
+
+unsafe extern "C-unwind" fn pjrt_c_buffer_device_ptr(buffer: SEXP) -> *mut c_void {
+    routine(null_mut(), || Ok(get::<Buffer>(buffer, "buffer")?.device().raw()?.cast()))
 }
 
 unsafe extern "C-unwind" fn pjrt_c_buffer_api(buffer: SEXP) -> *const c_void {
@@ -339,19 +344,17 @@ unsafe extern "C-unwind" fn pjrt_c_execute(executable: SEXP, inputs: SEXP, optio
     })
 }
 
-unsafe extern "C-unwind" fn pjrt_c_execution_options(
-    non_donatable: *const c_int,
-    count: c_int,
-    launch_id: c_int,
-) -> SEXP {
+unsafe extern "C-unwind" fn pjrt_c_execution_options(non_donatable: SEXP, launch_id: c_int) -> SEXP {
     r_routine(|| {
-        let count = match usize::try_from(count) {
-            Ok(count) if count == 0 || !non_donatable.is_null() => count,
-            Ok(_) => bail!(InvalidPointer, "`non_donatable` is a null pointer, but `count` is {count}."),
-            Err(_) => bail!(InvalidInput, "`count` must not be negative: got {count}."),
-        };
-        // SAFETY: the caller's numbers.
-        let indices = if count == 0 { &[] } else { unsafe { std::slice::from_raw_parts(non_donatable, count) } };
-        execute::new_options(indices, launch_id)
+        let given = if non_donatable.is_null() { sexp::nil() } else { non_donatable };
+        let numbers = if sexp::is_nil(given) { Some(Vec::new()) } else { sexp::whole_numbers(given) };
+        let indices = numbers.map(|numbers| numbers.into_iter().map(c_int::try_from).collect());
+        match indices {
+            Some(Ok(indices)) => {
+                let indices: Vec<c_int> = indices;
+                execute::new_options(&indices, launch_id)
+            }
+            _ => bail!(InvalidInput, "`non_donatable` must be a vector of indices, from 0, or NULL."),
+        }
     })
 }

@@ -7,13 +7,44 @@ use extendr_ffi::*;
 use pjrt_data::{dtype, dtype::DType};
 use std::cell::RefCell;
 
-/// The dtype that a string names, or `default` for NULL.
+/// The dtype that a string or a data type names, or `default` for NULL.
 pub fn parse(x: SEXP, default: Option<DType>) -> Result<DType> {
-    // SAFETY: R protects the argument.
-    match (unsafe { sexp::string(x) }, default) {
-        (Some(name), _) => Ok(DType::parse(name)?),
+    match (given(x)?, default) {
+        (Some(dtype), _) => Ok(dtype),
         (None, Some(default)) if sexp::is_nil(x) => Ok(default),
         _ => bail!(UnsupportedDtype, "`dtype` must be one string, such as \"f32\", not {}.", describe(x)),
+    }
+}
+
+/// The dtype that a string or a data type names; None if `x` is neither.
+pub fn given(x: SEXP) -> Result<Option<DType>> {
+    // SAFETY: R protects the argument.
+    match unsafe { sexp::string(x) } {
+        Some(name) => Ok(Some(DType::parse(name)?)),
+        None if sexp::inherits(x, c"DataType") => of_data_type(x).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// The dtype that a data type is called by `as.character()`: tengen's classes differ between its versions.
+fn of_data_type(x: SEXP) -> Result<DType> {
+    let mut text = sexp::nil();
+    let mut raised = sexp::nil();
+    let mut ask = || {
+        text = sexp::call_ours(c"data_type_text", x);
+        // R still runs code of its own before it comes back.
+        sexp::preserve(text);
+    };
+    sexp::interruptible(|| raised = sexp::caught(&mut ask))?;
+    let found = match sexp::is_nil(raised) {
+        // SAFETY: it is preserved.
+        true => unsafe { sexp::string(text) }.map(DType::parse),
+        false => None,
+    };
+    sexp::release(text);
+    match found {
+        Some(dtype) => Ok(dtype?),
+        None => bail!(UnsupportedDtype, "`dtype` is of class DataType, but as.character() does not give its name."),
     }
 }
 

@@ -44,7 +44,8 @@ fn npy_load(path: &str, device: Robj, names: Robj, dtype: Robj, show: bool, colu
     let known: Vec<&str> = file.names().collect();
     let names: Robj =
         if file.is_archive() { chosen.iter().map(|&i| known[i]).collect::<Vec<_>>().into() } else { ().into() };
-    Ok(list!(buffers = sexp::robj(list.sexp()), names = names).into())
+    let others = file.others().to_vec();
+    Ok(list!(buffers = sexp::robj(list.sexp()), names = names, others = others).into())
 }
 
 /// Loads the arrays of many files with one array each.

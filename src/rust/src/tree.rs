@@ -315,6 +315,7 @@ pub fn walk<const STRUCTURE: bool>(x: SEXP) -> Result<Walked> {
             // SAFETY: there are as many names as elements, all in UTF-8; `walked` or the list holds them.
             match unsafe { utf8(*frame.names.add(frame.next)) } {
                 Ok(name) => name,
+                Err(MISSING) => return Err(missing_name()),
                 Err(problem) => bail!(InvalidInput, "A list has a name that {problem}."),
             }
         };
@@ -333,11 +334,16 @@ fn enter<const STRUCTURE: bool>(list: SEXP, walked: &mut Walked) -> Result<Frame
         frame.list = copy.0;
         walked.made.push(copy);
     }
-    let names = if STRUCTURE { sexp::names(list) } else { sexp::nil() };
+    let names = sexp::names(list);
     if sexp::is_nil(names) {
         return Ok(frame);
     }
     let (names, made) = plain_text(names)?;
+    if !STRUCTURE {
+        // SAFETY: a character vector, which the list or `made` holds.
+        let is_missing = |i| unsafe { STRING_ELT(names, i as R_xlen_t) == R_NaString };
+        return if (0..sexp::len(names)).any(is_missing) { Err(missing_name()) } else { Ok(frame) };
+    }
     walked.made.extend(made);
     if sexp::len(names) != len {
         bail!(InvalidInput, "A list of length {len} has {} names.", sexp::len(names));
@@ -346,6 +352,12 @@ fn enter<const STRUCTURE: bool>(list: SEXP, walked: &mut Walked) -> Result<Frame
     // SAFETY: a character vector.
     frame.names = unsafe { STRING_PTR_RO(names) };
     Ok(frame)
+}
+
+#[cold]
+fn missing_name() -> Failure {
+    let message = "tree names must not be NA: give each element of the list a name, or none.";
+    Failure(Error::new(ErrorKind::InvalidInput, message))
 }
 
 /// An R object that is kept until this is dropped.

@@ -2,7 +2,7 @@
 
 use crate::dtype::DType;
 use crate::layout::{self, Strides};
-use pjrt_base::error::Result;
+use pjrt_base::error::{Error, Kind, Result};
 use pjrt_base::trace::Details;
 
 /// Type, shape and memory order of an array.
@@ -38,6 +38,29 @@ impl Spec {
     #[inline]
     pub fn bytes(&self) -> usize {
         self.len() * self.dtype.host_bytes()
+    }
+
+    /// Checks bytes that others wrote: a boolean other than 0 or 1 would be one value for a reader and another for a program.
+    ///
+    /// # Errors
+    /// `InvalidInput` with the first such byte.
+    pub fn check_elements(&self, bytes: &[u8]) -> Result<()> {
+        const CHUNK: usize = 1 << 12;
+        if self.dtype != DType::Pred {
+            return Ok(());
+        }
+        // without a branch for each byte
+        let is_bad = |chunk: &[u8]| chunk.iter().fold(0, |all, byte| all | byte) > 1;
+        if !bytes.chunks(CHUNK).any(is_bad) {
+            return Ok(());
+        }
+        let found = bytes.iter().position(|&byte| byte > 1).unwrap_or(0);
+        let message = format!(
+            "Element {} of an array {self} is the byte {}, but a boolean is the byte 0 or 1. Read it as ui8.",
+            found + 1,
+            bytes[found]
+        );
+        Err(Error::new(Kind::InvalidInput, message))
     }
 
     /// Its details in a record.

@@ -4,6 +4,7 @@ use super::request::{data_type_name, Aval, Request};
 use super::{identical, Call, Dispatcher};
 use crate::conditions::{Failure, Result};
 use crate::describe::describe;
+use crate::dtype;
 use crate::handle::{self, Owned};
 use crate::sexp::{self, Protected};
 use crate::tree;
@@ -209,9 +210,8 @@ impl Program {
 fn phantoms(specs: SEXP) -> Result<Vec<Spec>> {
     let phantom = |(i, spec): (usize, SEXP)| {
         let (dtype, shape) = (field(spec, "dtype"), field(spec, "shape"));
-        // SAFETY: the caller protects the list.
-        let dtype = match unsafe { sexp::string(dtype) } {
-            Some(name) => DType::parse(name)?,
+        let dtype = match dtype::given(dtype)? {
+            Some(dtype) => dtype,
             None => bail!(
                 InvalidType,
                 "`phantom_specs[[{}]]` must be a list with `dtype` and `shape`, but its `dtype` is {}.",

@@ -155,8 +155,6 @@ impl Request {
             (known(data.dtype()), data.dims().into())
         } else {
             let facts = Fields::of(sexp::at(call.extracted, i));
-            // SAFETY: the caller protects what was extracted.
-            let name = unsafe { sexp::string(facts.dtype) };
             let Some(dims) = sexp::whole_numbers(facts.shape) else {
                 return Err(self.invalid(i, "`extractor` must return a list with `dtype` and `shape`"));
             };
@@ -164,7 +162,7 @@ impl Request {
             if !sexp::is_nil(facts.device) {
                 device = facts.device;
             }
-            (name.and_then(|name| DType::parse(name).ok()).and_then(known), dims.into())
+            (dtype::given(facts.dtype).ok().flatten().and_then(known), dims.into())
         };
         let Some(dtype) = dtype else { return Err(self.invalid(i, "its dtype is not one anvl can represent")) };
         if !call.dispatcher.move_inputs {

@@ -467,13 +467,12 @@ impl Buffer {
         self.explain_death("The function was called on")
     }
 
-    /// The error for a use of a dead buffer, which follows a text such as "The function was called on"; says whether it
-    /// was deleted or donated.
+    /// The error for a use of a dead buffer, which follows a text such as "The function was called on". Its hint says
+    /// whether the buffer was deleted or donated.
     #[cold]
     pub(crate) fn explain_death(&self, use_of: &str) -> Error {
-        let (fate, reason) =
-            if self.is_donated() { ("donated", Reason::BufferDonated) } else { ("deleted", Reason::BufferDeleted) };
-        Error::new(Kind::DeletedBuffer, format!("{use_of} {fate} buffer {}.", self.0.spec))
+        let reason = if self.is_donated() { Reason::BufferDonated } else { Reason::BufferDeleted };
+        Error::new(Kind::DeletedBuffer, format!("{use_of} deleted or donated buffer {}.", self.0.spec))
             .on_platform(self.0.client.platform())
             .hint(reason)
     }

@@ -101,7 +101,10 @@ impl<'a> Upload<'a> {
         let spec = Spec::new(dtype, array.dims)?;
         match &array.content {
             HostContent::Values(values) => check_length(values.len(), &spec)?,
-            HostContent::Elements(bytes) => check_bytes(bytes.len(), &spec)?,
+            HostContent::Elements(bytes) => {
+                check_bytes(bytes.len(), &spec)?;
+                spec.check_elements(bytes)?;
+            }
             HostContent::Zeros => {}
         }
         Ok(Self::planned(device, spec, array.order, UploadSource::Content(array.content), check))
@@ -413,8 +416,9 @@ impl Buffer {
     /// are let go of when both sides are done.
     ///
     /// # Errors
-    /// `InvalidInput` when sizes do not fit; the plugin's own errors.
+    /// `InvalidInput` when sizes do not fit, and for booleans other than 0 and 1; the plugin's own errors.
     pub fn from_host(device: &Device, spec: Spec, data: &Arc<HostMemory>) -> Result<Buffer> {
+        check_memory(&spec, data)?;
         let handle = start_upload(device, &spec, data)?;
         Ok(Buffer::adopt(device.client().clone(), device.index(), Arc::new(spec), handle, None))
     }
@@ -426,6 +430,7 @@ impl Buffer {
         data: &Arc<HostMemory>,
         backing: Arc<Backing>,
     ) -> Result<Buffer> {
+        check_memory(&spec, data)?;
         let handle = start_upload(device, &spec, data)?;
         Ok(Buffer::adopt(device.client().clone(), device.index(), Arc::new(spec), handle, Some(backing)))
     }
@@ -463,11 +468,19 @@ impl Buffer {
     /// Copies a small array that lies row-major in `data` to `device`, during the call.
     ///
     /// # Errors
-    /// `InvalidInput` when sizes do not fit; the plugin's own errors.
+    /// As [`Buffer::from_host`].
     pub fn from_bytes(device: &Device, spec: Spec, data: &[u8]) -> Result<Buffer> {
+        spec.check_elements(data)?;
         let handle = copy_during_call(device, &spec, data)?;
         Ok(Buffer::adopt(device.client().clone(), device.index(), Arc::new(spec), handle, None))
     }
+}
+
+/// Checks what others wrote to memory.
+fn check_memory(spec: &Spec, data: &Arc<HostMemory>) -> Result<()> {
+    check_size(spec, data)?;
+    // SAFETY: it has this size, and nobody writes to it any more.
+    spec.check_elements(unsafe { std::slice::from_raw_parts(data.data(), spec.bytes()) })
 }
 
 /// Hands memory over to the plugin, which keeps it as long as it needs it.

@@ -6,11 +6,12 @@ use pjrt_base::console;
 use pjrt_base::process;
 use pjrt_base::sync::Unpoisoned;
 use pjrt_data::array::Spec;
+use pjrt_data::dtype::DType;
 use pjrt_data::print::{render, HostBytes, Options};
 use std::borrow::Cow;
 use std::sync::Mutex;
 
-pub(super) const TARGET: &str = "print_tensor";
+pub const TARGET: &str = "print_tensor";
 
 static LIMITS: Mutex<Option<Options>> = Mutex::new(None);
 
@@ -60,10 +61,11 @@ fn line(frame: &Frame<'_>, name: &str, default: impl FnOnce() -> String) -> Resu
     Ok(if text.is_empty() { text } else { text + "\n" })
 }
 
-/// `[ f32{2,3} ]`
+/// `[ f32{2,3} ]`, with the name that the type has outside PJRT.
 fn footer(x: &Array<'_>) -> String {
     let dims: Vec<_> = x.dims.iter().map(ToString::to_string).collect();
-    format!("[ {}{{{}}} ]", x.dtype, dims.join(","))
+    let dtype = if x.dtype == DType::Pred { "bool" } else { x.dtype.name() };
+    format!("[ {dtype}{{{}}} ]", dims.join(","))
 }
 
 /// The lines with the elements.

@@ -7,15 +7,17 @@ use crate::client::holdings;
 use crate::client::retry::with_retry;
 use crate::client::Client;
 use crate::custom_call::launch::{Carrier, Launch};
-use crate::custom_call::{mpi, registry};
+use crate::custom_call::{mpi, print, registry};
 use crate::executable::{Executable, Input, Placement, Signature};
 use crate::ffi::api::{call, Args};
 use crate::runtime::event::Event;
 use pjrt_base::callbacks;
 use pjrt_base::counted::counted;
 use pjrt_base::error::{Error, Kind, Result};
+use pjrt_base::process;
 use pjrt_base::reason::Reason;
 use pjrt_base::room;
+use pjrt_base::spin;
 use pjrt_base::trace::{self, Activity, Details, Span};
 use pjrt_program::names;
 use pjrt_sys::*;
@@ -23,7 +25,7 @@ use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::ptr::null_mut;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Options of one execution.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -122,7 +124,31 @@ impl Executable {
             made.handles.iter().zip(&self.signature().outputs).map(adopt).collect()
         };
         self.mark_donated(inputs, options)?;
+        if self.prints() && self.dispatch() == Dispatch::Auto {
+            self.wait_for_text(device, &outputs)?;
+        }
         Ok(outputs)
+    }
+
+    fn prints(&self) -> bool {
+        self.functions().iter().any(|name| name == print::TARGET)
+    }
+
+    /// Waits until a short program has run: its text then comes before the caller's next line.
+    fn wait_for_text(&self, device: usize, outputs: &[Buffer]) -> Result<()> {
+        const LONGEST: Duration = Duration::from_secs(1);
+        let work = self.client().work();
+        let is_over = || match outputs {
+            [] => !work.dispatcher(device).is_busy() && work.in_flight(device).is_empty(),
+            _ => outputs.iter().all(|output| !matches!(output.is_ready(), Ok(false))),
+        };
+        let start = Instant::now();
+        while callbacks::depth() == 0 && start.elapsed() < LONGEST && !spin::until(spin::SHORT, is_over) {
+            callbacks::serve()?;
+            process::check_interrupt()?;
+            std::thread::sleep(spin::LONG);
+        }
+        Ok(())
     }
 
     /// Whether it calls functions of the host, for which the host's thread must be free.

@@ -18,11 +18,11 @@ const EXTENSION: &str = ".npy";
 /// A byte of compressed data stands for this many at most.
 const MOST_INFLATED: u64 = 1032;
 
-/// The arrays of an archive; `None` if the file is not one.
+/// The arrays of an archive, and the names of its other members; `None` if the file is not one.
 ///
 /// # Errors
 /// `NpyInvalid`, `UnsupportedDtype` for compression that NumPy does not use; `Io`.
-pub(super) fn members(file: &Arc<MappedFile>) -> Result<Option<Vec<Member>>> {
+pub(super) fn members(file: &Arc<MappedFile>) -> Result<Option<(Vec<Member>, Vec<String>)>> {
     let mut magic = [0; 4];
     if file.len() < magic.len() as u64 {
         return Ok(None);
@@ -33,11 +33,14 @@ pub(super) fn members(file: &Arc<MappedFile>) -> Result<Option<Vec<Member>>> {
     }
     let broken = |error: ZipError| damaged(file, &error);
     let mut archive = ZipArchive::new(BufReader::new(Source { file, position: 0 })).map_err(broken)?;
-    let mut members = Vec::new();
+    let (mut members, mut others) = (Vec::new(), Vec::new());
     let mut seen = HashSet::new();
     for i in 0..archive.len() {
         let found = archive.by_index_raw(i).map_err(broken)?;
-        let Some(name) = found.name().strip_suffix(EXTENSION) else { continue };
+        let Some(name) = found.name().strip_suffix(EXTENSION) else {
+            others.push(found.name().to_owned());
+            continue;
+        };
         let wrong = |what: &str| invalid(file.path(), Some(name), what);
         if name.contains('\0') {
             return Err(invalid(file.path(), None, "the name of an array has a NUL character"));
@@ -52,20 +55,21 @@ pub(super) fn members(file: &Arc<MappedFile>) -> Result<Option<Vec<Member>>> {
         if start.checked_add(stored).is_none_or(|end| end > file.len()) {
             return Err(wrong("it does not lie within the file: the file is truncated"));
         }
-        let deflated = match found.compression() {
-            CompressionMethod::Stored if stored == len => None,
+        let is_deflated = match found.compression() {
+            CompressionMethod::Stored if stored == len => false,
             CompressionMethod::Stored => return Err(wrong("its two sizes differ")),
             CompressionMethod::Deflated => {
                 if len > stored.saturating_mul(MOST_INFLATED).saturating_add(MOST_INFLATED) {
                     return Err(wrong(&format!("it claims to have {len} bytes, too many for its compressed size")));
                 }
-                Some(found.crc32())
+                true
             }
             other => return Err(wrong(&format!("it is compressed by a method that NumPy does not use: {other}"))),
         };
-        members.push(Member { name: name.to_owned(), start, stored, deflated, len });
+        let crc = Some(found.crc32());
+        members.push(Member { name: name.to_owned(), start, stored, is_deflated, len, crc });
     }
-    Ok(Some(members))
+    Ok(Some((members, others)))
 }
 
 #[cold]

@@ -36,7 +36,7 @@ impl Decoder {
         spec: &Spec,
     ) -> Option<Decoder> {
         let is_column_major = header.is_column_major && column_major::is_needed(spec);
-        if member.deflated.is_none() && !is_column_major && header.swapped.is_none() {
+        if !member.is_deflated && !is_column_major && header.swapped.is_none() {
             return None;
         }
         let (member, spec, swapped) = (member.clone(), spec.clone(), header.swapped);
@@ -45,12 +45,12 @@ impl Decoder {
 
     /// Whether the elements are as in memory, but for their order.
     pub(super) fn only_transposes(&self) -> bool {
-        self.member.deflated.is_none() && self.swapped.is_none()
+        !self.member.is_deflated && self.swapped.is_none()
     }
 
     /// Writes the elements in the file's order.
     fn read(&self, target: &mut [u8]) -> Result<()> {
-        if self.member.deflated.is_some() {
+        if self.member.is_deflated {
             let mut inflated = Inflated::new(&self.file, &self.member);
             inflated.fill(&mut vec![0; self.header])?;
             inflated.fill(target)?;
@@ -80,6 +80,24 @@ impl Decode for Decoder {
         }
         Ok(())
     }
+}
+
+/// Whether the bytes of a member that is not compressed have its checksum, if it has one.
+///
+/// # Errors
+/// `FileChanged`, `Io`, `Interrupted`.
+pub(super) fn has_checksum(file: &MappedFile, member: &Member) -> Result<bool> {
+    let Some(expected) = member.crc else { return Ok(true) };
+    let (mut crc, mut piece, mut done) = (Crc::new(), vec![0; PIECE.min(member.stored as usize)], 0);
+    while done < member.stored {
+        check_interrupt_sometimes()?;
+        let len = (member.stored - done).min(PIECE as u64);
+        let piece = &mut piece[..len as usize];
+        file.read(member.start + done, piece)?;
+        crc.update(piece);
+        done += len;
+    }
+    Ok(crc.sum() == expected)
 }
 
 /// A compressed member that is read from its start.
@@ -124,7 +142,7 @@ impl<'a> Inflated<'a> {
                 return Err(self.damaged("its compressed data are too long"));
             }
         }
-        if self.member.deflated != Some(self.crc.sum()) {
+        if self.member.crc != Some(self.crc.sum()) {
             return Err(self.damaged("its checksum is wrong"));
         }
         Ok(())

@@ -21,6 +21,7 @@ pub struct ArrayFile {
     file: Arc<MappedFile>,
     is_archive: bool,
     members: Vec<Member>,
+    others: Vec<String>,
 }
 
 /// An array file, alone or as a part of an archive.
@@ -31,10 +32,10 @@ struct Member {
     /// Where its bytes are in the file.
     start: u64,
     stored: u64,
-    /// The checksum of its bytes, if they are compressed.
-    deflated: Option<u32>,
-    /// The number of its bytes when they are not compressed.
+    is_deflated: bool,
+    /// The number of its bytes when they are not compressed, and their checksum if the file has one.
     len: u64,
+    crc: Option<u32>,
 }
 
 /// An array whose header has been read.
@@ -58,17 +59,22 @@ impl ArrayFile {
     /// `NpyInvalid` for anything but these files; `Io`.
     pub fn open(path: &Path) -> Result<ArrayFile> {
         let file = MappedFile::open(path)?;
-        if let Some(members) = archive::members(&file)? {
-            return Ok(ArrayFile { file, is_archive: true, members });
+        if let Some((members, others)) = archive::members(&file)? {
+            return Ok(ArrayFile { file, is_archive: true, members, others });
         }
         let len = file.len();
-        let members = vec![Member { name: String::new(), start: 0, stored: len, deflated: None, len }];
-        Ok(ArrayFile { file, is_archive: false, members })
+        let members = vec![Member { name: String::new(), start: 0, stored: len, is_deflated: false, len, crc: None }];
+        Ok(ArrayFile { file, is_archive: false, members, others: Vec::new() })
     }
 
     /// Whether it is an archive, which has arrays by name. Other files have one array, without a name.
     pub fn is_archive(&self) -> bool {
         self.is_archive
+    }
+
+    /// The members of an archive that are not arrays.
+    pub fn others(&self) -> &[String] {
+        &self.others
     }
 
     /// The names of its arrays.
@@ -83,6 +89,9 @@ impl ArrayFile {
     /// another size; `FileChanged`, `Io`.
     pub fn array(&self, array: usize, dtype: Option<DType>) -> Result<Array> {
         let member = self.members[array].clone();
+        if !member.is_deflated && !decode::has_checksum(&self.file, &member)? {
+            return Err(self.invalid(&member, "its checksum is wrong"));
+        }
         let label = self.label(&member);
         let problem = |problem: Problem| match &problem {
             Problem::Invalid(what) => self.invalid(&member, what),
@@ -130,7 +139,7 @@ impl ArrayFile {
 
     /// Reads the first bytes of a member.
     fn read(&self, member: &Member, target: &mut [u8]) -> Result<()> {
-        if member.deflated.is_none() {
+        if !member.is_deflated {
             return self.file.read(member.start, target);
         }
         let mut inflated = decode::Inflated::new(&self.file, member);

@@ -97,7 +97,7 @@ pub fn read(bytes: &[u8]) -> Result<Contained<'_>> {
         (Some(array), None) => {
             let dtype = DType::parse(&array.dtype).map_err(|_| damaged())?;
             let spec = Spec::new(dtype, &array.dims).map_err(|_| damaged())?;
-            if content.len() != spec.bytes() || dtype == DType::Pred && content.iter().any(|&byte| byte > 1) {
+            if content.len() != spec.bytes() || spec.check_elements(content).is_err() {
                 return Err(damaged());
             }
             Ok(Contained::Array(spec, content))

@@ -58,11 +58,7 @@ impl InstallFolder {
             Store::Cache(folder) => private_fs::keeper(folder),
             Store::Site { package, .. } => private_fs::owner_of(package),
         };
-        let top = match store {
-            Store::Cache(folder) => folder.join(platform),
-            Store::Site { folder, .. } => folder.to_path_buf(),
-        };
-        InstallFolder { root: store.folder().join(platform), top, keeper }
+        InstallFolder { root: store.folder().join(platform), top: store.folder().to_path_buf(), keeper }
     }
 
     /// The plugin in a folder, if it is complete and nobody else could have changed it.

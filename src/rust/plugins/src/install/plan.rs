@@ -97,12 +97,15 @@ pub(super) fn given(
     Some(url.and_then(|url| Ok((folder_of("url", &url), told_sha256(&url)?))))
 }
 
-/// The SHA-256 in a URL's fragment, `#sha256=...`.
+/// The SHA-256 in a URL's fragment, `#sha256=...`. Whoever writes a fragment wants the file verified.
 fn told_sha256(url: &Url) -> Result<Option<String>> {
-    let Some(hash) = url.fragment().and_then(|f| f.strip_prefix("sha256=")) else { return Ok(None) };
-    let message = format!("\"{hash}\", after the URL of the plugin, is not a SHA-256.");
-    let invalid = || Error::new(Kind::InvalidInput, message).hint("A SHA-256 has 64 hexadecimal digits.");
-    verify::sha256(hash).ok_or_else(invalid).map(Some)
+    let Some(fragment) = url.fragment() else { return Ok(None) };
+    let hash = fragment.strip_prefix("sha256=").and_then(verify::sha256);
+    let invalid = || {
+        let message = format!("\"#{fragment}\", after the URL of the plugin, is not a SHA-256.");
+        Error::new(Kind::InvalidInput, message).hint("Write #sha256= and 64 hexadecimal digits, or nothing.")
+    };
+    hash.ok_or_else(invalid).map(Some)
 }
 
 pub(super) fn url_variable(platform: &str) -> String {

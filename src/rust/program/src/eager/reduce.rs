@@ -126,15 +126,20 @@ fn along(body: &mut Body, operation: Operation, x: &Value, axes: &[i64], float: 
 
 /// Sums of pred are i32, and of integers have 64 bits. Half floats add up in f32.
 fn total(body: &mut Body, kind: Fold, x: &Value, axes: &[i64]) -> Value {
-    let (work, dtype) = match x.dtype {
-        DType::Pred => (DType::I32, DType::I32),
-        other if other.is_integer() && other.is_signed() => (DType::I64, DType::I64),
-        other if other.is_integer() => (DType::U64, DType::U64),
-        other => (working(other), other),
-    };
-    let x = body.convert(x, work);
+    let dtype = summed(x.dtype);
+    let x = body.convert(x, working(dtype));
     let sum = fold(body, kind, &x, axes);
     body.convert(&sum, dtype)
+}
+
+/// The dtype of a sum.
+fn summed(dtype: DType) -> DType {
+    match dtype {
+        DType::Pred => DType::I32,
+        other if other.is_integer() && other.is_signed() => DType::I64,
+        other if other.is_integer() => DType::U64,
+        other => other,
+    }
 }
 
 /// The sum over the number of elements; integers add up exactly.
@@ -213,8 +218,8 @@ pub(super) fn rows_or_columns(
     along(body, if is_sum { Operation::Sum } else { Operation::Mean }, x, &axes, float)
 }
 
-/// `cumsum` and its kin, of all elements in column-major order: rank 1. Integers stay and wrap around, but products become
-/// the default float.
+/// `cumsum` and its kin, of all elements in column-major order: rank 1. Sums have the dtype of `sum`, products of integers the
+/// default float.
 pub(super) fn cumulative(body: &mut Body, operation: Operation, x: &Value, float: DType) -> Result<Value> {
     let kind = match operation {
         Operation::Cumsum => Fold::Sum,
@@ -228,6 +233,7 @@ pub(super) fn cumulative(body: &mut Body, operation: Operation, x: &Value, float
     let dtype = match x.dtype {
         _ if kind == Fold::Product => floating(x.dtype, float),
         DType::Pred => DType::I32,
+        other if kind == Fold::Sum => summed(other),
         other => other,
     };
     let x = flat(body, x);
