@@ -148,7 +148,9 @@ fn a_users_url_takes_precedence_over_the_manifest() {
     assert_eq!(piece.url.as_ref().unwrap().as_str(), "https://me:secret@host.test/p/a-1.5-x.whl?t=1");
     assert_eq!((piece.sha256.as_deref(), plan.version.as_str(), plan.source), (Some("abcd"), "1.5", "url"));
     assert_eq!(given("cpu", &real(), &machine).unwrap().unwrap().0, plan.folder);
-    for fragment in ["SHA256=ABCD", "sha-256=abcd", "sha256:abcd", "sha512=abcd", "x=1&sha256=abcd", "sha256=", "sha256=xyz", ""] {
+    for fragment in
+        ["SHA256=ABCD", "sha-256=abcd", "sha256:abcd", "sha512=abcd", "x=1&sha256=abcd", "sha256=", "sha256=xyz", ""]
+    {
         machine.variables.insert("PJRT_PLUGIN_URL_CPU", format!("https://host.test/a-1.5-x.whl#{fragment}").leak());
         let error = plan_for("cpu", TARGET, &machine, |_| ()).unwrap_err();
         assert_eq!(error.kind(), Kind::InvalidInput, "{fragment}");
